@@ -1,0 +1,51 @@
+import { createServer } from 'node:http'
+import type { AddressInfo } from 'node:net'
+
+/** What a process says of itself. `reasons` says why it is not ready, for people. */
+export interface Readiness {
+  readonly ready: boolean
+  readonly reasons: readonly string[]
+}
+
+export interface OpsServer {
+  /** For example `http://127.0.0.1:41234`. */
+  readonly url: string
+  close(): Promise<void>
+}
+
+/**
+ * The server beside each process for those who run it: `/livez` (the process answers) and `/readyz` (it can do its
+ * work). Both answer from memory: a health check that asks a database takes everything down with it.
+ */
+export async function startOpsServer(options: {
+  host: string
+  port: number
+  readiness: () => Readiness
+}): Promise<OpsServer> {
+  const server = createServer((request, response) => {
+    const { status, body } = answer(request.url ?? '/', options.readiness)
+    response.writeHead(status, { 'content-type': 'application/json' }).end(JSON.stringify(body))
+  })
+  await new Promise<void>((resolve, reject) => {
+    server.once('error', reject)
+    server.listen(options.port, options.host, resolve)
+  })
+  const { port } = server.address() as AddressInfo
+  return {
+    url: `http://${options.host.includes(':') ? `[${options.host}]` : options.host}:${port}`,
+    close: () =>
+      new Promise((resolve) => {
+        server.close(() => resolve())
+        server.closeAllConnections()
+      }),
+  }
+}
+
+function answer(url: string, readiness: () => Readiness): { status: number; body: unknown } {
+  if (url === '/livez') return { status: 200, body: { status: 'ok' } }
+  if (url !== '/readyz') return { status: 404, body: { status: 'not found' } }
+  const { ready, reasons } = readiness()
+  return ready
+    ? { status: 200, body: { status: 'ok' } }
+    : { status: 503, body: { status: 'unavailable', reasons } }
+}

@@ -1,0 +1,31 @@
+-- One row per accepted entry.
+--
+-- Partitioned by the day a row expires, never by the client's timestamp: a client with scattered timestamps would
+-- touch more partitions than one insert may, and poison the batch it shares with others.
+CREATE TABLE IF NOT EXISTS logs
+(
+    id UUID COMMENT 'UUIDv7, made by the API',
+    project_id LowCardinality(String),
+    timestamp DateTime64(6, 'UTC') DEFAULT received_at COMMENT 'The entry''s own time, or that of its receipt' CODEC(Delta(8), ZSTD(1)),
+    received_at DateTime64(3, 'UTC') COMMENT 'When the API received the entry' CODEC(Delta(8), ZSTD(1)),
+    expires_on Date COMMENT 'The day from which the row may be dropped',
+    level LowCardinality(String),
+    service LowCardinality(String),
+    environment LowCardinality(String),
+    source LowCardinality(String),
+    message String CODEC(ZSTD(1)),
+    url String CODEC(ZSTD(1)),
+    pathname String CODEC(ZSTD(1)),
+    stack String CODEC(ZSTD(1)),
+    metadata_text String DEFAULT '{}' COMMENT 'The metadata as it was sent, exact' CODEC(ZSTD(1)),
+    metadata JSON(max_dynamic_paths = 256)
+        DEFAULT ifNull(accurateCastOrNull(metadata_text, 'JSON(max_dynamic_paths = 256)'), '{}'::JSON(max_dynamic_paths = 256))
+        COMMENT 'The metadata for analysis: a column a path. JSON nulls and empty objects are only in metadata_text'
+)
+ENGINE = MergeTree
+PARTITION BY expires_on
+ORDER BY (project_id, timestamp)
+TTL expires_on
+SETTINGS
+    ttl_only_drop_parts = 1,
+    non_replicated_deduplication_window = 10000;

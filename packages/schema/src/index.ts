@@ -1,0 +1,8 @@
+export * from './chunk.ts'
+export * from './entry.ts'
+export { parseJsonExactly } from './exact-json.ts'
+export * from './limits.ts'
+export * from './migrations.ts'
+export * from './names.ts'
+export * from './rows.ts'
+export * from './timestamps.ts'

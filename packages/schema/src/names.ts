@@ -1,0 +1,27 @@
+/** The Redis names that more than one process uses. */
+export interface RedisNames {
+  /** BullMQ's prefix, with a hash tag: in a Redis Cluster a queue and its records must live in one slot. */
+  readonly queuePrefix: string
+  readonly queue: string
+  /** The batch that a chunk belongs to, by the chunk's job id. */
+  chunkKey(chunkId: string): string
+  /** The written-down batch, by its id. */
+  batchKey(batchId: string): string
+  /** Projects and API keys. */
+  readonly registryPrefix: string
+}
+
+/** @param prefix sets installations apart that share a Redis; tests have one each. */
+export function redisNames(prefix: string): RedisNames {
+  const tag = `{${prefix}}`
+  return {
+    queuePrefix: tag,
+    queue: 'logs',
+    chunkKey: (chunkId) => `${tag}:chunk:${chunkId}`,
+    batchKey: (batchId) => `${tag}:batch:${batchId}`,
+    registryPrefix: `${tag}:registry`,
+  }
+}
+
+/** The name of every job: there is one kind. */
+export const chunkJobName = 'chunk'
