@@ -140,6 +140,8 @@ export class EntryValidator {
 function compile({ allErrors }: { allErrors: boolean }): ValidateFunction<Entry> {
   const ajv = new Ajv({
     allErrors,
+    // Gives the errors their schema, for the messages.
+    verbose: allErrors,
     coerceTypes: false,
     removeAdditional: false,
     useDefaults: false,

@@ -23,5 +23,8 @@ export function redisNames(prefix: string): RedisNames {
   }
 }
 
+/** The table of migrations/0001-logs.sql. */
+export const logsTable = 'logs'
+
 /** The name of every job: there is one kind. */
 export const chunkJobName = 'chunk'

@@ -1,0 +1,108 @@
+import { chunkJobName, type Chunk, type RedisNames } from '@sluice/schema'
+import { backoffMs, type Backoff, type Logger } from '@sluice/runtime'
+import { Queue } from 'bullmq'
+import type { Redis } from 'ioredis'
+import { setTimeout as sleep } from 'node:timers/promises'
+
+/** Whether Redis has a chunk is not known: nothing may be acknowledged. */
+export class QueueUnavailableError extends Error {
+  override name = 'QueueUnavailableError'
+}
+
+const RETRY: Backoff = { baseMs: 25, maxMs: 250 }
+
+/**
+ * BullMQ keeps a stream of events for each queue; nobody reads it here, so it is kept as short as it can be.
+ */
+const EVENTS_MAX = 1
+
+/** Adds chunks to the BullMQ queue. */
+export class ChunkQueue {
+  readonly #redis: Redis
+  readonly #names: RedisNames
+  readonly #logger: Logger
+  #queue: Queue<Chunk> | undefined
+
+  /** @param redis a connection that fails fast */
+  constructor(redis: Redis, names: RedisNames, logger: Logger) {
+    this.#redis = redis
+    this.#names = names
+    this.#logger = logger
+  }
+
+  /**
+   * Resolves once Redis has said that it has the chunk. An add whose answer was lost is tried again with the same job
+   * id, so the chunk is in the queue once however often it was sent.
+   *
+   * @param deadlineMs a time on the clock of `performance.now()`
+   * @throws QueueUnavailableError when Redis has not said so by the deadline
+   */
+  async add(chunkId: string, chunk: Chunk, deadlineMs: number): Promise<void> {
+    for (let attempt = 1; ; attempt += 1) {
+      try {
+        await withDeadline(this.#tryAdd(chunkId, chunk), deadlineMs)
+        return
+      } catch (error) {
+        const waitMs = backoffMs(attempt, RETRY, Math.random())
+        if (error instanceof DeadlineError) this.#reconnect()
+        if (error instanceof DeadlineError || performance.now() + waitMs >= deadlineMs) {
+          throw new QueueUnavailableError('Redis did not confirm the chunk in time', { cause: error })
+        }
+        await sleep(waitMs)
+      }
+    }
+  }
+
+  get isConnected(): boolean {
+    return this.#redis.status === 'ready'
+  }
+
+  async close(): Promise<void> {
+    await this.#queue?.close()
+  }
+
+  async #tryAdd(chunkId: string, chunk: Chunk): Promise<void> {
+    if (!this.isConnected) throw new Error(`the connection to Redis is ${this.#redis.status}`)
+    this.#queue ??= this.#open()
+    await this.#queue.add(chunkJobName, chunk, { jobId: chunkId })
+  }
+
+  #open(): Queue<Chunk> {
+    const queue = new Queue<Chunk>(this.#names.queue, {
+      connection: this.#redis,
+      prefix: this.#names.queuePrefix,
+      streams: { events: { maxLen: EVENTS_MAX } },
+      defaultJobOptions: { attempts: 1, removeOnComplete: true, removeOnFail: false },
+    })
+    queue.on('error', (error) => this.#logger.warn({ err: error }, 'queue connection failed'))
+    // BullMQ asks Redis for its version once, and a queue for which that failed stays unusable.
+    queue.waitUntilReady().catch(() => {
+      this.#queue = undefined
+    })
+    return queue
+  }
+
+  /** A connection that stays silent may be dead without knowing it. */
+  #reconnect(): void {
+    if (this.#redis.status === 'ready') this.#redis.disconnect(true)
+  }
+}
+
+class DeadlineError extends Error {
+  override name = 'DeadlineError'
+}
+
+async function withDeadline<T>(promise: Promise<T>, deadlineMs: number): Promise<T> {
+  let timer: NodeJS.Timeout | undefined
+  const late = new Promise<never>((_resolve, reject) => {
+    timer = setTimeout(
+      () => reject(new DeadlineError('no answer')),
+      Math.max(0, deadlineMs - performance.now()),
+    )
+  })
+  try {
+    return await Promise.race([promise, late])
+  } finally {
+    clearTimeout(timer)
+  }
+}

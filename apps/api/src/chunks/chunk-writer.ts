@@ -1,0 +1,138 @@
+import { encodeChunk, limits } from '@sluice/schema'
+import { QueueUnavailableError, type ChunkQueue } from './chunk-queue.ts'
+
+/** Refused before anything was enqueued: too much is waiting already. */
+export class OverloadedError extends Error {
+  override name = 'OverloadedError'
+}
+
+/** The writer's limits. Sizes are in UTF-16 units of text, which are bytes for most logs. */
+export const chunkLimits = {
+  /** Past some 1,000 rows a chunk's own cost is below 1 µs a row; more only makes recovery coarser. */
+  rowsMax: 2_000,
+  /** One chunk is compressed in one go: 1 MB keeps the event loop for about 2 ms. One request may be larger. */
+  unitsMax: 1_000_000,
+  /** Adds under way. One would leave Redis idle while the next chunk is packed; more only splits the chunks. */
+  addsInFlightMax: 3,
+  /** All that waits or is under way: about a second of the highest load. Over it, requests are refused. */
+  unitsWaitingMax: 64_000_000,
+  /** From a request's arrival at the writer to Redis' answer, ms: within the two seconds that the contract gives. */
+  addDeadlineMs: 1_800,
+} as const
+
+// A request that is within its own limits must fit: each row adds the server's fields, escapes may double the text.
+if (chunkLimits.unitsWaitingMax < limits.bodyBytesMax * 4)
+  throw new Error('one request could never be accepted')
+
+interface Waiter {
+  readonly resolve: () => void
+  readonly reject: (error: Error) => void
+}
+
+/** What gathers for the next chunk. */
+class Gathering {
+  text = ''
+  rows = 0
+  waiters: Waiter[] = []
+  /** When its first request came, on the clock of `performance.now()`. */
+  readonly sinceMs = performance.now()
+
+  get isFull(): boolean {
+    return this.rows >= chunkLimits.rowsMax || this.text.length >= chunkLimits.unitsMax
+  }
+}
+
+/**
+ * Gathers the rows of concurrent requests into chunks: group commit without a timer.
+ *
+ * Idle (nothing is under way) → a write waits for the end of the event loop's turn, for those that arrived with it, and
+ * is sent. Busy (1 to `addsInFlightMax` adds under way) → writes gather, and are sent when an add returns, or when they
+ * fill a chunk and an add is free. Full (`unitsWaitingMax`) → writes are refused. Low load so gets the latency of one
+ * round trip, and high load gets big chunks.
+ */
+export class ChunkWriter {
+  readonly #queue: Pick<ChunkQueue, 'add'>
+  readonly #makeId: () => string
+  /** Chunks in the making: the last one gathers, those before it are full. */
+  #gatherings: Gathering[] = []
+  #addsInFlight = 0
+  #unitsWaiting = 0
+  #turnScheduled = false
+  #idle: (() => void)[] = []
+
+  /** @param makeId makes the job id of a chunk: unique, without colons */
+  constructor(queue: Pick<ChunkQueue, 'add'>, makeId: () => string) {
+    this.#queue = queue
+    this.#makeId = makeId
+  }
+
+  /**
+   * Resolves once Redis has the rows on disk.
+   *
+   * @param rows how many rows `text` holds, each a line of JSON
+   * @throws OverloadedError, at once, when nothing was enqueued
+   * @throws QueueUnavailableError when Redis did not confirm in time; the rows may or may not be enqueued
+   */
+  async write(rows: number, text: string): Promise<void> {
+    if (this.#unitsWaiting + text.length > chunkLimits.unitsWaitingMax) {
+      throw new OverloadedError('too much is waiting for Redis')
+    }
+    let gathering = this.#gatherings.at(-1)
+    if (gathering === undefined || gathering.isFull) {
+      gathering = new Gathering()
+      this.#gatherings.push(gathering)
+    }
+    gathering.text += text
+    gathering.rows += rows
+    this.#unitsWaiting += text.length
+    const { waiters } = gathering
+    const written = new Promise<void>((resolve, reject) => waiters.push({ resolve, reject }))
+    this.#scheduleTurn()
+    await written
+  }
+
+  /** Resolves when all that was written has been confirmed or refused. */
+  async drain(): Promise<void> {
+    if (this.#unitsWaiting > 0) await new Promise<void>((resolve) => this.#idle.push(resolve))
+  }
+
+  get unitsWaiting(): number {
+    return this.#unitsWaiting
+  }
+
+  #scheduleTurn(): void {
+    if (this.#turnScheduled) return
+    this.#turnScheduled = true
+    setImmediate(() => {
+      this.#turnScheduled = false
+      this.#sendWhatIsDue()
+    })
+  }
+
+  #sendWhatIsDue(): void {
+    for (let next = this.#gatherings[0]; next !== undefined; next = this.#gatherings[0]) {
+      const isDue =
+        this.#addsInFlight === 0 || (next.isFull && this.#addsInFlight < chunkLimits.addsInFlightMax)
+      if (!isDue) return
+      this.#gatherings.shift()
+      void this.#send(next)
+    }
+  }
+
+  async #send({ text, rows, waiters, sinceMs }: Gathering): Promise<void> {
+    this.#addsInFlight += 1
+    try {
+      const deadlineMs = sinceMs + chunkLimits.addDeadlineMs
+      if (performance.now() >= deadlineMs) throw new QueueUnavailableError('Redis is behind')
+      await this.#queue.add(this.#makeId(), encodeChunk(rows, text), deadlineMs)
+      for (const { resolve } of waiters) resolve()
+    } catch (error) {
+      for (const { reject } of waiters) reject(error as Error)
+    } finally {
+      this.#addsInFlight -= 1
+      this.#unitsWaiting -= text.length
+      if (this.#unitsWaiting === 0) for (const resolve of this.#idle.splice(0)) resolve()
+      this.#sendWhatIsDue()
+    }
+  }
+}

@@ -1,0 +1,53 @@
+import { limits, parseJsonExactly } from '@sluice/schema'
+import { isUtf8 } from 'node:buffer'
+import { Problem } from '../problems.ts'
+
+/** What a body holds: an entry, or a batch of values that may be entries. */
+export type Submission =
+  | { readonly kind: 'entry'; readonly entry: unknown }
+  | { readonly kind: 'batch'; readonly entries: readonly unknown[] }
+
+/** A body's text. @throws Problem `empty_body`, `invalid_utf8` */
+export function decodeBody(body: Buffer | undefined): string {
+  if (body === undefined || body.length === 0)
+    throw new Problem('empty_body', 'Send an entry or a batch as JSON.')
+  if (!isUtf8(body)) throw new Problem('invalid_utf8', 'The body must be UTF-8.')
+  return body.toString()
+}
+
+/**
+ * A JSON body's content.
+ *
+ * @param exact keeps numbers beyond 2^53 as they are written, at a cost
+ * @throws Problem `invalid_json`, `invalid_body`, `too_many_entries`
+ */
+export function parseJsonBody(text: string, exact: boolean): Submission {
+  const value = parse(text, exact)
+  if (Array.isArray(value)) return batch(value)
+  if (typeof value !== 'object' || value === null) {
+    throw new Problem('invalid_body', 'Send an entry object, {"logs": [entries]} or an array of entries.')
+  }
+  if (!Object.hasOwn(value, 'logs')) return { kind: 'entry', entry: value }
+  const { logs } = value as { logs: unknown }
+  if (!Array.isArray(logs)) throw new Problem('invalid_body', '"logs" must be an array of entries.')
+  return batch(logs)
+}
+
+function batch(entries: readonly unknown[]): Submission {
+  if (entries.length > limits.entriesPerBatchMax) {
+    const detail = `A request may have at most ${limits.entriesPerBatchMax} entries; this one has ${entries.length}.`
+    throw new Problem('too_many_entries', detail)
+  }
+  return { kind: 'batch', entries }
+}
+
+function parse(text: string, exact: boolean): unknown {
+  try {
+    return exact ? parseJsonExactly(text) : JSON.parse(text)
+  } catch (error) {
+    if (error instanceof SyntaxError) throw new Problem('invalid_json', `${error.message}.`)
+    // The exact parser is recursive; what overflows it is nested thousands of times deeper than any entry may be.
+    if (error instanceof RangeError) throw new Problem('invalid_json', 'The body is nested too deep.')
+    throw error
+  }
+}

@@ -1,0 +1,68 @@
+import { Registry } from '@sluice/projects'
+import { connectRedis, createLogger, runProcess, startOpsServer } from '@sluice/runtime'
+import { EntryValidator, redisNames } from '@sluice/schema'
+import { randomUUIDv7 } from 'node:crypto'
+import { buildApp } from './app.ts'
+import { Authenticator } from './authentication/authenticator.ts'
+import { ChunkQueue } from './chunks/chunk-queue.ts'
+import { chunkLimits, ChunkWriter } from './chunks/chunk-writer.ts'
+import { readApiConfig } from './config.ts'
+
+const config = readApiConfig(process.env)
+const logger = createLogger('api', config.LOG_LEVEL)
+
+await runProcess({
+  logger,
+  deadlineMs: config.SHUTDOWN_DEADLINE_MS,
+  start: async () => {
+    const names = redisNames(config.SLUICE_PREFIX)
+    const redis = connectRedis(config.REDIS_URL, {
+      failFast: true,
+      commandTimeoutMs: chunkLimits.addDeadlineMs,
+    })
+    const subscriber = connectRedis(config.REDIS_URL, { failFast: false })
+    for (const connection of [redis, subscriber]) {
+      connection.on('error', (error: Error) => logger.warn({ err: error }, 'redis connection failed'))
+    }
+    const registry = new Registry(redis, names.registryPrefix)
+    const authenticator = new Authenticator(registry)
+    subscriber.on('message', (_channel: string, change: string) => authenticator.invalidate(change))
+    subscriber.subscribe(registry.changesChannel).catch((error: unknown) => {
+      logger.warn(
+        { err: error },
+        'not subscribed to changes of keys; they take effect within seconds all the same',
+      )
+    })
+
+    const queue = new ChunkQueue(redis, names, logger)
+    const writer = new ChunkWriter(queue, randomUUIDv7)
+    const readiness = (): { ready: boolean; reasons: string[] } => ({
+      ready: queue.isConnected,
+      reasons: queue.isConnected ? [] : [`the connection to Redis is ${redis.status}`],
+    })
+    const validator = new EntryValidator()
+    const app = buildApp({
+      authenticator,
+      validator,
+      writer,
+      makeId: randomUUIDv7,
+      now: Date.now,
+      logger,
+      readiness,
+    })
+    const url = await app.listen({ host: config.HOST, port: config.PORT })
+    const ops = await startOpsServer({ host: config.OPS_HOST, port: config.OPS_PORT, readiness })
+    logger.info({ url, opsUrl: ops.url }, 'listening')
+
+    return {
+      stop: async () => {
+        await app.close()
+        await writer.drain()
+        await queue.close()
+        await ops.close()
+        redis.disconnect()
+        subscriber.disconnect()
+      },
+    }
+  },
+})

@@ -1,0 +1,80 @@
+import { limits, type EntryValidator } from '@sluice/schema'
+import type { Project } from '@sluice/projects'
+import type { FastifyInstance, FastifyRequest } from 'fastify'
+import type { Authenticator } from '../authentication/authenticator.ts'
+import { QueueUnavailableError } from '../chunks/chunk-queue.ts'
+import { OverloadedError, type ChunkWriter } from '../chunks/chunk-writer.ts'
+import { takeIn } from '../intake/intake.ts'
+import { Problem } from '../problems.ts'
+
+declare module 'fastify' {
+  interface FastifyRequest {
+    /** The project that the request's key belongs to. Null before authentication. */
+    project: Project | null
+  }
+}
+
+/** One resource under two addresses. */
+export const logsPaths: readonly string[] = ['/v1/logs', '/api/v1/logs']
+
+export interface LogsRouteDependencies {
+  readonly authenticator: Authenticator
+  readonly validator: EntryValidator
+  readonly writer: ChunkWriter
+  readonly makeId: () => string
+  readonly now: () => number
+}
+
+/** `POST` of an entry or a batch: authenticated before the body is read, acknowledged once Redis has it. */
+export function logsRoute(app: FastifyInstance, dependencies: LogsRouteDependencies): void {
+  const { authenticator, validator, writer, makeId, now } = dependencies
+  app.decorateRequest('project', null)
+  // The body arrives as bytes: whether they are UTF-8, JSON and entries is decided in one place, by the intake.
+  app.addContentTypeParser('application/json', { parseAs: 'buffer' }, (request, body, done) => {
+    const problem = checkCharset(request)
+    if (problem === undefined) done(null, body)
+    else done(problem)
+  })
+
+  for (const url of logsPaths) {
+    app.post<{ Body: Buffer | undefined }>(url, {
+      bodyLimit: limits.bodyBytesMax,
+      onRequest: async (request) => {
+        request.project = await authenticator.authenticate(request.headers.authorization)
+        checkEncoding(request)
+      },
+      handler: async (request, reply) => {
+        const { project } = request
+        if (project === null) throw new Error('the request is not authenticated')
+        const stamp = { projectId: project.id, retentionDays: project.retentionDays, receivedAtMs: now() }
+        const { rows, text, answer } = takeIn(request.body, stamp, validator, makeId)
+        if (rows > 0) await writer.write(rows, text).catch(toProblem)
+        return reply.code(202).type('application/json').send(answer)
+      },
+    })
+  }
+}
+
+function checkEncoding({ headers }: FastifyRequest): void {
+  const encoding = headers['content-encoding']
+  if (encoding !== undefined && encoding.toLowerCase() !== 'identity') {
+    throw new Problem('unsupported_encoding', 'Send the body as it is, without a Content-Encoding.')
+  }
+}
+
+function checkCharset({ headers }: FastifyRequest): Problem | undefined {
+  const charset = /;\s*charset\s*=\s*"?([^\s";]+)/i.exec(headers['content-type'] ?? '')?.[1]
+  if (charset === undefined || /^utf-?8$/i.test(charset)) return undefined
+  return new Problem('unsupported_media_type', 'JSON is UTF-8; leave the charset out.')
+}
+
+function toProblem(error: unknown): never {
+  const headers = { 'retry-after': '1' }
+  if (error instanceof OverloadedError) {
+    throw new Problem('overloaded', 'Too much is waiting to be queued. Try again later.', { headers })
+  }
+  if (error instanceof QueueUnavailableError) {
+    throw new Problem('queue_unavailable', 'The queue did not answer in time. Try again.', { headers })
+  }
+  throw error
+}

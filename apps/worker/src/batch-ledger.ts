@@ -1,0 +1,100 @@
+import type { RedisNames } from '@sluice/schema'
+import type { Redis } from 'ioredis'
+
+/**
+ * Where a batch stands, as written down in Redis:
+ *
+ * written (before its first insert) → inserted (ClickHouse confirmed it) → forgotten (its jobs are completed, and no
+ * copy of a chunk can come any more).
+ */
+export interface BatchRecord {
+  readonly state: 'written' | 'inserted'
+  /** Job ids, in the order in which their frames are inserted. */
+  readonly members: readonly string[]
+}
+
+/**
+ * How long a batch that was inserted is remembered while some of its jobs may not be completed: its worker died in
+ * between, and until another one comes the record alone tells that the rows are there.
+ */
+const INSERTED_TTL_S = 30 * 86_400
+
+/**
+ * How long a batch whose jobs are completed is remembered: an API process may still send a copy of a chunk, because it
+ * did not get Redis' answer to the first. It gives up after two seconds; the rest is for processes that were frozen.
+ */
+const COMPLETED_TTL_S = 300
+
+/**
+ * KEYS: the batch, its chunks. ARGV: the batch's id, the chunks' ids. Returns the id of each chunk's batch: this one, or
+ * the one it was written down with before. Running it again changes nothing.
+ */
+const CLAIM = `
+local owners, members = {}, {}
+for i = 2, #KEYS do
+  local owner = redis.call('GET', KEYS[i])
+  if not owner then
+    owner = ARGV[1]
+    redis.call('SET', KEYS[i], owner)
+  end
+  owners[i - 1] = owner
+  if owner == ARGV[1] then members[#members + 1] = ARGV[i] end
+end
+if #members > 0 and redis.call('EXISTS', KEYS[1]) == 0 then
+  redis.call('HSET', KEYS[1], 'state', 'written', 'members', table.concat(members, ' '))
+end
+return owners`
+
+/** KEYS: the batch, its chunks. ARGV: how long to remember them, in seconds. */
+const CONFIRM = `
+if redis.call('EXISTS', KEYS[1]) == 0 then return 0 end
+redis.call('HSET', KEYS[1], 'state', 'inserted')
+for i = 1, #KEYS do redis.call('EXPIRE', KEYS[i], ARGV[1]) end
+return 1`
+
+/** The written-down batches: what makes a batch immutable, whoever inserts it and however often. */
+export class BatchLedger {
+  readonly #redis: Redis
+  readonly #names: RedisNames
+
+  constructor(redis: Redis, names: RedisNames) {
+    this.#redis = redis
+    this.#names = names
+  }
+
+  /**
+   * Writes a batch down with those of the chunks that belong to no batch yet.
+   *
+   * @returns the id of the batch that each chunk belongs to, in the chunks' order
+   */
+  async claim(batchId: string, chunkIds: readonly string[]): Promise<string[]> {
+    const keys = this.#keys(batchId, chunkIds)
+    return (await this.#redis.eval(CLAIM, keys.length, ...keys, batchId, ...chunkIds)) as string[]
+  }
+
+  /** Undefined when the batch is forgotten, or never was. */
+  async read(batchId: string): Promise<BatchRecord | undefined> {
+    const { state, members } = await this.#redis.hgetall(this.#names.batchKey(batchId))
+    if (state === undefined || members === undefined) return undefined
+    return { state: state === 'inserted' ? 'inserted' : 'written', members: members.split(' ') }
+  }
+
+  /** Writes down that ClickHouse has confirmed the batch. Only then may its jobs complete. */
+  async confirm(batchId: string, chunkIds: readonly string[]): Promise<void> {
+    await this.#remember(batchId, chunkIds, INSERTED_TTL_S)
+  }
+
+  /** To be called when all jobs of the batch are completed: it is forgotten soon after. */
+  async release(batchId: string, chunkIds: readonly string[]): Promise<void> {
+    await this.#remember(batchId, chunkIds, COMPLETED_TTL_S)
+  }
+
+  async #remember(batchId: string, chunkIds: readonly string[], ttlS: number): Promise<void> {
+    const keys = this.#keys(batchId, chunkIds)
+    await this.#redis.eval(CONFIRM, keys.length, ...keys, ttlS)
+  }
+
+  #keys(batchId: string, chunkIds: readonly string[]): string[] {
+    return [this.#names.batchKey(batchId), ...chunkIds.map((id) => this.#names.chunkKey(id))]
+  }
+}

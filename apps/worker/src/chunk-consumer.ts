@@ -1,0 +1,95 @@
+import type { Logger } from '@sluice/runtime'
+import { chunkFrame, type Chunk, type RedisNames } from '@sluice/schema'
+import { DelayedError, Job, WaitingError, Worker } from 'bullmq'
+import type { Redis } from 'ioredis'
+import type { HeldChunk } from './collector.ts'
+import { HandBackError } from './delivery.ts'
+import { workerLimits } from './limits.ts'
+
+/** A chunk of a version that is not known here waits this long for a newer worker. */
+const UNKNOWN_VERSION_DELAY_MS = 5_000
+/** A worker that dies is noticed after its lock has run out, and this at most. */
+const STALLED_CHECK_MS = 10_000
+/** BullMQ would otherwise fail a chunk whose workers died this often, though nothing is wrong with it. */
+const STALLED_COUNT_MAX = 1_000_000_000
+
+export interface ConsumerOptions {
+  readonly redis: Redis
+  readonly names: RedisNames
+  readonly lockDurationMs: number
+  readonly logger: Logger
+  /** Resolves when the chunk's job may complete; rejects with HandBackError when it goes back to the queue. */
+  readonly deliver: (chunk: HeldChunk) => Promise<void>
+  /** Called when the chunk's job is completed. */
+  readonly onCompleted: (chunkId: string) => void
+}
+
+/** Fetches chunks from the BullMQ queue, as many as may be in hand, and completes each when it was delivered. */
+export class ChunkConsumer {
+  readonly #options: ConsumerOptions
+  readonly #worker: Worker<Chunk, void>
+  #heldBytes = 0
+
+  constructor(options: ConsumerOptions) {
+    this.#options = options
+    const { redis, names, lockDurationMs, logger } = options
+    this.#worker = new Worker<Chunk, void>(names.queue, (job, token) => this.#process(job, token), {
+      connection: redis,
+      prefix: names.queuePrefix,
+      concurrency: workerLimits.chunksMax,
+      lockDuration: lockDurationMs,
+      stalledInterval: STALLED_CHECK_MS,
+      maxStalledCount: STALLED_COUNT_MAX,
+      // How long a completion waits for Redis to come back before it is tried again.
+      runRetryDelay: 500,
+    })
+    this.#worker.on('error', (error) => logger.warn({ err: error }, 'queue failed'))
+    this.#worker.on('failed', (job, error) =>
+      logger.error({ err: error, chunkId: job?.id }, 'chunk set aside'),
+    )
+    this.#worker.on('completed', (job) => options.onCompleted(job.id ?? ''))
+  }
+
+  /** A chunk's content, by its job's id. Undefined when the job is gone. */
+  async load(chunkId: string): Promise<HeldChunk | undefined> {
+    const job = await Job.fromId<Chunk, void>(this.#worker, chunkId)
+    return job === undefined ? undefined : hold(chunkId, job.data)
+  }
+
+  /** Stops fetching, and resolves when every chunk in hand is completed or handed back. */
+  async close(): Promise<void> {
+    await this.#worker.close()
+  }
+
+  async #process(job: Job<Chunk, void>, token: string | undefined): Promise<void> {
+    const { id, data } = job
+    if (id === undefined) throw new Error('a job without an id')
+    if (data.v !== 1) {
+      await job.moveToDelayed(Date.now() + UNKNOWN_VERSION_DELAY_MS, token)
+      throw new DelayedError()
+    }
+    const chunk = hold(id, data)
+    const bytes = data.frame.length
+    this.#hold(bytes)
+    try {
+      await this.#options.deliver(chunk)
+    } catch (error) {
+      if (!(error instanceof HandBackError)) throw error
+      await job.moveToWait(token)
+      throw new WaitingError()
+    } finally {
+      this.#hold(-bytes)
+    }
+  }
+
+  /** BullMQ bounds the number of jobs in hand, not their bytes: over the limit it is told to take one at a time. */
+  #hold(bytes: number): void {
+    this.#heldBytes += bytes
+    const concurrency = this.#heldBytes > workerLimits.heldBytesMax ? 1 : workerLimits.chunksMax
+    if (this.#worker.concurrency !== concurrency) this.#worker.concurrency = concurrency
+  }
+}
+
+function hold(id: string, chunk: Chunk): HeldChunk {
+  return { id, rows: chunk.rows, bytes: chunk.bytes, frame: chunkFrame(chunk) }
+}

@@ -1,0 +1,79 @@
+import { connectClickHouse, connectRedis, createLogger, runProcess, startOpsServer } from '@sluice/runtime'
+import { redisNames } from '@sluice/schema'
+import { randomUUIDv7 } from 'node:crypto'
+import { BatchLedger } from './batch-ledger.ts'
+import { ChunkConsumer } from './chunk-consumer.ts'
+import { Collector } from './collector.ts'
+import { readWorkerConfig } from './config.ts'
+import { Delivery } from './delivery.ts'
+import { Inserter } from './inserter.ts'
+import { workerLimits } from './limits.ts'
+import { Pump } from './pump.ts'
+
+const config = readWorkerConfig(process.env)
+const logger = createLogger('worker', config.LOG_LEVEL)
+
+await runProcess({
+  logger,
+  deadlineMs: config.SHUTDOWN_DEADLINE_MS,
+  start: async () => {
+    const names = redisNames(config.SLUICE_PREFIX)
+    const redis = connectRedis(config.REDIS_URL, { failFast: false })
+    redis.on('error', (error: Error) => logger.warn({ err: error }, 'redis connection failed'))
+    const clickhouse = connectClickHouse(
+      {
+        url: config.CLICKHOUSE_URL,
+        username: config.CLICKHOUSE_USERNAME,
+        password: config.CLICKHOUSE_PASSWORD,
+        database: config.CLICKHOUSE_DATABASE,
+      },
+      { requestTimeoutMs: workerLimits.insertTimeoutMs, connectionsMax: workerLimits.insertsInFlightMax * 2 },
+    )
+    const stopping = new AbortController()
+    const ledger = new BatchLedger(redis, names)
+    const delivery = new Delivery({
+      ledger,
+      inserter: new Inserter(clickhouse),
+      loadChunk: (id) => consumer.load(id),
+      makeId: randomUUIDv7,
+      logger,
+      signal: stopping.signal,
+    })
+    const collector = new Collector({
+      rowsMax: config.BATCH_ROWS_MAX,
+      bytesMax: workerLimits.batchBytesMax,
+      waitMs: config.BATCH_WAIT_MS,
+    })
+    const pump = new Pump(collector, delivery)
+    const consumer = new ChunkConsumer({
+      redis,
+      names,
+      lockDurationMs: config.LOCK_DURATION_MS,
+      logger,
+      deliver: (chunk) => pump.deliver(chunk),
+      onCompleted: (chunkId) => delivery.completed(chunkId),
+    })
+    const readiness = (): { ready: boolean; reasons: string[] } => {
+      const reasons = redis.status === 'ready' ? [] : [`the connection to Redis is ${redis.status}`]
+      if (delivery.lastFailure !== undefined) reasons.push(delivery.lastFailure)
+      return { ready: reasons.length === 0, reasons }
+    }
+    const ops = await startOpsServer({ host: config.OPS_HOST, port: config.OPS_PORT, readiness })
+    logger.info({ opsUrl: ops.url }, 'working')
+
+    return {
+      stop: async () => {
+        const handBack = setTimeout(
+          () => stopping.abort(),
+          Math.max(0, config.SHUTDOWN_DEADLINE_MS - workerLimits.handBackMs),
+        )
+        pump.flush()
+        await consumer.close()
+        clearTimeout(handBack)
+        await clickhouse.close()
+        await ops.close()
+        redis.disconnect()
+      },
+    }
+  },
+})
