@@ -11,7 +11,11 @@ export interface BatchRecord {
   readonly state: 'written' | 'inserted'
   /** Job ids, in the order in which their frames are inserted. */
   readonly members: readonly string[]
+  /** Ranges of its rows that are not to be sent as one any more, because ClickHouse refused them. */
+  readonly splits: ReadonlySet<string>
 }
+
+const SPLIT_FIELD = 'split:'
 
 /**
  * How long a batch that was inserted is remembered while some of its jobs may not be completed: its worker died in
@@ -26,19 +30,28 @@ const INSERTED_TTL_S = 30 * 86_400
 const COMPLETED_TTL_S = 300
 
 /**
- * KEYS: the batch, its chunks. ARGV: the batch's id, the chunks' ids. Returns the id of each chunk's batch: this one, or
- * the one it was written down with before. Running it again changes nothing.
+ * KEYS: the batch, the chunks' records, the chunks' jobs. ARGV: the batch's id, the chunks' ids. Returns the id of each
+ * chunk's batch: this one, or the one it was written down with before; or '' for a chunk whose job is gone. Running it
+ * again changes nothing.
+ *
+ * A job that is gone was completed: its batch was inserted, and may be forgotten by now. Only a worker that was frozen
+ * for long asks for one.
  */
 const CLAIM = `
 local owners, members = {}, {}
-for i = 2, #KEYS do
-  local owner = redis.call('GET', KEYS[i])
+local count = #ARGV - 1
+for i = 1, count do
+  local owner = redis.call('GET', KEYS[1 + i])
   if not owner then
-    owner = ARGV[1]
-    redis.call('SET', KEYS[i], owner)
+    if redis.call('EXISTS', KEYS[1 + count + i]) == 1 then
+      owner = ARGV[1]
+      redis.call('SET', KEYS[1 + i], owner)
+    else
+      owner = ''
+    end
   end
-  owners[i - 1] = owner
-  if owner == ARGV[1] then members[#members + 1] = ARGV[i] end
+  owners[i] = owner
+  if owner == ARGV[1] then members[#members + 1] = ARGV[1 + i] end
 end
 if #members > 0 and redis.call('EXISTS', KEYS[1]) == 0 then
   redis.call('HSET', KEYS[1], 'state', 'written', 'members', table.concat(members, ' '))
@@ -65,18 +78,28 @@ export class BatchLedger {
   /**
    * Writes a batch down with those of the chunks that belong to no batch yet.
    *
-   * @returns the id of the batch that each chunk belongs to, in the chunks' order
+   * @returns the id of the batch that each chunk belongs to, in the chunks' order; '' for one that was delivered before
    */
   async claim(batchId: string, chunkIds: readonly string[]): Promise<string[]> {
-    const keys = this.#keys(batchId, chunkIds)
+    const keys = [...this.#keys(batchId, chunkIds), ...chunkIds.map((id) => this.#names.jobKey(id))]
     return (await this.#redis.eval(CLAIM, keys.length, ...keys, batchId, ...chunkIds)) as string[]
   }
 
   /** Undefined when the batch is forgotten, or never was. */
   async read(batchId: string): Promise<BatchRecord | undefined> {
-    const { state, members } = await this.#redis.hgetall(this.#names.batchKey(batchId))
+    const { state, members, ...rest } = await this.#redis.hgetall(this.#names.batchKey(batchId))
     if (state === undefined || members === undefined) return undefined
-    return { state: state === 'inserted' ? 'inserted' : 'written', members: members.split(' ') }
+    const splits = Object.keys(rest).filter((field) => field.startsWith(SPLIT_FIELD))
+    return {
+      state: state === 'inserted' ? 'inserted' : 'written',
+      members: members.split(' '),
+      splits: new Set(splits.map((field) => field.slice(SPLIT_FIELD.length))),
+    }
+  }
+
+  /** Writes down that a range of the batch's rows was refused as one, before its parts are sent. */
+  async recordSplit(batchId: string, range: string): Promise<void> {
+    await this.#redis.hset(this.#names.batchKey(batchId), `${SPLIT_FIELD}${range}`, '1')
   }
 
   /** Writes down that ClickHouse has confirmed the batch. Only then may its jobs complete. */

@@ -3,8 +3,8 @@ import { chunkFrame, type Chunk, type RedisNames } from '@sluice/schema'
 import { DelayedError, Job, WaitingError, Worker } from 'bullmq'
 import type { Redis } from 'ioredis'
 import type { HeldChunk } from './collector.ts'
-import { HandBackError } from './delivery.ts'
 import { workerLimits } from './limits.ts'
+import { HandBackError } from './persistence.ts'
 
 /** A chunk of a version that is not known here waits this long for a newer worker. */
 const UNKNOWN_VERSION_DELAY_MS = 5_000

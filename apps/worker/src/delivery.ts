@@ -1,31 +1,28 @@
-import { backoffMs, type Logger } from '@sluice/runtime'
-import { setTimeout as sleep } from 'node:timers/promises'
 import type { BatchLedger, BatchRecord } from './batch-ledger.ts'
+import { wholeBatch, type BatchSplitter } from './batch-splitter.ts'
 import type { HeldChunk } from './collector.ts'
-import { describeError } from './insert-errors.ts'
 import { CompletionTracker } from './completion-tracker.ts'
+import { describeError } from './insert-errors.ts'
 import type { Inserter } from './inserter.ts'
-import { workerLimits } from './limits.ts'
+import type { Persistence } from './persistence.ts'
 
-/** The process is stopping: the chunk was not delivered, and must go back to the queue. */
-export class HandBackError extends Error {
-  override name = 'HandBackError'
-}
-
-/** A written-down batch whose chunks are not all in the queue any more. Somebody removed jobs by hand. */
+/** A written-down batch whose chunks are not all in the queue any more: somebody removed jobs by hand. */
 export class BrokenBatchError extends Error {
   override name = 'BrokenBatchError'
 }
 
 export interface DeliveryDependencies {
-  readonly ledger: Pick<BatchLedger, 'claim' | 'read' | 'confirm' | 'release'>
+  readonly ledger: Pick<BatchLedger, 'claim' | 'read' | 'recordSplit' | 'confirm' | 'release'>
   readonly inserter: Pick<Inserter, 'insert'>
+  readonly splitter: Pick<BatchSplitter, 'insert'>
+  readonly persistence: Persistence
   /** The chunk of a job, by its id, while the job is in the queue. */
   readonly loadChunk: (id: string) => Promise<HeldChunk | undefined>
   readonly makeId: () => string
-  readonly logger: Logger
-  /** Aborted when no more tries shall be made. */
-  readonly signal: AbortSignal
+  /** Milliseconds, monotonic. */
+  readonly now: () => number
+  /** A batch that has been on its way for this long may have been taken over, ms: it is looked up before it is sent. */
+  readonly takeOverMs: number
 }
 
 /**
@@ -40,14 +37,14 @@ export class Delivery {
   /** Batches that are on their way in this process, by id: nobody here needs to recover one of them. */
   readonly #underWay = new Map<string, Promise<void>>()
   readonly #completions: CompletionTracker
-  #lastFailure: string | undefined
 
   constructor(dependencies: DeliveryDependencies) {
     this.#deps = dependencies
+    const { ledger, persistence } = dependencies
     this.#completions = new CompletionTracker((batchId, members) => {
       // Without it the batch is remembered for longer than it need be, and nothing else.
-      dependencies.ledger.release(batchId, members).catch((error: unknown) => {
-        dependencies.logger.warn({ batchId, reason: describeError(error) }, 'batch not released')
+      ledger.release(batchId, members).catch((error: unknown) => {
+        persistence.logger.warn({ batchId, reason: describeError(error) }, 'batch not released')
       })
     })
   }
@@ -57,27 +54,27 @@ export class Delivery {
     this.#completions.completed(chunkId)
   }
 
-  /** Why the last try to insert failed, until one succeeds. */
-  get lastFailure(): string | undefined {
-    return this.#lastFailure
-  }
-
   /**
    * Delivers chunks: as one new batch, but for those that belong to earlier batches.
    *
-   * @returns for each of the chunks what became of it, under its id; a promise may reject with HandBackError
+   * @returns what becomes of each of the chunks, by its id; a promise may reject with HandBackError
+   * @throws HandBackError
    */
   async deliver(chunks: readonly HeldChunk[]): Promise<ReadonlyMap<string, Promise<void>>> {
-    const batchId = this.#deps.makeId()
+    const { ledger, persistence, makeId } = this.#deps
+    const batchId = makeId()
     const ids = chunks.map(({ id }) => id)
-    const owners = await this.#untilDone('batch not written down', () =>
-      this.#deps.ledger.claim(batchId, ids),
-    )
+    const owners = await persistence.untilDone('batch not written down', () => ledger.claim(batchId, ids))
     const fresh = chunks.filter((_chunk, index) => owners[index] === batchId)
     const outcomes = new Map<string, Promise<void>>()
     for (const [index, id] of ids.entries()) {
-      const owner = owners[index] ?? batchId
-      const run = owner === batchId ? () => this.#insert(batchId, fresh) : () => this.#recover(owner)
+      const owner = owners[index] ?? ''
+      if (owner === '') {
+        outcomes.set(id, Promise.resolve())
+        continue
+      }
+      const run =
+        owner === batchId ? () => this.#insert(batchId, fresh, new Set()) : () => this.#recover(owner)
       outcomes.set(id, this.#underWay.get(owner) ?? this.#start(owner, run))
     }
     return outcomes
@@ -90,17 +87,16 @@ export class Delivery {
   }
 
   async #recover(batchId: string): Promise<void> {
-    const record = await this.#untilDone('batch not read', () => this.#deps.ledger.read(batchId))
-    // A forgotten batch is one whose jobs were all completed.
-    if (record === undefined || record.state === 'inserted') return
-    const chunks = await this.#untilDone('chunks not read', () => this.#loadMembers(record))
+    const record = await this.#readPending(batchId)
+    if (record === undefined) return
+    const chunks = await this.#deps.persistence.untilDone('chunks not read', () => this.#loadMembers(record))
     if (chunks === undefined) {
-      const now = await this.#untilDone('batch not read', () => this.#deps.ledger.read(batchId))
-      if (now === undefined || now.state === 'inserted') return
+      // They are completed one by one after the batch was confirmed: it was, just now.
+      if ((await this.#readPending(batchId)) === undefined) return
       throw new BrokenBatchError(`chunks of the batch ${batchId} are gone from the queue`)
     }
-    this.#deps.logger.info({ batchId, chunks: chunks.length }, 'recovering a batch')
-    await this.#insert(batchId, chunks)
+    this.#deps.persistence.logger.info({ batchId, chunks: chunks.length }, 'recovering a batch')
+    await this.#insert(batchId, chunks, record.splits)
   }
 
   async #loadMembers({ members }: BatchRecord): Promise<HeldChunk[] | undefined> {
@@ -109,33 +105,46 @@ export class Delivery {
     return present.length === members.length ? present : undefined
   }
 
-  async #insert(batchId: string, chunks: readonly HeldChunk[]): Promise<void> {
-    const frames = chunks.map(({ frame }) => frame)
-    const startedMs = performance.now()
-    await this.#untilDone('insert failed', () => this.#deps.inserter.insert(frames, batchId))
+  async #insert(batchId: string, chunks: readonly HeldChunk[], splits: ReadonlySet<string>): Promise<void> {
+    const { ledger, persistence, splitter, now } = this.#deps
     const ids = chunks.map(({ id }) => id)
-    await this.#untilDone('batch not confirmed', () => this.#deps.ledger.confirm(batchId, ids))
+    const startedMs = now()
+    if (splits.size > 0 || (await this.#insertWhole(batchId, chunks))) {
+      await persistence.untilDone('split not written down', () => ledger.recordSplit(batchId, wholeBatch))
+      await splitter.insert(batchId, chunks, splits)
+    }
+    await persistence.untilDone('batch not confirmed', () => ledger.confirm(batchId, ids))
     this.#completions.expect(batchId, ids)
-    this.#lastFailure = undefined
     const rows = chunks.reduce((sum, chunk) => sum + chunk.rows, 0)
-    const durationMs = Math.round(performance.now() - startedMs)
-    this.#deps.logger.debug({ batchId, rows, chunks: chunks.length, durationMs }, 'inserted a batch')
+    const durationMs = Math.round(now() - startedMs)
+    persistence.logger.debug({ batchId, rows, chunks: chunks.length, durationMs }, 'inserted a batch')
   }
 
-  /** Tries again, with backoff, until it is done or the process stops. */
-  async #untilDone<T>(complaint: string, run: () => Promise<T>): Promise<T> {
-    const { signal, logger } = this.#deps
-    for (let attempt = 1; ; attempt += 1) {
-      if (signal.aborted) throw new HandBackError('stopping')
-      try {
-        return await run()
-      } catch (error) {
-        const retryInMs = backoffMs(attempt, workerLimits.retry, Math.random())
-        const reason = describeError(error)
-        this.#lastFailure = `${complaint}: ${reason}`
-        logger.warn({ reason, attempt, retryInMs }, complaint)
-        await sleep(retryInMs, undefined, { signal }).catch(() => undefined)
-      }
-    }
+  /** @returns whether the batch must be split, for ClickHouse refuses it as it is */
+  async #insertWhole(batchId: string, chunks: readonly HeldChunk[]): Promise<boolean> {
+    const { inserter, persistence, now, takeOverMs } = this.#deps
+    const frames = chunks.map(({ frame }) => frame)
+    let sinceMs = now()
+    const refusal = await persistence.untilDoneOrRefused(
+      'batch not inserted',
+      async () => {
+        // After a long wait, or a freeze of this process, another worker may have done it. Sending it again would do no
+        // harm as long as ClickHouse remembers the token; not sending it does none ever.
+        if (now() - sinceMs > takeOverMs) {
+          sinceMs = now()
+          if ((await this.#readPending(batchId)) === undefined) return
+        }
+        await inserter.insert(frames, batchId)
+      },
+      (failure) => failure !== 'transient',
+    )
+    return refusal !== undefined
+  }
+
+  /** The batch as it is written down, while it may not be inserted. One that is forgotten was inserted. */
+  async #readPending(batchId: string): Promise<BatchRecord | undefined> {
+    const { ledger, persistence } = this.#deps
+    const record = await persistence.untilDone('batch not read', () => ledger.read(batchId))
+    return record?.state === 'inserted' ? undefined : record
   }
 }

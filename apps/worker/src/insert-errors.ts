@@ -1,35 +1,79 @@
 import { ClickHouseError } from '@clickhouse/client'
 
 /**
- * What to do about an insert that failed:
+ * What an insert that failed asks for:
  * - `transient`: it will pass; the same insert is tried again, for ever
- * - `poison`: ClickHouse refuses the rows themselves; trying again changes nothing
+ * - `too_big`: it may pass with fewer rows; the batch is split, and a single row is tried again for ever
+ * - `poison`: ClickHouse refuses the rows themselves; the batch is split down to the bad ones, which are set aside
  */
-export type InsertFailure = 'transient' | 'poison'
+export type InsertFailure = 'transient' | 'too_big' | 'poison'
+
+interface CodeEntry {
+  readonly name: string
+  readonly failure: InsertFailure
+}
 
 /**
- * ClickHouse's error codes that speak of the rows themselves (its src/Common/ErrorCodes.cpp). All others pass, or are for
- * people to mend while the rows wait: a table that is missing, a password that is wrong, a disk that is full.
+ * ClickHouse's error codes (its src/Common/ErrorCodes.cpp). What is not a ClickHouse error (a refused connection, a
+ * time-out) is transient: the token makes trying again safe. So is a code that is not listed, but that is counted, for
+ * it may have to be listed.
  */
-const poisonCodes: ReadonlyMap<string, string> = new Map([
-  ['6', 'CANNOT_PARSE_TEXT'],
-  ['25', 'CANNOT_PARSE_ESCAPE_SEQUENCE'],
-  ['26', 'CANNOT_PARSE_QUOTED_STRING'],
-  ['27', 'CANNOT_PARSE_INPUT_ASSERTION_FAILED'],
-  ['38', 'CANNOT_PARSE_DATE'],
-  ['41', 'CANNOT_PARSE_DATETIME'],
-  ['53', 'TYPE_MISMATCH'],
-  ['69', 'ARGUMENT_OUT_OF_BOUND'],
-  ['70', 'CANNOT_CONVERT_TYPE'],
-  ['72', 'CANNOT_PARSE_NUMBER'],
-  ['117', 'INCORRECT_DATA'],
-  ['131', 'TOO_LARGE_STRING_SIZE'],
-  ['349', 'CANNOT_INSERT_NULL_IN_ORDINARY_COLUMN'],
-  ['376', 'CANNOT_PARSE_UUID'],
+const codes: ReadonlyMap<string, CodeEntry> = new Map<string, CodeEntry>([
+  // The rows themselves.
+  ['6', { name: 'CANNOT_PARSE_TEXT', failure: 'poison' }],
+  ['25', { name: 'CANNOT_PARSE_ESCAPE_SEQUENCE', failure: 'poison' }],
+  ['26', { name: 'CANNOT_PARSE_QUOTED_STRING', failure: 'poison' }],
+  ['27', { name: 'CANNOT_PARSE_INPUT_ASSERTION_FAILED', failure: 'poison' }],
+  ['33', { name: 'CANNOT_READ_ALL_DATA', failure: 'poison' }],
+  ['38', { name: 'CANNOT_PARSE_DATE', failure: 'poison' }],
+  ['41', { name: 'CANNOT_PARSE_DATETIME', failure: 'poison' }],
+  ['53', { name: 'TYPE_MISMATCH', failure: 'poison' }],
+  ['69', { name: 'ARGUMENT_OUT_OF_BOUND', failure: 'poison' }],
+  ['70', { name: 'CANNOT_CONVERT_TYPE', failure: 'poison' }],
+  ['72', { name: 'CANNOT_PARSE_NUMBER', failure: 'poison' }],
+  ['117', { name: 'INCORRECT_DATA', failure: 'poison' }],
+  ['131', { name: 'TOO_LARGE_STRING_SIZE', failure: 'poison' }],
+  ['349', { name: 'CANNOT_INSERT_NULL_IN_ORDINARY_COLUMN', failure: 'poison' }],
+  ['376', { name: 'CANNOT_PARSE_UUID', failure: 'poison' }],
+  ['561', { name: 'ZSTD_DECODER_FAILED', failure: 'poison' }],
+  // The size.
+  ['241', { name: 'MEMORY_LIMIT_EXCEEDED', failure: 'too_big' }],
+  // The server's state; some of it for people to mend while the rows wait.
+  ['60', { name: 'UNKNOWN_TABLE', failure: 'transient' }],
+  ['81', { name: 'UNKNOWN_DATABASE', failure: 'transient' }],
+  ['159', { name: 'TIMEOUT_EXCEEDED', failure: 'transient' }],
+  ['164', { name: 'READONLY', failure: 'transient' }],
+  ['202', { name: 'TOO_MANY_SIMULTANEOUS_QUERIES', failure: 'transient' }],
+  ['209', { name: 'SOCKET_TIMEOUT', failure: 'transient' }],
+  ['210', { name: 'NETWORK_ERROR', failure: 'transient' }],
+  ['218', { name: 'TABLE_IS_DROPPED', failure: 'transient' }],
+  ['236', { name: 'ABORTED', failure: 'transient' }],
+  ['242', { name: 'TABLE_IS_READ_ONLY', failure: 'transient' }],
+  ['243', { name: 'NOT_ENOUGH_SPACE', failure: 'transient' }],
+  ['252', { name: 'TOO_MANY_PARTS', failure: 'transient' }],
+  ['319', { name: 'UNKNOWN_STATUS_OF_INSERT', failure: 'transient' }],
+  ['394', { name: 'QUERY_WAS_CANCELLED', failure: 'transient' }],
+  ['439', { name: 'CANNOT_SCHEDULE_TASK', failure: 'transient' }],
+  ['497', { name: 'ACCESS_DENIED', failure: 'transient' }],
+  ['516', { name: 'AUTHENTICATION_FAILED', failure: 'transient' }],
+  ['999', { name: 'KEEPER_EXCEPTION', failure: 'transient' }],
 ])
 
-export function classifyInsertError(error: unknown): InsertFailure {
-  return error instanceof ClickHouseError && poisonCodes.has(error.code) ? 'poison' : 'transient'
+export interface ClassifiedError {
+  readonly failure: InsertFailure
+  /** ClickHouse's name of the error, or the name of the error's class. */
+  readonly code: string
+  /** Whether it is a ClickHouse error whose code is not listed. */
+  readonly isUnknown: boolean
+}
+
+export function classifyInsertError(error: unknown): ClassifiedError {
+  if (!(error instanceof ClickHouseError)) {
+    return { failure: 'transient', code: error instanceof Error ? error.name : 'unknown', isUnknown: false }
+  }
+  const entry = codes.get(error.code)
+  if (entry === undefined) return { failure: 'transient', code: error.type ?? error.code, isUnknown: true }
+  return { failure: entry.failure, code: entry.name, isUnknown: false }
 }
 
 /** What went wrong, for a log: ClickHouse quotes rows in its messages, so of its errors only the code and the name. */

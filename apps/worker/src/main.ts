@@ -2,12 +2,15 @@ import { connectClickHouse, connectRedis, createLogger, runProcess, startOpsServ
 import { redisNames } from '@sluice/schema'
 import { randomUUIDv7 } from 'node:crypto'
 import { BatchLedger } from './batch-ledger.ts'
+import { BatchSplitter } from './batch-splitter.ts'
 import { ChunkConsumer } from './chunk-consumer.ts'
 import { Collector } from './collector.ts'
 import { readWorkerConfig } from './config.ts'
+import { DeadLetters } from './dead-letters.ts'
 import { Delivery } from './delivery.ts'
 import { Inserter } from './inserter.ts'
 import { workerLimits } from './limits.ts'
+import { Persistence } from './persistence.ts'
 import { Pump } from './pump.ts'
 
 const config = readWorkerConfig(process.env)
@@ -31,13 +34,18 @@ await runProcess({
     )
     const stopping = new AbortController()
     const ledger = new BatchLedger(redis, names)
+    const inserter = new Inserter(clickhouse)
+    const persistence = new Persistence(logger, stopping.signal)
+    const deadLetters = new DeadLetters(clickhouse, randomUUIDv7, Date.now)
     const delivery = new Delivery({
       ledger,
-      inserter: new Inserter(clickhouse),
+      inserter,
+      splitter: new BatchSplitter({ ledger, inserter, deadLetters, persistence }),
+      persistence,
       loadChunk: (id) => consumer.load(id),
       makeId: randomUUIDv7,
-      logger,
-      signal: stopping.signal,
+      now: () => performance.now(),
+      takeOverMs: config.LOCK_DURATION_MS,
     })
     const collector = new Collector({
       rowsMax: config.BATCH_ROWS_MAX,
@@ -55,7 +63,7 @@ await runProcess({
     })
     const readiness = (): { ready: boolean; reasons: string[] } => {
       const reasons = redis.status === 'ready' ? [] : [`the connection to Redis is ${redis.status}`]
-      if (delivery.lastFailure !== undefined) reasons.push(delivery.lastFailure)
+      if (persistence.lastFailure !== undefined) reasons.push(persistence.lastFailure)
       return { ready: reasons.length === 0, reasons }
     }
     const ops = await startOpsServer({ host: config.OPS_HOST, port: config.OPS_PORT, readiness })

@@ -28,4 +28,4 @@ ORDER BY (project_id, timestamp)
 TTL expires_on
 SETTINGS
     ttl_only_drop_parts = 1,
-    non_replicated_deduplication_window = 10000;
+    non_replicated_deduplication_window = 100000;

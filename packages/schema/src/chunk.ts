@@ -1,4 +1,4 @@
-import { zstdCompressSync, constants } from 'node:zlib'
+import { constants, zstdCompressSync, zstdDecompressSync } from 'node:zlib'
 
 /** What a BullMQ job carries: the zstd frame of many rows, ready to be passed to ClickHouse as it is. */
 export interface Chunk {
@@ -20,11 +20,23 @@ const options = { params: { [constants.ZSTD_c_compressionLevel]: 1 } }
 
 /** Packs rows, each a JSON object with its newline, into a chunk. */
 export function encodeChunk(rows: number, text: string): Chunk {
-  const raw = Buffer.from(text, 'utf8')
+  const raw = Buffer.from(text)
   return { v: 1, rows, bytes: raw.length, frame: zstdCompressSync(raw, options).toString('base64') }
 }
 
 /** The chunk's zstd frame. Frames that follow one another are one valid zstd stream. */
 export function chunkFrame(chunk: Chunk): Buffer {
   return Buffer.from(chunk.frame, 'base64')
+}
+
+/** Compresses rows, each with its newline, into a zstd frame. */
+export function encodeFrame(text: string): Buffer {
+  return zstdCompressSync(text, options)
+}
+
+/** The rows of a frame, each with its newline. @throws when the frame cannot be decompressed */
+export function zstdLines(frame: Buffer): string[] {
+  return zstdDecompressSync(frame)
+    .toString()
+    .split(/(?<=\n)/)
 }

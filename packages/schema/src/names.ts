@@ -3,6 +3,8 @@ export interface RedisNames {
   /** BullMQ's prefix, with a hash tag: in a Redis Cluster a queue and its records must live in one slot. */
   readonly queuePrefix: string
   readonly queue: string
+  /** BullMQ's own key of a job. */
+  jobKey(id: string): string
   /** The batch that a chunk belongs to, by the chunk's job id. */
   chunkKey(chunkId: string): string
   /** The written-down batch, by its id. */
@@ -11,12 +13,15 @@ export interface RedisNames {
   readonly registryPrefix: string
 }
 
+const QUEUE = 'logs'
+
 /** @param prefix sets installations apart that share a Redis; tests have one each. */
 export function redisNames(prefix: string): RedisNames {
   const tag = `{${prefix}}`
   return {
     queuePrefix: tag,
-    queue: 'logs',
+    queue: QUEUE,
+    jobKey: (id) => `${tag}:${QUEUE}:${id}`,
     chunkKey: (chunkId) => `${tag}:chunk:${chunkId}`,
     batchKey: (batchId) => `${tag}:batch:${batchId}`,
     registryPrefix: `${tag}:registry`,
@@ -25,6 +30,8 @@ export function redisNames(prefix: string): RedisNames {
 
 /** The table of migrations/0001-logs.sql. */
 export const logsTable = 'logs'
+/** The table of migrations/0002-dead-letters.sql. */
+export const deadLettersTable = 'dead_letters'
 
 /** The name of every job: there is one kind. */
 export const chunkJobName = 'chunk'

@@ -1,0 +1,109 @@
+import { encodeFrame, zstdLines } from '@sluice/schema'
+import type { BatchLedger } from './batch-ledger.ts'
+import type { HeldChunk } from './collector.ts'
+import type { DeadLetter, DeadLetters } from './dead-letters.ts'
+import { classifyInsertError } from './insert-errors.ts'
+import type { Inserter } from './inserter.ts'
+import type { Persistence } from './persistence.ts'
+
+export interface SplitterDependencies {
+  readonly ledger: Pick<BatchLedger, 'recordSplit'>
+  readonly inserter: Pick<Inserter, 'insert'>
+  readonly deadLetters: Pick<DeadLetters, 'add'>
+  readonly persistence: Persistence
+}
+
+/**
+ * Brings a batch in that ClickHouse refuses as a whole: halves it until the refused rows stand alone, and sets those
+ * aside.
+ *
+ * A range of rows is tried with a token of its own. Before its halves are tried, it is written down as split, and from
+ * then on is never tried as a whole again: else ClickHouse, having changed its mind (after a migration, say), could take
+ * both the range and its halves. So whoever takes the batch over finds the same ranges, and adds nothing twice.
+ */
+export class BatchSplitter {
+  readonly #deps: SplitterDependencies
+
+  constructor(dependencies: SplitterDependencies) {
+    this.#deps = dependencies
+  }
+
+  /** @param splits the ranges that are written down as split already; the whole batch is one of them */
+  async insert(batchId: string, chunks: readonly HeldChunk[], splits: ReadonlySet<string>): Promise<void> {
+    const rows: string[] = []
+    for (const chunk of chunks) {
+      const lines = readLines(chunk)
+      if (lines === undefined) await this.#setAside(unreadable(chunk), `${batchId}/chunk/${chunk.id}`)
+      else rows.push(...lines)
+    }
+    if (rows.length > 0) await this.#halve({ batchId, rows, splits }, 0, rows.length)
+  }
+
+  async #insertRange(batch: SplitBatch, from: number, to: number): Promise<void> {
+    const { batchId, rows, splits } = batch
+    const { ledger, inserter, persistence } = this.#deps
+    const range = rangeName(from, to)
+    if (!splits.has(range)) {
+      const token = `${batchId}/${range}`
+      const frame = encodeFrame(rows.slice(from, to).join(''))
+      const isSingle = to - from === 1
+      const refusal = await persistence.untilDoneOrRefused(
+        'part of a batch not inserted',
+        () => inserter.insert([frame], token),
+        (failure) => failure === 'poison' || (failure === 'too_big' && !isSingle),
+      )
+      if (refusal === undefined) return
+      if (isSingle) return this.#setAside(refused(refusal, rows[from] ?? ''), token)
+      await persistence.untilDone('split not written down', () => ledger.recordSplit(batchId, range))
+    }
+    await this.#halve(batch, from, to)
+  }
+
+  async #halve(batch: SplitBatch, from: number, to: number): Promise<void> {
+    if (to - from === 1) return this.#insertRange(batch, from, to)
+    const middle = from + Math.floor((to - from) / 2)
+    await this.#insertRange(batch, from, middle)
+    await this.#insertRange(batch, middle, to)
+  }
+
+  async #setAside(letter: DeadLetter, token: string): Promise<void> {
+    const { deadLetters, persistence } = this.#deps
+    await persistence.untilDone('dead letter not stored', () => deadLetters.add(letter, token))
+    persistence.logger.error({ code: letter.code, token }, 'row set aside as a dead letter')
+  }
+}
+
+interface SplitBatch {
+  readonly batchId: string
+  /** Each with its newline. */
+  readonly rows: readonly string[]
+  readonly splits: ReadonlySet<string>
+}
+
+/** The name under which the whole batch is written down as split. */
+export const wholeBatch = 'all'
+
+function rangeName(from: number, to: number): string {
+  return `${from}-${to}`
+}
+
+function readLines({ frame }: HeldChunk): string[] | undefined {
+  try {
+    return zstdLines(frame)
+  } catch {
+    return undefined
+  }
+}
+
+function unreadable({ frame }: HeldChunk): DeadLetter {
+  return {
+    code: 'UNREADABLE_CHUNK',
+    reason: 'the frame cannot be decompressed',
+    text: frame.toString('base64'),
+  }
+}
+
+function refused(error: unknown, text: string): DeadLetter {
+  const reason = error instanceof Error ? error.message : 'unknown'
+  return { code: classifyInsertError(error).code, reason, text: text.trimEnd() }
+}

@@ -1,0 +1,118 @@
+import { describe, expect, it, vi } from 'vitest'
+import { BrokenBatchError } from '../src/delivery.ts'
+import { makeChunk, ModelWorker, seededRandom, World, type Fate } from './model.ts'
+
+const works: Fate = () => 'works'
+
+function rowsOf(chunkIds: readonly string[], rowsEach: number): string[] {
+  return chunkIds.flatMap((id) => Array.from({ length: rowsEach }, (_, i) => `${id}-${i}`))
+}
+
+describe('Delivery', () => {
+  it('inserts the chunks of a batch as one insert, in their order', async () => {
+    const chunks = ['a', 'b', 'c'].map((id) => makeChunk(id, 2))
+    const world = new World(chunks)
+    await new ModelWorker(world, works).work(chunks)
+    expect(world.rows).toEqual(rowsOf(['a', 'b', 'c'], 2))
+    expect(world.inserts).toHaveLength(1)
+    expect(world.jobs.size).toBe(0)
+  })
+
+  it('tries an insert again with the same token when its answer was lost', async () => {
+    const chunks = [makeChunk('a', 2)]
+    const world = new World(chunks)
+    await new ModelWorker(world, (call) => (call === 2 ? 'lost answer' : 'works')).work(chunks)
+    expect(world.rows).toEqual(rowsOf(['a'], 2))
+  })
+
+  it('recovers a whole batch from one of its chunks, with the content it was written down with', async () => {
+    const chunks = ['a', 'b', 'c'].map((id) => makeChunk(id, 2))
+    const world = new World(chunks)
+    await new ModelWorker(world, (call) => (call === 2 ? 'dies after' : 'works')).work(chunks)
+    expect(world.jobs.size).toBe(3)
+    const later = makeChunk('d', 1)
+    world.jobs.set(later.id, later)
+    await new ModelWorker(world, works).work([...chunks.slice(1, 2), later])
+    expect(world.rows.toSorted()).toEqual([...rowsOf(['a', 'b', 'c'], 2), 'd-0'].toSorted())
+    expect(world.inserts.filter(({ rows }) => rows === 6)).toHaveLength(1)
+  })
+
+  it('sends nothing again for a batch that was confirmed before its worker died', async () => {
+    const chunks = ['a', 'b'].map((id) => makeChunk(id, 2))
+    const world = new World(chunks)
+    await new ModelWorker(world, (call) => (call === 3 ? 'dies after' : 'works')).work(chunks)
+    const insert = vi.spyOn(world.inserter, 'insert')
+    await new ModelWorker(world, works).work(chunks)
+    expect(insert).not.toHaveBeenCalled()
+    expect(world.jobs.size).toBe(0)
+  })
+
+  it('refuses to insert a batch whose chunks were removed from the queue by hand', async () => {
+    const chunks = ['a', 'b'].map((id) => makeChunk(id, 2))
+    const world = new World(chunks)
+    await new ModelWorker(world, (call) => (call === 2 ? 'dies before' : 'works')).work(chunks)
+    world.jobs.delete('b')
+    await expect(new ModelWorker(world, works).work(chunks.slice(0, 1))).rejects.toThrow(BrokenBatchError)
+    expect(world.rows).toEqual([])
+  })
+
+  it('sets a refused row aside alone, and inserts its neighbours', async () => {
+    const chunks = [makeChunk('a', 7), makeChunk('b', 9, [4]), makeChunk('c', 3, [0, 2])]
+    const world = new World(chunks)
+    await new ModelWorker(world, works).work(chunks)
+    expect(world.deadLetters.toSorted()).toEqual(['poison-b-4', 'poison-c-0', 'poison-c-2'])
+    expect(world.rows).toHaveLength(16)
+    expect(new Set(world.rows).size).toBe(16)
+  })
+
+  it('sets a chunk that cannot be decompressed aside whole', async () => {
+    const broken = { ...makeChunk('a', 2, [0]), frame: Buffer.from('not zstd') }
+    const chunks = [broken, makeChunk('b', 2, [1])]
+    const world = new World(chunks)
+    // The model refuses a frame that it cannot read as ClickHouse does.
+    const { insert } = world.inserter
+    vi.spyOn(world.inserter, 'insert').mockImplementation(async (frames, token) => {
+      if (frames.some((frame) => frame.equals(broken.frame))) {
+        const { ClickHouseError } = await import('@clickhouse/client')
+        throw new ClickHouseError({ message: 'zstd', code: '561', type: 'ZSTD_DECODER_FAILED' })
+      }
+      await insert(frames, token)
+    })
+    await new ModelWorker(world, works).work(chunks)
+    expect(world.deadLetters.toSorted()).toEqual([broken.frame.toString('base64'), 'poison-b-1'].toSorted())
+    expect(world.rows).toEqual(['b-0'])
+  })
+})
+
+describe('Delivery, whatever dies and whenever', () => {
+  it('stores every row once, and every refused row as one dead letter', async () => {
+    for (let seed = 1; seed <= 500; seed += 1) await liveThrough(seed)
+  })
+})
+
+/** Lets workers die, fail and lose answers at random until every job is completed, and compares. */
+async function liveThrough(seed: number): Promise<void> {
+  const random = seededRandom(seed)
+  const pick = (n: number): number => Math.floor(random() * n)
+  const chunks = Array.from({ length: 1 + pick(8) }, (_, i) =>
+    makeChunk(`c${i}`, 1 + pick(4), random() < 0.2 ? [pick(2)] : []),
+  )
+  const expected = chunks.flatMap(({ id, rows }) => Array.from({ length: rows }, (_, row) => `${id}-${row}`))
+  const world = new World(chunks)
+  const fate: Fate = () => {
+    const dice = random()
+    if (dice < 0.06) return 'dies before'
+    if (dice < 0.12) return 'dies after'
+    if (dice < 0.17) return 'fails'
+    return dice < 0.22 ? 'lost answer' : 'works'
+  }
+  for (let round = 0; world.jobs.size > 0 && round < 500; round += 1) {
+    // Two workers at once, who may hold the same chunks: one of them was frozen past its lock.
+    const queued = [...world.jobs.values()].filter(() => random() < 0.8)
+    const others = queued.filter(() => random() < 0.4)
+    await Promise.all([new ModelWorker(world, fate).work(queued), new ModelWorker(world, fate).work(others)])
+  }
+  expect(world.jobs.size, `seed ${seed}`).toBe(0)
+  const stored = [...world.rows, ...world.deadLetters.map((text) => text.replace('poison-', ''))]
+  expect(stored.toSorted(), `seed ${seed}`).toEqual(expected.toSorted())
+}
