@@ -1,0 +1,176 @@
+import { connectClickHouse, type ClickHouseClient } from '@sluice/runtime'
+import { startStack, type Stack } from '@sluice/local'
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { eventually, post } from './support.ts'
+
+let stack: Stack
+let clickhouse: ClickHouseClient
+
+beforeAll(async () => {
+  stack = await startStack({ worker: { environment: { LOCK_DURATION_MS: '2000' } } })
+  clickhouse = connectClickHouse(stack.clickhouse, { requestTimeoutMs: 5_000, connectionsMax: 4 })
+})
+
+afterAll(async () => {
+  await clickhouse?.close()
+  await stack?.stop()
+})
+
+async function select<Row>(query: string, parameters: Record<string, unknown> = {}): Promise<Row[]> {
+  const result = await clickhouse.query({ query, query_params: parameters, format: 'JSONEachRow' })
+  return result.json<Row>()
+}
+
+/** How many of the entries of a service there are, and how many different ones. */
+async function counts(service: string): Promise<{ rows: number; distinct: number }> {
+  const query =
+    'SELECT toUInt32(count()) AS rows, toUInt32(uniqExact(message)) AS distinct FROM logs WHERE service = {service: String}'
+  const [row] = await select<{ rows: number; distinct: number }>(query, { service })
+  return row ?? { rows: 0, distinct: 0 }
+}
+
+async function sendBatches(service: string, batches: number): Promise<number> {
+  for (let batch = 0; batch < batches; batch += 1) {
+    const logs = Array.from({ length: 10 }, (_, i) => ({ level: 'info', message: `${batch}-${i}`, service }))
+    const { status, body } = await post(stack, { logs })
+    expect({ status, body }).toEqual({ status: 202, body: { success: true, accepted: 10, rejected: 0 } })
+  }
+  return batches * 10
+}
+
+describe('an entry', () => {
+  it('is in ClickHouse within two seconds, with everything that was sent', async () => {
+    const entry = {
+      level: 'error',
+      message: 'quote " backslash \\ newline \n tab \t nul \u0000 separator \u2028 emoji 😀 accents éü',
+      timestamp: '2026-03-29T01:30:00.123456789+02:00',
+      environment: 'production',
+      source: 'edge',
+      service: 'pipeline',
+      url: 'https://example.com/a?b=c#d',
+      pathname: '/a',
+      stack: 'Error: x\n    at y',
+      metadata: { user: 7 },
+      unknownField: [1, 2],
+    }
+    const { status, body } = await post(stack, entry)
+    expect(status).toBe(202)
+    expect(body).toEqual({ id: expect.any(String), status: 'accepted', timestamp: entry.timestamp })
+    const { id } = body as { id: string }
+    const [row] = await eventually(2_000, async () => {
+      const rows = await select<Record<string, unknown>>('SELECT * FROM logs WHERE id = {id: UUID}', { id })
+      expect(rows).toHaveLength(1)
+      return rows
+    })
+    const { metadata: _metadata, timestamp: _timestamp, unknownField: _unknown, ...columns } = entry
+    expect(row).toMatchObject({
+      ...columns,
+      id,
+      project_id: stack.projectId,
+      timestamp: '2026-03-28 23:30:00.123456',
+      metadata_text: '{"user":7,"unknownField":[1,2]}',
+    })
+  })
+
+  it('gets the time of its receipt when it has none', async () => {
+    const { body } = await post(stack, { level: 'log', message: 'no time', timestamp: null, metadata: null })
+    const { id, timestamp } = body as { id: string; timestamp: string }
+    const query =
+      "SELECT formatDateTime(timestamp, '%FT%T.%f', 'UTC') AS at, metadata_text FROM logs WHERE id = {id: UUID}"
+    await eventually(2_000, async () => {
+      expect(await select(query, { id })).toEqual([
+        { at: `${timestamp.slice(0, -1)}000`, metadata_text: '{}' },
+      ])
+    })
+  })
+})
+
+describe('metadata', () => {
+  const names = Object.fromEntries(Array.from({ length: 250 }, (_, i) => [`name ${i}`, i]))
+  const hardCases: readonly [string, string][] = [
+    ['nested objects', '{"a":{"b":{"c":{"d":[{"e":1}]}}}}'],
+    ['arrays of mixed types', '{"mixed":[1,"two",null,true,{"k":[]},[3,["x"]],1.5]}'],
+    ['nulls', '{"a":null,"b":{"c":null}}'],
+    ['empty objects and arrays', '{"a":{},"b":[],"c":[{}],"d":""}'],
+    ['names with dots', '{"a.b":1,"a":{"b":2},"c.d.e":{"f.g":3}}'],
+    ['an empty name', '{"":1,"a":{"":2}}'],
+    [
+      '64-bit integers',
+      '{"min":-9223372036854775808,"max":9223372036854775807,"unsigned":18446744073709551615}',
+    ],
+    ['larger integers', '{"big":123456789012345678901234567890,"negative":-123456789012345678901234567890}'],
+    [
+      'floats',
+      '{"tenth":0.1,"tiny":5e-324,"huge":1.7976931348623157e+308,"beyond":1e400,"digits":3.141592653589793}',
+    ],
+    ['unicode', '{"emoji 😀":"😀","nul":"a\\u0000b","line":"a\\u2028b","quote\\"":"\\\\"}'],
+    [
+      'names of Object.prototype',
+      '{"__proto__":{"polluted":true},"constructor":1,"toString":2,"hasOwnProperty":3}',
+    ],
+    ['250 names', JSON.stringify(names)],
+    ['16 levels', `${'{"a":'.repeat(16)}1${'}'.repeat(16)}`],
+    ['one type here and another there', '{"flip":"text"}'],
+    ['the other type', '{"flip":{"now":"an object"}}'],
+  ]
+
+  it.each(hardCases)('comes back as it was sent: %s', async (_name, metadata) => {
+    const { status, body } = await post(stack, `{"level":"info","message":"hard","metadata":${metadata}}`)
+    expect(status).toBe(202)
+    const { id } = body as { id: string }
+    const rows = await eventually(3_000, async () => {
+      const found = await select<{ metadata_text: string }>(
+        'SELECT metadata_text FROM logs WHERE id = {id: UUID}',
+        { id },
+      )
+      expect(found).toHaveLength(1)
+      return found
+    })
+    // The texts are compared, not what JavaScript makes of them: it holds neither large integers nor 1e400.
+    const canonical = metadata.replaceAll('\\u2028', '\u2028')
+    expect(rows[0]?.metadata_text).toBe(canonical)
+  })
+
+  it('can be queried by path, also beside numbers that have no 64-bit form', async () => {
+    const metadata = '{"user":{"id":42},"big":123456789012345678901234567890}'
+    const { body } = await post(stack, `{"level":"info","message":"paths","metadata":${metadata}}`)
+    const { id } = body as { id: string }
+    const query =
+      'SELECT metadata.user.id::Int64 AS user, metadata.big::String AS big FROM logs WHERE id = {id: UUID}'
+    await eventually(3_000, async () => {
+      expect(await select(query, { id })).toEqual([{ user: 42, big: '123456789012345678901234567890' }])
+    })
+  })
+})
+
+describe('while something is away', () => {
+  it('goes on accepting without ClickHouse, and delivers everything once it is back', async () => {
+    await stack.processes.clickhouse.stop({ signal: 'SIGKILL' })
+    const sent = await sendBatches('no-clickhouse', 30)
+    await stack.processes.clickhouse.start()
+    await eventually(20_000, async () => {
+      expect(await counts('no-clickhouse')).toEqual({ rows: sent, distinct: sent })
+    })
+  }, 60_000)
+
+  it('goes on accepting without a worker, and delivers everything once one is back', async () => {
+    await stack.processes.worker.stop({ signal: 'SIGKILL' })
+    const sent = await sendBatches('no-worker', 30)
+    await stack.processes.worker.start()
+    await eventually(20_000, async () => {
+      expect(await counts('no-worker')).toEqual({ rows: sent, distinct: sent })
+    })
+  }, 60_000)
+
+  it('refuses within two seconds without Redis, and accepts again once it is back', async () => {
+    const entry = { level: 'info', message: 'x', service: 'no-redis' }
+    await stack.processes.redis.stop({ signal: 'SIGKILL' })
+    const startedMs = performance.now()
+    const refused = await post(stack, entry)
+    expect(performance.now() - startedMs).toBeLessThan(2_500)
+    expect(refused).toMatchObject({ status: 503, body: { code: 'queue_unavailable' } })
+    await stack.processes.redis.start()
+    await eventually(10_000, async () => expect(await post(stack, entry)).toMatchObject({ status: 202 }))
+    await eventually(20_000, async () => expect((await counts('no-redis')).rows).toBe(1))
+  }, 60_000)
+})
