@@ -6,11 +6,70 @@ const YEAR_MIN = 1970
 const YEAR_MAX = 2261
 
 /**
- * Reads an ISO 8601 date-time of any offset (UTC without one) into ClickHouse's text form of it in UTC, to the
- * microsecond: `2026-11-20 22:43:01.123456`. Finer digits are cut off. A leap second counts as the second after it, as
- * in POSIX. Undefined for anything else, and for years outside 1970–2261.
+ * Reads an ISO 8601 date-time of any offset (UTC without one) into a form of it that ClickHouse's basic parser reads as
+ * UTC, to the microsecond: `2026-11-20 22:43:01.123456`, or the text itself where it is such a form already. Finer
+ * digits are cut off. A leap second counts as the second after it, as in POSIX. Undefined for anything else, and for
+ * years outside 1970–2261.
  */
 export function parseTimestamp(text: string): string | undefined {
+  return isPlainUtc(text) ? text : parseAnyTimestamp(text)
+}
+
+const ZERO = 48
+const DASH = 45
+const COLON = 58
+const DOT = 46
+const UPPER_T = 84
+const UPPER_Z = 90
+
+/**
+ * Whether a text is `YYYY-MM-DDThh:mm:ss[.fraction][Z]` of a day that every month has: what nearly all loggers write,
+ * told at a seventh of the regular expression's cost. The rest is for `parseAnyTimestamp`.
+ */
+function isPlainUtc(text: string): boolean {
+  if (text.length < 19 || text.length > 30) return false
+  const year = twoDigits(text, 0) * 100 + twoDigits(text, 2)
+  const month = twoDigits(text, 5)
+  const day = twoDigits(text, 8)
+  return (
+    year >= YEAR_MIN &&
+    year <= YEAR_MAX &&
+    text.charCodeAt(4) === DASH &&
+    month >= 1 &&
+    month <= 12 &&
+    text.charCodeAt(7) === DASH &&
+    day >= 1 &&
+    day <= 28 &&
+    text.charCodeAt(10) === UPPER_T &&
+    twoDigits(text, 11) <= 23 &&
+    text.charCodeAt(13) === COLON &&
+    twoDigits(text, 14) <= 59 &&
+    text.charCodeAt(16) === COLON &&
+    twoDigits(text, 17) <= 59 &&
+    isPlainEnd(text)
+  )
+}
+
+/** What follows the seconds: nothing, a fraction, `Z`, or a fraction and `Z`. */
+function isPlainEnd(text: string): boolean {
+  const end = text.charCodeAt(text.length - 1) === UPPER_Z ? text.length - 1 : text.length
+  if (end === 19) return true
+  if (text.charCodeAt(19) !== DOT || end === 20) return false
+  for (let i = 20; i < end; i += 1) {
+    const digit = text.charCodeAt(i) - ZERO
+    if (digit < 0 || digit > 9) return false
+  }
+  return true
+}
+
+/** The number that two digits make; NaN, which no comparison lets pass, where they are none. */
+function twoDigits(text: string, at: number): number {
+  const tens = text.charCodeAt(at) - ZERO
+  const ones = text.charCodeAt(at + 1) - ZERO
+  return tens >= 0 && tens <= 9 && ones >= 0 && ones <= 9 ? tens * 10 + ones : Number.NaN
+}
+
+function parseAnyTimestamp(text: string): string | undefined {
   const match = DATE_TIME.exec(text)
   if (match === null) return undefined
   const [
@@ -25,17 +84,12 @@ export function parseTimestamp(text: string): string | undefined {
     offset = '',
   ] = match
   if (!isDate(+year, +month, +day) || +hour > 23 || +minute > 59 || +second > 60) return undefined
-  const micros = fraction.padEnd(6, '0').slice(0, 6)
-  if ((offset === '' || offset === 'Z' || offset === 'z') && second !== '60') {
-    if (+year < YEAR_MIN || +year > YEAR_MAX) return undefined
-    return `${year}-${month}-${day} ${hour}:${minute}:${second}.${micros}`
-  }
   const minutesAhead = offsetMinutes(offset)
-  if (minutesAhead === undefined) return undefined
-  const utc = new Date(Date.UTC(+year, +month - 1, +day, +hour, +minute - minutesAhead, +second))
   // Date.UTC takes the years 0–99 for 1900–1999; all of them are outside.
-  if (+year < 100 || utc.getUTCFullYear() < YEAR_MIN || utc.getUTCFullYear() > YEAR_MAX) return undefined
-  return `${utc.toISOString().slice(0, 19).replace('T', ' ')}.${micros}`
+  if (minutesAhead === undefined || +year < 100) return undefined
+  const utc = new Date(Date.UTC(+year, +month - 1, +day, +hour, +minute - minutesAhead, +second))
+  if (utc.getUTCFullYear() < YEAR_MIN || utc.getUTCFullYear() > YEAR_MAX) return undefined
+  return `${utc.toISOString().slice(0, 19).replace('T', ' ')}.${fraction.padEnd(6, '0').slice(0, 6)}`
 }
 
 function offsetMinutes(offset: string): number | undefined {
@@ -48,7 +102,6 @@ function offsetMinutes(offset: string): number | undefined {
 
 function isDate(year: number, month: number, day: number): boolean {
   if (month < 1 || month > 12 || day < 1) return false
-  if (day <= 28) return true
   return day <= new Date(Date.UTC(2000 + (year % 400), month, 0)).getUTCDate()
 }
 

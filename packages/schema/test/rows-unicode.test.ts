@@ -1,0 +1,59 @@
+import { describe, expect, it } from 'vitest'
+import { errorOf, rowOf } from './support/shape.ts'
+
+const entry = (members: string): string => `{"level":"info","message":"m",${members}}`
+
+describe('half a surrogate pair', () => {
+  it.each([
+    ['in the message', '{"level":"info","message":"a\\ud83d"}', '/message'],
+    ['a low half', '{"level":"info","message":"\\ude00"}', '/message'],
+    ['halves in the wrong order', '{"level":"info","message":"\\ude00\\ud83d"}', '/message'],
+    ['two high halves and a low one', '{"level":"info","message":"\\ud83d\\ud83d\\ude00"}', '/message'],
+    ['in capitals', '{"level":"info","message":"\\uD83D"}', '/message'],
+    ['before a name of text', '{"level":"info","message":"\\ud83dude00"}', '/message'],
+    ['in the stack', entry('"stack":"\\udfff"'), '/stack'],
+    ['in the service', entry('"service":"\\ud800"'), '/service'],
+    ['in the url', entry('"url":"\\udbff"'), '/url'],
+    ['in the pathname', entry('"pathname":"\\udc00"'), '/pathname'],
+    ['in a value of the metadata', entry('"metadata":{"a":"\\ud83d"}'), '/metadata/a'],
+    ['deep in the metadata', entry('"metadata":{"a":[0,{"b":"\\ud83d"}]}'), '/metadata/a/1/b'],
+    ['under a name that a pointer escapes', entry('"metadata":{"a/b~c":"\\ud83d"}'), '/metadata/a~1b~0c'],
+    ['under the empty name', entry('"metadata":{"":"\\ud83d"}'), '/metadata/'],
+    ['in a name of the metadata', entry('"metadata":{"\\ud83d":1}'), '/metadata'],
+    ['deep in a name of the metadata', entry('"metadata":{"a":[{"\\ud83d":1}]}'), '/metadata/a/0'],
+    ['under __proto__', entry('"metadata":{"__proto__":"\\ud83d"}'), '/metadata/__proto__'],
+    ['in the name of an unknown field', entry('"\\ud83d":1'), ''],
+  ])('is refused %s, with the path', (_where, text, path) => {
+    expect(errorOf(text)).toMatchObject({ path, code: 'invalid_unicode' })
+  })
+
+  it('in an unknown field is reported at the path where it was sent', () => {
+    expect(errorOf(entry('"extra":{"a":"\\ud83d"}'))).toMatchObject({
+      path: '/extra/a',
+      code: 'invalid_unicode',
+    })
+  })
+
+  it('in a timestamp makes it no timestamp', () => {
+    expect(errorOf(entry('"timestamp":"2026-11-20T22:43:01Z\\ud83d"'))).toMatchObject({
+      path: '/timestamp',
+      code: 'invalid_timestamp',
+    })
+  })
+})
+
+describe('what is no half of a surrogate pair', () => {
+  it.each([
+    ['an escaped pair', '"\\ud83d\\ude00"', '"😀"'],
+    ['the text of an escape', '"\\\\ud83d"', '"\\\\ud83d"'],
+    ['the text of an escape after a backslash', '"\\\\\\\\ud83d"', '"\\\\\\\\ud83d"'],
+    ['a character beyond the first plane', '"😀"', '"😀"'],
+    ['the last characters before and after the surrogates', '"\\ud7ff\\ue000"', '"\ud7ff\ue000"'],
+    ['a NUL', '"\\u0000"', '"\\u0000"'],
+    ['a non-character', '"\\uffff\\ufdd0"', '"\uffff\ufdd0"'],
+    ['a replacement character', '"\\ufffd"', '"\ufffd"'],
+  ])('passes unharmed: %s', (_what, sent, stored) => {
+    expect(rowOf(`{"level":"info","message":${sent}}`)).toContain(`"message":${stored}`)
+    expect(rowOf(entry(`"metadata":{${sent}:${sent}}`))).toContain(`"metadata_text":{${stored}:${stored}}`)
+  })
+})
