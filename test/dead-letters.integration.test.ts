@@ -1,0 +1,82 @@
+import { connectClickHouse, connectRedis, type ClickHouseClient } from '@sluice/runtime'
+import { startStack, type Stack } from '@sluice/local'
+import { chunkJobName, encodeChunk, redisNames, rowPrefix, type Chunk } from '@sluice/schema'
+import { Queue } from 'bullmq'
+import { randomUUIDv7 } from 'node:crypto'
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { eventually } from './support.ts'
+
+let stack: Stack
+let clickhouse: ClickHouseClient
+let queue: Queue<Chunk>
+
+beforeAll(async () => {
+  stack = await startStack()
+  clickhouse = connectClickHouse(stack.clickhouse, { requestTimeoutMs: 5_000, connectionsMax: 4 })
+  const names = redisNames(stack.prefix)
+  queue = new Queue<Chunk>(names.queue, {
+    connection: connectRedis(stack.redisUrl, { failFast: false }),
+    prefix: names.queuePrefix,
+  })
+})
+
+afterAll(async () => {
+  await queue?.close()
+  await clickhouse?.close()
+  await stack?.stop()
+})
+
+async function select<Row>(query: string): Promise<Row[]> {
+  return (await clickhouse.query({ query, format: 'JSONEachRow' })).json<Row>()
+}
+
+function row(message: string, id: string = randomUUIDv7()): string {
+  const prefix = rowPrefix({ projectId: 'demo', retentionDays: 30, receivedAtMs: Date.now() })
+  return `${prefix}${id}","level":"info","message":${JSON.stringify(message)}}\n`
+}
+
+async function add(
+  rows: readonly string[],
+  change: (chunk: Chunk) => Chunk = (chunk) => chunk,
+): Promise<void> {
+  await queue.add(chunkJobName, change(encodeChunk(rows.length, rows.join(''))), {
+    jobId: randomUUIDv7(),
+    removeOnComplete: true,
+  })
+}
+
+describe('a row that ClickHouse refuses', () => {
+  it('ends as a dead letter with its reason and text, and its neighbours go in', async () => {
+    const bad = row('bad one', 'no uuid')
+    const good = Array.from({ length: 50 }, (_, i) => row(`neighbour ${i}`))
+    await add([...good.slice(0, 20), bad, ...good.slice(20)])
+    await add([row('neighbour of another chunk')])
+    await eventually(15_000, async () => {
+      const [found] = await select<{ n: number }>(
+        "SELECT toUInt32(count()) AS n FROM logs WHERE startsWith(message, 'neighbour')",
+      )
+      expect(found?.n).toBe(51)
+      const letters = await select<Record<string, unknown>>(
+        'SELECT project_id, code, reason, text FROM dead_letters',
+      )
+      expect(letters).toEqual([
+        {
+          project_id: 'demo',
+          code: expect.stringMatching(/^CANNOT_|INCORRECT_/),
+          reason: expect.any(String),
+          text: bad.trim(),
+        },
+      ])
+    })
+    expect(await queue.getJobCounts('wait', 'active', 'failed')).toEqual({ wait: 0, active: 0, failed: 0 })
+  }, 30_000)
+
+  it('ends as one dead letter when it is the frame that cannot be read', async () => {
+    const frame = Buffer.from('this is no zstd frame').toString('base64')
+    await add([row('x')], (chunk) => ({ ...chunk, frame }))
+    await eventually(15_000, async () => {
+      const letters = await select("SELECT text FROM dead_letters WHERE code = 'UNREADABLE_CHUNK'")
+      expect(letters).toEqual([{ text: frame }])
+    })
+  }, 30_000)
+})
