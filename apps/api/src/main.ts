@@ -1,7 +1,6 @@
 import { Registry } from '@sluice/projects'
 import { connectRedis, createLogger, runProcess, startOpsServer } from '@sluice/runtime'
-import { EntryValidator, redisNames } from '@sluice/schema'
-import { randomUUIDv7 } from 'node:crypto'
+import { createIdSource, EntryValidator, redisNames } from '@sluice/schema'
 import { buildApp } from './app.ts'
 import { Authenticator } from './authentication/authenticator.ts'
 import { ChunkQueue } from './chunks/chunk-queue.ts'
@@ -35,7 +34,8 @@ await runProcess({
     })
 
     const queue = new ChunkQueue(redis, names, logger)
-    const writer = new ChunkWriter(queue, randomUUIDv7)
+    const makeId = createIdSource(Date.now)
+    const writer = new ChunkWriter(queue, makeId)
     const readiness = (): { ready: boolean; reasons: string[] } => ({
       ready: queue.isConnected,
       reasons: queue.isConnected ? [] : [`the connection to Redis is ${redis.status}`],
@@ -45,7 +45,7 @@ await runProcess({
       authenticator,
       validator,
       writer,
-      makeId: randomUUIDv7,
+      makeId,
       now: Date.now,
       logger,
       readiness,

@@ -1,6 +1,5 @@
 import { connectClickHouse, connectRedis, createLogger, runProcess, startOpsServer } from '@sluice/runtime'
-import { redisNames } from '@sluice/schema'
-import { randomUUIDv7 } from 'node:crypto'
+import { createIdSource, redisNames } from '@sluice/schema'
 import { BatchLedger } from './batch-ledger.ts'
 import { BatchSplitter } from './batch-splitter.ts'
 import { ChunkConsumer } from './chunk-consumer.ts'
@@ -32,18 +31,19 @@ await runProcess({
       },
       { requestTimeoutMs: workerLimits.insertTimeoutMs, connectionsMax: workerLimits.insertsInFlightMax * 2 },
     )
+    const makeId = createIdSource(Date.now)
     const stopping = new AbortController()
     const ledger = new BatchLedger(redis, names)
     const inserter = new Inserter(clickhouse)
     const persistence = new Persistence(logger, stopping.signal)
-    const deadLetters = new DeadLetters(clickhouse, randomUUIDv7, Date.now)
+    const deadLetters = new DeadLetters(clickhouse, makeId, Date.now)
     const delivery = new Delivery({
       ledger,
       inserter,
       splitter: new BatchSplitter({ ledger, inserter, deadLetters, persistence }),
       persistence,
       loadChunk: (id) => consumer.load(id),
-      makeId: randomUUIDv7,
+      makeId,
       now: () => performance.now(),
       takeOverMs: config.LOCK_DURATION_MS,
     })

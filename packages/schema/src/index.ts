@@ -1,6 +1,7 @@
 export * from './chunk.ts'
 export * from './entry.ts'
 export { parseJsonExactly } from './exact-json.ts'
+export * from './ids.ts'
 export * from './limits.ts'
 export * from './migrations.ts'
 export * from './names.ts'
