@@ -23,6 +23,7 @@ export const problems = {
   internal_error: { status: 500, title: 'Something went wrong on our side' },
   overloaded: { status: 503, title: 'The service is overloaded' },
   queue_unavailable: { status: 503, title: 'The queue cannot be reached' },
+  not_ready: { status: 503, title: 'The process cannot do its work now' },
   shutting_down: { status: 503, title: 'This process is shutting down' },
 } as const satisfies Record<string, { status: number; title: string }>
 

@@ -33,6 +33,12 @@ export const PROJECT_ID = /^[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?$/
 export const retentionDaysAllowed = [1, 3, 7, 14, 30, 60, 90, 180, 365, 730] as const
 export const retentionDaysDefault = 30
 
+/** KEYS: the project, the set of projects. ARGV: id, time of creation, retention in days. 0 when the id is taken. */
+const CREATE_PROJECT = `
+if redis.call('EXISTS', KEYS[1]) == 1 then return 0 end
+redis.call('HSET', KEYS[1], 'createdAt', ARGV[2], 'enabled', 'true', 'retentionDays', ARGV[3])
+return redis.call('SADD', KEYS[2], ARGV[1])`
+
 /** An act that the registry refuses; the message is for the person who asked for it. */
 export class RegistryError extends Error {
   override name = 'RegistryError'
@@ -72,15 +78,10 @@ export class Registry {
       throw new RegistryError(`a retention is one of ${retentionDaysAllowed.join(', ')} days`)
     }
     const project: Project = { id, createdAt: this.#isoNow(), enabled: true, retentionDays }
-    if ((await this.#redis.hsetnx(this.#projectKey(id), 'createdAt', project.createdAt)) === 0) {
-      throw new RegistryError(`there is a project ${id} already`)
-    }
-    await this.#redis
-      .multi()
-      .hset(this.#projectKey(id), { enabled: 'true', retentionDays })
-      .sadd(`${this.#prefix}:projects`, id)
-      .publish(this.changesChannel, id)
-      .exec()
+    const keys = [this.#projectKey(id), `${this.#prefix}:projects`]
+    const made = await this.#redis.eval(CREATE_PROJECT, 2, ...keys, id, project.createdAt, retentionDays)
+    if (made === 0) throw new RegistryError(`there is a project ${id} already`)
+    await this.#redis.publish(this.changesChannel, id)
     return project
   }
 
@@ -91,6 +92,7 @@ export class Registry {
   }
 
   async findProject(id: string): Promise<Project | undefined> {
+    if (!PROJECT_ID.test(id)) return undefined
     const { createdAt, enabled, retentionDays } = await this.#redis.hgetall(this.#projectKey(id))
     if (createdAt === undefined) return undefined
     return {

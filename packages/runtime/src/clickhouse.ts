@@ -1,4 +1,4 @@
-import { createClient, type ClickHouseClient } from '@clickhouse/client'
+import { ClickHouseLogLevel, createClient, type ClickHouseClient } from '@clickhouse/client'
 
 export type { ClickHouseClient } from '@clickhouse/client'
 
@@ -22,6 +22,8 @@ export function connectClickHouse(
   return createClient({
     ...access,
     application: 'sluice',
+    // What fails is thrown, and logged by whoever catches it; the client's own log would quote rows.
+    log: { level: ClickHouseLogLevel.OFF },
     request_timeout: requestTimeoutMs,
     max_open_connections: connectionsMax,
     compression: { request: false, response: false },

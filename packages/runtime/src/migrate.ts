@@ -11,6 +11,11 @@ export interface Migration {
   readonly checksum: string
 }
 
+/** A migration that cannot be applied as it is; the message is for the person who applies it. */
+export class MigrationError extends Error {
+  override name = 'MigrationError'
+}
+
 const FILE_NAME = /^(\d{4})-([a-z0-9-]+)\.sql$/
 const LEDGER = 'sluice_migrations'
 const REQUEST_TIMEOUT_MS = 60_000
@@ -22,7 +27,7 @@ export async function readMigrations(folder: URL): Promise<Migration[]> {
     files.map(async (file, index) => {
       const [, digits, name] = FILE_NAME.exec(file) ?? []
       if (digits === undefined || name === undefined || Number(digits) !== index + 1) {
-        throw new Error(`${file} is not the migration ${index + 1} by its name`)
+        throw new MigrationError(`${file} is not the migration ${index + 1} by its name`)
       }
       const sql = await readFile(new URL(file, folder), 'utf8')
       return { version: Number(digits), name, sql, checksum: createHash('sha256').update(sql).digest('hex') }
@@ -34,7 +39,7 @@ export async function readMigrations(folder: URL): Promise<Migration[]> {
  * Makes the database if it is missing, and applies the migrations that the ledger does not have yet.
  *
  * @returns the migrations that were applied now
- * @throws when a migration was changed after it was applied
+ * @throws MigrationError when a migration was changed after it was applied
  */
 export async function migrate(
   access: ClickHouseAccess,
@@ -75,7 +80,9 @@ async function readLedger(client: ClickHouseClient): Promise<Map<number, string>
 function isPending({ version, name, checksum }: Migration, applied: ReadonlyMap<number, string>): boolean {
   const known = applied.get(version)
   if (known !== undefined && known !== checksum) {
-    throw new Error(`migration ${version} (${name}) was changed after it was applied; add a new one instead`)
+    throw new MigrationError(
+      `migration ${version} (${name}) was changed after it was applied; add a new one instead`,
+    )
   }
   return known === undefined
 }

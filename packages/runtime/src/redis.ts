@@ -25,6 +25,8 @@ export function connectRedis(url: string, { failFast, commandTimeoutMs }: RedisT
   if (!failFast) return new Redis(url, common)
   return new Redis(url, {
     ...common,
+    // Refuses what was under way when a connection is lost; with null it would never be settled.
+    maxRetriesPerRequest: 0,
     enableOfflineQueue: false,
     autoResendUnfulfilledCommands: false,
     ...(commandTimeoutMs === undefined ? {} : { commandTimeout: commandTimeoutMs }),

@@ -22,6 +22,8 @@ export type Setting = { readonly description: string } & (
   | { readonly type: 'boolean'; readonly default?: boolean }
 )
 
+const INTEGER = /^-?\d{1,15}$/
+
 type ValueOf<S extends Setting> = S extends { readonly enum: readonly (infer Choice)[] }
   ? Choice
   : S extends { readonly type: 'integer' }
@@ -49,9 +51,11 @@ export function readSettings<const Schema extends Readonly<Record<string, Settin
   const ajv = new Ajv({ allErrors: true, coerceTypes: true, useDefaults: true, strict: true })
   const validate = ajv.compile<SettingsOf<Schema>>({ type: 'object', properties: schema })
   const settings: unknown = Object.fromEntries(
-    Object.keys(schema).flatMap((name) => {
+    Object.entries(schema).flatMap(([name, { type }]) => {
       const value = environment[name]
-      return value === undefined || value === '' ? [] : [[name, value]]
+      if (value === undefined || value === '') return []
+      // ajv would take blanks for 0, and Infinity for an integer that no maximum bounds. It refuses an array.
+      return [[name, type === 'integer' && !INTEGER.test(value) ? [] : value]]
     }),
   )
   if (validate(settings)) return settings
@@ -84,6 +88,7 @@ export const commonSettings = {
   SHUTDOWN_DEADLINE_MS: {
     type: 'integer',
     minimum: 100,
+    maximum: 600_000,
     default: 8_000,
     description:
       'How long a process may take to finish its work after SIGTERM; then it leaves the rest to be recovered.',

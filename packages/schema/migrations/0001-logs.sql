@@ -17,10 +17,12 @@ CREATE TABLE IF NOT EXISTS logs
     url String CODEC(ZSTD(1)),
     pathname String CODEC(ZSTD(1)),
     stack String CODEC(ZSTD(1)),
-    metadata_text String DEFAULT '{}' COMMENT 'The metadata as it was sent, exact' CODEC(ZSTD(1)),
+    metadata_text String DEFAULT '{}' COMMENT 'The metadata as it was sent: nulls, empty objects and integers of any size included' CODEC(ZSTD(1)),
     metadata JSON(max_dynamic_paths = 256)
         DEFAULT ifNull(accurateCastOrNull(metadata_text, 'JSON(max_dynamic_paths = 256)'), '{}'::JSON(max_dynamic_paths = 256))
-        COMMENT 'The metadata for analysis: a column a path. JSON nulls and empty objects are only in metadata_text'
+        COMMENT 'The metadata for analysis: a column a path. JSON nulls and empty objects are only in metadata_text',
+    -- Following the log asks for what was received lately, which the order of the rows does not tell.
+    INDEX received_at_range received_at TYPE minmax GRANULARITY 1
 )
 ENGINE = MergeTree
 PARTITION BY expires_on

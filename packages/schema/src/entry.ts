@@ -1,5 +1,6 @@
 import { Ajv, type ErrorObject, type ValidateFunction } from 'ajv'
 import type { FromSchema, JSONSchema } from 'json-schema-to-ts'
+import { isRawJson } from './exact-json.ts'
 import { limits } from './limits.ts'
 
 /**
@@ -120,13 +121,16 @@ export class EntryValidator {
 
   /** Whether `value` is an entry. Converts nothing and changes nothing. */
   isEntry(value: unknown): value is Entry {
-    return this.#isEntry(value)
+    // A number that was parsed exactly is an object to ajv.
+    return this.#isEntry(value) && !isRawJson(value.metadata)
   }
 
   /** What is wrong with a value that is no entry: at least one error, at most `limits.errorsPerEntryMax`. */
   explain(value: unknown): EntryError[] {
+    if (isRawJson(value)) return [notAnObject('')]
     this.#explain(value)
     const errors = (this.#explain.errors ?? []).map(toEntryError)
+    if (isRawJson((value as { metadata?: unknown } | null)?.metadata)) errors.push(notAnObject('/metadata'))
     // A null or a number where a choice is asked for fails its type and its enum: the type says it all.
     const wrongTypes = new Set(
       errors.filter((error) => error.code === 'wrong_type').map((error) => error.path),
@@ -160,6 +164,10 @@ function compile({ allErrors }: { allErrors: boolean }): ValidateFunction<Entry>
     compile: (max: number) => (data: string) => data.length <= max || codePointsWithin(data, max),
   })
   return ajv.compile<Entry>(entrySchema)
+}
+
+function notAnObject(path: string): EntryError {
+  return { path, code: 'wrong_type', message: 'must be of type object' }
 }
 
 function codePointsWithin(text: string, max: number): boolean {

@@ -63,7 +63,7 @@ export function shapeRow(
   }
   const fields = JSON.stringify(entry)
   if (mayHoldLoneSurrogates) {
-    const path = loneSurrogatePath(entry, '') ?? loneSurrogatePath(metadata, '/metadata')
+    const path = loneSurrogatePath(entry, '') ?? pathAsSent(entry, loneSurrogatePath(metadata, ''))
     if (path !== undefined) return fail(path, 'invalid_unicode', 'must not hold half of a surrogate pair')
   }
   const analysis = scan.beyond64Bits ? `,"metadata":${stringifyWithin64Bits(metadata)}` : ''
@@ -131,6 +131,13 @@ function checkMetadataSize(metadata: object, text: string): EntryError | undefin
     return { path: '/metadata', code: 'too_many_names', message }
   }
   return undefined
+}
+
+/** A path into the metadata, as a path into the entry as it was sent: unknown fields were not in the metadata then. */
+function pathAsSent(entry: Entry, path: string | undefined): string | undefined {
+  const name = path?.split('/')[1]?.replaceAll('~1', '/').replaceAll('~0', '~')
+  const wasFolded = name !== undefined && Object.hasOwn(entry, name) && !entryFields.has(name)
+  return path === undefined || wasFolded ? path : `/metadata${path}`
 }
 
 function loneSurrogatePath(value: unknown, path: string): string | undefined {

@@ -54,10 +54,10 @@ describe('zstdLines', () => {
   })
 
   it.each([
-    ['nothing', Buffer.alloc(0)],
-    ['what is no frame', Buffer.from('no frame at all')],
-    ['a frame that is cut', encodeFrame(rows(0, 100)).subarray(0, 40)],
-  ])('throws for %s', (_what, frame) => {
-    expect(() => zstdLines(frame)).toThrow()
+    ['nothing', Buffer.alloc(0), 'unexpected end of file'],
+    ['what is no frame', Buffer.from('no frame at all'), 'Unknown frame descriptor'],
+    ['a frame that is cut', encodeFrame(rows(0, 100)).subarray(0, 40), 'unexpected end of file'],
+  ])('throws for %s', (_what, frame, message) => {
+    expect(() => zstdLines(frame)).toThrow(message)
   })
 })

@@ -7,6 +7,9 @@ const entry = (fields: object = {}): object => ({ level: 'info', message: 'm', .
 const codes = (value: unknown): string[] =>
   validator.explain(value).map(({ path, code }) => `${path} ${code}`)
 
+/** An object with so many names. */
+const names = (count: number): object => Object.fromEntries(Array.from({ length: count }, (_, i) => [i, 1]))
+
 /** Two UTF-16 code units, one character. */
 const ASTRAL = '😀'
 
@@ -77,8 +80,6 @@ describe('lengths', () => {
   })
 
   it('counts the names of metadata', () => {
-    const names = (count: number): object =>
-      Object.fromEntries(Array.from({ length: count }, (_, i) => [i, 1]))
     expect(validator.isEntry(entry({ metadata: names(limits.metadataNamesMax) }))).toBe(true)
     expect(codes(entry({ metadata: names(limits.metadataNamesMax + 1) }))).toEqual([
       '/metadata too_many_names',
@@ -87,11 +88,14 @@ describe('lengths', () => {
 })
 
 describe('types', () => {
-  it.each([null, true, 1, [], {}, ['info'], { toString: 'info' }])('converts no %j to a level', (level) => {
-    expect(codes(entry({ level }))).toEqual(['/level wrong_type'])
-  })
+  it.each<unknown>([null, true, 1, [], {}, ['info'], { toString: 'info' }])(
+    'converts no %j to a level',
+    (level) => {
+      expect(codes(entry({ level }))).toEqual(['/level wrong_type'])
+    },
+  )
 
-  it.each([null, false, 0, 1.5, [], ['m'], {}])('converts no %j to a message', (message) => {
+  it.each<unknown>([null, false, 0, 1.5, [], ['m'], {}])('converts no %j to a message', (message) => {
     expect(codes(entry({ message }))).toEqual(['/message wrong_type'])
   })
 
@@ -102,7 +106,7 @@ describe('types', () => {
     },
   )
 
-  it.each(['{}', 1, true, [], [{}]])('takes no %j for metadata', (metadata) => {
+  it.each<unknown>(['{}', 1, true, [], [{}]])('takes no %j for metadata', (metadata) => {
     expect(codes(entry({ metadata }))).toEqual(['/metadata wrong_type'])
   })
 
@@ -110,7 +114,7 @@ describe('types', () => {
     expect(validator.isEntry(entry({ [field]: null }))).toBe(true)
   })
 
-  it.each([null, 1, 'text', true, [], [entry()]])('takes no %j for an entry', (value) => {
+  it.each<unknown>([null, 1, 'text', true, [], [entry()]])('takes no %j for an entry', (value) => {
     expect(codes(value)).toEqual([' wrong_type'])
   })
 

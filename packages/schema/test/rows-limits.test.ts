@@ -16,6 +16,16 @@ const ofBytes = (bytes: number, character = 'a'): string => {
 const nested = (levels: number, open: string, close: string): string =>
   `${open.repeat(levels - 1)}{}${close.repeat(levels - 1)}`
 
+/** Members with so many names. */
+const names = (count: number, prefix = ''): string =>
+  Array.from({ length: count }, (_, i) => `"${prefix}${i}":0`).join(',')
+
+/** Metadata of so many arrays in one another. */
+const arrays = (count: number): string => `{"a":${'['.repeat(count)}${']'.repeat(count)}}`
+
+/** A member of so many levels. */
+const field = (levels: number): string => `,"a":${nested(levels, '{"a":', '}')}`
+
 describe('bytes of metadata', () => {
   it.each(['a', 'ü', '日', '😀'])('are counted in UTF-8: of "%s"', (character) => {
     const text = ofBytes(limits.metadataBytesMax, character)
@@ -60,7 +70,6 @@ describe('levels of metadata', () => {
   })
 
   it('take 16 levels of which 15 are arrays, and not one more', () => {
-    const arrays = (count: number): string => `{"a":${'['.repeat(count)}${']'.repeat(count)}}`
     expect(rowOf(withMetadata(arrays(15)))).toContain(arrays(15))
     expect(errorOf(withMetadata(arrays(16)))).toMatchObject({ code: 'too_deep' })
   })
@@ -71,7 +80,6 @@ describe('levels of metadata', () => {
   })
 
   it('count what is folded in: an unknown field has one level less', () => {
-    const field = (levels: number): string => `,"a":${nested(levels, '{"a":', '}')}`
     expect(() => rowOf(withMetadata('null', field(15)))).not.toThrow()
     expect(errorOf(withMetadata('null', field(16)))).toMatchObject({ code: 'too_deep' })
   })
@@ -93,9 +101,6 @@ describe('levels of metadata', () => {
 })
 
 describe('names of metadata', () => {
-  const names = (count: number, prefix = ''): string =>
-    Array.from({ length: count }, (_, i) => `"${prefix}${i}":0`).join(',')
-
   it('are 256 at most, at the top', () => {
     const row = readRow(withMetadata(`{${names(256)}}`))
     expect(Object.keys(row['metadata_text'] as object)).toHaveLength(256)

@@ -4,6 +4,12 @@ import { parseJsonExactly } from '../src/exact-json.ts'
 import { InexactNumberError, rowPrefix } from '../src/rows.ts'
 import { ID, readRow, rowOf, shape, stamp } from './support/shape.ts'
 
+/** The day from which a row may be dropped. */
+const expiry = (receivedAtMs: number, retentionDays: number): unknown =>
+  (JSON.parse(`${rowPrefix({ ...stamp, receivedAtMs, retentionDays })}"}`) as Record<string, unknown>)[
+    'expires_on'
+  ]
+
 describe('a row', () => {
   it('holds what the server adds and what was sent', () => {
     const sent = {
@@ -44,8 +50,6 @@ describe('a row', () => {
   )
 
   it('is kept as many whole days as the project keeps its rows', () => {
-    const expiry = (receivedAtMs: number, retentionDays: number): unknown =>
-      JSON.parse(`${rowPrefix({ ...stamp, receivedAtMs, retentionDays })}"}`).expires_on
     expect(expiry(Date.UTC(2026, 10, 20), 1)).toBe('2026-11-22')
     expect(expiry(Date.UTC(2026, 10, 20, 23, 59, 59, 999), 1)).toBe('2026-11-22')
     expect(expiry(Date.UTC(2026, 11, 31), 730)).toBe('2028-12-31')

@@ -10,7 +10,7 @@ import { Problem, type FieldError } from '../problems.ts'
 import { decodeBody, parseJsonBody, type Submission } from './body.ts'
 
 /** What a request brings: the rows to store, and what to answer once they are stored. */
-export interface Intake {
+export interface TakenIn {
   readonly rows: number
   /** The rows, each a line of JSON. */
   readonly text: string
@@ -21,64 +21,99 @@ export interface Intake {
 /** Escaped halves of surrogate pairs: the only way for one to get into valid UTF-8. */
 const ESCAPED_SURROGATE = /\\u[dD][89a-fA-F]/
 
-/**
- * Turns a request's body into rows.
- *
- * @param makeId makes a UUIDv7
- * @throws Problem, when the request as a whole is refused
- */
-export function takeIn(
-  body: Buffer | undefined,
-  stamp: RequestStamp,
-  validator: EntryValidator,
-  makeId: () => string,
-): Intake {
-  const text = decodeBody(body)
-  const shaper = new RequestShaper(stamp, validator, makeId, ESCAPED_SURROGATE.test(text))
-  try {
-    return shaper.shape(parseJsonBody(text, false))
-  } catch (error) {
-    if (!(error instanceof InexactNumberError)) throw error
-    return shaper.shape(parseJsonBody(text, true))
+/** Turns the bodies of requests into rows. */
+export class Intake {
+  readonly #validator: EntryValidator
+  readonly #makeId: () => string
+  /** The latest stamp and what follows from it: at high load, many requests of a project share a millisecond. */
+  #stamp: RequestStamp = { projectId: '', retentionDays: 0, receivedAtMs: 0 }
+  #stamped: Stamped = stamp(this.#stamp)
+
+  /** @param makeId makes a UUIDv7 */
+  constructor(validator: EntryValidator, makeId: () => string) {
+    this.#validator = validator
+    this.#makeId = makeId
+  }
+
+  /** @throws Problem, when the request as a whole is refused */
+  take(body: Buffer | undefined, requestStamp: RequestStamp): TakenIn {
+    const text = decodeBody(body)
+    const shaper = new RequestShaper(
+      this.#validator,
+      this.#makeId,
+      this.#stampedLike(requestStamp),
+      ESCAPED_SURROGATE.test(text),
+    )
+    try {
+      return shaper.shape(parseJsonBody(text, false))
+    } catch (error) {
+      if (!(error instanceof InexactNumberError)) throw error
+      return shaper.shape(parseJsonBody(text, true))
+    }
+  }
+
+  #stampedLike(next: RequestStamp): Stamped {
+    const { projectId, retentionDays, receivedAtMs } = this.#stamp
+    const isSame =
+      next.receivedAtMs === receivedAtMs &&
+      next.projectId === projectId &&
+      next.retentionDays === retentionDays
+    if (!isSame) {
+      this.#stamp = next
+      this.#stamped = stamp(next)
+    }
+    return this.#stamped
+  }
+}
+
+interface Stamped {
+  /** From `rowPrefix`. */
+  readonly prefix: string
+  /** ISO 8601 */
+  readonly receivedAt: string
+}
+
+function stamp(requestStamp: RequestStamp): Stamped {
+  return {
+    prefix: rowPrefix(requestStamp),
+    receivedAt: new Date(requestStamp.receivedAtMs).toISOString(),
   }
 }
 
 class RequestShaper {
-  readonly #stamp: RequestStamp
-  readonly #prefix: string
   readonly #validator: EntryValidator
   readonly #makeId: () => string
+  readonly #stamped: Stamped
   readonly #mayHoldLoneSurrogates: boolean
 
   constructor(
-    stamp: RequestStamp,
     validator: EntryValidator,
     makeId: () => string,
+    stamped: Stamped,
     mayHoldLoneSurrogates: boolean,
   ) {
-    this.#stamp = stamp
-    this.#prefix = rowPrefix(stamp)
     this.#validator = validator
     this.#makeId = makeId
+    this.#stamped = stamped
     this.#mayHoldLoneSurrogates = mayHoldLoneSurrogates
   }
 
-  shape(submission: Submission): Intake {
+  shape(submission: Submission): TakenIn {
     return submission.kind === 'entry'
       ? this.#shapeEntry(submission.entry)
       : this.#shapeBatch(submission.entries)
   }
 
-  #shapeEntry(entry: unknown): Intake {
+  #shapeEntry(entry: unknown): TakenIn {
     if (!this.#validator.isEntry(entry)) throw invalidEntry(this.#validator.explain(entry))
-    const timestamp = entry.timestamp ?? new Date(this.#stamp.receivedAtMs).toISOString()
+    const timestamp = entry.timestamp ?? this.#stamped.receivedAt
     const id = this.#makeId()
-    const shaped = shapeRow(entry, id, this.#prefix, this.#mayHoldLoneSurrogates)
+    const shaped = shapeRow(entry, id, this.#stamped.prefix, this.#mayHoldLoneSurrogates)
     if ('error' in shaped) throw invalidEntry([shaped.error])
     return { rows: 1, text: shaped.row, answer: JSON.stringify({ id, status: 'accepted', timestamp }) }
   }
 
-  #shapeBatch(entries: readonly unknown[]): Intake {
+  #shapeBatch(entries: readonly unknown[]): TakenIn {
     let text = ''
     let rows = 0
     const errors: FieldError[] = []
@@ -97,7 +132,7 @@ class RequestShaper {
 
   #shapeMember(entry: unknown): string | readonly EntryError[] {
     if (!this.#validator.isEntry(entry)) return this.#validator.explain(entry)
-    const shaped = shapeRow(entry, this.#makeId(), this.#prefix, this.#mayHoldLoneSurrogates)
+    const shaped = shapeRow(entry, this.#makeId(), this.#stamped.prefix, this.#mayHoldLoneSurrogates)
     return 'error' in shaped ? [shaped.error] : shaped.row
   }
 }

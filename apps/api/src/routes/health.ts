@@ -1,11 +1,13 @@
 import type { Readiness } from '@sluice/runtime'
 import type { FastifyInstance } from 'fastify'
+import { Problem } from '../problems.ts'
 
 /** `/livez`: the process answers. `/readyz`: it can take entries. Neither asks anybody else. */
 export function healthRoutes(app: FastifyInstance, readiness: () => Readiness): void {
   app.get('/livez', () => ({ status: 'ok' }))
-  app.get('/readyz', (_request, reply) => {
+  app.get('/readyz', () => {
     const { ready, reasons } = readiness()
-    return ready ? { status: 'ok' } : reply.code(503).send({ status: 'unavailable', reasons })
+    if (!ready) throw new Problem('not_ready', `${reasons.join('; ')}.`)
+    return { status: 'ok' }
   })
 }

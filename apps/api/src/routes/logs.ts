@@ -1,10 +1,10 @@
-import { limits, type EntryValidator } from '@sluice/schema'
+import { limits } from '@sluice/schema'
 import type { Project } from '@sluice/projects'
 import type { FastifyInstance, FastifyRequest } from 'fastify'
 import type { Authenticator } from '../authentication/authenticator.ts'
 import { QueueUnavailableError } from '../chunks/chunk-queue.ts'
 import { OverloadedError, type ChunkWriter } from '../chunks/chunk-writer.ts'
-import { takeIn } from '../intake/intake.ts'
+import type { Intake } from '../intake/intake.ts'
 import { Problem } from '../problems.ts'
 
 declare module 'fastify' {
@@ -19,15 +19,14 @@ export const logsPaths: readonly string[] = ['/v1/logs', '/api/v1/logs']
 
 export interface LogsRouteDependencies {
   readonly authenticator: Authenticator
-  readonly validator: EntryValidator
+  readonly intake: Intake
   readonly writer: ChunkWriter
-  readonly makeId: () => string
   readonly now: () => number
 }
 
 /** `POST` of an entry or a batch: authenticated before the body is read, acknowledged once Redis has it. */
 export function logsRoute(app: FastifyInstance, dependencies: LogsRouteDependencies): void {
-  const { authenticator, validator, writer, makeId, now } = dependencies
+  const { authenticator, intake, writer, now } = dependencies
   app.decorateRequest('project', null)
   // The body arrives as bytes: whether they are UTF-8, JSON and entries is decided in one place, by the intake.
   app.addContentTypeParser('application/json', { parseAs: 'buffer' }, (request, body, done) => {
@@ -39,15 +38,17 @@ export function logsRoute(app: FastifyInstance, dependencies: LogsRouteDependenc
   for (const url of logsPaths) {
     app.post<{ Body: Buffer | undefined }>(url, {
       bodyLimit: limits.bodyBytesMax,
-      onRequest: async (request) => {
+      onRequest: async (request, reply) => {
         request.project = await authenticator.authenticate(request.headers.authorization)
         checkEncoding(request)
+        // Not earlier: a body that is refused need not be sent.
+        if (request.headers.expect !== undefined) reply.raw.writeContinue()
       },
       handler: async (request, reply) => {
         const { project } = request
         if (project === null) throw new Error('the request is not authenticated')
         const stamp = { projectId: project.id, retentionDays: project.retentionDays, receivedAtMs: now() }
-        const { rows, text, answer } = takeIn(request.body, stamp, validator, makeId)
+        const { rows, text, answer } = intake.take(request.body, stamp)
         if (rows > 0) await writer.write(rows, text).catch(toProblem)
         return reply.code(202).type('application/json').send(answer)
       },

@@ -1,0 +1,81 @@
+import type { InjectOptions } from 'fastify'
+import type { ProblemCode } from '../../src/problems.ts'
+
+/** A request whose body is good, but whose head is not. Its headers are added to good ones. */
+export type BadRequest = readonly [what: string, options: Omit<InjectOptions, 'payload'>, code: ProblemCode]
+
+const badTypes = [
+  '',
+  'json',
+  'text/plain',
+  'text/json',
+  'text/html',
+  'application/jsonp',
+  'application/json5',
+  'application/ld+json',
+  'application/json-patch+json',
+  'application/json, text/plain',
+  'application/x-www-form-urlencoded',
+  'multipart/form-data; boundary=x',
+  'application/octet-stream',
+  'application/xml',
+  'application/*',
+  '*/*',
+  'application',
+  'application/json\tx',
+  'application/json; charset=latin1',
+  'application/json; charset=utf-16',
+  'application/json; charset=utf-8-sig',
+  'application/json; CHARSET=ISO-8859-1',
+  'application/json; charset="shift_jis"',
+] as const
+
+const badEncodings = ['lz4', 'gzip, identity, x', 'utf-8', '*', 'snappy'] as const
+
+const badPaths: readonly BadRequest[] = [
+  ['an escape that is none', { url: '/%zz' }, 'bad_request'],
+  ['an escape that is cut', { url: '/v1/logs%2' }, 'bad_request'],
+  ['an escape that is no UTF-8', { url: '/v1/%ff' }, 'bad_request'],
+  ['two slashes in front', { url: '//v1/logs' }, 'not_found'],
+  ['two slashes between', { url: '/v1//logs' }, 'not_found'],
+  ['a slash at the end', { url: '/v1/logs/' }, 'not_found'],
+  ['an escaped slash', { url: '/v1%2flogs' }, 'not_found'],
+  ['a NUL', { url: '/v1/logs%00' }, 'not_found'],
+  ['capitals', { url: '/V1/Logs' }, 'not_found'],
+  ['another version', { url: '/v2/logs' }, 'not_found'],
+  ['no version', { url: '/api/logs' }, 'not_found'],
+  ['the version twice', { url: '/v1/v1/logs' }, 'not_found'],
+  ['a parameter after a semicolon', { url: '/v1/logs;v=1' }, 'not_found'],
+  ['an ending', { url: '/v1/logs.json' }, 'not_found'],
+  ['a path of 10,000 characters', { url: `/${'a'.repeat(10_000)}` }, 'not_found'],
+  ['__proto__', { url: '/__proto__' }, 'not_found'],
+  ['a file', { url: '/../../etc/passwd' }, 'not_found'],
+]
+
+const badMethods = ['GET', 'PUT', 'PATCH', 'DELETE', 'OPTIONS', 'TRACE', 'PROPFIND', 'LOCK'] as const
+
+const badKeys: readonly BadRequest[] = [
+  ['no key', { headers: { authorization: undefined } }, 'unauthorized'],
+  ['an empty key', { headers: { authorization: 'Bearer ' } }, 'unauthorized'],
+  ['another scheme', { headers: { authorization: 'Basic ZGVtbzpkZW1v' } }, 'unauthorized'],
+  ['the word undefined', { headers: { authorization: 'Bearer undefined' } }, 'unauthorized'],
+  ['the placeholder', { headers: { authorization: 'Bearer <API_KEY>' } }, 'unauthorized'],
+  ['a foreign key', { headers: { authorization: `Bearer sk_live_${'0'.repeat(24)}` } }, 'unauthorized'],
+  ['a key of the right form', { headers: { authorization: `Bearer slk_${'0'.repeat(49)}` } }, 'unauthorized'],
+]
+
+export const badRequests: readonly BadRequest[] = [
+  ...badTypes.map((type): BadRequest => [
+    `the type "${type}"`,
+    { headers: { 'content-type': type } },
+    'unsupported_media_type',
+  ]),
+  ...badEncodings.map((encoding): BadRequest => [
+    `the encoding "${encoding}"`,
+    { headers: { 'content-encoding': encoding } },
+    'unsupported_encoding',
+  ]),
+  ...badPaths,
+  ...badMethods.map((method): BadRequest => [`the method ${method}`, { method }, 'method_not_allowed']),
+  ...badKeys,
+]

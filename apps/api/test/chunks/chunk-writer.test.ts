@@ -1,0 +1,266 @@
+import { beforeEach, describe, expect, it } from 'vitest'
+import { QueueUnavailableError } from '../../src/chunks/chunk-queue.ts'
+import { chunkLimits, ChunkWriter, OverloadedError } from '../../src/chunks/chunk-writer.ts'
+import { FakeQueue, type PendingAdd } from '../support/fake-queue.ts'
+
+let queue: FakeQueue
+let writer: ChunkWriter
+
+/** The end of the event loop's turn, at which a writer that is idle sends. */
+const turn = (): Promise<void> => new Promise((resolve) => setImmediate(resolve))
+const addAt = (index: number): PendingAdd => {
+  const add = queue.adds[index]
+  if (add === undefined) throw new Error(`there were only ${queue.adds.length} adds`)
+  return add
+}
+/** A line of so many units, its newline included. */
+const lineOf = (units: number): string => `${'a'.repeat(units - 1)}\n`
+const outcome = (promise: Promise<void>): Promise<string> =>
+  promise.then(
+    () => 'written',
+    (error: Error) => error.name,
+  )
+
+const confirmAll = async (writes: readonly Promise<string>[]): Promise<void> => {
+  queue.holding = false
+  for (const { confirm } of queue.adds) confirm()
+  await Promise.all(writes)
+}
+
+beforeEach(() => {
+  queue = new FakeQueue({ holding: true })
+  let id = 0
+  writer = new ChunkWriter(queue, () => `chunk-${(id += 1)}`)
+})
+
+describe('an idle writer', () => {
+  it('sends what arrives in one turn as one chunk', async () => {
+    const writes = [writer.write(1, 'a\n'), writer.write(2, 'b\nc\n')]
+    expect(queue.adds).toHaveLength(0)
+    await turn()
+    expect(queue.adds).toHaveLength(1)
+    expect(addAt(0)).toMatchObject({
+      chunkId: 'chunk-1',
+      lines: ['a', 'b', 'c'],
+      chunk: { rows: 3, bytes: 6 },
+    })
+    addAt(0).confirm()
+    await Promise.all(writes)
+  })
+
+  it('does not resolve before the queue has confirmed', async () => {
+    let written = false
+    const write = writer.write(1, 'a\n').then(() => (written = true))
+    await turn()
+    await turn()
+    expect(written).toBe(false)
+    addAt(0).confirm()
+    await write
+    expect(written).toBe(true)
+  })
+
+  it('gives each chunk its own id', async () => {
+    for (const index of [0, 1, 2]) {
+      const write = writer.write(1, 'a\n')
+      await turn()
+      addAt(index).confirm()
+      await write
+    }
+    expect(queue.adds.map(({ chunkId }) => chunkId)).toEqual(['chunk-1', 'chunk-2', 'chunk-3'])
+  })
+})
+
+describe('a busy writer', () => {
+  it('gathers what comes while an add is under way, and sends it as one', async () => {
+    const first = writer.write(1, 'a\n')
+    await turn()
+    const more = ['b', 'c', 'd'].map((name) => writer.write(1, `${name}\n`))
+    for (let i = 0; i < 5; i += 1) await turn()
+    expect(queue.adds).toHaveLength(1)
+    addAt(0).confirm()
+    await first
+    await turn()
+    expect(addAt(1).lines).toEqual(['b', 'c', 'd'])
+    addAt(1).confirm()
+    await Promise.all(more)
+    expect(queue.adds).toHaveLength(2)
+  })
+
+  it('keeps the order of the writes', async () => {
+    const names = Array.from({ length: 20 }, (_, i) => String(i))
+    const writes: Promise<void>[] = []
+    queue.holding = false
+    for (const name of names) {
+      writes.push(writer.write(1, `${name}\n`))
+      await turn()
+    }
+    await Promise.all(writes)
+    expect(queue.lines).toEqual(names)
+  })
+
+  it('sends a full chunk without waiting, up to so many adds at once', async () => {
+    const rows = chunkLimits.rowsMax
+    const text = 'a\n'.repeat(rows)
+    const writes: Promise<void>[] = []
+    for (let i = 0; i < chunkLimits.addsInFlightMax + 2; i += 1) {
+      writes.push(writer.write(rows, text))
+      await turn()
+    }
+    expect(queue.adds).toHaveLength(chunkLimits.addsInFlightMax)
+    addAt(1).confirm()
+    await writes[1]
+    await turn()
+    expect(queue.adds).toHaveLength(chunkLimits.addsInFlightMax + 1)
+    for (let i = 0; i < writes.length; i += 1) {
+      addAt(i).confirm()
+      await writes[i]
+      await turn()
+    }
+    expect(queue.lines).toHaveLength(rows * writes.length)
+  })
+
+  it.each([
+    ['rows', chunkLimits.rowsMax, 'a\n'.repeat(chunkLimits.rowsMax)],
+    ['units', 1, lineOf(chunkLimits.unitsMax)],
+  ])('closes a chunk that is full of %s', async (_what, rows, text) => {
+    const writes = [writer.write(rows, text), writer.write(1, 'next\n')]
+    await turn()
+    expect(queue.adds).toHaveLength(1)
+    addAt(0).confirm()
+    await writes[0]
+    await turn()
+    expect(addAt(1).lines).toEqual(['next'])
+    addAt(1).confirm()
+    await writes[1]
+  })
+
+  it('never parts the rows of one request', async () => {
+    const rows = chunkLimits.rowsMax - 1
+    const writes = [writer.write(rows, 'a\n'.repeat(rows)), writer.write(100, 'b\n'.repeat(100))]
+    await turn()
+    expect(addAt(0).lines).toHaveLength(rows + 100)
+    addAt(0).confirm()
+    await Promise.all(writes)
+  })
+})
+
+describe('a writer whose queue fails', () => {
+  it('rejects the writes of that chunk, and no others', async () => {
+    const lost = [outcome(writer.write(1, 'a\n')), outcome(writer.write(1, 'b\n'))]
+    await turn()
+    const kept = outcome(writer.write(1, 'c\n'))
+    addAt(0).fail(new QueueUnavailableError('no answer'))
+    expect(await Promise.all(lost)).toEqual(['QueueUnavailableError', 'QueueUnavailableError'])
+    await turn()
+    addAt(1).confirm()
+    expect(await kept).toBe('written')
+  })
+
+  it('does not send a failed chunk again by itself', async () => {
+    const lost = outcome(writer.write(1, 'a\n'))
+    await turn()
+    addAt(0).fail(new Error('refused'))
+    expect(await lost).toBe('Error')
+    for (let i = 0; i < 5; i += 1) await turn()
+    expect(queue.adds).toHaveLength(1)
+    expect(writer.unitsWaiting).toBe(0)
+  })
+
+  it('works again afterwards', async () => {
+    const lost = outcome(writer.write(1, 'a\n'))
+    await turn()
+    addAt(0).fail(new Error('refused'))
+    await lost
+    const write = writer.write(1, 'b\n')
+    await turn()
+    addAt(1).confirm()
+    await write
+    expect(addAt(1).lines).toEqual(['b'])
+  })
+
+  it('rejects, and does not hang, when an id cannot be made', async () => {
+    const broken = new ChunkWriter(queue, () => {
+      throw new RangeError('no more ids')
+    })
+    await expect(broken.write(1, 'a\n')).rejects.toThrow('no more ids')
+    expect(broken.unitsWaiting).toBe(0)
+  })
+})
+
+describe('a full writer', () => {
+  const part = chunkLimits.unitsWaitingMax / 8
+  /** Fills the writer to its last unit. */
+  const fill = async (): Promise<Promise<string>[]> => {
+    const writes = Array.from({ length: 8 }, () => outcome(writer.write(1, lineOf(part))))
+    await turn()
+    return writes
+  }
+  it('takes all that its limit allows, and refuses one unit more', async () => {
+    const writes = await fill()
+    expect(writer.unitsWaiting).toBe(chunkLimits.unitsWaitingMax)
+    await expect(writer.write(1, '\n')).rejects.toThrow(OverloadedError)
+    await confirmAll(writes)
+    expect(queue.adds).toHaveLength(8)
+    expect(queue.lines.every((line) => line.length === part - 1)).toBe(true)
+  })
+
+  it('refuses at once', async () => {
+    const writes = await fill()
+    const order: string[] = []
+    const refused = writer.write(1, 'x\n').catch(() => order.push('refused'))
+    await Promise.all([refused, turn().then(() => order.push('turn'))])
+    expect(order).toEqual(['refused', 'turn'])
+    await confirmAll(writes)
+  })
+
+  it('takes writes again when some of it was confirmed', async () => {
+    const writes = await fill()
+    addAt(0).confirm()
+    expect(await writes[0]).toBe('written')
+    const again = outcome(writer.write(1, lineOf(part)))
+    await confirmAll([...writes, again])
+    expect(await again).toBe('written')
+  })
+
+  it('takes writes again when all of it failed', async () => {
+    const writes = await fill()
+    for (let i = 0; i < 8; i += 1) {
+      addAt(i).fail(new Error('refused'))
+      await turn()
+    }
+    expect(await Promise.all(writes)).toEqual(Array.from({ length: 8 }, () => 'Error'))
+    expect(writer.unitsWaiting).toBe(0)
+    queue.holding = false
+    expect(await outcome(writer.write(1, 'a\n'))).toBe('written')
+  })
+})
+
+describe('drain', () => {
+  it('resolves at once when nothing waits', async () => {
+    await writer.drain()
+    expect(queue.adds).toHaveLength(0)
+  })
+
+  it('resolves when the last write is confirmed or refused', async () => {
+    const writes = [outcome(writer.write(1, 'a\n'))]
+    await turn()
+    writes.push(outcome(writer.write(1, 'b\n')))
+    let drained = 0
+    const drains = [writer.drain(), writer.drain()].map((drain) => drain.then(() => (drained += 1)))
+    addAt(0).confirm()
+    await writes[0]
+    await turn()
+    expect(drained).toBe(0)
+    addAt(1).fail(new Error('refused'))
+    await Promise.all(drains)
+    expect(await Promise.all(writes)).toEqual(['written', 'Error'])
+  })
+
+  it('waits for a write that was not sent yet', async () => {
+    queue.holding = false
+    const write = writer.write(1, 'a\n')
+    await writer.drain()
+    expect(queue.lines).toEqual(['a'])
+    await write
+  })
+})

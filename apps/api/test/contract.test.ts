@@ -1,0 +1,257 @@
+import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import { logsPaths } from '../src/routes/logs.ts'
+import { buildTestApi, RECEIVED_AT_MS, type TestApi } from './support/test-api.ts'
+
+const UUID_V7 = /^[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$/
+const entry = { level: 'info', message: 'hello' } as const
+const bad = { level: 'loud', message: 'hello' } as const
+
+let api: TestApi
+
+beforeEach(() => {
+  api = buildTestApi()
+})
+
+afterEach(async () => {
+  await api.close()
+})
+
+describe.each(logsPaths)('POST %s', (url) => {
+  it('takes one entry, and answers with its id', async () => {
+    const response = await api.post(entry, { url })
+    expect(response.statusCode).toBe(202)
+    expect(response.headers['content-type']).toMatch(/^application\/json(;|$)/)
+    const answer = response.json<Record<string, unknown>>()
+    expect(Object.keys(answer)).toEqual(['id', 'status', 'timestamp'])
+    expect(answer).toEqual({
+      id: expect.stringMatching(UUID_V7),
+      status: 'accepted',
+      timestamp: new Date(RECEIVED_AT_MS).toISOString(),
+    })
+    expect(api.queue.rows).toMatchObject([{ ...entry, id: answer['id'], project_id: 'demo' }])
+  })
+
+  it('takes a batch in an object', async () => {
+    const response = await api.post({ logs: [entry, entry] }, { url })
+    expect(response.statusCode).toBe(202)
+    expect(response.json()).toEqual({ success: true, accepted: 2, rejected: 0 })
+    expect(api.queue.rows).toHaveLength(2)
+  })
+
+  it('takes a bare array', async () => {
+    const response = await api.post([entry, entry, entry], { url })
+    expect(response.statusCode).toBe(202)
+    expect(response.json()).toEqual({ success: true, accepted: 3, rejected: 0 })
+    expect(api.queue.rows).toHaveLength(3)
+  })
+
+  it('takes a query with it, and pays no heed to it', async () => {
+    expect((await api.post(entry, { url: `${url}?key=x&level=error` })).statusCode).toBe(202)
+    expect(api.queue.rows).toMatchObject([entry])
+  })
+})
+
+describe('an entry', () => {
+  it('is answered with the timestamp it was sent with, as it was written', async () => {
+    const timestamp = '2026-11-20T23:43:01,123456789+01:00'
+    const response = await api.post({ ...entry, timestamp })
+    expect(response.json()).toMatchObject({ timestamp })
+    expect(api.queue.rows).toMatchObject([{ timestamp: '2026-11-20 22:43:01.123456' }])
+  })
+
+  it('is answered with the time of receipt when its timestamp is null', async () => {
+    const response = await api.post({ ...entry, timestamp: null })
+    expect(response.json()).toMatchObject({ timestamp: '2026-11-20T12:00:00.005Z' })
+    expect(api.queue.rows[0]?.['timestamp'] ?? null).toBeNull()
+  })
+
+  it('is stored with every field that it may have', async () => {
+    const sent = {
+      level: 'error',
+      message: 'm',
+      environment: 'production',
+      source: 'server',
+      service: 'shop',
+      url: 'https://example.com/',
+      pathname: '/',
+      stack: 'Error',
+    }
+    await api.post({ ...sent, metadata: { user: 7 }, trace: 'abc' })
+    expect(api.queue.rows).toMatchObject([{ ...sent, metadata_text: { user: 7, trace: 'abc' } }])
+  })
+
+  it('is stored for the project of its key, whatever it says', async () => {
+    await api.post({ ...entry, project_id: 'other', projectId: 'other', id: 'mine' })
+    const [row] = api.queue.rows
+    expect(row).toMatchObject({ project_id: 'demo', metadata_text: { project_id: 'other', id: 'mine' } })
+    expect(row?.['id']).toMatch(UUID_V7)
+  })
+
+  it('is kept as long as its project says', async () => {
+    api.registry.addProject({ retentionDays: 1 })
+    await api.post(entry)
+    expect(api.queue.rows).toMatchObject([{ expires_on: '2026-11-22' }])
+  })
+
+  it.each(['9007199254740993', '18446744073709551616', '1e400'])(
+    'keeps the digits of %s in its metadata and its unknown fields',
+    async (digits) => {
+      await api.post(`{"level":"info","message":"m","n":${digits},"metadata":{"a":[${digits}]}}`)
+      expect(api.queue.lines[0]).toContain(`"metadata_text":{"a":[${digits}],"n":${digits}},`)
+    },
+  )
+
+  it('with __proto__ and constructor keeps them as data', async () => {
+    const members = '"__proto__":{"level":"x"},"constructor":{"prototype":{"y":1}}'
+    const response = await api.post(`{"level":"info","message":"m",${members}}`)
+    expect(response.statusCode).toBe(202)
+    expect(api.queue.lines[0]).toContain(`"metadata_text":{${members}},`)
+    expect(({} as { y?: unknown }).y).toBeUndefined()
+  })
+
+  it('that is invalid is refused with every reason', async () => {
+    const response = await api.post({ level: 'loud', environment: 5 })
+    expect(response.statusCode).toBe(400)
+    const { errors } = response.json<{ errors: { path: string; code: string; message: string }[] }>()
+    expect(errors.map(({ path, code }) => `${path} ${code}`).toSorted()).toEqual([
+      ' missing',
+      '/environment wrong_type',
+      '/level not_allowed',
+    ])
+    for (const error of errors) expect(Object.keys(error)).toEqual(['path', 'code', 'message'])
+    expect(api.queue.rows).toEqual([])
+  })
+})
+
+describe('a batch', () => {
+  it('has its good entries stored and its bad ones reported, by their places', async () => {
+    const response = await api.post({ logs: [entry, bad, entry, 5, { level: 'info' }] })
+    expect(response.statusCode).toBe(202)
+    const answer = response.json<{ errors: object[] }>()
+    expect(answer).toMatchObject({ success: true, accepted: 2, rejected: 3 })
+    expect(answer.errors).toEqual([
+      { index: 1, path: '/level', code: 'not_allowed', message: expect.stringContaining('log, debug') },
+      { index: 3, path: '', code: 'wrong_type', message: 'must be of type object' },
+      { index: 4, path: '', code: 'missing', message: 'message is required' },
+    ])
+    expect(api.queue.rows).toHaveLength(2)
+  })
+
+  it.each([
+    ['in an object', { logs: [] }],
+    ['bare', []],
+  ])('that is empty is taken: %s', async (_how, body) => {
+    const response = await api.post(body)
+    expect(response.statusCode).toBe(202)
+    expect(response.json()).toEqual({ success: true, accepted: 0, rejected: 0 })
+    expect(api.queue.adds).toEqual([])
+  })
+
+  it('of which all are rejected is taken, and nothing is enqueued', async () => {
+    const response = await api.post([bad, null, 'x', [entry]])
+    expect(response.statusCode).toBe(202)
+    expect(response.json()).toMatchObject({ success: true, accepted: 0, rejected: 4 })
+    expect(api.queue.adds).toEqual([])
+  })
+
+  it.each([1, 99, 100])('of %i entries is taken, each under its own id', async (count) => {
+    const response = await api.post(Array.from({ length: count }, () => entry))
+    expect(response.json()).toEqual({ success: true, accepted: count, rejected: 0 })
+    expect(new Set(api.queue.rows.map(({ id }) => id)).size).toBe(count)
+  })
+
+  it('keeps the order of its entries', async () => {
+    await api.post(Array.from({ length: 100 }, (_, i) => ({ level: 'info', message: String(i) })))
+    expect(api.queue.rows.map(({ message }) => message)).toEqual(
+      Array.from({ length: 100 }, (_, i) => String(i)),
+    )
+  })
+
+  it('may have other fields beside its logs', async () => {
+    const response = await api.post({ logs: [entry], level: 'info', message: 'no entry', extra: 1 })
+    expect(response.json()).toEqual({ success: true, accepted: 1, rejected: 0 })
+    expect(api.queue.rows).toMatchObject([entry])
+  })
+
+  it('accepted and rejected are as many as were sent, when numbers ask for the exact parser', async () => {
+    const text = '{"level":"info","message":"m","metadata":{"n":1e400}}'
+    const response = await api.post(`[${text},{"level":"x"},${text},1e400]`)
+    expect(response.json()).toMatchObject({ accepted: 2, rejected: 2 })
+    expect(api.queue.rows).toHaveLength(2)
+    expect(new Set(api.queue.rows.map(({ id }) => id)).size).toBe(2)
+  })
+
+  it.each([
+    ['for its metadata', '"metadata":1e400'],
+    ['for its metadata beside an unknown field', '"metadata":1e400,"x":1'],
+    ['for its service', '"service":1e400'],
+  ])('rejects an entry with a huge number %s, and takes its neighbour', async (_where, member) => {
+    const good = '{"level":"info","message":"good","metadata":{"n":1e400}}'
+    const response = await api.post(`[{"level":"info","message":"bad",${member}},${good}]`)
+    expect(response.statusCode).toBe(202)
+    expect(response.json()).toMatchObject({
+      accepted: 1,
+      rejected: 1,
+      errors: [{ index: 0, code: 'wrong_type' }],
+    })
+    expect(api.queue.lines).toHaveLength(1)
+    expect(api.queue.lines[0]).toContain('"message":"good"')
+  })
+
+  it('rejects an entry with half a surrogate pair, and takes its neighbours unharmed', async () => {
+    const good = '{"level":"info","message":"\\ud83d\\ude00"}'
+    const response = await api.post(`[${good},{"level":"info","message":"\\ud83d"},${good}]`)
+    expect(response.json()).toMatchObject({
+      accepted: 2,
+      rejected: 1,
+      errors: [{ index: 1, path: '/message', code: 'invalid_unicode' }],
+    })
+    expect(api.queue.rows.map(({ message }) => message)).toEqual(['😀', '😀'])
+  })
+
+  it('rejects an entry that is nested too deep, and takes its neighbour', async () => {
+    const deep = `${'['.repeat(100_000)}${']'.repeat(100_000)}`
+    const response = await api.post(
+      `[{"level":"info","message":"m","a":${deep}},{"level":"info","message":"m"}]`,
+    )
+    expect(response.json()).toMatchObject({ accepted: 1, rejected: 1, errors: [{ code: 'too_deep' }] })
+  })
+})
+
+describe('a body', () => {
+  it.each([
+    'application/json',
+    'application/json; charset=utf-8',
+    'application/json;charset=UTF-8',
+    'application/json; charset="utf-8"',
+    'application/json; charset=utf8',
+    'Application/JSON',
+    'application/json; profile=x',
+  ])('may be of type %s', async (type) => {
+    expect((await api.post(entry, { headers: { 'content-type': type } })).statusCode).toBe(202)
+  })
+
+  it.each(['identity', 'Identity'])('may be encoded as %s', async (encoding) => {
+    expect((await api.post(entry, { headers: { 'content-encoding': encoding } })).statusCode).toBe(202)
+  })
+
+  it('may have blanks around it', async () => {
+    expect((await api.post(`\r\n\t ${JSON.stringify(entry)} \n`)).statusCode).toBe(202)
+  })
+
+  it('may hold a NUL and every other control character, escaped', async () => {
+    const message = Array.from({ length: 32 }, (_, i) => String.fromCodePoint(i)).join('')
+    expect((await api.post({ level: 'info', message })).statusCode).toBe(202)
+    expect(api.queue.rows).toMatchObject([{ message }])
+  })
+
+  it('may hold the text of an escaped surrogate', async () => {
+    expect((await api.post({ level: 'info', message: String.raw`\ud83d` })).statusCode).toBe(202)
+    expect(api.queue.rows).toMatchObject([{ message: String.raw`\ud83d` }])
+  })
+
+  it('takes the last of duplicate names', async () => {
+    await api.post('{"level":"loud","level":"info","message":"a","message":"b"}')
+    expect(api.queue.rows).toMatchObject([{ level: 'info', message: 'b' }])
+  })
+})

@@ -1,0 +1,38 @@
+import { type Chunk, chunkFrame, zstdLines } from '@sluice/schema'
+
+/** An add that the queue was asked for, and what the test lets become of it. */
+export interface PendingAdd {
+  readonly chunkId: string
+  readonly chunk: Chunk
+  readonly deadlineMs: number
+  /** The chunk's lines, without their newlines. */
+  readonly lines: readonly string[]
+  readonly confirm: () => void
+  readonly fail: (error: Error) => void
+}
+
+/** A queue whose adds wait for the test, or are confirmed at once. */
+export class FakeQueue {
+  readonly adds: PendingAdd[] = []
+  holding: boolean
+
+  constructor({ holding }: { holding: boolean }) {
+    this.holding = holding
+  }
+
+  add(chunkId: string, chunk: Chunk, deadlineMs: number): Promise<void> {
+    const { promise, resolve, reject } = Promise.withResolvers<void>()
+    const lines = zstdLines(chunkFrame(chunk)).map((line) => line.replace(/\n$/, ''))
+    this.adds.push({ chunkId, chunk, deadlineMs, lines, confirm: resolve, fail: reject })
+    if (!this.holding) resolve()
+    return promise
+  }
+
+  get lines(): string[] {
+    return this.adds.flatMap(({ lines }) => lines)
+  }
+
+  get rows(): Record<string, unknown>[] {
+    return this.lines.map((line) => JSON.parse(line) as Record<string, unknown>)
+  }
+}

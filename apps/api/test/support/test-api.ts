@@ -1,0 +1,71 @@
+import { createLogger, type Readiness } from '@sluice/runtime'
+import { EntryValidator } from '@sluice/schema'
+import type { FastifyInstance, InjectOptions, LightMyRequestResponse } from 'fastify'
+import { randomUUIDv7 } from 'node:crypto'
+import { buildApp } from '../../src/app.ts'
+import { Authenticator } from '../../src/authentication/authenticator.ts'
+import { ChunkWriter } from '../../src/chunks/chunk-writer.ts'
+import { Intake } from '../../src/intake/intake.ts'
+import { FakeQueue } from './fake-queue.ts'
+import { FakeRegistry } from './fake-registry.ts'
+
+/** When every request of a test API is received. */
+export const RECEIVED_AT_MS = Date.UTC(2026, 10, 20, 12, 0, 0, 5)
+
+/** The API with everything real but Redis. */
+export interface TestApi {
+  readonly app: FastifyInstance
+  readonly registry: FakeRegistry
+  readonly queue: FakeQueue
+  /** A good key of the project `demo`. */
+  readonly key: string
+  readiness: Readiness
+  /** Posts a body with the good key as application/json, unless the options say otherwise. */
+  post(body: Body, options?: Omit<InjectOptions, 'payload'>): Promise<LightMyRequestResponse>
+  close(): Promise<void>
+}
+
+type InjectHeaders = NonNullable<InjectOptions['headers']>
+export type Body = string | Buffer | object | undefined
+
+export function buildTestApi(): TestApi {
+  const registry = new FakeRegistry()
+  registry.addProject()
+  const { key } = registry.addKey()
+  const queue = new FakeQueue({ holding: false })
+  const api: TestApi = {
+    registry,
+    queue,
+    key,
+    readiness: { ready: true, reasons: [] },
+    app: buildApp({
+      authenticator: new Authenticator(registry),
+      intake: new Intake(new EntryValidator(), randomUUIDv7),
+      writer: new ChunkWriter(queue, randomUUIDv7),
+      now: () => RECEIVED_AT_MS,
+      logger: createLogger('test', 'silent'),
+      readiness: () => api.readiness,
+    }),
+    post: (body, { headers, ...options } = {}) =>
+      api.app.inject({
+        method: 'POST',
+        url: '/v1/logs',
+        ...options,
+        headers: withoutUndefined({
+          authorization: `Bearer ${key}`,
+          'content-type': 'application/json',
+          ...headers,
+        }),
+        ...(body === undefined ? {} : { payload: body }),
+      }),
+    close: async () => {
+      await api.app.close()
+    },
+  }
+  return api
+}
+
+/** An undefined header is one that is not sent. */
+function withoutUndefined(headers: InjectHeaders): InjectHeaders {
+  return Object.fromEntries(Object.entries(headers).filter(([, value]) => value !== undefined))
+}

@@ -1,0 +1,76 @@
+import { createHash } from 'node:crypto'
+import { describe, expect, it } from 'vitest'
+import { generateApiKey, hashApiKey, isWellFormedApiKey } from '../src/api-key.ts'
+
+const DIGITS = '0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz'
+
+/** Keys at the ends of what 32 bytes can be, and some between. */
+const keys = [0, 1, 0x7f, 0xa5, 0xff].map((byte) => generateApiKey(new Uint8Array(32).fill(byte)))
+
+describe('a generated key', () => {
+  it.each(keys)('has its form whatever its bytes: %s', (key) => {
+    expect(key).toMatch(/^slk_[0-9A-Za-z]{49}$/)
+    expect(isWellFormedApiKey(key)).toBe(true)
+  })
+
+  it('is made of its bytes, all of them', () => {
+    const bytes = new Uint8Array(32)
+    expect(generateApiKey(bytes)).toBe(keys[0])
+    const others = Array.from({ length: 32 }, (_, i) => generateApiKey(bytes.with(i, 1)))
+    expect(new Set([keys[0], ...others]).size).toBe(33)
+  })
+
+  it('is another one each time', () => {
+    expect(new Set(Array.from({ length: 100 }, () => generateApiKey())).size).toBe(100)
+  })
+
+  it.each([0, 31, 33])('is not made of %i bytes', (length) => {
+    expect(() => generateApiKey(new Uint8Array(length))).toThrow(RangeError)
+  })
+})
+
+describe('a mistyped key is refused', () => {
+  it.each(keys)('with any one character changed: %s', (key) => {
+    const typos = Array.from(key, (right, i) =>
+      Array.from(DIGITS.replace(right, ''), (wrong) => key.slice(0, i) + wrong + key.slice(i + 1)),
+    ).flat()
+    expect(typos.length).toBeGreaterThan(3_000)
+    expect(typos.filter((typo) => isWellFormedApiKey(typo))).toEqual([])
+  })
+
+  it.each(keys)('with any two neighbours swapped: %s', (key) => {
+    const typos = Array.from(
+      key.slice(1),
+      (next, i) => `${key.slice(0, i)}${next}${key.charAt(i)}${key.slice(i + 2)}`,
+    ).filter((typo) => typo !== key)
+    expect(typos.length).toBeGreaterThan(0)
+    expect(typos.filter((typo) => isWellFormedApiKey(typo))).toEqual([])
+  })
+
+  it.each(keys)('with any one character left out or doubled: %s', (key) => {
+    for (let i = 0; i < key.length; i += 1) {
+      expect(isWellFormedApiKey(key.slice(0, i) + key.slice(i + 1))).toBe(false)
+      expect(isWellFormedApiKey(key.slice(0, i + 1) + key.slice(i))).toBe(false)
+    }
+  })
+
+  it.each(['', ' ', '\n', '\0', '='])('with %j at an end', (more) => {
+    const [key = ''] = keys
+    expect(isWellFormedApiKey(key + more)).toBe(more === '')
+    expect(isWellFormedApiKey(more + key)).toBe(more === '')
+  })
+
+  it.each(['', 'slk_', 'demo', 'sk_live_0123456789', `slk_${'0'.repeat(48)}é`, `slk_${'0'.repeat(49)}`])(
+    'that never was one: "%s"',
+    (text) => {
+      expect(isWellFormedApiKey(text)).toBe(false)
+    },
+  )
+})
+
+describe('hashApiKey', () => {
+  it('is the SHA-256 of the whole key in hexadecimal', () => {
+    const [key = ''] = keys
+    expect(hashApiKey(key)).toBe(createHash('sha256').update(key).digest('hex'))
+  })
+})

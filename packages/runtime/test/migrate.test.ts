@@ -1,0 +1,71 @@
+import { migrationsFolder } from '@sluice/schema'
+import { createHash } from 'node:crypto'
+import { mkdtemp, rm, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { pathToFileURL } from 'node:url'
+import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import { readMigrations } from '../src/migrate.ts'
+
+let folder: string
+
+beforeEach(async () => {
+  folder = await mkdtemp(join(tmpdir(), 'sluice-migrations-'))
+})
+
+afterEach(async () => {
+  await rm(folder, { recursive: true, force: true })
+})
+
+async function read(files: Readonly<Record<string, string>>): ReturnType<typeof readMigrations> {
+  for (const [name, text] of Object.entries(files)) await writeFile(join(folder, name), text)
+  return readMigrations(pathToFileURL(`${folder}/`))
+}
+
+describe('readMigrations', () => {
+  it('reads the files in the order of their numbers, with what the ledger keeps', async () => {
+    const migrations = await read({ '0002-more.sql': 'SELECT 2', '0001-logs.sql': 'SELECT 1' })
+    const checksum = createHash('sha256').update('SELECT 1').digest('hex')
+    expect(migrations[0]).toEqual({ version: 1, name: 'logs', sql: 'SELECT 1', checksum })
+    expect(migrations.map(({ version, name }) => `${version} ${name}`)).toEqual(['1 logs', '2 more'])
+  })
+
+  it('gives another checksum for any other text', async () => {
+    const [first, second] = await read({ '0001-a.sql': 'SELECT 1', '0002-b.sql': 'SELECT 1 ' })
+    expect(first?.checksum).not.toBe(second?.checksum)
+  })
+
+  it('leaves out what is no SQL', async () => {
+    const migrations = await read({
+      '0001-a.sql': '',
+      'README.md': '',
+      '0002-b.sql.bak': '',
+      '.DS_Store': '',
+    })
+    expect(migrations).toHaveLength(1)
+  })
+
+  it('reads nothing from an empty folder', async () => {
+    expect(await read({})).toEqual([])
+  })
+
+  it.each([
+    ['a gap', ['0001-a.sql', '0003-c.sql'], '0003-c.sql'],
+    ['a start that is not 1', ['0002-a.sql'], '0002-a.sql'],
+    ['a start of 0', ['0000-a.sql', '0001-b.sql'], '0000-a.sql'],
+    ['a number twice', ['0001-a.sql', '0001-b.sql'], '0001-b.sql'],
+    ['no number', ['logs.sql'], 'logs.sql'],
+    ['too few digits', ['001-a.sql'], '001-a.sql'],
+    ['too many digits', ['00001-a.sql'], '00001-a.sql'],
+    ['capitals', ['0001-Logs.sql'], '0001-Logs.sql'],
+    ['no name', ['0001-.sql'], '0001-.sql'],
+    ['an underscore', ['0001_a.sql'], '0001_a.sql'],
+  ])('refuses %s, and names the file', async (_what, names, culprit) => {
+    await expect(read(Object.fromEntries(names.map((name) => [name, ''])))).rejects.toThrow(culprit)
+  })
+
+  it('reads the migrations of this project', async () => {
+    const migrations = await readMigrations(migrationsFolder)
+    expect(migrations[0]).toMatchObject({ version: 1, name: 'logs' })
+  })
+})

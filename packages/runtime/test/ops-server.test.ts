@@ -1,0 +1,67 @@
+import { afterEach, describe, expect, it } from 'vitest'
+import { type OpsServer, type Readiness, startOpsServer } from '../src/ops-server.ts'
+
+const servers: OpsServer[] = []
+const start = async (readiness: () => Readiness, host = '127.0.0.1', port = 0): Promise<OpsServer> => {
+  const server = await startOpsServer({ host, port, readiness })
+  servers.push(server)
+  return server
+}
+const ready = (): Readiness => ({ ready: true, reasons: [] })
+
+afterEach(async () => {
+  await Promise.all(servers.splice(0).map((server) => server.close()))
+})
+
+describe('the ops server', () => {
+  it('lives while it answers, ready or not', async () => {
+    const { url } = await start(() => ({ ready: false, reasons: ['no Redis'] }))
+    const response = await fetch(`${url}/livez`)
+    expect(response.status).toBe(200)
+    expect(await response.json()).toEqual({ status: 'ok' })
+  })
+
+  it('is ready when the process says so', async () => {
+    const { url } = await start(ready)
+    const response = await fetch(`${url}/readyz`)
+    expect(response.status).toBe(200)
+    expect(response.headers.get('content-type')).toBe('application/json')
+    expect(await response.json()).toEqual({ status: 'ok' })
+  })
+
+  it('gives the reasons why it is not ready, as they are at the time', async () => {
+    let state: Readiness = ready()
+    const { url } = await start(() => state)
+    state = { ready: false, reasons: ['no Redis', 'no disk'] }
+    const response = await fetch(`${url}/readyz`)
+    expect(response.status).toBe(503)
+    expect(await response.json()).toEqual({ status: 'unavailable', reasons: ['no Redis', 'no disk'] })
+    state = ready()
+    expect((await fetch(`${url}/readyz`)).status).toBe(200)
+  })
+
+  it.each(['/', '/livez/', '/metrics', '/LIVEZ', '/%zz'])('has nothing at %s', async (path) => {
+    const { url } = await start(ready)
+    const response = await fetch(url + path)
+    expect(response.status).toBe(404)
+    await response.body?.cancel()
+  })
+
+  it('takes a free port for 0, and its address is one that answers', async () => {
+    const { url } = await start(ready, '::1')
+    expect(url).toMatch(/^http:\/\/\[::1\]:[1-9]\d*$/)
+    expect((await fetch(`${url}/livez`)).status).toBe(200)
+  })
+
+  it('rejects when its port is taken', async () => {
+    const { url } = await start(ready)
+    await expect(start(ready, '127.0.0.1', Number(new URL(url).port))).rejects.toThrow('EADDRINUSE')
+  })
+
+  it('closes though connections are kept alive', async () => {
+    const server = await startOpsServer({ host: '127.0.0.1', port: 0, readiness: ready })
+    await (await fetch(`${server.url}/livez`)).text()
+    await server.close()
+    await expect(fetch(`${server.url}/livez`)).rejects.toThrow('fetch failed')
+  })
+})
