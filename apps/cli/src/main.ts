@@ -1,2 +1,59 @@
 #!/usr/bin/env node
-export {}
+import { isAbsolute, join } from 'node:path'
+import { isatty } from 'node:tty'
+import { fileURLToPath } from 'node:url'
+import { styleText } from 'node:util'
+import { type Context, INTERRUPTED_EXIT_CODE, type Output } from './context.ts'
+import { run } from './run.ts'
+
+const TERMINATED_EXIT_CODE = 143
+
+const interrupted = new AbortController()
+let interruptsTaken = false
+
+function onSignal(exitCode: number): void {
+  if (!interruptsTaken || interrupted.signal.aborted) process.exit(exitCode)
+  interrupted.abort()
+}
+process.on('SIGINT', () => onSignal(INTERRUPTED_EXIT_CODE))
+process.on('SIGTERM', () => onSignal(TERMINATED_EXIT_CODE))
+
+// The reader has gone, as in `sluice logs | head`: it has what it wants.
+process.stdout.on('error', (error: NodeJS.ErrnoException) => {
+  if (error.code === 'EPIPE') process.exit(0)
+  throw error
+})
+process.stderr.on('error', () => process.exit(1))
+
+function output(stream: NodeJS.WriteStream & { readonly fd: number }): Output {
+  return {
+    isTerminal: isatty(stream.fd),
+    colours: styleText('red', 'x', { stream }) !== 'x',
+    columns: () => stream.columns || 80,
+    write: (text) =>
+      new Promise((resolve) => {
+        if (stream.write(text)) resolve()
+        else stream.once('drain', resolve)
+      }),
+  }
+}
+
+const projectRoot = fileURLToPath(new URL('../../../', import.meta.url))
+const dataDirectory = process.env['SLUICE_DATA_DIR'] || '.data'
+
+const context: Context = {
+  environment: process.env,
+  dataDirectory: isAbsolute(dataDirectory) ? dataDirectory : join(projectRoot, dataDirectory),
+  stdin: process.stdin,
+  stdout: output(process.stdout),
+  stderr: output(process.stderr),
+  nowMs: Date.now,
+  random: Math.random,
+  takeInterrupts: () => {
+    interruptsTaken = true
+    return interrupted.signal
+  },
+  exitCode: 0,
+}
+
+process.exitCode = await run(process.argv.slice(2), context)

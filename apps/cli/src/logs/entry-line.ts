@@ -1,0 +1,55 @@
+import { escapeControls, escapeJsonControls, type Paint, type Style } from '../terminal.ts'
+import type { LogRow } from './query.ts'
+
+const levelStyles: ReadonlyMap<string, Style> = new Map<string, Style>([
+  ['debug', 'gray'],
+  ['log', 'cyan'],
+  ['info', 'blue'],
+  ['success', 'green'],
+  ['warn', 'yellow'],
+  ['error', ['bold', 'red']],
+])
+/** As wide as the longest level. */
+const LEVEL_WIDTH = 'success'.length
+
+/** An entry as one line for people: time, level, service, message, metadata. Without the newline. */
+export function textLine(row: LogRow, paint: Paint): string {
+  const parts = [
+    paint('dim', isoTime(row.timestamp, 3)),
+    paint(
+      levelStyles.get(row.level) ?? 'magenta',
+      escapeControls(row.level).toUpperCase().padEnd(LEVEL_WIDTH),
+    ),
+    ...(row.service === '' ? [] : [paint('cyan', escapeControls(row.service))]),
+    escapeControls(row.message),
+    ...(row.metadata_text === '{}' ? [] : [paint('dim', escapeJsonControls(row.metadata_text))]),
+  ]
+  return parts.join(' ')
+}
+
+/**
+ * An entry as one line of JSON, its fields named as they are sent, absent ones left out. The metadata is the text that
+ * was stored: parsing it would round the numbers that JavaScript cannot hold.
+ */
+export function jsonLine(row: LogRow): string {
+  const fields = {
+    id: row.id,
+    projectId: row.project_id,
+    timestamp: isoTime(row.timestamp, 6),
+    receivedAt: isoTime(row.received_at, 3),
+    level: row.level,
+    service: row.service || undefined,
+    environment: row.environment || undefined,
+    source: row.source || undefined,
+    message: row.message,
+    url: row.url || undefined,
+    pathname: row.pathname || undefined,
+    stack: row.stack || undefined,
+  }
+  return escapeJsonControls(`${JSON.stringify(fields).slice(0, -1)},"metadata":${row.metadata_text}}`)
+}
+
+/** ClickHouse's `2026-11-20 22:43:01.123456` as ISO 8601, with as many digits after the second. */
+function isoTime(time: string, fractionDigits: number): string {
+  return `${time.slice(0, 'YYYY-MM-DD hh:mm:ss.'.length + fractionDigits).replace(' ', 'T')}Z`
+}

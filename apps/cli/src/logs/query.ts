@@ -1,0 +1,107 @@
+/** Which entries are asked for. */
+export interface LogFilter {
+  readonly projectId: string
+  /** Any of these; all, if there are none. */
+  readonly levels: readonly string[]
+  readonly service: string | undefined
+  /** Text in the message, whatever its case. */
+  readonly search: string | undefined
+}
+
+/** An entry as it is read. Absent texts are empty; times are UTC in ClickHouse's text form. */
+export interface LogRow {
+  readonly id: string
+  readonly project_id: string
+  readonly timestamp: string
+  readonly received_at: string
+  readonly level: string
+  readonly service: string
+  readonly environment: string
+  readonly source: string
+  readonly message: string
+  readonly url: string
+  readonly pathname: string
+  readonly stack: string
+  /** JSON text. */
+  readonly metadata_text: string
+}
+
+export interface Query {
+  readonly query: string
+  readonly query_params: Readonly<Record<string, unknown>>
+}
+
+const COLUMNS =
+  'id, project_id, timestamp, received_at, level, service, environment, source, message, url, pathname, stack, metadata_text'
+
+/** ClickHouse sorts UUIDs by their second half; as numbers they sort by their first, which is the time of a UUIDv7. */
+const ID_ORDER = 'toUInt128(id)'
+
+/** The newest entries that match, oldest first. */
+export function newestEntries(filter: LogFilter, since: string | undefined, limit: number): Query {
+  const { conditions, params } = filterConditions(filter)
+  if (since !== undefined) conditions.push("timestamp >= {since:DateTime64(6, 'UTC')}")
+  return {
+    query: `SELECT * FROM (
+      SELECT ${COLUMNS} FROM logs WHERE ${conditions.join(' AND ')}
+      ORDER BY timestamp DESC, ${ID_ORDER} DESC LIMIT {limit:UInt32}
+    ) ORDER BY timestamp, ${ID_ORDER}`,
+    query_params: { ...params, limit, ...(since === undefined ? {} : { since }) },
+  }
+}
+
+/**
+ * When the project's newest row was received, whatever the filter, of those received since `from`; in 1970 if there is
+ * none. A time to come, from a machine whose clock is ahead, counts as now: it would hide all that is received until then.
+ */
+export function newestReceipt({ projectId }: LogFilter, from: string): Query {
+  return {
+    query: `SELECT least(max(received_at), now64(3, 'UTC')) AS newest FROM logs
+      WHERE project_id = {project:String} AND received_at >= {from:DateTime64(3, 'UTC')}`,
+    query_params: { project: projectId, from },
+  }
+}
+
+/** Id and time of receipt of the entries that match and were received since `from`: at most `limit` of one end. */
+export function arrivals(filter: LogFilter, from: string, limit: number, end: 'oldest' | 'newest'): Query {
+  const { conditions, params } = filterConditions(filter)
+  const direction = end === 'oldest' ? 'ASC' : 'DESC'
+  return {
+    query: `SELECT id, received_at FROM logs
+      WHERE ${conditions.join(' AND ')} AND received_at >= {from:DateTime64(3, 'UTC')}
+      ORDER BY received_at ${direction}, ${ID_ORDER} ${direction} LIMIT {limit:UInt32}`,
+    query_params: { ...params, from, limit },
+  }
+}
+
+/** The entries of these ids, which were received between the two times, in the order of their receipt. */
+export function entriesById(projectId: string, ids: readonly string[], from: string, to: string): Query {
+  return {
+    query: `SELECT ${COLUMNS} FROM logs
+      WHERE project_id = {project:String} AND id IN {ids:Array(UUID)}
+        AND received_at BETWEEN {from:DateTime64(3, 'UTC')} AND {to:DateTime64(3, 'UTC')}
+      ORDER BY received_at, ${ID_ORDER}`,
+    query_params: { project: projectId, ids, from, to },
+  }
+}
+
+function filterConditions({ projectId, levels, service, search }: LogFilter): {
+  conditions: string[]
+  params: Record<string, unknown>
+} {
+  const conditions = ['project_id = {project:String}']
+  const params: Record<string, unknown> = { project: projectId }
+  if (levels.length > 0) {
+    conditions.push('level IN {levels:Array(String)}')
+    params['levels'] = levels
+  }
+  if (service !== undefined) {
+    conditions.push('service = {service:String}')
+    params['service'] = service
+  }
+  if (search !== undefined) {
+    conditions.push('positionCaseInsensitiveUTF8(message, {search:String}) > 0')
+    params['search'] = search
+  }
+  return { conditions, params }
+}

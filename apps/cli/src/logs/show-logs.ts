@@ -1,0 +1,73 @@
+import { levels } from '@sluice/schema'
+import { describeClickHouseError, withClickHouse } from '../clickhouse-session.ts'
+import type { LogsOptions } from '../commands/logs.ts'
+import { clickhouseAccess, readLocalServices } from '../connections.ts'
+import { type Context, INTERRUPTED_EXIT_CODE } from '../context.ts'
+import { UsageError } from '../errors.ts'
+import { painter } from '../terminal.ts'
+import { parseSince } from '../times.ts'
+import { jsonLine, textLine } from './entry-line.ts'
+import { Follower, followUntil } from './follow.ts'
+import { type FoundEntry, LogSource } from './log-source.ts'
+import type { LogFilter, LogRow } from './query.ts'
+
+/** `sluice logs`: prints the newest entries that match, and with `follow` those that arrive. */
+export async function showLogs(options: LogsOptions, context: Context): Promise<void> {
+  const filter = await readFilter(options, context)
+  const since = options.since === undefined ? undefined : parseSince(options.since, context.nowMs())
+  const access = await clickhouseAccess(options, context)
+  const print = printer(options, context)
+  const signal = context.takeInterrupts()
+  const found = await withClickHouse(access, async (client) => {
+    const source = new LogSource(client, filter, signal)
+    const follower = options.follow ? new Follower(source, print) : undefined
+    try {
+      await follower?.start()
+      const count = await printNewest(source.newest(since, options.limit), print, follower)
+      if (follower === undefined) return count
+      await followUntil(signal, follower, {
+        random: context.random,
+        describe: (error) => describeClickHouseError(error, access),
+        tell: (message) => context.stderr.write(`sluice: ${message}\n`),
+      })
+    } catch (error) {
+      // What was under way when Ctrl-C came fails in many ways, none of which matters.
+      if (!signal.aborted) throw error
+    }
+    context.exitCode = INTERRUPTED_EXIT_CODE
+    return undefined
+  })
+  if (found === 0 && context.stderr.isTerminal) await context.stderr.write('No entry matches.\n')
+}
+
+async function printNewest(
+  found: AsyncIterable<readonly FoundEntry[]>,
+  print: (rows: readonly LogRow[]) => Promise<void>,
+  follower: Follower | undefined,
+): Promise<number> {
+  let count = 0
+  for await (const entries of found) {
+    await print(entries)
+    for (const entry of entries) follower?.markPrinted(entry)
+    count += entries.length
+  }
+  return count
+}
+
+function printer({ json }: LogsOptions, { stdout }: Context): (rows: readonly LogRow[]) => Promise<void> {
+  const paint = painter(stdout.colours)
+  const toLine = json ? jsonLine : (row: LogRow) => textLine(row, paint)
+  return (rows) => stdout.write(rows.map((row) => `${toLine(row)}\n`).join(''))
+}
+
+async function readFilter(options: LogsOptions, context: Context): Promise<LogFilter> {
+  const { level = [], service, search } = options
+  const wanted = level.map((name) => name.toLowerCase())
+  const unknown = wanted.find((name) => !levels.some((known) => known === name))
+  if (unknown !== undefined) {
+    throw new UsageError(`there is no level "${unknown}"; there are ${levels.join(', ')}`)
+  }
+  const projectId = options.project ?? (await readLocalServices(context)).projectId
+  if (projectId === undefined) throw new UsageError('say whose entries, with --project')
+  return { projectId, levels: wanted, service, search }
+}

@@ -1,0 +1,82 @@
+import type { Output } from '../context.ts'
+import { escapeControls, painter } from '../terminal.ts'
+
+/** As often as eyes can tell. */
+const REDRAW_INTERVAL_MS = 100
+const BAR_WIDTH_MAX = 30
+const CLEAR_LINE = '\r\u001B[2K'
+const SPINNER = ['⠋', '⠙', '⠹', '⠸', '⠼', '⠴', '⠦', '⠧', '⠇', '⠏'] as const
+
+/** How far the sending is. */
+export interface ProgressState {
+  readonly bytesRead: number
+  /** Undefined for a stream, whose end nobody knows. */
+  readonly bytesTotal: number | undefined
+  readonly accepted: number
+  readonly rejected: number
+  readonly elapsedMs: number
+}
+
+/** A line at the bottom of a terminal that says how far the sending is, and notes above it. Elsewhere only the notes. */
+export class Progress {
+  readonly #output: Output
+  readonly #state: () => ProgressState
+  #timer: NodeJS.Timeout | undefined
+  #frame = 0
+
+  constructor(output: Output, state: () => ProgressState) {
+    this.#output = output
+    this.#state = state
+  }
+
+  start(): void {
+    if (!this.#output.isTerminal) return
+    this.#timer = setInterval(() => this.#write(''), REDRAW_INTERVAL_MS)
+    this.#timer.unref()
+  }
+
+  /** Says something that stays. The text may come from elsewhere: it is made safe to print. */
+  note(text: string): void {
+    this.#write(`${escapeControls(text)}\n`)
+  }
+
+  /** Takes the line away again. */
+  stop(): void {
+    clearInterval(this.#timer)
+    if (this.#timer !== undefined) this.#print(CLEAR_LINE)
+    this.#timer = undefined
+  }
+
+  #write(note: string): void {
+    if (this.#timer === undefined) return this.#print(note)
+    this.#frame += 1
+    const line = progressLine(this.#state(), this.#frame).slice(0, this.#output.columns() - 1)
+    this.#print(`${CLEAR_LINE}${note}${painter(this.#output.colours)('cyan', line)}`)
+  }
+
+  /** Nobody waits for the terminal: what is drawn is small, and drawn again. */
+  #print(text: string): void {
+    if (text !== '') void this.#output.write(text)
+  }
+}
+
+/** For example `█████████████░░░░░░░░░░░░░░░░░  45 %  5,400 accepted, 2 rejected, 9,800/s`. */
+export function progressLine(state: ProgressState, frame: number): string {
+  const { bytesRead, bytesTotal, accepted, rejected, elapsedMs } = state
+  const counts =
+    `${count(accepted)} accepted, ${rejected === 0 ? '' : `${count(rejected)} rejected, `}` +
+    `${count(perSecond(accepted + rejected, elapsedMs))}/s`
+  if (bytesTotal === undefined) return `${SPINNER[frame % SPINNER.length] ?? ''} ${counts}`
+  const part = bytesTotal === 0 ? 1 : Math.min(1, bytesRead / bytesTotal)
+  const filled = Math.floor(part * BAR_WIDTH_MAX)
+  const bar = '█'.repeat(filled) + '░'.repeat(BAR_WIDTH_MAX - filled)
+  return `${bar} ${String(Math.floor(part * 100)).padStart(3)} %  ${counts}`
+}
+
+export function perSecond(things: number, elapsedMs: number): number {
+  return Math.round((things * 1_000) / Math.max(1, elapsedMs))
+}
+
+export function count(value: number): string {
+  return value.toLocaleString('en-US')
+}

@@ -1,0 +1,131 @@
+import { addAbortSignal } from 'node:stream'
+import { entrySchema, levels } from '@sluice/schema'
+import type { SendOptions } from '../commands/send.ts'
+import { apiAccess } from '../connections.ts'
+import { type Context, INTERRUPTED_EXIT_CODE } from '../context.ts'
+import { CliError, UsageError } from '../errors.ts'
+import { parseDurationMs } from '../times.ts'
+import { BatchPoster, postLimits } from './batch-poster.ts'
+import { BatchSender, entryBytesMax } from './batch-sender.ts'
+import { type EntryDefaults, lineToEntry } from './line-entry.ts'
+import { LineSplitter } from './lines.ts'
+import { Progress } from './progress.ts'
+import { describeReadError, openSources, type Source } from './sources.ts'
+import { Tally } from './tally.ts'
+
+/** `sluice send`: sends the lines of files, or of the standard input, as entries. */
+export async function send(files: readonly string[], options: SendOptions, context: Context): Promise<void> {
+  const { retryForMs, ...defaults } = readOptions(options)
+  const api = await apiAccess(options, context)
+  const sources = await openSources(files, context.stdin)
+  const interrupted = context.takeInterrupts()
+  const { nowMs, random } = context
+
+  const startedAtMs = nowMs()
+  const bytesTotal = totalBytes(sources)
+  let bytesRead = 0
+  const progress = new Progress(context.stderr, () => ({
+    bytesRead,
+    bytesTotal,
+    accepted: tally.accepted,
+    rejected: tally.rejected,
+    elapsedMs: nowMs() - startedAtMs,
+  }))
+  const tally = new Tally((text) => progress.note(text))
+  const poster = new BatchPoster({
+    api,
+    retryForMs,
+    requestTimeoutMs: postLimits.requestTimeoutMs,
+    signal: interrupted,
+    nowMs,
+    random,
+    onPause: (reason, pauseMs) => progress.note(`Waiting ${(pauseMs / 1_000).toFixed(1)} s: ${reason}.`),
+  })
+  const sender = new BatchSender((entries) => poster.post(entries), tally)
+
+  progress.start()
+  const stopReading = AbortSignal.any([interrupted, sender.failed])
+  const onRead = (bytes: number): void => void (bytesRead += bytes)
+  const failures: CliError[] = []
+  const noteFailure = (error: unknown): void => {
+    if (!(error instanceof CliError)) throw error
+    failures.push(error)
+    progress.note(`sluice: ${error.message}`)
+  }
+  try {
+    for (const source of sources) {
+      await sendSource(source, defaults, { sender, tally, signal: stopReading, onRead }).catch(noteFailure)
+    }
+    await sender.end().catch(noteFailure)
+  } finally {
+    progress.stop()
+  }
+  await context.stdout.write(`${tally.summary(nowMs() - startedAtMs)}\n`)
+  if (interrupted.aborted) context.exitCode = INTERRUPTED_EXIT_CODE
+  else if (failures.length + tally.rejected + tally.unanswered > 0) context.exitCode = 1
+}
+
+/** Reads a source to its end, or until the signal. */
+async function sendSource(
+  source: Source,
+  defaults: EntryDefaults,
+  to: { sender: BatchSender; tally: Tally; signal: AbortSignal; onRead: (bytes: number) => void },
+): Promise<void> {
+  const { sender, tally, signal, onRead } = to
+  if (signal.aborted) return
+  const filled = { ...defaults, service: defaults.service ?? source.service }
+  try {
+    for await (const { number, text, wasUtf8 } of readLines(source, signal, onRead)) {
+      if (signal.aborted) return
+      const origin = `${source.name}:${number}`
+      if (text === undefined) tally.onTooLong(origin, entryBytesMax)
+      if (text === undefined || text.trim() === '') continue
+      if (!wasUtf8) tally.repaired += 1
+      const entry = lineToEntry(text, filled)
+      const bytes = Buffer.byteLength(entry)
+      if (bytes > entryBytesMax) tally.onTooLong(origin, entryBytesMax)
+      else await sender.add({ entry, bytes, origin })
+    }
+  } catch (error) {
+    if (signal.aborted) return
+    const reason = describeReadError(error)
+    throw reason === undefined ? error : new CliError(`cannot read on in ${source.name}: ${reason}`)
+  }
+}
+
+async function* readLines(source: Source, signal: AbortSignal, onRead: (bytes: number) => void) {
+  const splitter = new LineSplitter(entryBytesMax)
+  for await (const chunk of addAbortSignal(signal, source.open())) {
+    const bytes = chunk as Buffer
+    onRead(bytes.length)
+    yield* splitter.push(bytes)
+  }
+  yield* splitter.end()
+}
+
+function totalBytes(sources: readonly Source[]): number | undefined {
+  let total = 0
+  for (const { bytes } of sources) {
+    if (bytes === undefined) return undefined
+    total += bytes
+  }
+  return total
+}
+
+/** @throws UsageError */
+function readOptions({ level, service, environment, retryFor }: SendOptions): EntryDefaults & {
+  retryForMs: number
+} {
+  requireOneOf('--level', level, levels)
+  const environments = entrySchema.properties.environment.enum.filter((name) => name !== null)
+  if (environment !== undefined) requireOneOf('--environment', environment, environments)
+  const retryForMs = parseDurationMs(retryFor)
+  if (retryForMs === undefined) throw new UsageError(`--retry-for takes 30s, 5m or 2h, not "${retryFor}"`)
+  return { level, service, environment, retryForMs }
+}
+
+function requireOneOf(flag: string, value: string, allowed: readonly string[]): void {
+  if (!allowed.includes(value)) {
+    throw new UsageError(`${flag} takes one of ${allowed.join(', ')}, not "${value}"`)
+  }
+}

@@ -1,0 +1,61 @@
+import { describe, expect, test } from 'vitest'
+import { jsonLine, textLine } from '../../src/logs/entry-line.ts'
+import type { LogRow } from '../../src/logs/query.ts'
+import { painter } from '../../src/terminal.ts'
+
+const row: LogRow = {
+  id: '01a1fb4e-a9e7-7c93-8c9d-f8683da79aa2',
+  project_id: 'demo',
+  timestamp: '2026-11-20 22:43:01.123456',
+  received_at: '2026-11-20 22:43:02.000',
+  level: 'error',
+  service: 'web',
+  environment: '',
+  source: '',
+  message: 'it broke',
+  url: '',
+  pathname: '',
+  stack: '',
+  metadata_text: '{"user":7}',
+}
+
+describe('textLine', () => {
+  test('shows time, level, service, message and metadata', () => {
+    expect(textLine(row, painter(false))).toBe('2026-11-20T22:43:01.123Z ERROR   web it broke {"user":7}')
+  })
+
+  test('leaves out what is absent', () => {
+    const bare = { ...row, level: 'log', service: '', metadata_text: '{}' }
+    expect(textLine(bare, painter(false))).toBe('2026-11-20T22:43:01.123Z LOG     it broke')
+  })
+
+  test('is one line that no entry can make a terminal obey', () => {
+    const evil = '\u001B]0;title\u0007\r\n\u009B2J'
+    const line = textLine(
+      { ...row, level: evil, service: evil, message: evil, metadata_text: '{"\u009B":1}' },
+      painter(false),
+    )
+    // oxlint-disable-next-line no-control-regex
+    expect(line).not.toMatch(/[\u0000-\u001F\u007F-\u009F]/)
+  })
+})
+
+describe('jsonLine', () => {
+  test('names the fields as they are sent, and leaves out what is absent', () => {
+    expect(JSON.parse(jsonLine(row))).toEqual({
+      id: row.id,
+      projectId: 'demo',
+      timestamp: '2026-11-20T22:43:01.123456Z',
+      receivedAt: '2026-11-20T22:43:02.000Z',
+      level: 'error',
+      service: 'web',
+      message: 'it broke',
+      metadata: { user: 7 },
+    })
+  })
+
+  test('gives numbers digit by digit', () => {
+    const metadata = '{"big":123456789012345678901234567890,"huge":1e400,"small":0.10}'
+    expect(jsonLine({ ...row, metadata_text: metadata })).toMatch(new RegExp(`"metadata":${metadata}}$`))
+  })
+})

@@ -1,0 +1,162 @@
+import { setTimeout as sleep } from 'node:timers/promises'
+import { describe, expect, test } from 'vitest'
+import { Follower, followLimits, type FollowSource, followUntil } from '../../src/logs/follow.ts'
+import type { Arrival } from '../../src/logs/follow-window.ts'
+import type { LogRow } from '../../src/logs/query.ts'
+
+const NOON_MS = Date.UTC(2026, 10, 20, 12)
+
+/** A table in memory, and how often it was asked for each kind of thing. */
+class FakeSource implements FollowSource {
+  stored: Arrival[] = []
+  /** Of the calls of `entries`, counted from 1, those that fail. */
+  failing: number[] = []
+  #calls = 0
+
+  store(...entries: (readonly [id: string, secondsAfterNoon: number])[]): void {
+    for (const [id, seconds] of entries) this.stored.push({ id, receivedAtMs: NOON_MS + seconds * 1_000 })
+  }
+
+  async newestReceivedMs(fromMs: number): Promise<number> {
+    return Math.max(0, ...this.#since(fromMs).map(({ receivedAtMs }) => receivedAtMs))
+  }
+
+  async arrivals(fromMs: number, limit: number, end: 'oldest' | 'newest'): Promise<Arrival[]> {
+    const found = this.#since(fromMs)
+    return end === 'oldest' ? found.slice(0, limit) : found.slice(-limit)
+  }
+
+  async *entries(found: readonly Arrival[]): AsyncGenerator<(LogRow & Arrival)[]> {
+    if (found.length > followLimits.entriesPerFetchMax) throw new Error('too many at once')
+    this.#calls += 1
+    if (this.failing.includes(this.#calls)) throw new Error('away')
+    for (const arrival of found) yield [arrival as LogRow & Arrival]
+  }
+
+  #since(fromMs: number): Arrival[] {
+    return this.stored
+      .filter(({ receivedAtMs }) => receivedAtMs >= fromMs)
+      .toSorted((a, b) => a.receivedAtMs - b.receivedAtMs)
+  }
+}
+
+function setup() {
+  const source = new FakeSource()
+  const printed: string[] = []
+  const follower = new Follower(source, async (rows) => {
+    printed.push(...rows.map(({ id }) => id))
+  })
+  const sweep = async (): Promise<void> => {
+    for (let polls = 0; polls < followLimits.pollsPerSweep; polls += 1) await follower.poll()
+  }
+  return { source, printed, follower, sweep }
+}
+
+describe('Follower', () => {
+  test('prints what arrives after its start, once', async () => {
+    const { source, printed, follower } = setup()
+    source.store(['old', 0])
+    await follower.start()
+    await follower.poll()
+    source.store(['a', 1], ['b', 2])
+    await follower.poll()
+    await follower.poll()
+    expect(printed).toEqual(['a', 'b'])
+  })
+
+  test('prints what is stored late: a little late at the next look, at most the overlap late at the next sweep', async () => {
+    const { source, printed, follower, sweep } = setup()
+    source.store(['old', 0])
+    await follower.start()
+    await follower.poll()
+    source.store(['newest', 100])
+    await follower.poll()
+    source.store(['late by seconds', 98])
+    await follower.poll()
+    expect(printed).toEqual(['newest', 'late by seconds'])
+
+    source.store(['late by a minute', 40])
+    await sweep()
+    await sweep()
+    expect(printed).toEqual(['newest', 'late by seconds', 'late by a minute'])
+  })
+
+  test('goes on in order after an outage, however long it was', async () => {
+    const { source, printed, follower } = setup()
+    source.store(['before', 0])
+    await follower.start()
+    await follower.poll()
+    source.store(['during the outage', 3_600])
+    await follower.poll()
+    source.store(['after it', 7_200])
+    await follower.poll()
+    expect(printed).toEqual(['during the outage', 'after it'])
+  })
+
+  test('does not print again what was read to begin with', async () => {
+    const { source, printed, follower } = setup()
+    await follower.start()
+    source.store(['between', 1])
+    for (const arrival of source.stored) follower.markPrinted(arrival)
+    await follower.poll()
+    expect(printed).toEqual([])
+  })
+
+  test('goes on with the rest when printing failed halfway', async () => {
+    const { source, printed, follower } = setup()
+    await follower.start()
+    const ids = Array.from({ length: 2_500 }, (_, index) => `entry ${String(index).padStart(4, '0')}`)
+    source.store(...ids.map((id, index) => [id, index / 1_000] as const))
+    source.failing = [2]
+    await expect(follower.poll()).rejects.toThrow('away')
+    expect(printed).toHaveLength(followLimits.entriesPerFetchMax)
+    await follower.poll()
+    expect(printed).toEqual(ids)
+  })
+
+  test('takes a flood in portions, and loses none', async () => {
+    const { source, printed, follower } = setup()
+    await follower.start()
+    const total = followLimits.arrivalsPerPollMax + 500
+    source.store(...Array.from({ length: total }, (_, index) => [`entry ${index}`, index / 10] as const))
+    expect(await follower.poll()).toEqual({ isBehind: true })
+    expect(printed).toHaveLength(followLimits.arrivalsPerPollMax)
+    expect(await follower.poll()).toEqual({ isBehind: false })
+    expect(new Set(printed).size).toBe(total)
+    expect(printed).toHaveLength(total)
+  })
+})
+
+test('followUntil waits out what it knows, says so once, and ends with the signal', async () => {
+  const { source, printed, follower } = setup()
+  await follower.start()
+  source.store(['a', 1])
+  source.failing = [1, 2]
+  const told: string[] = []
+  const stop = new AbortController()
+  const following = followUntil(stop.signal, follower, {
+    random: () => 0.99,
+    describe: () => 'ClickHouse is away',
+    tell: async (message) => {
+      told.push(message)
+    },
+  })
+  while (told.length < 2) await sleep(20)
+  stop.abort()
+  await following
+  expect(printed).toEqual(['a'])
+  expect(told).toEqual(['ClickHouse is away; trying again until it answers', 'ClickHouse answers again'])
+})
+
+test('followUntil throws what it does not know', async () => {
+  const { source, follower } = setup()
+  await follower.start()
+  source.store(['a', 1])
+  source.failing = [1]
+  const following = followUntil(new AbortController().signal, follower, {
+    random: () => 0,
+    describe: () => undefined,
+    tell: async () => undefined,
+  })
+  await expect(following).rejects.toThrow('away')
+})

@@ -1,0 +1,55 @@
+import { describe, expect, test } from 'vitest'
+import { type Line, LineSplitter } from '../../src/send/lines.ts'
+
+/** The lines of a text that arrives in pieces of so many bytes. */
+function split(text: string | Buffer, pieceBytes: number, lineBytesMax = 1_000): Line[] {
+  const splitter = new LineSplitter(lineBytesMax)
+  const bytes = Buffer.from(text as string)
+  const lines: Line[] = []
+  for (let from = 0; from < bytes.length; from += pieceBytes) {
+    lines.push(...splitter.push(bytes.subarray(from, from + pieceBytes)))
+  }
+  lines.push(...splitter.end())
+  return lines
+}
+
+const texts = (lines: readonly Line[]): (string | undefined)[] => lines.map(({ text }) => text)
+
+describe.each([1, 2, 3, 7, 1_000])('in pieces of %i bytes', (pieceBytes) => {
+  test('lines end in LF or CRLF; the last may have no end', () => {
+    expect(texts(split('a\nbc\r\n\n\r\nd', pieceBytes))).toEqual(['a', 'bc', '', '', 'd'])
+    expect(texts(split('a\n', pieceBytes))).toEqual(['a'])
+    expect(texts(split('', pieceBytes))).toEqual([])
+  })
+
+  test('a carriage return within a line stays', () => {
+    expect(texts(split('a\rb\r\r\n', pieceBytes))).toEqual(['a\rb\r'])
+  })
+
+  test('characters are whole, wherever the pieces end', () => {
+    expect(texts(split('Ä東👩‍💻\nß', pieceBytes))).toEqual(['Ä東👩‍💻', 'ß'])
+  })
+
+  test('a line longer than allowed is told, not kept, and the next is read', () => {
+    const lines = split('12345\n123456\r\n12345\r\n1234567890123\nx', pieceBytes, 5)
+    expect(lines.map(({ number, text }) => [number, text])).toEqual([
+      [1, '12345'],
+      [2, undefined],
+      [3, '12345'],
+      [4, undefined],
+      [5, 'x'],
+    ])
+  })
+
+  test('what is not UTF-8 is repaired, and told', () => {
+    const lines = split(Buffer.from([0x61, 0xe4, 0x0a, 0x62]), pieceBytes)
+    expect(lines).toEqual([
+      { number: 1, text: 'a\uFFFD', wasUtf8: false },
+      { number: 2, text: 'b', wasUtf8: true },
+    ])
+  })
+
+  test('a byte order mark is no text, but at the beginning only', () => {
+    expect(texts(split('\uFEFFa\n\uFEFFb', pieceBytes))).toEqual(['a', '\uFEFFb'])
+  })
+})

@@ -1,0 +1,281 @@
+import { once } from 'node:events'
+import { mkdtemp, rm, writeFile } from 'node:fs/promises'
+import { createServer, type IncomingHttpHeaders, type Server, type ServerResponse } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { PassThrough, Readable } from 'node:stream'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { afterEach, beforeEach, describe, expect, test } from 'vitest'
+import { run } from '../../src/run.ts'
+import { type FakeContext, fakeContext } from '../fake-context.ts'
+
+interface Received {
+  readonly headers: IncomingHttpHeaders
+  readonly url: string | undefined
+  readonly logs: readonly Record<string, unknown>[]
+}
+
+type Answer = (response: ServerResponse, received: Received) => void
+
+const json = (response: ServerResponse, status: number, body: unknown, headers = {}): void => {
+  response.writeHead(status, { 'content-type': 'application/json', ...headers }).end(JSON.stringify(body))
+}
+const accept: Answer = (response, { logs }) =>
+  json(response, 202, { success: true, accepted: logs.length, rejected: 0 })
+const problem =
+  (status: number, detail: string, headers = {}): Answer =>
+  (response) =>
+    json(response, status, { type: 'about:blank', title: 'Problem', status, detail }, headers)
+
+/** An API that gives the prepared answers, one a request, and then accepts. */
+class FakeApi {
+  readonly received: Received[] = []
+  answers: Answer[] = []
+  readonly #server: Server = createServer((request, response) => {
+    let body = ''
+    request.setEncoding('utf8')
+    request.on('data', (text: string) => (body += text))
+    request.on('end', () => {
+      const { logs } = JSON.parse(body) as Pick<Received, 'logs'>
+      const received = { headers: request.headers, url: request.url, logs }
+      this.received.push(received)
+      const answer = this.answers.shift() ?? accept
+      answer(response, received)
+    })
+  })
+
+  get url(): string {
+    return `http://127.0.0.1:${(this.#server.address() as AddressInfo).port}`
+  }
+
+  get messages(): unknown[] {
+    return this.received.flatMap(({ logs }) => logs.map(({ message }) => message))
+  }
+
+  async start(): Promise<void> {
+    this.#server.listen(0, '127.0.0.1')
+    await once(this.#server, 'listening')
+  }
+
+  async stop(): Promise<void> {
+    this.#server.closeAllConnections()
+    this.#server.close()
+    await once(this.#server, 'close')
+  }
+}
+
+let api: FakeApi
+let folder = ''
+beforeEach(async () => {
+  api = new FakeApi()
+  await api.start()
+  folder = await mkdtemp(join(tmpdir(), 'sluice-send-'))
+})
+afterEach(async () => {
+  await api.stop()
+  await rm(folder, { recursive: true })
+})
+
+async function file(name: string, contents: string): Promise<string> {
+  await writeFile(join(folder, name), contents)
+  return join(folder, name)
+}
+
+const lines = (count: number): string =>
+  Array.from({ length: count }, (_, index) => `line ${index}\n`).join('')
+
+function contextFor(stdin: Readable = Readable.from([])): FakeContext {
+  return fakeContext({ stdin, environment: { SLUICE_API_URL: api.url, SLUICE_API_KEY: 'slk_test' } })
+}
+
+const CLOCK = /; \d+\.\d s, [\d,]+ lines\/s\.\n$/
+
+describe('what is sent', () => {
+  test('lines of files, named after them, in batches of 100 with the key', async () => {
+    const context = contextFor()
+    const code = await run(['send', await file('web.log', `${lines(250)}\r\n  \n`)], context)
+    expect(code).toBe(0)
+    expect(api.received.map(({ logs }) => logs.length).toSorted((a, b) => a - b)).toEqual([50, 100, 100])
+    expect(api.received[0]).toMatchObject({
+      url: '/v1/logs',
+      headers: { authorization: 'Bearer slk_test', 'content-type': 'application/json' },
+    })
+    expect(api.received.flatMap(({ logs }) => logs)).toContainEqual({
+      level: 'info',
+      message: 'line 249',
+      service: 'web',
+    })
+    expect(context.written.stdout).toMatch(CLOCK)
+    expect(context.written.stdout).toContain('250 of 250 lines sent, 250 accepted, 0 rejected')
+    expect(context.written.stderr).toBe('')
+  })
+
+  test('the standard input, with what the flags say', async () => {
+    const stdin = Readable.from([Buffer.from('text\n{"level":"warn","mess'), Buffer.from('age":"json"}')])
+    const flags = ['--level', 'error', '--service', 'shop', '--environment', 'production']
+    expect(await run(['send', '-', ...flags], contextFor(stdin))).toBe(0)
+    const named = { service: 'shop', environment: 'production' }
+    expect(api.received[0]?.logs).toEqual([
+      { level: 'error', message: 'text', ...named },
+      { level: 'warn', message: 'json', ...named },
+    ])
+  })
+
+  test('a stream is seen within about a second, though it does not end', async () => {
+    const stdin = new PassThrough()
+    const running = run(['send'], contextFor(stdin))
+    stdin.write('first\nsecond\nhalf a li')
+    await sleep(1_300)
+    expect(api.messages).toEqual(['first', 'second'])
+    stdin.end('ne\n')
+    expect(await running).toBe(0)
+    expect(api.messages).toEqual(['first', 'second', 'half a line'])
+  })
+
+  test('nothing, if one of the files cannot be read', async () => {
+    const context = contextFor()
+    const missing = join(folder, 'missing.log')
+    expect(await run(['send', await file('a.log', 'text'), missing], context)).toBe(1)
+    expect(context.written.stderr).toBe(`sluice: cannot read ${missing}: there is no such file\n`)
+    expect(await run(['send', folder], contextFor())).toBe(1)
+    expect(api.received).toEqual([])
+  })
+})
+
+describe('what is not accepted', () => {
+  test('is counted, and its reasons are shown with file and line', async () => {
+    api.answers = [
+      (response) =>
+        json(response, 202, {
+          success: true,
+          accepted: 1,
+          rejected: 1,
+          errors: [{ index: 1, path: '/level', code: 'not_allowed', message: 'must be one of \u001B[31m…' }],
+        }),
+    ]
+    const context = contextFor()
+    const path = await file(
+      'a.ndjson',
+      '{"level":"info","message":"m"}\n\n{"level":"banana","message":"m"}\n',
+    )
+    expect(await run(['send', path], context)).toBe(1)
+    expect(context.written.stderr).toBe(`${path}:3: /level must be one of \\e[31m…\n`)
+    expect(context.written.stdout).toContain('2 of 2 lines sent, 1 accepted, 1 rejected')
+  })
+
+  test('a line that no request can hold is not sent, and told', async () => {
+    const context = contextFor()
+    const path = await file('a.log', `before\n${'x'.repeat(6 * 1024 * 1024)}\nafter`)
+    expect(await run(['send', path], context)).toBe(1)
+    expect(api.messages).toEqual(['before', 'after'])
+    expect(context.written.stderr).toMatch(/a\.log:2: longer than [\d,]+ bytes, not sent\n$/)
+  })
+
+  test('a line that is not UTF-8 is repaired, and told', async () => {
+    const context = contextFor(Readable.from([Buffer.from([0x67, 0x72, 0xfc, 0x6e, 0x0a])]))
+    expect(await run(['send'], context)).toBe(0)
+    expect(api.messages).toEqual(['gr\uFFFDn'])
+    expect(context.written.stdout).toContain('1 were not UTF-8')
+  })
+})
+
+describe('what passes is retried', () => {
+  test('after the time that the API asks for, with the same idempotency key', async () => {
+    api.answers = [problem(429, 'Over the rate limit.', { 'retry-after': '1' })]
+    const context = contextFor()
+    const startedAtMs = Date.now()
+    expect(await run(['send', await file('a.log', 'text')], context)).toBe(0)
+    expect(Date.now() - startedAtMs).toBeGreaterThanOrEqual(1_000)
+    expect(api.received).toHaveLength(2)
+    const [first, second] = api.received.map(({ headers }) => headers['idempotency-key'])
+    expect(first).toMatch(/^[0-9a-f-]{36}$/)
+    expect(second).toBe(first)
+    expect(context.written.stderr).toBe('Waiting 1.0 s: Over the rate limit (429).\n')
+    expect(context.written.stdout).toContain('1 of 1 lines sent, 1 accepted, 0 rejected')
+  })
+
+  test('all batches make the pause that one has to make, and it is told once', async () => {
+    const limited = problem(429, 'Over the rate limit.', { 'retry-after': '1' })
+    api.answers = [limited, limited, limited, limited]
+    const context = contextFor()
+    expect(await run(['send', await file('a.log', lines(800))], context)).toBe(0)
+    expect(api.received).toHaveLength(12)
+    expect(context.written.stderr).toBe('Waiting 1.0 s: Over the rate limit (429).\n')
+  })
+
+  test('failures of the API and of the connection', async () => {
+    api.answers = [problem(500, 'Failed.'), problem(503, 'Overloaded.'), (response) => response.destroy()]
+    const context = contextFor()
+    expect(await run(['send', await file('a.log', 'text')], context)).toBe(0)
+    expect(api.messages).toEqual(['text', 'text', 'text', 'text'])
+    expect(context.written.stderr).toMatch(
+      /^Waiting .* s: Failed \(500\)\.\nWaiting .* s: Overloaded \(503\)\.\nWaiting .* s: the API closed the connection\.\n$/,
+    )
+  })
+
+  test('but not for ever', async () => {
+    api.answers = [problem(503, 'Overloaded.', { 'retry-after': '3600' })]
+    const context = contextFor()
+    expect(await run(['send', await file('a.log', lines(150))], context)).toBe(1)
+    expect(context.written.stderr).toContain('Overloaded (503); gave up trying\n')
+    expect(context.written.stdout).toContain('not sent or without an answer')
+  })
+})
+
+describe('what does not pass stops', () => {
+  test('with what the API says', async () => {
+    api.answers = Array.from({ length: 4 }, () => problem(401, 'The API key is missing or invalid.'))
+    const context = contextFor()
+    expect(await run(['send', await file('a.log', lines(2_000))], context)).toBe(1)
+    expect(context.written.stderr).toBe(
+      `sluice: the API at ${api.url}/v1/logs does not take this: The API key is missing or invalid (401)\n`,
+    )
+    expect(api.received.length).toBeLessThanOrEqual(4)
+  })
+
+  test('though the standard input does not end', async () => {
+    api.answers = [problem(404, 'There is no such project.')]
+    const stdin = new PassThrough()
+    stdin.write(lines(100))
+    expect(await run(['send'], contextFor(stdin))).toBe(1)
+    expect(stdin.destroyed).toBe(true)
+  })
+
+  test('when nobody is there', async () => {
+    const context = contextFor()
+    const gone = new FakeApi()
+    await gone.start()
+    const { url } = gone
+    await gone.stop()
+    expect(await run(['send', await file('a.log', 'text'), '--api-url', url], context)).toBe(1)
+    expect(context.written.stderr).toBe(
+      `sluice: the API at ${url}/v1/logs refuses the connection; \`npm start\` starts a local one\n`,
+    )
+  })
+})
+
+describe('when it is interrupted', () => {
+  test('what was read is sent, and the counts are shown', async () => {
+    const stdin = new PassThrough()
+    const context = contextFor(stdin)
+    const running = run(['send'], context)
+    stdin.write('text\n')
+    await sleep(50)
+    context.interrupt()
+    expect(await running).toBe(130)
+    expect(api.messages).toEqual(['text'])
+    expect(context.written.stdout).toContain('1 of 1 lines sent, 1 accepted')
+  })
+
+  test('a pause ends, and what waited is counted', async () => {
+    api.answers = [problem(429, 'Too fast.', { 'retry-after': '60' })]
+    const context = contextFor()
+    const running = run(['send', await file('a.log', 'text')], context)
+    while (!context.written.stderr.includes('Waiting')) await sleep(10)
+    context.interrupt()
+    expect(await running).toBe(130)
+    expect(context.written.stdout).toContain('0 of 1 lines sent')
+    expect(context.written.stdout).toContain('1 not sent or without an answer')
+  })
+})

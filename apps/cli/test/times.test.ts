@@ -1,0 +1,54 @@
+import { describe, expect, test } from 'vitest'
+import { UsageError } from '../src/errors.ts'
+import { parseDurationMs, parseExpiry, parseSince } from '../src/times.ts'
+
+const NOW_MS = Date.UTC(2026, 10, 20, 12)
+
+describe('parseDurationMs', () => {
+  test.each([
+    ['90s', 90_000],
+    ['15m', 900_000],
+    ['2h', 7_200_000],
+    ['3d', 259_200_000],
+    ['1w', 604_800_000],
+    ['0s', 0],
+  ])('reads %s', (text, ms) => {
+    expect(parseDurationMs(text)).toBe(ms)
+  })
+
+  test.each(['', '15', 'm', '1.5h', '-1h', '15 m', '15M', '1h30m', '36501d', '9999999999s'])(
+    'refuses "%s"',
+    (text) => {
+      expect(parseDurationMs(text)).toBeUndefined()
+    },
+  )
+})
+
+describe('parseSince', () => {
+  test.each([
+    ['15m', '2026-11-20 11:45:00.000'],
+    ['2026-11-20T10:00:00+02:00', '2026-11-20 08:00:00.000'],
+    ['2026-11-20T10:00:00.125', '2026-11-20 10:00:00.125'],
+    ['2026-11-20T10:00:00.125999Z', '2026-11-20 10:00:00.125'],
+    ['2026-11-30T10:00', '2026-11-30 10:00:00.000'],
+    ['2026-11-19', '2026-11-19 00:00:00.000'],
+    ['36500d', '1970-01-01 00:00:00.000'],
+  ])('reads %s', (text, time) => {
+    expect(parseSince(text, NOW_MS)).toBe(time)
+  })
+
+  test.each(['yesterday', '2026-02-30', '1', ''])('refuses "%s"', (text) => {
+    expect(() => parseSince(text, NOW_MS)).toThrow(UsageError)
+  })
+})
+
+describe('parseExpiry', () => {
+  test('reads durations and times', () => {
+    expect(parseExpiry('90d', NOW_MS)).toEqual(new Date('2027-02-18T12:00:00Z'))
+    expect(parseExpiry('2027-01-01', NOW_MS)).toEqual(new Date('2027-01-01T00:00:00Z'))
+  })
+
+  test.each(['2026-11-20T12:00:00Z', '2020-01-01', '0s', 'never'])('refuses "%s"', (text) => {
+    expect(() => parseExpiry(text, NOW_MS)).toThrow(UsageError)
+  })
+})
