@@ -2,7 +2,9 @@ import { connectClickHouse, connectRedis, type ClickHouseClient } from '@sluice/
 import { startStack, type Stack } from '@sluice/local'
 import { chunkJobName, encodeChunk, redisNames, rowPrefix, type Chunk } from '@sluice/schema'
 import { Queue } from 'bullmq'
+import { execFile } from 'node:child_process'
 import { randomUUIDv7 } from 'node:crypto'
+import { fileURLToPath } from 'node:url'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { eventually } from './support.ts'
 
@@ -79,4 +81,51 @@ describe('a row that ClickHouse refuses', () => {
       expect(letters).toEqual([{ text: frame }])
     })
   }, 30_000)
+})
+
+/** Runs the command as a person would. */
+async function sluice(...args: string[]): Promise<{ stdout: string; code: number }> {
+  const program = fileURLToPath(new URL('../apps/cli/src/main.ts', import.meta.url))
+  const { url, username, password, database } = stack.clickhouse
+  const environment = {
+    CLICKHOUSE_URL: url,
+    CLICKHOUSE_USERNAME: username,
+    CLICKHOUSE_PASSWORD: password,
+    CLICKHOUSE_DATABASE: database,
+  }
+  return new Promise((resolve) => {
+    execFile(process.execPath, [program, 'dead-letters', ...args], { env: environment }, (error, stdout) =>
+      resolve({ stdout, code: error === null ? 0 : Number(error.code) }),
+    )
+  })
+}
+
+describe('sluice dead-letters', () => {
+  it('lists them, shows one, tries them again and removes them', async () => {
+    const listed = await sluice('list', '--project', 'demo', '--json')
+    const { id, text } = JSON.parse(listed.stdout) as { id: string; text: string }
+    expect(JSON.parse((await sluice('show', id)).stdout)).toMatchObject({ id, text, projectId: 'demo' })
+
+    expect(await sluice('retry', id)).toEqual({ stdout: '0 inserted, 1 refused again.\n', code: 1 })
+    // What made ClickHouse refuse it is mended: here the text itself, in practice a table or a setting.
+    const mended = text.replace('no uuid', randomUUIDv7())
+    const values = [
+      {
+        id: randomUUIDv7(),
+        project_id: 'demo',
+        failed_at: '2026-11-20 00:00:00',
+        code: 'X',
+        reason: '',
+        text: mended,
+      },
+    ]
+    await clickhouse.insert({ table: 'dead_letters', values, format: 'JSONEachRow' })
+    const again = await sluice('retry', '--all')
+    expect(again).toEqual({ stdout: '1 inserted, 2 refused again.\n', code: 1 })
+    expect(await select("SELECT message FROM logs WHERE message = 'bad one'")).toHaveLength(1)
+
+    expect(await sluice('purge', '--all')).toEqual({ stdout: '2 removed.\n', code: 0 })
+    expect(await select('SELECT id FROM dead_letters')).toEqual([])
+    expect((await sluice('purge')).code).toBe(2)
+  }, 60_000)
 })

@@ -1,4 +1,5 @@
 import { Command, CommanderError } from 'commander'
+import { addDeadLettersCommands } from './commands/dead-letters.ts'
 import { addKeysCommands } from './commands/keys.ts'
 import { addLogsCommand } from './commands/logs.ts'
 import { addMigrateCommand } from './commands/migrate.ts'
@@ -28,7 +29,7 @@ export async function run(args: readonly string[], context: Context): Promise<nu
 
 function createProgram(context: Context): Command {
   const program = new Command('sluice')
-    .description('Projects, keys, migrations, sending and reading logs.')
+    .description('Projects, keys, migrations, sending and reading logs, dead letters.')
     .exitOverride()
     .configureOutput({
       writeOut: (text) => void context.stdout.write(text),
@@ -41,6 +42,7 @@ function createProgram(context: Context): Command {
   addMigrateCommand(program, context)
   addLogsCommand(program, context)
   addSendCommand(program, context)
+  addDeadLettersCommands(program, context)
   return program
 }
 

@@ -1,0 +1,18 @@
+import { logsTable } from './names.ts'
+
+/** Inserts rows as `shapeRow` makes them. */
+export const logsInsertQuery = `INSERT INTO ${logsTable} FORMAT JSONEachRow`
+
+/** The settings of ClickHouse that every insert of rows needs. */
+export const logsInsertSettings = {
+  // On by default since 26.3; it would answer for a buffer, not for a part, and costs more CPU a row.
+  async_insert: 0,
+  // An insert with a token that the table remembers adds nothing.
+  insert_deduplicate: 1,
+  // Batches mix projects, and so days of expiry; their number is bounded by the allowed retentions.
+  max_partitions_per_insert_block: '0',
+  // `{"a.b":1,"a":{"b":2}}` names one path twice. The exact text is kept beside it.
+  type_json_skip_duplicated_paths: true,
+  // The answer comes when all is done, so that an error cannot hide behind a 200.
+  wait_end_of_query: 1,
+} as const
