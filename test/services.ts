@@ -1,7 +1,4 @@
 import { startServices } from '@sluice/local'
-import { mkdtemp, rm } from 'node:fs/promises'
-import { tmpdir } from 'node:os'
-import { join } from 'node:path'
 import type { TestProject } from 'vitest/node'
 
 /** Where the integration tests' Redis and ClickHouse are. Each file has its own prefix and database in them. */
@@ -18,11 +15,7 @@ declare module 'vitest' {
 
 /** Starts one Redis and one ClickHouse for all integration tests, and stops them afterwards. */
 export default async function setup(project: TestProject): Promise<() => Promise<void>> {
-  const dataDir = await mkdtemp(join(tmpdir(), 'sluice-test-'))
-  const services = await startServices({ dataDir })
+  const services = await startServices()
   project.provide('services', { redisUrl: services.redisUrl, clickhouse: services.clickhouse })
-  return async () => {
-    await services.stop()
-    await rm(dataDir, { recursive: true, force: true })
-  }
+  return () => services.stop()
 }

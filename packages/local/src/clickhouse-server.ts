@@ -1,0 +1,32 @@
+// ClickHouse as a process: `clickhouse-server.ts CONFIG_FILE`. The engine comes as a library, in npm's chdb; its command
+// line entry starts the engine's own HTTP interface and then blocks this thread for as long as it runs.
+import ffi from 'node:ffi'
+import { createRequire } from 'node:module'
+import { dirname, join } from 'node:path'
+
+/** The query never ends; the server lives as long as it. */
+const SERVE =
+  'SYSTEM START LISTEN HTTP; ' +
+  'SELECT sleepEachRow(3) FROM system.numbers SETTINGS max_block_size = 1 FORMAT Null'
+
+const [configFile] = process.argv.slice(2)
+if (configFile === undefined) throw new Error('usage: clickhouse-server.ts CONFIG_FILE')
+
+const args = ['clickhouse', `--config-file=${configFile}`, '--multiquery', `--query=${SERVE}`]
+const strings = args.map((arg) => Buffer.from(`${arg}\0`))
+// A C argv: an address for each argument, and a null at its end.
+const argv = Buffer.alloc(8 * (args.length + 1))
+strings.forEach((string, index) => argv.writeBigUInt64LE(ffi.getRawPointer(string), 8 * index))
+
+const { functions } = ffi.dlopen(libraryPath(), {
+  chdb_query_cmdline: { arguments: ['i32', 'pointer'], return: 'pointer' },
+})
+functions.chdb_query_cmdline(args.length, ffi.getRawPointer(argv))
+
+function libraryPath(): string {
+  const chdb = createRequire(import.meta.url).resolve('chdb/package.json')
+  const suffix = process.platform === 'linux' ? '-gnu' : ''
+  const library = `@chdb/lib-${process.platform}-${process.arch}${suffix}/package.json`
+  const extension = process.platform === 'darwin' ? 'dylib' : 'so'
+  return join(dirname(createRequire(chdb).resolve(library)), `libchdb.${extension}`)
+}

@@ -1,0 +1,16 @@
+export { type ApiApp, type App, type AppOptions, startApi, startWorker } from './apps.ts'
+export { type ClickHouseOptions, type ClickHouseServer, startClickHouse } from './clickhouse.ts'
+export { freePort } from './ports.ts'
+export { type RedisOptions, type RedisServer, startRedis } from './redis.ts'
+export {
+  type AppSettings,
+  type Progress,
+  type Services,
+  type ServicesOptions,
+  type Stack,
+  type StackOptions,
+  startServices,
+  startStack,
+} from './stack.ts'
+export { type Exit, ProcessError, type ProcessSpec, SupervisedProcess } from './supervised-process.ts'
+export { DataDirectoryBusyError, Supervisor } from './supervisor.ts'

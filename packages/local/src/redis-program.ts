@@ -1,0 +1,94 @@
+import { spawn } from 'node:child_process'
+import { dockerAnswers } from './docker.ts'
+
+/** A Redis server on this machine; or a Docker engine that can run one. */
+export type RedisProgram =
+  | { readonly kind: 'binary'; readonly command: string; readonly argv0: string }
+  | { readonly kind: 'docker' }
+
+/** Enough for apt-get over a slow line. */
+const DEADLINE_MS = 180_000
+
+/**
+ * Programs that are a Redis server, the likeliest first. The last four are one too: the checkers are the server's own
+ * binary, which goes by the name that it is called by. Debian's redis-tools has them, without a service of the system
+ * that would start by itself.
+ */
+const candidates = [
+  { file: 'redis-server', argv0: 'redis-server' },
+  { file: 'valkey-server', argv0: 'valkey-server' },
+  { file: 'redis-check-rdb', argv0: 'redis-server' },
+  { file: 'redis-check-aof', argv0: 'redis-server' },
+  { file: 'valkey-check-rdb', argv0: 'valkey-server' },
+  { file: 'valkey-check-aof', argv0: 'valkey-server' },
+] as const
+
+const PACKAGE = 'redis-tools'
+
+/**
+ * Finds a Redis server: on the PATH, else by a Docker engine, else by installing Debian's package as root.
+ *
+ * @param log told what takes long
+ * @throws an error that says what to install
+ */
+export async function findRedis(log: (line: string) => void): Promise<RedisProgram> {
+  const found = await findBinary()
+  if (found !== undefined) return found
+  if (await dockerAnswers()) return { kind: 'docker' }
+  if (process.getuid?.() === 0 && (await which('apt-get')) !== undefined) {
+    log(`Installing Redis (apt-get install ${PACKAGE}) …`)
+    await install()
+    const installed = await findBinary()
+    if (installed !== undefined) return installed
+  }
+  throw new Error(
+    'Redis is missing: install it with `sudo apt-get install redis-tools` (Debian, Ubuntu), `brew install redis` ' +
+      '(macOS) or `sudo dnf install valkey` (Fedora), or start a Docker engine.',
+  )
+}
+
+async function findBinary(): Promise<RedisProgram | undefined> {
+  for (const { file, argv0 } of candidates) {
+    const command = await which(file)
+    if (command !== undefined && (await isServer(command, argv0))) return { kind: 'binary', command, argv0 }
+  }
+  return undefined
+}
+
+async function which(file: string): Promise<string | undefined> {
+  const { code, output } = await capture('/bin/sh', ['-c', 'command -v "$0"', file])
+  return code === 0 ? output.trim() : undefined
+}
+
+async function isServer(command: string, argv0: string): Promise<boolean> {
+  const { output } = await capture(command, ['--version'], argv0)
+  return /server v=/i.test(output)
+}
+
+async function install(): Promise<void> {
+  const options = ['DEBIAN_FRONTEND=noninteractive', 'apt-get', '-qq', '-o', 'DPkg::Lock::Timeout=60']
+  // The lists may name packages that the mirror no longer has, or not be there at all.
+  const update = await capture('env', [...options, 'update'])
+  const added = await capture('env', [...options, 'install', '-y', '--no-install-recommends', PACKAGE])
+  if (added.code === 0) return
+  throw new Error(`apt-get could not install ${PACKAGE}; it said:\n${update.output}${added.output}`)
+}
+
+/** Runs a command in this process's own environment: the PATH, and a proxy for apt-get, are set there. */
+function capture(
+  command: string,
+  args: readonly string[],
+  argv0: string = command,
+): Promise<{ code: number | null; output: string }> {
+  return new Promise((resolve, reject) => {
+    const child = spawn(command, args, { argv0, stdio: ['ignore', 'pipe', 'pipe'], timeout: DEADLINE_MS })
+    let output = ''
+    const collect = (text: string): void => {
+      output += text
+    }
+    child.stdout.setEncoding('utf8').on('data', collect)
+    child.stderr.setEncoding('utf8').on('data', collect)
+    child.once('error', reject)
+    child.once('close', (code) => resolve({ code, output }))
+  })
+}

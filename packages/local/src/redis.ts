@@ -1,0 +1,141 @@
+import { createHash, randomBytes } from 'node:crypto'
+import { mkdirSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { Redis } from 'ioredis'
+import { containerFile, docker, dockerEnvironment, ensureImage } from './docker.ts'
+import { onFreePort } from './ports.ts'
+import { findRedis, type RedisProgram } from './redis-program.ts'
+import type { ProcessSpec, SupervisedProcess } from './supervised-process.ts'
+import type { Supervisor } from './supervisor.ts'
+
+export interface RedisServer {
+  readonly process: SupervisedProcess
+  /** With the password in it. */
+  readonly url: string
+  readonly port: number
+  /** For people, for example `Redis 7.0`. */
+  readonly version: string
+}
+
+export interface RedisOptions {
+  /** Taken if it is free; else, and without one, another. */
+  readonly port?: number | undefined
+  /** Letters, digits, `-` and `_`; random without it. */
+  readonly password?: string | undefined
+  /** Told what takes long: an installation, an image. */
+  readonly log?: ((line: string) => void) | undefined
+}
+
+const IMAGE = 'redis:8-bookworm'
+const PORT_IN_CONTAINER = 6379
+/** Reading an append-only file takes some seconds a gigabyte. */
+const READY_DEADLINE_MS = 60_000
+
+/**
+ * Starts a Redis that keeps what it has confirmed: append-only, on disk before it answers. It listens on 127.0.0.1 and
+ * asks for a password, and keeps its data in `redis` in the data directory.
+ */
+export async function startRedis(supervisor: Supervisor, options: RedisOptions = {}): Promise<RedisServer> {
+  const { password = randomBytes(18).toString('base64url'), log = () => undefined } = options
+  if (!/^[\w-]+$/.test(password)) throw new Error('the password has characters that its URL would escape')
+  const program = await findRedis(log)
+  const folder = join(supervisor.dataDir, 'redis')
+  mkdirSync(folder, { recursive: true, mode: 0o700 })
+  if (program.kind === 'docker') await ensureImage(IMAGE, log)
+
+  return onFreePort(options.port, async (port) => {
+    const url = `redis://:${password}@127.0.0.1:${port}`
+    const config =
+      program.kind === 'docker'
+        ? configuration({ host: '0.0.0.0', port: PORT_IN_CONTAINER, folder: '/data', password })
+        : configuration({ host: '127.0.0.1', port, folder, password })
+    writeFileSync(join(folder, 'redis.conf'), config, { mode: 0o600 })
+    const process = await supervisor.start({
+      role: 'redis',
+      name: 'redis',
+      cwd: folder,
+      readyDeadlineMs: READY_DEADLINE_MS,
+      isReady: async () => (await askVersion(url)) !== undefined,
+      ...(program.kind === 'docker' ? container(supervisor.dataDir, port) : binary(program, folder)),
+    })
+    return { process, url, port, version: (await askVersion(url)) ?? 'Redis' }
+  })
+}
+
+type Command = Pick<ProcessSpec, 'command' | 'args' | 'environment'> &
+  Partial<Pick<ProcessSpec, 'argv0' | 'sendSignal'>>
+
+function binary({ command, argv0 }: RedisProgram & { kind: 'binary' }, folder: string): Command {
+  return { command, argv0, args: [join(folder, 'redis.conf')], environment: {} }
+}
+
+function container(dataDir: string, port: number): Command {
+  const name = `sluice-redis-${createHash('sha256').update(dataDir).digest('hex').slice(0, 12)}`
+  writeFileSync(containerFile(dataDir), name)
+  const run = [
+    '--rm',
+    `--name=${name}`,
+    `--user=${process.getuid?.() ?? 0}:${process.getgid?.() ?? 0}`,
+    `--publish=127.0.0.1:${port}:${PORT_IN_CONTAINER}`,
+    `--volume=${join(dataDir, 'redis')}:/data`,
+    IMAGE,
+    'redis-server',
+    '/data/redis.conf',
+  ]
+  return {
+    command: '/bin/sh',
+    // An earlier container of this name may still be on its way out.
+    args: ['-c', 'docker rm --force "$0" >/dev/null 2>&1; exec docker run "$@"', name, ...run],
+    environment: dockerEnvironment,
+    // The process that runs here is only Docker's client.
+    sendSignal: (signal) => {
+      docker(['kill', '--signal', signal, name]).catch(() => undefined)
+    },
+  }
+}
+
+function configuration(options: { host: string; port: number; folder: string; password: string }): string {
+  return `# Written at each start.
+bind ${options.host}
+port ${options.port}
+protected-mode yes
+requirepass ${options.password}
+dir "${options.folder.replaceAll(/["\\]/g, String.raw`\$&`)}"
+# What is confirmed is on disk. A tail that was cut off by a crash was not confirmed.
+appendonly yes
+appendfsync always
+aof-load-truncated yes
+save ""
+# A queue must not lose jobs to make room.
+maxmemory-policy noeviction
+daemonize no
+# Setting its title would overwrite the environment, by which the process is found again.
+set-proc-title no
+`
+}
+
+/** The server's name and version; undefined while it does not answer, or still reads its file. */
+async function askVersion(url: string): Promise<string | undefined> {
+  const redis = new Redis(url, {
+    lazyConnect: true,
+    connectTimeout: 1_000,
+    commandTimeout: 1_000,
+    enableReadyCheck: false,
+    maxRetriesPerRequest: 0,
+    retryStrategy: () => null,
+  })
+  redis.on('error', () => undefined)
+  try {
+    await redis.connect()
+    await redis.ping()
+    const info = await redis.info('server')
+    const [, valkey] = /^valkey_version:(\d+\.\d+)/m.exec(info) ?? []
+    const [, version = '?'] = /^redis_version:(\d+\.\d+)/m.exec(info) ?? []
+    return valkey === undefined ? `Redis ${version}` : `Valkey ${valkey}`
+  } catch {
+    return undefined
+  } finally {
+    // Of a connection that has ended already, ioredis would wait 2 s for the end.
+    if (redis.status !== 'end') redis.disconnect()
+  }
+}

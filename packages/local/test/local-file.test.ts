@@ -1,0 +1,53 @@
+import { mkdtempSync, readdirSync, rmSync, statSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { afterEach, beforeEach, expect, test } from 'vitest'
+import { type LocalFile, optionsFrom, readLocalFile, writeLocalFile } from '../src/local-file.ts'
+
+const local: LocalFile = {
+  apiUrl: 'http://127.0.0.1:3000',
+  apiKey: 'slk_x',
+  projectId: 'demo',
+  redisUrl: 'redis://:pass_-9@127.0.0.1:4001',
+  clickhouse: { url: 'http://127.0.0.1:4002', username: 'sluice', password: 'p', database: 'sluice' },
+  opsUrls: { api: 'http://127.0.0.1:4003', worker: 'http://127.0.0.1:4004' },
+}
+
+let dataDir: string
+
+beforeEach(() => {
+  dataDir = mkdtempSync(join(tmpdir(), 'sluice-local-file-'))
+})
+afterEach(() => rmSync(dataDir, { recursive: true }))
+
+test('what is written is read again', () => {
+  writeLocalFile(dataDir, local)
+  expect(readLocalFile(dataDir)).toEqual(local)
+})
+
+test('only its owner may read it, and nothing else is left beside it', () => {
+  writeLocalFile(dataDir, local)
+  expect(statSync(join(dataDir, 'local.json')).mode & 0o777).toBe(0o600)
+  expect(readdirSync(dataDir)).toEqual(['local.json'])
+})
+
+test('a later start asks for the ports, passwords and key of the earlier one', () => {
+  expect(optionsFrom(local)).toEqual({
+    apiKey: 'slk_x',
+    redis: { port: 4001, password: 'pass_-9' },
+    clickhouse: { port: 4002, username: 'sluice', password: 'p', database: 'sluice' },
+    opsPorts: { api: 4003, worker: 4004 },
+  })
+})
+
+test.each(['', '{', 'null', '{}', '{"apiKey":"slk_x","redisUrl":"nonsense"}'])(
+  'a broken file counts as none: %s',
+  (content) => {
+    writeFileSync(join(dataDir, 'local.json'), content)
+    expect(readLocalFile(dataDir)).toBeUndefined()
+  },
+)
+
+test('there is none before the first start', () => {
+  expect(readLocalFile(dataDir)).toBeUndefined()
+})

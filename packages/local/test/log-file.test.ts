@@ -1,0 +1,46 @@
+import { appendFileSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { afterEach, beforeEach, expect, test } from 'vitest'
+import { boundLog, lastLines } from '../src/log-file.ts'
+
+let folder: string
+let path: string
+
+beforeEach(() => {
+  folder = mkdtempSync(join(tmpdir(), 'sluice-log-file-'))
+  path = join(folder, 'api.log')
+})
+afterEach(() => rmSync(folder, { recursive: true }))
+
+test('a log below its limit is left alone', () => {
+  writeFileSync(path, 'abc')
+  boundLog(path, 4)
+  expect(readFileSync(path, 'utf8')).toBe('abc')
+})
+
+test('a log at its limit is set aside and goes on empty, for whoever has it open too', () => {
+  appendFileSync(path, 'abcd')
+  boundLog(path, 4)
+  appendFileSync(path, 'e')
+  expect(readFileSync(path, 'utf8')).toBe('e')
+  expect(readFileSync(`${path}.1`, 'utf8')).toBe('abcd')
+})
+
+test('a log that is not there needs no bound', () => {
+  expect(() => boundLog(path, 4)).not.toThrow()
+})
+
+test('the last lines of a log leave blank ones out', () => {
+  writeFileSync(path, 'one\ntwo\n\nthree\n')
+  expect(lastLines(path, 2)).toEqual(['two', 'three'])
+})
+
+test('a log of which only the end is read gives its last lines', () => {
+  writeFileSync(path, `${'x'.repeat(100_000)}\nlast\n`)
+  expect(lastLines(path, 1)).toEqual(['last'])
+})
+
+test('a log that is not there has no lines', () => {
+  expect(lastLines(path, 2)).toEqual([])
+})

@@ -1,0 +1,149 @@
+import { execFileSync } from 'node:child_process'
+import { readFileSync } from 'node:fs'
+import { connect } from 'node:net'
+import { networkInterfaces } from 'node:os'
+import { Redis } from 'ioredis'
+import { afterAll, beforeAll, expect, test } from 'vitest'
+import { startServices, type Services } from '../src/index.ts'
+
+let services: Services
+
+beforeAll(async () => {
+  services = await startServices()
+})
+afterAll(() => services.stop())
+
+/** Runs a query as the services' user, or as another one. */
+async function query(sql: string, user?: { name: string; password: string }): Promise<string> {
+  const { url, username, password } = services.clickhouse
+  const response = await fetch(url, {
+    method: 'POST',
+    body: sql,
+    headers: {
+      'X-ClickHouse-User': user?.name ?? username,
+      'X-ClickHouse-Key': user?.password ?? password,
+    },
+  })
+  return (await response.text()).trim()
+}
+
+async function withRedis<T>(url: string, act: (redis: Redis) => Promise<T>): Promise<T> {
+  const redis = new Redis(url, { maxRetriesPerRequest: 0, retryStrategy: () => null })
+  redis.on('error', () => undefined)
+  try {
+    return await act(redis)
+  } finally {
+    if (redis.status !== 'end') redis.disconnect()
+  }
+}
+
+test('what Redis has confirmed survives kill -9', async () => {
+  const { redis } = services.processes
+  await withRedis(services.redisUrl, (client) => client.set('kept', 'yes'))
+  redis.kill('SIGKILL')
+  await redis.exited
+  await redis.start()
+  expect(await withRedis(services.redisUrl, (client) => client.get('kept'))).toBe('yes')
+})
+
+test('what ClickHouse has confirmed survives kill -9, and its deduplication too', async () => {
+  const { clickhouse } = services.processes
+  await query('CREATE DATABASE durable')
+  await query(
+    'CREATE TABLE durable.t (n UInt32) ENGINE = MergeTree ORDER BY n SETTINGS non_replicated_deduplication_window = 100',
+  )
+  const insert =
+    "INSERT INTO durable.t SETTINGS insert_deduplication_token = 'a', async_insert = 0 SELECT number FROM numbers(1000)"
+  expect(await query(insert)).toBe('')
+  clickhouse.kill('SIGKILL')
+  await clickhouse.exited
+  await clickhouse.start()
+  expect(await query('SELECT count() FROM durable.t')).toBe('1000')
+  expect(await query(insert)).toBe('')
+  expect(await query('SELECT count() FROM durable.t')).toBe('1000')
+})
+
+test('Redis is set to keep what it confirms, and to refuse rather than to forget', async () => {
+  const settings = await withRedis(services.redisUrl, (client) =>
+    client.config('GET', 'appendonly', 'appendfsync', 'maxmemory-policy', 'save', 'bind'),
+  )
+  expect(Object.fromEntries(pairs(settings))).toEqual({
+    appendonly: 'yes',
+    appendfsync: 'always',
+    'maxmemory-policy': 'noeviction',
+    save: '',
+    bind: '127.0.0.1',
+  })
+})
+
+test('Redis answers nobody without its password', async () => {
+  const url = new URL(services.redisUrl)
+  url.password = ''
+  await expect(withRedis(url.href, (client) => client.get('kept'))).rejects.toThrow(/NOAUTH/)
+})
+
+test.each([
+  { name: 'default', password: '' },
+  { name: 'default', password: 'x' },
+  { name: 'sluice', password: '' },
+])('ClickHouse answers nobody as $name with the password "$password"', async (user) => {
+  expect(await query('SELECT 1', user)).toMatch(/AUTHENTICATION_FAILED|REQUIRED_PASSWORD|SESSION_LIMIT/)
+})
+
+/** What everybody on this machine may see of a process. */
+function commandLine(pid: number | undefined): string {
+  if (process.platform === 'linux') return readFileSync(`/proc/${pid}/cmdline`, 'utf8')
+  return execFileSync('ps', ['-ww', '-o', 'command=', '-p', String(pid)], { encoding: 'utf8' })
+}
+
+test('no password is in a command line', () => {
+  for (const { pid } of Object.values(services.processes)) {
+    const command = commandLine(pid)
+    expect(command).toContain(services.dataDir)
+    for (const secret of [services.clickhouse.password, new URL(services.redisUrl).password]) {
+      expect(command).not.toContain(secret)
+    }
+  }
+})
+
+test('no system log table grows', async () => {
+  expect(
+    await query("SELECT count() FROM system.tables WHERE database = 'system' AND name LIKE '%\\_log'"),
+  ).toBe('0')
+})
+
+test('the page for queries is served', async () => {
+  const response = await fetch(`${services.clickhouse.url}/play?user=sluice`)
+  expect(response.status).toBe(200)
+  const page = await response.text()
+  for (const parameter of ['user', 'password']) expect(page).toContain(`searchParams.get('${parameter}')`)
+  expect(page).toContain('searchParams.has("run")')
+  expect(page).toContain('fromBase64(window.location.hash.substr(1))')
+})
+
+test('only this machine is listened to', async () => {
+  const addresses = Object.values(networkInterfaces())
+    .flat()
+    .filter((address) => address?.family === 'IPv4' && !address.internal)
+  for (const url of [services.redisUrl, services.clickhouse.url]) {
+    for (const address of addresses) {
+      await expect(connectTo(address?.address ?? '', Number(new URL(url).port))).rejects.toThrow(
+        'ECONNREFUSED',
+      )
+    }
+  }
+})
+
+function connectTo(host: string, port: number): Promise<void> {
+  return new Promise((resolve, reject) => {
+    const socket = connect(port, host, () => {
+      socket.destroy()
+      resolve()
+    })
+    socket.once('error', reject)
+  })
+}
+
+function pairs(flat: readonly string[]): [string, string][] {
+  return flat.flatMap((name, index) => (index % 2 === 0 ? [[name, flat[index + 1] ?? '']] : []))
+}

@@ -1,0 +1,6 @@
+// A supervisor for tests to kill: `supervisor-script.ts [DATA_DIR]` starts the services and says where they are.
+import { startServices } from '../src/index.ts'
+
+const services = await startServices({ dataDir: process.argv[2] })
+const { dataDir, supervisor } = services
+process.stdout.write(`${JSON.stringify({ dataDir, watchdogPid: supervisor.watchdogPid })}\n`)
