@@ -120,26 +120,19 @@ class Connection {
   readonly #sockets: readonly [client: Socket, target: Socket]
   readonly #flows: Readonly<Record<Direction, Flow>>
 
-  constructor(client: Socket, target: Socket, mood: Mood, events: ConnectionEvents) {
+  constructor(client: Socket, target: Socket, mood: Mood, { onClose, onCut }: ConnectionEvents) {
     this.#sockets = [client, target]
     this.#flows = {
-      request: new Flow(client, target, 'request', mood, events.onCut),
-      answer: new Flow(target, client, 'answer', mood, events.onCut),
+      request: new Flow(client, target, 'request', mood, onCut),
+      answer: new Flow(target, client, 'answer', mood, onCut),
     }
-    let open = 2
-    const sides = [
-      [client, this.#flows.answer],
-      [target, this.#flows.request],
-    ] as const
-    for (const [socket, inbound] of sides) {
+    let open = this.#sockets.length
+    for (const socket of this.#sockets) {
       // What went wrong shows in `close`.
       socket.on('error', () => undefined)
       socket.on('close', () => {
         open -= 1
-        if (open === 0) events.onClose()
-        // The other side learns of it as it would on a network; but a cut has its own way of ending things.
-        else if (!this.#wasCut) this.#partner(socket).resetAndDestroy()
-        inbound.stop()
+        if (open === 0) onClose()
       })
     }
   }
@@ -156,15 +149,6 @@ class Connection {
   reset(): void {
     for (const socket of this.#sockets) socket.resetAndDestroy()
   }
-
-  get #wasCut(): boolean {
-    return this.#flows.request.wasCut || this.#flows.answer.wasCut
-  }
-
-  #partner(socket: Socket): Socket {
-    const [client, target] = this.#sockets
-    return socket === client ? target : client
-  }
 }
 
 /**
@@ -174,15 +158,16 @@ class Connection {
  * receiver gets an end amid the message, the sender a reset).
  */
 class Flow {
-  wasCut = false
   readonly #from: Socket
   readonly #to: Socket
   readonly #direction: Direction
   readonly #mood: Mood
   readonly #onCut: () => void
+  #wasCut = false
   #held: Buffer[] = []
   #heldBytes = 0
-  #ended = false
+  /** How the sender ended, if it has: `end` leaves the other direction open. */
+  #ending: 'end' | 'close' | 'reset' | undefined
   /** The cut that `#passedBytes` counts for. */
   #cut: Cut | undefined
   #passedBytes = 0
@@ -194,10 +179,8 @@ class Flow {
     this.#mood = mood
     this.#onCut = onCut
     from.on('data', (bytes: Buffer) => this.#take(bytes))
-    from.on('end', () => {
-      this.#ended = true
-      if (!this.#isHolding) this.#to.end()
-    })
+    from.on('end', () => this.#finish('end'))
+    from.on('close', (hadError) => this.#finish(hadError ? 'reset' : 'close'))
     to.on('drain', () => this.#from.resume())
   }
 
@@ -205,19 +188,15 @@ class Flow {
     return this.#heldBytes
   }
 
-  /** Forwards what was held, and the end if it has come meanwhile. */
+  /** Forwards what was held, if it is not to be held any more, and the end if it has come meanwhile. */
   release(): void {
+    if (this.#isHolding) return
     const held = this.#held
-    this.stop()
-    for (const bytes of held) this.#forward(bytes)
-    if (this.#ended) this.#to.end()
-    this.#from.resume()
-  }
-
-  /** Lets go of what is held. */
-  stop(): void {
     this.#held = []
     this.#heldBytes = 0
+    for (const bytes of held) this.#forward(bytes)
+    if (this.#ending !== undefined) this.#finish(this.#ending)
+    this.#from.resume()
   }
 
   get #isHolding(): boolean {
@@ -232,7 +211,7 @@ class Flow {
   }
 
   #forward(bytes: Buffer): void {
-    if (this.wasCut || !this.#to.writable) return
+    if (this.#wasCut || !this.#to.writable) return
     const left = this.#bytesLeft()
     if (bytes.length >= left) return this.#end(bytes.subarray(0, left))
     this.#passedBytes += bytes.length
@@ -249,8 +228,16 @@ class Flow {
     return cut.afterBytes - this.#passedBytes
   }
 
+  #finish(ending: 'end' | 'close' | 'reset'): void {
+    this.#ending = ending
+    if (this.#isHolding || this.#wasCut) return
+    if (ending === 'reset') this.#to.resetAndDestroy()
+    else if (ending === 'close') this.#to.destroySoon()
+    else this.#to.end()
+  }
+
   #end(last: Buffer): void {
-    this.wasCut = true
+    this.#wasCut = true
     this.#onCut()
     // An RST would take the last bytes away from a receiver that has not read them yet; an end does not.
     this.#to.end(last)

@@ -100,7 +100,7 @@ export function describeFault(fault: Fault): string {
   return `${(atMs / 1000).toFixed(3).padStart(9)} s  ${kind.padEnd(10)} ${words.join('  ')}`
 }
 
-/** Draws from the generator, and remembers who is frozen: a fault would end that before its time. */
+/** Draws from the generator, and remembers who is frozen: another fault, if it can hit somebody else, does. */
 class Dealer {
   atMs = 0
   readonly #random: Random
@@ -128,9 +128,11 @@ class Dealer {
 
   process(roles: readonly ProcessRole[]): string {
     const role = this.pick(roles)
-    const all = this.#topology.processes.filter((process: ProcessPlace) => process.role === role)
-    const awake = all.filter(({ name }) => (this.#frozenUntilMs.get(name) ?? 0) <= this.atMs)
-    return this.pick(awake.length > 0 ? awake : all).name
+    const awake = this.#topology.processes
+      .filter((place: ProcessPlace) => place.role === role)
+      .map(({ name }) => ({ name, fromMs: Math.max(this.atMs, this.#frozenUntilMs.get(name) ?? 0) }))
+    const soonestMs = Math.min(...awake.map(({ fromMs }) => fromMs))
+    return this.pick(awake.filter(({ fromMs }) => fromMs === soonestMs)).name
   }
 
   link(isMeant: (link: LinkPlace) => boolean): string {
@@ -138,7 +140,8 @@ class Dealer {
   }
 
   freeze(name: string, forMs: number): void {
-    this.#frozenUntilMs.set(name, this.atMs + forMs)
+    const untilMs = Math.max(this.#frozenUntilMs.get(name) ?? 0, this.atMs + forMs)
+    this.#frozenUntilMs.set(name, untilMs)
   }
 
   hasLongFreeze(number: number): boolean {

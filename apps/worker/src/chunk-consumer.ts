@@ -8,8 +8,8 @@ import { HandBackError } from './persistence.ts'
 
 /** A chunk of a version that is not known here waits this long for a newer worker. */
 const UNKNOWN_VERSION_DELAY_MS = 5_000
-/** A worker that dies is noticed after its lock has run out, and this at most. */
-const STALLED_CHECK_MS = 10_000
+/** A worker that dies is noticed by the second check after its lock has run out. */
+const STALLED_CHECK_MAX_MS = 10_000
 /** BullMQ would otherwise fail a chunk whose workers died this often, though nothing is wrong with it. */
 const STALLED_COUNT_MAX = 1_000_000_000
 
@@ -38,7 +38,7 @@ export class ChunkConsumer {
       prefix: names.queuePrefix,
       concurrency: workerLimits.chunksMax,
       lockDuration: lockDurationMs,
-      stalledInterval: STALLED_CHECK_MS,
+      stalledInterval: Math.min(STALLED_CHECK_MAX_MS, lockDurationMs),
       maxStalledCount: STALLED_COUNT_MAX,
       // How long a completion waits for Redis to come back before it is tried again.
       runRetryDelay: 500,

@@ -29,7 +29,8 @@ export const workerSettings = {
     type: 'integer',
     minimum: 1_000,
     default: 30_000,
-    description: "How long a dead worker's chunks wait before another worker takes them over.",
+    description:
+      'How long a dead worker keeps its chunks; another one takes them over some checks of at most 10 s later.',
   },
 } as const
 

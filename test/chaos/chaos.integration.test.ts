@@ -1,0 +1,20 @@
+import { expect, it } from 'vitest'
+import { describeReport } from './report.ts'
+import { planRun, runChaos, runSettings } from './run.ts'
+import { scheduleLimits } from './schedule.ts'
+
+const faultKinds = ['kill', 'terminate', 'freeze', 'reset', 'black-hole', 'cut']
+
+/** One deck, so that every kind of fault happens. `npm run chaos` is for longer runs, with other seeds. */
+const shortRun = { seed: 1, minutes: scheduleLimits.deckMs / 60_000 }
+
+it('loses nothing and doubles nothing while processes die and freeze and connections break', async () => {
+  const kinds = new Set(planRun(shortRun).map(({ kind }) => kind))
+  expect([...kinds].toSorted()).toEqual(faultKinds.toSorted())
+
+  const { entriesPerSecond } = runSettings
+  const { report, keptDataDir } = await runChaos({ ...shortRun, entriesPerSecond, log: () => undefined })
+  if (!report.passed) throw new Error(`${describeReport(report)}\nthe data and logs are in ${keptDataDir}`)
+  expect(report.kills['total']).toBeGreaterThanOrEqual(5)
+  expect(report.entries.acknowledged).toBeGreaterThan(1_000)
+}, 240_000)

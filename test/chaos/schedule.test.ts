@@ -1,0 +1,51 @@
+import { expect, it } from 'vitest'
+import { planFaults, scheduleLimits, type Fault } from './schedule.ts'
+import { buildTopology } from './topology.ts'
+
+const topology = buildTopology(2, 2)
+
+function plan(seed: number, minutes: number): Fault[] {
+  return planFaults({ seed, durationMs: minutes * 60_000, topology })
+}
+
+it('gives the same faults for the same seed, and others for another', () => {
+  expect(plan(7, 3)).toEqual(plan(7, 3))
+  expect(plan(7, 3)).not.toEqual(plan(8, 3))
+})
+
+it('begins every fault in its order, within the run', () => {
+  const times = plan(7, 3).map(({ atMs }) => atMs)
+  expect(times).toEqual(times.toSorted((a, b) => a - b))
+  expect(times.at(-1)).toBeLessThan(180_000)
+})
+
+it('kills more than a hundred times in twenty minutes, each kind of process among them', () => {
+  const killed = plan(7, 20).flatMap((fault) => (fault.kind === 'kill' ? [fault.process] : []))
+  expect(killed.length).toBeGreaterThan(120)
+  expect(new Set(killed)).toEqual(new Set(topology.processes.map(({ name }) => name)))
+})
+
+it('freezes workers past any lock in a long run only', () => {
+  expect(longFreezes(plan(7, 1))).toEqual([])
+  expect(longFreezes(plan(7, 20)).length).toBeGreaterThan(3)
+})
+
+it('leaves a worker alone that is frozen for long, until it thaws', () => {
+  const faults = plan(7, 20)
+  for (const { atMs, process } of longFreezes(faults)) {
+    const disturbing = faults.filter(
+      (other) =>
+        other.atMs > atMs &&
+        other.atMs < atMs + scheduleLimits.longFreezeMs &&
+        'process' in other &&
+        other.process === process,
+    )
+    expect(disturbing).toEqual([])
+  }
+})
+
+function longFreezes(faults: readonly Fault[]): { atMs: number; process: string }[] {
+  return faults.flatMap((fault) =>
+    fault.kind === 'freeze' && fault.forMs === scheduleLimits.longFreezeMs ? [fault] : [],
+  )
+}
