@@ -18,9 +18,15 @@ CREATE TABLE IF NOT EXISTS logs
     pathname String CODEC(ZSTD(1)),
     stack String CODEC(ZSTD(1)),
     metadata_text String DEFAULT '{}' COMMENT 'The metadata as it was sent: nulls, empty objects and integers of any size included' CODEC(ZSTD(1)),
-    metadata JSON(max_dynamic_paths = 256)
-        DEFAULT ifNull(accurateCastOrNull(metadata_text, 'JSON(max_dynamic_paths = 256)'), '{}'::JSON(max_dynamic_paths = 256))
-        COMMENT 'The metadata for analysis: a column a path. JSON nulls and empty objects are only in metadata_text',
+    -- For analysis: `metadata.user.id` is a path in it. Computed when it is read, since storing its paths as columns makes an
+    -- insert cost twice as much (docs/storage.md has the figures, and how to store it all the same). What it cannot hold is
+    -- only in metadata_text: nulls, empty objects, one path named twice. Numbers beyond 64 bits are strings in it.
+    metadata JSON(max_dynamic_paths = 256) ALIAS multiIf(
+        isNotNull(accurateCastOrNull(metadata_text, 'JSON(max_dynamic_paths = 256)')),
+        assumeNotNull(accurateCastOrNull(metadata_text, 'JSON(max_dynamic_paths = 256)')),
+        isNotNull(accurateCastOrNull(replaceRegexpAll(metadata_text, '([\\[:,])(-?[0-9]{19,}[0-9.eE+-]*|-?[0-9.]+[eE][+]?[0-9]{3,})', '\\1"\\2"'), 'JSON(max_dynamic_paths = 256)')),
+        assumeNotNull(accurateCastOrNull(replaceRegexpAll(metadata_text, '([\\[:,])(-?[0-9]{19,}[0-9.eE+-]*|-?[0-9.]+[eE][+]?[0-9]{3,})', '\\1"\\2"'), 'JSON(max_dynamic_paths = 256)')),
+        '{}'::JSON(max_dynamic_paths = 256)),
     -- Following the log asks for what was received lately, which the order of the rows does not tell.
     INDEX received_at_range received_at TYPE minmax GRANULARITY 1
 )

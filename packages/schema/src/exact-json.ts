@@ -28,19 +28,3 @@ function keepInexact(_name: string, value: unknown, ...[context]: unknown[]): un
   const source = (context as { source?: string } | undefined)?.source
   return typeof value === 'number' && source !== undefined && isInexact(value) ? json.rawJSON(source) : value
 }
-
-/** Whether a number, as written, has a 64-bit form: a signed or unsigned integer, or a finite double. */
-export function fits64Bits(source: string): boolean {
-  if (!/^-?\d+$/.test(source)) return Number.isFinite(Number(source))
-  // Both -(2^63) and 2^64 - 1 have 20 characters. BigInt would take most of a second for five million digits.
-  if (source.length > 20) return false
-  const value = BigInt(source)
-  return value >= -(2n ** 63n) && value < 2n ** 64n
-}
-
-/** JSON text in which the numbers without a 64-bit form are strings. */
-export function stringifyWithin64Bits(value: object): string {
-  return JSON.stringify(value, (_name, member: unknown) =>
-    isRawJson(member) && !fits64Bits(member.rawJSON) ? member.rawJSON : member,
-  )
-}

@@ -11,8 +11,8 @@ export const logsInsertSettings = {
   insert_deduplicate: 1,
   // Batches mix projects, and so days of expiry; their number is bounded by the allowed retentions.
   max_partitions_per_insert_block: '0',
-  // `{"a.b":1,"a":{"b":2}}` names one path twice. The exact text is kept beside it.
-  type_json_skip_duplicated_paths: true,
+  // Reading one insert with several threads costs a tenth more CPU; several inserts at once use the cores as well.
+  input_format_parallel_parsing: 0,
   // The answer comes when all is done, so that an error cannot hide behind a 200.
   wait_end_of_query: 1,
 } as const

@@ -1,5 +1,5 @@
 import { type Entry, type EntryError, entryFields } from './entry.ts'
-import { fits64Bits, isInexact, isRawJson, stringifyWithin64Bits } from './exact-json.ts'
+import { isInexact, isRawJson } from './exact-json.ts'
 import { limits } from './limits.ts'
 import { toClickHouseTime, parseTimestamp } from './timestamps.ts'
 
@@ -47,9 +47,9 @@ export function shapeRow(
   mayHoldLoneSurrogates: boolean,
 ): ShapedRow {
   const metadata = takeMetadata(entry)
-  const scan = scanMetadata(metadata)
-  if (scan.tooDeep)
+  if (isTooDeep(metadata, 1)) {
     return fail('/metadata', 'too_deep', `must have at most ${limits.metadataDepthMax} levels`)
+  }
   const metadataText = JSON.stringify(metadata)
   const error = checkMetadataSize(metadata, metadataText)
   if (error !== undefined) return { error }
@@ -66,8 +66,7 @@ export function shapeRow(
     const path = loneSurrogatePath(entry, '') ?? pathAsSent(entry, loneSurrogatePath(metadata, ''))
     if (path !== undefined) return fail(path, 'invalid_unicode', 'must not hold half of a surrogate pair')
   }
-  const analysis = scan.beyond64Bits ? `,"metadata":${stringifyWithin64Bits(metadata)}` : ''
-  return { row: `${prefix}${id}","metadata_text":${metadataText}${analysis},${fields.slice(1)}\n` }
+  return { row: `${prefix}${id}","metadata_text":${metadataText},${fields.slice(1)}\n` }
 }
 
 function fail(path: string, code: EntryError['code'], message: string): ShapedRow {
@@ -91,33 +90,26 @@ function takeMetadata(entry: Entry): Record<string, unknown> {
   return metadata
 }
 
-interface MetadataScan {
-  tooDeep: boolean
-  /** Whether some number has no 64-bit form, so that the JSON column cannot hold it as a number. */
-  beyond64Bits: boolean
+/**
+ * Whether a value, itself at a level, is nested deeper than metadata may be.
+ *
+ * @throws InexactNumberError when it has a number that is not exact, unless it is found to be too deep before
+ */
+function isTooDeep(value: object, level: number): boolean {
+  if (level > limits.metadataDepthMax) return true
+  if (!Array.isArray(value)) {
+    for (const name in value)
+      if (isMemberTooDeep((value as Record<string, unknown>)[name], level)) return true
+    return false
+  }
+  // By index: for…in would make a string of each index, which costs several times all the rest of the scan.
+  for (let i = 0; i < value.length; i += 1) if (isMemberTooDeep(value[i], level)) return true
+  return false
 }
 
-function scanMetadata(metadata: object): MetadataScan {
-  const scan: MetadataScan = { tooDeep: false, beyond64Bits: false }
-  scanLevel(metadata, 1, scan)
-  return scan
-}
-
-function scanLevel(value: object, level: number, scan: MetadataScan): void {
-  if (level > limits.metadataDepthMax) {
-    scan.tooDeep = true
-    return
-  }
-  for (const name in value) {
-    const member = (value as Record<string, unknown>)[name]
-    if (typeof member === 'object') {
-      if (member === null) continue
-      if (isRawJson(member)) scan.beyond64Bits ||= !fits64Bits(member.rawJSON)
-      else scanLevel(member, level + 1, scan)
-    } else if (typeof member === 'number' && isInexact(member)) {
-      throw new InexactNumberError()
-    }
-  }
+function isMemberTooDeep(member: unknown, level: number): boolean {
+  if (typeof member === 'number' && isInexact(member)) throw new InexactNumberError()
+  return typeof member === 'object' && member !== null && !isRawJson(member) && isTooDeep(member, level + 1)
 }
 
 function checkMetadataSize(metadata: object, text: string): EntryError | undefined {

@@ -1,11 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import {
-  fits64Bits,
-  isInexact,
-  isRawJson,
-  parseJsonExactly,
-  stringifyWithin64Bits,
-} from '../src/exact-json.ts'
+import { isInexact, isRawJson, parseJsonExactly } from '../src/exact-json.ts'
 
 const roundTrip = (text: string): string => JSON.stringify(parseJsonExactly(text))
 
@@ -77,41 +71,9 @@ describe('isInexact', () => {
   })
 })
 
-describe('fits64Bits', () => {
-  it.each([
-    ['9223372036854775807', true],
-    ['-9223372036854775808', true],
-    ['-9223372036854775809', false],
-    ['18446744073709551615', true],
-    ['18446744073709551616', false],
-    ['1e308', true],
-    ['1e400', false],
-    ['-1e400', false],
-    ['1.5', true],
-    ['0', true],
-  ])('of %s is %s', (digits, expected) => {
-    expect(fits64Bits(digits)).toBe(expected)
-  })
-
-  it('answers at once for a number of five million digits', () => {
-    const digits = '9'.repeat(5_000_000)
-    const startedMs = performance.now()
-    expect(fits64Bits(digits)).toBe(false)
-    expect(performance.now() - startedMs).toBeLessThan(250)
-  })
-})
-
-describe('stringifyWithin64Bits', () => {
-  it('turns only the numbers without a 64-bit form into strings', () => {
-    const value = parseJsonExactly('{"a":1e400,"b":[18446744073709551616,18446744073709551615],"c":1}')
-    expect(stringifyWithin64Bits(value as object)).toBe(
-      '{"a":"1e400","b":["18446744073709551616",18446744073709551615],"c":1}',
-    )
-  })
-
+describe('isRawJson', () => {
   it('does not take an object with a field rawJSON for a number', () => {
     const value = parseJsonExactly('{"x":{"rawJSON":"1e400"}}')
     expect(isRawJson((value as { x: unknown }).x)).toBe(false)
-    expect(stringifyWithin64Bits(value as object)).toBe('{"x":{"rawJSON":"1e400"}}')
   })
 })
