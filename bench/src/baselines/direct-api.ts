@@ -1,0 +1,53 @@
+// The direct baseline: no queue. Each request is an insert that ClickHouse gathers with others, and is answered when
+// ClickHouse has written what it gathered.
+import {
+  clickhouseSettings,
+  commonSettings,
+  connectClickHouse,
+  createLogger,
+  readSettings,
+  runProcess,
+} from '@sluice/runtime'
+import { logsTable } from '@sluice/schema'
+import { buildApp } from './app.ts'
+import { accessFrom, apiSettings } from './settings.ts'
+
+/** Every request waits for a flush, so there have to be as many connections as there are requests at once. */
+const INSERTS_IN_FLIGHT_MAX = 1_024
+const INSERT_DEADLINE_MS = 30_000
+
+const config = readSettings({ ...commonSettings, ...clickhouseSettings, ...apiSettings }, process.env)
+
+await runProcess({
+  logger: createLogger('direct-api', config.LOG_LEVEL),
+  deadlineMs: config.SHUTDOWN_DEADLINE_MS,
+  start: async () => {
+    const clickhouse = connectClickHouse(accessFrom(config), {
+      requestTimeoutMs: INSERT_DEADLINE_MS,
+      connectionsMax: INSERTS_IN_FLIGHT_MAX,
+    })
+    const app = buildApp({
+      apiKey: config.API_KEY,
+      projectId: config.PROJECT_ID,
+      store: async (values) => {
+        await clickhouse.insert({
+          table: logsTable,
+          values,
+          format: 'JSONEachRow',
+          clickhouse_settings: {
+            async_insert: 1,
+            wait_for_async_insert: 1,
+            date_time_input_format: 'best_effort',
+          },
+        })
+      },
+    })
+    await app.listen({ host: '127.0.0.1', port: config.PORT })
+    return {
+      stop: async () => {
+        await app.close()
+        await clickhouse.close()
+      },
+    }
+  },
+})

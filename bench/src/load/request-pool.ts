@@ -1,0 +1,78 @@
+import { EntrySource } from '../entries/entry-source.ts'
+import { Random } from '../entries/random.ts'
+import type { RequestShare } from '../scenarios.ts'
+import type { PoolFacts, Preparation } from './protocol.ts'
+
+/** A request as it goes over the wire. */
+export interface PreparedRequest {
+  readonly bytes: Buffer
+  readonly entries: number
+}
+
+/** Distinct entries of a pool: far more than one compressed chunk or one inserted batch holds, in some 40 MB. */
+const entriesMax = 100_000
+/** Distinct requests of a pool. */
+const requestsMax = 20_000
+
+/** Requests that were built before any of them is sent, so that sending one costs a system call and little else. */
+export class RequestPool {
+  readonly facts: PoolFacts
+  readonly #requests: readonly PreparedRequest[]
+  #next = 0
+
+  private constructor(requests: readonly PreparedRequest[], facts: PoolFacts) {
+    this.#requests = requests
+    this.facts = facts
+  }
+
+  static async build({ url, apiKey, requests, corpus, seed }: Preparation): Promise<RequestPool> {
+    const random = new Random(seed)
+    const source = await EntrySource.open(corpus, random, Date.now())
+    const head = requestHead(new URL(url), apiKey)
+    const built: PreparedRequest[] = []
+    let entries = 0
+    let bodyBytes = 0
+    while (built.length < requestsMax && entries < entriesMax) {
+      const count = pickSize(requests, random.next())
+      const body = Buffer.from(bodyOf(source, count))
+      built.push({ bytes: Buffer.concat([head(body.length), body]), entries: count })
+      entries += count
+      bodyBytes += body.length
+    }
+    return new RequestPool(built, { requests: built.length, entries, bytesPerEntry: bodyBytes / entries })
+  }
+
+  get entriesPerRequest(): number {
+    return this.facts.entries / this.facts.requests
+  }
+
+  /** The next request, all of them in turn. */
+  next(): PreparedRequest {
+    const request = this.#requests[this.#next]
+    if (request === undefined) throw new Error('the pool is empty')
+    this.#next = (this.#next + 1) % this.#requests.length
+    return request
+  }
+}
+
+function requestHead(url: URL, apiKey: string): (bodyBytes: number) => Buffer {
+  const fixed =
+    `POST ${url.pathname} HTTP/1.1\r\nHost: ${url.host}\r\nAuthorization: Bearer ${apiKey}\r\n` +
+    'Content-Type: application/json\r\nUser-Agent: sluice-bench\r\nAccept: application/json\r\n'
+  return (bodyBytes) => Buffer.from(`${fixed}Content-Length: ${bodyBytes}\r\n\r\n`)
+}
+
+function bodyOf(source: EntrySource, count: number): string {
+  if (count === 1) return JSON.stringify(source.next())
+  return JSON.stringify({ logs: Array.from({ length: count }, () => source.next()) })
+}
+
+/** @param point 0 ≤ point < 1 */
+function pickSize(shares: readonly RequestShare[], point: number): number {
+  let sum = 0
+  for (const { share, entries } of shares) {
+    sum += share
+    if (point < sum) return entries
+  }
+  return shares.at(-1)?.entries ?? 1
+}

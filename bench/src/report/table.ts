@@ -1,0 +1,77 @@
+import { figureNames, figureSpecs, type FigureName } from './figures.ts'
+import type { Report, ScenarioReport, SystemReport } from './report.ts'
+
+const NONE = '–'
+
+/** The report as text: a table for each scenario, figures in rows, systems and ratios in columns. */
+export function formatReport({ at, machine, versions, windowS, corpus, method, scenarios }: Report): string {
+  const { cores, cpu, memoryGb, platform } = machine
+  const { node, bullmq, redis = NONE, clickhouse = NONE } = versions
+  return [
+    `${at}, ${cores} cores (${cpu}), ${memoryGb} GB, ${platform}`,
+    `Node ${node}, Redis ${redis}, ClickHouse ${clickhouse}, BullMQ ${bullmq}`,
+    `windows of ${windowS} s, messages from ${corpus ? 'log files' : 'templates'}`,
+    ...scenarios.flatMap((scenario) => ['', ...formatScenario(scenario)]),
+    '',
+    ...method.map((line) => `- ${line}`),
+    '',
+  ].join('\n')
+}
+
+function formatScenario(scenario: ScenarioReport): string[] {
+  const { name, title, systems, ratios } = scenario
+  const baselines = systems.map(({ system }) => system).filter((system) => ratios[system] !== undefined)
+  const header = ['', '', ...systems.map(({ system }) => system), ...baselines.map((system) => `× ${system}`)]
+  const rowOf = (figure: FigureName): string[] => [
+    figureSpecs[figure].label,
+    figureSpecs[figure].unit,
+    ...systems.map((system) => formatValue(valueOf(system, figure), figureSpecs[figure].digits)),
+    ...baselines.map((system) => formatValue(ratios[system]?.[figure], 1)),
+  ]
+  const measured = figureNames.filter((figure) =>
+    systems.some((system) => valueOf(system, figure) !== undefined),
+  )
+  const rows = measured.map((figure) => rowOf(figure))
+  return [
+    `${name}: ${title}${describeEntries(systems)}`,
+    ...alignColumns([header, ...rows]),
+    ...notes(systems),
+  ]
+}
+
+function describeEntries(systems: readonly SystemReport[]): string {
+  const measured = systems.find((each) => 'entries' in each)
+  return measured === undefined
+    ? ''
+    : `; an entry is ${Math.round(measured.entries.bytesPerEntry)} bytes of JSON`
+}
+
+function notes(systems: readonly SystemReport[]): string[] {
+  return systems.flatMap((each) => {
+    if ('error' in each) return [`  ! ${each.system} was not measured: ${each.error}`]
+    return each.warnings.map((warning) => `  ! ${each.system}: ${warning}`)
+  })
+}
+
+function valueOf(system: SystemReport, figure: FigureName): number | undefined {
+  return 'error' in system ? undefined : system.figures[figure]
+}
+
+function formatValue(value: number | undefined, digits: number): string {
+  if (value === undefined) return NONE
+  return value.toLocaleString('en', { minimumFractionDigits: digits, maximumFractionDigits: digits })
+}
+
+/** The first two columns are names, to the left; the others are numbers, to the right. */
+function alignColumns(rows: readonly (readonly string[])[]): string[] {
+  const widths = (rows[0] ?? []).map((_cell, column) =>
+    Math.max(...rows.map((row) => row[column]?.length ?? 0)),
+  )
+  return rows.map((row) => {
+    const cells = row.map((cell, column) => {
+      const width = widths[column] ?? 0
+      return column < 2 ? cell.padEnd(width) : cell.padStart(width)
+    })
+    return `  ${cells.join('  ')}`.trimEnd()
+  })
+}

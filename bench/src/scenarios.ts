@@ -1,0 +1,57 @@
+/** A share of the requests that have a number of entries each. */
+export interface RequestShare {
+  readonly share: number
+  readonly entries: number
+}
+
+export interface Scenario {
+  readonly name: ScenarioName
+  readonly title: string
+  /** The shares add up to 1. */
+  readonly requests: readonly RequestShare[]
+  /** Where the search for the number of connections that saturates a system starts. */
+  readonly connections: number
+  /** Measured onto a stopped worker, which is then started. */
+  readonly burst: boolean
+}
+
+export type ScenarioName = 'batch-100' | 'single' | 'mix' | 'burst'
+
+export const scenarios: readonly Scenario[] = [
+  {
+    name: 'batch-100',
+    title: '100 entries a request',
+    requests: [{ share: 1, entries: 100 }],
+    connections: 24,
+    burst: false,
+  },
+  {
+    name: 'single',
+    title: 'one entry a request',
+    requests: [{ share: 1, entries: 1 }],
+    connections: 64,
+    burst: false,
+  },
+  {
+    name: 'mix',
+    title: 'of ten requests seven with one entry, two with 20, one with 100',
+    requests: [
+      { share: 0.7, entries: 1 },
+      { share: 0.2, entries: 20 },
+      { share: 0.1, entries: 100 },
+    ],
+    connections: 48,
+    burst: false,
+  },
+  {
+    name: 'burst',
+    title: '100 entries a request onto a stopped worker, then the drain',
+    requests: [{ share: 1, entries: 100 }],
+    connections: 24,
+    burst: true,
+  },
+]
+
+export function entriesPerRequest({ requests }: Pick<Scenario, 'requests'>): number {
+  return requests.reduce((sum, { share, entries }) => sum + share * entries, 0)
+}
