@@ -5,6 +5,8 @@ import { FakeQueue, type PendingAdd } from '../support/fake-queue.ts'
 
 let queue: FakeQueue
 let writer: ChunkWriter
+let nowMs: number
+let clockStepMs: number
 
 /** The end of the event loop's turn, at which a writer that is idle sends. */
 const turn = (): Promise<void> => new Promise((resolve) => setImmediate(resolve))
@@ -30,7 +32,14 @@ const confirmAll = async (writes: readonly Promise<string>[]): Promise<void> => 
 beforeEach(() => {
   queue = new FakeQueue({ holding: true })
   let id = 0
-  writer = new ChunkWriter(queue, () => `chunk-${(id += 1)}`)
+  nowMs = 0
+  // Each look at the clock finds that the last add is long ago, but where a test holds it.
+  writer = new ChunkWriter(
+    queue,
+    () => `chunk-${(id += 1)}`,
+    () => (nowMs += clockStepMs),
+  )
+  clockStepMs = 10
 })
 
 describe('an idle writer', () => {
@@ -67,6 +76,30 @@ describe('an idle writer', () => {
       await write
     }
     expect(queue.adds.map(({ chunkId }) => chunkId)).toEqual(['chunk-1', 'chunk-2', 'chunk-3'])
+  })
+})
+
+describe('a writer whose last add is recent', () => {
+  it('gathers for a while, however fast the queue answers', async () => {
+    clockStepMs = 0
+    queue.holding = false
+    await writer.write(1, 'a\n')
+    const writes = [writer.write(1, 'b\n')]
+    await turn()
+    writes.push(writer.write(1, 'c\n'))
+    await turn()
+    expect(queue.adds).toHaveLength(1)
+    nowMs += chunkLimits.addIntervalMs
+    await Promise.all(writes)
+    expect(addAt(1)).toMatchObject({ lines: ['b', 'c'] })
+  })
+
+  it('does not wait with a chunk that is full', async () => {
+    clockStepMs = 0
+    queue.holding = false
+    await writer.write(1, 'a\n')
+    await writer.write(chunkLimits.rowsMax, 'b\n')
+    expect(queue.adds).toHaveLength(2)
   })
 })
 
