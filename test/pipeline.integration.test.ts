@@ -1,5 +1,7 @@
-import { connectClickHouse, type ClickHouseClient } from '@sluice/runtime'
+import { connectClickHouse, connectRedis, type ClickHouseClient } from '@sluice/runtime'
 import { startStack, type Stack } from '@sluice/local'
+import { redisNames } from '@sluice/schema'
+import { Queue } from 'bullmq'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { eventually, post } from './support.ts'
 
@@ -36,6 +38,18 @@ async function sendBatches(service: string, batches: number): Promise<number> {
     expect({ status, body }).toEqual({ status: 202, body: { success: true, accepted: 10, rejected: 0 } })
   }
   return batches * 10
+}
+
+async function jobCounts(): Promise<Record<string, number>> {
+  const { queue: name, queuePrefix: prefix } = redisNames(stack.prefix)
+  const connection = connectRedis(stack.redisUrl, { failFast: false })
+  const queue = new Queue(name, { connection, prefix })
+  try {
+    return await queue.getJobCounts('wait', 'active', 'failed')
+  } finally {
+    await queue.close()
+    connection.disconnect()
+  }
 }
 
 describe('an entry', () => {
@@ -159,6 +173,21 @@ describe('while something is away', () => {
     await stack.processes.worker.start()
     await eventually(20_000, async () => {
       expect(await counts('no-worker')).toEqual({ rows: sent, distinct: sent })
+    })
+  }, 60_000)
+
+  it('hands back what a worker holds when it is stopped without ClickHouse', async () => {
+    const { clickhouse: server, worker } = stack.processes
+    await server.stop({ signal: 'SIGKILL' })
+    const sent = await sendBatches('handed-back', 5)
+    await eventually(5_000, async () => expect(await jobCounts()).toMatchObject({ wait: 0 }))
+    await worker.stop()
+    expect(await worker.exited).toMatchObject({ code: 0 })
+    expect(await jobCounts()).toMatchObject({ active: 0, failed: 0 })
+    await server.start()
+    await worker.start()
+    await eventually(5_000, async () => {
+      expect(await counts('handed-back')).toEqual({ rows: sent, distinct: sent })
     })
   }, 60_000)
 
