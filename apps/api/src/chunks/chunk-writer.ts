@@ -56,9 +56,9 @@ class Gathering {
  * Gathers the rows of concurrent requests into chunks: group commit.
  *
  * Idle (nothing is under way) → a write waits for the end of the event loop's turn, for those that arrived with it, and
- * is sent. Busy (1 to `addsInFlightMax` adds under way, or one was started less than `addIntervalMs` ago) → writes gather,
- * and are sent when that is over, or when they fill a chunk and an add is free. Full (`unitsWaitingMax`) → writes are refused. Low load so gets the latency of one
- * round trip, and high load gets big chunks.
+ * is sent. Busy (1 to `addsInFlightMax` adds under way, or one was started less than `addIntervalMs` ago) → writes
+ * gather, and are sent when that is over, or when they fill a chunk and an add is free. Full (`unitsWaitingMax`) →
+ * writes are refused. Low load so gets the latency of one round trip, and high load gets big chunks.
  */
 export class ChunkWriter {
   readonly #queue: Pick<ChunkQueue, 'add'>
@@ -146,10 +146,12 @@ export class ChunkWriter {
   #isPaced(): boolean {
     const waitMs = this.#lastAddMs + chunkLimits.addIntervalMs - this.#now()
     if (waitMs <= 0) return false
-    this.#pacer ??= setTimeout(() => {
-      this.#pacer = undefined
-      this.#sendWhatIsDue()
-    }, waitMs)
+    if (this.#pacer === undefined) {
+      this.#pacer = setTimeout(() => {
+        this.#pacer = undefined
+        this.#sendWhatIsDue()
+      }, waitMs)
+    }
     return true
   }
 
