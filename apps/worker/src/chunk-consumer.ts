@@ -70,6 +70,8 @@ export class ChunkConsumer {
     }
     const chunk = hold(id, data)
     const bytes = data.frame.length
+    // BullMQ keeps the job until it is completed; its text is more than half of what a chunk in hand takes.
+    job.data = { ...data, frame: '' }
     this.#hold(bytes)
     try {
       await this.#options.deliver(chunk)

@@ -6,7 +6,7 @@ export const workerLimits = {
    */
   chunksMax: 1_024,
   /** Frames in hand, in bytes of base64; over it no more chunks are fetched. Two large batches and the next. */
-  heldBytesMax: 48 * 1024 * 1024,
+  heldBytesMax: 32 * 1024 * 1024,
   /** One insert, in bytes before compression: what ClickHouse holds in memory as one block while it parses. */
   batchBytesMax: 64 * 1024 * 1024,
   /** Collecting goes on while one batch is inserted and another waits for its turn. */
