@@ -1,6 +1,7 @@
 import { describe, expect, it, vi } from 'vitest'
 import { BrokenBatchError } from '../src/delivery.ts'
-import { makeChunk, ModelWorker, seededRandom, World, type Fate } from './model.ts'
+import { seededRandom } from '../../../test/chaos/random.ts'
+import { makeChunk, ModelWorker, World, type Fate } from './model.ts'
 
 const works: Fate = () => 'works'
 

@@ -8,17 +8,6 @@ import type { DeadLetter } from '../src/dead-letters.ts'
 import { Delivery, type DeliveryDependencies } from '../src/delivery.ts'
 import { Persistence } from '../src/persistence.ts'
 
-/** A generator of numbers 0 ≤ n < 1 that repeats itself for a seed (mulberry32). */
-export function seededRandom(seed: number): () => number {
-  let state = seed
-  return () => {
-    state = (state + 0x6d2b79f5) | 0
-    let t = Math.imul(state ^ (state >>> 15), 1 | state)
-    t = (t + Math.imul(t ^ (t >>> 7), 61 | t)) ^ t
-    return ((t ^ (t >>> 14)) >>> 0) / 4_294_967_296
-  }
-}
-
 /** A chunk of rows `ID-0`, `ID-1`, …; those with an index in `poison` are refused by the model of ClickHouse. */
 export function makeChunk(id: string, rows: number, poison: readonly number[] = []): HeldChunk {
   const lines = Array.from({ length: rows }, (_, i) => `${poison.includes(i) ? 'poison-' : ''}${id}-${i}\n`)
