@@ -1,7 +1,7 @@
 import { createRequire } from 'node:module'
 import { dirname } from 'node:path'
 import type { ClickHouseAccess } from '@sluice/runtime'
-import { freePort, onFreePort } from './ports.ts'
+import { onFreePort } from './ports.ts'
 import { stopDeadlinesMs } from './roles.ts'
 import type { SupervisedProcess } from './supervised-process.ts'
 import type { Supervisor } from './supervisor.ts'
@@ -49,7 +49,7 @@ export async function startApi(
     const app = await startApp(supervisor, 'api', options, { HOST: '127.0.0.1', PORT: String(port) })
     return { ...app, url: `http://127.0.0.1:${port}` }
   }
-  return options.port === undefined ? start(await freePort()) : start(options.port)
+  return options.port === undefined ? onFreePort(undefined, start) : start(options.port)
 }
 
 /** Starts a worker process, and waits until it is ready. */

@@ -1,6 +1,6 @@
 import { keepAlive } from './keep-alive.ts'
 import { optionsFrom, readLocalFile, writeLocalFile } from './local-file.ts'
-import { freePort, probePort } from './ports.ts'
+import { probePort } from './ports.ts'
 import type { Reporter } from './reporter.ts'
 import { startStack, type Stack } from './stack.ts'
 import { ProcessError } from './supervised-process.ts'
@@ -110,9 +110,9 @@ export class LocalRun {
     return stack
   }
 
-  async #apiPort(): Promise<number> {
+  async #apiPort(): Promise<number | undefined> {
     const { port } = this.#options
-    if (port === 0) return freePort()
+    if (port === 0) return undefined
     const probe = await probePort(port)
     if ('port' in probe) return port
     const reason =

@@ -1,28 +1,35 @@
-import { type AddressInfo, createServer } from 'node:net'
+import { randomInt } from 'node:crypto'
+import { createServer } from 'node:net'
 
 const HOST = '127.0.0.1'
 /** The chance that another program takes a port between the look and the start is small; thrice in a row it is none. */
 const ATTEMPTS_MAX = 3
+/** Below the ports that systems give to outgoing connections, which would come and go between the look and the start. */
+const RANGE = { first: 20_000, size: 12_000 }
+const TRIES_MAX = 100
 
-/** Tries to listen on a port, 0 for any, and gives back the port or the reason (EADDRINUSE, EACCES, …). */
+/** What this process has been given: none is given twice, since whoever asked first may not listen yet. */
+const given = new Set<number>()
+
+/** Tries to listen on a port, and gives it back or the reason that it cannot be had (EADDRINUSE, EACCES, …). */
 export function probePort(port: number): Promise<{ port: number } | { code: string }> {
   return new Promise((resolve) => {
     const server = createServer()
     server.once('error', (error: NodeJS.ErrnoException) => resolve({ code: error.code ?? 'EUNKNOWN' }))
-    server.listen(port, HOST, () => {
-      const { port: bound } = server.address() as AddressInfo
-      server.close(() => resolve({ port: bound }))
-    })
+    server.listen(port, HOST, () => server.close(() => resolve({ port })))
   })
 }
 
-/** A port on 127.0.0.1 that nobody listens on: the preferred one if that is free. */
+/** A port on 127.0.0.1 that nobody listens on: the preferred one if that is free, else one never given before. */
 export async function freePort(preferred?: number): Promise<number> {
-  for (const candidate of preferred === undefined ? [0] : [preferred, 0]) {
-    const probe = await probePort(candidate)
-    if ('port' in probe) return probe.port
+  if (preferred !== undefined && 'port' in (await probePort(preferred))) return preferred
+  for (let tries = 0; tries < TRIES_MAX; tries++) {
+    const port = RANGE.first + randomInt(RANGE.size)
+    if (given.has(port)) continue
+    given.add(port)
+    if ('port' in (await probePort(port))) return port
   }
-  throw new Error('the system gives no free port')
+  throw new Error('no free port was found')
 }
 
 /** Starts something on a free port; on another one if somebody else was faster. */

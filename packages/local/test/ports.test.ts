@@ -27,6 +27,11 @@ test('a preferred port that is taken is replaced by another', async () => {
   expect(await freePort(port)).not.toBe(port)
 })
 
+test('no port is given twice, even while nobody listens on it', async () => {
+  const ports = await Promise.all(Array.from({ length: 200 }, () => freePort()))
+  expect(new Set(ports).size).toBe(200)
+})
+
 test('a start that lost its port to somebody else is tried on another one', async () => {
   const ports: number[] = []
   const result = await onFreePort(undefined, async (port) => {
