@@ -91,7 +91,7 @@ export class ChunkWriter {
   /**
    * Resolves once Redis has the rows on disk.
    *
-   * @param rows how many rows `text` holds, each a line of JSON
+   * @param rows how many rows `text` holds, each a line
    * @throws OverloadedError, at once, when nothing was enqueued
    * @throws QueueUnavailableError when Redis did not confirm in time; the rows may or may not be enqueued
    */

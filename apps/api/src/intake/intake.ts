@@ -1,10 +1,11 @@
 import {
   InexactNumberError,
-  rowPrefix,
   shapeRow,
+  startRows,
   type EntryError,
   type EntryValidator,
   type RequestStamp,
+  type RowStart,
 } from '@sluice/schema'
 import { Problem, type FieldError } from '../problems.ts'
 import { decodeBody, parseJsonBody, type Submission } from './body.ts'
@@ -12,7 +13,7 @@ import { decodeBody, parseJsonBody, type Submission } from './body.ts'
 /** What a request brings: the rows to store, and what to answer once they are stored. */
 export interface TakenIn {
   readonly rows: number
-  /** The rows, each a line of JSON. */
+  /** The rows, each a line. */
   readonly text: string
   /** The answer's JSON. */
   readonly answer: string
@@ -68,15 +69,14 @@ export class Intake {
 }
 
 interface Stamped {
-  /** From `rowPrefix`. */
-  readonly prefix: string
+  readonly start: RowStart
   /** ISO 8601 */
   readonly receivedAt: string
 }
 
 function stamp(requestStamp: RequestStamp): Stamped {
   return {
-    prefix: rowPrefix(requestStamp),
+    start: startRows(requestStamp),
     receivedAt: new Date(requestStamp.receivedAtMs).toISOString(),
   }
 }
@@ -109,7 +109,7 @@ class RequestShaper {
     if (!this.#validator.isEntry(entry)) throw invalidEntry(this.#validator.explain(entry))
     const timestamp = entry.timestamp ?? this.#stamped.receivedAt
     const id = this.#makeId()
-    const shaped = shapeRow(entry, id, this.#stamped.prefix, this.#mayHoldLoneSurrogates)
+    const shaped = shapeRow(entry, id, this.#stamped.start, this.#mayHoldLoneSurrogates)
     if ('error' in shaped) throw invalidEntry([shaped.error])
     return { rows: 1, text: shaped.row, answer: JSON.stringify({ id, status: 'accepted', timestamp }) }
   }
@@ -133,7 +133,7 @@ class RequestShaper {
 
   #shapeMember(entry: unknown): string | readonly EntryError[] {
     if (!this.#validator.isEntry(entry)) return this.#validator.explain(entry)
-    const shaped = shapeRow(entry, this.#makeId(), this.#stamped.prefix, this.#mayHoldLoneSurrogates)
+    const shaped = shapeRow(entry, this.#makeId(), this.#stamped.start, this.#mayHoldLoneSurrogates)
     return 'error' in shaped ? [shaped.error] : shaped.row
   }
 }

@@ -1,4 +1,4 @@
-import { type Chunk, chunkFrame, zstdLines } from '@sluice/schema'
+import { type Chunk, chunkFrame, rowAsJson, zstdLines } from '@sluice/schema'
 
 /** An add that the queue was asked for, and what the test lets become of it. */
 export interface PendingAdd {
@@ -32,7 +32,8 @@ export class FakeQueue {
     return this.adds.flatMap(({ lines }) => lines)
   }
 
-  get rows(): Record<string, unknown>[] {
-    return this.lines.map((line) => JSON.parse(line) as Record<string, unknown>)
+  /** The columns of each row. */
+  get rows(): Record<string, string>[] {
+    return this.lines.map((line) => JSON.parse(rowAsJson(line) ?? '') as Record<string, string>)
   }
 }
