@@ -22,6 +22,6 @@ export class EventLoopDelay {
   takeMs(): number {
     const medianMs = this.#histogram.percentile(50) / 1e6
     this.#histogram.reset()
-    return Math.max(0, medianMs - RESOLUTION_MS)
+    return Math.max(0, Math.round(medianMs - RESOLUTION_MS))
   }
 }

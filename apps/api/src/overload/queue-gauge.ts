@@ -11,7 +11,7 @@ export interface QueueReading {
   readonly memoryPercent: number
 }
 
-/** Reads the queue's signals: three commands that cost Redis some 0.1 ms together, whatever the queue holds. */
+/** Reads the queue's signals: three commands that take Redis some 10 µs together, whatever the queue holds. */
 export class QueueGauge {
   readonly #redis: Pick<Redis, 'llen' | 'lindex' | 'info'>
   readonly #waitKey: string
@@ -52,7 +52,7 @@ export class QueueGauge {
   /** As Redis itself counts when it decides whether it is full: without the buffers of its file and its replicas. */
   #memoryPercent(info: string): number {
     const used = field(info, 'used_memory') - field(info, 'mem_not_counted_for_evict')
-    return (100 * used) / (field(info, 'maxmemory') || this.#memoryBytes)
+    return Math.round((100 * used) / (field(info, 'maxmemory') || this.#memoryBytes))
   }
 }
 
