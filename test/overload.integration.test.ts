@@ -177,6 +177,8 @@ describe('while no worker takes what comes', () => {
     expect(status).toMatchObject({ overloaded: true, redisReadable: true })
     expect(status.signals.redis_memory).toMatchObject({ isOver: true, high: HIGH_PERCENT, low: 40 })
     expect(status.signals.queue_depth.value).toBeGreaterThan(0)
+    expect(status.signals.queue_age.value).toBeGreaterThan(REFUSED_FOR_MS / 2_000)
+    expect(status.signals.queue_age.value).toBeLessThan(60)
     const refused = answers.filter(({ status: code }) => code !== 202)
     expect(status.refused).toMatchObject({ redis_memory: refused.length, queue_depth: 0, bytes_in_flight: 0 })
     expect(await timesLogged('overloaded, refusing requests')).toBe(1)
