@@ -1,8 +1,10 @@
 import { commonSettings, readSettings, redisSettings, type SettingsOf } from '@sluice/runtime'
+import { overloadMarks, overloadSettings } from './overload/settings.ts'
 
 export const apiSettings = {
   ...commonSettings,
   ...redisSettings,
+  ...overloadSettings,
   HOST: {
     type: 'string',
     default: '127.0.0.1',
@@ -13,5 +15,7 @@ export const apiSettings = {
 
 /** @throws SettingsError */
 export function readApiConfig(environment: NodeJS.ProcessEnv): SettingsOf<typeof apiSettings> {
-  return readSettings(apiSettings, environment)
+  const config = readSettings(apiSettings, environment)
+  overloadMarks(config)
+  return config
 }

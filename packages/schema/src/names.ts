@@ -5,6 +5,8 @@ export interface RedisNames {
   readonly queue: string
   /** BullMQ's own key of a job. */
   jobKey(id: string): string
+  /** BullMQ's own list of the ids of the jobs that wait, the newest first. */
+  readonly waitKey: string
   /** The batch that a chunk belongs to, by the chunk's job id. */
   chunkKey(chunkId: string): string
   /** The written-down batch, by its id. */
@@ -22,6 +24,7 @@ export function redisNames(prefix: string): RedisNames {
     queuePrefix: tag,
     queue: QUEUE,
     jobKey: (id) => `${tag}:${QUEUE}:${id}`,
+    waitKey: `${tag}:${QUEUE}:wait`,
     chunkKey: (chunkId) => `${tag}:chunk:${chunkId}`,
     batchKey: (batchId) => `${tag}:batch:${batchId}`,
     registryPrefix: `${tag}:registry`,

@@ -3,6 +3,7 @@ import { backoffMs, type Backoff, type Logger } from '@sluice/runtime'
 import { Queue } from 'bullmq'
 import type { Redis } from 'ioredis'
 import { setTimeout as sleep } from 'node:timers/promises'
+import { OverloadedError } from '../overload/overloaded-error.ts'
 
 /** Whether Redis has a chunk is not known: nothing may be acknowledged. */
 export class QueueUnavailableError extends Error {
@@ -35,6 +36,7 @@ export class ChunkQueue {
    * id, so the chunk is in the queue once however often it was sent.
    *
    * @param deadlineMs a time on the clock of `performance.now()`
+   * @throws OverloadedError at once when Redis has no memory left; the chunk is not in the queue
    * @throws QueueUnavailableError when Redis has not said so by the deadline
    */
   async add(chunkId: string, chunk: Chunk, deadlineMs: number): Promise<void> {
@@ -43,6 +45,7 @@ export class ChunkQueue {
         await withDeadline(this.#tryAdd(chunkId, chunk), deadlineMs)
         return
       } catch (error) {
+        if (isOutOfMemory(error)) throw refusal(attempt, error)
         const waitMs = backoffMs(attempt, RETRY, Math.random())
         if (error instanceof DeadlineError) this.#reconnect()
         if (error instanceof DeadlineError || performance.now() + waitMs >= deadlineMs) {
@@ -86,6 +89,21 @@ export class ChunkQueue {
   #reconnect(): void {
     if (this.#redis.status === 'ready') this.#redis.disconnect(true)
   }
+}
+
+/**
+ * Redis refuses the first write of BullMQ's script, so that nothing of the chunk is kept. It says so again until workers
+ * have made room: there is no use in asking. Before version 7 the text is within an error of the script.
+ */
+function isOutOfMemory(error: unknown): error is Error {
+  return error instanceof Error && /(^|-)OOM /.test(error.message)
+}
+
+/** What became of an earlier try is not known. */
+function refusal(attempt: number, cause: Error): Error {
+  return attempt === 1
+    ? new OverloadedError('redis_memory', 'Redis has no memory left', { cause })
+    : new QueueUnavailableError('Redis has no memory left, and did not confirm an earlier try', { cause })
 }
 
 class DeadlineError extends Error {

@@ -3,8 +3,10 @@ import type { Project } from '@sluice/projects'
 import type { FastifyInstance, FastifyRequest } from 'fastify'
 import type { Authenticator } from '../authentication/authenticator.ts'
 import { QueueUnavailableError } from '../chunks/chunk-queue.ts'
-import { OverloadedError, type ChunkWriter } from '../chunks/chunk-writer.ts'
+import type { ChunkWriter } from '../chunks/chunk-writer.ts'
 import type { Intake } from '../intake/intake.ts'
+import { OverloadedError } from '../overload/overloaded-error.ts'
+import type { OverloadMonitor } from '../overload/overload-monitor.ts'
 import { Problem } from '../problems.ts'
 
 declare module 'fastify' {
@@ -21,12 +23,13 @@ export interface LogsRouteDependencies {
   readonly authenticator: Authenticator
   readonly intake: Intake
   readonly writer: ChunkWriter
+  readonly overload: Pick<OverloadMonitor, 'check' | 'refuse'>
   readonly now: () => number
 }
 
 /** `POST` of an entry or a batch: authenticated before the body is read, acknowledged once Redis has it. */
 export function logsRoute(app: FastifyInstance, dependencies: LogsRouteDependencies): void {
-  const { authenticator, intake, writer, now } = dependencies
+  const { authenticator, intake, writer, overload, now } = dependencies
   app.decorateRequest('project', null)
   // The body arrives as bytes: whether they are UTF-8, JSON and entries is decided in one place, by the intake.
   app.addContentTypeParser('application/json', { parseAs: 'buffer' }, (request, body, done) => {
@@ -40,6 +43,7 @@ export function logsRoute(app: FastifyInstance, dependencies: LogsRouteDependenc
       bodyLimit: limits.bodyBytesMax,
       onRequest: async (request, reply) => {
         request.project = await authenticator.authenticate(request.headers.authorization)
+        overload.check()
         checkEncoding(request)
         // Not earlier: a body that is refused need not be sent.
         if (request.headers.expect !== undefined) reply.raw.writeContinue()
@@ -49,7 +53,7 @@ export function logsRoute(app: FastifyInstance, dependencies: LogsRouteDependenc
         if (project === null) throw new Error('the request is not authenticated')
         const stamp = { projectId: project.id, retentionDays: project.retentionDays, receivedAtMs: now() }
         const { rows, text, answer } = intake.take(request.body, stamp)
-        if (rows > 0) await writer.write(rows, text).catch(toProblem)
+        if (rows > 0) await writer.write(rows, text).catch((error: unknown) => toProblem(error, overload))
         return reply.code(202).type('application/json').send(answer)
       },
     })
@@ -69,13 +73,12 @@ function checkCharset({ headers }: FastifyRequest): Problem | undefined {
   return new Problem('unsupported_media_type', 'JSON is UTF-8; leave the charset out.')
 }
 
-function toProblem(error: unknown): never {
-  const headers = { 'retry-after': '1' }
-  if (error instanceof OverloadedError) {
-    throw new Problem('overloaded', 'Too much is waiting to be queued. Try again later.', { headers })
-  }
+function toProblem(error: unknown, overload: LogsRouteDependencies['overload']): never {
+  if (error instanceof OverloadedError) throw overload.refuse(error.reason)
   if (error instanceof QueueUnavailableError) {
-    throw new Problem('queue_unavailable', 'The queue did not answer in time. Try again.', { headers })
+    throw new Problem('queue_unavailable', 'The queue did not answer in time. Try again.', {
+      headers: { 'retry-after': '1' },
+    })
   }
   throw error
 }

@@ -8,6 +8,7 @@ import { ChunkWriter } from '../../src/chunks/chunk-writer.ts'
 import { Intake } from '../../src/intake/intake.ts'
 import { FakeQueue } from './fake-queue.ts'
 import { FakeRegistry } from './fake-registry.ts'
+import { FakeSignals } from './fake-signals.ts'
 
 /** When every request of a test API is received. */
 export const RECEIVED_AT_MS = Date.UTC(2026, 10, 20, 12, 0, 0, 5)
@@ -17,6 +18,8 @@ export interface TestApi {
   readonly app: FastifyInstance
   readonly registry: FakeRegistry
   readonly queue: FakeQueue
+  /** What the overload monitor reads, when the test makes it. */
+  readonly signals: FakeSignals
   /** A good key of the project `demo`. */
   readonly key: string
   readiness: Readiness
@@ -33,15 +36,18 @@ export function buildTestApi(): TestApi {
   registry.addProject()
   const { key } = registry.addKey()
   const queue = new FakeQueue({ holding: false })
+  const signals = new FakeSignals()
   const api: TestApi = {
     registry,
     queue,
+    signals,
     key,
     readiness: { ready: true, reasons: [] },
     app: buildApp({
       authenticator: new Authenticator(registry),
       intake: new Intake(new EntryValidator(), randomUUIDv7),
       writer: new ChunkWriter(queue, randomUUIDv7),
+      overload: signals.monitor,
       now: () => RECEIVED_AT_MS,
       logger: createLogger('test', 'silent'),
       readiness: () => api.readiness,
