@@ -6,6 +6,8 @@ import { Authenticator } from './authentication/authenticator.ts'
 import { ChunkQueue } from './chunks/chunk-queue.ts'
 import { chunkLimits, ChunkWriter } from './chunks/chunk-writer.ts'
 import { readApiConfig } from './config.ts'
+import { Idempotency } from './idempotency/idempotency.ts'
+import { IdempotentWriter } from './idempotency/idempotent-writer.ts'
 import { Intake } from './intake/intake.ts'
 
 const config = readApiConfig(process.env)
@@ -37,12 +39,14 @@ await runProcess({
     const queue = new ChunkQueue(redis, names, logger)
     const makeId = createIdSource(Date.now)
     const writer = new ChunkWriter(queue, makeId)
+    const idempotentWriter = new IdempotentWriter(queue, makeId, config.IDEMPOTENCY_WINDOW_SECONDS * 1_000)
+    const idempotency = new Idempotency(idempotentWriter, names, makeId)
     const readiness = (): { ready: boolean; reasons: string[] } => ({
       ready: queue.isConnected,
       reasons: queue.isConnected ? [] : [`the connection to Redis is ${redis.status}`],
     })
     const intake = new Intake(new EntryValidator(), makeId)
-    const app = buildApp({ authenticator, intake, writer, now: Date.now, logger, readiness })
+    const app = buildApp({ authenticator, intake, writer, idempotency, now: Date.now, logger, readiness })
     const url = await app.listen({ host: config.HOST, port: config.PORT })
     const ops = await startOpsServer({ host: config.OPS_HOST, port: config.OPS_PORT, readiness })
     logger.info({ url, opsUrl: ops.url }, 'listening')
@@ -50,7 +54,7 @@ await runProcess({
     return {
       stop: async () => {
         await app.close()
-        await writer.drain()
+        await Promise.all([writer.drain(), idempotentWriter.drain()])
         await queue.close()
         await ops.close()
         redis.disconnect()

@@ -9,6 +9,8 @@ export interface RedisNames {
   chunkKey(chunkId: string): string
   /** The written-down batch, by its id. */
   batchKey(batchId: string): string
+  /** The record of an idempotency key, by the hash of the key and its project. */
+  idempotencyKey(hash: string): string
   /** Projects and API keys. */
   readonly registryPrefix: string
 }
@@ -24,6 +26,7 @@ export function redisNames(prefix: string): RedisNames {
     jobKey: (id) => `${tag}:${QUEUE}:${id}`,
     chunkKey: (chunkId) => `${tag}:chunk:${chunkId}`,
     batchKey: (batchId) => `${tag}:batch:${batchId}`,
+    idempotencyKey: (hash) => `${tag}:idempotency:${hash}`,
     registryPrefix: `${tag}:registry`,
   }
 }

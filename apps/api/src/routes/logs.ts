@@ -4,7 +4,9 @@ import type { FastifyInstance, FastifyRequest } from 'fastify'
 import type { Authenticator } from '../authentication/authenticator.ts'
 import { QueueUnavailableError } from '../chunks/chunk-queue.ts'
 import { OverloadedError, type ChunkWriter } from '../chunks/chunk-writer.ts'
-import type { Intake } from '../intake/intake.ts'
+import type { Idempotency, KeyedRequest } from '../idempotency/idempotency.ts'
+import { checkIdempotencyKey, idempotencyKeyHeader } from '../idempotency/idempotency-key.ts'
+import type { Intake, TakenIn } from '../intake/intake.ts'
 import { Problem } from '../problems.ts'
 
 declare module 'fastify' {
@@ -21,12 +23,13 @@ export interface LogsRouteDependencies {
   readonly authenticator: Authenticator
   readonly intake: Intake
   readonly writer: ChunkWriter
+  readonly idempotency: Idempotency
   readonly now: () => number
 }
 
 /** `POST` of an entry or a batch: authenticated before the body is read, acknowledged once Redis has it. */
 export function logsRoute(app: FastifyInstance, dependencies: LogsRouteDependencies): void {
-  const { authenticator, intake, writer, now } = dependencies
+  const { authenticator, intake, writer, idempotency, now } = dependencies
   app.decorateRequest('project', null)
   // The body arrives as bytes: whether they are UTF-8, JSON and entries is decided in one place, by the intake.
   app.addContentTypeParser('application/json', { parseAs: 'buffer' }, (request, body, done) => {
@@ -48,12 +51,31 @@ export function logsRoute(app: FastifyInstance, dependencies: LogsRouteDependenc
         const { project } = request
         if (project === null) throw new Error('the request is not authenticated')
         const stamp = { projectId: project.id, retentionDays: project.retentionDays, receivedAtMs: now() }
-        const { rows, text, answer } = intake.take(request.body, stamp)
-        if (rows > 0) await writer.write(rows, text).catch(toProblem)
+        const keyHeader = request.headers[idempotencyKeyHeader]
+        const key = keyHeader === undefined ? undefined : checkIdempotencyKey(keyHeader)
+        const taken = intake.take(request.body, stamp)
+        let { answer } = taken
+        if (key === undefined) {
+          if (taken.rows > 0) await writer.write(taken.rows, taken.text).catch(toProblem)
+        } else {
+          const written = await idempotency.write(keyed(request, project.id, key, taken)).catch(toProblem)
+          answer = written.answer
+          if (written.isReplay) void reply.header('idempotency-replayed', 'true')
+        }
         return reply.code(202).type('application/json').send(answer)
       },
     })
   }
+}
+
+function keyed(
+  { headers, body }: FastifyRequest<{ Body: Buffer | undefined }>,
+  projectId: string,
+  key: string,
+  taken: TakenIn,
+): KeyedRequest {
+  if (body === undefined) throw new Error('a request without a body was taken')
+  return { projectId, key, contentType: headers['content-type'] ?? '', body, taken }
 }
 
 function checkEncoding({ headers }: FastifyRequest): void {
