@@ -7,7 +7,7 @@ import type { IdempotentWriter } from './idempotent-writer.ts'
 /** A request that carries an idempotency key. */
 export interface KeyedRequest {
   readonly projectId: string
-  /** From `checkIdempotencyKey`. */
+  /** From `readIdempotencyKey`. */
   readonly key: string
   readonly contentType: string
   /** Decoded. */

@@ -1,11 +1,11 @@
 import { limits } from '@sluice/schema'
 import type { Project } from '@sluice/projects'
-import type { FastifyInstance, FastifyRequest } from 'fastify'
+import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import type { Authenticator } from '../authentication/authenticator.ts'
 import { QueueUnavailableError } from '../chunks/chunk-queue.ts'
 import { OverloadedError, type ChunkWriter } from '../chunks/chunk-writer.ts'
 import type { Idempotency, KeyedRequest } from '../idempotency/idempotency.ts'
-import { checkIdempotencyKey, idempotencyKeyHeader } from '../idempotency/idempotency-key.ts'
+import { readIdempotencyKey } from '../idempotency/idempotency-key.ts'
 import type { Intake, TakenIn } from '../intake/intake.ts'
 import { Problem } from '../problems.ts'
 
@@ -51,24 +51,26 @@ export function logsRoute(app: FastifyInstance, dependencies: LogsRouteDependenc
         const { project } = request
         if (project === null) throw new Error('the request is not authenticated')
         const stamp = { projectId: project.id, retentionDays: project.retentionDays, receivedAtMs: now() }
-        const keyHeader = request.headers[idempotencyKeyHeader]
-        const key = keyHeader === undefined ? undefined : checkIdempotencyKey(keyHeader)
+        const key = readIdempotencyKey(request.headers)
         const taken = intake.take(request.body, stamp)
-        let { answer } = taken
         if (key === undefined) {
           if (taken.rows > 0) await writer.write(taken.rows, taken.text).catch(toProblem)
-        } else {
-          const written = await idempotency.write(keyed(request, project.id, key, taken)).catch(toProblem)
-          answer = written.answer
-          if (written.isReplay) void reply.header('idempotency-replayed', 'true')
+          return accept(reply, taken.answer)
         }
-        return reply.code(202).type('application/json').send(answer)
+        const keyed = describeKeyed(request, project.id, key, taken)
+        const { answer, isReplay } = await idempotency.write(keyed).catch(toProblem)
+        if (isReplay) void reply.header('idempotency-replayed', 'true')
+        return accept(reply, answer)
       },
     })
   }
 }
 
-function keyed(
+function accept(reply: FastifyReply, answer: string): FastifyReply {
+  return reply.code(202).type('application/json').send(answer)
+}
+
+function describeKeyed(
   { headers, body }: FastifyRequest<{ Body: Buffer | undefined }>,
   projectId: string,
   key: string,

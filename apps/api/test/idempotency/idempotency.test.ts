@@ -18,10 +18,8 @@ const send = (
   body: Body,
   key: string,
   headers: Record<string, string> = {},
-): Promise<LightMyRequestResponse> =>
-  api.post(body, { headers: { 'idempotency-key': key, ...headers } })
-const isReplay = ({ headers }: LightMyRequestResponse): boolean =>
-  headers['idempotency-replayed'] === 'true'
+): Promise<LightMyRequestResponse> => api.post(body, { headers: { 'idempotency-key': key, ...headers } })
+const isReplay = ({ headers }: LightMyRequestResponse): boolean => headers['idempotency-replayed'] === 'true'
 
 describe('a request with a key', () => {
   it('is taken as one without', async () => {
@@ -104,9 +102,7 @@ describe('a request with a key', () => {
   it('shows its key to nobody: not even Redis gets it', async () => {
     await send(entry, 'a-secret-key')
     expect([...api.queue.records].join()).not.toContain('a-secret-key')
-    expect([...api.queue.records.keys()]).toEqual([
-      expect.stringMatching(/^\{test\}:idempotency:[\w-]{22}$/),
-    ])
+    expect([...api.queue.records.keys()]).toEqual([expect.stringMatching(/^\{test\}:idempotency:[\w-]{22}$/)])
   })
 })
 
@@ -127,13 +123,14 @@ describe('requests with one key at once', () => {
 })
 
 describe('a key', () => {
-  it.each([['one character', '!'], ['255 characters', '~'.repeat(255)], ['quotes', '"a,b"']])(
-    'may have %s',
-    async (_what, key) => {
-      expect((await send(entry, key)).statusCode).toBe(202)
-      expect(isReplay(await send(entry, key))).toBe(true)
-    },
-  )
+  it.each([
+    ['one character', '!'],
+    ['255 characters', '~'.repeat(255)],
+    ['quotes', '"a,b"'],
+  ])('may have %s', async (_what, key) => {
+    expect((await send(entry, key)).statusCode).toBe(202)
+    expect(isReplay(await send(entry, key))).toBe(true)
+  })
 
   it.each([
     ['be empty', ''],
