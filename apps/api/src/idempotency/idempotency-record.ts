@@ -12,8 +12,8 @@ export interface IdempotencyRecord extends Issued {
 }
 
 /**
- * Characters of base64url, of a SHA-256: 132 bits. That two differ in their content and not in these bits cannot be
- * brought about, only tried for 2^132 times; the other half of the hash would cost 21 bytes a record for nothing.
+ * Characters of base64url, of a SHA-256: 132 bits. To hit the name of another's key takes 2^132 tries; to make two bodies
+ * alike takes a client 2^66, and harms itself alone. The rest of the hash would cost 42 bytes a record for nothing.
  */
 const HASH_CHARACTERS = 22
 const ID_CHARACTERS = 36
