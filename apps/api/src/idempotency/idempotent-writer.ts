@@ -1,4 +1,4 @@
-import { encodeChunk } from '@sluice/schema'
+import { encodeChunk, limits } from '@sluice/schema'
 import { setImmediate as turn, setTimeout as sleep } from 'node:timers/promises'
 import { QueueUnavailableError, type ChunkQueue } from '../chunks/chunk-queue.ts'
 import { chunkLimits, OverloadedError } from '../chunks/chunk-writer.ts'
@@ -7,12 +7,15 @@ import { chunkLimits, OverloadedError } from '../chunks/chunk-writer.ts'
 export const idempotentLimits = {
   /** While Redis stores a commit it serves nobody else: 2.5 ms at this number. */
   recordsPerCommitMax: 1_000,
-  /** All that wait or are under way, in UTF-16 units: a quarter of what the writer without keys may hold. */
-  unitsWaitingMax: 16_000_000,
-  /** Requests without a row have no units; 10 commits' worth of them is what one second brings at the highest load. */
+  /** All that wait or are under way, in UTF-16 units: half of what the writer without keys may hold. */
+  unitsWaitingMax: 32_000_000,
+  /** More than a second of the highest load in single entries; requests without a row have no units to count. */
   recordsWaitingMax: 10_000,
 } as const
 
+// A request that is within its own limits must fit, as in the writer without keys.
+if (idempotentLimits.unitsWaitingMax < limits.bodyBytesMax * 4)
+  throw new Error('one request could never be accepted')
 // A script hands the records' names to Redis by Lua's stack, which has room for 8,000.
 if (idempotentLimits.recordsPerCommitMax > 7_000)
   throw new Error('a commit could have more records than Lua takes')
