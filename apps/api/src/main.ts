@@ -6,6 +6,8 @@ import { Authenticator } from './authentication/authenticator.ts'
 import { ChunkQueue } from './chunks/chunk-queue.ts'
 import { chunkLimits, ChunkWriter } from './chunks/chunk-writer.ts'
 import { readApiConfig } from './config.ts'
+import { Idempotency } from './idempotency/idempotency.ts'
+import { IdempotentWriter } from './idempotency/idempotent-writer.ts'
 import { Intake } from './intake/intake.ts'
 import { EventLoopDelay } from './overload/event-loop-delay.ts'
 import { OverloadMonitor } from './overload/overload-monitor.ts'
@@ -41,11 +43,13 @@ await runProcess({
     const queue = new ChunkQueue(redis, names, logger)
     const makeId = createIdSource(Date.now)
     const writer = new ChunkWriter(queue, makeId)
+    const idempotentWriter = new IdempotentWriter(queue, makeId, config.IDEMPOTENCY_WINDOW_SECONDS * 1_000)
+    const idempotency = new Idempotency(idempotentWriter, names, makeId)
     const eventLoopDelay = new EventLoopDelay()
     const overload = new OverloadMonitor({
       marks: overloadMarks(config),
       queue: new QueueGauge(redis, names, config.REDIS_MEMORY_BYTES, Date.now),
-      bytesInFlight: () => writer.unitsWaiting,
+      bytesInFlight: () => writer.unitsWaiting + idempotentWriter.unitsWaiting,
       eventLoopDelayMs: () => eventLoopDelay.takeMs(),
       logger,
       random: Math.random,
@@ -55,7 +59,16 @@ await runProcess({
       reasons: queue.isConnected ? [] : [`the connection to Redis is ${redis.status}`],
     })
     const intake = new Intake(new EntryValidator(), makeId)
-    const app = buildApp({ authenticator, intake, writer, overload, now: Date.now, logger, readiness })
+    const app = buildApp({
+      authenticator,
+      intake,
+      writer,
+      idempotency,
+      overload,
+      now: Date.now,
+      logger,
+      readiness,
+    })
     const url = await app.listen({ host: config.HOST, port: config.PORT })
     const pages = new Map([['/overload', () => overload.status]])
     const ops = await startOpsServer({ host: config.OPS_HOST, port: config.OPS_PORT, readiness, pages })
@@ -66,7 +79,7 @@ await runProcess({
     return {
       stop: async () => {
         await app.close()
-        await writer.drain()
+        await Promise.all([writer.drain(), idempotentWriter.drain()])
         overload.stop()
         eventLoopDelay.stop()
         await queue.close()

@@ -11,6 +11,8 @@ export interface RedisNames {
   chunkKey(chunkId: string): string
   /** The written-down batch, by its id. */
   batchKey(batchId: string): string
+  /** The record of an idempotency key, by the hash of the key and its project. */
+  idempotencyKey(hash: string): string
   /** Projects and API keys. */
   readonly registryPrefix: string
 }
@@ -27,6 +29,7 @@ export function redisNames(prefix: string): RedisNames {
     waitKey: `${tag}:${QUEUE}:wait`,
     chunkKey: (chunkId) => `${tag}:chunk:${chunkId}`,
     batchKey: (batchId) => `${tag}:batch:${batchId}`,
+    idempotencyKey: (hash) => `${tag}:idempotency:${hash}`,
     registryPrefix: `${tag}:registry`,
   }
 }

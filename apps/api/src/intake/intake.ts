@@ -17,6 +17,20 @@ export interface TakenIn {
   readonly text: string
   /** The answer's JSON. */
   readonly answer: string
+  /** What the answer has that does not follow from the body. Without it the same body always has the same answer. */
+  readonly issued?: Issued
+}
+
+/** What an entry was given when it was taken in. */
+export interface Issued {
+  readonly id: string
+  /** The entry's own, or the time of receipt. */
+  readonly timestamp: string
+}
+
+/** The answer to a single entry, as JSON. */
+export function entryAnswer({ id, timestamp }: Issued): string {
+  return JSON.stringify({ id, status: 'accepted', timestamp })
 }
 
 /** Escaped halves of surrogate pairs: the only way for one to get into valid UTF-8. */
@@ -111,7 +125,8 @@ class RequestShaper {
     const id = this.#makeId()
     const shaped = shapeRow(entry, id, this.#stamped.start, this.#mayHoldLoneSurrogates)
     if ('error' in shaped) throw invalidEntry([shaped.error])
-    return { rows: 1, text: shaped.row, answer: JSON.stringify({ id, status: 'accepted', timestamp }) }
+    const issued = { id, timestamp }
+    return { rows: 1, text: shaped.row, answer: entryAnswer(issued), issued }
   }
 
   #shapeBatch(entries: readonly unknown[]): TakenIn {

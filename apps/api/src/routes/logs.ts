@@ -1,10 +1,12 @@
 import { limits } from '@sluice/schema'
 import type { Project } from '@sluice/projects'
-import type { FastifyInstance, FastifyRequest } from 'fastify'
+import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import type { Authenticator } from '../authentication/authenticator.ts'
 import { QueueUnavailableError } from '../chunks/chunk-queue.ts'
 import type { ChunkWriter } from '../chunks/chunk-writer.ts'
-import type { Intake } from '../intake/intake.ts'
+import type { Idempotency, KeyedRequest } from '../idempotency/idempotency.ts'
+import { readIdempotencyKey } from '../idempotency/idempotency-key.ts'
+import type { Intake, TakenIn } from '../intake/intake.ts'
 import { OverloadedError } from '../overload/overloaded-error.ts'
 import type { OverloadMonitor } from '../overload/overload-monitor.ts'
 import { Problem } from '../problems.ts'
@@ -23,13 +25,15 @@ export interface LogsRouteDependencies {
   readonly authenticator: Authenticator
   readonly intake: Intake
   readonly writer: ChunkWriter
+  readonly idempotency: Idempotency
   readonly overload: Pick<OverloadMonitor, 'check' | 'refuse'>
   readonly now: () => number
 }
 
 /** `POST` of an entry or a batch: authenticated before the body is read, acknowledged once Redis has it. */
 export function logsRoute(app: FastifyInstance, dependencies: LogsRouteDependencies): void {
-  const { authenticator, intake, writer, overload, now } = dependencies
+  const { authenticator, intake, writer, idempotency, overload, now } = dependencies
+  const refuse = (error: unknown): never => toProblem(error, overload)
   app.decorateRequest('project', null)
   // The body arrives as bytes: whether they are UTF-8, JSON and entries is decided in one place, by the intake.
   app.addContentTypeParser('application/json', { parseAs: 'buffer' }, (request, body, done) => {
@@ -52,12 +56,33 @@ export function logsRoute(app: FastifyInstance, dependencies: LogsRouteDependenc
         const { project } = request
         if (project === null) throw new Error('the request is not authenticated')
         const stamp = { projectId: project.id, retentionDays: project.retentionDays, receivedAtMs: now() }
-        const { rows, text, answer } = intake.take(request.body, stamp)
-        if (rows > 0) await writer.write(rows, text).catch((error: unknown) => toProblem(error, overload))
-        return reply.code(202).type('application/json').send(answer)
+        const key = readIdempotencyKey(request.headers)
+        const taken = intake.take(request.body, stamp)
+        if (key === undefined) {
+          if (taken.rows > 0) await writer.write(taken.rows, taken.text).catch(refuse)
+          return accept(reply, taken.answer)
+        }
+        const keyed = describeKeyed(request, project.id, key, taken)
+        const { answer, isReplay } = await idempotency.write(keyed).catch(refuse)
+        if (isReplay) void reply.header('idempotency-replayed', 'true')
+        return accept(reply, answer)
       },
     })
   }
+}
+
+function accept(reply: FastifyReply, answer: string): FastifyReply {
+  return reply.code(202).type('application/json').send(answer)
+}
+
+function describeKeyed(
+  { headers, body }: FastifyRequest<{ Body: Buffer | undefined }>,
+  projectId: string,
+  key: string,
+  taken: TakenIn,
+): KeyedRequest {
+  if (body === undefined) throw new Error('a request without a body was taken')
+  return { projectId, key, contentType: headers['content-type'] ?? '', body, taken }
 }
 
 function checkEncoding({ headers }: FastifyRequest): void {

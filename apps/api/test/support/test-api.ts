@@ -1,10 +1,12 @@
 import { createLogger, type Readiness } from '@sluice/runtime'
-import { EntryValidator } from '@sluice/schema'
+import { EntryValidator, redisNames } from '@sluice/schema'
 import type { FastifyInstance, InjectOptions, LightMyRequestResponse } from 'fastify'
 import { randomUUIDv7 } from 'node:crypto'
 import { buildApp } from '../../src/app.ts'
 import { Authenticator } from '../../src/authentication/authenticator.ts'
 import { ChunkWriter } from '../../src/chunks/chunk-writer.ts'
+import { Idempotency } from '../../src/idempotency/idempotency.ts'
+import { IdempotentWriter } from '../../src/idempotency/idempotent-writer.ts'
 import { Intake } from '../../src/intake/intake.ts'
 import { FakeQueue } from './fake-queue.ts'
 import { FakeRegistry } from './fake-registry.ts'
@@ -12,6 +14,8 @@ import { FakeSignals } from './fake-signals.ts'
 
 /** When every request of a test API is received. */
 export const RECEIVED_AT_MS = Date.UTC(2026, 10, 20, 12, 0, 0, 5)
+
+const WINDOW_MS = 3_600_000
 
 /** The API with everything real but Redis. */
 export interface TestApi {
@@ -47,6 +51,11 @@ export function buildTestApi(): TestApi {
       authenticator: new Authenticator(registry),
       intake: new Intake(new EntryValidator(), randomUUIDv7),
       writer: new ChunkWriter(queue, randomUUIDv7),
+      idempotency: new Idempotency(
+        new IdempotentWriter(queue, randomUUIDv7, WINDOW_MS),
+        redisNames('test'),
+        randomUUIDv7,
+      ),
       overload: signals.monitor,
       now: () => RECEIVED_AT_MS,
       logger: createLogger('test', 'silent'),
