@@ -10,6 +10,8 @@ import { HandBackError } from './persistence.ts'
 const UNKNOWN_VERSION_DELAY_MS = 5_000
 /** A worker that dies is noticed by the second check after its lock has run out. */
 const STALLED_CHECK_MAX_MS = 10_000
+/** BullMQ asks again at once when Redis refuses a command, because it is full for example: thousands of times a second. */
+const REST_AFTER_REFUSAL_MS = 1_000
 /** BullMQ would otherwise fail a chunk whose workers died this often, though nothing is wrong with it. */
 const STALLED_COUNT_MAX = 1_000_000_000
 
@@ -29,6 +31,7 @@ export class ChunkConsumer {
   readonly #options: ConsumerOptions
   readonly #worker: Worker<Chunk, void>
   #heldBytes = 0
+  #rest: NodeJS.Timeout | undefined
 
   constructor(options: ConsumerOptions) {
     this.#options = options
@@ -43,7 +46,10 @@ export class ChunkConsumer {
       // How long a completion waits for Redis to come back before it is tried again.
       runRetryDelay: 500,
     })
-    this.#worker.on('error', (error) => logger.warn({ err: error }, 'queue failed'))
+    this.#worker.on('error', (error) => {
+      logger.warn({ err: error }, 'queue failed')
+      if (error.name === 'ReplyError') this.#restForAWhile()
+    })
     this.#worker.on('failed', (job, error) =>
       logger.error({ err: error, chunkId: job?.id }, 'chunk set aside'),
     )
@@ -58,6 +64,7 @@ export class ChunkConsumer {
 
   /** Stops fetching, and resolves when every chunk in hand is completed or handed back. */
   async close(): Promise<void> {
+    clearTimeout(this.#rest)
     await this.#worker.close()
   }
 
@@ -82,6 +89,21 @@ export class ChunkConsumer {
     } finally {
       this.#hold(-bytes)
     }
+  }
+
+  /** Fetches nothing for a while. What is in hand goes on. */
+  #restForAWhile(): void {
+    if (this.#rest !== undefined || this.#worker.closing !== undefined) return
+    const resume = (): void => {
+      this.#rest = undefined
+      this.#worker
+        .resume()
+        .catch((error: unknown) => this.#options.logger.warn({ err: error }, 'queue failed'))
+    }
+    this.#rest = setTimeout(resume, REST_AFTER_REFUSAL_MS)
+    this.#worker
+      .pause(true)
+      .catch((error: unknown) => this.#options.logger.warn({ err: error }, 'queue failed'))
   }
 
   /** BullMQ bounds the number of jobs in hand, not their bytes: over the limit it is told to take one at a time. */
