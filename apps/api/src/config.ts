@@ -1,8 +1,10 @@
 import { commonSettings, readSettings, redisSettings, type SettingsOf } from '@sluice/runtime'
+import { rateLimitSettings } from './rate-limits/settings.ts'
 
 export const apiSettings = {
   ...commonSettings,
   ...redisSettings,
+  ...rateLimitSettings,
   HOST: {
     type: 'string',
     default: '127.0.0.1',

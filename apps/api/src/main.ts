@@ -1,12 +1,16 @@
 import { Registry } from '@sluice/projects'
 import { connectRedis, createLogger, runProcess, startOpsServer } from '@sluice/runtime'
 import { createIdSource, EntryValidator, redisNames } from '@sluice/schema'
+import { randomUUID } from 'node:crypto'
 import { buildApp } from './app.ts'
 import { Authenticator } from './authentication/authenticator.ts'
 import { ChunkQueue } from './chunks/chunk-queue.ts'
 import { chunkLimits, ChunkWriter } from './chunks/chunk-writer.ts'
 import { readApiConfig } from './config.ts'
 import { Intake } from './intake/intake.ts'
+import { RateLimits } from './rate-limits/rate-limits.ts'
+import { defaultsFromSettings } from './rate-limits/settings.ts'
+import { SharedBuckets } from './rate-limits/shared-buckets.ts'
 
 const config = readApiConfig(process.env)
 const logger = createLogger('api', config.LOG_LEVEL)
@@ -34,6 +38,8 @@ await runProcess({
       )
     })
 
+    const buckets = new SharedBuckets(redis, names, randomUUID())
+    const rateLimits = new RateLimits(buckets, defaultsFromSettings(config), logger)
     const queue = new ChunkQueue(redis, names, logger)
     const makeId = createIdSource(Date.now)
     const writer = new ChunkWriter(queue, makeId)
@@ -42,7 +48,7 @@ await runProcess({
       reasons: queue.isConnected ? [] : [`the connection to Redis is ${redis.status}`],
     })
     const intake = new Intake(new EntryValidator(), makeId)
-    const app = buildApp({ authenticator, intake, writer, now: Date.now, logger, readiness })
+    const app = buildApp({ authenticator, rateLimits, intake, writer, now: Date.now, logger, readiness })
     const url = await app.listen({ host: config.HOST, port: config.PORT })
     const ops = await startOpsServer({ host: config.OPS_HOST, port: config.OPS_PORT, readiness })
     logger.info({ url, opsUrl: ops.url }, 'listening')

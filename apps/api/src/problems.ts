@@ -19,6 +19,7 @@ export const problems = {
   body_too_large: { status: 413, title: 'The body is too large' },
   unsupported_media_type: { status: 415, title: 'The media type is not supported' },
   unsupported_encoding: { status: 415, title: 'The content encoding is not supported' },
+  rate_limited: { status: 429, title: 'The project sends more than it may' },
   headers_too_large: { status: 431, title: 'The headers are too large' },
   internal_error: { status: 500, title: 'Something went wrong on our side' },
   overloaded: { status: 503, title: 'The service is overloaded' },

@@ -11,6 +11,8 @@ export interface RedisNames {
   batchKey(batchId: string): string
   /** Projects and API keys. */
   readonly registryPrefix: string
+  /** The bucket that a project's rate limit is counted in. */
+  rateLimitKey(projectId: string): string
 }
 
 const QUEUE = 'logs'
@@ -25,6 +27,7 @@ export function redisNames(prefix: string): RedisNames {
     chunkKey: (chunkId) => `${tag}:chunk:${chunkId}`,
     batchKey: (batchId) => `${tag}:batch:${batchId}`,
     registryPrefix: `${tag}:registry`,
+    rateLimitKey: (projectId) => `${tag}:rate-limit:${projectId}`,
   }
 }
 

@@ -11,6 +11,8 @@ import { decodeBody, parseJsonBody, type Submission } from './body.ts'
 
 /** What a request brings: the rows to store, and what to answer once they are stored. */
 export interface TakenIn {
+  /** How many entries were sent, valid or not. */
+  readonly entries: number
   readonly rows: number
   /** The rows, each a line of JSON. */
   readonly text: string
@@ -111,7 +113,12 @@ class RequestShaper {
     const id = this.#makeId()
     const shaped = shapeRow(entry, id, this.#stamped.prefix, this.#mayHoldLoneSurrogates)
     if ('error' in shaped) throw invalidEntry([shaped.error])
-    return { rows: 1, text: shaped.row, answer: JSON.stringify({ id, status: 'accepted', timestamp }) }
+    return {
+      entries: 1,
+      rows: 1,
+      text: shaped.row,
+      answer: JSON.stringify({ id, status: 'accepted', timestamp }),
+    }
   }
 
   #shapeBatch(entries: readonly unknown[]): TakenIn {
@@ -128,7 +135,8 @@ class RequestShaper {
       }
     }
     const counts = { success: true, accepted: rows, rejected: entries.length - rows }
-    return { rows, text, answer: JSON.stringify(errors.length === 0 ? counts : { ...counts, errors }) }
+    const answer = JSON.stringify(errors.length === 0 ? counts : { ...counts, errors })
+    return { entries: entries.length, rows, text, answer }
   }
 
   #shapeMember(entry: unknown): string | readonly EntryError[] {

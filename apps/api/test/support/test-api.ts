@@ -6,6 +6,8 @@ import { buildApp } from '../../src/app.ts'
 import { Authenticator } from '../../src/authentication/authenticator.ts'
 import { ChunkWriter } from '../../src/chunks/chunk-writer.ts'
 import { Intake } from '../../src/intake/intake.ts'
+import { RateLimits } from '../../src/rate-limits/rate-limits.ts'
+import { FakeBuckets } from './fake-buckets.ts'
 import { FakeQueue } from './fake-queue.ts'
 import { FakeRegistry } from './fake-registry.ts'
 
@@ -17,6 +19,7 @@ export interface TestApi {
   readonly app: FastifyInstance
   readonly registry: FakeRegistry
   readonly queue: FakeQueue
+  readonly buckets: FakeBuckets
   /** A good key of the project `demo`. */
   readonly key: string
   readiness: Readiness
@@ -33,17 +36,22 @@ export function buildTestApi(): TestApi {
   registry.addProject()
   const { key } = registry.addKey()
   const queue = new FakeQueue({ holding: false })
+  const buckets = new FakeBuckets()
+  const logger = createLogger('test', 'silent')
   const api: TestApi = {
     registry,
     queue,
+    buckets,
     key,
     readiness: { ready: true, reasons: [] },
     app: buildApp({
       authenticator: new Authenticator(registry),
+      // Projects have limits only where a test gives them some.
+      rateLimits: new RateLimits(buckets, { entriesPerSecond: 0, bytesPerSecond: 0 }, logger),
       intake: new Intake(new EntryValidator(), randomUUIDv7),
       writer: new ChunkWriter(queue, randomUUIDv7),
       now: () => RECEIVED_AT_MS,
-      logger: createLogger('test', 'silent'),
+      logger,
       readiness: () => api.readiness,
     }),
     post: (body, { headers, ...options } = {}) =>
