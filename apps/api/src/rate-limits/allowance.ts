@@ -9,6 +9,7 @@ import {
   nothing,
   plus,
   policyHeader,
+  positive,
   type RateLimit,
   scaled,
   stateHeader,
@@ -54,8 +55,9 @@ interface Waiter {
  * back and asks for them; what the bucket does not cover is refused. → Lacking (for `askIntervalMs` after a lease, longer
  * when the bucket is empty): what is surely not there is refused without asking. → In hand.
  *
- * Alone (Redis failed, or did not answer within `timeoutMs`): the process makes its own tokens, at the rate divided by the
- * processes that were seen last, and owes them to the bucket. Each `retryMs` it asks; an answer, late ones too, ends it.
+ * Alone (Redis failed, or did not answer within `timeoutMs`): the process makes its own tokens: its part, by the number of
+ * processes that were seen last, of what the bucket held then and of the rate since. It owes them to the bucket. Each
+ * `retryMs` it asks; an answer, even a late one, ends it.
  */
 export class Allowance {
   readonly #lease: (limit: RateLimit, request: LeaseRequest) => Promise<Lease>
@@ -205,8 +207,7 @@ export class Allowance {
     const owed = lesser(this.#owed, this.#share)
     this.#held = minus(this.#held, back)
     this.#owed = nothing
-    const missing = minus(this.#slice, this.#held)
-    const ahead = { entries: Math.max(0, missing.entries), bytes: Math.max(0, missing.bytes) }
+    const ahead = positive(minus(this.#slice, this.#held))
     void this.#exchange({ back: minus(back, owed), costs, ahead }, waiters, owed)
   }
 
@@ -242,7 +243,7 @@ export class Allowance {
     this.#aloneAtMs = undefined
     this.#held = plus(this.#held, ahead)
     this.#heldSinceMs = sentMs
-    this.#level = level
+    this.#level = minus(level, this.#owed)
     this.#levelAtMs = sentMs
     this.#processes = processes
     const oneMs = waitMs(this.#limit, level, { entries: 1, bytes: 1 })
@@ -276,7 +277,11 @@ export class Allowance {
 
   #goAlone(waiters: readonly Waiter[]): void {
     const nowMs = this.#now()
-    this.#aloneAtMs ??= nowMs
+    if (this.#aloneAtMs === undefined) {
+      this.#aloneAtMs = this.#levelAtMs
+      this.#make(scaled(this.#level, 1 / this.#processes))
+    }
+    this.#makeTokens(nowMs)
     this.#retryAtMs = nowMs + leaseLimits.retryMs
     for (const { cost, resolve, reject } of [...waiters, ...this.#waiters.splice(0)]) {
       try {
@@ -296,11 +301,12 @@ export class Allowance {
   #makeTokens(nowMs: number): void {
     const seconds = (nowMs - (this.#aloneAtMs ?? nowMs)) / 1_000
     this.#aloneAtMs = nowMs
-    const room = minus(this.#share, this.#held)
-    const made = lesser(scaled(this.#limit.perSecond, seconds / this.#processes), {
-      entries: Math.max(0, room.entries),
-      bytes: Math.max(0, room.bytes),
-    })
+    this.#make(scaled(this.#limit.perSecond, seconds / this.#processes))
+  }
+
+  /** Makes tokens, as far as there is room for them in this process' part of the burst. */
+  #make(amount: Amount): void {
+    const made = positive(lesser(amount, minus(this.#share, this.#held)))
     this.#held = plus(this.#held, made)
     this.#owed = plus(this.#owed, made)
   }

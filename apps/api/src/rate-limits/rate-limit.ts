@@ -21,6 +21,10 @@ export const lesser = (a: Amount, b: Amount): Amount => ({
   entries: Math.min(a.entries, b.entries),
   bytes: Math.min(a.bytes, b.bytes),
 })
+export const positive = (a: Amount): Amount => ({
+  entries: Math.max(0, a.entries),
+  bytes: Math.max(0, a.bytes),
+})
 export const scaled = (a: Amount, factor: number): Amount => ({
   entries: a.entries * factor,
   bytes: a.bytes * factor,
