@@ -1,9 +1,10 @@
 import type { IncomingHttpHeaders } from 'node:http'
 import { Problem } from '../problems.ts'
-import { chunkLimits } from '../chunks/chunk-writer.ts'
+import { leaseLimits, sliceOf } from './lease-limits.ts'
 import {
   type Amount,
   covers,
+  isSameLimit,
   lesser,
   minus,
   nothing,
@@ -17,29 +18,6 @@ import {
 } from './rate-limit.ts'
 import { estimateCost } from './request-cost.ts'
 import type { Lease, LeaseRequest } from './shared-buckets.ts'
-
-/** The bounds of leasing. Times are in ms. */
-export const leaseLimits = {
-  /** A slice is what a process has in hand, at most: so much of the rate makes some 40 leases a second under full load… */
-  sliceMs: 50,
-  /** …and so much of the burst keeps three processes, with all their slices unused, within ten percent of it. */
-  sliceOfBurst: 1 / 30,
-  /** A slice that is older is put back before more is taken: its bucket may be full again. */
-  sliceKeptMs: 5_000,
-  /** How long what was left at the last lease is taken for all there is. More often asking brings a few tokens a time. */
-  askIntervalMs: 20,
-  /** The same while there is less than one entry or byte: others may put back a slice, or the limit may be raised. */
-  dryMsMax: 1_000,
-  /** Redis answers within a few ms; what waits longer than this for a lease is decided without it. */
-  timeoutMs: 75,
-  /** While Redis does not answer, it is asked again this often. */
-  retryMs: 250,
-  /** One script must not keep Redis for long; what waits beyond this takes part in the next one. */
-  costsMax: 1_000,
-} as const
-
-/** The contract: a Redis that is away is told within two seconds. A request may wait for two leases and then for its add. */
-if (2 * leaseLimits.timeoutMs + chunkLimits.addDeadlineMs >= 2_000) throw new Error('leases take too long')
 
 interface Waiter {
   readonly cost: Amount
@@ -108,7 +86,7 @@ export class Allowance {
 
   /** Takes effect at once, whatever was known to be lacking. */
   setLimit(limit: RateLimit): void {
-    if (isSame(limit, this.#limit)) return
+    if (isSameLimit(limit, this.#limit)) return
     this.#limit = limit
     this.#policy = policyHeader(limit)
     this.#slice = sliceOf(limit)
@@ -123,9 +101,9 @@ export class Allowance {
 
   /** The value of `RateLimit`, as of the latest request. */
   get state(): string {
-    const sinceMs = this.#aloneAtMs === undefined ? this.#atMs - this.#levelAtMs : 0
-    const shared = this.#aloneAtMs === undefined ? this.#level : nothing
-    const refilled = plus(shared, scaled(this.#limit.perSecond, sinceMs / 1_000))
+    if (this.#aloneAtMs !== undefined) return stateHeader(this.#limit, this.#held)
+    const sinceMs = Math.max(0, this.#atMs - this.#levelAtMs)
+    const refilled = plus(this.#level, scaled(this.#limit.perSecond, sinceMs / 1_000))
     return stateHeader(this.#limit, plus(refilled, this.#held))
   }
 
@@ -204,7 +182,7 @@ export class Allowance {
     const waiters = this.#waiters.splice(0, leaseLimits.costsMax)
     const costs = waiters.map(({ cost }) => cost)
     const back = waiters.length === 0 ? nothing : this.#held
-    const owed = lesser(this.#owed, this.#share)
+    const owed = this.#owed
     this.#held = minus(this.#held, back)
     this.#owed = nothing
     const ahead = positive(minus(this.#slice, this.#held))
@@ -331,21 +309,4 @@ export class Allowance {
     const detail = `The project may send ${allowed.join(' and ')} a second. Try again in ${seconds} s.`
     return new Problem('rate_limited', detail, { headers: { 'retry-after': String(seconds) } })
   }
-}
-
-function sliceOf({ perSecond, burst }: RateLimit): Amount {
-  const slice = lesser(
-    scaled(perSecond, leaseLimits.sliceMs / 1_000),
-    scaled(burst, leaseLimits.sliceOfBurst),
-  )
-  return { entries: Math.floor(slice.entries), bytes: Math.floor(slice.bytes) }
-}
-
-function isSame(one: RateLimit, other: RateLimit): boolean {
-  return (
-    covers(one.perSecond, other.perSecond) &&
-    covers(other.perSecond, one.perSecond) &&
-    covers(one.burst, other.burst) &&
-    covers(other.burst, one.burst)
-  )
 }

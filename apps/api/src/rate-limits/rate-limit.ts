@@ -77,6 +77,15 @@ function resolveBurst(perSecond: number, given: number | undefined, largestReque
   return Math.max(perSecond, given ?? Math.max(BURST_SECONDS * perSecond, largestRequest))
 }
 
+export function isSameLimit(one: RateLimit, other: RateLimit): boolean {
+  return (
+    covers(one.perSecond, other.perSecond) &&
+    covers(other.perSecond, one.perSecond) &&
+    covers(one.burst, other.burst) &&
+    covers(other.burst, one.burst)
+  )
+}
+
 /**
  * How long until what is there covers a cost, ms. A cost above the burst waits for a full bucket: it leaves a debt.
  *

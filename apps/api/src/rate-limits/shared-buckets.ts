@@ -28,7 +28,8 @@ const PROCESS_REMEMBERED_MS = 10_000
 /**
  * A token bucket in entries and bytes, on Redis' own clock. What is put back or owed counts before the bucket is full.
  * The numbers of a unit without limit are zero throughout. The key expires when the bucket is full and nobody asked for
- * it lately: a bucket that is not there is full.
+ * it lately: a bucket that is not there is full. What is owed to one that is not there is older than it, and empties it
+ * at most.
  *
  * KEYS: the bucket. ARGV: the process, how long it is remembered in ms; per second, burst, back and ahead, each in
  * entries and bytes; the costs, each in entries and bytes. Returns '1' or '0' for each cost in one text, ahead and level
@@ -53,8 +54,9 @@ local elapsed = math.max(0, now - (bucket.at or now)) / 1000000
 
 local function fill(unit, argument)
   local rate, burst = tonumber(ARGV[argument]), tonumber(ARGV[argument + 2])
-  local level = bucket[unit] or burst
-  return rate, burst, math.min(burst, level + elapsed * rate + tonumber(ARGV[argument + 4]))
+  local back = tonumber(ARGV[argument + 4])
+  if not bucket[unit] then return rate, burst, math.max(0, math.min(burst, burst + back)) end
+  return rate, burst, math.min(burst, bucket[unit] + elapsed * rate + back)
 end
 local rateE, burstE, levelE = fill('entries', 3)
 local rateB, burstB, levelB = fill('bytes', 4)

@@ -20,6 +20,7 @@ export interface TestApi {
   readonly registry: FakeRegistry
   readonly queue: FakeQueue
   readonly buckets: FakeBuckets
+  readonly authenticator: Authenticator
   /** A good key of the project `demo`. */
   readonly key: string
   readiness: Readiness
@@ -37,17 +38,19 @@ export function buildTestApi(): TestApi {
   const { key } = registry.addKey()
   const queue = new FakeQueue({ holding: false })
   const buckets = new FakeBuckets()
+  const authenticator = new Authenticator(registry)
   const logger = createLogger('test', 'silent')
   const api: TestApi = {
     registry,
     queue,
     buckets,
+    authenticator,
     key,
     readiness: { ready: true, reasons: [] },
     app: buildApp({
-      authenticator: new Authenticator(registry),
-      // Projects have limits only where a test gives them some.
-      rateLimits: new RateLimits(buckets, { entriesPerSecond: 0, bytesPerSecond: 0 }, logger),
+      authenticator,
+      // Projects have limits only where a test gives them some, and no time passes for these.
+      rateLimits: new RateLimits(buckets, { entriesPerSecond: 0, bytesPerSecond: 0 }, logger, () => 0),
       intake: new Intake(new EntryValidator(), randomUUIDv7),
       writer: new ChunkWriter(queue, randomUUIDv7),
       now: () => RECEIVED_AT_MS,
