@@ -55,6 +55,7 @@ local elapsed = math.max(0, now - (bucket.at or now)) / 1000000
 local function fill(unit, argument)
   local rate, burst = tonumber(ARGV[argument]), tonumber(ARGV[argument + 2])
   local back = tonumber(ARGV[argument + 4])
+  if rate == 0 then return rate, burst, 0 end
   if not bucket[unit] then return rate, burst, math.max(0, math.min(burst, burst + back)) end
   return rate, burst, math.min(burst, bucket[unit] + elapsed * rate + back)
 end

@@ -110,6 +110,7 @@ describe('a bucket', () => {
     const costs = [{ entries: 1, bytes: 0 }]
     expect(await buckets.lease('demo', entriesOnly, { back: none, costs, ahead: none })).toMatchObject({
       paid: [true],
+      level: { entries: 99, bytes: 0 },
     })
     expect((await pay([1, 5_000])).paid).toEqual([true])
   })
