@@ -1,6 +1,14 @@
 import { connectClickHouse, connectRedis, type ClickHouseClient } from '@sluice/runtime'
 import { startStack, type Stack } from '@sluice/local'
-import { chunkJobName, encodeChunk, redisNames, rowPrefix, type Chunk } from '@sluice/schema'
+import {
+  chunkJobName,
+  encodeChunk,
+  redisNames,
+  rowAsJson,
+  shapeRow,
+  startRows,
+  type Chunk,
+} from '@sluice/schema'
 import { Queue } from 'bullmq'
 import { execFile } from 'node:child_process'
 import { randomUUIDv7 } from 'node:crypto'
@@ -33,8 +41,10 @@ async function select<Row>(query: string): Promise<Row[]> {
 }
 
 function row(message: string, id: string = randomUUIDv7()): string {
-  const prefix = rowPrefix({ projectId: 'demo', retentionDays: 30, receivedAtMs: Date.now() })
-  return `${prefix}${id}","level":"info","message":${JSON.stringify(message)}}\n`
+  const start = startRows({ projectId: 'demo', retentionDays: 30, receivedAtMs: Date.now() })
+  const shaped = shapeRow({ level: 'info', message }, id, start, false)
+  if ('error' in shaped) throw new Error(shaped.error.message)
+  return shaped.row
 }
 
 async function add(
@@ -66,7 +76,7 @@ describe('a row that ClickHouse refuses', () => {
           project_id: 'demo',
           code: expect.stringMatching(/^CANNOT_|INCORRECT_/),
           reason: expect.any(String),
-          text: bad.trim(),
+          text: rowAsJson(bad),
         },
       ])
     })

@@ -1,3 +1,4 @@
+import { randomUUID } from 'node:crypto'
 import { Agent, request, type IncomingMessage } from 'node:http'
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Journal } from './journal.ts'
@@ -23,13 +24,22 @@ export const loadLimits = {
   /** A client that waits for this many answers sends nothing: more would only pile up before a frozen API. */
   requestsInFlightMax: 100,
   singleShare: 0.5,
+  /** Requests that carry an idempotency key, and are sent again until they are answered for good. */
+  keyedShare: 0.3,
+  /** From one attempt to the next. */
+  retryIntervalMs: 200,
+  /** Longer than what takes a process to come back; then the client gives up. */
+  retryForMs: 20_000,
+  /** Of the requests with a key that were taken, those that are sent once more all the same. */
+  repeatedShare: 0.2,
   /** Entries that the API must reject, and that must not be stored. */
   invalidShare: 0.02,
 } as const
 
 /**
  * Several clients, each with connections of its own, that send at a constant rate whatever the answers are, and write
- * down what they know of each entry. No entry is sent twice: so whatever is stored twice was doubled behind the API.
+ * down what they know of each entry. No entry is sent twice but with an idempotency key: so whatever is stored twice was
+ * doubled behind the API.
  */
 export class Load {
   readonly #clients: readonly Client[]
@@ -143,14 +153,39 @@ class Client {
 
   /** Undefined when no whole answer came. */
   async #post(body: string): Promise<Answer | undefined> {
-    const { journal, apiUrls, random } = this.#options
+    const { random } = this.#options
+    return random() < loadLimits.keyedShare ? this.#postKeyed(body) : this.#tryPost(body)
+  }
+
+  /** Sends again until there is an answer for good, or it is time to give up. */
+  async #postKeyed(body: string): Promise<Answer | undefined> {
+    const { random } = this.#options
+    const key = randomUUID()
+    const giveUpAtMs = performance.now() + loadLimits.retryForMs
+    let answer = await this.#tryPost(body, key)
+    while ((answer === undefined || answer.status >= 500) && performance.now() < giveUpAtMs) {
+      await sleep(loadLimits.retryIntervalMs)
+      answer = await this.#tryPost(body, key)
+    }
+    if (answer?.status === 202 && random() < loadLimits.repeatedShare) await this.#repeat(body, key, answer)
+    return answer
+  }
+
+  /** @throws when the answer is another one than the first */
+  async #repeat(body: string, key: string, first: Answer): Promise<void> {
+    const again = await this.#tryPost(body, key)
+    if (again === undefined || again.status >= 500) return
+    if (!again.isReplay || again.status !== first.status || again.text !== first.text) {
+      throw new Error(`a request was answered anew: ${first.text}, then ${again.status} ${again.text}`)
+    }
+  }
+
+  /** Undefined when no whole answer came. */
+  async #tryPost(body: string, idempotencyKey?: string): Promise<Answer | undefined> {
+    const { journal, apiUrls, random, apiKey } = this.#options
     try {
-      const answer = await post(pick(random, apiUrls), {
-        body,
-        agent: this.#agent,
-        apiKey: this.#options.apiKey,
-      })
-      journal.countAnswer(String(answer.status))
+      const answer = await post(pick(random, apiUrls), { body, agent: this.#agent, apiKey, idempotencyKey })
+      journal.countAnswer(answer.isReplay ? `${answer.status} replayed` : String(answer.status))
       return answer
     } catch (error) {
       journal.countAnswer(error instanceof Error && 'code' in error ? String(error.code) : 'unknown')
@@ -167,12 +202,17 @@ interface BatchAnswer {
 
 interface Answer {
   readonly status: number
+  /** Whether the API says that it has given this answer before. */
+  readonly isReplay: boolean
   readonly text: string
 }
 
 /** Posts once, over Node's own client: it never sends a request again by itself. @throws when no whole answer came */
-function post(apiUrl: string, options: { body: string; agent: Agent; apiKey: string }): Promise<Answer> {
-  const { body, agent, apiKey } = options
+function post(
+  apiUrl: string,
+  options: { body: string; agent: Agent; apiKey: string; idempotencyKey: string | undefined },
+): Promise<Answer> {
+  const { body, agent, apiKey, idempotencyKey } = options
   return new Promise((resolve, reject) => {
     const outgoing = request(`${apiUrl}/v1/logs`, {
       method: 'POST',
@@ -181,6 +221,7 @@ function post(apiUrl: string, options: { body: string; agent: Agent; apiKey: str
         authorization: `Bearer ${apiKey}`,
         'content-type': 'application/json',
         'content-length': Buffer.byteLength(body),
+        ...(idempotencyKey === undefined ? {} : { 'idempotency-key': idempotencyKey }),
       },
       signal: AbortSignal.timeout(loadLimits.answerDeadlineMs),
     })
@@ -197,5 +238,6 @@ async function readAnswer(response: IncomingMessage): Promise<Answer> {
   response.setEncoding('utf8')
   for await (const piece of response) text += piece as string
   if (!response.complete || response.statusCode === undefined) throw new Error('the answer is not whole')
-  return { status: response.statusCode, text }
+  const isReplay = response.headers['idempotency-replayed'] === 'true'
+  return { status: response.statusCode, isReplay, text }
 }

@@ -1,9 +1,11 @@
 import { commonSettings, readSettings, redisSettings, type SettingsOf } from '@sluice/runtime'
+import { overloadMarks, overloadSettings } from './overload/settings.ts'
 import { rateLimitSettings } from './rate-limits/settings.ts'
 
 export const apiSettings = {
   ...commonSettings,
   ...redisSettings,
+  ...overloadSettings,
   ...rateLimitSettings,
   HOST: {
     type: 'string',
@@ -11,9 +13,19 @@ export const apiSettings = {
     description: 'Where the API listens. In a container, 0.0.0.0.',
   },
   PORT: { type: 'integer', minimum: 0, maximum: 65_535, default: 3000, description: "The API's port." },
+  IDEMPOTENCY_WINDOW_SECONDS: {
+    type: 'integer',
+    // Less than the time that a client tries again for would be of no use; more than a day costs memory for nothing.
+    minimum: 60,
+    maximum: 86_400,
+    default: 3_600,
+    description: 'How long an idempotency key is remembered.',
+  },
 } as const
 
 /** @throws SettingsError */
 export function readApiConfig(environment: NodeJS.ProcessEnv): SettingsOf<typeof apiSettings> {
-  return readSettings(apiSettings, environment)
+  const config = readSettings(apiSettings, environment)
+  overloadMarks(config)
+  return config
 }

@@ -7,7 +7,13 @@ import { Authenticator } from './authentication/authenticator.ts'
 import { ChunkQueue } from './chunks/chunk-queue.ts'
 import { chunkLimits, ChunkWriter } from './chunks/chunk-writer.ts'
 import { readApiConfig } from './config.ts'
+import { Idempotency } from './idempotency/idempotency.ts'
+import { IdempotentWriter } from './idempotency/idempotent-writer.ts'
 import { Intake } from './intake/intake.ts'
+import { EventLoopDelay } from './overload/event-loop-delay.ts'
+import { OverloadMonitor } from './overload/overload-monitor.ts'
+import { QueueGauge } from './overload/queue-gauge.ts'
+import { overloadMarks } from './overload/settings.ts'
 import { RateLimits } from './rate-limits/rate-limits.ts'
 import { defaultsFromSettings } from './rate-limits/settings.ts'
 import { SharedBuckets } from './rate-limits/shared-buckets.ts'
@@ -43,20 +49,46 @@ await runProcess({
     const queue = new ChunkQueue(redis, names, logger)
     const makeId = createIdSource(Date.now)
     const writer = new ChunkWriter(queue, makeId)
+    const idempotentWriter = new IdempotentWriter(queue, makeId, config.IDEMPOTENCY_WINDOW_SECONDS * 1_000)
+    const idempotency = new Idempotency(idempotentWriter, names, makeId)
+    const eventLoopDelay = new EventLoopDelay()
+    const overload = new OverloadMonitor({
+      marks: overloadMarks(config),
+      queue: new QueueGauge(redis, names, config.REDIS_MEMORY_BYTES, Date.now),
+      bytesInFlight: () => writer.unitsWaiting + idempotentWriter.unitsWaiting,
+      eventLoopDelayMs: () => eventLoopDelay.takeMs(),
+      logger,
+      random: Math.random,
+    })
     const readiness = (): { ready: boolean; reasons: string[] } => ({
       ready: queue.isConnected,
       reasons: queue.isConnected ? [] : [`the connection to Redis is ${redis.status}`],
     })
     const intake = new Intake(new EntryValidator(), makeId)
-    const app = buildApp({ authenticator, rateLimits, intake, writer, now: Date.now, logger, readiness })
+    const app = buildApp({
+      authenticator,
+      rateLimits,
+      intake,
+      writer,
+      idempotency,
+      overload,
+      now: Date.now,
+      logger,
+      readiness,
+    })
     const url = await app.listen({ host: config.HOST, port: config.PORT })
-    const ops = await startOpsServer({ host: config.OPS_HOST, port: config.OPS_PORT, readiness })
+    const pages = new Map([['/overload', () => overload.status]])
+    const ops = await startOpsServer({ host: config.OPS_HOST, port: config.OPS_PORT, readiness, pages })
+    eventLoopDelay.start()
+    overload.start()
     logger.info({ url, opsUrl: ops.url }, 'listening')
 
     return {
       stop: async () => {
         await app.close()
-        await writer.drain()
+        await Promise.all([writer.drain(), idempotentWriter.drain()])
+        overload.stop()
+        eventLoopDelay.stop()
         await queue.close()
         await ops.close()
         redis.disconnect()

@@ -155,6 +155,7 @@ describe('the queue', () => {
     const statuses = (await Promise.all(pending)).map(({ statusCode }) => statusCode)
     expect(enqueued).toBeLessThan(requests)
     expect(statuses.filter((status) => status === 202).length * 75).toBe(api.queue.lines.length)
+    await api.signals.monitor.poll()
     expect((await api.post(entry)).statusCode).toBe(202)
   })
 })

@@ -62,7 +62,7 @@ describe('an entry', () => {
   it('is answered with the time of receipt when its timestamp is null', async () => {
     const response = await api.post({ ...entry, timestamp: null })
     expect(response.json()).toMatchObject({ timestamp: '2026-11-20T12:00:00.005Z' })
-    expect(api.queue.rows[0]?.['timestamp'] ?? null).toBeNull()
+    expect(api.queue.rows).toMatchObject([{ timestamp: '2026-11-20 12:00:00.005' }])
   })
 
   it('is stored with every field that it may have', async () => {
@@ -77,13 +77,16 @@ describe('an entry', () => {
       stack: 'Error',
     }
     await api.post({ ...sent, metadata: { user: 7 }, trace: 'abc' })
-    expect(api.queue.rows).toMatchObject([{ ...sent, metadata_text: { user: 7, trace: 'abc' } }])
+    expect(api.queue.rows).toMatchObject([{ ...sent, metadata_text: '{"user":7,"trace":"abc"}' }])
   })
 
   it('is stored for the project of its key, whatever it says', async () => {
     await api.post({ ...entry, project_id: 'other', projectId: 'other', id: 'mine' })
     const [row] = api.queue.rows
-    expect(row).toMatchObject({ project_id: 'demo', metadata_text: { project_id: 'other', id: 'mine' } })
+    expect(row).toMatchObject({
+      project_id: 'demo',
+      metadata_text: expect.stringContaining('"project_id":"other"'),
+    })
     expect(row?.['id']).toMatch(UUID_V7)
   })
 
@@ -97,7 +100,7 @@ describe('an entry', () => {
     'keeps the digits of %s in its metadata and its unknown fields',
     async (digits) => {
       await api.post(`{"level":"info","message":"m","n":${digits},"metadata":{"a":[${digits}]}}`)
-      expect(api.queue.lines[0]).toContain(`"metadata_text":{"a":[${digits}],"n":${digits}},`)
+      expect(api.queue.rows).toMatchObject([{ metadata_text: `{"a":[${digits}],"n":${digits}}` }])
     },
   )
 
@@ -105,7 +108,7 @@ describe('an entry', () => {
     const members = '"__proto__":{"level":"x"},"constructor":{"prototype":{"y":1}}'
     const response = await api.post(`{"level":"info","message":"m",${members}}`)
     expect(response.statusCode).toBe(202)
-    expect(api.queue.lines[0]).toContain(`"metadata_text":{${members}},`)
+    expect(api.queue.rows).toMatchObject([{ metadata_text: `{${members}}` }])
     expect(({} as { y?: unknown }).y).toBeUndefined()
   })
 
@@ -194,8 +197,7 @@ describe('a batch', () => {
       rejected: 1,
       errors: [{ index: 0, code: 'wrong_type' }],
     })
-    expect(api.queue.lines).toHaveLength(1)
-    expect(api.queue.lines[0]).toContain('"message":"good"')
+    expect(api.queue.rows).toMatchObject([{ message: 'good' }])
   })
 
   it('rejects an entry with half a surrogate pair, and takes its neighbours unharmed', async () => {

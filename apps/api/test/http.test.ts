@@ -99,6 +99,12 @@ describe('a request', () => {
     expect((await response()).status).toBe(202)
   })
 
+  it.each([['k'], ['other'], ['']])('with two idempotency keys is refused: %s', async (second) => {
+    connection.write(post(entry, ['Idempotency-Key: k', `Idempotency-Key: ${second}`]))
+    expect(await problemCode()).toBe('invalid_idempotency_key')
+    expect(api.queue.adds).toEqual([])
+  })
+
   it('with two Authorization headers is decided by the first alone', async () => {
     connection.write(head(['Authorization: Bearer nobody', `Content-Length: ${entry.length}`]) + entry)
     expect((await response()).status).toBe(202)

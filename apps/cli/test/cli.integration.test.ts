@@ -1,5 +1,5 @@
 import { type ClickHouseClient, connectClickHouse, connectRedis } from '@sluice/runtime'
-import { type Entry, parseJsonExactly, rowPrefix, shapeRow } from '@sluice/schema'
+import { type Entry, logsInsertQuery, parseJsonExactly, shapeRow, startRows } from '@sluice/schema'
 import { randomUUID } from 'node:crypto'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { afterAll, beforeAll, describe, expect, inject, test } from 'vitest'
@@ -42,13 +42,13 @@ const jsonLines = (text: string): Record<string, unknown>[] =>
 
 /** Stores entries, given as JSON text, as the API and the worker would. */
 async function store(projectId: string, entries: readonly string[], receivedAtMs = Date.now()) {
-  const stamp = rowPrefix({ projectId, retentionDays: 30, receivedAtMs })
+  const stamp = startRows({ projectId, retentionDays: 30, receivedAtMs })
   const lines = entries.map((entry) => {
     const shaped = shapeRow(parseJsonExactly(entry) as Entry, randomUUID(), stamp, true)
     if ('error' in shaped) throw new Error(shaped.error.message)
     return shaped.row
   })
-  await client.command({ query: `INSERT INTO logs FORMAT JSONEachRow\n${lines.join('')}` })
+  await client.command({ query: `${logsInsertQuery}\n${lines.join('')}` })
 }
 
 beforeAll(async () => {

@@ -1,4 +1,4 @@
-import { encodeFrame, zstdLines } from '@sluice/schema'
+import { encodeFrame, rowAsJson, zstdLines } from '@sluice/schema'
 import type { BatchLedger } from './batch-ledger.ts'
 import type { HeldChunk } from './collector.ts'
 import type { DeadLetter, DeadLetters } from './dead-letters.ts'
@@ -103,7 +103,7 @@ function unreadable({ frame }: HeldChunk): DeadLetter {
   }
 }
 
-function refused(error: unknown, text: string): DeadLetter {
+function refused(error: unknown, row: string): DeadLetter {
   const reason = error instanceof Error ? error.message : 'unknown'
-  return { code: classifyInsertError(error).code, reason, text: text.trimEnd() }
+  return { code: classifyInsertError(error).code, reason, text: rowAsJson(row) ?? row.trimEnd() }
 }

@@ -12,7 +12,7 @@ export class Inserter {
   }
 
   /**
-   * Inserts zstd frames of JSON rows, one after another, as one insert. Resolves once ClickHouse has confirmed it.
+   * Inserts zstd frames of rows, one after another, as one insert. Resolves once ClickHouse has confirmed it.
    *
    * @param token an insert with a token that ClickHouse has seen adds nothing
    * @throws what `classifyInsertError` tells apart

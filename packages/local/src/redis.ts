@@ -1,5 +1,6 @@
 import { createHash, randomBytes } from 'node:crypto'
 import { mkdirSync, writeFileSync } from 'node:fs'
+import { totalmem } from 'node:os'
 import { join } from 'node:path'
 import { Redis } from 'ioredis'
 import { containerFile, docker, dockerEnvironment, ensureImage } from './docker.ts'
@@ -22,6 +23,8 @@ export interface RedisOptions {
   readonly port?: number | undefined
   /** Letters, digits, `-` and `_`; random without it. */
   readonly password?: string | undefined
+  /** What its data may take in memory; without it a quarter of this machine's, and at least 256 MiB. */
+  readonly memoryBytesMax?: number | undefined
   /** Told what takes long: an installation, an image. */
   readonly log?: ((line: string) => void) | undefined
 }
@@ -30,13 +33,19 @@ const IMAGE = 'redis:8-bookworm'
 const PORT_IN_CONTAINER = 6379
 /** Reading an append-only file takes some seconds a gigabyte. */
 const READY_DEADLINE_MS = 60_000
+/** Room for some two million entries, and for the workers to take them. */
+const LEAST_MEMORY_BYTES = 256 * 1024 * 1024
 
 /**
  * Starts a Redis that keeps what it has confirmed: append-only, on disk before it answers. It listens on 127.0.0.1 and
  * asks for a password, and keeps its data in `redis` in the data directory.
  */
 export async function startRedis(supervisor: Supervisor, options: RedisOptions = {}): Promise<RedisServer> {
-  const { password = randomBytes(18).toString('base64url'), log = () => undefined } = options
+  const {
+    password = randomBytes(18).toString('base64url'),
+    memoryBytesMax = shareOfMemoryBytes(),
+    log = () => undefined,
+  } = options
   if (!/^[\w-]+$/.test(password)) throw new Error('the password has characters that its URL would escape')
   const program = await findRedis(log)
   const folder = join(supervisor.dataDir, 'redis')
@@ -47,8 +56,14 @@ export async function startRedis(supervisor: Supervisor, options: RedisOptions =
     const url = `redis://:${password}@127.0.0.1:${port}`
     const config =
       program.kind === 'docker'
-        ? configuration({ host: '0.0.0.0', port: PORT_IN_CONTAINER, folder: '/data', password })
-        : configuration({ host: '127.0.0.1', port, folder, password })
+        ? configuration({
+            host: '0.0.0.0',
+            port: PORT_IN_CONTAINER,
+            folder: '/data',
+            password,
+            memoryBytesMax,
+          })
+        : configuration({ host: '127.0.0.1', port, folder, password, memoryBytesMax })
     writeFileSync(join(folder, 'redis.conf'), config, { mode: 0o600 })
     const process = await supervisor.start({
       role: 'redis',
@@ -94,7 +109,20 @@ function container(dataDir: string, port: number): Command {
   }
 }
 
-function configuration(options: { host: string; port: number; folder: string; password: string }): string {
+/** A backlog must not take the machine away from whoever works at it. */
+function shareOfMemoryBytes(): number {
+  // Node gives 0, or more than there is, where nothing constrains the process.
+  const bytes = Math.min(totalmem(), process.constrainedMemory() || Infinity)
+  return Math.max(LEAST_MEMORY_BYTES, Math.floor(bytes / 4))
+}
+
+function configuration(options: {
+  host: string
+  port: number
+  folder: string
+  password: string
+  memoryBytesMax: number
+}): string {
   return `# Written at each start.
 bind ${options.host}
 port ${options.port}
@@ -106,7 +134,8 @@ appendonly yes
 appendfsync always
 aof-load-truncated yes
 save ""
-# A queue must not lose jobs to make room.
+# A queue must not lose jobs to make room; the API refuses entries before there is none.
+maxmemory ${options.memoryBytesMax}
 maxmemory-policy noeviction
 daemonize no
 # Setting its title would overwrite the environment, by which the process is found again.

@@ -1,7 +1,7 @@
 import { execFileSync } from 'node:child_process'
 import { readFileSync } from 'node:fs'
 import { connect } from 'node:net'
-import { networkInterfaces } from 'node:os'
+import { networkInterfaces, totalmem } from 'node:os'
 import { Redis } from 'ioredis'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { startServices, type Services } from '../src/index.ts'
@@ -74,6 +74,12 @@ test('Redis is set to keep what it confirms, and to refuse rather than to forget
     save: '',
     bind: '127.0.0.1',
   })
+})
+
+test('Redis leaves most of the memory to others, and has room for a backlog', async () => {
+  const [, bytes] = await withRedis(services.redisUrl, (client) => client.config('GET', 'maxmemory'))
+  expect(Number(bytes)).toBeGreaterThanOrEqual(256 * 1024 * 1024)
+  expect(Number(bytes)).toBeLessThanOrEqual(Math.max(256 * 1024 * 1024, totalmem() / 4))
 })
 
 test('Redis answers nobody without its password', async () => {

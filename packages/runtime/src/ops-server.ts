@@ -13,17 +13,21 @@ export interface OpsServer {
   close(): Promise<void>
 }
 
+interface OpsServerOptions {
+  readonly host: string
+  readonly port: number
+  readonly readiness: () => Readiness
+  /** What more the process has to tell, as JSON: by its path, for example `/overload`. */
+  readonly pages?: ReadonlyMap<string, () => unknown>
+}
+
 /**
- * The server beside each process for those who run it: `/livez` (the process answers) and `/readyz` (it can do its
- * work). Both answer from memory: a health check that asks a database takes everything down with it.
+ * The server beside each process for those who run it: `/livez` (the process answers), `/readyz` (it can do its work),
+ * and the process's own pages. All answer from memory: a health check that asks a database takes everything down with it.
  */
-export async function startOpsServer(options: {
-  host: string
-  port: number
-  readiness: () => Readiness
-}): Promise<OpsServer> {
+export async function startOpsServer(options: OpsServerOptions): Promise<OpsServer> {
   const server = createServer((request, response) => {
-    const { status, body } = answer(request.url ?? '/', options.readiness)
+    const { status, body } = answer(request.url ?? '/', options)
     response.writeHead(status, { 'content-type': 'application/json' }).end(JSON.stringify(body))
   })
   await new Promise<void>((resolve, reject) => {
@@ -41,8 +45,13 @@ export async function startOpsServer(options: {
   }
 }
 
-function answer(url: string, readiness: () => Readiness): { status: number; body: unknown } {
+function answer(
+  url: string,
+  { readiness, pages }: Pick<OpsServerOptions, 'readiness' | 'pages'>,
+): { status: number; body: unknown } {
   if (url === '/livez') return { status: 200, body: { status: 'ok' } }
+  const page = pages?.get(url)
+  if (page !== undefined) return { status: 200, body: page() }
   if (url !== '/readyz') return { status: 404, body: { status: 'not found' } }
   const { ready, reasons } = readiness()
   return ready

@@ -45,6 +45,22 @@ describe('the ops server', () => {
     expect((await fetch(`${url}/readyz`)).status).toBe(200)
   })
 
+  it('tells what else the process has to tell, as it is at the time', async () => {
+    let load = 1
+    const server = await startOpsServer({
+      host: '127.0.0.1',
+      port: 0,
+      readiness: ready,
+      pages: new Map([['/load', () => ({ load })]]),
+    })
+    servers.push(server)
+    load = 2
+    const response = await fetch(`${server.url}/load`)
+    expect(response.status).toBe(200)
+    expect(await response.json()).toEqual({ load: 2 })
+    expect((await fetch(`${server.url}/lo`)).status).toBe(404)
+  })
+
   it.each(['/', '/livez/', '/metrics', '/LIVEZ', '/%zz'])('has nothing at %s', async (path) => {
     const { url } = await start(ready)
     const response = await fetch(url + path)

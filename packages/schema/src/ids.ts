@@ -37,3 +37,8 @@ export function createIdSource(now: () => number): () => string {
     return head + COUNTERS[counter] + tail
   }
 }
+
+/** When an id of `createIdSource` was made, in ms since 1970: its first 48 bits (RFC 9562, section 5.7). */
+export function idTimeMs(id: string): number {
+  return Number.parseInt(id.slice(0, 8) + id.slice(9, 13), 16)
+}

@@ -5,10 +5,14 @@ export interface RedisNames {
   readonly queue: string
   /** BullMQ's own key of a job. */
   jobKey(id: string): string
+  /** BullMQ's own list of the ids of the jobs that wait, the newest first. */
+  readonly waitKey: string
   /** The batch that a chunk belongs to, by the chunk's job id. */
   chunkKey(chunkId: string): string
   /** The written-down batch, by its id. */
   batchKey(batchId: string): string
+  /** The record of an idempotency key, by the hash of the key and its project. */
+  idempotencyKey(hash: string): string
   /** Projects and API keys. */
   readonly registryPrefix: string
   /** The bucket that a project's rate limit is counted in. */
@@ -24,8 +28,10 @@ export function redisNames(prefix: string): RedisNames {
     queuePrefix: tag,
     queue: QUEUE,
     jobKey: (id) => `${tag}:${QUEUE}:${id}`,
+    waitKey: `${tag}:${QUEUE}:wait`,
     chunkKey: (chunkId) => `${tag}:chunk:${chunkId}`,
     batchKey: (batchId) => `${tag}:batch:${batchId}`,
+    idempotencyKey: (hash) => `${tag}:idempotency:${hash}`,
     registryPrefix: `${tag}:registry`,
     rateLimitKey: (projectId) => `${tag}:rate-limit:${projectId}`,
   }

@@ -11,8 +11,26 @@ export interface RequestStamp {
   readonly receivedAtMs: number
 }
 
-/** A valid entry as one line for ClickHouse's JSONEachRow, newline included; or what is wrong with it. */
+/** A valid entry as one line of ClickHouse's TabSeparated, newline included; or what is wrong with it. */
 export type ShapedRow = { readonly row: string } | { readonly error: EntryError }
+
+/** The columns that a row gives, in its order: those that all rows of a request share first. */
+export const rowColumns = [
+  'project_id',
+  'received_at',
+  'expires_on',
+  'id',
+  'timestamp',
+  'level',
+  'environment',
+  'source',
+  'service',
+  'url',
+  'pathname',
+  'message',
+  'stack',
+  'metadata_text',
+] as const
 
 /**
  * Thrown when an entry has a number that JavaScript cannot hold exactly: the body must be parsed again by
@@ -24,29 +42,36 @@ export class InexactNumberError extends Error {
 
 const DAY_MS = 86_400_000
 
-/** The part of a row that all rows of a request share, up to the id's value. */
-export function rowPrefix({ projectId, retentionDays, receivedAtMs }: RequestStamp): string {
+/** What all rows of a request share. */
+export interface RowStart {
+  /** The first columns, up to the id. */
+  readonly text: string
+  /** The time of receipt as ClickHouse reads it: the timestamp of entries that have none. */
+  readonly receivedAt: string
+}
+
+export function startRows({ projectId, retentionDays, receivedAtMs }: RequestStamp): RowStart {
   // One day more than the retention: a row of 23:59 is kept as many whole days as one of 00:00.
   const expiresOn = new Date(receivedAtMs + (retentionDays + 1) * DAY_MS).toISOString().slice(0, 10)
   const receivedAt = toClickHouseTime(receivedAtMs)
-  return `{"project_id":${JSON.stringify(projectId)},"received_at":"${receivedAt}","expires_on":"${expiresOn}","id":"`
+  return { text: `${escapeTsv(projectId)}\t${receivedAt}\t${expiresOn}\t`, receivedAt }
 }
 
 /**
  * Shapes an entry, valid in its structure, into its row: folds unknown fields into the metadata, checks the metadata's
- * limits and the timestamp. Takes the entry over: it must not be used afterwards.
+ * limits and the timestamp. Takes the entry's metadata over: it must not be used afterwards.
  *
- * @param prefix from `rowPrefix`
+ * @param start from `startRows`
  * @param mayHoldLoneSurrogates whether the request's text escapes any surrogate; without one no check is needed
  * @throws InexactNumberError
  */
 export function shapeRow(
   entry: Entry,
   id: string,
-  prefix: string,
+  start: RowStart,
   mayHoldLoneSurrogates: boolean,
 ): ShapedRow {
-  const metadata = takeMetadata(entry)
+  const metadata = foldMetadata(entry)
   if (isTooDeep(metadata, 1)) {
     return fail('/metadata', 'too_deep', `must have at most ${limits.metadataDepthMax} levels`)
   }
@@ -54,39 +79,57 @@ export function shapeRow(
   const error = checkMetadataSize(metadata, metadataText)
   if (error !== undefined) return { error }
 
-  if (typeof entry.timestamp === 'string') {
-    const timestamp = parseTimestamp(entry.timestamp)
-    if (timestamp === undefined) {
-      return fail('/timestamp', 'invalid_timestamp', 'must be an ISO 8601 date-time of 1970–2261')
-    }
-    entry.timestamp = timestamp
+  const timestamp = typeof entry.timestamp === 'string' ? parseTimestamp(entry.timestamp) : start.receivedAt
+  if (timestamp === undefined) {
+    return fail('/timestamp', 'invalid_timestamp', 'must be an ISO 8601 date-time of 1970–2261')
   }
-  const fields = JSON.stringify(entry)
   if (mayHoldLoneSurrogates) {
-    const path = loneSurrogatePath(entry, '') ?? pathAsSent(entry, loneSurrogatePath(metadata, ''))
+    const path = loneSurrogateField(entry) ?? pathAsSent(entry, metadata, loneSurrogatePath(metadata, ''))
     if (path !== undefined) return fail(path, 'invalid_unicode', 'must not hold half of a surrogate pair')
   }
-  return { row: `${prefix}${id}","metadata_text":${metadataText},${fields.slice(1)}\n` }
+  const row =
+    `${start.text}${id}\t${timestamp}\t${entry.level}\t${entry.environment ?? ''}\t${entry.source ?? ''}\t` +
+    `${escapeTsv(entry.service ?? '')}\t${escapeTsv(entry.url ?? '')}\t${escapeTsv(entry.pathname ?? '')}\t` +
+    `${escapeTsv(entry.message)}\t${escapeTsv(entry.stack ?? '')}\t${escapeTsv(metadataText)}\n`
+  return { row }
 }
+
+/**
+ * A row as people read it: a JSON object of its columns, all of them strings, which ClickHouse takes as JSONEachRow.
+ * Undefined for what is no row.
+ */
+export function rowAsJson(row: string): string | undefined {
+  const fields = row.replace(/\n$/, '').split('\t')
+  if (fields.length !== rowColumns.length) return undefined
+  return JSON.stringify(Object.fromEntries(rowColumns.map((name, i) => [name, unescapeTsv(fields[i] ?? '')])))
+}
+
+/** Nearly all texts need no escape, and three looks for a character cost a fraction of one regular expression. */
+function escapeTsv(text: string): string {
+  if (!text.includes('\\') && !text.includes('\t') && !text.includes('\n')) return text
+  return text.replace(/[\\\t\n]/g, (character) => escapes[character] ?? character)
+}
+
+function unescapeTsv(text: string): string {
+  return text.replace(/\\[\\tn]/g, (escape) => unescapes[escape] ?? escape)
+}
+
+const escapes: Readonly<Record<string, string>> = { '\\': '\\\\', '\t': '\\t', '\n': '\\n' }
+const unescapes: Readonly<Record<string, string>> = { '\\\\': '\\', '\\t': '\t', '\\n': '\n' }
 
 function fail(path: string, code: EntryError['code'], message: string): ShapedRow {
   return { error: { path, code, message } }
 }
 
-/** Takes the metadata out of the entry, unknown fields included, and leaves the fields that have columns. */
-function takeMetadata(entry: Entry): Record<string, unknown> {
+/** The entry's metadata, unknown fields included. */
+function foldMetadata(entry: Entry): Record<string, unknown> {
   const metadata: Record<string, unknown> = entry.metadata ?? {}
   const fields: Record<string, unknown> = entry
   for (const name in fields) {
-    if (entryFields.has(name)) continue
+    if (entryFields.has(name) || Object.hasOwn(metadata, name)) continue
     // Defined, not assigned: assigning to `__proto__` would set the prototype.
-    if (!Object.hasOwn(metadata, name)) {
-      Object.defineProperty(metadata, name, { value: fields[name], enumerable: true, writable: true })
-    }
-    fields[name] = undefined
+    Object.defineProperty(metadata, name, { value: fields[name], enumerable: true, writable: true })
   }
-  // JSON.stringify leaves undefined fields out; deleting them would cost the object its shape.
-  fields['metadata'] = undefined
   return metadata
 }
 
@@ -126,10 +169,27 @@ function checkMetadataSize(metadata: object, text: string): EntryError | undefin
 }
 
 /** A path into the metadata, as a path into the entry as it was sent: unknown fields were not in the metadata then. */
-function pathAsSent(entry: Entry, path: string | undefined): string | undefined {
+function pathAsSent(
+  entry: Readonly<Record<string, unknown>>,
+  metadata: Readonly<Record<string, unknown>>,
+  path: string | undefined,
+): string | undefined {
   const name = path?.split('/')[1]?.replaceAll('~1', '/').replaceAll('~0', '~')
-  const wasFolded = name !== undefined && Object.hasOwn(entry, name) && !entryFields.has(name)
+  const wasFolded =
+    name !== undefined &&
+    Object.hasOwn(entry, name) &&
+    !entryFields.has(name) &&
+    entry[name] === metadata[name]
   return path === undefined || wasFolded ? path : `/metadata${path}`
+}
+
+/** The path of what holds half of a surrogate pair outside of the metadata: a field with a column, or a name. */
+function loneSurrogateField(entry: Entry): string | undefined {
+  for (const [name, value] of Object.entries(entry)) {
+    if (!name.isWellFormed()) return ''
+    if (entryFields.has(name) && typeof value === 'string' && !value.isWellFormed()) return `/${name}`
+  }
+  return undefined
 }
 
 function loneSurrogatePath(value: unknown, path: string): string | undefined {

@@ -6,8 +6,8 @@ const YEAR_MIN = 1970
 const YEAR_MAX = 2261
 
 /**
- * Reads an ISO 8601 date-time of any offset (UTC without one) into a form of it that ClickHouse's basic parser reads as
- * UTC, to the microsecond: `2026-11-20 22:43:01.123456`, or the text itself where it is such a form already. Finer
+ * Reads an ISO 8601 date-time of any offset (UTC without one) into a form of it that ClickHouse reads as UTC, to the
+ * microsecond: `2026-11-20 22:43:01.123456`, or the text itself where it is such a form already. Finer
  * digits are cut off. A leap second counts as the second after it, as in POSIX. Undefined for anything else, and for
  * years outside 1970–2261.
  */

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { createIdSource } from '../src/ids.ts'
+import { createIdSource, idTimeMs } from '../src/ids.ts'
 
 const UUID_V7 = /^[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$/
 
@@ -23,5 +23,11 @@ describe('createIdSource', () => {
   it('makes different ids in processes that start at the same time', () => {
     const ids = Array.from({ length: 1_000 }, () => createIdSource(() => 1_000)())
     expect(new Set(ids).size).toBe(ids.length)
+  })
+})
+
+describe('idTimeMs', () => {
+  it.each([1, 1_795_000_000_123, 2 ** 48 - 1])('tells when an id was made: %i', (nowMs) => {
+    expect(idTimeMs(createIdSource(() => nowMs)())).toBe(nowMs)
   })
 })

@@ -3,6 +3,8 @@ import { backoffMs, type Backoff, type Logger } from '@sluice/runtime'
 import { Queue } from 'bullmq'
 import type { Redis } from 'ioredis'
 import { setTimeout as sleep } from 'node:timers/promises'
+import { OverloadedError } from '../overload/overloaded-error.ts'
+import { addRecorded, defineRecordedAdd, type QueueRecord } from './recorded-add.ts'
 
 /** Whether Redis has a chunk is not known: nothing may be acknowledged. */
 export class QueueUnavailableError extends Error {
@@ -28,6 +30,7 @@ export class ChunkQueue {
     this.#redis = redis
     this.#names = names
     this.#logger = logger
+    defineRecordedAdd(redis)
   }
 
   /**
@@ -35,14 +38,46 @@ export class ChunkQueue {
    * id, so the chunk is in the queue once however often it was sent.
    *
    * @param deadlineMs a time on the clock of `performance.now()`
+   * @throws OverloadedError at once when Redis has no memory left; the chunk is not in the queue
    * @throws QueueUnavailableError when Redis has not said so by the deadline
    */
   async add(chunkId: string, chunk: Chunk, deadlineMs: number): Promise<void> {
+    await this.#untilAnswered(deadlineMs, async () => {
+      await this.#usableQueue().add(chunkJobName, chunk, { jobId: chunkId })
+    })
+  }
+
+  /**
+   * Adds a chunk together with records: Redis has all of them or nothing. Without a chunk, the records alone. If any of
+   * the records is there already, nothing is added. Trying again after a lost answer so finds the records that it has
+   * stored itself: their texts must tell them from all others.
+   *
+   * @param records at least one
+   * @param windowMs how long the records live
+   * @param deadlineMs a time on the clock of `performance.now()`
+   * @returns undefined when all was added; else what is stored under each record's name, null for nothing
+   * @throws QueueUnavailableError when Redis has not answered by the deadline
+   */
+  addRecorded(
+    chunkId: string,
+    chunk: Chunk | undefined,
+    { records, windowMs }: { readonly records: readonly QueueRecord[]; readonly windowMs: number },
+    deadlineMs: number,
+  ): Promise<readonly (string | null)[] | undefined> {
+    return this.#untilAnswered(deadlineMs, async () => {
+      const queue = this.#usableQueue()
+      await queue.waitUntilReady()
+      return addRecorded(this.#redis, queue, { chunkId, chunk, records, windowMs })
+    })
+  }
+
+  /** Asks Redis again until it has answered, or until it is too late for an answer. */
+  async #untilAnswered<T>(deadlineMs: number, ask: () => Promise<T>): Promise<T> {
     for (let attempt = 1; ; attempt += 1) {
       try {
-        await withDeadline(this.#tryAdd(chunkId, chunk), deadlineMs)
-        return
+        return await withDeadline(ask(), deadlineMs)
       } catch (error) {
+        if (isOutOfMemory(error)) throw refusal(attempt, error)
         const waitMs = backoffMs(attempt, RETRY, Math.random())
         if (error instanceof DeadlineError) this.#reconnect()
         if (error instanceof DeadlineError || performance.now() + waitMs >= deadlineMs) {
@@ -61,10 +96,10 @@ export class ChunkQueue {
     await this.#queue?.close()
   }
 
-  async #tryAdd(chunkId: string, chunk: Chunk): Promise<void> {
+  #usableQueue(): Queue<Chunk> {
     if (!this.isConnected) throw new Error(`the connection to Redis is ${this.#redis.status}`)
     this.#queue ??= this.#open()
-    await this.#queue.add(chunkJobName, chunk, { jobId: chunkId })
+    return this.#queue
   }
 
   #open(): Queue<Chunk> {
@@ -86,6 +121,21 @@ export class ChunkQueue {
   #reconnect(): void {
     if (this.#redis.status === 'ready') this.#redis.disconnect(true)
   }
+}
+
+/**
+ * Redis refuses the first write of BullMQ's script, so that nothing of the chunk is kept. It says so again until workers
+ * have made room: there is no use in asking. Before version 7 the text is within an error of the script.
+ */
+function isOutOfMemory(error: unknown): error is Error {
+  return error instanceof Error && /(^|-)OOM /.test(error.message)
+}
+
+/** What became of an earlier try is not known. */
+function refusal(attempt: number, cause: Error): Error {
+  return attempt === 1
+    ? new OverloadedError('redis_memory', 'Redis has no memory left', { cause })
+    : new QueueUnavailableError('Redis has no memory left, and did not confirm an earlier try', { cause })
 }
 
 class DeadlineError extends Error {

@@ -1,10 +1,6 @@
 import { encodeChunk, limits } from '@sluice/schema'
+import { OverloadedError } from '../overload/overloaded-error.ts'
 import { QueueUnavailableError, type ChunkQueue } from './chunk-queue.ts'
-
-/** Refused before anything was enqueued: too much is waiting already. */
-export class OverloadedError extends Error {
-  override name = 'OverloadedError'
-}
 
 /** The writer's limits. Sizes are in UTF-16 units of text, which are bytes for most logs. */
 export const chunkLimits = {
@@ -91,13 +87,13 @@ export class ChunkWriter {
   /**
    * Resolves once Redis has the rows on disk.
    *
-   * @param rows how many rows `text` holds, each a line of JSON
-   * @throws OverloadedError, at once, when nothing was enqueued
+   * @param rows how many rows `text` holds, each a line
+   * @throws OverloadedError when there is no room: at once for that of this process, later for Redis'; nothing was enqueued
    * @throws QueueUnavailableError when Redis did not confirm in time; the rows may or may not be enqueued
    */
   async write(rows: number, text: string): Promise<void> {
     if (this.#unitsWaiting + text.length > chunkLimits.unitsWaitingMax) {
-      throw new OverloadedError('too much is waiting for Redis')
+      throw new OverloadedError('bytes_in_flight', 'too much is waiting for Redis')
     }
     let gathering = this.#gatherings.at(-1)
     if (gathering === undefined || gathering.isFull) {

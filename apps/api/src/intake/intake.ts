@@ -1,10 +1,11 @@
 import {
   InexactNumberError,
-  rowPrefix,
   shapeRow,
+  startRows,
   type EntryError,
   type EntryValidator,
   type RequestStamp,
+  type RowStart,
 } from '@sluice/schema'
 import { Problem, type FieldError } from '../problems.ts'
 import { decodeBody, parseJsonBody, type Submission } from './body.ts'
@@ -14,10 +15,24 @@ export interface TakenIn {
   /** How many entries were sent, valid or not. */
   readonly entries: number
   readonly rows: number
-  /** The rows, each a line of JSON. */
+  /** The rows, each a line. */
   readonly text: string
   /** The answer's JSON. */
   readonly answer: string
+  /** What the answer has that does not follow from the body. Without it the same body always has the same answer. */
+  readonly issued?: Issued
+}
+
+/** What an entry was given when it was taken in. */
+export interface Issued {
+  readonly id: string
+  /** The entry's own, or the time of receipt. */
+  readonly timestamp: string
+}
+
+/** The answer to a single entry, as JSON. */
+export function entryAnswer({ id, timestamp }: Issued): string {
+  return JSON.stringify({ id, status: 'accepted', timestamp })
 }
 
 /** Escaped halves of surrogate pairs: the only way for one to get into valid UTF-8. */
@@ -70,15 +85,14 @@ export class Intake {
 }
 
 interface Stamped {
-  /** From `rowPrefix`. */
-  readonly prefix: string
+  readonly start: RowStart
   /** ISO 8601 */
   readonly receivedAt: string
 }
 
 function stamp(requestStamp: RequestStamp): Stamped {
   return {
-    prefix: rowPrefix(requestStamp),
+    start: startRows(requestStamp),
     receivedAt: new Date(requestStamp.receivedAtMs).toISOString(),
   }
 }
@@ -111,14 +125,10 @@ class RequestShaper {
     if (!this.#validator.isEntry(entry)) throw invalidEntry(this.#validator.explain(entry))
     const timestamp = entry.timestamp ?? this.#stamped.receivedAt
     const id = this.#makeId()
-    const shaped = shapeRow(entry, id, this.#stamped.prefix, this.#mayHoldLoneSurrogates)
+    const shaped = shapeRow(entry, id, this.#stamped.start, this.#mayHoldLoneSurrogates)
     if ('error' in shaped) throw invalidEntry([shaped.error])
-    return {
-      entries: 1,
-      rows: 1,
-      text: shaped.row,
-      answer: JSON.stringify({ id, status: 'accepted', timestamp }),
-    }
+    const issued = { id, timestamp }
+    return { entries: 1, rows: 1, text: shaped.row, answer: entryAnswer(issued), issued }
   }
 
   #shapeBatch(entries: readonly unknown[]): TakenIn {
@@ -141,7 +151,7 @@ class RequestShaper {
 
   #shapeMember(entry: unknown): string | readonly EntryError[] {
     if (!this.#validator.isEntry(entry)) return this.#validator.explain(entry)
-    const shaped = shapeRow(entry, this.#makeId(), this.#stamped.prefix, this.#mayHoldLoneSurrogates)
+    const shaped = shapeRow(entry, this.#makeId(), this.#stamped.start, this.#mayHoldLoneSurrogates)
     return 'error' in shaped ? [shaped.error] : shaped.row
   }
 }

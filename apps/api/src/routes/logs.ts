@@ -3,8 +3,12 @@ import type { Project } from '@sluice/projects'
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import type { Authenticator } from '../authentication/authenticator.ts'
 import { QueueUnavailableError } from '../chunks/chunk-queue.ts'
-import { OverloadedError, type ChunkWriter } from '../chunks/chunk-writer.ts'
-import type { Intake } from '../intake/intake.ts'
+import type { ChunkWriter } from '../chunks/chunk-writer.ts'
+import type { Idempotency, KeyedRequest } from '../idempotency/idempotency.ts'
+import { readIdempotencyKey } from '../idempotency/idempotency-key.ts'
+import type { Intake, TakenIn } from '../intake/intake.ts'
+import { OverloadedError } from '../overload/overloaded-error.ts'
+import type { OverloadMonitor } from '../overload/overload-monitor.ts'
 import { Problem } from '../problems.ts'
 import type { Allowance } from '../rate-limits/allowance.ts'
 import type { RateLimits } from '../rate-limits/rate-limits.ts'
@@ -26,12 +30,15 @@ export interface LogsRouteDependencies {
   readonly rateLimits: RateLimits
   readonly intake: Intake
   readonly writer: ChunkWriter
+  readonly idempotency: Idempotency
+  readonly overload: Pick<OverloadMonitor, 'check' | 'refuse'>
   readonly now: () => number
 }
 
 /** `POST` of an entry or a batch: authenticated before the body is read, acknowledged once Redis has it. */
 export function logsRoute(app: FastifyInstance, dependencies: LogsRouteDependencies): void {
-  const { authenticator, rateLimits, intake, writer, now } = dependencies
+  const { authenticator, rateLimits, intake, writer, idempotency, overload, now } = dependencies
+  const refuse = (error: unknown): never => toProblem(error, overload)
   app.decorateRequest('project', null)
   app.decorateRequest('allowance', null)
   // The body arrives as bytes: whether they are UTF-8, JSON and entries is decided in one place, by the intake.
@@ -48,6 +55,7 @@ export function logsRoute(app: FastifyInstance, dependencies: LogsRouteDependenc
         request.project = await authenticator.authenticate(request.headers.authorization)
         request.allowance = rateLimits.of(request.project)
         if (request.allowance !== null) limitEarly(request.allowance, request, reply)
+        overload.check()
         checkEncoding(request)
         // Not earlier: a body that is refused need not be sent.
         if (request.headers.expect !== undefined) reply.raw.writeContinue()
@@ -56,14 +64,21 @@ export function logsRoute(app: FastifyInstance, dependencies: LogsRouteDependenc
         const { project, allowance } = request
         if (project === null) throw new Error('the request is not authenticated')
         const stamp = { projectId: project.id, retentionDays: project.retentionDays, receivedAtMs: now() }
-        const { entries, rows, text, answer } = intake.take(request.body, stamp)
+        const key = readIdempotencyKey(request.headers)
+        const taken = intake.take(request.body, stamp)
         if (allowance !== null) {
-          const leased = allowance.take({ entries, bytes: request.body?.length ?? 0 })
+          const leased = allowance.take({ entries: taken.entries, bytes: request.body?.length ?? 0 })
           if (leased !== undefined) await leased
           void reply.header('ratelimit', allowance.state)
         }
-        if (rows > 0) await writer.write(rows, text).catch(toProblem)
-        return reply.code(202).type('application/json').send(answer)
+        if (key === undefined) {
+          if (taken.rows > 0) await writer.write(taken.rows, taken.text).catch(refuse)
+          return accept(reply, taken.answer)
+        }
+        const keyed = describeKeyed(request, project.id, key, taken)
+        const { answer, isReplay } = await idempotency.write(keyed).catch(refuse)
+        if (isReplay) void reply.header('idempotency-replayed', 'true')
+        return accept(reply, answer)
       },
     })
   }
@@ -73,6 +88,20 @@ export function logsRoute(app: FastifyInstance, dependencies: LogsRouteDependenc
 function limitEarly(allowance: Allowance, { headers }: FastifyRequest, reply: FastifyReply): void {
   void reply.header('ratelimit-policy', allowance.policy).header('ratelimit', allowance.state)
   allowance.refuseEarly(headers)
+}
+
+function accept(reply: FastifyReply, answer: string): FastifyReply {
+  return reply.code(202).type('application/json').send(answer)
+}
+
+function describeKeyed(
+  { headers, body }: FastifyRequest<{ Body: Buffer | undefined }>,
+  projectId: string,
+  key: string,
+  taken: TakenIn,
+): KeyedRequest {
+  if (body === undefined) throw new Error('a request without a body was taken')
+  return { projectId, key, contentType: headers['content-type'] ?? '', body, taken }
 }
 
 function checkEncoding({ headers }: FastifyRequest): void {
@@ -88,13 +117,12 @@ function checkCharset({ headers }: FastifyRequest): Problem | undefined {
   return new Problem('unsupported_media_type', 'JSON is UTF-8; leave the charset out.')
 }
 
-function toProblem(error: unknown): never {
-  const headers = { 'retry-after': '1' }
-  if (error instanceof OverloadedError) {
-    throw new Problem('overloaded', 'Too much is waiting to be queued. Try again later.', { headers })
-  }
+function toProblem(error: unknown, overload: LogsRouteDependencies['overload']): never {
+  if (error instanceof OverloadedError) throw overload.refuse(error.reason)
   if (error instanceof QueueUnavailableError) {
-    throw new Problem('queue_unavailable', 'The queue did not answer in time. Try again.', { headers })
+    throw new Problem('queue_unavailable', 'The queue did not answer in time. Try again.', {
+      headers: { 'retry-after': '1' },
+    })
   }
   throw error
 }

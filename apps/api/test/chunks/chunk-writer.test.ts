@@ -1,6 +1,7 @@
 import { beforeEach, describe, expect, it } from 'vitest'
 import { QueueUnavailableError } from '../../src/chunks/chunk-queue.ts'
-import { chunkLimits, ChunkWriter, OverloadedError } from '../../src/chunks/chunk-writer.ts'
+import { chunkLimits, ChunkWriter } from '../../src/chunks/chunk-writer.ts'
+import { OverloadedError } from '../../src/overload/overloaded-error.ts'
 import { FakeQueue, type PendingAdd } from '../support/fake-queue.ts'
 
 let queue: FakeQueue

@@ -1,4 +1,5 @@
-import { type Chunk, chunkFrame, zstdLines } from '@sluice/schema'
+import { type Chunk, chunkFrame, rowAsJson, zstdLines } from '@sluice/schema'
+import type { QueueRecord } from '../../src/chunks/recorded-add.ts'
 
 /** An add that the queue was asked for, and what the test lets become of it. */
 export interface PendingAdd {
@@ -14,6 +15,8 @@ export interface PendingAdd {
 /** A queue whose adds wait for the test, or are confirmed at once. */
 export class FakeQueue {
   readonly adds: PendingAdd[] = []
+  /** What was recorded, by its name. */
+  readonly records = new Map<string, string>()
   holding: boolean
 
   constructor({ holding }: { holding: boolean }) {
@@ -28,11 +31,26 @@ export class FakeQueue {
     return promise
   }
 
+  /** As `ChunkQueue.addRecorded`; the records live for ever. */
+  async addRecorded(
+    chunkId: string,
+    chunk: Chunk | undefined,
+    { records }: { readonly records: readonly QueueRecord[] },
+    deadlineMs: number,
+  ): Promise<(string | null)[] | undefined> {
+    const held = records.map(({ name }) => this.records.get(name) ?? null)
+    if (held.some((text) => text !== null)) return held
+    if (chunk !== undefined) await this.add(chunkId, chunk, deadlineMs)
+    for (const { name, text } of records) this.records.set(name, text)
+    return undefined
+  }
+
   get lines(): string[] {
     return this.adds.flatMap(({ lines }) => lines)
   }
 
-  get rows(): Record<string, unknown>[] {
-    return this.lines.map((line) => JSON.parse(line) as Record<string, unknown>)
+  /** The columns of each row. */
+  get rows(): Record<string, string>[] {
+    return this.lines.map((line) => JSON.parse(rowAsJson(line) ?? '') as Record<string, string>)
   }
 }

@@ -1,18 +1,23 @@
 import { createLogger, type Readiness } from '@sluice/runtime'
-import { EntryValidator } from '@sluice/schema'
+import { EntryValidator, redisNames } from '@sluice/schema'
 import type { FastifyInstance, InjectOptions, LightMyRequestResponse } from 'fastify'
 import { randomUUIDv7 } from 'node:crypto'
 import { buildApp } from '../../src/app.ts'
 import { Authenticator } from '../../src/authentication/authenticator.ts'
 import { ChunkWriter } from '../../src/chunks/chunk-writer.ts'
+import { Idempotency } from '../../src/idempotency/idempotency.ts'
+import { IdempotentWriter } from '../../src/idempotency/idempotent-writer.ts'
 import { Intake } from '../../src/intake/intake.ts'
 import { RateLimits } from '../../src/rate-limits/rate-limits.ts'
 import { FakeBuckets } from './fake-buckets.ts'
 import { FakeQueue } from './fake-queue.ts'
 import { FakeRegistry } from './fake-registry.ts'
+import { FakeSignals } from './fake-signals.ts'
 
 /** When every request of a test API is received. */
 export const RECEIVED_AT_MS = Date.UTC(2026, 10, 20, 12, 0, 0, 5)
+
+const WINDOW_MS = 3_600_000
 
 /** The API with everything real but Redis. */
 export interface TestApi {
@@ -21,6 +26,8 @@ export interface TestApi {
   readonly queue: FakeQueue
   readonly buckets: FakeBuckets
   readonly authenticator: Authenticator
+  /** What the overload monitor reads, when the test makes it. */
+  readonly signals: FakeSignals
   /** A good key of the project `demo`. */
   readonly key: string
   readiness: Readiness
@@ -39,10 +46,12 @@ export function buildTestApi(): TestApi {
   const queue = new FakeQueue({ holding: false })
   const buckets = new FakeBuckets()
   const authenticator = new Authenticator(registry)
+  const signals = new FakeSignals()
   const logger = createLogger('test', 'silent')
   const api: TestApi = {
     registry,
     queue,
+    signals,
     buckets,
     authenticator,
     key,
@@ -53,6 +62,12 @@ export function buildTestApi(): TestApi {
       rateLimits: new RateLimits(buckets, { entriesPerSecond: 0, bytesPerSecond: 0 }, logger, () => 0),
       intake: new Intake(new EntryValidator(), randomUUIDv7),
       writer: new ChunkWriter(queue, randomUUIDv7),
+      idempotency: new Idempotency(
+        new IdempotentWriter(queue, randomUUIDv7, WINDOW_MS),
+        redisNames('test'),
+        randomUUIDv7,
+      ),
+      overload: signals.monitor,
       now: () => RECEIVED_AT_MS,
       logger,
       readiness: () => api.readiness,

@@ -1,6 +1,6 @@
 import { ClickHouseError } from '@clickhouse/client'
 import type { ClickHouseClient } from '@sluice/runtime'
-import { deadLettersTable, logsInsertQuery, logsInsertSettings, logsTable } from '@sluice/schema'
+import { deadLettersTable, logsInsertJsonQuery, logsInsertSettings, logsTable } from '@sluice/schema'
 import { CliError } from '../errors.ts'
 
 /** A dead letter as it is shown. `failedAt` is ISO 8601. */
@@ -82,7 +82,7 @@ export class DeadLetterStore {
     try {
       if (!(await this.#isStored(projectId, text))) {
         await this.#client.command({
-          query: `${logsInsertQuery}\n${text}`,
+          query: `${logsInsertJsonQuery}\n${text}`,
           clickhouse_settings: { ...logsInsertSettings, insert_deduplication_token: `dead-letter/${id}` },
         })
       }

@@ -1,5 +1,5 @@
 import { type Entry, type EntryError, EntryValidator } from '../../src/entry.ts'
-import { rowPrefix, type ShapedRow, shapeRow } from '../../src/rows.ts'
+import { rowAsJson, type ShapedRow, shapeRow, startRows } from '../../src/rows.ts'
 
 export const ID = '01a1fb4d-5bd1-74f9-83e0-56d2211cd84d'
 
@@ -15,7 +15,7 @@ const validator = new EntryValidator()
 export function shape(value: unknown): ShapedRow {
   if (!validator.isEntry(value)) throw new Error(JSON.stringify(validator.explain(value)))
   const entry: Entry = value
-  return shapeRow(entry, ID, rowPrefix(stamp), true)
+  return shapeRow(entry, ID, startRows(stamp), true)
 }
 
 /** The row that a sent text becomes. */
@@ -25,9 +25,14 @@ export function rowOf(text: string): string {
   return shaped.row
 }
 
-/** The row that a sent text becomes, as an object. */
-export function readRow(text: string): Record<string, unknown> {
-  return JSON.parse(rowOf(text)) as Record<string, unknown>
+/** The columns of the row that a sent text becomes. */
+export function readRow(text: string): Record<string, string> {
+  return JSON.parse(rowAsJson(rowOf(text)) ?? '') as Record<string, string>
+}
+
+/** The text of the metadata that a sent text becomes. */
+export function metadataOf(text: string): string | undefined {
+  return readRow(text)['metadata_text']
 }
 
 /** What is wrong with a sent text. */

@@ -1,0 +1,151 @@
+import type { LightMyRequestResponse } from 'fastify'
+import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import { problemCode } from '../support/problem.ts'
+import { type Body, buildTestApi, type TestApi } from '../support/test-api.ts'
+
+let api: TestApi
+
+beforeEach(() => {
+  api = buildTestApi()
+})
+
+afterEach(async () => {
+  await api.close()
+})
+
+const entry = { level: 'info', message: 'm' }
+const send = (
+  body: Body,
+  key: string,
+  headers: Record<string, string> = {},
+): Promise<LightMyRequestResponse> => api.post(body, { headers: { 'idempotency-key': key, ...headers } })
+const isReplay = ({ headers }: LightMyRequestResponse): boolean => headers['idempotency-replayed'] === 'true'
+
+describe('a request with a key', () => {
+  it('is taken as one without', async () => {
+    const response = await send(entry, 'k')
+    expect(response.statusCode).toBe(202)
+    expect(response.headers).not.toHaveProperty('idempotency-replayed')
+    expect(api.queue.rows).toMatchObject([{ id: response.json<{ id: string }>().id, message: 'm' }])
+  })
+
+  it('is answered the same again, and stored once', async () => {
+    const first = await send(entry, 'k')
+    const second = await send(entry, 'k')
+    expect(second.statusCode).toBe(202)
+    expect(isReplay(second)).toBe(true)
+    expect(second.body).toBe(first.body)
+    expect(api.queue.rows).toHaveLength(1)
+  })
+
+  it.each([
+    ['an entry with a time of its own', { ...entry, timestamp: '2026-03-29T01:30:00.123456789+02:00' }],
+    ['a batch', { logs: [entry, { level: 'info' }, entry] }],
+    ['an array', [entry, entry]],
+    ['a batch of which nothing is accepted', { logs: [{ level: 'info' }] }],
+    ['an empty batch', { logs: [] }],
+  ])('is answered the same again: %s', async (_what, body) => {
+    const first = await send(body, 'k')
+    const stored = api.queue.rows.length
+    const second = await send(body, 'k')
+    expect([first.statusCode, second.statusCode]).toEqual([202, 202])
+    expect([isReplay(first), isReplay(second)]).toEqual([false, true])
+    expect(second.body).toBe(first.body)
+    expect(api.queue.rows).toHaveLength(stored)
+  })
+
+  it('is refused when the key came with another body', async () => {
+    await send(entry, 'k')
+    const other = await send({ ...entry, message: 'n' }, 'k')
+    expect(other.statusCode).toBe(422)
+    expect(problemCode(other)).toBe('idempotency_key_reused')
+    expect(api.queue.rows).toHaveLength(1)
+  })
+
+  it('is refused when the key came with a batch of which nothing was accepted', async () => {
+    await send({ logs: [{}] }, 'k')
+    expect(problemCode(await send(entry, 'k'))).toBe('idempotency_key_reused')
+    expect(api.queue.rows).toEqual([])
+  })
+
+  it('is the same under both addresses, and whatever the media type is written like', async () => {
+    await send(entry, 'k')
+    const again = await api.post(entry, {
+      url: '/api/v1/logs',
+      headers: { 'idempotency-key': 'k', 'content-type': 'Application/JSON; charset=utf-8' },
+    })
+    expect(isReplay(again)).toBe(true)
+  })
+
+  it('is another one for each key', async () => {
+    const ids = await Promise.all(['k', 'K', 'k.'].map((key) => send(entry, key)))
+    expect(ids.map(isReplay)).toEqual([false, false, false])
+    expect(api.queue.rows).toHaveLength(3)
+  })
+
+  it('is another one for each project', async () => {
+    api.registry.addProject({ id: 'other' })
+    const { key } = api.registry.addKey({ projectId: 'other' })
+    await send(entry, 'k')
+    const other = await send(entry, 'k', { authorization: `Bearer ${key}` })
+    expect(isReplay(other)).toBe(false)
+    expect(api.queue.rows.map(({ project_id: id }) => id)).toEqual(['demo', 'other'])
+  })
+
+  it('leaves nothing when it is refused, so that the key can be used again', async () => {
+    expect((await send('{', 'k')).statusCode).toBe(400)
+    expect((await send({ level: 'info' }, 'k')).statusCode).toBe(400)
+    expect(api.queue.records.size).toBe(0)
+    expect(isReplay(await send(entry, 'k'))).toBe(false)
+  })
+
+  it('shows its key to nobody: not even Redis gets it', async () => {
+    await send(entry, 'a-secret-key')
+    expect([...api.queue.records].join()).not.toContain('a-secret-key')
+    expect([...api.queue.records.keys()]).toEqual([expect.stringMatching(/^\{test\}:idempotency:[\w-]{22}$/)])
+  })
+})
+
+describe('requests with one key at once', () => {
+  it('are stored once, and answered alike', async () => {
+    const responses = await Promise.all(Array.from({ length: 20 }, () => send(entry, 'k')))
+    expect(new Set(responses.map(({ body }) => body)).size).toBe(1)
+    expect(responses.filter(isReplay)).toHaveLength(19)
+    expect(api.queue.rows).toHaveLength(1)
+  })
+
+  it('are refused but for those with the body of the first', async () => {
+    const bodies = [entry, { ...entry, message: 'n' }, entry, { ...entry, message: 'o' }]
+    const responses = await Promise.all(bodies.map((body) => send(body, 'k')))
+    expect(responses.map(({ statusCode }) => statusCode)).toEqual([202, 422, 202, 422])
+    expect(api.queue.rows).toHaveLength(1)
+  })
+})
+
+describe('a key', () => {
+  it.each([
+    ['one character', '!'],
+    ['255 characters', '~'.repeat(255)],
+    ['quotes', '"a,b"'],
+  ])('may have %s', async (_what, key) => {
+    expect((await send(entry, key)).statusCode).toBe(202)
+    expect(isReplay(await send(entry, key))).toBe(true)
+  })
+
+  it.each([
+    ['be empty', ''],
+    ['have 256 characters', 'a'.repeat(256)],
+    ['have blanks', 'a b'],
+    ['be sent twice', 'a, a'],
+    ['have other characters', 'ü'],
+  ])('may not %s', async (_what, key) => {
+    const response = await send(entry, key)
+    expect(problemCode(response)).toBe('invalid_idempotency_key')
+    expect(api.queue.adds).toEqual([])
+  })
+})
+
+it('does not record what comes without a key', async () => {
+  await api.post(entry)
+  expect(api.queue.records.size).toBe(0)
+})

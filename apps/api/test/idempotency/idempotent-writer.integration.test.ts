@@ -1,0 +1,261 @@
+import { connectRedis, createLogger } from '@sluice/runtime'
+import { type Chunk, chunkFrame, encodeChunk, redisNames, type RedisNames, zstdLines } from '@sluice/schema'
+import { Queue } from 'bullmq'
+import type { Redis } from 'ioredis'
+import { randomUUID } from 'node:crypto'
+import { afterEach, beforeEach, describe, expect, inject, it, vi } from 'vitest'
+import { ChunkQueue, QueueUnavailableError } from '../../src/chunks/chunk-queue.ts'
+import { chunkLimits } from '../../src/chunks/chunk-writer.ts'
+import { IdempotentWriter, type RecordedWrite } from '../../src/idempotency/idempotent-writer.ts'
+import { TcpProxy } from '../support/tcp-proxy.ts'
+
+const WINDOW_MS = 60_000
+
+/** An API process, as far as the queue can tell. */
+interface Process {
+  readonly proxy: TcpProxy
+  readonly redis: Redis
+  readonly queue: ChunkQueue
+  readonly writer: IdempotentWriter
+}
+
+let names: RedisNames
+let processes: Process[] = []
+/** The same queue, seen on a way that is never cut. */
+let direct: Redis
+let seen: Queue<Chunk>
+
+beforeEach(() => {
+  names = redisNames(`test-idempotent-writer-${randomUUID()}`)
+  direct = connectRedis(inject('services').redisUrl, { failFast: false })
+  seen = new Queue<Chunk>(names.queue, { connection: direct, prefix: names.queuePrefix })
+})
+
+afterEach(async () => {
+  await seen.obliterate({ force: true })
+  await seen.close()
+  for (const { proxy, redis, queue } of processes) {
+    proxy.thaw()
+    await queue.close()
+    redis.disconnect()
+    await proxy.down()
+  }
+  processes = []
+  direct.disconnect()
+})
+
+async function startProcess(windowMs = WINDOW_MS): Promise<Process> {
+  const { redisUrl } = inject('services')
+  const proxy = await TcpProxy.to(redisUrl)
+  const redis = connectRedis(proxy.urlFor(redisUrl), {
+    failFast: true,
+    commandTimeoutMs: chunkLimits.addDeadlineMs,
+  })
+  redis.on('error', () => undefined)
+  const queue = new ChunkQueue(redis, names, createLogger('test', 'silent'))
+  const writer = new IdempotentWriter(queue, randomUUID, windowMs)
+  const started = { proxy, redis, queue, writer }
+  processes.push(started)
+  await connected(started)
+  return started
+}
+
+const connected = async ({ queue }: Process): Promise<void> => {
+  await vi.waitUntil(() => queue.isConnected, { timeout: 10_000 })
+}
+
+const writeOf = (key: string, line: string): RecordedWrite => ({
+  name: names.idempotencyKey(key),
+  record: `${line} ${randomUUID()}`,
+  rows: 1,
+  text: `${line}\n`,
+})
+
+/** The lines of all chunks in the queue, in order. */
+async function queuedLines(): Promise<string[]> {
+  const jobs = await seen.getWaiting()
+  return jobs
+    .flatMap(({ data }) => zstdLines(chunkFrame(data)))
+    .map((line) => line.trimEnd())
+    .toSorted((a, b) => a.localeCompare(b))
+}
+
+describe('a job of a recorded add', () => {
+  it('is the job of a plain one, field by field', async () => {
+    const { queue } = await startProcess()
+    const chunk = encodeChunk(1, '{"a":1}\n')
+    const deadlineMs = performance.now() + 5_000
+    await queue.add('plain', chunk, deadlineMs)
+    const record = { name: names.idempotencyKey('k'), text: 'r' }
+    await queue.addRecorded('recorded', chunk, { records: [record], windowMs: WINDOW_MS }, deadlineMs)
+    const [plain, recorded] = await Promise.all(
+      ['plain', 'recorded'].map((id) => direct.hgetall(names.jobKey(id))),
+    )
+    expect({ ...recorded, opts: JSON.parse(recorded?.['opts'] ?? '') as unknown }).toEqual({
+      ...plain,
+      opts: { ...(JSON.parse(plain?.['opts'] ?? '') as object), jobId: 'recorded' },
+      timestamp: expect.stringMatching(/^\d{13}$/),
+    })
+    expect((await seen.getWaiting()).map(({ id }) => id)).toEqual(['plain', 'recorded'])
+  })
+
+  it('wakes a worker that waits for one', async () => {
+    const { queue } = await startProcess()
+    await queue.addRecorded(
+      'one',
+      encodeChunk(1, '{}\n'),
+      { records: [{ name: names.idempotencyKey('k'), text: 'r' }], windowMs: WINDOW_MS },
+      performance.now() + 5_000,
+    )
+    expect(await direct.zscore(`${names.queuePrefix}:${names.queue}:marker`, '0')).toBe('0')
+  })
+})
+
+describe('a write', () => {
+  it('stores the rows and the record', async () => {
+    const { writer } = await startProcess()
+    const write = writeOf('k', 'a')
+    expect(await writer.write(write)).toBe(write.record)
+    expect(await direct.get(write.name)).toBe(write.record)
+    const ttlMs = await direct.pttl(write.name)
+    expect(ttlMs).toBeGreaterThan(WINDOW_MS - 30_000)
+    expect(ttlMs).toBeLessThanOrEqual(WINDOW_MS)
+    expect(await queuedLines()).toEqual(['a'])
+  })
+
+  it('without rows stores the record alone', async () => {
+    const { writer } = await startProcess()
+    const write = { ...writeOf('k', ''), rows: 0, text: '' }
+    expect(await writer.write(write)).toBe(write.record)
+    expect(await writer.write(writeOf('k', 'a'))).toBe(write.record)
+    expect(await queuedLines()).toEqual([])
+  })
+
+  it('gets the record of the first, also when the rows have left the queue', async () => {
+    const { writer } = await startProcess()
+    const first = writeOf('k', 'a')
+    await writer.write(first)
+    await seen.drain()
+    expect(await writer.write(writeOf('k', 'b'))).toBe(first.record)
+    expect(await queuedLines()).toEqual([])
+  })
+
+  it('is a first one again when the window is over', async () => {
+    const { writer } = await startProcess(50)
+    await writer.write(writeOf('k', 'a'))
+    await vi.waitUntil(async () => (await direct.exists(names.idempotencyKey('k'))) === 0, { timeout: 5_000 })
+    const again = writeOf('k', 'a')
+    expect(await writer.write(again)).toBe(again.record)
+    expect(await queuedLines()).toEqual(['a', 'a'])
+  })
+
+  it('is committed with others, of which some are known', async () => {
+    const { writer } = await startProcess()
+    const known = [1, 3].map((i) => writeOf(`k${i}`, `${i}`))
+    await Promise.all(known.map((write) => writer.write(write)))
+    const all = [0, 1, 2, 3, 4].map((i) => writeOf(`k${i}`, `${i} again`))
+    const held = await Promise.all(all.map((write) => writer.write(write)))
+    expect(held).toEqual(all.map((write, i) => (i % 2 === 1 ? known[(i - 1) / 2] : write)?.record))
+    expect(await queuedLines()).toEqual(['0 again', '1', '2 again', '3', '4 again'])
+  })
+})
+
+describe('many writes at once', () => {
+  it('of one key are stored once, over two processes', async () => {
+    const writers = [await startProcess(), await startProcess()].map(({ writer }) => writer)
+    const writes = Array.from({ length: 100 }, (_, i) => writeOf('k', `${i}`))
+    const held = await Promise.all(writes.map(async (write, i) => writers[i % 2]?.write(write)))
+    expect(new Set(held).size).toBe(1)
+    expect(writes.filter(({ record }) => record === held[0])).toHaveLength(1)
+    expect(await queuedLines()).toHaveLength(1)
+  })
+
+  it('of many keys are stored once each, over two processes', async () => {
+    const writers = [await startProcess(), await startProcess()].map(({ writer }) => writer)
+    const rounds = Array.from({ length: 6 }, (_, round) =>
+      Array.from({ length: 50 }, (_each, i) => ({ key: `k${i}`, write: writeOf(`k${i}`, `${i}`), round })),
+    ).flat()
+    const held = await Promise.all(
+      rounds.map(async ({ key, write, round }) => [key, await writers[round % 2]?.write(write)] as const),
+    )
+    const byKey = Map.groupBy(held, ([key]) => key)
+    expect(byKey.size).toBe(50)
+    for (const each of byKey.values()) expect(new Set(each.map(([, record]) => record)).size).toBe(1)
+    expect(await queuedLines()).toHaveLength(50)
+  })
+})
+
+describe('a connection that is cut between a commit and its answer', () => {
+  it('makes it be tried again, and stores it once', async () => {
+    const { writer, proxy } = await startProcess()
+    await writer.write(writeOf('warm-up', 'warm-up'))
+    const writes = ['a', 'b'].map((line) => writeOf(line, line))
+    proxy.cutAfter(writes[1]?.record ?? '')
+    const held = await Promise.all(writes.map((write) => writer.write(write)))
+    expect(proxy.cuts).toBe(1)
+    expect(held).toEqual(writes.map(({ record }) => record))
+    expect(await queuedLines()).toEqual(['a', 'b', 'warm-up'])
+  })
+
+  it('does so when the rows have left the queue before it is tried again', async () => {
+    const { writer, proxy } = await startProcess()
+    const write = writeOf('k', 'a')
+    proxy.cutAfter(write.record)
+    const written = writer.write(write)
+    await vi.waitUntil(async () => (await seen.getWaitingCount()) === 1, { interval: 1 })
+    await seen.drain()
+    expect(await written).toBe(write.record)
+    expect(await queuedLines()).toEqual([])
+  })
+
+  it('and a process that dies over it leaves the record to the next', async () => {
+    const [dying, next] = [await startProcess(), await startProcess()]
+    const write = writeOf('k', 'a')
+    dying.proxy.cutAfter(write.record)
+    const lost = dying.writer.write(write).catch(() => 'lost')
+    await vi.waitUntil(() => dying.proxy.cuts === 1, { interval: 1 })
+    await dying.proxy.down()
+    expect(await next.writer.write(writeOf('k', 'b'))).toBe(write.record)
+    expect(await queuedLines()).toEqual(['a'])
+    await lost
+  })
+})
+
+describe('a Redis that is away', () => {
+  it('is told in time, and nothing is half done', async () => {
+    const { writer, proxy, queue } = await startProcess()
+    await proxy.down()
+    const startedMs = performance.now()
+    const writes = ['a', 'a', 'b'].map((key) => writer.write(writeOf(key, key)))
+    const fates = await Promise.allSettled(writes)
+    expect(performance.now() - startedMs).toBeLessThan(2_500)
+    for (const fate of fates) expect(fate).toMatchObject({ reason: expect.any(QueueUnavailableError) })
+    await proxy.up()
+    await vi.waitUntil(() => queue.isConnected, { timeout: 10_000 })
+    const again = writeOf('a', 'a')
+    expect(await writer.write(again)).toBe(again.record)
+    expect(await queuedLines()).toEqual(['a'])
+  })
+
+  it('has forgotten the script when it is back, and is told it again', async () => {
+    const { writer } = await startProcess()
+    await writer.write(writeOf('a', 'a'))
+    await direct.script('FLUSH')
+    const write = writeOf('b', 'b')
+    expect(await writer.write(write)).toBe(write.record)
+    expect(await queuedLines()).toEqual(['a', 'b'])
+  })
+})
+
+it('records nothing when the job cannot be added', async () => {
+  const { writer } = await startProcess()
+  // BullMQ's script counts its jobs there before it does anything else.
+  const counter = `${names.queuePrefix}:${names.queue}:id`
+  await direct.set(counter, 'no number')
+  await expect(writer.write(writeOf('k', 'a'))).rejects.toThrow(QueueUnavailableError)
+  expect(await direct.exists(names.idempotencyKey('k'))).toBe(0)
+  await direct.del(counter)
+  const again = writeOf('k', 'a')
+  expect(await writer.write(again)).toBe(again.record)
+  expect(await queuedLines()).toEqual(['a'])
+})

@@ -1,0 +1,45 @@
+import { SettingsError } from '@sluice/runtime'
+import { describe, expect, it } from 'vitest'
+import { chunkLimits } from '../../src/chunks/chunk-writer.ts'
+import { readApiConfig } from '../../src/config.ts'
+import { overloadMarks } from '../../src/overload/settings.ts'
+
+const pairs = [
+  ['REDIS_MEMORY_LOW_PERCENT', 'REDIS_MEMORY_HIGH_PERCENT'],
+  ['QUEUE_LOW_JOBS', 'QUEUE_HIGH_JOBS'],
+  ['QUEUE_AGE_LOW_S', 'QUEUE_AGE_HIGH_S'],
+  ['EVENT_LOOP_DELAY_LOW_MS', 'EVENT_LOOP_DELAY_HIGH_MS'],
+] as const
+
+describe.each(pairs)('%s', (low, high) => {
+  it('is refused at the start unless it is below its high mark', () => {
+    const read = (): unknown => readApiConfig({ [low]: '50', [high]: '50' })
+    expect(read).toThrow(SettingsError)
+    expect(read).toThrow(`${low} must be below ${high}`)
+    expect(() => readApiConfig({ [low]: '49', [high]: '50' })).not.toThrow()
+  })
+})
+
+it('the marks are what was set, and for what waits in the process shares of what it may hold', () => {
+  const set = Object.fromEntries(
+    pairs.flatMap(([low, high], i) => [
+      [low, String(10 + i)],
+      [high, String(20 + i)],
+    ]),
+  )
+  expect(overloadMarks(readApiConfig(set))).toEqual({
+    redis_memory: { low: 10, high: 20 },
+    queue_depth: { low: 11, high: 21 },
+    queue_age: { low: 12, high: 22 },
+    event_loop_delay: { low: 13, high: 23 },
+    bytes_in_flight: { low: chunkLimits.unitsWaitingMax / 2, high: (chunkLimits.unitsWaitingMax * 3) / 4 },
+  })
+})
+
+it('the defaults are in order', () => {
+  expect(() => readApiConfig({})).not.toThrow()
+})
+
+it('no mark leaves Redis without room for the workers', () => {
+  expect(() => readApiConfig({ REDIS_MEMORY_HIGH_PERCENT: '96' })).toThrow('REDIS_MEMORY_HIGH_PERCENT')
+})
