@@ -1,10 +1,12 @@
 import { commonSettings, readSettings, redisSettings, type SettingsOf } from '@sluice/runtime'
 import { overloadMarks, overloadSettings } from './overload/settings.ts'
+import { rateLimitSettings } from './rate-limits/settings.ts'
 
 export const apiSettings = {
   ...commonSettings,
   ...redisSettings,
   ...overloadSettings,
+  ...rateLimitSettings,
   HOST: {
     type: 'string',
     default: '127.0.0.1',

@@ -1,6 +1,7 @@
 import { Registry } from '@sluice/projects'
 import { connectRedis, createLogger, runProcess, startOpsServer } from '@sluice/runtime'
 import { createIdSource, EntryValidator, redisNames } from '@sluice/schema'
+import { randomUUID } from 'node:crypto'
 import { buildApp } from './app.ts'
 import { Authenticator } from './authentication/authenticator.ts'
 import { ChunkQueue } from './chunks/chunk-queue.ts'
@@ -13,6 +14,9 @@ import { EventLoopDelay } from './overload/event-loop-delay.ts'
 import { OverloadMonitor } from './overload/overload-monitor.ts'
 import { QueueGauge } from './overload/queue-gauge.ts'
 import { overloadMarks } from './overload/settings.ts'
+import { RateLimits } from './rate-limits/rate-limits.ts'
+import { defaultsFromSettings } from './rate-limits/settings.ts'
+import { SharedBuckets } from './rate-limits/shared-buckets.ts'
 
 const config = readApiConfig(process.env)
 const logger = createLogger('api', config.LOG_LEVEL)
@@ -40,6 +44,8 @@ await runProcess({
       )
     })
 
+    const buckets = new SharedBuckets(redis, names, randomUUID())
+    const rateLimits = new RateLimits(buckets, defaultsFromSettings(config), logger)
     const queue = new ChunkQueue(redis, names, logger)
     const makeId = createIdSource(Date.now)
     const writer = new ChunkWriter(queue, makeId)
@@ -61,6 +67,7 @@ await runProcess({
     const intake = new Intake(new EntryValidator(), makeId)
     const app = buildApp({
       authenticator,
+      rateLimits,
       intake,
       writer,
       idempotency,

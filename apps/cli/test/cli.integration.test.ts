@@ -92,6 +92,34 @@ describe('projects and keys', () => {
     expect(await sluice('keys', 'list', '--project', 'shop', '--json')).not.toContain(made?.['key'])
   })
 
+  test('limits on traffic are changed one by one, and given back to the default', async () => {
+    await sluice('projects', 'create', 'limited')
+    const flags = [
+      '--entries-per-second',
+      '1000',
+      '--burst-entries',
+      '5000',
+      '--bytes-per-second',
+      'unlimited',
+    ]
+    expect(await sluice('projects', 'update', 'limited', ...flags)).toBe(
+      'Limits of the project limited: 1000 entries a second, 5000 at once; unlimited bytes a second, default at once.\n',
+    )
+    await sluice('projects', 'update', 'limited', '--burst-entries', 'default')
+    expect(jsonLines(await sluice('projects', 'list', '--json'))).toContainEqual(
+      expect.objectContaining({ id: 'limited', limits: { entriesPerSecond: 1000, bytesPerSecond: 0 } }),
+    )
+  })
+
+  test.each([[[]], [['--entries-per-second', 'many']], [['--entries-per-second', '-1']]])(
+    'limits are not changed by %j',
+    async (flags) => {
+      const around = context()
+      expect(await run(['projects', 'update', 'limited', ...flags], around)).toBe(2)
+      expect(around.written.stderr).not.toBe('')
+    },
+  )
+
   test('a key goes to the standard output alone, so that a script can take it', async () => {
     await sluice('projects', 'create', 'scripted')
     const around = context()
@@ -103,6 +131,8 @@ describe('projects and keys', () => {
   test.each([
     [['projects', 'create', 'Not-Allowed'], 'a project is named by'],
     [['projects', 'create', 'odd', '--retention-days', '5'], 'a retention is one of'],
+    [['projects', 'update', 'nowhere', '--burst-entries', '5'], 'there is no project nowhere'],
+    [['projects', 'update', 'odd', '--bytes-per-second', '5'], 'bytesPerSecond is a whole number from 1024'],
     [['keys', 'create', '--project', 'nowhere'], 'there is no project nowhere'],
     [['keys', 'list', '--project', 'nowhere'], 'there is no project nowhere'],
     [['keys', 'revoke', 'key_0'], 'there is no key key_0'],

@@ -1,2 +1,3 @@
 export * from './api-key.ts'
+export * from './limits.ts'
 export * from './registry.ts'

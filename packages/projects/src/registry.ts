@@ -1,5 +1,12 @@
 import type { Redis } from 'ioredis'
 import { generateApiKey, hashApiKey } from './api-key.ts'
+import {
+  explainLimit,
+  limitsFromHash,
+  projectLimitNames,
+  type ProjectLimitChanges,
+  type ProjectLimits,
+} from './limits.ts'
 
 /** Owns keys and rows. */
 export interface Project {
@@ -8,6 +15,8 @@ export interface Project {
   readonly createdAt: string
   readonly enabled: boolean
   readonly retentionDays: number
+  /** Its own limits on traffic, where it has any. */
+  readonly limits?: ProjectLimits
 }
 
 export type Scope = 'ingest' | 'read'
@@ -38,6 +47,14 @@ const CREATE_PROJECT = `
 if redis.call('EXISTS', KEYS[1]) == 1 then return 0 end
 redis.call('HSET', KEYS[1], 'createdAt', ARGV[2], 'enabled', 'true', 'retentionDays', ARGV[3])
 return redis.call('SADD', KEYS[2], ARGV[1])`
+
+/** KEYS: the project. ARGV: how many fields are set, these with their values, the fields to remove. 0: no such project. */
+const SET_LIMITS = `
+if redis.call('EXISTS', KEYS[1]) == 0 then return 0 end
+local last = 1 + 2 * tonumber(ARGV[1])
+for i = 2, last, 2 do redis.call('HSET', KEYS[1], ARGV[i], ARGV[i + 1]) end
+for i = last + 1, #ARGV do redis.call('HDEL', KEYS[1], ARGV[i]) end
+return 1`
 
 /** An act that the registry refuses; the message is for the person who asked for it. */
 export class RegistryError extends Error {
@@ -93,14 +110,41 @@ export class Registry {
 
   async findProject(id: string): Promise<Project | undefined> {
     if (!PROJECT_ID.test(id)) return undefined
-    const { createdAt, enabled, retentionDays } = await this.#redis.hgetall(this.#projectKey(id))
+    const fields = await this.#redis.hgetall(this.#projectKey(id))
+    const { createdAt, enabled, retentionDays } = fields
     if (createdAt === undefined) return undefined
+    const limits = limitsFromHash(fields)
     return {
       id,
       createdAt,
       enabled: enabled !== 'false',
       retentionDays: retentionDays === undefined ? retentionDaysDefault : Number(retentionDays),
+      ...(limits === undefined ? {} : { limits }),
     }
+  }
+
+  /**
+   * Changes some of a project's limits on traffic; those that are not named stay as they are.
+   *
+   * @throws RegistryError when there is no such project, or a value is not allowed
+   */
+  async setLimits(id: string, changes: ProjectLimitChanges): Promise<Project> {
+    const set: (string | number)[] = []
+    const removed: string[] = []
+    for (const name of projectLimitNames) {
+      const value = changes[name]
+      const reason = typeof value === 'number' ? explainLimit(name, value) : undefined
+      if (reason !== undefined) throw new RegistryError(reason)
+      if (value === null) removed.push(name)
+      else if (value !== undefined) set.push(name, value)
+    }
+    const found =
+      PROJECT_ID.test(id) &&
+      (await this.#redis.eval(SET_LIMITS, 1, this.#projectKey(id), set.length / 2, ...set, ...removed)) === 1
+    if (found) await this.#redis.publish(this.changesChannel, id)
+    const project = found ? await this.findProject(id) : undefined
+    if (project === undefined) throw new RegistryError(`there is no project ${id}`)
+    return project
   }
 
   /**

@@ -106,6 +106,54 @@ describe('projects', () => {
   })
 })
 
+describe('limits of a project', () => {
+  beforeEach(async () => {
+    await registry.createProject('demo', 7)
+  })
+
+  it('are none of its own at first', async () => {
+    expect(await registry.findProject('demo')).not.toHaveProperty('limits')
+  })
+
+  it('are set one by one, and the others stay', async () => {
+    await registry.setLimits('demo', { entriesPerSecond: 100, burstBytes: 4_096 })
+    const changed = await registry.setLimits('demo', { entriesPerSecond: 0 })
+    expect(changed).toMatchObject({ retentionDays: 7, limits: { entriesPerSecond: 0, burstBytes: 4_096 } })
+    expect(await registry.findProject('demo')).toEqual(changed)
+  })
+
+  it('go back to the default', async () => {
+    await registry.setLimits('demo', { entriesPerSecond: 100, bytesPerSecond: 4_096 })
+    const changed = await registry.setLimits('demo', { entriesPerSecond: null, bytesPerSecond: null })
+    expect(changed).not.toHaveProperty('limits')
+  })
+
+  it.each([
+    { entriesPerSecond: -1 },
+    { entriesPerSecond: 0.5 },
+    { entriesPerSecond: Number.NaN },
+    { entriesPerSecond: 1_000_000_001 },
+    { burstEntries: 0 },
+    { bytesPerSecond: 1_023 },
+    { burstBytes: 0 },
+    { entriesPerSecond: 5, burstBytes: 1 },
+  ])('are refused whole: %j', async (values) => {
+    await expect(registry.setLimits('demo', values)).rejects.toThrow(RegistryError)
+    expect(await registry.findProject('demo')).not.toHaveProperty('limits')
+  })
+
+  it.each(['nobody', '', 'DEMO'])('are refused to a project that is not there: %j', async (id) => {
+    await expect(registry.setLimits(id, { entriesPerSecond: 5 })).rejects.toThrow('there is no project')
+    expect(await redis.exists(`${prefix}:project:${id}`)).toBe(0)
+  })
+
+  it('are told about when they change', async () => {
+    await vi.waitFor(() => expect(changes).toEqual(['demo']))
+    await registry.setLimits('demo', { entriesPerSecond: 5 })
+    await vi.waitFor(() => expect(changes).toEqual(['demo', 'demo']))
+  })
+})
+
 describe('keys', () => {
   beforeEach(async () => {
     await registry.createProject('demo')

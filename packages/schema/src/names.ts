@@ -15,6 +15,8 @@ export interface RedisNames {
   idempotencyKey(hash: string): string
   /** Projects and API keys. */
   readonly registryPrefix: string
+  /** The bucket that a project's rate limit is counted in. */
+  rateLimitKey(projectId: string): string
 }
 
 const QUEUE = 'logs'
@@ -31,6 +33,7 @@ export function redisNames(prefix: string): RedisNames {
     batchKey: (batchId) => `${tag}:batch:${batchId}`,
     idempotencyKey: (hash) => `${tag}:idempotency:${hash}`,
     registryPrefix: `${tag}:registry`,
+    rateLimitKey: (projectId) => `${tag}:rate-limit:${projectId}`,
   }
 }
 

@@ -12,6 +12,8 @@ import { decodeBody, parseJsonBody, type Submission } from './body.ts'
 
 /** What a request brings: the rows to store, and what to answer once they are stored. */
 export interface TakenIn {
+  /** How many entries were sent, valid or not. */
+  readonly entries: number
   readonly rows: number
   /** The rows, each a line. */
   readonly text: string
@@ -126,7 +128,7 @@ class RequestShaper {
     const shaped = shapeRow(entry, id, this.#stamped.start, this.#mayHoldLoneSurrogates)
     if ('error' in shaped) throw invalidEntry([shaped.error])
     const issued = { id, timestamp }
-    return { rows: 1, text: shaped.row, answer: entryAnswer(issued), issued }
+    return { entries: 1, rows: 1, text: shaped.row, answer: entryAnswer(issued), issued }
   }
 
   #shapeBatch(entries: readonly unknown[]): TakenIn {
@@ -143,7 +145,8 @@ class RequestShaper {
       }
     }
     const counts = { success: true, accepted: rows, rejected: entries.length - rows }
-    return { rows, text, answer: JSON.stringify(errors.length === 0 ? counts : { ...counts, errors }) }
+    const answer = JSON.stringify(errors.length === 0 ? counts : { ...counts, errors })
+    return { entries: entries.length, rows, text, answer }
   }
 
   #shapeMember(entry: unknown): string | readonly EntryError[] {

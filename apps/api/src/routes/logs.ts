@@ -10,11 +10,15 @@ import type { Intake, TakenIn } from '../intake/intake.ts'
 import { OverloadedError } from '../overload/overloaded-error.ts'
 import type { OverloadMonitor } from '../overload/overload-monitor.ts'
 import { Problem } from '../problems.ts'
+import type { Allowance } from '../rate-limits/allowance.ts'
+import type { RateLimits } from '../rate-limits/rate-limits.ts'
 
 declare module 'fastify' {
   interface FastifyRequest {
     /** The project that the request's key belongs to. Null before authentication. */
     project: Project | null
+    /** What that project may still send. Null when it has no limit. */
+    allowance: Allowance | null
   }
 }
 
@@ -23,6 +27,7 @@ export const logsPaths: readonly string[] = ['/v1/logs', '/api/v1/logs']
 
 export interface LogsRouteDependencies {
   readonly authenticator: Authenticator
+  readonly rateLimits: RateLimits
   readonly intake: Intake
   readonly writer: ChunkWriter
   readonly idempotency: Idempotency
@@ -32,9 +37,10 @@ export interface LogsRouteDependencies {
 
 /** `POST` of an entry or a batch: authenticated before the body is read, acknowledged once Redis has it. */
 export function logsRoute(app: FastifyInstance, dependencies: LogsRouteDependencies): void {
-  const { authenticator, intake, writer, idempotency, overload, now } = dependencies
+  const { authenticator, rateLimits, intake, writer, idempotency, overload, now } = dependencies
   const refuse = (error: unknown): never => toProblem(error, overload)
   app.decorateRequest('project', null)
+  app.decorateRequest('allowance', null)
   // The body arrives as bytes: whether they are UTF-8, JSON and entries is decided in one place, by the intake.
   app.addContentTypeParser('application/json', { parseAs: 'buffer' }, (request, body, done) => {
     const problem = checkCharset(request)
@@ -47,17 +53,24 @@ export function logsRoute(app: FastifyInstance, dependencies: LogsRouteDependenc
       bodyLimit: limits.bodyBytesMax,
       onRequest: async (request, reply) => {
         request.project = await authenticator.authenticate(request.headers.authorization)
+        request.allowance = rateLimits.of(request.project)
+        if (request.allowance !== null) limitEarly(request.allowance, request, reply)
         overload.check()
         checkEncoding(request)
         // Not earlier: a body that is refused need not be sent.
         if (request.headers.expect !== undefined) reply.raw.writeContinue()
       },
       handler: async (request, reply) => {
-        const { project } = request
+        const { project, allowance } = request
         if (project === null) throw new Error('the request is not authenticated')
         const stamp = { projectId: project.id, retentionDays: project.retentionDays, receivedAtMs: now() }
         const key = readIdempotencyKey(request.headers)
         const taken = intake.take(request.body, stamp)
+        if (allowance !== null) {
+          const leased = allowance.take({ entries: taken.entries, bytes: request.body?.length ?? 0 })
+          if (leased !== undefined) await leased
+          void reply.header('ratelimit', allowance.state)
+        }
         if (key === undefined) {
           if (taken.rows > 0) await writer.write(taken.rows, taken.text).catch(refuse)
           return accept(reply, taken.answer)
@@ -69,6 +82,12 @@ export function logsRoute(app: FastifyInstance, dependencies: LogsRouteDependenc
       },
     })
   }
+}
+
+/** Tells the limit, whatever the answer will be, and refuses what is over it before its body is read. */
+function limitEarly(allowance: Allowance, { headers }: FastifyRequest, reply: FastifyReply): void {
+  void reply.header('ratelimit-policy', allowance.policy).header('ratelimit', allowance.state)
+  allowance.refuseEarly(headers)
 }
 
 function accept(reply: FastifyReply, answer: string): FastifyReply {

@@ -8,6 +8,8 @@ import { ChunkWriter } from '../../src/chunks/chunk-writer.ts'
 import { Idempotency } from '../../src/idempotency/idempotency.ts'
 import { IdempotentWriter } from '../../src/idempotency/idempotent-writer.ts'
 import { Intake } from '../../src/intake/intake.ts'
+import { RateLimits } from '../../src/rate-limits/rate-limits.ts'
+import { FakeBuckets } from './fake-buckets.ts'
 import { FakeQueue } from './fake-queue.ts'
 import { FakeRegistry } from './fake-registry.ts'
 import { FakeSignals } from './fake-signals.ts'
@@ -22,6 +24,8 @@ export interface TestApi {
   readonly app: FastifyInstance
   readonly registry: FakeRegistry
   readonly queue: FakeQueue
+  readonly buckets: FakeBuckets
+  readonly authenticator: Authenticator
   /** What the overload monitor reads, when the test makes it. */
   readonly signals: FakeSignals
   /** A good key of the project `demo`. */
@@ -40,15 +44,22 @@ export function buildTestApi(): TestApi {
   registry.addProject()
   const { key } = registry.addKey()
   const queue = new FakeQueue({ holding: false })
+  const buckets = new FakeBuckets()
+  const authenticator = new Authenticator(registry)
   const signals = new FakeSignals()
+  const logger = createLogger('test', 'silent')
   const api: TestApi = {
     registry,
     queue,
     signals,
+    buckets,
+    authenticator,
     key,
     readiness: { ready: true, reasons: [] },
     app: buildApp({
-      authenticator: new Authenticator(registry),
+      authenticator,
+      // Projects have limits only where a test gives them some, and no time passes for these.
+      rateLimits: new RateLimits(buckets, { entriesPerSecond: 0, bytesPerSecond: 0 }, logger, () => 0),
       intake: new Intake(new EntryValidator(), randomUUIDv7),
       writer: new ChunkWriter(queue, randomUUIDv7),
       idempotency: new Idempotency(
@@ -58,7 +69,7 @@ export function buildTestApi(): TestApi {
       ),
       overload: signals.monitor,
       now: () => RECEIVED_AT_MS,
-      logger: createLogger('test', 'silent'),
+      logger,
       readiness: () => api.readiness,
     }),
     post: (body, { headers, ...options } = {}) =>

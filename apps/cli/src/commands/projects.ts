@@ -2,6 +2,7 @@ import type { Command } from 'commander'
 import type { Context } from '../context.ts'
 import { painter, table } from '../terminal.ts'
 import { integer, JSON_OPTION, type RedisFlags, withRedisOptions } from './options.ts'
+import { addUpdateCommand } from './project-limits.ts'
 
 const RETENTION_DAYS_MAX = 36_500
 
@@ -18,6 +19,8 @@ export function addProjectsCommands(program: Command, context: Context): void {
     .description('show the projects')
     .option(...JSON_OPTION)
     .action((options: ListOptions) => listProjects(options, context))
+
+  addUpdateCommand(projects, context)
 }
 
 interface CreateOptions extends RedisFlags {

@@ -1,0 +1,45 @@
+import { startApi, startStack, type Stack } from '@sluice/local'
+import { afterAll, beforeAll, expect, it } from 'vitest'
+
+/** So slow that it does not matter how long the test takes. */
+const environment = {
+  RATE_LIMIT_ENTRIES_PER_SECOND: '1',
+  RATE_LIMIT_BURST_ENTRIES: '300',
+  RATE_LIMIT_BYTES_PER_SECOND: '0',
+}
+
+let stack: Stack
+let apiUrls: string[]
+
+beforeAll(async () => {
+  stack = await startStack({ api: { environment } })
+  const { redisUrl, prefix, supervisor } = stack
+  const second = await startApi(supervisor, { redisUrl, prefix, environment, name: 'api-2' })
+  apiUrls = [stack.apiUrl, second.url]
+})
+
+afterAll(async () => {
+  await stack?.stop()
+})
+
+const post = async (apiUrl: string, count: number): Promise<Response> =>
+  fetch(`${apiUrl}/v1/logs`, {
+    method: 'POST',
+    headers: { authorization: `Bearer ${stack.apiKey}`, 'content-type': 'application/json' },
+    body: JSON.stringify({ logs: Array.from({ length: count }, () => ({ level: 'info', message: 'm' })) }),
+    signal: AbortSignal.timeout(10_000),
+  })
+
+it('a project without limits of its own gets those of the settings, through all processes together', async () => {
+  const statuses: number[] = []
+  let last: Response | undefined
+  for (let request = 0; request < 6; request += 1) {
+    last = await post(apiUrls[request % 2] ?? '', 90)
+    statuses.push(last.status)
+    await last.body?.cancel()
+  }
+  expect(statuses).toEqual([202, 202, 202, 429, 429, 429])
+  expect(last?.headers.get('ratelimit-policy')).toBe('"entries";q=1;w=1;sluice-burst=300')
+  expect(last?.headers.get('ratelimit')).toMatch(/^"entries";r=\d+;t=1$/)
+  expect(Number(last?.headers.get('retry-after'))).toBeGreaterThan(10)
+})
