@@ -1,4 +1,4 @@
-import { Registry, hashApiKey } from '@sluice/projects'
+import { Registry, hashApiKey, keyState } from '@sluice/projects'
 import { type ClickHouseAccess, connectRedis, migrate, readMigrations } from '@sluice/runtime'
 import { migrationsFolder, redisNames } from '@sluice/schema'
 import { type ApiApp, type App, startApi, startWorker } from './apps.ts'
@@ -174,7 +174,8 @@ async function ensureKey(options: {
     const registry = new Registry(redis, redisNames(options.prefix).registryPrefix)
     if ((await registry.findProject(projectId)) === undefined) await registry.createProject(projectId)
     const record = known === undefined ? undefined : await registry.findKey(hashApiKey(known))
-    if (known !== undefined && record?.projectId === projectId && record.revokedAt === undefined) return known
+    const isGood = record?.projectId === projectId && keyState(record, Date.now()) === 'active'
+    if (known !== undefined && isGood) return known
     const { key } = await registry.createKey(projectId, { name: 'local', scopes: ['ingest'] })
     return key
   } finally {

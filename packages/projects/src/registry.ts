@@ -1,5 +1,5 @@
 import type { Redis } from 'ioredis'
-import { generateApiKey, hashApiKey } from './api-key.ts'
+import { type ApiKeyRecord, keyFromHash, keyToHash, type MadeKey, makeKey, type Scope } from './key-record.ts'
 import {
   explainLimit,
   limitsFromHash,
@@ -7,6 +7,16 @@ import {
   type ProjectLimitChanges,
   type ProjectLimits,
 } from './limits.ts'
+import {
+  CREATE_KEY,
+  CREATE_PROJECT,
+  DELETE_PROJECT,
+  ENABLE_PROJECT,
+  NOTE_KEYS_USED,
+  REVOKE_KEY,
+  ROTATE_KEY,
+  SET_LIMITS,
+} from './scripts.ts'
 
 /** Owns keys and rows. */
 export interface Project {
@@ -19,20 +29,6 @@ export interface Project {
   readonly limits?: ProjectLimits
 }
 
-export type Scope = 'ingest' | 'read'
-
-/** What is kept of an API key. Times are ISO 8601. */
-export interface ApiKeyRecord {
-  /** Names the key for people; tells nothing of its secret. */
-  readonly id: string
-  readonly projectId: string
-  readonly name: string
-  readonly scopes: readonly Scope[]
-  readonly createdAt: string
-  readonly expiresAt: string | undefined
-  readonly revokedAt: string | undefined
-}
-
 export const PROJECT_ID = /^[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?$/
 
 /**
@@ -42,19 +38,15 @@ export const PROJECT_ID = /^[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?$/
 export const retentionDaysAllowed = [1, 3, 7, 14, 30, 60, 90, 180, 365, 730] as const
 export const retentionDaysDefault = 30
 
-/** KEYS: the project, the set of projects. ARGV: id, time of creation, retention in days. 0 when the id is taken. */
-const CREATE_PROJECT = `
-if redis.call('EXISTS', KEYS[1]) == 1 then return 0 end
-redis.call('HSET', KEYS[1], 'createdAt', ARGV[2], 'enabled', 'true', 'retentionDays', ARGV[3])
-return redis.call('SADD', KEYS[2], ARGV[1])`
-
-/** KEYS: the project. ARGV: how many fields are set, these with their values, the fields to remove. 0: no such project. */
-const SET_LIMITS = `
-if redis.call('EXISTS', KEYS[1]) == 0 then return 0 end
-local last = 1 + 2 * tonumber(ARGV[1])
-for i = 2, last, 2 do redis.call('HSET', KEYS[1], ARGV[i], ARGV[i + 1]) end
-for i = last + 1, #ARGV do redis.call('HDEL', KEYS[1], ARGV[i]) end
-return 1`
+/**
+ * How long the id of a deleted project and its keys are kept beyond its retention: a row may be received until the caches
+ * of the API know, on the next day by then, and ClickHouse drops what has expired in its own time.
+ */
+const KEPT_BEYOND_RETENTION_DAYS = 2
+/** A name is one cell of a table on a terminal. */
+const KEY_NAME_CHARACTERS_MAX = 200
+/** A script runs alone in Redis, and takes some 2 µs a key: 2 ms. */
+const KEYS_NOTED_AT_ONCE_MAX = 1_000
 
 /** An act that the registry refuses; the message is for the person who asked for it. */
 export class RegistryError extends Error {
@@ -65,8 +57,13 @@ export class RegistryError extends Error {
  * Projects and API keys in Redis.
  *
  * Keys of Redis, below the prefix: `projects` (set of ids), `project:ID` (hash), `project:ID:keys` (set of key hashes),
- * `key:HASH` (hash), `key-ids` (hash: key id → key hash). Changes are published on the channel `changes`, as the hash of
- * the key or the id of the project, so that caches let go of them.
+ * `project:ID:deleted` (until when a deleted project's id is kept, ms), `key:HASH` (hash), `key-ids` (hash: key id → key
+ * hash). Changes are published on the channel `changes`, as the hash of the key or the id of the project, so that caches
+ * let go of them.
+ *
+ * Keys are found by the SHA-256 of what a client sent, and that comparison need not take constant time: whoever measures
+ * it learns at most how far a hash agrees with those that are kept, and cannot choose a key whose hash agrees further
+ * without trying as many keys as if nothing had been learnt.
  */
 export class Registry {
   readonly #redis: Redis
@@ -95,11 +92,62 @@ export class Registry {
       throw new RegistryError(`a retention is one of ${retentionDaysAllowed.join(', ')} days`)
     }
     const project: Project = { id, createdAt: this.#isoNow(), enabled: true, retentionDays }
-    const keys = [this.#projectKey(id), `${this.#prefix}:projects`]
-    const made = await this.#redis.eval(CREATE_PROJECT, 2, ...keys, id, project.createdAt, retentionDays)
+    const keys = [this.#projectKey(id), `${this.#prefix}:projects`, this.#tombstoneKey(id)]
+    const made = await this.#run(CREATE_PROJECT, keys, [
+      id,
+      project.createdAt,
+      retentionDays,
+      this.changesChannel,
+    ])
     if (made === 0) throw new RegistryError(`there is a project ${id} already`)
-    await this.#redis.publish(this.changesChannel, id)
+    if (made !== 1) {
+      const freeOn = new Date(-Number(made)).toISOString()
+      throw new RegistryError(
+        `the project ${id} was deleted; its id is free again on ${freeOn}, when its rows are gone`,
+      )
+    }
     return project
+  }
+
+  /**
+   * Lets a project receive rows, or refuses them. Its keys and its rows stay as they are.
+   *
+   * @throws RegistryError when there is no such project
+   */
+  async enableProject(id: string, enabled: boolean): Promise<void> {
+    const known = await this.#run(
+      ENABLE_PROJECT,
+      [this.#projectKey(id)],
+      [id, String(enabled), this.changesChannel],
+    )
+    if (known === 0) throw new RegistryError(`there is no project ${id}`)
+  }
+
+  /**
+   * Deletes a project for ever. Its rows stay until they expire, and as long nobody else gets its id; its keys are
+   * known as long, so that whoever still sends with one is told that the project is gone.
+   *
+   * @returns until when its id is kept
+   * @throws RegistryError when there is no such project
+   */
+  async deleteProject(id: string): Promise<Date> {
+    const keys = [
+      this.#projectKey(id),
+      `${this.#prefix}:projects`,
+      this.#tombstoneKey(id),
+      `${this.#projectKey(id)}:keys`,
+      `${this.#prefix}:key-ids`,
+    ]
+    const keptUntilMs = await this.#run(DELETE_PROJECT, keys, [
+      id,
+      this.#now(),
+      retentionDaysDefault,
+      KEPT_BEYOND_RETENTION_DAYS,
+      this.#keyKey(''),
+      this.changesChannel,
+    ])
+    if (keptUntilMs === 0) throw new RegistryError(`there is no project ${id}`)
+    return new Date(Number(keptUntilMs))
   }
 
   async listProjects(): Promise<Project[]> {
@@ -157,27 +205,58 @@ export class Registry {
     projectId: string,
     options: { name?: string; scopes?: readonly Scope[]; expiresAt?: Date } = {},
   ): Promise<{ key: string; record: ApiKeyRecord }> {
-    if ((await this.findProject(projectId)) === undefined)
-      throw new RegistryError(`there is no project ${projectId}`)
-    const key = generateApiKey()
-    const keyHash = hashApiKey(key)
-    const record: ApiKeyRecord = {
-      id: `key_${keyHash.slice(0, 16)}`,
-      projectId,
-      name: options.name ?? '',
-      scopes: options.scopes ?? ['ingest'],
-      createdAt: this.#isoNow(),
-      expiresAt: options.expiresAt?.toISOString(),
-      revokedAt: undefined,
+    const name = options.name ?? ''
+    if (name.length > KEY_NAME_CHARACTERS_MAX) {
+      throw new RegistryError(`a key's name has at most ${KEY_NAME_CHARACTERS_MAX} characters`)
     }
-    await this.#redis
-      .multi()
-      .hset(this.#keyKey(keyHash), toHash(record))
-      .sadd(`${this.#projectKey(projectId)}:keys`, keyHash)
-      .hset(`${this.#prefix}:key-ids`, record.id, keyHash)
-      .publish(this.changesChannel, keyHash)
-      .exec()
+    if (!PROJECT_ID.test(projectId)) throw new RegistryError(`there is no project ${projectId}`)
+    const expiresAt = options.expiresAt?.toISOString()
+    const made = makeKey({ projectId, name, scopes: options.scopes ?? ['ingest'], expiresAt }, this.#now())
+    const { key, keyHash, record } = made
+    const known = await this.#run(CREATE_KEY, this.#keysOfMade(made), [
+      keyHash,
+      record.id,
+      this.changesChannel,
+      ...Object.entries(keyToHash(record)).flat(),
+    ])
+    if (known === 0) throw new RegistryError(`there is no project ${projectId}`)
     return { key, record }
+  }
+
+  /**
+   * Makes a key in place of another one: of the same project, name, scopes and length of life. The old one ends after
+   * the overlap, or when it would have ended, whichever is first.
+   *
+   * @returns the new key itself, which is kept nowhere, its record, and the old one's
+   * @throws RegistryError when there is no such key, or it is not good any more, or was rotated already
+   */
+  async rotateKey(
+    keyId: string,
+    overlapMs: number,
+  ): Promise<{ key: string; record: ApiKeyRecord; replaced: ApiKeyRecord }> {
+    const { keyHash: oldHash, record: old } = await this.#findKeyById(keyId)
+    const nowMs = this.#now()
+    const { projectId, name, scopes, createdAt } = old
+    const lifeMs = old.expiresAt === undefined ? undefined : Date.parse(old.expiresAt) - Date.parse(createdAt)
+    const expiresAt = lifeMs === undefined ? undefined : new Date(nowMs + lifeMs).toISOString()
+    const made = makeKey({ projectId, name, scopes, expiresAt }, nowMs)
+    const { key, keyHash, record } = made
+    const outcome = await this.#run(
+      ROTATE_KEY,
+      [...this.#keysOfMade(made), this.#keyKey(oldHash)],
+      [
+        keyHash,
+        record.id,
+        this.changesChannel,
+        oldHash,
+        new Date(nowMs).toISOString(),
+        new Date(nowMs + overlapMs).toISOString(),
+        ...Object.entries(keyToHash(record)).flat(),
+      ],
+    )
+    if (outcome !== 'done')
+      throw new RegistryError(`the key ${keyId} cannot be rotated: ${reasonOf(outcome)}`)
+    return { key, record, replaced: (await this.findKey(oldHash)) ?? old }
   }
 
   /** The keys of a project, oldest first, revoked ones included. */
@@ -191,7 +270,7 @@ export class Registry {
 
   /** @param keyHash from `hashApiKey` */
   async findKey(keyHash: string): Promise<ApiKeyRecord | undefined> {
-    return fromHash(await this.#redis.hgetall(this.#keyKey(keyHash)))
+    return keyFromHash(await this.#redis.hgetall(this.#keyKey(keyHash)))
   }
 
   /**
@@ -200,20 +279,53 @@ export class Registry {
    * @throws RegistryError when there is no such key
    */
   async revokeKey(keyId: string): Promise<ApiKeyRecord> {
+    const { keyHash, record } = await this.#findKeyById(keyId)
+    const revokedAt = await this.#run(
+      REVOKE_KEY,
+      [this.#keyKey(keyHash)],
+      [keyHash, this.#isoNow(), this.changesChannel],
+    )
+    if (typeof revokedAt !== 'string') throw new RegistryError(`there is no key ${keyId}`)
+    return { ...record, revokedAt }
+  }
+
+  /** @param uses when keys were last used, ms since 1970, by their hashes */
+  async noteKeysUsed(uses: ReadonlyMap<string, number>): Promise<void> {
+    const all = [...uses]
+    for (let from = 0; from < all.length; from += KEYS_NOTED_AT_ONCE_MAX) {
+      const some = all.slice(from, from + KEYS_NOTED_AT_ONCE_MAX)
+      await this.#run(
+        NOTE_KEYS_USED,
+        some.map(([keyHash]) => this.#keyKey(keyHash)),
+        some.map(([, usedMs]) => new Date(usedMs).toISOString()),
+      )
+    }
+  }
+
+  /** The first KEYS of the scripts that make a key. */
+  #keysOfMade({ keyHash, record: { projectId } }: MadeKey): string[] {
+    const project = this.#projectKey(projectId)
+    return [project, `${project}:keys`, this.#keyKey(keyHash), `${this.#prefix}:key-ids`]
+  }
+
+  async #findKeyById(keyId: string): Promise<{ keyHash: string; record: ApiKeyRecord }> {
     const keyHash = await this.#redis.hget(`${this.#prefix}:key-ids`, keyId)
     const record = keyHash === null ? undefined : await this.findKey(keyHash)
     if (keyHash === null || record === undefined) throw new RegistryError(`there is no key ${keyId}`)
-    const revokedAt = record.revokedAt ?? this.#isoNow()
-    await this.#redis
-      .multi()
-      .hset(this.#keyKey(keyHash), { revokedAt })
-      .publish(this.changesChannel, keyHash)
-      .exec()
-    return { ...record, revokedAt }
+    return { keyHash, record }
+  }
+
+  #run(script: string, keys: readonly string[], args: readonly (string | number)[]): Promise<unknown> {
+    return this.#redis.eval(script, keys.length, ...keys, ...args)
   }
 
   #projectKey(id: string): string {
     return `${this.#prefix}:project:${id}`
+  }
+
+  /** No project has an id with a colon, so this is none's record. */
+  #tombstoneKey(id: string): string {
+    return `${this.#projectKey(id)}:deleted`
   }
 
   #keyKey(keyHash: string): string {
@@ -225,21 +337,16 @@ export class Registry {
   }
 }
 
-function toHash({ scopes, expiresAt, revokedAt, ...record }: ApiKeyRecord): Record<string, string> {
-  return {
-    ...record,
-    scopes: scopes.join(' '),
-    ...(expiresAt === undefined ? {} : { expiresAt }),
-    ...(revokedAt === undefined ? {} : { revokedAt }),
+/** Why a key is not rotated, in words. */
+function reasonOf(outcome: unknown): string {
+  switch (outcome) {
+    case 'revoked':
+      return 'it is revoked'
+    case 'expired':
+      return 'it has expired'
+    case 'replaced':
+      return 'it was rotated already; rotate the key that took its place'
+    default:
+      return 'its project is gone'
   }
-}
-
-function fromHash(fields: Record<string, string>): ApiKeyRecord | undefined {
-  const { id, projectId, name = '', scopes = '', createdAt = '', expiresAt, revokedAt } = fields
-  if (id === undefined || projectId === undefined) return undefined
-  return { id, projectId, name, scopes: scopes.split(' ').filter(isScope), createdAt, expiresAt, revokedAt }
-}
-
-function isScope(scope: string): scope is Scope {
-  return scope === 'ingest' || scope === 'read'
 }

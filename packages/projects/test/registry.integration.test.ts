@@ -94,10 +94,18 @@ describe('projects', () => {
     await expect(registry.createProject('demo', days)).rejects.toThrow(RegistryError)
   })
 
-  it('are disabled by their record', async () => {
-    await registry.createProject('demo')
-    await redis.hset(`${prefix}:project:demo`, 'enabled', 'false')
-    expect(await registry.findProject('demo')).toMatchObject({ enabled: false })
+  it('are disabled and enabled, told about each time, and otherwise stay as they are', async () => {
+    const made = await registry.createProject('demo', 7)
+    await registry.enableProject('demo', false)
+    expect(await registry.findProject('demo')).toEqual({ ...made, enabled: false })
+    await registry.enableProject('demo', true)
+    expect(await registry.findProject('demo')).toEqual(made)
+    await vi.waitFor(() => expect(changes).toEqual(['demo', 'demo', 'demo']))
+  })
+
+  it.each([true, false])('that are not there are not made by enabling: %s', async (enabled) => {
+    await expect(registry.enableProject('demo', enabled)).rejects.toThrow(RegistryError)
+    expect(await redis.keys(`${prefix.replaceAll(/[{}]/g, '?')}:*`)).toEqual([])
   })
 
   it('are told about when they change', async () => {
@@ -214,6 +222,11 @@ describe('keys', () => {
     expect(await registry.findKey(hashApiKey('slk_x'))).toBeUndefined()
   })
 
+  it('have a name that fits on a line', async () => {
+    await registry.createKey('demo', { name: 'n'.repeat(200) })
+    await expect(registry.createKey('demo', { name: 'n'.repeat(201) })).rejects.toThrow(RegistryError)
+  })
+
   it('are told about when they are made and revoked', async () => {
     const { key, record } = await registry.createKey('demo')
     await registry.revokeKey(record.id)
@@ -259,5 +272,176 @@ describe('revoking', () => {
     expect(await another.findKey(hashApiKey(key))).toMatchObject({ revokedAt: undefined })
     await registry.revokeKey(record.id)
     expect((await another.findKey(hashApiKey(key)))?.revokedAt).toBeDefined()
+  })
+})
+
+describe('rotating', () => {
+  const DAY_MS = 86_400_000
+  const inMs = (ms: number): string => new Date(nowMs + ms).toISOString()
+
+  beforeEach(async () => {
+    await registry.createProject('demo')
+  })
+
+  it('makes a key like the old one, which goes on for the overlap', async () => {
+    const old = await registry.createKey('demo', { name: 'web', scopes: ['read', 'ingest'] })
+    nowMs += DAY_MS
+    const { key, record, replaced } = await registry.rotateKey(old.record.id, 1_000)
+    expect(isWellFormedApiKey(key)).toBe(true)
+    expect(key).not.toBe(old.key)
+    expect(record).toMatchObject({ projectId: 'demo', name: 'web', scopes: ['read', 'ingest'] })
+    expect(record).toMatchObject({ createdAt: inMs(0), expiresAt: undefined, revokedAt: undefined })
+    expect(replaced).toEqual({ ...old.record, expiresAt: inMs(1_000), replacedBy: record.id })
+    expect(await registry.listKeys('demo')).toEqual([replaced, record])
+    expect(await registry.findKey(hashApiKey(key))).toEqual(record)
+    await vi.waitFor(() =>
+      expect(changes).toEqual(['demo', old.key, key, old.key].map((k) => (k === 'demo' ? k : hashApiKey(k)))),
+    )
+  })
+
+  it('gives the new key as long a life as the old one was given, which ends no later for it', async () => {
+    const { record: old } = await registry.createKey('demo', { expiresAt: new Date(nowMs + 10 * DAY_MS) })
+    nowMs += 9 * DAY_MS
+    const { record, replaced } = await registry.rotateKey(old.id, 5 * DAY_MS)
+    expect(record.expiresAt).toBe(inMs(10 * DAY_MS))
+    expect(replaced.expiresAt).toBe(old.expiresAt)
+  })
+
+  it('leaves a key that can be revoked, and rotated in its turn', async () => {
+    const { record: first } = await registry.createKey('demo')
+    nowMs += 1_000
+    const { record: second } = await registry.rotateKey(first.id, 0)
+    nowMs += 1_000
+    const { record: third } = await registry.rotateKey(second.id, 0)
+    await registry.revokeKey(third.id)
+    expect((await registry.listKeys('demo')).at(-1)).toMatchObject({ revokedAt: inMs(0) })
+  })
+
+  it.each([
+    ['revoked', (id: string) => registry.revokeKey(id), 'it is revoked'],
+    ['rotated', (id: string) => registry.rotateKey(id, DAY_MS), 'it was rotated already'],
+    ['expired', () => Promise.resolve((nowMs += 2 * DAY_MS)), 'it has expired'],
+    ['of a project that is gone', () => registry.deleteProject('demo'), 'there is no key'],
+  ])('refuses a key that is %s, and makes none', async (_what, spoil, reason) => {
+    const { record } = await registry.createKey('demo', { expiresAt: new Date(nowMs + DAY_MS) })
+    await spoil(record.id)
+    const before = await registry.listKeys('demo')
+    await expect(registry.rotateKey(record.id, DAY_MS)).rejects.toThrow(reason)
+    expect(await registry.listKeys('demo')).toEqual(before)
+  })
+
+  it('is done once by those who race for it', async () => {
+    const { record } = await registry.createKey('demo')
+    const tries = await Promise.allSettled(Array.from({ length: 10 }, () => registry.rotateKey(record.id, 0)))
+    expect(tries.filter(({ status }) => status === 'fulfilled')).toHaveLength(1)
+    expect(await registry.listKeys('demo')).toHaveLength(2)
+  })
+})
+
+describe('the last use of keys', () => {
+  beforeEach(async () => {
+    await registry.createProject('demo')
+  })
+
+  it('is noted for each, and never goes back', async () => {
+    const a = await registry.createKey('demo')
+    const b = await registry.createKey('demo')
+    const [hashA, hashB] = [hashApiKey(a.key), hashApiKey(b.key)]
+    await registry.noteKeysUsed(new Map([[hashA, START_MS + 2_000]]))
+    const uses = [START_MS + 1_000, START_MS + 3_000] as const
+    await registry.noteKeysUsed(new Map([...[hashA, hashB].map((hash, i) => [hash, uses[i] ?? 0] as const)]))
+    expect(await registry.findKey(hashA)).toEqual({ ...a.record, lastUsedAt: '2026-11-20T12:00:02.000Z' })
+    expect(await registry.findKey(hashB)).toEqual({ ...b.record, lastUsedAt: '2026-11-20T12:00:03.000Z' })
+  })
+
+  it('is noted for more keys than one step takes', async () => {
+    const { key, record } = await registry.createKey('demo')
+    const others = Array.from({ length: 2_500 }, (_, i) => [hashApiKey(String(i)), START_MS] as const)
+    await registry.noteKeysUsed(new Map([...others, [hashApiKey(key), START_MS]]))
+    expect(await registry.listKeys('demo')).toEqual([{ ...record, lastUsedAt: '2026-11-20T12:00:00.000Z' }])
+  })
+
+  it('makes no key that is not there', async () => {
+    await registry.noteKeysUsed(new Map([[hashApiKey('slk_x'), START_MS]]))
+    expect(await redis.exists(`${prefix}:key:${hashApiKey('slk_x')}`)).toBe(0)
+  })
+})
+
+describe('deleting a project', () => {
+  const KEPT_MS = (7 + 2) * 86_400_000
+
+  beforeEach(async () => {
+    // What is kept for a while is kept by the clock of Redis.
+    nowMs = Date.now()
+    await registry.createProject('demo', 7)
+  })
+
+  it('leaves its keys without a project, and its id taken, until its rows are gone', async () => {
+    const { key, record } = await registry.createKey('demo')
+    expect(await registry.deleteProject('demo')).toEqual(new Date(nowMs + KEPT_MS))
+    expect(await registry.findProject('demo')).toBeUndefined()
+    expect(await registry.listProjects()).toEqual([])
+    expect(await registry.listKeys('demo')).toEqual([])
+    expect(await registry.findKey(hashApiKey(key))).toEqual(record)
+    const freeOn = new Date(nowMs + KEPT_MS).toISOString()
+    await expect(registry.createProject('demo')).rejects.toThrow(`free again on ${freeOn}`)
+    await expect(registry.createKey('demo')).rejects.toThrow('there is no project demo')
+    await expect(registry.revokeKey(record.id)).rejects.toThrow('there is no key')
+    await expect(registry.deleteProject('demo')).rejects.toThrow('there is no project demo')
+    await vi.waitFor(() => expect(changes.at(-1)).toBe('demo'))
+  })
+
+  it('leaves nothing for longer than that', async () => {
+    const { key } = await registry.createKey('demo')
+    await registry.noteKeysUsed(new Map([[hashApiKey(key), nowMs]]))
+    await registry.deleteProject('demo')
+    await registry.noteKeysUsed(new Map([[hashApiKey(key), nowMs + 1_000]]))
+    const left = await redis.keys(`${prefix.replaceAll(/[{}]/g, '?')}:*`)
+    expect(left).toHaveLength(2)
+    for (const name of left) expect(await redis.pexpiretime(name)).toBe(nowMs + KEPT_MS)
+  })
+
+  it('frees its id after that, and no old key comes to life again', async () => {
+    nowMs = Date.now() - KEPT_MS + 2_000
+    const { key } = await registry.createKey('demo')
+    await registry.deleteProject('demo')
+    await expect(registry.createProject('demo')).rejects.toThrow('free again')
+    await expect
+      .poll(() => registry.createProject('demo').catch((error: unknown) => error), {
+        interval: 50,
+        timeout: 10_000,
+      })
+      .toMatchObject({ id: 'demo' })
+    expect(await registry.findKey(hashApiKey(key))).toBeUndefined()
+  })
+
+  it('leaves other projects and their keys alone', async () => {
+    await registry.createProject('demo-2')
+    const { key, record } = await registry.createKey('demo-2')
+    await registry.deleteProject('demo')
+    expect(await registry.listProjects()).toMatchObject([{ id: 'demo-2' }])
+    expect(await registry.listKeys('demo-2')).toEqual([record])
+    expect(await redis.pexpiretime(`${prefix}:key:${hashApiKey(key)}`)).toBe(-1)
+  })
+
+  it('leaves nothing half when keys are made, rotated, revoked and enabled beside it', async () => {
+    for (let round = 0; round < 20; round += 1) {
+      const id = `race-${round}`
+      await registry.createProject(id, 7)
+      const { record } = await registry.createKey(id)
+      const racing = [
+        registry.createKey(id),
+        registry.rotateKey(record.id, 0),
+        registry.deleteProject(id),
+        registry.revokeKey(record.id),
+        registry.enableProject(id, false),
+        registry.createKey(id),
+      ]
+      await Promise.allSettled(racing.slice(round % 3).concat(racing.slice(0, round % 3)))
+      const left = await redis.keys(`${prefix.replaceAll(/[{}]/g, '?')}:*`)
+      for (const name of left.filter((left) => !left.includes('project:demo') && !/projects$/.test(left))) {
+        expect([name, await redis.pexpiretime(name)]).toEqual([name, nowMs + KEPT_MS])
+      }
+    }
   })
 })
