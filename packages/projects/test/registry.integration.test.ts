@@ -275,9 +275,10 @@ describe('revoking', () => {
   })
 })
 
+const inMs = (ms: number): string => new Date(nowMs + ms).toISOString()
+
 describe('rotating', () => {
   const DAY_MS = 86_400_000
-  const inMs = (ms: number): string => new Date(nowMs + ms).toISOString()
 
   beforeEach(async () => {
     await registry.createProject('demo')
@@ -348,8 +349,12 @@ describe('the last use of keys', () => {
     const b = await registry.createKey('demo')
     const [hashA, hashB] = [hashApiKey(a.key), hashApiKey(b.key)]
     await registry.noteKeysUsed(new Map([[hashA, START_MS + 2_000]]))
-    const uses = [START_MS + 1_000, START_MS + 3_000] as const
-    await registry.noteKeysUsed(new Map([...[hashA, hashB].map((hash, i) => [hash, uses[i] ?? 0] as const)]))
+    await registry.noteKeysUsed(
+      new Map([
+        [hashA, START_MS + 1_000],
+        [hashB, START_MS + 3_000],
+      ]),
+    )
     expect(await registry.findKey(hashA)).toEqual({ ...a.record, lastUsedAt: '2026-11-20T12:00:02.000Z' })
     expect(await registry.findKey(hashB)).toEqual({ ...b.record, lastUsedAt: '2026-11-20T12:00:03.000Z' })
   })
@@ -439,7 +444,7 @@ describe('deleting a project', () => {
       ]
       await Promise.allSettled(racing.slice(round % 3).concat(racing.slice(0, round % 3)))
       const left = await redis.keys(`${prefix.replaceAll(/[{}]/g, '?')}:*`)
-      for (const name of left.filter((left) => !left.includes('project:demo') && !/projects$/.test(left))) {
+      for (const name of left.filter((key) => !key.includes('project:demo') && !key.endsWith('projects'))) {
         expect([name, await redis.pexpiretime(name)]).toEqual([name, nowMs + KEPT_MS])
       }
     }
