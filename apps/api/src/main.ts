@@ -4,6 +4,7 @@ import { createIdSource, EntryValidator, redisNames } from '@sluice/schema'
 import { randomUUID } from 'node:crypto'
 import { buildApp } from './app.ts'
 import { Authenticator } from './authentication/authenticator.ts'
+import { KeyUsage } from './authentication/key-usage.ts'
 import { ChunkQueue } from './chunks/chunk-queue.ts'
 import { chunkLimits, ChunkWriter } from './chunks/chunk-writer.ts'
 import { readApiConfig } from './config.ts'
@@ -35,7 +36,8 @@ await runProcess({
       connection.on('error', (error: Error) => logger.warn({ err: error }, 'redis connection failed'))
     }
     const registry = new Registry(redis, names.registryPrefix)
-    const authenticator = new Authenticator(registry)
+    const usage = new KeyUsage(registry, logger)
+    const authenticator = new Authenticator(registry, { usage })
     subscriber.on('message', (_channel: string, change: string) => authenticator.invalidate(change))
     subscriber.subscribe(registry.changesChannel).catch((error: unknown) => {
       logger.warn(
@@ -77,6 +79,7 @@ await runProcess({
       readiness,
     })
     const url = await app.listen({ host: config.HOST, port: config.PORT })
+    usage.start()
     const pages = new Map([['/overload', () => overload.status]])
     const ops = await startOpsServer({ host: config.OPS_HOST, port: config.OPS_PORT, readiness, pages })
     eventLoopDelay.start()
@@ -89,6 +92,7 @@ await runProcess({
         await Promise.all([writer.drain(), idempotentWriter.drain()])
         overload.stop()
         eventLoopDelay.stop()
+        await usage.close()
         await queue.close()
         await ops.close()
         redis.disconnect()

@@ -22,6 +22,7 @@ export const problems = {
   unsupported_encoding: { status: 415, title: 'The content encoding is not supported' },
   idempotency_key_reused: { status: 422, title: 'The idempotency key belongs to another body' },
   rate_limited: { status: 429, title: 'The project sends more than it may' },
+  too_many_failed_attempts: { status: 429, title: 'Too many unknown API keys came from this address' },
   headers_too_large: { status: 431, title: 'The headers are too large' },
   internal_error: { status: 500, title: 'Something went wrong on our side' },
   overloaded: { status: 503, title: 'The service is overloaded' },

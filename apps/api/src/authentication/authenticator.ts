@@ -1,59 +1,49 @@
-import {
-  hashApiKey,
-  isWellFormedApiKey,
-  type ApiKeyRecord,
-  type Project,
-  type Registry,
-} from '@sluice/projects'
-import { LRUCache } from 'lru-cache'
+import { hashApiKey, isWellFormedApiKey, type Project, type Registry } from '@sluice/projects'
 import { Problem } from '../problems.ts'
-
-/** What a key, known or not, is taken for: cached, so that a warm key costs no round trip. */
-type Credential = { readonly record: ApiKeyRecord; readonly project: Project | undefined } | 'unknown'
-
-/**
- * How long a cached credential is trusted. Changes are published and take effect at once; this bounds it when the news
- * is lost. With the look-up's own time, at most two commands of 1.8 s of which the first reads the key, it must stay below
- * the five seconds that a revocation may take.
- */
-const CACHE_TTL_MS = 3_000
-/** 10,000 of some 500 bytes: 5 MB. More keys than that in four seconds cost a look-up each. */
-const CACHE_ENTRIES_MAX = 10_000
+import { type Credential, Credentials } from './credentials.ts'
+import { FailedAttempts } from './failed-attempts.ts'
+import type { KeyUsage } from './key-usage.ts'
 
 const SCHEME = /^bearer +(\S+)$/i
 
 /** Tells which project a request's key belongs to. */
 export class Authenticator {
-  readonly #cache: LRUCache<string, Credential>
+  readonly #credentials: Credentials
+  readonly #failedAttempts = new FailedAttempts()
+  readonly #usage: Pick<KeyUsage, 'note'> | undefined
   readonly #now: () => number
+  readonly #monotonicMs: () => number
 
-  constructor(registry: Pick<Registry, 'findKey' | 'findProject'>, now: () => number = Date.now) {
-    this.#now = now
-    this.#cache = new LRUCache<string, Credential>({
-      max: CACHE_ENTRIES_MAX,
-      ttl: CACHE_TTL_MS,
-      // A change during a look-up lets go of its result, but does not fail those who wait for it.
-      ignoreFetchAbort: true,
-      // Concurrent requests with one cold key share one look-up.
-      fetchMethod: async (keyHash): Promise<Credential> => {
-        const record = await registry.findKey(keyHash)
-        return record === undefined
-          ? 'unknown'
-          : { record, project: await registry.findProject(record.projectId) }
-      },
-    })
+  constructor(
+    registry: Pick<Registry, 'findKey' | 'findProject'>,
+    options: {
+      /** Is told of each key that a request passes with. */
+      usage?: Pick<KeyUsage, 'note'>
+      /** The time of day, ms: what expires is compared with it. */
+      now?: () => number
+      /** A clock that nobody sets, ms: what is measured here is measured by it. */
+      monotonicMs?: () => number
+    } = {},
+  ) {
+    this.#credentials = new Credentials(registry)
+    this.#usage = options.usage
+    this.#now = options.now ?? Date.now
+    this.#monotonicMs = options.monotonicMs ?? (() => performance.now())
   }
 
   /**
    * The project that an Authorization header's key may ingest into.
    *
-   * @throws Problem `unauthorized`, `forbidden`, `project_not_found`, or `queue_unavailable` when Redis cannot be asked
+   * @param client where the request comes from; its address is asked for only if the key must be looked up
+   * @throws Problem `unauthorized`, `forbidden`, `project_not_found`, `too_many_failed_attempts`; `overloaded` when too
+   *   many keys are guessed from everywhere, or `queue_unavailable` when Redis cannot be asked
    */
-  async authenticate(header: string | undefined): Promise<Project> {
+  async authenticate(header: string | undefined, client: { readonly ip: string }): Promise<Project> {
     const key = header === undefined ? undefined : SCHEME.exec(header)?.[1]
     if (key === undefined || !isWellFormedApiKey(key)) throw unauthorized()
     const keyHash = hashApiKey(key)
-    const credential = this.#cache.get(keyHash) ?? (await this.#lookUp(keyHash))
+    const credential =
+      this.#credentials.peek(keyHash, this.#monotonicMs()) ?? (await this.#lookUp(keyHash, client.ip))
     if (credential === 'unknown') throw unauthorized()
     const { record, project } = credential
     if (record.revokedAt !== undefined || this.#isPast(record.expiresAt)) throw unauthorized()
@@ -61,19 +51,38 @@ export class Authenticator {
     if (project === undefined || !project.enabled) {
       throw new Problem('project_not_found', `The project ${record.projectId} is gone or disabled.`)
     }
+    this.#usage?.note(keyHash, this.#now())
     return project
   }
 
-  /** Lets go of what is cached: of one key by its hash, or of everything for any other change. */
+  /** Trusts no more what is cached of a key, by its hash, or of a project's keys, by its id. */
   invalidate(change: string): void {
-    if (!this.#cache.delete(change)) this.#cache.clear()
+    this.#credentials.invalidate(change)
   }
 
-  async #lookUp(keyHash: string): Promise<Credential> {
-    try {
-      return (await this.#cache.fetch(keyHash)) ?? 'unknown'
-    } catch {
-      throw new Problem('queue_unavailable', 'The key cannot be checked right now. Try again.', {
+  async #lookUp(keyHash: string, address: string): Promise<Credential> {
+    const credentials = this.#credentials
+    const underWay = credentials.underWay(keyHash)
+    if (underWay !== undefined) return orUnavailable(underWay)
+    const nowMs = this.#monotonicMs()
+    // Good keys go on being looked up, whoever guesses beside them.
+    if (credentials.isFamiliar(keyHash)) return orUnavailable(credentials.lookUp(keyHash, nowMs))
+    this.#admit(address, nowMs)
+    const credential = await orUnavailable(credentials.lookUp(keyHash, nowMs))
+    if (credential === 'unknown') this.#failedAttempts.note(address, nowMs)
+    return credential
+  }
+
+  /** Lets a key that was never seen here be looked up, or throws why not. */
+  #admit(address: string, nowMs: number): void {
+    const waitMs = this.#failedAttempts.waitMs(address, nowMs)
+    if (waitMs > 0) {
+      throw new Problem('too_many_failed_attempts', 'Too many unknown keys came from your address. Wait.', {
+        headers: { 'retry-after': String(Math.ceil(waitMs / 1_000)) },
+      })
+    }
+    if (this.#credentials.isBusy || this.#failedAttempts.isExhausted(nowMs)) {
+      throw new Problem('overloaded', 'Too many keys are being checked right now. Try again.', {
         headers: { 'retry-after': '1' },
       })
     }
@@ -82,6 +91,14 @@ export class Authenticator {
   #isPast(time: string | undefined): boolean {
     return time !== undefined && Date.parse(time) <= this.#now()
   }
+}
+
+function orUnavailable(lookUp: Promise<Credential>): Promise<Credential> {
+  return lookUp.catch(() => {
+    throw new Problem('queue_unavailable', 'The key cannot be checked right now. Try again.', {
+      headers: { 'retry-after': '1' },
+    })
+  })
 }
 
 /** One answer for every kind of bad key: which kind it is would help only those who guess. */

@@ -52,7 +52,7 @@ export function logsRoute(app: FastifyInstance, dependencies: LogsRouteDependenc
     app.post<{ Body: Buffer | undefined }>(url, {
       bodyLimit: limits.bodyBytesMax,
       onRequest: async (request, reply) => {
-        request.project = await authenticator.authenticate(request.headers.authorization)
+        request.project = await authenticator.authenticate(request.headers.authorization, request)
         request.allowance = rateLimits.of(request.project)
         if (request.allowance !== null) limitEarly(request.allowance, request, reply)
         overload.check()

@@ -4,6 +4,8 @@ import { Authenticator } from '../../src/authentication/authenticator.ts'
 import { Problem } from '../../src/problems.ts'
 import { FakeRegistry } from '../support/fake-registry.ts'
 
+const CLIENT = { ip: '192.0.2.1' }
+
 let registry: FakeRegistry
 let nowMs: number
 let authenticator: Authenticator
@@ -12,12 +14,12 @@ beforeEach(() => {
   registry = new FakeRegistry()
   registry.addProject()
   nowMs = Date.UTC(2026, 10, 20)
-  authenticator = new Authenticator(registry, () => nowMs)
+  authenticator = new Authenticator(registry, { now: () => nowMs })
 })
 
 /** The project's id, or the code of the problem. */
 const authenticate = (header: string | undefined): Promise<string> =>
-  authenticator.authenticate(header).then(
+  authenticator.authenticate(header, CLIENT).then(
     ({ id }) => id,
     (error: unknown) => {
       if (error instanceof Problem) return error.code
@@ -112,7 +114,7 @@ describe('a key', () => {
       `Bearer ${registry.addKey({ expiresAt: '2026-11-19T00:00:00.000Z' }).key}`,
     ]
     const answers = await Promise.all(
-      headers.map((header) => authenticator.authenticate(header).catch((error: unknown) => error)),
+      headers.map((header) => authenticator.authenticate(header, CLIENT).catch((error: unknown) => error)),
     )
     const told = answers.map((error) => {
       expect(error).toBeInstanceOf(Problem)
@@ -168,14 +170,12 @@ describe('the cache', () => {
   })
 
   it('trusts nothing for five seconds, when the news of a change is lost', async () => {
-    // The cache's clock may be taken when its module is loaded, so real time passes here in one leap.
     const { key, keyHash, record } = registry.addKey()
     const start = performance.now()
     await authenticate(`Bearer ${key}`)
     registry.keys.set(keyHash, { ...record, revokedAt: '2026-11-20T00:00:00.000Z' })
     expect(await authenticate(`Bearer ${key}`)).toBe('demo')
     vi.spyOn(performance, 'now').mockReturnValue(start + 4_900)
-    await new Promise((resolve) => setTimeout(resolve, 10))
     expect(await authenticate(`Bearer ${key}`)).toBe('unauthorized')
   })
 
@@ -216,7 +216,7 @@ describe('a registry that cannot be asked', () => {
   it('makes the key neither good nor bad, and says when to try again', async () => {
     const { key } = registry.addKey()
     const error: unknown = await authenticator
-      .authenticate(`Bearer ${key}`)
+      .authenticate(`Bearer ${key}`, CLIENT)
       .catch((reason: unknown) => reason)
     expect(error).toMatchObject({ code: 'queue_unavailable', headers: { 'retry-after': '1' } })
     expect((error as Problem).message).not.toContain('10.1.2.3')

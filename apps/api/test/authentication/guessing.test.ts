@@ -1,0 +1,233 @@
+import { generateApiKey } from '@sluice/projects'
+import { setFlagsFromString } from 'node:v8'
+import { runInNewContext } from 'node:vm'
+import { crc32 } from 'node:zlib'
+import { beforeEach, describe, expect, it } from 'vitest'
+import { Authenticator } from '../../src/authentication/authenticator.ts'
+import { credentialLimits } from '../../src/authentication/credentials.ts'
+import { attemptLimits } from '../../src/authentication/failed-attempts.ts'
+import { Problem } from '../../src/problems.ts'
+import { FakeRegistry } from '../support/fake-registry.ts'
+import { problemCode } from '../support/problem.ts'
+import { buildTestApi } from '../support/test-api.ts'
+
+const { addressBurst, totalBurst, totalPerSecond } = attemptLimits
+const GUESSER = '192.0.2.66'
+
+let registry: FakeRegistry
+let clockMs: number
+let authenticator: Authenticator
+
+beforeEach(() => {
+  registry = new FakeRegistry()
+  registry.addProject()
+  clockMs = 1_000_000
+  authenticator = new Authenticator(registry, { monotonicMs: () => clockMs })
+})
+
+/** The project's id, or the problem. */
+const authenticate = (key: string, ip: string): Promise<string | Problem> =>
+  authenticator.authenticate(`Bearer ${key}`, { ip }).then(
+    ({ id }) => id,
+    (error: unknown) => {
+      if (error instanceof Problem) return error
+      throw error
+    },
+  )
+const address = (i: number): string => `10.${(i >> 16) & 255}.${(i >> 8) & 255}.${i & 255}`
+const codeOf = (answer: string | Problem): string => (answer instanceof Problem ? answer.code : answer)
+const guess = async (ip = GUESSER): Promise<string> => codeOf(await authenticate(generateApiKey(), ip))
+
+const useUpTries = async (): Promise<void> => {
+  for (let i = 0; i < addressBurst; i += 1) expect(await guess()).toBe('unauthorized')
+}
+
+describe('an address that sends unknown keys', () => {
+  it('is told to wait after its tries, and Redis is not asked any more', async () => {
+    await useUpTries()
+    const answer = await authenticate(generateApiKey(), GUESSER)
+    expect(answer).toMatchObject({ code: 'too_many_failed_attempts', headers: { 'retry-after': '1' } })
+    for (let i = 0; i < 100; i += 1) expect(await guess()).toBe('too_many_failed_attempts')
+    expect(registry.lookUps).toBe(addressBurst)
+    clockMs += 1_000
+    expect(await guess()).toBe('unauthorized')
+    expect(await guess()).toBe('too_many_failed_attempts')
+    expect(registry.lookUps).toBe(addressBurst + 1)
+  })
+
+  it('is one client in its whole /64, and no other address is', async () => {
+    for (let i = 0; i < addressBurst; i += 1) await guess(`2001:db8:1:2::${i}`)
+    expect(await guess('2001:db8:1:2:ffff::1')).toBe('too_many_failed_attempts')
+    expect(await guess('2001:db8:1:3::1')).toBe('unauthorized')
+    expect(await guess('192.0.2.1')).toBe('unauthorized')
+  })
+
+  it('is told about malformed keys as ever, which cost no try', async () => {
+    for (let i = 0; i < 100; i += 1) {
+      expect(codeOf(await authenticate('slk_typo', GUESSER))).toBe('unauthorized')
+    }
+    await useUpTries()
+    expect(codeOf(await authenticate('slk_typo', GUESSER))).toBe('unauthorized')
+  })
+
+  it('may repeat one wrong key without using up more than one try each time it is looked up', async () => {
+    const wrong = generateApiKey()
+    for (let i = 0; i < 100; i += 1) expect(codeOf(await authenticate(wrong, GUESSER))).toBe('unauthorized')
+    await Promise.all(
+      Array.from({ length: addressBurst - 2 }, async () => expect(await guess()).toBe('unauthorized')),
+    )
+    expect(await guess()).toBe('unauthorized')
+    expect(await guess()).toBe('too_many_failed_attempts')
+    expect(codeOf(await authenticate(wrong, GUESSER))).toBe('unauthorized')
+  })
+
+  it('may send one wrong key many times at once at the price of one try', async () => {
+    const wrong = generateApiKey()
+    await Promise.all(Array.from({ length: 100 }, () => authenticate(wrong, GUESSER)))
+    expect(await guess()).toBe('unauthorized')
+  })
+
+  it('costs nothing when the look-up itself fails', async () => {
+    registry.beforeAnswer = () => Promise.reject(new Error('down'))
+    for (let i = 0; i < 100; i += 1) expect(await guess()).toBe('queue_unavailable')
+    registry.beforeAnswer = () => Promise.resolve()
+    expect(await guess()).toBe('unauthorized')
+  })
+})
+
+describe('a good key from an address that guesses', () => {
+  it('that passed before goes on passing, trusted or to be looked up again', async () => {
+    const { key } = registry.addKey()
+    expect(await authenticate(key, GUESSER)).toBe('demo')
+    await useUpTries()
+    expect(await authenticate(key, GUESSER)).toBe('demo')
+    for (let i = 0; i < 10; i += 1) {
+      clockMs += credentialLimits.trustMs
+      while ((await guess()) === 'unauthorized');
+      expect(await authenticate(key, GUESSER)).toBe('demo')
+    }
+  })
+
+  it('that passed before goes on passing when it or its project has changed', async () => {
+    const { key, keyHash } = registry.addKey()
+    await authenticate(key, GUESSER)
+    await useUpTries()
+    for (const change of [keyHash, 'demo', 'other']) {
+      authenticator.invalidate(change)
+      expect(await authenticate(key, GUESSER)).toBe('demo')
+    }
+  })
+
+  it('that was never seen waits as well, and passes after that', async () => {
+    const { key } = registry.addKey()
+    await useUpTries()
+    expect(codeOf(await authenticate(key, GUESSER))).toBe('too_many_failed_attempts')
+    expect(await authenticate(key, '192.0.2.1')).toBe('demo')
+    const { key: another } = registry.addKey()
+    clockMs += 1_000
+    expect(await authenticate(another, GUESSER)).toBe('demo')
+  })
+
+  it('costs no try, however many there are', async () => {
+    const keys = Array.from({ length: 10 * addressBurst }, () => registry.addKey().key)
+    const answers = await Promise.all(keys.map((key) => authenticate(key, GUESSER)))
+    expect(new Set(answers)).toEqual(new Set(['demo']))
+    expect(await guess()).toBe('unauthorized')
+  })
+})
+
+describe('too many guesses', () => {
+  it('are answered by a 429 with a time to wait, and nothing is enqueued', async () => {
+    const api = buildTestApi()
+    const post = (key: string) =>
+      api.post({ level: 'info', message: 'hello' }, { headers: { authorization: `Bearer ${key}` } })
+    for (let i = 0; i < addressBurst; i += 1) {
+      expect(problemCode(await post(generateApiKey()))).toBe('unauthorized')
+    }
+    const response = await post(generateApiKey())
+    expect(problemCode(response)).toBe('too_many_failed_attempts')
+    expect(response.headers['retry-after']).toMatch(/^[1-9]\d*$/)
+    expect(api.queue.adds).toEqual([])
+    await api.close()
+  })
+})
+
+describe('guesses from everywhere', () => {
+  it('are looked up so many times a second, and good keys go on passing', async () => {
+    const { key } = registry.addKey()
+    expect(await authenticate(key, GUESSER)).toBe('demo')
+    const before = registry.lookUps
+    const guesses = 4 * totalPerSecond
+    const answers = new Map<string, number>()
+    for (let i = 0; i < guesses; i += 1) {
+      clockMs += 1_000 / guesses
+      const code = await guess(address(i))
+      answers.set(code, (answers.get(code) ?? 0) + 1)
+    }
+    expect([...answers.keys()].toSorted()).toEqual(['overloaded', 'unauthorized'])
+    expect(registry.lookUps - before).toBeLessThanOrEqual(totalBurst + totalPerSecond + 1)
+    expect(registry.lookUps - before).toBeGreaterThan(totalPerSecond)
+    clockMs += credentialLimits.trustMs
+    expect(await authenticate(key, GUESSER)).toBe('demo')
+  })
+
+  it('wait for each other when the registry hangs, and good keys do not', async () => {
+    const { key } = registry.addKey()
+    await authenticate(key, GUESSER)
+    clockMs += credentialLimits.trustMs
+    const gate = Promise.withResolvers<void>()
+    registry.beforeAnswer = () => gate.promise
+    const waiting = Array.from({ length: credentialLimits.lookUpsMax }, (_, i) => guess(address(i)))
+    const refused = await authenticate(generateApiKey(), GUESSER)
+    expect(refused).toMatchObject({ code: 'overloaded', headers: { 'retry-after': '1' } })
+    const passing = authenticate(key, GUESSER)
+    gate.resolve()
+    expect(await passing).toBe('demo')
+    expect(new Set(await Promise.all(waiting))).toEqual(new Set(['unauthorized']))
+    clockMs += 10_000
+    expect(await guess()).toBe('unauthorized')
+  })
+
+  it(
+    'a million of them leave the memory as it was, and no good key is driven out',
+    { timeout: 120_000 },
+    async () => {
+      setFlagsFromString('--expose-gc')
+      const collectGarbage = runInNewContext('gc') as () => void
+      const { key } = registry.addKey()
+      await authenticate(key, GUESSER)
+      /** As fast as they can be looked up, so that every one is. */
+      const guessMany = async (from: number, to: number): Promise<number> => {
+        for (let i = from; i < to; i += 1) {
+          clockMs += 1_000 / totalPerSecond
+          const error = await authenticator
+            .authenticate(`Bearer ${numberedKey(i)}`, { ip: address(i) })
+            .catch((reason: unknown) => reason)
+          if (!(error instanceof Problem) || error.code !== 'unauthorized') throw new Error('no such guess')
+        }
+        collectGarbage()
+        return process.memoryUsage().heapUsed
+      }
+      const before = await guessMany(0, 100_000)
+      const after = await guessMany(100_000, 1_000_000)
+      expect(registry.lookUps).toBe(1_000_001)
+      expect(after - before).toBeLessThan(2_000_000)
+      await useUpTries()
+      expect(await guess()).toBe('too_many_failed_attempts')
+      expect(await authenticate(key, GUESSER)).toBe('demo')
+    },
+  )
+})
+
+const DIGITS = '0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz'
+
+function numberedKey(i: number): string {
+  const body = `slk_${base62(i, 43)}`
+  return body + base62(crc32(body), 6)
+}
+
+function base62(value: number, digits: number): string {
+  let text = ''
+  for (let rest = value; rest > 0; rest = Math.floor(rest / 62)) text = DIGITS.charAt(rest % 62) + text
+  return text.padStart(digits, '0')
+}
