@@ -18,6 +18,8 @@ export interface Context {
   /** Where `npm start` keeps its data, and `local.json` with the addresses of what it started. */
   readonly dataDirectory: string
   readonly stdin: Readable
+  /** Whether a person can answer a question. */
+  readonly stdinIsTerminal: boolean
   readonly stdout: Output
   readonly stderr: Output
   readonly nowMs: () => number

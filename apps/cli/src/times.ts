@@ -42,16 +42,38 @@ export function parseSince(text: string, nowMs: number): string {
 }
 
 /**
- * Reads when something ends, as a duration from now or as a time.
+ * Reads how long something lasts, ms.
  *
- * @throws UsageError when it is neither, or over already
+ * @param flag the option that it was given with
+ * @throws UsageError
  */
-export function parseExpiry(text: string, nowMs: number): Date {
+export function parseLength(flag: string, text: string): number {
   const durationMs = parseDurationMs(text)
-  const expiresMs = durationMs === undefined ? parseInstantMs(text) : nowMs + durationMs
-  if (expiresMs === undefined) {
-    throw new UsageError(`--expires takes 12h, 90d or an ISO 8601 time, not "${text}"`)
+  if (durationMs === undefined) throw new UsageError(`${flag} takes 30m, 12h or 90d, not "${text}"`)
+  return durationMs
+}
+
+/**
+ * Reads when something ends, as a time from now or as a time; never, if it is neither.
+ *
+ * @throws UsageError when it cannot be read, is over already, or is both
+ */
+export function parseExpiry(
+  { expiresIn, expiresAt }: { readonly expiresIn?: string; readonly expiresAt?: string },
+  nowMs: number,
+): Date | undefined {
+  if (expiresIn !== undefined && expiresAt !== undefined) {
+    throw new UsageError('a key has one end: --expires-in or --expires-at')
   }
-  if (expiresMs <= nowMs) throw new UsageError(`--expires is a time to come, not "${text}"`)
-  return new Date(expiresMs)
+  if (expiresIn !== undefined)
+    return laterThan(nowMs, nowMs + parseLength('--expires-in', expiresIn), expiresIn)
+  if (expiresAt === undefined) return undefined
+  const expiresMs = parseInstantMs(expiresAt)
+  if (expiresMs === undefined) throw new UsageError(`--expires-at takes an ISO 8601 time, not "${expiresAt}"`)
+  return laterThan(nowMs, expiresMs, expiresAt)
+}
+
+function laterThan(nowMs: number, timeMs: number, text: string): Date {
+  if (timeMs <= nowMs) throw new UsageError(`a key ends at a time to come, not "${text}"`)
+  return new Date(timeMs)
 }

@@ -1,8 +1,18 @@
+import { hashApiKey, Registry } from '@sluice/projects'
 import { type ClickHouseClient, connectClickHouse, connectRedis } from '@sluice/runtime'
-import { type Entry, logsInsertQuery, parseJsonExactly, shapeRow, startRows } from '@sluice/schema'
+import {
+  type Entry,
+  logsInsertQuery,
+  parseJsonExactly,
+  redisNames,
+  shapeRow,
+  startRows,
+} from '@sluice/schema'
 import { randomUUID } from 'node:crypto'
+import { Readable } from 'node:stream'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { afterAll, beforeAll, describe, expect, inject, test } from 'vitest'
+import type { Context } from '../src/context.ts'
 import { followLimits } from '../src/logs/follow.ts'
 import { run } from '../src/run.ts'
 import { type FakeContext, fakeContext } from './fake-context.ts'
@@ -13,8 +23,9 @@ const database = `cli_${randomUUID().replaceAll('-', '')}`
 const access = { url: clickhouse.url, username: clickhouse.username, password: clickhouse.password, database }
 let client: ClickHouseClient
 
-function context(environment = {}): FakeContext {
+function context(environment = {}, given: Partial<Context> = {}): FakeContext {
   return fakeContext({
+    ...given,
     environment: {
       REDIS_URL: redisUrl,
       SLUICE_PREFIX: prefix,
@@ -82,9 +93,9 @@ describe('projects and keys', () => {
     ])
     expect(await sluice('projects', 'list')).toMatch(/^PROJECT .*\nshop +enabled +7 days /)
 
-    const flags = ['--project', 'shop', '--name', 'web', '--expires', '90d']
+    const flags = ['--project', 'shop', '--name', 'web', '--expires-in', '90d', '--scope', 'ingest,read']
     const [made] = jsonLines(await sluice('keys', 'create', ...flags, '--json'))
-    expect(made).toMatchObject({ projectId: 'shop', name: 'web', scopes: ['ingest'] })
+    expect(made).toMatchObject({ projectId: 'shop', name: 'web', scopes: ['ingest', 'read'] })
     expect(made?.['key']).toMatch(/^slk_[0-9A-Za-z]{49}$/)
 
     await sluice('keys', 'revoke', String(made?.['id']))
@@ -120,6 +131,78 @@ describe('projects and keys', () => {
     },
   )
 
+  test('a key is rotated: the old one goes on for a while, and the new one is shown once', async () => {
+    await sluice('projects', 'create', 'rotated')
+    const flags = ['--project', 'rotated', '--name', 'web', '--scope', 'read']
+    const [old] = jsonLines(await sluice('keys', 'create', ...flags, '--json'))
+    const around = context()
+    const beforeMs = Date.now()
+    expect(await run(['keys', 'rotate', String(old?.['id']), '--overlap', '2h'], around)).toBe(0)
+    expect(around.written.stdout).toMatch(/^slk_[0-9A-Za-z]{49}\n$/)
+    expect(around.written.stderr).toContain(`in place of ${String(old?.['id'])}`)
+    const [first, second] = jsonLines(await sluice('keys', 'list', '--project', 'rotated', '--json'))
+    expect(first).toMatchObject({ id: old?.['id'], state: 'active', replacedBy: second?.['id'] })
+    const overlapMs = Date.parse(String(first?.['expiresAt'])) - beforeMs
+    expect(overlapMs).toBeGreaterThanOrEqual(2 * 3_600_000)
+    expect(overlapMs).toBeLessThan(3 * 3_600_000)
+    expect(second).toMatchObject({ name: 'web', scopes: ['read'], state: 'active' })
+    expect(second).not.toHaveProperty('expiresAt')
+
+    const [third] = jsonLines(await sluice('keys', 'rotate', String(second?.['id']), '--json'))
+    expect(third).toMatchObject({ name: 'web', replaced: { id: second?.['id'] } })
+    expect(third?.['key']).toMatch(/^slk_/)
+  })
+
+  test('keys are listed with when they were last used', async () => {
+    await sluice('projects', 'create', 'used')
+    const [made] = jsonLines(await sluice('keys', 'create', '--project', 'used', '--name', 'x', '--json'))
+    expect(await sluice('keys', 'list', '--project', 'used')).toMatch(
+      /^KEY .* LAST USED +NAME\n.* never +never +x\n$/,
+    )
+    const redis = connectRedis(redisUrl, { failFast: false })
+    const registry = new Registry(redis, redisNames(prefix).registryPrefix)
+    await registry.noteKeysUsed(new Map([[hashApiKey(String(made?.['key'])), Date.UTC(2026, 0, 1)]]))
+    redis.disconnect()
+    expect(await sluice('keys', 'list', '--project', 'used')).toMatch(
+      / never +2026-01-01T00:00:00.000Z +x\n$/,
+    )
+  })
+
+  test('a project is disabled and enabled', async () => {
+    await sluice('projects', 'create', 'paused')
+    expect(await sluice('projects', 'disable', 'paused')).toContain('is disabled')
+    expect(await sluice('projects', 'list')).toMatch(/^paused +disabled /m)
+    expect(await sluice('projects', 'enable', 'paused')).toContain('is enabled')
+    expect(await sluice('projects', 'list')).toMatch(/^paused +enabled /m)
+  })
+
+  test('a project is deleted when a person types its id, or a script says so', async () => {
+    const answering = (answer: string): FakeContext =>
+      context({}, { stdin: Readable.from([answer]), stdinIsTerminal: true })
+    await sluice('projects', 'create', 'doomed')
+    await sluice('keys', 'create', '--project', 'doomed')
+    const nobody = context()
+    expect(await run(['projects', 'delete', 'doomed'], nobody)).toBe(1)
+    expect(nobody.written.stderr).toContain('say --yes')
+    for (const answer of ['', '\n', 'y\n', 'doom\n']) {
+      const unsure = answering(answer)
+      expect(await run(['projects', 'delete', 'doomed'], unsure)).toBe(1)
+      expect(unsure.written.stderr).toContain('nothing was done')
+    }
+    expect(await sluice('projects', 'list')).toContain('doomed')
+
+    const sure = answering('doomed\n')
+    expect(await run(['projects', 'delete', 'doomed'], sure)).toBe(0)
+    expect(sure.written.stderr).toContain('The project doomed and its key will be gone for ever')
+    expect(sure.written.stdout).toContain('Its rows stay until they expire')
+    await sluice('projects', 'create', 'doomed-too')
+    await sluice('projects', 'delete', 'doomed-too', '--yes')
+    expect(await sluice('projects', 'list')).not.toContain('doomed')
+    const again = context()
+    expect(await run(['projects', 'create', 'doomed'], again)).toBe(1)
+    expect(again.written.stderr).toContain('its id is free again on')
+  })
+
   test('a key goes to the standard output alone, so that a script can take it', async () => {
     await sluice('projects', 'create', 'scripted')
     const around = context()
@@ -136,6 +219,10 @@ describe('projects and keys', () => {
     [['keys', 'create', '--project', 'nowhere'], 'there is no project nowhere'],
     [['keys', 'list', '--project', 'nowhere'], 'there is no project nowhere'],
     [['keys', 'revoke', 'key_0'], 'there is no key key_0'],
+    [['keys', 'rotate', 'key_0'], 'there is no key key_0'],
+    [['projects', 'disable', 'nowhere'], 'there is no project nowhere'],
+    [['projects', 'enable', 'nowhere'], 'there is no project nowhere'],
+    [['projects', 'delete', 'nowhere', '--yes'], 'there is no project nowhere'],
   ])('what is refused says why: %j', async (args, reason) => {
     const around = context()
     expect(await run(args, around)).toBe(1)

@@ -6,6 +6,13 @@ describe('called in a wrong way, it ends with 2 and says why', () => {
   test.each([
     [['nonsense'], "unknown command 'nonsense'"],
     [['keys', 'create'], "required option '--project <id>' not specified"],
+    [['keys', 'create', '--project', 'x', '--scope', 'admin'], 'A scope is ingest or read'],
+    [['keys', 'create', '--project', 'x', '--expires-in', 'never'], '--expires-in takes'],
+    [['keys', 'create', '--project', 'x', '--expires-at', '1d'], '--expires-at takes'],
+    [['keys', 'create', '--project', 'x', '--expires-in', '1d', '--expires-at', '2100-01-01'], 'one end'],
+    [['keys', 'rotate'], "missing required argument 'key-id'"],
+    [['keys', 'rotate', 'key_1', '--overlap', '-1h'], '--overlap takes'],
+    [['projects', 'delete'], "missing required argument 'id'"],
     [['projects', 'create', 'x', '--retention-days', '1.5'], 'a whole number from 1'],
     [['logs', '--project', 'demo', '--limit', '1000000'], 'a whole number from 0 to 100000'],
     [['logs', '--project', 'demo', '--level', 'info,banana'], 'there is no level "banana"'],

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest'
 import { UsageError } from '../src/errors.ts'
-import { parseDurationMs, parseExpiry, parseSince } from '../src/times.ts'
+import { parseDurationMs, parseExpiry, parseLength, parseSince } from '../src/times.ts'
 
 const NOW_MS = Date.UTC(2026, 10, 20, 12)
 
@@ -42,13 +42,30 @@ describe('parseSince', () => {
   })
 })
 
+describe('parseLength', () => {
+  test('reads durations, and says which option was wrong', () => {
+    expect(parseLength('--overlap', '24h')).toBe(86_400_000)
+    expect(parseLength('--overlap', '0s')).toBe(0)
+    expect(() => parseLength('--overlap', 'soon')).toThrow('--overlap takes')
+  })
+})
+
 describe('parseExpiry', () => {
-  test('reads durations and times', () => {
-    expect(parseExpiry('90d', NOW_MS)).toEqual(new Date('2027-02-18T12:00:00Z'))
-    expect(parseExpiry('2027-01-01', NOW_MS)).toEqual(new Date('2027-01-01T00:00:00Z'))
+  test('reads a time from now, a time, or none', () => {
+    expect(parseExpiry({ expiresIn: '90d' }, NOW_MS)).toEqual(new Date('2027-02-18T12:00:00Z'))
+    expect(parseExpiry({ expiresAt: '2027-01-01' }, NOW_MS)).toEqual(new Date('2027-01-01T00:00:00Z'))
+    expect(parseExpiry({}, NOW_MS)).toBeUndefined()
   })
 
-  test.each(['2026-11-20T12:00:00Z', '2020-01-01', '0s', 'never'])('refuses "%s"', (text) => {
-    expect(() => parseExpiry(text, NOW_MS)).toThrow(UsageError)
+  test.each([
+    { expiresIn: '0s' },
+    { expiresIn: 'never' },
+    { expiresIn: '2027-01-01' },
+    { expiresAt: '90d' },
+    { expiresAt: '2026-11-20T12:00:00Z' },
+    { expiresAt: '2020-01-01' },
+    { expiresIn: '90d', expiresAt: '2027-01-01' },
+  ])('refuses %j', (given) => {
+    expect(() => parseExpiry(given, NOW_MS)).toThrow(UsageError)
   })
 })

@@ -1,5 +1,6 @@
 import type { Command } from 'commander'
 import type { Context } from '../context.ts'
+import { CliError } from '../errors.ts'
 import { painter, table } from '../terminal.ts'
 import { integer, JSON_OPTION, type RedisFlags, withRedisOptions } from './options.ts'
 import { addUpdateCommand } from './project-limits.ts'
@@ -19,6 +20,22 @@ export function addProjectsCommands(program: Command, context: Context): void {
     .description('show the projects')
     .option(...JSON_OPTION)
     .action((options: ListOptions) => listProjects(options, context))
+
+  withRedisOptions(projects.command('disable'))
+    .description('refuse what is sent to a project, until it is enabled again; its keys and rows stay')
+    .argument('<id>')
+    .action((id: string, options: RedisFlags) => enableProject(id, false, options, context))
+
+  withRedisOptions(projects.command('enable'))
+    .description('take what is sent to a disabled project again')
+    .argument('<id>')
+    .action((id: string, options: RedisFlags) => enableProject(id, true, options, context))
+
+  withRedisOptions(projects.command('delete'))
+    .description('delete a project and its keys, for ever; its rows stay until they expire')
+    .argument('<id>')
+    .option('--yes', 'do not ask')
+    .action((id: string, options: DeleteOptions) => deleteProject(id, options, context))
 
   addUpdateCommand(projects, context)
 }
@@ -61,6 +78,46 @@ async function listProjects(options: ListOptions, context: Context): Promise<voi
     const headings = ['PROJECT', 'STATE', 'RETENTION', 'CREATED']
     await context.stdout.write(table([headings, ...rows], painter(context.stdout.colours)))
   }
+}
+
+async function enableProject(
+  id: string,
+  enabled: boolean,
+  options: RedisFlags,
+  context: Context,
+): Promise<void> {
+  const { redisAccess, withRegistry } = await loadRegistry()
+  await withRegistry(await redisAccess(options, context), (registry) => registry.enableProject(id, enabled))
+  await context.stdout.write(
+    enabled
+      ? `The project ${id} is enabled; within five seconds everything takes what is sent to it.\n`
+      : `The project ${id} is disabled; within five seconds everything refuses what is sent to it.\n`,
+  )
+}
+
+interface DeleteOptions extends RedisFlags {
+  yes?: true
+}
+
+async function deleteProject(id: string, options: DeleteOptions, context: Context): Promise<void> {
+  const [{ redisAccess, withRegistry }, { confirm }] = await Promise.all([
+    loadRegistry(),
+    import('../confirm.ts'),
+  ])
+  const access = await redisAccess(options, context)
+  const keys = await withRegistry(access, async (registry) => {
+    if ((await registry.findProject(id)) === undefined) throw new CliError(`there is no project ${id}`)
+    return registry.listKeys(id)
+  })
+  const consequence =
+    `The project ${id} and its ${keys.length === 1 ? 'key' : `${keys.length} keys`} will be gone for ever. ` +
+    'Its rows stay until they expire.'
+  if (!options.yes) await confirm(context, consequence, id)
+  // A person takes longer than a connection need be open.
+  const keptUntil = await withRegistry(access, (registry) => registry.deleteProject(id))
+  await context.stdout.write(
+    `The project ${id} is deleted. Its rows stay until they expire; its id is free again on ${keptUntil.toISOString()}.\n`,
+  )
 }
 
 async function loadRegistry() {
