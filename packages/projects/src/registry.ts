@@ -124,8 +124,8 @@ export class Registry {
   }
 
   /**
-   * Deletes a project for ever. Its rows stay until they expire, and as long nobody else gets its id; its keys are
-   * known as long, so that whoever still sends with one is told that the project is gone.
+   * Deletes a project for ever. Its rows stay until they expire, and for that time nobody else gets its id, and its
+   * keys stay known, so that whoever still sends with one is told that the project is gone.
    *
    * @returns until when its id is kept
    * @throws RegistryError when there is no such project

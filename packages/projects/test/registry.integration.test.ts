@@ -266,6 +266,17 @@ describe('revoking', () => {
     await expect(registry.revokeKey(id)).rejects.toThrow(RegistryError)
   })
 
+  it('does not bring back a key that is forgotten just then', async () => {
+    const { key, record } = await registry.createKey('demo')
+    const keyName = `${prefix}:key:${hashApiKey(key)}`
+    vi.spyOn(registry, 'findKey').mockImplementationOnce(async () => {
+      await redis.del(keyName)
+      return record
+    })
+    await expect(registry.revokeKey(record.id)).rejects.toThrow(RegistryError)
+    expect(await redis.exists(keyName)).toBe(0)
+  })
+
   it('is seen by another registry on the same prefix', async () => {
     const { key, record } = await registry.createKey('demo')
     const another = new Registry(redis, prefix)
