@@ -236,7 +236,7 @@ describe('a limit that is changed', () => {
     const authenticator = new Authenticator(registry)
     const rateLimits = await apiProcess(redisUrl, 'one')
     const outcome = async (): Promise<number | 'let through'> =>
-      send(rateLimits, await authenticator.authenticate(`Bearer ${key}`), 100)
+      send(rateLimits, await authenticator.authenticate(`Bearer ${key}`, { ip: '192.0.2.1' }), 100)
 
     expect(await outcome()).toBe('let through')
     await registry.setLimits('demo', { entriesPerSecond: 10, burstEntries: 100 })
