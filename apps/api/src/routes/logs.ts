@@ -4,7 +4,10 @@ import type { FastifyInstance, FastifyRequest } from 'fastify'
 import type { Authenticator } from '../authentication/authenticator.ts'
 import { QueueUnavailableError } from '../chunks/chunk-queue.ts'
 import { OverloadedError, type ChunkWriter } from '../chunks/chunk-writer.ts'
+import { parseJsonBody, type BodyParser } from '../intake/body.ts'
+import { decodeContent, decoderFor } from '../intake/content-encoding.ts'
 import type { Intake } from '../intake/intake.ts'
+import { parseNdjsonBody } from '../intake/ndjson.ts'
 import { Problem } from '../problems.ts'
 
 declare module 'fastify' {
@@ -16,6 +19,12 @@ declare module 'fastify' {
 
 /** One resource under two addresses. */
 export const logsPaths: readonly string[] = ['/v1/logs', '/api/v1/logs']
+
+/** What a body may be: media types that Fluent Bit, Fluentd, Logstash and Vector send. */
+const parsers: Readonly<Record<string, BodyParser>> = {
+  'application/json': parseJsonBody,
+  'application/x-ndjson': parseNdjsonBody,
+}
 
 export interface LogsRouteDependencies {
   readonly authenticator: Authenticator
@@ -29,7 +38,7 @@ export function logsRoute(app: FastifyInstance, dependencies: LogsRouteDependenc
   const { authenticator, intake, writer, now } = dependencies
   app.decorateRequest('project', null)
   // The body arrives as bytes: whether they are UTF-8, JSON and entries is decided in one place, by the intake.
-  app.addContentTypeParser('application/json', { parseAs: 'buffer' }, (request, body, done) => {
+  app.addContentTypeParser(Object.keys(parsers), { parseAs: 'buffer' }, (request, body, done) => {
     const problem = checkCharset(request)
     if (problem === undefined) done(null, body)
     else done(problem)
@@ -40,7 +49,7 @@ export function logsRoute(app: FastifyInstance, dependencies: LogsRouteDependenc
       bodyLimit: limits.bodyBytesMax,
       onRequest: async (request, reply) => {
         request.project = await authenticator.authenticate(request.headers.authorization)
-        checkEncoding(request)
+        decoderFor(request.headers['content-encoding'])
         // Not earlier: a body that is refused need not be sent.
         if (request.headers.expect !== undefined) reply.raw.writeContinue()
       },
@@ -48,18 +57,12 @@ export function logsRoute(app: FastifyInstance, dependencies: LogsRouteDependenc
         const { project } = request
         if (project === null) throw new Error('the request is not authenticated')
         const stamp = { projectId: project.id, retentionDays: project.retentionDays, receivedAtMs: now() }
-        const { rows, text, answer } = intake.take(request.body, stamp)
+        const body = decodeContent(request.body, request.headers['content-encoding'])
+        const { rows, text, answer } = intake.take(body, stamp, parsers[request.mediaType ?? ''])
         if (rows > 0) await writer.write(rows, text).catch(toProblem)
         return reply.code(202).type('application/json').send(answer)
       },
     })
-  }
-}
-
-function checkEncoding({ headers }: FastifyRequest): void {
-  const encoding = headers['content-encoding']
-  if (encoding !== undefined && encoding.toLowerCase() !== 'identity') {
-    throw new Problem('unsupported_encoding', 'Send the body as it is, without a Content-Encoding.')
   }
 }
 
