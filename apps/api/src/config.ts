@@ -1,4 +1,5 @@
 import { commonSettings, readSettings, redisSettings, type SettingsOf } from '@sluice/runtime'
+import { parseTrustedProxies } from './connections/trusted-proxies.ts'
 
 export const apiSettings = {
   ...commonSettings,
@@ -9,9 +10,20 @@ export const apiSettings = {
     description: 'Where the API listens. In a container, 0.0.0.0.',
   },
   PORT: { type: 'integer', minimum: 0, maximum: 65_535, default: 3000, description: "The API's port." },
+  TRUST_PROXY: {
+    type: 'string',
+    description:
+      'Proxies whose X-Forwarded-For is believed: addresses, CIDR ranges or `loopback`, `linklocal`, `uniquelocal`, by commas.',
+  },
 } as const
 
+export interface ApiConfig extends SettingsOf<typeof apiSettings> {
+  /** What TRUST_PROXY says, as Fastify's `trustProxy` takes it. */
+  readonly trustedProxies: string[] | false
+}
+
 /** @throws SettingsError */
-export function readApiConfig(environment: NodeJS.ProcessEnv): SettingsOf<typeof apiSettings> {
-  return readSettings(apiSettings, environment)
+export function readApiConfig(environment: NodeJS.ProcessEnv): ApiConfig {
+  const settings = readSettings(apiSettings, environment)
+  return { ...settings, trustedProxies: parseTrustedProxies(settings.TRUST_PROXY) }
 }

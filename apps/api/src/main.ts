@@ -6,6 +6,7 @@ import { Authenticator } from './authentication/authenticator.ts'
 import { ChunkQueue } from './chunks/chunk-queue.ts'
 import { chunkLimits, ChunkWriter } from './chunks/chunk-writer.ts'
 import { readApiConfig } from './config.ts'
+import { connectionLimits } from './connections/connection-limits.ts'
 import { Intake } from './intake/intake.ts'
 
 const config = readApiConfig(process.env)
@@ -42,7 +43,16 @@ await runProcess({
       reasons: queue.isConnected ? [] : [`the connection to Redis is ${redis.status}`],
     })
     const intake = new Intake(new EntryValidator(), makeId)
-    const app = buildApp({ authenticator, intake, writer, now: Date.now, logger, readiness })
+    const app = buildApp({
+      authenticator,
+      intake,
+      writer,
+      now: Date.now,
+      logger,
+      readiness,
+      connectionLimits,
+      trustedProxies: config.trustedProxies,
+    })
     const url = await app.listen({ host: config.HOST, port: config.PORT })
     const ops = await startOpsServer({ host: config.OPS_HOST, port: config.OPS_PORT, readiness })
     logger.info({ url, opsUrl: ops.url }, 'listening')

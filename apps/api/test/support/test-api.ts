@@ -2,9 +2,10 @@ import { createLogger, type Readiness } from '@sluice/runtime'
 import { EntryValidator } from '@sluice/schema'
 import type { FastifyInstance, InjectOptions, LightMyRequestResponse } from 'fastify'
 import { randomUUIDv7 } from 'node:crypto'
-import { buildApp } from '../../src/app.ts'
+import { buildApp, type AppDependencies } from '../../src/app.ts'
 import { Authenticator } from '../../src/authentication/authenticator.ts'
 import { ChunkWriter } from '../../src/chunks/chunk-writer.ts'
+import { connectionLimits } from '../../src/connections/connection-limits.ts'
 import { Intake } from '../../src/intake/intake.ts'
 import { FakeQueue } from './fake-queue.ts'
 import { FakeRegistry } from './fake-registry.ts'
@@ -28,7 +29,9 @@ export interface TestApi {
 type InjectHeaders = NonNullable<InjectOptions['headers']>
 export type Body = string | Buffer | object | undefined
 
-export function buildTestApi(): TestApi {
+export function buildTestApi(
+  dependencies: Partial<Pick<AppDependencies, 'connectionLimits' | 'trustedProxies'>> = {},
+): TestApi {
   const registry = new FakeRegistry()
   registry.addProject()
   const { key } = registry.addKey()
@@ -45,6 +48,9 @@ export function buildTestApi(): TestApi {
       now: () => RECEIVED_AT_MS,
       logger: createLogger('test', 'silent'),
       readiness: () => api.readiness,
+      connectionLimits,
+      trustedProxies: false,
+      ...dependencies,
     }),
     post: (body, { headers, ...options } = {}) =>
       api.app.inject({
