@@ -163,11 +163,30 @@ describe('a request that is refused before its body was read', () => {
       const connection = await open()
       connection.write(`${start}\r\nHost: x\r\nContent-Length: 10000000000\r\n\r\n`)
       const part = Buffer.alloc(256 * 1024, 'a')
-      while (connection.error === undefined) await connection.writeSlowly(part)
+      const endMs = performance.now() + PATIENCE.timeout
+      while (connection.error === undefined && performance.now() < endMs) await connection.writeSlowly(part)
       await expect.poll(() => connection.isClosed, PATIENCE).toBe(true)
       expect(statuses(connection)).toEqual([status])
     },
   )
+
+  it.each([
+    ['its body', postHead(key, ['Content-Length: 10000000000'])],
+    ['its headers', `POST /v1/logs HTTP/1.1\r\nX-Note: ${'a'.repeat(20_000)}`],
+    ['its garbage', 'garbage\r\n\r\n'],
+  ])('is read by a client that first goes on with %s', async (_what, text) => {
+    const { open } = await setup({ ...never, lingerMs: 2_000 })
+    const connection = await open()
+    connection.pause()
+    connection.write(text)
+    for (let i = 0; i < 10; i += 1) {
+      await sleep(20)
+      connection.write('a'.repeat(1_000))
+    }
+    connection.readOn()
+    await expect.poll(() => connection.responses, PATIENCE).toHaveLength(1)
+    expect(connection.error).toBeUndefined()
+  })
 
   it('is read by a client that sends all of it first, on a line that takes it in time', async () => {
     const { open } = await setup({ ...never, lingerMs: 2_000 })

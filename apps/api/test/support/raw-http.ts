@@ -42,6 +42,15 @@ export class RawConnection {
     })
   }
 
+  /** Leaves what comes unread, until it is told to read on. */
+  pause(): void {
+    this.#socket.pause()
+  }
+
+  readOn(): void {
+    this.#socket.resume()
+  }
+
   /** Says that nothing more will come. */
   end(): void {
     this.#socket.end()
