@@ -1,5 +1,5 @@
 import { once } from 'node:events'
-import { connect, type AddressInfo } from 'node:net'
+import { connect, type AddressInfo, type Socket } from 'node:net'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { afterEach, describe, expect, it } from 'vitest'
 import { connectionLimits, type ConnectionLimits } from '../../src/connections/connection-limits.ts'
@@ -175,7 +175,8 @@ describe('a request that is refused before its body was read', () => {
     ['its headers', `POST /v1/logs HTTP/1.1\r\nX-Note: ${'a'.repeat(20_000)}`],
     ['its garbage', 'garbage\r\n\r\n'],
   ])('is read by a client that first goes on with %s', async (_what, text) => {
-    const { open } = await setup({ ...never, lingerMs: 2_000 })
+    const { api, open } = await setup({ ...never, lingerMs: 60_000 })
+    const accepted = once(api.app.server, 'connection')
     const connection = await open()
     connection.pause()
     connection.write(text)
@@ -183,6 +184,8 @@ describe('a request that is refused before its body was read', () => {
       await sleep(20)
       connection.write('a'.repeat(1_000))
     }
+    const [socket] = (await accepted) as [Socket]
+    expect(socket.destroyed).toBe(false)
     connection.readOn()
     await expect.poll(() => connection.responses, PATIENCE).toHaveLength(1)
     expect(connection.error).toBeUndefined()
