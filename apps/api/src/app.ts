@@ -2,7 +2,9 @@ import type { Logger, Readiness } from '@sluice/runtime'
 import { fastify, LogController, type FastifyError, type FastifyInstance, type FastifyRequest } from 'fastify'
 import { randomUUID } from 'node:crypto'
 import type { Socket } from 'node:net'
-import { handleClientError, handleError } from './errors.ts'
+import { ConnectionGuard } from './connections/connection-guard.ts'
+import type { ConnectionLimits } from './connections/connection-limits.ts'
+import { handleError } from './errors.ts'
 import { Problem } from './problems.ts'
 import { healthRoutes } from './routes/health.ts'
 import { logsPaths, logsRoute, type LogsRouteDependencies } from './routes/logs.ts'
@@ -10,25 +12,19 @@ import { logsPaths, logsRoute, type LogsRouteDependencies } from './routes/logs.
 export interface AppDependencies extends LogsRouteDependencies {
   readonly logger: Logger
   readonly readiness: () => Readiness
+  /** From `parseTrustedProxies`. */
+  readonly trustedProxies: string[] | false
+  /** `connectionLimits` outside of tests. */
+  readonly connectionLimits: ConnectionLimits
 }
-
-/** How long clients may take, ms. */
-const timeouts = {
-  /** A whole request; 5 MiB in 30 s is 1.4 Mbit/s. */
-  requestMs: 30_000,
-  /** Its headers alone. */
-  headersMs: 10_000,
-  /** An idle connection. Longer than the 60 s of common proxies, so that the proxy closes first. */
-  keepAliveMs: 65_000,
-} as const
 
 /** A caller's request id is kept when it is short and printable, so that it can be searched for. */
 const SANE_REQUEST_ID = /^[A-Za-z0-9._:/+=@-]{1,128}$/
 
 /** The API without its listening socket: everything it needs comes as an argument. */
 export function buildApp(dependencies: AppDependencies): FastifyInstance {
-  /** Sockets whose request was answered before its body was there: what goes wrong in it is not answered again. */
-  const answeredEarly = new WeakSet<Socket>()
+  const limits = dependencies.connectionLimits
+  const guard = new ConnectionGuard(limits)
   const app = fastify({
     loggerInstance: dependencies.logger,
     logController: new LogController({ disableRequestLogging: true }),
@@ -37,32 +33,43 @@ export function buildApp(dependencies: AppDependencies): FastifyInstance {
       const given = headers['x-request-id']
       return typeof given === 'string' && SANE_REQUEST_ID.test(given) ? given : randomUUID()
     },
-    requestTimeout: timeouts.requestMs,
-    keepAliveTimeout: timeouts.keepAliveMs,
-    // The host is of no use here, and Node would refuse its absence without a problem document.
-    http: { headersTimeout: timeouts.headersMs, requireHostHeader: false },
+    requestTimeout: limits.requestMs,
+    keepAliveTimeout: limits.idleMs,
+    connectionTimeout: limits.silenceMs,
+    // A connection may carry any number of requests: past such a limit Node drops what was pipelined without a problem
+    // document, and to spread connections is the business of the proxy.
+    maxRequestsPerSocket: 0,
+    http: {
+      headersTimeout: limits.headersMs,
+      connectionsCheckingInterval: limits.checkIntervalMs,
+      maxHeaderSize: limits.headersBytesMax,
+      // Never lenient: what a proxy and this parser read differently is how requests are smuggled.
+      insecureHTTPParser: false,
+      // The host is of no use here, and Node would refuse its absence without a problem document.
+      requireHostHeader: false,
+    },
     // Idle connections are closed at shutdown; those with a request under way get their answer first.
     forceCloseConnections: 'idle',
     return503OnClosing: false,
-    trustProxy: false,
+    trustProxy: dependencies.trustedProxies,
     frameworkErrors: (error, request, reply) => {
       void reply.header('x-request-id', request.id)
+      guard.onAnswer(request, reply)
       void handleError(error, request, reply)
     },
-    clientErrorHandler: (error, socket) => {
-      if (answeredEarly.has(socket)) socket.destroy()
-      else handleClientError(error, socket, randomUUID())
-    },
+    clientErrorHandler: (error, socket) => guard.onClientError(error, socket),
   }) as unknown as FastifyInstance
   app.addHook('onRequest', (request, reply, done) => {
     void reply.header('x-request-id', request.id)
-    answeredEarly.delete(request.raw.socket)
+    guard.onRequest(request)
+    // Only of a POST is the body ever read.
+    if (request.method !== 'POST') guard.onAnswer(request, reply)
     // Told here and not by the handler for what is not found, which would run after the body was read and judged.
     if (request.is404) done(notFound(request))
     else done()
   })
   app.setErrorHandler((error: FastifyError, request, reply) => {
-    if (!request.raw.complete) answeredEarly.add(request.raw.socket)
+    guard.onAnswer(request, reply)
     return handleError(error, request, reply)
   })
   app.removeAllContentTypeParsers()
@@ -71,6 +78,7 @@ export function buildApp(dependencies: AppDependencies): FastifyInstance {
   for (const event of ['checkContinue', 'checkExpectation']) {
     app.server.on(event, (request, response) => app.server.emit('request', request, response))
   }
+  app.server.on('connect', (_request, socket: Socket) => guard.onConnect(socket))
   healthRoutes(app, dependencies.readiness)
   logsRoute(app, dependencies)
   return app

@@ -1,4 +1,5 @@
 import { commonSettings, readSettings, redisSettings, type SettingsOf } from '@sluice/runtime'
+import { parseTrustedProxies } from './connections/trusted-proxies.ts'
 import { overloadMarks, overloadSettings } from './overload/settings.ts'
 import { rateLimitSettings } from './rate-limits/settings.ts'
 
@@ -21,11 +22,21 @@ export const apiSettings = {
     default: 3_600,
     description: 'How long an idempotency key is remembered.',
   },
+  TRUST_PROXY: {
+    type: 'string',
+    description:
+      'Proxies whose X-Forwarded-For is believed: addresses, CIDR ranges or `loopback`, `linklocal`, `uniquelocal`, by commas.',
+  },
 } as const
 
+export interface ApiConfig extends SettingsOf<typeof apiSettings> {
+  /** What TRUST_PROXY says, as Fastify's `trustProxy` takes it. */
+  readonly trustedProxies: string[] | false
+}
+
 /** @throws SettingsError */
-export function readApiConfig(environment: NodeJS.ProcessEnv): SettingsOf<typeof apiSettings> {
-  const config = readSettings(apiSettings, environment)
-  overloadMarks(config)
-  return config
+export function readApiConfig(environment: NodeJS.ProcessEnv): ApiConfig {
+  const settings = readSettings(apiSettings, environment)
+  overloadMarks(settings)
+  return { ...settings, trustedProxies: parseTrustedProxies(settings.TRUST_PROXY) }
 }

@@ -1,7 +1,6 @@
 import { limits } from '@sluice/schema'
 import type { FastifyError, FastifyReply, FastifyRequest } from 'fastify'
-import type { Socket } from 'node:net'
-import { Problem, problemBody, problems, sendProblem, type ProblemCode } from './problems.ts'
+import { Problem, sendProblem, type ProblemCode } from './problems.ts'
 
 /** Fastify's own errors that a client can cause, and what they are to the client. */
 const problemsByFastifyCode: Readonly<Record<string, { code: ProblemCode; detail: string }>> = {
@@ -13,7 +12,7 @@ const problemsByFastifyCode: Readonly<Record<string, { code: ProblemCode; detail
   FST_ERR_CTP_EMPTY_TYPE: { code: 'unsupported_media_type', detail: 'The Content-Type header is missing.' },
   FST_ERR_CTP_INVALID_MEDIA_TYPE: {
     code: 'unsupported_media_type',
-    detail: 'Send application/json.',
+    detail: 'Send application/json or application/x-ndjson.',
   },
   FST_ERR_CTP_INVALID_CONTENT_LENGTH: {
     code: 'bad_request',
@@ -44,20 +43,11 @@ const problemsByParserCode: Readonly<Record<string, { code: ProblemCode; detail:
   ERR_HTTP_REQUEST_TIMEOUT: { code: 'request_timeout', detail: 'The request did not arrive in time.' },
 }
 
-/** Answers what Node's HTTP parser refused, before there is a request: written to the socket as it is. */
-export function handleClientError(error: NodeJS.ErrnoException, socket: Socket, requestId: string): void {
-  if (error.code === 'ECONNRESET' || !socket.writable) {
-    socket.destroy()
-    return
-  }
+/** What a client did wrong that Node's HTTP parser, or its clock, refused before there was a whole request. */
+export function parserProblem(error: NodeJS.ErrnoException): Problem {
   const { code, detail } = problemsByParserCode[error.code ?? ''] ?? {
     code: 'bad_request',
     detail: 'The request is not valid HTTP.',
   }
-  const body = problemBody(new Problem(code, detail), requestId)
-  const { status, title } = problems[code]
-  socket.end(
-    `HTTP/1.1 ${status} ${title}\r\ncontent-type: application/problem+json\r\nx-request-id: ${requestId}\r\n` +
-      `content-length: ${Buffer.byteLength(body)}\r\nconnection: close\r\n\r\n${body}`,
-  )
+  return new Problem(code, detail)
 }

@@ -8,6 +8,7 @@ import { KeyUsage } from './authentication/key-usage.ts'
 import { ChunkQueue } from './chunks/chunk-queue.ts'
 import { chunkLimits, ChunkWriter } from './chunks/chunk-writer.ts'
 import { readApiConfig } from './config.ts'
+import { connectionLimits } from './connections/connection-limits.ts'
 import { Idempotency } from './idempotency/idempotency.ts'
 import { IdempotentWriter } from './idempotency/idempotent-writer.ts'
 import { Intake } from './intake/intake.ts'
@@ -77,6 +78,8 @@ await runProcess({
       now: Date.now,
       logger,
       readiness,
+      connectionLimits,
+      trustedProxies: config.trustedProxies,
     })
     const url = await app.listen({ host: config.HOST, port: config.PORT })
     usage.start()

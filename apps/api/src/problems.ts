@@ -5,6 +5,7 @@ import type { FastifyReply } from 'fastify'
 export const problems = {
   invalid_json: { status: 400, title: 'The body is not JSON' },
   invalid_utf8: { status: 400, title: 'The body is not UTF-8' },
+  invalid_encoding: { status: 400, title: 'The body is not what its Content-Encoding says' },
   empty_body: { status: 400, title: 'The body is empty' },
   invalid_body: { status: 400, title: 'The body is neither an entry nor a batch' },
   invalid_entry: { status: 400, title: 'The entry is invalid' },

@@ -1,5 +1,6 @@
 import { limits } from '@sluice/schema'
 import type { InjectOptions } from 'fastify'
+import { gzipSync } from 'node:zlib'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { QueueUnavailableError } from '../src/chunks/chunk-queue.ts'
 import { chunkLimits } from '../src/chunks/chunk-writer.ts'
@@ -105,6 +106,34 @@ describe('authentication', () => {
     const response = await api.post(entry)
     expect(problemCode(response)).toBe('queue_unavailable')
     expect(response.headers['retry-after']).toBe('1')
+  })
+})
+
+describe('a content encoding', () => {
+  it.each(['lz4', 'gzip, zstd'])('that is not supported is told what is: %s', async (encoding) => {
+    const response = await api.post(entry, { headers: { 'content-encoding': encoding } })
+    expect(problemCode(response)).toBe('unsupported_encoding')
+    expect(response.headers['accept-encoding']).toBe('gzip, deflate, br, zstd')
+  })
+
+  it('of an empty body makes nothing of it', async () => {
+    const headers = { 'content-encoding': 'gzip' }
+    expect(problemCode(await api.post('', { headers }))).toBe('empty_body')
+    expect(problemCode(await api.post(gzipSync(''), { headers }))).toBe('empty_body')
+  })
+})
+
+describe('lines', () => {
+  const headers = { 'content-type': 'application/x-ndjson' }
+
+  it.each([
+    ['nothing at all', '', 'empty_body'],
+    ['101 of them', '{}\n'.repeat(101), 'too_many_entries'],
+    ['100 bad ones and another', 'x\n'.repeat(101), 'too_many_entries'],
+    ['a byte that is no UTF-8 in one', Buffer.from('{}\n"\xff"\n{}', 'latin1'), 'invalid_utf8'],
+  ])('are refused together: %s', async (_what, body, code) => {
+    expect(problemCode(await api.post(body, { headers }))).toBe(code)
+    expect(api.queue.adds).toEqual([])
   })
 })
 

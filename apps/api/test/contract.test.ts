@@ -1,3 +1,5 @@
+import { limits } from '@sluice/schema'
+import { brotliCompressSync, deflateSync, gzipSync, zstdCompressSync } from 'node:zlib'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { logsPaths } from '../src/routes/logs.ts'
 import { buildTestApi, RECEIVED_AT_MS, type TestApi } from './support/test-api.ts'
@@ -217,6 +219,98 @@ describe('a batch', () => {
       `[{"level":"info","message":"m","a":${deep}},{"level":"info","message":"m"}]`,
     )
     expect(response.json()).toMatchObject({ accepted: 1, rejected: 1, errors: [{ code: 'too_deep' }] })
+  })
+})
+
+describe('a body of application/x-ndjson', () => {
+  const headers = { 'content-type': 'application/x-ndjson' }
+  const line = JSON.stringify(entry)
+
+  it('is taken as a batch, also when it is one line', async () => {
+    const response = await api.post(line, { headers })
+    expect(response.statusCode).toBe(202)
+    expect(response.json()).toEqual({ success: true, accepted: 1, rejected: 0 })
+    expect(api.queue.rows).toMatchObject([entry])
+  })
+
+  it('has all its lines taken, in their order', async () => {
+    const lines = Array.from({ length: 100 }, (_, i) => JSON.stringify({ level: 'info', message: String(i) }))
+    const response = await api.post(`${lines.join('\r\n\r\n')}\r\n`, { headers })
+    expect(response.json()).toEqual({ success: true, accepted: 100, rejected: 0 })
+    expect(api.queue.rows.map(({ message }) => message)).toEqual(
+      Array.from({ length: 100 }, (_, i) => String(i)),
+    )
+  })
+
+  it('has its bad lines reported by their places among those that are not blank, and the others taken', async () => {
+    const lines = ['', line, '{"level":"info",', '  ', line, JSON.stringify(bad), '[]', '', line]
+    const response = await api.post(lines.join('\n'), { headers })
+    expect(response.statusCode).toBe(202)
+    expect(response.json()).toEqual({
+      success: true,
+      accepted: 3,
+      rejected: 3,
+      errors: [
+        { index: 1, path: '', code: 'invalid_json', message: expect.stringMatching(/^is not JSON: ./) },
+        { index: 3, path: '/level', code: 'not_allowed', message: expect.stringMatching(/./) },
+        { index: 4, path: '', code: 'wrong_type', message: 'must be of type object' },
+      ],
+    })
+    expect(api.queue.rows).toHaveLength(3)
+  })
+
+  it('takes a batch in a line for no entry', async () => {
+    const response = await api.post(JSON.stringify({ logs: [entry] }), { headers })
+    expect(response.json()).toMatchObject({ accepted: 0, rejected: 1 })
+    expect(api.queue.rows).toEqual([])
+  })
+
+  it('keeps the digits of huge numbers, and reports a bad line once all the same', async () => {
+    const huge = '{"level":"info","message":"m","n":12345678901234567890}'
+    const response = await api.post(`${line}\nno JSON\n${huge}`, { headers })
+    expect(response.json()).toMatchObject({ accepted: 2, rejected: 1, errors: [{ index: 1 }] })
+    expect(response.json<{ errors: unknown[] }>().errors).toHaveLength(1)
+    expect(api.queue.rows.map((row) => row['metadata_text'])).toEqual(['{}', '{"n":12345678901234567890}'])
+  })
+
+  it.each(['\n', '\r\n \n'])('of blank lines alone is an empty batch: %j', async (body) => {
+    expect((await api.post(body, { headers })).json()).toEqual({ success: true, accepted: 0, rejected: 0 })
+  })
+
+  it.each(['Application/X-NDJSON', 'application/x-ndjson; charset=utf-8'])(
+    'may be named %s',
+    async (type) => {
+      const response = await api.post(`${line}\n${line}`, { headers: { 'content-type': type } })
+      expect(response.json()).toMatchObject({ accepted: 2 })
+    },
+  )
+})
+
+describe('a body that is encoded', () => {
+  const line = JSON.stringify(entry)
+
+  it.each([
+    ['gzip', gzipSync],
+    ['deflate', deflateSync],
+    ['br', brotliCompressSync],
+    ['zstd', zstdCompressSync],
+  ])('in %s is taken, as one entry, a batch or lines', async (encoding, encode) => {
+    const bodies = [line, `[${line},${line}]`, `${line}\n${line}`]
+    for (const [index, body] of bodies.entries()) {
+      const headers = {
+        'content-encoding': encoding,
+        'content-type': index === 2 ? 'application/x-ndjson' : 'application/json',
+      }
+      expect((await api.post(encode(Buffer.from(body)), { headers })).statusCode).toBe(202)
+    }
+    expect(api.queue.rows).toMatchObject([entry, entry, entry, entry, entry])
+  })
+
+  it('has its limit once it is decoded', async () => {
+    const headers = { 'content-encoding': 'zstd' }
+    const within = `[]${' '.repeat(limits.bodyBytesMax - 2)}`
+    expect((await api.post(zstdCompressSync(within), { headers })).statusCode).toBe(202)
+    expect((await api.post(zstdCompressSync(`${within} `), { headers })).statusCode).toBe(413)
   })
 })
 

@@ -2,10 +2,9 @@ import { limits } from '@sluice/schema'
 import type { AddressInfo } from 'node:net'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { type ProblemCode, problems } from '../src/problems.ts'
+import { chunk, entry, post as postText, postHead } from './support/http-text.ts'
 import { RawConnection, type RawResponse } from './support/raw-http.ts'
 import { buildTestApi, type TestApi } from './support/test-api.ts'
-
-const entry = '{"level":"info","message":"m"}'
 
 let api: TestApi
 let connection: RawConnection
@@ -21,19 +20,8 @@ afterEach(async () => {
   await api.close()
 })
 
-/** The head of a post, with more lines. */
-const head = (lines: readonly string[], key = api.key): string =>
-  [
-    'POST /v1/logs HTTP/1.1',
-    'Host: localhost',
-    `Authorization: Bearer ${key}`,
-    'Content-Type: application/json',
-    ...lines,
-    '\r\n',
-  ].join('\r\n')
-const post = (body: string, lines: readonly string[] = []): string =>
-  head([`Content-Length: ${Buffer.byteLength(body)}`, ...lines]) + body
-const chunk = (text: string): string => `${Buffer.byteLength(text).toString(16)}\r\n${text}\r\n`
+const head = (lines: readonly string[], key = api.key): string => postHead(key, lines)
+const post = (body: string, lines?: readonly string[]): string => postText(api.key, body, lines)
 
 /** The response of that place, once it is there. */
 async function response(index = 0): Promise<RawResponse> {

@@ -7,6 +7,9 @@ export type Submission =
   | { readonly kind: 'entry'; readonly entry: unknown }
   | { readonly kind: 'batch'; readonly entries: readonly unknown[] }
 
+/** Parses the text of a body; `exact` keeps numbers beyond 2^53 as they are written. @throws Problem */
+export type BodyParser = (text: string, exact: boolean) => Submission
+
 /** A body's text. @throws Problem `empty_body`, `invalid_utf8` */
 export function decodeBody(body: Buffer | undefined): string {
   if (body === undefined || body.length === 0)
@@ -22,7 +25,7 @@ export function decodeBody(body: Buffer | undefined): string {
  * @throws Problem `invalid_json`, `invalid_body`, `too_many_entries`
  */
 export function parseJsonBody(text: string, exact: boolean): Submission {
-  const value = parse(text, exact)
+  const value = parseJson(text, exact)
   if (Array.isArray(value)) return batch(value)
   if (typeof value !== 'object' || value === null) {
     throw new Problem('invalid_body', 'Send an entry object, {"logs": [entries]} or an array of entries.')
@@ -41,7 +44,8 @@ function batch(entries: readonly unknown[]): Submission {
   return { kind: 'batch', entries }
 }
 
-function parse(text: string, exact: boolean): unknown {
+/** One JSON text's value. @throws Problem `invalid_json` */
+export function parseJson(text: string, exact: boolean): unknown {
   try {
     return exact ? parseJsonExactly(text) : JSON.parse(text)
   } catch (error) {

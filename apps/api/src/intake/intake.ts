@@ -8,7 +8,8 @@ import {
   type RowStart,
 } from '@sluice/schema'
 import { Problem, type FieldError } from '../problems.ts'
-import { decodeBody, parseJsonBody, type Submission } from './body.ts'
+import { decodeBody, parseJsonBody, type BodyParser, type Submission } from './body.ts'
+import { InvalidLine } from './ndjson.ts'
 
 /** What a request brings: the rows to store, and what to answer once they are stored. */
 export interface TakenIn {
@@ -52,8 +53,11 @@ export class Intake {
     this.#makeId = makeId
   }
 
-  /** @throws Problem, when the request as a whole is refused */
-  take(body: Buffer | undefined, requestStamp: RequestStamp): TakenIn {
+  /**
+   * @param parse what the body's media type asks for
+   * @throws Problem, when the request as a whole is refused
+   */
+  take(body: Buffer | undefined, requestStamp: RequestStamp, parse: BodyParser = parseJsonBody): TakenIn {
     const text = decodeBody(body)
     const shaper = new RequestShaper(
       this.#validator,
@@ -63,10 +67,10 @@ export class Intake {
       text.includes('\\u') && ESCAPED_SURROGATE.test(text),
     )
     try {
-      return shaper.shape(parseJsonBody(text, false))
+      return shaper.shape(parse(text, false))
     } catch (error) {
       if (!(error instanceof InexactNumberError)) throw error
-      return shaper.shape(parseJsonBody(text, true))
+      return shaper.shape(parse(text, true))
     }
   }
 
@@ -150,7 +154,9 @@ class RequestShaper {
   }
 
   #shapeMember(entry: unknown): string | readonly EntryError[] {
-    if (!this.#validator.isEntry(entry)) return this.#validator.explain(entry)
+    if (!this.#validator.isEntry(entry)) {
+      return entry instanceof InvalidLine ? [entry.error] : this.#validator.explain(entry)
+    }
     const shaped = shapeRow(entry, this.#makeId(), this.#stamped.start, this.#mayHoldLoneSurrogates)
     return 'error' in shaped ? [shaped.error] : shaped.row
   }

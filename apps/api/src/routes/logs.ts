@@ -6,7 +6,10 @@ import { QueueUnavailableError } from '../chunks/chunk-queue.ts'
 import type { ChunkWriter } from '../chunks/chunk-writer.ts'
 import type { Idempotency, KeyedRequest } from '../idempotency/idempotency.ts'
 import { readIdempotencyKey } from '../idempotency/idempotency-key.ts'
+import { parseJsonBody, type BodyParser } from '../intake/body.ts'
+import { decodeContent, decoderFor } from '../intake/content-encoding.ts'
 import type { Intake, TakenIn } from '../intake/intake.ts'
+import { parseNdjsonBody } from '../intake/ndjson.ts'
 import { OverloadedError } from '../overload/overloaded-error.ts'
 import type { OverloadMonitor } from '../overload/overload-monitor.ts'
 import { Problem } from '../problems.ts'
@@ -25,6 +28,12 @@ declare module 'fastify' {
 /** One resource under two addresses. */
 export const logsPaths: readonly string[] = ['/v1/logs', '/api/v1/logs']
 
+/** What a body may be: media types that Fluent Bit, Fluentd, Logstash and Vector send. */
+const parsers: Readonly<Record<string, BodyParser>> = {
+  'application/json': parseJsonBody,
+  'application/x-ndjson': parseNdjsonBody,
+}
+
 export interface LogsRouteDependencies {
   readonly authenticator: Authenticator
   readonly rateLimits: RateLimits
@@ -42,7 +51,7 @@ export function logsRoute(app: FastifyInstance, dependencies: LogsRouteDependenc
   app.decorateRequest('project', null)
   app.decorateRequest('allowance', null)
   // The body arrives as bytes: whether they are UTF-8, JSON and entries is decided in one place, by the intake.
-  app.addContentTypeParser('application/json', { parseAs: 'buffer' }, (request, body, done) => {
+  app.addContentTypeParser(Object.keys(parsers), { parseAs: 'buffer' }, (request, body, done) => {
     const problem = checkCharset(request)
     if (problem === undefined) done(null, body)
     else done(problem)
@@ -56,7 +65,7 @@ export function logsRoute(app: FastifyInstance, dependencies: LogsRouteDependenc
         request.allowance = rateLimits.of(request.project)
         if (request.allowance !== null) limitEarly(request.allowance, request, reply)
         overload.check()
-        checkEncoding(request)
+        decoderFor(request.headers['content-encoding'])
         // Not earlier: a body that is refused need not be sent.
         if (request.headers.expect !== undefined) reply.raw.writeContinue()
       },
@@ -65,9 +74,10 @@ export function logsRoute(app: FastifyInstance, dependencies: LogsRouteDependenc
         if (project === null) throw new Error('the request is not authenticated')
         const stamp = { projectId: project.id, retentionDays: project.retentionDays, receivedAtMs: now() }
         const key = readIdempotencyKey(request.headers)
-        const taken = intake.take(request.body, stamp)
+        const body = decodeContent(request.body, request.headers['content-encoding'])
+        const taken = intake.take(body, stamp, parsers[request.mediaType ?? ''])
         if (allowance !== null) {
-          const leased = allowance.take({ entries: taken.entries, bytes: request.body?.length ?? 0 })
+          const leased = allowance.take({ entries: taken.entries, bytes: body?.length ?? 0 })
           if (leased !== undefined) await leased
           void reply.header('ratelimit', allowance.state)
         }
@@ -75,7 +85,7 @@ export function logsRoute(app: FastifyInstance, dependencies: LogsRouteDependenc
           if (taken.rows > 0) await writer.write(taken.rows, taken.text).catch(refuse)
           return accept(reply, taken.answer)
         }
-        const keyed = describeKeyed(request, project.id, key, taken)
+        const keyed = describeKeyed(request, project.id, key, body, taken)
         const { answer, isReplay } = await idempotency.write(keyed).catch(refuse)
         if (isReplay) void reply.header('idempotency-replayed', 'true')
         return accept(reply, answer)
@@ -95,20 +105,14 @@ function accept(reply: FastifyReply, answer: string): FastifyReply {
 }
 
 function describeKeyed(
-  { headers, body }: FastifyRequest<{ Body: Buffer | undefined }>,
+  { headers }: FastifyRequest,
   projectId: string,
   key: string,
+  body: Buffer | undefined,
   taken: TakenIn,
 ): KeyedRequest {
   if (body === undefined) throw new Error('a request without a body was taken')
   return { projectId, key, contentType: headers['content-type'] ?? '', body, taken }
-}
-
-function checkEncoding({ headers }: FastifyRequest): void {
-  const encoding = headers['content-encoding']
-  if (encoding !== undefined && encoding.toLowerCase() !== 'identity') {
-    throw new Problem('unsupported_encoding', 'Send the body as it is, without a Content-Encoding.')
-  }
 }
 
 function checkCharset({ headers }: FastifyRequest): Problem | undefined {

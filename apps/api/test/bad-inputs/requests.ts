@@ -28,9 +28,12 @@ const badTypes = [
   'application/json; charset=utf-8-sig',
   'application/json; CHARSET=ISO-8859-1',
   'application/json; charset="shift_jis"',
+  'application/x-ndjson; charset=latin1',
+  'application/ndjson',
+  'application/jsonl',
 ] as const
 
-const badEncodings = ['lz4', 'gzip, identity, x', 'utf-8', '*', 'snappy'] as const
+const badEncodings = ['lz4', 'gzip, identity, x', 'gzip, gzip', 'utf-8', '*', 'snappy'] as const
 
 const badPaths: readonly BadRequest[] = [
   ['an escape that is none', { url: '/%zz' }, 'bad_request'],
@@ -64,7 +67,15 @@ const badKeys: readonly BadRequest[] = [
   ['a key of the right form', { headers: { authorization: `Bearer slk_${'0'.repeat(49)}` } }, 'unauthorized'],
 ]
 
+/** The body is sent as it is, whatever these say. */
+const falseEncodings = ['gzip', 'x-gzip', 'deflate', 'br', 'zstd'] as const
+
 export const badRequests: readonly BadRequest[] = [
+  ...falseEncodings.map((encoding): BadRequest => [
+    `the encoding "${encoding}" of what is not encoded`,
+    { headers: { 'content-encoding': encoding } },
+    'invalid_encoding',
+  ]),
   ...badTypes.map((type): BadRequest => [
     `the type "${type}"`,
     { headers: { 'content-type': type } },

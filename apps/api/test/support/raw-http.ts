@@ -12,6 +12,8 @@ export class RawConnection {
   readonly #socket: Socket
   #received = ''
   #closed = false
+  #ended = false
+  #error: Error | undefined
 
   private constructor(socket: Socket) {
     this.#socket = socket
@@ -19,7 +21,8 @@ export class RawConnection {
     socket.on('data', (text) => (this.#received += String(text)))
     socket.on('close', () => (this.#closed = true))
     // A server that refuses an upload may reset the connection; what it said before that counts.
-    socket.on('error', () => undefined)
+    socket.on('error', (error) => (this.#error = error))
+    socket.on('end', () => (this.#ended = true))
   }
 
   static async open(port: number): Promise<RawConnection> {
@@ -30,6 +33,22 @@ export class RawConnection {
 
   write(data: string | Buffer): void {
     this.#socket.write(data)
+  }
+
+  /** Resolves when all of it is on its way, or the connection is gone. */
+  async writeSlowly(data: Buffer): Promise<void> {
+    await new Promise<void>((resolve) => {
+      this.#socket.write(data, () => resolve())
+    })
+  }
+
+  /** Leaves what comes unread, until it is told to read on. */
+  pause(): void {
+    this.#socket.pause()
+  }
+
+  readOn(): void {
+    this.#socket.resume()
   }
 
   /** Says that nothing more will come. */
@@ -44,6 +63,21 @@ export class RawConnection {
   /** All that was received so far. */
   get received(): string {
     return this.#received
+  }
+
+  /** How many bytes the connection has taken from the test. */
+  get bytesTaken(): number {
+    return this.#socket.bytesWritten - this.#socket.writableLength
+  }
+
+  /** Whether the other side says that nothing more will come, or the connection is gone. */
+  get isEnded(): boolean {
+    return this.#ended || this.#closed
+  }
+
+  /** What the connection broke with. */
+  get error(): Error | undefined {
+    return this.#error
   }
 
   get isClosed(): boolean {

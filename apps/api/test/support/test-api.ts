@@ -2,9 +2,10 @@ import { createLogger, type Readiness } from '@sluice/runtime'
 import { EntryValidator, redisNames } from '@sluice/schema'
 import type { FastifyInstance, InjectOptions, LightMyRequestResponse } from 'fastify'
 import { randomUUIDv7 } from 'node:crypto'
-import { buildApp } from '../../src/app.ts'
+import { buildApp, type AppDependencies } from '../../src/app.ts'
 import { Authenticator } from '../../src/authentication/authenticator.ts'
 import { ChunkWriter } from '../../src/chunks/chunk-writer.ts'
+import { connectionLimits } from '../../src/connections/connection-limits.ts'
 import { Idempotency } from '../../src/idempotency/idempotency.ts'
 import { IdempotentWriter } from '../../src/idempotency/idempotent-writer.ts'
 import { Intake } from '../../src/intake/intake.ts'
@@ -39,7 +40,9 @@ export interface TestApi {
 type InjectHeaders = NonNullable<InjectOptions['headers']>
 export type Body = string | Buffer | object | undefined
 
-export function buildTestApi(): TestApi {
+export function buildTestApi(
+  dependencies: Partial<Pick<AppDependencies, 'connectionLimits' | 'trustedProxies'>> = {},
+): TestApi {
   const registry = new FakeRegistry()
   registry.addProject()
   const { key } = registry.addKey()
@@ -71,6 +74,9 @@ export function buildTestApi(): TestApi {
       now: () => RECEIVED_AT_MS,
       logger,
       readiness: () => api.readiness,
+      connectionLimits,
+      trustedProxies: false,
+      ...dependencies,
     }),
     post: (body, { headers, ...options } = {}) =>
       api.app.inject({

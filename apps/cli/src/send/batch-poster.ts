@@ -1,5 +1,6 @@
 import { randomUUID } from 'node:crypto'
 import { setTimeout as sleep } from 'node:timers/promises'
+import { zstdCompressSync } from 'node:zlib'
 import { type Backoff, backoffMs } from '@sluice/runtime'
 import { type ApiAccess, shownUrl } from '../connections.ts'
 import { CliError, describeNetworkError, isNeverConnected } from '../errors.ts'
@@ -8,6 +9,8 @@ import { judgeAnswer, type Outcome, type Rejection } from './answers.ts'
 export const postLimits = {
   /** The API answers within 2 s even when Redis is away; a slow line may take a while for a big batch. */
   requestTimeoutMs: 30_000,
+  /** A smaller body fits into one packet as it is. */
+  compressedBytesMin: 1_400,
   /** Every entry of a batch rejected, with all its errors and longest paths, stays far below. */
   answerBytesMax: 1024 * 1024,
 } as const
@@ -52,7 +55,7 @@ export class BatchPoster {
    */
   async post(entries: readonly string[]): Promise<{ accepted: number; rejections: readonly Rejection[] }> {
     const { nowMs, retryForMs } = this.#options
-    const body = `{"logs":[${entries.join(',')}]}`
+    const body = encodeBody(`{"logs":[${entries.join(',')}]}`)
     const idempotencyKey = randomUUID()
     const giveUpAtMs = nowMs() + retryForMs
     for (let attempt = 1; ; attempt += 1) {
@@ -87,7 +90,7 @@ export class BatchPoster {
     }
   }
 
-  async #attempt(body: string, entries: number, idempotencyKey: string): Promise<Outcome> {
+  async #attempt({ bytes, encoding }: Body, entries: number, idempotencyKey: string): Promise<Outcome> {
     const { api, nowMs, requestTimeoutMs } = this.#options
     try {
       const response = await fetch(api.url, {
@@ -95,9 +98,10 @@ export class BatchPoster {
         headers: {
           authorization: `Bearer ${api.key}`,
           'content-type': 'application/json',
+          'content-encoding': encoding,
           'idempotency-key': idempotencyKey,
         },
-        body,
+        body: bytes,
         redirect: 'manual',
         signal: AbortSignal.timeout(requestTimeoutMs),
       })
@@ -114,6 +118,17 @@ export class BatchPoster {
       return { kind: 'retry', reason: `the API ${reason}`, retryAfterMs: undefined }
     }
   }
+}
+
+interface Body {
+  readonly bytes: Uint8Array<ArrayBuffer>
+  readonly encoding: 'identity' | 'zstd'
+}
+
+function encodeBody(text: string): Body {
+  const bytes = Buffer.from(text)
+  if (bytes.length < postLimits.compressedBytesMin) return { bytes, encoding: 'identity' }
+  return { bytes: zstdCompressSync(bytes), encoding: 'zstd' }
 }
 
 async function readText(response: Response): Promise<string> {

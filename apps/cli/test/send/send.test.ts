@@ -6,6 +6,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { PassThrough, Readable } from 'node:stream'
 import { setTimeout as sleep } from 'node:timers/promises'
+import { zstdDecompressSync } from 'node:zlib'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import { run } from '../../src/run.ts'
 import { type FakeContext, fakeContext } from '../fake-context.ts'
@@ -33,11 +34,12 @@ class FakeApi {
   readonly received: Received[] = []
   answers: Answer[] = []
   readonly #server: Server = createServer((request, response) => {
-    let body = ''
-    request.setEncoding('utf8')
-    request.on('data', (text: string) => (body += text))
+    const pieces: Buffer[] = []
+    request.on('data', (piece: Buffer) => pieces.push(piece))
     request.on('end', () => {
-      const { logs } = JSON.parse(body) as Pick<Received, 'logs'>
+      const sent = Buffer.concat(pieces)
+      const body = request.headers['content-encoding'] === 'zstd' ? zstdDecompressSync(sent) : sent
+      const { logs } = JSON.parse(body.toString()) as Pick<Received, 'logs'>
       const received = { headers: request.headers, url: request.url, logs }
       this.received.push(received)
       const answer = this.answers.shift() ?? accept
@@ -109,6 +111,15 @@ describe('what is sent', () => {
     expect(context.written.stdout).toMatch(CLOCK)
     expect(context.written.stdout).toContain('250 of 250 lines sent, 250 accepted, 0 rejected')
     expect(context.written.stderr).toBe('')
+  })
+
+  test('compressed, unless it is small', async () => {
+    expect(await run(['send', await file('large.log', lines(100))], contextFor())).toBe(0)
+    expect(await run(['send', await file('small.log', lines(3))], contextFor())).toBe(0)
+    const sent = api.received.map(({ headers }) => headers)
+    expect(sent.map((headers) => headers['content-encoding'])).toEqual(['zstd', 'identity'])
+    expect(Number(sent[0]?.['content-length'])).toBeLessThan(1_000)
+    expect(api.messages).toHaveLength(103)
   })
 
   test('the standard input, with what the flags say', async () => {

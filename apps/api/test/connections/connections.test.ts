@@ -1,0 +1,364 @@
+import { once } from 'node:events'
+import { connect, type AddressInfo, type Socket } from 'node:net'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { afterEach, describe, expect, it } from 'vitest'
+import { connectionLimits, type ConnectionLimits } from '../../src/connections/connection-limits.ts'
+import { chunk, entry, post, postHead } from '../support/http-text.ts'
+import { RawConnection } from '../support/raw-http.ts'
+import { buildTestApi, type TestApi } from '../support/test-api.ts'
+
+/** Short enough for tests, in the same order. */
+const short: ConnectionLimits = {
+  ...connectionLimits,
+  headersMs: 300,
+  requestMs: 600,
+  silenceMs: 900,
+  idleMs: 400,
+  checkIntervalMs: 50,
+  lingerMs: 200,
+}
+/** Far beyond all of them, for a loaded machine. */
+const PATIENCE = { timeout: 4_000 }
+/** Longer than a test lasts, so that what ends a connection is what the test is about. */
+const never = { headersMs: 50_000, requestMs: 60_000, silenceMs: 70_000, idleMs: 60_000 }
+
+const closing: (() => Promise<void> | void)[] = []
+afterEach(async () => {
+  for (const close of closing.splice(0).toReversed()) await close()
+})
+
+interface Setup {
+  readonly api: TestApi
+  readonly port: number
+  readonly open: () => Promise<RawConnection>
+}
+
+async function setup(limits: Partial<ConnectionLimits> = {}): Promise<Setup> {
+  const api = buildTestApi({ connectionLimits: { ...short, ...limits } })
+  closing.push(() => api.close())
+  await api.app.listen({ host: '127.0.0.1', port: 0 })
+  const { port } = api.app.server.address() as AddressInfo
+  const open = async (): Promise<RawConnection> => {
+    const connection = await RawConnection.open(port)
+    closing.push(() => connection.destroy())
+    return connection
+  }
+  return { api, port, open }
+}
+
+const statuses = (connection: RawConnection): number[] => connection.responses.map(({ status }) => status)
+const codes = (connection: RawConnection): unknown[] =>
+  connection.responses.map(({ body }) => (JSON.parse(body) as { code?: unknown }).code)
+
+/** Writes something every 20 ms until the connection is closed. */
+async function dribble(connection: RawConnection, text: string): Promise<void> {
+  const endMs = performance.now() + PATIENCE.timeout
+  while (!connection.isClosed && performance.now() < endMs) {
+    connection.write(text)
+    await sleep(20)
+  }
+}
+
+describe('a slow client is cut', () => {
+  it('that dribbles its headers, with the reason', async () => {
+    const { open } = await setup({ requestMs: 50_000, silenceMs: 60_000 })
+    const connection = await open()
+    connection.write('POST /v1/logs HTTP/1.1\r\n')
+    await dribble(connection, 'X-Note: a\r\n')
+    expect(connection.isClosed).toBe(true)
+    expect(codes(connection)).toEqual(['request_timeout'])
+  })
+
+  it('that dribbles its body, with the reason, and nothing is enqueued', async () => {
+    const { api, open } = await setup({ silenceMs: 60_000 })
+    const connection = await open()
+    connection.write(postHead(api.key, ['Content-Length: 1000000']))
+    await dribble(connection, ' ')
+    expect(connection.isClosed).toBe(true)
+    expect(codes(connection)).toEqual(['request_timeout'])
+    expect(api.queue.adds).toEqual([])
+  })
+
+  it('that dribbles the rest of a small body that was refused, without a second answer', async () => {
+    const { open } = await setup({ silenceMs: 60_000 })
+    const connection = await open()
+    connection.write(postHead('nobody', ['Content-Length: 10000']))
+    await dribble(connection, ' ')
+    expect(connection.isClosed).toBe(true)
+    expect(statuses(connection)).toEqual([401])
+  })
+
+  it('that says nothing at all', async () => {
+    const { open } = await setup({ requestMs: 50_000, silenceMs: 60_000 })
+    const connection = await open()
+    await expect.poll(() => connection.received, PATIENCE).toContain('request_timeout')
+  })
+
+  it('that is idle between requests', async () => {
+    const { api, open } = await setup({ ...never, idleMs: 100 })
+    const connection = await open()
+    connection.write(post(api.key, entry))
+    await expect.poll(() => connection.isEnded, PATIENCE).toBe(true)
+    expect(statuses(connection)).toEqual([202])
+  })
+
+  it('that sends without end and reads no answer', async () => {
+    const { api, port } = await setup({ ...never, silenceMs: 500 })
+    const socket = connect({ port, host: '127.0.0.1' })
+    closing.push(() => void socket.destroy())
+    socket.on('error', () => undefined)
+    await once(socket, 'connect')
+    socket.pause()
+    // The answers to bad batches are long, so that they soon fill all that lies between.
+    const bad = post(api.key, `[${'0,'.repeat(99)}0]`).repeat(50)
+    const write = (): void => {
+      while (!socket.destroyed && socket.write(bad));
+    }
+    socket.on('drain', write)
+    write()
+    await expect.poll(() => socket.closed, { timeout: 15_000 }).toBe(true)
+  }, 20_000)
+})
+
+describe('a request that is refused before its body was read', () => {
+  const key = 'nobody'
+
+  it.each([
+    ['says that it is large', `Content-Length: ${short.unreadBytesMax + 1}`],
+    ['does not say how large it is', 'Transfer-Encoding: chunked'],
+    ['waits to be told to continue', 'Expect: 100-continue\r\nContent-Length: 100'],
+  ])('closes its connection when it %s', async (_what, line) => {
+    const { open } = await setup(never)
+    const connection = await open()
+    connection.write(postHead(key, [line]))
+    await expect.poll(() => statuses(connection), PATIENCE).toEqual([401])
+    expect(connection.responses[0]?.headers['connection']).toBe('close')
+    await expect.poll(() => connection.isEnded, PATIENCE).toBe(true)
+  })
+
+  it.each([
+    ['a small body', post(key, entry), 401],
+    ['a body of no bytes', post(key, ''), 401],
+    ['a GET', 'GET /v1/logs HTTP/1.1\r\nHost: x\r\n\r\n', 405],
+    ['a path that is not there', 'GET /nowhere HTTP/1.1\r\nHost: x\r\n\r\n', 404],
+  ])('keeps its connection after %s', async (_what, text, status) => {
+    const { api, open } = await setup(never)
+    const connection = await open()
+    connection.write(text)
+    await expect.poll(() => statuses(connection), PATIENCE).toEqual([status])
+    connection.write(post(api.key, entry))
+    await expect.poll(() => statuses(connection), PATIENCE).toEqual([status, 202])
+  })
+
+  it.each([
+    ['an unknown key', `POST /v1/logs HTTP/1.1\r\nAuthorization: Bearer ${key}`, 401],
+    ['another method', 'PUT /v1/logs HTTP/1.1', 405],
+    ['another path', 'POST /v1/events HTTP/1.1', 404],
+    ['a path that cannot be decoded', 'POST /%zz HTTP/1.1', 400],
+    ['a health check', 'GET /livez HTTP/1.1', 200],
+  ])(
+    'closes also after %s, and the client that goes on sending can read it',
+    async (_what, start, status) => {
+      const { open } = await setup(never)
+      const connection = await open()
+      connection.write(`${start}\r\nHost: x\r\nContent-Length: 10000000000\r\n\r\n`)
+      const part = Buffer.alloc(256 * 1024, 'a')
+      const endMs = performance.now() + PATIENCE.timeout
+      while (connection.error === undefined && performance.now() < endMs) await connection.writeSlowly(part)
+      await expect.poll(() => connection.isClosed, PATIENCE).toBe(true)
+      expect(statuses(connection)).toEqual([status])
+    },
+  )
+
+  it.each([
+    ['its body', postHead(key, ['Content-Length: 10000000000'])],
+    ['its headers', `POST /v1/logs HTTP/1.1\r\nX-Note: ${'a'.repeat(20_000)}`],
+    ['its garbage', 'garbage\r\n\r\n'],
+  ])('is read by a client that first goes on with %s', async (_what, text) => {
+    const { api, open } = await setup({ ...never, lingerMs: 60_000 })
+    const accepted = once(api.app.server, 'connection')
+    const connection = await open()
+    connection.pause()
+    connection.write(text)
+    for (let i = 0; i < 10; i += 1) {
+      await sleep(20)
+      connection.write('a'.repeat(1_000))
+    }
+    const [socket] = (await accepted) as [Socket]
+    expect(socket.destroyed).toBe(false)
+    connection.readOn()
+    await expect.poll(() => connection.responses, PATIENCE).toHaveLength(1)
+    expect(connection.error).toBeUndefined()
+  })
+
+  it('is read by a client that sends all of it first, on a line that takes it in time', async () => {
+    const { open } = await setup({ ...never, lingerMs: 2_000 })
+    const connection = await open()
+    connection.write(postHead(key, ['Content-Length: 3000000']))
+    await connection.writeSlowly(Buffer.alloc(3_000_000, 'a'))
+    await expect.poll(() => statuses(connection), PATIENCE).toEqual([401])
+    expect(connection.error).toBeUndefined()
+  })
+
+  it('holds no more of its body than a buffer while the key is looked up', async () => {
+    const { api, open } = await setup(never)
+    const { promise, resolve } = Promise.withResolvers<void>()
+    api.registry.beforeAnswer = () => promise
+    const { key: good } = api.registry.addKey()
+    api.registry.keys.clear()
+    const connection = await open()
+    connection.write(postHead(good, ['Content-Length: 50000000']))
+    await expect.poll(() => api.registry.lookUps, PATIENCE).toBe(1)
+    const written = connection.writeSlowly(Buffer.alloc(50_000_000, 'a'))
+    await sleep(300)
+    expect(connection.bytesTaken).toBeLessThan(20_000_000)
+    resolve()
+    await expect.poll(() => statuses(connection), PATIENCE).toEqual([401])
+    await written
+  })
+})
+
+describe('garbage after whole requests', () => {
+  it('does not take their answers away, and is answered after them', async () => {
+    const { api, open } = await setup(never)
+    api.queue.holding = true
+    const connection = await open()
+    connection.write(`${post(api.key, entry).repeat(3)}garbage\r\n\r\n`)
+    await expect.poll(() => api.queue.adds.length, PATIENCE).toBeGreaterThan(0)
+    await sleep(50)
+    expect(connection.received).toBe('')
+    api.queue.holding = false
+    for (const { confirm } of api.queue.adds) confirm()
+    await expect.poll(() => statuses(connection), PATIENCE).toEqual([202, 202, 202, 400])
+    expect(api.queue.rows).toHaveLength(3)
+    await expect.poll(() => connection.isEnded, PATIENCE).toBe(true)
+  })
+
+  it('in a body does not take the answer before it away', async () => {
+    const { api, open } = await setup(never)
+    api.queue.holding = true
+    const connection = await open()
+    connection.write(`${post(api.key, entry)}${postHead(api.key, ['Transfer-Encoding: chunked'])}no size\r\n`)
+    await expect.poll(() => api.queue.adds.length, PATIENCE).toBe(1)
+    await sleep(50)
+    expect(connection.received).toBe('')
+    for (const { confirm } of api.queue.adds) confirm()
+    await expect.poll(() => statuses(connection), PATIENCE).toEqual([202, 400])
+    expect(api.queue.rows).toHaveLength(1)
+  })
+
+  it('is answered once, and its connection closed, though it goes on', async () => {
+    const { open } = await setup(never)
+    const connection = await open()
+    await dribble(connection, 'garbage\r\n\r\n')
+    expect(connection.isClosed).toBe(true)
+    expect(statuses(connection)).toEqual([400])
+  })
+})
+
+describe('what is not for a service behind a proxy', () => {
+  it('CONNECT is refused, and the connection closed', async () => {
+    const { open } = await setup(never)
+    const connection = await open()
+    connection.write('CONNECT example.com:443 HTTP/1.1\r\nHost: example.com\r\n\r\n')
+    await expect.poll(() => codes(connection), PATIENCE).toEqual(['method_not_allowed'])
+    expect(connection.responses[0]?.headers['allow']).toBe('POST')
+    await expect.poll(() => connection.isEnded, PATIENCE).toBe(true)
+  })
+
+  it.each(['websocket', 'h2c'])(
+    'an upgrade to %s is not made, and the request taken as it is',
+    async (to) => {
+      const { api, open } = await setup(never)
+      const connection = await open()
+      connection.write(post(api.key, entry, ['Connection: Upgrade', `Upgrade: ${to}`]))
+      await expect.poll(() => statuses(connection), PATIENCE).toEqual([202])
+    },
+  )
+})
+
+describe('a body in chunks', () => {
+  it('may have trailers, which set nothing', async () => {
+    const { api, open } = await setup(never)
+    const connection = await open()
+    const trailers = `0\r\nAuthorization: Bearer nobody\r\nContent-Encoding: gzip\r\n\r\n`
+    connection.write(
+      postHead(api.key, ['Transfer-Encoding: chunked', 'Trailer: X']) +
+        chunk(entry) +
+        trailers +
+        post(api.key, entry),
+    )
+    await expect.poll(() => statuses(connection), PATIENCE).toEqual([202, 202])
+    expect(api.queue.rows).toHaveLength(2)
+  })
+
+  it.each([
+    ['a size of no digits', `zz\r\n${entry}\r\n0\r\n\r\n`],
+    ['a negative size', `-1\r\n${entry}\r\n0\r\n\r\n`],
+    ['a size beyond all numbers', `fffffffffffffffff\r\n${entry}\r\n0\r\n\r\n`],
+    ['a size that is too small', `5\r\n${entry}\r\n0\r\n\r\n`],
+    ['a line end that is bare', `1e\n${entry}\n0\n\n`],
+    ['an extension without end', `1e;${'a'.repeat(20_000)}\r\n${entry}\r\n0\r\n\r\n`],
+  ])('is refused for %s, and nothing of it is taken', async (_what, text) => {
+    const { api, open } = await setup(never)
+    const connection = await open()
+    connection.write(postHead(api.key, ['Transfer-Encoding: chunked']) + text)
+    await expect.poll(() => codes(connection), PATIENCE).toEqual(['bad_request'])
+    expect(api.queue.adds).toEqual([])
+  })
+})
+
+describe('two parsers cannot be told different things', () => {
+  it.each([
+    ['a length and chunks', ['Content-Length: 30', 'Transfer-Encoding: chunked']],
+    ['chunks and a length', ['Transfer-Encoding: chunked', 'Content-Length: 30']],
+    ['two lengths', ['Content-Length: 30', 'Content-Length: 31']],
+    ['the same length twice', ['Content-Length: 30', 'Content-Length: 30']],
+    ['a list of lengths', ['Content-Length: 30, 30']],
+    ['a length with a sign', ['Content-Length: +30']],
+    ['a length before a blank', ['Content-Length : 30']],
+    ['an unknown transfer encoding', ['Transfer-Encoding: xchunked']],
+    ['chunks that are not last', ['Transfer-Encoding: chunked, identity']],
+    ['chunks on two lines', ['Transfer-Encoding: chunked', 'Transfer-Encoding: identity']],
+    ['a folded length', ['Content-Length:', ' 30']],
+    ['a carriage return in a header', ['X-Note: a\rContent-Length: 30']],
+    ['a bare line feed in a header', ['X-Note: a\nContent-Length: 30']],
+  ])('by %s', async (_what, lines) => {
+    const { api, open } = await setup(never)
+    const connection = await open()
+    connection.write(`${postHead(api.key, lines)}${entry}`)
+    await expect.poll(() => codes(connection), PATIENCE).toEqual(['bad_request'])
+    expect(api.queue.adds).toEqual([])
+  })
+
+  it('by two types of one body: the first counts', async () => {
+    const { api, open } = await setup(never)
+    const connection = await open()
+    connection.write(post(api.key, entry, ['Content-Type: application/x-ndjson']))
+    await expect.poll(() => statuses(connection), PATIENCE).toEqual([202])
+    expect(connection.responses[0]?.body).toContain('"status":"accepted"')
+  })
+})
+
+describe('an upload that is aborted', () => {
+  it.each([
+    ['in its headers', (key: string) => postHead(key, ['Content-Length: 30']).slice(0, -20)],
+    ['before its body', (key: string) => postHead(key, ['Content-Length: 30'])],
+    ['in its body', (key: string) => `${postHead(key, ['Content-Length: 30'])}{"level"`],
+    ['in a chunk', (key: string) => `${postHead(key, ['Transfer-Encoding: chunked'])}1e\r\n{"level"`],
+    [
+      'before the last chunk',
+      (key: string) => `${postHead(key, ['Transfer-Encoding: chunked'])}${chunk(entry)}`,
+    ],
+  ])('%s leaves nothing behind', async (_where, text) => {
+    const { api, open } = await setup(never)
+    const connection = await open()
+    connection.write(text(api.key))
+    await sleep(30)
+    connection.destroy()
+    const count = (): Promise<number> =>
+      new Promise((resolve) => api.app.server.getConnections((_error, connections) => resolve(connections)))
+    await expect.poll(count, PATIENCE).toBe(0)
+    expect(api.queue.adds).toEqual([])
+  })
+})

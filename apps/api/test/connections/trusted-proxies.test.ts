@@ -1,0 +1,71 @@
+import { SettingsError } from '@sluice/runtime'
+import { describe, expect, it } from 'vitest'
+import { readApiConfig } from '../../src/config.ts'
+import { buildTestApi } from '../support/test-api.ts'
+
+const trusted = (text: string): string[] | false => readApiConfig({ TRUST_PROXY: text }).trustedProxies
+
+/** What the API takes for a request's address. */
+const addressOf = async (
+  proxies: string[] | false,
+  forwarded: string | undefined,
+  remoteAddress: string,
+): Promise<string> => {
+  const api = buildTestApi({ trustedProxies: proxies })
+  let address = ''
+  api.app.addHook('onRequest', (request, _reply, done) => {
+    address = request.ip
+    done()
+  })
+  const headers = forwarded === undefined ? {} : { 'x-forwarded-for': forwarded }
+  await api.post('{}', { headers, remoteAddress })
+  await api.close()
+  return address
+}
+
+describe('TRUST_PROXY', () => {
+  it('trusts nobody unless it says so', () => {
+    expect(readApiConfig({}).trustedProxies).toBe(false)
+    expect(trusted('')).toBe(false)
+    expect(trusted('false')).toBe(false)
+  })
+
+  it.each([
+    ['10.0.0.1', ['10.0.0.1']],
+    ['10.0.0.0/8, fd00::/8,loopback', ['10.0.0.0/8', 'fd00::/8', 'loopback']],
+    ['uniquelocal,linklocal,::1', ['uniquelocal', 'linklocal', '::1']],
+    ['192.168.1.1/32,::1/128', ['192.168.1.1/32', '::1/128']],
+  ])('may be %s', (text, proxies) => {
+    expect(trusted(text)).toEqual(proxies)
+  })
+
+  it.each([
+    'true',
+    '1',
+    'everybody',
+    '10.0.0',
+    '10.0.0.0/33',
+    '::1/129',
+    '10.0.0.0/8/8',
+    '0.0.0.0/0',
+    '::/0',
+    ',',
+  ])('may not be %s', (text) => {
+    expect(() => trusted(text)).toThrow(SettingsError)
+    expect(() => trusted(`10.0.0.1,${text}`)).toThrow('TRUST_PROXY')
+  })
+})
+
+describe("a request's address", () => {
+  it.each([
+    ['that of the connection when nobody is trusted', false, '203.0.113.7', '10.0.0.1', '10.0.0.1'],
+    ['that of the connection when it is no proxy', ['10.0.0.1'], '203.0.113.7', '10.0.0.2', '10.0.0.2'],
+    ['what the proxy says', ['10.0.0.1'], '203.0.113.7', '10.0.0.1', '203.0.113.7'],
+    ['what the proxy says over IPv6', ['10.0.0.1'], '203.0.113.7', '::ffff:10.0.0.1', '203.0.113.7'],
+    ['what the outermost proxy says', ['10.0.0.0/8'], '203.0.113.7, 10.0.0.9', '10.0.0.1', '203.0.113.7'],
+    ['not what the client says itself', ['10.0.0.1'], '1.1.1.1, 203.0.113.7', '10.0.0.1', '203.0.113.7'],
+    ['that of the proxy when it says nothing', ['10.0.0.1'], undefined, '10.0.0.1', '10.0.0.1'],
+  ] as const)('is %s', async (_what, proxies, forwarded, remote, expected) => {
+    expect(await addressOf(proxies === false ? false : [...proxies], forwarded, remote)).toBe(expected)
+  })
+})
