@@ -1,0 +1,66 @@
+# The images of Sluice, as targets: api, worker, cli. docs/containers.md says how to run them.
+#
+#   docker build --target api --tag sluice-api .
+#
+# Node is process 1 in all of them, and needs no init: each program handles SIGTERM and SIGINT itself, and has no children.
+ARG NODE_IMAGE=node:26-bookworm-slim
+
+# What the lockfile says, without what is only for development. The layer stands as long as no manifest changes.
+FROM ${NODE_IMAGE} AS dependencies
+WORKDIR /sluice
+# pnpm asks nobody.
+ENV CI=true
+COPY package.json pnpm-lock.yaml pnpm-workspace.yaml ./
+COPY apps/api/package.json apps/api/
+COPY apps/cli/package.json apps/cli/
+COPY apps/worker/package.json apps/worker/
+COPY packages/projects/package.json packages/projects/
+COPY packages/runtime/package.json packages/runtime/
+COPY packages/schema/package.json packages/schema/
+RUN npx --yes "$(node --print 'require("./package.json").packageManager')" install --frozen-lockfile --prod \
+      --filter @sluice/api... --filter @sluice/cli... --filter @sluice/worker...
+
+# What the three share, layer by layer. The sources stay where they are in the workspace, and its links with them: Node
+# runs TypeScript as it is, but not under node_modules.
+FROM ${NODE_IMAGE} AS runtime
+WORKDIR /sluice
+COPY --from=dependencies /sluice ./
+COPY LICENSE ./
+COPY packages packages
+ENV NODE_ENV=production
+# Numbers, so that an orchestrator can see that it is not root. Nothing is written: the root file system may be read-only.
+USER 1000:1000
+ARG VERSION=0.1.0
+ARG REVISION=unknown
+LABEL org.opencontainers.image.licenses="MIT" \
+      org.opencontainers.image.version="${VERSION}" \
+      org.opencontainers.image.revision="${REVISION}"
+
+FROM runtime AS cli
+COPY apps/cli apps/cli
+LABEL org.opencontainers.image.title="sluice" \
+      org.opencontainers.image.description="The Sluice command line: projects, keys, migrations, sending and reading logs."
+ENTRYPOINT ["node", "apps/cli/src/main.ts"]
+CMD ["help"]
+
+# What serves has an ops server beside it. The health check asks whether the process answers, not whether Redis and
+# ClickHouse do: who restarts what is unhealthy would only add to their trouble.
+FROM runtime AS service
+ENV OPS_HOST=0.0.0.0 OPS_PORT=9090
+EXPOSE 9090
+HEALTHCHECK --interval=10s --timeout=4s --start-period=10s --retries=3 \
+  CMD ["node", "packages/runtime/src/health-check-main.ts", "/livez"]
+
+FROM service AS worker
+COPY apps/worker apps/worker
+LABEL org.opencontainers.image.title="sluice-worker" \
+      org.opencontainers.image.description="Moves queued chunks into ClickHouse, in big batches, exactly once."
+ENTRYPOINT ["node", "apps/worker/src/main.ts"]
+
+FROM service AS api
+COPY apps/api apps/api
+LABEL org.opencontainers.image.title="sluice-api" \
+      org.opencontainers.image.description="Authenticates and validates requests, and queues their entries."
+ENV HOST=0.0.0.0 PORT=3000
+EXPOSE 3000
+ENTRYPOINT ["node", "apps/api/src/main.ts"]
