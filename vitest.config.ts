@@ -1,6 +1,17 @@
-import { defineConfig } from 'vitest/config'
+import { defineConfig, type TestProjectInlineConfiguration } from 'vitest/config'
 
+// Asked for by `npm run test:containers`; test/test-services.ts reads it too.
+const withContainers = process.env['SLUICE_TEST_SERVICES'] === 'containers'
 const everywhere = ['apps', 'packages', 'test'].map((folder) => `${folder}/**`)
+
+const containers: TestProjectInlineConfiguration = {
+  test: {
+    name: 'containers',
+    include: ['test/**/*.containers.test.ts'],
+    // The images are built before anything starts: half a minute without a cache, and longer where npm is far away.
+    hookTimeout: 600_000,
+  },
+}
 
 export default defineConfig({
   test: {
@@ -12,14 +23,15 @@ export default defineConfig({
         test: {
           name: 'unit',
           include: everywhere.map((folder) => `${folder}/*.test.ts`),
-          exclude: ['**/node_modules/**', '**/*.integration.test.ts'],
+          exclude: ['**/node_modules/**', '**/*.integration.test.ts', '**/*.containers.test.ts'],
         },
       },
       {
         test: {
           name: 'integration',
           include: everywhere.map((folder) => `${folder}/*.integration.test.ts`),
-          exclude: ['**/node_modules/**'],
+          // What starts services without containers is tested without them.
+          exclude: ['**/node_modules/**', ...(withContainers ? ['packages/local/**'] : [])],
           globalSetup: ['test/services.ts'],
           testTimeout: 30_000,
           hookTimeout: 60_000,
@@ -27,6 +39,7 @@ export default defineConfig({
           maxWorkers: 2,
         },
       },
+      ...(withContainers ? [containers] : []),
     ],
   },
 })

@@ -15,13 +15,14 @@ import { randomUUIDv7 } from 'node:crypto'
 import { fileURLToPath } from 'node:url'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { eventually } from './support.ts'
+import { startTestServices } from './test-services.ts'
 
 let stack: Stack
 let clickhouse: ClickHouseClient
 let queue: Queue<Chunk>
 
 beforeAll(async () => {
-  stack = await startStack()
+  stack = await startStack({ services: await startTestServices() })
   clickhouse = connectClickHouse(stack.clickhouse, { requestTimeoutMs: 5_000, connectionsMax: 4 })
   const names = redisNames(stack.prefix)
   queue = new Queue<Chunk>(names.queue, {
@@ -80,7 +81,10 @@ describe('a row that ClickHouse refuses', () => {
         },
       ])
     })
-    expect(await queue.getJobCounts('wait', 'active', 'failed')).toEqual({ wait: 0, active: 0, failed: 0 })
+    // The jobs are completed after the rows are there.
+    await eventually(5_000, async () => {
+      expect(await queue.getJobCounts('wait', 'active', 'failed')).toEqual({ wait: 0, active: 0, failed: 0 })
+    })
   }, 30_000)
 
   it('ends as one dead letter when it is the frame that cannot be read', async () => {

@@ -4,12 +4,16 @@ import { redisNames } from '@sluice/schema'
 import { Queue } from 'bullmq'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { eventually, post } from './support.ts'
+import { startTestServices } from './test-services.ts'
 
 let stack: Stack
 let clickhouse: ClickHouseClient
 
 beforeAll(async () => {
-  stack = await startStack({ worker: { environment: { LOCK_DURATION_MS: '2000' } } })
+  stack = await startStack({
+    services: await startTestServices(),
+    worker: { environment: { LOCK_DURATION_MS: '2000' } },
+  })
   clickhouse = connectClickHouse(stack.clickhouse, { requestTimeoutMs: 5_000, connectionsMax: 4 })
 })
 

@@ -1,7 +1,8 @@
-import { startApi, startServices, startWorker, type Services } from '@sluice/local'
+import { startApi, startWorker, type Services } from '@sluice/local'
 import { Registry } from '@sluice/projects'
 import { connectRedis, migrate, readMigrations } from '@sluice/runtime'
 import { migrationsFolder, redisNames } from '@sluice/schema'
+import { startTestServices } from '../test-services.ts'
 import { Link } from './link.ts'
 import { within } from './pause.ts'
 import { buildTopology, linkName, type Topology } from './topology.ts'
@@ -44,7 +45,7 @@ export class Cluster {
   }
 
   static async start(options: ClusterOptions): Promise<Cluster> {
-    const services = await startServices({ dataDir: options.dataDir })
+    const services = await startTestServices({ dataDir: options.dataDir })
     try {
       await migrate(services.clickhouse, await readMigrations(migrationsFolder))
       const cluster = new Cluster(services, await makeApiKey(services.redisUrl), options)

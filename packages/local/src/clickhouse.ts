@@ -62,15 +62,18 @@ export async function startClickHouse(
       cwd: folder,
       environment: { TZ: 'UTC' },
       readyDeadlineMs: READY_DEADLINE_MS,
-      isReady: async (signal) => (await askVersion(access, signal)) !== undefined,
+      isReady: async (signal) => (await askClickHouseVersion(access, signal)) !== undefined,
     })
-    const version = await askVersion(access, AbortSignal.timeout(5_000))
+    const version = await askClickHouseVersion(access, AbortSignal.timeout(5_000))
     return { process, access, port, version: version ?? 'ClickHouse' }
   })
 }
 
 /** The server's version, asked with the password, so that no other server's answer is taken for this one's. */
-async function askVersion(access: ClickHouseAccess, signal: AbortSignal): Promise<string | undefined> {
+export async function askClickHouseVersion(
+  access: ClickHouseAccess,
+  signal: AbortSignal,
+): Promise<string | undefined> {
   const response = await fetch(`${access.url}/?query=SELECT+version()`, {
     headers: { 'X-ClickHouse-User': access.username, 'X-ClickHouse-Key': access.password },
     signal,

@@ -1,7 +1,13 @@
 export { type ApiApp, type App, type AppOptions, startApi, startWorker } from './apps.ts'
-export { type ClickHouseOptions, type ClickHouseServer, startClickHouse } from './clickhouse.ts'
+export {
+  askClickHouseVersion,
+  type ClickHouseOptions,
+  type ClickHouseServer,
+  startClickHouse,
+} from './clickhouse.ts'
+export { docker, dockerEnvironment } from './docker.ts'
 export { freePort } from './ports.ts'
-export { type RedisOptions, type RedisServer, startRedis } from './redis.ts'
+export { askRedisVersion, type RedisOptions, type RedisServer, startRedis } from './redis.ts'
 export {
   type AppSettings,
   type Progress,

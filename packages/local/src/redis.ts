@@ -70,10 +70,10 @@ export async function startRedis(supervisor: Supervisor, options: RedisOptions =
       name: 'redis',
       cwd: folder,
       readyDeadlineMs: READY_DEADLINE_MS,
-      isReady: async () => (await askVersion(url)) !== undefined,
+      isReady: async () => (await askRedisVersion(url)) !== undefined,
       ...(program.kind === 'docker' ? container(supervisor.dataDir, port) : binary(program, folder)),
     })
-    return { process, url, port, version: (await askVersion(url)) ?? 'Redis' }
+    return { process, url, port, version: (await askRedisVersion(url)) ?? 'Redis' }
   })
 }
 
@@ -144,7 +144,7 @@ set-proc-title no
 }
 
 /** The server's name and version; undefined while it does not answer, or still reads its file. */
-async function askVersion(url: string): Promise<string | undefined> {
+export async function askRedisVersion(url: string): Promise<string | undefined> {
   const redis = new Redis(url, {
     lazyConnect: true,
     connectTimeout: 1_000,

@@ -86,6 +86,8 @@ export interface Stack extends Omit<Services, 'processes'> {
 }
 
 export interface StackOptions extends ServicesOptions {
+  /** Run already, and are ended with the stack; the options for their start are not asked for. */
+  readonly services?: Services | undefined
   /** Sets installations apart that share a Redis. */
   readonly prefix?: string | undefined
   /** The project that is made if it is missing. */
@@ -109,8 +111,8 @@ export interface AppSettings {
  */
 export async function startStack(options: StackOptions = {}): Promise<Stack> {
   const { prefix = 'sluice', projectId = 'demo', progress = silent } = options
-  const services = await startServices(options)
-  const { supervisor, redisUrl, clickhouse } = services
+  const services = options.services ?? (await startServices(options))
+  const { redisUrl, clickhouse } = services
   try {
     await timed(
       async () => migrate(clickhouse, await readMigrations(migrationsFolder)),
@@ -128,7 +130,7 @@ export async function startStack(options: StackOptions = {}): Promise<Stack> {
       processes: { ...services.processes, api: api.process, worker: worker.process },
     }
   } catch (error) {
-    await supervisor.stop({ force: true })
+    await services.stop({ force: true })
     throw error
   }
 }
