@@ -5,12 +5,16 @@ import { randomUUID } from 'node:crypto'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { afterAll, beforeAll, expect, it } from 'vitest'
 import { eventually } from './support.ts'
+import { startTestServices } from './test-services.ts'
 
 let stack: Stack
 let clickhouse: ClickHouseClient
 
 beforeAll(async () => {
-  stack = await startStack({ worker: { environment: { LOCK_DURATION_MS: '2000' } } })
+  stack = await startStack({
+    services: await startTestServices(),
+    worker: { environment: { LOCK_DURATION_MS: '2000' } },
+  })
   clickhouse = connectClickHouse(stack.clickhouse, { requestTimeoutMs: 5_000, connectionsMax: 4 })
 })
 

@@ -12,6 +12,7 @@ import { chunkLimits } from '../apps/api/src/chunks/chunk-writer.ts'
 import type { OverloadStatus } from '../apps/api/src/overload/overload-monitor.ts'
 import { OverloadedError } from '../apps/api/src/overload/overloaded-error.ts'
 import { eventually } from './support.ts'
+import { startTestServices } from './test-services.ts'
 
 /** Small enough to be filled in seconds. */
 const MEMORY_BYTES = 64 * 1024 * 1024
@@ -32,7 +33,7 @@ let redis: Redis
 
 beforeAll(async () => {
   stack = await startStack({
-    redis: { memoryBytesMax: MEMORY_BYTES },
+    services: await startTestServices({ redis: { memoryBytesMax: MEMORY_BYTES } }),
     api: { environment: { REDIS_MEMORY_HIGH_PERCENT: String(HIGH_PERCENT), REDIS_MEMORY_LOW_PERCENT: '40' } },
   })
   redis = connectRedis(stack.redisUrl, { failFast: false })

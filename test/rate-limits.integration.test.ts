@@ -1,5 +1,6 @@
 import { startApi, startStack, type Stack } from '@sluice/local'
 import { afterAll, beforeAll, expect, it } from 'vitest'
+import { startTestServices } from './test-services.ts'
 
 /** So slow that it does not matter how long the test takes. */
 const environment = {
@@ -12,7 +13,7 @@ let stack: Stack
 let apiUrls: string[]
 
 beforeAll(async () => {
-  stack = await startStack({ api: { environment } })
+  stack = await startStack({ services: await startTestServices(), api: { environment } })
   const { redisUrl, prefix, supervisor } = stack
   const second = await startApi(supervisor, { redisUrl, prefix, environment, name: 'api-2' })
   apiUrls = [stack.apiUrl, second.url]

@@ -11,6 +11,7 @@ import {
   Supervisor,
 } from '@sluice/local'
 import type { GenericContainer, StartedTestContainer } from 'testcontainers'
+import type { TestServicesOptions } from '../test-services.ts'
 import { clickhouseContainer, redisContainer } from './official-images.ts'
 
 /** ClickHouse's own image takes some seconds on a busy machine. */
@@ -22,7 +23,7 @@ const RUN_ATTACHED = 'docker start "$0" >/dev/null && exec docker attach --no-st
  * Redis and ClickHouse as containers of their official images, in place of those that `startServices` starts: empty, with
  * random passwords, and gone with their data at the end.
  */
-export async function startContainerServices(options: { dataDir?: string } = {}): Promise<Services> {
+export async function startContainerServices(options: TestServicesOptions = {}): Promise<Services> {
   const supervisor = await Supervisor.open(options)
   const containers: StartedTestContainer[] = []
   const stop: Services['stop'] = async (how) => {
@@ -47,7 +48,7 @@ export async function startContainerServices(options: { dataDir?: string } = {})
     const url = `http://127.0.0.1:${clickhousePort}`
     const clickhouse = { url, username: 'sluice', password, database: 'sluice' }
     const redisProcess = await run(
-      redisContainer(password),
+      redisContainer(password, options.redis?.memoryBytesMax),
       { inside: 6379, outside: redisPort },
       { role: 'redis', isReady: async () => (await askRedisVersion(redisUrl)) !== undefined },
     )

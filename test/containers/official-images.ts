@@ -6,20 +6,24 @@ export const officialImages = {
   clickhouse: 'clickhouse/clickhouse-server:26.8',
 } as const
 
-/** Redis, set as `npm start` and docker-compose.yml set theirs. */
-export function redisContainer(password: string): GenericContainer {
+/** What docker-compose.yml gives Redis. */
+const MEMORY_BYTES_MAX = 1024 * 1024 * 1024
+
+/** Redis, set as docker-compose.yml sets it. */
+export function redisContainer(
+  password: string,
+  memoryBytesMax: number = MEMORY_BYTES_MAX,
+): GenericContainer {
   const durable = ['--appendonly', 'yes', '--appendfsync', 'always', '--save', '']
-  const bounded = ['--maxmemory-policy', 'noeviction']
-  return new GenericContainer(officialImages.redis).withCommand([
-    'redis-server',
-    ...durable,
-    ...bounded,
-    '--requirepass',
-    password,
-  ])
+  const bounded = ['--maxmemory', String(memoryBytesMax), '--maxmemory-policy', 'noeviction']
+  const command = ['redis-server', ...durable, ...bounded, '--requirepass', password]
+  return new GenericContainer(officialImages.redis).withCommand(command)
 }
 
-/** ClickHouse with one user, `sluice`. Not Testcontainers' own module for it, which asks for more open files than some engines give. */
+/**
+ * ClickHouse with one user, `sluice`. It is not Testcontainers' own module for it, which asks for more open files than
+ * some engines give.
+ */
 export function clickhouseContainer(password: string): GenericContainer {
   return new GenericContainer(officialImages.clickhouse).withEnvironment({
     CLICKHOUSE_USER: 'sluice',
