@@ -2,16 +2,12 @@
 // line entry starts the engine's own HTTP interface and then blocks this thread for as long as it runs.
 import ffi from 'node:ffi'
 import { createRequire } from 'node:module'
-import { getPriority, setPriority } from 'node:os'
 import { dirname, join } from 'node:path'
 
 /** The query never ends; the server lives as long as it. */
 const SERVE =
   'SYSTEM START LISTEN HTTP; ' +
   'SELECT sleepEachRow(3) FROM system.numbers SETTINGS max_block_size = 1 FORMAT Null'
-
-const EXTRA_NICENESS = 5
-const NICENESS_MAX = 19
 
 const [configFile] = process.argv.slice(2)
 if (configFile === undefined) throw new Error('usage: clickhouse-server.ts CONFIG_FILE')
@@ -21,9 +17,6 @@ const strings = args.map((arg) => Buffer.from(`${arg}\0`))
 // A C argv: an address for each argument, and a null at its end.
 const argv = Buffer.alloc(8 * (args.length + 1))
 strings.forEach((string, index) => argv.writeBigUInt64LE(ffi.getRawPointer(string), 8 * index))
-
-// An insert or a merge takes every core there is. Here it shares them with those who answer clients, and can wait.
-setPriority(Math.min(getPriority() + EXTRA_NICENESS, NICENESS_MAX))
 
 const { functions } = ffi.dlopen(libraryPath(), {
   chdb_query_cmdline: { arguments: ['i32', 'pointer'], return: 'pointer' },
