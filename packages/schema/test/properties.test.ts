@@ -1,7 +1,7 @@
-import fc from 'fast-check'
+import * as fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { entryErrorCodes, EntryValidator } from '../src/entry.ts'
-import { parseJsonExactly } from '../src/exact-json.ts'
+import { parseJson, parseJsonExactly } from '../src/json.ts'
 import { InexactNumberError, rowAsJson, rowColumns, shapeRow, startRows } from '../src/rows.ts'
 import { parseTimestamp } from '../src/timestamps.ts'
 import { anyText, anyTimestamp, foldedMetadata, validEntry } from './support/arbitrary-entry.ts'
@@ -17,7 +17,7 @@ const start = startRows(stamp)
 /** What the API makes of an entry that was sent as a text. */
 function shapeText(text: string): ReturnType<typeof shapeRow> | 'no entry' {
   try {
-    return shapeParsed(JSON.parse(text))
+    return shapeParsed(parseJson(text))
   } catch (error) {
     if (!(error instanceof InexactNumberError)) throw error
     return shapeParsed(parseJsonExactly(text))
@@ -74,7 +74,7 @@ describe('what is wrong with an entry', () => {
         const text = JSON.stringify(entry)
         const shaped = shapeText(text)
         if (typeof shaped === 'object' && 'row' in shaped) throw new Error('the entry was taken')
-        const errors = shaped === 'no entry' ? validator.explain(JSON.parse(text)) : [shaped.error]
+        const errors = shaped === 'no entry' ? validator.explain(parseJson(text)) : [shaped.error]
         expect(errors).toContainEqual(expect.objectContaining({ path, code }))
         for (const error of errors) {
           expect(Object.keys(entryErrorCodes)).toContain(error.code)
@@ -142,14 +142,6 @@ describe('parseJsonExactly', () => {
   })
 
   it('agrees with JSON.parse on what is JSON', () => {
-    const parses = (parse: (text: string) => unknown, text: string): boolean => {
-      try {
-        parse(text)
-        return true
-      } catch {
-        return false
-      }
-    }
     fc.assert(
       fc.property(fc.oneof(fc.string(), fc.stringMatching(/^[-0-9eE.+[\]{}",: ]{0,20}$/)), (text) => {
         expect(parses(parseJsonExactly, text)).toBe(parses(JSON.parse, text))
@@ -158,3 +150,12 @@ describe('parseJsonExactly', () => {
     )
   })
 })
+
+function parses(parse: (text: string) => unknown, text: string): boolean {
+  try {
+    parse(text)
+    return true
+  } catch {
+    return false
+  }
+}

@@ -1,4 +1,4 @@
-import { limits, parseJsonExactly } from '@sluice/schema'
+import { limits, parseJson, parseJsonExactly } from '@sluice/schema'
 import { isUtf8 } from 'node:buffer'
 import { Problem } from '../problems.ts'
 
@@ -43,10 +43,10 @@ function batch(entries: readonly unknown[]): Submission {
 
 function parse(text: string, exact: boolean): unknown {
   try {
-    return exact ? parseJsonExactly(text) : JSON.parse(text)
+    return exact ? parseJsonExactly(text) : parseJson(text)
   } catch (error) {
     if (error instanceof SyntaxError) throw new Problem('invalid_json', `${error.message}.`)
-    // The exact parser is recursive; what overflows it is nested thousands of times deeper than any entry may be.
+    // Where V8's parser alone does not do, recursion comes in; what overflows it is nested thousands of times deeper than any entry may be.
     if (error instanceof RangeError) throw new Problem('invalid_json', 'The body is nested too deep.')
     throw error
   }
