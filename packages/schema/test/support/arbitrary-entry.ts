@@ -9,7 +9,7 @@ type Json = Record<string, unknown>
  */
 export function anyText(maxLength: number): fc.Arbitrary<string> {
   const meaningful = fc.constantFrom(
-    ...'\t\n\r\\\0\b\v\u001f\u007f"\'/, é😀a\u2028\ufeff\ufffd\uffff',
+    ...Array.from('\t\n\r\\\0\b\v\u001f\u007f"\'/, é😀a\u2028\ufeff\ufffd\uffff'),
     '\\N',
     '\\t',
     '\\n',
