@@ -20,7 +20,7 @@ export interface RunOptions {
 
 export const runSettings = {
   /** Enough to keep the API busy; each more only waits. */
-  lanes: 32,
+  lanes: 48,
   /** Of ten requests on a connection, the rest wait for the answer of the first. */
   depthMax: 10,
   /** What is measured at the end is compared with how it was after this part of the requests. */
