@@ -9,8 +9,6 @@ export interface FuzzBody {
   readonly entries?: number
   /** Nothing is wrong with it. */
   readonly isGood?: boolean
-  /** Too large to be answered after it was read. */
-  readonly isHuge?: boolean
 }
 
 export function makeBody(random: Random, number: number): FuzzBody {
@@ -168,7 +166,7 @@ function deep(random: Random): FuzzBody {
 function large(random: Random): FuzzBody {
   const size = limits.bodyBytesMax + integer(random, -1, 2) * integer(random, 1, 1_000)
   const bytes = Buffer.alloc(size, pick(random, ['a', '[', '0,', '\n', '"']))
-  return { what: `${size} bytes`, bytes, isHuge: size > limits.bodyBytesMax }
+  return { what: `${size} bytes`, bytes }
 }
 
 function sound(random: Random, number: number): FuzzBody {

@@ -153,6 +153,7 @@ export class Connection {
 
   #close(): void {
     this.#closedBy ??= new Error('the server ended it')
+    this.#socket.destroy()
     this.#exchange?.reject(new ClosedError(`the connection was closed: ${this.#closedBy.message}`))
   }
 

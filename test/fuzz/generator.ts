@@ -1,3 +1,4 @@
+import { limits } from '@sluice/schema'
 import { makeBody } from './bodies.ts'
 import { Draft } from './draft.ts'
 import { frame } from './framing.ts'
@@ -11,8 +12,9 @@ export function makeRequest(seed: number, number: number, keys: FuzzKeys): FuzzR
   const body = makeBody(random, number)
   const draft = new Draft(number, body.bytes)
   draft.entries = body.entries
-  draft.mutated(body.what, body.isHuge === true ? 'torn' : 'keeps')
+  draft.mutated(body.what)
   for (const [chance, mutate] of headMutations) if (happens(random, chance)) mutate(draft, random)
+  if (mayBeCutOff(draft)) draft.mutated('larger than is read', 'torn')
   const isPlain = draft.mutations.length === 1
   const assemble = frame(draft, random)
   const isAbandoned = happens(random, 0.01)
@@ -34,6 +36,14 @@ export function makeRequest(seed: number, number: number, keys: FuzzKeys): FuzzR
     entries: draft.entries,
     statuses: knownStatuses(draft, isPlain && body.isGood === true),
   }
+}
+
+/** What the sockets hold without being read. */
+const UNREAD_BYTES_MAX = 65_536
+
+/** Whether the server may end the connection while the body is still being written, so that its answer is lost. */
+function mayBeCutOff({ body, ending }: Draft): boolean {
+  return body.length > (ending === 'keeps' ? limits.bodyBytesMax : UNREAD_BYTES_MAX)
 }
 
 function knownStatuses(draft: Draft, isGood: boolean): readonly number[] | undefined {

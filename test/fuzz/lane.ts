@@ -48,30 +48,28 @@ export class Lane {
 
   async #send(group: readonly FuzzRequest[]): Promise<void> {
     const { ledger } = this.#options
-    const connection = await this.#open()
-    const answering = connection.answers(
-      group.map(({ isHead }) => isHead),
-      ANSWER_DEADLINE_MS,
-    )
     try {
+      const connection = await this.#open()
+      const heads = group.map(({ isHead }) => isHead)
+      const answering = connection.answers(heads, ANSWER_DEADLINE_MS)
       const [answers] = await Promise.all([answering, writeAll(connection, group)])
       for (const [i, request] of group.entries()) this.#judge(request, answers[i])
     } catch (error) {
       for (const request of group) ledger.fail(request, `${String(error)} (one of ${group.length})`)
-      connection.destroy()
+      this.#connection?.destroy()
     }
     for (const request of group) ledger.done(request)
   }
 
   async #sendLast(request: FuzzRequest): Promise<void> {
     const { ledger } = this.#options
-    const connection = await this.#open()
     try {
+      const connection = await this.#open()
       for (const answer of await exchangeLast(connection, request)) this.#judge(request, answer)
     } catch (error) {
       ledger.fail(request, String(error))
     }
-    connection.destroy()
+    this.#connection?.destroy()
     ledger.done(request)
   }
 

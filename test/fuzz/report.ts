@@ -1,7 +1,8 @@
 import type { ProcessSize } from '../../bench/src/measure/process-size.ts'
-import type { LogFindings } from '../chaos/process-logs.ts'
 import type { Ledger } from './ledger.ts'
-import type { RowCounts } from './run.ts'
+
+/** How many rows each project has, and how many rows ClickHouse has refused. */
+export type RowCounts = Readonly<Record<string, number>>
 
 /** What a run was, and what it showed. */
 export interface Report {
@@ -13,7 +14,6 @@ export interface Report {
   /** The API after the warm-up and at the end, both at rest. */
   readonly sizes: { readonly before: ProcessSize; readonly after: ProcessSize }
   readonly rows: RowCounts
-  readonly logs: LogFindings
   /** What is wrong with the system after the run, whichever request it was. */
   readonly findings: readonly string[]
 }
@@ -37,15 +37,24 @@ export function describeReport(report: Report): string {
       .map(([name, count]) => `${name} ${count}`)
       .join(', ')}`,
     `the API after the warm-up: ${describeSize(sizes.before)}; at the end: ${describeSize(sizes.after)}`,
-    ...ledger.faults.map(
-      ({ number, what, mutations, sent }) =>
-        `FAULT of request ${number} (--seed ${seed} --only ${number}): ${what}\n  ${mutations.join('; ')}\n  ${sent}`,
-    ),
+    describeFaults(seed, ledger),
     ...findings.slice(0, FINDINGS_SHOWN).map((finding) => `FINDING: ${finding.slice(0, 1_000)}`),
     `${ledger.faultCount} faults, ${findings.length} findings: ${hasPassed(report) ? 'passed' : 'FAILED'}`,
-  ].join('\n')
+  ]
+    .filter((line) => line !== '')
+    .join('\n')
 }
 
 function describeSize({ residentBytes, handles }: ProcessSize): string {
   return `${Math.round(residentBytes / 1_048_576)} MiB and ${handles} handles`
+}
+
+/** The faults, each with what sends its request again. */
+export function describeFaults(seed: number, { faults }: Ledger): string {
+  return faults
+    .map(
+      ({ number, what, mutations, sent }) =>
+        `FAULT of request ${number} (--seed ${seed} --only ${number}): ${what}\n  ${mutations.join('; ')}\n  ${sent}`,
+    )
+    .join('\n')
 }

@@ -1,3 +1,4 @@
+import type { Stack } from '@sluice/local'
 import { connectClickHouse, type ClickHouseClient } from '@sluice/runtime'
 import { scanLogs } from '../chaos/process-logs.ts'
 import { findLeftovers, lookAtRest } from './aftermath.ts'
@@ -5,7 +6,7 @@ import type { FuzzRequest } from './fuzz-request.ts'
 import { makeRequest } from './generator.ts'
 import { Lane } from './lane.ts'
 import { Ledger } from './ledger.ts'
-import type { Report } from './report.ts'
+import { describeFaults, type Report, type RowCounts } from './report.ts'
 import { Sentinels } from './sentinels.ts'
 import { exactProject, startTarget, tornProject, type Target } from './target.ts'
 
@@ -19,7 +20,7 @@ export interface RunOptions {
 }
 
 export const runSettings = {
-  /** Enough to keep the API busy; each more only waits. */
+  /** Enough to keep the API busy while some of them wait; more do not make it faster. */
   lanes: 48,
   /** Of ten requests on a connection, the rest wait for the answer of the first. */
   depthMax: 10,
@@ -27,84 +28,87 @@ export const runSettings = {
   warmUpShare: 0.2,
   /** How often progress is told, in requests. */
   progressEvery: 100_000,
+  /** So many tell enough, and an API that is gone would make a fault of each request. */
+  faultsMax: 200,
   /** Counting a million rows takes a second on a machine that is busy. */
   queryMs: 60_000,
 } as const
 
 /** Sends requests to a system of its own, and looks at what became of it. */
 export async function runFuzz(options: RunOptions): Promise<Report> {
+  const ledger = new Ledger()
   const target = await startTarget()
   try {
-    return await runOn(target, options)
+    return await runOn(target, ledger, options)
+  } catch (error) {
+    throw new Error(`the run broke off\n${describeFaults(options.seed, ledger)}`, { cause: error })
   } finally {
     await target.stack.stop({ force: true })
   }
 }
 
-async function runOn(target: Target, options: RunOptions): Promise<Report> {
-  const { seed, first, end, log } = options
-  const { stack, port, keys, sentinelKey } = target
+async function runOn(target: Target, ledger: Ledger, options: RunOptions): Promise<Report> {
+  const { seed, first, end } = options
   const pids = pidsOf(target)
-  const ledger = new Ledger()
-  const sentinels = new Sentinels(port, sentinelKey)
-  const send = async (from: number, to: number): Promise<number> => {
-    const next = numbered(from, to, (number) => {
-      if (number > first && number % runSettings.progressEvery === 0) log(`${number} requests`)
-      return makeRequest(seed, number, keys)
-    })
-    const startedAtMs = performance.now()
-    sentinels.start()
-    await Promise.all(
-      Array.from({ length: runSettings.lanes }, (_, i) =>
-        new Lane({ port, ledger, depth: 1 + (i % runSettings.depthMax), next }).run(),
-      ),
-    )
-    await sentinels.stop()
-    return performance.now() - startedAtMs
-  }
-
+  const sentinels = new Sentinels(target.port, target.sentinelKey)
   const middle = first + Math.ceil((end - first) * runSettings.warmUpShare)
-  const warmUpMs = await send(first, middle)
-  const before = await lookAtRest(stack)
-  const runMs = await send(middle, end)
-  const { rest, leftovers } = await findLeftovers(stack, before)
-  const client = connectClickHouse(stack.clickhouse, {
-    requestTimeoutMs: runSettings.queryMs,
-    connectionsMax: 1,
-  })
-  try {
-    const rows = await countRows(client)
-    const logs = scanLogs([stack.processes.api.logFile, stack.processes.worker.logFile])
-    return {
-      seed,
-      ledger,
-      sentinels: sentinels.sent,
-      sendMs: warmUpMs + runMs,
-      sizes: { before: before.api, after: rest.api },
-      rows,
-      logs,
-      findings: [
-        ...sentinels.faults,
-        ...(await sentinels.compare(client)),
-        ...leftovers,
-        ...rowFindings(ledger, rows),
-        ...pidsOf(target).flatMap((pid, i) => (pid === pids[i] ? [] : [`a process ended: ${pids[i]}`])),
-        ...logs.fatal,
-        ...Object.entries({ ...logs.errors, ...logs.strange }).map(
-          ([line, count]) => `${count} × in a log: ${line}`,
-        ),
-      ],
-    }
-  } finally {
-    await client.close()
+
+  const startedAtMs = performance.now()
+  await send({ target, ledger, sentinels, options }, first, middle)
+  const warmedUpAtMs = performance.now()
+  const before = await lookAtRest(target.stack)
+  const restedAtMs = performance.now()
+  await send({ target, ledger, sentinels, options }, middle, end)
+  const sendMs = performance.now() - restedAtMs + warmedUpAtMs - startedAtMs
+
+  const { rest, leftovers } = await findLeftovers(target.stack, before)
+  const { rows, findings } = await inspectStored(target.stack, ledger, sentinels)
+  return {
+    seed,
+    ledger,
+    sentinels: sentinels.sent,
+    sendMs,
+    sizes: { before: before.api, after: rest.api },
+    rows,
+    findings: [
+      ...sentinels.faults,
+      ...leftovers,
+      ...findings,
+      ...pidsOf(target).flatMap((pid, i) => (pid === pids[i] ? [] : [`a process ended: ${pids[i]}`])),
+      ...logFindings(target.stack),
+    ],
   }
+}
+
+interface Run {
+  readonly target: Target
+  readonly ledger: Ledger
+  readonly sentinels: Sentinels
+  readonly options: RunOptions
+}
+
+/** Sends requests beside the sentinels, and resolves when all are answered and their connections closed. */
+async function send({ target, ledger, sentinels, options }: Run, from: number, to: number): Promise<void> {
+  const { port, keys } = target
+  const next = numbered(from, to, (number) => {
+    if (ledger.faultCount >= runSettings.faultsMax) return undefined
+    if (number > from && number % runSettings.progressEvery === 0) options.log(`${number} requests`)
+    return makeRequest(options.seed, number, keys)
+  })
+  sentinels.start()
+  await Promise.all(
+    Array.from({ length: runSettings.lanes }, (_, i) =>
+      new Lane({ port, ledger, depth: 1 + (i % runSettings.depthMax), next }).run(),
+    ),
+  )
+  await sentinels.stop()
 }
 
 /** Gives what is made of each number in turn, then nothing. */
 function numbered(
   from: number,
   to: number,
-  make: (number: number) => FuzzRequest,
+  make: (number: number) => FuzzRequest | undefined,
 ): () => FuzzRequest | undefined {
   let number = from
   return () => {
@@ -118,8 +122,21 @@ function pidsOf({ stack }: Target): (number | undefined)[] {
   return Object.values(stack.processes).map(({ pid }) => pid)
 }
 
-/** How many rows each project has, and how many rows ClickHouse has refused. */
-export type RowCounts = Readonly<Record<string, number>>
+/** Compares what is in ClickHouse with what was answered. */
+async function inspectStored(
+  { clickhouse }: Stack,
+  ledger: Ledger,
+  sentinels: Sentinels,
+): Promise<{ rows: RowCounts; findings: string[] }> {
+  const tuning = { requestTimeoutMs: runSettings.queryMs, connectionsMax: 1 }
+  const client = connectClickHouse(clickhouse, tuning)
+  try {
+    const rows = await countRows(client)
+    return { rows, findings: [...(await sentinels.compare(client)), ...rowFindings(ledger, rows)] }
+  } finally {
+    await client.close()
+  }
+}
 
 async function countRows(client: ClickHouseClient): Promise<RowCounts> {
   const result = await client.query({
@@ -141,4 +158,12 @@ function rowFindings({ exactRows, tornRows }: Ledger, rows: RowCounts): string[]
     findings.push(`${tornRows} rows of torn requests were accepted, and only ${torn} are stored`)
   if (rows['dead letters'] !== 0) findings.push(`ClickHouse has refused ${rows['dead letters']} rows`)
   return findings
+}
+
+function logFindings({ processes: { api, worker } }: Stack): string[] {
+  const { fatal, errors, strange } = scanLogs([api.logFile, worker.logFile])
+  const counted = Object.entries({ ...errors, ...strange }).map(
+    ([line, count]) => `${count} × in a log: ${line}`,
+  )
+  return [...fatal, ...counted]
 }

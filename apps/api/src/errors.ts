@@ -1,5 +1,6 @@
 import { limits } from '@sluice/schema'
 import type { FastifyError, FastifyReply, FastifyRequest } from 'fastify'
+import { ServerResponse } from 'node:http'
 import type { Socket } from 'node:net'
 import { Problem, problemBody, problems, sendProblem, type ProblemCode } from './problems.ts'
 
@@ -46,7 +47,8 @@ const problemsByParserCode: Readonly<Record<string, { code: ProblemCode; detail:
 
 /** Answers what Node's HTTP parser refused, before there is a request: written to the socket as it is. */
 export function handleClientError(error: NodeJS.ErrnoException, socket: Socket, requestId: string): void {
-  if (error.code === 'ECONNRESET' || !socket.writable) {
+  // An answer now would be taken for that of an earlier request, which may be accepted: no answer tells the truth.
+  if (error.code === 'ECONNRESET' || !socket.writable || hasRequestUnderWay(socket)) {
     socket.destroy()
     return
   }
@@ -60,4 +62,13 @@ export function handleClientError(error: NodeJS.ErrnoException, socket: Socket, 
     `HTTP/1.1 ${status} ${title}\r\ncontent-type: application/problem+json\r\nx-request-id: ${requestId}\r\n` +
       `content-length: ${Buffer.byteLength(body)}\r\nconnection: close\r\n\r\n${body}`,
   )
+}
+
+/**
+ * Whether a request that arrived whole waits for its answer on this connection. Node's own handler looks at the same
+ * field, which holds the response that is next.
+ */
+function hasRequestUnderWay(socket: Socket): boolean {
+  const response: unknown = Reflect.get(socket, '_httpMessage')
+  return response instanceof ServerResponse && response.req.complete
 }
