@@ -158,8 +158,10 @@ function deep(random: Random): FuzzBody {
     ['{"a":', '}'],
   ] as const)
   const middle = pick(random, ['1', '1e400', ''])
+  // A number or a name that V8's parser alone does not do for: the other ways of parsing recurse.
+  const before = pick(random, ['', '"n":1e400,', '"\\n":1,'])
   const nested = `${open.repeat(levels)}${middle}${close.repeat(happens(random, 0.8) ? levels : levels - 1)}`
-  const text = happens(random, 0.5) ? nested : `{"level":"info","message":"m","a":${nested}}`
+  const text = happens(random, 0.5) ? nested : `{"level":"info","message":"m",${before}"a":${nested}}`
   return { what: `${levels} levels`, bytes: Buffer.from(text) }
 }
 
