@@ -14,6 +14,8 @@ export interface Report {
   /** The API after the warm-up and at the end, both at rest. */
   readonly sizes: { readonly before: ProcessSize; readonly after: ProcessSize }
   readonly rows: RowCounts
+  /** How long this process did not run, each time that it did not. */
+  readonly standstillsMs: readonly number[]
   /** What is wrong with the system after the run, whichever request it was. */
   readonly findings: readonly string[]
 }
@@ -38,6 +40,7 @@ export function describeReport(report: Report): string {
       .join(', ')}`,
     `the API after the warm-up: ${describeSize(sizes.before)}; at the end: ${describeSize(sizes.after)}`,
     describeFaults(seed, ledger),
+    describeStandstills(report.standstillsMs),
     ...findings.slice(0, FINDINGS_SHOWN).map((finding) => `FINDING: ${finding.slice(0, 1_000)}`),
     `${ledger.faultCount} faults, ${findings.length} findings: ${hasPassed(report) ? 'passed' : 'FAILED'}`,
   ]
@@ -57,4 +60,9 @@ export function describeFaults(seed: number, { faults }: Ledger): string {
         `FAULT of request ${number} (--seed ${seed} --only ${number}): ${what}\n  ${mutations.join('; ')}\n  ${sent}`,
     )
     .join('\n')
+}
+
+function describeStandstills(standstillsMs: readonly number[]): string {
+  if (standstillsMs.length === 0) return ''
+  return `THE FUZZER ITSELF STOOD STILL for ${standstillsMs.join(', ')} ms: what was late then tells nothing of the API`
 }

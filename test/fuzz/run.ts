@@ -8,6 +8,7 @@ import { Lane } from './lane.ts'
 import { Ledger } from './ledger.ts'
 import { describeFaults, type Report, type RowCounts } from './report.ts'
 import { Sentinels } from './sentinels.ts'
+import { StandstillWatch } from './standstill.ts'
 import { exactProject, startTarget, tornProject, type Target } from './target.ts'
 
 export interface RunOptions {
@@ -38,16 +39,22 @@ export const runSettings = {
 export async function runFuzz(options: RunOptions): Promise<Report> {
   const ledger = new Ledger()
   const target = await startTarget()
+  const watch = new StandstillWatch()
   try {
-    return await runOn(target, ledger, options)
+    return { ...(await runOn(target, ledger, options)), standstillsMs: watch.standstillsMs }
   } catch (error) {
     throw new Error(`the run broke off\n${describeFaults(options.seed, ledger)}`, { cause: error })
   } finally {
+    watch.stop()
     await target.stack.stop({ force: true })
   }
 }
 
-async function runOn(target: Target, ledger: Ledger, options: RunOptions): Promise<Report> {
+async function runOn(
+  target: Target,
+  ledger: Ledger,
+  options: RunOptions,
+): Promise<Omit<Report, 'standstillsMs'>> {
   const { seed, first, end } = options
   const pids = pidsOf(target)
   const sentinels = new Sentinels(target.port, target.sentinelKey)
