@@ -16,15 +16,8 @@ export const isRawJson = (value: unknown): value is RawJson => json.isRawJSON(va
 /** Whether a number as JSON.parse gives it may differ from the one that was written: beyond 2^53, or infinite. */
 export const isInexact = (value: number): boolean => !(Math.abs(value) <= Number.MAX_SAFE_INTEGER)
 
-/**
- * Parses JSON as JSON.parse does, but keeps inexact numbers as they are written: JSON.stringify gives them back digit
- * by digit. Several times slower than JSON.parse.
- */
-export function parseJsonExactly(text: string): unknown {
-  return JSON.parse(text, keepInexact)
-}
-
-function keepInexact(_name: string, value: unknown, ...[context]: unknown[]): unknown {
+/** A reviver for JSON.parse that keeps inexact numbers as they are written. */
+export function keepInexact(_name: string, value: unknown, ...[context]: unknown[]): unknown {
   const source = (context as { source?: string } | undefined)?.source
   return typeof value === 'number' && source !== undefined && isInexact(value) ? json.rawJSON(source) : value
 }

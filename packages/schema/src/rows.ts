@@ -73,11 +73,15 @@ export function shapeRow(
 ): ShapedRow {
   const metadata = foldMetadata(entry)
   if (isTooDeep(metadata, 1)) {
-    return fail('/metadata', 'too_deep', `must have at most ${limits.metadataDepthMax} levels`)
+    return overMetadataLimit(entry, 'too_deep', `must have at most ${limits.metadataDepthMax} levels`)
   }
   const metadataText = JSON.stringify(metadata)
-  const error = checkMetadataSize(metadata, metadataText)
-  if (error !== undefined) return { error }
+  if (isTooLarge(metadataText)) {
+    return overMetadataLimit(entry, 'too_large', `must have at most ${limits.metadataBytesMax} bytes as JSON`)
+  }
+  if (hasTooManyNames(metadata, metadataText)) {
+    return overMetadataLimit(entry, 'too_many_names', `must have at most ${limits.metadataNamesMax} names`)
+  }
 
   const timestamp = typeof entry.timestamp === 'string' ? parseTimestamp(entry.timestamp) : start.receivedAt
   if (timestamp === undefined) {
@@ -155,17 +159,26 @@ function isMemberTooDeep(member: unknown, level: number): boolean {
   return typeof member === 'object' && member !== null && !isRawJson(member) && isTooDeep(member, level + 1)
 }
 
-function checkMetadataSize(metadata: object, text: string): EntryError | undefined {
+function isTooLarge(metadataText: string): boolean {
   // A UTF-16 code unit is at most three bytes of UTF-8, so short texts need no measuring.
-  if (text.length * 3 > limits.metadataBytesMax && Buffer.byteLength(text) > limits.metadataBytesMax) {
-    const message = `must have at most ${limits.metadataBytesMax} bytes as JSON`
-    return { path: '/metadata', code: 'too_large', message }
-  }
-  if (text.length > limits.metadataNamesMax * 4 && Object.keys(metadata).length > limits.metadataNamesMax) {
-    const message = `must have at most ${limits.metadataNamesMax} names`
-    return { path: '/metadata', code: 'too_many_names', message }
-  }
-  return undefined
+  return (
+    metadataText.length * 3 > limits.metadataBytesMax &&
+    Buffer.byteLength(metadataText) > limits.metadataBytesMax
+  )
+}
+
+function hasTooManyNames(metadata: object, metadataText: string): boolean {
+  return (
+    metadataText.length > limits.metadataNamesMax * 4 &&
+    Object.keys(metadata).length > limits.metadataNamesMax
+  )
+}
+
+/** Unknown fields count as metadata: where they are all of it, there is no `/metadata` in what was sent. */
+function overMetadataLimit(entry: Entry, code: EntryError['code'], message: string): ShapedRow {
+  return Object.hasOwn(entry, 'metadata')
+    ? fail('/metadata', code, message)
+    : fail('', code, `metadata, which unknown fields are a part of, ${message}`)
 }
 
 /** A path into the metadata, as a path into the entry as it was sent: unknown fields were not in the metadata then. */

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
 import { EntryValidator } from '../src/entry.ts'
-import { parseJsonExactly } from '../src/exact-json.ts'
+import { parseJsonExactly } from '../src/json.ts'
 import { InexactNumberError, rowAsJson, rowColumns, startRows } from '../src/rows.ts'
 import { ID, metadataOf, readRow, rowOf, shape, stamp } from './support/shape.ts'
 

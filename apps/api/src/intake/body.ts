@@ -1,4 +1,4 @@
-import { limits, parseJsonExactly } from '@sluice/schema'
+import { limits, parseJson, parseJsonExactly } from '@sluice/schema'
 import { isUtf8 } from 'node:buffer'
 import { Problem } from '../problems.ts'
 
@@ -25,7 +25,7 @@ export function decodeBody(body: Buffer | undefined): string {
  * @throws Problem `invalid_json`, `invalid_body`, `too_many_entries`
  */
 export function parseJsonBody(text: string, exact: boolean): Submission {
-  const value = parseJson(text, exact)
+  const value = parseText(text, exact)
   if (Array.isArray(value)) return batch(value)
   if (typeof value !== 'object' || value === null) {
     throw new Problem('invalid_body', 'Send an entry object, {"logs": [entries]} or an array of entries.')
@@ -45,12 +45,12 @@ function batch(entries: readonly unknown[]): Submission {
 }
 
 /** One JSON text's value. @throws Problem `invalid_json` */
-export function parseJson(text: string, exact: boolean): unknown {
+export function parseText(text: string, exact: boolean): unknown {
   try {
-    return exact ? parseJsonExactly(text) : JSON.parse(text)
+    return exact ? parseJsonExactly(text) : parseJson(text)
   } catch (error) {
     if (error instanceof SyntaxError) throw new Problem('invalid_json', `${error.message}.`)
-    // The exact parser is recursive; what overflows it is nested thousands of times deeper than any entry may be.
+    // Where V8's parser alone does not do, recursion comes in; what overflows it is nested thousands of times deeper than any entry may be.
     if (error instanceof RangeError) throw new Problem('invalid_json', 'The body is nested too deep.')
     throw error
   }

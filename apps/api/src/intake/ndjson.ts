@@ -1,6 +1,6 @@
 import { limits, type EntryError } from '@sluice/schema'
 import { Problem } from '../problems.ts'
-import { parseJson, type Submission } from './body.ts'
+import { parseText, type Submission } from './body.ts'
 
 /** A line that is no JSON: stands for the entry that it should have been. */
 export class InvalidLine {
@@ -44,7 +44,7 @@ function skipBlanks(text: string, from: number): number {
 
 function parseLine(line: string, exact: boolean): unknown {
   try {
-    return parseJson(line, exact)
+    return parseText(line, exact)
   } catch (error) {
     if (error instanceof Problem) return new InvalidLine(error.message)
     throw error

@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest'
-import { isInexact, isRawJson, parseJsonExactly } from '../src/exact-json.ts'
+import { isInexact, isRawJson } from '../src/exact-json.ts'
+import { parseJson, parseJsonExactly } from '../src/json.ts'
 
 const roundTrip = (text: string): string => JSON.stringify(parseJsonExactly(text))
 
@@ -52,6 +53,51 @@ describe('parseJsonExactly', () => {
     'throws a SyntaxError for %s',
     (text) => {
       expect(() => parseJsonExactly(text)).toThrow(SyntaxError)
+    },
+  )
+})
+
+describe.each([
+  ['parseJson', parseJson],
+  ['parseJsonExactly', parseJsonExactly],
+])('%s', (_name, parse) => {
+  // V8 takes the second name of such a pair for the first, when an object with the first was parsed before.
+  it.each([
+    ['\\', '"'],
+    ['\\', '\n'],
+    ['\\\\', '\\N'],
+    ['a\\', 'a\t'],
+    ['\\u006', '\u0000evel'],
+  ])('is not misled by an earlier name %j about %j', (earlier, name) => {
+    for (const place of [{}, { place: 1 }, { place: 1, [`of ${name}`]: 2 }]) {
+      parse(JSON.stringify({ ...place, [earlier]: 1 }))
+      const text = JSON.stringify({ ...place, [name]: [{ [name]: 9_007_199_254_740_991 }] })
+      expect(JSON.stringify(parse(text))).toBe(text)
+    }
+  })
+
+  it.each([
+    ['blanks around the colon', '{"\\n" \r\n\t : 1}', '{"\\n":1}'],
+    ['an escape that need not be one', '{"\\u0061":1,"b":2}', '{"a":1,"b":2}'],
+    ['a name twice, once escaped', '{"a":1,"b":2,"\\u0061":3}', '{"a":3,"b":2}'],
+    ['an escaped integer, which comes first', '{"b":2,"\\u0031":1}', '{"1":1,"b":2}'],
+    ['an escaped __proto__', '{"\\u005f_proto__":{"a":1}}', '{"__proto__":{"a":1}}'],
+    ['a text like a name', '{"a":"\\":","b":"\\\\"}', '{"a":"\\":","b":"\\\\"}'],
+    ['names and texts by turns', '{"\\t":"\\"x\\":1","\\\\":{"\\"":"\\t"}}', undefined],
+  ])('reads %s', (_what, text, expected) => {
+    expect(JSON.stringify(parse(text))).toBe(expected ?? text)
+  })
+
+  it.each(['{"\\x":1}', '{"\\', '"\\', '{"\\n":1', '{"\\n":}', '{"a":1}\\'])(
+    'throws the SyntaxError of JSON.parse for %j',
+    (text) => {
+      let message = ''
+      try {
+        JSON.parse(text)
+      } catch (error) {
+        ;({ message } = error as Error)
+      }
+      expect(() => parse(text)).toThrow(new SyntaxError(message))
     },
   )
 })

@@ -1,0 +1,279 @@
+import { brotliCompressSync, constants, deflateSync, gzipSync, zstdCompressSync } from 'node:zlib'
+import type { Draft } from './draft.ts'
+import type { Ending } from './fuzz-request.ts'
+import { happens, integer, pick, type Random } from './random.ts'
+
+type HeadMutation = (draft: Draft, random: Random) => void
+
+/** What may be changed in a head, and how often it is. */
+export const headMutations: readonly (readonly [chance: number, HeadMutation])[] = [
+  [0.05, changeContentType],
+  [0.06, encode],
+  [0.06, changeAuthorization],
+  [0.06, addIdempotencyKey],
+  [0.02, expectContinue],
+  [0.03, changeMethod],
+  [0.04, changeTarget],
+  [0.02, changeVersion],
+  [0.03, changeRequestId],
+  [0.06, addHeader],
+]
+
+const contentTypes = [
+  'application/json; charset=utf-8',
+  'APPLICATION/JSON',
+  'application/x-ndjson',
+  'text/plain',
+  '',
+  'application',
+  'application/json; charset=latin1',
+  'application/json;;;',
+  'application/json, text/html',
+  '*/*',
+  'a/b; c="d',
+  'application/x-protobuf',
+  'multipart/form-data; boundary=x',
+  `application/json; x=${'y'.repeat(2e3)}`,
+  'ÿ/þ',
+]
+
+function changeContentType(draft: Draft, random: Random): void {
+  draft.contentType = happens(random, 0.1) ? undefined : pick(random, contentTypes)
+  draft.entries = undefined
+  // A charset is refused by what reads the body, after which Fastify closes the connection.
+  draft.mutated(`content type ${draft.contentType?.slice(0, 40)}`, 'closes')
+}
+
+const fast = { params: { [constants.BROTLI_PARAM_QUALITY]: 1 } }
+const encoders: Readonly<Record<string, (body: Buffer) => Buffer>> = {
+  gzip: (body) => gzipSync(body, { level: 1 }),
+  deflate: (body) => deflateSync(body, { level: 1 }),
+  br: (body) => brotliCompressSync(body, fast),
+  zstd: (body) => zstdCompressSync(body),
+  identity: (body) => body,
+}
+const encodings = [
+  ...Object.keys(encoders),
+  'gzip, gzip',
+  'GZIP',
+  'x-gzip',
+  'lz4',
+  '',
+  ',',
+  '*',
+  'gzip;q=1',
+  'br, zstd',
+]
+
+/** 8 MiB of blanks, which no decoder may write out to the end. */
+const bombs = new Map<string, Buffer>()
+
+function encode(draft: Draft, random: Random): void {
+  const encoding = pick(random, encodings)
+  const encoder = happens(random, 0.1) ? pick(random, Object.values(encoders)) : encoders[encoding]
+  draft.headers.push(`Content-Encoding: ${encoding}`)
+  if (happens(random, 0.02)) {
+    draft.body = bombOf(
+      pick(
+        random,
+        Object.keys(encoders).filter((name) => name !== 'identity'),
+      ),
+    )
+  } else if (encoder !== undefined) draft.body = encoder(draft.body)
+  if (happens(random, 0.2)) draft.body = draft.body.subarray(0, integer(random, 0, draft.body.length))
+  if (happens(random, 0.1)) draft.body = Buffer.concat([draft.body, draft.body])
+  draft.entries = undefined
+  // Whoever finds in the middle of a body that it cannot be decoded need not read the rest.
+  draft.mutated(`content encoding ${encoding}`, 'closes')
+}
+
+function bombOf(encoding: string): Buffer {
+  const bomb =
+    bombs.get(encoding) ?? encoders[encoding]?.(Buffer.alloc(8 * 1_024 * 1_024, ' ')) ?? Buffer.alloc(0)
+  bombs.set(encoding, bomb)
+  return bomb
+}
+
+const badAuthorizations = [
+  '',
+  'Bearer',
+  'Bearer ',
+  'Basic ZGVtbzpkZW1v',
+  'Bearer undefined',
+  'Bearer slk_x y',
+  '\xff',
+]
+
+function changeAuthorization(draft: Draft, random: Random): void {
+  const kind = integer(random, 0, 6)
+  // 429: those who guess keys may be made to wait.
+  draft.statuses = [401, 403, 404, 429]
+  if (kind === 0) draft.authorization = () => undefined
+  else if (kind === 1) draft.authorization = ({ orphan }) => `Bearer ${orphan}`
+  else if (kind === 2) draft.authorization = ({ revoked }) => `Bearer ${revoked}`
+  else if (kind === 3) draft.authorization = ({ reader }) => `Bearer ${reader}`
+  else if (kind === 4) draft.authorization = (_keys, good) => `Bearer ${good.slice(0, -1)}!`
+  else if (kind === 5) {
+    draft.authorization = (_keys, good) => `bEARER   ${good}`
+    draft.statuses = undefined
+  } else {
+    const value = pick(random, badAuthorizations)
+    draft.authorization = () => value
+  }
+  draft.mutated(`authorization ${kind}`)
+}
+
+const badIdempotencyKeys = ['', 'a b', 'k'.repeat(256), 'é', '\xff', 'a, b']
+
+/** One of a few keys that many requests share, some of them with one body. */
+function addIdempotencyKey(draft: Draft, random: Random): void {
+  const group = Math.floor(draft.number / 100)
+  const isBad = happens(random, 0.2)
+  const key = isBad ? pick(random, badIdempotencyKeys) : `fuzz-${group}-${integer(random, 0, 2)}`
+  draft.headers.push(`Idempotency-Key: ${key}`)
+  if (happens(random, 0.1)) draft.headers.push(`idempotency-key: ${key}2`)
+  if (happens(random, 0.6)) {
+    draft.body = Buffer.from(`[{"level":"info","message":"group ${group}"},{"level":"info"}]`)
+    draft.entries = 2
+  }
+  draft.mutated(`idempotency key ${key.slice(0, 20)}`)
+}
+
+function expectContinue(draft: Draft, random: Random): void {
+  const value = pick(random, ['100-continue', '100-Continue', '200-ok', '', '100-continue, x'])
+  draft.headers.push(`Expect: ${value}`)
+  // Whoever is refused without having been told to go on cannot say what follows: Node closes the connection.
+  draft.mutated(`expect ${value}`, 'closes')
+}
+
+const methods: readonly (readonly [string, Ending])[] = [
+  ...['GET', 'HEAD', 'PUT', 'PATCH', 'DELETE', 'OPTIONS', 'TRACE', 'PROPFIND'].map(
+    (name) => [name, 'keeps'] as const,
+  ),
+  ...['CONNECT', 'FOO', 'post', 'P\0ST', '', 'POST POST', 'PRI', '\x16\x03\x01'].map(
+    (name) => [name, 'torn'] as const,
+  ),
+]
+
+function changeMethod(draft: Draft, random: Random): void {
+  const [method, ending] = pick(random, methods)
+  draft.method = method
+  draft.mutated(`method ${method}`, ending)
+}
+
+const targets: readonly (readonly [string, Ending])[] = [
+  ...[
+    '/api/v1/logs',
+    '/v1/logs?a=b',
+    '/v1/logs?',
+    '/v1/logs/',
+    '//v1/logs',
+    '/v2/logs',
+    '/',
+    '/livez',
+    '/readyz',
+  ].map((target) => [target, 'keeps'] as const),
+  ...[
+    '/%zz',
+    '/v1/%ff',
+    '/v1/logs%00',
+    '/v1/logs%2',
+    '/../etc/passwd',
+    '/__proto__',
+    '/v1/logs;a',
+    '*',
+    '/V1/LOGS',
+  ].map((target) => [target, 'keeps'] as const),
+  [`/${'a'.repeat(5_000)}`, 'keeps'],
+  [`/v1/logs?${'a=b&'.repeat(1_000)}`, 'keeps'],
+  ...[
+    '',
+    'v1/logs',
+    '/v1/ logs',
+    '/v1/logs\0',
+    '/\xff',
+    'http://',
+    'http://localhost/v1/logs',
+    '/v1/logs#x',
+    '?',
+  ].map((target) => [target, 'torn'] as const),
+]
+
+function changeTarget(draft: Draft, random: Random): void {
+  const [target, ending] = pick(random, targets)
+  draft.target = target
+  draft.mutated(`target ${target.slice(0, 40)}`, ending)
+}
+
+const versions: readonly (readonly [string, Ending])[] = [
+  ['HTTP/1.0', 'closes'],
+  ...['HTTP/1.2', 'HTTP/2.0', 'HTTP/0.9', 'http/1.1', 'HTTP/1.', 'HTTP/11', '', 'HTTP/1.1 ', 'ICE/1.0'].map(
+    (version) => [version, 'torn'] as const,
+  ),
+]
+
+function changeVersion(draft: Draft, random: Random): void {
+  const [version, ending] = pick(random, versions)
+  draft.version = version
+  draft.mutated(`version ${version}`, ending)
+}
+
+function changeRequestId(draft: Draft, random: Random): void {
+  const id = pick(random, ['', 'a b', '<script>', 'i'.repeat(129), '\xe9', "a'b", '{}', '%0d%0a'])
+  draft.headers.push(`X-Request-Id: ${id}`)
+  draft.requestId = undefined
+  draft.mutated(`request id ${id.slice(0, 20)}`)
+}
+
+const oddHeaders: readonly (readonly [string, Ending])[] = [
+  ...[
+    'X-Empty:',
+    'x-latin: \xe9\xff',
+    '__proto__: x',
+    'constructor: x',
+    'Host: other',
+    'TE: trailers',
+    'Trailer: x',
+    'Keep-Alive: timeout=0',
+    'Range: bytes=0-1',
+    'If-None-Match: *',
+    'X-HTTP-Method-Override: GET',
+    'Cookie: a=b',
+    'Connection: keep-alive',
+    'Accept: image/png',
+    'Accept-Encoding: *;q=0',
+    'Origin: https://example.com',
+    'Authorization: Bearer x',
+    'Content-Type: text/html',
+    'Forwarded: for=1',
+    'X-Forwarded-Proto: x',
+    `X-Large: ${'x'.repeat(5_000)}`,
+    Array.from({ length: 200 }, (_, i) => `X-${i}: ${i}`).join('\r\n'),
+  ].map((header) => [header, 'keeps'] as const),
+  ['Connection: close', 'closes'],
+  ['Connection: close, keep-alive', 'closes'],
+  ...[
+    'X-Bad\0: x',
+    'X-Bad : x',
+    'no colon',
+    ': x',
+    'X-Bad: a\0b',
+    'X-Bad: a\nb',
+    'X-Bad: a\rb',
+    ' folded: x',
+    'X-Fold: a\r\n b',
+    'Connection: Upgrade\r\nUpgrade: h2c',
+    '\x80: x',
+    `X-Huge: ${'x'.repeat(20_000)}`,
+    Array.from({ length: 3_000 }, (_, i) => `X${i}: ${i}`).join('\r\n'),
+  ].map((header) => [header, 'torn'] as const),
+]
+
+function addHeader(draft: Draft, random: Random): void {
+  const [header, ending] = pick(random, oddHeaders)
+  // In front of the good ones: of two, Node takes the first.
+  if (happens(random, 0.5)) draft.headers.unshift(header)
+  else draft.headers.push(header)
+  if (/^(authorization|content-type)/i.test(header)) draft.entries = undefined
+  draft.mutated(`header ${JSON.stringify(header.slice(0, 40))}`, ending)
+}
