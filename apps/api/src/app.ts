@@ -6,8 +6,10 @@ import { ConnectionGuard } from './connections/connection-guard.ts'
 import type { ConnectionLimits } from './connections/connection-limits.ts'
 import { handleError } from './errors.ts'
 import { Problem } from './problems.ts'
+import { SANE_REQUEST_ID } from './request-id.ts'
 import { healthRoutes } from './routes/health.ts'
 import { logsPaths, logsRoute, type LogsRouteDependencies } from './routes/logs.ts'
+import { referenceRoutes } from './routes/reference.ts'
 
 export interface AppDependencies extends LogsRouteDependencies {
   readonly logger: Logger
@@ -17,9 +19,6 @@ export interface AppDependencies extends LogsRouteDependencies {
   /** `connectionLimits` outside of tests. */
   readonly connectionLimits: ConnectionLimits
 }
-
-/** A caller's request id is kept when it is short and printable, so that it can be searched for. */
-const SANE_REQUEST_ID = /^[A-Za-z0-9._:/+=@-]{1,128}$/
 
 /** The API without its listening socket: everything it needs comes as an argument. */
 export function buildApp(dependencies: AppDependencies): FastifyInstance {
@@ -81,6 +80,7 @@ export function buildApp(dependencies: AppDependencies): FastifyInstance {
   app.server.on('connect', (_request, socket: Socket) => guard.onConnect(socket))
   healthRoutes(app, dependencies.readiness)
   logsRoute(app, dependencies)
+  referenceRoutes(app)
   return app
 }
 

@@ -57,6 +57,9 @@ const decoders: ReadonlyMap<string, Decoder> = new Map([
   ['zstd', (encoded) => zstdDecompressSync(encoded, zstdOptions)],
 ])
 
+/** What Content-Encoding may say. */
+export const contentEncodings: readonly string[] = ['identity', ...decoders.keys()]
+
 /**
  * How the body of a request is to be decoded; undefined when it is sent as it is.
  *
