@@ -22,7 +22,7 @@ const limitNames: Readonly<Record<keyof typeof limits, string>> = {
 }
 
 const limitRows = Object.entries(limits).map(
-  ([name, limit]) => `| ${limitNames[name as keyof typeof limits]} | ${limit} |`,
+  ([name, limit]) => `| ${limitNames[name as keyof typeof limits]} | ${limit.toLocaleString('en')} |`,
 )
 
 const description = `Takes log entries, and stores each one that it accepted exactly once.

@@ -59,7 +59,7 @@ interface Refusal {
   readonly errors?: readonly FieldError[]
 }
 
-/** What the API says with these codes, or something like it. Other codes are shown with their title. */
+/** What the API says with these codes. A code that is not here is shown with its title. */
 const refusals: Readonly<Partial<Record<ProblemCode, Refusal>>> = {
   invalid_json: {
     detail: `Expected ',' or '}' after property value in JSON at position 15 (line 1 column 16).`,
@@ -94,8 +94,12 @@ const refusals: Readonly<Partial<Record<ProblemCode, Refusal>>> = {
   },
   unsupported_media_type: { detail: 'Send application/json or application/x-ndjson.' },
   unsupported_encoding: { detail: 'Use one of gzip, deflate, br and zstd, or no encoding.' },
+  idempotency_key_reused: { detail: 'This key came with another body before. Use a new key for each body.' },
+  rate_limited: { detail: 'The project may send 100 entries a second. Try again in 1 s.' },
+  too_many_failed_attempts: { detail: 'Too many unknown keys came from your address. Wait.' },
   headers_too_large: { detail: 'Send fewer or shorter headers.' },
   internal_error: { detail: 'Try again with backoff. If it goes on, report the request id.' },
+  overloaded: { detail: 'More arrives than can be stored at present. Send this again later.' },
   queue_unavailable: { detail: 'The queue did not answer in time. Try again.' },
   not_ready: { detail: 'the connection to Redis is reconnecting.' },
   shutting_down: { detail: 'Try again; another process will answer.' },

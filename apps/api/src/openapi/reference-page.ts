@@ -28,11 +28,12 @@ export const referenceScript = `SwaggerUIBundle({
 })
 `
 
-/** Nothing is loaded from elsewhere, and no script stands in the page. */
+/** Nothing is loaded from elsewhere, and no script stands in the page. Swagger UI writes style attributes, and no more. */
 export const referencePagePolicy = [
   "default-src 'none'",
   "script-src 'self'",
   "style-src 'self'",
+  "style-src-attr 'unsafe-inline'",
   "img-src 'self' data:",
   "connect-src 'self'",
   "base-uri 'none'",

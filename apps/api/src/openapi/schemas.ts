@@ -61,7 +61,7 @@ export const schemas = {
         minItems: 1,
         maxItems: limits.entriesPerBatchMax * limits.errorsPerEntryMax,
         description: 'Only there where entries were rejected.',
-        items: { allOf: [{ $ref: '#/components/schemas/FieldError' }, { required: ['index'] }] },
+        items: { $ref: '#/components/schemas/FieldError', type: 'object', required: ['index'] },
       },
     },
   },

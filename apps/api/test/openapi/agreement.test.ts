@@ -1,0 +1,216 @@
+import { generateApiKey } from '@sluice/projects'
+import { limits } from '@sluice/schema'
+import type { LightMyRequestResponse } from 'fastify'
+import type { AddressInfo } from 'node:net'
+import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import { attemptLimits } from '../../src/authentication/failed-attempts.ts'
+import { QueueUnavailableError } from '../../src/chunks/chunk-queue.ts'
+import { connectionLimits } from '../../src/connections/connection-limits.ts'
+import { problems, type ProblemCode } from '../../src/problems.ts'
+import { RawConnection } from '../support/raw-http.ts'
+import { buildTestApi, type TestApi } from '../support/test-api.ts'
+import { Described, type Answer, type Document } from './described.ts'
+
+const entry = { level: 'info', message: 'm' }
+
+let api: TestApi
+let described: Described
+
+beforeEach(async () => {
+  const slow = { ...connectionLimits, headersMs: 100, requestMs: 200, checkIntervalMs: 50 }
+  api = buildTestApi({ connectionLimits: slow })
+  described = new Described((await api.app.inject('/openapi.json')).json<Document>())
+})
+
+afterEach(async () => {
+  await api.close()
+})
+
+type Send = () => Promise<LightMyRequestResponse | Answer>
+
+const post =
+  (...args: Parameters<TestApi['post']>): Send =>
+  () =>
+    api.post(...args)
+
+/** What is answered to these words on a connection of their own. */
+const say =
+  (words: string): Send =>
+  async () => {
+    await api.app.listen({ host: '127.0.0.1', port: 0 })
+    const connection = await RawConnection.open((api.app.server.address() as AddressInfo).port)
+    connection.write(words)
+    await expect.poll(() => connection.responses.length, { timeout: 4_000 }).toBe(1)
+    connection.destroy()
+    return connection.responses[0] as Answer
+  }
+
+const failing =
+  (reason: Error): Send =>
+  () => {
+    api.queue.add = () => Promise.reject(reason)
+    return api.post(entry)
+  }
+
+/** How to be refused with each code. Nobody knows a way to one of them: the process no longer listens by then. */
+const refusals: Record<Exclude<ProblemCode, 'shutting_down'>, Send> = {
+  invalid_json: post('{"level":"info"'),
+  invalid_utf8: post(Buffer.from([0xff])),
+  invalid_encoding: post('no gzip', { headers: { 'content-encoding': 'gzip' } }),
+  empty_body: post(''),
+  invalid_body: post({ logs: {} }),
+  invalid_entry: post({ level: 'fatal', message: 'm' }),
+  too_many_entries: post(Array.from({ length: limits.entriesPerBatchMax + 1 }, () => entry)),
+  invalid_idempotency_key: post(entry, { headers: { 'idempotency-key': 'a b' } }),
+  bad_request: say('POST\r\n\r\n'),
+  unauthorized: post(entry, { headers: { authorization: undefined } }),
+  forbidden: () => {
+    const { key } = api.registry.addKey({ scopes: ['read'] })
+    return api.post(entry, { headers: { authorization: `Bearer ${key}` } })
+  },
+  not_found: post(entry, { url: '/nowhere' }),
+  project_not_found: () => {
+    api.registry.addProject({ enabled: false })
+    return api.post(entry)
+  },
+  method_not_allowed: post(undefined, { method: 'GET' }),
+  request_timeout: say('POST /v1/logs HTTP/1.1\r\n'),
+  body_too_large: post(' '.repeat(limits.bodyBytesMax + 1)),
+  unsupported_media_type: post('x', { headers: { 'content-type': 'text/plain' } }),
+  unsupported_encoding: post(entry, { headers: { 'content-encoding': 'lz4' } }),
+  idempotency_key_reused: async () => {
+    const headers = { 'idempotency-key': 'k' }
+    await api.post(entry, { headers })
+    return api.post([entry], { headers })
+  },
+  rate_limited: () => {
+    api.registry.addProject({ limits: { entriesPerSecond: 100, burstEntries: 200 } })
+    api.buckets.level = { entries: 60, bytes: 0 }
+    return api.post(Array.from({ length: 70 }, () => entry))
+  },
+  too_many_failed_attempts: async () => {
+    const tryAnother = (): ReturnType<TestApi['post']> =>
+      api.post(entry, { headers: { authorization: `Bearer ${generateApiKey()}` } })
+    for (let i = 0; i < attemptLimits.addressBurst; i += 1) await tryAnother()
+    return tryAnother()
+  },
+  headers_too_large: say(
+    `POST /v1/logs HTTP/1.1\r\nX-Note: ${'a'.repeat(connectionLimits.headersBytesMax)}\r\n\r\n`,
+  ),
+  internal_error: failing(new TypeError('unforeseen')),
+  overloaded: async () => {
+    await api.signals.set('queue_depth', 90)
+    return api.post(entry)
+  },
+  queue_unavailable: failing(new QueueUnavailableError('no answer')),
+  not_ready: () => {
+    api.readiness = { ready: false, reasons: ['the connection to Redis is reconnecting'] }
+    return api.app.inject('/readyz')
+  },
+}
+
+function asAnswer(response: LightMyRequestResponse | Answer): Answer {
+  return 'statusCode' in response
+    ? { ...response, status: response.statusCode, body: response.body }
+    : response
+}
+
+describe('a refusal is described, and shown as it is', () => {
+  it.each(Object.entries(refusals))('%s', async (code, send) => {
+    const answer = asAnswer(await send())
+    const path = code === 'not_ready' ? described.document.paths['/readyz']?.['get'] : described.post()
+    if (path === undefined) throw new Error('not described')
+    expect(described.undescribed(path, answer)).toEqual([])
+    const problem = JSON.parse(answer.body) as { code: string; requestId: string }
+    expect(problem.code).toBe(code)
+    const { requestId } = problem
+    const examples = path.responses[answer.status]?.content['application/problem+json']?.examples
+    expect({ ...(examples?.[code]?.value as object), requestId }).toEqual(problem)
+  })
+
+  it('for each code there is, but for the one that nobody can be sent', () => {
+    const codes = [...Object.keys(refusals), 'shutting_down']
+    expect(codes.toSorted()).toEqual(Object.keys(problems).toSorted())
+  })
+})
+
+describe('an answer that is not described', () => {
+  const problem = {
+    type: 'urn:x',
+    title: 't',
+    status: 400,
+    detail: 'd',
+    code: 'invalid_json',
+    requestId: 'r',
+  }
+  const answer: Answer = {
+    status: 400,
+    headers: { 'content-type': 'application/problem+json', 'x-request-id': 'r' },
+    body: JSON.stringify(problem),
+  }
+
+  it.each<[string, Partial<Answer>]>([
+    ['status', { status: 402 }],
+    ['media type', { headers: { ...answer.headers, 'content-type': 'text/plain' } }],
+    ['header', { headers: { ...answer.headers, 'x-powered-by': 'us' } }],
+    ['value of a header', { headers: { ...answer.headers, 'x-request-id': 'a b' } }],
+    ['lack of a header', { headers: { 'content-type': 'application/problem+json' } }],
+    ['code', { body: JSON.stringify({ ...problem, code: 'unheard_of' }) }],
+    ['field', { body: JSON.stringify({ ...problem, more: 1 }) }],
+  ])('is found by its %s', (_what, difference) => {
+    expect(described.undescribed(described.post(), answer)).toEqual([])
+    expect(described.undescribed(described.post(), { ...answer, ...difference })).not.toEqual([])
+  })
+})
+
+describe('what is taken', () => {
+  beforeEach(() => {
+    api.registry.addProject({ limits: { entriesPerSecond: 100, burstEntries: 200 } })
+    api.buckets.level = { entries: 200, bytes: 0 }
+  })
+
+  it.each(['application/json', 'application/x-ndjson'])('is each example of %s', async (type) => {
+    const { examples = {} } = described.post().requestBody?.content[type] ?? {}
+    expect(Object.keys(examples)).not.toEqual([])
+    for (const { value } of Object.values(examples)) {
+      const before = api.queue.rows.length
+      const answer = await api.post(value as object, { headers: { 'content-type': type } })
+      expect(described.undescribed(described.post(), asAnswer(answer))).toEqual([])
+      expect(answer.statusCode).toBe(202)
+      expect(answer.headers).toHaveProperty('ratelimit')
+      expect(answer.json()).not.toHaveProperty('errors')
+      expect(api.queue.rows.length).toBeGreaterThan(before)
+    }
+  })
+
+  it('is answered as the examples show', async () => {
+    const { examples: sent = {} } = described.post().requestBody?.content['application/json'] ?? {}
+    const { examples: shown = {} } = described.post().responses[202]?.content['application/json'] ?? {}
+    const { entry: shownEntry, batch, partlyRejected } = shown
+    const { id: _, ...answered } = (await api.post(sent['entry']?.value as object)).json<{ id: string }>()
+    expect(shownEntry?.value).toEqual({ ...answered, id: expect.any(String) as unknown })
+    expect((await api.post(sent['batch']?.value as object)).json()).toEqual(batch?.value)
+    expect((await api.post([entry, { level: 'info' }])).json()).toEqual(partlyRejected?.value)
+  })
+
+  it('may be partly or wholly rejected, or nothing at all', async () => {
+    for (const body of [[entry, 7], [{}], []]) {
+      const answer = asAnswer(await api.post(body))
+      expect(described.undescribed(described.post(), answer)).toEqual([])
+    }
+  })
+
+  it('is told to be a replay', async () => {
+    const headers = { 'idempotency-key': 'k' }
+    await api.post(entry, { headers })
+    const replay = await api.post(entry, { headers })
+    expect(replay.headers['idempotency-replayed']).toBe('true')
+    expect(described.undescribed(described.post(), asAnswer(replay))).toEqual([])
+  })
+
+  it.each(['/livez', '/readyz'])('is asked of %s too', async (path) => {
+    const operation = described.document.paths[path]?.['get']
+    if (operation === undefined) throw new Error('not described')
+    expect(described.undescribed(operation, asAnswer(await api.app.inject(path)))).toEqual([])
+  })
+})

@@ -1,0 +1,139 @@
+import { Ajv2020, type ValidateFunction } from 'ajv/dist/2020.js'
+
+export interface DescribedExample {
+  readonly value: unknown
+}
+
+export interface DescribedContent {
+  readonly schema: object
+  readonly example?: unknown
+  readonly examples?: Readonly<Record<string, DescribedExample>>
+}
+
+export interface DescribedHeader {
+  readonly name?: string
+  readonly required?: boolean
+  readonly schema: { readonly type?: string; readonly enum?: readonly unknown[] }
+  readonly example: unknown
+}
+
+export interface DescribedResponse {
+  readonly description: string
+  readonly headers: Readonly<Record<string, { readonly $ref: string }>>
+  readonly content: Readonly<Record<string, DescribedContent>>
+}
+
+export interface Operation {
+  readonly operationId: string
+  readonly description?: string
+  readonly parameters?: readonly DescribedHeader[]
+  readonly requestBody?: { readonly content: Readonly<Record<string, DescribedContent>> }
+  readonly responses: Readonly<Record<string, DescribedResponse>>
+}
+
+/** An OpenAPI document, as far as the tests look into it. */
+export interface Document {
+  readonly info: { readonly description: string }
+  readonly paths: Readonly<Record<string, Readonly<Record<string, Operation>>>>
+  readonly components: {
+    readonly schemas: Readonly<Record<string, SchemaObject>>
+    readonly headers: Readonly<Record<string, DescribedHeader>>
+  }
+}
+
+interface SchemaObject {
+  readonly maxItems?: number
+  readonly enum?: readonly unknown[]
+  readonly properties: Readonly<Record<string, SchemaObject & Readonly<Record<string, unknown>>>>
+}
+
+/** A response of `inject` or of a raw connection. */
+export interface Answer {
+  readonly status: number
+  readonly headers: Readonly<Record<string, string | string[] | number | undefined>>
+  readonly body: string
+}
+
+/** What frames a message, and says nothing of this API. */
+const framing: ReadonlySet<string> = new Set([
+  'content-length',
+  'content-type',
+  'date',
+  'keep-alive',
+  'transfer-encoding',
+])
+
+/** Holds answers and examples against the schemas of a document. */
+export class Described {
+  readonly document: Document
+  readonly #ajv: Ajv2020
+
+  constructor(document: Document) {
+    this.document = document
+    this.#ajv = new Ajv2020({ strict: true, allowUnionTypes: true, allErrors: true, validateFormats: false })
+    for (const [name, schema] of Object.entries(document.components.schemas)) {
+      this.#ajv.addSchema(standalone(schema), name)
+    }
+  }
+
+  /** Every operation there is, with its method and path. */
+  get operations(): { name: string; operation: Operation }[] {
+    return Object.entries(this.document.paths).flatMap(([path, item]) =>
+      Object.entries(item).map(([method, operation]) => ({ name: `${method} ${path}`, operation })),
+    )
+  }
+
+  post(path = '/v1/logs'): Operation {
+    const operation = this.document.paths[path]?.['post']
+    if (operation === undefined) throw new Error(`${path} is not described`)
+    return operation
+  }
+
+  /** What a schema of the document says against a value. */
+  faults(schema: object, value: unknown): unknown[] {
+    return this.#run(this.#ajv.compile(standalone(schema)), value)
+  }
+
+  /** What a schema says against an answer that must have no other fields than those that are described. */
+  faultsOfAnswer(schema: object, value: unknown): unknown[] {
+    const closed = { type: 'object', allOf: [standalone(schema)], unevaluatedProperties: false }
+    return this.#run(this.#ajv.compile(closed), value)
+  }
+
+  /** What an operation does not describe of an answer: its status, its media type, its body or a header. */
+  undescribed(operation: Operation, { status, headers, body }: Answer): unknown[] {
+    const response = operation.responses[status]
+    if (response === undefined) return [`status ${status}`]
+    const type = String(headers['content-type']).split(';', 1)[0] ?? ''
+    const content = response.content[type]
+    if (content === undefined) return [`media type ${type}`]
+    return [
+      ...this.faultsOfAnswer(content.schema, JSON.parse(body)),
+      ...Object.entries(headers).flatMap(([name, value]) => this.#headerFaults(response, name, value)),
+      ...Object.keys(response.headers)
+        .filter((name) => this.#header(response, name)?.required === true && !(name.toLowerCase() in headers))
+        .map((name) => `no header ${name}`),
+    ]
+  }
+
+  #headerFaults(response: DescribedResponse, name: string, value: unknown): unknown[] {
+    if (framing.has(name) || (name === 'connection' && value === 'keep-alive')) return []
+    const header = this.#header(response, name)
+    if (header === undefined) return [`header ${name}`]
+    return this.faults(header.schema, header.schema.type === 'integer' ? Number(value) : value)
+  }
+
+  #header(response: DescribedResponse, name: string): DescribedHeader | undefined {
+    const found = Object.keys(response.headers).find((key) => key.toLowerCase() === name.toLowerCase())
+    return found === undefined ? undefined : this.document.components.headers[found]
+  }
+
+  #run(validate: ValidateFunction, value: unknown): unknown[] {
+    return validate(value) ? [] : (validate.errors ?? [])
+  }
+}
+
+/** A schema of the document that refers to others by their names. */
+function standalone(schema: object): object {
+  return JSON.parse(JSON.stringify(schema).replaceAll('"#/components/schemas/', '"')) as object
+}

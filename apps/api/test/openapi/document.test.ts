@@ -1,0 +1,161 @@
+import { Validator } from '@seriousme/openapi-schema-validator'
+import { entryErrorCodes, entryFields, limits } from '@sluice/schema'
+import { afterAll, describe, expect, it } from 'vitest'
+import { problems } from '../../src/problems.ts'
+import { logsPaths } from '../../src/routes/logs.ts'
+import { buildTestApi } from '../support/test-api.ts'
+import { Described, type DescribedContent, type Document } from './described.ts'
+
+const api = buildTestApi()
+const response = await api.app.inject('/openapi.json')
+const described = new Described(response.json<Document>())
+const { document } = described
+
+afterAll(async () => {
+  await api.close()
+})
+
+const schemas = document.components.schemas
+
+describe('/openapi.json', () => {
+  it('is served as JSON to anybody, and always the same', async () => {
+    expect(response.statusCode).toBe(200)
+    expect(response.headers['content-type']).toMatch(/^application\/json/)
+    expect((await api.app.inject('/openapi.json')).body).toBe(response.body)
+  })
+
+  it('is a valid document of OpenAPI 3.1', async () => {
+    const validator = new Validator()
+    const { valid, errors } = await validator.validate(response.json<Record<string, unknown>>())
+    expect({ valid, errors }).toEqual({ valid: true, errors: undefined })
+    expect(validator.version).toBe('3.1')
+  })
+
+  it('refers to nothing that is not there', () => {
+    for (const [, pointer = ''] of response.body.matchAll(/"\$ref":"#\/([^"]+)"/g)) {
+      let found: unknown = document
+      for (const key of pointer.split('/')) found = (found as Record<string, unknown> | undefined)?.[key]
+      expect(found).toBeDefined()
+    }
+  })
+
+  it('gives each operation a name of its own', () => {
+    const names = described.operations.map(({ operation }) => operation.operationId)
+    expect(new Set(names).size).toBe(names.length)
+  })
+})
+
+describe('the resource', () => {
+  it('is described under each of its addresses alike', () => {
+    const [first = '', ...others] = logsPaths
+    const { description: _, operationId: __, ...operation } = described.post(first)
+    for (const path of others) expect(described.post(path)).toMatchObject(operation)
+    expect(others).not.toEqual([])
+  })
+
+  it('answers with each problem under its status, and with no other', () => {
+    const documented: Record<string, string[]> = {}
+    for (const { operation } of described.operations) {
+      for (const [status, { content, description }] of Object.entries(operation.responses)) {
+        for (const code of Object.keys(content['application/problem+json']?.examples ?? {})) {
+          expect(description).toContain(`\`${code}\``)
+          documented[code] = [...(documented[code] ?? []), status]
+        }
+      }
+    }
+    expect(Object.keys(documented).toSorted()).toEqual(Object.keys(problems).toSorted())
+    for (const [code, { status }] of Object.entries(problems)) {
+      expect(new Set(documented[code])).toEqual(new Set([String(status)]))
+    }
+  })
+
+  it('lists the codes of a status in its schema, and accepts none of another status', () => {
+    const { schema = {}, examples = {} } =
+      described.post().responses[429]?.content['application/problem+json'] ?? {}
+    expect(Object.keys(examples)).toEqual(['rate_limited', 'too_many_failed_attempts'])
+    const problem = examples['rate_limited']?.value
+    expect(described.faults(schema, problem)).toEqual([])
+    expect(described.faults(schema, { ...(problem as object), code: 'overloaded' })).not.toEqual([])
+    expect(described.faults(schema, { ...(problem as object), status: 503 })).not.toEqual([])
+  })
+
+  it('lists what can be wrong with an entry', () => {
+    expect(schemas['FieldError']?.properties['code']?.enum).toEqual(Object.keys(entryErrorCodes))
+  })
+})
+
+describe('the bounds', () => {
+  it('are the limits', () => {
+    const properties = schemas['Entry']?.properties ?? {}
+    expect(Object.keys(properties)).toEqual([...entryFields])
+    expect(properties['message']?.['maxLength']).toBe(limits.messageCharactersMax)
+    expect(properties['stack']?.['maxLength']).toBe(limits.stackCharactersMax)
+    expect(properties['url']?.['maxLength']).toBe(limits.urlCharactersMax)
+    expect(properties['pathname']?.['maxLength']).toBe(limits.pathnameCharactersMax)
+    expect(properties['service']?.['maxLength']).toBe(limits.serviceCharactersMax)
+    expect(properties['metadata']?.['maxProperties']).toBe(limits.metadataNamesMax)
+    expect(schemas['Batch']?.properties['logs']?.maxItems).toBe(limits.entriesPerBatchMax)
+    expect(schemas['Entries']?.maxItems).toBe(limits.entriesPerBatchMax)
+    expect(schemas['BatchAccepted']?.properties['accepted']?.['maximum']).toBe(limits.entriesPerBatchMax)
+    expect(schemas['Problem']?.properties['errors']?.maxItems).toBe(limits.errorsPerEntryMax)
+  })
+
+  it('are told to people, all of them', () => {
+    const rows = [...document.info.description.matchAll(/^\| .+ \| ([\d,]+) \|$/gm)].map(([, limit]) => limit)
+    expect(rows).toEqual(Object.values(limits).map((limit) => limit.toLocaleString('en')))
+  })
+})
+
+interface ExampleCase {
+  readonly place: string
+  readonly schema: object
+  readonly value: unknown
+}
+
+function examplesOf(place: string, content: Readonly<Record<string, DescribedContent>>): ExampleCase[] {
+  return Object.entries(content).flatMap(([type, { schema, example, examples }]) => {
+    const all = examples ?? { only: { value: example } }
+    return Object.entries(all).map(([name, { value }]) => ({
+      place: `${place}, ${type}, ${name}`,
+      schema,
+      value,
+    }))
+  })
+}
+
+const bodies = described.operations.flatMap(({ name, operation }) =>
+  examplesOf(name, operation.requestBody?.content ?? {}),
+)
+const answers = described.operations.flatMap(({ name, operation }) =>
+  Object.entries(operation.responses).flatMap(([status, { content }]) =>
+    examplesOf(`${name}, ${status}`, content),
+  ),
+)
+const headers = [
+  ...Object.entries(document.components.headers),
+  ...(described
+    .post()
+    .parameters?.map((parameter) => [`sent: ${parameter.name}`, parameter] as const)
+    .values() ?? []),
+].map(([place, { schema, example }]) => ({ place, schema, value: example }))
+
+describe('an example', () => {
+  it('is there for each body, answer and header', () => {
+    expect([bodies.length, answers.length, headers.length].every((count) => count > 3)).toBe(true)
+    for (const { value } of [...bodies, ...answers, ...headers]) expect(value).toBeDefined()
+  })
+
+  it.each([...bodies, ...headers])('is what its schema says: $place', ({ schema, value }) => {
+    expect(described.faults(schema, value)).toEqual([])
+  })
+
+  it.each(answers)('is what its schema says, and no more: $place', ({ schema, value }) => {
+    expect(described.faultsOfAnswer(schema, value)).toEqual([])
+  })
+
+  it('that is not what its schema says is found', () => {
+    const { schema } = described.post().requestBody?.content['application/json'] ?? { schema: {} }
+    expect(described.faults(schema, { level: 'fatal', message: 'm' })).not.toEqual([])
+    expect(described.faults(schema, { logs: [{ level: 'info' }] })).not.toEqual([])
+  })
+})

@@ -1,0 +1,85 @@
+import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import { problemCode } from '../support/problem.ts'
+import { buildTestApi, type TestApi } from '../support/test-api.ts'
+
+let api: TestApi
+
+beforeEach(() => {
+  api = buildTestApi()
+})
+
+afterEach(async () => {
+  await api.close()
+})
+
+/** What the page loads, as a browser would ask for it. */
+async function assets(): Promise<string[]> {
+  const { body } = await api.app.inject('/docs')
+  return [...body.matchAll(/(?:src|href)="([^"]+)"/g)].map(
+    ([, address = '']) => new URL(address, 'http://sluice/docs').href,
+  )
+}
+
+describe('/docs', () => {
+  it('is a page that anybody may read', async () => {
+    const { statusCode, headers } = await api.app.inject('/docs')
+    expect(statusCode).toBe(200)
+    expect(headers['content-type']).toBe('text/html; charset=utf-8')
+    expect(headers['x-content-type-options']).toBe('nosniff')
+  })
+
+  it('lets no script run that is not a file of this server', async () => {
+    const { headers, body } = await api.app.inject('/docs')
+    const policy = String(headers['content-security-policy']).split('; ')
+    expect(policy).toContain("default-src 'none'")
+    expect(policy).toContain("script-src 'self'")
+    expect(policy.join()).not.toMatch(/script-src[^,]*unsafe|https?:|\*/)
+    expect(body).not.toMatch(/<script(?! src=)|<style|\son\w+=|javascript:/i)
+  })
+
+  it('loads all it needs from here', async () => {
+    const addresses = await assets()
+    expect(addresses).toHaveLength(3)
+    for (const address of addresses) {
+      expect(address).toMatch(/^http:\/\/sluice\/docs\//)
+      const { statusCode, headers, rawPayload } = await api.app.inject(address)
+      expect(statusCode).toBe(200)
+      expect(headers['content-type']).toMatch(address.endsWith('.css') ? /^text\/css/ : /^text\/javascript/)
+      expect(headers['x-content-type-options']).toBe('nosniff')
+      expect(rawPayload.length).toBeGreaterThan(100)
+    }
+  })
+
+  it('shows the document of this server, and has no form for keys', async () => {
+    const { body } = await api.app.inject('/docs/start.js')
+    expect(body).toContain("url: 'openapi.json',")
+    expect(body).toContain('supportedSubmitMethods: [],')
+    expect(body).toContain('validatorUrl: null,')
+  })
+
+  it.each([
+    '/docs/',
+    '/docs/index.html',
+    '/docs/package.json',
+    '/docs/../package.json',
+    '/docs/%2e%2e%2fpackage.json',
+  ])('has nothing else beneath it: %s', async (url) => {
+    expect(problemCode(await api.app.inject(url))).toBe('not_found')
+  })
+})
+
+describe.each(['/openapi.json', '/docs', '/docs/start.js', '/docs/swagger-ui.css'])('%s', (url) => {
+  it('gives browsers of other pages no leave to read it', async () => {
+    const { headers } = await api.app.inject({ url, headers: { origin: 'https://example.com' } })
+    expect(Object.keys(headers).filter((name) => name.startsWith('access-control-'))).toEqual([])
+  })
+
+  it.each(['POST', 'PUT', 'DELETE', 'OPTIONS'] as const)('knows no %s', async (method) => {
+    expect((await api.app.inject({ method, url })).statusCode).toBe(404)
+  })
+
+  it('carries the id of its request', async () => {
+    const { headers } = await api.app.inject({ url, headers: { 'x-request-id': 'r1' } })
+    expect(headers['x-request-id']).toBe('r1')
+  })
+})
