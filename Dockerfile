@@ -5,7 +5,7 @@
 # Node is process 1 in all of them, and needs no init: each program handles SIGTERM and SIGINT itself, and has no children.
 ARG NODE_IMAGE=node:26-bookworm-slim
 
-# What the lockfile says, without what is only for development. The layer stands as long as no manifest changes.
+# What the lockfile says, without what is only for development, nor the other builds and the maps of Swagger UI (10 MB). The layer stands as long as no manifest changes.
 FROM ${NODE_IMAGE} AS dependencies
 WORKDIR /sluice
 # pnpm asks nobody.
@@ -18,7 +18,8 @@ COPY packages/projects/package.json packages/projects/
 COPY packages/runtime/package.json packages/runtime/
 COPY packages/schema/package.json packages/schema/
 RUN npx --yes "$(node --print 'require("./package.json").packageManager')" install --frozen-lockfile --prod \
-      --filter @sluice/api... --filter @sluice/cli... --filter @sluice/worker...
+      --filter @sluice/api... --filter @sluice/cli... --filter @sluice/worker... \
+    && find node_modules/.pnpm/swagger-ui-dist@* \( -name '*.map' -o -name '*-es-*' \) -delete
 
 # What the three share, layer by layer. The sources stay where they are in the workspace, and its links with them: Node
 # runs TypeScript as it is, but not under node_modules.

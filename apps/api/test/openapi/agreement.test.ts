@@ -2,7 +2,7 @@ import { generateApiKey } from '@sluice/projects'
 import { limits } from '@sluice/schema'
 import type { LightMyRequestResponse } from 'fastify'
 import type { AddressInfo } from 'node:net'
-import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import { afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest'
 import { attemptLimits } from '../../src/authentication/failed-attempts.ts'
 import { QueueUnavailableError } from '../../src/chunks/chunk-queue.ts'
 import { connectionLimits } from '../../src/connections/connection-limits.ts'
@@ -14,12 +14,17 @@ import { Described, type Answer, type Document } from './described.ts'
 const entry = { level: 'info', message: 'm' }
 
 let api: TestApi
+/** One for all tests, as its schemas are compiled but once. */
 let described: Described
 
-beforeEach(async () => {
-  const slow = { ...connectionLimits, headersMs: 100, requestMs: 200, checkIntervalMs: 50 }
-  api = buildTestApi({ connectionLimits: slow })
-  described = new Described((await api.app.inject('/openapi.json')).json<Document>())
+beforeAll(async () => {
+  const own = buildTestApi()
+  described = new Described((await own.app.inject('/openapi.json')).json<Document>())
+  await own.close()
+})
+
+beforeEach(() => {
+  api = buildTestApi()
 })
 
 afterEach(async () => {
@@ -52,6 +57,8 @@ const failing =
     return api.post(entry)
   }
 
+const guessKey: Send = () => api.post(entry, { headers: { authorization: `Bearer ${generateApiKey()}` } })
+
 /** How to be refused with each code. Nobody knows a way to one of them: the process no longer listens by then. */
 const refusals: Record<Exclude<ProblemCode, 'shutting_down'>, Send> = {
   invalid_json: post('{"level":"info"'),
@@ -74,7 +81,12 @@ const refusals: Record<Exclude<ProblemCode, 'shutting_down'>, Send> = {
     return api.post(entry)
   },
   method_not_allowed: post(undefined, { method: 'GET' }),
-  request_timeout: say('POST /v1/logs HTTP/1.1\r\n'),
+  request_timeout: async () => {
+    await api.close()
+    const impatient = { ...connectionLimits, headersMs: 100, requestMs: 200, checkIntervalMs: 50 }
+    api = buildTestApi({ connectionLimits: impatient })
+    return say('POST /v1/logs HTTP/1.1\r\n')()
+  },
   body_too_large: post(' '.repeat(limits.bodyBytesMax + 1)),
   unsupported_media_type: post('x', { headers: { 'content-type': 'text/plain' } }),
   unsupported_encoding: post(entry, { headers: { 'content-encoding': 'lz4' } }),
@@ -89,10 +101,8 @@ const refusals: Record<Exclude<ProblemCode, 'shutting_down'>, Send> = {
     return api.post(Array.from({ length: 70 }, () => entry))
   },
   too_many_failed_attempts: async () => {
-    const tryAnother = (): ReturnType<TestApi['post']> =>
-      api.post(entry, { headers: { authorization: `Bearer ${generateApiKey()}` } })
-    for (let i = 0; i < attemptLimits.addressBurst; i += 1) await tryAnother()
-    return tryAnother()
+    for (let i = 0; i < attemptLimits.addressBurst; i += 1) await guessKey()
+    return guessKey()
   },
   headers_too_large: say(
     `POST /v1/logs HTTP/1.1\r\nX-Note: ${'a'.repeat(connectionLimits.headersBytesMax)}\r\n\r\n`,

@@ -67,6 +67,7 @@ const framing: ReadonlySet<string> = new Set([
 export class Described {
   readonly document: Document
   readonly #ajv: Ajv2020
+  readonly #validators = new Map<string, ValidateFunction>()
 
   constructor(document: Document) {
     this.document = document
@@ -91,13 +92,13 @@ export class Described {
 
   /** What a schema of the document says against a value. */
   faults(schema: object, value: unknown): unknown[] {
-    return this.#run(this.#ajv.compile(standalone(schema)), value)
+    return this.#run(standalone(schema), value)
   }
 
   /** What a schema says against an answer that must have no other fields than those that are described. */
   faultsOfAnswer(schema: object, value: unknown): unknown[] {
     const closed = { type: 'object', allOf: [standalone(schema)], unevaluatedProperties: false }
-    return this.#run(this.#ajv.compile(closed), value)
+    return this.#run(closed, value)
   }
 
   /** What an operation does not describe of an answer: its status, its media type, its body or a header. */
@@ -128,7 +129,10 @@ export class Described {
     return found === undefined ? undefined : this.document.components.headers[found]
   }
 
-  #run(validate: ValidateFunction, value: unknown): unknown[] {
+  #run(schema: object, value: unknown): unknown[] {
+    const key = JSON.stringify(schema)
+    const validate = this.#validators.get(key) ?? this.#ajv.compile(schema)
+    this.#validators.set(key, validate)
     return validate(value) ? [] : (validate.errors ?? [])
   }
 }
