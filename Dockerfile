@@ -5,7 +5,8 @@
 # Node is process 1 in all of them, and needs no init: each program handles SIGTERM and SIGINT itself, and has no children.
 ARG NODE_IMAGE=node:26-bookworm-slim
 
-# What the lockfile says, without what is only for development, nor the other builds and the maps of Swagger UI (10 MB). The layer stands as long as no manifest changes.
+# What the lockfile says, without what is only for development, and without the other builds and the maps of Swagger UI
+# (10 MB). The layer stands as long as no manifest changes.
 FROM ${NODE_IMAGE} AS dependencies
 WORKDIR /sluice
 # pnpm asks nobody.
