@@ -202,16 +202,6 @@ describe('what is no HTTP is answered as a problem all the same', () => {
     expect(status === 202 || headers['content-type']?.startsWith('application/problem+json')).toBe(true)
   })
 
-  it('but not in the place of an earlier request that is still under way', async () => {
-    api.queue.holding = true
-    connection.write(`${post(entry)}no HTTP\r\n\r\n`)
-    await expect.poll(() => api.queue.adds.length, { timeout: 3_000 }).toBe(1)
-    connection.end()
-    await expect.poll(() => connection.isClosed, { timeout: 3_000 }).toBe(true)
-    expect(connection.received).toBe('')
-    api.queue.adds[0]?.confirm()
-  })
-
   it('also after an earlier request that is answered', async () => {
     connection.write(post(entry))
     expect((await response()).status).toBe(202)
