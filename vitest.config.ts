@@ -24,6 +24,9 @@ export default defineConfig({
           name: 'unit',
           include: everywhere.map((folder) => `${folder}/*.test.ts`),
           exclude: ['**/node_modules/**', '**/*.integration.test.ts', '**/*.containers.test.ts'],
+          // For what hangs: a busy machine may take many times what a test takes alone.
+          testTimeout: 30_000,
+          hookTimeout: 30_000,
         },
       },
       {
