@@ -63,9 +63,11 @@ export class Delivery {
   async deliver(chunks: readonly HeldChunk[]): Promise<ReadonlyMap<string, Promise<void>>> {
     const { ledger, persistence, makeId } = this.#deps
     const batchId = makeId()
-    const ids = chunks.map(({ id }) => id)
+    // A batch holds a chunk once, however often it was given to this worker.
+    const chunksById = new Map(chunks.map((chunk) => [chunk.id, chunk]))
+    const ids = [...chunksById.keys()]
     const owners = await persistence.untilDone('batch not written down', () => ledger.claim(batchId, ids))
-    const fresh = chunks.filter((_chunk, index) => owners[index] === batchId)
+    const fresh = [...chunksById.values()].filter((_chunk, index) => owners[index] === batchId)
     const outcomes = new Map<string, Promise<void>>()
     for (const [index, id] of ids.entries()) {
       const owner = owners[index] ?? ''

@@ -2,16 +2,12 @@ import type { Collector, HeldChunk } from './collector.ts'
 import type { Delivery } from './delivery.ts'
 import { workerLimits } from './limits.ts'
 
-interface Waiting {
-  readonly resolve: () => void
-  readonly reject: (error: unknown) => void
-}
-
 /** Drives the collector by the clock: takes each batch when it is due and an insert is free, and delivers it. */
 export class Pump {
   readonly #collector: Collector
   readonly #delivery: Pick<Delivery, 'deliver'>
-  readonly #waiting = new Map<string, Waiting>()
+  /** What becomes of each chunk that is collected or on its way, by its id. */
+  readonly #waiting = new Map<string, PromiseWithResolvers<void>>()
   #insertsInFlight = 0
   #timer: NodeJS.Timeout | undefined
 
@@ -20,14 +16,20 @@ export class Pump {
     this.#delivery = delivery
   }
 
-  /** Resolves when the chunk's rows are in ClickHouse, and that is written down. */
-  async deliver(chunk: HeldChunk): Promise<void> {
-    const delivered = new Promise<void>((resolve, reject) => {
-      this.#waiting.set(chunk.id, { resolve, reject })
-    })
+  /**
+   * Resolves when the chunk's rows are in ClickHouse, and that is written down.
+   *
+   * A worker that was too busy to renew its locks may be given a chunk again that it still has in hand. That copy is not
+   * collected, for a batch must not hold a chunk twice: it waits for what becomes of the first.
+   */
+  deliver(chunk: HeldChunk): Promise<void> {
+    const inHand = this.#waiting.get(chunk.id)
+    if (inHand !== undefined) return inHand.promise
+    const waiting = Promise.withResolvers<void>()
+    this.#waiting.set(chunk.id, waiting)
     this.#collector.add(chunk, performance.now())
     this.#run()
-    await delivered
+    return waiting.promise
   }
 
   /** Sends what is collected without waiting for more. */
@@ -70,7 +72,7 @@ export class Pump {
     }
   }
 
-  #take(id: string): Waiting | undefined {
+  #take(id: string): PromiseWithResolvers<void> | undefined {
     const waiting = this.#waiting.get(id)
     this.#waiting.delete(id)
     return waiting

@@ -19,6 +19,14 @@ describe('Delivery', () => {
     expect(world.jobs.size).toBe(0)
   })
 
+  it('has a chunk in its batch once, though it was collected twice', async () => {
+    const [a, b] = [makeChunk('a', 2), makeChunk('b', 2)]
+    const world = new World([a, b])
+    await new ModelWorker(world, works).work([a, b, a])
+    expect(world.rows).toEqual(rowsOf(['a', 'b'], 2))
+    expect(world.jobs.size).toBe(0)
+  })
+
   it('tries an insert again with the same token when its answer was lost', async () => {
     const chunks = [makeChunk('a', 2)]
     const world = new World(chunks)
