@@ -134,7 +134,7 @@ function addIdempotencyKey(draft: Draft, random: Random): void {
   if (happens(random, 0.1)) draft.headers.push(`idempotency-key: ${key}2`)
   if (happens(random, 0.6)) {
     draft.body = Buffer.from(`[{"level":"info","message":"group ${group}"},{"level":"info"}]`)
-    draft.entries = 2
+    draft.entries = draft.contentType === 'application/json' ? 2 : undefined
   }
   draft.mutated(`idempotency key ${key.slice(0, 20)}`)
 }

@@ -33,7 +33,9 @@ function faultOf(
   const id = headers['x-request-id'] ?? ''
   if (!/^[!-~]{1,128}$/.test(id)) return `X-Request-Id is "${id}"`
   if (request.requestId !== undefined && id !== request.requestId) return `the answer is to ${id}`
-  if (request.ending === 'keeps' && headers['connection'] === 'close') return 'the connection is closed'
+  // A refusal may end the connection, for it leaves a body unread.
+  if (request.ending === 'keeps' && status < 400 && headers['connection'] === 'close')
+    return 'the connection is closed'
   if (status >= 500) return `the status is ${status}`
   if (request.statuses?.includes(status) === false)
     return `the status is ${status}, not ${request.statuses.join(' or ')}`

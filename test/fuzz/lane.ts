@@ -53,6 +53,7 @@ export class Lane {
       const heads = group.map(({ isHead }) => isHead)
       const answering = connection.answers(heads, ANSWER_DEADLINE_MS)
       const [answers] = await Promise.all([answering, writeAll(connection, group)])
+      if (answers.at(-1)?.headers['connection'] === 'close') connection.destroy()
       for (const [i, request] of group.entries()) this.#judge(request, answers[i])
     } catch (error) {
       for (const request of group) ledger.fail(request, `${String(error)} (one of ${group.length})`)

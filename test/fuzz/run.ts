@@ -23,8 +23,11 @@ export interface RunOptions {
 export const runSettings = {
   /** Enough to keep the API busy while some of them wait; more do not make it faster. */
   lanes: 48,
-  /** Of ten requests on a connection, the rest wait for the answer of the first. */
-  depthMax: 10,
+  /**
+   * Requests on a connection before their answers are read. What is written behind one that ends its connection may be
+   * stored without an answer, so that rows could not be counted with more.
+   */
+  depthMax: 1,
   /** What is measured at the end is compared with how it was after this part of the requests. */
   warmUpShare: 0.2,
   /** How often progress is told, in requests. */
