@@ -43,6 +43,9 @@ const AUTHENTICATION_FAILED = '516'
 export function describeClickHouseError(error: unknown, access: ClickHouseAccess): string | undefined {
   const clickhouse = `ClickHouse at ${shownUrl(access.url)}`
   if (!(error instanceof ClickHouseError)) {
+    if (isDistrustedCertificate(error)) {
+      return `${clickhouse} has a certificate that is not trusted (${error.message}); CLICKHOUSE_TLS_CA_FILE can name the file of its authority`
+    }
     const reason = describeNetworkError(error)
     return reason === undefined ? undefined : `${clickhouse} ${reason}`
   }
@@ -56,4 +59,16 @@ export function describeClickHouseError(error: unknown, access: ClickHouseAccess
     default:
       return `${clickhouse} refuses: ${error.message.split('\n', 1)[0] ?? ''} (code ${error.code})`
   }
+}
+
+/** Node's names for what is wrong with a certificate: https://nodejs.org/api/tls.html#x509-certificate-error-codes */
+const CERTIFICATE_CODES = /^(CERT_|DEPTH_ZERO_|ERR_TLS_CERT_|SELF_SIGNED_|UNABLE_TO_)/
+
+function isDistrustedCertificate(error: unknown): error is Error {
+  return (
+    error instanceof Error &&
+    'code' in error &&
+    typeof error.code === 'string' &&
+    CERTIFICATE_CODES.test(error.code)
+  )
 }
