@@ -28,7 +28,7 @@ it.each([
   },
 )
 
-it('has a window on a cluster that outlasts any outage, for its age grows while no worker runs', () => {
+it('has a window on a cluster that no outage of all workers reaches, for it is also one of age', () => {
   const sql = replicatedStatement(logsSql, 'main')
   const windowS = Number(/\breplicated_deduplication_window_seconds = (\d+)/.exec(sql)?.[1])
   expect(windowS).toBeGreaterThan(10 * INSERTED_TTL_S)

@@ -10,8 +10,9 @@ export class ClusterStatementError extends Error {
 const ENGINE_ARGUMENTS = `('/clickhouse/tables/{shard}/{database}/{table}', '{replica}')`
 
 /**
- * A replicated table forgets a token by its age too, in Keeper's time, which goes on while no worker runs. So the age is
- * one that no outage reaches, and what a table forgets is decided by the number of its blocks, as in a table of one server.
+ * A replicated table also forgets a token that is so much older than the newest: with the default, an hour, the first
+ * insert after an outage of all workers would make it forget what was inserted before. So the age is one that no outage
+ * reaches, and the number of blocks alone decides, as in a table of one server.
  */
 export const replicatedWindowSeconds = 365 * 24 * 60 * 60
 
