@@ -1,11 +1,10 @@
 import { mkdtemp, rm, writeFile } from 'node:fs/promises'
-import { createServer } from 'node:http'
-import type { AddressInfo } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { type ClickHouseAccess, clickhouseAccessFrom, connectClickHouse } from '../src/clickhouse.ts'
 import { clickhouseSettings, readSettings } from '../src/settings.ts'
+import { startRecorder } from './recorder.ts'
 
 let folder: string
 
@@ -49,29 +48,24 @@ describe('CLICKHOUSE_CLUSTER', () => {
   })
 })
 
-/** The settings that an insert is sent with. */
-async function sentSettings(cluster: { cluster: string } | undefined): Promise<URLSearchParams> {
-  let url = ''
-  const server = createServer((request, response) => {
-    url = request.url ?? ''
-    response.end()
-  }).listen(0, '127.0.0.1')
-  await new Promise((resolve) => server.once('listening', resolve))
-  const { port } = server.address() as AddressInfo
+/** The settings that an insert with a setting of its own is sent with. */
+async function sentSettings(cluster: { cluster: string } | undefined): Promise<Record<string, string>> {
+  const server = await startRecorder()
   const client = connectClickHouse(
-    { url: `http://127.0.0.1:${port}`, username: 'u', password: '', database: 'd', ...cluster },
+    { url: server.url, username: 'u', password: '', database: 'd', ...cluster },
     { requestTimeoutMs: 60_000, connectionsMax: 1 },
   )
-  await client.insert({ table: 't', values: [{ a: 1 }], format: 'JSONEachRow' })
+  const clickhouse_settings = { async_insert: 0 } as const
+  await client.insert({ table: 't', values: [{ a: 1 }], format: 'JSONEachRow', clickhouse_settings })
   await client.close()
-  server.close()
-  return new URL(url, 'http://x').searchParams
+  await server.stop()
+  return server.requests[0]?.parameters ?? {}
 }
 
 describe('an insert', () => {
   it('waits for most replicas of a cluster, beside others, and not for longer than the request', async () => {
-    const settings = Object.fromEntries(await sentSettings({ cluster: 'main' }))
-    expect(settings).toMatchObject({
+    expect(await sentSettings({ cluster: 'main' })).toMatchObject({
+      async_insert: '0',
       insert_quorum: 'auto',
       insert_quorum_parallel: '1',
       insert_quorum_timeout: '30000',
@@ -79,6 +73,8 @@ describe('an insert', () => {
   })
 
   it('is sent to one server as it always was', async () => {
-    expect([...(await sentSettings(undefined)).keys()].filter((name) => name.includes('quorum'))).toEqual([])
+    const names = Object.keys(await sentSettings(undefined))
+    expect(names).toContain('async_insert')
+    expect(names.filter((name) => name.includes('quorum'))).toEqual([])
   })
 })
