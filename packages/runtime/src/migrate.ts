@@ -23,7 +23,7 @@ const REQUEST_TIMEOUT_MS = 60_000
 
 /** How a statement is sent that all servers of a cluster run. */
 const clusterSettings = {
-  // Sooner than the request, so that the answer tells which server did not do it. It does it when it is back.
+  // Sooner than the request, so that the answer tells how many did not do it. They do it when they are back.
   distributed_ddl_task_timeout: String(REQUEST_TIMEOUT_MS / 1_000 - 10),
   distributed_ddl_output_mode: 'throw',
   // The servers' results come one by one; an error after the first must not hide behind a 200.

@@ -1,8 +1,3 @@
-/** A statement of a migration that has no form for a cluster. */
-export class ClusterStatementError extends Error {
-  override name = 'ClusterStatementError'
-}
-
 /**
  * Where Keeper has what the replicas of a table share. By the names, not by the table's UUID: a replica that is made
  * later joins the others with the same statement.
@@ -25,7 +20,7 @@ const WINDOW = /\bnon_replicated_deduplication_window = (\d+)/
  * table replicated, its deduplication window that of a replicated table.
  *
  * @param cluster validated by the pattern of CLICKHOUSE_CLUSTER: it becomes part of the statement
- * @throws ClusterStatementError
+ * @throws Error when no form for a cluster is known of it: a mistake in a migration
  */
 export function replicatedStatement(statement: string, cluster: string): string {
   const target = TARGET.exec(statement)?.[0]
@@ -34,7 +29,7 @@ export function replicatedStatement(statement: string, cluster: string): string 
       .replaceAll(/^\s*--.*$/gm, '')
       .trim()
       .slice(0, 60)
-    throw new ClusterStatementError(`no form for a cluster is known of: ${start}`)
+    throw new Error(`no form for a cluster is known of: ${start}`)
   }
   return statement
     .replace(TARGET, () => `${target} ${onCluster(cluster)}`)
