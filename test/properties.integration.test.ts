@@ -10,6 +10,7 @@ import {
   type InvalidEntry,
 } from '../packages/schema/test/support/arbitrary-invalid.ts'
 import { eventually, post } from './support.ts'
+import { startTestServices } from './test-services.ts'
 
 type Json = Record<string, unknown>
 type Member = { readonly valid: Json } | { readonly invalid: InvalidEntry }
@@ -23,7 +24,7 @@ let stack: Stack
 let clickhouse: ClickHouseClient
 
 beforeAll(async () => {
-  stack = await startStack()
+  stack = await startStack({ services: await startTestServices() })
   clickhouse = connectClickHouse(stack.clickhouse, { requestTimeoutMs: 20_000, connectionsMax: 1 })
 })
 

@@ -23,11 +23,6 @@ export interface RunOptions {
 export const runSettings = {
   /** Enough to keep the API busy while some of them wait; more do not make it faster. */
   lanes: 48,
-  /**
-   * Requests on a connection before their answers are read. What is written behind one that ends its connection may be
-   * stored without an answer, so that rows could not be counted with more.
-   */
-  depthMax: 1,
   /** What is measured at the end is compared with how it was after this part of the requests. */
   warmUpShare: 0.2,
   /** How often progress is told, in requests. */
@@ -106,11 +101,7 @@ async function send({ target, ledger, sentinels, options }: Run, from: number, t
     return makeRequest(options.seed, number, keys)
   })
   sentinels.start()
-  await Promise.all(
-    Array.from({ length: runSettings.lanes }, (_, i) =>
-      new Lane({ port, ledger, depth: 1 + (i % runSettings.depthMax), next }).run(),
-    ),
-  )
+  await Promise.all(Array.from({ length: runSettings.lanes }, () => new Lane({ port, ledger, next }).run()))
   await sentinels.stop()
 }
 

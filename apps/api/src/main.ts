@@ -1,6 +1,6 @@
 import { Registry } from '@sluice/projects'
 import { connectRedis, createLogger, runProcess, startOpsServer } from '@sluice/runtime'
-import { createIdSource, EntryValidator, redisNames } from '@sluice/schema'
+import { EntryValidator, IdSource, redisNames } from '@sluice/schema'
 import { randomUUID } from 'node:crypto'
 import { buildApp } from './app.ts'
 import { Authenticator } from './authentication/authenticator.ts'
@@ -50,7 +50,8 @@ await runProcess({
     const buckets = new SharedBuckets(redis, names, randomUUID())
     const rateLimits = new RateLimits(buckets, defaultsFromSettings(config), logger)
     const queue = new ChunkQueue(redis, names, logger)
-    const makeId = createIdSource(Date.now)
+    const ids = new IdSource(Date.now)
+    const makeId = (): string => ids.next()
     const writer = new ChunkWriter(queue, makeId)
     const idempotentWriter = new IdempotentWriter(queue, makeId, config.IDEMPOTENCY_WINDOW_SECONDS * 1_000)
     const idempotency = new Idempotency(idempotentWriter, names, makeId)
@@ -58,7 +59,7 @@ await runProcess({
     const overload = new OverloadMonitor({
       marks: overloadMarks(config),
       queue: new QueueGauge(redis, names, config.REDIS_MEMORY_BYTES, Date.now),
-      bytesInFlight: () => writer.unitsWaiting + idempotentWriter.unitsWaiting,
+      bytesInFlight: () => writer.bytesWaiting + idempotentWriter.bytesWaiting,
       eventLoopDelayMs: () => eventLoopDelay.takeMs(),
       logger,
       random: Math.random,
@@ -67,7 +68,7 @@ await runProcess({
       ready: queue.isConnected,
       reasons: queue.isConnected ? [] : [`the connection to Redis is ${redis.status}`],
     })
-    const intake = new Intake(new EntryValidator(), makeId)
+    const intake = new Intake(new EntryValidator(), ids)
     const app = buildApp({
       authenticator,
       rateLimits,

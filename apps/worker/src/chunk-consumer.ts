@@ -47,7 +47,7 @@ export class ChunkConsumer {
       runRetryDelay: 500,
     })
     this.#worker.on('error', (error) => {
-      logger.warn({ err: error }, 'queue failed')
+      this.#warn(error)
       if (error.name === 'ReplyError') this.#restForAWhile()
     })
     this.#worker.on('failed', (job, error) =>
@@ -96,14 +96,14 @@ export class ChunkConsumer {
     if (this.#rest !== undefined || this.#worker.closing !== undefined) return
     const resume = (): void => {
       this.#rest = undefined
-      this.#worker
-        .resume()
-        .catch((error: unknown) => this.#options.logger.warn({ err: error }, 'queue failed'))
+      this.#worker.resume().catch((error: unknown) => this.#warn(error))
     }
     this.#rest = setTimeout(resume, REST_AFTER_REFUSAL_MS)
-    this.#worker
-      .pause(true)
-      .catch((error: unknown) => this.#options.logger.warn({ err: error }, 'queue failed'))
+    this.#worker.pause(true).catch((error: unknown) => this.#warn(error))
+  }
+
+  #warn(error: unknown): void {
+    this.#options.logger.warn({ err: error }, 'queue failed')
   }
 
   /** BullMQ bounds the number of jobs in hand, not their bytes: over the limit it is told to take one at a time. */

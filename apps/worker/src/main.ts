@@ -6,7 +6,7 @@ import {
   runProcess,
   startOpsServer,
 } from '@sluice/runtime'
-import { createIdSource, redisNames } from '@sluice/schema'
+import { IdSource, redisNames } from '@sluice/schema'
 import { BatchLedger } from './batch-ledger.ts'
 import { BatchSplitter } from './batch-splitter.ts'
 import { ChunkConsumer } from './chunk-consumer.ts'
@@ -33,7 +33,8 @@ await runProcess({
       requestTimeoutMs: workerLimits.insertTimeoutMs,
       connectionsMax: workerLimits.insertsInFlightMax * 2,
     })
-    const makeId = createIdSource(Date.now)
+    const ids = new IdSource(Date.now)
+    const makeId = (): string => ids.next()
     const stopping = new AbortController()
     const ledger = new BatchLedger(redis, names)
     const inserter = new Inserter(clickhouse)

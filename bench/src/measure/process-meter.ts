@@ -1,5 +1,6 @@
 import { readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import type { Roles } from '../systems/system.ts'
+import { memoryBytes } from './process-size.ts'
 
 /** What the processes of a role took. */
 export interface Usage {
@@ -119,8 +120,7 @@ function resetPeak(pid: number): void {
 }
 
 function peakRssBytes(pid: number): number {
-  const [, kilobytes = '0'] = /^VmHWM:\s+(\d+) kB/m.exec(readIfThere(`/proc/${pid}/status`)) ?? []
-  return Number(kilobytes) * 1_024
+  return memoryBytes(readIfThere(`/proc/${pid}/status`), 'VmHWM')
 }
 
 /** A process may end while it is looked at. */

@@ -12,9 +12,14 @@ export function sizeOf(pids: readonly number[]): ProcessSize {
   let residentBytes = 0
   let handles = 0
   for (const pid of pids) {
-    const [, kilobytes = '0'] = /^VmRSS:\s+(\d+) kB/m.exec(readFileSync(`/proc/${pid}/status`, 'utf8')) ?? []
-    residentBytes += Number(kilobytes) * 1_024
+    residentBytes += memoryBytes(readFileSync(`/proc/${pid}/status`, 'utf8'), 'VmRSS')
     handles += readdirSync(`/proc/${pid}/fd`).length
   }
   return { residentBytes, handles }
+}
+
+/** One of the sizes in a process's status, 0 where it has none; see proc_pid_status(5). */
+export function memoryBytes(status: string, name: 'VmRSS' | 'VmHWM'): number {
+  const [, kilobytes = '0'] = new RegExp(`^${name}:\\s+(\\d+) kB`, 'm').exec(status) ?? []
+  return Number(kilobytes) * 1_024
 }

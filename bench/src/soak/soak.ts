@@ -1,4 +1,3 @@
-import { connectRedis } from '@sluice/runtime'
 import type { Supervisor } from '@sluice/local'
 import { LoadProcess } from '../load/load-process.ts'
 import { type ProcessSize, sizeOf } from '../measure/process-size.ts'
@@ -119,17 +118,9 @@ async function lookAt(
       redis: sizeOf(redis),
       clickhouse: sizeOf(clickhouse),
     },
-    redisKeys: await countKeys(redisUrl),
+    // `db0:keys=…,expires=…`; there is no such line while it is empty.
+    redisKeys: Number(/keys=(\d+)/.exec((await redisInfo(redisUrl, 'keyspace')).get('db0') ?? '')?.[1] ?? 0),
     redisBytes: Number((await redisInfo(redisUrl, 'memory')).get('used_memory')),
     clickhouseParts: Number(parts?.parts),
-  }
-}
-
-async function countKeys(url: string): Promise<number> {
-  const redis = connectRedis(url, { failFast: false })
-  try {
-    return await redis.dbsize()
-  } finally {
-    redis.disconnect()
   }
 }
