@@ -2,6 +2,7 @@ import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import {
   type ClickHouseAccess,
+  clickhouseAccessFrom,
   clickhouseSettings,
   readSettings,
   redisSettings,
@@ -59,10 +60,12 @@ export async function redisAccess(
     flags.redisUrl ?? present(environment['REDIS_URL']) ?? (await readLocalServices(surroundings)).redisUrl
   if (url === undefined) throw unknownService('Redis', 'REDIS_URL', '--redis-url')
   requireScheme(url, ['redis:', 'rediss:'], 'Redis')
-  const settings = validSettings(redisSettings, {
-    REDIS_URL: url,
-    SLUICE_PREFIX: flags.prefix ?? environment['SLUICE_PREFIX'],
-  })
+  const settings = asCliError(() =>
+    readSettings(redisSettings, {
+      REDIS_URL: url,
+      SLUICE_PREFIX: flags.prefix ?? environment['SLUICE_PREFIX'],
+    }),
+  )
   return { url, prefix: settings.SLUICE_PREFIX }
 }
 
@@ -76,20 +79,20 @@ export async function clickhouseAccess(
   if (url === undefined) throw unknownService('ClickHouse', 'CLICKHOUSE_URL', '--clickhouse-url')
   requireScheme(url, ['http:', 'https:'], 'ClickHouse')
   const local = url === known?.url ? known : undefined
-  const settings = validSettings(clickhouseSettings, {
-    CLICKHOUSE_URL: url,
-    CLICKHOUSE_USERNAME:
-      flags.clickhouseUsername ?? present(environment['CLICKHOUSE_USERNAME']) ?? local?.username,
-    CLICKHOUSE_PASSWORD: present(environment['CLICKHOUSE_PASSWORD']) ?? local?.password,
-    CLICKHOUSE_DATABASE:
-      flags.clickhouseDatabase ?? present(environment['CLICKHOUSE_DATABASE']) ?? local?.database,
-  })
-  return {
-    url,
-    username: settings.CLICKHOUSE_USERNAME,
-    password: settings.CLICKHOUSE_PASSWORD,
-    database: settings.CLICKHOUSE_DATABASE,
-  }
+  return asCliError(() =>
+    clickhouseAccessFrom(
+      readSettings(clickhouseSettings, {
+        CLICKHOUSE_URL: url,
+        CLICKHOUSE_TLS_CA_FILE: environment['CLICKHOUSE_TLS_CA_FILE'],
+        CLICKHOUSE_CLUSTER: environment['CLICKHOUSE_CLUSTER'],
+        CLICKHOUSE_USERNAME:
+          flags.clickhouseUsername ?? present(environment['CLICKHOUSE_USERNAME']) ?? local?.username,
+        CLICKHOUSE_PASSWORD: present(environment['CLICKHOUSE_PASSWORD']) ?? local?.password,
+        CLICKHOUSE_DATABASE:
+          flags.clickhouseDatabase ?? present(environment['CLICKHOUSE_DATABASE']) ?? local?.database,
+      }),
+    ),
+  )
 }
 
 export async function apiAccess(
@@ -139,12 +142,10 @@ function requireScheme(url: string, schemes: readonly string[], service: string)
   throw new CliError(`the address of ${service} must start with ${schemes.map((s) => `${s}//`).join(' or ')}`)
 }
 
-function validSettings<const Schema extends Parameters<typeof readSettings>[0]>(
-  schema: Schema,
-  values: Readonly<Record<string, string | undefined>>,
-): ReturnType<typeof readSettings<Schema>> {
+/** Wrong settings are for the person who set them. */
+function asCliError<Result>(read: () => Result): Result {
   try {
-    return readSettings(schema, values)
+    return read()
   } catch (error) {
     if (error instanceof SettingsError) throw new CliError(error.message)
     throw error

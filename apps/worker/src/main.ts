@@ -1,4 +1,11 @@
-import { connectClickHouse, connectRedis, createLogger, runProcess, startOpsServer } from '@sluice/runtime'
+import {
+  clickhouseAccessFrom,
+  connectClickHouse,
+  connectRedis,
+  createLogger,
+  runProcess,
+  startOpsServer,
+} from '@sluice/runtime'
 import { IdSource, redisNames } from '@sluice/schema'
 import { BatchLedger } from './batch-ledger.ts'
 import { BatchSplitter } from './batch-splitter.ts'
@@ -22,15 +29,10 @@ await runProcess({
     const names = redisNames(config.SLUICE_PREFIX)
     const redis = connectRedis(config.REDIS_URL, { failFast: false })
     redis.on('error', (error: Error) => logger.warn({ err: error }, 'redis connection failed'))
-    const clickhouse = connectClickHouse(
-      {
-        url: config.CLICKHOUSE_URL,
-        username: config.CLICKHOUSE_USERNAME,
-        password: config.CLICKHOUSE_PASSWORD,
-        database: config.CLICKHOUSE_DATABASE,
-      },
-      { requestTimeoutMs: workerLimits.insertTimeoutMs, connectionsMax: workerLimits.insertsInFlightMax * 2 },
-    )
+    const clickhouse = connectClickHouse(clickhouseAccessFrom(config), {
+      requestTimeoutMs: workerLimits.insertTimeoutMs,
+      connectionsMax: workerLimits.insertsInFlightMax * 2,
+    })
     const ids = new IdSource(Date.now)
     const makeId = (): string => ids.next()
     const stopping = new AbortController()
