@@ -1,7 +1,7 @@
-import { execFile } from 'node:child_process'
 import { writeFile } from 'node:fs/promises'
+import { isIP } from 'node:net'
 import { join } from 'node:path'
-import { promisify } from 'node:util'
+import { generate } from 'selfsigned'
 
 /** Files in PEM form. */
 export interface Certificates {
@@ -10,41 +10,40 @@ export interface Certificates {
   readonly keyFile: string
 }
 
-const execute = promisify(execFile)
-const RUN_TIMEOUT_MS = 20_000
-const KEY = ['-newkey', 'ec', '-pkeyopt', 'ec_paramgen_curve:P-256', '-nodes']
+const kind = { keyType: 'ec', algorithm: 'sha256' } as const
 
 /**
- * Makes an authority that nobody knows, and its certificate for a server at 127.0.0.1. Needs openssl on the PATH.
+ * Makes an authority that nobody knows, and its certificate for a server.
  *
  * @param folder is there, and gets the files
+ * @param host the name or the address that the server is reached by
  */
-export async function makeCertificates(folder: string): Promise<Certificates> {
-  const path = (name: string): string => join(folder, name)
-  const [caFile, certificateFile, keyFile] = [path('ca.pem'), path('server.pem'), path('server-key.pem')]
-  const names = path('names.cnf')
-  await writeFile(names, 'subjectAltName = IP:127.0.0.1\n')
-  const ca = ['-subj', '/CN=Test authority', '-keyout', path('ca-key.pem'), '-out', caFile]
-  await openssl('req', '-x509', ...KEY, '-days', '2', ...ca)
-  const request = path('server.csr')
-  await openssl('req', ...KEY, '-subj', '/CN=ClickHouse', '-keyout', keyFile, '-out', request)
-  const authority = ['-CA', caFile, '-CAkey', path('ca-key.pem'), '-CAcreateserial']
-  await openssl(
-    'x509',
-    '-req',
-    '-in',
-    request,
-    ...authority,
-    '-days',
-    '2',
-    '-extfile',
-    names,
-    '-out',
-    certificateFile,
-  )
-  return { caFile, certificateFile, keyFile }
-}
-
-async function openssl(...args: string[]): Promise<void> {
-  await execute('openssl', args, { timeout: RUN_TIMEOUT_MS })
+export async function makeCertificates(folder: string, host: string): Promise<Certificates> {
+  const ca = await generate([{ name: 'commonName', value: 'Test authority' }], {
+    ...kind,
+    extensions: [
+      { name: 'basicConstraints', cA: true, critical: true },
+      { name: 'keyUsage', keyCertSign: true, critical: true },
+    ],
+  })
+  const server = await generate([{ name: 'commonName', value: 'Server' }], {
+    ...kind,
+    ca: { key: ca.private, cert: ca.cert },
+    extensions: [
+      {
+        name: 'subjectAltName',
+        altNames: [isIP(host) === 0 ? { type: 2, value: host } : { type: 7, ip: host }],
+      },
+    ],
+  })
+  const write = async (name: string, pem: string): Promise<string> => {
+    const file = join(folder, name)
+    await writeFile(file, pem)
+    return file
+  }
+  return {
+    caFile: await write('ca.pem', ca.cert),
+    certificateFile: await write('server.pem', server.cert),
+    keyFile: await write('server-key.pem', server.private),
+  }
 }

@@ -35,7 +35,7 @@ async function startProxy(url: string, options: { cert: Buffer; key: Buffer }): 
 
 beforeAll(async () => {
   folder = await mkdtemp(join(tmpdir(), 'sluice-tls-'))
-  const certificates = await makeCertificates(folder)
+  const certificates = await makeCertificates(folder, '127.0.0.1')
   caFile = certificates.caFile
   services = await startTestServices()
   proxy = await startProxy(services.clickhouse.url, {
