@@ -3,6 +3,7 @@ import { join } from 'node:path'
 import {
   type ClickHouseAccess,
   clickhouseSettings,
+  parseRedisUrl,
   readSettings,
   redisSettings,
   SettingsError,
@@ -22,6 +23,8 @@ export interface LocalServices {
 export interface RedisAccess {
   readonly url: string
   readonly prefix: string
+  readonly tlsCaFile?: string | undefined
+  readonly sentinelPassword?: string | undefined
 }
 
 export interface ApiAccess {
@@ -58,12 +61,18 @@ export async function redisAccess(
   const url =
     flags.redisUrl ?? present(environment['REDIS_URL']) ?? (await readLocalServices(surroundings)).redisUrl
   if (url === undefined) throw unknownService('Redis', 'REDIS_URL', '--redis-url')
-  requireScheme(url, ['redis:', 'rediss:'], 'Redis')
+  orExplain(() => parseRedisUrl(url))
   const settings = validSettings(redisSettings, {
+    ...environment,
     REDIS_URL: url,
     SLUICE_PREFIX: flags.prefix ?? environment['SLUICE_PREFIX'],
   })
-  return { url, prefix: settings.SLUICE_PREFIX }
+  return {
+    url,
+    prefix: settings.SLUICE_PREFIX,
+    tlsCaFile: settings.REDIS_TLS_CA_FILE,
+    sentinelPassword: settings.REDIS_SENTINEL_PASSWORD,
+  }
 }
 
 export async function clickhouseAccess(
@@ -119,8 +128,9 @@ export function logsUrl(apiUrl: string): string {
 
 /** An address as it may be shown: without user, password and query. */
 export function shownUrl(url: string): string {
-  const { protocol, host, pathname } = new URL(url)
-  return `${protocol}//${host}${pathname === '/' ? '' : pathname}`
+  // An address of Redis may name several hosts, which no URL object takes.
+  const [, scheme = '', hosts = '', path = ''] = /^([^:]*:\/\/)(?:[^/?#]*@)?([^/?#]*)([^?#]*)/.exec(url) ?? []
+  return `${scheme}${hosts}${path === '/' ? '' : path}`
 }
 
 function present(value: string | undefined): string | undefined {
@@ -143,8 +153,13 @@ function validSettings<const Schema extends Parameters<typeof readSettings>[0]>(
   schema: Schema,
   values: Readonly<Record<string, string | undefined>>,
 ): ReturnType<typeof readSettings<Schema>> {
+  return orExplain(() => readSettings(schema, values))
+}
+
+/** Settings that cannot be used are the user's to mend. @throws CliError */
+export function orExplain<T>(read: () => T): T {
   try {
-    return readSettings(schema, values)
+    return read()
   } catch (error) {
     if (error instanceof SettingsError) throw new CliError(error.message)
     throw error
