@@ -94,27 +94,29 @@ it('spreads chunks over all shards, and the gauge adds them up', async () => {
   await account(journal)
 })
 
+/** @returns status and body */
+async function sendKeyed(key: string, message: string): Promise<string> {
+  const response = await fetch(`${sluice.api.url}/v1/logs`, {
+    method: 'POST',
+    headers: {
+      authorization: `Bearer ${sluice.apiKey}`,
+      'content-type': 'application/json',
+      'idempotency-key': key,
+    },
+    body: JSON.stringify({ level: 'info', message }),
+    signal: AbortSignal.timeout(10_000),
+  })
+  return `${response.status} ${await response.text()}`
+}
+
 it('takes each idempotency key once, on whichever shard it is', async () => {
   const journal = new Journal('keyed')
-  const send = async (key: string, message: string): Promise<string> => {
-    const response = await fetch(`${sluice.api.url}/v1/logs`, {
-      method: 'POST',
-      headers: {
-        authorization: `Bearer ${sluice.apiKey}`,
-        'content-type': 'application/json',
-        'idempotency-key': key,
-      },
-      body: JSON.stringify({ level: 'info', message }),
-      signal: AbortSignal.timeout(10_000),
-    })
-    return `${response.status} ${await response.text()}`
-  }
   const numbers = journal.open(20)
   const answers = await Promise.all(
     numbers.map(async (number) => {
       const key = randomUUID()
-      const three = await Promise.all([1, 2, 3].map(() => send(key, journal.message(number))))
-      return new Set([...three, await send(key, journal.message(number))])
+      const three = await Promise.all([1, 2, 3].map(() => sendKeyed(key, journal.message(number))))
+      return new Set([...three, await sendKeyed(key, journal.message(number))])
     }),
   )
   for (const same of answers) {

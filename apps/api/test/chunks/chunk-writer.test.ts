@@ -183,8 +183,12 @@ describe('a writer of several queues', () => {
   const QUEUES = 3
   beforeEach(() => {
     let id = 0
-    const now = (): number => (nowMs += clockStepMs)
-    writer = new ChunkWriter(queue, () => `chunk-${(id += 1)}`, QUEUES, now)
+    writer = new ChunkWriter(
+      queue,
+      () => `chunk-${(id += 1)}`,
+      QUEUES,
+      () => (nowMs += clockStepMs),
+    )
   })
 
   it('keeps nobody waiting for one that does not answer', async () => {
