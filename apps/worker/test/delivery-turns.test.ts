@@ -16,7 +16,7 @@ async function sentAfter(waitedMs: number, state: BatchRecord['state']): Promise
   const otherShard = Promise.withResolvers<void>()
   const busy = slots.run(() => otherShard.promise)
   let nowMs = 0
-  const insert = vi.fn(() => Promise.resolve())
+  const insert = vi.fn<() => Promise<void>>(() => Promise.resolve())
   const delivery = new Delivery({
     ledger: {
       claim: async (batchId, ids) => ids.map(() => batchId),
