@@ -52,7 +52,7 @@ async function add(
   rows: readonly string[],
   change: (chunk: Chunk) => Chunk = (chunk) => chunk,
 ): Promise<void> {
-  await queue.add(chunkJobName, change(encodeChunk(rows.length, rows.join(''))), {
+  await queue.add(chunkJobName, change(encodeChunk(rows.length, Buffer.from(rows.join('')))), {
     jobId: randomUUIDv7(),
     removeOnComplete: true,
   })

@@ -1,6 +1,6 @@
 import { startStack, type Stack } from '@sluice/local'
 import { connectClickHouse, connectRedis, createLogger, type RedisConnection } from '@sluice/runtime'
-import { createIdSource, encodeChunk, redisNames } from '@sluice/schema'
+import { encodeChunk, IdSource, redisNames } from '@sluice/schema'
 import { randomBytes } from 'node:crypto'
 import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
@@ -201,8 +201,8 @@ describe('while no worker takes what comes', () => {
 
 describe('a Redis that is full all the same', () => {
   const names = redisNames('full')
-  const makeId = createIdSource(Date.now)
-  const chunk = encodeChunk(1, '{"a":1}\n')
+  const ids = new IdSource(Date.now)
+  const chunk = encodeChunk(1, Buffer.from('{"a":1}\n'))
   let connection: RedisConnection
   let queue: ChunkQueue
 
@@ -210,7 +210,7 @@ describe('a Redis that is full all the same', () => {
     connection = connectRedis(stack.redisUrl, { failFast: true, commandTimeoutMs: chunkLimits.addDeadlineMs })
     await eventually(5_000, () => connection.ping())
     queue = new ChunkQueue(connection, names, createLogger('test', 'silent'))
-    await queue.add(makeId(), chunk, performance.now() + chunkLimits.addDeadlineMs)
+    await queue.add(ids.next(), chunk, performance.now() + chunkLimits.addDeadlineMs)
     await stack.processes.worker.stop()
     await redis.config('SET', 'maxmemory', '1mb')
   })
@@ -222,7 +222,7 @@ describe('a Redis that is full all the same', () => {
   })
 
   const add = (to: ChunkQueue): Promise<void> =>
-    to.add(makeId(), chunk, performance.now() + chunkLimits.addDeadlineMs)
+    to.add(ids.next(), chunk, performance.now() + chunkLimits.addDeadlineMs)
 
   it('is not asked again, and keeps nothing of what it refuses', async () => {
     const before = await redis.keys(`${names.queuePrefix}*`)

@@ -1,6 +1,6 @@
 import { Registry } from '@sluice/projects'
 import { connectRedis, createLogger, redisServers, runProcess, startOpsServer } from '@sluice/runtime'
-import { createIdSource, EntryValidator, redisNames, shardNames } from '@sluice/schema'
+import { EntryValidator, IdSource, redisNames, shardNames } from '@sluice/schema'
 import { randomUUID } from 'node:crypto'
 import { buildApp } from './app.ts'
 import { Authenticator } from './authentication/authenticator.ts'
@@ -57,7 +57,8 @@ await runProcess({
     const buckets = new SharedBuckets(redis, names, randomUUID())
     const rateLimits = new RateLimits(buckets, defaultsFromSettings(config), logger)
     const queues = shards.map((shard) => new ChunkQueue(redis, shard, logger))
-    const makeId = createIdSource(Date.now)
+    const ids = new IdSource(Date.now)
+    const makeId = (): string => ids.next()
     const writer = new ChunkWriter(new ShardedQueue(queues), makeId, queues.length)
     const idempotentWriter = new IdempotentWriter(queues, makeId, config.IDEMPOTENCY_WINDOW_SECONDS * 1_000)
     const idempotency = new Idempotency(idempotentWriter, shards, makeId)
@@ -71,7 +72,7 @@ await runProcess({
         memoryBytes: config.REDIS_MEMORY_BYTES,
         now: Date.now,
       }),
-      bytesInFlight: () => writer.unitsWaiting + idempotentWriter.unitsWaiting,
+      bytesInFlight: () => writer.bytesWaiting + idempotentWriter.bytesWaiting,
       eventLoopDelayMs: () => eventLoopDelay.takeMs(),
       logger,
       random: Math.random,
@@ -80,7 +81,7 @@ await runProcess({
       const ready = redis.status === 'ready'
       return { ready, reasons: ready ? [] : [`the connection to Redis is ${redis.status}`] }
     }
-    const intake = new Intake(new EntryValidator(), makeId)
+    const intake = new Intake(new EntryValidator(), ids)
     const app = buildApp({
       authenticator,
       rateLimits,

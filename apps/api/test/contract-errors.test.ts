@@ -173,7 +173,7 @@ describe('the queue', () => {
     api.queue.holding = true
     const message = 'a'.repeat(65_000)
     const body = JSON.stringify(Array.from({ length: 75 }, () => ({ level: 'info', message })))
-    const requests = Math.ceil(chunkLimits.unitsWaitingMax / body.length) + 1
+    const requests = Math.ceil(chunkLimits.bytesWaitingMax / body.length) + 1
     const pending = Array.from({ length: requests }, () => api.post(body))
     const refused = await Promise.race(pending)
     expect(problemCode(refused)).toBe('overloaded')

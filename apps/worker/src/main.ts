@@ -1,5 +1,5 @@
 import { connectClickHouse, connectRedis, createLogger, runProcess, startOpsServer } from '@sluice/runtime'
-import { createIdSource, shardNames } from '@sluice/schema'
+import { IdSource, shardNames } from '@sluice/schema'
 import { readWorkerConfig } from './config.ts'
 import { DeadLetters } from './dead-letters.ts'
 import { Inserter } from './inserter.ts'
@@ -30,7 +30,8 @@ await runProcess({
       },
       { requestTimeoutMs: workerLimits.insertTimeoutMs, connectionsMax: workerLimits.insertsInFlightMax * 2 },
     )
-    const makeId = createIdSource(Date.now)
+    const ids = new IdSource(Date.now)
+    const makeId = (): string => ids.next()
     const stopping = new AbortController()
     const persistence = new Persistence(logger, stopping.signal)
     const dependencies = {

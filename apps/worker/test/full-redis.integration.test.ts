@@ -17,7 +17,10 @@ it('rests while Redis is full, and goes on once it is not', async () => {
   onTestFinished(() => redis.disconnect())
   const queue = new Queue<Chunk>(names.queue, { connection: redis, prefix: names.queuePrefix })
   onTestFinished(() => queue.close())
-  await queue.add(chunkJobName, encodeChunk(1, 'row\n'), { jobId: 'a-chunk', removeOnComplete: true })
+  await queue.add(chunkJobName, encodeChunk(1, Buffer.from('row\n')), {
+    jobId: 'a-chunk',
+    removeOnComplete: true,
+  })
 
   await redis.config('SET', 'maxmemory', '1')
   const logger = createLogger('test', 'silent')

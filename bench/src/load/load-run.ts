@@ -101,7 +101,8 @@ export class LoadRun {
     let taken = 0
     const dispatch = (): void => {
       while (taken < waiting.length) {
-        const connection = free.pop()
+        // The one that has rested longest: the API closes those that rest too long.
+        const connection = free.shift()
         if (connection === undefined) return
         const request = this.#pool.next()
         this.#tally.sent(request.entries)

@@ -24,10 +24,9 @@ const options = {
   },
 }
 
-/** Packs rows, each with its newline, into a chunk. */
-export function encodeChunk(rows: number, text: string): Chunk {
-  const raw = Buffer.from(text)
-  return { v: 1, rows, bytes: raw.length, frame: zstdCompressSync(raw, options).toString('base64') }
+/** Packs rows, in UTF-8 and each with its newline, into a chunk. */
+export function encodeChunk(rows: number, text: Buffer): Chunk {
+  return { v: 1, rows, bytes: text.length, frame: zstdCompressSync(text, options).toString('base64') }
 }
 
 /** The chunk's zstd frame. Frames that follow one another are one valid zstd stream. */

@@ -1,33 +1,38 @@
 import { describe, expect, it } from 'vitest'
-import { createIdSource, idTimeMs } from '../src/ids.ts'
+import { ID_BYTES, IdSource, idTimeMs } from '../src/ids.ts'
 
 const UUID_V7 = /^[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$/
 
-describe('createIdSource', () => {
+describe('IdSource', () => {
   it('makes UUIDv7s that carry the time', () => {
-    const id = createIdSource(() => 0x0123_4567_89ab)()
+    const id = new IdSource(() => 0x0123_4567_89ab).next()
     expect(id).toMatch(UUID_V7)
     expect(id.replaceAll('-', '').slice(0, 12)).toBe('0123456789ab')
   })
 
-  it('makes ids that sort in the order in which they were made, many in a millisecond and with a clock that goes back', () => {
+  it('makes ids that sort in the order in which they were made, many in a millisecond, with a clock that goes back, as text or as bytes', () => {
     const times = [1_000, 1_000, 1_001, 900, 900, 1_003]
     let calls = 0
-    const makeId = createIdSource(() => times[Math.floor(calls++ / 3_000)] ?? 2_000)
-    const ids = Array.from({ length: 20_000 }, () => makeId())
+    const source = new IdSource(() => times[Math.floor(calls++ / 3_000)] ?? 2_000)
+    const memory = Buffer.alloc(40)
+    const ids = Array.from({ length: 20_000 }, (_, i) => {
+      if (i % 2 === 0) return source.next()
+      source.write(memory, 2)
+      return memory.toString('latin1', 2, 2 + ID_BYTES)
+    })
     expect(ids.toSorted()).toEqual(ids)
     expect(new Set(ids).size).toBe(ids.length)
     expect(ids.every((id) => UUID_V7.test(id))).toBe(true)
   })
 
   it('makes different ids in processes that start at the same time', () => {
-    const ids = Array.from({ length: 1_000 }, () => createIdSource(() => 1_000)())
+    const ids = Array.from({ length: 1_000 }, () => new IdSource(() => 1_000).next())
     expect(new Set(ids).size).toBe(ids.length)
   })
 })
 
 describe('idTimeMs', () => {
   it.each([1, 1_795_000_000_123, 2 ** 48 - 1])('tells when an id was made: %i', (nowMs) => {
-    expect(idTimeMs(createIdSource(() => nowMs)())).toBe(nowMs)
+    expect(idTimeMs(new IdSource(() => nowMs).next())).toBe(nowMs)
   })
 })

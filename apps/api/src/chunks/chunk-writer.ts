@@ -2,12 +2,12 @@ import { encodeChunk, limits } from '@sluice/schema'
 import { OverloadedError } from '../overload/overloaded-error.ts'
 import { QueueUnavailableError, type ChunkQueue } from './chunk-queue.ts'
 
-/** The writer's limits. Sizes are in UTF-16 units of text, which are bytes for most logs. */
+/** The writer's limits. Sizes are of rows, before compression. */
 export const chunkLimits = {
   /** Past some 1,000 rows a chunk's own cost is below 1 µs a row; more only makes recovery coarser. */
   rowsMax: 2_000,
   /** One chunk is compressed in one go: 1 MB keeps the event loop for about 2 ms. One request may be larger. */
-  unitsMax: 1_000_000,
+  bytesMax: 1_000_000,
   /**
    * Adds under way; with several queues one more for each, so that one that does not answer keeps nobody from the others.
    * One would leave Redis idle while the next chunk is packed; more only splits the chunks.
@@ -20,13 +20,13 @@ export const chunkLimits = {
    */
   addIntervalMs: 4,
   /** All that waits or is under way: about a second of the highest load. Over it, requests are refused. */
-  unitsWaitingMax: 64_000_000,
+  bytesWaitingMax: 64_000_000,
   /** From a request's arrival at the writer to Redis' answer, ms: within the two seconds that the contract gives. */
   addDeadlineMs: 1_800,
 } as const
 
 // A request that is within its own limits must fit: each row adds the server's fields, escapes may double the text.
-if (chunkLimits.unitsWaitingMax < limits.bodyBytesMax * 4)
+if (chunkLimits.bytesWaitingMax < limits.bodyBytesMax * 4)
   throw new Error('one request could never be accepted')
 
 interface Waiter {
@@ -36,7 +36,8 @@ interface Waiter {
 
 /** What gathers for the next chunk. */
 class Gathering {
-  text = ''
+  readonly texts: Buffer[] = []
+  bytes = 0
   rows = 0
   waiters: Waiter[] = []
   /** When its first request came. */
@@ -47,7 +48,7 @@ class Gathering {
   }
 
   get isFull(): boolean {
-    return this.rows >= chunkLimits.rowsMax || this.text.length >= chunkLimits.unitsMax
+    return this.rows >= chunkLimits.rowsMax || this.bytes >= chunkLimits.bytesMax
   }
 }
 
@@ -56,8 +57,8 @@ class Gathering {
  *
  * Idle (nothing is under way, or on one of several queues) → a write waits for the end of the event loop's turn, for
  * those that arrived with it, and is sent. Busy (up to `addsInFlightMax` adds under way, or one was started less than
- * `addIntervalMs` ago) → writes gather, and are sent when that is over, or when they fill a chunk and an add is free. Full (`unitsWaitingMax`) →
- * writes are refused. Low load so gets the latency of one round trip, and high load gets big chunks.
+ * `addIntervalMs` ago) → writes gather, and are sent when that is over, or when they fill a chunk and an add is free.
+ * Full (`bytesWaitingMax`) → writes are refused. Low load so gets the latency of one round trip, and high load gets big chunks.
  */
 export class ChunkWriter {
   readonly #queue: Pick<ChunkQueue, 'add'>
@@ -67,7 +68,7 @@ export class ChunkWriter {
   /** Chunks in the making: the last one gathers, those before it are full. */
   #gatherings: Gathering[] = []
   #addsInFlight = 0
-  #unitsWaiting = 0
+  #bytesWaiting = 0
   #turnScheduled = false
   #lastAddMs = Number.NEGATIVE_INFINITY
   /** Set while what gathers waits for its turn by the clock. */
@@ -94,12 +95,12 @@ export class ChunkWriter {
   /**
    * Resolves once Redis has the rows on disk.
    *
-   * @param rows how many rows `text` holds, each a line
+   * @param rows how many rows `text` holds, each a line in UTF-8
    * @throws OverloadedError when there is no room: at once for that of this process, later for Redis'; nothing was enqueued
    * @throws QueueUnavailableError when Redis did not confirm in time; the rows may or may not be enqueued
    */
-  async write(rows: number, text: string): Promise<void> {
-    if (this.#unitsWaiting + text.length > chunkLimits.unitsWaitingMax) {
+  async write(rows: number, text: Buffer): Promise<void> {
+    if (this.#bytesWaiting + text.length > chunkLimits.bytesWaitingMax) {
       throw new OverloadedError('bytes_in_flight', 'too much is waiting for Redis')
     }
     let gathering = this.#gatherings.at(-1)
@@ -107,9 +108,10 @@ export class ChunkWriter {
       gathering = new Gathering(this.#now())
       this.#gatherings.push(gathering)
     }
-    gathering.text += text
+    gathering.texts.push(text)
+    gathering.bytes += text.length
     gathering.rows += rows
-    this.#unitsWaiting += text.length
+    this.#bytesWaiting += text.length
     const { waiters } = gathering
     const written = new Promise<void>((resolve, reject) => waiters.push({ resolve, reject }))
     this.#scheduleTurn()
@@ -118,11 +120,11 @@ export class ChunkWriter {
 
   /** Resolves when all that was written has been confirmed or refused. */
   async drain(): Promise<void> {
-    if (this.#unitsWaiting > 0) await new Promise<void>((resolve) => this.#idle.push(resolve))
+    if (this.#bytesWaiting > 0) await new Promise<void>((resolve) => this.#idle.push(resolve))
   }
 
-  get unitsWaiting(): number {
-    return this.#unitsWaiting
+  get bytesWaiting(): number {
+    return this.#bytesWaiting
   }
 
   #scheduleTurn(): void {
@@ -157,19 +159,19 @@ export class ChunkWriter {
     return true
   }
 
-  async #send({ text, rows, waiters, sinceMs }: Gathering): Promise<void> {
+  async #send({ texts, bytes, rows, waiters, sinceMs }: Gathering): Promise<void> {
     this.#addsInFlight += 1
     try {
       const deadlineMs = sinceMs + chunkLimits.addDeadlineMs
       if (this.#now() >= deadlineMs) throw new QueueUnavailableError('Redis is behind')
-      await this.#queue.add(this.#makeId(), encodeChunk(rows, text), deadlineMs)
+      await this.#queue.add(this.#makeId(), encodeChunk(rows, Buffer.concat(texts, bytes)), deadlineMs)
       for (const { resolve } of waiters) resolve()
     } catch (error) {
       for (const { reject } of waiters) reject(error as Error)
     } finally {
       this.#addsInFlight -= 1
-      this.#unitsWaiting -= text.length
-      if (this.#unitsWaiting === 0) for (const resolve of this.#idle.splice(0)) resolve()
+      this.#bytesWaiting -= bytes
+      if (this.#bytesWaiting === 0) for (const resolve of this.#idle.splice(0)) resolve()
       this.#sendWhatIsDue()
     }
   }

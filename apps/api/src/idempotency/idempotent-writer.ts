@@ -8,14 +8,14 @@ import { OverloadedError } from '../overload/overloaded-error.ts'
 export const idempotentLimits = {
   /** While Redis stores a commit it serves nobody else: 2.5 ms at this number. */
   recordsPerCommitMax: 1_000,
-  /** All that wait or are under way, in UTF-16 units: half of what the writer without keys may hold. */
-  unitsWaitingMax: 32_000_000,
-  /** More than a second of the highest load in single entries; requests without a row have no units to count. */
+  /** All that wait or are under way, in bytes: half of what the writer without keys may hold. */
+  bytesWaitingMax: 32_000_000,
+  /** More than a second of the highest load in single entries; requests without a row have no bytes to count. */
   recordsWaitingMax: 10_000,
 } as const
 
 // A request that is within its own limits must fit, as in the writer without keys.
-if (idempotentLimits.unitsWaitingMax < limits.bodyBytesMax * 4)
+if (idempotentLimits.bytesWaitingMax < limits.bodyBytesMax * 4)
   throw new Error('one request could never be accepted')
 // A script hands the records' names to Redis by Lua's stack, which has room for 8,000.
 if (idempotentLimits.recordsPerCommitMax > 7_000)
@@ -30,8 +30,8 @@ export interface RecordedWrite {
   /** The record's text: no other write has the same. */
   readonly record: string
   readonly rows: number
-  /** The rows, each a line. */
-  readonly text: string
+  /** The rows, each a line in UTF-8. */
+  readonly text: Buffer
 }
 
 /** The way to one queue. */
@@ -63,7 +63,7 @@ export class IdempotentWriter {
   readonly #windowMs: number
   /** What becomes of each record that waits or is being committed, by its name. */
   readonly #underWay = new Map<string, Promise<string>>()
-  #unitsWaiting = 0
+  #bytesWaiting = 0
 
   /**
    * @param makeId makes the job id of a chunk: unique, without colons
@@ -85,9 +85,9 @@ export class IdempotentWriter {
   async write(write: RecordedWrite): Promise<string> {
     const underWay = this.#underWay.get(write.name)
     if (underWay !== undefined) return underWay
-    const { unitsWaitingMax, recordsWaitingMax } = idempotentLimits
+    const { bytesWaitingMax, recordsWaitingMax } = idempotentLimits
     if (
-      this.#unitsWaiting + write.text.length > unitsWaitingMax ||
+      this.#bytesWaiting + write.text.length > bytesWaitingMax ||
       this.#underWay.size >= recordsWaitingMax
     ) {
       throw new OverloadedError('bytes_in_flight', 'too much is waiting for Redis')
@@ -97,7 +97,7 @@ export class IdempotentWriter {
     const { promise, resolve, reject } = Promise.withResolvers<string>()
     lane.gathered.push({ ...write, sinceMs: performance.now(), resolve, reject })
     this.#underWay.set(write.name, promise)
-    this.#unitsWaiting += write.text.length
+    this.#bytesWaiting += write.text.length
     lane.committing ??= this.#commitAll(lane)
     return promise
   }
@@ -107,8 +107,8 @@ export class IdempotentWriter {
     for (const { committing } of this.#lanes) await committing
   }
 
-  get unitsWaiting(): number {
-    return this.#unitsWaiting
+  get bytesWaiting(): number {
+    return this.#bytesWaiting
   }
 
   /** Commits until nothing is left. */
@@ -132,7 +132,7 @@ export class IdempotentWriter {
     } finally {
       for (const { name, text } of members) {
         this.#underWay.delete(name)
-        this.#unitsWaiting -= text.length
+        this.#bytesWaiting -= text.length
       }
     }
   }
@@ -141,12 +141,8 @@ export class IdempotentWriter {
   async #tryCommit(queue: Lane['queue'], members: readonly Waiting[]): Promise<readonly Waiting[]> {
     const deadlineMs = (members[0]?.sinceMs ?? 0) + chunkLimits.addDeadlineMs
     if (performance.now() >= deadlineMs) throw new QueueUnavailableError('Redis is behind')
-    let rows = 0
-    let text = ''
-    for (const member of members) {
-      rows += member.rows
-      text += member.text
-    }
+    const rows = members.reduce((sum, member) => sum + member.rows, 0)
+    const text = Buffer.concat(members.map((member) => member.text))
     // With the id of its own that each attempt has, no two contents ever share one.
     const held = await queue.addRecorded(
       this.#makeId(),
@@ -168,12 +164,12 @@ export class IdempotentWriter {
 /** Takes out what makes the next commit: the first that waits, and those after it that fit. */
 function takeCommit(gathered: Waiting[]): Waiting[] {
   let rows = 0
-  let units = 0
+  let bytes = 0
   let count = 0
   for (const waiting of gathered) {
     rows += waiting.rows
-    units += waiting.text.length
-    if (count > 0 && (rows > chunkLimits.rowsMax || units > chunkLimits.unitsMax)) break
+    bytes += waiting.text.length
+    if (count > 0 && (rows > chunkLimits.rowsMax || bytes > chunkLimits.bytesMax)) break
     count += 1
     if (count === idempotentLimits.recordsPerCommitMax) break
   }

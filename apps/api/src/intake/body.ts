@@ -1,4 +1,4 @@
-import { limits, parseJson, parseJsonExactly } from '@sluice/schema'
+import { limits, parseJson as parseAnyJson, parseJsonExactly } from '@sluice/schema'
 import { isUtf8 } from 'node:buffer'
 import { Problem } from '../problems.ts'
 
@@ -10,13 +10,22 @@ export type Submission =
 /** Parses the text of a body; `exact` keeps numbers beyond 2^53 as they are written. @throws Problem */
 export type BodyParser = (text: string, exact: boolean) => Submission
 
-/** A body's text. @throws Problem `empty_body`, `invalid_utf8` */
-export function decodeBody(body: Buffer | undefined): string {
+/** What a body is written in. */
+export interface BodyFormat {
+  /** Whether it is an entry a line, and not one JSON text. */
+  readonly isNdjson: boolean
+  readonly parse: BodyParser
+}
+
+/** Gives back what is a body of text. @throws Problem `empty_body`, `invalid_utf8` */
+export function checkBody(body: Buffer | undefined): Buffer {
   if (body === undefined || body.length === 0)
     throw new Problem('empty_body', 'Send an entry or a batch as JSON.')
   if (!isUtf8(body)) throw new Problem('invalid_utf8', 'The body must be UTF-8.')
-  return body.toString()
+  return body
 }
+
+export const jsonFormat: BodyFormat = { isNdjson: false, parse: parseJson }
 
 /**
  * A JSON body's content.
@@ -24,7 +33,7 @@ export function decodeBody(body: Buffer | undefined): string {
  * @param exact keeps numbers beyond 2^53 as they are written, at a cost
  * @throws Problem `invalid_json`, `invalid_body`, `too_many_entries`
  */
-export function parseJsonBody(text: string, exact: boolean): Submission {
+function parseJson(text: string, exact: boolean): Submission {
   const value = parseText(text, exact)
   if (Array.isArray(value)) return batch(value)
   if (typeof value !== 'object' || value === null) {
@@ -47,7 +56,7 @@ function batch(entries: readonly unknown[]): Submission {
 /** One JSON text's value. @throws Problem `invalid_json` */
 export function parseText(text: string, exact: boolean): unknown {
   try {
-    return exact ? parseJsonExactly(text) : parseJson(text)
+    return exact ? parseJsonExactly(text) : parseAnyJson(text)
   } catch (error) {
     if (error instanceof SyntaxError) throw new Problem('invalid_json', `${error.message}.`)
     // Where V8's parser alone does not do, recursion comes in; what overflows it is nested thousands of times deeper than any entry may be.

@@ -1,14 +1,17 @@
 import {
   InexactNumberError,
+  RowScanner,
   shapeRow,
   startRows,
   type EntryError,
   type EntryValidator,
+  type IdSource,
   type RequestStamp,
   type RowStart,
+  type ScannedRows,
 } from '@sluice/schema'
 import { Problem, type FieldError } from '../problems.ts'
-import { decodeBody, parseJsonBody, type BodyParser, type Submission } from './body.ts'
+import { checkBody, jsonFormat, type BodyFormat, type Submission } from './body.ts'
 import { InvalidLine } from './ndjson.ts'
 
 /** What a request brings: the rows to store, and what to answer once they are stored. */
@@ -16,8 +19,8 @@ export interface TakenIn {
   /** How many entries were sent, valid or not. */
   readonly entries: number
   readonly rows: number
-  /** The rows, each a line. */
-  readonly text: string
+  /** The rows, each a line in UTF-8. */
+  readonly text: Buffer
   /** The answer's JSON. */
   readonly answer: string
   /** What the answer has that does not follow from the body. Without it the same body always has the same answer. */
@@ -39,30 +42,42 @@ export function entryAnswer({ id, timestamp }: Issued): string {
 /** Escaped halves of surrogate pairs: the only way for one to get into valid UTF-8. */
 const ESCAPED_SURROGATE = /\\u[dD][89a-fA-F]/
 
+type Ids = Pick<IdSource, 'next' | 'write'>
+
 /** Turns the bodies of requests into rows. */
 export class Intake {
   readonly #validator: EntryValidator
-  readonly #makeId: () => string
+  readonly #ids: Ids
+  readonly #scanner: Pick<RowScanner, 'scan'>
   /** The latest stamp and what follows from it: at high load, many requests of a project share a millisecond. */
   #stamp: RequestStamp = { projectId: '', retentionDays: 0, receivedAtMs: 0 }
   #stamped: Stamped = stamp(this.#stamp)
 
-  /** @param makeId makes a UUIDv7 */
-  constructor(validator: EntryValidator, makeId: () => string) {
+  /** @param scanner what it leaves to the parser is parsed; the result is the same */
+  constructor(validator: EntryValidator, ids: Ids, scanner: Pick<RowScanner, 'scan'> = new RowScanner(ids)) {
     this.#validator = validator
-    this.#makeId = makeId
+    this.#ids = ids
+    this.#scanner = scanner
   }
 
   /**
-   * @param parse what the body's media type asks for
+   * @param format that of the body's media type
    * @throws Problem, when the request as a whole is refused
    */
-  take(body: Buffer | undefined, requestStamp: RequestStamp, parse: BodyParser = parseJsonBody): TakenIn {
-    const text = decodeBody(body)
+  take(body: Buffer | undefined, requestStamp: RequestStamp, format: BodyFormat = jsonFormat): TakenIn {
+    const bytes = checkBody(body)
+    const stamped = this.#stampedLike(requestStamp)
+    const scanned = this.#scanner.scan(bytes, stamped.start, format.isNdjson)
+    return scanned === undefined
+      ? this.#parse(bytes.toString(), stamped, format)
+      : answerAll(scanned, stamped)
+  }
+
+  #parse(text: string, stamped: Stamped, { parse }: BodyFormat): TakenIn {
     const shaper = new RequestShaper(
       this.#validator,
-      this.#makeId,
-      this.#stampedLike(requestStamp),
+      () => this.#ids.next(),
+      stamped,
       // The look for a backslash is many times cheaper than the expression, and usually enough.
       text.includes('\\u') && ESCAPED_SURROGATE.test(text),
     )
@@ -101,6 +116,18 @@ function stamp(requestStamp: RequestStamp): Stamped {
   }
 }
 
+/** Of a body without an invalid entry. */
+function answerAll({ rows, text, single }: ScannedRows, { receivedAt }: Stamped): TakenIn {
+  if (single === undefined) return { entries: rows, rows, text, answer: batchAnswer(rows, 0, []) }
+  const issued = { id: single.id, timestamp: single.timestamp ?? receivedAt }
+  return { entries: 1, rows, text, answer: entryAnswer(issued), issued }
+}
+
+function batchAnswer(accepted: number, rejected: number, errors: readonly FieldError[]): string {
+  const counts = { success: true, accepted, rejected }
+  return JSON.stringify(errors.length === 0 ? counts : { ...counts, errors })
+}
+
 class RequestShaper {
   readonly #validator: EntryValidator
   readonly #makeId: () => string
@@ -132,7 +159,7 @@ class RequestShaper {
     const shaped = shapeRow(entry, id, this.#stamped.start, this.#mayHoldLoneSurrogates)
     if ('error' in shaped) throw invalidEntry([shaped.error])
     const issued = { id, timestamp }
-    return { entries: 1, rows: 1, text: shaped.row, answer: entryAnswer(issued), issued }
+    return { entries: 1, rows: 1, text: Buffer.from(shaped.row), answer: entryAnswer(issued), issued }
   }
 
   #shapeBatch(entries: readonly unknown[]): TakenIn {
@@ -148,9 +175,8 @@ class RequestShaper {
         for (const error of shaped) errors.push({ index, ...error })
       }
     }
-    const counts = { success: true, accepted: rows, rejected: entries.length - rows }
-    const answer = JSON.stringify(errors.length === 0 ? counts : { ...counts, errors })
-    return { entries: entries.length, rows, text, answer }
+    const answer = batchAnswer(rows, entries.length - rows, errors)
+    return { entries: entries.length, rows, text: Buffer.from(text), answer }
   }
 
   #shapeMember(entry: unknown): string | readonly EntryError[] {

@@ -1,6 +1,6 @@
 import { limits, type EntryError } from '@sluice/schema'
 import { Problem } from '../problems.ts'
-import { parseText, type Submission } from './body.ts'
+import { parseText, type BodyFormat, type Submission } from './body.ts'
 
 /** A line that is no JSON: stands for the entry that it should have been. */
 export class InvalidLine {
@@ -10,6 +10,9 @@ export class InvalidLine {
     this.error = { path: '', code: 'invalid_json', message: `is not JSON: ${reason}` }
   }
 }
+
+/** An entry a line, always a batch: see `parseNdjson`. */
+export const ndjsonFormat: BodyFormat = { isNdjson: true, parse: parseNdjson }
 
 /** Code units of JSON's blanks, line ends among them. */
 const BLANKS: ReadonlySet<number> = new Set([0x20, 0x09, 0x0a, 0x0d])
@@ -21,7 +24,7 @@ const BLANKS: ReadonlySet<number> = new Set([0x20, 0x09, 0x0a, 0x0d])
  * @param exact keeps numbers beyond 2^53 as they are written, at a cost
  * @throws Problem `too_many_entries`
  */
-export function parseNdjsonBody(text: string, exact: boolean): Submission {
+function parseNdjson(text: string, exact: boolean): Submission {
   const entries: unknown[] = []
   for (let start = skipBlanks(text, 0); start < text.length;) {
     if (entries.length === limits.entriesPerBatchMax) {

@@ -20,7 +20,7 @@ const retryAfterS: Readonly<Record<OverloadReason, { readonly least: number; rea
 }
 
 export interface OverloadMonitorOptions {
-  /** In the units of the signals: percent of Redis' memory, chunks, seconds, UTF-16 units, ms. */
+  /** In the units of the signals: percent of Redis' memory, chunks, seconds, bytes, ms. */
   readonly marks: Readonly<Record<OverloadReason, Marks>>
   /** Settles in bounded time. */
   readonly queue: Pick<QueueGauge, 'read'>

@@ -71,8 +71,8 @@ export const overloadSettings = {
  * before their bodies are read; what is being read by then still fits.
  */
 const bytesInFlight: Marks = {
-  high: chunkLimits.unitsWaitingMax * 0.75,
-  low: chunkLimits.unitsWaitingMax * 0.5,
+  high: chunkLimits.bytesWaitingMax * 0.75,
+  low: chunkLimits.bytesWaitingMax * 0.5,
 }
 
 /**

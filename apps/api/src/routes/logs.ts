@@ -6,10 +6,10 @@ import { QueueUnavailableError } from '../chunks/chunk-queue.ts'
 import type { ChunkWriter } from '../chunks/chunk-writer.ts'
 import type { Idempotency, KeyedRequest } from '../idempotency/idempotency.ts'
 import { readIdempotencyKey } from '../idempotency/idempotency-key.ts'
-import { parseJsonBody, type BodyParser } from '../intake/body.ts'
+import { jsonFormat, type BodyFormat } from '../intake/body.ts'
 import { decodeContent, decoderFor } from '../intake/content-encoding.ts'
 import type { Intake, TakenIn } from '../intake/intake.ts'
-import { parseNdjsonBody } from '../intake/ndjson.ts'
+import { ndjsonFormat } from '../intake/ndjson.ts'
 import { OverloadedError } from '../overload/overloaded-error.ts'
 import type { OverloadMonitor } from '../overload/overload-monitor.ts'
 import { Problem } from '../problems.ts'
@@ -29,9 +29,9 @@ declare module 'fastify' {
 export const logsPaths: readonly string[] = ['/v1/logs', '/api/v1/logs']
 
 /** What a body may be: media types that Fluent Bit, Fluentd, Logstash and Vector send. */
-const parsers: Readonly<Record<string, BodyParser>> = {
-  'application/json': parseJsonBody,
-  'application/x-ndjson': parseNdjsonBody,
+const formats: Readonly<Record<string, BodyFormat>> = {
+  'application/json': jsonFormat,
+  'application/x-ndjson': ndjsonFormat,
 }
 
 export interface LogsRouteDependencies {
@@ -51,7 +51,7 @@ export function logsRoute(app: FastifyInstance, dependencies: LogsRouteDependenc
   app.decorateRequest('project', null)
   app.decorateRequest('allowance', null)
   // The body arrives as bytes: whether they are UTF-8, JSON and entries is decided in one place, by the intake.
-  app.addContentTypeParser(Object.keys(parsers), { parseAs: 'buffer' }, (request, body, done) => {
+  app.addContentTypeParser(Object.keys(formats), { parseAs: 'buffer' }, (request, body, done) => {
     const problem = checkCharset(request)
     if (problem === undefined) done(null, body)
     else done(problem)
@@ -75,7 +75,7 @@ export function logsRoute(app: FastifyInstance, dependencies: LogsRouteDependenc
         const stamp = { projectId: project.id, retentionDays: project.retentionDays, receivedAtMs: now() }
         const key = readIdempotencyKey(request.headers)
         const body = decodeContent(request.body, request.headers['content-encoding'])
-        const taken = intake.take(body, stamp, parsers[request.mediaType ?? ''])
+        const taken = intake.take(body, stamp, formats[request.mediaType ?? ''])
         if (allowance !== null) {
           const leased = allowance.take({ entries: taken.entries, bytes: body?.length ?? 0 })
           if (leased !== undefined) await leased

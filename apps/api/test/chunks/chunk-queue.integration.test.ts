@@ -10,7 +10,7 @@ import { TcpProxy } from '../support/tcp-proxy.ts'
 /** What the contract gives a client to wait. */
 const ANSWER_WITHIN_MS = 2_000
 
-const chunk = encodeChunk(2, '{"a":1}\n{"b":2}\n')
+const chunk = encodeChunk(2, Buffer.from('{"a":1}\n{"b":2}\n'))
 let names: RedisNames
 let proxy: TcpProxy
 let redis: RedisConnection

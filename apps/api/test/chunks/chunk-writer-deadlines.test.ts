@@ -27,9 +27,9 @@ beforeEach(() => {
 describe('deadlines', () => {
   it('count from the first write of the chunk', async () => {
     vi.spyOn(performance, 'now').mockReturnValue(1_000)
-    const writes = [writer.write(1, 'a\n')]
+    const writes = [writer.write(1, Buffer.from('a\n'))]
     vi.spyOn(performance, 'now').mockReturnValue(1_500)
-    writes.push(writer.write(1, 'b\n'))
+    writes.push(writer.write(1, Buffer.from('b\n')))
     await turn()
     expect(addAt(0).deadlineMs).toBe(1_000 + chunkLimits.addDeadlineMs)
     addAt(0).confirm()
@@ -38,22 +38,22 @@ describe('deadlines', () => {
 
   it('that have passed add nothing to the queue', async () => {
     const now = vi.spyOn(performance, 'now').mockReturnValue(1_000)
-    const first = writer.write(1, 'a\n')
+    const first = writer.write(1, Buffer.from('a\n'))
     await turn()
-    const late = [outcome(writer.write(1, 'b\n')), outcome(writer.write(1, 'c\n'))]
+    const late = [outcome(writer.write(1, Buffer.from('b\n'))), outcome(writer.write(1, Buffer.from('c\n')))]
     now.mockReturnValue(1_000 + chunkLimits.addDeadlineMs)
     addAt(0).confirm()
     await first
     expect(await Promise.all(late)).toEqual(['QueueUnavailableError', 'QueueUnavailableError'])
     expect(queue.adds).toHaveLength(1)
-    expect(writer.unitsWaiting).toBe(0)
+    expect(writer.bytesWaiting).toBe(0)
   })
 
   it('that have not quite passed are tried', async () => {
     const now = vi.spyOn(performance, 'now').mockReturnValue(1_000)
-    const first = writer.write(1, 'a\n')
+    const first = writer.write(1, Buffer.from('a\n'))
     await turn()
-    const late = writer.write(1, 'b\n')
+    const late = writer.write(1, Buffer.from('b\n'))
     now.mockReturnValue(1_000 + chunkLimits.addDeadlineMs - 1)
     addAt(0).confirm()
     await first

@@ -16,8 +16,9 @@ const addAt = (index: number): PendingAdd => {
   if (add === undefined) throw new Error(`there were only ${queue.adds.length} adds`)
   return add
 }
-/** A line of so many units, its newline included. */
-const lineOf = (units: number): string => `${'a'.repeat(units - 1)}\n`
+/** A line of so many bytes, its newline included. */
+const lineOf = (bytes: number): string => `${'a'.repeat(bytes - 1)}\n`
+const writeRows = (rows: number, text: string): Promise<void> => writer.write(rows, Buffer.from(text))
 const outcome = (promise: Promise<void>): Promise<string> =>
   promise.then(
     () => 'written',
@@ -46,7 +47,7 @@ beforeEach(() => {
 
 describe('an idle writer', () => {
   it('sends what arrives in one turn as one chunk', async () => {
-    const writes = [writer.write(1, 'a\n'), writer.write(2, 'b\nc\n')]
+    const writes = [writeRows(1, 'a\n'), writeRows(2, 'b\nc\n')]
     expect(queue.adds).toHaveLength(0)
     await turn()
     expect(queue.adds).toHaveLength(1)
@@ -61,7 +62,7 @@ describe('an idle writer', () => {
 
   it('does not resolve before the queue has confirmed', async () => {
     let written = false
-    const write = writer.write(1, 'a\n').then(() => (written = true))
+    const write = writeRows(1, 'a\n').then(() => (written = true))
     await turn()
     await turn()
     expect(written).toBe(false)
@@ -72,7 +73,7 @@ describe('an idle writer', () => {
 
   it('gives each chunk its own id', async () => {
     for (const index of [0, 1, 2]) {
-      const write = writer.write(1, 'a\n')
+      const write = writeRows(1, 'a\n')
       await turn()
       addAt(index).confirm()
       await write
@@ -85,10 +86,10 @@ describe('a writer whose last add is recent', () => {
   it('gathers for a while, however fast the queue answers', async () => {
     clockStepMs = 0
     queue.holding = false
-    await writer.write(1, 'a\n')
-    const writes = [writer.write(1, 'b\n')]
+    await writeRows(1, 'a\n')
+    const writes = [writeRows(1, 'b\n')]
     await turn()
-    writes.push(writer.write(1, 'c\n'))
+    writes.push(writeRows(1, 'c\n'))
     await turn()
     expect(queue.adds).toHaveLength(1)
     nowMs += chunkLimits.addIntervalMs
@@ -99,17 +100,17 @@ describe('a writer whose last add is recent', () => {
   it('does not wait with a chunk that is full', async () => {
     clockStepMs = 0
     queue.holding = false
-    await writer.write(1, 'a\n')
-    await writer.write(chunkLimits.rowsMax, 'b\n')
+    await writeRows(1, 'a\n')
+    await writeRows(chunkLimits.rowsMax, 'b\n')
     expect(queue.adds).toHaveLength(2)
   })
 })
 
 describe('a busy writer', () => {
   it('gathers what comes while an add is under way, and sends it as one', async () => {
-    const first = writer.write(1, 'a\n')
+    const first = writeRows(1, 'a\n')
     await turn()
-    const more = ['b', 'c', 'd'].map((name) => writer.write(1, `${name}\n`))
+    const more = ['b', 'c', 'd'].map((name) => writeRows(1, `${name}\n`))
     for (let i = 0; i < 5; i += 1) await turn()
     expect(queue.adds).toHaveLength(1)
     addAt(0).confirm()
@@ -126,7 +127,7 @@ describe('a busy writer', () => {
     const writes: Promise<void>[] = []
     queue.holding = false
     for (const name of names) {
-      writes.push(writer.write(1, `${name}\n`))
+      writes.push(writeRows(1, `${name}\n`))
       await turn()
     }
     await Promise.all(writes)
@@ -138,7 +139,7 @@ describe('a busy writer', () => {
     const text = 'a\n'.repeat(rows)
     const writes: Promise<void>[] = []
     for (let i = 0; i < chunkLimits.addsInFlightMax + 2; i += 1) {
-      writes.push(writer.write(rows, text))
+      writes.push(writeRows(rows, text))
       await turn()
     }
     expect(queue.adds).toHaveLength(chunkLimits.addsInFlightMax)
@@ -156,9 +157,9 @@ describe('a busy writer', () => {
 
   it.each([
     ['rows', chunkLimits.rowsMax, 'a\n'.repeat(chunkLimits.rowsMax)],
-    ['units', 1, lineOf(chunkLimits.unitsMax)],
+    ['bytes', 1, lineOf(chunkLimits.bytesMax)],
   ])('closes a chunk that is full of %s', async (_what, rows, text) => {
-    const writes = [writer.write(rows, text), writer.write(1, 'next\n')]
+    const writes = [writeRows(rows, text), writeRows(1, 'next\n')]
     await turn()
     expect(queue.adds).toHaveLength(1)
     addAt(0).confirm()
@@ -171,7 +172,7 @@ describe('a busy writer', () => {
 
   it('never parts the rows of one request', async () => {
     const rows = chunkLimits.rowsMax - 1
-    const writes = [writer.write(rows, 'a\n'.repeat(rows)), writer.write(100, 'b\n'.repeat(100))]
+    const writes = [writeRows(rows, 'a\n'.repeat(rows)), writeRows(100, 'b\n'.repeat(100))]
     await turn()
     expect(addAt(0).lines).toHaveLength(rows + 100)
     addAt(0).confirm()
@@ -192,9 +193,9 @@ describe('a writer of several queues', () => {
   })
 
   it('keeps nobody waiting for one that does not answer', async () => {
-    const stuck = writer.write(1, 'stuck\n')
+    const stuck = writeRows(1, 'stuck\n')
     await turn()
-    const next = writer.write(1, 'next\n')
+    const next = writeRows(1, 'next\n')
     await turn()
     addAt(1).confirm()
     await next
@@ -206,12 +207,12 @@ describe('a writer of several queues', () => {
   it('has one add under way on each, and full chunks beside them as on one queue', async () => {
     const writes: Promise<void>[] = []
     for (let i = 0; i < QUEUES + 2; i += 1) {
-      writes.push(writer.write(1, `${i}\n`))
+      writes.push(writeRows(1, `${i}\n`))
       await turn()
     }
     expect(queue.adds).toHaveLength(QUEUES)
     for (let i = 0; i < chunkLimits.addsInFlightMax + 2; i += 1) {
-      writes.push(writer.write(chunkLimits.rowsMax, 'full\n'))
+      writes.push(writeRows(chunkLimits.rowsMax, 'full\n'))
       await turn()
     }
     expect(queue.adds).toHaveLength(QUEUES + chunkLimits.addsInFlightMax - 1)
@@ -223,9 +224,9 @@ describe('a writer of several queues', () => {
 
 describe('a writer whose queue fails', () => {
   it('rejects the writes of that chunk, and no others', async () => {
-    const lost = [outcome(writer.write(1, 'a\n')), outcome(writer.write(1, 'b\n'))]
+    const lost = [outcome(writeRows(1, 'a\n')), outcome(writeRows(1, 'b\n'))]
     await turn()
-    const kept = outcome(writer.write(1, 'c\n'))
+    const kept = outcome(writeRows(1, 'c\n'))
     addAt(0).fail(new QueueUnavailableError('no answer'))
     expect(await Promise.all(lost)).toEqual(['QueueUnavailableError', 'QueueUnavailableError'])
     await turn()
@@ -234,21 +235,21 @@ describe('a writer whose queue fails', () => {
   })
 
   it('does not send a failed chunk again by itself', async () => {
-    const lost = outcome(writer.write(1, 'a\n'))
+    const lost = outcome(writeRows(1, 'a\n'))
     await turn()
     addAt(0).fail(new Error('refused'))
     expect(await lost).toBe('Error')
     for (let i = 0; i < 5; i += 1) await turn()
     expect(queue.adds).toHaveLength(1)
-    expect(writer.unitsWaiting).toBe(0)
+    expect(writer.bytesWaiting).toBe(0)
   })
 
   it('works again afterwards', async () => {
-    const lost = outcome(writer.write(1, 'a\n'))
+    const lost = outcome(writeRows(1, 'a\n'))
     await turn()
     addAt(0).fail(new Error('refused'))
     await lost
-    const write = writer.write(1, 'b\n')
+    const write = writeRows(1, 'b\n')
     await turn()
     addAt(1).confirm()
     await write
@@ -259,23 +260,23 @@ describe('a writer whose queue fails', () => {
     const broken = new ChunkWriter(queue, () => {
       throw new RangeError('no more ids')
     })
-    await expect(broken.write(1, 'a\n')).rejects.toThrow('no more ids')
-    expect(broken.unitsWaiting).toBe(0)
+    await expect(broken.write(1, Buffer.from('a\n'))).rejects.toThrow('no more ids')
+    expect(broken.bytesWaiting).toBe(0)
   })
 })
 
 describe('a full writer', () => {
-  const part = chunkLimits.unitsWaitingMax / 8
+  const part = chunkLimits.bytesWaitingMax / 8
   /** Fills the writer to its last unit. */
   const fill = async (): Promise<Promise<string>[]> => {
-    const writes = Array.from({ length: 8 }, () => outcome(writer.write(1, lineOf(part))))
+    const writes = Array.from({ length: 8 }, () => outcome(writeRows(1, lineOf(part))))
     await turn()
     return writes
   }
   it('takes all that its limit allows, and refuses one unit more', async () => {
     const writes = await fill()
-    expect(writer.unitsWaiting).toBe(chunkLimits.unitsWaitingMax)
-    await expect(writer.write(1, '\n')).rejects.toThrow(OverloadedError)
+    expect(writer.bytesWaiting).toBe(chunkLimits.bytesWaitingMax)
+    await expect(writeRows(1, '\n')).rejects.toThrow(OverloadedError)
     await confirmAll(writes)
     expect(queue.adds).toHaveLength(8)
     expect(queue.lines.every((line) => line.length === part - 1)).toBe(true)
@@ -284,7 +285,7 @@ describe('a full writer', () => {
   it('refuses at once', async () => {
     const writes = await fill()
     const order: string[] = []
-    const refused = writer.write(1, 'x\n').catch(() => order.push('refused'))
+    const refused = writeRows(1, 'x\n').catch(() => order.push('refused'))
     await Promise.all([refused, turn().then(() => order.push('turn'))])
     expect(order).toEqual(['refused', 'turn'])
     await confirmAll(writes)
@@ -294,7 +295,7 @@ describe('a full writer', () => {
     const writes = await fill()
     addAt(0).confirm()
     expect(await writes[0]).toBe('written')
-    const again = outcome(writer.write(1, lineOf(part)))
+    const again = outcome(writeRows(1, lineOf(part)))
     await confirmAll([...writes, again])
     expect(await again).toBe('written')
   })
@@ -306,9 +307,9 @@ describe('a full writer', () => {
       await turn()
     }
     expect(await Promise.all(writes)).toEqual(Array.from({ length: 8 }, () => 'Error'))
-    expect(writer.unitsWaiting).toBe(0)
+    expect(writer.bytesWaiting).toBe(0)
     queue.holding = false
-    expect(await outcome(writer.write(1, 'a\n'))).toBe('written')
+    expect(await outcome(writeRows(1, 'a\n'))).toBe('written')
   })
 })
 
@@ -319,9 +320,9 @@ describe('drain', () => {
   })
 
   it('resolves when the last write is confirmed or refused', async () => {
-    const writes = [outcome(writer.write(1, 'a\n'))]
+    const writes = [outcome(writeRows(1, 'a\n'))]
     await turn()
-    writes.push(outcome(writer.write(1, 'b\n')))
+    writes.push(outcome(writeRows(1, 'b\n')))
     let drained = 0
     const drains = [writer.drain(), writer.drain()].map((drain) => drain.then(() => (drained += 1)))
     addAt(0).confirm()
@@ -335,7 +336,7 @@ describe('drain', () => {
 
   it('waits for a write that was not sent yet', async () => {
     queue.holding = false
-    const write = writer.write(1, 'a\n')
+    const write = writeRows(1, 'a\n')
     await writer.drain()
     expect(queue.lines).toEqual(['a'])
     await write

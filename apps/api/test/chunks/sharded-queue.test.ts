@@ -4,7 +4,7 @@ import { QueueUnavailableError } from '../../src/chunks/chunk-queue.ts'
 import { ShardedQueue } from '../../src/chunks/sharded-queue.ts'
 import { FakeQueue } from '../support/fake-queue.ts'
 
-const chunk = encodeChunk(1, 'row\n')
+const chunk = encodeChunk(1, Buffer.from('row\n'))
 let queues: FakeQueue[]
 let sharded: ShardedQueue
 let nowMs: number

@@ -68,7 +68,7 @@ const writeOf = (key: string, line: string): RecordedWrite => ({
   name: names.idempotencyKey(key),
   record: `${line} ${randomUUID()}`,
   rows: 1,
-  text: `${line}\n`,
+  text: Buffer.from(`${line}\n`),
 })
 
 /** The lines of all chunks in the queue, in order. */
@@ -83,7 +83,7 @@ async function queuedLines(): Promise<string[]> {
 describe('a job of a recorded add', () => {
   it('is the job of a plain one, field by field', async () => {
     const { queue } = await startProcess()
-    const chunk = encodeChunk(1, '{"a":1}\n')
+    const chunk = encodeChunk(1, Buffer.from('{"a":1}\n'))
     const deadlineMs = performance.now() + 5_000
     await queue.add('plain', chunk, deadlineMs)
     const record = { name: names.idempotencyKey('k'), text: 'r' }
@@ -103,7 +103,7 @@ describe('a job of a recorded add', () => {
     const { queue } = await startProcess()
     await queue.addRecorded(
       'one',
-      encodeChunk(1, '{}\n'),
+      encodeChunk(1, Buffer.from('{}\n')),
       { records: [{ name: names.idempotencyKey('k'), text: 'r' }], windowMs: WINDOW_MS },
       performance.now() + 5_000,
     )
@@ -125,7 +125,7 @@ describe('a write', () => {
 
   it('without rows stores the record alone', async () => {
     const { writer } = await startProcess()
-    const write = { ...writeOf('k', ''), rows: 0, text: '' }
+    const write = { ...writeOf('k', ''), rows: 0, text: Buffer.alloc(0) }
     expect(await writer.write(write)).toBe(write.record)
     expect(await writer.write(writeOf('k', 'a'))).toBe(write.record)
     expect(await queuedLines()).toEqual([])

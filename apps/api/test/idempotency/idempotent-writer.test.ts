@@ -24,7 +24,7 @@ const writeOf = (name: string, text = `${name}\n`, rows = 1): RecordedWrite => (
   name,
   record: randomUUID(),
   rows,
-  text,
+  text: Buffer.from(text),
 })
 const nthAdd = (index: number): Promise<PendingAdd> =>
   vi.waitUntil(() => queue.adds[index], { interval: 1, timeout: 5_000 })
@@ -157,7 +157,7 @@ describe('a commit', () => {
 
   it('has at most as much text as a chunk, unless one request has more', async () => {
     queue.holding = false
-    const big = `${'x'.repeat(chunkLimits.unitsMax)}\n`
+    const big = `${'x'.repeat(chunkLimits.bytesMax)}\n`
     await Promise.all([writer.write(writeOf('a', big)), writer.write(writeOf('b'))])
     expect(queue.adds.map(({ chunk }) => chunk.rows)).toEqual([1, 1])
   })
@@ -174,9 +174,9 @@ describe('a commit', () => {
 })
 
 describe('a full writer', () => {
-  it('refuses what is one unit too much, at once, and takes it when there is room', async () => {
-    const { unitsWaitingMax } = idempotentLimits
-    const first = fate(writeOf('a', `${'x'.repeat(unitsWaitingMax - 1)}\n`))
+  it('refuses what is one byte too much, at once, and takes it when there is room', async () => {
+    const { bytesWaitingMax } = idempotentLimits
+    const first = fate(writeOf('a', `${'x'.repeat(bytesWaitingMax - 1)}\n`))
     expect(await fate(writeOf('b', '\n'))).toBe('OverloadedError')
     ;(await nthAdd(0)).confirm()
     expect(await first).toBe('new')

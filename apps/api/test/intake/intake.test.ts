@@ -1,4 +1,4 @@
-import { EntryValidator, type RequestStamp, rowAsJson } from '@sluice/schema'
+import { EntryValidator, IdSource, type RequestStamp, rowAsJson } from '@sluice/schema'
 import { describe, expect, it } from 'vitest'
 import { Intake, type TakenIn } from '../../src/intake/intake.ts'
 import { Problem } from '../../src/problems.ts'
@@ -8,9 +8,8 @@ const validator = new EntryValidator()
 const good = '{"level":"info","message":"m"}'
 
 function take(text: string): TakenIn & { readonly lines: readonly string[] } {
-  let id = 0
-  const taken = new Intake(validator, () => `id-${(id += 1)}`).take(Buffer.from(text), stamp)
-  return { ...taken, lines: taken.text.split(/(?<=\n)/) }
+  const taken = new Intake(validator, new IdSource(Date.now)).take(Buffer.from(text), stamp)
+  return { ...taken, lines: taken.text.toString().split(/(?<=\n)/) }
 }
 
 describe('Intake', () => {
@@ -22,7 +21,7 @@ describe('Intake', () => {
   })
 
   it('stamps each request with its own project, retention and time', () => {
-    const intake = new Intake(validator, () => 'id')
+    const intake = new Intake(validator, new IdSource(Date.now))
     const stamps = [
       stamp,
       { ...stamp, projectId: 'other' },
@@ -31,7 +30,7 @@ describe('Intake', () => {
       stamp,
     ]
     const stamped = stamps.map((each) => {
-      const row = readRow(intake.take(Buffer.from(good), each).text)
+      const row = readRow(intake.take(Buffer.from(good), each).text.toString())
       return [row['project_id'], row['expires_on'], row['received_at']]
     })
     expect(stamped).toEqual([
@@ -45,7 +44,7 @@ describe('Intake', () => {
 
   it('makes no row for what is rejected', () => {
     const { rows, text, answer } = take('[null,5]')
-    expect({ rows, text }).toEqual({ rows: 0, text: '' })
+    expect({ rows, bytes: text.length }).toEqual({ rows: 0, bytes: 0 })
     expect(JSON.parse(answer)).toMatchObject({ accepted: 0, rejected: 2 })
   })
 

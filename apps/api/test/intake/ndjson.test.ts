@@ -1,15 +1,15 @@
 import { limits } from '@sluice/schema'
 import { describe, expect, it } from 'vitest'
-import { InvalidLine, parseNdjsonBody } from '../../src/intake/ndjson.ts'
+import { InvalidLine, ndjsonFormat } from '../../src/intake/ndjson.ts'
 
 const entriesOf = (text: string, exact = false): readonly unknown[] => {
-  const submission = parseNdjsonBody(text, exact)
+  const submission = ndjsonFormat.parse(text, exact)
   if (submission.kind !== 'batch') throw new Error('no batch')
   return submission.entries
 }
 const many = (count: number): string => '0\n'.repeat(count)
 
-describe.each([false, true])('parseNdjsonBody, exact: %s', (exact) => {
+describe.each([false, true])('a body of lines, exact: %s', (exact) => {
   it.each([
     ['one line', '{"a":1}', [{ a: 1 }]],
     ['lines', '{"a":1}\n[2]\nnull\n"x"\n', [{ a: 1 }, [2], null, 'x']],

@@ -1,4 +1,4 @@
-import { createIdSource, redisNames, shardNames } from '@sluice/schema'
+import { IdSource, redisNames, shardNames } from '@sluice/schema'
 import { describe, expect, it } from 'vitest'
 import { QueueGauge, type QueueReading } from '../../src/overload/queue-gauge.ts'
 
@@ -37,7 +37,7 @@ const memory = (used: number, uncounted: number, max: number): string =>
     '',
   ].join('\r\n')
 
-const idOf = (ageMs: number): string => createIdSource(() => NOW_MS - ageMs)()
+const idOf = (ageMs: number): string => new IdSource(() => NOW_MS - ageMs).next()
 
 describe('the age', () => {
   it('is that of the job that waits longest, by its id', async () => {

@@ -32,7 +32,7 @@ it('the marks are what was set, and for what waits in the process shares of what
     queue_depth: { low: 11, high: 21 },
     queue_age: { low: 12, high: 22 },
     event_loop_delay: { low: 13, high: 23 },
-    bytes_in_flight: { low: chunkLimits.unitsWaitingMax / 2, high: (chunkLimits.unitsWaitingMax * 3) / 4 },
+    bytes_in_flight: { low: chunkLimits.bytesWaitingMax / 2, high: (chunkLimits.bytesWaitingMax * 3) / 4 },
   })
 })
 

@@ -1,5 +1,5 @@
 import { createLogger, type Readiness } from '@sluice/runtime'
-import { EntryValidator, shardNames } from '@sluice/schema'
+import { EntryValidator, IdSource, shardNames } from '@sluice/schema'
 import type { FastifyInstance, InjectOptions, LightMyRequestResponse } from 'fastify'
 import { randomUUIDv7 } from 'node:crypto'
 import { buildApp, type AppDependencies } from '../../src/app.ts'
@@ -63,7 +63,7 @@ export function buildTestApi(
       authenticator,
       // Projects have limits only where a test gives them some, and no time passes for these.
       rateLimits: new RateLimits(buckets, { entriesPerSecond: 0, bytesPerSecond: 0 }, logger, () => 0),
-      intake: new Intake(new EntryValidator(), randomUUIDv7),
+      intake: new Intake(new EntryValidator(), new IdSource(Date.now)),
       writer: new ChunkWriter(queue, randomUUIDv7),
       idempotency: new Idempotency(
         new IdempotentWriter([queue], randomUUIDv7, WINDOW_MS),
