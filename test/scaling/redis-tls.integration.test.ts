@@ -1,17 +1,14 @@
 import { freePort, Supervisor } from '@sluice/local'
 import { connectRedis, type RedisTuning } from '@sluice/runtime'
-import { execFile } from 'node:child_process'
 import { once } from 'node:events'
-import { join } from 'node:path'
-import { promisify } from 'node:util'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { compare, isClean, readStored } from '../chaos/audit.ts'
 import { Journal } from '../chaos/journal.ts'
+import { makeCertificates } from '../certificates.ts'
 import { eventually, post } from '../support.ts'
 import { type Installation, install } from './installation.ts'
 import { durable, startRedisServer, type TestServer } from './redis-servers.ts'
 
-const run = promisify(execFile)
 const USER = 'sluice'
 const USER_PASSWORD = 'p@ss/word'
 
@@ -19,37 +16,6 @@ let supervisor: Supervisor
 let server: TestServer
 let caFile: string
 let sluice: Installation
-
-/** A certificate of `localhost`, signed by a certificate authority of the test's own. */
-async function makeCertificates(folder: string): Promise<string> {
-  const openssl = async (...args: string[]): Promise<void> =>
-    void (await run('openssl', args, { cwd: folder }))
-  const key = ['-newkey', 'ec', '-pkeyopt', 'ec_paramgen_curve:prime256v1', '-nodes']
-  await openssl(
-    'req',
-    '-x509',
-    ...key,
-    '-keyout',
-    'ca.key',
-    '-out',
-    'ca.crt',
-    '-days',
-    '2',
-    '-subj',
-    '/CN=test',
-  )
-  await openssl('req', ...key, '-keyout', 'redis.key', '-out', 'redis.csr', '-subj', '/CN=redis')
-  const names = 'subjectAltName=DNS:localhost'
-  await run(
-    '/bin/sh',
-    [
-      '-c',
-      `echo "${names}" > names && exec openssl x509 -req -in redis.csr -CA ca.crt -CAkey ca.key -CAcreateserial -out redis.crt -days 2 -extfile names`,
-    ],
-    { cwd: folder },
-  )
-  return join(folder, 'ca.crt')
-}
 
 const urlOf = (host: string, credentials = `${USER}:${encodeURIComponent(USER_PASSWORD)}`): string =>
   `rediss://${credentials}@${host}:${server.port}/1`
@@ -70,8 +36,8 @@ async function ping(url: string, tuning: Omit<RedisTuning, 'failFast'> = {}): Pr
 
 beforeAll(async () => {
   supervisor = await Supervisor.open()
-  const folder = supervisor.dataDir
-  caFile = await makeCertificates(folder)
+  const certificates = await makeCertificates(supervisor.dataDir, 'localhost')
+  caFile = certificates.caFile
   const port = await freePort()
   server = await startRedisServer(
     supervisor,
@@ -80,8 +46,8 @@ beforeAll(async () => {
       ...durable.filter((line) => !line.startsWith('requirepass')),
       'port 0',
       `tls-port ${port}`,
-      `tls-cert-file ${join(folder, 'redis.crt')}`,
-      `tls-key-file ${join(folder, 'redis.key')}`,
+      `tls-cert-file ${certificates.certificateFile}`,
+      `tls-key-file ${certificates.keyFile}`,
       `tls-ca-cert-file ${caFile}`,
       'tls-auth-clients no',
       'user default off',

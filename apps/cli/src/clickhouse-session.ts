@@ -29,7 +29,7 @@ export async function withClickHouse<Result>(
 export function clickhouseProblem(error: unknown, access: ClickHouseAccess): unknown {
   const reason = describeClickHouseError(error, access)
   if (reason === undefined) return error
-  const isAway = !(error instanceof ClickHouseError)
+  const isAway = !(error instanceof ClickHouseError) && distrust(error) === undefined
   return new CliError(isAway ? `${reason}; \`npm start\` starts the local services` : reason)
 }
 
@@ -43,6 +43,10 @@ const AUTHENTICATION_FAILED = '516'
 export function describeClickHouseError(error: unknown, access: ClickHouseAccess): string | undefined {
   const clickhouse = `ClickHouse at ${shownUrl(access.url)}`
   if (!(error instanceof ClickHouseError)) {
+    const code = distrust(error)
+    if (code !== undefined) {
+      return `${clickhouse} has a certificate that is not trusted (${code}); CLICKHOUSE_TLS_CA_FILE can name the file of its authority`
+    }
     const reason = describeNetworkError(error)
     return reason === undefined ? undefined : `${clickhouse} ${reason}`
   }
@@ -56,4 +60,13 @@ export function describeClickHouseError(error: unknown, access: ClickHouseAccess
     default:
       return `${clickhouse} refuses: ${error.message.split('\n', 1)[0] ?? ''} (code ${error.code})`
   }
+}
+
+/** Node's names for what is wrong with a certificate: https://nodejs.org/api/tls.html#x509-certificate-error-codes */
+const CERTIFICATE_CODES = /^(CERT_|DEPTH_ZERO_|ERR_TLS_CERT_|SELF_SIGNED_|UNABLE_TO_)/
+
+/** Why a certificate is not trusted, as Node's code; undefined for errors of another kind. */
+function distrust(error: unknown): string | undefined {
+  if (!(error instanceof Error && 'code' in error && typeof error.code === 'string')) return undefined
+  return CERTIFICATE_CODES.test(error.code) ? error.code : undefined
 }

@@ -2,6 +2,7 @@ import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import {
   type ClickHouseAccess,
+  clickhouseAccessFrom,
   clickhouseSettings,
   parseRedisUrl,
   readSettings,
@@ -62,11 +63,13 @@ export async function redisAccess(
     flags.redisUrl ?? present(environment['REDIS_URL']) ?? (await readLocalServices(surroundings)).redisUrl
   if (url === undefined) throw unknownService('Redis', 'REDIS_URL', '--redis-url')
   orExplain(() => parseRedisUrl(url))
-  const settings = validSettings(redisSettings, {
-    ...environment,
-    REDIS_URL: url,
-    SLUICE_PREFIX: flags.prefix ?? environment['SLUICE_PREFIX'],
-  })
+  const settings = orExplain(() =>
+    readSettings(redisSettings, {
+      ...environment,
+      REDIS_URL: url,
+      SLUICE_PREFIX: flags.prefix ?? environment['SLUICE_PREFIX'],
+    }),
+  )
   return {
     url,
     prefix: settings.SLUICE_PREFIX,
@@ -85,20 +88,20 @@ export async function clickhouseAccess(
   if (url === undefined) throw unknownService('ClickHouse', 'CLICKHOUSE_URL', '--clickhouse-url')
   requireScheme(url, ['http:', 'https:'], 'ClickHouse')
   const local = url === known?.url ? known : undefined
-  const settings = validSettings(clickhouseSettings, {
-    CLICKHOUSE_URL: url,
-    CLICKHOUSE_USERNAME:
-      flags.clickhouseUsername ?? present(environment['CLICKHOUSE_USERNAME']) ?? local?.username,
-    CLICKHOUSE_PASSWORD: present(environment['CLICKHOUSE_PASSWORD']) ?? local?.password,
-    CLICKHOUSE_DATABASE:
-      flags.clickhouseDatabase ?? present(environment['CLICKHOUSE_DATABASE']) ?? local?.database,
-  })
-  return {
-    url,
-    username: settings.CLICKHOUSE_USERNAME,
-    password: settings.CLICKHOUSE_PASSWORD,
-    database: settings.CLICKHOUSE_DATABASE,
-  }
+  return orExplain(() =>
+    clickhouseAccessFrom(
+      readSettings(clickhouseSettings, {
+        CLICKHOUSE_URL: url,
+        CLICKHOUSE_TLS_CA_FILE: environment['CLICKHOUSE_TLS_CA_FILE'],
+        CLICKHOUSE_CLUSTER: environment['CLICKHOUSE_CLUSTER'],
+        CLICKHOUSE_USERNAME:
+          flags.clickhouseUsername ?? present(environment['CLICKHOUSE_USERNAME']) ?? local?.username,
+        CLICKHOUSE_PASSWORD: present(environment['CLICKHOUSE_PASSWORD']) ?? local?.password,
+        CLICKHOUSE_DATABASE:
+          flags.clickhouseDatabase ?? present(environment['CLICKHOUSE_DATABASE']) ?? local?.database,
+      }),
+    ),
+  )
 }
 
 export async function apiAccess(
@@ -149,15 +152,8 @@ function requireScheme(url: string, schemes: readonly string[], service: string)
   throw new CliError(`the address of ${service} must start with ${schemes.map((s) => `${s}//`).join(' or ')}`)
 }
 
-function validSettings<const Schema extends Parameters<typeof readSettings>[0]>(
-  schema: Schema,
-  values: Readonly<Record<string, string | undefined>>,
-): ReturnType<typeof readSettings<Schema>> {
-  return orExplain(() => readSettings(schema, values))
-}
-
-/** Settings that cannot be used are the user's to mend. @throws CliError */
-export function orExplain<T>(read: () => T): T {
+/** Settings that cannot be used are for the person who set them. @throws CliError */
+export function orExplain<Result>(read: () => Result): Result {
   try {
     return read()
   } catch (error) {

@@ -47,7 +47,8 @@ function createProgram(context: Context): Command {
 }
 
 const SETTINGS_HELP = `
-Connections come from flags, else from the environment (REDIS_URL, SLUICE_PREFIX, CLICKHOUSE_URL, CLICKHOUSE_USERNAME,
-CLICKHOUSE_PASSWORD, CLICKHOUSE_DATABASE, SLUICE_API_URL, SLUICE_API_KEY), else from what npm start runs.
+Connections come from flags, else from the environment (REDIS_URL, SLUICE_PREFIX, CLICKHOUSE_URL, CLICKHOUSE_TLS_CA_FILE,
+CLICKHOUSE_CLUSTER, CLICKHOUSE_USERNAME, CLICKHOUSE_PASSWORD, CLICKHOUSE_DATABASE, SLUICE_API_URL, SLUICE_API_KEY), else
+from what npm start runs.
 
 Exit codes: 0 done, 1 failed or something was rejected, 2 called in a wrong way, 130 interrupted.`

@@ -21,7 +21,7 @@ const SPLIT_FIELD = 'split:'
  * How long a batch that was inserted is remembered while some of its jobs may not be completed: its worker died in
  * between, and until another one comes the record alone tells that the rows are there.
  */
-const INSERTED_TTL_S = 30 * 86_400
+export const INSERTED_TTL_S = 30 * 86_400
 
 /**
  * How long a batch whose jobs are completed is remembered: an API process may still send a copy of a chunk, because it

@@ -1,4 +1,11 @@
-import { connectClickHouse, connectRedis, createLogger, runProcess, startOpsServer } from '@sluice/runtime'
+import {
+  clickhouseAccessFrom,
+  connectClickHouse,
+  connectRedis,
+  createLogger,
+  runProcess,
+  startOpsServer,
+} from '@sluice/runtime'
 import { IdSource, shardNames } from '@sluice/schema'
 import { readWorkerConfig } from './config.ts'
 import { DeadLetters } from './dead-letters.ts'
@@ -21,15 +28,10 @@ await runProcess({
       sentinelPassword: config.REDIS_SENTINEL_PASSWORD,
     })
     redis.on('error', (error: Error) => logger.warn({ err: error }, 'redis connection failed'))
-    const clickhouse = connectClickHouse(
-      {
-        url: config.CLICKHOUSE_URL,
-        username: config.CLICKHOUSE_USERNAME,
-        password: config.CLICKHOUSE_PASSWORD,
-        database: config.CLICKHOUSE_DATABASE,
-      },
-      { requestTimeoutMs: workerLimits.insertTimeoutMs, connectionsMax: workerLimits.insertsInFlightMax * 2 },
-    )
+    const clickhouse = connectClickHouse(clickhouseAccessFrom(config), {
+      requestTimeoutMs: workerLimits.insertTimeoutMs,
+      connectionsMax: workerLimits.insertsInFlightMax * 2,
+    })
     const ids = new IdSource(Date.now)
     const makeId = (): string => ids.next()
     const stopping = new AbortController()

@@ -1,6 +1,7 @@
 import { createHash } from 'node:crypto'
 import { readdir, readFile } from 'node:fs/promises'
 import { type ClickHouseAccess, type ClickHouseClient, connectClickHouse } from './clickhouse.ts'
+import { onCluster, replicatedStatement } from './replicated-sql.ts'
 
 /** A numbered SQL file. Its statements can be run again: ClickHouse has no transaction that would undo half of them. */
 export interface Migration {
@@ -20,6 +21,15 @@ const FILE_NAME = /^(\d{4})-([a-z0-9-]+)\.sql$/
 const LEDGER = 'sluice_migrations'
 const REQUEST_TIMEOUT_MS = 60_000
 
+/** How a statement is sent that all servers of a cluster run. */
+const clusterSettings = {
+  // Sooner than the request, so that the answer tells how many did not do it. They do it when they are back.
+  distributed_ddl_task_timeout: String(REQUEST_TIMEOUT_MS / 1_000 - 10),
+  distributed_ddl_output_mode: 'throw',
+  // The servers' results come one by one; an error after the first must not hide behind a 200.
+  wait_end_of_query: 1,
+} as const
+
 /** The migrations in a folder, in order. Their numbers run from 1 without a gap. */
 export async function readMigrations(folder: URL): Promise<Migration[]> {
   const files = (await readdir(folder)).filter((file) => file.endsWith('.sql')).toSorted()
@@ -36,39 +46,76 @@ export async function readMigrations(folder: URL): Promise<Migration[]> {
 }
 
 /**
- * Makes the database if it is missing, and applies the migrations that the ledger does not have yet.
+ * Makes the database if it is missing, and applies the migrations that the ledger does not have yet. On a cluster all of
+ * its servers get the database and the tables, which are replicated.
  *
  * @returns the migrations that were applied now
- * @throws MigrationError when a migration was changed after it was applied
+ * @throws MigrationError when a migration was changed after it was applied, or the tables are not those of a cluster and
+ *   should be, or the other way round
  */
 export async function migrate(
   access: ClickHouseAccess,
   migrations: readonly Migration[],
 ): Promise<Migration[]> {
+  const { database, cluster } = access
   const tuning = { requestTimeoutMs: REQUEST_TIMEOUT_MS, connectionsMax: 1 }
   const server = connectClickHouse({ ...access, database: 'default' }, tuning)
   try {
-    await server.command({ query: `CREATE DATABASE IF NOT EXISTS ${access.database}` })
+    await checkEngine(server, access)
+    const place = cluster === undefined ? '' : ` ${onCluster(cluster)}`
+    await command(server, `CREATE DATABASE IF NOT EXISTS ${database}${place}`, cluster)
   } finally {
     await server.close()
   }
   const client = connectClickHouse(access, tuning)
   try {
+    await command(client, tableStatement(LEDGER_TABLE, cluster), cluster)
     const applied = await readLedger(client)
     const pending = migrations.filter((migration) => isPending(migration, applied))
-    for (const migration of pending) await apply(client, migration)
+    for (const migration of pending) await apply(client, migration, cluster)
     return pending
   } finally {
     await client.close()
   }
 }
 
-async function readLedger(client: ClickHouseClient): Promise<Map<number, string>> {
-  await client.command({
-    query: `CREATE TABLE IF NOT EXISTS ${LEDGER}
-      (version UInt32, name String, checksum String, applied_at DateTime DEFAULT now())
-      ENGINE = ReplacingMergeTree ORDER BY version`,
+const LEDGER_TABLE = `CREATE TABLE IF NOT EXISTS ${LEDGER}
+(version UInt32, name String, checksum String, applied_at DateTime DEFAULT now())
+ENGINE = ReplacingMergeTree
+ORDER BY version`
+
+function tableStatement(statement: string, cluster: string | undefined): string {
+  return cluster === undefined ? statement : replicatedStatement(statement, cluster)
+}
+
+async function command(client: ClickHouseClient, query: string, cluster: string | undefined): Promise<void> {
+  await client.command({ query, clickhouse_settings: cluster === undefined ? {} : clusterSettings })
+}
+
+/**
+ * A table that is there is left as it is, so without this look tables of one server would pass for replicated ones. The
+ * ledger tells, for it is the first.
+ */
+async function checkEngine(client: ClickHouseClient, { database, cluster }: ClickHouseAccess): Promise<void> {
+  const result = await client.query({
+    query: 'SELECT engine FROM system.tables WHERE database = {database: String} AND name = {name: String}',
+    query_params: { database, name: LEDGER },
+    format: 'JSONEachRow',
   })
+  const [{ engine } = { engine: '' }] = await result.json<{ engine: string }>()
+  if (cluster !== undefined && engine === 'ReplacingMergeTree') {
+    throw new MigrationError(
+      `the tables in ${database} are those of one server; docs/scaling.md says how to move them to a cluster`,
+    )
+  }
+  if (cluster === undefined && engine.startsWith('Replicated')) {
+    throw new MigrationError(
+      `the tables in ${database} are those of a cluster; set CLICKHOUSE_CLUSTER to its name`,
+    )
+  }
+}
+
+async function readLedger(client: ClickHouseClient): Promise<Map<number, string>> {
   const result = await client.query({
     query: `SELECT version, checksum FROM ${LEDGER} FINAL`,
     format: 'JSONEachRow',
@@ -87,11 +134,17 @@ function isPending({ version, name, checksum }: Migration, applied: ReadonlyMap<
   return known === undefined
 }
 
-async function apply(client: ClickHouseClient, { version, name, sql, checksum }: Migration): Promise<void> {
-  // A statement ends at a semicolon at the end of a line.
-  for (const statement of sql.split(/;\s*$/m)) {
-    if (statement.replaceAll(/^\s*--.*$/gm, '').trim() === '') continue
-    await client.command({ query: statement })
-  }
+async function apply(
+  client: ClickHouseClient,
+  { version, name, sql, checksum }: Migration,
+  cluster: string | undefined,
+): Promise<void> {
+  for (const statement of statementsOf(sql))
+    await command(client, tableStatement(statement, cluster), cluster)
   await client.insert({ table: LEDGER, values: [{ version, name, checksum }], format: 'JSONEachRow' })
+}
+
+/** The statements of a migration's text: each ends at a semicolon at the end of a line. */
+export function statementsOf(sql: string): string[] {
+  return sql.split(/;\s*$/m).filter((part) => part.replaceAll(/^\s*--.*$/gm, '').trim() !== '')
 }

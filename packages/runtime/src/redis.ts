@@ -65,7 +65,7 @@ export function connectRedis(url: string, tuning: RedisTuning): RedisConnection 
     retryStrategy,
     // A master that became a replica: its address, or the Sentinels, lead to the new one. 1: connect again. 2: and send
     // the command again, which was refused.
-    reconnectOnError: (error: Error) => (error.message.startsWith('READONLY') ? (failFast ? 1 : 2) : false),
+    reconnectOnError: (error: Error) => (/(^|-)READONLY /.test(error.message) ? (failFast ? 1 : 2) : false),
     ...(failFast
       ? {
           // Refuses what was under way when a connection is lost; with null it would never be settled.

@@ -131,7 +131,18 @@ export const clickhouseSettings = {
   CLICKHOUSE_URL: {
     type: 'string',
     default: 'http://127.0.0.1:8123',
-    description: "ClickHouse's HTTP interface.",
+    description: "ClickHouse's HTTP interface, as http:// or https://.",
+  },
+  CLICKHOUSE_TLS_CA_FILE: {
+    type: 'string',
+    description:
+      'A PEM file with the certificate authorities that an https:// ClickHouse is trusted by, in place of those Node knows.',
+  },
+  CLICKHOUSE_CLUSTER: {
+    type: 'string',
+    pattern: String.raw`^([A-Za-z0-9_.-]{1,64}|\{[A-Za-z0-9_]{1,62}\})$`,
+    description:
+      'The cluster that holds the tables, by its name in system.clusters or as a macro like `{cluster}`; a single server without it.',
   },
   CLICKHOUSE_USERNAME: { type: 'string', default: 'default', description: 'The user for ClickHouse.' },
   CLICKHOUSE_PASSWORD: { type: 'string', default: '', description: 'The password for ClickHouse.' },

@@ -5,7 +5,8 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { pathToFileURL } from 'node:url'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
-import { readMigrations } from '../src/migrate.ts'
+import { migrate, readMigrations } from '../src/migrate.ts'
+import { startRecorder } from './recorder.ts'
 
 let folder: string
 
@@ -67,5 +68,54 @@ describe('readMigrations', () => {
   it('reads the migrations of this project', async () => {
     const migrations = await readMigrations(migrationsFolder)
     expect(migrations[0]).toMatchObject({ version: 1, name: 'logs' })
+  })
+})
+
+describe('migrate', () => {
+  const migration = {
+    version: 1,
+    name: 'things',
+    sql: 'CREATE TABLE IF NOT EXISTS things (a UInt8)\nENGINE = MergeTree\nORDER BY a;\n',
+    checksum: 'sum',
+  }
+
+  /** The statements that make something, each with its settings. */
+  async function made(cluster: { cluster: string } | undefined) {
+    const server = await startRecorder()
+    const access = { url: server.url, username: 'u', password: '', database: 'd', ...cluster }
+    expect(await migrate(access, [migration])).toEqual([migration])
+    await server.stop()
+    return server.requests.filter(({ body }) => body.startsWith('CREATE'))
+  }
+
+  it('makes everything on all servers of a cluster, the ledger too, and hears of any that fails', async () => {
+    const requests = await made({ cluster: '{cluster}' })
+    expect(requests.map(({ body }) => body.split('\n', 1)[0])).toEqual([
+      "CREATE DATABASE IF NOT EXISTS d ON CLUSTER '{cluster}'",
+      "CREATE TABLE IF NOT EXISTS sluice_migrations ON CLUSTER '{cluster}'",
+      "CREATE TABLE IF NOT EXISTS things ON CLUSTER '{cluster}' (a UInt8)",
+    ])
+    expect(requests.map(({ body }) => /ENGINE = (\w+)/.exec(body)?.[1])).toEqual([
+      undefined,
+      'ReplicatedReplacingMergeTree',
+      'ReplicatedMergeTree',
+    ])
+    for (const { parameters } of requests) {
+      expect(parameters).toMatchObject({
+        distributed_ddl_task_timeout: '50',
+        distributed_ddl_output_mode: 'throw',
+        wait_end_of_query: '1',
+      })
+    }
+  })
+
+  it('sends statements to one server as they are', async () => {
+    const requests = await made(undefined)
+    expect(requests[0]?.body).toBe('CREATE DATABASE IF NOT EXISTS d')
+    expect(requests[2]?.body).toBe(migration.sql.slice(0, -2))
+    for (const { body, parameters } of requests) {
+      expect(body).not.toMatch(/CLUSTER|Replicated/)
+      expect(Object.keys(parameters).filter((name) => /distributed|quorum|wait/.test(name))).toEqual([])
+    }
   })
 })

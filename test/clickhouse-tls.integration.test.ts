@@ -1,0 +1,128 @@
+import { type Services, type Stack, startStack } from '@sluice/local'
+import { type ClickHouseAccess, connectClickHouse } from '@sluice/runtime'
+import { mkdtemp, readFile, rm } from 'node:fs/promises'
+import { type AddressInfo, connect } from 'node:net'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { createServer, type Server } from 'node:tls'
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { fakeContext, type FakeContext } from '../apps/cli/test/fake-context.ts'
+import { run } from '../apps/cli/src/run.ts'
+import { makeCertificates } from './certificates.ts'
+import { eventually, post } from './support.ts'
+import { startTestServices } from './test-services.ts'
+
+let folder: string
+let caFile: string
+let proxy: Server
+let port: number
+let services: Services
+let stack: Stack
+
+/** ClickHouse behind TLS, as a proxy of it would be. */
+async function startProxy(url: string, options: { cert: Buffer; key: Buffer }): Promise<Server> {
+  const { hostname, port: target } = new URL(url)
+  const server = createServer(options, (socket) => {
+    const upstream = connect(Number(target), hostname)
+    // Either end may go away first, and takes the other with it.
+    socket.on('error', () => upstream.destroy()).on('close', () => upstream.destroy())
+    upstream.on('error', () => socket.destroy()).on('close', () => socket.destroy())
+    socket.pipe(upstream).pipe(socket)
+  })
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
+  return server
+}
+
+beforeAll(async () => {
+  folder = await mkdtemp(join(tmpdir(), 'sluice-tls-'))
+  const certificates = await makeCertificates(folder, '127.0.0.1')
+  caFile = certificates.caFile
+  services = await startTestServices()
+  proxy = await startProxy(services.clickhouse.url, {
+    cert: await readFile(certificates.certificateFile),
+    key: await readFile(certificates.keyFile),
+  })
+  port = (proxy.address() as AddressInfo).port
+  const environment = { CLICKHOUSE_URL: `https://127.0.0.1:${port}`, CLICKHOUSE_TLS_CA_FILE: caFile }
+  stack = await startStack({ services, worker: { environment } })
+})
+
+afterAll(async () => {
+  await stack?.stop()
+  proxy?.close()
+  await rm(folder, { recursive: true })
+})
+
+/** Runs a command of `sluice` that finds ClickHouse by TLS. */
+async function sluice(args: string[], environment: Record<string, string>): Promise<[number, FakeContext]> {
+  const { username, password, database } = services.clickhouse
+  const context = fakeContext({
+    environment: {
+      CLICKHOUSE_URL: `https://127.0.0.1:${port}`,
+      CLICKHOUSE_USERNAME: username,
+      CLICKHOUSE_PASSWORD: password,
+      CLICKHOUSE_DATABASE: database,
+      ...environment,
+    },
+  })
+  return [await run(args, context), context]
+}
+
+async function ask(access: Partial<ClickHouseAccess>): Promise<string> {
+  const client = connectClickHouse(
+    { ...services.clickhouse, ...access },
+    { requestTimeoutMs: 5_000, connectionsMax: 1 },
+  )
+  try {
+    const result = await client.query({ query: 'SELECT 1', format: 'TabSeparated' })
+    return await result.text()
+  } finally {
+    await client.close()
+  }
+}
+
+describe('with the file of a private authority', () => {
+  it('a worker inserts, and the command line migrates and reads', async () => {
+    const sent = { level: 'info', message: 'By TLS', service: 'tls' }
+    expect(await post(stack, sent)).toMatchObject({ status: 202 })
+    const environment = { CLICKHOUSE_TLS_CA_FILE: caFile }
+    const [code, migrated] = await sluice(['migrate'], environment)
+    expect([code, migrated.written.stderr]).toEqual([0, ''])
+    await eventually(10_000, async () => {
+      const [, read] = await sluice(['logs', '--project', stack.projectId, '--json'], environment)
+      expect(read.written.stdout).toContain('By TLS')
+    })
+  })
+
+  it('a certificate for another host is refused all the same', async () => {
+    const tlsCa = await readFile(caFile, 'utf8')
+    expect(await ask({ url: `https://127.0.0.1:${port}`, tlsCa })).toBe('1\n')
+    await expect(ask({ url: `https://localhost:${port}`, tlsCa })).rejects.toMatchObject({
+      code: 'ERR_TLS_CERT_ALTNAME_INVALID',
+    })
+  })
+})
+
+describe('without it', () => {
+  it('nothing is sent', async () => {
+    await expect(ask({ url: `https://127.0.0.1:${port}` })).rejects.toMatchObject({
+      code: 'UNABLE_TO_VERIFY_LEAF_SIGNATURE',
+    })
+  })
+
+  it('the command line says why, and what to set', async () => {
+    const [code, { written }] = await sluice(['migrate'], {})
+    expect(code).toBe(1)
+    expect(written.stderr).toMatch(
+      /^sluice: ClickHouse at https:\/\/127\.0\.0\.1:\d+ has a certificate that is not trusted \(UNABLE_TO_VERIFY_LEAF_SIGNATURE\); CLICKHOUSE_TLS_CA_FILE can name the file of its authority\n$/,
+    )
+  })
+
+  it('the command line says what is wrong with a file', async () => {
+    const [code, { written }] = await sluice(['migrate'], {
+      CLICKHOUSE_TLS_CA_FILE: join(folder, 'none.pem'),
+    })
+    expect(code).toBe(1)
+    expect(written.stderr).toContain('CLICKHOUSE_TLS_CA_FILE cannot be read: ENOENT')
+  })
+})
