@@ -1,8 +1,7 @@
 import { type ApiApp, startApi, Supervisor } from '@sluice/local'
 import { Registry } from '@sluice/projects'
-import { connectRedis } from '@sluice/runtime'
+import { connectRedis, type RedisConnection } from '@sluice/runtime'
 import { redisNames } from '@sluice/schema'
-import type { Redis } from 'ioredis'
 import { randomUUID } from 'node:crypto'
 import { afterAll, beforeAll, expect, inject, it } from 'vitest'
 import { post } from './support.ts'
@@ -13,7 +12,7 @@ const EFFECTIVE_WITHIN_MS = 5_000
 const prefix = `test-keys-${randomUUID()}`
 let supervisor: Supervisor
 let apis: ApiApp[]
-let redis: Redis
+let redis: RedisConnection
 let registry: Registry
 
 beforeAll(async () => {

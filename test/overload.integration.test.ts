@@ -1,7 +1,6 @@
 import { startStack, type Stack } from '@sluice/local'
-import { connectClickHouse, connectRedis, createLogger } from '@sluice/runtime'
+import { connectClickHouse, connectRedis, createLogger, type RedisConnection } from '@sluice/runtime'
 import { encodeChunk, IdSource, redisNames } from '@sluice/schema'
-import type { Redis } from 'ioredis'
 import { randomBytes } from 'node:crypto'
 import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
@@ -29,7 +28,7 @@ const REQUEST_INTERVAL_MS = 50
 const ANSWER_WITHIN_MS = 2_000
 
 let stack: Stack
-let redis: Redis
+let redis: RedisConnection
 
 beforeAll(async () => {
   stack = await startStack({
@@ -204,7 +203,7 @@ describe('a Redis that is full all the same', () => {
   const names = redisNames('full')
   const ids = new IdSource(Date.now)
   const chunk = encodeChunk(1, Buffer.from('{"a":1}\n'))
-  let connection: Redis
+  let connection: RedisConnection
   let queue: ChunkQueue
 
   beforeAll(async () => {

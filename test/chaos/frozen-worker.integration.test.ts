@@ -1,5 +1,4 @@
-import { connectRedis } from '@sluice/runtime'
-import type { Redis } from 'ioredis'
+import { connectRedis, type RedisConnection } from '@sluice/runtime'
 import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -23,7 +22,7 @@ const TEST_DEADLINE_MS = 90_000
 
 let dataDir: string
 let cluster: Cluster
-let redis: Redis
+let redis: RedisConnection
 
 beforeAll(async () => {
   dataDir = await mkdtemp(join(tmpdir(), 'sluice-frozen-'))

@@ -1,5 +1,5 @@
 import type { Stack } from '@sluice/local'
-import { connectRedis } from '@sluice/runtime'
+import { Redis } from 'ioredis'
 import { redisNames } from '@sluice/schema'
 import { sizeOf, type ProcessSize } from '../../bench/src/measure/process-size.ts'
 import { drainQueue, isEmpty } from '../chaos/drain.ts'
@@ -75,7 +75,7 @@ async function look(stack: Stack): Promise<Rest> {
 }
 
 async function readLastingKeys(redisUrl: string): Promise<Set<string>> {
-  const redis = connectRedis(redisUrl, { failFast: false })
+  const redis = new Redis(redisUrl)
   redis.on('error', () => undefined)
   try {
     const lasting = new Set<string>()

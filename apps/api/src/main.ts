@@ -1,12 +1,13 @@
 import { Registry } from '@sluice/projects'
-import { connectRedis, createLogger, runProcess, startOpsServer } from '@sluice/runtime'
-import { EntryValidator, IdSource, redisNames } from '@sluice/schema'
+import { connectRedis, createLogger, redisServers, runProcess, startOpsServer } from '@sluice/runtime'
+import { EntryValidator, IdSource, redisNames, shardNames } from '@sluice/schema'
 import { randomUUID } from 'node:crypto'
 import { buildApp } from './app.ts'
 import { Authenticator } from './authentication/authenticator.ts'
 import { KeyUsage } from './authentication/key-usage.ts'
 import { ChunkQueue } from './chunks/chunk-queue.ts'
 import { chunkLimits, ChunkWriter } from './chunks/chunk-writer.ts'
+import { ShardedQueue } from './chunks/sharded-queue.ts'
 import { readApiConfig } from './config.ts'
 import { connectionLimits } from './connections/connection-limits.ts'
 import { Idempotency } from './idempotency/idempotency.ts'
@@ -28,11 +29,17 @@ await runProcess({
   deadlineMs: config.SHUTDOWN_DEADLINE_MS,
   start: async () => {
     const names = redisNames(config.SLUICE_PREFIX)
+    const shards = shardNames(config.SLUICE_PREFIX, config.QUEUE_SHARDS)
+    const access = {
+      tlsCaFile: config.REDIS_TLS_CA_FILE,
+      sentinelPassword: config.REDIS_SENTINEL_PASSWORD,
+    }
     const redis = connectRedis(config.REDIS_URL, {
+      ...access,
       failFast: true,
       commandTimeoutMs: chunkLimits.addDeadlineMs,
     })
-    const subscriber = connectRedis(config.REDIS_URL, { failFast: false })
+    const subscriber = connectRedis(config.REDIS_URL, { ...access, failFast: false })
     for (const connection of [redis, subscriber]) {
       connection.on('error', (error: Error) => logger.warn({ err: error }, 'redis connection failed'))
     }
@@ -49,25 +56,31 @@ await runProcess({
 
     const buckets = new SharedBuckets(redis, names, randomUUID())
     const rateLimits = new RateLimits(buckets, defaultsFromSettings(config), logger)
-    const queue = new ChunkQueue(redis, names, logger)
+    const queues = shards.map((shard) => new ChunkQueue(redis, shard, logger))
     const ids = new IdSource(Date.now)
     const makeId = (): string => ids.next()
-    const writer = new ChunkWriter(queue, makeId)
-    const idempotentWriter = new IdempotentWriter(queue, makeId, config.IDEMPOTENCY_WINDOW_SECONDS * 1_000)
-    const idempotency = new Idempotency(idempotentWriter, names, makeId)
+    const writer = new ChunkWriter(new ShardedQueue(queues), makeId, queues.length)
+    const idempotentWriter = new IdempotentWriter(queues, makeId, config.IDEMPOTENCY_WINDOW_SECONDS * 1_000)
+    const idempotency = new Idempotency(idempotentWriter, shards, makeId)
     const eventLoopDelay = new EventLoopDelay()
     const overload = new OverloadMonitor({
       marks: overloadMarks(config),
-      queue: new QueueGauge(redis, names, config.REDIS_MEMORY_BYTES, Date.now),
+      queue: new QueueGauge({
+        redis,
+        servers: () => redisServers(redis),
+        shards,
+        memoryBytes: config.REDIS_MEMORY_BYTES,
+        now: Date.now,
+      }),
       bytesInFlight: () => writer.bytesWaiting + idempotentWriter.bytesWaiting,
       eventLoopDelayMs: () => eventLoopDelay.takeMs(),
       logger,
       random: Math.random,
     })
-    const readiness = (): { ready: boolean; reasons: string[] } => ({
-      ready: queue.isConnected,
-      reasons: queue.isConnected ? [] : [`the connection to Redis is ${redis.status}`],
-    })
+    const readiness = (): { ready: boolean; reasons: string[] } => {
+      const ready = redis.status === 'ready'
+      return { ready, reasons: ready ? [] : [`the connection to Redis is ${redis.status}`] }
+    }
     const intake = new Intake(new EntryValidator(), ids)
     const app = buildApp({
       authenticator,
@@ -97,7 +110,7 @@ await runProcess({
         overload.stop()
         eventLoopDelay.stop()
         await usage.close()
-        await queue.close()
+        await Promise.all(queues.map((queue) => queue.close()))
         await ops.close()
         redis.disconnect()
         subscriber.disconnect()

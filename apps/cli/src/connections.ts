@@ -4,6 +4,7 @@ import {
   type ClickHouseAccess,
   clickhouseAccessFrom,
   clickhouseSettings,
+  parseRedisUrl,
   readSettings,
   redisSettings,
   SettingsError,
@@ -23,6 +24,8 @@ export interface LocalServices {
 export interface RedisAccess {
   readonly url: string
   readonly prefix: string
+  readonly tlsCaFile?: string | undefined
+  readonly sentinelPassword?: string | undefined
 }
 
 export interface ApiAccess {
@@ -59,14 +62,20 @@ export async function redisAccess(
   const url =
     flags.redisUrl ?? present(environment['REDIS_URL']) ?? (await readLocalServices(surroundings)).redisUrl
   if (url === undefined) throw unknownService('Redis', 'REDIS_URL', '--redis-url')
-  requireScheme(url, ['redis:', 'rediss:'], 'Redis')
-  const settings = asCliError(() =>
+  orExplain(() => parseRedisUrl(url))
+  const settings = orExplain(() =>
     readSettings(redisSettings, {
+      ...environment,
       REDIS_URL: url,
       SLUICE_PREFIX: flags.prefix ?? environment['SLUICE_PREFIX'],
     }),
   )
-  return { url, prefix: settings.SLUICE_PREFIX }
+  return {
+    url,
+    prefix: settings.SLUICE_PREFIX,
+    tlsCaFile: settings.REDIS_TLS_CA_FILE,
+    sentinelPassword: settings.REDIS_SENTINEL_PASSWORD,
+  }
 }
 
 export async function clickhouseAccess(
@@ -79,7 +88,7 @@ export async function clickhouseAccess(
   if (url === undefined) throw unknownService('ClickHouse', 'CLICKHOUSE_URL', '--clickhouse-url')
   requireScheme(url, ['http:', 'https:'], 'ClickHouse')
   const local = url === known?.url ? known : undefined
-  return asCliError(() =>
+  return orExplain(() =>
     clickhouseAccessFrom(
       readSettings(clickhouseSettings, {
         CLICKHOUSE_URL: url,
@@ -122,8 +131,9 @@ export function logsUrl(apiUrl: string): string {
 
 /** An address as it may be shown: without user, password and query. */
 export function shownUrl(url: string): string {
-  const { protocol, host, pathname } = new URL(url)
-  return `${protocol}//${host}${pathname === '/' ? '' : pathname}`
+  // An address of Redis may name several hosts, which no URL object takes.
+  const [, scheme = '', hosts = '', path = ''] = /^([^:]*:\/\/)(?:[^/?#]*@)?([^/?#]*)([^?#]*)/.exec(url) ?? []
+  return `${scheme}${hosts}${path === '/' ? '' : path}`
 }
 
 function present(value: string | undefined): string | undefined {
@@ -142,8 +152,8 @@ function requireScheme(url: string, schemes: readonly string[], service: string)
   throw new CliError(`the address of ${service} must start with ${schemes.map((s) => `${s}//`).join(' or ')}`)
 }
 
-/** Wrong settings are for the person who set them. */
-function asCliError<Result>(read: () => Result): Result {
+/** Settings that cannot be used are for the person who set them. @throws CliError */
+export function orExplain<Result>(read: () => Result): Result {
   try {
     return read()
   } catch (error) {

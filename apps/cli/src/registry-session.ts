@@ -2,7 +2,7 @@ import { once } from 'node:events'
 import { Registry, RegistryError } from '@sluice/projects'
 import { connectRedis } from '@sluice/runtime'
 import { redisNames } from '@sluice/schema'
-import { type RedisAccess, shownUrl } from './connections.ts'
+import { orExplain, type RedisAccess, shownUrl } from './connections.ts'
 import { CliError, describeNetworkError } from './errors.ts'
 
 /** Redis answers in milliseconds, or something is wrong. */
@@ -18,12 +18,15 @@ export async function withRegistry<Result>(
   access: RedisAccess,
   task: (registry: Registry) => Promise<Result>,
 ): Promise<Result> {
-  const redis = connectRedis(access.url, { failFast: true, commandTimeoutMs: COMMAND_DEADLINE_MS })
+  const { url, prefix, ...tuning } = access
+  const redis = orExplain(() =>
+    connectRedis(url, { ...tuning, failFast: true, commandTimeoutMs: COMMAND_DEADLINE_MS }),
+  )
   // Each reconnection that fails says so again; the first one is reported by what awaits it.
   redis.on('error', () => undefined)
   try {
     await once(redis, 'ready', { signal: AbortSignal.timeout(CONNECT_DEADLINE_MS) })
-    return await task(new Registry(redis, redisNames(access.prefix).registryPrefix))
+    return await task(new Registry(redis, redisNames(prefix).registryPrefix))
   } catch (error) {
     throw toCliError(error, access)
   } finally {
@@ -43,6 +46,8 @@ const lostConnection = /^Connection is closed|^Stream isn't writeable/
 
 function describeRedisError(error: unknown): string | undefined {
   if (!(error instanceof Error)) return undefined
+  // Of a Redis Cluster: why the last of the nodes did not answer.
+  if ('lastNodeError' in error) return describeRedisError(error.lastNodeError)
   if (error.name === 'AbortError' || error.message === 'Command timed out') return 'did not answer in time'
   if (lostConnection.test(error.message)) return 'closed the connection'
   if (error.name === 'ReplyError') return `refuses: ${error.message}`

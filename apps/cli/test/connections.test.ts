@@ -64,6 +64,12 @@ describe('what is known of the local services stays with them', () => {
     const access = apiAccess({ apiUrl: 'https://elsewhere' }, { environment: {}, dataDirectory })
     await expect(access).rejects.toThrow('no API key is known')
   })
+
+  test('what a Redis with TLS or Sentinels needs, from the environment', async () => {
+    const environment = { REDIS_TLS_CA_FILE: '/etc/ca.pem', REDIS_SENTINEL_PASSWORD: 'secret' }
+    const access = redisAccess({ redisUrl: 'rediss-sentinel://a,b/master' }, { environment, dataDirectory })
+    expect(await access).toMatchObject({ tlsCaFile: '/etc/ca.pem', sentinelPassword: 'secret' })
+  })
 })
 
 describe('what cannot be used is refused with advice', () => {
@@ -105,4 +111,6 @@ test.each([
 
 test('a shown address holds no secret', () => {
   expect(shownUrl('redis://user:secret@host:6379/0?password=secret')).toBe('redis://host:6379/0')
+  expect(shownUrl('http://host/?user=a@b')).toBe('http://host')
+  expect(shownUrl('redis-cluster://:secret@one:1,[::1]:2')).toBe('redis-cluster://one:1,[::1]:2')
 })

@@ -1,5 +1,5 @@
+import type { RedisConnection } from '@sluice/runtime'
 import type { RedisNames } from '@sluice/schema'
-import type { Redis } from 'ioredis'
 
 /**
  * Where a batch stands, as written down in Redis:
@@ -67,10 +67,10 @@ return 1`
 
 /** The written-down batches: what makes a batch immutable, whoever inserts it and however often. */
 export class BatchLedger {
-  readonly #redis: Redis
+  readonly #redis: RedisConnection
   readonly #names: RedisNames
 
-  constructor(redis: Redis, names: RedisNames) {
+  constructor(redis: RedisConnection, names: RedisNames) {
     this.#redis = redis
     this.#names = names
   }

@@ -5,10 +5,12 @@ import type { DeadLetter, DeadLetters } from './dead-letters.ts'
 import { classifyInsertError } from './insert-errors.ts'
 import type { Inserter } from './inserter.ts'
 import type { Persistence } from './persistence.ts'
+import type { Slots } from './slots.ts'
 
 export interface SplitterDependencies {
   readonly ledger: Pick<BatchLedger, 'recordSplit'>
   readonly inserter: Pick<Inserter, 'insert'>
+  readonly slots: Pick<Slots, 'run'>
   readonly deadLetters: Pick<DeadLetters, 'add'>
   readonly persistence: Persistence
 }
@@ -41,7 +43,7 @@ export class BatchSplitter {
 
   async #insertRange(batch: SplitBatch, from: number, to: number): Promise<void> {
     const { batchId, rows, splits } = batch
-    const { ledger, inserter, persistence } = this.#deps
+    const { ledger, inserter, slots, persistence } = this.#deps
     const range = rangeName(from, to)
     if (!splits.has(range)) {
       const token = `${batchId}/${range}`
@@ -49,7 +51,7 @@ export class BatchSplitter {
       const isSingle = to - from === 1
       const refusal = await persistence.untilDoneOrRefused(
         'part of a batch not inserted',
-        () => inserter.insert([frame], token),
+        () => slots.run(() => inserter.insert([frame], token)),
         (failure) => failure === 'poison' || (failure === 'too_big' && !isSingle),
       )
       if (refusal === undefined) return

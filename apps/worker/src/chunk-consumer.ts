@@ -1,7 +1,6 @@
-import type { Logger } from '@sluice/runtime'
+import type { Logger, RedisConnection } from '@sluice/runtime'
 import { chunkFrame, type Chunk, type RedisNames } from '@sluice/schema'
 import { DelayedError, Job, WaitingError, Worker } from 'bullmq'
-import type { Redis } from 'ioredis'
 import type { HeldChunk } from './collector.ts'
 import { workerLimits } from './limits.ts'
 import { HandBackError } from './persistence.ts'
@@ -16,8 +15,10 @@ const REST_AFTER_REFUSAL_MS = 1_000
 const STALLED_COUNT_MAX = 1_000_000_000
 
 export interface ConsumerOptions {
-  readonly redis: Redis
+  readonly redis: RedisConnection
   readonly names: RedisNames
+  /** How many consumers share what a worker may hold. */
+  readonly shards: number
   readonly lockDurationMs: number
   readonly logger: Logger
   /** Resolves when the chunk's job may complete; rejects with HandBackError when it goes back to the queue. */
@@ -30,16 +31,20 @@ export interface ConsumerOptions {
 export class ChunkConsumer {
   readonly #options: ConsumerOptions
   readonly #worker: Worker<Chunk, void>
+  readonly #chunksMax: number
+  readonly #heldBytesMax: number
   #heldBytes = 0
   #rest: NodeJS.Timeout | undefined
 
   constructor(options: ConsumerOptions) {
     this.#options = options
-    const { redis, names, lockDurationMs, logger } = options
+    const { redis, names, shards, lockDurationMs, logger } = options
+    this.#chunksMax = Math.ceil(workerLimits.chunksMax / shards)
+    this.#heldBytesMax = Math.ceil(workerLimits.heldBytesMax / shards)
     this.#worker = new Worker<Chunk, void>(names.queue, (job, token) => this.#process(job, token), {
       connection: redis,
       prefix: names.queuePrefix,
-      concurrency: workerLimits.chunksMax,
+      concurrency: this.#chunksMax,
       lockDuration: lockDurationMs,
       stalledInterval: Math.min(STALLED_CHECK_MAX_MS, lockDurationMs),
       maxStalledCount: STALLED_COUNT_MAX,
@@ -109,7 +114,7 @@ export class ChunkConsumer {
   /** BullMQ bounds the number of jobs in hand, not their bytes: over the limit it is told to take one at a time. */
   #hold(bytes: number): void {
     this.#heldBytes += bytes
-    const concurrency = this.#heldBytes > workerLimits.heldBytesMax ? 1 : workerLimits.chunksMax
+    const concurrency = this.#heldBytes > this.#heldBytesMax ? 1 : this.#chunksMax
     if (this.#worker.concurrency !== concurrency) this.#worker.concurrency = concurrency
   }
 }

@@ -5,6 +5,7 @@ import { CompletionTracker } from './completion-tracker.ts'
 import { describeError } from './insert-errors.ts'
 import type { Inserter } from './inserter.ts'
 import type { Persistence } from './persistence.ts'
+import type { Slots } from './slots.ts'
 
 /** A written-down batch whose chunks are not all in the queue any more: somebody removed jobs by hand. */
 export class BrokenBatchError extends Error {
@@ -14,6 +15,8 @@ export class BrokenBatchError extends Error {
 export interface DeliveryDependencies {
   readonly ledger: Pick<BatchLedger, 'claim' | 'read' | 'recordSplit' | 'confirm' | 'release'>
   readonly inserter: Pick<Inserter, 'insert'>
+  /** What inserts wait for, those of other shards among them. */
+  readonly slots: Pick<Slots, 'run'>
   readonly splitter: Pick<BatchSplitter, 'insert'>
   readonly persistence: Persistence
   /** The chunk of a job, by its id, while the job is in the queue. */
@@ -124,19 +127,24 @@ export class Delivery {
 
   /** @returns whether the batch must be split, for ClickHouse refuses it as it is */
   async #insertWhole(batchId: string, chunks: readonly HeldChunk[]): Promise<boolean> {
-    const { inserter, persistence, now, takeOverMs } = this.#deps
+    const { inserter, slots, persistence, now, takeOverMs } = this.#deps
     const frames = chunks.map(({ frame }) => frame)
     let sinceMs = now()
     const refusal = await persistence.untilDoneOrRefused(
       'batch not inserted',
       async () => {
-        // After a long wait, or a freeze of this process, another worker may have done it. Sending it again would do no
-        // harm as long as ClickHouse remembers the token; not sending it does none ever.
-        if (now() - sinceMs > takeOverMs) {
-          sinceMs = now()
+        for (;;) {
+          const isSent = await slots.run(async () => {
+            if (now() - sinceMs > takeOverMs) return false
+            await inserter.insert(frames, batchId)
+            return true
+          })
+          if (isSent) return
+          // After a long wait, or a freeze of this process, another worker may have done it. Sending it again would do
+          // no harm as long as ClickHouse remembers the token; not sending it does none ever.
           if ((await this.#readPending(batchId)) === undefined) return
+          sinceMs = now()
         }
-        await inserter.insert(frames, batchId)
       },
       (failure) => failure !== 'transient',
     )

@@ -2,14 +2,17 @@
 export const workerLimits = {
   /**
    * Chunks in hand: two batches' worth even when chunks are small, since low load makes chunks of a few rows. A chunk
-   * in hand is a promise and its frame.
+   * in hand is a promise and its frame. Shards have equal parts of it, and of the bytes: one that is stuck keeps its own.
    */
   chunksMax: 1_024,
   /** Frames in hand, in bytes of base64; over it no more chunks are fetched. Two large batches and the next. */
   heldBytesMax: 32 * 1024 * 1024,
   /** One insert, in bytes before compression: what ClickHouse holds in memory as one block while it parses. */
   batchBytesMax: 64 * 1024 * 1024,
-  /** Collecting goes on while one batch is inserted and another waits for its turn. */
+  /**
+   * Collecting goes on while one batch is inserted and another waits for its turn. So many batches of each shard are on
+   * their way at once, and so many inserts of all shards together.
+   */
   insertsInFlightMax: 2,
   /** An insert that says nothing for this long is given up and tried again with the same token. */
   insertTimeoutMs: 60_000,

@@ -6,18 +6,14 @@ import {
   runProcess,
   startOpsServer,
 } from '@sluice/runtime'
-import { IdSource, redisNames } from '@sluice/schema'
-import { BatchLedger } from './batch-ledger.ts'
-import { BatchSplitter } from './batch-splitter.ts'
-import { ChunkConsumer } from './chunk-consumer.ts'
-import { Collector } from './collector.ts'
+import { IdSource, shardNames } from '@sluice/schema'
 import { readWorkerConfig } from './config.ts'
 import { DeadLetters } from './dead-letters.ts'
-import { Delivery } from './delivery.ts'
 import { Inserter } from './inserter.ts'
 import { workerLimits } from './limits.ts'
 import { Persistence } from './persistence.ts'
-import { Pump } from './pump.ts'
+import { startShard } from './shard.ts'
+import { Slots } from './slots.ts'
 
 const config = readWorkerConfig(process.env)
 const logger = createLogger('worker', config.LOG_LEVEL)
@@ -26,8 +22,11 @@ await runProcess({
   logger,
   deadlineMs: config.SHUTDOWN_DEADLINE_MS,
   start: async () => {
-    const names = redisNames(config.SLUICE_PREFIX)
-    const redis = connectRedis(config.REDIS_URL, { failFast: false })
+    const redis = connectRedis(config.REDIS_URL, {
+      failFast: false,
+      tlsCaFile: config.REDIS_TLS_CA_FILE,
+      sentinelPassword: config.REDIS_SENTINEL_PASSWORD,
+    })
     redis.on('error', (error: Error) => logger.warn({ err: error }, 'redis connection failed'))
     const clickhouse = connectClickHouse(clickhouseAccessFrom(config), {
       requestTimeoutMs: workerLimits.insertTimeoutMs,
@@ -36,34 +35,20 @@ await runProcess({
     const ids = new IdSource(Date.now)
     const makeId = (): string => ids.next()
     const stopping = new AbortController()
-    const ledger = new BatchLedger(redis, names)
-    const inserter = new Inserter(clickhouse)
     const persistence = new Persistence(logger, stopping.signal)
-    const deadLetters = new DeadLetters(clickhouse, makeId, Date.now)
-    const delivery = new Delivery({
-      ledger,
-      inserter,
-      splitter: new BatchSplitter({ ledger, inserter, deadLetters, persistence }),
-      persistence,
-      loadChunk: (id) => consumer.load(id),
-      makeId,
-      now: () => performance.now(),
-      takeOverMs: config.LOCK_DURATION_MS,
-    })
-    const collector = new Collector({
-      rowsMax: config.BATCH_ROWS_MAX,
-      bytesMax: workerLimits.batchBytesMax,
-      waitMs: config.BATCH_WAIT_MS,
-    })
-    const pump = new Pump(collector, delivery)
-    const consumer = new ChunkConsumer({
+    const dependencies = {
+      config,
       redis,
-      names,
-      lockDurationMs: config.LOCK_DURATION_MS,
+      inserter: new Inserter(clickhouse),
+      slots: new Slots(workerLimits.insertsInFlightMax, stopping.signal),
+      deadLetters: new DeadLetters(clickhouse, makeId, Date.now),
+      persistence,
+      makeId,
       logger,
-      deliver: (chunk) => pump.deliver(chunk),
-      onCompleted: (chunkId) => delivery.completed(chunkId),
-    })
+    }
+    const shards = shardNames(config.SLUICE_PREFIX, config.QUEUE_SHARDS).map((names) =>
+      startShard(names, dependencies),
+    )
     const readiness = (): { ready: boolean; reasons: string[] } => {
       const reasons = redis.status === 'ready' ? [] : [`the connection to Redis is ${redis.status}`]
       if (persistence.lastFailure !== undefined) reasons.push(persistence.lastFailure)
@@ -78,8 +63,8 @@ await runProcess({
           () => stopping.abort(),
           Math.max(0, config.SHUTDOWN_DEADLINE_MS - workerLimits.handBackMs),
         )
-        pump.flush()
-        await consumer.close()
+        for (const shard of shards) shard.flush()
+        await Promise.all(shards.map((shard) => shard.close()))
         clearTimeout(handBack)
         await clickhouse.close()
         await ops.close()

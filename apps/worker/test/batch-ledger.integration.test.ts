@@ -1,12 +1,11 @@
-import { connectRedis } from '@sluice/runtime'
+import { connectRedis, type RedisConnection } from '@sluice/runtime'
 import { redisNames } from '@sluice/schema'
-import type { Redis } from 'ioredis'
 import { randomUUID } from 'node:crypto'
 import { afterAll, beforeAll, describe, expect, inject, it } from 'vitest'
 import { BatchLedger } from '../src/batch-ledger.ts'
 
 const names = redisNames(`test-${randomUUID()}`)
-let redis: Redis
+let redis: RedisConnection
 let ledger: BatchLedger
 
 beforeAll(() => {

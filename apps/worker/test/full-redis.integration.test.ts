@@ -29,6 +29,7 @@ it('rests while Redis is full, and goes on once it is not', async () => {
   const consumer = new ChunkConsumer({
     redis,
     names,
+    shards: 1,
     lockDurationMs: 30_000,
     logger,
     deliver: async ({ id }) => void delivered.push(id),

@@ -7,6 +7,7 @@ import type { HeldChunk } from '../src/collector.ts'
 import type { DeadLetter } from '../src/dead-letters.ts'
 import { Delivery, type DeliveryDependencies } from '../src/delivery.ts'
 import { Persistence } from '../src/persistence.ts'
+import { Slots } from '../src/slots.ts'
 
 /** A chunk of rows `ID-0`, `ID-1`, …; those with an index in `poison` are refused by the model of ClickHouse. */
 export function makeChunk(id: string, rows: number, poison: readonly number[] = []): HeldChunk {
@@ -109,11 +110,10 @@ export class ModelWorker {
         resolve()
       }
     })
-    const persistence = new Persistence(
-      createLogger('model', 'silent'),
-      new AbortController().signal,
-      async () => undefined,
-    )
+    const { signal } = new AbortController()
+    const persistence = new Persistence(createLogger('model', 'silent'), signal, async () => undefined)
+    // One: whoever does not give it back is found out.
+    const slots = new Slots(1, signal)
     const ledger: DeliveryDependencies['ledger'] = {
       claim: (...args) => this.#call(() => world.ledger.claim(...args)),
       read: (...args) => this.#call(() => world.ledger.read(...args)),
@@ -130,7 +130,8 @@ export class ModelWorker {
     this.delivery = new Delivery({
       ledger,
       inserter,
-      splitter: new BatchSplitter({ ledger, inserter, deadLetters, persistence }),
+      slots,
+      splitter: new BatchSplitter({ ledger, inserter, slots, deadLetters, persistence }),
       persistence,
       loadChunk: (id) => this.#call(async () => world.jobs.get(id)),
       makeId: world.makeId,

@@ -8,6 +8,7 @@ export {
 export { docker, dockerEnvironment } from './docker.ts'
 export { freePort } from './ports.ts'
 export { askRedisVersion, type RedisOptions, type RedisServer, startRedis } from './redis.ts'
+export { findRedis } from './redis-program.ts'
 export {
   type AppSettings,
   type Progress,

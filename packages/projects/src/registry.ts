@@ -1,4 +1,4 @@
-import type { Redis } from 'ioredis'
+import type { Cluster, Redis } from 'ioredis'
 import { type ApiKeyRecord, keyFromHash, keyToHash, type MadeKey, makeKey, type Scope } from './key-record.ts'
 import {
   explainLimit,
@@ -66,12 +66,12 @@ export class RegistryError extends Error {
  * without trying as many keys as if nothing had been learnt.
  */
 export class Registry {
-  readonly #redis: Redis
+  readonly #redis: Redis | Cluster
   readonly #prefix: string
   readonly #now: () => number
 
   /** @param prefix `redisNames(…).registryPrefix` */
-  constructor(redis: Redis, prefix: string, now: () => number = Date.now) {
+  constructor(redis: Redis | Cluster, prefix: string, now: () => number = Date.now) {
     this.#redis = redis
     this.#prefix = prefix
     this.#now = now

@@ -1,6 +1,5 @@
-import { connectRedis } from '@sluice/runtime'
+import { connectRedis, type RedisConnection } from '@sluice/runtime'
 import { redisNames } from '@sluice/schema'
-import type { Redis } from 'ioredis'
 import { randomUUID } from 'node:crypto'
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, inject, it, vi } from 'vitest'
 import { hashApiKey, isWellFormedApiKey } from '../src/api-key.ts'
@@ -8,8 +7,8 @@ import { Registry, RegistryError } from '../src/registry.ts'
 
 const START_MS = Date.UTC(2026, 10, 20, 12)
 
-let redis: Redis
-let subscriber: Redis
+let redis: RedisConnection
+let subscriber: RedisConnection
 let prefix: string
 let nowMs: number
 let registry: Registry

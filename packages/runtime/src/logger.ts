@@ -15,7 +15,16 @@ export function createLogger(name: string, level: string): Logger {
     level,
     timestamp: stdTimeFunctions.isoTime,
     redact: {
-      paths: ['authorization', '*.authorization', 'headers.authorization', 'password', '*.password'],
+      paths: [
+        'authorization',
+        '*.authorization',
+        'headers.authorization',
+        'password',
+        '*.password',
+        // What a command of Redis that failed was given: rows, or the password.
+        'err.command.args',
+        'err.lastNodeError.command.args',
+      ],
       censor: '[redacted]',
     },
   })

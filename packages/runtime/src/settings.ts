@@ -99,7 +99,25 @@ export const redisSettings = {
   REDIS_URL: {
     type: 'string',
     default: 'redis://127.0.0.1:6379',
-    description: 'Redis, as redis:// or rediss:// with user, password and database.',
+    description:
+      'Redis: `redis://`, `redis-sentinel://` or `redis-cluster://`, with TLS `rediss…`; see docs/scaling.md.',
+  },
+  REDIS_TLS_CA_FILE: {
+    type: 'string',
+    description: "A file with the certificates that vouch for Redis' own; without it Node's are believed.",
+  },
+  REDIS_SENTINEL_PASSWORD: {
+    type: 'string',
+    description: 'The password that the Sentinels themselves ask for, where they do.',
+  },
+  QUEUE_SHARDS: {
+    type: 'integer',
+    minimum: 1,
+    // A worker shares what it may hold among the shards: with more, none could hold a batch's worth.
+    maximum: 32,
+    default: 1,
+    description:
+      'How many queues the chunks are spread over; the same for all processes. See docs/scaling.md.',
   },
   SLUICE_PREFIX: {
     type: 'string',

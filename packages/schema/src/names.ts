@@ -1,4 +1,4 @@
-/** The Redis names that more than one process uses. */
+/** The Redis names that more than one process uses, for one queue. */
 export interface RedisNames {
   /** BullMQ's prefix, with a hash tag: in a Redis Cluster a queue and its records must live in one slot. */
   readonly queuePrefix: string
@@ -21,9 +21,27 @@ export interface RedisNames {
 
 const QUEUE = 'logs'
 
-/** @param prefix sets installations apart that share a Redis; tests have one each. */
+/**
+ * The names of an installation with one queue, or of the first of its queues.
+ *
+ * @param prefix sets installations apart that share a Redis; tests have one each
+ */
 export function redisNames(prefix: string): RedisNames {
-  const tag = `{${prefix}}`
+  return namesInSlot(`{${prefix}}`)
+}
+
+/**
+ * The names of each queue of an installation, the first one's being those of an installation with one queue: so nothing
+ * is renamed when there are more. Each queue is in one slot of a Redis Cluster, whatever the others are in.
+ */
+export function shardNames(prefix: string, shards: number): RedisNames[] {
+  return Array.from({ length: shards }, (_, shard) =>
+    // No prefix has a colon.
+    shard === 0 ? redisNames(prefix) : namesInSlot(`{${prefix}:${shard}}`),
+  )
+}
+
+function namesInSlot(tag: string): RedisNames {
   return {
     queuePrefix: tag,
     queue: QUEUE,

@@ -1,7 +1,6 @@
 import { chunkJobName, type Chunk, type RedisNames } from '@sluice/schema'
-import { backoffMs, type Backoff, type Logger } from '@sluice/runtime'
+import { backoffMs, type Backoff, type Logger, type RedisConnection } from '@sluice/runtime'
 import { Queue } from 'bullmq'
-import type { Redis } from 'ioredis'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { OverloadedError } from '../overload/overloaded-error.ts'
 import { addRecorded, defineRecordedAdd, type QueueRecord } from './recorded-add.ts'
@@ -18,15 +17,15 @@ const RETRY: Backoff = { baseMs: 25, maxMs: 250 }
  */
 const EVENTS_MAX = 1
 
-/** Adds chunks to the BullMQ queue. */
+/** Adds chunks to a BullMQ queue. */
 export class ChunkQueue {
-  readonly #redis: Redis
+  readonly #redis: RedisConnection
   readonly #names: RedisNames
   readonly #logger: Logger
   #queue: Queue<Chunk> | undefined
 
-  /** @param redis a connection that fails fast */
-  constructor(redis: Redis, names: RedisNames, logger: Logger) {
+  /** @param redis a connection that fails fast, and is given up when it stays silent */
+  constructor(redis: RedisConnection, names: RedisNames, logger: Logger) {
     this.#redis = redis
     this.#names = names
     this.#logger = logger
@@ -79,7 +78,6 @@ export class ChunkQueue {
       } catch (error) {
         if (isOutOfMemory(error)) throw refusal(attempt, error)
         const waitMs = backoffMs(attempt, RETRY, Math.random())
-        if (error instanceof DeadlineError) this.#reconnect()
         if (error instanceof DeadlineError || performance.now() + waitMs >= deadlineMs) {
           throw new QueueUnavailableError('Redis did not confirm the chunk in time', { cause: error })
         }
@@ -115,11 +113,6 @@ export class ChunkQueue {
       this.#queue = undefined
     })
     return queue
-  }
-
-  /** A connection that stays silent may be dead without knowing it. */
-  #reconnect(): void {
-    if (this.#redis.status === 'ready') this.#redis.disconnect(true)
   }
 }
 

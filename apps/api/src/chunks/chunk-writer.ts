@@ -8,7 +8,10 @@ export const chunkLimits = {
   rowsMax: 2_000,
   /** One chunk is compressed in one go: 1 MB keeps the event loop for about 2 ms. One request may be larger. */
   bytesMax: 1_000_000,
-  /** Adds under way. One would leave Redis idle while the next chunk is packed; more only splits the chunks. */
+  /**
+   * Adds under way; with several queues one more for each, so that one that does not answer keeps nobody from the others.
+   * One would leave Redis idle while the next chunk is packed; more only splits the chunks.
+   */
   addsInFlightMax: 3,
   /**
    * From the start of one add to that of the next, unless a chunk is full. An add costs the API, Redis and the worker
@@ -52,15 +55,16 @@ class Gathering {
 /**
  * Gathers the rows of concurrent requests into chunks: group commit.
  *
- * Idle (nothing is under way) → a write waits for the end of the event loop's turn, for those that arrived with it, and
- * is sent. Busy (1 to `addsInFlightMax` adds under way, or one was started less than `addIntervalMs` ago) → writes
- * gather, and are sent when that is over, or when they fill a chunk and an add is free. Full (`bytesWaitingMax`) →
- * writes are refused. Low load so gets the latency of one round trip, and high load gets big chunks.
+ * Idle (nothing is under way, or on one of several queues) → a write waits for the end of the event loop's turn, for
+ * those that arrived with it, and is sent. Busy (up to `addsInFlightMax` adds under way, or one was started less than
+ * `addIntervalMs` ago) → writes gather, and are sent when that is over, or when they fill a chunk and an add is free.
+ * Full (`bytesWaitingMax`) → writes are refused. Low load so gets the latency of one round trip, and high load gets big chunks.
  */
 export class ChunkWriter {
   readonly #queue: Pick<ChunkQueue, 'add'>
   readonly #makeId: () => string
   readonly #now: () => number
+  readonly #queues: number
   /** Chunks in the making: the last one gathers, those before it are full. */
   #gatherings: Gathering[] = []
   #addsInFlight = 0
@@ -73,15 +77,18 @@ export class ChunkWriter {
 
   /**
    * @param makeId makes the job id of a chunk: unique, without colons
+   * @param queues how many queues `queue` stands for
    * @param now the clock of `performance.now()`, which the queue's deadlines are on
    */
   constructor(
     queue: Pick<ChunkQueue, 'add'>,
     makeId: () => string,
+    queues = 1,
     now: () => number = () => performance.now(),
   ) {
     this.#queue = queue
     this.#makeId = makeId
+    this.#queues = queues
     this.#now = now
   }
 
@@ -131,9 +138,8 @@ export class ChunkWriter {
 
   #sendWhatIsDue(): void {
     for (let next = this.#gatherings[0]; next !== undefined; next = this.#gatherings[0]) {
-      const isDue =
-        this.#addsInFlight === 0 || (next.isFull && this.#addsInFlight < chunkLimits.addsInFlightMax)
-      if (!isDue || (!next.isFull && this.#isPaced())) return
+      const addsMax = next.isFull ? chunkLimits.addsInFlightMax + this.#queues - 1 : this.#queues
+      if (this.#addsInFlight >= addsMax || (!next.isFull && this.#isPaced())) return
       this.#gatherings.shift()
       this.#lastAddMs = this.#now()
       void this.#send(next)

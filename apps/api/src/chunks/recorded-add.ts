@@ -1,7 +1,8 @@
+import type { RedisConnection } from '@sluice/runtime'
 import { chunkJobName, type Chunk } from '@sluice/schema'
 import { Job, type IRedisTransaction, type Queue } from 'bullmq'
 import { addStandardJob } from 'bullmq/dist/esm/scripts/addStandardJob-9.js'
-import type { Redis, Result } from 'ioredis'
+import type { Result } from 'ioredis'
 
 /** A text that is to be in Redis if, and only if, the chunk that it comes with is in the queue. */
 export interface QueueRecord {
@@ -47,7 +48,7 @@ end
 return false`
 
 /** Teaches a connection the script that `addRecorded` runs. */
-export function defineRecordedAdd(redis: Redis): void {
+export function defineRecordedAdd(redis: RedisConnection): void {
   redis.defineCommand(COMMAND, { lua: ADD_RECORDED })
 }
 
@@ -60,7 +61,7 @@ export function defineRecordedAdd(redis: Redis): void {
  * @returns undefined when all was stored; else nothing was, and this is what is stored under each record's name
  */
 export async function addRecorded(
-  redis: Redis,
+  redis: RedisConnection,
   queue: Queue<Chunk>,
   add: {
     readonly chunkId: string

@@ -33,6 +33,14 @@ export function hashIdempotencyKey(projectId: string, key: string): string {
   return hash('sha256', `${projectId}\n${key}`, 'base64url').slice(0, HASH_CHARACTERS)
 }
 
+/**
+ * The shard that keeps what was sent with a key, by the key's hash. Another number of shards finds other shards: what was
+ * sent before is not known any more then.
+ */
+export function shardOf(keyHash: string, shards: number): number {
+  return Buffer.from(keyHash.slice(0, 6), 'base64url').readUInt32BE() % shards
+}
+
 /** 58 characters for a batch, some 82 for an entry. */
 export function encodeRecord({ digest, id, timestamp }: IdempotencyRecord): string {
   return digest + id + timestamp

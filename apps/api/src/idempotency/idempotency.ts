@@ -1,7 +1,13 @@
 import type { RedisNames } from '@sluice/schema'
 import { entryAnswer, type TakenIn } from '../intake/intake.ts'
 import { Problem } from '../problems.ts'
-import { decodeRecord, digestRequest, encodeRecord, hashIdempotencyKey } from './idempotency-record.ts'
+import {
+  decodeRecord,
+  digestRequest,
+  encodeRecord,
+  hashIdempotencyKey,
+  shardOf,
+} from './idempotency-record.ts'
 import type { IdempotentWriter } from './idempotent-writer.ts'
 
 /** A request that carries an idempotency key. */
@@ -19,13 +25,16 @@ export interface KeyedRequest {
 /** Stores what comes with an idempotency key once, and answers it alike each time. */
 export class Idempotency {
   readonly #writer: Pick<IdempotentWriter, 'write'>
-  readonly #names: RedisNames
+  readonly #shards: readonly RedisNames[]
   readonly #makeId: () => string
 
-  /** @param makeId makes a UUID */
-  constructor(writer: Pick<IdempotentWriter, 'write'>, names: RedisNames, makeId: () => string) {
+  /**
+   * @param shards the names of each, in the order of the writer's queues
+   * @param makeId makes a UUID
+   */
+  constructor(writer: Pick<IdempotentWriter, 'write'>, shards: readonly RedisNames[], makeId: () => string) {
     this.#writer = writer
-    this.#names = names
+    this.#shards = shards
     this.#makeId = makeId
   }
 
@@ -45,9 +54,11 @@ export class Idempotency {
       id: issued?.id ?? this.#makeId(),
       timestamp: issued?.timestamp ?? '',
     })
-    const name = this.#names.idempotencyKey(hashIdempotencyKey(projectId, key))
+    const keyHash = hashIdempotencyKey(projectId, key)
+    const shard = shardOf(keyHash, this.#shards.length)
+    const name = this.#shards[shard]?.idempotencyKey(keyHash) ?? ''
 
-    const held = await this.#writer.write({ name, record, rows, text })
+    const held = await this.#writer.write({ shard, name, record, rows, text })
     if (held === record) return { answer, isReplay: false }
     const first = decodeRecord(held)
     if (first.digest !== digest) {

@@ -23,13 +23,23 @@ if (idempotentLimits.recordsPerCommitMax > 7_000)
 
 /** The rows of a request, and the record that is to be stored with them. */
 export interface RecordedWrite {
-  /** The record's Redis key. */
+  /** Which of the writer's queues the rows go to. */
+  readonly shard: number
+  /** The record's Redis key, in that queue's hash slot. */
   readonly name: string
   /** The record's text: no other write has the same. */
   readonly record: string
   readonly rows: number
   /** The rows, each a line in UTF-8. */
   readonly text: Buffer
+}
+
+/** The way to one queue. */
+interface Lane {
+  readonly queue: Pick<ChunkQueue, 'addRecorded'>
+  /** Those that are not in a commit yet, in the order of their arrival. */
+  readonly gathered: Waiting[]
+  committing: Promise<void> | undefined
 }
 
 interface Waiting extends RecordedWrite {
@@ -39,7 +49,8 @@ interface Waiting extends RecordedWrite {
 }
 
 /**
- * Gathers the requests with idempotency keys, and commits their rows and records together: group commit.
+ * Gathers the requests with idempotency keys, and commits their rows and records together: group commit, for each queue
+ * by itself.
  *
  * Idle → a write waits for the end of the event loop's turn, for those that arrived with it. Committing (one commit under
  * way, or the last one was started less than `addIntervalMs` ago) → writes gather. A commit whose records are all new is
@@ -47,22 +58,19 @@ interface Waiting extends RecordedWrite {
  * A write whose record is under way already is not written: it waits for what becomes of the first.
  */
 export class IdempotentWriter {
-  readonly #queue: Pick<ChunkQueue, 'addRecorded'>
+  readonly #lanes: readonly Lane[]
   readonly #makeId: () => string
   readonly #windowMs: number
-  /** Those that are not in a commit yet, in the order of their arrival. */
-  #gathered: Waiting[] = []
   /** What becomes of each record that waits or is being committed, by its name. */
   readonly #underWay = new Map<string, Promise<string>>()
   #bytesWaiting = 0
-  #committing: Promise<void> | undefined
 
   /**
    * @param makeId makes the job id of a chunk: unique, without colons
    * @param windowMs how long a record lives
    */
-  constructor(queue: Pick<ChunkQueue, 'addRecorded'>, makeId: () => string, windowMs: number) {
-    this.#queue = queue
+  constructor(queues: readonly Pick<ChunkQueue, 'addRecorded'>[], makeId: () => string, windowMs: number) {
+    this.#lanes = queues.map((queue) => ({ queue, gathered: [], committing: undefined }))
     this.#makeId = makeId
     this.#windowMs = windowMs
   }
@@ -84,17 +92,19 @@ export class IdempotentWriter {
     ) {
       throw new OverloadedError('bytes_in_flight', 'too much is waiting for Redis')
     }
+    const lane = this.#lanes[write.shard]
+    if (lane === undefined) throw new RangeError(`there is no shard ${write.shard}`)
     const { promise, resolve, reject } = Promise.withResolvers<string>()
-    this.#gathered.push({ ...write, sinceMs: performance.now(), resolve, reject })
+    lane.gathered.push({ ...write, sinceMs: performance.now(), resolve, reject })
     this.#underWay.set(write.name, promise)
     this.#bytesWaiting += write.text.length
-    this.#committing ??= this.#commitAll()
+    lane.committing ??= this.#commitAll(lane)
     return promise
   }
 
   /** Resolves when all that was written has been settled. */
   async drain(): Promise<void> {
-    await this.#committing
+    for (const { committing } of this.#lanes) await committing
   }
 
   get bytesWaiting(): number {
@@ -102,35 +112,20 @@ export class IdempotentWriter {
   }
 
   /** Commits until nothing is left. */
-  async #commitAll(): Promise<void> {
+  async #commitAll(lane: Lane): Promise<void> {
     await turn()
-    while (this.#gathered.length > 0) {
+    while (lane.gathered.length > 0) {
       const startedMs = performance.now()
-      await this.#commit(this.#takeCommit())
+      await this.#commit(lane.queue, takeCommit(lane.gathered))
       const waitMs = startedMs + chunkLimits.addIntervalMs - performance.now()
       if (waitMs > 0) await sleep(waitMs)
     }
-    this.#committing = undefined
+    lane.committing = undefined
   }
 
-  /** Takes out what makes the next commit: the first that waits, and those after it that fit. */
-  #takeCommit(): Waiting[] {
-    let rows = 0
-    let bytes = 0
-    let count = 0
-    for (const waiting of this.#gathered) {
-      rows += waiting.rows
-      bytes += waiting.text.length
-      if (count > 0 && (rows > chunkLimits.rowsMax || bytes > chunkLimits.bytesMax)) break
-      count += 1
-      if (count === idempotentLimits.recordsPerCommitMax) break
-    }
-    return this.#gathered.splice(0, count)
-  }
-
-  async #commit(members: readonly Waiting[]): Promise<void> {
+  async #commit(queue: Lane['queue'], members: readonly Waiting[]): Promise<void> {
     try {
-      for (let left = members; left.length > 0;) left = await this.#tryCommit(left)
+      for (let left = members; left.length > 0;) left = await this.#tryCommit(queue, left)
     } catch (error) {
       // Those that were settled before it stay as they are.
       for (const { reject } of members) reject(error)
@@ -143,13 +138,13 @@ export class IdempotentWriter {
   }
 
   /** @returns those that have to be committed without the others, which turned out to be known */
-  async #tryCommit(members: readonly Waiting[]): Promise<readonly Waiting[]> {
+  async #tryCommit(queue: Lane['queue'], members: readonly Waiting[]): Promise<readonly Waiting[]> {
     const deadlineMs = (members[0]?.sinceMs ?? 0) + chunkLimits.addDeadlineMs
     if (performance.now() >= deadlineMs) throw new QueueUnavailableError('Redis is behind')
     const rows = members.reduce((sum, member) => sum + member.rows, 0)
     const text = Buffer.concat(members.map((member) => member.text))
     // With the id of its own that each attempt has, no two contents ever share one.
-    const held = await this.#queue.addRecorded(
+    const held = await queue.addRecorded(
       this.#makeId(),
       rows === 0 ? undefined : encodeChunk(rows, text),
       {
@@ -164,4 +159,19 @@ export class IdempotentWriter {
       return typeof found !== 'string'
     })
   }
+}
+
+/** Takes out what makes the next commit: the first that waits, and those after it that fit. */
+function takeCommit(gathered: Waiting[]): Waiting[] {
+  let rows = 0
+  let bytes = 0
+  let count = 0
+  for (const waiting of gathered) {
+    rows += waiting.rows
+    bytes += waiting.text.length
+    if (count > 0 && (rows > chunkLimits.rowsMax || bytes > chunkLimits.bytesMax)) break
+    count += 1
+    if (count === idempotentLimits.recordsPerCommitMax) break
+  }
+  return gathered.splice(0, count)
 }

@@ -1,5 +1,5 @@
+import type { RedisConnection } from '@sluice/runtime'
 import type { RedisNames } from '@sluice/schema'
-import type { Redis } from 'ioredis'
 import type { Amount, RateLimit } from './rate-limit.ts'
 
 /** What a process asks a project's bucket for. */
@@ -101,7 +101,7 @@ return {table.concat(paid), aheadE, aheadB, math.floor(levelE), math.floor(level
 
 /** The buckets in Redis that the API processes lease from. */
 export class SharedBuckets {
-  readonly #redis: Redis
+  readonly #redis: RedisConnection
   readonly #names: Pick<RedisNames, 'rateLimitKey'>
   readonly #processId: string
 
@@ -109,7 +109,7 @@ export class SharedBuckets {
    * @param redis a connection that fails fast and has a command timeout
    * @param processId tells this process from the others
    */
-  constructor(redis: Redis, names: Pick<RedisNames, 'rateLimitKey'>, processId: string) {
+  constructor(redis: RedisConnection, names: Pick<RedisNames, 'rateLimitKey'>, processId: string) {
     this.#redis = redis
     this.#names = names
     this.#processId = processId

@@ -1,7 +1,6 @@
 import { Registry } from '@sluice/projects'
-import { connectRedis, createLogger } from '@sluice/runtime'
+import { connectRedis, createLogger, type RedisConnection } from '@sluice/runtime'
 import { redisNames } from '@sluice/schema'
-import type { Redis } from 'ioredis'
 import { randomUUID } from 'node:crypto'
 import { afterEach, beforeEach, describe, expect, inject, it, vi } from 'vitest'
 import { Authenticator } from '../../src/authentication/authenticator.ts'
@@ -19,21 +18,21 @@ const CLIENT = { ip: '192.0.2.1' }
 interface ApiProcess {
   readonly registry: Registry
   readonly authenticator: Authenticator
-  readonly subscriber: Redis
+  readonly subscriber: RedisConnection
   readonly usage: KeyUsage
   news: number
 }
 
 let prefix: string
 let proxy: TcpProxy
-let connections: Redis[]
+let connections: RedisConnection[]
 /** The registry of whoever makes the changes. */
 let registry: Registry
 let hearing: ApiProcess
 /** Its connection for the news goes through the proxy. */
 let deaf: ApiProcess
 
-const connect = (url: string, failFast: boolean): Redis => {
+const connect = (url: string, failFast: boolean): RedisConnection => {
   const redis = connectRedis(url, { failFast, ...(failFast ? { commandTimeoutMs: 1_800 } : {}) })
   redis.on('error', () => undefined)
   connections.push(redis)

@@ -1,7 +1,6 @@
-import { connectRedis, createLogger } from '@sluice/runtime'
+import { connectRedis, createLogger, type RedisConnection } from '@sluice/runtime'
 import { type Chunk, encodeChunk, redisNames, type RedisNames } from '@sluice/schema'
 import { Queue } from 'bullmq'
-import type { Redis } from 'ioredis'
 import { randomUUID } from 'node:crypto'
 import { afterEach, beforeEach, describe, expect, inject, it, vi } from 'vitest'
 import { ChunkQueue, QueueUnavailableError } from '../../src/chunks/chunk-queue.ts'
@@ -14,10 +13,10 @@ const ANSWER_WITHIN_MS = 2_000
 const chunk = encodeChunk(2, Buffer.from('{"a":1}\n{"b":2}\n'))
 let names: RedisNames
 let proxy: TcpProxy
-let redis: Redis
+let redis: RedisConnection
 let queue: ChunkQueue
 /** The same queue, seen on a way that is never cut. */
-let direct: Redis
+let direct: RedisConnection
 let seen: Queue<Chunk>
 
 beforeEach(async () => {

@@ -39,6 +39,7 @@ beforeEach(() => {
   writer = new ChunkWriter(
     queue,
     () => `chunk-${(id += 1)}`,
+    1,
     () => (nowMs += clockStepMs),
   )
   clockStepMs = 10
@@ -175,6 +176,48 @@ describe('a busy writer', () => {
     await turn()
     expect(addAt(0).lines).toHaveLength(rows + 100)
     addAt(0).confirm()
+    await Promise.all(writes)
+  })
+})
+
+describe('a writer of several queues', () => {
+  const QUEUES = 3
+  beforeEach(() => {
+    let id = 0
+    writer = new ChunkWriter(
+      queue,
+      () => `chunk-${(id += 1)}`,
+      QUEUES,
+      () => (nowMs += clockStepMs),
+    )
+  })
+
+  it('keeps nobody waiting for one that does not answer', async () => {
+    const stuck = writeRows(1, 'stuck\n')
+    await turn()
+    const next = writeRows(1, 'next\n')
+    await turn()
+    addAt(1).confirm()
+    await next
+    addAt(0).confirm()
+    await stuck
+    expect(queue.adds.map(({ lines }) => lines)).toEqual([['stuck'], ['next']])
+  })
+
+  it('has one add under way on each, and full chunks beside them as on one queue', async () => {
+    const writes: Promise<void>[] = []
+    for (let i = 0; i < QUEUES + 2; i += 1) {
+      writes.push(writeRows(1, `${i}\n`))
+      await turn()
+    }
+    expect(queue.adds).toHaveLength(QUEUES)
+    for (let i = 0; i < chunkLimits.addsInFlightMax + 2; i += 1) {
+      writes.push(writeRows(chunkLimits.rowsMax, 'full\n'))
+      await turn()
+    }
+    expect(queue.adds).toHaveLength(QUEUES + chunkLimits.addsInFlightMax - 1)
+    queue.holding = false
+    for (const { confirm } of queue.adds) confirm()
     await Promise.all(writes)
   })
 })

@@ -1,7 +1,6 @@
-import { connectRedis, createLogger } from '@sluice/runtime'
+import { connectRedis, createLogger, type RedisConnection } from '@sluice/runtime'
 import { type Chunk, chunkFrame, encodeChunk, redisNames, type RedisNames, zstdLines } from '@sluice/schema'
 import { Queue } from 'bullmq'
-import type { Redis } from 'ioredis'
 import { randomUUID } from 'node:crypto'
 import { afterEach, beforeEach, describe, expect, inject, it, vi } from 'vitest'
 import { ChunkQueue, QueueUnavailableError } from '../../src/chunks/chunk-queue.ts'
@@ -14,7 +13,7 @@ const WINDOW_MS = 60_000
 /** An API process, as far as the queue can tell. */
 interface Process {
   readonly proxy: TcpProxy
-  readonly redis: Redis
+  readonly redis: RedisConnection
   readonly queue: ChunkQueue
   readonly writer: IdempotentWriter
 }
@@ -22,7 +21,7 @@ interface Process {
 let names: RedisNames
 let processes: Process[] = []
 /** The same queue, seen on a way that is never cut. */
-let direct: Redis
+let direct: RedisConnection
 let seen: Queue<Chunk>
 
 beforeEach(() => {
@@ -53,7 +52,7 @@ async function startProcess(windowMs = WINDOW_MS): Promise<Process> {
   })
   redis.on('error', () => undefined)
   const queue = new ChunkQueue(redis, names, createLogger('test', 'silent'))
-  const writer = new IdempotentWriter(queue, randomUUID, windowMs)
+  const writer = new IdempotentWriter([queue], randomUUID, windowMs)
   const started = { proxy, redis, queue, writer }
   processes.push(started)
   await connected(started)
@@ -65,6 +64,7 @@ const connected = async ({ queue }: Process): Promise<void> => {
 }
 
 const writeOf = (key: string, line: string): RecordedWrite => ({
+  shard: 0,
   name: names.idempotencyKey(key),
   record: `${line} ${randomUUID()}`,
   rows: 1,

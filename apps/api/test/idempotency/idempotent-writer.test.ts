@@ -16,10 +16,11 @@ let writer: IdempotentWriter
 
 beforeEach(() => {
   queue = new FakeQueue({ holding: true })
-  writer = new IdempotentWriter(queue, randomUUID, 60_000)
+  writer = new IdempotentWriter([queue], randomUUID, 60_000)
 })
 
 const writeOf = (name: string, text = `${name}\n`, rows = 1): RecordedWrite => ({
+  shard: 0,
   name,
   record: randomUUID(),
   rows,
@@ -54,6 +55,19 @@ describe('writes', () => {
     expect((await nthAdd(1)).lines).toEqual(['b', 'c'])
     queue.adds[1]?.confirm()
     expect(await Promise.all(fates)).toEqual(['new', 'new', 'new'])
+  })
+
+  it('to one shard wait for no other', async () => {
+    const other = new FakeQueue({ holding: false })
+    writer = new IdempotentWriter([queue, other], randomUUID, 60_000)
+    const held = fate(writeOf('a'))
+    expect(await fate({ ...writeOf('b'), shard: 1 })).toBe('new')
+    expect(other.lines).toEqual(['b'])
+    const drained = writer.drain()
+    ;(await nthAdd(0)).confirm()
+    expect(await held).toBe('new')
+    await drained
+    expect(queue.lines).toEqual(['a'])
   })
 
   it('of a name that is under way wait for it, gathered or committing', async () => {

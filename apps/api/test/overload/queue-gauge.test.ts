@@ -1,4 +1,4 @@
-import { IdSource, redisNames } from '@sluice/schema'
+import { IdSource, redisNames, shardNames } from '@sluice/schema'
 import { describe, expect, it } from 'vitest'
 import { QueueGauge, type QueueReading } from '../../src/overload/queue-gauge.ts'
 
@@ -13,7 +13,13 @@ async function read(waiting: readonly string[], info: string): Promise<QueueRead
     lindex: (key: string, index: number) => (keys.push(key), Promise.resolve(waiting.at(index) ?? null)),
     info: () => Promise.resolve(info),
   }
-  const gauge = new QueueGauge(redis, names, 1_000, () => NOW_MS)
+  const gauge = new QueueGauge({
+    redis,
+    servers: () => [redis],
+    shards: [names],
+    memoryBytes: 1_000,
+    now: () => NOW_MS,
+  })
   const reading = await gauge.read()
   expect(keys).toEqual([names.waitKey, names.waitKey])
   return reading
@@ -59,5 +65,47 @@ describe('the memory', () => {
 
   it('is not guessed where Redis does not tell', async () => {
     await expect(read([], '# Memory\r\n')).rejects.toThrow('used_memory')
+  })
+})
+
+describe('of several shards and servers', () => {
+  const shards = shardNames('test', 3)
+  const away = Promise.reject(new Error('away'))
+  away.catch(() => undefined)
+
+  /** @param queues the ids that wait in each shard; undefined for one that does not answer */
+  const readAll = (
+    queues: (readonly string[] | undefined)[],
+    infos: (string | undefined)[],
+  ): Promise<QueueReading> => {
+    const queueOf = (key: string) => queues[shards.findIndex(({ waitKey }) => waitKey === key)]
+    const gauge = new QueueGauge({
+      redis: {
+        llen: async (key: string) => queueOf(key)?.length ?? away,
+        lindex: async (key: string, index: number) => queueOf(key)?.at(index) ?? null,
+      },
+      servers: () => infos.map((info) => ({ info: async () => info ?? away })),
+      shards,
+      memoryBytes: 1_000,
+      now: () => NOW_MS,
+    })
+    return gauge.read()
+  }
+
+  it('the jobs are added up, the oldest counts, and the fullest server does', async () => {
+    const queues = [[idOf(1_000)], [], [idOf(2_000), idOf(9_000)]]
+    const infos = [memory(100, 0, 0), memory(900, 0, 0), memory(1_000, 0, 2_000)]
+    expect(await readAll(queues, infos)).toEqual({ jobs: 3, oldestAgeS: 9, memoryPercent: 90 })
+  })
+
+  it('those that do not answer are left out', async () => {
+    const reading = await readAll([undefined, [idOf(1_000)], []], [undefined, memory(100, 0, 0)])
+    expect(reading).toEqual({ jobs: 1, oldestAgeS: 1, memoryPercent: 10 })
+  })
+
+  it('nothing is guessed where none answers', async () => {
+    await expect(readAll([undefined, undefined, undefined], [memory(1, 0, 0)])).rejects.toThrow('away')
+    await expect(readAll([[], [], []], [undefined])).rejects.toThrow('away')
+    await expect(readAll([[], [], []], [])).rejects.toThrow('no server')
   })
 })

@@ -1,7 +1,6 @@
 import type { Project } from '@sluice/projects'
-import { connectRedis, createLogger } from '@sluice/runtime'
+import { connectRedis, createLogger, type RedisConnection } from '@sluice/runtime'
 import { redisNames } from '@sluice/schema'
-import type { Redis } from 'ioredis'
 import { randomUUID } from 'node:crypto'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { afterEach, beforeEach, describe, expect, inject, it, vi } from 'vitest'
@@ -22,9 +21,9 @@ const project: Project = {
 }
 
 let names: ReturnType<typeof redisNames>
-let connections: Redis[]
+let connections: RedisConnection[]
 /** Another connection, which no lease is in the way of. */
-let clock: Redis
+let clock: RedisConnection
 /** Three API processes: each has its own connection, and knows nothing of the others. */
 let processes: RateLimits[]
 

@@ -1,7 +1,6 @@
 import { Registry, type Project } from '@sluice/projects'
-import { connectRedis, createLogger } from '@sluice/runtime'
+import { connectRedis, createLogger, type RedisConnection } from '@sluice/runtime'
 import { redisNames } from '@sluice/schema'
-import type { Redis } from 'ioredis'
 import { randomUUID } from 'node:crypto'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { afterEach, beforeEach, describe, expect, inject, it, vi } from 'vitest'
@@ -21,12 +20,12 @@ const limit: RateLimit = {
 }
 
 let names: ReturnType<typeof redisNames>
-let redis: Redis
+let redis: RedisConnection
 let proxy: TcpProxy
-let connections: Redis[]
+let connections: RedisConnection[]
 let buckets: SharedBuckets
 
-async function connect(url: string): Promise<Redis> {
+async function connect(url: string): Promise<RedisConnection> {
   const connection = connectRedis(url, { failFast: true, commandTimeoutMs: 1_800 })
   connection.on('error', () => undefined)
   connections.push(connection)

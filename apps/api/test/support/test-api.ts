@@ -1,5 +1,5 @@
 import { createLogger, type Readiness } from '@sluice/runtime'
-import { EntryValidator, IdSource, redisNames } from '@sluice/schema'
+import { EntryValidator, IdSource, shardNames } from '@sluice/schema'
 import type { FastifyInstance, InjectOptions, LightMyRequestResponse } from 'fastify'
 import { randomUUIDv7 } from 'node:crypto'
 import { buildApp, type AppDependencies } from '../../src/app.ts'
@@ -66,8 +66,8 @@ export function buildTestApi(
       intake: new Intake(new EntryValidator(), new IdSource(Date.now)),
       writer: new ChunkWriter(queue, randomUUIDv7),
       idempotency: new Idempotency(
-        new IdempotentWriter(queue, randomUUIDv7, WINDOW_MS),
-        redisNames('test'),
+        new IdempotentWriter([queue], randomUUIDv7, WINDOW_MS),
+        shardNames('test', 1),
         randomUUIDv7,
       ),
       overload: signals.monitor,

@@ -1,0 +1,67 @@
+import type { Logger, RedisConnection } from '@sluice/runtime'
+import type { RedisNames } from '@sluice/schema'
+import { BatchLedger } from './batch-ledger.ts'
+import { BatchSplitter } from './batch-splitter.ts'
+import { ChunkConsumer } from './chunk-consumer.ts'
+import { Collector } from './collector.ts'
+import type { WorkerConfig } from './config.ts'
+import type { DeadLetters } from './dead-letters.ts'
+import { Delivery } from './delivery.ts'
+import type { Inserter } from './inserter.ts'
+import { workerLimits } from './limits.ts'
+import type { Persistence } from './persistence.ts'
+import { Pump } from './pump.ts'
+import type { Slots } from './slots.ts'
+
+export interface ShardDependencies {
+  readonly config: Pick<
+    WorkerConfig,
+    'BATCH_ROWS_MAX' | 'BATCH_WAIT_MS' | 'LOCK_DURATION_MS' | 'QUEUE_SHARDS'
+  >
+  readonly redis: RedisConnection
+  readonly inserter: Inserter
+  readonly slots: Slots
+  readonly deadLetters: DeadLetters
+  readonly persistence: Persistence
+  readonly makeId: () => string
+  readonly logger: Logger
+}
+
+/**
+ * One queue's way into ClickHouse. Its batches are of its own chunks only, and written down beside them. It shares nothing
+ * with the other shards but the inserts, so that one whose Redis is away holds up none of them.
+ */
+export function startShard(
+  names: RedisNames,
+  dependencies: ShardDependencies,
+): Pick<Pump, 'flush'> & Pick<ChunkConsumer, 'close'> {
+  const { config, redis, inserter, slots, deadLetters, persistence, makeId, logger } = dependencies
+  const ledger = new BatchLedger(redis, names)
+  const delivery = new Delivery({
+    ledger,
+    inserter,
+    slots,
+    splitter: new BatchSplitter({ ledger, inserter, slots, deadLetters, persistence }),
+    persistence,
+    loadChunk: (id) => consumer.load(id),
+    makeId,
+    now: () => performance.now(),
+    takeOverMs: config.LOCK_DURATION_MS,
+  })
+  const collector = new Collector({
+    rowsMax: config.BATCH_ROWS_MAX,
+    bytesMax: workerLimits.batchBytesMax,
+    waitMs: config.BATCH_WAIT_MS,
+  })
+  const pump = new Pump(collector, delivery)
+  const consumer = new ChunkConsumer({
+    redis,
+    names,
+    shards: config.QUEUE_SHARDS,
+    lockDurationMs: config.LOCK_DURATION_MS,
+    logger,
+    deliver: (chunk) => pump.deliver(chunk),
+    onCompleted: (chunkId) => delivery.completed(chunkId),
+  })
+  return { flush: () => pump.flush(), close: () => consumer.close() }
+}

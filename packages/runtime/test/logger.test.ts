@@ -1,0 +1,19 @@
+import { spawnSync } from 'node:child_process'
+import { expect, it } from 'vitest'
+
+const SCRIPT = `
+import { createLogger } from './src/logger.ts'
+const failure = () => Object.assign(new Error('WRONGPASS'), { command: { name: 'hello', args: ['3', 'AUTH', 'me', 'secret'] } })
+createLogger('test', 'info').warn({ err: failure() }, 'of one server')
+createLogger('test', 'info').warn({ err: Object.assign(new Error('all'), { lastNodeError: failure() }) }, 'of a cluster')
+`
+
+it('logs what failed in Redis, but not what the command was given', () => {
+  const { stdout } = spawnSync(process.execPath, ['--input-type=module', '--eval', SCRIPT], {
+    cwd: new URL('../', import.meta.url),
+    encoding: 'utf8',
+  })
+  expect(stdout.match(/WRONGPASS/g)?.length).toBeGreaterThanOrEqual(2)
+  expect(stdout.match(/"name":"hello"/g)).toHaveLength(2)
+  expect(stdout).not.toContain('secret')
+})
