@@ -1,4 +1,4 @@
-import { encodeChunk, limits } from '@sluice/schema'
+import { type Chunk, encodeChunk, limits } from '@sluice/schema'
 import { OverloadedError } from '../overload/overloaded-error.ts'
 import { QueueUnavailableError, type ChunkQueue } from './chunk-queue.ts'
 
@@ -29,22 +29,45 @@ export const chunkLimits = {
 if (chunkLimits.bytesWaitingMax < limits.bodyBytesMax * 4)
   throw new Error('one request could never be accepted')
 
+/** A chunk and most of the requests that make it full. */
+const MEMORY_BYTES = 1.25 * chunkLimits.bytesMax
+/** What a steady load has in use at once. */
+const SPARE_MEMORIES_MAX = 4
+
 interface Waiter {
   readonly resolve: () => void
   readonly reject: (error: Error) => void
 }
 
-/** What gathers for the next chunk. */
+/** What gathers for the next chunk, as one text. */
 class Gathering {
-  readonly texts: Buffer[] = []
-  bytes = 0
   rows = 0
+  bytes = 0
+  memory: Buffer
   waiters: Waiter[] = []
   /** When its first request came. */
   readonly sinceMs: number
 
-  constructor(sinceMs: number) {
+  constructor(sinceMs: number, memory: Buffer) {
     this.sinceMs = sinceMs
+    this.memory = memory
+  }
+
+  add(rows: number, text: Buffer): void {
+    const bytes = this.bytes + text.length
+    if (bytes > this.memory.length) {
+      const larger = Buffer.allocUnsafeSlow(bytes)
+      larger.set(this.text)
+      this.memory = larger
+    }
+    this.memory.set(text, this.bytes)
+    this.rows += rows
+    this.bytes = bytes
+  }
+
+  /** The rows, in the memory that it was given unless they did not fit. */
+  get text(): Buffer {
+    return this.memory.subarray(0, this.bytes)
   }
 
   get isFull(): boolean {
@@ -67,6 +90,11 @@ export class ChunkWriter {
   readonly #queues: number
   /** Chunks in the making: the last one gathers, those before it are full. */
   #gatherings: Gathering[] = []
+  /**
+   * Memory of chunks that are packed, for others: what Buffers are made anew at this rate has V8 look for garbage in the
+   * whole heap ten times a second.
+   */
+  readonly #spareMemories: Buffer[] = []
   #addsInFlight = 0
   #bytesWaiting = 0
   #turnScheduled = false
@@ -96,6 +124,7 @@ export class ChunkWriter {
    * Resolves once Redis has the rows on disk.
    *
    * @param rows how many rows `text` holds, each a line in UTF-8
+   * @param text copied before this returns
    * @throws OverloadedError when there is no room: at once for that of this process, later for Redis'; nothing was enqueued
    * @throws QueueUnavailableError when Redis did not confirm in time; the rows may or may not be enqueued
    */
@@ -105,12 +134,13 @@ export class ChunkWriter {
     }
     let gathering = this.#gatherings.at(-1)
     if (gathering === undefined || gathering.isFull) {
-      gathering = new Gathering(this.#now())
+      gathering = new Gathering(
+        this.#now(),
+        this.#spareMemories.pop() ?? Buffer.allocUnsafeSlow(MEMORY_BYTES),
+      )
       this.#gatherings.push(gathering)
     }
-    gathering.texts.push(text)
-    gathering.bytes += text.length
-    gathering.rows += rows
+    gathering.add(rows, text)
     this.#bytesWaiting += text.length
     const { waiters } = gathering
     const written = new Promise<void>((resolve, reject) => waiters.push({ resolve, reject }))
@@ -159,12 +189,21 @@ export class ChunkWriter {
     return true
   }
 
-  async #send({ texts, bytes, rows, waiters, sinceMs }: Gathering): Promise<void> {
+  #pack({ rows, text, memory }: Gathering): Chunk {
+    const chunk = encodeChunk(rows, text)
+    if (memory.length === MEMORY_BYTES && this.#spareMemories.length < SPARE_MEMORIES_MAX) {
+      this.#spareMemories.push(memory)
+    }
+    return chunk
+  }
+
+  async #send(gathering: Gathering): Promise<void> {
+    const { bytes, waiters, sinceMs } = gathering
     this.#addsInFlight += 1
     try {
       const deadlineMs = sinceMs + chunkLimits.addDeadlineMs
       if (this.#now() >= deadlineMs) throw new QueueUnavailableError('Redis is behind')
-      await this.#queue.add(this.#makeId(), encodeChunk(rows, Buffer.concat(texts, bytes)), deadlineMs)
+      await this.#queue.add(this.#makeId(), this.#pack(gathering), deadlineMs)
       for (const { resolve } of waiters) resolve()
     } catch (error) {
       for (const { reject } of waiters) reject(error as Error)

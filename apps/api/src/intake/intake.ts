@@ -19,7 +19,7 @@ export interface TakenIn {
   /** How many entries were sent, valid or not. */
   readonly entries: number
   readonly rows: number
-  /** The rows, each a line in UTF-8. */
+  /** The rows, each a line in UTF-8. To be used or copied at once: the next request's may be written there. */
   readonly text: Buffer
   /** The answer's JSON. */
   readonly answer: string

@@ -75,12 +75,12 @@ export function logsRoute(app: FastifyInstance, dependencies: LogsRouteDependenc
         const stamp = { projectId: project.id, retentionDays: project.retentionDays, receivedAtMs: now() }
         const key = readIdempotencyKey(request.headers)
         const body = decodeContent(request.body, request.headers['content-encoding'])
-        const taken = intake.take(body, stamp, formats[request.mediaType ?? ''])
-        if (allowance !== null) {
-          const leased = allowance.take({ entries: taken.entries, bytes: body?.length ?? 0 })
-          if (leased !== undefined) await leased
-          void reply.header('ratelimit', allowance.state)
-        }
+        let taken = intake.take(body, stamp, formats[request.mediaType ?? ''])
+        const leased = allowance?.take({ entries: taken.entries, bytes: body?.length ?? 0 })
+        // What is not written in this turn is kept out of the way of the next request's rows.
+        if (leased !== undefined || key !== undefined) taken = { ...taken, text: Buffer.from(taken.text) }
+        if (leased !== undefined) await leased
+        if (allowance !== null) void reply.header('ratelimit', allowance.state)
         if (key === undefined) {
           if (taken.rows > 0) await writer.write(taken.rows, taken.text).catch(refuse)
           return accept(reply, taken.answer)

@@ -60,6 +60,17 @@ describe('an idle writer', () => {
     await Promise.all(writes)
   })
 
+  it('has copied what it was given when it returns, however much that is', async () => {
+    const texts = [Buffer.from('a\n'), Buffer.from(lineOf(2 * chunkLimits.bytesMax)), Buffer.from('b\n')]
+    const writes = texts.map((text) => outcome(writer.write(1, text)))
+    for (const text of texts) text.fill('x')
+    await turn()
+    expect(addAt(0).lines).toEqual(['a', 'a'.repeat(2 * chunkLimits.bytesMax - 1)])
+    await confirmAll(writes.slice(0, 2))
+    expect(await writes[2]).toBe('written')
+    expect(addAt(1).lines).toEqual(['b'])
+  })
+
   it('does not resolve before the queue has confirmed', async () => {
     let written = false
     const write = writeRows(1, 'a\n').then(() => (written = true))
@@ -273,7 +284,7 @@ describe('a full writer', () => {
     await turn()
     return writes
   }
-  it('takes all that its limit allows, and refuses one unit more', async () => {
+  it('takes all that its limit allows, and refuses one byte more', async () => {
     const writes = await fill()
     expect(writer.bytesWaiting).toBe(chunkLimits.bytesWaitingMax)
     await expect(writeRows(1, '\n')).rejects.toThrow(OverloadedError)

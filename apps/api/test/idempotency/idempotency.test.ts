@@ -29,6 +29,12 @@ describe('a request with a key', () => {
     expect(api.queue.rows).toMatchObject([{ id: response.json<{ id: string }>().id, message: 'm' }])
   })
 
+  it('has its own entries stored, whoever else sends at the same time', async () => {
+    const messages = ['first', 'second', 'third']
+    await Promise.all(messages.map((message) => send({ level: 'info', message }, message)))
+    expect(new Set(api.queue.rows.map((row) => row['message']))).toEqual(new Set(messages))
+  })
+
   it('is answered the same again, and stored once', async () => {
     const first = await send(entry, 'k')
     const second = await send(entry, 'k')

@@ -1,5 +1,6 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import type { AddressInfo } from 'node:net'
+import { setTimeout as sleep } from 'node:timers/promises'
 import { QueueUnavailableError } from '../../src/chunks/chunk-queue.ts'
 import { problemCode } from '../support/problem.ts'
 import { RawConnection } from '../support/raw-http.ts'
@@ -59,6 +60,14 @@ describe('a project with limits', () => {
   it('is told nothing where the key is not known', async () => {
     const { headers } = await api.post(entry, { headers: { authorization: 'Bearer nothing' } })
     expect(headers).not.toHaveProperty('ratelimit-policy')
+  })
+
+  it('has its own entries stored, whoever else sends while its lease is on its way', async () => {
+    api.buckets.beforeAnswer = () => sleep(50)
+    const messages = ['first', 'second']
+    await Promise.all(messages.map((message) => api.post({ level: 'info', message })))
+    expect(api.buckets.requests).toHaveLength(1)
+    expect(new Set(api.queue.rows.map((row) => row['message']))).toEqual(new Set(messages))
   })
 
   it('pays for each entry that it sent, valid or not, once', async () => {

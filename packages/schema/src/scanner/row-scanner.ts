@@ -28,7 +28,7 @@ import { MetadataCopier } from './metadata-copier.ts'
 export interface ScannedRows {
   /** At least one. */
   readonly rows: number
-  /** UTF-8, each row a line of ClickHouse's TabSeparated. */
+  /** UTF-8, each row a line of ClickHouse's TabSeparated. The scanner's own memory: the next scan writes there again. */
   readonly text: Buffer
   /** Of a body that is an entry, not a batch: the id that it was given, and the timestamp that it came with. */
   readonly single: { readonly id: string; readonly timestamp: string | undefined } | undefined
@@ -104,7 +104,7 @@ export class RowScanner {
     if (rows === 0 || this.#cursor.at !== body.length) return undefined
     return {
       rows,
-      text: Buffer.from(this.#memory.subarray(ROWS, this.#end)),
+      text: this.#memory.subarray(ROWS, this.#end),
       single: isSingle ? this.#single() : undefined,
     }
   }
