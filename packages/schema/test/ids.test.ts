@@ -25,6 +25,14 @@ describe('IdSource', () => {
     expect(ids.every((id) => UUID_V7.test(id))).toBe(true)
   })
 
+  it('writes an id where it is told to, and nowhere else', () => {
+    const memory = Buffer.alloc(ID_BYTES + 2, '.')
+    new IdSource(() => 1_000).write(memory, 1)
+    const text = memory.toString()
+    expect([text.at(0), text.at(-1)]).toEqual(['.', '.'])
+    expect(text.slice(1, -1)).toMatch(UUID_V7)
+  })
+
   it('makes different ids in processes that start at the same time', () => {
     const ids = Array.from({ length: 1_000 }, () => new IdSource(() => 1_000).next())
     expect(new Set(ids).size).toBe(ids.length)

@@ -29,9 +29,12 @@ export const chunkLimits = {
 if (chunkLimits.bytesWaitingMax < limits.bodyBytesMax * 4)
   throw new Error('one request could never be accepted')
 
-/** A chunk and most of the requests that make it full. */
+/**
+ * A chunk and most of the requests that make it full. While Redis does not answer, chunks of many short rows reserve up to
+ * six times of what waits; what is not written to is not resident.
+ */
 const MEMORY_BYTES = 1.25 * chunkLimits.bytesMax
-/** What a steady load has in use at once. */
+/** A steady load uses one or two; the rest is for bursts. */
 const SPARE_MEMORIES_MAX = 4
 
 interface Waiter {
@@ -91,8 +94,8 @@ export class ChunkWriter {
   /** Chunks in the making: the last one gathers, those before it are full. */
   #gatherings: Gathering[] = []
   /**
-   * Memory of chunks that are packed, for others: what Buffers are made anew at this rate has V8 look for garbage in the
-   * whole heap ten times a second.
+   * Memory of chunks that are packed, to be used again: Buffers of this size, made anew for each chunk, have V8 look
+   * through the whole heap ten times a second.
    */
   readonly #spareMemories: Buffer[] = []
   #addsInFlight = 0

@@ -1,6 +1,7 @@
 import { BLANK, SPACE } from './bytes.ts'
 
-/** A place in a text of JSON, which lies at the start of a memory and ends with a zero: no look ahead goes beyond it. */
+/** A place in a text of JSON, which lies at the start of a memory and ends with a zero: nothing beyond it
+ * is taken for a match. */
 export class Cursor {
   readonly memory: Buffer
   at = 0

@@ -27,7 +27,10 @@ import type { Cursor } from './cursor.ts'
 
 /** Objects with more names are left to the parser: each name is compared with those before it. */
 const NAMES_MAX = 32
-/** A number of as many digits is written by JSON.stringify as it was, if it has no zero at its end. */
+/**
+ * JSON.stringify writes a number of as many digits as it was written, if its fraction does not end in a zero: no two
+ * decimals of as many digits are the same double, so that none has a shorter form.
+ */
 const DIGITS_MAX = 15
 /** … and so is a fraction of 0 with as many: a smaller one gets an exponent. */
 const FRACTION_OF_ZERO_DIGITS_MAX = 6
@@ -55,7 +58,7 @@ export class MetadataCopier {
   readonly #names = new Int32Array(NAMES_MAX * limits.metadataDepthMax)
   #namesEnd = 0
 
-  /** @param start where in the cursor's memory the copy goes; it takes at most twice the bytes of the text */
+  /** @param start where in the cursor's memory the copy goes; at most twice the bytes of the text: see `row-scanner.ts` */
   constructor(cursor: Cursor, start: number) {
     this.#cursor = cursor
     this.#memory = cursor.memory

@@ -41,15 +41,18 @@ const ROW_OWN_BYTES_MAX = 1_024
 /** From here on the runtime copies faster than a loop. */
 const LONG_BYTES = 40
 
-/** Where in the memory everything is, the body first. Nothing takes more than twice its own text. */
+/**
+ * Where in the memory everything is, the body first. Nothing takes more than twice its own text: a backslash in metadata,
+ * two bytes of JSON, becomes four; nothing else grows more, and no number grows.
+ */
 const METADATA_COPY = BODY_BYTES_MAX + 1
 const ROWS = METADATA_COPY + 2 * BODY_BYTES_MAX
 const ROW_START = ROWS + 2 * BODY_BYTES_MAX + limits.entriesPerBatchMax * ROW_OWN_BYTES_MAX
 const MEMORY_BYTES = ROW_START + ROW_OWN_BYTES_MAX
 
-/** In the place of a value's start: the field is not there, or is null. */
+/** In the place of a text's start: the field is not there; or it is, and has no text here, being null or the metadata. */
 const ABSENT = -1
-const NULL = -2
+const WITHOUT_TEXT = -2
 
 const LOGS = Buffer.from('"logs"')
 const NULL_TEXT = Buffer.from('null')
@@ -83,7 +86,7 @@ export class RowScanner {
 
   /**
    * @param body UTF-8
-   * @param start from `startRows`; the same object for the same stamp
+   * @param start from `startRows`, and never changed; the same object for the same stamp saves time
    * @param isNdjson whether the body is an entry a line, and not a JSON text
    * @returns undefined for a body that is left to the parser
    */
@@ -95,11 +98,7 @@ export class RowScanner {
     this.#cursor.at = 0
     this.#end = ROWS
     const isSingle = !isNdjson && this.#cursor.next() === OPEN_BRACE && !this.#isAtLogs()
-    const rows = isNdjson
-      ? this.#scanLines(body.length)
-      : isSingle
-        ? Number(this.#scanEntry())
-        : this.#scanBatch()
+    const rows = isNdjson ? this.#scanLines(body) : isSingle ? Number(this.#scanEntry()) : this.#scanBatch()
     this.#cursor.next()
     if (rows === 0 || this.#cursor.at !== body.length) return undefined
     return {
@@ -160,14 +159,14 @@ export class RowScanner {
   }
 
   /** Scans lines, each of them an entry or blank. @returns how many entries they are; 0 to give up */
-  #scanLines(bodyBytes: number): number {
+  #scanLines(body: Uint8Array): number {
     const cursor = this.#cursor
     let rows = 0
     for (let lineEnd = -1; cursor.next() === OPEN_BRACE; rows += 1) {
       // An entry begins behind the end of the line before it, and ends on its own.
       if (cursor.at <= lineEnd || rows === limits.entriesPerBatchMax) return 0
-      lineEnd = this.#memory.indexOf(NEWLINE, cursor.at)
-      if (lineEnd === -1 || lineEnd > bodyBytes) lineEnd = bodyBytes
+      lineEnd = body.indexOf(NEWLINE, cursor.at)
+      if (lineEnd === -1) lineEnd = body.length
       if (!this.#scanEntry() || cursor.at > lineEnd) return 0
     }
     return rows
@@ -198,7 +197,7 @@ export class RowScanner {
     const { column } = field
     const byte = this.#memory[cursor.at]
     if (byte === QUOTE) return column !== METADATA && this.#scanText(field)
-    this.#starts[column] = NULL
+    this.#starts[column] = WITHOUT_TEXT
     if (byte === OPEN_BRACE) return column === METADATA && this.#metadata.copy()
     if (!cursor.has(NULL_TEXT, cursor.at)) return false
     cursor.at += NULL_TEXT.length
