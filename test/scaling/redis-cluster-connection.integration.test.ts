@@ -7,7 +7,8 @@ import { eventually } from '../support.ts'
 import { ask, startRedisCluster, type TestCluster, type TestServer } from './redis-servers.ts'
 
 const NODES = 3
-const COMMAND_TIMEOUT_MS = 500
+/** Long enough for an answer on a machine that is busy. */
+const COMMAND_TIMEOUT_MS = 1_500
 const patient: RedisTuning = { failFast: false }
 const failFast: RedisTuning = { failFast: true, commandTimeoutMs: COMMAND_TIMEOUT_MS }
 
@@ -46,7 +47,7 @@ async function fate(command: Promise<unknown>): Promise<{ end: string; tookMs: n
   const startedMs = performance.now()
   const end = await command.then(
     () => 'answered',
-    () => 'failed',
+    (error: Error) => (error.message === 'Command timed out' ? 'timed out' : 'failed'),
   )
   return { end, tookMs: performance.now() - startedMs }
 }
@@ -70,6 +71,12 @@ async function cut(index: number): Promise<void> {
   await ask(node(index).port, (redis) => Promise.all(ids.map((id) => redis.client('KILL', 'ID', id))))
 }
 
+/** How many connections a node has had since it was started. */
+async function connectionsOf(index: number): Promise<number> {
+  const stats = await ask(node(index).port, (redis) => redis.info('stats'))
+  return Number(/^total_connections_received:(\d+)/m.exec(stats)?.[1])
+}
+
 describe('a command whose connection is lost', () => {
   it('fails at once where it is to fail fast, and is not sent again', async () => {
     const redis = await connect({ failFast: true })
@@ -78,7 +85,7 @@ describe('a command whose connection is lost', () => {
     expect((await waiting).end).toBe('failed')
     await sleep(700)
     expect(await blocked(1)).toEqual([])
-    expect(await redis.get(keys[1] ?? '')).toBeNull()
+    await eventually(5_000, async () => expect(await redis.get(keys[1] ?? '')).toBeNull())
   })
 
   it('is sent again where it may wait', async () => {
@@ -97,9 +104,7 @@ describe('while a node is away', () => {
     await node(2).process.stop({ signal: 'SIGKILL' })
     const late = fate(waits.get(keys[2] ?? ''))
     for (let i = 0; i < 5; i += 1) {
-      const { end, tookMs } = await fate(redis.get(keys[2] ?? ''))
-      expect(end).toBe('failed')
-      expect(tookMs).toBeLessThan(COMMAND_TIMEOUT_MS)
+      expect((await fate(redis.get(keys[2] ?? ''))).end).toBe('failed')
       expect((await fate(redis.get(keys[0] ?? ''))).end).toBe('answered')
     }
     await node(2).process.start()
@@ -108,13 +113,35 @@ describe('while a node is away', () => {
     expect(redisServers(redis)).toHaveLength(NODES)
   })
 
+  it('that is told about once a second, however many commands fail', async () => {
+    const redis = await connect(failFast)
+    let errors = 0
+    redis.on('error', () => (errors += 1))
+    await node(2).process.stop({ signal: 'SIGKILL' })
+    const startedMs = performance.now()
+    let connections = await connectionsOf(0)
+    for (let i = 0; i < 200; i += 1) {
+      expect((await fate(redis.get(keys[2] ?? ''))).end).toBe('failed')
+      await sleep(5)
+    }
+    connections = (await connectionsOf(0)) - connections
+    const seconds = (performance.now() - startedMs) / 1_000
+    await node(2).process.start()
+    expect(errors).toBeGreaterThan(0)
+    expect(errors).toBeLessThanOrEqual(seconds + 2)
+    // Those that ask who has the slots now, and the test's own.
+    expect(connections).toBeLessThan(10 * (seconds + 2))
+    await eventually(5_000, async () => expect((await fate(redis.get(keys[2] ?? ''))).end).toBe('answered'))
+  })
+
   it('without a word, commands for it have their time, and it is found again', async () => {
     const redis = await connect(failFast)
     node(2).process.kill('SIGSTOP')
     try {
       const { end, tookMs } = await fate(redis.get(keys[2] ?? ''))
-      expect(end).toBe('failed')
-      expect(tookMs).toBeLessThan(2 * COMMAND_TIMEOUT_MS)
+      expect(end).not.toBe('answered')
+      // It was given its time; without a limit it would not have ended.
+      expect(tookMs).toBeGreaterThan(COMMAND_TIMEOUT_MS / 2)
       expect((await fate(redis.get(keys[0] ?? ''))).end).toBe('answered')
     } finally {
       node(2).process.kill('SIGCONT')

@@ -1,5 +1,6 @@
 import { readFileSync } from 'node:fs'
 import { Cluster, Redis, type RedisOptions } from 'ioredis'
+import { RecentNodes } from './recent-nodes.ts'
 import { parseRedisUrl, type RedisAddress } from './redis-url.ts'
 import { SettingsError } from './settings.ts'
 
@@ -23,11 +24,21 @@ export interface RedisTuning {
 /** What every connection to a server of Redis has. */
 type ServerOptions = Omit<RedisOptions, 'replyMapping' | 'retryStrategy'>
 
+/** Refuses what was under way when a connection is lost; with null it would never be settled. */
+const neverSentAgain = { maxRetriesPerRequest: 0, autoResendUnfulfilledCommands: false } as const
+
 const CONNECT_TIMEOUT_MS = 2_000
 /** Redis comes back within seconds after a restart; asking more often than this helps nobody. */
 const RECONNECT_DELAY_MAX_MS = 1_000
 /** How long a node of a cluster may be away before what waits for it tries again. */
 const CLUSTER_RETRY_DELAY_MS = 500
+/**
+ * A node that does not take connections is asked again after this long; in between, commands for it are refused without
+ * a connection each. The first of the two is for a connection that was lost while the node was well.
+ */
+const NODE_RECONNECT_DELAYS_MS: readonly number[] = [50, 1_000]
+/** A node that is away fails for each command anew; its errors are worth one line a second. */
+const NODE_ERROR_INTERVAL_MS = 1_000
 /**
  * Where another server may take over, one that says nothing for so long is given up, to ask who is the master now.
  * BullMQ lets Redis wait for work for up to 10 s.
@@ -66,14 +77,7 @@ export function connectRedis(url: string, tuning: RedisTuning): RedisConnection 
     // A master that became a replica: its address, or the Sentinels, lead to the new one. 1: connect again. 2: and send
     // the command again, which was refused.
     reconnectOnError: (error: Error) => (/(^|-)READONLY /.test(error.message) ? (failFast ? 1 : 2) : false),
-    ...(failFast
-      ? {
-          // Refuses what was under way when a connection is lost; with null it would never be settled.
-          maxRetriesPerRequest: 0,
-          enableOfflineQueue: false,
-          autoResendUnfulfilledCommands: false,
-        }
-      : {}),
+    ...(failFast ? { ...neverSentAgain, enableOfflineQueue: false } : {}),
   })
 }
 
@@ -101,12 +105,17 @@ function sentinelOptions(
  * What ioredis does behind the caller's back in a cluster is bounded by its reasons. A command that a node has refused
  * without running it (MOVED, ASK, TRYAGAIN) is sent again always. One whose connection was lost, and that so may have
  * run, only where commands may wait; for ever then, since a BullMQ worker takes any other end for a failed job.
+ *
+ * Where commands fail fast, a node that is away keeps its place for a while, and they fail there. Without that each of them
+ * would ask another node, be sent on by it and open a connection. Then the node is given up all the same, so that a cluster
+ * of which no node is left is started on anew.
  */
 function connectCluster(address: RedisAddress, node: ServerOptions, failFast: boolean): Cluster {
   const retryDelayMs = failFast ? 0 : CLUSTER_RETRY_DELAY_MS
   const cluster = new Cluster([...address.nodes], {
-    redisOptions: node,
+    redisOptions: { ...node, ...(failFast ? neverSentAgain : {}) },
     clusterRetryStrategy: retryStrategy,
+    clusterNodeRetryStrategy: failFast ? (attempt) => NODE_RECONNECT_DELAYS_MS[attempt - 1] ?? null : null,
     enableOfflineQueue: !failFast,
     retryDelayOnFailover: retryDelayMs,
     retryDelayOnClusterDown: retryDelayMs,
@@ -114,9 +123,13 @@ function connectCluster(address: RedisAddress, node: ServerOptions, failFast: bo
     // Certificates name hosts, so the connections must know them by their names.
     dnsLookup: (host, callback) => callback(null, host),
   })
-  // Before there is a cluster, a node that is away is no error as long as another one answers.
-  cluster.on('node error', (error: Error) => {
-    if (cluster.status === 'ready') cluster.emit('error', error)
+  const failedLately = new RecentNodes(NODE_ERROR_INTERVAL_MS, () => performance.now())
+  cluster.on('node error', (error: Error, name: string) => {
+    // Before there is a cluster, a node that is away is no error as long as another one answers.
+    if (cluster.status !== 'ready' || !failedLately.add(name)) return
+    cluster.emit('error', error)
+    // Another node may have its slots by now, and of those that fail here nobody else would tell.
+    if (failFast) cluster.refreshSlotsCache()
   })
   return cluster
 }
