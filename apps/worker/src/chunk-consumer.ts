@@ -33,6 +33,9 @@ export class ChunkConsumer {
   readonly #worker: Worker<Chunk, void>
   readonly #chunksMax: number
   readonly #heldBytesMax: number
+  /** BullMQ emits the errors of a connection again on every worker, as if they were its own. */
+  readonly #connectionErrors = new WeakSet<Error>()
+  readonly #noteConnectionError = (error: Error): unknown => this.#connectionErrors.add(error)
   #heldBytes = 0
   #rest: NodeJS.Timeout | undefined
 
@@ -41,6 +44,8 @@ export class ChunkConsumer {
     const { redis, names, shards, lockDurationMs, logger } = options
     this.#chunksMax = Math.ceil(workerLimits.chunksMax / shards)
     this.#heldBytesMax = Math.ceil(workerLimits.heldBytesMax / shards)
+    // Before BullMQ listens to it. What is said of the connection is logged where it was made.
+    redis.on('error', this.#noteConnectionError)
     this.#worker = new Worker<Chunk, void>(names.queue, (job, token) => this.#process(job, token), {
       connection: redis,
       prefix: names.queuePrefix,
@@ -52,6 +57,7 @@ export class ChunkConsumer {
       runRetryDelay: 500,
     })
     this.#worker.on('error', (error) => {
+      if (this.#connectionErrors.has(error)) return
       this.#warn(error)
       if (error.name === 'ReplyError') this.#restForAWhile()
     })
@@ -71,6 +77,7 @@ export class ChunkConsumer {
   async close(): Promise<void> {
     clearTimeout(this.#rest)
     await this.#worker.close()
+    this.#options.redis.off('error', this.#noteConnectionError)
   }
 
   async #process(job: Job<Chunk, void>, token: string | undefined): Promise<void> {

@@ -107,10 +107,12 @@ export class ChunkQueue {
       streams: { events: { maxLen: EVENTS_MAX } },
       defaultJobOptions: { attempts: 1, removeOnComplete: true, removeOnFail: false },
     })
-    queue.on('error', (error) => this.#logger.warn({ err: error }, 'queue connection failed'))
+    // These are the connection's, again on each queue; they are logged where it was made. The one that is not comes below.
+    queue.on('error', () => undefined)
     // BullMQ asks Redis for its version once, and a queue for which that failed stays unusable.
-    queue.waitUntilReady().catch(() => {
+    queue.waitUntilReady().catch((error: unknown) => {
       this.#queue = undefined
+      this.#logger.warn({ err: error }, 'queue not opened')
     })
     return queue
   }
