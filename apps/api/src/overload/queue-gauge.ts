@@ -1,5 +1,6 @@
 import type { RedisConnection } from '@sluice/runtime'
 import { idTimeMs, type RedisNames } from '@sluice/schema'
+import type { Redis } from 'ioredis'
 
 /** What Redis says of the queue, and of itself. */
 export interface QueueReading {
@@ -11,11 +12,16 @@ export interface QueueReading {
   readonly memoryPercent: number
 }
 
+/** A server of Redis, and its address. */
+export interface RedisServer extends Pick<Redis, 'info'> {
+  readonly options: Pick<Redis['options'], 'host' | 'port'>
+}
+
 export interface QueueGaugeOptions {
   /** A connection that fails fast, and whose commands have a deadline. */
   readonly redis: Pick<RedisConnection, 'llen' | 'lindex'>
-  /** The servers that hold data. */
-  readonly servers: () => readonly Pick<RedisConnection, 'info'>[]
+  /** The servers that hold data, as many as are known now. */
+  readonly servers: () => readonly RedisServer[]
   /** The names of each of the queues. */
   readonly shards: readonly RedisNames[]
   /** What a server of Redis may use where it has no `maxmemory` of its own. */
@@ -24,12 +30,34 @@ export interface QueueGaugeOptions {
   readonly now: () => number
 }
 
+interface ShardReading {
+  readonly jobs: number
+  readonly oldestAgeS: number
+}
+
+interface ServerReading {
+  readonly memoryPercent: number
+  /** When the server was known last. */
+  readonly knownAtMs: number
+}
+
+/**
+ * A node of a cluster that is away leaves the list from time to time, while its connection is made anew: within seconds.
+ * One that was taken out of the cluster is never in it again, and must not be counted for ever.
+ */
+const SERVER_KEPT_MS = 60_000
+
 /**
  * Reads the queue's signals: two commands a shard and one a server, which take Redis some 10 µs together, whatever the
- * queue holds. A shard or a server that does not answer is left out as long as another does: nothing can be added to it.
+ * queue holds. A shard or a server that does not answer counts as it was when it did: its backlog is still there, and a
+ * mark that is passed stays so. As long as another one answers, that is, and it has answered before.
  */
 export class QueueGauge {
   readonly #options: QueueGaugeOptions
+  /** The last reading of each shard, by its key. */
+  readonly #shards = new Map<string, ShardReading>()
+  /** The last reading of each server, by its address. */
+  readonly #servers = new Map<string, ServerReading>()
 
   constructor(options: QueueGaugeOptions) {
     this.#options = options
@@ -37,19 +65,43 @@ export class QueueGauge {
 
   /** @throws when Redis does not say so in time */
   async read(): Promise<QueueReading> {
-    const { servers, shards } = this.#options
-    const [queues, memories] = await Promise.all([
-      thoseThatAnswer(shards.map((names) => this.#readQueue(names))),
-      thoseThatAnswer(servers().map(async (server) => this.#memoryPercent(await server.info('memory')))),
-    ])
+    await Promise.all([this.#readQueues(), this.#readServers()])
+    const queues = [...this.#shards.values()]
     return {
       jobs: queues.reduce((sum, { jobs }) => sum + jobs, 0),
       oldestAgeS: Math.max(...queues.map(({ oldestAgeS }) => oldestAgeS)),
-      memoryPercent: Math.max(...memories),
+      memoryPercent: Math.max(...[...this.#servers.values()].map(({ memoryPercent }) => memoryPercent)),
     }
   }
 
-  async #readQueue({ waitKey }: RedisNames): Promise<{ jobs: number; oldestAgeS: number }> {
+  async #readQueues(): Promise<void> {
+    await requireOne(
+      this.#options.shards.map(async (names) => {
+        this.#shards.set(names.waitKey, await this.#readQueue(names))
+      }),
+    )
+  }
+
+  async #readServers(): Promise<void> {
+    const { servers, now } = this.#options
+    const knownAtMs = now()
+    const known = servers()
+    for (const { options } of known) {
+      const last = this.#servers.get(addressOf(options))
+      if (last !== undefined) this.#servers.set(addressOf(options), { ...last, knownAtMs })
+    }
+    for (const [address, last] of this.#servers) {
+      if (knownAtMs - last.knownAtMs > SERVER_KEPT_MS) this.#servers.delete(address)
+    }
+    await requireOne(
+      known.map(async (server) => {
+        const memoryPercent = this.#memoryPercent(await server.info('memory'))
+        this.#servers.set(addressOf(server.options), { memoryPercent, knownAtMs })
+      }),
+    )
+  }
+
+  async #readQueue({ waitKey }: RedisNames): Promise<ShardReading> {
     const { redis, now } = this.#options
     const [jobs, oldest] = await Promise.all([redis.llen(waitKey), redis.lindex(waitKey, -1)])
     return { jobs, oldestAgeS: oldest === null ? 0 : Math.max(0, now() - idTimeMs(oldest)) / 1_000 }
@@ -62,11 +114,12 @@ export class QueueGauge {
   }
 }
 
-/** @throws when there is none */
-async function thoseThatAnswer<T>(asked: readonly Promise<T>[]): Promise<T[]> {
-  const results = await Promise.allSettled(asked)
-  const answers = results.flatMap((result) => (result.status === 'fulfilled' ? [result.value] : []))
-  if (answers.length > 0) return answers
+const addressOf = ({ host, port }: RedisServer['options']): string => `${host}:${port}`
+
+/** @throws when none of them succeeds */
+async function requireOne(tasks: readonly Promise<void>[]): Promise<void> {
+  const results = await Promise.allSettled(tasks)
+  if (results.some(({ status }) => status === 'fulfilled')) return
   const failure = results.find((result) => result.status === 'rejected')
   throw failure?.reason ?? new Error('no server of Redis is known')
 }

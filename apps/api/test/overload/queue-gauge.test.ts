@@ -12,6 +12,7 @@ async function read(waiting: readonly string[], info: string): Promise<QueueRead
     llen: (key: string) => (keys.push(key), Promise.resolve(waiting.length)),
     lindex: (key: string, index: number) => (keys.push(key), Promise.resolve(waiting.at(index) ?? null)),
     info: () => Promise.resolve(info),
+    options: {},
   }
   const gauge = new QueueGauge({
     redis,
@@ -73,39 +74,84 @@ describe('of several shards and servers', () => {
   const away = Promise.reject(new Error('away'))
   away.catch(() => undefined)
 
-  /** @param queues the ids that wait in each shard; undefined for one that does not answer */
-  const readAll = (
-    queues: (readonly string[] | undefined)[],
-    infos: (string | undefined)[],
-  ): Promise<QueueReading> => {
-    const queueOf = (key: string) => queues[shards.findIndex(({ waitKey }) => waitKey === key)]
+  /** What waits in each shard, and the INFO of each server, by its port; undefined for one that does not answer. */
+  interface State {
+    readonly queues: readonly (readonly string[] | undefined)[]
+    readonly infos: Readonly<Record<number, string | undefined>>
+    readonly nowMs?: number
+  }
+
+  /** A gauge, and how it reads a state. */
+  const gaugeOf = (): ((state: State) => Promise<QueueReading>) => {
+    let state: State = { queues: [], infos: {} }
+    const queueOf = (key: string) => state.queues[shards.findIndex(({ waitKey }) => waitKey === key)]
     const gauge = new QueueGauge({
       redis: {
         llen: async (key: string) => queueOf(key)?.length ?? away,
         lindex: async (key: string, index: number) => queueOf(key)?.at(index) ?? null,
       },
-      servers: () => infos.map((info) => ({ info: async () => info ?? away })),
+      servers: () =>
+        Object.entries(state.infos).map(([port, info]) => ({
+          info: async () => info ?? away,
+          options: { host: 'redis', port: Number(port) },
+        })),
       shards,
       memoryBytes: 1_000,
-      now: () => NOW_MS,
+      now: () => state.nowMs ?? NOW_MS,
     })
-    return gauge.read()
+    return (next) => {
+      state = next
+      return gauge.read()
+    }
   }
 
   it('the jobs are added up, the oldest counts, and the fullest server does', async () => {
-    const queues = [[idOf(1_000)], [], [idOf(2_000), idOf(9_000)]]
-    const infos = [memory(100, 0, 0), memory(900, 0, 0), memory(1_000, 0, 2_000)]
-    expect(await readAll(queues, infos)).toEqual({ jobs: 3, oldestAgeS: 9, memoryPercent: 90 })
+    const reading = await gaugeOf()({
+      queues: [[idOf(1_000)], [], [idOf(2_000), idOf(9_000)]],
+      infos: { 1: memory(100, 0, 0), 2: memory(900, 0, 0), 3: memory(1_000, 0, 2_000) },
+    })
+    expect(reading).toEqual({ jobs: 3, oldestAgeS: 9, memoryPercent: 90 })
   })
 
-  it('those that do not answer are left out', async () => {
-    const reading = await readAll([undefined, [idOf(1_000)], []], [undefined, memory(100, 0, 0)])
+  it('those that have never answered are left out', async () => {
+    const reading = await gaugeOf()({
+      queues: [undefined, [idOf(1_000)], []],
+      infos: { 1: undefined, 2: memory(100, 0, 0) },
+    })
     expect(reading).toEqual({ jobs: 1, oldestAgeS: 1, memoryPercent: 10 })
   })
 
+  it('those that do not answer any more count as they were, until they do', async () => {
+    const readNext = gaugeOf()
+    await readNext({
+      queues: [[idOf(9_000), idOf(9_000)], [idOf(1_000)], []],
+      infos: { 1: memory(900, 0, 0), 2: memory(100, 0, 0) },
+    })
+    const rest = [[idOf(1_000), idOf(1_000)], []]
+    const without = { queues: [undefined, ...rest], infos: { 1: undefined, 2: memory(200, 0, 0) } }
+    for (const nowMs of [NOW_MS, NOW_MS + 50_000, NOW_MS + 100_000]) {
+      const { jobs, memoryPercent } = await readNext({ ...without, nowMs })
+      expect({ jobs, memoryPercent }).toEqual({ jobs: 4, memoryPercent: 90 })
+    }
+    expect((await readNext(without)).oldestAgeS).toBe(9)
+    const back = { queues: [[], ...rest], infos: { 1: memory(300, 0, 0), 2: memory(200, 0, 0) } }
+    expect(await readNext(back)).toEqual({ jobs: 2, oldestAgeS: 1, memoryPercent: 30 })
+  })
+
+  it('a server that is not known any more is forgotten, but not at once', async () => {
+    const readNext = gaugeOf()
+    await readNext({ queues: [[], [], []], infos: { 1: memory(900, 0, 0), 2: memory(100, 0, 0) } })
+    const rest = { queues: [[], [], []], infos: { 2: memory(100, 0, 0) } }
+    expect((await readNext({ ...rest, nowMs: NOW_MS + 5_000 })).memoryPercent).toBe(90)
+    expect((await readNext({ ...rest, nowMs: NOW_MS + 61_000 })).memoryPercent).toBe(10)
+  })
+
   it('nothing is guessed where none answers', async () => {
-    await expect(readAll([undefined, undefined, undefined], [memory(1, 0, 0)])).rejects.toThrow('away')
-    await expect(readAll([[], [], []], [undefined])).rejects.toThrow('away')
-    await expect(readAll([[], [], []], [])).rejects.toThrow('no server')
+    const readNext = gaugeOf()
+    await readNext({ queues: [[], [], []], infos: { 1: memory(1, 0, 0) } })
+    const none = [undefined, undefined, undefined]
+    await expect(readNext({ queues: none, infos: { 1: memory(1, 0, 0) } })).rejects.toThrow('away')
+    await expect(readNext({ queues: [[], [], []], infos: { 1: undefined } })).rejects.toThrow('away')
+    await expect(readNext({ queues: [[], [], []], infos: {} })).rejects.toThrow('no server')
   })
 })
