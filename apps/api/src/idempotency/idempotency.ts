@@ -56,7 +56,9 @@ export class Idempotency {
     })
     const keyHash = hashIdempotencyKey(projectId, key)
     const shard = shardOf(keyHash, this.#shards.length)
-    const name = this.#shards[shard]?.idempotencyKey(keyHash) ?? ''
+    const name = this.#shards[shard]?.idempotencyKey(keyHash)
+    // One name for all keys would answer each of them with the record of the first.
+    if (name === undefined) throw new RangeError(`there is no shard ${shard}`)
 
     const held = await this.#writer.write({ shard, name, record, rows, text })
     if (held === record) return { answer, isReplay: false }

@@ -1,5 +1,6 @@
 import type { LightMyRequestResponse } from 'fastify'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import { Idempotency } from '../../src/idempotency/idempotency.ts'
 import { problemCode } from '../support/problem.ts'
 import { type Body, buildTestApi, type TestApi } from '../support/test-api.ts'
 
@@ -154,4 +155,14 @@ describe('a key', () => {
 it('does not record what comes without a key', async () => {
   await api.post(entry)
   expect(api.queue.records.size).toBe(0)
+})
+
+it('stores nothing under a name that is not there', async () => {
+  const writes: unknown[] = []
+  const writer = { write: (write: unknown) => (writes.push(write), Promise.resolve('')) }
+  const idempotency = new Idempotency(writer, [], () => 'an-id')
+  const taken = { entries: 0, rows: 0, text: Buffer.alloc(0), answer: '{}' }
+  const request = { projectId: 'p', key: 'k', contentType: 'application/json', body: Buffer.alloc(0), taken }
+  await expect(idempotency.write(request)).rejects.toThrow(RangeError)
+  expect(writes).toEqual([])
 })
