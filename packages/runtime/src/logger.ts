@@ -24,6 +24,7 @@ export function createLogger(name: string, level: string): Logger {
         // What a command of Redis that failed was given: rows, or the password.
         'err.command.args',
         'err.lastNodeError.command.args',
+        'err.previousErrors[*].command.args',
       ],
       censor: '[redacted]',
     },

@@ -6,6 +6,7 @@ import { createLogger } from './src/logger.ts'
 const failure = () => Object.assign(new Error('WRONGPASS'), { command: { name: 'hello', args: ['3', 'AUTH', 'me', 'secret'] } })
 createLogger('test', 'info').warn({ err: failure() }, 'of one server')
 createLogger('test', 'info').warn({ err: Object.assign(new Error('all'), { lastNodeError: failure() }) }, 'of a cluster')
+createLogger('test', 'info').warn({ err: Object.assign(new Error('EXECABORT'), { previousErrors: [failure(), failure()] }) }, 'of a transaction')
 `
 
 it('logs what failed in Redis, but not what the command was given', () => {
@@ -14,6 +15,6 @@ it('logs what failed in Redis, but not what the command was given', () => {
     encoding: 'utf8',
   })
   expect(stdout.match(/WRONGPASS/g)?.length).toBeGreaterThanOrEqual(2)
-  expect(stdout.match(/"name":"hello"/g)).toHaveLength(2)
+  expect(stdout.match(/"name":"hello"/g)).toHaveLength(4)
   expect(stdout).not.toContain('secret')
 })
