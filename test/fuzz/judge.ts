@@ -33,8 +33,8 @@ function faultOf(
   const id = headers['x-request-id'] ?? ''
   if (!/^[!-~]{1,128}$/.test(id)) return `X-Request-Id is "${id}"`
   if (request.requestId !== undefined && id !== request.requestId) return `the answer is to ${id}`
-  // A refusal may end the connection, for it leaves a body unread.
-  if (request.ending === 'keeps' && status < 400 && headers['connection'] === 'close')
+  // What leaves a body unread may end the connection: a refusal, or the answer to a GET that had one.
+  if (request.ending === 'keeps' && status === 202 && headers['connection'] === 'close')
     return 'the connection is closed'
   if (status >= 500) return `the status is ${status}`
   if (request.statuses?.includes(status) === false)

@@ -1,17 +1,20 @@
-import { encodeFrame, rowAsJson, zstdLines } from '@sluice/schema'
+import { encodeFrame, rowAsJson } from '@sluice/schema'
 import type { BatchLedger } from './batch-ledger.ts'
 import type { HeldChunk } from './collector.ts'
 import type { DeadLetter, DeadLetters } from './dead-letters.ts'
 import { classifyInsertError } from './insert-errors.ts'
-import type { Inserter } from './inserter.ts'
 import type { Persistence } from './persistence.ts'
+import type { Sender } from './sender.ts'
 import type { Slots } from './slots.ts'
+import { linesOf } from './stored-rows.ts'
 
 export interface SplitterDependencies {
   readonly ledger: Pick<BatchLedger, 'recordSplit'>
-  readonly inserter: Pick<Inserter, 'insert'>
+  readonly sender: Sender
   readonly slots: Pick<Slots, 'run'>
-  readonly deadLetters: Pick<DeadLetters, 'add'>
+  /** What batches wait for before they are unpacked. */
+  readonly unpacking: Pick<Slots, 'run'>
+  readonly deadLetters: Pick<DeadLetters, 'add' | 'addAgain'>
   readonly persistence: Persistence
 }
 
@@ -30,32 +33,51 @@ export class BatchSplitter {
     this.#deps = dependencies
   }
 
-  /** @param splits the ranges that are written down as split already; the whole batch is one of them */
-  async insert(batchId: string, chunks: readonly HeldChunk[], splits: ReadonlySet<string>): Promise<void> {
+  /**
+   * @param splits the ranges that are written down as split already; the whole batch is one of them
+   * @param mayBeSent whether another process may have sent some of it
+   */
+  async insert(
+    batchId: string,
+    chunks: readonly HeldChunk[],
+    splits: ReadonlySet<string>,
+    mayBeSent: boolean,
+  ): Promise<void> {
+    await this.#deps.unpacking.run(() => this.#insertUnpacked(batchId, chunks, splits, mayBeSent))
+  }
+
+  async #insertUnpacked(
+    batchId: string,
+    chunks: readonly HeldChunk[],
+    splits: ReadonlySet<string>,
+    mayBeSent: boolean,
+  ): Promise<void> {
     const rows: string[] = []
     for (const chunk of chunks) {
-      const lines = readLines(chunk)
-      if (lines === undefined) await this.#setAside(unreadable(chunk), `${batchId}/chunk/${chunk.id}`)
+      const lines = linesOf(chunk.frame)
+      if (lines === undefined)
+        await this.#setAside(unreadable(chunk), `${batchId}/chunk/${chunk.id}`, mayBeSent)
       else rows.push(...lines)
     }
-    if (rows.length > 0) await this.#halve({ batchId, rows, splits }, 0, rows.length)
+    if (rows.length > 0) await this.#halve({ batchId, rows, splits, mayBeSent }, 0, rows.length)
   }
 
   async #insertRange(batch: SplitBatch, from: number, to: number): Promise<void> {
-    const { batchId, rows, splits } = batch
-    const { ledger, inserter, slots, persistence } = this.#deps
+    const { batchId, rows, splits, mayBeSent } = batch
+    const { ledger, sender, slots, persistence } = this.#deps
     const range = rangeName(from, to)
     if (!splits.has(range)) {
       const token = `${batchId}/${range}`
       const frame = encodeFrame(rows.slice(from, to).join(''))
+      const send = sender.tries([frame], token, mayBeSent)
       const isSingle = to - from === 1
       const refusal = await persistence.untilDoneOrRefused(
         'part of a batch not inserted',
-        () => slots.run(() => inserter.insert([frame], token)),
+        () => slots.run(send),
         (failure) => failure === 'poison' || (failure === 'too_big' && !isSingle),
       )
       if (refusal === undefined) return
-      if (isSingle) return this.#setAside(refused(refusal, rows[from] ?? ''), token)
+      if (isSingle) return this.#setAside(refused(refusal, rows[from] ?? ''), token, mayBeSent)
       await persistence.untilDone('split not written down', () => ledger.recordSplit(batchId, range))
     }
     await this.#halve(batch, from, to)
@@ -68,9 +90,14 @@ export class BatchSplitter {
     await this.#insertRange(batch, middle, to)
   }
 
-  async #setAside(letter: DeadLetter, token: string): Promise<void> {
+  async #setAside(letter: DeadLetter, token: string, mayBeSent: boolean): Promise<void> {
     const { deadLetters, persistence } = this.#deps
-    await persistence.untilDone('dead letter not stored', () => deadLetters.add(letter, token))
+    let isFirst = !mayBeSent
+    await persistence.untilDone('dead letter not stored', async () => {
+      if (!isFirst) return deadLetters.addAgain(letter, token)
+      isFirst = false
+      await deadLetters.add(letter, token)
+    })
     persistence.logger.error({ code: letter.code, token }, 'row set aside as a dead letter')
   }
 }
@@ -80,6 +107,7 @@ interface SplitBatch {
   /** Each with its newline. */
   readonly rows: readonly string[]
   readonly splits: ReadonlySet<string>
+  readonly mayBeSent: boolean
 }
 
 /** The name under which the whole batch is written down as split. */
@@ -87,14 +115,6 @@ export const wholeBatch = 'all'
 
 function rangeName(from: number, to: number): string {
   return `${from}-${to}`
-}
-
-function readLines({ frame }: HeldChunk): string[] | undefined {
-  try {
-    return zstdLines(frame)
-  } catch {
-    return undefined
-  }
 }
 
 function unreadable({ frame }: HeldChunk): DeadLetter {

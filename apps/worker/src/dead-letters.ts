@@ -1,3 +1,4 @@
+import { hash } from 'node:crypto'
 import type { ClickHouseClient } from '@sluice/runtime'
 import { deadLettersTable, toClickHouseTime } from '@sluice/schema'
 
@@ -25,7 +26,28 @@ export class DeadLetters {
   }
 
   /** @param token setting the same row aside again, with its token, adds nothing */
-  async add({ code, reason, text }: DeadLetter, token: string): Promise<void> {
+  async add(letter: DeadLetter, token: string): Promise<void> {
+    await this.#insert(letter, token)
+  }
+
+  /** Sets aside what may have been set aside before. ClickHouse may have noted the token alone: see `Sender`. */
+  async addAgain(letter: DeadLetter, token: string): Promise<void> {
+    if (await this.#has(letter)) return
+    await this.#insert(letter, token)
+    if (!(await this.#has(letter))) await this.#insert(letter, `${token}/again`)
+  }
+
+  async #has({ text }: DeadLetter): Promise<boolean> {
+    // By its hash: a parameter is a part of the address, which has no room for a text.
+    const result = await this.#client.query({
+      query: `SELECT 1 FROM ${deadLettersTable} WHERE project_id = {projectId: String} AND SHA256(text) = unhex({sha256: String}) LIMIT 1`,
+      query_params: { projectId: projectOf(text), sha256: hash('sha256', text) },
+      format: 'JSONEachRow',
+    })
+    return (await result.json()).length > 0
+  }
+
+  async #insert({ code, reason, text }: DeadLetter, token: string): Promise<void> {
     await this.#client.insert({
       table: deadLettersTable,
       format: 'JSONEachRow',

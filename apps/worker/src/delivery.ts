@@ -3,8 +3,8 @@ import { wholeBatch, type BatchSplitter } from './batch-splitter.ts'
 import type { HeldChunk } from './collector.ts'
 import { CompletionTracker } from './completion-tracker.ts'
 import { describeError } from './insert-errors.ts'
-import type { Inserter } from './inserter.ts'
 import type { Persistence } from './persistence.ts'
+import type { Sender } from './sender.ts'
 import type { Slots } from './slots.ts'
 
 /** A written-down batch whose chunks are not all in the queue any more: somebody removed jobs by hand. */
@@ -14,7 +14,7 @@ export class BrokenBatchError extends Error {
 
 export interface DeliveryDependencies {
   readonly ledger: Pick<BatchLedger, 'claim' | 'read' | 'recordSplit' | 'confirm' | 'release'>
-  readonly inserter: Pick<Inserter, 'insert'>
+  readonly sender: Sender
   /** What inserts wait for, those of other shards among them. */
   readonly slots: Pick<Slots, 'run'>
   readonly splitter: Pick<BatchSplitter, 'insert'>
@@ -33,7 +33,7 @@ export interface DeliveryDependencies {
  *
  * A chunk's way: in hand → claimed (its batch is written down) → sent → confirmed (ClickHouse said so, and that is
  * written down) → its job may complete. A chunk that turns out to belong to a batch already is recovered: that whole
- * batch is inserted again, with its own token and content, which adds nothing if it had landed.
+ * batch is sent again, with its own token and content, but for what ClickHouse has of it already.
  */
 export class Delivery {
   readonly #deps: DeliveryDependencies
@@ -79,7 +79,7 @@ export class Delivery {
         continue
       }
       const run =
-        owner === batchId ? () => this.#insert(batchId, fresh, new Set()) : () => this.#recover(owner)
+        owner === batchId ? () => this.#insert(batchId, fresh, new Set(), false) : () => this.#recover(owner)
       outcomes.set(id, this.#underWay.get(owner) ?? this.#start(owner, run))
     }
     return outcomes
@@ -101,7 +101,7 @@ export class Delivery {
       throw new BrokenBatchError(`chunks of the batch ${batchId} are gone from the queue`)
     }
     this.#deps.persistence.logger.info({ batchId, chunks: chunks.length }, 'recovering a batch')
-    await this.#insert(batchId, chunks, record.splits)
+    await this.#insert(batchId, chunks, record.splits, true)
   }
 
   async #loadMembers({ members }: BatchRecord): Promise<HeldChunk[] | undefined> {
@@ -110,13 +110,19 @@ export class Delivery {
     return present.length === members.length ? present : undefined
   }
 
-  async #insert(batchId: string, chunks: readonly HeldChunk[], splits: ReadonlySet<string>): Promise<void> {
+  /** @param mayBeSent whether another process may have sent some of it */
+  async #insert(
+    batchId: string,
+    chunks: readonly HeldChunk[],
+    splits: ReadonlySet<string>,
+    mayBeSent: boolean,
+  ): Promise<void> {
     const { ledger, persistence, splitter, now } = this.#deps
     const ids = chunks.map(({ id }) => id)
     const startedMs = now()
-    if (splits.size > 0 || (await this.#insertWhole(batchId, chunks))) {
+    if (splits.size > 0 || (await this.#insertWhole(batchId, chunks, mayBeSent))) {
       await persistence.untilDone('split not written down', () => ledger.recordSplit(batchId, wholeBatch))
-      await splitter.insert(batchId, chunks, splits)
+      await splitter.insert(batchId, chunks, splits, mayBeSent)
     }
     await persistence.untilDone('batch not confirmed', () => ledger.confirm(batchId, ids))
     this.#completions.expect(batchId, ids)
@@ -126,9 +132,10 @@ export class Delivery {
   }
 
   /** @returns whether the batch must be split, for ClickHouse refuses it as it is */
-  async #insertWhole(batchId: string, chunks: readonly HeldChunk[]): Promise<boolean> {
-    const { inserter, slots, persistence, now, takeOverMs } = this.#deps
+  async #insertWhole(batchId: string, chunks: readonly HeldChunk[], mayBeSent: boolean): Promise<boolean> {
+    const { sender, slots, persistence, now, takeOverMs } = this.#deps
     const frames = chunks.map(({ frame }) => frame)
+    const send = sender.tries(frames, batchId, mayBeSent)
     let sinceMs = now()
     const refusal = await persistence.untilDoneOrRefused(
       'batch not inserted',
@@ -136,7 +143,7 @@ export class Delivery {
         for (;;) {
           const isSent = await slots.run(async () => {
             if (now() - sinceMs > takeOverMs) return false
-            await inserter.insert(frames, batchId)
+            await send()
             return true
           })
           if (isSent) return

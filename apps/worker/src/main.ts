@@ -7,13 +7,16 @@ import {
   startOpsServer,
 } from '@sluice/runtime'
 import { IdSource, shardNames } from '@sluice/schema'
+import { setTimeout as sleep } from 'node:timers/promises'
 import { readWorkerConfig } from './config.ts'
 import { DeadLetters } from './dead-letters.ts'
 import { Inserter } from './inserter.ts'
 import { workerLimits } from './limits.ts'
 import { Persistence } from './persistence.ts'
+import { Sender } from './sender.ts'
 import { startShard } from './shard.ts'
 import { Slots } from './slots.ts'
+import { StoredRows } from './stored-rows.ts'
 
 const config = readWorkerConfig(process.env)
 const logger = createLogger('worker', config.LOG_LEVEL)
@@ -39,8 +42,15 @@ await runProcess({
     const dependencies = {
       config,
       redis,
-      inserter: new Inserter(clickhouse),
+      sender: new Sender({
+        inserter: new Inserter(clickhouse),
+        storedRows: new StoredRows(clickhouse, Date.now),
+        areTokensAtomic: config.CLICKHOUSE_CLUSTER !== undefined,
+        sleep,
+        logger,
+      }),
       slots: new Slots(workerLimits.insertsInFlightMax, stopping.signal),
+      unpacking: new Slots(workerLimits.insertsInFlightMax, stopping.signal),
       deadLetters: new DeadLetters(clickhouse, makeId, Date.now),
       persistence,
       makeId,

@@ -36,6 +36,7 @@ export class Persistence {
         this.#lastFailure = undefined
         return result
       } catch (error) {
+        if (error instanceof HandBackError) throw error
         await this.#wait(complaint, error, attempt)
       }
     }

@@ -7,7 +7,7 @@ import { Collector } from './collector.ts'
 import type { WorkerConfig } from './config.ts'
 import type { DeadLetters } from './dead-letters.ts'
 import { Delivery } from './delivery.ts'
-import type { Inserter } from './inserter.ts'
+import type { Sender } from './sender.ts'
 import { workerLimits } from './limits.ts'
 import type { Persistence } from './persistence.ts'
 import { Pump } from './pump.ts'
@@ -19,8 +19,9 @@ export interface ShardDependencies {
     'BATCH_ROWS_MAX' | 'BATCH_WAIT_MS' | 'LOCK_DURATION_MS' | 'QUEUE_SHARDS'
   >
   readonly redis: RedisConnection
-  readonly inserter: Inserter
+  readonly sender: Sender
   readonly slots: Slots
+  readonly unpacking: Slots
   readonly deadLetters: DeadLetters
   readonly persistence: Persistence
   readonly makeId: () => string
@@ -35,13 +36,13 @@ export function startShard(
   names: RedisNames,
   dependencies: ShardDependencies,
 ): Pick<Pump, 'flush'> & Pick<ChunkConsumer, 'close'> {
-  const { config, redis, inserter, slots, deadLetters, persistence, makeId, logger } = dependencies
+  const { config, redis, sender, slots, unpacking, deadLetters, persistence, makeId, logger } = dependencies
   const ledger = new BatchLedger(redis, names)
   const delivery = new Delivery({
     ledger,
-    inserter,
+    sender,
     slots,
-    splitter: new BatchSplitter({ ledger, inserter, slots, deadLetters, persistence }),
+    splitter: new BatchSplitter({ ledger, sender, slots, unpacking, deadLetters, persistence }),
     persistence,
     loadChunk: (id) => consumer.load(id),
     makeId,

@@ -4,6 +4,7 @@ import type { BatchRecord } from '../src/batch-ledger.ts'
 import type { HeldChunk } from '../src/collector.ts'
 import { Delivery } from '../src/delivery.ts'
 import { Persistence } from '../src/persistence.ts'
+import { Sender } from '../src/sender.ts'
 import { Slots } from '../src/slots.ts'
 
 const chunk: HeldChunk = { id: 'a', rows: 1, bytes: 1, frame: Buffer.from('a') }
@@ -25,7 +26,13 @@ async function sentAfter(waitedMs: number, state: BatchRecord['state']): Promise
       confirm: async () => undefined,
       release: async () => undefined,
     },
-    inserter: { insert },
+    sender: new Sender({
+      inserter: { insert },
+      storedRows: { find: () => Promise.reject(new Error('nothing is sent again here')) },
+      areTokensAtomic: false,
+      sleep: () => Promise.resolve(),
+      logger: createLogger('test', 'silent'),
+    }),
     slots,
     splitter: { insert: () => Promise.reject(new Error('nothing is split here')) },
     persistence: new Persistence(createLogger('test', 'silent'), signal),

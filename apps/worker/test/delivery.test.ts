@@ -46,6 +46,35 @@ describe('Delivery', () => {
     expect(world.inserts.filter(({ rows }) => rows === 6)).toHaveLength(1)
   })
 
+  it('inserts nothing twice of a batch whose token is forgotten', async () => {
+    const chunks = ['a', 'b'].map((id) => makeChunk(id, 2))
+    const world = new World(chunks)
+    await new ModelWorker(world, (call) => (call === 2 ? 'dies after' : 'works')).work(chunks)
+    world.forgetTokens()
+    await new ModelWorker(world, works).work(chunks)
+    expect(world.rows).toEqual(rowsOf(['a', 'b'], 2))
+    expect(world.jobs.size).toBe(0)
+  })
+
+  it('sends rows with another token when ClickHouse died between the token and the rows', async () => {
+    const chunks = ['a', 'b'].map((id) => makeChunk(id, 2))
+    const world = new World(chunks)
+    let deaths = 0
+    world.diesInCommit = () => (deaths += 1) <= 2
+    await new ModelWorker(world, works).work(chunks)
+    expect(world.rows).toEqual(rowsOf(['a', 'b'], 2))
+    expect(world.jobs.size).toBe(0)
+  })
+
+  it('inserts what is missing of a batch of which a part has landed', async () => {
+    const chunks = ['a', 'b', 'c'].map((id) => makeChunk(id, 2))
+    const world = new World(chunks)
+    await new ModelWorker(world, (call) => (call === 2 ? 'dies before' : 'works')).work(chunks)
+    world.rows.push('a-0', 'a-1', 'b-1')
+    await new ModelWorker(world, works).work(chunks)
+    expect(world.rows).toEqual(['a-0', 'a-1', 'b-1', 'b-0', 'c-0', 'c-1'])
+  })
+
   it('sends nothing again for a batch that was confirmed before its worker died', async () => {
     const chunks = ['a', 'b'].map((id) => makeChunk(id, 2))
     const world = new World(chunks)
@@ -119,11 +148,14 @@ async function liveThrough(seed: number): Promise<{ sent: string[]; stored: stri
     if (dice < 0.17) return 'fails'
     return dice < 0.22 ? 'lost answer' : 'works'
   }
+  world.diesInCommit = () => random() < 0.05
   for (let round = 0; world.jobs.size > 0 && round < 500; round += 1) {
     // Two workers at once, who may hold the same chunks: one of them was frozen past its lock.
     const queued = [...world.jobs.values()].filter(() => random() < 0.8)
     const others = queued.filter(() => random() < 0.4)
     await Promise.all([new ModelWorker(world, fate).work(queued), new ModelWorker(world, fate).work(others)])
+    // Nobody is sending anything now, for as long as it takes.
+    if (random() < 0.3) world.forgetTokens()
   }
   const stored = [...world.rows, ...world.deadLetters.map((text) => text.replace('poison-', ''))]
   return { sent, stored, jobsLeft: world.jobs.size }

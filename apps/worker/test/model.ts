@@ -7,11 +7,15 @@ import type { HeldChunk } from '../src/collector.ts'
 import type { DeadLetter } from '../src/dead-letters.ts'
 import { Delivery, type DeliveryDependencies } from '../src/delivery.ts'
 import { Persistence } from '../src/persistence.ts'
+import { Sender, type SenderDependencies } from '../src/sender.ts'
 import { Slots } from '../src/slots.ts'
 
-/** A chunk of rows `ID-0`, `ID-1`, …; those with an index in `poison` are refused by the model of ClickHouse. */
+/** A chunk of rows with the ids `ID-0`, `ID-1`, … and nothing else; those with an index in `poison` are refused by the model of ClickHouse. */
 export function makeChunk(id: string, rows: number, poison: readonly number[] = []): HeldChunk {
-  const lines = Array.from({ length: rows }, (_, i) => `${poison.includes(i) ? 'poison-' : ''}${id}-${i}\n`)
+  const lines = Array.from(
+    { length: rows },
+    (_, i) => `\t\t\t${poison.includes(i) ? 'poison-' : ''}${id}-${i}\n`,
+  )
   const text = lines.join('')
   return { id, rows, bytes: text.length, frame: encodeFrame(text) }
 }
@@ -23,6 +27,7 @@ export class World {
   readonly jobs = new Map<string, HeldChunk>()
   readonly inserts: { token: string; rows: number }[] = []
   readonly #tokens = new Set<string>()
+  readonly #letterTokens = new Set<string>()
   readonly #owners = new Map<string, string>()
   readonly #batches = new Map<
     string,
@@ -36,7 +41,10 @@ export class World {
 
   readonly makeId = (): string => `batch-${++this.#ids}`
 
-  readonly inserter: DeliveryDependencies['inserter'] = {
+  /** Whether ClickHouse dies now, having noted a token and not its rows. */
+  diesInCommit: () => boolean = () => false
+
+  readonly inserter: SenderDependencies['inserter'] = {
     insert: async (frames, token) => {
       if (this.#tokens.has(token)) return
       const lines = frames.flatMap((frame) => zstdLines(frame)).map((line) => line.trim())
@@ -48,9 +56,19 @@ export class World {
         })
       }
       this.#tokens.add(token)
+      if (this.diesInCommit()) throw new Error('socket hang up')
       this.inserts.push({ token, rows: lines.length })
       this.rows.push(...lines)
     },
+  }
+
+  readonly storedRows: SenderDependencies['storedRows'] = {
+    find: async () => new Set(this.rows),
+  }
+
+  /** As when more inserts came than the table remembers. Dead letters have a table of their own. */
+  forgetTokens(): void {
+    this.#tokens.clear()
   }
 
   readonly ledger: DeliveryDependencies['ledger'] = {
@@ -84,9 +102,9 @@ export class World {
   }
 
   readonly addDeadLetter = async ({ text }: DeadLetter, token: string): Promise<void> => {
-    if (this.#tokens.has(token)) return
-    this.#tokens.add(token)
-    this.deadLetters.push(text)
+    if (this.#letterTokens.has(token)) return
+    this.#letterTokens.add(token)
+    this.deadLetters.push(text.trim())
   }
 }
 
@@ -111,9 +129,11 @@ export class ModelWorker {
       }
     })
     const { signal } = new AbortController()
-    const persistence = new Persistence(createLogger('model', 'silent'), signal, async () => undefined)
+    const logger = createLogger('model', 'silent')
+    const persistence = new Persistence(logger, signal, async () => undefined)
     // One: whoever does not give it back is found out.
     const slots = new Slots(1, signal)
+    const unpacking = new Slots(1, signal)
     const ledger: DeliveryDependencies['ledger'] = {
       claim: (...args) => this.#call(() => world.ledger.claim(...args)),
       read: (...args) => this.#call(() => world.ledger.read(...args)),
@@ -121,17 +141,22 @@ export class ModelWorker {
       confirm: (...args) => this.#call(() => world.ledger.confirm(...args)),
       release: (...args) => this.#call(() => world.ledger.release(...args)),
     }
-    const inserter: DeliveryDependencies['inserter'] = {
-      insert: (...args) => this.#call(() => world.inserter.insert(...args)),
-    }
+    const sender = new Sender({
+      inserter: { insert: (...args) => this.#call(() => world.inserter.insert(...args)) },
+      storedRows: { find: (...args) => this.#call(() => world.storedRows.find(...args)) },
+      areTokensAtomic: false,
+      sleep: () => Promise.resolve(),
+      logger,
+    })
     const deadLetters = {
       add: (letter: DeadLetter, token: string) => this.#call(() => world.addDeadLetter(letter, token)),
+      addAgain: (letter: DeadLetter, token: string) => this.#call(() => world.addDeadLetter(letter, token)),
     }
     this.delivery = new Delivery({
       ledger,
-      inserter,
+      sender,
       slots,
-      splitter: new BatchSplitter({ ledger, inserter, slots, deadLetters, persistence }),
+      splitter: new BatchSplitter({ ledger, sender, slots, unpacking, deadLetters, persistence }),
       persistence,
       loadChunk: (id) => this.#call(async () => world.jobs.get(id)),
       makeId: world.makeId,

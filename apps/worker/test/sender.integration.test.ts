@@ -1,0 +1,98 @@
+import {
+  connectClickHouse,
+  createLogger,
+  migrate,
+  readMigrations,
+  type ClickHouseClient,
+} from '@sluice/runtime'
+import { encodeFrame, logsTable, migrationsFolder, shapeRow, startRows } from '@sluice/schema'
+import { randomUUID } from 'node:crypto'
+import { afterAll, beforeAll, expect, inject, it } from 'vitest'
+import { Inserter } from '../src/inserter.ts'
+import { Sender } from '../src/sender.ts'
+import { StoredRows } from '../src/stored-rows.ts'
+
+let clickhouse: ClickHouseClient
+let inserter: Inserter
+let sender: Sender
+
+beforeAll(async () => {
+  const database = `test_${randomUUID().slice(0, 8)}`
+  const access = { ...inject('services').clickhouse, database }
+  await migrate(access, await readMigrations(migrationsFolder))
+  clickhouse = connectClickHouse(access, { requestTimeoutMs: 20_000, connectionsMax: 1 })
+  inserter = new Inserter(clickhouse)
+  sender = new Sender({
+    inserter,
+    storedRows: new StoredRows(clickhouse, Date.now),
+    areTokensAtomic: false,
+    sleep: () => Promise.resolve(),
+    logger: createLogger('test', 'silent'),
+  })
+})
+
+afterAll(async () => {
+  await clickhouse.close()
+})
+
+/** A frame of rows with two days of expiry, so that they make two parts. */
+function makeFrame(projectId: string): Buffer {
+  const rows = [30, 30, 31].map((retentionDays) => {
+    const start = startRows({ projectId, retentionDays, receivedAtMs: Date.now() })
+    const shaped = shapeRow({ level: 'info', message: 'm' }, randomUUID(), start, false)
+    if ('error' in shaped) throw new Error(shaped.error.message)
+    return shaped.row
+  })
+  return encodeFrame(rows.join(''))
+}
+
+async function count(projectId: string): Promise<number> {
+  const result = await clickhouse.query({
+    query: `SELECT count() AS rows FROM ${logsTable} WHERE project_id = {projectId: String}`,
+    query_params: { projectId },
+    format: 'JSONEachRow',
+  })
+  const [{ rows } = { rows: -1 }] = await result.json<{ rows: string | number }>()
+  return Number(rows)
+}
+
+/** Leaves ClickHouse with the token of rows that it has not, as it is left when it dies between the two. */
+async function loseRows(projectId: string, condition = 'true'): Promise<void> {
+  await clickhouse.command({
+    query: `DELETE FROM ${logsTable} WHERE project_id = {projectId: String} AND ${condition}`,
+    query_params: { projectId },
+    clickhouse_settings: { lightweight_deletes_sync: '2' },
+  })
+}
+
+it('brings rows in whose token ClickHouse has without them', async () => {
+  const [projectId, token] = [randomUUID(), randomUUID()]
+  const frames = [makeFrame(projectId)]
+  await inserter.insert(frames, token)
+  await loseRows(projectId)
+  await inserter.insert(frames, token)
+  expect(await count(projectId)).toBe(0)
+  await sender.tries(frames, token, true)()
+  expect(await count(projectId)).toBe(3)
+})
+
+it('brings the part in that is missing, and not the other one again', async () => {
+  const [projectId, token] = [randomUUID(), randomUUID()]
+  const frames = [makeFrame(projectId)]
+  await inserter.insert(frames, token)
+  const lastDay = new Date(Date.now() + 32 * 86_400_000).toISOString().slice(0, 10)
+  await loseRows(projectId, `expires_on = '${lastDay}'`)
+  expect(await count(projectId)).toBe(2)
+  const send = sender.tries(frames, token, true)
+  await send()
+  await send()
+  expect(await count(projectId)).toBe(3)
+})
+
+it('sends what is there already under no token', async () => {
+  const projectId = randomUUID()
+  const frames = [makeFrame(projectId)]
+  await inserter.insert(frames, randomUUID())
+  await sender.tries(frames, randomUUID(), true)()
+  expect(await count(projectId)).toBe(3)
+})

@@ -1,0 +1,64 @@
+import { connectClickHouse, migrate, readMigrations, type ClickHouseClient } from '@sluice/runtime'
+import { encodeFrame, migrationsFolder, shapeRow, startRows } from '@sluice/schema'
+import { randomUUID } from 'node:crypto'
+import { afterAll, beforeAll, expect, inject, it } from 'vitest'
+import { Inserter } from '../src/inserter.ts'
+import { framesWithout, StoredRows } from '../src/stored-rows.ts'
+
+let clickhouse: ClickHouseClient
+
+beforeAll(async () => {
+  const database = `test_${randomUUID().slice(0, 8)}`
+  const access = { ...inject('services').clickhouse, database }
+  await migrate(access, await readMigrations(migrationsFolder))
+  clickhouse = connectClickHouse(access, { requestTimeoutMs: 20_000, connectionsMax: 1 })
+})
+
+afterAll(async () => {
+  await clickhouse.close()
+})
+
+/** A frame of rows of these ids, received a minute apart, of two projects with retentions of their own. */
+function frameOf(ids: readonly string[]): Buffer {
+  const text = ids
+    .map((id, i) => {
+      const stamp = {
+        projectId: `p${i % 2}`,
+        retentionDays: 30 + (i % 2),
+        receivedAtMs: Date.now() - i * 60_000,
+      }
+      const shaped = shapeRow({ level: 'info', message: 'm' }, id, startRows(stamp), false)
+      if ('error' in shaped) throw new Error(shaped.error.message)
+      return shaped.row
+    })
+    .join('')
+  return encodeFrame(text)
+}
+
+const newIds = (count: number): string[] => Array.from({ length: count }, () => randomUUID())
+
+it('finds the rows that are stored, and no others', async () => {
+  const ids = newIds(9)
+  const stored = frameOf(ids)
+  await new Inserter(clickhouse).insert([stored], randomUUID())
+  const found = await new StoredRows(clickhouse, Date.now).find([
+    frameOf(newIds(9)),
+    stored,
+    frameOf(newIds(9)),
+  ])
+  expect(found).toEqual(new Set(ids))
+})
+
+it('asks for more rows than one query has room for', async () => {
+  const frames = Array.from({ length: 5 }, () => frameOf(newIds(2_000)))
+  await new Inserter(clickhouse).insert(frames.slice(1), randomUUID())
+  const found = await new StoredRows(clickhouse, Date.now).find(frames)
+  expect(found.size).toBe(8_000)
+  expect(framesWithout(found, frames)).toEqual([frames[0]])
+})
+
+it('finds nothing in a frame that cannot be read, and leaves it as it is', async () => {
+  const broken = Buffer.from('not zstd')
+  expect(await new StoredRows(clickhouse, Date.now).find([broken])).toEqual(new Set())
+  expect(framesWithout(new Set(['x']), [broken])).toEqual([broken])
+})
