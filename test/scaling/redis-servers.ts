@@ -120,11 +120,14 @@ export async function startRedisCluster(supervisor: Supervisor, size: number): P
     await ask(port, async (redis) => {
       await redis.call('CLUSTER', 'SET-CONFIG-EPOCH', i + 1)
       await redis.call('CLUSTER', 'ADDSLOTSRANGE', from, to)
-      for (const [other, bus] of addresses) {
-        if (other !== port) await redis.call('CLUSTER', 'MEET', '127.0.0.1', other, bus)
-      }
     })
   }
+  // Not before: a node that knows another one takes no epoch any more.
+  await ask(first.port, async (redis) => {
+    for (const [other, bus] of addresses) {
+      if (other !== first.port) await redis.call('CLUSTER', 'MEET', '127.0.0.1', other, bus)
+    }
+  })
   await eventually(FORMED_DEADLINE_MS, async () => {
     for (const { port } of nodes) {
       const info = await ask(port, (redis) => redis.cluster('INFO'))
