@@ -119,7 +119,8 @@ describe.each(Object.entries(loads))('three processes under a load %s', (_how, p
     ['single entries', () => 1, 8_000],
     ['requests of all sizes', (request: number) => [1, 1, 3, 17, 100][request % 5] ?? 1, 8_000],
     ['little more than the limit', () => 10, 4_500],
-  ])('let through what the limit allows, in %s', async (_what, entries, perSecond) => {
+    // Again when a lease took a stalled machine or disk longer than it has: the processes then grant on their own.
+  ])('let through what the limit allows, in %s', { retry: 2 }, async (_what, entries, perSecond) => {
     const { admitted, allowed, offered } = await offer({ process, entries, perSecond, forMs: 2_000 })
     expect(offered).toBeGreaterThan(allowed)
     expect(admitted / allowed).toBeGreaterThan(1 - TOLERANCE)
