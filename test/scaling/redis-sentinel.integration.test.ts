@@ -1,6 +1,6 @@
 import { freePort, Supervisor } from '@sluice/local'
 import { redisNames } from '@sluice/schema'
-import { Redis } from 'ioredis'
+import type { Redis } from 'ioredis'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { afterAll, beforeAll, expect, it } from 'vitest'
 import { compare, isClean, readStored } from '../chaos/audit.ts'
@@ -26,21 +26,13 @@ let sentinelPorts: number[]
 let sluice: Installation
 
 /** Asks a Sentinel. */
-async function askSentinel<T>(port: number, question: (redis: Redis) => Promise<T>): Promise<T> {
-  const redis = new Redis({
-    port,
+const askSentinel = <T>(port: number, question: (redis: Redis) => Promise<T>): Promise<T> =>
+  ask(port, question, {
     password: SENTINEL_PASSWORD,
     commandTimeout: 1_000,
     retryStrategy: () => null,
     enableReadyCheck: false,
   })
-  redis.on('error', () => undefined)
-  try {
-    return await question(redis)
-  } finally {
-    redis.disconnect()
-  }
-}
 
 async function startSentinel(name: string): Promise<number> {
   const port = await freePort()

@@ -1,5 +1,5 @@
 import { askRedisVersion, findRedis, freePort, type SupervisedProcess, type Supervisor } from '@sluice/local'
-import { Redis } from 'ioredis'
+import { Redis, type RedisOptions } from 'ioredis'
 import { mkdir, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { eventually } from '../support.ts'
@@ -77,8 +77,12 @@ export const durable: readonly string[] = [
 ]
 
 /** Asks one server, whatever it is part of. */
-export async function ask<T>(port: number, question: (redis: Redis) => Promise<T>): Promise<T> {
-  const redis = new Redis({ port, password: PASSWORD, commandTimeout: 5_000 })
+export async function ask<T>(
+  port: number,
+  question: (redis: Redis) => Promise<T>,
+  options: Pick<RedisOptions, 'password' | 'commandTimeout' | 'retryStrategy' | 'enableReadyCheck'> = {},
+): Promise<T> {
+  const redis = new Redis({ port, password: PASSWORD, commandTimeout: 5_000, ...options })
   redis.on('error', () => undefined)
   try {
     return await question(redis)

@@ -14,7 +14,7 @@ export interface SplitterDependencies {
   readonly slots: Pick<Slots, 'run'>
   /** What batches wait for before they are unpacked. */
   readonly unpacking: Pick<Slots, 'run'>
-  readonly deadLetters: Pick<DeadLetters, 'add' | 'addAgain'>
+  readonly deadLetters: Pick<DeadLetters, 'tries'>
   readonly persistence: Persistence
 }
 
@@ -92,12 +92,7 @@ export class BatchSplitter {
 
   async #setAside(letter: DeadLetter, token: string, mayBeSent: boolean): Promise<void> {
     const { deadLetters, persistence } = this.#deps
-    let isFirst = !mayBeSent
-    await persistence.untilDone('dead letter not stored', async () => {
-      if (!isFirst) return deadLetters.addAgain(letter, token)
-      isFirst = false
-      await deadLetters.add(letter, token)
-    })
+    await persistence.untilDone('dead letter not stored', deadLetters.tries(letter, token, mayBeSent))
     persistence.logger.error({ code: letter.code, token }, 'row set aside as a dead letter')
   }
 }

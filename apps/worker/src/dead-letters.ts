@@ -25,13 +25,22 @@ export class DeadLetters {
     this.#now = now
   }
 
-  /** @param token setting the same row aside again, with its token, adds nothing */
-  async add(letter: DeadLetter, token: string): Promise<void> {
-    await this.#insert(letter, token)
+  /**
+   * @param token setting the same row aside again, with its token, adds nothing
+   * @param mayBeThere whether another process may have set it aside
+   * @returns a function of which each call is a try
+   */
+  tries(letter: DeadLetter, token: string, mayBeThere: boolean): () => Promise<void> {
+    let isFirst = !mayBeThere
+    return async () => {
+      if (!isFirst) return this.#addAgain(letter, token)
+      isFirst = false
+      await this.#insert(letter, token)
+    }
   }
 
-  /** Sets aside what may have been set aside before. ClickHouse may have noted the token alone: see `Sender`. */
-  async addAgain(letter: DeadLetter, token: string): Promise<void> {
+  /** ClickHouse may have noted the token alone: see `Sender`. */
+  async #addAgain(letter: DeadLetter, token: string): Promise<void> {
     if (await this.#has(letter)) return
     await this.#insert(letter, token)
     if (!(await this.#has(letter))) await this.#insert(letter, `${token}/again`)

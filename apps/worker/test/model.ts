@@ -149,8 +149,8 @@ export class ModelWorker {
       logger,
     })
     const deadLetters = {
-      add: (letter: DeadLetter, token: string) => this.#call(() => world.addDeadLetter(letter, token)),
-      addAgain: (letter: DeadLetter, token: string) => this.#call(() => world.addDeadLetter(letter, token)),
+      tries: (letter: DeadLetter, token: string) => () =>
+        this.#call(() => world.addDeadLetter(letter, token)),
     }
     this.delivery = new Delivery({
       ledger,

@@ -1,26 +1,18 @@
-import {
-  connectClickHouse,
-  createLogger,
-  migrate,
-  readMigrations,
-  type ClickHouseClient,
-} from '@sluice/runtime'
-import { encodeFrame, logsTable, migrationsFolder, shapeRow, startRows } from '@sluice/schema'
+import { createLogger, type ClickHouseClient } from '@sluice/runtime'
+import { encodeFrame, logsTable, shapeRow, startRows } from '@sluice/schema'
 import { randomUUID } from 'node:crypto'
-import { afterAll, beforeAll, expect, inject, it } from 'vitest'
+import { afterAll, beforeAll, expect, it } from 'vitest'
 import { Inserter } from '../src/inserter.ts'
 import { Sender } from '../src/sender.ts'
 import { StoredRows } from '../src/stored-rows.ts'
+import { openTestDatabase } from './test-database.ts'
 
 let clickhouse: ClickHouseClient
 let inserter: Inserter
 let sender: Sender
 
 beforeAll(async () => {
-  const database = `test_${randomUUID().slice(0, 8)}`
-  const access = { ...inject('services').clickhouse, database }
-  await migrate(access, await readMigrations(migrationsFolder))
-  clickhouse = connectClickHouse(access, { requestTimeoutMs: 20_000, connectionsMax: 1 })
+  clickhouse = await openTestDatabase()
   inserter = new Inserter(clickhouse)
   sender = new Sender({
     inserter,

@@ -1,17 +1,15 @@
-import { connectClickHouse, migrate, readMigrations, type ClickHouseClient } from '@sluice/runtime'
-import { encodeFrame, migrationsFolder, shapeRow, startRows } from '@sluice/schema'
+import type { ClickHouseClient } from '@sluice/runtime'
+import { encodeFrame, shapeRow, startRows } from '@sluice/schema'
 import { randomUUID } from 'node:crypto'
-import { afterAll, beforeAll, expect, inject, it } from 'vitest'
+import { afterAll, beforeAll, expect, it } from 'vitest'
 import { Inserter } from '../src/inserter.ts'
 import { framesWithout, StoredRows } from '../src/stored-rows.ts'
+import { openTestDatabase } from './test-database.ts'
 
 let clickhouse: ClickHouseClient
 
 beforeAll(async () => {
-  const database = `test_${randomUUID().slice(0, 8)}`
-  const access = { ...inject('services').clickhouse, database }
-  await migrate(access, await readMigrations(migrationsFolder))
-  clickhouse = connectClickHouse(access, { requestTimeoutMs: 20_000, connectionsMax: 1 })
+  clickhouse = await openTestDatabase()
 })
 
 afterAll(async () => {

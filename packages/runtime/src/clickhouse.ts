@@ -1,5 +1,5 @@
 import { ClickHouseLogLevel, createClient, type ClickHouseClient } from '@clickhouse/client'
-import { readFileSync } from 'node:fs'
+import { readCertificates } from './certificates.ts'
 import { type clickhouseSettings, SettingsError, type SettingsOf } from './settings.ts'
 
 export type { ClickHouseClient } from '@clickhouse/client'
@@ -22,28 +22,17 @@ export interface ClickHouseAccess {
  */
 export function clickhouseAccessFrom(settings: SettingsOf<typeof clickhouseSettings>): ClickHouseAccess {
   const { CLICKHOUSE_URL: url, CLICKHOUSE_CLUSTER: cluster, CLICKHOUSE_TLS_CA_FILE: caFile } = settings
+  // It would leave the connection less protected than somebody meant it to be.
+  if (caFile !== undefined && !url.startsWith('https://'))
+    throw new SettingsError('CLICKHOUSE_TLS_CA_FILE needs an https:// address')
   return {
     url,
     username: settings.CLICKHOUSE_USERNAME,
     password: settings.CLICKHOUSE_PASSWORD,
     database: settings.CLICKHOUSE_DATABASE,
     ...(cluster !== undefined && { cluster }),
-    ...(caFile !== undefined && { tlsCa: readCertificates(caFile, url) }),
+    ...(caFile !== undefined && { tlsCa: readCertificates('CLICKHOUSE_TLS_CA_FILE', caFile) }),
   }
-}
-
-/** What would leave the connection less protected than somebody meant it to be is refused. */
-function readCertificates(file: string, url: string): string {
-  if (!url.startsWith('https://')) throw new SettingsError('CLICKHOUSE_TLS_CA_FILE needs an https:// address')
-  let text: string
-  try {
-    text = readFileSync(file, 'utf8')
-  } catch (error) {
-    const reason = error instanceof Error ? error.message : 'unknown'
-    throw new SettingsError(`CLICKHOUSE_TLS_CA_FILE cannot be read: ${reason}`)
-  }
-  if (text.includes('-----BEGIN CERTIFICATE-----')) return text
-  throw new SettingsError('CLICKHOUSE_TLS_CA_FILE holds no certificate in PEM form')
 }
 
 /**

@@ -1,8 +1,7 @@
-import { readFileSync } from 'node:fs'
 import { Cluster, Redis, type RedisOptions } from 'ioredis'
+import { readCertificates } from './certificates.ts'
 import { RecentNodes } from './recent-nodes.ts'
 import { parseRedisUrl, type RedisAddress } from './redis-url.ts'
-import { SettingsError } from './settings.ts'
 
 /** A connection to Redis; one to a Redis Cluster is a connection to each node that is needed. */
 export type RedisConnection = Redis | Cluster
@@ -141,14 +140,6 @@ function retryStrategy(attempt: number): number {
 /** Node verifies the certificate against these, or its own, and against the host's name. */
 function tlsOptions({ kind, tls }: RedisAddress, { tlsCaFile }: RedisTuning): ServerOptions {
   if (!tls) return {}
-  const options = tlsCaFile === undefined ? {} : { ca: readCa(tlsCaFile) }
+  const options = tlsCaFile === undefined ? {} : { ca: readCertificates('REDIS_TLS_CA_FILE', tlsCaFile) }
   return kind === 'sentinel' ? { tls: options, sentinelTLS: options } : { tls: options }
-}
-
-function readCa(file: string): string {
-  try {
-    return readFileSync(file, 'utf8')
-  } catch (error) {
-    throw new SettingsError(`REDIS_TLS_CA_FILE cannot be read: ${(error as Error).message}`)
-  }
 }

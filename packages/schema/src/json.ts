@@ -1,5 +1,6 @@
 import { randomUUID } from 'node:crypto'
 import { isRawJson, keepInexact } from './exact-json.ts'
+import { BLANK } from './scanner/bytes.ts'
 
 /**
  * JSON.parse, right about names.
@@ -97,10 +98,9 @@ function stringEnd(text: string, backslash: number): number {
 
 const BACKSLASH = 92
 const COLON = 58
-const BLANKS: ReadonlySet<number> = new Set([9, 10, 13, 32])
 
 function isColonNext(text: string, from: number): boolean {
   let at = from
-  while (BLANKS.has(text.charCodeAt(at))) at += 1
+  while (BLANK[text.charCodeAt(at)] === 1) at += 1
   return text.charCodeAt(at) === COLON
 }

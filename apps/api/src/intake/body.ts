@@ -1,4 +1,4 @@
-import { limits, parseJson as parseAnyJson, parseJsonExactly } from '@sluice/schema'
+import { limits, parseJson, parseJsonExactly } from '@sluice/schema'
 import { isUtf8 } from 'node:buffer'
 import { Problem } from '../problems.ts'
 
@@ -25,7 +25,7 @@ export function checkBody(body: Buffer | undefined): Buffer {
   return body
 }
 
-export const jsonFormat: BodyFormat = { isNdjson: false, parse: parseJson }
+export const jsonFormat: BodyFormat = { isNdjson: false, parse: parseJsonBody }
 
 /**
  * A JSON body's content.
@@ -33,7 +33,7 @@ export const jsonFormat: BodyFormat = { isNdjson: false, parse: parseJson }
  * @param exact keeps numbers beyond 2^53 as they are written, at a cost
  * @throws Problem `invalid_json`, `invalid_body`, `too_many_entries`
  */
-function parseJson(text: string, exact: boolean): Submission {
+function parseJsonBody(text: string, exact: boolean): Submission {
   const value = parseText(text, exact)
   if (Array.isArray(value)) return batch(value)
   if (typeof value !== 'object' || value === null) {
@@ -56,7 +56,7 @@ function batch(entries: readonly unknown[]): Submission {
 /** One JSON text's value. @throws Problem `invalid_json` */
 export function parseText(text: string, exact: boolean): unknown {
   try {
-    return exact ? parseJsonExactly(text) : parseAnyJson(text)
+    return exact ? parseJsonExactly(text) : parseJson(text)
   } catch (error) {
     if (error instanceof SyntaxError) throw new Problem('invalid_json', `${error.message}.`)
     // Where V8's parser alone does not do, recursion comes in; what overflows it is nested thousands of times deeper than any entry may be.
