@@ -3,6 +3,8 @@ import { startStack, type Stack } from '@sluice/local'
 import {
   chunkJobName,
   encodeChunk,
+  logsInsertJsonQuery,
+  logsInsertSettings,
   redisNames,
   rowAsJson,
   shapeRow,
@@ -141,5 +143,23 @@ describe('sluice dead-letters', () => {
     expect(await sluice('purge', '--all')).toEqual({ stdout: '2 removed.\n', code: 0 })
     expect(await select('SELECT id FROM dead_letters')).toEqual([])
     expect((await sluice('purge')).code).toBe(2)
+  }, 60_000)
+
+  it('brings in a row whose token ClickHouse has without the row', async () => {
+    const id = randomUUIDv7()
+    const text = rowAsJson(row('kept out by its token')) ?? ''
+    await clickhouse.insert({
+      table: 'dead_letters',
+      values: [{ id, project_id: 'demo', failed_at: '2026-11-20 00:00:00', code: 'X', reason: '', text }],
+      format: 'JSONEachRow',
+    })
+    // Where ClickHouse was killed between the two, it has the token of an insert and not its rows: as here.
+    await clickhouse.command({
+      query: `${logsInsertJsonQuery}\n${rowAsJson(row('another'))}`,
+      clickhouse_settings: { ...logsInsertSettings, insert_deduplication_token: `dead-letter/${id}` },
+    })
+    expect(await sluice('retry', id)).toEqual({ stdout: '1 inserted, 0 refused again.\n', code: 0 })
+    expect(await select("SELECT message FROM logs WHERE message = 'kept out by its token'")).toHaveLength(1)
+    expect(await select('SELECT id FROM dead_letters')).toEqual([])
   }, 60_000)
 })

@@ -1,6 +1,7 @@
 import { ClickHouseError } from '@clickhouse/client'
 import type { ClickHouseClient } from '@sluice/runtime'
 import { deadLettersTable, logsInsertJsonQuery, logsInsertSettings, logsTable } from '@sluice/schema'
+import { setTimeout as delay } from 'node:timers/promises'
 import { CliError } from '../errors.ts'
 
 /** A dead letter as it is shown. `failedAt` is ISO 8601. */
@@ -15,7 +16,7 @@ export interface ShownLetter {
 
 export interface RetryOutcome {
   readonly id: string
-  /** Why ClickHouse refuses it still; undefined when it went in. */
+  /** Why it is a dead letter still; undefined when it went in. */
   readonly refusal: string | undefined
 }
 
@@ -23,6 +24,8 @@ const COLUMNS = `id, formatDateTime(failed_at, '%FT%T.%fZ', 'UTC') AS failedAt, 
 
 /** Dead letters retried in one go; each is an insert of its own. */
 const RETRY_MAX = 10_000
+/** Far longer than a server needs from the note of a token to the row: another's insert is done after that, or never. */
+const SETTLE_MS = 2_000
 
 /** Reads, retries and removes the dead letters in ClickHouse. */
 export class DeadLetterStore {
@@ -74,32 +77,60 @@ export class DeadLetterStore {
     return Number(found?.count ?? 0)
   }
 
-  /**
-   * A retry that was interrupted before its dead letter was removed must not insert the row twice: the token takes care of
-   * that for as long as ClickHouse remembers it, the look for the row's id for ever.
-   */
-  async #retryOne({ id, projectId, text }: ShownLetter): Promise<string | undefined> {
+  async #retryOne(letter: ShownLetter): Promise<string | undefined> {
     try {
-      if (!(await this.#isStored(projectId, text))) {
-        await this.#client.command({
-          query: `${logsInsertJsonQuery}\n${text}`,
-          clickhouse_settings: { ...logsInsertSettings, insert_deduplication_token: `dead-letter/${id}` },
-        })
-      }
+      if (!(await this.#bringIn(letter))) return 'inserted, but not to be found afterwards'
     } catch (error) {
       if (error instanceof ClickHouseError) return `${error.type ?? 'code'} ${error.code}`
       throw error
     }
-    await this.purge([id])
+    await this.purge([letter.id])
     return undefined
   }
 
-  async #isStored(projectId: string, text: string): Promise<boolean> {
+  /**
+   * A retry that was interrupted before its dead letter was removed must not insert the row twice: the token takes care of
+   * that for as long as ClickHouse remembers it, the look for the row's id for ever. And a token that ClickHouse noted just
+   * before it died keeps out a row that it does not have (the worker's `sender.ts` says more), so another one is tried.
+   *
+   * @returns whether the row is stored
+   */
+  async #bringIn({ id, projectId, text }: ShownLetter): Promise<boolean> {
     const rowId = rowIdOf(text)
-    if (rowId === undefined) return false
+    // Nobody can look for it; ClickHouse will say that it is no row.
+    if (rowId === undefined) {
+      await this.#insert(text, `dead-letter/${id}`)
+      return true
+    }
+    if (await this.#isStored(projectId, rowId)) return true
+    await this.#insert(text, `dead-letter/${id}`)
+    // A replicated table notes tokens together with their rows; the replica that is asked may be behind.
+    if ((await this.#isStored(projectId, rowId)) || (await this.#isReplicated())) return true
+    await delay(SETTLE_MS)
+    if (await this.#isStored(projectId, rowId)) return true
+    await this.#insert(text, `dead-letter/${id}/again`)
+    return this.#isStored(projectId, rowId)
+  }
+
+  async #insert(text: string, token: string): Promise<void> {
+    await this.#client.command({
+      query: `${logsInsertJsonQuery}\n${text}`,
+      clickhouse_settings: { ...logsInsertSettings, insert_deduplication_token: token },
+    })
+  }
+
+  async #isStored(projectId: string, rowId: string): Promise<boolean> {
     const rows = await this.#rows(
       `SELECT 1 FROM ${logsTable} WHERE project_id = {projectId: String} AND toString(id) = {rowId: String} LIMIT 1`,
       { projectId, rowId },
+    )
+    return rows.length > 0
+  }
+
+  async #isReplicated(): Promise<boolean> {
+    const rows = await this.#rows(
+      `SELECT 1 FROM system.tables WHERE database = currentDatabase() AND name = {table: String} AND engine LIKE 'Replicated%'`,
+      { table: logsTable },
     )
     return rows.length > 0
   }
