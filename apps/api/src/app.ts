@@ -27,6 +27,8 @@ export function buildApp(dependencies: AppDependencies): FastifyInstance {
   const app = fastify({
     loggerInstance: dependencies.logger,
     logController: new LogController({ disableRequestLogging: true }),
+    // What is logged of a request names it; a logger for each costs more than its authentication.
+    childLoggerFactory: (logger) => logger,
     requestIdHeader: false,
     genReqId: ({ headers }) => {
       const given = headers['x-request-id']

@@ -34,9 +34,9 @@ export interface Issued {
   readonly timestamp: string
 }
 
-/** The answer to a single entry, as JSON. */
+/** The answer to a single entry, as JSON. Neither a UUID nor a timestamp has anything that JSON escapes. */
 export function entryAnswer({ id, timestamp }: Issued): string {
-  return JSON.stringify({ id, status: 'accepted', timestamp })
+  return `{"id":"${id}","status":"accepted","timestamp":"${timestamp}"}`
 }
 
 /** Escaped halves of surrogate pairs: the only way for one to get into valid UTF-8. */
