@@ -65,4 +65,5 @@ LABEL org.opencontainers.image.title="sluice-api" \
       org.opencontainers.image.description="Authenticates and validates requests, and queues their entries."
 ENV HOST=0.0.0.0 PORT=3000
 EXPOSE 3000
-ENTRYPOINT ["node", "apps/api/src/main.ts"]
+# Why: packages/local/src/apps.ts.
+ENTRYPOINT ["node", "--max-semi-space-size=16", "apps/api/src/main.ts"]
