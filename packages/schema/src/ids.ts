@@ -1,9 +1,9 @@
 import { randomUUID } from 'node:crypto'
-import { HEX_DIGITS } from './scanner/bytes.ts'
 
 /** How many ids one millisecond has room for, in the 12 bits that RFC 9562 leaves for it. */
 const IDS_PER_MS = 4_096
 
+const HEX_DIGITS = Buffer.from('0123456789abcdef')
 /** A UUID as text. */
 export const ID_BYTES = 36
 /** Where the counter's three digits are in it. */

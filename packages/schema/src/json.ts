@@ -1,6 +1,5 @@
 import { randomUUID } from 'node:crypto'
 import { isRawJson, keepInexact } from './exact-json.ts'
-import { BLANK } from './scanner/bytes.ts'
 
 /**
  * JSON.parse, right about names.
@@ -98,9 +97,11 @@ function stringEnd(text: string, backslash: number): number {
 
 const BACKSLASH = 92
 const COLON = 58
+/** What JSON allows between its tokens, as code units: blank, tab, line feed, carriage return. */
+export const jsonBlanks: ReadonlySet<number> = new Set([0x20, 0x09, 0x0a, 0x0d])
 
 function isColonNext(text: string, from: number): boolean {
   let at = from
-  while (BLANK[text.charCodeAt(at)] === 1) at += 1
+  while (jsonBlanks.has(text.charCodeAt(at))) at += 1
   return text.charCodeAt(at) === COLON
 }

@@ -1,4 +1,6 @@
 import { describe, expect, it } from 'vitest'
+import { rowColumns, startRows } from '../src/rows.ts'
+import { RowScanner } from '../src/scanner/row-scanner.ts'
 import { parseTimestamp, toClickHouseTime } from '../src/timestamps.ts'
 
 const valid: readonly (readonly [why: string, text: string, stored: string])[] = [
@@ -143,5 +145,36 @@ describe('parseTimestamp', () => {
 describe('toClickHouseTime', () => {
   it('keeps the milliseconds, without the T and the Z', () => {
     expect(toClickHouseTime(Date.UTC(2026, 10, 20, 22, 43, 1, 7))).toBe('2026-11-20 22:43:01.007')
+  })
+})
+
+describe('the scanner, which reads the usual timestamps by itself', () => {
+  const scanner = new RowScanner({ write: () => undefined })
+  const start = startRows({ projectId: 'demo', retentionDays: 30, receivedAtMs: 0 })
+  const scan = (text: string): string | undefined => {
+    const body = JSON.stringify({ level: 'info', message: '', timestamp: text })
+    return scanner.scan(Buffer.from(body), start, false)?.text.toString().split('\t')[
+      rowColumns.indexOf('timestamp')
+    ]
+  }
+
+  it.each([...valid, ...invalid].map(([why, text]) => [why, text] as const))(
+    'gives what parseTimestamp gives for %s',
+    (_why, text) => {
+      expect(scan(text)).toBe(parseTimestamp(text))
+    },
+  )
+
+  it('… and with any character in any place of one', () => {
+    const wrong: string[] = []
+    for (const usual of ['2026-11-20T22:43:01', '1999-02-28T19:59:59.123456789Z', '2261-12-08T23:00:00.1']) {
+      for (let at = 0; at < usual.length; at += 1) {
+        for (const put of ['', '0', '1', '2', '3', '6', '9', '-', ':', '.', 'T', 'Z', 'x']) {
+          const text = `${usual.slice(0, at)}${put}${usual.slice(at + 1)}`
+          if (scan(text) !== parseTimestamp(text)) wrong.push(text)
+        }
+      }
+    }
+    expect(wrong).toEqual([])
   })
 })

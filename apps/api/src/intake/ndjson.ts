@@ -1,4 +1,4 @@
-import { limits, type EntryError } from '@sluice/schema'
+import { jsonBlanks, limits, type EntryError } from '@sluice/schema'
 import { Problem } from '../problems.ts'
 import { parseText, type BodyFormat, type Submission } from './body.ts'
 
@@ -13,9 +13,6 @@ export class InvalidLine {
 
 /** An entry a line, always a batch: see `parseNdjson`. */
 export const ndjsonFormat: BodyFormat = { isNdjson: true, parse: parseNdjson }
-
-/** Code units of JSON's blanks, line ends among them. */
-const BLANKS: ReadonlySet<number> = new Set([0x20, 0x09, 0x0a, 0x0d])
 
 /**
  * The content of a body of newline-delimited JSON: an entry a line, always a batch. Lines end in LF or CRLF, the last one
@@ -41,7 +38,7 @@ function parseNdjson(text: string, exact: boolean): Submission {
 
 function skipBlanks(text: string, from: number): number {
   let at = from
-  while (at < text.length && BLANKS.has(text.charCodeAt(at))) at += 1
+  while (at < text.length && jsonBlanks.has(text.charCodeAt(at))) at += 1
   return at
 }
 

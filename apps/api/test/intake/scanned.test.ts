@@ -103,8 +103,11 @@ describe('what is scanned', () => {
 
   it('… wherever it is cut off', () => {
     const body = '[{"level":"info","message":"a\\u00e9\\n","metadata":{"a":[1.5,-2,true,null,{"b":"\\\\"}]}}]'
-    for (let end = 0; end <= body.length; end += 1)
+    for (let end = 0; end <= body.length; end += 1) {
+      // What was there stays in the scanner's memory, behind the end of what is scanned next.
+      expect(isScanned(body)).toBe(true)
       expect(byScanner(body.slice(0, end))).toEqual(byParser(body.slice(0, end)))
+    }
   })
 
   it('is any ordinary entry, as JavaScript and Python write it', () => {
@@ -167,6 +170,10 @@ describe('the scanner', () => {
     [
       'escapes of all kinds',
       metadata(String.raw`{"a":"\"\\\/\b\f\n\r\t\u0000\u001f\u007f\u00e9\u20ac\u0041\u005C"}`),
+    ],
+    [
+      'escapes whose low byte is one that is escaped',
+      String.raw`{"level":"info","message":"ĢŜĉĊ","metadata":{"a":"ĢŜĉĊ"}}`,
     ],
     [
       '… in a message',
@@ -270,6 +277,30 @@ describe('the scanner', () => {
     expect(body.length).toBeGreaterThan(1_000_000)
     expect(isScanned(body)).toBe(true)
     expect(byScanner(body)).toEqual(byParser(body))
+  })
+
+  it('reads texts of any length right, whose bytes it takes by the sixteen', () => {
+    const lengths = [...Array.from({ length: 70 }, (_, i) => i), 511, 512, 513, 529]
+    for (const length of lengths) {
+      const text = 'x'.repeat(length)
+      for (const end of ['', 'é', String.raw`\n`, String.raw`\\x`, String.raw`\"`, String.raw`\u0001xx`]) {
+        const members = `,"service":"${text.slice(0, 250)}","metadata":{"${text}":"${text}${end}","${text}y":1}`
+        const body = `{"level":"info","message":"${text}${end}"${members}}`
+        expect(isScanned(body)).toBe(true)
+        expect(byScanner(body)).toEqual(byParser(body))
+      }
+    }
+  })
+
+  it('tells names apart that differ in any byte, or in length alone', () => {
+    for (let length = 1; length < 40; length += 1) {
+      const name = 'n'.repeat(length)
+      for (let at = 0; at < length; at += 1) {
+        const other = `${name.slice(0, at)}m${name.slice(at + 1)}`
+        expect(isScanned(metadata(`{"${name}":1,"${other}":2,"${name}n":3}`))).toBe(true)
+      }
+      expect(isScanned(metadata(`{"${name}":1,"a":2,"${name}":3}`))).toBe(false)
+    }
   })
 
   it('keeps nothing of one body for the next', () => {

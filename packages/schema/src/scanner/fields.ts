@@ -1,59 +1,54 @@
 import { entrySchema } from '../entry.ts'
 import { limits } from '../limits.ts'
 import { rowColumns } from '../rows.ts'
-import { QUOTE } from './bytes.ts'
-import type { Cursor } from './cursor.ts'
 
-/** A field of an entry, by the bytes of its name and its values. */
-export interface Field {
-  readonly name: Uint8Array
-  /** The index of its column in `rowColumns`. */
-  readonly column: number
-  /** Texts of as many bytes are never too long. */
-  readonly bytesMax: number
-  /** The values that are allowed; undefined where all are. */
-  readonly choices: readonly Uint8Array[] | undefined
+/** The columns that are from the entry follow the id. */
+const FIRST_COLUMN = rowColumns.indexOf('id') + 1
+
+/** The numbers that the scanner has for columns: `assembly/columns.ts`. */
+export const columns = {
+  timestamp: rowColumns.indexOf('timestamp') - FIRST_COLUMN,
+  level: rowColumns.indexOf('level') - FIRST_COLUMN,
+  message: rowColumns.indexOf('message') - FIRST_COLUMN,
+  metadata: rowColumns.indexOf('metadata_text') - FIRST_COLUMN,
+}
+if (columns.timestamp !== 0 || columns.metadata !== rowColumns.length - FIRST_COLUMN - 1) {
+  throw new Error('the timestamp must be the first column behind the id, and the metadata the last one')
 }
 
-export const TIMESTAMP = rowColumns.indexOf('timestamp')
-export const LEVEL = rowColumns.indexOf('level')
-export const MESSAGE = rowColumns.indexOf('message')
-export const METADATA = rowColumns.indexOf('metadata_text')
+/** The sizes of `Pattern` and `Field` in `assembly/fields.ts`. */
+const PATTERN_BYTES = 32
+const FIELD_BYTES = 64
+const TEXT_BYTES = 16
 
-const columns: readonly string[] = rowColumns
-const fields: readonly Field[] = Object.entries(entrySchema.properties).map(([name, property]) => ({
-  name: Buffer.from(name),
-  column: name === 'metadata' ? METADATA : columns.indexOf(name),
-  bytesMax: 'maxLength' in property ? property.maxLength : limits.bodyBytesMax,
-  choices:
-    'enum' in property
-      ? property.enum.filter((choice) => choice !== null).map((choice) => Buffer.from(choice))
-      : undefined,
-}))
+const names: readonly string[] = rowColumns
 
-/** Finds fields by their names. A client sends them in one order, so that the guess is nearly always right. */
-export class FieldGuesser {
-  /** By column: the field that came after that of the column last time. */
-  readonly #following: (Field | undefined)[] = columns.map(() => undefined)
-  #column = 0
-
-  /** Begins an entry. */
-  start(): void {
-    this.#column = 0
-  }
-
-  /** The field whose name begins at a place, after its quote; undefined for none. */
-  next(cursor: Cursor, at: number): Field | undefined {
-    let field = this.#following[this.#column]
-    if (field === undefined || !isAt(field, cursor, at)) {
-      field = fields.find((each) => isAt(each, cursor, at))
-      this.#following[this.#column] = field
+/** Writes the fields of an entry for the scanner: their names, their columns, and the values that are allowed. */
+export function writeFields(memory: Buffer, at: number): void {
+  const fields = Object.entries(entrySchema.properties)
+  let choicesAt = at + fields.length * FIELD_BYTES
+  for (const [index, [name, property]] of fields.entries()) {
+    const field = at + index * FIELD_BYTES
+    writePattern(memory, field, name)
+    const choices = 'enum' in property ? property.enum.filter((choice) => choice !== null) : []
+    const choicesEnd = choicesAt + choices.length * PATTERN_BYTES
+    const column = name === 'metadata' ? columns.metadata : names.indexOf(name) - FIRST_COLUMN
+    if (column < 0) throw new Error(`${name} has no column`)
+    const bytesMax = 'maxLength' in property ? property.maxLength : limits.bodyBytesMax
+    const next = index === fields.length - 1 ? 0 : field + FIELD_BYTES
+    const numbers = [name.length, column, bytesMax, choicesAt, choicesEnd, next]
+    for (const [i, number] of numbers.entries()) memory.writeInt32LE(number, field + PATTERN_BYTES + i * 4)
+    for (const choice of choices) {
+      writePattern(memory, choicesAt, choice)
+      choicesAt += PATTERN_BYTES
     }
-    if (field !== undefined) this.#column = field.column
-    return field
   }
 }
 
-function isAt({ name }: Field, cursor: Cursor, at: number): boolean {
-  return cursor.memory[at + name.length] === QUOTE && cursor.has(name, at)
+/** A text with the quote behind it, and a mask of its bytes. */
+function writePattern(memory: Buffer, at: number, text: string): void {
+  const bytes = Buffer.from(`${text}"`)
+  if (bytes.length > TEXT_BYTES) throw new Error(`${text} is too long for the scanner`)
+  memory.fill(0, at, at + PATTERN_BYTES).set(bytes, at)
+  memory.fill(0xff, at + TEXT_BYTES, at + TEXT_BYTES + bytes.length)
 }
