@@ -19,7 +19,7 @@ const installed = existsSync(stamp) && readFileSync(stamp, 'utf8') === fingerpri
 
 if (!installed) {
   const { packageManager } = JSON.parse(read('package.json'))
-  console.log('Installing the packages of this project, once (about 250 MB to fetch) …')
+  console.log('Installing the packages of this project, once (about 270 MB to fetch) …')
   const { status } = spawnSync('npx', ['--yes', packageManager, 'install', '--frozen-lockfile'], {
     cwd: root,
     stdio: 'inherit',
