@@ -29,13 +29,7 @@ export function hashApiKey(key: string): string {
 }
 
 function checksum(body: string): string {
-  let text = ''
-  let rest = crc32(body)
-  for (let i = 0; i < CHECKSUM_DIGITS; i += 1) {
-    text = DIGITS.charAt(rest % 62) + text
-    rest = Math.floor(rest / 62)
-  }
-  return text
+  return base62(BigInt(crc32(body)), CHECKSUM_DIGITS)
 }
 
 function base62(value: bigint, digits: number): string {

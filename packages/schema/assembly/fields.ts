@@ -13,7 +13,7 @@ class Pattern {
   }
 }
 
-export const PATTERN_BYTES: i32 = 32
+const PATTERN_BYTES: i32 = 32
 
 /** A field of an entry, as JavaScript has written it to the memory, at `FIELDS` and behind. */
 @unmanaged
