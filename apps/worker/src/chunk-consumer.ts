@@ -1,16 +1,15 @@
 import type { Logger, RedisConnection } from '@sluice/runtime'
 import { chunkFrame, type Chunk, type RedisNames } from '@sluice/schema'
-import { DelayedError, Job, WaitingError, Worker } from 'bullmq'
+import { DelayedError, Job, WaitingError } from 'bullmq'
 import type { HeldChunk } from './collector.ts'
 import { workerLimits } from './limits.ts'
+import { PacedWorker } from './paced-worker.ts'
 import { HandBackError } from './persistence.ts'
 
 /** A chunk of a version that is not known here waits this long for a newer worker. */
 const UNKNOWN_VERSION_DELAY_MS = 5_000
 /** A worker that dies is noticed by the second check after its lock has run out. */
 const STALLED_CHECK_MAX_MS = 10_000
-/** BullMQ asks again at once when Redis refuses a command, because it is full for example: thousands of times a second. */
-const REST_AFTER_REFUSAL_MS = 1_000
 /** BullMQ would otherwise fail a chunk whose workers died this often, though nothing is wrong with it. */
 const STALLED_COUNT_MAX = 1_000_000_000
 
@@ -30,14 +29,13 @@ export interface ConsumerOptions {
 /** Fetches chunks from the BullMQ queue, as many as may be in hand, and completes each when it was delivered. */
 export class ChunkConsumer {
   readonly #options: ConsumerOptions
-  readonly #worker: Worker<Chunk, void>
+  readonly #worker: PacedWorker<Chunk>
   readonly #chunksMax: number
   readonly #heldBytesMax: number
   /** BullMQ emits the errors of a connection again on every worker, as if they were its own. */
   readonly #connectionErrors = new WeakSet<Error>()
   readonly #noteConnectionError = (error: Error): unknown => this.#connectionErrors.add(error)
   #heldBytes = 0
-  #rest: NodeJS.Timeout | undefined
 
   constructor(options: ConsumerOptions) {
     this.#options = options
@@ -46,7 +44,8 @@ export class ChunkConsumer {
     this.#heldBytesMax = Math.ceil(workerLimits.heldBytesMax / shards)
     // Before BullMQ listens to it. What is said of the connection is logged where it was made.
     redis.on('error', this.#noteConnectionError)
-    this.#worker = new Worker<Chunk, void>(names.queue, (job, token) => this.#process(job, token), {
+    this.#worker = new PacedWorker<Chunk>(names.queue, (job, token) => this.#process(job, token), {
+      autorun: false,
       connection: redis,
       prefix: names.queuePrefix,
       concurrency: this.#chunksMax,
@@ -57,14 +56,13 @@ export class ChunkConsumer {
       runRetryDelay: 500,
     })
     this.#worker.on('error', (error) => {
-      if (this.#connectionErrors.has(error)) return
-      this.#warn(error)
-      if (error.name === 'ReplyError') this.#restForAWhile()
+      if (!this.#connectionErrors.has(error)) logger.warn({ err: error }, 'queue failed')
     })
     this.#worker.on('failed', (job, error) =>
       logger.error({ err: error, chunkId: job?.id }, 'chunk set aside'),
     )
     this.#worker.on('completed', (job) => options.onCompleted(job.id ?? ''))
+    void this.#worker.run()
   }
 
   /** A chunk's content, by its job's id. Undefined when the job is gone. */
@@ -75,7 +73,6 @@ export class ChunkConsumer {
 
   /** Stops fetching, and resolves when every chunk in hand is completed or handed back. */
   async close(): Promise<void> {
-    clearTimeout(this.#rest)
     await this.#worker.close()
     this.#options.redis.off('error', this.#noteConnectionError)
   }
@@ -101,21 +98,6 @@ export class ChunkConsumer {
     } finally {
       this.#hold(-bytes)
     }
-  }
-
-  /** Fetches nothing for a while. What is in hand goes on. */
-  #restForAWhile(): void {
-    if (this.#rest !== undefined || this.#worker.closing !== undefined) return
-    const resume = (): void => {
-      this.#rest = undefined
-      this.#worker.resume().catch((error: unknown) => this.#warn(error))
-    }
-    this.#rest = setTimeout(resume, REST_AFTER_REFUSAL_MS)
-    this.#worker.pause(true).catch((error: unknown) => this.#warn(error))
-  }
-
-  #warn(error: unknown): void {
-    this.#options.logger.warn({ err: error }, 'queue failed')
   }
 
   /** BullMQ bounds the number of jobs in hand, not their bytes: over the limit it is told to take one at a time. */

@@ -5,8 +5,21 @@ export const workerLimits = {
    * in hand is a promise and its frame. Shards have equal parts of it, and of the bytes: one that is stuck keeps its own.
    */
   chunksMax: 1_024,
-  /** Frames in hand, in bytes of base64; over it no more chunks are fetched. Two large batches and the next. */
+  /**
+   * Frames in hand, in bytes of base64; over it no more chunks are fetched. Two large batches and the next. What is fetched
+   * in one go may exceed it.
+   */
   heldBytesMax: 32 * 1024 * 1024,
+  fetch: {
+    /** From one fetch to the next while chunks come: a fraction of what rows wait for others anyway. */
+    intervalMs: 20,
+    /** The same while none come. An empty fetch costs Redis some 0.1 ms, and is written to no disk. */
+    idleIntervalMs: 100,
+    /** Chunks in one go: more are fetched at once, without waiting. */
+    jobsMax: 16,
+    /** Redis refuses to hand out chunks when it is full, for example. */
+    restAfterRefusalMs: 1_000,
+  },
   /** One insert, in bytes before compression: what ClickHouse holds in memory as one block while it parses. */
   batchBytesMax: 64 * 1024 * 1024,
   /**

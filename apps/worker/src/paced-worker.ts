@@ -1,0 +1,81 @@
+import { isNotConnectionError, Worker } from 'bullmq'
+import { setTimeout as delay } from 'node:timers/promises'
+import { workerLimits } from './limits.ts'
+
+const { fetch } = workerLimits
+
+/**
+ * A BullMQ worker that fetches by the clock, all that has gathered in one go.
+ *
+ * BullMQ's own loop fetches one job after the other, each as soon as it comes. With `appendfsync always` each is a wait
+ * for the disk, in which Redis confirms nothing to anybody; what is fetched in one go is one wait. All else is BullMQ's:
+ * locks, stalled jobs, what becomes of a job.
+ */
+export class PacedWorker<Data> extends Worker<Data, void> {
+  readonly #inHand = new Set<Promise<unknown>>()
+  readonly #closed = new AbortController()
+  #fetches = 0
+
+  /** Runs until the worker is closed. For one that was made with `autorun: false`. */
+  override async run(): Promise<void> {
+    this.running = true
+    await this.startStalledCheckTimer()
+    this.lockManager.start()
+    this.mainLoopRunning = this.#fetchUntilClosed()
+    await this.mainLoopRunning
+    this.running = false
+  }
+
+  override close(force?: boolean): Promise<void> {
+    this.#closed.abort()
+    return super.close(force)
+  }
+
+  /** Resolves when what was fetched is done with as well. */
+  async #fetchUntilClosed(): Promise<void> {
+    // One more than came last time tells whether more is waiting.
+    let wanted = 1
+    while (!this.#closed.signal.aborted) {
+      const room = Math.max(0, this.concurrency - this.#inHand.size)
+      const asked = Math.min(wanted, room, fetch.jobsMax)
+      const fetched = await this.#fetch(asked)
+      if (fetched === 'refused') {
+        await this.#rest(fetch.restAfterRefusalMs)
+      } else if (asked > 0 && fetched === asked) {
+        wanted = 2 * asked
+      } else {
+        wanted = fetched + 1
+        await this.#rest(fetched > 0 || room === 0 ? fetch.intervalMs : fetch.idleIntervalMs)
+      }
+    }
+    await Promise.all(this.#inHand)
+  }
+
+  /** Fetches up to so many jobs, and has them processed. */
+  async #fetch(count: number): Promise<number | 'refused'> {
+    try {
+      const found = await Promise.all(Array.from({ length: count }, () => this.#fetchOne()))
+      return found.filter(Boolean).length
+    } catch (error) {
+      // What is wrong with a connection is said where it was made.
+      if (isNotConnectionError(error as Error)) this.emit('error', error as Error)
+      return 'refused'
+    }
+  }
+
+  async #fetchOne(): Promise<boolean> {
+    this.#fetches += 1
+    const token = `${this.id}:${this.#fetches}`
+    const job = await this.moveToActive(token)
+    if (job === undefined) return false
+    const processed: Promise<unknown> = this.processJob(job, token, () => false).finally(() =>
+      this.#inHand.delete(processed),
+    )
+    this.#inHand.add(processed)
+    return true
+  }
+
+  async #rest(ms: number): Promise<void> {
+    await delay(ms, undefined, { signal: this.#closed.signal }).catch(() => undefined)
+  }
+}
