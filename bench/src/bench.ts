@@ -1,6 +1,7 @@
 import { mkdir } from 'node:fs/promises'
 import { ProcessError, Supervisor } from '@sluice/local'
 import { LoadProcess } from './load/load-process.ts'
+import { measureDisk, type DiskTimes } from './measure/disk.ts'
 import { redisInfo } from './measure/redis-memory.ts'
 import { Store } from './measure/store.ts'
 import type { BenchOptions } from './options.ts'
@@ -45,6 +46,7 @@ export class Bench {
   async run(): Promise<Report> {
     const { options } = this.#deps
     const at = new Date().toISOString()
+    const disk = await this.#measureDisk()
     const scenarios: ScenarioReport[] = []
     for (const scenario of options.scenarios) {
       const systems: SystemReport[] = []
@@ -54,11 +56,24 @@ export class Bench {
     return {
       at,
       machine: describeMachine(),
+      disk,
       versions: this.#versions,
       windowS: options.windowMs / 1_000,
       corpus: options.corpus !== undefined,
       method,
       scenarios,
+    }
+  }
+
+  /** The disk that the systems' data will be on. */
+  async #measureDisk(): Promise<DiskTimes> {
+    this.#deps.note('the disk')
+    const supervisor = await Supervisor.open()
+    this.#running = supervisor
+    try {
+      return await measureDisk(supervisor.dataDir)
+    } finally {
+      await supervisor.stop()
     }
   }
 

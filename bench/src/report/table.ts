@@ -1,21 +1,39 @@
+import type { DiskTimes } from '../measure/disk.ts'
 import { figureNames, figureSpecs, type FigureName } from './figures.ts'
 import type { Report, ScenarioReport, SystemReport } from './report.ts'
 
 const NONE = '–'
 
 /** The report as text: a table for each scenario, figures in rows, systems and ratios in columns. */
-export function formatReport({ at, machine, versions, windowS, corpus, method, scenarios }: Report): string {
+export function formatReport({
+  at,
+  machine,
+  disk,
+  versions,
+  windowS,
+  corpus,
+  method,
+  scenarios,
+}: Report): string {
   const { cores, cpu, memoryGb, platform } = machine
   const { node, bullmq, redis = NONE, clickhouse = NONE } = versions
   return [
     `${at}, ${cores} cores (${cpu}), ${memoryGb} GB, ${platform}`,
     `Node ${node}, Redis ${redis}, ClickHouse ${clickhouse}, BullMQ ${bullmq}`,
+    formatDisk(disk),
     `windows of ${windowS} s, messages from ${corpus ? 'log files' : 'templates'}`,
     ...scenarios.flatMap((scenario) => ['', ...formatScenario(scenario)]),
     '',
     ...method.map((line) => `- ${line}`),
     '',
   ].join('\n')
+}
+
+function formatDisk({ appendBytes, appendP50Ms, appendP99Ms, waitP99Ms }: DiskTimes): string {
+  return (
+    `the disk alone: an append of ${appendBytes / 1_000} KB takes ${appendP50Ms.toFixed(1)} ms (p99 ${appendP99Ms.toFixed(1)}), ` +
+    `so no ack's p99 can be below ${waitP99Ms.toFixed(1)}`
+  )
 }
 
 function formatScenario(scenario: ScenarioReport): string[] {

@@ -1,5 +1,6 @@
 import type { Supervisor } from '@sluice/local'
 import { LoadProcess } from '../load/load-process.ts'
+import { measureDisk, type DiskTimes } from '../measure/disk.ts'
 import { type ProcessSize, sizeOf } from '../measure/process-size.ts'
 import { redisInfo } from '../measure/redis-memory.ts'
 import { Store } from '../measure/store.ts'
@@ -33,6 +34,8 @@ export interface SoakReport {
   readonly at: string
   readonly scenario: string
   readonly entriesPerS: number
+  /** Before the load. */
+  readonly disk: DiskTimes
   readonly samples: readonly SoakSample[]
   readonly accepted: number
   readonly stored: number
@@ -55,6 +58,7 @@ export async function soak(
   note: (sample: SoakSample) => void,
 ): Promise<SoakReport> {
   const at = new Date().toISOString()
+  const disk = await measureDisk(supervisor.dataDir)
   const system = await startSluice({ supervisor, profile: undefined })
   const store = new Store(system.clickhouse)
   const load = new LoadProcess()
@@ -89,6 +93,7 @@ export async function soak(
       at,
       scenario: options.scenario.name,
       entriesPerS: options.entriesPerS,
+      disk,
       samples,
       accepted,
       stored,
