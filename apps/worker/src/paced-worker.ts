@@ -51,18 +51,20 @@ export class PacedWorker<Data> extends Worker<Data, void> {
     await Promise.all(this.#inHand)
   }
 
-  /** Fetches up to so many jobs, and has them processed. */
+  /** Fetches up to so many jobs, and has them processed. Resolves when Redis has answered for all of them. */
   async #fetch(count: number): Promise<number | 'refused'> {
-    try {
-      const found = await Promise.all(Array.from({ length: count }, () => this.#fetchOne()))
-      return found.filter(Boolean).length
-    } catch (error) {
+    const results = await Promise.allSettled(Array.from({ length: count }, () => this.#fetchOne()))
+    for (const result of results) {
+      if (result.status === 'fulfilled') continue
+      const error = result.reason as Error
       // What is wrong with a connection is said where it was made.
-      if (isNotConnectionError(error as Error)) this.emit('error', error as Error)
+      if (isNotConnectionError(error)) this.emit('error', error)
       return 'refused'
     }
+    return results.filter((result) => result.status === 'fulfilled' && result.value).length
   }
 
+  /** @returns whether there was one */
   async #fetchOne(): Promise<boolean> {
     this.#fetches += 1
     const token = `${this.id}:${this.#fetches}`
