@@ -45,7 +45,6 @@ export class ChunkConsumer {
     // Before BullMQ listens to it. What is said of the connection is logged where it was made.
     redis.on('error', this.#noteConnectionError)
     this.#worker = new PacedWorker<Chunk>(names.queue, (job, token) => this.#process(job, token), {
-      autorun: false,
       connection: redis,
       prefix: names.queuePrefix,
       concurrency: this.#chunksMax,
@@ -62,7 +61,6 @@ export class ChunkConsumer {
       logger.error({ err: error, chunkId: job?.id }, 'chunk set aside'),
     )
     this.#worker.on('completed', (job) => options.onCompleted(job.id ?? ''))
-    void this.#worker.run()
   }
 
   /** A chunk's content, by its job's id. Undefined when the job is gone. */
@@ -100,7 +98,7 @@ export class ChunkConsumer {
     }
   }
 
-  /** BullMQ bounds the number of jobs in hand, not their bytes: over the limit it is told to take one at a time. */
+  /** The worker bounds the number of jobs in hand, not their bytes: over the limit it is told to have one at a time. */
   #hold(bytes: number): void {
     this.#heldBytes += bytes
     const concurrency = this.#heldBytes > this.#heldBytesMax ? 1 : this.#chunksMax

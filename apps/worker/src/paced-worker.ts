@@ -1,8 +1,8 @@
-import { isNotConnectionError, Worker } from 'bullmq'
+import { isNotConnectionError, type Processor, Worker, type WorkerOptions } from 'bullmq'
 import { setTimeout as delay } from 'node:timers/promises'
 import { workerLimits } from './limits.ts'
 
-const { fetch } = workerLimits
+const limits = workerLimits.fetch
 
 /**
  * A BullMQ worker that fetches by the clock, all that has gathered in one go.
@@ -16,7 +16,13 @@ export class PacedWorker<Data> extends Worker<Data, void> {
   readonly #closed = new AbortController()
   #fetches = 0
 
-  /** Runs until the worker is closed. For one that was made with `autorun: false`. */
+  constructor(name: string, processor: Processor<Data, void>, options: Omit<WorkerOptions, 'autorun'>) {
+    // BullMQ would run it before this class has its fields.
+    super(name, processor, { ...options, autorun: false })
+    void this.run()
+  }
+
+  /** Runs until the worker is closed. */
   override async run(): Promise<void> {
     this.running = true
     await this.startStalledCheckTimer()
@@ -37,15 +43,15 @@ export class PacedWorker<Data> extends Worker<Data, void> {
     let wanted = 1
     while (!this.#closed.signal.aborted) {
       const room = Math.max(0, this.concurrency - this.#inHand.size)
-      const asked = Math.min(wanted, room, fetch.jobsMax)
+      const asked = Math.min(wanted, room, limits.jobsMax)
       const fetched = await this.#fetch(asked)
       if (fetched === 'refused') {
-        await this.#rest(fetch.restAfterRefusalMs)
+        await this.#rest(limits.restAfterRefusalMs)
       } else if (asked > 0 && fetched === asked) {
         wanted = 2 * asked
       } else {
         wanted = fetched + 1
-        await this.#rest(fetched > 0 || room === 0 ? fetch.intervalMs : fetch.idleIntervalMs)
+        await this.#rest(fetched > 0 || room === 0 ? limits.intervalMs : limits.idleIntervalMs)
       }
     }
     await Promise.all(this.#inHand)
@@ -54,14 +60,13 @@ export class PacedWorker<Data> extends Worker<Data, void> {
   /** Fetches up to so many jobs, and has them processed. Resolves when Redis has answered for all of them. */
   async #fetch(count: number): Promise<number | 'refused'> {
     const results = await Promise.allSettled(Array.from({ length: count }, () => this.#fetchOne()))
-    for (const result of results) {
-      if (result.status === 'fulfilled') continue
-      const error = result.reason as Error
-      // What is wrong with a connection is said where it was made.
-      if (isNotConnectionError(error)) this.emit('error', error)
-      return 'refused'
-    }
-    return results.filter((result) => result.status === 'fulfilled' && result.value).length
+    const refusal = results.find((result) => result.status === 'rejected')
+    if (refusal === undefined)
+      return results.filter((result) => result.status === 'fulfilled' && result.value).length
+    const error = refusal.reason as Error
+    // What is wrong with a connection is said where it was made.
+    if (isNotConnectionError(error)) this.emit('error', error)
+    return 'refused'
   }
 
   /** @returns whether there was one */

@@ -38,12 +38,10 @@ async function start(options: {
     })),
   )
   const worker = new PacedWorker<number>(name, ({ data }) => options.process(data), {
-    autorun: false,
     connection: redis,
     concurrency: options.concurrency ?? 1_000,
   })
   onTestFinished(() => worker.close())
-  void worker.run()
   return { queue, worker }
 }
 

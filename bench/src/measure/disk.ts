@@ -30,15 +30,15 @@ export interface DiskTimes {
 export async function measureDisk(folder: string): Promise<DiskTimes> {
   const path = join(folder, 'disk-probe')
   const file = await open(path, 'a', 0o600)
-  const appends: { readonly startMs: number; readonly endMs: number }[] = []
+  const appendsMs: number[] = []
   const startedMs = performance.now()
   try {
     const bytes = Buffer.alloc(APPEND_BYTES, 'x')
     while (performance.now() < startedMs + DURATION_MS) {
-      const startMs = performance.now()
+      const appendedMs = performance.now()
       await file.write(bytes)
       await file.datasync()
-      appends.push({ startMs, endMs: performance.now() })
+      appendsMs.push(performance.now() - appendedMs)
       await delay(PAUSE_MS)
     }
   } finally {
@@ -46,18 +46,15 @@ export async function measureDisk(folder: string): Promise<DiskTimes> {
     await rm(path)
   }
   const waitsMs: number[] = []
-  let next = 0
-  for (let momentMs = startedMs; momentMs < performance.now(); momentMs += MOMENTS_MS) {
-    while ((appends[next]?.endMs ?? Infinity) <= momentMs) next += 1
-    const append = appends[next]
-    if (append === undefined) break
-    waitsMs.push(append.startMs <= momentMs ? append.endMs - momentMs : 0)
+  for (const appendMs of appendsMs) {
+    for (let waitMs = appendMs; waitMs > 0; waitMs -= MOMENTS_MS) waitsMs.push(waitMs)
   }
-  const tookMs = appends.map(({ startMs, endMs }) => endMs - startMs)
+  // In the pauses nobody waits.
+  while (waitsMs.length < DURATION_MS / MOMENTS_MS) waitsMs.push(0)
   return {
     appendBytes: APPEND_BYTES,
-    appendP50Ms: quantile(tookMs, 0.5) ?? 0,
-    appendP99Ms: quantile(tookMs, 0.99) ?? 0,
+    appendP50Ms: quantile(appendsMs, 0.5) ?? 0,
+    appendP99Ms: quantile(appendsMs, 0.99) ?? 0,
     waitP99Ms: quantile(waitsMs, 0.99) ?? 0,
   }
 }
