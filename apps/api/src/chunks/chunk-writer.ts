@@ -37,17 +37,13 @@ const MEMORY_BYTES = 1.25 * chunkLimits.bytesMax
 /** A steady load uses one or two; the rest is for bursts. */
 const SPARE_MEMORIES_MAX = 4
 
-interface Waiter {
-  readonly resolve: () => void
-  readonly reject: (error: Error) => void
-}
-
 /** What gathers for the next chunk, as one text. */
 class Gathering {
   rows = 0
   bytes = 0
   memory: Buffer
-  waiters: Waiter[] = []
+  /** Settles with its add: all who wait for it share one promise. */
+  readonly written = Promise.withResolvers<void>()
   /** When its first request came. */
   readonly sinceMs: number
 
@@ -145,10 +141,8 @@ export class ChunkWriter {
     }
     gathering.add(rows, text)
     this.#bytesWaiting += text.length
-    const { waiters } = gathering
-    const written = new Promise<void>((resolve, reject) => waiters.push({ resolve, reject }))
     this.#scheduleTurn()
-    await written
+    await gathering.written.promise
   }
 
   /** Resolves when all that was written has been confirmed or refused. */
@@ -201,15 +195,15 @@ export class ChunkWriter {
   }
 
   async #send(gathering: Gathering): Promise<void> {
-    const { bytes, waiters, sinceMs } = gathering
+    const { bytes, written, sinceMs } = gathering
     this.#addsInFlight += 1
     try {
       const deadlineMs = sinceMs + chunkLimits.addDeadlineMs
       if (this.#now() >= deadlineMs) throw new QueueUnavailableError('Redis is behind')
       await this.#queue.add(this.#makeId(), this.#pack(gathering), deadlineMs)
-      for (const { resolve } of waiters) resolve()
+      written.resolve()
     } catch (error) {
-      for (const { reject } of waiters) reject(error as Error)
+      written.reject(error)
     } finally {
       this.#addsInFlight -= 1
       this.#bytesWaiting -= bytes

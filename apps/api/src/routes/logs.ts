@@ -47,7 +47,6 @@ export interface LogsRouteDependencies {
 /** `POST` of an entry or a batch: authenticated before the body is read, acknowledged once Redis has it. */
 export function logsRoute(app: FastifyInstance, dependencies: LogsRouteDependencies): void {
   const { authenticator, rateLimits, intake, writer, idempotency, overload, now } = dependencies
-  const refuse = (error: unknown): never => toProblem(error, overload)
   app.decorateRequest('project', null)
   app.decorateRequest('allowance', null)
   // The body arrives as bytes: whether they are UTF-8, JSON and entries is decided in one place, by the intake.
@@ -81,14 +80,19 @@ export function logsRoute(app: FastifyInstance, dependencies: LogsRouteDependenc
         if (leased !== undefined || key !== undefined) taken = { ...taken, text: Buffer.from(taken.text) }
         if (leased !== undefined) await leased
         if (allowance !== null) void reply.header('ratelimit', allowance.state)
-        if (key === undefined) {
-          if (taken.rows > 0) await writer.write(taken.rows, taken.text).catch(refuse)
-          return accept(reply, taken.answer)
+        void reply.code(202).type('application/json; charset=utf-8')
+        try {
+          if (key === undefined) {
+            if (taken.rows > 0) await writer.write(taken.rows, taken.text)
+            return taken.answer
+          }
+          const keyed = describeKeyed(request, project.id, key, body, taken)
+          const { answer, isReplay } = await idempotency.write(keyed)
+          if (isReplay) void reply.header('idempotency-replayed', 'true')
+          return answer
+        } catch (error) {
+          throw toProblem(error, overload)
         }
-        const keyed = describeKeyed(request, project.id, key, body, taken)
-        const { answer, isReplay } = await idempotency.write(keyed).catch(refuse)
-        if (isReplay) void reply.header('idempotency-replayed', 'true')
-        return accept(reply, answer)
       },
     })
   }
@@ -98,10 +102,6 @@ export function logsRoute(app: FastifyInstance, dependencies: LogsRouteDependenc
 function limitEarly(allowance: Allowance, { headers }: FastifyRequest, reply: FastifyReply): void {
   void reply.header('ratelimit-policy', allowance.policy).header('ratelimit', allowance.state)
   allowance.refuseEarly(headers)
-}
-
-function accept(reply: FastifyReply, answer: string): FastifyReply {
-  return reply.code(202).type('application/json').send(answer)
 }
 
 function describeKeyed(
@@ -121,12 +121,13 @@ function checkCharset({ headers }: FastifyRequest): Problem | undefined {
   return new Problem('unsupported_media_type', 'JSON is UTF-8; leave the charset out.')
 }
 
-function toProblem(error: unknown, overload: LogsRouteDependencies['overload']): never {
-  if (error instanceof OverloadedError) throw overload.refuse(error.reason)
+/** What the client is told when its entries could not be written. */
+function toProblem(error: unknown, overload: LogsRouteDependencies['overload']): unknown {
+  if (error instanceof OverloadedError) return overload.refuse(error.reason)
   if (error instanceof QueueUnavailableError) {
-    throw new Problem('queue_unavailable', 'The queue did not answer in time. Try again.', {
+    return new Problem('queue_unavailable', 'The queue did not answer in time. Try again.', {
       headers: { 'retry-after': '1' },
     })
   }
-  throw error
+  return error
 }
