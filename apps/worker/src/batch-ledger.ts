@@ -58,11 +58,25 @@ if #members > 0 and redis.call('EXISTS', KEYS[1]) == 0 then
 end
 return owners`
 
-/** KEYS: the batch, its chunks. ARGV: how long to remember them, in seconds. */
+/**
+ * KEYS: the batch, its chunks. ARGV: how long to remember them, in seconds; no longer than somebody said before, for after a
+ * release there is none to come.
+ */
 const CONFIRM = `
 if redis.call('EXISTS', KEYS[1]) == 0 then return 0 end
+local ttl = redis.call('TTL', KEYS[1])
+if ttl >= 0 and ttl < tonumber(ARGV[1]) then return 0 end
 redis.call('HSET', KEYS[1], 'state', 'inserted')
 for i = 1, #KEYS do redis.call('EXPIRE', KEYS[i], ARGV[1]) end
+return 1`
+
+/**
+ * KEYS: the batch. ARGV: the field of a range. Returns whether the batch is still to be inserted: a worker that was frozen or cut off
+ * asks for one that another worker has inserted, and may split it no more.
+ */
+const SPLIT = `
+if redis.call('HGET', KEYS[1], 'state') ~= 'written' then return 0 end
+redis.call('HSET', KEYS[1], ARGV[1], '1')
 return 1`
 
 /** The written-down batches: what makes a batch immutable, whoever inserts it and however often. */
@@ -97,9 +111,14 @@ export class BatchLedger {
     }
   }
 
-  /** Writes down that a range of the batch's rows was refused as one, before its parts are sent. */
-  async recordSplit(batchId: string, range: string): Promise<void> {
-    await this.#redis.hset(this.#names.batchKey(batchId), `${SPLIT_FIELD}${range}`, '1')
+  /**
+   * Writes down that a range of the batch's rows was refused as one, before its parts are sent.
+   *
+   * @returns whether they may be sent; if not, the batch was inserted meanwhile
+   */
+  async recordSplit(batchId: string, range: string): Promise<boolean> {
+    const key = this.#names.batchKey(batchId)
+    return (await this.#redis.eval(SPLIT, 1, key, `${SPLIT_FIELD}${range}`)) === 1
   }
 
   /** Writes down that ClickHouse has confirmed the batch. Only then may its jobs complete. */

@@ -35,41 +35,42 @@ export class BatchSplitter {
 
   /**
    * @param splits the ranges that are written down as split already; the whole batch is one of them
-   * @param mayBeSent whether another process may have sent some of it
+   * @param settledMs as for `Sender.tries`, of what another process may have sent of it
    */
   async insert(
     batchId: string,
     chunks: readonly HeldChunk[],
     splits: ReadonlySet<string>,
-    mayBeSent: boolean,
+    settledMs: number | undefined,
   ): Promise<void> {
-    await this.#deps.unpacking.run(() => this.#insertUnpacked(batchId, chunks, splits, mayBeSent))
+    await this.#deps.unpacking.run(() => this.#insertUnpacked(batchId, chunks, splits, settledMs))
   }
 
   async #insertUnpacked(
     batchId: string,
     chunks: readonly HeldChunk[],
     splits: ReadonlySet<string>,
-    mayBeSent: boolean,
+    settledMs: number | undefined,
   ): Promise<void> {
     const rows: string[] = []
     for (const chunk of chunks) {
       const lines = linesOf(chunk.frame)
       if (lines === undefined)
-        await this.#setAside(unreadable(chunk), `${batchId}/chunk/${chunk.id}`, mayBeSent)
+        await this.#setAside(unreadable(chunk), `${batchId}/chunk/${chunk.id}`, settledMs !== undefined)
       else rows.push(...lines)
     }
-    if (rows.length > 0) await this.#halve({ batchId, rows, splits, mayBeSent }, 0, rows.length)
+    if (rows.length > 0) await this.#halve({ batchId, rows, splits, settledMs }, 0, rows.length)
   }
 
   async #insertRange(batch: SplitBatch, from: number, to: number): Promise<void> {
-    const { batchId, rows, splits, mayBeSent } = batch
+    const { batchId, rows, splits, settledMs } = batch
     const { ledger, sender, slots, persistence } = this.#deps
     const range = rangeName(from, to)
     if (!splits.has(range)) {
       const token = `${batchId}/${range}`
       const frame = encodeFrame(rows.slice(from, to).join(''))
-      const send = sender.tries([frame], token, mayBeSent)
+      // A token of a range says nothing of the larger ranges that were tried before, so its rows are always looked for.
+      const send = sender.tries([frame], token, settledMs ?? 0)
       const isSingle = to - from === 1
       const refusal = await persistence.untilDoneOrRefused(
         'part of a batch not inserted',
@@ -77,8 +78,11 @@ export class BatchSplitter {
         (failure) => failure === 'poison' || (failure === 'too_big' && !isSingle),
       )
       if (refusal === undefined) return
-      if (isSingle) return this.#setAside(refused(refusal, rows[from] ?? ''), token, mayBeSent)
-      await persistence.untilDone('split not written down', () => ledger.recordSplit(batchId, range))
+      if (isSingle) return this.#setAside(refused(refusal, rows[from] ?? ''), token, settledMs !== undefined)
+      const isPending = await persistence.untilDone('split not written down', () =>
+        ledger.recordSplit(batchId, range),
+      )
+      if (!isPending) return
     }
     await this.#halve(batch, from, to)
   }
@@ -90,9 +94,9 @@ export class BatchSplitter {
     await this.#insertRange(batch, middle, to)
   }
 
-  async #setAside(letter: DeadLetter, token: string, mayBeSent: boolean): Promise<void> {
+  async #setAside(letter: DeadLetter, token: string, mayBeThere: boolean): Promise<void> {
     const { deadLetters, persistence } = this.#deps
-    await persistence.untilDone('dead letter not stored', deadLetters.tries(letter, token, mayBeSent))
+    await persistence.untilDone('dead letter not stored', deadLetters.tries(letter, token, mayBeThere))
     persistence.logger.error({ code: letter.code, token }, 'row set aside as a dead letter')
   }
 }
@@ -102,7 +106,7 @@ interface SplitBatch {
   /** Each with its newline. */
   readonly rows: readonly string[]
   readonly splits: ReadonlySet<string>
-  readonly mayBeSent: boolean
+  readonly settledMs: number | undefined
 }
 
 /** The name under which the whole batch is written down as split. */

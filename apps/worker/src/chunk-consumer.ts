@@ -78,8 +78,11 @@ export class ChunkConsumer {
   async #process(job: Job<Chunk, void>, token: string | undefined): Promise<void> {
     const { id, data } = job
     if (id === undefined) throw new Error('a job without an id')
+    // It is found when its lock has run out; as a failed job it would not be.
+    const leave = (error: unknown): void =>
+      this.#options.logger.warn({ err: error, chunkId: id }, 'chunk not handed back')
     if (data.v !== 1) {
-      await job.moveToDelayed(Date.now() + UNKNOWN_VERSION_DELAY_MS, token)
+      await job.moveToDelayed(Date.now() + UNKNOWN_VERSION_DELAY_MS, token).catch(leave)
       throw new DelayedError()
     }
     const chunk = hold(id, data)
@@ -91,7 +94,7 @@ export class ChunkConsumer {
       await this.#options.deliver(chunk)
     } catch (error) {
       if (!(error instanceof HandBackError)) throw error
-      await job.moveToWait(token)
+      await job.moveToWait(token).catch(leave)
       throw new WaitingError()
     } finally {
       this.#hold(-bytes)

@@ -1,6 +1,7 @@
 import { hash } from 'node:crypto'
 import type { ClickHouseClient } from '@sluice/runtime'
 import { deadLettersTable, toClickHouseTime } from '@sluice/schema'
+import { resend, type ResendOptions } from './resend.ts'
 
 /** A row that ClickHouse refused for itself, or a chunk that cannot be read. */
 export interface DeadLetter {
@@ -18,11 +19,14 @@ export class DeadLetters {
   readonly #client: ClickHouseClient
   readonly #makeId: () => string
   readonly #now: () => number
+  readonly #options: ResendOptions
 
-  constructor(client: ClickHouseClient, makeId: () => string, now: () => number) {
+  /** @param now the clock, in ms since 1970 */
+  constructor(client: ClickHouseClient, makeId: () => string, now: () => number, options: ResendOptions) {
     this.#client = client
     this.#makeId = makeId
     this.#now = now
+    this.#options = options
   }
 
   /**
@@ -31,19 +35,15 @@ export class DeadLetters {
    * @returns a function of which each call is a try
    */
   tries(letter: DeadLetter, token: string, mayBeThere: boolean): () => Promise<void> {
-    let isFirst = !mayBeThere
+    let wasSent = mayBeThere
+    const findMissing = async (): Promise<DeadLetter[]> => ((await this.#has(letter)) ? [] : [letter])
+    const insert = (_missing: readonly DeadLetter[], other: string): Promise<void> =>
+      this.#insert(letter, other)
     return async () => {
-      if (!isFirst) return this.#addAgain(letter, token)
-      isFirst = false
+      if (wasSent) return resend({ findMissing, insert }, token, this.#options)
+      wasSent = true
       await this.#insert(letter, token)
     }
-  }
-
-  /** ClickHouse may have noted the token alone: see `Sender`. */
-  async #addAgain(letter: DeadLetter, token: string): Promise<void> {
-    if (await this.#has(letter)) return
-    await this.#insert(letter, token)
-    if (!(await this.#has(letter))) await this.#insert(letter, `${token}/again`)
   }
 
   async #has({ text }: DeadLetter): Promise<boolean> {

@@ -3,9 +3,28 @@ import { wholeBatch, type BatchSplitter } from './batch-splitter.ts'
 import type { HeldChunk } from './collector.ts'
 import { CompletionTracker } from './completion-tracker.ts'
 import { describeError } from './insert-errors.ts'
+import { workerLimits } from './limits.ts'
 import type { Persistence } from './persistence.ts'
 import type { Sender } from './sender.ts'
 import type { Slots } from './slots.ts'
+
+/** A batch that is written down, and that this process has the chunks of. */
+interface HeldBatch {
+  readonly batchId: string
+  readonly chunks: readonly HeldChunk[]
+  /** Ranges that are not to be sent as one. */
+  readonly splits: ReadonlySet<string>
+  /** Before it was written down or read, on the clock `now`. */
+  readonly sinceMs: number
+  /** As for `Sender.tries`, of what another process may have sent of it. */
+  readonly settledMs: number | undefined
+}
+
+/**
+ * What became of sending a batch as a whole: it is in ClickHouse, which refuses it as it is, or another worker has split it,
+ * or may have taken it over.
+ */
+type WholeOutcome = 'inserted' | 'refused' | 'split' | 'overdue'
 
 /** A written-down batch whose chunks are not all in the queue any more: somebody removed jobs by hand. */
 export class BrokenBatchError extends Error {
@@ -17,6 +36,8 @@ export interface DeliveryDependencies {
   readonly sender: Sender
   /** What inserts wait for, those of other shards among them. */
   readonly slots: Pick<Slots, 'run'>
+  /** What recoveries wait for before they read the batch's chunks, so that memory holds a few of them at most. */
+  readonly recovering: Pick<Slots, 'run'>
   readonly splitter: Pick<BatchSplitter, 'insert'>
   readonly persistence: Persistence
   /** The chunk of a job, by its id, while the job is in the queue. */
@@ -24,7 +45,7 @@ export interface DeliveryDependencies {
   readonly makeId: () => string
   /** Milliseconds, monotonic. */
   readonly now: () => number
-  /** A batch that has been on its way for this long may have been taken over, ms: it is looked up before it is sent. */
+  /** A new batch that has been on its way for this long may have been taken over, ms: from then on it is recovered. */
   readonly takeOverMs: number
 }
 
@@ -32,8 +53,8 @@ export interface DeliveryDependencies {
  * Brings chunks into ClickHouse, each exactly once.
  *
  * A chunk's way: in hand → claimed (its batch is written down) → sent → confirmed (ClickHouse said so, and that is
- * written down) → its job may complete. A chunk that turns out to belong to a batch already is recovered: that whole
- * batch is sent again, with its own token and content, but for what ClickHouse has of it already.
+ * written down) → its job may complete. A chunk that turns out to belong to a batch already is recovered: what ClickHouse
+ * has not of that whole batch is sent again.
  */
 export class Delivery {
   readonly #deps: DeliveryDependencies
@@ -64,8 +85,9 @@ export class Delivery {
    * @throws HandBackError
    */
   async deliver(chunks: readonly HeldChunk[]): Promise<ReadonlyMap<string, Promise<void>>> {
-    const { ledger, persistence, makeId } = this.#deps
+    const { ledger, persistence, makeId, now } = this.#deps
     const batchId = makeId()
+    const sinceMs = now()
     // A batch holds a chunk once, however often it was given to this worker.
     const chunksById = new Map(chunks.map((chunk) => [chunk.id, chunk]))
     const ids = [...chunksById.keys()]
@@ -79,7 +101,9 @@ export class Delivery {
         continue
       }
       const run =
-        owner === batchId ? () => this.#insert(batchId, fresh, new Set(), false) : () => this.#recover(owner)
+        owner === batchId
+          ? () => this.#insert({ batchId, chunks: fresh, splits: new Set(), sinceMs, settledMs: undefined })
+          : () => this.#deps.recovering.run(() => this.#recover(owner))
       outcomes.set(id, this.#underWay.get(owner) ?? this.#start(owner, run))
     }
     return outcomes
@@ -92,6 +116,9 @@ export class Delivery {
   }
 
   async #recover(batchId: string): Promise<void> {
+    const { now } = this.#deps
+    const sinceMs = now()
+    const settledMs = sinceMs + workerLimits.landingMaxMs
     const record = await this.#readPending(batchId)
     if (record === undefined) return
     const chunks = await this.#deps.persistence.untilDone('chunks not read', () => this.#loadMembers(record))
@@ -101,7 +128,7 @@ export class Delivery {
       throw new BrokenBatchError(`chunks of the batch ${batchId} are gone from the queue`)
     }
     this.#deps.persistence.logger.info({ batchId, chunks: chunks.length }, 'recovering a batch')
-    await this.#insert(batchId, chunks, record.splits, true)
+    await this.#insert({ batchId, chunks, splits: record.splits, sinceMs, settledMs })
   }
 
   async #loadMembers({ members }: BatchRecord): Promise<HeldChunk[] | undefined> {
@@ -110,52 +137,49 @@ export class Delivery {
     return present.length === members.length ? present : undefined
   }
 
-  /** @param mayBeSent whether another process may have sent some of it */
-  async #insert(
-    batchId: string,
-    chunks: readonly HeldChunk[],
-    splits: ReadonlySet<string>,
-    mayBeSent: boolean,
-  ): Promise<void> {
-    const { ledger, persistence, splitter, now } = this.#deps
-    const ids = chunks.map(({ id }) => id)
-    const startedMs = now()
-    if (splits.size > 0 || (await this.#insertWhole(batchId, chunks, mayBeSent))) {
-      await persistence.untilDone('split not written down', () => ledger.recordSplit(batchId, wholeBatch))
-      await splitter.insert(batchId, chunks, splits, mayBeSent)
+  async #insert(batch: HeldBatch): Promise<void> {
+    const { batchId, chunks, splits, sinceMs, settledMs } = batch
+    const { ledger, recovering, persistence, splitter, now } = this.#deps
+    const outcome = splits.size > 0 ? 'refused' : await this.#insertWhole(batch)
+    if (outcome === 'overdue') return recovering.run(() => this.#recover(batchId))
+    if (outcome === 'split') return this.#recover(batchId)
+    if (outcome === 'refused') {
+      const isPending = await persistence.untilDone('split not written down', () =>
+        ledger.recordSplit(batchId, wholeBatch),
+      )
+      if (!isPending) return
+      await splitter.insert(batchId, chunks, splits, settledMs)
     }
+    const ids = chunks.map(({ id }) => id)
     await persistence.untilDone('batch not confirmed', () => ledger.confirm(batchId, ids))
     this.#completions.expect(batchId, ids)
     const rows = chunks.reduce((sum, chunk) => sum + chunk.rows, 0)
-    const durationMs = Math.round(now() - startedMs)
+    const durationMs = Math.round(now() - sinceMs)
     persistence.logger.debug({ batchId, rows, chunks: chunks.length, durationMs }, 'inserted a batch')
   }
 
-  /** @returns whether the batch must be split, for ClickHouse refuses it as it is */
-  async #insertWhole(batchId: string, chunks: readonly HeldChunk[], mayBeSent: boolean): Promise<boolean> {
+  async #insertWhole({ batchId, chunks, sinceMs, settledMs }: HeldBatch): Promise<WholeOutcome> {
     const { sender, slots, persistence, now, takeOverMs } = this.#deps
+    const isOurs = settledMs === undefined
     const frames = chunks.map(({ frame }) => frame)
-    const send = sender.tries(frames, batchId, mayBeSent)
-    let sinceMs = now()
+    const send = sender.tries(frames, batchId, settledMs)
+    let outcome: WholeOutcome = 'inserted'
     const refusal = await persistence.untilDoneOrRefused(
       'batch not inserted',
       async () => {
-        for (;;) {
-          const isSent = await slots.run(async () => {
-            if (now() - sinceMs > takeOverMs) return false
-            await send()
-            return true
-          })
-          if (isSent) return
-          // After a long wait, or a freeze of this process, another worker may have done it. Sending it again would do
-          // no harm as long as ClickHouse remembers the token; not sending it does none ever.
-          if ((await this.#readPending(batchId)) === undefined) return
-          sinceMs = now()
-        }
+        const record = isOurs ? undefined : await this.#readPending(batchId)
+        // Others may have it as well. Once one of them has split it, it is never sent as a whole again.
+        if (record !== undefined && record.splits.size > 0) outcome = 'split'
+        if (outcome === 'split' || (!isOurs && record === undefined)) return
+        await slots.run(async () => {
+          // After a long wait, many tries, or a freeze of this process, another worker may have it.
+          if (isOurs && now() - sinceMs > takeOverMs) outcome = 'overdue'
+          else await send()
+        })
       },
       (failure) => failure !== 'transient',
     )
-    return refusal !== undefined
+    return refusal === undefined ? outcome : 'refused'
   }
 
   /** The batch as it is written down, while it may not be inserted. One that is forgotten was inserted. */

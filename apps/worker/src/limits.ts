@@ -29,6 +29,8 @@ export const workerLimits = {
   insertsInFlightMax: 2,
   /** An insert that says nothing for this long is given up and tried again with the same token. */
   insertTimeoutMs: 60_000,
+  /** How long after it was given up such an insert may still bring rows in. Nothing is split before that is over. */
+  landingMaxMs: 60_000,
   retry: { baseMs: 100, maxMs: 5_000 },
   /** What is left of the shutdown deadline for handing back what could not be inserted. */
   handBackMs: 1_500,

@@ -39,19 +39,20 @@ await runProcess({
     const makeId = (): string => ids.next()
     const stopping = new AbortController()
     const persistence = new Persistence(logger, stopping.signal)
+    const resending = { areTokensAtomic: config.CLICKHOUSE_CLUSTER !== undefined, sleep, logger }
     const dependencies = {
       config,
       redis,
       sender: new Sender({
         inserter: new Inserter(clickhouse),
-        storedRows: new StoredRows(clickhouse, Date.now),
-        areTokensAtomic: config.CLICKHOUSE_CLUSTER !== undefined,
-        sleep,
-        logger,
+        storedRows: new StoredRows(clickhouse),
+        now: () => performance.now(),
+        ...resending,
       }),
       slots: new Slots(workerLimits.insertsInFlightMax, stopping.signal),
       unpacking: new Slots(workerLimits.insertsInFlightMax, stopping.signal),
-      deadLetters: new DeadLetters(clickhouse, makeId, Date.now),
+      deadLetters: new DeadLetters(clickhouse, makeId, Date.now, resending),
+      signal: stopping.signal,
       persistence,
       makeId,
       logger,

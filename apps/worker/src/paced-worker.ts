@@ -9,7 +9,7 @@ const limits = workerLimits.fetch
  *
  * BullMQ's own loop fetches one job after the other, each as soon as it comes. With `appendfsync always` each is a wait
  * for the disk, in which Redis confirms nothing to anybody; what is fetched in one go is one wait. All else is BullMQ's:
- * locks, stalled jobs, what becomes of a job.
+ * locks, stalled jobs, what becomes of a job. It runs from the start until it is closed, and cannot be paused.
  */
 export class PacedWorker<Data> extends Worker<Data, void> {
   readonly #inHand = new Set<Promise<unknown>>()
@@ -22,7 +22,11 @@ export class PacedWorker<Data> extends Worker<Data, void> {
     void this.run()
   }
 
-  /** Runs until the worker is closed. */
+  /** Without the second connection on which BullMQ's own loop waits: closing and completing would wait for it as well. */
+  protected override createBackend(): void {
+    this.backend = this.backendFactory(this.name, this.opts, {})
+  }
+
   override async run(): Promise<void> {
     this.running = true
     await this.startStalledCheckTimer()

@@ -1,32 +1,27 @@
-import type { Logger } from '@sluice/runtime'
+import { classifyInsertError, describeError } from './insert-errors.ts'
 import type { Inserter } from './inserter.ts'
+import { workerLimits } from './limits.ts'
+import { resend, type ResendOptions } from './resend.ts'
 import { framesWithout, type StoredRows } from './stored-rows.ts'
 
-/**
- * So many other tokens are tried: each takes a server that dies at the wrong moment. What is not to be found after that
- * was hidden or removed by somebody, and would be doubled for ever.
- */
-const AGAIN_MAX = 3
-/** Far longer than a server needs from the note of a token to the rows: what it began is done after that, or never. */
-const SETTLE_MS = 2_000
-
-export interface SenderDependencies {
+export interface SenderDependencies extends ResendOptions {
   readonly inserter: Pick<Inserter, 'insert'>
   readonly storedRows: Pick<StoredRows, 'find'>
-  /** Whether a token is noted together with its rows, or not at all, as in replicated tables. */
-  readonly areTokensAtomic: boolean
-  readonly sleep: (ms: number) => Promise<unknown>
-  readonly logger: Logger
+  /** Milliseconds, monotonic. */
+  readonly now: () => number
 }
 
-/**
- * Brings rows into ClickHouse that may have been sent before.
- *
- * A token alone does not do. ClickHouse may have forgotten it, when others came in between. And a table that is not
- * replicated notes it before it commits the rows: if the server dies in between, every later insert with that token is
- * taken for one that it has, and the rows are nowhere. So what may have been sent is looked for: before it is sent, for
- * the first case; after it, for the second, and what is missing then is sent with another token.
- */
+/** ClickHouse refuses rows that an earlier try, of which nobody knows the end, may still bring in: it is no refusal yet. */
+export class UnsettledError extends Error {
+  override name = 'UnsettledError'
+}
+
+/** It is not known which rows are there. Whatever ClickHouse said, it does not refuse the rows. */
+export class LookError extends Error {
+  override name = 'LookError'
+}
+
+/** Sends rows to ClickHouse, and looks first for what may have been sent before. */
 export class Sender {
   readonly #deps: SenderDependencies
 
@@ -35,38 +30,36 @@ export class Sender {
   }
 
   /**
-   * @param mayBeSent whether another process may have sent the rows
-   * @returns a function of which each call is a try. It throws what `Inserter.insert` does.
+   * @param settledMs from when on nothing can land any more that others may have sent of the rows, on the clock `now`;
+   *   undefined when they were never sent
+   * @returns a function of which each call is a try. It throws what `Inserter.insert` does, UnsettledError and LookError.
    */
-  tries(frames: readonly Buffer[], token: string, mayBeSent: boolean): () => Promise<void> {
-    let isFirst = !mayBeSent
+  tries(frames: readonly Buffer[], token: string, settledMs: number | undefined): () => Promise<void> {
+    const { inserter, storedRows, now } = this.#deps
+    let wasSent = settledMs !== undefined
+    let refusedFromMs = settledMs ?? 0
+    const insert = async (rows: readonly Buffer[], itsToken: string): Promise<void> => {
+      try {
+        await inserter.insert(rows, itsToken)
+      } catch (error) {
+        if (classifyInsertError(error).failure === 'transient') {
+          refusedFromMs = now() + workerLimits.landingMaxMs
+        } else if (now() < refusedFromMs) {
+          throw new UnsettledError(`an earlier try may still land; this one: ${describeError(error)}`)
+        }
+        throw error
+      }
+    }
+    const findMissing = async (): Promise<Buffer[]> => {
+      const stored = await storedRows.find(frames).catch((error: unknown) => {
+        throw new LookError(describeError(error))
+      })
+      return framesWithout(stored, frames)
+    }
     return async () => {
-      if (!isFirst) return this.#sendMissing(frames, token)
-      isFirst = false
-      await this.#deps.inserter.insert(frames, token)
+      if (wasSent) return resend({ findMissing, insert }, token, this.#deps)
+      wasSent = true
+      await insert(frames, token)
     }
-  }
-
-  async #sendMissing(frames: readonly Buffer[], token: string): Promise<void> {
-    const { inserter, areTokensAtomic, sleep, logger } = this.#deps
-    let missing = await this.#missing(frames)
-    if (missing.length === 0) return
-    await inserter.insert(missing, token)
-    if (areTokensAtomic) return
-    for (let again = 1; again <= AGAIN_MAX; again += 1) {
-      if ((await this.#missing(frames)).length === 0) return
-      await sleep(SETTLE_MS)
-      missing = await this.#missing(frames)
-      if (missing.length === 0) return
-      logger.warn(
-        { token, again },
-        'ClickHouse has the token of rows that it has not: sending them with another',
-      )
-      await inserter.insert(missing, `${token}/again/${again}`)
-    }
-  }
-
-  async #missing(frames: readonly Buffer[]): Promise<Buffer[]> {
-    return framesWithout(await this.#deps.storedRows.find(frames), frames)
   }
 }

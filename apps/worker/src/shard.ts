@@ -11,7 +11,7 @@ import type { Sender } from './sender.ts'
 import { workerLimits } from './limits.ts'
 import type { Persistence } from './persistence.ts'
 import { Pump } from './pump.ts'
-import type { Slots } from './slots.ts'
+import { Slots } from './slots.ts'
 
 export interface ShardDependencies {
   readonly config: Pick<
@@ -23,6 +23,8 @@ export interface ShardDependencies {
   readonly slots: Slots
   readonly unpacking: Slots
   readonly deadLetters: DeadLetters
+  /** Aborted when what is not done goes back to the queue. */
+  readonly signal: AbortSignal
   readonly persistence: Persistence
   readonly makeId: () => string
   readonly logger: Logger
@@ -36,18 +38,21 @@ export function startShard(
   names: RedisNames,
   dependencies: ShardDependencies,
 ): Pick<Pump, 'flush'> & Pick<ChunkConsumer, 'close'> {
-  const { config, redis, sender, slots, unpacking, deadLetters, persistence, makeId, logger } = dependencies
+  const { config, redis, sender, slots, unpacking, deadLetters, signal, persistence, makeId, logger } =
+    dependencies
   const ledger = new BatchLedger(redis, names)
   const delivery = new Delivery({
     ledger,
     sender,
     slots,
+    recovering: new Slots(1, signal),
     splitter: new BatchSplitter({ ledger, sender, slots, unpacking, deadLetters, persistence }),
     persistence,
     loadChunk: (id) => consumer.load(id),
     makeId,
     now: () => performance.now(),
-    takeOverMs: config.LOCK_DURATION_MS,
+    // BullMQ renews each lock before half of it is over, so of a worker that froze they hold for the other half.
+    takeOverMs: config.LOCK_DURATION_MS / 2,
   })
   const collector = new Collector({
     rowsMax: config.BATCH_ROWS_MAX,

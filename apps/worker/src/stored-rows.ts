@@ -12,24 +12,31 @@ const UUID = /^[0-9a-f-]{36}$/
 /** Tells which rows are in ClickHouse already. */
 export class StoredRows {
   readonly #client: Pick<ClickHouseClient, 'query'>
-  readonly #now: () => number
 
-  /** @param now the clock, in ms since 1970 */
-  constructor(client: Pick<ClickHouseClient, 'query'>, now: () => number) {
+  constructor(client: Pick<ClickHouseClient, 'query'>) {
     this.#client = client
-    this.#now = now
   }
 
   /** @returns the ids of those rows that are, and of those that are to be removed today or were before */
   async find(frames: readonly Buffer[]): Promise<ReadonlySet<string>> {
     const stored = new Set<string>()
-    for (const rows of inPortions(frames)) for (const id of await this.#findSome(rows)) stored.add(id)
+    const today = await this.#today()
+    for (const rows of inPortions(frames)) {
+      for (const id of await this.#findSome(rows, today)) stored.add(id)
+    }
     return stored
   }
 
-  async #findSome(rows: readonly string[]): Promise<string[]> {
+  /** By ClickHouse's clock, for it is ClickHouse that removes what expires: YYYY-MM-DD. */
+  async #today(): Promise<string> {
+    const query = "SELECT toString(toDate(now('UTC'))) AS today"
+    const [row] = await (await this.#client.query({ query, format: 'JSONEachRow' })).json<{ today: string }>()
+    if (row === undefined) throw new Error('ClickHouse does not say what day it is')
+    return row.today
+  }
+
+  async #findSome(rows: readonly string[], today: string): Promise<string[]> {
     const columns = rows.map((row) => row.split('\t', ID + 1)).filter((row) => UUID.test(row[ID] ?? ''))
-    const today = new Date(this.#now()).toISOString().slice(0, 10)
     const isExpired = (row: readonly string[]): boolean => (row[EXPIRES_ON] ?? '') <= today
     const expired = columns.filter(isExpired).map((row) => row[ID] ?? '')
     const kept = columns.filter((row) => !isExpired(row))

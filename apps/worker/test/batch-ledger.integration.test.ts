@@ -70,15 +70,33 @@ describe('BatchLedger', () => {
     expect(Math.min(...(await ttls()))).toBeGreaterThan(290)
   })
 
+  it('does not remember a released batch for longer because somebody confirms it late', async () => {
+    const ids = await queued(1)
+    await ledger.claim('b10', ids)
+    await ledger.confirm('b10', ids)
+    await ledger.release('b10', ids)
+    await ledger.confirm('b10', ids)
+    expect(await redis.ttl(names.batchKey('b10'))).toBeLessThanOrEqual(300)
+  })
+
   it('keeps what was split', async () => {
     const ids = await queued(1)
     await ledger.claim('b7', ids)
-    await ledger.recordSplit('b7', 'all')
-    await ledger.recordSplit('b7', '0-5')
+    expect(await ledger.recordSplit('b7', 'all')).toBe(true)
+    expect(await ledger.recordSplit('b7', '0-5')).toBe(true)
     expect((await ledger.read('b7'))?.splits).toEqual(new Set(['all', '0-5']))
   })
 
+  it('splits no batch that was inserted', async () => {
+    const ids = await queued(1)
+    await ledger.claim('b9', ids)
+    await ledger.confirm('b9', ids)
+    expect(await ledger.recordSplit('b9', 'all')).toBe(false)
+    expect((await ledger.read('b9'))?.splits).toEqual(new Set())
+  })
+
   it('does not bring a forgotten batch back', async () => {
+    expect(await ledger.recordSplit('b8', 'all')).toBe(false)
     await ledger.confirm('b8', [randomUUID()])
     expect(await redis.exists(names.batchKey('b8'))).toBe(0)
   })

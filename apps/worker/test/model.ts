@@ -34,12 +34,34 @@ export class World {
     { state: BatchRecord['state']; members: string[]; splits: Set<string> }
   >()
   #ids = 0
+  #nowMs = 0
+  /** Inserts that were given up, and that land all the same. */
+  #late: { readonly dueMs: number; readonly land: () => boolean }[] = []
 
   constructor(chunks: readonly HeldChunk[]) {
     for (const chunk of chunks) this.jobs.set(chunk.id, chunk)
   }
 
   readonly makeId = (): string => `batch-${++this.#ids}`
+
+  get nowMs(): number {
+    return this.#nowMs
+  }
+
+  /** Lets time pass. */
+  readonly sleep = async (ms: number): Promise<void> => {
+    this.#nowMs += ms
+    const isDue = ({ dueMs }: { readonly dueMs: number }): boolean => dueMs <= this.#nowMs
+    const due = this.#late.filter(isDue)
+    this.#late = this.#late.filter((insert) => !isDue(insert))
+    for (const { land } of due) land()
+  }
+
+  /** How long after it was given up an insert lands, ms. Undefined for one that is answered. */
+  landsAfterMs: () => number | undefined = () => undefined
+
+  /** Whether ClickHouse has no memory now for an insert of more than one row. */
+  isShortOfMemory: () => boolean = () => false
 
   /** Whether ClickHouse dies now, having noted a token and not its rows. */
   diesInCommit: () => boolean = () => false
@@ -55,10 +77,21 @@ export class World {
           type: 'INCORRECT_DATA',
         })
       }
-      this.#tokens.add(token)
-      if (this.diesInCommit()) throw new Error('socket hang up')
-      this.inserts.push({ token, rows: lines.length })
-      this.rows.push(...lines)
+      if (lines.length > 1 && this.isShortOfMemory()) {
+        throw new ClickHouseError({ message: 'memory', code: '241', type: 'MEMORY_LIMIT_EXCEEDED' })
+      }
+      const land = (): boolean => {
+        if (this.#tokens.has(token)) return true
+        this.#tokens.add(token)
+        if (this.diesInCommit()) return false
+        this.inserts.push({ token, rows: lines.length })
+        this.rows.push(...lines)
+        return true
+      }
+      const landsAfterMs = this.landsAfterMs()
+      if (landsAfterMs === undefined && land()) return
+      if (landsAfterMs !== undefined) this.#late.push({ dueMs: this.#nowMs + landsAfterMs, land })
+      throw new Error('no answer')
     },
   }
 
@@ -89,7 +122,10 @@ export class World {
       return batch === undefined ? undefined : { ...batch, splits: new Set(batch.splits) }
     },
     recordSplit: async (batchId, range) => {
-      this.#batches.get(batchId)?.splits.add(range)
+      const batch = this.#batches.get(batchId)
+      if (batch?.state !== 'written') return false
+      batch.splits.add(range)
+      return true
     },
     confirm: async (batchId) => {
       const batch = this.#batches.get(batchId)
@@ -130,10 +166,13 @@ export class ModelWorker {
     })
     const { signal } = new AbortController()
     const logger = createLogger('model', 'silent')
-    const persistence = new Persistence(logger, signal, async () => undefined)
+    // Long pauses: a worker that waits for what may still land would else never live to the end of it.
+    const persistence = new Persistence(logger, signal, (ms) => world.sleep(100 * ms))
     // One: whoever does not give it back is found out.
     const slots = new Slots(1, signal)
     const unpacking = new Slots(1, signal)
+    const recovering = new Slots(1, signal)
+    const now = (): number => world.nowMs
     const ledger: DeliveryDependencies['ledger'] = {
       claim: (...args) => this.#call(() => world.ledger.claim(...args)),
       read: (...args) => this.#call(() => world.ledger.read(...args)),
@@ -145,8 +184,9 @@ export class ModelWorker {
       inserter: { insert: (...args) => this.#call(() => world.inserter.insert(...args)) },
       storedRows: { find: (...args) => this.#call(() => world.storedRows.find(...args)) },
       areTokensAtomic: false,
-      sleep: () => Promise.resolve(),
+      sleep: world.sleep,
       logger,
+      now,
     })
     const deadLetters = {
       tries: (letter: DeadLetter, token: string) => () =>
@@ -156,12 +196,13 @@ export class ModelWorker {
       ledger,
       sender,
       slots,
+      recovering,
       splitter: new BatchSplitter({ ledger, sender, slots, unpacking, deadLetters, persistence }),
       persistence,
       loadChunk: (id) => this.#call(async () => world.jobs.get(id)),
       makeId: world.makeId,
-      now: () => 0,
-      takeOverMs: 1_000,
+      now,
+      takeOverMs: 15_000,
     })
     this.#complete = (id) => {
       if (!world.jobs.delete(id)) return
@@ -191,10 +232,11 @@ export class ModelWorker {
     const fate = this.#fate(++this.#calls)
     if (fate === 'fails') throw new Error('connection refused')
     if (fate === 'dies before') return this.#stop()
-    const result = await run()
+    const [outcome] = await Promise.allSettled([run()])
     if (fate === 'dies after') return this.#stop()
     if (fate === 'lost answer') throw new Error('connection reset')
-    return result
+    if (outcome.status === 'rejected') throw outcome.reason
+    return outcome.value
   }
 
   #stop(): Promise<never> {
