@@ -37,7 +37,7 @@ export const method: readonly string[] = [
   'Everything runs on this machine, the load generator included; Redis with appendfsync always; one system at a time, freshly started.',
   'Highest rate that drains: an open loop at a fixed rate for a whole window, in which the backlog (accepted less rows counted in ClickHouse) grew by less than 5 % of the rate and was stored at once afterwards; searched between what went through and what was accepted in a closed loop.',
   'Stored a second: the slope of the rows counted in ClickHouse in the last two thirds of that window.',
-  'Disk: ten seconds of appends before everything else, two hundred a second, each on disk before the next. Whoever comes while one is on its way waits for its end at least: at the 99th percentile, that is the least that an ack can take.',
+  'Disk: ten seconds of appends before everything else, two hundred a second, each on disk before the next. Whoever comes while one is on its way waits for its end at least: at the 99th percentile, that is the least that an ack could have taken in those ten seconds.',
   'Ack: from when a request was due (Poisson arrivals, sent every millisecond) to its 202, at half of that rate. In the burst, which is a closed loop, from when it was sent.',
   'Ack to queryable: probes of one entry, 20 a second, polled for in ClickHouse every 10 ms, at half of that rate.',
   'CPU: utime and stime from /proc, of all threads, from the first request at the highest rate until all was stored, by the entries accepted. Merges that come later are not in it. In a burst: the API over the burst, worker and ClickHouse over the drain, Redis over both.',

@@ -32,7 +32,7 @@ export function formatReport({
 function formatDisk({ appendBytes, appendP50Ms, appendP99Ms, waitP99Ms }: DiskTimes): string {
   return (
     `the disk alone: an append of ${appendBytes / 1_000} KB takes ${appendP50Ms.toFixed(1)} ms (p99 ${appendP99Ms.toFixed(1)}), ` +
-    `so no ack's p99 can be below ${waitP99Ms.toFixed(1)}`
+    `so in those seconds no ack's p99 could be below ${waitP99Ms.toFixed(1)}`
   )
 }
 

@@ -1,7 +1,7 @@
 import type { Logger } from 'pino'
 
 /**
- * Runs a process until it is told to stop. The only place that handles signals and uncaught errors.
+ * Runs a process until it is told to stop. The only place in a service that handles signals and uncaught errors.
  *
  * Starting → running → stopping (first SIGTERM or SIGINT: `stop` runs, at most `deadlineMs`) → gone. A second signal,
  * or the deadline, ends the process at once with status 1: what it held is recovered by others.

@@ -40,7 +40,6 @@ const NODE_RECONNECT_DELAYS_MS: readonly number[] = [50, 1_000]
 const NODE_ERROR_INTERVAL_MS = 1_000
 /**
  * Where another server may take over, one that says nothing for so long is given up, to ask who is the master now.
- * BullMQ lets Redis wait for work for up to 10 s.
  */
 const SILENCE_MAX_MS = 15_000
 
