@@ -1,6 +1,5 @@
-// The chaos harness: `npm run chaos -- --minutes N --seed S [--json report.json]`. Sends entries while processes are
-// killed and frozen and connections cut, then compares what was acknowledged with what is stored. The seed gives the
-// schedule again; `--plan` prints it and does nothing. Ends with status 1 when anything was lost, doubled or crashed.
+// The chaos harness, `npm run chaos`: sends entries while processes are killed and frozen and connections cut, then compares
+// what was acknowledged with what is stored.
 import { writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { parseArgs } from 'node:util'
@@ -8,16 +7,18 @@ import { describeReport } from './report.ts'
 import { planRun, runChaos, runSettings } from './run.ts'
 import { describeFault } from './schedule.ts'
 
-const { values } = parseArgs({
-  options: {
-    minutes: { type: 'string', default: '1' },
-    seed: { type: 'string', default: String(Math.floor(Math.random() * 1_000_000)) },
-    rate: { type: 'string', default: String(runSettings.entriesPerSecond) },
-    json: { type: 'string' },
-    plan: { type: 'boolean', default: false },
-  },
-})
+const usage = `npm run chaos -- [options]
 
+  --minutes N   1 without it
+  --seed S      gives the same schedule again
+  --rate N      entries a second; ${runSettings.entriesPerSecond} without it
+  --plan        prints the schedule, and does nothing
+  --json FILE   writes a report
+
+Ends with status 1 when anything was lost, doubled or crashed.
+`
+
+const values = readValues()
 const minutes = readNumber('minutes', values.minutes)
 const seed = readNumber('seed', values.seed)
 const entriesPerSecond = readNumber('rate', values.rate)
@@ -35,8 +36,30 @@ if (values.plan) {
   process.exitCode = report.passed ? 0 : 1
 }
 
+function readValues() {
+  const options = {
+    minutes: { type: 'string', default: '1' },
+    seed: { type: 'string', default: String(Math.floor(Math.random() * 1_000_000)) },
+    rate: { type: 'string', default: String(runSettings.entriesPerSecond) },
+    json: { type: 'string' },
+    plan: { type: 'boolean', default: false },
+    help: { type: 'boolean', short: 'h', default: false },
+  } as const
+  try {
+    const parsed = parseArgs({ options }).values
+    if (parsed.help) leave(usage, 0)
+    return parsed
+  } catch (error) {
+    return leave(`${(error as Error).message}\n\n${usage}`, 1)
+  }
+}
+
 function readNumber(name: string, text: string): number {
   const number = Number(text)
-  if (!(number > 0)) throw new Error(`--${name} must be a number above 0`)
-  return number
+  return number > 0 ? number : leave(`--${name} must be a number above 0\n\n${usage}`, 1)
+}
+
+function leave(text: string, status: number): never {
+  console.error(text)
+  process.exit(status)
 }
