@@ -60,6 +60,6 @@ function readNumber(name: string, text: string): number {
 }
 
 function leave(text: string, status: number): never {
-  console.error(text)
+  process.stderr.write(`${text}\n`)
   process.exit(status)
 }

@@ -167,10 +167,15 @@ export class Delivery {
     const refusal = await persistence.untilDoneOrRefused(
       'batch not inserted',
       async () => {
-        const record = isOurs ? undefined : await this.#readPending(batchId)
-        // Others may have it as well. Once one of them has split it, it is never sent as a whole again.
-        if (record !== undefined && record.splits.size > 0) outcome = 'split'
-        if (outcome === 'split' || (!isOurs && record === undefined)) return
+        if (!isOurs) {
+          // Others may have it as well. Once one of them has split it, it is never sent as a whole again.
+          const record = await this.#readPending(batchId)
+          if (record === undefined) return
+          if (record.splits.size > 0) {
+            outcome = 'split'
+            return
+          }
+        }
         await slots.run(async () => {
           // After a long wait, many tries, or a freeze of this process, another worker may have it.
           if (isOurs && now() - sinceMs > takeOverMs) outcome = 'overdue'
