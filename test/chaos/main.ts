@@ -2,12 +2,12 @@
 // what was acknowledged with what is stored.
 import { writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import { parseArgs } from 'node:util'
+import { anySeed, CommandLine } from '../command-line.ts'
 import { describeReport } from './report.ts'
 import { planRun, runChaos, runSettings } from './run.ts'
 import { describeFault } from './schedule.ts'
 
-const usage = `npm run chaos -- [options]
+const commandLine = new CommandLine(`npm run chaos -- [options]
 
   --minutes N   1 without it
   --seed S      gives the same schedule again
@@ -16,9 +16,15 @@ const usage = `npm run chaos -- [options]
   --json FILE   writes a report
 
 Ends with status 1 when anything was lost, doubled or crashed.
-`
+`)
 
-const values = readValues()
+const values = commandLine.read({
+  minutes: { type: 'string', default: '1' },
+  seed: { type: 'string', default: anySeed() },
+  rate: { type: 'string', default: String(runSettings.entriesPerSecond) },
+  json: { type: 'string' },
+  plan: { type: 'boolean', default: false },
+})
 const minutes = readNumber('minutes', values.minutes)
 const seed = readNumber('seed', values.seed)
 const entriesPerSecond = readNumber('rate', values.rate)
@@ -36,30 +42,7 @@ if (values.plan) {
   process.exitCode = report.passed ? 0 : 1
 }
 
-function readValues() {
-  const options = {
-    minutes: { type: 'string', default: '1' },
-    seed: { type: 'string', default: String(Math.floor(Math.random() * 1_000_000)) },
-    rate: { type: 'string', default: String(runSettings.entriesPerSecond) },
-    json: { type: 'string' },
-    plan: { type: 'boolean', default: false },
-    help: { type: 'boolean', short: 'h', default: false },
-  } as const
-  try {
-    const parsed = parseArgs({ options }).values
-    if (parsed.help) leave(usage, 0)
-    return parsed
-  } catch (error) {
-    return leave(`${(error as Error).message}\n\n${usage}`, 1)
-  }
-}
-
 function readNumber(name: string, text: string): number {
   const number = Number(text)
-  return number > 0 ? number : leave(`--${name} must be a number above 0\n\n${usage}`, 1)
-}
-
-function leave(text: string, status: number): never {
-  process.stderr.write(`${text}\n`)
-  process.exit(status)
+  return number > 0 ? number : commandLine.refuse(`--${name} must be a number above 0`)
 }

@@ -1,19 +1,23 @@
 // The fuzzer, `npm run fuzz`: sends requests that are wrong in every way that was thought of to a system of its own, and
 // checks each answer and what is stored.
-import { parseArgs } from 'node:util'
+import { anySeed, CommandLine } from '../command-line.ts'
 import { describeReport, hasPassed } from './report.ts'
 import { runFuzz } from './run.ts'
 
-const usage = `npm run fuzz -- [options]
+const commandLine = new CommandLine(`npm run fuzz -- [options]
 
   --requests N   100000 without it
   --seed S       gives the same requests again
   --only N       sends one of a seed's requests alone
 
 Ends with status 1 when anything is not as it must be.
-`
+`)
 
-const values = readValues()
+const values = commandLine.read({
+  requests: { type: 'string', default: '100000' },
+  seed: { type: 'string', default: anySeed() },
+  only: { type: 'string' },
+})
 const seed = readNumber('seed', values.seed)
 const requests = readNumber('requests', values.requests)
 const only = values.only === undefined ? undefined : readNumber('only', values.only)
@@ -25,29 +29,8 @@ const report = await runFuzz({ seed, ...range, log })
 log(`\n${describeReport(report)}`)
 process.exitCode = hasPassed(report) ? 0 : 1
 
-function readValues() {
-  const options = {
-    requests: { type: 'string', default: '100000' },
-    seed: { type: 'string', default: String(Math.floor(Math.random() * 1_000_000)) },
-    only: { type: 'string' },
-    help: { type: 'boolean', short: 'h', default: false },
-  } as const
-  try {
-    const parsed = parseArgs({ options }).values
-    if (parsed.help) leave(usage, 0)
-    return parsed
-  } catch (error) {
-    return leave(`${(error as Error).message}\n\n${usage}`, 1)
-  }
-}
-
 function readNumber(name: string, text: string): number {
   const number = Number(text)
   const isWhole = Number.isSafeInteger(number) && number >= 0
-  return isWhole ? number : leave(`--${name} must be a whole number\n\n${usage}`, 1)
-}
-
-function leave(text: string, status: number): never {
-  process.stderr.write(`${text}\n`)
-  process.exit(status)
+  return isWhole ? number : commandLine.refuse(`--${name} must be a whole number`)
 }

@@ -59,8 +59,8 @@ end
 return owners`
 
 /**
- * KEYS: the batch, its chunks. ARGV: how long to remember them, in seconds; no longer than somebody said before, for after a
- * release there is none to come.
+ * KEYS: the batch, its chunks. ARGV: how long to remember them, in seconds. What is to be forgotten sooner stays so: a
+ * confirmation that comes after the release would have no release after it.
  */
 const CONFIRM = `
 if redis.call('EXISTS', KEYS[1]) == 0 then return 0 end

@@ -18,6 +18,16 @@ export interface SplitterDependencies {
   readonly persistence: Persistence
 }
 
+/** A written-down batch that ClickHouse refuses as a whole. */
+export interface RefusedBatch {
+  readonly batchId: string
+  readonly chunks: readonly HeldChunk[]
+  /** Ranges that are not to be sent as one, as they are written down; the whole is one of them. */
+  readonly splits: ReadonlySet<string>
+  /** As for `Sender.tries`, of what another process may have sent of it. */
+  readonly settledMs: number | undefined
+}
+
 /**
  * Brings a batch in that ClickHouse refuses as a whole: halves it until the refused rows stand alone, and sets those
  * aside.
@@ -33,38 +43,27 @@ export class BatchSplitter {
     this.#deps = dependencies
   }
 
-  /**
-   * @param splits the ranges that are written down as split already; the whole batch is one of them
-   * @param settledMs as for `Sender.tries`, of what another process may have sent of it
-   */
-  async insert(
-    batchId: string,
-    chunks: readonly HeldChunk[],
-    splits: ReadonlySet<string>,
-    settledMs: number | undefined,
-  ): Promise<void> {
-    await this.#deps.unpacking.run(() => this.#insertUnpacked(batchId, chunks, splits, settledMs))
+  /** @returns whether it was still to be inserted; if not, another worker has done it */
+  async insert(batch: RefusedBatch): Promise<boolean> {
+    const isPending = await this.#recordSplit(batch.batchId, WHOLE_BATCH)
+    if (isPending) await this.#deps.unpacking.run(() => this.#insertUnpacked(batch))
+    return isPending
   }
 
-  async #insertUnpacked(
-    batchId: string,
-    chunks: readonly HeldChunk[],
-    splits: ReadonlySet<string>,
-    settledMs: number | undefined,
-  ): Promise<void> {
+  async #insertUnpacked(batch: RefusedBatch): Promise<void> {
     const rows: string[] = []
-    for (const chunk of chunks) {
+    for (const chunk of batch.chunks) {
       const lines = linesOf(chunk.frame)
       if (lines === undefined)
-        await this.#setAside(unreadable(chunk), `${batchId}/chunk/${chunk.id}`, settledMs !== undefined)
+        await this.#setAside(batch, unreadable(chunk), `${batch.batchId}/chunk/${chunk.id}`)
       else rows.push(...lines)
     }
-    if (rows.length > 0) await this.#halve({ batchId, rows, splits, settledMs }, 0, rows.length)
+    if (rows.length > 0) await this.#halve({ ...batch, rows }, 0, rows.length)
   }
 
   async #insertRange(batch: SplitBatch, from: number, to: number): Promise<void> {
     const { batchId, rows, splits, settledMs } = batch
-    const { ledger, sender, slots, persistence } = this.#deps
+    const { sender, slots, persistence } = this.#deps
     const range = rangeName(from, to)
     if (!splits.has(range)) {
       const token = `${batchId}/${range}`
@@ -78,11 +77,8 @@ export class BatchSplitter {
         (failure) => failure === 'poison' || (failure === 'too_big' && !isSingle),
       )
       if (refusal === undefined) return
-      if (isSingle) return this.#setAside(refused(refusal, rows[from] ?? ''), token, settledMs !== undefined)
-      const isPending = await persistence.untilDone('split not written down', () =>
-        ledger.recordSplit(batchId, range),
-      )
-      if (!isPending) return
+      if (isSingle) return this.#setAside(batch, refused(refusal, rows[from] ?? ''), token)
+      if (!(await this.#recordSplit(batchId, range))) return
     }
     await this.#halve(batch, from, to)
   }
@@ -94,23 +90,27 @@ export class BatchSplitter {
     await this.#insertRange(batch, middle, to)
   }
 
-  async #setAside(letter: DeadLetter, token: string, mayBeThere: boolean): Promise<void> {
+  /** @returns whether its parts may be sent */
+  #recordSplit(batchId: string, range: string): Promise<boolean> {
+    const { ledger, persistence } = this.#deps
+    return persistence.untilDone('split not written down', () => ledger.recordSplit(batchId, range))
+  }
+
+  async #setAside({ settledMs }: RefusedBatch, letter: DeadLetter, token: string): Promise<void> {
     const { deadLetters, persistence } = this.#deps
+    const mayBeThere = settledMs !== undefined
     await persistence.untilDone('dead letter not stored', deadLetters.tries(letter, token, mayBeThere))
     persistence.logger.error({ code: letter.code, token }, 'row set aside as a dead letter')
   }
 }
 
-interface SplitBatch {
-  readonly batchId: string
-  /** Each with its newline. */
+interface SplitBatch extends RefusedBatch {
+  /** Of all chunks that can be read, each with its newline. */
   readonly rows: readonly string[]
-  readonly splits: ReadonlySet<string>
-  readonly settledMs: number | undefined
 }
 
 /** The name under which the whole batch is written down as split. */
-export const wholeBatch = 'all'
+const WHOLE_BATCH = 'all'
 
 function rangeName(from: number, to: number): string {
   return `${from}-${to}`

@@ -1,7 +1,7 @@
 import { hash } from 'node:crypto'
 import type { ClickHouseClient } from '@sluice/runtime'
 import { deadLettersTable, toClickHouseTime } from '@sluice/schema'
-import { resend, type ResendOptions } from './resend.ts'
+import { tries, type ResendOptions } from './resend.ts'
 
 /** A row that ClickHouse refused for itself, or a chunk that cannot be read. */
 export interface DeadLetter {
@@ -35,15 +35,11 @@ export class DeadLetters {
    * @returns a function of which each call is a try
    */
   tries(letter: DeadLetter, token: string, mayBeThere: boolean): () => Promise<void> {
-    let wasSent = mayBeThere
-    const findMissing = async (): Promise<DeadLetter[]> => ((await this.#has(letter)) ? [] : [letter])
-    const insert = (_missing: readonly DeadLetter[], other: string): Promise<void> =>
-      this.#insert(letter, other)
-    return async () => {
-      if (wasSent) return resend({ findMissing, insert }, token, this.#options)
-      wasSent = true
-      await this.#insert(letter, token)
-    }
+    const all = [letter]
+    const findMissing = async (): Promise<DeadLetter[]> => ((await this.#has(letter)) ? [] : all)
+    const insert = (_missing: readonly DeadLetter[], itsToken: string): Promise<void> =>
+      this.#insert(letter, itsToken)
+    return tries({ all, findMissing, insert }, token, mayBeThere, this.#options)
   }
 
   async #has({ text }: DeadLetter): Promise<boolean> {

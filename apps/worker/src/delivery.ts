@@ -1,5 +1,5 @@
 import type { BatchLedger, BatchRecord } from './batch-ledger.ts'
-import { wholeBatch, type BatchSplitter } from './batch-splitter.ts'
+import type { BatchSplitter, RefusedBatch } from './batch-splitter.ts'
 import type { HeldChunk } from './collector.ts'
 import { CompletionTracker } from './completion-tracker.ts'
 import { describeError } from './insert-errors.ts'
@@ -9,15 +9,9 @@ import type { Sender } from './sender.ts'
 import type { Slots } from './slots.ts'
 
 /** A batch that is written down, and that this process has the chunks of. */
-interface HeldBatch {
-  readonly batchId: string
-  readonly chunks: readonly HeldChunk[]
-  /** Ranges that are not to be sent as one. */
-  readonly splits: ReadonlySet<string>
+interface HeldBatch extends RefusedBatch {
   /** Before it was written down or read, on the clock `now`. */
   readonly sinceMs: number
-  /** As for `Sender.tries`, of what another process may have sent of it. */
-  readonly settledMs: number | undefined
 }
 
 /**
@@ -32,7 +26,7 @@ export class BrokenBatchError extends Error {
 }
 
 export interface DeliveryDependencies {
-  readonly ledger: Pick<BatchLedger, 'claim' | 'read' | 'recordSplit' | 'confirm' | 'release'>
+  readonly ledger: Pick<BatchLedger, 'claim' | 'read' | 'confirm' | 'release'>
   readonly sender: Sender
   /** What inserts wait for, those of other shards among them. */
   readonly slots: Pick<Slots, 'run'>
@@ -138,18 +132,12 @@ export class Delivery {
   }
 
   async #insert(batch: HeldBatch): Promise<void> {
-    const { batchId, chunks, splits, sinceMs, settledMs } = batch
+    const { batchId, chunks, splits, sinceMs } = batch
     const { ledger, recovering, persistence, splitter, now } = this.#deps
     const outcome = splits.size > 0 ? 'refused' : await this.#insertWhole(batch)
     if (outcome === 'overdue') return recovering.run(() => this.#recover(batchId))
     if (outcome === 'split') return this.#recover(batchId)
-    if (outcome === 'refused') {
-      const isPending = await persistence.untilDone('split not written down', () =>
-        ledger.recordSplit(batchId, wholeBatch),
-      )
-      if (!isPending) return
-      await splitter.insert(batchId, chunks, splits, settledMs)
-    }
+    if (outcome === 'refused' && !(await splitter.insert(batch))) return
     const ids = chunks.map(({ id }) => id)
     await persistence.untilDone('batch not confirmed', () => ledger.confirm(batchId, ids))
     this.#completions.expect(batchId, ids)

@@ -16,10 +16,29 @@ export interface ResendOptions {
 }
 
 /** Something to be stored once. */
-export interface Resendable<T> {
+interface Resendable<T> {
+  readonly all: readonly T[]
   /** What of it is not in ClickHouse. */
   readonly findMissing: () => Promise<readonly T[]>
   readonly insert: (missing: readonly T[], token: string) => Promise<void>
+}
+
+/**
+ * @param mayBeSent whether it may have been sent before
+ * @returns a function of which each call is a try: from the second on it was sent before
+ */
+export function tries<T>(
+  what: Resendable<T>,
+  token: string,
+  mayBeSent: boolean,
+  options: ResendOptions,
+): () => Promise<void> {
+  let wasSent = mayBeSent
+  return async () => {
+    if (wasSent) return resend(what, token, options)
+    wasSent = true
+    await what.insert(what.all, token)
+  }
 }
 
 /**
@@ -31,7 +50,7 @@ export interface Resendable<T> {
  * the first case; after it, for the second, and what is missing then is sent with another token.
  */
 export async function resend<T>(
-  { findMissing, insert }: Resendable<T>,
+  { findMissing, insert }: Pick<Resendable<T>, 'findMissing' | 'insert'>,
   token: string,
   { areTokensAtomic, sleep, logger }: ResendOptions,
 ): Promise<void> {

@@ -1,7 +1,7 @@
 import { classifyInsertError, describeError } from './insert-errors.ts'
 import type { Inserter } from './inserter.ts'
 import { workerLimits } from './limits.ts'
-import { resend, type ResendOptions } from './resend.ts'
+import { tries, type ResendOptions } from './resend.ts'
 import { framesWithout, type StoredRows } from './stored-rows.ts'
 
 export interface SenderDependencies extends ResendOptions {
@@ -12,12 +12,12 @@ export interface SenderDependencies extends ResendOptions {
 }
 
 /** ClickHouse refuses rows that an earlier try, of which nobody knows the end, may still bring in: it is no refusal yet. */
-export class UnsettledError extends Error {
+class UnsettledError extends Error {
   override name = 'UnsettledError'
 }
 
 /** It is not known which rows are there. Whatever ClickHouse said, it does not refuse the rows. */
-export class LookError extends Error {
+class LookError extends Error {
   override name = 'LookError'
 }
 
@@ -36,7 +36,6 @@ export class Sender {
    */
   tries(frames: readonly Buffer[], token: string, settledMs: number | undefined): () => Promise<void> {
     const { inserter, storedRows, now } = this.#deps
-    let wasSent = settledMs !== undefined
     let refusedFromMs = settledMs ?? 0
     const insert = async (rows: readonly Buffer[], itsToken: string): Promise<void> => {
       try {
@@ -56,10 +55,6 @@ export class Sender {
       })
       return framesWithout(stored, frames)
     }
-    return async () => {
-      if (wasSent) return resend({ findMissing, insert }, token, this.#deps)
-      wasSent = true
-      await insert(frames, token)
-    }
+    return tries({ all: frames, findMissing, insert }, token, settledMs !== undefined, this.#deps)
   }
 }

@@ -3,7 +3,7 @@ import { deadLettersTable } from '@sluice/schema'
 import { randomUUID } from 'node:crypto'
 import { afterAll, beforeAll, expect, it } from 'vitest'
 import { DeadLetters } from '../src/dead-letters.ts'
-import { openTestDatabase } from './test-database.ts'
+import { countRows, loseRows, openTestDatabase } from './test-database.ts'
 
 let clickhouse: ClickHouseClient
 let deadLetters: DeadLetters
@@ -25,15 +25,7 @@ function letterOf(projectId: string): { code: string; reason: string; text: stri
   return { code: 'INCORRECT_DATA', reason: 'a reason', text: JSON.stringify({ project_id: projectId }) }
 }
 
-async function count(projectId: string): Promise<number> {
-  const result = await clickhouse.query({
-    query: `SELECT toUInt32(count()) AS rows FROM ${deadLettersTable} WHERE project_id = {projectId: String}`,
-    query_params: { projectId },
-    format: 'JSONEachRow',
-  })
-  const [row] = await result.json<{ rows: number }>()
-  return row?.rows ?? -1
-}
+const count = (projectId: string): Promise<number> => countRows(clickhouse, deadLettersTable, projectId)
 
 it('sets a row aside once, however often it is tried and under whatever token', async () => {
   const projectId = randomUUID()
@@ -49,11 +41,7 @@ it('sets a row aside whose token ClickHouse has without it', async () => {
   const [projectId, token] = [randomUUID(), randomUUID()]
   const letter = letterOf(projectId)
   await deadLetters.tries(letter, token, false)()
-  await clickhouse.command({
-    query: `DELETE FROM ${deadLettersTable} WHERE project_id = {projectId: String}`,
-    query_params: { projectId },
-    clickhouse_settings: { lightweight_deletes_sync: '2' },
-  })
+  await loseRows(clickhouse, deadLettersTable, projectId)
   await deadLetters.tries(letter, token, false)()
   expect(await count(projectId)).toBe(0)
   await deadLetters.tries(letter, token, true)()

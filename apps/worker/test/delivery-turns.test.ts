@@ -29,7 +29,6 @@ async function sentAfter(
         return ids.map(() => batchId)
       },
       read: async () => ({ state, members: ['a'], splits: new Set() }),
-      recordSplit: async () => true,
       confirm: async () => undefined,
       release: async () => undefined,
     },

@@ -2,12 +2,19 @@ import { encodeFrame } from '@sluice/schema'
 import { describe, expect, it, vi } from 'vitest'
 import { BrokenBatchError } from '../src/delivery.ts'
 import { seededRandom } from '../../../test/chaos/random.ts'
-import { makeChunk, ModelWorker, World, type Fate } from './model.ts'
+import { makeChunk, memoryLimitExceeded, ModelWorker, World, type Fate } from './model.ts'
 
 const works: Fate = () => 'works'
 
 function rowsOf(chunkIds: readonly string[], rowsEach: number): string[] {
   return chunkIds.flatMap((id) => Array.from({ length: rowsEach }, (_, i) => `${id}-${i}`))
+}
+
+/** The first insert is given up, and lands just within the time that it has. After it there is no memory for another. */
+function giveUpFirstInsert(world: World): void {
+  let tries = 0
+  world.landsAfterMs = () => ((tries += 1) === 1 ? 59_000 : undefined)
+  world.isShortOfMemory = () => tries > 0
 }
 
 describe('Delivery', () => {
@@ -98,9 +105,7 @@ describe('Delivery', () => {
   it('does not split a batch while a try of it, that was given up, may still land', async () => {
     const chunks = ['a', 'b'].map((id) => makeChunk(id, 2))
     const world = new World(chunks)
-    let tries = 0
-    world.landsAfterMs = () => ((tries += 1) === 1 ? 59_000 : undefined)
-    world.isShortOfMemory = () => tries > 0
+    giveUpFirstInsert(world)
     await new ModelWorker(world, works).work(chunks)
     await world.sleep(120_000)
     expect(world.rows).toEqual(rowsOf(['a', 'b'], 2))
@@ -110,9 +115,7 @@ describe('Delivery', () => {
   it('does not split a recovered batch while a try of the worker that died may still land', async () => {
     const chunks = ['a', 'b'].map((id) => makeChunk(id, 2))
     const world = new World(chunks)
-    let tries = 0
-    world.landsAfterMs = () => ((tries += 1) === 1 ? 59_000 : undefined)
-    world.isShortOfMemory = () => tries > 0
+    giveUpFirstInsert(world)
     await new ModelWorker(world, (call) => (call === 2 ? 'dies after' : 'works')).work(chunks)
     await new ModelWorker(world, works).work(chunks)
     await world.sleep(120_000)
@@ -180,9 +183,7 @@ describe('Delivery', () => {
     const chunks = [makeChunk('a', 2)]
     const world = new World(chunks)
     await world.ledger.claim('batch-0', ['a'])
-    const { ClickHouseError } = await import('@clickhouse/client')
-    const memory = new ClickHouseError({ message: 'memory', code: '241', type: 'MEMORY_LIMIT_EXCEEDED' })
-    vi.spyOn(world.storedRows, 'find').mockRejectedValueOnce(memory)
+    vi.spyOn(world.storedRows, 'find').mockRejectedValueOnce(memoryLimitExceeded())
     await new ModelWorker(world, works).work(chunks)
     expect(world.inserts.map(({ token }) => token)).toEqual(['batch-0'])
   })

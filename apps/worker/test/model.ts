@@ -2,7 +2,7 @@ import { ClickHouseError } from '@clickhouse/client'
 import { createLogger } from '@sluice/runtime'
 import { encodeFrame, zstdLines } from '@sluice/schema'
 import type { BatchRecord } from '../src/batch-ledger.ts'
-import { BatchSplitter } from '../src/batch-splitter.ts'
+import { BatchSplitter, type SplitterDependencies } from '../src/batch-splitter.ts'
 import type { HeldChunk } from '../src/collector.ts'
 import type { DeadLetter } from '../src/dead-letters.ts'
 import { Delivery, type DeliveryDependencies } from '../src/delivery.ts'
@@ -19,6 +19,12 @@ export function makeChunk(id: string, rows: number, poison: readonly number[] = 
   const text = lines.join('')
   return { id, rows, bytes: text.length, frame: encodeFrame(text) }
 }
+
+export function memoryLimitExceeded(): ClickHouseError {
+  return new ClickHouseError({ message: 'memory', code: '241', type: 'MEMORY_LIMIT_EXCEEDED' })
+}
+
+type Ledger = DeliveryDependencies['ledger'] & SplitterDependencies['ledger']
 
 /** What survives the death of a worker: ClickHouse with its tokens, the ledger in Redis, the jobs in the queue. */
 export class World {
@@ -78,7 +84,7 @@ export class World {
         })
       }
       if (lines.length > 1 && this.isShortOfMemory()) {
-        throw new ClickHouseError({ message: 'memory', code: '241', type: 'MEMORY_LIMIT_EXCEEDED' })
+        throw memoryLimitExceeded()
       }
       const land = (): boolean => {
         if (this.#tokens.has(token)) return true
@@ -104,7 +110,7 @@ export class World {
     this.#tokens.clear()
   }
 
-  readonly ledger: DeliveryDependencies['ledger'] = {
+  readonly ledger: Ledger = {
     claim: async (batchId, ids) => {
       const owners = ids.map((id) => {
         const owner = this.#owners.get(id) ?? (this.jobs.has(id) ? batchId : '')
@@ -173,7 +179,7 @@ export class ModelWorker {
     const unpacking = new Slots(1, signal)
     const recovering = new Slots(1, signal)
     const now = (): number => world.nowMs
-    const ledger: DeliveryDependencies['ledger'] = {
+    const ledger: Ledger = {
       claim: (...args) => this.#call(() => world.ledger.claim(...args)),
       read: (...args) => this.#call(() => world.ledger.read(...args)),
       recordSplit: (...args) => this.#call(() => world.ledger.recordSplit(...args)),

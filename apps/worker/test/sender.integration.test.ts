@@ -5,7 +5,7 @@ import { afterAll, beforeAll, expect, it } from 'vitest'
 import { Inserter } from '../src/inserter.ts'
 import { Sender } from '../src/sender.ts'
 import { StoredRows } from '../src/stored-rows.ts'
-import { openTestDatabase } from './test-database.ts'
+import { countRows, loseRows, openTestDatabase } from './test-database.ts'
 
 let clickhouse: ClickHouseClient
 let inserter: Inserter
@@ -39,30 +39,13 @@ function makeFrame(projectId: string): Buffer {
   return encodeFrame(rows.join(''))
 }
 
-async function count(projectId: string): Promise<number> {
-  const result = await clickhouse.query({
-    query: `SELECT count() AS rows FROM ${logsTable} WHERE project_id = {projectId: String}`,
-    query_params: { projectId },
-    format: 'JSONEachRow',
-  })
-  const [{ rows } = { rows: -1 }] = await result.json<{ rows: string | number }>()
-  return Number(rows)
-}
-
-/** Leaves ClickHouse with the token of rows that it has not, as it is left when it dies between the two. */
-async function loseRows(projectId: string, condition = 'true'): Promise<void> {
-  await clickhouse.command({
-    query: `DELETE FROM ${logsTable} WHERE project_id = {projectId: String} AND ${condition}`,
-    query_params: { projectId },
-    clickhouse_settings: { lightweight_deletes_sync: '2' },
-  })
-}
+const count = (projectId: string): Promise<number> => countRows(clickhouse, logsTable, projectId)
 
 it('brings rows in whose token ClickHouse has without them', async () => {
   const [projectId, token] = [randomUUID(), randomUUID()]
   const frames = [makeFrame(projectId)]
   await inserter.insert(frames, token)
-  await loseRows(projectId)
+  await loseRows(clickhouse, logsTable, projectId)
   await inserter.insert(frames, token)
   expect(await count(projectId)).toBe(0)
   await sender.tries(frames, token, 0)()
@@ -74,7 +57,7 @@ it('brings the part in that is missing, and not the other one again', async () =
   const frames = [makeFrame(projectId)]
   await inserter.insert(frames, token)
   const lastDay = new Date(Date.now() + 32 * 86_400_000).toISOString().slice(0, 10)
-  await loseRows(projectId, `expires_on = '${lastDay}'`)
+  await loseRows(clickhouse, logsTable, projectId, `expires_on = '${lastDay}'`)
   expect(await count(projectId)).toBe(2)
   const send = sender.tries(frames, token, 0)
   await send()

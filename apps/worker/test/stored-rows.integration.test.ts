@@ -1,5 +1,5 @@
 import type { ClickHouseClient } from '@sluice/runtime'
-import { encodeFrame, shapeRow, startRows } from '@sluice/schema'
+import { encodeFrame, shapeRow, startRows, type RequestStamp } from '@sluice/schema'
 import { randomUUID } from 'node:crypto'
 import { afterAll, beforeAll, expect, it } from 'vitest'
 import { Inserter } from '../src/inserter.ts'
@@ -16,21 +16,21 @@ afterAll(async () => {
   await clickhouse.close()
 })
 
-/** A frame of rows of these ids, received a minute apart, of two projects with retentions of their own. */
-function frameOf(ids: readonly string[]): Buffer {
-  const text = ids
-    .map((id, i) => {
-      const stamp = {
-        projectId: `p${i % 2}`,
-        retentionDays: 30 + (i % 2),
-        receivedAtMs: Date.now() - i * 60_000,
-      }
-      const shaped = shapeRow({ level: 'info', message: 'm' }, id, startRows(stamp), false)
-      if ('error' in shaped) throw new Error(shaped.error.message)
-      return shaped.row
-    })
-    .join('')
-  return encodeFrame(text)
+/** A frame of rows of these ids: received a minute apart, of two projects with retentions of their own, unless it is said. */
+function frameOf(
+  ids: readonly string[],
+  stampOf: (i: number) => RequestStamp = (i) => ({
+    projectId: `p${i % 2}`,
+    retentionDays: 30 + (i % 2),
+    receivedAtMs: Date.now() - i * 60_000,
+  }),
+): Buffer {
+  const rows = ids.map((id, i) => {
+    const shaped = shapeRow({ level: 'info', message: 'm' }, id, startRows(stampOf(i)), false)
+    if ('error' in shaped) throw new Error(shaped.error.message)
+    return shaped.row
+  })
+  return encodeFrame(rows.join(''))
 }
 
 const newIds = (count: number): string[] => Array.from({ length: count }, () => randomUUID())
@@ -67,17 +67,12 @@ it('asks ClickHouse what day it is', async () => {
 
 it('takes rows for stored whose day of expiry has come', async () => {
   const ids = newIds(3)
-  const rows = ids.map((id, i) => {
-    const start = startRows({
-      projectId: 'p',
-      retentionDays: 1,
-      receivedAtMs: Date.now() - (3 - i) * 86_400_000,
-    })
-    const shaped = shapeRow({ level: 'info', message: 'm' }, id, start, false)
-    if ('error' in shaped) throw new Error(shaped.error.message)
-    return shaped.row
-  })
-  const found = await new StoredRows(clickhouse).find([encodeFrame(rows.join(''))])
+  const expiring = frameOf(ids, (i) => ({
+    projectId: 'p',
+    retentionDays: 1,
+    receivedAtMs: Date.now() - (3 - i) * 86_400_000,
+  }))
+  const found = await new StoredRows(clickhouse).find([expiring])
   // A day is added to the retention, so the last of them has until tomorrow.
   expect(found).toEqual(new Set(ids.slice(0, 2)))
 })

@@ -9,3 +9,32 @@ export async function openTestDatabase(): Promise<ClickHouseClient> {
   await migrate(access, await readMigrations(migrationsFolder))
   return connectClickHouse(access, { requestTimeoutMs: 20_000, connectionsMax: 1 })
 }
+
+/** How many rows of a project are in a table. */
+export async function countRows(
+  clickhouse: ClickHouseClient,
+  table: string,
+  projectId: string,
+): Promise<number> {
+  const result = await clickhouse.query({
+    query: `SELECT toUInt32(count()) AS rows FROM ${table} WHERE project_id = {projectId: String}`,
+    query_params: { projectId },
+    format: 'JSONEachRow',
+  })
+  const [row] = await result.json<{ rows: number }>()
+  return row?.rows ?? -1
+}
+
+/** Leaves ClickHouse with the token of rows that it has not, as it is left when it dies between the two. */
+export async function loseRows(
+  clickhouse: ClickHouseClient,
+  table: string,
+  projectId: string,
+  condition = 'true',
+): Promise<void> {
+  await clickhouse.command({
+    query: `DELETE FROM ${table} WHERE project_id = {projectId: String} AND ${condition}`,
+    query_params: { projectId },
+    clickhouse_settings: { lightweight_deletes_sync: '2' },
+  })
+}

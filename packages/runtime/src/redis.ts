@@ -38,9 +38,7 @@ const CLUSTER_RETRY_DELAY_MS = 500
 const NODE_RECONNECT_DELAYS_MS: readonly number[] = [50, 1_000]
 /** A node that is away fails for each command anew; its errors are worth one line a second. */
 const NODE_ERROR_INTERVAL_MS = 1_000
-/**
- * Where another server may take over, one that says nothing for so long is given up, to ask who is the master now.
- */
+/** Where another server may take over, one that says nothing for so long is given up, to ask who is the master now. */
 const SILENCE_MAX_MS = 15_000
 
 /**

@@ -91,7 +91,7 @@ export class DeadLetterStore {
   /**
    * A retry that was interrupted before its dead letter was removed must not insert the row twice: the token takes care of
    * that for as long as ClickHouse remembers it, the look for the row's id for ever. And a token that ClickHouse noted just
-   * before it died keeps out a row that it does not have (the worker's `sender.ts` says more), so another one is tried.
+   * before it died keeps out a row that it does not have (the worker's `resend.ts` says more), so another one is tried.
    *
    * @returns whether the row is stored
    */
