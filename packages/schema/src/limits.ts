@@ -1,25 +1,25 @@
 /**
- * Every limit of the contract, in one place. The units are in the names; characters are Unicode code points.
- * The API's validation, the OpenAPI document and the tests read them from here.
+ * Every limit of the contract. The names end with their units; characters are Unicode code points. The validation, the OpenAPI
+ * document and the tests read the limits from here.
  */
 export const limits = {
-  /** Enough for a long stack trace; one entry stays far below a chunk. */
+  /** Enough for a long stack trace, and far less than a chunk. */
   messageCharactersMax: 65_536,
   stackCharactersMax: 65_536,
-  /** The longest address that browsers and proxies pass on in practice. */
+  /** The longest URL that browsers and proxies forward in practice. */
   urlCharactersMax: 8_192,
   pathnameCharactersMax: 8_192,
   /** `service` is a LowCardinality column: a name, not a payload. */
   serviceCharactersMax: 256,
-  /** Metadata counts as the JSON text that is stored, in UTF-8. */
+  /** Applies to the stored JSON text in UTF-8. */
   metadataBytesMax: 65_536,
   /** `metadata` itself is level 1. */
   metadataDepthMax: 16,
-  /** As many names as the JSON column keeps as columns of their own. */
+  /** The number of names that the JSON column stores as separate columns. */
   metadataNamesMax: 256,
-  entriesPerBatchMax: 100,
-  /** Decoded. 100 entries of the usual size are 50 KB, so this is headroom for stack traces. */
+  entriesPerRequestMax: 100,
+  /** After decoding. 100 typical entries are 50 KB; the rest is headroom for stack traces. */
   bodyBytesMax: 5 * 1024 * 1024,
-  /** What one rejected entry reports at most, so that an answer stays small next to its request. */
+  /** Errors reported per rejected entry, so that an answer is small compared with its request. */
   errorsPerEntryMax: 8,
 } as const

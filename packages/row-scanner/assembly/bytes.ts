@@ -1,0 +1,53 @@
+/** The bytes with a meaning in JSON or in ClickHouse's TabSeparated format. */
+export const BACKSPACE: u8 = 0x08
+export const TAB: u8 = 0x09
+export const NEWLINE: u8 = 0x0a
+export const FORM_FEED: u8 = 0x0c
+export const CARRIAGE_RETURN: u8 = 0x0d
+export const SPACE: u8 = 0x20
+export const QUOTE: u8 = 0x22
+export const COMMA: u8 = 0x2c
+export const MINUS: u8 = 0x2d
+export const DOT: u8 = 0x2e
+export const SLASH: u8 = 0x2f
+export const ZERO: u8 = 0x30
+export const COLON: u8 = 0x3a
+export const UPPER_E: u8 = 0x45
+export const UPPER_T: u8 = 0x54
+export const UPPER_Z: u8 = 0x5a
+export const OPEN_BRACKET: u8 = 0x5b
+export const BACKSLASH: u8 = 0x5c
+export const CLOSE_BRACKET: u8 = 0x5d
+export const LOWER_A: u8 = 0x61
+export const LOWER_B: u8 = 0x62
+export const LOWER_E: u8 = 0x65
+export const LOWER_F: u8 = 0x66
+export const LOWER_N: u8 = 0x6e
+export const LOWER_R: u8 = 0x72
+export const LOWER_T: u8 = 0x74
+export const LOWER_U: u8 = 0x75
+export const OPEN_BRACE: u8 = 0x7b
+export const CLOSE_BRACE: u8 = 0x7d
+
+/** The literals of JSON: their first four bytes as one little-endian number. */
+export const NULL: u32 = 0x6c6c756e
+export const TRUE: u32 = 0x65757274
+export const FALS: u32 = 0x736c6166
+
+export function isDigit(byte: u8): bool {
+  // Bytes below the zero wrap around to large numbers.
+  return <u8>(byte - ZERO) < 10
+}
+
+/** Above this length, `memory.copy` is faster. */
+const LONG_BYTES: i32 = 512
+
+/** Copies bytes, and up to fifteen more: source and target need room for them. @returns the end of the copy */
+export function copy(to: i32, from: i32, length: i32): i32 {
+  if (length > LONG_BYTES) {
+    memory.copy(to, from, length)
+  } else {
+    for (let i = 0; i < length; i += 16) v128.store(to + i, v128.load(from + i))
+  }
+  return to + length
+}

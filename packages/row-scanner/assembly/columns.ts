@@ -1,0 +1,7 @@
+// The numbers of the columns that come from the entry, as JavaScript passes them: `columns` in `src/fields.ts`. The column after
+// the id is 0.
+export declare const timestamp: i32
+export declare const level: i32
+export declare const message: i32
+/** The last column. */
+export declare const metadata: i32

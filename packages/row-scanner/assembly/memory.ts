@@ -1,0 +1,37 @@
+// The memory map: addresses and sizes in bytes.
+
+/**
+ * The room that is left after each area. Text is read and copied sixteen bytes at a time, so up to fifteen bytes after its end
+ * are read and written as well. After the body, some more bytes are read.
+ */
+export const SLACK: i32 = 64
+/** Larger bodies are left to the parser. */
+export const BODY_BYTES_MAX: i32 = 1_048_576
+/** An upper bound of the part of a row that is not from the body: the columns that the server adds, a timestamp, tabs. */
+export const ROW_OWN_BYTES_MAX: i32 = 1_024
+/** Upper bounds of the number of columns and of the levels of metadata. JavaScript checks both. */
+export const COLUMNS_MAX: i32 = 32
+export const LEVELS_MAX: i32 = 32
+/** Objects in metadata with more names are left to the parser, because each name is compared with all earlier ones. */
+export const NAMES_MAX: i32 = 32
+
+/** The table of fields that JavaScript writes: see `fields.ts`. The compiler uses the memory before it. */
+export const FIELDS: i32 = 0x4000
+export const FIELDS_BYTES_MAX: i32 = 0x2000
+/** For each column, and before them for -1: the address of the field that followed it last time. i32 each. */
+export const FOLLOWING: i32 = FIELDS + FIELDS_BYTES_MAX
+/** For each column: its text in the current entry: see `texts.ts`. */
+export const TEXTS: i32 = FOLLOWING + (COLUMNS_MAX + 1) * 4
+/** The hashes of the names in all open objects of the metadata, the innermost object last. i64 each. */
+export const NAMES: i32 = TEXTS + COLUMNS_MAX * 16
+/** The prefix of all rows of a request, and the time of receipt. Each has at most half of `ROW_OWN_BYTES_MAX` bytes. */
+export const ROW_START: i32 = NAMES + LEVELS_MAX * NAMES_MAX * 8
+export const RECEIVED_AT: i32 = ROW_START + ROW_OWN_BYTES_MAX / 2 + SLACK
+/** The body, and a zero. */
+export const BODY: i32 = RECEIVED_AT + ROW_OWN_BYTES_MAX / 2 + SLACK
+/**
+ * The metadata of the current entry, and after it the rows. Nothing becomes longer than twice its text in the body: a backslash
+ * in metadata has two bytes in JSON and four in a row, no other character grows more, and numbers do not grow.
+ */
+export const METADATA: i32 = BODY + BODY_BYTES_MAX + SLACK
+export const ROWS: i32 = METADATA + 2 * BODY_BYTES_MAX + SLACK

@@ -1,0 +1,53 @@
+import { rowColumns } from '@sluice/rows'
+import { entrySchema, limits } from '@sluice/schema'
+
+/** The columns that come from the entry follow the id. */
+const FIRST_COLUMN = rowColumns.indexOf('id') + 1
+
+/** The scanner's numbers of columns, as in `assembly/columns.ts`. */
+export const columns = {
+  timestamp: rowColumns.indexOf('timestamp') - FIRST_COLUMN,
+  level: rowColumns.indexOf('level') - FIRST_COLUMN,
+  message: rowColumns.indexOf('message') - FIRST_COLUMN,
+  metadata: rowColumns.indexOf('metadata_text') - FIRST_COLUMN,
+}
+if (columns.timestamp !== 0 || columns.metadata !== rowColumns.length - FIRST_COLUMN - 1) {
+  throw new Error('the timestamp must be the first column after the id, and the metadata the last')
+}
+
+/** Sizes of `Pattern` and `Field` in `assembly/fields.ts`. */
+const PATTERN_BYTES = 32
+const FIELD_BYTES = 64
+const TEXT_BYTES = 16
+
+const names: readonly string[] = rowColumns
+
+/** Writes the table of fields for the scanner: the name, the column and the allowed values of each. */
+export function writeFields(memory: Buffer, at: number): void {
+  const fields = Object.entries(entrySchema.properties)
+  let choicesAt = at + fields.length * FIELD_BYTES
+  for (const [index, [name, property]] of fields.entries()) {
+    const field = at + index * FIELD_BYTES
+    writePattern(memory, field, name)
+    const choices = 'enum' in property ? property.enum.filter((choice) => choice !== null) : []
+    const choicesEnd = choicesAt + choices.length * PATTERN_BYTES
+    const column = name === 'metadata' ? columns.metadata : names.indexOf(name) - FIRST_COLUMN
+    if (column < 0) throw new Error(`${name} has no column`)
+    const bytesMax = 'maxLength' in property ? property.maxLength : limits.bodyBytesMax
+    const next = index === fields.length - 1 ? 0 : field + FIELD_BYTES
+    const numbers = [name.length, column, bytesMax, choicesAt, choicesEnd, next]
+    for (const [i, number] of numbers.entries()) memory.writeInt32LE(number, field + PATTERN_BYTES + i * 4)
+    for (const choice of choices) {
+      writePattern(memory, choicesAt, choice)
+      choicesAt += PATTERN_BYTES
+    }
+  }
+}
+
+/** Writes a text with its closing quote, then a mask of its bytes. */
+function writePattern(memory: Buffer, at: number, text: string): void {
+  const bytes = Buffer.from(`${text}"`)
+  if (bytes.length > TEXT_BYTES) throw new Error(`${text} is too long for the scanner`)
+  memory.fill(0, at, at + PATTERN_BYTES).set(bytes, at)
+  memory.fill(0xff, at + TEXT_BYTES, at + TEXT_BYTES + bytes.length)
+}

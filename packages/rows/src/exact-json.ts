@@ -1,0 +1,23 @@
+/**
+ * A number that JavaScript cannot represent exactly, as its source text. Uses JSON.rawJSON and the source text argument of revivers
+ * (ECMAScript 2026), which TypeScript's library does not declare yet.
+ */
+interface RawJson {
+  readonly rawJSON: string
+}
+interface JsonWithSource {
+  rawJSON(text: string): RawJson
+  isRawJSON(value: unknown): value is RawJson
+}
+const json = JSON as unknown as JsonWithSource
+
+export const isRawJson = (value: unknown): value is RawJson => json.isRawJSON(value)
+
+/** Whether a number from JSON.parse may differ from the number in the text: it is beyond 2^53, or infinite. */
+export const isInexact = (value: number): boolean => !(Math.abs(value) <= Number.MAX_SAFE_INTEGER)
+
+/** A reviver for JSON.parse that keeps the source text of inexact numbers. */
+export function keepInexact(_name: string, value: unknown, ...[context]: unknown[]): unknown {
+  const source = (context as { source?: string } | undefined)?.source
+  return typeof value === 'number' && source !== undefined && isInexact(value) ? json.rawJSON(source) : value
+}

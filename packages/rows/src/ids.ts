@@ -1,0 +1,63 @@
+import { randomUUID } from 'node:crypto'
+
+/** The number of ids per millisecond: RFC 9562 leaves 12 bits for a counter. */
+const IDS_PER_MS = 4_096
+
+const HEX_DIGITS = Buffer.from('0123456789abcdef')
+/** The length of a UUID as text. */
+export const ID_BYTES = 36
+/** The position of the counter's three digits in a UUID. */
+const COUNTER_AT = 15
+
+/**
+ * Makes UUIDv7s whose text sorts in the order of their creation: milliseconds, a counter, 62 random bits (RFC 9562, section 6.2,
+ * method 1). If a millisecond has no ids left, or the clock goes back, the ids run ahead of the clock.
+ *
+ * The random bits are drawn once per millisecond. They still separate processes, and ids that differ in three digits only take
+ * almost no space after compression.
+ */
+export class IdSource {
+  readonly #now: () => number
+  readonly #latest = Buffer.alloc(ID_BYTES)
+  #lastMs = 0
+  #counter = 0
+
+  /** @param now the clock, in ms since 1970 */
+  constructor(now: () => number) {
+    this.#now = now
+  }
+
+  /** Makes an id. */
+  next(): string {
+    this.#advance()
+    return this.#latest.toString('latin1')
+  }
+
+  /** Makes an id and writes its `ID_BYTES` bytes to `memory`, from the index `at`. */
+  write(memory: Uint8Array, at: number): void {
+    this.#advance()
+    const latest = this.#latest
+    for (let i = 0; i < ID_BYTES; i += 1) memory[at + i] = latest[i] ?? 0
+  }
+
+  #advance(): void {
+    const nowMs = this.#now()
+    this.#counter += 1
+    if (nowMs > this.#lastMs || this.#counter === IDS_PER_MS) {
+      this.#lastMs = Math.max(nowMs, this.#lastMs + 1)
+      this.#counter = 0
+      const hex = this.#lastMs.toString(16).padStart(12, '0')
+      // The last 17 characters of a random UUID are its variant and 62 random bits.
+      this.#latest.write(`${hex.slice(0, 8)}-${hex.slice(8)}-7000-${randomUUID().slice(19)}`, 'latin1')
+    }
+    const latest = this.#latest
+    latest[COUNTER_AT] = HEX_DIGITS[this.#counter >> 8] ?? 0
+    latest[COUNTER_AT + 1] = HEX_DIGITS[(this.#counter >> 4) & 15] ?? 0
+    latest[COUNTER_AT + 2] = HEX_DIGITS[this.#counter & 15] ?? 0
+  }
+}
+
+/** The creation time of an id from `IdSource`, in ms since 1970: its first 48 bits (RFC 9562, section 5.7). */
+export function idTimeMs(id: string): number {
+  return Number.parseInt(id.slice(0, 8) + id.slice(9, 13), 16)
+}

@@ -1,0 +1,93 @@
+import { toClickHouseTime } from './timestamps.ts'
+
+/** The columns of a row, in order. The first three are the same for all rows of a request. */
+export const rowColumns = [
+  'project_id',
+  'received_at',
+  'expires_on',
+  'id',
+  'timestamp',
+  'level',
+  'environment',
+  'source',
+  'service',
+  'url',
+  'pathname',
+  'message',
+  'stack',
+  'metadata_text',
+] as const
+
+/** The values that the server adds to each entry of a request. */
+export interface RequestStamp {
+  readonly projectId: string
+  /** Days for which the project keeps its rows. */
+  readonly retentionDays: number
+  readonly receivedAtMs: number
+}
+
+/** The part that all rows of a request share. */
+export interface RowPrefix {
+  /** The first columns, up to the id. */
+  readonly text: string
+  /** The time of receipt in a form that ClickHouse reads. Entries without a timestamp get it. */
+  readonly receivedAt: string
+}
+
+const DAY_MS = 86_400_000
+
+export function makeRowPrefix({ projectId, retentionDays, receivedAtMs }: RequestStamp): RowPrefix {
+  // One day more than the retention: a row received at 23:59 is kept for as many full days as one received at 00:00.
+  const expiresOn = new Date(receivedAtMs + (retentionDays + 1) * DAY_MS).toISOString().slice(0, 10)
+  const receivedAt = toClickHouseTime(receivedAtMs)
+  return { text: `${escapeTsv(projectId)}\t${receivedAt}\t${expiresOn}\t`, receivedAt }
+}
+
+/**
+ * Escapes a text for ClickHouse's TabSeparated format. Almost no text needs it, and three searches for a character cost a
+ * fraction of one regular expression.
+ */
+export function escapeTsv(text: string): string {
+  if (!text.includes('\\') && !text.includes('\t') && !text.includes('\n')) return text
+  return text.replace(/[\\\t\n]/g, (character) => escapes[character] ?? character)
+}
+
+function unescapeTsv(text: string): string {
+  return text.replace(/\\[\\tn]/g, (escape) => unescapes[escape] ?? escape)
+}
+
+const escapes: Readonly<Record<string, string>> = { '\\': '\\\\', '\t': '\\t', '\n': '\\n' }
+const unescapes: Readonly<Record<string, string>> = { '\\\\': '\\', '\\t': '\t', '\\n': '\n' }
+
+/**
+ * A row in human-readable form: a JSON object with one string per column. ClickHouse accepts it as JSONEachRow.
+ *
+ * @returns undefined if the text is not a row
+ */
+export function rowAsJson(row: string): string | undefined {
+  const fields = row.replace(/\n$/, '').split('\t')
+  if (fields.length !== rowColumns.length) return undefined
+  return JSON.stringify(Object.fromEntries(rowColumns.map((name, i) => [name, unescapeTsv(fields[i] ?? '')])))
+}
+
+const ID = rowColumns.indexOf('id')
+const RECEIVED_AT = rowColumns.indexOf('received_at')
+const EXPIRES_ON = rowColumns.indexOf('expires_on')
+
+/** The columns by which a row is looked up in ClickHouse. They never contain an escape. */
+export interface RowKey {
+  readonly id: string
+  readonly receivedAt: string
+  /** `YYYY-MM-DD` */
+  readonly expiresOn: string
+}
+
+/** Reads the key of a row. Columns that are missing are empty strings. */
+export function rowKey(row: string): RowKey {
+  const fields = row.split('\t', ID + 1)
+  return {
+    id: fields[ID]?.trimEnd() ?? '',
+    receivedAt: fields[RECEIVED_AT] ?? '',
+    expiresOn: fields[EXPIRES_ON] ?? '',
+  }
+}

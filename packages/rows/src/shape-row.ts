@@ -1,0 +1,60 @@
+import { type Entry, type EntryError, limits } from '@sluice/schema'
+import { findLoneSurrogate } from './lone-surrogates.ts'
+import { foldMetadata, hasTooManyNames, isTooDeep, isTooLarge } from './metadata.ts'
+import { escapeTsv, type RowPrefix } from './row-codec.ts'
+import { parseTimestamp } from './timestamps.ts'
+
+/** A valid entry as one line in ClickHouse's TabSeparated format, newline included; or the reason why it is invalid. */
+export type ShapedRow = { readonly row: string } | { readonly error: EntryError }
+
+/**
+ * Makes a row of an entry that has passed `EntryValidator`: adds unknown fields to the metadata, and checks the limits of the
+ * metadata and the timestamp. Takes ownership of the entry's metadata object: the caller must not use it afterwards.
+ *
+ * @param prefix from `makeRowPrefix`
+ * @param mayHoldLoneSurrogates whether the text of the request escapes any surrogate; if not, the check is skipped
+ * @throws InexactNumberError
+ */
+export function shapeRow(
+  entry: Entry,
+  id: string,
+  prefix: RowPrefix,
+  mayHoldLoneSurrogates: boolean,
+): ShapedRow {
+  const metadata = foldMetadata(entry)
+  if (isTooDeep(metadata, 1)) {
+    return metadataError(entry, 'too_deep', `must have at most ${limits.metadataDepthMax} levels`)
+  }
+  const metadataText = JSON.stringify(metadata)
+  if (isTooLarge(metadataText)) {
+    return metadataError(entry, 'too_large', `must have at most ${limits.metadataBytesMax} bytes as JSON`)
+  }
+  if (hasTooManyNames(metadata, metadataText)) {
+    return metadataError(entry, 'too_many_names', `must have at most ${limits.metadataNamesMax} names`)
+  }
+
+  const timestamp = typeof entry.timestamp === 'string' ? parseTimestamp(entry.timestamp) : prefix.receivedAt
+  if (timestamp === undefined) {
+    return fail('/timestamp', 'invalid_timestamp', 'must be an ISO 8601 date-time of 1970–2261')
+  }
+  if (mayHoldLoneSurrogates) {
+    const path = findLoneSurrogate(entry, metadata)
+    if (path !== undefined) return fail(path, 'invalid_unicode', 'must not contain half of a surrogate pair')
+  }
+  const row =
+    `${prefix.text}${id}\t${timestamp}\t${entry.level}\t${entry.environment ?? ''}\t${entry.source ?? ''}\t` +
+    `${escapeTsv(entry.service ?? '')}\t${escapeTsv(entry.url ?? '')}\t${escapeTsv(entry.pathname ?? '')}\t` +
+    `${escapeTsv(entry.message)}\t${escapeTsv(entry.stack ?? '')}\t${escapeTsv(metadataText)}\n`
+  return { row }
+}
+
+function fail(path: string, code: EntryError['code'], message: string): ShapedRow {
+  return { error: { path, code, message } }
+}
+
+/** An entry may have only unknown fields and no `metadata`. The error then points to the entry itself. */
+function metadataError(entry: Entry, code: EntryError['code'], message: string): ShapedRow {
+  return Object.hasOwn(entry, 'metadata')
+    ? fail('/metadata', code, message)
+    : fail('', code, `metadata, which includes unknown fields, ${message}`)
+}

@@ -1,0 +1,63 @@
+import { describe, expect, it } from 'vitest'
+import { errorOf, metadataOf, readRow } from './support/shape.ts'
+
+const entry = (members: string): string => `{"level":"info","message":"m",${members}}`
+
+describe('a lone surrogate', () => {
+  it.each([
+    ['in the message', '{"level":"info","message":"a\\ud83d"}', '/message'],
+    ['that is a low surrogate', '{"level":"info","message":"\\ude00"}', '/message'],
+    ['in a pair in the wrong order', '{"level":"info","message":"\\ude00\\ud83d"}', '/message'],
+    ['before a pair', '{"level":"info","message":"\\ud83d\\ud83d\\ude00"}', '/message'],
+    ['with uppercase digits', '{"level":"info","message":"\\uD83D"}', '/message'],
+    ['before an escape without its backslash', '{"level":"info","message":"\\ud83dude00"}', '/message'],
+    ['in the stack', entry('"stack":"\\udfff"'), '/stack'],
+    ['in the service', entry('"service":"\\ud800"'), '/service'],
+    ['in the url', entry('"url":"\\udbff"'), '/url'],
+    ['in the pathname', entry('"pathname":"\\udc00"'), '/pathname'],
+    ['in a value of the metadata', entry('"metadata":{"a":"\\ud83d"}'), '/metadata/a'],
+    ['in a nested value', entry('"metadata":{"a":[0,{"b":"\\ud83d"}]}'), '/metadata/a/1/b'],
+    ['under a name that a pointer escapes', entry('"metadata":{"a/b~c":"\\ud83d"}'), '/metadata/a~1b~0c'],
+    ['under the empty name', entry('"metadata":{"":"\\ud83d"}'), '/metadata/'],
+    ['in a name of the metadata', entry('"metadata":{"\\ud83d":1}'), '/metadata'],
+    ['in a nested name', entry('"metadata":{"a":[{"\\ud83d":1}]}'), '/metadata/a/0'],
+    ['under __proto__', entry('"metadata":{"__proto__":"\\ud83d"}'), '/metadata/__proto__'],
+    ['in the name of an unknown field', entry('"\\ud83d":1'), ''],
+  ])('%s is rejected with its path', (_where, text, path) => {
+    expect(errorOf(text)).toMatchObject({ path, code: 'invalid_unicode' })
+  })
+
+  it('in an unknown field is reported at the path where the client sent it', () => {
+    expect(errorOf(entry('"extra":{"a":"\\ud83d"}'))).toMatchObject({
+      path: '/extra/a',
+      code: 'invalid_unicode',
+    })
+  })
+
+  it('in a timestamp makes the timestamp invalid', () => {
+    expect(errorOf(entry('"timestamp":"2026-11-20T22:43:01Z\\ud83d"'))).toMatchObject({
+      path: '/timestamp',
+      code: 'invalid_timestamp',
+    })
+  })
+})
+
+describe('text without a lone surrogate', () => {
+  it.each([
+    ['an escaped pair', '"\\ud83d\\ude00"', '"😀"'],
+    ['an escaped backslash before "ud83d"', '"\\\\ud83d"', '"\\\\ud83d"'],
+    ['two escaped backslashes before "ud83d"', '"\\\\\\\\ud83d"', '"\\\\\\\\ud83d"'],
+    ['a character outside the BMP', '"😀"', '"😀"'],
+    [
+      'the last character before the surrogates, and the first after them',
+      '"\\ud7ff\\ue000"',
+      '"\ud7ff\ue000"',
+    ],
+    ['a NUL', '"\\u0000"', '"\\u0000"'],
+    ['noncharacters', '"\\uffff\\ufdd0"', '"\uffff\ufdd0"'],
+    ['a replacement character', '"\\ufffd"', '"\ufffd"'],
+  ])('is stored unchanged: %s', (_what, sent, stored) => {
+    expect(readRow(`{"level":"info","message":${sent}}`)['message']).toBe(JSON.parse(stored))
+    expect(metadataOf(entry(`"metadata":{${sent}:${sent}}`))).toBe(`{${stored}:${stored}}`)
+  })
+})
