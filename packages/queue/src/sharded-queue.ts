@@ -1,8 +1,8 @@
-import type { Chunk } from '@sluice/schema'
+import type { Chunk } from './chunk.ts'
 import { type ChunkQueue, QueueUnavailableError } from './chunk-queue.ts'
 
-/** A shard that failed gets one chunk in so long to show that it is back, while there are others. */
-const PASSED_OVER_MS = 5_000
+/** A shard that failed gets one chunk per interval as a probe, while other shards work. */
+const PROBE_INTERVAL_MS = 5_000
 
 interface Shard {
   readonly queue: Pick<ChunkQueue, 'add'>
@@ -11,32 +11,34 @@ interface Shard {
 }
 
 /**
- * Spreads chunks over the queues of the shards: each goes to one that works, to the least busy of those, and to these in
- * turn. A chunk stays on its shard however often its add is tried, for the other shards would not know its id.
+ * Distributes chunks over the shards: to one that works, to the least busy of those, and in turn among equals. All attempts to
+ * add a chunk go to the same shard, since no other shard knows its id.
  */
 export class ShardedQueue {
   readonly #shards: readonly Shard[]
-  readonly #now: () => number
+  readonly #monotonicMs: () => number
   #turn = 0
 
-  /** @param now the clock of `performance.now()` */
-  constructor(queues: readonly Pick<ChunkQueue, 'add'>[], now: () => number = () => performance.now()) {
+  constructor(
+    queues: readonly Pick<ChunkQueue, 'add'>[],
+    monotonicMs: () => number = () => performance.now(),
+  ) {
     this.#shards = queues.map((queue) => ({
       queue,
       addsInFlight: 0,
       failedAtMs: Number.NEGATIVE_INFINITY,
     }))
-    this.#now = now
+    this.#monotonicMs = monotonicMs
   }
 
-  /** As `ChunkQueue.add`. */
+  /** See `ChunkQueue.add`. */
   async add(chunkId: string, chunk: Chunk, deadlineMs: number): Promise<void> {
     const shard = this.#choose()
     shard.addsInFlight += 1
     try {
       await shard.queue.add(chunkId, chunk, deadlineMs)
     } catch (error) {
-      if (error instanceof QueueUnavailableError) shard.failedAtMs = this.#now()
+      if (error instanceof QueueUnavailableError) shard.failedAtMs = this.#monotonicMs()
       throw error
     } finally {
       shard.addsInFlight -= 1
@@ -44,9 +46,9 @@ export class ShardedQueue {
   }
 
   #choose(): Shard {
-    const startMs = this.#now() - PASSED_OVER_MS
+    const failedSinceMs = this.#monotonicMs() - PROBE_INTERVAL_MS
     const cost = ({ addsInFlight, failedAtMs }: Shard): number =>
-      failedAtMs > startMs ? Number.MAX_SAFE_INTEGER : addsInFlight
+      failedAtMs > failedSinceMs ? Number.MAX_SAFE_INTEGER : addsInFlight
     const inTurn = [...this.#shards.slice(this.#turn), ...this.#shards.slice(0, this.#turn)]
     const chosen = inTurn.reduce((best, shard) => (cost(shard) < cost(best) ? shard : best))
     this.#turn = (this.#shards.indexOf(chosen) + 1) % this.#shards.length

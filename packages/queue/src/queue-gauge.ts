@@ -1,33 +1,33 @@
+import { idTimeMs } from '@sluice/rows'
 import type { RedisConnection } from '@sluice/runtime'
-import { idTimeMs, type RedisNames } from '@sluice/schema'
 import type { Redis } from 'ioredis'
+import type { QueueNames } from './queue-names.ts'
 
-/** What Redis says of the queue, and of itself. */
+/** The state of the queues and of Redis. */
 export interface QueueReading {
-  /** Chunks that no worker has taken yet. */
+  /** Chunks that no worker has fetched yet. */
   readonly jobs: number
-  /** How long the oldest of them has waited, by this process's clock. */
+  /** The age of the oldest of them in seconds, by this process' clock. */
   readonly oldestAgeS: number
-  /** How much of its memory Redis uses; of several servers, the one that is the fullest. */
+  /** Used share of Redis' memory, in percent; of several servers, that of the fullest. */
   readonly memoryPercent: number
 }
 
-/** A server of Redis, and its address. */
-export interface RedisServer extends Pick<Redis, 'info'> {
+/** A Redis server and its address. */
+export interface RedisInfoServer extends Pick<Redis, 'info'> {
   readonly options: Pick<Redis['options'], 'host' | 'port'>
 }
 
 export interface QueueGaugeOptions {
-  /** A connection that fails fast, and whose commands have a deadline. */
+  /** A connection that fails fast and has a command timeout. */
   readonly redis: Pick<RedisConnection, 'llen' | 'lindex'>
-  /** The servers that hold data, as many as are known now. */
-  readonly servers: () => readonly RedisServer[]
-  /** The names of each of the queues. */
-  readonly shards: readonly RedisNames[]
-  /** What a server of Redis may use where it has no `maxmemory` of its own. */
+  /** The servers that hold data, as far as they are known now. */
+  readonly servers: () => readonly RedisInfoServer[]
+  readonly shards: readonly QueueNames[]
+  /** The memory budget of a Redis server that has no `maxmemory`, in bytes. */
   readonly memoryBytes: number
-  /** The clock, in ms since 1970, which the chunks' ids are on. */
-  readonly now: () => number
+  /** The clock of the chunks' ids, ms since 1970. */
+  readonly wallMs: () => number
 }
 
 interface ShardReading {
@@ -37,24 +37,24 @@ interface ShardReading {
 
 interface ServerReading {
   readonly memoryPercent: number
-  /** When the server was known last. */
+  /** When the server was last in the list of known servers. */
   readonly knownAtMs: number
 }
 
 /**
- * A node of a cluster that is away leaves the list from time to time, while its connection is made anew: within seconds.
- * One that was taken out of the cluster is never in it again, and must not be counted for ever.
+ * A cluster node that is unavailable leaves the list for some seconds while its connection is made again. A node that was removed
+ * from the cluster never returns to the list, and must not count forever.
  */
 const SERVER_KEPT_MS = 60_000
 
 /**
- * Reads the queue's signals: two commands a shard and one a server, which take Redis some 10 µs together, whatever the
- * queue holds. A shard or a server that does not answer counts as it was when it did: its backlog is still there, and a
- * mark that is passed stays so. As long as another one answers, that is, and it has answered before.
+ * Reads the state of the queues: two commands per shard and one per server, which together take Redis about 10 µs regardless of the
+ * size of the queues. A shard or a server that does not answer counts with its last reading: its backlog still exists. This holds
+ * while at least one other answers, and for those that have answered before.
  */
 export class QueueGauge {
   readonly #options: QueueGaugeOptions
-  /** The last reading of each shard, by its key. */
+  /** The last reading of each shard, by its wait list. */
   readonly #shards = new Map<string, ShardReading>()
   /** The last reading of each server, by its address. */
   readonly #servers = new Map<string, ServerReading>()
@@ -63,7 +63,7 @@ export class QueueGauge {
     this.#options = options
   }
 
-  /** @throws when Redis does not say so in time */
+  /** @throws when no shard or no server answers in time */
   async read(): Promise<QueueReading> {
     await Promise.all([this.#readQueues(), this.#readServers()])
     const queues = [...this.#shards.values()]
@@ -83,8 +83,8 @@ export class QueueGauge {
   }
 
   async #readServers(): Promise<void> {
-    const { servers, now } = this.#options
-    const knownAtMs = now()
+    const { servers, wallMs } = this.#options
+    const knownAtMs = wallMs()
     const known = servers()
     for (const { options } of known) {
       const last = this.#servers.get(addressOf(options))
@@ -101,32 +101,32 @@ export class QueueGauge {
     )
   }
 
-  async #readQueue({ waitKey }: RedisNames): Promise<ShardReading> {
-    const { redis, now } = this.#options
+  async #readQueue({ waitKey }: QueueNames): Promise<ShardReading> {
+    const { redis, wallMs } = this.#options
     const [jobs, oldest] = await Promise.all([redis.llen(waitKey), redis.lindex(waitKey, -1)])
-    return { jobs, oldestAgeS: oldest === null ? 0 : Math.max(0, now() - idTimeMs(oldest)) / 1_000 }
+    return { jobs, oldestAgeS: oldest === null ? 0 : Math.max(0, wallMs() - idTimeMs(oldest)) / 1_000 }
   }
 
-  /** As Redis itself counts when it decides whether it is full: without the buffers of its file and its replicas. */
+  /** Counts as Redis does for `maxmemory`: without the buffers of its append-only file and its replicas. */
   #memoryPercent(info: string): number {
     const used = field(info, 'used_memory') - field(info, 'mem_not_counted_for_evict')
     return Math.round((100 * used) / (field(info, 'maxmemory') || this.#options.memoryBytes))
   }
 }
 
-const addressOf = ({ host, port }: RedisServer['options']): string => `${host}:${port}`
+const addressOf = ({ host, port }: RedisInfoServer['options']): string => `${host}:${port}`
 
-/** @throws when none of them succeeds */
+/** @throws if none of the tasks succeeds */
 async function requireOne(tasks: readonly Promise<void>[]): Promise<void> {
   const results = await Promise.allSettled(tasks)
   if (results.some(({ status }) => status === 'fulfilled')) return
   const failure = results.find((result) => result.status === 'rejected')
-  throw failure?.reason ?? new Error('no server of Redis is known')
+  throw failure?.reason ?? new Error('no Redis server is known')
 }
 
-/** @throws when the INFO does not have the field, or its value is no number */
+/** @throws if the INFO text does not have the field, or its value is not a number */
 function field(info: string, name: string): number {
   const value = new RegExp(`^${name}:(\\d+)\\r?$`, 'm').exec(info)?.[1]
-  if (value === undefined) throw new Error(`Redis does not tell its ${name}`)
+  if (value === undefined) throw new Error(`Redis does not report its ${name}`)
   return Number(value)
 }

@@ -1,31 +1,34 @@
-import { chunkJobName, type Chunk, type RedisNames } from '@sluice/schema'
-import { backoffMs, type Backoff, type Logger, type RedisConnection } from '@sluice/runtime'
+import { type Backoff, backoffMs, type Logger, type RedisConnection } from '@sluice/runtime'
 import { Queue } from 'bullmq'
 import { setTimeout as sleep } from 'node:timers/promises'
-import { OverloadedError } from '../overload/overloaded-error.ts'
+import type { Chunk } from './chunk.ts'
+import { chunkJobName, type QueueNames } from './queue-names.ts'
 import { addRecorded, defineRecordedAdd, type QueueRecord } from './recorded-add.ts'
 
-/** Whether Redis has a chunk is not known: nothing may be acknowledged. */
+/** It is not known whether Redis has the chunk, so its entries must not be acknowledged. */
 export class QueueUnavailableError extends Error {
   override name = 'QueueUnavailableError'
 }
 
+/** Redis is out of memory. The chunk is not in the queue. */
+export class QueueFullError extends Error {
+  override name = 'QueueFullError'
+}
+
 const RETRY: Backoff = { baseMs: 25, maxMs: 250 }
 
-/**
- * BullMQ keeps a stream of events for each queue; nobody reads it here, so it is kept as short as it can be.
- */
+/** BullMQ keeps a stream of events per queue. Nothing reads it here, so it is kept as short as possible. */
 const EVENTS_MAX = 1
 
-/** Adds chunks to a BullMQ queue. */
+/** The producer's side of one shard's queue. */
 export class ChunkQueue {
   readonly #redis: RedisConnection
-  readonly #names: RedisNames
+  readonly #names: QueueNames
   readonly #logger: Logger
   #queue: Queue<Chunk> | undefined
 
-  /** @param redis a connection that fails fast, and is given up when it stays silent */
-  constructor(redis: RedisConnection, names: RedisNames, logger: Logger) {
+  /** @param redis a connection that fails fast and has a command timeout */
+  constructor(redis: RedisConnection, names: QueueNames, logger: Logger) {
     this.#redis = redis
     this.#names = names
     this.#logger = logger
@@ -33,28 +36,29 @@ export class ChunkQueue {
   }
 
   /**
-   * Resolves once Redis has said that it has the chunk. An add whose answer was lost is tried again with the same job
-   * id, so the chunk is in the queue once however often it was sent.
+   * Resolves when Redis has confirmed the chunk. If the answer to an add is lost, it is retried with the same job id, so the
+   * chunk is in the queue once.
    *
    * @param deadlineMs a time on the clock of `performance.now()`
-   * @throws OverloadedError at once when Redis has no memory left; the chunk is not in the queue
-   * @throws QueueUnavailableError when Redis has not said so by the deadline
+   * @throws QueueFullError at once when Redis is out of memory; the chunk is not in the queue
+   * @throws QueueUnavailableError when Redis has not confirmed by the deadline
    */
   async add(chunkId: string, chunk: Chunk, deadlineMs: number): Promise<void> {
-    await this.#untilAnswered(deadlineMs, async () => {
+    await this.#retryUntil(deadlineMs, async () => {
       await this.#usableQueue().add(chunkJobName, chunk, { jobId: chunkId })
     })
   }
 
   /**
-   * Adds a chunk together with records: Redis has all of them or nothing. Without a chunk, the records alone. If any of
-   * the records is there already, nothing is added. Trying again after a lost answer so finds the records that it has
-   * stored itself: their texts must tell them from all others.
+   * Adds a chunk together with records: Redis stores all of them or nothing. Without a chunk, it stores the records alone. If
+   * any of the records exists already, nothing is stored. A retry after a lost answer therefore finds its own records: each
+   * record's text must be unique.
    *
    * @param records at least one
-   * @param windowMs how long the records live
+   * @param windowMs the lifetime of the records
    * @param deadlineMs a time on the clock of `performance.now()`
-   * @returns undefined when all was added; else what is stored under each record's name, null for nothing
+   * @returns undefined if everything was stored; otherwise the existing text of each record, null for none
+   * @throws QueueFullError as `add`
    * @throws QueueUnavailableError when Redis has not answered by the deadline
    */
   addRecorded(
@@ -63,20 +67,19 @@ export class ChunkQueue {
     { records, windowMs }: { readonly records: readonly QueueRecord[]; readonly windowMs: number },
     deadlineMs: number,
   ): Promise<readonly (string | null)[] | undefined> {
-    return this.#untilAnswered(deadlineMs, async () => {
+    return this.#retryUntil(deadlineMs, async () => {
       const queue = this.#usableQueue()
       await queue.waitUntilReady()
       return addRecorded(this.#redis, queue, { chunkId, chunk, records, windowMs })
     })
   }
 
-  /** Asks Redis again until it has answered, or until it is too late for an answer. */
-  async #untilAnswered<T>(deadlineMs: number, ask: () => Promise<T>): Promise<T> {
+  async #retryUntil<T>(deadlineMs: number, attemptAdd: () => Promise<T>): Promise<T> {
     for (let attempt = 1; ; attempt += 1) {
       try {
-        return await withDeadline(ask(), deadlineMs)
+        return await withDeadline(attemptAdd(), deadlineMs)
       } catch (error) {
-        if (isOutOfMemory(error)) throw refusal(attempt, error)
+        if (isOutOfMemory(error)) throw outOfMemoryError(attempt, error)
         const waitMs = backoffMs(attempt, RETRY, Math.random())
         if (error instanceof DeadlineError || performance.now() + waitMs >= deadlineMs) {
           throw new QueueUnavailableError('Redis did not confirm the chunk in time', { cause: error })
@@ -107,9 +110,9 @@ export class ChunkQueue {
       streams: { events: { maxLen: EVENTS_MAX } },
       defaultJobOptions: { attempts: 1, removeOnComplete: true, removeOnFail: false },
     })
-    // These are the connection's, again on each queue; they are logged where it was made. The one that is not comes below.
+    // Errors of the connection, emitted again. Its owner logs them. The one other error is handled below.
     queue.on('error', () => undefined)
-    // BullMQ asks Redis for its version once, and a queue for which that failed stays unusable.
+    // BullMQ queries the version of Redis once. If that fails, this Queue object stays unusable.
     queue.waitUntilReady().catch((error: unknown) => {
       this.#queue = undefined
       this.#logger.warn({ err: error }, 'queue not opened')
@@ -119,18 +122,18 @@ export class ChunkQueue {
 }
 
 /**
- * Redis refuses the first write of BullMQ's script, so that nothing of the chunk is kept. It says so again until workers
- * have made room: there is no use in asking. Before version 7 the text is within an error of the script.
+ * Redis rejects the first write of BullMQ's script, so nothing of the chunk is stored. It keeps rejecting until workers have
+ * freed memory: an immediate retry is useless. Before Redis 7 the code is inside the text of a script error.
  */
 function isOutOfMemory(error: unknown): error is Error {
   return error instanceof Error && /(^|-)OOM /.test(error.message)
 }
 
-/** What became of an earlier try is not known. */
-function refusal(attempt: number, cause: Error): Error {
+/** After the first attempt, an earlier one may have succeeded without an answer. */
+function outOfMemoryError(attempt: number, cause: Error): Error {
   return attempt === 1
-    ? new OverloadedError('redis_memory', 'Redis has no memory left', { cause })
-    : new QueueUnavailableError('Redis has no memory left, and did not confirm an earlier try', { cause })
+    ? new QueueFullError('Redis is out of memory', { cause })
+    : new QueueUnavailableError('Redis is out of memory and did not confirm an earlier attempt', { cause })
 }
 
 class DeadlineError extends Error {

@@ -1,0 +1,259 @@
+import type { Logger, RedisConnection } from '@sluice/runtime'
+import {
+  type BackendFactory,
+  createRedisBackend,
+  isNotConnectionError,
+  Job,
+  type RedisQueueBackend,
+  Worker,
+} from 'bullmq'
+import { setTimeout as delay } from 'node:timers/promises'
+import { type Chunk, decodeChunk, type HeldChunk } from './chunk.ts'
+import type { QueueNames } from './queue-names.ts'
+
+/** Thrown by `deliver` to return the chunk to the queue: it was not delivered, and may be delivered later. */
+export class RequeueError extends Error {
+  override name = 'RequeueError'
+}
+
+/** How chunks are fetched. */
+export const fetchLimits = {
+  /** Time between two rounds while chunks arrive: a fraction of the time that rows wait in a batch anyway. */
+  intervalMs: 20,
+  /** The same while none arrive. An empty fetch costs Redis about 0.1 ms and writes nothing to disk. */
+  idleIntervalMs: 100,
+  /** Chunks per round. If more are waiting, the next round follows at once. */
+  jobsMax: 16,
+  /** Pause after Redis rejected a fetch, for example because it is out of memory. */
+  pauseAfterRejectionMs: 1_000,
+} as const
+
+/** A chunk with an unknown version waits this long for a newer worker. */
+const UNKNOWN_VERSION_DELAY_MS = 5_000
+/** A crashed worker is detected by the second check after its lock has expired. */
+const STALLED_CHECK_MAX_MS = 10_000
+/** With its default of 1, BullMQ would fail a valid chunk whose workers crashed twice. */
+const STALLED_COUNT_MAX = 1_000_000_000
+/** Time between two attempts to complete a job while Redis is unavailable. */
+const COMPLETION_RETRY_MS = 500
+/** Locks are renewed this many times within their duration, so at least half of it is left at any time. */
+const RENEWALS_PER_LOCK = 4
+
+export interface ChunkConsumerOptions {
+  readonly redis: RedisConnection
+  readonly names: QueueNames
+  /** Chunks in hand at the same time. */
+  readonly chunksMax: number
+  /** Bytes of base64 in hand. Above it no more chunks are fetched. Chunks fetched in one round may exceed it. */
+  readonly heldBytesMax: number
+  readonly lockDurationMs: number
+  readonly logger: Logger
+  /** Resolves when the chunk's job may complete. Rejects with RequeueError to return the chunk to the queue. */
+  readonly deliver: (chunk: HeldChunk) => Promise<void>
+  /** Called when the chunk's job is completed. */
+  readonly onCompleted: (chunkId: string) => void
+}
+
+/** A job that this process has locked. */
+interface LockedJob {
+  readonly id: string
+  readonly token: string
+  /** Whether the step that releases the lock may have been sent. */
+  isReleasing: boolean
+}
+
+/**
+ * Fetches chunks from a BullMQ queue in rounds, holds their locks, and completes each one after it was delivered.
+ *
+ * It uses BullMQ's pattern of manual fetching (https://docs.bullmq.io/patterns/manually-fetching-jobs) and not its loop, which
+ * fetches each job as soon as it arrives. With `appendfsync always`, each fetch is a wait for the disk during which Redis
+ * confirms nothing to any client. All fetches of a round share one wait.
+ *
+ * A chunk: fetched (locked, in hand) → delivered → completed; or → requeued; or, after an error of the worker itself, → failed.
+ * If Redis rejects any of these steps, the job stays active until its lock expires, and the stalled check requeues it.
+ */
+export class ChunkConsumer {
+  readonly #options: ChunkConsumerOptions
+  readonly #worker: Worker<Chunk, void>
+  readonly #closing = new AbortController()
+  readonly #locked = new Set<LockedJob>()
+  readonly #inHand = new Set<Promise<void>>()
+  readonly #fetching: Promise<void>
+  readonly #renewal: NodeJS.Timeout
+  /** BullMQ emits each error of the connection again on every worker. They are logged by the owner of the connection. */
+  readonly #connectionErrors = new WeakSet<Error>()
+  readonly #noteConnectionError = (error: Error): unknown => this.#connectionErrors.add(error)
+  #heldBytes = 0
+  #fetches = 0
+
+  constructor(options: ChunkConsumerOptions) {
+    this.#options = options
+    const { redis, names, lockDurationMs, logger } = options
+    // Before BullMQ adds its own listener.
+    redis.on('error', this.#noteConnectionError)
+    this.#worker = new Worker<Chunk, void>(
+      names.queue,
+      null,
+      {
+        connection: redis,
+        prefix: names.queuePrefix,
+        autorun: false,
+        lockDuration: lockDurationMs,
+        stalledInterval: Math.min(STALLED_CHECK_MAX_MS, lockDurationMs),
+        maxStalledCount: STALLED_COUNT_MAX,
+      },
+      withoutBlockingConnection,
+    )
+    this.#worker.on('error', (error) => {
+      if (!this.#connectionErrors.has(error)) logger.warn({ err: error }, 'queue failed')
+    })
+    void this.#worker.startStalledCheckTimer()
+    this.#renewal = setInterval(() => void this.#renewLocks(), lockDurationMs / RENEWALS_PER_LOCK)
+    this.#fetching = this.#fetchUntilClosed()
+  }
+
+  /** Reads a chunk from the queue by its job's id. Undefined if the job is not in the queue. */
+  async load(chunkId: string): Promise<HeldChunk | undefined> {
+    const job = await Job.fromId<Chunk, void>(this.#worker, chunkId)
+    return job === undefined ? undefined : decodeChunk(chunkId, job.data)
+  }
+
+  /** Stops fetching. Resolves when every chunk in hand is completed, requeued or given up. */
+  async close(): Promise<void> {
+    this.#closing.abort()
+    await this.#fetching
+    clearInterval(this.#renewal)
+    await this.#worker.close()
+    this.#options.redis.off('error', this.#noteConnectionError)
+  }
+
+  async #fetchUntilClosed(): Promise<void> {
+    // One more than the last round returned shows whether more are waiting.
+    let wanted = 1
+    while (!this.#closing.signal.aborted) {
+      const room = this.#room
+      const requested = Math.min(wanted, room, fetchLimits.jobsMax)
+      const fetched = await this.#fetch(requested)
+      if (fetched === 'rejected') {
+        await this.#pause(fetchLimits.pauseAfterRejectionMs)
+      } else if (requested > 0 && fetched === requested) {
+        wanted = 2 * requested
+      } else {
+        wanted = fetched + 1
+        await this.#pause(fetched > 0 || room === 0 ? fetchLimits.intervalMs : fetchLimits.idleIntervalMs)
+      }
+    }
+    await Promise.all(this.#inHand)
+  }
+
+  /** How many more chunks may be fetched. */
+  get #room(): number {
+    const { chunksMax, heldBytesMax } = this.#options
+    return this.#heldBytes > heldBytesMax ? 0 : Math.max(0, chunksMax - this.#inHand.size)
+  }
+
+  /** Fetches up to `count` jobs and starts their delivery. Resolves when Redis has answered all fetches. */
+  async #fetch(count: number): Promise<number | 'rejected'> {
+    const results = await Promise.allSettled(Array.from({ length: count }, () => this.#fetchOne()))
+    const rejection = results.find((result) => result.status === 'rejected')
+    if (rejection === undefined)
+      return results.filter((result) => result.status === 'fulfilled' && result.value).length
+    const error = rejection.reason as Error
+    // Errors of the connection are logged by its owner.
+    if (isNotConnectionError(error)) this.#options.logger.warn({ err: error }, 'queue failed')
+    return 'rejected'
+  }
+
+  /** @returns whether a job was waiting */
+  async #fetchOne(): Promise<boolean> {
+    this.#fetches += 1
+    const token = `${this.#worker.id}:${this.#fetches}`
+    const job = (await this.#worker.getNextJob(token, { block: false })) as Job<Chunk, void> | undefined
+    if (job === undefined) return false
+    const settled: Promise<void> = this.#process(job, token).finally(() => this.#inHand.delete(settled))
+    this.#inHand.add(settled)
+    return true
+  }
+
+  /** Never rejects. */
+  async #process(job: Job<Chunk, void>, token: string): Promise<void> {
+    const { id = '', data } = job
+    const bytes = data.v === 1 ? data.frame.length : 0
+    const lock: LockedJob = { id, token, isReleasing: false }
+    this.#locked.add(lock)
+    this.#heldBytes += bytes
+    try {
+      if (data.v !== 1) await job.moveToDelayed(Date.now() + UNKNOWN_VERSION_DELAY_MS, token)
+      else await this.#deliver(job, lock)
+    } catch (error) {
+      // The job stays active. The stalled check requeues it when its lock has expired.
+      this.#options.logger.warn({ err: error, chunkId: id }, 'chunk left to the stalled check')
+    } finally {
+      this.#locked.delete(lock)
+      this.#heldBytes -= bytes
+    }
+  }
+
+  async #deliver(job: Job<Chunk, void>, lock: LockedJob): Promise<void> {
+    const { data } = job
+    const { id, token } = lock
+    const chunk = decodeChunk(id, data)
+    // The job is kept until it is completed, and its text is more than half of the memory that a chunk in hand takes.
+    job.data = { ...data, frame: '' }
+    try {
+      await this.#options.deliver(chunk)
+    } catch (error) {
+      lock.isReleasing = true
+      if (error instanceof RequeueError) {
+        await job.moveToWait(token)
+      } else {
+        this.#options.logger.error({ err: error, chunkId: id }, 'chunk moved to the failed jobs')
+        await job.moveToFailed(error instanceof Error ? error : new Error(String(error)), token, false)
+      }
+      return
+    }
+    lock.isReleasing = true
+    await this.#complete(job, token)
+    this.#options.onCompleted(id)
+  }
+
+  /** Retries while Redis is unavailable and the consumer is open. */
+  async #complete(job: Job<Chunk, void>, token: string): Promise<void> {
+    for (;;) {
+      try {
+        await job.moveToCompleted(undefined, token, false)
+        return
+      } catch (error) {
+        if (this.#closing.signal.aborted || isNotConnectionError(error as Error)) throw error
+        await this.#pause(COMPLETION_RETRY_MS)
+      }
+    }
+  }
+
+  /** Never rejects. */
+  async #renewLocks(): Promise<void> {
+    const locks = [...this.#locked]
+    if (locks.length === 0) return
+    const { lockDurationMs, logger } = this.#options
+    try {
+      const ids = await this.#worker.extendJobLocks(
+        locks.map(({ id }) => id),
+        locks.map(({ token }) => token),
+        lockDurationMs,
+      )
+      const lost = locks.filter(({ id, isReleasing }) => ids.includes(id) && !isReleasing)
+      // Another worker may have the chunk now. The batch ledger keeps the two from inserting it twice.
+      if (lost.length > 0) logger.warn({ chunks: lost.length, chunkId: lost[0]?.id }, 'locks lost')
+    } catch (error) {
+      if (isNotConnectionError(error as Error)) logger.warn({ err: error }, 'locks not renewed')
+    }
+  }
+
+  async #pause(ms: number): Promise<void> {
+    await delay(ms, undefined, { signal: this.#closing.signal }).catch(() => undefined)
+  }
+}
+
+/** Manual fetching never blocks, so the worker needs no second connection to wait on. */
+const withoutBlockingConnection: BackendFactory<RedisQueueBackend> = (name, options) =>
+  createRedisBackend(name, options)

@@ -1,0 +1,56 @@
+/**
+ * The Redis names of one shard's queue and of the records next to it. All have one hash tag: in a Redis Cluster they are in
+ * one slot, so that one script may change several of them.
+ */
+export interface QueueNames {
+  /** BullMQ's prefix. It contains the hash tag. */
+  readonly queuePrefix: string
+  readonly queue: string
+  /** BullMQ's key of a job. */
+  jobKey(id: string): string
+  /** BullMQ's list of the ids of waiting jobs, newest first. */
+  readonly waitKey: string
+  /** The id of the batch that a chunk belongs to, by the chunk's job id. */
+  chunkKey(chunkId: string): string
+  /** The record of a batch, by its id. */
+  batchKey(batchId: string): string
+  /** An idempotency record, by the hash of its key and project. */
+  idempotencyKey(hash: string): string
+}
+
+const QUEUE = 'logs'
+
+/** BullMQ's name of every job: there is one kind. */
+export const chunkJobName = 'chunk'
+
+/**
+ * The names of the first shard, which is the only one in an installation without shards.
+ *
+ * @param prefix separates installations that share a Redis; each test has its own
+ */
+export function queueNames(prefix: string): QueueNames {
+  return namesInSlot(`{${prefix}}`)
+}
+
+/**
+ * The names of each shard. The first shard has the names of an installation without shards, so nothing is renamed when
+ * shards are added. Each shard has its own slot of a Redis Cluster.
+ */
+export function shardNames(prefix: string, shards: number): QueueNames[] {
+  return Array.from({ length: shards }, (_, shard) =>
+    // No prefix contains a colon, so no two installations share a name.
+    shard === 0 ? queueNames(prefix) : namesInSlot(`{${prefix}:${shard}}`),
+  )
+}
+
+function namesInSlot(tag: string): QueueNames {
+  return {
+    queuePrefix: tag,
+    queue: QUEUE,
+    jobKey: (id) => `${tag}:${QUEUE}:${id}`,
+    waitKey: `${tag}:${QUEUE}:wait`,
+    chunkKey: (chunkId) => `${tag}:chunk:${chunkId}`,
+    batchKey: (batchId) => `${tag}:batch:${batchId}`,
+    idempotencyKey: (hash) => `${tag}:idempotency:${hash}`,
+  }
+}

@@ -1,0 +1,46 @@
+import { compressRows } from '@sluice/rows'
+import { zstdDecompressSync } from 'node:zlib'
+import { describe, expect, it } from 'vitest'
+import { type Chunk, decodeChunk, encodeChunk } from '../src/chunk.ts'
+
+const rows = (from: number, to: number): string => {
+  let text = ''
+  for (let i = from; i < to; i += 1) text += `{"n":${i},"message":"grüße 😀"}\n`
+  return text
+}
+
+const frameOf = (chunk: Chunk): Buffer => decodeChunk('id', chunk).frame
+
+describe('a chunk', () => {
+  it('has the rows, and their number and bytes in UTF-8', () => {
+    const text = rows(0, 3)
+    const chunk = encodeChunk(3, Buffer.from(text))
+    expect(chunk).toMatchObject({ v: 1, rows: 3, bytes: Buffer.byteLength(text) })
+    expect(decodeChunk('its-id', chunk)).toMatchObject({ id: 'its-id', rows: 3, bytes: chunk.bytes })
+    expect(zstdDecompressSync(frameOf(chunk)).toString()).toBe(text)
+  })
+
+  it('is the same after JSON, in which BullMQ stores it', () => {
+    const chunk = encodeChunk(3, Buffer.from(rows(0, 3)))
+    expect(JSON.parse(JSON.stringify(chunk))).toEqual(chunk)
+  })
+
+  it('is smaller than its rows', () => {
+    const text = rows(0, 500)
+    expect(encodeChunk(500, Buffer.from(text)).frame.length).toBeLessThan(text.length / 4)
+  })
+
+  it('has a frame that can be concatenated with those of other chunks', () => {
+    const [a, b] = [rows(0, 100), rows(100, 250)]
+    const both = Buffer.concat([
+      frameOf(encodeChunk(100, Buffer.from(a))),
+      frameOf(encodeChunk(150, Buffer.from(b))),
+    ])
+    expect(zstdDecompressSync(both).toString()).toBe(a + b)
+  })
+
+  it('has a frame that can be concatenated with one of `compressRows`', () => {
+    const both = Buffer.concat([compressRows(rows(0, 2)), frameOf(encodeChunk(2, Buffer.from(rows(2, 4))))])
+    expect(zstdDecompressSync(both).toString()).toBe(rows(0, 4))
+  })
+})

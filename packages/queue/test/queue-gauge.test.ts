@@ -1,0 +1,158 @@
+import { IdSource } from '@sluice/rows'
+import { describe, expect, it } from 'vitest'
+import { QueueGauge, type QueueReading } from '../src/queue-gauge.ts'
+import { queueNames, shardNames } from '../src/queue-names.ts'
+
+const NOW_MS = Date.UTC(2026, 10, 20, 12)
+const names = queueNames('test')
+
+/** The reading for these waiting ids, newest first, and an INFO text. */
+async function read(waiting: readonly string[], info: string): Promise<QueueReading> {
+  const keys: string[] = []
+  const redis = {
+    llen: (key: string) => (keys.push(key), Promise.resolve(waiting.length)),
+    lindex: (key: string, index: number) => (keys.push(key), Promise.resolve(waiting.at(index) ?? null)),
+    info: () => Promise.resolve(info),
+    options: {},
+  }
+  const gauge = new QueueGauge({
+    redis,
+    servers: () => [redis],
+    shards: [names],
+    memoryBytes: 1_000,
+    wallMs: () => NOW_MS,
+  })
+  const reading = await gauge.read()
+  expect(keys).toEqual([names.waitKey, names.waitKey])
+  return reading
+}
+
+const memory = (used: number, uncounted: number, max: number): string =>
+  [
+    '# Memory',
+    `used_memory:${used}`,
+    'used_memory_human:1.00M',
+    `maxmemory:${max}`,
+    'maxmemory_human:0B',
+    'maxmemory_policy:noeviction',
+    `mem_not_counted_for_evict:${uncounted}`,
+    '',
+  ].join('\r\n')
+
+const idOf = (ageMs: number): string => new IdSource(() => NOW_MS - ageMs).next()
+
+describe('the age', () => {
+  it('is that of the oldest waiting job, by its id', async () => {
+    const { jobs, oldestAgeS } = await read([idOf(10), idOf(500), idOf(61_500)], memory(1, 0, 0))
+    expect({ jobs, oldestAgeS }).toEqual({ jobs: 3, oldestAgeS: 61.5 })
+  })
+
+  it('is 0 while no job is waiting', async () => {
+    expect(await read([], memory(1, 0, 0))).toMatchObject({ jobs: 0, oldestAgeS: 0 })
+  })
+
+  it('is not negative if the clock of another process is ahead', async () => {
+    expect(await read([idOf(-5_000)], memory(1, 0, 0))).toMatchObject({ oldestAgeS: 0 })
+  })
+})
+
+describe('the memory', () => {
+  it('is a share of `maxmemory`, counted as Redis counts it', async () => {
+    expect(await read([], memory(3_500, 500, 6_000))).toMatchObject({ memoryPercent: 50 })
+  })
+
+  it('is a share of the configured budget if Redis has no `maxmemory`', async () => {
+    expect(await read([], memory(800, 50, 0))).toMatchObject({ memoryPercent: 75 })
+  })
+
+  it('is not guessed if Redis does not report it', async () => {
+    await expect(read([], '# Memory\r\n')).rejects.toThrow('used_memory')
+  })
+})
+
+describe('with several shards and servers', () => {
+  const shards = shardNames('test', 3)
+  const noAnswer = Promise.reject(new Error('no answer'))
+  noAnswer.catch(() => undefined)
+
+  /** The waiting ids of each shard, and the INFO text of each server by its port. Undefined: it does not answer. */
+  interface State {
+    readonly queues: readonly (readonly string[] | undefined)[]
+    readonly infos: Readonly<Record<number, string | undefined>>
+    readonly nowMs?: number
+  }
+
+  /** Makes a gauge. @returns a function that reads a given state with it */
+  const gaugeOf = (): ((state: State) => Promise<QueueReading>) => {
+    let state: State = { queues: [], infos: {} }
+    const queueOf = (key: string) => state.queues[shards.findIndex(({ waitKey }) => waitKey === key)]
+    const gauge = new QueueGauge({
+      redis: {
+        llen: async (key: string) => queueOf(key)?.length ?? noAnswer,
+        lindex: async (key: string, index: number) => queueOf(key)?.at(index) ?? null,
+      },
+      servers: () =>
+        Object.entries(state.infos).map(([port, info]) => ({
+          info: async () => info ?? noAnswer,
+          options: { host: 'redis', port: Number(port) },
+        })),
+      shards,
+      memoryBytes: 1_000,
+      wallMs: () => state.nowMs ?? NOW_MS,
+    })
+    return (next) => {
+      state = next
+      return gauge.read()
+    }
+  }
+
+  it('the reading has the sum of the jobs, the oldest age and the memory of the fullest server', async () => {
+    const reading = await gaugeOf()({
+      queues: [[idOf(1_000)], [], [idOf(2_000), idOf(9_000)]],
+      infos: { 1: memory(100, 0, 0), 2: memory(900, 0, 0), 3: memory(1_000, 0, 2_000) },
+    })
+    expect(reading).toEqual({ jobs: 3, oldestAgeS: 9, memoryPercent: 90 })
+  })
+
+  it('shards and servers that have never answered are left out', async () => {
+    const reading = await gaugeOf()({
+      queues: [undefined, [idOf(1_000)], []],
+      infos: { 1: undefined, 2: memory(100, 0, 0) },
+    })
+    expect(reading).toEqual({ jobs: 1, oldestAgeS: 1, memoryPercent: 10 })
+  })
+
+  it('shards and servers that stop answering count with their last reading until they answer again', async () => {
+    const readNext = gaugeOf()
+    await readNext({
+      queues: [[idOf(9_000), idOf(9_000)], [idOf(1_000)], []],
+      infos: { 1: memory(900, 0, 0), 2: memory(100, 0, 0) },
+    })
+    const rest = [[idOf(1_000), idOf(1_000)], []]
+    const without = { queues: [undefined, ...rest], infos: { 1: undefined, 2: memory(200, 0, 0) } }
+    for (const nowMs of [NOW_MS, NOW_MS + 50_000, NOW_MS + 100_000]) {
+      const { jobs, memoryPercent } = await readNext({ ...without, nowMs })
+      expect({ jobs, memoryPercent }).toEqual({ jobs: 4, memoryPercent: 90 })
+    }
+    expect((await readNext(without)).oldestAgeS).toBe(9)
+    const recovered = { queues: [[], ...rest], infos: { 1: memory(300, 0, 0), 2: memory(200, 0, 0) } }
+    expect(await readNext(recovered)).toEqual({ jobs: 2, oldestAgeS: 1, memoryPercent: 30 })
+  })
+
+  it('a server that left the list of known servers still counts for a minute', async () => {
+    const readNext = gaugeOf()
+    await readNext({ queues: [[], [], []], infos: { 1: memory(900, 0, 0), 2: memory(100, 0, 0) } })
+    const rest = { queues: [[], [], []], infos: { 2: memory(100, 0, 0) } }
+    expect((await readNext({ ...rest, nowMs: NOW_MS + 5_000 })).memoryPercent).toBe(90)
+    expect((await readNext({ ...rest, nowMs: NOW_MS + 61_000 })).memoryPercent).toBe(10)
+  })
+
+  it('nothing is guessed if none answers', async () => {
+    const readNext = gaugeOf()
+    await readNext({ queues: [[], [], []], infos: { 1: memory(1, 0, 0) } })
+    const none = [undefined, undefined, undefined]
+    await expect(readNext({ queues: none, infos: { 1: memory(1, 0, 0) } })).rejects.toThrow('no answer')
+    await expect(readNext({ queues: [[], [], []], infos: { 1: undefined } })).rejects.toThrow('no answer')
+    await expect(readNext({ queues: [[], [], []], infos: {} })).rejects.toThrow('no Redis server is known')
+  })
+})
