@@ -1,6 +1,6 @@
-import { ClickHouseLogLevel, createClient, type ClickHouseClient } from '@clickhouse/client'
-import { readCertificates } from './certificates.ts'
-import { type clickhouseSettings, SettingsError, type SettingsOf } from './settings.ts'
+import { type ClickHouseClient, ClickHouseLogLevel, createClient } from '@clickhouse/client'
+import { readCertificates, SettingsError, type SettingsOf } from '@sluice/runtime'
+import type { clickhouseSettings } from './settings.ts'
 
 export type { ClickHouseClient } from '@clickhouse/client'
 
@@ -9,20 +9,20 @@ export interface ClickHouseAccess {
   readonly username: string
   readonly password: string
   readonly database: string
-  /** The cluster that holds the tables, by name or as a macro in braces; a single server without it. */
+  /** The cluster that has the tables, by name or as a macro in braces. Undefined for a single server. */
   readonly cluster?: string
-  /** Certificates of authorities, as PEM: only who they vouch for is trusted. Those that Node knows without it. */
+  /** Trusted certificate authorities, as PEM. Undefined for those of Node.js. */
   readonly tlsCa?: string
 }
 
 /**
- * The access that the settings describe. Reads the file with the certificates.
+ * Makes the access from the settings. Reads the certificate file.
  *
  * @throws SettingsError
  */
 export function clickhouseAccessFrom(settings: SettingsOf<typeof clickhouseSettings>): ClickHouseAccess {
   const { CLICKHOUSE_URL: url, CLICKHOUSE_CLUSTER: cluster, CLICKHOUSE_TLS_CA_FILE: caFile } = settings
-  // It would leave the connection less protected than somebody meant it to be.
+  // Without this check the operator would believe that the connection is encrypted.
   if (caFile !== undefined && !url.startsWith('https://'))
     throw new SettingsError('CLICKHOUSE_TLS_CA_FILE needs an https:// address')
   return {
@@ -36,12 +36,12 @@ export function clickhouseAccessFrom(settings: SettingsOf<typeof clickhouseSetti
 }
 
 /**
- * A client for ClickHouse's HTTP interface.
+ * Creates a client for ClickHouse's HTTP interface.
  *
- * On a cluster an insert is confirmed once most replicas have it: what a single one confirmed would be lost with it.
+ * On a cluster an insert is confirmed when most replicas have it: data that only one replica has would be lost with it.
  *
- * @param requestTimeoutMs how long a request may be silent
- * @param connectionsMax how many requests may be under way at once; more wait
+ * @param requestTimeoutMs the longest silence of a request
+ * @param connectionsMax the number of requests in flight; further requests wait
  */
 export function connectClickHouse(
   { url, username, password, database, cluster, tlsCa }: ClickHouseAccess,
@@ -53,7 +53,7 @@ export function connectClickHouse(
     password,
     database,
     application: 'sluice',
-    // What fails is thrown, and logged by whoever catches it; the client's own log would quote rows.
+    // Errors are thrown, and logged by the caller. The client's own log would quote rows.
     log: { level: ClickHouseLogLevel.OFF },
     request_timeout: requestTimeoutMs,
     max_open_connections: connectionsMax,
@@ -64,12 +64,12 @@ export function connectClickHouse(
   })
 }
 
-/** @param requestTimeoutMs ClickHouse gives up well before, so that its answer says why. */
+/** @param requestTimeoutMs ClickHouse gives up well before it, so that its answer contains the reason */
 export function quorumSettings(requestTimeoutMs: number) {
   return {
-    // Most of the replicas there are, those that are down included.
+    // The majority of all replicas, including those that are unavailable.
     insert_quorum: 'auto',
-    // Without it an insert that comes while another waits for its quorum is refused.
+    // Without it, ClickHouse rejects an insert while another one waits for its quorum.
     insert_quorum_parallel: 1,
     insert_quorum_timeout: Math.floor(requestTimeoutMs / 2),
   } as const

@@ -1,13 +1,13 @@
 /**
- * Where Keeper has what the replicas of a table share. By the names, not by the table's UUID: a replica that is made
- * later joins the others with the same statement.
+ * The path in Keeper for the data that the replicas of a table share. It consists of names and not of the table's UUID, so that
+ * a replica that is created later joins the others with the same statement.
  */
 const ENGINE_ARGUMENTS = `('/clickhouse/tables/{shard}/{database}/{table}', '{replica}')`
 
 /**
- * A replicated table also forgets a token that is so much older than the newest: with the default, an hour, the first
- * insert after an outage of all workers would make it forget what was inserted before. So the age is one that no outage
- * reaches, and the number of blocks alone decides, as in a table of one server.
+ * A replicated table also forgets tokens that are this much older than the newest one. With the default of an hour, the first
+ * insert after an outage of all workers would make it forget the tokens of earlier inserts. No outage is as long as this value,
+ * so only the number of blocks counts, as in a table of a single server.
  */
 export const replicatedWindowSeconds = 365 * 24 * 60 * 60
 
@@ -16,11 +16,11 @@ const ENGINE = /^(\s*ENGINE = )(\w*MergeTree)\b/m
 const WINDOW = /\bnon_replicated_deduplication_window = (\d+)/
 
 /**
- * A statement of a migration, as it is written for one server, in its form for a cluster: run on all of its servers, its
- * table replicated, its deduplication window that of a replicated table.
+ * Converts a statement of a migration, which is written for a single server, to its cluster form: it runs on all servers of the
+ * cluster, the table is replicated, and its deduplication window is that of a replicated table.
  *
- * @param cluster validated by the pattern of CLICKHOUSE_CLUSTER: it becomes part of the statement
- * @throws Error when no form for a cluster is known of it: a mistake in a migration
+ * @param cluster validated by the pattern of CLICKHOUSE_CLUSTER, because it becomes part of the statement
+ * @throws Error if no cluster form is known for the statement, which is a mistake in the migration
  */
 export function replicatedStatement(statement: string, cluster: string): string {
   const target = TARGET.exec(statement)?.[0]
@@ -29,7 +29,7 @@ export function replicatedStatement(statement: string, cluster: string): string 
       .replaceAll(/^\s*--.*$/gm, '')
       .trim()
       .slice(0, 60)
-    throw new Error(`no form for a cluster is known of: ${start}`)
+    throw new Error(`no cluster form is known for: ${start}`)
   }
   return statement
     .replace(TARGET, () => `${target} ${onCluster(cluster)}`)
@@ -44,7 +44,7 @@ export function replicatedStatement(statement: string, cluster: string): string 
     )
 }
 
-/** Quoted: only then may the name be a macro. */
+/** The name is quoted: only a quoted name may be a macro. */
 export function onCluster(cluster: string): string {
   return `ON CLUSTER '${cluster}'`
 }

@@ -1,18 +1,20 @@
 import { createHash } from 'node:crypto'
 import { readdir, readFile } from 'node:fs/promises'
-import { type ClickHouseAccess, type ClickHouseClient, connectClickHouse } from './clickhouse.ts'
+import { type ClickHouseAccess, type ClickHouseClient, connectClickHouse } from './client.ts'
 import { onCluster, replicatedStatement } from './replicated-sql.ts'
 
-/** A numbered SQL file. Its statements can be run again: ClickHouse has no transaction that would undo half of them. */
+export const migrationsFolder = new URL('../migrations/', import.meta.url)
+
+/** A numbered SQL file. Its statements can be repeated: ClickHouse has no transactions that would undo half of them. */
 export interface Migration {
   readonly version: number
   readonly name: string
   readonly sql: string
-  /** SHA-256 of the text, so that a file that was changed after it was applied is noticed. */
+  /** SHA-256 of the text, which detects a file that was changed after it was applied. */
   readonly checksum: string
 }
 
-/** A migration that cannot be applied as it is; the message is for the person who applies it. */
+/** A migration that cannot be applied as it is. The message is for the operator. */
 export class MigrationError extends Error {
   override name = 'MigrationError'
 }
@@ -21,23 +23,24 @@ const FILE_NAME = /^(\d{4})-([a-z0-9-]+)\.sql$/
 const LEDGER = 'sluice_migrations'
 const REQUEST_TIMEOUT_MS = 60_000
 
-/** How a statement is sent that all servers of a cluster run. */
+/** The ClickHouse settings of a statement that all servers of a cluster run. */
 const clusterSettings = {
-  // Sooner than the request, so that the answer tells how many did not do it. They do it when they are back.
+  // Shorter than the request timeout, so that the answer reports how many servers have not run the statement. They run it when
+  // they recover.
   distributed_ddl_task_timeout: String(REQUEST_TIMEOUT_MS / 1_000 - 10),
   distributed_ddl_output_mode: 'throw',
-  // The servers' results come one by one; an error after the first must not hide behind a 200.
+  // The servers' results arrive one by one. An error after the first result must not follow a status of 200.
   wait_end_of_query: 1,
 } as const
 
-/** The migrations in a folder, in order. Their numbers run from 1 without a gap. */
+/** Reads the migrations in a folder, in order. They are numbered from 1 without a gap. */
 export async function readMigrations(folder: URL): Promise<Migration[]> {
   const files = (await readdir(folder)).filter((file) => file.endsWith('.sql')).toSorted()
   return Promise.all(
     files.map(async (file, index) => {
       const [, digits, name] = FILE_NAME.exec(file) ?? []
       if (digits === undefined || name === undefined || Number(digits) !== index + 1) {
-        throw new MigrationError(`${file} is not the migration ${index + 1} by its name`)
+        throw new MigrationError(`${file} is not a valid name for migration ${index + 1}`)
       }
       const sql = await readFile(new URL(file, folder), 'utf8')
       return { version: Number(digits), name, sql, checksum: createHash('sha256').update(sql).digest('hex') }
@@ -46,12 +49,12 @@ export async function readMigrations(folder: URL): Promise<Migration[]> {
 }
 
 /**
- * Makes the database if it is missing, and applies the migrations that the ledger does not have yet. On a cluster all of
- * its servers get the database and the tables, which are replicated.
+ * Creates the database if it does not exist, and applies the migrations that the ledger does not have yet. On a cluster, all
+ * servers get the database and the tables, and the tables are replicated.
  *
- * @returns the migrations that were applied now
- * @throws MigrationError when a migration was changed after it was applied, or the tables are not those of a cluster and
- *   should be, or the other way round
+ * @returns the migrations that this call applied
+ * @throws MigrationError if a migration was changed after it was applied; if the tables belong to a single server but a cluster
+ *   is configured; or the other way round
  */
 export async function migrate(
   access: ClickHouseAccess,
@@ -93,8 +96,8 @@ async function command(client: ClickHouseClient, query: string, cluster: string 
 }
 
 /**
- * A table that is there is left as it is, so without this look tables of one server would pass for replicated ones. The
- * ledger tells, for it is the first.
+ * Existing tables are not changed. Without this check, tables of a single server would be used as if they were replicated. The
+ * ledger is checked because it is the first table that is created.
  */
 async function checkEngine(client: ClickHouseClient, { database, cluster }: ClickHouseAccess): Promise<void> {
   const result = await client.query({
@@ -105,12 +108,12 @@ async function checkEngine(client: ClickHouseClient, { database, cluster }: Clic
   const [{ engine } = { engine: '' }] = await result.json<{ engine: string }>()
   if (cluster !== undefined && engine === 'ReplacingMergeTree') {
     throw new MigrationError(
-      `the tables in ${database} are those of one server; docs/scaling.md says how to move them to a cluster`,
+      `the tables in ${database} belong to a single server; docs/scaling.md describes how to move them to a cluster`,
     )
   }
   if (cluster === undefined && engine.startsWith('Replicated')) {
     throw new MigrationError(
-      `the tables in ${database} are those of a cluster; set CLICKHOUSE_CLUSTER to its name`,
+      `the tables in ${database} belong to a cluster; set CLICKHOUSE_CLUSTER to its name`,
     )
   }
 }
@@ -128,7 +131,7 @@ function isPending({ version, name, checksum }: Migration, applied: ReadonlyMap<
   const known = applied.get(version)
   if (known !== undefined && known !== checksum) {
     throw new MigrationError(
-      `migration ${version} (${name}) was changed after it was applied; add a new one instead`,
+      `migration ${version} (${name}) was changed after it was applied; add a new migration instead`,
     )
   }
   return known === undefined
@@ -144,7 +147,7 @@ async function apply(
   await client.insert({ table: LEDGER, values: [{ version, name, checksum }], format: 'JSONEachRow' })
 }
 
-/** The statements of a migration's text: each ends at a semicolon at the end of a line. */
+/** Splits the text of a migration into statements. Each ends with a semicolon at the end of a line. */
 export function statementsOf(sql: string): string[] {
   return sql.split(/;\s*$/m).filter((part) => part.replaceAll(/^\s*--.*$/gm, '').trim() !== '')
 }

@@ -1,49 +1,56 @@
+import type { ClickHouseClient } from '@clickhouse/client'
+import { toClickHouseTime } from '@sluice/rows'
 import { hash } from 'node:crypto'
-import type { ClickHouseClient } from '@sluice/runtime'
-import { deadLettersTable, toClickHouseTime } from '@sluice/schema'
-import { tries, type ResendOptions } from './resend.ts'
+import { InsertOnce, type InsertOnceOptions, type InsertTarget } from './insert-once.ts'
+import { deadLettersTable } from './tables.ts'
 
-/** A row that ClickHouse refused for itself, or a chunk that cannot be read. */
+/** A row that ClickHouse rejected, or a chunk that cannot be decompressed. */
 export interface DeadLetter {
   /** ClickHouse's name of the error, or UNREADABLE_CHUNK. */
   readonly code: string
-  /** May quote the text, so it is never logged. */
+  /** May quote the text, so it must never be logged. */
   readonly reason: string
   readonly text: string
 }
 
 const REASON_CHARACTERS_MAX = 2_000
 
-/** Sets rows aside in ClickHouse, where they survive and can be queried. */
+/** Stores dead letters in ClickHouse, where they are safe and can be queried. */
 export class DeadLetters {
   readonly #client: ClickHouseClient
   readonly #makeId: () => string
-  readonly #now: () => number
-  readonly #options: ResendOptions
+  readonly #wallMs: () => number
+  readonly #options: InsertOnceOptions
 
-  /** @param now the clock, in ms since 1970 */
-  constructor(client: ClickHouseClient, makeId: () => string, now: () => number, options: ResendOptions) {
+  constructor(
+    client: ClickHouseClient,
+    makeId: () => string,
+    wallMs: () => number,
+    options: InsertOnceOptions,
+  ) {
     this.#client = client
     this.#makeId = makeId
-    this.#now = now
+    this.#wallMs = wallMs
     this.#options = options
   }
 
   /**
-   * @param token setting the same row aside again, with its token, adds nothing
-   * @param mayBeThere whether another process may have set it aside
-   * @returns a function of which each call is a try
+   * Prepares the attempts to store a dead letter once.
+   *
+   * @param token the same for the same row, in whichever process
+   * @param wasSent whether another process may have stored it
    */
-  tries(letter: DeadLetter, token: string, mayBeThere: boolean): () => Promise<void> {
-    const all = [letter]
-    const findMissing = async (): Promise<DeadLetter[]> => ((await this.#has(letter)) ? [] : all)
-    const insert = (_missing: readonly DeadLetter[], itsToken: string): Promise<void> =>
-      this.#insert(letter, itsToken)
-    return tries({ all, findMissing, insert }, token, mayBeThere, this.#options)
+  prepare(letter: DeadLetter, token: string, wasSent: boolean): InsertOnce<DeadLetter> {
+    const target: InsertTarget<DeadLetter> = {
+      all: [letter],
+      findMissing: async () => ((await this.#has(letter)) ? [] : [letter]),
+      insert: (_missing, itsToken) => this.#insert(letter, itsToken),
+    }
+    return new InsertOnce(target, token, wasSent, this.#options)
   }
 
   async #has({ text }: DeadLetter): Promise<boolean> {
-    // By its hash: a parameter is a part of the address, which has no room for a text.
+    // By its hash: a query parameter is part of the URL, which has no room for a text.
     const result = await this.#client.query({
       query: `SELECT 1 FROM ${deadLettersTable} WHERE project_id = {projectId: String} AND SHA256(text) = unhex({sha256: String}) LIMIT 1`,
       query_params: { projectId: projectOf(text), sha256: hash('sha256', text) },
@@ -60,7 +67,7 @@ export class DeadLetters {
         {
           id: this.#makeId(),
           project_id: projectOf(text),
-          failed_at: toClickHouseTime(this.#now()),
+          failed_at: toClickHouseTime(this.#wallMs()),
           code,
           reason: reason.slice(0, REASON_CHARACTERS_MAX),
           text,
@@ -71,6 +78,7 @@ export class DeadLetters {
   }
 }
 
+/** Empty if the text is not a row. */
 function projectOf(text: string): string {
   try {
     const { project_id: projectId } = JSON.parse(text) as { project_id?: unknown }

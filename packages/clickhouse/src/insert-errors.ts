@@ -1,10 +1,12 @@
 import { ClickHouseError } from '@clickhouse/client'
 
+export { ClickHouseError } from '@clickhouse/client'
+
 /**
- * What an insert that failed asks for:
- * - `transient`: it will pass; the same insert is tried again, for ever
- * - `too_big`: it may pass with fewer rows; the batch is split, and a single row is tried again for ever
- * - `poison`: ClickHouse refuses the rows themselves; the batch is split down to the bad ones, which are set aside
+ * How to handle a failed insert:
+ * - `transient`: the error will pass; the same insert is retried forever
+ * - `too_big`: the insert may succeed with fewer rows; the batch is split, and a single row is retried forever
+ * - `poison`: ClickHouse rejects the rows themselves; the batch is split down to the invalid rows, which are dead-lettered
  */
 export type InsertFailure = 'transient' | 'too_big' | 'poison'
 
@@ -14,9 +16,9 @@ interface CodeEntry {
 }
 
 /**
- * ClickHouse's error codes (its src/Common/ErrorCodes.cpp). What is not a ClickHouse error (a refused connection, a
- * time-out) is transient: the token makes trying again safe. So is a code that is not listed, but that is counted, for
- * it may have to be listed.
+ * ClickHouse's error codes (its src/Common/ErrorCodes.cpp). An error that is not ClickHouse's (connection refused, a timeout) is
+ * transient: the deduplication token makes a retry safe. A code that is not listed is transient too, but is reported as unknown,
+ * because it may have to be added here.
  */
 const codes: ReadonlyMap<string, CodeEntry> = new Map<string, CodeEntry>([
   // The rows themselves.
@@ -38,7 +40,7 @@ const codes: ReadonlyMap<string, CodeEntry> = new Map<string, CodeEntry>([
   ['561', { name: 'ZSTD_DECODER_FAILED', failure: 'poison' }],
   // The size.
   ['241', { name: 'MEMORY_LIMIT_EXCEEDED', failure: 'too_big' }],
-  // The server's state; some of it for people to mend while the rows wait.
+  // The state of the server. Some of these need an operator to fix them while the rows wait.
   ['60', { name: 'UNKNOWN_TABLE', failure: 'transient' }],
   ['81', { name: 'UNKNOWN_DATABASE', failure: 'transient' }],
   ['159', { name: 'TIMEOUT_EXCEEDED', failure: 'transient' }],
@@ -55,7 +57,7 @@ const codes: ReadonlyMap<string, CodeEntry> = new Map<string, CodeEntry>([
   ['244', { name: 'UNEXPECTED_ZOOKEEPER_ERROR', failure: 'transient' }],
   ['252', { name: 'TOO_MANY_PARTS', failure: 'transient' }],
   ['254', { name: 'NO_ACTIVE_REPLICAS', failure: 'transient' }],
-  // Fewer replicas are there than a quorum needs; one more insert than the quorum lets wait.
+  // Fewer replicas are available than a quorum needs, or an earlier insert still waits for its quorum.
   ['285', { name: 'TOO_FEW_LIVE_REPLICAS', failure: 'transient' }],
   ['286', { name: 'UNSATISFIED_QUORUM_FOR_PREVIOUS_WRITE', failure: 'transient' }],
   ['319', { name: 'UNKNOWN_STATUS_OF_INSERT', failure: 'transient' }],
@@ -70,7 +72,7 @@ export interface ClassifiedError {
   readonly failure: InsertFailure
   /** ClickHouse's name of the error, or the name of the error's class. */
   readonly code: string
-  /** Whether it is a ClickHouse error whose code is not listed. */
+  /** Whether this is a ClickHouse error with a code that is not listed. */
   readonly isUnknown: boolean
 }
 
@@ -83,7 +85,7 @@ export function classifyInsertError(error: unknown): ClassifiedError {
   return { failure: entry.failure, code: entry.name, isUnknown: false }
 }
 
-/** What went wrong, for a log: ClickHouse quotes rows in its messages, so of its errors only the code and the name. */
+/** Describes an error for a log. Of a ClickHouse error only the code and the name, since its message may quote rows. */
 export function describeError(error: unknown): string {
   if (error instanceof ClickHouseError) return `ClickHouse ${error.code} ${error.type ?? ''}`.trim()
   return error instanceof Error ? `${error.name}: ${error.message.slice(0, 200)}` : 'unknown'

@@ -1,0 +1,144 @@
+import { type ClickHouseClient, ClickHouseError } from '@clickhouse/client'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { InsertOnce, type InsertTarget } from './insert-once.ts'
+import { deadLettersTable, logsInsertJsonQuery, logsInsertSettings, logsTable } from './tables.ts'
+
+/** A dead letter as it is stored. `failedAt` is ISO 8601. */
+export interface StoredDeadLetter {
+  readonly id: string
+  readonly failedAt: string
+  readonly projectId: string
+  readonly code: string
+  readonly reason: string
+  readonly text: string
+}
+
+export interface RetryOutcome {
+  readonly id: string
+  /** Why it is still a dead letter; undefined if its row was inserted. */
+  readonly rejection: string | undefined
+}
+
+const COLUMNS = `id, formatDateTime(failed_at, '%FT%T.%fZ', 'UTC') AS failedAt, project_id AS projectId, code, reason, text`
+
+/** Dead letters retried by one command. Each is a separate insert. */
+const RETRY_MAX = 10_000
+
+/** Lists, retries and removes dead letters. */
+export class DeadLetterStore {
+  readonly #client: ClickHouseClient
+
+  constructor(client: ClickHouseClient) {
+    this.#client = client
+  }
+
+  /** Newest first. */
+  async list(projectId: string | undefined, limit: number): Promise<StoredDeadLetter[]> {
+    const condition = projectId === undefined ? '' : 'WHERE project_id = {projectId: String}'
+    return this.#select(`${condition} ORDER BY failed_at DESC, id LIMIT {limit: UInt32}`, {
+      projectId,
+      limit,
+    })
+  }
+
+  async find(id: string): Promise<StoredDeadLetter | undefined> {
+    const [letter] = await this.#select('WHERE id = {id: UUID}', { id })
+    return letter
+  }
+
+  /** Inserts the rows of dead letters again, one by one, and removes the dead letters whose rows are stored. */
+  async retry(choice: readonly StoredDeadLetter[] | 'all'): Promise<RetryOutcome[]> {
+    const letters = choice === 'all' ? await this.list(undefined, RETRY_MAX) : choice
+    const areTokensAtomic = await this.#isReplicated()
+    const outcomes: RetryOutcome[] = []
+    for (const letter of letters)
+      outcomes.push({ id: letter.id, rejection: await this.#retryOne(letter, areTokensAtomic) })
+    return outcomes
+  }
+
+  /** @returns the number of removed dead letters */
+  async purge(choice: readonly string[] | 'all'): Promise<number> {
+    const condition = choice === 'all' ? 'true' : 'id IN {ids: Array(UUID)}'
+    const parameters = choice === 'all' ? {} : { ids: choice }
+    const [found] = await this.#rows<{ count: string }>(
+      `SELECT toString(count()) AS count FROM ${deadLettersTable} WHERE ${condition}`,
+      parameters,
+    )
+    await this.#client.command({
+      query: `DELETE FROM ${deadLettersTable} WHERE ${condition}`,
+      query_params: parameters,
+    })
+    return Number(found?.count ?? 0)
+  }
+
+  async #retryOne(letter: StoredDeadLetter, areTokensAtomic: boolean): Promise<string | undefined> {
+    // An interrupted retry may have stored the row before its dead letter was removed.
+    const insert = new InsertOnce(this.#target(letter), `dead-letter/${letter.id}`, true, {
+      areTokensAtomic,
+      sleep,
+      onTokenWithoutRows: () => undefined,
+    })
+    try {
+      if (!(await insert.run())) return 'inserted, but not found afterwards'
+    } catch (error) {
+      if (error instanceof ClickHouseError) return `${error.type ?? 'code'} ${error.code}`
+      throw error
+    }
+    await this.purge([letter.id])
+    return undefined
+  }
+
+  #target({ projectId, text }: StoredDeadLetter): InsertTarget<string> {
+    const rowId = rowIdOf(text)
+    let wasInserted = false
+    return {
+      all: [text],
+      findMissing: async () => {
+        // A text without an id is not a row, and ClickHouse rejects it. If ClickHouse accepts it, it cannot be looked up.
+        const isStored = rowId === undefined ? wasInserted : await this.#isStored(projectId, rowId)
+        return isStored ? [] : [text]
+      },
+      insert: async (_missing, token) => {
+        await this.#client.command({
+          query: `${logsInsertJsonQuery}\n${text}`,
+          clickhouse_settings: { ...logsInsertSettings, insert_deduplication_token: token },
+        })
+        wasInserted = true
+      },
+    }
+  }
+
+  async #isStored(projectId: string, rowId: string): Promise<boolean> {
+    const rows = await this.#rows(
+      `SELECT 1 FROM ${logsTable} WHERE project_id = {projectId: String} AND toString(id) = {rowId: String} LIMIT 1`,
+      { projectId, rowId },
+    )
+    return rows.length > 0
+  }
+
+  async #isReplicated(): Promise<boolean> {
+    const rows = await this.#rows(
+      `SELECT 1 FROM system.tables WHERE database = currentDatabase() AND name = {table: String} AND engine LIKE 'Replicated%'`,
+      { table: logsTable },
+    )
+    return rows.length > 0
+  }
+
+  async #select(rest: string, parameters: Record<string, unknown>): Promise<StoredDeadLetter[]> {
+    return this.#rows<StoredDeadLetter>(`SELECT ${COLUMNS} FROM ${deadLettersTable} ${rest}`, parameters)
+  }
+
+  async #rows<Row>(query: string, parameters: Record<string, unknown>): Promise<Row[]> {
+    const result = await this.#client.query({ query, query_params: parameters, format: 'JSONEachRow' })
+    return result.json<Row>()
+  }
+}
+
+function rowIdOf(text: string): string | undefined {
+  try {
+    const { id } = JSON.parse(text) as { id?: unknown }
+    return typeof id === 'string' ? id : undefined
+  } catch {
+    return undefined
+  }
+}

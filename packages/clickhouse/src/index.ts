@@ -1,0 +1,25 @@
+export {
+  type ClickHouseAccess,
+  clickhouseAccessFrom,
+  type ClickHouseClient,
+  connectClickHouse,
+  quorumSettings,
+} from './client.ts'
+export { type DeadLetter, DeadLetters } from './dead-letters.ts'
+export { DeadLetterStore, type RetryOutcome, type StoredDeadLetter } from './dead-letter-store.ts'
+export { FrameInserter } from './frame-inserter.ts'
+export { ClickHouseError, classifyInsertError, describeError, type InsertFailure } from './insert-errors.ts'
+export { InsertOnce, type InsertOnceOptions } from './insert-once.ts'
+export { migrate, type Migration, MigrationError, migrationsFolder, readMigrations } from './migrate.ts'
+export { replicatedStatement } from './replicated-sql.ts'
+export { type InsertHistory, neverSent, RowInserter, type RowInserterOptions } from './row-inserter.ts'
+export { clickhouseSettings } from './settings.ts'
+export { StoredRows } from './stored-rows.ts'
+export {
+  deadLettersTable,
+  insertBlock,
+  logsInsertJsonQuery,
+  logsInsertQuery,
+  logsInsertSettings,
+  logsTable,
+} from './tables.ts'

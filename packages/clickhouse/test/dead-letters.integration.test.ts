@@ -1,0 +1,49 @@
+import { randomUUID } from 'node:crypto'
+import { afterAll, beforeAll, expect, it } from 'vitest'
+import type { ClickHouseClient } from '../src/client.ts'
+import { type DeadLetter, DeadLetters } from '../src/dead-letters.ts'
+import { deadLettersTable } from '../src/tables.ts'
+import { countRows, loseRows, openTestDatabase } from './test-database.ts'
+
+let clickhouse: ClickHouseClient
+let deadLetters: DeadLetters
+
+beforeAll(async () => {
+  clickhouse = await openTestDatabase()
+  deadLetters = new DeadLetters(clickhouse, randomUUID, Date.now, {
+    areTokensAtomic: false,
+    sleep: () => Promise.resolve(),
+    onTokenWithoutRows: () => undefined,
+  })
+})
+
+afterAll(async () => {
+  await clickhouse.close()
+})
+
+function letterOf(projectId: string): DeadLetter {
+  return { code: 'INCORRECT_DATA', reason: 'a reason', text: JSON.stringify({ project_id: projectId }) }
+}
+
+const count = (projectId: string): Promise<number> => countRows(clickhouse, deadLettersTable, projectId)
+
+it('stores a dead letter once, for any number of attempts and tokens', async () => {
+  const projectId = randomUUID()
+  const letter = letterOf(projectId)
+  const attempts = deadLetters.prepare(letter, randomUUID(), false)
+  expect(await attempts.run()).toBe(true)
+  expect(await attempts.run()).toBe(true)
+  expect(await deadLetters.prepare(letter, randomUUID(), true).run()).toBe(true)
+  expect(await count(projectId)).toBe(1)
+})
+
+it('stores a dead letter if ClickHouse has its token without it', async () => {
+  const [projectId, token] = [randomUUID(), randomUUID()]
+  const letter = letterOf(projectId)
+  await deadLetters.prepare(letter, token, false).run()
+  await loseRows(clickhouse, deadLettersTable, projectId)
+  await deadLetters.prepare(letter, token, false).run()
+  expect(await count(projectId)).toBe(0)
+  expect(await deadLetters.prepare(letter, token, true).run()).toBe(true)
+  expect(await count(projectId)).toBe(1)
+})

@@ -1,0 +1,85 @@
+import { randomUUID } from 'node:crypto'
+import { afterAll, beforeAll, describe, expect, inject, it } from 'vitest'
+import { type ClickHouseClient, connectClickHouse } from '../src/client.ts'
+import { migrate, type Migration, migrationsFolder, readMigrations, statementsOf } from '../src/migrate.ts'
+import { replicatedStatement } from '../src/replicated-sql.ts'
+
+const database = `migrate_${randomUUID().replaceAll('-', '')}`
+const access = { ...inject('services').clickhouse, database }
+let client: ClickHouseClient
+let migrations: Migration[]
+
+async function select<Row>(query: string, parameters: Record<string, unknown> = {}): Promise<Row[]> {
+  const result = await client.query({ query, query_params: parameters, format: 'JSONEachRow' })
+  return result.json<Row>()
+}
+
+beforeAll(async () => {
+  migrations = await readMigrations(migrationsFolder)
+  client = connectClickHouse(
+    { ...access, database: 'default' },
+    { requestTimeoutMs: 20_000, connectionsMax: 1 },
+  )
+})
+
+afterAll(async () => {
+  await client.command({ query: `DROP DATABASE IF EXISTS ${database} SYNC` })
+  await client.close()
+})
+
+describe('migrate', () => {
+  it('may run several times in parallel, and does nothing when it runs again', async () => {
+    await Promise.all([migrate(access, migrations), migrate(access, migrations), migrate(access, migrations)])
+    expect(await migrate(access, migrations)).toEqual([])
+    const tables = await select<{ engine: string }>(
+      'SELECT engine FROM system.tables WHERE database = {database: String} ORDER BY engine',
+      { database },
+    )
+    expect(tables.map(({ engine }) => engine)).toEqual(['MergeTree', 'MergeTree', 'ReplacingMergeTree'])
+  })
+
+  it('does not use the tables of a single server for a cluster, and does not change them', async () => {
+    await migrate(access, migrations)
+    await expect(migrate({ ...access, cluster: 'main' }, migrations)).rejects.toThrow(
+      `the tables in ${database} belong to a single server; docs/scaling.md`,
+    )
+  })
+
+  it('creates nothing if the cluster does not exist', async () => {
+    const elsewhere = `${database}_cluster`
+    await expect(
+      migrate({ ...access, database: elsewhere, cluster: 'no-such' }, migrations),
+    ).rejects.toMatchObject({ code: expect.stringMatching(/^(170|392|701)$/) as string })
+    expect(
+      await select('SELECT 1 FROM system.databases WHERE name = {name: String}', { name: elsewhere }),
+    ).toEqual([])
+  })
+})
+
+describe('a statement for a cluster', () => {
+  it.each(['prod-1', '{cluster}'])('is understood by ClickHouse, with the name %s', async (cluster) => {
+    for (const statement of migrations.flatMap(({ sql }) => statementsOf(sql))) {
+      const [row] = await select<{ text: string }>('SELECT formatQuery({statement: String}) AS text', {
+        statement: replicatedStatement(statement, cluster),
+      })
+      expect(row?.text).toContain(` ON CLUSTER \`${cluster}\`\n`)
+      expect(row?.text).toContain('ENGINE = ReplicatedMergeTree(')
+    }
+  })
+
+  it('only uses table settings that this ClickHouse has', async () => {
+    const settings = migrations.flatMap(({ sql }) =>
+      statementsOf(sql).flatMap((statement) => {
+        const [, list = ''] = replicatedStatement(statement, 'main').split(/^SETTINGS/m)
+        return [...list.matchAll(/(\w+) = /g)].map(([, name]) => name)
+      }),
+    )
+    expect(settings).toContain('replicated_deduplication_window_seconds')
+    const unknown = await select(
+      `SELECT arrayJoin({settings: Array(String)}) AS name
+       WHERE name NOT IN (SELECT name FROM system.merge_tree_settings)`,
+      { settings },
+    )
+    expect(unknown).toEqual([])
+  })
+})

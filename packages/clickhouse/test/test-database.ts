@@ -1,0 +1,40 @@
+import { randomUUID } from 'node:crypto'
+import { inject } from 'vitest'
+import { type ClickHouseClient, connectClickHouse } from '../src/client.ts'
+import { migrate, migrationsFolder, readMigrations } from '../src/migrate.ts'
+
+/** Creates a database with Sluice's tables in the ClickHouse of the tests. */
+export async function openTestDatabase(): Promise<ClickHouseClient> {
+  const access = { ...inject('services').clickhouse, database: `test_${randomUUID().slice(0, 8)}` }
+  await migrate(access, await readMigrations(migrationsFolder))
+  return connectClickHouse(access, { requestTimeoutMs: 20_000, connectionsMax: 1 })
+}
+
+/** Counts the rows of a project in a table. */
+export async function countRows(
+  clickhouse: ClickHouseClient,
+  table: string,
+  projectId: string,
+): Promise<number> {
+  const result = await clickhouse.query({
+    query: `SELECT toUInt32(count()) AS rows FROM ${table} WHERE project_id = {projectId: String}`,
+    query_params: { projectId },
+    format: 'JSONEachRow',
+  })
+  const [row] = await result.json<{ rows: number }>()
+  return row?.rows ?? -1
+}
+
+/** Deletes rows but not their token: the state of a ClickHouse that crashed after it recorded the token. */
+export async function loseRows(
+  clickhouse: ClickHouseClient,
+  table: string,
+  projectId: string,
+  condition = 'true',
+): Promise<void> {
+  await clickhouse.command({
+    query: `DELETE FROM ${table} WHERE project_id = {projectId: String} AND ${condition}`,
+    query_params: { projectId },
+    clickhouse_settings: { lightweight_deletes_sync: '2' },
+  })
+}
