@@ -1,4 +1,4 @@
-/** How long to wait before each further try of something that failed for a passing reason. */
+/** How long to wait before each retry of an operation that failed for a transient reason. */
 export interface Backoff {
   readonly baseMs: number
   /** The longest wait. */
@@ -6,8 +6,8 @@ export interface Backoff {
 }
 
 /**
- * The wait before try `attempt + 1`, after `attempt` tries (1 or more) have failed: doubles from `baseMs` up to
- * `maxMs`, and a random half of it is taken off, so that those who failed together do not come back together.
+ * The wait after `attempt` failed attempts (1 or more). It doubles from `baseMs` up to `maxMs`. A random part of up to half
+ * is subtracted, so that callers that failed together do not retry together.
  *
  * @param random 0 ≤ random < 1
  */

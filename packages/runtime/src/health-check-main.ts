@@ -1,8 +1,8 @@
-// A container's health check: `health-check-main.ts PATH`. Asks the ops server of the process beside it, as that one was
-// told to listen, and ends with 0 when it answers well. The images have no other program that speaks HTTP.
+// The health check of a container: `health-check-main.ts PATH`. It requests PATH from the ops server of the container's
+// main process, on the port in OPS_PORT, and exits with 0 if the status is 200. The images contain no other HTTP client.
 import { get } from 'node:http'
 
-/** Within the deadline that the image gives the check. */
+/** Shorter than the timeout that the image sets for the check. */
 const DEADLINE_MS = 3_000
 
 const [path = '/livez'] = process.argv.slice(2)

@@ -5,9 +5,9 @@ export type { Logger } from 'pino'
 /**
  * A logger that writes JSON lines to standard output.
  *
- * Payloads and keys are never handed to it; the redaction is the second lock on the same door.
+ * Callers never pass payloads or keys to it. The redaction is a second safeguard.
  *
- * @param name which process it is, on every line
+ * @param name the name of the process, added to every line
  */
 export function createLogger(name: string, level: string): Logger {
   return pino({
@@ -21,7 +21,7 @@ export function createLogger(name: string, level: string): Logger {
         'headers.authorization',
         'password',
         '*.password',
-        // What a command of Redis that failed was given: rows, or the password.
+        // The arguments of a failed Redis command contain rows, or the password.
         'err.command.args',
         'err.lastNodeError.command.args',
         'err.previousErrors[*].command.args',

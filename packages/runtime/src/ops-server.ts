@@ -1,7 +1,7 @@
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 
-/** What a process says of itself. `reasons` says why it is not ready, for people. */
+/** Whether a process can do its work. `reasons` are human-readable, and empty when it is ready. */
 export interface Readiness {
   readonly ready: boolean
   readonly reasons: readonly string[]
@@ -17,13 +17,14 @@ interface OpsServerOptions {
   readonly host: string
   readonly port: number
   readonly readiness: () => Readiness
-  /** What more the process has to tell, as JSON: by its path, for example `/overload`. */
+  /** Further JSON documents of the process, by path, for example `/overload`. */
   readonly pages?: ReadonlyMap<string, () => unknown>
 }
 
 /**
- * The server beside each process for those who run it: `/livez` (the process answers), `/readyz` (it can do its work),
- * and the process's own pages. All answer from memory: a health check that asks a database takes everything down with it.
+ * The HTTP server of each process for its operators: `/livez` (the process responds), `/readyz` (it can do its work) and
+ * the further pages. All responses come from memory: if a health check queried a database, an outage of the database
+ * would take down every process.
  */
 export async function startOpsServer(options: OpsServerOptions): Promise<OpsServer> {
   const server = createServer((request, response) => {

@@ -1,12 +1,12 @@
 import type { Logger } from 'pino'
 
 /**
- * Runs a process until it is told to stop. The only place in a service that handles signals and uncaught errors.
+ * Runs a process until a signal stops it. This is the only place in a service that handles signals and uncaught errors.
  *
- * Starting → running → stopping (first SIGTERM or SIGINT: `stop` runs, at most `deadlineMs`) → gone. A second signal,
- * or the deadline, ends the process at once with status 1: what it held is recovered by others.
+ * Starting → running → stopping (on the first SIGTERM or SIGINT: `stop` runs, for at most `deadlineMs`) → exited. A second
+ * signal or the deadline exits at once with code 1. Other processes then recover its unfinished work.
  *
- * @param start brings the process up and returns how to stop it
+ * @param start starts the process, and returns how to stop it
  */
 export async function runProcess(options: {
   logger: Logger
@@ -25,13 +25,13 @@ export async function runProcess(options: {
   const running = options.start()
   const onSignal = (signal: NodeJS.Signals): void => {
     if (stopping) {
-      logger.warn({ signal }, 'second signal, leaving at once')
+      logger.warn({ signal }, 'second signal, exiting at once')
       process.exit(1)
     }
     stopping = true
     logger.info({ signal }, 'stopping')
     setTimeout(() => {
-      logger.error({ deadlineMs }, 'not stopped within the deadline, leaving the rest to be recovered')
+      logger.error({ deadlineMs }, 'not stopped within the deadline, exiting with unfinished work')
       process.exit(1)
     }, deadlineMs).unref()
     running

@@ -5,13 +5,13 @@ export interface RedisNode {
   readonly port: number
 }
 
-/** Where Redis is, and who we are to it. */
+/** Where Redis is, and the credentials for it. */
 export type RedisAddress = {
   readonly tls: boolean
-  /** Absent where Redis asks for none; a password without a user is that of Redis' user `default`. */
+  /** Absent when Redis requires none. A password without a user name belongs to the Redis user `default`. */
   readonly username?: string
   readonly password?: string
-  /** At least one: the server, the Sentinels, or nodes of the cluster that know the others. */
+  /** At least one: the server, the Sentinels, or some nodes of the cluster, from which the others are discovered. */
   readonly nodes: readonly [RedisNode, ...RedisNode[]]
 } & (
   | { readonly kind: 'single'; readonly db: number }
@@ -31,48 +31,50 @@ const schemes: ReadonlyMap<string, { kind: RedisAddress['kind']; tls: boolean }>
   ['rediss-cluster', { kind: 'cluster', tls: true }],
 ])
 
-/** User and password, hosts, path. What would stand for itself elsewhere in a URL is percent-encoded in a password. */
+/** User and password, hosts, path. In a password, all characters with a meaning in a URL are percent-encoded. */
 const AFTER_SCHEME = /^(?:([^/?#@]*)@)?([^/?#@]*)(?:\/([^?#@]*))?$/
 const HOST = /^(?:\[([0-9A-Fa-f:.]+)\]|([A-Za-z0-9_.-]+))(?::(\d{1,5}))?$/
 const DB = /^\d{1,4}$/
 
 /**
- * Reads an address of Redis:
+ * Parses the URL of a Redis:
  *
  * - `redis://[[user]:password@]host[:port][/db]`: one server
- * - `redis-sentinel://[[user]:password@]host[:port],…/master-name[/db]`: the Sentinels that know the master
+ * - `redis-sentinel://[[user]:password@]host[:port],…/master-name[/db]`: the Sentinels that monitor the master
  * - `redis-cluster://[[user]:password@]host[:port],…`: some nodes of a Redis Cluster
  *
- * `rediss` in place of `redis` in each: with TLS.
+ * Each with `rediss` instead of `redis`: with TLS.
  *
- * @throws SettingsError that says what is wrong, and quotes nothing: a password may stand anywhere in a wrong address
+ * @throws SettingsError with the reason. It quotes no part of the URL: an invalid URL may contain a password anywhere
  */
 export function parseRedisUrl(url: string): RedisAddress {
   const [scheme = '', rest] = url.split('://', 2)
   const { kind, tls } = schemes.get(scheme) ?? {}
   if (kind === undefined || tls === undefined || rest === undefined) {
-    throw wrong('must start with redis:// or rediss://, redis-sentinel://, redis-cluster://')
+    throw invalid('must start with redis:// or rediss://, redis-sentinel://, redis-cluster://')
   }
   const [, user, hosts, path = ''] = AFTER_SCHEME.exec(url.slice(scheme.length + 3)) ?? []
   if (hosts === undefined) {
-    throw wrong('takes no ? and no #, and in user and password `/`, `?`, `#` and `@` must be percent-encoded')
+    throw invalid(
+      'must not contain ? or #; in user and password, `/`, `?`, `#` and `@` must be percent-encoded',
+    )
   }
   const [first, ...others] = hosts.split(',').map((host) => parseHost(host, kind))
-  if (first === undefined) throw wrong('has no host')
+  if (first === undefined) throw invalid('has no host')
   const common = { tls, ...parseUser(user), nodes: [first, ...others] } as const
   if (kind === 'cluster') {
-    if (parseDb(path) !== 0) throw wrong('names a database, but a Redis Cluster has none but 0')
+    if (parseDb(path) !== 0) throw invalid('names a database, but a Redis Cluster has only database 0')
     return { ...common, kind }
   }
   if (kind === 'single') {
     if (others.length > 0) {
-      throw wrong('names several hosts, as only redis-sentinel:// and redis-cluster:// may')
+      throw invalid('names several hosts, which only redis-sentinel:// and redis-cluster:// allow')
     }
     return { ...common, kind, db: parseDb(path) }
   }
   const [masterName = '', db = '', ...more] = path.split('/').map(decode)
   if (masterName === '' || more.length > 0) {
-    throw wrong('must end in the name that the Sentinels know the master by: redis-sentinel://…/NAME[/DB]')
+    throw invalid('must end with the name of the master at the Sentinels: redis-sentinel://…/NAME[/DB]')
   }
   return { ...common, kind, masterName, db: parseDb(db) }
 }
@@ -82,7 +84,7 @@ function parseHost(text: string, kind: RedisAddress['kind']): RedisNode {
   const host = ipv6 ?? name
   const port = digits === undefined ? (kind === 'sentinel' ? SENTINEL_PORT : PORT) : Number(digits)
   if (host === undefined || port < 1 || port > 65_535) {
-    throw wrong('must name each host as HOST or HOST:PORT, an IPv6 address in brackets')
+    throw invalid('must name each host as HOST or HOST:PORT, with IPv6 addresses in brackets')
   }
   return { host, port }
 }
@@ -90,13 +92,13 @@ function parseHost(text: string, kind: RedisAddress['kind']): RedisNode {
 function parseUser(text: string | undefined): { username?: string; password?: string } {
   if (text === undefined) return {}
   const [, username = '', password = ''] = /^([^:]*):(.+)$/.exec(text) ?? []
-  if (password === '') throw wrong('must have user and password as USER:PASSWORD@ or :PASSWORD@')
+  if (password === '') throw invalid('must have user and password as USER:PASSWORD@ or :PASSWORD@')
   return { ...(username === '' ? {} : { username: decode(username) }), password: decode(password) }
 }
 
 function parseDb(text: string): number {
   if (text === '') return 0
-  if (!DB.test(text)) throw wrong('must name the database by its number')
+  if (!DB.test(text)) throw invalid('must name the database by its number')
   return Number(text)
 }
 
@@ -104,10 +106,10 @@ function decode(text: string): string {
   try {
     return decodeURIComponent(text)
   } catch {
-    throw wrong('has a % that is not the start of a percent-encoded character; % itself is %25')
+    throw invalid('contains a % that does not start a percent-encoded character; write % as %25')
   }
 }
 
-function wrong(reason: string): SettingsError {
-  return new SettingsError(`the address of Redis ${reason}`)
+function invalid(reason: string): SettingsError {
+  return new SettingsError(`the Redis URL ${reason}`)
 }

@@ -1,48 +1,47 @@
 import { Cluster, Redis, type RedisOptions } from 'ioredis'
-import { readCertificates } from './certificates.ts'
-import { RecentNodes } from './recent-nodes.ts'
+import { readCertificates } from './settings.ts'
 import { parseRedisUrl, type RedisAddress } from './redis-url.ts'
 
-/** A connection to Redis; one to a Redis Cluster is a connection to each node that is needed. */
+/** A connection to Redis. For a Redis Cluster, it consists of one connection per node in use. */
 export type RedisConnection = Redis | Cluster
 
 export interface RedisTuning {
   /**
-   * True where a caller waits for an answer: a command fails at once when there is no connection, and is never sent
-   * twice behind the caller's back. False where a process may wait for Redis as long as it takes.
+   * True where a caller waits for the reply: a command fails at once when there is no connection, and is never sent
+   * again without the caller's knowledge. False where a process may wait for Redis without a limit.
    */
   readonly failFast: boolean
-  /** How long one command may take, ms; after that a connection that has said nothing is given up. Only with `failFast`. */
+  /** How long one command may take, ms. A connection that is silent for this long is closed. Only with `failFast`. */
   readonly commandTimeoutMs?: number
-  /** Who may vouch for Redis' certificate, as a file in PEM; those that Node knows without it. */
+  /** A PEM file with the CAs that may sign Redis' certificate. Default: the CAs that Node trusts. */
   readonly tlsCaFile?: string | undefined
-  /** What the Sentinels themselves ask for. */
+  /** The password of the Sentinels themselves. */
   readonly sentinelPassword?: string | undefined
 }
 
-/** What every connection to a server of Redis has. */
+/** The options of every connection to one Redis server. */
 type ServerOptions = Omit<RedisOptions, 'replyMapping' | 'retryStrategy'>
 
-/** Refuses what was under way when a connection is lost; with null it would never be settled. */
-const neverSentAgain = { maxRetriesPerRequest: 0, autoResendUnfulfilledCommands: false } as const
+/** Rejects the commands in flight when a connection is lost. With `maxRetriesPerRequest: null` they would never settle. */
+const noResend = { maxRetriesPerRequest: 0, autoResendUnfulfilledCommands: false } as const
 
 const CONNECT_TIMEOUT_MS = 2_000
-/** Redis comes back within seconds after a restart; asking more often than this helps nobody. */
+/** Redis recovers within seconds after a restart. More frequent attempts would not find it sooner. */
 const RECONNECT_DELAY_MAX_MS = 1_000
-/** How long a node of a cluster may be away before what waits for it tries again. */
+/** The wait before a command is sent again to a cluster node that was unavailable. */
 const CLUSTER_RETRY_DELAY_MS = 500
 /**
- * A node that does not take connections is asked again after this long; in between, commands for it are refused without
- * a connection each. The first of the two is for a connection that was lost while the node was well.
+ * The waits before each attempt to reconnect to a node of a cluster. Meanwhile commands for the node fail without opening
+ * a connection each. The first, short wait is for a connection that was lost while the node is available.
  */
 const NODE_RECONNECT_DELAYS_MS: readonly number[] = [50, 1_000]
-/** A node that is away fails for each command anew; its errors are worth one line a second. */
+/** An unavailable node causes an error per command. One log line per second is enough. */
 const NODE_ERROR_INTERVAL_MS = 1_000
-/** Where another server may take over, one that says nothing for so long is given up, to ask who is the master now. */
+/** Where a failover is possible, a server that is silent for this long is disconnected, to look up the current master. */
 const SILENCE_MAX_MS = 15_000
 
 /**
- * A connection that reconnects for ever. Listen to its 'error' events: they say why it is down.
+ * A connection that reconnects without a limit. Listen to its 'error' events: they report why it is down.
  *
  * @param url see `parseRedisUrl`
  * @throws SettingsError
@@ -70,14 +69,14 @@ export function connectRedis(url: string, tuning: RedisTuning): RedisConnection 
     ...server,
     db: address.db,
     retryStrategy,
-    // A master that became a replica: its address, or the Sentinels, lead to the new one. 1: connect again. 2: and send
-    // the command again, which was refused.
+    // The master became a replica. A new connection, by address or by the Sentinels, leads to the new master. 1 means:
+    // reconnect. 2 means: reconnect and send the rejected command again.
     reconnectOnError: (error: Error) => (/(^|-)READONLY /.test(error.message) ? (failFast ? 1 : 2) : false),
-    ...(failFast ? { ...neverSentAgain, enableOfflineQueue: false } : {}),
+    ...(failFast ? { ...noResend, enableOfflineQueue: false } : {}),
   })
 }
 
-/** The servers that hold the data behind a connection: one, or the masters of a cluster. */
+/** The servers that store the data of a connection: one, or the masters of a cluster. */
 export function redisServers(connection: RedisConnection): Redis[] {
   return connection instanceof Cluster ? connection.nodes('master') : [connection]
 }
@@ -98,43 +97,60 @@ function sentinelOptions(
 }
 
 /**
- * What ioredis does behind the caller's back in a cluster is bounded by its reasons. A command that a node has refused
- * without running it (MOVED, ASK, TRYAGAIN) is sent again always. One whose connection was lost, and that so may have
- * run, only where commands may wait; for ever then, since a BullMQ worker takes any other end for a failed job.
+ * ioredis resends commands in a cluster by itself. The options limit this by the reason. A command that a node rejected
+ * without executing it (MOVED, ASK, TRYAGAIN) is always sent again. A command whose connection was lost may have been
+ * executed. It is sent again only without `failFast`, and then without a limit, because a BullMQ worker treats any other
+ * outcome as a failed job.
  *
- * Where commands fail fast, a node that is away keeps its place for a while, and they fail there. Without that each of them
- * would ask another node, be sent on by it and open a connection. Then the node is given up all the same, so that a cluster
- * of which no node is left is started on anew.
+ * With `failFast`, an unavailable node stays in the node list for a while, and its commands fail there. Otherwise each of
+ * them would go to another node, be redirected by it and open a connection. After that the node is dropped, so that ioredis
+ * starts over when no node of the cluster is left.
  */
 function connectCluster(address: RedisAddress, node: ServerOptions, failFast: boolean): Cluster {
   const retryDelayMs = failFast ? 0 : CLUSTER_RETRY_DELAY_MS
   const cluster = new Cluster([...address.nodes], {
-    redisOptions: { ...node, ...(failFast ? neverSentAgain : {}) },
+    redisOptions: { ...node, ...(failFast ? noResend : {}) },
     clusterRetryStrategy: retryStrategy,
     clusterNodeRetryStrategy: failFast ? (attempt) => NODE_RECONNECT_DELAYS_MS[attempt - 1] ?? null : null,
     enableOfflineQueue: !failFast,
     retryDelayOnFailover: retryDelayMs,
     retryDelayOnClusterDown: retryDelayMs,
     maxRedirections: failFast ? 16 : Number.POSITIVE_INFINITY,
-    // Certificates name hosts, so the connections must know them by their names.
+    // Certificates contain host names, so connections must use the names instead of resolved addresses.
     dnsLookup: (host, callback) => callback(null, host),
   })
-  const failedLately = new RecentNodes(NODE_ERROR_INTERVAL_MS, () => performance.now())
+  const isDue = oncePerInterval(NODE_ERROR_INTERVAL_MS, () => performance.now())
   cluster.on('node error', (error: Error, name: string) => {
-    // Before there is a cluster, a node that is away is no error as long as another one answers.
-    if (cluster.status !== 'ready' || !failedLately.add(name)) return
+    // During the start, an unavailable node is not an error as long as another one answers.
+    if (cluster.status !== 'ready' || !isDue(name)) return
     cluster.emit('error', error)
-    // Another node may have its slots by now, and of those that fail here nobody else would tell.
+    // Another node may have taken over the slots. Commands that fail here never learn of it from a redirection.
     if (failFast) cluster.refreshSlotsCache()
   })
   return cluster
+}
+
+/**
+ * Limits reports to one per name and interval. The returned function is true when a report is due.
+ *
+ * @param now a monotonic clock, ms
+ */
+export function oncePerInterval(intervalMs: number, now: () => number): (name: string) => boolean {
+  const reportedAtMs = new Map<string, number>()
+  return (name) => {
+    const nowMs = now()
+    for (const [each, atMs] of reportedAtMs) if (nowMs - atMs >= intervalMs) reportedAtMs.delete(each)
+    if (reportedAtMs.has(name)) return false
+    reportedAtMs.set(name, nowMs)
+    return true
+  }
 }
 
 function retryStrategy(attempt: number): number {
   return Math.min(RECONNECT_DELAY_MAX_MS, 50 * attempt)
 }
 
-/** Node verifies the certificate against these, or its own, and against the host's name. */
+/** Node verifies the certificate against these CAs, or its default ones, and against the host name. */
 function tlsOptions({ kind, tls }: RedisAddress, { tlsCaFile }: RedisTuning): ServerOptions {
   if (!tls) return {}
   const options = tlsCaFile === undefined ? {} : { ca: readCertificates('REDIS_TLS_CA_FILE', tlsCaFile) }

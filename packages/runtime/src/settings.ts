@@ -1,155 +1,77 @@
 import { Ajv } from 'ajv'
+import envSchema from 'env-schema'
+import type { FromSchema, JSONSchema } from 'json-schema-to-ts'
+import { readFileSync } from 'node:fs'
 
-/** Thrown when the environment does not make valid settings. The message names each variable, never its value. */
+/** Thrown for an invalid environment. The message names each variable, and never a value. */
 export class SettingsError extends Error {
   override name = 'SettingsError'
 }
 
-/** One variable of the environment, as the JSON Schema of its value. Without a default it may be absent. */
-export type Setting = { readonly description: string } & (
-  | {
-      readonly type: 'string'
-      readonly default?: string
-      readonly enum?: readonly string[]
-      readonly pattern?: string
-    }
-  | {
-      readonly type: 'integer'
-      readonly default?: number
-      readonly minimum?: number
-      readonly maximum?: number
-    }
-  | { readonly type: 'boolean'; readonly default?: boolean }
-)
+/** Environment variables by name, each with the JSON Schema of its value. A variable without a default is optional. */
+export type SettingsSchema = Readonly<
+  Record<
+    string,
+    JSONSchema & { readonly type: 'string' | 'integer' | 'boolean'; readonly description: string }
+  >
+>
+
+export type SettingsOf<Schema extends SettingsSchema> = FromSchema<{
+  readonly type: 'object'
+  readonly properties: Schema
+  readonly additionalProperties: false
+}>
 
 const INTEGER = /^-?\d{1,15}$/
 
-type ValueOf<S extends Setting> = S extends { readonly enum: readonly (infer Choice)[] }
-  ? Choice
-  : S extends { readonly type: 'integer' }
-    ? number
-    : S extends { readonly type: 'boolean' }
-      ? boolean
-      : string
-
-export type SettingsOf<Schema extends Readonly<Record<string, Setting>>> = {
-  readonly [Name in keyof Schema]: Schema[Name] extends { readonly default: unknown }
-    ? ValueOf<Schema[Name]>
-    : ValueOf<Schema[Name]> | undefined
-}
-
 /**
- * Reads settings out of the environment: their texts are converted to the types asked for. An empty variable counts as
- * absent.
+ * Reads settings from the environment and converts them to their types. An empty variable counts as absent.
  *
  * @throws SettingsError
  */
-export function readSettings<const Schema extends Readonly<Record<string, Setting>>>(
+export function readSettings<const Schema extends SettingsSchema>(
   schema: Schema,
   environment: Readonly<Record<string, string | undefined>>,
 ): SettingsOf<Schema> {
-  const ajv = new Ajv({ allErrors: true, coerceTypes: true, useDefaults: true, strict: true })
-  const validate = ajv.compile<SettingsOf<Schema>>({ type: 'object', properties: schema })
-  const settings: unknown = Object.fromEntries(
+  const data = Object.fromEntries(
     Object.entries(schema).flatMap(([name, { type }]) => {
       const value = environment[name]
       if (value === undefined || value === '') return []
-      // ajv would take blanks for 0, and Infinity for an integer that no maximum bounds. It refuses an array.
+      // ajv rejects an array. It would convert blanks to 0, and accept Infinity for an integer without a maximum.
       return [[name, type === 'integer' && !INTEGER.test(value) ? [] : value]]
     }),
   )
-  if (validate(settings)) return settings
-  const reasons = (validate.errors ?? []).map(
-    ({ instancePath, message }) => `${instancePath.slice(1)} ${message ?? 'is invalid'}`,
-  )
-  throw new SettingsError(`invalid settings: ${reasons.join('; ')}`)
+  try {
+    return envSchema<SettingsOf<Schema>>({
+      schema: { type: 'object', properties: schema },
+      data,
+      env: false,
+      ajv: new Ajv({ allErrors: true, coerceTypes: true, useDefaults: true, strict: true }),
+    })
+  } catch (error) {
+    const { errors = [] } = error as { errors?: { instancePath: string; message?: string }[] }
+    if (errors.length === 0) throw error
+    const reasons = errors.map(
+      ({ instancePath, message }) => `${instancePath.slice(1)} ${message ?? 'is invalid'}`,
+    )
+    throw new SettingsError(`invalid settings: ${reasons.join('; ')}`)
+  }
 }
 
-/** Settings that every process has. Spread into the properties of its own schema. */
-export const commonSettings = {
-  LOG_LEVEL: {
-    type: 'string',
-    enum: ['trace', 'debug', 'info', 'warn', 'error', 'fatal', 'silent'],
-    default: 'info',
-    description: 'The least severe level that is logged.',
-  },
-  OPS_HOST: {
-    type: 'string',
-    default: '127.0.0.1',
-    description: 'Where the ops server (health, later metrics) listens.',
-  },
-  OPS_PORT: {
-    type: 'integer',
-    minimum: 0,
-    maximum: 65_535,
-    default: 0,
-    description: "The ops server's port; 0 takes a free one.",
-  },
-  SHUTDOWN_DEADLINE_MS: {
-    type: 'integer',
-    minimum: 100,
-    maximum: 600_000,
-    default: 8_000,
-    description:
-      'How long a process may take to finish its work after SIGTERM; then it leaves the rest to be recovered.',
-  },
-} as const
-
-export const redisSettings = {
-  REDIS_URL: {
-    type: 'string',
-    default: 'redis://127.0.0.1:6379',
-    description:
-      'Redis: `redis://`, `redis-sentinel://` or `redis-cluster://`, with TLS `rediss…`; see docs/scaling.md.',
-  },
-  REDIS_TLS_CA_FILE: {
-    type: 'string',
-    description: "A file with the certificates that vouch for Redis' own; without it Node's are believed.",
-  },
-  REDIS_SENTINEL_PASSWORD: {
-    type: 'string',
-    description: 'The password that the Sentinels themselves ask for, where they do.',
-  },
-  QUEUE_SHARDS: {
-    type: 'integer',
-    minimum: 1,
-    // A worker shares what it may hold among the shards: with more, none could hold a batch's worth.
-    maximum: 32,
-    default: 1,
-    description:
-      'How many queues the chunks are spread over; the same for all processes. See docs/scaling.md.',
-  },
-  SLUICE_PREFIX: {
-    type: 'string',
-    pattern: '^[A-Za-z0-9_.-]{1,64}$',
-    default: 'sluice',
-    description: 'Sets installations apart that share a Redis.',
-  },
-} as const
-
-export const clickhouseSettings = {
-  CLICKHOUSE_URL: {
-    type: 'string',
-    default: 'http://127.0.0.1:8123',
-    description: "ClickHouse's HTTP interface, as http:// or https://.",
-  },
-  CLICKHOUSE_TLS_CA_FILE: {
-    type: 'string',
-    description:
-      'A PEM file with the certificate authorities that an https:// ClickHouse is trusted by, in place of those Node knows.',
-  },
-  CLICKHOUSE_CLUSTER: {
-    type: 'string',
-    pattern: String.raw`^([A-Za-z0-9_.-]{1,64}|\{[A-Za-z0-9_]{1,62}\})$`,
-    description:
-      'The cluster that holds the tables, by its name in system.clusters or as a macro like `{cluster}`; a single server without it.',
-  },
-  CLICKHOUSE_USERNAME: { type: 'string', default: 'default', description: 'The user for ClickHouse.' },
-  CLICKHOUSE_PASSWORD: { type: 'string', default: '', description: 'The password for ClickHouse.' },
-  CLICKHOUSE_DATABASE: {
-    type: 'string',
-    pattern: '^[A-Za-z_][A-Za-z0-9_]{0,63}$',
-    default: 'sluice',
-    description: 'The database that holds the tables.',
-  },
-} as const
+/**
+ * Reads a file of PEM certificates.
+ *
+ * @param setting the setting that names the file
+ * @throws SettingsError if the file cannot be read or contains no certificate
+ */
+export function readCertificates(setting: string, file: string): string {
+  let text: string
+  try {
+    text = readFileSync(file, 'utf8')
+  } catch (error) {
+    const reason = error instanceof Error ? error.message : 'unknown'
+    throw new SettingsError(`${setting} cannot be read: ${reason}`)
+  }
+  if (text.includes('-----BEGIN CERTIFICATE-----')) return text
+  throw new SettingsError(`${setting} contains no PEM certificate`)
+}

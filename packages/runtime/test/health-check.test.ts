@@ -1,5 +1,5 @@
 import { execFile } from 'node:child_process'
-import { createServer } from 'node:net'
+import { createServer, type Socket } from 'node:net'
 import { fileURLToPath } from 'node:url'
 import { afterEach, describe, expect, it } from 'vitest'
 import { type OpsServer, startOpsServer } from '../src/ops-server.ts'
@@ -27,27 +27,29 @@ async function startServer(ready: boolean): Promise<number> {
 }
 
 describe("a container's health check", () => {
-  it('ends with 0 when the process answers that it is well', async () => {
+  it('exits with 0 when the process is ready', async () => {
     expect(await check(await startServer(true), '/readyz')).toBe(0)
   })
 
-  it('ends with 1 when the process is not ready, though it lives', async () => {
+  it('exits with 1 when the process is alive but not ready', async () => {
     const port = await startServer(false)
     expect(await check(port, '/readyz')).toBe(1)
     expect(await check(port, '/livez')).toBe(0)
   })
 
-  it('ends with 1 when nobody listens', async () => {
+  it('exits with 1 when no process listens', async () => {
     expect(await check(1, '/livez')).toBe(1)
   })
 
-  it('ends with 1 by itself when the process is frozen', async () => {
-    const silent = createServer()
+  it('exits with 1 at its deadline when the process is frozen', async () => {
+    const connections: Socket[] = []
+    const silent = createServer((connection) => connections.push(connection))
     await new Promise<void>((resolve) => silent.listen(0, '127.0.0.1', resolve))
     try {
       const { port } = silent.address() as { port: number }
       expect(await check(port, '/livez')).toBe(1)
     } finally {
+      for (const connection of connections) connection.destroy()
       silent.close()
     }
   }, 15_000)

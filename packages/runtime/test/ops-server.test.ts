@@ -19,14 +19,14 @@ afterEach(async () => {
 })
 
 describe('the ops server', () => {
-  it('lives while it answers, ready or not', async () => {
+  it('answers /livez with 200, ready or not', async () => {
     const { url } = await start(() => ({ ready: false, reasons: ['no Redis'] }))
     const response = await fetch(`${url}/livez`)
     expect(response.status).toBe(200)
     expect(await response.json()).toEqual({ status: 'ok' })
   })
 
-  it('is ready when the process says so', async () => {
+  it('answers /readyz with 200 when the process is ready', async () => {
     const { url } = await start(ready)
     const response = await fetch(`${url}/readyz`)
     expect(response.status).toBe(200)
@@ -34,7 +34,7 @@ describe('the ops server', () => {
     expect(await response.json()).toEqual({ status: 'ok' })
   })
 
-  it('gives the reasons why it is not ready, as they are at the time', async () => {
+  it('returns the current reasons why the process is not ready', async () => {
     let state: Readiness = ready()
     const { url } = await start(() => state)
     state = { ready: false, reasons: ['no Redis', 'no disk'] }
@@ -45,7 +45,7 @@ describe('the ops server', () => {
     expect((await fetch(`${url}/readyz`)).status).toBe(200)
   })
 
-  it('tells what else the process has to tell, as it is at the time', async () => {
+  it('serves the current content of further pages', async () => {
     let load = 1
     const server = await startOpsServer({
       host: '127.0.0.1',
@@ -61,14 +61,14 @@ describe('the ops server', () => {
     expect((await fetch(`${server.url}/lo`)).status).toBe(404)
   })
 
-  it.each(['/', '/livez/', '/metrics', '/LIVEZ', '/%zz'])('has nothing at %s', async (path) => {
+  it.each(['/', '/livez/', '/metrics', '/LIVEZ', '/%zz'])('answers %s with 404', async (path) => {
     const { url } = await start(ready)
     const response = await fetch(url + path)
     expect(response.status).toBe(404)
     await response.body?.cancel()
   })
 
-  it('takes a free port for 0, and its address is one that answers', async () => {
+  it('chooses a free port for 0, and its URL is reachable', async () => {
     const { url } = await start(ready)
     expect(url).toMatch(/^http:\/\/127\.0\.0\.1:[1-9]\d*$/)
     expect((await fetch(`${url}/livez`)).status).toBe(200)
@@ -85,7 +85,7 @@ describe('the ops server', () => {
     await expect(start(ready, '127.0.0.1', Number(new URL(url).port))).rejects.toThrow('EADDRINUSE')
   })
 
-  it('closes though connections are kept alive', async () => {
+  it('closes despite keep-alive connections', async () => {
     const server = await startOpsServer({ host: '127.0.0.1', port: 0, readiness: ready })
     await (await fetch(`${server.url}/livez`)).text()
     await server.close()

@@ -4,7 +4,7 @@ import { SettingsError } from '../src/settings.ts'
 
 const node = (host: string, port: number): object => ({ host, port })
 
-describe('an address of Redis', () => {
+describe('a Redis URL', () => {
   it.each([
     ['redis://cache', { kind: 'single', tls: false, nodes: [node('cache', 6379)], db: 0 }],
     ['rediss://cache:6380/3', { kind: 'single', tls: true, nodes: [node('cache', 6380)], db: 3 }],
@@ -35,7 +35,7 @@ describe('an address of Redis', () => {
     expect(parseRedisUrl(url)).toEqual(address)
   })
 
-  it('has user and password, percent-encoded where they must be', () => {
+  it('contains the percent-encoded user and password', () => {
     expect(parseRedisUrl('redis://sluice:p%40s%2Fs%25@cache')).toMatchObject({
       username: 'sluice',
       password: 'p@s/s%',
@@ -45,7 +45,7 @@ describe('an address of Redis', () => {
   })
 })
 
-describe('a wrong address is refused with the reason, and never quoted', () => {
+describe('an invalid Redis URL is rejected with the reason, which never quotes the URL', () => {
   it.each([
     ['https://:secret@cache', 'must start with redis:// or rediss://'],
     ['secret@cache', 'must start with'],
@@ -56,20 +56,20 @@ describe('a wrong address is refused with the reason, and never quoted', () => {
     ['redis://:secret@one,two', 'several hosts'],
     ['redis://:secret@cache/logs', 'by its number'],
     ['redis://:secret@cache/-1', 'by its number'],
-    ['redis://:secret@cache?family=6', 'takes no ?'],
+    ['redis://:secret@cache?family=6', 'must not contain ?'],
     ['redis://:se#cret@cache', 'must be percent-encoded'],
     ['redis://:se@cret@cache', 'must be percent-encoded'],
     ['redis://:se/cret@cache', 'must be percent-encoded'],
     ['redis://:se%cret@cache', '%25'],
     ['redis://secret@cache', 'USER:PASSWORD@'],
-    ['redis-sentinel://:secret@one,two', 'must end in the name'],
-    ['redis-sentinel://:secret@one/name/0/1', 'must end in the name'],
+    ['redis-sentinel://:secret@one,two', 'must end with the name'],
+    ['redis-sentinel://:secret@one/name/0/1', 'must end with the name'],
     ['redis-cluster://:secret@one,', 'must name each host'],
-    ['redis-cluster://:secret@one/1', 'none but 0'],
+    ['redis-cluster://:secret@one/1', 'only database 0'],
   ])('%s', (url, reason) => {
-    const read = (): unknown => parseRedisUrl(url)
-    expect(read).toThrow(SettingsError)
-    expect(read).toThrow(reason)
-    expect(read).not.toThrow(/cret|cache/)
+    const parse = (): unknown => parseRedisUrl(url)
+    expect(parse).toThrow(SettingsError)
+    expect(parse).toThrow(reason)
+    expect(parse).not.toThrow(/cret|cache/)
   })
 })

@@ -1,0 +1,63 @@
+/** Settings that every process has. Each process spreads them into its own schema. */
+export const commonSettings = {
+  LOG_LEVEL: {
+    type: 'string',
+    enum: ['trace', 'debug', 'info', 'warn', 'error', 'fatal', 'silent'],
+    default: 'info',
+    description: 'The lowest level that is logged.',
+  },
+  OPS_HOST: {
+    type: 'string',
+    default: '127.0.0.1',
+    description: 'The address on which the ops server (health checks) listens.',
+  },
+  OPS_PORT: {
+    type: 'integer',
+    minimum: 0,
+    maximum: 65_535,
+    default: 0,
+    description: 'The port of the ops server. 0 selects a free port.',
+  },
+  SHUTDOWN_DEADLINE_MS: {
+    type: 'integer',
+    minimum: 100,
+    maximum: 600_000,
+    default: 8_000,
+    description:
+      'The time in ms that a process has to finish its work after SIGTERM. Then it exits, and other processes recover the rest.',
+  },
+} as const
+
+export const redisSettings = {
+  REDIS_URL: {
+    type: 'string',
+    default: 'redis://127.0.0.1:6379',
+    description:
+      'The URL of Redis: `redis://`, `redis-sentinel://` or `redis-cluster://`. With TLS, the scheme starts with `rediss`. See docs/scaling.md.',
+  },
+  REDIS_TLS_CA_FILE: {
+    type: 'string',
+    description:
+      'A PEM file with the certificate authorities trusted for Redis. By default, those of Node.js.',
+  },
+  REDIS_SENTINEL_PASSWORD: {
+    type: 'string',
+    description: 'The password of the Sentinels, if they require one.',
+  },
+  QUEUE_SHARDS: {
+    type: 'integer',
+    minimum: 1,
+    // The shards of a worker share its memory. With more shards, no shard could hold the chunks of a batch.
+    maximum: 32,
+    default: 1,
+    description:
+      'The number of queues over which chunks are distributed. All processes need the same number. See docs/scaling.md.',
+  },
+  SLUICE_PREFIX: {
+    type: 'string',
+    pattern: '^[A-Za-z0-9_.-]{1,64}$',
+    default: 'sluice',
+    description:
+      'The prefix of all names in Redis. Installations that share a Redis need different prefixes.',
+  },
+} as const

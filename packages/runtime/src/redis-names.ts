@@ -1,0 +1,19 @@
+/** The Redis names of an installation that are the same for all of its queue shards. */
+export interface InstallationNames {
+  /** Prefix of all keys of projects and API keys. */
+  readonly registryPrefix: string
+  /** The key of the bucket of a project's rate limit. */
+  rateLimitKey(projectId: string): string
+}
+
+/**
+ * All names have the same hash tag. In a Redis Cluster they are in one slot, so that one script may change several of them.
+ *
+ * @param prefix separates installations that share a Redis
+ */
+export function installationNames(prefix: string): InstallationNames {
+  return {
+    registryPrefix: `{${prefix}}:registry`,
+    rateLimitKey: (projectId) => `{${prefix}}:rate-limit:${projectId}`,
+  }
+}
