@@ -2,8 +2,9 @@ import { hash, randomBytes } from 'node:crypto'
 import { crc32 } from 'node:zlib'
 
 /**
- * An API key is `slk_`, 32 random bytes in base62 (43 digits), and the CRC-32 of all before it in base62 (6 digits). The
- * checksum refuses mistyped keys without a look-up, and lets secret scanners tell a key from any other text.
+ * An API key is `slk_`, 32 random bytes in base62 (43 digits), and the CRC-32 of everything before it in base62 (6
+ * digits). The checksum rejects mistyped keys without a lookup, and lets secret scanners distinguish a key from other
+ * text.
  */
 const KEY = /^slk_[0-9A-Za-z]{49}$/
 const CHECKSUM_DIGITS = 6
@@ -11,19 +12,19 @@ const SECRET_BYTES = 32
 const SECRET_DIGITS = 43
 const DIGITS = '0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz'
 
-/** @param secret 32 bytes; random unless a test says otherwise */
+/** @param secret 32 bytes, random by default */
 export function generateApiKey(secret: Uint8Array = randomBytes(SECRET_BYTES)): string {
   if (secret.length !== SECRET_BYTES) throw new RangeError(`a secret has ${SECRET_BYTES} bytes`)
   const body = `slk_${base62(BigInt(`0x${Buffer.from(secret).toString('hex')}`), SECRET_DIGITS)}`
   return body + checksum(body)
 }
 
-/** Whether a text has the form of a key and its checksum is right. */
+/** Whether a text has the form of a key and the right checksum. */
 export function isWellFormedApiKey(text: string): boolean {
   return KEY.test(text) && checksum(text.slice(0, -CHECKSUM_DIGITS)) === text.slice(-CHECKSUM_DIGITS)
 }
 
-/** SHA-256 in hexadecimal: the only form of a key that is kept. A key has 256 random bits, so nothing slower is needed. */
+/** SHA-256 in hexadecimal: the only form of a key that is stored. A key has 256 random bits, so a fast hash is enough. */
 export function hashApiKey(key: string): string {
   return hash('sha256', key, 'hex')
 }

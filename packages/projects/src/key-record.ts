@@ -1,11 +1,11 @@
 import { generateApiKey, hashApiKey } from './api-key.ts'
 
-/** What a key may be allowed to do. */
+/** What a key permits. */
 export type Scope = 'ingest' | 'read'
 
-/** What is kept of an API key. Times are ISO 8601 in UTC with milliseconds, so they sort as texts. */
+/** The stored record of an API key. Times are ISO 8601 in UTC with milliseconds, so they sort as text. */
 export interface ApiKeyRecord {
-  /** Names the key for people; tells nothing of its secret. */
+  /** Identifies the key to operators. It reveals nothing about the secret. */
   readonly id: string
   readonly projectId: string
   readonly name: string
@@ -13,31 +13,31 @@ export interface ApiKeyRecord {
   readonly createdAt: string
   readonly expiresAt: string | undefined
   readonly revokedAt: string | undefined
-  /** The id of the key that it was rotated to. */
+  /** The id of the key that replaced this one in a rotation. */
   readonly replacedBy?: string | undefined
-  /** When a request last passed with it, some minutes behind. */
+  /** When the key last authenticated a request. It lags by some minutes. */
   readonly lastUsedAt?: string | undefined
 }
 
 export type KeyState = 'active' | 'expired' | 'revoked'
 
-/** Whether a key is good now. One that was revoked stays revoked, whenever it would have expired. */
+/** A revoked key stays revoked after its expiry. */
 export function keyState({ revokedAt, expiresAt }: ApiKeyRecord, nowMs: number): KeyState {
   if (revokedAt !== undefined) return 'revoked'
   return expiresAt !== undefined && Date.parse(expiresAt) <= nowMs ? 'expired' : 'active'
 }
 
-/** A key that was just made; nothing but its record and its hash is kept. */
-export interface MadeKey {
+/** A new key. Only its record and its hash are stored. */
+export interface CreatedKey {
   readonly key: string
   readonly keyHash: string
   readonly record: ApiKeyRecord
 }
 
-export function makeKey(
+export function createKey(
   fields: Pick<ApiKeyRecord, 'projectId' | 'name' | 'scopes' | 'expiresAt'>,
   nowMs: number,
-): MadeKey {
+): CreatedKey {
   const key = generateApiKey()
   const keyHash = hashApiKey(key)
   const id = `key_${keyHash.slice(0, 16)}`
@@ -45,13 +45,13 @@ export function makeKey(
   return { key, keyHash, record: { id, ...fields, createdAt, revokedAt: undefined } }
 }
 
-/** The record as a hash of Redis: absent is what is undefined. */
+/** The record as the fields of a Redis hash. Undefined values have no field. */
 export function keyToHash({ scopes, ...record }: ApiKeyRecord): Record<string, string> {
   const fields = Object.entries({ ...record, scopes: scopes.join(' ') })
   return Object.fromEntries(fields.filter((field): field is [string, string] => field[1] !== undefined))
 }
 
-/** @param fields of a hash of Redis; none where there is no such key */
+/** @param fields of a Redis hash; empty when there is no such key */
 export function keyFromHash(fields: Record<string, string>): ApiKeyRecord | undefined {
   const { id, projectId, name = '', createdAt = '', expiresAt, revokedAt, replacedBy, lastUsedAt } = fields
   if (id === undefined || projectId === undefined) return undefined

@@ -1,44 +1,44 @@
 /**
- * What a project may send, where it differs from the processes' defaults. 0 a second is no limit; what is absent is the
- * default. A burst is what may be sent at once after a pause.
+ * The rate limits of a project that differ from the defaults of the API processes. An absent limit means the default. A
+ * rate of 0 means no limit. A burst is the amount that may be sent at once after a pause.
  */
 export interface ProjectLimits {
   readonly entriesPerSecond?: number
   readonly burstEntries?: number
-  /** Of decoded bodies. */
+  /** Counts decoded bodies. */
   readonly bytesPerSecond?: number
   readonly burstBytes?: number
 }
 
 export type ProjectLimitName = keyof ProjectLimits
 
-/** Changes to a project's limits; null goes back to the default. */
+/** Changes to a project's limits. Null restores the default. */
 export type ProjectLimitChanges = { readonly [Name in ProjectLimitName]?: number | null }
 
 /**
- * The allowed values. The upper ends are far above what any installation takes, and keep sums exact. Less than a kilobyte
- * a second is below one entry a second: a mistake in the unit.
+ * The allowed values. The maxima are far above what any installation can process, and keep sums exact. A byte limit below
+ * 1 KiB per second would allow less than one entry per second: almost certainly a mistake in the unit.
  */
-export const projectLimitRanges: Readonly<
-  Record<ProjectLimitName, { min: number; max: number; mayBeNone: boolean }>
+const projectLimitRanges: Readonly<
+  Record<ProjectLimitName, { min: number; max: number; mayBeUnlimited: boolean }>
 > = {
-  entriesPerSecond: { min: 1, max: 1_000_000_000, mayBeNone: true },
-  burstEntries: { min: 1, max: 1_000_000_000, mayBeNone: false },
-  bytesPerSecond: { min: 1_024, max: 1_000_000_000_000, mayBeNone: true },
-  burstBytes: { min: 1_024, max: 1_000_000_000_000, mayBeNone: false },
+  entriesPerSecond: { min: 1, max: 1_000_000_000, mayBeUnlimited: true },
+  burstEntries: { min: 1, max: 1_000_000_000, mayBeUnlimited: false },
+  bytesPerSecond: { min: 1_024, max: 1_000_000_000_000, mayBeUnlimited: true },
+  burstBytes: { min: 1_024, max: 1_000_000_000_000, mayBeUnlimited: false },
 }
 
 export const projectLimitNames = Object.keys(projectLimitRanges) as readonly ProjectLimitName[]
 
-/** Why a value is none for that limit, for people; undefined when it is one. */
+/** A human-readable reason why the value is invalid, or undefined if it is valid. */
 export function explainLimit(name: ProjectLimitName, value: number): string | undefined {
-  const { min, max, mayBeNone } = projectLimitRanges[name]
+  const { min, max, mayBeUnlimited } = projectLimitRanges[name]
   if (Number.isInteger(value) && value >= min && value <= max) return undefined
-  if (mayBeNone && value === 0) return undefined
-  return `${name} is a whole number from ${min} to ${max}${mayBeNone ? ', or 0 for no limit' : ''}`
+  if (mayBeUnlimited && value === 0) return undefined
+  return `${name} must be a whole number from ${min} to ${max}${mayBeUnlimited ? ', or 0 for no limit' : ''}`
 }
 
-/** The limits in a project's hash; undefined when it has none of its own. */
+/** The limits in the fields of a project's hash; undefined when the project has none. */
 export function limitsFromHash(fields: Readonly<Record<string, string>>): ProjectLimits | undefined {
   const found = projectLimitNames.flatMap((name) => {
     const value = fields[name]

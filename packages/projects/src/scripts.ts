@@ -1,11 +1,15 @@
 /**
- * What changes projects and keys, each in one atomic step: whatever races with it, or dies beside it, finds all of it or
- * nothing. All keys have the prefix's hash tag, so that they are in one slot of a Redis Cluster.
+ * The Lua scripts that change projects and keys. Each script is one atomic step: a concurrent command, or a process that
+ * crashes, leaves all of its changes or none. All Redis keys contain the prefix's hash tag, so they share one slot of a
+ * Redis Cluster.
  */
 
 /**
- * KEYS: the project, the set of projects, its tombstone. ARGV: id, time of creation, retention in days, channel.
- * 1; 0 when the id is taken; for an id that a deleted project has still, minus the time at which it is free, ms.
+ * KEYS: the project, the set of projects, the project's tombstone.
+ * ARGV: id, creation time, retention in days, channel.
+ *
+ * @returns 1; 0 when the id is taken; for an id still reserved by a deleted project, minus the time at which it becomes
+ *   free, ms
  */
 export const CREATE_PROJECT = `
 if redis.call('EXISTS', KEYS[1]) == 1 then return 0 end
@@ -16,25 +20,38 @@ redis.call('SADD', KEYS[2], ARGV[1])
 redis.call('PUBLISH', ARGV[4], ARGV[1])
 return 1`
 
-/** KEYS: the project. ARGV: its id, 'true' or 'false', channel. 0 when there is no such project. */
+/**
+ * KEYS: the project.
+ * ARGV: id, 'true' or 'false', channel.
+ *
+ * @returns 1; 0 when there is no such project
+ */
 export const ENABLE_PROJECT = `
 if redis.call('EXISTS', KEYS[1]) == 0 then return 0 end
 redis.call('HSET', KEYS[1], 'enabled', ARGV[2])
 redis.call('PUBLISH', ARGV[3], ARGV[1])
 return 1`
 
-/** KEYS: the project. ARGV: how many fields are set, these with their values, the fields to remove. 0: no such project. */
+/**
+ * KEYS: the project.
+ * ARGV: id, channel, the number of fields to set, these fields with their values, the fields to remove.
+ *
+ * @returns 1; 0 when there is no such project
+ */
 export const SET_LIMITS = `
 if redis.call('EXISTS', KEYS[1]) == 0 then return 0 end
-local last = 1 + 2 * tonumber(ARGV[1])
-for i = 2, last, 2 do redis.call('HSET', KEYS[1], ARGV[i], ARGV[i + 1]) end
+local last = 3 + 2 * tonumber(ARGV[3])
+for i = 4, last, 2 do redis.call('HSET', KEYS[1], ARGV[i], ARGV[i + 1]) end
 for i = last + 1, #ARGV do redis.call('HDEL', KEYS[1], ARGV[i]) end
+redis.call('PUBLISH', ARGV[2], ARGV[1])
 return 1`
 
 /**
- * KEYS: the project, the set of projects, its tombstone, the set of its keys, the ids of keys.
- * ARGV: id, time of deletion in ms, retention where the record has none in days, days beyond it, prefix of a key's
- * record, channel. The time until which the id is kept, ms; 0 when there is no such project.
+ * KEYS: the project, the set of projects, the project's tombstone, the set of its keys, the key ids.
+ * ARGV: id, deletion time in ms, retention in days for a record without one, days to keep beyond the retention, Redis key
+ * of an API key's record without the hash, channel.
+ *
+ * @returns the time until which the id is reserved, ms; 0 when there is no such project
  */
 export const DELETE_PROJECT = `
 if redis.call('EXISTS', KEYS[1]) == 0 then return 0 end
@@ -53,8 +70,10 @@ redis.call('PUBLISH', ARGV[6], ARGV[1])
 return tonumber(keptUntilMs)`
 
 /**
- * KEYS: the project, the set of its keys, the new key, the ids of keys. ARGV: the new key's hash and id, channel, then
- * the fields and values of its record. 0 when there is no such project.
+ * KEYS: the project, the set of its keys, the new key, the key ids.
+ * ARGV: the new key's hash and id, channel, then the fields and values of its record.
+ *
+ * @returns 1; 0 when there is no such project
  */
 export const CREATE_KEY = `
 if redis.call('EXISTS', KEYS[1]) == 0 then return 0 end
@@ -65,9 +84,11 @@ redis.call('PUBLISH', ARGV[3], ARGV[1])
 return 1`
 
 /**
- * KEYS: the project, the set of its keys, the new key, the ids of keys, the old key. ARGV: the new key's hash and id,
- * channel, the old key's hash, now, the old key's new end, then the fields and values of the new record.
- * 'done', or why not: 'no project', 'revoked', 'replaced', 'expired'.
+ * KEYS: the project, the set of its keys, the new key, the key ids, the old key.
+ * ARGV: the new key's hash and id, channel, the old key's hash, now, the old key's new expiry, then the fields and values
+ * of the new record.
+ *
+ * @returns 'done', or the reason for the rejection: 'no project', 'revoked', 'replaced', 'expired'
  */
 export const ROTATE_KEY = `
 if redis.call('EXISTS', KEYS[1], KEYS[5]) < 2 then return 'no project' end
@@ -84,15 +105,25 @@ redis.call('PUBLISH', ARGV[3], ARGV[1])
 redis.call('PUBLISH', ARGV[3], ARGV[4])
 return 'done'`
 
-/** KEYS: the key. ARGV: its hash, now, channel. When it was revoked first; nil when there is no such key. */
+/**
+ * KEYS: the key.
+ * ARGV: the key's hash, now, channel.
+ *
+ * @returns when the key was first revoked; nil when there is no such key
+ */
 export const REVOKE_KEY = `
 if redis.call('EXISTS', KEYS[1]) == 0 then return nil end
 redis.call('HSETNX', KEYS[1], 'revokedAt', ARGV[2])
 redis.call('PUBLISH', ARGV[3], ARGV[1])
 return redis.call('HGET', KEYS[1], 'revokedAt')`
 
-/** KEYS: keys. ARGV: when each was last used. A later time stays, and a key that is gone stays gone. */
-export const NOTE_KEYS_USED = `
+/**
+ * KEYS: keys.
+ * ARGV: when each key was last used.
+ *
+ * Never replaces a later time with an earlier one, and never recreates a deleted key.
+ */
+export const RECORD_KEY_USES = `
 for i, key in ipairs(KEYS) do
   local id, before = unpack(redis.call('HMGET', key, 'id', 'lastUsedAt'))
   if id and (not before or before < ARGV[i]) then redis.call('HSET', key, 'lastUsedAt', ARGV[i]) end

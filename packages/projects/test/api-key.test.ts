@@ -4,32 +4,32 @@ import { generateApiKey, hashApiKey, isWellFormedApiKey } from '../src/api-key.t
 
 const DIGITS = '0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz'
 
-/** Keys at the ends of what 32 bytes can be, and some between. */
+/** Keys of the smallest and the largest 32-byte value, and some between. */
 const keys = [0, 1, 0x7f, 0xa5, 0xff].map((byte) => generateApiKey(new Uint8Array(32).fill(byte)))
 
 describe('a generated key', () => {
-  it.each(keys)('has its form whatever its bytes: %s', (key) => {
+  it.each(keys)('is well-formed for any bytes: %s', (key) => {
     expect(key).toMatch(/^slk_[0-9A-Za-z]{49}$/)
     expect(isWellFormedApiKey(key)).toBe(true)
   })
 
-  it('is made of its bytes, all of them', () => {
+  it('depends on every one of its bytes', () => {
     const bytes = new Uint8Array(32)
     expect(generateApiKey(bytes)).toBe(keys[0])
     const others = Array.from({ length: 32 }, (_, i) => generateApiKey(bytes.with(i, 1)))
     expect(new Set([keys[0], ...others]).size).toBe(33)
   })
 
-  it('is another one each time', () => {
+  it('is different each time', () => {
     expect(new Set(Array.from({ length: 100 }, () => generateApiKey())).size).toBe(100)
   })
 
-  it.each([0, 31, 33])('is not made of %i bytes', (length) => {
+  it.each([0, 31, 33])('is not generated from %i bytes', (length) => {
     expect(() => generateApiKey(new Uint8Array(length))).toThrow(RangeError)
   })
 })
 
-describe('a mistyped key is refused', () => {
+describe('a mistyped key is rejected', () => {
   it.each(keys)('with any one character changed: %s', (key) => {
     const typos = Array.from(key, (right, i) =>
       Array.from(DIGITS.replace(right, ''), (wrong) => key.slice(0, i) + wrong + key.slice(i + 1)),
@@ -54,14 +54,14 @@ describe('a mistyped key is refused', () => {
     }
   })
 
-  it.each(['', ' ', '\n', '\0', '='])('with %j at an end', (more) => {
+  it.each(['', ' ', '\n', '\0', '='])('with %j added at either end', (more) => {
     const [key = ''] = keys
     expect(isWellFormedApiKey(key + more)).toBe(more === '')
     expect(isWellFormedApiKey(more + key)).toBe(more === '')
   })
 
   it.each(['', 'slk_', 'demo', 'sk_live_0123456789', `slk_${'0'.repeat(48)}é`, `slk_${'0'.repeat(49)}`])(
-    'that never was one: "%s"',
+    'that is another text: "%s"',
     (text) => {
       expect(isWellFormedApiKey(text)).toBe(false)
     },

@@ -1,0 +1,154 @@
+import {
+  explainLimit,
+  limitsFromHash,
+  projectLimitNames,
+  type ProjectLimitChanges,
+  type ProjectLimits,
+} from './limits.ts'
+import { RegistryError, type RegistryStore } from './registry-store.ts'
+import { CREATE_PROJECT, DELETE_PROJECT, ENABLE_PROJECT, SET_LIMITS } from './scripts.ts'
+
+/** Owns keys and rows. */
+export interface Project {
+  /** Lower-case letters, digits and hyphens. It never changes, and is the `project_id` of the project's rows. */
+  readonly id: string
+  readonly createdAt: string
+  readonly enabled: boolean
+  readonly retentionDays: number
+  /** Rate limits that differ from the defaults, if there are any. */
+  readonly limits?: ProjectLimits
+}
+
+export const PROJECT_ID = /^[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?$/
+
+/**
+ * The allowed retentions. A batch may hold rows of many projects, and ClickHouse creates one part per expiry day in the
+ * batch, so the number of retentions is kept small.
+ */
+const retentionDaysAllowed = [1, 3, 7, 14, 30, 60, 90, 180, 365, 730] as const
+const retentionDaysDefault = 30
+
+/**
+ * How long the id of a deleted project and its keys are kept beyond the retention. The API may accept a row until its
+ * caches expire, which may be on the next day, and ClickHouse drops expired rows with some delay.
+ */
+const KEPT_BEYOND_RETENTION_DAYS = 2
+
+/** The projects in Redis. Every change is one Lua script. */
+export class Projects {
+  readonly #store: RegistryStore
+
+  constructor(store: RegistryStore) {
+    this.#store = store
+  }
+
+  /** @throws RegistryError when the id is malformed or taken, or the retention is not allowed */
+  async create(id: string, retentionDays: number = retentionDaysDefault): Promise<Project> {
+    if (!PROJECT_ID.test(id)) {
+      throw new RegistryError(
+        'a project id has 1–63 lower-case letters, digits and hyphens, and no hyphen at either end',
+      )
+    }
+    if (!retentionDaysAllowed.some((days) => days === retentionDays)) {
+      throw new RegistryError(`the retention must be one of ${retentionDaysAllowed.join(', ')} days`)
+    }
+    const { names, now } = this.#store
+    const createdAt = new Date(now()).toISOString()
+    const created = await this.#store.run(
+      CREATE_PROJECT,
+      [names.project(id), names.projects, names.tombstone(id)],
+      [id, createdAt, retentionDays, names.changesChannel],
+    )
+    if (created === 0) throw new RegistryError(`the project ${id} already exists`)
+    if (created !== 1) {
+      const freeOn = new Date(-Number(created)).toISOString()
+      throw new RegistryError(
+        `the project ${id} was deleted; its id is free again on ${freeOn}, when its rows have expired`,
+      )
+    }
+    return { id, createdAt, enabled: true, retentionDays }
+  }
+
+  /**
+   * Sets whether a project accepts rows. Its keys and stored rows do not change.
+   *
+   * @throws RegistryError when there is no such project
+   */
+  async setEnabled(id: string, enabled: boolean): Promise<void> {
+    const { names } = this.#store
+    const found = await this.#store.run(
+      ENABLE_PROJECT,
+      [names.project(id)],
+      [id, String(enabled), names.changesChannel],
+    )
+    if (found === 0) throw noSuchProject(id)
+  }
+
+  /**
+   * Deletes a project permanently. Its rows stay until they expire. Until then its id stays reserved, and its keys stay
+   * known, so that a client that still uses one learns that the project no longer exists.
+   *
+   * @returns until when the id is reserved
+   * @throws RegistryError when there is no such project
+   */
+  async delete(id: string): Promise<Date> {
+    const { names, now } = this.#store
+    const keptUntilMs = await this.#store.run(
+      DELETE_PROJECT,
+      [names.project(id), names.projects, names.tombstone(id), names.keysOfProject(id), names.keyIds],
+      [id, now(), retentionDaysDefault, KEPT_BEYOND_RETENTION_DAYS, names.apiKey(''), names.changesChannel],
+    )
+    if (keptUntilMs === 0) throw noSuchProject(id)
+    return new Date(Number(keptUntilMs))
+  }
+
+  /** All projects, ordered by id. */
+  async list(): Promise<Project[]> {
+    const ids = await this.#store.redis.smembers(this.#store.names.projects)
+    const projects = await Promise.all(ids.toSorted().map((id) => this.find(id)))
+    return projects.filter((project) => project !== undefined)
+  }
+
+  async find(id: string): Promise<Project | undefined> {
+    if (!PROJECT_ID.test(id)) return undefined
+    const fields = await this.#store.redis.hgetall(this.#store.names.project(id))
+    const { createdAt, enabled, retentionDays } = fields
+    if (createdAt === undefined) return undefined
+    const limits = limitsFromHash(fields)
+    return {
+      id,
+      createdAt,
+      enabled: enabled !== 'false',
+      retentionDays: retentionDays === undefined ? retentionDaysDefault : Number(retentionDays),
+      ...(limits === undefined ? {} : { limits }),
+    }
+  }
+
+  /**
+   * Changes some of a project's rate limits. The others stay as they are.
+   *
+   * @throws RegistryError when there is no such project, or a value is not allowed
+   */
+  async setLimits(id: string, changes: ProjectLimitChanges): Promise<Project> {
+    const set: (string | number)[] = []
+    const removed: string[] = []
+    for (const name of projectLimitNames) {
+      const value = changes[name]
+      const reason = typeof value === 'number' ? explainLimit(name, value) : undefined
+      if (reason !== undefined) throw new RegistryError(reason)
+      if (value === null) removed.push(name)
+      else if (value !== undefined) set.push(name, value)
+    }
+    const { names } = this.#store
+    const parameters = [id, names.changesChannel, set.length / 2, ...set, ...removed]
+    const found =
+      PROJECT_ID.test(id) && (await this.#store.run(SET_LIMITS, [names.project(id)], parameters)) === 1
+    const project = found ? await this.find(id) : undefined
+    if (project === undefined) throw noSuchProject(id)
+    return project
+  }
+}
+
+export function noSuchProject(id: string): RegistryError {
+  return new RegistryError(`there is no project ${id}`)
+}

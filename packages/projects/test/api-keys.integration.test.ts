@@ -1,0 +1,242 @@
+import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
+import { hashApiKey, isWellFormedApiKey } from '../src/api-key.ts'
+import { RegistryError } from '../src/registry-store.ts'
+import { Registry } from '../src/registry.ts'
+import { RegistryFixture, START_MS } from './registry-fixture.ts'
+
+let fixture: RegistryFixture
+let registry: Registry
+
+beforeEach(async () => {
+  fixture = await RegistryFixture.open()
+  registry = fixture.registry
+})
+
+afterEach(() => fixture.close())
+
+describe('keys', () => {
+  beforeEach(async () => {
+    await registry.projects.create('demo')
+  })
+
+  it('are well-formed, have the scope ingest, and are found by their hash', async () => {
+    const { key, record } = await registry.keys.create('demo', { name: 'laptop' })
+    expect(isWellFormedApiKey(key)).toBe(true)
+    expect(record).toMatchObject({ projectId: 'demo', name: 'laptop', scopes: ['ingest'] })
+    expect(record.createdAt).toBe('2026-11-20T12:00:00.000Z')
+    expect(await registry.keys.find(hashApiKey(key))).toEqual(record)
+  })
+
+  it('keep their scopes and their expiry', async () => {
+    const expiresAt = new Date(START_MS + 1_000)
+    const { key } = await registry.keys.create('demo', { scopes: ['read', 'ingest'], expiresAt })
+    expect(await registry.keys.find(hashApiKey(key))).toMatchObject({
+      scopes: ['read', 'ingest'],
+      expiresAt: '2026-11-20T12:00:01.000Z',
+    })
+  })
+
+  it('are stored in Redis only as hashes', async () => {
+    const { key } = await registry.keys.create('demo')
+    const secret = key.slice('slk_'.length)
+    for (const name of await fixture.redisKeys()) {
+      expect(name).not.toContain(secret)
+      const dump = await fixture.redis.dumpBuffer(name)
+      expect(dump?.includes(secret)).toBe(false)
+    }
+  })
+
+  it('are listed oldest first, without the keys of other projects', async () => {
+    await registry.projects.create('other')
+    await registry.keys.create('other')
+    const names = ['c', 'a', 'b']
+    for (const name of names) {
+      fixture.nowMs += 1_000
+      await registry.keys.create('demo', { name })
+    }
+    expect((await registry.keys.list('demo')).map(({ name }) => name)).toEqual(names)
+    expect(await registry.keys.list('unknown')).toEqual([])
+  })
+
+  it.each(['unknown', '', 'DEMO'])(
+    'cannot be created for the project %j, which does not exist',
+    async (projectId) => {
+      await expect(registry.keys.create(projectId)).rejects.toThrow(RegistryError)
+    },
+  )
+
+  it('cannot be created for a project id that would name another Redis key', async () => {
+    await registry.keys.create('demo')
+    await expect(registry.keys.create('demo:keys')).rejects.toThrow(RegistryError)
+  })
+
+  it('are not found by an unknown hash', async () => {
+    expect(await registry.keys.find(hashApiKey('slk_x'))).toBeUndefined()
+  })
+
+  it('have a name of at most 200 characters', async () => {
+    await registry.keys.create('demo', { name: 'n'.repeat(200) })
+    await expect(registry.keys.create('demo', { name: 'n'.repeat(201) })).rejects.toThrow(RegistryError)
+  })
+
+  it('are published when they are created and revoked', async () => {
+    const { key, record } = await registry.keys.create('demo')
+    await registry.keys.revoke(record.id)
+    await vi.waitFor(() => expect(fixture.changes).toEqual(['demo', hashApiKey(key), hashApiKey(key)]))
+  })
+})
+
+describe('revoking a key', () => {
+  beforeEach(async () => {
+    await registry.projects.create('demo')
+  })
+
+  it('marks the key as revoked and keeps it in the list', async () => {
+    const { key, record } = await registry.keys.create('demo')
+    fixture.nowMs += 5_000
+    const revoked = { ...record, revokedAt: '2026-11-20T12:00:05.000Z' }
+    expect(await registry.keys.revoke(record.id)).toEqual(revoked)
+    expect(await registry.keys.find(hashApiKey(key))).toEqual(revoked)
+    expect(await registry.keys.list('demo')).toEqual([revoked])
+  })
+
+  it('does not change the other keys of the project', async () => {
+    const { record } = await registry.keys.create('demo')
+    const other = await registry.keys.create('demo')
+    await registry.keys.revoke(record.id)
+    expect(await registry.keys.find(hashApiKey(other.key))).toMatchObject({ revokedAt: undefined })
+  })
+
+  it('a second time keeps the time of the first revocation', async () => {
+    const { record } = await registry.keys.create('demo')
+    const { revokedAt } = await registry.keys.revoke(record.id)
+    fixture.nowMs += 60_000
+    expect((await registry.keys.revoke(record.id)).revokedAt).toBe(revokedAt)
+  })
+
+  it.each(['', 'key_0000000000000000', 'demo', '*'])('rejects the id %j, which no key has', async (id) => {
+    await expect(registry.keys.revoke(id)).rejects.toThrow(RegistryError)
+  })
+
+  it('does not recreate a key that is deleted at the same moment', async () => {
+    const { key, record } = await registry.keys.create('demo')
+    const keyName = `${fixture.prefix}:key:${hashApiKey(key)}`
+    vi.spyOn(registry.keys, 'find').mockImplementationOnce(async () => {
+      await fixture.redis.del(keyName)
+      return record
+    })
+    await expect(registry.keys.revoke(record.id)).rejects.toThrow(RegistryError)
+    expect(await fixture.redis.exists(keyName)).toBe(0)
+  })
+
+  it('is seen by another registry on the same prefix', async () => {
+    const { key, record } = await registry.keys.create('demo')
+    const another = new Registry(fixture.redis, fixture.prefix)
+    expect(await another.keys.find(hashApiKey(key))).toMatchObject({ revokedAt: undefined })
+    await registry.keys.revoke(record.id)
+    expect((await another.keys.find(hashApiKey(key)))?.revokedAt).toBeDefined()
+  })
+})
+
+const inMs = (ms: number): string => new Date(fixture.nowMs + ms).toISOString()
+
+describe('rotating a key', () => {
+  const DAY_MS = 86_400_000
+
+  beforeEach(async () => {
+    await registry.projects.create('demo')
+  })
+
+  it('creates a key like the old one, which stays active during the overlap', async () => {
+    const old = await registry.keys.create('demo', { name: 'web', scopes: ['read', 'ingest'] })
+    fixture.nowMs += DAY_MS
+    const { key, record, replaced } = await registry.keys.rotate(old.record.id, 1_000)
+    expect(isWellFormedApiKey(key)).toBe(true)
+    expect(key).not.toBe(old.key)
+    expect(record).toMatchObject({ projectId: 'demo', name: 'web', scopes: ['read', 'ingest'] })
+    expect(record).toMatchObject({ createdAt: inMs(0), expiresAt: undefined, revokedAt: undefined })
+    expect(replaced).toEqual({ ...old.record, expiresAt: inMs(1_000), replacedBy: record.id })
+    expect(await registry.keys.list('demo')).toEqual([replaced, record])
+    expect(await registry.keys.find(hashApiKey(key))).toEqual(record)
+    await vi.waitFor(() =>
+      expect(fixture.changes).toEqual(
+        ['demo', old.key, key, old.key].map((k) => (k === 'demo' ? k : hashApiKey(k))),
+      ),
+    )
+  })
+
+  it('gives the new key the lifetime of the old one, whose expiry does not move later', async () => {
+    const { record: old } = await registry.keys.create('demo', {
+      expiresAt: new Date(fixture.nowMs + 10 * DAY_MS),
+    })
+    fixture.nowMs += 9 * DAY_MS
+    const { record, replaced } = await registry.keys.rotate(old.id, 5 * DAY_MS)
+    expect(record.expiresAt).toBe(inMs(10 * DAY_MS))
+    expect(replaced.expiresAt).toBe(old.expiresAt)
+  })
+
+  it('creates a key that can be revoked and rotated', async () => {
+    const { record: first } = await registry.keys.create('demo')
+    fixture.nowMs += 1_000
+    const { record: second } = await registry.keys.rotate(first.id, 0)
+    fixture.nowMs += 1_000
+    const { record: third } = await registry.keys.rotate(second.id, 0)
+    await registry.keys.revoke(third.id)
+    expect((await registry.keys.list('demo')).at(-1)).toMatchObject({ revokedAt: inMs(0) })
+  })
+
+  it.each([
+    ['revoked', (id: string) => registry.keys.revoke(id), 'it is revoked'],
+    ['rotated', (id: string) => registry.keys.rotate(id, DAY_MS), 'it was already rotated'],
+    ['expired', () => Promise.resolve((fixture.nowMs += 2 * DAY_MS)), 'it has expired'],
+    ['of a deleted project', () => registry.projects.delete('demo'), 'there is no key'],
+  ])('rejects a key that is %s, and creates no key', async (_state, invalidate, reason) => {
+    const { record } = await registry.keys.create('demo', { expiresAt: new Date(fixture.nowMs + DAY_MS) })
+    await invalidate(record.id)
+    const before = await registry.keys.list('demo')
+    await expect(registry.keys.rotate(record.id, DAY_MS)).rejects.toThrow(reason)
+    expect(await registry.keys.list('demo')).toEqual(before)
+  })
+
+  it('succeeds once when ten callers race', async () => {
+    const { record } = await registry.keys.create('demo')
+    const attempts = await Promise.allSettled(
+      Array.from({ length: 10 }, () => registry.keys.rotate(record.id, 0)),
+    )
+    expect(attempts.filter(({ status }) => status === 'fulfilled')).toHaveLength(1)
+    expect(await registry.keys.list('demo')).toHaveLength(2)
+  })
+})
+
+describe('the last use of keys', () => {
+  beforeEach(async () => {
+    await registry.projects.create('demo')
+  })
+
+  it('is recorded for each key, and never moves back', async () => {
+    const a = await registry.keys.create('demo')
+    const b = await registry.keys.create('demo')
+    const [hashA, hashB] = [hashApiKey(a.key), hashApiKey(b.key)]
+    await registry.keys.recordUses(new Map([[hashA, START_MS + 2_000]]))
+    await registry.keys.recordUses(
+      new Map([
+        [hashA, START_MS + 1_000],
+        [hashB, START_MS + 3_000],
+      ]),
+    )
+    expect(await registry.keys.find(hashA)).toEqual({ ...a.record, lastUsedAt: '2026-11-20T12:00:02.000Z' })
+    expect(await registry.keys.find(hashB)).toEqual({ ...b.record, lastUsedAt: '2026-11-20T12:00:03.000Z' })
+  })
+
+  it('is recorded for more keys than one script takes', async () => {
+    const { key, record } = await registry.keys.create('demo')
+    const others = Array.from({ length: 2_500 }, (_, i) => [hashApiKey(String(i)), START_MS] as const)
+    await registry.keys.recordUses(new Map([...others, [hashApiKey(key), START_MS]]))
+    expect(await registry.keys.list('demo')).toEqual([{ ...record, lastUsedAt: '2026-11-20T12:00:00.000Z' }])
+  })
+
+  it('never creates a key', async () => {
+    await registry.keys.recordUses(new Map([[hashApiKey('slk_x'), START_MS]]))
+    expect(await fixture.redis.exists(`${fixture.prefix}:key:${hashApiKey('slk_x')}`)).toBe(0)
+  })
+})

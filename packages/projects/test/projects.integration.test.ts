@@ -1,0 +1,223 @@
+import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
+import { hashApiKey } from '../src/api-key.ts'
+import { RegistryError } from '../src/registry-store.ts'
+import type { Registry } from '../src/registry.ts'
+import { RegistryFixture } from './registry-fixture.ts'
+
+let fixture: RegistryFixture
+let registry: Registry
+
+beforeEach(async () => {
+  fixture = await RegistryFixture.open()
+  registry = fixture.registry
+})
+
+afterEach(() => fixture.close())
+
+describe('projects', () => {
+  it('are read back as they were created', async () => {
+    const created = await registry.projects.create('demo', 7)
+    expect(created).toEqual({
+      id: 'demo',
+      createdAt: '2026-11-20T12:00:00.000Z',
+      enabled: true,
+      retentionDays: 7,
+    })
+    expect(await registry.projects.find('demo')).toEqual(created)
+  })
+
+  it('are listed in the order of their ids', async () => {
+    for (const id of ['web', 'api', 'batch-2']) await registry.projects.create(id)
+    expect((await registry.projects.list()).map(({ id }) => id)).toEqual(['api', 'batch-2', 'web'])
+  })
+
+  it('do not exist in an empty registry', async () => {
+    expect(await registry.projects.list()).toEqual([])
+    expect(await registry.projects.find('demo')).toBeUndefined()
+  })
+
+  it('have a retention of 30 days by default', async () => {
+    expect((await registry.projects.create('demo')).retentionDays).toBe(30)
+  })
+
+  it('cannot be created twice, and the first one does not change', async () => {
+    await registry.projects.create('demo', 7)
+    await expect(registry.projects.create('demo', 90)).rejects.toThrow(RegistryError)
+    expect((await registry.projects.find('demo'))?.retentionDays).toBe(7)
+  })
+
+  it('are created once when ten callers race for one id', async () => {
+    const attempts = await Promise.allSettled(
+      Array.from({ length: 10 }, () => registry.projects.create('demo')),
+    )
+    expect(attempts.filter(({ status }) => status === 'fulfilled')).toHaveLength(1)
+  })
+
+  it.each(['', 'Demo', 'a_b', 'a b', '-a', 'a-', 'a:b', 'a\n', 'ä', 'a'.repeat(64), '../x', '*', '{x}'])(
+    'cannot have the id %j',
+    async (id) => {
+      await expect(registry.projects.create(id)).rejects.toThrow(RegistryError)
+      expect(await registry.projects.list()).toEqual([])
+    },
+  )
+
+  it.each(['a', '7', 'a-b', 'a--b', 'a'.repeat(63)])('may have the id %j', async (id) => {
+    await registry.projects.create(id)
+    expect(await registry.projects.find(id)).toMatchObject({ id })
+  })
+
+  it.each([0, -1, 2, 29, 31, 1.5, 10_000, NaN])('cannot have a retention of %d days', async (days) => {
+    await expect(registry.projects.create('demo', days)).rejects.toThrow(RegistryError)
+  })
+
+  it('are disabled and enabled, each change is published, and nothing else changes', async () => {
+    const made = await registry.projects.create('demo', 7)
+    await registry.projects.setEnabled('demo', false)
+    expect(await registry.projects.find('demo')).toEqual({ ...made, enabled: false })
+    await registry.projects.setEnabled('demo', true)
+    expect(await registry.projects.find('demo')).toEqual(made)
+    await vi.waitFor(() => expect(fixture.changes).toEqual(['demo', 'demo', 'demo']))
+  })
+
+  it.each([true, false])('are not created by setting them to enabled: %s', async (enabled) => {
+    await expect(registry.projects.setEnabled('demo', enabled)).rejects.toThrow(RegistryError)
+    expect(await fixture.redisKeys()).toEqual([])
+  })
+
+  it('are published when they are created', async () => {
+    await registry.projects.create('demo')
+    await vi.waitFor(() => expect(fixture.changes).toEqual(['demo']))
+  })
+})
+
+describe('the limits of a project', () => {
+  beforeEach(async () => {
+    await registry.projects.create('demo', 7)
+  })
+
+  it('are absent at first', async () => {
+    expect(await registry.projects.find('demo')).not.toHaveProperty('limits')
+  })
+
+  it('are set one by one, and the others do not change', async () => {
+    await registry.projects.setLimits('demo', { entriesPerSecond: 100, burstBytes: 4_096 })
+    const changed = await registry.projects.setLimits('demo', { entriesPerSecond: 0 })
+    expect(changed).toMatchObject({ retentionDays: 7, limits: { entriesPerSecond: 0, burstBytes: 4_096 } })
+    expect(await registry.projects.find('demo')).toEqual(changed)
+  })
+
+  it('return to the default', async () => {
+    await registry.projects.setLimits('demo', { entriesPerSecond: 100, bytesPerSecond: 4_096 })
+    const changed = await registry.projects.setLimits('demo', {
+      entriesPerSecond: null,
+      bytesPerSecond: null,
+    })
+    expect(changed).not.toHaveProperty('limits')
+  })
+
+  it.each([
+    { entriesPerSecond: -1 },
+    { entriesPerSecond: 0.5 },
+    { entriesPerSecond: Number.NaN },
+    { entriesPerSecond: 1_000_000_001 },
+    { burstEntries: 0 },
+    { bytesPerSecond: 1_023 },
+    { burstBytes: 0 },
+    { entriesPerSecond: 5, burstBytes: 1 },
+  ])('are all rejected when one of them is invalid: %j', async (values) => {
+    await expect(registry.projects.setLimits('demo', values)).rejects.toThrow(RegistryError)
+    expect(await registry.projects.find('demo')).not.toHaveProperty('limits')
+  })
+
+  it.each(['unknown', '', 'DEMO'])('are rejected for a project that does not exist: %j', async (id) => {
+    await expect(registry.projects.setLimits(id, { entriesPerSecond: 5 })).rejects.toThrow(
+      'there is no project',
+    )
+    expect(await fixture.redis.exists(`${fixture.prefix}:project:${id}`)).toBe(0)
+  })
+
+  it('are published when they change', async () => {
+    await vi.waitFor(() => expect(fixture.changes).toEqual(['demo']))
+    await registry.projects.setLimits('demo', { entriesPerSecond: 5 })
+    await vi.waitFor(() => expect(fixture.changes).toEqual(['demo', 'demo']))
+  })
+})
+
+describe('deleting a project', () => {
+  const KEPT_MS = (7 + 2) * 86_400_000
+
+  beforeEach(async () => {
+    // Redis expires keys by its own clock.
+    fixture.nowMs = Date.now()
+    await registry.projects.create('demo', 7)
+  })
+
+  it('keeps its keys without a project and its id reserved until its rows have expired', async () => {
+    const { key, record } = await registry.keys.create('demo')
+    expect(await registry.projects.delete('demo')).toEqual(new Date(fixture.nowMs + KEPT_MS))
+    expect(await registry.projects.find('demo')).toBeUndefined()
+    expect(await registry.projects.list()).toEqual([])
+    expect(await registry.keys.list('demo')).toEqual([])
+    expect(await registry.keys.find(hashApiKey(key))).toEqual(record)
+    const freeOn = new Date(fixture.nowMs + KEPT_MS).toISOString()
+    await expect(registry.projects.create('demo')).rejects.toThrow(`free again on ${freeOn}`)
+    await expect(registry.keys.create('demo')).rejects.toThrow('there is no project demo')
+    await expect(registry.keys.revoke(record.id)).rejects.toThrow('there is no key')
+    await expect(registry.projects.delete('demo')).rejects.toThrow('there is no project demo')
+    await vi.waitFor(() => expect(fixture.changes.at(-1)).toBe('demo'))
+  })
+
+  it('leaves nothing in Redis beyond that time', async () => {
+    const { key } = await registry.keys.create('demo')
+    await registry.keys.recordUses(new Map([[hashApiKey(key), fixture.nowMs]]))
+    await registry.projects.delete('demo')
+    await registry.keys.recordUses(new Map([[hashApiKey(key), fixture.nowMs + 1_000]]))
+    const left = await fixture.redisKeys()
+    expect(left).toHaveLength(2)
+    for (const name of left) expect(await fixture.redis.pexpiretime(name)).toBe(fixture.nowMs + KEPT_MS)
+  })
+
+  it('frees its id after that time, and its old keys stay deleted', async () => {
+    fixture.nowMs = Date.now() - KEPT_MS + 2_000
+    const { key } = await registry.keys.create('demo')
+    await registry.projects.delete('demo')
+    await expect(registry.projects.create('demo')).rejects.toThrow('free again')
+    await expect
+      .poll(() => registry.projects.create('demo').catch((error: unknown) => error), {
+        interval: 50,
+        timeout: 10_000,
+      })
+      .toMatchObject({ id: 'demo' })
+    expect(await registry.keys.find(hashApiKey(key))).toBeUndefined()
+  })
+
+  it('does not change other projects and their keys', async () => {
+    await registry.projects.create('demo-2')
+    const { key, record } = await registry.keys.create('demo-2')
+    await registry.projects.delete('demo')
+    expect(await registry.projects.list()).toMatchObject([{ id: 'demo-2' }])
+    expect(await registry.keys.list('demo-2')).toEqual([record])
+    expect(await fixture.redis.pexpiretime(`${fixture.prefix}:key:${hashApiKey(key)}`)).toBe(-1)
+  })
+
+  it('leaves no partial state when it races with creating, rotating and revoking keys and with disabling', async () => {
+    for (let round = 0; round < 20; round += 1) {
+      const id = `race-${round}`
+      await registry.projects.create(id, 7)
+      const { record } = await registry.keys.create(id)
+      const racing = [
+        registry.keys.create(id),
+        registry.keys.rotate(record.id, 0),
+        registry.projects.delete(id),
+        registry.keys.revoke(record.id),
+        registry.projects.setEnabled(id, false),
+        registry.keys.create(id),
+      ]
+      await Promise.allSettled(racing.slice(round % 3).concat(racing.slice(0, round % 3)))
+      const left = await fixture.redisKeys()
+      for (const name of left.filter((key) => !key.includes('project:demo') && !key.endsWith('projects'))) {
+        expect([name, await fixture.redis.pexpiretime(name)]).toEqual([name, fixture.nowMs + KEPT_MS])
+      }
+    }
+  })
+})
