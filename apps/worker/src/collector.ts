@@ -1,13 +1,4 @@
-/** A chunk in hand, taken from the queue. */
-export interface HeldChunk {
-  /** The id of its job. */
-  readonly id: string
-  readonly rows: number
-  /** Bytes of its rows, before compression. */
-  readonly bytes: number
-  /** zstd. */
-  readonly frame: Buffer
-}
+import type { HeldChunk } from '@sluice/queue'
 
 export interface CollectorLimits {
   readonly rowsMax: number
@@ -16,10 +7,10 @@ export interface CollectorLimits {
 }
 
 /**
- * Collects chunks into batches. Knows no clock, no timer and no network: time comes in as arguments.
+ * Collects chunks into batches. It has no clock, timer or network: the time is an argument.
  *
- * Empty → collecting (the first chunk came) → due (the rows or bytes are full, the first chunk waited long enough, or
- * the collector was told to flush) → taken, by whoever inserts; what did not fit stays and is collecting.
+ * Empty → collecting (the first chunk arrived) → due (the rows or bytes are full, the first chunk waited long enough, or `flush` was
+ * called) → taken by the caller. Chunks that did not fit stay, and are collecting.
  */
 export class Collector {
   readonly #limits: CollectorLimits
@@ -38,19 +29,19 @@ export class Collector {
     this.#bytes += chunk.bytes
   }
 
-  /** From now on whatever is there is due at once. */
+  /** From now on, collected chunks are due at once. */
   flush(): void {
     this.#flushing = true
   }
 
-  /** When `take` has something to give if nothing else comes: a time, or undefined while nothing is collected. */
+  /** The time at which `take` returns a batch if no more chunks arrive. Undefined while nothing is collected. */
   get dueAtMs(): number | undefined {
     const [first] = this.#chunks
     if (first === undefined) return undefined
     return this.#flushing || this.#isFull ? first.sinceMs : first.sinceMs + this.#limits.waitMs
   }
 
-  /** The batch that is due, if one is: the oldest chunks, as many as the limits allow and at least one. */
+  /** Removes and returns the batch that is due, if any: the oldest chunks, as many as the limits allow and at least one. */
   take(nowMs: number): HeldChunk[] | undefined {
     const { dueAtMs } = this
     if (dueAtMs === undefined || dueAtMs > nowMs) return undefined

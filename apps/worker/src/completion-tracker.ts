@@ -1,12 +1,12 @@
 import { workerLimits } from './limits.ts'
 
 /**
- * Chunks whose completion is waited for. Those of a recovered batch may be completed by another worker, and never be heard
- * of here: past this many the oldest are let go of, and their batch is remembered for as long as one whose worker died.
+ * Chunks whose completion is expected. The chunks of a recovered batch may be completed by another worker, which this one never
+ * learns. Above this number the oldest are dropped, and their batch keeps the long TTL of a batch whose worker crashed.
  */
 const OPEN_MAX = 16 * workerLimits.chunksMax
 
-/** Counts down the jobs of each inserted batch, to know when the batch may be forgotten. */
+/** Counts the completed jobs of each confirmed batch, to release the batch after the last one. */
 export class CompletionTracker {
   readonly #open = new Map<
     string,
@@ -27,7 +27,7 @@ export class CompletionTracker {
     }
   }
 
-  /** How many chunks' completion is waited for. */
+  /** The number of chunks whose completion is expected. */
   get size(): number {
     return this.#open.size
   }

@@ -1,10 +1,5 @@
-import {
-  clickhouseSettings,
-  commonSettings,
-  readSettings,
-  redisSettings,
-  type SettingsOf,
-} from '@sluice/runtime'
+import { clickhouseSettings } from '@sluice/clickhouse'
+import { commonSettings, readSettings, redisSettings, type SettingsOf } from '@sluice/runtime'
 
 export const workerSettings = {
   ...commonSettings,
@@ -16,21 +11,21 @@ export const workerSettings = {
     maximum: 60_000,
     default: 500,
     description:
-      'How long rows wait for others before they are inserted. A row of a large insert costs ClickHouse less.',
+      'The time in ms for which rows wait for others before they are inserted. A row costs ClickHouse less in a large insert.',
   },
   BATCH_ROWS_MAX: {
     type: 'integer',
     minimum: 1,
     maximum: 500_000,
     default: 100_000,
-    description: 'How many rows one insert holds at most, but for a chunk that is larger by itself.',
+    description: 'The maximum number of rows per insert. A single chunk with more rows is one insert.',
   },
   LOCK_DURATION_MS: {
     type: 'integer',
     minimum: 1_000,
     default: 30_000,
     description:
-      'How long a dead worker keeps its chunks; another one takes them over some checks of at most 10 s later.',
+      'The duration of a job lock in ms. Another worker fetches the chunks of a crashed worker within this time plus up to 20 s.',
   },
 } as const
 

@@ -1,44 +1,21 @@
-/** The worker's limits. What may differ between installations is in config.ts. */
+/** The worker's limits. Those that may differ between installations are in config.ts. */
 export const workerLimits = {
   /**
-   * Chunks in hand: two batches' worth even when chunks are small, since low load makes chunks of a few rows. A chunk
-   * in hand is a promise and its frame. Shards have equal parts of it, and of the bytes: one that is stuck keeps its own.
+   * Chunks in hand: two batches even if chunks are small, as under low load, when a chunk has a few rows. A chunk in hand is a promise
+   * and its frame. Each shard has an equal part of this limit and of `heldBytesMax`, so that a stuck shard only blocks itself.
    */
   chunksMax: 1_024,
-  /**
-   * Frames in hand, in bytes of base64; over it no more chunks are fetched. Two large batches and the next. What is fetched
-   * in one go may exceed it.
-   */
+  /** Frames in hand, in bytes of base64: two large batches and the next one. */
   heldBytesMax: 32 * 1024 * 1024,
-  fetch: {
-    /** From one fetch to the next while chunks come: a fraction of what rows wait for others anyway. */
-    intervalMs: 20,
-    /** The same while none come. An empty fetch costs Redis some 0.1 ms, and is written to no disk. */
-    idleIntervalMs: 100,
-    /** Chunks in one go: more are fetched at once, without waiting. */
-    jobsMax: 16,
-    /** Redis refuses to hand out chunks when it is full, for example. */
-    restAfterRefusalMs: 1_000,
-  },
-  /** One insert, in bytes before compression: what ClickHouse holds in memory as one block while it parses. */
+  /** One insert, in bytes before compression. ClickHouse holds this as one block in memory while it parses. */
   batchBytesMax: 64 * 1024 * 1024,
-  /**
-   * Collecting goes on while one batch is inserted and another waits for its turn. So many batches of each shard are on
-   * their way at once, and so many inserts of all shards together.
-   */
+  /** Batches in flight per shard, and inserts in flight of all shards: one is inserted while another waits and a third is collected. */
   insertsInFlightMax: 2,
-  /** An insert that says nothing for this long is given up and tried again with the same token. */
+  /** An insert that is silent for this long is given up, and retried with the same token. */
   insertTimeoutMs: 60_000,
-  /** How long after it was given up such an insert may still bring rows in. Nothing is split before that is over. */
-  landingMaxMs: 60_000,
+  /** How long after that an insert that was given up may still commit. No batch is split before this time is over. */
+  insertLingerMaxMs: 60_000,
   retry: { baseMs: 100, maxMs: 5_000 },
-  /** What is left of the shutdown deadline for handing back what could not be inserted. */
-  handBackMs: 1_500,
+  /** The part of the shutdown deadline that is reserved for requeuing chunks that could not be inserted. */
+  requeueMs: 1_500,
 } as const
-
-/**
- * A batch must be one block per partition, so that ClickHouse applies its token to the whole of it: these settings of
- * the insert are far above what a batch can be.
- */
-export const blockRowsMin = 100_000_000
-export const blockBytesMin = 64 * workerLimits.batchBytesMax

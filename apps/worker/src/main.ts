@@ -1,22 +1,20 @@
 import {
   clickhouseAccessFrom,
   connectClickHouse,
-  connectRedis,
-  createLogger,
-  runProcess,
-  startOpsServer,
-} from '@sluice/runtime'
-import { IdSource, shardNames } from '@sluice/schema'
+  DeadLetters,
+  FrameInserter,
+  RowInserter,
+  StoredRows,
+} from '@sluice/clickhouse'
+import { shardNames } from '@sluice/queue'
+import { IdSource } from '@sluice/rows'
+import { connectRedis, createLogger, runProcess, startOpsServer } from '@sluice/runtime'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { readWorkerConfig } from './config.ts'
-import { DeadLetters } from './dead-letters.ts'
-import { Inserter } from './inserter.ts'
 import { workerLimits } from './limits.ts'
-import { Persistence } from './persistence.ts'
-import { Sender } from './sender.ts'
+import { Retrier } from './retrier.ts'
+import { Semaphore } from './semaphore.ts'
 import { startShard } from './shard.ts'
-import { Slots } from './slots.ts'
-import { StoredRows } from './stored-rows.ts'
 
 const config = readWorkerConfig(process.env)
 const logger = createLogger('worker', config.LOG_LEVEL)
@@ -38,22 +36,31 @@ await runProcess({
     const ids = new IdSource(Date.now)
     const makeId = (): string => ids.next()
     const stopping = new AbortController()
-    const persistence = new Persistence(logger, stopping.signal)
-    const resending = { areTokensAtomic: config.CLICKHOUSE_CLUSTER !== undefined, sleep, logger }
+    const retrier = new Retrier(logger, stopping.signal)
+    const insertOnce = {
+      areTokensAtomic: config.CLICKHOUSE_CLUSTER !== undefined,
+      sleep,
+      onTokenWithoutRows: (token: string, replacement: number) =>
+        logger.warn(
+          { token, replacement },
+          'ClickHouse has a token without its rows; sending them with another token',
+        ),
+    }
     const dependencies = {
       config,
       redis,
-      sender: new Sender({
-        inserter: new Inserter(clickhouse),
+      rowInserter: new RowInserter({
+        ...insertOnce,
+        frameInserter: new FrameInserter(clickhouse),
         storedRows: new StoredRows(clickhouse),
-        now: () => performance.now(),
-        ...resending,
+        lingerMaxMs: workerLimits.insertLingerMaxMs,
+        monotonicMs: () => performance.now(),
       }),
-      slots: new Slots(workerLimits.insertsInFlightMax, stopping.signal),
-      unpacking: new Slots(workerLimits.insertsInFlightMax, stopping.signal),
-      deadLetters: new DeadLetters(clickhouse, makeId, Date.now, resending),
+      insertPermits: new Semaphore(workerLimits.insertsInFlightMax, stopping.signal),
+      splitPermits: new Semaphore(workerLimits.insertsInFlightMax, stopping.signal),
+      deadLetters: new DeadLetters(clickhouse, makeId, Date.now, insertOnce),
       signal: stopping.signal,
-      persistence,
+      retrier,
       makeId,
       logger,
     }
@@ -61,8 +68,8 @@ await runProcess({
       startShard(names, dependencies),
     )
     const readiness = (): { ready: boolean; reasons: string[] } => {
-      const reasons = redis.status === 'ready' ? [] : [`the connection to Redis is ${redis.status}`]
-      if (persistence.lastFailure !== undefined) reasons.push(persistence.lastFailure)
+      const connection = redis.status === 'ready' ? [] : [`the connection to Redis is ${redis.status}`]
+      const reasons = [...connection, ...retrier.failures]
       return { ready: reasons.length === 0, reasons }
     }
     const ops = await startOpsServer({ host: config.OPS_HOST, port: config.OPS_PORT, readiness })
@@ -70,13 +77,13 @@ await runProcess({
 
     return {
       stop: async () => {
-        const handBack = setTimeout(
+        const requeue = setTimeout(
           () => stopping.abort(),
-          Math.max(0, config.SHUTDOWN_DEADLINE_MS - workerLimits.handBackMs),
+          Math.max(0, config.SHUTDOWN_DEADLINE_MS - workerLimits.requeueMs),
         )
         for (const shard of shards) shard.flush()
         await Promise.all(shards.map((shard) => shard.close()))
-        clearTimeout(handBack)
+        clearTimeout(requeue)
         await clickhouse.close()
         await ops.close()
         redis.disconnect()

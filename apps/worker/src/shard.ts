@@ -1,17 +1,14 @@
+import type { DeadLetters, RowInserter } from '@sluice/clickhouse'
+import { BatchLedger, ChunkConsumer, type QueueNames } from '@sluice/queue'
 import type { Logger, RedisConnection } from '@sluice/runtime'
-import type { RedisNames } from '@sluice/schema'
-import { BatchLedger } from './batch-ledger.ts'
+import { BatchDelivery } from './batch-delivery.ts'
+import { BatchScheduler } from './batch-scheduler.ts'
 import { BatchSplitter } from './batch-splitter.ts'
-import { ChunkConsumer } from './chunk-consumer.ts'
 import { Collector } from './collector.ts'
 import type { WorkerConfig } from './config.ts'
-import type { DeadLetters } from './dead-letters.ts'
-import { Delivery } from './delivery.ts'
-import type { Sender } from './sender.ts'
 import { workerLimits } from './limits.ts'
-import type { Persistence } from './persistence.ts'
-import { Pump } from './pump.ts'
-import { Slots } from './slots.ts'
+import type { Retrier } from './retrier.ts'
+import { Semaphore } from './semaphore.ts'
 
 export interface ShardDependencies {
   readonly config: Pick<
@@ -19,55 +16,53 @@ export interface ShardDependencies {
     'BATCH_ROWS_MAX' | 'BATCH_WAIT_MS' | 'LOCK_DURATION_MS' | 'QUEUE_SHARDS'
   >
   readonly redis: RedisConnection
-  readonly sender: Sender
-  readonly slots: Slots
-  readonly unpacking: Slots
+  readonly rowInserter: RowInserter
+  readonly insertPermits: Semaphore
+  readonly splitPermits: Semaphore
   readonly deadLetters: DeadLetters
-  /** Aborted when what is not done goes back to the queue. */
+  /** Aborted when chunks that are not delivered must be requeued. */
   readonly signal: AbortSignal
-  readonly persistence: Persistence
+  readonly retrier: Retrier
   readonly makeId: () => string
   readonly logger: Logger
 }
 
 /**
- * One queue's way into ClickHouse. Its batches are of its own chunks only, and written down beside them. It shares nothing
- * with the other shards but the inserts, so that one whose Redis is away holds up none of them.
+ * Starts the delivery of one shard's queue. Its batches only have chunks of this queue, and their records are next to it. It shares
+ * nothing with other shards but the insert permits, so that a shard whose Redis is unavailable does not block the others.
  */
 export function startShard(
-  names: RedisNames,
+  names: QueueNames,
   dependencies: ShardDependencies,
-): Pick<Pump, 'flush'> & Pick<ChunkConsumer, 'close'> {
-  const { config, redis, sender, slots, unpacking, deadLetters, signal, persistence, makeId, logger } =
-    dependencies
+): Pick<BatchScheduler, 'flush'> & Pick<ChunkConsumer, 'close'> {
+  const { config, redis, signal, logger, makeId } = dependencies
   const ledger = new BatchLedger(redis, names)
-  const delivery = new Delivery({
+  const delivery = new BatchDelivery({
+    ...dependencies,
     ledger,
-    sender,
-    slots,
-    recovering: new Slots(1, signal),
-    splitter: new BatchSplitter({ ledger, sender, slots, unpacking, deadLetters, persistence }),
-    persistence,
+    recoveryPermits: new Semaphore(1, signal),
+    splitter: new BatchSplitter({ ...dependencies, ledger }),
     loadChunk: (id) => consumer.load(id),
     makeId,
-    now: () => performance.now(),
-    // BullMQ renews each lock before half of it is over, so of a worker that froze they hold for the other half.
-    takeOverMs: config.LOCK_DURATION_MS / 2,
+    monotonicMs: () => performance.now(),
+    // The consumer renews each lock before half of it has passed, so a frozen worker still owns its jobs for the other half.
+    ownershipTrustedMs: config.LOCK_DURATION_MS / 2,
   })
   const collector = new Collector({
     rowsMax: config.BATCH_ROWS_MAX,
     bytesMax: workerLimits.batchBytesMax,
     waitMs: config.BATCH_WAIT_MS,
   })
-  const pump = new Pump(collector, delivery)
+  const scheduler = new BatchScheduler(collector, delivery)
   const consumer = new ChunkConsumer({
     redis,
     names,
-    shards: config.QUEUE_SHARDS,
+    chunksMax: Math.ceil(workerLimits.chunksMax / config.QUEUE_SHARDS),
+    heldBytesMax: Math.ceil(workerLimits.heldBytesMax / config.QUEUE_SHARDS),
     lockDurationMs: config.LOCK_DURATION_MS,
     logger,
-    deliver: (chunk) => pump.deliver(chunk),
+    deliver: (chunk) => scheduler.deliver(chunk),
     onCompleted: (chunkId) => delivery.completed(chunkId),
   })
-  return { flush: () => pump.flush(), close: () => consumer.close() }
+  return { flush: () => scheduler.flush(), close: () => consumer.close() }
 }

@@ -1,5 +1,6 @@
+import type { HeldChunk } from '@sluice/queue'
 import { describe, expect, it } from 'vitest'
-import { Collector, type HeldChunk } from '../src/collector.ts'
+import { Collector } from '../src/collector.ts'
 
 const limits = { rowsMax: 100, bytesMax: 1_000, waitMs: 50 }
 
@@ -12,13 +13,13 @@ function ids(batch: readonly HeldChunk[] | undefined): string[] | undefined {
 }
 
 describe('Collector', () => {
-  it('has nothing due while it is empty', () => {
+  it('has no due batch while it is empty', () => {
     const collector = new Collector(limits)
     expect(collector.dueAtMs).toBeUndefined()
     expect(collector.take(1e9)).toBeUndefined()
   })
 
-  it('gives a batch when its first chunk has waited long enough, not before', () => {
+  it('returns a batch when its first chunk has waited long enough, and not earlier', () => {
     const collector = new Collector(limits)
     collector.add(chunk('a', 1), 1_000)
     collector.add(chunk('b', 1), 1_049)
@@ -28,7 +29,7 @@ describe('Collector', () => {
     expect(collector.dueAtMs).toBeUndefined()
   })
 
-  it('gives a batch at once when the rows are full, and keeps what does not fit', () => {
+  it('returns a batch at once when the row limit is reached, and keeps chunks that do not fit', () => {
     const collector = new Collector(limits)
     collector.add(chunk('a', 60), 0)
     collector.add(chunk('b', 40), 1)
@@ -38,7 +39,7 @@ describe('Collector', () => {
     expect(ids(collector.take(52))).toEqual(['c'])
   })
 
-  it('gives a batch at once when the bytes are full', () => {
+  it('returns a batch at once when the byte limit is reached', () => {
     const collector = new Collector(limits)
     collector.add(chunk('a', 1, 600), 0)
     collector.add(chunk('b', 1, 600), 0)
@@ -46,20 +47,20 @@ describe('Collector', () => {
     expect(collector.take(0)).toBeUndefined()
   })
 
-  it('gives a chunk that is over the limits by itself, alone', () => {
+  it('returns a chunk that exceeds the limits as a separate batch', () => {
     const collector = new Collector(limits)
     collector.add(chunk('a', 5_000), 0)
     collector.add(chunk('b', 1), 0)
     expect(ids(collector.take(0))).toEqual(['a'])
   })
 
-  it('keeps the order in which chunks came', () => {
+  it('keeps the order in which chunks arrived', () => {
     const collector = new Collector(limits)
     for (const id of ['c', 'a', 'b']) collector.add(chunk(id, 1), 0)
     expect(ids(collector.take(50))).toEqual(['c', 'a', 'b'])
   })
 
-  it('gives everything at once after flush, later chunks included', () => {
+  it('returns all chunks at once after flush, including later ones', () => {
     const collector = new Collector(limits)
     collector.add(chunk('a', 1), 100)
     collector.flush()

@@ -1,30 +1,36 @@
-import { ClickHouseError } from '@clickhouse/client'
+import {
+  ClickHouseError,
+  type DeadLetter,
+  InsertOnce,
+  RowInserter,
+  type RowInserterOptions,
+} from '@sluice/clickhouse'
+import type { BatchRecord, HeldChunk } from '@sluice/queue'
+import { compressRows, rowsOfFrame } from '@sluice/rows'
 import { createLogger } from '@sluice/runtime'
-import { encodeFrame, zstdLines } from '@sluice/schema'
-import type { BatchRecord } from '../src/batch-ledger.ts'
-import { BatchSplitter, type SplitterDependencies } from '../src/batch-splitter.ts'
-import type { HeldChunk } from '../src/collector.ts'
-import type { DeadLetter } from '../src/dead-letters.ts'
-import { Delivery, type DeliveryDependencies } from '../src/delivery.ts'
-import { Persistence } from '../src/persistence.ts'
-import { Sender, type SenderDependencies } from '../src/sender.ts'
-import { Slots } from '../src/slots.ts'
+import { BatchDelivery, type BatchDeliveryDependencies } from '../src/batch-delivery.ts'
+import { BatchSplitter, type BatchSplitterDependencies } from '../src/batch-splitter.ts'
+import { workerLimits } from '../src/limits.ts'
+import { Retrier } from '../src/retrier.ts'
+import { Semaphore } from '../src/semaphore.ts'
 
-/** A chunk of rows with the ids `ID-0`, `ID-1`, … and nothing else; those with an index in `poison` are refused by the model of ClickHouse. */
+/**
+ * A chunk whose rows have only the ids `ID-0`, `ID-1`, …. The model of ClickHouse rejects the rows whose index is in `poison`.
+ */
 export function makeChunk(id: string, rows: number, poison: readonly number[] = []): HeldChunk {
   const lines = Array.from(
     { length: rows },
     (_, i) => `\t\t\t${poison.includes(i) ? 'poison-' : ''}${id}-${i}\n`,
   )
   const text = lines.join('')
-  return { id, rows, bytes: text.length, frame: encodeFrame(text) }
+  return { id, rows, bytes: text.length, frame: compressRows(text) }
 }
 
 export function memoryLimitExceeded(): ClickHouseError {
   return new ClickHouseError({ message: 'memory', code: '241', type: 'MEMORY_LIMIT_EXCEEDED' })
 }
 
-type Ledger = DeliveryDependencies['ledger'] & SplitterDependencies['ledger']
+type Ledger = BatchDeliveryDependencies['ledger'] & BatchSplitterDependencies['ledger']
 
 /** What survives the death of a worker: ClickHouse with its tokens, the ledger in Redis, the jobs in the queue. */
 export class World {
@@ -33,7 +39,7 @@ export class World {
   readonly jobs = new Map<string, HeldChunk>()
   readonly inserts: { token: string; rows: number }[] = []
   readonly #tokens = new Set<string>()
-  readonly #letterTokens = new Set<string>()
+  readonly #deadLetterTokens = new Set<string>()
   readonly #owners = new Map<string, string>()
   readonly #batches = new Map<
     string,
@@ -41,8 +47,8 @@ export class World {
   >()
   #ids = 0
   #nowMs = 0
-  /** Inserts that were given up, and that land all the same. */
-  #late: { readonly dueMs: number; readonly land: () => boolean }[] = []
+  /** Inserts that were given up and will still commit. */
+  #late: { readonly dueMs: number; readonly commit: () => boolean }[] = []
 
   constructor(chunks: readonly HeldChunk[]) {
     for (const chunk of chunks) this.jobs.set(chunk.id, chunk)
@@ -60,22 +66,22 @@ export class World {
     const isDue = ({ dueMs }: { readonly dueMs: number }): boolean => dueMs <= this.#nowMs
     const due = this.#late.filter(isDue)
     this.#late = this.#late.filter((insert) => !isDue(insert))
-    for (const { land } of due) land()
+    for (const { commit } of due) commit()
   }
 
-  /** How long after it was given up an insert lands, ms. Undefined for one that is answered. */
-  landsAfterMs: () => number | undefined = () => undefined
+  /** How long after it was given up an insert commits, in ms. Undefined for an insert that is answered. */
+  commitsLateAfterMs: () => number | undefined = () => undefined
 
   /** Whether ClickHouse has no memory now for an insert of more than one row. */
   isShortOfMemory: () => boolean = () => false
 
-  /** Whether ClickHouse dies now, having noted a token and not its rows. */
-  diesInCommit: () => boolean = () => false
+  /** Whether ClickHouse crashes now, after it has recorded a token and before it stores the rows. */
+  crashesInCommit: () => boolean = () => false
 
-  readonly inserter: SenderDependencies['inserter'] = {
+  readonly frameInserter: RowInserterOptions['frameInserter'] = {
     insert: async (frames, token) => {
       if (this.#tokens.has(token)) return
-      const lines = frames.flatMap((frame) => zstdLines(frame)).map((line) => line.trim())
+      const lines = frames.flatMap((frame) => rowsOfFrame(frame) ?? []).map((line) => line.trim())
       if (lines.some((line) => line.startsWith('poison-'))) {
         throw new ClickHouseError({
           message: `cannot parse ${lines.join()}`,
@@ -86,40 +92,41 @@ export class World {
       if (lines.length > 1 && this.isShortOfMemory()) {
         throw memoryLimitExceeded()
       }
-      const land = (): boolean => {
+      const commit = (): boolean => {
         if (this.#tokens.has(token)) return true
         this.#tokens.add(token)
-        if (this.diesInCommit()) return false
+        if (this.crashesInCommit()) return false
         this.inserts.push({ token, rows: lines.length })
         this.rows.push(...lines)
         return true
       }
-      const landsAfterMs = this.landsAfterMs()
-      if (landsAfterMs === undefined && land()) return
-      if (landsAfterMs !== undefined) this.#late.push({ dueMs: this.#nowMs + landsAfterMs, land })
+      const lateAfterMs = this.commitsLateAfterMs()
+      if (lateAfterMs === undefined && commit()) return
+      if (lateAfterMs !== undefined) this.#late.push({ dueMs: this.#nowMs + lateAfterMs, commit })
       throw new Error('no answer')
     },
   }
 
-  readonly storedRows: SenderDependencies['storedRows'] = {
+  readonly storedRows: RowInserterOptions['storedRows'] = {
     find: async () => new Set(this.rows),
   }
 
-  /** As when more inserts came than the table remembers. Dead letters have a table of their own. */
+  /** As if more other inserts had come in between than the tables remember. */
   forgetTokens(): void {
     this.#tokens.clear()
+    this.#deadLetterTokens.clear()
   }
 
   readonly ledger: Ledger = {
     claim: async (batchId, ids) => {
       const owners = ids.map((id) => {
-        const owner = this.#owners.get(id) ?? (this.jobs.has(id) ? batchId : '')
-        if (owner !== '') this.#owners.set(id, owner)
+        const owner = this.#owners.get(id) ?? (this.jobs.has(id) ? batchId : undefined)
+        if (owner !== undefined) this.#owners.set(id, owner)
         return owner
       })
       const members = ids.filter((_id, index) => owners[index] === batchId)
       if (members.length > 0 && !this.#batches.has(batchId)) {
-        this.#batches.set(batchId, { state: 'written', members, splits: new Set() })
+        this.#batches.set(batchId, { state: 'claimed', members, splits: new Set() })
       }
       return owners
     },
@@ -129,13 +136,13 @@ export class World {
     },
     recordSplit: async (batchId, range) => {
       const batch = this.#batches.get(batchId)
-      if (batch?.state !== 'written') return false
+      if (batch?.state !== 'claimed') return false
       batch.splits.add(range)
       return true
     },
     confirm: async (batchId) => {
       const batch = this.#batches.get(batchId)
-      if (batch !== undefined) batch.state = 'inserted'
+      if (batch !== undefined) batch.state = 'confirmed'
     },
     release: async (batchId, ids) => {
       this.#batches.delete(batchId)
@@ -143,26 +150,32 @@ export class World {
     },
   }
 
+  readonly hasDeadLetter = async ({ text }: DeadLetter): Promise<boolean> =>
+    this.deadLetters.includes(text.trim())
+
   readonly addDeadLetter = async ({ text }: DeadLetter, token: string): Promise<void> => {
-    if (this.#letterTokens.has(token)) return
-    this.#letterTokens.add(token)
+    if (this.#deadLetterTokens.has(token)) return
+    this.#deadLetterTokens.add(token)
+    if (this.crashesInCommit()) throw new Error('no answer')
     this.deadLetters.push(text.trim())
   }
 }
 
-/** How each call of a worker to the world goes: given its number, what happens to it. */
+/** What happens to each call that a worker makes to the world, by the number of the call. */
 export type Fate = (call: number) => 'works' | 'fails' | 'lost answer' | 'dies before' | 'dies after'
 
-/** A worker in the world, whose calls have fates. Once it died, none of its calls ever returns. */
+/** A worker in the world, whose calls have fates. After its death none of its calls returns. */
 export class ModelWorker {
-  readonly delivery: Delivery
+  readonly delivery: BatchDelivery
   readonly died: Promise<void>
   #isDead = false
   #calls = 0
   #die: () => void = () => undefined
+  readonly #world: World
   readonly #fate: Fate
 
-  constructor(world: World, fate: Fate, onCompleted: (id: string) => void = () => undefined) {
+  constructor(world: World, fate: Fate) {
+    this.#world = world
     this.#fate = fate
     this.died = new Promise((resolve) => {
       this.#die = () => {
@@ -172,13 +185,13 @@ export class ModelWorker {
     })
     const { signal } = new AbortController()
     const logger = createLogger('model', 'silent')
-    // Long pauses: a worker that waits for what may still land would else never live to the end of it.
-    const persistence = new Persistence(logger, signal, (ms) => world.sleep(100 * ms))
-    // One: whoever does not give it back is found out.
-    const slots = new Slots(1, signal)
-    const unpacking = new Slots(1, signal)
-    const recovering = new Slots(1, signal)
-    const now = (): number => world.nowMs
+    // With long pauses a worker survives until an unanswered insert can no longer commit. With short ones it would always die first.
+    const retrier = new Retrier(logger, signal, (ms) => world.sleep(100 * ms))
+    // With one permit each, a permit that is not returned stops the worker.
+    const insertPermits = new Semaphore(1, signal)
+    const splitPermits = new Semaphore(1, signal)
+    const recoveryPermits = new Semaphore(1, signal)
+    const monotonicMs = (): number => world.nowMs
     const ledger: Ledger = {
       claim: (...args) => this.#call(() => world.ledger.claim(...args)),
       read: (...args) => this.#call(() => world.ledger.read(...args)),
@@ -186,40 +199,38 @@ export class ModelWorker {
       confirm: (...args) => this.#call(() => world.ledger.confirm(...args)),
       release: (...args) => this.#call(() => world.ledger.release(...args)),
     }
-    const sender = new Sender({
-      inserter: { insert: (...args) => this.#call(() => world.inserter.insert(...args)) },
+    const insertOnce = { areTokensAtomic: false, sleep: world.sleep, onTokenWithoutRows: () => undefined }
+    const rowInserter = new RowInserter({
+      ...insertOnce,
+      frameInserter: { insert: (...args) => this.#call(() => world.frameInserter.insert(...args)) },
       storedRows: { find: (...args) => this.#call(() => world.storedRows.find(...args)) },
-      areTokensAtomic: false,
-      sleep: world.sleep,
-      logger,
-      now,
+      lingerMaxMs: workerLimits.insertLingerMaxMs,
+      monotonicMs,
     })
-    const deadLetters = {
-      tries: (letter: DeadLetter, token: string) => () =>
-        this.#call(() => world.addDeadLetter(letter, token)),
+    const deadLetters: BatchSplitterDependencies['deadLetters'] = {
+      prepare: (letter, token, wasSent) => {
+        const target = {
+          all: [letter],
+          findMissing: async () => ((await this.#call(() => world.hasDeadLetter(letter))) ? [] : [letter]),
+          insert: (_missing: readonly DeadLetter[], itsToken: string) =>
+            this.#call(() => world.addDeadLetter(letter, itsToken)),
+        }
+        return new InsertOnce(target, token, wasSent, insertOnce)
+      },
     }
-    this.delivery = new Delivery({
-      ledger,
-      sender,
-      slots,
-      recovering,
-      splitter: new BatchSplitter({ ledger, sender, slots, unpacking, deadLetters, persistence }),
-      persistence,
+    const shared = { ledger, rowInserter, insertPermits, retrier, logger }
+    this.delivery = new BatchDelivery({
+      ...shared,
+      recoveryPermits,
+      splitter: new BatchSplitter({ ...shared, splitPermits, deadLetters }),
       loadChunk: (id) => this.#call(async () => world.jobs.get(id)),
       makeId: world.makeId,
-      now,
-      takeOverMs: 15_000,
+      monotonicMs,
+      ownershipTrustedMs: 15_000,
     })
-    this.#complete = (id) => {
-      if (!world.jobs.delete(id)) return
-      onCompleted(id)
-      this.delivery.completed(id)
-    }
   }
 
-  readonly #complete: (id: string) => void
-
-  /** Delivers chunks and completes their jobs. Resolves when all are completed, or the worker died. */
+  /** Delivers chunks and completes their jobs. Resolves when all jobs are completed, or when the worker has died. */
   async work(chunks: readonly HeldChunk[]): Promise<void> {
     await Promise.race([this.died, this.#deliver(chunks)])
   }
@@ -228,9 +239,13 @@ export class ModelWorker {
     const outcomes = await this.delivery.deliver(chunks)
     for (const { id } of chunks) {
       await outcomes.get(id)
-      // A completion that fails leaves the job to be delivered again.
+      // If a completion fails, the job is delivered again.
       await this.#call(async () => this.#complete(id)).catch(() => undefined)
     }
+  }
+
+  #complete(id: string): void {
+    if (this.#world.jobs.delete(id)) this.delivery.completed(id)
   }
 
   async #call<T>(run: () => Promise<T>): Promise<T> {
