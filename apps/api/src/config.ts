@@ -1,6 +1,7 @@
 import { commonSettings, readSettings, redisSettings, type SettingsOf } from '@sluice/runtime'
+import { chunkLimits } from './chunks/chunk-writer.ts'
 import { parseTrustedProxies } from './connections/trusted-proxies.ts'
-import { overloadMarks, overloadSettings } from './overload/settings.ts'
+import { overloadSettings, overloadThresholds, type OverloadThresholds } from './overload/settings.ts'
 import { rateLimitSettings } from './rate-limits/settings.ts'
 
 export const apiSettings = {
@@ -11,32 +12,43 @@ export const apiSettings = {
   HOST: {
     type: 'string',
     default: '127.0.0.1',
-    description: 'Where the API listens. In a container, 0.0.0.0.',
+    description: 'Address on which the API listens; use 0.0.0.0 in a container.',
   },
-  PORT: { type: 'integer', minimum: 0, maximum: 65_535, default: 3000, description: "The API's port." },
+  PORT: {
+    type: 'integer',
+    minimum: 0,
+    maximum: 65_535,
+    default: 3000,
+    description: 'TCP port on which the API listens.',
+  },
   IDEMPOTENCY_WINDOW_SECONDS: {
     type: 'integer',
-    // Less than the time that a client tries again for would be of no use; more than a day costs memory for nothing.
+    // A window shorter than a client's retries is useless; a window above a day wastes memory.
     minimum: 60,
     maximum: 86_400,
     default: 3_600,
-    description: 'How long an idempotency key is remembered.',
+    description: 'How long the API remembers an idempotency key, in seconds.',
   },
   TRUST_PROXY: {
     type: 'string',
     description:
-      'Proxies whose X-Forwarded-For is believed: addresses, CIDR ranges or `loopback`, `linklocal`, `uniquelocal`, by commas.',
+      'Proxies whose X-Forwarded-For header is trusted: a comma-separated list of addresses, CIDR ranges, ' +
+      '`loopback`, `linklocal` and `uniquelocal`.',
   },
 } as const
 
 export interface ApiConfig extends SettingsOf<typeof apiSettings> {
-  /** What TRUST_PROXY says, as Fastify's `trustProxy` takes it. */
+  /** TRUST_PROXY in the form of Fastify's option `trustProxy`. */
   readonly trustedProxies: string[] | false
+  readonly overloadThresholds: OverloadThresholds
 }
 
 /** @throws SettingsError */
 export function readApiConfig(environment: NodeJS.ProcessEnv): ApiConfig {
   const settings = readSettings(apiSettings, environment)
-  overloadMarks(settings)
-  return { ...settings, trustedProxies: parseTrustedProxies(settings.TRUST_PROXY) }
+  return {
+    ...settings,
+    trustedProxies: parseTrustedProxies(settings.TRUST_PROXY),
+    overloadThresholds: overloadThresholds(settings, chunkLimits.bytesWaitingMax),
+  }
 }

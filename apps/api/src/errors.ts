@@ -1,53 +1,54 @@
-import { limits } from '@sluice/schema'
 import type { FastifyError, FastifyReply, FastifyRequest } from 'fastify'
-import { Problem, sendProblem, type ProblemCode } from './problems.ts'
+import { Problem, problems, sendProblem, type ProblemCode } from './problems.ts'
 
-/** Fastify's own errors that a client can cause, and what they are to the client. */
-const problemsByFastifyCode: Readonly<Record<string, { code: ProblemCode; detail: string }>> = {
+interface ClientError {
+  readonly code: ProblemCode
+  readonly detail: string
+}
+
+/** Fastify's errors that a client can cause, and the problems that they become. */
+const problemsByFastifyCode: Readonly<Record<string, ClientError>> = {
   FST_ERR_BAD_URL: { code: 'bad_request', detail: 'The path of the URL cannot be decoded.' },
-  FST_ERR_CTP_BODY_TOO_LARGE: {
-    code: 'body_too_large',
-    detail: `A body may have at most ${limits.bodyBytesMax} bytes. Send fewer entries a request.`,
-  },
+  FST_ERR_CTP_BODY_TOO_LARGE: { code: 'body_too_large', detail: problems.body_too_large.detail },
   FST_ERR_CTP_EMPTY_TYPE: { code: 'unsupported_media_type', detail: 'The Content-Type header is missing.' },
   FST_ERR_CTP_INVALID_MEDIA_TYPE: {
     code: 'unsupported_media_type',
-    detail: 'Send application/json or application/x-ndjson.',
+    detail: problems.unsupported_media_type.detail,
   },
   FST_ERR_CTP_INVALID_CONTENT_LENGTH: {
     code: 'bad_request',
-    detail: 'The body has another length than the Content-Length header says.',
+    detail: 'The length of the body differs from the Content-Length header.',
   },
-  FST_ERR_MAX_PARAM_LENGTH: { code: 'not_found', detail: 'There is nothing at this address.' },
-  FST_ERR_REOPENED_CLOSE_SERVER: { code: 'shutting_down', detail: 'Try again; another process will answer.' },
+  FST_ERR_MAX_PARAM_LENGTH: { code: 'not_found', detail: problems.not_found.detail },
+  FST_ERR_REOPENED_CLOSE_SERVER: { code: 'shutting_down', detail: problems.shutting_down.detail },
 }
 
-/** Answers whatever a handler or Fastify threw. What is not known here is ours, and tells the client nothing. */
+/**
+ * Answers an error that a handler or Fastify threw. An unknown error is a fault of the server; the answer reveals nothing
+ * about it.
+ */
 export function handleError(error: FastifyError, request: FastifyRequest, reply: FastifyReply): FastifyReply {
   if (error instanceof Problem) return sendProblem(reply, error)
   const known = problemsByFastifyCode[error.code]
   if (known !== undefined) return sendProblem(reply, new Problem(known.code, known.detail))
-  // A client that goes away while it uploads is no error of ours, and nobody is there to read the answer.
+  // A client that disconnects during its upload is not a fault of the server, and it will not read the answer.
   if (error.code === 'ECONNRESET') {
-    return sendProblem(reply, new Problem('bad_request', 'The body did not arrive whole.'))
+    return sendProblem(reply, new Problem('bad_request', 'The body is incomplete.'))
   }
   request.log.error({ err: error, requestId: request.id }, 'request failed unexpectedly')
-  return sendProblem(
-    reply,
-    new Problem('internal_error', 'Try again with backoff. If it goes on, report the request id.'),
-  )
+  return sendProblem(reply, new Problem('internal_error', problems.internal_error.detail))
 }
 
-const problemsByParserCode: Readonly<Record<string, { code: ProblemCode; detail: string }>> = {
-  HPE_HEADER_OVERFLOW: { code: 'headers_too_large', detail: 'Send fewer or shorter headers.' },
-  ERR_HTTP_REQUEST_TIMEOUT: { code: 'request_timeout', detail: 'The request did not arrive in time.' },
+const problemsByParserCode: Readonly<Record<string, ClientError>> = {
+  HPE_HEADER_OVERFLOW: { code: 'headers_too_large', detail: problems.headers_too_large.detail },
+  ERR_HTTP_REQUEST_TIMEOUT: { code: 'request_timeout', detail: problems.request_timeout.detail },
 }
 
-/** What a client did wrong that Node's HTTP parser, or its clock, refused before there was a whole request. */
+/** The problem for a request that Node's HTTP parser or its timeouts rejected before it was complete. */
 export function parserProblem(error: NodeJS.ErrnoException): Problem {
   const { code, detail } = problemsByParserCode[error.code ?? ''] ?? {
     code: 'bad_request',
-    detail: 'The request is not valid HTTP.',
+    detail: problems.bad_request.detail,
   }
   return new Problem(code, detail)
 }

@@ -1,13 +1,19 @@
 import { Registry } from '@sluice/projects'
-import { connectRedis, createLogger, redisServers, runProcess, startOpsServer } from '@sluice/runtime'
-import { EntryValidator, IdSource, redisNames, shardNames } from '@sluice/schema'
+import { ChunkQueue, QueueGauge, ShardedQueue, shardNames } from '@sluice/queue'
+import { EntryValidator, IdSource } from '@sluice/rows'
+import {
+  connectRedis,
+  createLogger,
+  installationNames,
+  redisServers,
+  runProcess,
+  startOpsServer,
+} from '@sluice/runtime'
 import { randomUUID } from 'node:crypto'
 import { buildApp } from './app.ts'
 import { Authenticator } from './authentication/authenticator.ts'
 import { KeyUsage } from './authentication/key-usage.ts'
-import { ChunkQueue } from './chunks/chunk-queue.ts'
 import { chunkLimits, ChunkWriter } from './chunks/chunk-writer.ts'
-import { ShardedQueue } from './chunks/sharded-queue.ts'
 import { readApiConfig } from './config.ts'
 import { connectionLimits } from './connections/connection-limits.ts'
 import { Idempotency } from './idempotency/idempotency.ts'
@@ -15,9 +21,7 @@ import { IdempotentWriter } from './idempotency/idempotent-writer.ts'
 import { Intake } from './intake/intake.ts'
 import { EventLoopDelay } from './overload/event-loop-delay.ts'
 import { OverloadMonitor } from './overload/overload-monitor.ts'
-import { QueueGauge } from './overload/queue-gauge.ts'
-import { overloadMarks } from './overload/settings.ts'
-import { RateLimits } from './rate-limits/rate-limits.ts'
+import { ProjectRateLimits } from './rate-limits/project-rate-limits.ts'
 import { defaultsFromSettings } from './rate-limits/settings.ts'
 import { SharedBuckets } from './rate-limits/shared-buckets.ts'
 
@@ -28,7 +32,7 @@ await runProcess({
   logger,
   deadlineMs: config.SHUTDOWN_DEADLINE_MS,
   start: async () => {
-    const names = redisNames(config.SLUICE_PREFIX)
+    const names = installationNames(config.SLUICE_PREFIX)
     const shards = shardNames(config.SLUICE_PREFIX, config.QUEUE_SHARDS)
     const access = {
       tlsCaFile: config.REDIS_TLS_CA_FILE,
@@ -44,18 +48,15 @@ await runProcess({
       connection.on('error', (error: Error) => logger.warn({ err: error }, 'redis connection failed'))
     }
     const registry = new Registry(redis, names.registryPrefix)
-    const usage = new KeyUsage(registry, logger)
+    const usage = new KeyUsage(registry.keys, logger)
     const authenticator = new Authenticator(registry, { usage })
     subscriber.on('message', (_channel: string, change: string) => authenticator.invalidate(change))
     subscriber.subscribe(registry.changesChannel).catch((error: unknown) => {
-      logger.warn(
-        { err: error },
-        'not subscribed to changes of keys; they take effect within seconds all the same',
-      )
+      logger.warn({ err: error }, 'not subscribed to key changes; they take effect when caches expire')
     })
 
     const buckets = new SharedBuckets(redis, names, randomUUID())
-    const rateLimits = new RateLimits(buckets, defaultsFromSettings(config), logger)
+    const rateLimits = new ProjectRateLimits(buckets, defaultsFromSettings(config), logger)
     const queues = shards.map((shard) => new ChunkQueue(redis, shard, logger))
     const ids = new IdSource(Date.now)
     const makeId = (): string => ids.next()
@@ -64,13 +65,13 @@ await runProcess({
     const idempotency = new Idempotency(idempotentWriter, shards, makeId)
     const eventLoopDelay = new EventLoopDelay()
     const overload = new OverloadMonitor({
-      marks: overloadMarks(config),
+      thresholds: config.overloadThresholds,
       queue: new QueueGauge({
         redis,
         servers: () => redisServers(redis),
         shards,
         memoryBytes: config.REDIS_MEMORY_BYTES,
-        now: Date.now,
+        wallMs: Date.now,
       }),
       bytesInFlight: () => writer.bytesWaiting + idempotentWriter.bytesWaiting,
       eventLoopDelayMs: () => eventLoopDelay.takeMs(),
@@ -81,15 +82,14 @@ await runProcess({
       const ready = redis.status === 'ready'
       return { ready, reasons: ready ? [] : [`the connection to Redis is ${redis.status}`] }
     }
-    const intake = new Intake(new EntryValidator(), ids)
     const app = buildApp({
       authenticator,
       rateLimits,
-      intake,
+      intake: new Intake(new EntryValidator(), ids),
       writer,
       idempotency,
       overload,
-      now: Date.now,
+      wallMs: Date.now,
       logger,
       readiness,
       connectionLimits,

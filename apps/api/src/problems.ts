@@ -1,40 +1,111 @@
-import type { EntryErrorCode } from '@sluice/schema'
+import { type EntryErrorCode, limits } from '@sluice/schema'
 import type { FastifyReply } from 'fastify'
 
-/** Every error that the API answers with: its stable code, its status and its title. Clients rely on the codes. */
+/**
+ * Every error that the API returns: its stable code, its status and its title. Clients rely on the codes. A code whose
+ * detail is usually the same has it here, because the OpenAPI document shows it as well.
+ */
 export const problems = {
-  invalid_json: { status: 400, title: 'The body is not JSON' },
-  invalid_utf8: { status: 400, title: 'The body is not UTF-8' },
-  invalid_encoding: { status: 400, title: 'The body is not what its Content-Encoding says' },
-  empty_body: { status: 400, title: 'The body is empty' },
-  invalid_body: { status: 400, title: 'The body is neither an entry nor a batch' },
+  invalid_json: { status: 400, title: 'The body is not valid JSON' },
+  invalid_utf8: { status: 400, title: 'The body is not valid UTF-8', detail: 'The body must be UTF-8.' },
+  invalid_encoding: { status: 400, title: 'The body does not match its Content-Encoding' },
+  empty_body: { status: 400, title: 'The body is empty', detail: 'Send an entry or a batch as JSON.' },
+  invalid_body: {
+    status: 400,
+    title: 'The body is neither an entry nor a batch',
+    detail: '"logs" must be an array of entries.',
+  },
   invalid_entry: { status: 400, title: 'The entry is invalid' },
-  too_many_entries: { status: 400, title: 'The batch has too many entries' },
-  invalid_idempotency_key: { status: 400, title: 'The idempotency key is malformed' },
-  bad_request: { status: 400, title: 'The request is malformed' },
-  unauthorized: { status: 401, title: 'The API key is missing or invalid' },
-  forbidden: { status: 403, title: 'The API key lacks the scope for this' },
-  not_found: { status: 404, title: 'There is nothing at this address' },
-  project_not_found: { status: 404, title: "The API key's project is gone or disabled" },
-  method_not_allowed: { status: 405, title: 'The method is not allowed here' },
-  request_timeout: { status: 408, title: 'The request took too long to arrive' },
-  body_too_large: { status: 413, title: 'The body is too large' },
-  unsupported_media_type: { status: 415, title: 'The media type is not supported' },
-  unsupported_encoding: { status: 415, title: 'The content encoding is not supported' },
-  idempotency_key_reused: { status: 422, title: 'The idempotency key belongs to another body' },
-  rate_limited: { status: 429, title: 'The project sends more than it may' },
-  too_many_failed_attempts: { status: 429, title: 'Too many unknown API keys came from this address' },
-  headers_too_large: { status: 431, title: 'The headers are too large' },
-  internal_error: { status: 500, title: 'Something went wrong on our side' },
-  overloaded: { status: 503, title: 'The service is overloaded' },
-  queue_unavailable: { status: 503, title: 'The queue cannot be reached' },
-  not_ready: { status: 503, title: 'The process cannot do its work now' },
-  shutting_down: { status: 503, title: 'This process is shutting down' },
-} as const satisfies Record<string, { status: number; title: string }>
+  too_many_entries: { status: 400, title: 'The request has too many entries' },
+  invalid_idempotency_key: {
+    status: 400,
+    title: 'The idempotency key is malformed',
+    detail: 'An Idempotency-Key is 1 to 255 visible ASCII characters, sent once.',
+  },
+  bad_request: {
+    status: 400,
+    title: 'The request is malformed',
+    detail: 'The request is not valid HTTP.',
+  },
+  unauthorized: {
+    status: 401,
+    title: 'The API key is missing or invalid',
+    detail: 'Send the header "Authorization: Bearer <API_KEY>" with a valid key.',
+  },
+  forbidden: {
+    status: 403,
+    title: 'The API key lacks the required scope',
+    detail: 'The API key needs the scope "ingest".',
+  },
+  not_found: { status: 404, title: 'The path does not exist', detail: 'Send logs to /v1/logs.' },
+  project_not_found: { status: 404, title: "The API key's project is deleted or disabled" },
+  method_not_allowed: {
+    status: 405,
+    title: 'The method is not allowed for this path',
+    detail: 'Send logs with POST.',
+  },
+  request_timeout: {
+    status: 408,
+    title: 'The request took too long to arrive',
+    detail: 'The request did not arrive in time.',
+  },
+  body_too_large: {
+    status: 413,
+    title: 'The body is too large',
+    detail: `A body may have at most ${limits.bodyBytesMax} bytes. Send fewer entries per request.`,
+  },
+  unsupported_media_type: {
+    status: 415,
+    title: 'The media type is not supported',
+    detail: 'Send application/json or application/x-ndjson.',
+  },
+  unsupported_encoding: {
+    status: 415,
+    title: 'The content encoding is not supported',
+    detail: 'Use gzip, deflate, br or zstd, or no encoding.',
+  },
+  idempotency_key_reused: {
+    status: 422,
+    title: 'The idempotency key was used with another body',
+    detail: 'An earlier request had this key and another body. Use a new key for each body.',
+  },
+  rate_limited: { status: 429, title: 'The project exceeds its rate limit' },
+  too_many_failed_attempts: {
+    status: 429,
+    title: 'Too many unknown API keys came from this address',
+    detail: 'Too many unknown API keys came from your address. Retry later.',
+  },
+  headers_too_large: {
+    status: 431,
+    title: 'The headers are too large',
+    detail: 'Send fewer or shorter headers.',
+  },
+  internal_error: {
+    status: 500,
+    title: 'The server failed unexpectedly',
+    detail: 'Retry with backoff. If the error persists, report the request id.',
+  },
+  overloaded: {
+    status: 503,
+    title: 'The service is overloaded',
+    detail: 'More entries arrive than can be stored at present. Retry later.',
+  },
+  queue_unavailable: {
+    status: 503,
+    title: 'The queue is unavailable',
+    detail: 'The queue did not answer in time. Retry.',
+  },
+  not_ready: { status: 503, title: 'The process is not ready' },
+  shutting_down: {
+    status: 503,
+    title: 'The process is shutting down',
+    detail: 'Retry; another process will answer.',
+  },
+} as const satisfies Record<string, { status: number; title: string; detail?: string }>
 
 export type ProblemCode = keyof typeof problems
 
-/** What is wrong with one field. `path` is a JSON Pointer into the entry, `index` the entry's place in its batch. */
+/** What is wrong with one field. `path` is a JSON Pointer into the entry, `index` the entry's position in its batch. */
 export interface FieldError {
   readonly index?: number
   readonly path: string
@@ -42,14 +113,17 @@ export interface FieldError {
   readonly message: string
 }
 
-/** An error that is answered as a problem document (RFC 9457). Nothing has been enqueued when one is thrown. */
+/**
+ * An error that is returned as a problem document (RFC 9457). When it is thrown, nothing has been enqueued. The exception is
+ * `queue_unavailable`: the entries may have been enqueued.
+ */
 export class Problem extends Error {
   override name = 'Problem'
   readonly code: ProblemCode
   readonly errors: readonly FieldError[]
   readonly headers: Readonly<Record<string, string>>
 
-  /** @param detail says what is wrong with this request, for the person who sent it */
+  /** @param detail explains to the sender what is wrong with this request */
   constructor(
     code: ProblemCode,
     detail: string,
@@ -62,7 +136,7 @@ export class Problem extends Error {
   }
 }
 
-/** The problem document's JSON text. */
+/** The problem document as JSON text. */
 export function problemBody({ code, message, errors }: Problem, requestId: string): string {
   const { status, title } = problems[code]
   return JSON.stringify({

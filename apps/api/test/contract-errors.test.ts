@@ -1,17 +1,17 @@
+import { QueueUnavailableError } from '@sluice/queue'
 import { limits } from '@sluice/schema'
 import type { InjectOptions } from 'fastify'
 import { gzipSync } from 'node:zlib'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
-import { QueueUnavailableError } from '../src/chunks/chunk-queue.ts'
 import { chunkLimits } from '../src/chunks/chunk-writer.ts'
-import { logsPaths } from '../src/routes/logs.ts'
+import { logsPaths } from '../src/http-contract.ts'
 import { problemCode } from './support/problem.ts'
 import { buildTestApi, type TestApi } from './support/test-api.ts'
 
 const entry = { level: 'info', message: 'hello' } as const
 const UUID = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/
 
-/** An empty batch of so many bytes. */
+/** An empty batch with the given length. */
 const ofBytes = (bytes: number): string => {
   const [head, tail] = ['{"logs":[]', '}']
   return head + ' '.repeat(bytes - head.length - tail.length) + tail
@@ -29,7 +29,7 @@ afterEach(async () => {
 
 describe.each(logsPaths)('%s', (url) => {
   it.each(['GET', 'PUT', 'PATCH', 'DELETE', 'OPTIONS', 'TRACE', 'PROPFIND', 'QUERY'])(
-    'does not know %s, and says what it knows',
+    'rejects %s, and reports the allowed method',
     async (method) => {
       const response = await api.post(undefined, { method: method, url })
       expect(problemCode(response)).toBe('method_not_allowed')
@@ -46,16 +46,16 @@ describe.each(logsPaths)('%s', (url) => {
 
   it.each([
     ['text', 'text/plain', 'x'],
-    ['no type', '', 'x'],
+    ['no media type', '', 'x'],
     ['another charset', 'application/json; charset=latin1', '{}'],
-    ['broken JSON', 'application/json', '{'],
-    ['more than may be sent', 'application/json', 'a'.repeat(limits.bodyBytesMax + 1)],
-  ])('does not know PUT, whatever its body is: %s', async (_what, type, body) => {
+    ['invalid JSON', 'application/json', '{'],
+    ['a body over the limit', 'application/json', 'a'.repeat(limits.bodyBytesMax + 1)],
+  ])('rejects PUT regardless of the body: %s', async (_what, type, body) => {
     const headers = { 'content-type': type }
     expect(problemCode(await api.post(body, { method: 'PUT', url, headers }))).toBe('method_not_allowed')
   })
 
-  it('needs no key to say that a method is not known', async () => {
+  it('rejects a method without authentication', async () => {
     expect(problemCode(await api.app.inject({ method: 'GET', url }))).toBe('method_not_allowed')
   })
 })
@@ -72,8 +72,8 @@ describe('any other path', () => {
 
   it.each([
     ['another charset', 'application/json; charset=latin1', '{}'],
-    ['more than may be sent', 'application/json', 'a'.repeat(limits.bodyBytesMax + 1)],
-  ])('is not found, whatever its body is: %s', async (_what, type, body) => {
+    ['a body over the limit', 'application/json', 'a'.repeat(limits.bodyBytesMax + 1)],
+  ])('is not found regardless of the body: %s', async (_what, type, body) => {
     expect(problemCode(await api.post(body, { url: '/nowhere', headers: { 'content-type': type } }))).toBe(
       'not_found',
     )
@@ -81,27 +81,27 @@ describe('any other path', () => {
 })
 
 describe('authentication', () => {
-  it('comes before all that the body could be wrong in', async () => {
-    const headers = { authorization: 'Bearer nobody', 'content-type': 'text/plain', 'content-encoding': 'x' }
+  it('comes before all checks of the body', async () => {
+    const headers = { authorization: 'Bearer unknown', 'content-type': 'text/plain', 'content-encoding': 'x' }
     const response = await api.post('{', { headers })
     expect(problemCode(response)).toBe('unauthorized')
     expect(response.headers['www-authenticate']).toBe('Bearer')
   })
 
-  it('that lacks the scope is 403', async () => {
+  it('without the scope gets 403', async () => {
     const { key } = api.registry.addKey({ scopes: ['read'] })
     expect(problemCode(await api.post(entry, { headers: { authorization: `Bearer ${key}` } }))).toBe(
       'forbidden',
     )
   })
 
-  it('for a project that is gone or disabled is 404', async () => {
+  it('for a deleted or disabled project gets 404', async () => {
     api.registry.addProject({ enabled: false })
     expect(problemCode(await api.post(entry))).toBe('project_not_found')
     expect(api.queue.adds).toEqual([])
   })
 
-  it('that cannot be checked is 503, with a time to try again', async () => {
+  it('that is not possible at present gets 503 with Retry-After', async () => {
     api.registry.beforeAnswer = () => Promise.reject(new Error('down'))
     const response = await api.post(entry)
     expect(problemCode(response)).toBe('queue_unavailable')
@@ -110,46 +110,46 @@ describe('authentication', () => {
 })
 
 describe('a content encoding', () => {
-  it.each(['lz4', 'gzip, zstd'])('that is not supported is told what is: %s', async (encoding) => {
+  it.each(['lz4', 'gzip, zstd'])('that is not supported gets the supported ones: %s', async (encoding) => {
     const response = await api.post(entry, { headers: { 'content-encoding': encoding } })
     expect(problemCode(response)).toBe('unsupported_encoding')
     expect(response.headers['accept-encoding']).toBe('gzip, deflate, br, zstd')
   })
 
-  it('of an empty body makes nothing of it', async () => {
+  it('of an empty body does not change that it is empty', async () => {
     const headers = { 'content-encoding': 'gzip' }
     expect(problemCode(await api.post('', { headers }))).toBe('empty_body')
     expect(problemCode(await api.post(gzipSync(''), { headers }))).toBe('empty_body')
   })
 })
 
-describe('lines', () => {
+describe('NDJSON lines', () => {
   const headers = { 'content-type': 'application/x-ndjson' }
 
   it.each([
-    ['nothing at all', '', 'empty_body'],
-    ['101 of them', '{}\n'.repeat(101), 'too_many_entries'],
-    ['100 bad ones and another', 'x\n'.repeat(101), 'too_many_entries'],
-    ['a byte that is no UTF-8 in one', Buffer.from('{}\n"\xff"\n{}', 'latin1'), 'invalid_utf8'],
-  ])('are refused together: %s', async (_what, body, code) => {
+    ['no lines', '', 'empty_body'],
+    ['101 lines', '{}\n'.repeat(101), 'too_many_entries'],
+    ['101 invalid lines', 'x\n'.repeat(101), 'too_many_entries'],
+    ['invalid UTF-8 in one line', Buffer.from('{}\n"\xff"\n{}', 'latin1'), 'invalid_utf8'],
+  ])('are rejected together: %s', async (_what, body, code) => {
     expect(problemCode(await api.post(body, { headers }))).toBe(code)
     expect(api.queue.adds).toEqual([])
   })
 })
 
-describe('the limit of the body', () => {
-  it('is met by a body of just as many bytes', async () => {
+describe('the size limit of the body', () => {
+  it('allows a body of exactly that size', async () => {
     const response = await api.post(ofBytes(limits.bodyBytesMax))
     expect(response.statusCode).toBe(202)
   })
 
-  it('is passed by one byte more', async () => {
+  it('is exceeded by one more byte', async () => {
     expect(problemCode(await api.post(ofBytes(limits.bodyBytesMax + 1)))).toBe('body_too_large')
   })
 })
 
 describe('the queue', () => {
-  it('that does not confirm in time is 503, with a time to try again', async () => {
+  it('that does not confirm in time causes 503 with Retry-After', async () => {
     api.queue.holding = true
     const pending = api.post(entry)
     await expect.poll(() => api.queue.adds).toHaveLength(1)
@@ -159,7 +159,7 @@ describe('the queue', () => {
     expect(response.headers['retry-after']).toMatch(/^[1-9]\d*$/)
   })
 
-  it('that fails in a way nobody foresaw is 500, which shows nothing', async () => {
+  it('that fails unexpectedly causes 500 without internal details', async () => {
     api.queue.holding = true
     const pending = api.post(entry)
     await expect.poll(() => api.queue.adds).toHaveLength(1)
@@ -169,15 +169,15 @@ describe('the queue', () => {
     expect(response.body).not.toMatch(/secret|TypeError|10\.1\.2\.3|\.ts|node_modules/)
   })
 
-  it('that is full is 503 before anything is enqueued, and takes entries again afterwards', async () => {
+  it('that is full causes 503 before anything is enqueued, and accepts entries again afterwards', async () => {
     api.queue.holding = true
     const message = 'a'.repeat(65_000)
     const body = JSON.stringify(Array.from({ length: 75 }, () => ({ level: 'info', message })))
     const requests = Math.ceil(chunkLimits.bytesWaitingMax / body.length) + 1
     const pending = Array.from({ length: requests }, () => api.post(body))
-    const refused = await Promise.race(pending)
-    expect(problemCode(refused)).toBe('overloaded')
-    expect(refused.headers['retry-after']).toMatch(/^[1-9]\d*$/)
+    const rejected = await Promise.race(pending)
+    expect(problemCode(rejected)).toBe('overloaded')
+    expect(rejected.headers['retry-after']).toMatch(/^[1-9]\d*$/)
     const enqueued = api.queue.adds.length
     api.queue.holding = false
     for (const { confirm } of api.queue.adds) confirm()
@@ -195,28 +195,31 @@ describe('X-Request-Id', () => {
     ['400', 400, { payload: '{' }],
     ['401', 401, { payload: entry, headers: { authorization: '' } }],
     ['404', 404, { url: '/nowhere' }],
-    ['a bad URL', 400, { url: '/%zz' }],
+    ['an invalid URL', 400, { url: '/%zz' }],
     ['405', 405, { method: 'GET' }],
     ['413', 413, { payload: 'a'.repeat(limits.bodyBytesMax + 1) }],
     ['415', 415, { payload: 'x', headers: { 'content-type': 'text/plain' } }],
     ['livez', 200, { method: 'GET', url: '/livez' }],
   ]
 
-  it.each(kinds)('is that of the caller: %s', async (_kind, status, { headers, payload, ...options }) => {
+  it.each(kinds)('is the id of the caller: %s', async (_kind, status, { headers, payload, ...options }) => {
     const given = { ...headers, 'x-request-id': 'req-1:a/b+c=d@e.f_g' }
     const response = await api.post(payload, { ...options, headers: given })
     expect(response.statusCode).toBe(status)
     expect(response.headers['x-request-id']).toBe('req-1:a/b+c=d@e.f_g')
   })
 
-  it.each(kinds)('is made where there is none: %s', async (_kind, status, { payload, ...options }) => {
-    const response = await api.post(payload, options)
-    expect(response.statusCode).toBe(status)
-    expect(response.headers['x-request-id']).toMatch(UUID)
-  })
+  it.each(kinds)(
+    'is generated if the caller sends none: %s',
+    async (_kind, status, { payload, ...options }) => {
+      const response = await api.post(payload, options)
+      expect(response.statusCode).toBe(status)
+      expect(response.headers['x-request-id']).toMatch(UUID)
+    },
+  )
 
   it.each(['', ' ', 'a b', '<script>', 'a"b', "a'b", 'a,b', 'é', 'a\tb', '{}', 'a'.repeat(129)])(
-    'is made anew for %j',
+    'is replaced if it is %j',
     async (given) => {
       const response = await api.post(entry, { headers: { 'x-request-id': given } })
       expect(response.headers['x-request-id']).toMatch(UUID)
@@ -231,8 +234,8 @@ describe('X-Request-Id', () => {
   })
 })
 
-describe('browsers', () => {
-  it('are given no leave to send, on any answer', async () => {
+describe('CORS', () => {
+  it('headers are on no answer', async () => {
     const headers = {
       origin: 'https://example.com',
       'access-control-request-method': 'POST',
@@ -251,7 +254,7 @@ describe('health', () => {
     expect((await api.app.inject('/readyz')).json()).toEqual({ status: 'ok' })
   })
 
-  it('is not ready with its reasons, and alive all the same', async () => {
+  it('reports why it is not ready, and stays alive', async () => {
     api.readiness = { ready: false, reasons: ['the connection to Redis is reconnecting'] }
     const response = await api.app.inject('/readyz')
     expect(response.statusCode).toBe(503)

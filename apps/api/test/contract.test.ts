@@ -1,12 +1,12 @@
 import { limits } from '@sluice/schema'
 import { brotliCompressSync, deflateSync, gzipSync, zstdCompressSync } from 'node:zlib'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
-import { logsPaths } from '../src/routes/logs.ts'
+import { logsPaths } from '../src/http-contract.ts'
 import { buildTestApi, RECEIVED_AT_MS, type TestApi } from './support/test-api.ts'
 
 const UUID_V7 = /^[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$/
 const entry = { level: 'info', message: 'hello' } as const
-const bad = { level: 'loud', message: 'hello' } as const
+const invalid = { level: 'loud', message: 'hello' } as const
 
 let api: TestApi
 
@@ -19,7 +19,7 @@ afterEach(async () => {
 })
 
 describe.each(logsPaths)('POST %s', (url) => {
-  it('takes one entry, and answers with its id', async () => {
+  it('accepts one entry, and returns its id', async () => {
     const response = await api.post(entry, { url })
     expect(response.statusCode).toBe(202)
     expect(response.headers['content-type']).toMatch(/^application\/json(;|$)/)
@@ -33,28 +33,28 @@ describe.each(logsPaths)('POST %s', (url) => {
     expect(api.queue.rows).toMatchObject([{ ...entry, id: answer['id'], project_id: 'demo' }])
   })
 
-  it('takes a batch in an object', async () => {
+  it('accepts a batch in an object', async () => {
     const response = await api.post({ logs: [entry, entry] }, { url })
     expect(response.statusCode).toBe(202)
     expect(response.json()).toEqual({ success: true, accepted: 2, rejected: 0 })
     expect(api.queue.rows).toHaveLength(2)
   })
 
-  it('takes a bare array', async () => {
+  it('accepts a plain array', async () => {
     const response = await api.post([entry, entry, entry], { url })
     expect(response.statusCode).toBe(202)
     expect(response.json()).toEqual({ success: true, accepted: 3, rejected: 0 })
     expect(api.queue.rows).toHaveLength(3)
   })
 
-  it('takes a query with it, and pays no heed to it', async () => {
+  it('ignores a query string', async () => {
     expect((await api.post(entry, { url: `${url}?key=x&level=error` })).statusCode).toBe(202)
     expect(api.queue.rows).toMatchObject([entry])
   })
 })
 
 describe('an entry', () => {
-  it('is answered with the timestamp it was sent with, as it was written', async () => {
+  it('is answered with its timestamp exactly as it was sent', async () => {
     const timestamp = '2026-11-20T23:43:01,123456789+01:00'
     const response = await api.post({ ...entry, timestamp })
     expect(response.json()).toMatchObject({ timestamp })
@@ -67,7 +67,7 @@ describe('an entry', () => {
     expect(api.queue.rows).toMatchObject([{ timestamp: '2026-11-20 12:00:00.005' }])
   })
 
-  it('is stored with every field that it may have', async () => {
+  it('is stored with all its fields', async () => {
     const sent = {
       level: 'error',
       message: 'm',
@@ -82,7 +82,7 @@ describe('an entry', () => {
     expect(api.queue.rows).toMatchObject([{ ...sent, metadata_text: '{"user":7,"trace":"abc"}' }])
   })
 
-  it('is stored for the project of its key, whatever it says', async () => {
+  it('is stored for the project of the API key, regardless of its fields', async () => {
     await api.post({ ...entry, project_id: 'other', projectId: 'other', id: 'mine' })
     const [row] = api.queue.rows
     expect(row).toMatchObject({
@@ -92,7 +92,7 @@ describe('an entry', () => {
     expect(row?.['id']).toMatch(UUID_V7)
   })
 
-  it('is kept as long as its project says', async () => {
+  it('is kept for the retention of its project', async () => {
     api.registry.addProject({ retentionDays: 1 })
     await api.post(entry)
     expect(api.queue.rows).toMatchObject([{ expires_on: '2026-11-22' }])
@@ -106,7 +106,7 @@ describe('an entry', () => {
     },
   )
 
-  it('with __proto__ and constructor keeps them as data', async () => {
+  it('keeps __proto__ and constructor as data', async () => {
     const members = '"__proto__":{"level":"x"},"constructor":{"prototype":{"y":1}}'
     const response = await api.post(`{"level":"info","message":"m",${members}}`)
     expect(response.statusCode).toBe(202)
@@ -114,7 +114,7 @@ describe('an entry', () => {
     expect(({} as { y?: unknown }).y).toBeUndefined()
   })
 
-  it('that is invalid is refused with every reason', async () => {
+  it('that is invalid is rejected with all reasons', async () => {
     const response = await api.post({ level: 'loud', environment: 5 })
     expect(response.statusCode).toBe(400)
     const { errors } = response.json<{ errors: { path: string; code: string; message: string }[] }>()
@@ -129,8 +129,8 @@ describe('an entry', () => {
 })
 
 describe('a batch', () => {
-  it('has its good entries stored and its bad ones reported, by their places', async () => {
-    const response = await api.post({ logs: [entry, bad, entry, 5, { level: 'info' }] })
+  it('has its valid entries stored, and its invalid ones reported by index', async () => {
+    const response = await api.post({ logs: [entry, invalid, entry, 5, { level: 'info' }] })
     expect(response.statusCode).toBe(202)
     const answer = response.json<{ errors: object[] }>()
     expect(answer).toMatchObject({ success: true, accepted: 2, rejected: 3 })
@@ -144,22 +144,22 @@ describe('a batch', () => {
 
   it.each([
     ['in an object', { logs: [] }],
-    ['bare', []],
-  ])('that is empty is taken: %s', async (_how, body) => {
+    ['as a plain array', []],
+  ])('that is empty is accepted: %s', async (_how, body) => {
     const response = await api.post(body)
     expect(response.statusCode).toBe(202)
     expect(response.json()).toEqual({ success: true, accepted: 0, rejected: 0 })
     expect(api.queue.adds).toEqual([])
   })
 
-  it('of which all are rejected is taken, and nothing is enqueued', async () => {
-    const response = await api.post([bad, null, 'x', [entry]])
+  it('is accepted even if all entries are rejected, and nothing is enqueued', async () => {
+    const response = await api.post([invalid, null, 'x', [entry]])
     expect(response.statusCode).toBe(202)
     expect(response.json()).toMatchObject({ success: true, accepted: 0, rejected: 4 })
     expect(api.queue.adds).toEqual([])
   })
 
-  it.each([1, 99, 100])('of %i entries is taken, each under its own id', async (count) => {
+  it.each([1, 99, 100])('of %i entries is accepted, and each entry gets a different id', async (count) => {
     const response = await api.post(Array.from({ length: count }, () => entry))
     expect(response.json()).toEqual({ success: true, accepted: count, rejected: 0 })
     expect(new Set(api.queue.rows.map(({ id }) => id)).size).toBe(count)
@@ -172,13 +172,13 @@ describe('a batch', () => {
     )
   })
 
-  it('may have other fields beside its logs', async () => {
+  it('may have other fields in addition to its logs', async () => {
     const response = await api.post({ logs: [entry], level: 'info', message: 'no entry', extra: 1 })
     expect(response.json()).toEqual({ success: true, accepted: 1, rejected: 0 })
     expect(api.queue.rows).toMatchObject([entry])
   })
 
-  it('accepted and rejected are as many as were sent, when numbers ask for the exact parser', async () => {
+  it('counts all entries as accepted or rejected when numbers require the exact parser', async () => {
     const text = '{"level":"info","message":"m","metadata":{"n":1e400}}'
     const response = await api.post(`[${text},{"level":"x"},${text},1e400]`)
     expect(response.json()).toMatchObject({ accepted: 2, rejected: 2 })
@@ -188,23 +188,23 @@ describe('a batch', () => {
 
   it.each([
     ['for its metadata', '"metadata":1e400'],
-    ['for its metadata beside an unknown field', '"metadata":1e400,"x":1'],
+    ['for its metadata next to an unknown field', '"metadata":1e400,"x":1'],
     ['for its service', '"service":1e400'],
-  ])('rejects an entry with a huge number %s, and takes its neighbour', async (_where, member) => {
-    const good = '{"level":"info","message":"good","metadata":{"n":1e400}}'
-    const response = await api.post(`[{"level":"info","message":"bad",${member}},${good}]`)
+  ])('rejects an entry with a huge number %s, and accepts the next one', async (_where, member) => {
+    const valid = '{"level":"info","message":"valid","metadata":{"n":1e400}}'
+    const response = await api.post(`[{"level":"info","message":"bad",${member}},${valid}]`)
     expect(response.statusCode).toBe(202)
     expect(response.json()).toMatchObject({
       accepted: 1,
       rejected: 1,
       errors: [{ index: 0, code: 'wrong_type' }],
     })
-    expect(api.queue.rows).toMatchObject([{ message: 'good' }])
+    expect(api.queue.rows).toMatchObject([{ message: 'valid' }])
   })
 
-  it('rejects an entry with half a surrogate pair, and takes its neighbours unharmed', async () => {
-    const good = '{"level":"info","message":"\\ud83d\\ude00"}'
-    const response = await api.post(`[${good},{"level":"info","message":"\\ud83d"},${good}]`)
+  it('rejects an entry with half a surrogate pair, and accepts the others unchanged', async () => {
+    const valid = '{"level":"info","message":"\\ud83d\\ude00"}'
+    const response = await api.post(`[${valid},{"level":"info","message":"\\ud83d"},${valid}]`)
     expect(response.json()).toMatchObject({
       accepted: 2,
       rejected: 1,
@@ -213,7 +213,7 @@ describe('a batch', () => {
     expect(api.queue.rows.map(({ message }) => message)).toEqual(['😀', '😀'])
   })
 
-  it('rejects an entry that is nested too deep, and takes its neighbour', async () => {
+  it('rejects an entry that is nested too deeply, and accepts the next one', async () => {
     const deep = `${'['.repeat(100_000)}${']'.repeat(100_000)}`
     const response = await api.post(
       `[{"level":"info","message":"m","a":${deep}},{"level":"info","message":"m"}]`,
@@ -226,14 +226,14 @@ describe('a body of application/x-ndjson', () => {
   const headers = { 'content-type': 'application/x-ndjson' }
   const line = JSON.stringify(entry)
 
-  it('is taken as a batch, also when it is one line', async () => {
+  it('is a batch, even if it is one line', async () => {
     const response = await api.post(line, { headers })
     expect(response.statusCode).toBe(202)
     expect(response.json()).toEqual({ success: true, accepted: 1, rejected: 0 })
     expect(api.queue.rows).toMatchObject([entry])
   })
 
-  it('has all its lines taken, in their order', async () => {
+  it('has all its lines accepted in order', async () => {
     const lines = Array.from({ length: 100 }, (_, i) => JSON.stringify({ level: 'info', message: String(i) }))
     const response = await api.post(`${lines.join('\r\n\r\n')}\r\n`, { headers })
     expect(response.json()).toEqual({ success: true, accepted: 100, rejected: 0 })
@@ -242,8 +242,8 @@ describe('a body of application/x-ndjson', () => {
     )
   })
 
-  it('has its bad lines reported by their places among those that are not blank, and the others taken', async () => {
-    const lines = ['', line, '{"level":"info",', '  ', line, JSON.stringify(bad), '[]', '', line]
+  it('has its invalid lines reported by index without blank lines, and the others accepted', async () => {
+    const lines = ['', line, '{"level":"info",', '  ', line, JSON.stringify(invalid), '[]', '', line]
     const response = await api.post(lines.join('\n'), { headers })
     expect(response.statusCode).toBe(202)
     expect(response.json()).toEqual({
@@ -259,13 +259,13 @@ describe('a body of application/x-ndjson', () => {
     expect(api.queue.rows).toHaveLength(3)
   })
 
-  it('takes a batch in a line for no entry', async () => {
+  it('rejects a batch within a line', async () => {
     const response = await api.post(JSON.stringify({ logs: [entry] }), { headers })
     expect(response.json()).toMatchObject({ accepted: 0, rejected: 1 })
     expect(api.queue.rows).toEqual([])
   })
 
-  it('keeps the digits of huge numbers, and reports a bad line once all the same', async () => {
+  it('keeps the digits of huge numbers, and reports an invalid line only once', async () => {
     const huge = '{"level":"info","message":"m","n":12345678901234567890}'
     const response = await api.post(`${line}\nno JSON\n${huge}`, { headers })
     expect(response.json()).toMatchObject({ accepted: 2, rejected: 1, errors: [{ index: 1 }] })
@@ -273,12 +273,12 @@ describe('a body of application/x-ndjson', () => {
     expect(api.queue.rows.map((row) => row['metadata_text'])).toEqual(['{}', '{"n":12345678901234567890}'])
   })
 
-  it.each(['\n', '\r\n \n'])('of blank lines alone is an empty batch: %j', async (body) => {
+  it.each(['\n', '\r\n \n'])('of only blank lines is an empty batch: %j', async (body) => {
     expect((await api.post(body, { headers })).json()).toEqual({ success: true, accepted: 0, rejected: 0 })
   })
 
   it.each(['Application/X-NDJSON', 'application/x-ndjson; charset=utf-8'])(
-    'may be named %s',
+    'may have the media type %s',
     async (type) => {
       const response = await api.post(`${line}\n${line}`, { headers: { 'content-type': type } })
       expect(response.json()).toMatchObject({ accepted: 2 })
@@ -286,7 +286,7 @@ describe('a body of application/x-ndjson', () => {
   )
 })
 
-describe('a body that is encoded', () => {
+describe('an encoded body', () => {
   const line = JSON.stringify(entry)
 
   it.each([
@@ -294,7 +294,7 @@ describe('a body that is encoded', () => {
     ['deflate', deflateSync],
     ['br', brotliCompressSync],
     ['zstd', zstdCompressSync],
-  ])('in %s is taken, as one entry, a batch or lines', async (encoding, encode) => {
+  ])('in %s is accepted as one entry, a batch or lines', async (encoding, encode) => {
     const bodies = [line, `[${line},${line}]`, `${line}\n${line}`]
     for (const [index, body] of bodies.entries()) {
       const headers = {
@@ -306,7 +306,7 @@ describe('a body that is encoded', () => {
     expect(api.queue.rows).toMatchObject([entry, entry, entry, entry, entry])
   })
 
-  it('has its limit once it is decoded', async () => {
+  it('is limited in its decoded size', async () => {
     const headers = { 'content-encoding': 'zstd' }
     const within = `[]${' '.repeat(limits.bodyBytesMax - 2)}`
     expect((await api.post(zstdCompressSync(within), { headers })).statusCode).toBe(202)
@@ -323,7 +323,7 @@ describe('a body', () => {
     'application/json; charset=utf8',
     'Application/JSON',
     'application/json; profile=x',
-  ])('may be of type %s', async (type) => {
+  ])('may have the media type %s', async (type) => {
     expect((await api.post(entry, { headers: { 'content-type': type } })).statusCode).toBe(202)
   })
 
@@ -331,22 +331,22 @@ describe('a body', () => {
     expect((await api.post(entry, { headers: { 'content-encoding': encoding } })).statusCode).toBe(202)
   })
 
-  it('may have blanks around it', async () => {
+  it('may be surrounded by whitespace', async () => {
     expect((await api.post(`\r\n\t ${JSON.stringify(entry)} \n`)).statusCode).toBe(202)
   })
 
-  it('may hold a NUL and every other control character, escaped', async () => {
+  it('may contain every escaped control character, including NUL', async () => {
     const message = Array.from({ length: 32 }, (_, i) => String.fromCodePoint(i)).join('')
     expect((await api.post({ level: 'info', message })).statusCode).toBe(202)
     expect(api.queue.rows).toMatchObject([{ message }])
   })
 
-  it('may hold the text of an escaped surrogate', async () => {
+  it('may contain the text of an escaped surrogate', async () => {
     expect((await api.post({ level: 'info', message: String.raw`\ud83d` })).statusCode).toBe(202)
     expect(api.queue.rows).toMatchObject([{ message: String.raw`\ud83d` }])
   })
 
-  it('takes the last of duplicate names', async () => {
+  it('uses the last of duplicate names', async () => {
     await api.post('{"level":"loud","level":"info","message":"a","message":"b"}')
     expect(api.queue.rows).toMatchObject([{ level: 'info', message: 'b' }])
   })

@@ -1,111 +1,117 @@
-import type { ApiKeyRecord, Project, Registry } from '@sluice/projects'
+import type { ApiKeyRecord, ApiKeys, Project, Projects } from '@sluice/projects'
 import { LRUCache } from 'lru-cache'
 
-/** What a key is taken for. */
+/** The part of the registry that a lookup reads. */
+export interface CredentialSource {
+  readonly keys: Pick<ApiKeys, 'find'>
+  readonly projects: Pick<Projects, 'find'>
+}
+
+/** The result of a key's lookup. */
 export type Credential = KnownCredential | 'unknown'
 
-export interface KnownCredential {
+interface KnownCredential {
   readonly record: ApiKeyRecord
-  /** Undefined when it is gone. */
+  /** Undefined when it is deleted. */
   readonly project: Project | undefined
 }
 
 export const credentialLimits = {
   /**
-   * How long a credential is trusted, ms, from the moment its look-up begins. Changes are published and take effect at
-   * once; this bounds it when the news is lost. It must stay below the five seconds that a revocation may take, and so
-   * must a look-up itself: two commands of 1.8 s.
+   * How long a credential is trusted, in ms, from the start of its lookup. Changes are published and take effect at once;
+   * this is the bound if a notification is lost. It must stay below the five seconds that a revocation may take. A lookup
+   * must as well: it is two commands of at most 1.8 s.
    */
   trustMs: 3_000,
-  /** 10,000 of some 800 bytes: 8 MB. More keys than that in three seconds cost a look-up each. */
+  /** 10,000 of about 800 bytes: 8 MB. If more keys than that are used within three seconds, each further one is a lookup. */
   knownMax: 10_000,
-  /** 10,000 of some 200 bytes: 2 MB. */
+  /** 10,000 of about 200 bytes: 2 MB. */
   unknownMax: 10_000,
   /**
-   * Look-ups under way of keys that were never seen here: 1,000 take Redis some 10 ms. More means that Redis hangs, or
-   * that keys are guessed from everywhere.
+   * Lookups in flight, for keys that this process has never seen. 1,000 take Redis about 10 ms. More means that Redis
+   * stalls, or that many clients guess keys.
    */
-  lookUpsMax: 1_000,
+  lookupsMax: 1_000,
 } as const
 
-/** What tells a key's hash from a project's id, which is shorter. */
+/** Distinguishes the hash of a key from the id of a project, which is shorter. */
 const KEY_HASH = /^[0-9a-f]{64}$/
 
 interface Known {
   readonly credential: KnownCredential
-  /** Until when it is trusted, by the monotonic clock, ms. Afterwards the key is still one that was good once. */
+  /** Until when it is trusted, on the monotonic clock. Later, the key is still remembered as one that was valid. */
   trustedUntilMs: number
 }
 
 /**
- * Keys and what they are taken for, so that a warm key costs no round trip.
+ * Caches the results of lookups, so that a cached key costs no round trip.
  *
- * A key is unseen → being looked up → known or unknown. Known and unknown ones are kept apart, so that no number of
- * guesses drives out a key that exists. A known one that is trusted no longer is looked up again before all others.
+ * A key is unseen → being looked up → known or unknown. Known and unknown keys are cached separately, so that no number of
+ * guesses evicts a key that exists. A known key whose trust has expired is looked up even while unseen keys are rejected.
  */
 export class Credentials {
-  readonly #registry: Pick<Registry, 'findKey' | 'findProject'>
+  readonly #registry: CredentialSource
   readonly #known = new LRUCache<string, Known>({ max: credentialLimits.knownMax })
-  /** Until when a key is taken to be unknown. */
+  /** Until when a key is considered unknown, on the monotonic clock. */
   readonly #unknownUntilMs = new LRUCache<string, number>({ max: credentialLimits.unknownMax })
-  /** Look-ups under way that no change has overtaken. */
-  readonly #lookUps = new Map<string, Promise<Credential>>()
+  /** Lookups in flight, without those that a change has made obsolete. */
+  readonly #lookups = new Map<string, Promise<Credential>>()
 
-  constructor(registry: Pick<Registry, 'findKey' | 'findProject'>) {
+  constructor(registry: CredentialSource) {
     this.#registry = registry
   }
 
-  /** How many keys are remembered, of either kind. */
+  /** How many keys are cached, known and unknown. */
   get size(): number {
     return this.#known.size + this.#unknownUntilMs.size
   }
 
-  /** What a key is taken for without a look-up. */
-  peek(keyHash: string, nowMs: number): Credential | undefined {
+  /** The cached result, if it is still trusted. */
+  peek(keyHash: string, monotonicMs: number): Credential | undefined {
     const known = this.#known.get(keyHash)
-    if (known !== undefined) return known.trustedUntilMs > nowMs ? known.credential : undefined
-    return (this.#unknownUntilMs.get(keyHash) ?? 0) > nowMs ? 'unknown' : undefined
+    if (known !== undefined) return known.trustedUntilMs > monotonicMs ? known.credential : undefined
+    return (this.#unknownUntilMs.get(keyHash) ?? 0) > monotonicMs ? 'unknown' : undefined
   }
 
-  /** Whether the key was good for something when it was looked up last, however long ago. */
+  /** Whether the last lookup of the key found it, however long ago. */
   isFamiliar(keyHash: string): boolean {
     return this.#known.has(keyHash)
   }
 
-  /** Whether as many look-ups are under way as there may be. */
+  /** Whether `lookupsMax` lookups are in flight. */
   get isBusy(): boolean {
-    return this.#lookUps.size >= credentialLimits.lookUpsMax
+    return this.#lookups.size >= credentialLimits.lookupsMax
   }
 
-  /** The look-up of the key that is under way: requests that come with one key at the same time share it. */
-  underWay(keyHash: string): Promise<Credential> | undefined {
-    return this.#lookUps.get(keyHash)
+  /** The lookup of the key that is in flight: concurrent requests with the same key share it. */
+  lookupInFlight(keyHash: string): Promise<Credential> | undefined {
+    return this.#lookups.get(keyHash)
   }
 
-  /** @throws whatever the registry throws, now and to those who share the look-up */
-  lookUp(keyHash: string, nowMs: number): Promise<Credential> {
-    const lookUp = this.#find(keyHash).then((credential) => {
-      // A change during the look-up lets go of its result, but does not fail those who wait for it.
-      if (this.#lookUps.get(keyHash) === lookUp) this.#keep(keyHash, credential, nowMs)
+  /** Rejects with the registry's error, also for requests that share the lookup. */
+  lookUp(keyHash: string, monotonicMs: number): Promise<Credential> {
+    const lookup = this.#find(keyHash).then((credential) => {
+      // A change during the lookup makes its result obsolete, but requests that wait for it do not fail.
+      if (this.#lookups.get(keyHash) === lookup) this.#keep(keyHash, credential, monotonicMs)
       return credential
     })
-    this.#lookUps.set(keyHash, lookUp)
+    this.#lookups.set(keyHash, lookup)
     const end = (): void => {
-      if (this.#lookUps.get(keyHash) === lookUp) this.#lookUps.delete(keyHash)
+      if (this.#lookups.get(keyHash) === lookup) this.#lookups.delete(keyHash)
     }
-    lookUp.then(end, end)
-    return lookUp
+    lookup.then(end, end)
+    return lookup
   }
 
-  /** Trusts nothing any more of what changed: one key by its hash, or the keys of a project by its id. */
+  /** Stops trusting what is cached of a changed key (given its hash) or of the keys of a changed project (given its id). */
   invalidate(change: string): void {
     if (KEY_HASH.test(change)) {
-      this.#lookUps.delete(change)
+      this.#lookups.delete(change)
       this.#unknownUntilMs.delete(change)
       const known = this.#known.peek(change)
       if (known !== undefined) known.trustedUntilMs = 0
     } else {
-      this.#lookUps.clear()
+      this.#lookups.clear()
       for (const known of this.#known.values()) {
         if (known.credential.record.projectId === change) known.trustedUntilMs = 0
       }
@@ -113,13 +119,13 @@ export class Credentials {
   }
 
   async #find(keyHash: string): Promise<Credential> {
-    const record = await this.#registry.findKey(keyHash)
+    const record = await this.#registry.keys.find(keyHash)
     if (record === undefined) return 'unknown'
-    return { record, project: await this.#registry.findProject(record.projectId) }
+    return { record, project: await this.#registry.projects.find(record.projectId) }
   }
 
-  #keep(keyHash: string, credential: Credential, askedMs: number): void {
-    const trustedUntilMs = askedMs + credentialLimits.trustMs
+  #keep(keyHash: string, credential: Credential, startedMs: number): void {
+    const trustedUntilMs = startedMs + credentialLimits.trustMs
     if (credential === 'unknown') {
       this.#known.delete(keyHash)
       this.#unknownUntilMs.set(keyHash, trustedUntilMs)

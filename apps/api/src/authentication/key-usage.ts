@@ -1,41 +1,41 @@
-import type { Registry } from '@sluice/projects'
+import type { ApiKeys } from '@sluice/projects'
 import type { Logger } from '@sluice/runtime'
 
 export const usageLimits = {
-  /** How often uses are written down, ms. A process that is killed forgets those since the last time. */
+  /** How often uses are persisted, in ms. A process that is killed loses the uses since the last time. */
   writeIntervalMs: 60_000,
-  /** As many as there are cached keys: 2 MB, and 20 ms of Redis a minute. Further ones wait for the next minute. */
+  /** As many as there are cached keys: 2 MB, and 20 ms of Redis a minute. Further keys wait for the next minute. */
   keysMax: 10_000,
 } as const
 
 /**
- * When keys were last used: remembered here with each request, written down about once a minute for the keys that were
- * used. What cannot be written waits for the next time; nobody else waits for it.
+ * Records when keys were last used: in memory at each request, and in the registry about once a minute. Uses that cannot be
+ * persisted are kept until the next time; no request waits for that.
  */
 export class KeyUsage {
-  readonly #registry: Pick<Registry, 'noteKeysUsed'>
+  readonly #keys: Pick<ApiKeys, 'recordUses'>
   readonly #logger: Logger
+  /** The last use of each key, on the wall clock. */
   #usedMs = new Map<string, number>()
   #timer: NodeJS.Timeout | undefined
   #writing: Promise<void> = Promise.resolve()
 
-  constructor(registry: Pick<Registry, 'noteKeysUsed'>, logger: Logger) {
-    this.#registry = registry
+  constructor(keys: Pick<ApiKeys, 'recordUses'>, logger: Logger) {
+    this.#keys = keys
     this.#logger = logger
   }
 
-  /** @param usedMs ms since 1970 */
-  note(keyHash: string, usedMs: number): void {
+  recordUse(keyHash: string, wallMs: number): void {
     if (this.#usedMs.size < usageLimits.keysMax || this.#usedMs.has(keyHash))
-      this.#usedMs.set(keyHash, usedMs)
+      this.#usedMs.set(keyHash, wallMs)
   }
 
-  /** Writes down what there is, each interval until it is closed. */
+  /** Persists the recorded uses at each interval, until `close`. */
   start(): void {
     this.#timer = setInterval(() => void this.write(), usageLimits.writeIntervalMs).unref()
   }
 
-  /** Writes down what there is, one write at a time. Never rejects. */
+  /** Persists the recorded uses. One write is in flight at a time. Never rejects. */
   write(): Promise<void> {
     this.#writing = this.#writing.then(() => this.#writeNow())
     return this.#writing
@@ -51,10 +51,10 @@ export class KeyUsage {
     if (used.size === 0) return
     this.#usedMs = new Map()
     try {
-      await this.#registry.noteKeysUsed(used)
+      await this.#keys.recordUses(used)
     } catch (error) {
-      this.#logger.warn({ err: error, keys: used.size }, 'uses of keys not written down')
-      for (const [keyHash, usedMs] of used) if (!this.#usedMs.has(keyHash)) this.note(keyHash, usedMs)
+      this.#logger.warn({ err: error, keys: used.size }, 'cannot persist the last uses of keys')
+      for (const [keyHash, usedMs] of used) if (!this.#usedMs.has(keyHash)) this.recordUse(keyHash, usedMs)
     }
   }
 }

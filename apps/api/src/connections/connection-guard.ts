@@ -6,16 +6,16 @@ import { parserProblem } from '../errors.ts'
 import { Problem, problemBody, problems } from '../problems.ts'
 import type { ConnectionLimits } from './connection-limits.ts'
 
-/** The response that Node writes to a socket at present, as Node's own handling of parser errors finds it. */
+/** `_httpMessage` is the response that Node is writing to the socket. Node's handler of parser errors uses it as well. */
 type HttpSocket = Socket & { readonly _httpMessage?: ServerResponse | null }
 
 /**
- * Ends connections so that the client learns why, and no later than it has to be.
+ * Closes connections as early as possible, but such that the client can read why.
  *
- * A connection is open → answered early (its request was refused before the body was there; the rest of a small body is
- * read away, and the next request opens it again) or lingering (the last answer is written and the sending side closed;
- * what still comes is read away for `lingerMs`, since closing with unread bytes resets the connection, and a reset takes
- * the answer back) → gone.
+ * A connection is open → answered early (its request was rejected before the body had arrived; the rest of a small body is
+ * read and discarded, and the next request makes the connection open again) or lingering (the last answer is written and
+ * the sending side is closed; bytes that still arrive are read and discarded for `lingerMs`, because closing a connection
+ * with unread bytes resets it, and a reset can destroy the answer) → closed.
  */
 export class ConnectionGuard {
   readonly #limits: Pick<ConnectionLimits, 'lingerMs' | 'unreadBytesMax'>
@@ -26,59 +26,59 @@ export class ConnectionGuard {
     this.#limits = limits
   }
 
-  /** To be told of each request. */
+  /** To be called for each request. */
   onRequest({ raw }: FastifyRequest): void {
     this.#answeredEarly.delete(raw.socket)
   }
 
-  /** To be told of each answer that may come before its request's body did. */
+  /** To be called for each answer that may be sent before the body of its request has arrived. */
   onAnswer({ raw }: FastifyRequest, reply: FastifyReply): void {
     if (raw.complete || !hasBody(raw.headers)) return
     this.#answeredEarly.add(raw.socket)
     if (this.#isWorthReading(raw.headers)) return
     void reply.header('connection', 'close')
-    // What Node calls to end a connection after its last answer; its own would not linger.
+    // Node calls this method to close a connection after its last answer. Node's version does not linger.
     raw.socket.destroySoon = () => {
       raw.socket.end()
       this.#linger(raw.socket)
     }
   }
 
-  /** Answers what Node's HTTP parser refused. */
+  /** Answers a request that Node's HTTP parser rejected. */
   onClientError(error: NodeJS.ErrnoException, socket: HttpSocket): void {
     if (this.#lingering.has(socket)) return
     if (error.code === 'ECONNRESET' || !socket.writable || this.#answeredEarly.has(socket)) {
       socket.destroy()
       return
     }
-    const { _httpMessage: underWay } = socket
-    if (underWay?.req.complete === true) {
-      // A whole request came before this: it may have been enqueued, and must not be taken for refused.
+    const { _httpMessage: response } = socket
+    if (response?.req.complete === true) {
+      // A complete request came before this one. It may have been enqueued, so its client must not read a rejection.
       socket.pause()
-      underWay.once('close', () => this.onClientError(error, socket))
+      response.once('close', () => this.onClientError(error, socket))
     } else {
-      this.#refuse(socket, parserProblem(error))
+      this.#reject(socket, parserProblem(error))
     }
   }
 
-  /** Answers CONNECT, whose connection Node gives out of hand. */
+  /** Answers CONNECT. Node passes its socket to this handler and does not manage it any more. */
   onConnect(socket: Socket): void {
     socket.on('error', () => socket.destroy())
-    this.#refuse(
+    this.#reject(
       socket,
-      new Problem('method_not_allowed', 'This is no proxy. Logs are sent with POST.', {
+      new Problem('method_not_allowed', 'This server is not a proxy. Send logs with POST.', {
         headers: { allow: 'POST' },
       }),
     )
   }
 
-  /** Whether the rest of a refused body is so small that reading it costs less than another connection. */
+  /** Whether the rest of a rejected body is small enough that reading it costs less than a new connection. */
   #isWorthReading({ expect, 'content-length': length }: IncomingHttpHeaders): boolean {
-    // A client that waits to be told to continue may send the body or leave it out: nobody knows what comes next.
+    // After `Expect: 100-continue` a client may send the body or omit it: the next bytes cannot be interpreted.
     return expect === undefined && Number(length ?? Infinity) <= this.#limits.unreadBytesMax
   }
 
-  #refuse(socket: Socket, problem: Problem): void {
+  #reject(socket: Socket, problem: Problem): void {
     const { status, title } = problems[problem.code]
     const requestId = randomUUID()
     const body = problemBody(problem, requestId)
@@ -94,7 +94,7 @@ export class ConnectionGuard {
     this.#linger(socket)
   }
 
-  /** The connection's sending side is closed. */
+  /** Reads and discards bytes for `lingerMs`, then closes. The sending side must be closed already. */
   #linger(socket: Socket): void {
     this.#lingering.add(socket)
     socket.resume()

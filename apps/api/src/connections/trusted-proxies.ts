@@ -1,29 +1,35 @@
 import { SettingsError } from '@sluice/runtime'
-import { isIP } from 'node:net'
+import ipaddr from 'ipaddr.js'
 
-/** Names for private ranges that Fastify knows. */
+/** Names of private ranges that Fastify knows. */
 const NAMED_RANGES: ReadonlySet<string> = new Set(['loopback', 'linklocal', 'uniquelocal'])
 
 /**
- * The proxies whose X-Forwarded-For is believed: addresses, CIDR ranges and named ranges, parted by commas. False where
- * nobody is: then a request's address is that of its connection.
+ * The proxies whose X-Forwarded-For header is trusted: a comma-separated list of addresses, CIDR ranges and named ranges.
+ * False if no proxy is trusted: then a request's address is the address of its connection.
  *
- * A number of hops is not taken: it would believe whoever connects directly. Nor is "everybody".
+ * A number of hops is not accepted, because every client that connects directly would be trusted. Neither is a range of all
+ * addresses.
  *
  * @throws SettingsError
  */
 export function parseTrustedProxies(text: string | undefined): string[] | false {
   if (text === undefined || text === 'false') return false
   const proxies = text.split(',').map((proxy) => proxy.trim())
-  if (proxies.every((proxy) => NAMED_RANGES.has(proxy) || isRange(proxy))) return proxies
+  if (proxies.every((proxy) => NAMED_RANGES.has(proxy) || isAddress(proxy) || isRange(proxy))) return proxies
   throw new SettingsError(
-    'invalid settings: TRUST_PROXY must be addresses, CIDR ranges, loopback, linklocal or uniquelocal, parted by commas',
+    'invalid settings: TRUST_PROXY must be a comma-separated list of addresses, CIDR ranges, loopback, linklocal and uniquelocal',
   )
 }
 
+/** ipaddr.js also accepts IPv4 addresses of fewer parts: `1` would be 0.0.0.1 and not a number of hops. */
+function isAddress(text: string): boolean {
+  return ipaddr.IPv4.isValidFourPartDecimal(text) || ipaddr.IPv6.isValid(text)
+}
+
 function isRange(text: string): boolean {
-  const [, address = '', bits = ''] = /^([^/]+)(?:\/(\d{1,3}))?$/.exec(text) ?? []
-  const version = isIP(address)
-  // A range of all addresses would let everybody say who they are.
-  return version !== 0 && (bits === '' || (Number(bits) >= 1 && Number(bits) <= (version === 4 ? 32 : 128)))
+  if (!ipaddr.IPv4.isValidCIDRFourPartDecimal(text) && !ipaddr.IPv6.isValidCIDR(text)) return false
+  const [, prefixBits] = ipaddr.parseCIDR(text)
+  // With a range of all addresses, every client could choose its address.
+  return prefixBits > 0
 }

@@ -1,24 +1,36 @@
 import { createHash, hash } from 'node:crypto'
-import type { Issued } from '../intake/intake.ts'
+import type { IncomingHttpHeaders } from 'node:http'
+import type { EntryReceipt } from '../intake/intake.ts'
+import { Problem, problems } from '../problems.ts'
 
-/** What is remembered of a request that was accepted with an idempotency key. */
-export interface IdempotencyRecord extends Issued {
+/** Visible ASCII. Node joins a repeated header with a comma and a space, so a repeated key never matches. */
+export const IDEMPOTENCY_KEY = /^[!-~]{1,255}$/
+
+/** The idempotency key of a request, if it has one. @throws Problem `invalid_idempotency_key` */
+export function readIdempotencyKey(headers: IncomingHttpHeaders): string | undefined {
+  const key = headers['idempotency-key']
+  if (key === undefined || (typeof key === 'string' && IDEMPOTENCY_KEY.test(key))) return key
+  throw new Problem('invalid_idempotency_key', problems.invalid_idempotency_key.detail)
+}
+
+/** The record of a request that was accepted with an idempotency key. */
+export interface IdempotencyRecord extends EntryReceipt {
   /** From `digestRequest`. */
   readonly digest: string
-  /** Of the one entry; for a batch an id of the request, by which the process that stored it knows it again. */
+  /** The id of a single entry. For a batch request a unique id, by which the process that stored it recognizes its record. */
   readonly id: string
-  /** Of the one entry; empty for a batch, whose answer follows from its body. */
+  /** The timestamp of a single entry. Empty for a batch request, whose answer follows from its body. */
   readonly timestamp: string
 }
 
 /**
- * Characters of base64url, of a SHA-256: 132 bits. To hit the name of another's key takes 2^132 tries; to make two bodies
- * alike takes a client 2^66, and harms itself alone. The rest of the hash would cost 42 bytes a record for nothing.
+ * Characters of base64url of a SHA-256: 132 bits. A collision with another key takes 2^132 attempts. Two bodies with the same
+ * digest take a client 2^66 attempts, and harm only that client. The rest of the hash would cost 42 bytes per record.
  */
 const HASH_CHARACTERS = 22
 const ID_CHARACTERS = 36
 
-/** Tells requests apart: the same for the same body, if it is to be understood in the same way. */
+/** The same for the same body, if it has the same media type. */
 export function digestRequest(contentType: string, body: Buffer): string {
   const [mediaType = ''] = contentType.split(';', 1)
   return createHash('sha256')
@@ -28,20 +40,20 @@ export function digestRequest(contentType: string, body: Buffer): string {
     .slice(0, HASH_CHARACTERS)
 }
 
-/** A project's key as part of a Redis name: short, and not to be read back, as a key may be a secret of the client's. */
+/** A project's key as part of a Redis name: short, and not reversible, since a client's key may be secret. */
 export function hashIdempotencyKey(projectId: string, key: string): string {
   return hash('sha256', `${projectId}\n${key}`, 'base64url').slice(0, HASH_CHARACTERS)
 }
 
 /**
- * The shard that keeps what was sent with a key, by the key's hash. Another number of shards finds other shards: what was
- * sent before is not known any more then.
+ * The shard that stores the record of a key, by the hash of the key. A change of the number of shards moves keys to other
+ * shards: records from before the change are not found.
  */
 export function shardOf(keyHash: string, shards: number): number {
   return Buffer.from(keyHash.slice(0, 6), 'base64url').readUInt32BE() % shards
 }
 
-/** 58 characters for a batch, some 82 for an entry. */
+/** 58 characters for a batch request, about 82 for an entry. */
 export function encodeRecord({ digest, id, timestamp }: IdempotencyRecord): string {
   return digest + id + timestamp
 }

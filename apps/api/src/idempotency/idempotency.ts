@@ -1,6 +1,7 @@
-import type { RedisNames } from '@sluice/schema'
-import { entryAnswer, type TakenIn } from '../intake/intake.ts'
-import { Problem } from '../problems.ts'
+import type { QueueNames } from '@sluice/queue'
+import type { Owned } from '@sluice/row-scanner'
+import { entryAnswer, type ParsedRequest } from '../intake/intake.ts'
+import { Problem, problems } from '../problems.ts'
 import {
   decodeRecord,
   digestRequest,
@@ -10,7 +11,7 @@ import {
 } from './idempotency-record.ts'
 import type { IdempotentWriter } from './idempotent-writer.ts'
 
-/** A request that carries an idempotency key. */
+/** A request with an idempotency key. */
 export interface KeyedRequest {
   readonly projectId: string
   /** From `readIdempotencyKey`. */
@@ -18,57 +19,53 @@ export interface KeyedRequest {
   readonly contentType: string
   /** Decoded. */
   readonly body: Buffer
-  /** What it brings, if it is the first with its key. */
-  readonly taken: TakenIn
+  /** Stored if this is the first request with the key. */
+  readonly parsed: ParsedRequest<Owned>
 }
 
-/** Stores what comes with an idempotency key once, and answers it alike each time. */
+/** Stores the entries of a request with an idempotency key once, and replays the answer to it. */
 export class Idempotency {
   readonly #writer: Pick<IdempotentWriter, 'write'>
-  readonly #shards: readonly RedisNames[]
+  readonly #shards: readonly QueueNames[]
   readonly #makeId: () => string
 
   /**
-   * @param shards the names of each, in the order of the writer's queues
+   * @param shards the names of each shard, in the order of the writer's queues
    * @param makeId makes a UUID
    */
-  constructor(writer: Pick<IdempotentWriter, 'write'>, shards: readonly RedisNames[], makeId: () => string) {
+  constructor(writer: Pick<IdempotentWriter, 'write'>, shards: readonly QueueNames[], makeId: () => string) {
     this.#writer = writer
     this.#shards = shards
     this.#makeId = makeId
   }
 
   /**
-   * Resolves once Redis has the request's rows and its record on disk, or has them from before.
+   * Resolves when Redis has the rows and the record of the request on disk, or has those of an earlier request.
    *
-   * @returns the answer's JSON, and whether it was given before
+   * @returns the JSON of the answer, and whether it is the answer to an earlier request
    * @throws Problem `idempotency_key_reused`
-   * @throws OverloadedError, QueueUnavailableError, as `IdempotentWriter.write`
+   * @throws what `IdempotentWriter.write` throws
    */
   async write(request: KeyedRequest): Promise<{ readonly answer: string; readonly isReplay: boolean }> {
-    const { projectId, key, contentType, body, taken } = request
-    const { rows, text, answer, issued } = taken
+    const { projectId, key, contentType, body, parsed } = request
+    const { rows, answer, receipt } = parsed
     const digest = digestRequest(contentType, body)
     const record = encodeRecord({
       digest,
-      id: issued?.id ?? this.#makeId(),
-      timestamp: issued?.timestamp ?? '',
+      id: receipt?.id ?? this.#makeId(),
+      timestamp: receipt?.timestamp ?? '',
     })
     const keyHash = hashIdempotencyKey(projectId, key)
     const shard = shardOf(keyHash, this.#shards.length)
     const name = this.#shards[shard]?.idempotencyKey(keyHash)
-    // One name for all keys would answer each of them with the record of the first.
+    // One name for all keys would replay the first answer for each of them.
     if (name === undefined) throw new RangeError(`there is no shard ${shard}`)
 
-    const held = await this.#writer.write({ shard, name, record, rows, text })
+    const held = await this.#writer.write({ shard, name, record, rows })
     if (held === record) return { answer, isReplay: false }
     const first = decodeRecord(held)
-    if (first.digest !== digest) {
-      throw new Problem(
-        'idempotency_key_reused',
-        'This key came with another body before. Use a new key for each body.',
-      )
-    }
-    return { answer: issued === undefined ? answer : entryAnswer(first), isReplay: true }
+    if (first.digest !== digest)
+      throw new Problem('idempotency_key_reused', problems.idempotency_key_reused.detail)
+    return { answer: receipt === undefined ? answer : entryAnswer(first), isReplay: true }
   }
 }

@@ -1,43 +1,42 @@
-import { encodeChunk, limits } from '@sluice/schema'
+import { encodeChunk, type ChunkQueue, QueueUnavailableError } from '@sluice/queue'
+import type { Owned, Rows } from '@sluice/row-scanner'
+import { limits } from '@sluice/schema'
 import { setImmediate as turn, setTimeout as sleep } from 'node:timers/promises'
-import { QueueUnavailableError, type ChunkQueue } from '../chunks/chunk-queue.ts'
 import { chunkLimits } from '../chunks/chunk-writer.ts'
 import { OverloadedError } from '../overload/overloaded-error.ts'
 
-/** The writer's limits. A commit has the bounds of a chunk, and its deadline: see `chunkLimits`. */
+/** The limits of the writer. A commit has the limits and the deadline of a chunk: see `chunkLimits`. */
 export const idempotentLimits = {
-  /** While Redis stores a commit it serves nobody else: 2.5 ms at this number. */
+  /** Redis serves no other client while it stores a commit: 2.5 ms for this number of records. */
   recordsPerCommitMax: 1_000,
-  /** All that wait or are under way, in bytes: half of what the writer without keys may hold. */
+  /** Bytes of all rows that wait or are in flight: half of the limit of the writer without keys. */
   bytesWaitingMax: 32_000_000,
-  /** More than a second of the highest load in single entries; requests without a row have no bytes to count. */
+  /** More than a second of the highest load in single entries. Requests without a row have no bytes to count. */
   recordsWaitingMax: 10_000,
 } as const
 
-// A request that is within its own limits must fit, as in the writer without keys.
+// A request within its own limits must fit, as in the writer without keys.
 if (idempotentLimits.bytesWaitingMax < limits.bodyBytesMax * 4)
-  throw new Error('one request could never be accepted')
-// A script hands the records' names to Redis by Lua's stack, which has room for 8,000.
+  throw new Error('bytesWaitingMax is too small for the largest request')
+// The script passes the names of the records to Redis on Lua's stack, which has room for 8,000 values.
 if (idempotentLimits.recordsPerCommitMax > 7_000)
-  throw new Error('a commit could have more records than Lua takes')
+  throw new Error('recordsPerCommitMax is too large for the stack of Lua')
 
-/** The rows of a request, and the record that is to be stored with them. */
+/** The rows of a request, and the record to be stored with them. */
 export interface RecordedWrite {
-  /** Which of the writer's queues the rows go to. */
+  /** The index of the queue for the rows. */
   readonly shard: number
-  /** The record's Redis key, in that queue's hash slot. */
+  /** The Redis key of the record, in the hash slot of that queue. */
   readonly name: string
-  /** The record's text: no other write has the same. */
+  /** The text of the record. No other write has the same. */
   readonly record: string
-  readonly rows: number
-  /** The rows, each a line in UTF-8. */
-  readonly text: Buffer
+  readonly rows: Rows<Owned>
 }
 
-/** The way to one queue. */
+/** The writes to one queue. */
 interface Lane {
   readonly queue: Pick<ChunkQueue, 'addRecorded'>
-  /** Those that are not in a commit yet, in the order of their arrival. */
+  /** Writes that are not in a commit yet, in the order of their arrival. */
   readonly gathered: Waiting[]
   committing: Promise<void> | undefined
 }
@@ -49,25 +48,24 @@ interface Waiting extends RecordedWrite {
 }
 
 /**
- * Gathers the requests with idempotency keys, and commits their rows and records together: group commit, for each queue
- * by itself.
+ * Gathers requests with idempotency keys, and commits their rows and records together: group commit, for each queue separately.
  *
- * Idle → a write waits for the end of the event loop's turn, for those that arrived with it. Committing (one commit under
- * way, or the last one was started less than `addIntervalMs` ago) → writes gather. A commit whose records are all new is
- * one step in Redis; those that are known drop out of it with what is known of them, and the rest is committed again.
- * A write whose record is under way already is not written: it waits for what becomes of the first.
+ * Idle → a write waits for the end of the event loop's turn, for others that arrived with it. Committing (a commit is in flight, or
+ * the last one was started less than `addIntervalMs` ago) → writes gather. A commit whose records are all new is one step in Redis.
+ * If some exist already, their writes are settled with the existing records, and the rest is committed again. A write whose record is
+ * already in flight is not written: it gets the result of the first.
  */
 export class IdempotentWriter {
   readonly #lanes: readonly Lane[]
   readonly #makeId: () => string
   readonly #windowMs: number
-  /** What becomes of each record that waits or is being committed, by its name. */
-  readonly #underWay = new Map<string, Promise<string>>()
+  /** The result of each record that waits or is being committed, by its name. */
+  readonly #inFlight = new Map<string, Promise<string>>()
   #bytesWaiting = 0
 
   /**
    * @param makeId makes the job id of a chunk: unique, without colons
-   * @param windowMs how long a record lives
+   * @param windowMs the lifetime of a record
    */
   constructor(queues: readonly Pick<ChunkQueue, 'addRecorded'>[], makeId: () => string, windowMs: number) {
     this.#lanes = queues.map((queue) => ({ queue, gathered: [], committing: undefined }))
@@ -76,33 +74,34 @@ export class IdempotentWriter {
   }
 
   /**
-   * Resolves with the record that Redis has on disk under the name: this write's, once its rows are there as well; or
-   * that of an earlier write, and then nothing of this one is stored.
+   * Resolves with the record that Redis has on disk under the name: that of this write, with its rows; or that of an earlier write,
+   * in which case nothing of this one is stored.
    *
-   * @throws OverloadedError, at once, when nothing was enqueued
-   * @throws QueueUnavailableError when Redis did not answer in time; rows and record may be stored or not, but both alike
+   * @throws OverloadedError at once if this process has no room; nothing was enqueued
+   * @throws QueueFullError if Redis has no room; nothing was enqueued
+   * @throws QueueUnavailableError if Redis did not answer in time; rows and record are both stored, or both not
    */
   async write(write: RecordedWrite): Promise<string> {
-    const underWay = this.#underWay.get(write.name)
-    if (underWay !== undefined) return underWay
+    const inFlight = this.#inFlight.get(write.name)
+    if (inFlight !== undefined) return inFlight
     const { bytesWaitingMax, recordsWaitingMax } = idempotentLimits
     if (
-      this.#bytesWaiting + write.text.length > bytesWaitingMax ||
-      this.#underWay.size >= recordsWaitingMax
+      this.#bytesWaiting + write.rows.byteLength > bytesWaitingMax ||
+      this.#inFlight.size >= recordsWaitingMax
     ) {
-      throw new OverloadedError('bytes_in_flight', 'too much is waiting for Redis')
+      throw new OverloadedError('bytes_in_flight', 'too many bytes are waiting for Redis')
     }
     const lane = this.#lanes[write.shard]
     if (lane === undefined) throw new RangeError(`there is no shard ${write.shard}`)
     const { promise, resolve, reject } = Promise.withResolvers<string>()
     lane.gathered.push({ ...write, sinceMs: performance.now(), resolve, reject })
-    this.#underWay.set(write.name, promise)
-    this.#bytesWaiting += write.text.length
+    this.#inFlight.set(write.name, promise)
+    this.#bytesWaiting += write.rows.byteLength
     lane.committing ??= this.#commitAll(lane)
     return promise
   }
 
-  /** Resolves when all that was written has been settled. */
+  /** Resolves when all writes are settled. */
   async drain(): Promise<void> {
     for (const { committing } of this.#lanes) await committing
   }
@@ -111,7 +110,7 @@ export class IdempotentWriter {
     return this.#bytesWaiting
   }
 
-  /** Commits until nothing is left. */
+  /** Commits until no write is left. */
   async #commitAll(lane: Lane): Promise<void> {
     await turn()
     while (lane.gathered.length > 0) {
@@ -127,26 +126,25 @@ export class IdempotentWriter {
     try {
       for (let left = members; left.length > 0;) left = await this.#tryCommit(queue, left)
     } catch (error) {
-      // Those that were settled before it stay as they are.
+      // This has no effect on writes that are already settled.
       for (const { reject } of members) reject(error)
     } finally {
-      for (const { name, text } of members) {
-        this.#underWay.delete(name)
-        this.#bytesWaiting -= text.length
+      for (const { name, rows } of members) {
+        this.#inFlight.delete(name)
+        this.#bytesWaiting -= rows.byteLength
       }
     }
   }
 
-  /** @returns those that have to be committed without the others, which turned out to be known */
+  /** @returns the writes that must be committed again, without those whose records exist already */
   async #tryCommit(queue: Lane['queue'], members: readonly Waiting[]): Promise<readonly Waiting[]> {
     const deadlineMs = (members[0]?.sinceMs ?? 0) + chunkLimits.addDeadlineMs
-    if (performance.now() >= deadlineMs) throw new QueueUnavailableError('Redis is behind')
-    const rows = members.reduce((sum, member) => sum + member.rows, 0)
-    const text = Buffer.concat(members.map((member) => member.text))
-    // With the id of its own that each attempt has, no two contents ever share one.
+    if (performance.now() >= deadlineMs) throw new QueueUnavailableError('Redis is too slow')
+    const { count, text } = concatenate(members)
+    // Each attempt has a new id, so that no two contents share one.
     const held = await queue.addRecorded(
       this.#makeId(),
-      rows === 0 ? undefined : encodeChunk(rows, text),
+      count === 0 ? undefined : encodeChunk(count, text),
       {
         records: members.map(({ name, record }) => ({ name, text: record })),
         windowMs: this.#windowMs,
@@ -161,14 +159,26 @@ export class IdempotentWriter {
   }
 }
 
-/** Takes out what makes the next commit: the first that waits, and those after it that fit. */
+function concatenate(members: readonly Waiting[]): { count: number; text: Buffer } {
+  const text = Buffer.allocUnsafe(members.reduce((sum, { rows }) => sum + rows.byteLength, 0))
+  let count = 0
+  let at = 0
+  for (const { rows } of members) {
+    rows.copyTo(text, at)
+    at += rows.byteLength
+    count += rows.count
+  }
+  return { count, text }
+}
+
+/** Removes the writes of the next commit from `gathered`: the first one, and those after it that fit. */
 function takeCommit(gathered: Waiting[]): Waiting[] {
   let rows = 0
   let bytes = 0
   let count = 0
   for (const waiting of gathered) {
-    rows += waiting.rows
-    bytes += waiting.text.length
+    rows += waiting.rows.count
+    bytes += waiting.rows.byteLength
     if (count > 0 && (rows > chunkLimits.rowsMax || bytes > chunkLimits.bytesMax)) break
     count += 1
     if (count === idempotentLimits.recordsPerCommitMax) break

@@ -1,45 +1,50 @@
 import {
-  InexactNumberError,
+  type NotAPromise,
+  type Owned,
+  ownedRows,
+  type Rows,
   RowScanner,
-  shapeRow,
-  startRows,
-  type EntryError,
+  type ScannedRows,
+} from '@sluice/row-scanner'
+import {
   type EntryValidator,
   type IdSource,
+  InexactNumberError,
+  makeRowPrefix,
   type RequestStamp,
-  type RowStart,
-  type ScannedRows,
-} from '@sluice/schema'
+  type RowPrefix,
+  shapeRow,
+} from '@sluice/rows'
+import type { EntryError } from '@sluice/schema'
 import { Problem, type FieldError } from '../problems.ts'
-import { checkBody, jsonFormat, type BodyFormat, type Submission } from './body.ts'
+import { checkBody, type BodyFormat, type Submission } from './body.ts'
 import { InvalidLine } from './ndjson.ts'
 
-/** What a request brings: the rows to store, and what to answer once they are stored. */
-export interface TakenIn {
-  /** How many entries were sent, valid or not. */
+/** The rows of a request, and its answer once they are stored. */
+export interface ParsedRequest<Scope> {
+  /** Number of entries in the body, valid or not. */
   readonly entries: number
-  readonly rows: number
-  /** The rows, each a line in UTF-8. To be used or copied at once: the next request's may be written there. */
-  readonly text: Buffer
-  /** The answer's JSON. */
+  /** The rows of the valid entries. */
+  readonly rows: Rows<Scope>
+  /** The JSON of the answer. */
   readonly answer: string
-  /** What the answer has that does not follow from the body. Without it the same body always has the same answer. */
-  readonly issued?: Issued
+  /** The part of the answer that does not follow from the body. Without it, the same body always has the same answer. */
+  readonly receipt?: EntryReceipt
 }
 
-/** What an entry was given when it was taken in. */
-export interface Issued {
+/** What the answer to a single entry contains. */
+export interface EntryReceipt {
   readonly id: string
   /** The entry's own, or the time of receipt. */
   readonly timestamp: string
 }
 
-/** The answer to a single entry, as JSON. Neither a UUID nor a timestamp has anything that JSON escapes. */
-export function entryAnswer({ id, timestamp }: Issued): string {
+/** The JSON of the answer to a single entry. JSON escapes no character of a UUID or a timestamp. */
+export function entryAnswer({ id, timestamp }: EntryReceipt): string {
   return `{"id":"${id}","status":"accepted","timestamp":"${timestamp}"}`
 }
 
-/** Escaped halves of surrogate pairs: the only way for one to get into valid UTF-8. */
+/** An escaped half of a surrogate pair: the only form in which valid UTF-8 can contain one. */
 const ESCAPED_SURROGATE = /\\u[dD][89a-fA-F]/
 
 type Ids = Pick<IdSource, 'next' | 'write'>
@@ -49,11 +54,11 @@ export class Intake {
   readonly #validator: EntryValidator
   readonly #ids: Ids
   readonly #scanner: Pick<RowScanner, 'scan'>
-  /** The latest stamp and what follows from it: at high load, many requests of a project share a millisecond. */
+  /** The last stamp and its prefix. Under high load, many requests of a project share a millisecond. */
   #stamp: RequestStamp = { projectId: '', retentionDays: 0, receivedAtMs: 0 }
-  #stamped: Stamped = stamp(this.#stamp)
+  #stamped: Stamped = stampRows(this.#stamp)
 
-  /** @param scanner what it leaves to the parser is parsed; the result is the same */
+  /** @param scanner bodies that it gives up on are parsed; the result is the same */
   constructor(validator: EntryValidator, ids: Ids, scanner: Pick<RowScanner, 'scan'> = new RowScanner(ids)) {
     this.#validator = validator
     this.#ids = ids
@@ -61,24 +66,32 @@ export class Intake {
   }
 
   /**
-   * @param format that of the body's media type
-   * @throws Problem, when the request as a whole is refused
+   * Parses a body, and passes the result to `use`. Its rows may be in the scanner's memory: see `RowScanner.scan`.
+   *
+   * @param format from the media type of the body
+   * @returns the result of `use`
+   * @throws Problem if the request as a whole is rejected
    */
-  take(body: Buffer | undefined, requestStamp: RequestStamp, format: BodyFormat = jsonFormat): TakenIn {
-    const bytes = checkBody(body)
-    const stamped = this.#stampedLike(requestStamp)
-    const scanned = this.#scanner.scan(bytes, stamped.start, format.isNdjson)
-    return scanned === undefined
-      ? this.#parse(bytes.toString(), stamped, format)
-      : answerAll(scanned, stamped)
+  parse<Result extends NotAPromise>(
+    body: Buffer,
+    stamp: RequestStamp,
+    format: BodyFormat,
+    use: <Scope>(parsed: ParsedRequest<Scope>) => Result,
+  ): Result {
+    checkBody(body)
+    const stamped = this.#stampedLike(stamp)
+    const scanned = this.#scanner.scan(body, stamped.prefix, format.isNdjson, (rows) =>
+      use(acceptAll(rows, stamped)),
+    )
+    return scanned ?? use(this.#parseText(body.toString(), stamped, format))
   }
 
-  #parse(text: string, stamped: Stamped, { parse }: BodyFormat): TakenIn {
+  #parseText(text: string, stamped: Stamped, { parse }: BodyFormat): ParsedRequest<Owned> {
     const shaper = new RequestShaper(
       this.#validator,
       () => this.#ids.next(),
       stamped,
-      // The look for a backslash is many times cheaper than the expression, and usually enough.
+      // A search for a backslash is much cheaper than the expression, and usually sufficient.
       text.includes('\\u') && ESCAPED_SURROGATE.test(text),
     )
     try {
@@ -97,30 +110,30 @@ export class Intake {
       next.retentionDays === retentionDays
     if (!isSame) {
       this.#stamp = next
-      this.#stamped = stamp(next)
+      this.#stamped = stampRows(next)
     }
     return this.#stamped
   }
 }
 
 interface Stamped {
-  readonly start: RowStart
+  readonly prefix: RowPrefix
   /** ISO 8601 */
   readonly receivedAt: string
 }
 
-function stamp(requestStamp: RequestStamp): Stamped {
-  return {
-    start: startRows(requestStamp),
-    receivedAt: new Date(requestStamp.receivedAtMs).toISOString(),
-  }
+function stampRows(stamp: RequestStamp): Stamped {
+  return { prefix: makeRowPrefix(stamp), receivedAt: new Date(stamp.receivedAtMs).toISOString() }
 }
 
-/** Of a body without an invalid entry. */
-function answerAll({ rows, text, single }: ScannedRows, { receivedAt }: Stamped): TakenIn {
-  if (single === undefined) return { entries: rows, rows, text, answer: batchAnswer(rows, 0, []) }
-  const issued = { id: single.id, timestamp: single.timestamp ?? receivedAt }
-  return { entries: 1, rows, text, answer: entryAnswer(issued), issued }
+/** For a body without an invalid entry. */
+function acceptAll<Scope>(
+  { rows, single }: ScannedRows<Scope>,
+  { receivedAt }: Stamped,
+): ParsedRequest<Scope> {
+  if (single === undefined) return { entries: rows.count, rows, answer: batchAnswer(rows.count, 0, []) }
+  const receipt = { id: single.id, timestamp: single.timestamp ?? receivedAt }
+  return { entries: 1, rows, answer: entryAnswer(receipt), receipt }
 }
 
 function batchAnswer(accepted: number, rejected: number, errors: readonly FieldError[]): string {
@@ -146,44 +159,44 @@ class RequestShaper {
     this.#mayHoldLoneSurrogates = mayHoldLoneSurrogates
   }
 
-  shape(submission: Submission): TakenIn {
+  shape(submission: Submission): ParsedRequest<Owned> {
     return submission.kind === 'entry'
       ? this.#shapeEntry(submission.entry)
       : this.#shapeBatch(submission.entries)
   }
 
-  #shapeEntry(entry: unknown): TakenIn {
+  #shapeEntry(entry: unknown): ParsedRequest<Owned> {
     if (!this.#validator.isEntry(entry)) throw invalidEntry(this.#validator.explain(entry))
     const timestamp = entry.timestamp ?? this.#stamped.receivedAt
     const id = this.#makeId()
-    const shaped = shapeRow(entry, id, this.#stamped.start, this.#mayHoldLoneSurrogates)
+    const shaped = shapeRow(entry, id, this.#stamped.prefix, this.#mayHoldLoneSurrogates)
     if ('error' in shaped) throw invalidEntry([shaped.error])
-    const issued = { id, timestamp }
-    return { entries: 1, rows: 1, text: Buffer.from(shaped.row), answer: entryAnswer(issued), issued }
+    const receipt = { id, timestamp }
+    return { entries: 1, rows: ownedRows(1, shaped.row), answer: entryAnswer(receipt), receipt }
   }
 
-  #shapeBatch(entries: readonly unknown[]): TakenIn {
+  #shapeBatch(entries: readonly unknown[]): ParsedRequest<Owned> {
     let text = ''
-    let rows = 0
+    let accepted = 0
     const errors: FieldError[] = []
     for (const [index, entry] of entries.entries()) {
       const shaped = this.#shapeMember(entry)
       if (typeof shaped === 'string') {
         text += shaped
-        rows += 1
+        accepted += 1
       } else {
         for (const error of shaped) errors.push({ index, ...error })
       }
     }
-    const answer = batchAnswer(rows, entries.length - rows, errors)
-    return { entries: entries.length, rows, text: Buffer.from(text), answer }
+    const answer = batchAnswer(accepted, entries.length - accepted, errors)
+    return { entries: entries.length, rows: ownedRows(accepted, text), answer }
   }
 
   #shapeMember(entry: unknown): string | readonly EntryError[] {
     if (!this.#validator.isEntry(entry)) {
       return entry instanceof InvalidLine ? [entry.error] : this.#validator.explain(entry)
     }
-    const shaped = shapeRow(entry, this.#makeId(), this.#stamped.start, this.#mayHoldLoneSurrogates)
+    const shaped = shapeRow(entry, this.#makeId(), this.#stamped.prefix, this.#mayHoldLoneSurrogates)
     return 'error' in shaped ? [shaped.error] : shaped.row
   }
 }

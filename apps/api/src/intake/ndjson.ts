@@ -1,8 +1,9 @@
-import { jsonBlanks, limits, type EntryError } from '@sluice/schema'
+import { jsonWhitespace } from '@sluice/rows'
+import { type EntryError, limits } from '@sluice/schema'
 import { Problem } from '../problems.ts'
 import { parseText, type BodyFormat, type Submission } from './body.ts'
 
-/** A line that is no JSON: stands for the entry that it should have been. */
+/** Takes the place of an entry whose line is not JSON. */
 export class InvalidLine {
   readonly error: EntryError
 
@@ -11,21 +12,21 @@ export class InvalidLine {
   }
 }
 
-/** An entry a line, always a batch: see `parseNdjson`. */
+/** An entry per line, always a batch: see `parseNdjson`. */
 export const ndjsonFormat: BodyFormat = { isNdjson: true, parse: parseNdjson }
 
 /**
- * The content of a body of newline-delimited JSON: an entry a line, always a batch. Lines end in LF or CRLF, the last one
- * need not; blank ones are skipped and not counted. A line that is no JSON becomes an `InvalidLine`.
+ * Parses newline-delimited JSON: an entry per line, always a batch. Lines end with LF or CRLF, optional for the last one. Blank
+ * lines are skipped and not counted. A line that is not JSON becomes an `InvalidLine`.
  *
- * @param exact keeps numbers beyond 2^53 as they are written, at a cost
+ * @param exact keeps numbers beyond 2^53 as they are written, which is slower
  * @throws Problem `too_many_entries`
  */
 function parseNdjson(text: string, exact: boolean): Submission {
   const entries: unknown[] = []
   for (let start = skipBlanks(text, 0); start < text.length;) {
-    if (entries.length === limits.entriesPerBatchMax) {
-      const detail = `A request may have at most ${limits.entriesPerBatchMax} entries; this one has more lines.`
+    if (entries.length === limits.entriesPerRequestMax) {
+      const detail = `A request may have at most ${limits.entriesPerRequestMax} entries; this one has more lines.`
       throw new Problem('too_many_entries', detail)
     }
     const newline = text.indexOf('\n', start)
@@ -38,7 +39,7 @@ function parseNdjson(text: string, exact: boolean): Submission {
 
 function skipBlanks(text: string, from: number): number {
   let at = from
-  while (at < text.length && jsonBlanks.has(text.charCodeAt(at))) at += 1
+  while (at < text.length && jsonWhitespace.has(text.charCodeAt(at))) at += 1
   return at
 }
 

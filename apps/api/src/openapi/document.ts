@@ -1,12 +1,12 @@
 import { limits } from '@sluice/schema'
 import apiPackage from '../../package.json' with { type: 'json' }
-import { logsPaths } from '../routes/logs.ts'
+import { logsPaths } from '../http-contract.ts'
 import { acceptedExamples, bodyExamples, curlExamples } from './examples.ts'
 import { headerRefs, requestHeaders, responseHeaders } from './headers.ts'
-import { healthRefusals, logsRefusals } from './problem-responses.ts'
+import { healthProblems, logsProblems } from './problem-responses.ts'
 import { schemaRef, schemas, type JsonObject } from './schemas.ts'
 
-/** What each limit is a limit of, for people. */
+/** Human-readable names of the limits. */
 const limitNames: Readonly<Record<keyof typeof limits, string>> = {
   messageCharactersMax: '`message`, characters',
   stackCharactersMax: '`stack`, characters',
@@ -14,53 +14,53 @@ const limitNames: Readonly<Record<keyof typeof limits, string>> = {
   pathnameCharactersMax: '`pathname`, characters',
   serviceCharactersMax: '`service`, characters',
   metadataBytesMax: '`metadata`, bytes as JSON',
-  metadataDepthMax: '`metadata`, levels, itself one of them',
+  metadataDepthMax: '`metadata`, levels of nesting including itself',
   metadataNamesMax: '`metadata`, names at the top level',
-  entriesPerBatchMax: 'entries in a request',
-  bodyBytesMax: 'the body, bytes once it is decoded',
-  errorsPerEntryMax: 'errors that are told of an entry',
+  entriesPerRequestMax: 'entries per request',
+  bodyBytesMax: 'decoded body, bytes',
+  errorsPerEntryMax: 'errors reported per entry',
 }
 
 const limitRows = Object.entries(limits).map(
   ([name, limit]) => `| ${limitNames[name as keyof typeof limits]} | ${limit.toLocaleString('en')} |`,
 )
 
-const description = `Takes log entries, and stores each one that it accepted exactly once.
+const description = `Accepts log entries and stores each accepted entry exactly once.
 
-A **202** means that the entries are on disk in the queue, and will be in the database. Any other answer is a problem
-document with a stable \`code\`.
+A **202** means that the entries are on disk in the queue and will be stored in the database. Every other answer is a
+problem document with a stable \`code\`.
 
-The API key belongs in servers: no answer has CORS headers, so that it cannot be used from a page.
+Keep the API key on servers: no answer has CORS headers, so browsers cannot use the API from a web page.
 
 ## Limits
 
-| What | At most |
+| Limit | Maximum |
 | --- | ---: |
 ${limitRows.join('\n')}
 
-Characters are Unicode code points. Nothing is cut and nothing is converted: what does not fit is refused.`
+Characters are Unicode code points. Nothing is truncated or converted: an entry that exceeds a limit is rejected.`
 
-/** The OpenAPI 3.1 document of the API, from what validates and answers its requests. */
+/** The OpenAPI 3.1 document of the API, built from the schemas, limits and problems that the code uses. */
 export function buildDocument(): JsonObject {
   return {
     openapi: '3.1.1',
     info: {
       title: 'Sluice',
       version: apiPackage.version,
-      summary: 'Log ingestion that loses nothing and doubles nothing.',
+      summary: 'Log ingestion that stores every accepted entry exactly once.',
       description,
       license: { name: 'MIT', identifier: 'MIT' },
     },
     servers: [{ url: '/' }],
     tags: [
-      { name: 'logs', description: 'Sending entries.' },
-      { name: 'health', description: 'Whether the process answers, and whether it can take entries.' },
+      { name: 'logs', description: 'Send entries.' },
+      { name: 'health', description: 'Liveness and readiness of the process.' },
     ],
     security: [{ apiKey: [] }],
     paths: {
       ...Object.fromEntries(logsPaths.map((path) => [path, { post: postLogs(path) }])),
       '/livez': { get: health('isAlive', 'Whether the process answers', {}) },
-      '/readyz': { get: health('isReady', 'Whether the process can take entries', healthRefusals()) },
+      '/readyz': { get: health('isReady', 'Whether the process can accept entries', healthProblems()) },
     },
     components: {
       securitySchemes: {
@@ -88,7 +88,7 @@ function postLogs(path: string): JsonObject {
     parameters: requestHeaders,
     requestBody: {
       required: true,
-      description: `UTF-8, at most ${limits.bodyBytesMax} bytes and ${limits.entriesPerBatchMax} entries.`,
+      description: `UTF-8, at most ${limits.bodyBytesMax} bytes and ${limits.entriesPerRequestMax} entries.`,
       content: {
         'application/json': {
           schema: { anyOf: [schemaRef('Entry'), schemaRef('Batch'), schemaRef('Entries')] },
@@ -98,8 +98,8 @@ function postLogs(path: string): JsonObject {
           schema: {
             type: 'string',
             description:
-              'An `Entry` a line; blank lines are skipped. A line that is no JSON is one rejected entry. ' +
-              'It is answered as a batch.',
+              'One `Entry` per line; blank lines are skipped. A line that is not valid JSON is a rejected entry. ' +
+              'The answer is that to a batch.',
           },
           examples: bodyExamples['application/x-ndjson'],
         },
@@ -107,7 +107,7 @@ function postLogs(path: string): JsonObject {
     },
     responses: {
       202: {
-        description: 'Accepted: on disk in the queue, and to be stored exactly once.',
+        description: 'Accepted: the entries are on disk in the queue and will be stored exactly once.',
         headers: headerRefs(['X-Request-Id', 'RateLimit-Policy', 'RateLimit', 'Idempotency-Replayed']),
         content: {
           'application/json': {
@@ -116,12 +116,12 @@ function postLogs(path: string): JsonObject {
           },
         },
       },
-      ...logsRefusals(),
+      ...logsProblems(),
     },
   }
 }
 
-function health(operationId: string, summary: string, refusals: JsonObject): JsonObject {
+function health(operationId: string, summary: string, problemResponses: JsonObject): JsonObject {
   return {
     operationId,
     tags: ['health'],
@@ -133,7 +133,7 @@ function health(operationId: string, summary: string, refusals: JsonObject): Jso
         headers: headerRefs(['X-Request-Id']),
         content: { 'application/json': { schema: schemaRef('Health'), example: { status: 'ok' } } },
       },
-      ...refusals,
+      ...problemResponses,
     },
   }
 }

@@ -1,28 +1,28 @@
 import { limits } from '@sluice/schema'
 import { apiSettings } from '../config.ts'
-import { IDEMPOTENCY_KEY } from '../idempotency/idempotency-key.ts'
+import { REQUEST_ID_PATTERN } from '../http-contract.ts'
+import { IDEMPOTENCY_KEY } from '../idempotency/idempotency-record.ts'
 import { contentEncodings } from '../intake/content-encoding.ts'
 import { policyHeader, resolveRateLimit, stateHeader } from '../rate-limits/rate-limit.ts'
-import { SANE_REQUEST_ID } from '../request-id.ts'
 import type { JsonObject } from './schemas.ts'
 
-/** What the examples show: an id as clients make them. */
+/** Ids in the form that clients usually send. */
 export const exampleRequestId = '3f0f9d1c-1a5d-4a55-9f3e-6d0a7b1c2d3e'
 export const exampleIdempotencyKey = '0b7b9a64-4a0c-4a53-9d0c-6f0f6d5f9f51'
 
 const windowMinutes = apiSettings.IDEMPOTENCY_WINDOW_SECONDS.default / 60
 
 const exampleLimit = resolveRateLimit({ entriesPerSecond: 1_000 }, { entriesPerSecond: 0, bytesPerSecond: 0 })
-if (exampleLimit === undefined) throw new Error('the example of a limit is none')
+if (exampleLimit === undefined) throw new Error('the example rate limit must not be unlimited')
 
-/** What a request may say besides its Authorization and its Content-Type, which OpenAPI has other places for. */
+/** The headers of a request, except Authorization and Content-Type: OpenAPI describes these elsewhere. */
 export const requestHeaders: readonly JsonObject[] = [
   {
     name: 'Content-Encoding',
     in: 'header',
     description:
-      `How the body is compressed: one of them, not a list. The limit of ${limits.bodyBytesMax} bytes holds for the ` +
-      'body as it is sent, and again once it is decoded.',
+      `The compression of the body: a single encoding, not a list. The limit of ${limits.bodyBytesMax} bytes applies to ` +
+      'the body as it is sent and to the decoded body.',
     schema: { type: 'string', enum: contentEncodings, default: 'identity' },
     example: 'zstd',
   },
@@ -30,33 +30,33 @@ export const requestHeaders: readonly JsonObject[] = [
     name: 'Idempotency-Key',
     in: 'header',
     description:
-      'Makes it safe to send the request again: the same key with the same body is stored once and gets the first ' +
-      `answer again, for ${windowMinutes} minutes unless set otherwise. Make a new one for each body, a random UUID.`,
+      'Makes retries safe: a request with the same key and the same body is stored once, and a retry gets the first ' +
+      `answer again. Keys are remembered for ${windowMinutes} minutes by default. Use a new random UUID for each body.`,
     schema: { type: 'string', pattern: IDEMPOTENCY_KEY.source },
     example: exampleIdempotencyKey,
   },
   {
     name: 'X-Request-Id',
     in: 'header',
-    description: 'Comes back with the answer. An id of another form is not refused, but replaced.',
-    schema: { type: 'string', pattern: SANE_REQUEST_ID.source },
+    description: 'Returned with the answer. An id in another form does not cause an error: it is replaced.',
+    schema: { type: 'string', pattern: REQUEST_ID_PATTERN.source },
     example: exampleRequestId,
   },
   {
     name: 'Expect',
     in: 'header',
-    description: 'The body of a request that is refused before it is read need not be sent.',
+    description: 'Lets the client omit the body of a request that is rejected before the body is read.',
     schema: { type: 'string', enum: ['100-continue'] },
     example: '100-continue',
   },
 ]
 
-/** Every header of an answer that says more than how its body is framed. */
+/** The headers of answers, except those that only frame the body. */
 export const responseHeaders = {
   'X-Request-Id': {
-    description: "The caller's id, or a new one: to be quoted when asking what happened.",
+    description: "The caller's id or a new one. Quote it in questions about the request.",
     required: true,
-    schema: { type: 'string', pattern: SANE_REQUEST_ID.source },
+    schema: { type: 'string', pattern: REQUEST_ID_PATTERN.source },
     example: exampleRequestId,
   },
   'WWW-Authenticate': {
@@ -72,34 +72,35 @@ export const responseHeaders = {
     example: 'POST',
   },
   'Retry-After': {
-    description: 'How long to wait before the request is sent again, in seconds.',
+    description: 'How long to wait before a retry, in seconds.',
     schema: { type: 'integer', minimum: 1 },
     example: 3,
   },
   'Idempotency-Replayed': {
-    description: 'There when the request was taken before, and this is the first answer again.',
+    description: 'Present if the request had been accepted before: this is the first answer again.',
     schema: { const: 'true' },
     example: 'true',
   },
   'RateLimit-Policy': {
     description:
-      "The project's limits (draft-ietf-httpapi-ratelimit-headers): `q` entries or bytes in each `w` seconds; " +
-      '`sluice-burst` at once. Not there where the project has none.',
+      "The project's limits (draft-ietf-httpapi-ratelimit-headers): `q` entries or bytes per `w` seconds, and at most " +
+      '`sluice-burst` at once. Absent if the project has no limit.',
     schema: { type: 'string' },
     example: policyHeader(exampleLimit),
   },
   RateLimit: {
-    description: 'What is left of each limit (`r`), as far as the process knows.',
+    description: 'The remainder of each limit (`r`), as far as this API process knows.',
     schema: { type: 'string' },
     example: stateHeader(exampleLimit, { entries: 1_950, bytes: 0 }),
   },
   'Accept-Encoding': {
-    description: 'The encodings that are supported, where another one was sent.',
+    description: 'The supported encodings. Present if the request used another one.',
     schema: { type: 'string' },
     example: 'gzip, deflate, br, zstd',
   },
   Connection: {
-    description: '`close` where the body was refused unread: send the next request on another connection.',
+    description:
+      '`close` if the request was rejected before its body was read: use a new connection for the next request.',
     schema: { type: 'string' },
     example: 'close',
   },
@@ -107,7 +108,7 @@ export const responseHeaders = {
 
 export type ResponseHeader = keyof typeof responseHeaders
 
-/** An answer's `headers`: references to those of the document. */
+/** The `headers` of an answer, as references to the components of the document. */
 export function headerRefs(names: readonly ResponseHeader[]): JsonObject {
   return Object.fromEntries(names.map((name) => [name, { $ref: `#/components/headers/${name}` }]))
 }

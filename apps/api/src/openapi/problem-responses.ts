@@ -4,45 +4,48 @@ import { problemExamples } from './examples.ts'
 import { headerRefs, type ResponseHeader } from './headers.ts'
 import { schemaRef, type JsonObject } from './schemas.ts'
 
-/** Problems of the health routes alone. */
+/** Problems that only the health routes return. */
 const healthCodes: ReadonlySet<ProblemCode> = new Set(['not_ready'])
 
 const everyCode = Object.keys(problems) as ProblemCode[]
 
-/** The codes that a post of logs may be refused with. */
+/** The codes of POST requests with logs. */
 const logsCodes = everyCode.filter((code) => !healthCodes.has(code))
 
 const rateLimit = ['RateLimit-Policy', 'RateLimit'] as const satisfies ResponseHeader[]
 
-/** What a refusal says in its headers besides its request id, and what to do about it. */
-const refusals: Readonly<Record<number, { headers: readonly ResponseHeader[]; advice?: string }>> = {
-  400: { headers: rateLimit, advice: 'Sent again as it is, it will be refused again.' },
-  401: { headers: ['WWW-Authenticate'], advice: 'Which of the two it is, is not told.' },
+/** The headers of problems by status, in addition to the request id, and advice for the client. */
+const headersAndAdvice: Readonly<Record<number, { headers: readonly ResponseHeader[]; advice?: string }>> = {
+  400: { headers: rateLimit, advice: 'A retry without changes fails again.' },
+  401: {
+    headers: ['WWW-Authenticate'],
+    advice: 'The response does not distinguish a missing key from an invalid one.',
+  },
   404: { headers: [] },
-  405: { headers: ['Allow'], advice: 'The answer to every method but `POST`.' },
+  405: { headers: ['Allow'], advice: 'The answer to every method except `POST`.' },
   413: { headers: rateLimit },
   415: { headers: [...rateLimit, 'Accept-Encoding'] },
   422: { headers: rateLimit },
-  429: { headers: [...rateLimit, 'Retry-After'], advice: 'Wait for as long as `Retry-After` says.' },
-  500: { headers: rateLimit, advice: 'Send it again with backoff, and with the same `Idempotency-Key`.' },
+  429: { headers: [...rateLimit, 'Retry-After'], advice: 'Wait for the time in `Retry-After`, then retry.' },
+  500: { headers: rateLimit, advice: 'Retry with backoff and with the same `Idempotency-Key`.' },
   503: {
     headers: [...rateLimit, 'Retry-After'],
     advice:
-      'Send it again after as long as `Retry-After` says, and with the same `Idempotency-Key`: after ' +
-      '`queue_unavailable` the entries may have been stored all the same.',
+      'Retry after the time in `Retry-After`, and with the same `Idempotency-Key`: after `queue_unavailable` the ' +
+      'entries may have been stored.',
   },
 }
 
-/** Every refusal of a post of logs, by its status: what `problems` lists. */
-export function logsRefusals(): JsonObject {
+/** Every problem of POST requests with logs, by status. */
+export function logsProblems(): JsonObject {
   const codesByStatus = Object.groupBy(logsCodes, (code) => problems[code].status)
   return Object.fromEntries(
-    Object.entries(codesByStatus).map(([status, codes]) => [status, refusal(Number(status), codes)]),
+    Object.entries(codesByStatus).map(([status, codes]) => [status, logsProblem(Number(status), codes)]),
   )
 }
 
-/** The answer of a process that cannot do its work now. */
-export function healthRefusals(): JsonObject {
+/** The answer of a process that is not ready. */
+export function healthProblems(): JsonObject {
   const codes = everyCode.filter((code) => healthCodes.has(code))
   return Object.fromEntries(
     codes.map((code) => {
@@ -52,8 +55,8 @@ export function healthRefusals(): JsonObject {
   )
 }
 
-function refusal(status: number, codes: readonly ProblemCode[]): JsonObject {
-  const { headers, advice } = refusals[status] ?? { headers: [] }
+function logsProblem(status: number, codes: readonly ProblemCode[]): JsonObject {
+  const { headers, advice } = headersAndAdvice[status] ?? { headers: [] }
   return describe(status, codes, ['X-Request-Id', ...headers, 'Connection'], advice)
 }
 

@@ -1,6 +1,6 @@
 import { fileURLToPath } from 'node:url'
 
-/** The page at `/docs`. Its addresses are relative, so that a proxy may put a prefix before them. */
+/** The page at `/docs`. Its URLs are relative, so that a proxy can serve it under a path prefix. */
 export const referencePage = `<!doctype html>
 <html lang="en">
   <head>
@@ -17,7 +17,7 @@ export const referencePage = `<!doctype html>
 </html>
 `
 
-/** Shows the document, and no more: there is no form to send requests, as a key must not get into a browser. */
+/** Shows the document only. There is no form for requests, because API keys must not be used in browsers. */
 export const referenceScript = `SwaggerUIBundle({
   url: 'openapi.json',
   dom_id: '#reference',
@@ -28,7 +28,7 @@ export const referenceScript = `SwaggerUIBundle({
 })
 `
 
-/** Nothing is loaded from elsewhere, and no script stands in the page. Swagger UI writes style attributes, and no more. */
+/** Forbids inline scripts and other servers. Swagger UI needs style attributes, but no inline style elements. */
 export const referencePagePolicy = [
   "default-src 'none'",
   "script-src 'self'",
@@ -41,7 +41,7 @@ export const referencePagePolicy = [
   "frame-ancestors 'none'",
 ].join('; ')
 
-/** The files of the page that Swagger UI brings, and what they are. */
+/** The files of the page that are part of Swagger UI, with their media types. */
 export const referenceAssets = {
   'swagger-ui-bundle.js': 'text/javascript; charset=utf-8',
   'swagger-ui.css': 'text/css; charset=utf-8',

@@ -10,29 +10,29 @@ export const schemaRef = (name: keyof typeof schemas): JsonObject => ({
 const count = (description: string): JsonObject => ({
   type: 'integer',
   minimum: 0,
-  maximum: limits.entriesPerBatchMax,
+  maximum: limits.entriesPerRequestMax,
   description,
 })
 
 const entries: JsonObject = {
   type: 'array',
-  maxItems: limits.entriesPerBatchMax,
+  maxItems: limits.entriesPerRequestMax,
   items: { $ref: '#/components/schemas/Entry' },
 }
 
 const entryErrors = Object.entries(entryErrorCodes).map(([code, meaning]) => `- \`${code}\`: ${meaning}`)
 
-/** Every schema of the document, by its name. What validates entries is what describes them. */
+/** The schemas of the document by name. The schema of an entry is the one that validates entries. */
 export const schemas = {
-  // Without its name: in a document, that would be the address against which references are resolved.
+  // Without `$id`: inside the document, it would become the base URI for references.
   Entry: { ...entrySchema, $id: undefined },
   Batch: {
     type: 'object',
-    description: 'A batch of entries. An entry that is invalid is rejected alone.',
+    description: 'A batch of entries. An invalid entry is rejected without affecting the others.',
     required: ['logs'],
     properties: { logs: entries },
   },
-  Entries: { ...entries, description: 'A batch as a bare array, as log shippers send it.' },
+  Entries: { ...entries, description: 'A batch as a plain array, the format of log shippers.' },
   EntryAccepted: {
     type: 'object',
     description: 'The answer to a single entry.',
@@ -42,25 +42,25 @@ export const schemas = {
       status: { const: 'accepted' },
       timestamp: {
         type: 'string',
-        description: "The entry's own timestamp as it was sent, or the time of receipt.",
+        description: "The entry's timestamp as it was sent, or the time of receipt.",
       },
     },
   },
   BatchAccepted: {
     type: 'object',
     description:
-      'The answer to a batch. `accepted` and `rejected` add up to the entries that were sent. ' +
-      'It is a 202 also where all were rejected.',
+      'The answer to a batch. `accepted` and `rejected` add up to the number of entries sent. ' +
+      'The status is 202 even if all entries are rejected.',
     required: ['success', 'accepted', 'rejected'],
     properties: {
       success: { const: true },
-      accepted: count('How many entries will be stored.'),
-      rejected: count('How many entries will not be stored. `errors` says why.'),
+      accepted: count('Number of entries that will be stored.'),
+      rejected: count('Number of entries that will not be stored. `errors` contains the reasons.'),
       errors: {
         type: 'array',
         minItems: 1,
-        maxItems: limits.entriesPerBatchMax * limits.errorsPerEntryMax,
-        description: 'Only there where entries were rejected.',
+        maxItems: limits.entriesPerRequestMax * limits.errorsPerEntryMax,
+        description: 'Present only if entries were rejected.',
         items: { $ref: '#/components/schemas/FieldError', type: 'object', required: ['index'] },
       },
     },
@@ -68,21 +68,28 @@ export const schemas = {
   Problem: {
     type: 'object',
     description:
-      'What is wrong (RFC 9457). Nothing of the request was stored, unless the code is `queue_unavailable`: then nobody ' +
-      'knows.',
+      'A problem document (RFC 9457). No entry of the request was stored. The exception is the code ' +
+      '`queue_unavailable`: then the entries may or may not be stored.',
     required: ['type', 'title', 'status', 'detail', 'code', 'requestId'],
     properties: {
-      type: { type: 'string', format: 'uri', description: 'Identifies the kind of problem, like `code`.' },
-      title: { type: 'string', description: 'What `code` means.' },
-      status: { type: 'integer', description: 'The status of the answer.' },
-      detail: { type: 'string', description: 'What is wrong with this request, for people.' },
-      code: { enum: Object.keys(problems), description: 'Stable: what programs should look at.' },
-      requestId: { type: 'string', description: 'As in `X-Request-Id`.' },
+      type: {
+        type: 'string',
+        format: 'uri',
+        description: 'A URI for the kind of problem, equivalent to `code`.',
+      },
+      title: { type: 'string', description: 'The meaning of `code`.' },
+      status: { type: 'integer', description: 'The HTTP status of the answer.' },
+      detail: {
+        type: 'string',
+        description: 'A human-readable explanation of what is wrong with this request.',
+      },
+      code: { enum: Object.keys(problems), description: 'Stable. Programs should evaluate this field.' },
+      requestId: { type: 'string', description: 'The same as in the header `X-Request-Id`.' },
       errors: {
         type: 'array',
         minItems: 1,
         maxItems: limits.errorsPerEntryMax,
-        description: 'Which fields are at fault, where it is fields.',
+        description: 'The invalid fields, if the problem concerns fields.',
         items: { $ref: '#/components/schemas/FieldError' },
       },
     },
@@ -95,8 +102,9 @@ export const schemas = {
       index: {
         type: 'integer',
         minimum: 0,
-        maximum: limits.entriesPerBatchMax - 1,
-        description: "The entry's place in its batch, from 0. Blank lines of NDJSON are not counted.",
+        maximum: limits.entriesPerRequestMax - 1,
+        description:
+          "The entry's position in its batch, starting at 0. Blank lines of NDJSON are not counted.",
       },
       path: {
         type: 'string',
@@ -104,7 +112,7 @@ export const schemas = {
         description: 'The field, as a JSON Pointer (RFC 6901) into the entry. Empty for the entry itself.',
       },
       code: { enum: Object.keys(entryErrorCodes), description: `Stable.\n${entryErrors.join('\n')}` },
-      message: { type: 'string', description: 'For people.' },
+      message: { type: 'string', description: 'A human-readable explanation.' },
     },
   },
   Health: {

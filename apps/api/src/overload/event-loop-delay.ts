@@ -1,11 +1,11 @@
 import { type ELDHistogram, monitorEventLoopDelay } from 'node:perf_hooks'
 
-/** Fifty samples a second: Node takes them by a timer of its own, outside of JavaScript. */
+/** Fifty samples a second. Node takes them with an internal timer, without running JavaScript. */
 const RESOLUTION_MS = 20
 
 /**
- * How late this process's turns are. The median: one long turn, or a pause of the whole process among many turns, is no
- * overload.
+ * Measures how late the turns of the event loop start. It reports the median, because a single long turn or a single pause
+ * of the process is not an overload.
  */
 export class EventLoopDelay {
   readonly #histogram: ELDHistogram = monitorEventLoopDelay({ resolution: RESOLUTION_MS })
@@ -18,7 +18,7 @@ export class EventLoopDelay {
     this.#histogram.disable()
   }
 
-  /** The median since the last call, ms. */
+  /** The median since the last call, in ms. */
   takeMs(): number {
     const medianMs = this.#histogram.percentile(50) / 1e6
     this.#histogram.reset()

@@ -1,28 +1,29 @@
 import type { Logger } from '@sluice/runtime'
-import { Problem } from '../problems.ts'
+import type { QueueGauge } from '@sluice/queue'
+import { Problem, problems } from '../problems.ts'
 import { type OverloadReason, overloadReasons } from './overloaded-error.ts'
-import type { QueueGauge } from './queue-gauge.ts'
-import { type Marks, Watermark } from './watermark.ts'
+import type { OverloadThresholds } from './settings.ts'
+import { type Thresholds, Watermark } from './watermark.ts'
 
-/** Redis grows by some 30 MB a second at most, which is little next to what the marks leave free. */
+/** Redis grows by at most about 30 MB a second, which is little compared with the memory above the high-water mark. */
 const POLL_INTERVAL_MS = 1_000
 
 /**
- * How long a client is told to wait, s: a random time from the least to the most, so that those who were refused together
- * do not come back together. A queue takes longer to fall to its low-water mark than what is within a process.
+ * The range of `Retry-After`, in seconds. The value is random, because clients that were rejected at the same time must not
+ * all retry at the same time. Redis and the queue take longer to reach their low-water marks than signals of the process.
  */
-const retryAfterS: Readonly<Record<OverloadReason, { readonly least: number; readonly most: number }>> = {
-  redis_memory: { least: 5, most: 15 },
-  queue_depth: { least: 5, most: 15 },
-  queue_age: { least: 5, most: 15 },
-  bytes_in_flight: { least: 1, most: 3 },
-  event_loop_delay: { least: 1, most: 3 },
+const retryAfterS: Readonly<Record<OverloadReason, { readonly min: number; readonly max: number }>> = {
+  redis_memory: { min: 5, max: 15 },
+  queue_depth: { min: 5, max: 15 },
+  queue_age: { min: 5, max: 15 },
+  bytes_in_flight: { min: 1, max: 3 },
+  event_loop_delay: { min: 1, max: 3 },
 }
 
 export interface OverloadMonitorOptions {
   /** In the units of the signals: percent of Redis' memory, chunks, seconds, bytes, ms. */
-  readonly marks: Readonly<Record<OverloadReason, Marks>>
-  /** Settles in bounded time. */
+  readonly thresholds: OverloadThresholds
+  /** A read must settle in bounded time. */
   readonly queue: Pick<QueueGauge, 'read'>
   readonly bytesInFlight: () => number
   readonly eventLoopDelayMs: () => number
@@ -31,34 +32,35 @@ export interface OverloadMonitorOptions {
   readonly random: () => number
 }
 
-interface SignalStatus extends Marks {
+interface SignalStatus extends Thresholds {
   /** Null before the first reading. */
   readonly value: number | null
   readonly isOver: boolean
 }
 
-/** What the ops server tells. */
+/** The page `/overload` of the ops server. */
 export interface OverloadStatus {
   readonly overloaded: boolean
-  /** False while the signals of Redis are as they were last known. */
+  /** False while Redis cannot be read: its signals keep their last values. */
   readonly redisReadable: boolean
   readonly signals: Readonly<Record<OverloadReason, SignalStatus>>
-  /** How many requests were refused since the process started, each for the first of its reasons. */
+  /** Number of requests rejected since the process started. A request counts for the first of its reasons only. */
   readonly refused: Readonly<Record<OverloadReason, number>>
 }
 
 /**
- * Says whether requests are to be refused because there is more than can be stored.
+ * Decides whether requests must be rejected because more entries arrive than can be stored.
  *
- * Open (no signal is over its mark) → closed (one is: requests are refused) → open (all are at or below their low-water
- * marks). Signals are read once a second, never for a request. Those of Redis keep their last state while it cannot be
- * read: if it was full, it still is, and if it is away, the adds say so. One reading is under way at a time.
+ * Open (no signal is over its high-water mark) → closed (at least one is: requests are rejected) → open (all signals are at
+ * or below their low-water marks). The monitor reads the signals once a second, never during a request. While Redis cannot
+ * be read, its signals keep their state: a full Redis is probably still full, and an unavailable Redis makes the adds fail.
+ * One read of Redis is in flight at a time.
  */
 export class OverloadMonitor {
   readonly #options: OverloadMonitorOptions
   readonly #watermarks: Readonly<Record<OverloadReason, Watermark>>
   readonly #refused = byReason(() => 0)
-  /** The first of the reasons. */
+  /** The first of the current reasons. */
   #reason: OverloadReason | undefined
   #isReading = false
   #redisReadable = true
@@ -66,10 +68,10 @@ export class OverloadMonitor {
 
   constructor(options: OverloadMonitorOptions) {
     this.#options = options
-    this.#watermarks = byReason((reason) => new Watermark(options.marks[reason]))
+    this.#watermarks = byReason((reason) => new Watermark(options.thresholds[reason]))
   }
 
-  /** Reads the signals from now on, first in a second: by then there is a connection to Redis. */
+  /** Reads the signals from now on. The first read is after one second: by then the connection to Redis is established. */
   start(): void {
     this.#timer = setInterval(() => void this.poll(), POLL_INTERVAL_MS)
   }
@@ -78,26 +80,26 @@ export class OverloadMonitor {
     clearInterval(this.#timer)
   }
 
-  /** Lets a request pass. @throws Problem `overloaded`, counted */
+  /** Lets a request pass, or counts its rejection. @throws Problem `overloaded` */
   check(): void {
-    if (this.#reason !== undefined) throw this.refuse(this.#reason)
+    if (this.#reason !== undefined) throw this.reject(this.#reason)
   }
 
   /**
-   * The answer to a request for which there was no room, counted. From now on others are refused before their bodies are
-   * read, until a reading says otherwise.
+   * Counts and returns the rejection of a request for which there was no room. From now on, requests are rejected before
+   * their bodies are read, until a read of the signal ends it.
    */
-  refuse(reason: OverloadReason): Problem {
+  reject(reason: OverloadReason): Problem {
     this.#refused[reason] += 1
     if (!this.#watermarks[reason].isOver) this.#change(reason, (watermark) => watermark.trip())
-    const { least, most } = retryAfterS[reason]
-    const seconds = least + Math.floor(this.#options.random() * (most - least + 1))
-    return new Problem('overloaded', 'More arrives than can be stored at present. Send this again later.', {
+    const { min, max } = retryAfterS[reason]
+    const seconds = min + Math.floor(this.#options.random() * (max - min + 1))
+    return new Problem('overloaded', problems.overloaded.detail, {
       headers: { 'retry-after': String(seconds) },
     })
   }
 
-  /** Reads all signals, those of Redis unless that is under way. Resolves when they are read, and never rejects. */
+  /** Reads all signals, except those of Redis if a read of Redis is in flight. Resolves after the reads; never rejects. */
   async poll(): Promise<void> {
     this.#update('bytes_in_flight', this.#options.bytesInFlight())
     this.#update('event_loop_delay', this.#options.eventLoopDelayMs())
@@ -111,7 +113,7 @@ export class OverloadMonitor {
       this.#redisReadable = true
     } catch (error) {
       if (this.#redisReadable) {
-        this.#options.logger.warn({ err: error }, 'overload signals of redis cannot be read')
+        this.#options.logger.warn({ err: error }, 'cannot read the overload signals of redis')
       }
       this.#redisReadable = false
     } finally {
@@ -124,8 +126,8 @@ export class OverloadMonitor {
       overloaded: this.#reason !== undefined,
       redisReadable: this.#redisReadable,
       signals: byReason((reason) => {
-        const { value = null, isOver, marks } = this.#watermarks[reason]
-        return { value, isOver, ...marks }
+        const { value = null, isOver, thresholds } = this.#watermarks[reason]
+        return { value, isOver, ...thresholds }
       }),
       refused: { ...this.#refused },
     }
@@ -135,16 +137,16 @@ export class OverloadMonitor {
     this.#change(reason, (watermark) => watermark.update(value))
   }
 
-  #change(reason: OverloadReason, act: (watermark: Watermark) => void): void {
+  #change(reason: OverloadReason, apply: (watermark: Watermark) => void): void {
     const watermark = this.#watermarks[reason]
     const wasOver = watermark.isOver
-    act(watermark)
-    const { isOver, value, marks } = watermark
+    apply(watermark)
+    const { isOver, value, thresholds } = watermark
     if (isOver === wasOver) return
-    this.#reason = overloadReasons.find((one) => this.#watermarks[one].isOver)
+    this.#reason = overloadReasons.find((candidate) => this.#watermarks[candidate].isOver)
     const { logger } = this.#options
-    if (isOver) logger.warn({ reason, value, ...marks }, 'overloaded, refusing requests')
-    else logger.info({ reason, value, ...marks }, 'no longer overloaded')
+    if (isOver) logger.warn({ reason, value, ...thresholds }, 'overloaded, rejecting requests')
+    else logger.info({ reason, value, ...thresholds }, 'no longer overloaded')
   }
 }
 

@@ -1,4 +1,4 @@
-/** Why requests are refused. In the order in which the reasons are told when there are several. */
+/** Why requests are rejected, in order of precedence if there are several reasons. */
 export const overloadReasons = [
   'redis_memory',
   'queue_depth',
@@ -9,7 +9,7 @@ export const overloadReasons = [
 
 export type OverloadReason = (typeof overloadReasons)[number]
 
-/** Refused, and nothing of it was enqueued: there is no room. */
+/** There is no room in this process for the entries of a request. Nothing of it was enqueued. */
 export class OverloadedError extends Error {
   override name = 'OverloadedError'
   readonly reason: OverloadReason

@@ -1,11 +1,10 @@
 import { SettingsError, type SettingsOf } from '@sluice/runtime'
-import { chunkLimits } from '../chunks/chunk-writer.ts'
 import type { OverloadReason } from './overloaded-error.ts'
-import type { Marks } from './watermark.ts'
+import type { Thresholds } from './watermark.ts'
 
 /**
- * The marks, as the environment gives them; docs/overload.md says how to choose them. A Redis that is full stops the
- * workers too, as they write down what they take: so no mark on its memory is above 95 %.
+ * The high-water and low-water marks that can be set; docs/overload.md explains how to choose them. A full Redis also stops
+ * the workers, which persist the batches that they claim. For that reason no mark on its memory may be above 95 %.
  */
 export const overloadSettings = {
   REDIS_MEMORY_HIGH_PERCENT: {
@@ -13,75 +12,74 @@ export const overloadSettings = {
     minimum: 1,
     maximum: 95,
     default: 80,
-    description: 'How full Redis may be, of its `maxmemory`, before entries are refused.',
+    description:
+      'Memory use of Redis at which the API starts to reject entries, in percent of `maxmemory` or REDIS_MEMORY_BYTES.',
   },
   REDIS_MEMORY_LOW_PERCENT: {
     type: 'integer',
     minimum: 0,
     maximum: 95,
     default: 70,
-    description: 'How full Redis may be when entries are taken again.',
+    description:
+      'Memory use of Redis at which the API accepts entries again, in percent of `maxmemory` or REDIS_MEMORY_BYTES.',
   },
   REDIS_MEMORY_BYTES: {
     type: 'integer',
     minimum: 1_048_576,
     default: 1_073_741_824,
-    description: 'What the two are percentages of where Redis has no `maxmemory`.',
+    description: 'Memory budget that the API assumes for a Redis server without `maxmemory`, in bytes.',
   },
   QUEUE_HIGH_JOBS: {
     type: 'integer',
     minimum: 1,
     default: 5_000_000,
-    description: 'How many chunks may wait in the queue before entries are refused.',
+    description: 'Number of chunks waiting in the queue at which the API starts to reject entries.',
   },
   QUEUE_LOW_JOBS: {
     type: 'integer',
     minimum: 0,
     default: 4_000_000,
-    description: 'How many may wait when entries are taken again.',
+    description: 'Number of chunks waiting in the queue at which the API accepts entries again.',
   },
   QUEUE_AGE_HIGH_S: {
     type: 'integer',
     minimum: 1,
     default: 86_400,
-    description: 'How long the oldest chunk may have waited before entries are refused.',
+    description: 'Waiting time of the oldest chunk at which the API starts to reject entries, in seconds.',
   },
   QUEUE_AGE_LOW_S: {
     type: 'integer',
     minimum: 0,
     default: 43_200,
-    description: 'How long it may have waited when entries are taken again.',
+    description: 'Waiting time of the oldest chunk at which the API accepts entries again, in seconds.',
   },
   EVENT_LOOP_DELAY_HIGH_MS: {
     type: 'integer',
     minimum: 1,
     default: 500,
-    description: "How late half of the API process's turns may be before entries are refused.",
+    description: 'Median event-loop delay at which an API process starts to reject entries, in milliseconds.',
   },
   EVENT_LOOP_DELAY_LOW_MS: {
     type: 'integer',
     minimum: 0,
     default: 250,
-    description: 'How late they may be when entries are taken again.',
+    description: 'Median event-loop delay at which an API process accepts entries again, in milliseconds.',
   },
 } as const
 
-/**
- * The marks on what waits in this process, as shares of what it may hold. Those who come at the upper one are refused
- * before their bodies are read; what is being read by then still fits.
- */
-const bytesInFlight: Marks = {
-  high: chunkLimits.bytesWaitingMax * 0.75,
-  low: chunkLimits.bytesWaitingMax * 0.5,
-}
+/** The thresholds of each signal, in the unit of the signal. */
+export type OverloadThresholds = Readonly<Record<OverloadReason, Thresholds>>
 
 /**
- * The marks of each reason, in the unit of its signal.
- *
+ * @param bytesWaitingMax how many bytes of rows the process may hold. New requests are rejected before their bodies are
+ *   read once three quarters of that are in use; the rest is for bodies that are being read by then.
  * @throws SettingsError when a low-water mark is not below its high-water mark
  */
-export function overloadMarks(settings: SettingsOf<typeof overloadSettings>): Record<OverloadReason, Marks> {
-  const pair = (low: keyof typeof settings, high: keyof typeof settings): Marks => {
+export function overloadThresholds(
+  settings: SettingsOf<typeof overloadSettings>,
+  bytesWaitingMax: number,
+): OverloadThresholds {
+  const pair = (low: keyof typeof settings, high: keyof typeof settings): Thresholds => {
     if (settings[low] < settings[high]) return { high: settings[high], low: settings[low] }
     throw new SettingsError(`invalid settings: ${low} must be below ${high}`)
   }
@@ -89,7 +87,7 @@ export function overloadMarks(settings: SettingsOf<typeof overloadSettings>): Re
     redis_memory: pair('REDIS_MEMORY_LOW_PERCENT', 'REDIS_MEMORY_HIGH_PERCENT'),
     queue_depth: pair('QUEUE_LOW_JOBS', 'QUEUE_HIGH_JOBS'),
     queue_age: pair('QUEUE_AGE_LOW_S', 'QUEUE_AGE_HIGH_S'),
-    bytes_in_flight: bytesInFlight,
+    bytes_in_flight: { high: bytesWaitingMax * 0.75, low: bytesWaitingMax * 0.5 },
     event_loop_delay: pair('EVENT_LOOP_DELAY_LOW_MS', 'EVENT_LOOP_DELAY_HIGH_MS'),
   }
 }

@@ -1,21 +1,21 @@
-/** Where a signal is too high, and where it is low again. */
-export interface Marks {
+/** The high-water mark and the low-water mark of a signal. */
+export interface Thresholds {
   readonly high: number
-  /** Below `high`, so that a signal that stays near its mark does not refuse every other second. */
+  /** Below `high`. The gap keeps a signal near the high-water mark from switching on and off every second. */
   readonly low: number
 }
 
-/** A signal with two marks. Under → over (at `high` or above, or tripped) → under (at `low` or below). */
+/** A signal with thresholds. Under → over (at `high` or above, or tripped) → under (at `low` or below). */
 export class Watermark {
-  readonly marks: Marks
+  readonly thresholds: Thresholds
   #value: number | undefined
   #isOver = false
 
-  /** @throws RangeError when the marks are not in order */
-  constructor(marks: Marks) {
-    if (!(marks.low < marks.high))
+  /** @throws RangeError when `low` is not below `high` */
+  constructor(thresholds: Thresholds) {
+    if (!(thresholds.low < thresholds.high))
       throw new RangeError('the low-water mark must be below the high-water mark')
-    this.marks = marks
+    this.thresholds = thresholds
   }
 
   /** The last value; undefined before the first. */
@@ -29,10 +29,10 @@ export class Watermark {
 
   update(value: number): void {
     this.#value = value
-    this.#isOver = this.#isOver ? value > this.marks.low : value >= this.marks.high
+    this.#isOver = this.#isOver ? value > this.thresholds.low : value >= this.thresholds.high
   }
 
-  /** Over, whatever the last value was: until a value says otherwise. */
+  /** Makes the signal over regardless of its last value, until an update is at the low-water mark or below. */
   trip(): void {
     this.#isOver = true
   }

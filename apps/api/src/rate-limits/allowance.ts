@@ -1,9 +1,9 @@
 import type { IncomingHttpHeaders } from 'node:http'
 import { Problem } from '../problems.ts'
-import { leaseLimits, sliceOf } from './lease-limits.ts'
 import {
   type Amount,
   covers,
+  estimateCost,
   isSameLimit,
   lesser,
   minus,
@@ -12,12 +12,12 @@ import {
   policyHeader,
   positive,
   type RateLimit,
+  rateLimitedDetail,
   scaled,
   stateHeader,
   waitMs,
 } from './rate-limit.ts'
-import { estimateCost } from './request-cost.ts'
-import type { Lease, LeaseRequest } from './shared-buckets.ts'
+import { type Lease, leaseLimits, type LeaseRequest, sliceOf } from './shared-buckets.ts'
 
 interface Waiter {
   readonly cost: Amount
@@ -28,63 +28,63 @@ interface Waiter {
 /**
  * What one project may still send through this process: a slice of the project's bucket in Redis.
  *
- * In hand: a request that the slice covers is let through at once; when half of it is gone, more is leased in the
- * background. → Short: a request that needs more waits, with those that come meanwhile, for a lease that puts the slice
- * back and asks for them; what the bucket does not cover is refused. → Lacking (for `askIntervalMs` after a lease, longer
- * when the bucket is empty): what is surely not there is refused without asking. → In hand.
+ * Holding: a request that the slice covers passes at once; when half of the slice is used, more is leased in the background.
+ * → Waiting: a request that the slice does not cover waits, together with requests that arrive later, for a lease that
+ * returns the slice and pays for these requests. Requests that the bucket does not cover are rejected. → Lacking (for
+ * `leaseIntervalMs` after a lease, longer if the bucket is empty): requests that the bucket certainly does not cover are
+ * rejected without a lease. → Holding.
  *
- * Alone (Redis failed, or did not answer within `timeoutMs`): the process makes its own tokens: its part, by the number of
- * processes that were seen last, of what the bucket held then and of the rate since. It owes them to the bucket. Each
- * `retryMs` it asks; an answer, even a late one, ends it.
+ * Alone (Redis failed, or did not answer within `timeoutMs`): the process makes tokens without Redis. It makes its share, by
+ * the last known number of processes, of the last known level and of the rate since then, and owes these tokens to the
+ * bucket. It requests a lease every `retryMs`; an answer, even a late one, ends this mode.
  */
 export class Allowance {
   readonly #lease: (limit: RateLimit, request: LeaseRequest) => Promise<Lease>
-  readonly #now: () => number
+  readonly #monotonicMs: () => number
   readonly #onFailure: (error: unknown) => void
   #limit: RateLimit
   #policy: string
   #slice: Amount
-  /** Taken out of the bucket, or made while alone, and not used. Below zero after a cost above the burst, alone. */
+  /** Tokens that were leased, or made while alone, and are not used. Alone, a cost above the burst makes it negative. */
   #held = nothing
   #heldSinceMs = Number.NEGATIVE_INFINITY
-  /** What was left in the bucket at the last lease, and when that was asked for. */
+  /** The level of the bucket after the last lease, and the time at which that lease was requested. */
   #level: Amount
   #levelAtMs: number
   #lackingUntilMs = Number.NEGATIVE_INFINITY
   #processes = 1
-  /** Made while alone and not yet told to the bucket. */
+  /** Tokens that were made while alone and are not yet deducted from the bucket. */
   #owed = nothing
-  /** Until when tokens were made. Undefined while Redis answers. */
+  /** The time up to which tokens were made. Undefined while Redis answers. */
   #aloneAtMs: number | undefined
   #retryAtMs = 0
-  #isAsking = false
+  #isLeasing = false
   #waiters: Waiter[] = []
-  /** The time of the latest request. */
+  /** The time of the last request. */
   #atMs: number
 
   /**
-   * @param lease asks the project's bucket
-   * @param now the clock of `performance.now()`
-   * @param onFailure is told why Redis could not be asked
+   * @param lease leases from the bucket of the project
+   * @param onFailure called with the reason when a lease fails or is late
    */
   constructor(
     limit: RateLimit,
     lease: (limit: RateLimit, request: LeaseRequest) => Promise<Lease>,
-    now: () => number,
+    monotonicMs: () => number,
     onFailure: (error: unknown) => void,
   ) {
     this.#lease = lease
-    this.#now = now
+    this.#monotonicMs = monotonicMs
     this.#onFailure = onFailure
     this.#limit = limit
     this.#policy = policyHeader(limit)
     this.#slice = sliceOf(limit)
     this.#level = limit.burst
-    this.#levelAtMs = now()
+    this.#levelAtMs = monotonicMs()
     this.#atMs = this.#levelAtMs
   }
 
-  /** Takes effect at once, whatever was known to be lacking. */
+  /** Takes effect at once, also while the bucket is lacking under the old limit. */
   setLimit(limit: RateLimit): void {
     if (isSameLimit(limit, this.#limit)) return
     this.#limit = limit
@@ -99,7 +99,7 @@ export class Allowance {
     return this.#policy
   }
 
-  /** The value of `RateLimit`, as of the latest request. */
+  /** The value of `RateLimit`, as of the last request. */
   get state(): string {
     if (this.#aloneAtMs !== undefined) return stateHeader(this.#limit, this.#held)
     const sinceMs = Math.max(0, this.#atMs - this.#levelAtMs)
@@ -108,26 +108,26 @@ export class Allowance {
   }
 
   /**
-   * Refuses a request whose body need not be read for it.
+   * Rejects a request before its body is read, if its headers suffice for the decision.
    *
    * @throws Problem `rate_limited`
    */
-  refuseEarly(headers: IncomingHttpHeaders): void {
+  rejectEarly(headers: IncomingHttpHeaders): void {
     const nowMs = this.#tick()
     if (this.#aloneAtMs === undefined && nowMs >= this.#lackingUntilMs) return
-    const { least, most } = estimateCost(headers)
+    const { min, max } = estimateCost(headers)
     const isCovered =
       this.#aloneAtMs === undefined
-        ? covers(plus(this.#level, this.#held), lesser(this.#counted(least), this.#limit.burst))
-        : covers(this.#held, lesser(this.#counted(least), this.#share))
-    if (!isCovered) throw this.#refusal(this.#counted(most))
+        ? covers(plus(this.#level, this.#held), lesser(this.#counted(min), this.#limit.burst))
+        : covers(this.#held, lesser(this.#counted(min), this.#share))
+    if (!isCovered) throw this.#rejection(this.#counted(max))
   }
 
   /**
-   * Lets a request through, and counts it: at once, or after the one lease that it waits for.
+   * Lets a request pass and counts its cost, at once or after a lease.
    *
-   * @returns undefined when it is let through at once
-   * @throws Problem `rate_limited`, or rejects with it; then nothing was counted
+   * @returns undefined if the request passes at once
+   * @throws Problem `rate_limited`, or rejects with it; then no cost was counted
    */
   take(cost: Amount): Promise<void> | undefined {
     const nowMs = this.#tick()
@@ -138,27 +138,27 @@ export class Allowance {
     }
     if (nowMs - this.#heldSinceMs < leaseLimits.sliceKeptMs && covers(this.#held, counted)) {
       this.#held = minus(this.#held, counted)
-      if (this.#shouldLeaseAhead(nowMs)) this.#ask()
+      if (this.#shouldLeaseAhead(nowMs)) this.#requestLease()
       return undefined
     }
-    if (this.#isLacking(counted, nowMs)) throw this.#refusal(counted)
+    if (this.#isLacking(counted, nowMs)) throw this.#rejection(counted)
     return new Promise((resolve, reject) => {
       this.#waiters.push({ cost: counted, resolve, reject })
-      this.#ask()
+      this.#requestLease()
     })
   }
 
   #tick(): number {
-    const nowMs = this.#now()
+    const nowMs = this.#monotonicMs()
     this.#atMs = nowMs
     if (this.#aloneAtMs !== undefined) {
       this.#makeTokens(nowMs)
-      if (nowMs >= this.#retryAtMs) this.#ask()
+      if (nowMs >= this.#retryAtMs) this.#requestLease()
     }
     return nowMs
   }
 
-  /** Nothing counts in a unit without limit. */
+  /** A unit without a limit costs nothing. */
   #counted({ entries, bytes }: Amount): Amount {
     const { perSecond } = this.#limit
     return { entries: perSecond.entries === 0 ? 0 : entries, bytes: perSecond.bytes === 0 ? 0 : bytes }
@@ -172,13 +172,13 @@ export class Allowance {
 
   #shouldLeaseAhead(nowMs: number): boolean {
     const half = scaled(this.#slice, 0.5)
-    if (this.#isAsking || covers(this.#held, half)) return false
+    if (this.#isLeasing || covers(this.#held, half)) return false
     return nowMs >= this.#lackingUntilMs || covers(this.#level, half)
   }
 
-  #ask(): void {
-    if (this.#isAsking) return
-    this.#isAsking = true
+  #requestLease(): void {
+    if (this.#isLeasing) return
+    this.#isLeasing = true
     const waiters = this.#waiters.splice(0, leaseLimits.costsMax)
     const costs = waiters.map(({ cost }) => cost)
     const back = waiters.length === 0 ? nothing : this.#held
@@ -189,13 +189,13 @@ export class Allowance {
     void this.#exchange({ back: minus(back, owed), costs, ahead }, waiters, owed)
   }
 
-  /** One round trip. Those who wait for it are decided when it ends, or when it has taken too long. */
+  /** One round trip. Its waiters are decided when it completes, or when it has taken too long. */
   async #exchange(request: LeaseRequest, waiters: readonly Waiter[], owed: Amount): Promise<void> {
-    const sentMs = this.#now()
+    const sentMs = this.#monotonicMs()
     let isLate = false
     const timer = setTimeout(() => {
       isLate = true
-      this.#onFailure(new Error('Redis did not answer in time'))
+      this.#onFailure(new Error('Redis did not answer within the timeout'))
       this.#goAlone(waiters)
     }, leaseLimits.timeoutMs)
     let lease: Lease | undefined
@@ -213,7 +213,7 @@ export class Allowance {
       if (isLate) this.#keepPaid(lease, request.costs)
       else this.#settle(lease, waiters)
     }
-    this.#isAsking = false
+    this.#isLeasing = false
     this.#decideNext()
   }
 
@@ -225,36 +225,37 @@ export class Allowance {
     this.#levelAtMs = sentMs
     this.#processes = processes
     const oneMs = waitMs(this.#limit, level, { entries: 1, bytes: 1 })
-    this.#lackingUntilMs = sentMs + Math.max(leaseLimits.askIntervalMs, Math.min(leaseLimits.dryMsMax, oneMs))
+    this.#lackingUntilMs =
+      sentMs + Math.max(leaseLimits.leaseIntervalMs, Math.min(leaseLimits.dryMsMax, oneMs))
   }
 
   #settle({ paid }: Lease, waiters: readonly Waiter[]): void {
     for (const [index, { cost, resolve, reject }] of waiters.entries()) {
       if (paid[index]) resolve()
-      else reject(this.#refusal(cost))
+      else reject(this.#rejection(cost))
     }
   }
 
-  /** Those who waited were let through or refused while alone, with tokens that are owed: these are for others. */
+  /** The waiters of a late lease were decided alone, with owed tokens. The tokens that were paid for them are now free. */
   #keepPaid({ paid }: Lease, costs: readonly Amount[]): void {
     for (const [index, cost] of costs.entries()) if (paid[index]) this.#held = plus(this.#held, cost)
   }
 
-  /** Decides those that came while a lease was under way, as far as that can be done without another one. */
+  /** Decides the requests that arrived while a lease was in flight, as far as possible without another lease. */
   #decideNext(): void {
-    const nowMs = this.#now()
+    const nowMs = this.#monotonicMs()
     for (const waiter of this.#waiters.splice(0)) {
       if (covers(this.#held, waiter.cost)) {
         this.#held = minus(this.#held, waiter.cost)
         waiter.resolve()
-      } else if (this.#isLacking(waiter.cost, nowMs)) waiter.reject(this.#refusal(waiter.cost))
+      } else if (this.#isLacking(waiter.cost, nowMs)) waiter.reject(this.#rejection(waiter.cost))
       else this.#waiters.push(waiter)
     }
-    if (this.#waiters.length > 0) this.#ask()
+    if (this.#waiters.length > 0) this.#requestLease()
   }
 
   #goAlone(waiters: readonly Waiter[]): void {
-    const nowMs = this.#now()
+    const nowMs = this.#monotonicMs()
     if (this.#aloneAtMs === undefined) {
       this.#aloneAtMs = this.#levelAtMs
       this.#make(scaled(this.#level, 1 / this.#processes))
@@ -271,7 +272,7 @@ export class Allowance {
     }
   }
 
-  /** What this process may have, and make, without asking: its part of the burst. */
+  /** The share of the burst that this process may hold while alone. */
   get #share(): Amount {
     return scaled(this.#limit.burst, 1 / this.#processes)
   }
@@ -282,7 +283,7 @@ export class Allowance {
     this.#make(scaled(this.#limit.perSecond, seconds / this.#processes))
   }
 
-  /** Makes tokens, as far as there is room for them in this process' part of the burst. */
+  /** Makes tokens, up to this process' share of the burst. */
   #make(amount: Amount): void {
     const made = positive(lesser(amount, minus(this.#share, this.#held)))
     this.#held = plus(this.#held, made)
@@ -290,23 +291,20 @@ export class Allowance {
   }
 
   #takeAlone(cost: Amount): void {
-    if (!covers(this.#held, lesser(cost, this.#share))) throw this.#refusal(cost)
+    if (!covers(this.#held, lesser(cost, this.#share))) throw this.#rejection(cost)
     this.#held = minus(this.#held, cost)
   }
 
-  /** The wait is what suffices in any process if nobody else sends: what is held here is not counted. */
-  #refusal(cost: Amount): Problem {
+  /** The wait is sufficient in every process if there are no other requests. Tokens held here are therefore ignored. */
+  #rejection(cost: Amount): Problem {
     const { perSecond } = this.#limit
     const wait =
       this.#aloneAtMs === undefined
         ? waitMs(this.#limit, this.#level, cost)
         : waitMs({ perSecond: scaled(perSecond, 1 / this.#processes), burst: this.#share }, this.#held, cost)
     const seconds = Math.max(1, Math.ceil(wait / 1_000))
-    const allowed = [
-      ...(perSecond.entries === 0 ? [] : [`${perSecond.entries} entries`]),
-      ...(perSecond.bytes === 0 ? [] : [`${perSecond.bytes} bytes`]),
-    ]
-    const detail = `The project may send ${allowed.join(' and ')} a second. Try again in ${seconds} s.`
-    return new Problem('rate_limited', detail, { headers: { 'retry-after': String(seconds) } })
+    return new Problem('rate_limited', rateLimitedDetail(this.#limit, seconds), {
+      headers: { 'retry-after': String(seconds) },
+    })
   }
 }

@@ -1,7 +1,8 @@
 import type { ProjectLimits } from '@sluice/projects'
 import { limits } from '@sluice/schema'
+import type { IncomingHttpHeaders } from 'node:http'
 
-/** Entries, and bytes of decoded bodies: what requests cost and buckets hold. Below zero it is a debt. */
+/** Entries, and bytes of decoded bodies: the cost of a request or the level of a bucket. Below zero it is a debt. */
 export interface Amount {
   readonly entries: number
   readonly bytes: number
@@ -31,13 +32,13 @@ export const scaled = (a: Amount, factor: number): Amount => ({
 })
 export const covers = (a: Amount, b: Amount): boolean => a.entries >= b.entries && a.bytes >= b.bytes
 
-/** A project's limit: what comes in each second, and what there is at most. A unit without a limit is 0 in both. */
+/** The refill rate and the capacity of a project's bucket. A unit without a limit is 0 in both. */
 export interface RateLimit {
   readonly perSecond: Amount
   readonly burst: Amount
 }
 
-/** What holds where a project has no limits of its own. */
+/** The limits of projects without configured limits. */
 export interface RateLimitDefaults {
   readonly entriesPerSecond: number
   readonly bytesPerSecond: number
@@ -45,14 +46,14 @@ export interface RateLimitDefaults {
   readonly burstBytes?: number | undefined
 }
 
-/** A burst that is not given, in seconds of the rate: clients that send once a second are never refused for their rhythm. */
+/** The burst if none is configured, in seconds of the rate. A client that sends once a second stays below it. */
 const BURST_SECONDS = 2
 
 /**
- * The limit that holds for a project; undefined when there is none.
+ * The limit of a project; undefined if it has none.
  *
- * A burst is at least a second's worth, as the processes share it in slices. One that is not given holds the largest
- * request there may be.
+ * A burst is at least the rate of one second, because the processes divide it into slices. A burst that is not configured is
+ * at least the largest possible request.
  */
 export function resolveRateLimit(own: ProjectLimits, defaults: RateLimitDefaults): RateLimit | undefined {
   const perSecond = {
@@ -66,15 +67,15 @@ export function resolveRateLimit(own: ProjectLimits, defaults: RateLimitDefaults
   return {
     perSecond,
     burst: {
-      entries: resolveBurst(perSecond.entries, burstEntries, limits.entriesPerBatchMax),
+      entries: resolveBurst(perSecond.entries, burstEntries, limits.entriesPerRequestMax),
       bytes: resolveBurst(perSecond.bytes, burstBytes, limits.bodyBytesMax),
     },
   }
 }
 
-function resolveBurst(perSecond: number, given: number | undefined, largestRequest: number): number {
+function resolveBurst(perSecond: number, configured: number | undefined, largestRequest: number): number {
   if (perSecond === 0) return 0
-  return Math.max(perSecond, given ?? Math.max(BURST_SECONDS * perSecond, largestRequest))
+  return Math.max(perSecond, configured ?? Math.max(BURST_SECONDS * perSecond, largestRequest))
 }
 
 export function isSameLimit(one: RateLimit, other: RateLimit): boolean {
@@ -86,10 +87,31 @@ export function isSameLimit(one: RateLimit, other: RateLimit): boolean {
   )
 }
 
+/** The shortest valid entry with its separator: `{"level":"log","message":""},`. */
+const ENTRY_BYTES_MIN = 29
+
 /**
- * How long until what is there covers a cost, ms. A cost above the burst waits for a full bucket: it leaves a debt.
+ * The minimum and the maximum cost of a request, estimated from its headers. A compressed body, or a body without a length,
+ * may be as large as the limits allow.
+ */
+export function estimateCost(headers: IncomingHttpHeaders): { min: Amount; max: Amount } {
+  const encoding = headers['content-encoding']?.toLowerCase()
+  const length = headers['content-length']
+  if (length === undefined || (encoding !== undefined && encoding !== 'identity')) {
+    return {
+      min: { entries: 1, bytes: 1 },
+      max: { entries: limits.entriesPerRequestMax, bytes: limits.bodyBytesMax },
+    }
+  }
+  const bytes = Math.min(Number(length), limits.bodyBytesMax)
+  const entries = Math.min(limits.entriesPerRequestMax, Math.ceil(bytes / ENTRY_BYTES_MIN))
+  return { min: { entries: 1, bytes }, max: { entries: Math.max(1, entries), bytes } }
+}
+
+/**
+ * How long until the bucket covers a cost, in ms. A cost above the burst waits for a full bucket and leaves a debt.
  *
- * @param level what is there now
+ * @param level the current level of the bucket
  */
 export function waitMs({ perSecond, burst }: RateLimit, level: Amount, cost: Amount): number {
   const lacking = minus(lesser(cost, burst), level)
@@ -100,9 +122,18 @@ function unitWaitMs(lacking: number, perSecond: number): number {
   return perSecond === 0 || lacking <= 0 ? 0 : (lacking / perSecond) * 1_000
 }
 
+/** The detail of a `rate_limited` problem. */
+export function rateLimitedDetail({ perSecond }: RateLimit, retryAfterS: number): string {
+  const allowed = [
+    ...(perSecond.entries === 0 ? [] : [`${perSecond.entries} entries`]),
+    ...(perSecond.bytes === 0 ? [] : [`${perSecond.bytes} bytes`]),
+  ]
+  return `The project may send ${allowed.join(' and ')} per second. Retry in ${retryAfterS} s.`
+}
+
 /**
- * The values of the headers RateLimit-Policy and RateLimit (draft-ietf-httpapi-ratelimit-headers-11). A policy is the
- * rate: `q` units in each second. The burst is told as a parameter of our own, as the draft has none.
+ * The values of the headers RateLimit-Policy and RateLimit (draft-ietf-httpapi-ratelimit-headers-11). A policy is the rate:
+ * `q` units per second. The burst is a parameter with our prefix, because the draft has none for it.
  */
 export function policyHeader({ perSecond, burst }: RateLimit): string {
   const items: string[] = []
@@ -113,7 +144,7 @@ export function policyHeader({ perSecond, burst }: RateLimit): string {
   return items.join(', ')
 }
 
-/** @param available what may be sent now, as far as this process knows */
+/** @param available what the project may send now, as far as this process knows */
 export function stateHeader({ perSecond, burst }: RateLimit, available: Amount): string {
   const bytes = `"bytes";r=${whole(available.bytes, burst.bytes)};t=1`
   if (perSecond.entries === 0) return bytes

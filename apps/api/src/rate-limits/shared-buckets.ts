@@ -1,39 +1,79 @@
-import type { RedisConnection } from '@sluice/runtime'
-import type { RedisNames } from '@sluice/schema'
-import type { Amount, RateLimit } from './rate-limit.ts'
+import type { InstallationNames, RedisConnection } from '@sluice/runtime'
+import { chunkLimits } from '../chunks/chunk-writer.ts'
+import { type Amount, lesser, type RateLimit, scaled } from './rate-limit.ts'
 
-/** What a process asks a project's bucket for. */
+/** The limits of leasing. Times are in ms. */
+export const leaseLimits = {
+  /** A slice is the most that a process holds. Its size in ms of the rate: about 40 leases a second at full load. */
+  sliceMs: 50,
+  /** Its maximum as a share of the burst: three idle processes hold at most 10 % of the burst. */
+  sliceOfBurst: 1 / 30,
+  /** An older slice is returned before more is leased, because its bucket may be full again by then. */
+  sliceKeptMs: 5_000,
+  /**
+   * After a lease, a process considers the level of the bucket unchanged for this long. More frequent requests would lease
+   * only a few tokens each.
+   */
+  leaseIntervalMs: 20,
+  /**
+   * The maximum of that time while the bucket has less than one entry or byte. Longer would be too long: another process may
+   * return its slice, or the limit may be raised.
+   */
+  dryMsMax: 1_000,
+  /** Redis answers within a few ms. A request that has waited this long for a lease is decided without it. */
+  timeoutMs: 75,
+  /** While Redis does not answer, a lease is requested at this interval. */
+  retryMs: 250,
+  /** One script must not block Redis for long. Further requests wait for the next lease. */
+  costsMax: 1_000,
+} as const
+
+/** The API answers within two seconds when Redis is unavailable. A request may wait for two leases and then for its add. */
+if (2 * leaseLimits.timeoutMs + chunkLimits.addDeadlineMs >= 2_000) {
+  throw new Error('two lease timeouts and addDeadlineMs must be less than two seconds')
+}
+
+/** The most that a process holds of a limit, in whole entries and bytes. */
+export function sliceOf({ perSecond, burst }: RateLimit): Amount {
+  const slice = lesser(
+    scaled(perSecond, leaseLimits.sliceMs / 1_000),
+    scaled(burst, leaseLimits.sliceOfBurst),
+  )
+  return { entries: Math.floor(slice.entries), bytes: Math.floor(slice.bytes) }
+}
+
+/** What a process requests from the bucket of a project. */
 export interface LeaseRequest {
-  /** What it puts back of earlier leases; below zero where it let more through than it had. */
+  /** What it returns of earlier leases. Below zero if it let more through than it had leased. */
   readonly back: Amount
-  /** What requests that wait cost: each is paid for whole, or not at all. */
+  /** The costs of waiting requests. Each is paid in full or not at all. */
   readonly costs: readonly Amount[]
-  /** What it would like to have in hand for those to come. It gets what is there, or nothing if a cost was refused. */
+  /** What it requests in advance for later requests. It gets what is available, or nothing if a cost was rejected. */
   readonly ahead: Amount
 }
 
 export interface Lease {
-  /** For each cost, whether it is paid for. */
+  /** For each cost, whether it is paid. */
   readonly paid: readonly boolean[]
   readonly ahead: Amount
-  /** What is left, rounded down. */
+  /** The level of the bucket after the lease, rounded down. */
   readonly level: Amount
-  /** How many processes asked this bucket lately, this one included. */
+  /** How many processes have used this bucket recently, including this one. */
   readonly processes: number
 }
 
-/** How long a process counts as there since it asked last, ms: longer than the pauses of a project with little traffic. */
+/** How long a process counts after its last lease, in ms. Longer than the pauses of a project with little traffic. */
 const PROCESS_REMEMBERED_MS = 10_000
 
 /**
- * A token bucket in entries and bytes, on Redis' own clock. What is put back or owed counts before the bucket is full.
- * The numbers of a unit without limit are zero throughout. The key expires when the bucket is full and nobody asked for
- * it lately: a bucket that is not there is full. What is owed to one that is not there is older than it, and empties it
- * at most.
+ * A token bucket in entries and bytes, on the clock of Redis. Returned tokens and debts are applied before the level is
+ * limited to the burst. The numbers of a unit without a limit are always zero. The key expires when the bucket is full and no
+ * process has used it recently, because a missing bucket counts as full. A debt to a missing bucket is older than the bucket.
+ * It lowers the level to zero at most.
  *
- * KEYS: the bucket. ARGV: the process, how long it is remembered in ms; per second, burst, back and ahead, each in
- * entries and bytes; the costs, each in entries and bytes. Returns '1' or '0' for each cost in one text, ahead and level
- * in entries and bytes, and the number of processes.
+ * KEYS: the bucket. ARGV: the id of the process, how long it is remembered in ms; per second, burst, back and ahead, each in
+ * entries and bytes; the costs, each in entries and bytes. Returns '1' or '0' for each cost as one string, ahead and level in
+ * entries and bytes, and the number of processes.
  */
 const LEASE = `
 local time = redis.call('TIME')
@@ -63,7 +103,7 @@ local rateE, burstE, levelE = fill('entries', 3)
 local rateB, burstB, levelB = fill('bytes', 4)
 
 local rounding = 0.001
-local paid, refused = {}, false
+local paid, rejected = {}, false
 for i = 11, #ARGV, 2 do
   local entries, bytes = tonumber(ARGV[i]), tonumber(ARGV[i + 1])
   local fitsE = rateE == 0 or levelE + rounding >= math.min(entries, burstE)
@@ -72,13 +112,13 @@ for i = 11, #ARGV, 2 do
     levelE, levelB = levelE - entries, levelB - bytes
     paid[#paid + 1] = '1'
   else
-    refused = true
+    rejected = true
     paid[#paid + 1] = '0'
   end
 end
 
 local aheadE, aheadB = 0, 0
-if not refused then
+if not rejected then
   aheadE = math.max(0, math.min(tonumber(ARGV[9]), math.floor(levelE)))
   aheadB = math.max(0, math.min(tonumber(ARGV[10]), math.floor(levelB)))
   levelE, levelB = levelE - aheadE, levelB - aheadB
@@ -99,23 +139,23 @@ redis.call('HSET', KEYS[1], 'at', string.format('%.0f', now), me, string.format(
 redis.call('PEXPIRE', KEYS[1], math.ceil(fullAfter + remembered))
 return {table.concat(paid), aheadE, aheadB, math.floor(levelE), math.floor(levelB), processes}`
 
-/** The buckets in Redis that the API processes lease from. */
+/** The buckets in Redis from which the API processes lease. */
 export class SharedBuckets {
   readonly #redis: RedisConnection
-  readonly #names: Pick<RedisNames, 'rateLimitKey'>
+  readonly #names: Pick<InstallationNames, 'rateLimitKey'>
   readonly #processId: string
 
   /**
    * @param redis a connection that fails fast and has a command timeout
-   * @param processId tells this process from the others
+   * @param processId unique to this process
    */
-  constructor(redis: RedisConnection, names: Pick<RedisNames, 'rateLimitKey'>, processId: string) {
+  constructor(redis: RedisConnection, names: Pick<InstallationNames, 'rateLimitKey'>, processId: string) {
     this.#redis = redis
     this.#names = names
     this.#processId = processId
   }
 
-  /** Rejects with Redis' error; whether the bucket has changed is not known then. */
+  /** Rejects with Redis' error. Then it is unknown whether the bucket has changed. */
   async lease(projectId: string, limit: RateLimit, request: LeaseRequest): Promise<Lease> {
     const amounts = [limit.perSecond, limit.burst, request.back, request.ahead, ...request.costs]
     const reply = await this.#redis.eval(
@@ -128,7 +168,7 @@ export class SharedBuckets {
     )
     const [paid, aheadEntries, aheadBytes, entries, bytes, processes] = reply as [string, ...LeaseNumbers]
     return {
-      paid: Array.from(paid, (mark) => mark === '1'),
+      paid: Array.from(paid, (digit) => digit === '1'),
       ahead: { entries: aheadEntries, bytes: aheadBytes },
       level: { entries, bytes },
       processes,

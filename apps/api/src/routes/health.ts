@@ -2,7 +2,7 @@ import type { Readiness } from '@sluice/runtime'
 import type { FastifyInstance } from 'fastify'
 import { Problem } from '../problems.ts'
 
-/** `/livez`: the process answers. `/readyz`: it can take entries. Neither asks anybody else. */
+/** `/livez`: the process answers. `/readyz`: it can accept entries. Neither makes a remote call. */
 export function healthRoutes(app: FastifyInstance, readiness: () => Readiness): void {
   app.get('/livez', () => ({ status: 'ok' }))
   app.get('/readyz', () => {

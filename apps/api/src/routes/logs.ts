@@ -1,34 +1,34 @@
-import { limits } from '@sluice/schema'
 import type { Project } from '@sluice/projects'
+import { QueueFullError, QueueUnavailableError } from '@sluice/queue'
+import type { Owned, Rows } from '@sluice/row-scanner'
+import type { RequestStamp } from '@sluice/rows'
+import { limits } from '@sluice/schema'
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import type { Authenticator } from '../authentication/authenticator.ts'
-import { QueueUnavailableError } from '../chunks/chunk-queue.ts'
 import type { ChunkWriter } from '../chunks/chunk-writer.ts'
-import type { Idempotency, KeyedRequest } from '../idempotency/idempotency.ts'
-import { readIdempotencyKey } from '../idempotency/idempotency-key.ts'
+import { logsPaths } from '../http-contract.ts'
+import { readIdempotencyKey } from '../idempotency/idempotency-record.ts'
+import type { Idempotency } from '../idempotency/idempotency.ts'
 import { jsonFormat, type BodyFormat } from '../intake/body.ts'
-import { decodeContent, decoderFor } from '../intake/content-encoding.ts'
-import type { Intake, TakenIn } from '../intake/intake.ts'
+import { checkContentEncoding, decodeContent } from '../intake/content-encoding.ts'
+import type { Intake, ParsedRequest } from '../intake/intake.ts'
 import { ndjsonFormat } from '../intake/ndjson.ts'
 import { OverloadedError } from '../overload/overloaded-error.ts'
 import type { OverloadMonitor } from '../overload/overload-monitor.ts'
-import { Problem } from '../problems.ts'
+import { Problem, problems } from '../problems.ts'
 import type { Allowance } from '../rate-limits/allowance.ts'
-import type { RateLimits } from '../rate-limits/rate-limits.ts'
+import type { ProjectRateLimits } from '../rate-limits/project-rate-limits.ts'
 
 declare module 'fastify' {
   interface FastifyRequest {
-    /** The project that the request's key belongs to. Null before authentication. */
+    /** The project that the API key belongs to. Null before authentication. */
     project: Project | null
-    /** What that project may still send. Null when it has no limit. */
+    /** The project's rate limit. Null for a project without one. */
     allowance: Allowance | null
   }
 }
 
-/** One resource under two addresses. */
-export const logsPaths: readonly string[] = ['/v1/logs', '/api/v1/logs']
-
-/** What a body may be: media types that Fluent Bit, Fluentd, Logstash and Vector send. */
+/** The accepted media types: those that Fluent Bit, Fluentd, Logstash and Vector send. */
 const formats: Readonly<Record<string, BodyFormat>> = {
   'application/json': jsonFormat,
   'application/x-ndjson': ndjsonFormat,
@@ -36,20 +36,35 @@ const formats: Readonly<Record<string, BodyFormat>> = {
 
 export interface LogsRouteDependencies {
   readonly authenticator: Authenticator
-  readonly rateLimits: RateLimits
+  readonly rateLimits: ProjectRateLimits
   readonly intake: Intake
   readonly writer: ChunkWriter
   readonly idempotency: Idempotency
-  readonly overload: Pick<OverloadMonitor, 'check' | 'refuse'>
-  readonly now: () => number
+  readonly overload: Pick<OverloadMonitor, 'check' | 'reject'>
+  readonly wallMs: () => number
 }
 
-/** `POST` of an entry or a batch: authenticated before the body is read, acknowledged once Redis has it. */
+/** A request whose body has arrived. */
+interface ReceivedRequest {
+  /** Decoded. */
+  readonly body: Buffer
+  readonly format: BodyFormat
+  readonly contentType: string
+  readonly stamp: RequestStamp
+  readonly idempotencyKey: string | undefined
+}
+
+type LogsRequest = FastifyRequest<{ Body: Buffer | undefined }>
+
+/**
+ * `POST` of an entry or a batch request: admitted before its body is read, then received, parsed, charged and stored.
+ * Acknowledged when Redis has it.
+ */
 export function logsRoute(app: FastifyInstance, dependencies: LogsRouteDependencies): void {
-  const { authenticator, rateLimits, intake, writer, idempotency, overload, now } = dependencies
+  const { overload } = dependencies
   app.decorateRequest('project', null)
   app.decorateRequest('allowance', null)
-  // The body arrives as bytes: whether they are UTF-8, JSON and entries is decided in one place, by the intake.
+  // The body arrives as bytes. The intake decides whether they are UTF-8, JSON and entries.
   app.addContentTypeParser(Object.keys(formats), { parseAs: 'buffer' }, (request, body, done) => {
     const problem = checkCharset(request)
     if (problem === undefined) done(null, body)
@@ -59,37 +74,19 @@ export function logsRoute(app: FastifyInstance, dependencies: LogsRouteDependenc
   for (const url of logsPaths) {
     app.post<{ Body: Buffer | undefined }>(url, {
       bodyLimit: limits.bodyBytesMax,
-      onRequest: async (request, reply) => {
-        request.project = await authenticator.authenticate(request.headers.authorization, request)
-        request.allowance = rateLimits.of(request.project)
-        if (request.allowance !== null) limitEarly(request.allowance, request, reply)
-        overload.check()
-        decoderFor(request.headers['content-encoding'])
-        // Not earlier: a body that is refused need not be sent.
-        if (request.headers.expect !== undefined) reply.raw.writeContinue()
-      },
+      onRequest: (request, reply) => admit(request, reply, dependencies),
       handler: async (request, reply) => {
-        const { project, allowance } = request
-        if (project === null) throw new Error('the request is not authenticated')
-        const stamp = { projectId: project.id, retentionDays: project.retentionDays, receivedAtMs: now() }
-        const key = readIdempotencyKey(request.headers)
-        const body = decodeContent(request.body, request.headers['content-encoding'])
-        let taken = intake.take(body, stamp, formats[request.mediaType ?? ''])
-        const leased = allowance?.take({ entries: taken.entries, bytes: body?.length ?? 0 })
-        // What is not written in this turn is kept out of the way of the next request's rows.
-        if (leased !== undefined || key !== undefined) taken = { ...taken, text: Buffer.from(taken.text) }
-        if (leased !== undefined) await leased
-        if (allowance !== null) void reply.header('ratelimit', allowance.state)
+        const received = receive(request, dependencies.wallMs())
+        const parsed = parseAndCharge(request, received, dependencies)
+        if (parsed.charged !== undefined) await parsed.charged
+        if (request.allowance !== null) void reply.header('ratelimit', request.allowance.state)
         void reply.code(202).type('application/json; charset=utf-8')
         try {
-          if (key === undefined) {
-            if (taken.rows > 0) await writer.write(taken.rows, taken.text)
-            return taken.answer
+          if (parsed.stored !== undefined) {
+            await parsed.stored
+            return parsed.answer
           }
-          const keyed = describeKeyed(request, project.id, key, body, taken)
-          const { answer, isReplay } = await idempotency.write(keyed)
-          if (isReplay) void reply.header('idempotency-replayed', 'true')
-          return answer
+          return await store(parsed.request, received, reply, dependencies)
         } catch (error) {
           throw toProblem(error, overload)
         }
@@ -98,34 +95,108 @@ export function logsRoute(app: FastifyInstance, dependencies: LogsRouteDependenc
   }
 }
 
-/** Tells the limit, whatever the answer will be, and refuses what is over it before its body is read. */
-function limitEarly(allowance: Allowance, { headers }: FastifyRequest, reply: FastifyReply): void {
-  void reply.header('ratelimit-policy', allowance.policy).header('ratelimit', allowance.state)
-  allowance.refuseEarly(headers)
+/** Everything that can reject a request before its body is read. */
+async function admit(
+  request: FastifyRequest,
+  reply: FastifyReply,
+  { authenticator, rateLimits, overload }: LogsRouteDependencies,
+): Promise<void> {
+  request.project = await authenticator.authenticate(request.headers.authorization, request)
+  request.allowance = rateLimits.of(request.project)
+  if (request.allowance !== null) limitEarly(request.allowance, request, reply)
+  overload.check()
+  checkContentEncoding(request.headers['content-encoding'])
+  // Last: the client need not send a body that is rejected.
+  if (request.headers.expect !== undefined) reply.raw.writeContinue()
 }
 
-function describeKeyed(
-  { headers }: FastifyRequest,
-  projectId: string,
-  key: string,
-  body: Buffer | undefined,
-  taken: TakenIn,
-): KeyedRequest {
-  if (body === undefined) throw new Error('a request without a body was taken')
-  return { projectId, key, contentType: headers['content-type'] ?? '', body, taken }
+/** Sets the rate limit headers for every answer, and rejects a request whose declared size is above the limit. */
+function limitEarly(allowance: Allowance, { headers }: FastifyRequest, reply: FastifyReply): void {
+  void reply.header('ratelimit-policy', allowance.policy).header('ratelimit', allowance.state)
+  allowance.rejectEarly(headers)
+}
+
+function receive(
+  { project, headers, body, mediaType = '' }: LogsRequest,
+  receivedAtMs: number,
+): ReceivedRequest {
+  if (project === null) throw new Error('the request is not authenticated')
+  const { id: projectId, retentionDays } = project
+  const idempotencyKey = readIdempotencyKey(headers)
+  return {
+    body: decodeContent(body ?? Buffer.alloc(0), headers['content-encoding']),
+    format: formats[mediaType] ?? jsonFormat,
+    contentType: headers['content-type'] ?? '',
+    stamp: { projectId, retentionDays, receivedAtMs },
+    idempotencyKey,
+  }
+}
+
+/** A request whose rows the writer has, or one with a copy of its rows that is still to be stored. */
+type ChargedRequest =
+  | { readonly charged: undefined; readonly answer: string; readonly stored: Promise<void> }
+  | {
+      readonly charged: Promise<void> | undefined
+      readonly request: ParsedRequest<Owned>
+      readonly stored?: undefined
+    }
+
+/**
+ * Parses the body and charges the rate limit. If the charge needs no round trip to Redis, the rows of a request without an
+ * idempotency key go to the writer at once, straight from the scanner's memory.
+ *
+ * @throws Problem
+ */
+function parseAndCharge(
+  { allowance }: LogsRequest,
+  { body, format, stamp, idempotencyKey }: ReceivedRequest,
+  { intake, writer }: LogsRouteDependencies,
+): ChargedRequest {
+  return intake.parse(body, stamp, format, (parsed): ChargedRequest => {
+    const charged = allowance?.take({ entries: parsed.entries, bytes: body.length })
+    if (charged === undefined && idempotencyKey === undefined)
+      return { charged, answer: parsed.answer, stored: writeRows(parsed.rows, writer) }
+    return { charged, request: { ...parsed, rows: parsed.rows.copy() } }
+  })
+}
+
+async function store(
+  parsed: ParsedRequest<Owned>,
+  { body, contentType, stamp, idempotencyKey }: ReceivedRequest,
+  reply: FastifyReply,
+  { writer, idempotency }: LogsRouteDependencies,
+): Promise<string> {
+  if (idempotencyKey === undefined) {
+    await writeRows(parsed.rows, writer)
+    return parsed.answer
+  }
+  const { answer, isReplay } = await idempotency.write({
+    projectId: stamp.projectId,
+    key: idempotencyKey,
+    contentType,
+    body,
+    parsed,
+  })
+  if (isReplay) void reply.header('idempotency-replayed', 'true')
+  return answer
+}
+
+async function writeRows<Scope>(rows: Rows<Scope>, writer: ChunkWriter): Promise<void> {
+  if (rows.count > 0) await writer.write(rows)
 }
 
 function checkCharset({ headers }: FastifyRequest): Problem | undefined {
   const charset = /;\s*charset\s*=\s*"?([^\s";]+)/i.exec(headers['content-type'] ?? '')?.[1]
   if (charset === undefined || /^utf-?8$/i.test(charset)) return undefined
-  return new Problem('unsupported_media_type', 'JSON is UTF-8; leave the charset out.')
+  return new Problem('unsupported_media_type', 'JSON is UTF-8; omit the charset.')
 }
 
-/** What the client is told when its entries could not be written. */
+/** The answer to a request whose entries could not be stored. */
 function toProblem(error: unknown, overload: LogsRouteDependencies['overload']): unknown {
-  if (error instanceof OverloadedError) return overload.refuse(error.reason)
+  if (error instanceof OverloadedError) return overload.reject(error.reason)
+  if (error instanceof QueueFullError) return overload.reject('redis_memory')
   if (error instanceof QueueUnavailableError) {
-    return new Problem('queue_unavailable', 'The queue did not answer in time. Try again.', {
+    return new Problem('queue_unavailable', problems.queue_unavailable.detail, {
       headers: { 'retry-after': '1' },
     })
   }

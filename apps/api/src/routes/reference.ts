@@ -8,21 +8,21 @@ import {
   referenceScript,
 } from '../openapi/reference-page.ts'
 
-/** The page's files change with a release alone: a browser asks for them once a day. */
+/** The page's files change only with a release, so browsers fetch them once a day. */
 const ASSET_AGE_MAX_SECONDS = 86_400
 
-/** `/openapi.json`: what the API takes and answers. `/docs`: the same to read. Neither needs a key. */
+/** `/openapi.json` describes requests and answers for programs, `/docs` shows the same to humans. Neither needs a key. */
 export function referenceRoutes(app: FastifyInstance): void {
   let document: Promise<string> | undefined
   app.get('/openapi.json', async (_request, reply) => {
-    // Loaded and built when somebody asks for it, and once: it is no business of a process that starts.
+    // Loaded and built at the first request, and only once, because it would slow down the start of the process.
     document ??= import('../openapi/document.ts').then(({ buildDocument }) => JSON.stringify(buildDocument()))
-    return hardened(reply)
+    return withSecurityHeaders(reply)
       .type('application/json')
       .send(await document)
   })
   app.get('/docs', (_request, reply) => {
-    void hardened(reply)
+    void withSecurityHeaders(reply)
       .header('content-security-policy', referencePagePolicy)
       .type('text/html; charset=utf-8')
       .send(referencePage)
@@ -32,17 +32,19 @@ export function referenceRoutes(app: FastifyInstance): void {
   })
   for (const [name, type] of Object.entries(referenceAssets)) {
     app.get(`/docs/${name}`, (_request, reply) => {
-      // Read from disk for each who asks: 2 MB are not worth keeping for a page that is rarely opened.
+      // Read from disk each time: the page is opened too rarely to keep 2 MB in memory for it.
       void asset(reply, type).send(createReadStream(assetPath(name as keyof typeof referenceAssets)))
     })
   }
 }
 
 function asset(reply: FastifyReply, type: string): FastifyReply {
-  return hardened(reply).header('cache-control', `public, max-age=${ASSET_AGE_MAX_SECONDS}`).type(type)
+  return withSecurityHeaders(reply)
+    .header('cache-control', `public, max-age=${ASSET_AGE_MAX_SECONDS}`)
+    .type(type)
 }
 
-/** What is sent is what it says it is, and no page is told where the reader came from. */
-function hardened(reply: FastifyReply): FastifyReply {
+/** Browsers must not guess another media type, and must not send the page's address to other sites. */
+function withSecurityHeaders(reply: FastifyReply): FastifyReply {
   return reply.header('x-content-type-options', 'nosniff').header('referrer-policy', 'no-referrer')
 }

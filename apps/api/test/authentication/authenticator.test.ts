@@ -7,17 +7,17 @@ import { FakeRegistry } from '../support/fake-registry.ts'
 const CLIENT = { ip: '192.0.2.1' }
 
 let registry: FakeRegistry
-let nowMs: number
+let wallMs: number
 let authenticator: Authenticator
 
 beforeEach(() => {
   registry = new FakeRegistry()
   registry.addProject()
-  nowMs = Date.UTC(2026, 10, 20)
-  authenticator = new Authenticator(registry, { now: () => nowMs })
+  wallMs = Date.UTC(2026, 10, 20)
+  authenticator = new Authenticator(registry, { wallMs: () => wallMs })
 })
 
-/** The project's id, or the code of the problem. */
+/** The id of the project, or the code of the problem. */
 const authenticate = (header: string | undefined): Promise<string> =>
   authenticator.authenticate(header, CLIENT).then(
     ({ id }) => id,
@@ -29,7 +29,7 @@ const authenticate = (header: string | undefined): Promise<string> =>
 
 describe('the Authorization header', () => {
   it.each(['Bearer ', 'bearer ', 'BEARER ', 'bEaReR ', 'Bearer    '])(
-    'is taken with "%s"',
+    'is accepted with the scheme "%s"',
     async (scheme) => {
       expect(await authenticate(scheme + registry.addKey().key)).toBe('demo')
     },
@@ -38,60 +38,60 @@ describe('the Authorization header', () => {
   it.each([
     ['absent', () => undefined],
     ['empty', () => ''],
-    ['the scheme alone', () => 'Bearer'],
-    ['the scheme and a blank', () => 'Bearer '],
-    ['the key alone', (key: string) => key],
+    ['only the scheme', () => 'Bearer'],
+    ['the scheme and a space', () => 'Bearer '],
+    ['only the key', (key: string) => key],
     ['another scheme', (key: string) => `Basic ${key}`],
-    ['a token', (key: string) => `Token ${key}`],
-    ['no blank', (key: string) => `Bearer${key}`],
+    ['the scheme Token', (key: string) => `Token ${key}`],
+    ['no space', (key: string) => `Bearer${key}`],
     ['a colon', (key: string) => `Bearer: ${key}`],
     ['a tab', (key: string) => `Bearer\t${key}`],
-    ['a comma after', (key: string) => `Bearer ${key},`],
+    ['a trailing comma', (key: string) => `Bearer ${key},`],
     ['two keys', (key: string) => `Bearer ${key} ${key}`],
-    ['two headers joined', (key: string) => `Bearer ${key}, Bearer ${key}`],
+    ['two joined headers', (key: string) => `Bearer ${key}, Bearer ${key}`],
     ['quotes', (key: string) => `Bearer "${key}"`],
     ['base64', (key: string) => `Bearer ${Buffer.from(key).toString('base64')}`],
     ['lower case', (key: string) => `Bearer ${key.toLowerCase()}`],
-    ['a blank before', (key: string) => ` Bearer ${key}`],
-    ['a key that is cut', (key: string) => `Bearer ${key.slice(0, -1)}`],
+    ['a leading space', (key: string) => ` Bearer ${key}`],
+    ['a truncated key', (key: string) => `Bearer ${key.slice(0, -1)}`],
     ['a long text', () => `Bearer ${'a'.repeat(100_000)}`],
-    ['blanks without end', () => `Bearer ${' '.repeat(100_000)}`],
-  ])('is refused without a look-up: %s', async (_what, header) => {
+    ['a long run of spaces', () => `Bearer ${' '.repeat(100_000)}`],
+  ])('is rejected without a lookup: %s', async (_what, header) => {
     expect(await authenticate(header(registry.addKey().key))).toBe('unauthorized')
-    expect(registry.lookUps).toBe(0)
+    expect(registry.lookups).toBe(0)
   })
 })
 
 describe('a key', () => {
-  it('that nobody has is refused', async () => {
+  it('that is unknown is rejected', async () => {
     expect(await authenticate(`Bearer ${generateApiKey()}`)).toBe('unauthorized')
   })
 
-  it('that is revoked is refused', async () => {
+  it('that is revoked is rejected', async () => {
     const { key } = registry.addKey({ revokedAt: '2026-11-19T00:00:00.000Z' })
     expect(await authenticate(`Bearer ${key}`)).toBe('unauthorized')
   })
 
-  it('is good until the moment it expires, cached or not', async () => {
-    const { key } = registry.addKey({ expiresAt: new Date(nowMs + 1_000).toISOString() })
-    nowMs += 999
+  it('is valid until it expires, also while it is cached', async () => {
+    const { key } = registry.addKey({ expiresAt: new Date(wallMs + 1_000).toISOString() })
+    wallMs += 999
     expect(await authenticate(`Bearer ${key}`)).toBe('demo')
-    nowMs += 1
+    wallMs += 1
     expect(await authenticate(`Bearer ${key}`)).toBe('unauthorized')
   })
 
-  it('that may only read is forbidden', async () => {
+  it('without the scope "ingest" is forbidden', async () => {
     expect(await authenticate(`Bearer ${registry.addKey({ scopes: ['read'] }).key}`)).toBe('forbidden')
     expect(await authenticate(`Bearer ${registry.addKey({ scopes: [] }).key}`)).toBe('forbidden')
   })
 
-  it('that may read and ingest is taken', async () => {
+  it('with the scopes "read" and "ingest" is accepted', async () => {
     expect(await authenticate(`Bearer ${registry.addKey({ scopes: ['read', 'ingest'] }).key}`)).toBe('demo')
   })
 
-  it('of a project that is gone or disabled says so', async () => {
+  it('of a deleted or disabled project gets project_not_found', async () => {
     registry.addProject({ id: 'off', enabled: false })
-    expect(await authenticate(`Bearer ${registry.addKey({ projectId: 'gone' }).key}`)).toBe(
+    expect(await authenticate(`Bearer ${registry.addKey({ projectId: 'deleted' }).key}`)).toBe(
       'project_not_found',
     )
     expect(await authenticate(`Bearer ${registry.addKey({ projectId: 'off' }).key}`)).toBe(
@@ -99,13 +99,13 @@ describe('a key', () => {
     )
   })
 
-  it('that is revoked does not tell that its project is gone, nor what it lacks', async () => {
+  it('that is revoked reveals neither a deleted project nor a missing scope', async () => {
     const revokedAt = '2026-11-19T00:00:00.000Z'
-    const { key } = registry.addKey({ projectId: 'gone', scopes: [], revokedAt })
+    const { key } = registry.addKey({ projectId: 'deleted', scopes: [], revokedAt })
     expect(await authenticate(`Bearer ${key}`)).toBe('unauthorized')
   })
 
-  it('is refused in the same words whatever is wrong with it', async () => {
+  it('is rejected with the same problem for every reason', async () => {
     const headers = [
       undefined,
       'Bearer x',
@@ -116,52 +116,52 @@ describe('a key', () => {
     const answers = await Promise.all(
       headers.map((header) => authenticator.authenticate(header, CLIENT).catch((error: unknown) => error)),
     )
-    const told = answers.map((error) => {
+    const rejections = answers.map((error) => {
       expect(error).toBeInstanceOf(Problem)
       const { code, message, headers: sent, errors } = error as Problem
       return JSON.stringify({ code, message, sent, errors })
     })
-    expect(new Set(told).size).toBe(1)
-    expect(told[0]).toContain('"www-authenticate":"Bearer"')
+    expect(new Set(rejections).size).toBe(1)
+    expect(rejections[0]).toContain('"www-authenticate":"Bearer"')
   })
 })
 
 describe('the cache', () => {
-  it('answers for a key, known or not, without a look-up', async () => {
+  it('answers for known and unknown keys without a lookup', async () => {
     const { key } = registry.addKey()
     const unknown = generateApiKey()
     for (let i = 0; i < 5; i += 1) {
       expect(await authenticate(`Bearer ${key}`)).toBe('demo')
       expect(await authenticate(`Bearer ${unknown}`)).toBe('unauthorized')
     }
-    expect(registry.lookUps).toBe(2)
+    expect(registry.lookups).toBe(2)
   })
 
-  it('looks a cold key up once for those who ask at the same time', async () => {
+  it('looks up an uncached key once for concurrent requests', async () => {
     const { key } = registry.addKey()
     const answers = await Promise.all(Array.from({ length: 50 }, () => authenticate(`Bearer ${key}`)))
     expect(new Set(answers)).toEqual(new Set(['demo']))
-    expect(registry.lookUps).toBe(1)
+    expect(registry.lookups).toBe(1)
   })
 
-  it('lets go of a key that changed', async () => {
+  it('drops a changed key', async () => {
     const { key, keyHash, record } = registry.addKey()
     await authenticate(`Bearer ${key}`)
-    registry.keys.set(keyHash, { ...record, revokedAt: '2026-11-20T00:00:00.000Z' })
+    registry.keysByHash.set(keyHash, { ...record, revokedAt: '2026-11-20T00:00:00.000Z' })
     authenticator.invalidate(keyHash)
     expect(await authenticate(`Bearer ${key}`)).toBe('unauthorized')
   })
 
-  it('lets go of the unknown when it becomes known', async () => {
+  it('drops an unknown key that becomes known', async () => {
     const { key, keyHash, record } = registry.addKey()
-    registry.keys.delete(keyHash)
+    registry.keysByHash.delete(keyHash)
     expect(await authenticate(`Bearer ${key}`)).toBe('unauthorized')
-    registry.keys.set(keyHash, record)
+    registry.keysByHash.set(keyHash, record)
     authenticator.invalidate(keyHash)
     expect(await authenticate(`Bearer ${key}`)).toBe('demo')
   })
 
-  it('lets go of the keys of a project that changed', async () => {
+  it('drops the keys of a changed project', async () => {
     const { key } = registry.addKey()
     await authenticate(`Bearer ${key}`)
     registry.addProject({ enabled: false })
@@ -169,21 +169,21 @@ describe('the cache', () => {
     expect(await authenticate(`Bearer ${key}`)).toBe('project_not_found')
   })
 
-  it('trusts nothing for five seconds, when the news of a change is lost', async () => {
+  it('trusts no key for five seconds, even if the notification of a change is lost', async () => {
     const { key, keyHash, record } = registry.addKey()
     const start = performance.now()
     await authenticate(`Bearer ${key}`)
-    registry.keys.set(keyHash, { ...record, revokedAt: '2026-11-20T00:00:00.000Z' })
+    registry.keysByHash.set(keyHash, { ...record, revokedAt: '2026-11-20T00:00:00.000Z' })
     expect(await authenticate(`Bearer ${key}`)).toBe('demo')
     vi.spyOn(performance, 'now').mockReturnValue(start + 4_900)
     expect(await authenticate(`Bearer ${key}`)).toBe('unauthorized')
   })
 
   it.each([
-    ['of that key', (keyHash: string) => keyHash],
+    ['of this key', (keyHash: string) => keyHash],
     ['of another key', () => 'f'.repeat(64)],
     ['of a project', () => 'other'],
-  ])('does not refuse a good key for a change %s during its look-up', async (_what, change) => {
+  ])('does not reject a valid key for a change %s during its lookup', async (_what, change) => {
     const { key, keyHash } = registry.addKey()
     const gate = Promise.withResolvers<void>()
     registry.beforeAnswer = () => gate.promise
@@ -194,13 +194,13 @@ describe('the cache', () => {
     expect(await answer).toBe('demo')
   })
 
-  it('does not keep what a look-up read before the change', async () => {
+  it('does not keep the result of a lookup that a change has made obsolete', async () => {
     const { key, keyHash, record } = registry.addKey()
     const gate = Promise.withResolvers<void>()
     registry.beforeAnswer = () => gate.promise
     const answer = authenticate(`Bearer ${key}`)
     await new Promise((resolve) => setImmediate(resolve))
-    registry.keys.set(keyHash, { ...record, revokedAt: '2026-11-20T00:00:00.000Z' })
+    registry.keysByHash.set(keyHash, { ...record, revokedAt: '2026-11-20T00:00:00.000Z' })
     authenticator.invalidate(keyHash)
     gate.resolve()
     await answer
@@ -208,12 +208,12 @@ describe('the cache', () => {
   })
 })
 
-describe('a registry that cannot be asked', () => {
+describe('a registry that is unavailable', () => {
   beforeEach(() => {
     registry.beforeAnswer = () => Promise.reject(new Error('connect ECONNREFUSED 10.1.2.3:6379'))
   })
 
-  it('makes the key neither good nor bad, and says when to try again', async () => {
+  it('causes queue_unavailable with Retry-After, and reveals nothing about Redis', async () => {
     const { key } = registry.addKey()
     const error: unknown = await authenticator
       .authenticate(`Bearer ${key}`, CLIENT)
@@ -222,14 +222,14 @@ describe('a registry that cannot be asked', () => {
     expect((error as Problem).message).not.toContain('10.1.2.3')
   })
 
-  it('is asked again by the next request', async () => {
+  it('is queried again by the next request', async () => {
     const { key } = registry.addKey()
     expect(await authenticate(`Bearer ${key}`)).toBe('queue_unavailable')
     registry.beforeAnswer = () => Promise.resolve()
     expect(await authenticate(`Bearer ${key}`)).toBe('demo')
   })
 
-  it('does not matter for a key that is cached', async () => {
+  it('does not affect a cached key', async () => {
     registry.beforeAnswer = () => Promise.resolve()
     const { key } = registry.addKey()
     await authenticate(`Bearer ${key}`)

@@ -1,36 +1,35 @@
+import { FaultProxy } from '@sluice/harness'
 import { Registry } from '@sluice/projects'
-import { connectRedis, createLogger, type RedisConnection } from '@sluice/runtime'
-import { redisNames } from '@sluice/schema'
+import { connectRedis, createLogger, installationNames, type RedisConnection } from '@sluice/runtime'
 import { randomUUID } from 'node:crypto'
 import { afterEach, beforeEach, describe, expect, inject, it, vi } from 'vitest'
 import { Authenticator } from '../../src/authentication/authenticator.ts'
 import { KeyUsage } from '../../src/authentication/key-usage.ts'
 import { Problem } from '../../src/problems.ts'
-import { TcpProxy } from '../support/tcp-proxy.ts'
 
-/** What the contract gives a change of a key or a project. */
+/** The API promises that a change of a key or a project takes effect within this time. */
 const EFFECTIVE_WITHIN_MS = 5_000
-/** When the news arrives, on a machine that does other things besides. */
-const NEWS_WITHIN_MS = 1_500
+/** The time within which a notification arrives, on a machine with other load. */
+const NOTIFIED_WITHIN_MS = 1_500
 const CLIENT = { ip: '192.0.2.1' }
 
-/** What authenticates in one API process, and hears of changes. */
+/** The parts of an API process that authenticate and receive notifications of changes. */
 interface ApiProcess {
   readonly registry: Registry
   readonly authenticator: Authenticator
   readonly subscriber: RedisConnection
   readonly usage: KeyUsage
-  news: number
+  notifications: number
 }
 
 let prefix: string
-let proxy: TcpProxy
+let proxy: FaultProxy
 let connections: RedisConnection[]
-/** The registry of whoever makes the changes. */
+/** The registry through which the tests make changes. */
 let registry: Registry
-let hearing: ApiProcess
-/** Its connection for the news goes through the proxy. */
-let deaf: ApiProcess
+let notified: ApiProcess
+/** The connection for its notifications goes through the proxy. */
+let disconnectable: ApiProcess
 
 const connect = (url: string, failFast: boolean): RedisConnection => {
   const redis = connectRedis(url, { failFast, ...(failFast ? { commandTimeoutMs: 1_800 } : {}) })
@@ -39,20 +38,20 @@ const connect = (url: string, failFast: boolean): RedisConnection => {
   return redis
 }
 
-async function startProcess(newsUrl: string): Promise<ApiProcess> {
+async function startProcess(notificationsUrl: string): Promise<ApiProcess> {
   const redis = connect(inject('services').redisUrl, true)
   const seen = new Registry(redis, prefix)
-  const usage = new KeyUsage(seen, createLogger('test', 'silent'))
+  const usage = new KeyUsage(seen.keys, createLogger('test', 'silent'))
   const authenticator = new Authenticator(seen, { usage })
   const api: ApiProcess = {
     registry: seen,
     authenticator,
-    subscriber: connect(newsUrl, false),
+    subscriber: connect(notificationsUrl, false),
     usage,
-    news: 0,
+    notifications: 0,
   }
   api.subscriber.on('message', (_channel: string, change: string) => {
-    api.news += 1
+    api.notifications += 1
     authenticator.invalidate(change)
   })
   await api.subscriber.subscribe(seen.changesChannel)
@@ -63,12 +62,12 @@ async function startProcess(newsUrl: string): Promise<ApiProcess> {
 beforeEach(async () => {
   const { redisUrl } = inject('services')
   connections = []
-  prefix = redisNames(`test-changes-${randomUUID()}`).registryPrefix
-  proxy = await TcpProxy.to(redisUrl)
+  prefix = installationNames(`test-changes-${randomUUID()}`).registryPrefix
+  proxy = await FaultProxy.open(redisUrl)
   registry = new Registry(connect(redisUrl, false), prefix)
-  hearing = await startProcess(redisUrl)
-  deaf = await startProcess(proxy.urlFor(redisUrl))
-  await registry.createProject('demo')
+  notified = await startProcess(redisUrl)
+  disconnectable = await startProcess(proxy.url)
+  await registry.projects.create('demo')
 })
 
 afterEach(async () => {
@@ -88,119 +87,123 @@ const answer = (api: ApiProcess, key: string): Promise<string> =>
     },
   )
 
-/** Makes a key that both processes have just looked up. */
+/** Creates a key that both processes have just looked up. */
 async function makeWarmKey(expiresAt?: Date): Promise<{ key: string; id: string }> {
-  const made = await registry.createKey('demo', expiresAt === undefined ? {} : { expiresAt })
-  // Late news of what was made here would let go of what the tests want cached.
-  await vi.waitUntil(() => hearing.news === 2 && deaf.news === 2)
-  for (const api of [hearing, deaf]) expect(await answer(api, made.key)).toBe('demo')
+  const made = await registry.keys.create('demo', expiresAt === undefined ? {} : { expiresAt })
+  // Late notifications of this creation would drop what the tests need in the cache.
+  await vi.waitUntil(() => notified.notifications === 2 && disconnectable.notifications === 2)
+  for (const api of [notified, disconnectable]) expect(await answer(api, made.key)).toBe('demo')
   return { key: made.key, id: made.record.id }
 }
 
-async function cutTheNews(): Promise<void> {
+async function cutNotifications(): Promise<void> {
   await proxy.down()
-  await expect.poll(() => deaf.subscriber.status).not.toBe('ready')
+  await expect.poll(() => disconnectable.subscriber.status).not.toBe('ready')
 }
 
 describe.each([
-  ['a revoked key', (id: string) => registry.revokeKey(id), 'unauthorized'],
-  ['a rotated key without an overlap', (id: string) => registry.rotateKey(id, 0), 'unauthorized'],
-  ['the key of a disabled project', () => registry.enableProject('demo', false), 'project_not_found'],
-  ['the key of a deleted project', () => registry.deleteProject('demo'), 'project_not_found'],
+  ['a revoked key', (id: string) => registry.keys.revoke(id), 'unauthorized'],
+  ['a rotated key without an overlap', (id: string) => registry.keys.rotate(id, 0), 'unauthorized'],
+  ['the key of a disabled project', () => registry.projects.setEnabled('demo', false), 'project_not_found'],
+  ['the key of a deleted project', () => registry.projects.delete('demo'), 'project_not_found'],
 ])('%s', (_what, change, code) => {
-  it('is refused at once by every process that hears of it', async () => {
+  it('is rejected at once by every process that is notified', async () => {
     const { key, id } = await makeWarmKey()
     await change(id)
-    for (const api of [hearing, deaf]) {
-      await expect.poll(() => answer(api, key), { timeout: NEWS_WITHIN_MS, interval: 10 }).toBe(code)
+    for (const api of [notified, disconnectable]) {
+      await expect.poll(() => answer(api, key), { timeout: NOTIFIED_WITHIN_MS, interval: 10 }).toBe(code)
     }
   })
 
-  it('is refused in time by a process that does not hear of it', async () => {
+  it('is rejected in time by a process that is not notified', async () => {
     const { key, id } = await makeWarmKey()
-    await cutTheNews()
+    await cutNotifications()
     await change(id)
     const changedMs = performance.now()
-    // Asked all the time, so that asking does not keep what is cached alive.
-    await expect.poll(() => answer(deaf, key), { timeout: EFFECTIVE_WITHIN_MS, interval: 50 }).toBe(code)
+    // Authenticated all the time, to show that this does not extend the trust of the cached key.
+    await expect
+      .poll(() => answer(disconnectable, key), { timeout: EFFECTIVE_WITHIN_MS, interval: 50 })
+      .toBe(code)
     expect(performance.now() - changedMs).toBeLessThan(EFFECTIVE_WITHIN_MS)
-    expect(await answer(hearing, key)).toBe(code)
+    expect(await answer(notified, key)).toBe(code)
   })
 })
 
 describe('a revocation', () => {
-  it('takes effect at once again after the connection for the news was cut', async () => {
+  it('takes effect at once again after the connection for notifications has recovered', async () => {
     const { key, id } = await makeWarmKey()
-    await cutTheNews()
+    await cutNotifications()
     await proxy.up()
-    await expect.poll(() => deaf.subscriber.status, { timeout: 10_000 }).toBe('ready')
-    // Subscribing again takes one more round trip.
-    await deaf.subscriber.ping()
-    await registry.revokeKey(id)
-    await expect.poll(() => answer(deaf, key), { timeout: NEWS_WITHIN_MS, interval: 10 }).toBe('unauthorized')
+    await expect.poll(() => disconnectable.subscriber.status, { timeout: 10_000 }).toBe('ready')
+    // The subscription takes one more round trip.
+    await disconnectable.subscriber.ping()
+    await registry.keys.revoke(id)
+    await expect
+      .poll(() => answer(disconnectable, key), { timeout: NOTIFIED_WITHIN_MS, interval: 10 })
+      .toBe('unauthorized')
   })
 
-  it('of one key leaves the project its other keys', async () => {
+  it('of one key does not affect the other keys of the project', async () => {
     const { key, id } = await makeWarmKey()
-    const other = await registry.createKey('demo')
-    await registry.revokeKey(id)
+    const other = await registry.keys.create('demo')
+    await registry.keys.revoke(id)
     await expect
-      .poll(() => answer(hearing, key), { timeout: NEWS_WITHIN_MS, interval: 10 })
+      .poll(() => answer(notified, key), { timeout: NOTIFIED_WITHIN_MS, interval: 10 })
       .toBe('unauthorized')
-    expect(await answer(hearing, other.key)).toBe('demo')
+    expect(await answer(notified, other.key)).toBe('demo')
   })
 })
 
-describe('a key that was just made', () => {
-  it('is good at once, while the news of it is on its way', async () => {
+describe('a new key', () => {
+  it('is valid at once, before its notification arrives', async () => {
     for (let i = 0; i < 10; i += 1) {
-      const made = await registry.createKey('demo')
-      expect(await answer(hearing, made.key)).toBe('demo')
+      const made = await registry.keys.create('demo')
+      expect(await answer(notified, made.key)).toBe('demo')
     }
   })
 })
 
 describe('a key that expires', () => {
-  it('is refused by every process from that moment, cached or not, news or not', async () => {
+  it('is rejected by every process from that time on, with or without cache and notification', async () => {
     const expiresAt = new Date(Date.now() + 4_000)
     const { key } = await makeWarmKey(expiresAt)
-    await cutTheNews()
+    await cutNotifications()
     await vi.waitUntil(() => Date.now() >= expiresAt.getTime(), { timeout: 10_000, interval: 5 })
-    for (const api of [hearing, deaf]) expect(await answer(api, key)).toBe('unauthorized')
+    for (const api of [notified, disconnectable]) expect(await answer(api, key)).toBe('unauthorized')
   })
 })
 
 describe('a disabled project', () => {
-  it('that is enabled again takes what is sent to it, in time, news or not', async () => {
+  it('accepts entries in time after it is enabled again, with or without notification', async () => {
     const { key } = await makeWarmKey()
-    await registry.enableProject('demo', false)
-    for (const api of [hearing, deaf]) {
-      await expect.poll(() => answer(api, key), { timeout: NEWS_WITHIN_MS }).toBe('project_not_found')
+    await registry.projects.setEnabled('demo', false)
+    for (const api of [notified, disconnectable]) {
+      await expect.poll(() => answer(api, key), { timeout: NOTIFIED_WITHIN_MS }).toBe('project_not_found')
     }
-    await cutTheNews()
-    await registry.enableProject('demo', true)
-    for (const api of [hearing, deaf]) {
+    await cutNotifications()
+    await registry.projects.setEnabled('demo', true)
+    for (const api of [notified, disconnectable]) {
       await expect.poll(() => answer(api, key), { timeout: EFFECTIVE_WITHIN_MS }).toBe('demo')
     }
   })
 })
 
 describe('the last use of a key', () => {
-  it('is the later one of what the processes saw, and survives them', async () => {
+  it('is the latest use in all processes, and is persisted when they stop', async () => {
     const { key } = await makeWarmKey()
     const beforeMs = Date.now()
-    expect(await answer(deaf, key)).toBe('demo')
-    await hearing.usage.close()
-    await deaf.usage.close()
-    const [record] = await registry.listKeys('demo')
+    expect(await answer(disconnectable, key)).toBe('demo')
+    await notified.usage.close()
+    await disconnectable.usage.close()
+    const [record] = await registry.keys.list('demo')
     expect(Date.parse(record?.lastUsedAt ?? '')).toBeGreaterThanOrEqual(beforeMs)
     expect(Date.parse(record?.lastUsedAt ?? '')).toBeLessThanOrEqual(Date.now())
   })
 
-  it('is not that of a request that was refused', async () => {
-    const made = await registry.createKey('demo', { scopes: ['read'] })
-    expect(await answer(hearing, made.key)).toBe('forbidden')
-    await hearing.usage.close()
-    expect(await registry.listKeys('demo')).toEqual([made.record])
+  it('does not include rejected requests', async () => {
+    const made = await registry.keys.create('demo', { scopes: ['read'] })
+    expect(await answer(notified, made.key)).toBe('forbidden')
+    await notified.usage.close()
+    expect(await registry.keys.list('demo')).toEqual([made.record])
   })
 })

@@ -25,7 +25,7 @@ beforeEach(() => {
   authenticator = new Authenticator(registry, { monotonicMs: () => clockMs })
 })
 
-/** The project's id, or the problem. */
+/** The id of the project, or the problem. */
 const authenticate = (key: string, ip: string): Promise<string | Problem> =>
   authenticator.authenticate(`Bearer ${key}`, { ip }).then(
     ({ id }) => id,
@@ -38,39 +38,39 @@ const address = (i: number): string => `10.${(i >> 16) & 255}.${(i >> 8) & 255}.
 const codeOf = (answer: string | Problem): string => (answer instanceof Problem ? answer.code : answer)
 const guess = async (ip = GUESSER): Promise<string> => codeOf(await authenticate(generateApiKey(), ip))
 
-const useUpTries = async (): Promise<void> => {
+const useUpAttempts = async (): Promise<void> => {
   for (let i = 0; i < addressBurst; i += 1) expect(await guess()).toBe('unauthorized')
 }
 
 describe('an address that sends unknown keys', () => {
-  it('is told to wait after its tries, and Redis is not asked any more', async () => {
-    await useUpTries()
+  it('gets Retry-After when its attempts are used up, and its keys are not looked up any more', async () => {
+    await useUpAttempts()
     const answer = await authenticate(generateApiKey(), GUESSER)
     expect(answer).toMatchObject({ code: 'too_many_failed_attempts', headers: { 'retry-after': '1' } })
     for (let i = 0; i < 100; i += 1) expect(await guess()).toBe('too_many_failed_attempts')
-    expect(registry.lookUps).toBe(addressBurst)
+    expect(registry.lookups).toBe(addressBurst)
     clockMs += 1_000
     expect(await guess()).toBe('unauthorized')
     expect(await guess()).toBe('too_many_failed_attempts')
-    expect(registry.lookUps).toBe(addressBurst + 1)
+    expect(registry.lookups).toBe(addressBurst + 1)
   })
 
-  it('is one client in its whole /64, and no other address is', async () => {
+  it('shares its attempts with its whole /64, and with no other address', async () => {
     for (let i = 0; i < addressBurst; i += 1) await guess(`2001:db8:1:2::${i}`)
     expect(await guess('2001:db8:1:2:ffff::1')).toBe('too_many_failed_attempts')
     expect(await guess('2001:db8:1:3::1')).toBe('unauthorized')
     expect(await guess('192.0.2.1')).toBe('unauthorized')
   })
 
-  it('is told about malformed keys as ever, which cost no try', async () => {
+  it('still gets 401 for malformed keys, which cost no attempt', async () => {
     for (let i = 0; i < 100; i += 1) {
       expect(codeOf(await authenticate('slk_typo', GUESSER))).toBe('unauthorized')
     }
-    await useUpTries()
+    await useUpAttempts()
     expect(codeOf(await authenticate('slk_typo', GUESSER))).toBe('unauthorized')
   })
 
-  it('may repeat one wrong key without using up more than one try each time it is looked up', async () => {
+  it('uses one attempt per lookup of a repeated wrong key', async () => {
     const wrong = generateApiKey()
     for (let i = 0; i < 100; i += 1) expect(codeOf(await authenticate(wrong, GUESSER))).toBe('unauthorized')
     await Promise.all(
@@ -81,13 +81,13 @@ describe('an address that sends unknown keys', () => {
     expect(codeOf(await authenticate(wrong, GUESSER))).toBe('unauthorized')
   })
 
-  it('may send one wrong key many times at once at the price of one try', async () => {
+  it('uses one attempt for concurrent requests with the same wrong key', async () => {
     const wrong = generateApiKey()
     await Promise.all(Array.from({ length: 100 }, () => authenticate(wrong, GUESSER)))
     expect(await guess()).toBe('unauthorized')
   })
 
-  it('costs nothing when the look-up itself fails', async () => {
+  it('uses no attempt when the lookup fails', async () => {
     registry.beforeAnswer = () => Promise.reject(new Error('down'))
     for (let i = 0; i < 100; i += 1) expect(await guess()).toBe('queue_unavailable')
     registry.beforeAnswer = () => Promise.resolve()
@@ -95,11 +95,11 @@ describe('an address that sends unknown keys', () => {
   })
 })
 
-describe('a good key from an address that guesses', () => {
-  it('that passed before goes on passing, trusted or to be looked up again', async () => {
+describe('a valid key from an address that guesses', () => {
+  it('that was accepted before is still accepted, cached or not', async () => {
     const { key } = registry.addKey()
     expect(await authenticate(key, GUESSER)).toBe('demo')
-    await useUpTries()
+    await useUpAttempts()
     expect(await authenticate(key, GUESSER)).toBe('demo')
     for (let round = 0; round < 10; round += 1) {
       clockMs += credentialLimits.trustMs
@@ -109,19 +109,19 @@ describe('a good key from an address that guesses', () => {
     }
   })
 
-  it('that passed before goes on passing when it or its project has changed', async () => {
+  it('that was accepted before is still accepted when it or its project has changed', async () => {
     const { key, keyHash } = registry.addKey()
     await authenticate(key, GUESSER)
-    await useUpTries()
+    await useUpAttempts()
     for (const change of [keyHash, 'demo', 'other']) {
       authenticator.invalidate(change)
       expect(await authenticate(key, GUESSER)).toBe('demo')
     }
   })
 
-  it('that was never seen waits as well, and passes after that', async () => {
+  it('that was never seen must wait as well, and is accepted afterwards', async () => {
     const { key } = registry.addKey()
-    await useUpTries()
+    await useUpAttempts()
     expect(codeOf(await authenticate(key, GUESSER))).toBe('too_many_failed_attempts')
     expect(await authenticate(key, '192.0.2.1')).toBe('demo')
     const { key: another } = registry.addKey()
@@ -129,7 +129,7 @@ describe('a good key from an address that guesses', () => {
     expect(await authenticate(another, GUESSER)).toBe('demo')
   })
 
-  it('costs no try, however many there are', async () => {
+  it('costs no attempt, regardless of the number of keys', async () => {
     const keys = Array.from({ length: 10 * addressBurst }, () => registry.addKey().key)
     const answers = await Promise.all(keys.map((key) => authenticate(key, GUESSER)))
     expect(new Set(answers)).toEqual(new Set(['demo']))
@@ -138,7 +138,7 @@ describe('a good key from an address that guesses', () => {
 })
 
 describe('too many guesses', () => {
-  it('are answered by a 429 with a time to wait, and nothing is enqueued', async () => {
+  it('get a 429 with Retry-After, and nothing is enqueued', async () => {
     const api = buildTestApi()
     const post = (key: string) =>
       api.post({ level: 'info', message: 'hello' }, { headers: { authorization: `Bearer ${key}` } })
@@ -153,11 +153,11 @@ describe('too many guesses', () => {
   })
 })
 
-describe('guesses from everywhere', () => {
-  it('are looked up so many times a second, and good keys go on passing', async () => {
+describe('guesses from many addresses', () => {
+  it('are looked up at a limited rate, and valid keys are still accepted', async () => {
     const { key } = registry.addKey()
     expect(await authenticate(key, GUESSER)).toBe('demo')
-    const before = registry.lookUps
+    const before = registry.lookups
     const guesses = 4 * totalPerSecond
     const answers = new Map<string, number>()
     for (let i = 0; i < guesses; i += 1) {
@@ -166,21 +166,21 @@ describe('guesses from everywhere', () => {
       answers.set(code, (answers.get(code) ?? 0) + 1)
     }
     expect([...answers.keys()].toSorted()).toEqual(['overloaded', 'unauthorized'])
-    expect(registry.lookUps - before).toBeLessThanOrEqual(totalBurst + totalPerSecond + 1)
-    expect(registry.lookUps - before).toBeGreaterThan(totalPerSecond)
+    expect(registry.lookups - before).toBeLessThanOrEqual(totalBurst + totalPerSecond + 1)
+    expect(registry.lookups - before).toBeGreaterThan(totalPerSecond)
     clockMs += credentialLimits.trustMs
     expect(await authenticate(key, GUESSER)).toBe('demo')
   })
 
-  it('wait for each other when the registry hangs, and good keys do not', async () => {
+  it('are limited in number while the registry stalls, and valid keys are not affected', async () => {
     const { key } = registry.addKey()
     await authenticate(key, GUESSER)
     clockMs += credentialLimits.trustMs
     const gate = Promise.withResolvers<void>()
     registry.beforeAnswer = () => gate.promise
-    const waiting = Array.from({ length: credentialLimits.lookUpsMax }, (_, i) => guess(address(i)))
-    const refused = await authenticate(generateApiKey(), GUESSER)
-    expect(refused).toMatchObject({ code: 'overloaded', headers: { 'retry-after': '1' } })
+    const waiting = Array.from({ length: credentialLimits.lookupsMax }, (_, i) => guess(address(i)))
+    const rejected = await authenticate(generateApiKey(), GUESSER)
+    expect(rejected).toMatchObject({ code: 'overloaded', headers: { 'retry-after': '1' } })
     const passing = authenticate(key, GUESSER)
     gate.resolve()
     expect(await passing).toBe('demo')
@@ -189,35 +189,32 @@ describe('guesses from everywhere', () => {
     expect(await guess()).toBe('unauthorized')
   })
 
-  it(
-    'a million of them leave the memory as it was, and no good key is driven out',
-    { timeout: 120_000 },
-    async () => {
-      setFlagsFromString('--expose-gc')
-      const collectGarbage = runInNewContext('gc') as () => void
-      const { key } = registry.addKey()
-      await authenticate(key, GUESSER)
-      /** As fast as they can be looked up, so that every one is. */
-      const guessMany = async (from: number, to: number): Promise<number> => {
-        for (let i = from; i < to; i += 1) {
-          clockMs += 1_000 / totalPerSecond
-          const error = await authenticator
-            .authenticate(`Bearer ${numberedKey(i)}`, { ip: address(i) })
-            .catch((reason: unknown) => reason)
-          if (!(error instanceof Problem) || error.code !== 'unauthorized') throw new Error('no such guess')
-        }
-        collectGarbage()
-        return process.memoryUsage().heapUsed
+  it('use bounded memory, and a million of them evict no valid key', { timeout: 120_000 }, async () => {
+    setFlagsFromString('--expose-gc')
+    const collectGarbage = runInNewContext('gc') as () => void
+    const { key } = registry.addKey()
+    await authenticate(key, GUESSER)
+    /** At the maximum rate of lookups, so that every key is looked up. */
+    const guessMany = async (from: number, to: number): Promise<number> => {
+      for (let i = from; i < to; i += 1) {
+        clockMs += 1_000 / totalPerSecond
+        const error = await authenticator
+          .authenticate(`Bearer ${numberedKey(i)}`, { ip: address(i) })
+          .catch((reason: unknown) => reason)
+        if (!(error instanceof Problem) || error.code !== 'unauthorized')
+          throw new Error('the guess was not looked up')
       }
-      const before = await guessMany(0, 100_000)
-      const after = await guessMany(100_000, 1_000_000)
-      expect(registry.lookUps).toBe(1_000_001)
-      expect(after - before).toBeLessThan(2_000_000)
-      await useUpTries()
-      expect(await guess()).toBe('too_many_failed_attempts')
-      expect(await authenticate(key, GUESSER)).toBe('demo')
-    },
-  )
+      collectGarbage()
+      return process.memoryUsage().heapUsed
+    }
+    const before = await guessMany(0, 100_000)
+    const after = await guessMany(100_000, 1_000_000)
+    expect(registry.lookups).toBe(1_000_001)
+    expect(after - before).toBeLessThan(2_000_000)
+    await useUpAttempts()
+    expect(await guess()).toBe('too_many_failed_attempts')
+    expect(await authenticate(key, GUESSER)).toBe('demo')
+  })
 })
 
 const DIGITS = '0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz'

@@ -3,7 +3,7 @@ import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
 import { KeyUsage, usageLimits } from '../../src/authentication/key-usage.ts'
 
 let written: [string, number][][]
-/** What the registry does with a write. */
+/** The registry's answer to a write. */
 let answer: () => Promise<void>
 let usage: KeyUsage
 
@@ -11,11 +11,11 @@ beforeEach(() => {
   vi.useFakeTimers()
   written = []
   answer = () => Promise.resolve()
-  const noteKeysUsed = (uses: ReadonlyMap<string, number>): Promise<void> => {
+  const recordUses = (uses: ReadonlyMap<string, number>): Promise<void> => {
     written.push([...uses])
     return answer()
   }
-  usage = new KeyUsage({ noteKeysUsed }, createLogger('test', 'silent'))
+  usage = new KeyUsage({ recordUses }, createLogger('test', 'silent'))
 })
 
 afterEach(async () => {
@@ -24,10 +24,10 @@ afterEach(async () => {
   vi.useRealTimers()
 })
 
-describe('uses of keys', () => {
-  it('are written down once a minute, the last of each key', async () => {
+describe('the last uses of keys', () => {
+  it('are persisted once a minute, with the last use of each key', async () => {
     usage.start()
-    for (let i = 0; i < 1_000; i += 1) usage.note(i % 2 === 0 ? 'a' : 'b', i)
+    for (let i = 0; i < 1_000; i += 1) usage.recordUse(i % 2 === 0 ? 'a' : 'b', i)
     await vi.advanceTimersByTimeAsync(usageLimits.writeIntervalMs - 1)
     expect(written).toEqual([])
     await vi.advanceTimersByTimeAsync(1)
@@ -39,27 +39,27 @@ describe('uses of keys', () => {
     ])
   })
 
-  it('are not written when there are none', async () => {
+  it('cause no write if there are none', async () => {
     usage.start()
     await vi.advanceTimersByTimeAsync(10 * usageLimits.writeIntervalMs)
     expect(written).toEqual([])
   })
 
-  it('are written down at the end, and no more after it', async () => {
+  it('are persisted by close, and not afterwards', async () => {
     usage.start()
-    usage.note('a', 1)
+    usage.recordUse('a', 1)
     await usage.close()
     expect(written).toEqual([[['a', 1]]])
-    usage.note('a', 2)
+    usage.recordUse('a', 2)
     await vi.advanceTimersByTimeAsync(usageLimits.writeIntervalMs)
     expect(written).toHaveLength(1)
   })
 
-  it('that cannot be written wait for the next time, unless there was a later one', async () => {
-    usage.note('a', 1)
-    usage.note('b', 1)
+  it('that cannot be persisted are kept for the next write, unless there is a later use', async () => {
+    usage.recordUse('a', 1)
+    usage.recordUse('b', 1)
     answer = () => {
-      usage.note('b', 2)
+      usage.recordUse('b', 2)
       return Promise.reject(new Error('down'))
     }
     await usage.write()
@@ -68,13 +68,13 @@ describe('uses of keys', () => {
     expect(new Map(written[1])).toEqual(new Map(Object.entries({ a: 1, b: 2 })))
   })
 
-  it('are written by one write at a time', async () => {
+  it('are persisted by one write at a time', async () => {
     const gate = Promise.withResolvers<void>()
     answer = () => gate.promise
-    usage.note('a', 1)
+    usage.recordUse('a', 1)
     const first = usage.write()
     await vi.advanceTimersByTimeAsync(0)
-    usage.note('a', 2)
+    usage.recordUse('a', 2)
     const second = usage.write()
     await vi.advanceTimersByTimeAsync(0)
     expect(written).toHaveLength(1)
@@ -83,9 +83,9 @@ describe('uses of keys', () => {
     expect(written).toEqual([[['a', 1]], [['a', 2]]])
   })
 
-  it('are remembered of so many keys, and of those to the end', async () => {
-    for (let i = 0; i < usageLimits.keysMax + 10; i += 1) usage.note(String(i), 1)
-    usage.note('0', 2)
+  it('are recorded for a limited number of keys, and for these up to the last use', async () => {
+    for (let i = 0; i < usageLimits.keysMax + 10; i += 1) usage.recordUse(String(i), 1)
+    usage.recordUse('0', 2)
     await usage.write()
     expect(written[0]).toHaveLength(usageLimits.keysMax)
     expect(written[0]?.[0]).toEqual(['0', 2])

@@ -5,13 +5,13 @@ import { badBodies } from './bodies.ts'
 import { badEntries } from './entries.ts'
 import { badRequests } from './requests.ts'
 
-const good = '{"level":"info","message":"m"}'
+const valid = '{"level":"info","message":"m"}'
 
-// One API for all of them: what one leaves behind would show in the next.
+// One API for all inputs, so that lasting effects of one input show in the next test.
 const api = buildTestApi()
 
 afterEach(() => {
-  if (api.queue.adds.length > 0) throw new Error('something was enqueued')
+  if (api.queue.adds.length > 0) throw new Error('a chunk was enqueued')
 })
 
 afterAll(async () => {
@@ -19,7 +19,7 @@ afterAll(async () => {
 })
 
 describe('a bad entry', () => {
-  it.each(badEntries)('is refused: %s', async (_what, json, reason) => {
+  it.each(badEntries)('is rejected: %s', async (_what, json, reason) => {
     const response = await api.post(json)
     expect(problemCode(response)).toBe('invalid_entry')
     const { errors } = response.json<{ errors: { path: string; code: string }[] }>()
@@ -38,7 +38,7 @@ describe('a bad entry', () => {
 })
 
 describe('a bad body', () => {
-  it.each(badBodies)('is refused: %s', async (_what, body, code) => {
+  it.each(badBodies)('is rejected: %s', async (_what, body, code) => {
     const response = await api.post(body)
     expect(problemCode(response)).toBe(code)
     expect(response.body.length).toBeLessThan(4_000)
@@ -46,13 +46,13 @@ describe('a bad body', () => {
 })
 
 describe('a bad request', () => {
-  it.each(badRequests)('is refused: %s', async (_what, options, code) => {
-    expect(problemCode(await api.post(good, options))).toBe(code)
+  it.each(badRequests)('is rejected: %s', async (_what, options, code) => {
+    expect(problemCode(await api.post(valid, options))).toBe(code)
   })
 })
 
 describe('after all of them', () => {
-  it('there were as many as were promised, each another', () => {
+  it('there were at least 80 different inputs', () => {
     const inputs = [...badEntries, ...badBodies, ...badRequests].map(([, input]) =>
       Buffer.isBuffer(input) ? input.toString('base64') : JSON.stringify(input),
     )
@@ -60,8 +60,8 @@ describe('after all of them', () => {
     expect(inputs.length).toBeGreaterThanOrEqual(80)
   })
 
-  it('a good request still works', async () => {
-    const response = await api.post(good)
+  it('a valid request is still accepted', async () => {
+    const response = await api.post(valid)
     expect(response.statusCode).toBe(202)
     expect(api.queue.rows).toMatchObject([{ level: 'info', message: 'm', metadata_text: '{}' }])
     api.queue.adds.length = 0

@@ -1,6 +1,6 @@
 import { limits } from '@sluice/schema'
 
-/** An entry that is refused by itself: its JSON, and path and code of the first reason. */
+/** An entry that is rejected: its JSON, and the path and code of the first reason. */
 export type BadEntry = readonly [what: string, json: string, reason: string]
 
 const entry = (members: string): string => `{"level":"info","message":"m",${members}}`
@@ -18,7 +18,7 @@ const wrongTypes: readonly BadEntry[] = [
   ['message as null', '{"level":"info","message":null}', '/message wrong_type'],
   ['message as an object', '{"level":"info","message":{}}', '/message wrong_type'],
   ['message as an array', '{"level":"info","message":["m"]}', '/message wrong_type'],
-  ['metadata as a text', entry('"metadata":"{}"'), '/metadata wrong_type'],
+  ['metadata as a string', entry('"metadata":"{}"'), '/metadata wrong_type'],
   ['metadata as an array', entry('"metadata":[]'), '/metadata wrong_type'],
   ['metadata as a number', entry('"metadata":0'), '/metadata wrong_type'],
   ['metadata as a huge number', entry('"metadata":1e400'), '/metadata wrong_type'],
@@ -35,30 +35,30 @@ const wrongTypes: readonly BadEntry[] = [
 const wrongValues: readonly BadEntry[] = [
   ['no level', '{"message":"m"}', ' missing'],
   ['no message', '{"level":"info"}', ' missing'],
-  ['nothing', '{}', ' missing'],
-  ['its fields under other capitals', '{"Level":"info","Message":"m"}', ' missing'],
-  ['its fields in __proto__', '{"__proto__":{"level":"info","message":"m"}}', ' missing'],
-  ['its fields in constructor', '{"constructor":{"level":"info","message":"m"}}', ' missing'],
-  ['its fields in an entry', '{"entry":{"level":"info","message":"m"}}', ' missing'],
+  ['no fields', '{}', ' missing'],
+  ['fields in another case', '{"Level":"info","Message":"m"}', ' missing'],
+  ['fields in __proto__', '{"__proto__":{"level":"info","message":"m"}}', ' missing'],
+  ['fields in constructor', '{"constructor":{"level":"info","message":"m"}}', ' missing'],
+  ['fields in a nested entry', '{"entry":{"level":"info","message":"m"}}', ' missing'],
   ['an unknown level', '{"level":"fatal","message":"m"}', '/level not_allowed'],
-  ['a level in capitals', '{"level":"INFO","message":"m"}', '/level not_allowed'],
+  ['a level in upper case', '{"level":"INFO","message":"m"}', '/level not_allowed'],
   ['an empty level', '{"level":"","message":"m"}', '/level not_allowed'],
   ['the level __proto__', '{"level":"__proto__","message":"m"}', '/level not_allowed'],
   [
-    'a level whose last duplicate is wrong',
+    'a level with an invalid last duplicate',
     '{"level":"info","level":"x","message":"m"}',
     '/level not_allowed',
   ],
   ['an unknown environment', entry('"environment":"prod"'), '/environment not_allowed'],
   ['an empty environment', entry('"environment":""'), '/environment not_allowed'],
   ['an unknown source', entry('"source":"browser"'), '/source not_allowed'],
-  ['a timestamp of a date alone', entry('"timestamp":"2026-11-20"'), '/timestamp invalid_timestamp'],
+  ['a timestamp without a time', entry('"timestamp":"2026-11-20"'), '/timestamp invalid_timestamp'],
   ['an empty timestamp', entry('"timestamp":""'), '/timestamp invalid_timestamp'],
   ['a timestamp of 1969', entry('"timestamp":"1969-12-31T23:59:59Z"'), '/timestamp invalid_timestamp'],
   ['a timestamp of 2262', entry('"timestamp":"2262-01-01T00:00:00Z"'), '/timestamp invalid_timestamp'],
   ['the 30th of February', entry('"timestamp":"2026-02-30T00:00:00Z"'), '/timestamp invalid_timestamp'],
   [
-    'a timestamp in words',
+    'a timestamp in the format of HTTP',
     entry('"timestamp":"Fri, 20 Nov 2026 22:43:01 GMT"'),
     '/timestamp invalid_timestamp',
   ],
@@ -78,23 +78,27 @@ const overLimits: readonly BadEntry[] = [
   ['a large unknown field', entry(`"a":${quoted(limits.metadataBytesMax)}`), ' too_large'],
   ['many names', entry(`"metadata":{${names(limits.metadataNamesMax + 1)}}`), '/metadata too_many_names'],
   ['many unknown fields', entry(names(limits.metadataNamesMax + 1)), ' too_many_names'],
-  ['17 levels', entry(`"metadata":{"a":${'['.repeat(16)}${']'.repeat(16)}}`), '/metadata too_deep'],
+  [
+    '17 levels of nesting',
+    entry(`"metadata":{"a":${'['.repeat(16)}${']'.repeat(16)}}`),
+    '/metadata too_deep',
+  ],
   ['100,000 arrays', entry(`"a":${'['.repeat(1e5)}${']'.repeat(1e5)}`), ' too_deep'],
   ['100,000 objects', entry(`"a":${'{"a":'.repeat(1e5)}1${'}'.repeat(1e5)}`), ' too_deep'],
   ['an integer of five million digits', entry(`"a":${'9'.repeat(5_000_000)}`), ' too_large'],
 ]
 
-const brokenUnicode: readonly BadEntry[] = [
+const invalidUnicode: readonly BadEntry[] = [
   ['half a pair in the message', '{"level":"info","message":"\\ud83d"}', '/message invalid_unicode'],
   ['half a pair in the service', entry('"service":"\\udc00"'), '/service invalid_unicode'],
   ['half a pair in the metadata', entry('"metadata":{"a":["\\ud83d"]}'), '/metadata/a/0 invalid_unicode'],
   ['half a pair in a name', entry('"metadata":{"a":{"\\ud83d":1}}'), '/metadata/a invalid_unicode'],
-  ['a pair the wrong way round', '{"level":"info","message":"\\ude00\\ud83d"}', '/message invalid_unicode'],
+  ['a pair in the wrong order', '{"level":"info","message":"\\ude00\\ud83d"}', '/message invalid_unicode'],
 ]
 
 export const badEntries: readonly BadEntry[] = [
   ...wrongTypes,
   ...wrongValues,
   ...overLimits,
-  ...brokenUnicode,
+  ...invalidUnicode,
 ]

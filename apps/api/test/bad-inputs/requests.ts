@@ -1,7 +1,7 @@
 import type { InjectOptions } from 'fastify'
 import type { ProblemCode } from '../../src/problems.ts'
 
-/** A request whose body is good, but whose head is not. Its headers are added to good ones. */
+/** A request with a valid body and an invalid head. Its headers are added to valid ones. */
 export type BadRequest = readonly [what: string, options: Omit<InjectOptions, 'payload'>, code: ProblemCode]
 
 const badTypes = [
@@ -36,23 +36,23 @@ const badTypes = [
 const badEncodings = ['lz4', 'gzip, identity, x', 'gzip, gzip', 'utf-8', '*', 'snappy'] as const
 
 const badPaths: readonly BadRequest[] = [
-  ['an escape that is none', { url: '/%zz' }, 'bad_request'],
-  ['an escape that is cut', { url: '/v1/logs%2' }, 'bad_request'],
-  ['an escape that is no UTF-8', { url: '/v1/%ff' }, 'bad_request'],
-  ['two slashes in front', { url: '//v1/logs' }, 'not_found'],
-  ['two slashes between', { url: '/v1//logs' }, 'not_found'],
-  ['a slash at the end', { url: '/v1/logs/' }, 'not_found'],
+  ['an invalid escape', { url: '/%zz' }, 'bad_request'],
+  ['a truncated escape', { url: '/v1/logs%2' }, 'bad_request'],
+  ['an escape that is not UTF-8', { url: '/v1/%ff' }, 'bad_request'],
+  ['two leading slashes', { url: '//v1/logs' }, 'not_found'],
+  ['two slashes in the middle', { url: '/v1//logs' }, 'not_found'],
+  ['a trailing slash', { url: '/v1/logs/' }, 'not_found'],
   ['an escaped slash', { url: '/v1%2flogs' }, 'not_found'],
   ['a NUL', { url: '/v1/logs%00' }, 'not_found'],
-  ['capitals', { url: '/V1/Logs' }, 'not_found'],
+  ['upper case', { url: '/V1/Logs' }, 'not_found'],
   ['another version', { url: '/v2/logs' }, 'not_found'],
   ['no version', { url: '/api/logs' }, 'not_found'],
   ['the version twice', { url: '/v1/v1/logs' }, 'not_found'],
   ['a parameter after a semicolon', { url: '/v1/logs;v=1' }, 'not_found'],
-  ['an ending', { url: '/v1/logs.json' }, 'not_found'],
+  ['a file extension', { url: '/v1/logs.json' }, 'not_found'],
   ['a path of 10,000 characters', { url: `/${'a'.repeat(10_000)}` }, 'not_found'],
   ['__proto__', { url: '/__proto__' }, 'not_found'],
-  ['a file', { url: '/../../etc/passwd' }, 'not_found'],
+  ['a path traversal', { url: '/../../etc/passwd' }, 'not_found'],
 ]
 
 const badMethods = ['GET', 'PUT', 'PATCH', 'DELETE', 'OPTIONS', 'TRACE', 'PROPFIND', 'LOCK'] as const
@@ -61,23 +61,31 @@ const badKeys: readonly BadRequest[] = [
   ['no key', { headers: { authorization: undefined } }, 'unauthorized'],
   ['an empty key', { headers: { authorization: 'Bearer ' } }, 'unauthorized'],
   ['another scheme', { headers: { authorization: 'Basic ZGVtbzpkZW1v' } }, 'unauthorized'],
-  ['the word undefined', { headers: { authorization: 'Bearer undefined' } }, 'unauthorized'],
+  ['the text undefined', { headers: { authorization: 'Bearer undefined' } }, 'unauthorized'],
   ['the placeholder', { headers: { authorization: 'Bearer <API_KEY>' } }, 'unauthorized'],
-  ['a foreign key', { headers: { authorization: `Bearer sk_live_${'0'.repeat(24)}` } }, 'unauthorized'],
-  ['a key of the right form', { headers: { authorization: `Bearer slk_${'0'.repeat(49)}` } }, 'unauthorized'],
+  [
+    'a key of another service',
+    { headers: { authorization: `Bearer sk_live_${'0'.repeat(24)}` } },
+    'unauthorized',
+  ],
+  [
+    'a key with a wrong checksum',
+    { headers: { authorization: `Bearer slk_${'0'.repeat(49)}` } },
+    'unauthorized',
+  ],
 ]
 
-/** The body is sent as it is, whatever these say. */
+/** The body is not encoded, although these headers claim it. */
 const falseEncodings = ['gzip', 'x-gzip', 'deflate', 'br', 'zstd'] as const
 
 export const badRequests: readonly BadRequest[] = [
   ...falseEncodings.map((encoding): BadRequest => [
-    `the encoding "${encoding}" of what is not encoded`,
+    `the encoding "${encoding}" for a body that is not encoded`,
     { headers: { 'content-encoding': encoding } },
     'invalid_encoding',
   ]),
   ...badTypes.map((type): BadRequest => [
-    `the type "${type}"`,
+    `the media type "${type}"`,
     { headers: { 'content-type': type } },
     'unsupported_media_type',
   ]),

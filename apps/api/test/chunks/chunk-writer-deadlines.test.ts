@@ -1,3 +1,4 @@
+import { ownedRows } from '@sluice/row-scanner'
 import { beforeEach, describe, expect, it, vi } from 'vitest'
 import { chunkLimits, ChunkWriter } from '../../src/chunks/chunk-writer.ts'
 import { FakeQueue, type PendingAdd } from '../support/fake-queue.ts'
@@ -5,13 +6,14 @@ import { FakeQueue, type PendingAdd } from '../support/fake-queue.ts'
 let queue: FakeQueue
 let writer: ChunkWriter
 
-/** The end of the event loop's turn, at which a writer that is idle sends. */
+/** Resolves at the end of the event loop's turn. An idle writer sends then. */
 const turn = (): Promise<void> => new Promise((resolve) => setImmediate(resolve))
 const addAt = (index: number): PendingAdd => {
   const add = queue.adds[index]
   if (add === undefined) throw new Error(`there were only ${queue.adds.length} adds`)
   return add
 }
+const write = (line: string): Promise<void> => writer.write(ownedRows(1, `${line}\n`))
 const outcome = (promise: Promise<void>): Promise<string> =>
   promise.then(
     () => 'written',
@@ -24,23 +26,23 @@ beforeEach(() => {
   writer = new ChunkWriter(queue, () => `chunk-${(id += 1)}`)
 })
 
-describe('deadlines', () => {
-  it('count from the first write of the chunk', async () => {
+describe('the deadline of a chunk', () => {
+  it('starts with its first write', async () => {
     vi.spyOn(performance, 'now').mockReturnValue(1_000)
-    const writes = [writer.write(1, Buffer.from('a\n'))]
+    const writes = [write('a')]
     vi.spyOn(performance, 'now').mockReturnValue(1_500)
-    writes.push(writer.write(1, Buffer.from('b\n')))
+    writes.push(write('b'))
     await turn()
     expect(addAt(0).deadlineMs).toBe(1_000 + chunkLimits.addDeadlineMs)
     addAt(0).confirm()
     await Promise.all(writes)
   })
 
-  it('that have passed add nothing to the queue', async () => {
+  it('fails the chunk without an add if it has passed', async () => {
     const now = vi.spyOn(performance, 'now').mockReturnValue(1_000)
-    const first = writer.write(1, Buffer.from('a\n'))
+    const first = write('a')
     await turn()
-    const late = [outcome(writer.write(1, Buffer.from('b\n'))), outcome(writer.write(1, Buffer.from('c\n')))]
+    const late = [outcome(write('b')), outcome(write('c'))]
     now.mockReturnValue(1_000 + chunkLimits.addDeadlineMs)
     addAt(0).confirm()
     await first
@@ -49,11 +51,11 @@ describe('deadlines', () => {
     expect(writer.bytesWaiting).toBe(0)
   })
 
-  it('that have not quite passed are tried', async () => {
+  it('allows an add shortly before it passes', async () => {
     const now = vi.spyOn(performance, 'now').mockReturnValue(1_000)
-    const first = writer.write(1, Buffer.from('a\n'))
+    const first = write('a')
     await turn()
-    const late = writer.write(1, Buffer.from('b\n'))
+    const late = write('b')
     now.mockReturnValue(1_000 + chunkLimits.addDeadlineMs - 1)
     addAt(0).confirm()
     await first

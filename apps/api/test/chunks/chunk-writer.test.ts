@@ -1,5 +1,6 @@
+import { QueueUnavailableError } from '@sluice/queue'
+import { ownedRows } from '@sluice/row-scanner'
 import { beforeEach, describe, expect, it } from 'vitest'
-import { QueueUnavailableError } from '../../src/chunks/chunk-queue.ts'
 import { chunkLimits, ChunkWriter } from '../../src/chunks/chunk-writer.ts'
 import { OverloadedError } from '../../src/overload/overloaded-error.ts'
 import { FakeQueue, type PendingAdd } from '../support/fake-queue.ts'
@@ -9,16 +10,16 @@ let writer: ChunkWriter
 let nowMs: number
 let clockStepMs: number
 
-/** The end of the event loop's turn, at which a writer that is idle sends. */
+/** Resolves at the end of the event loop's turn. An idle writer sends then. */
 const turn = (): Promise<void> => new Promise((resolve) => setImmediate(resolve))
 const addAt = (index: number): PendingAdd => {
   const add = queue.adds[index]
   if (add === undefined) throw new Error(`there were only ${queue.adds.length} adds`)
   return add
 }
-/** A line of so many bytes, its newline included. */
+/** A line of this many bytes, including its newline. */
 const lineOf = (bytes: number): string => `${'a'.repeat(bytes - 1)}\n`
-const writeRows = (rows: number, text: string): Promise<void> => writer.write(rows, Buffer.from(text))
+const writeRows = (count: number, text: string): Promise<void> => writer.write(ownedRows(count, text))
 const outcome = (promise: Promise<void>): Promise<string> =>
   promise.then(
     () => 'written',
@@ -35,7 +36,7 @@ beforeEach(() => {
   queue = new FakeQueue({ holding: true })
   let id = 0
   nowMs = 0
-  // Each look at the clock finds that the last add is long ago, but where a test holds it.
+  // Each call of the clock advances it: the last add is always long ago, unless a test stops the clock.
   writer = new ChunkWriter(
     queue,
     () => `chunk-${(id += 1)}`,
@@ -46,7 +47,7 @@ beforeEach(() => {
 })
 
 describe('an idle writer', () => {
-  it('sends what arrives in one turn as one chunk', async () => {
+  it('sends the rows that arrive in one turn as one chunk', async () => {
     const writes = [writeRows(1, 'a\n'), writeRows(2, 'b\nc\n')]
     expect(queue.adds).toHaveLength(0)
     await turn()
@@ -60,9 +61,9 @@ describe('an idle writer', () => {
     await Promise.all(writes)
   })
 
-  it('has copied what it was given when it returns, however much that is', async () => {
+  it('has copied the rows when write returns, even rows that do not fit its memory', async () => {
     const texts = [Buffer.from('a\n'), Buffer.from(lineOf(2 * chunkLimits.bytesMax)), Buffer.from('b\n')]
-    const writes = texts.map((text) => outcome(writer.write(1, text)))
+    const writes = texts.map((text) => outcome(writer.write(ownedRows(1, text))))
     for (const text of texts) text.fill('x')
     await turn()
     expect(addAt(0).lines).toEqual(['a', 'a'.repeat(2 * chunkLimits.bytesMax - 1)])
@@ -82,7 +83,7 @@ describe('an idle writer', () => {
     expect(written).toBe(true)
   })
 
-  it('gives each chunk its own id', async () => {
+  it('gives each chunk a different id', async () => {
     for (const index of [0, 1, 2]) {
       const write = writeRows(1, 'a\n')
       await turn()
@@ -94,7 +95,7 @@ describe('an idle writer', () => {
 })
 
 describe('a writer whose last add is recent', () => {
-  it('gathers for a while, however fast the queue answers', async () => {
+  it('gathers until addIntervalMs has passed, even if the queue answers faster', async () => {
     clockStepMs = 0
     queue.holding = false
     await writeRows(1, 'a\n')
@@ -108,7 +109,7 @@ describe('a writer whose last add is recent', () => {
     expect(addAt(1)).toMatchObject({ lines: ['b', 'c'] })
   })
 
-  it('does not wait with a chunk that is full', async () => {
+  it('sends a full chunk without waiting', async () => {
     clockStepMs = 0
     queue.holding = false
     await writeRows(1, 'a\n')
@@ -118,7 +119,7 @@ describe('a writer whose last add is recent', () => {
 })
 
 describe('a busy writer', () => {
-  it('gathers what comes while an add is under way, and sends it as one', async () => {
+  it('gathers writes while an add is in flight, and sends them as one chunk', async () => {
     const first = writeRows(1, 'a\n')
     await turn()
     const more = ['b', 'c', 'd'].map((name) => writeRows(1, `${name}\n`))
@@ -145,7 +146,7 @@ describe('a busy writer', () => {
     expect(queue.lines).toEqual(names)
   })
 
-  it('sends a full chunk without waiting, up to so many adds at once', async () => {
+  it('sends full chunks without waiting, up to the limit of adds in flight', async () => {
     const rows = chunkLimits.rowsMax
     const text = 'a\n'.repeat(rows)
     const writes: Promise<void>[] = []
@@ -169,7 +170,7 @@ describe('a busy writer', () => {
   it.each([
     ['rows', chunkLimits.rowsMax, 'a\n'.repeat(chunkLimits.rowsMax)],
     ['bytes', 1, lineOf(chunkLimits.bytesMax)],
-  ])('closes a chunk that is full of %s', async (_what, rows, text) => {
+  ])('closes a chunk that has reached the limit of %s', async (_what, rows, text) => {
     const writes = [writeRows(rows, text), writeRows(1, 'next\n')]
     await turn()
     expect(queue.adds).toHaveLength(1)
@@ -181,7 +182,7 @@ describe('a busy writer', () => {
     await writes[1]
   })
 
-  it('never parts the rows of one request', async () => {
+  it('never splits the rows of one request', async () => {
     const rows = chunkLimits.rowsMax - 1
     const writes = [writeRows(rows, 'a\n'.repeat(rows)), writeRows(100, 'b\n'.repeat(100))]
     await turn()
@@ -203,7 +204,7 @@ describe('a writer of several queues', () => {
     )
   })
 
-  it('keeps nobody waiting for one that does not answer', async () => {
+  it('does not let other writes wait for a queue that does not answer', async () => {
     const stuck = writeRows(1, 'stuck\n')
     await turn()
     const next = writeRows(1, 'next\n')
@@ -215,7 +216,7 @@ describe('a writer of several queues', () => {
     expect(queue.adds.map(({ lines }) => lines)).toEqual([['stuck'], ['next']])
   })
 
-  it('has one add under way on each, and full chunks beside them as on one queue', async () => {
+  it('has one add in flight for each queue, and in addition full chunks as with one queue', async () => {
     const writes: Promise<void>[] = []
     for (let i = 0; i < QUEUES + 2; i += 1) {
       writes.push(writeRows(1, `${i}\n`))
@@ -234,7 +235,7 @@ describe('a writer of several queues', () => {
 })
 
 describe('a writer whose queue fails', () => {
-  it('rejects the writes of that chunk, and no others', async () => {
+  it('rejects the writes of the failed chunk and no others', async () => {
     const lost = [outcome(writeRows(1, 'a\n')), outcome(writeRows(1, 'b\n'))]
     await turn()
     const kept = outcome(writeRows(1, 'c\n'))
@@ -245,20 +246,20 @@ describe('a writer whose queue fails', () => {
     expect(await kept).toBe('written')
   })
 
-  it('does not send a failed chunk again by itself', async () => {
+  it('does not retry a failed chunk', async () => {
     const lost = outcome(writeRows(1, 'a\n'))
     await turn()
-    addAt(0).fail(new Error('refused'))
+    addAt(0).fail(new Error('failed'))
     expect(await lost).toBe('Error')
     for (let i = 0; i < 5; i += 1) await turn()
     expect(queue.adds).toHaveLength(1)
     expect(writer.bytesWaiting).toBe(0)
   })
 
-  it('works again afterwards', async () => {
+  it('accepts and sends writes after a failure', async () => {
     const lost = outcome(writeRows(1, 'a\n'))
     await turn()
-    addAt(0).fail(new Error('refused'))
+    addAt(0).fail(new Error('failed'))
     await lost
     const write = writeRows(1, 'b\n')
     await turn()
@@ -267,24 +268,24 @@ describe('a writer whose queue fails', () => {
     expect(addAt(1).lines).toEqual(['b'])
   })
 
-  it('rejects, and does not hang, when an id cannot be made', async () => {
+  it('rejects and does not stall if an id cannot be made', async () => {
     const broken = new ChunkWriter(queue, () => {
       throw new RangeError('no more ids')
     })
-    await expect(broken.write(1, Buffer.from('a\n'))).rejects.toThrow('no more ids')
+    await expect(broken.write(ownedRows(1, 'a\n'))).rejects.toThrow('no more ids')
     expect(broken.bytesWaiting).toBe(0)
   })
 })
 
 describe('a full writer', () => {
   const part = chunkLimits.bytesWaitingMax / 8
-  /** Fills the writer to its last unit. */
+  /** Fills the writer to the last byte. */
   const fill = async (): Promise<Promise<string>[]> => {
     const writes = Array.from({ length: 8 }, () => outcome(writeRows(1, lineOf(part))))
     await turn()
     return writes
   }
-  it('takes all that its limit allows, and refuses one byte more', async () => {
+  it('accepts writes up to its limit, and rejects one byte more', async () => {
     const writes = await fill()
     expect(writer.bytesWaiting).toBe(chunkLimits.bytesWaitingMax)
     await expect(writeRows(1, '\n')).rejects.toThrow(OverloadedError)
@@ -293,16 +294,16 @@ describe('a full writer', () => {
     expect(queue.lines.every((line) => line.length === part - 1)).toBe(true)
   })
 
-  it('refuses at once', async () => {
+  it('rejects at once', async () => {
     const writes = await fill()
     const order: string[] = []
-    const refused = writeRows(1, 'x\n').catch(() => order.push('refused'))
-    await Promise.all([refused, turn().then(() => order.push('turn'))])
-    expect(order).toEqual(['refused', 'turn'])
+    const rejected = writeRows(1, 'x\n').catch(() => order.push('rejected'))
+    await Promise.all([rejected, turn().then(() => order.push('turn'))])
+    expect(order).toEqual(['rejected', 'turn'])
     await confirmAll(writes)
   })
 
-  it('takes writes again when some of it was confirmed', async () => {
+  it('accepts writes again when some of its rows are confirmed', async () => {
     const writes = await fill()
     addAt(0).confirm()
     expect(await writes[0]).toBe('written')
@@ -311,10 +312,10 @@ describe('a full writer', () => {
     expect(await again).toBe('written')
   })
 
-  it('takes writes again when all of it failed', async () => {
+  it('accepts writes again when all of its rows have failed', async () => {
     const writes = await fill()
     for (let i = 0; i < 8; i += 1) {
-      addAt(i).fail(new Error('refused'))
+      addAt(i).fail(new Error('failed'))
       await turn()
     }
     expect(await Promise.all(writes)).toEqual(Array.from({ length: 8 }, () => 'Error'))
@@ -325,12 +326,12 @@ describe('a full writer', () => {
 })
 
 describe('drain', () => {
-  it('resolves at once when nothing waits', async () => {
+  it('resolves at once if no write is waiting', async () => {
     await writer.drain()
     expect(queue.adds).toHaveLength(0)
   })
 
-  it('resolves when the last write is confirmed or refused', async () => {
+  it('resolves when the last write is confirmed or rejected', async () => {
     const writes = [outcome(writeRows(1, 'a\n'))]
     await turn()
     writes.push(outcome(writeRows(1, 'b\n')))
@@ -340,12 +341,12 @@ describe('drain', () => {
     await writes[0]
     await turn()
     expect(drained).toBe(0)
-    addAt(1).fail(new Error('refused'))
+    addAt(1).fail(new Error('failed'))
     await Promise.all(drains)
     expect(await Promise.all(writes)).toEqual(['written', 'Error'])
   })
 
-  it('waits for a write that was not sent yet', async () => {
+  it('waits for a write that is not sent yet', async () => {
     queue.holding = false
     const write = writeRows(1, 'a\n')
     await writer.drain()

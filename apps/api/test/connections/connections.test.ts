@@ -1,13 +1,12 @@
+import { chunkText, entryText, HttpConnection, postHead, postText } from '@sluice/harness'
 import { once } from 'node:events'
 import { connect, type AddressInfo, type Socket } from 'node:net'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { afterEach, describe, expect, it } from 'vitest'
 import { connectionLimits, type ConnectionLimits } from '../../src/connections/connection-limits.ts'
-import { chunk, entry, post, postHead } from '../support/http-text.ts'
-import { RawConnection } from '../support/raw-http.ts'
 import { buildTestApi, type TestApi } from '../support/test-api.ts'
 
-/** Short enough for tests, in the same order. */
+/** Short enough for tests, and in the same order as in production. */
 const short: ConnectionLimits = {
   ...connectionLimits,
   headersMs: 300,
@@ -17,9 +16,9 @@ const short: ConnectionLimits = {
   checkIntervalMs: 50,
   lingerMs: 200,
 }
-/** Far beyond all of them, for a loaded machine. */
+/** Much longer than all of them, for a loaded machine. */
 const PATIENCE = { timeout: 4_000 }
-/** Longer than a test lasts, so that what ends a connection is what the test is about. */
+/** Longer than a test, so that no other timeout closes the connection. */
 const never = { headersMs: 50_000, requestMs: 60_000, silenceMs: 70_000, idleMs: 60_000 }
 
 const closing: (() => Promise<void> | void)[] = []
@@ -30,7 +29,7 @@ afterEach(async () => {
 interface Setup {
   readonly api: TestApi
   readonly port: number
-  readonly open: () => Promise<RawConnection>
+  readonly open: () => Promise<HttpConnection>
 }
 
 async function setup(limits: Partial<ConnectionLimits> = {}): Promise<Setup> {
@@ -38,20 +37,20 @@ async function setup(limits: Partial<ConnectionLimits> = {}): Promise<Setup> {
   closing.push(() => api.close())
   await api.app.listen({ host: '127.0.0.1', port: 0 })
   const { port } = api.app.server.address() as AddressInfo
-  const open = async (): Promise<RawConnection> => {
-    const connection = await RawConnection.open(port)
+  const open = async (): Promise<HttpConnection> => {
+    const connection = await HttpConnection.open(port)
     closing.push(() => connection.destroy())
     return connection
   }
   return { api, port, open }
 }
 
-const statuses = (connection: RawConnection): number[] => connection.responses.map(({ status }) => status)
-const codes = (connection: RawConnection): unknown[] =>
+const statuses = (connection: HttpConnection): number[] => connection.responses.map(({ status }) => status)
+const codes = (connection: HttpConnection): unknown[] =>
   connection.responses.map(({ body }) => (JSON.parse(body) as { code?: unknown }).code)
 
-/** Writes something every 20 ms until the connection is closed. */
-async function dribble(connection: RawConnection, text: string): Promise<void> {
+/** Writes the text every 20 ms until the connection is closed. */
+async function dribble(connection: HttpConnection, text: string): Promise<void> {
   const endMs = performance.now() + PATIENCE.timeout
   while (!connection.isClosed && performance.now() < endMs) {
     connection.write(text)
@@ -59,8 +58,8 @@ async function dribble(connection: RawConnection, text: string): Promise<void> {
   }
 }
 
-describe('a slow client is cut', () => {
-  it('that dribbles its headers, with the reason', async () => {
+describe('the connection of a slow client is closed', () => {
+  it('while it sends headers slowly, with the reason', async () => {
     const { open } = await setup({ requestMs: 50_000, silenceMs: 60_000 })
     const connection = await open()
     connection.write('POST /v1/logs HTTP/1.1\r\n')
@@ -69,7 +68,7 @@ describe('a slow client is cut', () => {
     expect(codes(connection)).toEqual(['request_timeout'])
   })
 
-  it('that dribbles its body, with the reason, and nothing is enqueued', async () => {
+  it('while it sends a body slowly, with the reason, and nothing is enqueued', async () => {
     const { api, open } = await setup({ silenceMs: 60_000 })
     const connection = await open()
     connection.write(postHead(api.key, ['Content-Length: 1000000']))
@@ -79,38 +78,38 @@ describe('a slow client is cut', () => {
     expect(api.queue.adds).toEqual([])
   })
 
-  it('that dribbles the rest of a small body that was refused, without a second answer', async () => {
+  it('while it sends the rest of a small rejected body slowly, without a second answer', async () => {
     const { open } = await setup({ silenceMs: 60_000 })
     const connection = await open()
-    connection.write(postHead('nobody', ['Content-Length: 10000']))
+    connection.write(postHead('unknown', ['Content-Length: 10000']))
     await dribble(connection, ' ')
     expect(connection.isClosed).toBe(true)
     expect(statuses(connection)).toEqual([401])
   })
 
-  it('that says nothing at all', async () => {
+  it('if it sends nothing', async () => {
     const { open } = await setup({ requestMs: 50_000, silenceMs: 60_000 })
     const connection = await open()
     await expect.poll(() => connection.received, PATIENCE).toContain('request_timeout')
   })
 
-  it('that is idle between requests', async () => {
+  it('if it is idle between requests', async () => {
     const { api, open } = await setup({ ...never, idleMs: 100 })
     const connection = await open()
-    connection.write(post(api.key, entry))
+    connection.write(postText(api.key, entryText))
     await expect.poll(() => connection.isEnded, PATIENCE).toBe(true)
     expect(statuses(connection)).toEqual([202])
   })
 
-  it('that sends without end and reads no answer', async () => {
+  it('if it sends all the time and does not read answers', async () => {
     const { api, port } = await setup({ ...never, silenceMs: 500 })
     const socket = connect({ port, host: '127.0.0.1' })
     closing.push(() => void socket.destroy())
     socket.on('error', () => undefined)
     await once(socket, 'connect')
     socket.pause()
-    // The answers to bad batches are long, so that they soon fill all that lies between.
-    const bad = post(api.key, `[${'0,'.repeat(99)}0]`).repeat(50)
+    // Answers to invalid batches are long, so they fill the buffers of the connection soon.
+    const bad = postText(api.key, `[${'0,'.repeat(99)}0]`).repeat(50)
     const write = (): void => {
       while (!socket.destroyed && socket.write(bad));
     }
@@ -120,13 +119,13 @@ describe('a slow client is cut', () => {
   }, 20_000)
 })
 
-describe('a request that is refused before its body was read', () => {
-  const key = 'nobody'
+describe('a request that is rejected before its body is read', () => {
+  const key = 'unknown'
 
   it.each([
-    ['says that it is large', `Content-Length: ${short.unreadBytesMax + 1}`],
-    ['does not say how large it is', 'Transfer-Encoding: chunked'],
-    ['waits to be told to continue', 'Expect: 100-continue\r\nContent-Length: 100'],
+    ['has a large Content-Length', `Content-Length: ${short.unreadBytesMax + 1}`],
+    ['has no Content-Length', 'Transfer-Encoding: chunked'],
+    ['waits for 100 Continue', 'Expect: 100-continue\r\nContent-Length: 100'],
   ])('closes its connection when it %s', async (_what, line) => {
     const { open } = await setup(never)
     const connection = await open()
@@ -137,16 +136,16 @@ describe('a request that is refused before its body was read', () => {
   })
 
   it.each([
-    ['a small body', post(key, entry), 401],
-    ['a body of no bytes', post(key, ''), 401],
+    ['a small body', postText(key, entryText), 401],
+    ['an empty body', postText(key, ''), 401],
     ['a GET', 'GET /v1/logs HTTP/1.1\r\nHost: x\r\n\r\n', 405],
-    ['a path that is not there', 'GET /nowhere HTTP/1.1\r\nHost: x\r\n\r\n', 404],
+    ['an unknown path', 'GET /nowhere HTTP/1.1\r\nHost: x\r\n\r\n', 404],
   ])('keeps its connection after %s', async (_what, text, status) => {
     const { api, open } = await setup(never)
     const connection = await open()
     connection.write(text)
     await expect.poll(() => statuses(connection), PATIENCE).toEqual([status])
-    connection.write(post(api.key, entry))
+    connection.write(postText(api.key, entryText))
     await expect.poll(() => statuses(connection), PATIENCE).toEqual([status, 202])
   })
 
@@ -157,24 +156,27 @@ describe('a request that is refused before its body was read', () => {
     ['a path that cannot be decoded', 'POST /%zz HTTP/1.1', 400],
     ['a health check', 'GET /livez HTTP/1.1', 200],
   ])(
-    'closes also after %s, and the client that goes on sending can read it',
+    'closes also after %s, and a client that continues to send can read the answer',
     async (_what, start, status) => {
       const { open } = await setup(never)
       const connection = await open()
       connection.write(`${start}\r\nHost: x\r\nContent-Length: 10000000000\r\n\r\n`)
       const part = Buffer.alloc(256 * 1024, 'a')
       const endMs = performance.now() + PATIENCE.timeout
-      while (connection.error === undefined && performance.now() < endMs) await connection.writeSlowly(part)
+      while (connection.error === undefined && performance.now() < endMs) {
+        connection.write(part)
+        await connection.flushed()
+      }
       await expect.poll(() => connection.isClosed, PATIENCE).toBe(true)
       expect(statuses(connection)).toEqual([status])
     },
   )
 
   it.each([
-    ['its body', postHead(key, ['Content-Length: 10000000000'])],
-    ['its headers', `POST /v1/logs HTTP/1.1\r\nX-Note: ${'a'.repeat(20_000)}`],
-    ['its garbage', 'garbage\r\n\r\n'],
-  ])('is read by a client that first goes on with %s', async (_what, text) => {
+    ['body', postHead(key, ['Content-Length: 10000000000'])],
+    ['headers', `POST /v1/logs HTTP/1.1\r\nX-Note: ${'a'.repeat(20_000)}`],
+    ['garbage', 'garbage\r\n\r\n'],
+  ])('can be read by a client that first continues to send %s', async (_what, text) => {
     const { api, open } = await setup({ ...never, lingerMs: 60_000 })
     const accepted = once(api.app.server, 'connection')
     const connection = await open()
@@ -186,44 +188,46 @@ describe('a request that is refused before its body was read', () => {
     }
     const [socket] = (await accepted) as [Socket]
     expect(socket.destroyed).toBe(false)
-    connection.readOn()
+    connection.resume()
     await expect.poll(() => connection.responses, PATIENCE).toHaveLength(1)
     expect(connection.error).toBeUndefined()
   })
 
-  it('is read by a client that sends all of it first, on a line that takes it in time', async () => {
+  it('can be read by a client that first sends the whole body, on a fast connection', async () => {
     const { open } = await setup({ ...never, lingerMs: 2_000 })
     const connection = await open()
     connection.write(postHead(key, ['Content-Length: 3000000']))
-    await connection.writeSlowly(Buffer.alloc(3_000_000, 'a'))
+    connection.write(Buffer.alloc(3_000_000, 'a'))
+    await connection.flushed()
     await expect.poll(() => statuses(connection), PATIENCE).toEqual([401])
     expect(connection.error).toBeUndefined()
   })
 
-  it('holds no more of its body than a buffer while the key is looked up', async () => {
+  it('buffers only a small part of its body while the key is looked up', async () => {
     const { api, open } = await setup(never)
     const { promise, resolve } = Promise.withResolvers<void>()
     api.registry.beforeAnswer = () => promise
-    const { key: good } = api.registry.addKey()
-    api.registry.keys.clear()
+    const { key: unknownKey } = api.registry.addKey()
+    api.registry.keysByHash.clear()
     const connection = await open()
-    connection.write(postHead(good, ['Content-Length: 50000000']))
-    await expect.poll(() => api.registry.lookUps, PATIENCE).toBe(1)
-    const written = connection.writeSlowly(Buffer.alloc(50_000_000, 'a'))
+    connection.write(postHead(unknownKey, ['Content-Length: 50000000']))
+    await expect.poll(() => api.registry.lookups, PATIENCE).toBe(1)
+    connection.write(Buffer.alloc(50_000_000, 'a'))
+    const flushed = connection.flushed()
     await sleep(300)
     expect(connection.bytesTaken).toBeLessThan(20_000_000)
     resolve()
     await expect.poll(() => statuses(connection), PATIENCE).toEqual([401])
-    await written
+    await flushed
   })
 })
 
-describe('garbage after whole requests', () => {
-  it('does not take their answers away, and is answered after them', async () => {
+describe('garbage after complete requests', () => {
+  it('is answered after them and does not affect their answers', async () => {
     const { api, open } = await setup(never)
     api.queue.holding = true
     const connection = await open()
-    connection.write(`${post(api.key, entry).repeat(3)}garbage\r\n\r\n`)
+    connection.write(`${postText(api.key, entryText).repeat(3)}garbage\r\n\r\n`)
     await expect.poll(() => api.queue.adds.length, PATIENCE).toBeGreaterThan(0)
     await sleep(50)
     expect(connection.received).toBe('')
@@ -234,11 +238,13 @@ describe('garbage after whole requests', () => {
     await expect.poll(() => connection.isEnded, PATIENCE).toBe(true)
   })
 
-  it('in a body does not take the answer before it away', async () => {
+  it('in a body does not affect the answer to the request before', async () => {
     const { api, open } = await setup(never)
     api.queue.holding = true
     const connection = await open()
-    connection.write(`${post(api.key, entry)}${postHead(api.key, ['Transfer-Encoding: chunked'])}no size\r\n`)
+    connection.write(
+      `${postText(api.key, entryText)}${postHead(api.key, ['Transfer-Encoding: chunked'])}no size\r\n`,
+    )
     await expect.poll(() => api.queue.adds.length, PATIENCE).toBe(1)
     await sleep(50)
     expect(connection.received).toBe('')
@@ -247,7 +253,7 @@ describe('garbage after whole requests', () => {
     expect(api.queue.rows).toHaveLength(1)
   })
 
-  it('is answered once, and its connection closed, though it goes on', async () => {
+  it('is answered once, and its connection is closed while it continues', async () => {
     const { open } = await setup(never)
     const connection = await open()
     await dribble(connection, 'garbage\r\n\r\n')
@@ -256,8 +262,8 @@ describe('garbage after whole requests', () => {
   })
 })
 
-describe('what is not for a service behind a proxy', () => {
-  it('CONNECT is refused, and the connection closed', async () => {
+describe('a request that only a proxy would handle', () => {
+  it('CONNECT is rejected, and the connection is closed', async () => {
     const { open } = await setup(never)
     const connection = await open()
     connection.write('CONNECT example.com:443 HTTP/1.1\r\nHost: example.com\r\n\r\n')
@@ -266,40 +272,37 @@ describe('what is not for a service behind a proxy', () => {
     await expect.poll(() => connection.isEnded, PATIENCE).toBe(true)
   })
 
-  it.each(['websocket', 'h2c'])(
-    'an upgrade to %s is not made, and the request taken as it is',
-    async (to) => {
-      const { api, open } = await setup(never)
-      const connection = await open()
-      connection.write(post(api.key, entry, ['Connection: Upgrade', `Upgrade: ${to}`]))
-      await expect.poll(() => statuses(connection), PATIENCE).toEqual([202])
-    },
-  )
-})
-
-describe('a body in chunks', () => {
-  it('may have trailers, which set nothing', async () => {
+  it.each(['websocket', 'h2c'])('an upgrade to %s is ignored, and the request is accepted', async (to) => {
     const { api, open } = await setup(never)
     const connection = await open()
-    const trailers = `0\r\nAuthorization: Bearer nobody\r\nContent-Encoding: gzip\r\n\r\n`
+    connection.write(postText(api.key, entryText, ['Connection: Upgrade', `Upgrade: ${to}`]))
+    await expect.poll(() => statuses(connection), PATIENCE).toEqual([202])
+  })
+})
+
+describe('a chunked body', () => {
+  it('may have trailers, which are ignored', async () => {
+    const { api, open } = await setup(never)
+    const connection = await open()
+    const trailers = `0\r\nAuthorization: Bearer unknown\r\nContent-Encoding: gzip\r\n\r\n`
     connection.write(
       postHead(api.key, ['Transfer-Encoding: chunked', 'Trailer: X']) +
-        chunk(entry) +
+        chunkText(entryText) +
         trailers +
-        post(api.key, entry),
+        postText(api.key, entryText),
     )
     await expect.poll(() => statuses(connection), PATIENCE).toEqual([202, 202])
     expect(api.queue.rows).toHaveLength(2)
   })
 
   it.each([
-    ['a size of no digits', `zz\r\n${entry}\r\n0\r\n\r\n`],
-    ['a negative size', `-1\r\n${entry}\r\n0\r\n\r\n`],
-    ['a size beyond all numbers', `fffffffffffffffff\r\n${entry}\r\n0\r\n\r\n`],
-    ['a size that is too small', `5\r\n${entry}\r\n0\r\n\r\n`],
-    ['a line end that is bare', `1e\n${entry}\n0\n\n`],
-    ['an extension without end', `1e;${'a'.repeat(20_000)}\r\n${entry}\r\n0\r\n\r\n`],
-  ])('is refused for %s, and nothing of it is taken', async (_what, text) => {
+    ['a size without digits', `zz\r\n${entryText}\r\n0\r\n\r\n`],
+    ['a negative size', `-1\r\n${entryText}\r\n0\r\n\r\n`],
+    ['a size that overflows', `fffffffffffffffff\r\n${entryText}\r\n0\r\n\r\n`],
+    ['a size that is too small', `5\r\n${entryText}\r\n0\r\n\r\n`],
+    ['a bare line feed', `1e\n${entryText}\n0\n\n`],
+    ['an extension that is too long', `1e;${'a'.repeat(20_000)}\r\n${entryText}\r\n0\r\n\r\n`],
+  ])('is rejected for %s, and nothing is enqueued', async (_what, text) => {
     const { api, open } = await setup(never)
     const connection = await open()
     connection.write(postHead(api.key, ['Transfer-Encoding: chunked']) + text)
@@ -308,7 +311,7 @@ describe('a body in chunks', () => {
   })
 })
 
-describe('two parsers cannot be told different things', () => {
+describe('request smuggling is rejected', () => {
   it.each([
     ['a length and chunks', ['Content-Length: 30', 'Transfer-Encoding: chunked']],
     ['chunks and a length', ['Transfer-Encoding: chunked', 'Content-Length: 30']],
@@ -316,25 +319,25 @@ describe('two parsers cannot be told different things', () => {
     ['the same length twice', ['Content-Length: 30', 'Content-Length: 30']],
     ['a list of lengths', ['Content-Length: 30, 30']],
     ['a length with a sign', ['Content-Length: +30']],
-    ['a length before a blank', ['Content-Length : 30']],
+    ['a space before a colon', ['Content-Length : 30']],
     ['an unknown transfer encoding', ['Transfer-Encoding: xchunked']],
-    ['chunks that are not last', ['Transfer-Encoding: chunked, identity']],
-    ['chunks on two lines', ['Transfer-Encoding: chunked', 'Transfer-Encoding: identity']],
+    ['chunked, but not last', ['Transfer-Encoding: chunked, identity']],
+    ['transfer encodings on two lines', ['Transfer-Encoding: chunked', 'Transfer-Encoding: identity']],
     ['a folded length', ['Content-Length:', ' 30']],
     ['a carriage return in a header', ['X-Note: a\rContent-Length: 30']],
     ['a bare line feed in a header', ['X-Note: a\nContent-Length: 30']],
-  ])('by %s', async (_what, lines) => {
+  ])('with %s', async (_what, lines) => {
     const { api, open } = await setup(never)
     const connection = await open()
-    connection.write(`${postHead(api.key, lines)}${entry}`)
+    connection.write(`${postHead(api.key, lines)}${entryText}`)
     await expect.poll(() => codes(connection), PATIENCE).toEqual(['bad_request'])
     expect(api.queue.adds).toEqual([])
   })
 
-  it('by two types of one body: the first counts', async () => {
+  it('uses the first of two media types', async () => {
     const { api, open } = await setup(never)
     const connection = await open()
-    connection.write(post(api.key, entry, ['Content-Type: application/x-ndjson']))
+    connection.write(postText(api.key, entryText, ['Content-Type: application/x-ndjson']))
     await expect.poll(() => statuses(connection), PATIENCE).toEqual([202])
     expect(connection.responses[0]?.body).toContain('"status":"accepted"')
   })
@@ -342,13 +345,13 @@ describe('two parsers cannot be told different things', () => {
 
 describe('an upload that is aborted', () => {
   it.each([
-    ['in its headers', (key: string) => postHead(key, ['Content-Length: 30']).slice(0, -20)],
+    ['within its headers', (key: string) => postHead(key, ['Content-Length: 30']).slice(0, -20)],
     ['before its body', (key: string) => postHead(key, ['Content-Length: 30'])],
-    ['in its body', (key: string) => `${postHead(key, ['Content-Length: 30'])}{"level"`],
-    ['in a chunk', (key: string) => `${postHead(key, ['Transfer-Encoding: chunked'])}1e\r\n{"level"`],
+    ['within its body', (key: string) => `${postHead(key, ['Content-Length: 30'])}{"level"`],
+    ['within a chunk', (key: string) => `${postHead(key, ['Transfer-Encoding: chunked'])}1e\r\n{"level"`],
     [
       'before the last chunk',
-      (key: string) => `${postHead(key, ['Transfer-Encoding: chunked'])}${chunk(entry)}`,
+      (key: string) => `${postHead(key, ['Transfer-Encoding: chunked'])}${chunkText(entryText)}`,
     ],
   ])('%s leaves nothing behind', async (_where, text) => {
     const { api, open } = await setup(never)

@@ -5,7 +5,7 @@ import { buildTestApi } from '../support/test-api.ts'
 
 const trusted = (text: string): string[] | false => readApiConfig({ TRUST_PROXY: text }).trustedProxies
 
-/** What the API takes for a request's address. */
+/** The address that the API assigns to a request. */
 const addressOf = async (
   proxies: string[] | false,
   forwarded: string | undefined,
@@ -24,7 +24,7 @@ const addressOf = async (
 }
 
 describe('TRUST_PROXY', () => {
-  it('trusts nobody unless it says so', () => {
+  it('trusts no proxy by default', () => {
     expect(readApiConfig({}).trustedProxies).toBe(false)
     expect(trusted('')).toBe(false)
     expect(trusted('false')).toBe(false)
@@ -35,14 +35,16 @@ describe('TRUST_PROXY', () => {
     ['10.0.0.0/8, fd00::/8,loopback', ['10.0.0.0/8', 'fd00::/8', 'loopback']],
     ['uniquelocal,linklocal,::1', ['uniquelocal', 'linklocal', '::1']],
     ['192.168.1.1/32,::1/128', ['192.168.1.1/32', '::1/128']],
-  ])('may be %s', (text, proxies) => {
+  ])('accepts %s', (text, proxies) => {
     expect(trusted(text)).toEqual(proxies)
   })
 
   it.each([
     'true',
     '1',
-    'everybody',
+    '0x7f.1',
+    '10.0.0.0/255.0.0.0',
+    'all',
     '10.0.0',
     '10.0.0.0/33',
     '::1/129',
@@ -50,21 +52,45 @@ describe('TRUST_PROXY', () => {
     '0.0.0.0/0',
     '::/0',
     ',',
-  ])('may not be %s', (text) => {
+  ])('rejects %s', (text) => {
     expect(() => trusted(text)).toThrow(SettingsError)
     expect(() => trusted(`10.0.0.1,${text}`)).toThrow('TRUST_PROXY')
   })
 })
 
-describe("a request's address", () => {
+describe('the address of a request', () => {
   it.each([
-    ['that of the connection when nobody is trusted', false, '203.0.113.7', '10.0.0.1', '10.0.0.1'],
-    ['that of the connection when it is no proxy', ['10.0.0.1'], '203.0.113.7', '10.0.0.2', '10.0.0.2'],
-    ['what the proxy says', ['10.0.0.1'], '203.0.113.7', '10.0.0.1', '203.0.113.7'],
-    ['what the proxy says over IPv6', ['10.0.0.1'], '203.0.113.7', '::ffff:10.0.0.1', '203.0.113.7'],
-    ['what the outermost proxy says', ['10.0.0.0/8'], '203.0.113.7, 10.0.0.9', '10.0.0.1', '203.0.113.7'],
-    ['not what the client says itself', ['10.0.0.1'], '1.1.1.1, 203.0.113.7', '10.0.0.1', '203.0.113.7'],
-    ['that of the proxy when it says nothing', ['10.0.0.1'], undefined, '10.0.0.1', '10.0.0.1'],
+    ['the address of the connection if no proxy is trusted', false, '203.0.113.7', '10.0.0.1', '10.0.0.1'],
+    [
+      'the address of the connection if it is not a trusted proxy',
+      ['10.0.0.1'],
+      '203.0.113.7',
+      '10.0.0.2',
+      '10.0.0.2',
+    ],
+    ['the address that the proxy reports', ['10.0.0.1'], '203.0.113.7', '10.0.0.1', '203.0.113.7'],
+    [
+      'the address that the proxy reports over IPv6',
+      ['10.0.0.1'],
+      '203.0.113.7',
+      '::ffff:10.0.0.1',
+      '203.0.113.7',
+    ],
+    [
+      'the address that the outermost proxy reports',
+      ['10.0.0.0/8'],
+      '203.0.113.7, 10.0.0.9',
+      '10.0.0.1',
+      '203.0.113.7',
+    ],
+    [
+      'not the address that the client claims',
+      ['10.0.0.1'],
+      '1.1.1.1, 203.0.113.7',
+      '10.0.0.1',
+      '203.0.113.7',
+    ],
+    ['the address of the proxy if it reports none', ['10.0.0.1'], undefined, '10.0.0.1', '10.0.0.1'],
   ] as const)('is %s', async (_what, proxies, forwarded, remote, expected) => {
     expect(await addressOf(proxies === false ? false : [...proxies], forwarded, remote)).toBe(expected)
   })

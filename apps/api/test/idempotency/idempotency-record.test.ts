@@ -4,13 +4,13 @@ import { hashIdempotencyKey, shardOf } from '../../src/idempotency/idempotency-r
 const hashes = Array.from({ length: 3_000 }, (_, i) => hashIdempotencyKey('project', `key-${i}`))
 
 describe('the shard of a key', () => {
-  it('is always the same: whoever runs another version finds what was sent before', () => {
+  it('is the same in every version, so that another version finds the existing records', () => {
     const keys = ['a', 'b', 'c', 'd', 'e', 'f'].map((key) => hashIdempotencyKey('project', key))
     expect(keys.map((hash) => shardOf(hash, 4))).toEqual([0, 0, 2, 0, 3, 2])
     expect(keys.map((hash) => shardOf(hash, 1))).toEqual([0, 0, 0, 0, 0, 0])
   })
 
-  it('is each of them about as often', () => {
+  it('is each shard about equally often', () => {
     for (const shard of [0, 1, 2]) {
       const share = hashes.filter((hash) => shardOf(hash, 3) === shard).length
       expect(share).toBeGreaterThan(900)

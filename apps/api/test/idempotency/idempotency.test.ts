@@ -1,3 +1,4 @@
+import { ownedRows } from '@sluice/row-scanner'
 import type { LightMyRequestResponse } from 'fastify'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { Idempotency } from '../../src/idempotency/idempotency.ts'
@@ -23,20 +24,20 @@ const send = (
 const isReplay = ({ headers }: LightMyRequestResponse): boolean => headers['idempotency-replayed'] === 'true'
 
 describe('a request with a key', () => {
-  it('is taken as one without', async () => {
+  it('is accepted like a request without one', async () => {
     const response = await send(entry, 'k')
     expect(response.statusCode).toBe(202)
     expect(response.headers).not.toHaveProperty('idempotency-replayed')
     expect(api.queue.rows).toMatchObject([{ id: response.json<{ id: string }>().id, message: 'm' }])
   })
 
-  it('has its own entries stored, whoever else sends at the same time', async () => {
+  it('has its own entries stored when other requests are sent at the same time', async () => {
     const messages = ['first', 'second', 'third']
     await Promise.all(messages.map((message) => send({ level: 'info', message }, message)))
     expect(new Set(api.queue.rows.map((row) => row['message']))).toEqual(new Set(messages))
   })
 
-  it('is answered the same again, and stored once', async () => {
+  it('gets the same answer again, and is stored once', async () => {
     const first = await send(entry, 'k')
     const second = await send(entry, 'k')
     expect(second.statusCode).toBe(202)
@@ -46,12 +47,12 @@ describe('a request with a key', () => {
   })
 
   it.each([
-    ['an entry with a time of its own', { ...entry, timestamp: '2026-03-29T01:30:00.123456789+02:00' }],
-    ['a batch', { logs: [entry, { level: 'info' }, entry] }],
+    ['an entry with a timestamp', { ...entry, timestamp: '2026-03-29T01:30:00.123456789+02:00' }],
+    ['a batch request', { logs: [entry, { level: 'info' }, entry] }],
     ['an array', [entry, entry]],
-    ['a batch of which nothing is accepted', { logs: [{ level: 'info' }] }],
-    ['an empty batch', { logs: [] }],
-  ])('is answered the same again: %s', async (_what, body) => {
+    ['a batch request with no valid entry', { logs: [{ level: 'info' }] }],
+    ['an empty batch request', { logs: [] }],
+  ])('gets the same answer again: %s', async (_what, body) => {
     const first = await send(body, 'k')
     const stored = api.queue.rows.length
     const second = await send(body, 'k')
@@ -61,7 +62,7 @@ describe('a request with a key', () => {
     expect(api.queue.rows).toHaveLength(stored)
   })
 
-  it('is refused when the key came with another body', async () => {
+  it('is rejected if an earlier request had the key and another body', async () => {
     await send(entry, 'k')
     const other = await send({ ...entry, message: 'n' }, 'k')
     expect(other.statusCode).toBe(422)
@@ -69,13 +70,13 @@ describe('a request with a key', () => {
     expect(api.queue.rows).toHaveLength(1)
   })
 
-  it('is refused when the key came with a batch of which nothing was accepted', async () => {
+  it('is rejected if the earlier request was a batch request with no valid entry', async () => {
     await send({ logs: [{}] }, 'k')
     expect(problemCode(await send(entry, 'k'))).toBe('idempotency_key_reused')
     expect(api.queue.rows).toEqual([])
   })
 
-  it('is the same under both addresses, and whatever the media type is written like', async () => {
+  it('is the same request under both paths, and in any spelling of the media type', async () => {
     await send(entry, 'k')
     const again = await api.post(entry, {
       url: '/api/v1/logs',
@@ -84,13 +85,13 @@ describe('a request with a key', () => {
     expect(isReplay(again)).toBe(true)
   })
 
-  it('is another one for each key', async () => {
+  it('is a different request for each key', async () => {
     const ids = await Promise.all(['k', 'K', 'k.'].map((key) => send(entry, key)))
     expect(ids.map(isReplay)).toEqual([false, false, false])
     expect(api.queue.rows).toHaveLength(3)
   })
 
-  it('is another one for each project', async () => {
+  it('is a different request for each project', async () => {
     api.registry.addProject({ id: 'other' })
     const { key } = api.registry.addKey({ projectId: 'other' })
     await send(entry, 'k')
@@ -99,29 +100,29 @@ describe('a request with a key', () => {
     expect(api.queue.rows.map(({ project_id: id }) => id)).toEqual(['demo', 'other'])
   })
 
-  it('leaves nothing when it is refused, so that the key can be used again', async () => {
+  it('leaves no record if it is rejected, so that the key can be used again', async () => {
     expect((await send('{', 'k')).statusCode).toBe(400)
     expect((await send({ level: 'info' }, 'k')).statusCode).toBe(400)
     expect(api.queue.records.size).toBe(0)
     expect(isReplay(await send(entry, 'k'))).toBe(false)
   })
 
-  it('shows its key to nobody: not even Redis gets it', async () => {
+  it('does not disclose its key, not even to Redis', async () => {
     await send(entry, 'a-secret-key')
     expect([...api.queue.records].join()).not.toContain('a-secret-key')
     expect([...api.queue.records.keys()]).toEqual([expect.stringMatching(/^\{test\}:idempotency:[\w-]{22}$/)])
   })
 })
 
-describe('requests with one key at once', () => {
-  it('are stored once, and answered alike', async () => {
+describe('concurrent requests with one key', () => {
+  it('are stored once, and get the same answer', async () => {
     const responses = await Promise.all(Array.from({ length: 20 }, () => send(entry, 'k')))
     expect(new Set(responses.map(({ body }) => body)).size).toBe(1)
     expect(responses.filter(isReplay)).toHaveLength(19)
     expect(api.queue.rows).toHaveLength(1)
   })
 
-  it('are refused but for those with the body of the first', async () => {
+  it('are rejected unless they have the body of the first', async () => {
     const bodies = [entry, { ...entry, message: 'n' }, entry, { ...entry, message: 'o' }]
     const responses = await Promise.all(bodies.map((body) => send(body, 'k')))
     expect(responses.map(({ statusCode }) => statusCode)).toEqual([202, 422, 202, 422])
@@ -142,7 +143,7 @@ describe('a key', () => {
   it.each([
     ['be empty', ''],
     ['have 256 characters', 'a'.repeat(256)],
-    ['have blanks', 'a b'],
+    ['have spaces', 'a b'],
     ['be sent twice', 'a, a'],
     ['have other characters', 'ü'],
   ])('may not %s', async (_what, key) => {
@@ -152,17 +153,17 @@ describe('a key', () => {
   })
 })
 
-it('does not record what comes without a key', async () => {
+it('stores no record of a request without a key', async () => {
   await api.post(entry)
   expect(api.queue.records.size).toBe(0)
 })
 
-it('stores nothing under a name that is not there', async () => {
+it('stores nothing if there is no shard for the key', async () => {
   const writes: unknown[] = []
   const writer = { write: (write: unknown) => (writes.push(write), Promise.resolve('')) }
   const idempotency = new Idempotency(writer, [], () => 'an-id')
-  const taken = { entries: 0, rows: 0, text: Buffer.alloc(0), answer: '{}' }
-  const request = { projectId: 'p', key: 'k', contentType: 'application/json', body: Buffer.alloc(0), taken }
+  const parsed = { entries: 0, rows: ownedRows(0, ''), answer: '{}' }
+  const request = { projectId: 'p', key: 'k', contentType: 'application/json', body: Buffer.alloc(0), parsed }
   await expect(idempotency.write(request)).rejects.toThrow(RangeError)
   expect(writes).toEqual([])
 })

@@ -1,52 +1,57 @@
+import { FaultProxy } from '@sluice/harness'
+import {
+  type Chunk,
+  ChunkQueue,
+  decodeChunk,
+  encodeChunk,
+  queueNames,
+  type QueueNames,
+  QueueUnavailableError,
+} from '@sluice/queue'
+import { ownedRows } from '@sluice/row-scanner'
+import { rowsOfFrame } from '@sluice/rows'
 import { connectRedis, createLogger, type RedisConnection } from '@sluice/runtime'
-import { type Chunk, chunkFrame, encodeChunk, redisNames, type RedisNames, zstdLines } from '@sluice/schema'
-import { Queue } from 'bullmq'
 import { randomUUID } from 'node:crypto'
 import { afterEach, beforeEach, describe, expect, inject, it, vi } from 'vitest'
-import { ChunkQueue, QueueUnavailableError } from '../../src/chunks/chunk-queue.ts'
 import { chunkLimits } from '../../src/chunks/chunk-writer.ts'
 import { IdempotentWriter, type RecordedWrite } from '../../src/idempotency/idempotent-writer.ts'
-import { TcpProxy } from '../support/tcp-proxy.ts'
 
 const WINDOW_MS = 60_000
 
-/** An API process, as far as the queue can tell. */
+/** The parts of an API process that use the queue. */
 interface Process {
-  readonly proxy: TcpProxy
+  readonly proxy: FaultProxy
   readonly redis: RedisConnection
   readonly queue: ChunkQueue
   readonly writer: IdempotentWriter
 }
 
-let names: RedisNames
+let names: QueueNames
 let processes: Process[] = []
-/** The same queue, seen on a way that is never cut. */
+/** The same Redis, without a proxy. */
 let direct: RedisConnection
-let seen: Queue<Chunk>
 
 beforeEach(() => {
-  names = redisNames(`test-idempotent-writer-${randomUUID()}`)
+  names = queueNames(`test-idempotent-writer-${randomUUID()}`)
   direct = connectRedis(inject('services').redisUrl, { failFast: false })
-  seen = new Queue<Chunk>(names.queue, { connection: direct, prefix: names.queuePrefix })
 })
 
 afterEach(async () => {
-  await seen.obliterate({ force: true })
-  await seen.close()
   for (const { proxy, redis, queue } of processes) {
-    proxy.thaw()
+    proxy.heal()
     await queue.close()
     redis.disconnect()
     await proxy.down()
   }
   processes = []
+  await removeJobs()
   direct.disconnect()
 })
 
 async function startProcess(windowMs = WINDOW_MS): Promise<Process> {
   const { redisUrl } = inject('services')
-  const proxy = await TcpProxy.to(redisUrl)
-  const redis = connectRedis(proxy.urlFor(redisUrl), {
+  const proxy = await FaultProxy.open(redisUrl)
+  const redis = connectRedis(proxy.url, {
     failFast: true,
     commandTimeoutMs: chunkLimits.addDeadlineMs,
   })
@@ -67,21 +72,31 @@ const writeOf = (key: string, line: string): RecordedWrite => ({
   shard: 0,
   name: names.idempotencyKey(key),
   record: `${line} ${randomUUID()}`,
-  rows: 1,
-  text: Buffer.from(`${line}\n`),
+  rows: ownedRows(1, `${line}\n`),
 })
 
-/** The lines of all chunks in the queue, in order. */
+/** The ids of the waiting jobs, oldest first. */
+async function waitingIds(): Promise<string[]> {
+  return (await direct.lrange(names.waitKey, 0, -1)).toReversed()
+}
+
+/** Removes the waiting jobs, as if workers had completed them. */
+async function removeJobs(): Promise<void> {
+  await direct.del(names.waitKey, ...(await waitingIds()).map((id) => names.jobKey(id)))
+}
+
+/** The lines of all waiting chunks, sorted. */
 async function queuedLines(): Promise<string[]> {
-  const jobs = await seen.getWaiting()
-  return jobs
-    .flatMap(({ data }) => zstdLines(chunkFrame(data)))
-    .map((line) => line.trimEnd())
-    .toSorted((a, b) => a.localeCompare(b))
+  const lines: string[] = []
+  for (const id of await waitingIds()) {
+    const chunk = JSON.parse((await direct.hget(names.jobKey(id), 'data')) ?? '') as Chunk
+    lines.push(...(rowsOfFrame(decodeChunk(id, chunk).frame) ?? []))
+  }
+  return lines.map((line) => line.trimEnd()).toSorted((a, b) => a.localeCompare(b))
 }
 
 describe('a job of a recorded add', () => {
-  it('is the job of a plain one, field by field', async () => {
+  it('has the same fields as a job of a plain add', async () => {
     const { queue } = await startProcess()
     const chunk = encodeChunk(1, Buffer.from('{"a":1}\n'))
     const deadlineMs = performance.now() + 5_000
@@ -96,10 +111,10 @@ describe('a job of a recorded add', () => {
       opts: { ...(JSON.parse(plain?.['opts'] ?? '') as object), jobId: 'recorded' },
       timestamp: expect.stringMatching(/^\d{13}$/),
     })
-    expect((await seen.getWaiting()).map(({ id }) => id)).toEqual(['plain', 'recorded'])
+    expect(await waitingIds()).toEqual(['plain', 'recorded'])
   })
 
-  it('wakes a worker that waits for one', async () => {
+  it('wakes a BullMQ worker that waits for a job', async () => {
     const { queue } = await startProcess()
     await queue.addRecorded(
       'one',
@@ -123,24 +138,24 @@ describe('a write', () => {
     expect(await queuedLines()).toEqual(['a'])
   })
 
-  it('without rows stores the record alone', async () => {
+  it('without rows stores only the record', async () => {
     const { writer } = await startProcess()
-    const write = { ...writeOf('k', ''), rows: 0, text: Buffer.alloc(0) }
+    const write = { ...writeOf('k', ''), rows: ownedRows(0, '') }
     expect(await writer.write(write)).toBe(write.record)
     expect(await writer.write(writeOf('k', 'a'))).toBe(write.record)
     expect(await queuedLines()).toEqual([])
   })
 
-  it('gets the record of the first, also when the rows have left the queue', async () => {
+  it('gets the record of the first write, even after the rows have left the queue', async () => {
     const { writer } = await startProcess()
     const first = writeOf('k', 'a')
     await writer.write(first)
-    await seen.drain()
+    await removeJobs()
     expect(await writer.write(writeOf('k', 'b'))).toBe(first.record)
     expect(await queuedLines()).toEqual([])
   })
 
-  it('is a first one again when the window is over', async () => {
+  it('is a first write again when the window is over', async () => {
     const { writer } = await startProcess(50)
     await writer.write(writeOf('k', 'a'))
     await vi.waitUntil(async () => (await direct.exists(names.idempotencyKey('k'))) === 0, { timeout: 5_000 })
@@ -149,7 +164,7 @@ describe('a write', () => {
     expect(await queuedLines()).toEqual(['a', 'a'])
   })
 
-  it('is committed with others, of which some are known', async () => {
+  it('is committed together with writes whose records exist already', async () => {
     const { writer } = await startProcess()
     const known = [1, 3].map((i) => writeOf(`k${i}`, `${i}`))
     await Promise.all(known.map((write) => writer.write(write)))
@@ -160,8 +175,8 @@ describe('a write', () => {
   })
 })
 
-describe('many writes at once', () => {
-  it('of one key are stored once, over two processes', async () => {
+describe('many concurrent writes', () => {
+  it('of one key are stored once by two processes', async () => {
     const writers = [await startProcess(), await startProcess()].map(({ writer }) => writer)
     const writes = Array.from({ length: 100 }, (_, i) => writeOf('k', `${i}`))
     const held = await Promise.all(writes.map(async (write, i) => writers[i % 2]?.write(write)))
@@ -170,7 +185,7 @@ describe('many writes at once', () => {
     expect(await queuedLines()).toHaveLength(1)
   })
 
-  it('of many keys are stored once each, over two processes', async () => {
+  it('of many keys are stored once each by two processes', async () => {
     const writers = [await startProcess(), await startProcess()].map(({ writer }) => writer)
     const rounds = Array.from({ length: 6 }, (_, round) =>
       Array.from({ length: 50 }, (_each, i) => ({ key: `k${i}`, write: writeOf(`k${i}`, `${i}`), round })),
@@ -186,32 +201,32 @@ describe('many writes at once', () => {
 })
 
 describe('a connection that is cut between a commit and its answer', () => {
-  it('makes it be tried again, and stores it once', async () => {
+  it('causes a retry, and the writes are stored once', async () => {
     const { writer, proxy } = await startProcess()
     await writer.write(writeOf('warm-up', 'warm-up'))
     const writes = ['a', 'b'].map((line) => writeOf(line, line))
-    proxy.cutAfter(writes[1]?.record ?? '')
+    proxy.cutAnswerTo(writes[1]?.record ?? '')
     const held = await Promise.all(writes.map((write) => writer.write(write)))
     expect(proxy.cuts).toBe(1)
     expect(held).toEqual(writes.map(({ record }) => record))
     expect(await queuedLines()).toEqual(['a', 'b', 'warm-up'])
   })
 
-  it('does so when the rows have left the queue before it is tried again', async () => {
+  it('causes a retry that stores nothing if the rows have left the queue by then', async () => {
     const { writer, proxy } = await startProcess()
     const write = writeOf('k', 'a')
-    proxy.cutAfter(write.record)
+    proxy.cutAnswerTo(write.record)
     const written = writer.write(write)
-    await vi.waitUntil(async () => (await seen.getWaitingCount()) === 1, { interval: 1 })
-    await seen.drain()
+    await vi.waitUntil(async () => (await waitingIds()).length === 1, { interval: 1 })
+    await removeJobs()
     expect(await written).toBe(write.record)
     expect(await queuedLines()).toEqual([])
   })
 
-  it('and a process that dies over it leaves the record to the next', async () => {
+  it('leaves the record to the next process if the first one dies before its retry', async () => {
     const [dying, next] = [await startProcess(), await startProcess()]
     const write = writeOf('k', 'a')
-    dying.proxy.cutAfter(write.record)
+    dying.proxy.cutAnswerTo(write.record)
     const lost = dying.writer.write(write).catch(() => 'lost')
     await vi.waitUntil(() => dying.proxy.cuts === 1, { interval: 1 })
     await dying.proxy.down()
@@ -221,15 +236,15 @@ describe('a connection that is cut between a commit and its answer', () => {
   })
 })
 
-describe('a Redis that is away', () => {
-  it('is told in time, and nothing is half done', async () => {
+describe('a Redis that is unavailable', () => {
+  it('is reported in time, and nothing is stored in part', async () => {
     const { writer, proxy, queue } = await startProcess()
     await proxy.down()
     const startedMs = performance.now()
     const writes = ['a', 'a', 'b'].map((key) => writer.write(writeOf(key, key)))
-    const fates = await Promise.allSettled(writes)
+    const results = await Promise.allSettled(writes)
     expect(performance.now() - startedMs).toBeLessThan(2_500)
-    for (const fate of fates) expect(fate).toMatchObject({ reason: expect.any(QueueUnavailableError) })
+    for (const result of results) expect(result).toMatchObject({ reason: expect.any(QueueUnavailableError) })
     await proxy.up()
     await vi.waitUntil(() => queue.isConnected, { timeout: 10_000 })
     const again = writeOf('a', 'a')
@@ -237,7 +252,7 @@ describe('a Redis that is away', () => {
     expect(await queuedLines()).toEqual(['a'])
   })
 
-  it('has forgotten the script when it is back, and is told it again', async () => {
+  it('gets the script again after it has lost it', async () => {
     const { writer } = await startProcess()
     await writer.write(writeOf('a', 'a'))
     await direct.script('FLUSH')
@@ -247,11 +262,11 @@ describe('a Redis that is away', () => {
   })
 })
 
-it('records nothing when the job cannot be added', async () => {
+it('stores no record if the job cannot be added', async () => {
   const { writer } = await startProcess()
-  // BullMQ's script counts its jobs there before it does anything else.
+  // BullMQ's script increments this counter before it changes anything else.
   const counter = `${names.queuePrefix}:${names.queue}:id`
-  await direct.set(counter, 'no number')
+  await direct.set(counter, 'not a number')
   await expect(writer.write(writeOf('k', 'a'))).rejects.toThrow(QueueUnavailableError)
   expect(await direct.exists(names.idempotencyKey('k'))).toBe(0)
   await direct.del(counter)

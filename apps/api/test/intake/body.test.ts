@@ -9,22 +9,21 @@ const codeOf = (run: () => unknown): string => {
     if (error instanceof Problem) return error.code
     throw error
   }
-  return 'taken'
+  return 'accepted'
 }
 
 const entries = (count: number): string => `[${Array.from({ length: count }, () => '0').join(',')}]`
 
 describe('checkBody', () => {
-  it('gives back what is UTF-8', () => {
-    const body = Buffer.from('grüße 😀 \u0000')
-    expect(checkBody(body)).toBe(body)
+  it('accepts UTF-8', () => {
+    expect(codeOf(() => checkBody(Buffer.from('grüße 😀 \u0000')))).toBe('accepted')
   })
 
-  it.each([undefined, Buffer.alloc(0)])('tells an empty body', (body) => {
-    expect(codeOf(() => checkBody(body))).toBe('empty_body')
+  it('rejects an empty body', () => {
+    expect(codeOf(() => checkBody(Buffer.alloc(0)))).toBe('empty_body')
   })
 
-  it('refuses broken bytes', () => {
+  it('rejects bytes that are not UTF-8', () => {
     expect(codeOf(() => checkBody(Buffer.from([0x22, 0xff, 0x22])))).toBe('invalid_utf8')
   })
 })
@@ -36,32 +35,35 @@ describe.each([false, true])('a JSON body, exact: %s', (exact) => {
     ['{"logs":[1,null]}', { kind: 'batch', entries: [1, null] }],
     ['{"logs":[]}', { kind: 'batch', entries: [] }],
     ['[[]]', { kind: 'batch', entries: [[]] }],
-  ])('tells what %s is', (text, submission) => {
+  ])('is parsed: %s', (text, submission) => {
     expect(jsonFormat.parse(text, exact)).toEqual(submission)
   })
 
-  it('does not see logs that are inherited', () => {
+  it('ignores an inherited property "logs"', () => {
     expect(jsonFormat.parse('{"__proto__":{"logs":[]}}', exact).kind).toBe('entry')
   })
 
-  it('counts a batch before it looks at its entries', () => {
+  it('is rejected if it has too many entries', () => {
     expect(jsonFormat.parse(entries(100), exact).kind).toBe('batch')
     expect(codeOf(() => jsonFormat.parse(entries(101), exact))).toBe('too_many_entries')
     expect(codeOf(() => jsonFormat.parse(`{"logs":${entries(101)}}`, exact))).toBe('too_many_entries')
   })
 
-  it.each(['null', '0', '"x"', 'false'])('takes no %s', (text) => {
+  it.each(['null', '0', '"x"', 'false'])('is rejected if it is %s', (text) => {
     expect(codeOf(() => jsonFormat.parse(text, exact))).toBe('invalid_body')
   })
 
-  it('survives a hundred thousand levels', () => {
+  it('does not crash the parser with a hundred thousand levels', () => {
     const deep = `[${'['.repeat(100_000)}${']'.repeat(100_000)}]`
-    expect(['taken', 'invalid_json']).toContain(codeOf(() => jsonFormat.parse(deep, exact)))
+    expect(['accepted', 'invalid_json']).toContain(codeOf(() => jsonFormat.parse(deep, exact)))
   })
 })
 
 describe('a JSON body', () => {
-  it.each(['9007199254740993', '1e400', '{"logs":9007199254740993}'])('takes no huge number: %s', (text) => {
-    expect(codeOf(() => jsonFormat.parse(text, false))).toBe('invalid_body')
-  })
+  it.each(['9007199254740993', '1e400', '{"logs":9007199254740993}'])(
+    'is rejected if it is a huge number: %s',
+    (text) => {
+      expect(codeOf(() => jsonFormat.parse(text, false))).toBe('invalid_body')
+    },
+  )
 })

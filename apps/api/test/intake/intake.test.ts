@@ -1,27 +1,41 @@
-import { EntryValidator, IdSource, type RequestStamp, rowAsJson } from '@sluice/schema'
+import type { Rows } from '@sluice/row-scanner'
+import { EntryValidator, IdSource, type RequestStamp, rowAsJson } from '@sluice/rows'
 import { describe, expect, it } from 'vitest'
-import { Intake, type TakenIn } from '../../src/intake/intake.ts'
+import { jsonFormat } from '../../src/intake/body.ts'
+import { Intake } from '../../src/intake/intake.ts'
 import { Problem } from '../../src/problems.ts'
 
 const stamp: RequestStamp = { projectId: 'demo', retentionDays: 30, receivedAtMs: Date.UTC(2026, 10, 20) }
 const validator = new EntryValidator()
-const good = '{"level":"info","message":"m"}'
+const valid = '{"level":"info","message":"m"}'
 
-function take(text: string): TakenIn & { readonly lines: readonly string[] } {
-  const taken = new Intake(validator, new IdSource(Date.now)).take(Buffer.from(text), stamp)
-  return { ...taken, lines: taken.text.toString().split(/(?<=\n)/) }
+const makeIntake = (): Intake => new Intake(validator, new IdSource(Date.now))
+
+function textOf<Scope>(rows: Rows<Scope>): string {
+  const text = Buffer.alloc(rows.byteLength)
+  rows.copyTo(text, 0)
+  return text.toString()
+}
+
+function parse(text: string, intake = makeIntake(), requestStamp = stamp) {
+  return intake.parse(Buffer.from(text), requestStamp, jsonFormat, ({ rows, answer }) => ({
+    count: rows.count,
+    bytes: rows.byteLength,
+    lines: textOf(rows).split(/(?<=\n)/),
+    answer,
+  }))
 }
 
 describe('Intake', () => {
-  it('makes a row for each entry, each one line, and counts them', () => {
-    const { rows, lines } = take(`[${good},{"level":"error","message":"a\\nb"},${good}]`)
-    expect(rows).toBe(3)
+  it('makes one line for each entry, and counts the rows', () => {
+    const { count, lines } = parse(`[${valid},{"level":"error","message":"a\\nb"},${valid}]`)
+    expect(count).toBe(3)
     expect(lines).toHaveLength(3)
     for (const line of lines) expect(readRow(line)).toHaveProperty('project_id', 'demo')
   })
 
-  it('stamps each request with its own project, retention and time', () => {
-    const intake = new Intake(validator, new IdSource(Date.now))
+  it('adds to each row the project, retention and time of its request', () => {
+    const intake = makeIntake()
     const stamps = [
       stamp,
       { ...stamp, projectId: 'other' },
@@ -30,7 +44,7 @@ describe('Intake', () => {
       stamp,
     ]
     const stamped = stamps.map((each) => {
-      const row = readRow(intake.take(Buffer.from(good), each).text.toString())
+      const row = readRow(parse(valid, intake, each).lines.join(''))
       return [row['project_id'], row['expires_on'], row['received_at']]
     })
     expect(stamped).toEqual([
@@ -42,27 +56,27 @@ describe('Intake', () => {
     ])
   })
 
-  it('makes no row for what is rejected', () => {
-    const { rows, text, answer } = take('[null,5]')
-    expect({ rows, bytes: text.length }).toEqual({ rows: 0, bytes: 0 })
+  it('makes no row for an invalid entry', () => {
+    const { count, bytes, answer } = parse('[null,5]')
+    expect({ count, bytes }).toEqual({ count: 0, bytes: 0 })
     expect(JSON.parse(answer)).toMatchObject({ accepted: 0, rejected: 2 })
   })
 
-  it('answers with the id that the row has, also when it was parsed twice', () => {
+  it('answers with the id of the row, even if the body is parsed twice', () => {
     for (const members of ['', ',"n":1e400']) {
-      const { answer, lines } = take(`{"level":"info","message":"m"${members}}`)
+      const { answer, lines } = parse(`{"level":"info","message":"m"${members}}`)
       const { id } = JSON.parse(answer) as { id: string }
       expect(readRow(lines[0] ?? '')).toMatchObject({ id })
     }
   })
 
-  it('reports each entry once, also when it was parsed twice', () => {
-    const { answer } = take(`[{"level":"x","message":"m"},{"level":"info","message":"m","n":1e400}]`)
+  it('reports each invalid entry once, even if the body is parsed twice', () => {
+    const { answer } = parse(`[{"level":"x","message":"m"},{"level":"info","message":"m","n":1e400}]`)
     expect(JSON.parse(answer)).toMatchObject({ accepted: 1, rejected: 1, errors: [{ index: 0 }] })
     expect((JSON.parse(answer) as { errors: unknown[] }).errors).toHaveLength(1)
   })
 
-  it('says first what is wrong with an entry', () => {
+  it('describes the first error of an invalid entry in the message', () => {
     const problem = problemOf('{"level":"info","message":"m","service":7}')
     expect(problem).toMatchObject({
       code: 'invalid_entry',
@@ -71,11 +85,11 @@ describe('Intake', () => {
     })
   })
 
-  it('does not look for halves of surrogate pairs in vain, nor miss any', () => {
+  it('rejects an escaped half of a surrogate pair, and accepts a text that only looks like one', () => {
     expect(problemOf('{"level":"info","message":"m","a":{"b":"\\uDFFF"}}')).toMatchObject({
       errors: [{ code: 'invalid_unicode' }],
     })
-    expect(readRow(take('{"level":"info","message":"\\\\ud800"}').lines[0] ?? '')).toMatchObject({
+    expect(readRow(parse('{"level":"info","message":"\\\\ud800"}').lines[0] ?? '')).toMatchObject({
       message: '\\ud800',
     })
   })
@@ -87,10 +101,10 @@ function readRow(line: string): Record<string, string> {
 
 function problemOf(text: string): Problem {
   try {
-    take(text)
+    parse(text)
   } catch (error) {
     if (error instanceof Problem) return error
     throw error
   }
-  throw new Error('the body was taken')
+  throw new Error('the body was accepted')
 }

@@ -1,26 +1,26 @@
+import { HttpConnection } from '@sluice/harness'
 import { generateApiKey } from '@sluice/projects'
+import { QueueUnavailableError } from '@sluice/queue'
 import { limits } from '@sluice/schema'
 import type { LightMyRequestResponse } from 'fastify'
 import type { AddressInfo } from 'node:net'
 import { afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest'
 import { attemptLimits } from '../../src/authentication/failed-attempts.ts'
-import { QueueUnavailableError } from '../../src/chunks/chunk-queue.ts'
 import { connectionLimits } from '../../src/connections/connection-limits.ts'
 import { problems, type ProblemCode } from '../../src/problems.ts'
-import { RawConnection } from '../support/raw-http.ts'
 import { buildTestApi, type TestApi } from '../support/test-api.ts'
 import { Described, type Answer, type Document } from './described.ts'
 
 const entry = { level: 'info', message: 'm' }
 
 let api: TestApi
-/** One for all tests, as its schemas are compiled but once. */
+/** Shared by all tests, so that its schemas are compiled only once. */
 let described: Described
 
 beforeAll(async () => {
-  const own = buildTestApi()
-  described = new Described((await own.app.inject('/openapi.json')).json<Document>())
-  await own.close()
+  const temporary = buildTestApi()
+  described = new Described((await temporary.app.inject('/openapi.json')).json<Document>())
+  await temporary.close()
 })
 
 beforeEach(() => {
@@ -38,13 +38,13 @@ const post =
   () =>
     api.post(...args)
 
-/** What is answered to these words on a connection of their own. */
-const say =
-  (words: string): Send =>
+/** Sends a text on a separate connection. */
+const sendRaw =
+  (text: string): Send =>
   async () => {
     await api.app.listen({ host: '127.0.0.1', port: 0 })
-    const connection = await RawConnection.open((api.app.server.address() as AddressInfo).port)
-    connection.write(words)
+    const connection = await HttpConnection.open((api.app.server.address() as AddressInfo).port)
+    connection.write(text)
     await expect.poll(() => connection.responses.length, { timeout: 4_000 }).toBe(1)
     connection.destroy()
     return connection.responses[0] as Answer
@@ -59,17 +59,17 @@ const failing =
 
 const guessKey: Send = () => api.post(entry, { headers: { authorization: `Bearer ${generateApiKey()}` } })
 
-/** How to be refused with each code. Nobody knows a way to one of them: the process no longer listens by then. */
-const refusals: Record<Exclude<ProblemCode, 'shutting_down'>, Send> = {
+/** A request for each code, except for `shutting_down`: the process does not accept connections any more by then. */
+const requests: Record<Exclude<ProblemCode, 'shutting_down'>, Send> = {
   invalid_json: post('{"level":"info"'),
   invalid_utf8: post(Buffer.from([0xff])),
-  invalid_encoding: post('no gzip', { headers: { 'content-encoding': 'gzip' } }),
+  invalid_encoding: post('not gzip', { headers: { 'content-encoding': 'gzip' } }),
   empty_body: post(''),
   invalid_body: post({ logs: {} }),
   invalid_entry: post({ level: 'fatal', message: 'm' }),
-  too_many_entries: post(Array.from({ length: limits.entriesPerBatchMax + 1 }, () => entry)),
+  too_many_entries: post(Array.from({ length: limits.entriesPerRequestMax + 1 }, () => entry)),
   invalid_idempotency_key: post(entry, { headers: { 'idempotency-key': 'a b' } }),
-  bad_request: say('POST\r\n\r\n'),
+  bad_request: sendRaw('POST\r\n\r\n'),
   unauthorized: post(entry, { headers: { authorization: undefined } }),
   forbidden: () => {
     const { key } = api.registry.addKey({ scopes: ['read'] })
@@ -85,7 +85,7 @@ const refusals: Record<Exclude<ProblemCode, 'shutting_down'>, Send> = {
     await api.close()
     const impatient = { ...connectionLimits, headersMs: 100, requestMs: 200, checkIntervalMs: 50 }
     api = buildTestApi({ connectionLimits: impatient })
-    return say('POST /v1/logs HTTP/1.1\r\n')()
+    return sendRaw('POST /v1/logs HTTP/1.1\r\n')()
   },
   body_too_large: post(' '.repeat(limits.bodyBytesMax + 1)),
   unsupported_media_type: post('x', { headers: { 'content-type': 'text/plain' } }),
@@ -104,10 +104,10 @@ const refusals: Record<Exclude<ProblemCode, 'shutting_down'>, Send> = {
     for (let i = 0; i < attemptLimits.addressBurst; i += 1) await guessKey()
     return guessKey()
   },
-  headers_too_large: say(
+  headers_too_large: sendRaw(
     `POST /v1/logs HTTP/1.1\r\nX-Note: ${'a'.repeat(connectionLimits.headersBytesMax)}\r\n\r\n`,
   ),
-  internal_error: failing(new TypeError('unforeseen')),
+  internal_error: failing(new TypeError('unexpected')),
   overloaded: async () => {
     await api.signals.set('queue_depth', 90)
     return api.post(entry)
@@ -125,11 +125,11 @@ function asAnswer(response: LightMyRequestResponse | Answer): Answer {
     : response
 }
 
-describe('a refusal is described, and shown as it is', () => {
-  it.each(Object.entries(refusals))('%s', async (code, send) => {
+describe('a problem is documented, and its example is exact', () => {
+  it.each(Object.entries(requests))('%s', async (code, send) => {
     const answer = asAnswer(await send())
     const path = code === 'not_ready' ? described.document.paths['/readyz']?.['get'] : described.post()
-    if (path === undefined) throw new Error('not described')
+    if (path === undefined) throw new Error('not documented')
     expect(described.undescribed(path, answer)).toEqual([])
     const problem = JSON.parse(answer.body) as { code: string; requestId: string }
     expect(problem.code).toBe(code)
@@ -138,13 +138,13 @@ describe('a refusal is described, and shown as it is', () => {
     expect({ ...(examples?.[code]?.value as object), requestId }).toEqual(problem)
   })
 
-  it('for each code there is, but for the one that nobody can be sent', () => {
-    const codes = [...Object.keys(refusals), 'shutting_down']
+  it('for every code except shutting_down', () => {
+    const codes = [...Object.keys(requests), 'shutting_down']
     expect(codes.toSorted()).toEqual(Object.keys(problems).toSorted())
   })
 })
 
-describe('an answer that is not described', () => {
+describe('an undocumented answer', () => {
   const problem = {
     type: 'urn:x',
     title: 't',
@@ -164,22 +164,22 @@ describe('an answer that is not described', () => {
     ['media type', { headers: { ...answer.headers, 'content-type': 'text/plain' } }],
     ['header', { headers: { ...answer.headers, 'x-powered-by': 'us' } }],
     ['value of a header', { headers: { ...answer.headers, 'x-request-id': 'a b' } }],
-    ['lack of a header', { headers: { 'content-type': 'application/problem+json' } }],
-    ['code', { body: JSON.stringify({ ...problem, code: 'unheard_of' }) }],
+    ['missing header', { headers: { 'content-type': 'application/problem+json' } }],
+    ['code', { body: JSON.stringify({ ...problem, code: 'unknown_code' }) }],
     ['field', { body: JSON.stringify({ ...problem, more: 1 }) }],
-  ])('is found by its %s', (_what, difference) => {
+  ])('is detected by its %s', (_what, difference) => {
     expect(described.undescribed(described.post(), answer)).toEqual([])
     expect(described.undescribed(described.post(), { ...answer, ...difference })).not.toEqual([])
   })
 })
 
-describe('what is taken', () => {
+describe('an accepted request', () => {
   beforeEach(() => {
     api.registry.addProject({ limits: { entriesPerSecond: 100, burstEntries: 200 } })
     api.buckets.level = { entries: 200, bytes: 0 }
   })
 
-  it.each(['application/json', 'application/x-ndjson'])('is each example of %s', async (type) => {
+  it.each(['application/json', 'application/x-ndjson'])('can be each example of %s', async (type) => {
     const { examples = {} } = described.post().requestBody?.content[type] ?? {}
     expect(Object.keys(examples)).not.toEqual([])
     for (const { value } of Object.values(examples)) {
@@ -193,7 +193,7 @@ describe('what is taken', () => {
     }
   })
 
-  it('is answered as the examples show', async () => {
+  it('is answered like the examples', async () => {
     const { examples: sent = {} } = described.post().requestBody?.content['application/json'] ?? {}
     const { examples: shown = {} } = described.post().responses[202]?.content['application/json'] ?? {}
     const { entry: shownEntry, batch, partlyRejected } = shown
@@ -203,14 +203,14 @@ describe('what is taken', () => {
     expect((await api.post([entry, { level: 'info' }])).json()).toEqual(partlyRejected?.value)
   })
 
-  it('may be partly or wholly rejected, or nothing at all', async () => {
+  it('may be partly or completely rejected, or empty', async () => {
     for (const body of [[entry, 7], [{}], []]) {
       const answer = asAnswer(await api.post(body))
       expect(described.undescribed(described.post(), answer)).toEqual([])
     }
   })
 
-  it('is told to be a replay', async () => {
+  it('may be a replay', async () => {
     const headers = { 'idempotency-key': 'k' }
     await api.post(entry, { headers })
     const replay = await api.post(entry, { headers })
@@ -218,9 +218,9 @@ describe('what is taken', () => {
     expect(described.undescribed(described.post(), asAnswer(replay))).toEqual([])
   })
 
-  it.each(['/livez', '/readyz'])('is asked of %s too', async (path) => {
+  it.each(['/livez', '/readyz'])('may be a request to %s', async (path) => {
     const operation = described.document.paths[path]?.['get']
-    if (operation === undefined) throw new Error('not described')
+    if (operation === undefined) throw new Error('not documented')
     expect(described.undescribed(operation, asAnswer(await api.app.inject(path)))).toEqual([])
   })
 })

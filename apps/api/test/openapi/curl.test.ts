@@ -1,11 +1,11 @@
 import { execFile } from 'node:child_process'
 import { promisify } from 'node:util'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
-import { logsPaths } from '../../src/routes/logs.ts'
+import { logsPaths } from '../../src/http-contract.ts'
 import { buildTestApi, type TestApi } from '../support/test-api.ts'
 import { Described, type Document } from './described.ts'
 
-/** Stands in for curl: says what it was called with, and what came in by its standard input, each ended by a NUL. */
+/** Replaces curl: prints its arguments, each followed by a NUL, and then its standard input. */
 const CURL = `curl() { printf '%s\\0' "$@"; cat; }\n`
 
 let api: TestApi
@@ -24,7 +24,7 @@ interface Call {
   readonly body: Buffer
 }
 
-/** Lets a shell read a command, and tells what it would have curl do. */
+/** Runs a command in a shell, and returns the request that curl would send. */
 async function run(command: string): Promise<Call> {
   const child = promisify(execFile)('sh', ['-c', CURL + command], {
     encoding: 'buffer',
@@ -44,13 +44,13 @@ async function run(command: string): Promise<Call> {
     const [name = '', ...rest] = value.split(': ')
     if (option === '-H') headers[name.toLowerCase()] = rest.join(': ')
     else if (option === '-d' || option === '--data-binary') data = value
-    else throw new Error(`an option that the test does not know: ${option}`)
+    else throw new Error(`unknown option: ${option}`)
   }
   return { url, headers, body: data === '@-' ? stdout.subarray(end + 1) : Buffer.from(data) }
 }
 
 describe.each(logsPaths)('the commands of %s', (path) => {
-  it('are taken as they are', async () => {
+  it('are accepted without changes', async () => {
     const described = new Described((await api.app.inject('/openapi.json')).json<Document>())
     const commands = [...(described.post(path).description ?? '').matchAll(/```sh\n([^]+?)```/g)]
     expect(commands).toHaveLength(3)

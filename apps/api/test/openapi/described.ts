@@ -1,6 +1,6 @@
 import { Ajv2020, type ValidateFunction } from 'ajv/dist/2020.js'
 
-export interface DescribedExample {
+interface DescribedExample {
   readonly value: unknown
 }
 
@@ -31,7 +31,7 @@ export interface Operation {
   readonly responses: Readonly<Record<string, DescribedResponse>>
 }
 
-/** An OpenAPI document, as far as the tests look into it. */
+/** The part of an OpenAPI document that the tests use. */
 export interface Document {
   readonly info: { readonly description: string }
   readonly paths: Readonly<Record<string, Readonly<Record<string, Operation>>>>
@@ -54,7 +54,7 @@ export interface Answer {
   readonly body: string
 }
 
-/** What frames a message, and says nothing of this API. */
+/** Headers that frame a message. They are not part of the API. */
 const framing: ReadonlySet<string> = new Set([
   'content-length',
   'content-type',
@@ -63,7 +63,7 @@ const framing: ReadonlySet<string> = new Set([
   'transfer-encoding',
 ])
 
-/** Holds answers and examples against the schemas of a document. */
+/** Validates answers and examples against the schemas of a document. */
 export class Described {
   readonly document: Document
   readonly #ajv: Ajv2020
@@ -77,7 +77,7 @@ export class Described {
     }
   }
 
-  /** Every operation there is, with its method and path. */
+  /** Every operation with its method and path. */
   get operations(): { name: string; operation: Operation }[] {
     return Object.entries(this.document.paths).flatMap(([path, item]) =>
       Object.entries(item).map(([method, operation]) => ({ name: `${method} ${path}`, operation })),
@@ -86,22 +86,22 @@ export class Described {
 
   post(path = '/v1/logs'): Operation {
     const operation = this.document.paths[path]?.['post']
-    if (operation === undefined) throw new Error(`${path} is not described`)
+    if (operation === undefined) throw new Error(`${path} is not documented`)
     return operation
   }
 
-  /** What a schema of the document says against a value. */
+  /** The errors of a value under a schema of the document. */
   faults(schema: object, value: unknown): unknown[] {
     return this.#run(standalone(schema), value)
   }
 
-  /** What a schema says against an answer that must have no other fields than those that are described. */
+  /** The errors of an answer under a schema. Undocumented fields are errors. */
   faultsOfAnswer(schema: object, value: unknown): unknown[] {
     const closed = { type: 'object', allOf: [standalone(schema)], unevaluatedProperties: false }
     return this.#run(closed, value)
   }
 
-  /** What an operation does not describe of an answer: its status, its media type, its body or a header. */
+  /** The parts of an answer that an operation does not document: status, media type, body or headers. */
   undescribed(operation: Operation, { status, headers, body }: Answer): unknown[] {
     const response = operation.responses[status]
     if (response === undefined) return [`status ${status}`]
@@ -137,7 +137,7 @@ export class Described {
   }
 }
 
-/** A schema of the document that refers to others by their names. */
+/** A schema of the document with references to the names of other schemas. */
 function standalone(schema: object): object {
   return JSON.parse(JSON.stringify(schema).replaceAll('"#/components/schemas/', '"')) as object
 }

@@ -2,7 +2,7 @@ import { Validator } from '@seriousme/openapi-schema-validator'
 import { entryErrorCodes, entryFields, limits } from '@sluice/schema'
 import { afterAll, describe, expect, it } from 'vitest'
 import { problems } from '../../src/problems.ts'
-import { logsPaths } from '../../src/routes/logs.ts'
+import { logsPaths } from '../../src/http-contract.ts'
 import { buildTestApi } from '../support/test-api.ts'
 import { Described, type DescribedContent, type Document } from './described.ts'
 
@@ -18,20 +18,20 @@ afterAll(async () => {
 const schemas = document.components.schemas
 
 describe('/openapi.json', () => {
-  it('is served as JSON to anybody, and always the same', async () => {
+  it('is served as JSON without a key, and does not change', async () => {
     expect(response.statusCode).toBe(200)
     expect(response.headers['content-type']).toMatch(/^application\/json/)
     expect((await api.app.inject('/openapi.json')).body).toBe(response.body)
   })
 
-  it('is a valid document of OpenAPI 3.1', async () => {
+  it('is a valid OpenAPI 3.1 document', async () => {
     const validator = new Validator()
     const { valid, errors } = await validator.validate(response.json<Record<string, unknown>>())
     expect({ valid, errors }).toEqual({ valid: true, errors: undefined })
     expect(validator.version).toBe('3.1')
   })
 
-  it('refers to nothing that is not there', () => {
+  it('has no broken references', () => {
     for (const [, pointer = ''] of response.body.matchAll(/"\$ref":"#\/([^"]+)"/g)) {
       let found: unknown = document
       for (const key of pointer.split('/')) found = (found as Record<string, unknown> | undefined)?.[key]
@@ -39,21 +39,21 @@ describe('/openapi.json', () => {
     }
   })
 
-  it('gives each operation a name of its own', () => {
+  it('gives each operation a unique id', () => {
     const names = described.operations.map(({ operation }) => operation.operationId)
     expect(new Set(names).size).toBe(names.length)
   })
 })
 
 describe('the resource', () => {
-  it('is described under each of its addresses alike', () => {
+  it('is documented identically under each of its paths', () => {
     const [first = '', ...others] = logsPaths
     const { description: _, operationId: __, ...operation } = described.post(first)
     for (const path of others) expect(described.post(path)).toMatchObject(operation)
     expect(others).not.toEqual([])
   })
 
-  it('answers with each problem under its status, and with no other', () => {
+  it('documents every problem under its status', () => {
     const documented: Record<string, string[]> = {}
     for (const { operation } of described.operations) {
       for (const [status, { content, description }] of Object.entries(operation.responses)) {
@@ -69,7 +69,7 @@ describe('the resource', () => {
     }
   })
 
-  it('lists the codes of a status in its schema, and accepts none of another status', () => {
+  it('allows only the codes of a status in its schema', () => {
     const { schema = {}, examples = {} } =
       described.post().responses[429]?.content['application/problem+json'] ?? {}
     expect(Object.keys(examples)).toEqual(['rate_limited', 'too_many_failed_attempts'])
@@ -79,7 +79,7 @@ describe('the resource', () => {
     expect(described.faults(schema, { ...(problem as object), status: 503 })).not.toEqual([])
   })
 
-  it('lists what can be wrong with an entry', () => {
+  it('lists the codes of invalid entries', () => {
     expect(schemas['FieldError']?.properties['code']?.enum).toEqual(Object.keys(entryErrorCodes))
   })
 })
@@ -94,13 +94,13 @@ describe('the bounds', () => {
     expect(properties['pathname']?.['maxLength']).toBe(limits.pathnameCharactersMax)
     expect(properties['service']?.['maxLength']).toBe(limits.serviceCharactersMax)
     expect(properties['metadata']?.['maxProperties']).toBe(limits.metadataNamesMax)
-    expect(schemas['Batch']?.properties['logs']?.maxItems).toBe(limits.entriesPerBatchMax)
-    expect(schemas['Entries']?.maxItems).toBe(limits.entriesPerBatchMax)
-    expect(schemas['BatchAccepted']?.properties['accepted']?.['maximum']).toBe(limits.entriesPerBatchMax)
+    expect(schemas['Batch']?.properties['logs']?.maxItems).toBe(limits.entriesPerRequestMax)
+    expect(schemas['Entries']?.maxItems).toBe(limits.entriesPerRequestMax)
+    expect(schemas['BatchAccepted']?.properties['accepted']?.['maximum']).toBe(limits.entriesPerRequestMax)
     expect(schemas['Problem']?.properties['errors']?.maxItems).toBe(limits.errorsPerEntryMax)
   })
 
-  it('are told to people, all of them', () => {
+  it('are all in the description', () => {
     const rows = [...document.info.description.matchAll(/^\| .+ \| ([\d,]+) \|$/gm)].map(([, limit]) => limit)
     expect(rows).toEqual(Object.values(limits).map((limit) => limit.toLocaleString('en')))
   })
@@ -135,25 +135,25 @@ const headers = [
   ...Object.entries(document.components.headers),
   ...(described
     .post()
-    .parameters?.map((parameter) => [`sent: ${parameter.name}`, parameter] as const)
+    .parameters?.map((parameter) => [`request: ${parameter.name}`, parameter] as const)
     .values() ?? []),
 ].map(([place, { schema, example }]) => ({ place, schema, value: example }))
 
 describe('an example', () => {
-  it('is there for each body, answer and header', () => {
+  it('exists for each body, answer and header', () => {
     expect([bodies.length, answers.length, headers.length].every((count) => count > 3)).toBe(true)
     for (const { value } of [...bodies, ...answers, ...headers]) expect(value).toBeDefined()
   })
 
-  it.each([...bodies, ...headers])('is what its schema says: $place', ({ schema, value }) => {
+  it.each([...bodies, ...headers])('is valid: $place', ({ schema, value }) => {
     expect(described.faults(schema, value)).toEqual([])
   })
 
-  it.each(answers)('is what its schema says, and no more: $place', ({ schema, value }) => {
+  it.each(answers)('is valid and has no other fields: $place', ({ schema, value }) => {
     expect(described.faultsOfAnswer(schema, value)).toEqual([])
   })
 
-  it('that is not what its schema says is found', () => {
+  it('that is invalid is detected', () => {
     const { schema } = described.post().requestBody?.content['application/json'] ?? { schema: {} }
     expect(described.faults(schema, { level: 'fatal', message: 'm' })).not.toEqual([])
     expect(described.faults(schema, { logs: [{ level: 'info' }] })).not.toEqual([])

@@ -12,7 +12,7 @@ afterEach(async () => {
   await api.close()
 })
 
-/** What the page loads, as a browser would ask for it. */
+/** The URLs that a browser loads for the page. */
 async function assets(): Promise<string[]> {
   const { body } = await api.app.inject('/docs')
   return [...body.matchAll(/(?:src|href)="([^"]+)"/g)].map(
@@ -21,14 +21,14 @@ async function assets(): Promise<string[]> {
 }
 
 describe('/docs', () => {
-  it('is a page that anybody may read', async () => {
+  it('is a page that needs no key', async () => {
     const { statusCode, headers } = await api.app.inject('/docs')
     expect(statusCode).toBe(200)
     expect(headers['content-type']).toBe('text/html; charset=utf-8')
     expect(headers['x-content-type-options']).toBe('nosniff')
   })
 
-  it('lets no script run that is not a file of this server', async () => {
+  it('allows only scripts that are files of this server', async () => {
     const { headers, body } = await api.app.inject('/docs')
     const policy = String(headers['content-security-policy']).split('; ')
     expect(policy).toContain("default-src 'none'")
@@ -37,7 +37,7 @@ describe('/docs', () => {
     expect(body).not.toMatch(/<script(?! src=)|<style|\son\w+=|javascript:/i)
   })
 
-  it('loads all it needs from here', async () => {
+  it('loads all its files from this server', async () => {
     const addresses = await assets()
     expect(addresses).toHaveLength(3)
     for (const address of addresses) {
@@ -50,7 +50,7 @@ describe('/docs', () => {
     }
   })
 
-  it('shows the document of this server, and has no form for keys', async () => {
+  it('shows the document of this server, without a form for keys', async () => {
     const { body } = await api.app.inject('/docs/start.js')
     expect(body).toContain("url: 'openapi.json',")
     expect(body).toContain('supportedSubmitMethods: [],')
@@ -63,22 +63,22 @@ describe('/docs', () => {
     '/docs/package.json',
     '/docs/../package.json',
     '/docs/%2e%2e%2fpackage.json',
-  ])('has nothing else beneath it: %s', async (url) => {
+  ])('has no other paths below it: %s', async (url) => {
     expect(problemCode(await api.app.inject(url))).toBe('not_found')
   })
 })
 
 describe.each(['/openapi.json', '/docs', '/docs/start.js', '/docs/swagger-ui.css'])('%s', (url) => {
-  it('gives browsers of other pages no leave to read it', async () => {
+  it('has no CORS headers', async () => {
     const { headers } = await api.app.inject({ url, headers: { origin: 'https://example.com' } })
     expect(Object.keys(headers).filter((name) => name.startsWith('access-control-'))).toEqual([])
   })
 
-  it.each(['POST', 'PUT', 'DELETE', 'OPTIONS'] as const)('knows no %s', async (method) => {
+  it.each(['POST', 'PUT', 'DELETE', 'OPTIONS'] as const)('rejects %s', async (method) => {
     expect((await api.app.inject({ method, url })).statusCode).toBe(404)
   })
 
-  it('carries the id of its request', async () => {
+  it('returns the id of its request', async () => {
     const { headers } = await api.app.inject({ url, headers: { 'x-request-id': 'r1' } })
     expect(headers['x-request-id']).toBe('r1')
   })

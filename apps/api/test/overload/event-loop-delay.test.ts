@@ -7,27 +7,27 @@ const delay = new EventLoopDelay()
 
 afterEach(() => delay.stop())
 
-/** Makes turns that are as long as that. */
-async function beBusy(turns: number): Promise<void> {
+/** Blocks the event loop for `TURN_MS` in each turn. */
+async function blockFor(turns: number): Promise<void> {
   for (let turn = 0; turn < turns; turn += 1) {
     for (const endMs = performance.now() + TURN_MS; performance.now() < endMs;);
     await sleep(0)
   }
 }
 
-it('is how late turns are, half of the time, since it was asked before', async () => {
+it('is the median delay since the last call', async () => {
   delay.start()
-  await beBusy(6)
+  await blockFor(6)
   expect(delay.takeMs()).toBeGreaterThan(TURN_MS / 2)
-  // Too short for turns that are not late to outnumber those that were.
+  // Short enough that the late turns would still be the majority if they were counted again.
   await sleep(60)
   expect(delay.takeMs()).toBeLessThan(TURN_MS / 2)
 })
 
-it('is not told by one long turn among many', async () => {
+it('is not affected by a single long turn', async () => {
   delay.start()
   delay.takeMs()
-  await beBusy(1)
+  await blockFor(1)
   await sleep(1_000)
   expect(delay.takeMs()).toBeLessThan(TURN_MS / 2)
 })

@@ -14,7 +14,7 @@ beforeEach(() => {
   signals = new FakeSignals({ warn: log('warn'), info: log('info') } as unknown as Logger)
 })
 
-/** The problem that a request is refused with; undefined for one that passes. */
+/** The problem of a rejected request; undefined if it passes. */
 function check(): Problem | undefined {
   try {
     signals.monitor.check()
@@ -25,7 +25,7 @@ function check(): Problem | undefined {
 }
 
 describe.each(overloadReasons)('the signal %s', (reason) => {
-  it('over its high mark refuses requests, until it is low again', async () => {
+  it('causes rejections from its high-water mark until its low-water mark', async () => {
     await signals.set(reason, 79)
     expect(check()).toBeUndefined()
     await signals.set(reason, 80)
@@ -36,13 +36,13 @@ describe.each(overloadReasons)('the signal %s', (reason) => {
     expect(check()).toBeUndefined()
   })
 
-  it('is told with its marks, and what was refused for it', async () => {
+  it('is reported with its thresholds and its number of rejections', async () => {
     await signals.set(reason, 90)
     for (let i = 0; i < 3; i += 1) check()
-    const { overloaded, signals: told, refused } = signals.monitor.status
+    const { overloaded, signals: reported, refused } = signals.monitor.status
     expect(overloaded).toBe(true)
-    expect(told[reason]).toEqual({ value: 90, isOver: true, high: 80, low: 70 })
-    expect(refused).toEqual({ ...noneRefused(), [reason]: 3 })
+    expect(reported[reason]).toEqual({ value: 90, isOver: true, high: 80, low: 70 })
+    expect(refused).toEqual({ ...noRejections(), [reason]: 3 })
   })
 
   it('is logged when it starts and when it ends, not for each request or reading', async () => {
@@ -52,17 +52,17 @@ describe.each(overloadReasons)('the signal %s', (reason) => {
     }
     for (const value of [60, 0]) await signals.set(reason, value)
     expect(logged).toEqual([
-      ['warn', { reason, value: 90, high: 80, low: 70 }, 'overloaded, refusing requests'],
+      ['warn', { reason, value: 90, high: 80, low: 70 }, 'overloaded, rejecting requests'],
       ['info', { reason, value: 60, high: 80, low: 70 }, 'no longer overloaded'],
     ])
   })
 })
 
-function noneRefused(): Record<OverloadReason, number> {
+function noRejections(): Record<OverloadReason, number> {
   return { redis_memory: 0, queue_depth: 0, queue_age: 0, bytes_in_flight: 0, event_loop_delay: 0 }
 }
 
-it('before its first reading lets requests pass, and knows no value', () => {
+it('lets requests pass and reports no value before the first read', () => {
   expect(check()).toBeUndefined()
   expect(signals.monitor.status.signals.queue_depth).toEqual({
     value: null,
@@ -72,19 +72,19 @@ it('before its first reading lets requests pass, and knows no value', () => {
   })
 })
 
-it('with several reasons counts the first, and refuses until the last is over', async () => {
+it('counts the first of several reasons, and rejects until the last reason ends', async () => {
   signals.values.redis_memory = 90
   await signals.set('queue_depth', 90)
   check()
   await signals.set('redis_memory', 0)
   check()
-  expect(signals.monitor.status.refused).toEqual({ ...noneRefused(), redis_memory: 1, queue_depth: 1 })
+  expect(signals.monitor.status.refused).toEqual({ ...noRejections(), redis_memory: 1, queue_depth: 1 })
   await signals.set('queue_depth', 0)
   expect(check()).toBeUndefined()
 })
 
-/** The times that a client is told to wait for the least, a middling and the greatest random number. */
-async function times(reason: OverloadReason): Promise<(string | undefined)[]> {
+/** `Retry-After` for the minimum, a medium and the maximum random number. */
+async function retryTimes(reason: OverloadReason): Promise<(string | undefined)[]> {
   await signals.set(reason, 90)
   return [0, 0.5, 0.999_999].map((random) => {
     signals.random = random
@@ -92,19 +92,19 @@ async function times(reason: OverloadReason): Promise<(string | undefined)[]> {
   })
 }
 
-describe('the time to wait', () => {
+describe('Retry-After', () => {
   it.each(['redis_memory', 'queue_depth', 'queue_age'] as const)('for %s is 5 to 15 s', async (reason) => {
-    expect(await times(reason)).toEqual(['5', '10', '15'])
+    expect(await retryTimes(reason)).toEqual(['5', '10', '15'])
   })
 
   it.each(['bytes_in_flight', 'event_loop_delay'] as const)('for %s is 1 to 3 s', async (reason) => {
-    expect(await times(reason)).toEqual(['1', '2', '3'])
+    expect(await retryTimes(reason)).toEqual(['1', '2', '3'])
   })
 })
 
 describe('a request for which there was no room', () => {
-  it('has those after it refused, until a reading says that there is some', async () => {
-    expect(signals.monitor.refuse('redis_memory')).toMatchObject({ code: 'overloaded' })
+  it('causes rejections of later requests until a read reports that there is room', async () => {
+    expect(signals.monitor.reject('redis_memory')).toMatchObject({ code: 'overloaded' })
     expect(check()).toMatchObject({ code: 'overloaded' })
     expect(signals.monitor.status.refused.redis_memory).toBe(2)
     expect(logged).toHaveLength(1)
@@ -118,7 +118,7 @@ describe('a request for which there was no room', () => {
 const fail = (): Promise<never> => Promise.reject(new Error('down'))
 
 describe('a Redis that cannot be read', () => {
-  it('leaves its signals as they were last known', async () => {
+  it('keeps the last state of its signals', async () => {
     await signals.set('redis_memory', 90)
     signals.beforeAnswer = fail
     await signals.set('redis_memory', 0)
@@ -130,11 +130,11 @@ describe('a Redis that cannot be read', () => {
     expect(signals.monitor.status.redisReadable).toBe(true)
   })
 
-  it('is logged once, and once more when it happens again', async () => {
+  it('is logged once each time', async () => {
     signals.beforeAnswer = fail
     for (let i = 0; i < 3; i += 1) await signals.monitor.poll()
     expect(logged.map(([level, , message]) => [level, message])).toEqual([
-      ['warn', 'overload signals of redis cannot be read'],
+      ['warn', 'cannot read the overload signals of redis'],
     ])
     signals.beforeAnswer = () => Promise.resolve()
     await signals.monitor.poll()
@@ -143,30 +143,30 @@ describe('a Redis that cannot be read', () => {
     expect(logged).toHaveLength(2)
   })
 
-  it('does not keep the signals of the process from being read, nor pile readings up', async () => {
+  it('does not block the signals of the process, and has one read in flight at a time', async () => {
     const { promise, resolve } = Promise.withResolvers<void>()
     signals.beforeAnswer = () => promise
-    const hanging = signals.monitor.poll()
+    const stalled = signals.monitor.poll()
     for (let i = 0; i < 10; i += 1) await signals.monitor.poll()
-    expect(signals.readings).toBe(1)
+    expect(signals.reads).toBe(1)
     await signals.set('bytes_in_flight', 90)
     expect(check()).toMatchObject({ code: 'overloaded' })
     resolve()
-    await hanging
+    await stalled
     await signals.monitor.poll()
-    expect(signals.readings).toBe(2)
+    expect(signals.reads).toBe(2)
   })
 })
 
-it('reads once a second from its start to its stop', async () => {
+it('reads once a second between start and stop', async () => {
   vi.useFakeTimers()
   try {
     signals.monitor.start()
     await vi.advanceTimersByTimeAsync(3_500)
-    expect(signals.readings).toBe(3)
+    expect(signals.reads).toBe(3)
     signals.monitor.stop()
     await vi.advanceTimersByTimeAsync(3_000)
-    expect(signals.readings).toBe(3)
+    expect(signals.reads).toBe(3)
   } finally {
     vi.useRealTimers()
   }

@@ -2,7 +2,6 @@ import { SettingsError } from '@sluice/runtime'
 import { describe, expect, it } from 'vitest'
 import { chunkLimits } from '../../src/chunks/chunk-writer.ts'
 import { readApiConfig } from '../../src/config.ts'
-import { overloadMarks } from '../../src/overload/settings.ts'
 
 const pairs = [
   ['REDIS_MEMORY_LOW_PERCENT', 'REDIS_MEMORY_HIGH_PERCENT'],
@@ -12,7 +11,7 @@ const pairs = [
 ] as const
 
 describe.each(pairs)('%s', (low, high) => {
-  it('is refused at the start unless it is below its high mark', () => {
+  it('is rejected at the start unless it is below its high-water mark', () => {
     const read = (): unknown => readApiConfig({ [low]: '50', [high]: '50' })
     expect(read).toThrow(SettingsError)
     expect(read).toThrow(`${low} must be below ${high}`)
@@ -20,14 +19,14 @@ describe.each(pairs)('%s', (low, high) => {
   })
 })
 
-it('the marks are what was set, and for what waits in the process shares of what it may hold', () => {
-  const set = Object.fromEntries(
+it('the thresholds are as configured, and shares of the byte limit for bytes in flight', () => {
+  const environment = Object.fromEntries(
     pairs.flatMap(([low, high], i) => [
       [low, String(10 + i)],
       [high, String(20 + i)],
     ]),
   )
-  expect(overloadMarks(readApiConfig(set))).toEqual({
+  expect(readApiConfig(environment).overloadThresholds).toEqual({
     redis_memory: { low: 10, high: 20 },
     queue_depth: { low: 11, high: 21 },
     queue_age: { low: 12, high: 22 },
@@ -36,10 +35,10 @@ it('the marks are what was set, and for what waits in the process shares of what
   })
 })
 
-it('the defaults are in order', () => {
+it('the defaults are valid', () => {
   expect(() => readApiConfig({})).not.toThrow()
 })
 
-it('no mark leaves Redis without room for the workers', () => {
+it('no threshold leaves Redis without room for the workers', () => {
   expect(() => readApiConfig({ REDIS_MEMORY_HIGH_PERCENT: '96' })).toThrow('REDIS_MEMORY_HIGH_PERCENT')
 })

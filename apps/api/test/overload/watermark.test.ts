@@ -1,7 +1,7 @@
 import { expect, it } from 'vitest'
 import { Watermark } from '../../src/overload/watermark.ts'
 
-/** Whether it is over after each of the values. */
+/** Whether the signal is over after each of the values. */
 function statesOf(values: readonly number[]): boolean[] {
   const watermark = new Watermark({ high: 10, low: 5 })
   return values.map((value) => {
@@ -10,15 +10,15 @@ function statesOf(values: readonly number[]): boolean[] {
   })
 }
 
-it('is over from its high mark on', () => {
+it('is over at its high-water mark and above', () => {
   expect(statesOf([0, 9.9, 10])).toEqual([false, false, true])
 })
 
-it('stays over until it is down at its low mark, and is under until it is up again', () => {
+it('stays over until its low-water mark, and then under until its high-water mark', () => {
   expect(statesOf([11, 9, 5.1, 5, 9, 10])).toEqual([true, true, true, false, false, true])
 })
 
-it('that was tripped stays over until a value is low', () => {
+it('stays over after it was tripped, until a value is at the low-water mark', () => {
   const watermark = new Watermark({ high: 10, low: 5 })
   watermark.trip()
   expect(watermark).toMatchObject({ isOver: true, value: undefined })
@@ -32,6 +32,6 @@ it.each([
   { high: 5, low: 5 },
   { high: 5, low: 6 },
   { high: 5, low: Number.NaN },
-])('takes no marks that are not in order: %j', (marks) => {
-  expect(() => new Watermark(marks)).toThrow(RangeError)
+])('rejects thresholds in the wrong order: %j', (thresholds) => {
+  expect(() => new Watermark(thresholds)).toThrow(RangeError)
 })

@@ -1,14 +1,13 @@
 import type { Project } from '@sluice/projects'
-import { connectRedis, createLogger, type RedisConnection } from '@sluice/runtime'
-import { redisNames } from '@sluice/schema'
+import { connectRedis, createLogger, installationNames, type RedisConnection } from '@sluice/runtime'
 import { randomUUID } from 'node:crypto'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { afterEach, beforeEach, describe, expect, inject, it, vi } from 'vitest'
 import { Problem } from '../../src/problems.ts'
-import { RateLimits } from '../../src/rate-limits/rate-limits.ts'
+import { ProjectRateLimits } from '../../src/rate-limits/project-rate-limits.ts'
 import { SharedBuckets } from '../../src/rate-limits/shared-buckets.ts'
 
-/** What the contract allows, with several processes. */
+/** The deviation that the API promises not to exceed, with several processes. */
 const TOLERANCE = 0.1
 const PER_SECOND = 2_000
 const BURST = 2_000
@@ -20,23 +19,23 @@ const project: Project = {
   limits: { entriesPerSecond: PER_SECOND, burstEntries: BURST },
 }
 
-let names: ReturnType<typeof redisNames>
+let names: ReturnType<typeof installationNames>
 let connections: RedisConnection[]
-/** Another connection, which no lease is in the way of. */
+/** A separate connection, so that leases do not delay it. */
 let clock: RedisConnection
-/** Three API processes: each has its own connection, and knows nothing of the others. */
-let processes: RateLimits[]
+/** Three API processes with separate connections, independent of each other. */
+let processes: ProjectRateLimits[]
 
 beforeEach(async () => {
   clock = connectRedis(inject('services').redisUrl, { failFast: false })
-  names = redisNames(`test-rate-limits-${randomUUID()}`)
+  names = installationNames(`test-rate-limits-${randomUUID()}`)
   connections = Array.from({ length: 3 }, () =>
     connectRedis(inject('services').redisUrl, { failFast: true, commandTimeoutMs: 1_800 }),
   )
   await vi.waitUntil(() => connections.every(({ status }) => status === 'ready'))
   processes = connections.map(
     (redis, index) =>
-      new RateLimits(
+      new ProjectRateLimits(
         new SharedBuckets(redis, names, `process-${index}`),
         { entriesPerSecond: 0, bytesPerSecond: 0 },
         createLogger('test', 'silent'),
@@ -49,30 +48,30 @@ afterEach(async () => {
   for (const redis of [clock, ...connections]) redis.disconnect()
 })
 
-/** Seconds, on the clock that the bucket is on. */
+/** Seconds, on the clock of the bucket. */
 async function redisSeconds(): Promise<number> {
   const [seconds, microseconds] = (await clock.call('TIME')) as [string, string]
   return Number(seconds) + Number(microseconds) / 1e6
 }
 
 interface Offer {
-  /** Which of the processes gets the next request. */
+  /** The index of the process that gets the request. */
   readonly process: (request: number, elapsedMs: number) => number
-  /** How many entries it has. */
+  /** The number of entries of the request. */
   readonly entries: (request: number) => number
   readonly perSecond: number
   readonly forMs: number
 }
 
-/** A round that came later than this was held up by a busy machine. */
+/** A later round was delayed by a busy machine. */
 const STALL_MS = 25
-/** How many rounds without a stall there must be before the end, so that nothing is left behind by one. */
+/** The number of rounds without a stall before the end, so that the load has caught up after the last stall. */
 const CALM_ROUNDS = 40
 
-/** Offers entries in the rhythm that is asked for, catching up after each stall; none waits for another. */
+/** Offers entries at the given rate and catches up after each stall. The requests do not wait for each other. */
 async function offer({ process, entries, perSecond, forMs }: Offer) {
   let admitted = 0
-  let refused = 0
+  let rejected = 0
   let offered = 0
   let request = 0
   const pending: Promise<void>[] = []
@@ -94,7 +93,7 @@ async function offer({ process, entries, perSecond, forMs }: Offer) {
           admitted += cost
         } catch (error) {
           if (!(error instanceof Problem)) throw error
-          refused += cost
+          rejected += cost
         }
       }
       pending.push(decided())
@@ -103,7 +102,7 @@ async function offer({ process, entries, perSecond, forMs }: Offer) {
   }
   await Promise.all(pending)
   const allowed = BURST + PER_SECOND * ((await redisSeconds()) - startS)
-  return { admitted, refused, offered, allowed, requests: request }
+  return { admitted, rejected, offered, allowed, requests: request }
 }
 
 const even = (request: number): number => request % 3
@@ -118,24 +117,24 @@ describe.each(Object.entries(loads))('three processes under a load %s', (_how, p
   it.each([
     ['single entries', () => 1, 8_000],
     ['requests of all sizes', (request: number) => [1, 1, 3, 17, 100][request % 5] ?? 1, 8_000],
-    ['little more than the limit', () => 10, 4_500],
-    // Again when a lease took a stalled machine or disk longer than it has: the processes then grant on their own.
-  ])('let through what the limit allows, in %s', { retry: 2 }, async (_what, entries, perSecond) => {
+    ['ten entries per request, slightly above the limit', () => 10, 4_500],
+    // A retry for leases that time out on a stalled machine or disk: the processes then decide without Redis.
+  ])('accept as much as the limit allows, for %s', { retry: 2 }, async (_what, entries, perSecond) => {
     const { admitted, allowed, offered } = await offer({ process, entries, perSecond, forMs: 2_000 })
     expect(offered).toBeGreaterThan(allowed)
     expect(admitted / allowed).toBeGreaterThan(1 - TOLERANCE)
     expect(admitted / allowed).toBeLessThan(1 + TOLERANCE)
   })
 
-  it('refuse nothing of a load within the limit', async () => {
-    const { refused } = await offer({ process, entries: () => 5, perSecond: PER_SECOND / 2, forMs: 1_000 })
-    expect(refused).toBe(0)
+  it('reject no request of a load within the limit', async () => {
+    const { rejected } = await offer({ process, entries: () => 5, perSecond: PER_SECOND / 2, forMs: 1_000 })
+    expect(rejected).toBe(0)
   })
 })
 
-it('ask Redis far less often than they are asked', async () => {
-  const asked = connections.map((redis) => vi.spyOn(redis, 'eval'))
+it('make far fewer leases than there are requests', async () => {
+  const evals = connections.map((redis) => vi.spyOn(redis, 'eval'))
   const { requests } = await offer({ process: even, entries: () => 1, perSecond: 8_000, forMs: 1_000 })
-  const leases = asked.reduce((sum, { mock }) => sum + mock.calls.length, 0)
+  const leases = evals.reduce((sum, { mock }) => sum + mock.calls.length, 0)
   expect(leases).toBeLessThan(requests / 10)
 })

@@ -1,35 +1,35 @@
 import { beforeEach, describe, expect, it, vi } from 'vitest'
 import { Problem } from '../../src/problems.ts'
 import { Allowance } from '../../src/rate-limits/allowance.ts'
-import { leaseLimits } from '../../src/rate-limits/lease-limits.ts'
+import { leaseLimits } from '../../src/rate-limits/shared-buckets.ts'
 import { FakeBuckets } from '../support/fake-buckets.ts'
 
-/** A slice is 50 ms of the rate: 50 entries. */
+/** A slice is the rate of 50 ms: 50 entries. */
 const limit = { perSecond: { entries: 1_000, bytes: 0 }, burst: { entries: 2_000, bytes: 0 } }
 
-let nowMs: number
+let monotonicMs: number
 let buckets: FakeBuckets
 let failures: unknown[]
 let allowance: Allowance
 
 beforeEach(() => {
-  nowMs = 1_000_000
+  monotonicMs = 1_000_000
   buckets = new FakeBuckets()
   buckets.level = { entries: 1_000, bytes: 0 }
   failures = []
   allowance = new Allowance(
     limit,
     (current, request) => buckets.lease('demo', current, request),
-    () => nowMs,
+    () => monotonicMs,
     (error) => failures.push(error),
   )
 })
 
-/** What became of a request: `let through`, or how many seconds it is to wait. */
+/** The result of a request: `passed`, or the seconds of `Retry-After`. */
 async function send(entries: number): Promise<string> {
   try {
     await allowance.take({ entries, bytes: 100 })
-    return 'let through'
+    return 'passed'
   } catch (error) {
     if (!(error instanceof Problem) || error.code !== 'rate_limited') throw error
     return `${error.headers['retry-after']} s`
@@ -38,28 +38,28 @@ async function send(entries: number): Promise<string> {
 
 function sendEarly(headers = {}): string {
   try {
-    allowance.refuseEarly(headers)
-    return 'read on'
+    allowance.rejectEarly(headers)
+    return 'body is read'
   } catch (error) {
     if (!(error instanceof Problem) || error.code !== 'rate_limited') throw error
     return `${error.headers['retry-after']} s`
   }
 }
 
-/** Waits for a lease in the background to be answered. */
+/** Waits until a lease in the background has been answered. */
 const settled = (): Promise<void> => new Promise((resolve) => setImmediate(resolve))
 
-describe('a slice in hand', () => {
+describe('a slice', () => {
   beforeEach(async () => {
     await send(1)
   })
 
-  it('lets requests through at once, without Redis', () => {
+  it('lets requests pass at once, without Redis', () => {
     for (let i = 0; i < 25; i += 1) expect(allowance.take({ entries: 1, bytes: 100 })).toBeUndefined()
     expect(buckets.requests).toHaveLength(1)
   })
 
-  it('is filled up in the background when half of it is gone', async () => {
+  it('is refilled in the background when half of it is used', async () => {
     for (let i = 0; i < 26; i += 1) expect(allowance.take({ entries: 1, bytes: 100 })).toBeUndefined()
     expect(buckets.requests[1]).toEqual({
       back: { entries: 0, bytes: 0 },
@@ -70,59 +70,59 @@ describe('a slice in hand', () => {
     for (let i = 0; i < 26; i += 1) expect(allowance.take({ entries: 1, bytes: 100 })).toBeUndefined()
   })
 
-  it('is put back when a request needs more, which is paid for whole', async () => {
-    expect(await send(100)).toBe('let through')
+  it('is returned when a request exceeds it, and the request is paid in full', async () => {
+    expect(await send(100)).toBe('passed')
     expect(buckets.requests[1]).toMatchObject({ back: { entries: 50 }, costs: [{ entries: 100 }] })
     expect(buckets.level.entries).toBe(1_000 - 1 - 100 - 50)
   })
 
-  it('is put back before it is used when it is old', async () => {
-    nowMs += leaseLimits.sliceKeptMs
-    expect(await send(1)).toBe('let through')
+  it('is returned before it is used if it is old', async () => {
+    monotonicMs += leaseLimits.sliceKeptMs
+    expect(await send(1)).toBe('passed')
     expect(buckets.requests[1]).toMatchObject({ back: { entries: 50 }, costs: [{ entries: 1 }] })
   })
 })
 
-describe('requests that come while a lease is under way', () => {
+describe('requests that arrive while a lease is in flight', () => {
   it('share the next one', async () => {
     const all = await Promise.all(Array.from({ length: 10 }, () => send(60)))
-    expect(new Set(all)).toEqual(new Set(['let through']))
+    expect(new Set(all)).toEqual(new Set(['passed']))
     expect(buckets.requests.map(({ costs }) => costs.length)).toEqual([1, 9])
   })
 
-  it('are let through or refused each for itself, whole', async () => {
+  it('pass or are rejected individually, each as a whole', async () => {
     buckets.level = { entries: 100, bytes: 0 }
-    expect(await Promise.all([send(60), send(60), send(30)])).toEqual(['let through', '1 s', 'let through'])
+    expect(await Promise.all([send(60), send(60), send(30)])).toEqual(['passed', '1 s', 'passed'])
   })
 })
 
-describe('a bucket that lacks', () => {
+describe('a lacking bucket', () => {
   beforeEach(async () => {
     buckets.level = { entries: 40, bytes: 0 }
     await send(100)
   })
 
-  it('keeps what is there for smaller requests', async () => {
-    expect(await send(40)).toBe('let through')
+  it('still covers smaller requests', async () => {
+    expect(await send(40)).toBe('passed')
   })
 
-  it('is not asked again at once for what is surely not there', async () => {
+  it('causes no lease for a request that it certainly does not cover', async () => {
     expect(await send(100)).toBe('1 s')
     expect(buckets.requests).toHaveLength(1)
-    nowMs += leaseLimits.askIntervalMs
+    monotonicMs += leaseLimits.leaseIntervalMs
     buckets.level = { entries: 100, bytes: 0 }
-    expect(await send(100)).toBe('let through')
+    expect(await send(100)).toBe('passed')
   })
 
-  it('tells how long the request must wait', async () => {
+  it('determines how long the request must wait', async () => {
     buckets.level = { entries: -1_500, bytes: 0 }
-    nowMs += leaseLimits.askIntervalMs
+    monotonicMs += leaseLimits.leaseIntervalMs
     expect(await send(100)).toBe('2 s')
     expect(await send(600)).toBe('3 s')
   })
 
-  it('lets a body be read that it may cover', () => {
-    expect(sendEarly({ 'content-length': '1000' })).toBe('read on')
+  it('allows the read of a body that it may cover', () => {
+    expect(sendEarly({ 'content-length': '1000' })).toBe('body is read')
   })
 })
 
@@ -132,46 +132,46 @@ describe('an empty bucket', () => {
     await send(1)
   })
 
-  it('refuses before the body is read, for as long as the body may need', () => {
+  it('causes rejections before the body is read, with a wait for the largest possible body', () => {
     expect(sendEarly({ 'content-length': '29' })).toBe('4 s')
     expect(sendEarly()).toBe('4 s')
   })
 
-  it('is asked again after a second at most', async () => {
-    nowMs += leaseLimits.dryMsMax - 1
+  it('is leased from again after at most one second', async () => {
+    monotonicMs += leaseLimits.dryMsMax - 1
     expect(await send(1)).toBe('4 s')
     expect(buckets.requests).toHaveLength(1)
-    nowMs += 1
+    monotonicMs += 1
     buckets.level = { entries: 1, bytes: 0 }
-    expect(sendEarly()).toBe('read on')
-    expect(await send(1)).toBe('let through')
+    expect(sendEarly()).toBe('body is read')
+    expect(await send(1)).toBe('passed')
   })
 
-  it('is asked at once under another limit', async () => {
+  it('is leased from at once after a change of the limit', async () => {
     buckets.level = { entries: 1, bytes: 0 }
     allowance.setLimit({ ...limit, perSecond: { entries: 2_000, bytes: 0 } })
-    expect(await send(1)).toBe('let through')
+    expect(await send(1)).toBe('passed')
   })
 
-  it('stays known as empty under the same limit', async () => {
+  it('is still known to be empty if the limit is set again without a change', async () => {
     allowance.setLimit({ perSecond: { ...limit.perSecond }, burst: { ...limit.burst } })
     expect(await send(1)).toBe('4 s')
     expect(buckets.requests).toHaveLength(1)
   })
 })
 
-it('tells what is left, with what flowed in since', async () => {
+it('reports the remainder, including the refill since the last lease', async () => {
   await send(100)
   expect(allowance.state).toBe('"entries";r=900;t=1')
-  nowMs += 100
+  monotonicMs += 100
   await send(10)
   expect(allowance.state).toBe('"entries";r=990;t=1')
 })
 
-it('lets a request above the burst through when the bucket is full, and owes the rest', async () => {
+it('lets a request above the burst pass if the bucket is full, and owes the rest', async () => {
   allowance.setLimit({ perSecond: { entries: 10, bytes: 0 }, burst: { entries: 10, bytes: 0 } })
   buckets.level = { entries: 10, bytes: 0 }
-  expect(await send(100)).toBe('let through')
+  expect(await send(100)).toBe('passed')
   expect(await send(1)).toBe('10 s')
 })
 
@@ -183,58 +183,58 @@ describe('a Redis that fails', () => {
     buckets.beforeAnswer = () => Promise.reject(new Error('Redis is down'))
   })
 
-  it('leaves the process its part of what the bucket held, and of the rate', async () => {
-    // In the bucket were 400, and 50 were in hand; half of the 400 is this process' part.
-    expect(await send(100)).toBe('let through')
-    expect(await send(100)).toBe('let through')
+  it('leaves the process its share of the level and of the rate', async () => {
+    // The level was 400, and the process held 50. Its share of the level is half of it.
+    expect(await send(100)).toBe('passed')
+    expect(await send(100)).toBe('passed')
     expect(await send(100)).toBe('1 s')
-    nowMs += 200
-    expect(await send(100)).toBe('let through')
+    monotonicMs += 200
+    expect(await send(100)).toBe('passed')
     expect(await send(1)).toBe('1 s')
     expect(failures).not.toEqual([])
   })
 
-  it('is never unlimited, however long it lasts', async () => {
+  it('still means a limit after a long time', async () => {
     await send(100)
-    nowMs += 3_600_000
-    expect(await send(1_000)).toBe('let through')
+    monotonicMs += 3_600_000
+    expect(await send(1_000)).toBe('passed')
     expect(await send(1)).toBe('1 s')
     expect(sendEarly({ 'content-length': '29' })).toBe('1 s')
   })
 
-  it('is asked again now and then, never for each request', async () => {
+  it('is tried at intervals, not for each request', async () => {
     await send(100)
     const { length } = buckets.requests
     for (let i = 0; i < 20; i += 1) await send(1)
     expect(buckets.requests).toHaveLength(length)
-    nowMs += leaseLimits.retryMs
+    monotonicMs += leaseLimits.retryMs
     for (let i = 0; i < 20; i += 1) await send(1)
     expect(buckets.requests).toHaveLength(length + 1)
   })
 
-  it('is told what was let through without it when it is back', async () => {
+  it('receives the debt of that time when it recovers', async () => {
     await send(100)
     buckets.beforeAnswer = () => Promise.resolve()
-    nowMs += leaseLimits.retryMs
+    monotonicMs += leaseLimits.retryMs
     await send(1)
     await settled()
-    // 200 of what the bucket held, and half of the rate for 250 ms.
+    // 200 of the level, and half of the rate for 250 ms.
     expect(buckets.requests.at(-1)?.back.entries).toBe(-(200 + 125))
-    nowMs += leaseLimits.askIntervalMs
+    monotonicMs += leaseLimits.leaseIntervalMs
     buckets.level = { entries: 1_000, bytes: 0 }
-    expect(await send(1_000)).toBe('let through')
+    expect(await send(1_000)).toBe('passed')
   })
 })
 
 describe('a Redis that is silent', () => {
-  it('is not waited for longer than the limit, and its late answer counts', async () => {
+  it('delays requests by the timeout at most, and its late answer is applied', async () => {
     vi.useFakeTimers()
     try {
       const { promise, resolve } = Promise.withResolvers<void>()
       buckets.beforeAnswer = () => promise
       const sent = send(100)
       await vi.advanceTimersByTimeAsync(leaseLimits.timeoutMs)
-      expect(await sent).toBe('let through')
+      expect(await sent).toBe('passed')
       expect(failures).toHaveLength(1)
       resolve()
       await vi.advanceTimersByTimeAsync(0)

@@ -1,9 +1,9 @@
+import { HttpConnection } from '@sluice/harness'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import type { AddressInfo } from 'node:net'
 import { setTimeout as sleep } from 'node:timers/promises'
-import { QueueUnavailableError } from '../../src/chunks/chunk-queue.ts'
+import { QueueUnavailableError } from '@sluice/queue'
 import { problemCode } from '../support/problem.ts'
-import { RawConnection } from '../support/raw-http.ts'
 import { buildTestApi, type TestApi } from '../support/test-api.ts'
 
 const entry = { level: 'info', message: 'm' }
@@ -23,7 +23,7 @@ afterEach(async () => {
 })
 
 describe('a project without limits', () => {
-  it('is told none', async () => {
+  it('gets no rate-limit headers', async () => {
     api.registry.addProject()
     const { statusCode, headers } = await api.post(entry)
     expect(statusCode).toBe(202)
@@ -33,7 +33,7 @@ describe('a project without limits', () => {
 })
 
 describe('a project with limits', () => {
-  it('is told them, and what is left, with each answer', async () => {
+  it('gets them and the remainder with each answer', async () => {
     const { headers } = await api.post(entries(50))
     expect(headers['ratelimit-policy']).toBe(POLICY)
     expect(headers['ratelimit']).toBe('"entries";r=150;t=1')
@@ -43,26 +43,26 @@ describe('a project with limits', () => {
     [400, '{', {}],
     [413, 'x'.repeat(5 * 1024 * 1024 + 1), {}],
     [415, entry, { 'content-type': 'text/plain' }],
-  ])('is told them with a %i', async (status, body, headers) => {
+  ])('gets them with a %i', async (status, body, headers) => {
     const answer = await api.post(body, { headers })
     expect(answer.statusCode).toBe(status)
     expect(answer.headers['ratelimit-policy']).toBe(POLICY)
     expect(answer.headers['ratelimit']).toBe('"entries";r=200;t=1')
   })
 
-  it('is told them with a 503', async () => {
+  it('gets them with a 503', async () => {
     api.queue.add = () => Promise.reject(new QueueUnavailableError('down'))
     const answer = await api.post(entry)
     expect(problemCode(answer)).toBe('queue_unavailable')
     expect(answer.headers['ratelimit']).toBe('"entries";r=199;t=1')
   })
 
-  it('is told nothing where the key is not known', async () => {
+  it('does not get them if the key is unknown', async () => {
     const { headers } = await api.post(entry, { headers: { authorization: 'Bearer nothing' } })
     expect(headers).not.toHaveProperty('ratelimit-policy')
   })
 
-  it('has its own entries stored, whoever else sends while its lease is on its way', async () => {
+  it('has the right entries stored if requests arrive while a lease is in flight', async () => {
     api.buckets.beforeAnswer = () => sleep(50)
     const messages = ['first', 'second']
     await Promise.all(messages.map((message) => api.post({ level: 'info', message })))
@@ -70,7 +70,7 @@ describe('a project with limits', () => {
     expect(new Set(api.queue.rows.map((row) => row['message']))).toEqual(new Set(messages))
   })
 
-  it('pays for each entry that it sent, valid or not, once', async () => {
+  it('pays once for each entry, valid or not', async () => {
     await api.post({ logs: [entry, {}, 7] })
     await api.post(entry)
     await api.post([])
@@ -85,7 +85,7 @@ describe('a project with limits', () => {
     expect(api.buckets.requests[0]?.costs).toEqual([{ entries: 0, bytes: JSON.stringify(entry).length }])
   })
 
-  it('pays nothing for what is refused', async () => {
+  it('pays nothing for a rejected request', async () => {
     await api.post('{')
     await api.post({ level: 'info' })
     expect(api.buckets.requests).toEqual([])
@@ -97,7 +97,7 @@ describe('a project that is over its limit', () => {
     api.buckets.level = { entries: 60, bytes: 0 }
   })
 
-  it('is refused the whole request, and nothing is enqueued', async () => {
+  it('has the whole request rejected, and nothing is enqueued', async () => {
     const answer = await api.post(entries(70))
     expect(problemCode(answer)).toBe('rate_limited')
     expect(answer.headers['retry-after']).toBe('1')
@@ -105,22 +105,22 @@ describe('a project that is over its limit', () => {
     expect(api.queue.rows).toEqual([])
   })
 
-  it('is let through with what is there', async () => {
+  it('can send as much as is left', async () => {
     expect((await api.post(entries(70))).statusCode).toBe(429)
     expect((await api.post(entries(60))).statusCode).toBe(202)
     expect(api.queue.rows).toHaveLength(60)
   })
 
-  it('is told how long it must wait', async () => {
+  it('gets the necessary wait', async () => {
     api.buckets.level = { entries: -130, bytes: 0 }
     expect((await api.post(entries(100))).headers['retry-after']).toBe('3')
   })
 
-  it('is refused before its body is read when nothing is left', async () => {
+  it('is rejected before its body is read if nothing is left', async () => {
     api.buckets.level = { entries: -130, bytes: 0 }
     await api.post(entry)
     await api.app.listen({ host: '127.0.0.1', port: 0 })
-    const connection = await RawConnection.open((api.app.server.address() as AddressInfo).port)
+    const connection = await HttpConnection.open((api.app.server.address() as AddressInfo).port)
     const head = ['POST /v1/logs HTTP/1.1', 'Host: localhost', `Authorization: Bearer ${api.key}`]
     connection.write([...head, 'Content-Type: application/json', 'Content-Length: 1000', '\r\n'].join('\r\n'))
     await expect.poll(() => connection.responses.length).toBe(1)
@@ -128,7 +128,7 @@ describe('a project that is over its limit', () => {
     connection.destroy()
   })
 
-  it('is let through again when its limit is lifted', async () => {
+  it('can send again when its limit is removed', async () => {
     api.buckets.level = { entries: -130, bytes: 0 }
     expect((await api.post(entry)).statusCode).toBe(429)
     api.registry.addProject()

@@ -1,13 +1,13 @@
 import { covers, lesser, minus, plus, type RateLimit } from '../../src/rate-limits/rate-limit.ts'
 import type { Lease, LeaseRequest } from '../../src/rate-limits/shared-buckets.ts'
 
-/** One bucket in memory that nothing flows into by itself: what a test puts there is what there is. */
+/** A bucket in memory that does not refill: only the test changes its level. */
 export class FakeBuckets {
   level = { entries: 0, bytes: 0 }
   processes = 1
-  /** All that was asked for, in order. */
+  /** All requests in order. */
   readonly requests: LeaseRequest[] = []
-  /** Runs before each lease is answered; what it throws is Redis' error. */
+  /** Runs before each lease is answered. An exception becomes the error of Redis. */
   beforeAnswer: () => Promise<void> = () => Promise.resolve()
 
   async lease(_projectId: string, { burst }: RateLimit, request: LeaseRequest): Promise<Lease> {

@@ -1,7 +1,7 @@
-import { type Chunk, chunkFrame, rowAsJson, zstdLines } from '@sluice/schema'
-import type { QueueRecord } from '../../src/chunks/recorded-add.ts'
+import { type Chunk, decodeChunk, type QueueRecord } from '@sluice/queue'
+import { rowAsJson, rowsOfFrame } from '@sluice/rows'
 
-/** An add that the queue was asked for, and what the test lets become of it. */
+/** An add that the test confirms or fails. */
 export interface PendingAdd {
   readonly chunkId: string
   readonly chunk: Chunk
@@ -12,10 +12,10 @@ export interface PendingAdd {
   readonly fail: (error: Error) => void
 }
 
-/** A queue whose adds wait for the test, or are confirmed at once. */
+/** A queue in memory. Its adds wait for the test (`holding`), or are confirmed at once. */
 export class FakeQueue {
   readonly adds: PendingAdd[] = []
-  /** What was recorded, by its name. */
+  /** The idempotency records by name. */
   readonly records = new Map<string, string>()
   holding: boolean
 
@@ -25,13 +25,14 @@ export class FakeQueue {
 
   add(chunkId: string, chunk: Chunk, deadlineMs: number): Promise<void> {
     const { promise, resolve, reject } = Promise.withResolvers<void>()
-    const lines = zstdLines(chunkFrame(chunk)).map((line) => line.replace(/\n$/, ''))
+    const rows = rowsOfFrame(decodeChunk(chunkId, chunk).frame) ?? []
+    const lines = rows.map((row) => row.replace(/\n$/, ''))
     this.adds.push({ chunkId, chunk, deadlineMs, lines, confirm: resolve, fail: reject })
     if (!this.holding) resolve()
     return promise
   }
 
-  /** As `ChunkQueue.addRecorded`; the records live for ever. */
+  /** Like `ChunkQueue.addRecorded`, but the records never expire. */
   async addRecorded(
     chunkId: string,
     chunk: Chunk | undefined,

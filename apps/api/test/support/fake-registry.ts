@@ -1,16 +1,16 @@
 import { type ApiKeyRecord, generateApiKey, hashApiKey, type Project } from '@sluice/projects'
 
-/** Projects and keys in memory, as far as the authenticator asks for them. */
+/** The part of the registry that the authenticator uses, in memory. */
 export class FakeRegistry {
-  readonly projects = new Map<string, Project>()
-  readonly keys = new Map<string, ApiKeyRecord>()
-  lookUps = 0
-  /** Runs before each look-up of a key answers. */
+  readonly projectsById = new Map<string, Project>()
+  readonly keysByHash = new Map<string, ApiKeyRecord>()
+  lookups = 0
+  /** Runs before each lookup of a key answers. */
   beforeAnswer: () => Promise<void> = () => Promise.resolve()
 
   addProject(fields: Partial<Project> = {}): Project {
     const project = { id: 'demo', createdAt: '', enabled: true, retentionDays: 30, ...fields }
-    this.projects.set(project.id, project)
+    this.projectsById.set(project.id, project)
     return project
   }
 
@@ -27,18 +27,20 @@ export class FakeRegistry {
       revokedAt: undefined,
       ...fields,
     }
-    this.keys.set(keyHash, record)
+    this.keysByHash.set(keyHash, record)
     return { key, keyHash, record }
   }
 
-  async findKey(keyHash: string): Promise<ApiKeyRecord | undefined> {
-    this.lookUps += 1
-    const record = this.keys.get(keyHash)
-    await this.beforeAnswer()
-    return record
+  readonly keys = {
+    find: async (keyHash: string): Promise<ApiKeyRecord | undefined> => {
+      this.lookups += 1
+      const record = this.keysByHash.get(keyHash)
+      await this.beforeAnswer()
+      return record
+    },
   }
 
-  findProject(id: string): Promise<Project | undefined> {
-    return Promise.resolve(this.projects.get(id))
+  readonly projects = {
+    find: (id: string): Promise<Project | undefined> => Promise.resolve(this.projectsById.get(id)),
   }
 }

@@ -1,7 +1,7 @@
 import type { AddressInfo } from 'node:net'
 import { buildTestApi } from './test-api.ts'
 
-/** An API in a process of its own, whose memory a test can look at: says where it listens, and answers with its bytes. */
+/** An API in a separate process. It sends its port to the test, and its resident memory as the answer to each message. */
 const api = buildTestApi()
 await api.app.listen({ host: '127.0.0.1', port: 0, backlog: 1_024 })
 process.on('message', () => {

@@ -2,7 +2,7 @@ import type { LightMyRequestResponse } from 'fastify'
 import { expect } from 'vitest'
 import { type ProblemCode, problems } from '../../src/problems.ts'
 
-/** The code of a response that must be a problem document, whole and in agreement with its status and headers. */
+/** The code of a problem document. Asserts that the document is complete and agrees with its status and headers. */
 export function problemCode({ statusCode, headers, body }: LightMyRequestResponse): ProblemCode {
   expect(headers['content-type']).toMatch(/^application\/problem\+json(;|$)/)
   const document = JSON.parse(body) as Record<string, unknown>

@@ -1,5 +1,6 @@
+import { shardNames } from '@sluice/queue'
+import { EntryValidator, IdSource } from '@sluice/rows'
 import { createLogger, type Readiness } from '@sluice/runtime'
-import { EntryValidator, IdSource, shardNames } from '@sluice/schema'
 import type { FastifyInstance, InjectOptions, LightMyRequestResponse } from 'fastify'
 import { randomUUIDv7 } from 'node:crypto'
 import { buildApp, type AppDependencies } from '../../src/app.ts'
@@ -9,30 +10,30 @@ import { connectionLimits } from '../../src/connections/connection-limits.ts'
 import { Idempotency } from '../../src/idempotency/idempotency.ts'
 import { IdempotentWriter } from '../../src/idempotency/idempotent-writer.ts'
 import { Intake } from '../../src/intake/intake.ts'
-import { RateLimits } from '../../src/rate-limits/rate-limits.ts'
+import { ProjectRateLimits } from '../../src/rate-limits/project-rate-limits.ts'
 import { FakeBuckets } from './fake-buckets.ts'
 import { FakeQueue } from './fake-queue.ts'
 import { FakeRegistry } from './fake-registry.ts'
 import { FakeSignals } from './fake-signals.ts'
 
-/** When every request of a test API is received. */
+/** The time of receipt of every request. */
 export const RECEIVED_AT_MS = Date.UTC(2026, 10, 20, 12, 0, 0, 5)
 
 const WINDOW_MS = 3_600_000
 
-/** The API with everything real but Redis. */
+/** The API with real components except Redis. */
 export interface TestApi {
   readonly app: FastifyInstance
   readonly registry: FakeRegistry
   readonly queue: FakeQueue
   readonly buckets: FakeBuckets
   readonly authenticator: Authenticator
-  /** What the overload monitor reads, when the test makes it. */
+  /** The signals of the overload monitor. A test triggers the reads. */
   readonly signals: FakeSignals
-  /** A good key of the project `demo`. */
+  /** A valid key of the project `demo`. */
   readonly key: string
   readiness: Readiness
-  /** Posts a body with the good key as application/json, unless the options say otherwise. */
+  /** Sends a POST request, by default with the valid key and as application/json. */
   post(body: Body, options?: Omit<InjectOptions, 'payload'>): Promise<LightMyRequestResponse>
   close(): Promise<void>
 }
@@ -61,8 +62,8 @@ export function buildTestApi(
     readiness: { ready: true, reasons: [] },
     app: buildApp({
       authenticator,
-      // Projects have limits only where a test gives them some, and no time passes for these.
-      rateLimits: new RateLimits(buckets, { entriesPerSecond: 0, bytesPerSecond: 0 }, logger, () => 0),
+      // Projects have limits only if a test sets them, and the clock of the limits is constant.
+      rateLimits: new ProjectRateLimits(buckets, { entriesPerSecond: 0, bytesPerSecond: 0 }, logger, () => 0),
       intake: new Intake(new EntryValidator(), new IdSource(Date.now)),
       writer: new ChunkWriter(queue, randomUUIDv7),
       idempotency: new Idempotency(
@@ -71,7 +72,7 @@ export function buildTestApi(
         randomUUIDv7,
       ),
       overload: signals.monitor,
-      now: () => RECEIVED_AT_MS,
+      wallMs: () => RECEIVED_AT_MS,
       logger,
       readiness: () => api.readiness,
       connectionLimits,
@@ -97,7 +98,7 @@ export function buildTestApi(
   return api
 }
 
-/** An undefined header is one that is not sent. */
+/** A header with the value undefined is not sent. */
 function withoutUndefined(headers: InjectHeaders): InjectHeaders {
   return Object.fromEntries(Object.entries(headers).filter(([, value]) => value !== undefined))
 }

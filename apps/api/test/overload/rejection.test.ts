@@ -1,9 +1,8 @@
+import { HttpConnection } from '@sluice/harness'
 import type { AddressInfo } from 'node:net'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
-import { QueueUnavailableError } from '../../src/chunks/chunk-queue.ts'
-import { OverloadedError } from '../../src/overload/overloaded-error.ts'
+import { QueueFullError, QueueUnavailableError } from '@sluice/queue'
 import { problemCode } from '../support/problem.ts'
-import { RawConnection } from '../support/raw-http.ts'
 import { buildTestApi, type TestApi } from '../support/test-api.ts'
 
 const entry = { level: 'info', message: 'm' }
@@ -18,7 +17,7 @@ afterEach(async () => {
 })
 
 describe('an overloaded API', () => {
-  it('refuses entries with a time to try again, and enqueues nothing', async () => {
+  it('rejects entries with Retry-After, and enqueues nothing', async () => {
     await api.signals.set('queue_depth', 90)
     const response = await api.post(entry)
     expect(problemCode(response)).toBe('overloaded')
@@ -28,27 +27,27 @@ describe('an overloaded API', () => {
     expect((await api.post(entry)).statusCode).toBe(202)
   })
 
-  it('tells a bad key what it tells it otherwise', async () => {
+  it('still answers an invalid key with 401', async () => {
     await api.signals.set('queue_depth', 90)
-    expect(problemCode(await api.post(entry, { headers: { authorization: 'Bearer nobody' } }))).toBe(
+    expect(problemCode(await api.post(entry, { headers: { authorization: 'Bearer unknown' } }))).toBe(
       'unauthorized',
     )
     expect(api.signals.monitor.status.refused.queue_depth).toBe(0)
   })
 
-  it('lives and is ready: others are not better off', async () => {
+  it('stays alive and ready, because other processes are overloaded as well', async () => {
     await api.signals.set('redis_memory', 90)
     for (const url of ['/livez', '/readyz']) expect((await api.app.inject(url)).statusCode).toBe(200)
   })
 
   it.each([
-    ['that is not sent', 'Content-Length: 1000'],
-    ['that waits to be asked for', 'Expect: 100-continue\r\nContent-Length: 1000'],
-    ['without an end', 'Transfer-Encoding: chunked'],
+    ['that has not arrived', 'Content-Length: 1000'],
+    ['that waits for 100 Continue', 'Expect: 100-continue\r\nContent-Length: 1000'],
+    ['that does not end', 'Transfer-Encoding: chunked'],
   ])('answers before a body %s', async (_name, lines) => {
     await api.signals.set('event_loop_delay', 90)
     await api.app.listen({ host: '127.0.0.1', port: 0 })
-    const connection = await RawConnection.open((api.app.server.address() as AddressInfo).port)
+    const connection = await HttpConnection.open((api.app.server.address() as AddressInfo).port)
     connection.write(
       `POST /v1/logs HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer ${api.key}\r\nContent-Type: application/json\r\n${lines}\r\n\r\n`,
     )
@@ -59,12 +58,12 @@ describe('an overloaded API', () => {
   })
 })
 
-describe('a Redis that says that it is full', () => {
-  it('makes 503 of the request, and has the next refused without asking it', async () => {
+describe('a Redis that reports that it is full', () => {
+  it('causes 503 for the request, and for the next one without another add', async () => {
     api.queue.holding = true
     const pending = api.post(entry)
     await expect.poll(() => api.queue.adds).toHaveLength(1)
-    api.queue.adds[0]?.fail(new OverloadedError('redis_memory', 'full'))
+    api.queue.adds[0]?.fail(new QueueFullError('full'))
     expect(problemCode(await pending)).toBe('overloaded')
     expect(problemCode(await api.post(entry))).toBe('overloaded')
     expect(api.queue.adds).toHaveLength(1)
@@ -72,7 +71,7 @@ describe('a Redis that says that it is full', () => {
   })
 })
 
-it('a Redis that is away is not taken for overload', async () => {
+it('an unavailable Redis is not an overload', async () => {
   api.queue.holding = true
   const pending = api.post(entry)
   await expect.poll(() => api.queue.adds).toHaveLength(1)

@@ -5,37 +5,36 @@ import { Allowance } from './allowance.ts'
 import { resolveRateLimit, type RateLimit, type RateLimitDefaults } from './rate-limit.ts'
 import type { SharedBuckets } from './shared-buckets.ts'
 
-/** 10,000 of about 1 KB: 10 MB. A project that is let go of leases anew, which costs its next request a round trip. */
+/** 10,000 of about 1 KB: 10 MB. The next request of an evicted project needs a new lease, which is one round trip. */
 const PROJECTS_MAX = 10_000
-/** A Redis that is away fails many leases a second; one line tells. */
+/** While Redis is unavailable, many leases fail each second; one log line per interval is enough. */
 const WARN_INTERVAL_MS = 10_000
 
 /** The rate limits of the projects that send through this process. */
-export class RateLimits {
+export class ProjectRateLimits {
   readonly #buckets: Pick<SharedBuckets, 'lease'>
   readonly #defaults: RateLimitDefaults
   readonly #logger: Logger
-  readonly #now: () => number
+  readonly #monotonicMs: () => number
   readonly #known = new LRUCache<string, KnownProject>({ max: PROJECTS_MAX })
   #warnedAtMs = Number.NEGATIVE_INFINITY
 
-  /** @param now the clock of `performance.now()` */
   constructor(
     buckets: Pick<SharedBuckets, 'lease'>,
     defaults: RateLimitDefaults,
     logger: Logger,
-    now: () => number = () => performance.now(),
+    monotonicMs: () => number = () => performance.now(),
   ) {
     this.#buckets = buckets
     this.#defaults = defaults
     this.#logger = logger
-    this.#now = now
+    this.#monotonicMs = monotonicMs
   }
 
-  /** What the project may still send; null when it has no limit. Its limits are those of the record that is given. */
+  /** The allowance of the project under the limits of the given record; null if the project has no limit. */
   of(project: Project): Allowance | null {
     const known = this.#known.get(project.id)
-    // A record that did not change is the same object, as long as the authenticator caches it.
+    // The authenticator returns the same object for an unchanged record while it is cached.
     if (known?.project === project) return known.allowance
     const limit = resolveRateLimit(project.limits ?? {}, this.#defaults)
     const allowance = limit === undefined ? null : (known?.allowance ?? this.#open(project.id, limit))
@@ -48,16 +47,19 @@ export class RateLimits {
     return new Allowance(
       limit,
       (current, request) => this.#buckets.lease(projectId, current, request),
-      this.#now,
+      this.#monotonicMs,
       (error) => this.#warn(error),
     )
   }
 
   #warn(error: unknown): void {
-    const nowMs = this.#now()
+    const nowMs = this.#monotonicMs()
     if (nowMs - this.#warnedAtMs < WARN_INTERVAL_MS) return
     this.#warnedAtMs = nowMs
-    this.#logger.warn({ err: error }, 'rate limits are not shared, each process keeps to its part of them')
+    this.#logger.warn(
+      { err: error },
+      'redis cannot lease rate limits, each process applies its share of them alone',
+    )
   }
 }
 
