@@ -1,15 +1,19 @@
-import { ClickHouseError } from '@clickhouse/client'
-import { type ClickHouseAccess, type ClickHouseClient, connectClickHouse } from '@sluice/runtime'
-import { shownUrl } from './connections.ts'
+import {
+  type ClickHouseAccess,
+  type ClickHouseClient,
+  ClickHouseError,
+  connectClickHouse,
+} from '@sluice/clickhouse'
 import { CliError, describeNetworkError } from './errors.ts'
+import { redactUrl } from './terminal.ts'
 
-/** How long ClickHouse may be silent: a search through all of a big project takes seconds. */
+/** How long ClickHouse may send nothing. A search through all rows of a big project takes seconds. */
 const REQUEST_TIMEOUT_MS = 60_000
 
 /**
- * Opens a connection to ClickHouse for one task, and closes it whatever happens.
+ * Opens a connection to ClickHouse for one task, and closes it in any case.
  *
- * @throws CliError when ClickHouse cannot be used
+ * @throws CliError when ClickHouse is unavailable or returns an error
  */
 export async function withClickHouse<Result>(
   access: ClickHouseAccess,
@@ -19,31 +23,31 @@ export async function withClickHouse<Result>(
   try {
     return await task(client)
   } catch (error) {
-    throw clickhouseProblem(error, access)
+    throw toCliError(error, access)
   } finally {
     await client.close()
   }
 }
 
-/** An error as it is reported: what a person can do something about as a CliError, any other as it is. */
-export function clickhouseProblem(error: unknown, access: ClickHouseAccess): unknown {
+/** Converts failures of ClickHouse into errors for the user. Returns any other error unchanged. */
+export function toCliError(error: unknown, access: ClickHouseAccess): unknown {
   const reason = describeClickHouseError(error, access)
   if (reason === undefined) return error
-  const isAway = !(error instanceof ClickHouseError) && distrust(error) === undefined
-  return new CliError(isAway ? `${reason}; \`npm start\` starts the local services` : reason)
+  const isUnavailable = !(error instanceof ClickHouseError) && untrustedCertificateCode(error) === undefined
+  return new CliError(isUnavailable ? `${reason}; \`npm start\` starts the local services` : reason)
 }
 
-/** Codes of ClickHouse for which there is better advice than its own message. */
+/** ClickHouse's error codes with advice that is better than ClickHouse's message. */
 const UNKNOWN_TABLE = '60'
 const UNKNOWN_DATABASE = '81'
 const REQUIRED_PASSWORD = '194'
 const AUTHENTICATION_FAILED = '516'
 
-/** What went wrong between us and ClickHouse, in one sentence; undefined for errors of another kind. */
+/** Describes a failure of ClickHouse in one sentence; undefined for errors of another kind. */
 export function describeClickHouseError(error: unknown, access: ClickHouseAccess): string | undefined {
-  const clickhouse = `ClickHouse at ${shownUrl(access.url)}`
+  const clickhouse = `ClickHouse at ${redactUrl(access.url)}`
   if (!(error instanceof ClickHouseError)) {
-    const code = distrust(error)
+    const code = untrustedCertificateCode(error)
     if (code !== undefined) {
       return `${clickhouse} has a certificate that is not trusted (${code}); CLICKHOUSE_TLS_CA_FILE can name the file of its authority`
     }
@@ -53,20 +57,20 @@ export function describeClickHouseError(error: unknown, access: ClickHouseAccess
   switch (error.code) {
     case UNKNOWN_TABLE:
     case UNKNOWN_DATABASE:
-      return `${clickhouse} has no tables in the database ${access.database} yet; \`sluice migrate\` makes them`
+      return `${clickhouse} has no tables in the database ${access.database} yet; \`sluice migrate\` creates them`
     case REQUIRED_PASSWORD:
     case AUTHENTICATION_FAILED:
-      return `${clickhouse} refuses the user ${access.username}; check CLICKHOUSE_USERNAME and CLICKHOUSE_PASSWORD`
+      return `${clickhouse} rejects the user ${access.username}; check CLICKHOUSE_USERNAME and CLICKHOUSE_PASSWORD`
     default:
-      return `${clickhouse} refuses: ${error.message.split('\n', 1)[0] ?? ''} (code ${error.code})`
+      return `${clickhouse} returned an error: ${error.message.split('\n', 1)[0] ?? ''} (code ${error.code})`
   }
 }
 
-/** Node's names for what is wrong with a certificate: https://nodejs.org/api/tls.html#x509-certificate-error-codes */
+/** Node's codes for certificates that are not trusted: https://nodejs.org/api/tls.html#x509-certificate-error-codes */
 const CERTIFICATE_CODES = /^(CERT_|DEPTH_ZERO_|ERR_TLS_CERT_|SELF_SIGNED_|UNABLE_TO_)/
 
-/** Why a certificate is not trusted, as Node's code; undefined for errors of another kind. */
-function distrust(error: unknown): string | undefined {
+/** Node's code for a certificate that is not trusted; undefined for errors of another kind. */
+function untrustedCertificateCode(error: unknown): string | undefined {
   if (!(error instanceof Error && 'code' in error && typeof error.code === 'string')) return undefined
   return CERTIFICATE_CODES.test(error.code) ? error.code : undefined
 }

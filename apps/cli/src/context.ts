@@ -1,24 +1,24 @@
 import type { Readable } from 'node:stream'
 
-/** Where a command writes to. */
+/** A stream that commands write to. */
 export interface Output {
-  /** Whether a person is looking: progress is shown, and cleared again. */
+  /** Whether the stream is a terminal. Progress is drawn on terminals only, and cleared at the end. */
   readonly isTerminal: boolean
-  /** Whether colours are wanted: on terminals, unless NO_COLOR says otherwise. */
+  /** Whether to print colours: on terminals, unless NO_COLOR is set. */
   readonly colours: boolean
-  /** How many characters fit on a line. */
+  /** The width of a line, in characters. */
   columns(): number
-  /** Resolves when there is room for more. */
+  /** Resolves when the stream has room for more. */
   write(text: string): Promise<void>
 }
 
-/** All that the commands get from the process around them; `main.ts` makes the real one. */
+/** Everything that commands need from the process. `main.ts` builds the real one. */
 export interface Context {
   readonly environment: Readonly<Record<string, string | undefined>>
-  /** Where `npm start` keeps its data, and `local.json` with the addresses of what it started. */
+  /** Where `npm start` keeps its data, and `local.json` with the addresses of the services it runs. */
   readonly dataDirectory: string
   readonly stdin: Readable
-  /** Whether a person can answer a question. */
+  /** Whether stdin is a terminal, at which a user can answer a question. */
   readonly stdinIsTerminal: boolean
   readonly stdout: Output
   readonly stderr: Output
@@ -26,13 +26,13 @@ export interface Context {
   /** 0 ≤ random < 1 */
   readonly random: () => number
   /**
-   * For commands that end in order when they are interrupted: from now on the first Ctrl-C aborts this signal, and only
-   * the second ends the process. Until then, the first one does.
+   * For commands that stop gracefully when they are interrupted. After this call the first Ctrl-C aborts the returned
+   * signal, and the second Ctrl-C exits the process. Without this call the first Ctrl-C exits the process.
    */
-  takeInterrupts(): AbortSignal
-  /** What the process ends with, for a command that has already said why. */
+  abortOnInterrupt(): AbortSignal
+  /** The exit code of the process. Set by commands that have already reported why they failed. */
   exitCode: number
 }
 
-/** What a process ends with after Ctrl-C, by the shells' convention. */
+/** The exit code after Ctrl-C, by the convention of shells: 128 + 2 (SIGINT). */
 export const INTERRUPTED_EXIT_CODE = 130

@@ -1,13 +1,16 @@
-/** What a person is told in one line, without a stack: something outside went wrong, and they can do something about it. */
+/**
+ * An error that the user sees as one line, without a stack: something outside of this program failed, and the user can
+ * act on it.
+ */
 export class CliError extends Error {
   override name = 'CliError'
-  /** What the process ends with. */
+  /** The exit code of the process. */
   get exitCode(): number {
     return 1
   }
 }
 
-/** The command was called in a wrong way. */
+/** The command line is invalid. */
 export class UsageError extends CliError {
   override name = 'UsageError'
   override get exitCode(): number {
@@ -16,44 +19,44 @@ export class UsageError extends CliError {
 }
 
 const reasons: Readonly<Record<string, string>> = {
-  ECONNREFUSED: 'refuses the connection',
+  ECONNREFUSED: 'refused the connection',
   ECONNRESET: 'closed the connection',
   EPIPE: 'closed the connection',
   UND_ERR_SOCKET: 'closed the connection',
   ENOTFOUND: 'has a host name that cannot be resolved',
-  EAI_AGAIN: 'has a host name that cannot be resolved just now',
-  EHOSTUNREACH: 'cannot be reached',
-  ENETUNREACH: 'cannot be reached',
-  ETIMEDOUT: 'did not answer in time',
-  UND_ERR_CONNECT_TIMEOUT: 'did not answer in time',
-  UND_ERR_HEADERS_TIMEOUT: 'did not answer in time',
-  UND_ERR_BODY_TIMEOUT: 'did not answer in time',
-  ABORT_ERR: 'did not answer in time',
+  EAI_AGAIN: 'has a host name that cannot be resolved at the moment',
+  EHOSTUNREACH: 'cannot be reached over the network',
+  ENETUNREACH: 'cannot be reached over the network',
+  ETIMEDOUT: 'did not respond in time',
+  UND_ERR_CONNECT_TIMEOUT: 'did not respond in time',
+  UND_ERR_HEADERS_TIMEOUT: 'did not respond in time',
+  UND_ERR_BODY_TIMEOUT: 'did not respond in time',
+  ABORT_ERR: 'did not respond in time',
 }
 
 /**
- * Says in words why something on the network failed: what follows "the API at http://…". Undefined when the error is
- * not one of the network.
+ * Describes a network failure, in words that follow a subject such as "the API at http://…". Undefined if the error is
+ * not a network failure.
  */
 export function describeNetworkError(error: unknown): string | undefined {
   if (!(error instanceof Error)) return undefined
-  if (error.name === 'TimeoutError' || error.message === 'Timeout error.') return 'did not answer in time'
+  if (error.name === 'TimeoutError' || error.message === 'Timeout error.') return 'did not respond in time'
   const code = 'code' in error && typeof error.code === 'string' ? error.code : undefined
   if (code !== undefined && reasons[code] !== undefined) return reasons[code]
-  // fetch wraps what happened; a host with several addresses fails with an error for each.
+  // fetch wraps the original error. A host with several addresses fails with one error for each address.
   const inner = error instanceof AggregateError ? (error.errors[0] as unknown) : error.cause
   const described = inner === undefined ? undefined : describeNetworkError(inner)
   if (described !== undefined) return described
-  if (error instanceof TypeError && inner instanceof Error) return `${CANNOT} (${inner.message})`
-  return code !== undefined && 'syscall' in error ? `${CANNOT} (${error.message})` : undefined
+  if (error instanceof TypeError && inner instanceof Error) return `${UNREACHABLE} (${inner.message})`
+  return code !== undefined && 'syscall' in error ? `${UNREACHABLE} (${error.message})` : undefined
 }
 
-/** What has no words of its own here: a certificate that is not trusted, a forbidden port, a rare system call. */
-const CANNOT = 'cannot be talked to'
+/** For failures without a text above: a certificate that is not trusted, a forbidden port, a rare system call. */
+const UNREACHABLE = 'is unreachable'
 
-/** Whether nobody was there to talk to: the request never left. */
-export function isNeverConnected(error: unknown): boolean {
+/** Whether the connection was never established: the server cannot have received the request. */
+export function wasNeverSent(error: unknown): boolean {
   const text = describeNetworkError(error)
   if (text === undefined) return false
-  return text.startsWith(CANNOT) || [reasons['ECONNREFUSED'], reasons['ENOTFOUND']].includes(text)
+  return text.startsWith(UNREACHABLE) || [reasons['ECONNREFUSED'], reasons['ENOTFOUND']].includes(text)
 }

@@ -6,19 +6,20 @@ import { styleText } from 'node:util'
 import { type Context, INTERRUPTED_EXIT_CODE, type Output } from './context.ts'
 import { run } from './run.ts'
 
+/** By the convention of shells: 128 + 15 (SIGTERM). */
 const TERMINATED_EXIT_CODE = 143
 
-const interrupted = new AbortController()
-let interruptsTaken = false
+const interrupt = new AbortController()
+let stopsGracefully = false
 
 function onSignal(exitCode: number): void {
-  if (!interruptsTaken || interrupted.signal.aborted) process.exit(exitCode)
-  interrupted.abort()
+  if (!stopsGracefully || interrupt.signal.aborted) process.exit(exitCode)
+  interrupt.abort()
 }
 process.on('SIGINT', () => onSignal(INTERRUPTED_EXIT_CODE))
 process.on('SIGTERM', () => onSignal(TERMINATED_EXIT_CODE))
 
-// The reader has gone, as in `sluice logs | head`: it has what it wants.
+// EPIPE: the reader closed the pipe, as in `sluice logs | head`. It has read enough, and this is no failure.
 process.stdout.on('error', (error: NodeJS.ErrnoException) => {
   if (error.code === 'EPIPE') process.exit(0)
   throw error
@@ -50,9 +51,9 @@ const context: Context = {
   stderr: output(process.stderr),
   nowMs: Date.now,
   random: Math.random,
-  takeInterrupts: () => {
-    interruptsTaken = true
-    return interrupted.signal
+  abortOnInterrupt: () => {
+    stopsGracefully = true
+    return interrupt.signal
   },
   exitCode: 0,
 }

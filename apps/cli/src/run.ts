@@ -10,32 +10,33 @@ import { CliError, UsageError } from './errors.ts'
 import { escapeControls, painter } from './terminal.ts'
 
 const EXIT_CODE_USAGE = 2
+const USAGE_HINT = 'Run `sluice help` for usage.'
 
-/** Runs one command. Errors of programming are thrown; all others are said, and end as the exit code that it returns. */
+/** Runs one command, and returns its exit code. Reports operating errors on stderr; throws programming errors. */
 export async function run(args: readonly string[], context: Context): Promise<number> {
   try {
     await createProgram(context).parseAsync(args, { from: 'user' })
     return context.exitCode
   } catch (error) {
-    // Commander has said already what is wrong, or shown the help that was asked for.
+    // Commander has already printed the error, or the requested help.
     if (error instanceof CommanderError) return error.exitCode === 0 ? 0 : EXIT_CODE_USAGE
     if (!(error instanceof CliError)) throw error
     const paint = painter(context.stderr.colours)
     await context.stderr.write(`${paint('red', 'sluice:')} ${escapeControls(error.message)}\n`)
-    if (error instanceof UsageError) await context.stderr.write('See sluice help.\n')
+    if (error instanceof UsageError) await context.stderr.write(`${USAGE_HINT}\n`)
     return error.exitCode
   }
 }
 
 function createProgram(context: Context): Command {
   const program = new Command('sluice')
-    .description('Projects, keys, migrations, sending and reading logs, dead letters.')
+    .description('Manage projects, API keys, tables and dead letters; send and read logs.')
     .exitOverride()
     .configureOutput({
       writeOut: (text) => void context.stdout.write(text),
       writeErr: (text) => void context.stderr.write(text),
     })
-    .showHelpAfterError('See sluice help.')
+    .showHelpAfterError(USAGE_HINT)
     .addHelpText('after', SETTINGS_HELP)
   addProjectsCommands(program, context)
   addKeysCommands(program, context)
@@ -47,8 +48,10 @@ function createProgram(context: Context): Command {
 }
 
 const SETTINGS_HELP = `
-Connections come from flags, else from the environment (REDIS_URL, SLUICE_PREFIX, CLICKHOUSE_URL, CLICKHOUSE_TLS_CA_FILE,
-CLICKHOUSE_CLUSTER, CLICKHOUSE_USERNAME, CLICKHOUSE_PASSWORD, CLICKHOUSE_DATABASE, SLUICE_API_URL, SLUICE_API_KEY), else
-from what npm start runs.
+Connection settings come from flags, else from the environment, else from the services that \`npm start\` runs:
+  projects, keys               REDIS_URL, REDIS_TLS_CA_FILE, REDIS_SENTINEL_PASSWORD, SLUICE_PREFIX
+  migrate, logs, dead-letters  CLICKHOUSE_URL, CLICKHOUSE_USERNAME, CLICKHOUSE_PASSWORD, CLICKHOUSE_DATABASE,
+                               CLICKHOUSE_CLUSTER, CLICKHOUSE_TLS_CA_FILE
+  send                         SLUICE_API_URL, SLUICE_API_KEY
 
-Exit codes: 0 done, 1 failed or something was rejected, 2 called in a wrong way, 130 interrupted.`
+Exit codes: 0 success, 1 failure or rejected entries, 2 usage error, 130 interrupted.`

@@ -1,8 +1,12 @@
+import { once } from 'node:events'
+import { createInterface } from 'node:readline'
 import { styleText } from 'node:util'
+import type { Context } from './context.ts'
+import { CliError } from './errors.ts'
 
 export type Style = Parameters<typeof styleText>[0]
 
-/** Paints text, or does not. */
+/** Applies a style to text, or returns the text unchanged where colours are off. */
 export type Paint = (style: Style, text: string) => string
 
 export function painter(colours: boolean): Paint {
@@ -10,8 +14,8 @@ export function painter(colours: boolean): Paint {
 }
 
 /**
- * C0 and C1 controls move the cursor, rewrite what was printed before and reprogram the terminal; the line and
- * paragraph separators and the bidirectional controls make text look like what it is not.
+ * C0 and C1 controls can move the cursor, overwrite earlier output and reprogram the terminal. The line and paragraph
+ * separators and the bidirectional controls can disguise text.
  */
 // oxlint-disable-next-line no-control-regex
 const CONTROLS = /[\u0000-\u001F\u007F-\u009F\u061C\u200E\u200F\u2028-\u202E\u2066-\u2069]/gu
@@ -23,12 +27,12 @@ const shortEscapes: Readonly<Record<string, string>> = {
   '\u001B': String.raw`\e`,
 }
 
-/** Text of others, safe to print: one line, and nothing in it that a terminal would obey. */
+/** Makes untrusted text safe to print: one line, without control characters. */
 export function escapeControls(text: string): string {
   return text.replace(CONTROLS, (character) => shortEscapes[character] ?? unicodeEscape(character))
 }
 
-/** JSON text of others, safe to print: the same value, and nothing in it that a terminal would obey. */
+/** Makes untrusted JSON text safe to print: the same value, without control characters. */
 export function escapeJsonControls(json: string): string {
   return json.replace(CONTROLS, unicodeEscape)
 }
@@ -37,7 +41,14 @@ function unicodeEscape(character: string): string {
   return String.raw`\u${character.charCodeAt(0).toString(16).padStart(4, '0')}`
 }
 
-/** Rows of cells, the first of them the headings, as aligned lines. */
+/** Makes an address safe to print: without user, password and query. */
+export function redactUrl(url: string): string {
+  // The address of a Redis Cluster may name several hosts, which `URL` does not accept.
+  const [, scheme = '', hosts = '', path = ''] = /^([^:]*:\/\/)(?:[^/?#]*@)?([^/?#]*)([^?#]*)/.exec(url) ?? []
+  return `${scheme}${hosts}${path === '/' ? '' : path}`
+}
+
+/** Formats rows of cells, the first of them the headings, as aligned lines. */
 export function table(rows: readonly (readonly string[])[], paint: Paint): string {
   const safe = rows.map((row) => row.map(escapeControls))
   const widths = (safe[0] ?? []).map((_, column) => Math.max(...safe.map((row) => row[column]?.length ?? 0)))
@@ -48,4 +59,19 @@ export function table(rows: readonly (readonly string[])[], paint: Paint): strin
       .trimEnd(),
   )
   return lines.map((line, index) => `${index === 0 ? paint('dim', line) : line}\n`).join('')
+}
+
+/**
+ * Asks the user to type a word before an action that cannot be undone. Scripts pass `--yes` instead.
+ *
+ * @param consequence a sentence about the effect of the action
+ * @throws CliError when stdin is not a terminal, or the user types anything else
+ */
+export async function confirm(context: Context, consequence: string, word: string): Promise<void> {
+  if (!context.stdinIsTerminal) throw new CliError('stdin is not a terminal; pass --yes to confirm')
+  await context.stderr.write(`${consequence}\nType ${word} to confirm: `)
+  const lines = createInterface({ input: context.stdin, terminal: false })
+  const [line] = (await Promise.race([once(lines, 'line'), once(lines, 'close')])) as [string?]
+  lines.close()
+  if (line?.trim() !== word) throw new CliError('not confirmed; nothing was changed')
 }

@@ -2,13 +2,13 @@ import { Readable } from 'node:stream'
 import type { Context, Output } from '../src/context.ts'
 
 export interface FakeContext extends Context {
-  /** What was written so far. */
+  /** The output until now. */
   readonly written: { stdout: string; stderr: string }
-  /** As Ctrl-C does. */
+  /** Acts as Ctrl-C. */
   interrupt(): void
 }
 
-/** A process without an environment, without local services and with `stdin` as its input. */
+/** A process with an empty environment, empty stdin and no local services, except for what is given. */
 export function fakeContext(given: Partial<Context> & { readonly terminal?: boolean } = {}): FakeContext {
   const { terminal = false, ...overrides } = given
   const written = { stdout: '', stderr: '' }
@@ -30,7 +30,7 @@ export function fakeContext(given: Partial<Context> & { readonly terminal?: bool
     stderr: output('stderr'),
     nowMs: Date.now,
     random: Math.random,
-    takeInterrupts: () => interrupted.signal,
+    abortOnInterrupt: () => interrupted.signal,
     exitCode: 0,
     ...overrides,
     written,

@@ -1,5 +1,7 @@
+import { Readable } from 'node:stream'
 import { describe, expect, test } from 'vitest'
-import { escapeControls, escapeJsonControls, painter, table } from '../src/terminal.ts'
+import { confirm, escapeControls, escapeJsonControls, painter, redactUrl, table } from '../src/terminal.ts'
+import { fakeContext } from './fake-context.ts'
 
 const DANGEROUS = [
   '\u0000',
@@ -17,35 +19,61 @@ const DANGEROUS = [
 ]
 
 describe('escapeControls', () => {
-  test('leaves nothing that a terminal obeys or that breaks a line', () => {
+  test('escapes everything that controls a terminal or breaks a line', () => {
     const escaped = escapeControls(DANGEROUS.join('|'))
     expect(escaped).toBe(
       String.raw`\u0000|\u0007|\u0008|\n|\r|\t|\e[2J|\u007f|\u009b31m|\u2028|\u202e|\u2066`,
     )
   })
 
-  test('leaves all other text alone', () => {
+  test('does not change other text', () => {
     const text = 'Straße 東京 👩‍💻 ~\\"'
     expect(escapeControls(text)).toBe(text)
   })
 })
 
-test('escapeJsonControls keeps the value', () => {
+test('escapeJsonControls keeps the JSON value', () => {
   const json = JSON.stringify({ text: DANGEROUS })
   const escaped = escapeJsonControls(json)
   expect(JSON.parse(escaped)).toEqual({ text: DANGEROUS })
   expect(escaped).toMatch(/^[\u0020-\u007E]*$/)
 })
 
-test('a painter without colours changes nothing', () => {
+test('a painter without colours returns the text unchanged', () => {
   expect(painter(false)('red', 'text')).toBe('text')
   expect(painter(true)('red', 'text')).toBe('\u001B[31mtext\u001B[39m')
 })
 
-test('a table is aligned, and safe to print', () => {
+test('a table is aligned and safe to print', () => {
   const rows = [
     ['KEY', 'NAME'],
     ['key_1', 'a\u001B[31m'],
   ]
   expect(table(rows, painter(false))).toBe('KEY    NAME\nkey_1  a\\e[31m\n')
+})
+
+test('a redacted address contains no secret', () => {
+  expect(redactUrl('redis://user:secret@host:6379/0?password=secret')).toBe('redis://host:6379/0')
+  expect(redactUrl('http://host/?user=a@b')).toBe('http://host')
+  expect(redactUrl('redis-cluster://:secret@one:1,[::1]:2')).toBe('redis-cluster://one:1,[::1]:2')
+})
+
+const answer = (text: string) => fakeContext({ stdin: Readable.from([text]), stdinIsTerminal: true })
+
+describe('confirm', () => {
+  test('resolves when the user types the word', async () => {
+    const context = answer(' shop \n')
+    await confirm(context, 'This deletes the project.', 'shop')
+    expect(context.written.stderr).toBe('This deletes the project.\nType shop to confirm: ')
+  })
+
+  test.each(['', '\n', 'y\n', 'sho\n'])('rejects any other answer: %j', async (text) => {
+    await expect(confirm(answer(text), 'This deletes the project.', 'shop')).rejects.toThrow('not confirmed')
+  })
+
+  test('rejects without a question when stdin is not a terminal', async () => {
+    const context = fakeContext({ stdin: Readable.from(['shop\n']) })
+    await expect(confirm(context, 'This deletes the project.', 'shop')).rejects.toThrow('pass --yes')
+    expect(context.written.stderr).toBe('')
+  })
 })

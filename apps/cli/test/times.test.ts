@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest'
 import { UsageError } from '../src/errors.ts'
-import { parseDurationMs, parseExpiry, parseLength, parseSince } from '../src/times.ts'
+import { parseDurationMs, parseExpiry, parseSince, requireDurationMs } from '../src/times.ts'
 
 const NOW_MS = Date.UTC(2026, 10, 20, 12)
 
@@ -12,12 +12,12 @@ describe('parseDurationMs', () => {
     ['3d', 259_200_000],
     ['1w', 604_800_000],
     ['0s', 0],
-  ])('reads %s', (text, ms) => {
+  ])('parses %s', (text, ms) => {
     expect(parseDurationMs(text)).toBe(ms)
   })
 
   test.each(['', '15', 'm', '1.5h', '-1h', '15 m', '15M', '1h30m', '36501d', '9999999999s'])(
-    'refuses "%s"',
+    'rejects "%s"',
     (text) => {
       expect(parseDurationMs(text)).toBeUndefined()
     },
@@ -33,25 +33,25 @@ describe('parseSince', () => {
     ['2026-11-30T10:00', '2026-11-30 10:00:00.000'],
     ['2026-11-19', '2026-11-19 00:00:00.000'],
     ['36500d', '1970-01-01 00:00:00.000'],
-  ])('reads %s', (text, time) => {
+  ])('parses %s', (text, time) => {
     expect(parseSince(text, NOW_MS)).toBe(time)
   })
 
-  test.each(['yesterday', '2026-02-30', '1', ''])('refuses "%s"', (text) => {
+  test.each(['yesterday', '2026-02-30', '1', ''])('rejects "%s"', (text) => {
     expect(() => parseSince(text, NOW_MS)).toThrow(UsageError)
   })
 })
 
-describe('parseLength', () => {
-  test('reads durations, and says which option was wrong', () => {
-    expect(parseLength('--overlap', '24h')).toBe(86_400_000)
-    expect(parseLength('--overlap', '0s')).toBe(0)
-    expect(() => parseLength('--overlap', 'soon')).toThrow('--overlap takes')
+describe('requireDurationMs', () => {
+  test('parses durations, and names the option in errors', () => {
+    expect(requireDurationMs('--overlap', '24h')).toBe(86_400_000)
+    expect(requireDurationMs('--overlap', '0s')).toBe(0)
+    expect(() => requireDurationMs('--overlap', 'soon')).toThrow('--overlap must be a duration')
   })
 })
 
 describe('parseExpiry', () => {
-  test('reads a time from now, a time, or none', () => {
+  test('parses a duration from now, a time, or nothing', () => {
     expect(parseExpiry({ expiresIn: '90d' }, NOW_MS)).toEqual(new Date('2027-02-18T12:00:00Z'))
     expect(parseExpiry({ expiresAt: '2027-01-01' }, NOW_MS)).toEqual(new Date('2027-01-01T00:00:00Z'))
     expect(parseExpiry({}, NOW_MS)).toBeUndefined()
@@ -65,7 +65,7 @@ describe('parseExpiry', () => {
     { expiresAt: '2026-11-20T12:00:00Z' },
     { expiresAt: '2020-01-01' },
     { expiresIn: '90d', expiresAt: '2027-01-01' },
-  ])('refuses %j', (given) => {
+  ])('rejects %j', (given) => {
     expect(() => parseExpiry(given, NOW_MS)).toThrow(UsageError)
   })
 })

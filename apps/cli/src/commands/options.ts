@@ -1,42 +1,68 @@
-import { type Command, InvalidArgumentError } from 'commander'
+import { type Command, InvalidArgumentError, Option } from 'commander'
 
-export interface RedisFlags {
-  redisUrl?: string
-  prefix?: string
-}
+/*
+ * Every command definition is loaded at start-up, before it is known which command runs. Definitions therefore import no
+ * package except commander. Each action imports its implementation when it runs.
+ */
 
+const CONNECTION_HEADING = 'Connection options:'
+
+/** Call it after the other options: the help lists groups of options in the order in which they were added. */
 export function withRedisOptions(command: Command): Command {
   return command
-    .option('--redis-url <url>', 'Redis (REDIS_URL)')
-    .option('--prefix <text>', 'sets installations apart that share a Redis (SLUICE_PREFIX)')
+    .addOption(connectionOption('--redis-url <url>', 'address of Redis (REDIS_URL)'))
+    .addOption(
+      connectionOption('--prefix <text>', "prefix of the installation's keys in Redis (SLUICE_PREFIX)"),
+    )
 }
 
-export interface ClickHouseFlags {
-  clickhouseUrl?: string
-  clickhouseUsername?: string
-  clickhouseDatabase?: string
-}
-
-/** There is no flag for the password: other users of the machine can see flags. */
+/**
+ * Call it after the other options, as `withRedisOptions`. There is no flag for the password: other users of the machine
+ * can see flags.
+ */
 export function withClickHouseOptions(command: Command): Command {
   return command
-    .option('--clickhouse-url <url>', "ClickHouse's HTTP interface (CLICKHOUSE_URL)")
-    .option('--clickhouse-username <name>', 'the user for ClickHouse (CLICKHOUSE_USERNAME)')
-    .option('--clickhouse-database <name>', 'the database that holds the tables (CLICKHOUSE_DATABASE)')
+    .addOption(
+      connectionOption('--clickhouse-url <url>', "address of ClickHouse's HTTP interface (CLICKHOUSE_URL)"),
+    )
+    .addOption(
+      connectionOption(
+        '--clickhouse-username <name>',
+        'ClickHouse user (CLICKHOUSE_USERNAME); the password comes from CLICKHOUSE_PASSWORD',
+      ),
+    )
+    .addOption(
+      connectionOption('--clickhouse-database <name>', 'database with the tables (CLICKHOUSE_DATABASE)'),
+    )
 }
 
-export const JSON_OPTION = ['--json', 'one JSON object a line'] as const
+export function withApiOptions(command: Command): Command {
+  return command
+    .addOption(connectionOption('--api-url <url>', 'address of the API (SLUICE_API_URL)'))
+    .addOption(
+      connectionOption(
+        '--api-key <key>',
+        'API key (SLUICE_API_KEY, which other users of the machine cannot see)',
+      ),
+    )
+}
 
-/** A parser for options that take a whole number. */
+function connectionOption(flags: string, description: string): Option {
+  return new Option(flags, description).helpGroup(CONNECTION_HEADING)
+}
+
+export const JSON_OPTION = ['--json', 'print one JSON object per line'] as const
+
+/** A parser for options that are whole numbers. */
 export function integer(min: number, max: number): (text: string) => number {
   return (text) => {
     const value = /^\d{1,15}$/.test(text) ? Number(text) : Number.NaN
     if (value >= min && value <= max) return value
-    throw new InvalidArgumentError(`It takes a whole number from ${min} to ${max}.`)
+    throw new InvalidArgumentError(`It must be a whole number from ${min} to ${max}.`)
   }
 }
 
-/** A parser for options that may be repeated, and take several values with commas between them. */
+/** A parser for options that may be repeated, and whose values may be comma-separated. */
 export function list(text: string, before: readonly string[] = []): readonly string[] {
   const values = text.split(',').map((value) => value.trim())
   if (values.includes('')) throw new InvalidArgumentError('A value is empty.')

@@ -1,26 +1,22 @@
 import type { Command } from 'commander'
 import type { Context } from '../context.ts'
-
-export interface SendOptions {
-  level: string
-  service?: string
-  environment?: string
-  retryFor: string
-  apiUrl?: string
-  apiKey?: string
-}
+import type { SendOptions } from '../send/send.ts'
+import { withApiOptions } from './options.ts'
 
 export function addSendCommand(program: Command, context: Context): void {
-  program
-    .command('send')
-    .description('send log files, or the standard input')
-    .argument('[files...]', 'lines of text or of JSON; the standard input, if left out or -')
-    .option('--level <level>', 'of lines that name none', 'info')
-    .option('--service <name>', "of lines that name none; the file's name without its extension, if left out")
-    .option('--environment <name>', 'of lines that name none: development, staging or production')
-    .option('--retry-for <time>', 'how long to go on trying when the API is overloaded or away', '5m')
-    .option('--api-url <url>', 'the API (SLUICE_API_URL)')
-    .option('--api-key <key>', 'the key (SLUICE_API_KEY, which other users of the machine cannot see)')
+  withApiOptions(
+    program
+      .command('send')
+      .description('send the lines of log files or of stdin as entries')
+      .argument('[files...]', 'files with lines of text or JSON; stdin if omitted or -')
+      .option('--level <level>', 'level of lines without one', 'info')
+      .option(
+        '--service <name>',
+        'service of lines without one (default: the name of the file, without extension)',
+      )
+      .option('--environment <name>', 'environment of lines without one: development, staging or production')
+      .option('--retry-for <time>', 'how long to retry while the API is overloaded or unavailable', '5m'),
+  )
     .addHelpText('after', LINES_HELP)
     .action(async (files: string[], options: SendOptions) => {
       const { send } = await import('../send/send.ts')
@@ -29,6 +25,6 @@ export function addSendCommand(program: Command, context: Context): void {
 }
 
 const LINES_HELP = `
-A line that is a JSON object is sent as an entry, with all its fields. What it lacks is filled in: the level from --level,
-the message from "msg", else it is the line itself; the timestamp from "time". Levels of other loggers are translated
-(30, "warning", "FATAL" …). Every other line becomes the message of an entry. Blank lines are skipped.`
+A line that is a JSON object is sent as an entry with all its fields. Missing fields are filled in: the level, service and
+environment from the flags, the message from "msg" (else the line itself), the timestamp from "time". Levels of other
+loggers are translated (30, "warning", "FATAL" …). Any other line becomes the message of an entry. Blank lines are skipped.`

@@ -1,5 +1,5 @@
 import { escapeControls, escapeJsonControls, type Paint, type Style } from '../terminal.ts'
-import type { LogRow } from './query.ts'
+import type { LogRow } from './queries.ts'
 
 const levelStyles: ReadonlyMap<string, Style> = new Map<string, Style>([
   ['debug', 'gray'],
@@ -9,10 +9,10 @@ const levelStyles: ReadonlyMap<string, Style> = new Map<string, Style>([
   ['warn', 'yellow'],
   ['error', ['bold', 'red']],
 ])
-/** As wide as the longest level. */
+/** The longest level. */
 const LEVEL_WIDTH = 'success'.length
 
-/** An entry as one line for people: time, level, service, message, metadata. Without the newline. */
+/** An entry as one human-readable line, without the newline: time, level, service, message, metadata. */
 export function textLine(row: LogRow, paint: Paint): string {
   const parts = [
     paint('dim', isoTime(row.timestamp, 3)),
@@ -28,8 +28,8 @@ export function textLine(row: LogRow, paint: Paint): string {
 }
 
 /**
- * An entry as one line of JSON, its fields named as they are sent, absent ones left out. The metadata is the text that
- * was stored: parsing it would round the numbers that JavaScript cannot hold.
+ * An entry as one line of JSON, without the newline. Fields have the names that clients send; absent fields are left
+ * out. The metadata is the stored text as it is: parsing it would round numbers that JavaScript cannot represent.
  */
 export function jsonLine(row: LogRow): string {
   const fields = {
@@ -49,7 +49,7 @@ export function jsonLine(row: LogRow): string {
   return escapeJsonControls(`${JSON.stringify(fields).slice(0, -1)},"metadata":${row.metadata_text}}`)
 }
 
-/** ClickHouse's `2026-11-20 22:43:01.123456` as ISO 8601, with as many digits after the second. */
+/** Converts ClickHouse's `2026-11-20 22:43:01.123456` into ISO 8601 with `fractionDigits` digits of the second. */
 function isoTime(time: string, fractionDigits: number): string {
   return `${time.slice(0, 'YYYY-MM-DD hh:mm:ss.'.length + fractionDigits).replace(' ', 'T')}Z`
 }

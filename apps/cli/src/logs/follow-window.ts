@@ -1,53 +1,53 @@
-/** An entry that was found, without its contents. */
+/** An entry that was found, without its content. */
 export interface Arrival {
   readonly id: string
   readonly receivedAtMs: number
 }
 
 /**
- * Remembers which entries were shown, so that following shows each once, however late it comes.
+ * Remembers which entries were printed: following prints each entry once, however late it is stored.
  *
- * Entries are not stored in the order of their receipt: several API processes receive them, workers insert them in
- * batches, and one batch may have to wait. So each look starts a while before the newest receipt that is known, at the
- * *floor*, and the ids found since then are remembered. What was received before the floor is never looked at again, so
- * nothing below it needs to be remembered, and nothing is shown twice.
+ * Entries are not stored in the order in which they were received. Several API processes receive them, workers insert
+ * them in batches, and a batch may have to wait. Each poll therefore starts at the *floor*, some time before the newest
+ * known receive time, and the ids found since then are remembered. Polls never go below the floor. Ids below it need
+ * not be remembered, and no entry is printed twice.
  *
- * The newest receipt is one of the data, not the clock's: after an hour's outage the entries of that hour still come in
- * about the order of their receipt, and the floor waits for them.
+ * The newest receive time is taken from the data, not from the clock. After an outage of an hour, the entries of that
+ * hour still arrive roughly in the order in which they were received, and the floor waits for them.
  */
 export class FollowWindow {
   readonly #overlapMs: number
   readonly #seenMax: number
-  /** In the order in which they were added, which is about that of their receipt. */
+  /** Receive times by id, in the order in which they were added, which is roughly the order of the times. */
   readonly #seen = new Map<string, number>()
   #newestMs = 0
   #floorMs = 0
 
   /**
    * @param overlapMs how much later than its neighbours an entry may be stored
-   * @param seenMax how many ids are remembered; when there are more, the floor rises
+   * @param seenMax maximum number of remembered ids; when there are more, the floor rises
    */
   constructor({ overlapMs, seenMax }: { overlapMs: number; seenMax: number }) {
     this.#overlapMs = overlapMs
     this.#seenMax = seenMax
   }
 
-  /** Entries received from this time on are looked at. */
+  /** Polls search for entries received at this time or later. */
   get floorMs(): number {
     return this.#floorMs
   }
 
-  /** The newest receipt that is known. */
+  /** The newest known receive time. */
   get newestMs(): number {
     return this.#newestMs
   }
 
-  /** How many ids are remembered. */
+  /** The number of remembered ids. */
   get size(): number {
     return this.#seen.size
   }
 
-  /** How many of the ids that are remembered were received since then. */
+  /** The number of remembered ids that were received at this time or later. */
   countSince(fromMs: number): number {
     let count = 0
     for (const receivedAtMs of this.#seen.values()) if (receivedAtMs >= fromMs) count += 1
@@ -65,15 +65,15 @@ export class FollowWindow {
     const [oldest] = this.#seen
     if (oldest === undefined) return
     this.#seen.delete(oldest[0])
-    this.raise(oldest[1])
+    this.raiseFloorAbove(oldest[1])
   }
 
-  /** Gives up what was received until this time: it is not looked at again. */
-  raise(receivedAtMs: number): void {
+  /** Excludes everything received up to this time from further polls. */
+  raiseFloorAbove(receivedAtMs: number): void {
     this.#floorMs = Math.max(this.#floorMs, receivedAtMs + 1)
   }
 
-  /** All that was received until `newestMs` and is stored by now has been added. */
+  /** Call when every entry received up to `newestMs` and stored by now has been added. */
   advance(newestMs: number): void {
     this.#newestMs = Math.max(this.#newestMs, newestMs)
     this.#floorMs = Math.max(this.#floorMs, this.#newestMs - this.#overlapMs)

@@ -1,9 +1,9 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { type Backoff, backoffMs } from '@sluice/runtime'
 import { type Arrival, FollowWindow } from './follow-window.ts'
-import type { LogRow } from './query.ts'
+import type { LogRow } from './queries.ts'
 
-/** Where new entries are found: see LogSource. */
+/** Finds new entries: see LogSource. */
 export interface FollowSource {
   newestReceivedMs(fromMs: number): Promise<number>
   arrivals(fromMs: number, limit: number, end: 'oldest' | 'newest'): Promise<Arrival[]>
@@ -11,22 +11,22 @@ export interface FollowSource {
 }
 
 export const followLimits = {
-  /** Short for a person, long for ClickHouse. */
+  /** Short for a user who watches, long for ClickHouse. */
   pollIntervalMs: 500,
   /** How much later than its neighbours an entry may be stored: longer than a worker's worst backoff and insert. */
   overlapMs: 120_000,
-  /** Most late entries are at most this late, so only each `pollsPerSweep`th look goes back through all of the overlap. */
+  /** Most late entries are at most this late. Only every `pollsPerSweep`th poll searches the whole overlap. */
   recentMs: 5_000,
   pollsPerSweep: 20,
   /** Some 15 MB of ids. */
   seenMax: 100_000,
-  /** New entries in one look; the next one goes on with the rest. */
+  /** Maximum of new entries per poll; the next poll continues with the rest. */
   arrivalsPerPollMax: 10_000,
-  /** A request of some 50 KB; the entries themselves are printed as they come. */
+  /** A request of some 50 KB. The entries themselves are printed as they are received. */
   entriesPerFetchMax: 1_000,
 } as const
 
-/** Pauses while ClickHouse is away. It is back within seconds after a restart. */
+/** Pauses while ClickHouse is unavailable. It recovers within seconds after a restart. */
 const retryBackoff: Backoff = { baseMs: 500, maxMs: 5_000 }
 
 /** Finds the entries that arrive after its start, each once. */
@@ -35,7 +35,7 @@ export class Follower {
   readonly #print: (rows: readonly LogRow[]) => Promise<void>
   readonly #window = new FollowWindow(followLimits)
   #polls = 0
-  /** More has arrived than one look takes. */
+  /** Whether the last poll left new entries for the next one. */
   #isBehind = false
 
   constructor(source: FollowSource, print: (rows: readonly LogRow[]) => Promise<void>) {
@@ -43,33 +43,33 @@ export class Follower {
     this.#print = print
   }
 
-  /** Takes note of what is stored already. Call it before reading the entries to begin with, so that none is missed. */
+  /** Remembers the entries that are already stored. Call it before the first entries are read: none is missed then. */
   async start(): Promise<void> {
     const newestMs = await this.#source.newestReceivedMs(0)
     const fromMs = Math.max(0, newestMs - followLimits.overlapMs)
     const stored = await this.#source.arrivals(fromMs, followLimits.seenMax, 'newest')
     for (const arrival of stored) this.#window.add(arrival)
     this.#window.advance(newestMs)
-    // There may be more below; had they been wanted, they would have been read to begin with.
+    // Stored entries that are older than these must not count as new.
     const oldest = stored[0]
-    if (stored.length === followLimits.seenMax && oldest !== undefined)
-      this.#window.raise(oldest.receivedAtMs)
+    if (stored.length === followLimits.seenMax && oldest !== undefined) {
+      this.#window.raiseFloorAbove(oldest.receivedAtMs)
+    }
   }
 
-  /** Counts an entry as printed. */
   markPrinted(arrival: Arrival): void {
     this.#window.add(arrival)
   }
 
   /**
-   * Prints what has arrived. If it fails halfway, the next call goes on with the rest.
+   * Prints the new entries. If it fails halfway, the next call continues with the rest.
    *
-   * @returns whether there is more
+   * @returns whether there are more
    */
   async poll(): Promise<{ isBehind: boolean }> {
     const window = this.#window
-    const fromMs = this.#nextLook()
-    // Asked before the arrivals: what is stored in between must not raise the floor.
+    const fromMs = this.#nextFromMs()
+    // Queried before the arrivals: an entry that is stored between the two queries must not raise the floor.
     const newestMs = await this.#source.newestReceivedMs(window.newestMs)
     const limit = window.countSince(fromMs) + followLimits.arrivalsPerPollMax
     const found = await this.#source.arrivals(fromMs, limit, 'oldest')
@@ -82,27 +82,27 @@ export class Follower {
     return { isBehind: this.#isBehind }
   }
 
-  /** Since when to look: what is late must not slow down what is in time. */
-  #nextLook(): number {
+  /** Where the next poll starts. Most polls skip the overlap: searching it for late entries would delay the others. */
+  #nextFromMs(): number {
     const { floorMs, newestMs } = this.#window
     const isSweep = this.#polls++ % followLimits.pollsPerSweep === 0
     if (isSweep) return floorMs
     return Math.max(floorMs, this.#isBehind ? newestMs : newestMs - followLimits.recentMs)
   }
 
-  async #printEntries(arrived: readonly Arrival[]): Promise<void> {
-    for await (const rows of this.#source.entries(arrived)) {
+  async #printEntries(arrivals: readonly Arrival[]): Promise<void> {
+    for await (const rows of this.#source.entries(arrivals)) {
       await this.#print(rows)
       for (const row of rows) this.#window.add(row)
     }
-    // Some may be gone meanwhile, at the end of their retention.
-    for (const arrival of arrived) this.#window.add(arrival)
+    // Includes entries that were not returned because their retention has ended meanwhile.
+    for (const arrival of arrivals) this.#window.add(arrival)
   }
 }
 
 /**
- * Polls until the signal. Failures that `describe` knows are told, once each time, and waited out: ClickHouse may
- * restart while somebody follows. Others are thrown.
+ * Polls until the signal is aborted. A failure that `describe` recognizes is reported once and retried until ClickHouse
+ * recovers, because ClickHouse may restart at any time. Any other failure is thrown.
  */
 export async function followUntil(
   signal: AbortSignal,
@@ -110,7 +110,7 @@ export async function followUntil(
   options: {
     random: () => number
     describe: (error: unknown) => string | undefined
-    tell: (message: string) => Promise<void>
+    report: (message: string) => Promise<void>
   },
 ): Promise<void> {
   let failures = 0
@@ -119,7 +119,7 @@ export async function followUntil(
     try {
       const { isBehind } = await follower.poll()
       if (isBehind) pauseMs = 0
-      if (failures > 0) await options.tell('ClickHouse answers again')
+      if (failures > 0) await options.report('ClickHouse is available again')
       failures = 0
     } catch (error) {
       if (signal.aborted) return
@@ -127,9 +127,9 @@ export async function followUntil(
       if (reason === undefined) throw error
       failures += 1
       pauseMs = backoffMs(failures, retryBackoff, options.random())
-      if (failures === 1) await options.tell(`${reason}; trying again until it answers`)
+      if (failures === 1) await options.report(`${reason}; retrying until it recovers`)
     }
-    // The signal ends the pause early; the loop's condition sees it.
+    // An abort ends the pause early. The condition of the loop handles it.
     await sleep(pauseMs, undefined, { signal }).catch(() => undefined)
   }
 }

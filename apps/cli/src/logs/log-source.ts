@@ -1,81 +1,86 @@
-import type { ClickHouseClient } from '@sluice/runtime'
-import { toClickHouseTime } from '@sluice/schema'
+import type { ClickHouseClient } from '@sluice/clickhouse'
+import { toClickHouseTime } from '@sluice/rows'
 import { CliError } from '../errors.ts'
 import type { Arrival } from './follow-window.ts'
 import {
-  arrivals,
-  entriesById,
+  arrivalsQuery,
+  entriesByIdQuery,
   type LogFilter,
   type LogRow,
-  newestEntries,
-  newestReceipt,
+  newestEntriesQuery,
+  newestReceivedQuery,
   type Query,
-} from './query.ts'
+} from './queries.ts'
 
-/** Following asks small questions all the time; one that takes longer is asked again. */
+/** Following sends small queries all the time. A query that takes longer is retried. */
 const FOLLOW_DEADLINE_MS = 15_000
 
-/** What the parsing of rows relies on, whatever the server's or the user's profile says. */
+/** The parsing of rows relies on these, whatever the profile of the server or the user says. */
 const settings = {
   date_time_output_format: 'simple',
   output_format_json_quote_64bit_integers: 1,
-  // A reader who left must not leave a long search behind.
+  // When the user stops reading, ClickHouse must stop searching.
   cancel_http_readonly_queries_on_client_close: 1,
 } as const
 
 export type FoundEntry = LogRow & Arrival
 
-/** One project's entries in ClickHouse, through one filter. */
+/** The entries of one project that match one filter, in ClickHouse. */
 export class LogSource {
   readonly #client: ClickHouseClient
   readonly #filter: LogFilter
   readonly #signal: AbortSignal
 
-  /** @param signal ends what is under way */
+  /** @param signal aborts the queries in flight */
   constructor(client: ClickHouseClient, filter: LogFilter, signal: AbortSignal) {
     this.#client = client
     this.#filter = filter
     this.#signal = signal
   }
 
-  /** The newest `limit` entries, oldest first, some at a time as they come. */
+  /** Yields the newest `limit` entries, oldest first, in pieces as they are received. */
   newest(since: string | undefined, limit: number): AsyncGenerator<FoundEntry[]> {
-    // Without a deadline of its own: somebody may read the beginning for as long as they like.
-    return this.#read(newestEntries(this.#filter, since, limit), this.#signal)
+    // Without a deadline: the user may read the first entries for any length of time.
+    return this.#stream(newestEntriesQuery(this.#filter, since, limit))
   }
 
-  /** When the project's newest row of those since `fromMs` was received; 0 if there is none. */
+  /** The newest receive time of the project's rows that were received at `fromMs` or later; 0 if there are none. */
   async newestReceivedMs(fromMs: number): Promise<number> {
-    const [row] = await this.#ask<{ newest: string }>(newestReceipt(this.#filter, toClickHouseTime(fromMs)))
+    const query = newestReceivedQuery(this.#filter, toClickHouseTime(fromMs))
+    const [row] = await this.#query<{ newest: string }>(query)
     return row === undefined ? 0 : toEpochMs(row.newest)
   }
 
-  /** What was received since `fromMs`: at most `limit` of the oldest or of the newest, oldest first. */
+  /** Entries received at `fromMs` or later: the oldest or the newest `limit`, oldest first. */
   async arrivals(fromMs: number, limit: number, end: 'oldest' | 'newest'): Promise<Arrival[]> {
-    const query = arrivals(this.#filter, toClickHouseTime(fromMs), limit, end)
-    const rows = await this.#ask<Pick<LogRow, 'id' | 'received_at'>>(query)
+    const query = arrivalsQuery(this.#filter, toClickHouseTime(fromMs), limit, end)
+    const rows = await this.#query<Pick<LogRow, 'id' | 'received_at'>>(query)
     if (end === 'newest') rows.reverse()
     return rows.map(({ id, received_at: receivedAt }) => ({ id, receivedAtMs: toEpochMs(receivedAt) }))
   }
 
-  /** The entries that arrived, which must be in the order of their receipt; some at a time as they come. */
+  /**
+   * Yields entries in pieces as they are received from ClickHouse.
+   *
+   * @param found in the order in which they were received by the API
+   */
   async *entries(found: readonly Arrival[]): AsyncGenerator<FoundEntry[]> {
     const [first, last] = [found[0], found.at(-1)]
     if (first === undefined || last === undefined) return
     const ids = found.map(({ id }) => id)
     const from = toClickHouseTime(first.receivedAtMs)
     const to = toClickHouseTime(last.receivedAtMs)
-    yield* this.#read(entriesById(this.#filter.projectId, ids, from, to), this.#signal)
+    yield* this.#stream(entriesByIdQuery(this.#filter.projectId, ids, from, to))
   }
 
-  async *#read(query: Query, signal: AbortSignal): AsyncGenerator<FoundEntry[]> {
+  async *#stream(query: Query): AsyncGenerator<FoundEntry[]> {
     const result = await this.#client.query({
       ...query,
       format: 'JSONEachRow',
       clickhouse_settings: settings,
-      // Ids in their hundreds are too long for an address.
+      // Hundreds of ids are too long for a URL.
       use_multipart_params_auto: true,
-      abort_signal: signal,
+      abort_signal: this.#signal,
     })
     for await (const rows of result.stream<LogRow>()) {
       yield rows.map((row) => {
@@ -85,7 +90,7 @@ export class LogSource {
     }
   }
 
-  async #ask<Row>(query: Query): Promise<Row[]> {
+  async #query<Row>(query: Query): Promise<Row[]> {
     const deadline = AbortSignal.timeout(FOLLOW_DEADLINE_MS)
     try {
       const result = await this.#client.query({
@@ -96,15 +101,15 @@ export class LogSource {
       })
       return await result.json<Row>()
     } catch (error) {
-      // The client's error for an aborted request does not say who aborted it.
+      // The client's error for an aborted request does not show which signal aborted it.
       throw deadline.aborted ? deadline.reason : error
     }
   }
 }
 
-/** Reads ClickHouse's text form of a time in UTC. */
+/** Parses a UTC time in ClickHouse's text form. */
 function toEpochMs(time: string): number {
   const epochMs = Date.parse(`${time.replace(' ', 'T')}Z`)
-  if (Number.isNaN(epochMs)) throw new CliError(`ClickHouse gave a time that is none: ${time}`)
+  if (Number.isNaN(epochMs)) throw new CliError(`ClickHouse returned an invalid time: ${time}`)
   return epochMs
 }

@@ -1,23 +1,34 @@
 import { levels } from '@sluice/schema'
 import { describeClickHouseError, withClickHouse } from '../clickhouse-session.ts'
-import type { LogsOptions } from '../commands/logs.ts'
-import { clickhouseAccess, readLocalServices } from '../connections.ts'
 import { type Context, INTERRUPTED_EXIT_CODE } from '../context.ts'
 import { UsageError } from '../errors.ts'
+import { readLocalServices } from '../local-services.ts'
+import { clickhouseAccess, type ClickHouseFlags } from '../service-access.ts'
 import { painter } from '../terminal.ts'
 import { parseSince } from '../times.ts'
 import { jsonLine, textLine } from './entry-line.ts'
 import { Follower, followUntil } from './follow.ts'
 import { type FoundEntry, LogSource } from './log-source.ts'
-import type { LogFilter, LogRow } from './query.ts'
+import type { LogFilter, LogRow } from './queries.ts'
 
-/** `sluice logs`: prints the newest entries that match, and with `follow` those that arrive. */
+export interface LogsOptions extends ClickHouseFlags {
+  project?: string
+  level?: readonly string[]
+  since?: string
+  service?: string
+  search?: string
+  limit: number
+  follow?: true
+  json?: true
+}
+
+/** `sluice logs`: prints the newest matching entries and, with `follow`, the new entries that arrive. */
 export async function showLogs(options: LogsOptions, context: Context): Promise<void> {
   const filter = await readFilter(options, context)
   const since = options.since === undefined ? undefined : parseSince(options.since, context.nowMs())
   const access = await clickhouseAccess(options, context)
   const print = printer(options, context)
-  const signal = context.takeInterrupts()
+  const signal = context.abortOnInterrupt()
   const found = await withClickHouse(access, async (client) => {
     const source = new LogSource(client, filter, signal)
     const follower = options.follow ? new Follower(source, print) : undefined
@@ -28,16 +39,16 @@ export async function showLogs(options: LogsOptions, context: Context): Promise<
       await followUntil(signal, follower, {
         random: context.random,
         describe: (error) => describeClickHouseError(error, access),
-        tell: (message) => context.stderr.write(`sluice: ${message}\n`),
+        report: (message) => context.stderr.write(`sluice: ${message}\n`),
       })
     } catch (error) {
-      // What was under way when Ctrl-C came fails in many ways, none of which matters.
+      // Ctrl-C makes whatever is in flight fail, with various errors that do not matter.
       if (!signal.aborted) throw error
     }
     context.exitCode = INTERRUPTED_EXIT_CODE
     return undefined
   })
-  if (found === 0 && context.stderr.isTerminal) await context.stderr.write('No entry matches.\n')
+  if (found === 0 && context.stderr.isTerminal) await context.stderr.write('No matching entries.\n')
 }
 
 async function printNewest(
@@ -65,9 +76,9 @@ async function readFilter(options: LogsOptions, context: Context): Promise<LogFi
   const wanted = level.map((name) => name.toLowerCase())
   const unknown = wanted.find((name) => !levels.some((known) => known === name))
   if (unknown !== undefined) {
-    throw new UsageError(`there is no level "${unknown}"; there are ${levels.join(', ')}`)
+    throw new UsageError(`--level must be one of ${levels.join(', ')}, not "${unknown}"`)
   }
   const projectId = options.project ?? (await readLocalServices(context)).projectId
-  if (projectId === undefined) throw new UsageError('say whose entries, with --project')
+  if (projectId === undefined) throw new UsageError('no project is selected; pass --project')
   return { projectId, levels: wanted, service, search }
 }

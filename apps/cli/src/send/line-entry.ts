@@ -1,6 +1,7 @@
-import { levels, parseJsonExactly, parseTimestamp } from '@sluice/schema'
+import { parseJsonExactly, parseTimestamp } from '@sluice/rows'
+import { levels } from '@sluice/schema'
 
-/** What lines that do not say it themselves are sent with. */
+/** Values for fields that a line does not have. */
 export interface EntryDefaults {
   readonly level: string
   readonly service: string | undefined
@@ -9,8 +10,8 @@ export interface EntryDefaults {
 
 type Fields = Readonly<Record<string, unknown>>
 
-/** Other names and numbers (those of pino and bunyan) of the levels. */
-const sameLevels: ReadonlyMap<string, string> = new Map([
+/** Other names for the levels, and the numbers of pino and bunyan. */
+const levelAliases: ReadonlyMap<string, string> = new Map([
   ['20', 'debug'],
   ['30', 'info'],
   ['40', 'warn'],
@@ -20,7 +21,7 @@ const sameLevels: ReadonlyMap<string, string> = new Map([
   ['warning', 'warn'],
 ])
 
-/** Levels that there are not, and the nearest that there is. The original is kept as `originalLevel`. */
+/** Levels that Sluice does not have, with the nearest level. The original level is kept as `originalLevel`. */
 const nearestLevels: ReadonlyMap<string, string> = new Map([
   ['10', 'debug'],
   ['60', 'error'],
@@ -39,31 +40,31 @@ const nearestLevels: ReadonlyMap<string, string> = new Map([
 ])
 
 /**
- * Makes a line into an entry, as JSON text.
+ * Converts a line into an entry, as JSON text.
  *
- * A JSON object is sent with all its fields, as it is written where nothing has to be filled in. What it lacks is
- * filled in: level, service and environment from the defaults; the message from `msg`, else it is the line itself; the
- * timestamp from `time`, in ISO 8601 or as milliseconds since 1970. Levels of other loggers are translated. Any other
- * line is the message of an entry.
+ * A JSON object becomes an entry with all its fields. Missing fields are filled in: level, service and environment from
+ * the defaults; the message from `msg`, else it is the line itself; the timestamp from `time`, in ISO 8601 or as
+ * milliseconds since 1970. Levels of other loggers are translated. If nothing has to be filled in or translated, the
+ * text of the line is sent unchanged. Any other line becomes the message of an entry.
  *
- * Whether the entry is valid is for the service to say.
+ * The entry is not validated here: the API does that.
  */
 export function lineToEntry(line: string, defaults: EntryDefaults): string {
   const fields = parseObject(line)
   if (fields === undefined)
-    return JSON.stringify({ level: defaults.level, message: line, ...named(defaults) })
+    return JSON.stringify({ level: defaults.level, message: line, ...defaultFields(defaults) })
   const changes = { ...levelOf(fields, defaults), ...messageOf(fields, line), ...timestampOf(fields) }
-  for (const [name, value] of Object.entries(named(defaults))) {
+  for (const [name, value] of Object.entries(defaultFields(defaults))) {
     if (isAbsent(fields[name])) changes[name] = value
   }
   if (Object.keys(changes).length === 0) return line
   return JSON.stringify({ ...(parseJsonExactly(line) as Fields), ...changes })
 }
 
-/** Undefined values are left out by JSON.stringify. */
+/** Fields to set. Fields that are set to undefined are removed: JSON.stringify leaves them out. */
 type Changes = Record<string, unknown>
 
-function named({ service, environment }: EntryDefaults): Changes {
+function defaultFields({ service, environment }: EntryDefaults): Changes {
   return {
     ...(service === undefined ? {} : { service }),
     ...(environment === undefined ? {} : { environment }),
@@ -75,7 +76,7 @@ function levelOf(fields: Fields, defaults: EntryDefaults): Changes {
   if (isAbsent(level)) return { level: defaults.level }
   if (typeof level !== 'string' && typeof level !== 'number') return {}
   const name = String(level).trim().toLowerCase()
-  const known = levels.find((candidate) => candidate === name) ?? sameLevels.get(name)
+  const known = levels.find((candidate) => candidate === name) ?? levelAliases.get(name)
   if (known !== undefined) return known === level ? {} : { level: known }
   const nearest = nearestLevels.get(name)
   return nearest === undefined ? {} : { level: nearest, originalLevel: level }
@@ -91,12 +92,14 @@ function timestampOf({ timestamp, time }: Fields): Changes {
   if (!isAbsent(timestamp)) return {}
   if (typeof time === 'string' && parseTimestamp(time) !== undefined)
     return { timestamp: time, time: undefined }
-  // As seconds, these would be dates up to 1970 and of tens of thousands of years.
   if (typeof time !== 'number' || time < EPOCH_MS_MIN || time > EPOCH_MS_MAX) return {}
   return { timestamp: new Date(time).toISOString(), time: undefined }
 }
 
-/** Numbers between these two, of the years 1973 and 2261, are taken for milliseconds; smaller ones may be seconds. */
+/**
+ * Numbers in this range are milliseconds since 1970, in the years 1973 to 2261. As seconds, they would be dates after
+ * the year 5138. Smaller numbers may be seconds and are not converted: as milliseconds, they would be dates up to 1973.
+ */
 const EPOCH_MS_MIN = 100_000_000_000
 const EPOCH_MS_MAX = Date.UTC(2261, 11, 31)
 

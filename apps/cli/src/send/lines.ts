@@ -1,12 +1,12 @@
 import { isUtf8 } from 'node:buffer'
 
-/** A line of a file, without its end. */
+/** A line of a file, without its line ending. */
 export interface Line {
-  /** From 1. */
+  /** Starts at 1. */
   readonly number: number
-  /** Undefined when the line is longer than allowed; it was not kept. */
+  /** Undefined if the line exceeds the limit; its bytes were discarded. */
   readonly text: string | undefined
-  /** Whether it was UTF-8. What was not is replaced by U+FFFD. */
+  /** Whether the line was valid UTF-8. Invalid bytes are replaced by U+FFFD. */
   readonly wasUtf8: boolean
 }
 
@@ -15,9 +15,9 @@ const CARRIAGE_RETURN = 0x0d
 const BYTE_ORDER_MARK = '\uFEFF'
 
 /**
- * Cuts a stream of bytes into lines that end in LF or CRLF. Keeps at most the bytes of one line.
+ * Splits a stream of bytes into lines that end in LF or CRLF. Buffers at most one line.
  *
- * @param lineBytesMax of longer lines, only that they were there is told
+ * @param lineBytesMax longer lines are yielded without their text
  */
 export class LineSplitter {
   readonly #lineBytesMax: number
@@ -29,30 +29,30 @@ export class LineSplitter {
     this.#lineBytesMax = lineBytesMax
   }
 
-  /** The lines that end in this chunk. */
-  *push(chunk: Buffer): Generator<Line> {
+  /** Yields the lines that end in this piece of the stream. */
+  *push(bytes: Buffer): Generator<Line> {
     let from = 0
-    for (let end = chunk.indexOf(NEWLINE); end !== -1; end = chunk.indexOf(NEWLINE, from)) {
-      this.#keep(chunk.subarray(from, end))
-      yield this.#take()
+    for (let end = bytes.indexOf(NEWLINE); end !== -1; end = bytes.indexOf(NEWLINE, from)) {
+      this.#append(bytes.subarray(from, end))
+      yield this.#finishLine()
       from = end + 1
     }
-    this.#keep(chunk.subarray(from))
+    this.#append(bytes.subarray(from))
   }
 
-  /** The last line, if the stream does not end in a newline. */
+  /** Yields the last line, if the stream does not end with a newline. */
   *end(): Generator<Line> {
-    if (this.#bytes > 0) yield this.#take()
+    if (this.#bytes > 0) yield this.#finishLine()
   }
 
-  #keep(piece: Buffer): void {
+  #append(piece: Buffer): void {
     this.#bytes += piece.length
-    // One more for a carriage return, which does not count.
+    // One byte more than the limit: a carriage return at the end does not count.
     if (this.#bytes > this.#lineBytesMax + 1) this.#pieces = []
     else if (piece.length > 0) this.#pieces.push(piece)
   }
 
-  #take(): Line {
+  #finishLine(): Line {
     const [only] = this.#pieces
     const joined = this.#pieces.length === 1 && only !== undefined ? only : Buffer.concat(this.#pieces)
     const bytes = joined.at(-1) === CARRIAGE_RETURN ? joined.subarray(0, -1) : joined
@@ -63,7 +63,7 @@ export class LineSplitter {
     const number = this.#lines
     if (isTooLong) return { number, text: undefined, wasUtf8: true }
     const text = bytes.toString('utf8')
-    const isMarked = number === 1 && text.startsWith(BYTE_ORDER_MARK)
-    return { number, text: isMarked ? text.slice(1) : text, wasUtf8: isUtf8(bytes) }
+    const hasByteOrderMark = number === 1 && text.startsWith(BYTE_ORDER_MARK)
+    return { number, text: hasByteOrderMark ? text.slice(1) : text, wasUtf8: isUtf8(bytes) }
   }
 }

@@ -1,23 +1,22 @@
 import type { Output } from '../context.ts'
 import { escapeControls, painter } from '../terminal.ts'
 
-/** As often as eyes can tell. */
+/** Faster changes are not visible. */
 const REDRAW_INTERVAL_MS = 100
 const BAR_WIDTH_MAX = 30
 const CLEAR_LINE = '\r\u001B[2K'
 const SPINNER = ['⠋', '⠙', '⠹', '⠸', '⠼', '⠴', '⠦', '⠧', '⠇', '⠏'] as const
 
-/** How far the sending is. */
 export interface ProgressState {
   readonly bytesRead: number
-  /** Undefined for a stream, whose end nobody knows. */
+  /** Undefined for a stream, whose size is unknown. */
   readonly bytesTotal: number | undefined
   readonly accepted: number
   readonly rejected: number
   readonly elapsedMs: number
 }
 
-/** A line at the bottom of a terminal that says how far the sending is, and notes above it. Elsewhere only the notes. */
+/** Draws a progress line at the bottom of a terminal, with notes above it. Prints only the notes elsewhere. */
 export class Progress {
   readonly #output: Output
   readonly #state: () => ProgressState
@@ -35,12 +34,12 @@ export class Progress {
     this.#timer.unref()
   }
 
-  /** Says something that stays. The text may come from elsewhere: it is made safe to print. */
+  /** Prints a line that stays. The text may be untrusted: it is made safe to print. */
   note(text: string): void {
     this.#write(`${escapeControls(text)}\n`)
   }
 
-  /** Takes the line away again. */
+  /** Clears the progress line. */
   stop(): void {
     clearInterval(this.#timer)
     if (this.#timer !== undefined) this.#print(CLEAR_LINE)
@@ -54,7 +53,7 @@ export class Progress {
     this.#print(`${CLEAR_LINE}${note}${painter(this.#output.colours)('cyan', line)}`)
   }
 
-  /** Nobody waits for the terminal: what is drawn is small, and drawn again. */
+  /** Does not wait until the terminal has room: the output is small, and the line is redrawn anyway. */
   #print(text: string): void {
     if (text !== '') void this.#output.write(text)
   }
@@ -64,19 +63,19 @@ export class Progress {
 export function progressLine(state: ProgressState, frame: number): string {
   const { bytesRead, bytesTotal, accepted, rejected, elapsedMs } = state
   const counts =
-    `${count(accepted)} accepted, ${rejected === 0 ? '' : `${count(rejected)} rejected, `}` +
-    `${count(perSecond(accepted + rejected, elapsedMs))}/s`
+    `${formatCount(accepted)} accepted, ${rejected === 0 ? '' : `${formatCount(rejected)} rejected, `}` +
+    `${formatCount(perSecond(accepted + rejected, elapsedMs))}/s`
   if (bytesTotal === undefined) return `${SPINNER[frame % SPINNER.length] ?? ''} ${counts}`
-  const part = bytesTotal === 0 ? 1 : Math.min(1, bytesRead / bytesTotal)
-  const filled = Math.floor(part * BAR_WIDTH_MAX)
+  const fraction = bytesTotal === 0 ? 1 : Math.min(1, bytesRead / bytesTotal)
+  const filled = Math.floor(fraction * BAR_WIDTH_MAX)
   const bar = '█'.repeat(filled) + '░'.repeat(BAR_WIDTH_MAX - filled)
-  return `${bar} ${String(Math.floor(part * 100)).padStart(3)} %  ${counts}`
+  return `${bar} ${String(Math.floor(fraction * 100)).padStart(3)} %  ${counts}`
 }
 
-export function perSecond(things: number, elapsedMs: number): number {
-  return Math.round((things * 1_000) / Math.max(1, elapsedMs))
+export function perSecond(count: number, elapsedMs: number): number {
+  return Math.round((count * 1_000) / Math.max(1, elapsedMs))
 }
 
-export function count(value: number): string {
-  return value.toLocaleString('en-US')
+export function formatCount(count: number): string {
+  return count.toLocaleString('en-US')
 }

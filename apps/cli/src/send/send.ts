@@ -1,24 +1,30 @@
 import { addAbortSignal } from 'node:stream'
 import { entrySchema, levels } from '@sluice/schema'
-import type { SendOptions } from '../commands/send.ts'
-import { apiAccess } from '../connections.ts'
 import { type Context, INTERRUPTED_EXIT_CODE } from '../context.ts'
 import { CliError, UsageError } from '../errors.ts'
-import { parseDurationMs } from '../times.ts'
-import { BatchPoster, postLimits } from './batch-poster.ts'
-import { BatchSender, entryBytesMax } from './batch-sender.ts'
+import { apiAccess, type ApiFlags } from '../service-access.ts'
+import { requireDurationMs } from '../times.ts'
+import { EntrySender, entryBytesMax } from './entry-sender.ts'
 import { type EntryDefaults, lineToEntry } from './line-entry.ts'
 import { LineSplitter } from './lines.ts'
 import { Progress } from './progress.ts'
+import { postLimits, RequestPoster } from './request-poster.ts'
 import { describeReadError, openSources, type Source } from './sources.ts'
 import { Tally } from './tally.ts'
 
-/** `sluice send`: sends the lines of files, or of the standard input, as entries. */
+export interface SendOptions extends ApiFlags {
+  level: string
+  service?: string
+  environment?: string
+  retryFor: string
+}
+
+/** `sluice send`: sends the lines of files, or of stdin, as entries. */
 export async function send(files: readonly string[], options: SendOptions, context: Context): Promise<void> {
-  const { retryForMs, ...defaults } = readOptions(options)
+  const { retryForMs, ...defaults } = parseOptions(options)
   const api = await apiAccess(options, context)
   const sources = await openSources(files, context.stdin)
-  const interrupted = context.takeInterrupts()
+  const interrupted = context.abortOnInterrupt()
   const { nowMs, random } = context
 
   const startedAtMs = nowMs()
@@ -32,7 +38,7 @@ export async function send(files: readonly string[], options: SendOptions, conte
     elapsedMs: nowMs() - startedAtMs,
   }))
   const tally = new Tally((text) => progress.note(text))
-  const poster = new BatchPoster({
+  const poster = new RequestPoster({
     api,
     retryForMs,
     requestTimeoutMs: postLimits.requestTimeoutMs,
@@ -41,7 +47,7 @@ export async function send(files: readonly string[], options: SendOptions, conte
     random,
     onPause: (reason, pauseMs) => progress.note(`Waiting ${(pauseMs / 1_000).toFixed(1)} s: ${reason}.`),
   })
-  const sender = new BatchSender((entries) => poster.post(entries), tally)
+  const sender = new EntrySender((entries) => poster.post(entries), tally)
 
   progress.start()
   const stopReading = AbortSignal.any([interrupted, sender.failed])
@@ -65,15 +71,15 @@ export async function send(files: readonly string[], options: SendOptions, conte
   else if (failures.length + tally.rejected + tally.unanswered > 0) context.exitCode = 1
 }
 
-/** Reads a source to its end, or until the signal. */
+/** Sends a source to its end, or until the signal is aborted. */
 async function sendSource(
   source: Source,
   defaults: EntryDefaults,
-  to: { sender: BatchSender; tally: Tally; signal: AbortSignal; onRead: (bytes: number) => void },
+  to: { sender: EntrySender; tally: Tally; signal: AbortSignal; onRead: (bytes: number) => void },
 ): Promise<void> {
   const { sender, tally, signal, onRead } = to
   if (signal.aborted) return
-  const filled = { ...defaults, service: defaults.service ?? source.service }
+  const sourceDefaults = { ...defaults, service: defaults.service ?? source.service }
   try {
     for await (const { number, text, wasUtf8 } of readLines(source, signal, onRead)) {
       if (signal.aborted) return
@@ -81,7 +87,7 @@ async function sendSource(
       if (text === undefined) tally.onTooLong(origin, entryBytesMax)
       if (text === undefined || text.trim() === '') continue
       if (!wasUtf8) tally.repaired += 1
-      const entry = lineToEntry(text, filled)
+      const entry = lineToEntry(text, sourceDefaults)
       const bytes = Buffer.byteLength(entry)
       if (bytes > entryBytesMax) tally.onTooLong(origin, entryBytesMax)
       else await sender.add({ entry, bytes, origin })
@@ -89,7 +95,7 @@ async function sendSource(
   } catch (error) {
     if (signal.aborted) return
     const reason = describeReadError(error)
-    throw reason === undefined ? error : new CliError(`cannot read on in ${source.name}: ${reason}`)
+    throw reason === undefined ? error : new CliError(`cannot read the rest of ${source.name}: ${reason}`)
   }
 }
 
@@ -113,19 +119,17 @@ function totalBytes(sources: readonly Source[]): number | undefined {
 }
 
 /** @throws UsageError */
-function readOptions({ level, service, environment, retryFor }: SendOptions): EntryDefaults & {
+function parseOptions({ level, service, environment, retryFor }: SendOptions): EntryDefaults & {
   retryForMs: number
 } {
   requireOneOf('--level', level, levels)
   const environments = entrySchema.properties.environment.enum.filter((name) => name !== null)
   if (environment !== undefined) requireOneOf('--environment', environment, environments)
-  const retryForMs = parseDurationMs(retryFor)
-  if (retryForMs === undefined) throw new UsageError(`--retry-for takes 30s, 5m or 2h, not "${retryFor}"`)
-  return { level, service, environment, retryForMs }
+  return { level, service, environment, retryForMs: requireDurationMs('--retry-for', retryFor) }
 }
 
-function requireOneOf(flag: string, value: string, allowed: readonly string[]): void {
+function requireOneOf(option: string, value: string, allowed: readonly string[]): void {
   if (!allowed.includes(value)) {
-    throw new UsageError(`${flag} takes one of ${allowed.join(', ')}, not "${value}"`)
+    throw new UsageError(`${option} must be one of ${allowed.join(', ')}, not "${value}"`)
   }
 }

@@ -4,11 +4,11 @@ import { parse } from 'node:path'
 import type { Readable } from 'node:stream'
 import { CliError } from '../errors.ts'
 
-/** Where lines come from. */
+/** A file or stream to read lines from. */
 export interface Source {
-  /** For people. */
+  /** Human-readable. */
   readonly name: string
-  /** What a file's name says of who wrote it: the name without its extension. */
+  /** The default service of the lines: the name of the file without its extension. */
   readonly service: string | undefined
   /** Undefined for streams. */
   readonly bytes: number | undefined
@@ -16,32 +16,32 @@ export interface Source {
 }
 
 /**
- * The files to be sent, all of them looked at before the first is read; `-`, or no file, is the standard input.
+ * Checks that every file can be read, before the first one is opened. `-`, or no file, is stdin.
  *
- * @throws CliError when one cannot be read
+ * @throws CliError when a file cannot be read
  */
 export async function openSources(files: readonly string[], stdin: Readable): Promise<Source[]> {
   const names = files.length === 0 ? ['-'] : files
-  if (names.indexOf('-') !== names.lastIndexOf('-')) throw new CliError('the standard input can be read once')
+  if (names.indexOf('-') !== names.lastIndexOf('-')) throw new CliError('stdin (-) can be read only once')
   return Promise.all(names.map((name) => (name === '-' ? stdinSource(stdin) : fileSource(name))))
 }
 
 async function stdinSource(stdin: Readable): Promise<Source> {
-  return { name: '(standard input)', ...noFile, open: () => stdin }
+  return { name: '(stdin)', ...unknownFile, open: () => stdin }
 }
 
-const noFile = { service: undefined, bytes: undefined }
+const unknownFile = { service: undefined, bytes: undefined }
 
 async function fileSource(path: string): Promise<Source> {
-  const stats = await stat(path).catch(unreadable(path))
+  const stats = await stat(path).catch(throwReadError(path))
   if (stats.isDirectory()) throw new CliError(`cannot read ${path}: it is a directory`)
-  await access(path, constants.R_OK).catch(unreadable(path))
-  // The name and the size of a pipe or a device say nothing.
-  const known = stats.isFile() ? { service: parse(path).name, bytes: stats.size } : noFile
+  await access(path, constants.R_OK).catch(throwReadError(path))
+  // The name and size of a pipe or device have no meaning for its lines.
+  const known = stats.isFile() ? { service: parse(path).name, bytes: stats.size } : unknownFile
   return { name: path, ...known, open: () => createReadStream(path) }
 }
 
-function unreadable(path: string): (error: unknown) => never {
+function throwReadError(path: string): (error: unknown) => never {
   return (error) => {
     const reason = describeReadError(error)
     throw reason === undefined ? error : new CliError(`cannot read ${path}: ${reason}`)
@@ -49,11 +49,11 @@ function unreadable(path: string): (error: unknown) => never {
 }
 
 const reasons: Readonly<Record<string, string>> = {
-  ENOENT: 'there is no such file',
-  EACCES: 'it is not allowed',
+  ENOENT: 'no such file',
+  EACCES: 'permission denied',
 }
 
-/** Why a file could not be opened or read on; undefined for errors of another kind. */
+/** Why a file could not be opened or read; undefined for errors of another kind. */
 export function describeReadError(error: unknown): string | undefined {
   if (!(error instanceof Error) || !('syscall' in error)) return undefined
   const code = 'code' in error && typeof error.code === 'string' ? error.code : ''

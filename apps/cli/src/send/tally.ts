@@ -1,21 +1,21 @@
-import type { Rejection } from './answers.ts'
-import type { SenderEvents } from './batch-sender.ts'
-import { count, perSecond } from './progress.ts'
+import type { SenderEvents } from './entry-sender.ts'
+import { formatCount, perSecond } from './progress.ts'
+import type { Rejection } from './responses.ts'
 
-/** The first ones say what is wrong; thousands of the same say nothing more. */
-const REASONS_SHOWN_MAX = 10
+/** The first rejections show what is wrong. Thousands more would add nothing. */
+const REJECTIONS_SHOWN_MAX = 10
 
-/** Counts what became of the lines, and says the first reasons why some were not taken. */
+/** Counts the outcomes of the lines, and reports the first rejections. */
 export class Tally implements SenderEvents {
   readonly #note: (text: string) => void
-  #reasons = 0
-  /** Lines that an answer speaks of. */
+  #rejections = 0
+  /** Lines with a response. */
   answered = 0
   accepted = 0
   /** Lines too long to be sent. */
   tooLong = 0
   unanswered = 0
-  /** Lines that were not UTF-8: sent, with U+FFFD in place of what could not be read. */
+  /** Lines that were not valid UTF-8, and were sent with U+FFFD in place of the invalid bytes. */
   repaired = 0
 
   constructor(note: (text: string) => void) {
@@ -26,21 +26,21 @@ export class Tally implements SenderEvents {
     return this.answered - this.accepted + this.tooLong
   }
 
-  onTaken({ entries, accepted }: { entries: number; accepted: number }): void {
+  onResponse({ entries, accepted }: { entries: number; accepted: number }): void {
     this.answered += entries
     this.accepted += accepted
   }
 
   onRejection(origin: string, { path, message }: Pick<Rejection, 'path' | 'message'>): void {
-    this.#reasons += 1
-    if (this.#reasons > REASONS_SHOWN_MAX) return
+    this.#rejections += 1
+    if (this.#rejections > REJECTIONS_SHOWN_MAX) return
     this.#note(`${origin}: ${path === '' ? '' : `${path} `}${message}`)
-    if (this.#reasons === REASONS_SHOWN_MAX) this.#note('Further reasons are not shown.')
+    if (this.#rejections === REJECTIONS_SHOWN_MAX) this.#note('Further rejections are not shown.')
   }
 
   onTooLong(origin: string, bytesMax: number): void {
     this.tooLong += 1
-    this.onRejection(origin, { path: '', message: `longer than ${count(bytesMax)} bytes, not sent` })
+    this.onRejection(origin, { path: '', message: `longer than ${formatCount(bytesMax)} bytes, not sent` })
   }
 
   onUnanswered(entries: number): void {
@@ -50,13 +50,13 @@ export class Tally implements SenderEvents {
   summary(elapsedMs: number): string {
     const lines = this.answered + this.tooLong + this.unanswered
     const parts = [
-      `${count(this.answered)} of ${count(lines)} lines sent`,
-      `${count(this.accepted)} accepted`,
-      `${count(this.rejected)} rejected`,
-      ...(this.unanswered === 0 ? [] : [`${count(this.unanswered)} not sent or without an answer`]),
-      ...(this.repaired === 0 ? [] : [`${count(this.repaired)} were not UTF-8 and were repaired`]),
+      `${formatCount(this.answered)} of ${formatCount(lines)} lines sent`,
+      `${formatCount(this.accepted)} accepted`,
+      `${formatCount(this.rejected)} rejected`,
+      ...(this.unanswered === 0 ? [] : [`${formatCount(this.unanswered)} not sent or without a response`]),
+      ...(this.repaired === 0 ? [] : [`${formatCount(this.repaired)} repaired because of invalid UTF-8`]),
     ]
-    const rate = count(perSecond(this.answered, elapsedMs))
+    const rate = formatCount(perSecond(this.answered, elapsedMs))
     return `${parts.join(', ')}; ${(elapsedMs / 1_000).toFixed(1)} s, ${rate} lines/s.`
   }
 }

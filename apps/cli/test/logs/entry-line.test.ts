@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest'
 import { jsonLine, textLine } from '../../src/logs/entry-line.ts'
-import type { LogRow } from '../../src/logs/query.ts'
+import type { LogRow } from '../../src/logs/queries.ts'
 import { painter } from '../../src/terminal.ts'
 
 const row: LogRow = {
@@ -24,12 +24,12 @@ describe('textLine', () => {
     expect(textLine(row, painter(false))).toBe('2026-11-20T22:43:01.123Z ERROR   web it broke {"user":7}')
   })
 
-  test('leaves out what is absent', () => {
+  test('leaves out absent fields', () => {
     const bare = { ...row, level: 'log', service: '', metadata_text: '{}' }
     expect(textLine(bare, painter(false))).toBe('2026-11-20T22:43:01.123Z LOG     it broke')
   })
 
-  test('is one line that no entry can make a terminal obey', () => {
+  test('is one line without control characters, whatever the entry contains', () => {
     const evil = '\u001B]0;title\u0007\r\n\u009B2J'
     const line = textLine(
       { ...row, level: evil, service: evil, message: evil, metadata_text: '{"\u009B":1}' },
@@ -41,7 +41,7 @@ describe('textLine', () => {
 })
 
 describe('jsonLine', () => {
-  test('names the fields as they are sent, and leaves out what is absent', () => {
+  test('has the field names that clients send, without absent fields', () => {
     expect(JSON.parse(jsonLine(row))).toEqual({
       id: row.id,
       projectId: 'demo',
@@ -54,7 +54,7 @@ describe('jsonLine', () => {
     })
   })
 
-  test('gives numbers digit by digit', () => {
+  test('keeps every digit of numbers', () => {
     const metadata = '{"big":123456789012345678901234567890,"huge":1e400,"small":0.10}'
     expect(jsonLine({ ...row, metadata_text: metadata })).toMatch(new RegExp(`"metadata":${metadata}}$`))
   })

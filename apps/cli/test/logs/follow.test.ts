@@ -2,14 +2,14 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { describe, expect, test } from 'vitest'
 import { Follower, followLimits, type FollowSource, followUntil } from '../../src/logs/follow.ts'
 import type { Arrival } from '../../src/logs/follow-window.ts'
-import type { LogRow } from '../../src/logs/query.ts'
+import type { LogRow } from '../../src/logs/queries.ts'
 
 const NOON_MS = Date.UTC(2026, 10, 20, 12)
 
-/** A table in memory, and how often it was asked for each kind of thing. */
+/** A table in memory. */
 class FakeSource implements FollowSource {
   stored: Arrival[] = []
-  /** Of the calls of `entries`, counted from 1, those that fail. */
+  /** Which calls of `entries` fail, counted from 1. */
   failing: number[] = []
   #calls = 0
 
@@ -29,7 +29,7 @@ class FakeSource implements FollowSource {
   async *entries(found: readonly Arrival[]): AsyncGenerator<(LogRow & Arrival)[]> {
     if (found.length > followLimits.entriesPerFetchMax) throw new Error('too many at once')
     this.#calls += 1
-    if (this.failing.includes(this.#calls)) throw new Error('away')
+    if (this.failing.includes(this.#calls)) throw new Error('unavailable')
     for (const arrival of found) yield [arrival as LogRow & Arrival]
   }
 
@@ -53,7 +53,7 @@ function setup() {
 }
 
 describe('Follower', () => {
-  test('prints what arrives after its start, once', async () => {
+  test('prints each entry that arrives after the start once', async () => {
     const { source, printed, follower } = setup()
     source.store(['old', 0])
     await follower.start()
@@ -64,7 +64,7 @@ describe('Follower', () => {
     expect(printed).toEqual(['a', 'b'])
   })
 
-  test('prints what is stored late: a little late at the next look, at most the overlap late at the next sweep', async () => {
+  test('prints late entries: slightly late ones in the next poll, others within the overlap in the next sweep', async () => {
     const { source, printed, follower, sweep } = setup()
     source.store(['old', 0])
     await follower.start()
@@ -81,7 +81,7 @@ describe('Follower', () => {
     expect(printed).toEqual(['newest', 'late by seconds', 'late by a minute'])
   })
 
-  test('goes on in order after an outage, however long it was', async () => {
+  test('continues in order after an outage of any length', async () => {
     const { source, printed, follower } = setup()
     source.store(['before', 0])
     await follower.start()
@@ -93,7 +93,7 @@ describe('Follower', () => {
     expect(printed).toEqual(['during the outage', 'after it'])
   })
 
-  test('does not print again what was read to begin with', async () => {
+  test('does not repeat entries that were printed first', async () => {
     const { source, printed, follower } = setup()
     await follower.start()
     source.store(['between', 1])
@@ -102,19 +102,19 @@ describe('Follower', () => {
     expect(printed).toEqual([])
   })
 
-  test('goes on with the rest when printing failed halfway', async () => {
+  test('continues with the rest after printing failed halfway', async () => {
     const { source, printed, follower } = setup()
     await follower.start()
     const ids = Array.from({ length: 2_500 }, (_, index) => `entry ${String(index).padStart(4, '0')}`)
     source.store(...ids.map((id, index) => [id, index / 1_000] as const))
     source.failing = [2]
-    await expect(follower.poll()).rejects.toThrow('away')
+    await expect(follower.poll()).rejects.toThrow('unavailable')
     expect(printed).toHaveLength(followLimits.entriesPerFetchMax)
     await follower.poll()
     expect(printed).toEqual(ids)
   })
 
-  test('takes a flood in portions, and loses none', async () => {
+  test('splits a flood over several polls, and loses no entry', async () => {
     const { source, printed, follower } = setup()
     await follower.start()
     const total = followLimits.arrivalsPerPollMax + 500
@@ -127,28 +127,31 @@ describe('Follower', () => {
   })
 })
 
-test('followUntil waits out what it knows, says so once, and ends with the signal', async () => {
+test('followUntil retries a known failure, reports it once, and stops with the signal', async () => {
   const { source, printed, follower } = setup()
   await follower.start()
   source.store(['a', 1])
   source.failing = [1, 2]
-  const told: string[] = []
+  const reports: string[] = []
   const stop = new AbortController()
   const following = followUntil(stop.signal, follower, {
     random: () => 0.99,
-    describe: () => 'ClickHouse is away',
-    tell: async (message) => {
-      told.push(message)
+    describe: () => 'ClickHouse is unavailable',
+    report: async (message) => {
+      reports.push(message)
     },
   })
-  while (told.length < 2) await sleep(20)
+  while (reports.length < 2) await sleep(20)
   stop.abort()
   await following
   expect(printed).toEqual(['a'])
-  expect(told).toEqual(['ClickHouse is away; trying again until it answers', 'ClickHouse answers again'])
+  expect(reports).toEqual([
+    'ClickHouse is unavailable; retrying until it recovers',
+    'ClickHouse is available again',
+  ])
 })
 
-test('followUntil throws what it does not know', async () => {
+test('followUntil throws an unknown failure', async () => {
   const { source, follower } = setup()
   await follower.start()
   source.store(['a', 1])
@@ -156,7 +159,7 @@ test('followUntil throws what it does not know', async () => {
   const following = followUntil(new AbortController().signal, follower, {
     random: () => 0,
     describe: () => undefined,
-    tell: async () => undefined,
+    report: async () => undefined,
   })
-  await expect(following).rejects.toThrow('away')
+  await expect(following).rejects.toThrow('unavailable')
 })

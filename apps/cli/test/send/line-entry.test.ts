@@ -17,11 +17,11 @@ describe('a line of text', () => {
     '{broken',
     '{"a":1} and more',
     '\u0000\u001B[31m',
-  ])('is a message: %j', (line) => {
+  ])('becomes a message: %j', (line) => {
     expect(entryOf(line)).toEqual({ level: 'info', message: line })
   })
 
-  test('has level, service and environment of the command', () => {
+  test('has the level, service and environment of the flags', () => {
     expect(entryOf('text', full)).toEqual({
       level: 'warn',
       message: 'text',
@@ -36,11 +36,11 @@ describe('a JSON object', () => {
     '{"level":"info","message":"m","metadata":{"n":123456789012345678901234567890,"f":1.10}}',
     ' { "level" : "error", "message" : "m", "__proto__": {"a": 1} } ',
     '{"level":"banana","message":7}',
-  ])('that lacks nothing is sent as it is written: %s', (line) => {
+  ])('without missing fields is sent unchanged: %s', (line) => {
     expect(lineToEntry(line, bare)).toBe(line)
   })
 
-  test('lacks are filled in, nothing is overwritten', () => {
+  test('missing fields are filled in, and others are not overwritten', () => {
     expect(entryOf({ message: 'm' }, full)).toEqual({
       level: 'warn',
       message: 'm',
@@ -52,29 +52,29 @@ describe('a JSON object', () => {
     expect(entryOf({ ...complete, service: null }, full)).toEqual({ ...complete, service: 'web' })
   })
 
-  test('has its message in msg, else in the line', () => {
+  test('takes the message from msg, else from the line', () => {
     expect(entryOf({ msg: 'm', a: 1 })).toEqual({ level: 'info', message: 'm', a: 1 })
     expect(entryOf('{"a": 1}')).toEqual({ level: 'info', message: '{"a": 1}', a: 1 })
     expect(entryOf('{"msg":7}')).toEqual({ level: 'info', message: '{"msg":7}', msg: 7 })
     expect(entryOf({ message: 'm', msg: 'other' })).toEqual({ level: 'info', message: 'm', msg: 'other' })
   })
 
-  test('has its time in time, as pino writes it, in either form', () => {
+  test('takes the timestamp from time, in both formats of pino', () => {
     const expected = { level: 'info', message: 'm', timestamp: '2026-11-20T22:43:01.123Z' }
     expect(entryOf({ message: 'm', time: 1_795_214_581_123 })).toEqual(expected)
     expect(entryOf({ message: 'm', time: '2026-11-20T22:43:01.123Z' })).toEqual(expected)
   })
 
-  test.each([1_795_214_581, 'soon', 1e300, -1, { at: 1 }])('keeps a time that is none: %j', (time) => {
+  test.each([1_795_214_581, 'soon', 1e300, -1, { at: 1 }])('keeps an invalid time as it is: %j', (time) => {
     expect(entryOf({ message: 'm', time })).toEqual({ level: 'info', message: 'm', time })
   })
 
-  test('keeps numbers digit by digit when something is filled in', () => {
+  test('keeps every digit of numbers when a field is filled in', () => {
     const entry = lineToEntry('{"message":"m","id":123456789012345678901234567890}', bare)
     expect(entry).toBe('{"message":"m","id":123456789012345678901234567890,"level":"info"}')
   })
 
-  test('keeps __proto__ as data when something is filled in', () => {
+  test('keeps __proto__ as data when a field is filled in', () => {
     const entry = lineToEntry('{"message":"m","__proto__":{"level":"error"}}', bare)
     expect(entry).toBe('{"message":"m","__proto__":{"level":"error"},"level":"info"}')
   })
@@ -86,7 +86,7 @@ describe('levels', () => {
     ['Warning', 'warn'],
     [30, 'info'],
     [50, 'error'],
-  ])('other names: %j', (level, translated) => {
+  ])('with other names are translated: %j', (level, translated) => {
     expect(entryOf({ level, message: 'm' })).toEqual({ level: translated, message: 'm' })
   })
 
@@ -94,12 +94,12 @@ describe('levels', () => {
     ['FATAL', 'error'],
     ['trace', 'debug'],
     [60, 'error'],
-  ])('that there are not become the nearest, and are kept: %j', (level, nearest) => {
+  ])('without an equivalent become the nearest level, and the original is kept: %j', (level, nearest) => {
     expect(entryOf({ level, message: 'm' })).toEqual({ level: nearest, message: 'm', originalLevel: level })
   })
 
   test.each(['banana', 35, true, ['info'], 'constructor', '__proto__'])(
-    'that nobody knows are for the service to refuse: %j',
+    'that are unknown are sent unchanged, for the API to reject: %j',
     (level) => {
       expect(entryOf({ level, message: 'm' })).toEqual({ level, message: 'm' })
     },

@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest'
 import { type Line, LineSplitter } from '../../src/send/lines.ts'
 
-/** The lines of a text that arrives in pieces of so many bytes. */
+/** The lines of a text that arrives in pieces of `pieceBytes`. */
 function split(text: string | Buffer, pieceBytes: number, lineBytesMax = 1_000): Line[] {
   const splitter = new LineSplitter(lineBytesMax)
   const bytes = Buffer.from(text as string)
@@ -16,21 +16,21 @@ function split(text: string | Buffer, pieceBytes: number, lineBytesMax = 1_000):
 const texts = (lines: readonly Line[]): (string | undefined)[] => lines.map(({ text }) => text)
 
 describe.each([1, 2, 3, 7, 1_000])('in pieces of %i bytes', (pieceBytes) => {
-  test('lines end in LF or CRLF; the last may have no end', () => {
+  test('lines end in LF or CRLF; the last line needs no line ending', () => {
     expect(texts(split('a\nbc\r\n\n\r\nd', pieceBytes))).toEqual(['a', 'bc', '', '', 'd'])
     expect(texts(split('a\n', pieceBytes))).toEqual(['a'])
     expect(texts(split('', pieceBytes))).toEqual([])
   })
 
-  test('a carriage return within a line stays', () => {
+  test('a carriage return within a line is kept', () => {
     expect(texts(split('a\rb\r\r\n', pieceBytes))).toEqual(['a\rb\r'])
   })
 
-  test('characters are whole, wherever the pieces end', () => {
+  test('characters stay whole wherever the pieces end', () => {
     expect(texts(split('Ä東👩‍💻\nß', pieceBytes))).toEqual(['Ä東👩‍💻', 'ß'])
   })
 
-  test('a line longer than allowed is told, not kept, and the next is read', () => {
+  test('a line that is too long is yielded without its text, and the next line is read', () => {
     const lines = split('12345\n123456\r\n12345\r\n1234567890123\nx', pieceBytes, 5)
     expect(lines.map(({ number, text }) => [number, text])).toEqual([
       [1, '12345'],
@@ -41,7 +41,7 @@ describe.each([1, 2, 3, 7, 1_000])('in pieces of %i bytes', (pieceBytes) => {
     ])
   })
 
-  test('what is not UTF-8 is repaired, and told', () => {
+  test('invalid UTF-8 is repaired and flagged', () => {
     const lines = split(Buffer.from([0x61, 0xe4, 0x0a, 0x62]), pieceBytes)
     expect(lines).toEqual([
       { number: 1, text: 'a\uFFFD', wasUtf8: false },
@@ -49,7 +49,7 @@ describe.each([1, 2, 3, 7, 1_000])('in pieces of %i bytes', (pieceBytes) => {
     ])
   })
 
-  test('a byte order mark is no text, but at the beginning only', () => {
+  test('a byte order mark is removed, but only at the beginning', () => {
     expect(texts(split('\uFEFFa\n\uFEFFb', pieceBytes))).toEqual(['a', '\uFEFFb'])
   })
 })

@@ -11,26 +11,26 @@ const state: ProgressState = {
   elapsedMs: 2_000,
 }
 
-describe('the line', () => {
-  test('shows the part that is read of files', () => {
+describe('the progress line', () => {
+  test('shows the fraction of the files that was read', () => {
     expect(progressLine(state, 0)).toBe(
       `${'█'.repeat(13)}${'░'.repeat(17)}  45 %  5,400 accepted, 2 rejected, 2,701/s`,
     )
   })
 
-  test('shows that it is alive, for streams', () => {
+  test('shows a spinner for streams', () => {
     const stream = { ...state, bytesTotal: undefined, rejected: 0 }
     expect(progressLine(stream, 1)).toBe('⠙ 5,400 accepted, 2,700/s')
   })
 
-  test('is full for empty files, and never more than full', () => {
+  test('is full for empty files, and never exceeds 100 %', () => {
     expect(progressLine({ ...state, bytesRead: 0, bytesTotal: 0 }, 0)).toContain('100 %')
     expect(progressLine({ ...state, bytesRead: 300 }, 0)).toContain('100 %')
   })
 })
 
 describe('Progress', () => {
-  test('draws on terminals, and leaves nothing but the notes', async () => {
+  test('draws on terminals, and leaves only the notes behind', async () => {
     const { stderr, written } = fakeContext({ terminal: true })
     const progress = new Progress(stderr, () => state)
     progress.start()
@@ -42,7 +42,7 @@ describe('Progress', () => {
     expect(written.stderr.endsWith('\r\u001B[2K')).toBe(true)
   })
 
-  test('writes nothing but notes elsewhere, safe to print', async () => {
+  test('writes only the notes elsewhere, safe to print', async () => {
     const { stderr, written } = fakeContext()
     const progress = new Progress(stderr, () => state)
     progress.start()

@@ -17,22 +17,22 @@ interface Received {
   readonly logs: readonly Record<string, unknown>[]
 }
 
-type Answer = (response: ServerResponse, received: Received) => void
+type Responder = (response: ServerResponse, received: Received) => void
 
 const json = (response: ServerResponse, status: number, body: unknown, headers = {}): void => {
   response.writeHead(status, { 'content-type': 'application/json', ...headers }).end(JSON.stringify(body))
 }
-const accept: Answer = (response, { logs }) =>
+const accept: Responder = (response, { logs }) =>
   json(response, 202, { success: true, accepted: logs.length, rejected: 0 })
 const problem =
-  (status: number, detail: string, headers = {}): Answer =>
+  (status: number, detail: string, headers = {}): Responder =>
   (response) =>
     json(response, status, { type: 'about:blank', title: 'Problem', status, detail }, headers)
 
-/** An API that gives the prepared answers, one a request, and then accepts. */
+/** An API that sends the prepared responses, one per request, and then accepts everything. */
 class FakeApi {
   readonly received: Received[] = []
-  answers: Answer[] = []
+  responders: Responder[] = []
   readonly #server: Server = createServer((request, response) => {
     const pieces: Buffer[] = []
     request.on('data', (piece: Buffer) => pieces.push(piece))
@@ -42,8 +42,8 @@ class FakeApi {
       const { logs } = JSON.parse(body.toString()) as Pick<Received, 'logs'>
       const received = { headers: request.headers, url: request.url, logs }
       this.received.push(received)
-      const answer = this.answers.shift() ?? accept
-      answer(response, received)
+      const respond = this.responders.shift() ?? accept
+      respond(response, received)
     })
   })
 
@@ -91,10 +91,10 @@ function contextFor(stdin: Readable = Readable.from([])): FakeContext {
   return fakeContext({ stdin, environment: { SLUICE_API_URL: api.url, SLUICE_API_KEY: 'slk_test' } })
 }
 
-const CLOCK = /; \d+\.\d s, [\d,]+ lines\/s\.\n$/
+const RATE = /; \d+\.\d s, [\d,]+ lines\/s\.\n$/
 
-describe('what is sent', () => {
-  test('lines of files, named after them, in batches of 100 with the key', async () => {
+describe('sends', () => {
+  test('the lines of files in requests of 100, with the key, and the name of the file as the service', async () => {
     const context = contextFor()
     const code = await run(['send', await file('web.log', `${lines(250)}\r\n  \n`)], context)
     expect(code).toBe(0)
@@ -108,12 +108,12 @@ describe('what is sent', () => {
       message: 'line 249',
       service: 'web',
     })
-    expect(context.written.stdout).toMatch(CLOCK)
+    expect(context.written.stdout).toMatch(RATE)
     expect(context.written.stdout).toContain('250 of 250 lines sent, 250 accepted, 0 rejected')
     expect(context.written.stderr).toBe('')
   })
 
-  test('compressed, unless it is small', async () => {
+  test('compressed requests, except small ones', async () => {
     expect(await run(['send', await file('large.log', lines(100))], contextFor())).toBe(0)
     expect(await run(['send', await file('small.log', lines(3))], contextFor())).toBe(0)
     const sent = api.received.map(({ headers }) => headers)
@@ -122,7 +122,7 @@ describe('what is sent', () => {
     expect(api.messages).toHaveLength(103)
   })
 
-  test('the standard input, with what the flags say', async () => {
+  test('stdin, with the values of the flags', async () => {
     const stdin = Readable.from([Buffer.from('text\n{"level":"warn","mess'), Buffer.from('age":"json"}')])
     const flags = ['--level', 'error', '--service', 'shop', '--environment', 'production']
     expect(await run(['send', '-', ...flags], contextFor(stdin))).toBe(0)
@@ -133,7 +133,7 @@ describe('what is sent', () => {
     ])
   })
 
-  test('a stream is seen within about a second, though it does not end', async () => {
+  test('the lines of an open stream within about a second', async () => {
     const stdin = new PassThrough()
     const running = run(['send'], contextFor(stdin))
     stdin.write('first\nsecond\nhalf a li')
@@ -144,19 +144,19 @@ describe('what is sent', () => {
     expect(api.messages).toEqual(['first', 'second', 'half a line'])
   })
 
-  test('nothing, if one of the files cannot be read', async () => {
+  test('nothing if one of the files cannot be read', async () => {
     const context = contextFor()
     const missing = join(folder, 'missing.log')
     expect(await run(['send', await file('a.log', 'text'), missing], context)).toBe(1)
-    expect(context.written.stderr).toBe(`sluice: cannot read ${missing}: there is no such file\n`)
+    expect(context.written.stderr).toBe(`sluice: cannot read ${missing}: no such file\n`)
     expect(await run(['send', folder], contextFor())).toBe(1)
     expect(api.received).toEqual([])
   })
 })
 
-describe('what is not accepted', () => {
-  test('is counted, and its reasons are shown with file and line', async () => {
-    api.answers = [
+describe('an invalid line', () => {
+  test('is counted as rejected, and the reason is shown with file and line', async () => {
+    api.responders = [
       (response) =>
         json(response, 202, {
           success: true,
@@ -175,7 +175,7 @@ describe('what is not accepted', () => {
     expect(context.written.stdout).toContain('2 of 2 lines sent, 1 accepted, 1 rejected')
   })
 
-  test('a line that no request can hold is not sent, and told', async () => {
+  test('is not sent and is reported if it exceeds the size of a request', async () => {
     const context = contextFor()
     const path = await file('a.log', `before\n${'x'.repeat(6 * 1024 * 1024)}\nafter`)
     expect(await run(['send', path], context)).toBe(1)
@@ -183,17 +183,17 @@ describe('what is not accepted', () => {
     expect(context.written.stderr).toMatch(/a\.log:2: longer than [\d,]+ bytes, not sent\n$/)
   })
 
-  test('a line that is not UTF-8 is repaired, and told', async () => {
+  test('is repaired and counted if it is not valid UTF-8', async () => {
     const context = contextFor(Readable.from([Buffer.from([0x67, 0x72, 0xfc, 0x6e, 0x0a])]))
     expect(await run(['send'], context)).toBe(0)
     expect(api.messages).toEqual(['gr\uFFFDn'])
-    expect(context.written.stdout).toContain('1 were not UTF-8')
+    expect(context.written.stdout).toContain('1 repaired because of invalid UTF-8')
   })
 })
 
-describe('what passes is retried', () => {
-  test('after the time that the API asks for, with the same idempotency key', async () => {
-    api.answers = [problem(429, 'Over the rate limit.', { 'retry-after': '1' })]
+describe('a transient failure is retried', () => {
+  test('after the time in Retry-After, with the same idempotency key', async () => {
+    api.responders = [problem(429, 'Over the rate limit.', { 'retry-after': '1' })]
     const context = contextFor()
     const startedAtMs = Date.now()
     expect(await run(['send', await file('a.log', 'text')], context)).toBe(0)
@@ -206,17 +206,17 @@ describe('what passes is retried', () => {
     expect(context.written.stdout).toContain('1 of 1 lines sent, 1 accepted, 0 rejected')
   })
 
-  test('all batches make the pause that one has to make, and it is told once', async () => {
+  test('while all other requests pause as well, and the pause is reported once', async () => {
     const limited = problem(429, 'Over the rate limit.', { 'retry-after': '1' })
-    api.answers = [limited, limited, limited, limited]
+    api.responders = [limited, limited, limited, limited]
     const context = contextFor()
     expect(await run(['send', await file('a.log', lines(800))], context)).toBe(0)
     expect(api.received).toHaveLength(12)
     expect(context.written.stderr).toBe('Waiting 1.0 s: Over the rate limit (429).\n')
   })
 
-  test('failures of the API and of the connection', async () => {
-    api.answers = [problem(500, 'Failed.'), problem(503, 'Overloaded.'), (response) => response.destroy()]
+  test('if the API or the connection failed', async () => {
+    api.responders = [problem(500, 'Failed.'), problem(503, 'Overloaded.'), (response) => response.destroy()]
     const context = contextFor()
     expect(await run(['send', await file('a.log', 'text')], context)).toBe(0)
     expect(api.messages).toEqual(['text', 'text', 'text', 'text'])
@@ -225,49 +225,49 @@ describe('what passes is retried', () => {
     )
   })
 
-  test('but not for ever', async () => {
-    api.answers = [problem(503, 'Overloaded.', { 'retry-after': '3600' })]
+  test('for a limited time', async () => {
+    api.responders = [problem(503, 'Overloaded.', { 'retry-after': '3600' })]
     const context = contextFor()
     expect(await run(['send', await file('a.log', lines(150))], context)).toBe(1)
-    expect(context.written.stderr).toContain('Overloaded (503); gave up trying\n')
-    expect(context.written.stdout).toContain('not sent or without an answer')
+    expect(context.written.stderr).toContain('Overloaded (503); gave up retrying\n')
+    expect(context.written.stdout).toContain('not sent or without a response')
   })
 })
 
-describe('what does not pass stops', () => {
-  test('with what the API says', async () => {
-    api.answers = Array.from({ length: 4 }, () => problem(401, 'The API key is missing or invalid.'))
+describe('a permanent failure stops the sending', () => {
+  test('with the reason from the API', async () => {
+    api.responders = Array.from({ length: 4 }, () => problem(401, 'The API key is missing or invalid.'))
     const context = contextFor()
     expect(await run(['send', await file('a.log', lines(2_000))], context)).toBe(1)
     expect(context.written.stderr).toBe(
-      `sluice: the API at ${api.url}/v1/logs does not take this: The API key is missing or invalid (401)\n`,
+      `sluice: the API at ${api.url}/v1/logs rejected the request: The API key is missing or invalid (401)\n`,
     )
     expect(api.received.length).toBeLessThanOrEqual(4)
   })
 
-  test('though the standard input does not end', async () => {
-    api.answers = [problem(404, 'There is no such project.')]
+  test('even if stdin is still open', async () => {
+    api.responders = [problem(404, 'There is no such project.')]
     const stdin = new PassThrough()
     stdin.write(lines(100))
     expect(await run(['send'], contextFor(stdin))).toBe(1)
     expect(stdin.destroyed).toBe(true)
   })
 
-  test('when nobody is there', async () => {
+  test('when no API listens at the address', async () => {
     const context = contextFor()
-    const gone = new FakeApi()
-    await gone.start()
-    const { url } = gone
-    await gone.stop()
+    const stopped = new FakeApi()
+    await stopped.start()
+    const { url } = stopped
+    await stopped.stop()
     expect(await run(['send', await file('a.log', 'text'), '--api-url', url], context)).toBe(1)
     expect(context.written.stderr).toBe(
-      `sluice: the API at ${url}/v1/logs refuses the connection; \`npm start\` starts a local one\n`,
+      `sluice: the API at ${url}/v1/logs refused the connection; \`npm start\` starts a local API\n`,
     )
   })
 })
 
-describe('when it is interrupted', () => {
-  test('what was read is sent, and the counts are shown', async () => {
+describe('after an interrupt', () => {
+  test('the lines that were read are sent, and the counts are shown', async () => {
     const stdin = new PassThrough()
     const context = contextFor(stdin)
     const running = run(['send'], context)
@@ -279,14 +279,14 @@ describe('when it is interrupted', () => {
     expect(context.written.stdout).toContain('1 of 1 lines sent, 1 accepted')
   })
 
-  test('a pause ends, and what waited is counted', async () => {
-    api.answers = [problem(429, 'Too fast.', { 'retry-after': '60' })]
+  test('a pause ends, and the waiting lines are counted', async () => {
+    api.responders = [problem(429, 'Too fast.', { 'retry-after': '60' })]
     const context = contextFor()
     const running = run(['send', await file('a.log', 'text')], context)
     while (!context.written.stderr.includes('Waiting')) await sleep(10)
     context.interrupt()
     expect(await running).toBe(130)
     expect(context.written.stdout).toContain('0 of 1 lines sent')
-    expect(context.written.stdout).toContain('1 not sent or without an answer')
+    expect(context.written.stdout).toContain('1 not sent or without a response')
   })
 })

@@ -2,17 +2,17 @@ import { describe, expect, test } from 'vitest'
 import { Tally } from '../../src/send/tally.ts'
 
 describe('Tally', () => {
-  test('adds up', () => {
+  test('counts every line once', () => {
     const tally = new Tally(() => undefined)
-    tally.onTaken({ entries: 2_000, accepted: 1_998 })
+    tally.onResponse({ entries: 2_000, accepted: 1_998 })
     tally.onTooLong('file:7', 100)
     tally.onUnanswered(50)
     expect(tally.summary(500)).toBe(
-      '2,000 of 2,051 lines sent, 1,998 accepted, 3 rejected, 50 not sent or without an answer; 0.5 s, 4,000 lines/s.',
+      '2,000 of 2,051 lines sent, 1,998 accepted, 3 rejected, 50 not sent or without a response; 0.5 s, 4,000 lines/s.',
     )
   })
 
-  test('says the first reasons, and then that there are more', () => {
+  test('reports the first rejections, and that there are more', () => {
     const notes: string[] = []
     const tally = new Tally((text) => notes.push(text))
     for (let line = 1; line <= 50; line += 1) {
@@ -20,6 +20,6 @@ describe('Tally', () => {
     }
     expect(notes).toHaveLength(11)
     expect(notes[0]).toBe('file:1: /level level is required')
-    expect(notes.at(-1)).toBe('Further reasons are not shown.')
+    expect(notes.at(-1)).toBe('Further rejections are not shown.')
   })
 })

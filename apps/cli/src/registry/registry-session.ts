@@ -1,32 +1,32 @@
 import { once } from 'node:events'
 import { Registry, RegistryError } from '@sluice/projects'
-import { connectRedis } from '@sluice/runtime'
-import { redisNames } from '@sluice/schema'
-import { orExplain, type RedisAccess, shownUrl } from './connections.ts'
-import { CliError, describeNetworkError } from './errors.ts'
+import { connectRedis, installationNames } from '@sluice/runtime'
+import { CliError, describeNetworkError } from '../errors.ts'
+import { convertSettingsErrors, type RedisAccess } from '../service-access.ts'
+import { redactUrl } from '../terminal.ts'
 
-/** Redis answers in milliseconds, or something is wrong. */
+/** Redis normally responds within milliseconds. */
 const CONNECT_DEADLINE_MS = 5_000
 const COMMAND_DEADLINE_MS = 5_000
 
 /**
- * Opens the registry of projects and keys for one task, and closes it whatever happens.
+ * Opens the registry of projects and keys for one task, and closes it in any case.
  *
- * @throws CliError when Redis cannot be used, or the registry refuses
+ * @throws CliError when Redis is unavailable, or the registry rejects the operation
  */
 export async function withRegistry<Result>(
   access: RedisAccess,
   task: (registry: Registry) => Promise<Result>,
 ): Promise<Result> {
   const { url, prefix, ...tuning } = access
-  const redis = orExplain(() =>
+  const redis = convertSettingsErrors(() =>
     connectRedis(url, { ...tuning, failFast: true, commandTimeoutMs: COMMAND_DEADLINE_MS }),
   )
-  // Each reconnection that fails says so again; the first one is reported by what awaits it.
+  // ioredis emits an error for each failed reconnection. The first failure also rejects the operation that awaits it.
   redis.on('error', () => undefined)
   try {
     await once(redis, 'ready', { signal: AbortSignal.timeout(CONNECT_DEADLINE_MS) })
-    return await task(new Registry(redis, redisNames(prefix).registryPrefix))
+    return await task(new Registry(redis, installationNames(prefix).registryPrefix))
   } catch (error) {
     throw toCliError(error, access)
   } finally {
@@ -38,18 +38,18 @@ function toCliError(error: unknown, { url }: RedisAccess): unknown {
   if (error instanceof RegistryError) return new CliError(error.message)
   const reason = describeRedisError(error)
   if (reason === undefined) return error
-  return new CliError(`Redis at ${shownUrl(url)} ${reason}; \`npm start\` starts the local services`)
+  return new CliError(`Redis at ${redactUrl(url)} ${reason}; \`npm start\` starts the local services`)
 }
 
-/** ioredis has no classes for most of its errors, only these texts. */
+/** ioredis has no classes or codes for most of its errors, only these messages. */
 const lostConnection = /^Connection is closed|^Stream isn't writeable/
 
 function describeRedisError(error: unknown): string | undefined {
   if (!(error instanceof Error)) return undefined
-  // Of a Redis Cluster: why the last of the nodes did not answer.
+  // Redis Cluster: why the last node that was tried did not respond.
   if ('lastNodeError' in error) return describeRedisError(error.lastNodeError)
-  if (error.name === 'AbortError' || error.message === 'Command timed out') return 'did not answer in time'
+  if (error.name === 'AbortError' || error.message === 'Command timed out') return 'did not respond in time'
   if (lostConnection.test(error.message)) return 'closed the connection'
-  if (error.name === 'ReplyError') return `refuses: ${error.message}`
+  if (error.name === 'ReplyError') return `returned an error: ${error.message}`
   return describeNetworkError(error)
 }

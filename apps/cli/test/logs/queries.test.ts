@@ -1,15 +1,21 @@
 import { describe, expect, test } from 'vitest'
-import { arrivals, entriesById, type LogFilter, newestEntries, newestReceipt } from '../../src/logs/query.ts'
+import {
+  arrivalsQuery,
+  entriesByIdQuery,
+  type LogFilter,
+  newestEntriesQuery,
+  newestReceivedQuery,
+} from '../../src/logs/queries.ts'
 
 const evil = "x' OR 1=1 --"
 const filter: LogFilter = { projectId: evil, levels: [evil], service: evil, search: evil }
 
-describe('nothing that is given becomes part of the SQL', () => {
+describe('no argument becomes part of the SQL', () => {
   test.each([
-    ['newestEntries', newestEntries(filter, evil, 7)],
-    ['newestReceipt', newestReceipt(filter, evil)],
-    ['arrivals', arrivals(filter, evil, 7, 'newest')],
-    ['entriesById', entriesById(evil, [evil], evil, evil)],
+    ['newestEntriesQuery', newestEntriesQuery(filter, evil, 7)],
+    ['newestReceivedQuery', newestReceivedQuery(filter, evil)],
+    ['arrivalsQuery', arrivalsQuery(filter, evil, 7, 'newest')],
+    ['entriesByIdQuery', entriesByIdQuery(evil, [evil], evil, evil)],
   ])('%s', (_name, { query, query_params }) => {
     expect(query).not.toContain(evil)
     const named = new Set([...query.matchAll(/\{(\w+):/g)].map(([, name]) => name))
@@ -17,9 +23,9 @@ describe('nothing that is given becomes part of the SQL', () => {
   })
 })
 
-test('what is not asked for is no condition', () => {
+test('an absent filter adds no condition', () => {
   const open: LogFilter = { projectId: 'demo', levels: [], service: undefined, search: undefined }
-  const { query, query_params } = newestEntries(open, undefined, 100)
+  const { query, query_params } = newestEntriesQuery(open, undefined, 100)
   expect(query_params).toEqual({ project: 'demo', limit: 100 })
   expect(query).toContain('WHERE project_id = {project:String}\n')
 })

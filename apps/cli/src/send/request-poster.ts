@@ -2,54 +2,56 @@ import { randomUUID } from 'node:crypto'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { zstdCompressSync } from 'node:zlib'
 import { type Backoff, backoffMs } from '@sluice/runtime'
-import { type ApiAccess, shownUrl } from '../connections.ts'
-import { CliError, describeNetworkError, isNeverConnected } from '../errors.ts'
-import { judgeAnswer, type Outcome, type Rejection } from './answers.ts'
+import { CliError, describeNetworkError, wasNeverSent } from '../errors.ts'
+import type { ApiAccess } from '../service-access.ts'
+import { redactUrl } from '../terminal.ts'
+import { interpretResponse, type Outcome, type Rejection } from './responses.ts'
 
 export const postLimits = {
-  /** The API answers within 2 s even when Redis is away; a slow line may take a while for a big batch. */
+  /** The API responds within 2 s even if Redis is unavailable; a slow connection may need a while for a big request. */
   requestTimeoutMs: 30_000,
-  /** A smaller body fits into one packet as it is. */
+  /** A smaller body fits into one packet without compression. */
   compressedBytesMin: 1_400,
-  /** Every entry of a batch rejected, with all its errors and longest paths, stays far below. */
-  answerBytesMax: 1024 * 1024,
+  /** Far above the largest response: every entry rejected, with all its errors and the longest paths. */
+  responseBytesMax: 1024 * 1024,
 } as const
 
 const retryBackoff: Backoff = { baseMs: 250, maxMs: 10_000 }
 
-/** Thrown when a batch cannot be sent, and no other could. */
-export class SendError extends CliError {
+/** Thrown when a request cannot be sent. The requests after it would fail as well. */
+class SendError extends CliError {
   override name = 'SendError'
 }
 
 export interface PosterOptions {
   readonly api: ApiAccess
-  /** How long a batch is tried, at least. */
+  /** How long a request is retried, at least. */
   readonly retryForMs: number
-  /** How long one attempt may take; `postLimits.requestTimeoutMs` outside of tests. */
+  /** How long one attempt may take; `postLimits.requestTimeoutMs` except in tests. */
   readonly requestTimeoutMs: number
-  /** Ends pauses, and with them the trying. A request under way is awaited. */
+  /** Aborts pauses, and with them the retries. A request in flight is awaited. */
   readonly signal: AbortSignal
   readonly nowMs: () => number
   readonly random: () => number
-  /** Told when all sending pauses, and why. */
+  /** Called when all sending pauses. */
   readonly onPause: (reason: string, pauseMs: number) => void
 }
 
-/** Posts batches, several at a time, each until it is answered. A pause that one has to make, all make. */
-export class BatchPoster {
+/** Posts several requests at a time, and retries each. When one request has to pause, all of them pause. */
+export class RequestPoster {
   readonly #options: PosterOptions
   #resumeAtMs = 0
-  #wasEverAnswered = false
+  #hasReceivedResponse = false
 
   constructor(options: PosterOptions) {
     this.#options = options
   }
 
   /**
-   * Sends the entries, at least one, each as JSON text.
+   * Posts at least one entry, each as JSON text, as one request.
    *
-   * An attempt whose answer was lost may have been taken, so each attempt carries the same idempotency key.
+   * The API may have stored the entries of an attempt although its response was lost. All attempts therefore carry the
+   * same idempotency key.
    *
    * @throws SendError
    */
@@ -61,22 +63,23 @@ export class BatchPoster {
     for (let attempt = 1; ; attempt += 1) {
       await this.#awaitResumption()
       const outcome = await this.#attempt(body, entries.length, idempotencyKey)
-      if (outcome.kind === 'taken') return outcome
-      if (outcome.kind === 'stop') throw new SendError(`${this.#name} does not take this: ${outcome.reason}`)
+      if (outcome.kind === 'processed') return outcome
+      if (outcome.kind === 'stop')
+        throw new SendError(`${this.#apiName} rejected the request: ${outcome.reason}`)
       this.#pause(outcome, attempt, giveUpAtMs)
     }
   }
 
-  get #name(): string {
-    return `the API at ${shownUrl(this.#options.api.url)}`
+  get #apiName(): string {
+    return `the API at ${redactUrl(this.#options.api.url)}`
   }
 
   #pause({ reason, retryAfterMs }: Outcome & { kind: 'retry' }, attempt: number, giveUpAtMs: number): void {
     const { nowMs, random, onPause } = this.#options
     const pauseMs = Math.max(retryAfterMs ?? 0, backoffMs(attempt, retryBackoff, random()))
     const resumeAtMs = nowMs() + pauseMs
-    if (resumeAtMs > giveUpAtMs) throw new SendError(`${this.#name}: ${reason}; gave up trying`)
-    // The batches that were under way together all come back with the same news.
+    if (resumeAtMs > giveUpAtMs) throw new SendError(`${this.#apiName}: ${reason}; gave up retrying`)
+    // The other requests in flight usually fail for the same reason; it is reported once.
     if (nowMs() >= this.#resumeAtMs) onPause(reason, pauseMs)
     this.#resumeAtMs = Math.max(this.#resumeAtMs, resumeAtMs)
   }
@@ -84,8 +87,8 @@ export class BatchPoster {
   async #awaitResumption(): Promise<void> {
     const { nowMs, signal } = this.#options
     while (nowMs() < this.#resumeAtMs) {
-      if (signal.aborted) throw new SendError('interrupted while the API wanted a pause')
-      // The signal ends the pause early; the loop sees it.
+      if (signal.aborted) throw new SendError('interrupted while waiting to retry')
+      // An abort ends the pause early. The loop handles it.
       await sleep(this.#resumeAtMs - nowMs(), undefined, { signal }).catch(() => undefined)
     }
   }
@@ -105,15 +108,15 @@ export class BatchPoster {
         redirect: 'manual',
         signal: AbortSignal.timeout(requestTimeoutMs),
       })
-      const answer = await readText(response)
-      this.#wasEverAnswered = true
-      return judgeAnswer(response.status, response.headers.get('retry-after'), answer, entries, nowMs())
+      const text = await readText(response)
+      this.#hasReceivedResponse = true
+      return interpretResponse(response.status, response.headers.get('retry-after'), text, entries, nowMs())
     } catch (error) {
       const reason = describeNetworkError(error)
       if (reason === undefined) throw error
-      // Nobody was ever there: rather a wrong address than a restart.
-      if (!this.#wasEverAnswered && isNeverConnected(error)) {
-        throw new SendError(`${this.#name} ${reason}; \`npm start\` starts a local one`)
+      // The API has never responded: the address is probably wrong, and retries would not help.
+      if (!this.#hasReceivedResponse && wasNeverSent(error)) {
+        throw new SendError(`${this.#apiName} ${reason}; \`npm start\` starts a local API`)
       }
       return { kind: 'retry', reason: `the API ${reason}`, retryAfterMs: undefined }
     }
@@ -131,12 +134,13 @@ function encodeBody(text: string): Body {
   return { bytes: zstdCompressSync(bytes), encoding: 'zstd' }
 }
 
+/** Reads the body of a response, and stops at the limit. */
 async function readText(response: Response): Promise<string> {
   const pieces: Uint8Array[] = []
   let bytes = 0
   for await (const piece of response.body ?? []) {
     bytes += piece.length
-    if (bytes > postLimits.answerBytesMax) break
+    if (bytes > postLimits.responseBytesMax) break
     pieces.push(piece)
   }
   return Buffer.concat(pieces).toString('utf8')

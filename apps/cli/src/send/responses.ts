@@ -1,66 +1,66 @@
-/** Why the service did not take an entry. */
+/** Why the API rejected an entry. */
 export interface Rejection {
-  /** Of the entry in its batch. */
+  /** The position of the entry in its request. */
   readonly index: number
-  /** JSON Pointer to what is at fault in the entry; '' for the entry itself. */
+  /** JSON Pointer to the invalid field of the entry; '' for the entry itself. */
   readonly path: string
   readonly message: string
 }
 
-/** What became of one attempt to send a batch. */
+/** The outcome of one attempt to send a request. */
 export type Outcome =
-  | { readonly kind: 'taken'; readonly accepted: number; readonly rejections: readonly Rejection[] }
+  | { readonly kind: 'processed'; readonly accepted: number; readonly rejections: readonly Rejection[] }
   | { readonly kind: 'retry'; readonly reason: string; readonly retryAfterMs: number | undefined }
   | { readonly kind: 'stop'; readonly reason: string }
 
-/** Statuses that pass: too fast, overloaded, restarting, or a proxy that cannot reach the API just now. */
-const passing: Readonly<Record<number, string>> = {
+/** Transient statuses: too many requests, overload, a restart, or a proxy that cannot reach the API at the moment. */
+const transientStatuses: Readonly<Record<number, string>> = {
   408: 'the request took too long',
   429: 'the project is over its rate limit',
   500: 'the API failed',
-  502: 'the API is away',
+  502: 'the API is unavailable',
   503: 'the API is overloaded',
-  504: 'the API is away',
+  504: 'the API is unavailable',
 }
 
-/**
- * Judges the answer to a batch.
- *
- * @param body the answer's text: counts of a batch, or a problem document (RFC 9457)
- */
-export function judgeAnswer(
+/** @param body the counts of the request's entries, or a problem document (RFC 9457) */
+export function interpretResponse(
   status: number,
   retryAfter: string | null,
   body: string,
   entries: number,
   nowMs: number,
 ): Outcome {
-  if (status === 202) return judgeCounts(parseObject(body), entries)
+  if (status === 202) return interpretCounts(parseObject(body), entries)
   const problem = describeProblem(parseObject(body))
-  const passes = passing[status]
-  if (passes !== undefined) {
+  const transient = transientStatuses[status]
+  if (transient !== undefined) {
     const retryAfterMs = parseRetryAfterMs(retryAfter, nowMs)
-    return { kind: 'retry', reason: `${problem ?? passes} (${status})`, retryAfterMs }
+    return { kind: 'retry', reason: `${problem ?? transient} (${status})`, retryAfterMs }
   }
-  return { kind: 'stop', reason: `${problem ?? 'the answer is not one of the API'} (${status})` }
+  return { kind: 'stop', reason: `${problem ?? 'the response is not from a Sluice API'} (${status})` }
 }
 
-function judgeCounts(body: Fields, entries: number): Outcome {
+function interpretCounts(body: Fields, entries: number): Outcome {
   const { accepted, rejected, errors = [] } = body
   if (typeof accepted !== 'number' || typeof rejected !== 'number' || accepted + rejected !== entries) {
-    return { kind: 'stop', reason: 'the answer does not say what was accepted; is this a Sluice API?' }
+    return { kind: 'stop', reason: 'the response has no valid counts of entries; is this a Sluice API?' }
   }
-  return { kind: 'taken', accepted, rejections: (Array.isArray(errors) ? errors : []).filter(isRejection) }
+  return {
+    kind: 'processed',
+    accepted,
+    rejections: (Array.isArray(errors) ? errors : []).filter(isRejection),
+  }
 }
 
 type Fields = Readonly<Record<string, unknown>>
 
-/** What a problem document says to a person: its detail, and the first of the fields at fault. */
+/** The human-readable part of a problem document: its detail, and the first invalid field. */
 function describeProblem({ detail, title, errors }: Fields): string | undefined {
   const text = [detail, title].find((value) => typeof value === 'string')
   const first: unknown = Array.isArray(errors) ? errors[0] : undefined
-  const at = isRejection(first) ? `: ${first.path} ${first.message}` : ''
-  return text === undefined ? undefined : `${text.replace(/\.$/, '')}${at}`
+  const field = isRejection(first) ? `: ${first.path} ${first.message}` : ''
+  return text === undefined ? undefined : `${text.replace(/\.$/, '')}${field}`
 }
 
 function isRejection(value: unknown): value is Rejection {
@@ -69,7 +69,7 @@ function isRejection(value: unknown): value is Rejection {
   return typeof path === 'string' && typeof message === 'string'
 }
 
-/** Reads `Retry-After`: seconds, or a date (RFC 9110). */
+/** Parses `Retry-After`: seconds, or a date (RFC 9110). */
 export function parseRetryAfterMs(text: string | null, nowMs: number): number | undefined {
   if (text === null || text === '') return undefined
   if (/^\d{1,9}$/.test(text)) return Number(text) * 1_000

@@ -1,14 +1,14 @@
-/** Which entries are asked for. */
+/** Selects entries of one project. */
 export interface LogFilter {
   readonly projectId: string
-  /** Any of these; all, if there are none. */
+  /** Any of these levels; every level if empty. */
   readonly levels: readonly string[]
   readonly service: string | undefined
-  /** Text in the message, whatever its case. */
+  /** Text in the message; case is ignored. */
   readonly search: string | undefined
 }
 
-/** An entry as it is read. Absent texts are empty; times are UTC in ClickHouse's text form. */
+/** An entry as ClickHouse returns it. Absent texts are empty. Times are UTC, in ClickHouse's text form. */
 export interface LogRow {
   readonly id: string
   readonly project_id: string
@@ -34,11 +34,11 @@ export interface Query {
 const COLUMNS =
   'id, project_id, timestamp, received_at, level, service, environment, source, message, url, pathname, stack, metadata_text'
 
-/** ClickHouse sorts UUIDs by their second half; as numbers they sort by their first, which is the time of a UUIDv7. */
+/** ClickHouse sorts UUIDs by their second half. Numbers sort by the first half, which is the time of a UUIDv7. */
 const ID_ORDER = 'toUInt128(id)'
 
-/** The newest entries that match, oldest first. */
-export function newestEntries(filter: LogFilter, since: string | undefined, limit: number): Query {
+/** The newest matching entries, oldest first. */
+export function newestEntriesQuery(filter: LogFilter, since: string | undefined, limit: number): Query {
   const { conditions, params } = filterConditions(filter)
   if (since !== undefined) conditions.push("timestamp >= {since:DateTime64(6, 'UTC')}")
   return {
@@ -51,10 +51,11 @@ export function newestEntries(filter: LogFilter, since: string | undefined, limi
 }
 
 /**
- * When the project's newest row was received, whatever the filter, of those received since `from`; in 1970 if there is
- * none. A time to come, from a machine whose clock is ahead, counts as now: it would hide all that is received until then.
+ * The newest receive time of the project's rows received since `from`, without the other conditions of the filter; 1970
+ * if there are none. A time in the future, from a machine whose clock is ahead, counts as now: otherwise it would hide
+ * everything that is received until then.
  */
-export function newestReceipt({ projectId }: LogFilter, from: string): Query {
+export function newestReceivedQuery({ projectId }: LogFilter, from: string): Query {
   return {
     query: `SELECT least(max(received_at), now64(3, 'UTC')) AS newest FROM logs
       WHERE project_id = {project:String} AND received_at >= {from:DateTime64(3, 'UTC')}`,
@@ -62,8 +63,13 @@ export function newestReceipt({ projectId }: LogFilter, from: string): Query {
   }
 }
 
-/** Id and time of receipt of the entries that match and were received since `from`: at most `limit` of one end. */
-export function arrivals(filter: LogFilter, from: string, limit: number, end: 'oldest' | 'newest'): Query {
+/** Id and receive time of matching entries received since `from`: the oldest or the newest `limit` of them. */
+export function arrivalsQuery(
+  filter: LogFilter,
+  from: string,
+  limit: number,
+  end: 'oldest' | 'newest',
+): Query {
   const { conditions, params } = filterConditions(filter)
   const direction = end === 'oldest' ? 'ASC' : 'DESC'
   return {
@@ -74,8 +80,8 @@ export function arrivals(filter: LogFilter, from: string, limit: number, end: 'o
   }
 }
 
-/** The entries of these ids, which were received between the two times, in the order of their receipt. */
-export function entriesById(projectId: string, ids: readonly string[], from: string, to: string): Query {
+/** The entries with these ids, which were received between the two times, in the order of their receive times. */
+export function entriesByIdQuery(projectId: string, ids: readonly string[], from: string, to: string): Query {
   return {
     query: `SELECT ${COLUMNS} FROM logs
       WHERE project_id = {project:String} AND id IN {ids:Array(UUID)}

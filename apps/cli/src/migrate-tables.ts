@@ -1,0 +1,20 @@
+import { migrate, MigrationError, migrationsFolder, readMigrations } from '@sluice/clickhouse'
+import { toCliError } from './clickhouse-session.ts'
+import type { Context } from './context.ts'
+import { CliError } from './errors.ts'
+import { clickhouseAccess, type ClickHouseFlags } from './service-access.ts'
+import { redactUrl } from './terminal.ts'
+
+/** `sluice migrate` */
+export async function migrateTables(flags: ClickHouseFlags, context: Context): Promise<void> {
+  const access = await clickhouseAccess(flags, context)
+  const migrations = await readMigrations(migrationsFolder)
+  const applied = await migrate(access, migrations).catch((error: unknown) => {
+    throw error instanceof MigrationError ? new CliError(error.message) : toCliError(error, access)
+  })
+  for (const { version, name } of applied) await context.stdout.write(`Applied ${version} (${name}).\n`)
+  await context.stdout.write(
+    `The database ${access.database} at ${redactUrl(access.url)} is up to date: ` +
+      `${migrations.length} migrations, ${applied.length} of them applied now.\n`,
+  )
+}

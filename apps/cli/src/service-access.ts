@@ -1,0 +1,136 @@
+import { type ClickHouseAccess, clickhouseAccessFrom, clickhouseSettings } from '@sluice/clickhouse'
+import { parseRedisUrl, readSettings, redisSettings, SettingsError } from '@sluice/runtime'
+import type { Context } from './context.ts'
+import { CliError } from './errors.ts'
+import { readLocalServices } from './local-services.ts'
+
+export interface RedisFlags {
+  redisUrl?: string
+  prefix?: string
+}
+
+export interface RedisAccess {
+  readonly url: string
+  readonly prefix: string
+  readonly tlsCaFile?: string | undefined
+  readonly sentinelPassword?: string | undefined
+}
+
+export interface ClickHouseFlags {
+  clickhouseUrl?: string
+  clickhouseUsername?: string
+  clickhouseDatabase?: string
+}
+
+export interface ApiFlags {
+  apiUrl?: string
+  apiKey?: string
+}
+
+export interface ApiAccess {
+  /** The address of the logs resource itself. */
+  readonly url: string
+  readonly key: string
+}
+
+type SettingSources = Pick<Context, 'environment' | 'dataDirectory'>
+
+/*
+ * Each setting comes from a flag, else from the environment, else from local.json. The credentials in local.json are
+ * used only with the address next to them: a password or key of the local services is never sent to another server.
+ */
+
+export async function redisAccess(flags: RedisFlags, sources: SettingSources): Promise<RedisAccess> {
+  const { environment } = sources
+  const url =
+    flags.redisUrl ?? nonEmpty(environment['REDIS_URL']) ?? (await readLocalServices(sources)).redisUrl
+  if (url === undefined) throw noAddress('Redis', 'REDIS_URL', '--redis-url')
+  convertSettingsErrors(() => parseRedisUrl(url))
+  const settings = convertSettingsErrors(() =>
+    readSettings(redisSettings, {
+      ...environment,
+      REDIS_URL: url,
+      SLUICE_PREFIX: flags.prefix ?? environment['SLUICE_PREFIX'],
+    }),
+  )
+  return {
+    url,
+    prefix: settings.SLUICE_PREFIX,
+    tlsCaFile: settings.REDIS_TLS_CA_FILE,
+    sentinelPassword: settings.REDIS_SENTINEL_PASSWORD,
+  }
+}
+
+export async function clickhouseAccess(
+  flags: ClickHouseFlags,
+  sources: SettingSources,
+): Promise<ClickHouseAccess> {
+  const { environment } = sources
+  const { clickhouse: known } = await readLocalServices(sources)
+  const url = flags.clickhouseUrl ?? nonEmpty(environment['CLICKHOUSE_URL']) ?? known?.url
+  if (url === undefined) throw noAddress('ClickHouse', 'CLICKHOUSE_URL', '--clickhouse-url')
+  requireHttpUrl(url, 'ClickHouse')
+  const local = url === known?.url ? known : undefined
+  return convertSettingsErrors(() =>
+    clickhouseAccessFrom(
+      readSettings(clickhouseSettings, {
+        CLICKHOUSE_URL: url,
+        CLICKHOUSE_TLS_CA_FILE: environment['CLICKHOUSE_TLS_CA_FILE'],
+        CLICKHOUSE_CLUSTER: environment['CLICKHOUSE_CLUSTER'],
+        CLICKHOUSE_USERNAME:
+          flags.clickhouseUsername ?? nonEmpty(environment['CLICKHOUSE_USERNAME']) ?? local?.username,
+        CLICKHOUSE_PASSWORD: nonEmpty(environment['CLICKHOUSE_PASSWORD']) ?? local?.password,
+        CLICKHOUSE_DATABASE:
+          flags.clickhouseDatabase ?? nonEmpty(environment['CLICKHOUSE_DATABASE']) ?? local?.database,
+      }),
+    ),
+  )
+}
+
+export async function apiAccess(flags: ApiFlags, sources: SettingSources): Promise<ApiAccess> {
+  const { environment } = sources
+  const known = await readLocalServices(sources)
+  const url = flags.apiUrl ?? nonEmpty(environment['SLUICE_API_URL']) ?? known.apiUrl
+  if (url === undefined) throw noAddress('API', 'SLUICE_API_URL', '--api-url')
+  requireHttpUrl(url, 'the API')
+  const local = url === known.apiUrl ? known : undefined
+  const key = flags.apiKey ?? nonEmpty(environment['SLUICE_API_KEY']) ?? local?.apiKey
+  if (key === undefined) {
+    throw new CliError(
+      'no API key is configured: create one with `sluice keys create`, and set SLUICE_API_KEY or pass --api-key',
+    )
+  }
+  return { url: logsUrl(url), key }
+}
+
+/** @param apiUrl the address of the API's host, or a base address that ends with the version */
+export function logsUrl(apiUrl: string): string {
+  const base = apiUrl.replace(/\/+$/, '')
+  return base.endsWith('/v1') ? `${base}/logs` : `${base}/v1/logs`
+}
+
+/** Invalid settings are reported to the user who set them. @throws CliError */
+export function convertSettingsErrors<Result>(read: () => Result): Result {
+  try {
+    return read()
+  } catch (error) {
+    if (error instanceof SettingsError) throw new CliError(error.message)
+    throw error
+  }
+}
+
+function nonEmpty(value: string | undefined): string | undefined {
+  return value === '' ? undefined : value
+}
+
+function noAddress(service: string, variable: string, flag: string): CliError {
+  return new CliError(
+    `no ${service} address is configured: start the local services with \`npm start\`, set ${variable}, or pass ${flag}`,
+  )
+}
+
+function requireHttpUrl(url: string, service: string): void {
+  if (URL.canParse(url) && ['http:', 'https:'].includes(new URL(url).protocol)) return
+  // The address is not printed: it may contain a password.
+  throw new CliError(`the address of ${service} must start with http:// or https://`)
+}

@@ -1,0 +1,20 @@
+import { mkdtemp, rm, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { afterEach, beforeEach, expect, test } from 'vitest'
+import { readLocalServices } from '../src/local-services.ts'
+
+let dataDirectory = ''
+beforeEach(async () => {
+  dataDirectory = await mkdtemp(join(tmpdir(), 'sluice-cli-'))
+})
+afterEach(async () => rm(dataDirectory, { recursive: true }))
+
+test('no services are known where `npm start` never ran', async () => {
+  expect(await readLocalServices({ dataDirectory })).toEqual({})
+})
+
+test.each(['{"apiUrl":', 'null', ''])('a broken local.json is reported: %j', async (content) => {
+  await writeFile(join(dataDirectory, 'local.json'), content)
+  await expect(readLocalServices({ dataDirectory })).rejects.toThrow('local.json is not a valid JSON object')
+})

@@ -1,0 +1,105 @@
+import { mkdtemp, rm, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { afterEach, beforeEach, describe, expect, test } from 'vitest'
+import { apiAccess, clickhouseAccess, logsUrl, redisAccess } from '../src/service-access.ts'
+
+const local = {
+  apiUrl: 'http://127.0.0.1:3000',
+  apiKey: 'slk_local',
+  projectId: 'demo',
+  redisUrl: 'redis://127.0.0.1:7001',
+  clickhouse: { url: 'http://127.0.0.1:7002', username: 'sluice', password: 'secret', database: 'logs' },
+}
+
+let dataDirectory = ''
+beforeEach(async () => {
+  dataDirectory = await mkdtemp(join(tmpdir(), 'sluice-cli-'))
+  await writeFile(join(dataDirectory, 'local.json'), JSON.stringify(local))
+})
+afterEach(async () => rm(dataDirectory, { recursive: true }))
+
+describe('a setting comes', () => {
+  test('from local.json by default', async () => {
+    const sources = { environment: {}, dataDirectory }
+    expect(await redisAccess({}, sources)).toEqual({ url: local.redisUrl, prefix: 'sluice' })
+    expect(await clickhouseAccess({}, sources)).toEqual(local.clickhouse)
+    expect(await apiAccess({}, sources)).toEqual({ url: 'http://127.0.0.1:3000/v1/logs', key: 'slk_local' })
+  })
+
+  test('from the environment, which overrides local.json', async () => {
+    const environment = {
+      REDIS_URL: 'redis://elsewhere',
+      SLUICE_PREFIX: 'mine',
+      CLICKHOUSE_USERNAME: 'reader',
+      SLUICE_API_KEY: 'slk_mine',
+    }
+    const sources = { environment, dataDirectory }
+    expect(await redisAccess({}, sources)).toEqual({ url: 'redis://elsewhere', prefix: 'mine' })
+    expect(await clickhouseAccess({}, sources)).toEqual({ ...local.clickhouse, username: 'reader' })
+    expect(await apiAccess({}, sources)).toMatchObject({ key: 'slk_mine' })
+  })
+
+  test('from a flag, which overrides the environment', async () => {
+    const sources = { environment: { REDIS_URL: 'redis://elsewhere' }, dataDirectory }
+    expect(await redisAccess({ redisUrl: 'redis://here', prefix: 'p' }, sources)).toEqual({
+      url: 'redis://here',
+      prefix: 'p',
+    })
+  })
+})
+
+describe('the credentials of the local services are not used with another address', () => {
+  test('the ClickHouse user and password', async () => {
+    const sources = { environment: { CLICKHOUSE_URL: 'http://elsewhere:8123' }, dataDirectory }
+    expect(await clickhouseAccess({}, sources)).toEqual({
+      url: 'http://elsewhere:8123',
+      username: 'default',
+      password: '',
+      database: 'sluice',
+    })
+  })
+
+  test('the API key', async () => {
+    const access = apiAccess({ apiUrl: 'https://elsewhere' }, { environment: {}, dataDirectory })
+    await expect(access).rejects.toThrow('no API key is configured')
+  })
+})
+
+test('the settings of a Redis with TLS and Sentinels come from the environment', async () => {
+  const environment = { REDIS_TLS_CA_FILE: '/etc/ca.pem', REDIS_SENTINEL_PASSWORD: 'secret' }
+  const access = redisAccess({ redisUrl: 'rediss-sentinel://a,b/master' }, { environment, dataDirectory })
+  expect(await access).toMatchObject({ tlsCaFile: '/etc/ca.pem', sentinelPassword: 'secret' })
+})
+
+describe('rejects with advice', () => {
+  const nowhere = { environment: {}, dataDirectory: join(tmpdir(), 'no-such-folder') }
+
+  test('a service without an address', async () => {
+    await expect(redisAccess({}, nowhere)).rejects.toThrow(
+      'no Redis address is configured: start the local services with `npm start`, set REDIS_URL, or pass --redis-url',
+    )
+    await expect(clickhouseAccess({}, nowhere)).rejects.toThrow('set CLICKHOUSE_URL')
+    await expect(apiAccess({}, nowhere)).rejects.toThrow('set SLUICE_API_URL')
+  })
+
+  test('an address with another scheme, without printing it', async () => {
+    const error = await redisAccess({ redisUrl: 'http://user:secret@host' }, nowhere).catch(String)
+    expect(error).toContain('must start with redis:// or rediss://')
+    expect(error).not.toContain('secret')
+  })
+
+  test('a malformed prefix', async () => {
+    const access = redisAccess({ redisUrl: 'redis://host', prefix: 'a b' }, nowhere)
+    await expect(access).rejects.toThrow('SLUICE_PREFIX')
+  })
+})
+
+test.each([
+  ['http://host:3000', 'http://host:3000/v1/logs'],
+  ['http://host:3000/', 'http://host:3000/v1/logs'],
+  ['https://host/v1', 'https://host/v1/logs'],
+  ['https://host/api/v1/', 'https://host/api/v1/logs'],
+])('the logs resource of %s is %s', (apiUrl, url) => {
+  expect(logsUrl(apiUrl)).toBe(url)
+})
