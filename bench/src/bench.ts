@@ -1,31 +1,49 @@
 import { mkdir } from 'node:fs/promises'
 import { ProcessError, Supervisor } from '@sluice/local'
 import { LoadProcess } from './load/load-process.ts'
-import { measureDisk, type DiskTimes } from './measure/disk.ts'
-import { redisInfo } from './measure/redis-memory.ts'
+import type { Scenario } from './load/scenarios.ts'
+import { type DiskTimes, measureDisk } from './measure/disk.ts'
+import { redisInfo } from './measure/redis-info.ts'
 import { Store } from './measure/store.ts'
 import type { BenchOptions } from './options.ts'
-import { measureCell, measureForProfile } from './phases/measure-cell.ts'
-import { describeMachine, describeVersions, type Versions } from './report/machine.ts'
-import { compare, method, type Report, type ScenarioReport, type SystemReport } from './report/report.ts'
-import type { Scenario } from './scenarios.ts'
-import { startSystem } from './systems/start-system.ts'
-import type { System, SystemName } from './systems/system.ts'
+import { measureForProfile, measureScenario } from './phases/measure-scenario.ts'
+import {
+  compare,
+  describeMachine,
+  describeVersions,
+  method,
+  type Report,
+  type ScenarioReport,
+  type SystemReport,
+  type Versions,
+} from './report/report.ts'
+import { startDirect } from './systems/direct.ts'
+import { startJobPerEntry } from './systems/job-per-entry.ts'
+import { startSluice } from './systems/sluice.ts'
+import type { System, SystemName, SystemOptions } from './systems/system.ts'
 
-/** The entries' seed: every system of every run gets the same. */
+/** The seed of the entries. Every system in every run gets the same entries. */
 const SEED = 42
+
+const starters: Readonly<Record<SystemName, (options: SystemOptions) => Promise<System>>> = {
+  sluice: startSluice,
+  'job-per-entry': startJobPerEntry,
+  direct: startDirect,
+}
 
 export interface BenchDependencies {
   readonly options: BenchOptions
-  /** A folder for CPU profiles. */
+  /** The folder for CPU profiles. */
   readonly profileFolder: string
-  readonly note: (text: string) => void
+  /** Reports progress to the user. */
+  readonly log: (text: string) => void
 }
 
 /**
- * One run of the benchmark: each scenario with each system in turn, each freshly started, and gone before the next.
+ * One run of the benchmark. Measures each scenario with each system, one after the other. Each system is freshly started
+ * and has stopped before the next one starts.
  *
- * Running → (`interrupt`) stopping → over.
+ * Running → (`interrupt`) stopping → done.
  */
 export class Bench {
   readonly #deps: BenchDependencies
@@ -37,7 +55,7 @@ export class Bench {
     this.#deps = dependencies
   }
 
-  /** Ends what runs; `run` then throws. */
+  /** Stops all running processes. `run` then throws. */
   interrupt(): void {
     this.#interrupted.abort(new Error('interrupted'))
     this.#running?.stop({ force: true }).catch(() => undefined)
@@ -50,7 +68,7 @@ export class Bench {
     const scenarios: ScenarioReport[] = []
     for (const scenario of options.scenarios) {
       const systems: SystemReport[] = []
-      for (const name of options.systems) systems.push(await this.#measureOrExplain(scenario, name))
+      for (const name of options.systems) systems.push(await this.#measureOrReportError(scenario, name))
       scenarios.push(compare(scenario, systems))
     }
     return {
@@ -65,9 +83,9 @@ export class Bench {
     }
   }
 
-  /** The disk that the systems' data will be on. */
+  /** Measures the disk that will hold the data of the systems. */
   async #measureDisk(): Promise<DiskTimes> {
-    this.#deps.note('the disk')
+    this.#deps.log('disk')
     const supervisor = await Supervisor.open()
     this.#running = supervisor
     try {
@@ -77,17 +95,17 @@ export class Bench {
     }
   }
 
-  /** One system that cannot be measured does not cost the figures of the others. */
-  async #measureOrExplain(scenario: Scenario, name: SystemName): Promise<SystemReport> {
-    this.#deps.note(`${scenario.name}, ${name}`)
+  /** A system that cannot be measured must not prevent the measurement of the others. */
+  async #measureOrReportError(scenario: Scenario, name: SystemName): Promise<SystemReport> {
+    this.#deps.log(`${scenario.name}, ${name}`)
     try {
       return await this.#measure(scenario, name)
     } catch (error) {
       this.#interrupted.signal.throwIfAborted()
       const message = error instanceof Error ? error.message : String(error)
-      this.#deps.note(`  not measured: ${message}`)
-      // The log goes with the system's data.
-      if (error instanceof ProcessError) for (const line of error.log) this.#deps.note(`  | ${line}`)
+      this.#deps.log(`  not measured: ${message}`)
+      // The log file is deleted together with the system's data.
+      if (error instanceof ProcessError) for (const line of error.log) this.#deps.log(`  | ${line}`)
       return { system: name, error: message }
     }
   }
@@ -102,24 +120,24 @@ export class Bench {
     try {
       this.#interrupted.signal.throwIfAborted()
       const profile = role === undefined ? undefined : { role, folder }
-      const system = await startSystem(name, { supervisor, profile })
+      const system = await starters[name]({ supervisor, profile })
       return await this.#measureSystem(scenario, system, load)
     } finally {
       await load.stop()
       await supervisor.stop()
-      if (role !== undefined) this.#deps.note(`  profiles are in ${folder}`)
+      if (role !== undefined) this.#deps.log(`  profiles are in ${folder}`)
     }
   }
 
   async #measureSystem(scenario: Scenario, system: System, load: LoadProcess): Promise<SystemReport> {
-    const { options, note } = this.#deps
+    const { options, log } = this.#deps
     const store = new Store(system.clickhouse)
     try {
       await this.#readVersions(system, store)
       const { url, apiKey } = system
       const { requests } = scenario
       const entries = await load.prepare({ url, apiKey, requests, corpus: options.corpus, seed: SEED })
-      const cell = {
+      const context = {
         system,
         scenario,
         store,
@@ -127,12 +145,12 @@ export class Bench {
         windowMs: options.windowMs,
         trialsMax: options.trialsMax,
         signal: this.#interrupted.signal,
-        note: (text: string) => note(`  ${text}`),
+        log: (text: string) => log(`  ${text}`),
       }
       const result =
         options.profiledRole === undefined
-          ? await measureCell(cell, options.burstEntriesMax)
-          : await measureForProfile(cell)
+          ? await measureScenario(context, options.burstEntriesMax)
+          : await measureForProfile(context)
       const warnings = [...system.remarks, ...result.warnings]
       return { system: system.name, entries, ...result, warnings }
     } finally {

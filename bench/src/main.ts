@@ -1,33 +1,28 @@
-// `npm run bench`: how fast the service is on this machine, side by side with two baselines.
+// `npm run bench`: measures the throughput and latency of Sluice on this machine, and compares it with two baselines.
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { Bench } from './bench.ts'
-import { readOptions, usage, UsageError } from './options.ts'
+import { readOptions } from './options.ts'
 import { formatReport } from './report/table.ts'
 
-/** What an interrupted run exits with: 128 and the number of SIGINT. */
+/** The exit code of an interrupted run: 128 plus the number of SIGINT. */
 const INTERRUPTED = 130
-/** Signals closer than this are one Ctrl-C, which the terminal sends to this process and npm passes on to it. */
+/** Signals within this time are one Ctrl-C: the terminal sends it to this process, and npm forwards it as well. */
 const SAME_INTERRUPT_MS = 500
 
-async function main(args: readonly string[]): Promise<number> {
-  const options = readOptions(args)
-  if (options === 'help') {
-    console.log(usage)
-    return 0
-  }
-  if (process.platform !== 'linux') throw new UsageError('The benchmark reads /proc, so it needs Linux.')
+async function main(): Promise<number> {
+  const options = readOptions()
   const bench = new Bench({
     options,
     profileFolder: join(tmpdir(), `sluice-bench-profiles-${process.pid}`),
-    // Standard output is for the report alone.
-    note: (text) => console.error(text),
+    // Standard output is reserved for the report.
+    log: (text) => console.error(text),
   })
   let interruptedAtMs: number | undefined
   for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) {
     process.on(signal, () => {
       interruptedAtMs ??= performance.now()
-      // The processes' watchdog ends what this one leaves behind.
+      // The watchdog kills the processes that this exit leaves running.
       if (performance.now() - interruptedAtMs > SAME_INTERRUPT_MS) process.exit(INTERRUPTED)
       bench.interrupt()
     })
@@ -44,10 +39,9 @@ async function main(args: readonly string[]): Promise<number> {
 }
 
 try {
-  process.exitCode = await main(process.argv.slice(2))
+  process.exitCode = await main()
 } catch (error) {
-  if (error instanceof UsageError) console.error(`${error.message}\n\n${usage}`)
-  else console.error(error)
+  console.error(error)
   process.exitCode = 1
 }
 process.exit()

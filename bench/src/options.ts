@@ -1,13 +1,13 @@
-import { parseArgs } from 'node:util'
-import { scenarios, type Scenario } from './scenarios.ts'
-import { systemNames, type Profile, type SystemName } from './systems/system.ts'
+import { CommandLine } from '@sluice/harness/command-line'
+import { type Scenario, scenarios } from './load/scenarios.ts'
+import { type Profile, type SystemName, systemNames } from './systems/system.ts'
 
 export interface BenchOptions {
   readonly scenarios: readonly Scenario[]
   readonly systems: readonly SystemName[]
-  /** How long each measured window is. */
+  /** Length of each measurement window. */
   readonly windowMs: number
-  /** How many rates the search for the highest one tries. */
+  /** How many rates the search for the highest sustained rate measures. */
   readonly trialsMax: number
   readonly corpus: string | undefined
   readonly burstEntriesMax: number | undefined
@@ -15,62 +15,51 @@ export interface BenchOptions {
   readonly json: boolean
 }
 
-/** What was asked for cannot be done; the message is for the person who asked. */
-export class UsageError extends Error {
-  override name = 'UsageError'
-}
+const usage = `npm run bench -- [options]
 
-export const usage = `npm run bench -- [options]
-
-  --scenario NAMES      ${scenarios.map(({ name }) => name).join(',')}; all of them without it
-  --system NAMES        ${systemNames.join(',')}; all of them without it
-  --seconds N           length of each measured window; 15 without it, 4 with --quick
-  --quick               fewer rates are tried
-  --corpus DIR          takes messages from the log files in a folder: a line is a message, a file's name its service
-  --burst-entries N     ends a burst after so many entries
-  --profile api|worker  saturates the systems once, and writes CPU profiles of their API or worker
+  --scenario NAMES      ${scenarios.map(({ name }) => name).join(',')}; default all
+  --system NAMES        ${systemNames.join(',')}; default all
+  --seconds N           length of each measurement window; default 15, with --quick 4
+  --quick               measures fewer rates
+  --corpus DIR          reads messages from the log files in DIR: a line is a message, the file name is the service
+  --burst-entries N     ends a burst after N entries
+  --profile api|worker  saturates each system once and writes CPU profiles of its API or worker
   --json                prints JSON instead of tables (npm run --silent bench -- --json > FILE)
+  --help                prints this text
 `
 
-/** @throws UsageError */
-export function readOptions(args: readonly string[]): BenchOptions | 'help' {
-  const { values } = parse(args)
-  if (values.help) return 'help'
-  const seconds = positive('--seconds', values.seconds) ?? (values.quick ? 4 : 15)
+/** The options of the command line. Exits the process when they are invalid, or help is requested. */
+export function readOptions(): BenchOptions {
+  const commandLine = new CommandLine(usage)
+  const values = commandLine.read({
+    scenario: { type: 'string', multiple: true },
+    system: { type: 'string', multiple: true },
+    seconds: { type: 'string' },
+    corpus: { type: 'string' },
+    'burst-entries': { type: 'string' },
+    profile: { type: 'string' },
+    quick: { type: 'boolean', default: false },
+    json: { type: 'boolean', default: false },
+  })
+  if (process.platform !== 'linux') commandLine.fail('The benchmark requires Linux, because it reads /proc.')
+  const seconds = values.seconds ?? (values.quick ? '4' : '15')
+  const burstEntries = values['burst-entries']
   return {
-    scenarios: chosen('--scenario', values.scenario, scenarios, ({ name }) => name),
-    systems: chosen('--system', values.system, systemNames, (name) => name),
-    windowMs: seconds * 1_000,
+    scenarios: readNames(commandLine, '--scenario', values.scenario, scenarios, ({ name }) => name),
+    systems: readNames(commandLine, '--system', values.system, systemNames, (name) => name),
+    windowMs: readPositive(commandLine, '--seconds', seconds) * 1_000,
     trialsMax: values.quick ? 2 : 4,
     corpus: values.corpus,
-    burstEntriesMax: positive('--burst-entries', values['burst-entries']),
-    profiledRole: profiled(values.profile),
+    burstEntriesMax:
+      burstEntries === undefined ? undefined : readPositive(commandLine, '--burst-entries', burstEntries),
+    profiledRole: readRole(commandLine, values.profile),
     json: values.json,
   }
 }
 
-function parse(args: readonly string[]) {
-  try {
-    return parseArgs({
-      args: [...args],
-      options: {
-        scenario: { type: 'string', multiple: true },
-        system: { type: 'string', multiple: true },
-        seconds: { type: 'string' },
-        corpus: { type: 'string' },
-        'burst-entries': { type: 'string' },
-        profile: { type: 'string' },
-        quick: { type: 'boolean', default: false },
-        json: { type: 'boolean', default: false },
-        help: { type: 'boolean', short: 'h', default: false },
-      },
-    })
-  } catch (error) {
-    throw new UsageError(error instanceof Error ? error.message : String(error))
-  }
-}
-
-function chosen<T>(
+/** @param given lists of names, comma-separated; all are chosen without it */
+function readNames<T>(
+  commandLine: CommandLine,
   option: string,
   given: readonly string[] | undefined,
   all: readonly T[],
@@ -79,18 +68,17 @@ function chosen<T>(
   if (given === undefined) return all
   const names = new Set(given.flatMap((each) => each.split(',')))
   const found = all.filter((each) => names.has(nameOf(each)))
-  if (found.length !== names.size) throw new UsageError(`${option} takes ${all.map(nameOf).join(', ')}`)
+  if (found.length !== names.size) commandLine.fail(`${option} takes any of ${all.map(nameOf).join(', ')}`)
   return found
 }
 
-function positive(option: string, given: string | undefined): number | undefined {
-  if (given === undefined) return undefined
+export function readPositive(commandLine: CommandLine, option: string, given: string): number {
   const value = Number(given)
-  if (!Number.isFinite(value) || value <= 0) throw new UsageError(`${option} takes a number above 0`)
-  return value
+  const isPositive = Number.isFinite(value) && value > 0
+  return isPositive ? value : commandLine.fail(`${option} must be a number greater than 0`)
 }
 
-function profiled(given: string | undefined): Profile['role'] | undefined {
+function readRole(commandLine: CommandLine, given: string | undefined): Profile['role'] | undefined {
   if (given === undefined || given === 'api' || given === 'worker') return given
-  throw new UsageError('--profile takes api or worker')
+  return commandLine.fail('--profile must be api or worker')
 }

@@ -1,23 +1,32 @@
-import { entrySchema, limits, type Entry } from '@sluice/schema'
+import { hash, timingSafeEqual } from 'node:crypto'
+import { type Entry, entrySchema, limits } from '@sluice/schema'
 import { fastify, type FastifyInstance } from 'fastify'
-import { KeyCheck } from './key-check.ts'
-import { toRow, type Row } from './row.ts'
+import { type Row, toRow } from './row.ts'
 
-/** What a body may be: a batch if it has `logs`, else an entry. */
+/** Settings of both baselines' API processes, in addition to the settings of every process. */
+export const apiSettings = {
+  PORT: { type: 'integer', minimum: 1, maximum: 65_535, default: 3000, description: "The API's port." },
+  API_KEY: { type: 'string', default: '', description: 'The API key that clients send.' },
+  PROJECT_ID: { type: 'string', default: 'bench', description: 'The project of the API key.' },
+} as const
+
+/** A body with `logs` is a batch request; any other body is a single entry. */
 const bodySchema = {
   type: 'object',
   if: { type: 'object', required: ['logs'] },
-  // oxlint-disable-next-line unicorn/no-thenable -- JSON Schema's own keyword
+  // oxlint-disable-next-line unicorn/no-thenable -- a JSON Schema keyword
   then: {
     type: 'object',
     properties: {
-      logs: { type: 'array', maxItems: limits.entriesPerBatchMax, items: { $ref: 'Entry#' } },
+      logs: { type: 'array', maxItems: limits.entriesPerRequestMax, items: { $ref: 'Entry#' } },
     },
   },
   else: { $ref: 'Entry#' },
 } as const
 
-/** Both baselines' HTTP side: a key check, Fastify's own parser, ajv by Fastify's schemas, and then `store`. */
+const AUTHORIZATION = /^bearer +(\S+)$/i
+
+/** The HTTP side of both baselines: an API key check, Fastify's JSON parser, ajv validation, and then `store`. */
 export function buildApp(options: {
   apiKey: string
   projectId: string
@@ -25,10 +34,10 @@ export function buildApp(options: {
   store: (rows: readonly Row[]) => Promise<void>
 }): FastifyInstance {
   const { apiKey, projectId, store } = options
-  const keys = new KeyCheck(apiKey)
+  const keyHash = sha256(apiKey)
   const app = fastify({
     bodyLimit: limits.bodyBytesMax,
-    // Like the service, nothing is converted or taken away, and requests are not logged.
+    // Like Sluice: values are neither converted nor removed, and requests are not logged.
     ajv: { customOptions: { coerceTypes: false, removeAdditional: false, allowUnionTypes: true } },
     logger: false,
   })
@@ -37,7 +46,8 @@ export function buildApp(options: {
   app.post<{ Body: Entry | { logs: Entry[] } }>('/v1/logs', {
     schema: { body: bodySchema },
     onRequest: async (request, reply) => {
-      if (!keys.accepts(request.headers.authorization)) await reply.code(401).send({ error: 'unauthorized' })
+      if (!hasKey(request.headers.authorization, keyHash))
+        await reply.code(401).send({ error: 'unauthorized' })
     },
     handler: async ({ body }, reply) => {
       const receivedAtMs = Date.now()
@@ -48,4 +58,13 @@ export function buildApp(options: {
     },
   })
   return app
+}
+
+function hasKey(authorization: string | undefined, keyHash: Buffer): boolean {
+  const key = authorization === undefined ? undefined : AUTHORIZATION.exec(authorization)?.[1]
+  return key !== undefined && timingSafeEqual(sha256(key), keyHash)
+}
+
+function sha256(text: string): Buffer {
+  return hash('sha256', text, 'buffer')
 }

@@ -1,20 +1,12 @@
-// The direct baseline: no queue. Each request is an insert that ClickHouse gathers with others, and is answered when
-// ClickHouse has written what it gathered.
-import {
-  clickhouseSettings,
-  commonSettings,
-  connectClickHouse,
-  createLogger,
-  readSettings,
-  runProcess,
-} from '@sluice/runtime'
-import { logsTable } from '@sluice/schema'
-import { buildApp } from './app.ts'
-import { accessFrom, apiSettings } from './settings.ts'
+// The direct baseline: no queue. Each request is one asynchronous insert. ClickHouse combines it with other inserts, and
+// the request is answered when ClickHouse has written them.
+import { clickhouseAccessFrom, clickhouseSettings, connectClickHouse, logsTable } from '@sluice/clickhouse'
+import { commonSettings, createLogger, readSettings, runProcess } from '@sluice/runtime'
+import { apiSettings, buildApp } from './app.ts'
 
-/** Every request waits for a flush, so there have to be as many connections as there are requests at once. */
+/** Every request waits for a flush, so each concurrent request needs a connection. */
 const INSERTS_IN_FLIGHT_MAX = 1_024
-const INSERT_DEADLINE_MS = 30_000
+const INSERT_TIMEOUT_MS = 30_000
 
 const config = readSettings({ ...commonSettings, ...clickhouseSettings, ...apiSettings }, process.env)
 
@@ -22,8 +14,8 @@ await runProcess({
   logger: createLogger('direct-api', config.LOG_LEVEL),
   deadlineMs: config.SHUTDOWN_DEADLINE_MS,
   start: async () => {
-    const clickhouse = connectClickHouse(accessFrom(config), {
-      requestTimeoutMs: INSERT_DEADLINE_MS,
+    const clickhouse = connectClickHouse(clickhouseAccessFrom(config), {
+      requestTimeoutMs: INSERT_TIMEOUT_MS,
       connectionsMax: INSERTS_IN_FLIGHT_MAX,
     })
     const app = buildApp({

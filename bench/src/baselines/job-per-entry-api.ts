@@ -1,4 +1,4 @@
-// The job-per-entry baseline's API: each entry is a BullMQ job of its own; a batch adds its jobs in one call.
+// The API of the job-per-entry baseline: each entry is one BullMQ job. A batch request adds its jobs in one call.
 import {
   commonSettings,
   connectRedis,
@@ -8,10 +8,8 @@ import {
   runProcess,
 } from '@sluice/runtime'
 import { Queue } from 'bullmq'
-import { buildApp } from './app.ts'
-import { jobName, queueName } from './job-per-entry-queue.ts'
-import type { Row } from './row.ts'
-import { apiSettings } from './settings.ts'
+import { apiSettings, buildApp } from './app.ts'
+import { type Row, rowQueue } from './row.ts'
 
 const config = readSettings({ ...commonSettings, ...redisSettings, ...apiSettings }, process.env)
 const logger = createLogger('job-per-entry-api', config.LOG_LEVEL)
@@ -22,7 +20,7 @@ await runProcess({
   start: async () => {
     const redis = connectRedis(config.REDIS_URL, { failFast: true })
     redis.on('error', (error: Error) => logger.warn({ err: error }, 'redis connection failed'))
-    const queue = new Queue<Row>(queueName, {
+    const queue = new Queue<Row>(rowQueue.name, {
       connection: redis,
       defaultJobOptions: {
         attempts: 10,
@@ -37,8 +35,8 @@ await runProcess({
       projectId: config.PROJECT_ID,
       store: async (rows) => {
         const [first] = rows
-        if (rows.length === 1 && first !== undefined) await queue.add(jobName, first)
-        else await queue.addBulk(rows.map((data) => ({ name: jobName, data })))
+        if (rows.length === 1 && first !== undefined) await queue.add(rowQueue.jobName, first)
+        else await queue.addBulk(rows.map((data) => ({ name: rowQueue.jobName, data })))
       },
     })
     await app.listen({ host: '127.0.0.1', port: config.PORT })

@@ -1,9 +1,12 @@
 import { randomUUID } from 'node:crypto'
 import type { Entry } from '@sluice/schema'
 
-/** What is stored of an entry: the columns of migrations/0001-logs.sql. */
+/** The BullMQ queue of the job-per-entry baseline. Each job holds one row. */
+export const rowQueue = { name: 'entries', jobName: 'entry' } as const
+
+/** An entry as the baselines store it: the columns of migrations/0001-logs.sql. */
 export interface Row extends Omit<Entry, 'timestamp' | 'metadata'> {
-  /** ClickHouse takes an object for a String as its text. */
+  /** ClickHouse stores an object in a String column as its JSON text. */
   readonly metadata_text: Record<string, unknown>
   readonly id: string
   readonly project_id: string

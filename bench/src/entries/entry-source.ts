@@ -1,33 +1,34 @@
+import type { Random } from '@sluice/harness/random'
 import type { Entry } from '@sluice/schema'
-import { tellFromLogFiles } from './log-files.ts'
-import type { Random } from './random.ts'
-import { makeMetadata, tellFromTemplates, type Told } from './templates.ts'
+import { exponential } from './distributions.ts'
+import { contentFromLogFiles } from './log-files.ts'
+import { contentFromTemplates, type ContentSource, makeMetadata } from './templates.ts'
 
-/** How far apart entries are by their own clocks, ms. */
-const STEP_MS = 3
+/** Mean difference between the timestamps of consecutive entries. */
+const GAP_MS = 3
 
-/** Makes entries that look like real ones. */
+/** Generates realistic entries. */
 export class EntrySource {
-  readonly #tell: (random: Random) => Told
+  readonly #nextContent: ContentSource
   readonly #random: Random
   #timeMs: number
 
-  private constructor(tell: (random: Random) => Told, random: Random, startMs: number) {
-    this.#tell = tell
+  private constructor(nextContent: ContentSource, random: Random, startMs: number) {
+    this.#nextContent = nextContent
     this.#random = random
     this.#timeMs = startMs
   }
 
-  /** @param corpus a folder of log files to take the messages from; without it they come from templates */
+  /** @param corpus a folder of log files that supply the messages. Without it they are generated from templates */
   static async open(corpus: string | undefined, random: Random, startMs: number): Promise<EntrySource> {
-    const tell = corpus === undefined ? tellFromTemplates : await tellFromLogFiles(corpus)
-    return new EntrySource(tell, random, startMs)
+    const nextContent = corpus === undefined ? contentFromTemplates : await contentFromLogFiles(corpus)
+    return new EntrySource(nextContent, random, startMs)
   }
 
   next(): Entry {
-    this.#timeMs += this.#random.exponential(STEP_MS)
+    this.#timeMs += exponential(this.#random, GAP_MS)
     return {
-      ...this.#tell(this.#random),
+      ...this.#nextContent(this.#random),
       timestamp: new Date(this.#timeMs).toISOString(),
       environment: 'production',
       metadata: makeMetadata(this.#random),

@@ -1,13 +1,13 @@
 import { open, readdir } from 'node:fs/promises'
 import { basename, extname, join } from 'node:path'
-import type { Random } from './random.ts'
-import type { Told } from './templates.ts'
+import { pick } from '@sluice/harness/random'
+import type { ContentSource, EntryContent } from './templates.ts'
 
-/** Of each file only the start is read: a benchmark needs some ten thousand lines, not all of them. */
+/** Only the start of each file is read, because a benchmark needs some ten thousand lines only. */
 const bytesPerFileMax = 16 * 1024 * 1024
-/** As many as there are distinct entries in the largest pool of requests. */
+/** More than the distinct entries of a request pool. */
 const linesPerFileMax = 200_000
-/** Longer lines are cut: a dump in a log would make the figures those of the dump. */
+/** Longer lines are truncated, because a dump in a log would dominate the figures. */
 const lineCharactersMax = 4_096
 
 interface LogFile {
@@ -16,24 +16,22 @@ interface LogFile {
 }
 
 /**
- * Reads a folder of log files: one line is one message, the file's name its service.
+ * Reads a folder of log files: each line is a message, and the file name is the service.
  *
- * @returns what tells the entries: the lines of each file in order, the files in turn by chance
- * @throws when the folder holds no lines
+ * @returns a source that picks a file at random and returns its next line
+ * @throws when the folder contains no lines
  */
-export async function tellFromLogFiles(folder: string): Promise<(random: Random) => Told> {
+export async function contentFromLogFiles(folder: string): Promise<ContentSource> {
   const files: LogFile[] = []
   for (const name of await listLogs(folder)) {
     const [first, ...others] = await readLines(join(folder, name))
     if (first === undefined) continue
     files.push({ service: basename(name, extname(name)), lines: [first, ...others] })
   }
-  const [first, ...others] = files
-  if (first === undefined) throw new Error(`there are no log lines in ${folder}`)
-  const all: readonly [LogFile, ...LogFile[]] = [first, ...others]
+  if (files.length === 0) throw new Error(`${folder} contains no log lines`)
   const positions = new Map<LogFile, number>()
   return (random) => {
-    const file = random.pick(all)
+    const file = pick(random, files)
     const position = positions.get(file) ?? 0
     positions.set(file, position + 1)
     const message = file.lines[position % file.lines.length] ?? file.lines[0]
@@ -41,7 +39,7 @@ export async function tellFromLogFiles(folder: string): Promise<(random: Random)
   }
 }
 
-/** The names of the files that say that they are logs; of all files where none does. */
+/** The names of all `.log` files in the folder; of all files if there are no `.log` files. */
 async function listLogs(folder: string): Promise<string[]> {
   const found = await readdir(folder, { withFileTypes: true })
   const names = found
@@ -67,7 +65,7 @@ async function readLines(path: string): Promise<string[]> {
   }
 }
 
-function levelOf(line: string): Told['level'] {
+function levelOf(line: string): EntryContent['level'] {
   if (/\b(?:error|fatal|critical|severe)\b/i.test(line)) return 'error'
   if (/\bwarn(?:ing)?\b/i.test(line)) return 'warn'
   return /\bdebug\b/i.test(line) ? 'debug' : 'info'

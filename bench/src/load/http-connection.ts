@@ -1,28 +1,33 @@
 import { connect, type Socket } from 'node:net'
-import type { PreparedRequest } from './request-pool.ts'
 
-/** Answers are a few hundred bytes; one that is larger comes in several reads. */
+/** Answers are a few hundred bytes. A larger answer takes several reads. */
 const READ_BUFFER_BYTES = 16_384
 const CONNECT_DEADLINE_MS = 5_000
 const CONTENT_LENGTH = /\r\ncontent-length: *(\d+)/i
 
+/** A request as it goes over the wire: head and body. */
+export interface PreparedRequest {
+  readonly bytes: Buffer
+  readonly entries: number
+}
+
 export interface ConnectionEvents {
-  /** @param answer head and body, to be read at once: the memory is used again */
+  /** @param answer head and body. Read it synchronously: the memory is reused */
   readonly onAnswer: (connection: HttpConnection, status: number, answer: Buffer) => void
-  /** The connection is gone, or what came is not understood. Called once. */
+  /** The connection was closed, or the answer could not be parsed. Called once. */
   readonly onFailure: (error: Error) => void
 }
 
 /**
- * One HTTP/1.1 connection that is kept alive. It reads only what a load generator needs: the status, and the length, to
- * know when the answer is whole.
+ * One HTTP/1.1 keep-alive connection with one request in flight. It parses only what a load generator needs: the status,
+ * and the Content-Length, to detect the end of the answer.
  *
  * Idle → (`send`) awaiting the answer → (`onAnswer`) idle → … → closed.
  */
 export class HttpConnection {
-  /** When the request that is under way was due, on the clock of `performance.now()`. */
+  /** When the request in flight was due, on the clock of `performance.now()`. */
   dueMs = 0
-  /** How many entries it has. */
+  /** The number of entries of the request in flight. */
   entries = 0
   readonly #events: ConnectionEvents
   readonly #socket: Socket
@@ -36,7 +41,7 @@ export class HttpConnection {
       ...address,
       noDelay: true,
       onread: {
-        // One buffer for all reads of the connection, where sockets otherwise allocate one for each.
+        // One buffer for all reads of the connection. By default a socket allocates one per read.
         buffer: Buffer.allocUnsafe(READ_BUFFER_BYTES),
         callback: (bytes, buffer) => {
           this.#read(Buffer.from(buffer.buffer, buffer.byteOffset, bytes))
@@ -84,9 +89,9 @@ export class HttpConnection {
     const head = headBytes === -1 ? undefined : bytes.toString('latin1', 0, headBytes)
     const length = head === undefined ? undefined : CONTENT_LENGTH.exec(head)?.[1]
     if (head !== undefined && length === undefined) {
-      this.#fail(new Error('an answer without a Content-Length'))
+      this.#fail(new Error('an answer has no Content-Length'))
     } else if (head === undefined || bytes.length < headBytes + 4 + Number(length)) {
-      // The buffer is about to be read into again, so what is kept is a copy.
+      // A copy, because the next read overwrites the buffer.
       this.#incomplete = Buffer.from(bytes)
     } else {
       this.#incomplete = undefined

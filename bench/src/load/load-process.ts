@@ -2,7 +2,6 @@ import { type ChildProcess, fork } from 'node:child_process'
 import { once } from 'node:events'
 import { fileURLToPath } from 'node:url'
 import type {
-  Answer,
   ClosedLoop,
   Command,
   LoadResult,
@@ -10,15 +9,16 @@ import type {
   PoolFacts,
   Preparation,
   Progress,
+  Reply,
 } from './protocol.ts'
 
 const entry = fileURLToPath(new URL('load-main.ts', import.meta.url))
 const PREPARE_DEADLINE_MS = 120_000
-/** What a run may take beyond its window: connecting, and the answers that are still out. */
+/** What a run may take in addition to its window: connecting, and waiting for outstanding answers. */
 const RUN_SLACK_MS = 60_000
-const END_DEADLINE_MS = 5_000
+const EXIT_DEADLINE_MS = 5_000
 
-/** The load generator, in a process of its own: its CPU time is its own, and nothing of this process delays it. */
+/** The load generator in a separate process: its CPU time is measured separately, and this process cannot delay it. */
 export class LoadProcess {
   readonly #child: ChildProcess
   #onProgress: (progress: Progress) => void = () => undefined
@@ -31,33 +31,33 @@ export class LoadProcess {
 
   /** Builds the requests that the runs send. */
   async prepare(preparation: Preparation): Promise<PoolFacts> {
-    const done = await this.#ask({ kind: 'prepare', ...preparation }, PREPARE_DEADLINE_MS)
-    if (done.kind !== 'prepared') throw new Error(`the load generator answered ${done.kind}`)
-    return done.facts
+    const reply = await this.#execute({ kind: 'prepare', ...preparation }, PREPARE_DEADLINE_MS)
+    if (reply.kind !== 'prepared') throw new Error(`unexpected reply of the load generator: ${reply.kind}`)
+    return reply.facts
   }
 
-  /** @throws when a connection fails under load, or the generator itself */
+  /** @throws when a connection fails under load, or the generator fails */
   async run(
     options: ClosedLoop | OpenLoop,
     onProgress: (progress: Progress) => void = () => undefined,
   ): Promise<LoadResult> {
     this.#onProgress = onProgress
-    const done = await this.#ask({ kind: 'run', ...options }, options.durationMs + RUN_SLACK_MS)
-    if (done.kind !== 'finished') throw new Error(`the load generator answered ${done.kind}`)
-    return done.result
+    const reply = await this.#execute({ kind: 'run', ...options }, options.durationMs + RUN_SLACK_MS)
+    if (reply.kind !== 'finished') throw new Error(`unexpected reply of the load generator: ${reply.kind}`)
+    return reply.result
   }
 
   async stop(): Promise<void> {
     if (this.#child.exitCode !== null || this.#child.signalCode !== null) return
-    const ended = once(this.#child, 'exit')
-    const kill = setTimeout(() => this.#child.kill('SIGKILL'), END_DEADLINE_MS)
+    const exited = once(this.#child, 'exit')
+    const kill = setTimeout(() => this.#child.kill('SIGKILL'), EXIT_DEADLINE_MS)
     if (this.#child.connected) this.#child.disconnect()
-    await ended
+    await exited
     clearTimeout(kill)
   }
 
-  async #ask(command: Command, deadlineMs: number): Promise<Answer> {
-    if (!this.#child.connected) throw new Error('the load generator has ended')
+  async #execute(command: Command, deadlineMs: number): Promise<Reply> {
+    if (!this.#child.connected) throw new Error('the load generator has exited')
     return new Promise((resolve, reject) => {
       const settle = (act: () => void): void => {
         clearTimeout(timer)
@@ -66,14 +66,14 @@ export class LoadProcess {
         act()
       }
       const onMessage = (message: unknown): void => {
-        const reply = message as Answer
+        const reply = message as Reply
         if (reply.kind === 'progress') this.#onProgress(reply.progress)
-        else if (reply.kind === 'failed') settle(() => reject(new Error(`load: ${reply.message}`)))
+        else if (reply.kind === 'failed') settle(() => reject(new Error(`load generator: ${reply.message}`)))
         else settle(() => resolve(reply))
       }
-      const onExit = (): void => settle(() => reject(new Error('the load generator ended')))
+      const onExit = (): void => settle(() => reject(new Error('the load generator exited')))
       const timer = setTimeout(
-        () => settle(() => reject(new Error('the load generator did not answer in time'))),
+        () => settle(() => reject(new Error('the load generator did not reply before the deadline'))),
         deadlineMs,
       )
       this.#child.on('message', onMessage)

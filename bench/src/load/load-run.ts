@@ -1,45 +1,46 @@
 import { setTimeout as delay } from 'node:timers/promises'
-import { Random } from '../entries/random.ts'
+import { seededRandom } from '@sluice/harness/random'
+import { exponential } from '../entries/distributions.ts'
 import { HttpConnection } from './http-connection.ts'
 import type { ClosedLoop, LoadResult, OpenLoop, Progress } from './protocol.ts'
 import type { RequestPool } from './request-pool.ts'
 import { Tally } from './tally.ts'
 
-/** How often requests that have become due are looked for; timers are no finer. */
+/** How often requests that have become due are sent. Timers have no finer resolution. */
 const TICK_MS = 1
 const PROGRESS_INTERVAL_MS = 200
-/** How long after the window an answer is waited for: far more than any of the systems takes unless it is stuck. */
+/** How long outstanding answers are awaited after the window: far longer than any system takes unless it is stuck. */
 const ANSWER_DEADLINE_MS = 20_000
 const ANSWER_POLL_MS = 5
-/** A refused connection waits this long, as a client would, instead of asking again at full speed. */
-const REFUSED_PAUSE_MS = 20
-/** Requests that are due and wait for a connection, at most: seconds' worth for a system that does not keep up. */
+/** After a rejection a connection pauses this long, as a client would, instead of retrying at full speed. */
+const REJECTED_PAUSE_MS = 20
+/** Limit of due requests that wait for a connection: several seconds of load, if the system does not keep up. */
 const WAITING_MAX = 200_000
-/** The arrivals' own seed: independent of what the requests hold. */
+/** The seed of the arrival times, independent of the contents of the requests. */
 const ARRIVAL_SEED = 7
 
 /**
  * One run of load.
  *
- * Connecting → sending (the window) → waiting for the answers that are still out → done. A connection that fails ends
- * the run at once: a system that closes connections under load is not measured.
+ * Connecting → sending (the window) → waiting for outstanding answers → done. The run fails as soon as one connection
+ * fails: a system that closes connections under load is not measured.
  */
 export class LoadRun {
   readonly #url: URL
   readonly #pool: RequestPool
   readonly #onProgress: (progress: Progress) => void
   readonly #failed = Promise.withResolvers<never>()
-  readonly #arrivals = new Random(ARRIVAL_SEED)
+  readonly #random = seededRandom(ARRIVAL_SEED)
   #connections: HttpConnection[] = []
   #tally = new Tally()
-  /** What a connection does once it is free: set by the loop that runs. */
+  /** Called when a connection is free. Set by the running loop. */
   #onFree: (connection: HttpConnection) => void = () => undefined
 
   constructor(url: URL, pool: RequestPool, onProgress: (progress: Progress) => void) {
     this.#url = url
     this.#pool = pool
     this.#onProgress = onProgress
-    // It is awaited only while a run is under way; a failure after that is of no interest.
+    // Awaited only during a run. A later failure is irrelevant and must not become an unhandled rejection.
     this.#failed.promise.catch(() => undefined)
   }
 
@@ -66,7 +67,7 @@ export class LoadRun {
       onAnswer: (connection: HttpConnection, status: number, answer: Buffer) => {
         this.#tally.answered(status, connection, answer)
         if (status === 202) this.#onFree(connection)
-        else setTimeout(() => this.#onFree(connection), REFUSED_PAUSE_MS)
+        else setTimeout(() => this.#onFree(connection), REJECTED_PAUSE_MS)
       },
       onFailure: (error: Error) => this.#failed.reject(error),
     }
@@ -96,21 +97,21 @@ export class LoadRun {
     const meanGapMs = (1_000 * this.#pool.entriesPerRequest) / entriesPerS
     const free = [...this.#connections]
     const startedMs = performance.now()
-    let nextDueMs = startedMs + this.#arrivals.exponential(meanGapMs)
+    let nextDueMs = startedMs + exponential(this.#random, meanGapMs)
     let waiting: number[] = []
-    let taken = 0
+    let sent = 0
     const dispatch = (): void => {
-      while (taken < waiting.length) {
-        // The one that has rested longest: the API closes those that rest too long.
+      while (sent < waiting.length) {
+        // The connection that was idle longest, because the API closes idle connections.
         const connection = free.shift()
         if (connection === undefined) return
         const request = this.#pool.next()
         this.#tally.sent(request.entries)
-        connection.send(request, waiting[taken] ?? 0)
-        taken += 1
+        connection.send(request, waiting[sent] ?? 0)
+        sent += 1
       }
       waiting = []
-      taken = 0
+      sent = 0
     }
     this.#onFree = (connection) => {
       free.push(connection)
@@ -119,13 +120,13 @@ export class LoadRun {
     while (performance.now() < startedMs + durationMs) {
       for (const nowMs = performance.now(); nextDueMs <= nowMs && waiting.length < WAITING_MAX;) {
         waiting.push(nextDueMs)
-        nextDueMs += this.#arrivals.exponential(meanGapMs)
+        nextDueMs += exponential(this.#random, meanGapMs)
       }
       dispatch()
       await delay(TICK_MS)
     }
     this.#onFree = () => undefined
-    for (const dueMs of waiting.slice(taken)) this.#tally.unsent(dueMs, this.#pool.entriesPerRequest)
+    for (const dueMs of waiting.slice(sent)) this.#tally.unsent(dueMs, this.#pool.entriesPerRequest)
   }
 
   async #awaitAnswers(): Promise<void> {

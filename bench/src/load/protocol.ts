@@ -1,6 +1,6 @@
-import type { RequestShare } from '../scenarios.ts'
+import type { RequestShare } from './scenarios.ts'
 
-/** What the load generator's process is told, and what it answers. One command is under way at a time. */
+/** Messages to the load generator's process. It executes one command at a time. */
 export type Command =
   | ({ readonly kind: 'prepare' } & Preparation)
   | ({ readonly kind: 'run' } & (ClosedLoop | OpenLoop))
@@ -10,21 +10,21 @@ export interface Preparation {
   readonly url: string
   readonly apiKey: string
   readonly requests: readonly RequestShare[]
-  /** A folder of log files to take the messages from. */
+  /** A folder of log files that supply the messages. */
   readonly corpus: string | undefined
   readonly seed: number
 }
 
-/** Each connection sends its next request when it has the answer to the last one: as much as the system takes. */
+/** Each connection sends its next request when it has the answer to the last one: the highest load the system accepts. */
 export interface ClosedLoop {
   readonly loop: 'closed'
   readonly connections: number
   readonly durationMs: number
-  /** Ends the run earlier, once so many entries were accepted. */
+  /** Ends the run before `durationMs`, once this many entries were accepted. */
   readonly entriesMax: number | undefined
 }
 
-/** Requests are due at times that do not depend on the answers, as those of many independent clients are. */
+/** Requests are due at times that do not depend on the answers, as with many independent clients. */
 export interface OpenLoop {
   readonly loop: 'open'
   readonly connections: number
@@ -32,21 +32,22 @@ export interface OpenLoop {
   readonly entriesPerS: number
 }
 
-export type Answer =
+/** Messages from the load generator's process. Every command gets one of them, and any number of `progress` before it. */
+export type Reply =
   | { readonly kind: 'prepared'; readonly facts: PoolFacts }
   | { readonly kind: 'progress'; readonly progress: Progress }
   | { readonly kind: 'finished'; readonly result: LoadResult }
   | { readonly kind: 'failed'; readonly message: string }
 
-/** What the pre-built requests are like. */
+/** The size of the prepared requests. */
 export interface PoolFacts {
   readonly requests: number
   readonly entries: number
-  /** Of the JSON as it is sent. */
+  /** Bytes of JSON as sent. */
   readonly bytesPerEntry: number
 }
 
-/** How many entries of this run were acknowledged by a time. */
+/** How many entries of this run were acknowledged until a time. */
 export interface Progress {
   /** Milliseconds since the epoch, with fractions. */
   readonly atMs: number
@@ -60,29 +61,41 @@ export interface LoadResult {
   readonly windowMs: number
   /** Entries acknowledged within the window. */
   readonly acceptedInWindow: number
-  /** Entries acknowledged at all: those of the window, and of requests that were under way at its end. */
+  /** All acknowledged entries, including those of requests in flight at the end of the window. */
   readonly accepted: number
-  /** Entries that were due in the window. Closed loop: those that were sent. */
+  /** Entries that were due in the window. In a closed loop: entries sent. */
   readonly due: number
-  /** Those of them that found no free connection in the window, and so were never sent. */
+  /** Due entries that found no free connection in the window and were never sent. */
   readonly unsent: number
-  /** Requests that were not answered with 202, by their status; `none` got no answer. */
-  readonly refused: Readonly<Record<string, number>>
+  /** Requests without a 202, by status. `none` means that no answer came. */
+  readonly rejected: Readonly<Record<string, number>>
   /** The end of the first answer that was not a 202. */
-  readonly refusal?: string | undefined
+  readonly rejection?: string | undefined
   /**
-   * From when a request was due to its answer. In an open loop this includes the wait for a free connection and for the
-   * generator itself, so a system that stalls cannot hide it (no coordinated omission). In a closed loop a request is
+   * From when a request was due until its answer. In an open loop this includes the wait for a free connection and delays
+   * of the generator, so stalls of the system are counted fully (no coordinated omission). In a closed loop a request is
    * due when it is sent.
    */
   readonly latencyMs: Percentiles
-  /** CPU time that the generator itself took. */
+  /** CPU time that the generator used. */
   readonly cpuMs: number
 }
 
-export interface Percentiles {
+interface Percentiles {
   readonly p50: number
   readonly p99: number
   readonly p999: number
   readonly max: number
+}
+
+/** Entries acknowledged per second of the window. */
+export function acceptedPerS({ acceptedInWindow, windowMs }: LoadResult): number {
+  return (acceptedInWindow / windowMs) * 1_000
+}
+
+/** The requests without a 202, as text: `3 × 503, 1 × none`. Empty if there are none. */
+export function describeRejected({ rejected }: LoadResult): string {
+  return Object.entries(rejected)
+    .map(([status, count]) => `${count} × ${status}`)
+    .join(', ')
 }

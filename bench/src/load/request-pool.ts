@@ -1,20 +1,15 @@
+import { seededRandom } from '@sluice/harness/random'
 import { EntrySource } from '../entries/entry-source.ts'
-import { Random } from '../entries/random.ts'
-import type { RequestShare } from '../scenarios.ts'
+import type { PreparedRequest } from './http-connection.ts'
 import type { PoolFacts, Preparation } from './protocol.ts'
+import type { RequestShare } from './scenarios.ts'
 
-/** A request as it goes over the wire. */
-export interface PreparedRequest {
-  readonly bytes: Buffer
-  readonly entries: number
-}
-
-/** Distinct entries of a pool: far more than one compressed chunk or one inserted batch holds, in some 40 MB. */
+/** Distinct entries of a pool, about 40 MB: far more than one compressed chunk or one inserted batch contains. */
 const entriesMax = 100_000
 /** Distinct requests of a pool. */
 const requestsMax = 20_000
 
-/** Requests that were built before any of them is sent, so that sending one costs a system call and little else. */
+/** Requests that are built before the first one is sent, so that sending one costs little more than a system call. */
 export class RequestPool {
   readonly facts: PoolFacts
   readonly #requests: readonly PreparedRequest[]
@@ -26,14 +21,14 @@ export class RequestPool {
   }
 
   static async build({ url, apiKey, requests, corpus, seed }: Preparation): Promise<RequestPool> {
-    const random = new Random(seed)
+    const random = seededRandom(seed)
     const source = await EntrySource.open(corpus, random, Date.now())
     const head = requestHead(new URL(url), apiKey)
     const built: PreparedRequest[] = []
     let entries = 0
     let bodyBytes = 0
     while (built.length < requestsMax && entries < entriesMax) {
-      const count = pickSize(requests, random.next())
+      const count = pickSize(requests, random())
       const body = Buffer.from(bodyOf(source, count))
       built.push({ bytes: Buffer.concat([head(body.length), body]), entries: count })
       entries += count
@@ -46,7 +41,7 @@ export class RequestPool {
     return this.facts.entries / this.facts.requests
   }
 
-  /** The next request, all of them in turn. */
+  /** The next request, in an endless cycle. */
   next(): PreparedRequest {
     const request = this.#requests[this.#next]
     if (request === undefined) throw new Error('the pool is empty')

@@ -1,26 +1,19 @@
-import { createHistogram, type RecordableHistogram } from 'node:perf_hooks'
-import type { LoadResult, Percentiles } from './protocol.ts'
+import { DurationHistogram } from '../measure/duration-histogram.ts'
+import type { LoadResult } from './protocol.ts'
 
-/** Latencies are kept in µs, to three digits; two minutes are above every deadline here. */
-const LATENCY_MAX_US = 120_000_000
+/** The end of a rejection is kept because its body contains the reason. */
+const REJECTION_BYTES_MAX = 400
 
-/** Of an answer that is no 202, its end is kept: the body says why. */
-const REFUSAL_BYTES_MAX = 400
-
-/** Counts what becomes of a run's requests. */
+/** Counts the outcomes of a run's requests. */
 export class Tally {
-  readonly #latencyUs: RecordableHistogram = createHistogram({
-    lowest: 1,
-    highest: LATENCY_MAX_US,
-    figures: 3,
-  })
+  readonly #latency = new DurationHistogram()
   readonly #cpuAtStart = process.cpuUsage()
   readonly #startedMs = performance.now()
-  readonly #refused: Record<string, number> = {}
+  readonly #rejected: Record<string, number> = {}
   #accepted = 0
   #due = 0
   #unsent = 0
-  #refusal: string | undefined
+  #rejection: string | undefined
   #window: { readonly ms: number; readonly accepted: number } | undefined
 
   get accepted(): number {
@@ -40,12 +33,12 @@ export class Tally {
     if (status === 202) {
       this.#accepted += request.entries
     } else {
-      this.#refuse(String(status))
-      this.#refusal ??= answer.toString('utf8', Math.max(0, answer.length - REFUSAL_BYTES_MAX))
+      this.#countRejected(String(status))
+      this.#rejection ??= answer.toString('utf8', Math.max(0, answer.length - REJECTION_BYTES_MAX))
     }
   }
 
-  /** A request that was due in the window, but not sent by its end: it waited at least until now. */
+  /** A request that was due in the window but not sent by its end. It has waited at least until now. */
   unsent(dueMs: number, entries: number): void {
     this.#due += entries
     this.#unsent += entries
@@ -54,10 +47,10 @@ export class Tally {
 
   unanswered(dueMs: number): void {
     this.#recordLatency(dueMs)
-    this.#refuse('none')
+    this.#countRejected('none')
   }
 
-  /** No request is sent from now on. */
+  /** No request is sent after this. */
   endWindow(): void {
     this.#window = { ms: performance.now() - this.#startedMs, accepted: this.#accepted }
   }
@@ -65,6 +58,7 @@ export class Tally {
   result(): LoadResult {
     if (this.#window === undefined) throw new Error('the window has not ended')
     const { user, system } = process.cpuUsage(this.#cpuAtStart)
+    const latency = (percentile: number): number => this.#latency.percentileMs(percentile) ?? 0
     return {
       startedAtMs: performance.timeOrigin + this.#startedMs,
       windowMs: this.#window.ms,
@@ -72,25 +66,18 @@ export class Tally {
       accepted: this.#accepted,
       due: this.#due,
       unsent: this.#unsent,
-      refused: this.#refused,
-      refusal: this.#refusal,
-      latencyMs: this.#percentiles(),
+      rejected: this.#rejected,
+      rejection: this.#rejection,
+      latencyMs: { p50: latency(50), p99: latency(99), p999: latency(99.9), max: latency(100) },
       cpuMs: (user + system) / 1_000,
     }
   }
 
-  #refuse(status: string): void {
-    this.#refused[status] = (this.#refused[status] ?? 0) + 1
+  #countRejected(status: string): void {
+    this.#rejected[status] = (this.#rejected[status] ?? 0) + 1
   }
 
   #recordLatency(dueMs: number): void {
-    const us = Math.round((performance.now() - dueMs) * 1_000)
-    this.#latencyUs.record(Math.min(LATENCY_MAX_US, Math.max(1, us)))
-  }
-
-  #percentiles(): Percentiles {
-    const at = (percentile: number): number =>
-      this.#latencyUs.count === 0 ? 0 : this.#latencyUs.percentile(percentile) / 1_000
-    return { p50: at(50), p99: at(99), p999: at(99.9), max: at(100) }
+    this.#latency.record(performance.now() - dueMs)
   }
 }

@@ -1,31 +1,31 @@
 import { open, rm } from 'node:fs/promises'
 import { join } from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'
-import { quantile } from './rates.ts'
+import { DurationHistogram } from './duration-histogram.ts'
 
-/** As Redis' file grows at half of the highest rate: some two hundred appends a second, of a chunk each. */
+/** The growth of Redis' append-only file at half of the highest rate: about two hundred appends a second, one chunk each. */
 const APPEND_BYTES = 30_000
 const PAUSE_MS = 4
 const DURATION_MS = 10_000
-/** How finely the moments lie at which the disk is looked at, ms. */
-const MOMENTS_MS = 0.1
+/** Distance between the assumed arrival times when waits are computed. */
+const ARRIVAL_STEP_MS = 0.1
 
-/** What the disk takes by itself. */
+/** Latency of the disk without other load. */
 export interface DiskTimes {
   readonly appendBytes: number
   readonly appendP50Ms: number
   readonly appendP99Ms: number
   /**
-   * Whoever comes while an append is on its way to the disk waits for its end at least: how long, for the unluckiest of a
-   * hundred. No acknowledgement that is given only when it is on disk has a lower p99.
+   * A request that arrives during an append waits at least until it ends. This is the 99th percentile of that wait, and
+   * thus a lower bound for the p99 of acknowledgements that are given only after the data is on disk.
    */
   readonly waitP99Ms: number
 }
 
 /**
- * Appends to a file for ten seconds, each append on disk before the next, while nothing else runs.
+ * Appends to a file for ten seconds. Each append is on disk before the next one starts. Nothing else may run meanwhile.
  *
- * @param folder on the disk in question
+ * @param folder a folder on the disk to measure
  */
 export async function measureDisk(folder: string): Promise<DiskTimes> {
   const path = join(folder, 'disk-probe')
@@ -45,16 +45,26 @@ export async function measureDisk(folder: string): Promise<DiskTimes> {
     await file.close()
     await rm(path)
   }
-  const waitsMs: number[] = []
+  return { appendBytes: APPEND_BYTES, ...summarize(appendsMs) }
+}
+
+/** Assumes requests that arrive at evenly spaced times over the whole duration. */
+function summarize(appendsMs: readonly number[]): Omit<DiskTimes, 'appendBytes'> {
+  const appends = new DurationHistogram()
+  const waits = new DurationHistogram()
+  let arrivals = 0
   for (const appendMs of appendsMs) {
-    for (let waitMs = appendMs; waitMs > 0; waitMs -= MOMENTS_MS) waitsMs.push(waitMs)
+    appends.record(appendMs)
+    for (let waitMs = appendMs; waitMs > 0; waitMs -= ARRIVAL_STEP_MS) {
+      waits.record(waitMs)
+      arrivals += 1
+    }
   }
-  // In the pauses nobody waits.
-  while (waitsMs.length < DURATION_MS / MOMENTS_MS) waitsMs.push(0)
+  // A request that arrives between two appends does not wait.
+  for (; arrivals < DURATION_MS / ARRIVAL_STEP_MS; arrivals += 1) waits.record(0)
   return {
-    appendBytes: APPEND_BYTES,
-    appendP50Ms: quantile(appendsMs, 0.5) ?? 0,
-    appendP99Ms: quantile(appendsMs, 0.99) ?? 0,
-    waitP99Ms: quantile(waitsMs, 0.99) ?? 0,
+    appendP50Ms: appends.percentileMs(50) ?? 0,
+    appendP99Ms: appends.percentileMs(99) ?? 0,
+    waitP99Ms: waits.percentileMs(99) ?? 0,
   }
 }

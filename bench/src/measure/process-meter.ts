@@ -1,18 +1,17 @@
 import { readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import type { Roles } from '../systems/system.ts'
-import { memoryBytes } from './process-size.ts'
 
-/** What the processes of a role took. */
+/** Resources used by the processes of a role. */
 export interface Usage {
   readonly cpuMs: number
   /** The largest resident set since the meter was started. */
   readonly peakRssBytes: number
 }
 
-/** What was taken while a meter ran. */
-export interface Reading {
+/** Resources used while a meter ran. */
+export interface MeterReading {
   readonly usage: Roles<Usage>
-  /** What programs that have no part in the measurement took of the machine's cores, on average. */
+  /** Average number of cores that programs unrelated to the measurement used. */
   readonly othersCores: number
 }
 
@@ -20,9 +19,8 @@ export interface Reading {
 const TICK_MS = 10
 
 /**
- * Measures what the processes of a system take, from /proc: user and system time of all their threads and of the
- * children that they waited for, and the high-water mark of their memory. Each process leads a process group, and counts
- * with all of it.
+ * Measures the CPU time and peak memory of a system's processes from /proc. CPU time is the user and system time of all
+ * threads, and of child processes that were waited for. Each process leads a process group, and the whole group counts.
  */
 export class ProcessMeter {
   readonly #roles: Roles<readonly number[]>
@@ -31,7 +29,7 @@ export class ProcessMeter {
   readonly #machineAtStartMs = machineCpuMs()
   readonly #ownAtStart = process.cpuUsage()
 
-  /** Starts measuring. @param roles the process ids of each role's processes */
+  /** Starts measuring. @param roles the process ids of each role */
   constructor(roles: Roles<readonly number[]>) {
     this.#roles = roles
     const groups = readGroups()
@@ -43,11 +41,11 @@ export class ProcessMeter {
   }
 
   /**
-   * What was taken from the start until now.
+   * The resources used from the start until now.
    *
-   * @param generatorMs CPU time that the load generator took meanwhile
+   * @param generatorMs CPU time that the load generator used meanwhile
    */
-  read(generatorMs: number): Reading {
+  read(generatorMs: number): MeterReading {
     const groups = readGroups()
     const usage = mapRoles(this.#roles, (leaders, role) => {
       const group = membersOf(leaders, groups)
@@ -77,7 +75,7 @@ export function totalCpuMs({ api, worker, redis, clickhouse }: Roles<Usage>): nu
   return api.cpuMs + (worker?.cpuMs ?? 0) + (redis?.cpuMs ?? 0) + clickhouse.cpuMs
 }
 
-/** What all programs took of all cores since the machine was started, and what its host took away from it. */
+/** CPU time of all programs on all cores since boot, including the time that the host took away (steal). */
 function machineCpuMs(): number {
   // See proc_stat(5): user, nice, system, idle, iowait, irq, softirq, steal.
   const [, ...ticks] = (readFileSync('/proc/stat', 'utf8').split('\n', 1)[0] ?? '').split(/ +/).map(Number)
@@ -97,12 +95,13 @@ function membersOf(
   return leaders.flatMap((leader) => groups.get(leader) ?? [])
 }
 
+/** All processes of the machine, by process group. */
 function readGroups(): Map<number, ProcessTimes[]> {
   const groups = new Map<number, ProcessTimes[]>()
   for (const entry of readdirSync('/proc')) {
     if (!/^\d+$/.test(entry)) continue
-    const stat = readIfThere(`/proc/${entry}/stat`)
-    // The name, in parentheses, may hold anything; the numbers follow the last one. See proc_pid_stat(5).
+    const stat = readIfExists(`/proc/${entry}/stat`)
+    // The name is in parentheses and may contain any character, parentheses included. See proc_pid_stat(5).
     const fields = stat.slice(stat.lastIndexOf(')') + 2).split(' ')
     const [, , group] = fields
     if (group === undefined) continue
@@ -114,20 +113,44 @@ function readGroups(): Map<number, ProcessTimes[]> {
   return groups
 }
 
-/** Sets VmHWM back to the current size; see proc_pid_clear_refs(5). */
+/** Resets VmHWM to the current size. See proc_pid_clear_refs(5). */
 function resetPeak(pid: number): void {
   writeFileSync(`/proc/${pid}/clear_refs`, '5')
 }
 
 function peakRssBytes(pid: number): number {
-  return memoryBytes(readIfThere(`/proc/${pid}/status`), 'VmHWM')
+  return memoryBytes(readIfExists(`/proc/${pid}/status`), 'VmHWM')
 }
 
-/** A process may end while it is looked at. */
-function readIfThere(path: string): string {
+/** A process may exit between listing and reading it. */
+function readIfExists(path: string): string {
   try {
     return readFileSync(path, 'utf8')
   } catch {
     return ''
   }
+}
+
+/** Resources that processes hold at a point in time. */
+export interface ProcessSize {
+  readonly residentBytes: number
+  /** Open files and sockets. */
+  readonly handles: number
+}
+
+/** The total size of the given processes, from /proc. @throws when one of them has exited */
+export function sizeOf(pids: readonly number[]): ProcessSize {
+  let residentBytes = 0
+  let handles = 0
+  for (const pid of pids) {
+    residentBytes += memoryBytes(readFileSync(`/proc/${pid}/status`, 'utf8'), 'VmRSS')
+    handles += readdirSync(`/proc/${pid}/fd`).length
+  }
+  return { residentBytes, handles }
+}
+
+/** A size from a process' status, or 0 if the status lacks it. See proc_pid_status(5). */
+function memoryBytes(status: string, name: 'VmRSS' | 'VmHWM'): number {
+  const [, kilobytes = '0'] = new RegExp(`^${name}:\\s+(\\d+) kB`, 'm').exec(status) ?? []
+  return Number(kilobytes) * 1_024
 }

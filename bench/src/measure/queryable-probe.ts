@@ -1,27 +1,27 @@
 import { setTimeout as delay } from 'node:timers/promises'
-import { logsTable } from '@sluice/schema'
+import { logsTable } from '@sluice/clickhouse'
 import type { System } from '../systems/system.ts'
-import { quantile } from './rates.ts'
+import { DurationHistogram } from './duration-histogram.ts'
 import type { Store } from './store.ts'
 
-/** 20 a second give some hundred samples in a window, and are nothing beside the load. */
+/** 20 probes a second give some hundred samples per window and are negligible compared to the load. */
 const PROBE_INTERVAL_MS = 50
-/** How often ClickHouse is asked what it has, which is the resolution of the figure. */
+/** Interval of the queries for probes: the resolution of the figure. */
 const POLL_INTERVAL_MS = 10
 const ANSWER_DEADLINE_MS = 20_000
-/** Probes have times of a range of their own, so that the primary key finds them without reading anything else. */
+/** Probes have timestamps far from all other entries, so the primary key finds them without reading other rows. */
 const EPOCH_MS = Date.UTC(2200, 0, 1)
 
 export interface QueryableTimes {
-  /** Probes that were acknowledged, and are rows of their own beside the load's. */
+  /** The number of acknowledged probes. Each is a row in addition to the rows of the load. */
   readonly probes: number
   readonly p50Ms: number | undefined
   readonly p99Ms: number | undefined
 }
 
 /**
- * Measures the time from the acknowledgement of an entry until a query finds it: posts single entries that are known by
- * their messages, and polls ClickHouse for them, while other load runs.
+ * Measures the time from the acknowledgement of an entry until a query finds it, while other load runs: sends single
+ * entries with unique messages, and polls ClickHouse for them.
  */
 export class QueryableProbe {
   readonly #system: System
@@ -29,7 +29,7 @@ export class QueryableProbe {
   readonly #stopping = new AbortController()
   readonly #ackedAtMs = new Map<number, number>()
   readonly #outstanding = new Set<number>()
-  readonly #timesMs: number[] = []
+  readonly #times = new DurationHistogram()
   #sent = 0
 
   constructor(system: System, store: Store) {
@@ -37,13 +37,13 @@ export class QueryableProbe {
     this.#store = store
   }
 
-  /** Probes until it is stopped, and until each probe is found. */
+  /** Resolves after `stop`, when every acknowledged probe was found. */
   async run(): Promise<QueryableTimes> {
     await Promise.all([this.#send(), this.#poll()])
     return {
       probes: this.#ackedAtMs.size,
-      p50Ms: quantile(this.#timesMs, 0.5),
-      p99Ms: quantile(this.#timesMs, 0.99),
+      p50Ms: this.#times.percentileMs(50),
+      p99Ms: this.#times.percentileMs(99),
     }
   }
 
@@ -79,7 +79,7 @@ export class QueryableProbe {
       else this.#outstanding.delete(number)
       await response.body?.cancel()
     } catch {
-      // It was not acknowledged, so nobody promised that it is stored; the load's own figures show such failures.
+      // Without an acknowledgement the probe need not be stored. The figures of the load show such failures.
       this.#outstanding.delete(number)
     }
   }
@@ -91,13 +91,13 @@ export class QueryableProbe {
         if (this.#outstanding.size === 0) return
         endMs = Math.min(endMs, performance.now() + ANSWER_DEADLINE_MS)
       }
-      if (this.#outstanding.size > 0) await this.#look()
+      if (this.#outstanding.size > 0) await this.#findProbes()
       await delay(POLL_INTERVAL_MS)
     }
-    throw new Error(`${this.#outstanding.size} probes were not found in ClickHouse in time`)
+    throw new Error(`${this.#outstanding.size} probes were not found in ClickHouse before the deadline`)
   }
 
-  async #look(): Promise<void> {
+  async #findProbes(): Promise<void> {
     const oldest = new Date(EPOCH_MS + Math.min(...this.#outstanding)).toISOString().slice(0, 23)
     const rows = await this.#store.select<{ message: string }>(
       `SELECT message FROM ${logsTable} WHERE project_id = '${this.#system.projectId}' ` +
@@ -107,9 +107,9 @@ export class QueryableProbe {
     for (const { message } of rows) {
       const number = Number(message.slice('probe '.length))
       const ackedAtMs = this.#ackedAtMs.get(number)
-      // One that is found before its acknowledgement came is looked at again, and then counts as found at once.
+      // A probe that is found before its acknowledgement arrives is found again by a later query, with a time near 0.
       if (ackedAtMs === undefined || !this.#outstanding.delete(number)) continue
-      this.#timesMs.push(Math.max(0, foundAtMs - ackedAtMs))
+      this.#times.record(foundAtMs - ackedAtMs)
     }
   }
 }

@@ -1,31 +1,35 @@
 import { setTimeout as delay } from 'node:timers/promises'
-import { connectClickHouse, type ClickHouseAccess, type ClickHouseClient } from '@sluice/runtime'
-import { logsTable } from '@sluice/schema'
+import {
+  type ClickHouseAccess,
+  type ClickHouseClient,
+  connectClickHouse,
+  logsTable,
+} from '@sluice/clickhouse'
 
-const QUERY_DEADLINE_MS = 30_000
-/** A count costs ClickHouse about a millisecond of CPU time, so that this is 1 % of a core. */
+const QUERY_TIMEOUT_MS = 30_000
+/** A count costs ClickHouse about a millisecond of CPU time, so polling takes 1 % of a core. */
 const COUNT_POLL_MS = 100
 
-/** Rows were not all there in time. */
-export class NotDrainedError extends Error {
+/** Some rows were not stored before the deadline. */
+class NotDrainedError extends Error {
   override name = 'NotDrainedError'
 }
 
-/** Where a system stores its rows, as the benchmark looks at it. Every system's table has the same name. */
+/** The table in which a system stores its rows. It has the same name in every system. */
 export class Store {
   readonly #client: ClickHouseClient
 
   constructor(access: ClickHouseAccess) {
-    this.#client = connectClickHouse(access, { requestTimeoutMs: QUERY_DEADLINE_MS, connectionsMax: 4 })
+    this.#client = connectClickHouse(access, { requestTimeoutMs: QUERY_TIMEOUT_MS, connectionsMax: 4 })
   }
 
-  /** How many rows there are. ClickHouse knows it without reading them. */
+  /** The number of rows. ClickHouse knows it without reading them. */
   async count(): Promise<number> {
     const [row] = await this.select<{ count: string }>(`SELECT count() AS count FROM ${logsTable}`)
     return Number(row?.count ?? 0)
   }
 
-  /** Empties the table, so that each measurement starts from the same state and without merges of an earlier one. */
+  /** Empties the table, so that each measurement starts from the same state, without merges of an earlier one. */
   async clear(): Promise<void> {
     await this.#client.command({ query: `TRUNCATE TABLE ${logsTable}` })
   }
@@ -36,18 +40,18 @@ export class Store {
   }
 
   /**
-   * Waits until so many rows are there.
+   * Waits until the table has at least this many rows.
    *
-   * @returns how many there are then
+   * @returns the number of rows at that point
    * @throws NotDrainedError after the deadline
    */
-  async untilCount(rows: number, options: { deadlineMs: number; signal: AbortSignal }): Promise<number> {
+  async waitForCount(rows: number, options: { deadlineMs: number; signal: AbortSignal }): Promise<number> {
     const endMs = performance.now() + options.deadlineMs
     for (;;) {
       const count = await this.count()
       if (count >= rows) return count
       if (performance.now() >= endMs) {
-        throw new NotDrainedError(`${rows - count} of ${rows} entries were not stored in time`)
+        throw new NotDrainedError(`${rows - count} of ${rows} entries were not stored before the deadline`)
       }
       await delay(COUNT_POLL_MS, undefined, { signal: options.signal })
     }

@@ -1,75 +1,76 @@
-import type { LoadResult } from '../load/protocol.ts'
-import { ProcessMeter, type Reading } from '../measure/process-meter.ts'
-import { redisUsedBytes } from '../measure/redis-memory.ts'
+import { acceptedPerS, type LoadResult } from '../load/protocol.ts'
+import { type MeterReading, ProcessMeter } from '../measure/process-meter.ts'
+import { redisUsedBytes } from '../measure/redis-info.ts'
 import type { WorkerControl } from '../systems/system.ts'
-import { type Cell, drain, perS } from './cell.ts'
+import { drain, formatRate, type MeasurementContext, startPhase } from './context.ts'
 
 export interface Burst {
   readonly load: LoadResult
-  readonly taken: Reading
+  readonly reading: MeterReading
   /** Undefined for a system without a queue. */
   readonly queue: { readonly redisBytesPerEntry: number; readonly drain: Drain } | undefined
 }
 
-export interface Drain {
+interface Drain {
   readonly entriesPerS: number
-  /** From the worker's start until all was stored. */
+  /** From the start of the worker's process until everything was stored. */
   readonly durationMs: number
-  /** What `taken` is for: the entries that were not stored yet when the worker was ready. */
+  /** The entries that were not stored yet when the worker was ready: `entriesPerS` and `reading` refer to them. */
   readonly entries: number
-  readonly taken: Reading
+  readonly reading: MeterReading
 }
 
 /**
- * Sends as fast as it is taken while the worker is stopped, then starts the worker and lets it drain.
+ * Sends as fast as entries are accepted while the worker is stopped, then starts the worker and lets it drain the queue.
  *
  * @param entriesMax ends the burst before its window does
  */
 export async function measureBurst(
-  cell: Cell,
+  context: MeasurementContext,
   connections: number,
   entriesMax: number | undefined,
 ): Promise<Burst> {
-  cell.signal.throwIfAborted()
-  const { system, store, load, windowMs } = cell
-  await store.clear()
+  await startPhase(context)
+  const { system, load, windowMs } = context
   await system.worker?.stop()
-  const before = await usedBytes(cell)
+  const before = await usedBytes(context)
   const meter = new ProcessMeter(system.pids())
   const result = await load.run({ loop: 'closed', connections, durationMs: windowMs, entriesMax })
-  const taken = meter.read(result.cpuMs)
-  cell.note(
-    `${result.accepted.toLocaleString('en')} accepted, ${perS((result.acceptedInWindow / result.windowMs) * 1_000)}`,
-  )
+  const reading = meter.read(result.cpuMs)
+  context.log(`${result.accepted.toLocaleString('en')} accepted, ${formatRate(acceptedPerS(result))}`)
   if (system.worker === undefined || before === undefined) {
-    await drain(cell, result.accepted)
-    return { load: result, taken, queue: undefined }
+    await drain(context, result.accepted)
+    return { load: result, reading, queue: undefined }
   }
-  const redisBytesPerEntry = (((await usedBytes(cell)) ?? before) - before) / result.accepted
-  const drained = await measureDrain(cell, system.worker, result.accepted)
-  cell.note(
-    `${redisBytesPerEntry.toFixed(0)} bytes of Redis an entry, drained at ${perS(drained.entriesPerS)}`,
+  const redisBytesPerEntry = (((await usedBytes(context)) ?? before) - before) / result.accepted
+  const drained = await measureDrain(context, system.worker, result.accepted)
+  context.log(
+    `${redisBytesPerEntry.toFixed(0)} bytes of Redis memory per entry, drained at ${formatRate(drained.entriesPerS)}`,
   )
-  return { load: result, taken, queue: { redisBytesPerEntry, drain: drained } }
+  return { load: result, reading, queue: { redisBytesPerEntry, drain: drained } }
 }
 
-async function measureDrain(cell: Cell, worker: WorkerControl, accepted: number): Promise<Drain> {
+async function measureDrain(
+  context: MeasurementContext,
+  worker: WorkerControl,
+  accepted: number,
+): Promise<Drain> {
   const startedMs = performance.now()
   await worker.start()
-  // The start of a Node process is no part of the rate, nor are the rows that were stored meanwhile.
-  const meter = new ProcessMeter(cell.system.pids())
+  // The rate includes neither the start of the Node process nor the rows that were stored until then.
+  const meter = new ProcessMeter(context.system.pids())
   const readyMs = performance.now()
-  const entries = accepted - (await cell.store.count())
-  await drain(cell, accepted)
+  const entries = accepted - (await context.store.count())
+  await drain(context, accepted)
   const endedMs = performance.now()
   return {
     entriesPerS: (entries / (endedMs - readyMs)) * 1_000,
     durationMs: endedMs - startedMs,
     entries,
-    taken: meter.read(0),
+    reading: meter.read(0),
   }
 }
 
-async function usedBytes({ system }: Cell): Promise<number | undefined> {
+async function usedBytes({ system }: MeasurementContext): Promise<number | undefined> {
   return system.redisUrl === undefined ? undefined : redisUsedBytes(system.redisUrl)
 }

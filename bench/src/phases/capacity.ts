@@ -1,43 +1,69 @@
-import type { Cell } from './cell.ts'
+import { acceptedPerS, describeRejected, type LoadResult } from '../load/protocol.ts'
+import { type MeterReading, ProcessMeter } from '../measure/process-meter.ts'
+import { BacklogWatch } from './backlog-watch.ts'
+import { drain, formatRate, type MeasurementContext, startPhase } from './context.ts'
 import type { Saturation } from './saturation.ts'
-import { tryRate, type Trial } from './trial.ts'
 
 export interface Capacity {
-  /** The highest rate that was kept up. Undefined when none was. */
+  /** The trial with the highest sustained rate. Undefined if no rate was sustained. */
   readonly best: Trial | undefined
   readonly trials: readonly Trial[]
 }
 
-/** Rates that are closer than this are not told apart. */
+/** One window of load at a fixed rate, and whether the system sustained it. */
+export interface Trial {
+  readonly entriesPerS: number
+  /** Reasons why the rate was not sustained; empty if it was. */
+  readonly failures: readonly string[]
+  readonly acceptedPerS: number
+  /** In the last two thirds of the window. */
+  readonly storedPerS: number
+  /** Accepted minus stored entries per second, in the last two thirds of the window. */
+  readonly backlogGrowthPerS: number
+  /** From the last acknowledgement until everything was stored. */
+  readonly drainMs: number
+  /** From the first request until everything was stored: all work for the accepted entries. */
+  readonly reading: MeterReading
+  readonly load: LoadResult
+  /** Rows in excess of accepted entries: entries stored twice, or stored without an acknowledgement. */
+  readonly surplusRows: number
+}
+
+/** The search stops when its bounds are within this factor of each other. */
 const PRECISION = 1.04
-/** How far below a rate that was not kept up the search looks when it knows of none that was. */
+/** While no sustained rate is known, the lower bound is this share of the lowest rate that failed. */
 const STEP_DOWN = 0.6
-/** Beyond the trials that the search may take, to find any rate that is kept up. */
-const RESCUES_MAX = 3
+/** Trials in addition to `trialsMax` while no sustained rate is known. */
+const EXTRA_TRIALS_MAX = 3
+
+/** Growth below this share of the rate counts as none, because rows are stored in batches and the count rises in steps. */
+const GROWTH_SHARE_MAX = 0.05
+/** A short stall at the end of the window leaves some requests without a free connection. */
+const UNSENT_SHARE_MAX = 0.01
+/** Time to store unfinished batches and running inserts when no backlog has built up. */
+const DRAIN_MS_MAX = 2_000
+const DRAIN_WINDOW_SHARE_MAX = 0.15
 
 /**
- * Searches for the highest rate that still drains to zero.
+ * Searches for the highest sustained rate: the highest one at which the queue does not grow, and drains after the window.
  *
- * Saturation gives its bounds: what went through under full load can be kept up, for the most part, because that load
- * took CPU time from the drain; what was accepted under full load cannot be exceeded. Between them rates are tried, each
- * for a whole window.
+ * Saturation provides the bounds. Its end-to-end rate can usually be sustained, because the load took CPU time from the
+ * drain. Its accepted rate can rarely be exceeded. Rates between the two are measured, each for a whole window.
  */
-export async function findCapacity(cell: Cell, saturation: Saturation): Promise<Capacity> {
-  const { connections, acceptedPerS, throughPerS } = saturation
+export async function findCapacity(context: MeasurementContext, saturation: Saturation): Promise<Capacity> {
+  const { connections, acceptedPerS: saturatedPerS, endToEndPerS } = saturation
   const trials: Trial[] = []
   let best: Trial | undefined
-  let low = throughPerS * STEP_DOWN
-  let high = acceptedPerS * PRECISION
-  let rate = Math.max(throughPerS, Math.sqrt(low * high))
-  for (;;) {
-    const spent = trials.length
-    if (best === undefined ? spent >= cell.trialsMax + RESCUES_MAX : spent >= cell.trialsMax) break
-    const trial = await tryRate(cell, connections, rate)
+  let low = endToEndPerS * STEP_DOWN
+  let high = saturatedPerS * PRECISION
+  let rate = Math.max(endToEndPerS, Math.sqrt(low * high))
+  while (trials.length < context.trialsMax + (best === undefined ? EXTRA_TRIALS_MAX : 0)) {
+    const trial = await runTrial(context, connections, rate)
     trials.push(trial)
-    if (trial.complaints.length === 0) {
+    if (trial.failures.length === 0) {
       best = trial
       low = rate
-      // Saturation's own figure is no wall: it was measured with a queue behind it.
+      // The saturated rate is not a strict upper bound: it was measured with a queue that grew.
       high = Math.max(high, rate * PRECISION)
     } else {
       high = rate
@@ -47,4 +73,69 @@ export async function findCapacity(cell: Cell, saturation: Saturation): Promise<
     rate = Math.sqrt(low * high)
   }
   return { best, trials }
+}
+
+async function runTrial(
+  context: MeasurementContext,
+  connections: number,
+  entriesPerS: number,
+): Promise<Trial> {
+  await startPhase(context)
+  const meter = new ProcessMeter(context.system.pids())
+  const { load, rates } = await sendAndWatch(context, connections, entriesPerS)
+  const endedMs = performance.now()
+  const stored = await drain(context, load.accepted)
+  const measured = {
+    entriesPerS,
+    ...rates,
+    drainMs: performance.now() - endedMs,
+    reading: meter.read(load.cpuMs),
+    load,
+    surplusRows: stored - load.accepted,
+  }
+  const trial = { ...measured, failures: findFailures(context, measured) }
+  const verdict = trial.failures.length === 0 ? 'sustained' : trial.failures.join(', ')
+  context.log(`${formatRate(entriesPerS)} sent, ${formatRate(trial.storedPerS)} stored: ${verdict}`)
+  return trial
+}
+
+async function sendAndWatch(
+  { store, load, windowMs }: MeasurementContext,
+  connections: number,
+  entriesPerS: number,
+): Promise<{ load: LoadResult; rates: Pick<Trial, 'acceptedPerS' | 'storedPerS' | 'backlogGrowthPerS'> }> {
+  const backlog = new BacklogWatch(store)
+  const options = { loop: 'open', connections, durationMs: windowMs, entriesPerS } as const
+  try {
+    const result = await load.run(options, backlog.recordAccepted)
+    const steady = backlog.steadyRates(result.startedAtMs, result.windowMs)
+    return {
+      load: result,
+      rates: {
+        acceptedPerS: acceptedPerS(result),
+        storedPerS: steady.storedPerS,
+        backlogGrowthPerS: steady.acceptedPerS - steady.storedPerS,
+      },
+    }
+  } finally {
+    await backlog.stop()
+  }
+}
+
+function findFailures({ windowMs }: MeasurementContext, trial: Omit<Trial, 'failures'>): string[] {
+  const { load, entriesPerS, backlogGrowthPerS, drainMs } = trial
+  const failures: string[] = []
+  const rejected = describeRejected(load)
+  if (rejected !== '') failures.push(`rejected ${rejected}`)
+  const unsentShare = load.unsent / load.due
+  if (unsentShare > UNSENT_SHARE_MAX) {
+    failures.push(`${(unsentShare * 100).toFixed(0)} % of the requests found no free connection`)
+  }
+  if (backlogGrowthPerS > entriesPerS * GROWTH_SHARE_MAX) {
+    failures.push(`the backlog grew by ${formatRate(backlogGrowthPerS)}`)
+  }
+  if (drainMs > DRAIN_MS_MAX + DRAIN_WINDOW_SHARE_MAX * windowMs) {
+    failures.push(`the drain took ${(drainMs / 1_000).toFixed(1)} s`)
+  }
+  return failures
 }

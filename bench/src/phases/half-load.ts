@@ -1,35 +1,63 @@
-import { ProcessMeter, type Reading } from '../measure/process-meter.ts'
-import { QueryableProbe, type QueryableTimes } from '../measure/queryable-probe.ts'
 import type { LoadResult } from '../load/protocol.ts'
-import { type Cell, drain, perS } from './cell.ts'
+import { type MeterReading, ProcessMeter } from '../measure/process-meter.ts'
+import { QueryableProbe, type QueryableTimes } from '../measure/queryable-probe.ts'
+import { redisUsedBytes } from '../measure/redis-info.ts'
+import { drain, formatRate, type MeasurementContext, startPhase } from './context.ts'
 
 export interface HalfLoad {
   readonly load: LoadResult
   readonly queryable: QueryableTimes
-  readonly taken: Reading
+  readonly reading: MeterReading
 }
 
-/** Measures latencies at a rate that leaves the system room: half of what it can keep up. */
+/** Long enough for some ten thousand entries, short enough for a system that needs a kilobyte per entry. */
+const QUEUE_FILL_MS_MAX = 4_000
+
+/** Measures latencies at a rate that leaves the system headroom: half of its highest sustained rate. */
 export async function measureHalfLoad(
-  cell: Cell,
+  context: MeasurementContext,
   connections: number,
   entriesPerS: number,
 ): Promise<HalfLoad> {
-  cell.signal.throwIfAborted()
-  await cell.store.clear()
-  const meter = new ProcessMeter(cell.system.pids())
-  const probe = new QueryableProbe(cell.system, cell.store)
+  await startPhase(context)
+  const meter = new ProcessMeter(context.system.pids())
+  const probe = new QueryableProbe(context.system, context.store)
   const probing = probe.run()
-  // It is awaited below; until then a failed query is no crash.
+  // Awaited below. Until then a failed query must not become an unhandled rejection.
   probing.catch(() => undefined)
-  const options = { loop: 'open', connections, durationMs: cell.windowMs, entriesPerS } as const
-  const load = await cell.load.run(options).finally(() => probe.stop())
+  const options = { loop: 'open', connections, durationMs: context.windowMs, entriesPerS } as const
+  const load = await context.load.run(options).finally(() => probe.stop())
   const queryable = await probing
-  await drain(cell, load.accepted + queryable.probes)
-  const taken = meter.read(load.cpuMs)
-  cell.note(
-    `at ${perS(entriesPerS)}: acknowledged after ${load.latencyMs.p50.toFixed(1)} ms (p99 ${load.latencyMs.p99.toFixed(1)}), ` +
+  await drain(context, load.accepted + queryable.probes)
+  const reading = meter.read(load.cpuMs)
+  context.log(
+    `at ${formatRate(entriesPerS)}: acknowledged after ${load.latencyMs.p50.toFixed(1)} ms (p99 ${load.latencyMs.p99.toFixed(1)}), ` +
       `queryable ${queryable.p50Ms?.toFixed(0) ?? '–'} ms later (p99 ${queryable.p99Ms?.toFixed(0) ?? '–'})`,
   )
-  return { load, queryable, taken }
+  return { load, queryable, reading }
+}
+
+/**
+ * Measures how much of Redis' memory a queued entry takes, while the worker is stopped.
+ *
+ * @returns bytes per entry; undefined for a system without a queue
+ */
+export async function measureQueueMemory(
+  context: MeasurementContext,
+  connections: number,
+  entriesPerS: number,
+): Promise<number | undefined> {
+  const { redisUrl, worker } = context.system
+  if (redisUrl === undefined || worker === undefined) return undefined
+  await startPhase(context)
+  await worker.stop()
+  const before = await redisUsedBytes(redisUrl)
+  const durationMs = Math.min(QUEUE_FILL_MS_MAX, context.windowMs)
+  const { accepted } = await context.load.run({ loop: 'open', connections, durationMs, entriesPerS })
+  const after = await redisUsedBytes(redisUrl)
+  await worker.start()
+  await drain(context, accepted)
+  const bytes = (after - before) / accepted
+  context.log(`${bytes.toFixed(0)} bytes of Redis memory per queued entry`)
+  return bytes
 }

@@ -1,32 +1,33 @@
-import { type Cell, drain, perS } from './cell.ts'
+import { acceptedPerS } from '../load/protocol.ts'
+import { drain, formatRate, type MeasurementContext, startPhase } from './context.ts'
 
 export interface Saturation {
   readonly connections: number
-  /** Entries a second, while nothing is held back. */
+  /** Entries accepted per second of the window, without any limit to the rate. */
   readonly acceptedPerS: number
-  /** The same entries, by the time until the last of them was stored. */
-  readonly throughPerS: number
+  /** The same entries per second of the time until the last of them was stored. */
+  readonly endToEndPerS: number
 }
 
-/** The JIT compiles the hot functions, and ClickHouse starts its threads, in the first seconds under load. */
+/** In the first seconds under load the JIT compiles the hot functions, and ClickHouse starts its threads. */
 const WARM_UP_MS = 4_000
 /** The steps of the search for the number of connections. */
 const STEP_MS = 2_000
 const STEP_FACTOR = 4
 const STEPS_MAX = 3
-/** More connections are worth it if they bring this much more; less may be noise. */
+/** More connections are used only if they increase the rate by at least this factor. A smaller gain may be noise. */
 const GAIN_MIN = 1.08
 
 /**
- * Finds how many connections saturate a system: one whose answers take long by design needs more of them than one that
- * answers at once. Warms it up on the way.
+ * Finds how many connections saturate a system, and warms the system up. A system with slow answers needs more connections
+ * than one that answers immediately.
  */
-export async function findConnections(cell: Cell): Promise<number> {
-  let { connections } = cell.scenario
-  await pressOnce(cell, connections, WARM_UP_MS)
-  let best = await pressOnce(cell, connections, STEP_MS)
+export async function findConnections(context: MeasurementContext): Promise<number> {
+  let { connections } = context.scenario
+  await runClosedLoop(context, connections, WARM_UP_MS)
+  let best = await runClosedLoop(context, connections, STEP_MS)
   for (let step = 1; step < STEPS_MAX; step += 1) {
-    const more = await pressOnce(cell, connections * STEP_FACTOR, STEP_MS)
+    const more = await runClosedLoop(context, connections * STEP_FACTOR, STEP_MS)
     if (more.acceptedPerS < best.acceptedPerS * GAIN_MIN) break
     best = more
     connections *= STEP_FACTOR
@@ -34,30 +35,30 @@ export async function findConnections(cell: Cell): Promise<number> {
   return connections
 }
 
-/** Takes a system to its limit: each connection sends as fast as it is answered. */
-export async function saturate(cell: Cell, connections: number): Promise<Saturation> {
-  const saturation = { connections, ...(await pressOnce(cell, connections, cell.windowMs)) }
-  cell.note(
-    `saturated by ${connections} connections: ${perS(saturation.acceptedPerS)} accepted, ` +
-      `${perS(saturation.throughPerS)} until all was stored`,
+/** Measures a system at its limit: each connection sends as soon as it has its answer. */
+export async function saturate(context: MeasurementContext, connections: number): Promise<Saturation> {
+  const saturation = await runClosedLoop(context, connections, context.windowMs)
+  context.log(
+    `saturated by ${connections} connections: ${formatRate(saturation.acceptedPerS)} accepted, ` +
+      `${formatRate(saturation.endToEndPerS)} until everything was stored`,
   )
   return saturation
 }
 
-async function pressOnce(
-  cell: Cell,
+async function runClosedLoop(
+  context: MeasurementContext,
   connections: number,
   durationMs: number,
-): Promise<{ acceptedPerS: number; throughPerS: number }> {
-  cell.signal.throwIfAborted()
-  await cell.store.clear()
+): Promise<Saturation> {
+  await startPhase(context)
   const startedMs = performance.now()
-  const result = await cell.load.run({ loop: 'closed', connections, durationMs, entriesMax: undefined })
-  const { accepted, refused, refusal = '' } = result
-  if (accepted === 0) throw new Error(`nothing was accepted: ${JSON.stringify(refused)} ${refusal}`)
-  await drain(cell, accepted)
+  const result = await context.load.run({ loop: 'closed', connections, durationMs, entriesMax: undefined })
+  const { accepted, rejected, rejection = '' } = result
+  if (accepted === 0) throw new Error(`no entry was accepted: ${JSON.stringify(rejected)} ${rejection}`)
+  await drain(context, accepted)
   return {
-    acceptedPerS: (result.acceptedInWindow / result.windowMs) * 1_000,
-    throughPerS: (accepted / (performance.now() - startedMs)) * 1_000,
+    connections,
+    acceptedPerS: acceptedPerS(result),
+    endToEndPerS: (accepted / (performance.now() - startedMs)) * 1_000,
   }
 }

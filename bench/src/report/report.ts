@@ -1,12 +1,13 @@
-import type { CellResult } from '../phases/measure-cell.ts'
-import type { DiskTimes } from '../measure/disk.ts'
+import { createRequire } from 'node:module'
+import { availableParallelism, cpus, totalmem } from 'node:os'
 import type { PoolFacts } from '../load/protocol.ts'
-import type { Scenario, ScenarioName } from '../scenarios.ts'
+import type { Scenario, ScenarioName } from '../load/scenarios.ts'
+import type { DiskTimes } from '../measure/disk.ts'
+import { type FigureName, figureNames, type Figures, figureSpecs } from '../phases/figures.ts'
+import type { Measurement } from '../phases/measure-scenario.ts'
 import type { SystemName } from '../systems/system.ts'
-import { figureNames, ratio, type FigureName } from './figures.ts'
-import type { Machine, Versions } from './machine.ts'
 
-/** A whole run. */
+/** The result of a whole run. */
 export interface Report {
   readonly at: string
   readonly machine: Machine
@@ -18,33 +19,63 @@ export interface Report {
   readonly scenarios: readonly ScenarioReport[]
 }
 
+/** The machine on which the figures were measured. */
+export interface Machine {
+  readonly cores: number
+  readonly cpu: string
+  readonly memoryGb: number
+  readonly platform: string
+}
+
+/** The versions of the software. The versions of the servers are known once they have run. */
+export interface Versions {
+  readonly node: string
+  readonly bullmq: string
+  readonly redis?: string
+  readonly clickhouse?: string
+}
+
 export interface ScenarioReport {
   readonly name: ScenarioName
   readonly title: string
   readonly systems: readonly SystemReport[]
-  /** How many times better the service is than each baseline. */
+  /** How many times better Sluice is than each baseline. */
   readonly ratios: Partial<Record<SystemName, Partial<Record<FigureName, number>>>>
 }
 
 export type SystemReport = { readonly system: SystemName } & (
-  | ({ readonly entries: PoolFacts } & CellResult)
-  /** It could not be measured. */
+  | ({ readonly entries: PoolFacts } & Measurement)
+  /** The measurement failed. */
   | { readonly error: string }
 )
 
-/** How the figures were measured, for those who read them. */
+/** How the figures were measured, for readers of the report. */
 export const method: readonly string[] = [
-  'Everything runs on this machine, the load generator included; Redis with appendfsync always; one system at a time, freshly started.',
-  'Highest rate that drains: an open loop at a fixed rate for a whole window, in which the backlog (accepted less rows counted in ClickHouse) grew by less than 5 % of the rate and was stored at once afterwards; searched between what went through and what was accepted in a closed loop.',
-  'Stored a second: the slope of the rows counted in ClickHouse in the last two thirds of that window.',
-  'Disk: ten seconds of appends before everything else, two hundred a second, each on disk before the next. Whoever comes while one is on its way waits for its end at least: at the 99th percentile, that is the least that an ack could have taken in those ten seconds.',
-  'Ack: from when a request was due (Poisson arrivals, sent every millisecond) to its 202, at half of that rate. In the burst, which is a closed loop, from when it was sent.',
-  'Ack to queryable: probes of one entry, 20 a second, polled for in ClickHouse every 10 ms, at half of that rate.',
-  'CPU: utime and stime from /proc, of all threads, from the first request at the highest rate until all was stored, by the entries accepted. Merges that come later are not in it. In a burst: the API over the burst, worker and ClickHouse over the drain, Redis over both.',
-  'Peak RSS: VmHWM, set back before that window. In a burst: the API in the burst, the others in the drain.',
-  'Cores: what programs that have no part in it took at the highest rate, and what the load generator took.',
-  "Redis memory: used_memory's growth by the entries that wait, the worker being stopped; entries sent at half of the highest rate, in a burst as fast as they were taken.",
+  'Everything runs on this machine, including the load generator. Redis runs with appendfsync always. One system runs at a time, freshly started.',
+  'Highest sustained rate: an open loop sends at a fixed rate for a whole window. The rate is sustained if the backlog (accepted entries minus rows counted in ClickHouse) grows by less than 5 % of the rate and drains right after the window. The search is bounded by the end-to-end rate and the accepted rate of a closed loop.',
+  'Stored at that rate: the slope of the rows counted in ClickHouse over the last two thirds of that window.',
+  'Disk: ten seconds of appends before any load, two hundred a second, each on disk before the next one starts. A request that arrives during an append waits at least until the append ends. The 99th percentile of this wait is a lower bound for the p99 of acks in those ten seconds.',
+  'Ack: from when a request was due (Poisson arrivals, sent every millisecond) until its 202, at half of the highest sustained rate. In the burst, which is a closed loop, from when the request was sent.',
+  'Ack to queryable: 20 probes a second of one entry each, polled for in ClickHouse every 10 ms, at half of the highest sustained rate.',
+  'CPU: utime and stime of all threads from /proc, from the first request at the highest sustained rate until everything was stored, per accepted entry. Later merges are not included. In a burst: the API during the burst, worker and ClickHouse during the drain, Redis during both.',
+  'Peak RSS: VmHWM, reset before that window. In a burst: the API during the burst, the others during the drain.',
+  'Cores: CPU used by unrelated programs, and by the load generator, at the highest sustained rate.',
+  'Redis memory: growth of used_memory per queued entry while the worker is stopped. Entries are sent at half of the highest sustained rate; in a burst, as fast as they are accepted.',
 ]
+
+export function describeMachine(): Machine {
+  return {
+    cores: availableParallelism(),
+    cpu: cpus()[0]?.model ?? 'unknown',
+    memoryGb: Math.round(totalmem() / 2 ** 30),
+    platform: `${process.platform} ${process.arch}`,
+  }
+}
+
+export function describeVersions(): Versions {
+  const { version: bullmq } = createRequire(import.meta.url)('bullmq/package.json') as { version: string }
+  return { node: process.version, bullmq }
+}
 
 export function compare(scenario: Scenario, systems: readonly SystemReport[]): ScenarioReport {
   const ours = systems.find(({ system }) => system === 'sluice')
@@ -58,4 +89,12 @@ export function compare(scenario: Scenario, systems: readonly SystemReport[]): S
     ratios[theirs.system] = Object.fromEntries(pairs)
   }
   return { name: scenario.name, title: scenario.title, systems, ratios }
+}
+
+/** How many times better `ours` is than `theirs`. Undefined if the two cannot be compared. */
+function ratio(name: FigureName, ours: Figures, theirs: Figures): number | undefined {
+  const { better } = figureSpecs[name]
+  const [a, b] = [ours[name], theirs[name]]
+  if (better === undefined || a === undefined || b === undefined || a === 0 || b === 0) return undefined
+  return better === 'higher' ? a / b : b / a
 }

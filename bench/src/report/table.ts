@@ -1,10 +1,10 @@
 import type { DiskTimes } from '../measure/disk.ts'
-import { figureNames, figureSpecs, type FigureName } from './figures.ts'
+import { type FigureName, figureNames, figureSpecs } from '../phases/figures.ts'
 import type { Report, ScenarioReport, SystemReport } from './report.ts'
 
-const NONE = '–'
+const MISSING = '–'
 
-/** The report as text: a table for each scenario, figures in rows, systems and ratios in columns. */
+/** The report as text: one table per scenario, with figures in rows and systems and ratios in columns. */
 export function formatReport({
   at,
   machine,
@@ -16,7 +16,7 @@ export function formatReport({
   scenarios,
 }: Report): string {
   const { cores, cpu, memoryGb, platform } = machine
-  const { node, bullmq, redis = NONE, clickhouse = NONE } = versions
+  const { node, bullmq, redis = MISSING, clickhouse = MISSING } = versions
   return [
     `${at}, ${cores} cores (${cpu}), ${memoryGb} GB, ${platform}`,
     `Node ${node}, Redis ${redis}, ClickHouse ${clickhouse}, BullMQ ${bullmq}`,
@@ -31,8 +31,8 @@ export function formatReport({
 
 function formatDisk({ appendBytes, appendP50Ms, appendP99Ms, waitP99Ms }: DiskTimes): string {
   return (
-    `the disk alone: an append of ${appendBytes / 1_000} KB takes ${appendP50Ms.toFixed(1)} ms (p99 ${appendP99Ms.toFixed(1)}), ` +
-    `so in those seconds no ack's p99 could be below ${waitP99Ms.toFixed(1)}`
+    `disk without load: an append of ${appendBytes / 1_000} KB takes ${appendP50Ms.toFixed(1)} ms (p99 ${appendP99Ms.toFixed(1)}); ` +
+    `lower bound for the p99 of acks: ${waitP99Ms.toFixed(1)} ms`
   )
 }
 
@@ -61,7 +61,7 @@ function describeEntries(systems: readonly SystemReport[]): string {
   const measured = systems.find((each) => 'entries' in each)
   return measured === undefined
     ? ''
-    : `; an entry is ${Math.round(measured.entries.bytesPerEntry)} bytes of JSON`
+    : `; ${Math.round(measured.entries.bytesPerEntry)} bytes of JSON per entry`
 }
 
 function notes(systems: readonly SystemReport[]): string[] {
@@ -76,11 +76,11 @@ function valueOf(system: SystemReport, figure: FigureName): number | undefined {
 }
 
 function formatValue(value: number | undefined, digits: number): string {
-  if (value === undefined) return NONE
+  if (value === undefined) return MISSING
   return value.toLocaleString('en', { minimumFractionDigits: digits, maximumFractionDigits: digits })
 }
 
-/** The first two columns are names, to the left; the others are numbers, to the right. */
+/** The first two columns are text, aligned left. The others are numbers, aligned right. */
 function alignColumns(rows: readonly (readonly string[])[]): string[] {
   const widths = (rows[0] ?? []).map((_cell, column) =>
     Math.max(...rows.map((row) => row[column]?.length ?? 0)),

@@ -1,33 +1,34 @@
-// `npm run soak`: a steady load for an hour, and what grows meanwhile.
-import { parseArgs } from 'node:util'
+// `npm run soak`: keeps a steady load on Sluice, for an hour by default, and reports what grows.
+import { CommandLine } from '@sluice/harness/command-line'
 import { Supervisor } from '@sluice/local'
-import { scenarios } from '../scenarios.ts'
-import { soak, type SoakSample } from './soak.ts'
+import { scenarios } from '../load/scenarios.ts'
+import { readPositive } from '../options.ts'
+import { runSoak, type SoakSample } from './soak.ts'
 
-const usage = `npm run soak -- [options]
+const scenarioNames = scenarios.map(({ name }) => name).join(', ')
+const commandLine = new CommandLine(`npm run soak -- [options]
 
-  --minutes N       60 without it
-  --rate N          entries a second; choose 70 % of what npm run bench finds (70000 without it)
-  --scenario NAME   ${scenarios.map(({ name }) => name).join(', ')}; batch-100 without it
+  --minutes N       duration, at least 1; default 60
+  --rate N          entries per second; choose 70 % of the highest sustained rate of npm run bench; default 70000
+  --scenario NAME   one of ${scenarioNames}; default batch-100
   --json            prints JSON at the end (npm run --silent soak -- --json > FILE)
-`
+  --help            prints this text
 
-const { values } = parseArgs({
-  options: {
-    minutes: { type: 'string', default: '60' },
-    rate: { type: 'string', default: '70000' },
-    scenario: { type: 'string', default: 'batch-100' },
-    json: { type: 'boolean', default: false },
-    help: { type: 'boolean', short: 'h', default: false },
-  },
+Exits with status 1 if an entry was lost or duplicated.
+`)
+
+const values = commandLine.read({
+  minutes: { type: 'string', default: '60' },
+  rate: { type: 'string', default: '70000' },
+  scenario: { type: 'string', default: 'batch-100' },
+  json: { type: 'boolean', default: false },
 })
-const scenario = scenarios.find(({ name }) => name === values.scenario)
+const scenario =
+  scenarios.find(({ name }) => name === values.scenario) ??
+  commandLine.fail(`--scenario must be one of ${scenarioNames}`)
 const minutes = Number(values.minutes)
-const entriesPerS = Number(values.rate)
-if (values.help || scenario === undefined || !(minutes >= 1) || !(entriesPerS > 0)) {
-  console.error(usage)
-  process.exit(values.help ? 0 : 1)
-}
+if (!(minutes >= 1)) commandLine.fail('--minutes must be a number of at least 1')
+const entriesPerS = readPositive(commandLine, '--rate', values.rate)
 
 const supervisor = await Supervisor.open()
 for (const signal of ['SIGINT', 'SIGTERM'] as const) {
@@ -35,23 +36,23 @@ for (const signal of ['SIGINT', 'SIGTERM'] as const) {
 }
 try {
   console.error(
-    'minute  entries/s  refused  ack p50/p99 ms  backlog  RSS MB: API worker Redis ClickHouse  ' +
-      'handles: the same  Redis keys, KB  parts',
+    'minute  entries/s  rejected  ack p50/p99 ms  backlog  RSS MB: API worker Redis ClickHouse  ' +
+      'handles: API worker Redis ClickHouse  Redis keys, KB  parts',
   )
-  const report = await soak({ scenario, minutes, entriesPerS }, supervisor, (sample) =>
-    console.error(lineOf(sample)),
+  const report = await runSoak({ scenario, minutes, entriesPerS }, supervisor, (sample) =>
+    console.error(formatSample(sample)),
   )
   if (values.json) console.log(JSON.stringify(report, undefined, 2))
   const { accepted, stored, samples } = report
-  const refused = samples.reduce((sum, sample) => sum + sample.refused, 0)
-  console.error(`accepted ${accepted}, stored ${stored}; ${refused} requests refused`)
-  // The entries of a request that was answered with 503 may be stored all the same, once.
-  if (stored < accepted || (stored > accepted && refused === 0)) process.exitCode = 1
+  const rejected = samples.reduce((sum, sample) => sum + sample.refused, 0)
+  console.error(`accepted ${accepted}, stored ${stored}; ${rejected} requests rejected`)
+  // The entries of a request that was answered with 503 may still be stored, once.
+  if (stored < accepted || (stored > accepted && rejected === 0)) process.exitCode = 1
 } finally {
   await supervisor.stop()
 }
 
-function lineOf(sample: SoakSample): string {
+function formatSample(sample: SoakSample): string {
   const { api, worker, redis, clickhouse } = sample.sizes
   const roles = [api, worker, redis, clickhouse]
   return [

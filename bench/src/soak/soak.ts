@@ -1,10 +1,11 @@
 import type { Supervisor } from '@sluice/local'
 import { LoadProcess } from '../load/load-process.ts'
-import { measureDisk, type DiskTimes } from '../measure/disk.ts'
-import { type ProcessSize, sizeOf } from '../measure/process-size.ts'
-import { redisInfo } from '../measure/redis-memory.ts'
+import { acceptedPerS } from '../load/protocol.ts'
+import type { Scenario } from '../load/scenarios.ts'
+import { type DiskTimes, measureDisk } from '../measure/disk.ts'
+import { type ProcessSize, sizeOf } from '../measure/process-meter.ts'
+import { redisInfo } from '../measure/redis-info.ts'
 import { Store } from '../measure/store.ts'
-import type { Scenario } from '../scenarios.ts'
 import { startSluice } from '../systems/sluice.ts'
 import type { Roles, System } from '../systems/system.ts'
 
@@ -14,15 +15,15 @@ export interface SoakOptions {
   readonly entriesPerS: number
 }
 
-/** What was seen at the end of a minute, while the load went on. */
+/** The measurements of one minute of load. */
 export interface SoakSample {
   readonly minute: number
   readonly acceptedPerS: number
-  /** Requests that were not answered with a 202. */
+  /** Requests without a 202. */
   readonly refused: number
   readonly ackP50Ms: number
   readonly ackP99Ms: number
-  /** Entries that were accepted and not yet stored. */
+  /** Entries that were accepted but not yet stored. */
   readonly backlog: number
   readonly sizes: Roles<ProcessSize>
   readonly redisKeys: number
@@ -34,7 +35,7 @@ export interface SoakReport {
   readonly at: string
   readonly scenario: string
   readonly entriesPerS: number
-  /** Before the load. */
+  /** Measured before the load. */
   readonly disk: DiskTimes
   readonly samples: readonly SoakSample[]
   readonly accepted: number
@@ -44,18 +45,18 @@ export interface SoakReport {
 const MINUTE_MS = 60_000
 const SEED = 42
 const DRAIN_DEADLINE_MS = 120_000
-/** Twice what half of the load needs on two cores; a soak looks for growth, not for the highest rate. */
+/** Twice what half of the load needs on two cores. A soak test detects growth; it need not reach the highest rate. */
 const CONNECTIONS = 48
 
 /**
- * Keeps a steady load on the service, and looks at it once a minute: what grows over an hour is a leak.
+ * Keeps a steady load on Sluice and samples its size once a minute. Anything that grows over an hour is a leak.
  *
- * @throws when what was accepted is not stored within two minutes of the end
+ * @throws NotDrainedError when accepted entries are not stored within two minutes after the end
  */
-export async function soak(
+export async function runSoak(
   options: SoakOptions,
   supervisor: Supervisor,
-  note: (sample: SoakSample) => void,
+  onSample: (sample: SoakSample) => void,
 ): Promise<SoakReport> {
   const at = new Date().toISOString()
   const disk = await measureDisk(supervisor.dataDir)
@@ -78,17 +79,19 @@ export async function soak(
       accepted += result.accepted
       const sample: SoakSample = {
         minute,
-        acceptedPerS: (result.acceptedInWindow / result.windowMs) * 1_000,
-        refused: Object.values(result.refused).reduce((sum, count) => sum + count, 0),
+        acceptedPerS: acceptedPerS(result),
+        refused: Object.values(result.rejected).reduce((sum, count) => sum + count, 0),
         ackP50Ms: result.latencyMs.p50,
         ackP99Ms: result.latencyMs.p99,
-        ...(await lookAt(system, store, accepted)),
+        ...(await sampleSystem(system, store, accepted)),
       }
       samples.push(sample)
-      note(sample)
+      onSample(sample)
     }
-    const drained = { deadlineMs: DRAIN_DEADLINE_MS, signal: new AbortController().signal }
-    const stored = await store.untilCount(accepted, drained)
+    const stored = await store.waitForCount(accepted, {
+      deadlineMs: DRAIN_DEADLINE_MS,
+      signal: new AbortController().signal,
+    })
     return {
       at,
       scenario: options.scenario.name,
@@ -104,7 +107,7 @@ export async function soak(
   }
 }
 
-async function lookAt(
+async function sampleSystem(
   system: System,
   store: Store,
   accepted: number,
@@ -123,7 +126,7 @@ async function lookAt(
       redis: sizeOf(redis),
       clickhouse: sizeOf(clickhouse),
     },
-    // `db0:keys=…,expires=…`; there is no such line while it is empty.
+    // `db0:keys=…,expires=…`. The line is missing while the database is empty.
     redisKeys: Number(/keys=(\d+)/.exec((await redisInfo(redisUrl, 'keyspace')).get('db0') ?? '')?.[1] ?? 0),
     redisBytes: Number((await redisInfo(redisUrl, 'memory')).get('used_memory')),
     clickhouseParts: Number(parts?.parts),

@@ -1,39 +1,39 @@
 import { randomBytes } from 'node:crypto'
 import { fileURLToPath } from 'node:url'
-import { freePort, type SupervisedProcess, type Supervisor } from '@sluice/local'
-import { migrate, readMigrations, type ClickHouseAccess } from '@sluice/runtime'
+import { type ClickHouseAccess, migrate, readMigrations } from '@sluice/clickhouse'
+import type { SupervisedProcess, Supervisor } from '@sluice/local'
 
 const READY_DEADLINE_MS = 30_000
-/** Less than what the supervisor gives a process before it kills it. */
+/** Shorter than the time after which the supervisor kills a process. */
 const SHUTDOWN_DEADLINE_MS = 3_000
 const folder = new URL('../baselines/', import.meta.url)
 
 export const baselineProject = 'bench'
 
-export function makeKey(): string {
+export function createApiKey(): string {
   return randomBytes(24).toString('base64url')
 }
 
-/** Makes a baseline's own database beside the service's, and its table in it. */
-export async function makeTable(access: ClickHouseAccess, database: string): Promise<ClickHouseAccess> {
-  const own = { ...access, database }
-  await migrate(own, await readMigrations(new URL('migrations/', folder)))
-  return own
+/** Creates a separate database for a baseline, with its table. */
+export async function createDatabase(access: ClickHouseAccess, database: string): Promise<ClickHouseAccess> {
+  const baselineAccess = { ...access, database }
+  await migrate(baselineAccess, await readMigrations(new URL('migrations/', folder)))
+  return baselineAccess
 }
 
-/** Starts a process of a baseline, with a port of its own on which `/readyz` answers. */
+/** Starts a process of a baseline on a free port. It is ready when `/readyz` answers on that port. */
 export async function startBaselineProcess(
   supervisor: Supervisor,
   options: {
     role: 'api' | 'worker' | 'clickhouse'
     name: string
-    /** A file of the baselines' folder. */
+    /** File name in the baselines folder. */
     file: string
     portVariable: 'PORT' | 'OPS_PORT'
     environment: Readonly<Record<string, string>>
   },
 ): Promise<{ process: SupervisedProcess; url: string }> {
-  const port = await freePort()
+  const port = await supervisor.ports.free()
   const url = `http://127.0.0.1:${port}`
   const process = await supervisor.start({
     role: options.role,

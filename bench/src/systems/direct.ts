@@ -1,34 +1,33 @@
+import { type ClickHouseAccess, connectClickHouse } from '@sluice/clickhouse'
 import { startClickHouse, type SupervisedProcess } from '@sluice/local'
-import { connectClickHouse, type ClickHouseAccess } from '@sluice/runtime'
 import {
   baselineProject,
   clickhouseEnvironment,
-  makeKey,
-  makeTable,
+  createApiKey,
+  createDatabase,
   startBaselineProcess,
 } from './baseline-process.ts'
-import { pidOf, pidsOf, profileEnvironment } from './processes.ts'
-import type { System, SystemOptions } from './system.ts'
+import { pidOf, pidsOf, profileEnvironment, type System, type SystemOptions } from './system.ts'
 
-const QUERY_DEADLINE_MS = 10_000
+const QUERY_TIMEOUT_MS = 10_000
 const REMARK =
-  'this ClickHouse (the embedded engine) has no queue of asynchronous inserts, so a process of its own in front of it ' +
-  "gathers them, with the server's defaults; it is counted to ClickHouse"
+  'the embedded ClickHouse has no queue of asynchronous inserts; a separate process in front of it combines inserts ' +
+  "with the server's default limits, and its CPU time and memory count as ClickHouse's"
 
-/** Fastify in front of ClickHouse, and nothing between them but what gathers asynchronous inserts. */
+/** The direct baseline: Fastify and ClickHouse, with nothing in between but the queue of asynchronous inserts. */
 export async function startDirect({ supervisor, profile }: SystemOptions): Promise<System> {
   const server = await startClickHouse(supervisor)
-  const clickhouse = await makeTable(server.access, 'direct')
-  const gatherer = (await gathersInserts(clickhouse))
+  const clickhouse = await createDatabase(server.access, 'direct')
+  const gatherer = (await hasAsyncInsertQueue(clickhouse))
     ? undefined
     : await startBaselineProcess(supervisor, {
         role: 'clickhouse',
         name: 'insert-gatherer',
-        file: 'insert-gatherer-main.ts',
+        file: 'insert-gatherer.ts',
         portVariable: 'PORT',
         environment: clickhouseEnvironment(clickhouse),
       })
-  const apiKey = makeKey()
+  const apiKey = createApiKey()
   const api = await startBaselineProcess(supervisor, {
     role: 'api',
     name: 'api',
@@ -62,9 +61,9 @@ function pidsWith(
   return gatherer === undefined ? pids : { ...pids, clickhouse: [...pids.clickhouse, pidOf(gatherer)] }
 }
 
-/** Without a queue ClickHouse takes `async_insert` for granted, inserts at once, and refuses to flush what is not there. */
-async function gathersInserts(access: ClickHouseAccess): Promise<boolean> {
-  const client = connectClickHouse(access, { requestTimeoutMs: QUERY_DEADLINE_MS, connectionsMax: 1 })
+/** An engine without the queue accepts `async_insert` and inserts immediately. Only flushing the queue fails there. */
+async function hasAsyncInsertQueue(access: ClickHouseAccess): Promise<boolean> {
+  const client = connectClickHouse(access, { requestTimeoutMs: QUERY_TIMEOUT_MS, connectionsMax: 1 })
   try {
     await client.command({ query: 'SYSTEM FLUSH ASYNC INSERT QUEUE' })
     return true

@@ -2,18 +2,17 @@ import { startServices } from '@sluice/local'
 import {
   baselineProject,
   clickhouseEnvironment,
-  makeKey,
-  makeTable,
+  createApiKey,
+  createDatabase,
   startBaselineProcess,
 } from './baseline-process.ts'
-import { controlOf, pidsOf, profileEnvironment } from './processes.ts'
-import type { System, SystemOptions } from './system.ts'
+import { controlOf, pidsOf, profileEnvironment, type System, type SystemOptions } from './system.ts'
 
-/** The same services as the service's own, with one BullMQ job for each entry between them. */
+/** The job-per-entry baseline: the same Redis and ClickHouse as Sluice, with one BullMQ job per entry. */
 export async function startJobPerEntry({ supervisor, profile }: SystemOptions): Promise<System> {
   const services = await startServices({ supervisor })
-  const clickhouse = await makeTable(services.clickhouse, 'job_per_entry')
-  const apiKey = makeKey()
+  const clickhouse = await createDatabase(services.clickhouse, 'job_per_entry')
+  const apiKey = createApiKey()
   const [api, worker] = await Promise.all([
     startBaselineProcess(supervisor, {
       role: 'api',

@@ -1,23 +1,22 @@
-import { startStack } from '@sluice/local'
-import { controlOf, pidsOf, profileEnvironment } from './processes.ts'
-import type { System, SystemOptions } from './system.ts'
+import { startInstallation } from '@sluice/local'
+import { controlOf, pidsOf, profileEnvironment, type System, type SystemOptions } from './system.ts'
 
-/** The service itself, as it runs elsewhere, with its defaults. */
+/** Sluice with its default settings. */
 export async function startSluice({ supervisor, profile }: SystemOptions): Promise<System> {
-  const stack = await startStack({
+  const installation = await startInstallation({
     supervisor,
     api: { environment: profileEnvironment('api', profile) },
     worker: { environment: profileEnvironment('worker', profile) },
   })
   return {
     name: 'sluice',
-    url: `${stack.apiUrl}/v1/logs`,
-    apiKey: stack.apiKey,
-    projectId: stack.projectId,
-    clickhouse: stack.clickhouse,
-    redisUrl: stack.redisUrl,
-    pids: () => pidsOf(stack.processes),
-    worker: controlOf(stack.processes.worker),
+    url: `${installation.apiUrl}/v1/logs`,
+    apiKey: installation.apiKey,
+    projectId: installation.projectId,
+    clickhouse: installation.clickhouse,
+    redisUrl: installation.redisUrl,
+    pids: () => pidsOf(installation.processes),
+    worker: controlOf(installation.processes.worker),
     remarks: [],
   }
 }

@@ -1,4 +1,4 @@
--- The layout of the service's own table.
+-- The columns, codecs and partitioning of Sluice's own table.
 CREATE TABLE IF NOT EXISTS logs
 (
     id UUID,

@@ -1,11 +1,11 @@
 import { setTimeout as delay } from 'node:timers/promises'
 import { connectRedis } from '@sluice/runtime'
 
-/** What the answers to the last requests still hold is given back by then. */
+/** By then Redis has freed what the answers to the last requests held. */
 const SETTLE_MS = 500
 const COMMAND_DEADLINE_MS = 5_000
 
-/** One section of Redis' INFO, by its names. */
+/** The fields of one section of Redis' INFO. */
 export async function redisInfo(url: string, section: string): Promise<ReadonlyMap<string, string>> {
   const redis = connectRedis(url, { failFast: false })
   redis.on('error', () => undefined)
@@ -24,7 +24,7 @@ export async function redisInfo(url: string, section: string): Promise<ReadonlyM
   }
 }
 
-/** All that Redis has allocated, in bytes. To be asked when nothing is going on. */
+/** The bytes that Redis has allocated. Exact only while no requests are in flight. */
 export async function redisUsedBytes(url: string): Promise<number> {
   await delay(SETTLE_MS)
   return Number((await redisInfo(url, 'memory')).get('used_memory'))

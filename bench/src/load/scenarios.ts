@@ -1,4 +1,4 @@
-/** A share of the requests that have a number of entries each. */
+/** The share of requests that have this number of entries. */
 export interface RequestShare {
   readonly share: number
   readonly entries: number
@@ -11,7 +11,7 @@ export interface Scenario {
   readonly requests: readonly RequestShare[]
   /** Where the search for the number of connections that saturates a system starts. */
   readonly connections: number
-  /** Measured onto a stopped worker, which is then started. */
+  /** Entries are sent while the worker is stopped. The worker is started afterwards. */
   readonly burst: boolean
 }
 
@@ -20,21 +20,21 @@ export type ScenarioName = 'batch-100' | 'single' | 'mix' | 'burst'
 export const scenarios: readonly Scenario[] = [
   {
     name: 'batch-100',
-    title: '100 entries a request',
+    title: '100 entries per request',
     requests: [{ share: 1, entries: 100 }],
     connections: 24,
     burst: false,
   },
   {
     name: 'single',
-    title: 'one entry a request',
+    title: 'one entry per request',
     requests: [{ share: 1, entries: 1 }],
     connections: 64,
     burst: false,
   },
   {
     name: 'mix',
-    title: 'of ten requests seven with one entry, two with 20, one with 100',
+    title: 'of ten requests, seven with one entry, two with 20, one with 100',
     requests: [
       { share: 0.7, entries: 1 },
       { share: 0.2, entries: 20 },
@@ -45,7 +45,7 @@ export const scenarios: readonly Scenario[] = [
   },
   {
     name: 'burst',
-    title: '100 entries a request onto a stopped worker, then the drain',
+    title: '100 entries per request while the worker is stopped, then the drain',
     requests: [{ share: 1, entries: 100 }],
     connections: 24,
     burst: true,

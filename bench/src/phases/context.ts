@@ -1,0 +1,51 @@
+import type { LoadProcess } from '../load/load-process.ts'
+import type { Scenario } from '../load/scenarios.ts'
+import type { Store } from '../measure/store.ts'
+import type { System } from '../systems/system.ts'
+
+/** One system under one scenario, with the tools to measure it. */
+export interface MeasurementContext {
+  readonly system: System
+  readonly scenario: Scenario
+  readonly store: Store
+  readonly load: LoadProcess
+  /** Length of each measurement window. */
+  readonly windowMs: number
+  /** How many rates the search for the highest sustained rate measures. */
+  readonly trialsMax: number
+  /** Aborted when the benchmark is interrupted. */
+  readonly signal: AbortSignal
+  /** Reports progress to the user. */
+  readonly log: (text: string) => void
+}
+
+/** Every phase starts with an empty table. @throws when the benchmark was interrupted */
+export async function startPhase({ signal, store }: MeasurementContext): Promise<void> {
+  signal.throwIfAborted()
+  await store.clear()
+}
+
+/**
+ * How long a queue may take to drain after a window. A system that accepts five times what it stores needs four windows.
+ * A system that needs more than six is reported as not draining.
+ */
+function drainDeadlineMs({ windowMs }: Pick<MeasurementContext, 'windowMs'>): number {
+  return 30_000 + 6 * windowMs
+}
+
+/**
+ * Waits until all accepted entries are stored.
+ *
+ * @returns the number of rows
+ * @throws NotDrainedError
+ */
+export async function drain(context: MeasurementContext, accepted: number): Promise<number> {
+  return context.store.waitForCount(accepted, {
+    deadlineMs: drainDeadlineMs(context),
+    signal: context.signal,
+  })
+}
+
+export function formatRate(perS: number): string {
+  return `${Math.round(perS).toLocaleString('en')}/s`
+}
