@@ -1,5 +1,5 @@
-// Installs the workspace if it is missing or older than the lockfile, with nothing but Node 20 and npm on the
-// machine. Plain JavaScript, because it runs before the Node that strips types is there.
+// Installs the dependencies if they are missing or do not match the lockfile. Requires only Node 20 and npm. This file is plain
+// JavaScript because it runs before the Node version that strips types is installed.
 import { spawnSync } from 'node:child_process'
 import { createHash } from 'node:crypto'
 import { existsSync, readFileSync, writeFileSync } from 'node:fs'
@@ -19,15 +19,15 @@ const installed = existsSync(stamp) && readFileSync(stamp, 'utf8') === fingerpri
 
 if (!installed) {
   const { packageManager } = JSON.parse(read('package.json'))
-  console.log('Installing the packages of this project, once (about 270 MB to fetch) …')
+  console.log('Installing the dependencies of this project (one-time download of about 270 MB) …')
   const { status } = spawnSync('npx', ['--yes', packageManager, 'install', '--frozen-lockfile'], {
     cwd: root,
     stdio: 'inherit',
-    // CI=true: without it pnpm asks before it replaces a node_modules folder of another layout.
+    // Without CI=true, pnpm prompts before it replaces a node_modules folder with a different layout.
     env: { ...process.env, CI: 'true' },
   })
   if (status !== 0) {
-    console.error('The installation failed; what pnpm said is above.')
+    console.error('The installation failed. See the output of pnpm above.')
     process.exit(1)
   }
   writeFileSync(stamp, fingerprint)
