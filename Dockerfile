@@ -1,36 +1,40 @@
-# The images of Sluice, as targets: api, worker, cli. docs/containers.md says how to run them.
+# The images of Sluice, one per target: api, worker, cli. docs/containers.md describes how to run them.
 #
 #   docker build --target api --tag sluice-api .
 #
-# Node is process 1 in all of them, and needs no init: each program handles SIGTERM and SIGINT itself, and has no children.
+# Node is process 1 in all of them. No init is needed: each program handles SIGTERM and SIGINT and has no child processes.
 ARG NODE_IMAGE=node:26-bookworm-slim
 
-# What the lockfile says, without what is only for development, and without the other builds and the maps of Swagger UI
-# (10 MB). The layer stands as long as no manifest changes.
+# Installs the production dependencies from the lockfile. Deletes the other builds and the source maps of Swagger UI (10 MB).
+# The layer stays cached until a manifest or the lockfile changes.
 FROM ${NODE_IMAGE} AS dependencies
 WORKDIR /sluice
-# pnpm asks nobody.
+# pnpm must not prompt.
 ENV CI=true
 COPY package.json pnpm-lock.yaml pnpm-workspace.yaml ./
 COPY apps/api/package.json apps/api/
 COPY apps/cli/package.json apps/cli/
 COPY apps/worker/package.json apps/worker/
+COPY packages/clickhouse/package.json packages/clickhouse/
 COPY packages/projects/package.json packages/projects/
+COPY packages/queue/package.json packages/queue/
+COPY packages/row-scanner/package.json packages/row-scanner/
+COPY packages/rows/package.json packages/rows/
 COPY packages/runtime/package.json packages/runtime/
 COPY packages/schema/package.json packages/schema/
 RUN npx --yes "$(node --print 'require("./package.json").packageManager')" install --frozen-lockfile --prod \
       --filter @sluice/api... --filter @sluice/cli... --filter @sluice/worker... \
     && find node_modules/.pnpm/swagger-ui-dist@* \( -name '*.map' -o -name '*-es-*' \) -delete
 
-# What the three share, layer by layer. The sources stay where they are in the workspace, and its links with them: Node
-# runs TypeScript as it is, but not under node_modules.
+# Common layers of the three images. The sources keep their places in the workspace, and pnpm's links stay valid: Node runs
+# TypeScript directly, but not below node_modules.
 FROM ${NODE_IMAGE} AS runtime
 WORKDIR /sluice
 COPY --from=dependencies /sluice ./
 COPY LICENSE ./
 COPY packages packages
 ENV NODE_ENV=production
-# Numbers, so that an orchestrator can see that it is not root. Nothing is written: the root file system may be read-only.
+# Numeric, so that an orchestrator can verify that it is not root. Nothing is written: the root file system may be read-only.
 USER 1000:1000
 ARG VERSION=0.1.0
 ARG REVISION=unknown
@@ -45,8 +49,8 @@ LABEL org.opencontainers.image.title="sluice" \
 ENTRYPOINT ["node", "apps/cli/src/main.ts"]
 CMD ["help"]
 
-# What serves has an ops server beside it. The health check asks whether the process answers, not whether Redis and
-# ClickHouse do: who restarts what is unhealthy would only add to their trouble.
+# The services have an ops server. The health check tests whether the process answers, not whether Redis and ClickHouse do:
+# an orchestrator that restarts unhealthy containers during their outage would only make it worse.
 FROM runtime AS service
 ENV OPS_HOST=0.0.0.0 OPS_PORT=9090
 EXPOSE 9090
@@ -65,5 +69,6 @@ LABEL org.opencontainers.image.title="sluice-api" \
       org.opencontainers.image.description="Authenticates and validates requests, and queues their entries."
 ENV HOST=0.0.0.0 PORT=3000
 EXPOSE 3000
-# Why: packages/local/src/apps.ts.
+# With a young generation of 16 MB (Node's default: 32 MB), request bodies are freed before they cause major GCs; see
+# packages/local/src/apps.ts.
 ENTRYPOINT ["node", "--max-semi-space-size=16", "apps/api/src/main.ts"]

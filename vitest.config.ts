@@ -1,21 +1,23 @@
 import { defineConfig, type TestProjectInlineConfiguration } from 'vitest/config'
 
-// Asked for by `npm run test:containers`; test/test-services.ts reads it too.
+// Set by `npm run test:containers`. @sluice/harness/test-installation reads it too.
 const withContainers = process.env['SLUICE_TEST_SERVICES'] === 'containers'
 const everywhere = ['apps', 'packages', 'test'].map((folder) => `${folder}/**`)
+const setupFiles = ['test/harness/src/leak-check.ts']
 
 const containers: TestProjectInlineConfiguration = {
   test: {
     name: 'containers',
     include: ['test/**/*.containers.test.ts'],
-    // The images are built before anything starts: half a minute without a cache, and longer where npm is far away.
+    setupFiles,
+    // Includes building the images: half a minute without a cache, and longer over a slow network.
     hookTimeout: 600_000,
   },
 }
 
 export default defineConfig({
   test: {
-    // Rows written by hand and files of one test are no use to another: everything is reset, nothing is shared.
+    // No test depends on the mocks or the environment variables of another test.
     restoreMocks: true,
     unstubEnvs: true,
     projects: [
@@ -24,7 +26,8 @@ export default defineConfig({
           name: 'unit',
           include: everywhere.map((folder) => `${folder}/*.test.ts`),
           exclude: ['**/node_modules/**', '**/*.integration.test.ts', '**/*.containers.test.ts'],
-          // For what hangs: a busy machine may take many times what a test takes alone.
+          setupFiles,
+          // Only for tests that stall. On a busy machine, a test may take many times as long as on an idle one.
           testTimeout: 30_000,
           hookTimeout: 30_000,
         },
@@ -33,12 +36,13 @@ export default defineConfig({
         test: {
           name: 'integration',
           include: everywhere.map((folder) => `${folder}/*.integration.test.ts`),
-          // What starts services without containers is tested without them.
+          // packages/local starts services without containers. Its tests run without this option.
           exclude: ['**/node_modules/**', ...(withContainers ? ['packages/local/**'] : [])],
-          globalSetup: ['test/services.ts'],
+          globalSetup: ['test/harness/src/global-setup.ts'],
+          setupFiles,
           testTimeout: 30_000,
           hookTimeout: 60_000,
-          // Two cores: more files at once only make each other time out.
+          // On two cores, more parallel files only cause timeouts.
           maxWorkers: 2,
         },
       },
