@@ -1,5 +1,8 @@
-import { type Services, type Stack, startStack } from '@sluice/local'
-import { type ClickHouseAccess, connectClickHouse } from '@sluice/runtime'
+import { type ClickHouseAccess, connectClickHouse } from '@sluice/clickhouse'
+import { eventually, postLogs } from '@sluice/harness'
+import { makeCertificates } from '@sluice/harness/certificates'
+import { startTestServices } from '@sluice/harness/test-installation'
+import { type Installation, type Services, startInstallation } from '@sluice/local'
 import { mkdtemp, readFile, rm } from 'node:fs/promises'
 import { type AddressInfo, connect } from 'node:net'
 import { tmpdir } from 'node:os'
@@ -8,23 +11,20 @@ import { createServer, type Server } from 'node:tls'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { fakeContext, type FakeContext } from '../apps/cli/test/fake-context.ts'
 import { run } from '../apps/cli/src/run.ts'
-import { makeCertificates } from './certificates.ts'
-import { eventually, post } from './support.ts'
-import { startTestServices } from './test-services.ts'
 
 let folder: string
 let caFile: string
 let proxy: Server
 let port: number
 let services: Services
-let stack: Stack
+let installation: Installation
 
-/** ClickHouse behind TLS, as a proxy of it would be. */
+/** A proxy that adds TLS to ClickHouse. */
 async function startProxy(url: string, options: { cert: Buffer; key: Buffer }): Promise<Server> {
   const { hostname, port: target } = new URL(url)
   const server = createServer(options, (socket) => {
     const upstream = connect(Number(target), hostname)
-    // Either end may go away first, and takes the other with it.
+    // When one side closes, the other is closed too.
     socket.on('error', () => upstream.destroy()).on('close', () => upstream.destroy())
     upstream.on('error', () => socket.destroy()).on('close', () => socket.destroy())
     socket.pipe(upstream).pipe(socket)
@@ -44,16 +44,16 @@ beforeAll(async () => {
   })
   port = (proxy.address() as AddressInfo).port
   const environment = { CLICKHOUSE_URL: `https://127.0.0.1:${port}`, CLICKHOUSE_TLS_CA_FILE: caFile }
-  stack = await startStack({ services, worker: { environment } })
+  installation = await startInstallation({ services, worker: { environment } })
 })
 
 afterAll(async () => {
-  await stack?.stop()
+  await installation?.stop()
   proxy?.close()
   await rm(folder, { recursive: true })
 })
 
-/** Runs a command of `sluice` that finds ClickHouse by TLS. */
+/** Runs a command of `sluice` that connects to ClickHouse by TLS. */
 async function sluice(args: string[], environment: Record<string, string>): Promise<[number, FakeContext]> {
   const { username, password, database } = services.clickhouse
   const context = fakeContext({
@@ -68,7 +68,7 @@ async function sluice(args: string[], environment: Record<string, string>): Prom
   return [await run(args, context), context]
 }
 
-async function ask(access: Partial<ClickHouseAccess>): Promise<string> {
+async function queryOne(access: Partial<ClickHouseAccess>): Promise<string> {
   const client = connectClickHouse(
     { ...services.clickhouse, ...access },
     { requestTimeoutMs: 5_000, connectionsMax: 1 },
@@ -81,36 +81,36 @@ async function ask(access: Partial<ClickHouseAccess>): Promise<string> {
   }
 }
 
-describe('with the file of a private authority', () => {
+describe('with the CA file of a private authority', () => {
   it('a worker inserts, and the command line migrates and reads', async () => {
     const sent = { level: 'info', message: 'By TLS', service: 'tls' }
-    expect(await post(stack, sent)).toMatchObject({ status: 202 })
+    expect(await postLogs(installation, sent)).toMatchObject({ status: 202 })
     const environment = { CLICKHOUSE_TLS_CA_FILE: caFile }
     const [code, migrated] = await sluice(['migrate'], environment)
     expect([code, migrated.written.stderr]).toEqual([0, ''])
     await eventually(10_000, async () => {
-      const [, read] = await sluice(['logs', '--project', stack.projectId, '--json'], environment)
+      const [, read] = await sluice(['logs', '--project', installation.projectId, '--json'], environment)
       expect(read.written.stdout).toContain('By TLS')
     })
   })
 
-  it('a certificate for another host is refused all the same', async () => {
+  it('a certificate for another host is still rejected', async () => {
     const tlsCa = await readFile(caFile, 'utf8')
-    expect(await ask({ url: `https://127.0.0.1:${port}`, tlsCa })).toBe('1\n')
-    await expect(ask({ url: `https://localhost:${port}`, tlsCa })).rejects.toMatchObject({
+    expect(await queryOne({ url: `https://127.0.0.1:${port}`, tlsCa })).toBe('1\n')
+    await expect(queryOne({ url: `https://localhost:${port}`, tlsCa })).rejects.toMatchObject({
       code: 'ERR_TLS_CERT_ALTNAME_INVALID',
     })
   })
 })
 
-describe('without it', () => {
+describe('without the CA file', () => {
   it('nothing is sent', async () => {
-    await expect(ask({ url: `https://127.0.0.1:${port}` })).rejects.toMatchObject({
+    await expect(queryOne({ url: `https://127.0.0.1:${port}` })).rejects.toMatchObject({
       code: 'UNABLE_TO_VERIFY_LEAF_SIGNATURE',
     })
   })
 
-  it('the command line says why, and what to set', async () => {
+  it('the command line reports the reason, and the setting that is missing', async () => {
     const [code, { written }] = await sluice(['migrate'], {})
     expect(code).toBe(1)
     expect(written.stderr).toMatch(
@@ -118,7 +118,7 @@ describe('without it', () => {
     )
   })
 
-  it('the command line says what is wrong with a file', async () => {
+  it('the command line reports why a CA file cannot be read', async () => {
     const [code, { written }] = await sluice(['migrate'], {
       CLICKHOUSE_TLS_CA_FILE: join(folder, 'none.pem'),
     })

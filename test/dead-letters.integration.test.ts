@@ -1,42 +1,42 @@
-import { connectClickHouse, connectRedis, type ClickHouseClient } from '@sluice/runtime'
-import { startStack, type Stack } from '@sluice/local'
 import {
-  chunkJobName,
-  encodeChunk,
+  type ClickHouseClient,
+  connectClickHouse,
   logsInsertJsonQuery,
   logsInsertSettings,
-  redisNames,
-  rowAsJson,
-  shapeRow,
-  startRows,
-  type Chunk,
-} from '@sluice/schema'
-import { Queue } from 'bullmq'
+} from '@sluice/clickhouse'
+import { eventually } from '@sluice/harness'
+import { drainQueue, isEmpty } from '@sluice/harness/drain'
+import { startTestInstallation } from '@sluice/harness/test-installation'
+import type { Installation } from '@sluice/local'
+import { type Chunk, ChunkQueue, encodeChunk, queueNames, type QueueNames } from '@sluice/queue'
+import { makeRowPrefix, rowAsJson, shapeRow } from '@sluice/rows'
+import { connectRedis, createLogger, type RedisConnection } from '@sluice/runtime'
 import { execFile } from 'node:child_process'
 import { randomUUIDv7 } from 'node:crypto'
 import { fileURLToPath } from 'node:url'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { eventually } from './support.ts'
-import { startTestServices } from './test-services.ts'
 
-let stack: Stack
+const ADD_DEADLINE_MS = 5_000
+
+let installation: Installation
 let clickhouse: ClickHouseClient
-let queue: Queue<Chunk>
+let redis: RedisConnection
+let names: QueueNames
+let queue: ChunkQueue
 
 beforeAll(async () => {
-  stack = await startStack({ services: await startTestServices() })
-  clickhouse = connectClickHouse(stack.clickhouse, { requestTimeoutMs: 5_000, connectionsMax: 4 })
-  const names = redisNames(stack.prefix)
-  queue = new Queue<Chunk>(names.queue, {
-    connection: connectRedis(stack.redisUrl, { failFast: false }),
-    prefix: names.queuePrefix,
-  })
+  installation = await startTestInstallation()
+  clickhouse = connectClickHouse(installation.clickhouse, { requestTimeoutMs: 5_000, connectionsMax: 4 })
+  names = queueNames(installation.prefix)
+  redis = connectRedis(installation.redisUrl, { failFast: false })
+  queue = new ChunkQueue(redis, names, createLogger('test', 'silent'))
 })
 
 afterAll(async () => {
   await queue?.close()
+  redis?.disconnect()
   await clickhouse?.close()
-  await stack?.stop()
+  await installation?.stop()
 })
 
 async function select<Row>(query: string): Promise<Row[]> {
@@ -44,7 +44,7 @@ async function select<Row>(query: string): Promise<Row[]> {
 }
 
 function row(message: string, id: string = randomUUIDv7()): string {
-  const start = startRows({ projectId: 'demo', retentionDays: 30, receivedAtMs: Date.now() })
+  const start = makeRowPrefix({ projectId: 'demo', retentionDays: 30, receivedAtMs: Date.now() })
   const shaped = shapeRow({ level: 'info', message }, id, start, false)
   if ('error' in shaped) throw new Error(shaped.error.message)
   return shaped.row
@@ -54,17 +54,15 @@ async function add(
   rows: readonly string[],
   change: (chunk: Chunk) => Chunk = (chunk) => chunk,
 ): Promise<void> {
-  await queue.add(chunkJobName, change(encodeChunk(rows.length, Buffer.from(rows.join('')))), {
-    jobId: randomUUIDv7(),
-    removeOnComplete: true,
-  })
+  const chunk = change(encodeChunk(rows.length, Buffer.from(rows.join(''))))
+  await queue.add(randomUUIDv7(), chunk, performance.now() + ADD_DEADLINE_MS)
 }
 
-describe('a row that ClickHouse refuses', () => {
-  it('ends as a dead letter with its reason and text, and its neighbours go in', async () => {
+describe('a row that ClickHouse rejects', () => {
+  it('becomes a dead letter with its reason and text, and its neighbours are stored', async () => {
     const bad = row('bad one', 'no uuid')
-    const good = Array.from({ length: 50 }, (_, i) => row(`neighbour ${i}`))
-    await add([...good.slice(0, 20), bad, ...good.slice(20)])
+    const valid = Array.from({ length: 50 }, (_, i) => row(`neighbour ${i}`))
+    await add([...valid.slice(0, 20), bad, ...valid.slice(20)])
     await add([row('neighbour of another chunk')])
     await eventually(15_000, async () => {
       const [found] = await select<{ n: number }>(
@@ -83,14 +81,14 @@ describe('a row that ClickHouse refuses', () => {
         },
       ])
     })
-    // The jobs are completed after the rows are there.
+    // Jobs are completed after their rows are stored.
     await eventually(5_000, async () => {
-      expect(await queue.getJobCounts('wait', 'active', 'failed')).toEqual({ wait: 0, active: 0, failed: 0 })
+      expect(await drainQueue(installation.redisUrl, names, 0)).toSatisfy(isEmpty)
     })
   }, 30_000)
 
-  it('ends as one dead letter when it is the frame that cannot be read', async () => {
-    const frame = Buffer.from('this is no zstd frame').toString('base64')
+  it('becomes one dead letter per chunk if the frame cannot be decompressed', async () => {
+    const frame = Buffer.from('not a zstd frame').toString('base64')
     await add([row('x')], (chunk) => ({ ...chunk, frame }))
     await eventually(15_000, async () => {
       const letters = await select("SELECT text FROM dead_letters WHERE code = 'UNREADABLE_CHUNK'")
@@ -99,10 +97,10 @@ describe('a row that ClickHouse refuses', () => {
   }, 30_000)
 })
 
-/** Runs the command as a person would. */
+/** Runs the command in a separate process. */
 async function sluice(...args: string[]): Promise<{ stdout: string; code: number }> {
   const program = fileURLToPath(new URL('../apps/cli/src/main.ts', import.meta.url))
-  const { url, username, password, database } = stack.clickhouse
+  const { url, username, password, database } = installation.clickhouse
   const environment = {
     CLICKHOUSE_URL: url,
     CLICKHOUSE_USERNAME: username,
@@ -117,14 +115,14 @@ async function sluice(...args: string[]): Promise<{ stdout: string; code: number
 }
 
 describe('sluice dead-letters', () => {
-  it('lists them, shows one, tries them again and removes them', async () => {
+  it('lists dead letters, shows one, retries them and deletes them', async () => {
     const listed = await sluice('list', '--project', 'demo', '--json')
     const { id, text } = JSON.parse(listed.stdout) as { id: string; text: string }
     expect(JSON.parse((await sluice('show', id)).stdout)).toMatchObject({ id, text, projectId: 'demo' })
 
-    expect(await sluice('retry', id)).toEqual({ stdout: '0 inserted, 1 refused again.\n', code: 1 })
-    // What made ClickHouse refuse it is mended: here the text itself, in practice a table or a setting.
-    const mended = text.replace('no uuid', randomUUIDv7())
+    expect(await sluice('retry', id)).toEqual({ stdout: '0 inserted, 1 rejected again.\n', code: 1 })
+    // The cause of the rejection is fixed: here in the text itself, in practice in a table or a setting.
+    const fixed = text.replace('no uuid', randomUUIDv7())
     const values = [
       {
         id: randomUUIDv7(),
@@ -132,12 +130,12 @@ describe('sluice dead-letters', () => {
         failed_at: '2026-11-20 00:00:00',
         code: 'X',
         reason: '',
-        text: mended,
+        text: fixed,
       },
     ]
     await clickhouse.insert({ table: 'dead_letters', values, format: 'JSONEachRow' })
     const again = await sluice('retry', '--all')
-    expect(again).toEqual({ stdout: '1 inserted, 2 refused again.\n', code: 1 })
+    expect(again).toEqual({ stdout: '1 inserted, 2 rejected again.\n', code: 1 })
     expect(await select("SELECT message FROM logs WHERE message = 'bad one'")).toHaveLength(1)
 
     expect(await sluice('purge', '--all')).toEqual({ stdout: '2 removed.\n', code: 0 })
@@ -145,7 +143,7 @@ describe('sluice dead-letters', () => {
     expect((await sluice('purge')).code).toBe(2)
   }, 60_000)
 
-  it('brings in a row whose token ClickHouse has without the row', async () => {
+  it('stores a row whose deduplication token ClickHouse has recorded without the row', async () => {
     const id = randomUUIDv7()
     const text = rowAsJson(row('kept out by its token')) ?? ''
     await clickhouse.insert({
@@ -153,12 +151,13 @@ describe('sluice dead-letters', () => {
       values: [{ id, project_id: 'demo', failed_at: '2026-11-20 00:00:00', code: 'X', reason: '', text }],
       format: 'JSONEachRow',
     })
-    // Where ClickHouse was killed between the two, it has the token of an insert and not its rows: as here.
+    // ClickHouse can record the token of an insert without its rows if it is killed between the two. This insert has the
+    // same result.
     await clickhouse.command({
       query: `${logsInsertJsonQuery}\n${rowAsJson(row('another'))}`,
       clickhouse_settings: { ...logsInsertSettings, insert_deduplication_token: `dead-letter/${id}` },
     })
-    expect(await sluice('retry', id)).toEqual({ stdout: '1 inserted, 0 refused again.\n', code: 0 })
+    expect(await sluice('retry', id)).toEqual({ stdout: '1 inserted, 0 rejected again.\n', code: 0 })
     expect(await select("SELECT message FROM logs WHERE message = 'kept out by its token'")).toHaveLength(1)
     expect(await select('SELECT id FROM dead_letters')).toEqual([])
   }, 60_000)

@@ -1,34 +1,10 @@
 import { existsSync } from 'node:fs'
 import { readdir, readFile } from 'node:fs/promises'
 import { expect, it } from 'vitest'
-import { apiSettings } from '../apps/api/src/config.ts'
-import { workerSettings } from '../apps/worker/src/config.ts'
-
-interface DocumentedSetting {
-  readonly default?: string | number | boolean
-  readonly description: string
-}
+import { referencePages } from '../tools/reference-pages.ts'
 
 const root = new URL('../', import.meta.url)
-
-/** The cells of the README's table of settings, by the variable's name. */
-async function readTable(): Promise<Map<string, string[]>> {
-  const readme = await readFile(new URL('README.md', root), 'utf8')
-  const [, section = ''] = readme.split('<!-- settings:')
-  const [table = ''] = section.split('\n## ')
-  const rows = [...table.matchAll(/^\| `([A-Z_]+)` *\|(.*)\|$/gm)]
-  return new Map(rows.map(([, name = '', cells = '']) => [name, cells.split('|').map((cell) => cell.trim())]))
-}
-
-it('documents every setting with its default, its readers and its description, and no other', async () => {
-  const settings: Record<string, DocumentedSetting> = { ...apiSettings, ...workerSettings }
-  const documented = Object.entries(settings).map(([name, setting]) => {
-    const value = setting.default === undefined || setting.default === '' ? '' : `\`${setting.default}\``
-    const readers = [name in apiSettings ? 'API' : '', name in workerSettings ? 'worker' : ''].filter(Boolean)
-    return [name, [value, readers.join(', '), setting.description]] as const
-  })
-  expect(await readTable()).toEqual(new Map(documented))
-})
+const read = (path: string): Promise<string> => readFile(new URL(path, root), 'utf8')
 
 /** The documents, with their paths from the root. */
 async function readDocuments(): Promise<{ path: string; text: string }[]> {
@@ -38,29 +14,61 @@ async function readDocuments(): Promise<{ path: string; text: string }[]> {
     'ARCHITECTURE.md',
     'CONTRIBUTING.md',
     'CHANGELOG.md',
+    'SECURITY.md',
+    'packages/row-scanner/README.md',
     ...pages.map((page) => `docs/${page}`),
   ]
-  return Promise.all(paths.map(async (path) => ({ path, text: await readFile(new URL(path, root), 'utf8') })))
+  return Promise.all(paths.map(async (path) => ({ path, text: await read(path) })))
 }
 
-it('names no file that is not there', async () => {
+/** The anchors of a document's headings, as GitHub makes them. */
+function anchorsOf(text: string): ReadonlySet<string> {
+  return new Set(
+    [...text.matchAll(/^#+ (.*)$/gm)].map(([, heading = '']) =>
+      heading
+        .toLowerCase()
+        .replaceAll(/[^\p{Letter}\p{Number}\s_-]/gu, '')
+        .replaceAll(' ', '-'),
+    ),
+  )
+}
+
+it.each([...referencePages()])('%s is current; `npm run docs` generates it', async (path, text) => {
+  expect(await read(path)).toBe(text)
+})
+
+it('names only files and headings that exist', async () => {
   const missing: string[] = []
   for (const { path, text } of await readDocuments()) {
-    const links = [...text.matchAll(/\]\((?!https?:)([^)#]+)\)/g)].map(
-      ([, link = '']) => new URL(link, new URL(path, root)),
-    )
-    const named = [...text.matchAll(/`((?:apps|packages|test|bench|docs)\/[\w./-]+)`/g)].map(
-      ([, name = '']) => new URL(name, root),
-    )
-    for (const file of [...links, ...named]) if (!existsSync(file)) missing.push(`${path}: ${file.pathname}`)
+    for (const [, link = ''] of text.matchAll(/\]\((?!https?:)([^)]+)\)/g)) {
+      const [file = '', anchor] = link.split('#')
+      const target = file === '' ? new URL(path, root) : new URL(file, new URL(path, root))
+      if (!existsSync(target)) missing.push(`${path}: ${link}`)
+      else if (anchor !== undefined && !anchorsOf(await readFile(target, 'utf8')).has(anchor))
+        missing.push(`${path}: ${link}`)
+    }
+    for (const [, name = ''] of text.matchAll(/`((?:apps|packages|test|bench|docs|tools)\/[\w./-]+)`/g))
+      if (![root, new URL(path, root)].some((base) => existsSync(new URL(name, base))))
+        missing.push(`${path}: ${name}`)
   }
   expect(missing).toEqual([])
 })
 
+it('keeps the README short enough to read at once', async () => {
+  expect((await read('README.md')).split('\n').length).toBeLessThanOrEqual(100)
+})
+
 it('names a test for each invariant of delivery', async () => {
-  const text = await readFile(new URL('docs/exactly-once.md', root), 'utf8')
-  const [, section = ''] = text.split('## Invariants')
+  const [, section = ''] = (await read('docs/exactly-once.md')).split('## Invariants')
   const invariants = section.split(/^\*\*(?=\d+\. )/m).slice(1)
   expect(invariants.length).toBeGreaterThanOrEqual(8)
   for (const invariant of invariants) expect(invariant).toMatch(/_Enforced by_|\*Enforced by\*/)
+})
+
+it('numbers the invariants of the architecture without gaps', async () => {
+  const numbers = [...(await read('ARCHITECTURE.md')).matchAll(/^\| \*\*A(\d+)\*\*/gm)].map(([, n]) =>
+    Number(n),
+  )
+  expect(numbers.length).toBeGreaterThan(15)
+  expect(numbers).toEqual(numbers.map((_n, index) => index + 1))
 })

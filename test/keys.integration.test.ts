@@ -1,12 +1,11 @@
+import { postLogs } from '@sluice/harness'
 import { type ApiApp, startApi, Supervisor } from '@sluice/local'
 import { Registry } from '@sluice/projects'
-import { connectRedis, type RedisConnection } from '@sluice/runtime'
-import { redisNames } from '@sluice/schema'
+import { connectRedis, installationNames, type RedisConnection } from '@sluice/runtime'
 import { randomUUID } from 'node:crypto'
 import { afterAll, beforeAll, expect, inject, it } from 'vitest'
-import { post } from './support.ts'
 
-/** What the contract gives a change of a key or a project. */
+/** The documented limit for a change of a key or a project. */
 const EFFECTIVE_WITHIN_MS = 5_000
 
 const prefix = `test-keys-${randomUUID()}`
@@ -18,10 +17,10 @@ let registry: Registry
 beforeAll(async () => {
   const { redisUrl } = inject('services')
   redis = connectRedis(redisUrl, { failFast: false })
-  registry = new Registry(redis, redisNames(prefix).registryPrefix)
+  registry = new Registry(redis, installationNames(prefix).registryPrefix)
   supervisor = await Supervisor.open({})
   apis = await Promise.all(['api-1', 'api-2'].map((name) => startApi(supervisor, { name, prefix, redisUrl })))
-  await registry.createProject('demo')
+  await registry.projects.create('demo')
 })
 
 afterAll(async () => {
@@ -31,41 +30,41 @@ afterAll(async () => {
   redis.disconnect()
 })
 
-/** What each process answers to an empty batch. */
+/** The answer of each process to an empty batch. */
 const statuses = (apiKey: string): Promise<number[]> =>
-  Promise.all(apis.map(async ({ url }) => (await post({ apiUrl: url, apiKey }, [])).status))
+  Promise.all(apis.map(async ({ url }) => (await postLogs({ apiUrl: url, apiKey }, [])).status))
 
 const everywhere = (apiKey: string, status: number): Promise<void> =>
   expect
     .poll(() => statuses(apiKey), { timeout: EFFECTIVE_WITHIN_MS, interval: 50 })
     .toEqual(apis.map(() => status))
 
-it('a key is good in every process, and useless in every one when it is revoked', async () => {
-  const { key, record } = await registry.createKey('demo')
+it('a key is valid in every process, and in none after it is revoked', async () => {
+  const { key, record } = await registry.keys.create('demo')
   expect(await statuses(key)).toEqual([202, 202])
-  await registry.revokeKey(record.id)
+  await registry.keys.revoke(record.id)
   await everywhere(key, 401)
 })
 
-it('a project is refused by every process while it is disabled, and when it is deleted', async () => {
-  await registry.createProject('shop')
-  const { key } = await registry.createKey('shop')
+it('every process rejects a project while it is disabled, and after it is deleted', async () => {
+  await registry.projects.create('shop')
+  const { key } = await registry.keys.create('shop')
   expect(await statuses(key)).toEqual([202, 202])
-  await registry.enableProject('shop', false)
+  await registry.projects.setEnabled('shop', false)
   await everywhere(key, 404)
-  await registry.enableProject('shop', true)
+  await registry.projects.setEnabled('shop', true)
   await everywhere(key, 202)
-  await registry.deleteProject('shop')
+  await registry.projects.delete('shop')
   await everywhere(key, 404)
 })
 
-it('a process that stops writes down which keys were used', async () => {
-  await registry.createProject('used')
-  const { key } = await registry.createKey('used')
+it('a process records the last use of keys when it stops', async () => {
+  await registry.projects.create('used')
+  const { key } = await registry.keys.create('used')
   const beforeMs = Date.now()
   expect(await statuses(key)).toEqual([202, 202])
-  expect((await registry.listKeys('used'))[0]?.lastUsedAt).toBeUndefined()
+  expect((await registry.keys.list('used'))[0]?.lastUsedAt).toBeUndefined()
   await apis[0]?.process.stop()
-  const [record] = await registry.listKeys('used')
+  const [record] = await registry.keys.list('used')
   expect(Date.parse(record?.lastUsedAt ?? '')).toBeGreaterThanOrEqual(beforeMs)
 })

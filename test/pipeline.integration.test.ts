@@ -1,25 +1,22 @@
-import { connectClickHouse, connectRedis, type ClickHouseClient } from '@sluice/runtime'
-import { startStack, type Stack } from '@sluice/local'
-import { redisNames } from '@sluice/schema'
-import { Queue } from 'bullmq'
+import { type ClickHouseClient, connectClickHouse } from '@sluice/clickhouse'
+import { eventually, postLogs } from '@sluice/harness'
+import { drainQueue, type QueueCounts } from '@sluice/harness/drain'
+import { startTestInstallation } from '@sluice/harness/test-installation'
+import type { Installation } from '@sluice/local'
+import { queueNames } from '@sluice/queue'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { eventually, post } from './support.ts'
-import { startTestServices } from './test-services.ts'
 
-let stack: Stack
+let installation: Installation
 let clickhouse: ClickHouseClient
 
 beforeAll(async () => {
-  stack = await startStack({
-    services: await startTestServices(),
-    worker: { environment: { LOCK_DURATION_MS: '2000' } },
-  })
-  clickhouse = connectClickHouse(stack.clickhouse, { requestTimeoutMs: 5_000, connectionsMax: 4 })
+  installation = await startTestInstallation({ worker: { environment: { LOCK_DURATION_MS: '2000' } } })
+  clickhouse = connectClickHouse(installation.clickhouse, { requestTimeoutMs: 5_000, connectionsMax: 4 })
 })
 
 afterAll(async () => {
   await clickhouse?.close()
-  await stack?.stop()
+  await installation?.stop()
 })
 
 async function select<Row>(query: string, parameters: Record<string, unknown> = {}): Promise<Row[]> {
@@ -27,7 +24,7 @@ async function select<Row>(query: string, parameters: Record<string, unknown> = 
   return result.json<Row>()
 }
 
-/** How many of the entries of a service there are, and how many different ones. */
+/** The number of rows of a service, and the number of distinct messages. */
 async function counts(service: string): Promise<{ rows: number; distinct: number }> {
   const query =
     'SELECT toUInt32(count()) AS rows, toUInt32(uniqExact(message)) AS distinct FROM logs WHERE service = {service: String}'
@@ -38,26 +35,19 @@ async function counts(service: string): Promise<{ rows: number; distinct: number
 async function sendBatches(service: string, batches: number): Promise<number> {
   for (let batch = 0; batch < batches; batch += 1) {
     const logs = Array.from({ length: 10 }, (_, i) => ({ level: 'info', message: `${batch}-${i}`, service }))
-    const { status, body } = await post(stack, { logs })
+    const { status, body } = await postLogs(installation, { logs })
     expect({ status, body }).toEqual({ status: 202, body: { success: true, accepted: 10, rejected: 0 } })
   }
   return batches * 10
 }
 
-async function jobCounts(): Promise<Record<string, number>> {
-  const { queue: name, queuePrefix: prefix } = redisNames(stack.prefix)
-  const connection = connectRedis(stack.redisUrl, { failFast: false })
-  const queue = new Queue(name, { connection, prefix })
-  try {
-    return await queue.getJobCounts('wait', 'active', 'failed')
-  } finally {
-    await queue.close()
-    connection.disconnect()
-  }
+/** With a deadline of 0, the counts are returned immediately. */
+function jobCounts(): Promise<QueueCounts> {
+  return drainQueue(installation.redisUrl, queueNames(installation.prefix), 0)
 }
 
 describe('an entry', () => {
-  it('is in ClickHouse within two seconds, with everything that was sent', async () => {
+  it('is in ClickHouse within two seconds, with all fields and metadata', async () => {
     const entry = {
       level: 'error',
       message: 'quote " backslash \\ newline \n tab \t nul \u0000 separator \u2028 emoji 😀 accents éü',
@@ -71,7 +61,7 @@ describe('an entry', () => {
       metadata: { user: 7 },
       unknownField: [1, 2],
     }
-    const { status, body } = await post(stack, entry)
+    const { status, body } = await postLogs(installation, entry)
     expect(status).toBe(202)
     expect(body).toEqual({ id: expect.any(String), status: 'accepted', timestamp: entry.timestamp })
     const { id } = body as { id: string }
@@ -84,14 +74,19 @@ describe('an entry', () => {
     expect(row).toMatchObject({
       ...columns,
       id,
-      project_id: stack.projectId,
+      project_id: installation.projectId,
       timestamp: '2026-03-28 23:30:00.123456',
       metadata_text: '{"user":7,"unknownField":[1,2]}',
     })
   })
 
-  it('gets the time of its receipt when it has none', async () => {
-    const { body } = await post(stack, { level: 'log', message: 'no time', timestamp: null, metadata: null })
+  it('without a timestamp gets the time of its receipt', async () => {
+    const { body } = await postLogs(installation, {
+      level: 'log',
+      message: 'no time',
+      timestamp: null,
+      metadata: null,
+    })
     const { id, timestamp } = body as { id: string; timestamp: string }
     const query =
       "SELECT formatDateTime(timestamp, '%FT%T.%f', 'UTC') AS at, metadata_text FROM logs WHERE id = {id: UUID}"
@@ -128,12 +123,15 @@ describe('metadata', () => {
     ],
     ['250 names', JSON.stringify(names)],
     ['16 levels', `${'{"a":'.repeat(16)}1${'}'.repeat(16)}`],
-    ['one type here and another there', '{"flip":"text"}'],
-    ['the other type', '{"flip":{"now":"an object"}}'],
+    ['a name with one type', '{"flip":"text"}'],
+    ['the same name with another type', '{"flip":{"now":"an object"}}'],
   ]
 
-  it.each(hardCases)('comes back as it was sent: %s', async (_name, metadata) => {
-    const { status, body } = await post(stack, `{"level":"info","message":"hard","metadata":${metadata}}`)
+  it.each(hardCases)('is stored unchanged: %s', async (_name, metadata) => {
+    const { status, body } = await postLogs(
+      installation,
+      `{"level":"info","message":"hard","metadata":${metadata}}`,
+    )
     expect(status).toBe(202)
     const { id } = body as { id: string }
     const rows = await eventually(3_000, async () => {
@@ -144,14 +142,14 @@ describe('metadata', () => {
       expect(found).toHaveLength(1)
       return found
     })
-    // The texts are compared, not what JavaScript makes of them: it holds neither large integers nor 1e400.
+    // Compares the texts: JavaScript can represent neither large integers nor 1e400.
     const canonical = metadata.replaceAll('\\u2028', '\u2028')
     expect(rows[0]?.metadata_text).toBe(canonical)
   })
 
-  it('can be queried by path, also beside numbers that have no 64-bit form', async () => {
+  it('can be queried by path, even next to numbers beyond 64 bits', async () => {
     const metadata = '{"user":{"id":42},"big":123456789012345678901234567890}'
-    const { body } = await post(stack, `{"level":"info","message":"paths","metadata":${metadata}}`)
+    const { body } = await postLogs(installation, `{"level":"info","message":"paths","metadata":${metadata}}`)
     const { id } = body as { id: string }
     const query =
       'SELECT metadata.user.id::Int64 AS user, metadata.big::String AS big FROM logs WHERE id = {id: UUID}'
@@ -161,29 +159,29 @@ describe('metadata', () => {
   })
 })
 
-describe('while something is away', () => {
-  it('goes on accepting without ClickHouse, and delivers everything once it is back', async () => {
-    await stack.processes.clickhouse.stop({ signal: 'SIGKILL' })
+describe('during an outage', () => {
+  it('accepts entries without ClickHouse, and delivers all of them when it recovers', async () => {
+    await installation.processes.clickhouse.stop({ signal: 'SIGKILL' })
     const sent = await sendBatches('no-clickhouse', 30)
-    await stack.processes.clickhouse.start()
+    await installation.processes.clickhouse.start()
     await eventually(20_000, async () => {
       expect(await counts('no-clickhouse')).toEqual({ rows: sent, distinct: sent })
     })
   }, 60_000)
 
-  it('goes on accepting without a worker, and delivers everything once one is back', async () => {
-    await stack.processes.worker.stop({ signal: 'SIGKILL' })
+  it('accepts entries without a worker, and delivers all of them when one is started', async () => {
+    await installation.processes.worker.stop({ signal: 'SIGKILL' })
     const sent = await sendBatches('no-worker', 30)
-    await stack.processes.worker.start()
+    await installation.processes.worker.start()
     await eventually(20_000, async () => {
       expect(await counts('no-worker')).toEqual({ rows: sent, distinct: sent })
     })
   }, 60_000)
 
-  it('hands back what a worker holds when it is stopped without ClickHouse', async () => {
-    const { clickhouse: server, worker } = stack.processes
+  it("returns a worker's chunks to the queue when it is stopped without ClickHouse", async () => {
+    const { clickhouse: server, worker } = installation.processes
     await server.stop({ signal: 'SIGKILL' })
-    const sent = await sendBatches('handed-back', 5)
+    const sent = await sendBatches('requeued', 5)
     await eventually(5_000, async () => expect(await jobCounts()).toMatchObject({ wait: 0 }))
     await worker.stop()
     expect(await worker.exited).toMatchObject({ code: 0 })
@@ -191,19 +189,21 @@ describe('while something is away', () => {
     await server.start()
     await worker.start()
     await eventually(5_000, async () => {
-      expect(await counts('handed-back')).toEqual({ rows: sent, distinct: sent })
+      expect(await counts('requeued')).toEqual({ rows: sent, distinct: sent })
     })
   }, 60_000)
 
-  it('refuses within two seconds without Redis, and accepts again once it is back', async () => {
+  it('rejects entries within two seconds without Redis, and accepts them again when it recovers', async () => {
     const entry = { level: 'info', message: 'x', service: 'no-redis' }
-    await stack.processes.redis.stop({ signal: 'SIGKILL' })
+    await installation.processes.redis.stop({ signal: 'SIGKILL' })
     const startedMs = performance.now()
-    const refused = await post(stack, entry)
+    const rejection = await postLogs(installation, entry)
     expect(performance.now() - startedMs).toBeLessThan(2_500)
-    expect(refused).toMatchObject({ status: 503, body: { code: 'queue_unavailable' } })
-    await stack.processes.redis.start()
-    await eventually(10_000, async () => expect(await post(stack, entry)).toMatchObject({ status: 202 }))
+    expect(rejection).toMatchObject({ status: 503, body: { code: 'queue_unavailable' } })
+    await installation.processes.redis.start()
+    await eventually(10_000, async () =>
+      expect(await postLogs(installation, entry)).toMatchObject({ status: 202 }),
+    )
     await eventually(20_000, async () => expect((await counts('no-redis')).rows).toBe(1))
   }, 60_000)
 })

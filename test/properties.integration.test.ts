@@ -1,39 +1,35 @@
-import { startStack, type Stack } from '@sluice/local'
-import { connectClickHouse, type ClickHouseClient } from '@sluice/runtime'
+import { type ClickHouseClient, connectClickHouse } from '@sluice/clickhouse'
+import { eventually, postLogs } from '@sluice/harness'
+import { startTestInstallation } from '@sluice/harness/test-installation'
+import type { Installation } from '@sluice/local'
+import { foldedMetadata, invalidEntry, pointsInto, validEntry } from '@sluice/rows/testing'
 import { entryErrorCodes } from '@sluice/schema'
 import * as fc from 'fast-check'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { foldedMetadata, validEntry } from '../packages/schema/test/support/arbitrary-entry.ts'
-import {
-  invalidEntry,
-  pointsInto,
-  type InvalidEntry,
-} from '../packages/schema/test/support/arbitrary-invalid.ts'
-import { eventually, post } from './support.ts'
-import { startTestServices } from './test-services.ts'
 
 type Json = Record<string, unknown>
+type InvalidEntry = typeof invalidEntry extends fc.Arbitrary<infer Value> ? Value : never
 type Member = { readonly valid: Json } | { readonly invalid: InvalidEntry }
 
-/** Of entries for some three seconds. */
+/** Sending them takes about three seconds. */
 const batches = 100
-/** Below the limit of 100, by as much as keeps a batch of large invalid entries below 5 MiB. */
+/** Less than the limit of 100: a batch of large invalid entries must stay below 5 MiB. */
 const entriesPerBatch = 50
 
-let stack: Stack
+let installation: Installation
 let clickhouse: ClickHouseClient
 
 beforeAll(async () => {
-  stack = await startStack({ services: await startTestServices() })
-  clickhouse = connectClickHouse(stack.clickhouse, { requestTimeoutMs: 20_000, connectionsMax: 1 })
+  installation = await startTestInstallation()
+  clickhouse = connectClickHouse(installation.clickhouse, { requestTimeoutMs: 20_000, connectionsMax: 1 })
 })
 
 afterAll(async () => {
   await clickhouse?.close()
-  await stack?.stop()
+  await installation?.stop()
 })
 
-/** The rows in the order in which their entries were sent: an API process gives ids that sort so. */
+/** The rows in the order in which their entries were sent: the ids of one API process are ascending. */
 async function readRows(): Promise<Json[]> {
   const result = await clickhouse.query({
     query: `
@@ -45,7 +41,7 @@ async function readRows(): Promise<Json[]> {
   return result.json<Json>()
 }
 
-/** What must be stored of an entry. */
+/** The expected row of an entry. */
 function rowOf(entry: Json): Json {
   const columns = ['level', 'message', 'environment', 'source', 'service', 'url', 'pathname', 'stack']
   return {
@@ -57,7 +53,7 @@ function rowOf(entry: Json): Json {
   }
 }
 
-/** As Date reads it, which knows neither small letters, commas, nor a time without an offset for UTC. */
+/** Normalizes the text for `Date`, which supports neither lower case nor commas, and reads a time without an offset as local. */
 function epochUs(timestamp: string): string {
   const [, date, time, fraction = '', offset] = /^(.{10})t(.{8})(?:[.,](\d+))?(.*)$/i.exec(timestamp) ?? []
   const wholeMs = Date.parse(`${date}T${time}${offset === '' ? 'Z' : offset?.toUpperCase()}`)
@@ -74,20 +70,23 @@ interface BatchAnswer {
   readonly errors?: readonly { index: number; path: string; code: string; message: string }[]
 }
 
-/** What is wrong with an answer: each invalid entry is rejected for the reason it was made for, and nothing else is. */
+/** Finds what is wrong with an answer: exactly the invalid entries must be rejected, each for the expected reason. */
 function faultsOf(members: readonly Member[], { errors = [], ...counts }: BatchAnswer): unknown[] {
   const accepted = members.filter(isValid).length
   const faults: unknown[] = []
   if (counts.accepted !== accepted || counts.rejected !== members.length - accepted) faults.push(counts)
   for (const [index, member] of members.entries()) {
     const own = errors.filter((error) => error.index === index)
-    const isRight = isValid(member) ? own.length === 0 : isRejectedRightly(member.invalid, own)
-    if (!isRight) faults.push({ member, own })
+    const isCorrect = isValid(member) ? own.length === 0 : isRejectedCorrectly(member.invalid, own)
+    if (!isCorrect) faults.push({ member, own })
   }
   return faults
 }
 
-function isRejectedRightly({ entry, path, code }: InvalidEntry, errors: BatchAnswer['errors'] = []): boolean {
+function isRejectedCorrectly(
+  { entry, path, code }: InvalidEntry,
+  errors: BatchAnswer['errors'] = [],
+): boolean {
   const sent: unknown = JSON.parse(JSON.stringify(entry))
   return (
     errors.some((error) => error.path === path && error.code === code) &&
@@ -106,10 +105,10 @@ describe('thousands of entries, one in ten of them invalid', () => {
     numRuns: batches,
   })
 
-  it(`are stored as they were sent, each in its place, or rejected for what is wrong (seed ${seed})`, async () => {
+  it(`are stored unchanged and in order, or rejected for the expected reason (seed ${seed})`, async () => {
     for (const members of sent) {
       const logs = members.map((each) => (isValid(each) ? each.valid : each.invalid.entry))
-      const { status, body } = await post(stack, JSON.stringify({ logs }))
+      const { status, body } = await postLogs(installation, JSON.stringify({ logs }))
       expect(status).toBe(202)
       expect(faultsOf(members, body as BatchAnswer)).toEqual([])
     }

@@ -5,10 +5,10 @@ import { scheduleLimits } from './schedule.ts'
 
 const faultKinds = ['kill', 'terminate', 'freeze', 'reset', 'black-hole', 'cut']
 
-/** One deck, so that every kind of fault happens. `npm run chaos` is for longer runs, with other seeds. */
+/** One deck, which has every kind of fault. `npm run chaos` runs longer, with other seeds. */
 const shortRun = { seed: 1, minutes: scheduleLimits.deckMs / 60_000 }
 
-it('loses nothing and doubles nothing while processes die and freeze and connections break', async () => {
+it('loses and duplicates nothing while processes crash and freeze and connections break', async () => {
   const kinds = new Set(planRun(shortRun).map(({ kind }) => kind))
   expect([...kinds].toSorted()).toEqual(faultKinds.toSorted())
 

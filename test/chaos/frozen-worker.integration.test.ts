@@ -1,33 +1,24 @@
+import { eventually, pause, seededRandom } from '@sluice/harness'
+import { isClean, readStored } from '@sluice/harness/audit'
+import { awaitInserts, isEmpty } from '@sluice/harness/drain'
+import { Journal } from '@sluice/harness/journal'
+import { Load } from '@sluice/harness/load'
 import { connectRedis, type RedisConnection } from '@sluice/runtime'
-import { mkdtemp, rm } from 'node:fs/promises'
-import { tmpdir } from 'node:os'
-import { join } from 'node:path'
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
-import { eventually } from '../support.ts'
-import { isClean, readStored } from './audit.ts'
-import { Cluster } from './cluster.ts'
-import { awaitInserts, isEmpty } from './drain.ts'
-import { Journal } from './journal.ts'
-import { Load } from './load.ts'
-import { pause } from './pause.ts'
-import { seededRandom } from './random.ts'
-import { settle } from './settle.ts'
+import { ChaosInstallation } from './chaos-installation.ts'
 
 const LOCK_DURATION_MS = 2_000
-/** Long enough to freeze a worker that has fetched chunks before it claims them. */
+/** Long enough to freeze a worker between fetching and claiming its chunks. */
 const BATCH_WAIT_MS = 1_500
-/** A lock, and two checks of the queue for chunks whose lock has run out. */
+/** A lock, and two checks of the queue for expired locks. */
 const TAKEOVER_DEADLINE_MS = 40_000
 const TEST_DEADLINE_MS = 90_000
 
-let dataDir: string
-let cluster: Cluster
+let installation: ChaosInstallation
 let redis: RedisConnection
 
 beforeAll(async () => {
-  dataDir = await mkdtemp(join(tmpdir(), 'sluice-frozen-'))
-  cluster = await Cluster.start({
-    dataDir,
+  installation = await ChaosInstallation.start({
     apis: 1,
     workers: 2,
     workerEnvironment: {
@@ -35,27 +26,26 @@ beforeAll(async () => {
       BATCH_WAIT_MS: String(BATCH_WAIT_MS),
     },
   })
-  redis = connectRedis(cluster.services.redisUrl, { failFast: false })
+  redis = connectRedis(installation.services.redisUrl, { failFast: false })
 })
 
 afterAll(async () => {
   redis?.disconnect()
-  await cluster?.stop()
-  await rm(dataDir, { recursive: true, force: true })
+  await installation?.stop()
 })
 
-/** Only the first worker runs, so it is the one that gets the chunks. */
+/** Only the first worker runs, and therefore fetches all chunks. */
 beforeEach(async () => {
-  cluster.link('worker-1', 'clickhouse').heal()
-  cluster.victim('worker-1').process.kill('SIGCONT')
-  await cluster.victim('worker-2').retire()
-  await Promise.all(['api-1', 'worker-1'].map((name) => cluster.victim(name).revive()))
+  installation.link('worker-1', 'clickhouse').heal()
+  installation.victim('worker-1').process.kill('SIGCONT')
+  await installation.victim('worker-2').retire()
+  await Promise.all(['api-1', 'worker-1'].map((name) => installation.victim(name).revive()))
 })
 
 /** Sends for a moment, and waits for the answers. */
 async function send(label: string): Promise<Journal> {
   const journal = new Journal(label)
-  const { apiUrls, apiKey } = cluster
+  const { apiUrls, apiKey } = installation
   const load = new Load({ journal, apiUrls, apiKey, random: seededRandom(1), entriesPerSecond: 400 })
   load.start()
   await pause(400)
@@ -65,55 +55,55 @@ async function send(label: string): Promise<Journal> {
 }
 
 async function claimedChunks(): Promise<number> {
-  return (await redis.keys(cluster.names.chunkKey('*'))).length
+  return (await redis.keys(installation.names.chunkKey('*'))).length
 }
 
 async function activeJobs(): Promise<number> {
-  return redis.llen(cluster.names.jobKey('active'))
+  return redis.llen(installation.names.jobKey('active'))
 }
 
 async function untilStored(journal: Journal): Promise<void> {
   await eventually(TAKEOVER_DEADLINE_MS, async () => {
-    const stored = await readStored(cluster.services.clickhouse, journal.label)
+    const stored = await readStored(installation.services.clickhouse, journal.label)
     expect(stored.size).toBe(journal.count('acknowledged'))
   })
 }
 
-/** Freezes the first worker, and resolves when the second has delivered everything in its place. */
+/** Freezes the first worker, and resolves when the second one has delivered everything instead. */
 async function freezeUntilTakenOver(journal: Journal): Promise<void> {
   const frozenAtMs = performance.now()
-  cluster.victim('worker-1').process.kill('SIGSTOP')
-  await cluster.victim('worker-2').revive()
+  installation.victim('worker-1').process.kill('SIGSTOP')
+  await installation.victim('worker-2').revive()
   await untilStored(journal)
   await pause(frozenAtMs + 2 * LOCK_DURATION_MS - performance.now())
 }
 
 async function thawAndCompare(journal: Journal): Promise<void> {
-  cluster.victim('worker-1').process.kill('SIGCONT')
-  // Whatever the thawed worker still wants to do, it does at once, or after its own wait for a batch.
+  installation.victim('worker-1').process.kill('SIGCONT')
+  // The thawed worker acts immediately, or after its wait for a batch.
   await pause(2 * BATCH_WAIT_MS)
-  const { findings, queue } = await settle(cluster, journal, TAKEOVER_DEADLINE_MS)
+  const { findings, queue } = await installation.settle(journal, TAKEOVER_DEADLINE_MS)
   expect(queue).toSatisfy(isEmpty)
   expect(findings).toSatisfy(isClean)
-  for (const victim of cluster.victims) expect(victim.unexpectedExits).toEqual([])
+  for (const victim of installation.victims) expect(victim.unexpectedExits).toEqual([])
 }
 
-describe('a worker frozen past its lock, and thawed after another has taken over, doubles nothing', () => {
-  it('when it had not claimed its chunks yet', { timeout: TEST_DEADLINE_MS }, async () => {
+describe('a worker that is frozen for longer than its lock, and thawed after the takeover, duplicates nothing', () => {
+  it('if it had not claimed its chunks', { timeout: TEST_DEADLINE_MS }, async () => {
     const before = await claimedChunks()
     const journal = await send('unclaimed')
     await eventually(BATCH_WAIT_MS, async () => expect(await activeJobs()).toBeGreaterThan(0))
-    cluster.victim('worker-1').process.kill('SIGSTOP')
+    installation.victim('worker-1').process.kill('SIGSTOP')
     expect(await claimedChunks()).toBe(before)
     await freezeUntilTakenOver(journal)
     await thawAndCompare(journal)
   })
 
   it(
-    'when its insert was on the way, and arrives after the other one',
+    'if its insert was in flight, and arrives after that of the other worker',
     { timeout: TEST_DEADLINE_MS },
     async () => {
-      const link = cluster.link('worker-1', 'clickhouse')
+      const link = installation.link('worker-1', 'clickhouse')
       link.hold('request')
       const journal = await send('on-the-way')
       await eventually(5_000, async () => expect(link.heldBytes('request')).toBeGreaterThan(0))
@@ -121,13 +111,13 @@ describe('a worker frozen past its lock, and thawed after another has taken over
       await freezeUntilTakenOver(journal)
       link.resume()
       await pause(500)
-      await awaitInserts(cluster.services.clickhouse, 10_000)
+      await awaitInserts(installation.services.clickhouse, 10_000)
       await thawAndCompare(journal)
     },
   )
 
-  it('when its insert had landed, and it did not get the answer', { timeout: TEST_DEADLINE_MS }, async () => {
-    const link = cluster.link('worker-1', 'clickhouse')
+  it('if its insert was stored, but the answer did not arrive', { timeout: TEST_DEADLINE_MS }, async () => {
+    const link = installation.link('worker-1', 'clickhouse')
     link.hold('answer')
     const journal = await send('landed')
     await eventually(5_000, async () => expect(link.heldBytes('answer')).toBeGreaterThan(0))

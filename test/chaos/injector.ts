@@ -1,27 +1,27 @@
-import type { Cluster } from './cluster.ts'
-import { pause } from './pause.ts'
+import { pause } from '@sluice/harness'
+import type { ChaosInstallation } from './chaos-installation.ts'
 import type { Fault } from './schedule.ts'
 
 /** A fault as it happened. Times are milliseconds on the clock of `performance.now()`. */
 export interface FaultRecord {
   readonly fault: Fault
   readonly startedAtMs: number
-  /** When its victim was up again, or its link whole. */
+  /** When its victim was ready again, or its link healed. */
   endedAtMs: number | undefined
-  /** False when there was nothing to do it to: the process was down already. */
+  /** False when it had no effect, for example because the process was already down. */
   applied: boolean
 }
 
-/** Lets a schedule's faults happen. They may overlap. */
+/** Injects the faults of a schedule. They may overlap. */
 export class Injector {
   readonly records: FaultRecord[] = []
-  readonly #cluster: Cluster
+  readonly #installation: ChaosInstallation
   readonly #log: (fault: Fault) => void
-  readonly #underWay: Promise<void>[] = []
+  readonly #running: Promise<void>[] = []
 
-  /** @param log told of each fault as it begins */
-  constructor(cluster: Cluster, log: (fault: Fault) => void) {
-    this.#cluster = cluster
+  /** @param log called when a fault begins */
+  constructor(installation: ChaosInstallation, log: (fault: Fault) => void) {
+    this.#installation = installation
     this.#log = log
   }
 
@@ -31,33 +31,33 @@ export class Injector {
     for (const fault of faults) {
       await pause(startMs + fault.atMs - performance.now())
       this.#log(fault)
-      this.#underWay.push(this.#apply(fault))
+      this.#running.push(this.#apply(fault))
     }
     await pause(0)
   }
 
-  /** Resolves when all is over; to be called after the cluster was healed. */
+  /** Resolves when all faults have ended. Must be called after the installation was healed. */
   async settle(): Promise<void> {
-    await Promise.all(this.#underWay)
+    await Promise.all(this.#running)
   }
 
   async #apply(fault: Fault): Promise<void> {
     const record: FaultRecord = { fault, startedAtMs: performance.now(), endedAtMs: undefined, applied: true }
     this.records.push(record)
-    record.applied = await this.#happen(fault)
+    record.applied = await this.#inject(fault)
     record.endedAtMs = performance.now()
   }
 
-  async #happen(fault: Fault): Promise<boolean> {
+  async #inject(fault: Fault): Promise<boolean> {
     if ('process' in fault) {
-      const victim = this.#cluster.victim(fault.process)
+      const victim = this.#installation.victim(fault.process)
       if (fault.kind === 'kill') return victim.kill(fault.downMs)
       if (fault.kind === 'terminate') return victim.terminate(fault.downMs)
       return victim.freeze(fault.forMs)
     }
-    const link = this.#cluster.linkNamed(fault.link)
+    const link = this.#installation.linkNamed(fault.link)
     if (fault.kind === 'reset') return link.reset() > 0
-    const end = pause(fault.forMs, this.#cluster.healing)
+    const end = pause(fault.forMs, this.#installation.healing)
     if (fault.kind === 'black-hole') {
       link.hold(fault.direction)
       await end

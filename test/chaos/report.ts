@@ -1,23 +1,22 @@
-import { isClean, type Finding, type StoredCounts } from './audit.ts'
-import { isEmpty, type QueueCounts } from './drain.ts'
+import { isClean, type Finding, type StoredCounts } from '@sluice/harness/audit'
+import { isEmpty, type QueueCounts } from '@sluice/harness/drain'
+import type { Journal } from '@sluice/harness/journal'
+import { type LogFindings, tally } from '@sluice/harness/process-logs'
+import type { Settlement } from './chaos-installation.ts'
 import type { FaultRecord } from './injector.ts'
-import type { Journal } from './journal.ts'
-import type { LogFindings } from './process-logs.ts'
 import { describeFault } from './schedule.ts'
-import type { Settlement } from './settle.ts'
-import { tally } from './tally.ts'
 import type { UnexpectedExit, Victim } from './victim.ts'
 
-/** What a run was, and what it showed. */
+/** The results of a run. */
 export interface Report {
   readonly seed: number
   readonly minutes: number
-  /** Nothing lost, doubled or stored though rejected, the queue empty, and no process ended by itself. */
+  /** No entry is lost, duplicated, or stored although rejected; the queue is empty; and no process exited by itself. */
   readonly passed: boolean
   readonly faults: Readonly<Record<string, number>>
-  /** kill -9, by the process's name, and in all. */
+  /** How often each process was killed by `kill -9`, and the total. */
   readonly kills: Readonly<Record<string, number>>
-  /** Faults that found nothing to do: the process was down already, or nothing passed the link. */
+  /** Faults without an effect: the process was already down, or the link had no traffic. */
   readonly skippedFaults: number
   readonly entries: {
     readonly sent: number
@@ -26,38 +25,38 @@ export interface Report {
     readonly refused: number
     readonly unknown: number
   }
-  /** How often each status was answered, and each error of a connection came. */
+  /** How often each status was answered, and how often each connection error occurred. */
   readonly answers: Readonly<Record<string, number>>
   readonly stored: StoredCounts
-  /** How many there are, and up to 20 of them. */
+  /** Counts, with up to 20 examples. */
   readonly lost: Listing
   readonly doubled: Listing
   readonly storedThoughRejected: Listing
   readonly foreign: number
-  /** From the end of the faults until everything was up, and from then until the queue was empty. */
+  /** From the end of the faults until all processes were ready, and from then until the queue was empty. */
   readonly recoveryMs: number
   readonly drainMs: number
   readonly queue: QueueCounts
   readonly unexpectedExits: readonly UnexpectedExit[]
   readonly slowStarts: number
-  /** How many ended by SIGTERM with which code or signal. */
+  /** How often each exit code or signal followed a SIGTERM. */
   readonly terminations: Readonly<Record<string, number>>
   readonly logs: LogFindings
 }
 
-export interface Listing {
+interface Listing {
   readonly count: number
   readonly some: readonly ListedEntry[]
 }
 
-export interface ListedEntry {
+interface ListedEntry {
   readonly message: string
   readonly outcome: string
   readonly rows: number
   readonly deadLetters: number
-  /** Seconds after the load had begun. */
+  /** Seconds after the load has begun. */
   readonly sentAtS: number
-  /** The faults that were under way around then. */
+  /** The faults at about that time. */
   readonly during: readonly string[]
 }
 
@@ -73,7 +72,7 @@ export interface RunFacts extends Settlement {
 }
 
 const LISTED_MAX = 20
-/** A fault that ended this long before an entry was sent may still have touched it, or one that began this long after. */
+/** A fault may affect an entry that is sent this long after its end, or this long before its beginning. */
 const NEARBY_MS = { before: 2_000, after: 5_000 } as const
 
 export function buildReport(facts: RunFacts): Report {
@@ -119,7 +118,7 @@ export function buildReport(facts: RunFacts): Report {
   }
 }
 
-/** Items from all over: neighbours mostly tell the same story. */
+/** Evenly spaced items. Neighbouring entries usually have the same cause. */
 function spread<T>(items: readonly T[], max: number): T[] {
   const step = Math.ceil(items.length / max)
   return items.filter((_item, index) => index % step === 0)
@@ -140,29 +139,31 @@ function listEntry({ number, sentAtMs, outcome, rows, deadLetters }: Finding, fa
   }
 }
 
-/** For people. */
+/** The report as text. */
 export function describeReport(report: Report): string {
   const { entries, stored, queue, logs } = report
   const lines = [
     `${report.passed ? 'PASSED' : 'FAILED'}  seed ${report.seed}, ${report.minutes} minutes`,
-    `faults        ${counts(report.faults)}; ${report.skippedFaults} found nothing to do`,
+    `faults        ${counts(report.faults)}; ${report.skippedFaults} had no effect`,
     `kills         ${counts(report.kills)}`,
     `terminations  ${counts(report.terminations)}`,
     `entries       ${counts(entries)}`,
     `answers       ${counts(report.answers)}`,
     `stored        ${counts(stored)}`,
     `lost          ${report.lost.count}`,
-    `doubled       ${report.doubled.count}`,
-    `rejected yet stored ${report.storedThoughRejected.count}, never sent yet stored ${report.foreign}`,
+    `duplicated    ${report.doubled.count}`,
+    `stored although rejected ${report.storedThoughRejected.count}, although never sent ${report.foreign}`,
     `recovery      ${report.recoveryMs} ms, drain ${report.drainMs} ms`,
     `left in queue wait ${queue.wait}, active ${queue.active}, delayed ${queue.delayed}, failed ${queue.failed}`,
-    `exits         ${report.unexpectedExits.length} unexpected, ${report.slowStarts} starts past their deadline`,
-    `log lines     fatal ${logs.fatal.length}, error: ${counts(logs.errors)}, no JSON: ${counts(logs.strange)}`,
+    `exits         ${report.unexpectedExits.length} unexpected, ${report.slowStarts} starts missed their deadline`,
+    `log lines     fatal ${logs.fatal.length}, error: ${counts(logs.errors)}, not JSON: ${counts(logs.strange)}`,
   ]
   const details = [
     ...[...report.lost.some, ...report.doubled.some, ...report.storedThoughRejected.some].map(describeEntry),
     ...queue.failedReasons.map((reason) => `  failed job: ${reason}`),
-    ...report.unexpectedExits.map((exit) => `  ${exit.process} ended: ${exit.signal ?? `code ${exit.code}`}`),
+    ...report.unexpectedExits.map(
+      (exit) => `  ${exit.process} exited: ${exit.signal ?? `code ${exit.code}`}`,
+    ),
     ...logs.fatal.map((line) => `  ${line.slice(0, 300)}`),
   ]
   return [...lines, ...details, ''].join('\n')

@@ -1,35 +1,32 @@
+import { pause, seededRandom } from '@sluice/harness'
+import { Journal } from '@sluice/harness/journal'
+import { Load } from '@sluice/harness/load'
+import { scanLogs } from '@sluice/harness/process-logs'
 import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { Cluster } from './cluster.ts'
+import { ChaosInstallation } from './chaos-installation.ts'
 import { Injector } from './injector.ts'
-import { Journal } from './journal.ts'
-import { Load } from './load.ts'
-import { pause } from './pause.ts'
-import { scanLogs } from './process-logs.ts'
-import { seededRandom } from './random.ts'
 import { buildReport, type Report } from './report.ts'
-import { describeFault, planFaults, type Fault } from './schedule.ts'
-import { appsOf, settle } from './settle.ts'
-import { buildTopology } from './topology.ts'
+import { buildTopology, describeFault, planFaults, type Fault } from './schedule.ts'
 
 export interface RunOptions {
   readonly seed: number
   readonly minutes: number
   readonly entriesPerSecond: number
-  /** Told what goes on, a line at a time. */
+  /** Receives the progress, line by line. */
   readonly log: (line: string) => void
 }
 
-/** A run's settings that nobody has needed to change. */
+/** Settings without a command-line option. */
 export const runSettings = {
   apis: 2,
   workers: 2,
-  /** Two cores keep up with it while things restart; what counts here is the faults, not the entries. */
+  /** Two cores can handle this rate while processes restart. The test is about the faults, not about the rate. */
   entriesPerSecond: 300,
-  /** A dead worker's chunks are taken over soon, so that many takeovers fit into a run. */
+  /** Short, so that a dead worker's chunks are taken over soon and a run has many takeovers. */
   lockDurationMs: 5_000,
-  /** The last takeover waits for a lock and two checks of the queue; the rest is headroom for a backlog. */
+  /** The last takeover waits for a lock and two checks of the queue. The rest is headroom for a backlog. */
   drainDeadlineMs: 120_000,
 } as const
 
@@ -40,44 +37,39 @@ export function planRun({ seed, minutes }: Pick<RunOptions, 'seed' | 'minutes'>)
 }
 
 /**
- * Sends entries while faults happen, then heals everything, lets the queue drain, and compares what was acknowledged with
- * what is stored.
+ * Sends entries while faults happen, then heals everything, drains the queue, and compares what was acknowledged with what
+ * is stored.
  *
- * @returns the report; and where the data and the logs are, which are kept if the run did not pass
+ * @returns the report, and the folder of data and logs, which is kept if the run failed
  */
 export async function runChaos(
   options: RunOptions,
 ): Promise<{ report: Report; keptDataDir: string | undefined }> {
   const dataDir = await mkdtemp(join(tmpdir(), 'sluice-chaos-'))
-  const cluster = await Cluster.start({
+  const installation = await ChaosInstallation.start({
     dataDir,
     apis: runSettings.apis,
     workers: runSettings.workers,
     workerEnvironment: { LOCK_DURATION_MS: String(runSettings.lockDurationMs) },
   })
   try {
-    const report = await runOn(cluster, options)
-    await cluster.stop()
+    const report = await runOn(installation, options)
+    await installation.stop()
     if (report.passed) await rm(dataDir, { recursive: true, force: true })
     return { report, keptDataDir: report.passed ? undefined : dataDir }
   } catch (error) {
-    await cluster.stop()
-    throw new Error(`the run broke off; its logs are in ${join(dataDir, 'logs')}`, { cause: error })
+    await installation.stop()
+    throw new Error(`the run was aborted; its logs are in ${join(dataDir, 'logs')}`, { cause: error })
   }
 }
 
-async function runOn(cluster: Cluster, options: RunOptions): Promise<Report> {
+async function runOn(installation: ChaosInstallation, options: RunOptions): Promise<Report> {
   const { seed, minutes, entriesPerSecond, log } = options
   const journal = new Journal(`chaos-${seed}`)
-  const load = new Load({
-    journal,
-    apiUrls: cluster.apiUrls,
-    apiKey: cluster.apiKey,
-    // Another generator than the schedule's: how much is drawn from it depends on the machine.
-    random: seededRandom(seed + 1),
-    entriesPerSecond,
-  })
-  const injector = new Injector(cluster, (fault) => log(describeFault(fault)))
+  const { apiUrls, apiKey, victims } = installation
+  // Not the generator of the schedule: how many numbers the load draws depends on the machine.
+  const load = new Load({ journal, apiUrls, apiKey, random: seededRandom(seed + 1), entriesPerSecond })
+  const injector = new Injector(installation, (fault) => log(describeFault(fault)))
 
   const startedAtMs = performance.now()
   load.start()
@@ -85,18 +77,17 @@ async function runOn(cluster: Cluster, options: RunOptions): Promise<Report> {
   try {
     await injector.run(planRun(options))
     await pause(startedAtMs + minutes * 60_000 - performance.now())
-    recoveryMs = await timed(async () => {
-      await cluster.heal()
-      await injector.settle()
-    })
+    const healedAtMs = performance.now()
+    await installation.heal()
+    await injector.settle()
+    recoveryMs = performance.now() - healedAtMs
   } finally {
     await load.stop()
   }
-  log(`everything is up again after ${Math.round(recoveryMs)} ms; draining`)
-  const settlement = await settle(cluster, journal, runSettings.drainDeadlineMs)
-  const logs = scanLogs(appsOf(cluster).map(({ process }) => process.logFile))
+  log(`all processes are ready after ${Math.round(recoveryMs)} ms; draining the queue`)
+  const settlement = await installation.settle(journal, runSettings.drainDeadlineMs)
+  const logs = scanLogs(installation.apps.map(({ process }) => process.logFile))
   const { records } = injector
-  const { victims } = cluster
   return buildReport({
     seed,
     minutes,
@@ -108,10 +99,4 @@ async function runOn(cluster: Cluster, options: RunOptions): Promise<Report> {
     logs,
     ...settlement,
   })
-}
-
-async function timed(run: () => Promise<void>): Promise<number> {
-  const startedAtMs = performance.now()
-  await run()
-  return performance.now() - startedAtMs
 }

@@ -1,6 +1,5 @@
 import { expect, it } from 'vitest'
-import { planFaults, scheduleLimits, type Fault } from './schedule.ts'
-import { buildTopology } from './topology.ts'
+import { buildTopology, planFaults, scheduleLimits, type Fault } from './schedule.ts'
 
 const topology = buildTopology(2, 2)
 
@@ -8,29 +7,29 @@ function plan(seed: number, minutes: number): Fault[] {
   return planFaults({ seed, durationMs: minutes * 60_000, topology })
 }
 
-it('gives the same faults for the same seed, and others for another', () => {
+it('returns the same faults for the same seed, and different ones for another seed', () => {
   expect(plan(7, 3)).toEqual(plan(7, 3))
   expect(plan(7, 3)).not.toEqual(plan(8, 3))
 })
 
-it('begins every fault in its order, within the run', () => {
+it('orders all faults by time, within the duration of the run', () => {
   const times = plan(7, 3).map(({ atMs }) => atMs)
   expect(times).toEqual(times.toSorted((a, b) => a - b))
   expect(times.at(-1)).toBeLessThan(180_000)
 })
 
-it('kills more than a hundred times in twenty minutes, each kind of process among them', () => {
+it('kills more than a hundred times in twenty minutes, and every process at least once', () => {
   const killed = plan(7, 20).flatMap((fault) => (fault.kind === 'kill' ? [fault.process] : []))
   expect(killed.length).toBeGreaterThan(120)
   expect(new Set(killed)).toEqual(new Set(topology.processes.map(({ name }) => name)))
 })
 
-it('freezes workers past any lock in a long run only', () => {
+it('freezes workers for longer than any lock only in a long run', () => {
   expect(longFreezes(plan(7, 1))).toEqual([])
   expect(longFreezes(plan(7, 20)).length).toBeGreaterThan(3)
 })
 
-it('leaves a worker alone that is frozen for long, until it thaws', () => {
+it('injects no other fault into a worker during a long freeze', () => {
   const faults = plan(7, 20)
   for (const { atMs, process } of longFreezes(faults)) {
     const disturbing = faults.filter(

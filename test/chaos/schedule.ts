@@ -1,20 +1,76 @@
-import type { Direction } from './link.ts'
-import { integer, logInteger, pick, seededRandom, shuffle, type Random } from './random.ts'
-import type { LinkPlace, ProcessPlace, ProcessRole, Topology } from './topology.ts'
+import {
+  type Direction,
+  integer,
+  logInteger,
+  pick,
+  type Random,
+  seededRandom,
+  shuffle,
+} from '@sluice/harness'
+
+/** The processes of an installation and the network links between them. */
+export interface Topology {
+  readonly processes: readonly ProcessPlace[]
+  readonly links: readonly LinkPlace[]
+}
+
+type ProcessRole = 'api' | 'worker' | 'redis' | 'clickhouse'
+
+interface ProcessPlace {
+  readonly name: string
+  readonly role: ProcessRole
+}
+
+interface LinkPlace {
+  readonly name: string
+  readonly from: ProcessRole | 'clients'
+  readonly to: ProcessRole
+}
+
+/** @param apis number of API processes @param workers number of worker processes */
+export function buildTopology(apis: number, workers: number): Topology {
+  const apiNames = processNames('api', apis)
+  const workerNames = processNames('worker', workers)
+  return {
+    processes: [
+      ...apiNames.map((name): ProcessPlace => ({ name, role: 'api' })),
+      ...workerNames.map((name): ProcessPlace => ({ name, role: 'worker' })),
+      { name: 'redis', role: 'redis' },
+      { name: 'clickhouse', role: 'clickhouse' },
+    ],
+    links: [
+      ...apiNames.map((name): LinkPlace => ({ name: linkName('clients', name), from: 'clients', to: 'api' })),
+      ...apiNames.map((name): LinkPlace => ({ name: linkName(name, 'redis'), from: 'api', to: 'redis' })),
+      ...workerNames.flatMap((name): LinkPlace[] => [
+        { name: linkName(name, 'redis'), from: 'worker', to: 'redis' },
+        { name: linkName(name, 'clickhouse'), from: 'worker', to: 'clickhouse' },
+      ]),
+    ],
+  }
+}
+
+/** @param from the process that connects */
+export function linkName(from: string, to: string): string {
+  return `${from}>${to}`
+}
+
+function processNames(role: ProcessRole, count: number): string[] {
+  return Array.from({ length: count }, (_, index) => `${role}-${index + 1}`)
+}
 
 /** What happens, and when: milliseconds after the load has begun. */
 export type Fault = { readonly atMs: number } & FaultKind
 
-export type FaultKind =
+type FaultKind =
   /** kill -9; started again after `downMs`. */
   | { readonly kind: 'kill'; readonly process: string; readonly downMs: number }
   /** SIGTERM; started again after `downMs`. */
   | { readonly kind: 'terminate'; readonly process: string; readonly downMs: number }
   /** SIGSTOP, and SIGCONT after `forMs`. */
   | { readonly kind: 'freeze'; readonly process: string; readonly forMs: number }
-  /** Every connection of a link ends at once, by RST. */
+  /** Every connection of a link is closed by RST. */
   | { readonly kind: 'reset'; readonly link: string }
-  /** A link accepts and forwards nothing; then it forwards what it held, or resets its connections. */
+  /** A link accepts bytes and forwards none. Then it forwards them, or resets its connections. */
   | {
       readonly kind: 'black-hole'
       readonly link: string
@@ -22,7 +78,7 @@ export type FaultKind =
       readonly forMs: number
       readonly ending: 'resume' | 'reset'
     }
-  /** For `forMs`, each connection of a link ends after so many bytes in one direction: amid a request or an answer. */
+  /** For `forMs`, each connection of a link is cut after `afterBytes` in one direction: in a request or an answer. */
   | {
       readonly kind: 'cut'
       readonly link: string
@@ -31,28 +87,28 @@ export type FaultKind =
       readonly forMs: number
     }
 
-/** The schedule's limits, in milliseconds unless named otherwise. */
+/** The limits of a schedule. */
 export const scheduleLimits = {
-  /** A deck of faults is dealt in this time: 14 of them, so one every 3.4 s, and 7 to 8 kills a minute. */
+  /** The duration of one deck. It has 14 faults: one every 3.4 s, and 7 to 8 kills per minute. */
   deckMs: 48_000,
   downMs: { min: 0, max: 5_000 },
   freezeMs: { min: 500, max: 20_000 },
-  /** Past any lock: the queue gives the frozen worker's chunks to another. */
+  /** Longer than any lock: another worker takes over the chunks of the frozen one. */
   longFreezeMs: 90_000,
-  /** Of a schedule that has the time for long freezes, every so many decks have one. */
+  /** One deck in this many has a long freeze, if the schedule is long enough for one. */
   longFreezeEveryDecks: 4,
   longFreezeDurationMs: 300_000,
-  /** Longer than the API's patience with Redis (2 s) and, at its end, than the workers' lock. */
+  /** The longest exceeds both the API's timeout for Redis (2 s) and the lock of the workers. */
   blackHoleMs: { min: 500, max: 8_000 },
   cutMs: 3_000,
-  /** From within the first line to past the end of a usual request or batch. */
+  /** From the middle of the first line to beyond the end of a typical request or batch. */
   cutAfterBytes: { min: 1, max: 16_384 },
 } as const
 
-/** Deals one fault of its kind. */
+/** Creates one fault of its kind. */
 type Card = (dealer: Dealer, deck: number) => FaultKind
 
-/** What is dealt again and again, in another order each time: so every kind comes up, and none at a fixed time. */
+/** The faults of one deck. Each deck is shuffled: every kind of fault happens, at unpredictable times. */
 const deck: readonly Card[] = [
   (dealer) => kill(dealer, ['api']),
   (dealer) => kill(dealer, ['worker']),
@@ -74,7 +130,7 @@ const deck: readonly Card[] = [
   (dealer) => cut(dealer, 'answer'),
 ]
 
-/** The faults of a run, in the order of their times. The same arguments give the same faults. */
+/** The faults of a run, ordered by time. The same arguments return the same faults. */
 export function planFaults(options: { seed: number; durationMs: number; topology: Topology }): Fault[] {
   const { durationMs, topology } = options
   const random = seededRandom(options.seed)
@@ -91,7 +147,7 @@ export function planFaults(options: { seed: number; durationMs: number; topology
   return faults.filter(({ atMs }) => atMs < durationMs)
 }
 
-/** For people, on one line. */
+/** A line of the log. */
 export function describeFault(fault: Fault): string {
   const { atMs, kind, ...details } = fault
   const words = Object.entries(details).map(([name, value]) =>
@@ -100,7 +156,7 @@ export function describeFault(fault: Fault): string {
   return `${(atMs / 1000).toFixed(3).padStart(9)} s  ${kind.padEnd(10)} ${words.join('  ')}`
 }
 
-/** Draws from the generator, and remembers who is frozen: another fault, if it can hit somebody else, does. */
+/** Chooses random victims, and avoids processes that are still frozen where there is another one of the role. */
 class Dealer {
   atMs = 0
   readonly #random: Random
@@ -135,8 +191,8 @@ class Dealer {
     return this.pick(awake.filter(({ fromMs }) => fromMs === soonestMs)).name
   }
 
-  link(isMeant: (link: LinkPlace) => boolean): string {
-    return this.pick(this.#topology.links.filter(isMeant)).name
+  link(isEligible: (link: LinkPlace) => boolean): string {
+    return this.pick(this.#topology.links.filter(isEligible)).name
   }
 
   freeze(name: string, forMs: number): void {
@@ -161,10 +217,10 @@ function freeze(dealer: Dealer, roles: readonly ProcessRole[], isLong: boolean):
   return { kind: 'freeze', process, forMs }
 }
 
-function blackHole(dealer: Dealer, isMeant: (link: LinkPlace) => boolean): FaultKind {
+function blackHole(dealer: Dealer, isEligible: (link: LinkPlace) => boolean): FaultKind {
   return {
     kind: 'black-hole',
-    link: dealer.link(isMeant),
+    link: dealer.link(isEligible),
     direction: dealer.pick(['both', 'request', 'answer'] as const),
     forMs: dealer.integer(scheduleLimits.blackHoleMs),
     ending: dealer.pick(['resume', 'reset'] as const),

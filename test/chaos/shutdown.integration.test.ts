@@ -1,70 +1,59 @@
-import { mkdtemp, rm } from 'node:fs/promises'
-import { tmpdir } from 'node:os'
-import { join } from 'node:path'
+import { pause, seededRandom } from '@sluice/harness'
+import { isClean } from '@sluice/harness/audit'
+import { isEmpty } from '@sluice/harness/drain'
+import { Journal } from '@sluice/harness/journal'
+import { Load } from '@sluice/harness/load'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { isClean } from './audit.ts'
-import { Cluster } from './cluster.ts'
-import { isEmpty } from './drain.ts'
-import { Journal } from './journal.ts'
-import { Load } from './load.ts'
-import { pause } from './pause.ts'
-import { seededRandom } from './random.ts'
-import { settle } from './settle.ts'
+import { ChaosInstallation } from './chaos-installation.ts'
 
-/** What the apps are given, and what their end may take beside it. */
+/** The deadline of the apps, which must also suffice for the exit of the process. */
 const SHUTDOWN_DEADLINE_MS = 3_000
 const DRAIN_DEADLINE_MS = 30_000
 
-let dataDir: string
-let cluster: Cluster
+let installation: ChaosInstallation
 
 beforeAll(async () => {
-  dataDir = await mkdtemp(join(tmpdir(), 'sluice-shutdown-'))
-  cluster = await Cluster.start({
-    dataDir,
+  installation = await ChaosInstallation.start({
     apis: 2,
     workers: 2,
     workerEnvironment: { LOCK_DURATION_MS: '2000' },
   })
 })
 
-afterAll(async () => {
-  await cluster?.stop()
-  await rm(dataDir, { recursive: true, force: true })
-})
+afterAll(() => installation?.stop())
 
-/** Ends a process by SIGTERM, and starts it again. @returns how long its end took, ms */
+/** Stops a process by SIGTERM, and starts it again. @returns how long the shutdown took, ms */
 async function restart(name: string): Promise<number> {
-  const victim = cluster.victim(name)
+  const victim = installation.victim(name)
   const startedAtMs = performance.now()
-  const ended = victim.process.exited.then(() => performance.now() - startedAtMs)
+  const exited = victim.process.exited.then(() => performance.now() - startedAtMs)
   await victim.terminate(0)
-  return ended
+  return exited
 }
 
 describe('SIGTERM while entries arrive', () => {
-  it('ends an API or a worker within its deadline, with nothing lost, doubled or answered by an error', async () => {
+  it('stops an API or a worker within its deadline, and no entry is lost, duplicated or answered with an error', async () => {
     const journal = new Journal('shutdown')
-    const { apiUrls, apiKey } = cluster
+    const { apiUrls, apiKey } = installation
     const load = new Load({ journal, apiUrls, apiKey, random: seededRandom(2), entriesPerSecond: 300 })
     load.start()
     for (const name of ['api-1', 'worker-1', 'api-2', 'worker-2']) {
       await pause(1_000)
       expect(await restart(name)).toBeLessThan(SHUTDOWN_DEADLINE_MS)
     }
-    // One of each at once: their partners carry on alone.
+    // An API and a worker at the same time. The other API and the other worker continue alone.
     await Promise.all(['api-1', 'worker-1'].map(restart))
     await pause(500)
     await load.stop()
 
-    const { findings, queue } = await settle(cluster, journal, DRAIN_DEADLINE_MS)
+    const { findings, queue } = await installation.settle(journal, DRAIN_DEADLINE_MS)
     expect(findings).toSatisfy(isClean)
     expect(queue).toSatisfy(isEmpty)
-    const ends = cluster.victims.flatMap(({ name, terminations }) =>
+    const exits = installation.victims.flatMap(({ name, terminations }) =>
       terminations.map(({ code, signal }) => ({ name, code, signal })),
     )
-    expect(ends).toHaveLength(6)
-    for (const end of ends) expect(end).toEqual({ name: end.name, code: 0, signal: null })
+    expect(exits).toHaveLength(6)
+    for (const exit of exits) expect(exit).toEqual({ name: exit.name, code: 0, signal: null })
     const statuses = [...journal.answers.keys()].filter((answer) => /^\d+$/.test(answer))
     expect(new Set([...statuses, '202', '400', '503'])).toEqual(new Set(['202', '400', '503']))
     expect(journal.count('acknowledged')).toBeGreaterThan(1_000)

@@ -1,41 +1,41 @@
+import { pause } from '@sluice/harness'
 import { ProcessError, type Exit, type SupervisedProcess } from '@sluice/local'
-import { pause } from './pause.ts'
 
-/** An end of a process that no fault of the schedule asked for. */
+/** An exit that no fault of the schedule has caused. */
 export interface UnexpectedExit {
   readonly process: string
   readonly code: number | null
   readonly signal: NodeJS.Signals | null
 }
 
-/** Longer than the apps' own deadline, so that it is they who give up, and say so. */
+/** Longer than the deadline of the apps: they exit by themselves, and log the reason. */
 const TERMINATE_DEADLINE_MS = 10_000
-/** A start fails when what the process needs is away for longer than its deadline; it is tried again for this long. */
+/** A start fails when Redis or ClickHouse is unavailable for longer than the start deadline. It is then retried. */
 const STARTS_MAX = 20
 
 /**
- * A process that faults happen to, and that is brought back after each.
+ * A process that faults happen to, and that is started again after each of them.
  *
- * Up ⇄ frozen; up or frozen → (killed, terminated, or its own death) down → starting → up. A fault may also come while
- * it is starting: that is a crash amid a recovery.
+ * Up ⇄ frozen; up or frozen → (killed, terminated, or exited by itself) down → starting → up. A fault during the start is a
+ * crash in the middle of a recovery.
  */
 export class Victim {
   readonly process: SupervisedProcess
   readonly unexpectedExits: UnexpectedExit[] = []
-  /** How each SIGTERM ended. */
+  /** How the process exited after each SIGTERM. */
   readonly terminations: Exit[] = []
-  /** How often it was not ready in time and was started again. */
+  /** How often it missed its start deadline and was started again. */
   slowStarts = 0
   readonly #healing: AbortSignal
   readonly #stopping: AbortSignal
   #downUntilMs = 0
-  #endIsIntended = false
+  #isExitIntended = false
   #isStarting = false
   #reviving: Promise<void> | undefined
 
   /**
-   * @param signals.healing aborted when faults end: whoever is down or frozen comes back at once
-   * @param signals.stopping aborted when everything ends: from then on nobody is brought back
+   * @param signals.healing aborted when the faults end: a process that is down or frozen recovers immediately
+   * @param signals.stopping aborted when the run ends: from then on, no process is started again
    */
   constructor(process: SupervisedProcess, signals: { healing: AbortSignal; stopping: AbortSignal }) {
     this.process = process
@@ -48,23 +48,23 @@ export class Victim {
     return this.process.name
   }
 
-  /** Ends it by SIGKILL, and resolves when it is up again. @returns false when it was not running */
+  /** Stops it by SIGKILL, and resolves when it is ready again. @returns false when it was not running */
   async kill(downMs: number): Promise<boolean> {
-    return this.#end(downMs, async () => {
+    return this.#stop(downMs, async () => {
       await this.process.stop({ signal: 'SIGKILL' })
     })
   }
 
-  /** Ends it by SIGTERM, and resolves when it is up again. @returns false when it was not running */
+  /** Stops it by SIGTERM, and resolves when it is ready again. @returns false when it was not running */
   async terminate(downMs: number): Promise<boolean> {
-    return this.#end(downMs, async () => {
+    return this.#stop(downMs, async () => {
       const { exited } = this.process
       await this.process.stop({ signal: 'SIGTERM', deadlineMs: TERMINATE_DEADLINE_MS })
       this.terminations.push(await exited)
     })
   }
 
-  /** Stops it by SIGSTOP for a while. @returns false when it was not running */
+  /** Freezes it by SIGSTOP. @returns false when it was not running */
   async freeze(forMs: number): Promise<boolean> {
     if (!this.process.running) return false
     this.process.kill('SIGSTOP')
@@ -73,7 +73,7 @@ export class Victim {
     return true
   }
 
-  /** Resolves when it is up; started, if it is down. */
+  /** Starts it if it is down, and resolves when it is ready. */
   async revive(): Promise<void> {
     if (this.#reviving === undefined && this.process.running) return
     this.#reviving ??= this.#revive().finally(() => {
@@ -82,20 +82,20 @@ export class Victim {
     await this.#reviving
   }
 
-  /** Ends it for good, by SIGTERM. */
+  /** Stops it permanently, by SIGTERM. */
   async retire(): Promise<Exit | undefined> {
     if (!this.process.running) return undefined
-    this.#endIsIntended = true
+    this.#isExitIntended = true
     const { exited } = this.process
     await this.process.stop({ deadlineMs: TERMINATE_DEADLINE_MS })
     return exited
   }
 
-  async #end(downMs: number, end: () => Promise<void>): Promise<boolean> {
+  async #stop(downMs: number, stop: () => Promise<void>): Promise<boolean> {
     if (!this.process.running) return false
-    this.#endIsIntended = true
+    this.#isExitIntended = true
     this.#downUntilMs = performance.now() + downMs
-    await end()
+    await stop()
     await this.revive()
     return true
   }
@@ -113,7 +113,7 @@ export class Victim {
     }
   }
 
-  /** A fault during the wait may have made it longer. */
+  /** Another fault during the wait may prolong it. */
   async #untilMayRun(): Promise<void> {
     for (
       let leftMs = 1;
@@ -125,7 +125,7 @@ export class Victim {
   }
 
   async #start(): Promise<void> {
-    this.#endIsIntended = false
+    this.#isExitIntended = false
     this.#isStarting = true
     const starting = this.process.start()
     void this.#watch()
@@ -136,14 +136,14 @@ export class Victim {
     }
   }
 
-  /** Notices how the latest run ends. */
+  /** Records how the current run exits. */
   async #watch(): Promise<void> {
     const { code, signal } = await this.process.exited
-    if (this.#endIsIntended || this.#stopping.aborted) return
-    // Only its own start deadline kills a process that no fault has touched.
+    if (this.#isExitIntended || this.#stopping.aborted) return
+    // Without a fault, the only source of SIGKILL is the start deadline.
     if (this.#isStarting && signal === 'SIGKILL') this.slowStarts += 1
     else this.unexpectedExits.push({ process: this.name, code, signal })
-    // While it is starting, whoever starts it tries again.
+    // During a start, `#revive` retries.
     if (!this.#isStarting) await this.revive().catch(() => undefined)
   }
 }

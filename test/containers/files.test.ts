@@ -1,6 +1,6 @@
+import { officialImages } from '@sluice/harness/container-services'
 import { readFile } from 'node:fs/promises'
 import { expect, it } from 'vitest'
-import { officialImages } from './official-images.ts'
 
 const root = new URL('../../', import.meta.url)
 const read = (path: string): Promise<string> => readFile(new URL(path, root), 'utf8')
@@ -9,7 +9,7 @@ interface Manifest {
   readonly dependencies?: Readonly<Record<string, string>>
 }
 
-/** The folders of packages and of all packages of this workspace that they depend on, from the root. */
+/** The folders of packages, and of the workspace packages that they depend on, relative to the root. */
 async function foldersOf(folders: readonly string[], found = new Set<string>()): Promise<Set<string>> {
   for (const folder of folders) {
     if (found.has(folder)) continue
@@ -24,14 +24,14 @@ async function foldersOf(folders: readonly string[], found = new Set<string>()):
   return found
 }
 
-it('the Dockerfile copies the manifest of every package that the images need, and of no other', async () => {
+it('the Dockerfile copies the manifests of exactly the packages that the images need', async () => {
   const dockerfile = await read('Dockerfile')
   const copied = [...dockerfile.matchAll(/^COPY (\S+)\/package\.json \1\/$/gm)].map(([, folder]) => folder)
   const needed = await foldersOf(['apps/api', 'apps/cli', 'apps/worker'])
   expect(new Set(copied)).toEqual(needed)
 })
 
-it('Compose, CI and the tests with containers mean the same images', async () => {
+it('Compose, CI and the container tests use the same images', async () => {
   const [compose, ci, dockerfile] = await Promise.all(
     ['docker-compose.yml', '.ci/run', 'Dockerfile'].map(read),
   )

@@ -1,90 +1,90 @@
-import { redisNames } from '@sluice/schema'
+import { pause, seededRandom } from '@sluice/harness'
+import { audit, isClean } from '@sluice/harness/audit'
+import { awaitInserts, drainQueue, isEmpty } from '@sluice/harness/drain'
+import { Journal } from '@sluice/harness/journal'
+import { Load } from '@sluice/harness/load'
+import { queueNames } from '@sluice/queue'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { compare, isClean, readStored } from '../chaos/audit.ts'
-import { awaitInserts, drainQueue, isEmpty } from '../chaos/drain.ts'
-import { Journal } from '../chaos/journal.ts'
-import { Load } from '../chaos/load.ts'
-import { pause } from '../chaos/pause.ts'
-import { seededRandom } from '../chaos/random.ts'
-import { PrivateNetwork } from './private-network.ts'
-import { buildImage } from './sluice-images.ts'
+import { buildImage, ContainerInstallation } from './container-installation.ts'
 
 const LOCK_DURATION_MS = 2_000
-/** A lock, and two checks of the queue for chunks whose lock has run out; the rest is headroom for a busy machine. */
+/** A lock, and two checks of the queue for expired locks. The rest is headroom for a busy machine. */
 const DRAIN_DEADLINE_MS = 90_000
-/** An insert whose sender is gone still ends within ClickHouse's own patience with a silent connection. */
+/** An insert whose sender was killed ends when ClickHouse's timeout for a silent connection has passed. */
 const INSERTS_DEADLINE_MS = 60_000
 const DOWN_MS = 1_500
 
-let network: PrivateNetwork
+let installation: ContainerInstallation
 
 beforeAll(async () => {
-  // One after the other: they share most of their layers.
+  // Sequentially: the images share most of their layers.
   for (const target of ['api', 'worker', 'cli'] as const) await buildImage(target)
-  network = await PrivateNetwork.start({
+  installation = await ContainerInstallation.start({
     apis: 2,
     workers: 2,
     workerEnvironment: { LOCK_DURATION_MS: String(LOCK_DURATION_MS) },
   })
 })
 
-afterAll(() => network?.stop())
+afterAll(() => installation?.stop())
 
 describe.each(['api-1', 'worker-1'])('the image of %s', (name) => {
-  it('has what production needs, and no more', async () => {
+  it('contains what production needs, and nothing else', async () => {
     const ownFiles = ['find', '/sluice', '-name', 'node_modules', '-prune', '-o', '-type', 'f', '-print']
-    const files = (await network.exec(name, ownFiles)).split('\n')
+    const files = (await installation.exec(name, ownFiles)).split('\n')
     expect(files).toContain(`/sluice/apps/${name.slice(0, -2)}/src/main.ts`)
     expect(files.filter((file) => /\.test\.|\.env|\/(test|bench|local)\//.test(file))).toEqual([])
-    const packages = (await network.exec(name, ['ls', 'node_modules/.pnpm'])).split('\n')
+    const packages = (await installation.exec(name, ['ls', 'node_modules/.pnpm'])).split('\n')
     const development = /^(chdb|@chdb|node|typescript|vitest|oxlint|testcontainers)[@+]/
     expect(packages.filter((each) => development.test(each))).toEqual([])
     expect(packages.length).toBeGreaterThan(20)
   })
 
-  it('runs as process 1, without root, on a file system that it cannot write to', async () => {
-    expect(await network.exec(name, ['id', '-u'])).toBe('1000')
-    expect(await network.exec(name, ['cat', '/proc/1/cmdline'])).toMatch(
+  it('runs as process 1, without root, on a read-only file system', async () => {
+    expect(await installation.exec(name, ['id', '-u'])).toBe('1000')
+    expect(await installation.exec(name, ['cat', '/proc/1/cmdline'])).toMatch(
       /^node\0(?:--[\w=-]+\0)*apps\/\w+\/src\/main\.ts\0$/,
     )
-    await expect(network.exec(name, ['touch', '/sluice/written'])).rejects.toThrow('Read-only file system')
+    await expect(installation.exec(name, ['touch', '/sluice/written'])).rejects.toThrow(
+      'Read-only file system',
+    )
   })
 })
 
 async function restartKilled(name: string): Promise<void> {
-  await network.kill(name)
+  await installation.kill(name)
   await pause(DOWN_MS)
-  await network.revive(name)
+  await installation.revive(name)
 }
 
 describe('entries sent to containers', () => {
-  it('are stored once each while containers are killed, stopped and cut off', async () => {
+  it('are stored once each while containers are killed, stopped and disconnected', async () => {
     const journal = new Journal('images')
-    const { apiUrls, apiKey, redisUrl, clickhouse } = network
+    const { apiUrls, apiKey, redisUrl, clickhouse } = installation
     const load = new Load({ journal, apiUrls, apiKey, random: seededRandom(4), entriesPerSecond: 200 })
     load.start()
     await pause(1_000)
     await restartKilled('worker-1')
     await restartKilled('api-1')
-    expect(await network.terminate('worker-2')).toBe(0)
-    await network.revive('worker-2')
-    expect(await network.terminate('api-2')).toBe(0)
-    await network.revive('api-2')
-    await network.cutOff('worker-1')
+    expect(await installation.terminate('worker-2')).toBe(0)
+    await installation.revive('worker-2')
+    expect(await installation.terminate('api-2')).toBe(0)
+    await installation.revive('api-2')
+    await installation.cutOff('worker-1')
     await pause(2 * LOCK_DURATION_MS)
-    await network.reconnect('worker-1')
+    await installation.reconnect('worker-1')
     await restartKilled('redis')
     await pause(DOWN_MS)
     await restartKilled('clickhouse')
     await pause(DOWN_MS)
     await load.stop()
 
-    const queue = await drainQueue(redisUrl, redisNames('sluice'), DRAIN_DEADLINE_MS)
+    const queue = await drainQueue(redisUrl, queueNames('sluice'), DRAIN_DEADLINE_MS)
     expect(queue).toSatisfy(isEmpty)
     const names = ['api-1', 'api-2', 'worker-1', 'worker-2']
-    expect(await Promise.all(names.map((name) => network.terminate(name)))).toEqual([0, 0, 0, 0])
+    expect(await Promise.all(names.map((name) => installation.terminate(name)))).toEqual([0, 0, 0, 0])
     await awaitInserts(clickhouse, INSERTS_DEADLINE_MS)
-    const { findings } = compare(journal, await readStored(clickhouse, journal.label))
+    const { findings } = await audit(clickhouse, journal)
     expect(findings).toSatisfy(isClean)
     expect(journal.count('acknowledged')).toBeGreaterThan(1_000)
   }, 300_000)

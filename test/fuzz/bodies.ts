@@ -1,56 +1,112 @@
+import { happens, integer, pick, pickWeighted, type Random } from '@sluice/harness'
+import { invalidEntry, validEntry } from '@sluice/rows/testing'
 import { limits } from '@sluice/schema'
-import { goodEntry, mutatedEntry } from './entries.ts'
-import { happens, integer, pick, pickWeighted, type Random } from './random.ts'
+import * as fc from 'fast-check'
+import { badBodies } from '../../apps/api/test/bad-inputs/bodies.ts'
+import { badEntries } from '../../apps/api/test/bad-inputs/entries.ts'
+import { problems } from '../../apps/api/src/problems.ts'
 
 export interface FuzzBody {
+  /** What kind of body it is, for the report. */
   readonly what: string
   readonly bytes: Buffer
-  /** How many entries a batch of sound JSON has. */
+  /** The number of entries, if it is an intact batch. */
   readonly entries?: number
-  /** Nothing is wrong with it. */
-  readonly isGood?: boolean
+  /** The status that an otherwise valid request with this body gets, if it is known. */
+  readonly status?: number
 }
 
-export function makeBody(random: Random, number: number): FuzzBody {
-  return pickWeighted(random, kinds)(random, number)
-}
+const VALID_ENTRIES = 2_000
+const INVALID_ENTRIES = 500
+/** Larger inputs are rare: one of 5 MB takes as long as a hundred others. */
+const LARGE_CHARACTERS = 16_384
+const LARGE_SHARE = 0.01
 
-type Kind = (random: Random, number: number) => FuzzBody
+/**
+ * The bodies of a run. Their entries come from the generators of the property tests, and bad bodies from the list of bad
+ * inputs: the fuzzer combines them with any head and framing, and sends them through a complete installation.
+ */
+export class Bodies {
+  readonly #valid: readonly string[]
+  readonly #invalid: Sized<string>
+  readonly #bad: Sized<FuzzBody>
 
-const kinds: readonly (readonly [number, Kind])[] = [
-  [30, good],
-  [35, mutated],
-  [15, brokenText],
-  [8, brokenBytes],
-  [5, duplicated],
-  [3, odd],
-  [3, lines],
-  [1, deep],
-  [0.05, large],
-]
-
-function good(random: Random, number: number): FuzzBody {
-  if (happens(random, 0.5)) {
-    return { what: 'a good entry', bytes: json(goodEntry(random, number)), isGood: true }
+  constructor(seed: number) {
+    this.#valid = fc
+      .sample(validEntry, { seed, numRuns: VALID_ENTRIES })
+      .map((entry) => JSON.stringify(entry))
+    const invalid = fc
+      .sample(invalidEntry, { seed, numRuns: INVALID_ENTRIES })
+      .map(({ entry }) => JSON.stringify(entry))
+    this.#invalid = bySize([...invalid, ...badEntries.map(([, json]) => json)], ({ length }) => length)
+    const bad = badBodies.map(([what, body = '', code]): FuzzBody => {
+      const bytes = Buffer.isBuffer(body) ? body : Buffer.from(body as string)
+      return { what: `bad body: ${what}`, bytes, status: problems[code].status }
+    })
+    this.#bad = bySize(bad, ({ bytes }) => bytes.length)
   }
-  const count = happens(random, 0.02) ? limits.entriesPerBatchMax : integer(random, 0, 4)
-  const logs = Array.from({ length: count }, () => goodEntry(random, number))
-  const bytes = json(happens(random, 0.5) ? logs : { logs })
-  return { what: 'a good batch', bytes, entries: count, isGood: true }
+
+  draw(random: Random): FuzzBody {
+    return pickWeighted(random, this.#kinds)(random)
+  }
+
+  readonly #kinds: readonly (readonly [weight: number, kind: (random: Random) => FuzzBody])[] = [
+    [30, (random) => this.#drawValid(random)],
+    [35, (random) => this.#drawMixed(random)],
+    [23, (random) => this.#drawDamaged(random)],
+    [12, (random) => draw(this.#bad, random)],
+  ]
+
+  #drawValid(random: Random): FuzzBody {
+    if (happens(random, 0.5)) {
+      return { what: 'valid entry', bytes: Buffer.from(pick(random, this.#valid)), status: 202 }
+    }
+    const count = happens(random, 0.02) ? limits.entriesPerRequestMax : integer(random, 0, 4)
+    const entries = Array.from({ length: count }, () => pick(random, this.#valid))
+    return { what: 'valid batch', bytes: batch(entries, random), entries: count, status: 202 }
+  }
+
+  /** One invalid entry, or a batch of valid and invalid ones. */
+  #drawMixed(random: Random): FuzzBody {
+    const count = happens(random, 0.02)
+      ? integer(random, 90, limits.entriesPerRequestMax + 1)
+      : integer(random, 0, 5)
+    if (count === 0) return { what: 'invalid entry', bytes: Buffer.from(draw(this.#invalid, random)) }
+    const entries = Array.from({ length: count }, () =>
+      happens(random, 0.3) ? pick(random, this.#valid) : draw(this.#invalid, random),
+    )
+    return { what: 'mixed batch', bytes: batch(entries, random), entries: count }
+  }
+
+  #drawDamaged(random: Random): FuzzBody {
+    const { bytes } = happens(random, 0.5) ? this.#drawValid(random) : this.#drawMixed(random)
+    return { what: 'damaged body', bytes: damage(bytes, random) }
+  }
 }
 
-function mutated(random: Random, number: number): FuzzBody {
-  const count = happens(random, 0.02)
-    ? integer(random, 90, limits.entriesPerBatchMax + 1)
-    : integer(random, 0, 5)
-  if (count === 0) return { what: 'a mutated entry', bytes: json(mutatedEntry(random, number)) }
-  const logs = Array.from({ length: count }, () =>
-    happens(random, 0.3) ? goodEntry(random, number) : mutatedEntry(random, number),
+/** Inputs of normal and of large size. */
+interface Sized<T> {
+  readonly normal: readonly T[]
+  readonly large: readonly T[]
+}
+
+function bySize<T>(items: readonly T[], sizeOf: (item: T) => number): Sized<T> {
+  const { normal = [], large = [] } = Object.groupBy(items, (item) =>
+    sizeOf(item) < LARGE_CHARACTERS ? 'normal' : 'large',
   )
-  return { what: 'a mutated batch', bytes: json(happens(random, 0.5) ? logs : { logs }), entries: count }
+  return { normal, large }
 }
 
-const splinters = [
+function draw<T>({ normal, large }: Sized<T>, random: Random): T {
+  return pick(random, happens(random, LARGE_SHARE) ? large : normal)
+}
+
+function batch(entries: readonly string[], random: Random): Buffer {
+  const list = `[${entries.join(',')}]`
+  return Buffer.from(happens(random, 0.5) ? list : `{"logs":${list}}`)
+}
+
+const tokens = [
   '"',
   '\\',
   '{',
@@ -61,120 +117,28 @@ const splinters = [
   ':',
   '\0',
   '\n',
-  '	',
-  ' ',
-  '1e400',
-  '9007199254740993',
   '-',
-  '0x10',
-  'NaN',
+  '1e400',
   '\\u',
   '\\ud83d',
-  '\\u0000',
-  '\\x41',
-  'null',
-  '"__proto__":',
-  '"level":1,',
-  '/*',
   '//',
-  '﻿',
-  '\u2028',
+  '\ufeff',
 ]
 
-function brokenText(random: Random, number: number): FuzzBody {
-  let text = sound(random, number).bytes.toString()
-  for (let edit = integer(random, 1, 3); edit > 0; edit -= 1) {
-    const at = integer(random, 0, text.length)
-    const length = integer(random, 0, 6)
-    if (happens(random, 0.2)) text = text.slice(0, at)
-    else text = text.slice(0, at) + pick(random, splinters) + text.slice(at + length)
-  }
-  return { what: 'broken text', bytes: Buffer.from(text) }
-}
-
-function brokenBytes(random: Random, number: number): FuzzBody {
-  const { bytes } = sound(random, number)
-  for (let flip = integer(random, 1, 4); flip > 0; flip -= 1) {
+/** Cuts the end off, or changes up to four places: to a JSON token, to a byte that is not ASCII, or by one bit. */
+function damage(sound: Buffer, random: Random): Buffer {
+  if (happens(random, 0.2)) return sound.subarray(0, integer(random, 0, sound.length))
+  let bytes = Buffer.from(sound)
+  for (let change = integer(random, 1, 4); change > 0; change -= 1) {
     const at = integer(random, 0, bytes.length - 1)
-    bytes[at] = happens(random, 0.5)
-      ? integer(random, 0x80, 0xff)
-      : (bytes[at] ?? 0) ^ (1 << integer(random, 0, 7))
+    const end = at + integer(random, 0, 6)
+    if (happens(random, 0.5)) {
+      bytes = Buffer.concat([bytes.subarray(0, at), Buffer.from(pick(random, tokens)), bytes.subarray(end)])
+    } else {
+      bytes[at] = happens(random, 0.5)
+        ? integer(random, 0x80, 0xff)
+        : (bytes[at] ?? 0) ^ (1 << integer(random, 0, 7))
+    }
   }
-  return { what: 'broken bytes', bytes }
-}
-
-/** Names that come twice, in the entry, its metadata and the batch. */
-function duplicated(random: Random, number: number): FuzzBody {
-  const entry = json(goodEntry(random, number)).toString().slice(1)
-  const again = pick(random, [
-    '"level":"x",',
-    '"level":"info",',
-    '"metadata":{"a":1,"a":9007199254740993},',
-    '"message":1e400,',
-  ])
-  const text = `{${again}${entry}`
-  const bytes = Buffer.from(happens(random, 0.3) ? `{"logs":[],"logs":[${text}]}` : text)
-  return { what: 'duplicate names', bytes }
-}
-
-const oddities = [
-  '',
-  ' ',
-  'null',
-  '0',
-  '""',
-  '[]',
-  '{}',
-  '{"logs":{}}',
-  '{"logs":null}',
-  '[[]]',
-  '{"logs":[[]]}',
-  'undefined',
-  '{"resourceLogs":[]}',
-  '<xml/>',
-  'level=info&message=m',
-  '1e400',
-  '[1e400]',
-  '{"logs":[],"level":"info","message":"m"}',
-]
-
-function odd(random: Random): FuzzBody {
-  const text = pick(random, oddities)
-  return { what: `the body ${text}`, bytes: Buffer.from(text) }
-}
-
-/** As newline-delimited JSON, some of whose lines are none. */
-function lines(random: Random, number: number): FuzzBody {
-  const texts = Array.from({ length: integer(random, 1, 6) }, () =>
-    happens(random, 0.2) ? pick(random, splinters) : JSON.stringify(mutatedEntry(random, number)),
-  )
-  return { what: 'lines', bytes: Buffer.from(texts.join(pick(random, ['\n', '\r\n', '\n\n']))) }
-}
-
-function deep(random: Random): FuzzBody {
-  const levels = integer(random, 100, 20_000)
-  const [open, close] = pick(random, [
-    ['[', ']'],
-    ['{"a":', '}'],
-  ] as const)
-  const middle = pick(random, ['1', '1e400', ''])
-  // A number or a name that V8's parser alone does not do for: the other ways of parsing recurse.
-  const before = pick(random, ['', '"n":1e400,', '"\\n":1,'])
-  const nested = `${open.repeat(levels)}${middle}${close.repeat(happens(random, 0.8) ? levels : levels - 1)}`
-  const text = happens(random, 0.5) ? nested : `{"level":"info","message":"m",${before}"a":${nested}}`
-  return { what: `${levels} levels`, bytes: Buffer.from(text) }
-}
-
-function large(random: Random): FuzzBody {
-  const size = limits.bodyBytesMax + integer(random, -1, 2) * integer(random, 1, 1_000)
-  const bytes = Buffer.alloc(size, pick(random, ['a', '[', '0,', '\n', '"']))
-  return { what: `${size} bytes`, bytes }
-}
-
-function sound(random: Random, number: number): FuzzBody {
-  return happens(random, 0.5) ? good(random, number) : mutated(random, number)
-}
-
-function json(value: unknown): Buffer {
-  return Buffer.from(JSON.stringify(value))
+  return bytes
 }

@@ -1,12 +1,11 @@
-import type { Draft } from './draft.ts'
-import type { FuzzKeys } from './fuzz-request.ts'
-import { happens, integer, pick, type Random } from './random.ts'
+import { happens, integer, pick, type Random } from '@sluice/harness'
+import type { Draft, FuzzKeys } from './fuzz-request.ts'
 
-/** Puts head and body together, soundly or not. Says in the draft what it did. */
+/** Joins head and body with valid or invalid framing, and records the mutation in the draft. */
 export function frame(draft: Draft, random: Random): (keys: FuzzKeys) => Buffer {
-  if (happens(random, 0.06)) return frameBadly(draft, random)
-  // A body of a length that is not told is none; and a length of 0 is the same as none.
+  if (happens(random, 0.06)) return frameInvalidly(draft, random)
   if (happens(random, 0.18)) return frameChunked(draft, random)
+  // Without a length there is no body.
   if (happens(random, 0.005)) return frameWithoutBody(draft)
   return (keys) => join(draft.head(keys), `Content-Length: ${draft.body.length}\r\n\r\n`, draft.body)
 }
@@ -19,7 +18,7 @@ function frameWithoutBody(draft: Draft): (keys: FuzzKeys) => Buffer {
 
 function frameChunked(draft: Draft, random: Random): (keys: FuzzKeys) => Buffer {
   const chunks = chunked(draft.body, random)
-  // HTTP/1.0 knows no chunks.
+  // HTTP/1.0 has no chunked encoding.
   draft.mutated('chunked', draft.version === 'HTTP/1.1' ? 'keeps' : 'torn')
   return (keys) => join(draft.head(keys), 'Transfer-Encoding: chunked\r\n\r\n', chunks)
 }
@@ -37,13 +36,13 @@ function chunked(body: Buffer, random: Random): Buffer {
   return Buffer.concat(parts)
 }
 
-/** How a body's length is told wrongly: the header lines, and the bytes after the head. */
-type BadFraming = (body: Buffer, random: Random) => { readonly lines: string; readonly bytes: Buffer }
+/** An invalid length of the body: the header lines, and the bytes after the head. */
+type InvalidFraming = (body: Buffer, random: Random) => { readonly lines: string; readonly bytes: Buffer }
 
 const length = (value: string | number): string => `Content-Length: ${value}\r\n`
 const te = (value: string): string => `Transfer-Encoding: ${value}\r\n`
 
-const badFramings: Readonly<Record<string, BadFraming>> = {
+const invalidFramings: Readonly<Record<string, InvalidFraming>> = {
   'a length that is too large': (body, random) => ({
     lines: length(body.length + integer(random, 1, 9)),
     bytes: body,
@@ -52,7 +51,7 @@ const badFramings: Readonly<Record<string, BadFraming>> = {
     lines: length(Math.max(0, body.length - integer(random, 1, 9))),
     bytes: body,
   }),
-  'a length that is none': (body, random) => ({
+  'an invalid length': (body, random) => ({
     lines: length(
       pick(random, [
         '-1',
@@ -73,11 +72,11 @@ const badFramings: Readonly<Record<string, BadFraming>> = {
     lines: length(body.length) + length(body.length + integer(random, 0, 1)),
     bytes: body,
   }),
-  'a length and chunks': (body, random) => ({
+  'a length and chunked encoding': (body, random) => ({
     lines: happens(random, 0.5) ? length(body.length) + te('chunked') : te('chunked') + length(4),
     bytes: chunked(body, random),
   }),
-  'an encoding that is none': (body, random) => ({
+  'an invalid transfer encoding': (body, random) => ({
     lines: te(
       pick(random, [
         'identity',
@@ -91,7 +90,7 @@ const badFramings: Readonly<Record<string, BadFraming>> = {
     ),
     bytes: chunked(body, random),
   }),
-  'chunks of a size that is none': (body, random) => ({
+  'an invalid chunk size': (body, random) => ({
     lines: te('chunked'),
     bytes: Buffer.concat([
       Buffer.from(
@@ -110,11 +109,11 @@ const badFramings: Readonly<Record<string, BadFraming>> = {
       chunked(body, random),
     ]),
   }),
-  'chunks without an end': (body, random) => ({
+  'chunks without a last chunk': (body, random) => ({
     lines: te('chunked'),
     bytes: chunked(body, random).subarray(0, -5),
   }),
-  'a chunk of another size': (body) => ({
+  'a wrong chunk size': (body) => ({
     lines: te('chunked'),
     bytes: Buffer.concat([
       Buffer.from(`${(body.length + 1).toString(16)}\r\n`),
@@ -122,7 +121,7 @@ const badFramings: Readonly<Record<string, BadFraming>> = {
       Buffer.from('\r\n0\r\n\r\n'),
     ]),
   }),
-  'long extensions': (body) => ({
+  'a long chunk extension': (body) => ({
     lines: te('chunked'),
     bytes: Buffer.concat([Buffer.from(`1;${'x'.repeat(20_000)}\r\n`), body]),
   }),
@@ -137,7 +136,7 @@ const garbage = [
   Buffer.from('EHLO localhost\r\n'),
 ]
 
-function frameBadly(draft: Draft, random: Random): (keys: FuzzKeys) => Buffer {
+function frameInvalidly(draft: Draft, random: Random): (keys: FuzzKeys) => Buffer {
   draft.entries = undefined
   const kind = integer(random, 0, 13)
   if (kind === 0) {
@@ -147,13 +146,13 @@ function frameBadly(draft: Draft, random: Random): (keys: FuzzKeys) => Buffer {
   }
   if (kind === 1) {
     draft.mutated('bare newlines', 'torn')
-    return (keys) => Buffer.from(good(draft, keys).toString('latin1').replaceAll('\r\n', '\n'), 'latin1')
+    return (keys) => Buffer.from(valid(draft, keys).toString('latin1').replaceAll('\r\n', '\n'), 'latin1')
   }
   if (kind === 2) {
     draft.mutated('a byte flipped anywhere', 'torn')
     const share = random()
     return (keys) => {
-      const bytes = good(draft, keys)
+      const bytes = valid(draft, keys)
       const at = Math.floor(share * bytes.length)
       bytes[at] = (bytes[at] ?? 0) ^ 0x41
       return bytes
@@ -165,20 +164,20 @@ function frameBadly(draft: Draft, random: Random): (keys: FuzzKeys) => Buffer {
       join(
         draft.head(keys),
         length(4) + te('chunked') + '\r\n',
-        Buffer.concat([Buffer.from('0\r\n\r\n'), good(draft, keys)]),
+        Buffer.concat([Buffer.from('0\r\n\r\n'), valid(draft, keys)]),
       )
   }
-  const [name, badFraming] = pick(random, Object.entries(badFramings))
-  const { lines, bytes } = badFraming(draft.body, random)
+  const [name, invalidFraming] = pick(random, Object.entries(invalidFramings))
+  const { lines, bytes } = invalidFraming(draft.body, random)
   draft.mutated(name, 'torn')
   return (keys) => join(draft.head(keys), `${lines}\r\n`, bytes)
 }
 
-function good(draft: Draft, keys: FuzzKeys): Buffer {
+function valid(draft: Draft, keys: FuzzKeys): Buffer {
   return join(draft.head(keys), `${length(draft.body.length)}\r\n`, draft.body)
 }
 
-/** Heads are Latin-1, so that a test can name any byte. */
+/** Heads are Latin-1, so that they can contain any byte. */
 function join(head: string, rest: string, body: Buffer): Buffer {
   return Buffer.concat([Buffer.from(head + rest, 'latin1'), body])
 }

@@ -1,48 +1,95 @@
 /**
- * What a request does to its connection, from the kindest to the worst:
+ * What a request does to its connection, from the best to the worst:
  *
- * - `keeps`: it is whole and its framing is sound, so it gets one answer, and another request may follow.
- * - `closes`: it gets one answer, and is the last on its connection.
- * - `torn`: where it ends is open to question. The client says that nothing more comes, and reads until the end.
- * - `abandoned`: the client is gone as soon as it is written.
+ * - `keeps`: the request is complete and its framing is valid. It gets one answer, and another request may follow.
+ * - `closes`: it gets one answer, and is the last request of its connection.
+ * - `torn`: where it ends is ambiguous. The client closes its sending direction, and reads to the end.
+ * - `abandoned`: the client closes the connection as soon as the request is written.
  */
 export type Ending = 'keeps' | 'closes' | 'torn' | 'abandoned'
 
 const severity: readonly Ending[] = ['keeps', 'closes', 'torn', 'abandoned']
 
-export function worse(a: Ending, b: Ending): Ending {
-  return severity.indexOf(a) > severity.indexOf(b) ? a : b
-}
-
-/** A request as it goes over the wire, and what is known about its answer. */
+/** The bytes of a request, and what is known about its answer. */
 export interface FuzzRequest {
   readonly number: number
-  /** What was done to it, for people. */
+  /** How the request differs from a normal one, for the report. */
   readonly mutations: readonly string[]
-  /** Written one after another, in turns of their own. */
+  /** Written one after another, as separate TCP segments. */
   readonly pieces: readonly Buffer[]
   /** Between two pieces, ms. */
   readonly pauseMs: number
   readonly ending: Ending
-  /** Answers to HEAD have no body. */
+  /** The answer to a HEAD request has no body. */
   readonly isHead: boolean
-  /** What X-Request-Id must be answered, if that is known. */
+  /** The expected X-Request-Id of the answer, if it is known. */
   readonly requestId: string | undefined
-  /** How many entries a batch has, if that is known: what is accepted and rejected adds up to it. */
+  /** The number of entries in a batch, if it is known: the sum of the accepted and rejected ones. */
   readonly entries: number | undefined
-  /** The only statuses that are right, if that is known. */
+  /** The only correct statuses, if they are known. */
   readonly statuses: readonly number[] | undefined
 }
 
-/** Keys that requests are sent with. All are as long as each other. */
+/** The API keys of requests. All have the same length. */
 export interface FuzzKeys {
-  /** For requests whose answers are all read: their 202s and the rows of their project agree to the row. */
+  /** For requests whose answers are all read: the accepted rows must equal the rows of this key's project. */
   readonly exact: string
-  /** For requests whose answers may get lost. */
+  /** For requests whose answers may be lost. */
   readonly torn: string
-  /** Of a project that is gone. */
+  /** A key of a deleted project. */
   readonly orphan: string
   readonly revoked: string
-  /** Without the scope. */
+  /** A key without the scope `ingest`. */
   readonly reader: string
+}
+
+/** A request under construction: valid at first, then changed by mutations. */
+export class Draft {
+  readonly number: number
+  method = 'POST'
+  target = '/v1/logs'
+  version = 'HTTP/1.1'
+  /** Without Authorization, and without the headers of the body's length: these are added at the end. */
+  headers: string[] = ['Host: localhost']
+  contentType: string | undefined = 'application/json'
+  requestId: string | undefined
+  /** Undefined: the valid key for the ending. */
+  authorization: ((keys: FuzzKeys, valid: string) => string | undefined) | undefined
+  body: Buffer
+  entries: number | undefined
+  statuses: readonly number[] | undefined
+  readonly mutations: string[] = []
+  #ending: Ending = 'keeps'
+
+  constructor(number: number, body: Buffer) {
+    this.number = number
+    this.body = body
+    this.requestId = `f-${number}`
+  }
+
+  get ending(): Ending {
+    return this.#ending
+  }
+
+  /** Whether all answers to the request can be read. */
+  get isExact(): boolean {
+    return this.#ending === 'keeps' || this.#ending === 'closes'
+  }
+
+  /** Records a mutation, and what it does to the connection. */
+  mutated(what: string, ending: Ending = 'keeps'): void {
+    this.mutations.push(what)
+    if (severity.indexOf(ending) > severity.indexOf(this.#ending)) this.#ending = ending
+  }
+
+  head(keys: FuzzKeys): string {
+    const valid = this.isExact ? keys.exact : keys.torn
+    const authorization =
+      this.authorization === undefined ? `Bearer ${valid}` : this.authorization(keys, valid)
+    const lines = [`${this.method} ${this.target} ${this.version}`, ...this.headers]
+    if (authorization !== undefined) lines.push(`Authorization: ${authorization}`)
+    if (this.contentType !== undefined) lines.push(`Content-Type: ${this.contentType}`)
+    if (this.requestId !== undefined) lines.push(`X-Request-Id: ${this.requestId}`)
+    return `${lines.join('\r\n')}\r\n`
+  }
 }

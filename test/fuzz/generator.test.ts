@@ -1,6 +1,6 @@
 import { expect, it } from 'vitest'
 import type { FuzzRequest } from './fuzz-request.ts'
-import { makeRequest } from './generator.ts'
+import { RequestGenerator } from './generator.ts'
 
 const keys = { exact: 'e', torn: 't', orphan: 'o', revoked: 'r', reader: 'd' }
 
@@ -8,19 +8,32 @@ function textOf({ pieces }: FuzzRequest): string {
   return Buffer.concat(pieces).toString('latin1')
 }
 
-it('makes a request again from its seed and number alone', () => {
+it('makes the same request again from its seed and number', () => {
+  const generator = new RequestGenerator(7, keys)
   const numbers = Array.from({ length: 500 }, (_, number) => number)
-  const first = numbers.map((number) => makeRequest(7, number, keys))
-  const again = numbers.toReversed().map((number) => makeRequest(7, number, keys))
+  const first = numbers.map((number) => generator.make(number))
+  const fresh = new RequestGenerator(7, keys)
+  const again = numbers.toReversed().map((number) => fresh.make(number))
   expect(again.toReversed()).toEqual(first)
   expect(new Set(first.map(textOf)).size).toBe(first.length)
-  expect(makeRequest(8, 0, keys)).not.toEqual(first[0])
+  expect(new RequestGenerator(8, keys).make(0)).not.toEqual(first[0])
 })
 
-it('sends the key whose rows are counted exactly only where each answer is read', () => {
-  const lossy = Array.from({ length: 3_000 }, (_, number) => makeRequest(1, number, keys)).filter(
+it('uses the key whose rows are counted exactly only where every answer is read', () => {
+  const generator = new RequestGenerator(1, keys)
+  const lossy = Array.from({ length: 3_000 }, (_, number) => generator.make(number)).filter(
     ({ ending }) => ending === 'torn' || ending === 'abandoned',
   )
   expect(lossy.length).toBeGreaterThan(100)
   for (const request of lossy) expect(textOf(request)).not.toMatch(/bearer +e\r/i)
+})
+
+it('knows the status of a body with a normal head', () => {
+  const generator = new RequestGenerator(2, keys)
+  const statuses = new Set(
+    Array.from({ length: 3_000 }, (_, number) => generator.make(number)).flatMap(
+      ({ statuses: known }) => known ?? [],
+    ),
+  )
+  expect(statuses).toEqual(new Set([202, 400, 401, 403, 404, 429]))
 })

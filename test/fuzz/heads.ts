@@ -1,12 +1,11 @@
+import { happens, integer, pick, type Random } from '@sluice/harness'
 import { brotliCompressSync, constants, deflateSync, gzipSync, zstdCompressSync } from 'node:zlib'
-import type { Draft } from './draft.ts'
-import type { Ending } from './fuzz-request.ts'
-import { happens, integer, pick, type Random } from './random.ts'
+import type { Draft, Ending } from './fuzz-request.ts'
 
 type HeadMutation = (draft: Draft, random: Random) => void
 
-/** What may be changed in a head, and how often it is. */
-export const headMutations: readonly (readonly [chance: number, HeadMutation])[] = [
+/** The mutations of a head, each with its probability. */
+export const headMutations: readonly (readonly [probability: number, HeadMutation])[] = [
   [0.05, changeContentType],
   [0.06, encode],
   [0.06, changeAuthorization],
@@ -40,7 +39,7 @@ const contentTypes = [
 function changeContentType(draft: Draft, random: Random): void {
   draft.contentType = happens(random, 0.1) ? undefined : pick(random, contentTypes)
   draft.entries = undefined
-  // A charset is refused by what reads the body, after which Fastify closes the connection.
+  // An unsupported charset is rejected by the body reader. Fastify then closes the connection.
   draft.mutated(`content type ${draft.contentType?.slice(0, 40)}`, 'closes')
 }
 
@@ -65,7 +64,7 @@ const encodings = [
   'br, zstd',
 ]
 
-/** 8 MiB of blanks, which no decoder may write out to the end. */
+/** 8 MiB of blanks in each encoding. No decoder may decode them to the end. */
 const bombs = new Map<string, Buffer>()
 
 function encode(draft: Draft, random: Random): void {
@@ -83,7 +82,7 @@ function encode(draft: Draft, random: Random): void {
   if (happens(random, 0.2)) draft.body = draft.body.subarray(0, integer(random, 0, draft.body.length))
   if (happens(random, 0.1)) draft.body = Buffer.concat([draft.body, draft.body])
   draft.entries = undefined
-  // Whoever finds in the middle of a body that it cannot be decoded need not read the rest.
+  // A server that cannot decode a body need not read the rest of it.
   draft.mutated(`content encoding ${encoding}`, 'closes')
 }
 
@@ -106,15 +105,15 @@ const badAuthorizations = [
 
 function changeAuthorization(draft: Draft, random: Random): void {
   const kind = integer(random, 0, 6)
-  // 429: those who guess keys may be made to wait.
+  // 429: after several unknown keys, the client must wait.
   draft.statuses = [401, 403, 404, 429]
   if (kind === 0) draft.authorization = () => undefined
   else if (kind === 1) draft.authorization = ({ orphan }) => `Bearer ${orphan}`
   else if (kind === 2) draft.authorization = ({ revoked }) => `Bearer ${revoked}`
   else if (kind === 3) draft.authorization = ({ reader }) => `Bearer ${reader}`
-  else if (kind === 4) draft.authorization = (_keys, good) => `Bearer ${good.slice(0, -1)}!`
+  else if (kind === 4) draft.authorization = (_keys, valid) => `Bearer ${valid.slice(0, -1)}!`
   else if (kind === 5) {
-    draft.authorization = (_keys, good) => `bEARER   ${good}`
+    draft.authorization = (_keys, valid) => `bEARER   ${valid}`
     draft.statuses = undefined
   } else {
     const value = pick(random, badAuthorizations)
@@ -125,7 +124,7 @@ function changeAuthorization(draft: Draft, random: Random): void {
 
 const badIdempotencyKeys = ['', 'a b', 'k'.repeat(256), 'é', '\xff', 'a, b']
 
-/** One of a few keys that many requests share, some of them with one body. */
+/** One of a few keys that many requests share, some of them with the same body. */
 function addIdempotencyKey(draft: Draft, random: Random): void {
   const group = Math.floor(draft.number / 100)
   const isBad = happens(random, 0.2)
@@ -142,7 +141,7 @@ function addIdempotencyKey(draft: Draft, random: Random): void {
 function expectContinue(draft: Draft, random: Random): void {
   const value = pick(random, ['100-continue', '100-Continue', '200-ok', '', '100-continue, x'])
   draft.headers.push(`Expect: ${value}`)
-  // Whoever is refused without having been told to go on cannot say what follows: Node closes the connection.
+  // If the request is rejected without a 100 Continue, the server cannot know what follows: Node closes the connection.
   draft.mutated(`expect ${value}`, 'closes')
 }
 
@@ -271,7 +270,7 @@ const oddHeaders: readonly (readonly [string, Ending])[] = [
 
 function addHeader(draft: Draft, random: Random): void {
   const [header, ending] = pick(random, oddHeaders)
-  // In front of the good ones: of two, Node takes the first.
+  // In front of the valid headers: Node uses the first of two.
   if (happens(random, 0.5)) draft.headers.unshift(header)
   else draft.headers.push(header)
   if (/^(authorization|content-type)/i.test(header)) draft.entries = undefined

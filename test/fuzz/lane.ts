@@ -1,27 +1,25 @@
-import { pause } from '../chaos/pause.ts'
-import { type Answer, Connection } from './connection.ts'
+import { HttpConnection, type HttpResponse, pause, within } from '@sluice/harness'
 import type { FuzzRequest } from './fuzz-request.ts'
 import { judge } from './judge.ts'
-import type { Ledger } from './ledger.ts'
+import type { Ledger } from './report.ts'
 
-/** How long an answer may take: the API itself gives up on Redis within 2 s, the rest is for a busy machine. */
+/** The API itself gives up on Redis within 2 s. The rest is headroom for a busy machine. */
 const ANSWER_DEADLINE_MS = 20_000
 
 export interface LaneOptions {
   readonly port: number
   readonly ledger: Ledger
-  /** The next request; undefined when there are no more. */
+  /** The next request, or undefined at the end. */
   readonly next: () => FuzzRequest | undefined
 }
 
 /**
- * Sends requests over one connection after another, as many over each as they let it live. Each waits for the answer to
- * the one before: what is written behind a request that ends its connection may be stored without an answer, so that its
- * rows could not be counted.
+ * Sends requests over one connection until it closes, then over the next. Requests are not pipelined: a request behind one
+ * that closes the connection may be stored without an answer, and its rows could not be counted.
  */
 export class Lane {
   readonly #options: LaneOptions
-  #connection: Connection | undefined
+  #connection: HttpConnection | undefined
 
   constructor(options: LaneOptions) {
     this.#options = options
@@ -48,27 +46,29 @@ export class Lane {
     ledger.done(request)
   }
 
-  async #open(): Promise<Connection> {
-    if (this.#connection?.isOpen !== true) this.#connection = await Connection.open(this.#options.port)
+  async #open(): Promise<HttpConnection> {
+    if (this.#connection?.isOpen === true) return this.#connection
+    this.#connection?.destroy()
+    this.#connection = await HttpConnection.open(this.#options.port)
     return this.#connection
   }
 }
 
-async function exchange(connection: Connection, request: FuzzRequest): Promise<Answer[]> {
+async function exchange(connection: HttpConnection, request: FuzzRequest): Promise<HttpResponse[]> {
   if (request.ending === 'keeps' || request.ending === 'closes') {
-    const answering = connection.answers([request.isHead], ANSWER_DEADLINE_MS)
+    const answering = connection.readResponses([request.isHead], ANSWER_DEADLINE_MS)
     const [answers] = await Promise.all([answering, writePieces(connection, request)])
     return answers
   }
   await writePieces(connection, request)
   if (request.ending === 'torn') return connection.readToEnd(ANSWER_DEADLINE_MS)
-  await connection.flush(ANSWER_DEADLINE_MS)
+  await within(ANSWER_DEADLINE_MS, 'writing', connection.flushed())
   return []
 }
 
-async function writePieces(connection: Connection, { pieces, pauseMs }: FuzzRequest): Promise<void> {
+async function writePieces(connection: HttpConnection, { pieces, pauseMs }: FuzzRequest): Promise<void> {
   for (const [i, piece] of pieces.entries()) {
-    // Else the kernel would put the pieces together again.
+    // Without a pause, the kernel would merge the pieces.
     if (i > 0) await pause(pauseMs)
     connection.write(piece)
   }

@@ -1,21 +1,21 @@
-// The fuzzer, `npm run fuzz`: sends requests that are wrong in every way that was thought of to a system of its own, and
-// checks each answer and what is stored.
-import { anySeed, CommandLine } from '../command-line.ts'
+// `npm run fuzz`: sends invalid requests of every known kind to a separate installation, and checks each answer and what is
+// stored.
+import { CommandLine, randomSeed } from '@sluice/harness/command-line'
 import { describeReport, hasPassed } from './report.ts'
 import { runFuzz } from './run.ts'
 
 const commandLine = new CommandLine(`npm run fuzz -- [options]
 
-  --requests N   100000 without it
-  --seed S       gives the same requests again
-  --only N       sends one of a seed's requests alone
+  --requests N   number of requests; default 100000
+  --seed S       repeats the requests of an earlier run; default random
+  --only N       sends only request N of the seed
 
-Ends with status 1 when anything is not as it must be.
+Exits with status 1 if an answer or a stored row is wrong.
 `)
 
 const values = commandLine.read({
   requests: { type: 'string', default: '100000' },
-  seed: { type: 'string', default: anySeed() },
+  seed: { type: 'string', default: randomSeed() },
   only: { type: 'string' },
 })
 const seed = readNumber('seed', values.seed)
@@ -31,6 +31,6 @@ process.exitCode = hasPassed(report) ? 0 : 1
 
 function readNumber(name: string, text: string): number {
   const number = Number(text)
-  const isWhole = Number.isSafeInteger(number) && number >= 0
-  return isWhole ? number : commandLine.refuse(`--${name} must be a whole number`)
+  const isValid = Number.isSafeInteger(number) && number >= 0
+  return isValid ? number : commandLine.fail(`--${name} must be a non-negative integer`)
 }

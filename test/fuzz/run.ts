@@ -1,139 +1,132 @@
-import type { Stack } from '@sluice/local'
-import { connectClickHouse, type ClickHouseClient } from '@sluice/runtime'
-import { scanLogs } from '../chaos/process-logs.ts'
-import { findLeftovers, lookAtRest } from './aftermath.ts'
+import { type ClickHouseClient, connectClickHouse } from '@sluice/clickhouse'
+import { scanLogs } from '@sluice/harness/process-logs'
+import { findLeftovers, readRestState } from './aftermath.ts'
+import { Canaries } from './canaries.ts'
+import {
+  exactProject,
+  type FuzzInstallation,
+  startFuzzInstallation,
+  tornProject,
+} from './fuzz-installation.ts'
 import type { FuzzRequest } from './fuzz-request.ts'
-import { makeRequest } from './generator.ts'
+import { RequestGenerator } from './generator.ts'
 import { Lane } from './lane.ts'
-import { Ledger } from './ledger.ts'
-import { describeFaults, type Report, type RowCounts } from './report.ts'
-import { Sentinels } from './sentinels.ts'
-import { StandstillWatch } from './standstill.ts'
-import { exactProject, startTarget, tornProject, type Target } from './target.ts'
+import { describeFaults, Ledger, type Report, type RowCounts } from './report.ts'
 
 export interface RunOptions {
   readonly seed: number
-  /** The numbers of the requests: from the first to before the end. */
+  /** The numbers of the requests: `first` is included, `end` is not. */
   readonly first: number
   readonly end: number
-  /** Told what goes on, a line at a time. */
+  /** Receives the progress, line by line. */
   readonly log: (line: string) => void
 }
 
-export const runSettings = {
-  /** Enough to keep the API busy while some of them wait; more do not make it faster. */
+const runSettings = {
+  /** Enough to keep the API busy while some lanes wait. More would not make the run faster. */
   lanes: 48,
-  /** What is measured at the end is compared with how it was after this part of the requests. */
+  /** The share of requests that are sent before the first measurement, with which the last one is compared. */
   warmUpShare: 0.2,
-  /** How often progress is told, in requests. */
+  /** In requests. */
   progressEvery: 100_000,
-  /** So many tell enough, and an API that is gone would make a fault of each request. */
+  /** Stops the run: this many faults suffice, and if the API is down every request is a fault. */
   faultsMax: 200,
-  /** Counting a million rows takes a second on a machine that is busy. */
+  /** Counting a million rows takes a second on a busy machine. */
   queryMs: 60_000,
 } as const
 
-/** Sends requests to a system of its own, and looks at what became of it. */
+/** Starts an installation, sends requests to it, and checks what they leave behind. */
 export async function runFuzz(options: RunOptions): Promise<Report> {
   const ledger = new Ledger()
-  const target = await startTarget()
-  const watch = new StandstillWatch()
+  const installation = await startFuzzInstallation()
+  const stallWatch = new StallWatch()
   try {
-    return { ...(await runOn(target, ledger, options)), standstillsMs: watch.standstillsMs }
+    return { ...(await runOn(installation, ledger, options)), stallsMs: stallWatch.stallsMs }
   } catch (error) {
-    throw new Error(`the run broke off\n${describeFaults(options.seed, ledger)}`, { cause: error })
+    throw new Error(`the run was aborted\n${describeFaults(options.seed, ledger)}`, { cause: error })
   } finally {
-    watch.stop()
-    await target.stack.stop({ force: true })
+    stallWatch.stop()
+    await installation.stop({ force: true })
   }
 }
 
 async function runOn(
-  target: Target,
+  installation: FuzzInstallation,
   ledger: Ledger,
   options: RunOptions,
-): Promise<Omit<Report, 'standstillsMs'>> {
+): Promise<Omit<Report, 'stallsMs'>> {
   const { seed, first, end } = options
-  const pids = pidsOf(target)
-  const sentinels = new Sentinels(target.port, target.sentinelKey)
+  const pids = pidsOf(installation)
+  const canaries = new Canaries(installation.port, installation.canaryKey)
+  const generator = new RequestGenerator(seed, installation.keys)
+  const run: Run = { port: installation.port, ledger, canaries, generator, log: options.log }
   const middle = first + Math.ceil((end - first) * runSettings.warmUpShare)
 
   const startedAtMs = performance.now()
-  await send({ target, ledger, sentinels, options }, first, middle)
+  await send(run, first, middle)
   const warmedUpAtMs = performance.now()
-  const before = await lookAtRest(target.stack)
+  const before = await readRestState(installation)
   const restedAtMs = performance.now()
-  await send({ target, ledger, sentinels, options }, middle, end)
+  await send(run, middle, end)
   const sendMs = performance.now() - restedAtMs + warmedUpAtMs - startedAtMs
 
-  const { rest, leftovers } = await findLeftovers(target.stack, before)
-  const { rows, findings } = await inspectStored(target.stack, ledger, sentinels)
+  const { rest, leftovers } = await findLeftovers(installation, before)
+  const { rows, findings } = await inspectStored(installation, ledger, canaries)
   return {
     seed,
     ledger,
-    sentinels: sentinels.sent,
+    canaries: canaries.sent,
     sendMs,
     sizes: { before: before.api, after: rest.api },
     rows,
     findings: [
-      ...sentinels.faults,
+      ...canaries.faults,
       ...leftovers,
       ...findings,
-      ...pidsOf(target).flatMap((pid, i) => (pid === pids[i] ? [] : [`a process ended: ${pids[i]}`])),
-      ...logFindings(target.stack),
+      ...pidsOf(installation).flatMap((pid, i) => (pid === pids[i] ? [] : [`process ${pids[i]} has exited`])),
+      ...logFindings(installation),
     ],
   }
 }
 
 interface Run {
-  readonly target: Target
+  readonly port: number
   readonly ledger: Ledger
-  readonly sentinels: Sentinels
-  readonly options: RunOptions
+  readonly canaries: Canaries
+  readonly generator: RequestGenerator
+  readonly log: (line: string) => void
 }
 
-/** Sends requests beside the sentinels, and resolves when all are answered and their connections closed. */
-async function send({ target, ledger, sentinels, options }: Run, from: number, to: number): Promise<void> {
-  const { port, keys } = target
-  const next = numbered(from, to, (number) => {
-    if (ledger.faultCount >= runSettings.faultsMax) return undefined
-    if (number > from && number % runSettings.progressEvery === 0) options.log(`${number} requests`)
-    return makeRequest(options.seed, number, keys)
-  })
-  sentinels.start()
-  await Promise.all(Array.from({ length: runSettings.lanes }, () => new Lane({ port, ledger, next }).run()))
-  await sentinels.stop()
-}
-
-/** Gives what is made of each number in turn, then nothing. */
-function numbered(
-  from: number,
-  to: number,
-  make: (number: number) => FuzzRequest | undefined,
-): () => FuzzRequest | undefined {
+/** Sends requests and canaries, and resolves when all are answered and their connections closed. */
+async function send(run: Run, from: number, to: number): Promise<void> {
+  const { port, ledger, canaries, generator, log } = run
   let number = from
-  return () => {
-    if (number >= to) return undefined
+  const next = (): FuzzRequest | undefined => {
+    if (number >= to || ledger.faultCount >= runSettings.faultsMax) return undefined
+    if (number > from && number % runSettings.progressEvery === 0) log(`${number} requests`)
     number += 1
-    return make(number - 1)
+    return generator.make(number - 1)
   }
+  canaries.start()
+  await Promise.all(Array.from({ length: runSettings.lanes }, () => new Lane({ port, ledger, next }).run()))
+  await canaries.stop()
 }
 
-function pidsOf({ stack }: Target): (number | undefined)[] {
-  return Object.values(stack.processes).map(({ pid }) => pid)
+function pidsOf({ processes }: FuzzInstallation): (number | undefined)[] {
+  return Object.values(processes).map(({ pid }) => pid)
 }
 
-/** Compares what is in ClickHouse with what was answered. */
+/** Compares what ClickHouse has stored with what was answered. */
 async function inspectStored(
-  { clickhouse }: Stack,
+  { clickhouse }: FuzzInstallation,
   ledger: Ledger,
-  sentinels: Sentinels,
+  canaries: Canaries,
 ): Promise<{ rows: RowCounts; findings: string[] }> {
   const tuning = { requestTimeoutMs: runSettings.queryMs, connectionsMax: 1 }
   const client = connectClickHouse(clickhouse, tuning)
   try {
     const rows = await countRows(client)
-    return { rows, findings: [...(await sentinels.compare(client)), ...rowFindings(ledger, rows)] }
+    return { rows, findings: [...(await canaries.compare(client)), ...rowFindings(ledger, rows)] }
   } finally {
     await client.close()
   }
@@ -154,17 +147,47 @@ function rowFindings({ exactRows, tornRows }: Ledger, rows: RowCounts): string[]
   const findings: string[] = []
   const exact = rows[exactProject] ?? 0
   const torn = rows[tornProject] ?? 0
-  if (exact !== exactRows) findings.push(`${exactRows} rows were accepted, and ${exact} are stored`)
-  if (torn < tornRows)
-    findings.push(`${tornRows} rows of torn requests were accepted, and only ${torn} are stored`)
-  if (rows['dead letters'] !== 0) findings.push(`ClickHouse has refused ${rows['dead letters']} rows`)
+  if (exact !== exactRows) findings.push(`${exactRows} rows were accepted, but ${exact} are stored`)
+  if (torn < tornRows) {
+    findings.push(`${tornRows} rows of torn requests were accepted, but only ${torn} are stored`)
+  }
+  if (rows['dead letters'] !== 0) findings.push(`ClickHouse has rejected ${rows['dead letters']} rows`)
   return findings
 }
 
-function logFindings({ processes: { api, worker } }: Stack): string[] {
+function logFindings({ processes: { api, worker } }: FuzzInstallation): string[] {
   const { fatal, errors, strange } = scanLogs([api.logFile, worker.logFile])
   const counted = Object.entries({ ...errors, ...strange }).map(
     ([line, count]) => `${count} × in a log: ${line}`,
   )
   return [...fatal, ...counted]
+}
+
+const WATCH_INTERVAL_MS = 250
+/** One turn of the fuzzer's event loop takes milliseconds, or some hundred on a busy machine. */
+const STALL_MS = 3_000
+
+/**
+ * Detects when this process did not run, because the machine was suspended or another program had stopped everything. Late
+ * answers in such a period are not faults of the API.
+ */
+class StallWatch {
+  readonly stallsMs: number[] = []
+  #checkedAtMs = performance.now()
+  readonly #timer: NodeJS.Timeout
+
+  constructor() {
+    this.#timer = setInterval(() => this.#check(), WATCH_INTERVAL_MS)
+  }
+
+  stop(): void {
+    clearInterval(this.#timer)
+  }
+
+  #check(): void {
+    const nowMs = performance.now()
+    const lateMs = nowMs - this.#checkedAtMs - WATCH_INTERVAL_MS
+    if (lateMs > STALL_MS) this.stallsMs.push(Math.round(lateMs))
+    this.#checkedAtMs = nowMs
+  }
 }

@@ -1,13 +1,12 @@
+import { eventually, pause } from '@sluice/harness'
 import { Supervisor } from '@sluice/local'
-import { connectRedis, redisServers, type RedisConnection, type RedisTuning } from '@sluice/runtime'
+import { connectRedis, type RedisConnection, redisServers, type RedisTuning } from '@sluice/runtime'
 import { once } from 'node:events'
-import { setTimeout as sleep } from 'node:timers/promises'
 import { afterAll, beforeAll, describe, expect, it, onTestFinished } from 'vitest'
-import { eventually } from '../support.ts'
-import { ask, startRedisCluster, type TestCluster, type TestServer } from './redis-servers.ts'
+import { queryServer, startRedisCluster, type TestCluster, type TestServer } from './redis-servers.ts'
 
 const NODES = 3
-/** Long enough for an answer on a machine that is busy. */
+/** Long enough for an answer on a busy machine. */
 const COMMAND_TIMEOUT_MS = 1_500
 const patient: RedisTuning = { failFast: false }
 const failFast: RedisTuning = { failFast: true, commandTimeoutMs: COMMAND_TIMEOUT_MS }
@@ -29,7 +28,7 @@ afterAll(() => supervisor?.stop({ force: true }))
 
 const node = (index: number): TestServer => {
   const server = cluster.nodes[index]
-  if (server === undefined) throw new Error(`there is no node ${index}`)
+  if (server === undefined) throw new Error(`node ${index} does not exist`)
   return server
 }
 
@@ -42,78 +41,80 @@ async function connect(tuning: RedisTuning): Promise<RedisConnection> {
   return redis
 }
 
-/** How a command ended, and how long it took, ms. */
-async function fate(command: Promise<unknown>): Promise<{ end: string; tookMs: number }> {
+/** The result of a command, and its duration, ms. */
+async function resultOf(command: Promise<unknown>): Promise<{ result: string; tookMs: number }> {
   const startedMs = performance.now()
-  const end = await command.then(
+  const result = await command.then(
     () => 'answered',
     (error: Error) => (error.message === 'Command timed out' ? 'timed out' : 'failed'),
   )
-  return { end, tookMs: performance.now() - startedMs }
+  return { result, tookMs: performance.now() - startedMs }
 }
 
-/** Waits for an element for a while: for ever would outlive the connection. */
+/** Waits for an element for 2 s. Without a limit, it would outlive the connection. */
 const wait = (redis: RedisConnection): Promise<unknown> => redis.blpop(keys[1] ?? '', 2)
 
-/** The connections that wait for an element of a list on a node. */
+/** The ids of the connections that wait for an element of a list on a node. */
 async function blocked(index: number): Promise<string[]> {
-  const list = await ask(node(index).port, (redis) => redis.client('LIST'))
+  const list = await queryServer(node(index).port, (redis) => redis.client('LIST'))
   return [...String(list).matchAll(/^id=(\d+) .* cmd=blpop /gm)].map(([, id = '']) => id)
 }
 
-/** Ends the connections that wait for an element, as a network would. */
+/** Closes the connections that wait for an element, like a network failure. */
 async function cut(index: number): Promise<void> {
   const ids = await eventually(5_000, async () => {
     const some = await blocked(index)
-    if (some.length === 0) throw new Error('nobody waits')
+    if (some.length === 0) throw new Error('no connection is waiting')
     return some
   })
-  await ask(node(index).port, (redis) => Promise.all(ids.map((id) => redis.client('KILL', 'ID', id))))
+  await queryServer(node(index).port, (redis) => Promise.all(ids.map((id) => redis.client('KILL', 'ID', id))))
 }
 
-/** How many connections a node has had since it was started. */
+/** How many connections a node has accepted since its start. */
 async function connectionsOf(index: number): Promise<number> {
-  const stats = await ask(node(index).port, (redis) => redis.info('stats'))
+  const stats = await queryServer(node(index).port, (redis) => redis.info('stats'))
   return Number(/^total_connections_received:(\d+)/m.exec(stats)?.[1])
 }
 
 describe('a command whose connection is lost', () => {
-  it('fails at once where it is to fail fast, and is not sent again', async () => {
+  it('fails immediately with failFast, and is not retried', async () => {
     const redis = await connect({ failFast: true })
-    const waiting = fate(wait(redis))
+    const waiting = resultOf(wait(redis))
     await cut(1)
-    expect((await waiting).end).toBe('failed')
-    await sleep(700)
+    expect((await waiting).result).toBe('failed')
+    await pause(700)
     expect(await blocked(1)).toEqual([])
     await eventually(5_000, async () => expect(await redis.get(keys[1] ?? '')).toBeNull())
   })
 
-  it('is sent again where it may wait', async () => {
+  it('is retried without failFast', async () => {
     const redis = await connect(patient)
-    const waiting = fate(wait(redis))
+    const waiting = resultOf(wait(redis))
     await cut(1)
     await eventually(5_000, async () => expect(await blocked(1)).toHaveLength(1))
-    expect((await waiting).end).toBe('answered')
+    expect((await waiting).result).toBe('answered')
   })
 })
 
-describe('while a node is away', () => {
-  it('commands for it fail at once, those for the others are answered, and it is found again', async () => {
+describe('while a node is down', () => {
+  it('its commands fail immediately, the other nodes answer, and it is used again after a restart', async () => {
     const redis = await connect(failFast)
     const waits = await connect(patient)
     await node(2).process.stop({ signal: 'SIGKILL' })
-    const late = fate(waits.get(keys[2] ?? ''))
+    const late = resultOf(waits.get(keys[2] ?? ''))
     for (let i = 0; i < 5; i += 1) {
-      expect((await fate(redis.get(keys[2] ?? ''))).end).toBe('failed')
-      expect((await fate(redis.get(keys[0] ?? ''))).end).toBe('answered')
+      expect((await resultOf(redis.get(keys[2] ?? ''))).result).toBe('failed')
+      expect((await resultOf(redis.get(keys[0] ?? ''))).result).toBe('answered')
     }
     await node(2).process.start()
-    expect((await late).end).toBe('answered')
-    await eventually(5_000, async () => expect((await fate(redis.get(keys[2] ?? ''))).end).toBe('answered'))
+    expect((await late).result).toBe('answered')
+    await eventually(5_000, async () =>
+      expect((await resultOf(redis.get(keys[2] ?? ''))).result).toBe('answered'),
+    )
     expect(redisServers(redis)).toHaveLength(NODES)
   })
 
-  it('that is told about once a second, however many commands fail', async () => {
+  it('an error is reported once per second, however many commands fail', async () => {
     const redis = await connect(failFast)
     let errors = 0
     redis.on('error', () => (errors += 1))
@@ -121,40 +122,46 @@ describe('while a node is away', () => {
     const startedMs = performance.now()
     let connections = await connectionsOf(0)
     for (let i = 0; i < 200; i += 1) {
-      expect((await fate(redis.get(keys[2] ?? ''))).end).toBe('failed')
-      await sleep(5)
+      expect((await resultOf(redis.get(keys[2] ?? ''))).result).toBe('failed')
+      await pause(5)
     }
     connections = (await connectionsOf(0)) - connections
     const seconds = (performance.now() - startedMs) / 1_000
     await node(2).process.start()
     expect(errors).toBeGreaterThan(0)
     expect(errors).toBeLessThanOrEqual(seconds + 2)
-    // Those that ask who has the slots now, and the test's own.
+    // For the queries of the slot table, and for the test itself.
     expect(connections).toBeLessThan(10 * (seconds + 2))
-    await eventually(5_000, async () => expect((await fate(redis.get(keys[2] ?? ''))).end).toBe('answered'))
+    await eventually(5_000, async () =>
+      expect((await resultOf(redis.get(keys[2] ?? ''))).result).toBe('answered'),
+    )
   })
 
-  it('without a word, commands for it have their time, and it is found again', async () => {
+  it('but keeps its connections open, its commands time out, and it is used again when it answers', async () => {
     const redis = await connect(failFast)
     node(2).process.kill('SIGSTOP')
     try {
-      const { end, tookMs } = await fate(redis.get(keys[2] ?? ''))
-      expect(end).not.toBe('answered')
-      // It was given its time; without a limit it would not have ended.
+      const { result, tookMs } = await resultOf(redis.get(keys[2] ?? ''))
+      expect(result).not.toBe('answered')
+      // It waited for its timeout. Without one it would not have returned.
       expect(tookMs).toBeGreaterThan(COMMAND_TIMEOUT_MS / 2)
-      expect((await fate(redis.get(keys[0] ?? ''))).end).toBe('answered')
+      expect((await resultOf(redis.get(keys[0] ?? ''))).result).toBe('answered')
     } finally {
       node(2).process.kill('SIGCONT')
     }
-    await eventually(5_000, async () => expect((await fate(redis.get(keys[2] ?? ''))).end).toBe('answered'))
+    await eventually(5_000, async () =>
+      expect((await resultOf(redis.get(keys[2] ?? ''))).result).toBe('answered'),
+    )
   })
 })
 
-it('is not there while no node is, and comes back', async () => {
+it('fails while all nodes are down, and recovers with them', async () => {
   const redis = await connect(failFast)
   await Promise.all(cluster.nodes.map(({ process }) => process.stop({ signal: 'SIGKILL' })))
   await eventually(5_000, async () => expect(redis.status).not.toBe('ready'))
-  expect(await fate(redis.get(keys[0] ?? ''))).toMatchObject({ end: 'failed' })
+  expect(await resultOf(redis.get(keys[0] ?? ''))).toMatchObject({ result: 'failed' })
   await Promise.all(cluster.nodes.map(({ process }) => process.start()))
-  await eventually(10_000, async () => expect((await fate(redis.get(keys[0] ?? ''))).end).toBe('answered'))
+  await eventually(10_000, async () =>
+    expect((await resultOf(redis.get(keys[0] ?? ''))).result).toBe('answered'),
+  )
 })

@@ -1,29 +1,27 @@
+import { eventually, pause, postLogs, seededRandom } from '@sluice/harness'
+import { audit, isClean } from '@sluice/harness/audit'
+import { awaitInserts, drainQueue, isEmpty } from '@sluice/harness/drain'
+import { Journal } from '@sluice/harness/journal'
+import { Load } from '@sluice/harness/load'
 import { Supervisor } from '@sluice/local'
-import { type RedisNames, shardNames } from '@sluice/schema'
+import { type QueueNames, shardNames } from '@sluice/queue'
 import { randomUUID } from 'node:crypto'
-import { setTimeout as sleep } from 'node:timers/promises'
 import { afterAll, beforeAll, expect, it } from 'vitest'
-import { compare, isClean, readStored } from '../chaos/audit.ts'
-import { awaitInserts, drainQueue, isEmpty } from '../chaos/drain.ts'
-import { Journal } from '../chaos/journal.ts'
-import { Load } from '../chaos/load.ts'
-import { seededRandom } from '../chaos/random.ts'
-import { eventually, post } from '../support.ts'
-import { type Installation, install } from './installation.ts'
-import { ask, startRedisCluster, type TestCluster } from './redis-servers.ts'
+import { queryServer, startRedisCluster, type TestCluster } from './redis-servers.ts'
+import { type ScaledInstallation, startScaledInstallation } from './scaled-installation.ts'
 
 const NODES = 3
 const SHARDS = 4
 const DRAIN_DEADLINE_MS = 30_000
-/** A machine that is busy may not let Redis answer in time; then the API refuses. */
+/** On a busy machine, Redis may answer too late, and the API then rejects requests. */
 const ANSWERED_DEADLINE_MS = 20_000
 
 let supervisor: Supervisor
 let cluster: TestCluster
-let sluice: Installation
-let names: readonly RedisNames[]
+let installation: ScaledInstallation
+let names: readonly QueueNames[]
 
-/** A prefix whose first shards are on a node each. */
+/** A prefix whose first shards are on different nodes. */
 async function spreadPrefix(): Promise<string> {
   for (let i = 0; ; i += 1) {
     const shards = shardNames(`scaling-${i}`, NODES)
@@ -34,18 +32,19 @@ async function spreadPrefix(): Promise<string> {
 
 const serverOf = async (shard: number): Promise<TestCluster['nodes'][number]> => {
   const server = cluster.nodes[await cluster.nodeOf(names[shard]?.waitKey ?? '')]
-  if (server === undefined) throw new Error('no node has the shard')
+  if (server === undefined) throw new Error(`no node has shard ${shard}`)
   return server
 }
 
-const waiting = (): Promise<number[]> => Promise.all(names.map(({ waitKey }) => sluice.redis.llen(waitKey)))
+const waiting = (): Promise<number[]> =>
+  Promise.all(names.map(({ waitKey }) => installation.redis.llen(waitKey)))
 
 beforeAll(async () => {
   supervisor = await Supervisor.open()
   cluster = await startRedisCluster(supervisor, NODES)
   const prefix = await spreadPrefix()
   names = shardNames(prefix, SHARDS)
-  sluice = await install({
+  installation = await startScaledInstallation({
     supervisor,
     redisUrl: cluster.url,
     prefix,
@@ -55,35 +54,32 @@ beforeAll(async () => {
 })
 
 afterAll(async () => {
-  sluice?.redis.disconnect()
+  installation?.redis.disconnect()
   await supervisor?.stop({ force: true })
 })
 
-/** Lets all shards drain, and compares what was acknowledged with what is stored. */
-async function account(journal: Journal): Promise<void> {
+/** Drains all shards, and compares what was acknowledged with what is stored. */
+async function expectExactlyOnce(journal: Journal): Promise<void> {
   for (const shard of names) {
     expect(await drainQueue(cluster.url, shard, DRAIN_DEADLINE_MS)).toSatisfy(isEmpty)
   }
-  await awaitInserts(sluice.clickhouse, DRAIN_DEADLINE_MS)
-  const { findings } = compare(journal, await readStored(sluice.clickhouse, journal.label))
+  await awaitInserts(installation.clickhouse, DRAIN_DEADLINE_MS)
+  const { findings } = await audit(installation.clickhouse, journal)
   expect(findings).toSatisfy(isClean)
 }
 
-it('spreads chunks over all shards, and the gauge adds them up', async () => {
-  const { api, apiKey } = sluice
+it('distributes chunks over all shards, and the overload gauge returns their sums', async () => {
+  const { api } = installation
   const journal = new Journal('spread')
   await eventually(ANSWERED_DEADLINE_MS, async () => {
     const [number = -1] = journal.open(1)
-    const { status } = await post(
-      { apiUrl: api.url, apiKey },
-      { level: 'info', message: journal.message(number) },
-    )
+    const { status } = await postLogs(installation, { level: 'info', message: journal.message(number) })
     journal.settle([number], status === 202 ? 'acknowledged' : 'refused')
-    if (journal.count('acknowledged') < 3 * SHARDS) throw new Error('not all are taken yet')
+    if (journal.count('acknowledged') < 3 * SHARDS) throw new Error('not all entries are accepted yet')
   })
   const depths = await waiting()
   const depth = depths.reduce((sum, each) => sum + each, 0)
-  // What was refused may be there all the same.
+  // An entry whose request was refused may still be queued.
   expect(depth).toBeGreaterThanOrEqual(3 * SHARDS)
   for (const each of depths) expect(each).toBeGreaterThan(0)
   await eventually(5_000, async () => {
@@ -96,26 +92,21 @@ it('spreads chunks over all shards, and the gauge adds them up', async () => {
     expect(signals.queue_depth.value).toBe(depth)
     expect(signals.redis_memory.value).toBeLessThan(50)
   })
-  await sluice.startWorkers()
-  await account(journal)
+  await installation.startWorkers()
+  await expectExactlyOnce(journal)
 })
 
 /** @returns status and body */
 async function sendKeyed(key: string, message: string): Promise<string> {
-  const response = await fetch(`${sluice.api.url}/v1/logs`, {
-    method: 'POST',
-    headers: {
-      authorization: `Bearer ${sluice.apiKey}`,
-      'content-type': 'application/json',
-      'idempotency-key': key,
-    },
-    body: JSON.stringify({ level: 'info', message }),
-    signal: AbortSignal.timeout(10_000),
-  })
-  return `${response.status} ${await response.text()}`
+  const { status, text } = await postLogs(
+    installation,
+    { level: 'info', message },
+    { 'idempotency-key': key },
+  )
+  return `${status} ${text}`
 }
 
-it('takes each idempotency key once, on whichever shard it is', async () => {
+it('accepts each idempotency key once, on every shard', async () => {
   const journal = new Journal('keyed')
   const numbers = journal.open(20)
   const answers = await Promise.all(
@@ -130,56 +121,56 @@ it('takes each idempotency key once, on whichever shard it is', async () => {
     expect([...same][0]).toMatch(/^202 /)
   }
   journal.settle(numbers, 'acknowledged')
-  await account(journal)
+  await expectExactlyOnce(journal)
   const records = await Promise.all(
-    cluster.nodes.map(({ port }) => ask(port, (redis) => redis.keys('*:idempotency:*'))),
+    cluster.nodes.map(({ port }) => queryServer(port, (redis) => redis.keys('*:idempotency:*'))),
   )
   expect(records.flat()).toHaveLength(20)
   for (const some of records) expect(some.length).toBeGreaterThan(0)
 })
 
-it('tells every node of a key that was revoked', async () => {
-  const { key, record } = await sluice.registry.createKey('scaling')
-  const target = { apiUrl: sluice.api.url, apiKey: key }
-  const status = async (): Promise<number> => (await post(target, { logs: [] })).status
+it('rejects a revoked key, whichever node publishes the change', async () => {
+  const { key, record } = await installation.registry.keys.create('scaling')
+  const revoked = { apiUrl: installation.apiUrl, apiKey: key }
+  const status = async (): Promise<number> => (await postLogs(revoked, { logs: [] })).status
   expect(await status()).toBe(202)
-  await sluice.registry.revokeKey(record.id)
+  await installation.registry.keys.revoke(record.id)
   await eventually(5_000, async () => expect(await status()).toBe(401))
 })
 
-it('loses and doubles nothing when nodes and workers are killed under load, and goes on without one node', async () => {
+it('loses and duplicates nothing when nodes and workers are killed under load, and continues without one node', async () => {
   const journal = new Journal('killed')
-  const { api, apiKey, workers } = sluice
+  const { apiUrl, apiKey, workers } = installation
   const load = new Load({
     journal,
-    apiUrls: [api.url],
+    apiUrls: [apiUrl],
     apiKey,
     random: seededRandom(5),
     entriesPerSecond: 300,
   })
   load.start()
-  await sleep(1_000)
+  await pause(1_000)
   await workers[0]?.process.stop({ signal: 'SIGKILL' })
   await workers[0]?.process.start()
 
-  // A shard's node is away for longer than it takes the cluster to notice.
+  // The node of a shard is down for longer than the cluster needs to notice.
   const { process: node } = await serverOf(1)
   await node.stop({ signal: 'SIGKILL' })
-  await sleep(2_500)
+  await pause(2_500)
   const before = journal.count('acknowledged')
   await eventually(ANSWERED_DEADLINE_MS, async () =>
     expect(journal.count('acknowledged')).toBeGreaterThan(before + 150),
   )
   await node.start()
 
-  // The one with the registry and the rate limits too.
+  // The first shard's node also has the registry and the rate limits.
   const { process: first } = await serverOf(0)
   await first.stop({ signal: 'SIGKILL' })
   await first.start()
   await workers[1]?.process.stop({ signal: 'SIGKILL' })
   await workers[1]?.process.start()
-  await sleep(1_000)
+  await pause(1_000)
   await load.stop()
-  await account(journal)
+  await expectExactlyOnce(journal)
   expect(journal.count('acknowledged')).toBeGreaterThan(1_000)
 }, 90_000)

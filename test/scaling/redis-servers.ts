@@ -1,8 +1,8 @@
-import { askRedisVersion, findRedis, freePort, type SupervisedProcess, type Supervisor } from '@sluice/local'
+import { eventually } from '@sluice/harness'
+import { askRedisVersion, findRedis, type SupervisedProcess, type Supervisor } from '@sluice/local'
 import { Redis, type RedisOptions } from 'ioredis'
 import { mkdir, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import { eventually } from '../support.ts'
 
 export const PASSWORD = 'secret-of-the-test'
 
@@ -16,10 +16,10 @@ export interface TestServer {
 }
 
 /**
- * Starts one more Redis beside those of the other tests: append-only, on disk before it answers, with a password.
+ * Starts a Redis that is separate from the shared one of the tests.
  *
- * @param lines more of its configuration, given its port
- * @param isReady asks it in another way than by its port and password
+ * @param lines additional lines of its configuration
+ * @param isReady replaces the check by port and password
  */
 export async function startRedisServer(
   supervisor: Supervisor,
@@ -31,7 +31,7 @@ export async function startRedisServer(
   if (program.kind !== 'binary') {
     throw new Error('the tests of several Redis servers need a Redis on the PATH, not one in a container')
   }
-  const taken = port ?? (await freePort())
+  const taken = port ?? (await supervisor.ports.free())
   const cwd = join(supervisor.dataDir, name)
   await mkdir(cwd)
   const config = [
@@ -39,7 +39,7 @@ export async function startRedisServer(
     ...(isReady === undefined ? [`port ${taken}`] : []),
     ...lines,
     `dir "${cwd}"`,
-    // By which it is found again; its title would overwrite it.
+    // A process title would overwrite the environment, by which the process is found again.
     'set-proc-title no',
   ]
   await writeFile(join(cwd, 'redis.conf'), `${config.join('\n')}\n`)
@@ -65,7 +65,7 @@ interface ServerOptions {
   readonly args?: readonly string[]
 }
 
-/** What every server that keeps the queue has. */
+/** The configuration of every server that stores the queue: a password, and every write is on disk before it is answered. */
 export const durable: readonly string[] = [
   `requirepass ${PASSWORD}`,
   `masterauth ${PASSWORD}`,
@@ -76,65 +76,65 @@ export const durable: readonly string[] = [
   'maxmemory-policy noeviction',
 ]
 
-/** Asks one server, whatever it is part of. */
-export async function ask<T>(
+/** Queries one server, with a connection that does not follow the cluster or the Sentinels. */
+export async function queryServer<T>(
   port: number,
-  question: (redis: Redis) => Promise<T>,
+  query: (redis: Redis) => Promise<T>,
   options: Pick<RedisOptions, 'password' | 'commandTimeout' | 'retryStrategy' | 'enableReadyCheck'> = {},
 ): Promise<T> {
   const redis = new Redis({ port, password: PASSWORD, commandTimeout: 5_000, ...options })
   redis.on('error', () => undefined)
   try {
-    return await question(redis)
+    return await query(redis)
   } finally {
     redis.disconnect()
   }
 }
 
 export interface TestCluster {
-  /** In the order of the slots, of which each has as many. */
+  /** In the order of their slots. Each has the same number of slots. */
   readonly nodes: readonly TestServer[]
   readonly url: string
-  /** Which of the nodes has a key. */
+  /** The index of the node that has a key. */
   nodeOf(key: string): Promise<number>
 }
 
-/** Starts a Redis Cluster of masters without replicas. What is on a node that is away has to wait for it. */
+/** Starts a Redis Cluster of masters without replicas: while a node is down, its data is unavailable. */
 export async function startRedisCluster(supervisor: Supervisor, size: number): Promise<TestCluster> {
   const nodes = await Promise.all(
     Array.from({ length: size }, async (_, i) =>
       startRedisServer(supervisor, `node-${i}`, [
         ...durable,
         'cluster-enabled yes',
-        `cluster-port ${await freePort()}`,
+        `cluster-port ${await supervisor.ports.free()}`,
         'cluster-node-timeout 2000',
-        // The other nodes go on without one.
+        // Without a node, the others continue to answer.
         'cluster-require-full-coverage no',
       ]),
     ),
   )
   const slotsEach = Math.ceil(SLOTS / size)
   const [first] = nodes
-  if (first === undefined) throw new RangeError('a cluster has a node')
+  if (first === undefined) throw new RangeError('a cluster needs at least one node')
   const addresses = await Promise.all(
-    nodes.map(({ port }) => ask(port, async (redis) => [port, await clusterPort(redis)] as const)),
+    nodes.map(({ port }) => queryServer(port, async (redis) => [port, await clusterPort(redis)] as const)),
   )
   for (const [i, { port }] of nodes.entries()) {
     const [from, to] = [i * slotsEach, Math.min(SLOTS, (i + 1) * slotsEach) - 1]
-    await ask(port, async (redis) => {
+    await queryServer(port, async (redis) => {
       await redis.call('CLUSTER', 'SET-CONFIG-EPOCH', i + 1)
       await redis.call('CLUSTER', 'ADDSLOTSRANGE', from, to)
     })
   }
-  // Not before: a node that knows another one takes no epoch any more.
-  await ask(first.port, async (redis) => {
+  // After SET-CONFIG-EPOCH: a node that knows other nodes rejects it.
+  await queryServer(first.port, async (redis) => {
     for (const [other, bus] of addresses) {
       if (other !== first.port) await redis.call('CLUSTER', 'MEET', '127.0.0.1', other, bus)
     }
   })
   await eventually(FORMED_DEADLINE_MS, async () => {
     for (const { port } of nodes) {
-      const info = await ask(port, (redis) => redis.cluster('INFO'))
+      const info = await queryServer(port, (redis) => redis.cluster('INFO'))
       if (!info.includes('cluster_state:ok') || !info.includes(`cluster_slots_ok:${SLOTS}`)) {
         throw new Error('the cluster is not formed yet')
       }
@@ -142,10 +142,10 @@ export async function startRedisCluster(supervisor: Supervisor, size: number): P
   })
   return {
     nodes,
-    // One that answers tells of the others.
+    // Any node that answers returns the addresses of the others.
     url: `redis-cluster://:${PASSWORD}@${nodes.map(({ port }) => `127.0.0.1:${port}`).join(',')}`,
     nodeOf: async (key) =>
-      Math.floor((await ask(first.port, (redis) => redis.cluster('KEYSLOT', key))) / slotsEach),
+      Math.floor((await queryServer(first.port, (redis) => redis.cluster('KEYSLOT', key))) / slotsEach),
   }
 }
 

@@ -1,13 +1,13 @@
-import { freePort, Supervisor } from '@sluice/local'
+import { eventually, postLogs } from '@sluice/harness'
+import { audit, isClean } from '@sluice/harness/audit'
+import { makeCertificates } from '@sluice/harness/certificates'
+import { Journal } from '@sluice/harness/journal'
+import { Supervisor } from '@sluice/local'
 import { connectRedis, type RedisTuning } from '@sluice/runtime'
 import { once } from 'node:events'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { compare, isClean, readStored } from '../chaos/audit.ts'
-import { Journal } from '../chaos/journal.ts'
-import { makeCertificates } from '../certificates.ts'
-import { eventually, post } from '../support.ts'
-import { type Installation, install } from './installation.ts'
 import { durable, startRedisServer, type TestServer } from './redis-servers.ts'
+import { type ScaledInstallation, startScaledInstallation } from './scaled-installation.ts'
 
 const USER = 'sluice'
 const USER_PASSWORD = 'p@ss/word'
@@ -15,12 +15,12 @@ const USER_PASSWORD = 'p@ss/word'
 let supervisor: Supervisor
 let server: TestServer
 let caFile: string
-let sluice: Installation
+let installation: ScaledInstallation
 
 const urlOf = (host: string, credentials = `${USER}:${encodeURIComponent(USER_PASSWORD)}`): string =>
   `rediss://${credentials}@${host}:${server.port}/1`
 
-/** `PONG`, or why not. */
+/** `PONG`, or the error message. */
 async function ping(url: string, tuning: Omit<RedisTuning, 'failFast'> = {}): Promise<string> {
   const redis = connectRedis(url, { ...tuning, failFast: true, commandTimeoutMs: 2_000 })
   try {
@@ -38,7 +38,7 @@ beforeAll(async () => {
   supervisor = await Supervisor.open()
   const certificates = await makeCertificates(supervisor.dataDir, 'localhost')
   caFile = certificates.caFile
-  const port = await freePort()
+  const port = await supervisor.ports.free()
   server = await startRedisServer(
     supervisor,
     'redis-tls',
@@ -61,7 +61,7 @@ beforeAll(async () => {
         })) === 'PONG',
     },
   )
-  sluice = await install({
+  installation = await startScaledInstallation({
     supervisor,
     redisUrl: urlOf('localhost'),
     prefix: 'tls',
@@ -69,46 +69,45 @@ beforeAll(async () => {
     environment: { REDIS_TLS_CA_FILE: caFile, QUEUE_SHARDS: '2' },
     tuning: { tlsCaFile: caFile },
   })
-  await sluice.startWorkers()
+  await installation.startWorkers()
 })
 
 afterAll(async () => {
-  sluice?.redis.disconnect()
+  installation?.redis.disconnect()
   await supervisor?.stop({ force: true })
 })
 
 describe('a Redis with TLS and a user', () => {
-  it('is used by API and workers, with no more rights than the documents say', async () => {
+  it('works with the permissions that the documentation requires, and no others', async () => {
     const journal = new Journal('tls')
-    const target = { apiUrl: sluice.api.url, apiKey: sluice.apiKey }
     for (const number of journal.open(10)) {
-      const { status } = await post(target, { level: 'info', message: journal.message(number) })
+      const { status } = await postLogs(installation, { level: 'info', message: journal.message(number) })
       expect(status).toBe(202)
       journal.settle([number], 'acknowledged')
     }
     await eventually(10_000, async () => {
-      const { findings } = compare(journal, await readStored(sluice.clickhouse, journal.label))
+      const { findings } = await audit(installation.clickhouse, journal)
       expect(findings).toSatisfy(isClean)
     })
-    const overload = await fetch(`${sluice.api.opsUrl}/overload`)
+    const overload = await fetch(`${installation.api.opsUrl}/overload`)
     expect(await overload.json()).toMatchObject({ redisReadable: true })
   })
 
-  it('is not believed without the authority that vouches for it', async () => {
+  it('is not trusted without its certificate authority', async () => {
     expect(await ping(urlOf('localhost'))).toMatch(/certificate/)
   })
 
-  it('is not believed under another name than its certificate has', async () => {
+  it('is not trusted under a name that is not in its certificate', async () => {
     expect(await ping(urlOf('127.0.0.1'), { tlsCaFile: caFile })).toMatch(/127\.0\.0\.1 is not in the cert/)
   })
 
-  it('is not reached without TLS, nor with a wrong password', async () => {
+  it('rejects connections without TLS and wrong passwords', async () => {
     expect(await ping(urlOf('localhost').replace('rediss:', 'redis:'))).not.toBe('PONG')
-    const refusal = await ping(urlOf('localhost', `${USER}:wrong`), { tlsCaFile: caFile })
-    expect(refusal).toMatch(/^WRONGPASS/)
+    const error = await ping(urlOf('localhost', `${USER}:wrong`), { tlsCaFile: caFile })
+    expect(error).toMatch(/^WRONGPASS/)
   })
 
-  it('is not started on where the file of the authority is missing', async () => {
+  it('is not used when the CA file is missing', async () => {
     await expect(ping(urlOf('localhost'), { tlsCaFile: '/nowhere/ca.crt' })).rejects.toThrow(
       'REDIS_TLS_CA_FILE',
     )

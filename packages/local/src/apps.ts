@@ -1,14 +1,12 @@
 import { createRequire } from 'node:module'
 import { dirname } from 'node:path'
-import type { ClickHouseAccess } from '@sluice/runtime'
-import { onFreePort } from './ports.ts'
-import { stopDeadlinesMs } from './roles.ts'
-import type { SupervisedProcess } from './supervised-process.ts'
+import type { ClickHouseAccess } from '@sluice/clickhouse'
+import { stopDeadlinesMs, type SupervisedProcess } from './supervised-process.ts'
 import type { Supervisor } from './supervisor.ts'
 
 export interface App {
   readonly process: SupervisedProcess
-  /** Where `/livez` and `/readyz` are. */
+  /** The address of `/livez` and `/readyz`. */
   readonly opsUrl: string
 }
 
@@ -18,33 +16,33 @@ export interface ApiApp extends App {
 
 export interface AppOptions {
   readonly redisUrl: string
-  /** Sets installations apart that share a Redis. */
+  /** Separates installations that share a Redis. */
   readonly prefix: string
-  /** Names the process and its log; only a second one of its kind needs it. */
+  /** The name of the process and of its log. Only needed for a second process of the same role. */
   readonly name?: string | undefined
   readonly opsPort?: number | undefined
-  /** More of the environment: other settings than those that are set here, or these in place of them. */
+  /** Additional environment variables. They override the settings of this file. */
   readonly environment?: Readonly<Record<string, string>> | undefined
-  /** The file to run instead of the app's own. */
+  /** The file to run instead of the app's entry file. */
   readonly entry?: string | undefined
 }
 
 /**
- * Options of Node, as the images have them. Bodies are Buffers: with the young generation of 32 MB that is Node's default
- * they pile up until V8 marks the whole heap, every quarter of a second at full load; with 16 MB they are let go of before.
+ * The same options of Node as in the images. Bodies are Buffers. With Node's default young generation of 32 MB they
+ * accumulate until V8 runs a major GC, every quarter of a second at full load. With 16 MB they are freed before that.
  */
 const nodeOptions = { api: ['--max-semi-space-size=16'], worker: [] } as const
 const READY_DEADLINE_MS = 30_000
-/** Leaves a process half a second to end by itself before it is killed. */
+/** Leaves half a second between the deadline of the process and SIGKILL. */
 const SHUTDOWN_DEADLINE_MS = 3_000
 if (SHUTDOWN_DEADLINE_MS >= Math.min(stopDeadlinesMs.api, stopDeadlinesMs.worker)) {
-  throw new Error('an app would be killed before its own deadline')
+  throw new Error('SHUTDOWN_DEADLINE_MS must be less than the stop deadlines of the roles')
 }
 
 /**
  * Starts an API process, and waits until it is ready.
  *
- * @param options.port exactly this one; a free one without it
+ * @param options.port the exact port. Default: a free one
  */
 export async function startApi(
   supervisor: Supervisor,
@@ -54,13 +52,13 @@ export async function startApi(
     const app = await startApp(supervisor, 'api', options, {
       HOST: '127.0.0.1',
       PORT: String(port),
-      // One person's machine: nobody else is to be kept from drowning, and a load test is no accident.
+      // On a local machine there are no other users to protect, and a load test is intended.
       RATE_LIMIT_ENTRIES_PER_SECOND: '0',
       RATE_LIMIT_BYTES_PER_SECOND: '0',
     })
     return { ...app, url: `http://127.0.0.1:${port}` }
   }
-  return options.port === undefined ? onFreePort(undefined, start) : start(options.port)
+  return options.port === undefined ? supervisor.ports.startOn(undefined, start) : start(options.port)
 }
 
 /** Starts a worker process, and waits until it is ready. */
@@ -84,7 +82,7 @@ async function startApp(
   settings: Readonly<Record<string, string>>,
 ): Promise<App> {
   const entry = options.entry ?? createRequire(import.meta.url).resolve(`@sluice/${role}/main`)
-  return onFreePort(options.opsPort, async (opsPort) => {
+  return supervisor.ports.startOn(options.opsPort, async (opsPort) => {
     const opsUrl = `http://127.0.0.1:${opsPort}`
     const process = await supervisor.start({
       role,

@@ -1,7 +1,7 @@
 import { hash } from 'node:crypto'
 
 export interface ClickHouseConfig {
-  /** Where the data is. */
+  /** The folder of the data. */
   readonly folder: string
   readonly port: number
   readonly username: string
@@ -9,8 +9,8 @@ export interface ClickHouseConfig {
 }
 
 /**
- * The server's configuration, as XML. It is meant for a laptop: half of the memory at most, and small caches for marks,
- * whose defaults (5 GB) suit a machine that does nothing else.
+ * The server's configuration, as XML. It suits a laptop: at most half of the memory, and small mark caches, because their
+ * defaults (5 GB) are meant for a dedicated machine.
  */
 export function serverConfig({ folder, port }: ClickHouseConfig, usersFile: string): string {
   return `<clickhouse>
@@ -27,8 +27,8 @@ export function serverConfig({ folder, port }: ClickHouseConfig, usersFile: stri
 }
 
 /**
- * The users, as XML. chDB itself runs its first query as \`default\` without a password, so that user has to be there; it
- * may do no more than that query needs, and no second session of it is let in while that one lasts.
+ * The users, as XML. chDB runs its first query as the user `default` without a password, so this user must exist. It has
+ * only the grants that the query needs, and no second session while the query runs, which is as long as the server does.
  */
 export function usersConfig({ username, password }: ClickHouseConfig): string {
   return `<clickhouse>

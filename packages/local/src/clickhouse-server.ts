@@ -1,10 +1,10 @@
-// ClickHouse as a process: `clickhouse-server.ts CONFIG_FILE`. The engine comes as a library, in npm's chdb; its command
-// line entry starts the engine's own HTTP interface and then blocks this thread for as long as it runs.
+// ClickHouse as a process: `clickhouse-server.ts CONFIG_FILE`. The npm package chdb contains the engine as a library. The
+// library's command line function starts the HTTP interface, and then blocks this thread as long as the server runs.
 import ffi from 'node:ffi'
 import { createRequire } from 'node:module'
 import { dirname, join } from 'node:path'
 
-/** The query never ends; the server lives as long as it. */
+/** The server runs as long as this query, which never ends. */
 const SERVE =
   'SYSTEM START LISTEN HTTP; ' +
   'SELECT sleepEachRow(3) FROM system.numbers SETTINGS max_block_size = 1 FORMAT Null'
@@ -14,7 +14,7 @@ if (configFile === undefined) throw new Error('usage: clickhouse-server.ts CONFI
 
 const args = ['clickhouse', `--config-file=${configFile}`, '--multiquery', `--query=${SERVE}`]
 const strings = args.map((arg) => Buffer.from(`${arg}\0`))
-// A C argv: an address for each argument, and a null at its end.
+// A C argv: the address of each argument, and a null at the end.
 const argv = Buffer.alloc(8 * (args.length + 1))
 strings.forEach((string, index) => argv.writeBigUInt64LE(ffi.getRawPointer(string), 8 * index))
 

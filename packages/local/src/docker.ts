@@ -6,14 +6,14 @@ import { promisify } from 'node:util'
 
 const run = promisify(execFile)
 
-/** Enough for Docker's client to find its engine and its configuration. */
+/** The environment in which Docker's client finds its engine and its configuration. */
 export const dockerEnvironment = {
   PATH: '/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin:/opt/homebrew/bin',
   HOME: homedir(),
 }
 
 const COMMAND_DEADLINE_MS = 10_000
-/** An image of some 50 MB over a slow line. */
+/** An image of some 50 MB over a slow connection. */
 const PULL_DEADLINE_MS = 300_000
 
 /** Runs a command of Docker's client. */
@@ -22,7 +22,7 @@ export async function docker(args: readonly string[], deadlineMs = COMMAND_DEADL
   return stdout.trim()
 }
 
-/** Whether there is an engine that answers, not just a client. */
+/** Whether a Docker engine answers. A client alone is not enough. */
 export async function dockerAnswers(): Promise<boolean> {
   return docker(['version', '--format', '{{.Server.Version}}']).then(
     () => true,
@@ -30,19 +30,19 @@ export async function dockerAnswers(): Promise<boolean> {
   )
 }
 
-/** Fetches an image that is not there yet. */
+/** Pulls an image unless it is present. */
 export async function ensureImage(image: string, log: (line: string) => void): Promise<void> {
   try {
     await docker(['image', 'inspect', image])
   } catch {
-    log(`Fetching the container image ${image} …`)
+    log(`Pulling the container image ${image} …`)
     await docker(['pull', '--quiet', image], PULL_DEADLINE_MS)
   }
 }
 
 /**
- * Where the name of a data directory's container is kept: a container outlives the client that started it, so it is
- * found by this when that client was killed.
+ * The file with the name of a data directory's container. A container outlives the client that started it. If the client
+ * was killed, the container is found by this name.
  */
 export function containerFile(dataDir: string): string {
   return join(dataDir, 'redis', 'container')

@@ -2,22 +2,23 @@ export { type ApiApp, type App, type AppOptions, startApi, startWorker } from '.
 export {
   askClickHouseVersion,
   type ClickHouseOptions,
-  type ClickHouseServer,
+  type ClickHouseProcess,
   startClickHouse,
-} from './clickhouse.ts'
+} from './clickhouse-process.ts'
 export { docker, dockerEnvironment } from './docker.ts'
-export { freePort } from './ports.ts'
-export { askRedisVersion, type RedisOptions, type RedisServer, startRedis } from './redis.ts'
-export { findRedis } from './redis-program.ts'
 export {
   type AppSettings,
+  type Installation,
+  type InstallationOptions,
   type Progress,
   type Services,
   type ServicesOptions,
-  type Stack,
-  type StackOptions,
+  startInstallation,
   startServices,
-  startStack,
-} from './stack.ts'
+} from './installation.ts'
+export { Ports } from './ports.ts'
+export { provisionProject, type RegistryAccess, withRegistry } from './provision.ts'
+export { askRedisVersion, type RedisOptions, type RedisProcess, startRedis } from './redis-process.ts'
+export { findRedis } from './redis-program.ts'
 export { type Exit, ProcessError, type ProcessSpec, SupervisedProcess } from './supervised-process.ts'
 export { DataDirectoryBusyError, Supervisor } from './supervisor.ts'

@@ -3,10 +3,10 @@ import { backoffMs } from '@sluice/runtime'
 import { describeExit, ProcessError, type SupervisedProcess } from './supervised-process.ts'
 import type { Supervisor } from './supervisor.ts'
 
-/** A process that dies this often within a minute does not get better by itself. */
+/** A process that dies this often within a minute will not recover by itself. */
 export const deathsMax = 5
 const WINDOW_MS = 60_000
-/** The first restart is at once for a person's eye; the later ones leave what broke it some time. */
+/** The first restart looks immediate to a user. The later waits leave time for the cause to disappear. */
 const backoff = { baseMs: 200, maxMs: 5_000 }
 
 export interface KeepAliveReport {
@@ -15,7 +15,7 @@ export interface KeepAliveReport {
 }
 
 /**
- * Starts a process again whenever it dies, until its supervisor stops.
+ * Restarts a process whenever it dies, until its supervisor stops.
  *
  * @throws ProcessError when it keeps dying: `deathsMax` times within a minute
  */
@@ -31,29 +31,29 @@ export async function keepAlive(
     deathTimesMs = recentDeaths(deathTimesMs, performance.now())
     if (deathTimesMs.length >= deathsMax) {
       throw new ProcessError(
-        `${kept.name} ended ${deathsMax} times within a minute (${describeExit(exit)})`,
+        `${kept.name} exited ${deathsMax} times within a minute (${describeExit(exit)})`,
         kept.logFile,
       )
     }
     const waitMs = backoffMs(deathTimesMs.length, backoff, random())
     report.warn(
-      `${kept.name} ended (${describeExit(exit)}); starting it again in ${(waitMs / 1000).toFixed(1)} s`,
+      `${kept.name} exited (${describeExit(exit)}); restarting it in ${(waitMs / 1000).toFixed(1)} s`,
     )
     await delay(waitMs)
     if (supervisor.stopping) return
     const startedAtMs = performance.now()
     try {
       await kept.start()
-      report.done(`${kept.name} runs again`, performance.now() - startedAtMs)
+      report.done(`${kept.name} is running again`, performance.now() - startedAtMs)
     } catch (error) {
       if (!(error instanceof ProcessError)) throw error
-      // It is not running: that counts as its next death.
+      // The process is not running. The loop counts this as its next death.
       report.warn(error.message)
     }
   }
 }
 
-/** The deaths of the last minute, this one included. */
+/** The times of the deaths in the last minute, including the one at `nowMs`. */
 export function recentDeaths(earlierMs: readonly number[], nowMs: number): number[] {
   return [...earlierMs.filter((time) => nowMs - time < WINDOW_MS), nowMs]
 }

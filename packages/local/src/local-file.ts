@@ -1,22 +1,25 @@
 import { existsSync, readFileSync, renameSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import type { Stack, StackOptions } from './stack.ts'
+import type { Installation, InstallationOptions } from './installation.ts'
 
-/** What `local.json` in the data directory says, so that scripts find what `npm start` runs. */
-export type LocalFile = Pick<Stack, 'apiUrl' | 'apiKey' | 'projectId' | 'redisUrl' | 'clickhouse' | 'opsUrls'>
+/** The content of `local.json` in the data directory. Scripts and the CLI read addresses and credentials from it. */
+export type LocalFile = Pick<
+  Installation,
+  'apiUrl' | 'apiKey' | 'projectId' | 'redisUrl' | 'clickhouse' | 'opsUrls'
+>
 
 const nameOf = (dataDir: string): string => join(dataDir, 'local.json')
 
-/** Writes `local.json`, for its owner's eyes only. Readers see the old one or the new one, never a half. */
-export function writeLocalFile(dataDir: string, stack: LocalFile): void {
-  const { apiUrl, apiKey, projectId, redisUrl, clickhouse, opsUrls } = stack
+/** Writes `local.json`, readable by its owner only. Readers see the old or the new content, never a partial one. */
+export function writeLocalFile(dataDir: string, local: LocalFile): void {
+  const { apiUrl, apiKey, projectId, redisUrl, clickhouse, opsUrls } = local
   const content: LocalFile = { apiUrl, apiKey, projectId, redisUrl, clickhouse, opsUrls }
   const path = nameOf(dataDir)
   writeFileSync(`${path}.new`, `${JSON.stringify(content, undefined, 2)}\n`, { mode: 0o600 })
   renameSync(`${path}.new`, path)
 }
 
-/** What the latest start on a data directory wrote; undefined if there was none, or somebody broke the file. */
+/** Reads the file of the latest start. @returns undefined if there is none, or if it is invalid */
 export function readLocalFile(dataDir: string): LocalFile | undefined {
   if (!existsSync(nameOf(dataDir))) return undefined
   try {
@@ -28,8 +31,11 @@ export function readLocalFile(dataDir: string): LocalFile | undefined {
   }
 }
 
-/** Starts with the ports, passwords and key of an earlier start, so that addresses which people noted stay good. */
-export function optionsFrom(earlier: LocalFile): Pick<StackOptions, 'redis' | 'clickhouse' | 'apiKey'> & {
+/** Options with the ports, passwords and key of an earlier start, so that saved addresses stay valid. */
+export function optionsFrom(earlier: LocalFile): Pick<
+  InstallationOptions,
+  'redis' | 'clickhouse' | 'apiKey'
+> & {
   readonly opsPorts: { readonly api: number; readonly worker: number }
 } {
   const { username, password, database, url } = earlier.clickhouse

@@ -1,12 +1,12 @@
 import { execFileSync } from 'node:child_process'
 import { readdirSync, readFileSync } from 'node:fs'
 import { setTimeout as delay } from 'node:timers/promises'
-import { type Role, stopDeadlinesMs, stopStages } from './roles.ts'
+import { type Role, stopDeadlinesMs, stopStages } from './supervised-process.ts'
 
 /**
- * Every process that is started here carries its role and its data directory in its environment. So whoever cleans up
- * finds the processes themselves: there is no list that could be out of date, miss a process that was started a moment
- * before its parent was killed, or name a process id that has gone to another program.
+ * Every process of a supervisor has its role and its data directory in its environment. A cleanup finds the processes by
+ * this tag. A list of process ids could be out of date, miss a process that was started just before its parent was killed,
+ * or contain an id that the system has reused for another program.
  */
 const TAG = 'SLUICE_LOCAL_PROCESS'
 
@@ -19,7 +19,7 @@ export interface TaggedProcess {
 
 const roles: readonly TaggedRole[] = [...stopStages.flat(), 'watchdog']
 const POLL_MS = 25
-/** SIGKILL needs only the kernel, so this is headroom for a machine that is busy. */
+/** The kernel handles SIGKILL at once. The rest is headroom for a busy machine. */
 const KILL_DEADLINE_MS = 5_000
 
 /** @param dataDir the real path, without symbolic links */
@@ -27,7 +27,7 @@ export function tagEnvironment(role: TaggedRole, dataDir: string): Record<string
   return { [TAG]: `${role}:${dataDir}` }
 }
 
-/** The processes of a data directory that are alive, this one left out. */
+/** The running processes of a data directory, except this one. */
 export function findTagged(dataDir: string): TaggedProcess[] {
   const environments = process.platform === 'linux' ? readEnvironments() : listEnvironments()
   return environments.flatMap(({ pid, has }) => {
@@ -38,7 +38,7 @@ export function findTagged(dataDir: string): TaggedProcess[] {
 
 interface Environment {
   readonly pid: number
-  /** Whether a variable has a value, written `NAME=value`. */
+  /** @param variable `NAME=value` */
   readonly has: (variable: string) => boolean
 }
 
@@ -50,7 +50,7 @@ function readEnvironments(): Environment[] {
   })
 }
 
-/** The processes of others cannot be read, and one may end while it is looked at. */
+/** Other users' processes cannot be read, and a process may exit at any time. */
 function readIfAllowed(path: string): string {
   try {
     return readFileSync(path, 'utf8')
@@ -59,7 +59,7 @@ function readIfAllowed(path: string): string {
   }
 }
 
-/** Where there is no /proc, `ps -E` writes the environment behind the command. */
+/** On systems without /proc, `ps -E` prints the environment after the command. */
 function listEnvironments(): Environment[] {
   const lines = execFileSync('ps', ['-A', '-E', '-ww', '-o', 'pid=,command='], {
     encoding: 'utf8',
@@ -72,39 +72,39 @@ function listEnvironments(): Environment[] {
 }
 
 /**
- * Ends the processes of a data directory in their order, each stage with SIGTERM first.
+ * Stops the processes of a data directory in the order of `stopStages`. Processes that do not exit after SIGTERM are killed.
  *
- * @returns how many there were
+ * @returns how many processes there were
  */
-export async function endTagged(dataDir: string): Promise<number> {
+export async function stopTagged(dataDir: string): Promise<number> {
   let count = 0
   for (const stage of stopStages) {
     const find = (): TaggedProcess[] =>
       findTagged(dataDir).filter(({ role }) => stage.some((each) => each === role))
     const found = find()
     count += found.length
-    await endThese(find, Math.max(...stage.map((role) => stopDeadlinesMs[role])))
+    await stopFound(find, Math.max(...stage.map((role) => stopDeadlinesMs[role])))
   }
   return count
 }
 
-/** Waits for the watchdog of a run that is over, which may be ending processes. One that takes too long is killed. */
+/** Waits for the watchdog of an earlier run, which may be stopping processes. One that takes too long is killed. */
 export async function awaitWatchdogs(dataDir: string): Promise<void> {
   const find = (): TaggedProcess[] => findTagged(dataDir).filter(({ role }) => role === 'watchdog')
   const total = Object.values(stopDeadlinesMs).reduce((sum, ms) => sum + ms, 0)
-  if (!(await noneLeft(find, total))) await killThese(find)
+  if (!(await noneLeft(find, total))) await killFound(find)
 }
 
-async function endThese(find: () => readonly TaggedProcess[], graceMs: number): Promise<void> {
+async function stopFound(find: () => readonly TaggedProcess[], graceMs: number): Promise<void> {
   for (const { pid } of find()) {
     signal(pid, 'SIGTERM')
-    // A stopped process gets its SIGTERM only once it runs again.
+    // A process suspended by SIGSTOP receives SIGTERM only after SIGCONT.
     signal(pid, 'SIGCONT')
   }
-  if (!(await noneLeft(find, graceMs))) await killThese(find)
+  if (!(await noneLeft(find, graceMs))) await killFound(find)
 }
 
-async function killThese(find: () => readonly TaggedProcess[]): Promise<void> {
+async function killFound(find: () => readonly TaggedProcess[]): Promise<void> {
   for (const { pid } of find()) signal(pid, 'SIGKILL')
   await noneLeft(find, KILL_DEADLINE_MS)
 }
@@ -121,6 +121,6 @@ function signal(pid: number, name: NodeJS.Signals): void {
   try {
     process.kill(pid, name)
   } catch {
-    // It has ended meanwhile.
+    // The process has exited.
   }
 }

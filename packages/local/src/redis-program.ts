@@ -1,18 +1,18 @@
 import { spawn } from 'node:child_process'
 import { dockerAnswers } from './docker.ts'
 
-/** A Redis server on this machine; or a Docker engine that can run one. */
+/** A Redis server on this machine, or a Docker engine that can run one. */
 export type RedisProgram =
   | { readonly kind: 'binary'; readonly command: string; readonly argv0: string }
   | { readonly kind: 'docker' }
 
-/** Enough for apt-get over a slow line. */
+/** Enough for apt-get over a slow connection. */
 const DEADLINE_MS = 180_000
 
 /**
- * Programs that are a Redis server, the likeliest first. The last four are one too: the checkers are the server's own
- * binary, which goes by the name that it is called by. Debian's redis-tools has them, without a service of the system
- * that would start by itself.
+ * Programs that can run as a Redis server, in the order of preference. The last four are a last resort: the checkers are
+ * the server's binary, which decides by argv0 what it does. Debian's package redis-tools contains them, and unlike
+ * redis-server it installs no system service that would start by itself.
  */
 const candidates = [
   { file: 'redis-server', argv0: 'redis-server' },
@@ -26,10 +26,10 @@ const candidates = [
 const PACKAGE = 'redis-tools'
 
 /**
- * Finds a Redis server: on the PATH, else by a Docker engine, else by installing Debian's package as root.
+ * Finds a Redis server: on the PATH, otherwise in a Docker engine, otherwise by installing Debian's package as root.
  *
- * @param log told what takes long
- * @throws an error that says what to install
+ * @param log receives a line before each slow step
+ * @throws Error that explains what to install
  */
 export async function findRedis(log: (line: string) => void): Promise<RedisProgram> {
   const found = await findBinary()
@@ -42,7 +42,7 @@ export async function findRedis(log: (line: string) => void): Promise<RedisProgr
     if (installed !== undefined) return installed
   }
   throw new Error(
-    'Redis is missing: install it with `sudo apt-get install redis-tools` (Debian, Ubuntu), `brew install redis` ' +
+    'Redis was not found. Install it with `sudo apt-get install redis-tools` (Debian, Ubuntu), `brew install redis` ' +
       '(macOS) or `sudo dnf install valkey` (Fedora), or start a Docker engine.',
   )
 }
@@ -67,14 +67,14 @@ async function isServer(command: string, argv0: string): Promise<boolean> {
 
 async function install(): Promise<void> {
   const options = ['DEBIAN_FRONTEND=noninteractive', 'apt-get', '-qq', '-o', 'DPkg::Lock::Timeout=60']
-  // The lists may name packages that the mirror no longer has, or not be there at all.
+  // The package lists may be missing, or list packages that the mirror no longer has.
   const update = await capture('env', [...options, 'update'])
   const added = await capture('env', [...options, 'install', '-y', '--no-install-recommends', PACKAGE])
   if (added.code === 0) return
-  throw new Error(`apt-get could not install ${PACKAGE}; it said:\n${update.output}${added.output}`)
+  throw new Error(`apt-get could not install ${PACKAGE}. Its output:\n${update.output}${added.output}`)
 }
 
-/** Runs a command in this process's own environment: the PATH, and a proxy for apt-get, are set there. */
+/** Runs a command with this process's environment, which has the PATH and possibly a proxy for apt-get. */
 function capture(
   command: string,
   args: readonly string[],

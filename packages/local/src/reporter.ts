@@ -1,8 +1,9 @@
 import { styleText } from 'node:util'
+import type { Progress } from './installation.ts'
 import type { KeepAliveReport } from './keep-alive.ts'
-import type { Progress } from './stack.ts'
+import type { LocalFile } from './local-file.ts'
 
-/** Writes to people how things go, a line at a time; coloured if they look at a terminal. */
+/** Prints the progress of `npm start`, one line per event, in colour on a terminal. */
 export class Reporter implements Progress, KeepAliveReport {
   readonly #write: (text: string) => void
   readonly #colours: boolean
@@ -13,32 +14,93 @@ export class Reporter implements Progress, KeepAliveReport {
   }
 
   note(text: string): void {
-    this.#line(this.paint('dim', '…'), text)
+    this.#line(this.#paint('dim', '…'), text)
   }
 
   done(text: string, tookMs: number): void {
-    this.#line(this.paint('green', '✓'), `${text} ${this.paint('dim', `(${(tookMs / 1000).toFixed(1)} s)`)}`)
+    this.#line(
+      this.#paint('green', '✓'),
+      `${text} ${this.#paint('dim', `(${(tookMs / 1000).toFixed(1)} s)`)}`,
+    )
   }
 
   warn(text: string): void {
-    this.#line(this.paint('yellow', '!'), text)
+    this.#line(this.#paint('yellow', '!'), text)
   }
 
-  /** @param details what helps to find the cause, a line each */
+  /** @param details lines that help to find the cause */
   fail(text: string, details: readonly string[] = []): void {
-    this.#line(this.paint('red', '✗'), text)
+    this.#line(this.#paint('red', '✗'), text)
     for (const detail of details) this.#write(`    ${detail}\n`)
   }
 
-  text(text: string): void {
-    this.#write(text)
+  blankLine(): void {
+    this.#write('\n')
   }
 
-  paint(format: 'bold' | 'cyan' | 'dim' | 'green' | 'red' | 'yellow', text: string): string {
+  /** Prints how to use a Sluice that is ready. */
+  welcome(
+    local: LocalFile,
+    { dataDir, isDefaultDataDir }: { dataDir: string; isDefaultDataDir: boolean },
+  ): void {
+    const heading = (text: string): string => this.#paint('bold', text)
+    this.#write(`
+${heading('Sluice is ready.')} Press Ctrl-C to stop it. The data stays in ${dataDir}
+
+  API      ${local.apiUrl}
+  API key  ${local.apiKey}  (project ${local.projectId})
+
+${heading('Send an entry')}
+
+  ${curlCommand(local)}
+
+${heading('See the logs')}
+
+  ${logsCommand(local, isDefaultDataDir ? undefined : dataDir)}
+  ${playUrl(local)}
+
+`)
+  }
+
+  #line(symbol: string, text: string): void {
+    this.#write(`${symbol} ${text}\n`)
+  }
+
+  #paint(format: 'bold' | 'dim' | 'green' | 'red' | 'yellow', text: string): string {
     return this.#colours ? styleText(format, text, { validateStream: false }) : text
   }
+}
 
-  #line(mark: string, text: string): void {
-    this.#write(`${mark} ${text}\n`)
-  }
+const exampleEntry = { level: 'info', message: 'Hello, Sluice', service: 'curl', metadata: { user: 42 } }
+
+/** A shell command that sends an entry. */
+export function curlCommand({ apiUrl, apiKey }: LocalFile): string {
+  return (
+    `curl -sS ${apiUrl}/v1/logs -H 'Authorization: Bearer ${apiKey}' ` +
+    `-H 'Content-Type: application/json' -d '${JSON.stringify(exampleEntry)}'`
+  )
+}
+
+/**
+ * A shell command that shows the newest entries. It works in the root folder of the repository.
+ *
+ * @param dataDir undefined for the default one
+ */
+export function logsCommand({ projectId }: LocalFile, dataDir: string | undefined): string {
+  const variable =
+    dataDir === undefined ? '' : `SLUICE_DATA_DIR='${dataDir.replaceAll("'", String.raw`'\''`)}' `
+  return `${variable}npx sluice logs --project ${projectId} --follow`
+}
+
+/** ClickHouse's query page, with the credentials, and with a query that runs at once. */
+export function playUrl({ clickhouse, projectId }: LocalFile): string {
+  const query =
+    `SELECT timestamp, level, service, message, metadata\nFROM ${clickhouse.database}.logs\n` +
+    `WHERE project_id = '${projectId}'\nORDER BY timestamp DESC\nLIMIT 100`
+  const url = new URL('/play', clickhouse.url)
+  url.searchParams.set('user', clickhouse.username)
+  url.searchParams.set('password', clickhouse.password)
+  url.searchParams.set('run', '1')
+  url.hash = Buffer.from(query).toString('base64')
+  return url.href
 }

@@ -1,4 +1,4 @@
-// `npm start`: Redis, ClickHouse, API and worker on this machine, until Ctrl-C.
+// `npm start`: runs Redis, ClickHouse, API and worker on this machine until Ctrl-C.
 import { dirname, join, resolve } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { readSettings } from '@sluice/runtime'
@@ -6,11 +6,11 @@ import { LocalRun } from './local-run.ts'
 import { Reporter } from './reporter.ts'
 
 const settings = {
-  PORT: { type: 'integer', minimum: 0, maximum: 65_535, default: 3000, description: "The API's port." },
-  SLUICE_DATA_DIR: { type: 'string', description: 'Where data, logs and local.json are kept.' },
+  PORT: { type: 'integer', minimum: 0, maximum: 65_535, default: 3000, description: 'Port of the API.' },
+  SLUICE_DATA_DIR: { type: 'string', description: 'Folder of the data, the logs and local.json.' },
 } as const
 
-/** How often to see whether npm, which started this process, is still there. */
+/** How often to check whether npm, which started this process, is still running. */
 const PARENT_CHECK_INTERVAL_MS = 500
 
 const root = dirname(dirname(dirname(dirname(fileURLToPath(import.meta.url)))))
@@ -18,7 +18,7 @@ const reporter = new Reporter(
   (text) => process.stdout.write(text),
   process.stdout.isTTY && process.stdout.hasColors(),
 )
-// A terminal that is closed takes the output with it, and must not take the orderly stop.
+// Closing the terminal closes the output. Without this handler the error would prevent the orderly stop.
 process.stdout.on('error', () => undefined)
 
 try {
@@ -39,12 +39,12 @@ try {
 }
 process.exit()
 
-/** A process whose parent dies gets another one. */
-function watchParent(onGone: () => void): void {
+/** A process gets a new parent when its parent dies. */
+function watchParent(onDeath: () => void): void {
   const parent = process.ppid
   const check = setInterval(() => {
     if (process.ppid === parent) return
     clearInterval(check)
-    onGone()
+    onDeath()
   }, PARENT_CHECK_INTERVAL_MS)
 }

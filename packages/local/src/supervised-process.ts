@@ -2,35 +2,64 @@ import { type ChildProcess, spawn } from 'node:child_process'
 import { closeSync, openSync } from 'node:fs'
 import { setTimeout as delay } from 'node:timers/promises'
 import { boundLog, lastLines } from './log-file.ts'
-import { type Role, stopDeadlinesMs } from './roles.ts'
 
-/** What to run, and how to see that it runs. */
+/** The purpose of a process. */
+export type Role = 'api' | 'worker' | 'clickhouse' | 'redis'
+
+/**
+ * The order in which processes are stopped: first the API, which accepts entries, then the worker, last the stores.
+ * The roles of one stage are stopped together.
+ */
+export const stopStages: readonly (readonly Role[])[] = [['api'], ['worker'], ['clickhouse', 'redis']]
+
+/**
+ * How long a process may take to exit after SIGTERM before it is killed. Redis and ClickHouse have all confirmed data on
+ * disk, so killing them loses nothing. ClickHouse takes 1.5 s.
+ */
+export const stopDeadlinesMs: Readonly<Record<Role, number>> = {
+  api: 3_500,
+  worker: 3_500,
+  clickhouse: 2_500,
+  redis: 2_500,
+}
+
+/** The maximum time for stopping everything, which `npm start` guarantees. */
+const STOP_ALL_DEADLINE_MS = 10_000
+
+const worstCaseMs = stopStages
+  .map((stage) => Math.max(...stage.map((role) => stopDeadlinesMs[role])))
+  .reduce((sum, ms) => sum + ms, 0)
+if (worstCaseMs >= STOP_ALL_DEADLINE_MS) {
+  throw new Error('the sum of the stop deadlines must be below STOP_ALL_DEADLINE_MS')
+}
+
+/** The command of a process, and the check whether it is ready. */
 export interface ProcessSpec {
   readonly role: Role
-  /** Names the process in messages and its log file. */
+  /** The name in messages and of the log file. */
   readonly name: string
   readonly command: string
   readonly args: readonly string[]
-  /** What the program takes for its own name, where that decides what it does. */
+  /** The program's own name, for programs whose behaviour depends on it. */
   readonly argv0?: string
   readonly cwd: string
-  /** All that the process sees of an environment. */
+  /** The complete environment of the process. */
   readonly environment: Readonly<Record<string, string>>
   readonly readyDeadlineMs: number
-  /** Asked again and again until it says yes. An error means: not yet. */
+  /** Called repeatedly until it returns true. An error means that the process is not ready yet. */
   readonly isReady: (signal: AbortSignal) => Promise<boolean>
-  /** Sends a signal by another way, where the process that is started only stands for the one that works. */
+  /** Sends a signal in another way, for a local process that only represents the actual one. */
   readonly sendSignal?: (signal: NodeJS.Signals) => void
 }
 
 export interface Exit {
   readonly code: number | null
   readonly signal: NodeJS.Signals | null
-  /** Why it could not even be started. */
+  /** The reason why the process could not be started. */
   readonly error?: Error
 }
 
-/** A process ended, or was not ready in time. `logFile` has what it said. */
+/** A process exited, or was not ready in time. `log` has the last lines of its output. */
 export class ProcessError extends Error {
   override name = 'ProcessError'
   readonly logFile: string
@@ -45,7 +74,7 @@ export class ProcessError extends Error {
 
 const READY_POLL_MS = 20
 const READY_ANSWER_DEADLINE_MS = 1_000
-/** SIGKILL needs only the kernel, so this is headroom for a machine that is busy. */
+/** The kernel handles SIGKILL at once. The rest is headroom for a busy machine. */
 const KILL_DEADLINE_MS = 5_000
 
 interface Run {
@@ -56,11 +85,11 @@ interface Run {
 }
 
 /**
- * A process that can be started, ended by any signal, and started again with the same command.
+ * A process that can be started, terminated by any signal, and started again with the same command.
  *
- * Idle → (`start`) starting → ready → (its own death, `kill`, `stop`) ended → (`start`) starting → …
- * It leads a process group of its own, so that a terminal's Ctrl-C reaches only the one who supervises it; signals go to
- * the whole group.
+ * Idle → (`start`) starting → ready → (crash, `kill`, `stop`) exited → (`start`) starting → …
+ * It leads a separate process group, so that Ctrl-C in a terminal reaches only the supervisor. Signals go to the whole
+ * group.
  */
 export class SupervisedProcess {
   readonly role: Role
@@ -70,7 +99,7 @@ export class SupervisedProcess {
   readonly #mayStart: () => boolean
   #run: Run | undefined
 
-  /** @param mayStart asked at each start: false once whoever would end the process no longer will */
+  /** @param mayStart called at each start; false once the supervisor is stopping and would no longer stop the process */
   constructor(spec: ProcessSpec, logFile: string, mayStart: () => boolean = () => true) {
     this.#spec = spec
     this.#mayStart = mayStart
@@ -88,7 +117,7 @@ export class SupervisedProcess {
     return this.#run !== undefined && this.#run.exit === undefined
   }
 
-  /** How the latest run ends. */
+  /** Resolves when the latest run exits. */
   get exited(): Promise<Exit> {
     if (this.#run === undefined) throw new Error(`${this.name} was never started`)
     return this.#run.exited
@@ -102,11 +131,11 @@ export class SupervisedProcess {
   /**
    * Starts the process and waits until it is ready.
    *
-   * @throws ProcessError when it ends instead, or takes longer than its deadline; it is not running then
+   * @throws ProcessError when it exits instead, or is not ready within its deadline; it is not running then
    */
   async start(): Promise<void> {
-    if (this.running) throw new Error(`${this.name} is running already`)
-    if (!this.#mayStart()) throw new Error(`${this.name} is not started: everything is being stopped`)
+    if (this.running) throw new Error(`${this.name} is already running`)
+    if (!this.#mayStart()) throw new Error(`${this.name} is not started: the supervisor is stopping`)
     const run = this.#spawn()
     this.#run = run
     const deadline = AbortSignal.timeout(this.#spec.readyDeadlineMs)
@@ -115,7 +144,7 @@ export class SupervisedProcess {
       await Promise.race([run.exited, delay(READY_POLL_MS)])
     }
     if (run.exit !== undefined) {
-      throw new ProcessError(`${this.name} ended while starting (${describeExit(run.exit)})`, this.logFile)
+      throw new ProcessError(`${this.name} exited while starting (${describeExit(run.exit)})`, this.logFile)
     }
     await this.stop({ signal: 'SIGKILL' })
     throw new ProcessError(
@@ -132,26 +161,26 @@ export class SupervisedProcess {
     try {
       process.kill(-pid, signal)
     } catch {
-      // It has ended; its exit is about to be noticed.
+      // The process has exited, and its exit event is pending.
     }
   }
 
-  /** Ends the process and waits until it has ended; one that has not after `deadlineMs` is killed. */
+  /** Stops the process and waits until it has exited. After `deadlineMs` it is killed. */
   async stop({
     signal = 'SIGTERM',
     deadlineMs = stopDeadlinesMs[this.role],
   }: { signal?: NodeJS.Signals; deadlineMs?: number } = {}): Promise<void> {
     if (!this.running) return
     this.kill(signal)
-    // A process that was stopped by a signal gets the other only once it runs again.
+    // A process suspended by SIGSTOP receives the other signal only after SIGCONT.
     if (signal !== 'SIGKILL') this.kill('SIGCONT')
-    if (await this.#endsWithin(deadlineMs)) return
+    if (await this.#exitsWithin(deadlineMs)) return
     this.kill('SIGKILL')
-    if (await this.#endsWithin(KILL_DEADLINE_MS)) return
-    throw new ProcessError(`${this.name} (process ${this.pid ?? '?'}) does not end`, this.logFile)
+    if (await this.#exitsWithin(KILL_DEADLINE_MS)) return
+    throw new ProcessError(`${this.name} (process ${this.pid ?? '?'}) does not exit`, this.logFile)
   }
 
-  async #endsWithin(deadlineMs: number): Promise<boolean> {
+  async #exitsWithin(deadlineMs: number): Promise<boolean> {
     const timer = new AbortController()
     const timeout = delay(deadlineMs, undefined, { signal: timer.signal }).catch(() => undefined)
     await Promise.race([this.exited, timeout])
@@ -194,7 +223,7 @@ export class SupervisedProcess {
   }
 }
 
-/** For people: `exit code 1`, `SIGKILL`, … */
+/** Human-readable: `exit code 1`, `SIGKILL`, … */
 export function describeExit({ code, signal, error }: Exit): string {
   if (error !== undefined) return error.message
   return signal ?? `exit code ${code ?? 'unknown'}`

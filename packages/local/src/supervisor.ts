@@ -3,31 +3,33 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
 import { removeContainer } from './docker.ts'
-import { boundLog, logCheckIntervalMs } from './log-file.ts'
-import { awaitWatchdogs, endTagged, tagEnvironment } from './process-tags.ts'
-import { logFileOf, stopStages } from './roles.ts'
-import { type ProcessSpec, SupervisedProcess } from './supervised-process.ts'
+import { boundLog, logCheckIntervalMs, logFileOf } from './log-file.ts'
+import { Ports } from './ports.ts'
+import { awaitWatchdogs, stopTagged, tagEnvironment } from './process-tags.ts'
+import { type ProcessSpec, stopStages, SupervisedProcess } from './supervised-process.ts'
 import { Watchdog } from './watchdog.ts'
 
-/** A process that was just killed holds its lock for a moment longer. */
+/** A process that was just killed may hold its lock for a moment longer. */
 const LOCK_WAIT_MS = 500
 
-/** Somebody else runs on the data directory. */
+/** Another supervisor uses the data directory. */
 export class DataDirectoryBusyError extends Error {
   override name = 'DataDirectoryBusyError'
 }
 
 /**
- * Owns a data directory and the processes that run on it: nobody else runs on it at the same time, and no process
+ * Owns a data directory and the processes that use it. A data directory has one supervisor at a time, and no process
  * outlives its supervisor.
  *
- * Open (`start` may be called) → stopping (`stop` was called: nothing starts any more) → stopped.
+ * Open (`start` may be called) → stopping (`stop` was called, nothing is started any more) → stopped.
  */
 export class Supervisor {
   /** The real path, without symbolic links. */
   readonly dataDir: string
-  /** How many processes a supervisor that was killed, its watchdog too, had left. They have been ended. */
+  /** How many processes were left by a supervisor that was killed together with its watchdog. They have been stopped. */
   readonly leftovers: number
+  /** The ports for the processes. */
+  readonly ports = new Ports()
   readonly #lock: DatabaseSync
   readonly #watchdog: Watchdog
   readonly #logCheck: NodeJS.Timeout
@@ -43,9 +45,9 @@ export class Supervisor {
   }
 
   /**
-   * Takes a data directory, and ends what an earlier owner has left running on it.
+   * Locks a data directory, and stops the processes that an earlier supervisor left on it.
    *
-   * @param dataDir made if it is missing; without it, a temporary one that goes at the end, even at a violent one
+   * @param dataDir created if it is missing; by default a temporary one, which is deleted at the end, even after `kill -9`
    * @throws DataDirectoryBusyError
    */
   static async open({ dataDir }: { dataDir?: string | undefined } = {}): Promise<Supervisor> {
@@ -55,7 +57,7 @@ export class Supervisor {
     const lock = takeLock(path)
     try {
       await awaitWatchdogs(path)
-      const leftovers = await endTagged(path)
+      const leftovers = await stopTagged(path)
       await removeContainer(path)
       return new Supervisor(path, lock, leftovers, discardData)
     } catch (error) {
@@ -84,7 +86,7 @@ export class Supervisor {
   async start(spec: ProcessSpec): Promise<SupervisedProcess> {
     const environment = { ...spec.environment, ...tagEnvironment(spec.role, this.dataDir) }
     const logFile = logFileOf(this.dataDir, spec.name)
-    // Once everything is being stopped nobody would end what starts, whoever has its handle.
+    // A process started during the stop, for example by a caller that holds its handle, would never be stopped.
     const started = new SupervisedProcess({ ...spec, environment }, logFile, () => !this.stopping)
     this.#processes.push(started)
     await started.start()
@@ -92,9 +94,9 @@ export class Supervisor {
   }
 
   /**
-   * Ends every process, in order, then lets go of the data directory.
+   * Stops every process in order, then releases the data directory.
    *
-   * @param force kills them at once instead; also while an orderly stop is under way
+   * @param force kills the processes at once, also during an orderly stop
    */
   stop({ force = false }: { force?: boolean } = {}): Promise<void> {
     if (force) for (const each of this.#processes) each.kill('SIGKILL')
@@ -105,8 +107,8 @@ export class Supervisor {
   async #stop(): Promise<void> {
     clearInterval(this.#logCheck)
     for (const stage of stopStages) {
-      const ending = this.#processes.filter(({ role }) => stage.includes(role))
-      await Promise.all(ending.map((each) => each.stop()))
+      const stopping = this.#processes.filter(({ role }) => stage.includes(role))
+      await Promise.all(stopping.map((each) => each.stop()))
     }
     await this.#watchdog.close()
     this.#lock.close()
@@ -124,8 +126,8 @@ function makeDirectory(path: string | undefined): string {
 }
 
 /**
- * Takes the lock of a data directory. It is a lock of SQLite's, because the kernel lets go of it when its holder dies,
- * however it dies: there is no stale lock. Closing the database gives it back.
+ * Locks a data directory. The lock is one of SQLite, because the kernel releases it whenever its holder dies, so no lock
+ * is ever stale. Closing the database releases it.
  */
 function takeLock(dataDir: string): DatabaseSync {
   const lock = new DatabaseSync(join(dataDir, 'lock.sqlite'), { timeout: LOCK_WAIT_MS })
@@ -135,6 +137,6 @@ function takeLock(dataDir: string): DatabaseSync {
   } catch (error) {
     lock.close()
     if (!(error instanceof Error) || !error.message.includes('locked')) throw error
-    throw new DataDirectoryBusyError(`another process runs on ${dataDir}`, { cause: error })
+    throw new DataDirectoryBusyError(`another process uses ${dataDir}`, { cause: error })
   }
 }

@@ -1,20 +1,22 @@
 import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { closeSync, openSync } from 'node:fs'
+import { closeSync, openSync, rmSync } from 'node:fs'
+import { setTimeout as delay } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
-import { boundLog } from './log-file.ts'
-import { tagEnvironment } from './process-tags.ts'
-import { logFileOf } from './roles.ts'
+import { removeContainer } from './docker.ts'
+import { boundLog, logFileOf } from './log-file.ts'
+import { stopTagged, tagEnvironment } from './process-tags.ts'
 
-const entry = fileURLToPath(new URL('watchdog-main.ts', import.meta.url))
-/** What the supervisor says when it has ended everything itself. */
-export const FAREWELL = 'all ended\n'
+/** The supervisor sends this when it has stopped everything itself. */
+const FAREWELL = 'all stopped\n'
 /** Long enough that a watchdog which cannot run at all does not keep a core busy. */
 const RESTART_DELAY_MS = 500
+/** A process that was being started when the supervisor died has its tag only after a moment. */
+const LATE_START_MS = 250
 
 /**
- * A small process that outlives this one, whatever kills it, and then ends what this one has started: it waits for the
- * end of a pipe that only this process holds. One that dies is replaced.
+ * A small process that outlives this one, however this one dies, and then stops the processes that this one started. It
+ * waits for the end of a pipe that only this process holds. A watchdog that dies is replaced.
  */
 export class Watchdog {
   readonly #dataDir: string
@@ -23,7 +25,7 @@ export class Watchdog {
   #restart: NodeJS.Timeout | undefined
   #closing = false
 
-  /** @param discardData whether the data directory goes too, once its processes have ended */
+  /** @param discardData whether to delete the data directory after its processes have exited */
   constructor(dataDir: string, discardData: boolean) {
     this.#dataDir = dataDir
     this.#discardData = discardData
@@ -34,14 +36,14 @@ export class Watchdog {
     return this.#child.pid
   }
 
-  /** Sends the watchdog away, everything having ended, and waits until it is gone. */
+  /** Stops the watchdog after all other processes have exited, and waits until it has exited. */
   async close(): Promise<void> {
     this.#closing = true
     clearTimeout(this.#restart)
     if (this.#child.exitCode !== null || this.#child.signalCode !== null) return
-    const gone = once(this.#child, 'exit')
+    const exited = once(this.#child, 'exit')
     this.#child.stdin?.end(FAREWELL)
-    await gone
+    await exited
   }
 
   #spawn(): ChildProcess {
@@ -49,7 +51,8 @@ export class Watchdog {
     boundLog(logFile)
     const log = openSync(logFile, 'a', 0o600)
     try {
-      const child = spawn(process.execPath, [entry, this.#dataDir, String(this.#discardData)], {
+      const program = fileURLToPath(import.meta.url)
+      const child = spawn(process.execPath, [program, this.#dataDir, String(this.#discardData)], {
         cwd: '/',
         env: tagEnvironment('watchdog', this.#dataDir),
         detached: true,
@@ -70,4 +73,30 @@ export class Watchdog {
       this.#child = this.#spawn()
     }, RESTART_DELAY_MS)
   }
+}
+
+// The watchdog's process: `watchdog.ts DATA_DIR DISCARD_DATA`.
+if (import.meta.main) {
+  const [dataDir, discardData] = process.argv.slice(2)
+  if (dataDir === undefined) throw new Error('usage: watchdog.ts DATA_DIR DISCARD_DATA')
+  await watch(dataDir, discardData === 'true')
+}
+
+/** Waits until the standard input closes. Without a farewell the supervisor has died: its processes are then stopped. */
+async function watch(dataDir: string, discardData: boolean): Promise<void> {
+  let received = ''
+  process.stdin.setEncoding('utf8').on('data', (text: string) => {
+    received += text
+  })
+  process.stdin.on('error', () => undefined)
+  await once(process.stdin, 'close')
+
+  if (received !== FAREWELL) {
+    let stopped = await stopTagged(dataDir)
+    await delay(LATE_START_MS)
+    stopped += await stopTagged(dataDir)
+    console.log(`${new Date().toISOString()} the supervisor died: stopped ${stopped} processes`)
+  }
+  await removeContainer(dataDir)
+  if (discardData) rmSync(dataDir, { recursive: true, force: true })
 }

@@ -20,18 +20,18 @@ beforeEach(() => {
 })
 afterEach(() => rmSync(dataDir, { recursive: true }))
 
-test('what is written is read again', () => {
+test('the file is read as it was written', () => {
   writeLocalFile(dataDir, local)
   expect(readLocalFile(dataDir)).toEqual(local)
 })
 
-test('only its owner may read it, and nothing else is left beside it', () => {
+test('only the owner may read the file, and no temporary file remains', () => {
   writeLocalFile(dataDir, local)
   expect(statSync(join(dataDir, 'local.json')).mode & 0o777).toBe(0o600)
   expect(readdirSync(dataDir)).toEqual(['local.json'])
 })
 
-test('a later start asks for the ports, passwords and key of the earlier one', () => {
+test('a later start uses the ports, passwords and key of the earlier one', () => {
   expect(optionsFrom(local)).toEqual({
     apiKey: 'slk_x',
     redis: { port: 4001, password: 'pass_-9' },
@@ -41,13 +41,13 @@ test('a later start asks for the ports, passwords and key of the earlier one', (
 })
 
 test.each(['', '{', 'null', '{}', '{"apiKey":"slk_x","redisUrl":"nonsense"}'])(
-  'a broken file counts as none: %s',
+  'an invalid file is ignored: %s',
   (content) => {
     writeFileSync(join(dataDir, 'local.json'), content)
     expect(readLocalFile(dataDir)).toBeUndefined()
   },
 )
 
-test('there is none before the first start', () => {
+test('there is no file before the first start', () => {
   expect(readLocalFile(dataDir)).toBeUndefined()
 })

@@ -13,13 +13,13 @@ beforeEach(() => {
 })
 afterEach(() => rmSync(folder, { recursive: true }))
 
-test('a log below its limit is left alone', () => {
+test('a log below its limit does not change', () => {
   writeFileSync(path, 'abc')
   boundLog(path, 4)
   expect(readFileSync(path, 'utf8')).toBe('abc')
 })
 
-test('a log at its limit is set aside and goes on empty, for whoever has it open too', () => {
+test('a log at its limit is copied and truncated', () => {
   appendFileSync(path, 'abcd')
   boundLog(path, 4)
   appendFileSync(path, 'e')
@@ -27,20 +27,20 @@ test('a log at its limit is set aside and goes on empty, for whoever has it open
   expect(readFileSync(`${path}.1`, 'utf8')).toBe('abcd')
 })
 
-test('a log that is not there needs no bound', () => {
+test('a missing log is ignored', () => {
   expect(() => boundLog(path, 4)).not.toThrow()
 })
 
-test('the last lines of a log leave blank ones out', () => {
+test('blank lines are not among the last lines of a log', () => {
   writeFileSync(path, 'one\ntwo\n\nthree\n')
   expect(lastLines(path, 2)).toEqual(['two', 'three'])
 })
 
-test('a log of which only the end is read gives its last lines', () => {
+test('the last lines of a large log are read from its end', () => {
   writeFileSync(path, `${'x'.repeat(100_000)}\nlast\n`)
   expect(lastLines(path, 1)).toEqual(['last'])
 })
 
-test('a log that is not there has no lines', () => {
+test('a missing log has no lines', () => {
   expect(lastLines(path, 2)).toEqual([])
 })

@@ -1,7 +1,8 @@
 import { createServer, type Server } from 'node:net'
 import { afterEach, expect, test } from 'vitest'
-import { freePort, onFreePort, probePort } from '../src/ports.ts'
+import { Ports, probePort } from '../src/ports.ts'
 
+const ports = new Ports()
 let taken: Server | undefined
 
 afterEach(() => {
@@ -15,41 +16,41 @@ async function takePort(port: number): Promise<void> {
   await new Promise<void>((resolve) => server.listen(port, '127.0.0.1', resolve))
 }
 
-test('a preferred port that is free is taken', async () => {
-  const port = await freePort()
-  expect(await freePort(port)).toBe(port)
+test('a preferred port is returned if it is free', async () => {
+  const port = await ports.free()
+  expect(await ports.free(port)).toBe(port)
 })
 
-test('a preferred port that is taken is replaced by another', async () => {
-  const port = await freePort()
+test('another port is returned if the preferred one is taken', async () => {
+  const port = await ports.free()
   await takePort(port)
   expect(await probePort(port)).toEqual({ code: 'EADDRINUSE' })
-  expect(await freePort(port)).not.toBe(port)
+  expect(await ports.free(port)).not.toBe(port)
 })
 
-test('no port is given twice, even while nobody listens on it', async () => {
-  const ports = await Promise.all(Array.from({ length: 200 }, () => freePort()))
-  expect(new Set(ports).size).toBe(200)
+test('no port is returned twice, even while no process listens on it', async () => {
+  const returned = await Promise.all(Array.from({ length: 200 }, () => ports.free()))
+  expect(new Set(returned).size).toBe(200)
 })
 
-test('a start that lost its port to somebody else is tried on another one', async () => {
-  const ports: number[] = []
-  const result = await onFreePort(undefined, async (port) => {
-    ports.push(port)
-    if (ports.length > 1) return 'started'
+test('a start that lost its port to another program is retried on another port', async () => {
+  const attempts: number[] = []
+  const result = await ports.startOn(undefined, async (port) => {
+    attempts.push(port)
+    if (attempts.length > 1) return 'started'
     await takePort(port)
     throw new Error('address in use')
   })
   expect(result).toBe('started')
-  expect(new Set(ports).size).toBe(2)
+  expect(new Set(attempts).size).toBe(2)
 })
 
-test('a start that fails for another reason is not tried again', async () => {
+test('a start that fails for another reason is not retried', async () => {
   let attempts = 0
   const start = async (): Promise<never> => {
     attempts++
     throw new Error('broken')
   }
-  await expect(onFreePort(undefined, start)).rejects.toThrow('broken')
+  await expect(ports.startOn(undefined, start)).rejects.toThrow('broken')
   expect(attempts).toBe(1)
 })

@@ -13,7 +13,7 @@ beforeAll(async () => {
 })
 afterAll(() => services.stop())
 
-/** Runs a query as the services' user, or as another one. */
+/** Runs a query as the user of the services, or as another user. */
 async function query(sql: string, user?: { name: string; password: string }): Promise<string> {
   const { url, username, password } = services.clickhouse
   const response = await fetch(url, {
@@ -37,7 +37,7 @@ async function withRedis<T>(url: string, act: (redis: Redis) => Promise<T>): Pro
   }
 }
 
-test('what Redis has confirmed survives kill -9', async () => {
+test('writes that Redis confirmed survive kill -9', async () => {
   const { redis } = services.processes
   await withRedis(services.redisUrl, (client) => client.set('kept', 'yes'))
   redis.kill('SIGKILL')
@@ -46,7 +46,7 @@ test('what Redis has confirmed survives kill -9', async () => {
   expect(await withRedis(services.redisUrl, (client) => client.get('kept'))).toBe('yes')
 })
 
-test('what ClickHouse has confirmed survives kill -9, and its deduplication too', async () => {
+test('inserts that ClickHouse confirmed, and their deduplication tokens, survive kill -9', async () => {
   const { clickhouse } = services.processes
   await query('CREATE DATABASE durable')
   await query(
@@ -63,7 +63,7 @@ test('what ClickHouse has confirmed survives kill -9, and its deduplication too'
   expect(await query('SELECT count() FROM durable.t')).toBe('1000')
 })
 
-test('Redis is set to keep what it confirms, and to refuse rather than to forget', async () => {
+test('Redis is configured to sync before it confirms, and never to evict', async () => {
   const settings = await withRedis(services.redisUrl, (client) =>
     client.config('GET', 'appendonly', 'appendfsync', 'maxmemory-policy', 'save', 'bind'),
   )
@@ -76,13 +76,13 @@ test('Redis is set to keep what it confirms, and to refuse rather than to forget
   })
 })
 
-test('Redis leaves most of the memory to others, and has room for a backlog', async () => {
+test('Redis may use a quarter of the memory, and at least 256 MiB', async () => {
   const [, bytes] = await withRedis(services.redisUrl, (client) => client.config('GET', 'maxmemory'))
   expect(Number(bytes)).toBeGreaterThanOrEqual(256 * 1024 * 1024)
   expect(Number(bytes)).toBeLessThanOrEqual(Math.max(256 * 1024 * 1024, totalmem() / 4))
 })
 
-test('Redis answers nobody without its password', async () => {
+test('Redis rejects clients without the password', async () => {
   const url = new URL(services.redisUrl)
   url.password = ''
   await expect(withRedis(url.href, (client) => client.get('kept'))).rejects.toThrow(/NOAUTH/)
@@ -92,17 +92,17 @@ test.each([
   { name: 'default', password: '' },
   { name: 'default', password: 'x' },
   { name: 'sluice', password: '' },
-])('ClickHouse answers nobody as $name with the password "$password"', async (user) => {
+])('ClickHouse rejects the user $name with the password "$password"', async (user) => {
   expect(await query('SELECT 1', user)).toMatch(/AUTHENTICATION_FAILED|REQUIRED_PASSWORD|SESSION_LIMIT/)
 })
 
-/** What everybody on this machine may see of a process. */
+/** Every user of this machine can read it. */
 function commandLine(pid: number | undefined): string {
   if (process.platform === 'linux') return readFileSync(`/proc/${pid}/cmdline`, 'utf8')
   return execFileSync('ps', ['-ww', '-o', 'command=', '-p', String(pid)], { encoding: 'utf8' })
 }
 
-test('no password is in a command line', () => {
+test('no command line contains a password', () => {
   for (const { pid } of Object.values(services.processes)) {
     const command = commandLine(pid)
     expect(command).toContain(services.dataDir)
@@ -112,13 +112,13 @@ test('no password is in a command line', () => {
   }
 })
 
-test('no system log table grows', async () => {
+test('there are no system log tables', async () => {
   expect(
     await query("SELECT count() FROM system.tables WHERE database = 'system' AND name LIKE '%\\_log'"),
   ).toBe('0')
 })
 
-test('the page for queries is served', async () => {
+test('ClickHouse serves its query page', async () => {
   const response = await fetch(`${services.clickhouse.url}/play?user=sluice`)
   expect(response.status).toBe(200)
   const page = await response.text()
@@ -127,7 +127,7 @@ test('the page for queries is served', async () => {
   expect(page).toContain('fromBase64(window.location.hash.substr(1))')
 })
 
-test('only this machine is listened to', async () => {
+test('both servers listen on 127.0.0.1 only', async () => {
   const addresses = Object.values(networkInterfaces())
     .flat()
     .filter((address) => address?.family === 'IPv4' && !address.internal)

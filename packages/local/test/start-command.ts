@@ -8,7 +8,7 @@ import type { LocalFile } from '../src/local-file.ts'
 const entry = fileURLToPath(new URL('../src/start.ts', import.meta.url))
 const DEADLINE_MS = 15_000
 
-/** `npm start`, as a test sees it. */
+/** A running `npm start`. */
 export class StartCommand {
   readonly child: ChildProcess
   readonly exitCode: Promise<number | null>
@@ -24,7 +24,7 @@ export class StartCommand {
     this.exitCode = new Promise((resolve) => child.once('exit', resolve))
   }
 
-  /** @param port 0 takes a free one */
+  /** @param port 0 chooses a free one */
   static run(dataDir: string, port = 0): StartCommand {
     const child = spawn(process.execPath, [entry], {
       env: { PORT: String(port), SLUICE_DATA_DIR: dataDir },
@@ -33,7 +33,7 @@ export class StartCommand {
     return new StartCommand(dataDir, child)
   }
 
-  /** Runs it as npm does: from a script, in npm's shell. */
+  /** Runs it by npm: from a script, in npm's shell. */
   static runByNpm(dataDir: string, folder: string): StartCommand {
     const start = `true && exec "${process.execPath}" "${entry}"`
     writeFileSync(join(folder, 'package.json'), JSON.stringify({ scripts: { start } }))
@@ -53,18 +53,18 @@ export class StartCommand {
     return JSON.parse(readFileSync(join(this.#dataDir, 'local.json'), 'utf8')) as LocalFile
   }
 
-  async says(text: string): Promise<void> {
+  async prints(text: string): Promise<void> {
     await vi.waitFor(() => {
       if (!this.#output.includes(text)) throw new Error(`no "${text}" in:\n${this.#output}`)
     }, DEADLINE_MS)
   }
 
   async isReady(): Promise<this> {
-    await this.says('npx sluice logs')
+    await this.prints('npx sluice logs')
     return this
   }
 
-  /** Posts an entry, and gives the status. */
+  /** Sends an entry. @returns the HTTP status */
   async send(message: string): Promise<number> {
     const { apiUrl, apiKey } = this.local
     const response = await fetch(`${apiUrl}/v1/logs`, {
@@ -75,7 +75,7 @@ export class StartCommand {
     return response.status
   }
 
-  /** The messages that ClickHouse has. */
+  /** The messages stored in ClickHouse. */
   async messages(): Promise<string[]> {
     const { url, username, password, database } = this.local.clickhouse
     const response = await fetch(`${url}/?database=${database}`, {

@@ -4,9 +4,9 @@ import { createServer } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, beforeEach, expect, test, vi } from 'vitest'
-import { freePort } from '../src/ports.ts'
-import { endTagged, findTagged } from '../src/process-tags.ts'
-import { stopStages } from '../src/roles.ts'
+import { Ports } from '../src/ports.ts'
+import { findTagged, stopTagged } from '../src/process-tags.ts'
+import { stopStages } from '../src/supervised-process.ts'
 import { StartCommand } from './start-command.ts'
 
 let folder: string
@@ -19,7 +19,7 @@ beforeEach(() => {
 })
 afterEach(async () => {
   running?.child.kill('SIGKILL')
-  await endTagged(dataDir)
+  await stopTagged(dataDir)
   rmSync(folder, { recursive: true, force: true })
 })
 
@@ -31,18 +31,18 @@ function start(port?: number): StartCommand {
 const pidOf = (role: string): number | undefined =>
   findTagged(dataDir).find((each) => each.role === role)?.pid
 
-async function nothingIsLeft(): Promise<void> {
+async function noProcessIsLeft(): Promise<void> {
   await vi.waitFor(() => expect(findTagged(dataDir)).toEqual([]), 15_000)
 }
 
-test('the curl line that is printed posts an entry, which arrives', async () => {
+test('the printed curl command sends an entry, which arrives', async () => {
   const command = await start().isReady()
   const curl = command.output.split('\n').find((line) => line.trim().startsWith('curl '))
   expect(execFileSync('/bin/sh', ['-c', curl ?? 'false'], { encoding: 'utf8' })).toContain('"accepted"')
   await command.arrives('Hello, Sluice')
 })
 
-test('key, addresses and rows outlive a stop and a start', async () => {
+test('key, addresses and rows stay the same after a stop and a start', async () => {
   const first = await start().isReady()
   expect(await first.send('before')).toBe(202)
   const before = first.local
@@ -57,45 +57,45 @@ test('key, addresses and rows outlive a stop and a start', async () => {
   expect(await second.messages()).toEqual(['after', 'before'])
 })
 
-test('a taken PORT is named, and nothing is started', async () => {
+test('a taken PORT is reported, and nothing is started', async () => {
   const server = createServer()
-  const port = await freePort()
+  const port = await new Ports().free()
   await new Promise<void>((resolve) => server.listen(port, '127.0.0.1', resolve))
   const command = start(port)
   expect(await command.exitCode).toBe(1)
   expect(command.output).toContain(
-    `Port ${port} is taken by another program. Choose another: PORT=${port + 1}`,
+    `Port ${port} is used by another program. Choose another: PORT=${port + 1}`,
   )
   expect(findTagged(dataDir)).toEqual([])
   server.close()
 })
 
-test('a second start on the same data says where the first one runs', async () => {
+test('a second start on the same data reports the address of the first one', async () => {
   const first = await start().isReady()
   const second = StartCommand.run(dataDir)
   expect(await second.exitCode).toBe(1)
-  expect(second.output).toContain(`Sluice runs already on ${dataDir}, its API on ${first.local.apiUrl}`)
+  expect(second.output).toContain(`Sluice is already running on ${dataDir} (API: ${first.local.apiUrl})`)
   expect(await first.send('still here')).toBe(202)
 })
 
-test('an interrupt while it starts leaves nothing', async () => {
+test('an interrupt during the start leaves no process', async () => {
   const command = start()
-  await command.says('ClickHouse')
+  await command.prints('ClickHouse')
   command.child.kill('SIGINT')
   expect(await command.exitCode).toBe(0)
   expect(findTagged(dataDir)).toEqual([])
 })
 
-test('a second interrupt forces', async () => {
+test('a second interrupt kills all processes', async () => {
   const command = await start().isReady()
   const clickhouse = pidOf('clickhouse')
-  if (clickhouse === undefined) throw new Error('ClickHouse does not run')
-  // The worker waits for a ClickHouse that does not answer, so an orderly stop takes until its deadline.
+  if (clickhouse === undefined) throw new Error('ClickHouse is not running')
+  // The worker waits for a ClickHouse that does not answer, so an orderly stop lasts until its deadline.
   process.kill(clickhouse, 'SIGSTOP')
   expect(await command.send('waits')).toBe(202)
   await new Promise((resolve) => setTimeout(resolve, 500))
   command.child.kill('SIGINT')
-  await command.says('Stopping')
+  await command.prints('Stopping')
   await new Promise((resolve) => setTimeout(resolve, 300))
   const forcedAtMs = performance.now()
   command.child.kill('SIGINT')
@@ -104,7 +104,7 @@ test('a second interrupt forces', async () => {
   expect(findTagged(dataDir)).toEqual([])
 })
 
-test('an orderly stop takes less than 10 s even where ClickHouse does not answer', async () => {
+test('an orderly stop takes less than 10 s even if ClickHouse does not answer', async () => {
   const command = await start().isReady()
   process.kill(pidOf('clickhouse') ?? 0, 'SIGSTOP')
   expect(await command.send('waits')).toBe(202)
@@ -116,36 +116,36 @@ test('an orderly stop takes less than 10 s even where ClickHouse does not answer
   expect(findTagged(dataDir)).toEqual([])
 })
 
-test('kill -9 leaves no process, and the next start goes on', async () => {
+test('kill -9 leaves no process, and the next start delivers the accepted entries', async () => {
   const command = await start().isReady()
   expect(await command.send('survives')).toBe(202)
   command.child.kill('SIGKILL')
-  await nothingIsLeft()
+  await noProcessIsLeft()
   await (await start().isReady()).arrives('survives')
 })
 
-test('kill -9 of the npm that started it stops everything', async () => {
+test('kill -9 of the parent npm stops everything', async () => {
   running = await StartCommand.runByNpm(dataDir, folder).isReady()
   expect(findTagged(dataDir)).not.toEqual([])
   running.child.kill('SIGKILL')
-  await nothingIsLeft()
+  await noProcessIsLeft()
 })
 
-test('every process that dies is started again', async () => {
+test('every process that dies is restarted', async () => {
   const command = await start().isReady()
   for (const role of stopStages.flat()) {
     const pid = pidOf(role)
-    if (pid === undefined) throw new Error(`${role} does not run`)
+    if (pid === undefined) throw new Error(`${role} is not running`)
     process.kill(pid, 'SIGKILL')
-    await command.says(`${role} ended (SIGKILL); starting it again`)
-    await command.says(`${role} runs again`)
+    await command.prints(`${role} exited (SIGKILL); restarting it`)
+    await command.prints(`${role} is running again`)
   }
-  // The API may still be on its way back to Redis.
+  // The API may still be reconnecting to Redis.
   await vi.waitFor(async () => expect(await command.send('after all that')).toBe(202), 5_000)
   await command.arrives('after all that')
 })
 
-test('a process that keeps dying takes everything down, and its log is named', async () => {
+test('a process that keeps dying stops everything, and its log file is reported', async () => {
   const command = await start().isReady()
   const killing = setInterval(() => {
     const pid = pidOf('api')
@@ -153,7 +153,7 @@ test('a process that keeps dying takes everything down, and its log is named', a
   }, 50)
   expect(await command.exitCode).toBe(1)
   clearInterval(killing)
-  expect(command.output).toContain('api ended 5 times within a minute (SIGKILL)')
+  expect(command.output).toContain('api exited 5 times within a minute (SIGKILL)')
   expect(command.output).toContain(join(dataDir, 'logs', 'api.log'))
   expect(findTagged(dataDir)).toEqual([])
 })

@@ -16,7 +16,7 @@ afterEach(async () => {
   rmSync(folder, { recursive: true })
 })
 
-/** A process that runs a script. */
+/** A process that runs JavaScript. */
 function script(code: string, spec: Partial<ProcessSpec> = {}): SupervisedProcess {
   const full: ProcessSpec = {
     role: 'api',
@@ -36,30 +36,30 @@ function script(code: string, spec: Partial<ProcessSpec> = {}): SupervisedProces
 const forever = 'setInterval(() => {}, 1000);'
 const deaf = `process.on('SIGTERM', () => {}); console.log('deaf'); ${forever}`
 
-test('a process that ends while starting is reported with what it said', async () => {
+test('a process that exits while starting is reported with its output', async () => {
   const ends = script('console.log("no configuration"); process.exit(3)', {
     isReady: () => Promise.resolve(false),
   })
   const error = await ends.start().catch((reason: unknown) => reason)
   expect(error).toBeInstanceOf(ProcessError)
   expect(error).toMatchObject({
-    message: 'script ended while starting (exit code 3)',
+    message: 'script exited while starting (exit code 3)',
     log: ['no configuration'],
   })
 })
 
-test('a program that is not there is reported', async () => {
+test('a missing program is reported', async () => {
   const missing = script('', { command: join(folder, 'missing'), isReady: () => Promise.resolve(false) })
   await expect(missing.start()).rejects.toThrow(/ENOENT/)
 })
 
-test('a process that is not ready in time is ended', async () => {
+test('a process that is not ready in time is stopped', async () => {
   const slow = script(forever, { readyDeadlineMs: 200, isReady: () => Promise.resolve(false) })
   await expect(slow.start()).rejects.toThrow('script was not ready after 0.2 s')
   expect(slow.running).toBe(false)
 })
 
-test('a process sees nothing of the environment but what it is given', async () => {
+test('a process has only the environment of its specification', async () => {
   const curious = script(
     'console.log(Object.entries(process.env).filter(([name]) => !name.startsWith("__")).flat().join()); process.exit()',
     { environment: { GREETING: 'hello' }, isReady: () => Promise.resolve(false) },
@@ -67,7 +67,7 @@ test('a process sees nothing of the environment but what it is given', async () 
   await expect(curious.start()).rejects.toMatchObject({ log: ['GREETING,hello'] })
 })
 
-test('a process that does not end by SIGTERM is killed after the deadline', async () => {
+test('a process that ignores SIGTERM is killed after the deadline', async () => {
   const stubborn = script(deaf, {
     isReady: () => Promise.resolve(lastLines(join(folder, 'script.log'), 1).includes('deaf')),
   })
@@ -76,7 +76,7 @@ test('a process that does not end by SIGTERM is killed after the deadline', asyn
   expect(await stubborn.exited).toMatchObject({ signal: 'SIGKILL' })
 })
 
-test('a process that was stopped by SIGSTOP ends in order all the same', async () => {
+test('a process suspended by SIGSTOP exits on SIGTERM', async () => {
   const stopped = script(forever)
   await stopped.start()
   stopped.kill('SIGSTOP')
@@ -84,7 +84,7 @@ test('a process that was stopped by SIGSTOP ends in order all the same', async (
   expect(await stopped.exited).toMatchObject({ signal: 'SIGTERM' })
 })
 
-test('a process that ended can be started again', async () => {
+test('a process that exited can be started again', async () => {
   const again = script(forever)
   await again.start()
   const first = again.pid

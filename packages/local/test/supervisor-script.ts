@@ -1,4 +1,4 @@
-// A supervisor for tests to kill: `supervisor-script.ts [DATA_DIR]` starts the services and says where they are.
+// A supervisor that tests kill: `supervisor-script.ts [DATA_DIR]` starts the services and prints their data directory.
 import { startServices } from '../src/index.ts'
 
 const services = await startServices({ dataDir: process.argv[2] })

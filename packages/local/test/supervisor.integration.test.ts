@@ -7,7 +7,7 @@ import { createInterface } from 'node:readline'
 import { fileURLToPath } from 'node:url'
 import { afterEach, beforeEach, expect, test, vi } from 'vitest'
 import { startServices } from '../src/index.ts'
-import { endTagged, findTagged } from '../src/process-tags.ts'
+import { findTagged, stopTagged } from '../src/process-tags.ts'
 import { DataDirectoryBusyError, Supervisor } from '../src/supervisor.ts'
 
 const script = fileURLToPath(new URL('supervisor-script.ts', import.meta.url))
@@ -20,11 +20,11 @@ beforeEach(() => {
 })
 afterEach(async () => {
   child?.kill('SIGKILL')
-  await endTagged(dataDir)
+  await stopTagged(dataDir)
   rmSync(dataDir, { recursive: true, force: true })
 })
 
-/** Starts services under a supervisor in a process of its own. */
+/** Starts services with a supervisor in a separate process. */
 async function superviseElsewhere(
   ...args: readonly string[]
 ): Promise<{ dataDir: string; watchdogPid: number; child: ChildProcess }> {
@@ -33,7 +33,7 @@ async function superviseElsewhere(
   for await (const line of createInterface({ input: started.stdout })) {
     return { ...(JSON.parse(line) as { dataDir: string; watchdogPid: number }), child: started }
   }
-  throw new Error('the supervisor ended')
+  throw new Error('the supervisor exited')
 }
 
 const rolesOn = (folder: string): string[] =>
@@ -41,7 +41,7 @@ const rolesOn = (folder: string): string[] =>
     .map(({ role }) => role)
     .toSorted()
 
-test('kill -9 of the supervisor leaves no process, and no temporary data', async () => {
+test('kill -9 of the supervisor leaves no process and no temporary data', async () => {
   const there = await superviseElsewhere()
   expect(rolesOn(there.dataDir)).toEqual(['clickhouse', 'redis', 'watchdog'])
   there.child.kill('SIGKILL')
@@ -60,12 +60,12 @@ test('kill -9 of the supervisor at any moment of its start leaves no process', a
   }
 })
 
-test('kill -9 of the supervisor and its watchdog: the next one ends what is left', async () => {
+test('after kill -9 of the supervisor and its watchdog, the next supervisor stops the remaining processes', async () => {
   const there = await superviseElsewhere(dataDir)
-  const gone = once(there.child, 'exit')
+  const exited = once(there.child, 'exit')
   process.kill(there.watchdogPid, 'SIGKILL')
   there.child.kill('SIGKILL')
-  await gone
+  await exited
   await vi.waitFor(() => expect(rolesOn(dataDir)).toEqual(['clickhouse', 'redis']), 5_000)
   const supervisor = await Supervisor.open({ dataDir })
   expect(supervisor.leftovers).toBe(2)
@@ -90,7 +90,7 @@ test('a data directory has one supervisor at a time', async () => {
   expect(rolesOn(dataDir)).toEqual(['clickhouse', 'redis', 'watchdog'])
 })
 
-test('no process starts again once everything is being stopped, whoever has its handle', async () => {
+test('a caller with the handle of a process cannot start it again while the supervisor is stopping', async () => {
   const services = await startServices({ dataDir })
   const stopped = services.stop({ force: true })
   await services.processes.redis.exited
@@ -100,7 +100,7 @@ test('no process starts again once everything is being stopped, whoever has its 
   expect(rolesOn(dataDir)).toEqual([])
 })
 
-test('nothing starts once everything is being stopped', async () => {
+test('a stopped supervisor starts no process', async () => {
   const supervisor = await Supervisor.open()
   await supervisor.stop()
   const start = supervisor.start({

@@ -1,0 +1,185 @@
+import { migrate, migrationsFolder, readMigrations } from '@sluice/clickhouse'
+import { FaultProxy } from '@sluice/harness'
+import { audit, type Audit } from '@sluice/harness/audit'
+import { awaitInserts, drainQueue, type QueueCounts } from '@sluice/harness/drain'
+import type { Journal } from '@sluice/harness/journal'
+import { startTestServices } from '@sluice/harness/test-installation'
+import { provisionProject, startApi, startWorker, withRegistry, type Services } from '@sluice/local'
+import { queueNames } from '@sluice/queue'
+import { buildTopology, linkName, type Topology } from './schedule.ts'
+import { Victim } from './victim.ts'
+
+export interface ChaosInstallationOptions {
+  /** The folder for data and logs. Default: a temporary directory. */
+  readonly dataDir?: string
+  readonly apis: number
+  readonly workers: number
+  /** Additional environment variables of every worker. */
+  readonly workerEnvironment?: Readonly<Record<string, string>>
+}
+
+/** The audit of a journal, after the queue was drained. */
+export interface Settlement extends Audit {
+  /** The jobs that were left in the queue. */
+  readonly queue: QueueCounts
+  readonly drainMs: number
+}
+
+const PREFIX = 'chaos'
+const PROJECT_ID = 'chaos'
+/** An insert whose sender was killed ends when ClickHouse's timeout for a silent connection has passed. */
+const INSERTS_DEADLINE_MS = 60_000
+
+/**
+ * An installation in which every network link passes through a fault proxy, and every process can be killed.
+ *
+ * Healthy → (faults of its victims and links) → healed: from then on no process stays down or frozen, and no link holds bytes.
+ */
+export class ChaosInstallation {
+  readonly topology: Topology
+  readonly services: Services
+  readonly apiKey: string
+  readonly names = queueNames(PREFIX)
+  readonly #workerEnvironment: Readonly<Record<string, string>>
+  readonly #healing = new AbortController()
+  readonly #stopping = new AbortController()
+  readonly #victims = new Map<string, Victim>()
+  readonly #links = new Map<string, FaultProxy>()
+
+  private constructor(services: Services, apiKey: string, options: ChaosInstallationOptions) {
+    this.services = services
+    this.apiKey = apiKey
+    this.topology = buildTopology(options.apis, options.workers)
+    this.#workerEnvironment = options.workerEnvironment ?? {}
+    for (const process of Object.values(services.processes)) this.#addVictim(process)
+  }
+
+  static async start(options: ChaosInstallationOptions): Promise<ChaosInstallation> {
+    const services = await startTestServices(options)
+    try {
+      await migrate(services.clickhouse, await readMigrations(migrationsFolder))
+      const apiKey = await withRegistry({ redisUrl: services.redisUrl, prefix: PREFIX }, (registry) =>
+        provisionProject(registry, PROJECT_ID),
+      )
+      const installation = new ChaosInstallation(services, apiKey, options)
+      const { processes } = installation.topology
+      const apis = processes.filter(({ role }) => role === 'api')
+      const workers = processes.filter(({ role }) => role === 'worker')
+      await Promise.all([
+        ...apis.map(({ name }) => installation.#addApi(name)),
+        ...workers.map(({ name }) => installation.#addWorker(name)),
+      ])
+      return installation
+    } catch (error) {
+      await services.stop({ force: true })
+      throw error
+    }
+  }
+
+  /** The addresses of the APIs for clients, through their links. */
+  get apiUrls(): string[] {
+    const names = this.topology.links.filter(({ from }) => from === 'clients').map(({ name }) => name)
+    return names.map((name) => this.linkNamed(name).url)
+  }
+
+  /** Aborted when the faults end. */
+  get healing(): AbortSignal {
+    return this.#healing.signal
+  }
+
+  get victims(): readonly Victim[] {
+    return [...this.#victims.values()]
+  }
+
+  /** The APIs and workers. */
+  get apps(): Victim[] {
+    return this.victims.filter(({ process }) => process.role === 'api' || process.role === 'worker')
+  }
+
+  victim(name: string): Victim {
+    return found(this.#victims.get(name), name)
+  }
+
+  link(from: string, to: string): FaultProxy {
+    return this.linkNamed(linkName(from, to))
+  }
+
+  linkNamed(name: string): FaultProxy {
+    return found(this.#links.get(name), name)
+  }
+
+  /** Ends all faults, and resolves when every process is ready. */
+  async heal(): Promise<void> {
+    this.#healing.abort()
+    for (const link of this.#links.values()) link.heal()
+    for (const { process } of this.victims) process.kill('SIGCONT')
+    // All at once. An API or worker that starts before Redis or ClickHouse fails, and is started again.
+    await Promise.all(this.victims.map((victim) => victim.revive()))
+  }
+
+  /**
+   * Drains the queue, stops the APIs and workers, waits for their last inserts, and compares the journal with what is
+   * stored.
+   */
+  async settle(journal: Journal, drainDeadlineMs: number): Promise<Settlement> {
+    const { redisUrl, clickhouse } = this.services
+    const startedAtMs = performance.now()
+    const queue = await drainQueue(redisUrl, this.names, drainDeadlineMs)
+    const drainMs = performance.now() - startedAtMs
+    await Promise.all(this.apps.map((victim) => victim.retire()))
+    await awaitInserts(clickhouse, INSERTS_DEADLINE_MS)
+    return { ...(await audit(clickhouse, journal)), queue, drainMs }
+  }
+
+  /** Kills all processes. */
+  async stop(): Promise<void> {
+    this.#stopping.abort()
+    this.#healing.abort()
+    await this.services.stop({ force: true })
+    await Promise.all([...this.#links.values()].map((link) => link.down()))
+    const left = this.victims.filter(({ process }) => process.running)
+    if (left.length > 0) throw new Error(`still running: ${left.map(({ name }) => name).join(', ')}`)
+  }
+
+  async #addApi(name: string): Promise<void> {
+    const { supervisor, redisUrl } = this.services
+    const toRedis = await this.#openLink(name, 'redis', redisUrl)
+    const { process, url } = await startApi(supervisor, { name, prefix: PREFIX, redisUrl: toRedis })
+    await this.#openLink('clients', name, url)
+    this.#addVictim(process)
+  }
+
+  async #addWorker(name: string): Promise<void> {
+    const { supervisor, redisUrl, clickhouse } = this.services
+    const toRedis = await this.#openLink(name, 'redis', redisUrl)
+    const toClickHouse = await this.#openLink(name, 'clickhouse', clickhouse.url)
+    const { process } = await startWorker(supervisor, {
+      name,
+      prefix: PREFIX,
+      redisUrl: toRedis,
+      clickhouse: { ...clickhouse, url: toClickHouse },
+      environment: this.#workerEnvironment,
+    })
+    this.#addVictim(process)
+  }
+
+  #addVictim(process: Victim['process']): void {
+    const victim = new Victim(process, {
+      healing: this.#healing.signal,
+      stopping: this.#stopping.signal,
+    })
+    this.#victims.set(victim.name, victim)
+  }
+
+  /** @returns the target's URL, through the link */
+  async #openLink(from: string, to: string, targetUrl: string): Promise<string> {
+    const link = await FaultProxy.open(targetUrl)
+    this.#links.set(linkName(from, to), link)
+    return link.url
+  }
+}
+
+function found<T>(value: T | undefined, name: string): T {
+  if (value === undefined) throw new Error(`${name} does not exist`)
+  return value
+}

@@ -1,0 +1,49 @@
+import { writeFile } from 'node:fs/promises'
+import { isIP } from 'node:net'
+import { join } from 'node:path'
+import { generate } from 'selfsigned'
+
+/** Paths of PEM files. */
+export interface Certificates {
+  readonly caFile: string
+  readonly certificateFile: string
+  readonly keyFile: string
+}
+
+const kind = { keyType: 'ec', algorithm: 'sha256' } as const
+
+/**
+ * Creates a private certificate authority, and a server certificate that it has signed.
+ *
+ * @param folder exists, and gets the files
+ * @param host the name or address of the server
+ */
+export async function makeCertificates(folder: string, host: string): Promise<Certificates> {
+  const ca = await generate([{ name: 'commonName', value: 'Test authority' }], {
+    ...kind,
+    extensions: [
+      { name: 'basicConstraints', cA: true, critical: true },
+      { name: 'keyUsage', keyCertSign: true, critical: true },
+    ],
+  })
+  const server = await generate([{ name: 'commonName', value: 'Server' }], {
+    ...kind,
+    ca: { key: ca.private, cert: ca.cert },
+    extensions: [
+      {
+        name: 'subjectAltName',
+        altNames: [isIP(host) === 0 ? { type: 2, value: host } : { type: 7, ip: host }],
+      },
+    ],
+  })
+  const write = async (name: string, pem: string): Promise<string> => {
+    const file = join(folder, name)
+    await writeFile(file, pem)
+    return file
+  }
+  return {
+    caFile: await write('ca.pem', ca.cert),
+    certificateFile: await write('server.pem', server.cert),
+    keyFile: await write('server-key.pem', server.private),
+  }
+}

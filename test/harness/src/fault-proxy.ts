@@ -1,0 +1,297 @@
+import { once } from 'node:events'
+import { connect, createServer, type AddressInfo, type Server, type Socket } from 'node:net'
+
+/** `request` bytes flow from the client to the target, `answer` bytes flow back. */
+export type Direction = 'request' | 'answer'
+
+const HOST = '127.0.0.1'
+/** The limit of held bytes per connection and direction. Beyond it, the proxy stops reading, like a full network buffer. */
+const HELD_BYTES_MAX = 1024 * 1024
+
+interface Cut {
+  readonly direction: Direction
+  readonly afterBytes: number
+}
+
+/** The faults of a proxy. Its connections check them for every piece of data. */
+interface Faults {
+  held: Direction | 'both' | undefined
+  cut: Cut | undefined
+  /** A text in the request whose answer is cut off. */
+  cutAnswerTo: string | undefined
+}
+
+/**
+ * A TCP proxy that simulates a faulty network between two processes.
+ *
+ * Forwarding ⇄ holding (a black hole: connections are accepted and bytes are read, but nothing is forwarded). In addition,
+ * a cut may be armed. Any of them → down (connections are refused, and the open ones were reset) → up.
+ */
+export class FaultProxy {
+  readonly #target: URL
+  readonly #connections = new Set<Connection>()
+  readonly #faults: Faults = { held: undefined, cut: undefined, cutAnswerTo: undefined }
+  #server: Server | undefined
+  /** 0 until the first start: the system then chooses a free port. */
+  #port = 0
+  #cuts = 0
+
+  private constructor(targetUrl: string) {
+    this.#target = new URL(targetUrl)
+  }
+
+  static async open(targetUrl: string): Promise<FaultProxy> {
+    const proxy = new FaultProxy(targetUrl)
+    await proxy.up()
+    return proxy
+  }
+
+  get port(): number {
+    return this.#port
+  }
+
+  /** The URL of the target, through this proxy. */
+  get url(): string {
+    const url = new URL(this.#target)
+    url.hostname = HOST
+    url.port = String(this.#port)
+    // A URL object adds a slash to an address without a path.
+    return url.href.replace(/\/$/, '')
+  }
+
+  /** How many connections were cut. */
+  get cuts(): number {
+    return this.#cuts
+  }
+
+  /** How many bytes are held. */
+  heldBytes(direction: Direction): number {
+    let sum = 0
+    for (const connection of this.#connections) sum += connection.heldBytes(direction)
+    return sum
+  }
+
+  /** Closes every connection by RST. @returns how many there were */
+  reset(): number {
+    const connections = [...this.#connections]
+    for (const connection of connections) connection.reset()
+    return connections.length
+  }
+
+  hold(direction: Direction | 'both'): void {
+    this.#faults.held = direction
+  }
+
+  /** Forwards the held bytes, and then everything that arrives. */
+  resume(): void {
+    this.#faults.held = undefined
+    for (const connection of this.#connections) connection.release()
+  }
+
+  /** From now on, each connection closes after it has forwarded `afterBytes` in the given direction. */
+  armCut(cut: Cut): void {
+    this.#faults.cut = { ...cut }
+  }
+
+  disarmCut(): void {
+    this.#faults.cut = undefined
+  }
+
+  /** Forwards the next request that contains this text, and closes the connection instead of forwarding the answer. */
+  cutAnswerTo(text: string): void {
+    this.#faults.cutAnswerTo = text
+  }
+
+  /** Ends all faults of the connections. */
+  heal(): void {
+    this.disarmCut()
+    this.#faults.cutAnswerTo = undefined
+    this.resume()
+  }
+
+  /** Resets all connections. New ones fail with ECONNREFUSED. */
+  async down(): Promise<void> {
+    const server = this.#server
+    if (server === undefined) return
+    this.#server = undefined
+    const closed = once(server, 'close')
+    server.close()
+    this.reset()
+    await closed
+  }
+
+  /** Listens again, on the same port. */
+  async up(): Promise<void> {
+    const server = createServer({ allowHalfOpen: true, noDelay: true }, (client) => this.#accept(client))
+    server.listen(this.#port, HOST)
+    await once(server, 'listening')
+    this.#server = server
+    this.#port = (server.address() as AddressInfo).port
+  }
+
+  #accept(client: Socket): void {
+    const { hostname: host, port } = this.#target
+    const target = connect({ host, port: Number(port), allowHalfOpen: true, noDelay: true })
+    const connection: Connection = new Connection(client, target, this.#faults, {
+      onClose: () => this.#connections.delete(connection),
+      onCut: () => {
+        this.#cuts += 1
+      },
+    })
+    this.#connections.add(connection)
+  }
+}
+
+interface ConnectionEvents {
+  readonly onClose: () => void
+  readonly onCut: () => void
+}
+
+/** A connection from the client, and its counterpart to the target. */
+class Connection {
+  readonly #sockets: readonly [client: Socket, target: Socket]
+  readonly #flows: Readonly<Record<Direction, Flow>>
+
+  constructor(client: Socket, target: Socket, faults: Faults, { onClose, onCut }: ConnectionEvents) {
+    this.#sockets = [client, target]
+    const answer = new Flow(target, client, 'answer', faults, { onCut })
+    const request = new Flow(client, target, 'request', faults, {
+      onCut,
+      onForward: (bytes) => {
+        if (faults.cutAnswerTo === undefined || !bytes.includes(faults.cutAnswerTo)) return
+        faults.cutAnswerTo = undefined
+        answer.cutNext()
+      },
+    })
+    this.#flows = { request, answer }
+    let open = this.#sockets.length
+    for (const socket of this.#sockets) {
+      // `close` follows, and reports whether there was an error.
+      socket.on('error', () => undefined)
+      socket.on('close', () => {
+        open -= 1
+        if (open === 0) onClose()
+      })
+    }
+  }
+
+  heldBytes(direction: Direction): number {
+    return this.#flows[direction].heldBytes
+  }
+
+  release(): void {
+    this.#flows.request.release()
+    this.#flows.answer.release()
+  }
+
+  reset(): void {
+    for (const socket of this.#sockets) socket.resetAndDestroy()
+  }
+}
+
+interface FlowEvents {
+  readonly onCut: () => void
+  readonly onForward?: (bytes: Buffer) => void
+}
+
+/**
+ * One direction of a connection.
+ *
+ * Forwarding ⇄ holding, according to the proxy's faults → ended (the sender has closed) or cut (the receiver gets an end in
+ * the middle of the message, and the sender a reset).
+ */
+class Flow {
+  readonly #from: Socket
+  readonly #to: Socket
+  readonly #direction: Direction
+  readonly #faults: Faults
+  readonly #events: FlowEvents
+  #wasCut = false
+  #cutsNext = false
+  #held: Buffer[] = []
+  #heldBytes = 0
+  /** How the sender closed, if it has. `end` leaves the other direction open. */
+  #ending: 'end' | 'close' | 'reset' | undefined
+  /** The cut that `#passedBytes` counts for. */
+  #cut: Cut | undefined
+  #passedBytes = 0
+
+  constructor(from: Socket, to: Socket, direction: Direction, faults: Faults, events: FlowEvents) {
+    this.#from = from
+    this.#to = to
+    this.#direction = direction
+    this.#faults = faults
+    this.#events = events
+    from.on('data', (bytes: Buffer) => this.#receive(bytes))
+    from.on('end', () => this.#finish('end'))
+    from.on('close', (hadError) => this.#finish(hadError ? 'reset' : 'close'))
+    to.on('drain', () => this.#from.resume())
+  }
+
+  get heldBytes(): number {
+    return this.#heldBytes
+  }
+
+  /** Forwards the held bytes, and the sender's end if it arrived in the meantime. */
+  release(): void {
+    if (this.#isHolding) return
+    const held = this.#held
+    this.#held = []
+    this.#heldBytes = 0
+    for (const bytes of held) this.#forward(bytes)
+    if (this.#ending !== undefined) this.#finish(this.#ending)
+    this.#from.resume()
+  }
+
+  /** Cuts the connection before the next byte. */
+  cutNext(): void {
+    this.#cutsNext = true
+  }
+
+  get #isHolding(): boolean {
+    return this.#faults.held === 'both' || this.#faults.held === this.#direction
+  }
+
+  #receive(bytes: Buffer): void {
+    if (!this.#isHolding) return this.#forward(bytes)
+    this.#held.push(bytes)
+    this.#heldBytes += bytes.length
+    if (this.#heldBytes >= HELD_BYTES_MAX) this.#from.pause()
+  }
+
+  #forward(bytes: Buffer): void {
+    if (this.#wasCut || !this.#to.writable) return
+    const left = this.#bytesLeft()
+    if (bytes.length >= left) return this.#end(bytes.subarray(0, left))
+    this.#passedBytes += bytes.length
+    this.#events.onForward?.(bytes)
+    if (!this.#to.write(bytes)) this.#from.pause()
+  }
+
+  #bytesLeft(): number {
+    if (this.#cutsNext) return 0
+    const { cut } = this.#faults
+    if (cut === undefined || cut.direction !== this.#direction) return Infinity
+    if (cut !== this.#cut) {
+      this.#cut = cut
+      this.#passedBytes = 0
+    }
+    return cut.afterBytes - this.#passedBytes
+  }
+
+  #finish(ending: 'end' | 'close' | 'reset'): void {
+    this.#ending = ending
+    if (this.#isHolding || this.#wasCut) return
+    if (ending === 'reset') this.#to.resetAndDestroy()
+    else if (ending === 'close') this.#to.destroySoon()
+    else this.#to.end()
+  }
+
+  #end(last: Buffer): void {
+    this.#wasCut = true
+    this.#events.onCut()
+    // An RST would discard the last bytes that the receiver has not read yet. An end does not.
+    this.#to.end(last)
+    this.#from.resetAndDestroy()
+  }
+}

@@ -1,0 +1,226 @@
+import { once } from 'node:events'
+import { connect, type Socket } from 'node:net'
+import { type HttpResponse, MalformedResponseError, parseResponse } from './http-response.ts'
+
+/** The connection closed, or stayed silent, before all expected responses arrived; or more arrived than expected. */
+export class ConnectionError extends Error {
+  override name = 'ConnectionError'
+  /** For statistics: the system's error code, such as `ECONNRESET`, or `CLOSED`, `TIMEOUT`, `UNEXPECTED_BYTES`. */
+  readonly code: string
+
+  constructor(code: string, message: string, options?: ErrorOptions) {
+    super(message, options)
+    this.code = code
+  }
+}
+
+/** The responses that `readResponses` waits for. */
+interface PendingRead {
+  /** For each expected response, whether it answers a HEAD request. */
+  readonly heads: readonly boolean[]
+  readonly responses: HttpResponse[]
+  readonly resolve: () => void
+  readonly reject: (error: Error) => void
+}
+
+const CONNECT_DEADLINE_MS = 10_000
+/** A last response arrives within milliseconds; one that takes longer counts as lost. */
+const LAST_RESPONSE_MS = 10
+
+/**
+ * A client connection that writes any bytes and never sends anything twice.
+ *
+ * `received` and `responses` show everything that arrived. `readResponses` and `readToEnd` also consume it, for
+ * connections that live long.
+ */
+export class HttpConnection {
+  readonly #socket: Socket
+  #unread: Buffer = Buffer.alloc(0)
+  #pending: PendingRead | undefined
+  #isEnded = false
+  #isClosed = false
+  #error: NodeJS.ErrnoException | undefined
+
+  private constructor(socket: Socket) {
+    this.#socket = socket
+    socket.setNoDelay(true)
+    socket.on('data', (data: Buffer) => {
+      this.#unread = this.#unread.length === 0 ? data : Buffer.concat([this.#unread, data])
+      this.#advance()
+    })
+    // A server that rejects an upload may reset the connection. Its earlier responses are still valid.
+    socket.on('error', (error) => (this.#error ??= error))
+    socket.on('end', () => {
+      this.#isEnded = true
+      this.#rejectPending()
+    })
+    socket.on('close', () => {
+      this.#isClosed = true
+      this.#rejectPending()
+    })
+  }
+
+  static async open(port: number): Promise<HttpConnection> {
+    const socket = connect({ port, host: '127.0.0.1', allowHalfOpen: true })
+    try {
+      await once(socket, 'connect', { signal: AbortSignal.timeout(CONNECT_DEADLINE_MS) })
+    } catch (error) {
+      socket.destroy()
+      throw error
+    }
+    return new HttpConnection(socket)
+  }
+
+  write(data: string | Buffer): void {
+    if (this.#socket.writable) this.#socket.write(data)
+  }
+
+  /** Resolves when the kernel has everything that was written, or the connection is closed. */
+  async flushed(): Promise<void> {
+    if (!this.#socket.writable) return
+    await new Promise<void>((resolve) => {
+      this.#socket.write('', () => resolve())
+    })
+  }
+
+  /** Stops reading, until `resume`. */
+  pause(): void {
+    this.#socket.pause()
+  }
+
+  resume(): void {
+    this.#socket.resume()
+  }
+
+  /** Closes the sending direction. */
+  end(): void {
+    this.#socket.end()
+  }
+
+  destroy(): void {
+    this.#socket.destroy()
+  }
+
+  /** Everything that arrived and was not consumed. */
+  get received(): string {
+    return this.#unread.toString('latin1')
+  }
+
+  /** The complete final responses in `received`, without those of status 1xx. None of them may answer a HEAD request. */
+  get responses(): HttpResponse[] {
+    const responses: HttpResponse[] = []
+    for (let rest = this.#unread; ;) {
+      const parsed = parseResponse(rest, false)
+      if (parsed === undefined) return responses
+      if (parsed.response.status >= 200) responses.push(parsed.response)
+      rest = rest.subarray(parsed.bytes)
+    }
+  }
+
+  /** How many of the written bytes the kernel has accepted. */
+  get bytesTaken(): number {
+    return this.#socket.bytesWritten - this.#socket.writableLength
+  }
+
+  /** Whether a request can be sent, and its response read. */
+  get isOpen(): boolean {
+    return !this.isEnded && !this.#socket.destroyed
+  }
+
+  /** Whether the server has closed its sending direction, or the connection is closed. */
+  get isEnded(): boolean {
+    return this.#isEnded || this.#isClosed
+  }
+
+  get isClosed(): boolean {
+    return this.#isClosed
+  }
+
+  /** What broke the connection. */
+  get error(): Error | undefined {
+    return this.#error
+  }
+
+  /**
+   * Consumes the responses to requests that are already written or about to be, in order.
+   *
+   * @param heads for each response, whether it answers a HEAD request
+   * @throws ConnectionError, MalformedResponseError
+   */
+  async readResponses(heads: readonly boolean[], deadlineMs: number): Promise<HttpResponse[]> {
+    const responses = await this.#read(heads, deadlineMs)
+    if (this.#unread.length > 0) {
+      throw new ConnectionError('UNEXPECTED_BYTES', `more arrived than was requested: ${this.#quoteUnread()}`)
+    }
+    return responses
+  }
+
+  /**
+   * Closes the sending direction after a moment, and consumes all responses until the server closes the connection.
+   *
+   * @throws ConnectionError when the server does not close it by the deadline
+   * @throws MalformedResponseError
+   */
+  async readToEnd(deadlineMs: number): Promise<HttpResponse[]> {
+    // Node stops answering a client that has closed its sending direction.
+    const timer = setTimeout(() => this.#socket.end(), LAST_RESPONSE_MS)
+    const responses: HttpResponse[] = []
+    try {
+      while (!this.isEnded || this.#unread.length > 0)
+        responses.push(...(await this.#read([false], deadlineMs)))
+    } catch (error) {
+      if (!this.isEnded || error instanceof MalformedResponseError) throw error
+      if (this.#unread.length > 0) {
+        throw new MalformedResponseError(`an incomplete response: ${this.#quoteUnread()}`, { cause: error })
+      }
+    } finally {
+      clearTimeout(timer)
+    }
+    return responses
+  }
+
+  async #read(heads: readonly boolean[], deadlineMs: number): Promise<HttpResponse[]> {
+    const { promise, resolve, reject } = Promise.withResolvers<void>()
+    const pending: PendingRead = { heads, responses: [], resolve, reject }
+    this.#pending = pending
+    const timer = setTimeout(
+      () => reject(new ConnectionError('TIMEOUT', `no response within ${deadlineMs} ms`)),
+      deadlineMs,
+    )
+    try {
+      this.#advance()
+      if (this.isEnded) this.#rejectPending()
+      await promise
+      return pending.responses
+    } finally {
+      clearTimeout(timer)
+      this.#pending = undefined
+    }
+  }
+
+  #advance(): void {
+    const pending = this.#pending
+    if (pending === undefined) return
+    try {
+      while (pending.responses.length < pending.heads.length) {
+        const parsed = parseResponse(this.#unread, pending.heads[pending.responses.length] ?? false)
+        if (parsed === undefined) return
+        this.#unread = this.#unread.subarray(parsed.bytes)
+        if (parsed.response.status >= 200) pending.responses.push(parsed.response)
+      }
+      pending.resolve()
+    } catch (error) {
+      pending.reject(error as Error)
+    }
+  }
+
+  #rejectPending(): void {
+    const cause = this.#error
+    const message = `the connection was closed${cause === undefined ? ' by the server' : `: ${cause.message}`}`
+    this.#pending?.reject(new ConnectionError(cause?.code ?? 'CLOSED', message, { cause }))
+  }
+
+  #quoteUnread(): string {
+    return JSON.stringify(this.#unread.toString('latin1', 0, 200))
+  }
+}

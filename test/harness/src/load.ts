@@ -1,0 +1,248 @@
+import { randomUUID } from 'node:crypto'
+import { HttpConnection } from './http-connection.ts'
+import type { HttpResponse } from './http-response.ts'
+import type { Journal } from './journal.ts'
+import { postText } from './logs-request.ts'
+import { integer, pick, type Random } from './random.ts'
+import { pause } from './waiting.ts'
+
+export interface LoadOptions {
+  readonly journal: Journal
+  readonly apiUrls: readonly string[]
+  readonly apiKey: string
+  readonly random: Random
+  /** The total of all clients. */
+  readonly entriesPerSecond: number
+  readonly clients?: number
+}
+
+const loadLimits = {
+  clients: 4,
+  /** All entries that are due in one tick are sent together, in one or several requests. */
+  tickMs: 100,
+  entriesPerRequestMax: 40,
+  /** The API answers within two seconds even if Redis is unavailable. Only a frozen or disconnected API takes longer. */
+  answerDeadlineMs: 10_000,
+  /** A client with this many requests in flight sends no more. They would only pile up in front of a frozen API. */
+  requestsInFlightMax: 100,
+  singleShare: 0.5,
+  /** The share of requests with an idempotency key. They are retried until the answer is final. */
+  keyedShare: 0.3,
+  retryIntervalMs: 200,
+  /** Longer than the restart of any process. After that the client gives up. */
+  retryForMs: 20_000,
+  /** The share of accepted requests with a key that are sent once more. */
+  repeatedShare: 0.2,
+  /** The share of entries that the API must reject, and that must not be stored. */
+  invalidShare: 0.02,
+} as const
+
+/**
+ * Several clients, each with separate connections, that send at a constant rate whatever the answers are, and record the
+ * outcome of each entry. Only requests with an idempotency key are ever sent twice. An entry that is stored twice was
+ * therefore duplicated by Sluice.
+ */
+export class Load {
+  readonly #clients: readonly Client[]
+  readonly #stopping = new AbortController()
+  #running: Promise<unknown> | undefined
+
+  constructor(options: LoadOptions) {
+    const count = options.clients ?? loadLimits.clients
+    const entriesPerTick = (options.entriesPerSecond / count / 1000) * loadLimits.tickMs
+    this.#clients = Array.from({ length: count }, () => new Client(options, entriesPerTick))
+  }
+
+  start(): void {
+    this.#running ??= Promise.all(this.#clients.map((client) => client.run(this.#stopping.signal)))
+  }
+
+  /** Stops sending, and resolves when every request has an answer or was given up. */
+  async stop(): Promise<void> {
+    this.#stopping.abort()
+    await this.#running
+    for (const client of this.#clients) client.close()
+  }
+}
+
+class Client {
+  readonly #options: LoadOptions
+  readonly #entriesPerTick: number
+  readonly #connections = new IdleConnections()
+  readonly #inFlight = new Set<Promise<void>>()
+
+  constructor(options: LoadOptions, entriesPerTick: number) {
+    this.#options = options
+    this.#entriesPerTick = entriesPerTick
+  }
+
+  async run(signal: AbortSignal): Promise<void> {
+    let credit = 0
+    let dueAtMs = performance.now()
+    while (!signal.aborted) {
+      for (credit += this.#entriesPerTick; credit >= 1;) credit -= this.#send()
+      dueAtMs += loadLimits.tickMs
+      await pause(dueAtMs - performance.now(), signal)
+    }
+    await Promise.all(this.#inFlight)
+  }
+
+  close(): void {
+    this.#connections.destroy()
+  }
+
+  /** @returns how many entries were sent, or skipped because too many requests are in flight */
+  #send(): number {
+    const { journal, random } = this.#options
+    const isSingle = random() < loadLimits.singleShare
+    const count = isSingle ? 1 : integer(random, 2, loadLimits.entriesPerRequestMax)
+    if (this.#inFlight.size >= loadLimits.requestsInFlightMax) return count
+    const numbers = journal.open(count)
+    const sending = (isSingle ? this.#sendSingle(numbers) : this.#sendBatch(numbers)).finally(() =>
+      this.#inFlight.delete(sending),
+    )
+    this.#inFlight.add(sending)
+    return count
+  }
+
+  async #sendSingle(numbers: readonly number[]): Promise<void> {
+    const { journal } = this.#options
+    const answer = await this.#post(JSON.stringify(this.#makeEntry(numbers[0] ?? 0)))
+    if (answer?.status === 202) journal.settle(numbers, 'acknowledged')
+    else this.#settleFailed(numbers, answer)
+  }
+
+  async #sendBatch(numbers: readonly number[]): Promise<void> {
+    const { journal } = this.#options
+    const answer = await this.#post(
+      JSON.stringify({ logs: numbers.map((number) => this.#makeEntry(number)) }),
+    )
+    if (answer?.status !== 202) return this.#settleFailed(numbers, answer)
+    const { accepted, rejected, errors = [] } = JSON.parse(answer.body) as BatchAnswer
+    const indexes = new Set(errors.map(({ index }) => index))
+    const settled = Map.groupBy(numbers.keys(), (index) => (indexes.has(index) ? 'rejected' : 'acknowledged'))
+    for (const [outcome, members] of settled) {
+      journal.settle(
+        members.map((index) => numbers[index] ?? -1),
+        outcome,
+      )
+    }
+    if (rejected !== indexes.size || accepted + rejected !== numbers.length) {
+      throw new Error(`the counts in the answer to a batch do not add up: ${answer.body}`)
+    }
+  }
+
+  #settleFailed(numbers: readonly number[], answer: HttpResponse | undefined): void {
+    const status = answer?.status ?? 0
+    this.#options.journal.settle(numbers, status >= 500 ? 'refused' : status >= 400 ? 'rejected' : 'unknown')
+  }
+
+  #makeEntry(number: number): object {
+    const { journal, random } = this.#options
+    return {
+      level: random() < loadLimits.invalidShare ? 'invalid' : 'info',
+      message: journal.message(number),
+      service: 'chaos',
+      metadata: {
+        number,
+        noise: random()
+          .toString(36)
+          .repeat(integer(random, 1, 6)),
+      },
+    }
+  }
+
+  /** Undefined when no complete answer arrived. */
+  async #post(body: string): Promise<HttpResponse | undefined> {
+    const { random } = this.#options
+    return random() < loadLimits.keyedShare ? this.#postKeyed(body) : this.#tryPost(body)
+  }
+
+  /** Retries until the answer is final, or it is time to give up. */
+  async #postKeyed(body: string): Promise<HttpResponse | undefined> {
+    const { random } = this.#options
+    const key = randomUUID()
+    const giveUpAtMs = performance.now() + loadLimits.retryForMs
+    let answer = await this.#tryPost(body, key)
+    while ((answer === undefined || answer.status >= 500) && performance.now() < giveUpAtMs) {
+      await pause(loadLimits.retryIntervalMs)
+      answer = await this.#tryPost(body, key)
+    }
+    if (answer?.status === 202 && random() < loadLimits.repeatedShare) await this.#repeat(body, key, answer)
+    return answer
+  }
+
+  /** @throws when the answer is not a replay of the first one */
+  async #repeat(body: string, key: string, first: HttpResponse): Promise<void> {
+    const again = await this.#tryPost(body, key)
+    if (again === undefined || again.status >= 500) return
+    if (!isReplay(again) || again.status !== first.status || again.body !== first.body) {
+      throw new Error(`a request was answered differently: ${first.body}, then ${again.status} ${again.body}`)
+    }
+  }
+
+  /** Sends once. Undefined when no complete answer arrived. */
+  async #tryPost(body: string, idempotencyKey?: string): Promise<HttpResponse | undefined> {
+    const { journal, apiUrls, random, apiKey } = this.#options
+    const lines = idempotencyKey === undefined ? [] : [`Idempotency-Key: ${idempotencyKey}`]
+    try {
+      const answer = await this.#connections.exchange(pick(random, apiUrls), postText(apiKey, body, lines))
+      journal.countAnswer(isReplay(answer) ? `${answer.status} replayed` : String(answer.status))
+      return answer
+    } catch (error) {
+      journal.countAnswer(error instanceof Error && 'code' in error ? String(error.code) : 'unknown')
+      return undefined
+    }
+  }
+}
+
+interface BatchAnswer {
+  readonly accepted: number
+  readonly rejected: number
+  readonly errors?: readonly { readonly index: number }[]
+}
+
+/** Whether the API has given this answer before. */
+function isReplay({ headers }: HttpResponse): boolean {
+  return headers['idempotency-replayed'] === 'true'
+}
+
+/** Connections that wait for their next request, by the API's URL. */
+class IdleConnections {
+  readonly #idle = new Map<string, HttpConnection[]>()
+
+  /** Sends a request over an idle connection or a new one. @throws when no complete response arrives */
+  async exchange(apiUrl: string, request: string): Promise<HttpResponse> {
+    const connection = this.#takeOpen(apiUrl) ?? (await HttpConnection.open(Number(new URL(apiUrl).port)))
+    try {
+      connection.write(request)
+      const [response] = await connection.readResponses([false], loadLimits.answerDeadlineMs)
+      if (response === undefined) throw new Error('no response')
+      if (response.headers['connection'] === 'close') connection.destroy()
+      else this.#of(apiUrl).push(connection)
+      return response
+    } catch (error) {
+      connection.destroy()
+      throw error
+    }
+  }
+
+  destroy(): void {
+    for (const connection of [...this.#idle.values()].flat()) connection.destroy()
+  }
+
+  #takeOpen(apiUrl: string): HttpConnection | undefined {
+    const idle = this.#of(apiUrl)
+    for (let connection = idle.pop(); connection !== undefined; connection = idle.pop()) {
+      if (connection.isOpen) return connection
+      connection.destroy()
+    }
+    return undefined
+  }
+
+  #of(apiUrl: string): HttpConnection[] {
+    const idle = this.#idle.get(apiUrl) ?? []
+    this.#idle.set(apiUrl, idle)
+    return idle
+  }
+}

@@ -1,0 +1,30 @@
+import { setTimeout as sleep } from 'node:timers/promises'
+
+/** Resolves after `ms`, or as soon as the signal is aborted. */
+export async function pause(ms: number, signal?: AbortSignal): Promise<void> {
+  await sleep(Math.max(0, ms), undefined, signal === undefined ? {} : { signal }).catch(() => undefined)
+}
+
+/** Settles like the promise, but rejects after `ms`: for calls to a process that may be dead. */
+export async function within<T>(ms: number, what: string, promise: Promise<T>): Promise<T> {
+  const late = Promise.withResolvers<never>()
+  const timer = setTimeout(() => late.reject(new Error(`${what} took longer than ${ms} ms`)), ms)
+  try {
+    return await Promise.race([promise, late.promise])
+  } finally {
+    clearTimeout(timer)
+  }
+}
+
+/** Repeats `check` until it does not throw, and returns its result. Throws its last error after `withinMs`. */
+export async function eventually<T>(withinMs: number, check: () => Promise<T>): Promise<T> {
+  const deadlineMs = performance.now() + withinMs
+  for (;;) {
+    try {
+      return await check()
+    } catch (error) {
+      if (performance.now() > deadlineMs) throw error
+      await sleep(50)
+    }
+  }
+}

@@ -1,0 +1,82 @@
+import { readdirSync, readFileSync } from 'node:fs'
+import { dirname, join, relative, resolve } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import { expect, it } from 'vitest'
+
+const root = fileURLToPath(new URL('..', import.meta.url))
+
+/** The product's source files, as paths from the root. */
+function sources(): string[] {
+  return ['apps', 'packages'].flatMap((parent) =>
+    readdirSync(join(root, parent)).flatMap((name) => {
+      const folder = join(root, parent, name, 'src')
+      return readdirSync(folder, { recursive: true, encoding: 'utf8' })
+        .filter((file) => file.endsWith('.ts'))
+        .map((file) => relative(root, join(folder, file)))
+    }),
+  )
+}
+
+/**
+ * The unit that a file belongs to: its folder within `src`. A file directly in `src` is a unit of its own, since entry files import
+ * every folder, and every folder may import a leaf such as `problems.ts`.
+ */
+function unitOf(file: string): string {
+  return dirname(file).endsWith('/src') ? file : dirname(file)
+}
+
+/** The units that each unit imports. Another package is its index file. */
+function unitImports(files: readonly string[]): Map<string, Set<string>> {
+  const imports = new Map<string, Set<string>>()
+  for (const file of files) {
+    const text = readFileSync(join(root, file), 'utf8')
+    const from = unitOf(file)
+    const targets = imports.get(from) ?? new Set()
+    imports.set(from, targets)
+    // Static imports and re-exports. A dynamic import may point back: it runs after the modules are loaded.
+    for (const [, name = ''] of text.matchAll(/^(?:import|export)\b[^'"]*?from '([^']+)'/gm)) {
+      const target = name.startsWith('.')
+        ? unitOf(relative(root, resolve(join(root, dirname(file)), name)))
+        : name.startsWith('@sluice/')
+          ? `packages/${name.slice('@sluice/'.length)}/src/index.ts`
+          : undefined
+      if (target !== undefined && target !== from) targets.add(target)
+    }
+  }
+  return imports
+}
+
+/** A path of imports that leads back to its start, if there is one. */
+function findCycle(imports: ReadonlyMap<string, ReadonlySet<string>>): string[] | undefined {
+  const done = new Set<string>()
+  const visit = (unit: string, path: readonly string[]): string[] | undefined => {
+    if (path.includes(unit)) return [...path.slice(path.indexOf(unit)), unit]
+    if (done.has(unit)) return undefined
+    for (const target of imports.get(unit) ?? []) {
+      const cycle = visit(target, [...path, unit])
+      if (cycle !== undefined) return cycle
+    }
+    done.add(unit)
+    return undefined
+  }
+  for (const unit of imports.keys()) {
+    const cycle = visit(unit, [])
+    if (cycle !== undefined) return cycle
+  }
+  return undefined
+}
+
+it('finds a cycle', () => {
+  const imports = new Map([
+    ['a', new Set(['b'])],
+    ['b', new Set(['c', 'd'])],
+    ['d', new Set(['a'])],
+  ])
+  expect(findCycle(imports)).toEqual(['a', 'b', 'd', 'a'])
+})
+
+it('has no import cycle between folders, files or packages', () => {
+  const files = sources()
+  expect(files.length).toBeGreaterThan(100)
+  expect(findCycle(unitImports(files))).toBeUndefined()
+})
