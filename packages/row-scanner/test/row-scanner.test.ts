@@ -119,7 +119,7 @@ describe('a body', () => {
       { requiredKeys: ['level', 'message'] },
     )
     const style = fc.record({
-      blank: fc.constantFrom('', ' '),
+      whitespace: fc.constantFrom('', ' '),
       ascii: fc.constant(false),
       escaped: fc.constantFrom('', '/'),
     })
