@@ -181,8 +181,8 @@ async function store(
   return answer
 }
 
-async function writeRows<Scope>(rows: Rows<Scope>, writer: ChunkWriter): Promise<void> {
-  if (rows.count > 0) await writer.write(rows)
+function writeRows<Scope>(rows: Rows<Scope>, writer: ChunkWriter): Promise<void> {
+  return rows.count > 0 ? writer.write(rows) : Promise.resolve()
 }
 
 function checkCharset({ headers }: FastifyRequest): Problem | undefined {
