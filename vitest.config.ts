@@ -15,6 +15,12 @@ const containers: TestProjectInlineConfiguration = {
   },
 }
 
+// Set by `npm run test:power`.
+const withPowerCuts = process.env['SLUICE_TEST_POWER'] === '1'
+const power: TestProjectInlineConfiguration = {
+  test: { name: 'power', include: ['test/**/*.power.test.ts'], setupFiles },
+}
+
 export default defineConfig({
   test: {
     // No test depends on the mocks or the environment variables of another test.
@@ -25,7 +31,12 @@ export default defineConfig({
         test: {
           name: 'unit',
           include: everywhere.map((folder) => `${folder}/*.test.ts`),
-          exclude: ['**/node_modules/**', '**/*.integration.test.ts', '**/*.containers.test.ts'],
+          exclude: [
+            '**/node_modules/**',
+            '**/*.integration.test.ts',
+            '**/*.containers.test.ts',
+            '**/*.power.test.ts',
+          ],
           setupFiles,
           // Only for tests that stall. On a busy machine, a test may take many times as long as on an idle one.
           testTimeout: 30_000,
@@ -47,6 +58,7 @@ export default defineConfig({
         },
       },
       ...(withContainers ? [containers] : []),
+      ...(withPowerCuts ? [power] : []),
     ],
   },
 })
