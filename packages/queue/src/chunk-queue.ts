@@ -2,8 +2,17 @@ import { type Backoff, backoffMs, type Logger, type RedisConnection } from '@slu
 import { Queue } from 'bullmq'
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Chunk } from './chunk.ts'
-import { chunkJobName, type QueueNames } from './queue-names.ts'
-import { addRecorded, defineRecordedAdd, type QueueRecord } from './recorded-add.ts'
+import type { QueueNames } from './queue-names.ts'
+import {
+  type Add,
+  addArguments,
+  type AddAnswer,
+  type AddArguments,
+  clockArguments,
+  defineRecordedAdd,
+  type QueueRecord,
+  sendAdd,
+} from './recorded-add.ts'
 
 /** It is not known whether Redis has the chunk, so its entries must not be acknowledged. */
 export class QueueUnavailableError extends Error {
@@ -17,21 +26,68 @@ export class QueueFullError extends Error {
 
 const RETRY: Backoff = { baseMs: 25, maxMs: 250 }
 
+/** The clock of the deadlines, and the wait before a retry. Tests replace them to simulate a suspended process. */
+export interface Timing {
+  readonly monotonicMs: () => number
+  readonly sleep: (ms: number) => Promise<unknown>
+}
+
+const processTiming: Timing = { monotonicMs: () => performance.now(), sleep }
+
+/**
+ * A measurement of Redis' clock counts only if its answer arrived within this time. It is also how long after its deadline Redis
+ * may store an add at most: see `ChunkQueue.#offset`.
+ */
+const ROUND_TRIP_MAX_MS = 2_000
+
+/** The clocks of this process and of Redis drift apart, and in a cluster another server may take over the queue unnoticed. */
+const OFFSET_MAX_AGE_MS = 10_000
+
 /** BullMQ keeps a stream of events per queue. Nothing reads it here, so it is kept as short as possible. */
 const EVENTS_MAX = 1
 
-/** The producer's side of one shard's queue. */
+/** How far Redis' clock is ahead of the process' clock. */
+interface ClockOffset {
+  readonly ms: number
+  readonly measuredAtMs: number
+}
+
+/** One add, from its first attempt to its last. */
+interface PendingAdd extends Add {
+  readonly deadlineMs: number
+  /**
+   * The last moment at which Redis may store the add, by Redis' clock. Infinity while it is certain that Redis has stored nothing.
+   * A later attempt never gets a later fence, so it does not matter whether the process' clock ran while the process was
+   * suspended.
+   */
+  fenceMs: number
+}
+
+/**
+ * The producer's side of one shard's queue.
+ *
+ * No add is stored after its deadline: a late copy of an earlier attempt would find the records of its chunk expired, and its rows
+ * would be stored twice. The process checks its clock before it sends an attempt. Redis checks its clock when it runs the attempt,
+ * since a process may be suspended after its check, and packets may be delayed.
+ */
 export class ChunkQueue {
   readonly #redis: RedisConnection
   readonly #names: QueueNames
   readonly #logger: Logger
+  readonly #timing: Timing
   #queue: Queue<Chunk> | undefined
+  /**
+   * Measured on the current connection, and again by each answer to an add. It is never too small: it assumes that Redis read its
+   * clock when the command was sent. It is too large by at most the time that the answer took.
+   */
+  #offset: ClockOffset | undefined
 
   /** @param redis a connection that fails fast and has a command timeout */
-  constructor(redis: RedisConnection, names: QueueNames, logger: Logger) {
+  constructor(redis: RedisConnection, names: QueueNames, logger: Logger, timing = processTiming) {
     this.#redis = redis
     this.#names = names
     this.#logger = logger
+    this.#timing = timing
     defineRecordedAdd(redis)
   }
 
@@ -44,9 +100,7 @@ export class ChunkQueue {
    * @throws QueueUnavailableError when Redis has not confirmed by the deadline
    */
   async add(chunkId: string, chunk: Chunk, deadlineMs: number): Promise<void> {
-    await this.#retryUntil(deadlineMs, async () => {
-      await this.#usableQueue().add(chunkJobName, chunk, { jobId: chunkId })
-    })
+    await this.addRecorded(chunkId, chunk, { records: [], windowMs: 0 }, deadlineMs)
   }
 
   /**
@@ -54,38 +108,79 @@ export class ChunkQueue {
    * any of the records exists already, nothing is stored. A retry after a lost answer therefore finds its own records: each
    * record's text must be unique.
    *
-   * @param records at least one
    * @param windowMs the lifetime of the records
    * @param deadlineMs a time on the clock of `performance.now()`
    * @returns undefined if everything was stored; otherwise the existing text of each record, null for none
    * @throws QueueFullError as `add`
    * @throws QueueUnavailableError when Redis has not answered by the deadline
    */
-  addRecorded(
+  async addRecorded(
     chunkId: string,
     chunk: Chunk | undefined,
     { records, windowMs }: { readonly records: readonly QueueRecord[]; readonly windowMs: number },
     deadlineMs: number,
   ): Promise<readonly (string | null)[] | undefined> {
-    return this.#retryUntil(deadlineMs, async () => {
-      const queue = this.#usableQueue()
-      await queue.waitUntilReady()
-      return addRecorded(this.#redis, queue, { chunkId, chunk, records, windowMs })
-    })
-  }
-
-  async #retryUntil<T>(deadlineMs: number, attemptAdd: () => Promise<T>): Promise<T> {
+    const add: PendingAdd = { chunkId, chunk, records, windowMs, deadlineMs, fenceMs: Infinity }
     for (let attempt = 1; ; attempt += 1) {
       try {
-        return await withDeadline(attemptAdd(), deadlineMs)
+        return await withTimeout(this.#attempt(add), deadlineMs - this.#timing.monotonicMs())
       } catch (error) {
         if (isOutOfMemory(error)) throw outOfMemoryError(attempt, error)
         const waitMs = backoffMs(attempt, RETRY, Math.random())
-        if (error instanceof DeadlineError || performance.now() + waitMs >= deadlineMs) {
+        if (error instanceof DeadlineError || this.#timing.monotonicMs() + waitMs >= deadlineMs) {
           throw new QueueUnavailableError('Redis did not confirm the chunk in time', { cause: error })
         }
-        await sleep(waitMs)
+        await this.#timing.sleep(waitMs)
       }
+    }
+  }
+
+  async #attempt(add: PendingAdd): Promise<AddAnswer['held']> {
+    const queue = this.#usableQueue()
+    await queue.waitUntilReady()
+    const args = await addArguments(queue, add)
+    const offsetMs = this.#freshOffsetMs() ?? (await this.#measureOffset(queue))
+    if (this.#timing.monotonicMs() >= add.deadlineMs) throw new DeadlineError('the deadline has passed')
+    const earlierFenceMs = add.fenceMs
+    add.fenceMs = Math.min(earlierFenceMs, add.deadlineMs + offsetMs)
+    const { isLate, held } = await this.#send(args, add.fenceMs)
+    if (!isLate) return held
+    if (earlierFenceMs !== Infinity) throw new DeadlineError('the deadline has passed by the clock of Redis')
+    // Only if Redis' clock was set, or another server has taken over: the next attempt uses the new offset.
+    add.fenceMs = Infinity
+    throw new Error('the clock of Redis has changed')
+  }
+
+  #freshOffsetMs(): number | undefined {
+    if (this.#offset === undefined) return undefined
+    const ageMs = this.#timing.monotonicMs() - this.#offset.measuredAtMs
+    return ageMs < OFFSET_MAX_AGE_MS ? this.#offset.ms : undefined
+  }
+
+  async #measureOffset(queue: Queue<Chunk>): Promise<number> {
+    // Any fence in the past.
+    await this.#send(await clockArguments(queue), 0)
+    const offsetMs = this.#freshOffsetMs()
+    if (offsetMs === undefined) throw new Error('Redis answered too slowly to measure its clock')
+    return offsetMs
+  }
+
+  /** Every answer measures the offset again. */
+  async #send(args: AddArguments, fenceMs: number): Promise<AddAnswer> {
+    const sentAtMs = this.#timing.monotonicMs()
+    try {
+      const answer = await sendAdd(this.#redis, args, fenceMs)
+      const answeredAtMs = this.#timing.monotonicMs()
+      // A process that was suspended before it sent the command measures an offset that is too large.
+      this.#offset =
+        answeredAtMs - sentAtMs > ROUND_TRIP_MAX_MS
+          ? undefined
+          : { ms: answer.redisMs - sentAtMs, measuredAtMs: answeredAtMs }
+      return answer
+    } catch (error) {
+      // In a cluster, another server may have the queue now.
+      this.#offset = undefined
+      throw error
     }
   }
 
@@ -94,7 +189,13 @@ export class ChunkQueue {
   }
 
   async close(): Promise<void> {
+    this.#redis.off('close', this.#forgetOffset)
     await this.#queue?.close()
+  }
+
+  /** The next connection may lead to another Redis, with another clock. */
+  readonly #forgetOffset = (): void => {
+    this.#offset = undefined
   }
 
   #usableQueue(): Queue<Chunk> {
@@ -110,7 +211,9 @@ export class ChunkQueue {
       streams: { events: { maxLen: EVENTS_MAX } },
       defaultJobOptions: { attempts: 1, removeOnComplete: true, removeOnFail: false },
     })
-    // Errors of the connection, emitted again. Its owner logs them. The one other error is handled below.
+    // Only one listener, if an earlier Queue object stayed unusable. BullMQ has raised the limit of listeners.
+    this.#redis.off('close', this.#forgetOffset).on('close', this.#forgetOffset)
+    // BullMQ emits the errors of the connection again. The owner of the connection logs them. The only other error is handled below.
     queue.on('error', () => undefined)
     // BullMQ queries the version of Redis once. If that fails, this Queue object stays unusable.
     queue.waitUntilReady().catch((error: unknown) => {
@@ -129,24 +232,21 @@ function isOutOfMemory(error: unknown): error is Error {
   return error instanceof Error && /(^|-)OOM /.test(error.message)
 }
 
-/** After the first attempt, an earlier one may have succeeded without an answer. */
+/** From the second attempt on, an earlier attempt may have succeeded although its answer was lost. */
 function outOfMemoryError(attempt: number, cause: Error): Error {
   return attempt === 1
     ? new QueueFullError('Redis is out of memory', { cause })
-    : new QueueUnavailableError('Redis is out of memory and did not confirm an earlier attempt', { cause })
+    : new QueueUnavailableError('Redis is out of memory and did not answer an earlier attempt', { cause })
 }
 
 class DeadlineError extends Error {
   override name = 'DeadlineError'
 }
 
-async function withDeadline<T>(promise: Promise<T>, deadlineMs: number): Promise<T> {
+async function withTimeout<T>(promise: Promise<T>, timeoutMs: number): Promise<T> {
   let timer: NodeJS.Timeout | undefined
   const late = new Promise<never>((_resolve, reject) => {
-    timer = setTimeout(
-      () => reject(new DeadlineError('no answer')),
-      Math.max(0, deadlineMs - performance.now()),
-    )
+    timer = setTimeout(() => reject(new DeadlineError('no answer')), Math.max(0, timeoutMs))
   })
   try {
     return await Promise.race([promise, late])

@@ -11,18 +11,40 @@ export interface QueueRecord {
   readonly text: string
 }
 
+/** What one add stores, all of it or nothing. */
+export interface Add {
+  readonly chunkId: string
+  /** Undefined to store records only. */
+  readonly chunk: Chunk | undefined
+  readonly records: readonly QueueRecord[]
+  /** The lifetime of the records. */
+  readonly windowMs: number
+}
+
+export interface AddAnswer {
+  /** The clock of the Redis that ran the script, ms since 1970, rounded up. */
+  readonly redisMs: number
+  /** Redis' clock was past the fence: nothing was stored. */
+  readonly isLate: boolean
+  /** Undefined if everything was stored; otherwise nothing was, and this is the existing text of each record. */
+  readonly held: readonly (string | null)[] | undefined
+}
+
 const COMMAND = 'sluiceAddRecorded'
 
 declare module 'ioredis' {
   interface RedisCommander<Context> {
-    [COMMAND](...args: (string | number | Buffer)[]): Result<readonly (string | null)[] | null, Context>
+    [COMMAND](
+      ...args: (string | number | Buffer)[]
+    ): Result<readonly [redisMs: number, isLate: number, held?: readonly (string | null)[]], Context>
   }
 }
 
 /**
  * KEYS: those of BullMQ's add script, then the records. ARGV: those of BullMQ's add script, then '1' if there is a chunk to
- * add, the lifetime of the records in ms, and the texts of the records. Returns null if it stored everything. If any record
- * exists already, it stores nothing and returns the existing text of each record. A second run changes nothing.
+ * add, the fence in ms since 1970, the lifetime of the records in ms, and the texts of the records. Returns Redis' clock, and
+ * whether the fence has passed, in which case it stores nothing. If any record exists already, it stores nothing and returns the
+ * existing text of each record. A second run changes nothing.
  *
  * BullMQ's script runs inside this one. A transaction of BullMQ's add and the records would keep the records if the add
  * failed, and would then replay answers for entries that were never stored. Here the records follow the completed add.
@@ -31,51 +53,66 @@ const ADD_RECORDED = `
 local function add()
 ${addScript.lua}
 end
-local held = redis.call('MGET', unpack(KEYS, ${addScript.keys + 1}))
-for i = 1, #held do
-  if held[i] then return held end
+local time = redis.call('TIME')
+local nowMs = time[1] * 1000 + time[2] / 1000
+local clock = math.ceil(nowMs)
+if nowMs > tonumber(ARGV[${addScript.args + 2}]) then return {clock, 1} end
+local count = #KEYS - ${addScript.keys}
+if count > 0 then
+  local held = redis.call('MGET', unpack(KEYS, ${addScript.keys + 1}))
+  for i = 1, count do
+    if held[i] then return {clock, 0, held} end
+  end
 end
 if ARGV[${addScript.args + 1}] == '1' then add() end
-for i = 1, #held do
-  redis.call('SET', KEYS[${addScript.keys} + i], ARGV[${addScript.args + 2} + i], 'PX', ARGV[${addScript.args + 2}])
+for i = 1, count do
+  redis.call('SET', KEYS[${addScript.keys} + i], ARGV[${addScript.args + 3} + i], 'PX', ARGV[${addScript.args + 3}])
 end
-return false`
+return {clock, 0}`
 
-/** Defines the script that `addRecorded` runs on a connection. */
+/** Defines the script that `sendAdd` runs on a connection. */
 export function defineRecordedAdd(redis: RedisConnection): void {
   redis.defineCommand(COMMAND, { lua: ADD_RECORDED })
 }
 
+/** The arguments of an add's script, without the fence. They are prepared first, so that nothing delays the command itself. */
+export interface AddArguments {
+  readonly add: Add
+  readonly job: readonly (string | Buffer)[]
+}
+
+/** The job is the same as `queue.add` would make. */
+export async function addArguments(queue: Queue<Chunk>, add: Add): Promise<AddArguments> {
+  return { add, job: await addScriptArguments(queue, add.chunkId, add.chunk ?? NO_CHUNK) }
+}
+
 /**
- * Adds a chunk and its records in one atomic step. The job is the same as `queue.add` would make.
+ * Sends the script that adds a chunk and its records in one atomic step.
  *
  * @param redis a connection that was passed to `defineRecordedAdd`
- * @param add.chunk undefined to store records only
- * @param add.records at least one
- * @returns undefined if everything was stored; otherwise nothing was, and this is the existing text of each record
+ * @param fenceMs the last moment at which Redis may store the add, by its own clock
  */
-export async function addRecorded(
+export async function sendAdd(
   redis: RedisConnection,
-  queue: Queue<Chunk>,
-  add: {
-    readonly chunkId: string
-    readonly chunk: Chunk | undefined
-    readonly records: readonly QueueRecord[]
-    readonly windowMs: number
-  },
-): Promise<readonly (string | null)[] | undefined> {
-  const { chunkId, chunk, records, windowMs } = add
-  const job = await addScriptArguments(queue, chunkId, chunk ?? NO_CHUNK)
-  const held = await redis[COMMAND](
+  { add: { chunk, records, windowMs }, job }: AddArguments,
+  fenceMs: number,
+): Promise<AddAnswer> {
+  const [redisMs, isLate, held] = await redis[COMMAND](
     addScript.keys + records.length,
     ...job.slice(0, addScript.keys),
     ...records.map(({ name }) => name),
     ...job.slice(addScript.keys),
     chunk === undefined ? '0' : '1',
+    fenceMs,
     windowMs,
     ...records.map(({ text }) => text),
   )
-  return held ?? undefined
+  return { redisMs, isLate: isLate === 1, held }
+}
+
+/** The arguments of a script run that stores nothing. It reads the clock of the Redis that has the queue, in a cluster too. */
+export function clockArguments(queue: Queue<Chunk>): Promise<AddArguments> {
+  return addArguments(queue, { chunkId: 'none', chunk: undefined, records: [], windowMs: 0 })
 }
 
 /** Stands in for the chunk if only records are stored. */

@@ -104,19 +104,23 @@ describe('an add', () => {
     expect(await bullmq.waiting()).toEqual(['a-chunk'])
   })
 
-  it('by its script, alone or within that of ChunkQueue.addRecorded, makes the same job as Queue.add', async () => {
+  it('by its script, alone or within that of ChunkQueue, makes the same job as Queue.add', async () => {
     const { queue, chunk, redis } = bullmq
     await bullmq.add('by-queue')
     const values = await addScriptArguments(queue, 'by-script', chunk)
     expect(addScript).toMatchObject({ keys: 9, args: 3 })
     expect(values).toHaveLength(addScript.keys + addScript.args)
     expect(await redis.eval(addScript.lua, addScript.keys, ...values)).toBe('by-script')
-    await addRecorded(openChunkQueue(), 'recorded')
+    const chunkQueue = openChunkQueue()
+    await vi.waitUntil(() => chunkQueue.isConnected)
+    await chunkQueue.add('by-chunk-queue', chunk, performance.now() + WAIT_MS)
+    await addRecorded(chunkQueue, 'recorded')
     const byQueue = await bullmq.storedJob('by-queue')
     expect(byQueue).toMatchObject({ name: chunkJobName, data: JSON.stringify(chunk), hasItsId: true })
     expect(await bullmq.storedJob('by-script')).toEqual(byQueue)
+    expect(await bullmq.storedJob('by-chunk-queue')).toEqual(byQueue)
     expect(await bullmq.storedJob('recorded')).toEqual(byQueue)
-    expect(await bullmq.waiting()).toEqual(['recorded', 'by-script', 'by-queue'])
+    expect(await bullmq.waiting()).toEqual(['recorded', 'by-chunk-queue', 'by-script', 'by-queue'])
   })
 
   it('by its script makes a job that is fetched and completed like any other', async () => {
@@ -317,7 +321,7 @@ describe('a stalled job', () => {
     expect(await bullmq.fetch(worker)).toMatchObject({ id: 'a-chunk', data: chunk })
   })
 
-  it('is not one whose lock is renewed', async () => {
+  it('is never a job whose lock is renewed', async () => {
     const worker = bullmq.openWorker(options)
     await bullmq.addAndFetch('a-chunk', worker)
     await worker.startStalledCheckTimer()

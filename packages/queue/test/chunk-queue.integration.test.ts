@@ -5,13 +5,23 @@ import { randomUUID } from 'node:crypto'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { afterEach, beforeEach, describe, expect, inject, it, vi } from 'vitest'
 import { type Chunk, encodeChunk } from '../src/chunk.ts'
-import { ChunkQueue, QueueUnavailableError } from '../src/chunk-queue.ts'
+import { ChunkQueue, QueueUnavailableError, type Timing } from '../src/chunk-queue.ts'
 import { queueNames, type QueueNames } from '../src/queue-names.ts'
 
 /** The API gives an add this much time. */
 const ADD_DEADLINE_MS = 1_800
 /** The API must answer its client within this time. */
 const ANSWER_WITHIN_MS = 2_000
+
+/** The deadline of an add that is to miss it. */
+const SHORT_DEADLINE_MS = 400
+/** A delay after which Redis must not store an add. It is longer than an answer takes on a busy machine. */
+const LATE_MS = 800
+/** Shorter than the age at which the clock of Redis is measured again. */
+const CLOCK_STEP_MS = 8_000
+/** A few round trips to Redis. */
+const ATTEMPT_MS = 200
+const HOUR_MS = 3_600_000
 
 const chunk = encodeChunk(2, Buffer.from('{"a":1}\n{"b":2}\n'))
 let names: QueueNames
@@ -22,6 +32,9 @@ let queue: ChunkQueue
 let direct: RedisConnection
 /** The same queue, without the proxy. */
 let stored: Queue<Chunk>
+/** The ids of the chunks that `deliver` has delivered. */
+let delivered: string[]
+let timing: TestTiming
 
 beforeEach(async () => {
   const { redisUrl } = inject('services')
@@ -29,7 +42,9 @@ beforeEach(async () => {
   proxy = await FaultProxy.open(redisUrl)
   redis = connectRedis(proxy.url, { failFast: true, commandTimeoutMs: ADD_DEADLINE_MS })
   redis.on('error', () => undefined)
-  queue = new ChunkQueue(redis, names, createLogger('test', 'silent'))
+  delivered = []
+  timing = new TestTiming()
+  queue = new ChunkQueue(redis, names, createLogger('test', 'silent'), timing)
   direct = connectRedis(redisUrl, { failFast: false })
   stored = new Queue<Chunk>(names.queue, { connection: direct, prefix: names.queuePrefix })
   await connected()
@@ -45,18 +60,61 @@ afterEach(async () => {
   await proxy.down()
 })
 
-const add = (chunkId: string): Promise<void> => queue.add(chunkId, chunk, performance.now() + ADD_DEADLINE_MS)
+const add = (chunkId: string, withinMs = ADD_DEADLINE_MS): Promise<void> =>
+  queue.add(chunkId, chunk, timing.monotonicMs() + withinMs)
+
+/** Adds a record and, unless it is undefined, a chunk. */
+async function addRecorded(id: string, added: Chunk | undefined, withinMs = ADD_DEADLINE_MS): Promise<void> {
+  const records = [{ name: names.idempotencyKey(id), text: `record of ${id}` }]
+  const deadlineMs = timing.monotonicMs() + withinMs
+  await queue.addRecorded(id, added, { records, windowMs: 60_000 }, deadlineMs)
+}
 
 /** The result of an add: `added`, `unavailable` if that was reported in time for an answer, or a text for anything else. */
-async function resultOfAdd(chunkId: string): Promise<string> {
+async function resultOfAdd(chunkId: string, withinMs = ADD_DEADLINE_MS): Promise<string> {
   const startedMs = performance.now()
   try {
-    await add(chunkId)
+    await add(chunkId, withinMs)
     return 'added'
   } catch (error) {
     const tookMs = performance.now() - startedMs
     if (!(error instanceof QueueUnavailableError)) return String(error)
     return tookMs < ANSWER_WITHIN_MS ? 'unavailable' : `unavailable after ${tookMs} ms`
+  }
+}
+
+/** Delivers a waiting chunk as a worker does, and lets all of its records expire. */
+async function deliver(chunkId: string): Promise<void> {
+  const job = await stored.getJob(chunkId)
+  if (job === undefined) throw new Error(`${chunkId} is not in the queue`)
+  await job.remove()
+  delivered.push(chunkId)
+}
+
+/** The clock of a process that a test suspends. */
+class TestTiming implements Timing {
+  /** Added to the clock. It stands for a suspended process, or for a Redis whose clock is behind. */
+  aheadMs = 0
+  #stoppedAtMs: number | undefined
+  #suspension: (() => Promise<void>) | undefined
+
+  readonly monotonicMs = (): number => this.#stoppedAtMs ?? performance.now() + this.aheadMs
+
+  readonly sleep = async (ms: number): Promise<void> => {
+    await sleep(ms)
+    const suspension = this.#suspension
+    this.#suspension = undefined
+    await suspension?.()
+  }
+
+  /** From now on the clock shows the same time, like that of a paused virtual machine. */
+  stop(): void {
+    this.#stoppedAtMs = this.monotonicMs()
+  }
+
+  /** What happens during the next wait before a retry. */
+  suspendInWait(suspension: () => Promise<void>): void {
+    this.#suspension = suspension
   }
 }
 
@@ -69,6 +127,30 @@ async function waitingIds(): Promise<string[]> {
 const connected = async (): Promise<void> => {
   await vi.waitUntil(() => queue.isConnected, { timeout: 10_000 })
 }
+
+/** Suspends the process after Redis has added the chunk, until the chunk was delivered and its records expired. */
+function suspendUntilDelivered(suspension: () => Promise<void>): void {
+  proxy.cutAnswerTo('the-chunk')
+  timing.suspendInWait(async () => {
+    await deliver('the-chunk')
+    await suspension()
+    await connected()
+  })
+}
+
+/** The names of the keys that the add has left in Redis. */
+async function keysOfDelayed(run: (withinMs: number) => Promise<void>): Promise<string[]> {
+  proxy.hold('request')
+  await expect(run(SHORT_DEADLINE_MS)).rejects.toThrow(QueueUnavailableError)
+  await sleep(LATE_MS)
+  expect(proxy.heldBytes('request')).toBeGreaterThan(0)
+  proxy.resume()
+  // Redis answers in order.
+  await redis.ping()
+  const keys = await direct.keys(`${names.queuePrefix}:*delayed-chunk*`)
+  return [...keys, ...(await waitingIds()).filter((id) => id === 'delayed-chunk')]
+}
+const addDelayed = (withinMs: number): Promise<void> => add('delayed-chunk', withinMs)
 
 describe('an add', () => {
   it('makes a waiting job with the chunk as it was given', async () => {
@@ -149,7 +231,7 @@ describe('a Redis that is down', () => {
     expect(await stored.getJob('patient')).toBeDefined()
   })
 
-  it('at the start is used when it becomes available', async () => {
+  it('is used when it becomes available, if it was down at the start', async () => {
     await proxy.down()
     const cold = connectRedis(proxy.url, { failFast: true, commandTimeoutMs: ADD_DEADLINE_MS })
     cold.on('error', () => undefined)
@@ -215,5 +297,99 @@ describe('a Redis that rejects writes', () => {
     await rejecting.close()
     limited.disconnect()
     await direct.call('ACL', 'DELUSER', user)
+  })
+})
+
+describe('an add whose answer was lost', () => {
+  beforeEach(() => add('warm-up'))
+
+  it('is not repeated by a process that was suspended until after the deadline', async () => {
+    suspendUntilDelivered(async () => {
+      timing.aheadMs += 600_000
+      // Counts every attempt that is sent from now on.
+      proxy.cutAnswerTo('the-chunk')
+    })
+    const result = await resultOfAdd('the-chunk')
+    // An attempt may outlive the result.
+    await sleep(ATTEMPT_MS)
+    expect(delivered).toEqual(['the-chunk'])
+    expect(await waitingIds()).toEqual(['warm-up'])
+    expect(proxy.cuts).toBe(1)
+    expect(result).toBe('unavailable')
+  })
+
+  it('is not repeated after the deadline, even if the clock of the process stopped meanwhile', async () => {
+    suspendUntilDelivered(async () => {
+      timing.stop()
+      await sleep(SHORT_DEADLINE_MS + LATE_MS)
+    })
+    const result = await resultOfAdd('the-chunk', SHORT_DEADLINE_MS)
+    // An attempt may outlive the result.
+    await sleep(ATTEMPT_MS)
+    expect(delivered).toEqual(['the-chunk'])
+    expect(await waitingIds()).toEqual(['warm-up'])
+    expect(result).toBe('unavailable')
+  })
+})
+
+describe('an add that the network delays until after its deadline', () => {
+  beforeEach(() => add('warm-up'))
+
+  it.each([
+    ['a chunk', addDelayed],
+    ['a chunk with records', (withinMs: number) => addRecorded('delayed-chunk', chunk, withinMs)],
+    ['records alone', (withinMs: number) => addRecorded('delayed-chunk', undefined, withinMs)],
+  ])('stores nothing: %s', async (_name, run) => {
+    expect(await keysOfDelayed(run)).toEqual([])
+  })
+
+  it('stores nothing if a new connection led to a Redis whose clock is behind', async () => {
+    proxy.reset()
+    await vi.waitUntil(() => !queue.isConnected)
+    timing.aheadMs += CLOCK_STEP_MS
+    await connected()
+    expect(await keysOfDelayed(addDelayed)).toEqual([])
+  })
+
+  it('stores nothing if the clocks drifted apart while there were no adds', async () => {
+    timing.aheadMs += HOUR_MS
+    expect(await keysOfDelayed(addDelayed)).toEqual([])
+  })
+
+  it('stores nothing if the process was suspended during the answer to an earlier add', async () => {
+    proxy.hold('answer')
+    const earlier = add('earlier', HOUR_MS)
+    await vi.waitUntil(() => proxy.heldBytes('answer') > 0)
+    timing.aheadMs += CLOCK_STEP_MS
+    proxy.resume()
+    await earlier
+    expect(await keysOfDelayed(addDelayed)).toEqual([])
+  })
+})
+
+describe('the clock of Redis', () => {
+  it('takes no extra round trip while adds are answered', async () => {
+    await add('warm-up')
+    const commands = vi.spyOn(redis, 'sendCommand')
+    for (let i = 0; i < 10; i += 1) await add(`chunk-${i}`)
+    await addRecorded('recorded', chunk)
+    expect(commands).toHaveBeenCalledTimes(11)
+  })
+
+  it.each([CLOCK_STEP_MS, HOUR_MS])('may be set %d ms forward without failing an add', async (stepMs) => {
+    await add('before')
+    timing.aheadMs -= stepMs
+    await Promise.all([add('one'), addRecorded('two', chunk)])
+    expect(await waitingIds()).toEqual(['before', 'one', 'two'])
+  })
+
+  it.each([CLOCK_STEP_MS, -CLOCK_STEP_MS])('may differ by %d ms on a new connection', async (stepMs) => {
+    await add('before')
+    proxy.reset()
+    await vi.waitUntil(() => !queue.isConnected)
+    timing.aheadMs += stepMs
+    await connected()
+    await add('afterwards')
+    expect(await waitingIds()).toEqual(['afterwards', 'before'])
   })
 })
