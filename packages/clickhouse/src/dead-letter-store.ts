@@ -1,6 +1,6 @@
 import { type ClickHouseClient, ClickHouseError } from '@clickhouse/client'
 import { setTimeout as sleep } from 'node:timers/promises'
-import { InsertOnce, type InsertTarget } from './insert-once.ts'
+import { InsertOnce, type InsertTarget, REPLACEMENTS_MAX } from './insert-once.ts'
 import { deadLettersTable, logsInsertJsonQuery, logsInsertSettings, logsTable } from './tables.ts'
 
 /** A dead letter as it is stored. `failedAt` is ISO 8601. */
@@ -73,13 +73,18 @@ export class DeadLetterStore {
 
   async #retryOne(letter: StoredDeadLetter, areTokensAtomic: boolean): Promise<string | undefined> {
     // An interrupted retry may have stored the row before its dead letter was removed.
-    const insert = new InsertOnce(this.#target(letter), `dead-letter/${letter.id}`, true, {
-      areTokensAtomic,
-      sleep,
-      onTokenWithoutRows: () => undefined,
-    })
+    const insert = new InsertOnce(
+      this.#target(letter),
+      `dead-letter/${letter.id}`,
+      { wasSent: true, replacementsMax: REPLACEMENTS_MAX },
+      {
+        areTokensAtomic,
+        sleep,
+        onTokenWithoutRows: () => undefined,
+      },
+    )
     try {
-      if (!(await insert.run())) return 'inserted, but not found afterwards'
+      if ((await insert.run()) !== 'stored') return 'inserted, but not found afterwards'
     } catch (error) {
       if (error instanceof ClickHouseError) return `${error.type ?? 'code'} ${error.code}`
       throw error
@@ -88,14 +93,15 @@ export class DeadLetterStore {
     return undefined
   }
 
-  #target({ projectId, text }: StoredDeadLetter): InsertTarget<string> {
-    const rowId = rowIdOf(text)
+  #target(letter: StoredDeadLetter): InsertTarget<string> {
+    const { text } = letter
+    const key = rowKeyOf(letter)
     let wasInserted = false
     return {
       all: [text],
       findMissing: async () => {
         // A text without an id is not a row, and ClickHouse rejects it. If ClickHouse accepts it, it cannot be looked up.
-        const isStored = rowId === undefined ? wasInserted : await this.#isStored(projectId, rowId)
+        const isStored = key === undefined ? wasInserted : await this.#isStored(key)
         return isStored ? [] : [text]
       },
       insert: async (_missing, token) => {
@@ -108,11 +114,20 @@ export class DeadLetterStore {
     }
   }
 
-  async #isStored(projectId: string, rowId: string): Promise<boolean> {
-    const rows = await this.#rows(
-      `SELECT 1 FROM ${logsTable} WHERE project_id = {projectId: String} AND toString(id) = {rowId: String} LIMIT 1`,
-      { projectId, rowId },
-    )
+  async #isStored(key: LetterKey): Promise<boolean> {
+    // The sorting key is (project_id, timestamp), and a partition has the rows of one day of expiry. With all of these columns,
+    // ClickHouse reads one granule; with the first alone, all rows of the project.
+    const conditions = [
+      'project_id = {projectId: String}',
+      'id = toUUIDOrZero({id: String})',
+      ...(key.timestamp === undefined
+        ? []
+        : ["timestamp = parseDateTime64BestEffortOrZero({timestamp: String}, 6, 'UTC')"]),
+      ...(key.expiresOn === undefined ? [] : ['expires_on = {expiresOn: Date}']),
+    ]
+    const rows = await this.#rows(`SELECT 1 FROM ${logsTable} WHERE ${conditions.join(' AND ')} LIMIT 1`, {
+      ...key,
+    })
     return rows.length > 0
   }
 
@@ -134,11 +149,41 @@ export class DeadLetterStore {
   }
 }
 
-function rowIdOf(text: string): string | undefined {
+/** The columns by which the row of a dead letter is looked up. */
+interface LetterKey {
+  readonly id: string
+  readonly projectId: string
+  readonly timestamp: string | undefined
+  readonly expiresOn: string | undefined
+}
+
+/** The forms that rows have. An operator may have edited the text, and ClickHouse reads other forms by rules that depend on the day. */
+const ROW_TIMESTAMP = /^\d{4}-\d\d-\d\d[ T]\d\d:\d\d:\d\d(?:\.\d{1,9})?Z?$/
+const ROW_DATE = /^\d{4}-(?:0[1-9]|1[0-2])-(?:0[1-9]|[12]\d|3[01])$/
+
+/** @returns undefined if the text is not a JSON object with an id */
+function rowKeyOf({ projectId, text }: StoredDeadLetter): LetterKey | undefined {
+  const row = parseObject(text)
+  const id = row?.['id']
+  if (row === undefined || typeof id !== 'string') return undefined
+  return {
+    id,
+    // The project of the text is the one that ClickHouse stores.
+    projectId: typeof row['project_id'] === 'string' ? row['project_id'] : projectId,
+    timestamp: textOf(row['timestamp'], ROW_TIMESTAMP),
+    expiresOn: textOf(row['expires_on'], ROW_DATE),
+  }
+}
+
+function parseObject(text: string): Record<string, unknown> | undefined {
   try {
-    const { id } = JSON.parse(text) as { id?: unknown }
-    return typeof id === 'string' ? id : undefined
+    const value: unknown = JSON.parse(text)
+    return typeof value === 'object' && value !== null ? { ...value } : undefined
   } catch {
     return undefined
   }
+}
+
+function textOf(value: unknown, form: RegExp): string | undefined {
+  return typeof value === 'string' && form.test(value) ? value : undefined
 }

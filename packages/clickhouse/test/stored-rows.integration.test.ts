@@ -1,9 +1,20 @@
-import { compressRows, framesWithout, makeRowPrefix, type RequestStamp, shapeRow } from '@sluice/rows'
+import {
+  compressRows,
+  framesWithout,
+  makeRowPrefix,
+  type RequestStamp,
+  rowKey,
+  rowsOfFrame,
+  shapeRow,
+} from '@sluice/rows'
+import { validTimestamps } from '@sluice/rows/testing'
 import { randomUUID } from 'node:crypto'
-import { afterAll, beforeAll, expect, it } from 'vitest'
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import type { ClickHouseClient } from '../src/client.ts'
 import { FrameInserter } from '../src/frame-inserter.ts'
 import { StoredRows } from '../src/stored-rows.ts'
+import { logsTable } from '../src/tables.ts'
+import { countingReads, fillLogs, GRANULE_ROWS } from './read-rows.ts'
 import { openTestDatabase } from './test-database.ts'
 
 let clickhouse: ClickHouseClient
@@ -24,9 +35,12 @@ function frameOf(
     retentionDays: 30 + (i % 2),
     receivedAtMs: Date.now() - i * 60_000,
   }),
+  timestampOf: (i: number) => string | undefined = () => undefined,
 ): Buffer {
   const rows = ids.map((id, i) => {
-    const shaped = shapeRow({ level: 'info', message: 'm' }, id, makeRowPrefix(stampOf(i)), false)
+    const timestamp = timestampOf(i)
+    const entry = { level: 'info', message: 'm', ...(timestamp !== undefined && { timestamp }) } as const
+    const shaped = shapeRow(entry, id, makeRowPrefix(stampOf(i)), false)
     if ('error' in shaped) throw new Error(shaped.error.message)
     return shaped.row
   })
@@ -44,10 +58,10 @@ it('finds the rows that are stored, and no others', async () => {
 })
 
 it('looks up more rows than fit in one query', async () => {
-  const frames = Array.from({ length: 5 }, () => frameOf(newIds(2_000)))
+  const frames = Array.from({ length: 5 }, () => frameOf(newIds(5_200)))
   await new FrameInserter(clickhouse).insert(frames.slice(1), randomUUID())
   const found = await new StoredRows(clickhouse).find(frames)
-  expect(found.size).toBe(8_000)
+  expect(found.size).toBe(20_800)
   expect(framesWithout(found, frames)).toEqual([frames[0]])
 })
 
@@ -75,4 +89,91 @@ it('treats rows as stored from their day of expiry on', async () => {
   const found = await new StoredRows(clickhouse).find([expiring])
   // A row is kept one day longer than its retention, so the last row expires tomorrow.
   expect(found).toEqual(new Set(ids.slice(0, 2)))
+})
+
+/** From 1970 to 2261, in steps that are not a divisor of a day. */
+function anyTimestamp(i: number): string {
+  const seconds = new Date(i * 459_131_017).toISOString().slice(0, 19)
+  const fraction = String(i * 7_919_999)
+    .padStart(9, '9')
+    .slice(-9)
+  return `${seconds}${['', `.${fraction.slice(0, i % 9)}1`][i % 2]}${['', 'Z', '+05:45'][i % 3]}`
+}
+
+describe('a timestamp', () => {
+  it.each<readonly [why: string, text: string, stored: string]>([
+    ...validTimestamps,
+    ['seven digits of fraction', '2026-11-20T22:43:01.1234569Z', '2026-11-20 22:43:01.123456'],
+    ['eight digits of fraction', '2026-11-20T22:43:01.12345699Z', '2026-11-20 22:43:01.123456'],
+    ['nine digits of fraction and no offset', '2026-11-20T22:43:01.123456999', '2026-11-20 22:43:01.123456'],
+    ['ten digits of fraction', '2026-11-20T22:43:01.1234569999Z', '2026-11-20 22:43:01.123456'],
+    ['nine digits in the last second', '2261-12-28T23:59:59.999999999Z', '2261-12-28 23:59:59.999999'],
+    ['nine digits in the first second', '1970-01-01T00:00:00.000000999Z', '1970-01-01 00:00:00.000000'],
+  ])('is looked up as it is stored: %s', async (_why, text, storedText) => {
+    const [id = ''] = newIds(1)
+    const frame = frameOf([id], undefined, () => text)
+    await new FrameInserter(clickhouse).insert([frame], randomUUID())
+    expect(await new StoredRows(clickhouse).find([frame])).toEqual(new Set([id]))
+    const result = await clickhouse.query({
+      query: `SELECT toString(timestamp) AS timestamp FROM ${logsTable} WHERE id = {id: UUID}`,
+      query_params: { id },
+      format: 'JSONEachRow',
+    })
+    expect(await result.json()).toEqual([{ timestamp: storedText }])
+  })
+
+  it('is looked up as it is stored, for any time and number of digits', async () => {
+    const ids = newIds(20_000)
+    const frame = frameOf(ids, undefined, anyTimestamp)
+    await new FrameInserter(clickhouse).insert([frame], randomUUID())
+    expect((await new StoredRows(clickhouse).find([frame])).size).toBe(ids.length)
+  })
+})
+
+it('finds the other rows of a frame that has a row with an invalid timestamp or project', async () => {
+  const ids = newIds(3)
+  const frame = frameOf(ids)
+  await new FrameInserter(clickhouse).insert([frame], randomUUID())
+  const [row = ''] = rowsOfFrame(frame) ?? []
+  const fields = row.split('\t')
+  const withField = (i: number, value: string) => fields.with(i, value).with(3, randomUUID()).join('\t')
+  const broken = [
+    withField(4, 'yesterday'),
+    withField(4, ''),
+    withField(4, String.raw`\'") --`),
+    withField(0, String.raw`\'") -- {x: String} \\`),
+    withField(3, '-'.repeat(36)),
+  ]
+  const found = await new StoredRows(clickhouse).find([compressRows(broken.join('')), frame])
+  expect(found).toEqual(new Set(ids))
+})
+
+it('looks up as many rows with the longest keys as one query holds', async () => {
+  const ids = newIds(20_000)
+  const frame = frameOf(
+    ids,
+    () => ({ projectId: 'p'.repeat(63), retentionDays: 30, receivedAtMs: Date.now() }),
+    () => '2026-11-20T22:43:01.123456789Z',
+  )
+  await new FrameInserter(clickhouse).insert([frame], randomUUID())
+  expect((await new StoredRows(clickhouse).find([frame])).size).toBe(ids.length)
+})
+
+it('reads about one granule per row of a large table with scattered timestamps', async () => {
+  const ROWS = 1_000_000
+  const ids = newIds(10)
+  const receivedAtMs = Date.now() - 30_000
+  const frame = frameOf(
+    ids,
+    (i) => ({ projectId: `demo-${i * 2}`, retentionDays: 90, receivedAtMs: receivedAtMs + i }),
+    (i) => new Date(receivedAtMs - i * 250_000_000).toISOString(),
+  )
+  const [row = ''] = rowsOfFrame(frame) ?? []
+  await new FrameInserter(clickhouse).insert([frame], randomUUID())
+  await fillLogs(clickhouse, ROWS, Date.now(), rowKey(row).expiresOn)
+  const total = { readRows: 0 }
+  const found = await new StoredRows(countingReads(clickhouse, total)).find([frame])
+  expect(found).toEqual(new Set(ids))
+  expect(total.readRows).toBeGreaterThan(GRANULE_ROWS)
+  expect(total.readRows).toBeLessThan((ids.length + 1) * GRANULE_ROWS)
 })

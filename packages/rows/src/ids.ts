@@ -13,7 +13,7 @@ const COUNTER_AT = 15
  * Makes UUIDv7s whose text sorts in the order of their creation: milliseconds, a counter, 62 random bits (RFC 9562, section 6.2,
  * method 1). If a millisecond has no ids left, or the clock goes back, the ids run ahead of the clock.
  *
- * The random bits are drawn once per millisecond. They still separate processes, and ids that differ in three digits only take
+ * The random bits are drawn once per millisecond. They still distinguish processes. Ids that differ only in three digits take
  * almost no space after compression.
  */
 export class IdSource {

@@ -70,24 +70,31 @@ export function rowAsJson(row: string): string | undefined {
   return JSON.stringify(Object.fromEntries(rowColumns.map((name, i) => [name, unescapeTsv(fields[i] ?? '')])))
 }
 
-const ID = rowColumns.indexOf('id')
+const PROJECT_ID = rowColumns.indexOf('project_id')
 const RECEIVED_AT = rowColumns.indexOf('received_at')
 const EXPIRES_ON = rowColumns.indexOf('expires_on')
+const ID = rowColumns.indexOf('id')
+const TIMESTAMP = rowColumns.indexOf('timestamp')
 
-/** The columns by which a row is looked up in ClickHouse. They never contain an escape. */
+/** The columns by which a row is looked up in ClickHouse. They never contain an escape: a project id has only `a-z`, `0-9` and `-`. */
 export interface RowKey {
-  readonly id: string
+  readonly projectId: string
   readonly receivedAt: string
   /** `YYYY-MM-DD` */
   readonly expiresOn: string
+  readonly id: string
+  /** Any form that `parseTimestamp` returns. ClickHouse stores its first six digits of fraction. */
+  readonly timestamp: string
 }
 
 /** Reads the key of a row. Columns that are missing are empty strings. */
 export function rowKey(row: string): RowKey {
-  const fields = row.split('\t', ID + 1)
+  const fields = row.trimEnd().split('\t', TIMESTAMP + 1)
   return {
-    id: fields[ID]?.trimEnd() ?? '',
+    projectId: fields[PROJECT_ID] ?? '',
     receivedAt: fields[RECEIVED_AT] ?? '',
     expiresOn: fields[EXPIRES_ON] ?? '',
+    id: fields[ID] ?? '',
+    timestamp: fields[TIMESTAMP] ?? '',
   }
 }

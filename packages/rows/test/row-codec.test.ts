@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
-import { makeRowPrefix, rowAsJson, rowColumns } from '../src/row-codec.ts'
-import { stamp } from './support/shape.ts'
+import { makeRowPrefix, rowAsJson, rowColumns, rowKey } from '../src/row-codec.ts'
+import { ID, rowOf, stamp } from './support/shape.ts'
 
 const expiresOn = (receivedAtMs: number, retentionDays: number): string | undefined =>
   makeRowPrefix({ ...stamp, receivedAtMs, retentionDays }).text.split('\t')[rowColumns.indexOf('expires_on')]
@@ -21,5 +21,25 @@ describe('rowAsJson', () => {
   it('decodes escapes in one pass', () => {
     const fields = ['demo', '', '', '', '', '', '', '', '', '', '', '\\\\n\\n\\\\\\t', '', '{}']
     expect(JSON.parse(rowAsJson(`${fields.join('\t')}\n`) ?? '')).toMatchObject({ message: '\\n\n\\\t' })
+  })
+})
+
+describe('rowKey', () => {
+  it('reads the columns by which a row is looked up', () => {
+    expect(
+      rowKey(rowOf('{"level":"info","message":"a\\tb","timestamp":"2026-11-20T22:43:01+01:00"}')),
+    ).toEqual({
+      projectId: 'demo',
+      receivedAt: '2026-11-20 23:59:59.999',
+      expiresOn: '2026-12-21',
+      id: ID,
+      timestamp: '2026-11-20 21:43:01.000000',
+    })
+  })
+
+  it('reads missing columns as empty strings', () => {
+    const missing = { receivedAt: '', expiresOn: '', id: '', timestamp: '' }
+    expect(rowKey('a\n')).toEqual({ projectId: 'a', ...missing })
+    expect(rowKey('')).toEqual({ projectId: '', ...missing })
   })
 })
