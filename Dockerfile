@@ -49,8 +49,9 @@ LABEL org.opencontainers.image.title="sluice" \
 ENTRYPOINT ["node", "apps/cli/src/main.ts"]
 CMD ["help"]
 
-# The services have an ops server. The health check tests whether the process answers, not whether Redis and ClickHouse do:
-# an orchestrator that restarts unhealthy containers during their outage would only make it worse.
+# The services have an ops server. The health check tests whether the process answers, not whether ClickHouse does: an orchestrator
+# that restarts unhealthy containers during an outage would only make it worse. A worker fails it after two minutes without any
+# answer from Redis, since a restart opens a new connection.
 FROM runtime AS service
 ENV OPS_HOST=0.0.0.0 OPS_PORT=9090
 EXPOSE 9090

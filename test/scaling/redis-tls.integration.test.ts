@@ -51,7 +51,7 @@ beforeAll(async () => {
       `tls-ca-cert-file ${caFile}`,
       'tls-auth-clients no',
       'user default off',
-      `user ${USER} on >${USER_PASSWORD} ~{tls}* ~{tls:* &{tls}* +@all -@dangerous +info`,
+      `user ${USER} on >${USER_PASSWORD} ~{tls}* ~{tls:* &{tls}* +@all -@dangerous +info +config|get`,
     ],
     {
       port,

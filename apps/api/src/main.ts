@@ -4,7 +4,9 @@ import { EntryValidator, IdSource } from '@sluice/rows'
 import {
   connectRedis,
   createLogger,
+  DurabilityCheck,
   installationNames,
+  keepSubscribed,
   redisServers,
   runProcess,
   startOpsServer,
@@ -51,9 +53,10 @@ await runProcess({
     const usage = new KeyUsage(registry.keys, logger)
     const authenticator = new Authenticator(registry, { usage })
     subscriber.on('message', (_channel: string, change: string) => authenticator.invalidate(change))
-    subscriber.subscribe(registry.changesChannel).catch((error: unknown) => {
+    const unsubscribe = keepSubscribed(subscriber, registry.changesChannel, (error) => {
       logger.warn({ err: error }, 'not subscribed to key changes; they take effect when caches expire')
     })
+    const durability = new DurabilityCheck({ redis, allowUnsafe: config.REDIS_ALLOW_UNSAFE, logger })
 
     const buckets = new SharedBuckets(redis, names, randomUUID())
     const rateLimits = new ProjectRateLimits(buckets, defaultsFromSettings(config), logger)
@@ -79,8 +82,9 @@ await runProcess({
       random: Math.random,
     })
     const readiness = (): { ready: boolean; reasons: string[] } => {
-      const ready = redis.status === 'ready'
-      return { ready, reasons: ready ? [] : [`the connection to Redis is ${redis.status}`] }
+      const connection = redis.status === 'ready' ? [] : [`the connection to Redis is ${redis.status}`]
+      const reasons = [...connection, ...durability.readiness.reasons]
+      return { ready: reasons.length === 0, reasons }
     }
     const app = buildApp({
       authenticator,
@@ -97,6 +101,7 @@ await runProcess({
     })
     const url = await app.listen({ host: config.HOST, port: config.PORT })
     usage.start()
+    durability.start()
     const pages = new Map([['/overload', () => overload.status]])
     const ops = await startOpsServer({ host: config.OPS_HOST, port: config.OPS_PORT, readiness, pages })
     eventLoopDelay.start()
@@ -108,6 +113,8 @@ await runProcess({
         await app.close()
         await Promise.all([writer.drain(), idempotentWriter.drain()])
         overload.stop()
+        unsubscribe()
+        durability.stop()
         eventLoopDelay.stop()
         await usage.close()
         await Promise.all(queues.map((queue) => queue.close()))

@@ -6,9 +6,9 @@ import {
   RowInserter,
   StoredRows,
 } from '@sluice/clickhouse'
-import { shardNames } from '@sluice/queue'
+import { FetchMonitor, shardNames } from '@sluice/queue'
 import { IdSource } from '@sluice/rows'
-import { connectRedis, createLogger, runProcess, startOpsServer } from '@sluice/runtime'
+import { connectRedis, createLogger, DurabilityCheck, runProcess, startOpsServer } from '@sluice/runtime'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { readWorkerConfig } from './config.ts'
 import { workerLimits } from './limits.ts'
@@ -29,6 +29,8 @@ await runProcess({
       sentinelPassword: config.REDIS_SENTINEL_PASSWORD,
     })
     redis.on('error', (error: Error) => logger.warn({ err: error }, 'redis connection failed'))
+    const durability = new DurabilityCheck({ redis, allowUnsafe: config.REDIS_ALLOW_UNSAFE, logger })
+    const fetchMonitor = new FetchMonitor(() => performance.now())
     const clickhouse = connectClickHouse(clickhouseAccessFrom(config), {
       requestTimeoutMs: workerLimits.insertTimeoutMs,
       connectionsMax: workerLimits.insertsInFlightMax * 2,
@@ -40,15 +42,13 @@ await runProcess({
     const insertOnce = {
       areTokensAtomic: config.CLICKHOUSE_CLUSTER !== undefined,
       sleep,
-      onTokenWithoutRows: (token: string, replacement: number) =>
-        logger.warn(
-          { token, replacement },
-          'ClickHouse has a token without its rows; sending them with another token',
-        ),
+      onTokenWithoutRows: (token: string) =>
+        logger.warn({ token }, 'ClickHouse has a token without its rows'),
     }
     const dependencies = {
       config,
       redis,
+      fetchMonitor,
       rowInserter: new RowInserter({
         ...insertOnce,
         frameInserter: new FrameInserter(clickhouse),
@@ -68,11 +68,21 @@ await runProcess({
       startShard(names, dependencies),
     )
     const readiness = (): { ready: boolean; reasons: string[] } => {
-      const connection = redis.status === 'ready' ? [] : [`the connection to Redis is ${redis.status}`]
-      const reasons = [...connection, ...retrier.failures]
+      const reasons = [
+        ...(redis.status === 'ready' ? [] : [`the connection to Redis is ${redis.status}`]),
+        ...fetchMonitor.readiness.reasons,
+        ...durability.readiness.reasons,
+        ...retrier.failures,
+      ]
       return { ready: reasons.length === 0, reasons }
     }
-    const ops = await startOpsServer({ host: config.OPS_HOST, port: config.OPS_PORT, readiness })
+    durability.start()
+    const ops = await startOpsServer({
+      host: config.OPS_HOST,
+      port: config.OPS_PORT,
+      readiness,
+      isAlive: () => fetchMonitor.isAlive,
+    })
     logger.info({ opsUrl: ops.url }, 'working')
 
     return {
@@ -85,6 +95,7 @@ await runProcess({
         await Promise.all(shards.map((shard) => shard.close()))
         clearTimeout(requeue)
         await clickhouse.close()
+        durability.stop()
         await ops.close()
         redis.disconnect()
       },

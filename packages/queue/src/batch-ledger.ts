@@ -18,6 +18,8 @@ export interface BatchRecord {
 /** The states as Redis has them. Workers of different versions share the records, so the values do not change. */
 const STATE = { claimed: 'written', confirmed: 'inserted' } as const
 const SPLIT_FIELD = 'split:'
+/** The fields of a record that are not splits: the state and the members. */
+const OTHER_FIELDS = 2
 
 /**
  * How long the record of a confirmed batch is kept while some of its jobs may not be completed. If its worker crashed before it
@@ -61,13 +63,18 @@ end
 return owners`
 
 /**
- * KEYS: the batch, its chunks. ARGV: the TTL of their records, in seconds. Never extends a shorter TTL: a confirmation that
- * arrives after the release must not keep the record, since no release would follow it.
+ * KEYS: the batch, its chunks. ARGV: the TTL of their records, in seconds; the number of splits that the caller knows, or -1 for any.
+ * Returns 0, and changes nothing, if another worker has split more of the batch: the caller may have taken an ignored insert for a
+ * successful one. Never extends a shorter TTL: a confirmation that arrives after the release must not keep the record, since no
+ * release would follow it.
  */
 const CONFIRM = `
-if redis.call('EXISTS', KEYS[1]) == 0 then return 0 end
+if redis.call('EXISTS', KEYS[1]) == 0 then return 1 end
+local splits = tonumber(ARGV[2])
+if splits >= 0 and redis.call('HGET', KEYS[1], 'state') == '${STATE.claimed}'
+  and redis.call('HLEN', KEYS[1]) - ${OTHER_FIELDS} > splits then return 0 end
 local ttl = redis.call('TTL', KEYS[1])
-if ttl >= 0 and ttl < tonumber(ARGV[1]) then return 0 end
+if ttl >= 0 and ttl < tonumber(ARGV[1]) then return 1 end
 redis.call('HSET', KEYS[1], 'state', '${STATE.confirmed}')
 for i = 1, #KEYS do redis.call('EXPIRE', KEYS[i], ARGV[1]) end
 return 1`
@@ -125,19 +132,29 @@ export class BatchLedger {
     return (await this.#redis.eval(SPLIT, 1, key, `${SPLIT_FIELD}${range}`)) === 1
   }
 
-  /** Persists that ClickHouse has stored the batch. Its jobs may complete only after this. */
-  async confirm(batchId: string, chunkIds: readonly string[]): Promise<void> {
-    await this.#expire(batchId, chunkIds, CONFIRMED_TTL_S)
+  /**
+   * Persists that ClickHouse has stored the batch. Its jobs may complete only after this.
+   *
+   * @param splits the number of splits that the caller has taken into account
+   * @returns false if another worker has split more of the batch; then nothing is persisted, and the batch must be read again
+   */
+  async confirm(batchId: string, chunkIds: readonly string[], splits: number): Promise<boolean> {
+    return this.#expire(batchId, chunkIds, CONFIRMED_TTL_S, splits)
   }
 
   /** Lets the records expire soon. To be called when all jobs of the batch are completed. */
   async release(batchId: string, chunkIds: readonly string[]): Promise<void> {
-    await this.#expire(batchId, chunkIds, RELEASED_TTL_S)
+    await this.#expire(batchId, chunkIds, RELEASED_TTL_S, -1)
   }
 
-  async #expire(batchId: string, chunkIds: readonly string[], ttlS: number): Promise<void> {
+  async #expire(
+    batchId: string,
+    chunkIds: readonly string[],
+    ttlS: number,
+    splits: number,
+  ): Promise<boolean> {
     const keys = this.#keys(batchId, chunkIds)
-    await this.#redis.eval(CONFIRM, keys.length, ...keys, ttlS)
+    return (await this.#redis.eval(CONFIRM, keys.length, ...keys, ttlS, splits)) === 1
   }
 
   #keys(batchId: string, chunkIds: readonly string[]): string[] {

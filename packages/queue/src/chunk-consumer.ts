@@ -9,6 +9,7 @@ import {
 } from 'bullmq'
 import { setTimeout as delay } from 'node:timers/promises'
 import { type Chunk, decodeChunk, type HeldChunk } from './chunk.ts'
+import { FetchMonitor } from './fetch-monitor.ts'
 import type { QueueNames } from './queue-names.ts'
 
 /** Thrown by `deliver` to return the chunk to the queue: it was not delivered, and may be delivered later. */
@@ -26,6 +27,8 @@ export const fetchLimits = {
   jobsMax: 16,
   /** Pause after Redis rejected a fetch, for example because it is out of memory. */
   pauseAfterRejectionMs: 1_000,
+  /** While there is no room for chunks, Redis is queried this often instead, to learn whether it answers. */
+  queryIntervalMs: 1_000,
 } as const
 
 /** A chunk with an unknown version waits this long for a newer worker. */
@@ -48,6 +51,8 @@ export interface ChunkConsumerOptions {
   readonly heldBytesMax: number
   readonly lockDurationMs: number
   readonly logger: Logger
+  /** Learns whether fetches are answered. */
+  readonly fetchMonitor?: FetchMonitor
   /** Resolves when the chunk's job may complete. Rejects with RequeueError to return the chunk to the queue. */
   readonly deliver: (chunk: HeldChunk) => Promise<void>
   /** Called when the chunk's job is completed. */
@@ -66,8 +71,8 @@ interface LockedJob {
  * Fetches chunks from a BullMQ queue in rounds, holds their locks, and completes each one after it was delivered.
  *
  * It uses BullMQ's pattern of manual fetching (https://docs.bullmq.io/patterns/manually-fetching-jobs) and not its loop, which
- * fetches each job as soon as it arrives. With `appendfsync always`, each fetch is a wait for the disk during which Redis
- * confirms nothing to any client. All fetches of a round share one wait.
+ * fetches each job as soon as it arrives. With `appendfsync always`, each fetch makes Redis wait for its disk, and Redis
+ * answers no client meanwhile. All fetches of a round share one wait.
  *
  * A chunk: fetched (locked, in hand) → delivered → completed; or → requeued; or, after an error of the worker itself, → failed.
  * If Redis rejects any of these steps, the job stays active until its lock expires, and the stalled check requeues it.
@@ -80,15 +85,23 @@ export class ChunkConsumer {
   readonly #inHand = new Set<Promise<void>>()
   readonly #fetching: Promise<void>
   readonly #renewal: NodeJS.Timeout
+  readonly #monitor: FetchMonitor
   /** BullMQ emits each error of the connection again on every worker. They are logged by the owner of the connection. */
   readonly #connectionErrors = new WeakSet<Error>()
-  readonly #noteConnectionError = (error: Error): unknown => this.#connectionErrors.add(error)
+  readonly #noteConnectionError = (error: Error): void => {
+    this.#connectionErrors.add(error)
+    this.#monitor.failed(this.#options.names.queuePrefix, error)
+  }
   #heldBytes = 0
+  #isRenewing = false
+  #queriedAtMs = 0
   #fetches = 0
 
   constructor(options: ChunkConsumerOptions) {
     this.#options = options
     const { redis, names, lockDurationMs, logger } = options
+    this.#monitor = options.fetchMonitor ?? new FetchMonitor(() => performance.now())
+    this.#monitor.started(names.queuePrefix)
     // Before BullMQ adds its own listener.
     redis.on('error', this.#noteConnectionError)
     this.#worker = new Worker<Chunk, void>(
@@ -121,6 +134,7 @@ export class ChunkConsumer {
   /** Stops fetching. Resolves when every chunk in hand is completed, requeued or given up. */
   async close(): Promise<void> {
     this.#closing.abort()
+    this.#monitor.stopped(this.#options.names.queuePrefix)
     await this.#fetching
     clearInterval(this.#renewal)
     await this.#worker.close()
@@ -128,11 +142,12 @@ export class ChunkConsumer {
   }
 
   async #fetchUntilClosed(): Promise<void> {
-    // One more than the last round returned shows whether more are waiting.
+    // A round requests one more than the last round returned, to find out whether more are waiting.
     let wanted = 1
     while (!this.#closing.signal.aborted) {
       const room = this.#room
       const requested = Math.min(wanted, room, fetchLimits.jobsMax)
+      if (requested === 0) await this.#query()
       const fetched = await this.#fetch(requested)
       if (fetched === 'rejected') {
         await this.#pause(fetchLimits.pauseAfterRejectionMs)
@@ -155,13 +170,31 @@ export class ChunkConsumer {
   /** Fetches up to `count` jobs and starts their delivery. Resolves when Redis has answered all fetches. */
   async #fetch(count: number): Promise<number | 'rejected'> {
     const results = await Promise.allSettled(Array.from({ length: count }, () => this.#fetchOne()))
+    const { names, logger } = this.#options
     const rejection = results.find((result) => result.status === 'rejected')
-    if (rejection === undefined)
+    if (rejection === undefined) {
+      if (count > 0) this.#monitor.fetched(names.queuePrefix)
       return results.filter((result) => result.status === 'fulfilled' && result.value).length
+    }
     const error = rejection.reason as Error
+    this.#monitor.failed(names.queuePrefix, error)
     // Errors of the connection are logged by its owner.
-    if (isNotConnectionError(error)) this.#options.logger.warn({ err: error }, 'queue failed')
+    if (isNotConnectionError(error)) logger.warn({ err: error }, 'queue failed')
     return 'rejected'
+  }
+
+  /** Takes the place of fetches for the monitor while nothing is fetched. Never rejects. */
+  async #query(): Promise<void> {
+    const nowMs = performance.now()
+    if (nowMs - this.#queriedAtMs < fetchLimits.queryIntervalMs) return
+    this.#queriedAtMs = nowMs
+    const { redis, names } = this.#options
+    try {
+      await redis.llen(names.waitKey)
+      this.#monitor.answered(names.queuePrefix)
+    } catch (error) {
+      this.#monitor.failed(names.queuePrefix, error as Error)
+    }
   }
 
   /** @returns whether a job was waiting */
@@ -177,13 +210,15 @@ export class ChunkConsumer {
 
   /** Never rejects. */
   async #process(job: Job<Chunk, void>, token: string): Promise<void> {
-    const { id = '', data } = job
-    const bytes = data.v === 1 ? data.frame.length : 0
+    const { id = '' } = job
+    // A job that another program added may have any data.
+    const data = job.data as Partial<Chunk> | null
+    const bytes = typeof data?.frame === 'string' ? data.frame.length : 0
     const lock: LockedJob = { id, token, isReleasing: false }
     this.#locked.add(lock)
     this.#heldBytes += bytes
     try {
-      if (data.v !== 1) await job.moveToDelayed(Date.now() + UNKNOWN_VERSION_DELAY_MS, token)
+      if (data !== null && data.v !== 1) await job.moveToDelayed(Date.now() + UNKNOWN_VERSION_DELAY_MS, token)
       else await this.#deliver(job, lock)
     } catch (error) {
       // The job stays active. The stalled check requeues it when its lock has expired.
@@ -195,12 +230,11 @@ export class ChunkConsumer {
   }
 
   async #deliver(job: Job<Chunk, void>, lock: LockedJob): Promise<void> {
-    const { data } = job
     const { id, token } = lock
-    const chunk = decodeChunk(id, data)
-    // The job is kept until it is completed, and its text is more than half of the memory that a chunk in hand takes.
-    job.data = { ...data, frame: '' }
     try {
+      const chunk = decodeChunk(id, job.data)
+      // Frees the job's text, which is more than half of the memory of a chunk in hand. The job itself is kept until it is completed.
+      job.data = { ...job.data, frame: '' }
       await this.#options.deliver(chunk)
     } catch (error) {
       lock.isReleasing = true
@@ -233,7 +267,9 @@ export class ChunkConsumer {
   /** Never rejects. */
   async #renewLocks(): Promise<void> {
     const locks = [...this.#locked]
-    if (locks.length === 0) return
+    // While Redis does not answer, renewals would pile up in the queue of the connection.
+    if (locks.length === 0 || this.#isRenewing) return
+    this.#isRenewing = true
     const { lockDurationMs, logger } = this.#options
     try {
       const ids = await this.#worker.extendJobLocks(
@@ -246,6 +282,8 @@ export class ChunkConsumer {
       if (lost.length > 0) logger.warn({ chunks: lost.length, chunkId: lost[0]?.id }, 'locks lost')
     } catch (error) {
       if (isNotConnectionError(error as Error)) logger.warn({ err: error }, 'locks not renewed')
+    } finally {
+      this.#isRenewing = false
     }
   }
 

@@ -2,6 +2,7 @@ export { BatchLedger, type BatchRecord, CONFIRMED_TTL_S } from './batch-ledger.t
 export { type Chunk, decodeChunk, encodeChunk, type HeldChunk } from './chunk.ts'
 export { ChunkConsumer, type ChunkConsumerOptions, RequeueError } from './chunk-consumer.ts'
 export { ChunkQueue, QueueFullError, QueueUnavailableError } from './chunk-queue.ts'
+export { FetchMonitor } from './fetch-monitor.ts'
 export { QueueGauge, type QueueReading, type RedisInfoServer } from './queue-gauge.ts'
 export { chunkJobName, type QueueNames, queueNames, shardNames } from './queue-names.ts'
 export type { QueueRecord } from './recorded-add.ts'

@@ -7,7 +7,7 @@ import type { QueueNames } from './queue-names.ts'
 export interface QueueReading {
   /** Chunks that no worker has fetched yet. */
   readonly jobs: number
-  /** The age of the oldest of them in seconds, by this process' clock. */
+  /** The age of the oldest of them in seconds, by this process's clock. */
   readonly oldestAgeS: number
   /** Used share of Redis' memory, in percent; of several servers, that of the fullest. */
   readonly memoryPercent: number
@@ -49,8 +49,8 @@ const SERVER_KEPT_MS = 60_000
 
 /**
  * Reads the state of the queues: two commands per shard and one per server, which together take Redis about 10 µs regardless of the
- * size of the queues. A shard or a server that does not answer counts with its last reading: its backlog still exists. This holds
- * while at least one other answers, and for those that have answered before.
+ * size of the queues. A shard or a server that does not answer counts with its last reading: its backlog still exists. This needs
+ * an earlier answer of it, and at least one other that answers now.
  */
 export class QueueGauge {
   readonly #options: QueueGaugeOptions

@@ -11,8 +11,8 @@ interface Shard {
 }
 
 /**
- * Distributes chunks over the shards: to one that works, to the least busy of those, and in turn among equals. All attempts to
- * add a chunk go to the same shard, since no other shard knows its id.
+ * Distributes chunks over the shards. Of the shards that work, each chunk goes to the least busy one; equally busy shards take
+ * turns. All attempts to add a chunk go to the same shard, because no other shard knows its id.
  */
 export class ShardedQueue {
   readonly #shards: readonly Shard[]

@@ -47,7 +47,7 @@ describe('a claim', () => {
   it('changes nothing when it is sent again', async () => {
     const ids = await queued(2)
     await ledger.claim('b4', ids)
-    await ledger.confirm('b4', ids)
+    await ledger.confirm('b4', ids, 0)
     expect(await ledger.claim('b4', ids.toReversed())).toEqual(['b4', 'b4'])
     expect(await ledger.read('b4')).toMatchObject({ state: 'confirmed', members: ids })
   })
@@ -70,7 +70,7 @@ describe('the records of a batch', () => {
     const keys = [names.batchKey('b6'), ...ids.map((id) => names.chunkKey(id))]
     const ttls = (): Promise<number[]> => Promise.all(keys.map((key) => redis.ttl(key)))
     expect(await ttls()).toEqual([-1, -1, -1])
-    await ledger.confirm('b6', ids)
+    await ledger.confirm('b6', ids, 0)
     expect(CONFIRMED_TTL_S).toBe(30 * 86_400)
     expect(Math.max(...(await ttls()))).toBeLessThanOrEqual(CONFIRMED_TTL_S)
     expect(Math.min(...(await ttls()))).toBeGreaterThan(CONFIRMED_TTL_S - 60)
@@ -82,9 +82,9 @@ describe('the records of a batch', () => {
   it('are not kept longer by a confirmation that arrives after the release', async () => {
     const ids = await queued(1)
     await ledger.claim('b10', ids)
-    await ledger.confirm('b10', ids)
+    await ledger.confirm('b10', ids, 0)
     await ledger.release('b10', ids)
-    await ledger.confirm('b10', ids)
+    await ledger.confirm('b10', ids, 0)
     expect(await redis.ttl(names.batchKey('b10'))).toBeLessThanOrEqual(300)
   })
 
@@ -94,7 +94,7 @@ describe('the records of a batch', () => {
     const members = ids.join(' ')
     expect(await redis.hgetall(names.batchKey('b12'))).toEqual({ state: 'written', members })
     await ledger.recordSplit('b12', 'all')
-    await ledger.confirm('b12', ids)
+    await ledger.confirm('b12', ids, 1)
     expect(await redis.hgetall(names.batchKey('b12'))).toEqual({
       state: 'inserted',
       members,
@@ -116,14 +116,90 @@ describe('a split', () => {
   it('is rejected for a confirmed batch', async () => {
     const ids = await queued(1)
     await ledger.claim('b9', ids)
-    await ledger.confirm('b9', ids)
+    await ledger.confirm('b9', ids, 0)
     expect(await ledger.recordSplit('b9', 'all')).toBe(false)
     expect((await ledger.read('b9'))?.splits).toEqual(new Set())
   })
 })
 
+describe('a confirmation', () => {
+  /** The records of a batch and its chunks, with their TTLs. */
+  async function snapshot(batchId: string, ids: readonly string[]): Promise<unknown[]> {
+    const keys = [names.batchKey(batchId), ...ids.map((id) => names.chunkKey(id))]
+    const owners = ids.map((id) => redis.get(names.chunkKey(id)))
+    return Promise.all([
+      redis.hgetall(names.batchKey(batchId)),
+      ...owners,
+      ...keys.map((key) => redis.ttl(key)),
+    ])
+  }
+
+  it.each([[['all'], 0] as const, [['all', '0-5', '5-10'], 2] as const])(
+    'changes nothing if another worker has split more of the batch: %j, of which %d are known',
+    async (ranges, known) => {
+      const [batchId, ids] = [randomUUID(), await queued(2)]
+      await ledger.claim(batchId, ids)
+      for (const range of ranges) await ledger.recordSplit(batchId, range)
+      const before = await snapshot(batchId, ids)
+      expect(await ledger.confirm(batchId, ids, known)).toBe(false)
+      expect(await snapshot(batchId, ids)).toEqual(before)
+      expect(await ledger.read(batchId)).toEqual({ state: 'claimed', members: ids, splits: new Set(ranges) })
+      expect(await ledger.recordSplit(batchId, '0-2')).toBe(true)
+    },
+  )
+
+  it('is persisted if all splits are known, however often they were recorded', async () => {
+    const ids = await queued(2)
+    await ledger.claim('b13', ids)
+    for (const range of ['all', '0-5', 'all', '0-5']) await ledger.recordSplit('b13', range)
+    expect(await ledger.confirm('b13', ids, 1)).toBe(false)
+    expect(await ledger.confirm('b13', ids, 2)).toBe(true)
+    expect(await ledger.read('b13')).toEqual({
+      state: 'confirmed',
+      members: ids,
+      splits: new Set(['all', '0-5']),
+    })
+  })
+
+  it('of a batch without splits is persisted', async () => {
+    const ids = await queued(1)
+    await ledger.claim('b14', ids)
+    expect(await ledger.confirm('b14', ids, 0)).toBe(true)
+    expect(await ledger.read('b14')).toMatchObject({ state: 'confirmed', splits: new Set() })
+  })
+
+  it('of a confirmed or released batch succeeds, even if splits are unknown', async () => {
+    const ids = await queued(1)
+    const ttl = (): Promise<number> => redis.ttl(names.batchKey('b15'))
+    await ledger.claim('b15', ids)
+    await ledger.recordSplit('b15', 'all')
+    expect(await ledger.confirm('b15', ids, 1)).toBe(true)
+    expect(await ledger.confirm('b15', ids, 0)).toBe(true)
+    expect(await ttl()).toBeGreaterThan(CONFIRMED_TTL_S - 60)
+    await ledger.release('b15', ids)
+    expect(await ledger.confirm('b15', ids, 0)).toBe(true)
+    expect(await ttl()).toBeLessThanOrEqual(300)
+    expect(await ttl()).toBeGreaterThan(290)
+  })
+})
+
+describe('a release', () => {
+  it('ignores splits', async () => {
+    const ids = await queued(1)
+    await ledger.claim('b16', ids)
+    await ledger.recordSplit('b16', 'all')
+    await ledger.recordSplit('b16', '0-5')
+    await ledger.release('b16', ids)
+    for (const key of [names.batchKey('b16'), ...ids.map((id) => names.chunkKey(id))]) {
+      expect(await redis.ttl(key)).toBeLessThanOrEqual(300)
+      expect(await redis.ttl(key)).toBeGreaterThan(290)
+    }
+    expect((await ledger.read('b16'))?.state).toBe('confirmed')
+  })
+})
+
 it('does not create the record of an expired batch again', async () => {
   expect(await ledger.recordSplit('b8', 'all')).toBe(false)
-  await ledger.confirm('b8', [randomUUID()])
+  expect(await ledger.confirm('b8', [randomUUID()], 0)).toBe(true)
   expect(await redis.exists(names.batchKey('b8'))).toBe(0)
 })

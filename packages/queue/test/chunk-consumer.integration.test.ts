@@ -4,6 +4,7 @@ import { Job } from 'bullmq'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { afterAll, beforeAll, describe, expect, it, onTestFinished, vi } from 'vitest'
 import { type ChunkConsumerOptions, RequeueError } from '../src/chunk-consumer.ts'
+import { FetchMonitor } from '../src/fetch-monitor.ts'
 import { chunkOf, openConsumerFixture, startTestRedis, WAIT_MS } from './support/consumer-fixture.ts'
 
 /** How long a test watches for something that must not happen. */
@@ -18,6 +19,8 @@ beforeAll(async () => {
 afterAll(() => server.stop())
 
 type Deliver = ChunkConsumerOptions['deliver']
+
+const newMonitor = (): FetchMonitor => new FetchMonitor(() => performance.now())
 
 /** A connection to the same Redis through a proxy. */
 async function openProxied(): Promise<{ readonly proxy: FaultProxy; readonly proxied: RedisConnection }> {
@@ -114,6 +117,76 @@ describe('a chunk', () => {
     })
     expect(await consumer.load('another')).toBeUndefined()
     expect(delivered).toEqual([])
+  })
+})
+
+describe('the lock of a chunk in hand', () => {
+  const HOUR_MS = 3_600_000
+
+  it.each([
+    ['back', -HOUR_MS],
+    ['forward', HOUR_MS],
+  ])('does not expire when the clock is set %s by an hour', async (_direction, stepMs) => {
+    const { completed, warnings, add, startConsumer } = openConsumerFixture(server.url)
+    await add('a-chunk')
+    const wallMs = Date.now
+    const deliver = vi.fn<Deliver>(async () => {
+      vi.spyOn(Date, 'now').mockImplementation(() => wallMs() + stepMs)
+      await sleep(3_000)
+    })
+    startConsumer({ deliver, lockDurationMs: 1_000 })
+    // It would find the chunk stalled.
+    startConsumer({ deliver, lockDurationMs: 1_000 })
+    await vi.waitFor(() => expect(completed).toEqual(['a-chunk']), WAIT_MS)
+    expect(deliver).toHaveBeenCalledOnce()
+    expect(warnings).not.toHaveBeenCalled()
+  })
+})
+
+describe('the monitor of fetches', () => {
+  const ready = { ready: true, reasons: [] }
+
+  it('reports that Redis answers, with and without room for chunks', async () => {
+    const { startConsumer } = openConsumerFixture(server.url)
+    const [roomy, full] = [newMonitor(), newMonitor()]
+    startConsumer({ fetchMonitor: roomy })
+    startConsumer({ fetchMonitor: full, chunksMax: 0 })
+    expect([roomy.readiness.ready, full.readiness.ready]).toEqual([false, false])
+    await vi.waitFor(() => expect([roomy.readiness, full.readiness]).toEqual([ready, ready]), WAIT_MS)
+  })
+
+  it.each([
+    ['OOM', ['CONFIG', 'SET', 'maxmemory', '1'], ['CONFIG', 'SET', 'maxmemory', '0']],
+    [
+      'NOREPLICAS',
+      ['CONFIG', 'SET', 'min-replicas-to-write', '1'],
+      ['CONFIG', 'SET', 'min-replicas-to-write', '0'],
+    ],
+    ['READONLY', ['REPLICAOF', '127.0.0.1', '1'], ['REPLICAOF', 'NO', 'ONE']],
+  ])('reports that Redis rejects fetches with %s, until one succeeds', async (code, cause, end) => {
+    const { redis, startConsumer } = openConsumerFixture(server.url)
+    const { proxied } = await openProxied()
+    const call = ([command = '', ...args]: readonly string[]): Promise<unknown> =>
+      redis.call(command, ...args)
+    const fetchMonitor = newMonitor()
+    startConsumer({ redis: proxied, fetchMonitor })
+    await vi.waitFor(() => expect(fetchMonitor.readiness).toEqual(ready), WAIT_MS)
+    try {
+      await call(cause)
+      await vi.waitFor(() => expect(fetchMonitor.readiness.reasons.join('')).toContain(code), WAIT_MS)
+      await sleep(WATCHED_MS)
+      expect(fetchMonitor.readiness.reasons.join('')).toContain(code)
+    } finally {
+      await call(end)
+    }
+    await vi.waitFor(() => expect(fetchMonitor.readiness).toEqual(ready), WAIT_MS)
+  })
+
+  it('ignores a consumer that closes', async () => {
+    const { startConsumer } = openConsumerFixture(server.url)
+    const fetchMonitor = newMonitor()
+    await startConsumer({ fetchMonitor }).close()
+    expect(fetchMonitor.readiness).toEqual(ready)
   })
 })
 

@@ -5,7 +5,7 @@ import { ShardedQueue } from '../src/sharded-queue.ts'
 
 const chunk = encodeChunk(1, Buffer.from('row\n'))
 
-/** A queue in memory. Its adds wait for the test, or are confirmed at once. */
+/** A queue in memory. Its adds wait for the test, or are acknowledged at once. */
 class FakeQueue {
   readonly ids: string[] = []
   readonly pending: PromiseWithResolvers<void>[] = []

@@ -44,6 +44,12 @@ export const redisSettings = {
     type: 'string',
     description: 'The password of the Sentinels, if they require one.',
   },
+  REDIS_ALLOW_UNSAFE: {
+    type: 'boolean',
+    default: false,
+    description:
+      'If true, a process is ready even if Redis may lose or evict acknowledged entries: without `appendonly yes`, `appendfsync always` and `maxmemory-policy noeviction`.',
+  },
   QUEUE_SHARDS: {
     type: 'integer',
     minimum: 1,

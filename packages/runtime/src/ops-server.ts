@@ -17,13 +17,15 @@ interface OpsServerOptions {
   readonly host: string
   readonly port: number
   readonly readiness: () => Readiness
+  /** False if only a restart of the process can help. Default: always true. */
+  readonly isAlive?: () => boolean
   /** Further JSON documents of the process, by path, for example `/overload`. */
   readonly pages?: ReadonlyMap<string, () => unknown>
 }
 
 /**
- * The HTTP server of each process for its operators: `/livez` (the process responds), `/readyz` (it can do its work) and
- * the further pages. All responses come from memory: if a health check queried a database, an outage of the database
+ * The HTTP server of each process for its operators: `/livez` (the process need not be restarted), `/readyz` (it can do its work)
+ * and the further pages. All responses come from memory: if a health check queried a database, an outage of the database
  * would take down every process.
  */
 export async function startOpsServer(options: OpsServerOptions): Promise<OpsServer> {
@@ -48,9 +50,10 @@ export async function startOpsServer(options: OpsServerOptions): Promise<OpsServ
 
 function answer(
   url: string,
-  { readiness, pages }: Pick<OpsServerOptions, 'readiness' | 'pages'>,
+  { readiness, isAlive = () => true, pages }: Pick<OpsServerOptions, 'readiness' | 'isAlive' | 'pages'>,
 ): { status: number; body: unknown } {
-  if (url === '/livez') return { status: 200, body: { status: 'ok' } }
+  if (url === '/livez')
+    return isAlive() ? { status: 200, body: { status: 'ok' } } : { status: 503, body: { status: 'stalled' } }
   const page = pages?.get(url)
   if (page !== undefined) return { status: 200, body: page() }
   if (url !== '/readyz') return { status: 404, body: { status: 'not found' } }

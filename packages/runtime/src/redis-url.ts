@@ -43,7 +43,7 @@ const DB = /^\d{1,4}$/
  * - `redis-sentinel://[[user]:password@]host[:port],…/master-name[/db]`: the Sentinels that monitor the master
  * - `redis-cluster://[[user]:password@]host[:port],…`: some nodes of a Redis Cluster
  *
- * Each with `rediss` instead of `redis`: with TLS.
+ * With `rediss` instead of `redis`, each of them uses TLS.
  *
  * @throws SettingsError with the reason. It quotes no part of the URL: an invalid URL may contain a password anywhere
  */

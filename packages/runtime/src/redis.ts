@@ -11,7 +11,10 @@ export interface RedisTuning {
    * again without the caller's knowledge. False where a process may wait for Redis without a limit.
    */
   readonly failFast: boolean
-  /** How long one command may take, ms. A connection that is silent for this long is closed. Only with `failFast`. */
+  /**
+   * How long one command may take, ms. A connection that is silent for this long is closed. Only with `failFast`. Without
+   * `failFast`, a connection that is silent for 15 s while it waits for a reply is closed, and a new one is opened.
+   */
   readonly commandTimeoutMs?: number
   /** A PEM file with the CAs that may sign Redis' certificate. Default: the CAs that Node trusts. */
   readonly tlsCaFile?: string | undefined
@@ -35,10 +38,17 @@ const CLUSTER_RETRY_DELAY_MS = 500
  * a connection each. The first, short wait is for a connection that was lost while the node is available.
  */
 const NODE_RECONNECT_DELAYS_MS: readonly number[] = [50, 1_000]
-/** An unavailable node causes an error per command. One log line per second is enough. */
-const NODE_ERROR_INTERVAL_MS = 1_000
-/** Where a failover is possible, a server that is silent for this long is disconnected, to look up the current master. */
+/** An unavailable node, or one that is a replica now, causes an error per command. One log line per second is enough. */
+const ERROR_INTERVAL_MS = 1_000
+/**
+ * A connection that waits for a reply and is silent for this long is closed. It may be open without a server behind it: a load
+ * balancer may have lost its state, or another server may have taken over the address. Longer than any script takes.
+ */
 const SILENCE_MAX_MS = 15_000
+/** A subscription is confirmed this often, since nothing else is sent over its connection. */
+const SUBSCRIPTION_CHECK_INTERVAL_MS = 5_000
+/** Together with the interval, this is SILENCE_MAX_MS. */
+const SUBSCRIPTION_CHECK_TIMEOUT_MS = SILENCE_MAX_MS - SUBSCRIPTION_CHECK_INTERVAL_MS
 
 /**
  * A connection that reconnects without a limit. Listen to its 'error' events: they report why it is down.
@@ -50,7 +60,7 @@ export function connectRedis(url: string, tuning: RedisTuning): RedisConnection 
   const address = parseRedisUrl(url)
   const { failFast, commandTimeoutMs } = tuning
   const { username, password, kind, nodes } = address
-  const silenceMaxMs = failFast ? commandTimeoutMs : kind === 'single' ? undefined : SILENCE_MAX_MS
+  const silenceMaxMs = failFast ? commandTimeoutMs : SILENCE_MAX_MS
   const common: ServerOptions = {
     ...(username === undefined ? {} : { username }),
     ...(password === undefined ? {} : { password }),
@@ -64,16 +74,58 @@ export function connectRedis(url: string, tuning: RedisTuning): RedisConnection 
   if (kind === 'cluster') return connectCluster(address, common, failFast)
   const server =
     kind === 'single' ? nodes[0] : sentinelOptions(address.masterName, address, tuning.sentinelPassword)
-  return new Redis({
+  const isDue = oncePerInterval(ERROR_INTERVAL_MS, () => performance.now())
+  const redis: Redis = new Redis({
     ...common,
     ...server,
     db: address.db,
     retryStrategy,
     // The master became a replica. A new connection, by address or by the Sentinels, leads to the new master. 1 means:
     // reconnect. 2 means: reconnect and send the rejected command again.
-    reconnectOnError: (error: Error) => (/(^|-)READONLY /.test(error.message) ? (failFast ? 1 : 2) : false),
+    reconnectOnError: (error: Error) => {
+      if (!/(^|-)READONLY /.test(error.message)) return false
+      if (failFast) return 1
+      // The caller does not see this error: the command is retried until a server accepts it.
+      if (isDue(error.message)) redis.emit('error', error)
+      return 2
+    },
     ...(failFast ? { ...noResend, enableOfflineQueue: false } : {}),
   })
+  return redis
+}
+
+/**
+ * Subscribes to a channel without a limit of attempts. Subscribing is repeated every few seconds: the repetition has no effect in
+ * Redis, and a connection that does not confirm it is replaced. Listen to the connection's 'message' events.
+ *
+ * @param redis a connection without `failFast`
+ * @returns how to stop
+ */
+export function keepSubscribed(
+  redis: RedisConnection,
+  channel: string,
+  onError: (error: unknown) => void,
+): () => void {
+  let stopped = false
+  let timer: NodeJS.Timeout
+  const check = async (): Promise<void> => {
+    const late = setInterval(() => {
+      if (redis.status === 'ready') redis.disconnect(true)
+    }, SUBSCRIPTION_CHECK_TIMEOUT_MS)
+    try {
+      await redis.subscribe(channel)
+    } catch (error) {
+      if (!stopped) onError(error)
+    } finally {
+      clearInterval(late)
+    }
+    if (!stopped) timer = setTimeout(() => void check(), SUBSCRIPTION_CHECK_INTERVAL_MS)
+  }
+  void check()
+  return () => {
+    stopped = true
+    clearTimeout(timer)
+  }
 }
 
 /** The servers that store the data of a connection: one, or the masters of a cluster. */
@@ -97,14 +149,14 @@ function sentinelOptions(
 }
 
 /**
- * ioredis resends commands in a cluster by itself. The options limit this by the reason. A command that a node rejected
+ * ioredis resends commands in a cluster by itself. The options decide for which reasons. A command that a node rejected
  * without executing it (MOVED, ASK, TRYAGAIN) is always sent again. A command whose connection was lost may have been
  * executed. It is sent again only without `failFast`, and then without a limit, because a BullMQ worker treats any other
  * outcome as a failed job.
  *
  * With `failFast`, an unavailable node stays in the node list for a while, and its commands fail there. Otherwise each of
- * them would go to another node, be redirected by it and open a connection. After that the node is dropped, so that ioredis
- * starts over when no node of the cluster is left.
+ * them would go to another node, be redirected by it and open a connection. After a while the node leaves the list. When no
+ * node is left, ioredis connects to the cluster from the start.
  */
 function connectCluster(address: RedisAddress, node: ServerOptions, failFast: boolean): Cluster {
   const retryDelayMs = failFast ? 0 : CLUSTER_RETRY_DELAY_MS
@@ -119,7 +171,7 @@ function connectCluster(address: RedisAddress, node: ServerOptions, failFast: bo
     // Certificates contain host names, so connections must use the names instead of resolved addresses.
     dnsLookup: (host, callback) => callback(null, host),
   })
-  const isDue = oncePerInterval(NODE_ERROR_INTERVAL_MS, () => performance.now())
+  const isDue = oncePerInterval(ERROR_INTERVAL_MS, () => performance.now())
   cluster.on('node error', (error: Error, name: string) => {
     // During the start, an unavailable node is not an error as long as another one answers.
     if (cluster.status !== 'ready' || !isDue(name)) return

@@ -26,6 +26,19 @@ describe('the ops server', () => {
     expect(await response.json()).toEqual({ status: 'ok' })
   })
 
+  it('answers /livez with 503 when only a restart can help', async () => {
+    let alive = true
+    const isAlive = (): boolean => alive
+    const server = await startOpsServer({ host: '127.0.0.1', port: 0, readiness: ready, isAlive })
+    servers.push(server)
+    expect((await fetch(`${server.url}/livez`)).status).toBe(200)
+    alive = false
+    const response = await fetch(`${server.url}/livez`)
+    expect(response.status).toBe(503)
+    expect(await response.json()).toEqual({ status: 'stalled' })
+    expect((await fetch(`${server.url}/readyz`)).status).toBe(200)
+  })
+
   it('answers /readyz with 200 when the process is ready', async () => {
     const { url } = await start(ready)
     const response = await fetch(`${url}/readyz`)

@@ -25,7 +25,8 @@ interface Faults {
  * A TCP proxy that simulates a faulty network between two processes.
  *
  * Forwarding ⇄ holding (a black hole: connections are accepted and bytes are read, but nothing is forwarded). In addition,
- * a cut may be armed. Any of them → down (connections are refused, and the open ones were reset) → up.
+ * a cut may be armed, and the open connections may be silenced. Any of them → down (connections are refused, and the open
+ * ones were reset) → up.
  */
 export class FaultProxy {
   readonly #target: URL
@@ -80,6 +81,15 @@ export class FaultProxy {
 
   hold(direction: Direction | 'both'): void {
     this.#faults.held = direction
+  }
+
+  /**
+   * From now on, the connections that are open forward nothing in either direction, and stay open. New connections work. A
+   * load balancer that has lost its state does the same. @returns how many there were
+   */
+  silence(): number {
+    for (const connection of this.#connections) connection.silence()
+    return this.#connections.size
   }
 
   /** Forwards the held bytes, and then everything that arrives. */
@@ -184,6 +194,11 @@ class Connection {
     this.#flows.answer.release()
   }
 
+  silence(): void {
+    this.#flows.request.silence()
+    this.#flows.answer.silence()
+  }
+
   reset(): void {
     for (const socket of this.#sockets) socket.resetAndDestroy()
   }
@@ -197,7 +212,7 @@ interface FlowEvents {
 /**
  * One direction of a connection.
  *
- * Forwarding ⇄ holding, according to the proxy's faults → ended (the sender has closed) or cut (the receiver gets an end in
+ * Forwarding ⇄ holding, according to the proxy's faults (or holding until a reset, if silenced) → ended (the sender has closed) or cut (the receiver gets an end in
  * the middle of the message, and the sender a reset).
  */
 class Flow {
@@ -206,6 +221,7 @@ class Flow {
   readonly #direction: Direction
   readonly #faults: Faults
   readonly #events: FlowEvents
+  #isSilent = false
   #wasCut = false
   #cutsNext = false
   #held: Buffer[] = []
@@ -248,7 +264,13 @@ class Flow {
     this.#cutsNext = true
   }
 
+  /** Holds everything until the connection is reset. */
+  silence(): void {
+    this.#isSilent = true
+  }
+
   get #isHolding(): boolean {
+    if (this.#isSilent) return true
     return this.#faults.held === 'both' || this.#faults.held === this.#direction
   }
 

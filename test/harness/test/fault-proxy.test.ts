@@ -117,6 +117,24 @@ describe('a black hole', () => {
   })
 })
 
+describe('silence', () => {
+  it('stops the open connections without closing them, and new ones work', async () => {
+    client.write('before')
+    await eventually(2_000, async () => expect(atTarget.text).toBe('before'))
+    expect(proxy.silence()).toBe(1)
+    const [silent, atSilent, atSilentTarget] = [client, atClient, atTarget]
+    silent.write('lost')
+    target.write('lost')
+    await connectThrough()
+    client.write('after')
+    await eventually(2_000, async () => expect(atTarget.text).toBe('after'))
+    proxy.heal()
+    await pause(100)
+    expect([atSilent.text, atSilentTarget.text, atSilent.closed]).toEqual(['', 'before', false])
+    silent.destroy()
+  })
+})
+
 describe('a cut', () => {
   it('ends a request after the given bytes, which arrive', async () => {
     proxy.armCut({ direction: 'request', afterBytes: 5 })

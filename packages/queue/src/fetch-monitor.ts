@@ -1,0 +1,89 @@
+import type { Readiness } from '@sluice/runtime'
+
+/** A worker that gets no answer for this long is not ready. With the interval of health checks, operators learn it within 10 s. */
+const READY_SILENCE_MAX_MS = 8_000
+/** A worker that gets no answer for this long is not alive. Longer than Redis takes for a restart or a failover. */
+const ALIVE_SILENCE_MAX_MS = 120_000
+
+interface QueueState {
+  /** When Redis last answered. */
+  readonly answeredAtMs: number
+  /** Redis answered the last fetch with an error. */
+  readonly rejection?: string | undefined
+  /** The connection failed after the last answer. */
+  readonly disconnection?: string | undefined
+}
+
+/**
+ * Records for each queue when Redis last answered a fetch, and derives from it whether a worker is ready and alive. The state of
+ * the connection does not show this: a connection may be open although nothing answers, and Redis may reject every fetch.
+ */
+export class FetchMonitor {
+  readonly #monotonicMs: () => number
+  readonly #queues = new Map<string, QueueState>()
+
+  /** @param monotonicMs a monotonic clock */
+  constructor(monotonicMs: () => number) {
+    this.#monotonicMs = monotonicMs
+  }
+
+  /** The queue is not ready until Redis answers. */
+  started(queue: string): void {
+    this.#queues.set(queue, {
+      answeredAtMs: this.#monotonicMs(),
+      disconnection: 'Redis has not answered yet',
+    })
+  }
+
+  fetched(queue: string): void {
+    this.#set(queue, {})
+  }
+
+  /** Redis answered a query, while the worker has no room for more chunks. The last fetch may have been rejected. */
+  answered(queue: string): void {
+    this.#set(queue, { rejection: this.#queues.get(queue)?.rejection })
+  }
+
+  /** A fetch or its connection failed. */
+  failed(queue: string, error: Error): void {
+    const state = this.#queues.get(queue)
+    if (state === undefined) return
+    if (error.name === 'ReplyError') this.#set(queue, { rejection: error.message })
+    else this.#queues.set(queue, { ...state, disconnection: error.message })
+  }
+
+  /** What happens to the queue from now on is ignored. */
+  stopped(queue: string): void {
+    this.#queues.delete(queue)
+  }
+
+  /** Not ready if the last fetch from any queue has failed, or has no answer. */
+  get readiness(): Readiness {
+    const reasons = [...this.#queues].flatMap(([queue, state]) => {
+      const failure = state.rejection ?? state.disconnection ?? this.#silence(state)
+      return failure === undefined ? [] : [`chunks of ${queue} are not fetched: ${failure}`]
+    })
+    return { ready: reasons.length === 0, reasons }
+  }
+
+  /** False if Redis has not answered for any queue for two minutes. While it answers for one, a restart of the worker is useless. */
+  get isAlive(): boolean {
+    const states = [...this.#queues.values()]
+    return states.length === 0 || states.some((state) => this.#silentMs(state) <= ALIVE_SILENCE_MAX_MS)
+  }
+
+  #set(queue: string, state: Omit<QueueState, 'answeredAtMs'>): void {
+    if (this.#queues.has(queue)) this.#queues.set(queue, { ...state, answeredAtMs: this.#monotonicMs() })
+  }
+
+  #silence(state: QueueState): string | undefined {
+    const silentMs = this.#silentMs(state)
+    return silentMs > READY_SILENCE_MAX_MS
+      ? `Redis has not answered for ${Math.floor(silentMs / 1_000)} s`
+      : undefined
+  }
+
+  #silentMs({ answeredAtMs }: QueueState): number {
+    return this.#monotonicMs() - answeredAtMs
+  }
+}
