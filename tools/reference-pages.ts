@@ -105,8 +105,9 @@ function apiPage(): string {
       'never converted or truncated: an invalid entry is rejected. Characters are Unicode code points.',
     '## Errors',
     'Every answer other than 2xx is a problem document (RFC 9457, `application/problem+json`) with `type`, `title`, `status`, `detail`, ' +
-      '`code`, `requestId` and, where fields are invalid, `errors`. Clients may rely on `code`. A request that is answered with 4xx ' +
-      'adds nothing to the queue.',
+      '`code`, `requestId` and, where fields are invalid, `errors`. Clients may rely on `code`. A request that is answered with 4xx, or ' +
+      'with a 503 other than `queue_unavailable`, adds nothing to the queue. After `queue_unavailable`, or without an answer, its entries ' +
+      'are queued once or not at all: retry with the same `Idempotency-Key`. The causes of a 503 are in [overload.md](overload.md#answer-to-the-client).',
     table(
       ['Status', '`code`', 'Meaning'],
       Object.entries(problems)

@@ -44,9 +44,9 @@ export function buildApp(dependencies: AppDependencies): FastifyInstance {
       headersTimeout: limits.headersMs,
       connectionsCheckingInterval: limits.checkIntervalMs,
       maxHeaderSize: limits.headersBytesMax,
-      // Strict: a request that a proxy and this parser read differently is a way to smuggle requests.
+      // Strict: if a proxy and this parser read one request differently, an attacker can smuggle requests.
       insecureHTTPParser: false,
-      // The host is not used, and Node would reject a request without it without a problem document.
+      // The API does not use the host. Node would reject a request without this header, and would not send a problem document.
       requireHostHeader: false,
     },
     // Shutdown closes idle connections at once. A request in flight is answered first.

@@ -101,7 +101,7 @@ describe('authentication', () => {
     expect(api.queue.adds).toEqual([])
   })
 
-  it('that is not possible at present gets 503 with Retry-After', async () => {
+  it('that fails because Redis is unavailable gets 503 with Retry-After', async () => {
     api.registry.beforeAnswer = () => Promise.reject(new Error('down'))
     const response = await api.post(entry)
     expect(problemCode(response)).toBe('queue_unavailable')
@@ -149,7 +149,7 @@ describe('the size limit of the body', () => {
 })
 
 describe('the queue', () => {
-  it('that does not confirm in time causes 503 with Retry-After', async () => {
+  it('that does not answer in time causes 503 with Retry-After', async () => {
     api.queue.holding = true
     const pending = api.post(entry)
     await expect.poll(() => api.queue.adds).toHaveLength(1)

@@ -20,7 +20,7 @@ describe('a usage error is reported with exit code 2', () => {
       '--level must be one of log, debug, info, success, warn, error, not "banana"',
     ],
     [['logs', '--project', 'demo', '--since', 'banana'], '--since must be a duration'],
-    [['logs'], 'no project is selected; pass --project'],
+    [['logs'], 'no project is selected: pass --project, or start the local services with `npm start`'],
     [['send', '--level', 'banana'], '--level must be one of log, debug, info, success, warn, error'],
     [['send', '--environment', 'banana'], '--environment must be one of development, staging, production'],
     [['send', '--retry-for', 'banana'], '--retry-for must be a duration'],

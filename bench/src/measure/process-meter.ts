@@ -149,7 +149,7 @@ export function sizeOf(pids: readonly number[]): ProcessSize {
   return { residentBytes, handles }
 }
 
-/** A size from a process' status, or 0 if the status lacks it. See proc_pid_status(5). */
+/** A size from a process's status, or 0 if the status lacks it. See proc_pid_status(5). */
 function memoryBytes(status: string, name: 'VmRSS' | 'VmHWM'): number {
   const [, kilobytes = '0'] = new RegExp(`^${name}:\\s+(\\d+) kB`, 'm').exec(status) ?? []
   return Number(kilobytes) * 1_024

@@ -28,7 +28,7 @@ export function serverConfig({ folder, port }: ClickHouseConfig, usersFile: stri
 
 /**
  * The users, as XML. chDB runs its first query as the user `default` without a password, so this user must exist. It has
- * only the grants that the query needs, and no second session while the query runs, which is as long as the server does.
+ * only the grants that the query needs, and may have one session. The query takes that session until the server stops.
  */
 export function usersConfig({ username, password }: ClickHouseConfig): string {
   return `<clickhouse>

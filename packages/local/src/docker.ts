@@ -13,7 +13,7 @@ export const dockerEnvironment = {
 }
 
 const COMMAND_DEADLINE_MS = 10_000
-/** An image of some 50 MB over a slow connection. */
+/** An image of about 50 MB over a slow connection. */
 const PULL_DEADLINE_MS = 300_000
 
 /** Runs a command of Docker's client. */

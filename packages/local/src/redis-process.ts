@@ -37,7 +37,7 @@ const READY_DEADLINE_MS = 60_000
 const LEAST_MEMORY_BYTES = 256 * 1024 * 1024
 
 /**
- * Starts a Redis that loses no confirmed write: it is append-only, and syncs to disk before it replies. It listens on
+ * Starts a Redis that loses no acknowledged write: it is append-only, and syncs to disk before it answers. It listens on
  * 127.0.0.1, requires a password, and stores its data in `redis` in the data directory.
  */
 export async function startRedis(supervisor: Supervisor, options: RedisOptions = {}): Promise<RedisProcess> {
@@ -130,7 +130,7 @@ port ${options.port}
 protected-mode yes
 requirepass ${options.password}
 dir "${options.folder.replaceAll(/["\\]/g, String.raw`\$&`)}"
-# Confirmed writes are on disk. A tail that a crash cut off was not confirmed.
+# Acknowledged writes are on disk. If a crash cuts off the last write, it was not acknowledged.
 appendonly yes
 appendfsync always
 aof-load-truncated yes

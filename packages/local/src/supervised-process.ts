@@ -13,7 +13,7 @@ export type Role = 'api' | 'worker' | 'clickhouse' | 'redis'
 export const stopStages: readonly (readonly Role[])[] = [['api'], ['worker'], ['clickhouse', 'redis']]
 
 /**
- * How long a process may take to exit after SIGTERM before it is killed. Redis and ClickHouse have all confirmed data on
+ * How long a process may take to exit after SIGTERM before it is killed. Redis and ClickHouse have all acknowledged data on
  * disk, so killing them loses nothing. ClickHouse takes 1.5 s.
  */
 export const stopDeadlinesMs: Readonly<Record<Role, number>> = {

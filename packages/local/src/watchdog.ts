@@ -9,7 +9,7 @@ import { stopTagged, tagEnvironment } from './process-tags.ts'
 
 /** The supervisor sends this when it has stopped everything itself. */
 const FAREWELL = 'all stopped\n'
-/** Long enough that a watchdog which cannot run at all does not keep a core busy. */
+/** The wait before a watchdog that died is replaced. Without it, a watchdog that cannot run at all would keep a core busy. */
 const RESTART_DELAY_MS = 500
 /** A process that was being started when the supervisor died has its tag only after a moment. */
 const LATE_START_MS = 250
@@ -82,7 +82,7 @@ if (import.meta.main) {
   await watch(dataDir, discardData === 'true')
 }
 
-/** Waits until the standard input closes. Without a farewell the supervisor has died: its processes are then stopped. */
+/** Waits until the standard input closes. If no farewell was sent, the supervisor has died, and its processes are stopped. */
 async function watch(dataDir: string, discardData: boolean): Promise<void> {
   let received = ''
   process.stdin.setEncoding('utf8').on('data', (text: string) => {

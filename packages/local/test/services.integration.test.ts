@@ -37,7 +37,7 @@ async function withRedis<T>(url: string, act: (redis: Redis) => Promise<T>): Pro
   }
 }
 
-test('writes that Redis confirmed survive kill -9', async () => {
+test('writes that Redis has acknowledged survive kill -9', async () => {
   const { redis } = services.processes
   await withRedis(services.redisUrl, (client) => client.set('kept', 'yes'))
   redis.kill('SIGKILL')
@@ -46,7 +46,7 @@ test('writes that Redis confirmed survive kill -9', async () => {
   expect(await withRedis(services.redisUrl, (client) => client.get('kept'))).toBe('yes')
 })
 
-test('inserts that ClickHouse confirmed, and their deduplication tokens, survive kill -9', async () => {
+test('inserts that ClickHouse has acknowledged, and their deduplication tokens, survive kill -9', async () => {
   const { clickhouse } = services.processes
   await query('CREATE DATABASE durable')
   await query(
@@ -63,7 +63,7 @@ test('inserts that ClickHouse confirmed, and their deduplication tokens, survive
   expect(await query('SELECT count() FROM durable.t')).toBe('1000')
 })
 
-test('Redis is configured to sync before it confirms, and never to evict', async () => {
+test('Redis is configured to sync before it answers, and never to evict', async () => {
   const settings = await withRedis(services.redisUrl, (client) =>
     client.config('GET', 'appendonly', 'appendfsync', 'maxmemory-policy', 'save', 'bind'),
   )

@@ -12,7 +12,7 @@ import { CREATE_KEY, RECORD_KEY_USES, REVOKE_KEY, ROTATE_KEY } from './scripts.t
 
 /** A name is one cell of a table on a terminal. */
 const KEY_NAME_CHARACTERS_MAX = 200
-/** Redis runs nothing else during a script. At some 2 µs per key, 1,000 keys take 2 ms. */
+/** Redis runs nothing else during a script. At about 2 µs per key, 1,000 keys take 2 ms. */
 const KEY_USES_PER_SCRIPT_MAX = 1_000
 
 /**

@@ -18,7 +18,7 @@ export const NAMES_MAX: i32 = 32
 /** The table of fields that JavaScript writes: see `fields.ts`. The compiler uses the memory before it. */
 export const FIELDS: i32 = 0x4000
 export const FIELDS_BYTES_MAX: i32 = 0x2000
-/** For each column, and before them for -1: the address of the field that followed it last time. i32 each. */
+/** For -1 (the start of an entry) and then for each column: the address of the field that followed it last time. i32 each. */
 export const FOLLOWING: i32 = FIELDS + FIELDS_BYTES_MAX
 /** For each column: its text in the current entry: see `texts.ts`. */
 export const TEXTS: i32 = FOLLOWING + (COLUMNS_MAX + 1) * 4
@@ -30,8 +30,8 @@ export const RECEIVED_AT: i32 = ROW_START + ROW_OWN_BYTES_MAX / 2 + SLACK
 /** The body, and a zero. */
 export const BODY: i32 = RECEIVED_AT + ROW_OWN_BYTES_MAX / 2 + SLACK
 /**
- * The metadata of the current entry, and after it the rows. Nothing becomes longer than twice its text in the body: a backslash
- * in metadata has two bytes in JSON and four in a row, no other character grows more, and numbers do not grow.
+ * The metadata of the current entry, and after it the rows. Each text takes at most twice its bytes in the body: a backslash in
+ * metadata has two bytes in JSON and four in a row, no other character grows more, and numbers do not grow.
  */
 export const METADATA: i32 = BODY + BODY_BYTES_MAX + SLACK
 export const ROWS: i32 = METADATA + 2 * BODY_BYTES_MAX + SLACK

@@ -35,7 +35,7 @@ const FRACTION_OF_ZERO_DIGITS_MAX: i32 = 6
 /** `u00` and a zero byte, as one number. */
 const U00: u32 = 0x00303075
 
-/** Odd, with half of its bits set. Names with the same hash count as the same name: the body is left to the parser. */
+/** The factor is odd, and half of its bits are set. Two names with the same hash count as the same name: the parser gets the body. */
 const HASH_FACTOR: u64 = 0x9e3779b97f4a7c15
 
 /**

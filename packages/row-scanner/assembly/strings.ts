@@ -19,7 +19,7 @@ import {
   ZERO,
 } from './bytes'
 
-/** Which of sixteen bytes end the plain part of a string: quotes, backslashes, control characters. A bit each. */
+/** A mask with a bit for each of sixteen bytes: 1 if it ends the plain part of a string (quote, backslash, control character). */
 export function stops(at: i32): i32 {
   const bytes = v128.load(at)
   return i8x16.bitmask(

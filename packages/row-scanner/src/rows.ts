@@ -3,9 +3,9 @@ declare const owned: unique symbol
 export type Owned = typeof owned
 
 /**
- * Rows, each a line in UTF-8. Their memory is valid for as long as `Scope` says: that of `Rows<Owned>` for as long as the object
- * exists, that of others until the call that provided them returns (see `RowScanner.scan`). `Scope` has no value. It is
- * invariant, so that rows of one scope are never assignable to a variable of another one, `unknown` included.
+ * Rows, each a line in UTF-8. `Scope` tells how long their memory is valid: for `Rows<Owned>` as long as the object exists, for
+ * others until the call that provided them returns (see `RowScanner.scan`). `Scope` is only a type. It is invariant: rows of one
+ * scope cannot be assigned to a variable of another scope, not even to `Rows<unknown>`.
  */
 export class Rows<in out Scope> {
   declare readonly scope: (scope: Scope) => Scope

@@ -10,14 +10,14 @@ export const chunkLimits = {
   /** A chunk is compressed at once: 1 MB blocks the event loop for about 2 ms. One request may be larger. */
   bytesMax: 1_000_000,
   /**
-   * Adds in flight; with several shards one more for each, so that a shard that does not answer does not block the others. With
-   * one add, Redis would be idle while the next chunk is packed. More adds only make chunks smaller.
+   * Adds in flight with one shard. Each further shard allows one more, so that a shard that does not answer does not block the
+   * others. With one add, Redis would be idle while the next chunk is packed. More adds only make chunks smaller.
    */
   addsInFlightMax: 3,
   /**
    * Time from the start of one add to the start of the next, unless a chunk is full. An add costs about 1 ms of CPU in total,
    * regardless of its size. Without pacing, hundreds of 30-row chunks per second made up half of the cost of a single-entry
-   * request. Under low load no request waits: the last add is longer ago than this.
+   * request. Under low load no request waits, because the last add is longer ago.
    */
   addIntervalMs: 4,
   /** All rows that wait or are in flight: about a second of the highest load. Above it, requests are rejected. */
@@ -31,8 +31,8 @@ if (chunkLimits.bytesWaitingMax < limits.bodyBytesMax * 4)
   throw new Error('bytesWaitingMax is too small for the largest request')
 
 /**
- * A full chunk and most requests that may fill it. While Redis does not answer, many small chunks can reserve up to six times the
- * bytes waiting; untouched pages are not resident.
+ * The memory for one chunk. It holds a full chunk, and most requests that are larger than one. While Redis does not answer, many
+ * small chunks can reserve up to six times the bytes that wait. The part that is not written to is not resident.
  */
 const MEMORY_BYTES = 1.25 * chunkLimits.bytesMax
 /** A steady load uses one or two. The others are for bursts. */
@@ -78,10 +78,13 @@ class Gathering {
 /**
  * Gathers the rows of concurrent requests into chunks (group commit).
  *
- * Idle (no add is in flight, or not on all shards) → a write waits for the end of the event loop's turn, for others that arrived
- * with it, and is sent. Busy (adds are in flight up to `addsInFlightMax`, or one was started less than `addIntervalMs` ago) →
- * writes gather, and are sent when this ends, or when they fill a chunk and an add is free. Full (`bytesWaitingMax`) → writes are
- * rejected. Under low load a write costs one round trip; under high load chunks are large.
+ * - Idle (fewer adds are in flight than there are shards): a write waits until the end of the event loop's turn, so that writes
+ *   that arrived in the same turn are sent with it.
+ * - Busy (as many adds are in flight, or one was started less than `addIntervalMs` ago): writes gather, and are sent when this
+ *   ends. If they fill a chunk, they are sent at once, up to `addsInFlightMax`.
+ * - Full (`bytesWaitingMax`): writes are rejected.
+ *
+ * Under low load a write costs one round trip; under high load chunks are large.
  */
 export class ChunkWriter {
   readonly #queue: Pick<ChunkQueue, 'add'>
@@ -123,7 +126,7 @@ export class ChunkWriter {
    * @param rows copied before this returns
    * @throws OverloadedError at once if this process has no room; nothing was enqueued
    * @throws QueueFullError if Redis has no room; nothing was enqueued
-   * @throws QueueUnavailableError if Redis did not confirm in time; the rows may or may not be enqueued
+   * @throws QueueUnavailableError if Redis did not answer in time; the rows may or may not be enqueued
    */
   async write<Scope>(rows: Rows<Scope>): Promise<void> {
     if (this.#bytesWaiting + rows.byteLength > chunkLimits.bytesWaitingMax) {
@@ -143,7 +146,7 @@ export class ChunkWriter {
     await gathering.written.promise
   }
 
-  /** Resolves when all writes are confirmed or rejected. */
+  /** Resolves when all writes are settled. */
   async drain(): Promise<void> {
     if (this.#bytesWaiting > 0) await new Promise<void>((resolve) => this.#idle.push(resolve))
   }

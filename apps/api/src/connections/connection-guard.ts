@@ -10,12 +10,14 @@ import type { ConnectionLimits } from './connection-limits.ts'
 type HttpSocket = Socket & { readonly _httpMessage?: ServerResponse | null }
 
 /**
- * Closes connections as early as possible, but such that the client can read why.
+ * Closes connections as early as possible, but so that the client can still read the reason.
  *
- * A connection is open → answered early (its request was rejected before the body had arrived; the rest of a small body is
- * read and discarded, and the next request makes the connection open again) or lingering (the last answer is written and
- * the sending side is closed; bytes that still arrive are read and discarded for `lingerMs`, because closing a connection
- * with unread bytes resets it, and a reset can destroy the answer) → closed.
+ * Open → answered early → open, or open → lingering → closed:
+ *
+ * - Answered early: a request was rejected before its body had arrived. The rest of a small body is read and discarded, and
+ *   the next request makes the connection open again.
+ * - Lingering: the last answer is written, and the sending side is closed. Bytes that still arrive are read and discarded for
+ *   `lingerMs`. Closing a connection with unread bytes would reset it, and a reset can destroy the answer.
  */
 export class ConnectionGuard {
   readonly #limits: Pick<ConnectionLimits, 'lingerMs' | 'unreadBytesMax'>

@@ -1,5 +1,6 @@
 import { SettingsError } from '@sluice/runtime'
 import ipaddr from 'ipaddr.js'
+import { isIP } from 'node:net'
 
 /** Names of private ranges that Fastify knows. */
 const NAMED_RANGES: ReadonlySet<string> = new Set(['loopback', 'linklocal', 'uniquelocal'])
@@ -22,13 +23,13 @@ export function parseTrustedProxies(text: string | undefined): string[] | false 
   )
 }
 
-/** ipaddr.js also accepts IPv4 addresses of fewer parts: `1` would be 0.0.0.1 and not a number of hops. */
+/** ipaddr.js accepts more than addresses: `1` would be 0.0.0.1, and a leading zero may mean octal. */
 function isAddress(text: string): boolean {
-  return ipaddr.IPv4.isValidFourPartDecimal(text) || ipaddr.IPv6.isValid(text)
+  return isIP(text) !== 0 && !text.includes('%')
 }
 
 function isRange(text: string): boolean {
-  if (!ipaddr.IPv4.isValidCIDRFourPartDecimal(text) && !ipaddr.IPv6.isValidCIDR(text)) return false
+  if (!isAddress(text.split('/', 1)[0] ?? '') || !ipaddr.isValidCIDR(text)) return false
   const [, prefixBits] = ipaddr.parseCIDR(text)
   // With a range of all addresses, every client could choose its address.
   return prefixBits > 0

@@ -24,8 +24,9 @@ export interface IdempotencyRecord extends EntryReceipt {
 }
 
 /**
- * Characters of base64url of a SHA-256: 132 bits. A collision with another key takes 2^132 attempts. Two bodies with the same
- * digest take a client 2^66 attempts, and harm only that client. The rest of the hash would cost 42 bytes per record.
+ * Characters of base64url of a SHA-256: 132 bits. It takes 2^132 attempts to find a key with the hash of another client's key.
+ * It takes 2^66 attempts to find two bodies with the same digest, which harms only the client that sends them. The rest of
+ * both hashes would cost 42 bytes per record.
  */
 const HASH_CHARACTERS = 22
 const ID_CHARACTERS = 36

@@ -141,7 +141,7 @@ export class IdempotentWriter {
     const deadlineMs = (members[0]?.sinceMs ?? 0) + chunkLimits.addDeadlineMs
     if (performance.now() >= deadlineMs) throw new QueueUnavailableError('Redis is too slow')
     const { count, text } = concatenate(members)
-    // Each attempt has a new id, so that no two contents share one.
+    // Each attempt has a new id, so that two different chunks never have the same id.
     const held = await queue.addRecorded(
       this.#makeId(),
       count === 0 ? undefined : encodeChunk(count, text),

@@ -21,8 +21,8 @@ interface Decoded {
 
 /**
  * Decodes a whole body at once, on the event loop. This takes a tenth to a quarter of the time for parsing the content: 20–40 µs for
- * 32 KB, 5–17 ms for 5 MiB, and 55 ms at worst (5 MiB of a million empty zstd frames). A thread would cost 100 µs per body and a
- * queue with limits, while this way at most one body is being decoded.
+ * 32 KB, 5–17 ms for 5 MiB, and 55 ms at worst (5 MiB of a million empty zstd frames). A thread would cost 100 µs per body, and
+ * would need a queue with limits. On the event loop, at most one body is being decoded.
  */
 type Decoder = (encoded: Buffer) => unknown
 

@@ -51,8 +51,8 @@ export interface OverloadStatus {
 /**
  * Decides whether requests must be rejected because more entries arrive than can be stored.
  *
- * Open (no signal is over its high-water mark) → closed (at least one is: requests are rejected) → open (all signals are at
- * or below their low-water marks). The monitor reads the signals once a second, never during a request. While Redis cannot
+ * Accepting → rejecting (at least one signal has reached its high-water mark) → accepting (every signal is again at its
+ * low-water mark or below). The monitor reads the signals once a second, never during a request. While Redis cannot
  * be read, its signals keep their state: a full Redis is probably still full, and an unavailable Redis makes the adds fail.
  * One read of Redis is in flight at a time.
  */

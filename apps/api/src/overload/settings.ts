@@ -71,8 +71,8 @@ export const overloadSettings = {
 export type OverloadThresholds = Readonly<Record<OverloadReason, Thresholds>>
 
 /**
- * @param bytesWaitingMax how many bytes of rows the process may hold. New requests are rejected before their bodies are
- *   read once three quarters of that are in use; the rest is for bodies that are being read by then.
+ * @param bytesWaitingMax how many bytes of rows the process may hold. When three quarters of them are in use, new requests are
+ *   rejected before their bodies are read. The last quarter is for requests whose bodies are already being read.
  * @throws SettingsError when a low-water mark is not below its high-water mark
  */
 export function overloadThresholds(

@@ -28,15 +28,15 @@ interface Waiter {
 /**
  * What one project may still send through this process: a slice of the project's bucket in Redis.
  *
- * Holding: a request that the slice covers passes at once; when half of the slice is used, more is leased in the background.
- * → Waiting: a request that the slice does not cover waits, together with requests that arrive later, for a lease that
- * returns the slice and pays for these requests. Requests that the bucket does not cover are rejected. → Lacking (for
- * `leaseIntervalMs` after a lease, longer if the bucket is empty): requests that the bucket certainly does not cover are
- * rejected without a lease. → Holding.
- *
- * Alone (Redis failed, or did not answer within `timeoutMs`): the process makes tokens without Redis. It makes its share, by
- * the last known number of processes, of the last known level and of the rate since then, and owes these tokens to the
- * bucket. It requests a lease every `retryMs`; an answer, even a late one, ends this mode.
+ * - Holding: a request that the slice covers passes at once. When half of the slice is used, more is leased in the
+ *   background.
+ * - Waiting: a request that the slice does not cover waits for a lease, together with requests that arrive later. The lease
+ *   returns the slice to the bucket and pays for these requests. Those that the bucket does not cover are rejected.
+ * - Lacking, for `leaseIntervalMs` after a lease, or longer if the bucket is empty: requests that the bucket certainly does
+ *   not cover are rejected without a lease. Then it is holding again.
+ * - Alone, after Redis failed or did not answer within `timeoutMs`: the process makes tokens without Redis, and owes them to
+ *   the bucket. It makes its share of the last known level and of the rate since then; its share follows from the last known
+ *   number of processes. It requests a lease every `retryMs`. An answer, even a late one, ends this mode.
  */
 export class Allowance {
   readonly #lease: (limit: RateLimit, request: LeaseRequest) => Promise<Lease>
@@ -283,7 +283,7 @@ export class Allowance {
     this.#make(scaled(this.#limit.perSecond, seconds / this.#processes))
   }
 
-  /** Makes tokens, up to this process' share of the burst. */
+  /** Makes tokens, up to this process's share of the burst. */
   #make(amount: Amount): void {
     const made = positive(lesser(amount, minus(this.#share, this.#held)))
     this.#held = plus(this.#held, made)
@@ -295,7 +295,7 @@ export class Allowance {
     this.#held = minus(this.#held, cost)
   }
 
-  /** The wait is sufficient in every process if there are no other requests. Tokens held here are therefore ignored. */
+  /** If there are no other requests, the wait must suffice in every process. Tokens that only this process has do not count. */
   #rejection(cost: Amount): Problem {
     const { perSecond } = this.#limit
     const wait =

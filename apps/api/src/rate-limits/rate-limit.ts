@@ -133,7 +133,7 @@ export function rateLimitedDetail({ perSecond }: RateLimit, retryAfterS: number)
 
 /**
  * The values of the headers RateLimit-Policy and RateLimit (draft-ietf-httpapi-ratelimit-headers-11). A policy is the rate:
- * `q` units per second. The burst is a parameter with our prefix, because the draft has none for it.
+ * `q` units per second. The burst is a parameter with the prefix `sluice-`, because the draft has none for it.
  */
 export function policyHeader({ perSecond, burst }: RateLimit): string {
   const items: string[] = []

@@ -2,8 +2,8 @@ import type { SettingsOf } from '@sluice/runtime'
 import type { RateLimitDefaults } from './rate-limit.ts'
 
 /**
- * The default rate limit of a project. There is one without configuration, because a single faulty project must not fill the
- * queue for all. It is far above the log volume of one application, and about as high as the throughput of one API process.
+ * The default rate limit of a project. It applies even if nothing is configured, because a single faulty project must not
+ * fill the queue for all. It is far above the log volume of one application, and about as high as the throughput of one API process.
  * The local installation (`npm start`) switches it off.
  */
 export const rateLimitSettings = {

@@ -4,9 +4,9 @@ import { type Amount, lesser, type RateLimit, scaled } from './rate-limit.ts'
 
 /** The limits of leasing. Times are in ms. */
 export const leaseLimits = {
-  /** A slice is the most that a process holds. Its size in ms of the rate: about 40 leases a second at full load. */
+  /** The size of a slice, the most that a process holds, in ms of the rate. At full load it causes about 40 leases a second. */
   sliceMs: 50,
-  /** Its maximum as a share of the burst: three idle processes hold at most 10 % of the burst. */
+  /** The maximum size of a slice as a share of the burst: three idle processes hold at most 10 % of the burst. */
   sliceOfBurst: 1 / 30,
   /** An older slice is returned before more is leased, because its bucket may be full again by then. */
   sliceKeptMs: 5_000,
@@ -16,8 +16,8 @@ export const leaseLimits = {
    */
   leaseIntervalMs: 20,
   /**
-   * The maximum of that time while the bucket has less than one entry or byte. Longer would be too long: another process may
-   * return its slice, or the limit may be raised.
+   * While the bucket has less than one entry or byte, that time is longer, up to this maximum. It has a maximum because
+   * another process may return its slice, and the limit may be raised.
    */
   dryMsMax: 1_000,
   /** Redis answers within a few ms. A request that has waited this long for a lease is decided without it. */
@@ -68,8 +68,8 @@ const PROCESS_REMEMBERED_MS = 10_000
 /**
  * A token bucket in entries and bytes, on the clock of Redis. Returned tokens and debts are applied before the level is
  * limited to the burst. The numbers of a unit without a limit are always zero. The key expires when the bucket is full and no
- * process has used it recently, because a missing bucket counts as full. A debt to a missing bucket is older than the bucket.
- * It lowers the level to zero at most.
+ * process has used it recently, because a missing bucket counts as full. A missing bucket has
+ * refilled since a debt to it was made, so the debt lowers its level to zero at most.
  *
  * KEYS: the bucket. ARGV: the id of the process, how long it is remembered in ms; per second, burst, back and ahead, each in
  * entries and bytes; the costs, each in entries and bytes. Returns '1' or '0' for each cost as one string, ahead and level in

@@ -132,7 +132,7 @@ function receive(
   }
 }
 
-/** A request whose rows the writer has, or one with a copy of its rows that is still to be stored. */
+/** A request whose rows were passed to the writer, or a request with a copy of its rows that is not stored yet. */
 type ChargedRequest =
   | { readonly charged: undefined; readonly answer: string; readonly stored: Promise<void> }
   | {

@@ -72,7 +72,7 @@ describe('an idle writer', () => {
     expect(addAt(1).lines).toEqual(['b'])
   })
 
-  it('does not resolve before the queue has confirmed', async () => {
+  it('does not resolve before the queue has acknowledged the chunk', async () => {
     let written = false
     const write = writeRows(1, 'a\n').then(() => (written = true))
     await turn()
@@ -216,7 +216,7 @@ describe('a writer of several queues', () => {
     expect(queue.adds.map(({ lines }) => lines)).toEqual([['stuck'], ['next']])
   })
 
-  it('has one add in flight for each queue, and in addition full chunks as with one queue', async () => {
+  it('has one add in flight for each queue, and as many more for full chunks as a writer of one queue', async () => {
     const writes: Promise<void>[] = []
     for (let i = 0; i < QUEUES + 2; i += 1) {
       writes.push(writeRows(1, `${i}\n`))
@@ -303,7 +303,7 @@ describe('a full writer', () => {
     await confirmAll(writes)
   })
 
-  it('accepts writes again when some of its rows are confirmed', async () => {
+  it('accepts writes again when some of its rows are acknowledged', async () => {
     const writes = await fill()
     addAt(0).confirm()
     expect(await writes[0]).toBe('written')
@@ -331,7 +331,7 @@ describe('drain', () => {
     expect(queue.adds).toHaveLength(0)
   })
 
-  it('resolves when the last write is confirmed or rejected', async () => {
+  it('resolves when the last write is settled', async () => {
     const writes = [outcome(writeRows(1, 'a\n'))]
     await turn()
     writes.push(outcome(writeRows(1, 'b\n')))

@@ -194,7 +194,7 @@ describe('a Redis that fails', () => {
     expect(failures).not.toEqual([])
   })
 
-  it('still means a limit after a long time', async () => {
+  it('still limits the project after a long time', async () => {
     await send(100)
     monotonicMs += 3_600_000
     expect(await send(1_000)).toBe('passed')
@@ -202,7 +202,7 @@ describe('a Redis that fails', () => {
     expect(sendEarly({ 'content-length': '29' })).toBe('1 s')
   })
 
-  it('is tried at intervals, not for each request', async () => {
+  it('is queried at intervals, not for each request', async () => {
     await send(100)
     const { length } = buckets.requests
     for (let i = 0; i < 20; i += 1) await send(1)

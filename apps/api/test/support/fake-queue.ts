@@ -1,7 +1,7 @@
 import { type Chunk, decodeChunk, type QueueRecord } from '@sluice/queue'
 import { rowAsJson, rowsOfFrame } from '@sluice/rows'
 
-/** An add that the test confirms or fails. */
+/** An add that the test acknowledges or fails. */
 export interface PendingAdd {
   readonly chunkId: string
   readonly chunk: Chunk
@@ -12,7 +12,7 @@ export interface PendingAdd {
   readonly fail: (error: Error) => void
 }
 
-/** A queue in memory. Its adds wait for the test (`holding`), or are confirmed at once. */
+/** A queue in memory. Its adds wait for the test (`holding`), or are acknowledged at once. */
 export class FakeQueue {
   readonly adds: PendingAdd[] = []
   /** The idempotency records by name. */

@@ -11,18 +11,18 @@ export interface FollowSource {
 }
 
 export const followLimits = {
-  /** Short for a user who watches, long for ClickHouse. */
+  /** A user who watches does not notice this delay, and ClickHouse is idle most of the time. */
   pollIntervalMs: 500,
   /** How much later than its neighbours an entry may be stored: longer than a worker's worst backoff and insert. */
   overlapMs: 120_000,
   /** Most late entries are at most this late. Only every `pollsPerSweep`th poll searches the whole overlap. */
   recentMs: 5_000,
   pollsPerSweep: 20,
-  /** Some 15 MB of ids. */
+  /** About 15 MB of ids. */
   seenMax: 100_000,
   /** Maximum of new entries per poll; the next poll continues with the rest. */
   arrivalsPerPollMax: 10_000,
-  /** A request of some 50 KB. The entries themselves are printed as they are received. */
+  /** A request of about 50 KB. The entries themselves are printed as they are received. */
   entriesPerFetchMax: 1_000,
 } as const
 

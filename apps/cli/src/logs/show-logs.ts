@@ -79,6 +79,9 @@ async function readFilter(options: LogsOptions, context: Context): Promise<LogFi
     throw new UsageError(`--level must be one of ${levels.join(', ')}, not "${unknown}"`)
   }
   const projectId = options.project ?? (await readLocalServices(context)).projectId
-  if (projectId === undefined) throw new UsageError('no project is selected; pass --project')
+  if (projectId === undefined)
+    throw new UsageError(
+      'no project is selected: pass --project, or start the local services with `npm start`',
+    )
   return { projectId, levels: wanted, service, search }
 }
