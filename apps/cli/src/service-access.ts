@@ -93,6 +93,8 @@ export async function apiAccess(flags: ApiFlags, sources: SettingSources): Promi
   const url = flags.apiUrl ?? nonEmpty(environment['SLUICE_API_URL']) ?? known.apiUrl
   if (url === undefined) throw noAddress('API', 'SLUICE_API_URL', '--api-url')
   requireHttpUrl(url, 'the API')
+  if (new URL(url).username !== '' || new URL(url).password !== '')
+    throw new CliError('the address of the API must not contain a user or a password')
   const local = url === known.apiUrl ? known : undefined
   const key = flags.apiKey ?? nonEmpty(environment['SLUICE_API_KEY']) ?? local?.apiKey
   if (key === undefined) {

@@ -103,3 +103,10 @@ test.each([
 ])('the logs resource of %s is %s', (apiUrl, url) => {
   expect(logsUrl(apiUrl)).toBe(url)
 })
+
+test('an address of the API with a password is rejected without printing the password', async () => {
+  const environment = { SLUICE_API_URL: 'http://user:hunter2@127.0.0.1:3000', SLUICE_API_KEY: 'slk_mine' }
+  const access = apiAccess({}, { environment, dataDirectory })
+  await expect(access).rejects.toThrow('must not contain a user or a password')
+  await expect(access).rejects.not.toThrow('hunter2')
+})
