@@ -1,10 +1,9 @@
-import { describeError, neverSent, type RowInserter } from '@sluice/clickhouse'
+import { describeError, type RowInserter } from '@sluice/clickhouse'
 import type { BatchLedger, BatchRecord, HeldChunk } from '@sluice/queue'
 import type { Logger } from '@sluice/runtime'
 import type { Batch, BatchSplitter } from './batch-splitter.ts'
 import { CompletionTracker } from './completion-tracker.ts'
 import { attemptInsert } from './insert-attempt.ts'
-import { workerLimits } from './limits.ts'
 import type { Retrier } from './retrier.ts'
 import type { Semaphore } from './semaphore.ts'
 
@@ -16,8 +15,8 @@ type Stage =
   | { readonly at: 'claimed'; readonly batch: Batch }
   /** ClickHouse rejected it as a whole: to be inserted in parts. */
   | { readonly at: 'rejected'; readonly batch: Batch }
-  /** ClickHouse has its rows: to be confirmed. */
-  | { readonly at: 'stored'; readonly batch: Batch }
+  /** ClickHouse has its rows: to be confirmed, unless another worker has split more of it than these ranges. */
+  | { readonly at: 'stored'; readonly batch: Batch; readonly splits: ReadonlySet<string> }
   | { readonly at: 'done' }
 
 /** Jobs of a claimed batch were removed from the queue by hand. */
@@ -51,7 +50,7 @@ export interface BatchDeliveryDependencies {
  * | claimed    | insert the whole batch                 | stored, rejected; recovering if another worker has it or split it |
  * | recovering | read the record, load the chunks       | claimed; rejected if it is split; done if it is confirmed         |
  * | rejected   | insert by parts                        | stored; done if another worker confirmed it                      |
- * | stored     | confirm                                | done                                                             |
+ * | stored     | confirm                                | done; recovering if another worker split it                      |
  */
 export class BatchDelivery {
   readonly #deps: BatchDeliveryDependencies
@@ -90,7 +89,7 @@ export class BatchDelivery {
     const ids = [...chunksById.keys()]
     const owners = await retrier.retry('batch not claimed', () => ledger.claim(id, ids))
     const claimed = [...chunksById.values()].filter((_chunk, index) => owners[index] === id)
-    const batch: Batch = { id, chunks: claimed, splits: new Set(), history: neverSent, sinceMs }
+    const batch: Batch = { id, chunks: claimed, splits: new Set(), wasSent: false, sinceMs }
     const outcomes = new Map<string, Promise<void>>()
     for (const [index, chunkId] of ids.entries()) {
       const owner = owners[index]
@@ -111,8 +110,9 @@ export class BatchDelivery {
   }
 
   async #insertNew(batch: Batch): Promise<void> {
-    const next = await this.#insertWhole(batch)
-    return next.at === 'recovering' ? this.#recover(batch.id) : this.#advance(next)
+    for (let stage = await this.#insertWhole(batch); stage.at !== 'done'; stage = await this.#step(stage))
+      if (stage.at === 'recovering') return this.#recover(batch.id)
+    return undefined
   }
 
   #recover(batchId: string): Promise<void> {
@@ -127,7 +127,7 @@ export class BatchDelivery {
     if (stage.at === 'recovering') return this.#load(stage.batchId)
     if (stage.at === 'claimed') return this.#insertWhole(stage.batch)
     if (stage.at === 'rejected') return this.#insertByParts(stage.batch)
-    return this.#confirm(stage.batch)
+    return this.#confirm(stage.batch, stage.splits)
   }
 
   async #load(id: string): Promise<Stage> {
@@ -143,8 +143,10 @@ export class BatchDelivery {
     }
     logger.info({ batchId: id, chunks: chunks.length }, 'recovering a batch')
     const { splits } = record
-    const history = { sent: true, mayLandUntilMs: sinceMs + workerLimits.insertLingerMaxMs } as const
-    return { at: splits.size > 0 ? 'rejected' : 'claimed', batch: { id, chunks, splits, history, sinceMs } }
+    return {
+      at: splits.size > 0 ? 'rejected' : 'claimed',
+      batch: { id, chunks, splits, wasSent: true, sinceMs },
+    }
   }
 
   async #loadMembers({ members }: BatchRecord): Promise<HeldChunk[] | undefined> {
@@ -156,36 +158,43 @@ export class BatchDelivery {
   async #insertWhole(batch: Batch): Promise<Stage> {
     const { rowInserter, insertPermits, retrier } = this.#deps
     const frames = batch.chunks.map(({ frame }) => frame)
-    const insert = rowInserter.prepare(frames, batch.id, batch.history)
+    const insert = rowInserter.prepare(frames, batch.id, batch.wasSent)
     return retrier.retry<Stage>('batch not inserted', async () => {
-      if (batch.history.sent) {
+      if (batch.wasSent) {
         // Other workers may have the batch as well. Once one of them has split it, it must not be sent as a whole.
         const record = await this.#readUnconfirmed(batch.id)
-        if (record === undefined) return { at: 'stored', batch }
+        if (record === undefined) return { at: 'stored', batch, splits: batch.splits }
         if (record.splits.size > 0) return { at: 'recovering', batchId: batch.id }
       }
       return insertPermits.run(async () => {
         if (this.#mayBeTakenOver(batch)) return { at: 'recovering', batchId: batch.id }
-        const { rejected } = await attemptInsert(insert, (failure) => failure !== 'transient')
-        return { at: rejected ? 'rejected' : 'stored', batch }
+        const { at } = await attemptInsert(
+          () => insert.run(),
+          (failure) => failure !== 'transient',
+        )
+        return at === 'stored' ? { at, batch, splits: batch.splits } : { at: 'rejected', batch }
       })
     })
   }
 
   /** After a long wait, many attempts, or a freeze of this process, another worker may have fetched the chunks of a new batch. */
-  #mayBeTakenOver({ history, sinceMs }: Batch): boolean {
-    return !history.sent && this.#deps.monotonicMs() - sinceMs > this.#deps.ownershipTrustedMs
+  #mayBeTakenOver({ wasSent, sinceMs }: Batch): boolean {
+    return !wasSent && this.#deps.monotonicMs() - sinceMs > this.#deps.ownershipTrustedMs
   }
 
   async #insertByParts(batch: Batch): Promise<Stage> {
-    const result = await this.#deps.splitter.insertByParts(batch)
-    return result === 'stored' ? { at: 'stored', batch } : { at: 'done' }
+    const splits = await this.#deps.splitter.insertByParts(batch)
+    return splits === undefined ? { at: 'done' } : { at: 'stored', batch, splits }
   }
 
-  async #confirm({ id, chunks, sinceMs }: Batch): Promise<Stage> {
+  async #confirm({ id, chunks, sinceMs }: Batch, splits: ReadonlySet<string>): Promise<Stage> {
     const { ledger, retrier, logger, monotonicMs } = this.#deps
     const chunkIds = chunks.map((chunk) => chunk.id)
-    await retrier.retry('batch not confirmed', () => ledger.confirm(id, chunkIds))
+    const isConfirmed = await retrier.retry('batch not confirmed', () =>
+      ledger.confirm(id, chunkIds, splits.size),
+    )
+    // Another worker has consumed a token of this batch: an insert that ClickHouse confirmed here may have been ignored.
+    if (!isConfirmed) return { at: 'recovering', batchId: id }
     this.#completions.expect(id, chunkIds)
     const rows = chunks.reduce((sum, chunk) => sum + chunk.rows, 0)
     const durationMs = Math.round(monotonicMs() - sinceMs)

@@ -1,8 +1,8 @@
 import { workerLimits } from './limits.ts'
 
 /**
- * Chunks whose completion is expected. The chunks of a recovered batch may be completed by another worker, which this one never
- * learns. Above this number the oldest are dropped, and their batch keeps the long TTL of a batch whose worker crashed.
+ * Chunks whose completion is expected. Another worker may complete chunks of a recovered batch, and this one never learns of it.
+ * Above this number the oldest are dropped, and their batch keeps the long TTL of a batch whose worker crashed.
  */
 const OPEN_MAX = 16 * workerLimits.chunksMax
 

@@ -1,24 +1,24 @@
-import { classifyInsertError, type InsertFailure, type InsertOnce } from '@sluice/clickhouse'
+import { classifyInsertError, type InsertFailure, type InsertResult } from '@sluice/clickhouse'
 
-/** The result of an attempt to insert: done, or rejected by ClickHouse with an error that a retry does not resolve. */
+/** The result of an attempt to insert. A rejection is an error of ClickHouse that a retry does not resolve. */
 export type AttemptResult =
-  | { readonly rejected: false }
-  | { readonly rejected: true; readonly error: unknown }
+  | { readonly at: InsertResult }
+  | { readonly at: 'rejected'; readonly error: unknown }
 
 /**
  * Makes one attempt to insert.
  *
+ * @param run the attempt
  * @param isRejection which failures are rejections; others are thrown, to be retried
  */
-export async function attemptInsert<T>(
-  insert: InsertOnce<T>,
+export async function attemptInsert(
+  run: () => Promise<InsertResult>,
   isRejection: (failure: InsertFailure) => boolean,
 ): Promise<AttemptResult> {
   try {
-    await insert.run()
-    return { rejected: false }
+    return { at: await run() }
   } catch (error) {
-    if (isRejection(classifyInsertError(error).failure)) return { rejected: true, error }
+    if (isRejection(classifyInsertError(error).failure)) return { at: 'rejected', error }
     throw error
   }
 }

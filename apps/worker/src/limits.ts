@@ -13,7 +13,7 @@ export const workerLimits = {
   insertsInFlightMax: 2,
   /** An insert that is silent for this long is given up, and retried with the same token. */
   insertTimeoutMs: 60_000,
-  /** How long after that an insert that was given up may still commit. No batch is split before this time is over. */
+  /** How long after that an insert that was given up may still commit. No single row is dead-lettered before this time is over. */
   insertLingerMaxMs: 60_000,
   retry: { baseMs: 100, maxMs: 5_000 },
   /** The part of the shutdown deadline that is reserved for requeuing chunks that could not be inserted. */

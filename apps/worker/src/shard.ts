@@ -1,5 +1,5 @@
 import type { DeadLetters, RowInserter } from '@sluice/clickhouse'
-import { BatchLedger, ChunkConsumer, type QueueNames } from '@sluice/queue'
+import { BatchLedger, ChunkConsumer, type FetchMonitor, type QueueNames } from '@sluice/queue'
 import type { Logger, RedisConnection } from '@sluice/runtime'
 import { BatchDelivery } from './batch-delivery.ts'
 import { BatchScheduler } from './batch-scheduler.ts'
@@ -24,6 +24,7 @@ export interface ShardDependencies {
   readonly signal: AbortSignal
   readonly retrier: Retrier
   readonly makeId: () => string
+  readonly fetchMonitor: FetchMonitor
   readonly logger: Logger
 }
 
@@ -41,7 +42,11 @@ export function startShard(
     ...dependencies,
     ledger,
     recoveryPermits: new Semaphore(1, signal),
-    splitter: new BatchSplitter({ ...dependencies, ledger }),
+    splitter: new BatchSplitter({
+      ...dependencies,
+      ledger,
+      insertLingerMaxMs: workerLimits.insertLingerMaxMs,
+    }),
     loadChunk: (id) => consumer.load(id),
     makeId,
     monotonicMs: () => performance.now(),
@@ -60,6 +65,7 @@ export function startShard(
     chunksMax: Math.ceil(workerLimits.chunksMax / config.QUEUE_SHARDS),
     heldBytesMax: Math.ceil(workerLimits.heldBytesMax / config.QUEUE_SHARDS),
     lockDurationMs: config.LOCK_DURATION_MS,
+    fetchMonitor: dependencies.fetchMonitor,
     logger,
     deliver: (chunk) => scheduler.deliver(chunk),
     onCompleted: (chunkId) => delivery.completed(chunkId),

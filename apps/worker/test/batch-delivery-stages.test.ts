@@ -30,7 +30,12 @@ let job: HeldChunk | undefined
 let insertErrors: Error[]
 /** The errors of the first confirmations. */
 let confirmErrors: Error[]
-let partsResult: 'stored' | 'confirmed'
+/** The answers to the first confirmations without an error. Afterwards each one is persisted. */
+let confirmations: boolean[]
+/** Whether ClickHouse stores a token and its rows in one step. If not, the rows are looked up after an insert, and never found. */
+let areTokensAtomic: boolean
+/** The splits that the insert by parts takes into account; undefined if another worker has confirmed the batch. */
+let partsResult: ReadonlySet<string> | undefined
 /** The batch that was inserted by parts. */
 let inParts: Batch | undefined
 /** How long the claim takes. */
@@ -43,7 +48,9 @@ beforeEach(() => {
   job = chunk
   insertErrors = []
   confirmErrors = []
-  partsResult = 'stored'
+  confirmations = []
+  areTokensAtomic = true
+  partsResult = new Set(['all'])
   inParts = undefined
   claimMs = 0
 })
@@ -71,7 +78,10 @@ async function deliver(): Promise<string[]> {
         step(`read ${batchId}`)
         return records.shift()
       },
-      confirm: async (batchId, ids) => step(`confirm ${batchId}: ${ids.join()}`, confirmErrors),
+      confirm: async (batchId, ids, splits) => {
+        step(`confirm ${batchId}: ${ids.join()}, splits: ${splits}`, confirmErrors)
+        return confirmations.shift() ?? true
+      },
       release: async () => step('release'),
     },
     rowInserter: new RowInserter({
@@ -82,7 +92,7 @@ async function deliver(): Promise<string[]> {
           return new Set()
         },
       },
-      areTokensAtomic: true,
+      areTokensAtomic,
       sleep: () => Promise.resolve(),
       onTokenWithoutRows: () => undefined,
       lingerMaxMs: workerLimits.insertLingerMaxMs,
@@ -114,19 +124,49 @@ async function deliver(): Promise<string[]> {
 
 describe('a claimed batch', () => {
   it('is stored when ClickHouse has inserted it as a whole', async () => {
-    expect(await deliver()).toEqual(['claim', 'insert own', 'confirm own: a'])
+    expect(await deliver()).toEqual(['claim', 'insert own', 'confirm own: a, splits: 0'])
   })
 
   it('is stored when another worker has confirmed it before this one sends it', async () => {
     owner = 'other'
     records = [claimed, confirmed]
-    expect(await deliver()).toEqual(['claim', 'read other', 'load a', 'read other', 'confirm other: a'])
+    expect(await deliver()).toEqual([
+      'claim',
+      'read other',
+      'load a',
+      'read other',
+      'confirm other: a, splits: 0',
+    ])
   })
 
   it('is rejected when ClickHouse rejects it as a whole', async () => {
     insertErrors = [rejection]
-    expect(await deliver()).toEqual(['claim', 'insert own', 'insert own by parts', 'confirm own: a'])
-    expect(inParts).toMatchObject({ chunks: [chunk], splits: new Set(), history: { sent: false } })
+    expect(await deliver()).toEqual([
+      'claim',
+      'insert own',
+      'insert own by parts',
+      'confirm own: a, splits: 1',
+    ])
+    expect(inParts).toMatchObject({ chunks: [chunk], splits: new Set(), wasSent: false })
+  })
+
+  it('is rejected when ClickHouse has its token without its rows: it is not sent as a whole with another token', async () => {
+    owner = 'other'
+    areTokensAtomic = false
+    records = [claimed, claimed]
+    expect(await deliver()).toEqual([
+      'claim',
+      'read other',
+      'load a',
+      'read other',
+      'look up',
+      'insert other',
+      'look up',
+      'look up',
+      'insert other by parts',
+      'confirm other: a, splits: 1',
+    ])
+    expect(inParts).toMatchObject({ chunks: [chunk], splits: new Set(), wasSent: true })
   })
 
   it('is recovered when it is no longer certain that this worker owns it', async () => {
@@ -139,7 +179,7 @@ describe('a claimed batch', () => {
       'read own',
       'look up',
       'insert own',
-      'confirm own: a',
+      'confirm own: a, splits: 0',
     ])
   })
 
@@ -154,7 +194,7 @@ describe('a claimed batch', () => {
       'read other',
       'load a',
       'insert other by parts',
-      'confirm other: a',
+      'confirm other: a, splits: 1',
     ])
   })
 })
@@ -173,7 +213,7 @@ describe('a batch that is recovered', () => {
       'read other',
       'look up',
       'insert other',
-      'confirm other: a',
+      'confirm other: a, splits: 0',
     ])
   })
 
@@ -184,9 +224,9 @@ describe('a batch that is recovered', () => {
       'read other',
       'load a',
       'insert other by parts',
-      'confirm other: a',
+      'confirm other: a, splits: 1',
     ])
-    expect(inParts).toMatchObject({ chunks: [chunk], splits: new Set(['all']), history: { sent: true } })
+    expect(inParts).toMatchObject({ chunks: [chunk], splits: new Set(['all']), wasSent: true })
   })
 
   it('is done when its record is confirmed', async () => {
@@ -218,13 +258,18 @@ describe('a rejected batch', () => {
     insertErrors = [rejection]
   })
 
-  it('is stored when its parts are inserted', async () => {
-    partsResult = 'stored'
-    expect(await deliver()).toEqual(['claim', 'insert own', 'insert own by parts', 'confirm own: a'])
+  it('is stored when its parts are inserted, and is confirmed with the splits of that insert', async () => {
+    partsResult = new Set(['all', '0-5', '5-10'])
+    expect(await deliver()).toEqual([
+      'claim',
+      'insert own',
+      'insert own by parts',
+      'confirm own: a, splits: 3',
+    ])
   })
 
   it('is done when another worker has confirmed it', async () => {
-    partsResult = 'confirmed'
+    partsResult = undefined
     expect(await deliver()).toEqual(['claim', 'insert own', 'insert own by parts'])
   })
 })
@@ -235,9 +280,47 @@ describe('a stored batch', () => {
     expect(await deliver()).toEqual([
       'claim',
       'insert own',
-      'confirm own: a',
-      'confirm own: a',
-      'confirm own: a',
+      'confirm own: a, splits: 0',
+      'confirm own: a, splits: 0',
+      'confirm own: a, splits: 0',
     ])
+  })
+
+  it('is recovered when another worker has split it: its rows are inserted by parts', async () => {
+    confirmations = [false]
+    records = [split]
+    expect(await deliver()).toEqual([
+      'claim',
+      'insert own',
+      'confirm own: a, splits: 0',
+      'read own',
+      'load a',
+      'insert own by parts',
+      'confirm own: a, splits: 1',
+    ])
+    expect(inParts).toMatchObject({ chunks: [chunk], splits: new Set(['all']), wasSent: true })
+  })
+
+  it('is recovered as often as another worker splits more of it', async () => {
+    owner = 'other'
+    confirmations = [false, false]
+    const splitFurther: BatchRecord = { ...split, splits: new Set(['all', '0-5']) }
+    records = [split, splitFurther, splitFurther]
+    expect(await deliver()).toEqual([
+      'claim',
+      ...Array.from({ length: 3 }, () => [
+        'read other',
+        'load a',
+        'insert other by parts',
+        'confirm other: a, splits: 1',
+      ]).flat(),
+    ])
+    expect(inParts).toMatchObject({ splits: splitFurther.splits })
+  })
+
+  it('is done when another worker has split and confirmed it', async () => {
+    confirmations = [false]
+    records = [confirmed]
+    expect(await deliver()).toEqual(['claim', 'insert own', 'confirm own: a, splits: 0', 'read own'])
   })
 })

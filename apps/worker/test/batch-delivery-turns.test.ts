@@ -38,7 +38,7 @@ async function countInserts(
         return ids.map(() => batchId)
       },
       read: async () => ({ state, members: ['a'], splits: new Set() }),
-      confirm: async () => undefined,
+      confirm: async () => true,
       release: async () => undefined,
     },
     rowInserter: new RowInserter({

@@ -6,7 +6,7 @@ import { describe, expect, it } from 'vitest'
 import { readWorkerConfig, workerSettings } from '../src/config.ts'
 import { workerLimits } from '../src/limits.ts'
 
-it('makes each batch one block of any size, so that ClickHouse applies its token to all rows', () => {
+it('makes one block of each batch, whatever its size, so that ClickHouse applies its token to all rows', () => {
   expect(insertBlock.rowsMin).toBeGreaterThan(100 * workerSettings.BATCH_ROWS_MAX.maximum)
   expect(insertBlock.bytesMin).toBeGreaterThan(10 * workerLimits.batchBytesMax)
 })
@@ -34,6 +34,12 @@ describe.each([
   it('is far longer than the time between attempts, with twenty workers and four shards', () => {
     expect(windowS(blocks, { workers: 20, shards: 1 })).toBeGreaterThan(15 * betweenAttemptsS)
     expect(windowS(blocks, { workers: 20, shards: 4 })).toBeGreaterThan(4 * betweenAttemptsS)
+  })
+
+  it('is longer than an insert that was given up may still commit, so that a consumed token makes it store nothing', () => {
+    const commitsWithinS = (workerLimits.insertTimeoutMs + workerLimits.insertLingerMaxMs) / 1_000
+    expect(windowS(blocks, { workers: 20, shards: 1 })).toBeGreaterThan(10 * commitsWithinS)
+    expect(windowS(blocks, { workers: 20, shards: 4 })).toBeGreaterThan(2 * commitsWithinS)
   })
 
   it('is longer than the time between attempts up to the number of workers × shards in the documents', () => {

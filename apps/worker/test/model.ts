@@ -2,6 +2,7 @@ import {
   ClickHouseError,
   type DeadLetter,
   InsertOnce,
+  REPLACEMENTS_MAX,
   RowInserter,
   type RowInserterOptions,
 } from '@sluice/clickhouse'
@@ -140,9 +141,11 @@ export class World {
       batch.splits.add(range)
       return true
     },
-    confirm: async (batchId) => {
+    confirm: async (batchId, _ids, splits) => {
       const batch = this.#batches.get(batchId)
+      if (batch?.state === 'claimed' && batch.splits.size > splits) return false
       if (batch !== undefined) batch.state = 'confirmed'
+      return true
     },
     release: async (batchId, ids) => {
       this.#batches.delete(batchId)
@@ -174,7 +177,8 @@ export class ModelWorker {
   readonly #world: World
   readonly #fate: Fate
 
-  constructor(world: World, fate: Fate) {
+  /** @param areTokensAtomic whether ClickHouse stores a token and its rows in one step, as replicated tables do */
+  constructor(world: World, fate: Fate, areTokensAtomic = false) {
     this.#world = world
     this.#fate = fate
     this.died = new Promise((resolve) => {
@@ -199,7 +203,7 @@ export class ModelWorker {
       confirm: (...args) => this.#call(() => world.ledger.confirm(...args)),
       release: (...args) => this.#call(() => world.ledger.release(...args)),
     }
-    const insertOnce = { areTokensAtomic: false, sleep: world.sleep, onTokenWithoutRows: () => undefined }
+    const insertOnce = { areTokensAtomic, sleep: world.sleep, onTokenWithoutRows: () => undefined }
     const rowInserter = new RowInserter({
       ...insertOnce,
       frameInserter: { insert: (...args) => this.#call(() => world.frameInserter.insert(...args)) },
@@ -215,14 +219,19 @@ export class ModelWorker {
           insert: (_missing: readonly DeadLetter[], itsToken: string) =>
             this.#call(() => world.addDeadLetter(letter, itsToken)),
         }
-        return new InsertOnce(target, token, wasSent, insertOnce)
+        return new InsertOnce(target, token, { wasSent, replacementsMax: REPLACEMENTS_MAX }, insertOnce)
       },
     }
     const shared = { ledger, rowInserter, insertPermits, retrier, logger }
     this.delivery = new BatchDelivery({
       ...shared,
       recoveryPermits,
-      splitter: new BatchSplitter({ ...shared, splitPermits, deadLetters }),
+      splitter: new BatchSplitter({
+        ...shared,
+        splitPermits,
+        deadLetters,
+        insertLingerMaxMs: workerLimits.insertLingerMaxMs,
+      }),
       loadChunk: (id) => this.#call(async () => world.jobs.get(id)),
       makeId: world.makeId,
       monotonicMs,

@@ -38,7 +38,7 @@ export function clickhouseAccessFrom(settings: SettingsOf<typeof clickhouseSetti
 /**
  * Creates a client for ClickHouse's HTTP interface.
  *
- * On a cluster an insert is confirmed when most replicas have it: data that only one replica has would be lost with it.
+ * On a cluster an insert is acknowledged when most replicas have it: data that only one replica has would be lost with it.
  *
  * @param requestTimeoutMs the longest silence of a request
  * @param connectionsMax the number of requests in flight; further requests wait

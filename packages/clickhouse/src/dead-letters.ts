@@ -1,7 +1,7 @@
 import type { ClickHouseClient } from '@clickhouse/client'
 import { toClickHouseTime } from '@sluice/rows'
 import { hash } from 'node:crypto'
-import { InsertOnce, type InsertOnceOptions, type InsertTarget } from './insert-once.ts'
+import { InsertOnce, type InsertOnceOptions, type InsertTarget, REPLACEMENTS_MAX } from './insert-once.ts'
 import { deadLettersTable } from './tables.ts'
 
 /** A row that ClickHouse rejected, or a chunk that cannot be decompressed. */
@@ -46,7 +46,7 @@ export class DeadLetters {
       findMissing: async () => ((await this.#has(letter)) ? [] : [letter]),
       insert: (_missing, itsToken) => this.#insert(letter, itsToken),
     }
-    return new InsertOnce(target, token, wasSent, this.#options)
+    return new InsertOnce(target, token, { wasSent, replacementsMax: REPLACEMENTS_MAX }, this.#options)
   }
 
   async #has({ text }: DeadLetter): Promise<boolean> {

@@ -11,7 +11,7 @@ export class FrameInserter {
   }
 
   /**
-   * Inserts the rows of several zstd frames as one insert. Resolves when ClickHouse has confirmed it.
+   * Inserts the rows of several zstd frames as one insert. Resolves when ClickHouse has acknowledged it.
    *
    * @param token ClickHouse ignores the insert if it remembers the token
    * @throws errors for `classifyInsertError`

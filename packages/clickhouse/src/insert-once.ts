@@ -1,8 +1,3 @@
-/**
- * How many replacement tokens are used at most. Each is needed only if the server crashes between the record of a token and its
- * rows. Rows that are still missing afterwards were deleted or hidden, and would be duplicated without end.
- */
-const REPLACEMENTS_MAX = 3
 /** Far longer than a server takes from the record of a token to the rows. After it, an insert that began has succeeded or failed. */
 const SETTLE_MS = 2_000
 
@@ -14,12 +9,17 @@ export interface InsertTarget<T> {
   insert(items: readonly T[], token: string): Promise<void>
 }
 
+/**
+ * The end of an attempt: the items are stored; or ClickHouse has every token that may be used, but a lookup does not find the items.
+ */
+export type InsertResult = 'stored' | 'token-without-rows'
+
 export interface InsertOnceOptions {
   /** Whether ClickHouse records a token and its rows in one step, as replicated tables do. */
   readonly areTokensAtomic: boolean
   readonly sleep: (ms: number) => Promise<unknown>
-  /** Called when ClickHouse has a token but not its rows, before they are sent with the replacement token. */
-  readonly onTokenWithoutRows: (token: string, replacement: number) => void
+  /** Called when ClickHouse has a token but not its rows. */
+  readonly onTokenWithoutRows: (token: string) => void
 }
 
 /**
@@ -31,50 +31,60 @@ export interface InsertOnceOptions {
  * A deduplication token alone is not enough. ClickHouse may have forgotten it, because too many other inserts came in between.
  * And a table that is not replicated records the token before it commits the rows: if the server crashes in between, it ignores
  * every later insert with that token, and the rows do not exist. Therefore the rows are looked up before they are sent again,
- * for the first case, and after it, for the second. Rows that are missing then are sent with a replacement token.
+ * for the first case, and after it, for the second. Rows that are missing then need another token: a replacement, or the tokens of
+ * their parts, which is the decision of the caller.
  */
 export class InsertOnce<T> {
   readonly #target: InsertTarget<T>
   readonly #token: string
   readonly #options: InsertOnceOptions
+  readonly #replacementsMax: number
   #wasSent: boolean
 
-  /** @param wasSent whether an earlier process may have sent it */
-  constructor(target: InsertTarget<T>, token: string, wasSent: boolean, options: InsertOnceOptions) {
+  /**
+   * @param wasSent whether an earlier process may have sent it
+   * @param replacementsMax how many replacement tokens may be used; each is needed only if the server crashes between the record of a
+   *   token and its rows
+   */
+  constructor(
+    target: InsertTarget<T>,
+    token: string,
+    { wasSent, replacementsMax }: { readonly wasSent: boolean; readonly replacementsMax: number },
+    options: InsertOnceOptions,
+  ) {
     this.#target = target
     this.#token = token
     this.#wasSent = wasSent
+    this.#replacementsMax = replacementsMax
     this.#options = options
   }
 
-  /**
-   * Makes one attempt.
-   *
-   * @returns false if ClickHouse confirmed the items under every token, but a lookup does not find them
-   * @throws what `findMissing` and `insert` throw
-   */
-  async run(): Promise<boolean> {
+  /** Makes one attempt. @throws what `findMissing` and `insert` throw */
+  async run(): Promise<InsertResult> {
     if (this.#wasSent) return this.#insertMissing()
     this.#wasSent = true
     await this.#target.insert(this.#target.all, this.#token)
-    return true
+    return 'stored'
   }
 
-  async #insertMissing(): Promise<boolean> {
+  async #insertMissing(): Promise<InsertResult> {
     const { areTokensAtomic, sleep, onTokenWithoutRows } = this.#options
     let missing = await this.#target.findMissing()
-    if (missing.length === 0) return true
+    if (missing.length === 0) return 'stored'
     await this.#target.insert(missing, this.#token)
     // Another replica may lag: a lookup there would not find what was confirmed.
-    if (areTokensAtomic) return true
-    for (let replacement = 1; replacement <= REPLACEMENTS_MAX; replacement += 1) {
-      if ((await this.#target.findMissing()).length === 0) return true
+    if (areTokensAtomic) return 'stored'
+    for (let replacement = 1; ; replacement += 1) {
+      if ((await this.#target.findMissing()).length === 0) return 'stored'
       await sleep(SETTLE_MS)
       missing = await this.#target.findMissing()
-      if (missing.length === 0) return true
-      onTokenWithoutRows(this.#token, replacement)
+      if (missing.length === 0) return 'stored'
+      onTokenWithoutRows(this.#token)
+      if (replacement > this.#replacementsMax) return 'token-without-rows'
       await this.#target.insert(missing, `${this.#token}/again/${replacement}`)
     }
-    return (await this.#target.findMissing()).length === 0
   }
 }
+
+/** For items that cannot be inserted in parts. Items that are missing after these were deleted or hidden by an operator. */
+export const REPLACEMENTS_MAX = 3

@@ -49,12 +49,12 @@ export async function readMigrations(folder: URL): Promise<Migration[]> {
 }
 
 /**
- * Creates the database if it does not exist, and applies the migrations that the ledger does not have yet. On a cluster, all
- * servers get the database and the tables, and the tables are replicated.
+ * Creates the database if it does not exist, and applies the migrations that are not yet in the ledger, a table of the applied
+ * migrations. On a cluster, all servers get the database and the tables, and the tables are replicated.
  *
  * @returns the migrations that this call applied
- * @throws MigrationError if a migration was changed after it was applied; if the tables belong to a single server but a cluster
- *   is configured; or the other way round
+ * @throws MigrationError if a migration was changed after it was applied, or if the tables belong to a single server but a cluster
+ *   is configured, or the other way round
  */
 export async function migrate(
   access: ClickHouseAccess,

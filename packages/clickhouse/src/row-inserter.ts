@@ -1,7 +1,7 @@
 import { framesWithout } from '@sluice/rows'
 import type { FrameInserter } from './frame-inserter.ts'
 import { classifyInsertError, describeError } from './insert-errors.ts'
-import { InsertOnce, type InsertOnceOptions, type InsertTarget } from './insert-once.ts'
+import { InsertOnce, type InsertOnceOptions, type InsertTarget, REPLACEMENTS_MAX } from './insert-once.ts'
 import type { StoredRows } from './stored-rows.ts'
 
 export interface RowInserterOptions extends InsertOnceOptions {
@@ -12,15 +12,7 @@ export interface RowInserterOptions extends InsertOnceOptions {
   readonly monotonicMs: () => number
 }
 
-/** What is known about earlier attempts to insert the same rows, by this worker or another one. */
-export type InsertHistory =
-  | { readonly sent: false }
-  /** No earlier attempt can commit after this time, on the clock `monotonicMs`. */
-  | { readonly sent: true; readonly mayLandUntilMs: number }
-
-export const neverSent: InsertHistory = { sent: false }
-
-/** ClickHouse rejected the insert while an earlier, unacknowledged attempt may still commit: not yet a final rejection. */
+/** ClickHouse rejected a row while an earlier, unacknowledged attempt may still commit: not yet a final rejection. */
 class UnsettledError extends Error {
   override name = 'UnsettledError'
 }
@@ -39,46 +31,68 @@ export class RowInserter {
   }
 
   /**
-   * Prepares the attempts to insert frames. An attempt throws what `FrameInserter.insert` throws, UnsettledError and
-   * LookupError.
+   * Prepares the attempts to insert frames whose rows can also be inserted in parts. An attempt throws what `FrameInserter.insert`
+   * throws, and LookupError.
    */
-  prepare(frames: readonly Buffer[], token: string, history: InsertHistory): InsertOnce<Buffer> {
-    const target = new FramesTarget(frames, history, this.#options)
-    return new InsertOnce(target, token, history.sent, this.#options)
-  }
-}
-
-class FramesTarget implements InsertTarget<Buffer> {
-  readonly all: readonly Buffer[]
-  readonly #options: RowInserterOptions
-  #mayLandUntilMs: number
-
-  constructor(frames: readonly Buffer[], history: InsertHistory, options: RowInserterOptions) {
-    this.all = frames
-    this.#mayLandUntilMs = history.sent ? history.mayLandUntilMs : 0
-    this.#options = options
+  prepare(frames: readonly Buffer[], token: string, wasSent: boolean): InsertOnce<Buffer> {
+    const insert = (missing: readonly Buffer[], itsToken: string): Promise<void> =>
+      this.#options.frameInserter.insert(missing, itsToken)
+    return new InsertOnce(this.#target(frames, insert), token, { wasSent, replacementsMax: 0 }, this.#options)
   }
 
-  async findMissing(): Promise<Buffer[]> {
-    const stored = await this.#options.storedRows.find(this.all).catch((error: unknown) => {
+  /**
+   * Prepares the attempts to insert a frame of one row, which may have been sent before. An attempt also throws UnsettledError.
+   *
+   * @param mayLandUntilMs the time, on the clock `monotonicMs`, after which no attempt of another worker can commit
+   */
+  prepareSingle(frame: Buffer, token: string, mayLandUntilMs: number): InsertOnce<Buffer> {
+    const { frameInserter, monotonicMs, lingerMaxMs } = this.#options
+    let settledFromMs = mayLandUntilMs
+    const insert = async (frames: readonly Buffer[], itsToken: string): Promise<void> => {
+      try {
+        await frameInserter.insert(frames, itsToken)
+      } catch (error) {
+        if (classifyInsertError(error).failure === 'transient') {
+          settledFromMs = monotonicMs() + lingerMaxMs
+        } else if (monotonicMs() < settledFromMs) {
+          const reason = describeError(error)
+          throw new UnsettledError(`an earlier attempt may still commit; this one was rejected: ${reason}`)
+        }
+        throw error
+      }
+    }
+    return new InsertOnce(
+      this.#target([frame], insert),
+      token,
+      { wasSent: true, replacementsMax: REPLACEMENTS_MAX },
+      this.#options,
+    )
+  }
+
+  /**
+   * Consumes the token of rows that are to be inserted in parts: inserts one of the rows with it. From then on, ClickHouse ignores every
+   * other insert with this token in the partition of the row, whichever worker sent it and whenever it arrives. If ClickHouse has
+   * the token already, nothing is inserted.
+   *
+   * @param frame one row
+   */
+  async consumeToken(frame: Buffer, token: string): Promise<'stored'> {
+    await this.#options.frameInserter.insert([frame], token)
+    return 'stored'
+  }
+
+  /** The ids of the rows that are stored. @throws LookupError */
+  async findStored(frames: readonly Buffer[]): Promise<ReadonlySet<string>> {
+    return this.#options.storedRows.find(frames).catch((error: unknown) => {
       throw new LookupError(describeError(error))
     })
-    return framesWithout(stored, this.all)
   }
 
-  async insert(frames: readonly Buffer[], token: string): Promise<void> {
-    const { frameInserter, monotonicMs, lingerMaxMs } = this.#options
-    try {
-      await frameInserter.insert(frames, token)
-    } catch (error) {
-      if (classifyInsertError(error).failure === 'transient') {
-        this.#mayLandUntilMs = monotonicMs() + lingerMaxMs
-      } else if (monotonicMs() < this.#mayLandUntilMs) {
-        throw new UnsettledError(
-          `an earlier attempt may still commit; this one was rejected: ${describeError(error)}`,
-        )
-      }
-      throw error
+  #target(frames: readonly Buffer[], insert: InsertTarget<Buffer>['insert']): InsertTarget<Buffer> {
+    return {
+      all: frames,
+      findMissing: async () => framesWithout(await this.findStored(frames), frames),
+      insert,
     }
   }
 }

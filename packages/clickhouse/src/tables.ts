@@ -13,13 +13,13 @@ export const logsInsertJsonQuery = `INSERT INTO ${logsTable} FORMAT JSONEachRow`
 
 /** The ClickHouse settings of every insert of rows. */
 export const logsInsertSettings = {
-  // On by default since 26.3. It would confirm a buffer and not a part, and costs more CPU per row.
+  // On by default since 26.3. ClickHouse would acknowledge rows in a buffer before they are a part, and use more CPU per row.
   async_insert: 0,
   // The table ignores an insert whose token it remembers.
   insert_deduplicate: 1,
-  // Reads `2026-11-20T22:43:01.123Z`, and the form into which `parseTimestamp` converts others.
+  // Accepts `2026-11-20T22:43:01.123Z`, and the form that `parseTimestamp` makes of other timestamps.
   date_time_input_format: 'best_effort',
-  // A batch has rows of many projects, and therefore days of expiry. The allowed retentions bound their number.
+  // A batch has rows of many projects, and therefore many days of expiry. The allowed retentions bound the number of days.
   max_partitions_per_insert_block: '0',
   // Reading one insert with several threads costs 10 % more CPU. Several inserts at a time use the cores as well.
   input_format_parallel_parsing: 0,

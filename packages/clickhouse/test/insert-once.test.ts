@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { InsertOnce, type InsertTarget } from '../src/insert-once.ts'
+import { InsertOnce, type InsertResult, type InsertTarget, REPLACEMENTS_MAX } from '../src/insert-once.ts'
 
 /** The items of a test, and a log of what is sent. */
 interface Setup {
@@ -22,29 +22,43 @@ function setUp(lookups: readonly number[]): Setup {
   return setup
 }
 
-function insertOnce({ target, log }: Setup, wasSent: boolean, areTokensAtomic: boolean): InsertOnce<number> {
-  return new InsertOnce(target, 'token', wasSent, {
-    areTokensAtomic,
-    sleep: async (ms) => void log.push(`sleep ${ms}`),
-    onTokenWithoutRows: (token, replacement) => void log.push(`${token} without rows ${replacement}`),
-  })
+interface Options {
+  readonly wasSent: boolean
+  readonly replacementsMax?: number
+  readonly areTokensAtomic?: boolean
+}
+
+function insertOnce(
+  { target, log }: Setup,
+  { wasSent, replacementsMax = REPLACEMENTS_MAX, areTokensAtomic = false }: Options,
+): InsertOnce<number> {
+  return new InsertOnce(
+    target,
+    'token',
+    { wasSent, replacementsMax },
+    {
+      areTokensAtomic,
+      sleep: async (ms) => void log.push(`sleep ${ms}`),
+      onTokenWithoutRows: (token) => void log.push(`${token} without rows`),
+    },
+  )
 }
 
 /** The log and the result of one attempt for items that were sent before. */
 async function retryWith(
   lookups: readonly number[],
-  areTokensAtomic: boolean,
-): Promise<{ readonly log: string[]; readonly isStored: boolean }> {
+  options: Omit<Options, 'wasSent'> = {},
+): Promise<{ readonly log: string[]; readonly result: InsertResult }> {
   const setup = setUp(lookups)
-  const isStored = await insertOnce(setup, true, areTokensAtomic).run()
+  const result = await insertOnce(setup, { wasSent: true, ...options }).run()
   expect(setup.lookups).toEqual([])
-  return { log: setup.log, isStored }
+  return { log: setup.log, result }
 }
 
 describe('the first attempt', () => {
   it('inserts everything without a lookup', async () => {
     const setup = setUp([1])
-    expect(await insertOnce(setup, false, false).run()).toBe(true)
+    expect(await insertOnce(setup, { wasSent: false }).run()).toBe('stored')
     expect(setup.log).toEqual(['token: 3'])
     expect(setup.lookups).toEqual([1])
   })
@@ -59,10 +73,10 @@ describe('the first attempt', () => {
         if (failures-- > 0) throw new Error('no answer')
       },
     }
-    const attempt = insertOnce({ ...setup, target }, false, false)
+    const attempt = insertOnce({ ...setup, target }, { wasSent: false })
     await expect(attempt.run()).rejects.toThrow('no answer')
-    expect(await attempt.run()).toBe(true)
-    expect(await attempt.run()).toBe(true)
+    expect(await attempt.run()).toBe('stored')
+    expect(await attempt.run()).toBe('stored')
     expect(setup.log).toEqual(['token: 3', 'token: 2'])
     expect(setup.lookups).toEqual([])
   })
@@ -70,32 +84,63 @@ describe('the first attempt', () => {
 
 describe('a later attempt', () => {
   it('sends nothing that is stored', async () => {
-    expect(await retryWith([0], false)).toEqual({ log: [], isStored: true })
+    expect(await retryWith([0])).toEqual({ log: [], result: 'stored' })
   })
 
   it('sends what is missing, and looks up whether it is stored', async () => {
-    expect(await retryWith([2, 0], false)).toEqual({ log: ['token: 2'], isStored: true })
+    expect(await retryWith([2, 0])).toEqual({ log: ['token: 2'], result: 'stored' })
   })
 
   it('gives ClickHouse time before it sends items with a replacement token', async () => {
-    expect((await retryWith([2, 2, 0], false)).log).toEqual(['token: 2', 'sleep 2000'])
-    expect(await retryWith([2, 2, 1, 0], false)).toEqual({
-      log: ['token: 2', 'sleep 2000', 'token without rows 1', 'token/again/1: 1'],
-      isStored: true,
+    expect((await retryWith([2, 2, 0])).log).toEqual(['token: 2', 'sleep 2000'])
+    expect(await retryWith([2, 2, 1, 0])).toEqual({
+      log: ['token: 2', 'sleep 2000', 'token without rows', 'token/again/1: 1'],
+      result: 'stored',
     })
   })
 
   it('does not look up again if a token and its rows are recorded in one step: another replica may lag', async () => {
-    expect(await retryWith([2], true)).toEqual({ log: ['token: 2'], isStored: true })
+    expect(await retryWith([2], { areTokensAtomic: true })).toEqual({ log: ['token: 2'], result: 'stored' })
+  })
+
+  it('sends only what is missing with a second replacement token, if ClickHouse has the first one without the rows', async () => {
+    expect(await retryWith([3, 3, 2, 2, 1, 0])).toEqual({
+      log: [
+        'token: 3',
+        'sleep 2000',
+        'token without rows',
+        'token/again/1: 2',
+        'sleep 2000',
+        'token without rows',
+        'token/again/2: 1',
+      ],
+      result: 'stored',
+    })
   })
 
   it('gives up on items that are never found', async () => {
-    const { log, isStored } = await retryWith([1, 1, 1, 1, 1, 1, 1, 1], false)
+    const { log, result } = await retryWith(Array.from({ length: 9 }, () => 1))
     expect(log.filter((line) => line.includes('again'))).toEqual([
       'token/again/1: 1',
       'token/again/2: 1',
       'token/again/3: 1',
     ])
-    expect(isStored).toBe(false)
+    expect(log.filter((line) => line === 'token without rows')).toHaveLength(REPLACEMENTS_MAX + 1)
+    expect(log.at(-1)).toBe('token without rows')
+    expect(result).toBe('token-without-rows')
+  })
+
+  it('sends nothing with a replacement token if none is allowed', async () => {
+    expect(await retryWith([2, 2, 2], { replacementsMax: 0 })).toEqual({
+      log: ['token: 2', 'sleep 2000', 'token without rows'],
+      result: 'token-without-rows',
+    })
+  })
+
+  it('needs no replacement token for items that are found after a wait', async () => {
+    expect(await retryWith([2, 2, 0], { replacementsMax: 0 })).toEqual({
+      log: ['token: 2', 'sleep 2000'],
+      result: 'stored',
+    })
   })
 })

@@ -1,19 +1,18 @@
 import { compressRows, makeRowPrefix, shapeRow } from '@sluice/rows'
 import { randomUUID } from 'node:crypto'
-import { afterAll, beforeAll, expect, it } from 'vitest'
+import { afterAll, beforeAll, beforeEach, expect, it } from 'vitest'
 import type { ClickHouseClient } from '../src/client.ts'
 import { FrameInserter } from '../src/frame-inserter.ts'
-import { type InsertHistory, RowInserter } from '../src/row-inserter.ts'
+import { RowInserter } from '../src/row-inserter.ts'
 import { StoredRows } from '../src/stored-rows.ts'
 import { logsTable } from '../src/tables.ts'
 import { countRows, loseRows, openTestDatabase } from './test-database.ts'
 
-/** The rows were sent, and no earlier attempt can commit any more. */
-const sent: InsertHistory = { sent: true, mayLandUntilMs: 0 }
-
 let clickhouse: ClickHouseClient
 let frameInserter: FrameInserter
 let rowInserter: RowInserter
+/** The tokens that were reported without their rows, in one test. */
+let withoutRows: string[]
 
 beforeAll(async () => {
   clickhouse = await openTestDatabase()
@@ -23,50 +22,91 @@ beforeAll(async () => {
     storedRows: new StoredRows(clickhouse),
     areTokensAtomic: false,
     sleep: () => Promise.resolve(),
-    onTokenWithoutRows: () => undefined,
+    onTokenWithoutRows: (token) => withoutRows.push(token),
     lingerMaxMs: 60_000,
     monotonicMs: () => 0,
   })
+})
+
+beforeEach(() => {
+  withoutRows = []
 })
 
 afterAll(async () => {
   await clickhouse.close()
 })
 
-/** A frame of three rows with two days of expiry, so that ClickHouse makes two parts of it. */
-function makeFrame(projectId: string): Buffer {
-  const rows = [30, 30, 31].map((retentionDays) => {
+/** Rows with these retentions. By default they have two days of expiry, so that ClickHouse makes two parts of them. */
+function makeRows(projectId: string, retentions: readonly number[] = [30, 30, 31]): string[] {
+  return retentions.map((retentionDays) => {
     const prefix = makeRowPrefix({ projectId, retentionDays, receivedAtMs: Date.now() })
     const shaped = shapeRow({ level: 'info', message: 'm' }, randomUUID(), prefix, false)
     if ('error' in shaped) throw new Error(shaped.error.message)
     return shaped.row
   })
-  return compressRows(rows.join(''))
+}
+
+function makeFrame(projectId: string, retentions?: readonly number[]): Buffer {
+  return compressRows(makeRows(projectId, retentions).join(''))
 }
 
 const count = (projectId: string): Promise<number> => countRows(clickhouse, logsTable, projectId)
 
-it('inserts rows if ClickHouse has their token without them', async () => {
+it('does not insert rows as a whole if ClickHouse has their token without them, but in parts', async () => {
   const [projectId, token] = [randomUUID(), randomUUID()]
-  const frames = [makeFrame(projectId)]
+  const rows = makeRows(projectId)
+  const frames = [compressRows(rows.join(''))]
   await frameInserter.insert(frames, token)
   await loseRows(clickhouse, logsTable, projectId)
   await frameInserter.insert(frames, token)
   expect(await count(projectId)).toBe(0)
-  expect(await rowInserter.prepare(frames, token, sent).run()).toBe(true)
+  const attempts = rowInserter.prepare(frames, token, true)
+  expect(await attempts.run()).toBe('token-without-rows')
+  expect(await attempts.run()).toBe('token-without-rows')
+  expect(await count(projectId)).toBe(0)
+  expect(withoutRows).toEqual([token, token])
+  // The caller inserts the rows in parts, with the tokens of the parts.
+  const half = rowInserter.prepare([compressRows(rows.slice(0, 2).join(''))], `${token}/0-2`, true)
+  expect(await half.run()).toBe('stored')
+  const row = rowInserter.prepareSingle(compressRows(rows[2] ?? ''), `${token}/2-3`, 0)
+  expect(await row.run()).toBe('stored')
+  expect(await rowInserter.prepare(frames, token, true).run()).toBe('stored')
   expect(await count(projectId)).toBe(3)
 })
 
-it('inserts the part that is missing, and not the other one again', async () => {
+it('inserts a single row if ClickHouse has its token without it', async () => {
+  const [projectId, token] = [randomUUID(), randomUUID()]
+  const frame = makeFrame(projectId, [30])
+  await frameInserter.insert([frame], token)
+  await loseRows(clickhouse, logsTable, projectId)
+  const attempts = rowInserter.prepareSingle(frame, token, 0)
+  expect(await attempts.run()).toBe('stored')
+  expect(await attempts.run()).toBe('stored')
+  expect(await count(projectId)).toBe(1)
+  expect(withoutRows).toEqual([token])
+})
+
+it('reports a part whose token ClickHouse has without its rows, and does not insert the other one again', async () => {
   const [projectId, token] = [randomUUID(), randomUUID()]
   const frames = [makeFrame(projectId)]
   await frameInserter.insert(frames, token)
   const lastDay = new Date(Date.now() + 32 * 86_400_000).toISOString().slice(0, 10)
   await loseRows(clickhouse, logsTable, projectId, `expires_on = '${lastDay}'`)
   expect(await count(projectId)).toBe(2)
-  const attempts = rowInserter.prepare(frames, token, sent)
-  expect(await attempts.run()).toBe(true)
-  expect(await attempts.run()).toBe(true)
+  const attempts = rowInserter.prepare(frames, token, true)
+  expect(await attempts.run()).toBe('token-without-rows')
+  expect(await attempts.run()).toBe('token-without-rows')
+  expect(await count(projectId)).toBe(2)
+})
+
+it('inserts a part that was never stored, and not the other one again', async () => {
+  const [projectId, token] = [randomUUID(), randomUUID()]
+  const rows = makeRows(projectId)
+  await frameInserter.insert([compressRows(rows.slice(0, 2).join(''))], token)
+  expect(await count(projectId)).toBe(2)
+  const attempts = rowInserter.prepare([compressRows(rows.join(''))], token, true)
+  expect(await attempts.run()).toBe('stored')
+  expect(await attempts.run()).toBe('stored')
   expect(await count(projectId)).toBe(3)
 })
 
@@ -74,6 +114,6 @@ it('does not insert stored rows again under another token', async () => {
   const projectId = randomUUID()
   const frames = [makeFrame(projectId)]
   await frameInserter.insert(frames, randomUUID())
-  expect(await rowInserter.prepare(frames, randomUUID(), sent).run()).toBe(true)
+  expect(await rowInserter.prepare(frames, randomUUID(), true).run()).toBe('stored')
   expect(await count(projectId)).toBe(3)
 })

@@ -18,8 +18,6 @@ export interface BatchRecord {
 /** The states as Redis has them. Workers of different versions share the records, so the values do not change. */
 const STATE = { claimed: 'written', confirmed: 'inserted' } as const
 const SPLIT_FIELD = 'split:'
-/** The fields of a record that are not splits: the state and the members. */
-const OTHER_FIELDS = 2
 
 /**
  * How long the record of a confirmed batch is kept while some of its jobs may not be completed. If its worker crashed before it
@@ -70,9 +68,14 @@ return owners`
  */
 const CONFIRM = `
 if redis.call('EXISTS', KEYS[1]) == 0 then return 1 end
-local splits = tonumber(ARGV[2])
-if splits >= 0 and redis.call('HGET', KEYS[1], 'state') == '${STATE.claimed}'
-  and redis.call('HLEN', KEYS[1]) - ${OTHER_FIELDS} > splits then return 0 end
+local known = tonumber(ARGV[2])
+if known >= 0 and redis.call('HGET', KEYS[1], 'state') == '${STATE.claimed}' then
+  local splits = 0
+  for _, field in ipairs(redis.call('HKEYS', KEYS[1])) do
+    if string.sub(field, 1, ${SPLIT_FIELD.length}) == '${SPLIT_FIELD}' then splits = splits + 1 end
+  end
+  if splits > known then return 0 end
+end
 local ttl = redis.call('TTL', KEYS[1])
 if ttl >= 0 and ttl < tonumber(ARGV[1]) then return 1 end
 redis.call('HSET', KEYS[1], 'state', '${STATE.confirmed}')
