@@ -1,211 +1,232 @@
-import { describeError, type RowInserter } from '@sluice/clickhouse'
-import type { BatchLedger, BatchRecord, HeldChunk } from '@sluice/queue'
-import type { Logger } from '@sluice/runtime'
-import type { Batch, BatchSplitter } from './batch-splitter.ts'
-import { CompletionTracker } from './completion-tracker.ts'
-import { attemptInsert } from './insert-attempt.ts'
+import { describeError } from '@sluice/clickhouse'
+import type { BatchLedger, ChunkConsumer, HeldChunk } from '@sluice/queue'
+import type { Logger, MonotonicClock } from '@sluice/runtime'
+import { type Batch, type BatchStages, idsOf, type Stage } from './batch-stages.ts'
+import { isFinal, RequeueError } from './delivery-errors.ts'
+import type { InsertHealth } from './insert-health.ts'
+import { workerLimits } from './limits.ts'
 import type { Retrier } from './retrier.ts'
 import type { Semaphore } from './semaphore.ts'
-
-/** Where a batch stands, as far as this worker knows. The words are those of docs/exactly-once.md. */
-type Stage =
-  /** Its record is to be read: another worker claimed it, or may have taken it over. */
-  | { readonly at: 'recovering'; readonly batchId: string }
-  /** To be inserted as a whole. */
-  | { readonly at: 'claimed'; readonly batch: Batch }
-  /** ClickHouse rejected it as a whole: to be inserted in parts. */
-  | { readonly at: 'rejected'; readonly batch: Batch }
-  /** ClickHouse has its rows: to be confirmed, unless another worker has split more of it than these ranges. */
-  | { readonly at: 'stored'; readonly batch: Batch; readonly splits: ReadonlySet<string> }
-  | { readonly at: 'done' }
-
-/** Jobs of a claimed batch were removed from the queue by hand. */
-export class BrokenBatchError extends Error {
-  override name = 'BrokenBatchError'
-}
+import { within } from './within.ts'
 
 export interface BatchDeliveryDependencies {
-  readonly ledger: Pick<BatchLedger, 'claim' | 'read' | 'confirm' | 'release'>
-  readonly rowInserter: Pick<RowInserter, 'prepare'>
-  /** Limits the inserts of all shards. */
-  readonly insertPermits: Pick<Semaphore, 'run'>
-  /** Limits the recoveries that have their chunks in memory. */
-  readonly recoveryPermits: Pick<Semaphore, 'run'>
-  readonly splitter: Pick<BatchSplitter, 'insertByParts'>
-  readonly retrier: Retrier
+  readonly ledger: Pick<BatchLedger, 'claim' | 'endLease'>
+  readonly consumer: Pick<ChunkConsumer, 'requeue' | 'fail' | 'forget'>
+  readonly stages: Pick<BatchStages, 'step' | 'recoveryOf'>
+  readonly retrier: Pick<Retrier, 'retry'>
+  readonly health: Pick<InsertHealth, 'giveUpSignal' | 'hasSucceededSince'>
+  /** Limits the repairs of this shard to one, so that a shard with many of them leaves slots to other shards. */
+  readonly shardRepairs: Pick<Semaphore, 'run'>
+  /** Limits the repairs of all shards. */
+  readonly repairPermits: Pick<Semaphore, 'run'>
   readonly logger: Logger
-  /** Reads a chunk by the id of its job, while the job is in the queue. */
-  readonly loadChunk: (id: string) => Promise<HeldChunk | undefined>
+  readonly clock: MonotonicClock
   readonly makeId: () => string
-  readonly monotonicMs: () => number
-  /** How long after its claim a batch certainly belongs to this worker. Afterwards it is recovered. */
-  readonly ownershipTrustedMs: number
+  readonly workerId: string
+  /** Aborted when chunks that are not delivered must be requeued. */
+  readonly signal: AbortSignal
 }
 
+/** A new batch. `sinceMs` is a time before its claim, on the monotonic clock. */
+interface Claim {
+  readonly batch: Batch
+  readonly sinceMs: number
+}
+
+type OpenStage = Exclude<Stage, { at: 'done' }>
+
 /**
- * Inserts chunks into ClickHouse, each exactly once.
+ * Delivers chunks to ClickHouse, each exactly once: takes each batch through the stages of `BatchStages`.
  *
- * | From       | Step                                   | To                                                               |
- * | ---------- | -------------------------------------- | ---------------------------------------------------------------- |
- * | claimed    | insert the whole batch                 | stored, rejected; recovering if another worker has it or split it |
- * | recovering | read the record, load the chunks       | claimed; rejected if it is split; done if it is confirmed         |
- * | rejected   | insert by parts                        | stored; done if another worker confirmed it                      |
- * | stored     | confirm                                | done; recovering if another worker split it                      |
+ * A new batch has the insert slot of the caller while it is inserted for the first time. Every other insert is a repair: of a batch of
+ * another worker, or of a batch that ClickHouse rejected. Repairs have slots of their own, so they never delay new batches.
  */
 export class BatchDelivery {
   readonly #deps: BatchDeliveryDependencies
-  /** Batches in flight in this process, by id. They need no recovery here. */
+  /** The end of the last delivery of each batch that is in flight, by the batch's id. */
   readonly #inFlight = new Map<string, Promise<void>>()
-  readonly #completions: CompletionTracker
+  readonly #background = new Set<Promise<void>>()
+  #repairs = 0
+  #chunksInRepair = 0
 
   constructor(dependencies: BatchDeliveryDependencies) {
     this.#deps = dependencies
-    const { ledger, logger } = dependencies
-    this.#completions = new CompletionTracker((batchId, members) => {
-      // After a failure the record only lives longer than necessary.
-      ledger.release(batchId, members).catch((error: unknown) => {
-        logger.warn({ batchId, reason: describeError(error) }, 'batch not released')
-      })
-    })
   }
 
-  /** To be called when the job of a chunk is completed. */
-  completed(chunkId: string): void {
-    this.#completions.completed(chunkId)
+  /** Batches that are not finished, apart from new ones in an insert slot. */
+  get repairs(): number {
+    return this.#repairs
+  }
+
+  /** Chunks in hand that belong to these batches. */
+  get chunksInRepair(): number {
+    return this.#chunksInRepair
   }
 
   /**
-   * Delivers chunks as one new batch, except for those that belong to earlier batches.
-   *
-   * @returns the result of each chunk, by its id; a promise may reject with RequeueError or BrokenBatchError
-   * @throws RequeueError
+   * Claims chunks as one new batch, except for those that belong to earlier batches, and inserts it. Resolves when the insert slot is
+   * free again. The rest of the work goes on afterwards. Never rejects.
    */
-  async deliver(chunks: readonly HeldChunk[]): Promise<ReadonlyMap<string, Promise<void>>> {
-    const { ledger, retrier, makeId, monotonicMs } = this.#deps
+  async deliver(chunks: readonly HeldChunk[]): Promise<void> {
+    const claiming = this.#claim(chunks)
+    const claimed = await within(workerLimits.claimMaxMs, claiming, this.#deps.clock)
+    if (claimed === 'late') {
+      this.#inBackground(claiming.then((batch) => this.#deliverLate(batch)))
+    } else if (claimed !== undefined) {
+      await this.#deliverNew(claimed)
+    }
+  }
+
+  /** Resolves when no work is left. */
+  async idle(): Promise<void> {
+    while (this.#background.size > 0) await Promise.all(this.#background)
+  }
+
+  /** @returns the new batch, if any of the chunks belongs to it */
+  async #claim(chunks: readonly HeldChunk[]): Promise<Claim | undefined> {
+    const { ledger, consumer, retrier, clock, makeId } = this.#deps
     const id = makeId()
-    const sinceMs = monotonicMs()
-    // A batch has each chunk once, however often it was fetched.
-    const chunksById = new Map(chunks.map((chunk) => [chunk.id, chunk]))
-    const ids = [...chunksById.keys()]
-    const owners = await retrier.retry('batch not claimed', () => ledger.claim(id, ids))
-    const claimed = [...chunksById.values()].filter((_chunk, index) => owners[index] === id)
-    const batch: Batch = { id, chunks: claimed, splits: new Set(), wasSent: false, sinceMs }
-    const outcomes = new Map<string, Promise<void>>()
-    for (const [index, chunkId] of ids.entries()) {
-      const owner = owners[index]
-      // Without an owner, the chunk was delivered earlier.
-      outcomes.set(chunkId, owner === undefined ? Promise.resolve() : this.#outcomeOf(owner, batch))
+    const sinceMs = clock.nowMs()
+    const ids = chunks.map((chunk) => chunk.id)
+    let owners: readonly (string | undefined)[]
+    try {
+      owners = await retrier.retry('batch not claimed', () => ledger.claim(id, ids))
+    } catch (error) {
+      await this.#giveBack(ids, error)
+      return undefined
     }
-    return outcomes
+    // Without an owner, the chunk was delivered earlier.
+    consumer.forget(ids.filter((_id, index) => owners[index] === undefined))
+    const others = Map.groupBy(ids, (_id, index) => owners[index])
+    others.delete(id)
+    for (const [batchId, chunkIds] of others)
+      if (batchId !== undefined) this.#recover(batchId, chunkIds)
+    const own = chunks.filter((_chunk, index) => owners[index] === id)
+    return own.length === 0 ? undefined : { batch: { id, chunks: own, splits: new Set() }, sinceMs }
   }
 
-  #outcomeOf(batchId: string, claimed: Batch): Promise<void> {
-    const inFlight = this.#inFlight.get(batchId)
-    if (inFlight !== undefined) return inFlight
-    const done = (batchId === claimed.id ? this.#insertNew(claimed) : this.#recover(batchId)).finally(() =>
-      this.#inFlight.delete(batchId),
-    )
-    this.#inFlight.set(batchId, done)
-    return done
+  async #deliverNew({ batch, sinceMs }: Claim): Promise<void> {
+    const chunkIds = idsOf(batch)
+    const inserting = this.#deps.stages.step({ at: 'claimed', batch, sinceMs })
+    this.#enter(batch.id, chunkIds, async () => this.#advance(await inserting, chunkIds))
+    await inserting.catch(() => undefined)
   }
 
-  async #insertNew(batch: Batch): Promise<void> {
-    for (let stage = await this.#insertWhole(batch); stage.at !== 'done'; stage = await this.#step(stage))
-      if (stage.at === 'recovering') return this.#recover(batch.id)
-    return undefined
+  #deliverLate(claim: Claim | undefined): void {
+    if (claim !== undefined) this.#recover(claim.batch.id, idsOf(claim.batch))
   }
 
-  #recover(batchId: string): Promise<void> {
-    return this.#deps.recoveryPermits.run(() => this.#advance({ at: 'recovering', batchId }))
-  }
-
-  async #advance(from: Stage): Promise<void> {
-    for (let stage = from; stage.at !== 'done';) stage = await this.#step(stage)
-  }
-
-  #step(stage: Exclude<Stage, { at: 'done' }>): Promise<Stage> {
-    if (stage.at === 'recovering') return this.#load(stage.batchId)
-    if (stage.at === 'claimed') return this.#insertWhole(stage.batch)
-    if (stage.at === 'rejected') return this.#insertByParts(stage.batch)
-    return this.#confirm(stage.batch, stage.splits)
-  }
-
-  async #load(id: string): Promise<Stage> {
-    const { retrier, logger, monotonicMs } = this.#deps
-    const sinceMs = monotonicMs()
-    const record = await this.#readUnconfirmed(id)
-    if (record === undefined) return { at: 'done' }
-    const chunks = await retrier.retry('chunks not read', () => this.#loadMembers(record))
-    if (chunks === undefined) {
-      // Jobs only disappear after their batch is confirmed: another worker has confirmed it since the record was read.
-      if ((await this.#readUnconfirmed(id)) === undefined) return { at: 'done' }
-      throw new BrokenBatchError(`the queue does not have all chunks of batch ${id}`)
-    }
-    logger.info({ batchId: id, chunks: chunks.length }, 'recovering a batch')
-    const { splits } = record
-    return {
-      at: splits.size > 0 ? 'rejected' : 'claimed',
-      batch: { id, chunks, splits, wasSent: true, sinceMs },
-    }
-  }
-
-  async #loadMembers({ members }: BatchRecord): Promise<HeldChunk[] | undefined> {
-    const chunks = await Promise.all(members.map((id) => this.#deps.loadChunk(id)))
-    const present = chunks.filter((chunk) => chunk !== undefined)
-    return present.length === members.length ? present : undefined
-  }
-
-  async #insertWhole(batch: Batch): Promise<Stage> {
-    const { rowInserter, insertPermits, retrier } = this.#deps
-    const frames = batch.chunks.map(({ frame }) => frame)
-    const insert = rowInserter.prepare(frames, batch.id, batch.wasSent)
-    return retrier.retry<Stage>('batch not inserted', async () => {
-      if (batch.wasSent) {
-        // Other workers may have the batch as well. Once one of them has split it, it must not be sent as a whole.
-        const record = await this.#readUnconfirmed(batch.id)
-        if (record === undefined) return { at: 'stored', batch, splits: batch.splits }
-        if (record.splits.size > 0) return { at: 'recovering', batchId: batch.id }
-      }
-      return insertPermits.run(async () => {
-        if (this.#mayBeTakenOver(batch)) return { at: 'recovering', batchId: batch.id }
-        const { at } = await attemptInsert(
-          () => insert.run(),
-          (failure) => failure !== 'transient',
-        )
-        return at === 'stored' ? { at, batch, splits: batch.splits } : { at: 'rejected', batch }
-      })
+  #recover(batchId: string, chunkIds: readonly string[]): void {
+    this.#enter(batchId, chunkIds, () => {
+      const recovery = this.#deps.stages.recoveryOf(batchId, chunkIds)
+      return this.#advance({ at: 'recovering', recovery }, chunkIds)
     })
   }
 
-  /** After a long wait, many attempts, or a freeze of this process, another worker may have fetched the chunks of a new batch. */
-  #mayBeTakenOver({ wasSent, sinceMs }: Batch): boolean {
-    return !wasSent && this.#deps.monotonicMs() - sinceMs > this.#deps.ownershipTrustedMs
+  /** Runs a delivery of a batch, after the one that is in flight, if any. */
+  #enter(batchId: string, chunkIds: readonly string[], run: () => Promise<void>): void {
+    const previous = this.#inFlight.get(batchId)
+    const delivery: Promise<void> = (previous === undefined ? run() : previous.then(run))
+      .catch((error: unknown) => this.#giveBack(chunkIds, error))
+      .finally(() => {
+        if (this.#inFlight.get(batchId) === delivery) this.#inFlight.delete(batchId)
+      })
+    this.#inFlight.set(batchId, delivery)
+    this.#inBackground(delivery)
   }
 
-  async #insertByParts(batch: Batch): Promise<Stage> {
-    const splits = await this.#deps.splitter.insertByParts(batch)
-    return splits === undefined ? { at: 'done' } : { at: 'stored', batch, splits }
+  async #advance(from: Stage, chunkIds: readonly string[]): Promise<void> {
+    const { stages } = this.#deps
+    let stage = from
+    while (stage.at === 'stored') stage = await stages.step(stage)
+    if (stage.at === 'done') return
+    this.#repairs += 1
+    this.#chunksInRepair += chunkIds.length
+    try {
+      await this.#repairUntilDone(stage)
+    } finally {
+      this.#repairs -= 1
+      this.#chunksInRepair -= chunkIds.length
+    }
   }
 
-  async #confirm({ id, chunks, sinceMs }: Batch, splits: ReadonlySet<string>): Promise<Stage> {
-    const { ledger, retrier, logger, monotonicMs } = this.#deps
-    const chunkIds = chunks.map((chunk) => chunk.id)
-    const isConfirmed = await retrier.retry('batch not confirmed', () =>
-      ledger.confirm(id, chunkIds, splits.size),
-    )
-    // Another worker has consumed a token of this batch: an insert that ClickHouse confirmed here may have been ignored.
-    if (!isConfirmed) return { at: 'recovering', batchId: id }
-    this.#completions.expect(id, chunkIds)
-    const rows = chunks.reduce((sum, chunk) => sum + chunk.rows, 0)
-    const durationMs = Math.round(monotonicMs() - sinceMs)
-    logger.debug({ batchId: id, rows, chunks: chunks.length, durationMs }, 'inserted a batch')
-    return { at: 'done' }
+  async #repairUntilDone(from: OpenStage): Promise<void> {
+    const { health, stages, clock } = this.#deps
+    // A worker that has given up may make one attempt, as a probe.
+    const giveUp = health.giveUpSignal.aborted ? undefined : health.giveUpSignal
+    for (let stage: Stage = from; stage.at !== 'done';) {
+      if (stage.at === 'stored') {
+        stage = await stages.step(stage)
+        continue
+      }
+      const open: OpenStage = stage
+      stage = await this.#inRepairSlot(() => {
+        if (giveUp?.aborted === true) throw new RequeueError('this worker cannot insert')
+        return this.#repair(open)
+      })
+      if (stage.at === 'stored' || stage.at === 'done') continue
+      const startedMs = clock.nowMs()
+      await this.#waitBeforeRetry(stage)
+      if (health.giveUpSignal.aborted) throw new RequeueError('this worker cannot insert')
+      // Perhaps another worker can insert the rows.
+      if (stage.at === 'suspended' && !health.hasSucceededSince(startedMs - workerLimits.giveUpMs))
+        throw new RequeueError('ClickHouse accepts no rows', 'back')
+    }
   }
 
-  /** The record of a batch that is not confirmed. A released batch was confirmed. */
-  async #readUnconfirmed(batchId: string): Promise<BatchRecord | undefined> {
-    const { ledger, retrier } = this.#deps
-    const record = await retrier.retry('batch not read', () => ledger.read(batchId))
-    return record?.state === 'confirmed' ? undefined : record
+  #inRepairSlot(repair: () => Promise<Stage>): Promise<Stage> {
+    const { shardRepairs, repairPermits } = this.#deps
+    return shardRepairs.run(() => repairPermits.run(repair))
+  }
+
+  /** Makes steps until the batch is stored or must wait. A failed step leaves the slot to others, and the batch is recovered again. */
+  async #repair(from: OpenStage): Promise<Stage> {
+    const { stages, ledger, logger, workerId } = this.#deps
+    let stage: Stage = from
+    let recovery = 'recovery' in from ? from.recovery : undefined
+    if (recovery === undefined) return from
+    const { batchId } = recovery
+    try {
+      do {
+        stage = await stages.step(stage)
+        if ('recovery' in stage) recovery = stage.recovery
+      } while (stage.at === 'recovering' || stage.at === 'loaded' || stage.at === 'rejected')
+      return stage
+    } catch (error) {
+      if (isFinal(error)) throw error
+      logger.warn({ batchId, reason: describeError(error) }, 'batch not repaired')
+      return { at: 'recovering', recovery }
+    } finally {
+      // If this fails, the lease expires.
+      await ledger.endLease(batchId, workerId).catch(() => undefined)
+    }
+  }
+
+  #inBackground(work: Promise<void>): void {
+    const tracked = work.finally(() => this.#background.delete(tracked))
+    this.#background.add(tracked)
+  }
+
+  async #waitBeforeRetry({ at }: OpenStage): Promise<void> {
+    const { clock, signal, health } = this.#deps
+    const waitMs = at === 'suspended' ? workerLimits.suspendedRetryMs : workerLimits.repairRetryMs
+    await clock.sleep(waitMs, AbortSignal.any([signal, health.giveUpSignal]))
+    if (signal.aborted) throw new RequeueError('stopping')
+  }
+
+  /** Returns chunks that cannot be delivered here to the queue, or, after an error that no retry resolves, to the failed jobs. */
+  async #giveBack(chunkIds: readonly string[], error: unknown): Promise<void> {
+    const { consumer, logger } = this.#deps
+    try {
+      if (error instanceof RequeueError) {
+        await consumer.requeue(chunkIds, error.end)
+      } else {
+        const reason = error instanceof Error ? error : new Error(String(error))
+        for (const id of chunkIds) await consumer.fail(id, reason)
+      }
+    } catch (cause) {
+      logger.warn({ err: cause, chunks: chunkIds.length }, 'chunks left to the stalled check')
+      consumer.forget(chunkIds)
+    }
   }
 }

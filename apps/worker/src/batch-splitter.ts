@@ -2,45 +2,49 @@ import {
   classifyInsertError,
   type DeadLetter,
   type DeadLetters,
+  type InsertFailure,
   type InsertResult,
   type RowInserter,
 } from '@sluice/clickhouse'
 import type { BatchLedger, HeldChunk } from '@sluice/queue'
 import { compressRows, rowAsJson, rowKey, rowsOfFrame } from '@sluice/rows'
-import type { Logger } from '@sluice/runtime'
+import type { Logger, MonotonicClock } from '@sluice/runtime'
+import type { Batch } from './batch-stages.ts'
+import { UndeliverableError } from './delivery-errors.ts'
 import { type AttemptResult, attemptInsert } from './insert-attempt.ts'
+import type { InsertHealth } from './insert-health.ts'
+import { workerLimits } from './limits.ts'
 import type { Retrier } from './retrier.ts'
-import type { Semaphore } from './semaphore.ts'
-
-/** A claimed batch whose chunks this process has in memory. */
-export interface Batch {
-  readonly id: string
-  readonly chunks: readonly HeldChunk[]
-  /** Ranges of its rows that must not be sent as a whole, as persisted. The whole batch is one of them. */
-  readonly splits: ReadonlySet<string>
-  /** Whether another worker may have sent rows of it. */
-  readonly wasSent: boolean
-  /** On the monotonic clock, before the batch was claimed or read. */
-  readonly sinceMs: number
-}
-
-/** ClickHouse has confirmed a row under every token, but a lookup does not find it. An operator must find out why. */
-class RowNotFoundError extends Error {
-  override name = 'RowNotFoundError'
-}
+import { within } from './within.ts'
 
 export interface BatchSplitterDependencies {
   readonly ledger: Pick<BatchLedger, 'recordSplit'>
   readonly rowInserter: Pick<RowInserter, 'prepare' | 'prepareSingle' | 'consumeToken' | 'findStored'>
-  readonly insertPermits: Pick<Semaphore, 'run'>
-  /** Limits the batches that are decompressed at the same time. */
-  readonly splitPermits: Pick<Semaphore, 'run'>
   readonly deadLetters: Pick<DeadLetters, 'prepare'>
-  readonly retrier: Retrier
+  readonly retrier: Pick<Retrier, 'retry'>
+  readonly health: Pick<InsertHealth, 'giveUpSignal' | 'hasSucceededSince'>
+  readonly clock: MonotonicClock
   readonly logger: Logger
-  /** How long another worker's attempt to insert a single row may still commit after the batch was read, ms. */
+  /** How long after its failure an attempt to insert a single row may still commit, ms. */
   readonly insertLingerMaxMs: number
 }
+
+/** What the caller knows of earlier attempts. Times are on the monotonic clock. */
+export interface EarlierAttempts {
+  /** Until then, an unanswered attempt to insert a single row may still commit. */
+  readonly unsettledUntilMs: number
+  /** When ClickHouse first rejected single rows with an unknown code. Undefined if it has not. */
+  readonly suspendedSinceMs: number | undefined
+}
+
+/** The end of an attempt to insert a batch in parts. */
+export type PartsResult =
+  /** All rows are stored or dead-lettered. `splits` is the number of splits that were taken into account. */
+  | { readonly at: 'stored'; readonly splits: number }
+  /** Another worker has confirmed the batch. Nothing was sent. */
+  | { readonly at: 'confirmed' }
+  /** Some rows are rejected and cannot be dead-lettered yet. Unless ClickHouse accepts no rows at all, the other rows are stored. */
+  | { readonly at: 'suspended'; readonly unsettledUntilMs: number }
 
 /**
  * Rows that are tried to consume a token. If ClickHouse rejects all of them, the token stays unused, and an insert of the whole range
@@ -49,6 +53,8 @@ export interface BatchSplitterDependencies {
 const CONSUMING_ROWS_MAX = 16
 /** Nested ranges whose tokens ClickHouse has without their rows. Each takes a server crash; more mean that lookups do not see the rows. */
 const LOST_TOKENS_MAX = 3
+/** If ClickHouse rejects this many single rows with an unknown code and accepts none, the cause is the table and not the rows. */
+const SUSPECTS_MAX = 16
 
 /**
  * Inserts a batch in parts, because ClickHouse rejects it as a whole, or has its token without its rows: halves it until each rejected
@@ -71,76 +77,88 @@ export class BatchSplitter {
     this.#deps = dependencies
   }
 
-  /**
-   * @returns the splits of the batch that were taken into account; undefined if another worker has confirmed the batch, and nothing was
-   *   sent
-   */
-  async insertByParts(batch: Batch): Promise<ReadonlySet<string> | undefined> {
-    const splits = new Set(batch.splits)
-    if (!(await this.#recordSplit(batch.id, WHOLE_BATCH, splits))) return undefined
-    await this.#deps.splitPermits.run(() => this.#insertUnpacked(batch, splits))
-    return splits
-  }
-
-  async #insertUnpacked(batch: Batch, splits: Set<string>): Promise<void> {
-    const rows: string[] = []
-    for (const chunk of batch.chunks) {
-      const rowsOfChunk = rowsOfFrame(chunk.frame)
-      if (rowsOfChunk === undefined)
-        await this.#deadLetter(batch, unreadableChunk(chunk), `${batch.id}/chunk/${chunk.id}`)
-      else rows.push(...rowsOfChunk)
+  /** @throws UndeliverableError, RequeueError, and errors of Redis */
+  async insertByParts(batch: Batch, { unsettledUntilMs, suspendedSinceMs }: EarlierAttempts): Promise<PartsResult> {
+    const startedMs = this.#deps.clock.nowMs()
+    const { rows, unreadable } = unpack(batch)
+    const pass: Pass = {
+      id: batch.id,
+      rows,
+      splits: new Set(batch.splits),
+      startedMs,
+      isLast: suspendedSinceMs !== undefined && startedMs - suspendedSinceMs >= workerLimits.unknownRejectionMs,
+      unsettledUntilMs,
+      suspects: 0,
+      unsettled: 0,
     }
-    if (rows.length > 0) await this.#split({ ...batch, rows, splits }, { from: 0, to: rows.length, lost: 0 })
+    if (!(await this.#recordSplit(pass, WHOLE_BATCH))) return { at: 'confirmed' }
+    for (const chunk of unreadable) await this.#deadLetter(unreadableChunk(chunk), `${batch.id}/chunk/${chunk.id}`)
+    if (rows.length > 0) await this.#split(pass, { from: 0, to: rows.length, lost: 0 })
+    return pass.suspects + pass.unsettled > 0
+      ? { at: 'suspended', unsettledUntilMs: pass.unsettledUntilMs }
+      : { at: 'stored', splits: pass.splits.size }
   }
 
   /** Inserts the halves of a range that is persisted as split. */
-  async #split(batch: UnpackedBatch, { from, to, lost }: Range): Promise<void> {
-    await this.#consumeToken(batch, from, to)
-    if (to - from === 1) return this.#insertRow(batch, from)
+  async #split(pass: Pass, { from, to, lost }: Range): Promise<void> {
+    await this.#consumeToken(pass, from, to)
+    if (to - from === 1) return this.#insertRow(pass, from)
     const middle = from + Math.floor((to - from) / 2)
-    await this.#insertRange(batch, { from, to: middle, lost })
-    await this.#insertRange(batch, { from: middle, to, lost })
+    await this.#insertRange(pass, { from, to: middle, lost })
+    await this.#insertRange(pass, { from: middle, to, lost })
   }
 
-  async #insertRange(batch: UnpackedBatch, { from, to, lost }: Range): Promise<void> {
-    if (to - from === 1) return this.#insertRow(batch, from)
+  async #insertRange(pass: Pass, { from, to, lost }: Range): Promise<void> {
+    if (this.#isHopeless(pass)) return
+    if (to - from === 1) return this.#insertRow(pass, from)
     const range = rangeName(from, to)
     let lostNow = lost
-    if (!batch.splits.has(range)) {
-      const frame = compressRows(batch.rows.slice(from, to).join(''))
-      const insert = this.#deps.rowInserter.prepare([frame], `${batch.id}/${range}`, true)
+    if (!pass.splits.has(range)) {
+      const frame = compressRows(pass.rows.slice(from, to).join(''))
+      const insert = this.#deps.rowInserter.prepare([frame], `${pass.id}/${range}`, true)
       const { at } = await this.#attempt(
         () => insert.run(),
         (failure) => failure !== 'transient',
       )
       if (at === 'stored') return
       if (at === 'token-without-rows') lostNow += 1
-      if (lostNow > LOST_TOKENS_MAX) throw new RowNotFoundError(`rows of ${batch.id}/${range} are not found`)
-      if (!(await this.#recordSplit(batch.id, range, batch.splits))) return
+      if (lostNow > LOST_TOKENS_MAX) throw new UndeliverableError(`rows of ${pass.id}/${range} are not found`)
+      if (!(await this.#recordSplit(pass, range))) return
     }
-    await this.#split(batch, { from, to, lost: lostNow })
+    await this.#split(pass, { from, to, lost: lostNow })
   }
 
-  async #insertRow(batch: UnpackedBatch, index: number): Promise<void> {
-    const { id, rows, wasSent, sinceMs } = batch
-    const { rowInserter, insertLingerMaxMs } = this.#deps
-    const row = rows[index] ?? ''
-    const token = `${id}/${rangeName(index, index + 1)}`
-    const mayLandUntilMs = wasSent ? sinceMs + insertLingerMaxMs : 0
-    const insert = rowInserter.prepareSingle(compressRows(row), token, mayLandUntilMs)
-    const result = await this.#attempt(
-      () => insert.run(),
-      (failure) => failure === 'poison',
-    )
-    if (result.at === 'rejected') await this.#deadLetter(batch, rejectedRow(result.error, row), token)
-    if (result.at === 'token-without-rows') throw new RowNotFoundError(`the row of ${token} is not found`)
+  async #insertRow(pass: Pass, index: number): Promise<void> {
+    if (this.#isHopeless(pass)) return
+    const { clock, rowInserter, insertLingerMaxMs } = this.#deps
+    const row = pass.rows[index] ?? ''
+    const token = `${pass.id}/${rangeName(index, index + 1)}`
+    const insert = rowInserter.prepareSingle(compressRows(row), token, () => {
+      pass.unsettledUntilMs = clock.nowMs() + insertLingerMaxMs
+    })
+    const result = await this.#attempt(() => insert.run(), isAboutRows)
+    if (result.at === 'token-without-rows') throw new UndeliverableError(`the row of ${token} is not found`)
+    if (result.at === 'rejected') await this.#setAside(pass, row, token, result.error)
+  }
+
+  /** Dead-letters a rejected row, unless it is too early for that. */
+  async #setAside(pass: Pass, row: string, token: string, error: unknown): Promise<void> {
+    const { health, clock } = this.#deps
+    const isKnown = classifyInsertError(error).failure === 'poison'
+    if (!isKnown && !(pass.isLast && health.hasSucceededSince(pass.startedMs))) pass.suspects += 1
+    else if (clock.nowMs() < pass.unsettledUntilMs) pass.unsettled += 1
+    else await this.#deadLetter(rejectedRow(error, row), token)
+  }
+
+  #isHopeless({ suspects, startedMs }: Pass): boolean {
+    return suspects >= SUSPECTS_MAX && !this.#deps.health.hasSucceededSince(startedMs)
   }
 
   /**
    * Consumes the token of a range in each partition that lacks rows of the range, with the first of these rows that ClickHouse accepts.
    * Only missing rows may be used: ClickHouse may have forgotten that the token was consumed earlier.
    */
-  async #consumeToken({ id, rows }: UnpackedBatch, from: number, to: number): Promise<void> {
+  async #consumeToken({ id, rows }: Pass, from: number, to: number): Promise<void> {
     const { rowInserter, retrier } = this.#deps
     const ofRange = rows.slice(from, to)
     const stored = await retrier.retry('stored rows not looked up', () =>
@@ -156,47 +174,61 @@ export class BatchSplitter {
   async #consumeIn(rows: readonly string[], token: string): Promise<void> {
     for (const row of rows.slice(0, CONSUMING_ROWS_MAX)) {
       const frame = compressRows(row)
-      const { at } = await this.#attempt(
-        () => this.#deps.rowInserter.consumeToken(frame, token),
-        (failure) => failure === 'poison',
-      )
+      const { at } = await this.#attempt(() => this.#deps.rowInserter.consumeToken(frame, token), isAboutRows)
       if (at === 'stored') return
     }
   }
 
   #attempt(
     run: () => Promise<InsertResult>,
-    isRejection: Parameters<typeof attemptInsert>[1],
+    isRejection: (failure: InsertFailure) => boolean,
   ): Promise<AttemptResult> {
-    const { insertPermits, retrier } = this.#deps
-    return retrier.retry('part of a batch not inserted', () =>
-      insertPermits.run(() => attemptInsert(run, isRejection)),
+    const { retrier, health } = this.#deps
+    return retrier.retry(
+      'part of a batch not inserted',
+      () => attemptInsert(run, isRejection),
+      () => health.giveUpSignal,
     )
   }
 
   /** @returns whether the parts of the range may be sent */
-  async #recordSplit(batchId: string, range: string, splits: Set<string>): Promise<boolean> {
-    const { ledger, retrier } = this.#deps
-    const isClaimed = await retrier.retry('split not recorded', () => ledger.recordSplit(batchId, range))
+  async #recordSplit({ id, splits }: Pass, range: string): Promise<boolean> {
+    const { ledger, clock } = this.#deps
+    const isClaimed = await within(workerLimits.repairStepMaxMs, ledger.recordSplit(id, range), clock)
+    if (isClaimed === 'late') throw new Error('Redis does not record the split')
     if (isClaimed) splits.add(range)
     return isClaimed
   }
 
-  async #deadLetter({ wasSent }: Batch, letter: DeadLetter, token: string): Promise<void> {
-    const { deadLetters, retrier, logger } = this.#deps
-    const insert = deadLetters.prepare(letter, token, wasSent)
-    const result = await retrier.retry('dead letter not stored', () => insert.run())
+  async #deadLetter(letter: DeadLetter, token: string): Promise<void> {
+    const { deadLetters, retrier, logger, health } = this.#deps
+    const insert = deadLetters.prepare(letter, token, true)
+    const result = await retrier.retry(
+      'dead letter not stored',
+      () => insert.run(),
+      () => health.giveUpSignal,
+    )
     if (result === 'token-without-rows')
-      throw new RowNotFoundError(`the dead letter of ${token} is not found`)
+      throw new UndeliverableError(`the dead letter of ${token} is not found`)
     logger.error({ code: letter.code, token }, 'row dead-lettered')
   }
 }
 
-interface UnpackedBatch extends Batch {
+/** One attempt to insert a batch in parts. */
+interface Pass {
+  readonly id: string
   /** The rows of all readable chunks, each with its newline. */
   readonly rows: readonly string[]
   /** The ranges that are persisted as split, as far as this worker knows. */
   readonly splits: Set<string>
+  readonly startedMs: number
+  /** Whether rows that are rejected with an unknown code are dead-lettered. */
+  readonly isLast: boolean
+  unsettledUntilMs: number
+  /** Rows that were rejected with an unknown code. */
+  suspects: number
+  /** Rows that were rejected, but of which an earlier attempt may still commit. */
+  unsettled: number
 }
 
 /** A range of rows, and how many of the ranges around it had a token without rows. */
@@ -211,6 +243,21 @@ const WHOLE_BATCH = 'all'
 
 function rangeName(from: number, to: number): string {
   return `${from}-${to}`
+}
+
+function isAboutRows(failure: InsertFailure): boolean {
+  return failure === 'poison' || failure === 'unknown'
+}
+
+function unpack({ chunks }: Batch): { rows: string[]; unreadable: HeldChunk[] } {
+  const rows: string[] = []
+  const unreadable: HeldChunk[] = []
+  for (const chunk of chunks) {
+    const rowsOfChunk = rowsOfFrame(chunk.frame)
+    if (rowsOfChunk === undefined) unreadable.push(chunk)
+    else rows.push(...rowsOfChunk)
+  }
+  return { rows, unreadable }
 }
 
 function unreadableChunk({ frame }: HeldChunk): DeadLetter {

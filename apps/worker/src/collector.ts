@@ -63,6 +63,17 @@ export class Collector {
     return this.#chunks.splice(0, count).map(({ chunk }) => chunk)
   }
 
+  /** Removes and returns everything that is collected. */
+  takeAll(): HeldChunk[] {
+    this.#rows = 0
+    this.#bytes = 0
+    return this.#chunks.splice(0).map(({ chunk }) => chunk)
+  }
+
+  get isEmpty(): boolean {
+    return this.#chunks.length === 0
+  }
+
   get #isFull(): boolean {
     return this.#rows >= this.#limits.rowsMax || this.#bytes >= this.#limits.bytesMax
   }

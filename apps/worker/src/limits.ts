@@ -1,21 +1,45 @@
 /** The worker's limits. Those that may differ between installations are in config.ts. */
 export const workerLimits = {
-  /**
-   * Chunks in hand: two batches even if chunks are small, as under low load, when a chunk has a few rows. A chunk in hand is a promise
-   * and its frame. Each shard has an equal part of this limit and of `heldBytesMax`, so that a stuck shard only blocks itself.
-   */
-  chunksMax: 1_024,
+  /** Chunks in hand in all shards: several batches even if a chunk has a few rows. A chunk in hand is its frame and about 1 kB. */
+  chunksMax: 4_096,
   /** Frames in hand, in bytes of base64: two large batches and the next one. */
   heldBytesMax: 32 * 1024 * 1024,
   /** One insert, in bytes before compression. ClickHouse holds this as one block in memory while it parses. */
   batchBytesMax: 64 * 1024 * 1024,
-  /** Batches in flight per shard, and inserts in flight of all shards: one is inserted while another waits and a third is collected. */
+  /** New batches that are inserted at the same time, of all shards: one is parsed while another one is written. */
   insertsInFlightMax: 2,
+  /** Batches in memory that need more than one insert, of all shards: recovered and rejected ones. They have their own slots. */
+  repairsInFlightMax: 2,
+  /**
+   * Batches per shard that wait for a repair. Only their ids are in memory. Above it, the shard fetches nothing: nearly all of its
+   * batches have rows that ClickHouse rejects.
+   */
+  repairsWaitingMax: 64,
   /** An insert that is silent for this long is given up, and retried with the same token. */
   insertTimeoutMs: 60_000,
   /** How long after that an insert that was given up may still commit. No single row is dead-lettered before this time is over. */
   insertLingerMaxMs: 60_000,
+  /** A claim that takes longer leaves its insert slot to others. Redis answers within milliseconds, or it is unavailable. */
+  claimMaxMs: 2_000,
+  /** One step of a repair at Redis. A shard whose Redis is unavailable must not keep a slot for repairs. */
+  repairStepMaxMs: 10_000,
   retry: { baseMs: 100, maxMs: 5_000 },
+  /**
+   * A worker none of whose inserts has succeeded for this long returns all of its chunks, so that a healthy worker can insert them.
+   * Long enough for a restart of ClickHouse, after which no worker needs to look up what was stored.
+   */
+  giveUpMs: 10_000,
+  /** The time from one probe of such a worker to the next. */
+  probeIntervalMs: 5_000,
+  /**
+   * A row that ClickHouse rejects with an unknown code is dead-lettered after this time. The code may be about the table, and an operator
+   * can repair the table meanwhile.
+   */
+  unknownRejectionMs: 180_000,
+  /** The wait before a batch with such rows is tried again. */
+  suspendedRetryMs: 20_000,
+  /** The wait before a repair that another worker has, or that failed, is tried again. */
+  repairRetryMs: 1_000,
   /** The part of the shutdown deadline that is reserved for requeuing chunks that could not be inserted. */
   requeueMs: 1_500,
 } as const

@@ -8,13 +8,22 @@ import {
 } from '@sluice/clickhouse'
 import { FetchMonitor, shardNames } from '@sluice/queue'
 import { IdSource } from '@sluice/rows'
-import { connectRedis, createLogger, DurabilityCheck, runProcess, startOpsServer } from '@sluice/runtime'
-import { setTimeout as sleep } from 'node:timers/promises'
+import {
+  connectRedis,
+  createLogger,
+  DurabilityCheck,
+  processClock as clock,
+  runProcess,
+  startOpsServer,
+} from '@sluice/runtime'
+import { randomUUID } from 'node:crypto'
 import { readWorkerConfig } from './config.ts'
+import { HeldBudget } from './held-budget.ts'
+import { InsertHealth } from './insert-health.ts'
 import { workerLimits } from './limits.ts'
 import { Retrier } from './retrier.ts'
 import { Semaphore } from './semaphore.ts'
-import { startShard } from './shard.ts'
+import { type RunningShard, startShard } from './start-shard.ts'
 
 const config = readWorkerConfig(process.env)
 const logger = createLogger('worker', config.LOG_LEVEL)
@@ -30,48 +39,60 @@ await runProcess({
     })
     redis.on('error', (error: Error) => logger.warn({ err: error }, 'redis connection failed'))
     const durability = new DurabilityCheck({ redis, allowUnsafe: config.REDIS_ALLOW_UNSAFE, logger })
-    const fetchMonitor = new FetchMonitor(() => performance.now())
+    const fetchMonitor = new FetchMonitor(() => clock.nowMs())
     const clickhouse = connectClickHouse(clickhouseAccessFrom(config), {
       requestTimeoutMs: workerLimits.insertTimeoutMs,
-      connectionsMax: workerLimits.insertsInFlightMax * 2,
+      connectionsMax: 2 * (workerLimits.insertsInFlightMax + workerLimits.repairsInFlightMax),
     })
     const ids = new IdSource(Date.now)
     const makeId = (): string => ids.next()
     const stopping = new AbortController()
-    const retrier = new Retrier(logger, stopping.signal)
+    const { signal } = stopping
+    const retrier = new Retrier({ logger, signal, clock, random: Math.random })
+    const health = new InsertHealth(clock, workerLimits)
+    const frameInserter = new FrameInserter(clickhouse)
+    const observedInserter: Pick<FrameInserter, 'insert'> = {
+      insert: (frames, token) => health.observe(() => frameInserter.insert(frames, token)),
+    }
     const insertOnce = {
       areTokensAtomic: config.CLICKHOUSE_CLUSTER !== undefined,
-      sleep,
+      sleep: (ms: number) => clock.sleep(ms),
       onTokenWithoutRows: (token: string) =>
         logger.warn({ token }, 'ClickHouse has a token without its rows'),
     }
+    const shards: RunningShard[] = []
     const dependencies = {
       config,
       redis,
       fetchMonitor,
       rowInserter: new RowInserter({
         ...insertOnce,
-        frameInserter: new FrameInserter(clickhouse),
+        frameInserter: observedInserter,
         storedRows: new StoredRows(clickhouse),
-        lingerMaxMs: workerLimits.insertLingerMaxMs,
-        monotonicMs: () => performance.now(),
       }),
-      insertPermits: new Semaphore(workerLimits.insertsInFlightMax, stopping.signal),
-      splitPermits: new Semaphore(workerLimits.insertsInFlightMax, stopping.signal),
       deadLetters: new DeadLetters(clickhouse, makeId, Date.now, insertOnce),
-      signal: stopping.signal,
+      health,
+      insertNothing: () => observedInserter.insert([], 'probe'),
+      insertSlots: new Semaphore(workerLimits.insertsInFlightMax, signal),
+      repairPermits: new Semaphore(workerLimits.repairsInFlightMax, signal),
+      chunkBudget: new HeldBudget(workerLimits.chunksMax),
+      byteBudget: new HeldBudget(workerLimits.heldBytesMax),
+      heldInAllShards: () => shards.reduce((sum, { heldChunks }) => sum + heldChunks, 0),
+      signal,
       retrier,
       makeId,
+      workerId: randomUUID(),
+      clock,
       logger,
     }
-    const shards = shardNames(config.SLUICE_PREFIX, config.QUEUE_SHARDS).map((names) =>
-      startShard(names, dependencies),
-    )
+    for (const names of shardNames(config.SLUICE_PREFIX, config.QUEUE_SHARDS))
+      shards.push(startShard(names, dependencies))
     const readiness = (): { ready: boolean; reasons: string[] } => {
       const reasons = [
         ...(redis.status === 'ready' ? [] : [`the connection to Redis is ${redis.status}`]),
         ...fetchMonitor.readiness.reasons,
         ...durability.readiness.reasons,
+        ...(health.failure === undefined ? [] : [health.failure]),
         ...retrier.failures,
       ]
       return { ready: reasons.length === 0, reasons }
@@ -91,8 +112,7 @@ await runProcess({
           () => stopping.abort(),
           Math.max(0, config.SHUTDOWN_DEADLINE_MS - workerLimits.requeueMs),
         )
-        for (const shard of shards) shard.flush()
-        await Promise.all(shards.map((shard) => shard.close()))
+        await Promise.all(shards.map((shard) => shard.stop()))
         clearTimeout(requeue)
         await clickhouse.close()
         durability.stop()

@@ -1,22 +1,25 @@
-import { classifyInsertError, describeError } from '@sluice/clickhouse'
-import { RequeueError } from '@sluice/queue'
-import { backoffMs, type Logger } from '@sluice/runtime'
-import { setTimeout } from 'node:timers/promises'
+import { describeError } from '@sluice/clickhouse'
+import { backoffMs, type Logger, type MonotonicClock } from '@sluice/runtime'
+import { isFinal, RequeueError } from './delivery-errors.ts'
 import { workerLimits } from './limits.ts'
 
-/** Retries operations with backoff until they succeed or the process stops. */
+export interface RetrierOptions {
+  readonly logger: Logger
+  /** Aborted when the process stops and no more attempts may be made. */
+  readonly signal: AbortSignal
+  readonly clock: Pick<MonotonicClock, 'sleep'>
+  /** 0 ≤ random < 1 */
+  readonly random: () => number
+}
+
+/** Retries operations with backoff until they succeed, or until no more attempts may be made. */
 export class Retrier {
-  readonly #logger: Logger
-  readonly #signal: AbortSignal
-  readonly #sleep: Sleep
+  readonly #options: RetrierOptions
   /** The last error of each operation that is being retried. An operation leaves the map when it ends. */
   readonly #failing = new Map<symbol, string>()
 
-  /** @param signal aborted when the process stops and no more attempts may be made */
-  constructor(logger: Logger, signal: AbortSignal, sleep: Sleep = sleepUnlessAborted) {
-    this.#logger = logger
-    this.#signal = signal
-    this.#sleep = sleep
+  constructor(options: RetrierOptions) {
+    this.#options = options
   }
 
   /**
@@ -31,43 +34,34 @@ export class Retrier {
    * Runs an operation until it succeeds.
    *
    * @param failureMessage logged for each failed attempt
-   * @throws RequeueError when the process stops
+   * @param giveUp the signal that ends the attempts, if it is aborted. The first attempt is made in any case.
+   * @throws RequeueError after `giveUp`, or when the process stops; an error for which `isFinal` is true
    */
-  async retry<T>(failureMessage: string, run: () => Promise<T>): Promise<T> {
+  async retry<T>(
+    failureMessage: string,
+    run: () => Promise<T>,
+    giveUp: () => AbortSignal = () => this.#options.signal,
+  ): Promise<T> {
+    const { signal, logger, clock, random } = this.#options
     const operation = Symbol(failureMessage)
     try {
       for (let attempt = 1; ; attempt += 1) {
-        if (this.#signal.aborted) throw new RequeueError('stopping')
+        if (signal.aborted) throw new RequeueError('stopping')
         try {
           return await run()
         } catch (error) {
-          if (error instanceof RequeueError) throw error
-          await this.#waitAfter(error, attempt, failureMessage, operation)
+          if (isFinal(error)) throw error
+          const reason = describeError(error)
+          this.#failing.set(operation, `${failureMessage}: ${reason}`)
+          const retryInMs = backoffMs(attempt, workerLimits.retry, random())
+          logger.warn({ reason, attempt, retryInMs }, failureMessage)
+          const end = AbortSignal.any([signal, giveUp()])
+          if (!end.aborted) await clock.sleep(retryInMs, end)
+          if (end.aborted) throw new RequeueError(`${failureMessage}: ${reason}`)
         }
       }
     } finally {
       this.#failing.delete(operation)
     }
   }
-
-  async #waitAfter(
-    error: unknown,
-    attempt: number,
-    failureMessage: string,
-    operation: symbol,
-  ): Promise<void> {
-    const retryInMs = backoffMs(attempt, workerLimits.retry, Math.random())
-    const reason = describeError(error)
-    const { isUnknown } = classifyInsertError(error)
-    this.#failing.set(operation, `${failureMessage}: ${reason}`)
-    this.#logger[isUnknown ? 'error' : 'warn']({ reason, attempt, retryInMs, isUnknown }, failureMessage)
-    await this.#sleep(retryInMs, this.#signal)
-  }
-}
-
-/** Resolves after `ms`, or as soon as the signal is aborted. */
-export type Sleep = (ms: number, signal: AbortSignal) => Promise<void>
-
-async function sleepUnlessAborted(ms: number, signal: AbortSignal): Promise<void> {
-  await setTimeout(ms, undefined, { signal }).catch(() => undefined)
 }

@@ -1,74 +1,188 @@
-import type { DeadLetters, RowInserter } from '@sluice/clickhouse'
-import { BatchLedger, ChunkConsumer, type FetchMonitor, type QueueNames } from '@sluice/queue'
-import type { Logger, RedisConnection } from '@sluice/runtime'
-import { BatchDelivery } from './batch-delivery.ts'
-import { BatchScheduler } from './batch-scheduler.ts'
-import { BatchSplitter } from './batch-splitter.ts'
-import { Collector } from './collector.ts'
-import type { WorkerConfig } from './config.ts'
+import type { ChunkConsumer, Fetch, HeldChunk } from '@sluice/queue'
+import type { MonotonicClock } from '@sluice/runtime'
+import type { BatchDelivery } from './batch-delivery.ts'
+import type { Collector } from './collector.ts'
+import type { HeldShare } from './held-budget.ts'
+import type { InsertHealth } from './insert-health.ts'
 import { workerLimits } from './limits.ts'
-import type { Retrier } from './retrier.ts'
-import { Semaphore } from './semaphore.ts'
+import type { Semaphore } from './semaphore.ts'
 
-export interface ShardDependencies {
-  readonly config: Pick<
-    WorkerConfig,
-    'BATCH_ROWS_MAX' | 'BATCH_WAIT_MS' | 'LOCK_DURATION_MS' | 'QUEUE_SHARDS'
-  >
-  readonly redis: RedisConnection
-  readonly rowInserter: RowInserter
-  readonly insertPermits: Semaphore
-  readonly splitPermits: Semaphore
-  readonly deadLetters: DeadLetters
-  /** Aborted when chunks that are not delivered must be requeued. */
-  readonly signal: AbortSignal
-  readonly retrier: Retrier
-  readonly makeId: () => string
-  readonly fetchMonitor: FetchMonitor
-  readonly logger: Logger
+/** How chunks are fetched. */
+export const fetchLimits = {
+  /** Time between two rounds while chunks arrive: a fraction of the time that rows wait in a batch anyway. */
+  intervalMs: 20,
+  /** The same while none arrive. An empty fetch costs Redis little and writes nothing to disk. */
+  idleIntervalMs: 100,
+  /** The same while another worker has the turn. If that worker dies, its turn expires after some seconds. */
+  standbyIntervalMs: 1_000,
+  /** The wait after a failed fetch, for example because Redis is out of memory. */
+  failedIntervalMs: 1_000,
+  /** Chunks per round. If more are waiting, the next round follows at once. */
+  chunksPerRoundMax: 64,
+} as const
+
+export interface ShardOptions {
+  readonly consumer: Pick<ChunkConsumer, 'fetch' | 'requeue' | 'forget'>
+  readonly collector: Collector
+  readonly delivery: Pick<BatchDelivery, 'deliver' | 'idle' | 'repairs' | 'chunksInRepair'>
+  /** The insert slots of all shards. A slot is taken before the batch is claimed, so no claimed batch waits for one. */
+  readonly insertSlots: Pick<Semaphore, 'run'>
+  readonly health: Pick<InsertHealth, 'fetchMax' | 'probing' | 'giveUpSignal'>
+  /** Chunks in hand of all shards. */
+  readonly heldInAllShards: () => number
+  readonly chunkShare: HeldShare
+  readonly byteShare: HeldShare
+  /** Inserts no rows, to learn whether ClickHouse accepts inserts. */
+  readonly insertNothing: () => Promise<unknown>
+  readonly clock: MonotonicClock
 }
 
 /**
- * Starts the delivery of one shard's queue. Its batches only have chunks of this queue, and their records are next to it. It shares
- * nothing with other shards but the insert permits, so that a shard whose Redis is unavailable does not block the others.
+ * Delivers one shard's queue: fetches chunks in rounds, collects them into batches, and delivers each batch when it is due and an insert
+ * slot is free. Meanwhile the batch grows.
+ *
+ * Running → stopping (`stop`: fetches no more, delivers what is collected without waiting for more) → stopped (nothing is in hand).
  */
-export function startShard(
-  names: QueueNames,
-  dependencies: ShardDependencies,
-): Pick<BatchScheduler, 'flush'> & Pick<ChunkConsumer, 'close'> {
-  const { config, redis, signal, logger, makeId } = dependencies
-  const ledger = new BatchLedger(redis, names)
-  const delivery = new BatchDelivery({
-    ...dependencies,
-    ledger,
-    recoveryPermits: new Semaphore(1, signal),
-    splitter: new BatchSplitter({
-      ...dependencies,
-      ledger,
-      insertLingerMaxMs: workerLimits.insertLingerMaxMs,
-    }),
-    loadChunk: (id) => consumer.load(id),
-    makeId,
-    monotonicMs: () => performance.now(),
-    // The consumer renews each lock before half of it has passed, so a frozen worker still owns its jobs for the other half.
-    ownershipTrustedMs: config.LOCK_DURATION_MS / 2,
-  })
-  const collector = new Collector({
-    rowsMax: config.BATCH_ROWS_MAX,
-    bytesMax: workerLimits.batchBytesMax,
-    waitMs: config.BATCH_WAIT_MS,
-  })
-  const scheduler = new BatchScheduler(collector, delivery)
-  const consumer = new ChunkConsumer({
-    redis,
-    names,
-    chunksMax: Math.ceil(workerLimits.chunksMax / config.QUEUE_SHARDS),
-    heldBytesMax: Math.ceil(workerLimits.heldBytesMax / config.QUEUE_SHARDS),
-    lockDurationMs: config.LOCK_DURATION_MS,
-    fetchMonitor: dependencies.fetchMonitor,
-    logger,
-    deliver: (chunk) => scheduler.deliver(chunk),
-    onCompleted: (chunkId) => delivery.completed(chunkId),
-  })
-  return { flush: () => scheduler.flush(), close: () => consumer.close() }
+export class Shard {
+  readonly #options: ShardOptions
+  readonly #stopping = new AbortController()
+  readonly #running: Promise<void>
+  readonly #delivering = new Set<Promise<void>>()
+  #wake = new AbortController()
+  /** Chunks that are collected, or in a new batch that is not finished. */
+  #chunks = 0
+  #bytes = 0
+  #isWaitingForSlot = false
+  #hasGivenUp = false
+
+  constructor(options: ShardOptions) {
+    this.#options = options
+    this.#running = this.#run()
+  }
+
+  /** Resolves when everything that was fetched is delivered or returned. */
+  async stop(): Promise<void> {
+    this.#options.collector.flush()
+    this.#stopping.abort()
+    this.#wake.abort()
+    await this.#running
+    await this.#options.delivery.idle()
+  }
+
+  async #run(): Promise<void> {
+    const { clock } = this.#options
+    let fetchAtMs = Number.NEGATIVE_INFINITY
+    while (!this.#isDone) {
+      this.#wake = new AbortController()
+      await this.#returnAfterGivingUp()
+      if (!this.#isStopping && clock.nowMs() >= fetchAtMs) fetchAtMs = clock.nowMs() + (await this.#fetch())
+      this.#deliverDue()
+      if (!this.#isDone) await clock.sleep(this.#restMs(fetchAtMs), this.#wake.signal)
+    }
+  }
+
+  /** The time until there is something to do. A free insert slot ends it earlier. */
+  #restMs(fetchAtMs: number): number {
+    const { clock, collector } = this.#options
+    const dueAtMs = this.#isWaitingForSlot ? undefined : collector.dueAtMs
+    const nextMs = Math.min(...(this.#isStopping ? [] : [fetchAtMs]), ...(dueAtMs === undefined ? [] : [dueAtMs]))
+    return Math.min(fetchLimits.standbyIntervalMs, Math.max(0, nextMs - clock.nowMs()))
+  }
+
+  get #isStopping(): boolean {
+    return this.#stopping.signal.aborted
+  }
+
+  get #isDone(): boolean {
+    return this.#isStopping && this.#options.collector.isEmpty && this.#delivering.size === 0
+  }
+
+  /** @returns the time until the next round */
+  async #fetch(): Promise<number> {
+    const { consumer, health, heldInAllShards } = this.#options
+    const allowed = health.fetchMax(heldInAllShards())
+    const count = Math.min(allowed, this.#room(), fetchLimits.chunksPerRoundMax)
+    if (allowed === 1) health.probing()
+    let fetch: Fetch
+    try {
+      fetch = await consumer.fetch(count, { isBusy: count === 0 || allowed === 1 || this.#isWaitingForSlot })
+    } catch {
+      // The consumer has logged it.
+      return fetchLimits.failedIntervalMs
+    }
+    if (fetch.turn === 'taken') return fetchLimits.standbyIntervalMs
+    for (const chunk of fetch.chunks) this.#collect(chunk)
+    if (allowed === 0) return fetchLimits.standbyIntervalMs
+    if (allowed === 1) {
+      if (fetch.chunks.length === 0) await this.#options.insertNothing().catch(() => undefined)
+      return fetchLimits.idleIntervalMs
+    }
+    if (fetch.hasMore && count > 0) return 0
+    return fetch.chunks.length > 0 ? fetchLimits.intervalMs : fetchLimits.idleIntervalMs
+  }
+
+  /** How many more chunks may be fetched. */
+  #room(): number {
+    const { chunkShare, byteShare, delivery } = this.#options
+    const { repairs, chunksInRepair } = delivery
+    if (repairs >= workerLimits.repairsWaitingMax || chunksInRepair >= workerLimits.chunksMax) return 0
+    return byteShare.room() > 0 ? chunkShare.room() : 0
+  }
+
+  #collect(chunk: HeldChunk): void {
+    this.#options.collector.add(chunk, this.#options.clock.nowMs())
+    this.#hold([chunk], 1)
+  }
+
+  #hold(chunks: readonly HeldChunk[], sign: 1 | -1): void {
+    this.#chunks += sign * chunks.length
+    for (const { frame } of chunks) this.#bytes += sign * frame.length
+    this.#options.chunkShare.set(this.#chunks)
+    this.#options.byteShare.set(this.#bytes)
+  }
+
+  /** Waits for an insert slot if a batch is due. The batch is taken when the slot is free. */
+  #deliverDue(): void {
+    const { collector, clock, insertSlots } = this.#options
+    const { dueAtMs } = collector
+    if (this.#isWaitingForSlot || dueAtMs === undefined || dueAtMs > clock.nowMs()) return
+    this.#isWaitingForSlot = true
+    const delivering: Promise<void> = insertSlots
+      .run(() => this.#deliver())
+      // The process stops, and no slot became free.
+      .catch(() => this.#returnCollected())
+      .finally(() => {
+        this.#isWaitingForSlot = false
+        this.#delivering.delete(delivering)
+        this.#wake.abort()
+      })
+    this.#delivering.add(delivering)
+  }
+
+  async #deliver(): Promise<void> {
+    const { collector, clock, delivery } = this.#options
+    const chunks = collector.take(clock.nowMs())
+    this.#isWaitingForSlot = false
+    this.#wake.abort()
+    if (chunks === undefined) return
+    await delivery.deliver(chunks)
+    this.#hold(chunks, -1)
+  }
+
+  /** Returns what is not claimed, once, when the worker gives up inserting. What is fetched afterwards is a probe. */
+  async #returnAfterGivingUp(): Promise<void> {
+    const { aborted } = this.#options.health.giveUpSignal
+    if (aborted && !this.#hasGivenUp) await this.#returnCollected()
+    this.#hasGivenUp = aborted
+  }
+
+  async #returnCollected(): Promise<void> {
+    const { collector, consumer } = this.#options
+    const chunks = collector.takeAll()
+    if (chunks.length === 0) return
+    const ids = chunks.map(({ id }) => id)
+    this.#hold(chunks, -1)
+    // If this fails, the stalled check returns them.
+    await consumer.requeue(ids, 'front').catch(() => consumer.forget(ids))
+  }
 }

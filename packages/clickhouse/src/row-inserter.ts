@@ -7,14 +7,6 @@ import type { StoredRows } from './stored-rows.ts'
 export interface RowInserterOptions extends InsertOnceOptions {
   readonly frameInserter: Pick<FrameInserter, 'insert'>
   readonly storedRows: Pick<StoredRows, 'find'>
-  /** How long after its failure an unacknowledged insert may still commit, ms. */
-  readonly lingerMaxMs: number
-  readonly monotonicMs: () => number
-}
-
-/** ClickHouse rejected a row while an earlier, unacknowledged attempt may still commit: not yet a final rejection. */
-class UnsettledError extends Error {
-  override name = 'UnsettledError'
 }
 
 /** The lookup of stored rows failed. Always transient: the error says nothing about the rows themselves. */
@@ -41,23 +33,16 @@ export class RowInserter {
   }
 
   /**
-   * Prepares the attempts to insert a frame of one row, which may have been sent before. An attempt also throws UnsettledError.
+   * Prepares the attempts to insert a frame of one row, which may have been sent before.
    *
-   * @param mayLandUntilMs the time, on the clock `monotonicMs`, after which no attempt of another worker can commit
+   * @param onUnanswered called when an attempt fails without ClickHouse's answer: it may still commit
    */
-  prepareSingle(frame: Buffer, token: string, mayLandUntilMs: number): InsertOnce<Buffer> {
-    const { frameInserter, monotonicMs, lingerMaxMs } = this.#options
-    let settledFromMs = mayLandUntilMs
+  prepareSingle(frame: Buffer, token: string, onUnanswered: () => void): InsertOnce<Buffer> {
     const insert = async (frames: readonly Buffer[], itsToken: string): Promise<void> => {
       try {
-        await frameInserter.insert(frames, itsToken)
+        await this.#options.frameInserter.insert(frames, itsToken)
       } catch (error) {
-        if (classifyInsertError(error).failure === 'transient') {
-          settledFromMs = monotonicMs() + lingerMaxMs
-        } else if (monotonicMs() < settledFromMs) {
-          const reason = describeError(error)
-          throw new UnsettledError(`an earlier attempt may still commit; this one was rejected: ${reason}`)
-        }
+        if (classifyInsertError(error).failure === 'transient') onUnanswered()
         throw error
       }
     }

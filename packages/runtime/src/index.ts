@@ -1,6 +1,7 @@
 export * from './backoff.ts'
 export * from './common-settings.ts'
 export * from './logger.ts'
+export * from './monotonic-clock.ts'
 export * from './ops-server.ts'
 export * from './process.ts'
 export * from './redis-durability.ts'

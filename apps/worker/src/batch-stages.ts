@@ -1,0 +1,217 @@
+import type { RowInserter } from '@sluice/clickhouse'
+import type { BatchLedger, ChunkConsumer, HeldChunk } from '@sluice/queue'
+import type { Logger, MonotonicClock } from '@sluice/runtime'
+import { strict as assert } from 'node:assert'
+import type { BatchSplitter, EarlierAttempts } from './batch-splitter.ts'
+import { UndeliverableError } from './delivery-errors.ts'
+import { attemptInsert } from './insert-attempt.ts'
+import type { InsertHealth } from './insert-health.ts'
+import type { Retrier } from './retrier.ts'
+
+/** A claimed batch whose chunks this process has in memory. */
+export interface Batch {
+  readonly id: string
+  readonly chunks: readonly HeldChunk[]
+  /** Ranges of its rows that must not be sent as a whole, as persisted. The whole batch is one of them. */
+  readonly splits: ReadonlySet<string>
+}
+
+/** What is known of a batch before its record is read. */
+export interface Recovery {
+  readonly batchId: string
+  /** The chunks of the batch that this process has in hand. There may be others. */
+  readonly chunkIds: readonly string[]
+  /** Whether ClickHouse has rejected the batch as a whole. */
+  readonly isRejected: boolean
+  readonly earlier: EarlierAttempts
+}
+
+/** Where a batch stands, as far as this worker knows. The words are those of docs/exactly-once.md. */
+export type Stage =
+  /** It is new: to be inserted as a whole. Nobody else has sent it. `sinceMs` is a time before its claim. */
+  | { readonly at: 'claimed'; readonly batch: Batch; readonly sinceMs: number }
+  /** Its record is to be read: another worker claimed it or may have taken it over, or it needs more than one insert. */
+  | { readonly at: 'recovering'; readonly recovery: Recovery }
+  /** Another worker is repairing it: to be looked at later. */
+  | { readonly at: 'leased'; readonly recovery: Recovery }
+  /** Its chunks are in memory: what ClickHouse does not have of it is to be inserted as a whole. */
+  | { readonly at: 'loaded'; readonly recovery: Recovery; readonly batch: Batch }
+  /** ClickHouse rejected it as a whole: to be inserted in parts. */
+  | { readonly at: 'rejected'; readonly recovery: Recovery; readonly batch: Batch }
+  /** Single rows are rejected with an unknown code: to be tried again later. All others of its rows are stored, or the table is broken. */
+  | { readonly at: 'suspended'; readonly recovery: Recovery }
+  /**
+   * ClickHouse has its rows: to be confirmed and completed, unless another worker has split more of it than `splits`. Undefined if it is
+   * confirmed already.
+   */
+  | {
+      readonly at: 'stored'
+      readonly batchId: string
+      readonly members: readonly string[]
+      readonly splits: number | undefined
+    }
+  | { readonly at: 'done' }
+
+export interface BatchStagesDependencies {
+  readonly ledger: Pick<BatchLedger, 'read' | 'lease'>
+  readonly consumer: Pick<ChunkConsumer, 'load' | 'finish'>
+  readonly rowInserter: Pick<RowInserter, 'prepare'>
+  readonly splitter: Pick<BatchSplitter, 'insertByParts'>
+  readonly retrier: Pick<Retrier, 'retry'>
+  readonly health: Pick<InsertHealth, 'giveUpSignal'>
+  readonly logger: Logger
+  readonly clock: Pick<MonotonicClock, 'nowMs'>
+  /** The name of this process in leases. */
+  readonly workerId: string
+  /** How long after its claim a batch certainly belongs to this worker. Afterwards it is recovered. */
+  readonly ownershipTrustedMs: number
+  /** How long after its failure an attempt to insert a single row may still commit, ms. */
+  readonly insertLingerMaxMs: number
+}
+
+/** A worker that has just claimed a batch knows that nobody has sent single rows of it. */
+const nothingEarlier: EarlierAttempts = { unsettledUntilMs: 0, suspendedSinceMs: undefined }
+
+/**
+ * The state machine of a batch. Each step is one transition:
+ *
+ * | From       | Step                                     | To                                                                       |
+ * | ---------- | ---------------------------------------- | ------------------------------------------------------------------------ |
+ * | claimed    | insert all rows                          | stored; recovering if it is rejected or another worker may have it       |
+ * | recovering | read the record, lease, load the chunks  | loaded; rejected if it is split or was rejected; leased; stored          |
+ * | loaded     | look up its rows, insert the missing     | stored; rejected                                                         |
+ * | rejected   | insert by parts                          | stored; suspended                                                        |
+ * | stored     | confirm, complete the jobs, release      | done; recovering if another worker split it                              |
+ *
+ * `BatchDelivery` decides when a step is made, and what follows an error. After an error, a step can be repeated from `recovering`.
+ */
+export class BatchStages {
+  readonly #deps: BatchStagesDependencies
+
+  constructor(dependencies: BatchStagesDependencies) {
+    this.#deps = dependencies
+  }
+
+  /** @throws RequeueError if the process stops, or the worker gives up inserting; other errors are those of Redis and ClickHouse */
+  step(stage: Exclude<Stage, { at: 'done' }>): Promise<Stage> {
+    switch (stage.at) {
+      case 'claimed':
+        return this.#insertNew(stage.batch, stage.sinceMs)
+      case 'recovering':
+      case 'leased':
+      case 'suspended':
+        return this.#load(stage.recovery)
+      case 'loaded':
+        return this.#insertMissing(stage.recovery, stage.batch)
+      case 'rejected':
+        return this.#insertByParts(stage.recovery, stage.batch)
+      case 'stored':
+        return this.#finish(stage)
+    }
+  }
+
+  /** Retries while the batch certainly belongs to this worker. */
+  async #insertNew(batch: Batch, sinceMs: number): Promise<Stage> {
+    const { rowInserter, retrier, health, clock, ownershipTrustedMs } = this.#deps
+    assert(batch.chunks.length > 0 && batch.splits.size === 0)
+    const insert = rowInserter.prepare(
+      batch.chunks.map(({ frame }) => frame),
+      batch.id,
+      false,
+    )
+    return retrier.retry<Stage>(
+      'batch not inserted',
+      async () => {
+        // After a long wait, many attempts, or a freeze of this process, another worker may have fetched the chunks.
+        if (clock.nowMs() - sinceMs > ownershipTrustedMs)
+          return { at: 'recovering', recovery: this.recoveryOf(batch.id, idsOf(batch)) }
+        const { at } = await attemptInsert(
+          () => insert.run(),
+          (failure) => failure !== 'transient',
+        )
+        if (at === 'stored') return { at, batchId: batch.id, members: idsOf(batch), splits: 0 }
+        const recovery = { ...this.recoveryOf(batch.id, idsOf(batch)), isRejected: true, earlier: nothingEarlier }
+        return { at: 'recovering', recovery }
+      },
+      () => health.giveUpSignal,
+    )
+  }
+
+  /** The recovery of a batch that another worker may be inserting. */
+  recoveryOf(batchId: string, chunkIds: readonly string[]): Recovery {
+    const { clock, insertLingerMaxMs } = this.#deps
+    const unsettledUntilMs = clock.nowMs() + insertLingerMaxMs
+    return { batchId, chunkIds, isRejected: false, earlier: { unsettledUntilMs, suspendedSinceMs: undefined } }
+  }
+
+  async #load(recovery: Recovery): Promise<Stage> {
+    const { ledger, consumer, logger, workerId } = this.#deps
+    const { batchId, chunkIds, isRejected } = recovery
+    const record = await ledger.read(batchId)
+    if (record?.state !== 'claimed') return confirmed(batchId, record?.members ?? chunkIds)
+    if (!(await ledger.lease(batchId, workerId))) return { at: 'leased', recovery }
+    const chunks = await consumer.load(record.members)
+    if (chunks === undefined) {
+      // Jobs only disappear after their batch is confirmed: another worker has confirmed it since the record was read.
+      const now = await ledger.read(batchId)
+      if (now?.state !== 'claimed') return confirmed(batchId, record.members)
+      throw new UndeliverableError(`the queue does not have all chunks of batch ${batchId}`)
+    }
+    logger.info({ batchId, chunks: chunks.length }, 'recovering a batch')
+    const { splits } = record
+    const batch: Batch = { id: batchId, chunks, splits }
+    return { at: isRejected || splits.size > 0 ? 'rejected' : 'loaded', recovery, batch }
+  }
+
+  async #insertMissing(recovery: Recovery, batch: Batch): Promise<Stage> {
+    assert(batch.splits.size === 0)
+    const { rowInserter } = this.#deps
+    const insert = rowInserter.prepare(
+      batch.chunks.map(({ frame }) => frame),
+      batch.id,
+      true,
+    )
+    const { at } = await attemptInsert(
+      () => insert.run(),
+      (failure) => failure !== 'transient',
+    )
+    return at === 'stored'
+      ? { at, batchId: batch.id, members: idsOf(batch), splits: 0 }
+      : { at: 'rejected', recovery, batch }
+  }
+
+  async #insertByParts(recovery: Recovery, batch: Batch): Promise<Stage> {
+    const { splitter, clock } = this.#deps
+    const result = await splitter.insertByParts(batch, recovery.earlier)
+    if (result.at === 'confirmed') return confirmed(batch.id, idsOf(batch))
+    if (result.at === 'stored')
+      return { at: 'stored', batchId: batch.id, members: idsOf(batch), splits: result.splits }
+    const earlier = {
+      unsettledUntilMs: result.unsettledUntilMs,
+      suspendedSinceMs: recovery.earlier.suspendedSinceMs ?? clock.nowMs(),
+    }
+    return { at: 'suspended', recovery: { ...recovery, isRejected: true, earlier } }
+  }
+
+  async #finish({ batchId, members, splits }: Extract<Stage, { at: 'stored' }>): Promise<Stage> {
+    const { consumer, retrier, logger } = this.#deps
+    const isFinished = await retrier.retry('batch not finished', () =>
+      consumer.finish({ id: batchId, members }, splits),
+    )
+    // Another worker has consumed a token of this batch: an insert that ClickHouse acknowledged here may have been ignored.
+    if (!isFinished)
+      return { at: 'recovering', recovery: this.recoveryOf(batchId, members) }
+    logger.debug({ batchId, chunks: members.length }, 'finished a batch')
+    return { at: 'done' }
+  }
+}
+
+/** A record that does not exist was released after its confirmation. */
+function confirmed(batchId: string, members: readonly string[]): Stage {
+  return { at: 'stored', batchId, members, splits: undefined }
+}
+
+/** The ids of its chunks, in order. */
+export function idsOf({ chunks }: Batch): string[] {
+  return chunks.map(({ id }) => id)
+}

@@ -1,0 +1,87 @@
+import { classifyInsertError } from '@sluice/clickhouse'
+import type { MonotonicClock } from '@sluice/runtime'
+
+export interface InsertHealthLimits {
+  readonly giveUpMs: number
+  readonly probeIntervalMs: number
+}
+
+/**
+ * Whether this worker can insert. A worker that cannot must not hold chunks that others could insert: its password may be wrong, or its
+ * route to ClickHouse may be gone.
+ *
+ * | State   | Meaning                                   | Chunks                                               |
+ * | ------- | ----------------------------------------- | ---------------------------------------------------- |
+ * | healthy | the last insert did not fail              | fetched                                              |
+ * | failing | inserts fail                              | not fetched; those in hand are retried               |
+ * | gave up | no insert has succeeded for `giveUpMs`    | all returned; one at a time is fetched as a probe    |
+ *
+ * A success leads back to healthy. An error that ClickHouse reports about the rows changes nothing, and neither does a failed lookup.
+ */
+export class InsertHealth {
+  readonly #clock: Pick<MonotonicClock, 'nowMs'>
+  readonly #limits: InsertHealthLimits
+  #failingSinceMs: number | undefined
+  #succeededAtMs = Number.NEGATIVE_INFINITY
+  #giveUp = new AbortController()
+  #nextProbeAtMs = Number.NEGATIVE_INFINITY
+
+  constructor(clock: Pick<MonotonicClock, 'nowMs'>, limits: InsertHealthLimits) {
+    this.#clock = clock
+    this.#limits = limits
+  }
+
+  /** Runs one insert and takes its result into account. @throws what `insert` throws */
+  async observe<T>(insert: () => Promise<T>): Promise<T> {
+    const startedMs = this.#clock.nowMs()
+    try {
+      const result = await insert()
+      this.#succeeded()
+      return result
+    } catch (error) {
+      if (classifyInsertError(error).failure === 'transient') this.#failed(startedMs)
+      throw error
+    }
+  }
+
+  /** Aborted while the worker has given up. */
+  get giveUpSignal(): AbortSignal {
+    return this.#giveUp.signal
+  }
+
+  /** How many chunks may be fetched by a worker that has this many in hand: none, one as a probe, or any number. */
+  fetchMax(heldChunks: number): number {
+    if (this.#failingSinceMs === undefined) return Number.POSITIVE_INFINITY
+    return this.#giveUp.signal.aborted && heldChunks === 0 && this.#clock.nowMs() >= this.#nextProbeAtMs ? 1 : 0
+  }
+
+  /** To be called when a probe is fetched, or found nothing to fetch. */
+  probing(): void {
+    this.#nextProbeAtMs = this.#clock.nowMs() + this.#limits.probeIntervalMs
+  }
+
+  /** Whether an insert has succeeded since a time. */
+  hasSucceededSince(ms: number): boolean {
+    return this.#succeededAtMs >= ms
+  }
+
+  /** Why the worker cannot insert; undefined if it can. */
+  get failure(): string | undefined {
+    if (this.#failingSinceMs === undefined) return undefined
+    const seconds = Math.floor((this.#clock.nowMs() - this.#failingSinceMs) / 1_000)
+    return `no insert has succeeded for ${seconds} s${this.#giveUp.signal.aborted ? '; its chunks are returned' : ''}`
+  }
+
+  #succeeded(): void {
+    this.#succeededAtMs = this.#clock.nowMs()
+    this.#failingSinceMs = undefined
+    if (this.#giveUp.signal.aborted) this.#giveUp = new AbortController()
+  }
+
+  #failed(startedMs: number): void {
+    // Another insert has succeeded meanwhile.
+    if (startedMs < this.#succeededAtMs) return
+    this.#failingSinceMs ??= startedMs
+    if (this.#clock.nowMs() - this.#failingSinceMs >= this.#limits.giveUpMs) this.#giveUp.abort()
+  }
+}

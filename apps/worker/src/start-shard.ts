@@ -1,0 +1,86 @@
+import type { DeadLetters, RowInserter } from '@sluice/clickhouse'
+import { BatchLedger, ChunkConsumer, type FetchMonitor, type QueueNames } from '@sluice/queue'
+import type { Logger, MonotonicClock, RedisConnection } from '@sluice/runtime'
+import { BatchDelivery } from './batch-delivery.ts'
+import { BatchSplitter } from './batch-splitter.ts'
+import { BatchStages } from './batch-stages.ts'
+import { Collector } from './collector.ts'
+import type { WorkerConfig } from './config.ts'
+import type { HeldBudget } from './held-budget.ts'
+import type { InsertHealth } from './insert-health.ts'
+import { workerLimits } from './limits.ts'
+import type { Retrier } from './retrier.ts'
+import { Semaphore } from './semaphore.ts'
+import { Shard } from './shard.ts'
+
+export interface ShardDependencies {
+  readonly config: Pick<WorkerConfig, 'BATCH_ROWS_MAX' | 'BATCH_WAIT_MS' | 'LOCK_DURATION_MS'>
+  readonly redis: RedisConnection
+  readonly rowInserter: RowInserter
+  readonly deadLetters: DeadLetters
+  readonly health: InsertHealth
+  readonly insertNothing: () => Promise<unknown>
+  readonly insertSlots: Semaphore
+  readonly repairPermits: Semaphore
+  readonly chunkBudget: HeldBudget
+  readonly byteBudget: HeldBudget
+  readonly heldInAllShards: () => number
+  /** Aborted when chunks that are not delivered must be requeued. */
+  readonly signal: AbortSignal
+  readonly retrier: Retrier
+  readonly makeId: () => string
+  readonly fetchMonitor: FetchMonitor
+  readonly workerId: string
+  readonly clock: MonotonicClock
+  readonly logger: Logger
+}
+
+export interface RunningShard {
+  readonly heldChunks: number
+  /** Resolves when everything that was fetched is delivered or returned. */
+  stop(): Promise<void>
+}
+
+/**
+ * Starts the delivery of one shard's queue. Its batches only have chunks of this queue, and their records are next to it. It shares
+ * nothing with other shards but the limits, so that a shard whose Redis is unavailable does not block the others.
+ */
+export function startShard(names: QueueNames, dependencies: ShardDependencies): RunningShard {
+  const { config, redis, signal, logger, fetchMonitor, workerId } = dependencies
+  const ledger = new BatchLedger(redis, names)
+  const consumer = new ChunkConsumer({
+    redis,
+    names,
+    workerId,
+    lockDurationMs: config.LOCK_DURATION_MS,
+    logger,
+    fetchMonitor,
+  })
+  const shared = { ...dependencies, ledger, consumer, insertLingerMaxMs: workerLimits.insertLingerMaxMs }
+  const stages = new BatchStages({
+    ...shared,
+    splitter: new BatchSplitter(shared),
+    // The consumer renews each lock before half of it has passed, so a frozen worker still owns its jobs for the other half.
+    ownershipTrustedMs: config.LOCK_DURATION_MS / 2,
+  })
+  const shard = new Shard({
+    ...shared,
+    collector: new Collector({
+      rowsMax: config.BATCH_ROWS_MAX,
+      bytesMax: workerLimits.batchBytesMax,
+      waitMs: config.BATCH_WAIT_MS,
+    }),
+    delivery: new BatchDelivery({ ...shared, stages, shardRepairs: new Semaphore(1, signal) }),
+    chunkShare: dependencies.chunkBudget.share(),
+    byteShare: dependencies.byteBudget.share(),
+  })
+  return {
+    get heldChunks() {
+      return consumer.heldChunks
+    },
+    stop: async () => {
+      await shard.stop()
+      await consumer.close()
+    },
+  }
+}
