@@ -1,5 +1,6 @@
 import type { RedisConnection } from '@sluice/runtime'
 import type { QueueNames } from './queue-names.ts'
+import { defineScript, DELETE_IF_EQUAL, permitWrites, type RedisScript } from './redis-script.ts'
 
 /**
  * The state of a batch, as persisted in Redis:
@@ -16,8 +17,9 @@ export interface BatchRecord {
 }
 
 /** The states as Redis has them. Workers of different versions share the records, so the values do not change. */
-const STATE = { claimed: 'written', confirmed: 'inserted' } as const
-const SPLIT_FIELD = 'split:'
+export const batchState = { claimed: 'written', confirmed: 'inserted' } as const
+/** The beginning of the fields that name the split ranges of a batch. */
+export const SPLIT_FIELD = 'split:'
 
 /**
  * How long the record of a confirmed batch is kept while some of its jobs may not be completed. If its worker crashed before it
@@ -29,7 +31,13 @@ export const CONFIRMED_TTL_S = 30 * 86_400
  * How long the record is kept after all jobs are completed. An API process that did not receive Redis' answer to an add may
  * still add a copy of a chunk. It gives up after two seconds; the rest is a margin for processes that were frozen.
  */
-const RELEASED_TTL_S = 300
+export const RELEASED_TTL_S = 300
+
+/**
+ * How long a worker may recover a batch without an extension of its lease. Callers extend it every 5 s, so one extension may fail.
+ * After the death of the worker, the recovery continues within this time.
+ */
+export const LEASE_TTL_MS = 15_000
 
 /**
  * KEYS: the batch, the records of the chunks, the jobs of the chunks. ARGV: the id of the batch, the ids of the chunks. Returns
@@ -40,65 +48,61 @@ const RELEASED_TTL_S = 300
  * frozen for a long time claims such a chunk.
  */
 const CLAIM = `
-local owners, members = {}, {}
+${permitWrites}
 local count = #ARGV - 1
+local owners = redis.call('MGET', unpack(KEYS, 2, 1 + count))
+local members, records = {}, {}
 for i = 1, count do
-  local owner = redis.call('GET', KEYS[1 + i])
-  if not owner then
+  if not owners[i] then
     if redis.call('EXISTS', KEYS[1 + count + i]) == 1 then
-      owner = ARGV[1]
-      redis.call('SET', KEYS[1 + i], owner)
+      owners[i] = ARGV[1]
+      records[#records + 1], records[#records + 2] = KEYS[1 + i], ARGV[1]
     else
-      owner = ''
+      owners[i] = ''
     end
   end
-  owners[i] = owner
-  if owner == ARGV[1] then members[#members + 1] = ARGV[1 + i] end
+  if owners[i] == ARGV[1] then members[#members + 1] = ARGV[1 + i] end
 end
+if #records > 0 then redis.call('MSET', unpack(records)) end
 if #members > 0 and redis.call('EXISTS', KEYS[1]) == 0 then
-  redis.call('HSET', KEYS[1], 'state', '${STATE.claimed}', 'members', table.concat(members, ' '))
+  redis.call('HSET', KEYS[1], 'state', '${batchState.claimed}', 'members', table.concat(members, ' '))
 end
 return owners`
-
-/**
- * KEYS: the batch, its chunks. ARGV: the TTL of their records, in seconds; the number of splits that the caller knows, or -1 for any.
- * Returns 0, and changes nothing, if another worker has split more of the batch: the caller may have taken an ignored insert for a
- * successful one. Never extends a shorter TTL: a confirmation that arrives after the release must not keep the record, since no
- * release would follow it.
- */
-const CONFIRM = `
-if redis.call('EXISTS', KEYS[1]) == 0 then return 1 end
-local known = tonumber(ARGV[2])
-if known >= 0 and redis.call('HGET', KEYS[1], 'state') == '${STATE.claimed}' then
-  local splits = 0
-  for _, field in ipairs(redis.call('HKEYS', KEYS[1])) do
-    if string.sub(field, 1, ${SPLIT_FIELD.length}) == '${SPLIT_FIELD}' then splits = splits + 1 end
-  end
-  if splits > known then return 0 end
-end
-local ttl = redis.call('TTL', KEYS[1])
-if ttl >= 0 and ttl < tonumber(ARGV[1]) then return 1 end
-redis.call('HSET', KEYS[1], 'state', '${STATE.confirmed}')
-for i = 1, #KEYS do redis.call('EXPIRE', KEYS[i], ARGV[1]) end
-return 1`
 
 /**
  * KEYS: the batch. ARGV: the field of a range. Returns 1 if the batch is claimed and not confirmed. A worker that was frozen or
  * disconnected may try to split a batch that another worker has confirmed.
  */
 const SPLIT = `
-if redis.call('HGET', KEYS[1], 'state') ~= '${STATE.claimed}' then return 0 end
+${permitWrites}
+if redis.call('HGET', KEYS[1], 'state') ~= '${batchState.claimed}' then return 0 end
 redis.call('HSET', KEYS[1], ARGV[1], '1')
+return 1`
+
+/** KEYS: the lease. ARGV: the worker, the TTL in ms. Returns 1 if the worker has the lease now. */
+const LEASE = `
+${permitWrites}
+local owner = redis.call('GET', KEYS[1])
+if owner and owner ~= ARGV[1] then return 0 end
+redis.call('SET', KEYS[1], ARGV[1], 'PX', ARGV[2])
 return 1`
 
 /** The records of batches in Redis. They make a batch immutable, whichever worker inserts it and however often. */
 export class BatchLedger {
   readonly #redis: RedisConnection
   readonly #names: QueueNames
+  readonly #claim: RedisScript<string[]>
+  readonly #split: RedisScript<number>
+  readonly #lease: RedisScript<number>
+  readonly #deleteIfEqual: RedisScript<null>
 
   constructor(redis: RedisConnection, names: QueueNames) {
     this.#redis = redis
     this.#names = names
+    this.#claim = defineScript(redis, 'sluiceClaim', CLAIM)
+    this.#split = defineScript(redis, 'sluiceSplit', SPLIT)
+    this.#lease = defineScript(redis, 'sluiceLease', LEASE)
+    this.#deleteIfEqual = defineScript(redis, 'sluiceDeleteIfEqual', DELETE_IF_EQUAL)
   }
 
   /**
@@ -108,8 +112,9 @@ export class BatchLedger {
    *   not exist, because it was delivered earlier
    */
   async claim(batchId: string, chunkIds: readonly string[]): Promise<(string | undefined)[]> {
-    const keys = [...this.#keys(batchId, chunkIds), ...chunkIds.map((id) => this.#names.jobKey(id))]
-    const owners = (await this.#redis.eval(CLAIM, keys.length, ...keys, batchId, ...chunkIds)) as string[]
+    const { batchKey, chunkKey, jobKey } = this.#names
+    const keys = [batchKey(batchId), ...chunkIds.map(chunkKey), ...chunkIds.map(jobKey)]
+    const owners = await this.#claim(keys, [batchId, ...chunkIds])
     return owners.map((owner) => (owner === '' ? undefined : owner))
   }
 
@@ -119,7 +124,7 @@ export class BatchLedger {
     if (state === undefined || members === undefined) return undefined
     const splits = Object.keys(rest).filter((field) => field.startsWith(SPLIT_FIELD))
     return {
-      state: state === STATE.confirmed ? 'confirmed' : 'claimed',
+      state: state === batchState.confirmed ? 'confirmed' : 'claimed',
       members: members.split(' '),
       splits: new Set(splits.map((field) => field.slice(SPLIT_FIELD.length))),
     }
@@ -131,36 +136,21 @@ export class BatchLedger {
    * @returns whether the parts may be sent; if not, another worker has confirmed the batch
    */
   async recordSplit(batchId: string, range: string): Promise<boolean> {
-    const key = this.#names.batchKey(batchId)
-    return (await this.#redis.eval(SPLIT, 1, key, `${SPLIT_FIELD}${range}`)) === 1
+    return (await this.#split([this.#names.batchKey(batchId)], [`${SPLIT_FIELD}${range}`])) === 1
   }
 
   /**
-   * Persists that ClickHouse has stored the batch. Its jobs may complete only after this.
+   * Takes the lease for the recovery of a batch, or extends it by 15 s. This is for efficiency only: the chunks of a dead worker's
+   * batch return to the queue one by one, and without a lease several workers would insert the batch. Nothing relies on it.
    *
-   * @param splits the number of splits that the caller has taken into account
-   * @returns false if another worker has split more of the batch; then nothing is persisted, and the batch must be read again
+   * @returns false if another worker has the lease
    */
-  async confirm(batchId: string, chunkIds: readonly string[], splits: number): Promise<boolean> {
-    return this.#expire(batchId, chunkIds, CONFIRMED_TTL_S, splits)
+  async lease(batchId: string, workerId: string): Promise<boolean> {
+    return (await this.#lease([this.#names.leaseKey(batchId)], [workerId, LEASE_TTL_MS])) === 1
   }
 
-  /** Lets the records expire soon. To be called when all jobs of the batch are completed. */
-  async release(batchId: string, chunkIds: readonly string[]): Promise<void> {
-    await this.#expire(batchId, chunkIds, RELEASED_TTL_S, -1)
-  }
-
-  async #expire(
-    batchId: string,
-    chunkIds: readonly string[],
-    ttlS: number,
-    splits: number,
-  ): Promise<boolean> {
-    const keys = this.#keys(batchId, chunkIds)
-    return (await this.#redis.eval(CONFIRM, keys.length, ...keys, ttlS, splits)) === 1
-  }
-
-  #keys(batchId: string, chunkIds: readonly string[]): string[] {
-    return [this.#names.batchKey(batchId), ...chunkIds.map((id) => this.#names.chunkKey(id))]
+  /** Ends the lease if the worker has it. */
+  async endLease(batchId: string, workerId: string): Promise<void> {
+    await this.#deleteIfEqual([this.#names.leaseKey(batchId)], [workerId])
   }
 }

@@ -1,17 +1,134 @@
 import { type IRedisTransaction, Job, type Queue } from 'bullmq'
 import { addStandardJob } from 'bullmq/dist/esm/scripts/addStandardJob-9.js'
+import { extendLocks } from 'bullmq/dist/esm/scripts/extendLocks-1.js'
+import { moveJobFromActiveToWait } from 'bullmq/dist/esm/scripts/moveJobFromActiveToWait-9.js'
+import { moveStalledJobsToWait } from 'bullmq/dist/esm/scripts/moveStalledJobsToWait-9.js'
+import { moveToActive } from 'bullmq/dist/esm/scripts/moveToActive-11.js'
+import { moveToDelayed } from 'bullmq/dist/esm/scripts/moveToDelayed-11.js'
+import { moveToFinished } from 'bullmq/dist/esm/scripts/moveToFinished-14.js'
 import { type Chunk } from './chunk.ts'
 import { chunkJobName } from './queue-names.ts'
 
-// The only file that depends on parts of BullMQ that are not its public API: the Lua script behind `Queue.add`, and the
-// arguments that BullMQ gives it. Both are checked when this module loads and when it is used. The contract test
+// The only file that depends on parts of BullMQ that are not its public API: the Lua scripts behind its operations, and their keys
+// and arguments. The number of keys of each script is checked when this module loads. The contract test
 // (test/bullmq-contract.integration.test.ts) must pass before BullMQ is upgraded.
+//
+// Each script is embedded as a Lua function whose parameters hide the KEYS and ARGV of the script around it. The functions derive
+// the names of the queue's keys from `base`, the beginning of all keys of the queue (`QueueNames.jobKey('')`), as BullMQ does for
+// those of its jobs. All of them are in one hash slot.
+
+/** A script as BullMQ exports it. */
+interface BullmqScript {
+  readonly name: string
+  readonly content: string
+  readonly keys: number
+}
+
+/** @throws if BullMQ's script takes another number of keys */
+function requireKeys({ name, keys }: BullmqScript, expected: number): void {
+  if (keys !== expected) throw new Error(`BullMQ's script ${name} takes ${keys} keys, not ${expected}`)
+}
+
+/** Lua: a function with the name of the script. */
+function embed(script: BullmqScript): string {
+  return `local function ${script.name}(KEYS, ARGV)\n${script.content}\nend`
+}
+
+/** Lua: the keys of a queue, in the order in which a script takes them. A name in parentheses is an expression. */
+function keysOf(script: BullmqScript, ...names: readonly string[]): string {
+  requireKeys(script, names.length)
+  return `{${names.map((name) => (name.startsWith('(') ? name : `base .. '${name}'`)).join(', ')}}`
+}
+
+/**
+ * Lua: `newFetcher(base, nowMs, token, lockMs)` returns a function that locks the next job. This function returns the job's id and
+ * the text of its data; nil if no job may be fetched. A job that is due by `nowMs` is no longer delayed.
+ */
+export const fetcherLua = `${embed(moveToActive)}
+local function newFetcher(base, nowMs, token, lockMs)
+  local keys = ${keysOf(moveToActive, 'wait', 'active', 'prioritized', 'events', 'stalled', 'limiter', 'delayed', 'paused', 'meta', 'pc', 'marker')}
+  local args = {base, nowMs, cmsgpack.pack({token = token, lockDuration = lockMs})}
+  return function()
+    local answer = moveToActive(keys, args)
+    local fields = answer[1]
+    if type(fields) ~= 'table' then return nil end
+    for i = 1, #fields, 2 do
+      if fields[i] == 'data' then return answer[2], fields[i + 1] end
+    end
+    return answer[2], ''
+  end
+end`
+
+/** Lua: `isDue(base, nowMs)` is whether a delayed job may be fetched. */
+export const isDueLua = `local function isDue(base, nowMs)
+  local scoreMax = string.format('%.0f', (nowMs + 1) * 0x1000 - 1)
+  return #redis.call('ZRANGEBYSCORE', base .. 'delayed', '-inf', scoreMax, 'LIMIT', 0, 1) > 0
+end`
+
+/** What `newFinisher` returns, besides positive numbers. See BullMQ's script. */
+export const finished = { isMissing: -1, hasNoLock: -2 } as const
+
+/**
+ * Lua: `newFinisher(base, nowMs, target)` returns a function that moves an active job to the target, 'completed' or 'failed'.
+ * Completed jobs are deleted, failed jobs are kept. The parameters of the function: the job's id, the token of its lock, or '0' if
+ * it has none, and, for a failed job, the reason and the JSON text of the stack traces. It returns 0, or a negative number if it
+ * changed nothing.
+ */
+export const finisherLua = `${embed(moveToFinished)}
+local function newFinisher(base, nowMs, target)
+  local keys = ${keysOf(moveToFinished, 'wait', 'active', 'prioritized', 'events', 'stalled', 'limiter', 'delayed', 'paused', 'meta', 'pc', '(base .. target)', `('')`, `(base .. 'metrics:' .. target)`, 'marker')}
+  local isFailed = target == 'failed'
+  local keepJobs = {count = isFailed and -1 or 0}
+  return function(id, token, reason, stacktrace)
+    keys[12] = base .. id
+    local property, value, fields = 'returnvalue', 'null', nil
+    if isFailed then
+      property, value = 'failedReason', reason
+      fields = cmsgpack.pack({'failedReason', reason, 'stacktrace', stacktrace})
+    end
+    local options = {token = token, keepJobs = keepJobs, attempts = 1, maxMetricsSize = ''}
+    return moveToFinished(keys, {id, nowMs, property, value, target, '0', base, cmsgpack.pack(options), fields})
+  end
+end`
+
+/**
+ * Lua: `newRequeuer(base)` returns a function that makes an active job the next one to be fetched. Its parameters: the job's id, the
+ * token of its lock. It returns a negative number if it changed nothing.
+ */
+export const requeuerLua = `${embed(moveJobFromActiveToWait)}
+local function newRequeuer(base)
+  local keys = ${keysOf(moveJobFromActiveToWait, 'active', 'wait', 'stalled', 'paused', 'meta', 'limiter', 'prioritized', 'marker', 'events')}
+  return function(id, token) return moveJobFromActiveToWait(keys, {id, token, base .. id}) end
+end`
+
+/** Lua: `delayJob(base, nowMs, id, token, delayMs)` makes an active job a delayed one. */
+export const delayJobLua = `${embed(moveToDelayed)}
+local function delayJob(base, nowMs, id, token, delayMs)
+  local keys = ${keysOf(moveToDelayed, 'marker', 'active', 'prioritized', 'delayed', '(base .. id)', 'events', 'meta', 'stalled', 'wait', 'limiter', 'pc')}
+  return moveToDelayed(keys, {base, nowMs, id, token, delayMs, '1', '', '0', ''})
+end`
+
+/** Lua: `renewLocks(base, ids, tokens, lockMs)` returns the ids of the locks that have other tokens, or expired. */
+export const renewLocksLua = `${embed(extendLocks)}
+local function renewLocks(base, ids, tokens, lockMs)
+  local keys = ${keysOf(extendLocks, 'stalled')}
+  return extendLocks(keys, {base, cmsgpack.pack(tokens), cmsgpack.pack(ids), lockMs})
+end`
+
+/**
+ * Lua: `requeueStalled(base, nowMs, countMax, intervalMs)` requeues the active jobs that have no lock, and had none when it ran last.
+ * Within the interval, only the first run of all workers does this.
+ */
+export const requeueStalledLua = `${embed(moveStalledJobsToWait)}
+local function requeueStalled(base, nowMs, countMax, intervalMs)
+  local keys = ${keysOf(moveStalledJobsToWait, 'stalled', 'wait', 'active', 'stalled-check', 'meta', 'paused', 'marker', 'events', 'repeat')}
+  return moveStalledJobsToWait(keys, {countMax, base, nowMs, intervalMs})
+end`
 
 /** The numbers of keys and arguments of BullMQ's script. Others may follow them, so that the script finds its own in place. */
 export const addScript = { lua: addStandardJob.content, keys: 9, args: 3 } as const
 
-if (addStandardJob.keys !== addScript.keys)
-  throw new Error(`BullMQ's add script takes ${addStandardJob.keys} keys, not ${addScript.keys}`)
+requireKeys(addStandardJob, addScript.keys)
 
 /** The keys and arguments that `queue.add` would give the script for this chunk, in order. */
 export function addScriptArguments(

@@ -1,297 +1,226 @@
 import type { Logger, RedisConnection } from '@sluice/runtime'
-import {
-  type BackendFactory,
-  createRedisBackend,
-  isNotConnectionError,
-  Job,
-  type RedisQueueBackend,
-  Worker,
-} from 'bullmq'
 import { setTimeout as delay } from 'node:timers/promises'
-import { type Chunk, decodeChunk, type HeldChunk } from './chunk.ts'
-import { FetchMonitor } from './fetch-monitor.ts'
+import { BatchFinisher, type StoredBatch } from './batch-finish.ts'
+import { decodeChunk, type HeldChunk, readJobData } from './chunk.ts'
+import type { FetchMonitor } from './fetch-monitor.ts'
+import { HeldJobs } from './held-jobs.ts'
+import { type FetchedJob, JobFetcher, type JobFetch } from './job-fetch.ts'
+import { JobLocks } from './job-locks.ts'
+import { JobMover, type QueueEnd } from './job-moves.ts'
 import type { QueueNames } from './queue-names.ts'
-
-/** Thrown by `deliver` to return the chunk to the queue: it was not delivered, and may be delivered later. */
-export class RequeueError extends Error {
-  override name = 'RequeueError'
-}
-
-/** How chunks are fetched. */
-export const fetchLimits = {
-  /** Time between two rounds while chunks arrive: a fraction of the time that rows wait in a batch anyway. */
-  intervalMs: 20,
-  /** The same while none arrive. An empty fetch costs Redis about 0.1 ms and writes nothing to disk. */
-  idleIntervalMs: 100,
-  /** Chunks per round. If more are waiting, the next round follows at once. */
-  jobsMax: 16,
-  /** Pause after Redis rejected a fetch, for example because it is out of memory. */
-  pauseAfterRejectionMs: 1_000,
-  /** While there is no room for chunks, Redis is queried this often instead, to learn whether it answers. */
-  queryIntervalMs: 1_000,
-} as const
 
 /** A chunk with an unknown version waits this long for a newer worker. */
 const UNKNOWN_VERSION_DELAY_MS = 5_000
-/** A crashed worker is detected by the second check after its lock has expired. */
-const STALLED_CHECK_MAX_MS = 10_000
-/** With its default of 1, BullMQ would fail a valid chunk whose workers crashed twice. */
-const STALLED_COUNT_MAX = 1_000_000_000
-/** Time between two attempts to complete a job while Redis is unavailable. */
-const COMPLETION_RETRY_MS = 500
-/** Locks are renewed this many times within their duration, so at least half of it is left at any time. */
-const RENEWALS_PER_LOCK = 4
+/** A closing worker waits this long for Redis' answer that the turn is free. Without it, the turn is free some seconds later. */
+const YIELD_TIMEOUT_MS = 1_000
 
 export interface ChunkConsumerOptions {
   readonly redis: RedisConnection
   readonly names: QueueNames
-  /** Chunks in hand at the same time. */
-  readonly chunksMax: number
-  /** Bytes of base64 in hand. Above it no more chunks are fetched. Chunks fetched in one round may exceed it. */
-  readonly heldBytesMax: number
+  /** Unique per worker process. */
+  readonly workerId: string
   readonly lockDurationMs: number
   readonly logger: Logger
   /** Learns whether fetches are answered. */
-  readonly fetchMonitor?: FetchMonitor
-  /** Resolves when the chunk's job may complete. Rejects with RequeueError to return the chunk to the queue. */
-  readonly deliver: (chunk: HeldChunk) => Promise<void>
-  /** Called when the chunk's job is completed. */
-  readonly onCompleted: (chunkId: string) => void
+  readonly fetchMonitor: FetchMonitor
 }
 
-/** A job that this process has locked. */
-interface LockedJob {
-  readonly id: string
-  readonly token: string
-  /** Whether the step that releases the lock may have been sent. */
-  isReleasing: boolean
-}
+export type Fetch =
+  | {
+      readonly turn: 'mine'
+      /** Locked, and in hand from now on. */
+      readonly chunks: readonly HeldChunk[]
+      /** Whether jobs may still be waiting. */
+      readonly hasMore: boolean
+    }
+  /** Another worker has the turn. Nothing was fetched. */
+  | { readonly turn: 'taken' }
 
 /**
- * Fetches chunks from a BullMQ queue in rounds, holds their locks, and completes each one after it was delivered.
+ * The consumer's side of one shard's queue. It is passive: the caller decides when to fetch, finish and requeue chunks. By itself it
+ * only renews the locks of the chunks in hand, and requeues the chunks of workers that died.
  *
- * It uses BullMQ's pattern of manual fetching (https://docs.bullmq.io/patterns/manually-fetching-jobs) and not its loop, which
- * fetches each job as soon as it arrives. With `appendfsync always`, each fetch makes Redis wait for its disk, and Redis
- * answers no client meanwhile. All fetches of a round share one wait.
+ * A chunk: fetched (locked, in hand) → finished (its batch confirmed, its job completed); or → requeued; or → failed.
  *
- * A chunk: fetched (locked, in hand) → delivered → completed; or → requeued; or, after an error of the worker itself, → failed.
- * If Redis rejects any of these steps, the job stays active until its lock expires, and the stalled check requeues it.
+ * Each operation is one Lua script for many chunks, with BullMQ's own scripts inside. With `appendfsync always`, each write makes Redis
+ * wait for its disk, and Redis answers no client meanwhile. All chunks of an operation share one wait. The scripts also run while
+ * Redis is above its `maxmemory`, so that the queue can be drained.
+ *
+ * Each operation may be repeated. If Redis rejects it, it throws, and the chunks stay in hand. If the connection is lost, its promise
+ * settles when Redis answers again.
  */
 export class ChunkConsumer {
   readonly #options: ChunkConsumerOptions
-  readonly #worker: Worker<Chunk, void>
-  readonly #closing = new AbortController()
-  readonly #locked = new Set<LockedJob>()
-  readonly #inHand = new Set<Promise<void>>()
-  readonly #fetching: Promise<void>
-  readonly #renewal: NodeJS.Timeout
-  readonly #monitor: FetchMonitor
-  /** BullMQ emits each error of the connection again on every worker. They are logged by the owner of the connection. */
-  readonly #connectionErrors = new WeakSet<Error>()
+  readonly #jobs = new HeldJobs()
+  readonly #fetcher: JobFetcher
+  readonly #finisher: BatchFinisher
+  readonly #mover: JobMover
+  readonly #locks: JobLocks
+  #closed: Promise<void> | undefined
   readonly #noteConnectionError = (error: Error): void => {
-    this.#connectionErrors.add(error)
-    this.#monitor.failed(this.#options.names.queuePrefix, error)
+    this.#options.fetchMonitor.failed(this.#options.names.queuePrefix, error)
   }
-  #heldBytes = 0
-  #isRenewing = false
-  #queriedAtMs = 0
-  #fetches = 0
 
   constructor(options: ChunkConsumerOptions) {
     this.#options = options
-    const { redis, names, lockDurationMs, logger } = options
-    this.#monitor = options.fetchMonitor ?? new FetchMonitor(() => performance.now())
-    this.#monitor.started(names.queuePrefix)
-    // Before BullMQ adds its own listener.
+    const { redis, names, workerId, lockDurationMs, fetchMonitor } = options
+    this.#fetcher = new JobFetcher(redis, names, workerId, lockDurationMs)
+    this.#finisher = new BatchFinisher(redis, names, this.#jobs)
+    this.#mover = new JobMover(redis, names)
+    this.#locks = new JobLocks(options, this.#jobs)
+    fetchMonitor.started(names.queuePrefix)
+    // The consumers of all shards share a connection. Above ten listeners, Node would warn of a leak.
+    redis.setMaxListeners(redis.getMaxListeners() + 1)
     redis.on('error', this.#noteConnectionError)
-    this.#worker = new Worker<Chunk, void>(
-      names.queue,
-      null,
-      {
-        connection: redis,
-        prefix: names.queuePrefix,
-        autorun: false,
-        lockDuration: lockDurationMs,
-        stalledInterval: Math.min(STALLED_CHECK_MAX_MS, lockDurationMs),
-        maxStalledCount: STALLED_COUNT_MAX,
-      },
-      withoutBlockingConnection,
-    )
-    this.#worker.on('error', (error) => {
-      if (!this.#connectionErrors.has(error)) logger.warn({ err: error }, 'queue failed')
-    })
-    void this.#worker.startStalledCheckTimer()
-    this.#renewal = setInterval(() => void this.#renewLocks(), lockDurationMs / RENEWALS_PER_LOCK)
-    this.#fetching = this.#fetchUntilClosed()
   }
 
-  /** Reads a chunk from the queue by its job's id. Undefined if the job is not in the queue. */
-  async load(chunkId: string): Promise<HeldChunk | undefined> {
-    const job = await Job.fromId<Chunk, void>(this.#worker, chunkId)
-    return job === undefined ? undefined : decodeChunk(chunkId, job.data)
+  /**
+   * Fetches the oldest waiting chunks and locks them, unless another worker has the turn. A chunk that is still in hand, because its
+   * lock had expired, is not returned again.
+   *
+   * @param count the number of chunks, at most; above 64 it counts as 64. With 0 it only takes or renews the turn
+   * @param turn isBusy: whether another worker that is not busy may take the turn from this one
+   * @throws if Redis rejects the fetch
+   */
+  async fetch(count: number, turn: { readonly isBusy: boolean }): Promise<Fetch> {
+    const { isMine, jobs, hasMore } = await this.#monitored(() => this.#fetcher.fetch(count, turn.isBusy))
+    const chunks = await Promise.all(jobs.map((job) => this.#accept(job)))
+    return isMine
+      ? { turn: 'mine', chunks: chunks.filter((chunk) => chunk !== undefined), hasMore }
+      : { turn: 'taken' }
   }
 
-  /** Stops fetching. Resolves when every chunk in hand is completed, requeued or given up. */
-  async close(): Promise<void> {
-    this.#closing.abort()
-    this.#monitor.stopped(this.#options.names.queuePrefix)
-    await this.#fetching
-    clearInterval(this.#renewal)
-    await this.#worker.close()
-    this.#options.redis.off('error', this.#noteConnectionError)
+  /** Lets another worker take the turn at once. Without effect if this worker does not have it. */
+  async yieldTurn(): Promise<void> {
+    await this.#fetcher.yieldTurn()
   }
 
-  async #fetchUntilClosed(): Promise<void> {
-    // A round requests one more than the last round returned, to find out whether more are waiting.
-    let wanted = 1
-    while (!this.#closing.signal.aborted) {
-      const room = this.#room
-      const requested = Math.min(wanted, room, fetchLimits.jobsMax)
-      if (requested === 0) await this.#query()
-      const fetched = await this.#fetch(requested)
-      if (fetched === 'rejected') {
-        await this.#pause(fetchLimits.pauseAfterRejectionMs)
-      } else if (requested > 0 && fetched === requested) {
-        wanted = 2 * requested
-      } else {
-        wanted = fetched + 1
-        await this.#pause(fetched > 0 || room === 0 ? fetchLimits.intervalMs : fetchLimits.idleIntervalMs)
-      }
-    }
-    await Promise.all(this.#inHand)
-  }
-
-  /** How many more chunks may be fetched. */
-  get #room(): number {
-    const { chunksMax, heldBytesMax } = this.#options
-    return this.#heldBytes > heldBytesMax ? 0 : Math.max(0, chunksMax - this.#inHand.size)
-  }
-
-  /** Fetches up to `count` jobs and starts their delivery. Resolves when Redis has answered all fetches. */
-  async #fetch(count: number): Promise<number | 'rejected'> {
-    const results = await Promise.allSettled(Array.from({ length: count }, () => this.#fetchOne()))
-    const { names, logger } = this.#options
-    const rejection = results.find((result) => result.status === 'rejected')
-    if (rejection === undefined) {
-      if (count > 0) this.#monitor.fetched(names.queuePrefix)
-      return results.filter((result) => result.status === 'fulfilled' && result.value).length
-    }
-    const error = rejection.reason as Error
-    this.#monitor.failed(names.queuePrefix, error)
-    // Errors of the connection are logged by its owner.
-    if (isNotConnectionError(error)) logger.warn({ err: error }, 'queue failed')
-    return 'rejected'
-  }
-
-  /** Takes the place of fetches for the monitor while nothing is fetched. Never rejects. */
-  async #query(): Promise<void> {
-    const nowMs = performance.now()
-    if (nowMs - this.#queriedAtMs < fetchLimits.queryIntervalMs) return
-    this.#queriedAtMs = nowMs
+  /**
+   * Reads chunks from the queue by the ids of their jobs, and does not lock them.
+   *
+   * @returns the chunks in the order of the ids; undefined if a job does not exist
+   * @throws if a job is not a chunk of a known version
+   */
+  async load(chunkIds: readonly string[]): Promise<HeldChunk[] | undefined> {
     const { redis, names } = this.#options
+    const texts = await Promise.all(chunkIds.map((id) => redis.hget(names.jobKey(id), 'data')))
+    const present = texts.filter((text) => text !== null)
+    if (present.length < texts.length) return undefined
+    return present.map((text, index) => {
+      const [id = '', data] = [chunkIds[index], readJobData(text)]
+      if (data.kind !== 'chunk') throw new Error(`the job ${id} is not a chunk but ${data.kind}`)
+      return decodeChunk(id, data.chunk)
+    })
+  }
+
+  /**
+   * Persists that ClickHouse has stored the batch, completes those of its jobs that are in hand, and releases the records of the batch
+   * when no job of it is left. Afterwards none of its chunks is in hand. A chunk that another worker has locked meanwhile is left to
+   * that worker.
+   *
+   * @param splits the number of splits that the caller has taken into account; undefined if the batch is known to be confirmed
+   * @returns false if another worker has split more of the batch; then nothing is changed, and the batch must be read again
+   * @throws if Redis rejects it; then the chunks that are not completed stay in hand
+   */
+  async finish(batch: StoredBatch, splits: number | undefined): Promise<boolean> {
+    return this.#finisher.finish(batch, splits)
+  }
+
+  /**
+   * Returns chunks in hand to the queue, in their order.
+   *
+   * @param end 'front': they are the next ones to be fetched; 'back': behind all waiting chunks
+   * @throws if Redis rejects it; then the chunks stay in hand
+   */
+  async requeue(chunkIds: readonly string[], end: QueueEnd): Promise<void> {
+    const jobs = this.#jobs.of(chunkIds)
+    await this.#jobs.release(jobs, async () => {
+      await this.#mover.requeue(jobs, end)
+      return true
+    })
+  }
+
+  /**
+   * Moves a chunk in hand to the failed jobs, with its data. It stays there until an operator handles it.
+   *
+   * @throws if Redis rejects it; then the chunk stays in hand
+   */
+  async fail(chunkId: string, error: Error): Promise<void> {
+    const jobs = this.#jobs.of([chunkId])
+    await this.#jobs.release(jobs, async () => {
+      await Promise.all(jobs.map((job) => this.#fail(job, error)))
+      return true
+    })
+  }
+
+  /** Drops chunks in hand whose jobs do not exist any more. */
+  forget(chunkIds: readonly string[]): void {
+    this.#jobs.forget(chunkIds)
+  }
+
+  /** The size of the chunks in hand, in bytes of base64. */
+  get heldBytes(): number {
+    return this.#jobs.bytes
+  }
+
+  get heldChunks(): number {
+    return this.#jobs.size
+  }
+
+  /**
+   * Stops the renewal of locks and the stalled check, and yields the turn if Redis answers soon. What is still in hand returns to the
+   * queue when its lock has expired.
+   */
+  close(): Promise<void> {
+    this.#closed ??= this.#close()
+    return this.#closed
+  }
+
+  async #close(): Promise<void> {
+    const { redis, names, fetchMonitor } = this.#options
+    this.#locks.stop()
+    fetchMonitor.stopped(names.queuePrefix)
+    redis.off('error', this.#noteConnectionError)
+    redis.setMaxListeners(redis.getMaxListeners() - 1)
+    const timeout = new AbortController()
+    const late = delay(YIELD_TIMEOUT_MS, undefined, { signal: timeout.signal })
+    // Without an answer, or after an error, the turn expires.
+    await Promise.race([this.yieldTurn(), late]).catch(() => undefined)
+    timeout.abort()
+    await late.catch(() => undefined)
+  }
+
+  async #monitored(fetch: () => Promise<JobFetch>): Promise<JobFetch> {
+    const { names, fetchMonitor } = this.#options
     try {
-      await redis.llen(names.waitKey)
-      this.#monitor.answered(names.queuePrefix)
+      const result = await fetch()
+      fetchMonitor.fetched(names.queuePrefix)
+      return result
     } catch (error) {
-      this.#monitor.failed(names.queuePrefix, error as Error)
+      fetchMonitor.failed(names.queuePrefix, error as Error)
+      throw error
     }
   }
 
-  /** @returns whether a job was waiting */
-  async #fetchOne(): Promise<boolean> {
-    this.#fetches += 1
-    const token = `${this.#worker.id}:${this.#fetches}`
-    const job = (await this.#worker.getNextJob(token, { block: false })) as Job<Chunk, void> | undefined
-    if (job === undefined) return false
-    const settled: Promise<void> = this.#process(job, token).finally(() => this.#inHand.delete(settled))
-    this.#inHand.add(settled)
-    return true
-  }
-
-  /** Never rejects. */
-  async #process(job: Job<Chunk, void>, token: string): Promise<void> {
-    const { id = '' } = job
-    // A job that another program added may have any data.
-    const data = job.data as Partial<Chunk> | null
-    const bytes = typeof data?.frame === 'string' ? data.frame.length : 0
-    const lock: LockedJob = { id, token, isReleasing: false }
-    this.#locked.add(lock)
-    this.#heldBytes += bytes
+  /** @returns undefined if the job is not a new chunk in hand. Never rejects. */
+  async #accept({ id, token, text }: FetchedJob): Promise<HeldChunk | undefined> {
+    const data = readJobData(text)
+    if (data.kind === 'chunk') {
+      const isNew = this.#jobs.add({ id, token, bytes: data.chunk.frame.length })
+      return isNew ? decodeChunk(id, data.chunk) : undefined
+    }
     try {
-      if (data !== null && data.v !== 1) await job.moveToDelayed(Date.now() + UNKNOWN_VERSION_DELAY_MS, token)
-      else await this.#deliver(job, lock)
+      if (data.kind === 'damaged') await this.#fail({ id, token }, new Error('the data of the job is damaged'))
+      else await this.#mover.delay({ id, token }, UNKNOWN_VERSION_DELAY_MS)
     } catch (error) {
       // The job stays active. The stalled check requeues it when its lock has expired.
       this.#options.logger.warn({ err: error, chunkId: id }, 'chunk left to the stalled check')
-    } finally {
-      this.#locked.delete(lock)
-      this.#heldBytes -= bytes
     }
+    return undefined
   }
 
-  async #deliver(job: Job<Chunk, void>, lock: LockedJob): Promise<void> {
-    const { id, token } = lock
-    try {
-      const chunk = decodeChunk(id, job.data)
-      // Frees the job's text, which is more than half of the memory of a chunk in hand. The job itself is kept until it is completed.
-      job.data = { ...job.data, frame: '' }
-      await this.#options.deliver(chunk)
-    } catch (error) {
-      lock.isReleasing = true
-      if (error instanceof RequeueError) {
-        await job.moveToWait(token)
-      } else {
-        this.#options.logger.error({ err: error, chunkId: id }, 'chunk moved to the failed jobs')
-        await job.moveToFailed(error instanceof Error ? error : new Error(String(error)), token, false)
-      }
-      return
-    }
-    lock.isReleasing = true
-    await this.#complete(job, token)
-    this.#options.onCompleted(id)
-  }
-
-  /** Retries while Redis is unavailable and the consumer is open. */
-  async #complete(job: Job<Chunk, void>, token: string): Promise<void> {
-    for (;;) {
-      try {
-        await job.moveToCompleted(undefined, token, false)
-        return
-      } catch (error) {
-        if (this.#closing.signal.aborted || isNotConnectionError(error as Error)) throw error
-        await this.#pause(COMPLETION_RETRY_MS)
-      }
-    }
-  }
-
-  /** Never rejects. */
-  async #renewLocks(): Promise<void> {
-    const locks = [...this.#locked]
-    // While Redis does not answer, renewals would pile up in the queue of the connection.
-    if (locks.length === 0 || this.#isRenewing) return
-    this.#isRenewing = true
-    const { lockDurationMs, logger } = this.#options
-    try {
-      const ids = await this.#worker.extendJobLocks(
-        locks.map(({ id }) => id),
-        locks.map(({ token }) => token),
-        lockDurationMs,
-      )
-      const lost = locks.filter(({ id, isReleasing }) => ids.includes(id) && !isReleasing)
-      // Another worker may have the chunk now. The batch ledger keeps the two from inserting it twice.
-      if (lost.length > 0) logger.warn({ chunks: lost.length, chunkId: lost[0]?.id }, 'locks lost')
-    } catch (error) {
-      if (isNotConnectionError(error as Error)) logger.warn({ err: error }, 'locks not renewed')
-    } finally {
-      this.#isRenewing = false
-    }
-  }
-
-  async #pause(ms: number): Promise<void> {
-    await delay(ms, undefined, { signal: this.#closing.signal }).catch(() => undefined)
+  async #fail(job: Pick<FetchedJob, 'id' | 'token'>, error: Error): Promise<void> {
+    await this.#mover.fail(job, error)
+    this.#options.logger.error({ err: error, chunkId: job.id }, 'chunk moved to the failed jobs')
   }
 }
-
-/** Manual fetching never blocks, so the worker needs no second connection to wait on. */
-const withoutBlockingConnection: BackendFactory<RedisQueueBackend> = (name, options) =>
-  createRedisBackend(name, options)

@@ -23,12 +23,38 @@ export interface HeldChunk {
   readonly frame: Buffer
 }
 
+/** What the data of a job is. Another program, or a newer version of this one, may have added the job. */
+export type JobData =
+  | { readonly kind: 'chunk'; readonly chunk: Chunk }
+  | { readonly kind: 'chunk of an unknown version' }
+  | { readonly kind: 'damaged' }
+
 /** Packs rows, in UTF-8 and each with its newline, into a chunk. */
 export function encodeChunk(rows: number, text: Buffer): Chunk {
   return { v: 1, rows, bytes: text.length, frame: compressRows(text).toString('base64') }
 }
 
+/** @param text the data of a job, as Redis stores it */
+export function readJobData(text: string): JobData {
+  const { v, rows, bytes, frame } = parseObject(text)
+  if (typeof v !== 'number') return { kind: 'damaged' }
+  if (v !== 1) return { kind: 'chunk of an unknown version' }
+  if (typeof rows !== 'number' || typeof bytes !== 'number' || typeof frame !== 'string') {
+    return { kind: 'damaged' }
+  }
+  return { kind: 'chunk', chunk: { v, rows, bytes, frame } }
+}
+
 /** @param id the id of the chunk's job */
 export function decodeChunk(id: string, { rows, bytes, frame }: Chunk): HeldChunk {
   return { id, rows, bytes, frame: Buffer.from(frame, 'base64') }
+}
+
+/** An object without fields if the text is not the JSON of an object. */
+function parseObject(text: string): Readonly<Record<keyof Chunk, unknown>> {
+  try {
+    return Object(JSON.parse(text)) as Record<keyof Chunk, unknown>
+  } catch {
+    return { v: undefined, rows: undefined, bytes: undefined, frame: undefined }
+  }
 }

@@ -14,6 +14,10 @@ export interface QueueNames {
   chunkKey(chunkId: string): string
   /** The record of a batch, by its id. */
   batchKey(batchId: string): string
+  /** The worker that recovers a batch, by the batch's id. */
+  leaseKey(batchId: string): string
+  /** The worker that fetches chunks. */
+  readonly turnKey: string
   /** An idempotency record, by the hash of its key and project. */
   idempotencyKey(hash: string): string
 }
@@ -51,6 +55,8 @@ function namesInSlot(tag: string): QueueNames {
     waitKey: `${tag}:${QUEUE}:wait`,
     chunkKey: (chunkId) => `${tag}:chunk:${chunkId}`,
     batchKey: (batchId) => `${tag}:batch:${batchId}`,
+    leaseKey: (batchId) => `${tag}:lease:${batchId}`,
+    turnKey: `${tag}:turn`,
     idempotencyKey: (hash) => `${tag}:idempotency:${hash}`,
   }
 }

@@ -3,8 +3,10 @@ import { connectRedis, createLogger, type RedisConnection } from '@sluice/runtim
 import { Queue } from 'bullmq'
 import { randomUUID } from 'node:crypto'
 import { type MockInstance, onTestFinished, vi } from 'vitest'
+import { BatchLedger } from '../../src/batch-ledger.ts'
 import { type Chunk, encodeChunk } from '../../src/chunk.ts'
-import { ChunkConsumer, type ChunkConsumerOptions } from '../../src/chunk-consumer.ts'
+import { ChunkConsumer, type ChunkConsumerOptions, type Fetch } from '../../src/chunk-consumer.ts'
+import { FetchMonitor } from '../../src/fetch-monitor.ts'
 import { chunkJobName, type QueueNames, queueNames } from '../../src/queue-names.ts'
 
 /** A limit for waiting on something that happens within milliseconds on an idle machine. */
@@ -17,63 +19,125 @@ export async function startTestRedis(): Promise<{ readonly url: string; stop(): 
   return { url, stop: () => supervisor.stop({ force: true }) }
 }
 
-/** A queue that no other test uses, and what the test observes of its consumers. */
-export interface ConsumerFixture {
+/** A queue that no other test uses, with its consumers, and what Redis stores of it. All is closed at the end of the test. */
+export class ConsumerFixture {
+  readonly names: QueueNames = queueNames(`test-${randomUUID()}`)
   readonly redis: RedisConnection
-  readonly names: QueueNames
   /** Reads the queue. */
   readonly queue: Queue<Chunk>
-  /** The ids of the delivered chunks, in order. */
-  readonly delivered: string[]
-  /** The ids of the completed chunks, in order. */
-  readonly completed: string[]
-  /** The warnings that a consumer logged. */
-  readonly warnings: MockInstance
-  readonly errors: MockInstance
-  readonly add: (chunkId: string, chunk?: Chunk) => Promise<void>
-  /** Starts a consumer. It is closed at the end of the test. */
-  readonly startConsumer: (options?: Partial<ChunkConsumerOptions>) => ChunkConsumer
+  readonly ledger: BatchLedger
+  readonly fetchMonitor = new FetchMonitor(() => performance.now())
+  readonly #logger = createLogger('test', 'silent')
+  /** The warnings and errors that the consumers logged. */
+  readonly warnings: MockInstance = vi.spyOn(this.#logger, 'warn')
+  readonly errors: MockInstance = vi.spyOn(this.#logger, 'error')
+
+  /** @param url a Redis. The test adds and reads through a separate connection, so a consumer may use one that fails. */
+  constructor(url: string) {
+    this.redis = connectRedis(url, { failFast: false })
+    this.redis.on('error', () => undefined)
+    onTestFinished(() => this.redis.disconnect())
+    this.queue = new Queue<Chunk>(this.names.queue, {
+      connection: this.redis,
+      prefix: this.names.queuePrefix,
+      streams: { events: { maxLen: 1 } },
+    })
+    this.queue.on('error', () => undefined)
+    onTestFinished(() => this.queue.close())
+    this.ledger = new BatchLedger(this.redis, this.names)
+  }
+
+  /** A worker's consumer. Several consumers are several workers. */
+  openConsumer(options?: Partial<ChunkConsumerOptions>): ChunkConsumer {
+    const { redis, names, fetchMonitor } = this
+    const consumer = new ChunkConsumer({
+      redis,
+      names,
+      workerId: randomUUID(),
+      lockDurationMs: 30_000,
+      logger: this.#logger,
+      fetchMonitor,
+      ...options,
+    })
+    onTestFinished(() => consumer.close())
+    return consumer
+  }
+
+  async add(chunkId: string, chunk = chunkOf('row\n')): Promise<void> {
+    await this.queue.add(chunkJobName, chunk, { jobId: chunkId, removeOnComplete: true })
+  }
+
+  /** Adds chunks. @returns their ids */
+  async addMany(count: number): Promise<string[]> {
+    const ids = Array.from({ length: count }, (_, n) => `chunk-${n}`)
+    for (const id of ids) await this.add(id)
+    return ids
+  }
+
+  /** Adds a chunk, fetches it, and claims it as the only one of a batch. */
+  async addAndClaim(consumer: ChunkConsumer, chunkId: string, batchId: string): Promise<void> {
+    await this.add(chunkId)
+    await fetchIds(consumer, 1)
+    await this.ledger.claim(batchId, [chunkId])
+  }
+
+  /** The number of jobs in each state, without the states that have none. */
+  async counts(): Promise<Record<string, number>> {
+    const counts = await this.queue.getJobCounts('waiting', 'active', 'delayed', 'failed', 'completed')
+    return Object.fromEntries(Object.entries(counts).filter(([, count]) => count > 0))
+  }
+
+  /** The ids of the waiting jobs. The first one is the next to be fetched. */
+  async waiting(): Promise<string[]> {
+    return (await this.redis.lrange(this.names.waitKey, 0, -1)).toReversed()
+  }
+
+  lockKey(chunkId: string): string {
+    return `${this.names.jobKey(chunkId)}:lock`
+  }
+
+  /** Every key of the queue and of the records next to it, with its content. */
+  async content(): Promise<Record<string, string | undefined>> {
+    const keys = (await this.redis.keys(`${this.names.queuePrefix}:*`)).toSorted((a, b) => a.localeCompare(b))
+    const dumps = await Promise.all(keys.map((key) => this.redis.dumpBuffer(key)))
+    return Object.fromEntries(keys.map((key, i) => [key, dumps[i]?.toString('hex')]))
+  }
+
+  /** Runs something while Redis has another setting. */
+  async whileConfigured<T>(name: string, value: string, run: () => Promise<T>): Promise<T> {
+    const [, before = ''] = (await this.redis.config('GET', name)) as string[]
+    await this.redis.config('SET', name, value)
+    try {
+      return await run()
+    } finally {
+      await this.redis.config('SET', name, before)
+    }
+  }
+
+  /** Runs something while Redis is above its `maxmemory`. */
+  async whileFull<T>(run: () => Promise<T>): Promise<T> {
+    return this.whileConfigured('maxmemory', '1', run)
+  }
+
+  /** A number in a section of INFO. */
+  async statistic(section: string, name: string): Promise<number> {
+    return Number(new RegExp(`${name}\\D+(\\d+)`).exec(await this.redis.info(section))?.[1] ?? 0)
+  }
 }
 
-/** @param url a Redis. The test adds and reads through a separate connection, so a consumer may use one that fails. */
-export function openConsumerFixture(url: string): ConsumerFixture {
-  const names = queueNames(`test-${randomUUID()}`)
-  const redis = connectRedis(url, { failFast: false })
-  redis.on('error', () => undefined)
-  onTestFinished(() => redis.disconnect())
-  const queue = new Queue<Chunk>(names.queue, { connection: redis, prefix: names.queuePrefix })
-  queue.on('error', () => undefined)
-  onTestFinished(() => queue.close())
-  const logger = createLogger('test', 'silent')
-  const delivered: string[] = []
-  const completed: string[] = []
-  return {
-    redis,
-    names,
-    queue,
-    delivered,
-    completed,
-    warnings: vi.spyOn(logger, 'warn'),
-    errors: vi.spyOn(logger, 'error'),
-    add: async (jobId, chunk = chunkOf('row\n')) => {
-      await queue.add(chunkJobName, chunk, { jobId, removeOnComplete: true })
-    },
-    startConsumer: (options) => {
-      const consumer = new ChunkConsumer({
-        redis,
-        names,
-        chunksMax: 1_000,
-        heldBytesMax: 1_000_000,
-        lockDurationMs: 30_000,
-        logger,
-        deliver: async ({ id }) => void delivered.push(id),
-        onCompleted: (id) => void completed.push(id),
-        ...options,
-      })
-      onTestFinished(() => consumer.close())
-      return consumer
-    },
-  }
+/** Fetches as a worker that is not busy. @throws if another worker has the turn */
+export async function fetchMine(
+  consumer: ChunkConsumer,
+  count: number,
+): Promise<Extract<Fetch, { turn: 'mine' }>> {
+  const fetch = await consumer.fetch(count, { isBusy: false })
+  if (fetch.turn === 'taken') throw new Error('another worker has the turn')
+  return fetch
+}
+
+/** The ids of the chunks that a fetch returns. */
+export async function fetchIds(consumer: ChunkConsumer, count: number): Promise<string[]> {
+  return (await fetchMine(consumer, count)).chunks.map(({ id }) => id)
 }
 
 /** A chunk of one row. */

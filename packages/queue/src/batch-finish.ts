@@ -1,0 +1,131 @@
+import type { RedisConnection } from '@sluice/runtime'
+import { batchState, CONFIRMED_TTL_S, RELEASED_TTL_S, SPLIT_FIELD } from './batch-ledger.ts'
+import { finished, finisherLua } from './bullmq-internals.ts'
+import type { HeldJob, HeldJobs } from './held-jobs.ts'
+import type { QueueNames } from './queue-names.ts'
+import { defineScript, permitWrites, readClock, type RedisScript } from './redis-script.ts'
+
+/** Jobs per run of the script. Redis answers no other client meanwhile, for two to three milliseconds. */
+export const FINISHED_PER_RUN_MAX = 64
+/** Lua cannot pass more than about 8,000 arguments to one command. */
+const EXISTS_KEYS_MAX = 1_000
+
+/** A batch that ClickHouse has stored. */
+export interface StoredBatch {
+  readonly id: string
+  /** The ids of its chunks. */
+  readonly members: readonly string[]
+}
+
+/**
+ * KEYS: the batch, its chunks. ARGV: the beginning of the queue's keys; '1' if this is the first run for the batch; '1' if it is the
+ * last; the number of splits that the caller knows, or -1 for any; the number of jobs to complete; their ids; the tokens of their
+ * locks; in the first and in the last run, the ids of all chunks of the batch. Returns 0, and changes nothing, if another worker has
+ * split more of the batch: the caller may have taken an ignored insert for a successful one. A second run changes nothing.
+ *
+ * The first run persists that the batch is stored, before it completes a job. A batch without a record was released, or its record
+ * has expired. Both happen only after its confirmation.
+ *
+ * A job that another worker has locked is left to that worker. If a lock has expired and no other worker has locked the job, it is
+ * completed, since its batch is confirmed.
+ *
+ * The records are never kept longer than they were before: a confirmation that arrives after the release must not keep them, since
+ * no release would follow it.
+ */
+const FINISH = `
+${finisherLua}
+${permitWrites}
+local base, isFirst, isLast, known, count = ARGV[1], ARGV[2] == '1', ARGV[3] == '1', tonumber(ARGV[4]), tonumber(ARGV[5])
+local firstId, firstToken, firstMember = 6, 6 + count, 6 + 2 * count
+
+local function hasUnknownSplits()
+  local splits = 0
+  for _, field in ipairs(redis.call('HKEYS', KEYS[1])) do
+    if string.sub(field, 1, ${SPLIT_FIELD.length}) == '${SPLIT_FIELD}' then splits = splits + 1 end
+  end
+  return splits > known
+end
+
+if isFirst and redis.call('HGET', KEYS[1], 'state') == '${batchState.claimed}' then
+  if known >= 0 and hasUnknownSplits() then return 0 end
+  redis.call('HSET', KEYS[1], 'state', '${batchState.confirmed}')
+end
+
+${readClock}
+local complete = newFinisher(base, nowMs, 'completed')
+for i = 0, count - 1 do
+  local id = ARGV[firstId + i]
+  local code = complete(id, ARGV[firstToken + i])
+  if code == ${finished.hasNoLock} then complete(id, '0') end
+end
+
+local function isAnyJobLeft()
+  local jobs = {}
+  for i = firstMember, #ARGV do jobs[#jobs + 1] = base .. ARGV[i] end
+  for i = 1, #jobs, ${EXISTS_KEYS_MAX} do
+    if redis.call('EXISTS', unpack(jobs, i, math.min(#jobs, i + ${EXISTS_KEYS_MAX} - 1))) > 0 then return true end
+  end
+  return false
+end
+
+if isFirst or isLast then
+  local ttl = redis.call('TTL', KEYS[1])
+  local wanted = (isLast and not isAnyJobLeft()) and ${RELEASED_TTL_S} or ${CONFIRMED_TTL_S}
+  if ttl == -1 or ttl > wanted then
+    for i = 1, #KEYS do redis.call('EXPIRE', KEYS[i], wanted) end
+  end
+end
+return 1`
+
+/** Confirms batches, completes their jobs, and releases their records. */
+export class BatchFinisher {
+  readonly #names: QueueNames
+  readonly #jobs: HeldJobs
+  readonly #run: RedisScript<number>
+
+  /** @param jobs the jobs in hand; those that are completed are removed from it */
+  constructor(redis: RedisConnection, names: QueueNames, jobs: HeldJobs) {
+    this.#names = names
+    this.#jobs = jobs
+    this.#run = defineScript(redis, 'sluiceFinish', FINISH)
+  }
+
+  /** See `ChunkConsumer.finish`. */
+  async finish(batch: StoredBatch, splits: number | undefined): Promise<boolean> {
+    let isFirst = true
+    do {
+      const jobs = this.#jobs.of(batch.members)
+      const run = jobs.slice(0, FINISHED_PER_RUN_MAX)
+      const part = { isFirst, isLast: run.length === jobs.length, splits }
+      if (!(await this.#jobs.release(run, () => this.#finishRun(batch, run, part)))) return false
+      isFirst = false
+      // More than one run can complete; or a job was fetched again while its completion was in flight.
+    } while (this.#jobs.of(batch.members).length > 0)
+    return true
+  }
+
+  async #finishRun({ id, members }: StoredBatch, jobs: readonly HeldJob[], part: Part): Promise<boolean> {
+    const records = part.isFirst || part.isLast ? members : []
+    const answer = await this.#run(
+      [this.#names.batchKey(id), ...records.map((chunkId) => this.#names.chunkKey(chunkId))],
+      [
+        this.#names.jobKey(''),
+        part.isFirst ? 1 : 0,
+        part.isLast ? 1 : 0,
+        part.splits ?? -1,
+        jobs.length,
+        ...jobs.map((job) => job.id),
+        ...jobs.map((job) => job.token),
+        ...records,
+      ],
+    )
+    return answer === 1
+  }
+}
+
+/** Which part of the work on a batch a run does. */
+interface Part {
+  readonly isFirst: boolean
+  readonly isLast: boolean
+  readonly splits: number | undefined
+}

@@ -1,0 +1,154 @@
+import type { RedisConnection } from '@sluice/runtime'
+import { fetcherLua, isDueLua } from './bullmq-internals.ts'
+import type { QueueNames } from './queue-names.ts'
+import { defineScript, DELETE_IF_EQUAL, permitWrites, readClock, type RedisScript } from './redis-script.ts'
+
+export const fetchLimits = {
+  /** One fetch. Above it, the frames of a fetch would delay the answers to other commands on the connection. */
+  jobsMax: 64,
+  /** One run of the script. Redis answers no other client meanwhile, for about a millisecond if chunks are small. */
+  jobsPerRunMax: 16,
+} as const
+
+/** After this time, another worker takes the turn of one that died. A fetch renews it when less than half of it is left. */
+const TURN_TTL_MS = 5_000
+
+/** The value of the turn's key is one of these, followed by the id of the worker. */
+const MARK = { idle: 'idle:', busy: 'busy:' } as const
+
+/** A job that was fetched. */
+export interface FetchedJob {
+  readonly id: string
+  /** The token of its lock. */
+  readonly token: string
+  /** Its data, as Redis stores it. */
+  readonly text: string
+}
+
+export interface JobFetch {
+  /** False if another worker has the turn. Then nothing was fetched. */
+  readonly isMine: boolean
+  readonly jobs: readonly FetchedJob[]
+  /** Whether jobs may still be waiting. */
+  readonly hasMore: boolean
+}
+
+/**
+ * KEYS: the turn. ARGV: the beginning of the queue's keys; the turn's value with this worker's mark, and with its other mark; '1' if
+ * the worker is busy; the TTL of the turn in ms; how many jobs to fetch; the token and the duration in ms of their locks. Returns
+ * whether the worker has the turn, whether jobs may still be waiting, and the id and the data of each job.
+ *
+ * The turn is written only when its mark changes or half of its time has passed, since each write makes Redis wait for its disk.
+ * Without a job, BullMQ's script does not run: it takes several times as long to find out that there is no job.
+ */
+const FETCH = `
+${fetcherLua}
+${isDueLua}
+${permitWrites}
+local base, mark, isBusy, ttlMs, count = ARGV[1], ARGV[2], ARGV[4], tonumber(ARGV[5]), tonumber(ARGV[6])
+local turn = redis.call('GET', KEYS[1])
+if turn and turn ~= mark and turn ~= ARGV[3] then
+  if isBusy == '1' or string.sub(turn, 1, ${MARK.busy.length}) ~= '${MARK.busy}' then return {0} end
+end
+if turn ~= mark or redis.call('PTTL', KEYS[1]) < ttlMs / 2 then redis.call('SET', KEYS[1], mark, 'PX', ttlMs) end
+
+local function isWaiting() return redis.call('EXISTS', base .. 'wait', base .. 'prioritized') > 0 end
+if count == 0 then return {1, isWaiting() and 1 or 0} end
+if redis.call('EXISTS', base .. 'wait', base .. 'prioritized', base .. 'delayed') == 0 then return {1, 0} end
+${readClock}
+if not isWaiting() and not isDue(base, nowMs) then return {1, 0} end
+
+local fetchNext = newFetcher(base, nowMs, ARGV[7], tonumber(ARGV[8]))
+local answer = {1, 0}
+for i = 1, count do
+  local id, data = fetchNext()
+  if not id then return answer end
+  answer[#answer + 1], answer[#answer + 2] = id, data
+end
+if isWaiting() then answer[2] = 1 end
+return answer`
+
+type Answer = readonly [isMine: number, hasMore?: number, ...idsAndTexts: string[]]
+
+/**
+ * Fetches jobs of a queue while this worker has the turn.
+ *
+ * Only the worker that has the turn fetches. Otherwise the chunks that arrive were spread over all workers, and each worker added
+ * would make the batches smaller. A worker that is not busy takes the turn of a busy one. This is for efficiency only: locks and the
+ * batch ledger keep a chunk from being inserted twice, however many workers fetch. Workers of earlier versions ignore the turn.
+ */
+export class JobFetcher {
+  readonly #names: QueueNames
+  readonly #workerId: string
+  readonly #lockDurationMs: number
+  readonly #run: RedisScript<Answer>
+  readonly #deleteIfEqual: RedisScript<null>
+  #runs = 0
+
+  constructor(redis: RedisConnection, names: QueueNames, workerId: string, lockDurationMs: number) {
+    this.#names = names
+    this.#workerId = workerId
+    this.#lockDurationMs = lockDurationMs
+    this.#run = defineScript(redis, 'sluiceFetch', FETCH)
+    this.#deleteIfEqual = defineScript(redis, 'sluiceDeleteIfEqual', DELETE_IF_EQUAL)
+  }
+
+  /**
+   * Fetches the oldest jobs, and sends all of its commands at once. If Redis rejects some of them, it returns the jobs of the others.
+   *
+   * If the answer is lost and ioredis sends the command again, the jobs of the first run stay active until their locks expire, and
+   * the stalled check requeues them.
+   *
+   * @param count the number of jobs, at most; 0 to renew the turn only
+   * @throws if Redis rejects all commands
+   */
+  async fetch(count: number, isBusy: boolean): Promise<JobFetch> {
+    const wanted = Math.min(count, fetchLimits.jobsMax)
+    const runs = [this.#fetchRun(Math.min(wanted, fetchLimits.jobsPerRunMax), isBusy)]
+    for (let sent = fetchLimits.jobsPerRunMax; sent < wanted; sent += fetchLimits.jobsPerRunMax)
+      runs.push(this.#fetchRun(Math.min(wanted - sent, fetchLimits.jobsPerRunMax), isBusy))
+    const results = await Promise.allSettled(runs)
+    const fetches = results.filter((result) => result.status === 'fulfilled').map(({ value }) => value)
+    const rejection = results.find((result) => result.status === 'rejected')
+    const jobs = fetches.flatMap((fetch) => fetch.jobs)
+    if (rejection !== undefined && jobs.length === 0) throw rejection.reason as Error
+    return {
+      isMine: fetches.some(({ isMine }) => isMine),
+      jobs,
+      hasMore: rejection !== undefined || (fetches.at(-1)?.hasMore ?? false),
+    }
+  }
+
+  /** Lets another worker take the turn at once. */
+  async yieldTurn(): Promise<void> {
+    await this.#deleteIfEqual(
+      [this.#names.turnKey],
+      Object.values(MARK).map((mark) => `${mark}${this.#workerId}`),
+    )
+  }
+
+  async #fetchRun(count: number, isBusy: boolean): Promise<JobFetch> {
+    this.#runs += 1
+    const token = `${this.#workerId}:${this.#runs}`
+    const [mark, otherMark] = isBusy ? [MARK.busy, MARK.idle] : [MARK.idle, MARK.busy]
+    const [isMine, hasMore, ...texts] = await this.#run(
+      [this.#names.turnKey],
+      [
+        this.#names.jobKey(''),
+        `${mark}${this.#workerId}`,
+        `${otherMark}${this.#workerId}`,
+        isBusy ? 1 : 0,
+        TURN_TTL_MS,
+        count,
+        token,
+        this.#lockDurationMs,
+      ],
+    )
+    const jobs = Array.from({ length: texts.length / 2 }, (_, i) => ({
+      id: texts[2 * i] ?? '',
+      token,
+      text: texts[2 * i + 1] ?? '',
+    }))
+    return { isMine: isMine === 1, jobs, hasMore: hasMore === 1 }
+  }
+}

@@ -1,0 +1,93 @@
+import type { RedisConnection } from '@sluice/runtime'
+import { delayJobLua, finisherLua, requeuerLua } from './bullmq-internals.ts'
+import type { HeldJob } from './held-jobs.ts'
+import type { QueueNames } from './queue-names.ts'
+import { defineScript, permitWrites, readClock, type RedisScript } from './redis-script.ts'
+
+/** Jobs per run of a script. Redis answers no other client meanwhile, for about two milliseconds. */
+const MOVED_PER_RUN_MAX = 64
+
+/** The end of the wait list to which jobs return. Jobs at the front are the next ones to be fetched. */
+export type QueueEnd = 'front' | 'back'
+
+/**
+ * KEYS: the wait list. ARGV: the beginning of the queue's keys; '1' for the back of the list; the ids of the jobs; the tokens of their
+ * locks. BullMQ's script pushes a job to the front. From there it is moved to the back.
+ */
+const REQUEUE = `
+${requeuerLua}
+${permitWrites}
+local requeue = newRequeuer(ARGV[1])
+local count = (#ARGV - 2) / 2
+for i = 3, 2 + count do
+  requeue(ARGV[i], ARGV[i + count])
+  if ARGV[2] == '1' and redis.call('LINDEX', KEYS[1], -1) == ARGV[i] then redis.call('RPOPLPUSH', KEYS[1], KEYS[1]) end
+end`
+
+/** KEYS: the wait list. ARGV: the beginning of the queue's keys, the delay in ms, the id of the job, the token of its lock. */
+const DELAY = `
+${delayJobLua}
+${permitWrites}
+${readClock}
+delayJob(ARGV[1], nowMs, ARGV[3], ARGV[4], ARGV[2])`
+
+/**
+ * KEYS: the wait list. ARGV: the beginning of the queue's keys, the id of the job, the token of its lock, the reason, the JSON text of
+ * the stack traces.
+ */
+const FAIL = `
+${finisherLua}
+${permitWrites}
+${readClock}
+newFinisher(ARGV[1], nowMs, 'failed')(ARGV[2], ARGV[3], ARGV[4], ARGV[5])`
+
+/**
+ * Moves active jobs to other states. A job is left unchanged if its lock has expired or another worker has locked it, so each step
+ * may be repeated.
+ */
+export class JobMover {
+  readonly #names: QueueNames
+  readonly #requeue: RedisScript<null>
+  readonly #delay: RedisScript<null>
+  readonly #fail: RedisScript<null>
+
+  constructor(redis: RedisConnection, names: QueueNames) {
+    this.#names = names
+    this.#requeue = defineScript(redis, 'sluiceRequeue', REQUEUE)
+    this.#delay = defineScript(redis, 'sluiceDelay', DELAY)
+    this.#fail = defineScript(redis, 'sluiceFail', FAIL)
+  }
+
+  /** The jobs keep their order. */
+  async requeue(jobs: readonly HeldJob[], end: QueueEnd): Promise<void> {
+    // The job that is pushed to the front last is the first in the queue.
+    const inOrder = end === 'front' ? jobs.toReversed() : jobs
+    for (let from = 0; from < inOrder.length; from += MOVED_PER_RUN_MAX) {
+      const run = inOrder.slice(from, from + MOVED_PER_RUN_MAX)
+      await this.#requeue(this.#keys, [
+        this.#base,
+        end === 'back' ? 1 : 0,
+        ...run.map(({ id }) => id),
+        ...run.map(({ token }) => token),
+      ])
+    }
+  }
+
+  async delay({ id, token }: Pick<HeldJob, 'id' | 'token'>, delayMs: number): Promise<void> {
+    await this.#delay(this.#keys, [this.#base, delayMs, id, token])
+  }
+
+  /** The job stays in Redis with the error, until an operator handles it. */
+  async fail({ id, token }: Pick<HeldJob, 'id' | 'token'>, error: Error): Promise<void> {
+    const stacktrace = JSON.stringify(error.stack === undefined ? [] : [error.stack])
+    await this.#fail(this.#keys, [this.#base, id, token, error.message, stacktrace])
+  }
+
+  get #keys(): string[] {
+    return [this.#names.waitKey]
+  }
+
+  get #base(): string {
+    return this.#names.jobKey('')
+  }
+}

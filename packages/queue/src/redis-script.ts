@@ -1,0 +1,52 @@
+import type { RedisConnection } from '@sluice/runtime'
+
+/** Runs a script on the connection for which it was defined. */
+export type RedisScript<Answer> = (
+  keys: readonly string[],
+  args: readonly (string | number)[],
+) => Promise<Answer>
+
+/**
+ * Defines a Lua script. Its text is sent once per connection, and later runs send its hash only.
+ *
+ * @param name a script with the same name on the same connection must have the same text
+ */
+export function defineScript<Answer>(
+  redis: RedisConnection,
+  name: string,
+  lua: string,
+): RedisScript<Answer> {
+  redis.defineCommand(name, { lua })
+  // ioredis adds the method when the command is defined, so its types do not have it.
+  const commands = redis as unknown as Readonly<
+    Record<string, (...args: readonly (string | number)[]) => Promise<Answer>>
+  >
+  return async (keys, args) => {
+    const run = commands[name]?.bind(redis)
+    if (run === undefined) throw new Error(`the script ${name} is not defined`)
+    return run(keys.length, ...keys, ...args)
+  }
+}
+
+/**
+ * Lua: permits the writes that follow it while Redis is above its `maxmemory`. Otherwise workers could not drain the queue, and
+ * nothing else frees memory.
+ *
+ * Redis rejects a write of a script for lack of memory only before the first write of this script. A deletion is a write that is
+ * never rejected. This one finds nothing to delete, so nothing goes to the disk or to replicas. The alternative is the header
+ * `#!lua flags=allow-oom`. Redis 6.2 does not know it. The deletion also makes a run without any other write fail on a replica
+ * (`READONLY`) and without enough replicas (`NOREPLICAS`), so that an idle worker learns of both.
+ */
+export const permitWrites = "redis.call('DEL', KEYS[1] .. ':none')"
+
+/** Lua: `nowMs` is Redis' clock as a text, ms since 1970. */
+export const readClock = `local time = redis.call('TIME')
+local nowMs = string.format('%.0f', time[1] * 1000 + math.floor(time[2] / 1000))`
+
+/** KEYS: one. ARGV: values. Deletes the key if it has one of them. */
+export const DELETE_IF_EQUAL = `
+${permitWrites}
+local value = redis.call('GET', KEYS[1])
+for i = 1, #ARGV do
+  if value == ARGV[i] then redis.call('DEL', KEYS[1]) end
+end`
