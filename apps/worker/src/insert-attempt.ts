@@ -9,7 +9,7 @@ export type AttemptResult =
  * Makes one attempt to insert.
  *
  * @param run the attempt
- * @param isRejection which failures are rejections; others are thrown, to be retried
+ * @param isRejection which failures are rejections; others are thrown, to be retried. An unknown failure is never one
  */
 export async function attemptInsert(
   run: () => Promise<InsertResult>,
@@ -18,7 +18,8 @@ export async function attemptInsert(
   try {
     return { at: await run() }
   } catch (error) {
-    if (isRejection(classifyInsertError(error).failure)) return { at: 'rejected', error }
+    const { failure } = classifyInsertError(error)
+    if (failure !== 'unknown' && isRejection(failure)) return { at: 'rejected', error }
     throw error
   }
 }

@@ -58,7 +58,7 @@ export class Retrier {
   ): Promise<void> {
     const retryInMs = backoffMs(attempt, workerLimits.retry, Math.random())
     const reason = describeError(error)
-    const { isUnknown } = classifyInsertError(error)
+    const isUnknown = classifyInsertError(error).failure === 'unknown'
     this.#failing.set(operation, `${failureMessage}: ${reason}`)
     this.#logger[isUnknown ? 'error' : 'warn']({ reason, attempt, retryInMs, isUnknown }, failureMessage)
     await this.#sleep(retryInMs, this.#signal)

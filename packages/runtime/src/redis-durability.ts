@@ -87,7 +87,9 @@ export class DurabilityCheck {
     const problems = problemsOf(values)
     this.#problems.set(address, problems)
     for (const reason of describe(address, problems))
-      this.#logOnce(address, reason, (message) => (allowUnsafe ? logger.warn(message) : logger.error(message)))
+      this.#logOnce(address, reason, (message) =>
+        allowUnsafe ? logger.warn(message) : logger.error(message),
+      )
   }
 
   #logOnce(address: string, message: string, log: (message: string) => void): void {

@@ -1,7 +1,8 @@
 import { expect, it } from 'vitest'
 import { redisInfoField } from '../src/redis-info.ts'
 
-const INFO = '# Memory\r\nused_memory:1234\r\nused_memory_human:1.21K\r\nmaxmemory_policy:noeviction\r\nempty:\r\n'
+const INFO =
+  '# Memory\r\nused_memory:1234\r\nused_memory_human:1.21K\r\nmaxmemory_policy:noeviction\r\nempty:\r\n'
 
 it.each([
   ['used_memory', '1234'],
