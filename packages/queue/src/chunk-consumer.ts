@@ -8,7 +8,7 @@ import {
   Worker,
 } from 'bullmq'
 import { setTimeout as delay } from 'node:timers/promises'
-import { type Chunk, decodeChunk, type HeldChunk } from './chunk.ts'
+import { type Chunk, decodeChunk, type HeldChunk, isKnownFormat } from './chunk.ts'
 import { FetchMonitor } from './fetch-monitor.ts'
 import type { QueueNames } from './queue-names.ts'
 
@@ -31,8 +31,8 @@ export const fetchLimits = {
   queryIntervalMs: 1_000,
 } as const
 
-/** A chunk with an unknown version waits this long for a newer worker. */
-const UNKNOWN_VERSION_DELAY_MS = 5_000
+/** A chunk of an unknown version, or with other columns, waits this long for another worker. */
+const UNKNOWN_FORMAT_DELAY_MS = 5_000
 /** A crashed worker is detected by the second check after its lock has expired. */
 const STALLED_CHECK_MAX_MS = 10_000
 /** With its default of 1, BullMQ would fail a valid chunk whose workers crashed twice. */
@@ -218,7 +218,8 @@ export class ChunkConsumer {
     this.#locked.add(lock)
     this.#heldBytes += bytes
     try {
-      if (data !== null && data.v !== 1) await job.moveToDelayed(Date.now() + UNKNOWN_VERSION_DELAY_MS, token)
+      if (data !== null && !isKnownFormat(data))
+        await job.moveToDelayed(Date.now() + UNKNOWN_FORMAT_DELAY_MS, token)
       else await this.#deliver(job, lock)
     } catch (error) {
       // The job stays active. The stalled check requeues it when its lock has expired.

@@ -78,9 +78,12 @@ describe('a chunk', () => {
     expect(await queue.getJobCounts()).toMatchObject({ waiting: 0, active: 0, failed: 0 })
   })
 
-  it('with an unknown version waits for a newer worker', async () => {
+  it.each([
+    ['of an unknown version', { v: 2 as 1 }],
+    ['with other columns', { columns: '0123abcd' }],
+  ])('%s waits for another worker', async (_what, change) => {
     const { queue, delivered, add, startConsumer } = openConsumerFixture(server.url)
-    await add('new', { ...chunkOf('row\n'), v: 2 as 1 })
+    await add('new', { ...chunkOf('row\n'), ...change })
     const consumer = startConsumer()
     await vi.waitFor(async () => expect(await queue.getJobCounts()).toMatchObject({ delayed: 1 }), WAIT_MS)
     await consumer.close()
