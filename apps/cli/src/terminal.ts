@@ -17,7 +17,7 @@ export function painter(colours: boolean): Paint {
  * C0 and C1 controls can move the cursor, overwrite earlier output and reprogram the terminal. The line and paragraph
  * separators and the bidirectional controls can disguise text.
  */
-// oxlint-disable-next-line no-control-regex
+// oxlint-disable-next-line no-control-regex -- it must match control characters, to escape them
 const CONTROLS = /[\u0000-\u001F\u007F-\u009F\u061C\u200E\u200F\u2028-\u202E\u2066-\u2069]/gu
 
 const shortEscapes: Readonly<Record<string, string>> = {

@@ -1,6 +1,7 @@
 import type { HeldChunk } from '@sluice/queue'
 
 export interface CollectorLimits {
+  readonly chunksMax: number
   readonly rowsMax: number
   readonly bytesMax: number
   readonly waitMs: number
@@ -9,7 +10,7 @@ export interface CollectorLimits {
 /**
  * Collects chunks into batches. It has no clock, timer or network: the time is an argument.
  *
- * Empty → collecting (the first chunk arrived) → due (the rows or bytes are full, the first chunk waited long enough, or `flush` was
+ * Empty → collecting (the first chunk arrived) → due (chunks, rows or bytes are full, the first chunk waited long enough, or `flush` was
  * called) → taken by the caller. Chunks that did not fit stay, and are collecting.
  */
 export class Collector {
@@ -49,11 +50,7 @@ export class Collector {
     let bytes = 0
     let count = 0
     for (const { chunk } of this.#chunks) {
-      if (
-        count > 0 &&
-        (rows + chunk.rows > this.#limits.rowsMax || bytes + chunk.bytes > this.#limits.bytesMax)
-      )
-        break
+      if (count > 0 && !this.#fits(count + 1, rows + chunk.rows, bytes + chunk.bytes)) break
       rows += chunk.rows
       bytes += chunk.bytes
       count += 1
@@ -74,7 +71,12 @@ export class Collector {
     return this.#chunks.length === 0
   }
 
+  #fits(chunks: number, rows: number, bytes: number): boolean {
+    const { chunksMax, rowsMax, bytesMax } = this.#limits
+    return chunks <= chunksMax && rows <= rowsMax && bytes <= bytesMax
+  }
+
   get #isFull(): boolean {
-    return this.#rows >= this.#limits.rowsMax || this.#bytes >= this.#limits.bytesMax
+    return !this.#fits(this.#chunks.length + 1, this.#rows + 1, this.#bytes + 1)
   }
 }

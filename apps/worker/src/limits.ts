@@ -4,6 +4,8 @@ export const workerLimits = {
   chunksMax: 4_096,
   /** Frames in hand, in bytes of base64: two large batches and the next one. */
   heldBytesMax: 32 * 1024 * 1024,
+  /** Chunks per batch. One script claims them all, and blocks Redis for about 3 µs each. */
+  batchChunksMax: 2_000,
   /** One insert, in bytes before compression. ClickHouse holds this as one block in memory while it parses. */
   batchBytesMax: 64 * 1024 * 1024,
   /** New batches that are inserted at the same time, of all shards: one is parsed while another one is written. */

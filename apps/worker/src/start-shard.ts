@@ -66,6 +66,7 @@ export function startShard(names: QueueNames, dependencies: ShardDependencies): 
   const shard = new Shard({
     ...shared,
     collector: new Collector({
+      chunksMax: workerLimits.batchChunksMax,
       rowsMax: config.BATCH_ROWS_MAX,
       bytesMax: workerLimits.batchBytesMax,
       waitMs: config.BATCH_WAIT_MS,

@@ -7,83 +7,151 @@ export { ClickHouseError } from '@clickhouse/client'
  * - `transient`: the error will pass; the same insert is retried forever
  * - `too_big`: the insert may succeed with fewer rows; the batch is split, and a single row is retried forever
  * - `poison`: ClickHouse rejects the rows themselves; the batch is split down to the invalid rows, which are dead-lettered
+ * - `unknown`: ClickHouse's code is not listed, and it may have to be. The rows may be the cause, or the server
  */
-export type InsertFailure = 'transient' | 'too_big' | 'poison'
+export type InsertFailure = 'transient' | 'too_big' | 'poison' | 'unknown'
 
-interface CodeEntry {
-  readonly name: string
-  readonly failure: InsertFailure
-}
-
-/**
- * ClickHouse's error codes (its src/Common/ErrorCodes.cpp). An error that is not ClickHouse's (connection refused, a timeout) is
- * transient: the deduplication token makes a retry safe. A code that is not listed is transient too, but is reported as unknown,
- * because it may have to be added here.
- */
-const codes: ReadonlyMap<string, CodeEntry> = new Map<string, CodeEntry>([
-  // The rows themselves.
-  ['6', { name: 'CANNOT_PARSE_TEXT', failure: 'poison' }],
-  ['25', { name: 'CANNOT_PARSE_ESCAPE_SEQUENCE', failure: 'poison' }],
-  ['26', { name: 'CANNOT_PARSE_QUOTED_STRING', failure: 'poison' }],
-  ['27', { name: 'CANNOT_PARSE_INPUT_ASSERTION_FAILED', failure: 'poison' }],
-  ['33', { name: 'CANNOT_READ_ALL_DATA', failure: 'poison' }],
-  ['38', { name: 'CANNOT_PARSE_DATE', failure: 'poison' }],
-  ['41', { name: 'CANNOT_PARSE_DATETIME', failure: 'poison' }],
-  ['53', { name: 'TYPE_MISMATCH', failure: 'poison' }],
-  ['69', { name: 'ARGUMENT_OUT_OF_BOUND', failure: 'poison' }],
-  ['70', { name: 'CANNOT_CONVERT_TYPE', failure: 'poison' }],
-  ['72', { name: 'CANNOT_PARSE_NUMBER', failure: 'poison' }],
-  ['117', { name: 'INCORRECT_DATA', failure: 'poison' }],
-  ['131', { name: 'TOO_LARGE_STRING_SIZE', failure: 'poison' }],
-  ['349', { name: 'CANNOT_INSERT_NULL_IN_ORDINARY_COLUMN', failure: 'poison' }],
-  ['376', { name: 'CANNOT_PARSE_UUID', failure: 'poison' }],
-  ['561', { name: 'ZSTD_DECODER_FAILED', failure: 'poison' }],
+/** ClickHouse's names of error codes (its src/Common/ErrorCodes.cpp), by what they mean for an insert. */
+export const listedCodes: Readonly<
+  Record<Exclude<InsertFailure, 'unknown'>, Readonly<Record<number, string>>>
+> = {
+  // The rows themselves. Columns, constraints and materialized views that an operator adds have their own rules for rows.
+  poison: {
+    6: 'CANNOT_PARSE_TEXT',
+    25: 'CANNOT_PARSE_ESCAPE_SEQUENCE',
+    26: 'CANNOT_PARSE_QUOTED_STRING',
+    27: 'CANNOT_PARSE_INPUT_ASSERTION_FAILED',
+    32: 'ATTEMPT_TO_READ_AFTER_EOF',
+    33: 'CANNOT_READ_ALL_DATA',
+    38: 'CANNOT_PARSE_DATE',
+    41: 'CANNOT_PARSE_DATETIME',
+    53: 'TYPE_MISMATCH',
+    69: 'ARGUMENT_OUT_OF_BOUND',
+    70: 'CANNOT_CONVERT_TYPE',
+    72: 'CANNOT_PARSE_NUMBER',
+    117: 'INCORRECT_DATA',
+    128: 'TOO_LARGE_ARRAY_SIZE',
+    130: 'CANNOT_READ_ARRAY_FROM_TEXT',
+    131: 'TOO_LARGE_STRING_SIZE',
+    153: 'ILLEGAL_DIVISION',
+    190: 'SIZES_OF_ARRAYS_DONT_MATCH',
+    321: 'VALUE_IS_OUT_OF_RANGE_OF_DATA_TYPE',
+    349: 'CANNOT_INSERT_NULL_IN_ORDINARY_COLUMN',
+    376: 'CANNOT_PARSE_UUID',
+    395: 'FUNCTION_THROW_IF_VALUE_IS_NON_ZERO',
+    407: 'DECIMAL_OVERFLOW',
+    467: 'CANNOT_PARSE_BOOL',
+    469: 'VIOLATED_CONSTRAINT',
+    561: 'ZSTD_DECODER_FAILED',
+    563: 'CANNOT_READ_MAP_FROM_TEXT',
+    632: 'UNEXPECTED_DATA_AFTER_PARSED_VALUE',
+    675: 'CANNOT_PARSE_IPV4',
+    676: 'CANNOT_PARSE_IPV6',
+    691: 'UNKNOWN_ELEMENT_OF_ENUM',
+  },
   // The size.
-  ['241', { name: 'MEMORY_LIMIT_EXCEEDED', failure: 'too_big' }],
-  // The state of the server. Some of these need an operator to fix them while the rows wait.
-  ['60', { name: 'UNKNOWN_TABLE', failure: 'transient' }],
-  ['81', { name: 'UNKNOWN_DATABASE', failure: 'transient' }],
-  ['159', { name: 'TIMEOUT_EXCEEDED', failure: 'transient' }],
-  ['164', { name: 'READONLY', failure: 'transient' }],
-  ['202', { name: 'TOO_MANY_SIMULTANEOUS_QUERIES', failure: 'transient' }],
-  ['209', { name: 'SOCKET_TIMEOUT', failure: 'transient' }],
-  ['210', { name: 'NETWORK_ERROR', failure: 'transient' }],
-  ['218', { name: 'TABLE_IS_DROPPED', failure: 'transient' }],
-  ['225', { name: 'NO_ZOOKEEPER', failure: 'transient' }],
-  ['235', { name: 'DUPLICATE_DATA_PART', failure: 'transient' }],
-  ['236', { name: 'ABORTED', failure: 'transient' }],
-  ['242', { name: 'TABLE_IS_READ_ONLY', failure: 'transient' }],
-  ['243', { name: 'NOT_ENOUGH_SPACE', failure: 'transient' }],
-  ['244', { name: 'UNEXPECTED_ZOOKEEPER_ERROR', failure: 'transient' }],
-  ['252', { name: 'TOO_MANY_PARTS', failure: 'transient' }],
-  ['254', { name: 'NO_ACTIVE_REPLICAS', failure: 'transient' }],
-  // Fewer replicas are available than a quorum needs, or an earlier insert still waits for its quorum.
-  ['285', { name: 'TOO_FEW_LIVE_REPLICAS', failure: 'transient' }],
-  ['286', { name: 'UNSATISFIED_QUORUM_FOR_PREVIOUS_WRITE', failure: 'transient' }],
-  ['319', { name: 'UNKNOWN_STATUS_OF_INSERT', failure: 'transient' }],
-  ['394', { name: 'QUERY_WAS_CANCELLED', failure: 'transient' }],
-  ['439', { name: 'CANNOT_SCHEDULE_TASK', failure: 'transient' }],
-  ['497', { name: 'ACCESS_DENIED', failure: 'transient' }],
-  ['516', { name: 'AUTHENTICATION_FAILED', failure: 'transient' }],
-  ['999', { name: 'KEEPER_EXCEPTION', failure: 'transient' }],
-])
+  too_big: {
+    158: 'TOO_MANY_ROWS',
+    173: 'CANNOT_ALLOCATE_MEMORY',
+    241: 'MEMORY_LIMIT_EXCEEDED',
+    307: 'TOO_MANY_BYTES',
+  },
+  transient: {
+    // An operator must change the tables, the settings or the user. No row is at fault, and all rows wait.
+    8: 'THERE_IS_NO_COLUMN',
+    10: 'NOT_FOUND_COLUMN_IN_BLOCK',
+    16: 'NO_SUCH_COLUMN_IN_TABLE',
+    20: 'NUMBER_OF_COLUMNS_DOESNT_MATCH',
+    43: 'ILLEGAL_TYPE_OF_ARGUMENT',
+    46: 'UNKNOWN_FUNCTION',
+    47: 'UNKNOWN_IDENTIFIER',
+    60: 'UNKNOWN_TABLE',
+    62: 'SYNTAX_ERROR',
+    81: 'UNKNOWN_DATABASE',
+    115: 'UNKNOWN_SETTING',
+    164: 'READONLY',
+    192: 'UNKNOWN_USER',
+    193: 'WRONG_PASSWORD',
+    194: 'REQUIRED_PASSWORD',
+    201: 'QUOTA_EXCEEDED',
+    291: 'DATABASE_ACCESS_DENIED',
+    452: 'SETTING_CONSTRAINT_VIOLATION',
+    497: 'ACCESS_DENIED',
+    511: 'UNKNOWN_ROLE',
+    516: 'AUTHENTICATION_FAILED',
+    // An earlier attempt is still running.
+    216: 'QUERY_WITH_SAME_ID_IS_ALREADY_RUNNING',
+    // The state of the server.
+    74: 'CANNOT_READ_FROM_FILE_DESCRIPTOR',
+    75: 'CANNOT_WRITE_TO_FILE_DESCRIPTOR',
+    76: 'CANNOT_OPEN_FILE',
+    95: 'CANNOT_READ_FROM_SOCKET',
+    96: 'CANNOT_WRITE_TO_SOCKET',
+    159: 'TIMEOUT_EXCEEDED',
+    172: 'CANNOT_CREATE_DIRECTORY',
+    202: 'TOO_MANY_SIMULTANEOUS_QUERIES',
+    203: 'NO_FREE_CONNECTION',
+    204: 'CANNOT_FSYNC',
+    209: 'SOCKET_TIMEOUT',
+    210: 'NETWORK_ERROR',
+    218: 'TABLE_IS_DROPPED',
+    236: 'ABORTED',
+    242: 'TABLE_IS_READ_ONLY',
+    243: 'NOT_ENOUGH_SPACE',
+    252: 'TOO_MANY_PARTS',
+    341: 'UNFINISHED',
+    394: 'QUERY_WAS_CANCELLED',
+    439: 'CANNOT_SCHEDULE_TASK',
+    473: 'DEADLOCK_AVOIDED',
+    499: 'S3_ERROR',
+    677: 'THREAD_WAS_CANCELED',
+    692: 'TOO_MANY_MUTATIONS',
+    700: 'USER_SESSION_LIMIT_EXCEEDED',
+    733: 'TABLE_IS_BEING_RESTARTED',
+    735: 'QUERY_WAS_CANCELLED_BY_CLIENT',
+    745: 'SERVER_OVERLOADED',
+    749: 'TCP_CONNECTION_LIMIT_REACHED',
+    762: 'HTTP_CONNECTION_LIMIT_REACHED',
+    763: 'SESSION_REFUSED',
+    774: 'TABLE_IS_PERMANENTLY_READ_ONLY',
+    777: 'MEMORY_RESERVATION_KILLED',
+    778: 'MEMORY_RESERVATION_FAILED',
+    // The state of a cluster. Fewer replicas are available than a quorum needs (285), or an earlier insert waits for its quorum (286).
+    225: 'NO_ZOOKEEPER',
+    235: 'DUPLICATE_DATA_PART',
+    244: 'UNEXPECTED_ZOOKEEPER_ERROR',
+    254: 'NO_ACTIVE_REPLICAS',
+    279: 'ALL_CONNECTION_TRIES_FAILED',
+    285: 'TOO_FEW_LIVE_REPLICAS',
+    286: 'UNSATISFIED_QUORUM_FOR_PREVIOUS_WRITE',
+    319: 'UNKNOWN_STATUS_OF_INSERT',
+    416: 'REPLICA_STATUS_CHANGED',
+    999: 'KEEPER_EXCEPTION',
+  },
+}
 
 export interface ClassifiedError {
   readonly failure: InsertFailure
   /** ClickHouse's name of the error, or the name of the error's class. */
   readonly code: string
-  /** Whether this is a ClickHouse error with a code that is not listed. */
-  readonly isUnknown: boolean
 }
 
+/**
+ * Decides what a failed insert means for its rows. An error that is not ClickHouse's (connection refused, a timeout) is transient: the
+ * deduplication token makes a retry safe.
+ */
 export function classifyInsertError(error: unknown): ClassifiedError {
-  if (!(error instanceof ClickHouseError)) {
-    return { failure: 'transient', code: error instanceof Error ? error.name : 'unknown', isUnknown: false }
-  }
-  const entry = codes.get(error.code)
-  if (entry === undefined) return { failure: 'transient', code: error.type ?? error.code, isUnknown: true }
-  return { failure: entry.failure, code: entry.name, isUnknown: false }
+  if (!(error instanceof ClickHouseError))
+    return { failure: 'transient', code: error instanceof Error ? error.name : 'unknown' }
+  return listed.get(error.code) ?? { failure: 'unknown', code: error.type ?? error.code }
 }
+
+const failures = ['poison', 'too_big', 'transient'] as const
+const listed: ReadonlyMap<string, ClassifiedError> = new Map(
+  failures.flatMap((failure) =>
+    Object.entries(listedCodes[failure]).map(([number, code]) => [number, { failure, code }] as const),
+  ),
+)
 
 /** Describes an error for a log. Of a ClickHouse error only the code and the name, since its message may quote rows. */
 export function describeError(error: unknown): string {

@@ -9,8 +9,8 @@ import { JobLocks } from './job-locks.ts'
 import { JobMover, type QueueEnd } from './job-moves.ts'
 import type { QueueNames } from './queue-names.ts'
 
-/** A chunk with an unknown version waits this long for a newer worker. */
-const UNKNOWN_VERSION_DELAY_MS = 5_000
+/** A chunk of an unknown version, or with other columns, waits this long for another worker. */
+const UNKNOWN_FORMAT_DELAY_MS = 5_000
 /** A closing worker waits this long for Redis' answer that the turn is free. Without it, the turn is free some seconds later. */
 const YIELD_TIMEOUT_MS = 1_000
 
@@ -99,7 +99,7 @@ export class ChunkConsumer {
    * Reads chunks from the queue by the ids of their jobs, and does not lock them.
    *
    * @returns the chunks in the order of the ids; undefined if a job does not exist
-   * @throws if a job is not a chunk of a known version
+   * @throws if a job is not a chunk of a known format
    */
   async load(chunkIds: readonly string[]): Promise<HeldChunk[] | undefined> {
     const { redis, names } = this.#options
@@ -211,7 +211,7 @@ export class ChunkConsumer {
     }
     try {
       if (data.kind === 'damaged') await this.#fail({ id, token }, new Error('the data of the job is damaged'))
-      else await this.#mover.delay({ id, token }, UNKNOWN_VERSION_DELAY_MS)
+      else await this.#mover.delay({ id, token }, UNKNOWN_FORMAT_DELAY_MS)
     } catch (error) {
       // The job stays active. The stalled check requeues it when its lock has expired.
       this.#options.logger.warn({ err: error, chunkId: id }, 'chunk left to the stalled check')

@@ -1,9 +1,12 @@
-import { compressRows } from '@sluice/rows'
+import { compressRows, rowColumns } from '@sluice/rows'
+import { hash } from 'node:crypto'
 
 /** The data of a BullMQ job: a zstd frame of rows that ClickHouse can read as it is. */
 export interface Chunk {
   /** Version of this format. A worker leaves chunks with an unknown version in the queue. */
   readonly v: 1
+  /** The columns of the rows, as `columnsHash` makes it. Undefined in chunks of earlier versions, which have `firstColumns`. */
+  readonly columns?: string | undefined
   /** Number of rows in the frame. */
   readonly rows: number
   /** Size of the rows in bytes, before compression. */
@@ -23,26 +26,46 @@ export interface HeldChunk {
   readonly frame: Buffer
 }
 
+/**
+ * A short name of columns and their order: eight hexadecimal digits. Eight digits are enough, because they only distinguish the few
+ * lists of columns that there will ever be.
+ */
+export function columnsHash(columns: readonly string[]): string {
+  return hash('sha256', columns.join(',')).slice(0, 8)
+}
+
+/** The columns of all chunks that do not name them. */
+const firstColumns = 'd6544c43'
+const ownColumns = columnsHash(rowColumns)
+
+/**
+ * Whether this process can insert the rows of a chunk. A row is text without the names of its columns: rows of another version of Sluice
+ * may have as many columns in another order, and ClickHouse would accept them with exchanged values.
+ */
+export function isKnownFormat(v: unknown, columns: unknown): boolean {
+  return v === 1 && (columns ?? firstColumns) === ownColumns
+}
+
 /** What the data of a job is. Another program, or a newer version of this one, may have added the job. */
 export type JobData =
   | { readonly kind: 'chunk'; readonly chunk: Chunk }
-  | { readonly kind: 'chunk of an unknown version' }
+  | { readonly kind: 'chunk of an unknown format' }
   | { readonly kind: 'damaged' }
 
 /** Packs rows, in UTF-8 and each with its newline, into a chunk. */
 export function encodeChunk(rows: number, text: Buffer): Chunk {
-  return { v: 1, rows, bytes: text.length, frame: compressRows(text).toString('base64') }
+  return { v: 1, columns: ownColumns, rows, bytes: text.length, frame: compressRows(text).toString('base64') }
 }
 
 /** @param text the data of a job, as Redis stores it */
 export function readJobData(text: string): JobData {
-  const { v, rows, bytes, frame } = parseObject(text)
+  const { v, columns, rows, bytes, frame } = parseObject(text)
   if (typeof v !== 'number') return { kind: 'damaged' }
-  if (v !== 1) return { kind: 'chunk of an unknown version' }
+  if (!isKnownFormat(v, columns)) return { kind: 'chunk of an unknown format' }
   if (typeof rows !== 'number' || typeof bytes !== 'number' || typeof frame !== 'string') {
     return { kind: 'damaged' }
   }
-  return { kind: 'chunk', chunk: { v, rows, bytes, frame } }
+  return { kind: 'chunk', chunk: { v: 1, rows, bytes, frame } }
 }
 
 /** @param id the id of the chunk's job */
@@ -55,6 +78,6 @@ function parseObject(text: string): Readonly<Record<keyof Chunk, unknown>> {
   try {
     return Object(JSON.parse(text)) as Record<keyof Chunk, unknown>
   } catch {
-    return { v: undefined, rows: undefined, bytes: undefined, frame: undefined }
+    return { v: undefined, columns: undefined, rows: undefined, bytes: undefined, frame: undefined }
   }
 }

@@ -1,5 +1,5 @@
 import { idTimeMs } from '@sluice/rows'
-import type { RedisConnection } from '@sluice/runtime'
+import { type RedisConnection, redisInfoField } from '@sluice/runtime'
 import type { Redis } from 'ioredis'
 import type { QueueNames } from './queue-names.ts'
 
@@ -126,7 +126,7 @@ async function requireOne(tasks: readonly Promise<void>[]): Promise<void> {
 
 /** @throws if the INFO text does not have the field, or its value is not a number */
 function field(info: string, name: string): number {
-  const value = new RegExp(`^${name}:(\\d+)\\r?$`, 'm').exec(info)?.[1]
-  if (value === undefined) throw new Error(`Redis does not report its ${name}`)
-  return Number(value)
+  const value = Number(redisInfoField(info, name))
+  if (Number.isNaN(value)) throw new Error(`Redis does not report its ${name}`)
+  return value
 }

@@ -54,9 +54,12 @@ describe('a chunk', () => {
     expect(await fixture.counts()).toEqual({ active: 2 })
   })
 
-  it('with an unknown version waits for a newer worker, by the clock of Redis', async () => {
+  it.each([
+    ['of an unknown version', { v: 2 as 1 }],
+    ['with other columns', { columns: '0123abcd' }],
+  ])('%s waits for another worker, by the clock of Redis', async (_what, change) => {
     const wallMs = Date.now
-    await fixture.add('new', { ...chunkOf('row\n'), v: 2 as 1 })
+    await fixture.add('new', { ...chunkOf('row\n'), ...change })
     await fixture.add('next')
     const consumer = fixture.openConsumer()
     vi.spyOn(Date, 'now').mockImplementation(() => wallMs() + 3_600_000)

@@ -1,13 +1,15 @@
-import { compressRows } from '@sluice/rows'
+import { compressRows, rowColumns } from '@sluice/rows'
 import { zstdDecompressSync } from 'node:zlib'
 import { describe, expect, it } from 'vitest'
-import { type Chunk, decodeChunk, encodeChunk } from '../src/chunk.ts'
+import { type Chunk, columnsHash, decodeChunk, encodeChunk, isKnownFormat } from '../src/chunk.ts'
 
 const rows = (from: number, to: number): string => {
   let text = ''
   for (let i = from; i < to; i += 1) text += `{"n":${i},"message":"grüße 😀"}\n`
   return text
 }
+
+const isKnown = ({ v, columns }: Partial<Chunk>): boolean => isKnownFormat(v, columns)
 
 const frameOf = (chunk: Chunk): Buffer => decodeChunk('id', chunk).frame
 
@@ -42,5 +44,39 @@ describe('a chunk', () => {
   it('has a frame that can be concatenated with one of `compressRows`', () => {
     const both = Buffer.concat([compressRows(rows(0, 2)), frameOf(encodeChunk(2, Buffer.from(rows(2, 4))))])
     expect(zstdDecompressSync(both).toString()).toBe(rows(0, 4))
+  })
+})
+
+describe('the columns of a chunk', () => {
+  const chunk = encodeChunk(1, Buffer.from(rows(0, 1)))
+  const { columns: _columns, ...earlierChunk } = chunk
+
+  // If this test fails, a column was added, removed or moved. CONTRIBUTING.md says what happens to chunks that are in the queue. The hash
+  // of earlier chunks, which have no `columns`, never changes.
+  it('are those of the first version', () => {
+    expect(rowColumns.join(' ')).toBe(
+      'project_id received_at expires_on id timestamp level environment source service url pathname message stack metadata_text',
+    )
+    expect(chunk.columns).toBe('d6544c43')
+    expect(isKnown(earlierChunk)).toBe(true)
+  })
+
+  it('are known if they are those of this process', () => {
+    expect(isKnown(chunk)).toBe(true)
+    expect(isKnown({ ...chunk, columns: columnsHash(rowColumns) })).toBe(true)
+  })
+
+  it.each([
+    ['one more', [...rowColumns, 'region']],
+    ['one less', rowColumns.slice(0, -1)],
+    ['two exchanged', rowColumns.with(-3, 'stack').with(-2, 'message')],
+    ['another name', rowColumns.with(-2, 'trace')],
+  ])('are unknown with %s', (_what, columns) => {
+    expect(isKnown({ ...chunk, columns: columnsHash(columns) })).toBe(false)
+  })
+
+  it('are unknown in another version', () => {
+    expect(isKnown({ ...chunk, v: 2 as 1 })).toBe(false)
+    expect(isKnown({})).toBe(false)
   })
 })

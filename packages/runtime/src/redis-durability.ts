@@ -2,6 +2,7 @@ import type { Redis } from 'ioredis'
 import type { Logger } from 'pino'
 import type { Readiness } from './ops-server.ts'
 import { type RedisConnection, redisServers } from './redis.ts'
+import { redisInfoField } from './redis-info.ts'
 
 /** With other values, Redis loses what it has acknowledged in a crash, or evicts it. */
 const required = { appendonly: 'yes', appendfsync: 'always', 'maxmemory-policy': 'noeviction' } as const
@@ -28,8 +29,8 @@ export class DurabilityCheck {
   readonly #options: DurabilityCheckOptions
   /** What is wrong with each server that was checked, by its address. */
   readonly #problems = new Map<string, readonly string[]>()
-  /** The messages that were logged. */
-  readonly #logged = new Set<string>()
+  /** The address of the server that each logged message was about. */
+  readonly #logged = new Map<string, string>()
   readonly #onReady = (): void => void this.#check()
   #timer: NodeJS.Timeout | undefined
   #isChecking = false
@@ -64,6 +65,7 @@ export class DurabilityCheck {
     this.#isChecking = true
     const servers = new Map(redisServers(this.#options.redis).map((server) => [addressOf(server), server]))
     for (const address of this.#problems.keys()) if (!servers.has(address)) this.#problems.delete(address)
+    for (const [message, address] of this.#logged) if (!servers.has(address)) this.#logged.delete(message)
     await Promise.all([...servers].map(([address, server]) => this.#checkServer(address, server)))
     this.#isChecking = false
   }
@@ -79,18 +81,20 @@ export class DurabilityCheck {
     }
     const unknown = settingNames.filter((name) => values[name] === undefined)
     if (unknown.length > 0)
-      this.#logOnce(`Redis does not permit reading ${unknown.join(', ')}; not checked`, (message) =>
+      this.#logOnce(address, `Redis does not permit reading ${unknown.join(', ')}; not checked`, (message) =>
         logger.warn({ required }, message),
       )
     const problems = problemsOf(values)
     this.#problems.set(address, problems)
     for (const reason of describe(address, problems))
-      this.#logOnce(reason, (message) => (allowUnsafe ? logger.warn(message) : logger.error(message)))
+      this.#logOnce(address, reason, (message) =>
+        allowUnsafe ? logger.warn(message) : logger.error(message),
+      )
   }
 
-  #logOnce(message: string, log: (message: string) => void): void {
+  #logOnce(address: string, message: string, log: (message: string) => void): void {
     if (this.#logged.has(message)) return
-    this.#logged.add(message)
+    this.#logged.set(message, address)
     log(message)
   }
 }
@@ -122,10 +126,10 @@ async function readValues(server: Redis): Promise<Values> {
   }
   try {
     const [persistence, memory] = await Promise.all([server.info('persistence'), server.info('memory')])
-    const isAppending = infoField(persistence, 'aof_enabled')
+    const isAppending = redisInfoField(persistence, 'aof_enabled')
     return {
       appendonly: isAppending === undefined ? undefined : isAppending === '1' ? 'yes' : 'no',
-      'maxmemory-policy': infoField(memory, 'maxmemory_policy'),
+      'maxmemory-policy': redisInfoField(memory, 'maxmemory_policy'),
     }
   } catch (error) {
     if (!isForbidden(error)) throw error
@@ -140,10 +144,6 @@ function isForbidden(error: unknown): boolean {
     error.name === 'ReplyError' &&
     !/^(LOADING|BUSY|MASTERDOWN|CLUSTERDOWN|NOAUTH)\b/.test(error.message)
   )
-}
-
-function infoField(info: string, name: string): string | undefined {
-  return new RegExp(`^${name}:(\\S+)`, 'm').exec(info)?.[1]
 }
 
 /** Empty for a server behind Sentinels, since its address changes. */

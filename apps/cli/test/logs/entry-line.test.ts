@@ -35,7 +35,7 @@ describe('textLine', () => {
       { ...row, level: evil, service: evil, message: evil, metadata_text: '{"\u009B":1}' },
       painter(false),
     )
-    // oxlint-disable-next-line no-control-regex
+    // oxlint-disable-next-line no-control-regex -- it must match control characters, to find those that are left
     expect(line).not.toMatch(/[\u0000-\u001F\u007F-\u009F]/)
   })
 })
