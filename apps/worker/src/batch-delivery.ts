@@ -167,10 +167,10 @@ export class BatchDelivery {
       if (stage.at === 'stored' || stage.at === 'done') continue
       const startedMs = clock.nowMs()
       await this.#waitBeforeRetry(stage)
-      if (health.giveUpSignal.aborted) throw new RequeueError('this worker cannot insert')
-      // Perhaps another worker can insert the rows.
+      // Perhaps another worker can insert the rows. Behind all other chunks, since this worker may fetch them again.
       if (stage.at === 'suspended' && !health.hasSucceededSince(startedMs - workerLimits.giveUpMs))
         throw new RequeueError('ClickHouse accepts no rows', 'back')
+      if (health.giveUpSignal.aborted) throw new RequeueError('this worker cannot insert')
     }
   }
 

@@ -33,8 +33,15 @@ export interface BatchSplitterDependencies {
 export interface EarlierAttempts {
   /** Until then, an unanswered attempt to insert a single row may still commit. */
   readonly unsettledUntilMs: number
-  /** When ClickHouse first rejected single rows with an unknown code. Undefined if it has not. */
-  readonly suspendedSinceMs: number | undefined
+  /** When ClickHouse rejected single rows with an unknown code. Undefined if it has not. */
+  readonly suspension: Suspension | undefined
+}
+
+/** Attempts to insert a batch in parts that ended with rows rejected with an unknown code. */
+export interface Suspension {
+  readonly firstMs: number
+  /** When the last attempt started. */
+  readonly lastMs: number
 }
 
 /** The end of an attempt to insert a batch in parts. */
@@ -44,7 +51,7 @@ export type PartsResult =
   /** Another worker has confirmed the batch. Nothing was sent. */
   | { readonly at: 'confirmed' }
   /** Some rows are rejected and cannot be dead-lettered yet. Unless ClickHouse accepts no rows at all, the other rows are stored. */
-  | { readonly at: 'suspended'; readonly unsettledUntilMs: number }
+  | { readonly at: 'suspended'; readonly earlier: EarlierAttempts }
 
 /**
  * Rows that are tried to consume a token. If ClickHouse rejects all of them, the token stays unused, and an insert of the whole range
@@ -78,7 +85,7 @@ export class BatchSplitter {
   }
 
   /** @throws UndeliverableError, RequeueError, and errors of Redis */
-  async insertByParts(batch: Batch, { unsettledUntilMs, suspendedSinceMs }: EarlierAttempts): Promise<PartsResult> {
+  async insertByParts(batch: Batch, { unsettledUntilMs, suspension }: EarlierAttempts): Promise<PartsResult> {
     const startedMs = this.#deps.clock.nowMs()
     const { rows, unreadable } = unpack(batch)
     const pass: Pass = {
@@ -86,7 +93,11 @@ export class BatchSplitter {
       rows,
       splits: new Set(batch.splits),
       startedMs,
-      isLast: suspendedSinceMs !== undefined && startedMs - suspendedSinceMs >= workerLimits.unknownRejectionMs,
+      // If ClickHouse has accepted no row since the last attempt, the cause may be the table.
+      isLast:
+        suspension !== undefined &&
+        startedMs - suspension.firstMs >= workerLimits.unknownRejectionMs &&
+        this.#deps.health.hasSucceededSince(suspension.lastMs),
       unsettledUntilMs,
       suspects: 0,
       unsettled: 0,
@@ -95,13 +106,13 @@ export class BatchSplitter {
     for (const chunk of unreadable) await this.#deadLetter(unreadableChunk(chunk), `${batch.id}/chunk/${chunk.id}`)
     if (rows.length > 0) await this.#split(pass, { from: 0, to: rows.length, lost: 0 })
     return pass.suspects + pass.unsettled > 0
-      ? { at: 'suspended', unsettledUntilMs: pass.unsettledUntilMs }
+      ? { at: 'suspended', earlier: earlierOf(pass, suspension) }
       : { at: 'stored', splits: pass.splits.size }
   }
 
   /** Inserts the halves of a range that is persisted as split. */
   async #split(pass: Pass, { from, to, lost }: Range): Promise<void> {
-    await this.#consumeToken(pass, from, to)
+    if (!(await this.#consumeToken(pass, from, to))) return
     if (to - from === 1) return this.#insertRow(pass, from)
     const middle = from + Math.floor((to - from) / 2)
     await this.#insertRange(pass, { from, to: middle, lost })
@@ -130,12 +141,10 @@ export class BatchSplitter {
 
   async #insertRow(pass: Pass, index: number): Promise<void> {
     if (this.#isHopeless(pass)) return
-    const { clock, rowInserter, insertLingerMaxMs } = this.#deps
+    const { rowInserter } = this.#deps
     const row = pass.rows[index] ?? ''
     const token = `${pass.id}/${rangeName(index, index + 1)}`
-    const insert = rowInserter.prepareSingle(compressRows(row), token, () => {
-      pass.unsettledUntilMs = clock.nowMs() + insertLingerMaxMs
-    })
+    const insert = rowInserter.prepareSingle(compressRows(row), token, this.#onUnanswered(pass))
     const result = await this.#attempt(() => insert.run(), isAboutRows)
     if (result.at === 'token-without-rows') throw new UndeliverableError(`the row of ${token} is not found`)
     if (result.at === 'rejected') await this.#setAside(pass, row, token, result.error)
@@ -143,9 +152,9 @@ export class BatchSplitter {
 
   /** Dead-letters a rejected row, unless it is too early for that. */
   async #setAside(pass: Pass, row: string, token: string, error: unknown): Promise<void> {
-    const { health, clock } = this.#deps
+    const { clock } = this.#deps
     const isKnown = classifyInsertError(error).failure === 'poison'
-    if (!isKnown && !(pass.isLast && health.hasSucceededSince(pass.startedMs))) pass.suspects += 1
+    if (!isKnown && !pass.isLast) pass.suspects += 1
     else if (clock.nowMs() < pass.unsettledUntilMs) pass.unsettled += 1
     else await this.#deadLetter(rejectedRow(error, row), token)
   }
@@ -157,8 +166,12 @@ export class BatchSplitter {
   /**
    * Consumes the token of a range in each partition that lacks rows of the range, with the first of these rows that ClickHouse accepts.
    * Only missing rows may be used: ClickHouse may have forgotten that the token was consumed earlier.
+   *
+   * @returns whether the parts may be sent. If ClickHouse rejects the rows of a partition with an unknown code, the cause may pass: a
+   *   later attempt would consume the token with a row whose part may still be on its way.
    */
-  async #consumeToken({ id, rows }: Pass, from: number, to: number): Promise<void> {
+  async #consumeToken(pass: Pass, from: number, to: number): Promise<boolean> {
+    const { id, rows } = pass
     const { rowInserter, retrier } = this.#deps
     const ofRange = rows.slice(from, to)
     const stored = await retrier.retry('stored rows not looked up', () =>
@@ -167,16 +180,31 @@ export class BatchSplitter {
     const isWhole = from === 0 && to === rows.length
     const token = isWhole ? id : `${id}/${rangeName(from, to)}`
     const missing = ofRange.filter((row) => !stored.has(rowKey(row).id))
+    let isCertain = true
     for (const ofPartition of Map.groupBy(missing, (row) => rowKey(row).expiresOn).values())
-      await this.#consumeIn(ofPartition, token)
+      isCertain = (await this.#consumeIn(pass, ofPartition, token)) && isCertain
+    return isCertain
   }
 
-  async #consumeIn(rows: readonly string[], token: string): Promise<void> {
+  /** @returns whether the token is consumed, or cannot be used because its rows are rejected for good */
+  async #consumeIn(pass: Pass, rows: readonly string[], token: string): Promise<boolean> {
+    let hasSuspects = false
     for (const row of rows.slice(0, CONSUMING_ROWS_MAX)) {
-      const frame = compressRows(row)
-      const { at } = await this.#attempt(() => this.#deps.rowInserter.consumeToken(frame, token), isAboutRows)
-      if (at === 'stored') return
+      const insert = (): Promise<InsertResult> =>
+        this.#deps.rowInserter.consumeToken(compressRows(row), token, this.#onUnanswered(pass))
+      const result = await this.#attempt(insert, isAboutRows)
+      if (result.at === 'stored') return true
+      hasSuspects ||= result.at === 'rejected' && classifyInsertError(result.error).failure === 'unknown'
     }
+    if (!hasSuspects || pass.isLast) return true
+    pass.suspects += 1
+    return false
+  }
+
+  /** An attempt to insert a single row that got no answer may still commit. */
+  #onUnanswered(pass: Pass): () => void {
+    const { clock, insertLingerMaxMs } = this.#deps
+    return () => (pass.unsettledUntilMs = clock.nowMs() + insertLingerMaxMs)
   }
 
   #attempt(
@@ -229,6 +257,10 @@ interface Pass {
   suspects: number
   /** Rows that were rejected, but of which an earlier attempt may still commit. */
   unsettled: number
+}
+
+function earlierOf({ startedMs, unsettledUntilMs }: Pass, earlier: Suspension | undefined): EarlierAttempts {
+  return { unsettledUntilMs, suspension: { firstMs: earlier?.firstMs ?? startedMs, lastMs: startedMs } }
 }
 
 /** A range of rows, and how many of the ranges around it had a token without rows. */

@@ -70,7 +70,7 @@ export interface BatchStagesDependencies {
 }
 
 /** A worker that has just claimed a batch knows that nobody has sent single rows of it. */
-const nothingEarlier: EarlierAttempts = { unsettledUntilMs: 0, suspendedSinceMs: undefined }
+const nothingEarlier: EarlierAttempts = { unsettledUntilMs: 0, suspension: undefined }
 
 /**
  * The state machine of a batch. Each step is one transition:
@@ -141,7 +141,7 @@ export class BatchStages {
   recoveryOf(batchId: string, chunkIds: readonly string[]): Recovery {
     const { clock, insertLingerMaxMs } = this.#deps
     const unsettledUntilMs = clock.nowMs() + insertLingerMaxMs
-    return { batchId, chunkIds, isRejected: false, earlier: { unsettledUntilMs, suspendedSinceMs: undefined } }
+    return { batchId, chunkIds, isRejected: false, earlier: { unsettledUntilMs, suspension: undefined } }
   }
 
   async #load(recovery: Recovery): Promise<Stage> {
@@ -181,16 +181,12 @@ export class BatchStages {
   }
 
   async #insertByParts(recovery: Recovery, batch: Batch): Promise<Stage> {
-    const { splitter, clock } = this.#deps
+    const { splitter } = this.#deps
     const result = await splitter.insertByParts(batch, recovery.earlier)
     if (result.at === 'confirmed') return confirmed(batch.id, idsOf(batch))
     if (result.at === 'stored')
       return { at: 'stored', batchId: batch.id, members: idsOf(batch), splits: result.splits }
-    const earlier = {
-      unsettledUntilMs: result.unsettledUntilMs,
-      suspendedSinceMs: recovery.earlier.suspendedSinceMs ?? clock.nowMs(),
-    }
-    return { at: 'suspended', recovery: { ...recovery, isRejected: true, earlier } }
+    return { at: 'suspended', recovery: { ...recovery, isRejected: true, earlier: result.earlier } }
   }
 
   async #finish({ batchId, members, splits }: Extract<Stage, { at: 'stored' }>): Promise<Stage> {

@@ -13,7 +13,7 @@ export interface InsertHealthLimits {
  * | State   | Meaning                                   | Chunks                                               |
  * | ------- | ----------------------------------------- | ---------------------------------------------------- |
  * | healthy | the last insert did not fail              | fetched                                              |
- * | failing | inserts fail                              | not fetched; those in hand are retried               |
+ * | failing | inserts fail                              | those in hand are retried; then one at a time, as a probe |
  * | gave up | no insert has succeeded for `giveUpMs`    | all returned; one at a time is fetched as a probe    |
  *
  * A success leads back to healthy. An error that ClickHouse reports about the rows changes nothing, and neither does a failed lookup.
@@ -52,7 +52,8 @@ export class InsertHealth {
   /** How many chunks may be fetched by a worker that has this many in hand: none, one as a probe, or any number. */
   fetchMax(heldChunks: number): number {
     if (this.#failingSinceMs === undefined) return Number.POSITIVE_INFINITY
-    return this.#giveUp.signal.aborted && heldChunks === 0 && this.#clock.nowMs() >= this.#nextProbeAtMs ? 1 : 0
+    // Without a chunk in hand there is nothing whose insert could succeed.
+    return heldChunks === 0 && this.#clock.nowMs() >= this.#nextProbeAtMs ? 1 : 0
   }
 
   /** To be called when a probe is fetched, or found nothing to fetch. */

@@ -6,7 +6,7 @@ import {
   RowInserter,
   StoredRows,
 } from '@sluice/clickhouse'
-import { FetchMonitor, shardNames } from '@sluice/queue'
+import { BatchLedger, ChunkConsumer, FetchMonitor, type QueueNames, shardNames } from '@sluice/queue'
 import { IdSource } from '@sluice/rows'
 import {
   connectRedis,
@@ -23,7 +23,7 @@ import { InsertHealth } from './insert-health.ts'
 import { workerLimits } from './limits.ts'
 import { Retrier } from './retrier.ts'
 import { Semaphore } from './semaphore.ts'
-import { type RunningShard, startShard } from './start-shard.ts'
+import { type RunningShard, type ShardQueue, startShard } from './start-shard.ts'
 
 const config = readWorkerConfig(process.env)
 const logger = createLogger('worker', config.LOG_LEVEL)
@@ -60,11 +60,21 @@ await runProcess({
       onTokenWithoutRows: (token: string) =>
         logger.warn({ token }, 'ClickHouse has a token without its rows'),
     }
+    const workerId = randomUUID()
+    const openQueue = (names: QueueNames): ShardQueue => ({
+      ledger: new BatchLedger(redis, names),
+      consumer: new ChunkConsumer({
+        redis,
+        names,
+        workerId,
+        lockDurationMs: config.LOCK_DURATION_MS,
+        logger,
+        fetchMonitor,
+      }),
+    })
     const shards: RunningShard[] = []
     const dependencies = {
       config,
-      redis,
-      fetchMonitor,
       rowInserter: new RowInserter({
         ...insertOnce,
         frameInserter: observedInserter,
@@ -81,12 +91,12 @@ await runProcess({
       signal,
       retrier,
       makeId,
-      workerId: randomUUID(),
+      workerId,
       clock,
       logger,
     }
     for (const names of shardNames(config.SLUICE_PREFIX, config.QUEUE_SHARDS))
-      shards.push(startShard(names, dependencies))
+      shards.push(startShard(openQueue(names), dependencies))
     const readiness = (): { ready: boolean; reasons: string[] } => {
       const reasons = [
         ...(redis.status === 'ready' ? [] : [`the connection to Redis is ${redis.status}`]),

@@ -22,7 +22,7 @@ export const fetchLimits = {
 } as const
 
 export interface ShardOptions {
-  readonly consumer: Pick<ChunkConsumer, 'fetch' | 'requeue' | 'forget'>
+  readonly consumer: Pick<ChunkConsumer, 'fetch' | 'yieldTurn' | 'requeue' | 'forget'>
   readonly collector: Collector
   readonly delivery: Pick<BatchDelivery, 'deliver' | 'idle' | 'repairs' | 'chunksInRepair'>
   /** The insert slots of all shards. A slot is taken before the batch is claimed, so no claimed batch waits for one. */
@@ -111,6 +111,8 @@ export class Shard {
       return fetchLimits.failedIntervalMs
     }
     if (fetch.turn === 'taken') return fetchLimits.standbyIntervalMs
+    // A worker that cannot insert must not keep the turn from others, not even from one that does not know whether it can.
+    if (allowed <= 1) await consumer.yieldTurn().catch(() => undefined)
     for (const chunk of fetch.chunks) this.#collect(chunk)
     if (allowed === 0) return fetchLimits.standbyIntervalMs
     if (allowed === 1) {

@@ -1,6 +1,6 @@
 import type { DeadLetters, RowInserter } from '@sluice/clickhouse'
-import { BatchLedger, ChunkConsumer, type FetchMonitor, type QueueNames } from '@sluice/queue'
-import type { Logger, MonotonicClock, RedisConnection } from '@sluice/runtime'
+import type { BatchLedger, ChunkConsumer } from '@sluice/queue'
+import type { Logger, MonotonicClock } from '@sluice/runtime'
 import { BatchDelivery } from './batch-delivery.ts'
 import { BatchSplitter } from './batch-splitter.ts'
 import { BatchStages } from './batch-stages.ts'
@@ -15,9 +15,8 @@ import { Shard } from './shard.ts'
 
 export interface ShardDependencies {
   readonly config: Pick<WorkerConfig, 'BATCH_ROWS_MAX' | 'BATCH_WAIT_MS' | 'LOCK_DURATION_MS'>
-  readonly redis: RedisConnection
-  readonly rowInserter: RowInserter
-  readonly deadLetters: DeadLetters
+  readonly rowInserter: Pick<RowInserter, 'prepare' | 'prepareSingle' | 'consumeToken' | 'findStored'>
+  readonly deadLetters: Pick<DeadLetters, 'prepare'>
   readonly health: InsertHealth
   readonly insertNothing: () => Promise<unknown>
   readonly insertSlots: Semaphore
@@ -29,10 +28,18 @@ export interface ShardDependencies {
   readonly signal: AbortSignal
   readonly retrier: Retrier
   readonly makeId: () => string
-  readonly fetchMonitor: FetchMonitor
   readonly workerId: string
   readonly clock: MonotonicClock
   readonly logger: Logger
+}
+
+/** The shard's queue and the records next to it. */
+export interface ShardQueue {
+  readonly ledger: Pick<BatchLedger, 'claim' | 'read' | 'recordSplit' | 'lease' | 'endLease'>
+  readonly consumer: Pick<
+    ChunkConsumer,
+    'fetch' | 'yieldTurn' | 'load' | 'finish' | 'requeue' | 'fail' | 'forget' | 'heldChunks' | 'close'
+  >
 }
 
 export interface RunningShard {
@@ -45,18 +52,10 @@ export interface RunningShard {
  * Starts the delivery of one shard's queue. Its batches only have chunks of this queue, and their records are next to it. It shares
  * nothing with other shards but the limits, so that a shard whose Redis is unavailable does not block the others.
  */
-export function startShard(names: QueueNames, dependencies: ShardDependencies): RunningShard {
-  const { config, redis, signal, logger, fetchMonitor, workerId } = dependencies
-  const ledger = new BatchLedger(redis, names)
-  const consumer = new ChunkConsumer({
-    redis,
-    names,
-    workerId,
-    lockDurationMs: config.LOCK_DURATION_MS,
-    logger,
-    fetchMonitor,
-  })
-  const shared = { ...dependencies, ledger, consumer, insertLingerMaxMs: workerLimits.insertLingerMaxMs }
+export function startShard(queue: ShardQueue, dependencies: ShardDependencies): RunningShard {
+  const { config, signal } = dependencies
+  const { consumer } = queue
+  const shared = { ...dependencies, ...queue, insertLingerMaxMs: workerLimits.insertLingerMaxMs }
   const stages = new BatchStages({
     ...shared,
     splitter: new BatchSplitter(shared),

@@ -38,16 +38,8 @@ export class RowInserter {
    * @param onUnanswered called when an attempt fails without ClickHouse's answer: it may still commit
    */
   prepareSingle(frame: Buffer, token: string, onUnanswered: () => void): InsertOnce<Buffer> {
-    const insert = async (frames: readonly Buffer[], itsToken: string): Promise<void> => {
-      try {
-        await this.#options.frameInserter.insert(frames, itsToken)
-      } catch (error) {
-        if (classifyInsertError(error).failure === 'transient') onUnanswered()
-        throw error
-      }
-    }
     return new InsertOnce(
-      this.#target([frame], insert),
+      this.#target([frame], (frames, itsToken) => this.#insertSingle(frames, itsToken, onUnanswered)),
       token,
       { wasSent: true, replacementsMax: REPLACEMENTS_MAX },
       this.#options,
@@ -60,10 +52,20 @@ export class RowInserter {
    * the token already, nothing is inserted.
    *
    * @param frame one row
+   * @param onUnanswered called when the attempt fails without ClickHouse's answer: it may still commit
    */
-  async consumeToken(frame: Buffer, token: string): Promise<'stored'> {
-    await this.#options.frameInserter.insert([frame], token)
+  async consumeToken(frame: Buffer, token: string, onUnanswered: () => void): Promise<'stored'> {
+    await this.#insertSingle([frame], token, onUnanswered)
     return 'stored'
+  }
+
+  async #insertSingle(frames: readonly Buffer[], token: string, onUnanswered: () => void): Promise<void> {
+    try {
+      await this.#options.frameInserter.insert(frames, token)
+    } catch (error) {
+      if (classifyInsertError(error).failure === 'transient') onUnanswered()
+      throw error
+    }
   }
 
   /** The ids of the rows that are stored. @throws LookupError */

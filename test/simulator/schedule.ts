@@ -1,0 +1,273 @@
+import { happens, integer, pick, type Random, seededRandom } from '@sluice/harness'
+import { SimulatedApi } from './simulated-api.ts'
+import { rejectedIds, SimulatedClickHouse } from './simulated-clickhouse.ts'
+import { type Link, type LinkFaults, SimulatedProcess } from './simulated-process.ts'
+import { SimulatedRedis } from './simulated-redis.ts'
+import { SimulatedTime } from './simulated-time.ts'
+import { startSimulatedWorker } from './simulated-worker.ts'
+
+/** Entries are sent and faults happen during this time. Then all faults end. */
+const FAULTY_MS = 90_000
+/** By then everything must be stored. Rows that are rejected with an unknown code take several minutes. */
+const LIMIT_MS = 7_200_000
+/** After the faults, an entry is sent at this interval, as in any installation that is used. */
+const LATER_ENTRIES_MS = 15_000
+/** Inserts that were given up commit until this time after everything else. */
+const LATE_COMMITS_MS = 1_200_000
+
+/** The result of a schedule. */
+export interface Outcome {
+  readonly seed: number
+  /** What is wrong; undefined if every acknowledged entry is stored once, and no other entry is stored twice. */
+  readonly failure: string | undefined
+  /** Acknowledged entries. */
+  readonly acknowledged: number
+  readonly faults: number
+  /** What happened, if a trace was asked for. */
+  readonly trace: readonly string[]
+}
+
+/** Runs one random schedule of requests and faults against the simulated servers. The seed determines everything. */
+export async function runSchedule(seed: number, withTrace = false): Promise<Outcome> {
+  return new Schedule(seed, withTrace).run()
+}
+
+class Schedule {
+  readonly #seed: number
+  readonly #random: Random
+  readonly #time = new SimulatedTime()
+  readonly #redis = new SimulatedRedis(this.#time)
+  readonly #clickhouse: SimulatedClickHouse
+  readonly #linkFaults: LinkFaults
+  readonly #areTokensAtomic: boolean
+  readonly #trace: string[] | undefined
+  readonly #processes: SimulatedProcess[] = []
+  readonly #apis: SimulatedApi[] = []
+  readonly #cutOff = new Set<SimulatedProcess>()
+  readonly #acknowledged: string[] = []
+  /** Requests without an answer. */
+  readonly #open = new Set<{ readonly process: SimulatedProcess }>()
+  #isClickHouseDown = false
+  #isRedisDown = false
+  #isFaulty = true
+  #isSending = true
+  #entries = 0
+  #faults = 0
+  #ids = 0
+
+  constructor(seed: number, withTrace: boolean) {
+    this.#seed = seed
+    this.#trace = withTrace ? [] : undefined
+    const random = seededRandom(seed)
+    this.#random = random
+    this.#areTokensAtomic = happens(random, 0.5)
+    const crashes = happens(random, 0.3) ? 0.05 : 0
+    const keepsPart = happens(random, 0.5)
+    this.#clickhouse = new SimulatedClickHouse(this.#time, {
+      isShortOfMemory: false,
+      isTableBroken: false,
+      crashesInCommit: () => this.#isFaulty && !this.#areTokensAtomic && happens(random, crashes),
+      keepsPartOfRejected: () => keepsPart && happens(random, 0.5),
+    })
+    const rate = pick(random, [0, 0, 0.02, 0.1])
+    this.#linkFaults = {
+      get refused() {
+        return rate
+      },
+      answerLost: rate,
+      delayed: happens(random, 0.5) ? rate : 0,
+    }
+  }
+
+  async run(): Promise<Outcome> {
+    const random = this.#random
+    for (let i = 0; i < 2; i += 1) this.#startWorker()
+    this.#startApi()
+    for (let i = integer(random, 3, 12); i > 0; i -= 1) this.#time.after(random() * FAULTY_MS, () => void this.#send())
+    for (let i = integer(random, 0, 6); i > 0; i -= 1) this.#time.after(random() * FAULTY_MS, () => this.#inject())
+    this.#time.after(FAULTY_MS, () => this.#endFaults())
+    const isDrained = await this.#time.runUntil(
+      () => !this.#isFaulty && this.#isAnswered && this.#redis.jobs === 0,
+      LIMIT_MS,
+    )
+    this.#note('no more entries')
+    this.#isSending = false
+    await this.#time.runUntil(() => this.#isAnswered && this.#redis.jobs === 0, LIMIT_MS)
+    const left = this.#redis.jobs
+    for (const process of this.#processes) process.kill()
+    await this.#time.runUntil(() => false, this.#time.nowMs + LATE_COMMITS_MS)
+    const failure = isDrained ? this.#audit() : `${left} chunks are left after ${LIMIT_MS} ms`
+    return {
+      seed: this.#seed,
+      failure,
+      acknowledged: this.#acknowledged.length,
+      faults: this.#faults,
+      trace: this.#trace ?? [],
+    }
+  }
+
+  get #isAnswered(): boolean {
+    return [...this.#open].every(({ process }) => process.isDead)
+  }
+
+  #audit(): string | undefined {
+    if (this.#redis.failed > 0) return `${this.#redis.failed} chunks are failed jobs`
+    const counts = new Map<string, number>()
+    for (const id of [...this.#clickhouse.rows, ...this.#clickhouse.deadLetters])
+      counts.set(id, (counts.get(id) ?? 0) + 1)
+    const lost = this.#acknowledged.filter((id) => !counts.has(id))
+    const doubled = [...counts].filter(([, count]) => count > 1).map(([id]) => id)
+    if (lost.length > 0) return `lost: ${lost.join(' ')}`
+    return doubled.length > 0 ? `stored twice: ${doubled.join(' ')}` : undefined
+  }
+
+  #startWorker(): void {
+    const process = this.#startProcess('worker')
+    startSimulatedWorker({
+      process,
+      redis: this.#redis,
+      clickhouse: this.#clickhouse,
+      random: this.#random,
+      areTokensAtomic: this.#areTokensAtomic,
+      note: (event) => this.#note(event),
+      makeId: () => this.#makeId('batch'),
+      toRedis: this.#linkToRedis(),
+      toClickHouse: {
+        faults: this.#faultsNow(),
+        reaches: () => !this.#isClickHouseDown && !this.#cutOff.has(process),
+        answers: () => true,
+      },
+    })
+  }
+
+  #startApi(): void {
+    const process = this.#startProcess('api')
+    this.#apis.push(
+      new SimulatedApi({
+        process,
+        redis: this.#redis,
+        makeId: () => this.#makeId('chunk'),
+        toRedis: this.#linkToRedis(),
+      }),
+    )
+  }
+
+  #startProcess(kind: string): SimulatedProcess {
+    const process = new SimulatedProcess(`${kind}-${this.#processes.length}`, this.#time, this.#random)
+    this.#processes.push(process)
+    this.#note(`${process.name} starts`)
+    return process
+  }
+
+  /** The faults of connections, until all faults end. */
+  #faultsNow(): LinkFaults {
+    const faults = this.#linkFaults
+    const now = (probability: number): number => (this.#isFaulty ? probability : 0)
+    return {
+      get refused() {
+        return now(faults.refused)
+      },
+      get answerLost() {
+        return now(faults.answerLost)
+      },
+      get delayed() {
+        return now(faults.delayed)
+      },
+    }
+  }
+
+  #linkToRedis(): Link {
+    return {
+      faults: this.#faultsNow(),
+      reaches: () => !this.#isRedisDown,
+      answers: () => !this.#redis.isIsolated,
+    }
+  }
+
+  #makeId(kind: string): string {
+    this.#ids += 1
+    return `${kind}-${this.#ids}`
+  }
+
+  async #send(): Promise<void> {
+    const rows = Array.from({ length: integer(this.#random, 1, 4) }, () => this.#makeRow())
+    const api = this.#apis.at(-1)
+    const process = this.#processes.findLast(({ name }) => name.startsWith('api'))
+    if (api === undefined || process === undefined || process.isDead) return
+    const request = { process }
+    this.#open.add(request)
+    const isAcknowledged = await api.send(rows.map(({ text }) => text))
+    this.#open.delete(request)
+    if (!isAcknowledged) return
+    const ids = rows.map(({ id }) => id)
+    this.#acknowledged.push(...ids)
+    this.#note(`acknowledged ${ids.join(' ')}`)
+  }
+
+  #makeRow(): { id: string; text: string } {
+    this.#entries += 1
+    const dice = this.#random()
+    const kind = !this.#isFaulty ? '' : dice < 0.06 ? rejectedIds.poison : dice < 0.1 ? rejectedIds.unknown : ''
+    const id = `${kind}row-${this.#entries}`
+    const expiresOn = `2026-12-0${integer(this.#random, 1, 2)}`
+    return { id, text: `p\t2026-11-22 00:00:00\t${expiresOn}\t${id}\t2026-11-22 00:00:00\n` }
+  }
+
+  #inject(): void {
+    this.#faults += 1
+    const random = this.#random
+    const process = pick(random, this.#processes)
+    const ms = pick(random, [2_000, 20_000, 60_000])
+    pick(random, [
+      () => this.#kill(process),
+      () => this.#kill(process),
+      () => {
+        this.#note(`${process.name} is suspended for ${ms} ms`)
+        process.suspend(ms)
+      },
+      () => this.#for(ms, 'ClickHouse is down', (isOn) => (this.#isClickHouseDown = isOn)),
+      () => this.#for(ms, 'Redis is away', (isOn) => (this.#isRedisDown = isOn)),
+      () => this.#for(ms, 'no memory', (isOn) => (this.#clickhouse.faults.isShortOfMemory = isOn)),
+      () => this.#for(ms, 'the table is broken', (isOn) => (this.#clickhouse.faults.isTableBroken = isOn)),
+      () =>
+        this.#for(ms, `${process.name} has no ClickHouse`, (isOn) =>
+          isOn ? this.#cutOff.add(process) : this.#cutOff.delete(process),
+        ),
+      () => this.#for(2_000, 'Redis fails over', (isOn) => (isOn ? this.#redis.isolate() : this.#redis.failOver())),
+    ])()
+  }
+
+  #kill(process: SimulatedProcess): void {
+    if (process.isDead) return
+    this.#note(`${process.name} is killed`)
+    process.kill()
+    this.#time.after(integer(this.#random, 0, 5_000), () =>
+      process.name.startsWith('api') ? this.#startApi() : this.#startWorker(),
+    )
+  }
+
+  #for(ms: number, name: string, set: (isOn: boolean) => unknown): void {
+    this.#note(`${name} for ${ms} ms`)
+    set(true)
+    this.#time.after(ms, () => {
+      this.#note(`end: ${name}`)
+      set(false)
+    })
+  }
+
+  #endFaults(): void {
+    this.#isFaulty = false
+    this.#sendLater()
+  }
+
+  /** Keeps sending valid entries. A worker only blames a row if ClickHouse accepts others. */
+  #sendLater(): void {
+    if (!this.#isSending) return
+    void this.#send()
+    this.#time.after(LATER_ENTRIES_MS, () => this.#sendLater())
+  }
+
+  #note(event: string): void {
+    this.#trace?.push(`${(this.#time.nowMs / 1_000).toFixed(3).padStart(9)} s  ${event}`)
+  }
+}

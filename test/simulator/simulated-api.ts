@@ -1,0 +1,56 @@
+import { type Chunk, QueueUnavailableError } from '@sluice/queue'
+import { ownedRows } from '@sluice/row-scanner'
+import { ChunkWriter } from '../../apps/api/src/chunks/chunk-writer.ts'
+import type { Link, SimulatedProcess } from './simulated-process.ts'
+import type { SimulatedRedis } from './simulated-redis.ts'
+
+/** `ChunkQueue` stores no add later than this after its deadline. */
+const LATE_MAX_MS = 2_000
+const RETRY_MS = 100
+
+export interface SimulatedApiOptions {
+  readonly process: SimulatedProcess
+  readonly redis: SimulatedRedis
+  readonly makeId: () => string
+  readonly toRedis: Link
+}
+
+/** The API's own code from the moment at which the rows of a request are valid, in a simulated process. */
+export class SimulatedApi {
+  readonly #options: SimulatedApiOptions
+  readonly #writer: ChunkWriter
+
+  constructor(options: SimulatedApiOptions) {
+    this.#options = options
+    const { makeId, process } = options
+    this.#writer = new ChunkWriter(
+      { add: (id, chunk, deadlineMs) => this.#add(id, chunk, deadlineMs) },
+      makeId,
+      1,
+      () => process.nowMs(),
+    )
+  }
+
+  /** @returns whether the request was answered with a 202. Never settles if the process dies. */
+  async send(rows: readonly string[]): Promise<boolean> {
+    try {
+      await this.#writer.write(ownedRows(rows.length, rows.join('')))
+      return true
+    } catch (error) {
+      if (error instanceof QueueUnavailableError) return false
+      throw error
+    }
+  }
+
+  async #add(chunkId: string, chunk: Chunk, deadlineMs: number): Promise<void> {
+    const { process, redis, toRedis } = this.#options
+    while (process.nowMs() < deadlineMs) {
+      try {
+        return await process.request(() => redis.add(chunkId, chunk, deadlineMs + LATE_MAX_MS), toRedis)
+      } catch {
+        await process.sleep(RETRY_MS)
+      }
+    }
+    throw new QueueUnavailableError('Redis did not confirm the chunk in time')
+  }
+}

@@ -1,0 +1,108 @@
+import { ClickHouseError, type DeadLetter } from '@sluice/clickhouse'
+import { rowKey, rowsOfFrame } from '@sluice/rows'
+import type { SimulatedTime } from './simulated-time.ts'
+
+/** The ids of rows that ClickHouse rejects begin with one of these. */
+export const rejectedIds = { poison: 'poison-', unknown: 'unknown-' } as const
+
+export interface ClickHouseFaults {
+  /** Whether it has no memory now for an insert of more than one row. */
+  isShortOfMemory: boolean
+  /** Whether it rejects all rows now, with a code that the worker does not know. */
+  isTableBroken: boolean
+  /** Whether it crashes now between the record of a token and its rows. Only without atomic tokens. */
+  crashesInCommit: () => boolean
+  /** Whether it stores some partitions of an insert that it rejects. */
+  keepsPartOfRejected: () => boolean
+}
+
+interface Token {
+  readonly atMs: number
+}
+
+/** An insert that was given up commits at most ten minutes later. The window of the tables is longer than that. */
+const WINDOW_MS = 1_800_000
+
+/** The tables in ClickHouse, with their deduplication tokens. */
+export class SimulatedClickHouse {
+  readonly #time: Pick<SimulatedTime, 'nowMs'>
+  readonly faults: ClickHouseFaults
+  /** The ids of the rows, as often as they are stored. */
+  readonly rows: string[] = []
+  readonly #stored = new Set<string>()
+  readonly deadLetters: string[] = []
+  readonly #tokens = new Map<string, Token>()
+
+  constructor(time: Pick<SimulatedTime, 'nowMs'>, faults: ClickHouseFaults) {
+    this.#time = time
+    this.faults = faults
+  }
+
+  insert(frames: readonly Buffer[], token: string): void {
+    const rows = frames.flatMap((frame) => rowsOfFrame(frame) ?? [])
+    const byPartition = Map.groupBy(rows.map(rowKey), ({ expiresOn }) => expiresOn)
+    const rejection = this.#rejection(rows)
+    if (rejection !== undefined) {
+      const [first] = byPartition
+      if (first !== undefined && byPartition.size > 1 && this.faults.keepsPartOfRejected()) {
+        const [partition, keys] = first
+        if (keys.every(({ id }) => !isRejected(id))) this.#commit(partition, token, keys)
+      }
+      throw rejection
+    }
+    for (const [partition, keys] of byPartition) this.#commit(partition, token, keys)
+  }
+
+  find(frames: readonly Buffer[]): ReadonlySet<string> {
+    const ids = frames.flatMap((frame) => rowsOfFrame(frame) ?? []).map((row) => rowKey(row).id)
+    return new Set(ids.filter((id) => this.#stored.has(id)))
+  }
+
+  hasDeadLetter({ text }: DeadLetter): boolean {
+    return this.deadLetters.includes(idOf(text))
+  }
+
+  insertDeadLetter({ text }: DeadLetter, token: string): void {
+    const name = `dead_letters ${token}`
+    if (this.#knows(name)) return
+    this.#tokens.set(name, { atMs: this.#time.nowMs })
+    if (this.faults.crashesInCommit()) throw new Error('no answer')
+    this.deadLetters.push(idOf(text))
+  }
+
+  #commit(partition: string, token: string, keys: readonly { readonly id: string }[]): void {
+    const name = `${partition} ${token}`
+    if (this.#knows(name)) return
+    this.#tokens.set(name, { atMs: this.#time.nowMs })
+    if (this.faults.crashesInCommit()) throw new Error('no answer')
+    for (const { id } of keys) {
+      this.rows.push(id)
+      this.#stored.add(id)
+    }
+  }
+
+  #knows(name: string): boolean {
+    const token = this.#tokens.get(name)
+    return token !== undefined && this.#time.nowMs - token.atMs < WINDOW_MS
+  }
+
+  #rejection(rows: readonly string[]): Error | undefined {
+    if (this.faults.isTableBroken) return error('9999', 'NEW_CODE')
+    const ids = rows.map((row) => rowKey(row).id)
+    if (ids.some((id) => id.startsWith(rejectedIds.poison))) return error('117', 'INCORRECT_DATA')
+    if (ids.some((id) => id.startsWith(rejectedIds.unknown))) return error('9999', 'NEW_CODE')
+    return rows.length > 1 && this.faults.isShortOfMemory ? error('241', 'MEMORY_LIMIT_EXCEEDED') : undefined
+  }
+}
+
+function isRejected(id: string): boolean {
+  return Object.values(rejectedIds).some((prefix) => id.startsWith(prefix))
+}
+
+function idOf(text: string): string {
+  return rowKey(text).id
+}
+
+function error(code: string, type: string): ClickHouseError {
+  return new ClickHouseError({ message: type, code, type })
+}

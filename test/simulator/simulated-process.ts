@@ -1,0 +1,115 @@
+import { type Random } from '@sluice/harness'
+import type { MonotonicClock } from '@sluice/runtime'
+import type { SimulatedTime } from './simulated-time.ts'
+
+/** What can go wrong on the way to a server. Each is a probability. */
+export interface LinkFaults {
+  /** The connection fails before the server sees the request. */
+  readonly refused: number
+  /** The server handles the request, and its answer is lost. */
+  readonly answerLost: number
+  /** The request arrives minutes later, after the caller was told that it failed. */
+  readonly delayed: number
+}
+
+/** Ten minutes: longer than any time-out. */
+export const DELAY_MAX_MS = 600_000
+
+/** The way from a process to a server. */
+export interface Link {
+  readonly faults: LinkFaults
+  /** Whether the process reaches the server now. */
+  readonly reaches: () => boolean
+  /** Whether the server acknowledges what it handles now. */
+  readonly answers: () => boolean
+}
+
+const LATENCY_MAX_MS = 3
+/** A request without an answer fails after this time. */
+const TIMEOUT_MS = 5_000
+
+/**
+ * A process that can be killed, and suspended for any time. It is the clock of the code that runs in it. After its death none of its
+ * timers fires, and none of its requests returns. While it is suspended they wait.
+ */
+export class SimulatedProcess implements MonotonicClock {
+  readonly name: string
+  readonly #time: SimulatedTime
+  readonly #random: Random
+  #isDead = false
+  #resumed: PromiseWithResolvers<void> | undefined
+
+  constructor(name: string, time: SimulatedTime, random: Random) {
+    this.name = name
+    this.#time = time
+    this.#random = random
+  }
+
+  get isDead(): boolean {
+    return this.#isDead
+  }
+
+  nowMs(): number {
+    return this.#time.nowMs
+  }
+
+  async sleep(ms: number, signal?: AbortSignal): Promise<void> {
+    await this.#time.sleep(ms, signal)
+    await this.#turn()
+  }
+
+  kill(): void {
+    this.#isDead = true
+  }
+
+  suspend(ms: number): void {
+    if (this.#resumed !== undefined) return
+    const resumed = Promise.withResolvers<void>()
+    this.#resumed = resumed
+    this.#time.after(ms, () => {
+      this.#resumed = undefined
+      resumed.resolve()
+    })
+  }
+
+  /**
+   * Sends a request to a server.
+   *
+   * @param handle what the server does: one atomic step
+   * @param delayMaxMs how late a delayed request may arrive
+   * @throws if the request or its answer is lost; and what `handle` throws
+   */
+  async request<T>(handle: () => T, { faults, reaches, answers }: Link, delayMaxMs = DELAY_MAX_MS): Promise<T> {
+    await this.#turn()
+    await this.#time.sleep(this.#random() * LATENCY_MAX_MS)
+    const dice = this.#random()
+    if (!reaches() || dice < faults.refused) return this.#fail('connection refused')
+    if (dice < faults.refused + faults.delayed) {
+      this.#time.after(this.#random() * delayMaxMs, () => void ignoreErrors(handle))
+      await this.#time.sleep(TIMEOUT_MS)
+      return this.#fail('no answer')
+    }
+    const [result] = await Promise.allSettled([Promise.try(handle)])
+    const isLost = !answers() || dice < faults.refused + faults.delayed + faults.answerLost
+    await this.#time.sleep(this.#random() * LATENCY_MAX_MS)
+    if (isLost || !reaches()) return this.#fail('connection reset')
+    await this.#turn()
+    if (result.status === 'rejected') throw result.reason
+    return result.value
+  }
+
+  async #fail(message: string): Promise<never> {
+    await this.#turn()
+    throw new Error(message)
+  }
+
+  /** Waits until the process may go on: forever if it is dead. */
+  async #turn(): Promise<void> {
+    while (this.#resumed !== undefined) await this.#resumed.promise
+    if (this.#isDead) await new Promise(() => undefined)
+  }
+}
+
+async function ignoreErrors(run: () => unknown): Promise<void> {
+  await Promise.allSettled([Promise.try(run)])
+}

@@ -1,0 +1,261 @@
+import type { BatchRecord, Chunk, HeldChunk, StoredBatch } from '@sluice/queue'
+import { decodeChunk } from '@sluice/queue'
+import type { SimulatedTime } from './simulated-time.ts'
+
+interface Job {
+  readonly chunk: Chunk
+  lock: { readonly token: string; untilMs: number } | undefined
+}
+
+interface Batch {
+  state: BatchRecord['state']
+  readonly members: readonly string[]
+  splits: ReadonlySet<string>
+  expiresAtMs: number
+}
+
+interface Expiring<T> {
+  readonly value: T
+  readonly untilMs: number
+}
+
+/** What Redis has on its disk. Its values are replaced and never changed, so that a copy needs the maps only. */
+interface Disk {
+  readonly jobs: Map<string, Job>
+  /** Ids of waiting jobs, oldest first. */
+  wait: readonly string[]
+  readonly owners: Map<string, Expiring<string>>
+  readonly batches: Map<string, Batch>
+  readonly leases: Map<string, Expiring<string>>
+  readonly failed: Set<string>
+  turn: Expiring<{ readonly workerId: string; readonly isBusy: boolean }> | undefined
+}
+
+const TURN_TTL_MS = 5_000
+const LEASE_TTL_MS = 15_000
+const CONFIRMED_TTL_MS = 30 * 86_400_000
+const RELEASED_TTL_MS = 300_000
+
+/**
+ * The queue and the records of one shard, as `packages/queue` changes them in Redis: each method is one Lua script of it. The real scripts
+ * are compared with these methods in test/simulator/simulated-redis.integration.test.ts.
+ */
+export class SimulatedRedis {
+  readonly #time: Pick<SimulatedTime, 'nowMs'>
+  #disk: Disk = {
+    jobs: new Map(),
+    wait: [],
+    owners: new Map(),
+    batches: new Map(),
+    leases: new Map(),
+    failed: new Set(),
+    turn: undefined,
+  }
+  #replica: Disk | undefined
+
+  constructor(time: Pick<SimulatedTime, 'nowMs'>) {
+    this.#time = time
+  }
+
+  get jobs(): number {
+    return this.#disk.jobs.size - this.#disk.failed.size
+  }
+
+  get failed(): number {
+    return this.#disk.failed.size
+  }
+
+  /** The primary is separated from its replica. It still handles requests, and acknowledges none of them. */
+  isolate(): void {
+    this.#replica ??= copyOf(this.#disk)
+  }
+
+  get isIsolated(): boolean {
+    return this.#replica !== undefined
+  }
+
+  /** The replica becomes the primary. What was not acknowledged is lost. */
+  failOver(): void {
+    if (this.#replica !== undefined) this.#disk = this.#replica
+    this.#replica = undefined
+  }
+
+  add(chunkId: string, chunk: Chunk, notAfterMs: number): void {
+    if (this.#time.nowMs > notAfterMs) throw new Error('the deadline has passed')
+    // BullMQ ignores an add of a job that exists.
+    if (this.#disk.jobs.has(chunkId)) return
+    this.#disk.jobs.set(chunkId, { chunk, lock: undefined })
+    this.#disk.wait = [...this.#disk.wait, chunkId]
+  }
+
+  fetch(
+    workerId: string,
+    token: string,
+    count: number,
+    isBusy: boolean,
+    lockMs: number,
+  ): { readonly chunks: HeldChunk[]; readonly hasMore: boolean } | 'taken' {
+    const { turn, wait, jobs } = this.#disk
+    const now = this.#time.nowMs
+    if (turn !== undefined && turn.untilMs > now && turn.value.workerId !== workerId) {
+      if (isBusy || !turn.value.isBusy) return 'taken'
+    }
+    this.#disk.turn = { value: { workerId, isBusy }, untilMs: now + TURN_TTL_MS }
+    const ids = wait.slice(0, count)
+    this.#disk.wait = wait.slice(ids.length)
+    const chunks = ids.flatMap((id) => {
+      const job = jobs.get(id)
+      if (job === undefined) return []
+      jobs.set(id, { ...job, lock: { token, untilMs: now + lockMs } })
+      return decodeChunk(id, job.chunk)
+    })
+    return { chunks, hasMore: this.#disk.wait.length > 0 }
+  }
+
+  yieldTurn(workerId: string): void {
+    if (this.#disk.turn?.value.workerId === workerId) this.#disk.turn = undefined
+  }
+
+  load(ids: readonly string[]): HeldChunk[] | undefined {
+    const chunks = ids.flatMap((id) => {
+      const job = this.#disk.jobs.get(id)
+      return job === undefined ? [] : [decodeChunk(id, job.chunk)]
+    })
+    return chunks.length === ids.length ? chunks : undefined
+  }
+
+  renew(tokens: ReadonlyMap<string, string>, lockMs: number): void {
+    for (const [id, token] of tokens) {
+      const job = this.#disk.jobs.get(id)
+      if (job?.lock?.token === token)
+        this.#disk.jobs.set(id, { ...job, lock: { token, untilMs: this.#time.nowMs + lockMs } })
+    }
+  }
+
+  /** Requeues the jobs whose locks have expired. */
+  requeueStalled(): void {
+    for (const [id, job] of this.#disk.jobs) {
+      if (job.lock === undefined || this.#isLocked(job) || this.#disk.failed.has(id)) continue
+      this.#unlock(id, job)
+      this.#disk.wait = [id, ...this.#disk.wait]
+    }
+  }
+
+  requeue(tokens: ReadonlyMap<string, string>, end: 'front' | 'back'): void {
+    const ids = this.#locked(tokens)
+    for (const id of ids) this.#unlock(id, this.#disk.jobs.get(id))
+    this.#disk.wait = end === 'front' ? [...ids, ...this.#disk.wait] : [...this.#disk.wait, ...ids]
+  }
+
+  fail(id: string, token: string): void {
+    for (const failed of this.#locked(new Map([[id, token]]))) {
+      this.#unlock(failed, this.#disk.jobs.get(failed))
+      this.#disk.failed.add(failed)
+    }
+  }
+
+  claim(batchId: string, ids: readonly string[]): (string | undefined)[] {
+    const { jobs, batches, owners } = this.#disk
+    const result = ids.map((id) => {
+      const owner = this.#valid(owners.get(id))
+      if (owner !== undefined) return owner
+      if (!jobs.has(id)) return undefined
+      owners.set(id, { value: batchId, untilMs: Number.POSITIVE_INFINITY })
+      return batchId
+    })
+    const members = ids.filter((_id, index) => result[index] === batchId)
+    if (members.length > 0 && this.#batch(batchId) === undefined)
+      batches.set(batchId, {
+        state: 'claimed',
+        members,
+        splits: new Set(),
+        expiresAtMs: Number.POSITIVE_INFINITY,
+      })
+    return result
+  }
+
+  read(batchId: string): BatchRecord | undefined {
+    return this.#batch(batchId)
+  }
+
+  recordSplit(batchId: string, range: string): boolean {
+    const batch = this.#batch(batchId)
+    if (batch?.state !== 'claimed') return false
+    this.#disk.batches.set(batchId, { ...batch, splits: new Set([...batch.splits, range]) })
+    return true
+  }
+
+  lease(batchId: string, workerId: string): boolean {
+    const owner = this.#valid(this.#disk.leases.get(batchId))
+    if (owner !== undefined && owner !== workerId) return false
+    this.#disk.leases.set(batchId, { value: workerId, untilMs: this.#time.nowMs + LEASE_TTL_MS })
+    return true
+  }
+
+  endLease(batchId: string, workerId: string): void {
+    if (this.#disk.leases.get(batchId)?.value === workerId) this.#disk.leases.delete(batchId)
+  }
+
+  finish(
+    { id, members }: StoredBatch,
+    splits: number | undefined,
+    tokens: ReadonlyMap<string, string>,
+  ): boolean {
+    const batch = this.#batch(id)
+    if (batch?.state === 'claimed' && splits !== undefined && batch.splits.size > splits) return false
+    for (const [jobId, token] of tokens) {
+      const job = this.#disk.jobs.get(jobId)
+      // A job that another worker has locked is left to that worker.
+      if (job === undefined || (this.#isLocked(job) && job.lock?.token !== token)) continue
+      this.#disk.jobs.delete(jobId)
+      this.#disk.wait = this.#disk.wait.filter((id) => id !== jobId)
+    }
+    const ttlMs = members.some((member) => this.#disk.jobs.has(member)) ? CONFIRMED_TTL_MS : RELEASED_TTL_MS
+    const untilMs = this.#time.nowMs + ttlMs
+    if (batch !== undefined)
+      this.#disk.batches.set(id, {
+        ...batch,
+        state: 'confirmed',
+        expiresAtMs: Math.min(batch.expiresAtMs, untilMs),
+      })
+    for (const member of members) {
+      const owner = this.#disk.owners.get(member)
+      if (owner?.value === id)
+        this.#disk.owners.set(member, { value: id, untilMs: Math.min(owner.untilMs, untilMs) })
+    }
+    return true
+  }
+
+  #batch(id: string): Batch | undefined {
+    const batch = this.#disk.batches.get(id)
+    return batch !== undefined && batch.expiresAtMs > this.#time.nowMs ? batch : undefined
+  }
+
+  #valid<T>(entry: Expiring<T> | undefined): T | undefined {
+    return entry !== undefined && entry.untilMs > this.#time.nowMs ? entry.value : undefined
+  }
+
+  #locked(tokens: ReadonlyMap<string, string>): string[] {
+    return [...tokens].flatMap(([id, token]) => (this.#disk.jobs.get(id)?.lock?.token === token ? [id] : []))
+  }
+
+  #isLocked({ lock }: Job): boolean {
+    return lock !== undefined && lock.untilMs > this.#time.nowMs
+  }
+
+  #unlock(id: string, job: Job | undefined): void {
+    if (job !== undefined) this.#disk.jobs.set(id, { ...job, lock: undefined })
+  }
+}
+
+function copyOf(disk: Disk): Disk {
+  const { jobs, owners, batches, leases, failed } = disk
+  return {
+    ...disk,
+    jobs: new Map(jobs),
+    owners: new Map(owners),
+    batches: new Map(batches),
+    leases: new Map(leases),
+    failed: new Set(failed),
+  }
+}

@@ -1,0 +1,155 @@
+import { InsertOnce, REPLACEMENTS_MAX, RowInserter } from '@sluice/clickhouse'
+import type { Random } from '@sluice/harness'
+import { rowsOfFrame } from '@sluice/rows'
+import { createLogger } from '@sluice/runtime'
+import { HeldBudget } from '../../apps/worker/src/held-budget.ts'
+import { InsertHealth } from '../../apps/worker/src/insert-health.ts'
+import { workerLimits } from '../../apps/worker/src/limits.ts'
+import { Retrier } from '../../apps/worker/src/retrier.ts'
+import { Semaphore } from '../../apps/worker/src/semaphore.ts'
+import { type ShardDependencies, type ShardQueue, startShard } from '../../apps/worker/src/start-shard.ts'
+import type { SimulatedClickHouse } from './simulated-clickhouse.ts'
+import type { Link, SimulatedProcess } from './simulated-process.ts'
+import type { SimulatedRedis } from './simulated-redis.ts'
+
+const LOCK_MS = 30_000
+const STALLED_CHECK_MS = 10_000
+const logger = createLogger('simulator', 'silent')
+
+export interface SimulatedWorkerOptions {
+  readonly process: SimulatedProcess
+  readonly redis: SimulatedRedis
+  readonly clickhouse: SimulatedClickHouse
+  readonly random: Random
+  readonly areTokensAtomic: boolean
+  readonly note: (event: string) => void
+  readonly makeId: () => string
+  readonly toRedis: Link
+  readonly toClickHouse: Link
+}
+
+/** Runs the worker's own code in a simulated process. */
+export function startSimulatedWorker(options: SimulatedWorkerOptions): void {
+  const { process, clickhouse, random, areTokensAtomic, makeId } = options
+  const toClickHouse = <T>(run: () => T): Promise<T> => process.request(run, options.toClickHouse)
+  const { signal } = new AbortController()
+  const insertOnce = {
+    areTokensAtomic,
+    sleep: (ms: number) => process.sleep(ms),
+    onTokenWithoutRows: () => undefined,
+  }
+  const health = new InsertHealth(process, workerLimits)
+  const insert = (frames: readonly Buffer[], token: string): Promise<void> => {
+    const isSingle = frames.flatMap((frame) => rowsOfFrame(frame) ?? []).length === 1
+    return health.observe(() =>
+      process.request(
+        () => clickhouse.insert(frames, token),
+        options.toClickHouse,
+        // The only assumption about time: see docs/exactly-once.md.
+        isSingle ? workerLimits.insertLingerMaxMs : undefined,
+      ),
+    )
+  }
+  const queue = simulatedQueue(options)
+  const dependencies: ShardDependencies = {
+    config: { BATCH_ROWS_MAX: 6, BATCH_WAIT_MS: 500, LOCK_DURATION_MS: LOCK_MS },
+    rowInserter: new RowInserter({
+      ...insertOnce,
+      frameInserter: { insert },
+      storedRows: { find: (frames) => toClickHouse(() => clickhouse.find(frames)) },
+    }),
+    deadLetters: {
+      prepare: (letter, token, wasSent) =>
+        new InsertOnce(
+          {
+            all: [letter],
+            findMissing: async () => 
+              (await toClickHouse(() => clickhouse.hasDeadLetter(letter))) ? [] : [letter],
+            insert: (_missing, itsToken) => toClickHouse(() => clickhouse.insertDeadLetter(letter, itsToken)),
+          },
+          token,
+          { wasSent, replacementsMax: REPLACEMENTS_MAX },
+          insertOnce,
+        ),
+    },
+    health,
+    insertNothing: () => insert([], 'probe'),
+    insertSlots: new Semaphore(workerLimits.insertsInFlightMax, signal),
+    repairPermits: new Semaphore(workerLimits.repairsInFlightMax, signal),
+    chunkBudget: new HeldBudget(workerLimits.chunksMax),
+    byteBudget: new HeldBudget(workerLimits.heldBytesMax),
+    heldInAllShards: () => queue.consumer.heldChunks,
+    signal,
+    retrier: new Retrier({ logger, signal, clock: process, random }),
+    makeId,
+    workerId: process.name,
+    clock: process,
+    logger,
+  }
+  const shard = startShard(queue, dependencies)
+  ;(globalThis as any).workers?.push(() => ({ name: process.name, dead: process.isDead, held: queue.consumer.heldChunks, health: health.failure, shard, d: dependencies.retrier.failures }))
+}
+
+function simulatedQueue({ process, redis, toRedis: link }: SimulatedWorkerOptions): ShardQueue {
+  const held = new Map<string, string>()
+  let fetches = 0
+  const toRedis = <T>(run: () => T): Promise<T> => process.request(run, link)
+  const tokensOf = (ids: readonly string[]): Map<string, string> =>
+    new Map(ids.flatMap((id) => (held.has(id) ? [[id, held.get(id) ?? '']] : [])))
+  const forget = (ids: readonly string[]): void => {
+    for (const id of ids) held.delete(id)
+  }
+  void repeat(process, LOCK_MS / 4, () => toRedis(() => redis.renew(new Map(held), LOCK_MS)))
+  void repeat(process, STALLED_CHECK_MS, () => toRedis(() => redis.requeueStalled()))
+  return {
+    ledger: {
+      claim: (batchId, ids) => toRedis(() => redis.claim(batchId, ids)),
+      read: (batchId) => toRedis(() => redis.read(batchId)),
+      recordSplit: (batchId, range) => toRedis(() => redis.recordSplit(batchId, range)),
+      lease: (batchId, workerId) => toRedis(() => redis.lease(batchId, workerId)),
+      endLease: (batchId, workerId) => toRedis(() => redis.endLease(batchId, workerId)),
+    },
+    consumer: {
+      fetch: async (count, { isBusy }) => {
+        fetches += 1
+        const token = `${process.name}:${fetches}`
+        const result = await toRedis(() => redis.fetch(process.name, token, count, isBusy, LOCK_MS))
+        if (result === 'taken') return { turn: 'taken' }
+        const chunks = result.chunks.filter(({ id }) => !held.has(id))
+        for (const { id } of result.chunks) held.set(id, token)
+        return { turn: 'mine', chunks, hasMore: result.hasMore }
+      },
+      yieldTurn: () => toRedis(() => redis.yieldTurn(process.name)),
+      load: (ids) => toRedis(() => redis.load(ids)),
+      finish: async (batch, splits) => {
+        const tokens = tokensOf(batch.members)
+        const isFinished = await toRedis(() => redis.finish(batch, splits, tokens))
+        if (isFinished) for (const [id, token] of tokens) if (held.get(id) === token) held.delete(id)
+        return isFinished
+      },
+      requeue: async (ids, end) => {
+        const tokens = tokensOf(ids)
+        await toRedis(() => redis.requeue(tokens, end))
+        forget([...tokens.keys()])
+      },
+      fail: async (id) => {
+        const token = held.get(id)
+        if (token !== undefined) await toRedis(() => redis.fail(id, token))
+        forget([id])
+      },
+      forget,
+      get heldChunks() {
+        return held.size
+      },
+      close: () => Promise.resolve(),
+    },
+  }
+}
+
+/** Runs something at intervals while the process lives. */
+async function repeat(process: SimulatedProcess, intervalMs: number, run: () => Promise<unknown>): Promise<void> {
+  while (!process.isDead) {
+    await process.sleep(intervalMs)
+    await run().catch(() => undefined)
+  }
+}
