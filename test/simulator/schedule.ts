@@ -7,7 +7,7 @@ import { SimulatedTime } from './simulated-time.ts'
 import { startSimulatedWorker } from './simulated-worker.ts'
 
 /** Entries are sent and faults happen during this time. Then all faults end. */
-const FAULTY_MS = 90_000
+const FAULTY_MS = 60_000
 /** By then everything must be stored. Rows that are rejected with an unknown code take several minutes. */
 const LIMIT_MS = 7_200_000
 /** After the faults, an entry is sent at this interval, as in any installation that is used. */
@@ -40,6 +40,8 @@ class Schedule {
   readonly #clickhouse: SimulatedClickHouse
   readonly #linkFaults: LinkFaults
   readonly #areTokensAtomic: boolean
+  /** Schedules with such rows take several times as long. */
+  readonly #unknownRate: number
   readonly #trace: string[] | undefined
   readonly #processes: SimulatedProcess[] = []
   readonly #apis: SimulatedApi[] = []
@@ -63,6 +65,7 @@ class Schedule {
     this.#areTokensAtomic = happens(random, 0.5)
     const crashes = happens(random, 0.3) ? 0.05 : 0
     const keepsPart = happens(random, 0.5)
+    this.#unknownRate = happens(random, 0.15) ? 0.1 : 0
     this.#clickhouse = new SimulatedClickHouse(this.#time, {
       isShortOfMemory: false,
       isTableBroken: false,
@@ -129,7 +132,6 @@ class Schedule {
       clickhouse: this.#clickhouse,
       random: this.#random,
       areTokensAtomic: this.#areTokensAtomic,
-      note: (event) => this.#note(event),
       makeId: () => this.#makeId('batch'),
       toRedis: this.#linkToRedis(),
       toClickHouse: {
@@ -207,7 +209,7 @@ class Schedule {
   #makeRow(): { id: string; text: string } {
     this.#entries += 1
     const dice = this.#random()
-    const kind = !this.#isFaulty ? '' : dice < 0.06 ? rejectedIds.poison : dice < 0.1 ? rejectedIds.unknown : ''
+    const kind = !this.#isFaulty ? '' : dice < 0.06 ? rejectedIds.poison : dice < 0.06 + this.#unknownRate ? rejectedIds.unknown : ''
     const id = `${kind}row-${this.#entries}`
     const expiresOn = `2026-12-0${integer(this.#random, 1, 2)}`
     return { id, text: `p\t2026-11-22 00:00:00\t${expiresOn}\t${id}\t2026-11-22 00:00:00\n` }

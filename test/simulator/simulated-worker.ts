@@ -12,6 +12,14 @@ import type { SimulatedClickHouse } from './simulated-clickhouse.ts'
 import type { Link, SimulatedProcess } from './simulated-process.ts'
 import type { SimulatedRedis } from './simulated-redis.ts'
 
+/** Longer intervals than in production. Most of the time nothing is waiting, and each round is an event. */
+const fetchLimits = {
+  intervalMs: 100,
+  idleIntervalMs: 1_000,
+  standbyIntervalMs: 3_000,
+  failedIntervalMs: 3_000,
+  chunksPerRoundMax: 3,
+} as const
 const LOCK_MS = 30_000
 const STALLED_CHECK_MS = 10_000
 const logger = createLogger('simulator', 'silent')
@@ -22,7 +30,6 @@ export interface SimulatedWorkerOptions {
   readonly clickhouse: SimulatedClickHouse
   readonly random: Random
   readonly areTokensAtomic: boolean
-  readonly note: (event: string) => void
   readonly makeId: () => string
   readonly toRedis: Link
   readonly toClickHouse: Link
@@ -84,10 +91,10 @@ export function startSimulatedWorker(options: SimulatedWorkerOptions): void {
     makeId,
     workerId: process.name,
     clock: process,
+    fetchLimits,
     logger,
   }
-  const shard = startShard(queue, dependencies)
-  ;(globalThis as any).workers?.push(() => ({ name: process.name, dead: process.isDead, held: queue.consumer.heldChunks, health: health.failure, shard, d: dependencies.retrier.failures }))
+  startShard(queue, dependencies)
 }
 
 function simulatedQueue({ process, redis, toRedis: link }: SimulatedWorkerOptions): ShardQueue {

@@ -23,6 +23,7 @@ import { InsertHealth } from './insert-health.ts'
 import { workerLimits } from './limits.ts'
 import { Retrier } from './retrier.ts'
 import { Semaphore } from './semaphore.ts'
+import { fetchLimits } from './shard.ts'
 import { type RunningShard, type ShardQueue, startShard } from './start-shard.ts'
 
 const config = readWorkerConfig(process.env)
@@ -93,6 +94,7 @@ await runProcess({
       makeId,
       workerId,
       clock,
+      fetchLimits,
       logger,
     }
     for (const names of shardNames(config.SLUICE_PREFIX, config.QUEUE_SHARDS))

@@ -21,6 +21,8 @@ export const fetchLimits = {
   chunksPerRoundMax: 64,
 } as const
 
+export type FetchLimits = Readonly<Record<keyof typeof fetchLimits, number>>
+
 export interface ShardOptions {
   readonly consumer: Pick<ChunkConsumer, 'fetch' | 'yieldTurn' | 'requeue' | 'forget'>
   readonly collector: Collector
@@ -35,6 +37,8 @@ export interface ShardOptions {
   /** Inserts no rows, to learn whether ClickHouse accepts inserts. */
   readonly insertNothing: () => Promise<unknown>
   readonly clock: MonotonicClock
+  /** `fetchLimits`, except in tests. */
+  readonly fetchLimits: FetchLimits
 }
 
 /**
@@ -83,10 +87,10 @@ export class Shard {
 
   /** The time until there is something to do. A free insert slot ends it earlier. */
   #restMs(fetchAtMs: number): number {
-    const { clock, collector } = this.#options
+    const { clock, collector, fetchLimits: limits } = this.#options
     const dueAtMs = this.#isWaitingForSlot ? undefined : collector.dueAtMs
     const nextMs = Math.min(...(this.#isStopping ? [] : [fetchAtMs]), ...(dueAtMs === undefined ? [] : [dueAtMs]))
-    return Math.min(fetchLimits.standbyIntervalMs, Math.max(0, nextMs - clock.nowMs()))
+    return Math.min(limits.standbyIntervalMs, Math.max(0, nextMs - clock.nowMs()))
   }
 
   get #isStopping(): boolean {
@@ -99,28 +103,28 @@ export class Shard {
 
   /** @returns the time until the next round */
   async #fetch(): Promise<number> {
-    const { consumer, health, heldInAllShards } = this.#options
+    const { consumer, health, heldInAllShards, fetchLimits: limits } = this.#options
     const allowed = health.fetchMax(heldInAllShards())
-    const count = Math.min(allowed, this.#room(), fetchLimits.chunksPerRoundMax)
+    const count = Math.min(allowed, this.#room(), limits.chunksPerRoundMax)
     if (allowed === 1) health.probing()
     let fetch: Fetch
     try {
       fetch = await consumer.fetch(count, { isBusy: count === 0 || allowed === 1 || this.#isWaitingForSlot })
     } catch {
       // The consumer has logged it.
-      return fetchLimits.failedIntervalMs
+      return limits.failedIntervalMs
     }
-    if (fetch.turn === 'taken') return fetchLimits.standbyIntervalMs
+    if (fetch.turn === 'taken') return limits.standbyIntervalMs
     // A worker that cannot insert must not keep the turn from others, not even from one that does not know whether it can.
     if (allowed <= 1) await consumer.yieldTurn().catch(() => undefined)
     for (const chunk of fetch.chunks) this.#collect(chunk)
-    if (allowed === 0) return fetchLimits.standbyIntervalMs
+    if (allowed === 0) return limits.standbyIntervalMs
     if (allowed === 1) {
       if (fetch.chunks.length === 0) await this.#options.insertNothing().catch(() => undefined)
-      return fetchLimits.idleIntervalMs
+      return limits.idleIntervalMs
     }
     if (fetch.hasMore && count > 0) return 0
-    return fetch.chunks.length > 0 ? fetchLimits.intervalMs : fetchLimits.idleIntervalMs
+    return fetch.chunks.length > 0 ? limits.intervalMs : limits.idleIntervalMs
   }
 
   /** How many more chunks may be fetched. */

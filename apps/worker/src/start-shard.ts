@@ -11,7 +11,7 @@ import type { InsertHealth } from './insert-health.ts'
 import { workerLimits } from './limits.ts'
 import type { Retrier } from './retrier.ts'
 import { Semaphore } from './semaphore.ts'
-import { Shard } from './shard.ts'
+import { type FetchLimits, Shard } from './shard.ts'
 
 export interface ShardDependencies {
   readonly config: Pick<WorkerConfig, 'BATCH_ROWS_MAX' | 'BATCH_WAIT_MS' | 'LOCK_DURATION_MS'>
@@ -30,6 +30,7 @@ export interface ShardDependencies {
   readonly makeId: () => string
   readonly workerId: string
   readonly clock: MonotonicClock
+  readonly fetchLimits: FetchLimits
   readonly logger: Logger
 }
 

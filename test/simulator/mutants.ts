@@ -1,0 +1,163 @@
+/** A change of one guard in the code. The simulator must find out that it is missing. */
+export interface Mutant {
+  readonly name: string
+  /** Relative to the root of the project. */
+  readonly file: string
+  /** Occurs once in the file. */
+  readonly find: string
+  readonly replace: string
+}
+
+const stages = 'apps/worker/src/batch-stages.ts'
+const splitter = 'apps/worker/src/batch-splitter.ts'
+const delivery = 'apps/worker/src/batch-delivery.ts'
+const shard = 'apps/worker/src/shard.ts'
+const insertOnce = 'packages/clickhouse/src/insert-once.ts'
+const rowInserter = 'packages/clickhouse/src/row-inserter.ts'
+
+export const mutants: readonly Mutant[] = [
+  {
+    name: 'a 202 is sent before the chunk is queued',
+    file: 'apps/api/src/chunks/chunk-writer.ts',
+    find: '      await this.#queue.add(',
+    replace: '      written.resolve()\n      await this.#queue.add(',
+  },
+  {
+    name: 'a rejected batch counts as stored',
+    file: stages,
+    find: "        if (at === 'stored') return { at, batchId",
+    replace: "        return { at: 'stored', batchId",
+  },
+  {
+    name: 'an insert without an answer counts as stored',
+    file: 'apps/worker/src/insert-attempt.ts',
+    find: '    throw error',
+    replace: "    return { at: 'stored' }",
+  },
+  {
+    name: 'only the chunks in hand of a claimed batch are inserted',
+    file: stages,
+    find: 'consumer.load(record.members)',
+    replace: 'consumer.load(recovery.chunkIds)',
+  },
+  {
+    name: 'a split batch is sent as a whole',
+    file: stages,
+    find: 'isRejected || splits.size > 0 ?',
+    replace: 'isRejected ?',
+  },
+  {
+    name: 'a new batch is confirmed although another worker has split it',
+    file: stages,
+    find: "        if (at === 'stored') return { at, batchId: batch.id, members: idsOf(batch), splits: 0 }",
+    replace: "        if (at === 'stored') return { at, batchId: batch.id, members: idsOf(batch), splits: undefined }",
+  },
+  {
+    name: 'a split is not persisted before parts are sent',
+    file: splitter,
+    find: 'ledger.recordSplit(id, range)',
+    replace: 'Promise.resolve(true)',
+  },
+  {
+    name: 'the token of a split range is not consumed',
+    file: splitter,
+    find: '    if (!(await this.#consumeToken(pass, from, to))) return\n',
+    replace: '',
+  },
+  {
+    name: 'a token is consumed with a row that is stored',
+    file: splitter,
+    find: 'ofRange.filter((row) => !stored.has(rowKey(row).id))',
+    replace: 'ofRange',
+  },
+  {
+    name: 'parts are sent although the token of their range may be consumed later',
+    file: splitter,
+    find: '    pass.suspects += 1\n    return false',
+    replace: '    return true',
+  },
+  {
+    name: 'parts are sent without a lookup',
+    file: splitter,
+    find: '`${pass.id}/${range}`, true)',
+    replace: '`${pass.id}/${range}`, false)',
+  },
+  {
+    name: 'a row is dead-lettered while an earlier attempt may commit',
+    file: splitter,
+    find: 'clock.nowMs() < pass.unsettledUntilMs',
+    replace: 'false',
+  },
+  {
+    name: 'an attempt to consume a token that got no answer is forgotten',
+    file: rowInserter,
+    find: 'await this.#insertSingle([frame], token, onUnanswered)',
+    replace: 'await this.#insertSingle([frame], token, () => undefined)',
+  },
+  {
+    name: 'a row that is rejected with an unknown code is dropped',
+    file: splitter,
+    find: '!isKnown && !pass.isLast) pass.suspects += 1',
+    replace: '!isKnown && !pass.isLast) pass.suspects += 0',
+  },
+  {
+    name: 'dead letters are not looked up',
+    file: splitter,
+    find: 'deadLetters.prepare(letter, token, true)',
+    replace: 'deadLetters.prepare(letter, token, false)',
+  },
+  {
+    name: 'rows are not looked up before they are sent again',
+    file: insertOnce,
+    find: '    let missing = await this.#target.findMissing()',
+    replace: '    let missing = this.#target.all',
+  },
+  {
+    name: 'a token without rows counts as stored',
+    file: insertOnce,
+    find: "    if (areTokensAtomic) return 'stored'",
+    replace: "    if (areTokensAtomic || true) return 'stored'",
+  },
+  {
+    name: 'a lost token of a single row has no replacement',
+    file: insertOnce,
+    find: 'export const REPLACEMENTS_MAX = 3',
+    replace: 'export const REPLACEMENTS_MAX = 0',
+  },
+  {
+    name: 'one lost token of a range is one too many',
+    file: splitter,
+    find: 'const LOST_TOKENS_MAX = 3',
+    replace: 'const LOST_TOKENS_MAX = 0',
+  },
+  {
+    name: 'chunks of a batch that this worker cannot insert are not returned',
+    file: delivery,
+    find: '        await consumer.requeue(chunkIds, error.end)',
+    replace: '        await Promise.resolve()',
+  },
+  {
+    name: 'rejected chunks return to the front of the queue',
+    file: delivery,
+    find: "'ClickHouse accepts no rows', 'back'",
+    replace: "'ClickHouse accepts no rows', 'front'",
+  },
+  {
+    name: 'a worker that cannot insert keeps the turn',
+    file: shard,
+    find: 'if (allowed <= 1) await consumer.yieldTurn()',
+    replace: 'if (allowed < 0) await consumer.yieldTurn()',
+  },
+  {
+    name: 'a worker whose inserts failed never tries again',
+    file: 'apps/worker/src/insert-health.ts',
+    find: 'return heldChunks === 0 &&',
+    replace: 'return heldChunks < 0 &&',
+  },
+  {
+    name: 'chunks of a finished batch stay in hand',
+    file: delivery,
+    find: '    consumer.forget(ids.filter((_id, index) => owners[index] === undefined))\n',
+    replace: '',
+  },
+]
