@@ -33,13 +33,13 @@ delayJob(ARGV[1], nowMs, ARGV[3], ARGV[4], ARGV[2])`
 
 /**
  * KEYS: the wait list. ARGV: the beginning of the queue's keys, the id of the job, the token of its lock, the reason, the JSON text of
- * the stack traces.
+ * the stack traces. Returns 0, or a negative number if it changed nothing.
  */
 const FAIL = `
 ${finisherLua}
 ${permitWrites}
 ${readClock}
-newFinisher(ARGV[1], nowMs, 'failed')(ARGV[2], ARGV[3], ARGV[4], ARGV[5])`
+return newFinisher(ARGV[1], nowMs, 'failed')(ARGV[2], ARGV[3], ARGV[4], ARGV[5])`
 
 /**
  * Moves active jobs to other states. A job is left unchanged if its lock has expired or another worker has locked it, so each step
@@ -49,7 +49,7 @@ export class JobMover {
   readonly #names: QueueNames
   readonly #requeue: RedisScript<null>
   readonly #delay: RedisScript<null>
-  readonly #fail: RedisScript<null>
+  readonly #fail: RedisScript<number>
 
   constructor(redis: RedisConnection, names: QueueNames) {
     this.#names = names
@@ -77,10 +77,14 @@ export class JobMover {
     await this.#delay(this.#keys, [this.#base, delayMs, id, token])
   }
 
-  /** The job stays in Redis with the error, until an operator handles it. */
-  async fail({ id, token }: Pick<HeldJob, 'id' | 'token'>, error: Error): Promise<void> {
+  /**
+   * The job stays in Redis with the error, until an operator handles it.
+   *
+   * @returns whether it was moved
+   */
+  async fail({ id, token }: Pick<HeldJob, 'id' | 'token'>, error: Error): Promise<boolean> {
     const stacktrace = JSON.stringify(error.stack === undefined ? [] : [error.stack])
-    await this.#fail(this.#keys, [this.#base, id, token, error.message, stacktrace])
+    return (await this.#fail(this.#keys, [this.#base, id, token, error.message, stacktrace])) === 0
   }
 
   get #keys(): string[] {

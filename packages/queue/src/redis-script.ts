@@ -11,11 +11,7 @@ export type RedisScript<Answer> = (
  *
  * @param name a script with the same name on the same connection must have the same text
  */
-export function defineScript<Answer>(
-  redis: RedisConnection,
-  name: string,
-  lua: string,
-): RedisScript<Answer> {
+export function defineScript<Answer>(redis: RedisConnection, name: string, lua: string): RedisScript<Answer> {
   redis.defineCommand(name, { lua })
   // ioredis adds the method when the command is defined, so its types do not have it.
   const commands = redis as unknown as Readonly<

@@ -2,7 +2,14 @@ import { FaultProxy } from '@sluice/harness'
 import { connectRedis, type RedisConnection } from '@sluice/runtime'
 import { afterAll, beforeAll, beforeEach, describe, expect, it, onTestFinished, vi } from 'vitest'
 import { FetchMonitor } from '../src/fetch-monitor.ts'
-import { chunkOf, ConsumerFixture, fetchIds, fetchMine, startTestRedis, WAIT_MS } from './support/consumer-fixture.ts'
+import {
+  chunkOf,
+  ConsumerFixture,
+  fetchIds,
+  fetchMine,
+  startTestRedis,
+  WAIT_MS,
+} from './support/consumer-fixture.ts'
 
 let server: Awaited<ReturnType<typeof startTestRedis>>
 let fixture: ConsumerFixture
@@ -33,9 +40,7 @@ describe('a chunk', () => {
     await fixture.add('a-chunk', chunk)
     const consumer = fixture.openConsumer()
     const { chunks, hasMore } = await fetchMine(consumer, 1)
-    expect(chunks).toEqual([
-      { id: 'a-chunk', rows: 1, bytes: 4, frame: Buffer.from(chunk.frame, 'base64') },
-    ])
+    expect(chunks).toEqual([{ id: 'a-chunk', rows: 1, bytes: 4, frame: Buffer.from(chunk.frame, 'base64') }])
     expect(hasMore).toBe(false)
     expect([consumer.heldChunks, consumer.heldBytes]).toEqual([1, chunk.frame.length])
     expect(await fixture.ledger.claim('a-batch', ['a-chunk'])).toEqual(['a-batch'])
@@ -64,7 +69,12 @@ describe('a chunk', () => {
     expect(await fixture.counts()).toEqual({ active: 1, delayed: 1 })
     expect(await fetchIds(consumer, 1)).toEqual([])
     vi.restoreAllMocks()
-    const [, score = '0'] = await fixture.redis.zrange(`${fixture.names.jobKey('')}delayed`, '0', '0', 'WITHSCORES')
+    const [, score = '0'] = await fixture.redis.zrange(
+      `${fixture.names.jobKey('')}delayed`,
+      '0',
+      '0',
+      'WITHSCORES',
+    )
     const dueInMs = Number(score) / 0x1000 - Date.now()
     expect(dueInMs).toBeGreaterThan(0)
     expect(dueInMs).toBeLessThanOrEqual(5_001)
@@ -109,20 +119,15 @@ describe('the monitor of fetches', () => {
     expect(monitors.map(({ readiness }) => readiness)).toEqual([ready, ready, ready])
   })
 
-  it.each([
-    ['with the turn', 'mine'],
-    ['without the turn', 'taken'],
-  ])('reports that Redis rejects writes, until one succeeds, %s', async (_what, turn) => {
-    const other = fixture.openConsumer({ fetchMonitor: new FetchMonitor(() => performance.now()) })
+  it('reports that Redis rejects writes, until one succeeds', async () => {
     const consumer = fixture.openConsumer()
-    if (turn === 'taken') await fetchMine(other, 0)
-    expect((await consumer.fetch(1, { isBusy: false })).turn).toBe(turn)
+    await fetchMine(consumer, 1)
     await fixture.whileConfigured('min-replicas-to-write', '1', async () => {
       for (const count of [0, 1])
         await expect(consumer.fetch(count, { isBusy: false })).rejects.toThrow('NOREPLICAS')
       expect(fixture.fetchMonitor.readiness.reasons.join('')).toContain('NOREPLICAS')
     })
-    expect((await consumer.fetch(0, { isBusy: false })).turn).toBe(turn)
+    await fetchMine(consumer, 0)
     expect(fixture.fetchMonitor.readiness).toEqual(ready)
   })
 

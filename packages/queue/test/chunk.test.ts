@@ -1,7 +1,7 @@
 import { compressRows } from '@sluice/rows'
 import { zstdDecompressSync } from 'node:zlib'
 import { describe, expect, it } from 'vitest'
-import { type Chunk, decodeChunk, encodeChunk } from '../src/chunk.ts'
+import { type Chunk, decodeChunk, encodeChunk, readJobData } from '../src/chunk.ts'
 
 const rows = (from: number, to: number): string => {
   let text = ''
@@ -43,4 +43,22 @@ describe('a chunk', () => {
     const both = Buffer.concat([compressRows(rows(0, 2)), frameOf(encodeChunk(2, Buffer.from(rows(2, 4))))])
     expect(zstdDecompressSync(both).toString()).toBe(rows(0, 4))
   })
+})
+
+describe('the data of a job', () => {
+  it('is a chunk, without fields that a chunk does not have', () => {
+    const chunk = encodeChunk(3, Buffer.from(rows(0, 3)))
+    expect(readJobData(JSON.stringify({ ...chunk, more: 1 }))).toEqual({ kind: 'chunk', chunk })
+  })
+
+  it('is a chunk of an unknown version, whatever else it has', () => {
+    expect(readJobData('{"v":2}')).toEqual({ kind: 'chunk of an unknown version' })
+  })
+
+  it.each(['', '{"v":', 'null', '5', '"text"', '[]', '{}', '{"v":"1"}', '{"v":1,"rows":1,"bytes":2}'])(
+    'is damaged: %j',
+    (text) => {
+      expect(readJobData(text)).toEqual({ kind: 'damaged' })
+    },
+  )
 })
