@@ -91,6 +91,11 @@ local function newFinisher(base, nowMs, target)
   end
 end`
 
+/** Lua: `isFailed(base, id)` is whether a job is a failed one. */
+export const isFailedLua = `local function isFailed(base, id)
+  return redis.call('ZSCORE', base .. 'failed', id) ~= false
+end`
+
 /**
  * Lua: `newRequeuer(base)` returns a function that makes an active job the next one to be fetched. Its parameters: the job's id, the
  * token of its lock. It returns a negative number if it changed nothing.

@@ -1,5 +1,5 @@
 import type { RedisConnection } from '@sluice/runtime'
-import { delayJobLua, finisherLua, requeuerLua } from './bullmq-internals.ts'
+import { delayJobLua, finisherLua, isFailedLua, requeuerLua } from './bullmq-internals.ts'
 import type { HeldJob } from './held-jobs.ts'
 import type { QueueNames } from './queue-names.ts'
 import { defineScript, permitWrites, readClock, type RedisScript } from './redis-script.ts'
@@ -33,13 +33,15 @@ delayJob(ARGV[1], nowMs, ARGV[3], ARGV[4], ARGV[2])`
 
 /**
  * KEYS: the wait list. ARGV: the beginning of the queue's keys, the id of the job, the token of its lock, the reason, the JSON text of
- * the stack traces. Returns 0, or a negative number if it changed nothing.
+ * the stack traces. Returns 1 if the job is failed now, also if an earlier run has moved it.
  */
 const FAIL = `
 ${finisherLua}
+${isFailedLua}
 ${permitWrites}
 ${readClock}
-return newFinisher(ARGV[1], nowMs, 'failed')(ARGV[2], ARGV[3], ARGV[4], ARGV[5])`
+newFinisher(ARGV[1], nowMs, 'failed')(ARGV[2], ARGV[3], ARGV[4], ARGV[5])
+return isFailed(ARGV[1], ARGV[2]) and 1 or 0`
 
 /**
  * Moves active jobs to other states. A job is left unchanged if its lock has expired or another worker has locked it, so each step
@@ -80,11 +82,11 @@ export class JobMover {
   /**
    * The job stays in Redis with the error, until an operator handles it.
    *
-   * @returns whether it was moved
+   * @returns false if it was left unchanged
    */
   async fail({ id, token }: Pick<HeldJob, 'id' | 'token'>, error: Error): Promise<boolean> {
     const stacktrace = JSON.stringify(error.stack === undefined ? [] : [error.stack])
-    return (await this.#fail(this.#keys, [this.#base, id, token, error.message, stacktrace])) === 0
+    return (await this.#fail(this.#keys, [this.#base, id, token, error.message, stacktrace])) === 1
   }
 
   get #keys(): string[] {

@@ -1,6 +1,7 @@
 import { FaultProxy } from '@sluice/harness'
 import { connectRedis, type RedisConnection } from '@sluice/runtime'
 import { afterAll, beforeAll, beforeEach, describe, expect, it, onTestFinished, vi } from 'vitest'
+import type { ChunkConsumer } from '../src/chunk-consumer.ts'
 import { FetchMonitor } from '../src/fetch-monitor.ts'
 import {
   chunkOf,
@@ -210,5 +211,57 @@ describe('the consumer', () => {
     expect(await finish).toBe(true)
     expect(await fixture.counts()).toEqual({})
     expect(fixture.warnings).not.toHaveBeenCalled()
+  })
+})
+
+describe('an operation whose answer is lost is sent again, and', () => {
+  /** A consumer with the turn. The answer to its next request that contains the text is lost. */
+  async function openUnlucky(
+    ids: readonly string[],
+    fetched: number,
+    text: string,
+  ): Promise<{ readonly consumer: ChunkConsumer; readonly cuts: () => number }> {
+    const { proxy, proxied } = await openProxied()
+    for (const id of ids) await fixture.add(id)
+    const consumer = fixture.openConsumer({ redis: proxied, lockDurationMs: 1_000 })
+    await fetchMine(consumer, fetched)
+    proxy.cutAnswerTo(text)
+    return { consumer, cuts: () => proxy.cuts }
+  }
+
+  it('finishes a batch once', async () => {
+    const { consumer, cuts } = await openUnlucky(['a-chunk'], 1, 'a-batch')
+    await fixture.ledger.claim('a-batch', ['a-chunk'])
+    expect(await consumer.finish({ id: 'a-batch', members: ['a-chunk'] }, 0)).toBe(true)
+    expect(cuts()).toBe(1)
+    expect(await fixture.counts()).toEqual({})
+    expect(await fixture.redis.ttl(fixture.names.batchKey('a-batch'))).toBeLessThanOrEqual(300)
+    expect(consumer.heldChunks).toBe(0)
+  })
+
+  it('requeues a chunk once', async () => {
+    const { consumer, cuts } = await openUnlucky(['a-chunk', 'newer'], 1, 'a-chunk')
+    await consumer.requeue(['a-chunk'], 'back')
+    expect(cuts()).toBe(1)
+    expect(await fixture.waiting()).toEqual(['newer', 'a-chunk'])
+    expect(await fixture.counts()).toEqual({ waiting: 2 })
+  })
+
+  it('fails a chunk once', async () => {
+    const { consumer, cuts } = await openUnlucky(['a-chunk'], 1, 'a bug')
+    await consumer.fail('a-chunk', new Error('a bug'))
+    expect(cuts()).toBe(1)
+    expect(await fixture.counts()).toEqual({ failed: 1 })
+    expect(fixture.errors).toHaveBeenCalledOnce()
+    expect(consumer.heldChunks).toBe(0)
+  })
+
+  it('fetches other chunks. The lost ones return to the queue', async () => {
+    const { consumer, cuts } = await openUnlucky(['first', 'second'], 0, fixture.names.turnKey)
+    expect(await fetchIds(consumer, 1)).toEqual(['second'])
+    expect(cuts()).toBe(1)
+    expect(await fixture.counts()).toEqual({ active: 2 })
+    await vi.waitFor(async () => expect(await fetchIds(consumer, 1)).toEqual(['first']), WAIT_MS)
+    expect(consumer.heldChunks).toBe(2)
   })
 })
