@@ -16,7 +16,7 @@ import { connectRedis, createLogger, type RedisConnection } from '@sluice/runtim
 import { randomUUID } from 'node:crypto'
 import { once } from 'node:events'
 import { setTimeout as delay } from 'node:timers/promises'
-import { redisInfo } from './measure/redis-info.ts'
+import { type RedisUsage, redisUsageOf } from './measure/redis-usage.ts'
 import { readPositive } from './options.ts'
 
 const commandLine = new CommandLine(`node bench/src/queue-cost-main.ts [options]
@@ -51,6 +51,8 @@ const BATCH_CHUNKS = 64
 const ADD_DEADLINE_MS = 30_000
 const LOCK_DURATION_MS = 30_000
 const ROWS = 5
+/** Commands that take less are not listed. */
+const SHOWN_MIN_US = 0.05
 
 const logger = createLogger('bench', 'silent')
 const row =
@@ -64,49 +66,6 @@ async function connect(failFast: boolean): Promise<RedisConnection> {
   const redis = connectRedis(url, failFast ? { failFast, commandTimeoutMs: 5_000 } : { failFast })
   await once(redis, 'ready')
   return redis
-}
-
-interface Usage {
-  readonly userUs: number
-  readonly systemUs: number
-  /** The calls and the time of each command, those in scripts included. */
-  readonly commands: ReadonlyMap<string, { readonly calls: number; readonly us: number }>
-}
-
-async function usageNow(): Promise<Usage> {
-  const cpu = await redisInfo(url, 'cpu')
-  const stats = await redisInfo(url, 'commandstats')
-  const commands = [...stats].flatMap(([name, text]) => {
-    const [, calls, us] = /calls=(\d+),usec=(\d+)/.exec(text) ?? []
-    return calls === undefined
-      ? []
-      : [[name.replace('cmdstat_', ''), { calls: Number(calls), us: Number(us) }] as const]
-  })
-  const us = (field: string): number => Number(cpu.get(field)) * 1_000_000
-  return {
-    userUs: us('used_cpu_user_main_thread'),
-    systemUs: us('used_cpu_sys_main_thread'),
-    commands: new Map(commands),
-  }
-}
-
-/** What Redis uses while something runs. */
-async function usageOf(run: () => Promise<void>): Promise<Usage & { readonly ms: number }> {
-  const before = await usageNow()
-  const startedMs = performance.now()
-  await run()
-  const ms = performance.now() - startedMs
-  const after = await usageNow()
-  const commands = [...after.commands].map(([name, { calls, us }]) => {
-    const earlier = before.commands.get(name) ?? { calls: 0, us: 0 }
-    return [name, { calls: calls - earlier.calls, us: us - earlier.us }] as const
-  })
-  return {
-    userUs: after.userUs - before.userUs,
-    systemUs: after.systemUs - before.systemUs,
-    commands: new Map(commands.filter(([, { calls }]) => calls > 0)),
-    ms,
-  }
 }
 
 const line = (name: string, cells: readonly (string | number)[]): void =>
@@ -149,10 +108,14 @@ class Shard {
       Array.from({ length: ADDS_IN_FLIGHT }, async () => {
         for (; left > 0;) {
           left -= 1
-          await this.queue.add(randomUUID(), chunk, performance.now() + ADD_DEADLINE_MS)
+          await this.addOne()
         }
       }),
     )
+  }
+
+  addOne(): Promise<void> {
+    return this.queue.add(randomUUID(), chunk, performance.now() + ADD_DEADLINE_MS)
   }
 
   async fetch(count: number): Promise<{ readonly ids: string[]; readonly hasMore: boolean }> {
@@ -196,58 +159,81 @@ async function work(shard: Shard, waitMs: number, signal: AbortSignal): Promise<
   }
 }
 
-async function addAtRate(shard: Shard, signal: AbortSignal): Promise<void> {
+/** Starts an operation in equal intervals. Resolves to their number when all have ended. */
+async function runAtRate(run: () => Promise<unknown>, signal: AbortSignal): Promise<number> {
   const startedMs = performance.now()
-  const adds: Promise<void>[] = []
-  for (let n = 0; !signal.aborted; n += 1) {
-    const waitMs = startedMs + (n * 1_000) / rate - performance.now()
+  const started: Promise<unknown>[] = []
+  while (!signal.aborted) {
+    const waitMs = startedMs + (started.length * 1_000) / rate - performance.now()
     if (waitMs > 0) await delay(waitMs)
-    adds.push(shard.queue.add(randomUUID(), chunk, performance.now() + ADD_DEADLINE_MS))
+    started.push(run())
   }
-  await Promise.all(adds)
+  await Promise.all(started)
+  return started.length
 }
 
-async function addAtFullSpeed(shard: Shard, signal: AbortSignal): Promise<void> {
+function printLoad(what: string, { userUs, systemUs, ms }: RedisUsage, count: number): void {
+  line(what, [
+    Math.round((count * 1_000) / ms),
+    per(userUs + systemUs, count),
+    per(userUs, count),
+    per(systemUs, count),
+  ])
+}
+
+/** What the same number of single writes costs, and that of adds without a worker. */
+async function measureReferences(): Promise<void> {
+  const [shard, redis] = [await Shard.open(), await connect(false)]
+  const runs: Readonly<Record<string, () => Promise<unknown>>> = {
+    'SET, for comparison': () => redis.set(shard.names.chunkKey('none'), chunk.frame),
+    'add alone': () => shard.addOne(),
+  }
+  for (const [name, run] of Object.entries(runs)) {
+    let count = 0
+    const usage = await redisUsageOf(url, async () => {
+      count = await runAtRate(run, AbortSignal.timeout(windowMs))
+    })
+    printLoad(`${name}, at ${rate}/s`, usage, count)
+  }
+  redis.disconnect()
+  await shard.close()
+}
+
+/** Adds until the signal. */
+type AddAll = (shard: Shard, signal: AbortSignal) => Promise<unknown>
+
+const addAtRate: AddAll = (shard, signal) => runAtRate(() => shard.addOne(), signal)
+
+const addAtFullSpeed: AddAll = async (shard, signal) => {
   while (!signal.aborted) await shard.add(ADDS_IN_FLIGHT)
 }
 
 async function measureLoad(
   what: string,
-  addAll: (shard: Shard, signal: AbortSignal) => Promise<void>,
+  addAll: AddAll,
   waitMs: number,
-): Promise<void> {
+): Promise<{ readonly usage: RedisUsage; readonly chunks: number }> {
   const shard = await Shard.open()
   let chunks = 0
-  const usage = await usageOf(async () => {
-    const [adding, working] = [new AbortController(), new AbortController()]
-    const worker = work(shard, waitMs, working.signal)
-    const api = addAll(shard, adding.signal)
-    await delay(windowMs)
-    adding.abort()
-    await api
-    working.abort()
+  const usage = await redisUsageOf(url, async () => {
+    const stopping = new AbortController()
+    const worker = work(shard, waitMs, stopping.signal)
+    await addAll(shard, AbortSignal.timeout(windowMs))
+    stopping.abort()
     chunks = await worker
   })
   await shard.close()
-  const { userUs, systemUs, ms } = usage
-  line(what, [
-    Math.round((chunks * 1_000) / ms),
-    per(userUs + systemUs, chunks),
-    per(userUs, chunks),
-    per(systemUs, chunks),
-  ])
-  lastCommands = { usage, chunks }
+  printLoad(what, usage, chunks)
+  return { usage, chunks }
 }
 
-let lastCommands: { usage: Usage; chunks: number } | undefined
-
-function printCommands({ usage, chunks }: { usage: Usage; chunks: number }): void {
+function printCommands({ usage, chunks }: { readonly usage: RedisUsage; readonly chunks: number }): void {
   console.log(
     '\nCommands at full speed, those in scripts included (the time of a script includes that of its commands)',
   )
   line('', ['calls/chunk', 'µs/chunk'])
   for (const [name, { calls, us }] of [...usage.commands].toSorted(([, a], [, b]) => b.us - a.us))
-    if (us / chunks >= 0.05) line(name, [(calls / chunks).toFixed(2), (us / chunks).toFixed(2)])
+    if (us / chunks >= SHOWN_MIN_US) line(name, [(calls / chunks).toFixed(2), (us / chunks).toFixed(2)])
 }
 
 /** Each operation by itself, one after the other. */
@@ -274,7 +260,7 @@ async function measureOperations(): Promise<void> {
     },
   }
   for (const [name, run] of Object.entries(operations)) {
-    const { userUs, systemUs, commands } = await usageOf(run)
+    const { userUs, systemUs, commands } = await redisUsageOf(url, run)
     const script = (commands.get('evalsha')?.us ?? 0) + (commands.get('eval')?.us ?? 0)
     line(name, [
       per(userUs + systemUs, SPLIT_CHUNKS),
@@ -318,7 +304,7 @@ async function measureRest(): Promise<void> {
     }),
   ]
   await delay(TAKEN_INTERVAL_MS)
-  const { userUs, systemUs, commands, ms } = await usageOf(() => delay(windowMs))
+  const { userUs, systemUs, commands, ms } = await redisUsageOf(url, () => delay(windowMs))
   stopping.abort()
   await Promise.all(polls)
   await Promise.all(
@@ -327,12 +313,12 @@ async function measureRest(): Promise<void> {
       redis.disconnect()
     }),
   )
-  const scripts = commands.get('evalsha')?.calls ?? 0
+  // Each fetch reads the turn once.
+  const fetches = commands.get('get')?.calls ?? 0
   line(`${workers} workers × ${shards} shards`, [
-    Math.round((scripts * 1_000) / ms),
+    Math.round((fetches * 1_000) / ms),
     per((userUs + systemUs) * 100, ms * 1_000),
-    per(userUs + systemUs, scripts),
-    per(commands.get('evalsha')?.us ?? 0, scripts),
+    per(userUs + systemUs, fetches),
   ])
 }
 
@@ -345,12 +331,13 @@ try {
   await measureOperations()
   console.log('\nAdd, fetch, claim and finish, with the polls of one worker, µs per chunk')
   line('', ['chunks/s', 'total', 'user', 'system'])
+  await measureReferences()
   await measureLoad(`at ${rate} chunks/s`, addAtRate, BATCH_WAIT_MS)
-  await measureLoad('at full speed', addAtFullSpeed, 0)
+  const fullSpeed = await measureLoad('at full speed', addAtFullSpeed, 0)
   console.log('\nAt rest')
-  line('', ['fetches/s', '% of a core', 'µs/fetch', 'in script'])
+  line('', ['fetches/s', '% of a core', 'µs/fetch'])
   await measureRest()
-  if (lastCommands !== undefined) printCommands(lastCommands)
+  printCommands(fullSpeed)
 } finally {
   await supervisor.stop({ force: true })
 }

@@ -214,21 +214,21 @@ describe('the consumer', () => {
   })
 })
 
-describe('an operation whose answer is lost is sent again, and', () => {
-  /** A consumer with the turn. The answer to its next request that contains the text is lost. */
-  async function openUnlucky(
-    ids: readonly string[],
-    fetched: number,
-    text: string,
-  ): Promise<{ readonly consumer: ChunkConsumer; readonly cuts: () => number }> {
-    const { proxy, proxied } = await openProxied()
-    for (const id of ids) await fixture.add(id)
-    const consumer = fixture.openConsumer({ redis: proxied, lockDurationMs: 1_000 })
-    await fetchMine(consumer, fetched)
-    proxy.cutAnswerTo(text)
-    return { consumer, cuts: () => proxy.cuts }
-  }
+/** A consumer with the turn. The answer to its next request that contains the text is lost. */
+async function openUnlucky(
+  ids: readonly string[],
+  fetched: number,
+  text: string,
+): Promise<{ readonly consumer: ChunkConsumer; readonly cuts: () => number }> {
+  const { proxy, proxied } = await openProxied()
+  for (const id of ids) await fixture.add(id)
+  const consumer = fixture.openConsumer({ redis: proxied, lockDurationMs: 1_000 })
+  await fetchMine(consumer, fetched)
+  proxy.cutAnswerTo(text)
+  return { consumer, cuts: () => proxy.cuts }
+}
 
+describe('an operation whose answer is lost is sent again, and', () => {
   it('finishes a batch once', async () => {
     const { consumer, cuts } = await openUnlucky(['a-chunk'], 1, 'a-batch')
     await fixture.ledger.claim('a-batch', ['a-chunk'])

@@ -190,6 +190,21 @@ describe('the turn', () => {
     expect((await first.fetch(1, busy)).turn).toBe('mine')
   })
 
+  it.each([
+    [busy, busy, 'taken'],
+    [busy, idle, 'mine'],
+    [idle, idle, 'taken'],
+  ])(
+    'that a worker has lost while it was frozen (now %j) is taken from the other (%j): %s',
+    async (other, own, turn) => {
+      const [first, second] = [fixture.openConsumer(), fixture.openConsumer()]
+      await fetchMine(first, 0)
+      await fixture.redis.del(fixture.names.turnKey)
+      await second.fetch(0, other)
+      expect((await first.fetch(0, own)).turn).toBe(turn)
+    },
+  )
+
   it('of another worker is read without the script', async () => {
     const [first, second] = [fixture.openConsumer(), fixture.openConsumer()]
     await fetchMine(first, 0)
