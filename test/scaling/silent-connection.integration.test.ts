@@ -1,4 +1,4 @@
-import { eventually, FaultProxy } from '@sluice/harness'
+import { eventually, FaultProxy, pause } from '@sluice/harness'
 import { Supervisor } from '@sluice/local'
 import { ChunkConsumer, ChunkQueue, encodeChunk, FetchMonitor, queueNames } from '@sluice/queue'
 import { connectRedis, createLogger, keepSubscribed, type RedisConnection } from '@sluice/runtime'
@@ -9,6 +9,8 @@ import { durable, PASSWORD, queryServer, startRedisServer } from './redis-server
 /** A silent connection is given up after 15 s. */
 const RECOVERED_WITHIN_MS = 20_000
 const REPORTED_WITHIN_MS = 10_000
+/** The interval of a worker without chunks. */
+const FETCH_INTERVAL_MS = 100
 const MASTER = 'sluice'
 
 let supervisor: Supervisor
@@ -112,14 +114,20 @@ async function startConsumer({ url }: Proxied, prefix: string, atEnd: AtEnd): Pr
   const consumer = new ChunkConsumer({
     redis: await connect(url, false, atEnd),
     names,
-    chunksMax: 10,
-    heldBytesMax: 1_000_000,
+    workerId: 'a-worker',
     lockDurationMs: 30_000,
     logger,
     fetchMonitor,
-    deliver: async ({ id }) => void delivered.push(id),
-    onCompleted: () => undefined,
   })
+  const fetchAll = async (): Promise<void> => {
+    for (;;) {
+      const fetch = await consumer.fetch(10, { isBusy: false })
+      if (fetch.turn === 'mine') delivered.push(...fetch.chunks.map(({ id }) => id))
+      await pause(FETCH_INTERVAL_MS)
+    }
+  }
+  // It ends when the connection is closed.
+  fetchAll().catch(() => undefined)
   atEnd(() => consumer.close())
   const add = async (chunkId: string): Promise<void> => {
     const queue = new ChunkQueue(await connect(url, true, atEnd), names, logger)

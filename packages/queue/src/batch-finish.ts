@@ -1,6 +1,6 @@
 import type { RedisConnection } from '@sluice/runtime'
 import { batchState, CONFIRMED_TTL_S, RELEASED_TTL_S, SPLIT_FIELD } from './batch-ledger.ts'
-import { finished, finisherLua } from './bullmq-internals.ts'
+import { finisherLua, HAS_NO_LOCK } from './bullmq-internals.ts'
 import type { HeldJob, HeldJobs } from './held-jobs.ts'
 import type { QueueNames } from './queue-names.ts'
 import { defineScript, permitWrites, readClock, type RedisScript } from './redis-script.ts'
@@ -56,7 +56,7 @@ local complete = newFinisher(base, nowMs, 'completed')
 for i = 0, count - 1 do
   local id = ARGV[firstId + i]
   local code = complete(id, ARGV[firstToken + i])
-  if code == ${finished.hasNoLock} then complete(id, '0') end
+  if code == ${HAS_NO_LOCK} then complete(id, '0') end
 end
 
 local function isAnyJobLeft()

@@ -108,12 +108,17 @@ export class BatchLedger {
   /**
    * Persists a batch with those of the chunks that belong to no batch yet.
    *
+   * @param chunkIds at least one, and at most 3,000: Lua cannot pass more to one command
    * @returns the id of the batch that each chunk belongs to, in the order of the chunks; undefined for a chunk whose job does
    *   not exist, because it was delivered earlier
    */
   async claim(batchId: string, chunkIds: readonly string[]): Promise<(string | undefined)[]> {
-    const { batchKey, chunkKey, jobKey } = this.#names
-    const keys = [batchKey(batchId), ...chunkIds.map(chunkKey), ...chunkIds.map(jobKey)]
+    const names = this.#names
+    const keys = [
+      names.batchKey(batchId),
+      ...chunkIds.map((id) => names.chunkKey(id)),
+      ...chunkIds.map((id) => names.jobKey(id)),
+    ]
     const owners = await this.#claim(keys, [batchId, ...chunkIds])
     return owners.map((owner) => (owner === '' ? undefined : owner))
   }

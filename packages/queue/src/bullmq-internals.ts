@@ -65,8 +65,8 @@ export const isDueLua = `local function isDue(base, nowMs)
   return #redis.call('ZRANGEBYSCORE', base .. 'delayed', '-inf', scoreMax, 'LIMIT', 0, 1) > 0
 end`
 
-/** What `newFinisher` returns, besides positive numbers. See BullMQ's script. */
-export const finished = { isMissing: -1, hasNoLock: -2 } as const
+/** What the function of `newFinisher` returns for a job that exists and has no lock. */
+export const HAS_NO_LOCK = -2
 
 /**
  * Lua: `newFinisher(base, nowMs, target)` returns a function that moves an active job to the target, 'completed' or 'failed'.
@@ -89,6 +89,11 @@ local function newFinisher(base, nowMs, target)
     local options = {token = token, keepJobs = keepJobs, attempts = 1, maxMetricsSize = ''}
     return moveToFinished(keys, {id, nowMs, property, value, target, '0', base, cmsgpack.pack(options), fields})
   end
+end`
+
+/** Lua: `isFailed(base, id)` is whether a job is a failed one. */
+export const isFailedLua = `local function isFailed(base, id)
+  return redis.call('ZSCORE', base .. 'failed', id) ~= false
 end`
 
 /**

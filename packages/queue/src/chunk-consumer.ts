@@ -210,7 +210,8 @@ export class ChunkConsumer {
       return isNew ? decodeChunk(id, data.chunk) : undefined
     }
     try {
-      if (data.kind === 'damaged') await this.#fail({ id, token }, new Error('the data of the job is damaged'))
+      if (data.kind === 'damaged')
+        await this.#fail({ id, token }, new Error('the data of the job is damaged'))
       else await this.#mover.delay({ id, token }, UNKNOWN_FORMAT_DELAY_MS)
     } catch (error) {
       // The job stays active. The stalled check requeues it when its lock has expired.
@@ -220,7 +221,8 @@ export class ChunkConsumer {
   }
 
   async #fail(job: Pick<FetchedJob, 'id' | 'token'>, error: Error): Promise<void> {
-    await this.#mover.fail(job, error)
-    this.#options.logger.error({ err: error, chunkId: job.id }, 'chunk moved to the failed jobs')
+    // Otherwise another worker has locked it.
+    if (await this.#mover.fail(job, error))
+      this.#options.logger.error({ err: error, chunkId: job.id }, 'chunk moved to the failed jobs')
   }
 }

@@ -39,11 +39,6 @@ export class FetchMonitor {
     this.#set(queue, {})
   }
 
-  /** Redis answered a query, while the worker has no room for more chunks. The last fetch may have been rejected. */
-  answered(queue: string): void {
-    this.#set(queue, { rejection: this.#queues.get(queue)?.rejection })
-  }
-
   /** A fetch or its connection failed. */
   failed(queue: string, error: Error): void {
     const state = this.#queues.get(queue)

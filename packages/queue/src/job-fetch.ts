@@ -78,16 +78,25 @@ type Answer = readonly [isMine: number, hasMore?: number, ...idsAndTexts: string
  * batch ledger keep a chunk from being inserted twice, however many workers fetch. Workers of earlier versions ignore the turn.
  */
 export class JobFetcher {
+  readonly #redis: RedisConnection
   readonly #names: QueueNames
   readonly #workerId: string
+  /** The turn's value while this worker has it. */
+  readonly #marks: { readonly idle: string; readonly busy: string }
   readonly #lockDurationMs: number
   readonly #run: RedisScript<Answer>
   readonly #deleteIfEqual: RedisScript<null>
   #runs = 0
+  /** Whether the last fetch had the turn. */
+  #hasTurn = false
+  /** The last fetch left jobs. Otherwise a fetch is one run of the script, because each run costs Redis time without a job, too. */
+  #isMoreExpected = false
 
   constructor(redis: RedisConnection, names: QueueNames, workerId: string, lockDurationMs: number) {
+    this.#redis = redis
     this.#names = names
     this.#workerId = workerId
+    this.#marks = { idle: `${MARK.idle}${workerId}`, busy: `${MARK.busy}${workerId}` }
     this.#lockDurationMs = lockDurationMs
     this.#run = defineScript(redis, 'sluiceFetch', FETCH)
     this.#deleteIfEqual = defineScript(redis, 'sluiceDeleteIfEqual', DELETE_IF_EQUAL)
@@ -103,7 +112,8 @@ export class JobFetcher {
    * @throws if Redis rejects all commands
    */
   async fetch(count: number, isBusy: boolean): Promise<JobFetch> {
-    const wanted = Math.min(count, fetchLimits.jobsMax)
+    if (!this.#hasTurn && (await this.#isTaken(isBusy))) return { isMine: false, jobs: [], hasMore: false }
+    const wanted = Math.min(count, this.#isMoreExpected ? fetchLimits.jobsMax : fetchLimits.jobsPerRunMax)
     const runs = [this.#fetchRun(Math.min(wanted, fetchLimits.jobsPerRunMax), isBusy)]
     for (let sent = fetchLimits.jobsPerRunMax; sent < wanted; sent += fetchLimits.jobsPerRunMax)
       runs.push(this.#fetchRun(Math.min(wanted - sent, fetchLimits.jobsPerRunMax), isBusy))
@@ -112,31 +122,33 @@ export class JobFetcher {
     const rejection = results.find((result) => result.status === 'rejected')
     const jobs = fetches.flatMap((fetch) => fetch.jobs)
     if (rejection !== undefined && jobs.length === 0) throw rejection.reason as Error
-    return {
-      isMine: fetches.some(({ isMine }) => isMine),
-      jobs,
-      hasMore: rejection !== undefined || (fetches.at(-1)?.hasMore ?? false),
-    }
+    this.#hasTurn = fetches.some(({ isMine }) => isMine)
+    this.#isMoreExpected = rejection !== undefined || (fetches.at(-1)?.hasMore ?? false)
+    return { isMine: this.#hasTurn, jobs, hasMore: this.#isMoreExpected }
   }
 
   /** Lets another worker take the turn at once. */
   async yieldTurn(): Promise<void> {
-    await this.#deleteIfEqual(
-      [this.#names.turnKey],
-      Object.values(MARK).map((mark) => `${mark}${this.#workerId}`),
-    )
+    this.#hasTurn = false
+    await this.#deleteIfEqual([this.#names.turnKey], [this.#marks.idle, this.#marks.busy])
+  }
+
+  /** Most workers do not have the turn most of the time. For them this is several times cheaper than the script. */
+  async #isTaken(isBusy: boolean): Promise<boolean> {
+    const turn = await this.#redis.get(this.#names.turnKey)
+    if (turn === null || turn === this.#marks.idle || turn === this.#marks.busy) return false
+    return isBusy || !turn.startsWith(MARK.busy)
   }
 
   async #fetchRun(count: number, isBusy: boolean): Promise<JobFetch> {
     this.#runs += 1
     const token = `${this.#workerId}:${this.#runs}`
-    const [mark, otherMark] = isBusy ? [MARK.busy, MARK.idle] : [MARK.idle, MARK.busy]
+    const { idle, busy } = this.#marks
     const [isMine, hasMore, ...texts] = await this.#run(
       [this.#names.turnKey],
       [
         this.#names.jobKey(''),
-        `${mark}${this.#workerId}`,
-        `${otherMark}${this.#workerId}`,
+        ...(isBusy ? [busy, idle] : [idle, busy]),
         isBusy ? 1 : 0,
         TURN_TTL_MS,
         count,

@@ -1,8 +1,8 @@
 import type { RedisConnection } from '@sluice/runtime'
-import { delayJobLua, finisherLua, requeuerLua } from './bullmq-internals.ts'
+import { delayJobLua, finisherLua, isFailedLua, requeuerLua } from './bullmq-internals.ts'
 import type { HeldJob } from './held-jobs.ts'
 import type { QueueNames } from './queue-names.ts'
-import { defineScript, permitWrites, readClock, type RedisScript } from './redis-script.ts'
+import { defineScript, readClock, type RedisScript } from './redis-script.ts'
 
 /** Jobs per run of a script. Redis answers no other client meanwhile, for about two milliseconds. */
 const MOVED_PER_RUN_MAX = 64
@@ -16,7 +16,6 @@ export type QueueEnd = 'front' | 'back'
  */
 const REQUEUE = `
 ${requeuerLua}
-${permitWrites}
 local requeue = newRequeuer(ARGV[1])
 local count = (#ARGV - 2) / 2
 for i = 3, 2 + count do
@@ -27,29 +26,30 @@ end`
 /** KEYS: the wait list. ARGV: the beginning of the queue's keys, the delay in ms, the id of the job, the token of its lock. */
 const DELAY = `
 ${delayJobLua}
-${permitWrites}
 ${readClock}
 delayJob(ARGV[1], nowMs, ARGV[3], ARGV[4], ARGV[2])`
 
 /**
  * KEYS: the wait list. ARGV: the beginning of the queue's keys, the id of the job, the token of its lock, the reason, the JSON text of
- * the stack traces.
+ * the stack traces. Returns 1 if the job is failed now, also if an earlier run has moved it.
  */
 const FAIL = `
 ${finisherLua}
-${permitWrites}
+${isFailedLua}
 ${readClock}
-newFinisher(ARGV[1], nowMs, 'failed')(ARGV[2], ARGV[3], ARGV[4], ARGV[5])`
+newFinisher(ARGV[1], nowMs, 'failed')(ARGV[2], ARGV[3], ARGV[4], ARGV[5])
+return isFailed(ARGV[1], ARGV[2]) and 1 or 0`
 
 /**
- * Moves active jobs to other states. A job is left unchanged if its lock has expired or another worker has locked it, so each step
+ * Moves active jobs to other states. BullMQ's scripts for this begin with a deletion, so they also run while Redis is above its
+ * `maxmemory`. A job is left unchanged if its lock has expired or another worker has locked it, so each step
  * may be repeated.
  */
 export class JobMover {
   readonly #names: QueueNames
   readonly #requeue: RedisScript<null>
   readonly #delay: RedisScript<null>
-  readonly #fail: RedisScript<null>
+  readonly #fail: RedisScript<number>
 
   constructor(redis: RedisConnection, names: QueueNames) {
     this.#names = names
@@ -77,10 +77,14 @@ export class JobMover {
     await this.#delay(this.#keys, [this.#base, delayMs, id, token])
   }
 
-  /** The job stays in Redis with the error, until an operator handles it. */
-  async fail({ id, token }: Pick<HeldJob, 'id' | 'token'>, error: Error): Promise<void> {
+  /**
+   * The job stays in Redis with the error, until an operator handles it.
+   *
+   * @returns false if it was left unchanged
+   */
+  async fail({ id, token }: Pick<HeldJob, 'id' | 'token'>, error: Error): Promise<boolean> {
     const stacktrace = JSON.stringify(error.stack === undefined ? [] : [error.stack])
-    await this.#fail(this.#keys, [this.#base, id, token, error.message, stacktrace])
+    return (await this.#fail(this.#keys, [this.#base, id, token, error.message, stacktrace])) === 1
   }
 
   get #keys(): string[] {

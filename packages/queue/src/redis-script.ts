@@ -11,11 +11,7 @@ export type RedisScript<Answer> = (
  *
  * @param name a script with the same name on the same connection must have the same text
  */
-export function defineScript<Answer>(
-  redis: RedisConnection,
-  name: string,
-  lua: string,
-): RedisScript<Answer> {
+export function defineScript<Answer>(redis: RedisConnection, name: string, lua: string): RedisScript<Answer> {
   redis.defineCommand(name, { lua })
   // ioredis adds the method when the command is defined, so its types do not have it.
   const commands = redis as unknown as Readonly<
@@ -32,9 +28,9 @@ export function defineScript<Answer>(
  * Lua: permits the writes that follow it while Redis is above its `maxmemory`. Otherwise workers could not drain the queue, and
  * nothing else frees memory.
  *
- * Redis rejects a write of a script for lack of memory only before the first write of this script. A deletion is a write that is
- * never rejected. This one finds nothing to delete, so nothing goes to the disk or to replicas. The alternative is the header
- * `#!lua flags=allow-oom`. Redis 6.2 does not know it. The deletion also makes a run without any other write fail on a replica
+ * For lack of memory, Redis rejects only the first write of a script, and never a deletion. This deletion finds nothing to delete, so
+ * nothing goes to the disk or to replicas (Redis 6.2 persists an empty transaction). The alternative is the header
+ * `#!lua flags=allow-oom`, which Redis 6.2 does not know. The deletion also makes a run without any other write fail on a replica
  * (`READONLY`) and without enough replicas (`NOREPLICAS`), so that an idle worker learns of both.
  */
 export const permitWrites = "redis.call('DEL', KEYS[1] .. ':none')"
@@ -45,7 +41,6 @@ local nowMs = string.format('%.0f', time[1] * 1000 + math.floor(time[2] / 1000))
 
 /** KEYS: one. ARGV: values. Deletes the key if it has one of them. */
 export const DELETE_IF_EQUAL = `
-${permitWrites}
 local value = redis.call('GET', KEYS[1])
 for i = 1, #ARGV do
   if value == ARGV[i] then redis.call('DEL', KEYS[1]) end

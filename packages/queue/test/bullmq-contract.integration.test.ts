@@ -4,10 +4,19 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { isDeepStrictEqual } from 'node:util'
 import { afterAll, beforeAll, beforeEach, describe, expect, it, onTestFinished, vi } from 'vitest'
 import { addScript, addScriptArguments } from '../src/bullmq-internals.ts'
+import type { Chunk } from '../src/chunk.ts'
+import { ChunkConsumer } from '../src/chunk-consumer.ts'
 import { ChunkQueue, QueueFullError } from '../src/chunk-queue.ts'
+import { FetchMonitor } from '../src/fetch-monitor.ts'
 import { chunkJobName, shardNames } from '../src/queue-names.ts'
-import { BullmqFixture, type ChunkJob, STALLED_COUNT_MAX, TOKEN } from './support/bullmq-fixture.ts'
-import { chunkOf, startTestRedis, WAIT_MS } from './support/consumer-fixture.ts'
+import {
+  BullmqFixture,
+  type ChunkJob,
+  type ChunkWorker,
+  STALLED_COUNT_MAX,
+  TOKEN,
+} from './support/bullmq-fixture.ts'
+import { chunkOf, fetchMine, startTestRedis, WAIT_MS } from './support/consumer-fixture.ts'
 
 // What Sluice relies on beyond the types of BullMQ. Every version of BullMQ that Sluice uses must pass these tests.
 
@@ -134,238 +143,172 @@ describe('an add', () => {
   })
 })
 
-describe('getNextJob without blocking', () => {
-  it('returns undefined at once while the queue is empty, before and after a job', async () => {
-    const worker = bullmq.openWorker()
-    const startedMs = performance.now()
-    expect(await bullmq.fetch(worker)).toBeUndefined()
-    expect(await bullmq.fetch(worker)).toBeUndefined()
-    const job = await bullmq.addAndFetch('a-chunk', worker)
-    await job.moveToCompleted(undefined, TOKEN, false)
-    expect(await bullmq.fetch(worker)).toBeUndefined()
-    expect(await bullmq.fetch(worker)).toBeUndefined()
-    // BullMQ would block for 5 s.
-    expect(performance.now() - startedMs).toBeLessThan(2_000)
-  })
-
-  it('locks the oldest job with our token, for the duration of a lock', async () => {
-    const { redis, chunk } = bullmq
-    await bullmq.add('first', 'second')
-    const job = await bullmq.fetch(bullmq.openWorker({ lockDuration: 5_000 }))
-    expect(job).toMatchObject({ id: 'first', name: chunkJobName, data: chunk })
-    expect(await redis.get(bullmq.lockKey('first'))).toBe(TOKEN)
-    expect(await redis.pttl(bullmq.lockKey('first'))).toBeGreaterThan(3_000)
-    expect(await redis.pttl(bullmq.lockKey('first'))).toBeLessThanOrEqual(5_000)
-    expect(await bullmq.counts()).toEqual({ active: 1, waiting: 1 })
-  })
-
-  it('returns different jobs in order if it is called several times at once', async () => {
-    const worker = bullmq.openWorker()
-    await bullmq.add('first', 'second', 'third')
-    const jobs = await Promise.all(Array.from({ length: 5 }, (_, n) => bullmq.fetch(worker, `token-${n}`)))
-    expect(jobs.map((job) => job?.id)).toEqual(['first', 'second', 'third', undefined, undefined])
-    expect(await bullmq.redis.get(bullmq.lockKey('second'))).toBe('token-1')
-  })
-
-  it('writes nothing while the queue is empty', async () => {
-    const worker = bullmq.openWorker()
-    const job = await bullmq.addAndFetch('a-chunk', worker)
-    await job.moveToCompleted(undefined, TOKEN, false)
-    const before = await bullmq.content()
-    expect(await bullmq.fetch(worker)).toBeUndefined()
-    expect(await bullmq.content()).toEqual(before)
-  })
-})
-
-const moves: Readonly<Record<string, (job: ChunkJob, token: string) => Promise<unknown>>> = {
-  moveToCompleted: (job, token) => job.moveToCompleted(undefined, token, false),
-  moveToWait: (job, token) => job.moveToWait(token),
-  moveToDelayed: (job, token) => job.moveToDelayed(inAMinute(), token),
-  moveToFailed: (job, token) => job.moveToFailed(new Error('a bug'), token, false),
+/** One step of a job, by BullMQ and by the consumer. BullMQ's is that of a worker of an earlier version. */
+interface Step {
+  /** How the job is prepared: only added, or fetched as well. */
+  readonly from: 'waiting' | 'active'
+  readonly byBullmq: (worker: ChunkWorker, job: ChunkJob | undefined) => Promise<unknown>
+  readonly byConsumer: (consumer: ChunkConsumer) => Promise<unknown>
 }
 
-describe.each(Object.entries(moves))('%s', (name, move) => {
-  /** Whether the move changes nothing and fails, with an error that the consumer does not take for a lost connection. */
-  async function isRejected(job: ChunkJob, token: string): Promise<boolean> {
-    const { error, isUnchanged } = await bullmq.failure(() => move(job, token))
-    return error instanceof Error && isNotConnectionError(error) && isUnchanged
+const steps: Readonly<Record<string, Step>> = {
+  fetched: {
+    from: 'waiting',
+    byBullmq: (worker) => bullmq.fetch(worker),
+    byConsumer: (consumer) => fetchMine(consumer, 1),
+  },
+  completed: {
+    from: 'active',
+    byBullmq: async (_worker, job) => job?.moveToCompleted(undefined, TOKEN, false),
+    byConsumer: (consumer) => consumer.finish({ id: 'a-batch', members: ['a-chunk'] }, undefined),
+  },
+  requeued: {
+    from: 'active',
+    byBullmq: async (_worker, job) => job?.moveToWait(TOKEN),
+    byConsumer: (consumer) => consumer.requeue(['a-chunk'], 'front'),
+  },
+  failed: {
+    from: 'active',
+    byBullmq: async (_worker, job) => job?.moveToFailed(new Error('a bug'), TOKEN, false),
+    byConsumer: (consumer) => consumer.fail('a-chunk', new Error('a bug')),
+  },
+}
+
+/** What Redis stores of a queue with the job 'a-chunk'. Times and texts that differ between two runs are replaced. */
+async function stateOf(fixture: BullmqFixture): Promise<unknown> {
+  const { processedOn, finishedOn, stacktrace, ...job } = (await fixture.storedJob('a-chunk')) as {
+    processedOn?: string
+    finishedOn?: string
+    stacktrace?: string
   }
+  const { queuePrefix } = fixture.names
+  const keys = (await fixture.redis.keys(`${queuePrefix}:*`)).map((key) => key.slice(queuePrefix.length))
+  const [event = []] = (
+    await fixture.redis.xrevrange(fixture.queue.toKey('events'), '+', '-', 'COUNT', 1)
+  ).map(([, fields]) => fields)
+  return {
+    keys: keys.filter((key) => key !== ':turn').toSorted((a, b) => a.localeCompare(b)),
+    counts: await fixture.counts(),
+    waiting: await fixture.waiting(),
+    job,
+    hasProcessedOn: Number(processedOn) > 0,
+    hasFinishedOn: Number(finishedOn) > 0,
+    stacktraces: (JSON.parse(stacktrace ?? '[]') as string[]).length,
+    event,
+  }
+}
 
-  it('is rejected with a token that is not that of the lock', async () => {
-    const job = await bullmq.addAndFetch('a-chunk', bullmq.openWorker())
-    expect(await isRejected(job, 'another-token')).toBe(true)
-    expect(await bullmq.redis.get(bullmq.lockKey('a-chunk'))).toBe(TOKEN)
+function openConsumer(fixture: BullmqFixture, lockDurationMs = 30_000): ChunkConsumer {
+  const consumer = new ChunkConsumer({
+    redis: fixture.redis,
+    names: fixture.names,
+    workerId: 'a-worker',
+    lockDurationMs,
+    logger: createLogger('test', 'silent'),
+    fetchMonitor: new FetchMonitor(() => performance.now()),
+  })
+  onTestFinished(() => consumer.close())
+  return consumer
+}
+
+describe.each(Object.entries(steps))(
+  'a job that is %s by the consumer',
+  (_name, { from, byBullmq, byConsumer }) => {
+    it('is stored in Redis as if BullMQ had done it', async () => {
+      const other = new BullmqFixture(server.url)
+      const [worker, consumer] = [bullmq.openWorker(), openConsumer(other)]
+      await bullmq.add('a-chunk', 'newer')
+      await other.add('a-chunk', 'newer')
+      const job = from === 'active' ? await bullmq.fetch(worker) : undefined
+      if (from === 'active') await fetchMine(consumer, 1)
+      expect(await stateOf(other)).toEqual(await stateOf(bullmq))
+      await byBullmq(worker, job)
+      await byConsumer(consumer)
+      expect(await stateOf(other)).toEqual(await stateOf(bullmq))
+    })
+  },
+)
+
+/** The state of a queue whose job was delayed by about 5 s. */
+async function delayedStateOf(fixture: BullmqFixture): Promise<unknown> {
+  const {
+    job: stored,
+    event,
+    ...state
+  } = (await stateOf(fixture)) as {
+    job: { delay: string }
+    event: string[]
+  }
+  expect(Math.abs(Number(stored.delay) - 5_000)).toBeLessThan(1_000)
+  return { ...state, job: { ...stored, delay: '' }, event: event.slice(0, -1) }
+}
+
+it('a job that is delayed by the consumer is stored as if BullMQ had done it', async () => {
+  const other = new BullmqFixture(server.url)
+  const newer = { ...bullmq.chunk, v: 2 as 1 }
+  for (const { queue } of [bullmq, other]) await queue.add(chunkJobName, newer, { jobId: 'a-chunk' })
+  const job = await bullmq.fetch(bullmq.openWorker())
+  await job?.moveToDelayed(Date.now() + 5_000, TOKEN)
+  await fetchMine(openConsumer(other), 1)
+  expect(await delayedStateOf(other)).toEqual(await delayedStateOf(bullmq))
+})
+
+describe('a queue with workers of this version and of earlier ones', () => {
+  it('gives each job to one of them, and the other cannot complete it', async () => {
+    const [worker, consumer] = [bullmq.openWorker(), openConsumer(bullmq)]
+    await bullmq.add('first', 'second', 'third')
+    const first = await bullmq.fetch(worker)
+    expect((await fetchMine(consumer, 1)).chunks.map(({ id }) => id)).toEqual(['second'])
+    expect((await bullmq.fetch(worker))?.id).toBe('third')
+    await consumer.finish({ id: 'a-batch', members: ['first', 'third'] }, undefined)
+    expect(await bullmq.counts()).toEqual({ active: 3 })
+    const second = await Job.fromId<Chunk, void>(worker, 'second')
+    await expect(second?.moveToCompleted(undefined, TOKEN, false)).rejects.toThrow('second')
+    await first?.moveToCompleted(undefined, TOKEN, false)
+    await consumer.finish({ id: 'a-batch', members: ['second'] }, undefined)
     expect(await bullmq.counts()).toEqual({ active: 1 })
   })
 
-  it('is rejected after the lock expired', async () => {
-    const job = await bullmq.addAndFetch('a-chunk', bullmq.openWorker())
-    await bullmq.redis.del(bullmq.lockKey('a-chunk'))
-    expect(await isRejected(job, TOKEN)).toBe(true)
+  it('keeps the locks that the consumer renews from the stalled check of earlier versions', async () => {
+    const lockDurationMs = 500
+    await bullmq.add('a-chunk')
+    await fetchMine(openConsumer(bullmq, lockDurationMs), 1)
+    await bullmq.openWorker({ lockDuration: lockDurationMs, stalledInterval: 100 }).startStalledCheckTimer()
+    await sleep(4 * lockDurationMs)
     expect(await bullmq.counts()).toEqual({ active: 1 })
-  })
-
-  it('is rejected after the job was completed', async () => {
-    const job = await bullmq.addAndFetch('a-chunk', bullmq.openWorker())
-    await job.moveToCompleted(undefined, TOKEN, false)
-    expect(await isRejected(job, TOKEN)).toBe(true)
-  })
-
-  it('with our token releases the lock, does not fetch another job, and does not store changes of `job.data`', async () => {
-    const { chunk, redis, names } = bullmq
-    const job = await bullmq.addAndFetch('a-chunk', bullmq.openWorker())
-    await bullmq.add('another')
-    job.data = { ...chunk, frame: '' }
-    await move(job, TOKEN)
-    expect(await redis.exists(bullmq.lockKey('a-chunk'))).toBe(0)
-    expect(await bullmq.counts()).not.toHaveProperty('active')
-    expect(await bullmq.waiting()).toContain('another')
-    const data = name === 'moveToCompleted' ? null : JSON.stringify(chunk)
-    expect(await redis.hget(names.jobKey('a-chunk'), 'data')).toBe(data)
-  })
-})
-
-describe('with our token', () => {
-  it('moveToCompleted deletes the job', async () => {
-    const job = await bullmq.addAndFetch('a-chunk', bullmq.openWorker())
-    await job.moveToCompleted(undefined, TOKEN, false)
-    expect(await bullmq.counts()).toEqual({})
-    expect(Object.keys(await bullmq.content()).filter((key) => key.includes('a-chunk'))).toEqual([])
-  })
-
-  it('moveToWait makes the job the next one to be fetched', async () => {
-    const worker = bullmq.openWorker()
-    const job = await bullmq.addAndFetch('a-chunk', worker)
-    await bullmq.add('newer')
-    await job.moveToWait(TOKEN)
-    expect(await bullmq.waiting()).toEqual(['newer', 'a-chunk'])
-    expect((await bullmq.fetch(worker))?.id).toBe('a-chunk')
-  })
-
-  it('moveToDelayed keeps the job until it is due. Then a fetch returns it', async () => {
-    const worker = bullmq.openWorker()
-    const job = await bullmq.addAndFetch('a-chunk', worker)
-    await job.moveToDelayed(Date.now() + 1_000, TOKEN)
-    expect(await bullmq.fetch(worker)).toBeUndefined()
-    expect(await bullmq.counts()).toEqual({ delayed: 1 })
-    await sleep(1_100)
-    expect(await bullmq.fetch(worker)).toMatchObject({ id: 'a-chunk', data: bullmq.chunk })
-  })
-
-  it('moveToFailed keeps the job with the reason, and the job is not retried', async () => {
-    const worker = bullmq.openWorker()
-    const job = await bullmq.addAndFetch('a-chunk', worker)
-    await job.moveToFailed(new Error('a bug'), TOKEN, false)
-    expect(await bullmq.counts()).toEqual({ failed: 1 })
-    expect(await bullmq.queue.getJob('a-chunk')).toMatchObject({ failedReason: 'a bug', data: bullmq.chunk })
-    expect(await bullmq.fetch(worker)).toBeUndefined()
-  })
-})
-
-describe('extendJobLocks', () => {
-  it('extends each lock, and returns no id', async () => {
-    const worker = bullmq.openWorker({ lockDuration: 1_000 })
-    await bullmq.add('first', 'second')
-    await bullmq.fetch(worker, 'token-1')
-    await bullmq.fetch(worker, 'token-2')
-    expect(await worker.extendJobLocks(['first', 'second'], ['token-1', 'token-2'], 60_000)).toEqual([])
-    for (const id of ['first', 'second']) {
-      expect(await bullmq.redis.pttl(bullmq.lockKey(id))).toBeGreaterThan(50_000)
-    }
-  })
-
-  it('returns the ids of lost locks, changes none of them, and extends the others', async () => {
-    const { redis } = bullmq
-    const worker = bullmq.openWorker({ lockDuration: 30_000 })
-    await bullmq.add('kept', 'taken', 'expired')
-    for (const token of ['token-1', 'token-2', 'token-3']) await bullmq.fetch(worker, token)
-    await redis.del(bullmq.lockKey('expired'))
-    const ids = ['kept', 'taken', 'expired', 'deleted']
-    const lost = await worker.extendJobLocks(ids, ['token-1', 'another-token', 'token-3', 'token-4'], 60_000)
-    expect(lost).toEqual(['taken', 'expired', 'deleted'])
-    expect(await redis.pttl(bullmq.lockKey('kept'))).toBeGreaterThan(50_000)
-    expect(await redis.get(bullmq.lockKey('taken'))).toBe('token-2')
-    expect(await redis.pttl(bullmq.lockKey('taken'))).toBeLessThanOrEqual(30_000)
-    expect(await redis.exists(bullmq.lockKey('expired'), bullmq.lockKey('deleted'))).toBe(0)
-  })
-})
-
-it('Job.fromId reads a waiting or an active job, and returns undefined for an id without a job', async () => {
-  const worker = bullmq.openWorker()
-  await bullmq.add('a-chunk')
-  expect(await Job.fromId(worker, 'a-chunk')).toMatchObject({ id: 'a-chunk', data: bullmq.chunk })
-  await bullmq.fetch(worker)
-  expect(await Job.fromId(worker, 'a-chunk')).toMatchObject({ id: 'a-chunk', data: bullmq.chunk })
-  expect(await Job.fromId(worker, 'another')).toBeUndefined()
-})
-
-describe('a stalled job', () => {
-  const options = { lockDuration: 500, stalledInterval: 100 }
-
-  it('is the next one to be fetched after its lock expired, however often it stalls, and never fails', async () => {
-    const { redis, names, chunk } = bullmq
-    const worker = bullmq.openWorker(options)
-    await bullmq.add('a-chunk', 'newer')
-    // BullMQ counts here how often the job stalled.
-    await redis.hset(names.jobKey('a-chunk'), 'stc', STALLED_COUNT_MAX - 3)
-    await worker.startStalledCheckTimer()
-    for (let stalls = 1; stalls <= 3; stalls += 1) {
-      expect((await bullmq.fetch(worker, `token-${stalls}`))?.id).toBe('a-chunk')
-      await vi.waitFor(async () => expect(await bullmq.waiting()).toEqual(['newer', 'a-chunk']), WAIT_MS)
-      expect(await redis.exists(bullmq.lockKey('a-chunk'))).toBe(0)
-    }
-    expect(await bullmq.counts()).toEqual({ waiting: 2 })
-    expect(await redis.hget(names.jobKey('a-chunk'), 'stc')).toBe(String(STALLED_COUNT_MAX))
-    // BullMQ fails a job that has this field when it is fetched.
-    expect(await redis.hexists(names.jobKey('a-chunk'), 'defa')).toBe(0)
-    expect(await bullmq.fetch(worker)).toMatchObject({ id: 'a-chunk', data: chunk })
-  })
-
-  it('is never a job whose lock is renewed', async () => {
-    const worker = bullmq.openWorker(options)
-    await bullmq.addAndFetch('a-chunk', worker)
-    await worker.startStalledCheckTimer()
-    for (let renewals = 0; renewals < 10; renewals += 1) {
-      expect(await worker.extendJobLocks(['a-chunk'], [TOKEN], options.lockDuration)).toEqual([])
-      await sleep(options.lockDuration / 4)
-    }
-    expect(await bullmq.counts()).toEqual({ active: 1 })
-  })
-
-  it('is found by another worker', async () => {
-    await bullmq.addAndFetch('a-chunk', bullmq.openWorker(options))
-    await bullmq.openWorker(options).startStalledCheckTimer()
-    await vi.waitFor(async () => expect(await bullmq.waiting()).toEqual(['a-chunk']), WAIT_MS)
-  })
-})
-
-describe('the connection', () => {
-  it('is shared by queue and worker, which open no other one, and stays open when they close', async () => {
-    const { redis } = bullmq
-    const connections = async (): Promise<string | undefined> =>
-      /connected_clients:(\d+)/.exec(await redis.info('clients'))?.[1]
-    const before = await connections()
-    const queue = bullmq.openQueue()
-    const worker = bullmq.openWorker()
-    await worker.waitUntilReady()
-    await worker.startStalledCheckTimer()
-    const job = await bullmq.addAndFetch('a-chunk', worker)
-    await job.moveToCompleted(undefined, TOKEN, false)
-    expect(await bullmq.fetch(worker)).toBeUndefined()
-    expect(await connections()).toBe(before)
-    await worker.close()
-    await queue.close()
-    expect(await redis.ping()).toBe('PONG')
   })
 
   it.each([
-    ['Connection is closed.', false],
-    ['connect ECONNREFUSED 127.0.0.1:6379', false],
-    ['NOREPLICAS Not enough good replicas to write.', true],
-    ['Missing lock for job a-chunk. moveToFinished', true],
-  ])('is lost or not: isNotConnectionError(%j) is %s', (message, isOtherError) => {
-    expect(isNotConnectionError(new Error(message))).toBe(isOtherError)
-  })
+    ['earlier versions', true],
+    ['this version', false],
+  ])(
+    'requeues the jobs of a dead worker of %s, as the next ones, however often they stalled',
+    async (_what, isEarlier) => {
+      const lockDurationMs = 500
+      await bullmq.add('a-chunk', 'newer')
+      await bullmq.redis.hset(bullmq.names.jobKey('a-chunk'), 'stc', STALLED_COUNT_MAX - 2)
+      const dead = openConsumer(bullmq, lockDurationMs)
+      const worker = bullmq.openWorker({ lockDuration: lockDurationMs, stalledInterval: 100 })
+      if (isEarlier) await bullmq.fetch(worker)
+      else await fetchMine(dead, 1)
+      await dead.close()
+      if (isEarlier) openConsumer(bullmq, lockDurationMs)
+      else await worker.startStalledCheckTimer()
+      await vi.waitFor(async () => expect(await bullmq.waiting()).toEqual(['newer', 'a-chunk']), WAIT_MS)
+      const { names, redis } = bullmq
+      expect(await redis.hget(names.jobKey('a-chunk'), 'stc')).toBe(String(STALLED_COUNT_MAX - 1))
+      // BullMQ fails a job that has this field when it is fetched.
+      expect(await redis.hexists(names.jobKey('a-chunk'), 'defa')).toBe(0)
+    },
+  )
+})
+
+it.each([
+  ['Connection is closed.', false],
+  ['connect ECONNREFUSED 127.0.0.1:6379', false],
+  ['NOREPLICAS Not enough good replicas to write.', true],
+])('a connection is lost or not: isNotConnectionError(%j) is %s', (message, isOtherError) => {
+  expect(isNotConnectionError(new Error(message))).toBe(isOtherError)
 })
 
 describe('while Redis is out of memory', () => {
@@ -390,20 +333,5 @@ describe('while Redis is out of memory', () => {
       expect(error).toBeInstanceOf(QueueFullError)
       expect(isUnchanged).toBe(true)
     }
-  })
-
-  it('a fetch is rejected with OOM and leaves the job in the queue', async () => {
-    const worker = bullmq.openWorker()
-    await bullmq.add('a-chunk')
-    const { error, isUnchanged } = await bullmq.whileFull(() => bullmq.failure(() => bullmq.fetch(worker)))
-    expect(String(error)).toMatch(/OOM /)
-    expect(isUnchanged).toBe(true)
-    expect((await bullmq.fetch(worker))?.id).toBe('a-chunk')
-  })
-
-  it('a completion succeeds, and frees memory', async () => {
-    const job = await bullmq.addAndFetch('a-chunk', bullmq.openWorker())
-    await bullmq.whileFull(() => job.moveToCompleted(undefined, TOKEN, false))
-    expect(await bullmq.counts()).toEqual({})
   })
 })

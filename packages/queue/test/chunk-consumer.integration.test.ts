@@ -1,8 +1,16 @@
 import { FaultProxy } from '@sluice/harness'
 import { connectRedis, type RedisConnection } from '@sluice/runtime'
 import { afterAll, beforeAll, beforeEach, describe, expect, it, onTestFinished, vi } from 'vitest'
+import type { ChunkConsumer } from '../src/chunk-consumer.ts'
 import { FetchMonitor } from '../src/fetch-monitor.ts'
-import { chunkOf, ConsumerFixture, fetchIds, fetchMine, startTestRedis, WAIT_MS } from './support/consumer-fixture.ts'
+import {
+  chunkOf,
+  ConsumerFixture,
+  fetchIds,
+  fetchMine,
+  startTestRedis,
+  WAIT_MS,
+} from './support/consumer-fixture.ts'
 
 let server: Awaited<ReturnType<typeof startTestRedis>>
 let fixture: ConsumerFixture
@@ -33,9 +41,7 @@ describe('a chunk', () => {
     await fixture.add('a-chunk', chunk)
     const consumer = fixture.openConsumer()
     const { chunks, hasMore } = await fetchMine(consumer, 1)
-    expect(chunks).toEqual([
-      { id: 'a-chunk', rows: 1, bytes: 4, frame: Buffer.from(chunk.frame, 'base64') },
-    ])
+    expect(chunks).toEqual([{ id: 'a-chunk', rows: 1, bytes: 4, frame: Buffer.from(chunk.frame, 'base64') }])
     expect(hasMore).toBe(false)
     expect([consumer.heldChunks, consumer.heldBytes]).toEqual([1, chunk.frame.length])
     expect(await fixture.ledger.claim('a-batch', ['a-chunk'])).toEqual(['a-batch'])
@@ -67,7 +73,12 @@ describe('a chunk', () => {
     expect(await fixture.counts()).toEqual({ active: 1, delayed: 1 })
     expect(await fetchIds(consumer, 1)).toEqual([])
     vi.restoreAllMocks()
-    const [, score = '0'] = await fixture.redis.zrange(`${fixture.names.jobKey('')}delayed`, '0', '0', 'WITHSCORES')
+    const [, score = '0'] = await fixture.redis.zrange(
+      `${fixture.names.jobKey('')}delayed`,
+      '0',
+      '0',
+      'WITHSCORES',
+    )
     const dueInMs = Number(score) / 0x1000 - Date.now()
     expect(dueInMs).toBeGreaterThan(0)
     expect(dueInMs).toBeLessThanOrEqual(5_001)
@@ -112,20 +123,15 @@ describe('the monitor of fetches', () => {
     expect(monitors.map(({ readiness }) => readiness)).toEqual([ready, ready, ready])
   })
 
-  it.each([
-    ['with the turn', 'mine'],
-    ['without the turn', 'taken'],
-  ])('reports that Redis rejects writes, until one succeeds, %s', async (_what, turn) => {
-    const other = fixture.openConsumer({ fetchMonitor: new FetchMonitor(() => performance.now()) })
+  it('reports that Redis rejects writes, until one succeeds', async () => {
     const consumer = fixture.openConsumer()
-    if (turn === 'taken') await fetchMine(other, 0)
-    expect((await consumer.fetch(1, { isBusy: false })).turn).toBe(turn)
+    await fetchMine(consumer, 1)
     await fixture.whileConfigured('min-replicas-to-write', '1', async () => {
       for (const count of [0, 1])
         await expect(consumer.fetch(count, { isBusy: false })).rejects.toThrow('NOREPLICAS')
       expect(fixture.fetchMonitor.readiness.reasons.join('')).toContain('NOREPLICAS')
     })
-    expect((await consumer.fetch(0, { isBusy: false })).turn).toBe(turn)
+    await fetchMine(consumer, 0)
     expect(fixture.fetchMonitor.readiness).toEqual(ready)
   })
 
@@ -208,5 +214,57 @@ describe('the consumer', () => {
     expect(await finish).toBe(true)
     expect(await fixture.counts()).toEqual({})
     expect(fixture.warnings).not.toHaveBeenCalled()
+  })
+})
+
+/** A consumer with the turn. The answer to its next request that contains the text is lost. */
+async function openUnlucky(
+  ids: readonly string[],
+  fetched: number,
+  text: string,
+): Promise<{ readonly consumer: ChunkConsumer; readonly cuts: () => number }> {
+  const { proxy, proxied } = await openProxied()
+  for (const id of ids) await fixture.add(id)
+  const consumer = fixture.openConsumer({ redis: proxied, lockDurationMs: 1_000 })
+  await fetchMine(consumer, fetched)
+  proxy.cutAnswerTo(text)
+  return { consumer, cuts: () => proxy.cuts }
+}
+
+describe('an operation whose answer is lost is sent again, and', () => {
+  it('finishes a batch once', async () => {
+    const { consumer, cuts } = await openUnlucky(['a-chunk'], 1, 'a-batch')
+    await fixture.ledger.claim('a-batch', ['a-chunk'])
+    expect(await consumer.finish({ id: 'a-batch', members: ['a-chunk'] }, 0)).toBe(true)
+    expect(cuts()).toBe(1)
+    expect(await fixture.counts()).toEqual({})
+    expect(await fixture.redis.ttl(fixture.names.batchKey('a-batch'))).toBeLessThanOrEqual(300)
+    expect(consumer.heldChunks).toBe(0)
+  })
+
+  it('requeues a chunk once', async () => {
+    const { consumer, cuts } = await openUnlucky(['a-chunk', 'newer'], 1, 'a-chunk')
+    await consumer.requeue(['a-chunk'], 'back')
+    expect(cuts()).toBe(1)
+    expect(await fixture.waiting()).toEqual(['newer', 'a-chunk'])
+    expect(await fixture.counts()).toEqual({ waiting: 2 })
+  })
+
+  it('fails a chunk once', async () => {
+    const { consumer, cuts } = await openUnlucky(['a-chunk'], 1, 'a bug')
+    await consumer.fail('a-chunk', new Error('a bug'))
+    expect(cuts()).toBe(1)
+    expect(await fixture.counts()).toEqual({ failed: 1 })
+    expect(fixture.errors).toHaveBeenCalledOnce()
+    expect(consumer.heldChunks).toBe(0)
+  })
+
+  it('fetches other chunks. The lost ones return to the queue', async () => {
+    const { consumer, cuts } = await openUnlucky(['first', 'second'], 0, fixture.names.turnKey)
+    expect(await fetchIds(consumer, 1)).toEqual(['second'])
+    expect(cuts()).toBe(1)
+    expect(await fixture.counts()).toEqual({ active: 2 })
+    await vi.waitFor(async () => expect(await fetchIds(consumer, 1)).toEqual(['first']), WAIT_MS)
+    expect(consumer.heldChunks).toBe(2)
   })
 })

@@ -1,7 +1,7 @@
 import { compressRows, rowColumns } from '@sluice/rows'
 import { zstdDecompressSync } from 'node:zlib'
 import { describe, expect, it } from 'vitest'
-import { type Chunk, columnsHash, decodeChunk, encodeChunk, isKnownFormat } from '../src/chunk.ts'
+import { type Chunk, columnsHash, decodeChunk, encodeChunk, isKnownFormat, readJobData } from '../src/chunk.ts'
 
 const rows = (from: number, to: number): string => {
   let text = ''
@@ -79,4 +79,25 @@ describe('the columns of a chunk', () => {
     expect(isKnown({ ...chunk, v: 2 as 1 })).toBe(false)
     expect(isKnown({})).toBe(false)
   })
+})
+
+describe('the data of a job', () => {
+  it('is a chunk, without fields that a chunk does not have', () => {
+    const chunk = encodeChunk(3, Buffer.from(rows(0, 3)))
+    expect(readJobData(JSON.stringify({ ...chunk, more: 1 }))).toEqual({
+      kind: 'chunk',
+      chunk: { v: 1, rows: chunk.rows, bytes: chunk.bytes, frame: chunk.frame },
+    })
+  })
+
+  it('is a chunk of an unknown format, whatever else it has', () => {
+    expect(readJobData('{"v":2}')).toEqual({ kind: 'chunk of an unknown format' })
+  })
+
+  it.each(['', '{"v":', 'null', '5', '"text"', '[]', '{}', '{"v":"1"}', '{"v":1,"rows":1,"bytes":2}'])(
+    'is damaged: %j',
+    (text) => {
+      expect(readJobData(text)).toEqual({ kind: 'damaged' })
+    },
+  )
 })

@@ -28,7 +28,7 @@ describe('readiness', () => {
     expect(monitor.readiness.ready).toBe(true)
     nowMs += 1_000
     expect(monitor.readiness.reasons).toEqual(['chunks of a are not fetched: Redis has not answered for 9 s'])
-    monitor.answered('a')
+    monitor.fetched('a')
     expect(monitor.readiness.ready).toBe(true)
   })
 
@@ -36,7 +36,6 @@ describe('readiness', () => {
     monitor.fetched('a')
     monitor.failed('a', rejection('OOM command not allowed'))
     monitor.failed('a', new Error('Connection is closed.'))
-    monitor.answered('a')
     expect(monitor.readiness.reasons).toEqual(['chunks of a are not fetched: OOM command not allowed'])
     monitor.fetched('a')
     expect(monitor.readiness.ready).toBe(true)
@@ -46,7 +45,7 @@ describe('readiness', () => {
     monitor.fetched('a')
     monitor.failed('a', new Error('read ECONNRESET'))
     expect(monitor.readiness.reasons).toEqual(['chunks of a are not fetched: read ECONNRESET'])
-    monitor.answered('a')
+    monitor.fetched('a')
     expect(monitor.readiness.ready).toBe(true)
   })
 

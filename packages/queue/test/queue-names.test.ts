@@ -9,6 +9,8 @@ const keysOf = (names: QueueNames): string[] => [
   names.jobKey('id'),
   names.chunkKey('id'),
   names.batchKey('id'),
+  names.leaseKey('id'),
+  names.turnKey,
   names.idempotencyKey('hash'),
 ]
 
@@ -23,6 +25,8 @@ describe('the names of shards', () => {
       '{sluice}:logs:id',
       '{sluice}:chunk:id',
       '{sluice}:batch:id',
+      '{sluice}:lease:id',
+      '{sluice}:turn',
       '{sluice}:idempotency:hash',
     ])
   })

@@ -9,7 +9,7 @@ import { chunkOf } from './consumer-fixture.ts'
 export type ChunkJob = Job<Chunk, void>
 export type ChunkWorker = Worker<Chunk, void>
 
-/** The value of chunk-consumer.ts. */
+/** The value of job-locks.ts. */
 export const STALLED_COUNT_MAX = 1_000_000_000
 /** The token of our locks. */
 export const TOKEN = 'our-token'
@@ -40,7 +40,7 @@ export class BullmqFixture {
     return queue
   }
 
-  /** A worker like that of chunk-consumer.ts: it fetches on request, and never blocks. */
+  /** A worker as in earlier versions of Sluice: it fetches on request, and never blocks. */
   openWorker(
     options: { readonly lockDuration?: number; readonly stalledInterval?: number } = {},
   ): ChunkWorker {

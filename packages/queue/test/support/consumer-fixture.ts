@@ -74,13 +74,6 @@ export class ConsumerFixture {
     return ids
   }
 
-  /** Adds a chunk, fetches it, and claims it as the only one of a batch. */
-  async addAndClaim(consumer: ChunkConsumer, chunkId: string, batchId: string): Promise<void> {
-    await this.add(chunkId)
-    await fetchIds(consumer, 1)
-    await this.ledger.claim(batchId, [chunkId])
-  }
-
   /** The number of jobs in each state, without the states that have none. */
   async counts(): Promise<Record<string, number>> {
     const counts = await this.queue.getJobCounts('waiting', 'active', 'delayed', 'failed', 'completed')
@@ -105,7 +98,7 @@ export class ConsumerFixture {
 
   /** Runs something while Redis has another setting. */
   async whileConfigured<T>(name: string, value: string, run: () => Promise<T>): Promise<T> {
-    const [, before = ''] = (await this.redis.config('GET', name)) as string[]
+    const [, before = ''] = await this.redis.config('GET', name)
     await this.redis.config('SET', name, value)
     try {
       return await run()
@@ -117,6 +110,11 @@ export class ConsumerFixture {
   /** Runs something while Redis is above its `maxmemory`. */
   async whileFull<T>(run: () => Promise<T>): Promise<T> {
     return this.whileConfigured('maxmemory', '1', run)
+  }
+
+  /** How many scripts Redis has run, except for those whose text was sent. */
+  scriptRuns(): Promise<number> {
+    return this.statistic('commandstats', 'cmdstat_evalsha:calls')
   }
 
   /** A number in a section of INFO. */

@@ -1,0 +1,91 @@
+import { setTimeout as sleep } from 'node:timers/promises'
+import { afterAll, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest'
+import {
+  chunkOf,
+  ConsumerFixture,
+  fetchIds,
+  fetchMine,
+  startTestRedis,
+  WAIT_MS,
+} from './support/consumer-fixture.ts'
+
+// While Redis is above its maxmemory, it rejects the chunks of the API. Workers must be able to drain the queue, since nothing else
+// frees memory.
+
+const LOCK_MS = 1_000
+
+let server: Awaited<ReturnType<typeof startTestRedis>>
+let fixture: ConsumerFixture
+
+beforeAll(async () => {
+  server = await startTestRedis()
+})
+
+afterAll(() => server.stop())
+
+beforeEach(() => {
+  fixture = new ConsumerFixture(server.url)
+})
+
+describe('while Redis is above its maxmemory', () => {
+  it('the queue is drained', async () => {
+    const ids = await fixture.addMany(100)
+    const consumer = fixture.openConsumer()
+    const delivered: string[] = []
+    await fixture.whileFull(async () => {
+      await expect(fixture.add('another')).rejects.toThrow('OOM')
+      for (let batch = 0, hasMore = true; hasMore; batch += 1) {
+        const fetch = await fetchMine(consumer, 64)
+        const members = fetch.chunks.map(({ id }) => id)
+        const id = `batch-${batch}`
+        expect(await fixture.ledger.lease(id, 'a-worker')).toBe(true)
+        expect(await fixture.ledger.claim(id, members)).toEqual(members.map(() => id))
+        expect(await fixture.ledger.recordSplit(id, 'all')).toBe(true)
+        expect(await consumer.finish({ id, members }, 1)).toBe(true)
+        await fixture.ledger.endLease(id, 'a-worker')
+        delivered.push(...members)
+        hasMore = fetch.hasMore
+      }
+    })
+    expect(delivered).toEqual(ids)
+    expect(await fixture.counts()).toEqual({})
+    expect(consumer.heldChunks).toBe(0)
+  })
+
+  it('each step is possible as the first one', async () => {
+    await fixture.add('new', { ...chunkOf('row\n'), v: 2 as 1 })
+    await fixture.addMany(4)
+    await fixture.redis.hset(fixture.names.jobKey('chunk-3'), 'data', 'null')
+    const consumer = fixture.openConsumer()
+    await fixture.whileFull(async () => {
+      expect(await fetchIds(consumer, 5)).toEqual(['chunk-0', 'chunk-1', 'chunk-2'])
+      await consumer.requeue(['chunk-0'], 'back')
+      await consumer.requeue(['chunk-1'], 'front')
+      await consumer.fail('chunk-2', new Error('a bug'))
+      await consumer.yieldTurn()
+    })
+    expect(await fixture.counts()).toEqual({ delayed: 1, waiting: 2, failed: 2 })
+    expect(fixture.warnings).not.toHaveBeenCalled()
+  })
+
+  it('locks are renewed', async () => {
+    await fixture.add('a-chunk')
+    const consumer = fixture.openConsumer({ lockDurationMs: LOCK_MS })
+    await fetchMine(consumer, 1)
+    await fixture.whileFull(() => sleep(2 * LOCK_MS))
+    expect(await fixture.redis.exists(fixture.lockKey('a-chunk'))).toBe(1)
+    expect(fixture.warnings).not.toHaveBeenCalled()
+  })
+
+  it('the chunks of a worker that died are requeued', async () => {
+    await fixture.add('a-chunk')
+    const dead = fixture.openConsumer()
+    await fetchMine(dead, 1)
+    await dead.close()
+    await fixture.redis.pexpire(fixture.lockKey('a-chunk'), 1)
+    await fixture.whileFull(async () => {
+      const survivor = fixture.openConsumer({ lockDurationMs: LOCK_MS })
+      await vi.waitFor(async () => expect(await fetchIds(survivor, 1)).toEqual(['a-chunk']), WAIT_MS)
+    })
+  })
+})

@@ -1,0 +1,260 @@
+import { setTimeout as sleep } from 'node:timers/promises'
+import { afterAll, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest'
+import { fetchLimits } from '../src/job-fetch.ts'
+import {
+  chunkOf,
+  ConsumerFixture,
+  fetchIds,
+  fetchMine,
+  startTestRedis,
+  WAIT_MS,
+} from './support/consumer-fixture.ts'
+
+const idle = { isBusy: false }
+const busy = { isBusy: true }
+const taken = { turn: 'taken' }
+
+let server: Awaited<ReturnType<typeof startTestRedis>>
+let fixture: ConsumerFixture
+
+beforeAll(async () => {
+  server = await startTestRedis()
+})
+
+afterAll(() => server.stop())
+
+beforeEach(() => {
+  fixture = new ConsumerFixture(server.url)
+})
+
+describe('a fetch', () => {
+  it('returns waiting chunks in order, at most as many as requested, and whether there are more', async () => {
+    const ids = await fixture.addMany(5)
+    const consumer = fixture.openConsumer()
+    const first = await fetchMine(consumer, 3)
+    expect(first.chunks.map(({ id }) => id)).toEqual(ids.slice(0, 3))
+    expect(first.hasMore).toBe(true)
+    const second = await fetchMine(consumer, 2)
+    expect(second.chunks.map(({ id }) => id)).toEqual(ids.slice(3))
+    expect(second.hasMore).toBe(false)
+    expect(await fetchMine(consumer, 1)).toEqual({ turn: 'mine', chunks: [], hasMore: false })
+    expect(await fixture.counts()).toEqual({ active: 5 })
+  })
+
+  it('after one that left chunks returns more than one run of the script may fetch, each with a lock', async () => {
+    const ids = await fixture.addMany(2 * fetchLimits.jobsPerRunMax + 3)
+    const consumer = fixture.openConsumer()
+    const first = await fetchMine(consumer, fetchLimits.jobsMax)
+    expect(first.chunks).toHaveLength(fetchLimits.jobsPerRunMax)
+    expect(first.hasMore).toBe(true)
+    const second = await fetchMine(consumer, fetchLimits.jobsMax)
+    expect(second.hasMore).toBe(false)
+    expect([...first.chunks, ...second.chunks].map(({ id }) => id)).toEqual(ids)
+    const locks = await Promise.all(ids.map((id) => fixture.redis.get(fixture.lockKey(id))))
+    expect(new Set(locks).size).toBe(3)
+    expect(locks).not.toContain(null)
+  })
+
+  it('returns no more than the limit', async () => {
+    const ids = await fixture.addMany(fetchLimits.jobsMax + 2)
+    const consumer = fixture.openConsumer()
+    expect(await fetchIds(consumer, 1)).toEqual(ids.slice(0, 1))
+    const { chunks, hasMore } = await fetchMine(consumer, 1_000)
+    expect(chunks.map(({ id }) => id)).toEqual(ids.slice(1, fetchLimits.jobsMax + 1))
+    expect(hasMore).toBe(true)
+  })
+
+  it('of 0 chunks fetches nothing, and knows whether chunks are waiting', async () => {
+    const consumer = fixture.openConsumer()
+    expect(await fetchMine(consumer, 0)).toEqual({ turn: 'mine', chunks: [], hasMore: false })
+    await fixture.add('a-chunk')
+    expect(await fetchMine(consumer, 0)).toEqual({ turn: 'mine', chunks: [], hasMore: true })
+    expect(await fixture.counts()).toEqual({ waiting: 1 })
+  })
+
+  it('has no more chunks while the queue is paused', async () => {
+    await fixture.add('a-chunk')
+    await fixture.queue.pause()
+    const consumer = fixture.openConsumer()
+    expect(await fetchMine(consumer, 1)).toEqual({ turn: 'mine', chunks: [], hasMore: false })
+    await fixture.queue.resume()
+    expect(await fetchIds(consumer, 1)).toEqual(['a-chunk'])
+  })
+
+  it('returns a chunk that another program added with a priority', async () => {
+    await fixture.queue.add('chunk', chunkOf('row\n'), { jobId: 'a-chunk', priority: 2 })
+    expect(await fetchIds(fixture.openConsumer(), 2)).toEqual(['a-chunk'])
+  })
+
+  it('locks the chunks for the duration of a lock', async () => {
+    await fixture.add('a-chunk')
+    await fetchMine(fixture.openConsumer({ lockDurationMs: 5_000, workerId: 'a-worker' }), 1)
+    expect(await fixture.redis.get(fixture.lockKey('a-chunk'))).toMatch(/^a-worker:\d+$/)
+    expect(await fixture.redis.pttl(fixture.lockKey('a-chunk'))).toBeLessThanOrEqual(5_000)
+    expect(await fixture.redis.pttl(fixture.lockKey('a-chunk'))).toBeGreaterThan(3_000)
+  })
+
+  it('returns a delayed chunk when it is due by the clock of Redis, whatever the clock of the worker', async () => {
+    const wallMs = Date.now
+    await fixture.queue.add('chunk', chunkOf('row\n'), { jobId: 'a-chunk', delay: 1_000 })
+    const consumer = fixture.openConsumer()
+    vi.spyOn(Date, 'now').mockImplementation(() => wallMs() + 3_600_000)
+    expect(await fetchMine(consumer, 1)).toEqual({ turn: 'mine', chunks: [], hasMore: false })
+    vi.spyOn(Date, 'now').mockImplementation(() => wallMs() - 3_600_000)
+    await vi.waitFor(async () => expect(await fetchIds(consumer, 1)).toEqual(['a-chunk']), WAIT_MS)
+  })
+
+  it('does not return a chunk again that is in hand, and completes it with its new lock', async () => {
+    await fixture.add('a-chunk')
+    const consumer = fixture.openConsumer()
+    await fetchMine(consumer, 1)
+    await fixture.ledger.claim('a-batch', ['a-chunk'])
+    const bytes = consumer.heldBytes
+    // As after a lock that expired.
+    await fixture.redis.del(fixture.lockKey('a-chunk'))
+    await fixture.redis.rpoplpush(`${fixture.names.jobKey('')}active`, fixture.names.waitKey)
+    expect(await fetchMine(consumer, 1)).toEqual({ turn: 'mine', chunks: [], hasMore: false })
+    expect([consumer.heldChunks, consumer.heldBytes]).toEqual([1, bytes])
+    expect(await fixture.counts()).toEqual({ active: 1 })
+    await consumer.finish({ id: 'a-batch', members: ['a-chunk'] }, 0)
+    expect(await fixture.counts()).toEqual({})
+    expect([consumer.heldChunks, consumer.heldBytes]).toEqual([0, 0])
+  })
+
+  it('without a result writes nothing to disk, with and without the turn, and while a chunk is delayed', async () => {
+    const consumer = fixture.openConsumer()
+    const other = fixture.openConsumer()
+    await fixture.queue.add('chunk', chunkOf('row\n'), { jobId: 'a-chunk', delay: 60_000 })
+    await fetchMine(consumer, 1)
+    const written = (): Promise<number> => fixture.statistic('persistence', 'aof_current_size')
+    const before = await written()
+    for (let n = 0; n < 5; n += 1) {
+      await fetchMine(consumer, 64)
+      expect(await other.fetch(64, idle)).toEqual(taken)
+    }
+    expect(await written()).toBe(before)
+  })
+
+  it('without a result does not run the script of BullMQ', async () => {
+    const consumer = fixture.openConsumer()
+    await fetchMine(consumer, 1)
+    await fixture.queue.add('chunk', chunkOf('row\n'), { jobId: 'a-chunk', delay: 60_000 })
+    // BullMQ's script moves a job with this command.
+    const moves = (): Promise<number> => fixture.statistic('commandstats', 'cmdstat_rpoplpush:calls')
+    const before = await moves()
+    await fetchMine(consumer, 64)
+    expect(await moves()).toBe(before)
+  })
+
+  it('returns the chunks of the runs that Redis did not reject, and reports that there may be more', async () => {
+    const ids = await fixture.addMany(2 * fetchLimits.jobsPerRunMax)
+    const consumer = fixture.openConsumer()
+    await fetchIds(consumer, 1)
+    // The second run finds a key of another type.
+    const damaged = ids[fetchLimits.jobsPerRunMax + 1] ?? ''
+    await fixture.redis.set(fixture.names.jobKey(damaged), 'not a job')
+    const { chunks, hasMore } = await fetchMine(consumer, fetchLimits.jobsMax)
+    expect(chunks.map(({ id }) => id)).toEqual(ids.slice(1).filter((id) => id !== damaged))
+    expect(hasMore).toBe(true)
+  })
+})
+
+describe('the turn', () => {
+  it('belongs to one worker, until this worker yields it', async () => {
+    const [first, second] = [fixture.openConsumer(), fixture.openConsumer()]
+    await fixture.add('a-chunk')
+    await fetchMine(first, 0)
+    expect(await second.fetch(1, idle)).toEqual(taken)
+    expect(await second.fetch(1, busy)).toEqual(taken)
+    await second.yieldTurn()
+    expect(await second.fetch(1, idle)).toEqual(taken)
+    await first.yieldTurn()
+    expect(await fetchIds(second, 1)).toEqual(['a-chunk'])
+    expect(await first.fetch(1, idle)).toEqual(taken)
+  })
+
+  it('of a busy worker is taken by a worker that is not busy', async () => {
+    const [first, second, third] = [fixture.openConsumer(), fixture.openConsumer(), fixture.openConsumer()]
+    await fixture.add('a-chunk')
+    await first.fetch(0, busy)
+    expect(await second.fetch(1, busy)).toEqual(taken)
+    expect(await fetchIds(third, 1)).toEqual(['a-chunk'])
+    expect(await first.fetch(1, busy)).toEqual(taken)
+    expect(await first.fetch(1, idle)).toEqual(taken)
+    // The mark may change while the worker has the turn.
+    await third.fetch(0, busy)
+    await third.fetch(0, idle)
+    expect(await first.fetch(1, idle)).toEqual(taken)
+    await third.fetch(0, busy)
+    await third.yieldTurn()
+    expect((await first.fetch(1, busy)).turn).toBe('mine')
+  })
+
+  it.each([
+    [busy, busy, 'taken'],
+    [busy, idle, 'mine'],
+    [idle, idle, 'taken'],
+  ])(
+    'that a worker has lost while it was frozen (now %j) is taken from the other (%j): %s',
+    async (other, own, turn) => {
+      const [first, second] = [fixture.openConsumer(), fixture.openConsumer()]
+      await fetchMine(first, 0)
+      await fixture.redis.del(fixture.names.turnKey)
+      await second.fetch(0, other)
+      expect((await first.fetch(0, own)).turn).toBe(turn)
+    },
+  )
+
+  it('of another worker is read without the script', async () => {
+    const [first, second] = [fixture.openConsumer(), fixture.openConsumer()]
+    await fetchMine(first, 0)
+    const before = await fixture.scriptRuns()
+    expect(await second.fetch(1, idle)).toEqual(taken)
+    expect(await fixture.scriptRuns()).toBe(before)
+  })
+
+  it('expires some seconds after the last fetch of its worker', async () => {
+    const [first, second] = [fixture.openConsumer(), fixture.openConsumer()]
+    const { turnKey } = fixture.names
+    await fetchMine(first, 0)
+    expect(await fixture.redis.pttl(turnKey)).toBeGreaterThan(4_000)
+    expect(await fixture.redis.pttl(turnKey)).toBeLessThanOrEqual(5_000)
+    // As after this time.
+    await fixture.redis.del(turnKey)
+    expect((await second.fetch(0, idle)).turn).toBe('mine')
+    expect(await first.fetch(0, idle)).toEqual(taken)
+  })
+
+  it('is renewed when less than half of its time is left', async () => {
+    const consumer = fixture.openConsumer()
+    const { turnKey } = fixture.names
+    const leftMs = (): Promise<number> => fixture.redis.pttl(turnKey)
+    await fetchMine(consumer, 0)
+    await fixture.redis.pexpire(turnKey, 3_500)
+    await fetchMine(consumer, 0)
+    expect(await leftMs()).toBeLessThanOrEqual(3_500)
+    await fixture.redis.pexpire(turnKey, 2_400)
+    await fetchMine(consumer, 0)
+    expect(await leftMs()).toBeGreaterThan(3_500)
+  })
+
+  it('of another worker is not changed by a fetch', async () => {
+    const [first, second] = [fixture.openConsumer(), fixture.openConsumer()]
+    await fetchMine(first, 0)
+    await fixture.add('a-chunk')
+    await sleep(2)
+    const before = await fixture.content()
+    await second.fetch(1, idle)
+    await second.fetch(0, busy)
+    expect(await fixture.content()).toEqual(before)
+  })
+
+  it('does not protect a chunk: a worker that ignores it fetches, and each chunk is fetched once', async () => {
+    const ids = await fixture.addMany(4)
+    const consumer = fixture.openConsumer()
+    const first = await fetchIds(consumer, 2)
+    await fixture.redis.del(fixture.names.turnKey)
+    const second = await fetchIds(fixture.openConsumer(), 10)
+    expect([...first, ...second]).toEqual(ids)
+  })
+})

@@ -1,0 +1,97 @@
+import { FaultProxy } from '@sluice/harness'
+import { connectRedis } from '@sluice/runtime'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { afterAll, beforeAll, beforeEach, describe, expect, it, onTestFinished, vi } from 'vitest'
+import { ConsumerFixture, fetchIds, fetchMine, startTestRedis, WAIT_MS } from './support/consumer-fixture.ts'
+
+const LOCK_MS = 1_000
+const HOUR_MS = 3_600_000
+
+let server: Awaited<ReturnType<typeof startTestRedis>>
+let fixture: ConsumerFixture
+
+beforeAll(async () => {
+  server = await startTestRedis()
+})
+
+afterAll(() => server.stop())
+
+beforeEach(() => {
+  fixture = new ConsumerFixture(server.url)
+})
+
+describe('the locks of chunks in hand', () => {
+  it.each([
+    ['is not changed', 0],
+    ['is set back by an hour', -HOUR_MS],
+    ['is set forward by an hour', HOUR_MS],
+  ])('do not expire while the clock %s', async (_what, stepMs) => {
+    // More locks than one run of the script renews.
+    const ids = await fixture.addMany(300)
+    const [consumer, other] = [
+      fixture.openConsumer({ lockDurationMs: LOCK_MS }),
+      fixture.openConsumer({ lockDurationMs: LOCK_MS }),
+    ]
+    const wallMs = Date.now
+    while ((await fetchMine(consumer, 64)).hasMore) expect(consumer.heldChunks).toBeGreaterThan(0)
+    vi.spyOn(Date, 'now').mockImplementation(() => wallMs() + stepMs)
+    await consumer.yieldTurn()
+    const endMs = performance.now() + 3 * LOCK_MS
+    while (performance.now() < endMs) {
+      // It would find a chunk stalled.
+      expect(await fetchIds(other, 1)).toEqual([])
+      await sleep(LOCK_MS / 10)
+    }
+    expect(consumer.heldChunks).toBe(ids.length)
+    expect(await fixture.counts()).toEqual({ active: ids.length })
+    expect(fixture.warnings).not.toHaveBeenCalled()
+  })
+
+  it('that are lost are reported, and the others are renewed', async () => {
+    await fixture.addMany(2)
+    const consumer = fixture.openConsumer({ lockDurationMs: LOCK_MS })
+    await fetchMine(consumer, 2)
+    await fixture.redis.set(fixture.lockKey('chunk-0'), 'another-token')
+    await vi.waitFor(
+      () => expect(fixture.warnings).toHaveBeenCalledWith({ chunks: 1, chunkId: 'chunk-0' }, 'locks lost'),
+      WAIT_MS,
+    )
+    await sleep(LOCK_MS)
+    expect(await fixture.redis.get(fixture.lockKey('chunk-0'))).toBe('another-token')
+    expect(await fixture.redis.exists(fixture.lockKey('chunk-1'))).toBe(1)
+  })
+
+  it('are not reported as lost while the step that releases them is in flight', async () => {
+    const proxy = await FaultProxy.open(server.url)
+    onTestFinished(() => proxy.down())
+    const proxied = connectRedis(proxy.url, { failFast: false })
+    proxied.on('error', () => undefined)
+    onTestFinished(() => proxied.disconnect())
+    await fixture.addMany(2)
+    const consumer = fixture.openConsumer({ redis: proxied, lockDurationMs: 4 * LOCK_MS })
+    await fetchMine(consumer, 2)
+    proxy.hold('both')
+    const finish = consumer.finish({ id: 'a-batch', members: ['chunk-0', 'chunk-1'] }, undefined)
+    // A renewal would be sent while the completion is held. Redis would get it after the completion has released the locks.
+    await sleep(1.5 * LOCK_MS)
+    proxy.resume()
+    await finish
+    await sleep(LOCK_MS / 10)
+    expect(fixture.warnings).not.toHaveBeenCalled()
+  })
+})
+
+describe('the chunks of a worker that died', () => {
+  it('are fetched by another worker after their locks expired, as the next ones, and never fail', async () => {
+    await fixture.addMany(2)
+    const dead = fixture.openConsumer({ lockDurationMs: LOCK_MS })
+    await fetchMine(dead, 1)
+    // BullMQ counts here how often the job stalled, and fails it above a limit.
+    await fixture.redis.hset(fixture.names.jobKey('chunk-0'), 'stc', 1_000)
+    await dead.close()
+    const survivor = fixture.openConsumer({ lockDurationMs: LOCK_MS })
+    await vi.waitFor(async () => expect(await fixture.waiting()).toEqual(['chunk-0', 'chunk-1']), WAIT_MS)
+    expect(await fetchIds(survivor, 2)).toEqual(['chunk-0', 'chunk-1'])
+    expect(await fixture.counts()).toEqual({ active: 2 })
+  })
+})
