@@ -7,8 +7,11 @@ import { chunkJobName } from './queue-names.ts'
 // arguments that BullMQ gives it. Both are checked when this module loads and when it is used. The contract test
 // (test/bullmq-contract.integration.test.ts) must pass before BullMQ is upgraded.
 
-/** The numbers of keys and arguments of BullMQ's script. Others may follow them, so that the script finds its own in place. */
-export const addScript = { lua: addStandardJob.content, keys: 9, args: 3 } as const
+/**
+ * BullMQ's script, and the numbers of its keys and arguments. Others may follow them, so that the script finds its own in place.
+ * Of the keys, `counterKey` (counted from 1) is the counter that BullMQ increases with each add.
+ */
+export const addScript = { lua: addStandardJob.content, keys: 9, args: 3, counterKey: 4 } as const
 
 if (addStandardJob.keys !== addScript.keys)
   throw new Error(`BullMQ's add script takes ${addStandardJob.keys} keys, not ${addScript.keys}`)
