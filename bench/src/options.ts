@@ -58,7 +58,7 @@ export function readOptions(): BenchOptions {
 }
 
 /** @param given lists of names, comma-separated; all are chosen without it */
-function readNames<T>(
+export function readNames<T>(
   commandLine: CommandLine,
   option: string,
   given: readonly string[] | undefined,

@@ -81,7 +81,7 @@ function formatValue(value: number | undefined, digits: number): string {
 }
 
 /** The first two columns are text, aligned left. The others are numbers, aligned right. */
-function alignColumns(rows: readonly (readonly string[])[]): string[] {
+export function alignColumns(rows: readonly (readonly string[])[]): string[] {
   const widths = (rows[0] ?? []).map((_cell, column) =>
     Math.max(...rows.map((row) => row[column]?.length ?? 0)),
   )

@@ -130,8 +130,11 @@ local function requeueStalled(base, nowMs, countMax, intervalMs)
   return moveStalledJobsToWait(keys, {countMax, base, nowMs, intervalMs})
 end`
 
-/** The numbers of keys and arguments of BullMQ's script. Others may follow them, so that the script finds its own in place. */
-export const addScript = { lua: addStandardJob.content, keys: 9, args: 3 } as const
+/**
+ * BullMQ's script, and the numbers of its keys and arguments. Others may follow them, so that the script finds its own in place.
+ * Of the keys, `counterKey` (counted from 1) is the counter that BullMQ increases with each add.
+ */
+export const addScript = { lua: addStandardJob.content, keys: 9, args: 3, counterKey: 4 } as const
 
 requireKeys(addStandardJob, addScript.keys)
 

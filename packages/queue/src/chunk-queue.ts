@@ -1,6 +1,7 @@
 import { type Backoff, backoffMs, type Logger, type RedisConnection } from '@sluice/runtime'
 import { Queue } from 'bullmq'
 import { setTimeout as sleep } from 'node:timers/promises'
+import { AddRate } from './add-rate.ts'
 import type { Chunk } from './chunk.ts'
 import type { QueueNames } from './queue-names.ts'
 import {
@@ -81,6 +82,7 @@ export class ChunkQueue {
    * clock when the command was sent. It is too large by at most the time that the answer took.
    */
   #offset: ClockOffset | undefined
+  readonly #rate = new AddRate()
 
   /** @param redis a connection that fails fast and has a command timeout */
   constructor(redis: RedisConnection, names: QueueNames, logger: Logger, timing = processTiming) {
@@ -171,6 +173,7 @@ export class ChunkQueue {
     try {
       const answer = await sendAdd(this.#redis, args, fenceMs)
       const answeredAtMs = this.#timing.monotonicMs()
+      this.#rate.record(answer.addsBefore, answeredAtMs)
       // A process that was suspended before it sent the command measures an offset that is too large.
       this.#offset =
         answeredAtMs - sentAtMs > ROUND_TRIP_MAX_MS
@@ -182,6 +185,11 @@ export class ChunkQueue {
       this.#offset = undefined
       throw error
     }
+  }
+
+  /** The rate at which all processes together add chunks to this queue, as measured with this process' own adds. */
+  get addsPerS(): number {
+    return this.#rate.perS
   }
 
   get isConnected(): boolean {

@@ -1,3 +1,4 @@
+export { AddRate } from './add-rate.ts'
 export { BatchLedger, type BatchRecord, CONFIRMED_TTL_S } from './batch-ledger.ts'
 export { type Chunk, decodeChunk, encodeChunk, type HeldChunk } from './chunk.ts'
 export { ChunkConsumer, type ChunkConsumerOptions, type Fetch } from './chunk-consumer.ts'

@@ -26,6 +26,8 @@ export interface AddAnswer {
   readonly redisMs: number
   /** Redis' clock was past the fence: nothing was stored. */
   readonly isLate: boolean
+  /** How many adds to the queue Redis had counted before this one: those of all processes. */
+  readonly addsBefore: number
   /** Undefined if everything was stored; otherwise nothing was, and this is the existing text of each record. */
   readonly held: readonly (string | null)[] | undefined
 }
@@ -36,15 +38,18 @@ declare module 'ioredis' {
   interface RedisCommander<Context> {
     [COMMAND](
       ...args: (string | number | Buffer)[]
-    ): Result<readonly [redisMs: number, isLate: number, held?: readonly (string | null)[]], Context>
+    ): Result<
+      readonly [redisMs: number, isLate: number, addsBefore: number, held?: readonly (string | null)[]],
+      Context
+    >
   }
 }
 
 /**
  * KEYS: those of BullMQ's add script, then the records. ARGV: those of BullMQ's add script, then '1' if there is a chunk to
- * add, the fence in ms since 1970, the lifetime of the records in ms, and the texts of the records. Returns Redis' clock, and
- * whether the fence has passed, in which case it stores nothing. If any record exists already, it stores nothing and returns the
- * existing text of each record. A second run changes nothing.
+ * add, the fence in ms since 1970, the lifetime of the records in ms, and the texts of the records. Returns Redis' clock, whether
+ * the fence has passed, in which case it stores nothing, and BullMQ's counter of adds. If any record exists already, it stores
+ * nothing and also returns the existing text of each record. A second run changes nothing but the counter.
  *
  * BullMQ's script runs inside this one. A transaction of BullMQ's add and the records would keep the records if the add
  * failed, and would then replay answers for entries that were never stored. Here the records follow the completed add.
@@ -56,19 +61,20 @@ end
 local time = redis.call('TIME')
 local nowMs = time[1] * 1000 + time[2] / 1000
 local clock = math.ceil(nowMs)
-if nowMs > tonumber(ARGV[${addScript.args + 2}]) then return {clock, 1} end
+local addsBefore = tonumber(redis.call('GET', KEYS[${addScript.counterKey}])) or 0
+if nowMs > tonumber(ARGV[${addScript.args + 2}]) then return {clock, 1, addsBefore} end
 local count = #KEYS - ${addScript.keys}
 if count > 0 then
   local held = redis.call('MGET', unpack(KEYS, ${addScript.keys + 1}))
   for i = 1, count do
-    if held[i] then return {clock, 0, held} end
+    if held[i] then return {clock, 0, addsBefore, held} end
   end
 end
 if ARGV[${addScript.args + 1}] == '1' then add() end
 for i = 1, count do
   redis.call('SET', KEYS[${addScript.keys} + i], ARGV[${addScript.args + 3} + i], 'PX', ARGV[${addScript.args + 3}])
 end
-return {clock, 0}`
+return {clock, 0, addsBefore}`
 
 /** Defines the script that `sendAdd` runs on a connection. */
 export function defineRecordedAdd(redis: RedisConnection): void {
@@ -97,7 +103,7 @@ export async function sendAdd(
   { add: { chunk, records, windowMs }, job }: AddArguments,
   fenceMs: number,
 ): Promise<AddAnswer> {
-  const [redisMs, isLate, held] = await redis[COMMAND](
+  const [redisMs, isLate, addsBefore, held] = await redis[COMMAND](
     addScript.keys + records.length,
     ...job.slice(0, addScript.keys),
     ...records.map(({ name }) => name),
@@ -107,7 +113,7 @@ export async function sendAdd(
     windowMs,
     ...records.map(({ text }) => text),
   )
-  return { redisMs, isLate: isLate === 1, held }
+  return { redisMs, isLate: isLate === 1, addsBefore, held }
 }
 
 /** The arguments of a script run that stores nothing. It reads the clock of the Redis that has the queue, in a cluster too. */

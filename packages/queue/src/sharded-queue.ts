@@ -5,7 +5,7 @@ import { type ChunkQueue, QueueUnavailableError } from './chunk-queue.ts'
 const PROBE_INTERVAL_MS = 5_000
 
 interface Shard {
-  readonly queue: Pick<ChunkQueue, 'add'>
+  readonly queue: Pick<ChunkQueue, 'add' | 'addsPerS'>
   addsInFlight: number
   failedAtMs: number
 }
@@ -20,7 +20,7 @@ export class ShardedQueue {
   #turn = 0
 
   constructor(
-    queues: readonly Pick<ChunkQueue, 'add'>[],
+    queues: readonly Pick<ChunkQueue, 'add' | 'addsPerS'>[],
     monotonicMs: () => number = () => performance.now(),
   ) {
     this.#shards = queues.map((queue) => ({
@@ -43,6 +43,11 @@ export class ShardedQueue {
     } finally {
       shard.addsInFlight -= 1
     }
+  }
+
+  /** See `ChunkQueue.addsPerS`: the mean of the shards. */
+  get addsPerS(): number {
+    return this.#shards.reduce((sum, { queue }) => sum + queue.addsPerS, 0) / this.#shards.length
   }
 
   #choose(): Shard {

@@ -2,6 +2,7 @@ import { encodeChunk, type Chunk, type ChunkQueue, QueueUnavailableError } from 
 import type { Rows } from '@sluice/row-scanner'
 import { limits } from '@sluice/schema'
 import { OverloadedError } from '../overload/overloaded-error.ts'
+import { AddPace } from './add-pace.ts'
 
 /** The limits of the writer. Sizes are those of rows before compression. */
 export const chunkLimits = {
@@ -14,12 +15,6 @@ export const chunkLimits = {
    * others. With one add, Redis would be idle while the next chunk is packed. More adds only make chunks smaller.
    */
   addsInFlightMax: 3,
-  /**
-   * Time from the start of one add to the start of the next, unless a chunk is full. An add costs about 1 ms of CPU in total,
-   * regardless of its size. Without pacing, hundreds of 30-row chunks per second made up half of the cost of a single-entry
-   * request. Under low load no request waits, because the last add is longer ago.
-   */
-  addIntervalMs: 4,
   /** All rows that wait or are in flight: about a second of the highest load. Above it, requests are rejected. */
   bytesWaitingMax: 64_000_000,
   /** Time from a request's arrival at the writer to Redis' answer. The contract allows two seconds. */
@@ -80,14 +75,16 @@ class Gathering {
  *
  * - Idle (fewer adds are in flight than there are shards): a write waits until the end of the event loop's turn, so that writes
  *   that arrived in the same turn are sent with it.
- * - Busy (as many adds are in flight, or one was started less than `addIntervalMs` ago): writes gather, and are sent when this
- *   ends. If they fill a chunk, they are sent at once, up to `addsInFlightMax`.
+ * - Busy (as many adds are in flight, or the pace makes the next one wait): writes gather, and are sent when this ends. If they
+ *   fill a chunk, they are sent at once, up to `addsInFlightMax`.
  * - Full (`bytesWaitingMax`): writes are rejected.
  *
- * Under low load a write costs one round trip; under high load chunks are large.
+ * Under low load a write costs one round trip; under high load chunks are large. The pace makes a write wait only if all processes
+ * together add more chunks than Redis should handle.
  */
 export class ChunkWriter {
   readonly #queue: Pick<ChunkQueue, 'add'>
+  readonly #pace: AddPace
   readonly #makeId: () => string
   readonly #monotonicMs: () => number
   readonly #shards: number
@@ -98,8 +95,7 @@ export class ChunkWriter {
   #addsInFlight = 0
   #bytesWaiting = 0
   #turnScheduled = false
-  #lastAddMs = Number.NEGATIVE_INFINITY
-  /** Set while rows wait for `addIntervalMs` to pass. */
+  /** Set while rows wait for the pace. */
   #pacer: NodeJS.Timeout | undefined
   #idle: (() => void)[] = []
 
@@ -109,12 +105,13 @@ export class ChunkWriter {
    * @param monotonicMs the clock of the queue's deadlines
    */
   constructor(
-    queue: Pick<ChunkQueue, 'add'>,
+    queue: Pick<ChunkQueue, 'add' | 'addsPerS'>,
     makeId: () => string,
     shards = 1,
     monotonicMs: () => number = () => performance.now(),
   ) {
     this.#queue = queue
+    this.#pace = new AddPace(queue, monotonicMs)
     this.#makeId = makeId
     this.#shards = shards
     this.#monotonicMs = monotonicMs
@@ -169,15 +166,15 @@ export class ChunkWriter {
       const addsMax = next.isFull ? chunkLimits.addsInFlightMax + this.#shards - 1 : this.#shards
       if (this.#addsInFlight >= addsMax || (!next.isFull && this.#isPaced())) return
       this.#gatherings.shift()
-      this.#lastAddMs = this.#monotonicMs()
+      this.#pace.start()
       void this.#send(next)
     }
   }
 
-  /** Whether the last add is too recent. If so, sends when it no longer is. */
+  /** Whether the next add must wait. If so, sends when it need not. */
   #isPaced(): boolean {
-    const waitMs = this.#lastAddMs + chunkLimits.addIntervalMs - this.#monotonicMs()
-    if (waitMs <= 0) return false
+    const { waitMs } = this.#pace
+    if (waitMs === 0) return false
     if (this.#pacer === undefined) {
       this.#pacer = setTimeout(() => {
         this.#pacer = undefined

@@ -2,6 +2,7 @@ import { encodeChunk, type ChunkQueue, QueueUnavailableError } from '@sluice/que
 import type { Owned, Rows } from '@sluice/row-scanner'
 import { limits } from '@sluice/schema'
 import { setImmediate as turn, setTimeout as sleep } from 'node:timers/promises'
+import { AddPace } from '../chunks/add-pace.ts'
 import { chunkLimits } from '../chunks/chunk-writer.ts'
 import { OverloadedError } from '../overload/overloaded-error.ts'
 
@@ -36,6 +37,7 @@ export interface RecordedWrite {
 /** The writes to one queue. */
 interface Lane {
   readonly queue: Pick<ChunkQueue, 'addRecorded'>
+  readonly pace: AddPace
   /** Writes that are not in a commit yet, in the order of their arrival. */
   readonly gathered: Waiting[]
   committing: Promise<void> | undefined
@@ -51,7 +53,7 @@ interface Waiting extends RecordedWrite {
  * Gathers requests with idempotency keys, and commits their rows and records together: group commit, for each queue separately.
  *
  * Idle → a write waits for the end of the event loop's turn, for others that arrived with it. Committing (a commit is in flight, or
- * the last one was started less than `addIntervalMs` ago) → writes gather. A commit whose records are all new is one step in Redis.
+ * the pace makes the next one wait) → writes gather. A commit whose records are all new is one step in Redis.
  * If some exist already, their writes are settled with the existing records, and the rest is committed again. A write whose record is
  * already in flight is not written: it gets the result of the first.
  */
@@ -67,8 +69,17 @@ export class IdempotentWriter {
    * @param makeId makes the job id of a chunk: unique, without colons
    * @param windowMs the lifetime of a record
    */
-  constructor(queues: readonly Pick<ChunkQueue, 'addRecorded'>[], makeId: () => string, windowMs: number) {
-    this.#lanes = queues.map((queue) => ({ queue, gathered: [], committing: undefined }))
+  constructor(
+    queues: readonly Pick<ChunkQueue, 'addRecorded' | 'addsPerS'>[],
+    makeId: () => string,
+    windowMs: number,
+  ) {
+    this.#lanes = queues.map((queue) => ({
+      queue,
+      pace: new AddPace(queue, () => performance.now()),
+      gathered: [],
+      committing: undefined,
+    }))
     this.#makeId = makeId
     this.#windowMs = windowMs
   }
@@ -114,10 +125,10 @@ export class IdempotentWriter {
   async #commitAll(lane: Lane): Promise<void> {
     await turn()
     while (lane.gathered.length > 0) {
-      const startedMs = performance.now()
-      await this.#commit(lane.queue, takeCommit(lane.gathered))
-      const waitMs = startedMs + chunkLimits.addIntervalMs - performance.now()
+      const { waitMs } = lane.pace
       if (waitMs > 0) await sleep(waitMs)
+      lane.pace.start()
+      await this.#commit(lane.queue, takeCommit(lane.gathered))
     }
     lane.committing = undefined
   }

@@ -1,6 +1,7 @@
 import { QueueUnavailableError } from '@sluice/queue'
 import { ownedRows } from '@sluice/row-scanner'
 import { beforeEach, describe, expect, it } from 'vitest'
+import { paceLimits } from '../../src/chunks/add-pace.ts'
 import { chunkLimits, ChunkWriter } from '../../src/chunks/chunk-writer.ts'
 import { OverloadedError } from '../../src/overload/overloaded-error.ts'
 import { FakeQueue, type PendingAdd } from '../support/fake-queue.ts'
@@ -36,7 +37,7 @@ beforeEach(() => {
   queue = new FakeQueue({ holding: true })
   let id = 0
   nowMs = 0
-  // Each call of the clock advances it: the last add is always long ago, unless a test stops the clock.
+  // Each call of the clock advances it: time passes between any two steps, unless a test stops the clock.
   writer = new ChunkWriter(
     queue,
     () => `chunk-${(id += 1)}`,
@@ -94,24 +95,46 @@ describe('an idle writer', () => {
   })
 })
 
-describe('a writer whose last add is recent', () => {
-  it('gathers until addIntervalMs has passed, even if the queue answers faster', async () => {
+describe('a writer of a queue to which all processes add less than the budget', () => {
+  it('sends as soon as the last add is answered', async () => {
     clockStepMs = 0
     queue.holding = false
+    queue.addsPerS = 0.9 * paceLimits.budgetPerS
+    await writeRows(1, 'a\n')
+    const write = writeRows(1, 'b\n')
+    await turn()
+    expect(queue.adds).toHaveLength(2)
+    await write
+  })
+})
+
+describe('a writer of a queue to which all processes add more than the budget', () => {
+  beforeEach(() => {
+    clockStepMs = 0
+    queue.holding = false
+    queue.addsPerS = 10 * paceLimits.budgetPerS
+  })
+
+  it('sends its first chunk without waiting', async () => {
+    const write = writeRows(1, 'a\n')
+    await turn()
+    expect(queue.adds).toHaveLength(1)
+    await write
+  })
+
+  it('gathers until the interval has passed, even if the queue answers faster', async () => {
     await writeRows(1, 'a\n')
     const writes = [writeRows(1, 'b\n')]
     await turn()
     writes.push(writeRows(1, 'c\n'))
     await turn()
     expect(queue.adds).toHaveLength(1)
-    nowMs += chunkLimits.addIntervalMs
+    nowMs += paceLimits.intervalMaxMs
     await Promise.all(writes)
     expect(addAt(1)).toMatchObject({ lines: ['b', 'c'] })
   })
 
   it('sends a full chunk without waiting', async () => {
-    clockStepMs = 0
-    queue.holding = false
     await writeRows(1, 'a\n')
     await writeRows(chunkLimits.rowsMax, 'b\n')
     expect(queue.adds).toHaveLength(2)

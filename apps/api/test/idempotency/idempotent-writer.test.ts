@@ -3,6 +3,7 @@ import { ownedRows } from '@sluice/row-scanner'
 import { randomUUID } from 'node:crypto'
 import { setImmediate as turn } from 'node:timers/promises'
 import { beforeEach, describe, expect, it, vi } from 'vitest'
+import { paceLimits } from '../../src/chunks/add-pace.ts'
 import { chunkLimits } from '../../src/chunks/chunk-writer.ts'
 import {
   idempotentLimits,
@@ -105,6 +106,36 @@ describe('writes', () => {
     expect(await resultOf(writeOf('a', '', 0))).toBe('new')
     expect(await resultOf(writeOf('a', '', 0))).toBe('known')
     expect(queue.adds).toEqual([])
+  })
+})
+
+describe('a writer of a queue to which all processes add more than the budget', () => {
+  beforeEach(() => {
+    queue.holding = false
+    queue.addsPerS = 10 * paceLimits.budgetPerS
+  })
+
+  it('commits its first write without waiting, and the next one when the interval has passed', async () => {
+    await writer.write(writeOf('a'))
+    const startedMs = performance.now()
+    await writer.write(writeOf('b'))
+    // A timer may fire a millisecond early.
+    expect(performance.now() - startedMs).toBeGreaterThan(paceLimits.intervalMaxMs / 2)
+    expect(queue.adds.map(({ lines }) => lines)).toEqual([['a'], ['b']])
+  })
+})
+
+describe('a writer of a queue to which all processes add less than the budget', () => {
+  it('commits as soon as the last commit is answered', async () => {
+    queue.holding = false
+    queue.addsPerS = 0.9 * paceLimits.budgetPerS
+    await writer.write(writeOf('a'))
+    // The loop of the first commit ends.
+    await turn()
+    const write = writer.write(writeOf('b'))
+    await turn()
+    expect(queue.adds).toHaveLength(2)
+    await write
   })
 })
 

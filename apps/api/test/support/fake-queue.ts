@@ -18,6 +18,7 @@ export class FakeQueue {
   /** The idempotency records by name. */
   readonly records = new Map<string, string>()
   holding: boolean
+  addsPerS = 0
 
   constructor({ holding }: { holding: boolean }) {
     this.holding = holding
