@@ -68,8 +68,8 @@ describe('the columns of a chunk', () => {
   it.each([
     ['one more', [...names, 'region']],
     ['one less', names.slice(0, -1)],
-    ['two exchanged', names.with(-3, 'stack').with(-2, 'message')],
-    ['another name', names.with(-2, 'trace')],
+    ['two exchanged', [...names.slice(0, -2), ...names.slice(-2).toReversed()]],
+    ['another name', [...names.slice(0, -1), 'metadata']],
   ])('are unknown with %s', (_what, columns) => {
     expect(isKnownFormat({ ...chunk, columns: columnsHash(columns) })).toBe(false)
   })
