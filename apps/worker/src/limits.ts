@@ -11,10 +11,16 @@ export const workerLimits = {
   batchBytesMax: 64 * 1024 * 1024,
   /** Batches in flight per shard, and inserts in flight of all shards: one is inserted while another waits and a third is collected. */
   insertsInFlightMax: 2,
-  /** An insert that is silent for this long is given up, and retried with the same token. */
+  /**
+   * An insert that is silent for this long is given up, and retried with the same token, even if ClickHouse still runs it. One that
+   * ClickHouse does not run is given up sooner (`watchLimits`).
+   */
   insertTimeoutMs: 60_000,
-  /** How long after that an insert that was given up may still commit. No single row is dead-lettered before this time is over. */
-  insertLingerMaxMs: 60_000,
+  /**
+   * How long after it was sent an insert that was given up may still arrive at ClickHouse. No single row is dead-lettered before this
+   * time is over. The kernel sends the data of a closed connection again for about 100 s.
+   */
+  insertLingerMaxMs: 120_000,
   retry: { baseMs: 100, maxMs: 5_000 },
   /** The part of the shutdown deadline that is reserved for requeuing chunks that could not be inserted. */
   requeueMs: 1_500,

@@ -1,10 +1,14 @@
 import {
   clickhouseAccessFrom,
+  ClickHouseMonitor,
   connectClickHouse,
   DeadLetters,
   FrameInserter,
+  QueryWatch,
   RowInserter,
+  RunningQueries,
   StoredRows,
+  watchLimits,
 } from '@sluice/clickhouse'
 import { FetchMonitor, shardNames } from '@sluice/queue'
 import { IdSource } from '@sluice/rows'
@@ -18,6 +22,7 @@ import { startShard } from './shard.ts'
 
 const config = readWorkerConfig(process.env)
 const logger = createLogger('worker', config.LOG_LEVEL)
+const monotonicMs = (): number => performance.now()
 
 await runProcess({
   logger,
@@ -30,10 +35,24 @@ await runProcess({
     })
     redis.on('error', (error: Error) => logger.warn({ err: error }, 'redis connection failed'))
     const durability = new DurabilityCheck({ redis, allowUnsafe: config.REDIS_ALLOW_UNSAFE, logger })
-    const fetchMonitor = new FetchMonitor(() => performance.now())
-    const clickhouse = connectClickHouse(clickhouseAccessFrom(config), {
+    const fetchMonitor = new FetchMonitor(monotonicMs)
+    const access = clickhouseAccessFrom(config)
+    const connectionsMax = workerLimits.insertsInFlightMax * 2
+    const clickhouse = connectClickHouse(access, {
       requestTimeoutMs: workerLimits.insertTimeoutMs,
-      connectionsMax: workerLimits.insertsInFlightMax * 2,
+      connectionsMax,
+    })
+    const questions = connectClickHouse(access, {
+      requestTimeoutMs: watchLimits.questionTimeoutMs,
+      // Each query in flight has one question at a time.
+      connectionsMax,
+      reusesConnections: false,
+    })
+    const clickhouseMonitor = new ClickHouseMonitor(monotonicMs)
+    const watch = new QueryWatch({
+      runningQueries: new RunningQueries(questions, { isCluster: access.cluster !== undefined }),
+      monitor: clickhouseMonitor,
+      monotonicMs,
     })
     const ids = new IdSource(Date.now)
     const makeId = (): string => ids.next()
@@ -51,14 +70,14 @@ await runProcess({
       fetchMonitor,
       rowInserter: new RowInserter({
         ...insertOnce,
-        frameInserter: new FrameInserter(clickhouse),
-        storedRows: new StoredRows(clickhouse),
+        frameInserter: new FrameInserter(clickhouse, watch),
+        storedRows: new StoredRows(clickhouse, watch),
         lingerMaxMs: workerLimits.insertLingerMaxMs,
-        monotonicMs: () => performance.now(),
+        monotonicMs,
       }),
       insertPermits: new Semaphore(workerLimits.insertsInFlightMax, stopping.signal),
       splitPermits: new Semaphore(workerLimits.insertsInFlightMax, stopping.signal),
-      deadLetters: new DeadLetters(clickhouse, makeId, Date.now, insertOnce),
+      deadLetters: new DeadLetters(clickhouse, makeId, Date.now, insertOnce, watch),
       signal: stopping.signal,
       retrier,
       makeId,
@@ -71,6 +90,7 @@ await runProcess({
       const reasons = [
         ...(redis.status === 'ready' ? [] : [`the connection to Redis is ${redis.status}`]),
         ...fetchMonitor.readiness.reasons,
+        ...clickhouseMonitor.readiness.reasons,
         ...durability.readiness.reasons,
         ...retrier.failures,
       ]
@@ -81,7 +101,7 @@ await runProcess({
       host: config.OPS_HOST,
       port: config.OPS_PORT,
       readiness,
-      isAlive: () => fetchMonitor.isAlive,
+      isAlive: () => fetchMonitor.isAlive && clickhouseMonitor.isAlive,
     })
     logger.info({ opsUrl: ops.url }, 'working')
 
@@ -95,6 +115,7 @@ await runProcess({
         await Promise.all(shards.map((shard) => shard.close()))
         clearTimeout(requeue)
         await clickhouse.close()
+        await questions.close()
         durability.stop()
         await ops.close()
         redis.disconnect()

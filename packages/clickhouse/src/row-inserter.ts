@@ -1,18 +1,19 @@
 import { framesWithout } from '@sluice/rows'
 import type { FrameInserter } from './frame-inserter.ts'
 import { classifyInsertError, describeError } from './insert-errors.ts'
+import { queryIds } from './query-ids.ts'
 import { InsertOnce, type InsertOnceOptions, type InsertTarget, REPLACEMENTS_MAX } from './insert-once.ts'
 import type { StoredRows } from './stored-rows.ts'
 
 export interface RowInserterOptions extends InsertOnceOptions {
-  readonly frameInserter: Pick<FrameInserter, 'insert'>
+  readonly frameInserter: Pick<FrameInserter, 'insert'> & Partial<Pick<FrameInserter, 'isRunning'>>
   readonly storedRows: Pick<StoredRows, 'find'>
-  /** How long after its failure an unacknowledged insert may still commit, ms. */
+  /** How long after it was sent an insert without an answer may still arrive at ClickHouse, ms. */
   readonly lingerMaxMs: number
   readonly monotonicMs: () => number
 }
 
-/** ClickHouse rejected a row while an earlier, unacknowledged attempt may still commit: not yet a final rejection. */
+/** ClickHouse rejected a row while an earlier attempt without an answer may still arrive: not yet a final rejection. */
 class UnsettledError extends Error {
   override name = 'UnsettledError'
 }
@@ -43,20 +44,25 @@ export class RowInserter {
   /**
    * Prepares the attempts to insert a frame of one row, which may have been sent before. An attempt also throws UnsettledError.
    *
-   * @param mayLandUntilMs the time, on the clock `monotonicMs`, after which no attempt of another worker can commit
+   * A rejection is final when no earlier attempt can commit any more. ClickHouse rejects the row itself only if no attempt with the same
+   * query id is running on that server. What remains is a request that has not arrived: it is in the network, in a proxy, or in the
+   * worker's kernel, which sends the data of a closed connection again for about 100 s.
+   *
+   * @param mayLandUntilMs the time, on the clock `monotonicMs`, after which no attempt of another worker can arrive
    */
   prepareSingle(frame: Buffer, token: string, mayLandUntilMs: number): InsertOnce<Buffer> {
     const { frameInserter, monotonicMs, lingerMaxMs } = this.#options
     let settledFromMs = mayLandUntilMs
     const insert = async (frames: readonly Buffer[], itsToken: string): Promise<void> => {
+      const sentAtMs = monotonicMs()
       try {
         await frameInserter.insert(frames, itsToken)
       } catch (error) {
         if (classifyInsertError(error).failure === 'transient') {
-          settledFromMs = monotonicMs() + lingerMaxMs
+          settledFromMs = sentAtMs + lingerMaxMs
         } else if (monotonicMs() < settledFromMs) {
           const reason = describeError(error)
-          throw new UnsettledError(`an earlier attempt may still commit; this one was rejected: ${reason}`)
+          throw new UnsettledError(`an earlier attempt may still arrive; this one was rejected: ${reason}`)
         }
         throw error
       }
@@ -77,7 +83,7 @@ export class RowInserter {
    * @param frame one row
    */
   async consumeToken(frame: Buffer, token: string): Promise<'stored'> {
-    await this.#options.frameInserter.insert([frame], token)
+    await this.#options.frameInserter.insert([frame], token, queryIds.consumedToken(token))
     return 'stored'
   }
 
@@ -89,10 +95,12 @@ export class RowInserter {
   }
 
   #target(frames: readonly Buffer[], insert: InsertTarget<Buffer>['insert']): InsertTarget<Buffer> {
+    const { frameInserter } = this.#options
     return {
       all: frames,
       findMissing: async () => framesWithout(await this.findStored(frames), frames),
       insert,
+      isRunning: async (token) => (await frameInserter.isRunning?.(token)) === true,
     }
   }
 }
