@@ -91,8 +91,8 @@ export const mutants: readonly Mutant[] = [
   {
     name: 'an attempt to consume a token that got no answer is forgotten',
     file: rowInserter,
-    find: 'await this.#insertSingle([frame], token, onUnanswered)',
-    replace: 'await this.#insertSingle([frame], token, () => undefined)',
+    find: 'await this.#insertSingle([frame], token, onUnanswered, ',
+    replace: 'await this.#insertSingle([frame], token, () => undefined, ',
   },
   {
     name: 'a row that is rejected with an unknown code is dropped',

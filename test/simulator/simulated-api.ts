@@ -24,7 +24,7 @@ export class SimulatedApi {
     this.#options = options
     const { makeId, process } = options
     this.#writer = new ChunkWriter(
-      { add: (id, chunk, deadlineMs) => this.#add(id, chunk, deadlineMs) },
+      { add: (id, chunk, deadlineMs) => this.#add(id, chunk, deadlineMs), addsPerS: 0 },
       makeId,
       1,
       () => process.nowMs(),

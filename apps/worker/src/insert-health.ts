@@ -1,6 +1,9 @@
 import { classifyInsertError } from '@sluice/clickhouse'
 import type { MonotonicClock } from '@sluice/runtime'
 
+/** ClickHouse is slow, and works. */
+const STILL_RUNNING = 'QUERY_WITH_SAME_ID_IS_ALREADY_RUNNING'
+
 export interface InsertHealthLimits {
   readonly giveUpMs: number
   readonly probeIntervalMs: number
@@ -39,7 +42,8 @@ export class InsertHealth {
       this.#succeeded()
       return result
     } catch (error) {
-      if (classifyInsertError(error).failure === 'transient') this.#failed(startedMs)
+      const { failure, code } = classifyInsertError(error)
+      if (failure === 'transient' && code !== STILL_RUNNING) this.#failed(startedMs)
       throw error
     }
   }

@@ -17,10 +17,16 @@ export const workerLimits = {
    * batches have rows that ClickHouse rejects.
    */
   repairsWaitingMax: 64,
-  /** An insert that is silent for this long is given up, and retried with the same token. */
+  /**
+   * An insert that is silent for this long is given up, and retried with the same token, even if ClickHouse still runs it. One that
+   * ClickHouse does not run is given up sooner (`watchLimits`).
+   */
   insertTimeoutMs: 60_000,
-  /** How long after that an insert that was given up may still commit. No single row is dead-lettered before this time is over. */
-  insertLingerMaxMs: 60_000,
+  /**
+   * How long after its failure an insert that was given up may still arrive at ClickHouse. No single row is dead-lettered before this
+   * time is over. The kernel sends the data of a closed connection again for about 100 s.
+   */
+  insertLingerMaxMs: 120_000,
   /** A claim that takes longer leaves its insert slot to others. Redis answers within milliseconds, or it is unavailable. */
   claimMaxMs: 2_000,
   /** One step of a repair at Redis. A shard whose Redis is unavailable must not keep a slot for repairs. */

@@ -1,10 +1,14 @@
 import {
   clickhouseAccessFrom,
+  ClickHouseMonitor,
   connectClickHouse,
   DeadLetters,
   FrameInserter,
+  QueryWatch,
   RowInserter,
+  RunningQueries,
   StoredRows,
+  watchLimits,
 } from '@sluice/clickhouse'
 import { BatchLedger, ChunkConsumer, FetchMonitor, type QueueNames, shardNames } from '@sluice/queue'
 import { IdSource } from '@sluice/rows'
@@ -28,6 +32,7 @@ import { type RunningShard, type ShardQueue, startShard } from './start-shard.ts
 
 const config = readWorkerConfig(process.env)
 const logger = createLogger('worker', config.LOG_LEVEL)
+const monotonicMs = (): number => clock.nowMs()
 
 await runProcess({
   logger,
@@ -40,10 +45,24 @@ await runProcess({
     })
     redis.on('error', (error: Error) => logger.warn({ err: error }, 'redis connection failed'))
     const durability = new DurabilityCheck({ redis, allowUnsafe: config.REDIS_ALLOW_UNSAFE, logger })
-    const fetchMonitor = new FetchMonitor(() => clock.nowMs())
-    const clickhouse = connectClickHouse(clickhouseAccessFrom(config), {
+    const fetchMonitor = new FetchMonitor(monotonicMs)
+    const access = clickhouseAccessFrom(config)
+    const connectionsMax = 2 * (workerLimits.insertsInFlightMax + workerLimits.repairsInFlightMax)
+    const clickhouse = connectClickHouse(access, {
       requestTimeoutMs: workerLimits.insertTimeoutMs,
-      connectionsMax: 2 * (workerLimits.insertsInFlightMax + workerLimits.repairsInFlightMax),
+      connectionsMax,
+    })
+    const questions = connectClickHouse(access, {
+      requestTimeoutMs: watchLimits.questionTimeoutMs,
+      // Each query in flight has one question at a time.
+      connectionsMax,
+      reusesConnections: false,
+    })
+    const clickhouseMonitor = new ClickHouseMonitor(monotonicMs)
+    const watch = new QueryWatch({
+      runningQueries: new RunningQueries(questions, { isCluster: access.cluster !== undefined }),
+      monitor: clickhouseMonitor,
+      monotonicMs,
     })
     const ids = new IdSource(Date.now)
     const makeId = (): string => ids.next()
@@ -51,9 +70,10 @@ await runProcess({
     const { signal } = stopping
     const retrier = new Retrier({ logger, signal, clock, random: Math.random })
     const health = new InsertHealth(clock, workerLimits)
-    const frameInserter = new FrameInserter(clickhouse)
-    const observedInserter: Pick<FrameInserter, 'insert'> = {
-      insert: (frames, token) => health.observe(() => frameInserter.insert(frames, token)),
+    const frameInserter = new FrameInserter(clickhouse, watch)
+    const observedInserter: Pick<FrameInserter, 'insert' | 'isRunning'> = {
+      insert: (...args) => health.observe(() => frameInserter.insert(...args)),
+      isRunning: (token) => frameInserter.isRunning(token),
     }
     const insertOnce = {
       areTokensAtomic: config.CLICKHOUSE_CLUSTER !== undefined,
@@ -79,9 +99,9 @@ await runProcess({
       rowInserter: new RowInserter({
         ...insertOnce,
         frameInserter: observedInserter,
-        storedRows: new StoredRows(clickhouse),
+        storedRows: new StoredRows(clickhouse, watch),
       }),
-      deadLetters: new DeadLetters(clickhouse, makeId, Date.now, insertOnce),
+      deadLetters: new DeadLetters(clickhouse, makeId, Date.now, insertOnce, watch),
       health,
       insertNothing: () => observedInserter.insert([], 'probe'),
       insertSlots: new Semaphore(workerLimits.insertsInFlightMax, signal),
@@ -103,6 +123,7 @@ await runProcess({
       const reasons = [
         ...(redis.status === 'ready' ? [] : [`the connection to Redis is ${redis.status}`]),
         ...fetchMonitor.readiness.reasons,
+        ...clickhouseMonitor.readiness.reasons,
         ...durability.readiness.reasons,
         ...(health.failure === undefined ? [] : [health.failure]),
         ...retrier.failures,
@@ -114,7 +135,7 @@ await runProcess({
       host: config.OPS_HOST,
       port: config.OPS_PORT,
       readiness,
-      isAlive: () => fetchMonitor.isAlive,
+      isAlive: () => fetchMonitor.isAlive && clickhouseMonitor.isAlive,
     })
     logger.info({ opsUrl: ops.url }, 'working')
 
@@ -127,6 +148,7 @@ await runProcess({
         await Promise.all(shards.map((shard) => shard.stop()))
         clearTimeout(requeue)
         await clickhouse.close()
+        await questions.close()
         durability.stop()
         await ops.close()
         redis.disconnect()

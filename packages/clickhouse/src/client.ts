@@ -42,10 +42,15 @@ export function clickhouseAccessFrom(settings: SettingsOf<typeof clickhouseSetti
  *
  * @param requestTimeoutMs the longest silence of a request
  * @param connectionsMax the number of requests in flight; further requests wait
+ * @param reusesConnections whether a connection is used for more than one request; true by default
  */
 export function connectClickHouse(
   { url, username, password, database, cluster, tlsCa }: ClickHouseAccess,
-  { requestTimeoutMs, connectionsMax }: { requestTimeoutMs: number; connectionsMax: number },
+  {
+    requestTimeoutMs,
+    connectionsMax,
+    reusesConnections = true,
+  }: { requestTimeoutMs: number; connectionsMax: number; reusesConnections?: boolean },
 ): ClickHouseClient {
   return createClient({
     url,
@@ -58,7 +63,7 @@ export function connectClickHouse(
     request_timeout: requestTimeoutMs,
     max_open_connections: connectionsMax,
     compression: { request: false, response: false },
-    keep_alive: { enabled: true, idle_socket_ttl: 2_000 },
+    keep_alive: { enabled: reusesConnections, idle_socket_ttl: 2_000 },
     ...(tlsCa !== undefined && { tls: { ca_cert: Buffer.from(tlsCa) } }),
     ...(cluster !== undefined && { clickhouse_settings: quorumSettings(requestTimeoutMs) }),
   })

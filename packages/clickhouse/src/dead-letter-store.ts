@@ -1,6 +1,9 @@
 import { type ClickHouseClient, ClickHouseError } from '@clickhouse/client'
-import { setTimeout as sleep } from 'node:timers/promises'
+import { hash } from 'node:crypto'
+import { setTimeout } from 'node:timers/promises'
+import { classifyInsertError } from './insert-errors.ts'
 import { InsertOnce, type InsertTarget, REPLACEMENTS_MAX } from './insert-once.ts'
+import { queryIds } from './query-ids.ts'
 import { deadLettersTable, logsInsertJsonQuery, logsInsertSettings, logsTable } from './tables.ts'
 
 /** A dead letter as it is stored. `failedAt` is ISO 8601. */
@@ -24,12 +27,16 @@ const COLUMNS = `id, formatDateTime(failed_at, '%FT%T.%fZ', 'UTC') AS failedAt, 
 /** Dead letters retried by one command. Each is a separate insert. */
 const RETRY_MAX = 10_000
 
+const STILL_RUNNING = 'QUERY_WITH_SAME_ID_IS_ALREADY_RUNNING'
+
 /** Lists, retries and removes dead letters. */
 export class DeadLetterStore {
   readonly #client: ClickHouseClient
+  readonly #sleep: (ms: number) => Promise<unknown>
 
-  constructor(client: ClickHouseClient) {
+  constructor(client: ClickHouseClient, sleep: (ms: number) => Promise<unknown> = setTimeout) {
     this.#client = client
+    this.#sleep = sleep
   }
 
   /** Newest first. */
@@ -46,13 +53,17 @@ export class DeadLetterStore {
     return letter
   }
 
-  /** Inserts the rows of dead letters again, one by one, and removes the dead letters whose rows are stored. */
+  /**
+   * Inserts the rows of dead letters again, one by one, and removes the dead letters whose rows are stored. A dead letter is removed only
+   * after a lookup has found its row.
+   */
   async retry(choice: readonly StoredDeadLetter[] | 'all'): Promise<RetryOutcome[]> {
     const letters = choice === 'all' ? await this.list(undefined, RETRY_MAX) : choice
-    const areTokensAtomic = await this.#isReplicated()
+    // On a cluster, a lookup may reach a replica that lags. A replacement token would then store the row twice.
+    const replacementsMax = (await this.#isReplicated()) ? 0 : REPLACEMENTS_MAX
     const outcomes: RetryOutcome[] = []
     for (const letter of letters)
-      outcomes.push({ id: letter.id, rejection: await this.#retryOne(letter, areTokensAtomic) })
+      outcomes.push({ id: letter.id, rejection: await this.#retryOne(letter, replacementsMax) })
     return outcomes
   }
 
@@ -71,47 +82,52 @@ export class DeadLetterStore {
     return Number(found?.count ?? 0)
   }
 
-  async #retryOne(letter: StoredDeadLetter, areTokensAtomic: boolean): Promise<string | undefined> {
-    // An interrupted retry may have stored the row before its dead letter was removed.
+  async #retryOne(letter: StoredDeadLetter, replacementsMax: number): Promise<string | undefined> {
+    const key = rowKeyOf(letter.text)
+    if (key === undefined) return 'the text is not a JSON object with an id (a UUID) and a project_id'
     const insert = new InsertOnce(
-      this.#target(letter),
-      `dead-letter/${letter.id}`,
-      { wasSent: true, replacementsMax: REPLACEMENTS_MAX },
-      {
-        areTokensAtomic,
-        sleep,
-        onTokenWithoutRows: () => undefined,
-      },
+      this.#target(letter, key),
+      // An edited text needs another token: ClickHouse may have the token of the earlier text.
+      `dead-letter/${letter.id}/${hash('sha256', letter.text)}`,
+      // An interrupted retry may have stored the row before its dead letter was removed.
+      { wasSent: true, replacementsMax },
+      // The row is looked up after the insert in any case. Otherwise a token without its row would lose the row.
+      { areTokensAtomic: false, sleep: this.#sleep, onTokenWithoutRows: () => undefined },
     )
     try {
       if ((await insert.run()) !== 'stored') return 'inserted, but not found afterwards'
     } catch (error) {
-      if (error instanceof ClickHouseError) return `${error.type ?? 'code'} ${error.code}`
-      throw error
+      if (!(error instanceof ClickHouseError)) throw error
+      const { code } = classifyInsertError(error)
+      return code === STILL_RUNNING
+        ? 'another retry of it is running'
+        : `${error.type ?? 'code'} ${error.code}`
     }
-    await this.purge([letter.id])
+    await this.#remove(letter)
     return undefined
   }
 
-  #target(letter: StoredDeadLetter): InsertTarget<string> {
-    const { text } = letter
-    const key = rowKeyOf(letter)
-    let wasInserted = false
+  #target(letter: StoredDeadLetter, key: LetterKey): InsertTarget<string> {
+    const { id, text } = letter
     return {
       all: [text],
-      findMissing: async () => {
-        // A text without an id is not a row, and ClickHouse rejects it. If ClickHouse accepts it, it cannot be looked up.
-        const isStored = key === undefined ? wasInserted : await this.#isStored(key)
-        return isStored ? [] : [text]
-      },
+      findMissing: async () => ((await this.#isStored(key)) ? [] : [text]),
       insert: async (_missing, token) => {
         await this.#client.command({
           query: `${logsInsertJsonQuery}\n${text}`,
+          query_id: queryIds.deadLetterRetry(id),
           clickhouse_settings: { ...logsInsertSettings, insert_deduplication_token: token },
         })
-        wasInserted = true
       },
     }
+  }
+
+  /** Removes a dead letter, unless its text was edited since it was read: the row of the edited text is not stored. */
+  async #remove({ id, text }: StoredDeadLetter): Promise<void> {
+    await this.#client.command({
+      query: `DELETE FROM ${deadLettersTable} WHERE id = {id: UUID} AND SHA256(text) = unhex({sha256: String})`,
+      query_params: { id, sha256: hash('sha256', text) },
+    })
   }
 
   async #isStored(key: LetterKey): Promise<boolean> {
@@ -161,15 +177,23 @@ interface LetterKey {
 const ROW_TIMESTAMP = /^\d{4}-\d\d-\d\d[ T]\d\d:\d\d:\d\d(?:\.\d{1,9})?Z?$/
 const ROW_DATE = /^\d{4}-(?:0[1-9]|1[0-2])-(?:0[1-9]|[12]\d|3[01])$/
 
-/** @returns undefined if the text is not a JSON object with an id */
-function rowKeyOf({ projectId, text }: StoredDeadLetter): LetterKey | undefined {
+/** The forms of a UUID that ClickHouse reads. The UUID of zeros is excluded: it stands for a missing one. */
+const ROW_ID =
+  /^(?!0{8}-?0{4}-?0{4}-?0{4}-?0{12}$)(?:[\da-f]{32}|[\da-f]{8}-[\da-f]{4}-[\da-f]{4}-[\da-f]{4}-[\da-f]{12})$/i
+
+/**
+ * The key comes from the text alone, because the text is what ClickHouse stores.
+ *
+ * @returns undefined if the row of the text could not be looked up. ClickHouse might still accept it, and give it an id of zeros
+ */
+function rowKeyOf(text: string): LetterKey | undefined {
   const row = parseObject(text)
-  const id = row?.['id']
-  if (row === undefined || typeof id !== 'string') return undefined
+  const id = textOf(row?.['id'], ROW_ID)
+  const projectId = row?.['project_id']
+  if (row === undefined || id === undefined || typeof projectId !== 'string') return undefined
   return {
     id,
-    // The project of the text is the one that ClickHouse stores.
-    projectId: typeof row['project_id'] === 'string' ? row['project_id'] : projectId,
+    projectId,
     timestamp: textOf(row['timestamp'], ROW_TIMESTAMP),
     expiresOn: textOf(row['expires_on'], ROW_DATE),
   }

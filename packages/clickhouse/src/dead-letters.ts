@@ -2,6 +2,8 @@ import type { ClickHouseClient } from '@clickhouse/client'
 import { toClickHouseTime } from '@sluice/rows'
 import { hash } from 'node:crypto'
 import { InsertOnce, type InsertOnceOptions, type InsertTarget, REPLACEMENTS_MAX } from './insert-once.ts'
+import { queryIds } from './query-ids.ts'
+import { type QueryWatcher, unwatched } from './query-watch.ts'
 import { deadLettersTable } from './tables.ts'
 
 /** A row that ClickHouse rejected, or a chunk that cannot be decompressed. */
@@ -21,17 +23,20 @@ export class DeadLetters {
   readonly #makeId: () => string
   readonly #wallMs: () => number
   readonly #options: InsertOnceOptions
+  readonly #watch: QueryWatcher
 
   constructor(
     client: ClickHouseClient,
     makeId: () => string,
     wallMs: () => number,
     options: InsertOnceOptions,
+    watch: QueryWatcher = unwatched,
   ) {
     this.#client = client
     this.#makeId = makeId
     this.#wallMs = wallMs
     this.#options = options
+    this.#watch = watch
   }
 
   /**
@@ -45,36 +50,47 @@ export class DeadLetters {
       all: [letter],
       findMissing: async () => ((await this.#has(letter)) ? [] : [letter]),
       insert: (_missing, itsToken) => this.#insert(letter, itsToken),
+      isRunning: (itsToken) => this.#watch.isRunning(queryIds.deadLetter(itsToken)),
     }
     return new InsertOnce(target, token, { wasSent, replacementsMax: REPLACEMENTS_MAX }, this.#options)
   }
 
   async #has({ text }: DeadLetter): Promise<boolean> {
     // By its hash: a query parameter is part of the URL, which has no room for a text.
-    const result = await this.#client.query({
-      query: `SELECT 1 FROM ${deadLettersTable} WHERE project_id = {projectId: String} AND SHA256(text) = unhex({sha256: String}) LIMIT 1`,
-      query_params: { projectId: projectOf(text), sha256: hash('sha256', text) },
-      format: 'JSONEachRow',
+    const queryId = queryIds.lookup(this.#makeId())
+    const rows = await this.#watch.run(queryId, async ({ signal }) => {
+      const result = await this.#client.query({
+        query: `SELECT 1 FROM ${deadLettersTable} WHERE project_id = {projectId: String} AND SHA256(text) = unhex({sha256: String}) LIMIT 1`,
+        query_params: { projectId: projectOf(text), sha256: hash('sha256', text) },
+        format: 'JSONEachRow',
+        query_id: queryId,
+        abort_signal: signal,
+      })
+      return result.json()
     })
-    return (await result.json()).length > 0
+    return rows.length > 0
   }
 
   async #insert({ code, reason, text }: DeadLetter, token: string): Promise<void> {
-    await this.#client.insert({
-      table: deadLettersTable,
-      format: 'JSONEachRow',
-      values: [
-        {
-          id: this.#makeId(),
-          project_id: projectOf(text),
-          failed_at: toClickHouseTime(this.#wallMs()),
-          code,
-          reason: reason.slice(0, REASON_CHARACTERS_MAX),
-          text,
-        },
-      ],
-      clickhouse_settings: { async_insert: 0, insert_deduplicate: 1, insert_deduplication_token: token },
-    })
+    const row = {
+      id: this.#makeId(),
+      project_id: projectOf(text),
+      failed_at: toClickHouseTime(this.#wallMs()),
+      code,
+      reason: reason.slice(0, REASON_CHARACTERS_MAX),
+      text,
+    }
+    const queryId = queryIds.deadLetter(token)
+    await this.#watch.run(queryId, ({ signal }) =>
+      this.#client.insert({
+        table: deadLettersTable,
+        format: 'JSONEachRow',
+        values: [row],
+        query_id: queryId,
+        abort_signal: signal,
+        clickhouse_settings: { async_insert: 0, insert_deduplicate: 1, insert_deduplication_token: token },
+      }),
+    )
   }
 }
 

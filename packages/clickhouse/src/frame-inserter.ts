@@ -1,34 +1,61 @@
 import type { ClickHouseClient } from '@clickhouse/client'
 import { Readable } from 'node:stream'
+import { queryIds } from './query-ids.ts'
+import { type QueryWatcher, unwatched } from './query-watch.ts'
 import { insertBlock, logsInsertQuery, logsInsertSettings } from './tables.ts'
+
+/** Bytes of the body that are sent as one piece. An upload of this size makes progress in seconds, over a slow network too. */
+const PIECE_BYTES = 64 * 1024
 
 /** Sends frames of rows to ClickHouse as they are: nothing between the API and ClickHouse parses them. */
 export class FrameInserter {
   readonly #client: ClickHouseClient
+  readonly #watch: QueryWatcher
 
-  constructor(client: ClickHouseClient) {
+  constructor(client: ClickHouseClient, watch: QueryWatcher = unwatched) {
     this.#client = client
+    this.#watch = watch
   }
 
   /**
    * Inserts the rows of several zstd frames as one insert. Resolves when ClickHouse has acknowledged it.
    *
    * @param token ClickHouse ignores the insert if it remembers the token
+   * @param queryId ClickHouse rejects the insert while a query with this id is running. By default, one for the token
    * @throws errors for `classifyInsertError`
    */
-  async insert(frames: readonly Buffer[], token: string): Promise<void> {
-    const { stream } = await this.#client.exec({
-      query: logsInsertQuery,
-      values: Readable.from(frames, { objectMode: false }),
-      http_headers: { 'Content-Encoding': 'zstd' },
-      clickhouse_settings: {
-        ...logsInsertSettings,
-        insert_deduplication_token: token,
-        min_insert_block_size_rows: String(insertBlock.rowsMin),
-        min_insert_block_size_bytes: String(insertBlock.bytesMin),
-      },
+  async insert(frames: readonly Buffer[], token: string, queryId = queryIds.rows(token)): Promise<void> {
+    await this.#watch.run(queryId, async ({ signal, progressed }) => {
+      const { stream } = await this.#client.exec({
+        query: logsInsertQuery,
+        values: Readable.from(piecesOf(frames, progressed), { objectMode: false }),
+        query_id: queryId,
+        abort_signal: signal,
+        http_headers: { 'Content-Encoding': 'zstd' },
+        clickhouse_settings: {
+          ...logsInsertSettings,
+          insert_deduplication_token: token,
+          min_insert_block_size_rows: String(insertBlock.rowsMin),
+          min_insert_block_size_bytes: String(insertBlock.bytesMin),
+        },
+      })
+      // The response of an insert is empty. Reading it to its end releases the connection.
+      stream.resume()
     })
-    // The response of an insert is empty. Reading it to its end releases the connection.
-    stream.resume()
+  }
+
+  /** Whether ClickHouse certainly runs an insert with this token. */
+  async isRunning(token: string): Promise<boolean> {
+    return this.#watch.isRunning(queryIds.rows(token))
+  }
+}
+
+/** @param onPiece called when a piece is needed, because those before it are sent */
+function* piecesOf(frames: readonly Buffer[], onPiece: () => void): Generator<Buffer> {
+  for (const frame of frames) {
+    for (let from = 0; from < frame.length; from += PIECE_BYTES) {
+      onPiece()
+      yield frame.subarray(from, from + PIECE_BYTES)
+    }
   }
 }

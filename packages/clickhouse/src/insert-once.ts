@@ -7,6 +7,13 @@ export interface InsertTarget<T> {
   /** Looks up which items ClickHouse does not have. */
   findMissing(): Promise<readonly T[]>
   insert(items: readonly T[], token: string): Promise<void>
+  /** Whether ClickHouse certainly runs an insert with this token. */
+  isRunning?(token: string): Promise<boolean>
+}
+
+/** An earlier attempt is still running. Another one would only add to the load that makes it slow. */
+export class StillRunningError extends Error {
+  override name = 'StillRunningError'
 }
 
 /**
@@ -25,8 +32,8 @@ export interface InsertOnceOptions {
 /**
  * Inserts something exactly once, however many attempts it takes. Each call of `run` is one attempt. Calls must not overlap.
  *
- * Never sent → (the first attempt inserts everything) → maybe stored → (each later attempt looks up what is missing, and inserts
- * that) → stored.
+ * Never sent → (the first attempt inserts everything) → maybe stored → (each later attempt waits for those that are running, looks up
+ * what is missing, and inserts that) → stored.
  *
  * A deduplication token alone is not enough. ClickHouse may have forgotten it, because too many other inserts came in between.
  * And a table that is not replicated records the token before it commits the rows: if the server crashes in between, it ignores
@@ -59,7 +66,7 @@ export class InsertOnce<T> {
     this.#options = options
   }
 
-  /** Makes one attempt. @throws what `findMissing` and `insert` throw */
+  /** Makes one attempt. @throws what `findMissing` and `insert` throw, and StillRunningError */
   async run(): Promise<InsertResult> {
     if (this.#wasSent) return this.#insertMissing()
     this.#wasSent = true
@@ -69,6 +76,8 @@ export class InsertOnce<T> {
 
   async #insertMissing(): Promise<InsertResult> {
     const { areTokensAtomic, sleep, onTokenWithoutRows } = this.#options
+    if (await this.#target.isRunning?.(this.#token))
+      throw new StillRunningError('wait for the earlier attempt')
     let missing = await this.#target.findMissing()
     if (missing.length === 0) return 'stored'
     await this.#target.insert(missing, this.#token)

@@ -1,11 +1,12 @@
 import { framesWithout } from '@sluice/rows'
 import type { FrameInserter } from './frame-inserter.ts'
 import { classifyInsertError, describeError } from './insert-errors.ts'
+import { queryIds } from './query-ids.ts'
 import { InsertOnce, type InsertOnceOptions, type InsertTarget, REPLACEMENTS_MAX } from './insert-once.ts'
 import type { StoredRows } from './stored-rows.ts'
 
 export interface RowInserterOptions extends InsertOnceOptions {
-  readonly frameInserter: Pick<FrameInserter, 'insert'>
+  readonly frameInserter: Pick<FrameInserter, 'insert'> & Partial<Pick<FrameInserter, 'isRunning'>>
   readonly storedRows: Pick<StoredRows, 'find'>
 }
 
@@ -55,13 +56,18 @@ export class RowInserter {
    * @param onUnanswered called when the attempt fails without ClickHouse's answer: it may still commit
    */
   async consumeToken(frame: Buffer, token: string, onUnanswered: () => void): Promise<'stored'> {
-    await this.#insertSingle([frame], token, onUnanswered)
+    await this.#insertSingle([frame], token, onUnanswered, queryIds.consumedToken(token))
     return 'stored'
   }
 
-  async #insertSingle(frames: readonly Buffer[], token: string, onUnanswered: () => void): Promise<void> {
+  async #insertSingle(
+    frames: readonly Buffer[],
+    token: string,
+    onUnanswered: () => void,
+    queryId?: string,
+  ): Promise<void> {
     try {
-      await this.#options.frameInserter.insert(frames, token)
+      await this.#options.frameInserter.insert(frames, token, queryId)
     } catch (error) {
       if (classifyInsertError(error).failure === 'transient') onUnanswered()
       throw error
@@ -76,10 +82,12 @@ export class RowInserter {
   }
 
   #target(frames: readonly Buffer[], insert: InsertTarget<Buffer>['insert']): InsertTarget<Buffer> {
+    const { frameInserter } = this.#options
     return {
       all: frames,
       findMissing: async () => framesWithout(await this.findStored(frames), frames),
       insert,
+      isRunning: async (token) => (await frameInserter.isRunning?.(token)) === true,
     }
   }
 }

@@ -1,5 +1,8 @@
-import type { ClickHouseClient } from '@clickhouse/client'
+import type { ClickHouseClient, QueryParams } from '@clickhouse/client'
 import { type RowKey, rowKey, rowsOfFrame } from '@sluice/rows'
+import { randomUUID } from 'node:crypto'
+import { queryIds } from './query-ids.ts'
+import { type QueryWatcher, unwatched } from './query-watch.ts'
 import { logsTable } from './tables.ts'
 
 /** Rows per query. Rows of one time and project share granules, and each query reads a granule once. */
@@ -13,8 +16,18 @@ const UUID = /^[0-9a-f-]{36}$/
 export class StoredRows {
   readonly #client: Pick<ClickHouseClient, 'query'>
 
-  constructor(client: Pick<ClickHouseClient, 'query'>) {
+  readonly #watch: QueryWatcher
+  readonly #makeId: () => string
+
+  /** @param makeId makes unique ids for lookups */
+  constructor(
+    client: Pick<ClickHouseClient, 'query'>,
+    watch: QueryWatcher = unwatched,
+    makeId: () => string = randomUUID,
+  ) {
     this.#client = client
+    this.#watch = watch
+    this.#makeId = makeId
   }
 
   /** @returns the ids of rows that are stored, and of rows past their retention, which are treated as stored */
@@ -30,7 +43,7 @@ export class StoredRows {
   /** `YYYY-MM-DD` by ClickHouse's clock, since ClickHouse removes expired rows. */
   async #today(): Promise<string> {
     const query = "SELECT toString(toDate(now('UTC'))) AS today"
-    const [row] = await (await this.#client.query({ query, format: 'JSONEachRow' })).json<{ today: string }>()
+    const [row] = await this.#lookUp<{ today: string }>({ query })
     if (row === undefined) throw new Error('ClickHouse does not report the date')
     return row.today
   }
@@ -41,7 +54,7 @@ export class StoredRows {
     const kept = lookedUp.filter(({ expiresOn }) => expiresOn > today)
     if (kept.length === 0) return expired
     const times = kept.map(({ receivedAt }) => receivedAt).toSorted()
-    const result = await this.#client.query({
+    const rows = await this.#lookUp<{ id: string }>({
       // The sorting key (project_id, timestamp) leads to one granule per row, however large the table is. If a client sends many
       // rows with the same timestamp, the index on received_at leaves few of their granules. ClickHouse parses the timestamps,
       // because it also parsed them at the insert.
@@ -57,9 +70,21 @@ export class StoredRows {
         to: times.at(-1),
       },
       clickhouse_settings: { max_query_size: String(QUERY_BYTES_MAX) },
-      format: 'JSONEachRow',
     })
-    return [...expired, ...(await result.json<{ id: string }>()).map(({ id }) => id)]
+    return [...expired, ...rows.map(({ id }) => id)]
+  }
+
+  async #lookUp<Row>(parameters: Omit<QueryParams, 'format'>): Promise<Row[]> {
+    const queryId = queryIds.lookup(this.#makeId())
+    return this.#watch.run(queryId, async ({ signal }) => {
+      const result = await this.#client.query({
+        ...parameters,
+        format: 'JSONEachRow',
+        query_id: queryId,
+        abort_signal: signal,
+      })
+      return result.json<Row>()
+    })
   }
 }
 

@@ -1,13 +1,16 @@
+import { eventually } from '@sluice/harness'
 import { compressRows, makeRowPrefix, rowAsJson, rowKey, shapeRow } from '@sluice/rows'
 import { validTimestamps } from '@sluice/rows/testing'
 import { randomUUID } from 'node:crypto'
-import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
-import type { ClickHouseClient } from '../src/client.ts'
-import { DeadLetterStore } from '../src/dead-letter-store.ts'
+import { afterAll, beforeAll, beforeEach, describe, expect, inject, it } from 'vitest'
+import { type ClickHouseClient, connectClickHouse } from '../src/client.ts'
+import { DeadLetterStore, type StoredDeadLetter } from '../src/dead-letter-store.ts'
 import { FrameInserter } from '../src/frame-inserter.ts'
+import { queryIds } from '../src/query-ids.ts'
+import { RunningQueries } from '../src/running-queries.ts'
 import { deadLettersTable, logsTable } from '../src/tables.ts'
 import { countingReads, fillLogs, GRANULE_ROWS } from './read-rows.ts'
-import { countRows, openTestDatabase } from './test-database.ts'
+import { countRows, databaseOf, loseRows, openTestDatabase } from './test-database.ts'
 
 let clickhouse: ClickHouseClient
 let store: DeadLetterStore
@@ -42,22 +45,37 @@ function objectOf(row: string): Record<string, string> {
   return JSON.parse(rowAsJson(row) ?? '') as Record<string, string>
 }
 
-/** Stores a dead letter with this text, and retries it. Returns why it was rejected. */
-async function retry(text: string, itsStore: DeadLetterStore = store): Promise<string | undefined> {
+/** Stores a dead letter. */
+async function storeLetter(text: string): Promise<StoredDeadLetter> {
   const id = randomUUID()
   await clickhouse.insert({
     table: deadLettersTable,
     values: [{ id, project_id: projectId, failed_at: '2026-11-20 00:00:00', code: 'X', reason: '', text }],
     format: 'JSONEachRow',
   })
-  const letter = await itsStore.find(id)
+  const letter = await store.find(id)
   if (letter === undefined) throw new Error('the dead letter is not stored')
-  const [outcome] = await itsStore.retry([letter])
+  return letter
+}
+
+/** Stores a dead letter with this text, and retries it. Returns why it was rejected. */
+async function retry(text: string, itsStore: DeadLetterStore = store): Promise<string | undefined> {
+  const [outcome] = await itsStore.retry([await storeLetter(text)])
   return outcome?.rejection
 }
 
 const insertRow = (row: string) => new FrameInserter(clickhouse).insert([compressRows(row)], randomUUID())
 const storedRows = (project: string = projectId) => countRows(clickhouse, logsTable, project)
+
+async function allRows(): Promise<number> {
+  const result = await clickhouse.query({ query: `SELECT 1 FROM ${logsTable}`, format: 'JSONEachRow' })
+  return (await result.json()).length
+}
+
+/** Each takes up to two seconds, because both operators remove the dead letter. */
+const RACES = 3
+
+const noSleep = (): Promise<void> => Promise.resolve()
 
 const countBoth = async (): Promise<number> => (await storedRows()) + (await storedRows('another'))
 
@@ -91,7 +109,6 @@ describe('a retry after a retry that was interrupted', () => {
 })
 
 it.each([
-  ['an id', { id: 'no uuid' }],
   ['a timestamp', { timestamp: 'yesterday' }],
   ['a timestamp of the usual form', { timestamp: '2026-99-99 99:99:99.000000' }],
   ['a day of expiry', { expires_on: 'tomorrow' }],
@@ -100,15 +117,196 @@ it.each([
   expect(await storedRows()).toBe(0)
 })
 
-it.each(['', 'not JSON', 'null', '[]', '"text"'])(
-  'retries a dead letter without an id, whose text is %j',
-  async (text) => {
-    const id = randomUUID()
-    const [outcome] = await store.retry([{ id, failedAt: '', projectId, code: 'X', reason: '', text }])
-    expect(outcome).toMatchObject({ id })
-    expect(await storedRows()).toBe(0)
-  },
-)
+const storedLetters = (): Promise<number> => countRows(clickhouse, deadLettersTable, projectId)
+const textOfRow = (): string => rowAsJson(rowOf()) ?? ''
+
+const NOT_A_ROW = 'the text is not a JSON object with an id (a UUID) and a project_id'
+
+describe('a text that cannot be looked up', () => {
+  const withoutField = (name: string) => JSON.stringify({ ...objectOf(rowOf()), [name]: undefined })
+  it.each<[what: string, makeText: () => string]>([
+    ['that is empty', () => ''],
+    ['that is not JSON', () => 'not JSON'],
+    ['that is null', () => 'null'],
+    ['that is an array', () => '[]'],
+    ['that is a string', () => '"text"'],
+    ['of two rows', () => `${textOfRow()}\n${textOfRow()}`],
+    ['without an id', () => withoutField('id')],
+    ['without a project', () => withoutField('project_id')],
+    ['with a number as project', () => JSON.stringify({ ...objectOf(rowOf()), project_id: 5 })],
+    ['with an invalid id', () => JSON.stringify({ ...objectOf(rowOf()), id: 'no uuid' })],
+    // All rows without an id would have this one.
+    ['with the id zero', () => JSON.stringify({ ...objectOf(rowOf()), id: '0'.repeat(32) })],
+  ])('is neither inserted nor removed: one %s', async (_what, makeText) => {
+    const letter = await storeLetter(makeText())
+    const rowsBefore = await allRows()
+    expect(await store.retry([letter])).toEqual([{ id: letter.id, rejection: NOT_A_ROW }])
+    expect(await store.find(letter.id)).toEqual(letter)
+    expect(await allRows()).toBe(rowsBefore)
+  })
+})
+
+/** A client whose calls pass through `intercept`, which may throw before or after them. */
+function intercepted(
+  intercept: (call: { name: string; query: string }, run: () => Promise<unknown>) => Promise<unknown>,
+): ClickHouseClient {
+  return new Proxy(clickhouse, {
+    get: (target, name) => {
+      const member: unknown = Reflect.get(target, name, target)
+      if (typeof member !== 'function') return member
+      return (parameters: { query?: string }) =>
+        intercept({ name: String(name), query: parameters.query ?? '' }, () =>
+          member.call(target, parameters),
+        )
+    },
+  })
+}
+
+/** Every lookup of a row finds nothing: a row policy hides it, or a replica lags. */
+const hideRows = (): ClickHouseClient =>
+  intercepted(async ({ name, query }, run) =>
+    name === 'query' && query.includes(`FROM ${logsTable}`) ? { json: async () => [] } : run(),
+  )
+
+describe('a dead letter is not removed before its row was found', () => {
+  it('if ClickHouse has the token of the retry without the row, on one server: a replacement stores it', async () => {
+    const letter = await storeLetter(textOfRow())
+    await store.retry([letter])
+    await loseRows(clickhouse, logsTable, projectId)
+    await putBack(letter)
+    expect(await store.retry([letter])).toEqual([{ id: letter.id, rejection: undefined }])
+    expect([await storedRows(), await storedLetters()]).toEqual([1, 0])
+  })
+
+  it('if ClickHouse has the token of the retry without the row, on a cluster', async () => {
+    const letter = await storeLetter(textOfRow())
+    await store.retry([letter])
+    await loseRows(clickhouse, logsTable, projectId)
+    await putBack(letter)
+    const onCluster = new DeadLetterStore(
+      intercepted(async ({ query }, run) =>
+        query.includes('system.tables') ? { json: async () => [{ 1: 1 }] } : run(),
+      ),
+      noSleep,
+    )
+    expect(await onCluster.retry([letter])).toEqual([
+      { id: letter.id, rejection: 'inserted, but not found afterwards' },
+    ])
+    expect([await storedRows(), await storedLetters()]).toEqual([0, 1])
+  })
+
+  it('if a row policy hides the row', async () => {
+    const letter = await storeLetter(textOfRow())
+    expect(await new DeadLetterStore(hideRows(), noSleep).retry([letter])).toEqual([
+      { id: letter.id, rejection: 'inserted, but not found afterwards' },
+    ])
+    expect(await storedLetters()).toBe(1)
+    expect(await storedRows()).toBeGreaterThan(0)
+  })
+
+  it('if another operator edited its text since it was listed', async () => {
+    const letter = await storeLetter(textOfRow())
+    const edited = JSON.stringify({ ...objectOf(rowOf()), message: 'edited' })
+    await clickhouse.command({
+      query: `ALTER TABLE ${deadLettersTable} UPDATE text = {edited: String} WHERE id = {id: UUID}`,
+      query_params: { edited, id: letter.id },
+      clickhouse_settings: { mutations_sync: '2' },
+    })
+    await store.retry([letter])
+    expect(await storedRows()).toBe(1)
+    const found = await store.find(letter.id)
+    expect(found).toEqual({ ...letter, text: edited })
+    // The edited text has another id, so it is another row. The token of the first text must not make ClickHouse ignore it.
+    const inserts: string[] = []
+    const noting = intercepted(async ({ query }, run) => {
+      if (query.startsWith('INSERT')) inserts.push(query)
+      return run()
+    })
+    if (found !== undefined) await new DeadLetterStore(noting, noSleep).retry([found])
+    expect(inserts).toHaveLength(1)
+    expect([await storedRows(), await storedLetters()]).toEqual([2, 0])
+  })
+})
+
+/** Stores a dead letter again that was removed: the state of a retry that was interrupted before the removal. */
+async function putBack({ id, code, reason, text }: StoredDeadLetter): Promise<void> {
+  await clickhouse.insert({
+    table: deadLettersTable,
+    values: [{ id, project_id: projectId, failed_at: '2026-11-20 00:00:00', code, reason, text }],
+    format: 'JSONEachRow',
+    // ClickHouse remembers the block of the first insert, too.
+    clickhouse_settings: { insert_deduplication_token: randomUUID() },
+  })
+}
+
+describe('a retry that is killed', () => {
+  it.each(['before', 'after'])('%s any of its steps loses and doubles nothing', async (when) => {
+    let steps = 0
+    for (let killedAt = 1; ; killedAt += 1) {
+      projectId = randomUUID()
+      const letter = await storeLetter(textOfRow())
+      steps = 0
+      const killing = intercepted(async (_call, run) => {
+        steps += 1
+        if (steps > killedAt) throw new Error('killed')
+        if (steps < killedAt) return run()
+        // A result that is not read would keep its connection.
+        if (when === 'after') ((await run()) as { close?: () => void }).close?.()
+        throw new Error('killed')
+      })
+      const outcome = await new DeadLetterStore(killing, noSleep)
+        .retry([letter])
+        .catch((error: unknown) => error)
+      expect((await storedRows()) + (await storedLetters())).toBeGreaterThan(0)
+      const [left] = await store.list(projectId, 10)
+      if (left !== undefined) await store.retry([left])
+      expect([await storedRows(), await storedLetters()]).toEqual([1, 0])
+      if (!(outcome instanceof Error)) break
+    }
+    // The check of the engine, a lookup, the insert, another lookup, and the removal.
+    expect(steps).toBeGreaterThanOrEqual(5)
+  })
+})
+
+describe('two operators who retry the same dead letter', () => {
+  let second: ClickHouseClient
+
+  beforeAll(async () => {
+    second = connectClickHouse(
+      { ...inject('services').clickhouse, database: await databaseOf(clickhouse) },
+      { requestTimeoutMs: 20_000, connectionsMax: 1 },
+    )
+  })
+
+  afterAll(() => second?.close())
+
+  it('store its row once', async () => {
+    for (let round = 0; round < RACES; round += 1) {
+      projectId = randomUUID()
+      const letter = await storeLetter(textOfRow())
+      const outcomes = await Promise.all([store.retry([letter]), new DeadLetterStore(second).retry([letter])])
+      expect([await storedRows(), await storedLetters()]).toEqual([1, 0])
+      for (const { rejection } of outcomes.flat())
+        expect([undefined, 'another retry of it is running']).toContain(rejection)
+    }
+  })
+
+  it('learn that another retry is running', async () => {
+    const letter = await storeLetter(textOfRow())
+    const queryId = queryIds.deadLetterRetry(letter.id)
+    // It stands for a slow insert.
+    const running = second.query({ query: 'SELECT sleep(3)', format: 'JSONEachRow', query_id: queryId })
+    await eventually(2_000, async () => {
+      const { signal } = new AbortController()
+      expect(await new RunningQueries(clickhouse, { isCluster: false }).has(queryId, signal)).toBe(true)
+    })
+    expect(await store.retry([letter])).toEqual([
+      { id: letter.id, rejection: 'another retry of it is running' },
+    ])
+    expect([await storedRows(), await storedLetters()]).toEqual([0, 1])
+    await (await running).text()
+  })
+})
 
 it('reads one granule of a large table', async () => {
   projectId = 'demo-7'

@@ -10,6 +10,13 @@ export async function openTestDatabase(): Promise<ClickHouseClient> {
   return connectClickHouse(access, { requestTimeoutMs: 20_000, connectionsMax: 1 })
 }
 
+/** The name of a client's database. */
+export async function databaseOf(clickhouse: ClickHouseClient): Promise<string> {
+  const result = await clickhouse.query({ query: 'SELECT currentDatabase() AS name', format: 'JSONEachRow' })
+  const [row] = await result.json<{ name: string }>()
+  return row?.name ?? ''
+}
+
 /** Counts the rows of a project in a table. */
 export async function countRows(
   clickhouse: ClickHouseClient,

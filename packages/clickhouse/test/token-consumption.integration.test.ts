@@ -74,9 +74,9 @@ function makeBatch(): void {
   ]
 }
 
-/** Inserts the whole batch. */
+/** Inserts the whole batch. Each insert has another query id: on a cluster, servers do not know the queries of each other. */
 const insertBatch = (): Promise<void> =>
-  new FrameInserter(others).insert([compressRows(batch.join(''))], token)
+  new FrameInserter(others).insert([compressRows(batch.join(''))], token, randomUUID())
 
 /** Consumes the token with one row. */
 const consume = (row: string | undefined): Promise<'stored'> =>
