@@ -94,6 +94,7 @@ async function deliver(): Promise<string[]> {
       },
       areTokensAtomic,
       sleep: () => Promise.resolve(),
+      beforeAttempt: () => Promise.resolve(),
       onTokenWithoutRows: () => undefined,
       lingerMaxMs: workerLimits.insertLingerMaxMs,
       monotonicMs,

@@ -46,6 +46,7 @@ async function countInserts(
       storedRows: { find: async () => new Set() },
       areTokensAtomic: true,
       sleep: () => Promise.resolve(),
+      beforeAttempt: () => Promise.resolve(),
       onTokenWithoutRows: () => undefined,
       lingerMaxMs: workerLimits.insertLingerMaxMs,
       monotonicMs,

@@ -80,6 +80,7 @@ export class DeadLetterStore {
       {
         areTokensAtomic,
         sleep,
+        beforeAttempt: () => Promise.resolve(),
         onTokenWithoutRows: () => undefined,
       },
     )

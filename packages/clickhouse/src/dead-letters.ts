@@ -22,6 +22,7 @@ export class DeadLetters {
   readonly #wallMs: () => number
   readonly #options: InsertOnceOptions
 
+  /** @param wallMs the clock of Redis, ms since 1970: ClickHouse drops dead letters 90 days after this time */
   constructor(
     client: ClickHouseClient,
     makeId: () => string,

@@ -63,6 +63,9 @@ const codes: ReadonlyMap<string, CodeEntry> = new Map<string, CodeEntry>([
   ['319', { name: 'UNKNOWN_STATUS_OF_INSERT', failure: 'transient' }],
   ['394', { name: 'QUERY_WAS_CANCELLED', failure: 'transient' }],
   ['439', { name: 'CANNOT_SCHEDULE_TASK', failure: 'transient' }],
+  // Some rows have expired by ClickHouse's clock (migrations/0004-expiry.sql). The next attempt looks up which rows are to be inserted:
+  // it skips those that have expired by Redis' clock as well. The others wait until the clock of ClickHouse is right.
+  ['469', { name: 'VIOLATED_CONSTRAINT', failure: 'transient' }],
   ['497', { name: 'ACCESS_DENIED', failure: 'transient' }],
   ['516', { name: 'AUTHENTICATION_FAILED', failure: 'transient' }],
   ['999', { name: 'KEEPER_EXCEPTION', failure: 'transient' }],

@@ -15,6 +15,8 @@ export interface InsertTarget<T> {
 export type InsertResult = 'stored' | 'token-without-rows'
 
 export interface InsertOnceOptions {
+  /** Called before each attempt. If it throws, nothing is looked up or sent. */
+  readonly beforeAttempt: () => Promise<void>
   /** Whether ClickHouse records a token and its rows in one step, as replicated tables do. */
   readonly areTokensAtomic: boolean
   readonly sleep: (ms: number) => Promise<unknown>
@@ -59,8 +61,9 @@ export class InsertOnce<T> {
     this.#options = options
   }
 
-  /** Makes one attempt. @throws what `findMissing` and `insert` throw */
+  /** Makes one attempt. @throws what `beforeAttempt`, `findMissing` and `insert` throw */
   async run(): Promise<InsertResult> {
+    await this.#options.beforeAttempt()
     if (this.#wasSent) return this.#insertMissing()
     this.#wasSent = true
     await this.#target.insert(this.#target.all, this.#token)

@@ -75,14 +75,17 @@ export class RowInserter {
    * the token already, nothing is inserted.
    *
    * @param frame one row
+   * @throws what `beforeAttempt` and `FrameInserter.insert` throw
    */
   async consumeToken(frame: Buffer, token: string): Promise<'stored'> {
+    await this.#options.beforeAttempt()
     await this.#options.frameInserter.insert([frame], token)
     return 'stored'
   }
 
-  /** The ids of the rows that are stored. @throws LookupError */
+  /** The ids of the rows that are stored. @throws LookupError, and what `beforeAttempt` throws */
   async findStored(frames: readonly Buffer[]): Promise<ReadonlySet<string>> {
+    await this.#options.beforeAttempt()
     return this.#options.storedRows.find(frames).catch((error: unknown) => {
       throw new LookupError(describeError(error))
     })

@@ -1,5 +1,6 @@
 import type { ClickHouseClient } from '@clickhouse/client'
 import { type RowKey, rowKey, rowsOfFrame } from '@sluice/rows'
+import { clickhouseClockLimits } from './clickhouse-clock.ts'
 import { logsTable } from './tables.ts'
 
 /** Rows per query. Rows of one time and project share granules, and each query reads a granule once. */
@@ -12,9 +13,12 @@ const UUID = /^[0-9a-f-]{36}$/
 /** Looks up which rows ClickHouse already has. */
 export class StoredRows {
   readonly #client: Pick<ClickHouseClient, 'query'>
+  readonly #wallMs: () => number
 
-  constructor(client: Pick<ClickHouseClient, 'query'>) {
+  /** @param wallMs the clock that sets the day of expiry of rows: that of Redis, ms since 1970 */
+  constructor(client: Pick<ClickHouseClient, 'query'>, wallMs: () => number) {
     this.#client = client
+    this.#wallMs = wallMs
   }
 
   /** @returns the ids of rows that are stored, and of rows past their retention, which are treated as stored */
@@ -27,12 +31,16 @@ export class StoredRows {
     return stored
   }
 
-  /** `YYYY-MM-DD` by ClickHouse's clock, since ClickHouse removes expired rows. */
+  /**
+   * `YYYY-MM-DD` by ClickHouse's clock, since ClickHouse removes expired rows. If that clock is ahead by more than is permitted, the last
+   * permitted day: rows that are not stored must not count as expired because of a wrong clock.
+   */
   async #today(): Promise<string> {
     const query = "SELECT toString(toDate(now('UTC'))) AS today"
     const [row] = await (await this.#client.query({ query, format: 'JSONEachRow' })).json<{ today: string }>()
     if (row === undefined) throw new Error('ClickHouse does not report the date')
-    return row.today
+    const latest = new Date(this.#wallMs() + clickhouseClockLimits.skewMaxMs).toISOString().slice(0, 10)
+    return row.today < latest ? row.today : latest
   }
 
   async #findSome(keys: readonly RowKey[], today: string): Promise<string[]> {

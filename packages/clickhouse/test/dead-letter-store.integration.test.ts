@@ -100,6 +100,15 @@ it.each([
   expect(await storedRows()).toBe(0)
 })
 
+it('keeps the dead letter of a row that has expired: ClickHouse rejects the row', async () => {
+  const day = new Date().toISOString().slice(0, 10)
+  const text = JSON.stringify({ ...objectOf(rowOf()), expires_on: day })
+  expect(await retry(text)).toBe('VIOLATED_CONSTRAINT 469')
+  expect(await storedRows()).toBe(0)
+  const letters = await store.list(projectId, 10)
+  expect(letters.map((letter) => letter.text)).toEqual([text])
+})
+
 it.each(['', 'not JSON', 'null', '[]', '"text"'])(
   'retries a dead letter without an id, whose text is %j',
   async (text) => {
