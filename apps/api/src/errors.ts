@@ -1,3 +1,4 @@
+import { ClockError } from '@sluice/runtime'
 import type { FastifyError, FastifyReply, FastifyRequest } from 'fastify'
 import { Problem, problems, sendProblem, type ProblemCode } from './problems.ts'
 
@@ -29,6 +30,15 @@ const problemsByFastifyCode: Readonly<Record<string, ClientError>> = {
  */
 export function handleError(error: FastifyError, request: FastifyRequest, reply: FastifyReply): FastifyReply {
   if (error instanceof Problem) return sendProblem(reply, error)
+  // Without the time, the rows of a request would have no day of expiry. Redis has not answered since the process started.
+  if (error instanceof ClockError) {
+    return sendProblem(
+      reply,
+      new Problem('queue_unavailable', problems.queue_unavailable.detail, {
+        headers: { 'retry-after': '1' },
+      }),
+    )
+  }
   const known = problemsByFastifyCode[error.code]
   if (known !== undefined) return sendProblem(reply, new Problem(known.code, known.detail))
   // A client that disconnects during its upload is not a fault of the server, and it will not read the answer.

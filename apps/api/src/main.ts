@@ -7,6 +7,7 @@ import {
   DurabilityCheck,
   installationNames,
   keepSubscribed,
+  RedisClock,
   redisServers,
   runProcess,
   startOpsServer,
@@ -29,6 +30,7 @@ import { SharedBuckets } from './rate-limits/shared-buckets.ts'
 
 const config = readApiConfig(process.env)
 const logger = createLogger('api', config.LOG_LEVEL)
+const monotonicMs = (): number => performance.now()
 
 await runProcess({
   logger,
@@ -49,9 +51,16 @@ await runProcess({
     for (const connection of [redis, subscriber]) {
       connection.on('error', (error: Error) => logger.warn({ err: error }, 'redis connection failed'))
     }
-    const registry = new Registry(redis, names.registryPrefix)
+    const clock = new RedisClock({
+      redis,
+      key: names.registryPrefix,
+      logger,
+      wallMs: Date.now,
+      monotonicMs,
+    })
+    const registry = new Registry(redis, names.registryPrefix, clock.nowMs)
     const usage = new KeyUsage(registry.keys, logger)
-    const authenticator = new Authenticator(registry, { usage })
+    const authenticator = new Authenticator(registry, { usage, wallMs: clock.nowMs, monotonicMs })
     subscriber.on('message', (_channel: string, change: string) => authenticator.invalidate(change))
     const unsubscribe = keepSubscribed(subscriber, registry.changesChannel, (error) => {
       logger.warn({ err: error }, 'not subscribed to key changes; they take effect when caches expire')
@@ -61,7 +70,7 @@ await runProcess({
     const buckets = new SharedBuckets(redis, names, randomUUID())
     const rateLimits = new ProjectRateLimits(buckets, defaultsFromSettings(config), logger)
     const queues = shards.map((shard) => new ChunkQueue(redis, shard, logger))
-    const ids = new IdSource(Date.now)
+    const ids = new IdSource(clock.nowMs)
     const makeId = (): string => ids.next()
     const writer = new ChunkWriter(new ShardedQueue(queues), makeId, queues.length)
     const idempotentWriter = new IdempotentWriter(queues, makeId, config.IDEMPOTENCY_WINDOW_SECONDS * 1_000)
@@ -74,7 +83,8 @@ await runProcess({
         servers: () => redisServers(redis),
         shards,
         memoryBytes: config.REDIS_MEMORY_BYTES,
-        wallMs: Date.now,
+        wallMs: clock.nowMs,
+        monotonicMs,
       }),
       bytesInFlight: () => writer.bytesWaiting + idempotentWriter.bytesWaiting,
       eventLoopDelayMs: () => eventLoopDelay.takeMs(),
@@ -83,7 +93,7 @@ await runProcess({
     })
     const readiness = (): { ready: boolean; reasons: string[] } => {
       const connection = redis.status === 'ready' ? [] : [`the connection to Redis is ${redis.status}`]
-      const reasons = [...connection, ...durability.readiness.reasons]
+      const reasons = [...connection, ...durability.readiness.reasons, ...clock.readiness.reasons]
       return { ready: reasons.length === 0, reasons }
     }
     const app = buildApp({
@@ -93,12 +103,13 @@ await runProcess({
       writer,
       idempotency,
       overload,
-      wallMs: Date.now,
+      wallMs: clock.nowMs,
       logger,
       readiness,
       connectionLimits,
       trustedProxies: config.trustedProxies,
     })
+    clock.start()
     const url = await app.listen({ host: config.HOST, port: config.PORT })
     usage.start()
     durability.start()
@@ -115,6 +126,7 @@ await runProcess({
         overload.stop()
         unsubscribe()
         durability.stop()
+        clock.stop()
         eventLoopDelay.stop()
         await usage.close()
         await Promise.all(queues.map((queue) => queue.close()))

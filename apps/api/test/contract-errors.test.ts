@@ -1,4 +1,5 @@
 import { QueueUnavailableError } from '@sluice/queue'
+import { ClockError } from '@sluice/runtime'
 import { limits } from '@sluice/schema'
 import type { InjectOptions } from 'fastify'
 import { gzipSync } from 'node:zlib'
@@ -186,6 +187,21 @@ describe('the queue', () => {
     expect(statuses.filter((status) => status === 202).length * 75).toBe(api.queue.lines.length)
     await api.signals.monitor.poll()
     expect((await api.post(entry)).statusCode).toBe(202)
+  })
+})
+
+describe('the clock of Redis', () => {
+  it('that is not known yet causes 503 with Retry-After, and nothing is enqueued', async () => {
+    const other = buildTestApi({
+      wallMs: () => {
+        throw new ClockError('the time of Redis is not known yet')
+      },
+    })
+    const response = await other.post(entry)
+    expect(problemCode(response)).toBe('queue_unavailable')
+    expect(response.headers['retry-after']).toBe('1')
+    expect(other.queue.adds).toEqual([])
+    await other.close()
   })
 })
 

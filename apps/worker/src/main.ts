@@ -1,5 +1,6 @@
 import {
   clickhouseAccessFrom,
+  ClickHouseClock,
   ClickHouseMonitor,
   connectClickHouse,
   DeadLetters,
@@ -16,7 +17,9 @@ import {
   connectRedis,
   createLogger,
   DurabilityCheck,
+  installationNames,
   processClock as clock,
+  RedisClock,
   runProcess,
   startOpsServer,
 } from '@sluice/runtime'
@@ -45,6 +48,13 @@ await runProcess({
     })
     redis.on('error', (error: Error) => logger.warn({ err: error }, 'redis connection failed'))
     const durability = new DurabilityCheck({ redis, allowUnsafe: config.REDIS_ALLOW_UNSAFE, logger })
+    const redisClock = new RedisClock({
+      redis,
+      key: installationNames(config.SLUICE_PREFIX).registryPrefix,
+      logger,
+      wallMs: Date.now,
+      monotonicMs,
+    })
     const fetchMonitor = new FetchMonitor(monotonicMs)
     const access = clickhouseAccessFrom(config)
     const connectionsMax = 2 * (workerLimits.insertsInFlightMax + workerLimits.repairsInFlightMax)
@@ -64,6 +74,13 @@ await runProcess({
       monitor: clickhouseMonitor,
       monotonicMs,
     })
+    const clickhouseClock = new ClickHouseClock({
+      client: clickhouse,
+      wallMs: redisClock.nowMs,
+      monotonicMs,
+      logger,
+    })
+    // Ids of batches and dead letters only need to be unique, and nothing reads the time in them.
     const ids = new IdSource(Date.now)
     const makeId = (): string => ids.next()
     const stopping = new AbortController()
@@ -78,6 +95,7 @@ await runProcess({
     const insertOnce = {
       areTokensAtomic: config.CLICKHOUSE_CLUSTER !== undefined,
       sleep: (ms: number) => clock.sleep(ms),
+      beforeAttempt: () => clickhouseClock.check(),
       onTokenWithoutRows: (token: string) =>
         logger.warn({ token }, 'ClickHouse has a token without its rows'),
     }
@@ -99,9 +117,9 @@ await runProcess({
       rowInserter: new RowInserter({
         ...insertOnce,
         frameInserter: observedInserter,
-        storedRows: new StoredRows(clickhouse, watch),
+        storedRows: new StoredRows(clickhouse, redisClock.nowMs, watch),
       }),
-      deadLetters: new DeadLetters(clickhouse, makeId, Date.now, insertOnce, watch),
+      deadLetters: new DeadLetters(clickhouse, makeId, redisClock.nowMs, insertOnce, watch),
       health,
       insertNothing: () => observedInserter.insert([], 'probe'),
       insertSlots: new Semaphore(workerLimits.insertsInFlightMax, signal),
@@ -126,11 +144,15 @@ await runProcess({
         ...clickhouseMonitor.readiness.reasons,
         ...durability.readiness.reasons,
         ...(health.failure === undefined ? [] : [health.failure]),
+        ...redisClock.readiness.reasons,
+        ...clickhouseClock.readiness.reasons,
         ...retrier.failures,
       ]
       return { ready: reasons.length === 0, reasons }
     }
     durability.start()
+    redisClock.start()
+    clickhouseClock.start()
     const ops = await startOpsServer({
       host: config.OPS_HOST,
       port: config.OPS_PORT,
@@ -147,9 +169,11 @@ await runProcess({
         )
         await Promise.all(shards.map((shard) => shard.stop()))
         clearTimeout(requeue)
+        clickhouseClock.stop()
         await clickhouse.close()
         await questions.close()
         durability.stop()
+        redisClock.stop()
         await ops.close()
         redis.disconnect()
       },

@@ -203,7 +203,12 @@ export class ModelWorker {
       confirm: (...args) => this.#call(() => world.ledger.confirm(...args)),
       release: (...args) => this.#call(() => world.ledger.release(...args)),
     }
-    const insertOnce = { areTokensAtomic, sleep: world.sleep, onTokenWithoutRows: () => undefined }
+    const insertOnce = {
+      areTokensAtomic,
+      sleep: world.sleep,
+      beforeAttempt: () => Promise.resolve(),
+      onTokenWithoutRows: () => undefined,
+    }
     const rowInserter = new RowInserter({
       ...insertOnce,
       frameInserter: { insert: (...args) => this.#call(() => world.frameInserter.insert(...args)) },

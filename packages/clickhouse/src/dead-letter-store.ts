@@ -92,7 +92,12 @@ export class DeadLetterStore {
       // An interrupted retry may have stored the row before its dead letter was removed.
       { wasSent: true, replacementsMax },
       // The row is looked up after the insert in any case. Otherwise a token without its row would lose the row.
-      { areTokensAtomic: false, sleep: this.#sleep, onTokenWithoutRows: () => undefined },
+      {
+        areTokensAtomic: false,
+        sleep: this.#sleep,
+        beforeAttempt: () => Promise.resolve(),
+        onTokenWithoutRows: () => undefined,
+      },
     )
     try {
       if ((await insert.run()) !== 'stored') return 'inserted, but not found afterwards'

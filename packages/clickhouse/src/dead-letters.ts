@@ -25,6 +25,7 @@ export class DeadLetters {
   readonly #options: InsertOnceOptions
   readonly #watch: QueryWatcher
 
+  /** @param wallMs the clock of Redis, ms since 1970: ClickHouse drops dead letters 90 days after this time */
   constructor(
     client: ClickHouseClient,
     makeId: () => string,

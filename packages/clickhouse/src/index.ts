@@ -1,3 +1,4 @@
+export { ClickHouseClock, type ClickHouseClockOptions, ClockSkewError } from './clickhouse-clock.ts'
 export {
   type ClickHouseAccess,
   clickhouseAccessFrom,

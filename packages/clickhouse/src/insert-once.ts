@@ -22,6 +22,8 @@ export class StillRunningError extends Error {
 export type InsertResult = 'stored' | 'token-without-rows'
 
 export interface InsertOnceOptions {
+  /** Called before each attempt. If it throws, nothing is looked up or sent. */
+  readonly beforeAttempt: () => Promise<void>
   /** Whether ClickHouse records a token and its rows in one step, as replicated tables do. */
   readonly areTokensAtomic: boolean
   readonly sleep: (ms: number) => Promise<unknown>
@@ -66,8 +68,9 @@ export class InsertOnce<T> {
     this.#options = options
   }
 
-  /** Makes one attempt. @throws what `findMissing` and `insert` throw, and StillRunningError */
+  /** Makes one attempt. @throws what `beforeAttempt`, `findMissing` and `insert` throw, and StillRunningError */
   async run(): Promise<InsertResult> {
+    await this.#options.beforeAttempt()
     if (this.#wasSent) return this.#insertMissing()
     this.#wasSent = true
     await this.#target.insert(this.#target.all, this.#token)

@@ -54,8 +54,10 @@ export class RowInserter {
    *
    * @param frame one row
    * @param onUnanswered called when the attempt fails without ClickHouse's answer: it may still commit
+   * @throws what `beforeAttempt` and `FrameInserter.insert` throw
    */
   async consumeToken(frame: Buffer, token: string, onUnanswered: () => void): Promise<'stored'> {
+    await this.#options.beforeAttempt()
     await this.#insertSingle([frame], token, onUnanswered, queryIds.consumedToken(token))
     return 'stored'
   }
@@ -74,8 +76,9 @@ export class RowInserter {
     }
   }
 
-  /** The ids of the rows that are stored. @throws LookupError */
+  /** The ids of the rows that are stored. @throws LookupError, and what `beforeAttempt` throws */
   async findStored(frames: readonly Buffer[]): Promise<ReadonlySet<string>> {
+    await this.#options.beforeAttempt()
     return this.#options.storedRows.find(frames).catch((error: unknown) => {
       throw new LookupError(describeError(error))
     })

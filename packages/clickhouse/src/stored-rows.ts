@@ -1,6 +1,7 @@
 import type { ClickHouseClient, QueryParams } from '@clickhouse/client'
 import { type RowKey, rowKey, rowsOfFrame } from '@sluice/rows'
 import { randomUUID } from 'node:crypto'
+import { clickhouseClockLimits } from './clickhouse-clock.ts'
 import { queryIds } from './query-ids.ts'
 import { type QueryWatcher, unwatched } from './query-watch.ts'
 import { logsTable } from './tables.ts'
@@ -15,17 +16,23 @@ const UUID = /^[0-9a-f-]{36}$/
 /** Looks up which rows ClickHouse already has. */
 export class StoredRows {
   readonly #client: Pick<ClickHouseClient, 'query'>
+  readonly #wallMs: () => number
 
   readonly #watch: QueryWatcher
   readonly #makeId: () => string
 
-  /** @param makeId makes unique ids for lookups */
+  /**
+   * @param wallMs the clock that sets the day of expiry of rows: that of Redis, ms since 1970
+   * @param makeId makes unique ids for lookups
+   */
   constructor(
     client: Pick<ClickHouseClient, 'query'>,
+    wallMs: () => number,
     watch: QueryWatcher = unwatched,
     makeId: () => string = randomUUID,
   ) {
     this.#client = client
+    this.#wallMs = wallMs
     this.#watch = watch
     this.#makeId = makeId
   }
@@ -40,12 +47,16 @@ export class StoredRows {
     return stored
   }
 
-  /** `YYYY-MM-DD` by ClickHouse's clock, since ClickHouse removes expired rows. */
+  /**
+   * `YYYY-MM-DD` by ClickHouse's clock, since ClickHouse removes expired rows. If that clock is ahead by more than is permitted, the last
+   * permitted day: rows that are not stored must not count as expired because of a wrong clock.
+   */
   async #today(): Promise<string> {
     const query = "SELECT toString(toDate(now('UTC'))) AS today"
     const [row] = await this.#lookUp<{ today: string }>({ query })
     if (row === undefined) throw new Error('ClickHouse does not report the date')
-    return row.today
+    const latest = new Date(this.#wallMs() + clickhouseClockLimits.skewMaxMs).toISOString().slice(0, 10)
+    return row.today < latest ? row.today : latest
   }
 
   async #findSome(keys: readonly RowKey[], today: string): Promise<string[]> {

@@ -308,6 +308,16 @@ describe('two operators who retry the same dead letter', () => {
   })
 })
 
+it('keeps the dead letter of a row that has expired: ClickHouse rejects the row', async () => {
+  const day = new Date().toISOString().slice(0, 10)
+  const text = JSON.stringify({ ...objectOf(rowOf()), expires_on: day })
+  expect(await retry(text)).toBe('VIOLATED_CONSTRAINT 469')
+  expect(await storedRows()).toBe(0)
+  const letters = await store.list(projectId, 10)
+  expect(letters.map((letter) => letter.text)).toEqual([text])
+})
+
+
 it('reads one granule of a large table', async () => {
   projectId = 'demo-7'
   const row = rowOf(new Date(Date.now() - 86_400_000).toISOString())

@@ -13,6 +13,7 @@ beforeAll(async () => {
   deadLetters = new DeadLetters(clickhouse, randomUUID, Date.now, {
     areTokensAtomic: false,
     sleep: () => Promise.resolve(),
+    beforeAttempt: () => Promise.resolve(),
     onTokenWithoutRows: () => undefined,
   })
 })

@@ -7,12 +7,15 @@ interface Setup {
   readonly log: string[]
   /** The number of missing items that the next lookups return. */
   readonly lookups: number[]
+  /** Runs before each attempt. */
+  beforeAttempt: () => Promise<void>
 }
 
 function setUp(lookups: readonly number[]): Setup {
   const setup: Setup = {
     log: [],
     lookups: [...lookups],
+    beforeAttempt: () => Promise.resolve(),
     target: {
       all: [0, 1, 2],
       findMissing: async () => Array.from({ length: setup.lookups.shift() ?? 0 }, (_, i) => i),
@@ -29,9 +32,10 @@ interface Options {
 }
 
 function insertOnce(
-  { target, log }: Setup,
+  setup: Setup,
   { wasSent, replacementsMax = REPLACEMENTS_MAX, areTokensAtomic = false }: Options,
 ): InsertOnce<number> {
+  const { target, log } = setup
   return new InsertOnce(
     target,
     'token',
@@ -39,6 +43,7 @@ function insertOnce(
     {
       areTokensAtomic,
       sleep: async (ms) => void log.push(`sleep ${ms}`),
+      beforeAttempt: () => setup.beforeAttempt(),
       onTokenWithoutRows: (token) => void log.push(`${token} without rows`),
     },
   )
@@ -79,6 +84,28 @@ describe('the first attempt', () => {
     expect(await attempt.run()).toBe('stored')
     expect(setup.log).toEqual(['token: 3', 'token: 2'])
     expect(setup.lookups).toEqual([])
+  })
+})
+
+const forbid = (): Promise<never> => Promise.reject(new Error('not now'))
+
+describe('an attempt that is not permitted', () => {
+  it('sends nothing, and does not count as an attempt', async () => {
+    const setup = setUp([])
+    const insert = insertOnce(setup, { wasSent: false })
+    setup.beforeAttempt = forbid
+    await expect(insert.run()).rejects.toThrow('not now')
+    expect(setup.log).toEqual([])
+    setup.beforeAttempt = () => Promise.resolve()
+    expect(await insert.run()).toBe('stored')
+    expect(setup.log).toEqual(['token: 3'])
+  })
+
+  it('looks nothing up', async () => {
+    const setup = setUp([0])
+    setup.beforeAttempt = forbid
+    await expect(insertOnce(setup, { wasSent: true }).run()).rejects.toThrow('not now')
+    expect(setup.lookups).toEqual([0])
   })
 })
 

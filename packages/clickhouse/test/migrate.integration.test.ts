@@ -56,6 +56,16 @@ describe('migrate', () => {
   })
 })
 
+it('the day of expiry starts at midnight UTC, whatever the time zone of the server', async () => {
+  await migrate(access, migrations)
+  const [table] = await select<{ text: string }>(
+    "SELECT create_table_query AS text FROM system.tables WHERE database = {database: String} AND name = 'logs'",
+    { database },
+  )
+  expect(table?.text).toContain("TTL toDateTime(expires_on, 'UTC')")
+  expect(table?.text).toContain("CHECK expires_on > toDate(now('UTC'))")
+})
+
 describe('a statement for a cluster', () => {
   it.each(['prod-1', '{cluster}'])('is understood by ClickHouse, with the name %s', async (cluster) => {
     for (const statement of migrations.flatMap(({ sql }) => statementsOf(sql))) {
@@ -65,23 +75,25 @@ describe('a statement for a cluster', () => {
       const [head = '', ...body] = row?.text.split('\n') ?? []
       expect(head).toMatch(/^(CREATE TABLE IF NOT EXISTS|ALTER TABLE) \w+ ON CLUSTER `/)
       expect(head.endsWith(` ON CLUSTER \`${cluster}\``)).toBe(true)
-      // Only a new table has an engine. Replicas do not share the settings of a table, so each server runs their changes.
+      // Only a new table has an engine. Replicas do not share the settings of a table, so each server runs their changes. They share
+      // constraints and TTLs: one of them runs the statement.
       expect(body.join('\n')).toMatch(
         head.startsWith('CREATE')
           ? /^ENGINE = ReplicatedMergeTree\(/m
-          : /^ {4}\(MODIFY SETTING (\w+ = \d+, )*\w+ = \d+\)$/,
+          : /^ {4}\((MODIFY SETTING (\w+ = \d+, )*\w+ = \d+|ADD CONSTRAINT IF NOT EXISTS .+|MODIFY TTL .+)\)$/m,
       )
     }
   })
 
   it('only uses table settings that this ClickHouse has', async () => {
-    const settings = migrations.flatMap(({ sql }) =>
-      statementsOf(sql).flatMap((statement) => {
-        const [, list] = replicatedStatement(statement, 'main').split(/^SETTINGS\b|\bMODIFY SETTING\b/m)
-        expect(list).toBeDefined()
-        return [...(list ?? '').matchAll(/(\w+) = /g)].map(([, name]) => name)
-      }),
-    )
+    const withSettings = migrations
+      .flatMap(({ sql }) => statementsOf(sql))
+      .filter((statement) => !/\b(ADD CONSTRAINT|MODIFY TTL)\b/.test(statement))
+    const settings = withSettings.flatMap((statement) => {
+      const [, list] = replicatedStatement(statement, 'main').split(/^SETTINGS\b|\bMODIFY SETTING\b/m)
+      expect(list).toBeDefined()
+      return [...(list ?? '').matchAll(/(\w+) = /g)].map(([, name]) => name)
+    })
     for (const name of [
       'replicated_deduplication_window_seconds',
       'fsync_after_insert',

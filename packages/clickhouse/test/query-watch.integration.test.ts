@@ -51,7 +51,7 @@ function makeFrame(projectId: string, message = 'm'): Buffer {
 function rowInserterOf(client: ClickHouseClient, watch: QueryWatcher): RowInserter {
   return new RowInserter({
     frameInserter: new FrameInserter(client, watch),
-    storedRows: new StoredRows(client, watch),
+    storedRows: new StoredRows(client, Date.now, watch),
     areTokensAtomic: false,
     sleep: () => Promise.resolve(),
     onTokenWithoutRows: () => undefined,

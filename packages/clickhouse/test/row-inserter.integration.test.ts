@@ -1,8 +1,9 @@
 import { compressRows, makeRowPrefix, shapeRow } from '@sluice/rows'
 import { randomUUID } from 'node:crypto'
-import { afterAll, beforeAll, beforeEach, expect, it } from 'vitest'
+import { afterAll, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest'
 import type { ClickHouseClient } from '../src/client.ts'
 import { FrameInserter } from '../src/frame-inserter.ts'
+import { classifyInsertError } from '../src/insert-errors.ts'
 import { RowInserter } from '../src/row-inserter.ts'
 import { StoredRows } from '../src/stored-rows.ts'
 import { logsTable } from '../src/tables.ts'
@@ -19,9 +20,10 @@ beforeAll(async () => {
   frameInserter = new FrameInserter(clickhouse)
   rowInserter = new RowInserter({
     frameInserter,
-    storedRows: new StoredRows(clickhouse),
+    storedRows: new StoredRows(clickhouse, Date.now),
     areTokensAtomic: false,
     sleep: () => Promise.resolve(),
+    beforeAttempt: () => Promise.resolve(),
     onTokenWithoutRows: (token) => withoutRows.push(token),
     lingerMaxMs: 60_000,
     monotonicMs: () => 0,
@@ -37,17 +39,17 @@ afterAll(async () => {
 })
 
 /** Rows with these retentions. By default they have two days of expiry, so that ClickHouse makes two parts of them. */
-function makeRows(projectId: string, retentions: readonly number[] = [30, 30, 31]): string[] {
+function makeRows(projectId: string, retentions: readonly number[] = [30, 30, 31], ageMs = 0): string[] {
   return retentions.map((retentionDays) => {
-    const prefix = makeRowPrefix({ projectId, retentionDays, receivedAtMs: Date.now() })
+    const prefix = makeRowPrefix({ projectId, retentionDays, receivedAtMs: Date.now() - ageMs })
     const shaped = shapeRow({ level: 'info', message: 'm' }, randomUUID(), prefix, false)
     if ('error' in shaped) throw new Error(shaped.error.message)
     return shaped.row
   })
 }
 
-function makeFrame(projectId: string, retentions?: readonly number[]): Buffer {
-  return compressRows(makeRows(projectId, retentions).join(''))
+function makeFrame(projectId: string, retentions?: readonly number[], ageMs?: number): Buffer {
+  return compressRows(makeRows(projectId, retentions, ageMs).join(''))
 }
 
 const count = (projectId: string): Promise<number> => countRows(clickhouse, logsTable, projectId)
@@ -116,4 +118,77 @@ it('does not insert stored rows again under another token', async () => {
   await frameInserter.insert(frames, randomUUID())
   expect(await rowInserter.prepare(frames, randomUUID(), true).run()).toBe('stored')
   expect(await count(projectId)).toBe(3)
+})
+
+it('sends and looks up nothing while attempts are not permitted', async () => {
+  const projectId = randomUUID()
+  const frame = makeFrame(projectId, [30])
+  const find = vi.fn<StoredRows['find']>()
+  const forbidden = new RowInserter({
+    frameInserter,
+    storedRows: { find },
+    areTokensAtomic: false,
+    sleep: () => Promise.resolve(),
+    beforeAttempt: () => Promise.reject(new Error('not now')),
+    onTokenWithoutRows: (token) => withoutRows.push(token),
+    lingerMaxMs: 60_000,
+    monotonicMs: () => 0,
+  })
+  await expect(forbidden.prepare([frame], randomUUID(), false).run()).rejects.toThrow('not now')
+  await expect(forbidden.prepareSingle(frame, randomUUID(), 0).run()).rejects.toThrow('not now')
+  await expect(forbidden.consumeToken(frame, randomUUID())).rejects.toThrow('not now')
+  await expect(forbidden.findStored([frame])).rejects.toThrow('not now')
+  expect(find).not.toHaveBeenCalled()
+  expect(await count(projectId)).toBe(0)
+})
+
+describe('rows that have expired by the clock of ClickHouse', () => {
+  const DAY_MS = 86_400_000
+
+  /**
+   * Attempts to insert two rows that ClickHouse regards as expired, and one that it does not.
+   *
+   * @param redisBehindMs how far the clock of Redis is behind that of ClickHouse
+   */
+  function setUp(redisBehindMs: number) {
+    const projectId = randomUUID()
+    const inserter = new RowInserter({
+      frameInserter,
+      storedRows: new StoredRows(clickhouse, () => Date.now() - redisBehindMs),
+      areTokensAtomic: false,
+      sleep: () => Promise.resolve(),
+      beforeAttempt: () => Promise.resolve(),
+      onTokenWithoutRows: (token) => withoutRows.push(token),
+      lingerMaxMs: 60_000,
+      monotonicMs: () => 0,
+    })
+    const frames = [makeFrame(projectId, [30, 30], 40 * DAY_MS), makeFrame(projectId, [90])]
+    return { projectId, attempts: inserter.prepare(frames, randomUUID(), false) }
+  }
+
+  it('and by that of Redis are skipped by the second attempt, and the other rows are inserted', async () => {
+    const { projectId, attempts } = setUp(0)
+    await expect(attempts.run()).rejects.toMatchObject({ code: '469' })
+    expect(await count(projectId)).toBe(0)
+    expect(await attempts.run()).toBe('stored')
+    expect(await count(projectId)).toBe(1)
+  })
+
+  it('and not by that of Redis are never acknowledged', async () => {
+    const { projectId, attempts } = setUp(40 * DAY_MS)
+    for (let i = 0; i < 3; i += 1) await expect(attempts.run()).rejects.toMatchObject({ code: '469' })
+    expect(await count(projectId)).toBe(0)
+    expect(withoutRows).toEqual([])
+  })
+
+  it('are a transient failure with a known code', async () => {
+    const error = await frameInserter
+      .insert([makeFrame(randomUUID(), [30], 40 * DAY_MS)], randomUUID())
+      .catch((rejection: unknown) => rejection)
+    expect(classifyInsertError(error)).toEqual({
+      failure: 'transient',
+      code: 'VIOLATED_CONSTRAINT',
+      isUnknown: false,
+    })
+  })
 })

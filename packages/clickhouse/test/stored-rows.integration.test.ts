@@ -53,30 +53,56 @@ it('finds the rows that are stored, and no others', async () => {
   const ids = newIds(9)
   const stored = frameOf(ids)
   await new FrameInserter(clickhouse).insert([stored], randomUUID())
-  const found = await new StoredRows(clickhouse).find([frameOf(newIds(9)), stored, frameOf(newIds(9))])
+  const found = await new StoredRows(clickhouse, Date.now).find([
+    frameOf(newIds(9)),
+    stored,
+    frameOf(newIds(9)),
+  ])
   expect(found).toEqual(new Set(ids))
 })
 
 it('looks up more rows than fit in one query', async () => {
   const frames = Array.from({ length: 5 }, () => frameOf(newIds(5_200)))
   await new FrameInserter(clickhouse).insert(frames.slice(1), randomUUID())
-  const found = await new StoredRows(clickhouse).find(frames)
+  const found = await new StoredRows(clickhouse, Date.now).find(frames)
   expect(found.size).toBe(20_800)
   expect(framesWithout(found, frames)).toEqual([frames[0]])
 })
 
 it('finds no rows in a frame that cannot be decompressed', async () => {
   const broken = Buffer.from('not zstd')
-  expect(await new StoredRows(clickhouse).find([broken])).toEqual(new Set())
+  expect(await new StoredRows(clickhouse, Date.now).find([broken])).toEqual(new Set())
   expect(framesWithout(new Set(['x']), [broken])).toEqual([broken])
 })
 
-it('uses the date of ClickHouse', async () => {
-  const ids = newIds(2)
-  const query = (async () => ({
-    json: async () => [{ today: '2100-01-01' }],
-  })) as unknown as ClickHouseClient['query']
-  expect(await new StoredRows({ query }).find([frameOf(ids)])).toEqual(new Set(ids))
+describe('a row counts as expired', () => {
+  const MINUTE_MS = 60_000
+  const MIDNIGHT_MS = Date.UTC(2026, 10, 23)
+  /** Its row expires at `MIDNIGHT_MS`. */
+  const frame = frameOf(newIds(1), () => ({
+    projectId: 'p',
+    retentionDays: 1,
+    receivedAtMs: MIDNIGHT_MS - 2 * 86_400_000,
+  }))
+
+  /** Whether it does. No row is stored. */
+  async function isExpired(clickhouseMs: number, redisMs: number): Promise<boolean> {
+    const query = (async ({ query: text }: { query: string }) => ({
+      json: async () =>
+        text.includes('today') ? [{ today: new Date(clickhouseMs).toISOString().slice(0, 10) }] : [],
+    })) as unknown as ClickHouseClient['query']
+    return (await new StoredRows({ query }, () => redisMs).find([frame])).size === 1
+  }
+
+  it.each([
+    ['both clocks', 0, 0, true],
+    ['the clock of ClickHouse, and soon by that of Redis', 0, -9 * MINUTE_MS, true],
+    ['the clock of ClickHouse alone', 40 * 86_400_000, -11 * MINUTE_MS, false],
+    ['the clock of Redis alone', -1, 40 * 86_400_000, false],
+    ['neither', -1, -1, false],
+  ])('by %s', async (_by, clickhouseAfterMs, redisAfterMs, expected) => {
+    expect(await isExpired(MIDNIGHT_MS + clickhouseAfterMs, MIDNIGHT_MS + redisAfterMs)).toBe(expected)
+  })
 })
 
 it('treats rows as stored from their day of expiry on', async () => {
@@ -86,7 +112,7 @@ it('treats rows as stored from their day of expiry on', async () => {
     retentionDays: 1,
     receivedAtMs: Date.now() - (3 - i) * 86_400_000,
   }))
-  const found = await new StoredRows(clickhouse).find([expiring])
+  const found = await new StoredRows(clickhouse, Date.now).find([expiring])
   // A row is kept one day longer than its retention, so the last row expires tomorrow.
   expect(found).toEqual(new Set(ids.slice(0, 2)))
 })
@@ -113,7 +139,7 @@ describe('a timestamp', () => {
     const [id = ''] = newIds(1)
     const frame = frameOf([id], undefined, () => text)
     await new FrameInserter(clickhouse).insert([frame], randomUUID())
-    expect(await new StoredRows(clickhouse).find([frame])).toEqual(new Set([id]))
+    expect(await new StoredRows(clickhouse, Date.now).find([frame])).toEqual(new Set([id]))
     const result = await clickhouse.query({
       query: `SELECT toString(timestamp) AS timestamp FROM ${logsTable} WHERE id = {id: UUID}`,
       query_params: { id },
@@ -126,7 +152,7 @@ describe('a timestamp', () => {
     const ids = newIds(20_000)
     const frame = frameOf(ids, undefined, anyTimestamp)
     await new FrameInserter(clickhouse).insert([frame], randomUUID())
-    expect((await new StoredRows(clickhouse).find([frame])).size).toBe(ids.length)
+    expect((await new StoredRows(clickhouse, Date.now).find([frame])).size).toBe(ids.length)
   })
 })
 
@@ -144,7 +170,7 @@ it('finds the other rows of a frame that has a row with an invalid timestamp or 
     withField(0, String.raw`\'") -- {x: String} \\`),
     withField(3, '-'.repeat(36)),
   ]
-  const found = await new StoredRows(clickhouse).find([compressRows(broken.join('')), frame])
+  const found = await new StoredRows(clickhouse, Date.now).find([compressRows(broken.join('')), frame])
   expect(found).toEqual(new Set(ids))
 })
 
@@ -156,7 +182,7 @@ it('looks up as many rows with the longest keys as one query holds', async () =>
     () => '2026-11-20T22:43:01.123456789Z',
   )
   await new FrameInserter(clickhouse).insert([frame], randomUUID())
-  expect((await new StoredRows(clickhouse).find([frame])).size).toBe(ids.length)
+  expect((await new StoredRows(clickhouse, Date.now).find([frame])).size).toBe(ids.length)
 })
 
 it('reads about one granule per row of a large table with scattered timestamps', async () => {
@@ -172,7 +198,7 @@ it('reads about one granule per row of a large table with scattered timestamps',
   await new FrameInserter(clickhouse).insert([frame], randomUUID())
   await fillLogs(clickhouse, ROWS, Date.now(), rowKey(row).expiresOn)
   const total = { readRows: 0 }
-  const found = await new StoredRows(countingReads(clickhouse, total)).find([frame])
+  const found = await new StoredRows(countingReads(clickhouse, total), Date.now).find([frame])
   expect(found).toEqual(new Set(ids))
   expect(total.readRows).toBeGreaterThan(GRANULE_ROWS)
   expect(total.readRows).toBeLessThan((ids.length + 1) * GRANULE_ROWS)

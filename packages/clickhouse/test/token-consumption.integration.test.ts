@@ -41,9 +41,10 @@ beforeAll(async () => {
   others = connectClickHouse(access, { requestTimeoutMs: 20_000, connectionsMax: 4 })
   rowInserter = new RowInserter({
     frameInserter: new FrameInserter(splitter),
-    storedRows: new StoredRows(splitter),
+    storedRows: new StoredRows(splitter, Date.now),
     areTokensAtomic: false,
     sleep: () => Promise.resolve(),
+    beforeAttempt: () => Promise.resolve(),
     onTokenWithoutRows: () => undefined,
     lingerMaxMs: 60_000,
     monotonicMs: () => 0,

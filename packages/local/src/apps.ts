@@ -25,6 +25,8 @@ export interface AppOptions {
   readonly environment?: Readonly<Record<string, string>> | undefined
   /** The file to run instead of the app's entry file. */
   readonly entry?: string | undefined
+  /** What the start waits for. Default: `ready`. A process with a fault that it reports is alive, and not ready. */
+  readonly until?: 'alive' | 'ready' | undefined
 }
 
 /**
@@ -102,7 +104,9 @@ async function startApp(
       },
       readyDeadlineMs: READY_DEADLINE_MS,
       isReady: async (signal) => {
-        const response = await fetch(`${opsUrl}/readyz`, { signal })
+        const response = await fetch(`${opsUrl}/${options.until === 'alive' ? 'livez' : 'readyz'}`, {
+          signal,
+        })
         await response.body?.cancel()
         return response.ok
       },

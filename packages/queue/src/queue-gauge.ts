@@ -6,8 +6,10 @@ import type { QueueNames } from './queue-names.ts'
 /** The state of the queues and of Redis. */
 export interface QueueReading {
   /** Chunks that no worker has fetched yet. */
-  readonly jobs: number
-  /** The age of the oldest of them in seconds, by this process's clock. */
+  readonly waiting: number
+  /** Chunks that workers have fetched and not completed. */
+  readonly inHand: number
+  /** The age of the oldest of both, in seconds. */
   readonly oldestAgeS: number
   /** Used share of Redis' memory, in percent; of several servers, that of the fullest. */
   readonly memoryPercent: number
@@ -26,18 +28,16 @@ export interface QueueGaugeOptions {
   readonly shards: readonly QueueNames[]
   /** The memory budget of a Redis server that has no `maxmemory`, in bytes. */
   readonly memoryBytes: number
-  /** The clock of the chunks' ids, ms since 1970. */
+  /** The clock of the chunks' ids, ms since 1970: the same for all processes that make them. */
   readonly wallMs: () => number
+  readonly monotonicMs: () => number
 }
 
-interface ShardReading {
-  readonly jobs: number
-  readonly oldestAgeS: number
-}
+type ShardReading = Omit<QueueReading, 'memoryPercent'>
 
 interface ServerReading {
   readonly memoryPercent: number
-  /** When the server was last in the list of known servers. */
+  /** When the server was last in the list of known servers, on the monotonic clock. */
   readonly knownAtMs: number
 }
 
@@ -48,7 +48,7 @@ interface ServerReading {
 const SERVER_KEPT_MS = 60_000
 
 /**
- * Reads the state of the queues: two commands per shard and one per server, which together take Redis about 10 µs regardless of the
+ * Reads the state of the queues: four commands per shard and one per server, which together take Redis about 10 µs regardless of the
  * size of the queues. A shard or a server that does not answer counts with its last reading: its backlog still exists. This needs
  * an earlier answer of it, and at least one other that answers now.
  */
@@ -63,12 +63,13 @@ export class QueueGauge {
     this.#options = options
   }
 
-  /** @throws when no shard or no server answers in time */
+  /** @throws when no shard or no server answers in time, or the clock is not known */
   async read(): Promise<QueueReading> {
     await Promise.all([this.#readQueues(), this.#readServers()])
     const queues = [...this.#shards.values()]
     return {
-      jobs: queues.reduce((sum, { jobs }) => sum + jobs, 0),
+      waiting: queues.reduce((sum, { waiting }) => sum + waiting, 0),
+      inHand: queues.reduce((sum, { inHand }) => sum + inHand, 0),
       oldestAgeS: Math.max(...queues.map(({ oldestAgeS }) => oldestAgeS)),
       memoryPercent: Math.max(...[...this.#servers.values()].map(({ memoryPercent }) => memoryPercent)),
     }
@@ -83,8 +84,8 @@ export class QueueGauge {
   }
 
   async #readServers(): Promise<void> {
-    const { servers, wallMs } = this.#options
-    const knownAtMs = wallMs()
+    const { servers, monotonicMs } = this.#options
+    const knownAtMs = monotonicMs()
     const known = servers()
     for (const { options } of known) {
       const last = this.#servers.get(addressOf(options))
@@ -101,10 +102,18 @@ export class QueueGauge {
     )
   }
 
-  async #readQueue({ waitKey }: QueueNames): Promise<ShardReading> {
+  /** The chunks in hand count: a worker that is stuck holds the oldest ones. */
+  async #readQueue({ waitKey, activeKey }: QueueNames): Promise<ShardReading> {
     const { redis, wallMs } = this.#options
-    const [jobs, oldest] = await Promise.all([redis.llen(waitKey), redis.lindex(waitKey, -1)])
-    return { jobs, oldestAgeS: oldest === null ? 0 : Math.max(0, wallMs() - idTimeMs(oldest)) / 1_000 }
+    const [waiting, inHand, ...oldest] = await Promise.all([
+      redis.llen(waitKey),
+      redis.llen(activeKey),
+      redis.lindex(waitKey, -1),
+      redis.lindex(activeKey, -1),
+    ])
+    const nowMs = wallMs()
+    const agesMs = oldest.map((id) => (id === null ? 0 : nowMs - idTimeMs(id)))
+    return { waiting, inHand, oldestAgeS: Math.max(0, ...agesMs) / 1_000 }
   }
 
   /** Counts as Redis does for `maxmemory`: without the buffers of its append-only file and its replicas. */

@@ -10,6 +10,8 @@ export interface QueueNames {
   jobKey(id: string): string
   /** BullMQ's list of the ids of waiting jobs, newest first. */
   readonly waitKey: string
+  /** BullMQ's list of the ids of jobs that workers have fetched, the last fetched first. */
+  readonly activeKey: string
   /** The id of the batch that a chunk belongs to, by the chunk's job id. */
   chunkKey(chunkId: string): string
   /** The record of a batch, by its id. */
@@ -53,6 +55,7 @@ function namesInSlot(tag: string): QueueNames {
     queue: QUEUE,
     jobKey: (id) => `${tag}:${QUEUE}:${id}`,
     waitKey: `${tag}:${QUEUE}:wait`,
+    activeKey: `${tag}:${QUEUE}:active`,
     chunkKey: (chunkId) => `${tag}:chunk:${chunkId}`,
     batchKey: (batchId) => `${tag}:batch:${batchId}`,
     leaseKey: (batchId) => `${tag}:lease:${batchId}`,

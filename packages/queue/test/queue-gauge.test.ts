@@ -6,12 +6,19 @@ import { queueNames, shardNames } from '../src/queue-names.ts'
 const NOW_MS = Date.UTC(2026, 10, 20, 12)
 const names = queueNames('test')
 
-/** The reading for these waiting ids, newest first, and an INFO text. */
-async function read(waiting: readonly string[], info: string): Promise<QueueReading> {
-  const keys: string[] = []
+/** The reading for these ids, newest first, and an INFO text. */
+async function read(
+  waiting: readonly string[],
+  info: string,
+  inHand: readonly string[] = [],
+): Promise<QueueReading> {
+  const lists = new Map([
+    [names.waitKey, waiting],
+    [names.activeKey, inHand],
+  ])
   const redis = {
-    llen: (key: string) => (keys.push(key), Promise.resolve(waiting.length)),
-    lindex: (key: string, index: number) => (keys.push(key), Promise.resolve(waiting.at(index) ?? null)),
+    llen: (key: string) => Promise.resolve(lists.get(key)?.length ?? -1),
+    lindex: (key: string, index: number) => Promise.resolve(lists.get(key)?.at(index) ?? null),
     info: () => Promise.resolve(info),
     options: {},
   }
@@ -21,10 +28,9 @@ async function read(waiting: readonly string[], info: string): Promise<QueueRead
     shards: [names],
     memoryBytes: 1_000,
     wallMs: () => NOW_MS,
+    monotonicMs: () => 0,
   })
-  const reading = await gauge.read()
-  expect(keys).toEqual([names.waitKey, names.waitKey])
-  return reading
+  return gauge.read()
 }
 
 const memory = (used: number, uncounted: number, max: number): string =>
@@ -43,15 +49,20 @@ const idOf = (ageMs: number): string => new IdSource(() => NOW_MS - ageMs).next(
 
 describe('the age', () => {
   it('is that of the oldest waiting job, by its id', async () => {
-    const { jobs, oldestAgeS } = await read([idOf(10), idOf(500), idOf(61_500)], memory(1, 0, 0))
-    expect({ jobs, oldestAgeS }).toEqual({ jobs: 3, oldestAgeS: 61.5 })
+    const reading = await read([idOf(10), idOf(500), idOf(61_500)], memory(1, 0, 0))
+    expect(reading).toMatchObject({ waiting: 3, inHand: 0, oldestAgeS: 61.5 })
   })
 
-  it('is 0 while no job is waiting', async () => {
-    expect(await read([], memory(1, 0, 0))).toMatchObject({ jobs: 0, oldestAgeS: 0 })
+  it('is that of the oldest job in hand if no older job is waiting', async () => {
+    const reading = await read([idOf(10)], memory(1, 0, 0), [idOf(20), idOf(7_000)])
+    expect(reading).toMatchObject({ waiting: 1, inHand: 2, oldestAgeS: 7 })
   })
 
-  it('is not negative if the clock of another process is ahead', async () => {
+  it('is 0 while the queue is empty', async () => {
+    expect(await read([], memory(1, 0, 0))).toMatchObject({ waiting: 0, inHand: 0, oldestAgeS: 0 })
+  })
+
+  it('is not negative if an id is ahead of the clock', async () => {
     expect(await read([idOf(-5_000)], memory(1, 0, 0))).toMatchObject({ oldestAgeS: 0 })
   })
 })
@@ -79,13 +90,16 @@ describe('with several shards and servers', () => {
   interface State {
     readonly queues: readonly (readonly string[] | undefined)[]
     readonly infos: Readonly<Record<number, string | undefined>>
-    readonly nowMs?: number
+    readonly monotonicMs?: number
   }
 
   /** Makes a gauge. @returns a function that reads a given state with it */
   const gaugeOf = (): ((state: State) => Promise<QueueReading>) => {
     let state: State = { queues: [], infos: {} }
-    const queueOf = (key: string) => state.queues[shards.findIndex(({ waitKey }) => waitKey === key)]
+    const queueOf = (key: string) =>
+      shards.some(({ activeKey }) => activeKey === key)
+        ? []
+        : state.queues[shards.findIndex(({ waitKey }) => waitKey === key)]
     const gauge = new QueueGauge({
       redis: {
         llen: async (key: string) => queueOf(key)?.length ?? noAnswer,
@@ -98,7 +112,8 @@ describe('with several shards and servers', () => {
         })),
       shards,
       memoryBytes: 1_000,
-      wallMs: () => state.nowMs ?? NOW_MS,
+      wallMs: () => NOW_MS,
+      monotonicMs: () => state.monotonicMs ?? 0,
     })
     return (next) => {
       state = next
@@ -111,7 +126,7 @@ describe('with several shards and servers', () => {
       queues: [[idOf(1_000)], [], [idOf(2_000), idOf(9_000)]],
       infos: { 1: memory(100, 0, 0), 2: memory(900, 0, 0), 3: memory(1_000, 0, 2_000) },
     })
-    expect(reading).toEqual({ jobs: 3, oldestAgeS: 9, memoryPercent: 90 })
+    expect(reading).toEqual({ waiting: 3, inHand: 0, oldestAgeS: 9, memoryPercent: 90 })
   })
 
   it('shards and servers that have never answered are left out', async () => {
@@ -119,7 +134,7 @@ describe('with several shards and servers', () => {
       queues: [undefined, [idOf(1_000)], []],
       infos: { 1: undefined, 2: memory(100, 0, 0) },
     })
-    expect(reading).toEqual({ jobs: 1, oldestAgeS: 1, memoryPercent: 10 })
+    expect(reading).toEqual({ waiting: 1, inHand: 0, oldestAgeS: 1, memoryPercent: 10 })
   })
 
   it('shards and servers that stop answering count with their last reading until they answer again', async () => {
@@ -130,21 +145,21 @@ describe('with several shards and servers', () => {
     })
     const rest = [[idOf(1_000), idOf(1_000)], []]
     const without = { queues: [undefined, ...rest], infos: { 1: undefined, 2: memory(200, 0, 0) } }
-    for (const nowMs of [NOW_MS, NOW_MS + 50_000, NOW_MS + 100_000]) {
-      const { jobs, memoryPercent } = await readNext({ ...without, nowMs })
-      expect({ jobs, memoryPercent }).toEqual({ jobs: 4, memoryPercent: 90 })
+    for (const monotonicMs of [0, 50_000, 100_000]) {
+      const { waiting, memoryPercent } = await readNext({ ...without, monotonicMs })
+      expect({ waiting, memoryPercent }).toEqual({ waiting: 4, memoryPercent: 90 })
     }
     expect((await readNext(without)).oldestAgeS).toBe(9)
     const recovered = { queues: [[], ...rest], infos: { 1: memory(300, 0, 0), 2: memory(200, 0, 0) } }
-    expect(await readNext(recovered)).toEqual({ jobs: 2, oldestAgeS: 1, memoryPercent: 30 })
+    expect(await readNext(recovered)).toEqual({ waiting: 2, inHand: 0, oldestAgeS: 1, memoryPercent: 30 })
   })
 
   it('a server that left the list of known servers still counts for a minute', async () => {
     const readNext = gaugeOf()
     await readNext({ queues: [[], [], []], infos: { 1: memory(900, 0, 0), 2: memory(100, 0, 0) } })
     const rest = { queues: [[], [], []], infos: { 2: memory(100, 0, 0) } }
-    expect((await readNext({ ...rest, nowMs: NOW_MS + 5_000 })).memoryPercent).toBe(90)
-    expect((await readNext({ ...rest, nowMs: NOW_MS + 61_000 })).memoryPercent).toBe(10)
+    expect((await readNext({ ...rest, monotonicMs: 5_000 })).memoryPercent).toBe(90)
+    expect((await readNext({ ...rest, monotonicMs: 61_000 })).memoryPercent).toBe(10)
   })
 
   it('nothing is guessed if none answers', async () => {

@@ -19,7 +19,7 @@ export class Authenticator {
     options: {
       /** Records each key that a request is authenticated with. */
       usage?: Pick<KeyUsage, 'recordUse'>
-      /** The wall clock: keys expire by it. */
+      /** The clock of all API processes: keys expire by it. It may throw ClockError. */
       wallMs?: () => number
       /** The monotonic clock: durations are measured by it. */
       monotonicMs?: () => number
@@ -37,6 +37,7 @@ export class Authenticator {
    * @param client the sender of the request; its address is read only if the key must be looked up
    * @throws Problem `unauthorized`, `forbidden`, `project_not_found`, `too_many_failed_attempts`; `overloaded` when too many
    *   unknown keys arrive from all addresses together; `queue_unavailable` when Redis is unavailable
+   * @throws ClockError if the key is valid and the clock is not known
    */
   async authenticate(header: string | undefined, client: { readonly ip: string }): Promise<Project> {
     const key = header === undefined ? undefined : SCHEME.exec(header)?.[1]

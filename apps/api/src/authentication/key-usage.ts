@@ -15,7 +15,7 @@ export const usageLimits = {
 export class KeyUsage {
   readonly #keys: Pick<ApiKeys, 'recordUses'>
   readonly #logger: Logger
-  /** The last use of each key, on the wall clock. */
+  /** The last use of each key, ms since 1970. */
   #usedMs = new Map<string, number>()
   #timer: NodeJS.Timeout | undefined
   #writing: Promise<void> = Promise.resolve()

@@ -1,5 +1,5 @@
 import type { Logger } from '@sluice/runtime'
-import type { QueueGauge } from '@sluice/queue'
+import type { QueueGauge, QueueReading } from '@sluice/queue'
 import { Problem, problems } from '../problems.ts'
 import { type OverloadReason, overloadReasons } from './overloaded-error.ts'
 import type { OverloadThresholds } from './settings.ts'
@@ -43,6 +43,8 @@ export interface OverloadStatus {
   readonly overloaded: boolean
   /** False while Redis cannot be read: its signals keep their last values. */
   readonly redisReadable: boolean
+  /** The chunks in the queues, which `queue_depth` adds up. Null before the first reading. */
+  readonly queue: Pick<QueueReading, 'waiting' | 'inHand'> | null
   readonly signals: Readonly<Record<OverloadReason, SignalStatus>>
   /** Number of requests rejected since the process started. A request counts for the first of its reasons only. */
   readonly refused: Readonly<Record<OverloadReason, number>>
@@ -64,6 +66,7 @@ export class OverloadMonitor {
   #reason: OverloadReason | undefined
   #isReading = false
   #redisReadable = true
+  #queue: OverloadStatus['queue'] = null
   #timer: NodeJS.Timeout | undefined
 
   constructor(options: OverloadMonitorOptions) {
@@ -106,9 +109,10 @@ export class OverloadMonitor {
     if (this.#isReading) return
     this.#isReading = true
     try {
-      const { jobs, oldestAgeS, memoryPercent } = await this.#options.queue.read()
+      const { waiting, inHand, oldestAgeS, memoryPercent } = await this.#options.queue.read()
+      this.#queue = { waiting, inHand }
       this.#update('redis_memory', memoryPercent)
-      this.#update('queue_depth', jobs)
+      this.#update('queue_depth', waiting + inHand)
       this.#update('queue_age', oldestAgeS)
       this.#redisReadable = true
     } catch (error) {
@@ -125,6 +129,7 @@ export class OverloadMonitor {
     return {
       overloaded: this.#reason !== undefined,
       redisReadable: this.#redisReadable,
+      queue: this.#queue,
       signals: byReason((reason) => {
         const { value = null, isOver, thresholds } = this.#watermarks[reason]
         return { value, isOver, ...thresholds }

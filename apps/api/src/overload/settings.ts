@@ -33,25 +33,27 @@ export const overloadSettings = {
     type: 'integer',
     minimum: 1,
     default: 5_000_000,
-    description: 'Number of chunks waiting in the queue at which the API starts to reject entries.',
+    description:
+      'Number of chunks in the queue, waiting or in hand, at which the API starts to reject entries.',
   },
   QUEUE_LOW_JOBS: {
     type: 'integer',
     minimum: 0,
     default: 4_000_000,
-    description: 'Number of chunks waiting in the queue at which the API accepts entries again.',
+    description: 'Number of chunks in the queue, waiting or in hand, at which the API accepts entries again.',
   },
   QUEUE_AGE_HIGH_S: {
     type: 'integer',
     minimum: 1,
     default: 86_400,
-    description: 'Waiting time of the oldest chunk at which the API starts to reject entries, in seconds.',
+    description:
+      'Age of the oldest chunk in the queue at which the API starts to reject entries, in seconds.',
   },
   QUEUE_AGE_LOW_S: {
     type: 'integer',
     minimum: 0,
     default: 43_200,
-    description: 'Waiting time of the oldest chunk at which the API accepts entries again, in seconds.',
+    description: 'Age of the oldest chunk in the queue at which the API accepts entries again, in seconds.',
   },
   EVENT_LOOP_DELAY_HIGH_MS: {
     type: 'integer',

@@ -41,6 +41,7 @@ export interface LogsRouteDependencies {
   readonly writer: ChunkWriter
   readonly idempotency: Idempotency
   readonly overload: Pick<OverloadMonitor, 'check' | 'reject'>
+  /** The clock of all API processes: rows expire by it. It may throw ClockError. */
   readonly wallMs: () => number
 }
 

@@ -72,6 +72,15 @@ it('lets requests pass and reports no value before the first read', () => {
   })
 })
 
+it('counts the chunks that wait and those in hand, and reports both', async () => {
+  expect(signals.monitor.status.queue).toBeNull()
+  await signals.set('queue_depth', 79)
+  expect(signals.monitor.status).toMatchObject({
+    queue: { waiting: 69, inHand: 10 },
+    signals: { queue_depth: { value: 79 } },
+  })
+})
+
 it('counts the first of several reasons, and rejects until the last reason ends', async () => {
   signals.values.redis_memory = 90
   await signals.set('queue_depth', 90)

@@ -47,7 +47,7 @@ export class FakeSignals {
   async #read(): Promise<QueueReading> {
     this.reads += 1
     await this.beforeAnswer()
-    const { queue_depth: jobs, queue_age: oldestAgeS, redis_memory: memoryPercent } = this.values
-    return { jobs, oldestAgeS, memoryPercent }
+    const { queue_depth: depth, queue_age: oldestAgeS, redis_memory: memoryPercent } = this.values
+    return { waiting: depth - Math.min(depth, 10), inHand: Math.min(depth, 10), oldestAgeS, memoryPercent }
   }
 }

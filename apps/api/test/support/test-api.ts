@@ -42,7 +42,7 @@ type InjectHeaders = NonNullable<InjectOptions['headers']>
 export type Body = string | Buffer | object | undefined
 
 export function buildTestApi(
-  dependencies: Partial<Pick<AppDependencies, 'connectionLimits' | 'trustedProxies'>> = {},
+  dependencies: Partial<Pick<AppDependencies, 'connectionLimits' | 'trustedProxies' | 'wallMs'>> = {},
 ): TestApi {
   const registry = new FakeRegistry()
   registry.addProject()

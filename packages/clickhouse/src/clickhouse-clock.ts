@@ -1,0 +1,139 @@
+import { ClockError, describeSkew, type Logger, type Readiness } from '@sluice/runtime'
+import type { ClickHouseClient } from './client.ts'
+import { describeError } from './insert-errors.ts'
+
+/** Nothing may be inserted or looked up now: ClickHouse's clock is wrong, or unknown. Transient. */
+export class ClockSkewError extends Error {
+  override name = 'ClockSkewError'
+}
+
+export const clickhouseClockLimits = {
+  /**
+   * How far ClickHouse's clock may be from that of Redis. ClickHouse may drop a row this much before its retention is over: 0.7 % of the
+   * shortest retention. A clock that is never synchronised drifts by ten minutes in about two months. A wrong time zone is at least
+   * fifteen minutes.
+   */
+  skewMaxMs: 600_000,
+  /** A query of the clock takes ClickHouse about a millisecond. */
+  measureIntervalMs: 5_000,
+  /** An older measurement does not count. Two intervals, so that usually no insert waits for a measurement. */
+  measurementAgeMaxMs: 10_000,
+} as const
+
+export interface ClickHouseClockOptions {
+  readonly client: Pick<ClickHouseClient, 'query'>
+  /** The clock of Redis, ms since 1970. It may throw ClockError. */
+  readonly wallMs: () => number
+  readonly monotonicMs: () => number
+  readonly logger: Logger
+}
+
+interface Measurement {
+  /** ClickHouse's clock minus the monotonic clock. */
+  readonly offsetMs: number
+  readonly roundTripMs: number
+  readonly sentAtMs: number
+}
+
+/**
+ * Compares the clock of ClickHouse with that of Redis, every five seconds. The API stamps rows by the clock of Redis, and ClickHouse drops
+ * them by its own: with a clock that is far ahead, it drops rows that it has just acknowledged.
+ *
+ * Unknown (before the first answer, and ten seconds after the last one) → right or wrong.
+ */
+export class ClickHouseClock {
+  readonly #options: ClickHouseClockOptions
+  #last: Measurement | undefined
+  #measuring: Promise<void> | undefined
+  #wasWrong = false
+  #timer: NodeJS.Timeout | undefined
+
+  constructor(options: ClickHouseClockOptions) {
+    this.#options = options
+  }
+
+  start(): void {
+    const measure = (): void => void this.#measure().catch(() => undefined)
+    this.#timer = setInterval(measure, clickhouseClockLimits.measureIntervalMs)
+    measure()
+  }
+
+  stop(): void {
+    clearInterval(this.#timer)
+  }
+
+  /**
+   * Resolves if rows may be inserted and looked up now: ClickHouse's clock agrees with that of Redis. It queries ClickHouse only if no
+   * recent measurement exists.
+   *
+   * @throws ClockSkewError
+   */
+  async check(): Promise<void> {
+    if (!this.#isFresh) await this.#measure()
+    const problem = this.#problem()
+    if (problem !== undefined) throw new ClockSkewError(problem)
+  }
+
+  /** Not ready while the last known clock of ClickHouse is wrong. If ClickHouse is unavailable, the operations that need it report that. */
+  get readiness(): Readiness {
+    const problem = this.#last === undefined ? undefined : this.#problem()
+    return problem === undefined ? { ready: true, reasons: [] } : { ready: false, reasons: [problem] }
+  }
+
+  get #isFresh(): boolean {
+    const { monotonicMs } = this.#options
+    return (
+      this.#last !== undefined &&
+      monotonicMs() - this.#last.sentAtMs <= clickhouseClockLimits.measurementAgeMaxMs
+    )
+  }
+
+  /** Why rows must not be inserted; undefined if they may be. */
+  #problem(): string | undefined {
+    if (this.#last === undefined) return 'the clock of ClickHouse is not known yet'
+    const { wallMs, monotonicMs } = this.#options
+    const { offsetMs, roundTripMs } = this.#last
+    let skewMs: number
+    try {
+      skewMs = monotonicMs() + offsetMs - wallMs()
+    } catch (error) {
+      if (error instanceof ClockError) return error.message
+      throw error
+    }
+    const isRight = Math.abs(skewMs) + roundTripMs / 2 <= clickhouseClockLimits.skewMaxMs
+    return isRight ? undefined : `the clock of ClickHouse is ${describeSkew(skewMs)} that of Redis`
+  }
+
+  /** One measurement runs at a time. @throws ClockSkewError if ClickHouse does not answer */
+  #measure(): Promise<void> {
+    this.#measuring ??= this.#read().finally(() => {
+      this.#measuring = undefined
+    })
+    return this.#measuring
+  }
+
+  async #read(): Promise<void> {
+    const { client, monotonicMs } = this.#options
+    try {
+      const sentAtMs = monotonicMs()
+      const query = "SELECT toString(toUnixTimestamp64Milli(now64(3, 'UTC'))) AS nowMs"
+      const [row] = await (await client.query({ query, format: 'JSONEachRow' })).json<{ nowMs: string }>()
+      const roundTripMs = monotonicMs() - sentAtMs
+      if (row === undefined) throw new Error('no answer')
+      this.#last = { offsetMs: Number(row.nowMs) - sentAtMs - roundTripMs / 2, roundTripMs, sentAtMs }
+    } catch (error) {
+      // A code such as that of a memory limit says nothing about the rows. The caller must not split a batch because of it.
+      throw new ClockSkewError(`the clock of ClickHouse cannot be read: ${describeError(error)}`)
+    }
+    this.#reportChange()
+  }
+
+  #reportChange(): void {
+    const reason = this.#problem()
+    if ((reason !== undefined) === this.#wasWrong) return
+    this.#wasWrong = !this.#wasWrong
+    const { logger } = this.#options
+    if (this.#wasWrong) logger.error({ reason }, 'inserts pause until the clocks agree')
+    else logger.info('the clocks agree, inserts continue')
+  }
+}

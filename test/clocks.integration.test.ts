@@ -1,0 +1,282 @@
+import { type ClickHouseClient, connectClickHouse } from '@sluice/clickhouse'
+import { eventually, type LogsResponse, postLogs } from '@sluice/harness'
+import { drainQueue } from '@sluice/harness/drain'
+import { startTestInstallation } from '@sluice/harness/test-installation'
+import { type ApiApp, type App, type Installation, startApi, startWorker, withRegistry } from '@sluice/local'
+import { ChunkQueue, encodeChunk, queueNames } from '@sluice/queue'
+import { connectRedis, createLogger } from '@sluice/runtime'
+import { randomUUIDv7 } from 'node:crypto'
+import { createServer, type IncomingMessage, type Server } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+
+const DAY_MS = 86_400_000
+const CLICKHOUSE_DEADLINE_MS = 5_000
+const STORED_WITHIN_MS = 20_000
+const REPORTED_WITHIN_MS = 10_000
+
+let installation: Installation
+let clickhouse: ClickHouseClient
+
+beforeAll(async () => {
+  installation = await startTestInstallation()
+  clickhouse = connectClickHouse(installation.clickhouse, {
+    requestTimeoutMs: CLICKHOUSE_DEADLINE_MS,
+    connectionsMax: 1,
+  })
+})
+
+afterAll(async () => {
+  await clickhouse?.close()
+  await installation?.stop()
+})
+
+/** The environment of a process whose wall clock is off. */
+function shiftedBy(days: number): Readonly<Record<string, string>> {
+  return {
+    NODE_OPTIONS: `--import=${import.meta.resolve('@sluice/harness/shifted-clock')}`,
+    CLOCK_SHIFT_MS: String(days * DAY_MS),
+  }
+}
+
+function startShiftedApi(days: number): Promise<ApiApp> {
+  const { supervisor, redisUrl, prefix } = installation
+  const name = `api-shifted-by-${days}`
+  return startApi(supervisor, { redisUrl, prefix, name, environment: shiftedBy(days), until: 'alive' })
+}
+
+async function select<Row>(query: string, parameters: Record<string, unknown>): Promise<Row[]> {
+  const result = await clickhouse.query({ query, query_params: parameters, format: 'JSONEachRow' })
+  return result.json<Row>()
+}
+
+/** Lets ClickHouse drop all rows that have expired by its clock. */
+async function dropExpired(table: string): Promise<void> {
+  await clickhouse.command({ query: `OPTIMIZE TABLE ${table} FINAL` })
+}
+
+interface StoredRow {
+  readonly receivedAtMs: number
+  readonly expiresAtMs: number
+}
+
+async function storedRows(service: string): Promise<StoredRow[]> {
+  return select(
+    `SELECT toUnixTimestamp64Milli(received_at)::Float64 AS receivedAtMs, toUnixTimestamp(expires_on::DateTime('UTC')) * 1000.0 AS expiresAtMs
+      FROM logs WHERE service = {service: String}`,
+    { service },
+  )
+}
+
+/** A process that has just started answers 503 until Redis has answered it. */
+async function postAccepted(apiUrl: string, service: string): Promise<LogsResponse> {
+  return eventually(REPORTED_WITHIN_MS, async () => {
+    const answer = await postLogs({ apiUrl, apiKey: installation.apiKey }, entryOf(service))
+    expect(answer).toMatchObject({ status: 202 })
+    return answer
+  })
+}
+
+const entryOf = (service: string) => ({ level: 'info', message: 'a clock is wrong', service })
+
+async function readPage(opsUrl: string, path: string): Promise<{ status: number; body: unknown }> {
+  const response = await fetch(`${opsUrl}${path}`)
+  return { status: response.status, body: await response.json() }
+}
+
+/** Waits until a process is not ready for a reason that contains this text. @returns all reasons */
+async function notReadyReason(opsUrl: string, text = 'the clock of'): Promise<string> {
+  return eventually(REPORTED_WITHIN_MS, async () => {
+    const { status, body } = await readPage(opsUrl, '/readyz')
+    expect(status).toBe(503)
+    const reasons = (body as { reasons: string[] }).reasons.join('; ')
+    expect(reasons).toContain(text)
+    return reasons
+  })
+}
+
+describe.each([-40, -2, 2, 40])('an API process whose clock is off by %i days', (days) => {
+  let api: ApiApp
+
+  beforeAll(async () => {
+    api = await startShiftedApi(days)
+  })
+
+  afterAll(() => api?.process.stop())
+
+  it('stamps entries with the time of Redis, so that they are stored and stay', async () => {
+    const service = `api-${days}`
+    const { body } = await postAccepted(api.url, service)
+    await eventually(STORED_WITHIN_MS, async () => expect(await storedRows(service)).toHaveLength(1))
+    await dropExpired('logs')
+    const rows = await storedRows(service)
+    expect(rows).toHaveLength(1)
+    const offByMs = Math.abs(Date.parse((body as { timestamp: string }).timestamp) - Date.now())
+    expect(offByMs).toBeLessThan(DAY_MS / 2)
+    for (const { receivedAtMs, expiresAtMs } of rows) {
+      expect(Math.abs(receivedAtMs - Date.now())).toBeLessThan(DAY_MS / 2)
+      expect((expiresAtMs - receivedAtMs) / DAY_MS).toBeGreaterThan(30)
+    }
+  }, 30_000)
+
+  it('accepts and rejects keys by the time of Redis', async () => {
+    const { valid, expired } = await withRegistry(installation, async ({ keys }) => ({
+      valid: await keys.create('demo', { expiresAt: new Date(Date.now() + DAY_MS) }),
+      expired: await keys.create('demo', { expiresAt: new Date(Date.now() - DAY_MS) }),
+    }))
+    await postAccepted(api.url, `keys-${days}`)
+    const statusWith = async (apiKey: string): Promise<number> =>
+      (await postLogs({ apiUrl: api.url, apiKey }, [])).status
+    expect([await statusWith(valid.key), await statusWith(expired.key)]).toEqual([202, 401])
+  })
+
+  it('is not ready, and reports by how much', async () => {
+    const difference = `${Math.abs(days)} days ${days < 0 ? 'behind' : 'ahead of'} that of Redis`
+    expect(await notReadyReason(api.opsUrl)).toContain(`the clock of this process is ${difference}`)
+  })
+})
+
+it.each([-2, 2])(
+  'entries do not make any process reject others as overloaded if one clock is off by %i days',
+  async (days) => {
+    const { worker } = installation.processes
+    await worker.stop()
+    const api = await startShiftedApi(days)
+    const service = `age-${days}`
+    try {
+      const processes = [api, { url: installation.apiUrl, opsUrl: installation.opsUrls.api }]
+      // By the wall clocks, the first chunk is the older one.
+      for (const { url } of days < 0 ? processes : processes.toReversed()) await postAccepted(url, service)
+      for (const { url, opsUrl } of processes) {
+        await eventually(REPORTED_WITHIN_MS, async () => {
+          const { body } = await readPage(opsUrl, '/overload')
+          expect(body).toMatchObject({ queue: { waiting: expect.toSatisfy((chunks) => chunks >= 2) } })
+        })
+        const { apiKey } = installation
+        const answer = await postLogs({ apiUrl: url, apiKey }, entryOf(`${service}-after-reading`))
+        expect(answer).toMatchObject({ status: 202 })
+        expect(await readPage(opsUrl, '/overload')).toMatchObject({ body: { overloaded: false } })
+      }
+    } finally {
+      await api.process.stop()
+      await worker.start()
+    }
+    await eventually(STORED_WITHIN_MS, async () => {
+      expect(await storedRows(service)).toHaveLength(2)
+      expect(await storedRows(`${service}-after-reading`)).toHaveLength(2)
+    })
+  },
+  60_000,
+)
+
+/** Replaces the worker of the installation during a test. */
+async function withWorker(
+  environment: Readonly<Record<string, string>>,
+  test: (worker: App) => Promise<void>,
+): Promise<void> {
+  const { supervisor, redisUrl, prefix, clickhouse: access, processes } = installation
+  await processes.worker.stop()
+  const worker = await startWorker(supervisor, {
+    redisUrl,
+    prefix,
+    clickhouse: access,
+    name: `worker-${randomUUIDv7()}`,
+    environment,
+    until: 'alive',
+  })
+  try {
+    await test(worker)
+  } finally {
+    await worker.process.stop()
+    await processes.worker.start()
+  }
+}
+
+/** Queues a chunk with a row that ClickHouse rejects. */
+async function addInvalidRow(text: string): Promise<void> {
+  const redis = connectRedis(installation.redisUrl, { failFast: false })
+  const queue = new ChunkQueue(redis, queueNames(installation.prefix), createLogger('test', 'silent'))
+  const chunk = encodeChunk(1, Buffer.from(`${text}\n`))
+  await queue.add(randomUUIDv7(), chunk, performance.now() + CLICKHOUSE_DEADLINE_MS)
+  await queue.close()
+  redis.disconnect()
+}
+
+describe.each([-100, 40])('a worker whose clock is off by %i days', (days) => {
+  it('stores rows and dead letters so that they stay, and is not ready', async () => {
+    const [service, text] = [`worker-${days}`, `not a row ${days}`]
+    await withWorker(shiftedBy(days), async (worker) => {
+      await postAccepted(installation.apiUrl, service)
+      await addInvalidRow(text)
+      const counts = async (): Promise<[rows: number, letters: number]> => {
+        const letters = await select('SELECT 1 FROM dead_letters WHERE text = {text: String}', { text })
+        return [(await storedRows(service)).length, letters.length]
+      }
+      await eventually(STORED_WITHIN_MS, async () => expect(await counts()).toEqual([1, 1]))
+      await dropExpired('logs')
+      await dropExpired('dead_letters')
+      expect(await counts()).toEqual([1, 1])
+      const difference = `${Math.abs(days)} days ${days < 0 ? 'behind' : 'ahead of'} that of Redis`
+      expect(await notReadyReason(worker.opsUrl)).toContain(`the clock of this process is ${difference}`)
+    })
+  }, 60_000)
+})
+
+describe("ClickHouse's clock", () => {
+  let shiftDays: number
+  let proxy: Server
+
+  beforeAll(async () => {
+    proxy = createServer((request, response) => {
+      forward(request).then(
+        (text) => response.end(text),
+        () => response.writeHead(502).end(),
+      )
+    })
+    await new Promise<void>((resolve) => proxy.listen(0, '127.0.0.1', resolve))
+  })
+
+  afterAll(() => {
+    proxy.closeAllConnections()
+    proxy.close()
+  })
+
+  /** Forwards a request to ClickHouse. The answer to a query of its clock is shifted. */
+  async function forward(request: IncomingMessage): Promise<Buffer | string> {
+    const body = Buffer.concat(await request.toArray())
+    const { authorization = '', 'content-encoding': encoding } = request.headers
+    const answer = await fetch(`${installation.clickhouse.url}${request.url}`, {
+      method: 'POST',
+      headers: { authorization, ...(encoding !== undefined && { 'content-encoding': encoding }) },
+      body,
+    })
+    if (!answer.ok) throw new Error('ClickHouse rejected a request')
+    const content = Buffer.from(await answer.arrayBuffer())
+    if (!body.includes('now64')) return content
+    return content.toString().replace(/\d{13}/, (ms) => String(Number(ms) + shiftDays * DAY_MS))
+  }
+
+  it.each([-40, 40])(
+    'is off by %i days: nothing is inserted until it is right again, and then each row is stored once',
+    async (days) => {
+      const service = `clickhouse-${days}`
+      shiftDays = days
+      const { port } = proxy.address() as AddressInfo
+      await withWorker({ CLICKHOUSE_URL: `http://127.0.0.1:${port}` }, async (worker) => {
+        await postAccepted(installation.apiUrl, service)
+        const reasons = await notReadyReason(worker.opsUrl, 'batch not inserted: ClockSkewError')
+        expect(reasons).toMatch(/the clock of ClickHouse is 40 days .* that of Redis/)
+        expect(await storedRows(service)).toEqual([])
+        const { wait, active, failed } = await drainQueue(installation.redisUrl, queueNames('sluice'), 0)
+        expect([wait + active, failed]).toEqual([1, 0])
+        shiftDays = 0
+        await eventually(STORED_WITHIN_MS, async () => expect(await storedRows(service)).toHaveLength(1))
+        await eventually(REPORTED_WITHIN_MS, async () =>
+          expect(await readPage(worker.opsUrl, '/readyz')).toMatchObject({ status: 200 }),
+        )
+      })
+      expect(await storedRows(service)).toHaveLength(1)
+    },
+    60_000,
+  )
+})
