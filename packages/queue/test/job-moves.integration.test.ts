@@ -45,11 +45,12 @@ describe('requeue', () => {
   )
 
   it('leaves a chunk that another worker has locked, and ignores one that is not in hand', async () => {
-    await fixture.addMany(2)
+    await fixture.addMany(3)
     await fetchMine(consumer, 1)
     await fixture.redis.set(fixture.lockKey('chunk-0'), 'another-token')
     await consumer.requeue(['chunk-0', 'chunk-1', 'unknown'], 'back')
-    expect(await fixture.counts()).toEqual({ active: 1, waiting: 1 })
+    expect(await fixture.counts()).toEqual({ active: 1, waiting: 2 })
+    expect(await fixture.waiting()).toEqual(['chunk-1', 'chunk-2'])
     expect(consumer.heldChunks).toBe(0)
   })
 
