@@ -120,10 +120,11 @@ it.each([
 const storedLetters = (): Promise<number> => countRows(clickhouse, deadLettersTable, projectId)
 const textOfRow = (): string => rowAsJson(rowOf()) ?? ''
 
+const withoutField = (name: string): string => JSON.stringify({ ...objectOf(rowOf()), [name]: undefined })
+
 const NOT_A_ROW = 'the text is not a JSON object with an id (a UUID) and a project_id'
 
 describe('a text that cannot be looked up', () => {
-  const withoutField = (name: string) => JSON.stringify({ ...objectOf(rowOf()), [name]: undefined })
   it.each<[what: string, makeText: () => string]>([
     ['that is empty', () => ''],
     ['that is not JSON', () => 'not JSON'],
