@@ -222,11 +222,10 @@ class Schedule {
     const ms = pick(random, [2_000, 20_000, 60_000])
     pick(random, [
       () => this.#kill(process),
-      () => this.#kill(process),
-      () => {
-        this.#note(`${process.name} is suspended for ${ms} ms`)
-        process.suspend(ms)
-      },
+      () => this.#suspend(process, ms),
+      // In the middle of a batch, where most guards are.
+      () => process.beforeRequest(integer(random, 1, 30), () => this.#kill(process)),
+      () => process.beforeRequest(integer(random, 1, 30), () => this.#suspend(process, 60_000)),
       () => this.#for(ms, 'ClickHouse is down', (isOn) => (this.#isClickHouseDown = isOn)),
       () => this.#for(ms, 'Redis is away', (isOn) => (this.#isRedisDown = isOn)),
       () => this.#for(ms, 'no memory', (isOn) => (this.#clickhouse.faults.isShortOfMemory = isOn)),
@@ -240,12 +239,18 @@ class Schedule {
   }
 
   #kill(process: SimulatedProcess): void {
-    if (process.isDead) return
+    if (process.isDead || !this.#isFaulty) return
     this.#note(`${process.name} is killed`)
     process.kill()
     this.#time.after(integer(this.#random, 0, 5_000), () =>
       process.name.startsWith('api') ? this.#startApi() : this.#startWorker(),
     )
+  }
+
+  #suspend(process: SimulatedProcess, ms: number): void {
+    if (process.isDead || !this.#isFaulty) return
+    this.#note(`${process.name} is suspended for ${ms} ms`)
+    process.suspend(ms)
   }
 
   #for(ms: number, name: string, set: (isOn: boolean) => unknown): void {

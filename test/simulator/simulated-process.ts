@@ -38,6 +38,7 @@ export class SimulatedProcess implements MonotonicClock {
   readonly #random: Random
   #isDead = false
   #resumed: PromiseWithResolvers<void> | undefined
+  #ambush: { requests: number; readonly spring: () => void } | undefined
 
   constructor(name: string, time: SimulatedTime, random: Random) {
     this.name = name
@@ -72,6 +73,11 @@ export class SimulatedProcess implements MonotonicClock {
     })
   }
 
+  /** Makes something happen to this process immediately before it sends its nth request from now on. */
+  beforeRequest(requests: number, spring: () => void): void {
+    this.#ambush = { requests, spring }
+  }
+
   /**
    * Sends a request to a server.
    *
@@ -80,6 +86,7 @@ export class SimulatedProcess implements MonotonicClock {
    * @throws if the request or its answer is lost; and what `handle` throws
    */
   async request<T>(handle: () => T, { faults, reaches, answers }: Link, delayMaxMs = DELAY_MAX_MS): Promise<T> {
+    this.#countRequest()
     await this.#turn()
     await this.#time.sleep(this.#random() * LATENCY_MAX_MS)
     const dice = this.#random()
@@ -96,6 +103,15 @@ export class SimulatedProcess implements MonotonicClock {
     await this.#turn()
     if (result.status === 'rejected') throw result.reason
     return result.value
+  }
+
+  #countRequest(): void {
+    if (this.#ambush === undefined) return
+    this.#ambush.requests -= 1
+    if (this.#ambush.requests > 0) return
+    const { spring } = this.#ambush
+    this.#ambush = undefined
+    spring()
   }
 
   async #fail(message: string): Promise<never> {

@@ -43,6 +43,7 @@ export function startSimulatedWorker(options: SimulatedWorkerOptions): void {
   const insertOnce = {
     areTokensAtomic,
     sleep: (ms: number) => process.sleep(ms),
+    beforeAttempt: () => Promise.resolve(),
     onTokenWithoutRows: () => undefined,
   }
   const health = new InsertHealth(process, workerLimits)
@@ -70,7 +71,7 @@ export function startSimulatedWorker(options: SimulatedWorkerOptions): void {
         new InsertOnce(
           {
             all: [letter],
-            findMissing: async () => 
+            findMissing: async () =>
               (await toClickHouse(() => clickhouse.hasDeadLetter(letter))) ? [] : [letter],
             insert: (_missing, itsToken) => toClickHouse(() => clickhouse.insertDeadLetter(letter, itsToken)),
           },
