@@ -50,7 +50,8 @@ export const mutants: readonly Mutant[] = [
     name: 'a new batch is confirmed although another worker has split it',
     file: stages,
     find: "        if (at === 'stored') return { at, batchId: batch.id, members: idsOf(batch), splits: 0 }",
-    replace: "        if (at === 'stored') return { at, batchId: batch.id, members: idsOf(batch), splits: undefined }",
+    replace:
+      "        if (at === 'stored') return { at, batchId: batch.id, members: idsOf(batch), splits: undefined }",
   },
   {
     name: 'a split is not persisted before parts are sent',

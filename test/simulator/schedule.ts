@@ -86,8 +86,10 @@ class Schedule {
     const random = this.#random
     for (let i = 0; i < 2; i += 1) this.#startWorker()
     this.#startApi()
-    for (let i = integer(random, 3, 12); i > 0; i -= 1) this.#time.after(random() * FAULTY_MS, () => void this.#send())
-    for (let i = integer(random, 0, 6); i > 0; i -= 1) this.#time.after(random() * FAULTY_MS, () => this.#inject())
+    for (let i = integer(random, 3, 12); i > 0; i -= 1)
+      this.#time.after(random() * FAULTY_MS, () => void this.#send())
+    for (let i = integer(random, 0, 6); i > 0; i -= 1)
+      this.#time.after(random() * FAULTY_MS, () => this.#inject())
     this.#time.after(FAULTY_MS, () => this.#endFaults())
     const isDrained = await this.#time.runUntil(
       () => !this.#isFaulty && this.#isAnswered && this.#redis.jobs === 0,
@@ -99,7 +101,9 @@ class Schedule {
     const left = this.#redis.jobs
     for (const process of this.#processes) process.kill()
     await this.#time.runUntil(() => false, this.#time.nowMs + LATE_COMMITS_MS)
-    const failure = isDrained ? this.#audit() : `${left} chunks are left after ${LIMIT_MS} ms`
+    const failure = isDrained
+      ? this.#audit()
+      : `${left} chunks are left after ${LIMIT_MS} ms: ${this.#redis.describe()}`
     return {
       seed: this.#seed,
       failure,
@@ -155,7 +159,12 @@ class Schedule {
   }
 
   #startProcess(kind: string): SimulatedProcess {
-    const process = new SimulatedProcess(`${kind}-${this.#processes.length}`, this.#time, this.#random)
+    const process = new SimulatedProcess(
+      `${kind}-${this.#processes.length}`,
+      this.#time,
+      this.#random,
+      (event) => this.#note(event),
+    )
     this.#processes.push(process)
     this.#note(`${process.name} starts`)
     return process
@@ -209,7 +218,13 @@ class Schedule {
   #makeRow(): { id: string; text: string } {
     this.#entries += 1
     const dice = this.#random()
-    const kind = !this.#isFaulty ? '' : dice < 0.06 ? rejectedIds.poison : dice < 0.06 + this.#unknownRate ? rejectedIds.unknown : ''
+    const kind = !this.#isFaulty
+      ? ''
+      : dice < 0.06
+        ? rejectedIds.poison
+        : dice < 0.06 + this.#unknownRate
+          ? rejectedIds.unknown
+          : ''
     const id = `${kind}row-${this.#entries}`
     const expiresOn = `2026-12-0${integer(this.#random, 1, 2)}`
     return { id, text: `p\t2026-11-22 00:00:00\t${expiresOn}\t${id}\t2026-11-22 00:00:00\n` }
@@ -234,7 +249,10 @@ class Schedule {
         this.#for(ms, `${process.name} has no ClickHouse`, (isOn) =>
           isOn ? this.#cutOff.add(process) : this.#cutOff.delete(process),
         ),
-      () => this.#for(2_000, 'Redis fails over', (isOn) => (isOn ? this.#redis.isolate() : this.#redis.failOver())),
+      () =>
+        this.#for(2_000, 'Redis fails over', (isOn) =>
+          isOn ? this.#redis.isolate() : this.#redis.failOver(),
+        ),
     ])()
   }
 

@@ -46,7 +46,11 @@ export class SimulatedApi {
     const { process, redis, toRedis } = this.#options
     while (process.nowMs() < deadlineMs) {
       try {
-        return await process.request(() => redis.add(chunkId, chunk, deadlineMs + LATE_MAX_MS), toRedis)
+        return await process.request(
+          `add ${chunkId}`,
+          () => redis.add(chunkId, chunk, deadlineMs + LATE_MAX_MS),
+          toRedis,
+        )
       } catch {
         await process.sleep(RETRY_MS)
       }

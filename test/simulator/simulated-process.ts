@@ -36,12 +36,15 @@ export class SimulatedProcess implements MonotonicClock {
   readonly name: string
   readonly #time: SimulatedTime
   readonly #random: Random
+  readonly #note: (event: string) => void
   #isDead = false
   #resumed: PromiseWithResolvers<void> | undefined
   #ambush: { requests: number; readonly spring: () => void } | undefined
 
-  constructor(name: string, time: SimulatedTime, random: Random) {
+  /** @param note adds an event to the trace */
+  constructor(name: string, time: SimulatedTime, random: Random, note: (event: string) => void) {
     this.name = name
+    this.#note = note
     this.#time = time
     this.#random = random
   }
@@ -81,25 +84,35 @@ export class SimulatedProcess implements MonotonicClock {
   /**
    * Sends a request to a server.
    *
+   * @param name what it is, for the trace
    * @param handle what the server does: one atomic step
    * @param delayMaxMs how late a delayed request may arrive
    * @throws if the request or its answer is lost; and what `handle` throws
    */
-  async request<T>(handle: () => T, { faults, reaches, answers }: Link, delayMaxMs = DELAY_MAX_MS): Promise<T> {
+  async request<T>(
+    name: string,
+    handle: () => T,
+    { faults, reaches, answers }: Link,
+    delayMaxMs = DELAY_MAX_MS,
+  ): Promise<T> {
     this.#countRequest()
     await this.#turn()
     await this.#time.sleep(this.#random() * LATENCY_MAX_MS)
     const dice = this.#random()
-    if (!reaches() || dice < faults.refused) return this.#fail('connection refused')
+    if (!reaches() || dice < faults.refused) return this.#fail(name, 'connection refused')
     if (dice < faults.refused + faults.delayed) {
-      this.#time.after(this.#random() * delayMaxMs, () => void ignoreErrors(handle))
+      this.#time.after(this.#random() * delayMaxMs, () => {
+        this.#note(`${this.name}: ${name} arrives`)
+        void ignoreErrors(handle)
+      })
       await this.#time.sleep(TIMEOUT_MS)
-      return this.#fail('no answer')
+      return this.#fail(name, 'no answer')
     }
     const [result] = await Promise.allSettled([Promise.try(handle)])
     const isLost = !answers() || dice < faults.refused + faults.delayed + faults.answerLost
     await this.#time.sleep(this.#random() * LATENCY_MAX_MS)
-    if (isLost || !reaches()) return this.#fail('connection reset')
+    if (isLost || !reaches()) return this.#fail(name, 'connection reset')
+    this.#note(`${this.name}: ${name}${result.status === 'rejected' ? `: ${String(result.reason)}` : ''}`)
     await this.#turn()
     if (result.status === 'rejected') throw result.reason
     return result.value
@@ -114,7 +127,8 @@ export class SimulatedProcess implements MonotonicClock {
     spring()
   }
 
-  async #fail(message: string): Promise<never> {
+  async #fail(name: string, message: string): Promise<never> {
+    this.#note(`${this.name}: ${name}: ${message}`)
     await this.#turn()
     throw new Error(message)
   }

@@ -65,6 +65,17 @@ export class SimulatedRedis {
     return this.#disk.failed.size
   }
 
+  /** The jobs that are left, for a report. */
+  describe(): string {
+    const { jobs, wait, owners } = this.#disk
+    return [...jobs]
+      .map(
+        ([id, { lock }]) =>
+          `${id} of ${owners.get(id)?.value ?? 'no batch'} ${lock?.token ?? (wait.includes(id) ? 'waits' : '')}`,
+      )
+      .join(', ')
+  }
+
   /** The primary is separated from its replica. It still handles requests, and acknowledges none of them. */
   isolate(): void {
     this.#replica ??= copyOf(this.#disk)

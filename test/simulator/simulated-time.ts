@@ -50,7 +50,11 @@ export class SimulatedTime {
   #push(timer: Timer): void {
     const timers = this.#timers
     let index = timers.push(timer) - 1
-    for (let parent = (index - 1) >> 1; index > 0 && this.#isBefore(index, parent); parent = (index - 1) >> 1) {
+    for (
+      let parent = (index - 1) >> 1;
+      index > 0 && this.#isBefore(index, parent);
+      parent = (index - 1) >> 1
+    ) {
       this.#swap(index, parent)
       index = parent
     }

@@ -38,7 +38,8 @@ export interface SimulatedWorkerOptions {
 /** Runs the worker's own code in a simulated process. */
 export function startSimulatedWorker(options: SimulatedWorkerOptions): void {
   const { process, clickhouse, random, areTokensAtomic, makeId } = options
-  const toClickHouse = <T>(run: () => T): Promise<T> => process.request(run, options.toClickHouse)
+  const toClickHouse = <T>(name: string, run: () => T): Promise<T> =>
+    process.request(name, run, options.toClickHouse)
   const { signal } = new AbortController()
   const insertOnce = {
     areTokensAtomic,
@@ -51,6 +52,7 @@ export function startSimulatedWorker(options: SimulatedWorkerOptions): void {
     const isSingle = frames.flatMap((frame) => rowsOfFrame(frame) ?? []).length === 1
     return health.observe(() =>
       process.request(
+        `insert ${token}`,
         () => clickhouse.insert(frames, token),
         options.toClickHouse,
         // The only assumption about time: see docs/exactly-once.md.
@@ -64,7 +66,7 @@ export function startSimulatedWorker(options: SimulatedWorkerOptions): void {
     rowInserter: new RowInserter({
       ...insertOnce,
       frameInserter: { insert },
-      storedRows: { find: (frames) => toClickHouse(() => clickhouse.find(frames)) },
+      storedRows: { find: (frames) => toClickHouse('look up', () => clickhouse.find(frames)) },
     }),
     deadLetters: {
       prepare: (letter, token, wasSent) =>
@@ -72,8 +74,13 @@ export function startSimulatedWorker(options: SimulatedWorkerOptions): void {
           {
             all: [letter],
             findMissing: async () =>
-              (await toClickHouse(() => clickhouse.hasDeadLetter(letter))) ? [] : [letter],
-            insert: (_missing, itsToken) => toClickHouse(() => clickhouse.insertDeadLetter(letter, itsToken)),
+              (await toClickHouse('look up dead letter', () => clickhouse.hasDeadLetter(letter)))
+                ? []
+                : [letter],
+            insert: (_missing, itsToken) =>
+              toClickHouse(`insert dead letter ${itsToken}`, () =>
+                clickhouse.insertDeadLetter(letter, itsToken),
+              ),
           },
           token,
           { wasSent, replacementsMax: REPLACEMENTS_MAX },
@@ -101,48 +108,50 @@ export function startSimulatedWorker(options: SimulatedWorkerOptions): void {
 function simulatedQueue({ process, redis, toRedis: link }: SimulatedWorkerOptions): ShardQueue {
   const held = new Map<string, string>()
   let fetches = 0
-  const toRedis = <T>(run: () => T): Promise<T> => process.request(run, link)
+  const toRedis = <T>(name: string, run: () => T): Promise<T> => process.request(name, run, link)
   const tokensOf = (ids: readonly string[]): Map<string, string> =>
     new Map(ids.flatMap((id) => (held.has(id) ? [[id, held.get(id) ?? '']] : [])))
   const forget = (ids: readonly string[]): void => {
     for (const id of ids) held.delete(id)
   }
-  void repeat(process, LOCK_MS / 4, () => toRedis(() => redis.renew(new Map(held), LOCK_MS)))
-  void repeat(process, STALLED_CHECK_MS, () => toRedis(() => redis.requeueStalled()))
+  void repeat(process, LOCK_MS / 4, () => toRedis('renew', () => redis.renew(new Map(held), LOCK_MS)))
+  void repeat(process, STALLED_CHECK_MS, () => toRedis('requeue stalled', () => redis.requeueStalled()))
   return {
     ledger: {
-      claim: (batchId, ids) => toRedis(() => redis.claim(batchId, ids)),
-      read: (batchId) => toRedis(() => redis.read(batchId)),
-      recordSplit: (batchId, range) => toRedis(() => redis.recordSplit(batchId, range)),
-      lease: (batchId, workerId) => toRedis(() => redis.lease(batchId, workerId)),
-      endLease: (batchId, workerId) => toRedis(() => redis.endLease(batchId, workerId)),
+      claim: (batchId, ids) => toRedis(`claim ${batchId}: ${ids.join(' ')}`, () => redis.claim(batchId, ids)),
+      read: (batchId) => toRedis(`read ${batchId}`, () => redis.read(batchId)),
+      recordSplit: (batchId, range) =>
+        toRedis(`split ${batchId}/${range}`, () => redis.recordSplit(batchId, range)),
+      lease: (batchId, workerId) => toRedis(`lease ${batchId}`, () => redis.lease(batchId, workerId)),
+      endLease: (batchId, workerId) =>
+        toRedis(`end lease ${batchId}`, () => redis.endLease(batchId, workerId)),
     },
     consumer: {
       fetch: async (count, { isBusy }) => {
         fetches += 1
         const token = `${process.name}:${fetches}`
-        const result = await toRedis(() => redis.fetch(process.name, token, count, isBusy, LOCK_MS))
+        const result = await toRedis('fetch', () => redis.fetch(process.name, token, count, isBusy, LOCK_MS))
         if (result === 'taken') return { turn: 'taken' }
         const chunks = result.chunks.filter(({ id }) => !held.has(id))
         for (const { id } of result.chunks) held.set(id, token)
         return { turn: 'mine', chunks, hasMore: result.hasMore }
       },
-      yieldTurn: () => toRedis(() => redis.yieldTurn(process.name)),
-      load: (ids) => toRedis(() => redis.load(ids)),
+      yieldTurn: () => toRedis('yield turn', () => redis.yieldTurn(process.name)),
+      load: (ids) => toRedis('load', () => redis.load(ids)),
       finish: async (batch, splits) => {
         const tokens = tokensOf(batch.members)
-        const isFinished = await toRedis(() => redis.finish(batch, splits, tokens))
+        const isFinished = await toRedis(`finish ${batch.id}`, () => redis.finish(batch, splits, tokens))
         if (isFinished) for (const [id, token] of tokens) if (held.get(id) === token) held.delete(id)
         return isFinished
       },
       requeue: async (ids, end) => {
         const tokens = tokensOf(ids)
-        await toRedis(() => redis.requeue(tokens, end))
+        await toRedis(`requeue ${ids.join(' ')}`, () => redis.requeue(tokens, end))
         forget([...tokens.keys()])
       },
       fail: async (id) => {
         const token = held.get(id)
-        if (token !== undefined) await toRedis(() => redis.fail(id, token))
+        if (token !== undefined) await toRedis(`fail ${id}`, () => redis.fail(id, token))
         forget([id])
       },
       forget,
@@ -155,7 +164,11 @@ function simulatedQueue({ process, redis, toRedis: link }: SimulatedWorkerOption
 }
 
 /** Runs something at intervals while the process lives. */
-async function repeat(process: SimulatedProcess, intervalMs: number, run: () => Promise<unknown>): Promise<void> {
+async function repeat(
+  process: SimulatedProcess,
+  intervalMs: number,
+  run: () => Promise<unknown>,
+): Promise<void> {
   while (!process.isDead) {
     await process.sleep(intervalMs)
     await run().catch(() => undefined)
