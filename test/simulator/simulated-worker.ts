@@ -111,6 +111,9 @@ function simulatedQueue({ process, redis, toRedis: link }: SimulatedWorkerOption
   const toRedis = <T>(name: string, run: () => T): Promise<T> => process.request(name, run, link)
   const tokensOf = (ids: readonly string[]): Map<string, string> =>
     new Map(ids.flatMap((id) => (held.has(id) ? [[id, held.get(id) ?? '']] : [])))
+  const release = (tokens: ReadonlyMap<string, string>): void => {
+    for (const [id, token] of tokens) if (held.get(id) === token) held.delete(id)
+  }
   const forget = (ids: readonly string[]): void => {
     for (const id of ids) held.delete(id)
   }
@@ -138,21 +141,29 @@ function simulatedQueue({ process, redis, toRedis: link }: SimulatedWorkerOption
       },
       yieldTurn: () => toRedis('yield turn', () => redis.yieldTurn(process.name)),
       load: (ids) => toRedis('load', () => redis.load(ids)),
+      // A job may be fetched again, with a new token, while one of these steps is in flight.
       finish: async (batch, splits) => {
-        const tokens = tokensOf(batch.members)
-        const isFinished = await toRedis(`finish ${batch.id}`, () => redis.finish(batch, splits, tokens))
-        if (isFinished) for (const [id, token] of tokens) if (held.get(id) === token) held.delete(id)
+        let isFinished = true
+        do {
+          const tokens = tokensOf(batch.members)
+          isFinished = await toRedis(`finish ${batch.id}`, () => redis.finish(batch, splits, tokens))
+          if (isFinished) release(tokens)
+        } while (isFinished && tokensOf(batch.members).size > 0)
         return isFinished
       },
       requeue: async (ids, end) => {
-        const tokens = tokensOf(ids)
-        await toRedis(`requeue ${ids.join(' ')}`, () => redis.requeue(tokens, end))
-        forget([...tokens.keys()])
+        for (let tokens = tokensOf(ids); tokens.size > 0; tokens = tokensOf(ids)) {
+          const sent = tokens
+          await toRedis(`requeue ${ids.join(' ')}`, () => redis.requeue(sent, end))
+          release(sent)
+        }
       },
       fail: async (id) => {
-        const token = held.get(id)
-        if (token !== undefined) await toRedis(`fail ${id}`, () => redis.fail(id, token))
-        forget([id])
+        for (let token = held.get(id); token !== undefined; token = held.get(id)) {
+          const sent = token
+          await toRedis(`fail ${id}`, () => redis.fail(id, sent))
+          release(new Map([[id, sent]]))
+        }
       },
       forget,
       get heldChunks() {

@@ -3,7 +3,7 @@ import { setTimeout as delay } from 'node:timers/promises'
 import { BatchFinisher, type StoredBatch } from './batch-finish.ts'
 import { decodeChunk, type HeldChunk, readJobData } from './chunk.ts'
 import type { FetchMonitor } from './fetch-monitor.ts'
-import { HeldJobs } from './held-jobs.ts'
+import { type HeldJob, HeldJobs } from './held-jobs.ts'
 import { type FetchedJob, JobFetcher, type JobFetch } from './job-fetch.ts'
 import { JobLocks } from './job-locks.ts'
 import { JobMover, type QueueEnd } from './job-moves.ts'
@@ -133,11 +133,7 @@ export class ChunkConsumer {
    * @throws if Redis rejects it; then the chunks stay in hand
    */
   async requeue(chunkIds: readonly string[], end: QueueEnd): Promise<void> {
-    const jobs = this.#jobs.of(chunkIds)
-    await this.#jobs.release(jobs, async () => {
-      await this.#mover.requeue(jobs, end)
-      return true
-    })
+    await this.#releaseAll(chunkIds, (jobs) => this.#mover.requeue(jobs, end))
   }
 
   /**
@@ -146,10 +142,8 @@ export class ChunkConsumer {
    * @throws if Redis rejects it; then the chunk stays in hand
    */
   async fail(chunkId: string, error: Error): Promise<void> {
-    const jobs = this.#jobs.of([chunkId])
-    await this.#jobs.release(jobs, async () => {
+    await this.#releaseAll([chunkId], async (jobs) => {
       await Promise.all(jobs.map((job) => this.#fail(job, error)))
-      return true
     })
   }
 
@@ -218,6 +212,20 @@ export class ChunkConsumer {
       this.#options.logger.warn({ err: error, chunkId: id }, 'chunk left to the stalled check')
     }
     return undefined
+  }
+
+  /** Repeats a step that releases locks: a job may be fetched again, with a new lock, while the step is in flight. */
+  async #releaseAll(
+    chunkIds: readonly string[],
+    step: (jobs: readonly HeldJob[]) => Promise<unknown>,
+  ): Promise<void> {
+    for (let jobs = this.#jobs.of(chunkIds); jobs.length > 0; jobs = this.#jobs.of(chunkIds)) {
+      const released = jobs
+      await this.#jobs.release(released, async () => {
+        await step(released)
+        return true
+      })
+    }
   }
 
   async #fail(job: Pick<FetchedJob, 'id' | 'token'>, error: Error): Promise<void> {
