@@ -64,11 +64,13 @@ class Schedule {
     this.#random = random
     this.#areTokensAtomic = happens(random, 0.5)
     const crashes = happens(random, 0.3) ? 0.05 : 0
+    const memoryErrors = pick(random, [0, 0, 0.1, 0.4])
     const keepsPart = happens(random, 0.5)
     this.#unknownRate = happens(random, 0.15) ? 0.1 : 0
     this.#clickhouse = new SimulatedClickHouse(this.#time, {
       isShortOfMemory: false,
       isTableBroken: false,
+      failsForMemory: () => this.#isFaulty && happens(random, memoryErrors),
       crashesInCommit: () => this.#isFaulty && !this.#areTokensAtomic && happens(random, crashes),
       keepsPartOfRejected: () => keepsPart && happens(random, 0.5),
     })
@@ -88,7 +90,7 @@ class Schedule {
     this.#startApi()
     for (let i = integer(random, 3, 12); i > 0; i -= 1)
       this.#time.after(random() * FAULTY_MS, () => void this.#send())
-    for (let i = integer(random, 0, 6); i > 0; i -= 1)
+    for (let i = integer(random, 0, 8); i > 0; i -= 1)
       this.#time.after(random() * FAULTY_MS, () => this.#inject())
     this.#time.after(FAULTY_MS, () => this.#endFaults())
     const isDrained = await this.#time.runUntil(

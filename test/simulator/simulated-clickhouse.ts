@@ -8,6 +8,8 @@ export const rejectedIds = { poison: 'poison-', unknown: 'unknown-' } as const
 export interface ClickHouseFaults {
   /** Whether it has no memory now for an insert of more than one row. */
   isShortOfMemory: boolean
+  /** The same for one insert. */
+  failsForMemory: () => boolean
   /** Whether it rejects all rows now, with a code that the worker does not know. */
   isTableBroken: boolean
   /** Whether it crashes now between the record of a token and its rows. Only without atomic tokens. */
@@ -91,7 +93,9 @@ export class SimulatedClickHouse {
     const ids = rows.map((row) => rowKey(row).id)
     if (ids.some((id) => id.startsWith(rejectedIds.poison))) return error('117', 'INCORRECT_DATA')
     if (ids.some((id) => id.startsWith(rejectedIds.unknown))) return error('9999', 'NEW_CODE')
-    return rows.length > 1 && this.faults.isShortOfMemory ? error('241', 'MEMORY_LIMIT_EXCEEDED') : undefined
+    return rows.length > 1 && (this.faults.isShortOfMemory || this.faults.failsForMemory())
+      ? error('241', 'MEMORY_LIMIT_EXCEEDED')
+      : undefined
   }
 }
 

@@ -10,7 +10,7 @@ import type { Semaphore } from './semaphore.ts'
 import { within } from './within.ts'
 
 export interface BatchDeliveryDependencies {
-  readonly ledger: Pick<BatchLedger, 'claim' | 'endLease'>
+  readonly ledger: Pick<BatchLedger, 'claim' | 'lease' | 'endLease'>
   readonly consumer: Pick<ChunkConsumer, 'requeue' | 'fail' | 'forget'>
   readonly stages: Pick<BatchStages, 'step' | 'recoveryOf'>
   readonly retrier: Pick<Retrier, 'retry'>
@@ -46,6 +46,7 @@ export class BatchDelivery {
   /** The end of the last delivery of each batch that is in flight, by the batch's id. */
   readonly #inFlight = new Map<string, Promise<void>>()
   readonly #background = new Set<Promise<void>>()
+  readonly #closing = new AbortController()
   #repairs = 0
   #chunksInRepair = 0
 
@@ -77,8 +78,9 @@ export class BatchDelivery {
     }
   }
 
-  /** Resolves when no work is left. */
-  async idle(): Promise<void> {
+  /** Returns the batches that wait, and resolves when no work is left. To be called after the last `deliver`. */
+  async close(): Promise<void> {
+    this.#closing.abort()
     while (this.#background.size > 0) await Promise.all(this.#background)
   }
 
@@ -99,8 +101,7 @@ export class BatchDelivery {
     consumer.forget(ids.filter((_id, index) => owners[index] === undefined))
     const others = Map.groupBy(ids, (_id, index) => owners[index])
     others.delete(id)
-    for (const [batchId, chunkIds] of others)
-      if (batchId !== undefined) this.#recover(batchId, chunkIds)
+    for (const [batchId, chunkIds] of others) if (batchId !== undefined) this.#recover(batchId, chunkIds)
     const own = chunks.filter((_chunk, index) => owners[index] === id)
     return own.length === 0 ? undefined : { batch: { id, chunks: own, splits: new Set() }, sinceMs }
   }
@@ -182,10 +183,12 @@ export class BatchDelivery {
   /** Makes steps until the batch is stored or must wait. A failed step leaves the slot to others, and the batch is recovered again. */
   async #repair(from: OpenStage): Promise<Stage> {
     const { stages, ledger, logger, workerId } = this.#deps
+    const ended = new AbortController()
     let stage: Stage = from
     let recovery = 'recovery' in from ? from.recovery : undefined
     if (recovery === undefined) return from
     const { batchId } = recovery
+    void this.#keepLease(batchId, ended.signal)
     try {
       do {
         stage = await stages.step(stage)
@@ -197,8 +200,19 @@ export class BatchDelivery {
       logger.warn({ batchId, reason: describeError(error) }, 'batch not repaired')
       return { at: 'recovering', recovery }
     } finally {
+      ended.abort()
       // If this fails, the lease expires.
       await ledger.endLease(batchId, workerId).catch(() => undefined)
+    }
+  }
+
+  /** Renews the lease that the first step of a repair takes. Never rejects. */
+  async #keepLease(batchId: string, ended: AbortSignal): Promise<void> {
+    const { ledger, clock, workerId } = this.#deps
+    for (;;) {
+      await clock.sleep(workerLimits.leaseRenewalMs, ended)
+      if (ended.aborted) return
+      await ledger.lease(batchId, workerId).catch(() => undefined)
     }
   }
 
@@ -210,8 +224,9 @@ export class BatchDelivery {
   async #waitBeforeRetry({ at }: OpenStage): Promise<void> {
     const { clock, signal, health } = this.#deps
     const waitMs = at === 'suspended' ? workerLimits.suspendedRetryMs : workerLimits.repairRetryMs
-    await clock.sleep(waitMs, AbortSignal.any([signal, health.giveUpSignal]))
-    if (signal.aborted) throw new RequeueError('stopping')
+    const stopping = AbortSignal.any([signal, this.#closing.signal])
+    await clock.sleep(waitMs, AbortSignal.any([stopping, health.giveUpSignal]))
+    if (stopping.aborted) throw new RequeueError('stopping')
   }
 
   /** Returns chunks that cannot be delivered here to the queue, or, after an error that no retry resolves, to the failed jobs. */

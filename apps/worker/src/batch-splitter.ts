@@ -103,7 +103,8 @@ export class BatchSplitter {
       unsettled: 0,
     }
     if (!(await this.#recordSplit(pass, WHOLE_BATCH))) return { at: 'confirmed' }
-    for (const chunk of unreadable) await this.#deadLetter(unreadableChunk(chunk), `${batch.id}/chunk/${chunk.id}`)
+    for (const chunk of unreadable)
+      await this.#deadLetter(unreadableChunk(chunk), `${batch.id}/chunk/${chunk.id}`)
     if (rows.length > 0) await this.#split(pass, { from: 0, to: rows.length, lost: 0 })
     return pass.suspects + pass.unsettled > 0
       ? { at: 'suspended', earlier: earlierOf(pass, suspension) }

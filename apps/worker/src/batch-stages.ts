@@ -130,7 +130,11 @@ export class BatchStages {
           (failure) => failure !== 'transient',
         )
         if (at === 'stored') return { at, batchId: batch.id, members: idsOf(batch), splits: 0 }
-        const recovery = { ...this.recoveryOf(batch.id, idsOf(batch)), isRejected: true, earlier: nothingEarlier }
+        const recovery = {
+          ...this.recoveryOf(batch.id, idsOf(batch)),
+          isRejected: true,
+          earlier: nothingEarlier,
+        }
         return { at: 'recovering', recovery }
       },
       () => health.giveUpSignal,
@@ -195,8 +199,7 @@ export class BatchStages {
       consumer.finish({ id: batchId, members }, splits),
     )
     // Another worker has consumed a token of this batch: an insert that ClickHouse acknowledged here may have been ignored.
-    if (!isFinished)
-      return { at: 'recovering', recovery: this.recoveryOf(batchId, members) }
+    if (!isFinished) return { at: 'recovering', recovery: this.recoveryOf(batchId, members) }
     logger.debug({ batchId, chunks: members.length }, 'finished a batch')
     return { at: 'done' }
   }

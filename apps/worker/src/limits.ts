@@ -29,6 +29,8 @@ export const workerLimits = {
   insertLingerMaxMs: 120_000,
   /** A claim that takes longer leaves its insert slot to others. Redis answers within milliseconds, or it is unavailable. */
   claimMaxMs: 2_000,
+  /** A third of the time for which a lease is valid. */
+  leaseRenewalMs: 5_000,
   /** One step of a repair at Redis. A shard whose Redis is unavailable must not keep a slot for repairs. */
   repairStepMaxMs: 10_000,
   retry: { baseMs: 100, maxMs: 5_000 },

@@ -26,7 +26,7 @@ export type FetchLimits = Readonly<Record<keyof typeof fetchLimits, number>>
 export interface ShardOptions {
   readonly consumer: Pick<ChunkConsumer, 'fetch' | 'yieldTurn' | 'requeue' | 'forget'>
   readonly collector: Collector
-  readonly delivery: Pick<BatchDelivery, 'deliver' | 'idle' | 'repairs' | 'chunksInRepair'>
+  readonly delivery: Pick<BatchDelivery, 'deliver' | 'close' | 'repairs' | 'chunksInRepair'>
   /** The insert slots of all shards. A slot is taken before the batch is claimed, so no claimed batch waits for one. */
   readonly insertSlots: Pick<Semaphore, 'run'>
   readonly health: Pick<InsertHealth, 'fetchMax' | 'probing' | 'giveUpSignal'>
@@ -70,7 +70,7 @@ export class Shard {
     this.#stopping.abort()
     this.#wake.abort()
     await this.#running
-    await this.#options.delivery.idle()
+    await this.#options.delivery.close()
   }
 
   async #run(): Promise<void> {
@@ -89,7 +89,10 @@ export class Shard {
   #restMs(fetchAtMs: number): number {
     const { clock, collector, fetchLimits: limits } = this.#options
     const dueAtMs = this.#isWaitingForSlot ? undefined : collector.dueAtMs
-    const nextMs = Math.min(...(this.#isStopping ? [] : [fetchAtMs]), ...(dueAtMs === undefined ? [] : [dueAtMs]))
+    const nextMs = Math.min(
+      ...(this.#isStopping ? [] : [fetchAtMs]),
+      ...(dueAtMs === undefined ? [] : [dueAtMs]),
+    )
     return Math.min(limits.standbyIntervalMs, Math.max(0, nextMs - clock.nowMs()))
   }
 
