@@ -102,12 +102,6 @@ export const mutants: readonly Mutant[] = [
     replace: '!isKnown && !pass.isLast) pass.suspects += 0',
   },
   {
-    name: 'dead letters are not looked up',
-    file: splitter,
-    find: 'deadLetters.prepare(letter, token, true)',
-    replace: 'deadLetters.prepare(letter, token, false)',
-  },
-  {
     name: 'rows are not looked up before they are sent again',
     file: insertOnce,
     find: '    let missing = await this.#target.findMissing()',

@@ -1,4 +1,5 @@
 import { happens, integer, pick, type Random, seededRandom } from '@sluice/harness'
+import { workerLimits } from '../../apps/worker/src/limits.ts'
 import { SimulatedApi } from './simulated-api.ts'
 import { rejectedIds, SimulatedClickHouse } from './simulated-clickhouse.ts'
 import { type Link, type LinkFaults, SimulatedProcess } from './simulated-process.ts'
@@ -40,6 +41,8 @@ class Schedule {
   readonly #clickhouse: SimulatedClickHouse
   readonly #linkFaults: LinkFaults
   readonly #areTokensAtomic: boolean
+  /** Whether an operator changes the table, so that it accepts rows that it has rejected. */
+  readonly #repairsTable: boolean
   /** Schedules with such rows take several times as long. */
   readonly #unknownRate: number
   readonly #trace: string[] | undefined
@@ -66,10 +69,12 @@ class Schedule {
     const crashes = happens(random, 0.3) ? 0.05 : 0
     const memoryErrors = pick(random, [0, 0, 0.1, 0.4])
     const keepsPart = happens(random, 0.5)
+    this.#repairsTable = happens(random, 0.2)
     this.#unknownRate = happens(random, 0.15) ? 0.1 : 0
     this.#clickhouse = new SimulatedClickHouse(this.#time, {
       isShortOfMemory: false,
       isTableBroken: false,
+      acceptsAll: false,
       failsForMemory: () => this.#isFaulty && happens(random, memoryErrors),
       crashesInCommit: () => this.#isFaulty && !this.#areTokensAtomic && happens(random, crashes),
       keepsPartOfRejected: () => keepsPart && happens(random, 0.5),
@@ -92,6 +97,11 @@ class Schedule {
       this.#time.after(random() * FAULTY_MS, () => void this.#send())
     for (let i = integer(random, 0, 8); i > 0; i -= 1)
       this.#time.after(random() * FAULTY_MS, () => this.#inject())
+    if (this.#repairsTable)
+      this.#time.after(random() * 2 * FAULTY_MS, () => {
+        this.#note('the table accepts all rows')
+        this.#clickhouse.faults.acceptsAll = true
+      })
     this.#time.after(FAULTY_MS, () => this.#endFaults())
     const isDrained = await this.#time.runUntil(
       () => !this.#isFaulty && this.#isAnswered && this.#redis.jobs === 0,
@@ -144,6 +154,8 @@ class Schedule {
         faults: this.#faultsNow(),
         reaches: () => !this.#isClickHouseDown && !this.#cutOff.has(process),
         answers: () => true,
+        // An insert of rejected rows cannot consume a token, so it must not arrive late: see the assumptions in docs/exactly-once.md.
+        ...(this.#repairsTable && { delayMaxMs: workerLimits.insertLingerMaxMs }),
       },
     })
   }
@@ -241,8 +253,10 @@ class Schedule {
       () => this.#kill(process),
       () => this.#suspend(process, ms),
       // In the middle of a batch, where most guards are.
-      () => process.beforeRequest(integer(random, 1, 30), () => this.#kill(process)),
-      () => process.beforeRequest(integer(random, 1, 30), () => this.#suspend(process, 60_000)),
+      () => process.beforeRequest(integer(random, 1, 30), '', () => this.#kill(process)),
+      () => process.beforeRequest(integer(random, 1, 4), 'insert', () => this.#kill(process)),
+      () => process.beforeRequest(integer(random, 1, 30), '', () => this.#suspend(process, 60_000)),
+      () => process.beforeRequest(integer(random, 1, 4), 'insert', () => this.#suspend(process, 60_000)),
       () => this.#for(ms, 'ClickHouse is down', (isOn) => (this.#isClickHouseDown = isOn)),
       () => this.#for(ms, 'Redis is away', (isOn) => (this.#isRedisDown = isOn)),
       () => this.#for(ms, 'no memory', (isOn) => (this.#clickhouse.faults.isShortOfMemory = isOn)),

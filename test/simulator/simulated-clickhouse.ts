@@ -12,6 +12,8 @@ export interface ClickHouseFaults {
   failsForMemory: () => boolean
   /** Whether it rejects all rows now, with a code that the worker does not know. */
   isTableBroken: boolean
+  /** Whether it accepts rows that it rejected before. */
+  acceptsAll: boolean
   /** Whether it crashes now between the record of a token and its rows. Only without atomic tokens. */
   crashesInCommit: () => boolean
   /** Whether it stores some partitions of an insert that it rejects. */
@@ -48,7 +50,8 @@ export class SimulatedClickHouse {
       const [first] = byPartition
       if (first !== undefined && byPartition.size > 1 && this.faults.keepsPartOfRejected()) {
         const [partition, keys] = first
-        if (keys.every(({ id }) => !isRejected(id))) this.#commit(partition, token, keys)
+        if (this.faults.acceptsAll || keys.every(({ id }) => !isRejected(id)))
+          this.#commit(partition, token, keys)
       }
       throw rejection
     }
@@ -90,7 +93,7 @@ export class SimulatedClickHouse {
 
   #rejection(rows: readonly string[]): Error | undefined {
     if (this.faults.isTableBroken) return error('9999', 'NEW_CODE')
-    const ids = rows.map((row) => rowKey(row).id)
+    const ids = this.faults.acceptsAll ? [] : rows.map((row) => rowKey(row).id)
     if (ids.some((id) => id.startsWith(rejectedIds.poison))) return error('117', 'INCORRECT_DATA')
     if (ids.some((id) => id.startsWith(rejectedIds.unknown))) return error('9999', 'NEW_CODE')
     return rows.length > 1 && (this.faults.isShortOfMemory || this.faults.failsForMemory())

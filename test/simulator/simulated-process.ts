@@ -12,8 +12,7 @@ export interface LinkFaults {
   readonly delayed: number
 }
 
-/** Ten minutes: longer than any time-out. */
-export const DELAY_MAX_MS = 600_000
+const DELAY_MAX_MS = 600_000
 
 /** The way from a process to a server. */
 export interface Link {
@@ -22,6 +21,8 @@ export interface Link {
   readonly reaches: () => boolean
   /** Whether the server acknowledges what it handles now. */
   readonly answers: () => boolean
+  /** How late a delayed request may arrive. Default: ten minutes, longer than any time-out. */
+  readonly delayMaxMs?: number
 }
 
 const LATENCY_MAX_MS = 3
@@ -39,7 +40,7 @@ export class SimulatedProcess implements MonotonicClock {
   readonly #note: (event: string) => void
   #isDead = false
   #resumed: PromiseWithResolvers<void> | undefined
-  #ambush: { requests: number; readonly spring: () => void } | undefined
+  #ambush: { requests: number; readonly prefix: string; readonly spring: () => void } | undefined
 
   /** @param note adds an event to the trace */
   constructor(name: string, time: SimulatedTime, random: Random, note: (event: string) => void) {
@@ -76,9 +77,9 @@ export class SimulatedProcess implements MonotonicClock {
     })
   }
 
-  /** Makes something happen to this process immediately before it sends its nth request from now on. */
-  beforeRequest(requests: number, spring: () => void): void {
-    this.#ambush = { requests, spring }
+  /** Makes something happen to this process immediately before it sends its nth request from now on whose name begins with `prefix`. */
+  beforeRequest(requests: number, prefix: string, spring: () => void): void {
+    this.#ambush = { requests, prefix, spring }
   }
 
   /**
@@ -86,16 +87,14 @@ export class SimulatedProcess implements MonotonicClock {
    *
    * @param name what it is, for the trace
    * @param handle what the server does: one atomic step
-   * @param delayMaxMs how late a delayed request may arrive
    * @throws if the request or its answer is lost; and what `handle` throws
    */
   async request<T>(
     name: string,
     handle: () => T,
-    { faults, reaches, answers }: Link,
-    delayMaxMs = DELAY_MAX_MS,
+    { faults, reaches, answers, delayMaxMs = DELAY_MAX_MS }: Link,
   ): Promise<T> {
-    this.#countRequest()
+    this.#countRequest(name)
     await this.#turn()
     await this.#time.sleep(this.#random() * LATENCY_MAX_MS)
     const dice = this.#random()
@@ -118,8 +117,8 @@ export class SimulatedProcess implements MonotonicClock {
     return result.value
   }
 
-  #countRequest(): void {
-    if (this.#ambush === undefined) return
+  #countRequest(name: string): void {
+    if (this.#ambush === undefined || !name.startsWith(this.#ambush.prefix)) return
     this.#ambush.requests -= 1
     if (this.#ambush.requests > 0) return
     const { spring } = this.#ambush

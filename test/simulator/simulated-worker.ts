@@ -54,9 +54,10 @@ export function startSimulatedWorker(options: SimulatedWorkerOptions): void {
       process.request(
         `insert ${token}`,
         () => clickhouse.insert(frames, token),
-        options.toClickHouse,
         // The only assumption about time: see docs/exactly-once.md.
-        isSingle ? workerLimits.insertLingerMaxMs : undefined,
+        isSingle
+          ? { ...options.toClickHouse, delayMaxMs: workerLimits.insertLingerMaxMs }
+          : options.toClickHouse,
       ),
     )
   }
