@@ -90,6 +90,12 @@ export const mutants: readonly Mutant[] = [
     replace: 'false',
   },
   {
+    name: 'a row that is set aside is inserted again',
+    file: splitter,
+    find: '  return splits.has(rangeName(index, index + 1))',
+    replace: '  return splits.has(String(index))',
+  },
+  {
     name: 'an attempt to consume a token that got no answer is forgotten',
     file: rowInserter,
     find: 'await this.#insertSingle([frame], token, onUnanswered, ',

@@ -126,7 +126,7 @@ export class BatchSplitter {
     const range = rangeName(from, to)
     let lostNow = lost
     if (!pass.splits.has(range)) {
-      const frame = compressRows(pass.rows.slice(from, to).join(''))
+      const frame = compressRows(openRows(pass, from, to).join(''))
       const insert = this.#deps.rowInserter.prepare([frame], `${pass.id}/${range}`, true)
       const { at } = await this.#attempt(
         () => insert.run(),
@@ -145,19 +145,28 @@ export class BatchSplitter {
     const { rowInserter } = this.#deps
     const row = pass.rows[index] ?? ''
     const token = `${pass.id}/${rangeName(index, index + 1)}`
+    if (isSetAside(pass, index)) return this.#deadLetter(earlierRejectedRow(row), token)
     const insert = rowInserter.prepareSingle(compressRows(row), token, this.#onUnanswered(pass))
     const result = await this.#attempt(() => insert.run(), isAboutRows)
     if (result.at === 'token-without-rows') throw new UndeliverableError(`the row of ${token} is not found`)
-    if (result.at === 'rejected') await this.#setAside(pass, row, token, result.error)
+    if (result.at === 'rejected') await this.#setAside(pass, index, result.error)
   }
 
-  /** Dead-letters a rejected row, unless it is too early for that. */
-  async #setAside(pass: Pass, row: string, token: string, error: unknown): Promise<void> {
-    const { clock } = this.#deps
+  /**
+   * Dead-letters a rejected row, unless it is too early for that. First it is persisted that the row is set aside: nobody tries to insert
+   * it again, even if the table is changed so that ClickHouse would accept it.
+   */
+  async #setAside(pass: Pass, index: number, error: unknown): Promise<void> {
     const isKnown = classifyInsertError(error).failure === 'poison'
-    if (!isKnown && !pass.isLast) pass.suspects += 1
-    else if (clock.nowMs() < pass.unsettledUntilMs) pass.unsettled += 1
-    else await this.#deadLetter(rejectedRow(error, row), token)
+    if (!isKnown && !pass.isLast) {
+      pass.suspects += 1
+    } else if (this.#deps.clock.nowMs() < pass.unsettledUntilMs) {
+      pass.unsettled += 1
+    } else {
+      const range = rangeName(index, index + 1)
+      if (await this.#recordSplit(pass, range))
+        await this.#deadLetter(rejectedRow(error, pass.rows[index] ?? ''), `${pass.id}/${range}`)
+    }
   }
 
   #isHopeless({ suspects, startedMs }: Pass): boolean {
@@ -174,7 +183,7 @@ export class BatchSplitter {
   async #consumeToken(pass: Pass, from: number, to: number): Promise<boolean> {
     const { id, rows } = pass
     const { rowInserter, retrier } = this.#deps
-    const ofRange = rows.slice(from, to)
+    const ofRange = openRows(pass, from, to)
     const stored = await retrier.retry('stored rows not looked up', () =>
       rowInserter.findStored([compressRows(ofRange.join(''))]),
     )
@@ -293,6 +302,16 @@ function unpack({ chunks }: Batch): { rows: string[]; unreadable: HeldChunk[] } 
   return { rows, unreadable }
 }
 
+/** Whether it is persisted that the row is rejected: then its range of one row is persisted as split. */
+function isSetAside({ splits }: Pass, index: number): boolean {
+  return splits.has(rangeName(index, index + 1))
+}
+
+/** The rows of a range, without those that are set aside. */
+function openRows(pass: Pass, from: number, to: number): string[] {
+  return pass.rows.slice(from, to).filter((_row, i) => !isSetAside(pass, from + i))
+}
+
 function unreadableChunk({ frame }: HeldChunk): DeadLetter {
   return {
     code: 'UNREADABLE_CHUNK',
@@ -303,5 +322,14 @@ function unreadableChunk({ frame }: HeldChunk): DeadLetter {
 
 function rejectedRow(error: unknown, row: string): DeadLetter {
   const reason = error instanceof Error ? error.message : 'unknown'
-  return { code: classifyInsertError(error).code, reason, text: rowAsJson(row) ?? row.trimEnd() }
+  return { code: classifyInsertError(error).code, reason, text: textOf(row) }
+}
+
+/** The letter of a row that is set aside. It is stored already, unless the worker that had the reason died before it stored it. */
+function earlierRejectedRow(row: string): DeadLetter {
+  return { code: 'REJECTED', reason: 'a worker that died had the reason', text: textOf(row) }
+}
+
+function textOf(row: string): string {
+  return rowAsJson(row) ?? row.trimEnd()
 }
