@@ -12,7 +12,7 @@ import { within } from './within.ts'
 export interface BatchDeliveryDependencies {
   readonly ledger: Pick<BatchLedger, 'claim' | 'lease' | 'endLease'>
   readonly consumer: Pick<ChunkConsumer, 'requeue' | 'fail' | 'forget'>
-  readonly stages: Pick<BatchStages, 'step' | 'recoveryOf'>
+  readonly stages: Pick<BatchStages, 'step' | 'recoveryOf' | 'unsettled'>
   readonly retrier: Pick<Retrier, 'retry'>
   readonly health: Pick<InsertHealth, 'giveUpSignal' | 'hasSucceededSince'>
   /** Limits the repairs of this shard to one, so that a shard with many of them leaves slots to other shards. */
@@ -198,7 +198,7 @@ export class BatchDelivery {
     } catch (error) {
       if (isFinal(error)) throw error
       logger.warn({ batchId, reason: describeError(error) }, 'batch not repaired')
-      return { at: 'recovering', recovery }
+      return { at: 'recovering', recovery: stages.unsettled(recovery) }
     } finally {
       ended.abort()
       // If this fails, the lease expires.

@@ -31,7 +31,7 @@ export interface BatchSplitterDependencies {
 
 /** What the caller knows of earlier attempts. Times are on the monotonic clock. */
 export interface EarlierAttempts {
-  /** Until then, an unanswered attempt to insert a single row may still commit. */
+  /** Until then, an unanswered attempt to insert rejected rows may still commit. */
   readonly unsettledUntilMs: number
   /** When ClickHouse rejected single rows with an unknown code. Undefined if it has not. */
   readonly suspension: Suspension | undefined
@@ -127,7 +127,12 @@ export class BatchSplitter {
     let lostNow = lost
     if (!pass.splits.has(range)) {
       const frame = compressRows(openRows(pass, from, to).join(''))
-      const insert = this.#deps.rowInserter.prepare([frame], `${pass.id}/${range}`, true)
+      const insert = this.#deps.rowInserter.prepare(
+        [frame],
+        `${pass.id}/${range}`,
+        true,
+        this.#onUnanswered(pass),
+      )
       const { at } = await this.#attempt(
         () => insert.run(),
         (failure) => failure !== 'transient',
@@ -211,7 +216,7 @@ export class BatchSplitter {
     return false
   }
 
-  /** An attempt to insert a single row that got no answer may still commit. */
+  /** An attempt that got no answer may still commit, unless its token is consumed. That of a rejected row cannot be consumed. */
   #onUnanswered(pass: Pass): () => void {
     const { clock, insertLingerMaxMs } = this.#deps
     return () => (pass.unsettledUntilMs = clock.nowMs() + insertLingerMaxMs)

@@ -114,28 +114,26 @@ export class BatchStages {
   async #insertNew(batch: Batch, sinceMs: number): Promise<Stage> {
     const { rowInserter, retrier, health, clock, ownershipTrustedMs } = this.#deps
     assert(batch.chunks.length > 0 && batch.splits.size === 0)
+    const recovery = this.recoveryOf(batch.id, idsOf(batch))
+    let isSettled = true
     const insert = rowInserter.prepare(
       batch.chunks.map(({ frame }) => frame),
       batch.id,
       false,
+      () => (isSettled = false),
     )
     return retrier.retry<Stage>(
       'batch not inserted',
       async () => {
         // After a long wait, many attempts, or a freeze of this process, another worker may have fetched the chunks.
-        if (clock.nowMs() - sinceMs > ownershipTrustedMs)
-          return { at: 'recovering', recovery: this.recoveryOf(batch.id, idsOf(batch)) }
+        if (clock.nowMs() - sinceMs > ownershipTrustedMs) return { at: 'recovering', recovery }
         const { at } = await attemptInsert(
           () => insert.run(),
           (failure) => failure !== 'transient',
         )
         if (at === 'stored') return { at, batchId: batch.id, members: idsOf(batch), splits: 0 }
-        const recovery = {
-          ...this.recoveryOf(batch.id, idsOf(batch)),
-          isRejected: true,
-          earlier: nothingEarlier,
-        }
-        return { at: 'recovering', recovery }
+        const rejected: Recovery = { ...recovery, isRejected: true, earlier: nothingEarlier }
+        return { at: 'recovering', recovery: isSettled ? rejected : this.unsettled(rejected) }
       },
       () => health.giveUpSignal,
     )
@@ -143,9 +141,14 @@ export class BatchStages {
 
   /** The recovery of a batch that another worker may be inserting. */
   recoveryOf(batchId: string, chunkIds: readonly string[]): Recovery {
+    return this.unsettled({ batchId, chunkIds, isRejected: false, earlier: nothingEarlier })
+  }
+
+  /** The same recovery after an attempt that may still commit. */
+  unsettled(recovery: Recovery): Recovery {
     const { clock, insertLingerMaxMs } = this.#deps
     const unsettledUntilMs = clock.nowMs() + insertLingerMaxMs
-    return { batchId, chunkIds, isRejected: false, earlier: { unsettledUntilMs, suspension: undefined } }
+    return { ...recovery, earlier: { ...recovery.earlier, unsettledUntilMs } }
   }
 
   async #load(recovery: Recovery): Promise<Stage> {
@@ -174,6 +177,7 @@ export class BatchStages {
       batch.chunks.map(({ frame }) => frame),
       batch.id,
       true,
+      () => undefined,
     )
     const { at } = await attemptInsert(
       () => insert.run(),

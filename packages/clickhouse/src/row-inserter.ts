@@ -26,25 +26,28 @@ export class RowInserter {
   /**
    * Prepares the attempts to insert frames whose rows can also be inserted in parts. An attempt throws what `FrameInserter.insert`
    * throws, and LookupError.
+   *
+   * @param wasSent whether they may have been sent before
+   * @param onUnanswered called when an attempt fails without ClickHouse's answer: it may still commit
    */
-  prepare(frames: readonly Buffer[], token: string, wasSent: boolean): InsertOnce<Buffer> {
-    const insert = (missing: readonly Buffer[], itsToken: string): Promise<void> =>
-      this.#options.frameInserter.insert(missing, itsToken)
-    return new InsertOnce(this.#target(frames, insert), token, { wasSent, replacementsMax: 0 }, this.#options)
+  prepare(
+    frames: readonly Buffer[],
+    token: string,
+    wasSent: boolean,
+    onUnanswered: () => void,
+  ): InsertOnce<Buffer> {
+    const target = this.#target(frames, onUnanswered)
+    return new InsertOnce(target, token, { wasSent, replacementsMax: 0 }, this.#options)
   }
 
   /**
    * Prepares the attempts to insert a frame of one row, which may have been sent before.
    *
-   * @param onUnanswered called when an attempt fails without ClickHouse's answer: it may still commit
+   * @param onUnanswered as for `prepare`
    */
   prepareSingle(frame: Buffer, token: string, onUnanswered: () => void): InsertOnce<Buffer> {
-    return new InsertOnce(
-      this.#target([frame], (frames, itsToken) => this.#insertSingle(frames, itsToken, onUnanswered)),
-      token,
-      { wasSent: true, replacementsMax: REPLACEMENTS_MAX },
-      this.#options,
-    )
+    const target = this.#target([frame], onUnanswered)
+    return new InsertOnce(target, token, { wasSent: true, replacementsMax: REPLACEMENTS_MAX }, this.#options)
   }
 
   /**
@@ -53,16 +56,16 @@ export class RowInserter {
    * the token already, nothing is inserted.
    *
    * @param frame one row
-   * @param onUnanswered called when the attempt fails without ClickHouse's answer: it may still commit
+   * @param onUnanswered as for `prepare`
    * @throws what `beforeAttempt` and `FrameInserter.insert` throw
    */
   async consumeToken(frame: Buffer, token: string, onUnanswered: () => void): Promise<'stored'> {
     await this.#options.beforeAttempt()
-    await this.#insertSingle([frame], token, onUnanswered, queryIds.consumedToken(token))
+    await this.#insert([frame], token, onUnanswered, queryIds.consumedToken(token))
     return 'stored'
   }
 
-  async #insertSingle(
+  async #insert(
     frames: readonly Buffer[],
     token: string,
     onUnanswered: () => void,
@@ -84,12 +87,12 @@ export class RowInserter {
     })
   }
 
-  #target(frames: readonly Buffer[], insert: InsertTarget<Buffer>['insert']): InsertTarget<Buffer> {
+  #target(frames: readonly Buffer[], onUnanswered: () => void): InsertTarget<Buffer> {
     const { frameInserter } = this.#options
     return {
       all: frames,
       findMissing: async () => framesWithout(await this.findStored(frames), frames),
-      insert,
+      insert: (missing, itsToken) => this.#insert(missing, itsToken, onUnanswered),
       isRunning: async (token) => (await frameInserter.isRunning?.(token)) === true,
     }
   }
