@@ -96,6 +96,12 @@ export const mutants: readonly Mutant[] = [
     replace: '  return splits.has(String(index))',
   },
   {
+    name: 'a split batch is sent again while parts of it may be on their way',
+    file: stages,
+    find: 'if (record.splits.size > 0 && clock',
+    replace: 'if (record.splits.size < 0 && clock',
+  },
+  {
     name: 'an attempt to consume a token that got no answer is forgotten',
     file: rowInserter,
     find: 'await this.#insertSingle([frame], token, onUnanswered, ',

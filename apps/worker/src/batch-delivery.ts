@@ -12,7 +12,7 @@ import { within } from './within.ts'
 export interface BatchDeliveryDependencies {
   readonly ledger: Pick<BatchLedger, 'claim' | 'lease' | 'endLease'>
   readonly consumer: Pick<ChunkConsumer, 'requeue' | 'fail' | 'forget'>
-  readonly stages: Pick<BatchStages, 'step' | 'recoveryOf' | 'unsettled'>
+  readonly stages: Pick<BatchStages, 'step' | 'recoveryOf'>
   readonly retrier: Pick<Retrier, 'retry'>
   readonly health: Pick<InsertHealth, 'giveUpSignal' | 'hasSucceededSince'>
   /** Limits the repairs of this shard to one, so that a shard with many of them leaves slots to other shards. */
@@ -198,7 +198,7 @@ export class BatchDelivery {
     } catch (error) {
       if (isFinal(error)) throw error
       logger.warn({ batchId, reason: describeError(error) }, 'batch not repaired')
-      return { at: 'recovering', recovery: stages.unsettled(recovery) }
+      return { at: 'waiting', recovery }
     } finally {
       ended.abort()
       // If this fails, the lease expires.
@@ -221,9 +221,11 @@ export class BatchDelivery {
     this.#background.add(tracked)
   }
 
-  async #waitBeforeRetry({ at }: OpenStage): Promise<void> {
+  async #waitBeforeRetry(stage: OpenStage): Promise<void> {
     const { clock, signal, health } = this.#deps
-    const waitMs = at === 'suspended' ? workerLimits.suspendedRetryMs : workerLimits.repairRetryMs
+    const retryMs = stage.at === 'suspended' ? workerLimits.suspendedRetryMs : workerLimits.repairRetryMs
+    const untilMs = stage.at === 'waiting' ? (stage.untilMs ?? 0) : 0
+    const waitMs = Math.max(retryMs, untilMs - clock.nowMs())
     const stopping = AbortSignal.any([signal, this.#closing.signal])
     await clock.sleep(waitMs, AbortSignal.any([stopping, health.giveUpSignal]))
     if (stopping.aborted) throw new RequeueError('stopping')

@@ -1,5 +1,6 @@
 import {
   classifyInsertError,
+  describeError,
   type DeadLetter,
   type DeadLetters,
   type InsertFailure,
@@ -10,7 +11,7 @@ import type { BatchLedger, HeldChunk } from '@sluice/queue'
 import { compressRows, rowAsJson, rowKey, rowsOfFrame } from '@sluice/rows'
 import type { Logger, MonotonicClock } from '@sluice/runtime'
 import type { Batch } from './batch-stages.ts'
-import { UndeliverableError } from './delivery-errors.ts'
+import { isFinal, UndeliverableError } from './delivery-errors.ts'
 import { type AttemptResult, attemptInsert } from './insert-attempt.ts'
 import type { InsertHealth } from './insert-health.ts'
 import { workerLimits } from './limits.ts'
@@ -52,6 +53,8 @@ export type PartsResult =
   | { readonly at: 'confirmed' }
   /** Some rows are rejected and cannot be dead-lettered yet. Unless ClickHouse accepts no rows at all, the other rows are stored. */
   | { readonly at: 'suspended'; readonly earlier: EarlierAttempts }
+  /** A step failed at Redis or ClickHouse. */
+  | { readonly at: 'failed'; readonly earlier: EarlierAttempts }
 
 /**
  * Rows that are tried to consume a token. If ClickHouse rejects all of them, the token stays unused, and an insert of the whole range
@@ -85,13 +88,27 @@ export class BatchSplitter {
   }
 
   /** @throws UndeliverableError, RequeueError, and errors of Redis */
-  async insertByParts(batch: Batch, { unsettledUntilMs, suspension }: EarlierAttempts): Promise<PartsResult> {
-    const startedMs = this.#deps.clock.nowMs()
-    const { rows, unreadable } = unpack(batch)
-    const pass: Pass = {
-      id: batch.id,
-      rows,
-      splits: new Set(batch.splits),
+  async insertByParts(batch: Batch, earlier: EarlierAttempts): Promise<PartsResult> {
+    const { clock, logger } = this.#deps
+    const startedMs = clock.nowMs()
+    const pass = this.#begin(batch, startedMs, earlier)
+    try {
+      if (!(await this.#insertAll(pass, batch))) return { at: 'confirmed' }
+    } catch (error) {
+      if (isFinal(error)) throw error
+      logger.warn({ batchId: batch.id, reason: describeError(error) }, 'batch not inserted by parts')
+      return { at: 'failed', earlier: { ...earlier, unsettledUntilMs: pass.unsettledUntilMs } }
+    }
+    return pass.suspects + pass.unsettled > 0
+      ? { at: 'suspended', earlier: earlierOf(pass, earlier.suspension) }
+      : { at: 'stored', splits: pass.splits.size }
+  }
+
+  #begin({ id, splits }: Batch, startedMs: number, { unsettledUntilMs, suspension }: EarlierAttempts): Pass {
+    return {
+      id,
+      rows: [],
+      splits: new Set(splits),
       startedMs,
       // If ClickHouse has accepted no row since the last attempt, the cause may be the table.
       isLast:
@@ -102,13 +119,18 @@ export class BatchSplitter {
       suspects: 0,
       unsettled: 0,
     }
-    if (!(await this.#recordSplit(pass, WHOLE_BATCH))) return { at: 'confirmed' }
-    for (const chunk of unreadable)
-      await this.#deadLetter(unreadableChunk(chunk), `${batch.id}/chunk/${chunk.id}`)
-    if (rows.length > 0) await this.#split(pass, { from: 0, to: rows.length, lost: 0 })
-    return pass.suspects + pass.unsettled > 0
-      ? { at: 'suspended', earlier: earlierOf(pass, suspension) }
-      : { at: 'stored', splits: pass.splits.size }
+  }
+
+  /** @returns false if another worker has confirmed the batch */
+  async #insertAll(pass: Pass, { chunks }: Batch): Promise<boolean> {
+    if (!(await this.#recordSplit(pass, WHOLE_BATCH))) return false
+    for (const chunk of chunks) {
+      const rows = rowsOfFrame(chunk.frame)
+      if (rows !== undefined) pass.rows.push(...rows)
+      else await this.#deadLetter(unreadableChunk(chunk), `${pass.id}/chunk/${chunk.id}`)
+    }
+    if (pass.rows.length > 0) await this.#split(pass, { from: 0, to: pass.rows.length, lost: 0 })
+    return true
   }
 
   /** Inserts the halves of a range that is persisted as split. */
@@ -261,7 +283,7 @@ export class BatchSplitter {
 interface Pass {
   readonly id: string
   /** The rows of all readable chunks, each with its newline. */
-  readonly rows: readonly string[]
+  readonly rows: string[]
   /** The ranges that are persisted as split, as far as this worker knows. */
   readonly splits: Set<string>
   readonly startedMs: number
@@ -294,17 +316,6 @@ function rangeName(from: number, to: number): string {
 
 function isAboutRows(failure: InsertFailure): boolean {
   return failure === 'poison' || failure === 'unknown'
-}
-
-function unpack({ chunks }: Batch): { rows: string[]; unreadable: HeldChunk[] } {
-  const rows: string[] = []
-  const unreadable: HeldChunk[] = []
-  for (const chunk of chunks) {
-    const rowsOfChunk = rowsOfFrame(chunk.frame)
-    if (rowsOfChunk === undefined) unreadable.push(chunk)
-    else rows.push(...rowsOfChunk)
-  }
-  return { rows, unreadable }
 }
 
 /** Whether it is persisted that the row is rejected: then its range of one row is persisted as split. */

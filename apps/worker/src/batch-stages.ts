@@ -1,9 +1,9 @@
-import type { RowInserter } from '@sluice/clickhouse'
+import { describeError, type RowInserter } from '@sluice/clickhouse'
 import type { BatchLedger, ChunkConsumer, HeldChunk } from '@sluice/queue'
 import type { Logger, MonotonicClock } from '@sluice/runtime'
 import { strict as assert } from 'node:assert'
 import type { BatchSplitter, EarlierAttempts } from './batch-splitter.ts'
-import { UndeliverableError } from './delivery-errors.ts'
+import { isFinal, UndeliverableError } from './delivery-errors.ts'
 import { attemptInsert } from './insert-attempt.ts'
 import type { InsertHealth } from './insert-health.ts'
 import type { Retrier } from './retrier.ts'
@@ -32,8 +32,8 @@ export type Stage =
   | { readonly at: 'claimed'; readonly batch: Batch; readonly sinceMs: number }
   /** Its record is to be read: another worker claimed it or may have taken it over, or it needs more than one insert. */
   | { readonly at: 'recovering'; readonly recovery: Recovery }
-  /** Another worker is repairing it: to be looked at later. */
-  | { readonly at: 'leased'; readonly recovery: Recovery }
+  /** Another worker is repairing it, or an attempt got no answer: to be recovered later. */
+  | { readonly at: 'waiting'; readonly recovery: Recovery; readonly untilMs?: number }
   /** Its chunks are in memory: what ClickHouse does not have of it is to be inserted as a whole. */
   | { readonly at: 'loaded'; readonly recovery: Recovery; readonly batch: Batch }
   /** ClickHouse rejected it as a whole: to be inserted in parts. */
@@ -78,9 +78,9 @@ const nothingEarlier: EarlierAttempts = { unsettledUntilMs: 0, suspension: undef
  * | From       | Step                                     | To                                                                       |
  * | ---------- | ---------------------------------------- | ------------------------------------------------------------------------ |
  * | claimed    | insert all rows                          | stored; recovering if it is rejected or another worker may have it       |
- * | recovering | read the record, lease, load the chunks  | loaded; rejected if it is split or was rejected; leased; stored          |
- * | loaded     | look up its rows, insert the missing     | stored; rejected                                                         |
- * | rejected   | insert by parts                          | stored; suspended                                                        |
+ * | recovering | read the record, lease, load the chunks  | loaded; rejected if it is split or was rejected; waiting; stored         |
+ * | loaded     | look up its rows, insert the missing     | stored; rejected; waiting                                                |
+ * | rejected   | insert by parts                          | stored; suspended; waiting                                               |
  * | stored     | confirm, complete the jobs, release      | done; recovering if another worker split it                              |
  *
  * `BatchDelivery` decides when a step is made, and what follows an error. After an error, a step can be repeated from `recovering`.
@@ -98,7 +98,7 @@ export class BatchStages {
       case 'claimed':
         return this.#insertNew(stage.batch, stage.sinceMs)
       case 'recovering':
-      case 'leased':
+      case 'waiting':
       case 'suspended':
         return this.#load(stage.recovery)
       case 'loaded':
@@ -133,7 +133,7 @@ export class BatchStages {
         )
         if (at === 'stored') return { at, batchId: batch.id, members: idsOf(batch), splits: 0 }
         const rejected: Recovery = { ...recovery, isRejected: true, earlier: nothingEarlier }
-        return { at: 'recovering', recovery: isSettled ? rejected : this.unsettled(rejected) }
+        return { at: 'recovering', recovery: isSettled ? rejected : this.#unsettled(rejected) }
       },
       () => health.giveUpSignal,
     )
@@ -141,22 +141,27 @@ export class BatchStages {
 
   /** The recovery of a batch that another worker may be inserting. */
   recoveryOf(batchId: string, chunkIds: readonly string[]): Recovery {
-    return this.unsettled({ batchId, chunkIds, isRejected: false, earlier: nothingEarlier })
+    return this.#unsettled({ batchId, chunkIds, isRejected: false, earlier: nothingEarlier })
   }
 
   /** The same recovery after an attempt that may still commit. */
-  unsettled(recovery: Recovery): Recovery {
+  #unsettled(recovery: Recovery): Recovery {
     const { clock, insertLingerMaxMs } = this.#deps
     const unsettledUntilMs = clock.nowMs() + insertLingerMaxMs
     return { ...recovery, earlier: { ...recovery.earlier, unsettledUntilMs } }
   }
 
   async #load(recovery: Recovery): Promise<Stage> {
-    const { ledger, consumer, logger, workerId } = this.#deps
+    const { ledger, consumer, logger, clock, workerId } = this.#deps
     const { batchId, chunkIds, isRejected } = recovery
     const record = await ledger.read(batchId)
     if (record?.state !== 'claimed') return confirmed(batchId, record?.members ?? chunkIds)
-    if (!(await ledger.lease(batchId, workerId))) return { at: 'leased', recovery }
+    // Parts of it may be on their way. The token of a rejected row cannot be consumed: if ClickHouse accepts the row later, because the
+    // table was changed, only time tells that no earlier attempt will store it.
+    const { unsettledUntilMs } = recovery.earlier
+    if (record.splits.size > 0 && clock.nowMs() < unsettledUntilMs)
+      return { at: 'waiting', recovery, untilMs: unsettledUntilMs }
+    if (!(await ledger.lease(batchId, workerId))) return { at: 'waiting', recovery }
     const chunks = await consumer.load(record.members)
     if (chunks === undefined) {
       // Jobs only disappear after their batch is confirmed: another worker has confirmed it since the record was read.
@@ -172,20 +177,27 @@ export class BatchStages {
 
   async #insertMissing(recovery: Recovery, batch: Batch): Promise<Stage> {
     assert(batch.splits.size === 0)
-    const { rowInserter } = this.#deps
+    const { rowInserter, logger } = this.#deps
+    let isSettled = true
     const insert = rowInserter.prepare(
       batch.chunks.map(({ frame }) => frame),
       batch.id,
       true,
-      () => undefined,
+      () => (isSettled = false),
     )
-    const { at } = await attemptInsert(
-      () => insert.run(),
-      (failure) => failure !== 'transient',
-    )
-    return at === 'stored'
-      ? { at, batchId: batch.id, members: idsOf(batch), splits: 0 }
-      : { at: 'rejected', recovery, batch }
+    try {
+      const { at } = await attemptInsert(
+        () => insert.run(),
+        (failure) => failure !== 'transient',
+      )
+      return at === 'stored'
+        ? { at, batchId: batch.id, members: idsOf(batch), splits: 0 }
+        : { at: 'rejected', recovery: isSettled ? recovery : this.#unsettled(recovery), batch }
+    } catch (error) {
+      if (isSettled || isFinal(error)) throw error
+      logger.warn({ batchId: batch.id, reason: describeError(error) }, 'batch not inserted')
+      return { at: 'waiting', recovery: this.#unsettled(recovery) }
+    }
   }
 
   async #insertByParts(recovery: Recovery, batch: Batch): Promise<Stage> {
@@ -194,7 +206,8 @@ export class BatchStages {
     if (result.at === 'confirmed') return confirmed(batch.id, idsOf(batch))
     if (result.at === 'stored')
       return { at: 'stored', batchId: batch.id, members: idsOf(batch), splits: result.splits }
-    return { at: 'suspended', recovery: { ...recovery, isRejected: true, earlier: result.earlier } }
+    const at = result.at === 'failed' ? 'waiting' : 'suspended'
+    return { at, recovery: { ...recovery, isRejected: true, earlier: result.earlier } }
   }
 
   async #finish({ batchId, members, splits }: Extract<Stage, { at: 'stored' }>): Promise<Stage> {
