@@ -69,6 +69,7 @@ export class SimulatedRedis {
   describe(): string {
     const { jobs, wait, owners } = this.#disk
     return [...jobs]
+      .slice(0, 5)
       .map(
         ([id, { lock }]) =>
           `${id} of ${owners.get(id)?.value ?? 'no batch'} ${lock?.token ?? (wait.includes(id) ? 'waits' : '')}`,

@@ -168,10 +168,10 @@ export class BatchDelivery {
       if (stage.at === 'stored' || stage.at === 'done') continue
       const startedMs = clock.nowMs()
       await this.#waitBeforeRetry(stage)
-      // Perhaps another worker can insert the rows. Behind all other chunks, since this worker may fetch them again.
+      // Perhaps another worker can insert the rows. This one may fetch them again, so they return behind all other chunks.
       if (stage.at === 'suspended' && !health.hasSucceededSince(startedMs - workerLimits.giveUpMs))
         throw new RequeueError('ClickHouse accepts no rows', 'back')
-      if (health.giveUpSignal.aborted) throw new RequeueError('this worker cannot insert')
+      if (health.giveUpSignal.aborted) throw new RequeueError('this worker cannot insert', 'back')
     }
   }
 
