@@ -1,5 +1,5 @@
 import { Registry } from '@sluice/projects'
-import { ChunkQueue, QueueGauge, ShardedQueue, shardNames } from '@sluice/queue'
+import { ChunkQueue, QueueGauge, ShardCount, ShardedQueue, shardNames } from '@sluice/queue'
 import { EntryValidator, IdSource } from '@sluice/rows'
 import {
   connectRedis,
@@ -81,7 +81,7 @@ await runProcess({
       queue: new QueueGauge({
         redis,
         servers: () => redisServers(redis),
-        shards,
+        shards: new ShardCount(redis, config.SLUICE_PREFIX, config.QUEUE_SHARDS),
         memoryBytes: config.REDIS_MEMORY_BYTES,
         wallMs: clock.nowMs,
         monotonicMs,

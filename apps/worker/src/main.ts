@@ -11,7 +11,7 @@ import {
   StoredRows,
   watchLimits,
 } from '@sluice/clickhouse'
-import { BatchLedger, ChunkConsumer, FetchMonitor, type QueueNames, shardNames } from '@sluice/queue'
+import { BatchLedger, ChunkConsumer, FetchMonitor, type QueueNames, ShardCount } from '@sluice/queue'
 import { IdSource } from '@sluice/rows'
 import {
   connectRedis,
@@ -30,8 +30,9 @@ import { InsertHealth } from './insert-health.ts'
 import { workerLimits } from './limits.ts'
 import { Retrier } from './retrier.ts'
 import { Semaphore } from './semaphore.ts'
+import { ServedShards } from './served-shards.ts'
 import { fetchLimits } from './shard.ts'
-import { type RunningShard, type ShardQueue, startShard } from './start-shard.ts'
+import { type ShardDependencies, type ShardQueue, startShard } from './start-shard.ts'
 
 const config = readWorkerConfig(process.env)
 const logger = createLogger('worker', config.LOG_LEVEL)
@@ -111,8 +112,7 @@ await runProcess({
         fetchMonitor,
       }),
     })
-    const shards: RunningShard[] = []
-    const dependencies = {
+    const dependencies: ShardDependencies = {
       config,
       rowInserter: new RowInserter({
         ...insertOnce,
@@ -126,7 +126,7 @@ await runProcess({
       repairPermits: new Semaphore(workerLimits.repairsInFlightMax, signal),
       chunkBudget: new HeldBudget(workerLimits.chunksMax),
       byteBudget: new HeldBudget(workerLimits.heldBytesMax),
-      heldInAllShards: () => shards.reduce((sum, { heldChunks }) => sum + heldChunks, 0),
+      heldInAllShards: () => shards.heldChunks,
       signal,
       retrier,
       makeId,
@@ -135,8 +135,12 @@ await runProcess({
       fetchLimits,
       logger,
     }
-    for (const names of shardNames(config.SLUICE_PREFIX, config.QUEUE_SHARDS))
-      shards.push(startShard(openQueue(names), dependencies))
+    const shards: ServedShards = new ServedShards({
+      shards: new ShardCount(redis, config.SLUICE_PREFIX, config.QUEUE_SHARDS),
+      start: (names) => startShard(openQueue(names), dependencies),
+      clock,
+      logger,
+    })
     const readiness = (): { ready: boolean; reasons: string[] } => {
       const reasons = [
         ...(redis.status === 'ready' ? [] : [`the connection to Redis is ${redis.status}`]),
@@ -167,7 +171,7 @@ await runProcess({
           () => stopping.abort(),
           Math.max(0, config.SHUTDOWN_DEADLINE_MS - workerLimits.requeueMs),
         )
-        await Promise.all(shards.map((shard) => shard.stop()))
+        await shards.stop()
         clearTimeout(requeue)
         clickhouseClock.stop()
         await clickhouse.close()

@@ -14,6 +14,7 @@ import {
   type QueueRecord,
   sendAdd,
 } from './recorded-add.ts'
+import { shardRecorder } from './shard-count.ts'
 
 /** It is not known whether Redis has the chunk, so its entries must not be acknowledged. */
 export class QueueUnavailableError extends Error {
@@ -70,6 +71,9 @@ interface PendingAdd extends Add {
  * No add is stored after its deadline: a late copy of an earlier attempt would find the records of its chunk expired, and its rows
  * would be stored twice. The process checks its clock before it sends an attempt. Redis checks its clock when it runs the attempt,
  * since a process may be suspended after its check, and packets may be delayed.
+ *
+ * Before the first add on a connection, a shard other than the first one is recorded as in use. Otherwise workers with a lower number of
+ * shards would not find its chunks, even if this process stopped right after the add.
  */
 export class ChunkQueue {
   readonly #redis: RedisConnection
@@ -82,6 +86,9 @@ export class ChunkQueue {
    * clock when the command was sent. It is too large by at most the time that the answer took.
    */
   #offset: ClockOffset | undefined
+  readonly #recordShards: (count: number) => Promise<number>
+  /** Whether the shard was recorded as in use on the current connection. Each may lead to a Redis that does not have the record. */
+  #isRecorded = false
   readonly #rate = new AddRate()
 
   /** @param redis a connection that fails fast and has a command timeout */
@@ -90,6 +97,7 @@ export class ChunkQueue {
     this.#names = names
     this.#logger = logger
     this.#timing = timing
+    this.#recordShards = shardRecorder(redis, names.shardCountKey)
     defineRecordedAdd(redis)
   }
 
@@ -140,6 +148,7 @@ export class ChunkQueue {
   async #attempt(add: PendingAdd): Promise<AddAnswer['held']> {
     const queue = this.#usableQueue()
     await queue.waitUntilReady()
+    await this.#recordShard()
     const args = await addArguments(queue, add)
     const offsetMs = this.#freshOffsetMs() ?? (await this.#measureOffset(queue))
     if (this.#timing.monotonicMs() >= add.deadlineMs) throw new DeadlineError('the deadline has passed')
@@ -151,6 +160,12 @@ export class ChunkQueue {
     // Only if Redis' clock was set, or another server has taken over: the next attempt uses the new offset.
     add.fenceMs = Infinity
     throw new Error('the clock of Redis has changed')
+  }
+
+  async #recordShard(): Promise<void> {
+    if (this.#isRecorded || this.#names.shard === 0) return
+    await this.#recordShards(this.#names.shard + 1)
+    this.#isRecorded = true
   }
 
   #freshOffsetMs(): number | undefined {
@@ -197,13 +212,14 @@ export class ChunkQueue {
   }
 
   async close(): Promise<void> {
-    this.#redis.off('close', this.#forgetOffset)
+    this.#redis.off('close', this.#forgetConnection)
     await this.#queue?.close()
   }
 
-  /** The next connection may lead to another Redis, with another clock. */
-  readonly #forgetOffset = (): void => {
+  /** The next connection may lead to another Redis, with another clock and other data. */
+  readonly #forgetConnection = (): void => {
     this.#offset = undefined
+    this.#isRecorded = false
   }
 
   #usableQueue(): Queue<Chunk> {
@@ -220,7 +236,7 @@ export class ChunkQueue {
       defaultJobOptions: { attempts: 1, removeOnComplete: true, removeOnFail: false },
     })
     // Only one listener, if an earlier Queue object stayed unusable. BullMQ has raised the limit of listeners.
-    this.#redis.off('close', this.#forgetOffset).on('close', this.#forgetOffset)
+    this.#redis.off('close', this.#forgetConnection).on('close', this.#forgetConnection)
     // BullMQ emits the errors of the connection again. The owner of the connection logs them. The only other error is handled below.
     queue.on('error', () => undefined)
     // BullMQ queries the version of Redis once. If that fails, this Queue object stays unusable.

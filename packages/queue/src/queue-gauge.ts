@@ -2,15 +2,18 @@ import { idTimeMs } from '@sluice/rows'
 import { type RedisConnection, redisInfoField } from '@sluice/runtime'
 import type { Redis } from 'ioredis'
 import type { QueueNames } from './queue-names.ts'
+import type { ShardCount } from './shard-count.ts'
 
 /** The state of the queues and of Redis. */
 export interface QueueReading {
-  /** Chunks that no worker has fetched yet. */
+  /** Chunks that no worker has in hand, delayed ones included. */
   readonly waiting: number
   /** Chunks that workers have fetched and not completed. */
   readonly inHand: number
-  /** The age of the oldest of both, in seconds. */
+  /** The age of the oldest of both, in seconds, unless it was requeued behind newer ones. */
   readonly oldestAgeS: number
+  /** Chunks whose jobs failed. No worker takes them, until an operator does something about them. */
+  readonly failed: number
   /** Used share of Redis' memory, in percent; of several servers, that of the fullest. */
   readonly memoryPercent: number
 }
@@ -22,10 +25,10 @@ export interface RedisInfoServer extends Pick<Redis, 'info'> {
 
 export interface QueueGaugeOptions {
   /** A connection that fails fast and has a command timeout. */
-  readonly redis: Pick<RedisConnection, 'llen' | 'lindex'>
+  readonly redis: Pick<RedisConnection, 'llen' | 'lindex' | 'zcard'>
   /** The servers that hold data, as far as they are known now. */
   readonly servers: () => readonly RedisInfoServer[]
-  readonly shards: readonly QueueNames[]
+  readonly shards: Pick<ShardCount, 'names' | 'refresh'>
   /** The memory budget of a Redis server that has no `maxmemory`, in bytes. */
   readonly memoryBytes: number
   /** The clock of the chunks' ids, ms since 1970: the same for all processes that make them. */
@@ -48,8 +51,8 @@ interface ServerReading {
 const SERVER_KEPT_MS = 60_000
 
 /**
- * Reads the state of the queues: four commands per shard and one per server, which together take Redis about 10 µs regardless of the
- * size of the queues. A shard or a server that does not answer counts with its last reading: its backlog still exists. This needs
+ * Reads the state of the queues, retired shards included: six commands per shard and one per server, which together take Redis about
+ * 10 µs regardless of the size of the queues. A shard or a server that does not answer counts with its last reading: its backlog still exists. This needs
  * an earlier answer of it, and at least one other that answers now.
  */
 export class QueueGauge {
@@ -71,13 +74,17 @@ export class QueueGauge {
       waiting: queues.reduce((sum, { waiting }) => sum + waiting, 0),
       inHand: queues.reduce((sum, { inHand }) => sum + inHand, 0),
       oldestAgeS: Math.max(...queues.map(({ oldestAgeS }) => oldestAgeS)),
+      failed: queues.reduce((sum, { failed }) => sum + failed, 0),
       memoryPercent: Math.max(...[...this.#servers.values()].map(({ memoryPercent }) => memoryPercent)),
     }
   }
 
   async #readQueues(): Promise<void> {
+    const { shards } = this.#options
+    // Without an answer, the shards known so far are read. In a cluster, their servers may still answer.
+    await shards.refresh().catch(() => undefined)
     await requireOne(
-      this.#options.shards.map(async (names) => {
+      shards.names.map(async (names) => {
         this.#shards.set(names.waitKey, await this.#readQueue(names))
       }),
     )
@@ -102,18 +109,23 @@ export class QueueGauge {
     )
   }
 
-  /** The chunks in hand count: a worker that is stuck holds the oldest ones. */
-  async #readQueue({ waitKey, activeKey }: QueueNames): Promise<ShardReading> {
+  /**
+   * The chunks in hand count: a worker that is stuck holds the oldest ones. The age is that of the next chunk to be fetched and of the
+   * one in hand for the longest time. An older chunk that returned to the back of the queue counts when it is next again.
+   */
+  async #readQueue({ waitKey, activeKey, delayedKey, failedKey }: QueueNames): Promise<ShardReading> {
     const { redis, wallMs } = this.#options
-    const [waiting, inHand, ...oldest] = await Promise.all([
+    const [waiting, delayed, inHand, failed, ...oldest] = await Promise.all([
       redis.llen(waitKey),
+      redis.zcard(delayedKey),
       redis.llen(activeKey),
+      redis.zcard(failedKey),
       redis.lindex(waitKey, -1),
       redis.lindex(activeKey, -1),
     ])
     const nowMs = wallMs()
     const agesMs = oldest.map((id) => (id === null ? 0 : nowMs - idTimeMs(id)))
-    return { waiting, inHand, oldestAgeS: Math.max(0, ...agesMs) / 1_000 }
+    return { waiting: waiting + delayed, inHand, oldestAgeS: Math.max(0, ...agesMs) / 1_000, failed }
   }
 
   /** Counts as Redis does for `maxmemory`: without the buffers of its append-only file and its replicas. */

@@ -1,8 +1,14 @@
+import { installationNames } from '@sluice/runtime'
+
 /**
- * The Redis names of one shard's queue and of the records next to it. All have one hash tag: in a Redis Cluster they are in
- * one slot, so that one script may change several of them.
+ * The Redis names of one shard's queue and of the records next to it. All but `shardCountKey` have one hash tag: in a Redis Cluster
+ * they are in one slot, so that one script may change several of them.
  */
 export interface QueueNames {
+  /** The number of the shard, from 0. */
+  readonly shard: number
+  /** See `InstallationNames`. It is in the slot of shard 0. */
+  readonly shardCountKey: string
   /** BullMQ's prefix. It contains the hash tag. */
   readonly queuePrefix: string
   readonly queue: string
@@ -12,6 +18,10 @@ export interface QueueNames {
   readonly waitKey: string
   /** BullMQ's list of the ids of jobs that workers have fetched, the last fetched first. */
   readonly activeKey: string
+  /** BullMQ's set of the ids of delayed jobs. */
+  readonly delayedKey: string
+  /** BullMQ's set of the ids of failed jobs, with the time of each failure. */
+  readonly failedKey: string
   /** The id of the batch that a chunk belongs to, by the chunk's job id. */
   chunkKey(chunkId: string): string
   /** The record of a batch, by its id. */
@@ -35,7 +45,7 @@ export const chunkJobName = 'chunk'
  * @param prefix separates installations that share a Redis; each test has its own
  */
 export function queueNames(prefix: string): QueueNames {
-  return namesInSlot(`{${prefix}}`)
+  return namesOf(prefix, 0)
 }
 
 /**
@@ -43,19 +53,22 @@ export function queueNames(prefix: string): QueueNames {
  * shards are added. Each shard has its own slot of a Redis Cluster.
  */
 export function shardNames(prefix: string, shards: number): QueueNames[] {
-  return Array.from({ length: shards }, (_, shard) =>
-    // No prefix contains a colon, so no two installations share a name.
-    shard === 0 ? queueNames(prefix) : namesInSlot(`{${prefix}:${shard}}`),
-  )
+  return Array.from({ length: shards }, (_, shard) => namesOf(prefix, shard))
 }
 
-function namesInSlot(tag: string): QueueNames {
+function namesOf(prefix: string, shard: number): QueueNames {
+  // No prefix contains a colon, so no two installations share a name.
+  const tag = shard === 0 ? `{${prefix}}` : `{${prefix}:${shard}}`
   return {
+    shard,
+    shardCountKey: installationNames(prefix).shardCountKey,
     queuePrefix: tag,
     queue: QUEUE,
     jobKey: (id) => `${tag}:${QUEUE}:${id}`,
     waitKey: `${tag}:${QUEUE}:wait`,
     activeKey: `${tag}:${QUEUE}:active`,
+    delayedKey: `${tag}:${QUEUE}:delayed`,
+    failedKey: `${tag}:${QUEUE}:failed`,
     chunkKey: (chunkId) => `${tag}:chunk:${chunkId}`,
     batchKey: (batchId) => `${tag}:batch:${batchId}`,
     leaseKey: (batchId) => `${tag}:lease:${batchId}`,

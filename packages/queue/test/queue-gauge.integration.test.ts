@@ -1,38 +1,34 @@
 import { IdSource } from '@sluice/rows'
 import { redisServers } from '@sluice/runtime'
-import { afterAll, beforeAll, expect, it, vi } from 'vitest'
+import { expect, inject, it } from 'vitest'
 import { QueueGauge } from '../src/queue-gauge.ts'
-import { openConsumerFixture, startTestRedis, WAIT_MS } from './support/consumer-fixture.ts'
+import { ConsumerFixture, fetchIds } from './support/consumer-fixture.ts'
 
-let server: Awaited<ReturnType<typeof startTestRedis>>
-
-beforeAll(async () => {
-  server = await startTestRedis()
-})
-
-afterAll(() => server.stop())
-
-it('reads how many chunks wait and are in hand, and the age of the oldest one that a stuck worker holds', async () => {
-  const { redis, names, add, startConsumer } = openConsumerFixture(server.url)
+it('reads how many chunks wait, are in hand and failed, and the age of the oldest one, also if a stuck worker holds it', async () => {
+  const fixture = new ConsumerFixture(inject('services').redisUrl)
+  const { redis, names } = fixture
   const nowMs = Date.now()
   const idOf = (ageMs: number): string => new IdSource(() => nowMs - ageMs).next()
   const gauge = new QueueGauge({
     redis,
     servers: () => redisServers(redis),
-    shards: [names],
+    shards: { names: [names], refresh: () => Promise.resolve() },
     memoryBytes: 1_000_000_000,
     wallMs: () => nowMs,
     monotonicMs: () => 0,
   })
-  for (const ageMs of [9_000, 8_000, 7_000]) await add(idOf(ageMs))
-  expect(await gauge.read()).toMatchObject({ waiting: 3, inHand: 0, oldestAgeS: 9 })
-  const stuck = Promise.withResolvers<void>()
-  startConsumer({ chunksMax: 2, deliver: () => stuck.promise })
-  await vi.waitFor(async () => expect(await gauge.read()).toMatchObject({ inHand: 2 }), WAIT_MS)
-  expect(await gauge.read()).toMatchObject({ waiting: 1, oldestAgeS: 9 })
-  stuck.resolve()
-  await vi.waitFor(
-    async () => expect(await gauge.read()).toMatchObject({ waiting: 0, inHand: 0, oldestAgeS: 0 }),
-    WAIT_MS,
-  )
+  const ids = [9_000, 8_000, 7_000, 6_000].map(idOf)
+  for (const id of ids) await fixture.add(id)
+  expect(await gauge.read()).toMatchObject({ waiting: 4, inHand: 0, oldestAgeS: 9, failed: 0 })
+
+  const stuck = fixture.openConsumer()
+  expect(await fetchIds(stuck, 2)).toEqual(ids.slice(0, 2))
+  expect(await gauge.read()).toMatchObject({ waiting: 2, inHand: 2, oldestAgeS: 9 })
+
+  await stuck.fail(ids[0] ?? '', new Error('damaged'))
+  expect(await gauge.read()).toMatchObject({ waiting: 2, inHand: 1, oldestAgeS: 8, failed: 1 })
+
+  // It is not the next one to be fetched.
+  await stuck.requeue([ids[1] ?? ''], 'back')
+  expect(await gauge.read()).toMatchObject({ waiting: 3, inHand: 0, oldestAgeS: 7 })
 })

@@ -1,31 +1,40 @@
 import { IdSource } from '@sluice/rows'
 import { describe, expect, it } from 'vitest'
 import { QueueGauge, type QueueReading } from '../src/queue-gauge.ts'
-import { queueNames, shardNames } from '../src/queue-names.ts'
+import { queueNames, type QueueNames, shardNames } from '../src/queue-names.ts'
 
 const NOW_MS = Date.UTC(2026, 10, 20, 12)
 const names = queueNames('test')
+
+/** Shards whose number does not change. */
+const fixed = (shards: readonly QueueNames[]) => ({ names: shards, refresh: () => Promise.resolve() })
 
 /** The reading for these ids, newest first, and an INFO text. */
 async function read(
   waiting: readonly string[],
   info: string,
   inHand: readonly string[] = [],
+  counts: { readonly delayed?: number; readonly failed?: number } = {},
 ): Promise<QueueReading> {
   const lists = new Map([
     [names.waitKey, waiting],
     [names.activeKey, inHand],
   ])
+  const sets = new Map([
+    [names.delayedKey, counts.delayed ?? 0],
+    [names.failedKey, counts.failed ?? 0],
+  ])
   const redis = {
     llen: (key: string) => Promise.resolve(lists.get(key)?.length ?? -1),
     lindex: (key: string, index: number) => Promise.resolve(lists.get(key)?.at(index) ?? null),
+    zcard: (key: string) => Promise.resolve(sets.get(key) ?? -1),
     info: () => Promise.resolve(info),
     options: {},
   }
   const gauge = new QueueGauge({
     redis,
     servers: () => [redis],
-    shards: [names],
+    shards: fixed([names]),
     memoryBytes: 1_000,
     wallMs: () => NOW_MS,
     monotonicMs: () => 0,
@@ -67,6 +76,23 @@ describe('the age', () => {
   })
 })
 
+describe('the numbers', () => {
+  it('of waiting chunks include delayed ones, which wait for another worker', async () => {
+    expect(await read([idOf(10)], memory(1, 0, 0), [], { delayed: 2 })).toMatchObject({
+      waiting: 3,
+      failed: 0,
+    })
+  })
+
+  it('of failed chunks are separate', async () => {
+    expect(await read([], memory(1, 0, 0), [], { failed: 4 })).toMatchObject({
+      waiting: 0,
+      inHand: 0,
+      failed: 4,
+    })
+  })
+})
+
 describe('the memory', () => {
   it('is a share of `maxmemory`, counted as Redis counts it', async () => {
     expect(await read([], memory(3_500, 500, 6_000))).toMatchObject({ memoryPercent: 50 })
@@ -104,13 +130,14 @@ describe('with several shards and servers', () => {
       redis: {
         llen: async (key: string) => queueOf(key)?.length ?? noAnswer,
         lindex: async (key: string, index: number) => queueOf(key)?.at(index) ?? null,
+        zcard: async (key: string) => (shards.some(({ failedKey }) => failedKey === key) ? 1 : 0),
       },
       servers: () =>
         Object.entries(state.infos).map(([port, info]) => ({
           info: async () => info ?? noAnswer,
           options: { host: 'redis', port: Number(port) },
         })),
-      shards,
+      shards: { names: shards, refresh: () => noAnswer },
       memoryBytes: 1_000,
       wallMs: () => NOW_MS,
       monotonicMs: () => state.monotonicMs ?? 0,
@@ -126,7 +153,7 @@ describe('with several shards and servers', () => {
       queues: [[idOf(1_000)], [], [idOf(2_000), idOf(9_000)]],
       infos: { 1: memory(100, 0, 0), 2: memory(900, 0, 0), 3: memory(1_000, 0, 2_000) },
     })
-    expect(reading).toEqual({ waiting: 3, inHand: 0, oldestAgeS: 9, memoryPercent: 90 })
+    expect(reading).toEqual({ waiting: 3, inHand: 0, oldestAgeS: 9, failed: 3, memoryPercent: 90 })
   })
 
   it('shards and servers that have never answered are left out', async () => {
@@ -134,7 +161,7 @@ describe('with several shards and servers', () => {
       queues: [undefined, [idOf(1_000)], []],
       infos: { 1: undefined, 2: memory(100, 0, 0) },
     })
-    expect(reading).toEqual({ waiting: 1, inHand: 0, oldestAgeS: 1, memoryPercent: 10 })
+    expect(reading).toEqual({ waiting: 1, inHand: 0, oldestAgeS: 1, failed: 2, memoryPercent: 10 })
   })
 
   it('shards and servers that stop answering count with their last reading until they answer again', async () => {
@@ -151,7 +178,13 @@ describe('with several shards and servers', () => {
     }
     expect((await readNext(without)).oldestAgeS).toBe(9)
     const recovered = { queues: [[], ...rest], infos: { 1: memory(300, 0, 0), 2: memory(200, 0, 0) } }
-    expect(await readNext(recovered)).toEqual({ waiting: 2, inHand: 0, oldestAgeS: 1, memoryPercent: 30 })
+    expect(await readNext(recovered)).toEqual({
+      waiting: 2,
+      inHand: 0,
+      oldestAgeS: 1,
+      failed: 3,
+      memoryPercent: 30,
+    })
   })
 
   it('a server that left the list of known servers still counts for a minute', async () => {

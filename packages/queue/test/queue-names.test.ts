@@ -6,6 +6,9 @@ const tagOf = (key: string): string | undefined => /\{([^}]+)\}/.exec(key)?.[1]
 const keysOf = (names: QueueNames): string[] => [
   names.queuePrefix,
   names.waitKey,
+  names.activeKey,
+  names.delayedKey,
+  names.failedKey,
   names.jobKey('id'),
   names.chunkKey('id'),
   names.batchKey('id'),
@@ -22,6 +25,9 @@ describe('the names of shards', () => {
     expect(keysOf(queueNames('sluice'))).toEqual([
       '{sluice}',
       '{sluice}:logs:wait',
+      '{sluice}:logs:active',
+      '{sluice}:logs:delayed',
+      '{sluice}:logs:failed',
       '{sluice}:logs:id',
       '{sluice}:chunk:id',
       '{sluice}:batch:id',

@@ -57,7 +57,7 @@ export const redisSettings = {
     maximum: 32,
     default: 1,
     description:
-      'The number of queues over which chunks are distributed. All processes need the same number. See docs/scaling.md.',
+      'The number of queues over which chunks are distributed. All processes need the same number, except during a change of it. See docs/scaling.md.',
   },
   SLUICE_PREFIX: {
     type: 'string',

@@ -4,6 +4,8 @@ export interface InstallationNames {
   readonly registryPrefix: string
   /** The key of the bucket of a project's rate limit. */
   rateLimitKey(projectId: string): string
+  /** The key of the highest number of queue shards that was ever in use. */
+  readonly shardCountKey: string
 }
 
 /**
@@ -15,5 +17,6 @@ export function installationNames(prefix: string): InstallationNames {
   return {
     registryPrefix: `{${prefix}}:registry`,
     rateLimitKey: (projectId) => `{${prefix}}:rate-limit:${projectId}`,
+    shardCountKey: `{${prefix}}:shards`,
   }
 }

@@ -43,8 +43,11 @@ export interface OverloadStatus {
   readonly overloaded: boolean
   /** False while Redis cannot be read: its signals keep their last values. */
   readonly redisReadable: boolean
-  /** The chunks in the queues, which `queue_depth` adds up. Null before the first reading. */
-  readonly queue: Pick<QueueReading, 'waiting' | 'inHand'> | null
+  /**
+   * The chunks in the queues: `queue_depth` is the sum of `waiting` and `inHand`. Those that `failed` wait for an operator. Null before
+   * the first reading.
+   */
+  readonly queue: Pick<QueueReading, 'waiting' | 'inHand' | 'failed'> | null
   readonly signals: Readonly<Record<OverloadReason, SignalStatus>>
   /** Number of requests rejected since the process started. A request counts for the first of its reasons only. */
   readonly refused: Readonly<Record<OverloadReason, number>>
@@ -109,8 +112,9 @@ export class OverloadMonitor {
     if (this.#isReading) return
     this.#isReading = true
     try {
-      const { waiting, inHand, oldestAgeS, memoryPercent } = await this.#options.queue.read()
-      this.#queue = { waiting, inHand }
+      const { waiting, inHand, oldestAgeS, memoryPercent, failed } = await this.#options.queue.read()
+      this.#reportFailed(failed, this.#queue?.failed ?? 0)
+      this.#queue = { waiting, inHand, failed }
       this.#update('redis_memory', memoryPercent)
       this.#update('queue_depth', waiting + inHand)
       this.#update('queue_age', oldestAgeS)
@@ -136,6 +140,14 @@ export class OverloadMonitor {
       }),
       refused: { ...this.#refused },
     }
+  }
+
+  /** Their rows are not stored, and no process can do anything about it. */
+  #reportFailed(failed: number, before: number): void {
+    const { logger } = this.#options
+    if (failed === before) return
+    if (failed > 0) logger.warn({ failed }, 'failed chunks wait for an operator')
+    else logger.info({ failed }, 'no failed chunks are left')
   }
 
   #update(reason: OverloadReason, value: number): void {

@@ -72,11 +72,25 @@ it('lets requests pass and reports no value before the first read', () => {
   })
 })
 
+it('reports the number of failed chunks, and logs each change of it', async () => {
+  for (const failed of [0, 2, 2, 3, 0, 0]) {
+    signals.failed = failed
+    await signals.monitor.poll()
+    expect(signals.monitor.status.queue).toEqual({ waiting: 0, inHand: 0, failed })
+  }
+  expect(check()).toBeUndefined()
+  expect(logged).toEqual([
+    ['warn', { failed: 2 }, 'failed chunks wait for an operator'],
+    ['warn', { failed: 3 }, 'failed chunks wait for an operator'],
+    ['info', { failed: 0 }, 'no failed chunks are left'],
+  ])
+})
+
 it('counts the chunks that wait and those in hand, and reports both', async () => {
   expect(signals.monitor.status.queue).toBeNull()
   await signals.set('queue_depth', 79)
   expect(signals.monitor.status).toMatchObject({
-    queue: { waiting: 69, inHand: 10 },
+    queue: { waiting: 69, inHand: 10, failed: 0 },
     signals: { queue_depth: { value: 79 } },
   })
 })

@@ -15,6 +15,7 @@ export class FakeSignals {
     bytes_in_flight: 0,
     event_loop_delay: 0,
   }
+  failed = 0
   /** Runs before each read of Redis completes. */
   beforeAnswer: () => Promise<void> = () => Promise.resolve()
   reads = 0
@@ -48,6 +49,7 @@ export class FakeSignals {
     this.reads += 1
     await this.beforeAnswer()
     const { queue_depth: depth, queue_age: oldestAgeS, redis_memory: memoryPercent } = this.values
-    return { waiting: depth - Math.min(depth, 10), inHand: Math.min(depth, 10), oldestAgeS, memoryPercent }
+    const inHand = Math.min(depth, 10)
+    return { waiting: depth - inHand, inHand, oldestAgeS, memoryPercent, failed: this.failed }
   }
 }

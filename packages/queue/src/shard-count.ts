@@ -1,0 +1,75 @@
+import { installationNames, type RedisConnection, redisSettings } from '@sluice/runtime'
+import { type QueueNames, shardNames } from './queue-names.ts'
+import { defineScript, permitWrites } from './redis-script.ts'
+
+/** Higher numbers in Redis were not stored by Sluice: no process accepts them as a setting. */
+const SHARDS_MAX = redisSettings.QUEUE_SHARDS.maximum
+
+/**
+ * KEYS: the number of shards. ARGV: a number of shards in use. Returns the highest number that was ever in use. A number of 1 is not
+ * stored, because every installation has the first shard. A second run changes nothing.
+ */
+const RECORD = `
+${permitWrites}
+local count = tonumber(ARGV[1])
+local stored = tonumber(redis.call('GET', KEYS[1])) or 1
+if stored >= count then return stored end
+redis.call('SET', KEYS[1], ARGV[1])
+return count`
+
+/**
+ * Persists the numbers of shards in use.
+ *
+ * @param key see `InstallationNames.shardCountKey`
+ * @returns a function that persists that this number of shards is in use, and resolves to the highest number that was ever in use. It
+ *   rejects if Redis does
+ */
+export function shardRecorder(redis: RedisConnection, key: string): (count: number) => Promise<number> {
+  const record = defineScript<number>(redis, 'sluiceRecordShards', RECORD)
+  return async (count) => Math.min(await record([key], [count]), SHARDS_MAX)
+}
+
+/**
+ * The shards that may have chunks: those of this process' setting, and retired ones, which were in use under a higher number. A shard is
+ * in Redis' record before its first chunk is (`ChunkQueue`), so no shard is missed, whichever processes have which setting.
+ *
+ * The record is never lowered automatically. No process knows whether another one still adds to the last shard.
+ */
+export class ShardCount {
+  readonly #redis: Pick<RedisConnection, 'exists'>
+  readonly #prefix: string
+  readonly #record: () => Promise<number>
+  #names: readonly QueueNames[]
+
+  /**
+   * @param prefix of the installation
+   * @param configured the number of shards of this process
+   */
+  constructor(redis: RedisConnection, prefix: string, configured: number) {
+    this.#redis = redis
+    this.#prefix = prefix
+    this.#names = shardNames(prefix, configured)
+    const record = shardRecorder(redis, installationNames(prefix).shardCountKey)
+    this.#record = () => record(configured)
+  }
+
+  /** The names of each shard, as far as they are known now. Their number never falls. */
+  get names(): readonly QueueNames[] {
+    return this.#names
+  }
+
+  /**
+   * Records the number of this process, and learns those of others.
+   *
+   * @throws if Redis rejects it
+   */
+  async refresh(): Promise<void> {
+    const count = await this.#record()
+    if (count > this.#names.length) this.#names = shardNames(this.#prefix, count)
+  }
+
+  /** Whether a shard has no chunk in any state. Failed ones count. */
+  async isEmpty({ waitKey, activeKey, delayedKey, failedKey }: QueueNames): Promise<boolean> {
+    return (await this.#redis.exists(waitKey, activeKey, delayedKey, failedKey)) === 0
+  }
+}
