@@ -63,7 +63,9 @@ export class Fleet {
   readonly workers: App[] = []
   readonly #environment: Readonly<Record<string, string>>
   readonly #queues: readonly ChunkQueue[]
+  readonly #feeding = new Set<Promise<void>>()
   #added = 0
+  #isStopping = false
 
   private constructor(services: Services, gate: ClickHouseGate, { shards = 1, environment = {} }: FleetOptions) {
     this.services = services
@@ -119,11 +121,17 @@ export class Fleet {
     await Promise.all(Array.from({ length: ADDS_IN_FLIGHT_MAX }, addNext))
   }
 
-  /** Adds chunks at a constant rate. */
-  async feed(journal: Journal, { chunksPerS, rowsPerChunk, durationMs }: Feed): Promise<void> {
+  /** Adds chunks at a constant rate, unless the fleet is stopped. */
+  feed(journal: Journal, feed: Feed): Promise<void> {
+    const feeding = this.#feed(journal, feed).finally(() => this.#feeding.delete(feeding))
+    this.#feeding.add(feeding)
+    return feeding
+  }
+
+  async #feed(journal: Journal, { chunksPerS, rowsPerChunk, durationMs }: Feed): Promise<void> {
     const startedMs = performance.now()
     const total = Math.round((chunksPerS * durationMs) / 1_000)
-    for (let added = 0; added < total;) {
+    for (let added = 0; added < total && !this.#isStopping;) {
       const due = Math.min(total, Math.floor(((performance.now() - startedMs) * chunksPerS) / 1_000))
       await this.add(journal, due - added, rowsPerChunk)
       added = due
@@ -158,6 +166,8 @@ export class Fleet {
 
   /** Kills all processes. */
   async stop(): Promise<void> {
+    this.#isStopping = true
+    await Promise.all(this.#feeding)
     await Promise.all(this.#queues.map((queue) => queue.close()))
     this.redis.disconnect()
     await this.services.stop({ force: true })
