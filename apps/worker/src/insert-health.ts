@@ -19,7 +19,8 @@ export interface InsertHealthLimits {
  * | failing | inserts fail                              | those in hand are retried; then one at a time, as a probe |
  * | gave up | no insert has succeeded for `giveUpMs`    | all returned; one at a time is fetched as a probe    |
  *
- * A success leads back to healthy. An error that ClickHouse reports about the rows changes nothing, and neither does a failed lookup.
+ * A success leads back to healthy. What precedes an insert counts if it fails: without an answer to a lookup or about the clock, nothing
+ * is inserted. An error that ClickHouse reports about the rows changes nothing.
  */
 export class InsertHealth {
   readonly #clock: Pick<MonotonicClock, 'nowMs'>
@@ -36,11 +37,16 @@ export class InsertHealth {
 
   /** Runs one insert and takes its result into account. @throws what `insert` throws */
   async observe<T>(insert: () => Promise<T>): Promise<T> {
+    const result = await this.observeStep(insert)
+    this.#succeeded()
+    return result
+  }
+
+  /** Runs a step that precedes an insert. Only its failure is taken into account. @throws what `step` throws */
+  async observeStep<T>(step: () => Promise<T>): Promise<T> {
     const startedMs = this.#clock.nowMs()
     try {
-      const result = await insert()
-      this.#succeeded()
-      return result
+      return await step()
     } catch (error) {
       const { failure, code } = classifyInsertError(error)
       if (failure === 'transient' && code !== STILL_RUNNING) this.#failed(startedMs)

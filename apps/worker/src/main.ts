@@ -80,6 +80,7 @@ await runProcess({
       wallMs: redisClock.nowMs,
       monotonicMs,
       logger,
+      watch,
     })
     // Ids of batches and dead letters only need to be unique, and nothing reads the time in them.
     const ids = new IdSource(Date.now)
@@ -96,9 +97,17 @@ await runProcess({
     const insertOnce = {
       areTokensAtomic: config.CLICKHOUSE_CLUSTER !== undefined,
       sleep: (ms: number) => clock.sleep(ms),
-      beforeAttempt: () => clickhouseClock.check(),
+      beforeAttempt: () => health.observeStep(() => clickhouseClock.check()),
       onTokenWithoutRows: (token: string) =>
         logger.warn({ token }, 'ClickHouse has a token without its rows'),
+    }
+    const storedRows = new StoredRows(clickhouse, redisClock.nowMs, watch)
+    const observedRows: Pick<StoredRows, 'find'> = {
+      find: (frames) => health.observeStep(() => storedRows.find(frames)),
+    }
+    const insertNothing = async (): Promise<void> => {
+      await insertOnce.beforeAttempt()
+      await observedInserter.insert([], 'probe')
     }
     const workerId = randomUUID()
     const openQueue = (names: QueueNames): ShardQueue => ({
@@ -117,11 +126,11 @@ await runProcess({
       rowInserter: new RowInserter({
         ...insertOnce,
         frameInserter: observedInserter,
-        storedRows: new StoredRows(clickhouse, redisClock.nowMs, watch),
+        storedRows: observedRows,
       }),
       deadLetters: new DeadLetters(clickhouse, makeId, redisClock.nowMs, insertOnce, watch),
       health,
-      insertNothing: () => observedInserter.insert([], 'probe'),
+      insertNothing,
       insertSlots: new Semaphore(workerLimits.insertsInFlightMax, signal),
       repairPermits: new Semaphore(workerLimits.repairsInFlightMax, signal),
       chunkBudget: new HeldBudget(workerLimits.chunksMax),
@@ -157,6 +166,8 @@ await runProcess({
     durability.start()
     redisClock.start()
     clickhouseClock.start()
+    // A worker that never could insert learns it before its first batch.
+    insertNothing().catch(() => undefined)
     const ops = await startOpsServer({
       host: config.OPS_HOST,
       port: config.OPS_PORT,

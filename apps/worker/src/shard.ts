@@ -117,17 +117,16 @@ export class Shard {
       // The consumer has logged it.
       return limits.failedIntervalMs
     }
-    if (fetch.turn === 'taken') return limits.standbyIntervalMs
+    const chunks = fetch.turn === 'mine' ? fetch.chunks : []
+    for (const chunk of chunks) this.#collect(chunk)
     // A worker that cannot insert must not keep the turn from others, not even from one that does not know whether it can.
-    if (allowed <= 1) await consumer.yieldTurn().catch(() => undefined)
-    for (const chunk of fetch.chunks) this.#collect(chunk)
-    if (allowed === 0) return limits.standbyIntervalMs
-    if (allowed === 1) {
-      if (fetch.chunks.length === 0) await this.#options.insertNothing().catch(() => undefined)
-      return limits.idleIntervalMs
-    }
+    if (allowed <= 1 && fetch.turn === 'mine') await consumer.yieldTurn().catch(() => undefined)
+    // Without a chunk, since a worker that has the turn may keep it.
+    if (allowed === 1 && chunks.length === 0) await this.#options.insertNothing().catch(() => undefined)
+    if (fetch.turn === 'taken' || allowed === 0) return limits.standbyIntervalMs
+    if (allowed === 1) return limits.idleIntervalMs
     if (fetch.hasMore && count > 0) return 0
-    return fetch.chunks.length > 0 ? limits.intervalMs : limits.idleIntervalMs
+    return chunks.length > 0 ? limits.intervalMs : limits.idleIntervalMs
   }
 
   /** How many more chunks may be fetched. */
@@ -170,6 +169,8 @@ export class Shard {
 
   async #deliver(): Promise<void> {
     const { collector, clock, delivery } = this.#options
+    // A failed insert frees its slot at the moment at which the worker gives up.
+    await this.#returnAfterGivingUp()
     const chunks = collector.take(clock.nowMs())
     this.#isWaitingForSlot = false
     this.#wake.abort()

@@ -1,6 +1,9 @@
+import { randomUUID } from 'node:crypto'
 import { ClockError, describeSkew, type Logger, type Readiness } from '@sluice/runtime'
 import type { ClickHouseClient } from './client.ts'
 import { describeError } from './insert-errors.ts'
+import { queryIds } from './query-ids.ts'
+import { type QueryWatcher, unwatched } from './query-watch.ts'
 
 /** Nothing may be inserted or looked up now: ClickHouse's clock is wrong, or unknown. Transient. */
 export class ClockSkewError extends Error {
@@ -26,6 +29,8 @@ export interface ClickHouseClockOptions {
   readonly wallMs: () => number
   readonly monotonicMs: () => number
   readonly logger: Logger
+  /** Gives up a measurement while ClickHouse is silent, so that no insert waits longer for it. Default: none is given up. */
+  readonly watch?: QueryWatcher
 }
 
 interface Measurement {
@@ -113,11 +118,15 @@ export class ClickHouseClock {
   }
 
   async #read(): Promise<void> {
-    const { client, monotonicMs } = this.#options
+    const { client, monotonicMs, watch = unwatched } = this.#options
     try {
       const sentAtMs = monotonicMs()
       const query = "SELECT toString(toUnixTimestamp64Milli(now64(3, 'UTC'))) AS nowMs"
-      const [row] = await (await client.query({ query, format: 'JSONEachRow' })).json<{ nowMs: string }>()
+      const queryId = queryIds.clock(randomUUID())
+      const [row] = await watch.run(queryId, async ({ signal }) => {
+        const result = await client.query({ query, format: 'JSONEachRow', query_id: queryId, abort_signal: signal })
+        return result.json<{ nowMs: string }>()
+      })
       const roundTripMs = monotonicMs() - sentAtMs
       if (row === undefined) throw new Error('no answer')
       this.#last = { offsetMs: Number(row.nowMs) - sentAtMs - roundTripMs / 2, roundTripMs, sentAtMs }

@@ -13,4 +13,6 @@ export const queryIds = {
   deadLetterRetry: (letterId: string) => `sluice/dead-letter-retry/${letterId}`,
   /** A lookup. Each has another id. */
   lookup: (id: string) => `sluice/lookup/${id}`,
+  /** A query of the clock. Each has another id. */
+  clock: (id: string) => `sluice/clock/${id}`,
 } as const

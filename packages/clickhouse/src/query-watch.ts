@@ -12,9 +12,14 @@ export const watchLimits = {
   questionTimeoutMs: 3_000,
   /** A query that is not running by this many questions in a row is given up. */
   missingMax: 2,
+  /**
+   * A query is given up after this many questions in a row without an answer, which is 13 s after its last sign. By then its worker must
+   * return its chunks, so that a worker that reaches ClickHouse can insert them. The second question follows a short disturbance.
+   */
+  silentMax: 2,
 } as const
 
-/** A query without an answer was given up, because ClickHouse does not run it. It may have run before. */
+/** A query without an answer was given up, because ClickHouse does not run it, or does not answer at all. It may have run, or still run. */
 export class LostQueryError extends Error {
   override name = 'LostQueryError'
 }
@@ -55,7 +60,7 @@ export interface QueryWatchOptions {
  * show this: a slow insert is silent too. Therefore the watch asks ClickHouse, over a new connection, whether it runs the query.
  *
  * Sending → (the request is sent, and nothing follows for a while) quiet → asked: running → quiet again; not running, twice → given up;
- * no answer → the monitor reports that ClickHouse is silent, and it is asked again.
+ * no answer → the monitor reports that ClickHouse is silent, and it is asked again; no answer, twice → given up.
  */
 export class QueryWatch implements QueryWatcher {
   readonly #options: QueryWatchOptions
@@ -83,7 +88,7 @@ export class QueryWatch implements QueryWatcher {
       return result
     } catch (error) {
       if (givenUp.signal.aborted)
-        throw new LostQueryError('there is no answer, and ClickHouse does not run it')
+        throw new LostQueryError('there is no answer, and ClickHouse does not run it or does not answer at all')
       if (!isSilence(error)) monitor.answered()
       throw error
     } finally {
@@ -105,6 +110,7 @@ export class QueryWatch implements QueryWatcher {
   ): Promise<void> {
     const { monitor, monotonicMs, sleep = sleepUnlessAborted } = this.#options
     let missing = 0
+    let silent = 0
     for (let waitMs: number = watchLimits.quietMs; ;) {
       await sleep(waitMs, ended)
       if (ended.aborted) return
@@ -112,11 +118,13 @@ export class QueryWatch implements QueryWatcher {
       if (quietMs < watchLimits.quietMs) {
         waitMs = watchLimits.quietMs - quietMs
         missing = 0
+        silent = 0
         monitor.found(queryId)
         continue
       }
       const isRunning = await this.#ask(queryId, ended)
       if (ended.aborted) return
+      silent = isRunning === 'silent' ? silent + 1 : 0
       if (isRunning === true) {
         missing = 0
         monitor.found(queryId)
@@ -124,13 +132,13 @@ export class QueryWatch implements QueryWatcher {
         missing += 1
         monitor.lost(queryId)
       }
-      if (missing === watchLimits.missingMax) return giveUp()
+      if (missing === watchLimits.missingMax || silent === watchLimits.silentMax) return giveUp()
       waitMs = watchLimits.intervalMs
     }
   }
 
-  /** Undefined if this is not known. Never rejects. */
-  async #ask(queryId: string, signal: AbortSignal): Promise<boolean | undefined> {
+  /** Undefined if ClickHouse does not say it. Never rejects. */
+  async #ask(queryId: string, signal: AbortSignal): Promise<boolean | 'silent' | undefined> {
     const { runningQueries, monitor } = this.#options
     try {
       const isRunning = await runningQueries.has(queryId, signal)
@@ -138,8 +146,11 @@ export class QueryWatch implements QueryWatcher {
       return isRunning
     } catch (error) {
       if (signal.aborted) return undefined
-      if (isSilence(error)) monitor.silent()
-      else monitor.answered()
+      if (isSilence(error)) {
+        monitor.silent()
+        return 'silent'
+      }
+      monitor.answered()
       return undefined
     }
   }
