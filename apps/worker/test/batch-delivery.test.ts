@@ -96,6 +96,7 @@ describe('new chunks', () => {
       },
     ])
     expect(fixture.stepsMade).toContain('B stored')
+    expect(fixture.only('forget')).toEqual([])
   })
 
   it('are returned to the front of the queue if the process stops before they are claimed', async () => {
@@ -153,15 +154,19 @@ describe('a claim that is late', () => {
     expect(fixture.only('forget')).toEqual(['forget a'])
   })
 
-  it('is a part of the work that `idle` waits for', async () => {
-    const claim = Promise.withResolvers<void>()
+  it('is a part of the work that `idle` waits for, and so is the repair of its batch', async () => {
+    const [claim, repaired] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()]
     fixture.claims.push(() => claim.promise)
+    fixture.steps.set('new-1 loaded', [outcomes.after(repaired.promise)])
     await deliver(a)
     let isIdle = false
     const idling = fixture.delivery.idle().then(() => (isIdle = true))
     await fixture.clock.pass(60_000)
     expect(isIdle).toBe(false)
     claim.resolve()
+    await fixture.clock.pass(60_000)
+    expect(isIdle).toBe(false)
+    repaired.resolve()
     await fixture.clock.settle(idling)
     expect(fixture.stepsMade.at(-1)).toBe('new-1 stored')
   })
