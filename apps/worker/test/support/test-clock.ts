@@ -23,9 +23,9 @@ export class TestClock implements MonotonicClock {
 
   /** Lets time pass, and everything happen that is due until then. With 0, everything that is due now. */
   async pass(ms: number): Promise<void> {
-    let isOver = false
-    this.#time.after(ms, () => (isOver = true))
-    await this.#time.runUntil(() => isOver, this.nowMs() + ms)
+    const untilMs = this.nowMs() + ms
+    this.#time.after(ms, () => undefined)
+    await this.#time.runUntil(() => false, untilMs)
   }
 
   /** Lets time pass until a promise settles. @returns its value */
