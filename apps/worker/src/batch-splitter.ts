@@ -209,10 +209,12 @@ export class BatchSplitter {
    */
   async #consumeToken(pass: Pass, from: number, to: number): Promise<boolean> {
     const { id, rows } = pass
-    const { rowInserter, retrier } = this.#deps
+    const { rowInserter, retrier, health } = this.#deps
     const ofRange = openRows(pass, from, to)
-    const stored = await retrier.retry('stored rows not looked up', () =>
-      rowInserter.findStored([compressRows(ofRange.join(''))]),
+    const stored = await retrier.retry(
+      'stored rows not looked up',
+      () => rowInserter.findStored([compressRows(ofRange.join(''))]),
+      () => health.giveUpSignal,
     )
     const isWhole = from === 0 && to === rows.length
     const token = isWhole ? id : `${id}/${rangeName(from, to)}`

@@ -1,4 +1,4 @@
-import { classifyInsertError } from '@sluice/clickhouse'
+import { ClickHouseError, classifyInsertError } from '@sluice/clickhouse'
 import type { MonotonicClock } from '@sluice/runtime'
 
 /** ClickHouse is slow, and works. */
@@ -37,19 +37,30 @@ export class InsertHealth {
 
   /** Runs one insert and takes its result into account. @throws what `insert` throws */
   async observe<T>(insert: () => Promise<T>): Promise<T> {
-    const result = await this.observeStep(insert)
-    this.#succeeded()
-    return result
+    const startedMs = this.#clock.nowMs()
+    try {
+      const result = await insert()
+      this.#succeeded()
+      return result
+    } catch (error) {
+      const { failure, code } = classifyInsertError(error)
+      if (failure === 'transient' && code !== STILL_RUNNING) this.#failed(startedMs)
+      throw error
+    }
   }
 
-  /** Runs a step that precedes an insert. Only its failure is taken into account. @throws what `step` throws */
+  /**
+   * Runs a step that precedes an insert. It counts as a failed insert if ClickHouse gives no answer. If ClickHouse rejects the step, the
+   * first insert of a batch, which needs no such step, may still succeed.
+   *
+   * @throws what `step` throws
+   */
   async observeStep<T>(step: () => Promise<T>): Promise<T> {
     const startedMs = this.#clock.nowMs()
     try {
       return await step()
     } catch (error) {
-      const { failure, code } = classifyInsertError(error)
-      if (failure === 'transient' && code !== STILL_RUNNING) this.#failed(startedMs)
+      if (!(error instanceof ClickHouseError)) this.#failed(startedMs)
       throw error
     }
   }

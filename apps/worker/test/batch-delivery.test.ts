@@ -1,330 +1,542 @@
-import { ClickHouseError } from '@sluice/clickhouse'
-import { seededRandom } from '@sluice/harness'
-import { compressRows } from '@sluice/rows'
-import { describe, expect, it, vi } from 'vitest'
-import { BrokenBatchError } from '../src/batch-delivery.ts'
-import { makeChunk, memoryLimitExceeded, ModelWorker, World, type Fate } from './model.ts'
+import { AssertionError } from 'node:assert'
+import { beforeEach, describe, expect, it } from 'vitest'
+import { RequeueError, UndeliverableError } from '../src/delivery-errors.ts'
+import { workerLimits } from '../src/limits.ts'
+import { insertErrors, makeChunk } from './support/chunks.ts'
+import { DeliveryFixture, outcomes } from './support/delivery-fixture.ts'
 
-const works: Fate = () => 'works'
+const { repairRetryMs, suspendedRetryMs, claimMaxMs, giveUpMs } = workerLimits
+const [a, b, c] = [makeChunk('a'), makeChunk('b'), makeChunk('c')]
+/** Never resolves. */
+const never = new Promise<never>(() => undefined)
 
-function rowsOf(chunkIds: readonly string[], rowsEach: number): string[] {
-  return chunkIds.flatMap((id) => Array.from({ length: rowsEach }, (_, i) => `${id}-${i}`))
+let fixture: DeliveryFixture
+
+beforeEach(() => {
+  fixture = new DeliveryFixture()
+})
+
+const deliver = (...chunks: Parameters<DeliveryFixture['delivery']['deliver']>[0]): Promise<void> =>
+  fixture.clock.settle(fixture.delivery.deliver(chunks))
+const idle = (): Promise<void> => fixture.clock.settle(fixture.delivery.idle())
+
+/** Chunks that belong to a batch of another worker. */
+function own(batchId: string, ...chunkIds: readonly string[]): void {
+  for (const id of chunkIds) fixture.owners.set(id, batchId)
 }
 
-/** The first insert gets no answer, and commits shortly before its time is over. After it, ClickHouse has no memory for another. */
-function loseFirstAnswer(world: World): void {
-  let attempts = 0
-  world.commitsLateAfterMs = () => ((attempts += 1) === 1 ? 59_000 : undefined)
-  world.isShortOfMemory = () => attempts > 0
-}
-
-describe('BatchDelivery', () => {
-  it('inserts the chunks of a batch with one insert, in order', async () => {
-    const chunks = ['a', 'b', 'c'].map((id) => makeChunk(id, 2))
-    const world = new World(chunks)
-    await new ModelWorker(world, works).work(chunks)
-    expect(world.rows).toEqual(rowsOf(['a', 'b', 'c'], 2))
-    expect(world.inserts).toHaveLength(1)
-    expect(world.jobs.size).toBe(0)
-  })
-
-  it('puts a chunk into its batch once, even if it was collected twice', async () => {
-    const [a, b] = [makeChunk('a', 2), makeChunk('b', 2)]
-    const world = new World([a, b])
-    await new ModelWorker(world, works).work([a, b, a])
-    expect(world.rows).toEqual(rowsOf(['a', 'b'], 2))
-    expect(world.jobs.size).toBe(0)
-  })
-
-  it('retries an insert with the same token after its answer was lost', async () => {
-    const chunks = [makeChunk('a', 2)]
-    const world = new World(chunks)
-    await new ModelWorker(world, (call) => (call === 2 ? 'lost answer' : 'works')).work(chunks)
-    expect(world.rows).toEqual(rowsOf(['a'], 2))
-  })
-
-  it('recovers a whole batch from one of its chunks, with the members that were persisted', async () => {
-    const chunks = ['a', 'b', 'c'].map((id) => makeChunk(id, 2))
-    const world = new World(chunks)
-    await new ModelWorker(world, (call) => (call === 2 ? 'dies after' : 'works')).work(chunks)
-    expect(world.jobs.size).toBe(3)
-    const later = makeChunk('d', 1)
-    world.jobs.set(later.id, later)
-    await new ModelWorker(world, works).work([...chunks.slice(1, 2), later])
-    expect(world.rows.toSorted()).toEqual([...rowsOf(['a', 'b', 'c'], 2), 'd-0'].toSorted())
-    expect(world.inserts.filter(({ rows }) => rows === 6)).toHaveLength(1)
-  })
-
-  it('inserts no row of a batch twice after ClickHouse has forgotten its token', async () => {
-    const chunks = ['a', 'b'].map((id) => makeChunk(id, 2))
-    const world = new World(chunks)
-    await new ModelWorker(world, (call) => (call === 2 ? 'dies after' : 'works')).work(chunks)
-    world.forgetTokens()
-    await new ModelWorker(world, works).work(chunks)
-    expect(world.rows).toEqual(rowsOf(['a', 'b'], 2))
-    expect(world.jobs.size).toBe(0)
-  })
-
-  it('sends rows with another token if ClickHouse crashed between the token and the rows', async () => {
-    const chunks = ['a', 'b'].map((id) => makeChunk(id, 2))
-    const world = new World(chunks)
-    let crashes = 0
-    world.crashesInCommit = () => (crashes += 1) <= 2
-    await new ModelWorker(world, works).work(chunks)
-    expect(world.rows).toEqual(rowsOf(['a', 'b'], 2))
-    expect(world.jobs.size).toBe(0)
-  })
-
-  it('inserts only the missing rows of a batch that is partly stored', async () => {
-    const chunks = ['a', 'b', 'c'].map((id) => makeChunk(id, 2))
-    const world = new World(chunks)
-    await new ModelWorker(world, (call) => (call === 2 ? 'dies before' : 'works')).work(chunks)
-    world.rows.push('a-0', 'a-1', 'b-1')
-    await new ModelWorker(world, works).work(chunks)
-    expect(world.rows).toEqual(['a-0', 'a-1', 'b-1', 'b-0', 'c-0', 'c-1'])
-  })
-
-  it('sends nothing for a batch that was confirmed before its worker died', async () => {
-    const chunks = ['a', 'b'].map((id) => makeChunk(id, 2))
-    const world = new World(chunks)
-    await new ModelWorker(world, (call) => (call === 3 ? 'dies after' : 'works')).work(chunks)
-    const insert = vi.spyOn(world.frameInserter, 'insert')
-    await new ModelWorker(world, works).work(chunks)
-    expect(insert).not.toHaveBeenCalled()
-    expect(world.jobs.size).toBe(0)
-  })
-
-  it('does not insert a batch whose chunks were removed from the queue by hand', async () => {
-    const chunks = ['a', 'b'].map((id) => makeChunk(id, 2))
-    const world = new World(chunks)
-    await new ModelWorker(world, (call) => (call === 2 ? 'dies before' : 'works')).work(chunks)
-    world.jobs.delete('b')
-    await expect(new ModelWorker(world, works).work(chunks.slice(0, 1))).rejects.toThrow(BrokenBatchError)
-    expect(world.rows).toEqual([])
-  })
-
-  it('stores every row once if an unanswered insert commits after the batch was split', async () => {
-    const chunks = ['a', 'b'].map((id) => makeChunk(id, 2))
-    const world = new World(chunks)
-    loseFirstAnswer(world)
-    await new ModelWorker(world, works).work(chunks)
-    await world.sleep(120_000)
-    expect(world.rows).toEqual(rowsOf(['a', 'b'], 2))
-    expect(world.jobs.size).toBe(0)
-  })
-
-  it('stores every row once if an insert of a dead worker commits after its batch was split', async () => {
-    const chunks = ['a', 'b'].map((id) => makeChunk(id, 2))
-    const world = new World(chunks)
-    loseFirstAnswer(world)
-    await new ModelWorker(world, (call) => (call === 2 ? 'dies after' : 'works')).work(chunks)
-    await new ModelWorker(world, works).work(chunks)
-    await world.sleep(120_000)
-    expect(world.rows).toEqual(rowsOf(['a', 'b'], 2))
-    expect(world.jobs.size).toBe(0)
-  })
-
-  it('splits a batch for which ClickHouse has no memory', async () => {
-    const chunks = ['a', 'b'].map((id) => makeChunk(id, 2))
-    const world = new World(chunks)
-    world.isShortOfMemory = () => true
-    await new ModelWorker(world, works).work(chunks)
-    expect(world.rows).toEqual(rowsOf(['a', 'b'], 2))
-    expect(world.inserts).toHaveLength(4)
-  })
-
-  it('never sends a split range as a whole again, even after its worker died and ClickHouse would accept it', async () => {
-    const chunks = ['a', 'b'].map((id) => makeChunk(id, 2))
-    const world = new World(chunks)
-    world.isShortOfMemory = () => true
-    // Dies after its first stored insert, which consumes the token of the whole batch.
-    const dying: Fate = () => (world.inserts.length > 0 ? 'dies before' : 'works')
-    await new ModelWorker(world, dying).work(chunks)
-    expect((await world.ledger.read('batch-1'))?.splits).toEqual(new Set(['all']))
-    world.isShortOfMemory = () => false
-    await new ModelWorker(world, works).work(chunks)
-    // The first row consumes the token of the whole batch.
-    expect(world.inserts.map(({ token }) => token)).toEqual(['batch-1', 'batch-1/0-2', 'batch-1/2-4'])
-    expect(world.inserts[0]?.rows).toBe(1)
-    expect(world.rows).toEqual(rowsOf(['a', 'b'], 2))
-  })
-
-  it('inserts no row twice if ClickHouse rejects a batch but keeps the rows of one partition', async () => {
-    const chunks = ['a', 'b'].map((id) => makeChunk(id, 2))
-    const world = new World(chunks)
-    let rejections = 0
-    world.isShortOfMemory = () => {
-      rejections += 1
-      if (rejections === 1) world.rows.push('a-1', 'b-0')
-      return rejections === 1
-    }
-    await new ModelWorker(world, works).work(chunks)
-    expect(world.rows).toEqual(['a-1', 'b-0', 'a-0', 'b-1'])
-  })
-
-  it('inserts a batch by parts if another worker has split it while this one was frozen', async () => {
-    const chunks = ['a', 'b'].map((id) => makeChunk(id, 2))
-    const world = new World(chunks)
-    const owners = await world.ledger.claim('batch-0', ['a', 'b'])
-    expect(owners).toEqual(['batch-0', 'batch-0'])
-    // After this worker has read the batch, another worker splits it and sends a part of it.
-    const { read } = world.ledger
-    vi.spyOn(world.ledger, 'read').mockImplementationOnce(async (batchId) => {
-      const record = await read(batchId)
-      await world.ledger.recordSplit('batch-0', 'all')
-      await world.frameInserter.insert([compressRows('\t\t\ta-0\n\t\t\ta-1\n')], 'batch-0/0-2')
-      return record
+describe('new chunks', () => {
+  it('are claimed as one batch, inserted and finished', async () => {
+    await fixture.clock.pass(500)
+    await deliver(a, b)
+    await idle()
+    expect(fixture.calls).toEqual(['claim new-1: a b'])
+    expect(fixture.stages[0]).toEqual({
+      at: 'claimed',
+      batch: { id: 'new-1', chunks: [a, b], splits: new Set() },
+      sinceMs: 500,
     })
-    await new ModelWorker(world, works).work(chunks)
-    // The first missing row consumes the token of the whole batch.
-    expect(world.inserts.map(({ token }) => token)).toEqual(['batch-0/0-2', 'batch-0', 'batch-0/2-4'])
-    expect(world.rows).toEqual(rowsOf(['a', 'b'], 2))
+    expect(fixture.stepsMade).toEqual(['new-1 claimed', 'new-1 stored'])
   })
 
-  it.each([true, false])(
-    'does not confirm an insert that was ignored because another worker split the batch (atomic tokens: %s)',
-    async (areTokensAtomic) => {
-      const chunks = ['a', 'b'].map((id) => makeChunk(id, 2))
-      const world = new World(chunks)
-      const { insert } = world.frameInserter
-      // While the first insert is on the network, another worker splits the batch, and dies after it has consumed the token.
-      vi.spyOn(world.frameInserter, 'insert').mockImplementationOnce(async (...args) => {
-        world.isShortOfMemory = () => true
-        const dying: Fate = () => (world.inserts.length > 0 ? 'dies before' : 'works')
-        await new ModelWorker(world, dying, areTokensAtomic).work(chunks)
-        world.isShortOfMemory = () => false
-        await insert(...args)
-      })
-      await new ModelWorker(world, works, areTokensAtomic).work(chunks)
-      expect(world.rows).toEqual(rowsOf(['a', 'b'], 2))
-      expect(world.jobs.size).toBe(0)
+  it('belong to this worker since a time before the first attempt to claim them', async () => {
+    fixture.claims.push(async () => {
+      await fixture.clock.sleep(1_000)
+      throw new Error('connection lost')
+    })
+    await deliver(a)
+    expect(fixture.calls).toEqual(['claim new-1: a', 'claim new-1: a'])
+    expect(fixture.stages[0]).toMatchObject({ sinceMs: 0 })
+  })
+
+  it('have the insert slot until their insert has ended, and not until they are finished', async () => {
+    const [inserted, finished] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()]
+    fixture.steps.set('new-1 claimed', [outcomes.after(inserted.promise)])
+    fixture.steps.set('new-1 stored', [outcomes.after(finished.promise)])
+    let isFree = false
+    const delivering = fixture.delivery.deliver([a]).then(() => (isFree = true))
+    await fixture.clock.pass(1)
+    expect(isFree).toBe(false)
+    inserted.resolve()
+    await fixture.clock.settle(delivering)
+    expect(fixture.stepsMade).toEqual(['new-1 claimed', 'new-1 stored'])
+    finished.resolve()
+    await idle()
+  })
+
+  it('without an owner are forgotten, because they were delivered earlier', async () => {
+    fixture.owners.set('a', undefined)
+    await deliver(a, b)
+    await idle()
+    expect(fixture.only('forget')).toEqual(['forget a'])
+    expect(fixture.stages[0]).toMatchObject({ at: 'claimed', batch: { chunks: [b] } })
+  })
+
+  it('make no batch if none of them is new', async () => {
+    fixture.owners.set('a', undefined)
+    await deliver(a)
+    await idle()
+    expect(fixture.stages).toEqual([])
+  })
+
+  it('of other batches are recovered, once per batch', async () => {
+    own('B', 'a', 'c')
+    await deliver(a, b, c)
+    await idle()
+    expect(fixture.stages.filter(({ at }) => at === 'claimed')).toMatchObject([{ batch: { chunks: [b] } }])
+    expect(fixture.stages.filter(({ at }) => at === 'recovering')).toEqual([
+      {
+        at: 'recovering',
+        recovery: {
+          batchId: 'B',
+          chunkIds: ['a', 'c'],
+          isRejected: false,
+          earlier: { unsettledUntilMs: 0, suspension: undefined },
+        },
+      },
+    ])
+    expect(fixture.stepsMade).toContain('B stored')
+    expect(fixture.only('forget')).toEqual([])
+  })
+
+  it('are returned to the front of the queue if the process stops before they are claimed', async () => {
+    fixture.claims.push(() => Promise.reject(new Error('connection lost')))
+    fixture.clock.after(10, () => fixture.stopping.abort())
+    await deliver(a, b)
+    expect(fixture.only('requeue', 'fail')).toEqual(['requeue a b to the front'])
+    expect(fixture.stages).toEqual([])
+  })
+
+  it('become failed jobs if the claim has a defect', async () => {
+    fixture.claims.push(() => Promise.reject(new TypeError('x is not a function')))
+    await deliver(a, b)
+    expect(fixture.only('requeue', 'fail')).toEqual([
+      'fail a: x is not a function',
+      'fail b: x is not a function',
+    ])
+  })
+
+  it('are returned if their insert is given up', async () => {
+    fixture.steps.set('new-1 claimed', [outcomes.fails(new RequeueError('stopping'))])
+    await deliver(a, b)
+    await idle()
+    expect(fixture.only('requeue', 'fail')).toEqual(['requeue a b to the front'])
+  })
+})
+
+describe('a claim that is late', () => {
+  it('leaves the insert slot, and its batch is recovered, since its age is not known', async () => {
+    const claim = Promise.withResolvers<void>()
+    fixture.claims.push(() => claim.promise)
+    own('B', 'c')
+    await deliver(a, b, c)
+    expect(fixture.clock.nowMs()).toBe(claimMaxMs)
+    expect(fixture.stages).toEqual([])
+    claim.resolve()
+    await idle()
+    expect(fixture.stepsMade.filter((step) => /claimed|recovering/.test(step))).toEqual([
+      'B recovering',
+      'new-1 recovering',
+    ])
+    expect(fixture.stages).toContainEqual(
+      expect.objectContaining({ recovery: expect.objectContaining({ chunkIds: ['a', 'b'] }) }),
+    )
+  })
+
+  it('of chunks that are not new makes no batch', async () => {
+    const claim = Promise.withResolvers<void>()
+    fixture.claims.push(() => claim.promise)
+    fixture.owners.set('a', undefined)
+    await deliver(a)
+    claim.resolve()
+    await idle()
+    expect(fixture.stages).toEqual([])
+    expect(fixture.only('forget')).toEqual(['forget a'])
+  })
+
+  it('is a part of the work that `idle` waits for, and so is the repair of its batch', async () => {
+    const [claim, repaired] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()]
+    fixture.claims.push(() => claim.promise)
+    fixture.steps.set('new-1 loaded', [outcomes.after(repaired.promise)])
+    await deliver(a)
+    let isIdle = false
+    const idling = fixture.delivery.idle().then(() => (isIdle = true))
+    await fixture.clock.pass(60_000)
+    expect(isIdle).toBe(false)
+    claim.resolve()
+    await fixture.clock.pass(60_000)
+    expect(isIdle).toBe(false)
+    repaired.resolve()
+    await fixture.clock.settle(idling)
+    expect(fixture.stepsMade.at(-1)).toBe('new-1 stored')
+  })
+})
+
+describe('a repair', () => {
+  it('never uses the insert slot of new batches', async () => {
+    own('B', 'a')
+    fixture.steps.set('B loaded', [outcomes.after(never)])
+    await deliver(a, b)
+    await deliver(c)
+    expect(fixture.clock.nowMs()).toBe(0)
+    expect(fixture.stepsMade).toEqual(expect.arrayContaining(['new-1 stored', 'new-2 stored']))
+  })
+
+  it('of a new batch that is rejected leaves the insert slot', async () => {
+    fixture.steps.set('new-1 claimed', [outcomes.recovering])
+    fixture.steps.set('new-1 recovering', [outcomes.after(never)])
+    await deliver(a)
+    await deliver(b)
+    expect(fixture.clock.nowMs()).toBe(0)
+    expect(fixture.stepsMade).toContain('new-2 stored')
+  })
+
+  it('takes a rejected batch through the stages of the table, and ends its lease before it is finished', async () => {
+    fixture.steps.set('new-1 claimed', [outcomes.recovering])
+    fixture.steps.set('new-1 recovering', [outcomes.rejected])
+    let callsAtFinish: string[] = []
+    fixture.steps.set('new-1 stored', [
+      () => {
+        callsAtFinish = [...fixture.calls]
+        return { at: 'done' }
+      },
+    ])
+    await deliver(a)
+    await idle()
+    expect(fixture.stepsMade).toEqual(['new-1 claimed', 'new-1 recovering', 'new-1 rejected', 'new-1 stored'])
+    expect(callsAtFinish).toEqual(['claim new-1: a', 'end lease new-1 of me'])
+  })
+
+  it('is the only one of its shard', async () => {
+    own('B', 'a')
+    own('C', 'b')
+    const loaded = Promise.withResolvers<void>()
+    fixture.steps.set('B loaded', [outcomes.after(loaded.promise)])
+    await deliver(a, b)
+    await fixture.clock.pass(60_000)
+    expect(fixture.stepsMade).toEqual(['B recovering', 'B loaded'])
+    loaded.resolve()
+    await idle()
+    expect(fixture.stepsMade).toEqual(expect.arrayContaining(['B stored', 'C stored']))
+  })
+
+  it('waits while all slots for repairs are taken by other shards', async () => {
+    const taken = Promise.withResolvers<void>()
+    void fixture.repairPermits.run(() => taken.promise)
+    const other = new DeliveryFixture(fixture.repairPermits)
+    for (const { owners } of [fixture, other]) owners.set('a', 'B')
+    fixture.steps.set('B loaded', [outcomes.after(never)])
+    await fixture.delivery.deliver([a])
+    await fixture.clock.pass(0)
+    await other.delivery.deliver([a])
+    await other.clock.pass(60_000)
+    expect(fixture.stepsMade).toEqual(['B recovering', 'B loaded'])
+    expect(other.stepsMade).toEqual([])
+    taken.resolve()
+    await other.clock.settle(other.delivery.idle())
+    expect(other.stepsMade).toEqual(['B recovering', 'B loaded', 'B stored'])
+  })
+
+  it('is counted with its chunks in hand from its first wait to its end', async () => {
+    own('B', 'a', 'b')
+    const [loaded, finished] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()]
+    fixture.steps.set('B loaded', [outcomes.after(loaded.promise)])
+    fixture.steps.set('new-1 stored', [outcomes.after(finished.promise)])
+    const counts = (): number[] => [fixture.delivery.repairs, fixture.delivery.chunksInRepair]
+    await deliver(a, b, c)
+    await fixture.clock.pass(0)
+    expect(counts()).toEqual([1, 2])
+    loaded.resolve()
+    finished.resolve()
+    await idle()
+    expect(counts()).toEqual([0, 0])
+    fixture.steps.set('B recovering', [outcomes.fails(new UndeliverableError('gone'))])
+    await deliver(a, b)
+    await idle()
+    expect(counts()).toEqual([0, 0])
+  })
+
+  it('is repeated from the record a second after it failed, with what it has learned, and frees its slot meanwhile', async () => {
+    own('B', 'a')
+    own('C', 'b')
+    fixture.steps.set('B recovering', [outcomes.rejected])
+    fixture.steps.set('B rejected', [outcomes.fails(insertErrors.transient)])
+    await deliver(a, b)
+    await fixture.clock.pass(0)
+    expect(fixture.stepsMade).toEqual(['B recovering', 'B rejected', 'C recovering', 'C loaded', 'C stored'])
+    expect(fixture.only('end lease B')).toHaveLength(1)
+    expect(fixture.warnings.mock.calls).toEqual([
+      [{ batchId: 'B', reason: 'ClickHouse 252 TOO_MANY_PARTS' }, 'batch not repaired'],
+    ])
+    await fixture.clock.pass(repairRetryMs - 1)
+    expect(fixture.stages).toHaveLength(5)
+    await idle()
+    expect(fixture.clock.nowMs()).toBe(repairRetryMs)
+    expect(fixture.stages[5]).toMatchObject({ at: 'recovering', recovery: { isRejected: true } })
+    expect(fixture.only('end lease B')).toHaveLength(2)
+  })
+
+  it('of a batch that another worker repairs is made later, and frees its slot meanwhile', async () => {
+    own('B', 'a')
+    own('C', 'b')
+    fixture.steps.set('B recovering', [outcomes.leased])
+    await deliver(a, b)
+    await fixture.clock.pass(repairRetryMs - 1)
+    expect(fixture.stepsMade).toEqual(['B recovering', 'C recovering', 'C loaded', 'C stored'])
+    await idle()
+    expect(fixture.clock.nowMs()).toBe(repairRetryMs)
+    expect(fixture.stepsMade.slice(4)).toEqual(['B leased', 'B loaded', 'B stored'])
+  })
+
+  it('goes on if its lease cannot be ended', async () => {
+    own('B', 'a')
+    fixture.errors.set('endLease', [new Error('connection lost')])
+    await deliver(a)
+    await idle()
+    expect(fixture.stepsMade.at(-1)).toBe('B stored')
+    expect(fixture.only('requeue', 'fail')).toEqual([])
+  })
+
+  it('is repeated if another worker has split more of the batch when it is finished', async () => {
+    own('B', 'a')
+    fixture.steps.set('B stored', [outcomes.recovering])
+    fixture.steps.set('new-1 stored', [outcomes.recovering])
+    await deliver(a, b)
+    await idle()
+    for (const id of ['B', 'new-1'])
+      expect(fixture.stepsMade.filter((step) => step === `${id} stored`)).toHaveLength(2)
+    expect(fixture.clock.nowMs()).toBeLessThanOrEqual(2 * repairRetryMs)
+  })
+
+  it.each([
+    new UndeliverableError('chunks are gone'),
+    new TypeError('x is not a function'),
+    new AssertionError({ message: 'broken' }),
+  ])('that no attempt can make leads to failed jobs: %s', async (error) => {
+    own('B', 'a', 'b')
+    fixture.steps.set('B loaded', [outcomes.fails(error)])
+    await deliver(a, b)
+    await idle()
+    expect(fixture.only('requeue', 'fail', 'end lease')).toEqual([
+      'end lease B of me',
+      `fail a: ${error.message}`,
+      `fail b: ${error.message}`,
+    ])
+  })
+
+  it.each([
+    insertErrors.transient,
+    new Error('connection lost'),
+    new Error('Redis does not record the split'),
+  ])('that may succeed later does not lead to failed jobs: %s', async (error) => {
+    own('B', 'a')
+    fixture.steps.set('B loaded', [outcomes.fails(error), outcomes.fails(error)])
+    await deliver(a)
+    await idle()
+    expect(fixture.only('requeue', 'fail')).toEqual([])
+    expect(fixture.stepsMade.at(-1)).toBe('B stored')
+  })
+})
+
+describe('a suspended batch', () => {
+  beforeEach(async () => {
+    own('B', 'a')
+    fixture.steps.set('B recovering', [outcomes.suspended])
+    await fixture.clock.pass(giveUpMs)
+    fixture.succeededAtMs = 0
+  })
+
+  it('is tried later, for as long as ClickHouse accepts other rows, and frees its slot meanwhile', async () => {
+    own('C', 'b')
+    await deliver(a, b)
+    await fixture.clock.pass(suspendedRetryMs - 1)
+    expect(fixture.stepsMade).toEqual(['B recovering', 'C recovering', 'C loaded', 'C stored'])
+    await idle()
+    expect(fixture.clock.nowMs()).toBe(giveUpMs + suspendedRetryMs)
+    expect(fixture.stepsMade.slice(4)).toEqual(['B suspended', 'B loaded', 'B stored'])
+  })
+
+  it('returns behind all other chunks if ClickHouse has accepted no rows since shortly before the attempt', async () => {
+    await fixture.clock.pass(1)
+    await deliver(a)
+    await idle()
+    expect(fixture.only('requeue', 'fail')).toEqual(['requeue a to the back'])
+    expect(fixture.clock.nowMs()).toBe(giveUpMs + 1 + suspendedRetryMs)
+  })
+
+  it('stays if ClickHouse accepts rows during the wait', async () => {
+    fixture.succeededAtMs = Number.NEGATIVE_INFINITY
+    fixture.clock.after(suspendedRetryMs / 2, () => (fixture.succeededAtMs = fixture.clock.nowMs()))
+    await deliver(a)
+    await idle()
+    expect(fixture.only('requeue', 'fail')).toEqual([])
+  })
+
+  it('returns to the front if the process stops', async () => {
+    fixture.succeededAtMs = Number.NEGATIVE_INFINITY
+    fixture.clock.after(1_000, () => fixture.stopping.abort())
+    await deliver(a)
+    await idle()
+    expect(fixture.only('requeue', 'fail')).toEqual(['requeue a to the front'])
+    expect(fixture.clock.nowMs()).toBe(giveUpMs + 1_000)
+  })
+})
+
+describe('a batch that is in flight', () => {
+  it('is delivered again after its delivery, and the chunks of both are settled', async () => {
+    own('B', 'a', 'b')
+    fixture.steps.set('B loaded', [outcomes.fails(new UndeliverableError('chunks are gone'))])
+    await deliver(a)
+    await deliver(b)
+    await idle()
+    expect(fixture.stepsMade).toEqual(['B recovering', 'B loaded', 'B recovering', 'B loaded', 'B stored'])
+    expect(fixture.only('fail')).toEqual(['fail a: chunks are gone'])
+  })
+
+  it('is never delivered twice at the same time', async () => {
+    own('B', 'a', 'b', 'c')
+    const finishes = [Promise.withResolvers<void>(), Promise.withResolvers<void>()]
+    fixture.steps.set(
+      'B stored',
+      finishes.map(({ promise }) => outcomes.after(promise)),
+    )
+    const rounds = (): number => fixture.stepsMade.filter((step) => step === 'B recovering').length
+    await deliver(a)
+    await deliver(b)
+    await fixture.clock.pass(0)
+    expect(rounds()).toBe(1)
+    finishes[0]?.resolve()
+    await fixture.clock.pass(0)
+    expect(rounds()).toBe(2)
+    // The first one has ended, and the second one is still running.
+    await deliver(c)
+    await fixture.clock.pass(0)
+    expect(rounds()).toBe(2)
+    finishes[1]?.resolve()
+    await idle()
+    expect(rounds()).toBe(3)
+  })
+
+  it('is recovered with what is known when its turn comes, and not when it was fetched', async () => {
+    own('B', 'a', 'b')
+    const loaded = Promise.withResolvers<void>()
+    fixture.steps.set('B loaded', [outcomes.after(loaded.promise)])
+    await deliver(a)
+    await deliver(b)
+    await fixture.clock.pass(5_000)
+    loaded.resolve()
+    await idle()
+    expect(fixture.stages.filter(({ at }) => at === 'recovering')).toMatchObject([
+      { recovery: { earlier: { unsettledUntilMs: 0 } } },
+      { recovery: { earlier: { unsettledUntilMs: 5_000 } } },
+    ])
+  })
+})
+
+describe('a worker that gives up inserting', () => {
+  it('returns the batches that wait for a repair, when their turn comes', async () => {
+    own('B', 'a')
+    own('C', 'b')
+    const loaded = Promise.withResolvers<void>()
+    fixture.steps.set('B loaded', [outcomes.after(loaded.promise)])
+    await deliver(a, b)
+    await fixture.clock.pass(0)
+    fixture.givingUp.abort()
+    loaded.resolve()
+    await idle()
+    expect(fixture.stepsMade).toEqual(['B recovering', 'B loaded', 'B stored'])
+    expect(fixture.only('requeue', 'fail')).toEqual(['requeue b to the front'])
+  })
+
+  it.each([outcomes.leased, outcomes.suspended, outcomes.fails(insertErrors.transient)])(
+    'returns the batches that wait before a retry at once',
+    async (outcome) => {
+      fixture.succeededAtMs = 0
+      own('B', 'a')
+      fixture.steps.set('B recovering', [outcome])
+      await deliver(a)
+      fixture.clock.after(100, () => fixture.givingUp.abort())
+      await idle()
+      expect(fixture.clock.nowMs()).toBe(100)
+      expect(fixture.stepsMade).toEqual(['B recovering'])
+      expect(fixture.only('requeue', 'fail')).toEqual(['requeue a to the front'])
     },
   )
 
-  it('recovers one batch at a time', async () => {
-    const chunks = ['a', 'b', 'c'].map((id) => makeChunk(id, 2))
-    const world = new World(chunks)
-    for (const { id } of chunks) await world.ledger.claim(`batch-${id}`, [id])
-    const load = vi.spyOn(world.jobs, 'get')
-    const loaded: number[] = []
-    const { insert } = world.frameInserter
-    vi.spyOn(world.frameInserter, 'insert').mockImplementation(async (...args) => {
-      loaded.push(load.mock.calls.length)
-      await insert(...args)
-    })
-    await new ModelWorker(world, works).work(chunks)
-    expect(loaded).toEqual([1, 2, 3])
-    expect(world.rows).toEqual(rowsOf(['a', 'b', 'c'], 2))
+  it('makes one attempt for each batch that it fetches as a probe', async () => {
+    fixture.givingUp.abort()
+    own('B', 'a')
+    fixture.steps.set('B loaded', [outcomes.fails(insertErrors.transient)])
+    await deliver(a)
+    await idle()
+    expect(fixture.stepsMade).toEqual(['B recovering', 'B loaded'])
+    expect(fixture.only('requeue', 'fail')).toEqual(['requeue a to the front'])
+    await deliver(a)
+    await idle()
+    expect(fixture.stepsMade.slice(2)).toEqual(['B recovering', 'B loaded', 'B stored'])
+    expect(fixture.clock.nowMs()).toBe(0)
   })
 
-  it('does not treat a rejected lookup as a rejection of the rows', async () => {
-    const chunks = [makeChunk('a', 2)]
-    const world = new World(chunks)
-    await world.ledger.claim('batch-0', ['a'])
-    vi.spyOn(world.storedRows, 'find').mockRejectedValueOnce(memoryLimitExceeded())
-    await new ModelWorker(world, works).work(chunks)
-    expect(world.inserts.map(({ token }) => token)).toEqual(['batch-0'])
-  })
-
-  it('does not split a batch that another worker has inserted in the meantime', async () => {
-    const chunks = ['a', 'b'].map((id) => makeChunk(id, 2))
-    const world = new World(chunks)
-    let rejections = 0
-    world.isShortOfMemory = () => (rejections += 1) === 1
-    const { recordSplit } = world.ledger
-    const find = vi.spyOn(world.storedRows, 'find')
-    vi.spyOn(world.ledger, 'recordSplit').mockImplementation(async (batchId, range) => {
-      // This worker is frozen here until another one has delivered the batch.
-      await new ModelWorker(world, works).work(chunks)
-      find.mockClear()
-      return recordSplit(batchId, range)
-    })
-    await new ModelWorker(world, works).work(chunks)
-    expect(rejections).toBe(2)
-    expect(find).not.toHaveBeenCalled()
-    expect(world.rows).toEqual(rowsOf(['a', 'b'], 2))
-    expect(world.jobs.size).toBe(0)
-  })
-
-  it('dead-letters only the rejected rows, and inserts their neighbours', async () => {
-    const chunks = [makeChunk('a', 7), makeChunk('b', 9, [4]), makeChunk('c', 3, [0, 2])]
-    const world = new World(chunks)
-    await new ModelWorker(world, works).work(chunks)
-    expect(world.deadLetters.toSorted()).toEqual(['poison-b-4', 'poison-c-0', 'poison-c-2'])
-    expect(world.rows).toHaveLength(16)
-    expect(new Set(world.rows).size).toBe(16)
-  })
-
-  it('dead-letters a chunk that cannot be decompressed as a whole', async () => {
-    const broken = { ...makeChunk('a', 2, [0]), frame: Buffer.from('not zstd') }
-    const chunks = [broken, makeChunk('b', 2, [1])]
-    const world = new World(chunks)
-    // ClickHouse rejects such a frame; the model alone would not.
-    const { insert } = world.frameInserter
-    vi.spyOn(world.frameInserter, 'insert').mockImplementation(async (frames, token) => {
-      if (frames.some((frame) => frame.equals(broken.frame))) {
-        throw new ClickHouseError({ message: 'zstd', code: '561', type: 'ZSTD_DECODER_FAILED' })
-      }
-      await insert(frames, token)
-    })
-    await new ModelWorker(world, works).work(chunks)
-    expect(world.deadLetters.toSorted()).toEqual([broken.frame.toString('base64'), 'poison-b-1'].toSorted())
-    expect(world.rows).toEqual(['b-0'])
+  it('goes on with a probe if another insert has succeeded meanwhile', async () => {
+    fixture.givingUp.abort()
+    own('B', 'a')
+    fixture.steps.set('B loaded', [
+      (stage) => {
+        fixture.givingUp = new AbortController()
+        return outcomes.fails(insertErrors.transient)(stage)
+      },
+    ])
+    await deliver(a)
+    await idle()
+    expect(fixture.only('requeue', 'fail')).toEqual([])
+    expect(fixture.stepsMade.at(-1)).toBe('B stored')
   })
 })
 
-describe('BatchDelivery with random failures', () => {
-  it('stores every row once, and every rejected row as one dead letter', async () => {
-    for (let seed = 1; seed <= 600; seed += 1) {
-      const { sent, stored, jobsLeft } = await runSchedule(seed)
-      expect(jobsLeft, `seed ${seed}`).toBe(0)
-      expect(stored.toSorted(), `seed ${seed}`).toEqual(sent.toSorted())
-    }
+describe('when the process stops', () => {
+  it('batches that wait for a repair or before a retry return to the queue at once', async () => {
+    own('B', 'a')
+    own('C', 'b')
+    const loaded = Promise.withResolvers<void>()
+    fixture.steps.set('C loaded', [outcomes.after(loaded.promise)])
+    fixture.steps.set('B recovering', [outcomes.leased])
+    own('D', 'c')
+    await deliver(a, b, c)
+    await fixture.clock.pass(0)
+    fixture.stopping.abort()
+    await fixture.clock.pass(0)
+    expect(fixture.only('requeue').toSorted()).toEqual(['requeue a to the front', 'requeue c to the front'])
+    loaded.resolve()
+    await idle()
+    expect(fixture.stepsMade.at(-1)).toBe('C stored')
   })
 })
 
-/** Each round, a worker may die before its batch is done. The batch with the most rejected rows needs the most rounds. */
-const ROUNDS_MAX = 5_000
-/** Longer than any timeout: ten minutes after an insert was given up, it may still commit. */
-const LATE_MAX_MS = 600_000
-
-/** Lets workers die, fail and lose answers at random until all jobs are completed. */
-async function runSchedule(seed: number): Promise<{ sent: string[]; stored: string[]; jobsLeft: number }> {
-  const random = seededRandom(seed)
-  // The jitter of the backoff comes from the seed as well, so that a failing seed can be repeated.
-  vi.spyOn(Math, 'random').mockImplementation(random)
-  const pick = (n: number): number => Math.floor(random() * n)
-  const chunks = Array.from({ length: 1 + pick(8) }, (_, i) =>
-    makeChunk(`c${i}`, 1 + pick(4), random() < 0.2 ? [pick(2)] : []),
-  )
-  const sent = chunks.flatMap(({ id, rows }) => Array.from({ length: rows }, (_, row) => `${id}-${row}`))
-  const world = new World(chunks)
-  const fate: Fate = () => {
-    const dice = random()
-    if (dice < 0.04) return 'dies before'
-    if (dice < 0.08) return 'dies after'
-    if (dice < 0.13) return 'fails'
-    return dice < 0.18 ? 'lost answer' : 'works'
-  }
-  const areTokensAtomic = random() < 0.5
-  world.crashesInCommit = () => !areTokensAtomic && random() < 0.05
-  world.commitsLateAfterMs = () => (random() < 0.1 ? pick(LATE_MAX_MS) : undefined)
-  world.isShortOfMemory = () => random() < 0.2
-  for (let round = 0; world.jobs.size > 0 && round < ROUNDS_MAX; round += 1) {
-    // Two workers at the same time. They may hold the same chunks: one of them was frozen until its lock had expired.
-    const queued = [...world.jobs.values()].filter(() => random() < 0.8)
-    const isAlone = random() < 0.5
-    const others = queued.filter(() => !isAlone && random() < 0.4)
-    await Promise.all(
-      [queued, others].map((held) => new ModelWorker(world, fate, areTokensAtomic).work(held)),
+describe('chunks that cannot be returned', () => {
+  it('to the queue are left to the stalled check', async () => {
+    fixture.errors.set('requeue', [new Error('connection lost')])
+    fixture.steps.set('new-1 claimed', [outcomes.fails(new RequeueError('stopping'))])
+    await deliver(a, b)
+    await idle()
+    expect(fixture.only('requeue', 'fail', 'forget')).toEqual(['requeue a b to the front', 'forget a b'])
+    expect(fixture.warnings).toHaveBeenCalledWith(
+      { err: new Error('connection lost'), chunks: 2 },
+      'chunks left to the stalled check',
     )
-    // No worker is sending anything now. After this pause no earlier insert can commit.
-    if (random() < 0.3) {
-      await world.sleep(LATE_MAX_MS)
-      world.forgetTokens()
-    }
-  }
-  await world.sleep(LATE_MAX_MS)
-  const stored = [...world.rows, ...world.deadLetters.map((text) => text.replace('poison-', ''))]
-  return { sent, stored, jobsLeft: world.jobs.size }
-}
+  })
+
+  it('to the failed jobs are left to the stalled check', async () => {
+    fixture.errors.set('fail', [new Error('connection lost')])
+    fixture.steps.set('new-1 claimed', [outcomes.fails(new UndeliverableError('no'))])
+    await deliver(a, b)
+    await idle()
+    expect(fixture.only('requeue', 'fail', 'forget')).toEqual(['fail a: no', 'forget a b'])
+  })
+})
+
+it('is idle when it has no work', async () => {
+  await idle()
+  await deliver(a)
+  await idle()
+  await idle()
+})

@@ -318,7 +318,6 @@ it('keeps the dead letter of a row that has expired: ClickHouse rejects the row'
   expect(letters.map((letter) => letter.text)).toEqual([text])
 })
 
-
 it('reads one granule of a large table', async () => {
   projectId = 'demo-7'
   const row = rowOf(new Date(Date.now() - 86_400_000).toISOString())

@@ -54,9 +54,8 @@ function rowInserterOf(client: ClickHouseClient, watch: QueryWatcher): RowInsert
     storedRows: new StoredRows(client, Date.now, watch),
     areTokensAtomic: false,
     sleep: () => Promise.resolve(),
+    beforeAttempt: () => Promise.resolve(),
     onTokenWithoutRows: () => undefined,
-    lingerMaxMs: 120_000,
-    monotonicMs,
   })
 }
 
@@ -164,7 +163,12 @@ describe.concurrent('a slow insert', { timeout: TEST_MAX_MS }, () => {
   it('of a dead letter is the only one', async ({ onTestFinished }) => {
     const worker = await openWorker(slow, onTestFinished, { requestTimeoutMs: 1_000 })
     const { client, watch, projectId, token, stored } = worker
-    const options = { areTokensAtomic: false, sleep: pause, onTokenWithoutRows: () => undefined }
+    const options = {
+      areTokensAtomic: false,
+      sleep: pause,
+      beforeAttempt: () => Promise.resolve(),
+      onTokenWithoutRows: () => undefined,
+    }
     const deadLetters = new DeadLetters(client, randomUUID, Date.now, options, watch)
     const letter = { code: 'X', reason: '', text: JSON.stringify({ project_id: projectId }) }
     const attempts = deadLetters.prepare(letter, token, false)
@@ -179,7 +183,7 @@ describe.concurrent('a slow insert', { timeout: TEST_MAX_MS }, () => {
     const { rowInserter, frame, token, stored } = await openWorker(slow, onTestFinished)
     const insert = rowInserter.prepare([frame], token, false).run()
     await isEventuallyRunning(queryIds.rows(token))
-    const consumption = rowInserter.consumeToken(frame, token)
+    const consumption = rowInserter.consumeToken(frame, token, () => undefined)
     await isEventuallyRunning(queryIds.consumedToken(token))
     expect(await Promise.all([insert, consumption])).toEqual(['stored', 'stored'])
     expect(await stored()).toBe(1)

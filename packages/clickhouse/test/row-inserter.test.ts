@@ -2,30 +2,26 @@ import { ClickHouseError } from '@clickhouse/client'
 import { compressRows } from '@sluice/rows'
 import { beforeEach, describe, expect, it } from 'vitest'
 import { classifyInsertError } from '../src/insert-errors.ts'
+import { queryIds } from '../src/query-ids.ts'
 import { RowInserter } from '../src/row-inserter.ts'
 
-const LINGER_MS = 120_000
 const frame = compressRows('row\n')
 
-let nowMs: number
-/** What the next inserts throw, and how long they take. */
-let outcomes: (readonly [error: Error, tookMs: number])[]
+/** What the next inserts throw. */
+let outcomes: Error[]
 let isRunning: boolean
 let log: string[]
 let rowInserter: RowInserter
 
 beforeEach(() => {
-  nowMs = 0
   outcomes = []
   isRunning = false
   log = []
   rowInserter = new RowInserter({
     frameInserter: {
-      insert: async (_frames, token) => {
-        log.push(`insert ${token}`)
-        const [error, tookMs] = outcomes.shift() ?? [new Error('no more outcomes'), 0]
-        nowMs += tookMs
-        throw error
+      insert: async (_frames, token, queryId) => {
+        log.push(queryId === undefined ? `insert ${token}` : `insert ${token} as ${queryId}`)
+        throw outcomes.shift() ?? new Error('no more outcomes')
       },
       isRunning: async (token) => {
         log.push(`ask ${token}`)
@@ -40,9 +36,8 @@ beforeEach(() => {
     },
     areTokensAtomic: false,
     sleep: async () => undefined,
+    beforeAttempt: () => Promise.resolve(),
     onTokenWithoutRows: () => undefined,
-    lingerMaxMs: LINGER_MS,
-    monotonicMs: () => nowMs,
   })
 })
 
@@ -50,56 +45,47 @@ const clickhouseError = (code: string): ClickHouseError => new ClickHouseError({
 const [POISON, UNKNOWN, RUNNING] = [clickhouseError('27'), clickhouseError('49'), clickhouseError('216')]
 const NO_ANSWER = new Error('Timeout error.')
 
-const UNSETTLED = { name: 'UnsettledError' }
+describe('an attempt to insert a single row', () => {
+  /** Makes one attempt that fails. @returns how often the caller was told that it got no answer */
+  async function unanswered(
+    error: Error,
+    attempt: (onUnanswered: () => void) => Promise<unknown>,
+  ): Promise<number> {
+    outcomes = [error]
+    let count = 0
+    await expect(attempt(() => (count += 1))).rejects.toBe(error)
+    return count
+  }
+  const attempts: readonly [string, (onUnanswered: () => void) => Promise<unknown>][] = [
+    ['with its own token', (onUnanswered) => rowInserter.prepareSingle(frame, 't', onUnanswered).run()],
+    ['that consumes a token', (onUnanswered) => rowInserter.consumeToken(frame, 't', onUnanswered)],
+  ]
 
-describe('a single row that ClickHouse rejects', () => {
-  it.each([
-    ['itself', POISON],
-    ['with an unknown code', UNKNOWN],
-  ])('%s is rejected at once if no earlier attempt may arrive', async (_why, error) => {
-    outcomes = [[error, 0]]
-    await expect(rowInserter.prepareSingle(frame, 't', 0).run()).rejects.toBe(error)
+  it.each(attempts)(
+    '%s is reported if it got no answer, since it may still commit',
+    async (_which, attempt) => {
+      expect(await unanswered(NO_ANSWER, attempt)).toBe(1)
+      expect(await unanswered(RUNNING, attempt)).toBe(1)
+    },
+  )
+
+  it.each(attempts)('%s is not reported if ClickHouse rejects the row', async (_which, attempt) => {
+    expect(await unanswered(POISON, attempt)).toBe(0)
+    expect(await unanswered(UNKNOWN, attempt)).toBe(0)
   })
 
-  it.each([
-    ['itself', POISON],
-    ['with an unknown code', UNKNOWN],
-  ])('%s is not yet rejected while an attempt without an answer may arrive', async (_why, error) => {
-    const insert = rowInserter.prepareSingle(frame, 't', 0)
-    outcomes = [
-      [NO_ANSWER, 7_000],
-      [error, 0],
-      [error, 0],
-      [error, 0],
-    ]
-    await expect(insert.run()).rejects.toBe(NO_ANSWER)
-    await expect(insert.run()).rejects.toMatchObject(UNSETTLED)
-    // Counted from when it was sent, and not from when it was given up.
-    nowMs = LINGER_MS - 1
-    await expect(insert.run()).rejects.toMatchObject(UNSETTLED)
-    nowMs = LINGER_MS
-    await expect(insert.run()).rejects.toBe(error)
+  it('with its own token is asked about and looked up before it is sent', async () => {
+    expect(
+      await unanswered(POISON, (onUnanswered) => rowInserter.prepareSingle(frame, 't', onUnanswered).run()),
+    ).toBe(0)
+    expect(log).toEqual(['ask t', 'look up', 'insert t'])
   })
 
-  it('is not yet rejected while an attempt of another worker may arrive', async () => {
-    const insert = rowInserter.prepareSingle(frame, 't', 500)
-    outcomes = [
-      [POISON, 0],
-      [POISON, 0],
-    ]
-    await expect(insert.run()).rejects.toMatchObject(UNSETTLED)
-    nowMs = 500
-    await expect(insert.run()).rejects.toBe(POISON)
-  })
-
-  it('is not rejected because an earlier attempt is still running', async () => {
-    outcomes = [[RUNNING, 0]]
-    const error: unknown = await rowInserter
-      .prepareSingle(frame, 't', 0)
-      .run()
-      .catch((reason: unknown) => reason)
-    expect(error).toBe(RUNNING)
-    expect(classifyInsertError(error).failure).toBe('transient')
+  it('that consumes a token has another query id, and is neither asked about nor looked up', async () => {
+    expect(
+      await unanswered(POISON, (onUnanswered) => rowInserter.consumeToken(frame, 't', onUnanswered)),
+    ).toBe(0)
+    expect(log).toEqual([`insert t as ${queryIds.consumedToken('t')}`])
   })
 })
 
@@ -108,7 +94,7 @@ describe('an insert that was sent before', () => {
     isRunning = true
     for (const insert of [
       rowInserter.prepare([frame], 't', true),
-      rowInserter.prepareSingle(frame, 't', 0),
+      rowInserter.prepareSingle(frame, 't', () => undefined),
     ]) {
       const error: unknown = await insert.run().catch((reason: unknown) => reason)
       expect(error).toMatchObject({ name: 'StillRunningError' })
@@ -118,14 +104,14 @@ describe('an insert that was sent before', () => {
   })
 
   it('is asked about, looked up and sent, in this order', async () => {
-    outcomes = [[POISON, 0]]
+    outcomes = [POISON]
     await expect(rowInserter.prepare([frame], 't', true).run()).rejects.toBe(POISON)
     expect(log).toEqual(['ask t', 'look up', 'insert t'])
   })
 })
 
 it('an insert that was never sent is not asked about', async () => {
-  outcomes = [[POISON, 0]]
+  outcomes = [POISON]
   await expect(rowInserter.prepare([frame], 't', false).run()).rejects.toBe(POISON)
   expect(log).toEqual(['insert t'])
 })

@@ -46,8 +46,6 @@ beforeAll(async () => {
     sleep: () => Promise.resolve(),
     beforeAttempt: () => Promise.resolve(),
     onTokenWithoutRows: () => undefined,
-    lingerMaxMs: 60_000,
-    monotonicMs: () => 0,
   })
 })
 
@@ -81,7 +79,7 @@ const insertBatch = (): Promise<void> =>
 
 /** Consumes the token with one row. */
 const consume = (row: string | undefined): Promise<'stored'> =>
-  rowInserter.consumeToken(compressRows(row ?? ''), token)
+  rowInserter.consumeToken(compressRows(row ?? ''), token, () => undefined)
 
 /** The ids of rows. A row that is stored twice is in the list twice. */
 const idsOf = (rows: readonly (string | undefined)[]): string[] =>

@@ -1,7 +1,14 @@
 import { compressRows, rowColumns } from '@sluice/rows'
 import { zstdDecompressSync } from 'node:zlib'
 import { describe, expect, it } from 'vitest'
-import { type Chunk, columnsHash, decodeChunk, encodeChunk, isKnownFormat, readJobData } from '../src/chunk.ts'
+import {
+  type Chunk,
+  columnsHash,
+  decodeChunk,
+  encodeChunk,
+  isKnownFormat,
+  readJobData,
+} from '../src/chunk.ts'
 
 const rows = (from: number, to: number): string => {
   let text = ''

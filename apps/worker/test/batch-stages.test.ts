@@ -1,0 +1,396 @@
+import { createLogger } from '@sluice/runtime'
+import type { BatchRecord, HeldChunk, StoredBatch } from '@sluice/queue'
+import type { InsertResult } from '@sluice/clickhouse'
+import { AssertionError } from 'node:assert'
+import { beforeEach, describe, expect, it } from 'vitest'
+import type { EarlierAttempts, PartsResult } from '../src/batch-splitter.ts'
+import { type Batch, BatchStages, idsOf, type Recovery, type Stage } from '../src/batch-stages.ts'
+import { RequeueError, UndeliverableError } from '../src/delivery-errors.ts'
+import { Retrier } from '../src/retrier.ts'
+import { insertErrors, makeChunk } from './support/chunks.ts'
+import { TestClock } from './support/test-clock.ts'
+
+const TRUSTED_MS = 15_000
+const LINGER_MS = 120_000
+
+const chunks = [makeChunk('a'), makeChunk('b')]
+const batch: Batch = { id: 'B', chunks, splits: new Set() }
+const splitBatch: Batch = { ...batch, splits: new Set(['all']) }
+const earlier: EarlierAttempts = { unsettledUntilMs: 7, suspension: { firstMs: 1, lastMs: 2 } }
+const recovery: Recovery = { batchId: 'B', chunkIds: ['b'], isRejected: false, earlier }
+const claimed: BatchRecord = { state: 'claimed', members: ['a', 'b'], splits: new Set() }
+
+let clock: TestClock
+let stopping: AbortController
+let givingUp: AbortController
+/** What was called, in order. */
+let calls: string[]
+/** The results of the calls, in order. An error is thrown. */
+let inserts: (InsertResult | Error)[]
+let parts: (PartsResult | Error)[]
+let records: (BatchRecord | undefined | Error)[]
+let leases: (boolean | Error)[]
+let loads: (HeldChunk[] | undefined | Error)[]
+let finishes: (boolean | Error)[]
+let stages: BatchStages
+
+/** The next result of a list. */
+function next<T>(results: (T | Error)[]): T {
+  if (results.length === 0) throw new Error('no result is left')
+  const [result] = results.splice(0, 1)
+  if (result instanceof Error) throw result
+  return result as T
+}
+
+/** How often an insert was attempted. */
+const attempts = (): number => calls.filter((call) => call === 'insert').length
+
+beforeEach(() => {
+  clock = new TestClock()
+  stopping = new AbortController()
+  givingUp = new AbortController()
+  calls = []
+  inserts = []
+  parts = []
+  records = []
+  leases = []
+  loads = []
+  finishes = []
+  const logger = createLogger('test', 'silent')
+  stages = new BatchStages({
+    ledger: {
+      read: async (batchId) => {
+        calls.push(`read ${batchId}`)
+        return next(records)
+      },
+      lease: async (batchId, workerId) => {
+        calls.push(`lease ${batchId} for ${workerId}`)
+        return next(leases)
+      },
+    },
+    consumer: {
+      load: async (ids) => {
+        calls.push(`load ${ids.join(' ')}`)
+        return next(loads)
+      },
+      finish: async ({ id, members }: StoredBatch, splits) => {
+        calls.push(`finish ${id}: ${members.join(' ')}, splits: ${splits}`)
+        return next(finishes)
+      },
+    },
+    rowInserter: {
+      prepare: (frames, token, wasSent) => {
+        const ids = chunks.filter(({ frame }) => frames.includes(frame)).map(({ id }) => id)
+        calls.push(`prepare ${token}: ${ids.join(' ')}, sent before: ${wasSent}`)
+        const run = async (): Promise<InsertResult> => {
+          calls.push('insert')
+          return next(inserts)
+        }
+        return { run } as ReturnType<ConstructorParameters<typeof BatchStages>[0]['rowInserter']['prepare']>
+      },
+    },
+    splitter: {
+      insertByParts: async ({ id }, known) => {
+        calls.push(`insert ${id} by parts, unsettled until ${known.unsettledUntilMs}`)
+        return next(parts)
+      },
+    },
+    retrier: new Retrier({ logger, signal: stopping.signal, clock, random: () => 0 }),
+    health: {
+      get giveUpSignal() {
+        return givingUp.signal
+      },
+    },
+    logger,
+    clock,
+    workerId: 'me',
+    ownershipTrustedMs: TRUSTED_MS,
+    insertLingerMaxMs: LINGER_MS,
+  })
+})
+
+const step = (stage: Exclude<Stage, { at: 'done' }>): Promise<Stage> => clock.settle(stages.step(stage))
+
+describe('a claimed batch', () => {
+  const stage = { at: 'claimed', batch, sinceMs: 0 } as const
+
+  it('is stored after its rows are inserted as a whole, in order, without a lookup', async () => {
+    inserts = ['stored']
+    expect(await step(stage)).toEqual({ at: 'stored', batchId: 'B', members: ['a', 'b'], splits: 0 })
+    expect(calls).toEqual(['prepare B: a b, sent before: false', 'insert'])
+  })
+
+  it('is inserted again after a transient error, with the attempts of the same insert', async () => {
+    inserts = [insertErrors.transient, new Error('no answer'), 'stored']
+    expect(await step(stage)).toMatchObject({ at: 'stored', splits: 0 })
+    expect(calls).toEqual(['prepare B: a b, sent before: false', 'insert', 'insert', 'insert'])
+  })
+
+  it.each(['too_big', 'poison', 'unknown'] as const)(
+    'is rejected after an error that is %s, and has no unsettled row',
+    async (failure) => {
+      inserts = [insertErrors[failure]]
+      expect(await step(stage)).toEqual({
+        at: 'recovering',
+        recovery: {
+          batchId: 'B',
+          chunkIds: ['a', 'b'],
+          isRejected: true,
+          earlier: { unsettledUntilMs: 0, suspension: undefined },
+        },
+      })
+      expect(attempts()).toBe(1)
+    },
+  )
+
+  it('is rejected if ClickHouse has its token without its rows', async () => {
+    inserts = [insertErrors.transient, 'token-without-rows']
+    expect(await step(stage)).toMatchObject({ at: 'recovering', recovery: { isRejected: true } })
+  })
+
+  it('is recovered and not sent if another worker may have it', async () => {
+    await clock.pass(TRUSTED_MS + 1)
+    expect(await step(stage)).toEqual({
+      at: 'recovering',
+      recovery: {
+        batchId: 'B',
+        chunkIds: ['a', 'b'],
+        isRejected: false,
+        earlier: { unsettledUntilMs: TRUSTED_MS + 1 + LINGER_MS, suspension: undefined },
+      },
+    })
+    expect(attempts()).toBe(0)
+  })
+
+  it('is sent for as long as it certainly belongs to this worker', async () => {
+    await clock.pass(TRUSTED_MS)
+    inserts = ['stored']
+    expect(await step(stage)).toMatchObject({ at: 'stored' })
+  })
+
+  it('is recovered and not sent again if another worker may have it after some attempts', async () => {
+    inserts = Array.from({ length: 100 }, () => insertErrors.transient)
+    expect(await step(stage)).toMatchObject({ at: 'recovering', recovery: { isRejected: false } })
+    expect(attempts()).toBeLessThan(20)
+    expect(clock.nowMs()).toBeGreaterThan(TRUSTED_MS)
+  })
+
+  it('is returned to the queue when the worker gives up inserting', async () => {
+    inserts = Array.from({ length: 100 }, () => insertErrors.transient)
+    clock.after(1_000, () => givingUp.abort())
+    await expect(step(stage)).rejects.toThrow(RequeueError)
+    expect(clock.nowMs()).toBe(1_000)
+  })
+
+  it('is attempted once as a probe by a worker that has given up', async () => {
+    givingUp.abort()
+    inserts = [insertErrors.transient]
+    await expect(step(stage)).rejects.toThrow(RequeueError)
+    expect(attempts()).toBe(1)
+    inserts = ['stored']
+    expect(await step(stage)).toMatchObject({ at: 'stored' })
+  })
+
+  it('is not sent after the process was stopped', async () => {
+    stopping.abort()
+    await expect(step(stage)).rejects.toThrow(RequeueError)
+    expect(attempts()).toBe(0)
+  })
+
+  it('must have chunks, and no splits', async () => {
+    for (const broken of [{ ...batch, chunks: [] }, splitBatch])
+      await expect(step({ ...stage, batch: broken })).rejects.toThrow(AssertionError)
+    expect(calls).toEqual([])
+  })
+})
+
+describe.each(['recovering', 'leased', 'suspended'] as const)('a batch that is %s', (at) => {
+  const stage = { at, recovery } as const
+
+  it('is loaded with the members of its record, in their order, under a lease', async () => {
+    records = [claimed]
+    leases = [true]
+    loads = [chunks]
+    expect(await step(stage)).toEqual({ at: 'loaded', recovery, batch })
+    expect(calls).toEqual(['read B', 'lease B for me', 'load a b'])
+  })
+
+  it('is rejected if it was rejected here before', async () => {
+    records = [claimed]
+    leases = [true]
+    loads = [chunks]
+    const rejected = { ...recovery, isRejected: true }
+    expect(await step({ at, recovery: rejected })).toEqual({ at: 'rejected', recovery: rejected, batch })
+  })
+
+  it('is rejected if it is split, whichever worker has split it', async () => {
+    records = [{ ...claimed, splits: new Set(['all']) }]
+    leases = [true]
+    loads = [chunks]
+    expect(await step(stage)).toEqual({ at: 'rejected', recovery, batch: splitBatch })
+  })
+
+  it('is left to another worker that has the lease', async () => {
+    records = [claimed]
+    leases = [false]
+    expect(await step(stage)).toEqual({ at: 'leased', recovery })
+    expect(calls).toEqual(['read B', 'lease B for me'])
+  })
+
+  it('is stored if its record is confirmed', async () => {
+    records = [{ ...claimed, state: 'confirmed' }]
+    expect(await step(stage)).toEqual({ at: 'stored', batchId: 'B', members: ['a', 'b'], splits: undefined })
+    expect(calls).toEqual(['read B'])
+  })
+
+  it('is stored if its record was released, with the chunks in hand as its members', async () => {
+    records = [undefined]
+    expect(await step(stage)).toEqual({ at: 'stored', batchId: 'B', members: ['b'], splits: undefined })
+    expect(calls).toEqual(['read B'])
+  })
+
+  it.each([{ ...claimed, state: 'confirmed' } as const, undefined])(
+    'is stored if a chunk is gone and the record now is %j',
+    async (now) => {
+      records = [claimed, now]
+      leases = [true]
+      loads = [undefined]
+      expect(await step(stage)).toEqual({
+        at: 'stored',
+        batchId: 'B',
+        members: ['a', 'b'],
+        splits: undefined,
+      })
+      expect(calls).toEqual(['read B', 'lease B for me', 'load a b', 'read B'])
+    },
+  )
+
+  it('is undeliverable if a chunk is gone and the batch is not confirmed', async () => {
+    records = [claimed, claimed]
+    leases = [true]
+    loads = [undefined]
+    await expect(step(stage)).rejects.toThrow(UndeliverableError)
+  })
+
+  it('fails if Redis fails, and is not read a second time', async () => {
+    const lost = new Error('connection lost')
+    records = [lost, claimed, claimed]
+    leases = [lost, true]
+    loads = [lost]
+    for (let i = 0; i < 3; i += 1) await expect(step(stage)).rejects.toBe(lost)
+    expect(calls).toHaveLength(1 + 2 + 3)
+  })
+})
+
+describe('a loaded batch', () => {
+  const stage = { at: 'loaded', recovery, batch } as const
+
+  it('is stored after its missing rows are inserted', async () => {
+    inserts = ['stored']
+    expect(await step(stage)).toEqual({ at: 'stored', batchId: 'B', members: ['a', 'b'], splits: 0 })
+    expect(calls).toEqual(['prepare B: a b, sent before: true', 'insert'])
+  })
+
+  it.each([insertErrors.too_big, insertErrors.poison, insertErrors.unknown, 'token-without-rows' as const])(
+    'is rejected after %s',
+    async (result) => {
+      inserts = [result]
+      expect(await step(stage)).toEqual({ at: 'rejected', recovery, batch })
+    },
+  )
+
+  it('fails after a transient error, without a second attempt', async () => {
+    inserts = [insertErrors.transient]
+    await expect(step(stage)).rejects.toBe(insertErrors.transient)
+    expect(attempts()).toBe(1)
+  })
+
+  it('must have no splits', async () => {
+    await expect(step({ ...stage, batch: splitBatch })).rejects.toThrow(AssertionError)
+    expect(calls).toEqual([])
+  })
+})
+
+describe('a rejected batch', () => {
+  const stage = { at: 'rejected', recovery, batch: splitBatch } as const
+
+  it('is stored with the splits that the splitter has taken into account', async () => {
+    parts = [{ at: 'stored', splits: 3 }]
+    expect(await step(stage)).toEqual({ at: 'stored', batchId: 'B', members: ['a', 'b'], splits: 3 })
+    expect(calls).toEqual(['insert B by parts, unsettled until 7'])
+  })
+
+  it('is stored if another worker has confirmed it', async () => {
+    parts = [{ at: 'confirmed' }]
+    expect(await step(stage)).toEqual({ at: 'stored', batchId: 'B', members: ['a', 'b'], splits: undefined })
+  })
+
+  it('is suspended with what is known of the attempts, and stays rejected', async () => {
+    const later: EarlierAttempts = { unsettledUntilMs: 9, suspension: { firstMs: 1, lastMs: 3 } }
+    parts = [{ at: 'suspended', earlier: later }]
+    expect(await step(stage)).toEqual({
+      at: 'suspended',
+      recovery: { batchId: 'B', chunkIds: ['b'], isRejected: true, earlier: later },
+    })
+  })
+
+  it('fails with the error of the splitter', async () => {
+    const error = new UndeliverableError('rows are not found')
+    parts = [error]
+    await expect(step(stage)).rejects.toBe(error)
+  })
+})
+
+describe('a stored batch', () => {
+  const stage = { at: 'stored', batchId: 'B', members: ['a', 'b'], splits: 3 } as const
+
+  it.each([3, undefined])(
+    'is done after it was confirmed, completed and released (splits: %s)',
+    async (splits) => {
+      finishes = [true]
+      expect(await step({ ...stage, splits })).toEqual({ at: 'done' })
+      expect(calls).toEqual([`finish B: a b, splits: ${splits}`])
+    },
+  )
+
+  it('is recovered if another worker has split more of it, since its insert may have been ignored', async () => {
+    await clock.pass(500)
+    finishes = [false]
+    expect(await step(stage)).toEqual({
+      at: 'recovering',
+      recovery: {
+        batchId: 'B',
+        chunkIds: ['a', 'b'],
+        isRejected: false,
+        earlier: { unsettledUntilMs: 500 + LINGER_MS, suspension: undefined },
+      },
+    })
+  })
+
+  it('is finished when Redis answers again, even if the worker has given up inserting', async () => {
+    givingUp.abort()
+    finishes = [new Error('connection lost'), new Error('connection lost'), true]
+    expect(await step(stage)).toEqual({ at: 'done' })
+    expect(calls).toHaveLength(3)
+  })
+
+  it('is returned to the queue if the process stops first', async () => {
+    finishes = Array.from({ length: 100 }, () => new Error('connection lost'))
+    clock.after(1_000, () => stopping.abort())
+    await expect(step(stage)).rejects.toThrow(RequeueError)
+  })
+})
+
+it('the recovery of a batch that another worker may be inserting has unsettled rows until its inserts have ended', async () => {
+  await clock.pass(500)
+  expect(stages.recoveryOf('B', ['b'])).toEqual({
+    batchId: 'B',
+    chunkIds: ['b'],
+    isRejected: false,
+    earlier: { unsettledUntilMs: 500 + LINGER_MS, suspension: undefined },
+  })
+})
+
+it('names the chunks of a batch in order', () => {
+  expect(idsOf(batch)).toEqual(['a', 'b'])
+})

@@ -1,0 +1,173 @@
+import { createLogger } from '@sluice/runtime'
+import { type MockInstance, vi } from 'vitest'
+import { BatchDelivery, type BatchDeliveryDependencies } from '../../src/batch-delivery.ts'
+import type { Recovery, Stage } from '../../src/batch-stages.ts'
+import { Retrier } from '../../src/retrier.ts'
+import { Semaphore } from '../../src/semaphore.ts'
+import { TestClock } from './test-clock.ts'
+
+type OpenStage = Exclude<Stage, { at: 'done' }>
+
+/** What a step leads to. It throws if the step fails. */
+export type Outcome = (stage: OpenStage) => Stage | Promise<Stage>
+
+export const outcomes = {
+  fails: (error: Error): Outcome => {
+    return () => {
+      throw error
+    }
+  },
+  /** The stage that follows the next of `promise`. */
+  after: (promise: Promise<unknown>, outcome: Outcome = usual): Outcome => {
+    return async (stage) => {
+      await promise
+      return outcome(stage)
+    }
+  },
+  leased: (stage: OpenStage): Stage => ({ at: 'leased', recovery: recoveryIn(stage) }),
+  suspended: (stage: OpenStage): Stage => ({ at: 'suspended', recovery: recoveryIn(stage) }),
+  /** ClickHouse rejects a new batch, or another worker has split a stored one. */
+  recovering: (stage: OpenStage): Stage => {
+    const batchId = idOf(stage)
+    const earlier = { unsettledUntilMs: 0, suspension: undefined }
+    return { at: 'recovering', recovery: { batchId, chunkIds: [], isRejected: true, earlier } }
+  },
+  rejected: (stage: OpenStage): Stage => {
+    const recovery = { ...recoveryIn(stage), isRejected: true }
+    return { at: 'rejected', recovery, batch: { id: recovery.batchId, chunks: [], splits: new Set() } }
+  },
+} as const
+
+/** A shard's delivery, in which the test decides what each step leads to. Everything that is called is in `calls`, in order. */
+export class DeliveryFixture {
+  readonly clock = new TestClock()
+  readonly stopping = new AbortController()
+  givingUp = new AbortController()
+  succeededAtMs = Number.NEGATIVE_INFINITY
+  readonly calls: string[] = []
+  /** The stages from which steps were made. */
+  readonly stages: OpenStage[] = []
+  /** The batches of chunks that are claimed already. Undefined for a chunk that was delivered. */
+  readonly owners = new Map<string, string | undefined>()
+  /** What happens to the next claims. Others succeed. */
+  readonly claims: (() => Promise<void>)[] = []
+  /** What the next steps lead to, by `BATCH STAGE`. Others lead to the next stage of the table. */
+  readonly steps = new Map<string, Outcome[]>()
+  /** Errors of the next requests to the consumer and to end a lease. Others succeed. */
+  readonly errors = new Map<'requeue' | 'fail' | 'endLease', Error[]>()
+  readonly repairPermits: Semaphore
+  readonly delivery: BatchDelivery
+  readonly warnings: MockInstance
+  readonly #logger = createLogger('test', 'silent')
+  #ids = 0
+
+  constructor(repairPermits?: Semaphore) {
+    this.warnings = vi.spyOn(this.#logger, 'warn')
+    this.repairPermits = repairPermits ?? new Semaphore(2, this.stopping.signal)
+    this.delivery = new BatchDelivery(this.#dependencies())
+  }
+
+  /** The calls that begin with one of these words. */
+  only(...words: readonly string[]): string[] {
+    return this.calls.filter((call) => words.some((word) => call.startsWith(word)))
+  }
+
+  /** The steps that were made, as `BATCH STAGE`. */
+  get stepsMade(): string[] {
+    return this.stages.map((stage) => `${idOf(stage)} ${stage.at}`)
+  }
+
+  #dependencies(): BatchDeliveryDependencies {
+    const { calls, clock, stopping } = this
+    const { signal } = stopping
+    const fixture = this
+    return {
+      ledger: {
+        claim: async (batchId, ids) => {
+          calls.push(`claim ${batchId}: ${ids.join(' ')}`)
+          await this.claims.shift()?.()
+          return ids.map((id) => (this.owners.has(id) ? this.owners.get(id) : batchId))
+        },
+        endLease: async (batchId, workerId) => {
+          calls.push(`end lease ${batchId} of ${workerId}`)
+          this.#failIfAsked('endLease')
+        },
+      },
+      consumer: {
+        requeue: async (ids, end) => {
+          calls.push(`requeue ${ids.join(' ')} to the ${end}`)
+          this.#failIfAsked('requeue')
+        },
+        fail: async (id, error) => {
+          calls.push(`fail ${id}: ${error.message}`)
+          this.#failIfAsked('fail')
+        },
+        forget: (ids) => {
+          if (ids.length > 0) calls.push(`forget ${ids.join(' ')}`)
+        },
+      },
+      stages: {
+        step: async (stage) => {
+          this.stages.push(stage)
+          const outcome = this.steps.get(`${idOf(stage)} ${stage.at}`)?.shift() ?? usual
+          return outcome(stage)
+        },
+        recoveryOf: (batchId, chunkIds) => ({
+          batchId,
+          chunkIds,
+          isRejected: false,
+          earlier: { unsettledUntilMs: clock.nowMs(), suspension: undefined },
+        }),
+      },
+      retrier: new Retrier({ logger: this.#logger, signal, clock, random: () => 0 }),
+      health: {
+        get giveUpSignal() {
+          return fixture.givingUp.signal
+        },
+        hasSucceededSince: (ms) => this.succeededAtMs >= ms,
+      },
+      shardRepairs: new Semaphore(1, signal),
+      repairPermits: this.repairPermits,
+      logger: this.#logger,
+      clock,
+      makeId: () => `new-${(this.#ids += 1)}`,
+      workerId: 'me',
+      signal,
+    }
+  }
+
+  #failIfAsked(request: 'requeue' | 'fail' | 'endLease'): void {
+    const error = this.errors.get(request)?.shift()
+    if (error !== undefined) throw error
+  }
+}
+
+/** The stages of a batch whose inserts succeed. */
+function usual(stage: OpenStage): Stage {
+  switch (stage.at) {
+    case 'claimed':
+    case 'loaded':
+    case 'rejected':
+      return { at: 'stored', batchId: idOf(stage), members: [], splits: 0 }
+    case 'recovering':
+    case 'leased':
+    case 'suspended':
+      return {
+        at: 'loaded',
+        recovery: stage.recovery,
+        batch: { id: idOf(stage), chunks: [], splits: new Set() },
+      }
+    case 'stored':
+      return { at: 'done' }
+  }
+}
+
+function idOf(stage: OpenStage): string {
+  if ('recovery' in stage) return stage.recovery.batchId
+  return stage.at === 'stored' ? stage.batchId : stage.batch.id
+}
+
+function recoveryIn(stage: OpenStage): Recovery {
+  if (!('recovery' in stage)) throw new Error(`a ${stage.at} batch has no recovery`)
+  return stage.recovery
+}

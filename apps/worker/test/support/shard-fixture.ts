@@ -1,0 +1,137 @@
+import type { HeldChunk } from '@sluice/queue'
+import { Collector } from '../../src/collector.ts'
+import { Semaphore } from '../../src/semaphore.ts'
+import { Shard } from '../../src/shard.ts'
+import { makeChunk } from './chunks.ts'
+import { TestClock } from './test-clock.ts'
+
+/** Each has another value, so that a test notices which one is used. */
+export const limits = {
+  intervalMs: 20,
+  idleIntervalMs: 100,
+  standbyIntervalMs: 1_000,
+  failedIntervalMs: 700,
+  chunksPerRoundMax: 3,
+} as const
+/** The time for which chunks are collected. */
+export const WAIT_MS = 50
+/** Chunks per batch. */
+export const BATCH_CHUNKS_MAX = 4
+
+/** A shard whose queue, health and delivery are under the control of the test. What it requests is in `calls`, in order. */
+export class ShardFixture {
+  readonly clock = new TestClock()
+  readonly stopping = new AbortController()
+  givingUp = new AbortController()
+  readonly calls: string[] = []
+  /** The times of the fetches. */
+  readonly fetchedAtMs: number[] = []
+  /** What is waiting in the queue. */
+  readonly waiting: HeldChunk[] = []
+  isTurnTaken = false
+  /** Called before each fetch is answered. */
+  beforeFetch: () => void | Promise<void> = () => undefined
+  /** Called during each delivery. */
+  whileDelivering: (chunks: readonly HeldChunk[]) => Promise<void> = () => Promise.resolve()
+  /** Errors of the next requests. Others succeed. */
+  readonly errors = new Map<'requeue' | 'yield turn' | 'insert nothing', Error>()
+  fetchMax = Number.POSITIVE_INFINITY
+  readonly room = { chunks: 100, bytes: 100 }
+  readonly held = { chunks: 0, bytes: 0 }
+  heldInAllShards = 0
+  readonly delivery = { repairs: 0, chunksInRepair: 0 }
+  isIdle: Promise<void> = Promise.resolve()
+  readonly insertSlots: Semaphore
+  #ids = 0
+
+  constructor(slots = 1) {
+    this.insertSlots = new Semaphore(slots, this.stopping.signal)
+  }
+
+  /** Adds chunks to the queue. They have the ids 1, 2, … */
+  add(count: number): HeldChunk[] {
+    const chunks = Array.from({ length: count }, () => makeChunk(String((this.#ids += 1))))
+    this.waiting.push(...chunks)
+    return chunks
+  }
+
+  start(): Shard {
+    const { clock, calls, delivery } = this
+    const fixture = this
+    return new Shard({
+      consumer: {
+        fetch: async (count, { isBusy }) => {
+          this.fetchedAtMs.push(clock.nowMs())
+          calls.push(`fetch ${count}${isBusy ? ', busy' : ''}`)
+          await this.beforeFetch()
+          if (this.isTurnTaken) return { turn: 'taken' }
+          const chunks = this.waiting.splice(0, count)
+          return { turn: 'mine', chunks, hasMore: this.waiting.length > 0 }
+        },
+        yieldTurn: async () => this.#request('yield turn'),
+        requeue: async (ids, end) => this.#request('requeue', ` ${ids.join(' ')} to the ${end}`),
+        forget: (ids) => void calls.push(`forget ${ids.join(' ')}`),
+      },
+      collector: new Collector({
+        chunksMax: BATCH_CHUNKS_MAX,
+        rowsMax: 1_000,
+        bytesMax: 1_000_000,
+        waitMs: WAIT_MS,
+      }),
+      delivery: {
+        deliver: async (chunks) => {
+          calls.push(`deliver ${chunks.map(({ id }) => id).join(' ')}`)
+          await this.whileDelivering(chunks)
+        },
+        idle: () => this.isIdle,
+        get repairs() {
+          return delivery.repairs
+        },
+        get chunksInRepair() {
+          return delivery.chunksInRepair
+        },
+      },
+      insertSlots: this.insertSlots,
+      health: {
+        fetchMax: (held) => {
+          this.heldInAllShards = held
+          return this.fetchMax
+        },
+        probing: () => void calls.push('probing'),
+        get giveUpSignal() {
+          return fixture.givingUp.signal
+        },
+      },
+      heldInAllShards: () => 7,
+      chunkShare: {
+        set: (held) => (this.held.chunks = held),
+        room: () => this.room.chunks,
+      },
+      byteShare: {
+        set: (held) => (this.held.bytes = held),
+        room: () => this.room.bytes,
+      },
+      insertNothing: async () => this.#request('insert nothing'),
+      clock,
+      fetchLimits: limits,
+    })
+  }
+
+  /** The calls that begin with one of these words. */
+  only(...words: readonly string[]): string[] {
+    return this.calls.filter((call) => words.some((word) => call.startsWith(word)))
+  }
+
+  /** Takes an insert slot, as another shard does. @returns what frees it */
+  takeSlot(): () => void {
+    const taken = Promise.withResolvers<void>()
+    void this.insertSlots.run(() => taken.promise)
+    return taken.resolve
+  }
+
+  #request(name: 'requeue' | 'yield turn' | 'insert nothing', details = ''): void {
+    this.calls.push(`${name}${details}`)
+    const error = this.errors.get(name)
+    if (error !== undefined) throw error
+  }
+}

@@ -1,0 +1,144 @@
+import { type DeadLetter, InsertOnce, REPLACEMENTS_MAX, RowInserter } from '@sluice/clickhouse'
+import { rowKey, rowsOfFrame } from '@sluice/rows'
+import { createLogger } from '@sluice/runtime'
+import { type MockInstance, vi } from 'vitest'
+import { SimulatedClickHouse } from '../../../../test/simulator/simulated-clickhouse.ts'
+import { BatchSplitter, type EarlierAttempts, type PartsResult } from '../../src/batch-splitter.ts'
+import type { Batch } from '../../src/batch-stages.ts'
+import { InsertHealth } from '../../src/insert-health.ts'
+import { workerLimits } from '../../src/limits.ts'
+import { Retrier } from '../../src/retrier.ts'
+import { makeChunk, makeRow } from './chunks.ts'
+import { TestClock } from './test-clock.ts'
+
+export interface SplitterFixtureOptions {
+  /** Whether ClickHouse stores a token and its rows in one step, so that nothing is looked up after an insert. */
+  readonly areTokensAtomic: boolean
+}
+
+/** A splitter with the real inserter, and simulated tables. Everything that is requested is in `calls`, in order. */
+export class SplitterFixture {
+  readonly clock = new TestClock()
+  readonly stopping = new AbortController()
+  readonly health: InsertHealth
+  readonly table: SimulatedClickHouse
+  readonly calls: string[] = []
+  /** The ranges that are persisted as split. */
+  readonly persisted = new Set<string>()
+  /** Called before an insert reaches ClickHouse. If it throws, the insert does not. */
+  beforeInsert: (token: string, ids: readonly string[], frames: readonly Buffer[]) => void = () => undefined
+  /** Called before a lookup reaches ClickHouse. */
+  beforeLookup: () => void = () => undefined
+  /** The answer of Redis when a split is to be persisted. */
+  recordSplit: (range: string) => Promise<boolean> = async (range) => {
+    this.persisted.add(range)
+    return true
+  }
+  /** Whether a lookup finds the rows and dead letters that are stored. */
+  isVisible = true
+  readonly deadLetters: DeadLetter[] = []
+  /** Called before a dead letter reaches ClickHouse. */
+  beforeDeadLetter: () => void = () => undefined
+  readonly errors: MockInstance
+  readonly retrier: Retrier
+  readonly splitter: BatchSplitter
+
+  constructor({ areTokensAtomic }: SplitterFixtureOptions = { areTokensAtomic: true }) {
+    const { clock, stopping, calls } = this
+    const logger = createLogger('test', 'silent')
+    this.errors = vi.spyOn(logger, 'error')
+    this.health = new InsertHealth(clock, workerLimits)
+    const time = {
+      get nowMs() {
+        return clock.nowMs()
+      },
+    }
+    this.table = new SimulatedClickHouse(time, {
+      isShortOfMemory: false,
+      isTableBroken: false,
+      crashesInCommit: () => false,
+      keepsPartOfRejected: () => false,
+    })
+    const insertOnce = {
+      areTokensAtomic,
+      sleep: (ms: number) => clock.sleep(ms),
+      beforeAttempt: () => Promise.resolve(),
+      onTokenWithoutRows: () => undefined,
+    }
+    this.retrier = new Retrier({ logger, signal: stopping.signal, clock, random: () => 0 })
+    this.splitter = new BatchSplitter({
+      ledger: {
+        recordSplit: (_batchId, range) => {
+          calls.push(`persist ${range}`)
+          return this.recordSplit(range)
+        },
+      },
+      rowInserter: new RowInserter({
+        ...insertOnce,
+        frameInserter: { insert: (frames, token) => this.insert(frames, token) },
+        storedRows: {
+          find: async (frames) => {
+            calls.push(`look up ${idsOf(frames).join(' ')}`)
+            this.beforeLookup()
+            return this.isVisible ? this.table.find(frames) : new Set()
+          },
+        },
+      }),
+      deadLetters: {
+        prepare: (letter, token, wasSent) => {
+          const target = {
+            all: [letter],
+            findMissing: async () => (this.isVisible && this.deadLetters.includes(letter) ? [] : [letter]),
+            insert: async (_missing: readonly DeadLetter[], itsToken: string) => {
+              calls.push(`dead-letter ${itsToken}`)
+              this.beforeDeadLetter()
+              if (!this.deadLetters.includes(letter)) this.deadLetters.push(letter)
+            },
+          }
+          return new InsertOnce(target, token, { wasSent, replacementsMax: REPLACEMENTS_MAX }, insertOnce)
+        },
+      },
+      retrier: this.retrier,
+      health: this.health,
+      clock,
+      logger,
+      insertLingerMaxMs: workerLimits.insertLingerMaxMs,
+    })
+  }
+
+  /** An insert of this worker. */
+  insert(frames: readonly Buffer[], token: string): Promise<void> {
+    return this.health.observe(async () => {
+      const ids = idsOf(frames)
+      this.calls.push(`insert ${token}: ${ids.join(' ')}`)
+      this.beforeInsert(token, ids, frames)
+      this.table.insert(frames, token)
+    })
+  }
+
+  split(batch: Batch, earlier: EarlierAttempts = nothingEarlier): Promise<PartsResult> {
+    return this.clock.settle(this.splitter.insertByParts(batch, earlier))
+  }
+
+  /** The calls that begin with one of these words. */
+  only(...words: readonly string[]): string[] {
+    return this.calls.filter((call) => words.some((word) => call.startsWith(word)))
+  }
+}
+
+const nothingEarlier: EarlierAttempts = { unsettledUntilMs: 0, suspension: undefined }
+
+/** The batch B with one chunk of rows with these ids. */
+export function batchOf(ids: readonly string[], splits: readonly string[] = []): Batch {
+  const chunks = [
+    makeChunk(
+      'chunk',
+      ids.map((id) => makeRow(id)),
+    ),
+  ]
+  return { id: 'B', chunks, splits: new Set(splits) }
+}
+
+function idsOf(frames: readonly Buffer[]): string[] {
+  return frames.flatMap((frame) => rowsOfFrame(frame) ?? []).map((row) => rowKey(row).id)
+}
