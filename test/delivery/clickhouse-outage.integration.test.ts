@@ -43,7 +43,9 @@ it('after a minute without ClickHouse, everything is stored and all workers are 
   const backAtMs = performance.now()
   const report = (text: string): void =>
     console.log(`${text} ${Math.round(performance.now() - backAtMs)} ms after the outage`)
-  await eventually(BACK_WITHIN_MS, async () => expect(await fleet.queued()).toEqual({ waiting: 0, active: 0 }))
+  await eventually(BACK_WITHIN_MS, async () =>
+    expect(await fleet.queued()).toEqual({ waiting: 0, active: 0 }),
+  )
   report(`${journal.size} entries stored`)
   await eventually(BACK_WITHIN_MS, async () =>
     expect(await Promise.all(fleet.workers.map(statusOf))).toEqual([200, 200]),

@@ -34,7 +34,9 @@ afterAll(() => fleet?.stop())
 async function recordTtls(): Promise<number[]> {
   const [names] = fleet.names
   if (names === undefined) return []
-  const keys = (await Promise.all([names.chunkKey('*'), names.batchKey('*')].map((key) => fleet.redis.keys(key)))).flat()
+  const keys = (
+    await Promise.all([names.chunkKey('*'), names.batchKey('*')].map((key) => fleet.redis.keys(key)))
+  ).flat()
   return Promise.all(keys.map((key) => fleet.redis.pttl(key)))
 }
 

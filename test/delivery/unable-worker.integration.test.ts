@@ -98,7 +98,8 @@ describe.each(cases)('a worker that $fault $since', ({ fault, since }) => {
     'returns its chunks to a healthy worker, fetches one at a time, and works again afterwards',
     { timeout: TEST_DEADLINE_MS },
     async () => {
-      const report = (text: string, ms: number): void => console.log(`${fault} ${since}: ${text} ${Math.round(ms)} ms`)
+      const report = (text: string, ms: number): void =>
+        console.log(`${fault} ${since}: ${text} ${Math.round(ms)} ms`)
       if (since === 'from its start') await begin()
       // The first worker has the turn, and keeps it while it is not busy.
       const unable = await fleet.startWorker({ clickhouseUrl: proxy.url, until: 'alive' })
@@ -123,7 +124,9 @@ describe.each(cases)('a worker that $fault $since', ({ fault, since }) => {
       // Otherwise it learns at its start that it cannot insert.
       if (since === 'while it works') expect(taken.size).toBeGreaterThan(1)
       report(`${taken.size} chunks returned after`, performance.now() - beganMs)
-      await eventually(beganMs + STORED_WITHIN_MS - performance.now(), async () => expect(await left(taken)).toBe(0))
+      await eventually(beganMs + STORED_WITHIN_MS - performance.now(), async () =>
+        expect(await left(taken)).toBe(0),
+      )
       report('all of them stored after', performance.now() - beganMs)
 
       let heldMax = 0
@@ -139,12 +142,16 @@ describe.each(cases)('a worker that $fault $since', ({ fault, since }) => {
 
       await end()
       const endedMs = performance.now()
-      await eventually(READY_WITHIN_MS, async () => expect(await readiness(unable)).toMatchObject({ status: 200 }))
+      await eventually(READY_WITHIN_MS, async () =>
+        expect(await readiness(unable)).toMatchObject({ status: 200 }),
+      )
       report('ready after', performance.now() - endedMs)
       await healthy.process.stop()
       const inserts = gate.acknowledged.length
       await fleet.add(journal, 20, 1)
-      await eventually(READY_WITHIN_MS, async () => expect(await fleet.queued()).toEqual({ waiting: 0, active: 0 }))
+      await eventually(READY_WITHIN_MS, async () =>
+        expect(await fleet.queued()).toEqual({ waiting: 0, active: 0 }),
+      )
       expect(gate.acknowledged.length).toBeGreaterThan(inserts)
 
       const { findings, stored, queues } = await fleet.settle(journal, READY_WITHIN_MS)

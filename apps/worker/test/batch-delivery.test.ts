@@ -18,7 +18,7 @@ beforeEach(() => {
 
 const deliver = (...chunks: Parameters<DeliveryFixture['delivery']['deliver']>[0]): Promise<void> =>
   fixture.clock.settle(fixture.delivery.deliver(chunks))
-const idle = (): Promise<void> => fixture.clock.settle(fixture.delivery.idle())
+const idle = (): Promise<void> => fixture.clock.settle(fixture.delivery.close())
 
 /** Chunks that belong to a batch of another worker. */
 function own(batchId: string, ...chunkIds: readonly string[]): void {
@@ -160,7 +160,7 @@ describe('a claim that is late', () => {
     fixture.steps.set('new-1 loaded', [outcomes.after(repaired.promise)])
     await deliver(a)
     let isIdle = false
-    const idling = fixture.delivery.idle().then(() => (isIdle = true))
+    const idling = fixture.delivery.close().then(() => (isIdle = true))
     await fixture.clock.pass(60_000)
     expect(isIdle).toBe(false)
     claim.resolve()
@@ -233,7 +233,7 @@ describe('a repair', () => {
     expect(fixture.stepsMade).toEqual(['B recovering', 'B loaded'])
     expect(other.stepsMade).toEqual([])
     taken.resolve()
-    await other.clock.settle(other.delivery.idle())
+    await other.clock.settle(other.delivery.close())
     expect(other.stepsMade).toEqual(['B recovering', 'B loaded', 'B stored'])
   })
 
@@ -279,13 +279,13 @@ describe('a repair', () => {
   it('of a batch that another worker repairs is made later, and frees its slot meanwhile', async () => {
     own('B', 'a')
     own('C', 'b')
-    fixture.steps.set('B recovering', [outcomes.leased])
+    fixture.steps.set('B recovering', [outcomes.waiting])
     await deliver(a, b)
     await fixture.clock.pass(repairRetryMs - 1)
     expect(fixture.stepsMade).toEqual(['B recovering', 'C recovering', 'C loaded', 'C stored'])
     await idle()
     expect(fixture.clock.nowMs()).toBe(repairRetryMs)
-    expect(fixture.stepsMade.slice(4)).toEqual(['B leased', 'B loaded', 'B stored'])
+    expect(fixture.stepsMade.slice(4)).toEqual(['B waiting', 'B loaded', 'B stored'])
   })
 
   it('goes on if its lease cannot be ended', async () => {
@@ -448,7 +448,7 @@ describe('a worker that gives up inserting', () => {
     expect(fixture.only('requeue', 'fail')).toEqual(['requeue b to the front'])
   })
 
-  it.each([outcomes.leased, outcomes.suspended, outcomes.fails(insertErrors.transient)])(
+  it.each([outcomes.waiting, outcomes.suspended, outcomes.fails(insertErrors.transient)])(
     'returns the batches that wait before a retry at once',
     async (outcome) => {
       fixture.succeededAtMs = 0
@@ -499,7 +499,7 @@ describe('when the process stops', () => {
     own('C', 'b')
     const loaded = Promise.withResolvers<void>()
     fixture.steps.set('C loaded', [outcomes.after(loaded.promise)])
-    fixture.steps.set('B recovering', [outcomes.leased])
+    fixture.steps.set('B recovering', [outcomes.waiting])
     own('D', 'c')
     await deliver(a, b, c)
     await fixture.clock.pass(0)

@@ -204,7 +204,7 @@ describe('a claimed batch', () => {
   })
 })
 
-describe.each(['recovering', 'leased', 'suspended'] as const)('a batch that is %s', (at) => {
+describe.each(['recovering', 'waiting', 'suspended'] as const)('a batch that is %s', (at) => {
   const stage = { at, recovery } as const
 
   it('is loaded with the members of its record, in their order, under a lease', async () => {
@@ -233,7 +233,7 @@ describe.each(['recovering', 'leased', 'suspended'] as const)('a batch that is %
   it('is left to another worker that has the lease', async () => {
     records = [claimed]
     leases = [false]
-    expect(await step(stage)).toEqual({ at: 'leased', recovery })
+    expect(await step(stage)).toEqual({ at: 'waiting', recovery })
     expect(calls).toEqual(['read B', 'lease B for me'])
   })
 
@@ -243,7 +243,7 @@ describe.each(['recovering', 'leased', 'suspended'] as const)('a batch that is %
     expect(calls).toEqual(['read B'])
   })
 
-  it('is stored if its record was released, with the chunks in hand as its members', async () => {
+  it('is stored if its record was rewaiting, with the chunks in hand as its members', async () => {
     records = [undefined]
     expect(await step(stage)).toEqual({ at: 'stored', batchId: 'B', members: ['b'], splits: undefined })
     expect(calls).toEqual(['read B'])
@@ -345,7 +345,7 @@ describe('a stored batch', () => {
   const stage = { at: 'stored', batchId: 'B', members: ['a', 'b'], splits: 3 } as const
 
   it.each([3, undefined])(
-    'is done after it was confirmed, completed and released (splits: %s)',
+    'is done after it was confirmed, completed and rewaiting (splits: %s)',
     async (splits) => {
       finishes = [true]
       expect(await step({ ...stage, splits })).toEqual({ at: 'done' })

@@ -34,7 +34,7 @@ export class RowInserter {
     frames: readonly Buffer[],
     token: string,
     wasSent: boolean,
-    onUnanswered: () => void,
+    onUnanswered: () => void = () => undefined,
   ): InsertOnce<Buffer> {
     const target = this.#target(frames, onUnanswered)
     return new InsertOnce(target, token, { wasSent, replacementsMax: 0 }, this.#options)
@@ -45,7 +45,11 @@ export class RowInserter {
    *
    * @param onUnanswered as for `prepare`
    */
-  prepareSingle(frame: Buffer, token: string, onUnanswered: () => void): InsertOnce<Buffer> {
+  prepareSingle(
+    frame: Buffer,
+    token: string,
+    onUnanswered: () => void = () => undefined,
+  ): InsertOnce<Buffer> {
     const target = this.#target([frame], onUnanswered)
     return new InsertOnce(target, token, { wasSent: true, replacementsMax: REPLACEMENTS_MAX }, this.#options)
   }
@@ -59,7 +63,11 @@ export class RowInserter {
    * @param onUnanswered as for `prepare`
    * @throws what `beforeAttempt` and `FrameInserter.insert` throw
    */
-  async consumeToken(frame: Buffer, token: string, onUnanswered: () => void): Promise<'stored'> {
+  async consumeToken(
+    frame: Buffer,
+    token: string,
+    onUnanswered: () => void = () => undefined,
+  ): Promise<'stored'> {
     await this.#options.beforeAttempt()
     await this.#insert([frame], token, onUnanswered, queryIds.consumedToken(token))
     return 'stored'

@@ -24,7 +24,7 @@ export const outcomes = {
       return outcome(stage)
     }
   },
-  leased: (stage: OpenStage): Stage => ({ at: 'leased', recovery: recoveryIn(stage) }),
+  waiting: (stage: OpenStage): Stage => ({ at: 'waiting', recovery: recoveryIn(stage) }),
   suspended: (stage: OpenStage): Stage => ({ at: 'suspended', recovery: recoveryIn(stage) }),
   /** ClickHouse rejects a new batch, or another worker has split a stored one. */
   recovering: (stage: OpenStage): Stage => {
@@ -88,6 +88,10 @@ export class DeliveryFixture {
           await this.claims.shift()?.()
           return ids.map((id) => (this.owners.has(id) ? this.owners.get(id) : batchId))
         },
+        lease: async (batchId, workerId) => {
+          calls.push(`lease ${batchId} of ${workerId}`)
+          return true
+        },
         endLease: async (batchId, workerId) => {
           calls.push(`end lease ${batchId} of ${workerId}`)
           this.#failIfAsked('endLease')
@@ -150,7 +154,7 @@ function usual(stage: OpenStage): Stage {
     case 'rejected':
       return { at: 'stored', batchId: idOf(stage), members: [], splits: 0 }
     case 'recovering':
-    case 'leased':
+    case 'waiting':
     case 'suspended':
       return {
         at: 'loaded',

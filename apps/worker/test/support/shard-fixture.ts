@@ -83,7 +83,7 @@ export class ShardFixture {
           calls.push(`deliver ${chunks.map(({ id }) => id).join(' ')}`)
           await this.whileDelivering(chunks)
         },
-        idle: () => this.isIdle,
+        close: () => this.isIdle,
         get repairs() {
           return delivery.repairs
         },

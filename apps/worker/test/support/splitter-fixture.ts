@@ -56,6 +56,8 @@ export class SplitterFixture {
     this.table = new SimulatedClickHouse(time, {
       isShortOfMemory: false,
       isTableBroken: false,
+      failsForMemory: () => false,
+      acceptsAll: false,
       crashesInCommit: () => false,
       keepsPartOfRejected: () => false,
     })
