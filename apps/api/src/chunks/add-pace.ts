@@ -50,9 +50,14 @@ export class AddPace {
     this.#startedMs = this.#monotonicMs()
   }
 
-  /** How long the next add must wait, ms. 0 if it need not. */
-  get waitMs(): number {
-    const waitMs = this.#startedMs + addIntervalMs(this.#queue.addsPerS) - this.#monotonicMs()
+  /**
+   * How long the next add must wait, ms. 0 if it need not.
+   *
+   * @param intervalMinMs the least time from the start of the last add, whatever the rate is
+   */
+  waitMs(intervalMinMs = 0): number {
+    const intervalMs = Math.max(intervalMinMs, addIntervalMs(this.#queue.addsPerS))
+    const waitMs = this.#startedMs + intervalMs - this.#monotonicMs()
     return waitMs < WAIT_MIN_MS ? 0 : waitMs
   }
 }

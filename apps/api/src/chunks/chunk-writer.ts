@@ -15,6 +15,12 @@ export const chunkLimits = {
    * others. With one add, Redis would be idle while the next chunk is packed. More adds only make chunks smaller.
    */
   addsInFlightMax: 3,
+  /**
+   * With several shards: while an add is in flight, the next one starts at the earliest this long after it, unless its chunk is full.
+   * An add takes about 1 ms, so this is long enough to gather rows for one large chunk instead of a small one for each shard. It is
+   * short enough that a shard that does not answer delays the others little.
+   */
+  overlapIntervalMs: 4,
   /** All rows that wait or are in flight: about a second of the highest load. Above it, requests are rejected. */
   bytesWaitingMax: 64_000_000,
   /** Time from a request's arrival at the writer to Redis' answer. The contract allows two seconds. */
@@ -73,10 +79,10 @@ class Gathering {
 /**
  * Gathers the rows of concurrent requests into chunks (group commit).
  *
- * - Idle (fewer adds are in flight than there are shards): a write waits until the end of the event loop's turn, so that writes
- *   that arrived in the same turn are sent with it.
- * - Busy (as many adds are in flight, or the pace makes the next one wait): writes gather, and are sent when this ends. If they
- *   fill a chunk, they are sent at once, up to `addsInFlightMax`.
+ * - Idle (no add is in flight): a write waits until the end of the event loop's turn, so that writes that arrived in the same turn
+ *   are sent with it.
+ * - Busy (an add is in flight, or the pace makes the next one wait): writes gather, and are sent when this ends. If they fill a chunk,
+ *   they are sent at once, up to `addsInFlightMax`. If there are several shards, they are also sent after `overlapIntervalMs`.
  * - Full (`bytesWaitingMax`): writes are rejected.
  *
  * Under low load a write costs one round trip; under high load chunks are large. The pace makes a write wait only if all processes
@@ -173,7 +179,7 @@ export class ChunkWriter {
 
   /** Whether the next add must wait. If so, sends when it need not. */
   #isPaced(): boolean {
-    const { waitMs } = this.#pace
+    const waitMs = this.#pace.waitMs(this.#addsInFlight === 0 ? 0 : chunkLimits.overlapIntervalMs)
     if (waitMs === 0) return false
     if (this.#pacer === undefined) {
       this.#pacer = setTimeout(() => {

@@ -125,7 +125,7 @@ export class IdempotentWriter {
   async #commitAll(lane: Lane): Promise<void> {
     await turn()
     while (lane.gathered.length > 0) {
-      const { waitMs } = lane.pace
+      const waitMs = lane.pace.waitMs()
       if (waitMs > 0) await sleep(waitMs)
       lane.pace.start()
       await this.#commit(lane.queue, takeCommit(lane.gathered))

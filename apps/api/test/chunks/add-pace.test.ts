@@ -27,33 +27,40 @@ describe('the pace', () => {
   let nowMs = 0
 
   it('lets the first add start at once', () => {
-    expect(new AddPace(queue, () => nowMs).waitMs).toBe(0)
+    expect(new AddPace(queue, () => nowMs).waitMs()).toBe(0)
   })
 
   it('makes the next add wait for the rest of the interval', () => {
     const pace = new AddPace(queue, () => nowMs)
     pace.start()
-    expect(pace.waitMs).toBe(intervalMaxMs)
+    expect(pace.waitMs()).toBe(intervalMaxMs)
     nowMs += intervalMaxMs - 1
-    expect(pace.waitMs).toBe(1)
+    expect(pace.waitMs()).toBe(1)
     nowMs += 1
-    expect(pace.waitMs).toBe(0)
+    expect(pace.waitMs()).toBe(0)
+  })
+
+  it('has at least the given interval', () => {
+    const pace = new AddPace({ addsPerS: 0 }, () => nowMs)
+    pace.start()
+    expect(pace.waitMs(4)).toBe(4)
+    expect(pace.waitMs()).toBe(0)
   })
 
   it('ignores waits that are far shorter than a timer takes', () => {
     const pace = new AddPace(queue, () => nowMs)
     pace.start()
     nowMs += intervalMaxMs - 0.4
-    expect(pace.waitMs).toBe(0)
+    expect(pace.waitMs()).toBe(0)
   })
 
   it('follows the rate, even for an add that waits already', () => {
     const rising = { addsPerS: 0 }
     const pace = new AddPace(rising, () => nowMs)
     pace.start()
-    expect(pace.waitMs).toBe(0)
+    expect(pace.waitMs()).toBe(0)
     rising.addsPerS = 10 * budgetPerS
-    expect(pace.waitMs).toBe(intervalMaxMs)
+    expect(pace.waitMs()).toBe(intervalMaxMs)
   })
 })
 

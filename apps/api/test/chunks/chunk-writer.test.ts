@@ -1,6 +1,6 @@
 import { QueueUnavailableError } from '@sluice/queue'
 import { ownedRows } from '@sluice/row-scanner'
-import { beforeEach, describe, expect, it } from 'vitest'
+import { beforeEach, describe, expect, it, vi } from 'vitest'
 import { paceLimits } from '../../src/chunks/add-pace.ts'
 import { chunkLimits, ChunkWriter } from '../../src/chunks/chunk-writer.ts'
 import { OverloadedError } from '../../src/overload/overloaded-error.ts'
@@ -237,6 +237,34 @@ describe('a writer of several queues', () => {
     addAt(0).confirm()
     await stuck
     expect(queue.adds.map(({ lines }) => lines)).toEqual([['stuck'], ['next']])
+  })
+
+  it('gathers while another queue answers within overlapIntervalMs, instead of a small chunk for each queue', async () => {
+    clockStepMs = 0
+    const writes = [writeRows(1, 'a\n')]
+    await turn()
+    for (const name of ['b', 'c']) {
+      writes.push(writeRows(1, `${name}\n`))
+      await turn()
+    }
+    expect(queue.adds).toHaveLength(1)
+    addAt(0).confirm()
+    await writes[0]
+    expect(addAt(1).lines).toEqual(['b', 'c'])
+    addAt(1).confirm()
+    await Promise.all(writes)
+  })
+
+  it('sends after overlapIntervalMs if a queue does not answer', async () => {
+    clockStepMs = 0
+    const stuck = writeRows(1, 'stuck\n')
+    await turn()
+    const next = writeRows(1, 'next\n')
+    await turn()
+    nowMs += chunkLimits.overlapIntervalMs
+    await vi.waitUntil(() => queue.adds.length === 2, { timeout: 5_000 })
+    expect(queue.lines).toEqual(['stuck', 'next'])
+    await confirmAll([outcome(stuck), outcome(next)])
   })
 
   it('has one add in flight for each queue, and as many more for full chunks as a writer of one queue', async () => {

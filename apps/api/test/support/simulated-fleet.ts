@@ -75,7 +75,7 @@ export function simulateFleet(
     const next = fleet.reduce((first, each) => (each.dueMs < first.dueMs ? each : first))
     nowMs = next.dueMs
     if (nowMs >= durationMs) return { addsPerS, adds: fleet.map(({ adds }) => adds), waitsMs }
-    const { waitMs } = next.pace
+    const waitMs = next.pace.waitMs()
     if (waitMs > 0) {
       // A timer has a resolution of a millisecond.
       next.dueMs = nowMs + Math.max(1, Math.ceil(waitMs))
