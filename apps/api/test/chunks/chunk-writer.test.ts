@@ -263,6 +263,7 @@ describe('a writer of several queues', () => {
     await turn()
     nowMs += chunkLimits.overlapIntervalMs
     await vi.waitUntil(() => queue.adds.length === 2, { timeout: 5_000 })
+    expect(queue.lines).toEqual(['stuck', 'next'])
     await confirmAll([outcome(stuck), outcome(next)])
   })
 
