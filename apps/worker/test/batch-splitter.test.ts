@@ -302,6 +302,12 @@ describe('rows that ClickHouse rejects with an unknown code', () => {
     expect(fixture.deadLetters).toHaveLength(1)
   })
 
+  it('keep back the parts although the other rows are rejected for good', async () => {
+    expect(await fixture.split(batchOf(['unknown-a', 'poison-b']))).toMatchObject({ at: 'suspended' })
+    expect(fixture.only('insert')).toEqual(['insert B: unknown-a', 'insert B: poison-b'])
+    expect(fixture.deadLetters).toEqual([])
+  })
+
   it('do not keep back the parts in the attempt that dead-letters them', async () => {
     await fixture.clock.pass(unknownRejectionMs)
     await fixture.health.observe(async () => undefined)

@@ -2,7 +2,7 @@ import type { HeldChunk } from '@sluice/queue'
 import { describe, expect, it } from 'vitest'
 import { Collector } from '../src/collector.ts'
 
-const limits = { rowsMax: 100, bytesMax: 1_000, waitMs: 50 }
+const limits = { chunksMax: 10, rowsMax: 100, bytesMax: 1_000, waitMs: 50 }
 
 function chunk(id: string, rows: number, bytes: number = rows): HeldChunk {
   return { id, rows, bytes, frame: Buffer.alloc(0) }
@@ -47,6 +47,17 @@ describe('Collector', () => {
     expect(collector.take(0)).toBeUndefined()
   })
 
+  it('returns a batch at once when the limit of chunks is reached, and keeps the others', () => {
+    const collector = new Collector(limits)
+    for (let i = 0; i < limits.chunksMax - 1; i += 1) collector.add(chunk(`a${i}`, 1), i)
+    expect(collector.take(9)).toBeUndefined()
+    collector.add(chunk('b', 1), 9)
+    collector.add(chunk('c', 1), 10)
+    expect(collector.take(10)).toHaveLength(limits.chunksMax)
+    expect(collector.take(59)).toBeUndefined()
+    expect(ids(collector.take(60))).toEqual(['c'])
+  })
+
   it('returns a chunk that exceeds the limits as a separate batch', () => {
     const collector = new Collector(limits)
     collector.add(chunk('a', 5_000), 0)
@@ -67,5 +78,27 @@ describe('Collector', () => {
     expect(ids(collector.take(100))).toEqual(['a'])
     collector.add(chunk('b', 1), 200)
     expect(ids(collector.take(200))).toEqual(['b'])
+  })
+
+  it('returns everything that is collected, due or not, and begins anew', () => {
+    const collector = new Collector(limits)
+    for (const id of ['a', 'b']) collector.add(chunk(id, 60, 600), 100)
+    expect(collector.isEmpty).toBe(false)
+    expect(ids(collector.takeAll())).toEqual(['a', 'b'])
+    expect(collector.isEmpty).toBe(true)
+    expect(collector.takeAll()).toEqual([])
+    // Neither the rows nor the bytes that were taken count.
+    collector.add(chunk('c', 60, 600), 200)
+    expect(collector.take(249)).toBeUndefined()
+    expect(ids(collector.take(250))).toEqual(['c'])
+  })
+
+  it('counts neither rows nor bytes of a batch that was taken', () => {
+    const collector = new Collector(limits)
+    for (let round = 0; round < 3; round += 1) {
+      collector.add(chunk('a', 60, 600), round * 1_000)
+      expect(collector.take(round * 1_000 + 49)).toBeUndefined()
+      expect(ids(collector.take(round * 1_000 + 50))).toEqual(['a'])
+    }
   })
 })

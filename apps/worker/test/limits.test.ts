@@ -62,3 +62,38 @@ it('gets the error of a missing quorum from ClickHouse before an insert times ou
   // Long enough for another replica to fetch the largest batch at 10 MB/s.
   expect(quorumTimeoutMs).toBeGreaterThan(workerLimits.batchBytesMax / 10_000)
 })
+
+describe('the limits of a worker', () => {
+  const { LOCK_DURATION_MS, SHUTDOWN_DEADLINE_MS } = readWorkerConfig({})
+
+  it('let it wait for a restart of ClickHouse while its batches certainly belong to it, so that nothing is looked up', () => {
+    expect(workerLimits.giveUpMs).toBeLessThan(LOCK_DURATION_MS / 2)
+  })
+
+  it('let it hold several batches, each of which one script can claim', () => {
+    expect(workerLimits.chunksMax).toBeGreaterThanOrEqual(2 * workerLimits.batchChunksMax)
+    // Lua passes about 8,000 arguments to one command, and a claim has three for each chunk.
+    expect(3 * workerLimits.batchChunksMax).toBeLessThan(7_999)
+  })
+
+  it('end a claim and a step of a repair long before another worker may have the batch', () => {
+    expect(workerLimits.claimMaxMs).toBeLessThan(workerLimits.giveUpMs)
+    expect(workerLimits.repairStepMaxMs).toBeLessThan(LOCK_DURATION_MS / 2)
+  })
+
+  it('let an insert of a row that was given up arrive before the row is dead-lettered', () => {
+    // The kernel sends the data of a closed connection again for about 100 s.
+    expect(workerLimits.insertLingerMaxMs).toBeGreaterThan(100_000)
+    expect(workerLimits.insertLingerMaxMs).toBeGreaterThan(workerLimits.insertTimeoutMs)
+  })
+
+  it('let an operator repair a table, and make several attempts meanwhile', () => {
+    expect(workerLimits.unknownRejectionMs).toBeGreaterThan(5 * workerLimits.suspendedRetryMs)
+    // The result of the last attempt is known when an attempt of another worker has ended.
+    expect(workerLimits.unknownRejectionMs).toBeGreaterThan(workerLimits.insertLingerMaxMs)
+  })
+
+  it('leave time for inserts before the deadline of a shutdown', () => {
+    expect(2 * workerLimits.requeueMs).toBeLessThan(SHUTDOWN_DEADLINE_MS)
+  })
+})

@@ -1,23 +1,33 @@
-import { RequeueError } from '@sluice/queue'
 import { createLogger } from '@sluice/runtime'
-import { beforeEach, describe, expect, it } from 'vitest'
+import { AssertionError } from 'node:assert'
+import { beforeEach, describe, expect, it, type MockInstance, vi } from 'vitest'
+import { RequeueError, UndeliverableError } from '../src/delivery-errors.ts'
+import { workerLimits } from '../src/limits.ts'
 import { Retrier } from '../src/retrier.ts'
 
 let stopping: AbortController
 /** The pauses that have started and not ended. */
 let pauses: PromiseWithResolvers<void>[]
+/** Their lengths. */
+let pausesMs: number[]
+let warnings: MockInstance
 let retrier: Retrier
 
 beforeEach(() => {
   stopping = new AbortController()
   pauses = []
-  // Like the default, a pause ends when the process stops.
-  retrier = new Retrier(createLogger('test', 'silent'), stopping.signal, (_ms, signal) => {
+  pausesMs = []
+  const logger = createLogger('test', 'silent')
+  warnings = vi.spyOn(logger, 'warn')
+  // Like that of the process, a pause ends when its signal is aborted.
+  const sleep = (ms: number, signal?: AbortSignal): Promise<void> => {
     const pause = Promise.withResolvers<void>()
     pauses.push(pause)
-    signal.addEventListener('abort', () => pause.resolve())
+    pausesMs.push(ms)
+    signal?.addEventListener('abort', () => pause.resolve())
     return pause.promise
-  })
+  }
+  retrier = new Retrier({ logger, signal: stopping.signal, clock: { sleep }, random: () => 0.5 })
 })
 
 /** An operation that fails until the test lets it succeed. */
@@ -26,12 +36,13 @@ class Operation {
   attempts = 0
   readonly result: Promise<string>
 
-  constructor(name: string, error: Error) {
-    this.result = retrier.retry(`${name} failed`, async () => {
+  constructor(name: string, error: Error, giveUp?: () => AbortSignal) {
+    const run = async (): Promise<string> => {
       this.attempts += 1
       if (!this.isFixed) throw error
       return name
-    })
+    }
+    this.result = retrier.retry(`${name} failed`, run, giveUp)
   }
 }
 
@@ -63,10 +74,93 @@ describe('Retrier.retry', () => {
     expect(operation.attempts).toBe(1)
   })
 
-  it('does not retry a RequeueError', async () => {
-    const operation = new Operation('insert', new RequeueError('stopping'))
+  it('makes no attempt after the process was stopped', async () => {
+    stopping.abort()
+    const operation = new Operation('insert', refused)
+    await expect(operation.result).rejects.toThrow(RequeueError)
+    expect(operation.attempts).toBe(0)
+  })
+
+  it('makes no attempt after the process was stopped during the last one', async () => {
+    const attempt = Promise.withResolvers<void>()
+    const result = retrier.retry('insert failed', () => attempt.promise)
+    stopping.abort()
+    attempt.reject(refused)
+    await expect(result).rejects.toThrow(new RequeueError('insert failed: Error: connection refused'))
+    expect(pauses).toEqual([])
+  })
+
+  it.each([
+    new RequeueError('stopping'),
+    new UndeliverableError('rows are not found'),
+    new TypeError('x is not a function'),
+    new AssertionError({ message: 'broken' }),
+  ])('does not retry after an error that no attempt resolves: %s', async (error) => {
+    const operation = new Operation('insert', error)
+    await expect(operation.result).rejects.toBe(error)
+    expect(operation.attempts).toBe(1)
+    expect(warnings).not.toHaveBeenCalled()
+  })
+
+  it('waits longer after each attempt, and logs each failure without its details', async () => {
+    const operation = new Operation('insert', refused)
+    await turn()
+    for (let retry = 1; retry <= 7; retry += 1) await retryNext()
+    const { baseMs, maxMs } = workerLimits.retry
+    // A random part of up to half is subtracted: with 0.5, a quarter.
+    expect(pausesMs.slice(0, 3)).toEqual([0.75 * baseMs, 1.5 * baseMs, 3 * baseMs])
+    expect(pausesMs.at(-1)).toBe(0.75 * maxMs)
+    expect(warnings.mock.calls[1]).toEqual([
+      { reason: 'Error: connection refused', attempt: 2, retryInMs: 1.5 * baseMs },
+      'insert failed',
+    ])
+    stopping.abort()
+    await expect(operation.result).rejects.toThrow(RequeueError)
+  })
+})
+
+describe('Retrier.retry with a signal to give up', () => {
+  let givingUp: AbortController
+  const giveUp = (): AbortSignal => givingUp.signal
+
+  beforeEach(() => {
+    givingUp = new AbortController()
+  })
+
+  it('ends during a pause', async () => {
+    const operation = new Operation('insert', refused, giveUp)
+    await turn()
+    givingUp.abort()
+    await expect(operation.result).rejects.toThrow(
+      new RequeueError('insert failed: Error: connection refused'),
+    )
+    expect(operation.attempts).toBe(1)
+  })
+
+  it('ends during a pause when the process stops, too', async () => {
+    const operation = new Operation('insert', refused, giveUp)
+    await turn()
+    stopping.abort()
     await expect(operation.result).rejects.toThrow(RequeueError)
     expect(operation.attempts).toBe(1)
+  })
+
+  it('makes the first attempt in any case, and no second one', async () => {
+    givingUp.abort()
+    const operation = new Operation('insert', refused, giveUp)
+    await expect(operation.result).rejects.toThrow(RequeueError)
+    expect(operation.attempts).toBe(1)
+    expect(pauses).toEqual([])
+  })
+
+  it('reads the signal after each attempt, since it is replaced when the worker recovers', async () => {
+    const operation = new Operation('insert', refused, giveUp)
+    givingUp = new AbortController()
+    await turn()
+    await retryNext()
+    givingUp.abort()
+    await expect(operation.result).rejects.toThrow(RequeueError)
+    expect(operation.attempts).toBe(2)
   })
 })
 

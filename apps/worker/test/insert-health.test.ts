@@ -1,0 +1,149 @@
+import { beforeEach, describe, expect, it } from 'vitest'
+import { ClickHouseError } from '@sluice/clickhouse'
+import { InsertHealth } from '../src/insert-health.ts'
+import { insertErrors } from './support/chunks.ts'
+import { TestClock } from './support/test-clock.ts'
+
+const limits = { giveUpMs: 10_000, probeIntervalMs: 5_000 }
+
+let clock: TestClock
+let health: InsertHealth
+
+beforeEach(async () => {
+  clock = new TestClock()
+  health = new InsertHealth(clock, limits)
+  await clock.pass(1_000)
+})
+
+const succeed = (): Promise<string> => health.observe(async () => 'stored')
+/** An insert that fails after some time. */
+const fail = async (error: Error, tookMs = 0): Promise<void> => {
+  const insert = health.observe(async () => {
+    await clock.sleep(tookMs)
+    throw error
+  })
+  await expect(clock.settle(insert)).rejects.toBe(error)
+}
+const isHealthy = (): boolean => health.fetchMax(100) === Number.POSITIVE_INFINITY
+const lost = new Error('connection lost')
+
+describe('a worker', () => {
+  it('is healthy until an insert has failed', async () => {
+    expect(isHealthy()).toBe(true)
+    expect(health.failure).toBeUndefined()
+    expect(health.giveUpSignal.aborted).toBe(false)
+    expect(await succeed()).toBe('stored')
+    expect(isHealthy()).toBe(true)
+  })
+
+  it('is failing from its first failed insert to its next success', async () => {
+    await fail(lost)
+    await clock.pass(3_999)
+    expect(isHealthy()).toBe(false)
+    expect(health.failure).toBe('no insert has succeeded for 3 s')
+    expect(health.giveUpSignal.aborted).toBe(false)
+    await succeed()
+    expect(isHealthy()).toBe(true)
+    expect(health.failure).toBeUndefined()
+  })
+
+  it('gives up when no insert has succeeded for a time, counted from the start of the first that failed', async () => {
+    await fail(lost, 4_000)
+    await clock.pass(5_999)
+    await fail(lost)
+    expect(health.giveUpSignal.aborted).toBe(false)
+    await clock.pass(1)
+    // Without another insert, nothing is known that was not known before.
+    expect(health.giveUpSignal.aborted).toBe(false)
+    await fail(insertErrors.transient)
+    expect(health.giveUpSignal.aborted).toBe(true)
+    expect(health.failure).toBe('no insert has succeeded for 10 s; its chunks are returned')
+  })
+
+  it('gives up after one insert that took this long', async () => {
+    await fail(lost, limits.giveUpMs)
+    expect(health.giveUpSignal.aborted).toBe(true)
+  })
+
+  it('that has given up is healthy after a success, and can give up again', async () => {
+    await fail(lost, limits.giveUpMs)
+    const first = health.giveUpSignal
+    await succeed()
+    expect(isHealthy()).toBe(true)
+    expect(health.giveUpSignal.aborted).toBe(false)
+    expect(first.aborted).toBe(true)
+    await clock.pass(1)
+    await fail(lost, limits.giveUpMs)
+    expect(health.giveUpSignal.aborted).toBe(true)
+  })
+
+  it('keeps its signal for as long as it has not given up', async () => {
+    const signal = health.giveUpSignal
+    await fail(lost)
+    await succeed()
+    expect(health.giveUpSignal).toBe(signal)
+  })
+
+  it('is not failing because of an insert that began before another one succeeded', async () => {
+    const slow = fail(lost, limits.giveUpMs)
+    await clock.pass(1)
+    await succeed()
+    await slow
+    expect(isHealthy()).toBe(true)
+    expect(health.giveUpSignal.aborted).toBe(false)
+  })
+
+  it.each(['too_big', 'poison', 'unknown'] as const)(
+    'is neither healthy nor failing after an error about the rows: %s',
+    async (failure) => {
+      await fail(insertErrors[failure], limits.giveUpMs)
+      expect(isHealthy()).toBe(true)
+      expect(health.hasSucceededSince(0)).toBe(false)
+      await fail(lost)
+      await fail(insertErrors[failure])
+      expect(isHealthy()).toBe(false)
+    },
+  )
+
+  it('is not failing because ClickHouse still runs an earlier attempt', async () => {
+    const type = 'QUERY_WITH_SAME_ID_IS_ALREADY_RUNNING'
+    await fail(new ClickHouseError({ message: 'm', code: '216', type }), limits.giveUpMs)
+    expect(isHealthy()).toBe(true)
+  })
+})
+
+describe('a failing worker', () => {
+  beforeEach(() => fail(lost))
+
+  it('fetches nothing while it has chunks in hand, whose inserts show whether it can insert', () => {
+    expect(health.fetchMax(1)).toBe(0)
+  })
+
+  it('fetches one chunk at a time as a probe, at intervals', async () => {
+    expect(health.fetchMax(0)).toBe(1)
+    health.probing()
+    expect(health.fetchMax(0)).toBe(0)
+    await clock.pass(limits.probeIntervalMs - 1)
+    expect(health.fetchMax(0)).toBe(0)
+    await clock.pass(1)
+    expect(health.fetchMax(0)).toBe(1)
+    expect(health.fetchMax(1)).toBe(0)
+  })
+})
+
+describe('the last success', () => {
+  it('is compared with a time', async () => {
+    expect(health.hasSucceededSince(0)).toBe(false)
+    await succeed()
+    await clock.pass(500)
+    expect(health.hasSucceededSince(1_000)).toBe(true)
+    expect(health.hasSucceededSince(1_001)).toBe(false)
+    await fail(lost)
+    expect(health.hasSucceededSince(1_000)).toBe(true)
+  })
+
+  it('is when an insert ended', async () => {
+    await clock.settle(health.observe(() => clock.sleep(300)))
+    expect(health.hasSucceededSince(1_300)).toBe(true)
+  })
+})

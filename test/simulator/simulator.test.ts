@@ -1,0 +1,43 @@
+import { execFile } from 'node:child_process'
+import { readFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { promisify } from 'node:util'
+import { describe, expect, it } from 'vitest'
+import { mutants } from './mutants.ts'
+import { runSchedules } from './runner.ts'
+
+const folder = import.meta.dirname
+const root = join(folder, '../..')
+const run = promisify(execFile)
+
+describe('the simulator', () => {
+  it('loses and duplicates no entry in 300 schedules', { timeout: 240_000 }, async () => {
+    const { schedules, acknowledged, faults, failure } = await runSchedules({ seed: 1, count: 300 })
+    expect(failure).toBeUndefined()
+    expect(schedules).toBe(300)
+    expect(acknowledged).toBeGreaterThan(300)
+    expect(faults).toBeGreaterThan(300)
+  })
+
+  it('detects a missing guard, and traces what leads to the failure', { timeout: 240_000 }, async () => {
+    const mutant = mutants.findIndex(({ name }) => name === 'a 202 is sent before the chunk is queued')
+    const { failure } = await runSchedules({ seed: 1, count: 300, mutant })
+    expect(failure?.reason).toMatch(/^lost: row-/)
+    const trace = await run(
+      process.execPath,
+      ['--import', join(folder, 'mutate.ts'), join(folder, 'main.ts'), '--trace', String(failure?.seed)],
+      { env: { ...process.env, SLUICE_MUTANT: String(mutant) } },
+    )
+    const lines = trace.stdout.trimEnd().split('\n')
+    expect(lines.at(0)).toMatch(/^ +0\.000 s {2}worker-0 starts$/)
+    expect(lines.some((line) => / s {2}acknowledged row-/.test(line))).toBe(true)
+    // The same seed leads to the same failure.
+    expect(lines.at(-1)).toBe(failure?.reason)
+  })
+})
+
+it.each(mutants)('the text that a mutant changes occurs once: $name', async ({ file, find, replace }) => {
+  const source = await readFile(join(root, file), 'utf8')
+  expect(source.split(find)).toHaveLength(2)
+  expect(replace).not.toBe(find)
+})
