@@ -83,6 +83,7 @@ describe('list', () => {
       await fixture.redis.hset(names.jobKey(`chunk-${index}`), 'data', JSON.stringify(chunkOf('row\n')))
     }
     const chunks = await openFailed(shards).list(10)
+    expect(await openFailed(shards).list(2)).toEqual(chunks.slice(0, 2))
     expect(chunks.map(({ id, shard }) => [id, shard])).toEqual([
       ['chunk-2', 2],
       ['chunk-1', 1],
