@@ -1,5 +1,6 @@
 import { Command, CommanderError } from 'commander'
 import { addDeadLettersCommands } from './commands/dead-letters.ts'
+import { addFailedChunksCommands } from './commands/failed-chunks.ts'
 import { addKeysCommands } from './commands/keys.ts'
 import { addLogsCommand } from './commands/logs.ts'
 import { addMigrateCommand } from './commands/migrate.ts'
@@ -30,7 +31,7 @@ export async function run(args: readonly string[], context: Context): Promise<nu
 
 function createProgram(context: Context): Command {
   const program = new Command('sluice')
-    .description('Manage projects, API keys, tables and dead letters; send and read logs.')
+    .description('Manage projects, API keys, tables, dead letters and failed chunks; send and read logs.')
     .exitOverride()
     .configureOutput({
       writeOut: (text) => void context.stdout.write(text),
@@ -44,12 +45,14 @@ function createProgram(context: Context): Command {
   addLogsCommand(program, context)
   addSendCommand(program, context)
   addDeadLettersCommands(program, context)
+  addFailedChunksCommands(program, context)
   return program
 }
 
 const SETTINGS_HELP = `
 Connection settings come from flags, else from the environment, else from the services that \`npm start\` runs:
-  projects, keys               REDIS_URL, REDIS_TLS_CA_FILE, REDIS_SENTINEL_PASSWORD, SLUICE_PREFIX
+  projects, keys, failed-chunks
+                               REDIS_URL, REDIS_TLS_CA_FILE, REDIS_SENTINEL_PASSWORD, SLUICE_PREFIX
   migrate, logs, dead-letters  CLICKHOUSE_URL, CLICKHOUSE_USERNAME, CLICKHOUSE_PASSWORD, CLICKHOUSE_DATABASE,
                                CLICKHOUSE_CLUSTER, CLICKHOUSE_TLS_CA_FILE
   send                         SLUICE_API_URL, SLUICE_API_KEY

@@ -21,6 +21,8 @@ describe('a usage error is reported with exit code 2', () => {
     ],
     [['logs', '--project', 'demo', '--since', 'banana'], '--since must be a duration'],
     [['logs'], 'no project is selected: pass --project, or start the local services with `npm start`'],
+    [['failed-chunks', 'retry'], 'name the failed chunks by their ids, or pass --all'],
+    [['failed-chunks', 'purge', 'x', '--all'], 'name the failed chunks by their ids, or pass --all'],
     [['send', '--level', 'banana'], '--level must be one of log, debug, info, success, warn, error'],
     [['send', '--environment', 'banana'], '--environment must be one of development, staging, production'],
     [['send', '--retry-for', 'banana'], '--retry-for must be a duration'],
@@ -35,6 +37,7 @@ describe('a missing service is reported with exit code 1 and advice', () => {
   test.each([
     [['projects', 'list'], 'no Redis address is configured: start the local services with `npm start`'],
     [['keys', 'revoke', 'key_1'], 'no Redis address is configured'],
+    [['failed-chunks', 'list'], 'no Redis address is configured'],
     [['migrate'], 'no ClickHouse address is configured'],
     [['logs', '--project', 'demo'], 'no ClickHouse address is configured'],
     [['send'], 'no API address is configured'],
@@ -57,7 +60,7 @@ describe('a missing service is reported with exit code 1 and advice', () => {
 test('the help lists every command', async () => {
   const context = fakeContext()
   expect(await run(['help'], context)).toBe(0)
-  for (const command of ['projects', 'keys', 'migrate', 'logs', 'send', 'dead-letters']) {
+  for (const command of ['projects', 'keys', 'migrate', 'logs', 'send', 'dead-letters', 'failed-chunks']) {
     expect(context.written.stdout).toContain(command)
   }
 })

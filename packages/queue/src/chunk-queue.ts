@@ -1,7 +1,8 @@
 import { type Backoff, backoffMs, type Logger, type RedisConnection } from '@sluice/runtime'
-import { Queue } from 'bullmq'
+import type { Queue } from 'bullmq'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { AddRate } from './add-rate.ts'
+import { bullmqQueue } from './bullmq-queue.ts'
 import type { Chunk } from './chunk.ts'
 import type { QueueNames } from './queue-names.ts'
 import {
@@ -44,9 +45,6 @@ const ROUND_TRIP_MAX_MS = 2_000
 
 /** The clocks of this process and of Redis drift apart, and in a cluster another server may take over the queue unnoticed. */
 const OFFSET_MAX_AGE_MS = 10_000
-
-/** BullMQ keeps a stream of events per queue. Nothing reads it here, so it is kept as short as possible. */
-const EVENTS_MAX = 1
 
 /** How far Redis' clock is ahead of the process' clock. */
 interface ClockOffset {
@@ -229,16 +227,9 @@ export class ChunkQueue {
   }
 
   #open(): Queue<Chunk> {
-    const queue = new Queue<Chunk>(this.#names.queue, {
-      connection: this.#redis,
-      prefix: this.#names.queuePrefix,
-      streams: { events: { maxLen: EVENTS_MAX } },
-      defaultJobOptions: { attempts: 1, removeOnComplete: true, removeOnFail: false },
-    })
+    const queue = bullmqQueue(this.#redis, this.#names)
     // Only one listener, if an earlier Queue object stayed unusable. BullMQ has raised the limit of listeners.
     this.#redis.off('close', this.#forgetConnection).on('close', this.#forgetConnection)
-    // BullMQ emits the errors of the connection again. The owner of the connection logs them. The only other error is handled below.
-    queue.on('error', () => undefined)
     // BullMQ queries the version of Redis once. If that fails, this Queue object stays unusable.
     queue.waitUntilReady().catch((error: unknown) => {
       this.#queue = undefined

@@ -5,6 +5,7 @@ export { ChunkConsumer, type ChunkConsumerOptions, type Fetch } from './chunk-co
 export type { StoredBatch } from './batch-finish.ts'
 export type { QueueEnd } from './job-moves.ts'
 export { ChunkQueue, QueueFullError, QueueUnavailableError } from './chunk-queue.ts'
+export { type FailedChunk, FailedChunks, type PurgeOutcome, type RetryOutcome } from './failed-chunks.ts'
 export { FetchMonitor } from './fetch-monitor.ts'
 export { QueueGauge, type QueueReading, type RedisInfoServer } from './queue-gauge.ts'
 export { chunkJobName, type QueueNames, queueNames, shardNames } from './queue-names.ts'

@@ -1,55 +1,23 @@
-import { once } from 'node:events'
 import { Registry, RegistryError } from '@sluice/projects'
-import { connectRedis, installationNames } from '@sluice/runtime'
-import { CliError, describeNetworkError } from '../errors.ts'
-import { convertSettingsErrors, type RedisAccess } from '../service-access.ts'
-import { redactUrl } from '../terminal.ts'
-
-/** Redis normally responds within milliseconds. */
-const CONNECT_DEADLINE_MS = 5_000
-const COMMAND_DEADLINE_MS = 5_000
+import { installationNames } from '@sluice/runtime'
+import { CliError } from '../errors.ts'
+import { withRedis } from '../redis-session.ts'
+import type { RedisAccess } from '../service-access.ts'
 
 /**
  * Opens the registry of projects and keys for one task, and closes it in any case.
  *
  * @throws CliError when Redis is unavailable, or the registry rejects the operation
  */
-export async function withRegistry<Result>(
+export function withRegistry<Result>(
   access: RedisAccess,
   task: (registry: Registry) => Promise<Result>,
 ): Promise<Result> {
-  const { url, prefix, ...tuning } = access
-  const redis = convertSettingsErrors(() =>
-    connectRedis(url, { ...tuning, failFast: true, commandTimeoutMs: COMMAND_DEADLINE_MS }),
-  )
-  // ioredis emits an error for each failed reconnection. The first failure also rejects the operation that awaits it.
-  redis.on('error', () => undefined)
-  try {
-    await once(redis, 'ready', { signal: AbortSignal.timeout(CONNECT_DEADLINE_MS) })
-    return await task(new Registry(redis, installationNames(prefix).registryPrefix))
-  } catch (error) {
-    throw toCliError(error, access)
-  } finally {
-    redis.disconnect()
-  }
-}
-
-function toCliError(error: unknown, { url }: RedisAccess): unknown {
-  if (error instanceof RegistryError) return new CliError(error.message)
-  const reason = describeRedisError(error)
-  if (reason === undefined) return error
-  return new CliError(`Redis at ${redactUrl(url)} ${reason}; \`npm start\` starts the local services`)
-}
-
-/** ioredis has no classes or codes for most of its errors, only these messages. */
-const lostConnection = /^Connection is closed|^Stream isn't writeable/
-
-function describeRedisError(error: unknown): string | undefined {
-  if (!(error instanceof Error)) return undefined
-  // Redis Cluster: why the last node that was tried did not respond.
-  if ('lastNodeError' in error) return describeRedisError(error.lastNodeError)
-  if (error.name === 'AbortError' || error.message === 'Command timed out') return 'did not respond in time'
-  if (lostConnection.test(error.message)) return 'closed the connection'
-  if (error.name === 'ReplyError') return `returned an error: ${error.message}`
-  return describeNetworkError(error)
+  return withRedis(access, async (redis) => {
+    try {
+      return await task(new Registry(redis, installationNames(access.prefix).registryPrefix))
+    } catch (error) {
+      throw error instanceof RegistryError ? new CliError(error.message) : error
+    }
+  })
 }

@@ -1,0 +1,240 @@
+import type { RedisConnection } from '@sluice/runtime'
+import type { Queue } from 'bullmq'
+import { BatchLedger, type BatchRecord, RELEASED_TTL_S } from './batch-ledger.ts'
+import { bullmqQueue } from './bullmq-queue.ts'
+import { type Chunk, readJobData } from './chunk.ts'
+import type { QueueNames } from './queue-names.ts'
+
+/** A chunk whose job failed. Its rows are not stored, unless its batch is confirmed. */
+export interface FailedChunk {
+  /** The id of its job. */
+  readonly id: string
+  readonly shard: number
+  /** By the clock of Redis, ms since 1970. */
+  readonly failedAtMs: number
+  readonly reason: string
+  /** Undefined if the data of the job is damaged, or has an unknown format. */
+  readonly rows: number | undefined
+  /** The batch that it belongs to. Undefined if it was not claimed. */
+  readonly batchId: string | undefined
+}
+
+/**
+ * The result of a retry:
+ *
+ * - requeued: its job waits again;
+ * - stored: its batch is confirmed, so its rows are stored. The job is removed;
+ * - damaged: its rows cannot be read. Nothing was changed;
+ * - missing: there is no such failed job.
+ */
+export type RetryOutcome = 'requeued' | 'stored' | 'damaged' | 'missing'
+
+/**
+ * The result of a removal:
+ *
+ * - removed: its job and its rows are deleted;
+ * - needed: its batch has other chunks in the queue, which could not be stored without it. Nothing was changed;
+ * - missing: there is no such failed job.
+ */
+export type PurgeOutcome = 'removed' | 'needed' | 'missing'
+
+export interface FailedChunksOptions {
+  readonly redis: RedisConnection
+  /** All shards of the installation, retired ones included. */
+  readonly shards: readonly QueueNames[]
+  /** Makes the id of a batch: unique. */
+  readonly makeId: () => string
+}
+
+/** Jobs whose data is in memory at once. */
+const READ_AT_ONCE_MAX = 16
+
+interface Shard {
+  readonly names: QueueNames
+  readonly queue: Queue<Chunk>
+  readonly ledger: BatchLedger
+}
+
+/** A failed job. */
+interface FailedJob {
+  readonly id: string
+  readonly shard: Shard
+  readonly failedAtMs: number
+}
+
+/**
+ * The jobs that workers failed and no longer touch, for an operator.
+ *
+ * A retry stores no row twice, because the batch ledger decides what is sent. A chunk of a claimed batch is inserted as part of this
+ * batch, by a worker that looks up its rows first. A chunk of a confirmed batch is not inserted. A chunk without a batch gets one before
+ * its job is requeued: its record may have expired, so a worker must look up its rows too.
+ */
+export class FailedChunks {
+  readonly #redis: RedisConnection
+  readonly #makeId: () => string
+  readonly #shards: readonly Shard[]
+
+  /** To be closed by the caller. */
+  constructor({ redis, shards, makeId }: FailedChunksOptions) {
+    this.#redis = redis
+    this.#makeId = makeId
+    this.#shards = shards.map((names) => ({
+      names,
+      queue: bullmqQueue(redis, names),
+      ledger: new BatchLedger(redis, names),
+    }))
+  }
+
+  /** The failed chunks, those that failed last first, at most `limit`. */
+  async list(limit: number): Promise<FailedChunk[]> {
+    const failed = (await this.#failedJobs(limit)).slice(0, limit)
+    const chunks: FailedChunk[] = []
+    for (let from = 0; from < failed.length; from += READ_AT_ONCE_MAX)
+      chunks.push(
+        ...(await Promise.all(failed.slice(from, from + READ_AT_ONCE_MAX).map((job) => this.#read(job)))),
+      )
+    return chunks
+  }
+
+  /** @returns the outcome of each chunk: of those named, or of those that are failed now */
+  async retry(choice: 'all' | readonly string[]): Promise<ReadonlyMap<string, RetryOutcome>> {
+    const outcomes = new Map<string, RetryOutcome>()
+    for (const [id, job] of await this.#choose(choice))
+      outcomes.set(id, job === undefined ? 'missing' : await this.#retry(job))
+    return outcomes
+  }
+
+  /**
+   * Deletes failed chunks with their rows. The chunks of a batch can only be deleted together.
+   *
+   * @returns as `retry`
+   */
+  async purge(choice: 'all' | readonly string[]): Promise<ReadonlyMap<string, PurgeOutcome>> {
+    const chosen = await this.#choose(choice)
+    const outcomes = new Map<string, PurgeOutcome>()
+    const ends: (() => Promise<unknown>)[] = []
+    for (const [id, job] of chosen) {
+      const batch = job === undefined ? undefined : await this.#batchOf(job)
+      if (job === undefined) {
+        outcomes.set(id, 'missing')
+      } else if (batch !== undefined && (await this.#isNeeded(job.shard, batch, chosen))) {
+        outcomes.set(id, 'needed')
+      } else {
+        outcomes.set(id, (await job.shard.queue.remove(id)) === 1 ? 'removed' : 'missing')
+        if (batch !== undefined) ends.push(() => this.#expire(job.shard, batch))
+      }
+    }
+    // Earlier, a crash would leave chunks whose batch seems to be confirmed.
+    for (const end of ends) await end()
+    return outcomes
+  }
+
+  async close(): Promise<void> {
+    await Promise.all(this.#shards.map(({ queue }) => queue.close()))
+  }
+
+  /** The failed jobs, at most `limit` per shard if it is given, those that failed last first. */
+  async #failedJobs(limit?: number): Promise<FailedJob[]> {
+    const perShard = await Promise.all(
+      this.#shards.map(async (shard) => {
+        const answer = await this.#redis.zrevrange(
+          shard.names.failedKey,
+          0,
+          limit === undefined ? -1 : limit - 1,
+          'WITHSCORES',
+        )
+        return Array.from({ length: answer.length / 2 }, (_, i): FailedJob => ({
+          id: answer[2 * i] ?? '',
+          shard,
+          failedAtMs: Number(answer[2 * i + 1]),
+        }))
+      }),
+    )
+    return perShard.flat().toSorted((a, b) => b.failedAtMs - a.failedAtMs)
+  }
+
+  /** The chosen jobs by their ids; undefined for an id without a failed job. */
+  async #choose(choice: 'all' | readonly string[]): Promise<Map<string, FailedJob | undefined>> {
+    if (choice === 'all') return new Map((await this.#failedJobs()).map((job) => [job.id, job]))
+    return new Map(await Promise.all(choice.map(async (id) => [id, await this.#find(id)] as const)))
+  }
+
+  async #find(id: string): Promise<FailedJob | undefined> {
+    const found = await Promise.all(
+      this.#shards.map(async (shard) => ({
+        shard,
+        score: await this.#redis.zscore(shard.names.failedKey, id),
+      })),
+    )
+    const [job] = found.flatMap(({ shard, score }) =>
+      score === null ? [] : [{ id, shard, failedAtMs: Number(score) }],
+    )
+    return job
+  }
+
+  async #read({ id, shard, failedAtMs }: FailedJob): Promise<FailedChunk> {
+    const { names } = shard
+    const [[text, reason], batchId] = await Promise.all([
+      this.#redis.hmget(names.jobKey(id), 'data', 'failedReason'),
+      this.#redis.get(names.chunkKey(id)),
+    ])
+    const data = readJobData(text ?? '')
+    return {
+      id,
+      shard: names.shard,
+      failedAtMs,
+      reason: reason ?? 'unknown',
+      rows: data.kind === 'chunk' ? data.chunk.rows : undefined,
+      batchId: batchId ?? undefined,
+    }
+  }
+
+  async #retry({ id, shard }: FailedJob): Promise<RetryOutcome> {
+    const { names, queue, ledger } = shard
+    const text = await this.#redis.hget(names.jobKey(id), 'data')
+    if (readJobData(text ?? '').kind === 'damaged') return text === null ? 'missing' : 'damaged'
+    const [batchId] = await ledger.claim(this.#makeId(), [id])
+    if (batchId === undefined) return 'missing'
+    // Its record may expire before a worker fetches the chunk. Without the record, the worker would insert it again.
+    if ((await ledger.read(batchId))?.state !== 'claimed') {
+      await queue.remove(id)
+      return 'stored'
+    }
+    try {
+      await (await queue.getJob(id))?.retry('failed')
+    } catch (error) {
+      // Another operator was faster, unless the job is still failed.
+      if ((await this.#find(id)) !== undefined) throw error
+    }
+    return 'requeued'
+  }
+
+  /** Its batch, if that is not confirmed. */
+  async #batchOf({ id, shard: { names, ledger } }: FailedJob): Promise<ClaimedBatch | undefined> {
+    const batchId = await this.#redis.get(names.chunkKey(id))
+    const record = batchId === null ? undefined : await ledger.read(batchId)
+    return batchId === null || record?.state !== 'claimed'
+      ? undefined
+      : { id: batchId, members: record.members }
+  }
+
+  /** Whether the queue has chunks of the batch that are not chosen. */
+  async #isNeeded(
+    { names }: Shard,
+    { members }: ClaimedBatch,
+    chosen: ReadonlyMap<string, FailedJob | undefined>,
+  ): Promise<boolean> {
+    const others = members.filter((id) => chosen.get(id) === undefined)
+    return others.length > 0 && (await this.#redis.exists(others.map((id) => names.jobKey(id)))) > 0
+  }
+
+  /** Nothing reads the records of a batch without jobs. */
+  async #expire({ names }: Shard, { id, members }: ClaimedBatch): Promise<void> {
+    const keys = [names.batchKey(id), ...members.map((chunkId) => names.chunkKey(chunkId))]
+    await Promise.all(keys.map((key) => this.#redis.expire(key, RELEASED_TTL_S)))
+  }
+}
+
+interface ClaimedBatch extends Pick<BatchRecord, 'members'> {
+  readonly id: string
+}

@@ -1,0 +1,204 @@
+import { randomUUID } from 'node:crypto'
+import { beforeEach, describe, expect, inject, it, onTestFinished } from 'vitest'
+import type { ChunkConsumer } from '../src/chunk-consumer.ts'
+import { FailedChunks } from '../src/failed-chunks.ts'
+import { shardNames } from '../src/queue-names.ts'
+import { chunkOf, ConsumerFixture, fetchIds } from './support/consumer-fixture.ts'
+
+let fixture: ConsumerFixture
+let consumer: ChunkConsumer
+let failed: FailedChunks
+let batches: number
+
+beforeEach(() => {
+  fixture = new ConsumerFixture(inject('services').redisUrl)
+  consumer = fixture.openConsumer()
+  batches = 0
+  failed = openFailed()
+})
+
+function openFailed(shards = [fixture.names]): FailedChunks {
+  const opened = new FailedChunks({
+    redis: fixture.redis,
+    shards,
+    makeId: () => `batch-of-retry-${(batches += 1)}`,
+  })
+  onTestFinished(() => opened.close())
+  return opened
+}
+
+/** Adds chunks and fetches all of them. */
+async function inHand(...ids: readonly string[]): Promise<void> {
+  for (const id of ids) await fixture.add(id)
+  expect(await fetchIds(consumer, ids.length)).toEqual(ids)
+}
+
+/** Adds chunks that are claimed as one batch. All but the last `waiting` of them fail. */
+async function failedBatch(batchId: string, ids: readonly string[], waiting = 0): Promise<void> {
+  await inHand(...ids)
+  await fixture.ledger.claim(batchId, ids)
+  for (const [index, id] of ids.entries()) {
+    if (index < ids.length - waiting) await consumer.fail(id, new Error(`${id} is bad`))
+    else await consumer.requeue([id], 'front')
+  }
+}
+
+async function addDamaged(id: string): Promise<void> {
+  await fixture.add(id)
+  await fixture.redis.hset(fixture.names.jobKey(id), 'data', '{"v":')
+  expect(await fetchIds(consumer, 1)).toEqual([])
+}
+
+const recordExists = async (key: string): Promise<boolean> => {
+  const ttl = await fixture.redis.ttl(key)
+  // Without a time to live.
+  return ttl === -1
+}
+
+describe('list', () => {
+  it('has the failed chunks, those that failed last first', async () => {
+    const before = Date.now()
+    await failedBatch('a-batch', ['one'])
+    await inHand('two')
+    await consumer.fail('two', new Error('second'))
+    await addDamaged('three')
+    const chunks = await failed.list(10)
+    const times = chunks.map(({ failedAtMs }) => failedAtMs)
+    expect(times.toSorted((a, b) => b - a)).toEqual(times)
+    for (const time of times) expect(Math.abs(time - before)).toBeLessThan(60_000)
+    const byId = new Map(chunks.map(({ failedAtMs: _time, id, ...chunk }) => [id, chunk]))
+    expect(Object.fromEntries(byId)).toEqual({
+      one: { shard: 0, reason: 'one is bad', rows: 1, batchId: 'a-batch' },
+      two: { shard: 0, reason: 'second', rows: 1, batchId: undefined },
+      three: { shard: 0, reason: 'the data of the job is damaged', rows: undefined, batchId: undefined },
+    })
+    expect(await failed.list(2)).toEqual(chunks.slice(0, 2))
+    expect(await fixture.counts()).toEqual({ failed: 3 })
+  })
+
+  it('has those of all shards', async () => {
+    const shards = shardNames(`test-${randomUUID()}`, 3)
+    for (const [index, names] of shards.entries()) {
+      await fixture.redis.zadd(names.failedKey, `${index}`, `chunk-${index}`)
+      await fixture.redis.hset(names.jobKey(`chunk-${index}`), 'data', JSON.stringify(chunkOf('row\n')))
+    }
+    const chunks = await openFailed(shards).list(10)
+    expect(await openFailed(shards).list(2)).toEqual(chunks.slice(0, 2))
+    expect(chunks.map(({ id, shard }) => [id, shard])).toEqual([
+      ['chunk-2', 2],
+      ['chunk-1', 1],
+      ['chunk-0', 0],
+    ])
+  })
+
+  it('is empty if no chunk failed', async () => {
+    await fixture.add('waiting')
+    expect(await failed.list(10)).toEqual([])
+  })
+})
+
+describe('retry', () => {
+  it('requeues a chunk, and leaves it in its batch', async () => {
+    await failedBatch('a-batch', ['one', 'two'])
+    expect(await failed.retry(['one'])).toEqual(new Map([['one', 'requeued']]))
+    expect(await fixture.counts()).toEqual({ waiting: 1, failed: 1 })
+    expect(await fetchIds(consumer, 2)).toEqual(['one'])
+    expect(await fixture.ledger.claim('another-batch', ['one'])).toEqual(['a-batch'])
+  })
+
+  it('requeues all chunks that can be read, behind those that wait', async () => {
+    await failedBatch('a-batch', ['one', 'two'])
+    await addDamaged('three')
+    await fixture.add('waiting')
+    expect(Object.fromEntries(await failed.retry('all'))).toEqual({
+      one: 'requeued',
+      two: 'requeued',
+      three: 'damaged',
+    })
+    expect(await fixture.counts()).toEqual({ waiting: 3, failed: 1 })
+    expect((await fixture.waiting())[0]).toBe('waiting')
+  })
+
+  it('gives a chunk without a batch a claimed one, so that its rows are looked up before they are inserted', async () => {
+    // As after 30 days, when the records of a confirmed batch have expired.
+    await inHand('one')
+    await consumer.fail('one', new Error('x'))
+    expect(await failed.retry(['one'])).toEqual(new Map([['one', 'requeued']]))
+    expect(await fixture.ledger.claim('another-batch', ['one'])).toEqual(['batch-of-retry-1'])
+    expect(await fixture.ledger.read('batch-of-retry-1')).toMatchObject({
+      state: 'claimed',
+      members: ['one'],
+    })
+  })
+
+  it('removes a chunk whose batch is confirmed', async () => {
+    await failedBatch('a-batch', ['one', 'two'], 1)
+    expect(await fetchIds(consumer, 1)).toEqual(['two'])
+    await consumer.finish({ id: 'a-batch', members: ['one', 'two'] }, 0)
+    expect(await fixture.counts()).toEqual({ failed: 1 })
+    expect(await failed.retry('all')).toEqual(new Map([['one', 'stored']]))
+    expect(await fixture.counts()).toEqual({})
+  })
+
+  it('does not change jobs that did not fail', async () => {
+    await fixture.add('waiting')
+    const before = await fixture.content()
+    expect(Object.fromEntries(await failed.retry(['waiting', 'unknown']))).toEqual({
+      waiting: 'missing',
+      unknown: 'missing',
+    })
+    expect(await fixture.content()).toEqual(before)
+  })
+
+  it('of two operators at the same time requeues each chunk once', async () => {
+    const ids = Array.from({ length: 20 }, (_, i) => `chunk-${i}`)
+    for (const id of ids) await fixture.add(id)
+    while (consumer.heldChunks < ids.length) await fetchIds(consumer, 20)
+    for (const id of ids) await consumer.fail(id, new Error('x'))
+    await Promise.all([failed.retry('all'), openFailed().retry('all')])
+    expect((await fixture.waiting()).toSorted((a, b) => a.localeCompare(b))).toEqual(
+      ids.toSorted((a, b) => a.localeCompare(b)),
+    )
+  })
+})
+
+describe('purge', () => {
+  it('deletes a chunk, and lets the records of its batch expire', async () => {
+    await failedBatch('a-batch', ['one'])
+    await addDamaged('two')
+    expect(await recordExists(fixture.names.batchKey('a-batch'))).toBe(true)
+    expect(Object.fromEntries(await failed.purge('all'))).toEqual({ one: 'removed', two: 'removed' })
+    expect(await fixture.counts()).toEqual({})
+    expect(await fixture.redis.exists(fixture.names.jobKey('one'), fixture.names.jobKey('two'))).toBe(0)
+    expect(await recordExists(fixture.names.batchKey('a-batch'))).toBe(false)
+    expect(await recordExists(fixture.names.chunkKey('one'))).toBe(false)
+  })
+
+  it('deletes the chunks of a batch together only, because none can be stored without the others', async () => {
+    await failedBatch('a-batch', ['one', 'two'])
+    const before = await fixture.content()
+    expect(await failed.purge(['one'])).toEqual(new Map([['one', 'needed']]))
+    expect(await fixture.content()).toEqual(before)
+    expect(Object.fromEntries(await failed.purge(['one', 'two']))).toEqual({ one: 'removed', two: 'removed' })
+  })
+
+  it('does not delete a chunk whose batch has a chunk that waits', async () => {
+    await failedBatch('a-batch', ['one', 'two'], 1)
+    expect(Object.fromEntries(await failed.purge(['one', 'two']))).toEqual({ one: 'needed', two: 'missing' })
+    expect(await failed.purge('all')).toEqual(new Map([['one', 'needed']]))
+    expect(await fixture.counts()).toEqual({ waiting: 1, failed: 1 })
+  })
+
+  it('deletes what is left of a batch whose other chunks were deleted by hand', async () => {
+    await failedBatch('a-batch', ['one', 'two'])
+    await fixture.queue.remove('two')
+    expect(await failed.purge(['one'])).toEqual(new Map([['one', 'removed']]))
+  })
+
+  it('does not change jobs that did not fail', async () => {
+    await fixture.add('waiting')
+    const before = await fixture.content()
+    expect(await failed.purge(['waiting'])).toEqual(new Map([['waiting', 'missing']]))
+    expect(await fixture.content()).toEqual(before)
+  })
+})
