@@ -40,7 +40,9 @@ it('while Redis is frozen for longer than the locks of two workers with batches 
   }
   const resumedMs = performance.now()
   await feeding
-  await eventually(DRAINED_WITHIN_MS, async () => expect(await fleet.queued()).toEqual({ waiting: 0, active: 0 }))
+  await eventually(DRAINED_WITHIN_MS, async () =>
+    expect(await fleet.queued()).toEqual({ waiting: 0, active: 0 }),
+  )
   console.log(
     `${journal.size} entries stored ${Math.round(performance.now() - resumedMs)} ms after the last freeze, ` +
       `with ${fleet.logged('recovering a batch').length} recoveries`,

@@ -32,7 +32,9 @@ it('everything that is queued is stored while Redis is above its memory limit, a
   await victim.process.stop({ signal: 'SIGKILL' })
   fleet.gate.insertDelayMs = 0
   const survivor = await fleet.startWorker()
-  await eventually(DRAINED_WITHIN_MS, async () => expect(await fleet.queued()).toEqual({ waiting: 0, active: 0 }))
+  await eventually(DRAINED_WITHIN_MS, async () =>
+    expect(await fleet.queued()).toEqual({ waiting: 0, active: 0 }),
+  )
   console.log(`${journal.size} entries stored within ${Math.round(performance.now() - startedMs)} ms`)
   expect((await fetch(`${survivor.opsUrl}/readyz`)).status).toBe(200)
   expect(fleet.logged('recovering a batch').length).toBeGreaterThanOrEqual(2)

@@ -71,13 +71,17 @@ describe('rows that ClickHouse rejects with an unknown code', () => {
     const delays = await watchDelays(good, FED_MS)
     const slowest = Math.max(...delays)
     const median = delays.toSorted((a, b) => a - b)[Math.floor(delays.length / 2)] ?? 0
-    console.log(`good entries were stored after ${Math.round(median)} ms (median), ${Math.round(slowest)} ms (slowest)`)
+    console.log(
+      `good entries were stored after ${Math.round(median)} ms (median), ${Math.round(slowest)} ms (slowest)`,
+    )
     await Promise.all(feeding)
     expect(slowest).toBeLessThan(STORED_WITHIN_MS)
     expect(await storedOf(rejected)).toEqual({ rows: 0, deadLetters: 0 })
     await dropRule()
     const repairedMs = performance.now()
-    await eventually(REPAIRED_WITHIN_MS, async () => expect(await fleet.queued()).toEqual({ waiting: 0, active: 0 }))
+    await eventually(REPAIRED_WITHIN_MS, async () =>
+      expect(await fleet.queued()).toEqual({ waiting: 0, active: 0 }),
+    )
     console.log(`all stored ${Math.round(performance.now() - repairedMs)} ms after the cause was gone`)
     const { findings, queues } = await fleet.settle(good, 5_000)
     expect(queues.every(isEmpty)).toBe(true)
@@ -96,7 +100,9 @@ describe('a table that rejects all rows with an unknown code', () => {
     await feeding
     await dropRule()
     const repairedMs = performance.now()
-    await eventually(REPAIRED_WITHIN_MS, async () => expect(await fleet.queued()).toEqual({ waiting: 0, active: 0 }))
+    await eventually(REPAIRED_WITHIN_MS, async () =>
+      expect(await fleet.queued()).toEqual({ waiting: 0, active: 0 }),
+    )
     console.log(`all stored ${Math.round(performance.now() - repairedMs)} ms after the repair`)
     const { findings, stored, queues } = await fleet.settle(journal, 5_000)
     expect(queues.every(isEmpty)).toBe(true)

@@ -80,8 +80,8 @@ export const mutants: readonly Mutant[] = [
   {
     name: 'parts are sent without a lookup',
     file: splitter,
-    find: '`${pass.id}/${range}`, true)',
-    replace: '`${pass.id}/${range}`, false)',
+    find: '        true,\n        this.#onUnanswered(pass),',
+    replace: '        false,\n        this.#onUnanswered(pass),',
   },
   {
     name: 'a row is dead-lettered while an earlier attempt may commit',
@@ -104,14 +104,14 @@ export const mutants: readonly Mutant[] = [
   {
     name: 'an attempt to consume a token that got no answer is forgotten',
     file: rowInserter,
-    find: 'await this.#insertSingle([frame], token, onUnanswered, ',
-    replace: 'await this.#insertSingle([frame], token, () => undefined, ',
+    find: 'await this.#insert([frame], token, onUnanswered, ',
+    replace: 'await this.#insert([frame], token, () => undefined, ',
   },
   {
     name: 'a row that is rejected with an unknown code is dropped',
     file: splitter,
-    find: '!isKnown && !pass.isLast) pass.suspects += 1',
-    replace: '!isKnown && !pass.isLast) pass.suspects += 0',
+    find: 'if (!isKnown && !pass.isLast) {\n      pass.suspects += 1',
+    replace: 'if (!isKnown && !pass.isLast) {\n      pass.suspects += 0',
   },
   {
     name: 'rows are not looked up before they are sent again',
@@ -152,8 +152,8 @@ export const mutants: readonly Mutant[] = [
   {
     name: 'a worker that cannot insert keeps the turn',
     file: shard,
-    find: 'if (allowed <= 1) await consumer.yieldTurn()',
-    replace: 'if (allowed < 0) await consumer.yieldTurn()',
+    find: "if (allowed <= 1 && fetch.turn === 'mine')",
+    replace: "if (allowed < 0 && fetch.turn === 'mine')",
   },
   {
     name: 'a worker whose inserts failed never tries again',
