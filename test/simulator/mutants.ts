@@ -90,7 +90,7 @@ export const mutants: readonly Mutant[] = [
     replace: 'false',
   },
   {
-    name: 'a row that is set aside is inserted again',
+    name: 'a row that is persisted as rejected is inserted again',
     file: splitter,
     find: '  return splits.has(rangeName(index, index + 1))',
     replace: '  return splits.has(String(index))',

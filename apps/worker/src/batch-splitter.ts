@@ -10,7 +10,7 @@ import {
 import type { BatchLedger, HeldChunk } from '@sluice/queue'
 import { compressRows, rowAsJson, rowKey, rowsOfFrame } from '@sluice/rows'
 import type { Logger, MonotonicClock } from '@sluice/runtime'
-import type { Batch } from './batch-stages.ts'
+import type { Batch, EarlierAttempts, Suspension } from './batch.ts'
 import { isFinal, UndeliverableError } from './delivery-errors.ts'
 import { type AttemptResult, attemptInsert } from './insert-attempt.ts'
 import type { InsertHealth } from './insert-health.ts'
@@ -28,21 +28,6 @@ export interface BatchSplitterDependencies {
   readonly logger: Logger
   /** How long after its failure an attempt to insert a single row may still commit, ms. */
   readonly insertLingerMaxMs: number
-}
-
-/** What the caller knows of earlier attempts. Times are on the monotonic clock. */
-export interface EarlierAttempts {
-  /** Until then, an unanswered attempt to insert rejected rows may still commit. */
-  readonly unsettledUntilMs: number
-  /** When ClickHouse rejected single rows with an unknown code. Undefined if it has not. */
-  readonly suspension: Suspension | undefined
-}
-
-/** Attempts to insert a batch in parts that ended with rows rejected with an unknown code. */
-export interface Suspension {
-  readonly firstMs: number
-  /** When the last attempt started. */
-  readonly lastMs: number
 }
 
 /** The end of an attempt to insert a batch in parts. */
@@ -172,18 +157,18 @@ export class BatchSplitter {
     const { rowInserter } = this.#deps
     const row = pass.rows[index] ?? ''
     const token = `${pass.id}/${rangeName(index, index + 1)}`
-    if (isSetAside(pass, index)) return this.#deadLetter(earlierRejectedRow(row), token)
+    if (isMarkedRejected(pass, index)) return this.#deadLetter(earlierRejectedRow(row), token)
     const insert = rowInserter.prepareSingle(compressRows(row), token, this.#onUnanswered(pass))
     const result = await this.#attempt(() => insert.run(), isAboutRows)
     if (result.at === 'token-without-rows') throw new UndeliverableError(`the row of ${token} is not found`)
-    if (result.at === 'rejected') await this.#setAside(pass, index, result.error)
+    if (result.at === 'rejected') await this.#reject(pass, index, result.error)
   }
 
   /**
-   * Dead-letters a rejected row, unless it is too early for that. First it is persisted that the row is set aside: nobody tries to insert
-   * it again, even if the table is changed so that ClickHouse would accept it.
+   * Dead-letters a rejected row, unless it is too early for that. First the row is persisted as rejected. From then on, no worker tries
+   * to insert it, even if the table is changed so that ClickHouse would accept it.
    */
-  async #setAside(pass: Pass, index: number, error: unknown): Promise<void> {
+  async #reject(pass: Pass, index: number, error: unknown): Promise<void> {
     const isKnown = classifyInsertError(error).failure === 'poison'
     if (!isKnown && !pass.isLast) {
       pass.suspects += 1
@@ -294,7 +279,7 @@ interface Pass {
   unsettledUntilMs: number
   /** Rows that were rejected with an unknown code. */
   suspects: number
-  /** Rows that were rejected, but of which an earlier attempt may still commit. */
+  /** Rows that were rejected, but whose earlier attempts may still commit. */
   unsettled: number
 }
 
@@ -321,13 +306,13 @@ function isAboutRows(failure: InsertFailure): boolean {
 }
 
 /** Whether it is persisted that the row is rejected: then its range of one row is persisted as split. */
-function isSetAside({ splits }: Pass, index: number): boolean {
+function isMarkedRejected({ splits }: Pass, index: number): boolean {
   return splits.has(rangeName(index, index + 1))
 }
 
-/** The rows of a range, without those that are set aside. */
+/** The rows of a range, without those that are persisted as rejected. */
 function openRows(pass: Pass, from: number, to: number): string[] {
-  return pass.rows.slice(from, to).filter((_row, i) => !isSetAside(pass, from + i))
+  return pass.rows.slice(from, to).filter((_row, i) => !isMarkedRejected(pass, from + i))
 }
 
 function unreadableChunk({ frame }: HeldChunk): DeadLetter {
@@ -343,9 +328,9 @@ function rejectedRow(error: unknown, row: string): DeadLetter {
   return { code: classifyInsertError(error).code, reason, text: textOf(row) }
 }
 
-/** The letter of a row that is set aside. It is stored already, unless the worker that had the reason died before it stored it. */
+/** The letter of a row that is persisted as rejected. It is stored already, unless the worker that knew the reason died before that. */
 function earlierRejectedRow(row: string): DeadLetter {
-  return { code: 'REJECTED', reason: 'a worker that died had the reason', text: textOf(row) }
+  return { code: 'REJECTED', reason: 'only the worker that died knew the reason', text: textOf(row) }
 }
 
 function textOf(row: string): string {

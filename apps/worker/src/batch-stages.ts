@@ -1,56 +1,13 @@
 import { describeError, type RowInserter } from '@sluice/clickhouse'
-import type { BatchLedger, ChunkConsumer, HeldChunk } from '@sluice/queue'
+import type { BatchLedger, ChunkConsumer } from '@sluice/queue'
 import type { Logger, MonotonicClock } from '@sluice/runtime'
 import { strict as assert } from 'node:assert'
-import type { BatchSplitter, EarlierAttempts } from './batch-splitter.ts'
+import type { BatchSplitter } from './batch-splitter.ts'
+import { type Batch, type EarlierAttempts, idsOf, type Recovery, type Stage } from './batch.ts'
 import { isFinal, UndeliverableError } from './delivery-errors.ts'
 import { attemptInsert } from './insert-attempt.ts'
 import type { InsertHealth } from './insert-health.ts'
 import type { Retrier } from './retrier.ts'
-
-/** A claimed batch whose chunks this process has in memory. */
-export interface Batch {
-  readonly id: string
-  readonly chunks: readonly HeldChunk[]
-  /** Ranges of its rows that must not be sent as a whole, as persisted. The whole batch is one of them. */
-  readonly splits: ReadonlySet<string>
-}
-
-/** What is known of a batch before its record is read. */
-export interface Recovery {
-  readonly batchId: string
-  /** The chunks of the batch that this process has in hand. There may be others. */
-  readonly chunkIds: readonly string[]
-  /** Whether ClickHouse has rejected the batch as a whole. */
-  readonly isRejected: boolean
-  readonly earlier: EarlierAttempts
-}
-
-/** Where a batch stands, as far as this worker knows. The words are those of docs/exactly-once.md. */
-export type Stage =
-  /** It is new: to be inserted as a whole. Nobody else has sent it. `sinceMs` is a time before its claim. */
-  | { readonly at: 'claimed'; readonly batch: Batch; readonly sinceMs: number }
-  /** Its record is to be read: another worker claimed it or may have taken it over, or it needs more than one insert. */
-  | { readonly at: 'recovering'; readonly recovery: Recovery }
-  /** Another worker is repairing it, or an attempt got no answer: to be recovered later. */
-  | { readonly at: 'waiting'; readonly recovery: Recovery; readonly untilMs?: number }
-  /** Its chunks are in memory: what ClickHouse does not have of it is to be inserted as a whole. */
-  | { readonly at: 'loaded'; readonly recovery: Recovery; readonly batch: Batch }
-  /** ClickHouse rejected it as a whole: to be inserted in parts. */
-  | { readonly at: 'rejected'; readonly recovery: Recovery; readonly batch: Batch }
-  /** Single rows are rejected with an unknown code: to be tried again later. All others of its rows are stored, or the table is broken. */
-  | { readonly at: 'suspended'; readonly recovery: Recovery }
-  /**
-   * ClickHouse has its rows: to be confirmed and completed, unless another worker has split more of it than `splits`. Undefined if it is
-   * confirmed already.
-   */
-  | {
-      readonly at: 'stored'
-      readonly batchId: string
-      readonly members: readonly string[]
-      readonly splits: number | undefined
-    }
-  | { readonly at: 'done' }
 
 export interface BatchStagesDependencies {
   readonly ledger: Pick<BatchLedger, 'read' | 'lease'>
@@ -69,7 +26,7 @@ export interface BatchStagesDependencies {
   readonly insertLingerMaxMs: number
 }
 
-/** A worker that has just claimed a batch knows that nobody has sent single rows of it. */
+/** A worker that has just claimed a batch knows that no other worker has sent single rows of it. */
 const nothingEarlier: EarlierAttempts = { unsettledUntilMs: 0, suspension: undefined }
 
 /**
@@ -156,7 +113,7 @@ export class BatchStages {
     const { batchId, chunkIds, isRejected } = recovery
     const record = await ledger.read(batchId)
     if (record?.state !== 'claimed') return confirmed(batchId, record?.members ?? chunkIds)
-    // Parts of it may be on their way. The token of a rejected row cannot be consumed: if ClickHouse accepts the row later, because the
+    // Parts of it may be in flight. The token of a rejected row cannot be consumed: if ClickHouse accepts the row later, because the
     // table was changed, only time tells that no earlier attempt will store it.
     const { unsettledUntilMs } = recovery.earlier
     if (record.splits.size > 0 && clock.nowMs() < unsettledUntilMs)
@@ -225,9 +182,4 @@ export class BatchStages {
 /** A record that does not exist was released after its confirmation. */
 function confirmed(batchId: string, members: readonly string[]): Stage {
   return { at: 'stored', batchId, members, splits: undefined }
-}
-
-/** The ids of its chunks, in order. */
-export function idsOf({ chunks }: Batch): string[] {
-  return chunks.map(({ id }) => id)
 }

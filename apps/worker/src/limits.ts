@@ -46,9 +46,9 @@ export const workerLimits = {
    * can repair the table meanwhile.
    */
   unknownRejectionMs: 180_000,
-  /** The wait before a batch with such rows is tried again. */
+  /** The wait before a batch with such rows is retried. */
   suspendedRetryMs: 20_000,
-  /** The wait before a repair that another worker has, or that failed, is tried again. */
+  /** The wait before the retry of a repair that another worker has, or that failed. */
   repairRetryMs: 1_000,
   /** The part of the shutdown deadline that is reserved for requeuing chunks that could not be inserted. */
   requeueMs: 1_500,

@@ -1,6 +1,6 @@
 import { rowColumns } from '@sluice/rows'
 import { beforeEach, describe, expect, it } from 'vitest'
-import type { EarlierAttempts, Suspension } from '../src/batch-splitter.ts'
+import type { EarlierAttempts, Suspension } from '../src/batch.ts'
 import { RequeueError, UndeliverableError } from '../src/delivery-errors.ts'
 import { workerLimits } from '../src/limits.ts'
 import { insertErrors, makeChunk, makeRow } from './support/chunks.ts'

@@ -1,7 +1,7 @@
 import { createLogger } from '@sluice/runtime'
 import { type MockInstance, vi } from 'vitest'
 import { BatchDelivery, type BatchDeliveryDependencies } from '../../src/batch-delivery.ts'
-import type { Recovery, Stage } from '../../src/batch-stages.ts'
+import type { Recovery, Stage } from '../../src/batch.ts'
 import { Retrier } from '../../src/retrier.ts'
 import { Semaphore } from '../../src/semaphore.ts'
 import { TestClock } from './test-clock.ts'

@@ -1,0 +1,65 @@
+import type { HeldChunk } from '@sluice/queue'
+
+/** A claimed batch whose chunks this process has in memory. */
+export interface Batch {
+  readonly id: string
+  readonly chunks: readonly HeldChunk[]
+  /** Ranges of its rows that must not be sent as a whole, as persisted. The whole batch is one of them. */
+  readonly splits: ReadonlySet<string>
+}
+
+/** What is known of a batch before its record is read. */
+export interface Recovery {
+  readonly batchId: string
+  /** The chunks of the batch that this process has in hand. There may be others. */
+  readonly chunkIds: readonly string[]
+  /** Whether ClickHouse has rejected the batch as a whole. */
+  readonly isRejected: boolean
+  readonly earlier: EarlierAttempts
+}
+
+/** Where a batch stands, as far as this worker knows. The words are those of docs/exactly-once.md. */
+export type Stage =
+  /** It is new: to be inserted as a whole. No other worker has sent it. `sinceMs` is a time before its claim. */
+  | { readonly at: 'claimed'; readonly batch: Batch; readonly sinceMs: number }
+  /** Its record is to be read: another worker claimed it or may have taken it over, or it needs more than one insert. */
+  | { readonly at: 'recovering'; readonly recovery: Recovery }
+  /** Another worker is repairing it, or an attempt got no answer: to be recovered later. */
+  | { readonly at: 'waiting'; readonly recovery: Recovery; readonly untilMs?: number }
+  /** Its chunks are in memory: what ClickHouse does not have of it is to be inserted as a whole. */
+  | { readonly at: 'loaded'; readonly recovery: Recovery; readonly batch: Batch }
+  /** ClickHouse rejected it as a whole: to be inserted in parts. */
+  | { readonly at: 'rejected'; readonly recovery: Recovery; readonly batch: Batch }
+  /** Single rows are rejected with an unknown code: to be retried later. All others of its rows are stored, or the table is broken. */
+  | { readonly at: 'suspended'; readonly recovery: Recovery }
+  /**
+   * ClickHouse has its rows: to be confirmed and completed, unless another worker has split more of it than `splits`. Undefined if it is
+   * confirmed already.
+   */
+  | {
+      readonly at: 'stored'
+      readonly batchId: string
+      readonly members: readonly string[]
+      readonly splits: number | undefined
+    }
+  | { readonly at: 'done' }
+
+/** What the caller knows of earlier attempts. Times are on the monotonic clock. */
+export interface EarlierAttempts {
+  /** Until then, an unanswered attempt to insert rejected rows may still commit. */
+  readonly unsettledUntilMs: number
+  /** When ClickHouse rejected single rows with an unknown code. Undefined if it has not. */
+  readonly suspension: Suspension | undefined
+}
+
+/** Attempts to insert a batch in parts that ended with rows rejected with an unknown code. */
+export interface Suspension {
+  readonly firstMs: number
+  /** When the last attempt started. */
+  readonly lastMs: number
+}
+
+/** The ids of its chunks, in order. */
+export function idsOf({ chunks }: Batch): string[] {
+  return chunks.map(({ id }) => id)
+}
