@@ -539,4 +539,5 @@ it('is idle when it has no work', async () => {
   await deliver(a)
   await idle()
   await idle()
+  expect(fixture.clock.nowMs()).toBe(0)
 })

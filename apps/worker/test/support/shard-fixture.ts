@@ -59,7 +59,7 @@ export class ShardFixture {
 
   start(): Shard {
     const { clock, calls, delivery } = this
-    const fixture = this
+    const giveUpSignal = (): AbortSignal => this.givingUp.signal
     return new Shard({
       consumer: {
         fetch: async (count, { isBusy }) => {
@@ -106,7 +106,7 @@ export class ShardFixture {
         },
         probing: () => void calls.push('probing'),
         get giveUpSignal() {
-          return fixture.givingUp.signal
+          return giveUpSignal()
         },
       },
       heldInAllShards: () => 7,
