@@ -82,6 +82,11 @@ export class BatchDelivery {
   /** Returns the batches that wait, and resolves when no work is left. To be called after the last `deliver`. */
   async close(): Promise<void> {
     this.#closing.abort()
+    await this.idle()
+  }
+
+  /** Resolves when no work is left. */
+  async idle(): Promise<void> {
     while (this.#background.size > 0) await Promise.all(this.#background)
   }
 

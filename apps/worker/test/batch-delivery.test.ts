@@ -18,7 +18,7 @@ beforeEach(() => {
 
 const deliver = (...chunks: Parameters<DeliveryFixture['delivery']['deliver']>[0]): Promise<void> =>
   fixture.clock.settle(fixture.delivery.deliver(chunks))
-const idle = (): Promise<void> => fixture.clock.settle(fixture.delivery.close())
+const idle = (): Promise<void> => fixture.clock.settle(fixture.delivery.idle())
 
 /** Chunks that belong to a batch of another worker. */
 function own(batchId: string, ...chunkIds: readonly string[]): void {
@@ -160,7 +160,7 @@ describe('a claim that is late', () => {
     fixture.steps.set('new-1 loaded', [outcomes.after(repaired.promise)])
     await deliver(a)
     let isIdle = false
-    const idling = fixture.delivery.close().then(() => (isIdle = true))
+    const idling = fixture.delivery.idle().then(() => (isIdle = true))
     await fixture.clock.pass(60_000)
     expect(isIdle).toBe(false)
     claim.resolve()
@@ -233,7 +233,7 @@ describe('a repair', () => {
     expect(fixture.stepsMade).toEqual(['B recovering', 'B loaded'])
     expect(other.stepsMade).toEqual([])
     taken.resolve()
-    await other.clock.settle(other.delivery.close())
+    await other.clock.settle(other.delivery.idle())
     expect(other.stepsMade).toEqual(['B recovering', 'B loaded', 'B stored'])
   })
 
@@ -539,4 +539,5 @@ it('is idle when it has no work', async () => {
   await deliver(a)
   await idle()
   await idle()
+  expect(fixture.clock.nowMs()).toBe(0)
 })

@@ -47,11 +47,22 @@ describe('Collector', () => {
     expect(collector.take(0)).toBeUndefined()
   })
 
+  it('returns a batch at once when it has exactly as many rows or bytes as the limits allow', () => {
+    for (const last of [chunk('b', 99, 1), chunk('b', 1, 999)]) {
+      const collector = new Collector(limits)
+      collector.add(chunk('a', 1), 0)
+      expect(collector.take(1)).toBeUndefined()
+      collector.add(last, 1)
+      expect(ids(collector.take(1))).toEqual(['a', 'b'])
+    }
+  })
+
   it('returns a batch at once when the limit of chunks is reached, and keeps the others', () => {
     const collector = new Collector(limits)
     for (let i = 0; i < limits.chunksMax - 1; i += 1) collector.add(chunk(`a${i}`, 1), i)
     expect(collector.take(9)).toBeUndefined()
     collector.add(chunk('b', 1), 9)
+    expect(collector.dueAtMs).toBe(0)
     collector.add(chunk('c', 1), 10)
     expect(collector.take(10)).toHaveLength(limits.chunksMax)
     expect(collector.take(59)).toBeUndefined()

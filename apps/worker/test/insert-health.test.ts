@@ -93,6 +93,12 @@ describe('a worker', () => {
     expect(health.giveUpSignal.aborted).toBe(false)
   })
 
+  it('is failing because of an insert that began when another one had succeeded', async () => {
+    await succeed()
+    await fail(lost)
+    expect(isHealthy()).toBe(false)
+  })
+
   it.each(['too_big', 'poison', 'unknown'] as const)(
     'is neither healthy nor failing after an error about the rows: %s',
     async (failure) => {

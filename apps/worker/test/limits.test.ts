@@ -70,7 +70,7 @@ describe('the limits of a worker', () => {
     expect(workerLimits.giveUpMs).toBeLessThan(LOCK_DURATION_MS / 2)
   })
 
-  it('let it hold several batches, each of which one script can claim', () => {
+  it('let it hold several batches, and one script can claim each of them', () => {
     expect(workerLimits.chunksMax).toBeGreaterThanOrEqual(2 * workerLimits.batchChunksMax)
     // Lua passes about 8,000 arguments to one command, and a claim has three for each chunk.
     expect(3 * workerLimits.batchChunksMax).toBeLessThan(7_999)

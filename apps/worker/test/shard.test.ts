@@ -124,6 +124,7 @@ describe('collected chunks', () => {
     fixture.add(1)
     await fixture.clock.pass(500)
     expect(fixture.only('deliver')).toEqual([])
+    expect(fixture.slotsWanted).toBe(1)
     freeSlot()
     await fixture.clock.pass(0)
     expect(fixture.only('deliver')).toEqual(['deliver 1 2'])
@@ -153,6 +154,17 @@ describe('collected chunks', () => {
     ends[1]?.resolve()
     await fixture.clock.pass(0)
     expect(fixture.only('deliver')).toHaveLength(3)
+  })
+
+  it('use the next free slot at once if they make more than one batch', async () => {
+    fixture = new ShardFixture(2)
+    const freeSlots = [fixture.takeSlot(), fixture.takeSlot()]
+    fixture.whileDelivering = () => new Promise(() => undefined)
+    fixture.add(2 * BATCH_CHUNKS_MAX)
+    await run(10)
+    for (const freeSlot of freeSlots) freeSlot()
+    await fixture.clock.pass(0)
+    expect(fixture.only('deliver')).toEqual(['deliver 1 2 3 4', 'deliver 5 6 7 8'])
   })
 
   it('count in the shares of the shard until they are delivered', async () => {
@@ -248,6 +260,20 @@ describe('a worker that gives up inserting', () => {
     expect(fixture.only('requeue', 'deliver')).toEqual(['deliver 1', 'requeue 2 to the front'])
   })
 
+  it('collects a probe although the chunks that waited for an insert slot are returned', async () => {
+    const freeSlot = fixture.takeSlot()
+    fixture.add(1)
+    await run(WAIT_MS)
+    fixture.givingUp.abort()
+    fixture.fetchMax = 1
+    fixture.add(1)
+    await fixture.clock.pass(limits.intervalMs + limits.idleIntervalMs - WAIT_MS)
+    fixture.fetchMax = 0
+    freeSlot()
+    await fixture.clock.pass(limits.standbyIntervalMs)
+    expect(fixture.only('requeue', 'deliver')).toEqual(['requeue 1 to the front', 'deliver 2'])
+  })
+
   it('leaves chunks that it cannot return to the stalled check', async () => {
     fixture.errors.set('requeue', new Error('connection lost'))
     fixture.add(2)
@@ -295,7 +321,10 @@ describe('stop', () => {
     expect(fixture.calls).toEqual(['fetch 3', 'deliver 1'])
   })
 
-  it('resolves as soon as the last delivery has ended and no repair is left', async () => {
+  it.each([
+    ['the last delivery has ended', 5_002, 5_001],
+    ['no repair is left', 5_001, 5_002],
+  ])('resolves as soon as %s, and fetches nothing meanwhile', async (_what, deliveredAtMs, idleAtMs) => {
     const [delivered, idle] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()]
     fixture.whileDelivering = () => delivered.promise
     fixture.isIdle = idle.promise
@@ -304,12 +333,24 @@ describe('stop', () => {
     await fixture.clock.pass(0)
     let isStopped = false
     const stopped = shard.stop().then(() => (isStopped = true))
-    fixture.clock.after(5_001, delivered.resolve)
-    fixture.clock.after(5_002, idle.resolve)
+    fixture.clock.after(deliveredAtMs, delivered.resolve)
+    fixture.clock.after(idleAtMs, idle.resolve)
     await fixture.clock.pass(5_001)
     expect(isStopped).toBe(false)
     await fixture.clock.settle(stopped)
     expect(fixture.clock.nowMs()).toBe(5_002)
+    expect(fixture.fetchedAtMs).toEqual([0])
+  })
+
+  it('resolves at once if the worker has given up, and its chunks are returned', async () => {
+    fixture.takeSlot()
+    fixture.add(1)
+    const shard = fixture.start()
+    await fixture.clock.pass(0)
+    fixture.givingUp.abort()
+    await fixture.clock.settle(shard.stop())
+    expect(fixture.clock.nowMs()).toBe(0)
+    expect(fixture.only('requeue', 'deliver')).toEqual(['requeue 1 to the front'])
   })
 
   it('returns what is collected if the process stops before an insert slot is free', async () => {
@@ -324,6 +365,24 @@ describe('stop', () => {
     expect(fixture.only('requeue', 'deliver')).toEqual(['requeue 1 2 to the front'])
     expect(fixture.held).toEqual({ chunks: 0, bytes: 0 })
   })
+})
+
+it('returns what a fetch returns that is still running when the process stops without a free slot', async () => {
+  const answered = Promise.withResolvers<void>()
+  fixture.takeSlot()
+  fixture.add(1)
+  const shard = fixture.start()
+  await fixture.clock.pass(WAIT_MS - 1)
+  fixture.beforeFetch = () => answered.promise
+  await fixture.clock.pass(limits.idleIntervalMs)
+  const stopped = shard.stop()
+  fixture.add(1)
+  fixture.stopping.abort()
+  await fixture.clock.pass(0)
+  expect(fixture.only('requeue')).toEqual(['requeue 1 to the front'])
+  answered.resolve()
+  await fixture.clock.settle(stopped)
+  expect(fixture.only('requeue', 'deliver')).toEqual(['requeue 1 to the front', 'requeue 2 to the front'])
 })
 
 it('fetches more often while chunks arrive, and much more rarely while another worker does', () => {

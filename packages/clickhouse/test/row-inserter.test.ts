@@ -45,17 +45,17 @@ const clickhouseError = (code: string): ClickHouseError => new ClickHouseError({
 const [POISON, UNKNOWN, RUNNING] = [clickhouseError('27'), clickhouseError('49'), clickhouseError('216')]
 const NO_ANSWER = new Error('Timeout error.')
 
+/** Makes one attempt that fails. @returns how often the caller was told that it got no answer */
+async function unanswered(
+  error: Error,
+  attempt: (onUnanswered: () => void) => Promise<unknown>,
+): Promise<number> {
+  outcomes = [error]
+  let count = 0
+  await expect(attempt(() => (count += 1))).rejects.toBe(error)
+  return count
+}
 describe('an attempt to insert a single row', () => {
-  /** Makes one attempt that fails. @returns how often the caller was told that it got no answer */
-  async function unanswered(
-    error: Error,
-    attempt: (onUnanswered: () => void) => Promise<unknown>,
-  ): Promise<number> {
-    outcomes = [error]
-    let count = 0
-    await expect(attempt(() => (count += 1))).rejects.toBe(error)
-    return count
-  }
   const attempts: readonly [string, (onUnanswered: () => void) => Promise<unknown>][] = [
     ['with its own token', (onUnanswered) => rowInserter.prepareSingle(frame, 't', onUnanswered).run()],
     ['that consumes a token', (onUnanswered) => rowInserter.consumeToken(frame, 't', onUnanswered)],

@@ -17,7 +17,7 @@ export const outcomes = {
       throw error
     }
   },
-  /** The stage that follows the next of `promise`. */
+  /** The step ends after a promise. */
   after: (promise: Promise<unknown>, outcome: Outcome = usual): Outcome => {
     return async (stage) => {
       await promise
@@ -80,7 +80,7 @@ export class DeliveryFixture {
   #dependencies(): BatchDeliveryDependencies {
     const { calls, clock, stopping } = this
     const { signal } = stopping
-    const fixture = this
+    const giveUpSignal = (): AbortSignal => this.givingUp.signal
     return {
       ledger: {
         claim: async (batchId, ids) => {
@@ -126,7 +126,7 @@ export class DeliveryFixture {
       retrier: new Retrier({ logger: this.#logger, signal, clock, random: () => 0 }),
       health: {
         get giveUpSignal() {
-          return fixture.givingUp.signal
+          return giveUpSignal()
         },
         hasSucceededSince: (ms) => this.succeededAtMs >= ms,
       },
@@ -148,22 +148,10 @@ export class DeliveryFixture {
 
 /** The stages of a batch whose inserts succeed. */
 function usual(stage: OpenStage): Stage {
-  switch (stage.at) {
-    case 'claimed':
-    case 'loaded':
-    case 'rejected':
-      return { at: 'stored', batchId: idOf(stage), members: [], splits: 0 }
-    case 'recovering':
-    case 'waiting':
-    case 'suspended':
-      return {
-        at: 'loaded',
-        recovery: stage.recovery,
-        batch: { id: idOf(stage), chunks: [], splits: new Set() },
-      }
-    case 'stored':
-      return { at: 'done' }
-  }
+  if (stage.at === 'stored') return { at: 'done' }
+  if ('batch' in stage) return { at: 'stored', batchId: idOf(stage), members: [], splits: 0 }
+  const { recovery } = stage
+  return { at: 'loaded', recovery, batch: { id: recovery.batchId, chunks: [], splits: new Set() } }
 }
 
 function idOf(stage: OpenStage): string {

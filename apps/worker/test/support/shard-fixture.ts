@@ -42,6 +42,8 @@ export class ShardFixture {
   readonly delivery = { repairs: 0, chunksInRepair: 0 }
   isIdle: Promise<void> = Promise.resolve()
   readonly insertSlots: Semaphore
+  /** How often the shard has asked for an insert slot. */
+  slotsWanted = 0
   #ids = 0
 
   constructor(slots = 1) {
@@ -57,7 +59,7 @@ export class ShardFixture {
 
   start(): Shard {
     const { clock, calls, delivery } = this
-    const fixture = this
+    const giveUpSignal = (): AbortSignal => this.givingUp.signal
     return new Shard({
       consumer: {
         fetch: async (count, { isBusy }) => {
@@ -91,7 +93,12 @@ export class ShardFixture {
           return delivery.chunksInRepair
         },
       },
-      insertSlots: this.insertSlots,
+      insertSlots: {
+        run: (task) => {
+          this.slotsWanted += 1
+          return this.insertSlots.run(task)
+        },
+      },
       health: {
         fetchMax: (held) => {
           this.heldInAllShards = held
@@ -99,7 +106,7 @@ export class ShardFixture {
         },
         probing: () => void calls.push('probing'),
         get giveUpSignal() {
-          return fixture.givingUp.signal
+          return giveUpSignal()
         },
       },
       heldInAllShards: () => 7,

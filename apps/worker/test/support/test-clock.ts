@@ -4,6 +4,9 @@ import { SimulatedTime } from '../../../../test/simulator/simulated-time.ts'
 /** Longer than everything that the worker waits for. */
 const SETTLE_MAX_MS = 3_600_000
 
+/** Node's timers replace waits that are negative or longer than this by 1 ms. */
+const TIMER_MAX_MS = 2 ** 31 - 1
+
 /** A clock whose time passes only when the test lets it pass. */
 export class TestClock implements MonotonicClock {
   readonly #time = new SimulatedTime()
@@ -13,6 +16,7 @@ export class TestClock implements MonotonicClock {
   }
 
   sleep(ms: number, signal?: AbortSignal): Promise<void> {
+    if (!(ms >= 0 && ms <= TIMER_MAX_MS)) throw new RangeError(`no timer waits for ${ms} ms`)
     return this.#time.sleep(ms, signal)
   }
 
