@@ -150,6 +150,7 @@ await runProcess({
       clock,
       logger,
     })
+    shards.start()
     const readiness = (): { ready: boolean; reasons: string[] } => {
       const reasons = [
         ...(redis.status === 'ready' ? [] : [`the connection to Redis is ${redis.status}`]),

@@ -23,10 +23,14 @@ export class ServedShards {
   readonly #retired = new Set<QueueNames>()
   readonly #stopping = new AbortController()
 
-  /** Serves the shards of the setting. Redis may be unavailable. */
   constructor(options: ServedShardsOptions) {
     this.#options = options
-    for (const names of options.shards.names) this.#running.push(options.start(names))
+  }
+
+  /** Serves the shards of the setting at once, since Redis may be unavailable, and the others as soon as it answers. */
+  start(): void {
+    const { shards, start } = this.#options
+    for (const names of shards.names) this.#running.push(start(names))
     void this.#follow()
   }
 

@@ -53,6 +53,7 @@ async function serve(): Promise<ServedShards> {
     },
     logger: { info: log('info'), warn: log('warn') } as unknown as Logger,
   })
+  served.start()
   await settled()
   return served
 }
