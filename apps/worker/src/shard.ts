@@ -158,9 +158,12 @@ export class Shard {
     const delivering: Promise<void> = insertSlots
       .run(() => this.#deliver())
       // The process stops, and no slot became free.
-      .catch(() => this.#returnCollected())
-      .finally(() => {
+      .catch(() => {
         this.#isWaitingForSlot = false
+        return this.#returnCollected()
+      })
+      .finally(() => {
+        // The shard may already wait for the slot of its next batch.
         this.#delivering.delete(delivering)
         this.#wake.abort()
       })
