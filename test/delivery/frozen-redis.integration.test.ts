@@ -7,7 +7,7 @@ import { afterAll, beforeAll, expect, it } from 'vitest'
 
 const LOCK_DURATION_MS = 2_000
 const FROZEN_MS = 3 * LOCK_DURATION_MS
-/** Longer than it takes to freeze Redis when the inserts are on their way. */
+/** Longer than it takes to freeze Redis when the inserts are in flight. */
 const INSERT_DELAY_MS = 1_500
 const FREEZES = 3
 /** More than one worker can insert, so that both are busy. */

@@ -13,7 +13,7 @@ const REJECTED_PER_S = 0.5
 /** A good entry waits for its batch, and for a split if the batch has a rejected row. */
 const STORED_WITHIN_MS = 8_000
 const BROKEN_MS = 30_000
-/** Batches with rejected rows are tried again every 20 s. */
+/** Batches with rejected rows are retried every 20 s. */
 const REPAIRED_WITHIN_MS = 60_000
 
 let fleet: Fleet

@@ -96,7 +96,7 @@ export const mutants: readonly Mutant[] = [
     replace: '  return splits.has(String(index))',
   },
   {
-    name: 'a split batch is sent again while parts of it may be on their way',
+    name: 'a split batch is sent again while parts of it may be in flight',
     file: stages,
     find: 'if (record.splits.size > 0 && clock',
     replace: 'if (record.splits.size < 0 && clock',
@@ -156,7 +156,7 @@ export const mutants: readonly Mutant[] = [
     replace: "if (allowed < 0 && fetch.turn === 'mine')",
   },
   {
-    name: 'a worker whose inserts failed never tries again',
+    name: 'a worker whose inserts failed never retries',
     file: 'apps/worker/src/insert-health.ts',
     find: 'return heldChunks === 0 &&',
     replace: 'return heldChunks < 0 &&',

@@ -190,7 +190,7 @@ export class BatchSplitter {
    * Only missing rows may be used: ClickHouse may have forgotten that the token was consumed earlier.
    *
    * @returns whether the parts may be sent. If ClickHouse rejects the rows of a partition with an unknown code, the cause may pass: a
-   *   later attempt would consume the token with a row whose part may still be on its way.
+   *   later attempt would consume the token with a row whose part may still be in flight.
    */
   async #consumeToken(pass: Pass, from: number, to: number): Promise<boolean> {
     const { id, rows } = pass

@@ -2,10 +2,11 @@ import { AssertionError } from 'node:assert'
 import { beforeEach, describe, expect, it } from 'vitest'
 import { RequeueError, UndeliverableError } from '../src/delivery-errors.ts'
 import { workerLimits } from '../src/limits.ts'
+import type { Stage } from '../src/batch.ts'
 import { insertErrors, makeChunk } from './support/chunks.ts'
 import { DeliveryFixture, outcomes } from './support/delivery-fixture.ts'
 
-const { repairRetryMs, suspendedRetryMs, claimMaxMs, giveUpMs } = workerLimits
+const { repairRetryMs, suspendedRetryMs, claimMaxMs, giveUpMs, leaseRenewalMs } = workerLimits
 const [a, b, c] = [makeChunk('a'), makeChunk('b'), makeChunk('c')]
 /** Never resolves. */
 const never = new Promise<never>(() => undefined)
@@ -272,8 +273,43 @@ describe('a repair', () => {
     expect(fixture.stages).toHaveLength(5)
     await idle()
     expect(fixture.clock.nowMs()).toBe(repairRetryMs)
-    expect(fixture.stages[5]).toMatchObject({ at: 'recovering', recovery: { isRejected: true } })
+    expect(fixture.stages[5]).toMatchObject({ at: 'waiting', recovery: { isRejected: true } })
     expect(fixture.only('end lease B')).toHaveLength(2)
+  })
+
+  it('waits until earlier attempts are settled', async () => {
+    own('B', 'a')
+    const untilMs = 50 * repairRetryMs
+    fixture.steps.set('B recovering', [(stage) => ({ ...outcomes.waiting(stage), untilMs }) as Stage])
+    await deliver(a)
+    await fixture.clock.pass(untilMs - 1)
+    expect(fixture.stepsMade).toEqual(['B recovering'])
+    await idle()
+    expect(fixture.clock.nowMs()).toBe(untilMs)
+    expect(fixture.stepsMade.slice(1)).toEqual(['B waiting', 'B loaded', 'B stored'])
+  })
+
+  it('renews its lease while it lasts', async () => {
+    own('B', 'a')
+    const loaded = Promise.withResolvers<void>()
+    fixture.steps.set('B loaded', [outcomes.after(loaded.promise)])
+    await deliver(a)
+    await fixture.clock.pass(3 * leaseRenewalMs)
+    expect(fixture.only('lease B')).toHaveLength(3)
+    loaded.resolve()
+    await idle()
+    await fixture.clock.pass(3 * leaseRenewalMs)
+    expect(fixture.only('lease B')).toHaveLength(3)
+  })
+
+  it('that waits is returned when the worker stops', async () => {
+    own('B', 'a')
+    fixture.steps.set('B recovering', [outcomes.waiting])
+    await deliver(a)
+    await fixture.clock.pass(0)
+    await fixture.delivery.close()
+    expect(fixture.clock.nowMs()).toBe(0)
+    expect(fixture.only('requeue', 'fail')).toEqual(['requeue a to the front'])
   })
 
   it('of a batch that another worker repairs is made later, and frees its slot meanwhile', async () => {
@@ -459,7 +495,7 @@ describe('a worker that gives up inserting', () => {
       await idle()
       expect(fixture.clock.nowMs()).toBe(100)
       expect(fixture.stepsMade).toEqual(['B recovering'])
-      expect(fixture.only('requeue', 'fail')).toEqual(['requeue a to the front'])
+      expect(fixture.only('requeue', 'fail')).toEqual(['requeue a to the back'])
     },
   )
 
@@ -470,7 +506,7 @@ describe('a worker that gives up inserting', () => {
     await deliver(a)
     await idle()
     expect(fixture.stepsMade).toEqual(['B recovering', 'B loaded'])
-    expect(fixture.only('requeue', 'fail')).toEqual(['requeue a to the front'])
+    expect(fixture.only('requeue', 'fail')).toEqual(['requeue a to the back'])
     await deliver(a)
     await idle()
     expect(fixture.stepsMade.slice(2)).toEqual(['B recovering', 'B loaded', 'B stored'])

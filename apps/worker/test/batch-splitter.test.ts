@@ -121,7 +121,7 @@ describe('a batch that another worker has confirmed', () => {
 
 it('fails if Redis does not persist a split in time, and does not keep its slot', async () => {
   fixture.recordSplit = () => new Promise(() => undefined)
-  await expect(fixture.split(batchOf(['a', 'b']))).rejects.toThrow('Redis does not record the split')
+  expect(await fixture.split(batchOf(['a', 'b']))).toMatchObject({ at: 'failed' })
   expect(fixture.clock.nowMs()).toBe(repairStepMaxMs)
   expect(fixture.calls).toEqual(['persist all'])
 })
@@ -178,6 +178,21 @@ describe('a row that ClickHouse rejects', () => {
     )
   })
 
+  it('is not inserted again once it is persisted as rejected, even if the table is changed', async () => {
+    fixture.table.faults.acceptsAll = true
+    const batch = batchOf(['a', 'poison-b', 'c'])
+    const splits = new Set(['all', '1-3', '1-2'])
+    expect(await fixture.split({ ...batch, splits })).toEqual({ at: 'stored', splits: 3 })
+    expect(fixture.table.rows.toSorted()).toEqual(['a', 'c'])
+    expect(fixture.deadLetters).toMatchObject([{ code: 'REJECTED' }])
+  })
+
+  it('is persisted as rejected before its dead letter is stored', async () => {
+    await fixture.split(batchOf(['a', 'poison-b']))
+    const names = fixture.calls.filter((call) => call === 'persist 1-2' || call.startsWith('dead-letter'))
+    expect(names[0]).toBe('persist 1-2')
+  })
+
   it('is not dead-lettered while an attempt of another worker may still commit', async () => {
     const earlier: EarlierAttempts = { unsettledUntilMs: 500, suspension: undefined }
     const batch = batchOf(['a', 'poison-b'])
@@ -190,7 +205,8 @@ describe('a row that ClickHouse rejects', () => {
     expect(fixture.deadLetters).toEqual([])
     expect(fixture.table.rows).toEqual(['a'])
     await fixture.clock.pass(1)
-    expect(await fixture.split(batch, earlier)).toEqual({ at: 'stored', splits: 1 })
+    // The whole batch, and the rejected row.
+    expect(await fixture.split(batch, earlier)).toEqual({ at: 'stored', splits: 2 })
     expect(fixture.deadLetters).toHaveLength(1)
   })
 

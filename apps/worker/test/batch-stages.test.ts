@@ -224,7 +224,15 @@ describe.each(['recovering', 'waiting', 'suspended'] as const)('a batch that is 
     expect(await step({ at, recovery: rejected })).toEqual({ at: 'rejected', recovery: rejected, batch })
   })
 
+  it('waits while parts of it may be in flight', async () => {
+    records = [{ ...claimed, splits: new Set(['all']) }]
+    await clock.pass(earlier.unsettledUntilMs - 1)
+    expect(await step(stage)).toEqual({ at: 'waiting', recovery, untilMs: earlier.unsettledUntilMs })
+    expect(calls).toEqual(['read B'])
+  })
+
   it('is rejected if it is split, whichever worker has split it', async () => {
+    await clock.pass(earlier.unsettledUntilMs)
     records = [{ ...claimed, splits: new Set(['all']) }]
     leases = [true]
     loads = [chunks]

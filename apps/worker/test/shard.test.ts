@@ -221,11 +221,11 @@ describe('a worker whose inserts fail', () => {
     expect(fixture.calls).toEqual([...probe, ...probe])
   })
 
-  it('makes no probe without the turn', async () => {
+  it('inserts nothing as a probe while another worker has the turn', async () => {
     fixture.fetchMax = 1
     fixture.isTurnTaken = true
     await run(0)
-    expect(fixture.calls).toEqual(['probing', 'fetch 1, busy'])
+    expect(fixture.calls).toEqual(['probing', 'fetch 1, busy', 'insert nothing'])
   })
 })
 

@@ -8,7 +8,7 @@ export interface MonotonicClock {
   sleep(ms: number, signal?: AbortSignal): Promise<void>
 }
 
-/** The clock of this process. It may stand still while the process is suspended. */
+/** The clock of this process. It may stop while the process is suspended. */
 export const processClock: MonotonicClock = {
   nowMs: () => performance.now(),
   sleep: async (ms, signal) => {
