@@ -220,7 +220,7 @@ export class SimulatedRedis {
       // A job that another worker has locked is left to that worker.
       if (job === undefined || (this.#isLocked(job) && job.lock?.token !== token)) continue
       this.#disk.jobs.delete(jobId)
-      this.#disk.wait = this.#disk.wait.filter((id) => id !== jobId)
+      this.#disk.wait = this.#disk.wait.filter((waiting) => waiting !== jobId)
     }
     const ttlMs = members.some((member) => this.#disk.jobs.has(member)) ? CONFIRMED_TTL_MS : RELEASED_TTL_MS
     const untilMs = this.#time.nowMs + ttlMs

@@ -51,20 +51,11 @@ export class BatchStages {
 
   /** @throws RequeueError if the process stops, or the worker gives up inserting; other errors are those of Redis and ClickHouse */
   step(stage: Exclude<Stage, { at: 'done' }>): Promise<Stage> {
-    switch (stage.at) {
-      case 'claimed':
-        return this.#insertNew(stage.batch, stage.sinceMs)
-      case 'recovering':
-      case 'waiting':
-      case 'suspended':
-        return this.#load(stage.recovery)
-      case 'loaded':
-        return this.#insertMissing(stage.recovery, stage.batch)
-      case 'rejected':
-        return this.#insertByParts(stage.recovery, stage.batch)
-      case 'stored':
-        return this.#finish(stage)
-    }
+    if (stage.at === 'claimed') return this.#insertNew(stage.batch, stage.sinceMs)
+    if (stage.at === 'loaded') return this.#insertMissing(stage.recovery, stage.batch)
+    if (stage.at === 'rejected') return this.#insertByParts(stage.recovery, stage.batch)
+    if (stage.at === 'stored') return this.#finish(stage)
+    return this.#load(stage.recovery)
   }
 
   /** Retries while the batch certainly belongs to this worker. */

@@ -189,8 +189,8 @@ describe('a row that ClickHouse rejects', () => {
 
   it('is persisted as rejected before its dead letter is stored', async () => {
     await fixture.split(batchOf(['a', 'poison-b']))
-    const names = fixture.calls.filter((call) => call === 'persist 1-2' || call.startsWith('dead-letter'))
-    expect(names[0]).toBe('persist 1-2')
+    const first = fixture.calls.find((call) => call === 'persist 1-2' || call.startsWith('dead-letter'))
+    expect(first).toBe('persist 1-2')
   })
 
   it('is not dead-lettered while an attempt of another worker may still commit', async () => {
