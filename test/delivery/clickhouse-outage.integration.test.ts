@@ -1,4 +1,5 @@
 import { eventually, FaultProxy } from '@sluice/harness'
+import { printFigure } from '@sluice/harness/figures'
 import { isClean } from '@sluice/harness/audit'
 import { isEmpty } from '@sluice/harness/drain'
 import { Fleet } from '@sluice/harness/fleet'
@@ -42,7 +43,7 @@ it('after a minute without ClickHouse, everything is stored and all workers are 
   await proxy.up()
   const backAtMs = performance.now()
   const report = (text: string): void =>
-    console.log(`${text} ${Math.round(performance.now() - backAtMs)} ms after the outage`)
+    printFigure(`${text} ${Math.round(performance.now() - backAtMs)} ms after the outage`)
   await eventually(BACK_WITHIN_MS, async () =>
     expect(await fleet.queued()).toEqual({ waiting: 0, active: 0 }),
   )

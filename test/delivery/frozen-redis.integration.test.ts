@@ -1,4 +1,5 @@
 import { eventually, pause } from '@sluice/harness'
+import { printFigure } from '@sluice/harness/figures'
 import { isClean } from '@sluice/harness/audit'
 import { isEmpty } from '@sluice/harness/drain'
 import { Fleet } from '@sluice/harness/fleet'
@@ -43,7 +44,7 @@ it('while Redis is frozen for longer than the locks of two workers with batches 
   await eventually(DRAINED_WITHIN_MS, async () =>
     expect(await fleet.queued()).toEqual({ waiting: 0, active: 0 }),
   )
-  console.log(
+  printFigure(
     `${journal.size} entries stored ${Math.round(performance.now() - resumedMs)} ms after the last freeze, ` +
       `with ${fleet.logged('recovering a batch').length} recoveries`,
   )

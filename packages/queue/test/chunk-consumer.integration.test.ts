@@ -104,9 +104,9 @@ describe('load', () => {
     expect(await fixture.openConsumer().load(['first', 'another'])).toBeUndefined()
   })
 
-  it('throws if a job has an unknown version', async () => {
+  it('throws if a job has an unknown format', async () => {
     await fixture.add('new', { ...chunkOf('row\n'), v: 2 as 1 })
-    await expect(fixture.openConsumer().load(['new'])).rejects.toThrow('unknown version')
+    await expect(fixture.openConsumer().load(['new'])).rejects.toThrow('unknown format')
   })
 })
 
