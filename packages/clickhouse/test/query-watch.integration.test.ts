@@ -263,6 +263,8 @@ describe.concurrent('silent connections, while new ones work', { timeout: TEST_M
   it('are given up by lookups', async ({ onTestFinished }) => {
     const { proxy, rowInserter, frame, token } = await openWorker(fast, onTestFinished)
     await rowInserter.prepare([frame], token, false).run()
+    // The response of an insert is read in the background, so its connection may not be free yet.
+    await rowInserter.findStored([frame])
     proxy.silence()
     const { errors, tookMs } = await retry(() => rowInserter.findStored([frame]))
     expect(errors).toEqual([expect.objectContaining({ message: expect.stringContaining('LostQueryError') })])
