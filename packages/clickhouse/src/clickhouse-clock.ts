@@ -98,15 +98,20 @@ export class ClickHouseClock {
     if (this.#last === undefined) return 'the clock of ClickHouse is not known yet'
     const { wallMs, monotonicMs } = this.#options
     const { offsetMs, roundTripMs } = this.#last
-    let skewMs: number
-    try {
-      skewMs = monotonicMs() + offsetMs - wallMs()
-    } catch (error) {
-      if (error instanceof ClockError) return error.message
-      throw error
-    }
+    if (!this.#isRedisClockKnown) return 'the time of Redis is not known yet'
+    const skewMs = monotonicMs() + offsetMs - wallMs()
     const isRight = Math.abs(skewMs) + roundTripMs / 2 <= clickhouseClockLimits.skewMaxMs
     return isRight ? undefined : `the clock of ClickHouse is ${describeSkew(skewMs)} that of Redis`
+  }
+
+  get #isRedisClockKnown(): boolean {
+    try {
+      this.#options.wallMs()
+      return true
+    } catch (error) {
+      if (error instanceof ClockError) return false
+      throw error
+    }
   }
 
   /** One measurement runs at a time. @throws ClockSkewError if ClickHouse does not answer */
@@ -143,6 +148,8 @@ export class ClickHouseClock {
   }
 
   #reportChange(): void {
+    // At the start of the process, Redis may answer later than ClickHouse.
+    if (!this.#isRedisClockKnown) return
     const reason = this.#problem()
     if ((reason !== undefined) === this.#wasWrong) return
     this.#wasWrong = !this.#wasWrong

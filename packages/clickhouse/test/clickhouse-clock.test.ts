@@ -80,15 +80,18 @@ describe('a check', () => {
   })
 
   it('fails while the time of Redis is not known', async () => {
+    const error = vi.fn<() => void>()
     const unknown = new ClickHouseClock({
       client: { query } as unknown as ClickHouseClient,
       wallMs: () => {
         throw new ClockError('the time of Redis is not known yet')
       },
       monotonicMs: () => monotonicMs,
-      logger: { error: () => undefined } as unknown as Logger,
+      logger: { error } as unknown as Logger,
     })
     await expect(unknown.check()).rejects.toThrow(new ClockSkewError('the time of Redis is not known yet'))
+    // No clock is known to be wrong.
+    expect(error).not.toHaveBeenCalled()
   })
 
   it('fails while ClickHouse does not report its clock, as a transient failure', async () => {
