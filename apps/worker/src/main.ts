@@ -162,8 +162,8 @@ await runProcess({
     durability.start()
     redisClock.start()
     clickhouseClock.start()
-    // A worker that never could insert learns it before its first batch.
-    insertNothing().catch(() => undefined)
+    // A worker that never could insert learns it before its first batch. Without the clocks, since they may not be known yet.
+    observedInserter.insert([], 'probe').catch(() => undefined)
     const ops = await startOpsServer({
       host: config.OPS_HOST,
       port: config.OPS_PORT,

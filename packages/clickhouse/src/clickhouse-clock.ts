@@ -124,7 +124,12 @@ export class ClickHouseClock {
       const query = "SELECT toString(toUnixTimestamp64Milli(now64(3, 'UTC'))) AS nowMs"
       const queryId = queryIds.clock(randomUUID())
       const [row] = await watch.run(queryId, async ({ signal }) => {
-        const result = await client.query({ query, format: 'JSONEachRow', query_id: queryId, abort_signal: signal })
+        const result = await client.query({
+          query,
+          format: 'JSONEachRow',
+          query_id: queryId,
+          abort_signal: signal,
+        })
         return result.json<{ nowMs: string }>()
       })
       const roundTripMs = monotonicMs() - sentAtMs

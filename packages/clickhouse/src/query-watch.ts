@@ -88,7 +88,9 @@ export class QueryWatch implements QueryWatcher {
       return result
     } catch (error) {
       if (givenUp.signal.aborted)
-        throw new LostQueryError('there is no answer, and ClickHouse does not run it or does not answer at all')
+        throw new LostQueryError(
+          'there is no answer, and ClickHouse does not run it or does not answer at all',
+        )
       if (!isSilence(error)) monitor.answered()
       throw error
     } finally {
