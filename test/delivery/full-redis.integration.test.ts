@@ -4,6 +4,7 @@ import { isEmpty } from '@sluice/harness/drain'
 import { Fleet } from '@sluice/harness/fleet'
 import { Journal } from '@sluice/harness/journal'
 import { afterAll, beforeAll, expect, it } from 'vitest'
+import { report } from './report.ts'
 
 const CHUNKS = 3_000
 const ROWS_PER_CHUNK = 5
@@ -32,8 +33,10 @@ it('everything that is queued is stored while Redis is above its memory limit, a
   await victim.process.stop({ signal: 'SIGKILL' })
   fleet.gate.insertDelayMs = 0
   const survivor = await fleet.startWorker()
-  await eventually(DRAINED_WITHIN_MS, async () => expect(await fleet.queued()).toEqual({ waiting: 0, active: 0 }))
-  console.log(`${journal.size} entries stored within ${Math.round(performance.now() - startedMs)} ms`)
+  await eventually(DRAINED_WITHIN_MS, async () =>
+    expect(await fleet.queued()).toEqual({ waiting: 0, active: 0 }),
+  )
+  report(`${journal.size} entries stored within ${Math.round(performance.now() - startedMs)} ms`)
   expect((await fetch(`${survivor.opsUrl}/readyz`)).status).toBe(200)
   expect(fleet.logged('recovering a batch').length).toBeGreaterThanOrEqual(2)
   const { findings, stored, queues } = await fleet.settle(journal, 5_000)

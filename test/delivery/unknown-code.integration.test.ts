@@ -5,6 +5,7 @@ import { isEmpty } from '@sluice/harness/drain'
 import { Fleet } from '@sluice/harness/fleet'
 import { Journal } from '@sluice/harness/journal'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import { report } from './report.ts'
 
 const FED_MS = 30_000
 const CHUNKS_PER_S = 20
@@ -13,7 +14,7 @@ const REJECTED_PER_S = 0.5
 /** A good entry waits for its batch, and for a split if the batch has a rejected row. */
 const STORED_WITHIN_MS = 8_000
 const BROKEN_MS = 30_000
-/** Batches with rejected rows are tried again every 20 s. */
+/** Batches with rejected rows are retried every 20 s. */
 const REPAIRED_WITHIN_MS = 60_000
 
 let fleet: Fleet
@@ -71,14 +72,18 @@ describe('rows that ClickHouse rejects with an unknown code', () => {
     const delays = await watchDelays(good, FED_MS)
     const slowest = Math.max(...delays)
     const median = delays.toSorted((a, b) => a - b)[Math.floor(delays.length / 2)] ?? 0
-    console.log(`good entries were stored after ${Math.round(median)} ms (median), ${Math.round(slowest)} ms (slowest)`)
+    report(
+      `good entries were stored after ${Math.round(median)} ms (median), ${Math.round(slowest)} ms (slowest)`,
+    )
     await Promise.all(feeding)
     expect(slowest).toBeLessThan(STORED_WITHIN_MS)
     expect(await storedOf(rejected)).toEqual({ rows: 0, deadLetters: 0 })
     await dropRule()
     const repairedMs = performance.now()
-    await eventually(REPAIRED_WITHIN_MS, async () => expect(await fleet.queued()).toEqual({ waiting: 0, active: 0 }))
-    console.log(`all stored ${Math.round(performance.now() - repairedMs)} ms after the cause was gone`)
+    await eventually(REPAIRED_WITHIN_MS, async () =>
+      expect(await fleet.queued()).toEqual({ waiting: 0, active: 0 }),
+    )
+    report(`all stored ${Math.round(performance.now() - repairedMs)} ms after the cause was gone`)
     const { findings, queues } = await fleet.settle(good, 5_000)
     expect(queues.every(isEmpty)).toBe(true)
     expect(findings).toSatisfy(isClean)
@@ -96,8 +101,10 @@ describe('a table that rejects all rows with an unknown code', () => {
     await feeding
     await dropRule()
     const repairedMs = performance.now()
-    await eventually(REPAIRED_WITHIN_MS, async () => expect(await fleet.queued()).toEqual({ waiting: 0, active: 0 }))
-    console.log(`all stored ${Math.round(performance.now() - repairedMs)} ms after the repair`)
+    await eventually(REPAIRED_WITHIN_MS, async () =>
+      expect(await fleet.queued()).toEqual({ waiting: 0, active: 0 }),
+    )
+    report(`all stored ${Math.round(performance.now() - repairedMs)} ms after the repair`)
     const { findings, stored, queues } = await fleet.settle(journal, 5_000)
     expect(queues.every(isEmpty)).toBe(true)
     expect(findings).toSatisfy(isClean)

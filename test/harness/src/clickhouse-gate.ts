@@ -1,5 +1,11 @@
 import { once } from 'node:events'
-import { createServer, request as send, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
+import {
+  createServer,
+  request as send,
+  type IncomingMessage,
+  type Server,
+  type ServerResponse,
+} from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { buffer } from 'node:stream/consumers'
 import { pause } from './waiting.ts'
@@ -88,8 +94,15 @@ export class ClickHouseGate {
   async #forward({ method, url, headers }: IncomingMessage, body: Buffer): Promise<IncomingMessage> {
     const { [PASSWORD_HEADER]: password, ...others } = withoutFraming(headers)
     const { hostname: host, port } = this.#target
-    const kept = this.withholdsPassword || password === undefined ? others : { ...others, [PASSWORD_HEADER]: password }
-    const request = send({ host, port, path: url, method, headers: { ...kept, 'content-length': body.length } })
+    const kept =
+      this.withholdsPassword || password === undefined ? others : { ...others, [PASSWORD_HEADER]: password }
+    const request = send({
+      host,
+      port,
+      path: url,
+      method,
+      headers: { ...kept, 'content-length': body.length },
+    })
     request.end(body)
     const [answer] = (await once(request, 'response')) as [IncomingMessage]
     return answer
@@ -98,11 +111,18 @@ export class ClickHouseGate {
 
 /** The body is sent with its length. */
 function withoutFraming(headers: IncomingMessage['headers']): IncomingMessage['headers'] {
-  const { 'transfer-encoding': _encoding, 'content-length': _length, connection: _connection, ...others } = headers
+  const {
+    'transfer-encoding': _encoding,
+    'content-length': _length,
+    connection: _connection,
+    ...others
+  } = headers
   return others
 }
 
 function writtenRows({ headers }: IncomingMessage): number {
   const summary = headers['x-clickhouse-summary']
-  return typeof summary === 'string' ? Number((JSON.parse(summary) as { written_rows?: string }).written_rows ?? 0) : 0
+  return typeof summary === 'string'
+    ? Number((JSON.parse(summary) as { written_rows?: string }).written_rows ?? 0)
+    : 0
 }

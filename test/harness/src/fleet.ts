@@ -67,7 +67,11 @@ export class Fleet {
   #added = 0
   #isStopping = false
 
-  private constructor(services: Services, gate: ClickHouseGate, { shards = 1, environment = {} }: FleetOptions) {
+  private constructor(
+    services: Services,
+    gate: ClickHouseGate,
+    { shards = 1, environment = {} }: FleetOptions,
+  ) {
     this.services = services
     this.gate = gate
     this.names = shardNames(PREFIX, shards)
@@ -161,7 +165,9 @@ export class Fleet {
 
   /** The lines with this message that all workers have logged. */
   logged(message: string): Record<string, unknown>[] {
-    return this.workers.flatMap(({ process }) => linesOf(process.logFile)).filter(({ msg }) => msg === message)
+    return this.workers
+      .flatMap(({ process }) => linesOf(process.logFile))
+      .filter(({ msg }) => msg === message)
   }
 
   /** Kills all processes. */
@@ -196,7 +202,9 @@ function makeRow(message: string): string {
 }
 
 function linesOf(logFile: string): Record<string, unknown>[] {
-  const texts = [`${logFile}.1`, logFile].filter((file) => existsSync(file)).map((file) => readFileSync(file, 'utf8'))
+  const texts = [`${logFile}.1`, logFile]
+    .filter((file) => existsSync(file))
+    .map((file) => readFileSync(file, 'utf8'))
   const lines = texts.flatMap((text) => text.split('\n')).filter((line) => line.startsWith('{'))
   return lines.map((line) => JSON.parse(line) as Record<string, unknown>)
 }
