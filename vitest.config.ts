@@ -21,6 +21,17 @@ const power: TestProjectInlineConfiguration = {
   test: { name: 'power', include: ['test/**/*.power.test.ts'], setupFiles },
 }
 
+// Set by `npm run test:slow`.
+const withSlowTests = process.env['SLUICE_TEST_SLOW'] === '1'
+const slow: TestProjectInlineConfiguration = {
+  test: {
+    name: 'slow',
+    include: ['test/**/*.slow.test.ts'],
+    setupFiles,
+    hookTimeout: 60_000,
+  },
+}
+
 export default defineConfig({
   test: {
     // No test depends on the mocks or the environment variables of another test.
@@ -36,6 +47,7 @@ export default defineConfig({
             '**/*.integration.test.ts',
             '**/*.containers.test.ts',
             '**/*.power.test.ts',
+            '**/*.slow.test.ts',
           ],
           setupFiles,
           // Only for tests that stall. On a busy machine, a test may take many times as long as on an idle one.
@@ -59,6 +71,7 @@ export default defineConfig({
       },
       ...(withContainers ? [containers] : []),
       ...(withPowerCuts ? [power] : []),
+      ...(withSlowTests ? [slow] : []),
     ],
   },
 })

@@ -1,11 +1,11 @@
 import { eventually, FaultProxy } from '@sluice/harness'
-import { printFigure } from '@sluice/harness/figures'
 import { isClean } from '@sluice/harness/audit'
 import { isEmpty } from '@sluice/harness/drain'
 import { Fleet } from '@sluice/harness/fleet'
 import { Journal } from '@sluice/harness/journal'
 import type { App } from '@sluice/local'
 import { afterAll, beforeAll, expect, it } from 'vitest'
+import { report } from './report.ts'
 
 const OUTAGE_MS = 60_000
 /** A probe of the workers, which have given up, and the batches of the backlog. */
@@ -42,16 +42,16 @@ it('after a minute without ClickHouse, everything is stored and all workers are 
   await feeding
   await proxy.up()
   const backAtMs = performance.now()
-  const report = (text: string): void =>
-    printFigure(`${text} ${Math.round(performance.now() - backAtMs)} ms after the outage`)
+  const reportTime = (text: string): void =>
+    report(`${text} ${Math.round(performance.now() - backAtMs)} ms after the outage`)
   await eventually(BACK_WITHIN_MS, async () =>
     expect(await fleet.queued()).toEqual({ waiting: 0, active: 0 }),
   )
-  report(`${journal.size} entries stored`)
+  reportTime(`${journal.size} entries stored`)
   await eventually(BACK_WITHIN_MS, async () =>
     expect(await Promise.all(fleet.workers.map(statusOf))).toEqual([200, 200]),
   )
-  report('ready')
+  reportTime('ready')
   const { findings, stored, queues } = await fleet.settle(journal, BACK_WITHIN_MS)
   expect(queues.every(isEmpty)).toBe(true)
   expect(findings).toSatisfy(isClean)

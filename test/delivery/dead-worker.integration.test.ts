@@ -1,11 +1,11 @@
 import { eventually, pause } from '@sluice/harness'
-import { printFigure } from '@sluice/harness/figures'
 import { isClean } from '@sluice/harness/audit'
 import { isEmpty } from '@sluice/harness/drain'
 import { Fleet } from '@sluice/harness/fleet'
 import { Journal } from '@sluice/harness/journal'
 import type { App } from '@sluice/local'
 import { afterAll, beforeAll, expect, it } from 'vitest'
+import { report } from './report.ts'
 
 const WORKERS = 6
 const CHUNKS_PER_BATCH = 300
@@ -61,7 +61,7 @@ it('the batches of a killed worker are recovered once each, and their records ar
   await eventually(RECOVERED_WITHIN_MS, async () =>
     expect(await fleet.queued()).toEqual({ waiting: 0, active: 0 }),
   )
-  printFigure(`recovered ${Math.round(performance.now() - killedAtMs)} ms after the kill`)
+  report(`recovered ${Math.round(performance.now() - killedAtMs)} ms after the kill`)
   // Another worker that has a chunk of the batch in hand would report it now.
   await pause(1_000)
   const recovered = fleet.logged('recovering a batch').map(({ batchId }) => batchId)

@@ -1,14 +1,14 @@
 import { eventually, pause } from '@sluice/harness'
-import { printFigure } from '@sluice/harness/figures'
 import { isClean } from '@sluice/harness/audit'
 import { isEmpty } from '@sluice/harness/drain'
 import { Fleet } from '@sluice/harness/fleet'
 import { Journal } from '@sluice/harness/journal'
 import { afterAll, beforeAll, expect, it } from 'vitest'
+import { report } from './report.ts'
 
 const LOCK_DURATION_MS = 2_000
 const FROZEN_MS = 3 * LOCK_DURATION_MS
-/** Longer than it takes to freeze Redis when the inserts are in flight. */
+/** Longer than it takes to freeze Redis while the inserts are in flight. */
 const INSERT_DELAY_MS = 1_500
 const FREEZES = 3
 /** More than one worker can insert, so that both are busy. */
@@ -44,7 +44,7 @@ it('while Redis is frozen for longer than the locks of two workers with batches 
   await eventually(DRAINED_WITHIN_MS, async () =>
     expect(await fleet.queued()).toEqual({ waiting: 0, active: 0 }),
   )
-  printFigure(
+  report(
     `${journal.size} entries stored ${Math.round(performance.now() - resumedMs)} ms after the last freeze, ` +
       `with ${fleet.logged('recovering a batch').length} recoveries`,
   )

@@ -1,10 +1,10 @@
 import { eventually } from '@sluice/harness'
-import { printFigure } from '@sluice/harness/figures'
 import { isClean } from '@sluice/harness/audit'
 import { isEmpty } from '@sluice/harness/drain'
 import { Fleet } from '@sluice/harness/fleet'
 import { Journal } from '@sluice/harness/journal'
 import { afterAll, beforeAll, expect, it } from 'vitest'
+import { report } from './report.ts'
 
 const CHUNKS = 3_000
 const ROWS_PER_CHUNK = 5
@@ -36,7 +36,7 @@ it('everything that is queued is stored while Redis is above its memory limit, a
   await eventually(DRAINED_WITHIN_MS, async () =>
     expect(await fleet.queued()).toEqual({ waiting: 0, active: 0 }),
   )
-  printFigure(`${journal.size} entries stored within ${Math.round(performance.now() - startedMs)} ms`)
+  report(`${journal.size} entries stored within ${Math.round(performance.now() - startedMs)} ms`)
   expect((await fetch(`${survivor.opsUrl}/readyz`)).status).toBe(200)
   expect(fleet.logged('recovering a batch').length).toBeGreaterThanOrEqual(2)
   const { findings, stored, queues } = await fleet.settle(journal, 5_000)

@@ -1,9 +1,9 @@
 import { isClean } from '@sluice/harness/audit'
-import { printFigure } from '@sluice/harness/figures'
 import { isEmpty } from '@sluice/harness/drain'
 import { Fleet } from '@sluice/harness/fleet'
 import { Journal } from '@sluice/harness/journal'
 import { afterAll, beforeAll, expect, it } from 'vitest'
+import { report } from './report.ts'
 
 const SHARDS = 16
 /** With two slots, the shards wait for each other. */
@@ -29,7 +29,7 @@ it('one worker with slow inserts stores the chunks of all shards, in turns, and 
   // A shard that gets a slot again before the others have had one inserts what arrived in a second.
   const sizes = fleet.gate.acknowledged.slice(WARM_UP_INSERTS).map(({ rows }) => rows)
   const mean = sizes.reduce((sum, rows) => sum + rows, 0) / sizes.length
-  printFigure(`rows per insert: ${sizes.join(' ')}`)
+  report(`rows per insert: ${sizes.join(' ')}`)
   expect(sizes.length).toBeGreaterThan(SHARDS / 2)
   expect(sizes.filter((rows) => rows < mean / 2).length).toBeLessThan(sizes.length / 4)
   const { findings, stored, queues } = await fleet.settle(journal, DRAINED_WITHIN_MS)

@@ -1,11 +1,11 @@
 import { type ClickHouseClient, connectClickHouse } from '@sluice/clickhouse'
-import { printFigure } from '@sluice/harness/figures'
 import { eventually, pause } from '@sluice/harness'
 import { isClean, readStored } from '@sluice/harness/audit'
 import { isEmpty } from '@sluice/harness/drain'
 import { Fleet } from '@sluice/harness/fleet'
 import { Journal } from '@sluice/harness/journal'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import { report } from './report.ts'
 
 const FED_MS = 30_000
 const CHUNKS_PER_S = 20
@@ -72,7 +72,7 @@ describe('rows that ClickHouse rejects with an unknown code', () => {
     const delays = await watchDelays(good, FED_MS)
     const slowest = Math.max(...delays)
     const median = delays.toSorted((a, b) => a - b)[Math.floor(delays.length / 2)] ?? 0
-    printFigure(
+    report(
       `good entries were stored after ${Math.round(median)} ms (median), ${Math.round(slowest)} ms (slowest)`,
     )
     await Promise.all(feeding)
@@ -83,7 +83,7 @@ describe('rows that ClickHouse rejects with an unknown code', () => {
     await eventually(REPAIRED_WITHIN_MS, async () =>
       expect(await fleet.queued()).toEqual({ waiting: 0, active: 0 }),
     )
-    printFigure(`all stored ${Math.round(performance.now() - repairedMs)} ms after the cause was gone`)
+    report(`all stored ${Math.round(performance.now() - repairedMs)} ms after the cause was gone`)
     const { findings, queues } = await fleet.settle(good, 5_000)
     expect(queues.every(isEmpty)).toBe(true)
     expect(findings).toSatisfy(isClean)
@@ -104,7 +104,7 @@ describe('a table that rejects all rows with an unknown code', () => {
     await eventually(REPAIRED_WITHIN_MS, async () =>
       expect(await fleet.queued()).toEqual({ waiting: 0, active: 0 }),
     )
-    printFigure(`all stored ${Math.round(performance.now() - repairedMs)} ms after the repair`)
+    report(`all stored ${Math.round(performance.now() - repairedMs)} ms after the repair`)
     const { findings, stored, queues } = await fleet.settle(journal, 5_000)
     expect(queues.every(isEmpty)).toBe(true)
     expect(findings).toSatisfy(isClean)

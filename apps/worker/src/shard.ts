@@ -172,7 +172,7 @@ export class Shard {
 
   async #deliver(): Promise<void> {
     const { collector, clock, delivery } = this.#options
-    // A failed insert frees its slot at the moment at which the worker gives up.
+    // When the worker gives up, the slots of its failed inserts become free. Nothing else may be claimed in them.
     await this.#returnAfterGivingUp()
     const chunks = collector.take(clock.nowMs())
     this.#isWaitingForSlot = false

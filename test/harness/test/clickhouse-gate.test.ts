@@ -1,0 +1,71 @@
+import { once } from 'node:events'
+import { createServer, type Server } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import { text } from 'node:stream/consumers'
+import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import { ClickHouseGate } from '../src/clickhouse-gate.ts'
+import { eventually } from '../src/waiting.ts'
+
+const INSERT = '/?query=INSERT+INTO+logs+(id)+FORMAT+TabSeparated'
+
+let target: Server
+let gate: ClickHouseGate
+let received: string[]
+
+beforeEach(async () => {
+  received = []
+  target = createServer(async (request, response) => {
+    received.push(`${request.headers.authorization ?? 'no password'} ${await text(request)}`)
+    response.setHeader('x-clickhouse-summary', '{"written_rows":"3"}')
+    response.end('answer')
+  })
+  target.listen(0, '127.0.0.1')
+  await once(target, 'listening')
+  gate = await ClickHouseGate.open(`http://127.0.0.1:${(target.address() as AddressInfo).port}`)
+})
+
+afterEach(async () => {
+  await gate.close()
+  target.closeAllConnections()
+  target.close()
+})
+
+async function post(path: string, body: string, signal?: AbortSignal): Promise<string> {
+  const headers = { authorization: 'password', connection: 'close' }
+  const response = await fetch(`${gate.url}${path}`, {
+    method: 'POST',
+    headers,
+    body,
+    ...(signal && { signal }),
+  })
+  return response.text()
+}
+
+describe('a gate in front of ClickHouse', () => {
+  it('forwards everything, and counts only inserts of rows', async () => {
+    expect(await post('/?query=SELECT+1', 'question')).toBe('answer')
+    expect(await post(INSERT, '')).toBe('answer')
+    expect(gate.acknowledged).toEqual([])
+    expect(await post(INSERT, 'rows')).toBe('answer')
+    expect(gate.acknowledged).toEqual([{ rows: 3, atMs: expect.any(Number) }])
+    expect(received).toEqual(['password question', 'password ', 'password rows'])
+  })
+
+  it('withholds the password', async () => {
+    gate.withholdsPassword = true
+    await post(INSERT, 'rows')
+    expect(received).toEqual(['no password rows'])
+  })
+
+  it('forwards a delayed insert although its client is gone', async () => {
+    gate.insertDelayMs = 200
+    const client = new AbortController()
+    const posting = post(INSERT, 'rows', client.signal).catch(() => 'no answer')
+    await eventually(5_000, async () => expect(gate.delayedInserts).toBe(1))
+    expect(received).toEqual([])
+    client.abort()
+    expect(await posting).toBe('no answer')
+    await eventually(5_000, async () => expect(received).toEqual(['password rows']))
+    expect(gate.delayedInserts).toBe(0)
+  })
+})
