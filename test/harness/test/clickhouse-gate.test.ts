@@ -14,10 +14,12 @@ let received: string[]
 
 beforeEach(async () => {
   received = []
-  target = createServer(async (request, response) => {
-    received.push(`${request.headers.authorization ?? 'no password'} ${await text(request)}`)
-    response.setHeader('x-clickhouse-summary', '{"written_rows":"3"}')
-    response.end('answer')
+  target = createServer((request, response) => {
+    void text(request).then((body) => {
+      received.push(`${request.headers.authorization ?? 'no password'} ${body}`)
+      response.setHeader('x-clickhouse-summary', '{"written_rows":"3"}')
+      response.end('answer')
+    })
   })
   target.listen(0, '127.0.0.1')
   await once(target, 'listening')
