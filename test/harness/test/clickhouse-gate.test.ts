@@ -1,5 +1,5 @@
 import { once } from 'node:events'
-import { createServer, type Server } from 'node:http'
+import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { text } from 'node:stream/consumers'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
@@ -14,13 +14,12 @@ let received: string[]
 
 beforeEach(async () => {
   received = []
-  target = createServer((request, response) => {
-    void text(request).then((body) => {
-      received.push(`${request.headers.authorization ?? 'no password'} ${body}`)
-      response.setHeader('x-clickhouse-summary', '{"written_rows":"3"}')
-      response.end('answer')
-    })
-  })
+  const answer = async (request: IncomingMessage, response: ServerResponse): Promise<void> => {
+    received.push(`${request.headers.authorization ?? 'no password'} ${await text(request)}`)
+    response.setHeader('x-clickhouse-summary', '{"written_rows":"3"}')
+    response.end('answer')
+  }
+  target = createServer((request, response) => void answer(request, response))
   target.listen(0, '127.0.0.1')
   await once(target, 'listening')
   gate = await ClickHouseGate.open(`http://127.0.0.1:${(target.address() as AddressInfo).port}`)
