@@ -59,8 +59,12 @@ export default defineConfig({
         test: {
           name: 'integration',
           include: everywhere.map((folder) => `${folder}/*.integration.test.ts`),
-          // packages/local starts services without containers. Its tests run without this option.
-          exclude: ['**/node_modules/**', ...(withContainers ? ['packages/local/**'] : [])],
+          // packages/local starts services without containers. test/delivery takes minutes, and tests the worker and not the servers. Both
+          // run without this option.
+          exclude: [
+            '**/node_modules/**',
+            ...(withContainers ? ['packages/local/**', 'test/delivery/**'] : []),
+          ],
           globalSetup: ['test/harness/src/global-setup.ts'],
           setupFiles,
           testTimeout: 30_000,
