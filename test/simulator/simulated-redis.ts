@@ -37,8 +37,8 @@ const CONFIRMED_TTL_MS = 30 * 86_400_000
 const RELEASED_TTL_MS = 300_000
 
 /**
- * The queue and the records of one shard, as `packages/queue` changes them in Redis: each method is one Lua script of it. The real scripts
- * are compared with these methods in test/simulator/simulated-redis.integration.test.ts.
+ * The queue and the records of one shard, as `packages/queue` changes them in Redis: each method is one Lua script of it,
+ * which has tests of its own against a real server.
  */
 export class SimulatedRedis {
   readonly #time: Pick<SimulatedTime, 'nowMs'>
