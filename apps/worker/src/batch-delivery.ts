@@ -2,7 +2,7 @@ import { describeError } from '@sluice/clickhouse'
 import type { BatchLedger, ChunkConsumer, HeldChunk } from '@sluice/queue'
 import type { Logger, MonotonicClock } from '@sluice/runtime'
 import type { BatchStages } from './batch-stages.ts'
-import { type Batch, idsOf, type Stage } from './batch.ts'
+import { type Batch, idsOf, type Recovery, type Stage } from './batch.ts'
 import { isFinal, RequeueError } from './delivery-errors.ts'
 import type { InsertHealth } from './insert-health.ts'
 import { workerLimits } from './limits.ts'
@@ -34,7 +34,8 @@ interface Claim {
   readonly sinceMs: number
 }
 
-type OpenStage = Exclude<Stage, { at: 'done' }>
+/** A stage from which a batch is repaired. */
+type RepairStage = Extract<Stage, { readonly recovery: Recovery }>
 
 /**
  * Delivers chunks to ClickHouse, each exactly once: takes each batch through the stages of `BatchStages`.
@@ -143,39 +144,41 @@ export class BatchDelivery {
   }
 
   async #advance(from: Stage, chunkIds: readonly string[]): Promise<void> {
-    const { stages } = this.#deps
-    let stage = from
-    while (stage.at === 'stored') stage = await stages.step(stage)
-    if (stage.at === 'done') return
+    const open = await this.#finish(from)
+    if (open === undefined) return
     this.#repairs += 1
     this.#chunksInRepair += chunkIds.length
     try {
-      await this.#repairUntilDone(stage)
+      await this.#repairUntilDone(open)
     } finally {
       this.#repairs -= 1
       this.#chunksInRepair -= chunkIds.length
     }
   }
 
-  async #repairUntilDone(from: OpenStage): Promise<void> {
-    const { health, stages, clock } = this.#deps
+  /** Finishes a batch that is stored. @returns the stage from which it must be repaired; undefined if it is done */
+  async #finish(from: Stage): Promise<RepairStage | undefined> {
+    let stage = from
+    while (stage.at === 'stored') stage = await this.#deps.stages.step(stage)
+    return 'recovery' in stage ? stage : undefined
+  }
+
+  async #repairUntilDone(from: RepairStage): Promise<void> {
+    const { health, clock } = this.#deps
     // A worker that has given up may make one attempt, as a probe.
     const giveUp = health.giveUpSignal.aborted ? undefined : health.giveUpSignal
-    for (let stage: Stage = from; stage.at !== 'done';) {
-      if (stage.at === 'stored') {
-        stage = await stages.step(stage)
-        continue
-      }
-      const open: OpenStage = stage
-      stage = await this.#inRepairSlot(() => {
+    for (let open: RepairStage | undefined = from; open !== undefined;) {
+      const stage: RepairStage = open
+      const ended = await this.#inRepairSlot(() => {
         if (giveUp?.aborted === true) throw new RequeueError('this worker cannot insert')
-        return this.#repair(open)
+        return this.#repair(stage)
       })
-      if (stage.at === 'stored' || stage.at === 'done') continue
+      open = await this.#finish(ended)
+      if (open !== ended) continue
       const startedMs = clock.nowMs()
-      await this.#waitBeforeRetry(stage)
+      await this.#waitBeforeRetry(open)
       // Perhaps another worker can insert the rows. This one may fetch them again, so they return behind all other chunks.
-      if (stage.at === 'suspended' && !health.hasSucceededSince(startedMs - workerLimits.giveUpMs))
+      if (open.at === 'suspended' && !health.hasSucceededSince(startedMs - workerLimits.giveUpMs))
         throw new RequeueError('ClickHouse accepts no rows', 'back')
       if (health.giveUpSignal.aborted) throw new RequeueError('this worker cannot insert', 'back')
     }
@@ -187,12 +190,11 @@ export class BatchDelivery {
   }
 
   /** Makes steps until the batch is stored or must wait. A failed step leaves the slot to others, and the batch is recovered again. */
-  async #repair(from: OpenStage): Promise<Stage> {
+  async #repair(from: RepairStage): Promise<Stage> {
     const { stages, ledger, logger, workerId } = this.#deps
     const ended = new AbortController()
     let stage: Stage = from
-    let recovery = 'recovery' in from ? from.recovery : undefined
-    if (recovery === undefined) return from
+    let { recovery } = from
     const { batchId } = recovery
     void this.#keepLease(batchId, ended.signal)
     try {
@@ -227,7 +229,7 @@ export class BatchDelivery {
     this.#background.add(tracked)
   }
 
-  async #waitBeforeRetry(stage: OpenStage): Promise<void> {
+  async #waitBeforeRetry(stage: RepairStage): Promise<void> {
     const { clock, signal, health } = this.#deps
     const retryMs = stage.at === 'suspended' ? workerLimits.suspendedRetryMs : workerLimits.repairRetryMs
     const untilMs = stage.at === 'waiting' ? (stage.untilMs ?? 0) : 0

@@ -63,7 +63,7 @@ const SUSPECTS_MAX = 16
  * 3. the rows of each half are looked up, and only missing rows are sent.
  *
  * So two workers that have the same batch insert no row twice, for as long as ClickHouse remembers the tokens. A worker that was not
- * aware of a split learns it when it confirms the batch (`BatchLedger.confirm`).
+ * aware of a split learns it when it confirms the batch (`ChunkConsumer.finish`).
  */
 export class BatchSplitter {
   readonly #deps: BatchSplitterDependencies
@@ -153,7 +153,6 @@ export class BatchSplitter {
   }
 
   async #insertRow(pass: Pass, index: number): Promise<void> {
-    if (this.#isHopeless(pass)) return
     const { rowInserter } = this.#deps
     const row = pass.rows[index] ?? ''
     const token = `${pass.id}/${rangeName(index, index + 1)}`

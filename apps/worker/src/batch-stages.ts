@@ -5,7 +5,7 @@ import { strict as assert } from 'node:assert'
 import type { BatchSplitter } from './batch-splitter.ts'
 import { type Batch, type EarlierAttempts, idsOf, type Recovery, type Stage } from './batch.ts'
 import { isFinal, UndeliverableError } from './delivery-errors.ts'
-import { attemptInsert } from './insert-attempt.ts'
+import { type AttemptResult, attemptInsert } from './insert-attempt.ts'
 import type { InsertHealth } from './insert-health.ts'
 import type { Retrier } from './retrier.ts'
 
@@ -24,6 +24,13 @@ export interface BatchStagesDependencies {
   readonly ownershipTrustedMs: number
   /** How long after its failure an attempt to insert a single row may still commit, ms. */
   readonly insertLingerMaxMs: number
+}
+
+/** The attempts to insert a batch as a whole. */
+interface WholeInsert {
+  attempt(): Promise<AttemptResult>
+  /** False if ClickHouse has not answered an attempt, so that it may still commit. */
+  readonly isSettled: boolean
 }
 
 /** A worker that has just claimed a batch knows that no other worker has sent single rows of it. */
@@ -60,28 +67,19 @@ export class BatchStages {
 
   /** Retries while the batch certainly belongs to this worker. */
   async #insertNew(batch: Batch, sinceMs: number): Promise<Stage> {
-    const { rowInserter, retrier, health, clock, ownershipTrustedMs } = this.#deps
+    const { retrier, health, clock, ownershipTrustedMs } = this.#deps
     assert(batch.chunks.length > 0 && batch.splits.size === 0)
     const recovery = this.recoveryOf(batch.id, idsOf(batch))
-    let isSettled = true
-    const insert = rowInserter.prepare(
-      batch.chunks.map(({ frame }) => frame),
-      batch.id,
-      false,
-      () => (isSettled = false),
-    )
+    const insert = this.#prepareWhole(batch, false)
     return retrier.retry<Stage>(
       'batch not inserted',
       async () => {
         // After a long wait, many attempts, or a freeze of this process, another worker may have fetched the chunks.
         if (clock.nowMs() - sinceMs > ownershipTrustedMs) return { at: 'recovering', recovery }
-        const { at } = await attemptInsert(
-          () => insert.run(),
-          (failure) => failure !== 'transient',
-        )
+        const { at } = await insert.attempt()
         if (at === 'stored') return { at, batchId: batch.id, members: idsOf(batch), splits: 0 }
         const rejected: Recovery = { ...recovery, isRejected: true, earlier: nothingEarlier }
-        return { at: 'recovering', recovery: isSettled ? rejected : this.#unsettled(rejected) }
+        return { at: 'recovering', recovery: insert.isSettled ? rejected : this.#unsettled(rejected) }
       },
       () => health.giveUpSignal,
     )
@@ -125,26 +123,33 @@ export class BatchStages {
 
   async #insertMissing(recovery: Recovery, batch: Batch): Promise<Stage> {
     assert(batch.splits.size === 0)
-    const { rowInserter, logger } = this.#deps
-    let isSettled = true
-    const insert = rowInserter.prepare(
-      batch.chunks.map(({ frame }) => frame),
-      batch.id,
-      true,
-      () => (isSettled = false),
-    )
+    const insert = this.#prepareWhole(batch, true)
     try {
-      const { at } = await attemptInsert(
-        () => insert.run(),
-        (failure) => failure !== 'transient',
-      )
+      const { at } = await insert.attempt()
       return at === 'stored'
         ? { at, batchId: batch.id, members: idsOf(batch), splits: 0 }
-        : { at: 'rejected', recovery: isSettled ? recovery : this.#unsettled(recovery), batch }
+        : { at: 'rejected', recovery: insert.isSettled ? recovery : this.#unsettled(recovery), batch }
     } catch (error) {
-      if (isSettled || isFinal(error)) throw error
-      logger.warn({ batchId: batch.id, reason: describeError(error) }, 'batch not inserted')
+      if (insert.isSettled || isFinal(error)) throw error
+      this.#deps.logger.warn({ batchId: batch.id, reason: describeError(error) }, 'batch not inserted')
       return { at: 'waiting', recovery: this.#unsettled(recovery) }
+    }
+  }
+
+  /** @param wasSent whether another attempt may have sent the batch before */
+  #prepareWhole({ id, chunks }: Batch, wasSent: boolean): WholeInsert {
+    const frames = chunks.map(({ frame }) => frame)
+    let isSettled = true
+    const insert = this.#deps.rowInserter.prepare(frames, id, wasSent, () => (isSettled = false))
+    return {
+      attempt: () =>
+        attemptInsert(
+          () => insert.run(),
+          (failure) => failure !== 'transient',
+        ),
+      get isSettled() {
+        return isSettled
+      },
     }
   }
 
