@@ -1,10 +1,10 @@
-import { type ClickHouseClient, connectClickHouse } from '@sluice/clickhouse'
 import { eventually, pause } from '@sluice/harness'
 import { isClean, readStored } from '@sluice/harness/audit'
 import { isEmpty } from '@sluice/harness/drain'
-import { Fleet } from '@sluice/harness/fleet'
+import type { Fleet } from '@sluice/harness/fleet'
 import { Journal } from '@sluice/harness/journal'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import { RejectingFleet } from './rejecting-fleet.ts'
 import { report } from './report.ts'
 
 const FED_MS = 30_000
@@ -17,28 +17,16 @@ const BROKEN_MS = 30_000
 /** Batches with rejected rows are retried every 20 s. */
 const REPAIRED_WITHIN_MS = 60_000
 
+let rejecting: RejectingFleet
 let fleet: Fleet
-let clickhouse: ClickHouseClient
 
 beforeEach(async () => {
-  fleet = await Fleet.start()
-  clickhouse = connectClickHouse(fleet.services.clickhouse, { requestTimeoutMs: 5_000, connectionsMax: 1 })
+  rejecting = await RejectingFleet.start()
+  fleet = rejecting.fleet
   for (let worker = 0; worker < 2; worker += 1) await fleet.startWorker()
 })
 
-afterEach(async () => {
-  await clickhouse?.close()
-  await fleet?.stop()
-})
-
-/** ClickHouse rejects a row that fails with CANNOT_COMPILE_REGEXP, which is not a listed code. */
-async function addRule(pattern: string): Promise<void> {
-  await clickhouse.command({ query: `ALTER TABLE logs ADD CONSTRAINT rule CHECK match('', ${pattern}) >= 0` })
-}
-
-async function dropRule(): Promise<void> {
-  await clickhouse.command({ query: 'ALTER TABLE logs DROP CONSTRAINT rule' })
-}
+afterEach(() => rejecting?.stop())
 
 async function storedOf({ label }: Journal): Promise<{ rows: number; deadLetters: number }> {
   const copies = [...(await readStored(fleet.services.clickhouse, label)).values()]
@@ -63,7 +51,7 @@ async function watchDelays(journal: Journal, durationMs: number): Promise<number
 
 describe('rows that ClickHouse rejects with an unknown code', () => {
   it('delay no others, and are stored when the cause is gone', async () => {
-    await addRule('message')
+    await rejecting.addRule('message')
     const [good, rejected] = [new Journal('good'), new Journal('rejected[')]
     const feeding = [
       fleet.feed(good, { chunksPerS: CHUNKS_PER_S, rowsPerChunk: 2, durationMs: FED_MS }),
@@ -78,7 +66,7 @@ describe('rows that ClickHouse rejects with an unknown code', () => {
     await Promise.all(feeding)
     expect(slowest).toBeLessThan(STORED_WITHIN_MS)
     expect(await storedOf(rejected)).toEqual({ rows: 0, deadLetters: 0 })
-    await dropRule()
+    await rejecting.dropRule()
     const repairedMs = performance.now()
     await eventually(REPAIRED_WITHIN_MS, async () =>
       expect(await fleet.queued()).toEqual({ waiting: 0, active: 0 }),
@@ -97,9 +85,9 @@ describe('a table that rejects all rows with an unknown code', () => {
     const journal = new Journal('broken')
     const feeding = fleet.feed(journal, { chunksPerS: CHUNKS_PER_S, rowsPerChunk: 2, durationMs: BROKEN_MS })
     await eventually(10_000, async () => expect(fleet.gate.acknowledged.length).toBeGreaterThan(0))
-    await addRule("concat(message, '[')")
+    await rejecting.addRule("concat(message, '[')")
     await feeding
-    await dropRule()
+    await rejecting.dropRule()
     const repairedMs = performance.now()
     await eventually(REPAIRED_WITHIN_MS, async () =>
       expect(await fleet.queued()).toEqual({ waiting: 0, active: 0 }),

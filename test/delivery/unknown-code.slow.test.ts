@@ -1,38 +1,30 @@
-import { type ClickHouseClient, connectClickHouse } from '@sluice/clickhouse'
 import { eventually, pause } from '@sluice/harness'
 import { isClean, readStored } from '@sluice/harness/audit'
 import { isEmpty } from '@sluice/harness/drain'
-import { Fleet } from '@sluice/harness/fleet'
+import type { Fleet } from '@sluice/harness/fleet'
 import { Journal } from '@sluice/harness/journal'
 import { afterEach, beforeEach, expect, it } from 'vitest'
 import { workerLimits } from '../../apps/worker/src/limits.ts'
+import { RejectingFleet } from './rejecting-fleet.ts'
 import { report } from './report.ts'
 
 /** Batches with rejected rows are retried every 20 s. The rest is for a busy machine. */
 const RETRIED_WITHIN_MS = 90_000
 const TEST_DEADLINE_MS = 480_000
 
+let rejecting: RejectingFleet
 let fleet: Fleet
-let clickhouse: ClickHouseClient
 
 beforeEach(async () => {
-  fleet = await Fleet.start()
-  clickhouse = connectClickHouse(fleet.services.clickhouse, { requestTimeoutMs: 5_000, connectionsMax: 1 })
+  rejecting = await RejectingFleet.start()
+  fleet = rejecting.fleet
   for (let worker = 0; worker < 2; worker += 1) await fleet.startWorker()
 })
 
-afterEach(async () => {
-  await clickhouse?.close()
-  await fleet?.stop()
-})
-
-/** ClickHouse rejects a row that fails with CANNOT_COMPILE_REGEXP, which is not a listed code. */
-async function addRule(pattern: string): Promise<void> {
-  await clickhouse.command({ query: `ALTER TABLE logs ADD CONSTRAINT rule CHECK match('', ${pattern}) >= 0` })
-}
+afterEach(() => rejecting?.stop())
 
 async function countDeadLetters(): Promise<number> {
-  const result = await clickhouse.query({
+  const result = await rejecting.clickhouse.query({
     query:
       "SELECT toUInt32(count()) AS n FROM dead_letters WHERE code = 'CANNOT_COMPILE_REGEXP' AND reason != ''",
     format: 'JSONEachRow',
@@ -44,7 +36,7 @@ async function countDeadLetters(): Promise<number> {
 it(
   'rows that are rejected with an unknown code become dead letters with the reason after three minutes, not before',
   async () => {
-    await addRule('message')
+    await rejecting.addRule('message')
     const [good, rejected] = [new Journal('good'), new Journal('rejected[')]
     await Promise.all([fleet.add(rejected, 5, 2), fleet.add(good, 20, 2)])
     const startedMs = performance.now()
@@ -64,13 +56,13 @@ it(
   'a table that rejects all rows with an unknown code for more than three minutes costs no row',
   async () => {
     const journal = new Journal('broken')
-    await addRule("concat(message, '[')")
+    await rejecting.addRule("concat(message, '[')")
     await fleet.feed(journal, {
       chunksPerS: 5,
       rowsPerChunk: 2,
       durationMs: workerLimits.unknownRejectionMs + 30_000,
     })
-    await clickhouse.command({ query: 'ALTER TABLE logs DROP CONSTRAINT rule' })
+    await rejecting.dropRule()
     const repairedMs = performance.now()
     await eventually(RETRIED_WITHIN_MS, async () =>
       expect(await fleet.queued()).toEqual({ waiting: 0, active: 0 }),

@@ -101,10 +101,6 @@ await runProcess({
       onTokenWithoutRows: (token: string) =>
         logger.warn({ token }, 'ClickHouse has a token without its rows'),
     }
-    const storedRows = new StoredRows(clickhouse, redisClock.nowMs, watch)
-    const observedRows: Pick<StoredRows, 'find'> = {
-      find: (frames) => health.observeStep(() => storedRows.find(frames)),
-    }
     const insertNothing = async (): Promise<void> => {
       await insertOnce.beforeAttempt()
       await observedInserter.insert([], 'probe')
@@ -126,7 +122,7 @@ await runProcess({
       rowInserter: new RowInserter({
         ...insertOnce,
         frameInserter: observedInserter,
-        storedRows: observedRows,
+        storedRows: new StoredRows(clickhouse, redisClock.nowMs, watch),
       }),
       deadLetters: new DeadLetters(clickhouse, makeId, redisClock.nowMs, insertOnce, watch),
       health,

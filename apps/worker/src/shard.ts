@@ -114,7 +114,7 @@ export class Shard {
     try {
       fetch = await consumer.fetch(count, { isBusy: count === 0 || allowed === 1 || this.#isWaitingForSlot })
     } catch {
-      // The consumer has logged it.
+      // The consumer has logged what Redis rejects.
       return limits.failedIntervalMs
     }
     const chunks = fetch.turn === 'mine' ? fetch.chunks : []

@@ -118,6 +118,35 @@ describe('a worker', () => {
   })
 })
 
+describe('a step before an insert', () => {
+  const failStep = async (error: Error): Promise<void> => {
+    const step = health.observeStep(async () => {
+      throw error
+    })
+    await expect(step).rejects.toBe(error)
+  }
+
+  it('counts as a failed insert without an answer of ClickHouse', async () => {
+    await failStep(lost)
+    expect(isHealthy()).toBe(false)
+    await clock.pass(limits.giveUpMs)
+    await failStep(lost)
+    expect(health.giveUpSignal.aborted).toBe(true)
+  })
+
+  it('changes nothing if ClickHouse rejects it', async () => {
+    await failStep(insertErrors.transient)
+    expect(isHealthy()).toBe(true)
+  })
+
+  it('does not show that inserts succeed', async () => {
+    await fail(lost)
+    expect(await health.observeStep(async () => 'found')).toBe('found')
+    expect(isHealthy()).toBe(false)
+    expect(health.hasSucceededSince(0)).toBe(false)
+  })
+})
+
 describe('a failing worker', () => {
   beforeEach(() => fail(lost))
 

@@ -1,4 +1,5 @@
 import type { Logger, RedisConnection } from '@sluice/runtime'
+import { isNotConnectionError } from 'bullmq'
 import { setTimeout as delay } from 'node:timers/promises'
 import { BatchFinisher, type StoredBatch } from './batch-finish.ts'
 import { decodeChunk, type HeldChunk, readJobData } from './chunk.ts'
@@ -185,13 +186,14 @@ export class ChunkConsumer {
   }
 
   async #monitored(fetch: () => Promise<JobFetch>): Promise<JobFetch> {
-    const { names, fetchMonitor } = this.#options
+    const { names, fetchMonitor, logger } = this.#options
     try {
       const result = await fetch()
       fetchMonitor.fetched(names.queuePrefix)
       return result
     } catch (error) {
       fetchMonitor.failed(names.queuePrefix, error as Error)
+      if (isNotConnectionError(error as Error)) logger.warn({ err: error }, 'fetch rejected')
       throw error
     }
   }

@@ -1,22 +1,16 @@
-import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
+import { beforeEach, describe, expect, it } from 'vitest'
 import { FINISHED_PER_RUN_MAX } from '../src/batch-finish.ts'
 import { CONFIRMED_TTL_S } from '../src/batch-ledger.ts'
 import type { ChunkConsumer } from '../src/chunk-consumer.ts'
-import { ConsumerFixture, fetchIds, fetchMine, startTestRedis } from './support/consumer-fixture.ts'
+import { ConsumerFixture, fetchIds, fetchMine, useTestRedis } from './support/consumer-fixture.ts'
 
 const DAY_S = 86_400
 /** Tests of a batch's records use this id. */
 const BATCH = 'a-batch'
 
-let server: Awaited<ReturnType<typeof startTestRedis>>
+const server = useTestRedis()
 let fixture: ConsumerFixture
 let consumer: ChunkConsumer
-
-beforeAll(async () => {
-  server = await startTestRedis()
-})
-
-afterAll(() => server.stop())
 
 beforeEach(() => {
   fixture = new ConsumerFixture(server.url)

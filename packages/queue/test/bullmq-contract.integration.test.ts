@@ -2,7 +2,7 @@ import { createLogger } from '@sluice/runtime'
 import { isNotConnectionError, Job } from 'bullmq'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { isDeepStrictEqual } from 'node:util'
-import { afterAll, beforeAll, beforeEach, describe, expect, it, onTestFinished, vi } from 'vitest'
+import { beforeEach, describe, expect, it, onTestFinished, vi } from 'vitest'
 import { addScript, addScriptArguments } from '../src/bullmq-internals.ts'
 import type { Chunk } from '../src/chunk.ts'
 import { ChunkConsumer } from '../src/chunk-consumer.ts'
@@ -16,18 +16,12 @@ import {
   STALLED_COUNT_MAX,
   TOKEN,
 } from './support/bullmq-fixture.ts'
-import { chunkOf, fetchMine, startTestRedis, WAIT_MS } from './support/consumer-fixture.ts'
+import { chunkOf, fetchMine, useTestRedis, WAIT_MS } from './support/consumer-fixture.ts'
 
 // What Sluice relies on beyond the types of BullMQ. Every version of BullMQ that Sluice uses must pass these tests.
 
-let server: Awaited<ReturnType<typeof startTestRedis>>
+const server = useTestRedis()
 let bullmq: BullmqFixture
-
-beforeAll(async () => {
-  server = await startTestRedis()
-})
-
-afterAll(() => server.stop())
 
 beforeEach(() => {
   bullmq = new BullmqFixture(server.url)

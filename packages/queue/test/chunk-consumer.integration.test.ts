@@ -1,6 +1,6 @@
 import { FaultProxy } from '@sluice/harness'
 import { connectRedis, type RedisConnection } from '@sluice/runtime'
-import { afterAll, beforeAll, beforeEach, describe, expect, it, onTestFinished, vi } from 'vitest'
+import { beforeEach, describe, expect, it, onTestFinished, vi } from 'vitest'
 import type { ChunkConsumer } from '../src/chunk-consumer.ts'
 import { FetchMonitor } from '../src/fetch-monitor.ts'
 import {
@@ -8,18 +8,12 @@ import {
   ConsumerFixture,
   fetchIds,
   fetchMine,
-  startTestRedis,
+  useTestRedis,
   WAIT_MS,
 } from './support/consumer-fixture.ts'
 
-let server: Awaited<ReturnType<typeof startTestRedis>>
+const server = useTestRedis()
 let fixture: ConsumerFixture
-
-beforeAll(async () => {
-  server = await startTestRedis()
-})
-
-afterAll(() => server.stop())
 
 beforeEach(() => {
   fixture = new ConsumerFixture(server.url)
@@ -131,6 +125,10 @@ describe('the monitor of fetches', () => {
         await expect(consumer.fetch(count, { isBusy: false })).rejects.toThrow('NOREPLICAS')
       expect(fixture.fetchMonitor.readiness.reasons.join('')).toContain('NOREPLICAS')
     })
+    expect(fixture.warnings.mock.calls.map(([, message]) => message)).toEqual([
+      'fetch rejected',
+      'fetch rejected',
+    ])
     await fetchMine(consumer, 0)
     expect(fixture.fetchMonitor.readiness).toEqual(ready)
   })

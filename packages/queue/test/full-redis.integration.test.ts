@@ -1,11 +1,11 @@
 import { setTimeout as sleep } from 'node:timers/promises'
-import { afterAll, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest'
+import { beforeEach, describe, expect, it, vi } from 'vitest'
 import {
   chunkOf,
   ConsumerFixture,
   fetchIds,
   fetchMine,
-  startTestRedis,
+  useTestRedis,
   WAIT_MS,
 } from './support/consumer-fixture.ts'
 
@@ -14,14 +14,8 @@ import {
 
 const LOCK_MS = 1_000
 
-let server: Awaited<ReturnType<typeof startTestRedis>>
+const server = useTestRedis()
 let fixture: ConsumerFixture
-
-beforeAll(async () => {
-  server = await startTestRedis()
-})
-
-afterAll(() => server.stop())
 
 beforeEach(() => {
   fixture = new ConsumerFixture(server.url)

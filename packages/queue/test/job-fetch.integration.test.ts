@@ -1,12 +1,12 @@
 import { setTimeout as sleep } from 'node:timers/promises'
-import { afterAll, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest'
+import { beforeEach, describe, expect, it, vi } from 'vitest'
 import { fetchLimits } from '../src/job-fetch.ts'
 import {
   chunkOf,
   ConsumerFixture,
   fetchIds,
   fetchMine,
-  startTestRedis,
+  useTestRedis,
   WAIT_MS,
 } from './support/consumer-fixture.ts'
 
@@ -14,14 +14,8 @@ const idle = { isBusy: false }
 const busy = { isBusy: true }
 const taken = { turn: 'taken' }
 
-let server: Awaited<ReturnType<typeof startTestRedis>>
+const server = useTestRedis()
 let fixture: ConsumerFixture
-
-beforeAll(async () => {
-  server = await startTestRedis()
-})
-
-afterAll(() => server.stop())
 
 beforeEach(() => {
   fixture = new ConsumerFixture(server.url)

@@ -1,20 +1,14 @@
 import { FaultProxy } from '@sluice/harness'
 import { connectRedis } from '@sluice/runtime'
 import { setTimeout as sleep } from 'node:timers/promises'
-import { afterAll, beforeAll, beforeEach, describe, expect, it, onTestFinished, vi } from 'vitest'
-import { ConsumerFixture, fetchIds, fetchMine, startTestRedis, WAIT_MS } from './support/consumer-fixture.ts'
+import { beforeEach, describe, expect, it, onTestFinished, vi } from 'vitest'
+import { ConsumerFixture, fetchIds, fetchMine, useTestRedis, WAIT_MS } from './support/consumer-fixture.ts'
 
 const LOCK_MS = 1_000
 const HOUR_MS = 3_600_000
 
-let server: Awaited<ReturnType<typeof startTestRedis>>
+const server = useTestRedis()
 let fixture: ConsumerFixture
-
-beforeAll(async () => {
-  server = await startTestRedis()
-})
-
-afterAll(() => server.stop())
 
 beforeEach(() => {
   fixture = new ConsumerFixture(server.url)

@@ -1,17 +1,11 @@
-import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
+import { beforeEach, describe, expect, it } from 'vitest'
 import type { Chunk } from '../src/chunk.ts'
 import type { ChunkConsumer } from '../src/chunk-consumer.ts'
-import { chunkOf, ConsumerFixture, fetchIds, fetchMine, startTestRedis } from './support/consumer-fixture.ts'
+import { chunkOf, ConsumerFixture, fetchIds, fetchMine, useTestRedis } from './support/consumer-fixture.ts'
 
-let server: Awaited<ReturnType<typeof startTestRedis>>
+const server = useTestRedis()
 let fixture: ConsumerFixture
 let consumer: ChunkConsumer
-
-beforeAll(async () => {
-  server = await startTestRedis()
-})
-
-afterAll(() => server.stop())
 
 beforeEach(() => {
   fixture = new ConsumerFixture(server.url)

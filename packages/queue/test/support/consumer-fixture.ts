@@ -2,7 +2,7 @@ import { startRedis, Supervisor } from '@sluice/local'
 import { connectRedis, createLogger, type RedisConnection } from '@sluice/runtime'
 import { Queue } from 'bullmq'
 import { randomUUID } from 'node:crypto'
-import { type MockInstance, onTestFinished, vi } from 'vitest'
+import { afterAll, beforeAll, type MockInstance, onTestFinished, vi } from 'vitest'
 import { BatchLedger } from '../../src/batch-ledger.ts'
 import { type Chunk, encodeChunk } from '../../src/chunk.ts'
 import { ChunkConsumer, type ChunkConsumerOptions, type Fetch } from '../../src/chunk-consumer.ts'
@@ -17,6 +17,20 @@ export async function startTestRedis(): Promise<{ readonly url: string; stop(): 
   const supervisor = await Supervisor.open()
   const { url } = await startRedis(supervisor)
   return { url, stop: () => supervisor.stop({ force: true }) }
+}
+
+/** Starts a Redis for the tests of a file, and stops it after them. The URL may be read when the tests run. */
+export function useTestRedis(): { readonly url: string } {
+  let server: Awaited<ReturnType<typeof startTestRedis>>
+  beforeAll(async () => {
+    server = await startTestRedis()
+  })
+  afterAll(() => server.stop())
+  return {
+    get url() {
+      return server.url
+    },
+  }
 }
 
 /** A queue that no other test uses, with its consumers, and what Redis stores of it. All is closed at the end of the test. */
