@@ -4,6 +4,7 @@ import { SimulatedApi } from './simulated-api.ts'
 import { rejectedIds, SimulatedClickHouse } from './simulated-clickhouse.ts'
 import { type Link, type LinkFaults, SimulatedProcess } from './simulated-process.ts'
 import { SimulatedRedis } from './simulated-redis.ts'
+import { simulateRuntime } from './simulated-runtime.ts'
 import { SimulatedTime } from './simulated-time.ts'
 import { startSimulatedWorker } from './simulated-worker.ts'
 
@@ -15,6 +16,8 @@ const LIMIT_MS = 7_200_000
 const LATER_ENTRIES_MS = 15_000
 /** Inserts that were given up commit until this time after everything else. */
 const LATE_COMMITS_MS = 1_200_000
+
+simulateRuntime()
 
 /** The result of a schedule. */
 export interface Outcome {

@@ -102,18 +102,18 @@ export class SimulatedProcess implements MonotonicClock {
     if (dice < faults.refused + faults.delayed) {
       this.#time.after(this.#random() * delayMaxMs, () => {
         this.#note(`${this.name}: ${name} arrives`)
-        void ignoreErrors(handle)
+        settle(handle)
       })
       await this.#time.sleep(TIMEOUT_MS)
       return this.#fail(name, 'no answer')
     }
-    const [result] = await Promise.allSettled([Promise.try(handle)])
+    const result = settle(handle)
     const isLost = !answers() || dice < faults.refused + faults.delayed + faults.answerLost
     await this.#time.sleep(this.#random() * LATENCY_MAX_MS)
     if (isLost || !reaches()) return this.#fail(name, 'connection reset')
-    this.#note(`${this.name}: ${name}${result.status === 'rejected' ? `: ${String(result.reason)}` : ''}`)
+    this.#note(`${this.name}: ${name}${'error' in result ? `: ${String(result.error)}` : ''}`)
     await this.#turn()
-    if (result.status === 'rejected') throw result.reason
+    if ('error' in result) throw result.error
     return result.value
   }
 
@@ -133,12 +133,20 @@ export class SimulatedProcess implements MonotonicClock {
   }
 
   /** Waits until the process may go on: forever if it is dead. */
-  async #turn(): Promise<void> {
+  #turn(): Promise<void> | undefined {
+    return this.#isDead || this.#resumed !== undefined ? this.#wait() : undefined
+  }
+
+  async #wait(): Promise<void> {
     while (this.#resumed !== undefined) await this.#resumed.promise
     if (this.#isDead) await new Promise(() => undefined)
   }
 }
 
-async function ignoreErrors(run: () => unknown): Promise<void> {
-  await Promise.allSettled([Promise.try(run)])
+function settle<T>(run: () => T): { readonly value: T } | { readonly error: unknown } {
+  try {
+    return { value: run() }
+  } catch (error) {
+    return { error }
+  }
 }

@@ -1,3 +1,5 @@
+import { settled } from './simulated-runtime.ts'
+
 interface Timer {
   readonly atMs: number
   readonly order: number
@@ -24,8 +26,12 @@ export class SimulatedTime {
   sleep(ms: number, signal?: AbortSignal): Promise<void> {
     if (signal?.aborted === true) return Promise.resolve()
     return new Promise((resolve) => {
-      this.after(ms, resolve)
-      signal?.addEventListener('abort', () => resolve(), { once: true })
+      const end = (): void => {
+        signal?.removeEventListener('abort', end)
+        resolve()
+      }
+      this.after(ms, end)
+      signal?.addEventListener('abort', end)
     })
   }
 
@@ -87,9 +93,4 @@ export class SimulatedTime {
     this.#timers[a] = right
     this.#timers[b] = left
   }
-}
-
-/** Resolves when no promise is left that can be settled now. The simulated code waits for nothing but `SimulatedTime` and `setImmediate`. */
-function settled(): Promise<void> {
-  return new Promise((resolve) => setImmediate(() => setImmediate(resolve)))
 }

@@ -15,8 +15,8 @@ import type { SimulatedRedis } from './simulated-redis.ts'
 /** Longer intervals than in production. Most of the time nothing is waiting, and each round is an event. */
 const fetchLimits = {
   intervalMs: 100,
-  idleIntervalMs: 1_000,
-  standbyIntervalMs: 3_000,
+  idleIntervalMs: 2_000,
+  standbyIntervalMs: 4_000,
   failedIntervalMs: 3_000,
   chunksPerRoundMax: 3,
 } as const
@@ -118,7 +118,9 @@ function simulatedQueue({ process, redis, toRedis: link }: SimulatedWorkerOption
   const forget = (ids: readonly string[]): void => {
     for (const id of ids) held.delete(id)
   }
-  void repeat(process, LOCK_MS / 4, () => toRedis('renew', () => redis.renew(new Map(held), LOCK_MS)))
+  void repeat(process, LOCK_MS / 4, async () => {
+    if (held.size > 0) await toRedis('renew', () => redis.renew(new Map(held), LOCK_MS))
+  })
   void repeat(process, STALLED_CHECK_MS, () => toRedis('requeue stalled', () => redis.requeueStalled()))
   return {
     ledger: {

@@ -24,6 +24,12 @@ const fail = async (error: Error, tookMs = 0): Promise<void> => {
   })
   await expect(clock.settle(insert)).rejects.toBe(error)
 }
+const failStep = async (error: Error): Promise<void> => {
+  const step = health.observeStep(async () => {
+    throw error
+  })
+  await expect(step).rejects.toBe(error)
+}
 const isHealthy = (): boolean => health.fetchMax(100) === Number.POSITIVE_INFINITY
 const lost = new Error('connection lost')
 
@@ -119,13 +125,6 @@ describe('a worker', () => {
 })
 
 describe('a step before an insert', () => {
-  const failStep = async (error: Error): Promise<void> => {
-    const step = health.observeStep(async () => {
-      throw error
-    })
-    await expect(step).rejects.toBe(error)
-  }
-
   it('counts as a failed insert without an answer of ClickHouse', async () => {
     await failStep(lost)
     expect(isHealthy()).toBe(false)
