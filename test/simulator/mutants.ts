@@ -74,8 +74,14 @@ export const mutants: readonly Mutant[] = [
   {
     name: 'parts are sent although the token of their range may be consumed later',
     file: splitter,
-    find: '    pass.suspects += 1\n    return false',
-    replace: '    return true',
+    find: 'if (hasSuspects && !pass.isLast) pass.suspects += 1',
+    replace: 'if (hasSuspects && !pass.isLast) return true',
+  },
+  {
+    name: 'a rejected row is sent although an insert of its range may commit',
+    file: splitter,
+    find: 'else if (this.#deps.clock.nowMs() < pass.unsettledUntilMs) pass.unsettled += 1',
+    replace: 'else if (pass.unsettledUntilMs < 0) pass.unsettled += 1',
   },
   {
     name: 'parts are sent without a lookup',

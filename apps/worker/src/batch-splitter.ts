@@ -188,8 +188,9 @@ export class BatchSplitter {
    * Consumes the token of a range in each partition that lacks rows of the range, with the first of these rows that ClickHouse accepts.
    * Only missing rows may be used: ClickHouse may have forgotten that the token was consumed earlier.
    *
-   * @returns whether the parts may be sent. If ClickHouse rejects the rows of a partition with an unknown code, the cause may pass: a
-   *   later attempt would consume the token with a row whose part may still be in flight.
+   * @returns whether the parts may be sent. If ClickHouse rejects the rows of a partition, the cause may pass: with an unknown code by
+   *   itself, otherwise if an operator changes the table. Then another attempt with this token could insert a row whose part may be in
+   *   flight as well.
    */
   async #consumeToken(pass: Pass, from: number, to: number): Promise<boolean> {
     const { id, rows } = pass
@@ -219,8 +220,10 @@ export class BatchSplitter {
       if (result.at === 'stored') return true
       hasSuspects ||= result.at === 'rejected' && classifyInsertError(result.error).failure === 'unknown'
     }
-    if (!hasSuspects || pass.isLast) return true
-    pass.suspects += 1
+    if (hasSuspects && !pass.isLast) pass.suspects += 1
+    // If the table is changed meanwhile, an earlier attempt could still insert a row whose part is sent now.
+    else if (this.#deps.clock.nowMs() < pass.unsettledUntilMs) pass.unsettled += 1
+    else return true
     return false
   }
 
@@ -278,7 +281,7 @@ interface Pass {
   unsettledUntilMs: number
   /** Rows that were rejected with an unknown code. */
   suspects: number
-  /** Rows that were rejected, but whose earlier attempts may still commit. */
+  /** Rejected rows and ranges of such rows whose earlier attempts may still commit. */
   unsettled: number
 }
 

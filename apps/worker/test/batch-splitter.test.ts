@@ -371,6 +371,21 @@ describe('rows that are rejected for good', () => {
     await fixture.split(batchOf(['poison-a', 'poison-b', 'c', 'd']))
     expect(fixture.only('insert B:')).toEqual(['insert B: poison-a', 'insert B: poison-b', 'insert B: c'])
   })
+
+  it('keep back the parts while an insert of their range may commit, since the table may be changed', async () => {
+    // A late insert of the range and a late insert of its part would both find their tokens unused.
+    loseAnswers(1, (token) => token === 'B', insertLingerMaxMs)
+    const batch = batchOf(['poison-a', 'poison-b'])
+    const result = await fixture.split(batch)
+    expect(result).toMatchObject({ at: 'suspended', earlier: { unsettledUntilMs: insertLingerMaxMs } })
+    expect(fixture.only('insert').every((call) => call.startsWith('insert B:'))).toBe(true)
+    if (result.at !== 'suspended') return
+    fixture.table.faults.acceptsAll = true
+    await fixture.clock.pass(insertLingerMaxMs - fixture.clock.nowMs())
+    expect(await fixture.split(batch, result.earlier)).toMatchObject({ at: 'stored' })
+    expect(fixture.table.rows.toSorted()).toEqual(['poison-a', 'poison-b'])
+    expect(fixture.deadLetters).toEqual([])
+  })
 })
 
 describe('a chunk that cannot be decompressed', () => {
