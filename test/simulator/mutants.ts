@@ -92,8 +92,8 @@ export const mutants: readonly Mutant[] = [
   {
     name: 'a row is dead-lettered while an earlier attempt may commit',
     file: splitter,
-    find: 'clock.nowMs() < pass.unsettledUntilMs',
-    replace: 'false',
+    find: '(this.#deps.clock.nowMs() < pass.unsettledUntilMs) {',
+    replace: '(pass.unsettledUntilMs < 0) {',
   },
   {
     name: 'a row that is persisted as rejected is inserted again',
