@@ -77,6 +77,7 @@ class Schedule {
     this.#clickhouse = new SimulatedClickHouse(this.#time, {
       isShortOfMemory: false,
       isTableBroken: false,
+      isClockWrong: false,
       acceptsAll: false,
       failsForMemory: () => this.#isFaulty && happens(random, memoryErrors),
       crashesInCommit: () => this.#isFaulty && !this.#areTokensAtomic && happens(random, crashes),
@@ -268,6 +269,13 @@ class Schedule {
         this.#for(ms, `${process.name} has no ClickHouse`, (isOn) =>
           isOn ? this.#cutOff.add(process) : this.#cutOff.delete(process),
         ),
+      () => this.#stepRedisClock(pick(random, [-600_000, -10_000, 10_000, 600_000])),
+      () =>
+        this.#for(
+          ms,
+          'the clock of ClickHouse is wrong',
+          (isOn) => (this.#clickhouse.faults.isClockWrong = isOn),
+        ),
       () =>
         this.#for(2_000, 'Redis fails over', (isOn) =>
           isOn ? this.#redis.isolate() : this.#redis.failOver(),
@@ -289,6 +297,11 @@ class Schedule {
     if (process.isDead || !this.#isFaulty || this.#repairsTable) return
     this.#note(`${process.name} is suspended for ${ms} ms`)
     process.suspend(ms)
+  }
+
+  #stepRedisClock(ms: number): void {
+    this.#note(`the clock of Redis is set ${ms} ms ahead`)
+    this.#redis.stepClock(ms)
   }
 
   #for(ms: number, name: string, set: (isOn: boolean) => unknown): void {

@@ -12,6 +12,8 @@ export interface ClickHouseFaults {
   failsForMemory: () => boolean
   /** Whether it rejects all rows now, with a code that the worker does not know. */
   isTableBroken: boolean
+  /** Whether its clock is so wrong now that the worker must not insert. */
+  isClockWrong: boolean
   /** Whether it accepts rows that it rejected before. */
   acceptsAll: boolean
   /** Whether it crashes now between the record of a token and its rows. Only without atomic tokens. */

@@ -52,6 +52,8 @@ export class SimulatedRedis {
     turn: undefined,
   }
   #replica: Disk | undefined
+  /** Its clock minus the true time. */
+  #clockOffsetMs = 0
 
   constructor(time: Pick<SimulatedTime, 'nowMs'>) {
     this.#time = time
@@ -92,6 +94,11 @@ export class SimulatedRedis {
     this.#replica = undefined
   }
 
+  /** Its clock is set: locks, leases and records expire earlier or later by this much. */
+  stepClock(ms: number): void {
+    this.#clockOffsetMs += ms
+  }
+
   add(chunkId: string, chunk: Chunk, notAfterMs: number): void {
     if (this.#time.nowMs > notAfterMs) throw new Error('the deadline has passed')
     // BullMQ ignores an add of a job that exists.
@@ -108,7 +115,7 @@ export class SimulatedRedis {
     lockMs: number,
   ): { readonly chunks: HeldChunk[]; readonly hasMore: boolean } | 'taken' {
     const { turn, wait, jobs } = this.#disk
-    const now = this.#time.nowMs
+    const now = this.#nowMs
     if (turn !== undefined && turn.untilMs > now && turn.value.workerId !== workerId) {
       if (isBusy || !turn.value.isBusy) return 'taken'
     }
@@ -140,7 +147,7 @@ export class SimulatedRedis {
     for (const [id, token] of tokens) {
       const job = this.#disk.jobs.get(id)
       if (job?.lock?.token === token)
-        this.#disk.jobs.set(id, { ...job, lock: { token, untilMs: this.#time.nowMs + lockMs } })
+        this.#disk.jobs.set(id, { ...job, lock: { token, untilMs: this.#nowMs + lockMs } })
     }
   }
 
@@ -200,7 +207,7 @@ export class SimulatedRedis {
   lease(batchId: string, workerId: string): boolean {
     const owner = this.#valid(this.#disk.leases.get(batchId))
     if (owner !== undefined && owner !== workerId) return false
-    this.#disk.leases.set(batchId, { value: workerId, untilMs: this.#time.nowMs + LEASE_TTL_MS })
+    this.#disk.leases.set(batchId, { value: workerId, untilMs: this.#nowMs + LEASE_TTL_MS })
     return true
   }
 
@@ -223,7 +230,7 @@ export class SimulatedRedis {
       this.#disk.wait = this.#disk.wait.filter((waiting) => waiting !== jobId)
     }
     const ttlMs = members.some((member) => this.#disk.jobs.has(member)) ? CONFIRMED_TTL_MS : RELEASED_TTL_MS
-    const untilMs = this.#time.nowMs + ttlMs
+    const untilMs = this.#nowMs + ttlMs
     if (batch !== undefined)
       this.#disk.batches.set(id, {
         ...batch,
@@ -238,13 +245,17 @@ export class SimulatedRedis {
     return true
   }
 
+  get #nowMs(): number {
+    return this.#time.nowMs + this.#clockOffsetMs
+  }
+
   #batch(id: string): Batch | undefined {
     const batch = this.#disk.batches.get(id)
-    return batch !== undefined && batch.expiresAtMs > this.#time.nowMs ? batch : undefined
+    return batch !== undefined && batch.expiresAtMs > this.#nowMs ? batch : undefined
   }
 
   #valid<T>(entry: Expiring<T> | undefined): T | undefined {
-    return entry !== undefined && entry.untilMs > this.#time.nowMs ? entry.value : undefined
+    return entry !== undefined && entry.untilMs > this.#nowMs ? entry.value : undefined
   }
 
   #locked(tokens: ReadonlyMap<string, string>): string[] {
@@ -252,7 +263,7 @@ export class SimulatedRedis {
   }
 
   #isLocked({ lock }: Job): boolean {
-    return lock !== undefined && lock.untilMs > this.#time.nowMs
+    return lock !== undefined && lock.untilMs > this.#nowMs
   }
 
   #unlock(id: string, job: Job | undefined): void {

@@ -1,4 +1,4 @@
-import { InsertOnce, REPLACEMENTS_MAX, RowInserter } from '@sluice/clickhouse'
+import { ClockSkewError, InsertOnce, REPLACEMENTS_MAX, RowInserter } from '@sluice/clickhouse'
 import type { Random } from '@sluice/harness'
 import { rowsOfFrame } from '@sluice/rows'
 import { createLogger } from '@sluice/runtime'
@@ -41,13 +41,16 @@ export function startSimulatedWorker(options: SimulatedWorkerOptions): void {
   const toClickHouse = <T>(name: string, run: () => T): Promise<T> =>
     process.request(name, run, options.toClickHouse)
   const { signal } = new AbortController()
+  const health = new InsertHealth(process, workerLimits)
   const insertOnce = {
     areTokensAtomic,
     sleep: (ms: number) => process.sleep(ms),
-    beforeAttempt: () => Promise.resolve(),
+    beforeAttempt: () =>
+      health.observeStep(async () => {
+        if (clickhouse.faults.isClockWrong) throw new ClockSkewError('the clock of ClickHouse is wrong')
+      }),
     onTokenWithoutRows: () => undefined,
   }
-  const health = new InsertHealth(process, workerLimits)
   const insert = (frames: readonly Buffer[], token: string): Promise<void> => {
     const isSingle = frames.flatMap((frame) => rowsOfFrame(frame) ?? []).length === 1
     return health.observe(() =>
@@ -89,7 +92,10 @@ export function startSimulatedWorker(options: SimulatedWorkerOptions): void {
         ),
     },
     health,
-    insertNothing: () => insert([], 'probe'),
+    insertNothing: async () => {
+      await insertOnce.beforeAttempt()
+      await insert([], 'probe')
+    },
     insertSlots: new Semaphore(workerLimits.insertsInFlightMax, signal),
     repairPermits: new Semaphore(workerLimits.repairsInFlightMax, signal),
     chunkBudget: new HeldBudget(workerLimits.chunksMax),

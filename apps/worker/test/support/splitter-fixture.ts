@@ -56,6 +56,7 @@ export class SplitterFixture {
     this.table = new SimulatedClickHouse(time, {
       isShortOfMemory: false,
       isTableBroken: false,
+      isClockWrong: false,
       failsForMemory: () => false,
       acceptsAll: false,
       crashesInCommit: () => false,
