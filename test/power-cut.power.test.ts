@@ -1,12 +1,12 @@
-// Needs root, loop devices and e2fsprogs: `npm run test:power`.
+// Needs root, a loop device, e2fsprogs and perl: `npm run test:power`.
 import { type ClickHouseAccess, type ClickHouseClient, connectClickHouse } from '@sluice/clickhouse'
 import { eventually } from '@sluice/harness'
 import { drainQueue, isEmpty } from '@sluice/harness/drain'
 import { postLogs } from '@sluice/harness/logs-request'
+import { PowerDisk } from '@sluice/harness/power-disk'
 import { type Installation, startInstallation } from '@sluice/local'
 import { queueNames } from '@sluice/queue'
-import { execFileSync } from 'node:child_process'
-import { mkdirSync, mkdtempSync, rmSync } from 'node:fs'
+import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { expect, it, onTestFinished } from 'vitest'
@@ -22,44 +22,6 @@ const deadLetter = {
   code: 'TEST',
   reason: '',
   text: '',
-}
-
-/** A separate disk, whose content can be copied as a power cut leaves it: without the data that only the kernel has. */
-class Disk {
-  readonly #folder = mkdtempSync(join(tmpdir(), 'sluice-disk-'))
-  readonly #mounted: string[] = []
-
-  constructor() {
-    this.#run('truncate', '-s', DISK_SIZE, this.#image('live'))
-    this.#run('mkfs.ext4', '-q', this.#image('live'))
-  }
-
-  /** @returns the folder where the image is mounted */
-  mount(image: 'live' | 'cut'): string {
-    const folder = join(this.#folder, `${image}-mount`)
-    mkdirSync(folder)
-    this.#run('mount', '-o', 'loop', this.#image(image), folder)
-    this.#mounted.push(folder)
-    return folder
-  }
-
-  /** Copies the image without asking the kernel to write first. */
-  cutPower(): void {
-    this.#run('cp', '--sparse=always', this.#image('live'), this.#image('cut'))
-  }
-
-  destroy(): void {
-    for (const folder of this.#mounted) this.#run('umount', '--lazy', folder)
-    rmSync(this.#folder, { recursive: true })
-  }
-
-  #image(name: string): string {
-    return join(this.#folder, `${name}.img`)
-  }
-
-  #run(program: string, ...args: readonly string[]): void {
-    execFileSync(program, args, { stdio: ['ignore', 'ignore', 'inherit'] })
-  }
 }
 
 async function count(access: ClickHouseAccess, query: string): Promise<number> {
@@ -82,9 +44,12 @@ async function stored({ clickhouse }: Installation): Promise<readonly number[]> 
 }
 
 it('confirmed rows and dead letters are on the disk after a power cut', async () => {
-  const disk = new Disk()
+  const folder = mkdtempSync(join(tmpdir(), 'sluice-power-'))
+  onTestFinished(() => rmSync(folder, { recursive: true }))
+  const disk = await PowerDisk.mount(join(folder, 'disk.img'), join(folder, 'disk'), DISK_SIZE)
   onTestFinished(() => disk.destroy())
-  const installation = await startInstallation({ dataDir: join(disk.mount('live'), 'data') })
+  const dataDir = join(folder, 'disk', 'data')
+  const installation = await startInstallation({ dataDir })
   let stopped = false
   const stop = async (): Promise<void> => {
     if (!stopped) await installation.stop({ force: true })
@@ -107,10 +72,11 @@ it('confirmed rows and dead letters are on the disk after a power cut', async ()
   await eventually(20_000, async () => expect(await stored(installation)).toEqual(expected))
   expect(await drainQueue(redisUrl, queueNames(prefix), 20_000)).toSatisfy(isEmpty)
 
-  disk.cutPower()
+  await disk.cutPower()
   await stop()
+  await disk.restorePower()
 
-  const restarted = await startInstallation({ dataDir: join(disk.mount('cut'), 'data') })
+  const restarted = await startInstallation({ dataDir })
   onTestFinished(() => restarted.stop({ force: true }))
   expect(await drainQueue(restarted.redisUrl, queueNames(restarted.prefix), 60_000)).toSatisfy(isEmpty)
   expect(await stored(restarted)).toEqual(expected)
