@@ -162,6 +162,12 @@ export const mutants: readonly Mutant[] = [
     replace: "if (allowed < 0 && fetch.turn === 'mine')",
   },
   {
+    name: 'a lookup without an answer does not count as a failed insert',
+    file: 'apps/worker/src/observed-clickhouse.ts',
+    find: 'health.observeStep(() => storedRows.find(frames))',
+    replace: 'storedRows.find(frames)',
+  },
+  {
     name: 'a worker whose inserts failed never retries',
     file: 'apps/worker/src/insert-health.ts',
     find: 'return heldChunks === 0 &&',

@@ -46,6 +46,8 @@ class Schedule {
   readonly #areTokensAtomic: boolean
   /** Whether an operator changes the table, so that it accepts rows that it has rejected. */
   readonly #repairsTable: boolean
+  /** Whether the first worker never reaches ClickHouse. The other one must store everything. */
+  readonly #isFirstCutOff: boolean
   /** Schedules with such rows take several times as long. */
   readonly #unknownRate: number
   readonly #trace: string[] | undefined
@@ -73,6 +75,7 @@ class Schedule {
     const memoryErrors = pick(random, [0, 0, 0.1, 0.4])
     const keepsPart = happens(random, 0.5)
     this.#repairsTable = happens(random, 0.2)
+    this.#isFirstCutOff = happens(random, 0.1)
     this.#unknownRate = happens(random, 0.15) ? 0.1 : 0
     this.#clickhouse = new SimulatedClickHouse(this.#time, {
       isShortOfMemory: false,
@@ -145,7 +148,9 @@ class Schedule {
   }
 
   #startWorker(): void {
+    const isFirst = this.#processes.length === 0
     const process = this.#startProcess('worker')
+    if (isFirst && this.#isFirstCutOff) this.#cutOff.add(process)
     startSimulatedWorker({
       process,
       redis: this.#redis,

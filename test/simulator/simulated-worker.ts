@@ -5,6 +5,7 @@ import { createLogger } from '@sluice/runtime'
 import { HeldBudget } from '../../apps/worker/src/held-budget.ts'
 import { InsertHealth } from '../../apps/worker/src/insert-health.ts'
 import { workerLimits } from '../../apps/worker/src/limits.ts'
+import { observeSteps } from '../../apps/worker/src/observed-clickhouse.ts'
 import { Retrier } from '../../apps/worker/src/retrier.ts'
 import { Semaphore } from '../../apps/worker/src/semaphore.ts'
 import { type ShardDependencies, type ShardQueue, startShard } from '../../apps/worker/src/start-shard.ts'
@@ -42,36 +43,35 @@ export function startSimulatedWorker(options: SimulatedWorkerOptions): void {
     process.request(name, run, options.toClickHouse)
   const { signal } = new AbortController()
   const health = new InsertHealth(process, workerLimits)
+  const observed = observeSteps(health, {
+    checkClock: async () => {
+      if (clickhouse.faults.isClockWrong) throw new ClockSkewError('the clock of ClickHouse is wrong')
+    },
+    frameInserter: {
+      insert: (frames, token) => {
+        const isSingle = frames.flatMap((frame) => rowsOfFrame(frame) ?? []).length === 1
+        return process.request(
+          `insert ${token}`,
+          () => clickhouse.insert(frames, token),
+          // The only assumption about time: see docs/exactly-once.md.
+          isSingle
+            ? { ...options.toClickHouse, delayMaxMs: workerLimits.insertLingerMaxMs }
+            : options.toClickHouse,
+        )
+      },
+    },
+    storedRows: { find: (frames) => toClickHouse('look up', () => clickhouse.find(frames)) },
+  })
   const insertOnce = {
     areTokensAtomic,
     sleep: (ms: number) => process.sleep(ms),
-    beforeAttempt: () =>
-      health.observeStep(async () => {
-        if (clickhouse.faults.isClockWrong) throw new ClockSkewError('the clock of ClickHouse is wrong')
-      }),
+    beforeAttempt: observed.beforeAttempt,
     onTokenWithoutRows: () => undefined,
-  }
-  const insert = (frames: readonly Buffer[], token: string): Promise<void> => {
-    const isSingle = frames.flatMap((frame) => rowsOfFrame(frame) ?? []).length === 1
-    return health.observe(() =>
-      process.request(
-        `insert ${token}`,
-        () => clickhouse.insert(frames, token),
-        // The only assumption about time: see docs/exactly-once.md.
-        isSingle
-          ? { ...options.toClickHouse, delayMaxMs: workerLimits.insertLingerMaxMs }
-          : options.toClickHouse,
-      ),
-    )
   }
   const queue = simulatedQueue(options)
   const dependencies: ShardDependencies = {
     config: { BATCH_ROWS_MAX: 6, BATCH_WAIT_MS: 500, LOCK_DURATION_MS: LOCK_MS },
-    rowInserter: new RowInserter({
-      ...insertOnce,
-      frameInserter: { insert },
-      storedRows: { find: (frames) => toClickHouse('look up', () => clickhouse.find(frames)) },
-    }),
+    rowInserter: new RowInserter({ ...insertOnce, ...observed }),
     deadLetters: {
       prepare: (letter, token, wasSent) =>
         new InsertOnce(
@@ -92,10 +92,7 @@ export function startSimulatedWorker(options: SimulatedWorkerOptions): void {
         ),
     },
     health,
-    insertNothing: async () => {
-      await insertOnce.beforeAttempt()
-      await insert([], 'probe')
-    },
+    insertNothing: observed.insertNothing,
     insertSlots: new Semaphore(workerLimits.insertsInFlightMax, signal),
     repairPermits: new Semaphore(workerLimits.repairsInFlightMax, signal),
     chunkBudget: new HeldBudget(workerLimits.chunksMax),

@@ -19,7 +19,8 @@ export interface InsertHealthLimits {
  * | failing | inserts fail                              | those in hand are retried; then one at a time, as a probe |
  * | gave up | no insert has succeeded for `giveUpMs`    | all returned; one at a time is fetched as a probe    |
  *
- * A success leads back to healthy. What precedes an insert counts if it fails: without an answer about the clock, nothing is inserted. An error that ClickHouse reports about the rows changes nothing.
+ * A success leads back to healthy. What precedes an insert counts if it fails: without an answer to a lookup or about the clock, nothing
+ * is inserted. An error that ClickHouse reports about the rows changes nothing.
  */
 export class InsertHealth {
   readonly #clock: Pick<MonotonicClock, 'nowMs'>

@@ -28,6 +28,7 @@ import { readWorkerConfig } from './config.ts'
 import { HeldBudget } from './held-budget.ts'
 import { InsertHealth } from './insert-health.ts'
 import { workerLimits } from './limits.ts'
+import { observeSteps } from './observed-clickhouse.ts'
 import { Retrier } from './retrier.ts'
 import { Semaphore } from './semaphore.ts'
 import { ServedShards } from './served-shards.ts'
@@ -89,21 +90,17 @@ await runProcess({
     const { signal } = stopping
     const retrier = new Retrier({ logger, signal, clock, random: Math.random })
     const health = new InsertHealth(clock, workerLimits)
-    const frameInserter = new FrameInserter(clickhouse, watch)
-    const observedInserter: Pick<FrameInserter, 'insert' | 'isRunning'> = {
-      insert: (...args) => health.observe(() => frameInserter.insert(...args)),
-      isRunning: (token) => frameInserter.isRunning(token),
-    }
+    const observed = observeSteps(health, {
+      checkClock: () => clickhouseClock.check(),
+      frameInserter: new FrameInserter(clickhouse, watch),
+      storedRows: new StoredRows(clickhouse, redisClock.nowMs, watch),
+    })
     const insertOnce = {
       areTokensAtomic: config.CLICKHOUSE_CLUSTER !== undefined,
       sleep: (ms: number) => clock.sleep(ms),
-      beforeAttempt: () => health.observeStep(() => clickhouseClock.check()),
+      beforeAttempt: observed.beforeAttempt,
       onTokenWithoutRows: (token: string) =>
         logger.warn({ token }, 'ClickHouse has a token without its rows'),
-    }
-    const insertNothing = async (): Promise<void> => {
-      await insertOnce.beforeAttempt()
-      await observedInserter.insert([], 'probe')
     }
     const workerId = randomUUID()
     const openQueue = (names: QueueNames): ShardQueue => ({
@@ -119,14 +116,10 @@ await runProcess({
     })
     const dependencies: ShardDependencies = {
       config,
-      rowInserter: new RowInserter({
-        ...insertOnce,
-        frameInserter: observedInserter,
-        storedRows: new StoredRows(clickhouse, redisClock.nowMs, watch),
-      }),
+      rowInserter: new RowInserter({ ...insertOnce, ...observed }),
       deadLetters: new DeadLetters(clickhouse, makeId, redisClock.nowMs, insertOnce, watch),
       health,
-      insertNothing,
+      insertNothing: observed.insertNothing,
       insertSlots: new Semaphore(workerLimits.insertsInFlightMax, signal),
       repairPermits: new Semaphore(workerLimits.repairsInFlightMax, signal),
       chunkBudget: new HeldBudget(workerLimits.chunksMax),
@@ -164,7 +157,7 @@ await runProcess({
     redisClock.start()
     clickhouseClock.start()
     // A worker that never could insert learns it before its first batch. Without the clocks, since they may not be known yet.
-    observedInserter.insert([], 'probe').catch(() => undefined)
+    observed.frameInserter.insert([], 'probe').catch(() => undefined)
     const ops = await startOpsServer({
       host: config.OPS_HOST,
       port: config.OPS_PORT,
