@@ -1,11 +1,14 @@
-import { migrate, migrationsFolder, readMigrations } from '@sluice/clickhouse'
-import { FaultProxy } from '@sluice/harness'
+import { connectClickHouse, migrate, migrationsFolder, readMigrations } from '@sluice/clickhouse'
+import { eventually, FaultProxy } from '@sluice/harness'
 import { audit, type Audit } from '@sluice/harness/audit'
 import { awaitInserts, drainQueue, type QueueCounts } from '@sluice/harness/drain'
 import type { Journal } from '@sluice/harness/journal'
+import { PowerDisk } from '@sluice/harness/power-disk'
 import { startTestServices } from '@sluice/harness/test-installation'
 import { provisionProject, startApi, startWorker, withRegistry, type Services } from '@sluice/local'
 import { queueNames } from '@sluice/queue'
+import { readFile, writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
 import { buildTopology, linkName, type Topology } from './schedule.ts'
 import { Victim } from './victim.ts'
 
@@ -16,6 +19,8 @@ export interface ChaosInstallationOptions {
   readonly workers: number
   /** Additional environment variables of every worker. */
   readonly workerEnvironment?: Readonly<Record<string, string>>
+  /** Whether Redis and ClickHouse have disks of their own, whose power can be cut. Needs `dataDir`. */
+  readonly hasPowerCuts?: boolean
 }
 
 /** The audit of a journal, after the queue was drained. */
@@ -29,6 +34,11 @@ const PREFIX = 'chaos'
 const PROJECT_ID = 'chaos'
 /** An insert whose sender was killed ends when ClickHouse's timeout for a silent connection has passed. */
 const INSERTS_DEADLINE_MS = 60_000
+/** The images are sparse files. */
+const DISK_SIZE = '8G'
+/** ClickHouse may be down, frozen, or without power. */
+const ALTER_DEADLINE_MS = 180_000
+const MEMORY_LIMIT = /<default(\/>|><max_memory_usage>\d+<\/max_memory_usage><\/default>)(?=\s*<starting>)/
 
 /**
  * An installation in which every network link passes through a fault proxy, and every process can be killed.
@@ -45,8 +55,15 @@ export class ChaosInstallation {
   readonly #stopping = new AbortController()
   readonly #victims = new Map<string, Victim>()
   readonly #links = new Map<string, FaultProxy>()
+  readonly #disks: ReadonlyMap<string, PowerDisk>
 
-  private constructor(services: Services, apiKey: string, options: ChaosInstallationOptions) {
+  private constructor(
+    services: Services,
+    disks: ReadonlyMap<string, PowerDisk>,
+    apiKey: string,
+    options: ChaosInstallationOptions,
+  ) {
+    this.#disks = disks
     this.services = services
     this.apiKey = apiKey
     this.topology = buildTopology(options.apis, options.workers)
@@ -55,13 +72,14 @@ export class ChaosInstallation {
   }
 
   static async start(options: ChaosInstallationOptions): Promise<ChaosInstallation> {
+    const disks = options.hasPowerCuts === true ? await mountDisks(options.dataDir ?? '') : new Map()
     const services = await startTestServices(options)
     try {
       await migrate(services.clickhouse, await readMigrations(migrationsFolder))
       const apiKey = await withRegistry({ redisUrl: services.redisUrl, prefix: PREFIX }, (registry) =>
         provisionProject(registry, PROJECT_ID),
       )
-      const installation = new ChaosInstallation(services, apiKey, options)
+      const installation = new ChaosInstallation(services, disks, apiKey, options)
       const { processes } = installation.topology
       const apis = processes.filter(({ role }) => role === 'api')
       const workers = processes.filter(({ role }) => role === 'worker')
@@ -69,9 +87,12 @@ export class ChaosInstallation {
         ...apis.map(({ name }) => installation.#addApi(name)),
         ...workers.map(({ name }) => installation.#addWorker(name)),
       ])
+      // The files of the configuration, which only a start needs.
+      for (const disk of disks.values()) await disk.sync()
       return installation
     } catch (error) {
       await services.stop({ force: true })
+      for (const disk of disks.values()) await disk.destroy()
       throw error
     }
   }
@@ -108,6 +129,51 @@ export class ChaosInstallation {
     return found(this.#links.get(name), name)
   }
 
+  linksTo(server: string): FaultProxy[] {
+    return this.topology.links.filter(({ to }) => to === server).map(({ name }) => this.linkNamed(name))
+  }
+
+  /** The disk of Redis or ClickHouse. */
+  disk(name: string): PowerDisk {
+    return found(this.#disks.get(name), `the disk of ${name}`)
+  }
+
+  /** @param shiftMs the wall clock of an API or worker minus the true time */
+  async shiftClock(name: string, shiftMs: number): Promise<void> {
+    await writeFile(this.#clockFile(name), String(shiftMs))
+  }
+
+  /** Restarts ClickHouse with another limit of the memory of a query. Undefined: none. */
+  async limitMemory(bytes: number | undefined): Promise<void> {
+    const file = join(this.services.dataDir, 'clickhouse', 'users.xml')
+    const profile =
+      bytes === undefined ? '<default/>' : `<default><max_memory_usage>${bytes}</max_memory_usage></default>`
+    // While the disk has no power, there is no file.
+    await eventually(ALTER_DEADLINE_MS, async () => {
+      const text = await readFile(file, 'utf8')
+      await writeFile(file, text.replace(MEMORY_LIMIT, profile), { flush: true })
+    })
+    await this.victim('clickhouse').kill(0)
+  }
+
+  /** Whether ClickHouse rejects rows whose service is not a valid regular expression, with a code that the worker does not know. */
+  async rejectBrackets(rejects: boolean): Promise<void> {
+    const change = rejects
+      ? "ADD CONSTRAINT IF NOT EXISTS rule CHECK match('', service) >= 0"
+      : 'DROP CONSTRAINT IF EXISTS rule'
+    await eventually(ALTER_DEADLINE_MS, async () => {
+      const client = connectClickHouse(this.services.clickhouse, {
+        requestTimeoutMs: 5_000,
+        connectionsMax: 1,
+      })
+      try {
+        await client.command({ query: `ALTER TABLE logs ${change}` })
+      } finally {
+        await client.close()
+      }
+    })
+  }
+
   /** Ends all faults, and resolves when every process is ready. */
   async heal(): Promise<void> {
     this.#healing.abort()
@@ -137,6 +203,7 @@ export class ChaosInstallation {
     this.#healing.abort()
     await this.services.stop({ force: true })
     await Promise.all([...this.#links.values()].map((link) => link.down()))
+    for (const disk of this.#disks.values()) await disk.destroy()
     const left = this.victims.filter(({ process }) => process.running)
     if (left.length > 0) throw new Error(`still running: ${left.map(({ name }) => name).join(', ')}`)
   }
@@ -144,7 +211,12 @@ export class ChaosInstallation {
   async #addApi(name: string): Promise<void> {
     const { supervisor, redisUrl } = this.services
     const toRedis = await this.#openLink(name, 'redis', redisUrl)
-    const { process, url } = await startApi(supervisor, { name, prefix: PREFIX, redisUrl: toRedis })
+    const { process, url } = await startApi(supervisor, {
+      name,
+      prefix: PREFIX,
+      redisUrl: toRedis,
+      environment: this.#clockEnvironment(name),
+    })
     await this.#openLink('clients', name, url)
     this.#addVictim(process)
   }
@@ -158,9 +230,20 @@ export class ChaosInstallation {
       prefix: PREFIX,
       redisUrl: toRedis,
       clickhouse: { ...clickhouse, url: toClickHouse },
-      environment: this.#workerEnvironment,
+      environment: { ...this.#workerEnvironment, ...this.#clockEnvironment(name) },
     })
     this.#addVictim(process)
+  }
+
+  #clockFile(name: string): string {
+    return join(this.services.dataDir, `${name}.clock`)
+  }
+
+  #clockEnvironment(name: string): Readonly<Record<string, string>> {
+    return {
+      NODE_OPTIONS: `--import=${import.meta.resolve('@sluice/harness/shifted-clock')}`,
+      CLOCK_SHIFT_FILE: this.#clockFile(name),
+    }
   }
 
   #addVictim(process: Victim['process']): void {
@@ -177,6 +260,15 @@ export class ChaosInstallation {
     this.#links.set(linkName(from, to), link)
     return link.url
   }
+}
+
+async function mountDisks(dataDir: string): Promise<Map<string, PowerDisk>> {
+  const disks = new Map<string, PowerDisk>()
+  for (const name of ['redis', 'clickhouse']) {
+    const disk = await PowerDisk.mount(join(dataDir, `${name}.img`), join(dataDir, name), DISK_SIZE)
+    disks.set(name, disk)
+  }
+  return disks
 }
 
 function found<T>(value: T | undefined, name: string): T {

@@ -49,15 +49,45 @@ export class Injector {
   }
 
   async #inject(fault: Fault): Promise<boolean> {
-    if ('process' in fault) {
-      const victim = this.#installation.victim(fault.process)
-      if (fault.kind === 'kill') return victim.kill(fault.downMs)
-      if (fault.kind === 'terminate') return victim.terminate(fault.downMs)
-      return victim.freeze(fault.forMs)
+    if ('process' in fault) return this.#injectIntoProcess(fault)
+    if ('link' in fault) return this.#injectIntoLink(fault)
+    const installation = this.#installation
+    const end = this.#endOf(fault)
+    if (fault.kind === 'outage') {
+      const links = installation.linksTo(fault.server)
+      await Promise.all(links.map((link) => link.down()))
+      await end
+      await Promise.all(links.map((link) => link.up()))
+    } else if (fault.kind === 'memory') {
+      await installation.limitMemory(fault.bytes)
+      await end
+      await installation.limitMemory(undefined)
+    } else {
+      await installation.rejectBrackets(true)
+      await end
+      await installation.rejectBrackets(false)
     }
+    return true
+  }
+
+  async #injectIntoProcess(fault: Extract<Fault, { process: string }>): Promise<boolean> {
+    const installation = this.#installation
+    const victim = installation.victim(fault.process)
+    if (fault.kind === 'kill') return victim.kill(fault.downMs)
+    if (fault.kind === 'terminate') return victim.terminate(fault.downMs)
+    if (fault.kind === 'freeze') return victim.freeze(fault.forMs)
+    if (fault.kind === 'power') return victim.cutPower(installation.disk(fault.process), fault.downMs)
+    await installation.shiftClock(fault.process, fault.shiftMs)
+    await this.#endOf(fault)
+    await installation.shiftClock(fault.process, 0)
+    return victim.process.running
+  }
+
+  async #injectIntoLink(fault: Extract<Fault, { link: string }>): Promise<boolean> {
     const link = this.#installation.linkNamed(fault.link)
     if (fault.kind === 'reset') return link.reset() > 0
-    const end = pause(fault.forMs, this.#installation.healing)
+    if (fault.kind === 'silence') return link.silence() > 0
+    const end = this.#endOf(fault)
     if (fault.kind === 'black-hole') {
       link.hold(fault.direction)
       await end
@@ -65,10 +95,20 @@ export class Injector {
       link.resume()
       return true
     }
+    if (fault.kind === 'unplug') {
+      await link.down()
+      await end
+      await link.up()
+      return true
+    }
     const cutsBefore = link.cuts
     link.armCut(fault)
     await end
     link.disarmCut()
     return link.cuts > cutsBefore
+  }
+
+  #endOf({ forMs }: { readonly forMs: number }): Promise<void> {
+    return pause(forMs, this.#installation.healing)
   }
 }

@@ -1,5 +1,5 @@
-// `npm run chaos`: sends entries while processes are killed and frozen and connections are cut, then compares what was
-// acknowledged with what is stored.
+// `npm run chaos`: sends entries while processes, connections, disks and clocks fail, then compares what was acknowledged with what is
+// stored.
 import { CommandLine, randomSeed } from '@sluice/harness/command-line'
 import { writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
@@ -12,6 +12,7 @@ const commandLine = new CommandLine(`npm run chaos -- [options]
   --minutes N   duration; default 1
   --seed S      repeats the schedule of an earlier run; default random
   --rate N      entries per second; default ${runSettings.entriesPerSecond}
+  --power       cuts the power of Redis and ClickHouse, too; needs root, two loop devices, e2fsprogs and perl
   --plan        prints the schedule without running it
   --json FILE   writes a report
 
@@ -24,18 +25,20 @@ const values = commandLine.read({
   rate: { type: 'string', default: String(runSettings.entriesPerSecond) },
   json: { type: 'string' },
   plan: { type: 'boolean', default: false },
+  power: { type: 'boolean', default: false },
 })
 const minutes = readNumber('minutes', values.minutes)
 const seed = readNumber('seed', values.seed)
 const entriesPerSecond = readNumber('rate', values.rate)
+const hasPowerCuts = values.power
 const log = (line: string): void => void process.stdout.write(`${line}\n`)
 
-const plan = planRun({ seed, minutes })
+const plan = planRun({ seed, minutes, hasPowerCuts })
 log(`seed ${seed}, ${minutes} minutes, ${plan.length} faults, ${entriesPerSecond} entries per second`)
 if (values.plan) {
   for (const fault of plan) log(describeFault(fault))
 } else {
-  const { report, keptDataDir } = await runChaos({ seed, minutes, entriesPerSecond, log })
+  const { report, keptDataDir } = await runChaos({ seed, minutes, entriesPerSecond, hasPowerCuts, log })
   log(`\n${describeReport(report)}`)
   if (values.json !== undefined) await writeFile(values.json, `${JSON.stringify(report, null, 2)}\n`)
   if (keptDataDir !== undefined) log(`the logs of the processes are in ${join(keptDataDir, 'logs')}`)

@@ -14,6 +14,8 @@ export interface RunOptions {
   readonly seed: number
   readonly minutes: number
   readonly entriesPerSecond: number
+  /** Whether the power of Redis and ClickHouse is cut, too. See `PowerDisk` for what it needs. */
+  readonly hasPowerCuts: boolean
   /** Receives the progress, line by line. */
   readonly log: (line: string) => void
 }
@@ -31,9 +33,13 @@ export const runSettings = {
 } as const
 
 /** The faults of a run. */
-export function planRun({ seed, minutes }: Pick<RunOptions, 'seed' | 'minutes'>): Fault[] {
+export function planRun({
+  seed,
+  minutes,
+  hasPowerCuts,
+}: Pick<RunOptions, 'seed' | 'minutes' | 'hasPowerCuts'>): Fault[] {
   const topology = buildTopology(runSettings.apis, runSettings.workers)
-  return planFaults({ seed, durationMs: minutes * 60_000, topology })
+  return planFaults({ seed, durationMs: minutes * 60_000, topology, hasPowerCuts })
 }
 
 /**
@@ -48,6 +54,7 @@ export async function runChaos(
   const dataDir = await mkdtemp(join(tmpdir(), 'sluice-chaos-'))
   const installation = await ChaosInstallation.start({
     dataDir,
+    hasPowerCuts: options.hasPowerCuts,
     apis: runSettings.apis,
     workers: runSettings.workers,
     workerEnvironment: { LOCK_DURATION_MS: String(runSettings.lockDurationMs) },

@@ -3,8 +3,8 @@ import { buildTopology, planFaults, scheduleLimits, type Fault } from './schedul
 
 const topology = buildTopology(2, 2)
 
-function plan(seed: number, minutes: number): Fault[] {
-  return planFaults({ seed, durationMs: minutes * 60_000, topology })
+function plan(seed: number, minutes: number, hasPowerCuts = false): Fault[] {
+  return planFaults({ seed, durationMs: minutes * 60_000, topology, hasPowerCuts })
 }
 
 it('returns the same faults for the same seed, and different ones for another seed', () => {
@@ -20,8 +20,17 @@ it('orders all faults by time, within the duration of the run', () => {
 
 it('kills more than a hundred times in twenty minutes, and every process at least once', () => {
   const killed = plan(7, 20).flatMap((fault) => (fault.kind === 'kill' ? [fault.process] : []))
-  expect(killed.length).toBeGreaterThan(120)
+  expect(killed.length).toBeGreaterThan(110)
   expect(new Set(killed)).toEqual(new Set(topology.processes.map(({ name }) => name)))
+})
+
+it('has long faults only in a long run, and power cuts only where they are possible', () => {
+  const kinds = (minutes: number, hasPowerCuts: boolean): Set<string> =>
+    new Set(plan(7, minutes, hasPowerCuts).map(({ kind }) => kind))
+  expect([...kinds(20, false).difference(kinds(1, false))].toSorted()).toEqual(['memory', 'rule'])
+  expect([...kinds(1, true).difference(kinds(1, false))]).toEqual(['power'])
+  const cut = plan(7, 20, true).flatMap((fault) => (fault.kind === 'power' ? [fault.process] : []))
+  expect(new Set(cut)).toEqual(new Set(['redis', 'clickhouse']))
 })
 
 it('freezes workers for longer than any lock only in a long run', () => {

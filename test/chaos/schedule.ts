@@ -86,21 +86,45 @@ type FaultKind =
       readonly afterBytes: number
       readonly forMs: number
     }
+  /** The open connections of a link forward nothing any more. New ones work. */
+  | { readonly kind: 'silence'; readonly link: string }
+  /** New connections of a link fail, and the open ones are reset. */
+  | { readonly kind: 'unplug'; readonly link: string; readonly forMs: number }
+  /** No process reaches a server. */
+  | { readonly kind: 'outage'; readonly server: ProcessRole; readonly forMs: number }
+  /** The wall clock of a process is set, and set back after `forMs`. */
+  | { readonly kind: 'clock'; readonly process: string; readonly shiftMs: number; readonly forMs: number }
+  /** ClickHouse is restarted, and no query may use more than `bytes`, for `forMs`. */
+  | { readonly kind: 'memory'; readonly bytes: number; readonly forMs: number }
+  /** ClickHouse rejects some rows with a code that the worker does not know. */
+  | { readonly kind: 'rule'; readonly forMs: number }
+  /** The power of a server's disk is cut. The server is started again after `downMs`. */
+  | { readonly kind: 'power'; readonly process: string; readonly downMs: number }
 
 /** The limits of a schedule. */
 export const scheduleLimits = {
-  /** The duration of one deck. It has 14 faults: one every 3.4 s, and 7 to 8 kills per minute. */
-  deckMs: 48_000,
+  /** The duration of one deck. It has 18 faults, and 20 with power cuts: one every 3 s, and 6 kills per minute. */
+  deckMs: 60_000,
   downMs: { min: 0, max: 5_000 },
   freezeMs: { min: 500, max: 20_000 },
   /** Longer than any lock: another worker takes over the chunks of the frozen one. */
   longFreezeMs: 90_000,
-  /** One deck in this many has a long freeze, if the schedule is long enough for one. */
-  longFreezeEveryDecks: 4,
-  longFreezeDurationMs: 300_000,
+  /** One deck in this many has a long freeze, if the schedule is long enough for it. The same for the other long faults. */
+  longFaultEveryDecks: 4,
+  longFaultDurationMs: 300_000,
   /** The longest exceeds both the API's timeout for Redis (2 s) and the lock of the workers. */
   blackHoleMs: { min: 500, max: 8_000 },
   cutMs: 3_000,
+  /** Longer than the worker takes to return its chunks (10 s). */
+  unplugMs: { min: 5_000, max: 30_000 },
+  /** Longer than the locks of the workers (5 s). */
+  outageMs: { min: 6_000, max: 15_000 },
+  clockShiftMs: [-40 * 86_400_000, -3_600_000, 60_000, 400 * 86_400_000],
+  clockMs: { min: 2_000, max: 20_000 },
+  /** ClickHouse needs 4.2 MiB for an insert. With the first of these limits there is none; with the second there are small ones. */
+  memoryBytes: [3_000_000, 4_500_000],
+  memoryMs: 60_000,
+  ruleMs: 25_000,
   /** From the middle of the first line to beyond the end of a typical request or batch. */
   cutAfterBytes: { min: 1, max: 16_384 },
 } as const
@@ -128,17 +152,59 @@ const deck: readonly Card[] = [
   (dealer) => blackHole(dealer, () => true),
   (dealer) => cut(dealer, 'request'),
   (dealer) => cut(dealer, 'answer'),
+  (dealer) => ({ kind: 'silence', link: dealer.link(({ from }) => from !== 'clients') }),
+  (dealer) => ({
+    kind: 'unplug',
+    link: dealer.link(({ from, to }) => from === 'worker' && to === 'clickhouse'),
+    forMs: dealer.integer(scheduleLimits.unplugMs),
+  }),
+  (dealer) => ({ kind: 'outage', server: 'redis', forMs: dealer.integer(scheduleLimits.outageMs) }),
+  (dealer) => ({
+    kind: 'clock',
+    process: dealer.process(['api', 'worker']),
+    shiftMs: dealer.pick(scheduleLimits.clockShiftMs),
+    forMs: dealer.integer(scheduleLimits.clockMs),
+  }),
 ]
 
+const powerCards: readonly Card[] = (['redis', 'clickhouse'] as const).map((role) => (dealer) => ({
+  kind: 'power',
+  process: dealer.process([role]),
+  downMs: dealer.integer(scheduleLimits.downMs),
+}))
+
+/** One of them is added to each deck of a long run, in turn. */
+const longCards: readonly (readonly Card[])[] = [
+  [],
+  [],
+  [
+    (dealer) => ({
+      kind: 'memory',
+      bytes: dealer.pick(scheduleLimits.memoryBytes),
+      forMs: scheduleLimits.memoryMs,
+    }),
+  ],
+  [() => ({ kind: 'rule', forMs: scheduleLimits.ruleMs })],
+]
+
+export interface PlanOptions {
+  readonly seed: number
+  readonly durationMs: number
+  readonly topology: Topology
+  /** Whether the disks of Redis and ClickHouse can lose their power. */
+  readonly hasPowerCuts: boolean
+}
+
 /** The faults of a run, ordered by time. The same arguments return the same faults. */
-export function planFaults(options: { seed: number; durationMs: number; topology: Topology }): Fault[] {
-  const { durationMs, topology } = options
+export function planFaults(options: PlanOptions): Fault[] {
+  const { durationMs, topology, hasPowerCuts } = options
   const random = seededRandom(options.seed)
   const dealer = new Dealer(random, topology, durationMs)
-  const slotMs = scheduleLimits.deckMs / deck.length
   const faults: Fault[] = []
   for (let number = 0; number * scheduleLimits.deckMs < durationMs; number += 1) {
-    for (const [slot, card] of shuffle(random, deck).entries()) {
+    const cards = [...deck, ...(hasPowerCuts ? powerCards : []), ...dealer.longCards(number)]
+    const slotMs = scheduleLimits.deckMs / cards.length
+    for (const [slot, card] of shuffle(random, cards).entries()) {
       const atMs = Math.round(number * scheduleLimits.deckMs + (slot + random()) * slotMs)
       dealer.atMs = atMs
       faults.push({ atMs, ...card(dealer, number) })
@@ -201,8 +267,15 @@ class Dealer {
   }
 
   hasLongFreeze(number: number): boolean {
-    const { longFreezeDurationMs, longFreezeEveryDecks } = scheduleLimits
-    return this.#durationMs >= longFreezeDurationMs && number % longFreezeEveryDecks === 1
+    return this.#hasLongFaults && number % scheduleLimits.longFaultEveryDecks === 1
+  }
+
+  longCards(number: number): readonly Card[] {
+    return (this.#hasLongFaults && longCards[number % scheduleLimits.longFaultEveryDecks]) || []
+  }
+
+  get #hasLongFaults(): boolean {
+    return this.#durationMs >= scheduleLimits.longFaultDurationMs
   }
 }
 

@@ -1,4 +1,5 @@
 import { pause } from '@sluice/harness'
+import type { PowerDisk } from '@sluice/harness/power-disk'
 import { ProcessError, type Exit, type SupervisedProcess } from '@sluice/local'
 
 /** An exit that no fault of the schedule has caused. */
@@ -29,6 +30,8 @@ export class Victim {
   readonly #healing: AbortSignal
   readonly #stopping: AbortSignal
   #downUntilMs = 0
+  /** Until its disk has power again. */
+  #powerless: Promise<void> | undefined
   #isExitIntended = false
   #isStarting = false
   #reviving: Promise<void> | undefined
@@ -64,6 +67,25 @@ export class Victim {
     })
   }
 
+  /**
+   * Cuts the power of its disk, and kills it. Resolves when it is ready again.
+   *
+   * @returns false when it was not running
+   */
+  async cutPower(disk: PowerDisk, downMs: number): Promise<boolean> {
+    return this.#stop(downMs, async () => {
+      const restored = Promise.withResolvers<void>()
+      this.#powerless = restored.promise
+      // After a power cut, a process acknowledges nothing.
+      this.process.kill('SIGSTOP')
+      await disk.cutPower()
+      await this.process.stop({ signal: 'SIGKILL' })
+      await disk.restorePower()
+      this.#powerless = undefined
+      restored.resolve()
+    })
+  }
+
   /** Freezes it by SIGSTOP. @returns false when it was not running */
   async freeze(forMs: number): Promise<boolean> {
     if (!this.process.running) return false
@@ -92,7 +114,7 @@ export class Victim {
   }
 
   async #stop(downMs: number, stop: () => Promise<void>): Promise<boolean> {
-    if (!this.process.running) return false
+    if (!this.process.running || this.#powerless !== undefined) return false
     this.#isExitIntended = true
     this.#downUntilMs = performance.now() + downMs
     await stop()
@@ -115,6 +137,7 @@ export class Victim {
 
   /** Another fault during the wait may prolong it. */
   async #untilMayRun(): Promise<void> {
+    await this.#powerless
     for (
       let leftMs = 1;
       leftMs > 0 && !this.#healing.aborted;

@@ -130,12 +130,13 @@ export class FaultProxy {
     await closed
   }
 
-  /** Listens again, on the same port. */
+  /** Listens again, on the same port. Without effect if it listens. */
   async up(): Promise<void> {
+    if (this.#server !== undefined) return
     const server = createServer({ allowHalfOpen: true, noDelay: true }, (client) => this.#accept(client))
+    this.#server = server
     server.listen(this.#port, HOST)
     await once(server, 'listening')
-    this.#server = server
     this.#port = (server.address() as AddressInfo).port
   }
 

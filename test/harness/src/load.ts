@@ -35,6 +35,11 @@ const loadLimits = {
   repeatedShare: 0.2,
   /** The share of entries that the API must reject, and that must not be stored. */
   invalidShare: 0.02,
+  /** The share of entries with a timestamp of any time in these years. */
+  scatteredShare: 0.3,
+  scatteredYears: { min: 1990, max: 2060 },
+  /** The share of entries whose service is not a valid regular expression. ClickHouse rejects them if its table says so. */
+  bracketShare: 0.001,
 } as const
 
 /**
@@ -142,7 +147,8 @@ class Client {
     return {
       level: random() < loadLimits.invalidShare ? 'invalid' : 'info',
       message: journal.message(number),
-      service: 'chaos',
+      service: random() < loadLimits.bracketShare ? 'chaos[' : 'chaos',
+      ...(random() < loadLimits.scatteredShare && { timestamp: this.#anyTime() }),
       metadata: {
         number,
         noise: random()
@@ -150,6 +156,12 @@ class Client {
           .repeat(integer(random, 1, 6)),
       },
     }
+  }
+
+  #anyTime(): string {
+    const { min, max } = loadLimits.scatteredYears
+    const [fromMs, toMs] = [Date.UTC(min), Date.UTC(max)]
+    return new Date(fromMs + this.#options.random() * (toMs - fromMs)).toISOString()
   }
 
   /** Undefined when no complete answer arrived. */
