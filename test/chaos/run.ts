@@ -28,8 +28,8 @@ export const runSettings = {
   entriesPerSecond: 300,
   /** Short, so that a dead worker's chunks are taken over soon and a run has many takeovers. */
   lockDurationMs: 5_000,
-  /** The last takeover waits for a lock and two checks of the queue. The rest is headroom for a backlog. */
-  drainDeadlineMs: 120_000,
+  /** A split batch waits for two minutes if an insert of it got no answer. The rest is headroom for a backlog. */
+  drainDeadlineMs: 300_000,
 } as const
 
 /** The faults of a run. */

@@ -72,9 +72,10 @@ it('on a cluster, each operation of the consumer works for the shards of all nod
       await consumer.fail('first', new Error('a bug'))
       await consumer.requeue(['second'], 'back')
       const members = ['third', 'fourth']
-      expect(await ledger.lease('a-batch', 'a-worker')).toBe(true)
       await ledger.claim('a-batch', members)
-      await ledger.recordSplit('a-batch', 'all')
+      const repair = await ledger.beginRepair('a-batch', 'a-worker')
+      expect(await ledger.recordSplit('a-batch', 'all', repair?.number ?? -1)).toBe(true)
+      await ledger.renewLease('a-batch', 'a-worker')
       expect(await consumer.load(members)).toHaveLength(2)
       expect(await consumer.finish({ id: 'a-batch', members }, 0)).toBe(false)
       expect(await consumer.finish({ id: 'a-batch', members }, 1)).toBe(true)

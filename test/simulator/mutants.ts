@@ -60,6 +60,12 @@ export const mutants: readonly Mutant[] = [
     replace: 'Promise.resolve(true)',
   },
   {
+    name: 'a split of an earlier repair is persisted',
+    file: 'test/simulator/simulated-redis.ts',
+    find: 'batch.repairs !== repair',
+    replace: 'batch.repairs < repair',
+  },
+  {
     name: 'the token of a split range is not consumed',
     file: splitter,
     find: '    if (!(await this.#consumeToken(pass, from, to))) return\n',

@@ -1,4 +1,4 @@
-import type { BatchRecord, Chunk, HeldChunk, StoredBatch } from '@sluice/queue'
+import type { BatchRecord, BatchRepair, Chunk, HeldChunk, StoredBatch } from '@sluice/queue'
 import { decodeChunk } from '@sluice/queue'
 import type { SimulatedTime } from './simulated-time.ts'
 
@@ -11,6 +11,7 @@ interface Batch {
   state: BatchRecord['state']
   readonly members: readonly string[]
   splits: ReadonlySet<string>
+  repairs: number
   expiresAtMs: number
 }
 
@@ -188,6 +189,7 @@ export class SimulatedRedis {
         state: 'claimed',
         members,
         splits: new Set(),
+        repairs: 0,
         expiresAtMs: Number.POSITIVE_INFINITY,
       })
     return result
@@ -197,18 +199,30 @@ export class SimulatedRedis {
     return this.#batch(batchId)
   }
 
-  recordSplit(batchId: string, range: string): boolean {
+  recordSplit(batchId: string, range: string, repair: number): boolean {
     const batch = this.#batch(batchId)
     if (batch?.state !== 'claimed') return false
+    if (batch.repairs !== repair) throw new Error('another repair has begun')
     this.#disk.batches.set(batchId, { ...batch, splits: new Set([...batch.splits, range]) })
     return true
   }
 
-  lease(batchId: string, workerId: string): boolean {
-    const owner = this.#valid(this.#disk.leases.get(batchId))
-    if (owner !== undefined && owner !== workerId) return false
-    this.#disk.leases.set(batchId, { value: workerId, untilMs: this.#nowMs + LEASE_TTL_MS })
-    return true
+  beginRepair(batchId: string, workerId: string): BatchRepair | undefined {
+    const { leases, batches } = this.#disk
+    const owner = this.#valid(leases.get(batchId))
+    if (owner !== undefined && owner !== workerId) return undefined
+    leases.set(batchId, { value: workerId, untilMs: this.#nowMs + LEASE_TTL_MS })
+    const batch = this.#batch(batchId)
+    if (batch === undefined) return { number: 0, splits: new Set() }
+    const repairs = batch.repairs + 1
+    batches.set(batchId, { ...batch, repairs })
+    return { number: repairs, splits: batch.splits }
+  }
+
+  renewLease(batchId: string, workerId: string): void {
+    const { leases } = this.#disk
+    if (this.#valid(leases.get(batchId)) === workerId)
+      leases.set(batchId, { value: workerId, untilMs: this.#nowMs + LEASE_TTL_MS })
   }
 
   endLease(batchId: string, workerId: string): void {

@@ -129,9 +129,12 @@ function simulatedQueue({ process, redis, toRedis: link }: SimulatedWorkerOption
     ledger: {
       claim: (batchId, ids) => toRedis(`claim ${batchId}: ${ids.join(' ')}`, () => redis.claim(batchId, ids)),
       read: (batchId) => toRedis(`read ${batchId}`, () => redis.read(batchId)),
-      recordSplit: (batchId, range) =>
-        toRedis(`split ${batchId}/${range}`, () => redis.recordSplit(batchId, range)),
-      lease: (batchId, workerId) => toRedis(`lease ${batchId}`, () => redis.lease(batchId, workerId)),
+      recordSplit: (batchId, range, repair) =>
+        toRedis(`split ${batchId}/${range}`, () => redis.recordSplit(batchId, range, repair)),
+      beginRepair: (batchId, workerId) =>
+        toRedis(`begin repair ${batchId}`, () => redis.beginRepair(batchId, workerId)),
+      renewLease: (batchId, workerId) =>
+        toRedis(`renew lease ${batchId}`, () => redis.renewLease(batchId, workerId)),
       endLease: (batchId, workerId) =>
         toRedis(`end lease ${batchId}`, () => redis.endLease(batchId, workerId)),
     },

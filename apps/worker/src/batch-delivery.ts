@@ -11,7 +11,7 @@ import type { Semaphore } from './semaphore.ts'
 import { within } from './within.ts'
 
 export interface BatchDeliveryDependencies {
-  readonly ledger: Pick<BatchLedger, 'claim' | 'lease' | 'endLease'>
+  readonly ledger: Pick<BatchLedger, 'claim' | 'renewLease' | 'endLease'>
   readonly consumer: Pick<ChunkConsumer, 'requeue' | 'fail' | 'forget'>
   readonly stages: Pick<BatchStages, 'step' | 'recoveryOf'>
   readonly retrier: Pick<Retrier, 'retry'>
@@ -220,7 +220,7 @@ export class BatchDelivery {
     for (;;) {
       await clock.sleep(workerLimits.leaseRenewalMs, ended)
       if (ended.aborted) return
-      await ledger.lease(batchId, workerId).catch(() => undefined)
+      await ledger.renewLease(batchId, workerId).catch(() => undefined)
     }
   }
 

@@ -10,7 +10,7 @@ import {
 import type { BatchLedger, HeldChunk } from '@sluice/queue'
 import { compressRows, rowAsJson, rowKey, rowsOfFrame } from '@sluice/rows'
 import type { Logger, MonotonicClock } from '@sluice/runtime'
-import type { Batch, EarlierAttempts, Suspension } from './batch.ts'
+import type { BatchInRepair, EarlierAttempts, Suspension } from './batch.ts'
 import { isFinal, UndeliverableError } from './delivery-errors.ts'
 import { type AttemptResult, attemptInsert } from './insert-attempt.ts'
 import type { InsertHealth } from './insert-health.ts'
@@ -73,7 +73,7 @@ export class BatchSplitter {
   }
 
   /** @throws UndeliverableError, RequeueError, and errors of Redis */
-  async insertByParts(batch: Batch, earlier: EarlierAttempts): Promise<PartsResult> {
+  async insertByParts(batch: BatchInRepair, earlier: EarlierAttempts): Promise<PartsResult> {
     const { clock, logger } = this.#deps
     const startedMs = clock.nowMs()
     const pass = this.#begin(batch, startedMs, earlier)
@@ -89,9 +89,14 @@ export class BatchSplitter {
       : { at: 'stored', splits: pass.splits.size }
   }
 
-  #begin({ id, splits }: Batch, startedMs: number, { unsettledUntilMs, suspension }: EarlierAttempts): Pass {
+  #begin(
+    { id, splits, repair }: BatchInRepair,
+    startedMs: number,
+    { unsettledUntilMs, suspension }: EarlierAttempts,
+  ): Pass {
     return {
       id,
+      repair,
       rows: [],
       splits: new Set(splits),
       startedMs,
@@ -107,7 +112,7 @@ export class BatchSplitter {
   }
 
   /** @returns false if another worker has confirmed the batch */
-  async #insertAll(pass: Pass, { chunks }: Batch): Promise<boolean> {
+  async #insertAll(pass: Pass, { chunks }: BatchInRepair): Promise<boolean> {
     if (!(await this.#recordSplit(pass, WHOLE_BATCH))) return false
     for (const chunk of chunks) {
       const rows = rowsOfFrame(chunk.frame)
@@ -246,9 +251,9 @@ export class BatchSplitter {
   }
 
   /** @returns whether the parts of the range may be sent */
-  async #recordSplit({ id, splits }: Pass, range: string): Promise<boolean> {
+  async #recordSplit({ id, repair, splits }: Pass, range: string): Promise<boolean> {
     const { ledger, clock } = this.#deps
-    const isClaimed = await within(workerLimits.repairStepMaxMs, ledger.recordSplit(id, range), clock)
+    const isClaimed = await within(workerLimits.repairStepMaxMs, ledger.recordSplit(id, range, repair), clock)
     if (isClaimed === 'late') throw new Error('Redis does not record the split')
     if (isClaimed) splits.add(range)
     return isClaimed
@@ -271,6 +276,7 @@ export class BatchSplitter {
 /** One attempt to insert a batch in parts. */
 interface Pass {
   readonly id: string
+  readonly repair: number
   /** The rows of all readable chunks, each with its newline. */
   readonly rows: string[]
   /** The ranges that are persisted as split, as far as this worker knows. */

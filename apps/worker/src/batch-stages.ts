@@ -3,14 +3,21 @@ import type { BatchLedger, ChunkConsumer } from '@sluice/queue'
 import type { Logger, MonotonicClock } from '@sluice/runtime'
 import { strict as assert } from 'node:assert'
 import type { BatchSplitter } from './batch-splitter.ts'
-import { type Batch, type EarlierAttempts, idsOf, type Recovery, type Stage } from './batch.ts'
+import {
+  type Batch,
+  type BatchInRepair,
+  type EarlierAttempts,
+  idsOf,
+  type Recovery,
+  type Stage,
+} from './batch.ts'
 import { isFinal, UndeliverableError } from './delivery-errors.ts'
 import { type AttemptResult, attemptInsert } from './insert-attempt.ts'
 import type { InsertHealth } from './insert-health.ts'
 import type { Retrier } from './retrier.ts'
 
 export interface BatchStagesDependencies {
-  readonly ledger: Pick<BatchLedger, 'read' | 'lease'>
+  readonly ledger: Pick<BatchLedger, 'read' | 'beginRepair'>
   readonly consumer: Pick<ChunkConsumer, 'load' | 'finish'>
   readonly rowInserter: Pick<RowInserter, 'prepare'>
   readonly splitter: Pick<BatchSplitter, 'insertByParts'>
@@ -42,7 +49,7 @@ const nothingEarlier: EarlierAttempts = { unsettledUntilMs: 0, suspension: undef
  * | From       | Step                                     | To                                                                       |
  * | ---------- | ---------------------------------------- | ------------------------------------------------------------------------ |
  * | claimed    | insert all rows                          | stored; recovering if it is rejected or another worker may have it       |
- * | recovering | read the record, lease, load the chunks  | loaded; rejected if it is split or was rejected; waiting; stored         |
+ * | recovering | read the record, begin a repair, load it  | loaded; rejected if it is split or was rejected; waiting; stored         |
  * | loaded     | look up its rows, insert the missing     | stored; rejected; waiting                                                |
  * | rejected   | insert by parts                          | stored; suspended; waiting                                               |
  * | stored     | confirm, complete the jobs, release      | done; recovering if another worker split it                              |
@@ -102,12 +109,13 @@ export class BatchStages {
     const { batchId, chunkIds, isRejected } = recovery
     const record = await ledger.read(batchId)
     if (record?.state !== 'claimed') return confirmed(batchId, record?.members ?? chunkIds)
+    const repair = await ledger.beginRepair(batchId, workerId)
+    if (repair === undefined) return { at: 'waiting', recovery }
     // Parts of it may be in flight. The token of a rejected row cannot be consumed: if ClickHouse accepts the row later, because the
     // table was changed, only time tells that no earlier attempt will store it.
     const { unsettledUntilMs } = recovery.earlier
-    if (record.splits.size > 0 && clock.nowMs() < unsettledUntilMs)
+    if (repair.splits.size > 0 && clock.nowMs() < unsettledUntilMs)
       return { at: 'waiting', recovery, untilMs: unsettledUntilMs }
-    if (!(await ledger.lease(batchId, workerId))) return { at: 'waiting', recovery }
     const chunks = await consumer.load(record.members)
     if (chunks === undefined) {
       // Jobs only disappear after their batch is confirmed: another worker has confirmed it since the record was read.
@@ -116,12 +124,12 @@ export class BatchStages {
       throw new UndeliverableError(`the queue does not have all chunks of batch ${batchId}`)
     }
     logger.info({ batchId, chunks: chunks.length }, 'recovering a batch')
-    const { splits } = record
-    const batch: Batch = { id: batchId, chunks, splits }
+    const { number, splits } = repair
+    const batch: BatchInRepair = { id: batchId, chunks, splits, repair: number }
     return { at: isRejected || splits.size > 0 ? 'rejected' : 'loaded', recovery, batch }
   }
 
-  async #insertMissing(recovery: Recovery, batch: Batch): Promise<Stage> {
+  async #insertMissing(recovery: Recovery, batch: BatchInRepair): Promise<Stage> {
     assert(batch.splits.size === 0)
     const insert = this.#prepareWhole(batch, true)
     try {
@@ -153,7 +161,7 @@ export class BatchStages {
     }
   }
 
-  async #insertByParts(recovery: Recovery, batch: Batch): Promise<Stage> {
+  async #insertByParts(recovery: Recovery, batch: BatchInRepair): Promise<Stage> {
     const { splitter } = this.#deps
     const result = await splitter.insertByParts(batch, recovery.earlier)
     if (result.at === 'confirmed') return confirmed(batch.id, idsOf(batch))

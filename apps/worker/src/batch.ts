@@ -8,6 +8,12 @@ export interface Batch {
   readonly splits: ReadonlySet<string>
 }
 
+/** A batch that this worker repairs. */
+export interface BatchInRepair extends Batch {
+  /** The number of the repair. */
+  readonly repair: number
+}
+
 /** What is known of a batch before its record is read. */
 export interface Recovery {
   readonly batchId: string
@@ -27,9 +33,9 @@ export type Stage =
   /** Another worker is repairing it, or an attempt got no answer: to be recovered later. */
   | { readonly at: 'waiting'; readonly recovery: Recovery; readonly untilMs?: number }
   /** Its chunks are in memory: what ClickHouse does not have of it is to be inserted as a whole. */
-  | { readonly at: 'loaded'; readonly recovery: Recovery; readonly batch: Batch }
+  | { readonly at: 'loaded'; readonly recovery: Recovery; readonly batch: BatchInRepair }
   /** ClickHouse rejected it as a whole: to be inserted in parts. */
-  | { readonly at: 'rejected'; readonly recovery: Recovery; readonly batch: Batch }
+  | { readonly at: 'rejected'; readonly recovery: Recovery; readonly batch: BatchInRepair }
   /** Single rows are rejected with an unknown code: to be retried later. All others of its rows are stored, or the table is broken. */
   | { readonly at: 'suspended'; readonly recovery: Recovery }
   /**

@@ -36,7 +36,10 @@ export interface ShardDependencies {
 
 /** The shard's queue and the records next to it. */
 export interface ShardQueue {
-  readonly ledger: Pick<BatchLedger, 'claim' | 'read' | 'recordSplit' | 'lease' | 'endLease'>
+  readonly ledger: Pick<
+    BatchLedger,
+    'claim' | 'read' | 'recordSplit' | 'beginRepair' | 'renewLease' | 'endLease'
+  >
   readonly consumer: Pick<
     ChunkConsumer,
     'fetch' | 'yieldTurn' | 'load' | 'finish' | 'requeue' | 'fail' | 'forget' | 'heldChunks' | 'close'

@@ -295,11 +295,11 @@ describe('a repair', () => {
     fixture.steps.set('B loaded', [outcomes.after(loaded.promise)])
     await deliver(a)
     await fixture.clock.pass(3 * leaseRenewalMs)
-    expect(fixture.only('lease B')).toHaveLength(3)
+    expect(fixture.only('renew lease B')).toHaveLength(3)
     loaded.resolve()
     await idle()
     await fixture.clock.pass(3 * leaseRenewalMs)
-    expect(fixture.only('lease B')).toHaveLength(3)
+    expect(fixture.only('renew lease B')).toHaveLength(3)
   })
 
   it('that waits is returned when the worker stops', async () => {

@@ -59,6 +59,7 @@ describe('the steps of a split', () => {
       'insert B/3-4: d',
     ])
     expect(fixture.table.rows).toEqual(['a', 'b', 'c', 'd'])
+    expect(fixture.repairs).toEqual(new Set([7]))
   })
 
   it('consume the token in each partition that lacks rows, with one of these rows', async () => {
@@ -66,7 +67,7 @@ describe('the steps of a split', () => {
     const [stored, other] = [makeRow('s', '2026-12-01'), makeRow('t', '2026-12-03')]
     await fixture.insert([makeChunk('x', [stored, other]).frame], 'other')
     const chunk = makeChunk('chunk', [stored, other, ...rows])
-    await fixture.split({ id: 'B', chunks: [chunk], splits: new Set() })
+    await fixture.split({ id: 'B', chunks: [chunk], splits: new Set(), repair: 7 })
     expect(fixture.only('insert B:')).toEqual(['insert B: a', 'insert B: b'])
     expect(fixture.table.rows.toSorted()).toEqual(['a', 'b', 'c', 's', 't'])
   })
@@ -97,7 +98,7 @@ describe('the steps of a split', () => {
       ),
       makeChunk('y', [makeRow('d')]),
     ]
-    await fixture.split({ id: 'B', chunks, splits: new Set() })
+    await fixture.split({ id: 'B', chunks, splits: new Set(), repair: 7 })
     expect(fixture.only('insert')).toEqual(['insert B: a', 'insert B/0-2: b', 'insert B/2-4: c d'])
   })
 })
@@ -143,7 +144,7 @@ describe('a row that ClickHouse rejects', () => {
       name === 'id' ? 'poison-a' : name === 'expires_on' ? '2026-12-01' : name,
     )
     const full = makeChunk('x', [`${columns.join('\t')}\n`, makeRow('poison-b')])
-    await fixture.split({ id: 'B', chunks: [full], splits: new Set() })
+    await fixture.split({ id: 'B', chunks: [full], splits: new Set(), repair: 7 })
     expect(fixture.deadLetters).toEqual([
       {
         code: 'INCORRECT_DATA',
@@ -307,7 +308,9 @@ describe('rows that ClickHouse rejects with an unknown code', () => {
   it('in one partition keep back the parts, even if the token is consumed in the others', async () => {
     const rows = [makeRow('unknown-a', '2026-12-01'), makeRow('b', '2026-12-02'), makeRow('c', '2026-12-02')]
     const chunks = [makeChunk('x', rows)]
-    expect(await fixture.split({ id: 'B', chunks, splits: new Set() })).toMatchObject({ at: 'suspended' })
+    expect(await fixture.split({ id: 'B', chunks, splits: new Set(), repair: 7 })).toMatchObject({
+      at: 'suspended',
+    })
     expect(fixture.only('insert')).toEqual(['insert B: unknown-a', 'insert B: b'])
   })
 
@@ -405,7 +408,7 @@ describe('a chunk that cannot be decompressed', () => {
   })
 
   it('can be the only one of its batch', async () => {
-    const batch = { id: 'B', chunks: [broken], splits: new Set<string>() }
+    const batch = { id: 'B', chunks: [broken], splits: new Set<string>(), repair: 7 }
     expect(await fixture.split(batch)).toEqual({ at: 'stored', splits: 1 })
     expect(fixture.calls).toEqual(['persist all', 'dead-letter B/chunk/x'])
   })
@@ -540,7 +543,7 @@ describe('a batch that two workers have', () => {
     )
     fixture.table.faults.isShortOfMemory = false
     expect(fixture.table.rows).toEqual(['a', 'c'])
-    await fixture.split({ id: 'B', chunks, splits: new Set() })
+    await fixture.split({ id: 'B', chunks, splits: new Set(), repair: 7 })
     expect(fixture.table.rows).toEqual(['a', 'c', 'b'])
   })
 

@@ -1,11 +1,18 @@
 import { createLogger } from '@sluice/runtime'
-import type { BatchRecord, HeldChunk, StoredBatch } from '@sluice/queue'
+import type { BatchRecord, BatchRepair, HeldChunk, StoredBatch } from '@sluice/queue'
 import type { InsertResult } from '@sluice/clickhouse'
 import { AssertionError } from 'node:assert'
 import { beforeEach, describe, expect, it } from 'vitest'
 import type { PartsResult } from '../src/batch-splitter.ts'
 import { BatchStages } from '../src/batch-stages.ts'
-import { type Batch, type EarlierAttempts, idsOf, type Recovery, type Stage } from '../src/batch.ts'
+import {
+  type Batch,
+  type BatchInRepair,
+  type EarlierAttempts,
+  idsOf,
+  type Recovery,
+  type Stage,
+} from '../src/batch.ts'
 import { RequeueError, UndeliverableError } from '../src/delivery-errors.ts'
 import { Retrier } from '../src/retrier.ts'
 import { insertErrors, makeChunk } from './support/chunks.ts'
@@ -16,7 +23,10 @@ const LINGER_MS = 120_000
 
 const chunks = [makeChunk('a'), makeChunk('b')]
 const batch: Batch = { id: 'B', chunks, splits: new Set() }
-const splitBatch: Batch = { ...batch, splits: new Set(['all']) }
+const repair: BatchRepair = { number: 3, splits: new Set() }
+const splitRepair: BatchRepair = { number: 3, splits: new Set(['all']) }
+const inRepair: BatchInRepair = { ...batch, repair: 3 }
+const splitBatch: BatchInRepair = { ...inRepair, splits: new Set(['all']) }
 const earlier: EarlierAttempts = { unsettledUntilMs: 7, suspension: { firstMs: 1, lastMs: 2 } }
 const recovery: Recovery = { batchId: 'B', chunkIds: ['b'], isRejected: false, earlier }
 const claimed: BatchRecord = { state: 'claimed', members: ['a', 'b'], splits: new Set() }
@@ -30,7 +40,7 @@ let calls: string[]
 let inserts: (InsertResult | Error)[]
 let parts: (PartsResult | Error)[]
 let records: (BatchRecord | undefined | Error)[]
-let leases: (boolean | Error)[]
+let repairs: (BatchRepair | undefined | Error)[]
 let loads: (HeldChunk[] | undefined | Error)[]
 let finishes: (boolean | Error)[]
 let stages: BatchStages
@@ -54,7 +64,7 @@ beforeEach(() => {
   inserts = []
   parts = []
   records = []
-  leases = []
+  repairs = []
   loads = []
   finishes = []
   const logger = createLogger('test', 'silent')
@@ -64,9 +74,9 @@ beforeEach(() => {
         calls.push(`read ${batchId}`)
         return next(records)
       },
-      lease: async (batchId, workerId) => {
-        calls.push(`lease ${batchId} for ${workerId}`)
-        return next(leases)
+      beginRepair: async (batchId, workerId) => {
+        calls.push(`begin repair ${batchId} for ${workerId}`)
+        return next(repairs)
       },
     },
     consumer: {
@@ -210,40 +220,46 @@ describe.each(['recovering', 'waiting', 'suspended'] as const)('a batch that is 
 
   it('is loaded with the members of its record, in their order, under a lease', async () => {
     records = [claimed]
-    leases = [true]
+    repairs = [repair]
     loads = [chunks]
-    expect(await step(stage)).toEqual({ at: 'loaded', recovery, batch })
-    expect(calls).toEqual(['read B', 'lease B for me', 'load a b'])
+    expect(await step(stage)).toEqual({ at: 'loaded', recovery, batch: inRepair })
+    expect(calls).toEqual(['read B', 'begin repair B for me', 'load a b'])
   })
 
   it('is rejected if it was rejected here before', async () => {
     records = [claimed]
-    leases = [true]
+    repairs = [repair]
     loads = [chunks]
     const rejected = { ...recovery, isRejected: true }
-    expect(await step({ at, recovery: rejected })).toEqual({ at: 'rejected', recovery: rejected, batch })
+    expect(await step({ at, recovery: rejected })).toEqual({
+      at: 'rejected',
+      recovery: rejected,
+      batch: inRepair,
+    })
   })
 
   it('waits while parts of it may be in flight', async () => {
     records = [{ ...claimed, splits: new Set(['all']) }]
+    repairs = [splitRepair]
     await clock.pass(earlier.unsettledUntilMs - 1)
     expect(await step(stage)).toEqual({ at: 'waiting', recovery, untilMs: earlier.unsettledUntilMs })
-    expect(calls).toEqual(['read B'])
+    expect(calls).toEqual(['read B', 'begin repair B for me'])
   })
 
   it('is rejected if it is split, whichever worker has split it', async () => {
     await clock.pass(earlier.unsettledUntilMs)
-    records = [{ ...claimed, splits: new Set(['all']) }]
-    leases = [true]
+    // It was split after its record was read.
+    records = [claimed]
+    repairs = [splitRepair]
     loads = [chunks]
     expect(await step(stage)).toEqual({ at: 'rejected', recovery, batch: splitBatch })
   })
 
   it('is left to another worker that has the lease', async () => {
     records = [claimed]
-    leases = [false]
+    repairs = [undefined]
     expect(await step(stage)).toEqual({ at: 'waiting', recovery })
-    expect(calls).toEqual(['read B', 'lease B for me'])
+    expect(calls).toEqual(['read B', 'begin repair B for me'])
   })
 
   it('is stored if its record is confirmed', async () => {
@@ -262,7 +278,7 @@ describe.each(['recovering', 'waiting', 'suspended'] as const)('a batch that is 
     'is stored if a chunk is gone and the record now is %j',
     async (now) => {
       records = [claimed, now]
-      leases = [true]
+      repairs = [repair]
       loads = [undefined]
       expect(await step(stage)).toEqual({
         at: 'stored',
@@ -270,13 +286,13 @@ describe.each(['recovering', 'waiting', 'suspended'] as const)('a batch that is 
         members: ['a', 'b'],
         splits: undefined,
       })
-      expect(calls).toEqual(['read B', 'lease B for me', 'load a b', 'read B'])
+      expect(calls).toEqual(['read B', 'begin repair B for me', 'load a b', 'read B'])
     },
   )
 
   it('is undeliverable if a chunk is gone and the batch is not confirmed', async () => {
     records = [claimed, claimed]
-    leases = [true]
+    repairs = [repair]
     loads = [undefined]
     await expect(step(stage)).rejects.toThrow(UndeliverableError)
   })
@@ -284,7 +300,7 @@ describe.each(['recovering', 'waiting', 'suspended'] as const)('a batch that is 
   it('fails if Redis fails, and is not read a second time', async () => {
     const lost = new Error('connection lost')
     records = [lost, claimed, claimed]
-    leases = [lost, true]
+    repairs = [lost, repair]
     loads = [lost]
     for (let i = 0; i < 3; i += 1) await expect(step(stage)).rejects.toBe(lost)
     expect(calls).toHaveLength(1 + 2 + 3)
@@ -292,7 +308,7 @@ describe.each(['recovering', 'waiting', 'suspended'] as const)('a batch that is 
 })
 
 describe('a loaded batch', () => {
-  const stage = { at: 'loaded', recovery, batch } as const
+  const stage = { at: 'loaded', recovery, batch: inRepair } as const
 
   it('is stored after its missing rows are inserted', async () => {
     inserts = ['stored']
@@ -304,7 +320,7 @@ describe('a loaded batch', () => {
     'is rejected after %s',
     async (result) => {
       inserts = [result]
-      expect(await step(stage)).toEqual({ at: 'rejected', recovery, batch })
+      expect(await step(stage)).toEqual({ at: 'rejected', recovery, batch: inRepair })
     },
   )
 

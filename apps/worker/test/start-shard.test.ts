@@ -85,7 +85,8 @@ const queue: Parameters<typeof startShard>[0] = {
       return members.length === 0 ? undefined : { state: 'claimed', members, splits: new Set() }
     },
     recordSplit: () => unused(),
-    lease: () => Promise.resolve(true),
+    beginRepair: () => Promise.resolve({ number: 1, splits: new Set() }),
+    renewLease: () => Promise.resolve(),
     endLease: () => Promise.resolve(),
   },
   consumer: {

@@ -16,10 +16,20 @@ export interface BatchRecord {
   readonly splits: ReadonlySet<string>
 }
 
+/** A worker's repair of a batch. */
+export interface BatchRepair {
+  /** Each repair of a batch has a higher number than the one before. Redis rejects the splits of all but the last. */
+  readonly number: number
+  /** The splits when the repair began. */
+  readonly splits: ReadonlySet<string>
+}
+
 /** The states as Redis has them. Workers of different versions share the records, so the values do not change. */
 export const batchState = { claimed: 'written', confirmed: 'inserted' } as const
 /** The beginning of the fields that name the split ranges of a batch. */
 export const SPLIT_FIELD = 'split:'
+/** The field that counts the repairs of a batch. */
+const REPAIRS_FIELD = 'repairs'
 
 /**
  * How long the record of a confirmed batch is kept while some of its jobs may not be completed. If its worker crashed before it
@@ -70,22 +80,33 @@ end
 return owners`
 
 /**
- * KEYS: the batch. ARGV: the field of a range. Returns 1 if the batch is claimed and not confirmed. A worker that was frozen or
- * disconnected may try to split a batch that another worker has confirmed.
+ * KEYS: the batch. ARGV: the field of a range, the number of the repair. Returns 1 if the batch is claimed and not confirmed, and -1 if
+ * another repair has begun. A worker that was frozen or disconnected may try to split a batch that another worker has confirmed. A
+ * request of an earlier repair may arrive late.
  */
 const SPLIT = `
 ${permitWrites}
 if redis.call('HGET', KEYS[1], 'state') ~= '${batchState.claimed}' then return 0 end
+if redis.call('HGET', KEYS[1], '${REPAIRS_FIELD}') ~= ARGV[2] then return -1 end
 redis.call('HSET', KEYS[1], ARGV[1], '1')
 return 1`
 
-/** KEYS: the lease. ARGV: the worker, the TTL in ms. Returns 1 if the worker has the lease now. */
-const LEASE = `
+/**
+ * KEYS: the lease, the batch. ARGV: the worker, the TTL in ms. Returns the number of the repair and the fields of the record; nothing if
+ * another worker has the lease.
+ */
+const BEGIN_REPAIR = `
 ${permitWrites}
 local owner = redis.call('GET', KEYS[1])
-if owner and owner ~= ARGV[1] then return 0 end
+if owner and owner ~= ARGV[1] then return nil end
 redis.call('SET', KEYS[1], ARGV[1], 'PX', ARGV[2])
-return 1`
+if redis.call('EXISTS', KEYS[2]) == 0 then return { 0, {} } end
+return { redis.call('HINCRBY', KEYS[2], '${REPAIRS_FIELD}', 1), redis.call('HKEYS', KEYS[2]) }`
+
+/** KEYS: the lease. ARGV: the worker, the TTL in ms. */
+const RENEW_LEASE = `
+${permitWrites}
+if redis.call('GET', KEYS[1]) == ARGV[1] then redis.call('PEXPIRE', KEYS[1], ARGV[2]) end`
 
 /** The records of batches in Redis. They make a batch immutable, whichever worker inserts it and however often. */
 export class BatchLedger {
@@ -93,7 +114,8 @@ export class BatchLedger {
   readonly #names: QueueNames
   readonly #claim: RedisScript<string[]>
   readonly #split: RedisScript<number>
-  readonly #lease: RedisScript<number>
+  readonly #beginRepair: RedisScript<[number, string[]] | null>
+  readonly #renewLease: RedisScript<null>
   readonly #deleteIfEqual: RedisScript<null>
 
   constructor(redis: RedisConnection, names: QueueNames) {
@@ -101,7 +123,8 @@ export class BatchLedger {
     this.#names = names
     this.#claim = defineScript(redis, 'sluiceClaim', CLAIM)
     this.#split = defineScript(redis, 'sluiceSplit', SPLIT)
-    this.#lease = defineScript(redis, 'sluiceLease', LEASE)
+    this.#beginRepair = defineScript(redis, 'sluiceBeginRepair', BEGIN_REPAIR)
+    this.#renewLease = defineScript(redis, 'sluiceRenewLease', RENEW_LEASE)
     this.#deleteIfEqual = defineScript(redis, 'sluiceDeleteIfEqual', DELETE_IF_EQUAL)
   }
 
@@ -127,35 +150,53 @@ export class BatchLedger {
   async read(batchId: string): Promise<BatchRecord | undefined> {
     const { state, members, ...rest } = await this.#redis.hgetall(this.#names.batchKey(batchId))
     if (state === undefined || members === undefined) return undefined
-    const splits = Object.keys(rest).filter((field) => field.startsWith(SPLIT_FIELD))
     return {
       state: state === batchState.confirmed ? 'confirmed' : 'claimed',
       members: members.split(' '),
-      splits: new Set(splits.map((field) => field.slice(SPLIT_FIELD.length))),
+      splits: splitsIn(Object.keys(rest)),
     }
+  }
+
+  /**
+   * Begins a repair of a batch, and takes the lease for it for 15 s. The lease is for efficiency only: the chunks of a dead worker's batch
+   * return to the queue one by one, and without a lease several workers would insert the batch. Only the number of the repair is relied
+   * on.
+   *
+   * @returns undefined if another worker has the lease
+   */
+  async beginRepair(batchId: string, workerId: string): Promise<BatchRepair | undefined> {
+    const keys = [this.#names.leaseKey(batchId), this.#names.batchKey(batchId)]
+    const begun = await this.#beginRepair(keys, [workerId, LEASE_TTL_MS])
+    if (begun === null) return undefined
+    const [number, fields] = begun
+    return { number, splits: splitsIn(fields) }
   }
 
   /**
    * Persists that ClickHouse rejected a range of the batch's rows, before the parts of the range are sent.
    *
+   * @param repair the number of the repair that rejects the range
    * @returns whether the parts may be sent; if not, another worker has confirmed the batch
+   * @throws if another repair of the batch has begun
    */
-  async recordSplit(batchId: string, range: string): Promise<boolean> {
-    return (await this.#split([this.#names.batchKey(batchId)], [`${SPLIT_FIELD}${range}`])) === 1
+  async recordSplit(batchId: string, range: string, repair: number): Promise<boolean> {
+    const result = await this.#split([this.#names.batchKey(batchId)], [`${SPLIT_FIELD}${range}`, repair])
+    if (result === -1) throw new Error('another repair of the batch has begun')
+    return result === 1
   }
 
-  /**
-   * Takes the lease for the recovery of a batch, or extends it by 15 s. This is for efficiency only: the chunks of a dead worker's
-   * batch return to the queue one by one, and without a lease several workers would insert the batch. Nothing relies on it.
-   *
-   * @returns false if another worker has the lease
-   */
-  async lease(batchId: string, workerId: string): Promise<boolean> {
-    return (await this.#lease([this.#names.leaseKey(batchId)], [workerId, LEASE_TTL_MS])) === 1
+  /** Extends the lease to 15 s from now if the worker has it. */
+  async renewLease(batchId: string, workerId: string): Promise<void> {
+    await this.#renewLease([this.#names.leaseKey(batchId)], [workerId, LEASE_TTL_MS])
   }
 
   /** Ends the lease if the worker has it. */
   async endLease(batchId: string, workerId: string): Promise<void> {
     await this.#deleteIfEqual([this.#names.leaseKey(batchId)], [workerId])
   }
+}
+
+function splitsIn(fields: readonly string[]): Set<string> {
+  const splits = fields.filter((field) => field.startsWith(SPLIT_FIELD))
+  return new Set(splits.map((field) => field.slice(SPLIT_FIELD.length)))
 }

@@ -1,5 +1,5 @@
 export { AddRate } from './add-rate.ts'
-export { BatchLedger, type BatchRecord, CONFIRMED_TTL_S } from './batch-ledger.ts'
+export { BatchLedger, type BatchRecord, type BatchRepair, CONFIRMED_TTL_S } from './batch-ledger.ts'
 export { type Chunk, decodeChunk, encodeChunk, type HeldChunk } from './chunk.ts'
 export { ChunkConsumer, type ChunkConsumerOptions, type Fetch } from './chunk-consumer.ts'
 export type { StoredBatch } from './batch-finish.ts'

@@ -127,7 +127,7 @@ describe('a confirmation', () => {
     'changes nothing if another worker has split more of the batch: %j, whose %d are known',
     async (ranges, known) => {
       const ids = await claimed(FINISHED_PER_RUN_MAX + 1)
-      for (const range of ranges) await fixture.ledger.recordSplit(BATCH, range)
+      await fixture.split(BATCH, ranges)
       const record = (): Promise<unknown> => fixture.redis.hgetall(fixture.names.batchKey(BATCH))
       const before = await record()
       expect(await consumer.finish({ id: BATCH, members: ids }, known)).toBe(false)
@@ -135,13 +135,13 @@ describe('a confirmation', () => {
       expect(new Set(await ttls(ids))).toEqual(new Set([-1]))
       expect(await fixture.counts()).toEqual({ active: ids.length })
       expect(consumer.heldChunks).toBe(ids.length)
-      expect(await fixture.ledger.recordSplit(BATCH, '0-2')).toBe(true)
+      expect(await fixture.split(BATCH, ['0-2'])).toEqual([true])
     },
   )
 
   it('is persisted if all splits are known, however often they were recorded', async () => {
     const ids = await claimed(2)
-    for (const range of ['all', '0-5', 'all', '0-5']) await fixture.ledger.recordSplit(BATCH, range)
+    await fixture.split(BATCH, ['all', '0-5', 'all', '0-5'])
     expect(await consumer.finish({ id: BATCH, members: ids }, 1)).toBe(false)
     expect(await consumer.finish({ id: BATCH, members: ids }, 2)).toBe(true)
     expect((await fixture.ledger.read(BATCH))?.splits).toEqual(new Set(['all', '0-5']))
@@ -150,7 +150,7 @@ describe('a confirmation', () => {
 
   it('by a worker that knows the batch to be confirmed ignores splits', async () => {
     const ids = await claimed(1)
-    await fixture.ledger.recordSplit(BATCH, 'all')
+    await fixture.split(BATCH, ['all'])
     expect(await consumer.finish({ id: BATCH, members: ids }, undefined)).toBe(true)
     expect(await fixture.counts()).toEqual({})
   })
@@ -158,7 +158,7 @@ describe('a confirmation', () => {
   it('of a confirmed batch succeeds, even if splits are unknown', async () => {
     const ids = await claimed(2)
     const other = await fetchByAnother(ids.slice(1))
-    await fixture.ledger.recordSplit(BATCH, 'all')
+    await fixture.split(BATCH, ['all'])
     expect(await consumer.finish({ id: BATCH, members: ids }, 1)).toBe(true)
     expect(await other.finish({ id: BATCH, members: ids }, 0)).toBe(true)
     expect(await fixture.counts()).toEqual({})

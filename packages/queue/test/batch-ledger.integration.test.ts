@@ -1,7 +1,7 @@
 import { connectRedis, type RedisConnection } from '@sluice/runtime'
 import { randomUUID } from 'node:crypto'
 import { afterAll, beforeAll, describe, expect, inject, it } from 'vitest'
-import { BatchLedger, LEASE_TTL_MS } from '../src/batch-ledger.ts'
+import { BatchLedger, type BatchRepair, LEASE_TTL_MS } from '../src/batch-ledger.ts'
 import { queueNames } from '../src/queue-names.ts'
 
 const names = queueNames(`test-${randomUUID()}`)
@@ -31,6 +31,12 @@ const keysOf = (batchId: string, ids: readonly string[]): string[] => [
 ]
 
 /** As `ChunkConsumer.finish`. */
+const beginRepair = async (batchId: string, workerId = 'a-worker'): Promise<BatchRepair> => {
+  const repair = await ledger.beginRepair(batchId, workerId)
+  if (repair === undefined) throw new Error('another worker has the lease')
+  return repair
+}
+
 const confirm = (batchId: string): Promise<unknown> =>
   redis.hset(names.batchKey(batchId), 'state', 'inserted')
 
@@ -77,7 +83,7 @@ describe('the records of a batch', () => {
   it('are kept without a limit until the batch is confirmed', async () => {
     const ids = await queued(2)
     await ledger.claim('b6', ids)
-    await ledger.recordSplit('b6', 'all')
+    await ledger.recordSplit('b6', 'all', (await beginRepair('b6')).number)
     expect(await Promise.all(keysOf('b6', ids).map((key) => redis.ttl(key)))).toEqual([-1, -1, -1])
   })
 
@@ -86,10 +92,11 @@ describe('the records of a batch', () => {
     await ledger.claim('b12', ids)
     const members = ids.join(' ')
     expect(await redis.hgetall(names.batchKey('b12'))).toEqual({ state: 'written', members })
-    await ledger.recordSplit('b12', 'all')
+    await ledger.recordSplit('b12', 'all', (await beginRepair('b12')).number)
     expect(await redis.hgetall(names.batchKey('b12'))).toEqual({
       state: 'written',
       members,
+      repairs: '1',
       'split:all': '1',
     })
     expect(await redis.get(names.chunkKey(ids[0] ?? ''))).toBe('b12')
@@ -100,16 +107,32 @@ describe('a split', () => {
   it('is persisted', async () => {
     const ids = await queued(1)
     await ledger.claim('b7', ids)
-    expect(await ledger.recordSplit('b7', 'all')).toBe(true)
-    expect(await ledger.recordSplit('b7', '0-5')).toBe(true)
+    const { number, splits } = await beginRepair('b7')
+    expect(splits).toEqual(new Set())
+    expect(await ledger.recordSplit('b7', 'all', number)).toBe(true)
+    expect(await ledger.recordSplit('b7', '0-5', number)).toBe(true)
     expect((await ledger.read('b7'))?.splits).toEqual(new Set(['all', '0-5']))
+    expect((await beginRepair('b7')).splits).toEqual(new Set(['all', '0-5']))
+  })
+
+  it('is rejected if a later repair has begun, of the same worker or of another one', async () => {
+    const ids = await queued(1)
+    await ledger.claim('b10', ids)
+    const first = await beginRepair('b10')
+    const second = await beginRepair('b10')
+    await expect(ledger.recordSplit('b10', 'all', first.number)).rejects.toThrow('another repair')
+    await ledger.endLease('b10', 'a-worker')
+    const third = await beginRepair('b10', 'another')
+    await expect(ledger.recordSplit('b10', 'all', second.number)).rejects.toThrow('another repair')
+    expect((await ledger.read('b10'))?.splits).toEqual(new Set())
+    expect(await ledger.recordSplit('b10', 'all', third.number)).toBe(true)
   })
 
   it('is rejected for a confirmed batch', async () => {
     const ids = await queued(1)
     await ledger.claim('b9', ids)
     await confirm('b9')
-    expect(await ledger.recordSplit('b9', 'all')).toBe(false)
+    expect(await ledger.recordSplit('b9', 'all', (await beginRepair('b9')).number)).toBe(false)
     expect((await ledger.read('b9'))?.splits).toEqual(new Set())
   })
 })
@@ -118,29 +141,35 @@ const leftMs = (batchId: string): Promise<number> => redis.pttl(names.leaseKey(b
 
 describe('the lease of a batch', () => {
   it('belongs to one worker, until this worker ends it', async () => {
-    expect(await ledger.lease('b20', 'a-worker')).toBe(true)
-    expect(await ledger.lease('b20', 'another')).toBe(false)
+    expect(await ledger.beginRepair('b20', 'a-worker')).toBeDefined()
+    expect(await ledger.beginRepair('b20', 'another')).toBeUndefined()
     await ledger.endLease('b20', 'another')
-    expect(await ledger.lease('b20', 'another')).toBe(false)
-    expect(await ledger.lease('b21', 'another')).toBe(true)
+    expect(await ledger.beginRepair('b20', 'another')).toBeUndefined()
+    expect(await ledger.beginRepair('b21', 'another')).toBeDefined()
     await ledger.endLease('b20', 'a-worker')
-    expect(await ledger.lease('b20', 'another')).toBe(true)
+    expect(await ledger.beginRepair('b20', 'another')).toBeDefined()
   })
 
   it('expires after its worker died, and is extended while this worker recovers the batch', async () => {
-    await ledger.lease('b22', 'a-worker')
+    await beginRepair('b22')
     expect(LEASE_TTL_MS).toBe(15_000)
     expect(await leftMs('b22')).toBeGreaterThan(10_000)
     expect(await leftMs('b22')).toBeLessThanOrEqual(LEASE_TTL_MS)
     await redis.pexpire(names.leaseKey('b22'), 1_000)
-    expect(await ledger.lease('b22', 'another')).toBe(false)
+    expect(await ledger.beginRepair('b22', 'another')).toBeUndefined()
+    await ledger.renewLease('b22', 'another')
     expect(await leftMs('b22')).toBeLessThanOrEqual(1_000)
-    expect(await ledger.lease('b22', 'a-worker')).toBe(true)
+    await ledger.renewLease('b22', 'a-worker')
     expect(await leftMs('b22')).toBeGreaterThan(10_000)
+  })
+
+  it('that has expired is not taken again by an extension', async () => {
+    await ledger.renewLease('b23', 'a-worker')
+    expect(await redis.exists(names.leaseKey('b23'))).toBe(0)
   })
 })
 
 it('does not create the record of an expired batch again', async () => {
-  expect(await ledger.recordSplit('b8', 'all')).toBe(false)
+  expect(await ledger.recordSplit('b8', 'all', (await beginRepair('b8')).number)).toBe(false)
   expect(await redis.exists(names.batchKey('b8'))).toBe(0)
 })

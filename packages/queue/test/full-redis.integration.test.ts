@@ -32,9 +32,9 @@ describe('while Redis is above its maxmemory', () => {
         const fetch = await fetchMine(consumer, 64)
         const members = fetch.chunks.map(({ id }) => id)
         const id = `batch-${batch}`
-        expect(await fixture.ledger.lease(id, 'a-worker')).toBe(true)
         expect(await fixture.ledger.claim(id, members)).toEqual(members.map(() => id))
-        expect(await fixture.ledger.recordSplit(id, 'all')).toBe(true)
+        expect(await fixture.split(id, ['all'])).toEqual([true])
+        await fixture.ledger.renewLease(id, 'a-worker')
         expect(await consumer.finish({ id, members }, 1)).toBe(true)
         await fixture.ledger.endLease(id, 'a-worker')
         delivered.push(...members)

@@ -34,7 +34,11 @@ export const outcomes = {
   },
   rejected: (stage: OpenStage): Stage => {
     const recovery = { ...recoveryIn(stage), isRejected: true }
-    return { at: 'rejected', recovery, batch: { id: recovery.batchId, chunks: [], splits: new Set() } }
+    return {
+      at: 'rejected',
+      recovery,
+      batch: { id: recovery.batchId, chunks: [], splits: new Set(), repair: 1 },
+    }
   },
 } as const
 
@@ -88,9 +92,8 @@ export class DeliveryFixture {
           await this.claims.shift()?.()
           return ids.map((id) => (this.owners.has(id) ? this.owners.get(id) : batchId))
         },
-        lease: async (batchId, workerId) => {
-          calls.push(`lease ${batchId} of ${workerId}`)
-          return true
+        renewLease: async (batchId, workerId) => {
+          calls.push(`renew lease ${batchId} of ${workerId}`)
         },
         endLease: async (batchId, workerId) => {
           calls.push(`end lease ${batchId} of ${workerId}`)
@@ -151,7 +154,7 @@ function usual(stage: OpenStage): Stage {
   if (stage.at === 'stored') return { at: 'done' }
   if ('batch' in stage) return { at: 'stored', batchId: idOf(stage), members: [], splits: 0 }
   const { recovery } = stage
-  return { at: 'loaded', recovery, batch: { id: recovery.batchId, chunks: [], splits: new Set() } }
+  return { at: 'loaded', recovery, batch: { id: recovery.batchId, chunks: [], splits: new Set(), repair: 1 } }
 }
 
 function idOf(stage: OpenStage): string {

@@ -4,7 +4,7 @@ import { createLogger } from '@sluice/runtime'
 import { type MockInstance, vi } from 'vitest'
 import { SimulatedClickHouse } from '../../../../test/simulator/simulated-clickhouse.ts'
 import { BatchSplitter, type PartsResult } from '../../src/batch-splitter.ts'
-import type { Batch, EarlierAttempts } from '../../src/batch.ts'
+import type { BatchInRepair, EarlierAttempts } from '../../src/batch.ts'
 import { InsertHealth } from '../../src/insert-health.ts'
 import { workerLimits } from '../../src/limits.ts'
 import { Retrier } from '../../src/retrier.ts'
@@ -25,6 +25,8 @@ export class SplitterFixture {
   readonly calls: string[] = []
   /** The ranges that are persisted as split. */
   readonly persisted = new Set<string>()
+  /** The numbers of the repairs that persisted splits. */
+  readonly repairs = new Set<number>()
   /** Called before an insert reaches ClickHouse. If it throws, the insert does not. */
   beforeInsert: (token: string, ids: readonly string[], frames: readonly Buffer[]) => void = () => undefined
   /** Called before a lookup reaches ClickHouse. */
@@ -71,8 +73,9 @@ export class SplitterFixture {
     this.retrier = new Retrier({ logger, signal: stopping.signal, clock, random: () => 0 })
     this.splitter = new BatchSplitter({
       ledger: {
-        recordSplit: (_batchId, range) => {
+        recordSplit: (_batchId, range, repair) => {
           calls.push(`persist ${range}`)
+          this.repairs.add(repair)
           return this.recordSplit(range)
         },
       },
@@ -119,7 +122,7 @@ export class SplitterFixture {
     })
   }
 
-  split(batch: Batch, earlier: EarlierAttempts = nothingEarlier): Promise<PartsResult> {
+  split(batch: BatchInRepair, earlier: EarlierAttempts = nothingEarlier): Promise<PartsResult> {
     return this.clock.settle(this.splitter.insertByParts(batch, earlier))
   }
 
@@ -132,14 +135,14 @@ export class SplitterFixture {
 const nothingEarlier: EarlierAttempts = { unsettledUntilMs: 0, suspension: undefined }
 
 /** The batch B with one chunk of rows with these ids. */
-export function batchOf(ids: readonly string[], splits: readonly string[] = []): Batch {
+export function batchOf(ids: readonly string[], splits: readonly string[] = []): BatchInRepair {
   const chunks = [
     makeChunk(
       'chunk',
       ids.map((id) => makeRow(id)),
     ),
   ]
-  return { id: 'B', chunks, splits: new Set(splits) }
+  return { id: 'B', chunks, splits: new Set(splits), repair: 7 }
 }
 
 function idsOf(frames: readonly Buffer[]): string[] {

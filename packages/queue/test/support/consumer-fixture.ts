@@ -62,6 +62,12 @@ export class ConsumerFixture {
   }
 
   /** A worker's consumer. Several consumers are several workers. */
+  /** Persists that ranges of a batch are split, in one repair. @returns whether each was persisted */
+  async split(batchId: string, ranges: readonly string[]): Promise<boolean[]> {
+    const repair = await this.ledger.beginRepair(batchId, 'a-worker')
+    return Promise.all(ranges.map((range) => this.ledger.recordSplit(batchId, range, repair?.number ?? -1)))
+  }
+
   openConsumer(options?: Partial<ChunkConsumerOptions>): ChunkConsumer {
     const { redis, names, fetchMonitor } = this
     const consumer = new ChunkConsumer({
