@@ -11,7 +11,6 @@ export interface Mutant {
 const stages = 'apps/worker/src/batch-stages.ts'
 const splitter = 'apps/worker/src/batch-splitter.ts'
 const delivery = 'apps/worker/src/batch-delivery.ts'
-const shard = 'apps/worker/src/shard.ts'
 const insertOnce = 'packages/clickhouse/src/insert-once.ts'
 const rowInserter = 'packages/clickhouse/src/row-inserter.ts'
 
@@ -56,7 +55,7 @@ export const mutants: readonly Mutant[] = [
   {
     name: 'a split is not persisted before parts are sent',
     file: splitter,
-    find: 'ledger.recordSplit(id, range)',
+    find: 'ledger.recordSplit(id, range, repair)',
     replace: 'Promise.resolve(true)',
   },
   {
@@ -110,8 +109,8 @@ export const mutants: readonly Mutant[] = [
   {
     name: 'a split batch is sent again while parts of it may be in flight',
     file: stages,
-    find: 'if (record.splits.size > 0 && clock',
-    replace: 'if (record.splits.size < 0 && clock',
+    find: 'if (repair.splits.size > 0 && clock',
+    replace: 'if (repair.splits.size < 0 && clock',
   },
   {
     name: 'an attempt to consume a token that got no answer is forgotten',
@@ -160,12 +159,6 @@ export const mutants: readonly Mutant[] = [
     file: delivery,
     find: "'ClickHouse accepts no rows', 'back'",
     replace: "'ClickHouse accepts no rows', 'front'",
-  },
-  {
-    name: 'a worker that cannot insert keeps the turn',
-    file: shard,
-    find: "if (allowed <= 1 && fetch.turn === 'mine')",
-    replace: "if (allowed < 0 && fetch.turn === 'mine')",
   },
   {
     name: 'a lookup without an answer does not count as a failed insert',

@@ -132,10 +132,6 @@ export class SimulatedRedis {
     return { chunks, hasMore: this.#disk.wait.length > 0 }
   }
 
-  yieldTurn(workerId: string): void {
-    if (this.#disk.turn?.value.workerId === workerId) this.#disk.turn = undefined
-  }
-
   load(ids: readonly string[]): HeldChunk[] | undefined {
     const chunks = ids.flatMap((id) => {
       const job = this.#disk.jobs.get(id)

@@ -148,7 +148,6 @@ function simulatedQueue({ process, redis, toRedis: link }: SimulatedWorkerOption
         for (const { id } of result.chunks) held.set(id, token)
         return { turn: 'mine', chunks, hasMore: result.hasMore }
       },
-      yieldTurn: () => toRedis('yield turn', () => redis.yieldTurn(process.name)),
       load: (ids) => toRedis('load', () => redis.load(ids)),
       // A job may be fetched again, with a new token, while one of these steps is in flight.
       finish: async (batch, splits) => {

@@ -24,7 +24,7 @@ export const fetchLimits = {
 export type FetchLimits = Readonly<Record<keyof typeof fetchLimits, number>>
 
 export interface ShardOptions {
-  readonly consumer: Pick<ChunkConsumer, 'fetch' | 'yieldTurn' | 'requeue' | 'forget'>
+  readonly consumer: Pick<ChunkConsumer, 'fetch' | 'requeue' | 'forget'>
   readonly collector: Collector
   readonly delivery: Pick<BatchDelivery, 'deliver' | 'close' | 'repairs' | 'chunksInRepair'>
   /** The insert slots of all shards. A slot is taken before the batch is claimed, so no claimed batch waits for one. */
@@ -119,9 +119,7 @@ export class Shard {
     }
     const chunks = fetch.turn === 'mine' ? fetch.chunks : []
     for (const chunk of chunks) this.#collect(chunk)
-    // A worker that cannot insert must not keep the turn from others, not even from one that does not know whether it can.
-    if (allowed <= 1 && fetch.turn === 'mine') await consumer.yieldTurn().catch(() => undefined)
-    // Without a chunk, since a worker that has the turn may keep it.
+    // Without a chunk, since another worker that cannot insert may have the turn.
     if (allowed === 1 && chunks.length === 0) await this.#options.insertNothing().catch(() => undefined)
     if (fetch.turn === 'taken' || allowed === 0) return limits.standbyIntervalMs
     if (allowed === 1) return limits.idleIntervalMs

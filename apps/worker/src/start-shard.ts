@@ -42,7 +42,7 @@ export interface ShardQueue {
   >
   readonly consumer: Pick<
     ChunkConsumer,
-    'fetch' | 'yieldTurn' | 'load' | 'finish' | 'requeue' | 'fail' | 'forget' | 'heldChunks' | 'close'
+    'fetch' | 'load' | 'finish' | 'requeue' | 'fail' | 'forget' | 'heldChunks' | 'close'
   >
 }
 

@@ -44,7 +44,6 @@ describe('a round', () => {
     fixture.isTurnTaken = true
     await run(2 * limits.standbyIntervalMs)
     expect(fixture.fetchedAtMs).toEqual([0, 1_000, 2_000])
-    expect(fixture.only('yield')).toEqual([])
   })
 
   it('follows after a round that failed', async () => {
@@ -188,24 +187,18 @@ describe('a worker whose inserts fail', () => {
     fixture.fetchMax = 0
   })
 
-  it('fetches nothing, and yields the turn each time', async () => {
+  it('fetches nothing, and lets others take the turn', async () => {
     fixture.add(1)
     await run(limits.standbyIntervalMs)
-    expect(fixture.calls).toEqual(['fetch 0, busy', 'yield turn', 'fetch 0, busy', 'yield turn'])
+    expect(fixture.calls).toEqual(['fetch 0, busy', 'fetch 0, busy'])
     expect(fixture.fetchedAtMs).toEqual([0, limits.standbyIntervalMs])
   })
 
-  it('goes on if the turn cannot be yielded', async () => {
-    fixture.errors.set('yield turn', new Error('connection lost'))
-    await run(limits.standbyIntervalMs)
-    expect(fixture.only('fetch')).toHaveLength(2)
-  })
-
-  it('fetches one chunk as a probe, yields the turn, and delivers the chunk', async () => {
+  it('fetches one chunk as a probe, and delivers it', async () => {
     fixture.fetchMax = 1
     fixture.add(2)
     await run(0)
-    expect(fixture.calls).toEqual(['probing', 'fetch 1, busy', 'yield turn'])
+    expect(fixture.calls).toEqual(['probing', 'fetch 1, busy'])
     fixture.fetchMax = 0
     await fixture.clock.pass(limits.idleIntervalMs)
     expect(fixture.only('deliver')).toEqual(['deliver 1'])
@@ -217,7 +210,7 @@ describe('a worker whose inserts fail', () => {
     fixture.fetchMax = 1
     fixture.errors.set('insert nothing', new Error('connection lost'))
     await run(limits.idleIntervalMs)
-    const probe = ['probing', 'fetch 1, busy', 'yield turn', 'insert nothing']
+    const probe = ['probing', 'fetch 1, busy', 'insert nothing']
     expect(fixture.calls).toEqual([...probe, ...probe])
   })
 

@@ -91,7 +91,6 @@ const queue: Parameters<typeof startShard>[0] = {
   },
   consumer: {
     fetch: async (count) => ({ turn: 'mine', chunks: waiting.splice(0, count), hasMore: false }),
-    yieldTurn: () => Promise.resolve(),
     load: async (ids) => ids.map((id) => makeChunk(id)),
     finish: async ({ id }) => {
       calls.push(`finish ${id}`)

@@ -70,7 +70,6 @@ export class ShardFixture {
           const chunks = this.waiting.splice(0, count)
           return { turn: 'mine', chunks, hasMore: this.waiting.length > 0 }
         },
-        yieldTurn: async () => this.#request('yield turn'),
         requeue: async (ids, end) => this.#request('requeue', ` ${ids.join(' ')} to the ${end}`),
         forget: (ids) => void calls.push(`forget ${ids.join(' ')}`),
       },
