@@ -87,6 +87,27 @@ describe('a row that ClickHouse rejects', () => {
     })
   }, 30_000)
 
+  it('is not dead-lettered if a materialized view rejects it after it was stored', async () => {
+    await clickhouse.command({
+      query: `CREATE MATERIALIZED VIEW broken_view ENGINE = MergeTree ORDER BY () AS
+        SELECT CAST(message, 'JSON') AS n FROM logs WHERE startsWith(message, '{view')`,
+    })
+    try {
+      await add([row('view 1'), row('{view 2'), row('view 3')])
+      await eventually(20_000, async () => {
+        expect(await drainQueue(installation.redisUrl, names, 0)).toSatisfy(isEmpty)
+      })
+    } finally {
+      await clickhouse.command({ query: 'DROP VIEW broken_view' })
+    }
+    expect(await select("SELECT message FROM logs WHERE message LIKE '%view _' ORDER BY message")).toEqual([
+      { message: 'view 1' },
+      { message: 'view 3' },
+      { message: '{view 2' },
+    ])
+    expect(await select("SELECT text FROM dead_letters WHERE text LIKE '%{view%'")).toEqual([])
+  }, 40_000)
+
   it('becomes one dead letter per chunk if the frame cannot be decompressed', async () => {
     const frame = Buffer.from('not a zstd frame').toString('base64')
     await add([row('x')], (chunk) => ({ ...chunk, frame }))

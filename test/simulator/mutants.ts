@@ -101,6 +101,12 @@ export const mutants: readonly Mutant[] = [
     replace: '(pass.unsettledUntilMs < 0) {',
   },
   {
+    name: 'a rejected row is dead-lettered although it is stored',
+    file: splitter,
+    find: "result.at === 'rejected' && (await this.#findStored([row])).size === 0",
+    replace: "result.at === 'rejected'",
+  },
+  {
     name: 'a row that is persisted as rejected is inserted again',
     file: splitter,
     find: '  return splits.has(rangeName(index, index + 1))',

@@ -85,6 +85,7 @@ class Schedule {
       failsForMemory: () => this.#isFaulty && happens(random, memoryErrors),
       crashesInCommit: () => this.#isFaulty && !this.#areTokensAtomic && happens(random, crashes),
       keepsPartOfRejected: () => keepsPart && happens(random, 0.5),
+      storesRejected: happens(random, 0.1),
     })
     const rate = pick(random, [0, 0, 0.02, 0.1])
     this.#linkFaults = {

@@ -20,14 +20,18 @@ export interface ClickHouseFaults {
   crashesInCommit: () => boolean
   /** Whether it stores some partitions of an insert that it rejects. */
   keepsPartOfRejected: () => boolean
+  /** Whether it rejects rows after it has stored them, because a materialized view fails. */
+  storesRejected: boolean
 }
+
+const NO_MEMORY = 'MEMORY_LIMIT_EXCEEDED'
 
 interface Token {
   readonly atMs: number
 }
 
 /** An insert that was given up commits at most ten minutes later. The window of the tables is longer than that. */
-const WINDOW_MS = 1_800_000
+export const WINDOW_MS = 1_800_000
 
 /** The tables in ClickHouse, with their deduplication tokens. */
 export class SimulatedClickHouse {
@@ -48,7 +52,7 @@ export class SimulatedClickHouse {
     const rows = frames.flatMap((frame) => rowsOfFrame(frame) ?? [])
     const byPartition = Map.groupBy(rows.map(rowKey), ({ expiresOn }) => expiresOn)
     const rejection = this.#rejection(rows)
-    if (rejection !== undefined) {
+    if (rejection !== undefined && !(this.faults.storesRejected && rejection.type !== NO_MEMORY)) {
       const [first] = byPartition
       if (first !== undefined && byPartition.size > 1 && this.faults.keepsPartOfRejected()) {
         const [partition, keys] = first
@@ -58,6 +62,7 @@ export class SimulatedClickHouse {
       throw rejection
     }
     for (const [partition, keys] of byPartition) this.#commit(partition, token, keys)
+    if (rejection !== undefined) throw rejection
   }
 
   find(frames: readonly Buffer[]): ReadonlySet<string> {
@@ -93,13 +98,13 @@ export class SimulatedClickHouse {
     return token !== undefined && this.#time.nowMs - token.atMs < WINDOW_MS
   }
 
-  #rejection(rows: readonly string[]): Error | undefined {
-    if (this.faults.isTableBroken) return error('9999', 'NEW_CODE')
+  #rejection(rows: readonly string[]): ClickHouseError | undefined {
+    if (this.faults.isTableBroken && rows.length > 0) return error('9999', 'NEW_CODE')
     const ids = this.faults.acceptsAll ? [] : rows.map((row) => rowKey(row).id)
     if (ids.some((id) => id.startsWith(rejectedIds.poison))) return error('117', 'INCORRECT_DATA')
     if (ids.some((id) => id.startsWith(rejectedIds.unknown))) return error('9999', 'NEW_CODE')
     return rows.length > 1 && (this.faults.isShortOfMemory || this.faults.failsForMemory())
-      ? error('241', 'MEMORY_LIMIT_EXCEEDED')
+      ? error('241', NO_MEMORY)
       : undefined
   }
 }

@@ -29,7 +29,12 @@ interface Disk {
   readonly batches: Map<string, Batch>
   readonly leases: Map<string, Expiring<string>>
   readonly failed: Set<string>
-  turn: Expiring<{ readonly workerId: string; readonly isBusy: boolean }> | undefined
+  turn: Expiring<Turn> | undefined
+}
+
+interface Turn {
+  readonly workerId: string
+  readonly isBusy: boolean
 }
 
 const TURN_TTL_MS = 5_000
@@ -38,8 +43,8 @@ const CONFIRMED_TTL_MS = 30 * 86_400_000
 const RELEASED_TTL_MS = 300_000
 
 /**
- * The queue and the records of one shard, as `packages/queue` changes them in Redis: each method is one Lua script of it,
- * which has tests of its own against a real server.
+ * The queue and the records of one shard, as `packages/queue` changes them in Redis: each method is one Lua script of it. Each answer is
+ * compared with the real one in simulated-redis.integration.test.ts.
  */
 export class SimulatedRedis {
   readonly #time: Pick<SimulatedTime, 'nowMs'>
@@ -115,12 +120,9 @@ export class SimulatedRedis {
     isBusy: boolean,
     lockMs: number,
   ): { readonly chunks: HeldChunk[]; readonly hasMore: boolean } | 'taken' {
-    const { turn, wait, jobs } = this.#disk
+    const { wait, jobs } = this.#disk
     const now = this.#nowMs
-    if (turn !== undefined && turn.untilMs > now && turn.value.workerId !== workerId) {
-      if (isBusy || !turn.value.isBusy) return 'taken'
-    }
-    this.#disk.turn = { value: { workerId, isBusy }, untilMs: now + TURN_TTL_MS }
+    if (!this.#takeTurn({ workerId, isBusy })) return 'taken'
     const ids = wait.slice(0, count)
     this.#disk.wait = wait.slice(ids.length)
     const chunks = ids.flatMap((id) => {
@@ -130,6 +132,10 @@ export class SimulatedRedis {
       return decodeChunk(id, job.chunk)
     })
     return { chunks, hasMore: this.#disk.wait.length > 0 }
+  }
+
+  yieldTurn(workerId: string): void {
+    if (this.#disk.turn?.value.workerId === workerId) this.#disk.turn = undefined
   }
 
   load(ids: readonly string[]): HeldChunk[] | undefined {
@@ -143,7 +149,7 @@ export class SimulatedRedis {
   renew(tokens: ReadonlyMap<string, string>, lockMs: number): void {
     for (const [id, token] of tokens) {
       const job = this.#disk.jobs.get(id)
-      if (job?.lock?.token === token)
+      if (job !== undefined && this.#hasLock(job, token))
         this.#disk.jobs.set(id, { ...job, lock: { token, untilMs: this.#nowMs + lockMs } })
     }
   }
@@ -234,10 +240,9 @@ export class SimulatedRedis {
     if (batch?.state === 'claimed' && splits !== undefined && batch.splits.size > splits) return false
     for (const [jobId, token] of tokens) {
       const job = this.#disk.jobs.get(jobId)
-      // A job that another worker has locked is left to that worker.
-      if (job === undefined || (this.#isLocked(job) && job.lock?.token !== token)) continue
+      // A job that waits again or has failed is left there, and one that another worker has locked is left to that worker.
+      if (job?.lock === undefined || (this.#isLocked(job) && job.lock.token !== token)) continue
       this.#disk.jobs.delete(jobId)
-      this.#disk.wait = this.#disk.wait.filter((waiting) => waiting !== jobId)
     }
     const ttlMs = members.some((member) => this.#disk.jobs.has(member)) ? CONFIRMED_TTL_MS : RELEASED_TTL_MS
     const untilMs = this.#nowMs + ttlMs
@@ -268,8 +273,26 @@ export class SimulatedRedis {
     return entry !== undefined && entry.untilMs > this.#nowMs ? entry.value : undefined
   }
 
+  /** @returns whether the worker has the turn now */
+  #takeTurn(turn: Turn): boolean {
+    const { untilMs = 0, value } = this.#disk.turn ?? {}
+    const leftMs = untilMs - this.#nowMs
+    const isMine = value?.workerId === turn.workerId
+    if (leftMs > 0 && !isMine && (turn.isBusy || value?.isBusy === false)) return false
+    if (!isMine || value.isBusy !== turn.isBusy || leftMs < TURN_TTL_MS / 2)
+      this.#disk.turn = { value: turn, untilMs: this.#nowMs + TURN_TTL_MS }
+    return true
+  }
+
   #locked(tokens: ReadonlyMap<string, string>): string[] {
-    return [...tokens].flatMap(([id, token]) => (this.#disk.jobs.get(id)?.lock?.token === token ? [id] : []))
+    return [...tokens].flatMap(([id, token]) => {
+      const job = this.#disk.jobs.get(id)
+      return job !== undefined && this.#hasLock(job, token) ? [id] : []
+    })
+  }
+
+  #hasLock(job: Job, token: string): boolean {
+    return this.#isLocked(job) && job.lock?.token === token
   }
 
   #isLocked({ lock }: Job): boolean {

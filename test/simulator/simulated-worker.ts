@@ -177,7 +177,7 @@ function simulatedQueue({ process, redis, toRedis: link }: SimulatedWorkerOption
       get heldChunks() {
         return held.size
       },
-      close: () => Promise.resolve(),
+      close: () => toRedis('yield turn', () => redis.yieldTurn(process.name)),
     },
   }
 }

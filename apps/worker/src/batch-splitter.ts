@@ -165,7 +165,9 @@ export class BatchSplitter {
     const insert = rowInserter.prepareSingle(compressRows(row), token, this.#onUnanswered(pass))
     const result = await this.#attempt(() => insert.run(), isAboutRows)
     if (result.at === 'token-without-rows') throw new UndeliverableError(`the row of ${token} is not found`)
-    if (result.at === 'rejected') await this.#reject(pass, index, result.error)
+    // If a materialized view fails, ClickHouse reports an error after it has stored the row.
+    if (result.at === 'rejected' && (await this.#findStored([row])).size === 0)
+      await this.#reject(pass, index, result.error)
   }
 
   /**
@@ -199,13 +201,8 @@ export class BatchSplitter {
    */
   async #consumeToken(pass: Pass, from: number, to: number): Promise<boolean> {
     const { id, rows } = pass
-    const { rowInserter, retrier, health } = this.#deps
     const ofRange = openRows(pass, from, to)
-    const stored = await retrier.retry(
-      'stored rows not looked up',
-      () => rowInserter.findStored([compressRows(ofRange.join(''))]),
-      () => health.giveUpSignal,
-    )
+    const stored = await this.#findStored(ofRange)
     const isWhole = from === 0 && to === rows.length
     const token = isWhole ? id : `${id}/${rangeName(from, to)}`
     const missing = ofRange.filter((row) => !stored.has(rowKey(row).id))
@@ -230,6 +227,16 @@ export class BatchSplitter {
     else if (this.#deps.clock.nowMs() < pass.unsettledUntilMs) pass.unsettled += 1
     else return true
     return false
+  }
+
+  /** @returns the ids of the rows that are stored */
+  async #findStored(rows: readonly string[]): Promise<ReadonlySet<string>> {
+    const { rowInserter, retrier, health } = this.#deps
+    return retrier.retry(
+      'stored rows not looked up',
+      () => rowInserter.findStored([compressRows(rows.join(''))]),
+      () => health.giveUpSignal,
+    )
   }
 
   /** An attempt that got no answer may still commit, unless its token is consumed. That of a rejected row cannot be consumed. */

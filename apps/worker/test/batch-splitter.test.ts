@@ -194,6 +194,13 @@ describe('a row that ClickHouse rejects', () => {
     expect(first).toBe('persist 1-2')
   })
 
+  it('is not dead-lettered if ClickHouse has stored it before it reported the error', async () => {
+    fixture.table.faults.storesRejected = true
+    expect(await fixture.split(batchOf(['a', 'poison-b', 'unknown-c']))).toMatchObject({ at: 'stored' })
+    expect(fixture.table.rows.toSorted()).toEqual(['a', 'poison-b', 'unknown-c'])
+    expect(fixture.deadLetters).toEqual([])
+  })
+
   it('is not dead-lettered while an attempt of another worker may still commit', async () => {
     const earlier: EarlierAttempts = { unsettledUntilMs: 500, suspension: undefined }
     const batch = batchOf(['a', 'poison-b'])

@@ -63,6 +63,7 @@ export class SplitterFixture {
       acceptsAll: false,
       crashesInCommit: () => false,
       keepsPartOfRejected: () => false,
+      storesRejected: false,
     })
     const insertOnce = {
       areTokensAtomic,
