@@ -196,8 +196,8 @@ describe('a row that ClickHouse rejects', () => {
 
   it('is not dead-lettered if ClickHouse has stored it before it reported the error', async () => {
     fixture.table.faults.storesRejected = true
-    expect(await fixture.split(batchOf(['a', 'poison-b', 'unknown-c']))).toMatchObject({ at: 'stored' })
-    expect(fixture.table.rows.toSorted()).toEqual(['a', 'poison-b', 'unknown-c'])
+    expect(await fixture.split(batchOf(['a', 'poison-b']))).toMatchObject({ at: 'stored' })
+    expect(fixture.table.rows).toEqual(['a', 'poison-b'])
     expect(fixture.deadLetters).toEqual([])
   })
 
