@@ -12,15 +12,18 @@ export type QueueEnd = 'front' | 'back'
 
 /**
  * KEYS: the wait list. ARGV: the beginning of the queue's keys; '1' for the back of the list; the ids of the jobs; the tokens of their
- * locks. BullMQ's script pushes a job to the front. From there it is moved to the back.
+ * locks. BullMQ's script pushes a job to the front. From there it is moved to the back, unless it was there before.
  */
 const REQUEUE = `
 ${requeuerLua}
 local requeue = newRequeuer(ARGV[1])
 local count = (#ARGV - 2) / 2
 for i = 3, 2 + count do
+  local isHeld = redis.call('GET', ARGV[1] .. ARGV[i] .. ':lock') == ARGV[i + count]
   requeue(ARGV[i], ARGV[i + count])
-  if ARGV[2] == '1' and redis.call('LINDEX', KEYS[1], -1) == ARGV[i] then redis.call('RPOPLPUSH', KEYS[1], KEYS[1]) end
+  if isHeld and ARGV[2] == '1' and redis.call('LINDEX', KEYS[1], -1) == ARGV[i] then
+    redis.call('RPOPLPUSH', KEYS[1], KEYS[1])
+  end
 end`
 
 /** KEYS: the wait list. ARGV: the beginning of the queue's keys, the delay in ms, the id of the job, the token of its lock. */

@@ -1,6 +1,7 @@
 import { beforeEach, describe, expect, it } from 'vitest'
 import type { Chunk } from '../src/chunk.ts'
 import type { ChunkConsumer } from '../src/chunk-consumer.ts'
+import { JobMover } from '../src/job-moves.ts'
 import { chunkOf, ConsumerFixture, fetchIds, fetchMine, useTestRedis } from './support/consumer-fixture.ts'
 
 const server = useTestRedis()
@@ -55,6 +56,22 @@ describe('requeue', () => {
     const before = await fixture.content()
     await consumer.requeue(['chunk-0'], 'front')
     expect(await fixture.content()).toEqual(before)
+  })
+
+  it('to the back leaves a chunk that waits again, even if it is the next one', async () => {
+    await fixture.addMany(1)
+    await fetchMine(consumer, 1)
+    await fixture.redis.del(fixture.lockKey('chunk-0'))
+    const mover = new JobMover(fixture.redis, fixture.names)
+    await fixture.redis.lmove(
+      `${fixture.names.jobKey('')}active`,
+      `${fixture.names.jobKey('')}wait`,
+      'RIGHT',
+      'RIGHT',
+    )
+    await fixture.add('newer')
+    await mover.requeue([{ id: 'chunk-0', token: 'expired', bytes: 0 }], 'back')
+    expect(await fixture.waiting()).toEqual(['chunk-0', 'newer'])
   })
 
   it('that Redis rejects keeps the chunks in hand', async () => {
