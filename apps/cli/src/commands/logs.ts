@@ -18,13 +18,21 @@ export function addLogsCommand(program: Command, context: Context): void {
         'only these levels: log, debug, info, success, warn, error; comma-separated or repeated',
         list,
       )
-      .option('--since <when>', 'only entries since a duration ago (15m, 2h, 3d) or since an ISO 8601 time')
+      .option(
+        '--from <when>',
+        'only entries from this time on: a duration ago (15m, 2h, 3d) or an ISO 8601 time',
+      )
+      .option('--since <when>', 'the same as --from')
+      .option(
+        '--until <when>',
+        'only entries before this time, as for --from; +1h is ahead of now (default: +1h, which hides entries of the future)',
+      )
       .option('--service <name>', 'only entries of this service')
       .option('--search <text>', 'only entries with this text in the message; case is ignored')
       .option('--limit <count>', 'maximum number of entries', integer(0, LIMIT_MAX), LIMIT_DEFAULT)
       .option(
         '-f, --follow',
-        'then print new entries as they arrive, until Ctrl-C; --since does not apply to them',
+        'then print new entries as they arrive, until Ctrl-C; --from and --until do not apply to them',
       )
       .option(...JSON_OPTION),
   ).action(async (options: LogsOptions) => {

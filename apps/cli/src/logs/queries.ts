@@ -1,3 +1,5 @@
+import type { TimeRange } from './time-range.ts'
+
 /** Selects entries of one project. */
 export interface LogFilter {
   readonly projectId: string
@@ -37,16 +39,33 @@ const COLUMNS =
 /** ClickHouse sorts UUIDs by their second half. Numbers sort by the first half, which is the time of a UUIDv7. */
 const ID_ORDER = 'toUInt128(id)'
 
-/** The newest matching entries, oldest first. */
-export function newestEntriesQuery(filter: LogFilter, since: string | undefined, limit: number): Query {
+/** The newest matching entries with a timestamp in the range, oldest first. */
+export function newestEntriesQuery(
+  filter: LogFilter,
+  { from, until }: Pick<TimeRange, 'from' | 'until'>,
+  limit: number,
+): Query {
   const { conditions, params } = filterConditions(filter)
-  if (since !== undefined) conditions.push("timestamp >= {since:DateTime64(6, 'UTC')}")
+  conditions.push("timestamp < {until:DateTime64(6, 'UTC')}")
+  if (from !== undefined) conditions.push("timestamp >= {from:DateTime64(6, 'UTC')}")
   return {
     query: `SELECT * FROM (
       SELECT ${COLUMNS} FROM logs WHERE ${conditions.join(' AND ')}
       ORDER BY timestamp DESC, ${ID_ORDER} DESC LIMIT {limit:UInt32}
     ) ORDER BY timestamp, ${ID_ORDER}`,
-    query_params: { ...params, limit, ...(since === undefined ? {} : { since }) },
+    query_params: { ...params, limit, until, ...(from === undefined ? {} : { from }) },
+  }
+}
+
+/** The number of matching entries with this timestamp or a later one; the count stops at `max`. */
+export function laterEntriesQuery(filter: LogFilter, from: string, max: number): Query {
+  const { conditions, params } = filterConditions(filter)
+  return {
+    query: `SELECT count() AS count FROM (
+      SELECT 1 FROM logs
+      WHERE ${conditions.join(' AND ')} AND timestamp >= {from:DateTime64(6, 'UTC')} LIMIT {max:UInt32}
+    )`,
+    query_params: { ...params, from, max },
   }
 }
 

@@ -1,3 +1,4 @@
+import type { ClickHouseAccess } from '@sluice/clickhouse'
 import { levels } from '@sluice/schema'
 import { describeClickHouseError, withClickHouse } from '../clickhouse-session.ts'
 import { type Context, INTERRUPTED_EXIT_CODE } from '../context.ts'
@@ -5,16 +6,15 @@ import { UsageError } from '../errors.ts'
 import { readLocalServices } from '../local-services.ts'
 import { clickhouseAccess, type ClickHouseFlags } from '../service-access.ts'
 import { painter } from '../terminal.ts'
-import { parseSince } from '../times.ts'
 import { jsonLine, textLine } from './entry-line.ts'
 import { Follower, followUntil } from './follow.ts'
 import { type FoundEntry, LogSource } from './log-source.ts'
 import type { LogFilter, LogRow } from './queries.ts'
+import { readTimeRange, type TimeRange, type TimeRangeFlags } from './time-range.ts'
 
-export interface LogsOptions extends ClickHouseFlags {
+export interface LogsOptions extends ClickHouseFlags, TimeRangeFlags {
   project?: string
   level?: readonly string[]
-  since?: string
   service?: string
   search?: string
   limit: number
@@ -22,10 +22,13 @@ export interface LogsOptions extends ClickHouseFlags {
   json?: true
 }
 
+/** A larger number of entries of the future is not counted: a sender with a wrong clock may have sent any number. */
+export const futureEntriesMax = 10_000
+
 /** `sluice logs`: prints the newest matching entries and, with `follow`, the new entries that arrive. */
 export async function showLogs(options: LogsOptions, context: Context): Promise<void> {
   const filter = await readFilter(options, context)
-  const since = options.since === undefined ? undefined : parseSince(options.since, context.nowMs())
+  const range = readTimeRange(options, context.nowMs())
   const access = await clickhouseAccess(options, context)
   const print = printer(options, context)
   const signal = context.abortOnInterrupt()
@@ -34,7 +37,8 @@ export async function showLogs(options: LogsOptions, context: Context): Promise<
     const follower = options.follow ? new Follower(source, print) : undefined
     try {
       await follower?.start()
-      const count = await printNewest(source.newest(since, options.limit), print, follower)
+      const count = await printNewest(source.newest(range, options.limit), print, follower)
+      if (!range.isUntilSelected) await reportFutureEntries(source, range, access, context)
       if (follower === undefined) return count
       await followUntil(signal, follower, {
         random: context.random,
@@ -63,6 +67,36 @@ async function printNewest(
     count += entries.length
   }
   return count
+}
+
+/** Reports how many entries the default of --until hides. */
+async function reportFutureEntries(
+  source: LogSource,
+  range: TimeRange,
+  access: ClickHouseAccess,
+  { stderr }: Context,
+): Promise<void> {
+  const option = `(--until ${range.until.replace(' ', 'T').slice(0, -3)}Z)`
+  const count = await source.countAfter(range, futureEntriesMax + 1).catch((error: unknown) => {
+    const reason = describeClickHouseError(error, access)
+    if (reason === undefined) throw error
+    // The current entries are printed already. A large number of future ones must not make the command fail.
+    return reason
+  })
+  if (typeof count === 'string') {
+    await stderr.write(
+      `sluice: entries of the future are not shown ${option}; they were not counted: ${count}\n`,
+    )
+  } else if (count > 0) {
+    await stderr.write(
+      `sluice: ${describeCount(count)} of the future ${count === 1 ? 'is' : 'are'} not shown ${option}\n`,
+    )
+  }
+}
+
+function describeCount(count: number): string {
+  if (count > futureEntriesMax) return `more than ${futureEntriesMax.toLocaleString('en-US')} entries`
+  return count === 1 ? '1 entry' : `${count.toLocaleString('en-US')} entries`
 }
 
 function printer({ json }: LogsOptions, { stdout }: Context): (rows: readonly LogRow[]) => Promise<void> {

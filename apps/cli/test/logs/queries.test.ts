@@ -2,6 +2,7 @@ import { describe, expect, test } from 'vitest'
 import {
   arrivalsQuery,
   entriesByIdQuery,
+  laterEntriesQuery,
   type LogFilter,
   newestEntriesQuery,
   newestReceivedQuery,
@@ -12,7 +13,8 @@ const filter: LogFilter = { projectId: evil, levels: [evil], service: evil, sear
 
 describe('no argument becomes part of the SQL', () => {
   test.each([
-    ['newestEntriesQuery', newestEntriesQuery(filter, evil, 7)],
+    ['newestEntriesQuery', newestEntriesQuery(filter, { from: evil, until: evil }, 7)],
+    ['laterEntriesQuery', laterEntriesQuery(filter, evil, 7)],
     ['newestReceivedQuery', newestReceivedQuery(filter, evil)],
     ['arrivalsQuery', arrivalsQuery(filter, evil, 7, 'newest')],
     ['entriesByIdQuery', entriesByIdQuery(evil, [evil], evil, evil)],
@@ -25,7 +27,13 @@ describe('no argument becomes part of the SQL', () => {
 
 test('an absent filter adds no condition', () => {
   const open: LogFilter = { projectId: 'demo', levels: [], service: undefined, search: undefined }
-  const { query, query_params } = newestEntriesQuery(open, undefined, 100)
-  expect(query_params).toEqual({ project: 'demo', limit: 100 })
-  expect(query).toContain('WHERE project_id = {project:String}\n')
+  const { query, query_params } = newestEntriesQuery(
+    open,
+    { from: undefined, until: '2026-11-20 13:00:00.000000' },
+    100,
+  )
+  expect(query_params).toEqual({ project: 'demo', limit: 100, until: '2026-11-20 13:00:00.000000' })
+  expect(query).toContain(
+    "WHERE project_id = {project:String} AND timestamp < {until:DateTime64(6, 'UTC')}\n",
+  )
 })

@@ -5,6 +5,7 @@ import { randomUUID } from 'node:crypto'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { followLimits } from '../../src/logs/follow.ts'
+import { futureEntriesMax } from '../../src/logs/show-logs.ts'
 import { run } from '../../src/run.ts'
 import { jsonLines, testInstallation } from '../installation.ts'
 
@@ -61,6 +62,11 @@ describe('logs', () => {
     [['--service', 'web'], 1],
     [['--since', '2026-01-02'], 2],
     [['--since', '2026-01-02T00:00:00.001Z'], 1],
+    [['--from', '2026-01-02'], 2],
+    [['--from', '2026-01-01T00:00:00.000002Z'], 2],
+    [['--from', '2026-01-01', '--until', '2026-01-03'], 2],
+    [['--until', '2026-01-01T00:00:00.000001Z'], 0],
+    [['--until', '2026-01-01T00:00:00.000002Z'], 1],
     [['--search', 'broken'], 1],
     [['--search', 'ÄRGER'], 1],
     [['--search', "it's 100% broken \\ "], 1],
@@ -87,6 +93,57 @@ describe('logs', () => {
     const used = context(environment)
     expect(await run(['logs', '--project', 'demo'], used)).toBe(1)
     expect(used.written.stderr).toContain(reason)
+  })
+})
+
+describe('entries of the future', () => {
+  const AHEAD = '{"level":"error","message":"ahead","timestamp":"2261-01-01T00:00:00Z"}'
+  const logs = async (...flags: string[]) => {
+    const used = context()
+    const code = await run(['logs', '--project', 'hidden', '--json', ...flags], used)
+    const found = jsonLines(used.written.stdout).map(({ message }) => message)
+    return { code, found, stderr: used.written.stderr }
+  }
+
+  beforeAll(async () => {
+    await store('hidden', [
+      '{"level":"info","message":"now"}',
+      `{"level":"info","message":"soon","timestamp":"${new Date(Date.now() + 600_000).toISOString()}"}`,
+      ...Array.from({ length: 100 }, () => AHEAD),
+    ])
+  })
+
+  test.each([[[]], [['--since', '5m']], [['--from', '5m']]])(
+    'do not hide current ones with %j, and are reported on stderr',
+    async (flags) => {
+      const { code, found, stderr } = await logs(...flags)
+      expect({ code, found }).toEqual({ code: 0, found: ['now', 'soon'] })
+      expect(stderr).toMatch(
+        /^sluice: 100 entries of the future are not shown \(--until \d{4}-\d\d-\d\dT[\d:.]+Z\)\n$/,
+      )
+    },
+  )
+
+  test('are counted with the other conditions', async () => {
+    expect((await logs('--level', 'info')).stderr).toBe('')
+    expect((await logs('--level', 'error')).stderr).toContain('100 entries of the future are not shown')
+    expect((await logs('--level', 'error')).found).toEqual([])
+  })
+
+  test('are printed with a later --until, without the report', async () => {
+    const { found, stderr } = await logs('--from', '2261-01-01', '--until', '2261-01-02', '--limit', '3')
+    expect(found).toEqual(['ahead', 'ahead', 'ahead'])
+    expect(stderr).toBe('')
+  })
+
+  test('are counted up to a maximum', async () => {
+    await store(
+      'flooded',
+      Array.from({ length: futureEntriesMax + 1 }, () => AHEAD),
+    )
+    const used = context()
+    expect(await run(['logs', '--project', 'flooded'], used)).toBe(0)
+    expect(used.written.stderr).toContain('more than 10,000 entries of the future are not shown')
   })
 })
 
