@@ -1,6 +1,7 @@
 import type { Command } from 'commander'
 import type { Context } from '../context.ts'
 import type { SendOptions } from '../send/send.ts'
+import { examples } from './help.ts'
 import { withApiOptions } from './options.ts'
 
 export function addSendCommand(program: Command, context: Context): void {
@@ -18,6 +19,13 @@ export function addSendCommand(program: Command, context: Context): void {
       .option('--retry-for <time>', 'how long to retry while the API is overloaded or unavailable', '5m'),
   )
     .addHelpText('after', LINES_HELP)
+    .addHelpText(
+      'after',
+      examples(
+        ['send /var/log/*.log', 'the lines of files'],
+        ['send --service web --level warn', 'the lines of stdin'],
+      ),
+    )
     .action(async (files: string[], options: SendOptions) => {
       const { send } = await import('../send/send.ts')
       await send(files, options, context)

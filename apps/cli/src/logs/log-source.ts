@@ -3,6 +3,7 @@ import { toClickHouseTime } from '@sluice/rows'
 import { CliError } from '../errors.ts'
 import type { Arrival } from './follow-window.ts'
 import {
+  anyEntryQuery,
   arrivalsQuery,
   entriesByIdQuery,
   laterEntriesQuery,
@@ -50,6 +51,11 @@ export class LogSource {
   async countAfter({ until }: TimeRange, max: number): Promise<number> {
     const [row] = await this.#query<{ count: string }>(laterEntriesQuery(this.#filter, until, max))
     return Number(row?.count ?? 0)
+  }
+
+  /** Whether the project has any row, whatever the other conditions. */
+  async hasEntries(): Promise<boolean> {
+    return (await this.#query(anyEntryQuery(this.#filter))).length > 0
   }
 
   /** The newest receive time of the project's rows that were received at `fromMs` or later; 0 if there are none. */

@@ -1,3 +1,4 @@
+import { metadataCondition, type MetadataFilter } from './metadata-filter.ts'
 import type { TimeRange } from './time-range.ts'
 
 /** Selects entries of one project. */
@@ -6,8 +7,12 @@ export interface LogFilter {
   /** Any of these levels; every level if empty. */
   readonly levels: readonly string[]
   readonly service: string | undefined
+  /** Any of these environments; every environment, and none, if empty. */
+  readonly environments: readonly string[]
   /** Text in the message; case is ignored. */
   readonly search: string | undefined
+  /** All of these conditions. */
+  readonly metadata: readonly MetadataFilter[]
 }
 
 /** An entry as ClickHouse returns it. Absent texts are empty. Times are UTC, in ClickHouse's text form. */
@@ -99,6 +104,14 @@ export function arrivalsQuery(
   }
 }
 
+/** Whether the project has any row. */
+export function anyEntryQuery({ projectId }: LogFilter): Query {
+  return {
+    query: 'SELECT 1 FROM logs WHERE project_id = {project:String} LIMIT 1',
+    query_params: { project: projectId },
+  }
+}
+
 /** The entries with these ids, which were received between the two times, in the order of their receive times. */
 export function entriesByIdQuery(projectId: string, ids: readonly string[], from: string, to: string): Query {
   return {
@@ -110,7 +123,7 @@ export function entriesByIdQuery(projectId: string, ids: readonly string[], from
   }
 }
 
-function filterConditions({ projectId, levels, service, search }: LogFilter): {
+function filterConditions({ projectId, levels, service, environments, search, metadata }: LogFilter): {
   conditions: string[]
   params: Record<string, unknown>
 } {
@@ -124,9 +137,18 @@ function filterConditions({ projectId, levels, service, search }: LogFilter): {
     conditions.push('service = {service:String}')
     params['service'] = service
   }
+  if (environments.length > 0) {
+    conditions.push('environment IN {environments:Array(String)}')
+    params['environments'] = environments
+  }
   if (search !== undefined) {
     conditions.push('positionCaseInsensitiveUTF8(message, {search:String}) > 0')
     params['search'] = search
+  }
+  for (const [index, filter] of metadata.entries()) {
+    const added = metadataCondition(filter, `where${index}`)
+    conditions.push(added.condition)
+    Object.assign(params, added.params)
   }
   return { conditions, params }
 }

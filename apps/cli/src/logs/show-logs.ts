@@ -2,23 +2,30 @@ import type { ClickHouseAccess } from '@sluice/clickhouse'
 import { levels } from '@sluice/schema'
 import { describeClickHouseError, withClickHouse } from '../clickhouse-session.ts'
 import { type Context, INTERRUPTED_EXIT_CODE } from '../context.ts'
+import { environments } from '../environments.ts'
 import { UsageError } from '../errors.ts'
+import { requireProject } from '../known-project.ts'
 import { readLocalServices } from '../local-services.ts'
-import { clickhouseAccess, type ClickHouseFlags } from '../service-access.ts'
+import { requireOneOf } from '../one-of.ts'
+import { clickhouseAccess, type ClickHouseFlags, type RedisFlags } from '../service-access.ts'
 import { painter } from '../terminal.ts'
-import { jsonLine, textLine } from './entry-line.ts'
+import { jsonLine, stackLines, textLine } from './entry-line.ts'
 import { Follower, followUntil } from './follow.ts'
 import { type FoundEntry, LogSource } from './log-source.ts'
+import { metadataFilterLimits, parseMetadataFilter } from './metadata-filter.ts'
 import type { LogFilter, LogRow } from './queries.ts'
 import { readTimeRange, type TimeRange, type TimeRangeFlags } from './time-range.ts'
 
-export interface LogsOptions extends ClickHouseFlags, TimeRangeFlags {
+export interface LogsOptions extends ClickHouseFlags, RedisFlags, TimeRangeFlags {
   project?: string
   level?: readonly string[]
   service?: string
+  environment?: readonly string[]
   search?: string
+  where?: readonly string[]
   limit: number
   follow?: true
+  stack?: true
   json?: true
 }
 
@@ -39,6 +46,9 @@ export async function showLogs(options: LogsOptions, context: Context): Promise<
       await follower?.start()
       const count = await printNewest(source.newest(range, options.limit), print, follower)
       if (!range.isUntilSelected) await reportFutureEntries(source, range, access, context)
+      if (count === 0 && !(await source.hasEntries())) {
+        await requireProject(filter.projectId, { clickhouse: access, flags: options }, context)
+      }
       if (follower === undefined) return count
       await followUntil(signal, follower, {
         random: context.random,
@@ -99,23 +109,31 @@ function describeCount(count: number): string {
   return count === 1 ? '1 entry' : `${count.toLocaleString('en-US')} entries`
 }
 
-function printer({ json }: LogsOptions, { stdout }: Context): (rows: readonly LogRow[]) => Promise<void> {
+function printer(
+  { json, stack }: LogsOptions,
+  { stdout }: Context,
+): (rows: readonly LogRow[]) => Promise<void> {
   const paint = painter(stdout.colours)
-  const toLine = json ? jsonLine : (row: LogRow) => textLine(row, paint)
-  return (rows) => stdout.write(rows.map((row) => `${toLine(row)}\n`).join(''))
+  const toLines = (row: LogRow): string[] => {
+    if (json) return [jsonLine(row)]
+    return [textLine(row, paint), ...(stack ? stackLines(row, paint) : [])]
+  }
+  return (rows) => stdout.write(rows.flatMap((row) => toLines(row).map((line) => `${line}\n`)).join(''))
 }
 
 async function readFilter(options: LogsOptions, context: Context): Promise<LogFilter> {
-  const { level = [], service, search } = options
+  const { level = [], service, environment = [], search, where = [] } = options
   const wanted = level.map((name) => name.toLowerCase())
-  const unknown = wanted.find((name) => !levels.some((known) => known === name))
-  if (unknown !== undefined) {
-    throw new UsageError(`--level must be one of ${levels.join(', ')}, not "${unknown}"`)
+  for (const name of wanted) requireOneOf('--level', name, levels)
+  for (const name of environment) requireOneOf('--environment', name, environments)
+  if (where.length > metadataFilterLimits.filtersMax) {
+    throw new UsageError(`--where can be repeated up to ${metadataFilterLimits.filtersMax} times`)
   }
+  const metadata = where.map(parseMetadataFilter)
   const projectId = options.project ?? (await readLocalServices(context)).projectId
   if (projectId === undefined)
     throw new UsageError(
       'no project is selected: pass --project, or start the local services with `npm start`',
     )
-  return { projectId, levels: wanted, service, search }
+  return { projectId, levels: wanted, service, environments: environment, search, metadata }
 }

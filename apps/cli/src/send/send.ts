@@ -1,7 +1,9 @@
 import { addAbortSignal } from 'node:stream'
-import { entrySchema, levels } from '@sluice/schema'
+import { levels } from '@sluice/schema'
 import { type Context, INTERRUPTED_EXIT_CODE } from '../context.ts'
-import { CliError, UsageError } from '../errors.ts'
+import { environments } from '../environments.ts'
+import { CliError, describeReadError } from '../errors.ts'
+import { requireOneOf } from '../one-of.ts'
 import { apiAccess, type ApiFlags } from '../service-access.ts'
 import { requireDurationMs } from '../times.ts'
 import { EntrySender, entryBytesMax } from './entry-sender.ts'
@@ -9,7 +11,7 @@ import { type EntryDefaults, lineToEntry } from './line-entry.ts'
 import { LineSplitter } from './lines.ts'
 import { Progress } from './progress.ts'
 import { postLimits, RequestPoster } from './request-poster.ts'
-import { describeReadError, openSources, type Source } from './sources.ts'
+import { openSources, type Source } from './sources.ts'
 import { Tally } from './tally.ts'
 
 export interface SendOptions extends ApiFlags {
@@ -123,13 +125,6 @@ function parseOptions({ level, service, environment, retryFor }: SendOptions): E
   retryForMs: number
 } {
   requireOneOf('--level', level, levels)
-  const environments = entrySchema.properties.environment.enum.filter((name) => name !== null)
   if (environment !== undefined) requireOneOf('--environment', environment, environments)
   return { level, service, environment, retryForMs: requireDurationMs('--retry-for', retryFor) }
-}
-
-function requireOneOf(option: string, value: string, allowed: readonly string[]): void {
-  if (!allowed.includes(value)) {
-    throw new UsageError(`${option} must be one of ${allowed.join(', ')}, not "${value}"`)
-  }
 }

@@ -2,7 +2,7 @@ import { createReadStream } from 'node:fs'
 import { access, constants, stat } from 'node:fs/promises'
 import { parse } from 'node:path'
 import type { Readable } from 'node:stream'
-import { CliError } from '../errors.ts'
+import { CliError, describeReadError } from '../errors.ts'
 
 /** A file or stream to read lines from. */
 export interface Source {
@@ -44,18 +44,6 @@ async function fileSource(path: string): Promise<Source> {
 function throwReadError(path: string): (error: unknown) => never {
   return (error) => {
     const reason = describeReadError(error)
-    throw reason === undefined ? error : new CliError(`cannot read ${path}: ${reason}`)
+    throw reason === undefined ? error : new CliError(`cannot read ${path}: ${reason}`, { cause: error })
   }
-}
-
-const reasons: Readonly<Record<string, string>> = {
-  ENOENT: 'no such file',
-  EACCES: 'permission denied',
-}
-
-/** Why a file could not be opened or read; undefined for errors of another kind. */
-export function describeReadError(error: unknown): string | undefined {
-  if (!(error instanceof Error) || !('syscall' in error)) return undefined
-  const code = 'code' in error && typeof error.code === 'string' ? error.code : ''
-  return reasons[code] ?? error.message
 }

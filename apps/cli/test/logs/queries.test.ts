@@ -9,7 +9,18 @@ import {
 } from '../../src/logs/queries.ts'
 
 const evil = "x' OR 1=1 --"
-const filter: LogFilter = { projectId: evil, levels: [evil], service: evil, search: evil }
+const filter: LogFilter = {
+  projectId: evil,
+  levels: [evil],
+  service: evil,
+  environments: [evil],
+  search: evil,
+  metadata: [
+    { paths: [[evil, evil], [`${evil}.${evil}`]], value: evil, isString: true },
+    { paths: [[evil]], value: '42', isString: false },
+    { paths: [[evil]], value: 'null', isString: false },
+  ],
+}
 
 describe('no argument becomes part of the SQL', () => {
   test.each([
@@ -26,7 +37,14 @@ describe('no argument becomes part of the SQL', () => {
 })
 
 test('an absent filter adds no condition', () => {
-  const open: LogFilter = { projectId: 'demo', levels: [], service: undefined, search: undefined }
+  const open: LogFilter = {
+    projectId: 'demo',
+    levels: [],
+    service: undefined,
+    environments: [],
+    search: undefined,
+    metadata: [],
+  }
   const { query, query_params } = newestEntriesQuery(
     open,
     { from: undefined, until: '2026-11-20 13:00:00.000000' },
