@@ -6,8 +6,8 @@ import { withRegistry } from './registry/registry-session.ts'
 import { type RedisFlags, registryAccess } from './service-access.ts'
 
 /**
- * Reports a project id that is probably misspelt. Call it for a project of which ClickHouse has no rows: those of a
- * deleted project can still be read.
+ * Reports a project id that is probably misspelt. Call it for a project without rows in ClickHouse: those of a deleted
+ * project can still be read.
  *
  * Redis has the projects. Users who only have access to ClickHouse get a notice instead.
  *

@@ -1,4 +1,4 @@
-import type { Command } from 'commander'
+import { type Command, InvalidArgumentError } from 'commander'
 import type { Context } from '../context.ts'
 import type {
   CreateProjectOptions,
@@ -14,7 +14,8 @@ import { integer, JSON_OPTION, withRedisOptions } from './options.ts'
 
 const PROJECT_ID = `project id, as listed by \`${SLUICE} projects list\``
 const RETENTION_DAYS_MAX = 36_500
-const LIMIT_MAX = 1_000_000_000_000
+const ENTRIES_RANGE = [1, 1_000_000_000] as const
+const BYTES_RANGE = [1_024, 1_000_000_000_000] as const
 
 const load = () => import('../registry/projects.ts')
 
@@ -118,20 +119,39 @@ export function addProjectsCommands(program: Command, context: Context): void {
       .option(
         '--entries-per-second <limit>',
         "entries per second: a number, unlimited, or default (the API's setting)",
-        limit,
+        rate(...ENTRIES_RANGE),
       )
-      .option('--burst-entries <limit>', 'entries accepted at once after a pause: a number or default', limit)
+      .option(
+        '--burst-entries <limit>',
+        'entries accepted at once after a pause: a number or default',
+        burst(...ENTRIES_RANGE),
+      )
       .option(
         '--bytes-per-second <limit>',
         'bytes of decoded bodies per second: a number, unlimited or default',
-        limit,
+        rate(...BYTES_RANGE),
       )
-      .option('--burst-bytes <limit>', 'bytes accepted at once after a pause: a number or default', limit),
+      .option(
+        '--burst-bytes <limit>',
+        'bytes accepted at once after a pause: a number or default',
+        burst(...BYTES_RANGE),
+      ),
   ).action(async (id: string, options: UpdateProjectOptions) =>
     (await load()).updateProject(id, options, context),
   )
 }
 
-function limit(text: string): LimitChange {
-  return text === 'default' || text === 'unlimited' ? text : integer(1, LIMIT_MAX)(text)
+/** A parser for rates. The range is in the error only: the registry checks it. */
+function rate(min: number, max: number): (text: string) => LimitChange {
+  return (text) => (text === 'unlimited' ? text : limit(text, `from ${min} to ${max}, unlimited or default`))
+}
+
+function burst(min: number, max: number): (text: string) => LimitChange {
+  return (text) => limit(text, `from ${min} to ${max}, or default`)
+}
+
+function limit(text: string, accepted: string): LimitChange {
+  if (text === 'default') return text
+  if (/^[1-9]\d{0,14}$/.test(text)) return Number(text)
+  throw new InvalidArgumentError(`It must be a whole number ${accepted}.`)
 }

@@ -37,13 +37,18 @@ export async function listProjects(options: ListProjectsOptions, context: Contex
   } else if (projects.length === 0) {
     await context.stderr.write(`There are no projects yet. Create one with: ${SLUICE} projects create\n`)
   } else {
-    const rows = projects.map(({ id, enabled, retentionDays, createdAt }) => [
+    const rows = projects.map(({ id, enabled, retentionDays, createdAt, limits = {} }) => [
       id,
       enabled ? 'enabled' : 'disabled',
       `${retentionDays} days`,
       createdAt,
+      formatLimit(limits.entriesPerSecond),
+      formatLimit(limits.burstEntries),
+      formatLimit(limits.bytesPerSecond),
+      formatLimit(limits.burstBytes),
     ])
-    const headings = ['PROJECT', 'STATE', 'RETENTION', 'CREATED']
+    const limitHeadings = ['ENTRIES/S', 'BURST', 'BYTES/S', 'BURST']
+    const headings = ['PROJECT', 'STATE', 'RETENTION', 'CREATED', ...limitHeadings]
     await context.stdout.write(table([headings, ...rows], painter(context.stdout.colours)))
   }
 }
