@@ -1,4 +1,5 @@
 import { afterAll, beforeAll, expect, test } from 'vitest'
+import { SLUICE } from '../src/program-name.ts'
 import { run } from '../src/run.ts'
 import { testInstallation } from './installation.ts'
 
@@ -26,6 +27,6 @@ test.each([[[]], [['--json']]])('a project that does not exist is reported with 
   expect(await run(['dead-letters', 'list', '--project', 'nope', ...flags], used)).toBe(1)
   expect(used.written).toEqual({
     stdout: '',
-    stderr: 'sluice: there is no project nope; `sluice projects list` lists the projects\n',
+    stderr: `sluice: there is no project nope; \`${SLUICE} projects list\` lists the projects\n`,
   })
 })

@@ -82,21 +82,21 @@ describe('the version is printed', () => {
 
 describe('an error names the help of its command', () => {
   test.each([
-    [['nonsense'], 'sluice --help'],
-    [['--nonsense'], 'sluice --help'],
-    [['logs', '--nonsense'], 'sluice logs --help'],
-    [['logs'], 'sluice logs --help'],
-    [['logs', '--limit', 'x'], 'sluice logs --help'],
-    [['projects', 'nonsense'], 'sluice projects --help'],
-    [['keys', 'create'], 'sluice keys create --help'],
-    [['keys', 'rotate', 'key_1', '--overlap', 'x'], 'sluice keys rotate --help'],
-    [['failed-chunks', 'retry'], 'sluice failed-chunks retry --help'],
+    [['nonsense'], '--help'],
+    [['--nonsense'], '--help'],
+    [['logs', '--nonsense'], 'logs --help'],
+    [['logs'], 'logs --help'],
+    [['logs', '--limit', 'x'], 'logs --help'],
+    [['projects', 'nonsense'], 'projects --help'],
+    [['keys', 'create'], 'keys create --help'],
+    [['keys', 'rotate', 'key_1', '--overlap', 'x'], 'keys rotate --help'],
+    [['failed-chunks', 'retry'], 'failed-chunks retry --help'],
   ])('%j', async (args, help) => {
     const context = fakeContext()
     expect(await run(args, context)).toBe(2)
     expect(context.written.stderr).toMatch(/^sluice: /)
     expect(context.written.stderr).not.toContain('error:')
-    expect(context.written.stderr.endsWith(`\nRun \`${help}\` for usage.\n`)).toBe(true)
+    expect(context.written.stderr.endsWith(`\nRun \`${SLUICE} ${help}\` for usage.\n`)).toBe(true)
   })
 })
 

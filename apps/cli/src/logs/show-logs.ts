@@ -45,7 +45,7 @@ export async function showLogs(options: LogsOptions, context: Context): Promise<
     try {
       await follower?.start()
       const count = await printNewest(source.newest(range, options.limit), print, follower)
-      if (!range.isUntilSelected) await reportFutureEntries(source, range, access, context)
+      if (!range.isUntilSelected) await reportFutureEntries(source, range, { access, signal }, context)
       if (count === 0 && !(await source.hasEntries())) {
         await requireProject(filter.projectId, { clickhouse: access, flags: options }, context)
       }
@@ -83,13 +83,13 @@ async function printNewest(
 async function reportFutureEntries(
   source: LogSource,
   range: TimeRange,
-  access: ClickHouseAccess,
+  { access, signal }: { access: ClickHouseAccess; signal: AbortSignal },
   { stderr }: Context,
 ): Promise<void> {
   const option = `(--until ${range.until.replace(' ', 'T').slice(0, -3)}Z)`
   const count = await source.countAfter(range, futureEntriesMax + 1).catch((error: unknown) => {
     const reason = describeClickHouseError(error, access)
-    if (reason === undefined) throw error
+    if (reason === undefined || signal.aborted) throw error
     // The current entries are printed already. A large number of future ones must not make the command fail.
     return reason
   })

@@ -6,6 +6,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { followLimits } from '../../src/logs/follow.ts'
 import { futureEntriesMax } from '../../src/logs/show-logs.ts'
+import { SLUICE } from '../../src/program-name.ts'
 import { run } from '../../src/run.ts'
 import { jsonLines, testInstallation } from '../installation.ts'
 
@@ -47,7 +48,7 @@ describe('logs', () => {
       const used = context()
       expect(await run(['logs', '--project', 'nope', ...flags], used)).toBe(1)
       expect(used.written.stderr).toBe(
-        'sluice: there is no project nope; `sluice projects list` lists the projects\n',
+        `sluice: there is no project nope; \`${SLUICE} projects list\` lists the projects\n`,
       )
     }
   })
