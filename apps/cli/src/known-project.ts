@@ -4,6 +4,7 @@ import { CliError } from './errors.ts'
 import { SLUICE } from './program-name.ts'
 import { withRegistry } from './registry/registry-session.ts'
 import { type RedisFlags, registryAccess } from './service-access.ts'
+import { printNotice } from './terminal.ts'
 
 /**
  * Reports a project id that is probably misspelt. Call it for a project without rows in ClickHouse: those of a deleted
@@ -19,7 +20,7 @@ export async function requireProject(
   context: Context,
 ): Promise<void> {
   const notice = (reason: string): Promise<void> =>
-    context.stderr.write(`sluice: it is unknown whether the project ${projectId} exists: ${reason}\n`)
+    printNotice(context.stderr, `it is unknown whether the project ${projectId} exists: ${reason}`)
   const access = await registryAccess(flags, clickhouse, context)
   if (access === undefined) return notice('set REDIS_URL or pass --redis-url to check it')
   let project: object | undefined

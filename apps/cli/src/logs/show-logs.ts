@@ -8,7 +8,7 @@ import { requireProject } from '../known-project.ts'
 import { readLocalServices } from '../local-services.ts'
 import { requireOneOf } from '../one-of.ts'
 import { clickhouseAccess, type ClickHouseFlags, type RedisFlags } from '../service-access.ts'
-import { painter } from '../terminal.ts'
+import { painter, printNotice } from '../terminal.ts'
 import { jsonLine, stackLines, textLine } from './entry-line.ts'
 import { Follower, followUntil } from './follow.ts'
 import { type FoundEntry, LogSource } from './log-source.ts'
@@ -53,7 +53,7 @@ export async function showLogs(options: LogsOptions, context: Context): Promise<
       await followUntil(signal, follower, {
         random: context.random,
         describe: (error) => describeClickHouseError(error, access),
-        report: (message) => context.stderr.write(`sluice: ${message}\n`),
+        report: (message) => printNotice(context.stderr, message),
       })
     } catch (error) {
       // Ctrl-C makes whatever is in flight fail, with various errors that do not matter.
@@ -94,13 +94,13 @@ async function reportFutureEntries(
     return reason
   })
   if (typeof count === 'string') {
-    await stderr.write(
-      `sluice: entries of the future are not shown ${option}; they were not counted: ${count}\n`,
+    await printNotice(
+      stderr,
+      `entries of the future are not shown ${option}; they were not counted: ${count}`,
     )
   } else if (count > 0) {
-    await stderr.write(
-      `sluice: ${describeCount(count)} of the future ${count === 1 ? 'is' : 'are'} not shown ${option}\n`,
-    )
+    const verb = count === 1 ? 'is' : 'are'
+    await printNotice(stderr, `${describeCount(count)} of the future ${verb} not shown ${option}`)
   }
 }
 
