@@ -5,6 +5,7 @@ import {
   connectClickHouse,
 } from '@sluice/clickhouse'
 import { CliError, describeNetworkError } from './errors.ts'
+import { SLUICE } from './program-name.ts'
 import { redactUrl } from './terminal.ts'
 
 /** How long ClickHouse may send nothing. A search through all rows of a big project takes seconds. */
@@ -34,7 +35,8 @@ export function toCliError(error: unknown, access: ClickHouseAccess): unknown {
   const reason = describeClickHouseError(error, access)
   if (reason === undefined) return error
   const isUnavailable = !(error instanceof ClickHouseError) && untrustedCertificateCode(error) === undefined
-  return new CliError(isUnavailable ? `${reason}; \`npm start\` starts the local services` : reason)
+  const advice = isUnavailable ? '; `npm start` starts the local services' : ''
+  return new CliError(`${reason}${advice}`, { cause: error })
 }
 
 /** ClickHouse's error codes with advice that is better than ClickHouse's message. */
@@ -57,7 +59,7 @@ export function describeClickHouseError(error: unknown, access: ClickHouseAccess
   switch (error.code) {
     case UNKNOWN_TABLE:
     case UNKNOWN_DATABASE:
-      return `${clickhouse} has no tables in the database ${access.database} yet; \`sluice migrate\` creates them`
+      return `${clickhouse} has no tables in the database ${access.database} yet; \`${SLUICE} migrate\` creates them`
     case REQUIRED_PASSWORD:
     case AUTHENTICATION_FAILED:
       return `${clickhouse} rejects the user ${access.username}; check CLICKHOUSE_USERNAME and CLICKHOUSE_PASSWORD`

@@ -2,10 +2,11 @@ import { DeadLetterStore, type StoredDeadLetter } from '@sluice/clickhouse'
 import { withClickHouse } from './clickhouse-session.ts'
 import type { Context } from './context.ts'
 import { CliError, UsageError } from './errors.ts'
-import { clickhouseAccess, type ClickHouseFlags } from './service-access.ts'
+import { requireProject } from './known-project.ts'
+import { clickhouseAccess, type ClickHouseFlags, type RedisFlags } from './service-access.ts'
 import { painter, table } from './terminal.ts'
 
-export interface ListDeadLettersOptions extends ClickHouseFlags {
+export interface ListDeadLettersOptions extends ClickHouseFlags, RedisFlags {
   project?: string
   limit: number
   json?: true
@@ -21,6 +22,9 @@ export async function listDeadLetters(
   context: Context,
 ): Promise<void> {
   const letters = await withStore(flags, context, (store) => store.list(project, limit))
+  if (letters.length === 0 && project !== undefined) {
+    await requireProject(project, { clickhouse: await clickhouseAccess(flags, context), flags }, context)
+  }
   if (json) {
     await context.stdout.write(letters.map((letter) => `${JSON.stringify(letter)}\n`).join(''))
   } else if (letters.length === 0) {

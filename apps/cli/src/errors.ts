@@ -60,3 +60,17 @@ export function wasNeverSent(error: unknown): boolean {
   if (text === undefined) return false
   return text.startsWith(UNREACHABLE) || [reasons['ECONNREFUSED'], reasons['ENOTFOUND']].includes(text)
 }
+
+const readReasons: Readonly<Record<string, string>> = {
+  ENOENT: 'no such file',
+  EACCES: 'permission denied',
+  EISDIR: 'it is a directory',
+  ENOTDIR: 'a part of the path is not a directory',
+}
+
+/** Why a file could not be opened or read; undefined for errors of another kind. */
+export function describeReadError(error: unknown): string | undefined {
+  if (!(error instanceof Error) || !('syscall' in error)) return undefined
+  const code = 'code' in error && typeof error.code === 'string' ? error.code : ''
+  return readReasons[code] ?? error.message
+}

@@ -2,7 +2,7 @@ import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import type { ClickHouseAccess } from '@sluice/clickhouse'
 import type { Context } from './context.ts'
-import { CliError } from './errors.ts'
+import { CliError, describeReadError } from './errors.ts'
 
 /** The content of `local.json`: how to reach the services that `npm start` runs. */
 export interface LocalServices {
@@ -23,6 +23,12 @@ export async function readLocalServices({
     if (typeof services === 'object' && services !== null) return services
   } catch (error) {
     if (error instanceof Error && 'code' in error && error.code === 'ENOENT') return {}
+    const reason = describeReadError(error)
+    if (reason !== undefined) {
+      throw new CliError(`cannot read ${path}: ${reason}; SLUICE_DATA_DIR selects another folder`, {
+        cause: error,
+      })
+    }
     if (!(error instanceof SyntaxError)) throw error
   }
   throw new CliError(`${path} is not a valid JSON object; \`npm start\` writes a new one`)

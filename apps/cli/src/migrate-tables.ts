@@ -10,7 +10,9 @@ export async function migrateTables(flags: ClickHouseFlags, context: Context): P
   const access = await clickhouseAccess(flags, context)
   const migrations = await readMigrations(migrationsFolder)
   const applied = await migrate(access, migrations).catch((error: unknown) => {
-    throw error instanceof MigrationError ? new CliError(error.message) : toCliError(error, access)
+    throw error instanceof MigrationError
+      ? new CliError(error.message, { cause: error })
+      : toCliError(error, access)
   })
   for (const { version, name } of applied) await context.stdout.write(`Applied ${version} (${name}).\n`)
   await context.stdout.write(

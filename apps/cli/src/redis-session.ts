@@ -36,7 +36,9 @@ export async function withRedis<Result>(
 function toCliError(error: unknown, { url }: RedisAccess): unknown {
   const reason = describeRedisError(error)
   if (reason === undefined) return error
-  return new CliError(`Redis at ${redactUrl(url)} ${reason}; \`npm start\` starts the local services`)
+  return new CliError(`Redis at ${redactUrl(url)} ${reason}; \`npm start\` starts the local services`, {
+    cause: error,
+  })
 }
 
 /** ioredis has no classes or codes for most of its errors, only these messages. */

@@ -1,6 +1,8 @@
 import { Command, CommanderError } from 'commander'
+import packageJson from '../package.json' with { type: 'json' }
 import { addDeadLettersCommands } from './commands/dead-letters.ts'
 import { addFailedChunksCommands } from './commands/failed-chunks.ts'
+import { examples } from './commands/help.ts'
 import { addKeysCommands } from './commands/keys.ts'
 import { addLogsCommand } from './commands/logs.ts'
 import { addMigrateCommand } from './commands/migrate.ts'
@@ -8,36 +10,85 @@ import { addProjectsCommands } from './commands/projects.ts'
 import { addSendCommand } from './commands/send.ts'
 import type { Context } from './context.ts'
 import { CliError, UsageError } from './errors.ts'
+import { SLUICE } from './program-name.ts'
+import { isDebugSet, stackTrace } from './stack-trace.ts'
 import { escapeControls, painter } from './terminal.ts'
 
 const EXIT_CODE_USAGE = 2
-const USAGE_HINT = 'Run `sluice help` for usage.'
 
 /** Runs one command, and returns its exit code. Reports operating errors on stderr; throws programming errors. */
 export async function run(args: readonly string[], context: Context): Promise<number> {
+  const program = createProgram(context)
+  let running = program
+  program.hook('preAction', (_program, command) => {
+    running = command
+  })
   try {
-    await createProgram(context).parseAsync(args, { from: 'user' })
+    await program.parseAsync(args, { from: 'user' })
     return context.exitCode
   } catch (error) {
     // Commander has already printed the error, or the requested help.
     if (error instanceof CommanderError) return error.exitCode === 0 ? 0 : EXIT_CODE_USAGE
     if (!(error instanceof CliError)) throw error
-    const paint = painter(context.stderr.colours)
-    await context.stderr.write(`${paint('red', 'sluice:')} ${escapeControls(error.message)}\n`)
-    if (error instanceof UsageError) await context.stderr.write(`${USAGE_HINT}\n`)
+    const isDebugging = program.opts<{ debug?: true }>().debug === true || isDebugSet(context.environment)
+    await reportError(error, running, isDebugging, context)
     return error.exitCode
   }
 }
 
-function createProgram(context: Context): Command {
-  const program = new Command('sluice')
+async function reportError(
+  error: CliError,
+  command: Command,
+  isDebugging: boolean,
+  { stderr }: Context,
+): Promise<void> {
+  await stderr.write(`${errorPrefix(stderr)} ${escapeControls(error.message)}\n`)
+  if (error instanceof UsageError) await stderr.write(`${usageHint(command)}\n`)
+  if (!isDebugging) return
+  await stderr.write(
+    stackTrace(error)
+      .map((line) => `${escapeControls(line)}\n`)
+      .join(''),
+  )
+}
+
+function errorPrefix({ colours }: Context['stderr']): string {
+  return painter(colours)('red', 'sluice:')
+}
+
+/** Names the help of the command itself. */
+function usageHint(command: Command): string {
+  return `Run \`${commandPath(command)} --help\` for usage.`
+}
+
+function commandPath(command: Command): string {
+  return command.parent === null ? SLUICE : `${commandPath(command.parent)} ${command.name()}`
+}
+
+/** The commands with their options and help. */
+export function createProgram(context: Context): Command {
+  const { stdout, stderr } = context
+  const program = new Command(SLUICE)
     .description('Manage projects, API keys, tables, dead letters and failed chunks; send and read logs.')
+    .version(packageJson.version, '-V, --version', 'print the version')
+    .option('--debug', 'print the stack trace of an error (SLUICE_DEBUG=1)')
     .exitOverride()
+    .configureHelp({ showGlobalOptions: true })
     .configureOutput({
-      writeOut: (text) => void context.stdout.write(text),
-      writeErr: (text) => void context.stderr.write(text),
+      writeOut: (text) => void stdout.write(text),
+      writeErr: (text) => void stderr.write(text),
+      // Every error of the command line starts in the same way, whether Commander or a command finds it.
+      outputError: (text, write) => write(`${errorPrefix(stderr)} ${text.replace(/^error: /, '')}`),
     })
-    .showHelpAfterError(USAGE_HINT)
+    .addHelpText(
+      'after',
+      examples(
+        ['send /var/log/*.log', 'send the lines of files'],
+        ['logs --project shop --follow', 'print the newest entries, then new ones'],
+        ['keys create --project shop', 'create an API key'],
+        ['help logs', 'show the options of a command'],
+      ),
+    )
     .addHelpText('after', SETTINGS_HELP)
   addProjectsCommands(program, context)
   addKeysCommands(program, context)
@@ -46,7 +97,13 @@ function createProgram(context: Context): Command {
   addSendCommand(program, context)
   addDeadLettersCommands(program, context)
   addFailedChunksCommands(program, context)
+  setUsageHints(program)
   return program
+}
+
+function setUsageHints(command: Command): void {
+  command.showHelpAfterError(usageHint(command))
+  for (const child of command.commands) setUsageHints(child)
 }
 
 const SETTINGS_HELP = `
@@ -54,7 +111,11 @@ Connection settings come from flags, else from the environment, else from the se
   projects, keys, failed-chunks
                                REDIS_URL, REDIS_TLS_CA_FILE, REDIS_SENTINEL_PASSWORD, SLUICE_PREFIX
   migrate, logs, dead-letters  CLICKHOUSE_URL, CLICKHOUSE_USERNAME, CLICKHOUSE_PASSWORD, CLICKHOUSE_DATABASE,
-                               CLICKHOUSE_CLUSTER, CLICKHOUSE_TLS_CA_FILE
+                               CLICKHOUSE_CLUSTER, CLICKHOUSE_TLS_CA_FILE; with --project also those of Redis, to
+                               check that the project exists
   send                         SLUICE_API_URL, SLUICE_API_KEY
+
+Other variables: SLUICE_DATA_DIR is the folder of the data of \`npm start\` (default: .data). SLUICE_DEBUG=1 prints stack
+traces of errors. NO_COLOR turns colours off.
 
 Exit codes: 0 success, 1 failure or rejected entries, 2 usage error, 130 interrupted.`

@@ -3,6 +3,7 @@ import { parseRedisUrl, readSettings, redisSettings, SettingsError } from '@slui
 import type { Context } from './context.ts'
 import { CliError } from './errors.ts'
 import { readLocalServices } from './local-services.ts'
+import { SLUICE } from './program-name.ts'
 
 export interface RedisFlags {
   redisUrl?: string
@@ -61,6 +62,23 @@ export async function redisAccess(flags: RedisFlags, sources: SettingSources): P
   }
 }
 
+/**
+ * The Redis with the projects whose rows are in this ClickHouse. The address in local.json is used only with the
+ * ClickHouse next to it: another installation has other projects.
+ *
+ * @returns undefined if no address is configured
+ */
+export async function registryAccess(
+  flags: RedisFlags,
+  clickhouse: Pick<ClickHouseAccess, 'url'>,
+  sources: SettingSources,
+): Promise<RedisAccess | undefined> {
+  const { redisUrl, clickhouse: known } = await readLocalServices(sources)
+  const configured = flags.redisUrl ?? nonEmpty(sources.environment['REDIS_URL'])
+  const isLocal = redisUrl !== undefined && clickhouse.url === known?.url
+  return configured === undefined && !isLocal ? undefined : redisAccess(flags, sources)
+}
+
 export async function clickhouseAccess(
   flags: ClickHouseFlags,
   sources: SettingSources,
@@ -99,7 +117,7 @@ export async function apiAccess(flags: ApiFlags, sources: SettingSources): Promi
   const key = flags.apiKey ?? nonEmpty(environment['SLUICE_API_KEY']) ?? local?.apiKey
   if (key === undefined) {
     throw new CliError(
-      'no API key is configured: create one with `sluice keys create`, and set SLUICE_API_KEY or pass --api-key',
+      `no API key is configured: create one with \`${SLUICE} keys create\`, and set SLUICE_API_KEY or pass --api-key`,
     )
   }
   return { url: logsUrl(url), key }
@@ -116,7 +134,7 @@ export function convertSettingsErrors<Result>(read: () => Result): Result {
   try {
     return read()
   } catch (error) {
-    if (error instanceof SettingsError) throw new CliError(error.message)
+    if (error instanceof SettingsError) throw new CliError(error.message, { cause: error })
     throw error
   }
 }

@@ -1,7 +1,7 @@
 import { once } from 'node:events'
 import { createInterface } from 'node:readline'
 import { styleText } from 'node:util'
-import type { Context } from './context.ts'
+import type { Context, Output } from './context.ts'
 import { CliError } from './errors.ts'
 
 export type Style = Parameters<typeof styleText>[0]
@@ -39,6 +39,11 @@ export function escapeJsonControls(json: string): string {
 
 function unicodeEscape(character: string): string {
   return String.raw`\u${character.charCodeAt(0).toString(16).padStart(4, '0')}`
+}
+
+/** Prints a notice, which is not part of the output for programs. The text may be untrusted. */
+export async function printNotice(stderr: Output, text: string): Promise<void> {
+  await stderr.write(`sluice: ${escapeControls(text)}\n`)
 }
 
 /** Makes an address safe to print: without user, password and query. */

@@ -31,27 +31,47 @@ export function requireDurationMs(option: string, text: string): number {
   throw new UsageError(`${option} must be a duration such as 30s, 15m, 12h or 90d, not "${text}"`)
 }
 
-/** Parses an ISO 8601 date or date-time, UTC if it has no offset, into milliseconds since 1970. */
-function parseInstantMs(text: string): number | undefined {
+/**
+ * Parses an ISO 8601 date or date-time, UTC if it has no offset, into UTC with microseconds in ClickHouse's text form:
+ * `2026-11-20 22:43:01.123456`. Times in this form sort as text.
+ */
+function parseInstant(text: string): string | undefined {
   const timestamp = parseTimestamp(/^\d{4}-\d\d-\d\d$/.test(text) ? `${text}T00:00` : text)
-  // The timestamp is in UTC, with or without a Z, and may have a space in place of the T of ISO 8601.
-  return timestamp === undefined ? undefined : Date.parse(timestamp.replace(' ', 'T').replace(/Z?$/, 'Z'))
+  // The timestamp is in UTC, with or without a Z and a fraction, and has a T or a space in the middle.
+  const [, date, time, fraction = ''] = /^(.{10})[T ](.{8})(?:\.(\d+))?/.exec(timestamp ?? '') ?? []
+  return date === undefined ? undefined : `${date} ${time}.${fraction.padEnd(6, '0').slice(0, 6)}`
+}
+
+/** @returns milliseconds since 1970 */
+function parseInstantMs(text: string): number | undefined {
+  const instant = parseInstant(text)
+  return instant === undefined ? undefined : Date.parse(`${instant.replace(' ', 'T')}Z`)
+}
+
+/** A time with the precision of timestamps, in ClickHouse's text form: `2026-11-20 22:43:01.123000`. */
+export function toPreciseTime(epochMs: number): string {
+  return `${toClickHouseTime(epochMs)}000`
 }
 
 /**
- * Parses --since, a duration back from now or a time, into a UTC time in ClickHouse's text form.
+ * Parses one end of a time range: a duration back from now, a duration ahead of now with a plus sign, or an ISO 8601
+ * time.
  *
+ * @returns UTC with microseconds in ClickHouse's text form; times in this form sort as text
  * @throws UsageError
  */
-export function parseSince(text: string, nowMs: number): string {
-  const durationMs = parseDurationMs(text)
-  const sinceMs = durationMs === undefined ? parseInstantMs(text) : Math.max(0, nowMs - durationMs)
-  if (sinceMs === undefined) {
-    throw new UsageError(
-      `--since must be a duration such as 90s, 15m, 2h or 3d, or an ISO 8601 time, not "${text}"`,
-    )
+export function parseTime(option: string, text: string, nowMs: number): string {
+  const isAhead = text.startsWith('+')
+  const durationMs = parseDurationMs(isAhead ? text.slice(1) : text)
+  if (durationMs !== undefined) {
+    return toPreciseTime(Math.max(0, isAhead ? nowMs + durationMs : nowMs - durationMs))
   }
-  return toClickHouseTime(sinceMs)
+  const instant = parseInstant(text)
+  if (instant !== undefined) return instant
+  throw new UsageError(
+    `${option} must be a duration such as 90s, 15m, 2h or 3d (before now) or +1h (after now), ` +
+      `or an ISO 8601 time such as 2026-11-20T22:43:01Z, not "${text}"`,
+  )
 }
 
 /**

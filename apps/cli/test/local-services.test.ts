@@ -14,6 +14,14 @@ test('no services are known where `npm start` never ran', async () => {
   expect(await readLocalServices({ dataDirectory })).toEqual({})
 })
 
+test('a data directory that cannot be read is reported, and how to select another one', async () => {
+  await writeFile(join(dataDirectory, 'file'), '')
+  const reading = readLocalServices({ dataDirectory: join(dataDirectory, 'file') })
+  await expect(reading).rejects.toThrow(
+    /^cannot read .*local\.json: .*; SLUICE_DATA_DIR selects another folder$/,
+  )
+})
+
 test.each(['{"apiUrl":', 'null', ''])('a broken local.json is reported: %j', async (content) => {
   await writeFile(join(dataDirectory, 'local.json'), content)
   await expect(readLocalServices({ dataDirectory })).rejects.toThrow('local.json is not a valid JSON object')

@@ -2,7 +2,7 @@ import { mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
-import { apiAccess, clickhouseAccess, logsUrl, redisAccess } from '../src/service-access.ts'
+import { apiAccess, clickhouseAccess, logsUrl, redisAccess, registryAccess } from '../src/service-access.ts'
 
 const local = {
   apiUrl: 'http://127.0.0.1:3000',
@@ -70,6 +70,24 @@ test('the settings of a Redis with TLS and Sentinels come from the environment',
   const environment = { REDIS_TLS_CA_FILE: '/etc/ca.pem', REDIS_SENTINEL_PASSWORD: 'secret' }
   const access = redisAccess({ redisUrl: 'rediss-sentinel://a,b/master' }, { environment, dataDirectory })
   expect(await access).toMatchObject({ tlsCaFile: '/etc/ca.pem', sentinelPassword: 'secret' })
+})
+
+describe('the Redis with the projects', () => {
+  const elsewhere = { url: 'http://elsewhere:8123' }
+
+  test('is that of local.json only next to its ClickHouse', async () => {
+    const sources = { environment: {}, dataDirectory }
+    expect(await registryAccess({}, local.clickhouse, sources)).toMatchObject({ url: local.redisUrl })
+    expect(await registryAccess({}, elsewhere, sources)).toBeUndefined()
+  })
+
+  test('is that of a flag or the environment with any ClickHouse', async () => {
+    const sources = { environment: { REDIS_URL: 'redis://elsewhere' }, dataDirectory }
+    const access = await registryAccess({}, elsewhere, sources)
+    expect(access).toMatchObject({ url: 'redis://elsewhere' })
+    const flagged = await registryAccess({ redisUrl: 'redis://here' }, elsewhere, sources)
+    expect(flagged).toMatchObject({ url: 'redis://here' })
+  })
 })
 
 describe('rejects with advice', () => {

@@ -1,6 +1,14 @@
 import { Readable } from 'node:stream'
 import { describe, expect, test } from 'vitest'
-import { confirm, escapeControls, escapeJsonControls, painter, redactUrl, table } from '../src/terminal.ts'
+import {
+  confirm,
+  escapeControls,
+  escapeJsonControls,
+  painter,
+  printNotice,
+  redactUrl,
+  table,
+} from '../src/terminal.ts'
 import { fakeContext } from './fake-context.ts'
 
 const DANGEROUS = [
@@ -29,6 +37,15 @@ describe('escapeControls', () => {
   test('does not change other text', () => {
     const text = 'Straße 東京 👩‍💻 ~\\"'
     expect(escapeControls(text)).toBe(text)
+  })
+})
+
+test('a notice is one line on stderr, safe to print', async () => {
+  const { stderr, written } = fakeContext()
+  await printNotice(stderr, 'the project a\n\u001B[31m does not exist')
+  expect(written).toEqual({
+    stdout: '',
+    stderr: String.raw`sluice: the project a\n\e[31m does not exist` + '\n',
   })
 })
 

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest'
 import { UsageError } from '../src/errors.ts'
-import { parseDurationMs, parseExpiry, parseSince, requireDurationMs } from '../src/times.ts'
+import { parseDurationMs, parseExpiry, parseTime, requireDurationMs } from '../src/times.ts'
 
 const NOW_MS = Date.UTC(2026, 10, 20, 12)
 
@@ -24,22 +24,30 @@ describe('parseDurationMs', () => {
   )
 })
 
-describe('parseSince', () => {
+describe('parseTime', () => {
   test.each([
-    ['15m', '2026-11-20 11:45:00.000'],
-    ['2026-11-20T10:00:00+02:00', '2026-11-20 08:00:00.000'],
-    ['2026-11-20T10:00:00.125', '2026-11-20 10:00:00.125'],
-    ['2026-11-20T10:00:00.125999Z', '2026-11-20 10:00:00.125'],
-    ['2026-11-30T10:00', '2026-11-30 10:00:00.000'],
-    ['2026-11-19', '2026-11-19 00:00:00.000'],
-    ['36500d', '1970-01-01 00:00:00.000'],
+    ['15m', '2026-11-20 11:45:00.000000'],
+    ['+15m', '2026-11-20 12:15:00.000000'],
+    ['2026-11-20T10:00:00+02:00', '2026-11-20 08:00:00.000000'],
+    ['2026-11-20T10:00:00.125', '2026-11-20 10:00:00.125000'],
+    ['2026-11-20T10:00:00.125999Z', '2026-11-20 10:00:00.125999'],
+    ['2026-11-20T10:00:00.123456789Z', '2026-11-20 10:00:00.123456'],
+    ['2026-11-30T10:00', '2026-11-30 10:00:00.000000'],
+    ['2026-11-19', '2026-11-19 00:00:00.000000'],
+    ['36500d', '1970-01-01 00:00:00.000000'],
+    ['+36500d', '2126-10-27 12:00:00.000000'],
+    ['2261-12-31T23:59:59Z', '2261-12-31 23:59:59.000000'],
   ])('parses %s', (text, time) => {
-    expect(parseSince(text, NOW_MS)).toBe(time)
+    expect(parseTime('--from', text, NOW_MS)).toBe(time)
   })
 
-  test.each(['yesterday', '2026-02-30', '1', ''])('rejects "%s"', (text) => {
-    expect(() => parseSince(text, NOW_MS)).toThrow(UsageError)
-  })
+  test.each(['yesterday', '2026-02-30', '1', '', '+', '-1h', '++1h', '+2026-11-19', '2262-01-01'])(
+    'rejects "%s", and names the option',
+    (text) => {
+      expect(() => parseTime('--until', text, NOW_MS)).toThrow(UsageError)
+      expect(() => parseTime('--until', text, NOW_MS)).toThrow('--until must be a duration')
+    },
+  )
 })
 
 describe('requireDurationMs', () => {

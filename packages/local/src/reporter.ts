@@ -92,11 +92,14 @@ export function logsCommand({ projectId }: LocalFile, dataDir: string | undefine
   return `${variable}npx sluice logs --project ${projectId} --follow`
 }
 
-/** ClickHouse's query page, with the credentials, and with a query that runs at once. */
+/**
+ * ClickHouse's query page, with the credentials, and with a query that runs at once. As in `sluice logs`, entries of the
+ * future must not hide current ones.
+ */
 export function playUrl({ clickhouse, projectId }: LocalFile): string {
   const query =
     `SELECT timestamp, level, service, message, metadata\nFROM ${clickhouse.database}.logs\n` +
-    `WHERE project_id = '${projectId}'\nORDER BY timestamp DESC\nLIMIT 100`
+    `WHERE project_id = '${projectId}' AND timestamp < now() + INTERVAL 1 HOUR\nORDER BY timestamp DESC\nLIMIT 100`
   const url = new URL('/play', clickhouse.url)
   url.searchParams.set('user', clickhouse.username)
   url.searchParams.set('password', clickhouse.password)

@@ -62,6 +62,11 @@ export function integer(min: number, max: number): (text: string) => number {
   }
 }
 
+/** A parser for options that may be repeated. */
+export function repeated(text: string, before: readonly string[] = []): readonly string[] {
+  return [...before, text]
+}
+
 /** A parser for options that may be repeated, and whose values may be comma-separated. */
 export function list(text: string, before: readonly string[] = []): readonly string[] {
   const values = text.split(',').map((value) => value.trim())

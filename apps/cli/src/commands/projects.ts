@@ -1,4 +1,4 @@
-import type { Command } from 'commander'
+import { type Command, InvalidArgumentError } from 'commander'
 import type { Context } from '../context.ts'
 import type {
   CreateProjectOptions,
@@ -7,22 +7,41 @@ import type {
   ListProjectsOptions,
   UpdateProjectOptions,
 } from '../registry/projects.ts'
+import { SLUICE } from '../program-name.ts'
 import type { RedisFlags } from '../service-access.ts'
+import { examples } from './help.ts'
 import { integer, JSON_OPTION, withRedisOptions } from './options.ts'
 
-const PROJECT_ID = 'project id, as listed by `sluice projects list`'
+const PROJECT_ID = `project id, as listed by \`${SLUICE} projects list\``
 const RETENTION_DAYS_MAX = 36_500
-const LIMIT_MAX = 1_000_000_000_000
+const ENTRIES_RANGE = [1, 1_000_000_000] as const
+const BYTES_RANGE = [1_024, 1_000_000_000_000] as const
 
 const load = () => import('../registry/projects.ts')
 
 export function addProjectsCommands(program: Command, context: Context): void {
-  const projects = program.command('projects').description('manage projects, which own API keys and rows')
+  const projects = program
+    .command('projects')
+    .description('manage projects, which own API keys and rows')
+    .addHelpText(
+      'after',
+      examples(
+        ['projects create shop', 'create a project'],
+        ['projects list', 'list the projects and their rate limits'],
+      ),
+    )
 
   withRedisOptions(
     projects
       .command('create')
       .description('create a project')
+      .addHelpText(
+        'after',
+        examples(
+          ['projects create shop', 'keeps its rows for 30 days'],
+          ['projects create audit --retention-days 365', 'keeps its rows for a year'],
+        ),
+      )
       .argument('<id>', 'lower-case letters, digits and hyphens; cannot be changed later')
       .option(
         '--retention-days <days>',
@@ -36,7 +55,14 @@ export function addProjectsCommands(program: Command, context: Context): void {
   withRedisOptions(
     projects
       .command('list')
-      .description('list the projects')
+      .description('list the projects and their rate limits')
+      .addHelpText(
+        'after',
+        examples(
+          ['projects list', 'as a table'],
+          ['projects list --json', 'for a program; absent limits are the defaults of the API'],
+        ),
+      )
       .option(...JSON_OPTION),
   ).action(async (options: ListProjectsOptions) => (await load()).listProjects(options, context))
 
@@ -44,6 +70,7 @@ export function addProjectsCommands(program: Command, context: Context): void {
     projects
       .command('disable')
       .description('reject all requests of a project until it is enabled again; its keys and rows stay')
+      .addHelpText('after', examples(['projects disable shop', 'takes effect within five seconds']))
       .argument('<id>', PROJECT_ID),
   ).action(async (id: string, options: RedisFlags) =>
     (await load()).setProjectEnabled(id, false, options, context),
@@ -53,6 +80,7 @@ export function addProjectsCommands(program: Command, context: Context): void {
     projects
       .command('enable')
       .description('accept the requests of a disabled project again')
+      .addHelpText('after', examples(['projects enable shop', 'takes effect within five seconds']))
       .argument('<id>', PROJECT_ID),
   ).action(async (id: string, options: RedisFlags) =>
     (await load()).setProjectEnabled(id, true, options, context),
@@ -62,6 +90,13 @@ export function addProjectsCommands(program: Command, context: Context): void {
     projects
       .command('delete')
       .description('permanently delete a project and its keys; its rows stay until they expire')
+      .addHelpText(
+        'after',
+        examples(
+          ['projects delete shop', 'asks for confirmation'],
+          ['projects delete shop --yes', 'for a script'],
+        ),
+      )
       .argument('<id>', PROJECT_ID)
       .option('--yes', 'do not ask for confirmation'),
   ).action(async (id: string, options: DeleteProjectOptions) =>
@@ -72,24 +107,51 @@ export function addProjectsCommands(program: Command, context: Context): void {
     projects
       .command('update')
       .description("change a project's rate limits; takes effect within five seconds")
+      .addHelpText(
+        'after',
+        examples(
+          ['projects update shop --entries-per-second 1000 --burst-entries 5000', 'limit the entries'],
+          ['projects update shop --bytes-per-second unlimited', 'no limit on bytes'],
+          ['projects update shop --entries-per-second default', "the API's default"],
+        ),
+      )
       .argument('<id>', PROJECT_ID)
       .option(
         '--entries-per-second <limit>',
         "entries per second: a number, unlimited, or default (the API's setting)",
-        limit,
+        rate(...ENTRIES_RANGE),
       )
-      .option('--burst-entries <limit>', 'entries accepted at once after a pause: a number or default', limit)
+      .option(
+        '--burst-entries <limit>',
+        'entries accepted at once after a pause: a number or default',
+        burst(...ENTRIES_RANGE),
+      )
       .option(
         '--bytes-per-second <limit>',
         'bytes of decoded bodies per second: a number, unlimited or default',
-        limit,
+        rate(...BYTES_RANGE),
       )
-      .option('--burst-bytes <limit>', 'bytes accepted at once after a pause: a number or default', limit),
+      .option(
+        '--burst-bytes <limit>',
+        'bytes accepted at once after a pause: a number or default',
+        burst(...BYTES_RANGE),
+      ),
   ).action(async (id: string, options: UpdateProjectOptions) =>
     (await load()).updateProject(id, options, context),
   )
 }
 
-function limit(text: string): LimitChange {
-  return text === 'default' || text === 'unlimited' ? text : integer(1, LIMIT_MAX)(text)
+/** A parser for rates. The range is in the error only: the registry checks it. */
+function rate(min: number, max: number): (text: string) => LimitChange {
+  return (text) => (text === 'unlimited' ? text : limit(text, `from ${min} to ${max}, unlimited or default`))
+}
+
+function burst(min: number, max: number): (text: string) => LimitChange {
+  return (text) => limit(text, `from ${min} to ${max}, or default`)
+}
+
+function limit(text: string, accepted: string): LimitChange {
+  if (text === 'default') return text
+  if (/^[1-9]\d{0,14}$/.test(text)) return Number(text)
+  throw new InvalidArgumentError(`It must be a whole number ${accepted}.`)
 }

@@ -27,6 +27,15 @@ export function textLine(row: LogRow, paint: Paint): string {
   return parts.join(' ')
 }
 
+/** The stack trace of an entry as indented lines, without the newlines. */
+export function stackLines({ stack }: LogRow, paint: Paint): string[] {
+  if (stack === '') return []
+  return stack
+    .trimEnd()
+    .split(/\r?\n/)
+    .map((line) => `    ${paint('dim', escapeControls(line))}`)
+}
+
 /**
  * An entry as one line of JSON, without the newline. Fields have the names that clients send; absent fields are left
  * out. The metadata is the stored text as it is: parsing it would round numbers that JavaScript cannot represent.

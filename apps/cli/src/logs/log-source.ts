@@ -3,17 +3,20 @@ import { toClickHouseTime } from '@sluice/rows'
 import { CliError } from '../errors.ts'
 import type { Arrival } from './follow-window.ts'
 import {
+  anyEntryQuery,
   arrivalsQuery,
   entriesByIdQuery,
+  laterEntriesQuery,
   type LogFilter,
   type LogRow,
   newestEntriesQuery,
   newestReceivedQuery,
   type Query,
 } from './queries.ts'
+import type { TimeRange } from './time-range.ts'
 
-/** Following sends small queries all the time. A query that takes longer is retried. */
-const FOLLOW_DEADLINE_MS = 15_000
+/** For queries with small results. Following sends them all the time, and retries a query that takes longer. */
+const SMALL_QUERY_DEADLINE_MS = 15_000
 
 /** The parsing of rows relies on these, whatever the profile of the server or the user says. */
 const settings = {
@@ -38,10 +41,21 @@ export class LogSource {
     this.#signal = signal
   }
 
-  /** Yields the newest `limit` entries, oldest first, in pieces as they are received. */
-  newest(since: string | undefined, limit: number): AsyncGenerator<FoundEntry[]> {
+  /** Yields the newest `limit` entries of the range, oldest first, in pieces as they are received. */
+  newest(range: TimeRange, limit: number): AsyncGenerator<FoundEntry[]> {
     // Without a deadline: the user may read the first entries for any length of time.
-    return this.#stream(newestEntriesQuery(this.#filter, since, limit))
+    return this.#stream(newestEntriesQuery(this.#filter, range, limit))
+  }
+
+  /** The number of entries with a timestamp after the range, up to `max`. */
+  async countAfter({ until }: TimeRange, max: number): Promise<number> {
+    const [row] = await this.#query<{ count: string }>(laterEntriesQuery(this.#filter, until, max))
+    return Number(row?.count ?? 0)
+  }
+
+  /** Whether the project has any row, whatever the other conditions. */
+  async hasEntries(): Promise<boolean> {
+    return (await this.#query(anyEntryQuery(this.#filter))).length > 0
   }
 
   /** The newest receive time of the project's rows that were received at `fromMs` or later; 0 if there are none. */
@@ -91,7 +105,7 @@ export class LogSource {
   }
 
   async #query<Row>(query: Query): Promise<Row[]> {
-    const deadline = AbortSignal.timeout(FOLLOW_DEADLINE_MS)
+    const deadline = AbortSignal.timeout(SMALL_QUERY_DEADLINE_MS)
     try {
       const result = await this.#client.query({
         ...query,

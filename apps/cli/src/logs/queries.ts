@@ -1,11 +1,18 @@
+import { metadataCondition, type MetadataFilter } from './metadata-filter.ts'
+import type { TimeRange } from './time-range.ts'
+
 /** Selects entries of one project. */
 export interface LogFilter {
   readonly projectId: string
   /** Any of these levels; every level if empty. */
   readonly levels: readonly string[]
   readonly service: string | undefined
+  /** Any of these environments; every environment, and none, if empty. */
+  readonly environments: readonly string[]
   /** Text in the message; case is ignored. */
   readonly search: string | undefined
+  /** All of these conditions. */
+  readonly metadata: readonly MetadataFilter[]
 }
 
 /** An entry as ClickHouse returns it. Absent texts are empty. Times are UTC, in ClickHouse's text form. */
@@ -37,16 +44,33 @@ const COLUMNS =
 /** ClickHouse sorts UUIDs by their second half. Numbers sort by the first half, which is the time of a UUIDv7. */
 const ID_ORDER = 'toUInt128(id)'
 
-/** The newest matching entries, oldest first. */
-export function newestEntriesQuery(filter: LogFilter, since: string | undefined, limit: number): Query {
+/** The newest matching entries with a timestamp in the range, oldest first. */
+export function newestEntriesQuery(
+  filter: LogFilter,
+  { from, until }: Pick<TimeRange, 'from' | 'until'>,
+  limit: number,
+): Query {
   const { conditions, params } = filterConditions(filter)
-  if (since !== undefined) conditions.push("timestamp >= {since:DateTime64(6, 'UTC')}")
+  conditions.push("timestamp < {until:DateTime64(6, 'UTC')}")
+  if (from !== undefined) conditions.push("timestamp >= {from:DateTime64(6, 'UTC')}")
   return {
     query: `SELECT * FROM (
       SELECT ${COLUMNS} FROM logs WHERE ${conditions.join(' AND ')}
       ORDER BY timestamp DESC, ${ID_ORDER} DESC LIMIT {limit:UInt32}
     ) ORDER BY timestamp, ${ID_ORDER}`,
-    query_params: { ...params, limit, ...(since === undefined ? {} : { since }) },
+    query_params: { ...params, limit, until, ...(from === undefined ? {} : { from }) },
+  }
+}
+
+/** The number of matching entries with this timestamp or a later one; the count stops at `max`. */
+export function laterEntriesQuery(filter: LogFilter, from: string, max: number): Query {
+  const { conditions, params } = filterConditions(filter)
+  return {
+    query: `SELECT count() AS count FROM (
+      SELECT 1 FROM logs
+      WHERE ${conditions.join(' AND ')} AND timestamp >= {from:DateTime64(6, 'UTC')} LIMIT {max:UInt32}
+    )`,
+    query_params: { ...params, from, max },
   }
 }
 
@@ -80,6 +104,14 @@ export function arrivalsQuery(
   }
 }
 
+/** Whether the project has any row. */
+export function anyEntryQuery({ projectId }: LogFilter): Query {
+  return {
+    query: 'SELECT 1 FROM logs WHERE project_id = {project:String} LIMIT 1',
+    query_params: { project: projectId },
+  }
+}
+
 /** The entries with these ids, which were received between the two times, in the order of their receive times. */
 export function entriesByIdQuery(projectId: string, ids: readonly string[], from: string, to: string): Query {
   return {
@@ -91,7 +123,7 @@ export function entriesByIdQuery(projectId: string, ids: readonly string[], from
   }
 }
 
-function filterConditions({ projectId, levels, service, search }: LogFilter): {
+function filterConditions({ projectId, levels, service, environments, search, metadata }: LogFilter): {
   conditions: string[]
   params: Record<string, unknown>
 } {
@@ -105,9 +137,18 @@ function filterConditions({ projectId, levels, service, search }: LogFilter): {
     conditions.push('service = {service:String}')
     params['service'] = service
   }
+  if (environments.length > 0) {
+    conditions.push('environment IN {environments:Array(String)}')
+    params['environments'] = environments
+  }
   if (search !== undefined) {
     conditions.push('positionCaseInsensitiveUTF8(message, {search:String}) > 0')
     params['search'] = search
+  }
+  for (const [index, filter] of metadata.entries()) {
+    const added = metadataCondition(filter, `where${index}`)
+    conditions.push(added.condition)
+    Object.assign(params, added.params)
   }
   return { conditions, params }
 }

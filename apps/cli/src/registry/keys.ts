@@ -1,6 +1,7 @@
 import { type ApiKeyRecord, keyState, type Scope } from '@sluice/projects'
 import type { Context } from '../context.ts'
 import { CliError } from '../errors.ts'
+import { SLUICE } from '../program-name.ts'
 import { redisAccess, type RedisFlags } from '../service-access.ts'
 import { painter, table } from '../terminal.ts'
 import { parseExpiry, requireDurationMs } from '../times.ts'
@@ -77,7 +78,7 @@ export async function listKeys(options: ListKeysOptions, context: Context): Prom
   } else if (records.length === 0) {
     await context.stderr.write(
       `The project ${options.project} has no keys yet. ` +
-        `Create one with: sluice keys create --project ${options.project}\n`,
+        `Create one with: ${SLUICE} keys create --project ${options.project}\n`,
     )
   } else {
     const headings = ['KEY', 'STATE', 'SCOPES', 'CREATED', 'EXPIRES', 'LAST USED', 'NAME']

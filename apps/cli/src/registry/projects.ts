@@ -1,6 +1,7 @@
 import type { ProjectLimitChanges, ProjectLimitName, ProjectLimits } from '@sluice/projects'
 import type { Context } from '../context.ts'
 import { CliError, UsageError } from '../errors.ts'
+import { SLUICE } from '../program-name.ts'
 import { redisAccess, type RedisFlags } from '../service-access.ts'
 import { confirm, painter, table } from '../terminal.ts'
 import { withRegistry } from './registry-session.ts'
@@ -19,7 +20,7 @@ export async function createProject(
   )
   await context.stdout.write(
     `Created the project ${project.id}, which keeps its rows for ${project.retentionDays} days.\n` +
-      `To create a key for it: sluice keys create --project ${project.id}\n`,
+      `To create a key for it: ${SLUICE} keys create --project ${project.id}\n`,
   )
 }
 
@@ -34,15 +35,20 @@ export async function listProjects(options: ListProjectsOptions, context: Contex
   if (options.json) {
     await context.stdout.write(projects.map((project) => `${JSON.stringify(project)}\n`).join(''))
   } else if (projects.length === 0) {
-    await context.stderr.write('There are no projects yet. Create one with: sluice projects create\n')
+    await context.stderr.write(`There are no projects yet. Create one with: ${SLUICE} projects create\n`)
   } else {
-    const rows = projects.map(({ id, enabled, retentionDays, createdAt }) => [
+    const rows = projects.map(({ id, enabled, retentionDays, createdAt, limits = {} }) => [
       id,
       enabled ? 'enabled' : 'disabled',
       `${retentionDays} days`,
       createdAt,
+      formatLimit(limits.entriesPerSecond),
+      formatLimit(limits.burstEntries),
+      formatLimit(limits.bytesPerSecond),
+      formatLimit(limits.burstBytes),
     ])
-    const headings = ['PROJECT', 'STATE', 'RETENTION', 'CREATED']
+    const limitHeadings = ['ENTRIES/S', 'BURST', 'BYTES/S', 'BURST']
+    const headings = ['PROJECT', 'STATE', 'RETENTION', 'CREATED', ...limitHeadings]
     await context.stdout.write(table([headings, ...rows], painter(context.stdout.colours)))
   }
 }

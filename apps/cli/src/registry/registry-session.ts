@@ -17,7 +17,7 @@ export function withRegistry<Result>(
     try {
       return await task(new Registry(redis, installationNames(access.prefix).registryPrefix))
     } catch (error) {
-      throw error instanceof RegistryError ? new CliError(error.message) : error
+      throw error instanceof RegistryError ? new CliError(error.message, { cause: error }) : error
     }
   })
 }

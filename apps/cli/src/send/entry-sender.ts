@@ -9,6 +9,8 @@ export interface OutgoingEntry {
   readonly bytes: number
   /** Human-readable: `file:line`. */
   readonly origin: string
+  /** The line in the whole input. Ascends from entry to entry. */
+  readonly line: number
 }
 
 export const sendLimits = {
@@ -33,7 +35,7 @@ export interface SenderEvents {
   onResponse(counts: { entries: number; accepted: number }): void
   onRejection(origin: string, rejection: Rejection): void
   /** Called for entries without a response: they were not sent, or their outcome is unknown. */
-  onUnanswered(entries: number): void
+  onUnanswered(entries: readonly OutgoingEntry[]): void
 }
 
 /**
@@ -99,7 +101,7 @@ export class EntrySender {
   }
 
   async #send(outgoing: readonly OutgoingEntry[]): Promise<void> {
-    if (this.#stop.signal.aborted) return this.#events.onUnanswered(outgoing.length)
+    if (this.#stop.signal.aborted) return this.#events.onUnanswered(outgoing)
     try {
       const { accepted, rejections } = await this.#post(outgoing.map(({ entry }) => entry))
       this.#events.onResponse({ entries: outgoing.length, accepted })
@@ -107,7 +109,7 @@ export class EntrySender {
         this.#events.onRejection(outgoing[rejection.index]?.origin ?? 'an entry', rejection)
       }
     } catch (error) {
-      this.#events.onUnanswered(outgoing.length)
+      this.#events.onUnanswered(outgoing)
       if (this.#stop.signal.aborted) return
       this.#failure = error
       this.#stop.abort()

@@ -6,6 +6,8 @@ export interface Line {
   readonly number: number
   /** Undefined if the line exceeds the limit; its bytes were discarded. */
   readonly text: string | undefined
+  /** The size in the input, with the line ending. */
+  readonly bytes: number
   /** Whether the line was valid UTF-8. Invalid bytes are replaced by U+FFFD. */
   readonly wasUtf8: boolean
 }
@@ -34,7 +36,7 @@ export class LineSplitter {
     let from = 0
     for (let end = bytes.indexOf(NEWLINE); end !== -1; end = bytes.indexOf(NEWLINE, from)) {
       this.#append(bytes.subarray(from, end))
-      yield this.#finishLine()
+      yield this.#finishLine(1)
       from = end + 1
     }
     this.#append(bytes.subarray(from))
@@ -42,7 +44,7 @@ export class LineSplitter {
 
   /** Yields the last line, if the stream does not end with a newline. */
   *end(): Generator<Line> {
-    if (this.#bytes > 0) yield this.#finishLine()
+    if (this.#bytes > 0) yield this.#finishLine(0)
   }
 
   #append(piece: Buffer): void {
@@ -52,18 +54,24 @@ export class LineSplitter {
     else if (piece.length > 0) this.#pieces.push(piece)
   }
 
-  #finishLine(): Line {
+  #finishLine(newlineBytes: number): Line {
     const [only] = this.#pieces
     const joined = this.#pieces.length === 1 && only !== undefined ? only : Buffer.concat(this.#pieces)
     const bytes = joined.at(-1) === CARRIAGE_RETURN ? joined.subarray(0, -1) : joined
     const isTooLong = this.#bytes > joined.length || bytes.length > this.#lineBytesMax
+    const inputBytes = this.#bytes + newlineBytes
     this.#pieces = []
     this.#bytes = 0
     this.#lines += 1
     const number = this.#lines
-    if (isTooLong) return { number, text: undefined, wasUtf8: true }
+    if (isTooLong) return { number, text: undefined, bytes: inputBytes, wasUtf8: true }
     const text = bytes.toString('utf8')
     const hasByteOrderMark = number === 1 && text.startsWith(BYTE_ORDER_MARK)
-    return { number, text: hasByteOrderMark ? text.slice(1) : text, wasUtf8: isUtf8(bytes) }
+    return {
+      number,
+      text: hasByteOrderMark ? text.slice(1) : text,
+      bytes: inputBytes,
+      wasUtf8: isUtf8(bytes),
+    }
   }
 }

@@ -116,7 +116,9 @@ export class RequestPoster {
       if (reason === undefined) throw error
       // The API has never responded: the address is probably wrong, and retries would not help.
       if (!this.#hasReceivedResponse && wasNeverSent(error)) {
-        throw new SendError(`${this.#apiName} ${reason}; \`npm start\` starts a local API`)
+        throw new SendError(`${this.#apiName} ${reason}; \`npm start\` starts a local API`, {
+          cause: error,
+        })
       }
       return { kind: 'retry', reason: `the API ${reason}`, retryAfterMs: undefined }
     }

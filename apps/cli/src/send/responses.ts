@@ -23,6 +23,9 @@ const transientStatuses: Readonly<Record<number, string>> = {
   504: 'the API is unavailable',
 }
 
+/** The API does not tell which: a hint would help those who guess keys. */
+const REJECTED_KEY = 'the API key is missing, malformed, unknown, expired or revoked'
+
 /** @param body the counts of the request's entries, or a problem document (RFC 9457) */
 export function interpretResponse(
   status: number,
@@ -37,6 +40,9 @@ export function interpretResponse(
   if (transient !== undefined) {
     const retryAfterMs = parseRetryAfterMs(retryAfter, nowMs)
     return { kind: 'retry', reason: `${problem ?? transient} (${status})`, retryAfterMs }
+  }
+  if (status === 401 && problem !== undefined) {
+    return { kind: 'stop', reason: `${REJECTED_KEY} (401); set SLUICE_API_KEY or pass --api-key` }
   }
   return { kind: 'stop', reason: `${problem ?? 'the response is not from a Sluice API'} (${status})` }
 }

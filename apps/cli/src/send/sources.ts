@@ -1,17 +1,19 @@
 import { createReadStream } from 'node:fs'
-import { access, constants, stat } from 'node:fs/promises'
+import { access, constants, open, stat } from 'node:fs/promises'
 import { parse } from 'node:path'
 import type { Readable } from 'node:stream'
-import { CliError } from '../errors.ts'
+import { CliError, describeReadError } from '../errors.ts'
+import { detectCompression, requireReadable, signatureBytesMax } from './compression.ts'
 
 /** A file or stream to read lines from. */
 export interface Source {
   /** Human-readable. */
   readonly name: string
-  /** The default service of the lines: the name of the file without its extension. */
+  /** The default service of the lines: the name of the file without its extension, and without that of a compression. */
   readonly service: string | undefined
-  /** Undefined for streams. */
+  /** The size of the lines. Undefined for streams and compressed files. */
   readonly bytes: number | undefined
+  /** The bytes of the file, which may be compressed. */
   open(): Readable
 }
 
@@ -37,25 +39,28 @@ async function fileSource(path: string): Promise<Source> {
   if (stats.isDirectory()) throw new CliError(`cannot read ${path}: it is a directory`)
   await access(path, constants.R_OK).catch(throwReadError(path))
   // The name and size of a pipe or device have no meaning for its lines.
-  const known = stats.isFile() ? { service: parse(path).name, bytes: stats.size } : unknownFile
+  const known = stats.isFile() ? await describeFile(path, stats.size) : unknownFile
   return { name: path, ...known, open: () => createReadStream(path) }
+}
+
+async function describeFile(path: string, bytes: number): Promise<Pick<Source, 'service' | 'bytes'>> {
+  const format = detectCompression(await readStart(path).catch(throwReadError(path)))
+  requireReadable(format, path)
+  const { name } = parse(path)
+  return format === undefined
+    ? { service: name, bytes }
+    : { service: /\.(?:gz|zst)$/.test(path) ? parse(name).name : name, bytes: undefined }
+}
+
+async function readStart(path: string): Promise<Buffer> {
+  await using file = await open(path)
+  const { buffer, bytesRead } = await file.read(Buffer.alloc(signatureBytesMax), 0, signatureBytesMax, 0)
+  return buffer.subarray(0, bytesRead)
 }
 
 function throwReadError(path: string): (error: unknown) => never {
   return (error) => {
     const reason = describeReadError(error)
-    throw reason === undefined ? error : new CliError(`cannot read ${path}: ${reason}`)
+    throw reason === undefined ? error : new CliError(`cannot read ${path}: ${reason}`, { cause: error })
   }
-}
-
-const reasons: Readonly<Record<string, string>> = {
-  ENOENT: 'no such file',
-  EACCES: 'permission denied',
-}
-
-/** Why a file could not be opened or read; undefined for errors of another kind. */
-export function describeReadError(error: unknown): string | undefined {
-  if (!(error instanceof Error) || !('syscall' in error)) return undefined
-  const code = 'code' in error && typeof error.code === 'string' ? error.code : ''
-  return reasons[code] ?? error.message
 }

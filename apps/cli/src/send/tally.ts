@@ -1,4 +1,5 @@
-import type { SenderEvents } from './entry-sender.ts'
+import type { OutgoingEntry, SenderEvents } from './entry-sender.ts'
+import type { LineRange } from './line-ranges.ts'
 import { formatCount, perSecond } from './progress.ts'
 import type { Rejection } from './responses.ts'
 
@@ -15,6 +16,8 @@ export class Tally implements SenderEvents {
   /** Lines too long to be sent. */
   tooLong = 0
   unanswered = 0
+  /** The lines of each request without a response. Nothing is sent after a failure, so there are few. */
+  readonly unansweredLines: LineRange[] = []
   /** Lines that were not valid UTF-8, and were sent with U+FFFD in place of the invalid bytes. */
   repaired = 0
 
@@ -43,8 +46,12 @@ export class Tally implements SenderEvents {
     this.onRejection(origin, { path: '', message: `longer than ${formatCount(bytesMax)} bytes, not sent` })
   }
 
-  onUnanswered(entries: number): void {
-    this.unanswered += entries
+  onUnanswered(entries: readonly OutgoingEntry[]): void {
+    this.unanswered += entries.length
+    const [first, last] = [entries[0], entries.at(-1)]
+    if (first !== undefined && last !== undefined) {
+      this.unansweredLines.push({ first: first.line, last: last.line })
+    }
   }
 
   summary(elapsedMs: number): string {

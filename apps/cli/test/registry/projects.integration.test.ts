@@ -38,6 +38,46 @@ test.each([[[]], [['--entries-per-second', 'many']], [['--entries-per-second', '
   },
 )
 
+test('the list of projects shows their rate limits', async () => {
+  await sluice('projects', 'create', 'listed')
+  const limits = async (): Promise<string | undefined> => {
+    const [headings = '', ...rows] = (await sluice('projects', 'list')).split('\n')
+    expect(headings).toMatch(/ CREATED +ENTRIES\/S +BURST +BYTES\/S +BURST$/)
+    return rows
+      .find((row) => row.startsWith('listed '))
+      ?.replace(/^.*Z +/, '')
+      .replaceAll(/ +/g, ' ')
+  }
+  expect(await limits()).toBe('default default default default')
+  const flags = ['--entries-per-second', '1000', '--burst-entries', '5000', '--bytes-per-second', 'unlimited']
+  await sluice('projects', 'update', 'listed', ...flags)
+  expect(await limits()).toBe('1000 5000 unlimited default')
+})
+
+test.each([
+  ['--entries-per-second', 'lots', 'It must be a whole number from 1 to 1000000000, unlimited or default.'],
+  ['--burst-entries', 'unlimited', 'It must be a whole number from 1 to 1000000000, or default.'],
+  ['--bytes-per-second', '1k', 'It must be a whole number from 1024 to 1000000000000, unlimited or default.'],
+  ['--burst-bytes', '-1', 'It must be a whole number from 1024 to 1000000000000, or default.'],
+])('an invalid limit is reported with all accepted values: %s %s', async (flag, value, reason) => {
+  const used = context()
+  expect(await run(['projects', 'update', 'limited', flag, value], used)).toBe(2)
+  expect(used.written.stderr).toContain(reason)
+})
+
+test.each([
+  ['--entries-per-second', 1, 1_000_000_000],
+  ['--burst-entries', 1, 1_000_000_000],
+  ['--bytes-per-second', 1024, 1_000_000_000_000],
+  ['--burst-bytes', 1024, 1_000_000_000_000],
+])('the range of %s is that of the registry', async (flag, min, max) => {
+  await sluice('projects', 'update', 'limited', flag, String(min))
+  await sluice('projects', 'update', 'limited', flag, String(max))
+  await sluice('projects', 'update', 'limited', flag, 'default')
+  const used = context()
+  expect(await run(['projects', 'update', 'limited', flag, String(max + 1)], used)).toBe(1)
+})
+
 test('a project is disabled and enabled', async () => {
   await sluice('projects', 'create', 'paused')
   expect(await sluice('projects', 'disable', 'paused')).toContain('Disabled the project paused')

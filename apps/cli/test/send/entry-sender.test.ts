@@ -7,6 +7,7 @@ const outgoing = (index: number, bytes = 10): OutgoingEntry => ({
   entry: `entry ${index}`,
   bytes,
   origin: `file:${index}`,
+  line: index + 1,
 })
 
 /** A sender, and an API that responds when the test calls `accept` or `fail`. */

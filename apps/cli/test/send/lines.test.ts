@@ -41,11 +41,18 @@ describe.each([1, 2, 3, 7, 1_000])('in pieces of %i bytes', (pieceBytes) => {
     ])
   })
 
+  test('the sizes of the lines add up to that of the text', () => {
+    const text = '\uFEFFÄ\r\n\n123456789\n\r\nlast'
+    const sizes = split(text, pieceBytes, 5).map(({ bytes }) => bytes)
+    expect(sizes).toEqual([7, 1, 10, 2, 4])
+    expect(sizes.reduce((sum, size) => sum + size)).toBe(Buffer.byteLength(text))
+  })
+
   test('invalid UTF-8 is repaired and flagged', () => {
     const lines = split(Buffer.from([0x61, 0xe4, 0x0a, 0x62]), pieceBytes)
     expect(lines).toEqual([
-      { number: 1, text: 'a\uFFFD', wasUtf8: false },
-      { number: 2, text: 'b', wasUtf8: true },
+      { number: 1, text: 'a\uFFFD', bytes: 3, wasUtf8: false },
+      { number: 2, text: 'b', bytes: 1, wasUtf8: true },
     ])
   })
 

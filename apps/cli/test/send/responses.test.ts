@@ -37,8 +37,19 @@ describe('a transient status is retried', () => {
 })
 
 describe('any other status stops the sending', () => {
-  test.each([200, 301, 400, 401, 403, 404, 405, 413, 415, 422])('%i', (status) => {
+  test.each([200, 301, 400, 403, 404, 405, 413, 415, 422])('%i', (status) => {
     expect(interpret(status, { detail: 'No.' })).toEqual({ kind: 'stop', reason: `No (${status})` })
+  })
+
+  test('and a rejected key is reported with the setting to change', () => {
+    expect(interpret(401, { detail: 'Send the header.' })).toEqual({
+      kind: 'stop',
+      reason:
+        'the API key is missing, malformed, unknown, expired or revoked (401); set SLUICE_API_KEY or pass --api-key',
+    })
+    expect(interpret(401, '<html>')).toMatchObject({
+      reason: 'the response is not from a Sluice API (401)',
+    })
   })
 
   test('with the invalid field in the reason', () => {

@@ -6,7 +6,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { PassThrough, Readable } from 'node:stream'
 import { setTimeout as sleep } from 'node:timers/promises'
-import { zstdDecompressSync } from 'node:zlib'
+import { gzipSync, zstdCompressSync, zstdDecompressSync } from 'node:zlib'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import { run } from '../../src/run.ts'
 import { type FakeContext, fakeContext } from '../fake-context.ts'
@@ -32,6 +32,8 @@ const problem =
 /** An API that sends the prepared responses, one per request, and then accepts everything. */
 class FakeApi {
   readonly received: Received[] = []
+  /** The messages of the entries that were accepted, in the order of the requests. */
+  readonly accepted: string[] = []
   responders: Responder[] = []
   readonly #server: Server = createServer((request, response) => {
     const pieces: Buffer[] = []
@@ -44,6 +46,7 @@ class FakeApi {
       this.received.push(received)
       const respond = this.responders.shift() ?? accept
       respond(response, received)
+      if (response.statusCode === 202) this.accepted.push(...logs.map(({ message }) => String(message)))
     })
   })
 
@@ -79,7 +82,7 @@ afterEach(async () => {
   await rm(folder, { recursive: true })
 })
 
-async function file(name: string, contents: string): Promise<string> {
+async function file(name: string, contents: string | Buffer): Promise<string> {
   await writeFile(join(folder, name), contents)
   return join(folder, name)
 }
@@ -142,6 +145,37 @@ describe('sends', () => {
     stdin.end('ne\n')
     expect(await running).toBe(0)
     expect(api.messages).toEqual(['first', 'second', 'half a line'])
+  })
+
+  test.each([
+    ['gzip', 'web.log.gz', gzipSync],
+    ['zstd', 'web.log.zst', zstdCompressSync],
+  ])('the lines of a file compressed with %s', async (_name, name, compress) => {
+    const context = contextFor()
+    expect(await run(['send', await file(name, compress(lines(250)))], context)).toBe(0)
+    expect(api.messages).toHaveLength(250)
+    expect(api.received.flatMap(({ logs }) => logs)).toContainEqual({
+      level: 'info',
+      message: 'line 249',
+      service: 'web',
+    })
+    expect(context.written.stdout).toContain('250 of 250 lines sent')
+  })
+
+  test('the lines of compressed stdin', async () => {
+    const stdin = Readable.from([gzipSync('text\n')])
+    expect(await run(['send'], contextFor(stdin))).toBe(0)
+    expect(api.messages).toEqual(['text'])
+  })
+
+  test('nothing if one of the files is compressed in a format that is not supported', async () => {
+    const context = contextFor()
+    const compressed = await file('b.log.xz', Buffer.from([0xfd, 0x37, 0x7a, 0x58, 0x5a, 0, 1, 2]))
+    expect(await run(['send', await file('a.log', 'text'), compressed], context)).toBe(1)
+    expect(context.written.stderr).toBe(
+      `sluice: cannot read ${compressed}: it is compressed (xz); decompress it first: xz -dc FILE | …\n`,
+    )
+    expect(api.received).toEqual([])
   })
 
   test('nothing if one of the files cannot be read', async () => {
@@ -240,7 +274,7 @@ describe('a permanent failure stops the sending', () => {
     const context = contextFor()
     expect(await run(['send', await file('a.log', lines(2_000))], context)).toBe(1)
     expect(context.written.stderr).toBe(
-      `sluice: the API at ${api.url}/v1/logs rejected the request: The API key is missing or invalid (401)\n`,
+      `sluice: the API at ${api.url}/v1/logs rejected the request: the API key is missing, malformed, unknown, expired or revoked (401); set SLUICE_API_KEY or pass --api-key\n`,
     )
     expect(api.received.length).toBeLessThanOrEqual(4)
   })
@@ -288,5 +322,100 @@ describe('after an interrupt', () => {
     expect(await running).toBe(130)
     expect(context.written.stdout).toContain('0 of 1 lines sent')
     expect(context.written.stdout).toContain('1 not sent or without a response')
+  })
+})
+
+describe('after an incomplete run', () => {
+  const TOTAL = 3_000
+  const all = Array.from({ length: TOTAL }, (_, index) => `line ${index}`)
+
+  /** Sends two files with blank lines and lines that are too long, first as given, and then until all is sent. */
+  async function sendAll(first: FakeContext): Promise<FakeContext> {
+    const texts = lines(TOTAL).split('\n')
+    const files = [
+      await file('a.log', `\n${texts.slice(0, 1_234).join('\n')}\n\n\r\n`),
+      await file('b.log', `${'x'.repeat(6 * 1024 * 1024)}\n${texts.slice(1_234).join('\n')}`),
+    ]
+    expect(await run(['send', ...files], first)).not.toBe(0)
+    const [, skipped = 'none'] = /--skip-lines (\S+)\n$/.exec(first.written.stderr) ?? []
+    const second = contextFor()
+    await run(['send', ...files, '--skip-lines', skipped], second)
+    return second
+  }
+
+  test('an interrupted run is continued exactly: no line is lost, and none is sent twice', async () => {
+    const context = contextFor()
+    api.responders = Array.from({ length: 10 }, () => accept)
+    api.responders[7] = (response, received) => {
+      context.interrupt()
+      accept(response, received)
+    }
+    const second = await sendAll(context)
+    expect(context.exitCode).toBe(130)
+    expect(context.written.stdout).toMatch(
+      /^Interrupted at \d+ % of the input \([\d,]+ of 6,[\d,]+ bytes\): ([\d,]+) of \1 lines sent, \1 accepted, 0 rejected; /,
+    )
+    expect(context.written.stderr).toMatch(
+      /^To send the rest, run the same command with the same input and --skip-lines \d+\n$/,
+    )
+    expect(second.written.stderr).not.toContain('--skip-lines')
+    expect(api.accepted.toSorted()).toEqual(all.toSorted())
+  })
+
+  test('a run that failed is continued exactly, if later requests were accepted', async () => {
+    const rejected = problem(401, 'Revoked.')
+    const late: Responder = (response, received) => {
+      response.statusCode = 202
+      setTimeout(() => accept(response, received), 100)
+    }
+    api.responders = [accept, accept, accept, accept, late, rejected, late, late]
+    const context = contextFor()
+    await sendAll(context)
+    expect(context.exitCode).toBe(1)
+    expect(context.written.stdout).toMatch(/^Stopped at 0 % of the input /)
+    expect(context.written.stderr).toMatch(/--skip-lines 1-\d+,\d+-\d+\n$/)
+    expect(api.accepted.toSorted()).toEqual(all.toSorted())
+  })
+
+  test('several interruptions in a row', async () => {
+    const path = await file('a.log', lines(TOTAL))
+    let skipped = '0'
+    let runs = 0
+    for (let code = 130; code === 130; runs += 1) {
+      const context = contextFor()
+      const interruptLater: Responder = (response, received) => {
+        context.interrupt()
+        accept(response, received)
+      }
+      api.responders = [accept, accept, accept, interruptLater]
+      code = await run(['send', path, '--skip-lines', skipped], context)
+      skipped = /--skip-lines (\S+)/.exec(context.written.stderr)?.[1] ?? skipped
+    }
+    expect(runs).toBeGreaterThan(3)
+    expect(api.accepted.toSorted()).toEqual(all.toSorted())
+  })
+
+  test('no line is skipped if a file could not be read to its end', async () => {
+    const context = contextFor()
+    const cut = await file('cut.log.gz', gzipSync(lines(5_000)).subarray(0, -5))
+    expect(await run(['send', cut, await file('a.log', 'text')], context)).toBe(1)
+    expect(context.written.stderr).toBe(
+      `sluice: cannot read the rest of ${cut}: the compressed data is damaged or incomplete\n`,
+    )
+    expect(api.messages).toContain('text')
+    expect(context.written.stdout).toMatch(/^Stopped: /)
+  })
+
+  test('the summary of a stream has no total', async () => {
+    const stdin = new PassThrough()
+    const context = contextFor(stdin)
+    const running = run(['send', '--skip-lines', '1'], context)
+    stdin.write('skipped\nsent\n')
+    await sleep(50)
+    context.interrupt()
+    expect(await running).toBe(130)
+    expect(api.messages).toEqual(['sent'])
+    expect(context.written.stdout).toMatch(/^Interrupted: 1 of 1 lines sent, /)
+    expect(context.written.stderr).toMatch(/--skip-lines 2\n$/)
   })
 })

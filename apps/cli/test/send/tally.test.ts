@@ -6,10 +6,13 @@ describe('Tally', () => {
     const tally = new Tally(() => undefined)
     tally.onResponse({ entries: 2_000, accepted: 1_998 })
     tally.onTooLong('file:7', 100)
-    tally.onUnanswered(50)
+    tally.onUnanswered(
+      Array.from({ length: 50 }, (_, index) => ({ entry: '', bytes: 0, origin: '', line: 100 + index })),
+    )
     expect(tally.summary(500)).toBe(
       '2,000 of 2,051 lines sent, 1,998 accepted, 3 rejected, 50 not sent or without a response; 0.5 s, 4,000 lines/s.',
     )
+    expect(tally.unansweredLines).toEqual([{ first: 100, last: 149 }])
   })
 
   test('reports the first rejections, and that there are more', () => {

@@ -1,0 +1,112 @@
+import { pipeline, Readable } from 'node:stream'
+import { createGunzip, createZstdDecompress } from 'node:zlib'
+import { CliError } from '../errors.ts'
+
+interface Format {
+  readonly name: string
+  /** The first bytes of the data, in Latin-1. */
+  readonly signature: string
+  /** Absent for formats that Node cannot decompress. */
+  readonly decompressor?: () => NodeJS.ReadWriteStream
+  /** A command that decompresses a file. */
+  readonly command: string
+}
+
+/** Each signature contains a byte that text does not have, or is ten characters long. */
+const formats: readonly Format[] = [
+  { name: 'gzip', signature: '\u001F\u008B\b', decompressor: () => createGunzip(), command: 'gzip -dc' },
+  {
+    name: 'zstd',
+    signature: '(\u00B5/\u00FD',
+    decompressor: () => createZstdDecompress(),
+    command: 'zstd -dc',
+  },
+  { name: 'xz', signature: '\u00FD7zXZ\u0000', command: 'xz -dc' },
+  { name: 'zip', signature: 'PK\u0003\u0004', command: 'unzip -p' },
+  ...[1, 2, 3, 4, 5, 6, 7, 8, 9].map((level) => ({
+    name: 'bzip2',
+    signature: `BZh${level}1AY&SY`,
+    command: 'bzip2 -dc',
+  })),
+]
+
+export const signatureBytesMax = Math.max(...formats.map(({ signature }) => signature.length))
+
+/** @param start the first bytes of the data, `signatureBytesMax` or all of them */
+export function detectCompression(start: Buffer): Format | undefined {
+  const text = start.toString('latin1', 0, signatureBytesMax)
+  return formats.find(({ signature }) => text.startsWith(signature))
+}
+
+/** @throws CliError when the data is compressed in a format that cannot be decompressed here */
+export function requireReadable(format: Format | undefined, name: string): void {
+  if (format === undefined || format.decompressor !== undefined) return
+  throw new CliError(
+    `cannot read ${name}: it is compressed (${format.name}); decompress it first: ${format.command} FILE | …`,
+  )
+}
+
+/**
+ * Yields the bytes of a stream, decompressed if it is compressed with gzip or zstd. Holds one piece of the stream at a
+ * time, whatever its compression ratio.
+ *
+ * @param name of the stream, for errors
+ * @throws CliError
+ */
+export async function* decompress(stream: Readable, name: string): AsyncGenerator<Buffer> {
+  const pieces = (stream as AsyncIterable<Buffer>)[Symbol.asyncIterator]()
+  try {
+    const start = await readStart(pieces)
+    const format = detectCompression(start)
+    requireReadable(format, name)
+    const whole = prepend(start, { [Symbol.asyncIterator]: () => pieces })
+    if (format?.decompressor === undefined) yield* whole
+    else yield* decompressWith(format.decompressor(), whole, name)
+  } finally {
+    // Stdin that is still open would keep the process alive.
+    stream.destroy()
+  }
+}
+
+/** Reads as little as shows whether there is a signature: the first lines of an open stream must not wait for others. */
+async function readStart(pieces: AsyncIterator<Buffer>): Promise<Buffer> {
+  let start: Buffer = Buffer.alloc(0)
+  while (mayBecomeSignature(start)) {
+    const next = await pieces.next()
+    if (next.done === true) break
+    start = Buffer.concat([start, next.value])
+  }
+  return start
+}
+
+function mayBecomeSignature(start: Buffer): boolean {
+  const text = start.toString('latin1', 0, signatureBytesMax)
+  return formats.some(({ signature }) => signature.length > text.length && signature.startsWith(text))
+}
+
+async function* prepend(start: Buffer, rest: AsyncIterable<Buffer>): AsyncGenerator<Buffer> {
+  if (start.length > 0) yield start
+  yield* rest
+}
+
+async function* decompressWith(
+  decompressor: NodeJS.ReadWriteStream,
+  input: AsyncIterable<Buffer>,
+  name: string,
+): AsyncGenerator<Buffer> {
+  // The iteration throws the error of any part of the pipeline.
+  const output = pipeline(Readable.from(input), decompressor, () => undefined)
+  try {
+    for await (const piece of output) yield piece as Buffer
+  } catch (error) {
+    if (!isDecompressionError(error)) throw error
+    throw new CliError(`cannot read the rest of ${name}: the compressed data is damaged or incomplete`, {
+      cause: error,
+    })
+  }
+}
+
+/** Node's codes: https://nodejs.org/api/zlib.html#zlib-constants */
+function isDecompressionError(error: unknown): boolean {
+  return error instanceof Error && 'code' in error && /^(Z_|ZSTD_|ERR_ZSTD|ERR_ZLIB)/.test(String(error.code))
+}

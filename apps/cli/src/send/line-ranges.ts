@@ -1,0 +1,91 @@
+import { UsageError } from '../errors.ts'
+
+/** Lines of the whole input: all files, one after the other. The first line is 1, and both ends are included. */
+export interface LineRange {
+  readonly first: number
+  readonly last: number
+}
+
+/** `sluice send` prints at most one range per request in flight, and each interruption can add as many. */
+const RANGES_MAX = 100
+
+/**
+ * Parses the value of --skip-lines: `58500` for the first lines, or ranges such as `1-200,301-400`.
+ *
+ * @returns ranges in ascending order, without overlaps
+ * @throws UsageError
+ */
+export function parseLineRanges(text: string): LineRange[] {
+  const ranges = /^\d{1,15}$/.test(text)
+    ? [{ first: 1, last: Number(text) }]
+    : text.split(',').map(parseRange)
+  if (ranges.length > RANGES_MAX) throw new UsageError(`--skip-lines has at most ${RANGES_MAX} ranges`)
+  return mergeRanges(ranges)
+}
+
+function parseRange(text: string): LineRange {
+  const [, first, last] = /^(\d{1,15})-(\d{1,15})$/.exec(text) ?? []
+  if (first === undefined || last === undefined || +first < 1 || +first > +last) {
+    throw new UsageError(
+      `--skip-lines must be a number of lines, or ranges such as 1-200,301-400, not "${text}"`,
+    )
+  }
+  return { first: Number(first), last: Number(last) }
+}
+
+/** The value of --skip-lines; undefined if it would skip nothing. */
+export function formatLineRanges(ranges: readonly LineRange[]): string | undefined {
+  const [range, ...others] = ranges
+  if (range === undefined) return undefined
+  if (range.first === 1 && others.length === 0) return String(range.last)
+  return ranges.map(({ first, last }) => `${first}-${last}`).join(',')
+}
+
+/**
+ * The lines that must not be sent again when the input is sent again.
+ *
+ * @param handled how many lines were sent or skipped
+ * @param unanswered those of them whose requests failed, in any order
+ * @param skipped lines that an earlier run has sent
+ */
+export function linesToSkip(
+  handled: number,
+  unanswered: readonly LineRange[],
+  skipped: readonly LineRange[],
+): LineRange[] {
+  const done: LineRange[] = [...skipped]
+  let next = 1
+  for (const { first, last } of unanswered.toSorted((a, b) => a.first - b.first)) {
+    done.push({ first: next, last: first - 1 })
+    next = last + 1
+  }
+  done.push({ first: next, last: handled })
+  return mergeRanges(done)
+}
+
+/** Sorts ranges, joins those that touch or overlap, and leaves out empty ones. */
+function mergeRanges(ranges: readonly LineRange[]): LineRange[] {
+  const merged: LineRange[] = []
+  for (const range of ranges.toSorted((a, b) => a.first - b.first)) {
+    const before = merged.at(-1)
+    if (range.last < range.first) continue
+    if (before === undefined || range.first > before.last + 1) merged.push(range)
+    else merged[merged.length - 1] = { first: before.first, last: Math.max(before.last, range.last) }
+  }
+  return merged
+}
+
+/** Finds out which lines to skip. Must be called with ascending lines. */
+export class LineSkipper {
+  readonly #ranges: readonly LineRange[]
+  #index = 0
+
+  constructor(ranges: readonly LineRange[]) {
+    this.#ranges = ranges
+  }
+
+  skips(line: number): boolean {
+    while ((this.#ranges[this.#index]?.last ?? Number.POSITIVE_INFINITY) < line) this.#index += 1
+    return (this.#ranges[this.#index]?.first ?? Number.POSITIVE_INFINITY) <= line
+  }
+}

@@ -1,0 +1,91 @@
+import { PassThrough, Readable } from 'node:stream'
+import { gzipSync, zstdCompressSync } from 'node:zlib'
+import { describe, expect, test } from 'vitest'
+import { decompress } from '../../src/send/compression.ts'
+
+const TEXT = 'first line\nsecond line\n'.repeat(50_000)
+
+/** The output for data that arrives in pieces of `pieceBytes`. */
+async function output(data: Buffer, pieceBytes = 65_536): Promise<string> {
+  const pieces: Buffer[] = []
+  for (let from = 0; from < data.length; from += pieceBytes)
+    pieces.push(data.subarray(from, from + pieceBytes))
+  const found: Buffer[] = []
+  for await (const piece of decompress(Readable.from(pieces), 'the file')) found.push(piece)
+  return Buffer.concat(found).toString()
+}
+
+describe('decompress', () => {
+  test.each([
+    ['text', Buffer.from(TEXT)],
+    ['gzip', gzipSync(TEXT)],
+    ['zstd', zstdCompressSync(TEXT)],
+    ['several gzip members', Buffer.concat([gzipSync(TEXT.slice(0, 1_000)), gzipSync(TEXT.slice(1_000))])],
+    [
+      'several zstd frames',
+      Buffer.concat([zstdCompressSync(TEXT.slice(0, 9)), zstdCompressSync(TEXT.slice(9))]),
+    ],
+  ])('yields the text of %s, in pieces of any size', async (_name, data) => {
+    expect(await output(data)).toBe(TEXT)
+    expect(await output(data, 1_000)).toBe(TEXT)
+    expect(await output(data.subarray(0, 40), 1).catch(() => 'cut off')).not.toBe('')
+  })
+
+  test.each(['', '\n', 'BZh', 'BZh9 is no signature', 'PK', '(µ/ý'])(
+    'does not change short text: %j',
+    async (text) => {
+      expect(await output(Buffer.from(text), 1)).toBe(text)
+    },
+  )
+
+  test.each([
+    ['xz', Buffer.from([0xfd, 0x37, 0x7a, 0x58, 0x5a, 0, 0, 4])],
+    ['zip', Buffer.from('PK\u0003\u0004\u0014\u0000')],
+    ['bzip2', Buffer.from('BZh91AY&SY\u0001')],
+  ])('rejects %s with the command that decompresses it', async (name, data) => {
+    await expect(output(data)).rejects.toThrow(
+      new RegExp(`^cannot read the file: it is compressed \\(${name}\\); decompress it first: .+ FILE`),
+    )
+  })
+
+  test.each([
+    ['gzip', gzipSync(TEXT)],
+    ['zstd', zstdCompressSync(TEXT)],
+  ])('reports %s that was cut off', async (_name, data) => {
+    await expect(output(data.subarray(0, -9))).rejects.toThrow(
+      'cannot read the rest of the file: the compressed data is damaged or incomplete',
+    )
+  })
+
+  test('yields the first bytes of an open stream of text at once', async () => {
+    const stream = new PassThrough()
+    stream.write('a\n')
+    const pieces = decompress(stream, 'stdin')
+    expect((await pieces.next()).value).toEqual(Buffer.from('a\n'))
+    await pieces.return(undefined)
+    expect(stream.destroyed).toBe(true)
+  })
+
+  test('closes an open stream that it cannot decompress', async () => {
+    const stream = new PassThrough()
+    stream.write('PK\u0003\u0004')
+    await expect(decompress(stream, 'stdin').next()).rejects.toThrow('compressed (zip)')
+    expect(stream.destroyed).toBe(true)
+    const damaged = new PassThrough()
+    damaged.write(Buffer.concat([gzipSync('a\n').subarray(0, 10), Buffer.alloc(100, 0xff)]))
+    await expect(decompress(damaged, 'stdin').next()).rejects.toThrow('damaged or incomplete')
+    expect(damaged.destroyed).toBe(true)
+  })
+
+  test('yields small pieces of a stream that expands a thousandfold', async () => {
+    const bomb = gzipSync(Buffer.alloc(200_000_000, 'x'))
+    let bytes = 0
+    let largest = 0
+    for await (const piece of decompress(Readable.from([bomb]), 'bomb')) {
+      bytes += piece.length
+      largest = Math.max(largest, piece.length)
+    }
+    expect(bytes).toBe(200_000_000)
+    expect(largest).toBeLessThanOrEqual(65_536)
+  })
+})
