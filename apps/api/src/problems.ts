@@ -70,6 +70,12 @@ export const problems = {
     detail: 'An earlier request had this key and another body. Use a new key for each body.',
   },
   rate_limited: { status: 429, title: 'The project exceeds its rate limit' },
+  too_many_idempotency_keys: {
+    status: 429,
+    title: 'The project uses too many idempotency keys',
+    detail:
+      'The service remembers no further Idempotency-Key of the project at present. Retry later, or send more entries per request.',
+  },
   too_many_failed_attempts: {
     status: 429,
     title: 'Too many unknown API keys came from this address',

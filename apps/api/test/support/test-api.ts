@@ -67,7 +67,7 @@ export function buildTestApi(
       intake: new Intake(new EntryValidator(), new IdSource(Date.now)),
       writer: new ChunkWriter(queue, randomUUIDv7),
       idempotency: new Idempotency(
-        new IdempotentWriter([queue], randomUUIDv7, WINDOW_MS),
+        new IdempotentWriter([queue], randomUUIDv7, { windowMs: WINDOW_MS, recordsPerProjectMax: 1_000_000 }),
         shardNames('test', 1),
         randomUUIDv7,
       ),
