@@ -42,7 +42,9 @@ type InjectHeaders = NonNullable<InjectOptions['headers']>
 export type Body = string | Buffer | object | undefined
 
 export function buildTestApi(
-  dependencies: Partial<Pick<AppDependencies, 'connectionLimits' | 'trustedProxies' | 'wallMs'>> = {},
+  dependencies: Partial<
+    Pick<AppDependencies, 'connectionLimits' | 'logger' | 'trustedProxies' | 'wallMs'>
+  > = {},
 ): TestApi {
   const registry = new FakeRegistry()
   registry.addProject()
