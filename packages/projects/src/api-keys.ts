@@ -99,8 +99,9 @@ export class ApiKeys {
 
   /** All keys of a project, oldest first. They include revoked ones. */
   async list(projectId: string): Promise<ApiKeyRecord[]> {
-    const hashes = await this.#store.redis.smembers(this.#store.names.keysOfProject(projectId))
-    const records = await Promise.all(hashes.map((keyHash) => this.find(keyHash)))
+    const records = await this.findMany(
+      await this.#store.redis.smembers(this.#store.names.keysOfProject(projectId)),
+    )
     return records
       .filter((record) => record !== undefined)
       .toSorted((a, b) => a.createdAt.localeCompare(b.createdAt))
@@ -109,6 +110,22 @@ export class ApiKeys {
   /** @param keyHash from `hashApiKey` */
   async find(keyHash: string): Promise<ApiKeyRecord | undefined> {
     return keyFromHash(await this.#store.redis.hgetall(this.#store.names.apiKey(keyHash)))
+  }
+
+  /**
+   * Finds several keys in one round trip. Rejects if the lookup of one of them fails.
+   *
+   * @param keyHashes from `hashApiKey`
+   * @returns the records in the same order
+   */
+  async findMany(keyHashes: readonly string[]): Promise<(ApiKeyRecord | undefined)[]> {
+    const pipeline = this.#store.redis.pipeline()
+    for (const keyHash of keyHashes) pipeline.hgetall(this.#store.names.apiKey(keyHash))
+    const replies = (await pipeline.exec()) ?? []
+    return replies.map(([error, fields]) => {
+      if (error !== null) throw error
+      return keyFromHash(fields as Record<string, string>)
+    })
   }
 
   /**
