@@ -32,11 +32,7 @@ export const problems = {
     title: 'The API key is missing or invalid',
     detail: 'Send the header "Authorization: Bearer <API_KEY>" with a valid key.',
   },
-  forbidden: {
-    status: 403,
-    title: 'The API key lacks the required scope',
-    detail: 'The API key needs the scope "ingest".',
-  },
+  forbidden: { status: 403, title: 'The API key lacks the required scope' },
   not_found: { status: 404, title: 'The path does not exist', detail: 'Send logs to /v1/logs.' },
   project_not_found: { status: 404, title: "The API key's project is deleted or disabled" },
   method_not_allowed: {

@@ -33,7 +33,7 @@ export class ApiKeys {
    * Creates a key for a project.
    *
    * @returns the key itself, which is stored nowhere, and its record
-   * @throws RegistryError when there is no such project, or the name is too long
+   * @throws RegistryError when there is no such project, the name is too long, or there is no scope
    */
   async create(
     projectId: string,
@@ -43,10 +43,12 @@ export class ApiKeys {
     if (name.length > KEY_NAME_CHARACTERS_MAX) {
       throw new RegistryError(`a key's name has at most ${KEY_NAME_CHARACTERS_MAX} characters`)
     }
+    const scopes = options.scopes ?? ['ingest']
+    if (scopes.length === 0) throw new RegistryError('a key needs at least one scope')
     if (!PROJECT_ID.test(projectId)) throw noSuchProject(projectId)
     const { names, now } = this.#store
     const expiresAt = options.expiresAt?.toISOString()
-    const created = createKey({ projectId, name, scopes: options.scopes ?? ['ingest'], expiresAt }, now())
+    const created = createKey({ projectId, name, scopes, expiresAt }, now())
     const { key, keyHash, record } = created
     const found = await this.#store.run(CREATE_KEY, this.#redisKeysOf(created), [
       keyHash,

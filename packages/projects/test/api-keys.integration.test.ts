@@ -92,6 +92,10 @@ describe('keys', () => {
     await expect(registry.keys.create('demo', { name: 'n'.repeat(201) })).rejects.toThrow(RegistryError)
   })
 
+  it('have at least one scope', async () => {
+    await expect(registry.keys.create('demo', { scopes: [] })).rejects.toThrow(RegistryError)
+  })
+
   it('are published when they are created and revoked', async () => {
     const { key, record } = await registry.keys.create('demo')
     await registry.keys.revoke(record.id)

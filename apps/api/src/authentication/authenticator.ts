@@ -1,4 +1,4 @@
-import { hashApiKey, isWellFormedApiKey, type Project } from '@sluice/projects'
+import { hashApiKey, isWellFormedApiKey, type Project, type Scope } from '@sluice/projects'
 import { Problem, problems } from '../problems.ts'
 import { type Credential, credentialLimits, type CredentialSource, Credentials } from './credentials.ts'
 import { attemptLimits, FailedAttempts } from './failed-attempts.ts'
@@ -48,7 +48,9 @@ export class Authenticator {
     if (credential === 'unknown') throw unauthorized()
     const { record, project } = credential
     if (record.revokedAt !== undefined || this.#isPast(record.expiresAt)) throw unauthorized()
-    if (!record.scopes.includes('ingest')) throw new Problem('forbidden', problems.forbidden.detail)
+    if (!record.scopes.includes('ingest')) {
+      throw new Problem('forbidden', missingScopeDetail('ingest', record.scopes))
+    }
     if (project === undefined || !project.enabled) {
       throw new Problem('project_not_found', `The project ${record.projectId} is deleted or disabled.`)
     }
@@ -108,6 +110,13 @@ function orUnavailable(lookup: Promise<Credential>): Promise<Credential> {
       headers: { 'retry-after': '1' },
     })
   })
+}
+
+/** The detail of a `forbidden` problem. Only the owner of the key gets it. */
+export function missingScopeDetail(required: Scope, scopes: readonly Scope[]): string {
+  const existing =
+    scopes.length === 0 ? 'no scope' : `the scope ${scopes.map((scope) => `"${scope}"`).join(', ')}`
+  return `The request needs the scope "${required}". The API key has ${existing}.`
 }
 
 /** One answer for every kind of invalid key: the kind would help only an attacker who guesses keys. */
