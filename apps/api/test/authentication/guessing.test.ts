@@ -242,7 +242,7 @@ describe('guesses from many addresses', () => {
     expect(new Set(await Promise.all(waiting))).toEqual(new Set(['too_many_failed_attempts']))
   })
 
-  it('use bounded memory, and a million of them evict no valid key', { timeout: 120_000 }, async () => {
+  it('use bounded memory, and half a million of them evict no valid key', { timeout: 120_000 }, async () => {
     setFlagsFromString('--expose-gc')
     const collectGarbage = runInNewContext('gc') as () => void
     const { key } = registry.addKey()
@@ -261,8 +261,8 @@ describe('guesses from many addresses', () => {
       return process.memoryUsage().heapUsed
     }
     const before = await guessMany(0, 100_000)
-    const after = await guessMany(100_000, 1_000_000)
-    expect(registry.lookups).toBe(1_000_001)
+    const after = await guessMany(100_000, 500_000)
+    expect(registry.lookups).toBe(500_001)
     expect(after - before).toBeLessThan(2_000_000)
     await useUpAttempts()
     expect(await guess()).toBe('too_many_failed_attempts')
