@@ -4,6 +4,7 @@ import { randomUUID } from 'node:crypto'
 import type { Socket } from 'node:net'
 import { ConnectionGuard } from './connections/connection-guard.ts'
 import type { ConnectionLimits } from './connections/connection-limits.ts'
+import { ForwardingCheck } from './connections/trusted-proxies.ts'
 import { handleError } from './errors.ts'
 import { logsPaths, REQUEST_ID_PATTERN } from './http-contract.ts'
 import { Problem, problems } from './problems.ts'
@@ -24,6 +25,7 @@ export interface AppDependencies extends LogsRouteDependencies {
 export function buildApp(dependencies: AppDependencies): FastifyInstance {
   const limits = dependencies.connectionLimits
   const guard = new ConnectionGuard(limits)
+  const forwarding = new ForwardingCheck(dependencies.trustedProxies, dependencies.logger)
   const app = fastify({
     loggerInstance: dependencies.logger,
     logController: new LogController({ disableRequestLogging: true }),
@@ -63,6 +65,7 @@ export function buildApp(dependencies: AppDependencies): FastifyInstance {
   app.addHook('onRequest', (request, reply, done) => {
     void reply.header('x-request-id', request.id)
     guard.onRequest(request)
+    forwarding.check(request)
     // Only the body of a POST is read.
     if (request.method !== 'POST') guard.onAnswer(request, reply)
     // Here and not in the not-found handler, which would run after the body was read and validated.

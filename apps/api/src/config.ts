@@ -29,6 +29,16 @@ export const apiSettings = {
     default: 3_600,
     description: 'How long the API remembers an idempotency key, in seconds.',
   },
+  IDEMPOTENCY_KEYS_PER_PROJECT_MAX: {
+    type: 'integer',
+    // Each of up to 32 shards has an equal share.
+    minimum: 1_000,
+    maximum: 1_000_000_000,
+    // 245 MB: a quarter of REDIS_MEMORY_BYTES. 278 requests per second use it up in an hour.
+    default: 1_000_000,
+    description:
+      'How many idempotency keys of a project the API remembers at a time. Each takes about 245 bytes of Redis.',
+  },
   TRUST_PROXY: {
     type: 'string',
     description:

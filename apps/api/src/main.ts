@@ -73,7 +73,10 @@ await runProcess({
     const ids = new IdSource(clock.nowMs)
     const makeId = (): string => ids.next()
     const writer = new ChunkWriter(new ShardedQueue(queues), makeId, queues.length)
-    const idempotentWriter = new IdempotentWriter(queues, makeId, config.IDEMPOTENCY_WINDOW_SECONDS * 1_000)
+    const idempotentWriter = new IdempotentWriter(queues, makeId, {
+      windowMs: config.IDEMPOTENCY_WINDOW_SECONDS * 1_000,
+      recordsPerProjectMax: config.IDEMPOTENCY_KEYS_PER_PROJECT_MAX,
+    })
     const idempotency = new Idempotency(idempotentWriter, shards, makeId)
     const eventLoopDelay = new EventLoopDelay()
     const overload = new OverloadMonitor({

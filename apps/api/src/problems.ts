@@ -32,11 +32,7 @@ export const problems = {
     title: 'The API key is missing or invalid',
     detail: 'Send the header "Authorization: Bearer <API_KEY>" with a valid key.',
   },
-  forbidden: {
-    status: 403,
-    title: 'The API key lacks the required scope',
-    detail: 'The API key needs the scope "ingest".',
-  },
+  forbidden: { status: 403, title: 'The API key lacks the required scope' },
   not_found: { status: 404, title: 'The path does not exist', detail: 'Send logs to /v1/logs.' },
   project_not_found: { status: 404, title: "The API key's project is deleted or disabled" },
   method_not_allowed: {
@@ -70,6 +66,12 @@ export const problems = {
     detail: 'An earlier request had this key and another body. Use a new key for each body.',
   },
   rate_limited: { status: 429, title: 'The project exceeds its rate limit' },
+  too_many_idempotency_keys: {
+    status: 429,
+    title: 'The project uses too many idempotency keys',
+    detail:
+      'The service remembers no further Idempotency-Key of the project at present. Retry later, or send more entries per request.',
+  },
   too_many_failed_attempts: {
     status: 429,
     title: 'Too many unknown API keys came from this address',

@@ -2,11 +2,12 @@ import { hash, randomBytes } from 'node:crypto'
 import { crc32 } from 'node:zlib'
 
 /**
- * An API key is `slk_`, 32 random bytes in base62 (43 digits), and the CRC-32 of everything before it in base62 (6
- * digits). The checksum rejects mistyped keys without a lookup, and lets secret scanners distinguish a key from other
- * text.
+ * An API key is `slk_`, 32 random bytes in base62 (43 digits), and the CRC-32 of everything before it in base62 (6 digits; the
+ * first is at most 4). The checksum rejects mistyped keys without a lookup, and lets secret scanners distinguish a key from other
+ * text. The expression is documented for secret scanners: keys of another form need another prefix.
  */
-const KEY = /^slk_[0-9A-Za-z]{49}$/
+export const API_KEY = /slk_[0-9A-Za-z]{43}[0-4][0-9A-Za-z]{5}/
+const WHOLE_KEY = new RegExp(`^${API_KEY.source}$`)
 const CHECKSUM_DIGITS = 6
 const SECRET_BYTES = 32
 const SECRET_DIGITS = 43
@@ -21,7 +22,7 @@ export function generateApiKey(secret: Uint8Array = randomBytes(SECRET_BYTES)): 
 
 /** Whether a text has the form of a key and the right checksum. */
 export function isWellFormedApiKey(text: string): boolean {
-  return KEY.test(text) && checksum(text.slice(0, -CHECKSUM_DIGITS)) === text.slice(-CHECKSUM_DIGITS)
+  return WHOLE_KEY.test(text) && checksum(text.slice(0, -CHECKSUM_DIGITS)) === text.slice(-CHECKSUM_DIGITS)
 }
 
 /** SHA-256 in hexadecimal: the only form of a key that is stored. A key has 256 random bits, so a fast hash is enough. */

@@ -33,7 +33,7 @@ export class ApiKeys {
    * Creates a key for a project.
    *
    * @returns the key itself, which is stored nowhere, and its record
-   * @throws RegistryError when there is no such project, or the name is too long
+   * @throws RegistryError when there is no such project, the name is too long, or there is no scope
    */
   async create(
     projectId: string,
@@ -43,10 +43,12 @@ export class ApiKeys {
     if (name.length > KEY_NAME_CHARACTERS_MAX) {
       throw new RegistryError(`a key's name has at most ${KEY_NAME_CHARACTERS_MAX} characters`)
     }
+    const scopes = options.scopes ?? ['ingest']
+    if (scopes.length === 0) throw new RegistryError('a key needs at least one scope')
     if (!PROJECT_ID.test(projectId)) throw noSuchProject(projectId)
     const { names, now } = this.#store
     const expiresAt = options.expiresAt?.toISOString()
-    const created = createKey({ projectId, name, scopes: options.scopes ?? ['ingest'], expiresAt }, now())
+    const created = createKey({ projectId, name, scopes, expiresAt }, now())
     const { key, keyHash, record } = created
     const found = await this.#store.run(CREATE_KEY, this.#redisKeysOf(created), [
       keyHash,
@@ -99,8 +101,9 @@ export class ApiKeys {
 
   /** All keys of a project, oldest first. They include revoked ones. */
   async list(projectId: string): Promise<ApiKeyRecord[]> {
-    const hashes = await this.#store.redis.smembers(this.#store.names.keysOfProject(projectId))
-    const records = await Promise.all(hashes.map((keyHash) => this.find(keyHash)))
+    const records = await this.findMany(
+      await this.#store.redis.smembers(this.#store.names.keysOfProject(projectId)),
+    )
     return records
       .filter((record) => record !== undefined)
       .toSorted((a, b) => a.createdAt.localeCompare(b.createdAt))
@@ -109,6 +112,22 @@ export class ApiKeys {
   /** @param keyHash from `hashApiKey` */
   async find(keyHash: string): Promise<ApiKeyRecord | undefined> {
     return keyFromHash(await this.#store.redis.hgetall(this.#store.names.apiKey(keyHash)))
+  }
+
+  /**
+   * Finds several keys in one round trip. Rejects if the lookup of one of them fails.
+   *
+   * @param keyHashes from `hashApiKey`
+   * @returns the records in the same order
+   */
+  async findMany(keyHashes: readonly string[]): Promise<(ApiKeyRecord | undefined)[]> {
+    const pipeline = this.#store.redis.pipeline()
+    for (const keyHash of keyHashes) pipeline.hgetall(this.#store.names.apiKey(keyHash))
+    const replies = (await pipeline.exec()) ?? []
+    return replies.map(([error, fields]) => {
+      if (error !== null) throw error
+      return keyFromHash(fields as Record<string, string>)
+    })
   }
 
   /**

@@ -1,6 +1,8 @@
 import { createHash } from 'node:crypto'
+import { readFileSync } from 'node:fs'
 import { describe, expect, it } from 'vitest'
-import { generateApiKey, hashApiKey, isWellFormedApiKey } from '../src/api-key.ts'
+import { API_KEY, generateApiKey, hashApiKey, isWellFormedApiKey } from '../src/api-key.ts'
+import { createKey } from '../src/key-record.ts'
 
 const DIGITS = '0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz'
 
@@ -72,5 +74,44 @@ describe('hashApiKey', () => {
   it('is the SHA-256 of the whole key in hexadecimal', () => {
     const [key = ''] = keys
     expect(hashApiKey(key)).toBe(createHash('sha256').update(key).digest('hex'))
+  })
+})
+
+describe('the documentation for secret scanners', () => {
+  const page = readFileSync(new URL('../../../docs/keys.md', import.meta.url), 'utf8')
+  /** The expression in the page, without its flags. */
+  const documented = /```regex\n(.*)\n```/.exec(page)?.[1] ?? ''
+  const found = (text: string): string[] =>
+    [...text.matchAll(new RegExp(documented, 'g'))].map(([key]) => key)
+
+  it('has the expression of the code, between word boundaries', () => {
+    expect(documented).toBe(String.raw`\b${API_KEY.source}\b`)
+  })
+
+  it('has an expression that finds every generated key in any text, and nothing else of it', () => {
+    const generated = [...keys, ...Array.from({ length: 1_000 }, () => generateApiKey())]
+    for (const key of generated) {
+      const text = `SLUICE_API_KEY=${key}\n{"key":"${key}"}\nAuthorization: Bearer ${key}\n?key=${key}&x=1`
+      expect(found(text)).toEqual([key, key, key, key])
+    }
+  })
+
+  it.each([
+    ['another prefix', (key: string) => `sk_live_${key.slice(4)}`],
+    ['a character less', (key: string) => key.slice(0, -1)],
+    ['a character more', (key: string) => `${key}0`],
+    ['a word before it', (key: string) => `x${key}`],
+    ['a checksum that is too large', (key: string) => `${key.slice(0, 47)}5${key.slice(48)}`],
+  ])('has an expression that does not find a text with %s', (_what, change) => {
+    expect(keys.flatMap((key) => found(change(key)))).toEqual([])
+  })
+
+  it('tells how the id of a key follows from the key', () => {
+    const { key, record } = createKey(
+      { projectId: 'demo', name: '', scopes: ['ingest'], expiresAt: undefined },
+      0,
+    )
+    expect(record.id).toBe(`key_${createHash('sha256').update(key).digest('hex').slice(0, 16)}`)
+    expect(page).toContain('sha256sum | cut -c1-16')
   })
 })

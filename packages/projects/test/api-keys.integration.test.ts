@@ -74,9 +74,26 @@ describe('keys', () => {
     expect(await registry.keys.find(hashApiKey('slk_x'))).toBeUndefined()
   })
 
+  it('are found together, in the order of their hashes', async () => {
+    const [one, two] = [await registry.keys.create('demo'), await registry.keys.create('demo')]
+    const hashes = [hashApiKey(two.key), '0'.repeat(64), hashApiKey(one.key)]
+    expect(await registry.keys.findMany(hashes)).toEqual([two.record, undefined, one.record])
+    expect(await registry.keys.findMany([])).toEqual([])
+  })
+
+  it('are not found together if one of the lookups fails', async () => {
+    const { key } = await registry.keys.create('demo')
+    await fixture.redis.set(`${fixture.prefix}:key:${'0'.repeat(64)}`, 'not a hash')
+    await expect(registry.keys.findMany([hashApiKey(key), '0'.repeat(64)])).rejects.toThrow('WRONGTYPE')
+  })
+
   it('have a name of at most 200 characters', async () => {
     await registry.keys.create('demo', { name: 'n'.repeat(200) })
     await expect(registry.keys.create('demo', { name: 'n'.repeat(201) })).rejects.toThrow(RegistryError)
+  })
+
+  it('have at least one scope', async () => {
+    await expect(registry.keys.create('demo', { scopes: [] })).rejects.toThrow(RegistryError)
   })
 
   it('are published when they are created and revoked', async () => {

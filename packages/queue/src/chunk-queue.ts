@@ -12,7 +12,8 @@ import {
   type AddArguments,
   clockArguments,
   defineRecordedAdd,
-  type QueueRecord,
+  type FoundRecord,
+  noRecords,
   sendAdd,
 } from './recorded-add.ts'
 import { shardRecorder } from './shard-count.ts'
@@ -108,27 +109,26 @@ export class ChunkQueue {
    * @throws QueueUnavailableError when Redis has not confirmed by the deadline
    */
   async add(chunkId: string, chunk: Chunk, deadlineMs: number): Promise<void> {
-    await this.addRecorded(chunkId, chunk, { records: [], windowMs: 0 }, deadlineMs)
+    await this.addRecorded(chunkId, chunk, { records: [], recordLimits: noRecords }, deadlineMs)
   }
 
   /**
-   * Adds a chunk together with records: Redis stores all of them or nothing. Without a chunk, it stores the records alone. If
-   * any of the records exists already, nothing is stored. A retry after a lost answer therefore finds its own records: each
-   * record's text must be unique.
+   * Adds a chunk together with records: Redis stores all of them or nothing. If any of the records exists already, or has no
+   * room in its quota, nothing is stored. A retry after a lost answer therefore finds its own records: each record's text must be
+   * unique.
    *
-   * @param windowMs the lifetime of the records
    * @param deadlineMs a time on the clock of `performance.now()`
-   * @returns undefined if everything was stored; otherwise the existing text of each record, null for none
+   * @returns undefined if everything was stored; otherwise what Redis found for each record
    * @throws QueueFullError as `add`
    * @throws QueueUnavailableError when Redis has not answered by the deadline
    */
   async addRecorded(
     chunkId: string,
     chunk: Chunk | undefined,
-    { records, windowMs }: { readonly records: readonly QueueRecord[]; readonly windowMs: number },
+    { records, recordLimits }: Pick<Add, 'records' | 'recordLimits'>,
     deadlineMs: number,
-  ): Promise<readonly (string | null)[] | undefined> {
-    const add: PendingAdd = { chunkId, chunk, records, windowMs, deadlineMs, fenceMs: Infinity }
+  ): Promise<readonly FoundRecord[] | undefined> {
+    const add: PendingAdd = { chunkId, chunk, records, recordLimits, deadlineMs, fenceMs: Infinity }
     for (let attempt = 1; ; attempt += 1) {
       try {
         return await withTimeout(this.#attempt(add), deadlineMs - this.#timing.monotonicMs())
@@ -143,7 +143,7 @@ export class ChunkQueue {
     }
   }
 
-  async #attempt(add: PendingAdd): Promise<AddAnswer['held']> {
+  async #attempt(add: PendingAdd): Promise<AddAnswer['found']> {
     const queue = this.#usableQueue()
     await queue.waitUntilReady()
     await this.#recordShard()
@@ -152,8 +152,8 @@ export class ChunkQueue {
     if (this.#timing.monotonicMs() >= add.deadlineMs) throw new DeadlineError('the deadline has passed')
     const earlierFenceMs = add.fenceMs
     add.fenceMs = Math.min(earlierFenceMs, add.deadlineMs + offsetMs)
-    const { isLate, held } = await this.#send(args, add.fenceMs)
-    if (!isLate) return held
+    const { isLate, found } = await this.#send(args, add.fenceMs)
+    if (!isLate) return found
     if (earlierFenceMs !== Infinity) throw new DeadlineError('the deadline has passed by the clock of Redis')
     // Only if Redis' clock was set, or another server has taken over: the next attempt uses the new offset.
     add.fenceMs = Infinity

@@ -9,6 +9,6 @@ export { type FailedChunk, FailedChunks, type PurgeOutcome, type RetryOutcome } 
 export { FetchMonitor } from './fetch-monitor.ts'
 export { QueueGauge, type QueueReading, type RedisInfoServer } from './queue-gauge.ts'
 export { chunkJobName, type QueueNames, queueNames, shardNames } from './queue-names.ts'
-export type { QueueRecord } from './recorded-add.ts'
+export type { FoundRecord, QueueRecord, RecordLimits } from './recorded-add.ts'
 export { ShardCount } from './shard-count.ts'
 export { ShardedQueue } from './sharded-queue.ts'

@@ -32,6 +32,8 @@ export interface QueueNames {
   readonly turnKey: string
   /** An idempotency record, by the hash of its key and project. */
   idempotencyKey(hash: string): string
+  /** How many idempotency records a project has in this shard. */
+  idempotencyQuotaKey(projectId: string): string
 }
 
 const QUEUE = 'logs'
@@ -74,5 +76,6 @@ function namesOf(prefix: string, shard: number): QueueNames {
     leaseKey: (batchId) => `${tag}:lease:${batchId}`,
     turnKey: `${tag}:turn`,
     idempotencyKey: (hash) => `${tag}:idempotency:${hash}`,
+    idempotencyQuotaKey: (projectId) => `${tag}:idempotency-quota:${projectId}`,
   }
 }

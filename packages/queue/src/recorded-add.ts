@@ -8,17 +8,31 @@ import type { Chunk } from './chunk.ts'
 export interface QueueRecord {
   /** Its Redis key, in the hash slot of the queue. */
   readonly name: string
-  readonly text: string
+  /** Not empty. Undefined to look the record up without storing it. */
+  readonly text: string | undefined
+  /** The Redis key of the quota that a new record counts against, in the same slot. */
+  readonly quota: string
 }
+
+/** For how long, and how many records of a quota are stored at a time. */
+export interface RecordLimits {
+  readonly windowMs: number
+  readonly recordsMax: number
+}
+
+/**
+ * What Redis found instead of storing a record: its existing text; or the time in ms after which its quota, which is used up, has
+ * room again. Null if the record could be stored.
+ */
+export type FoundRecord = string | number | null
 
 /** What one add stores, all of it or nothing. */
 export interface Add {
   readonly chunkId: string
-  /** Undefined to store records only. */
+  /** Undefined to store no chunk. */
   readonly chunk: Chunk | undefined
   readonly records: readonly QueueRecord[]
-  /** The lifetime of the records. */
-  readonly windowMs: number
+  readonly recordLimits: RecordLimits
 }
 
 export interface AddAnswer {
@@ -28,8 +42,8 @@ export interface AddAnswer {
   readonly isLate: boolean
   /** How many adds to the queue Redis had counted before this one: those of all processes. */
   readonly addsBefore: number
-  /** Undefined if everything was stored; otherwise nothing was, and this is the existing text of each record. */
-  readonly held: readonly (string | null)[] | undefined
+  /** Undefined if everything was stored; otherwise nothing was, and this is why, for each record. */
+  readonly found: readonly FoundRecord[] | undefined
 }
 
 const COMMAND = 'sluiceAddRecorded'
@@ -39,17 +53,27 @@ declare module 'ioredis' {
     [COMMAND](
       ...args: (string | number | Buffer)[]
     ): Result<
-      readonly [redisMs: number, isLate: number, addsBefore: number, held?: readonly (string | null)[]],
+      readonly [redisMs: number, isLate: number, addsBefore: number, found?: readonly FoundRecord[]],
       Context
     >
   }
 }
 
 /**
- * KEYS: those of BullMQ's add script, then the records. ARGV: those of BullMQ's add script, then '1' if there is a chunk to
- * add, the fence in ms since 1970, the lifetime of the records in ms, and the texts of the records. Returns Redis' clock, whether
- * the fence has passed, in which case it stores nothing, and BullMQ's counter of adds. If any record exists already, it stores
- * nothing and also returns the existing text of each record. A second run changes nothing but the counter.
+ * A quota is a text: for each part of the window, when the part ends, in ms since 1970, and how many records were stored that expire
+ * in it. More parts would free a used-up quota sooner. Each costs 20 bytes per project, and time in each run.
+ */
+const QUOTA_PARTS = 12
+
+/**
+ * KEYS: those of BullMQ's add script, then the records, then the quota of each record. ARGV: those of BullMQ's add script, then '1'
+ * if there is a chunk to add, and the fence in ms since 1970. If there are records, also their lifetime in ms, the number of records
+ * that a quota allows, and the texts of the records; an empty text is not stored. Returns Redis' clock, whether the fence has passed,
+ * in which case it stores nothing, and BullMQ's counter of adds. If any record exists already, or has no room in its quota, it stores
+ * nothing and also returns what it found for each record. A second run changes nothing but the counter.
+ *
+ * A quota never counts less than the records that have not expired. It counts them for a part of the window longer, and costs two
+ * commands per run. A quota that is used up does not affect lookups of existing records.
  *
  * BullMQ's script runs inside this one. A transaction of BullMQ's add and the records would keep the records if the add
  * failed, and would then replay answers for entries that were never stored. Here the records follow the completed add.
@@ -63,16 +87,62 @@ local nowMs = time[1] * 1000 + time[2] / 1000
 local clock = math.ceil(nowMs)
 local addsBefore = tonumber(redis.call('GET', KEYS[${addScript.counterKey}])) or 0
 if nowMs > tonumber(ARGV[${addScript.args + 2}]) then return {clock, 1, addsBefore} end
-local count = #KEYS - ${addScript.keys}
-if count > 0 then
-  local held = redis.call('MGET', unpack(KEYS, ${addScript.keys + 1}))
-  for i = 1, count do
-    if held[i] then return {clock, 0, addsBefore, held} end
+local count = (#KEYS - ${addScript.keys}) / 2
+if count == 0 then
+  if ARGV[${addScript.args + 1}] == '1' then add() end
+  return {clock, 0, addsBefore}
+end
+
+local function record(i) return KEYS[${addScript.keys} + i] end
+local function text(i) return ARGV[${addScript.args + 4} + i] end
+local windowMs, recordsMax = tonumber(ARGV[${addScript.args + 3}]), tonumber(ARGV[${addScript.args + 4}])
+local partMs = math.ceil(windowMs / ${QUOTA_PARTS})
+local partEndMs = (math.floor((nowMs + windowMs) / partMs) + 1) * partMs
+
+local quotas, quotasByName = {}, {}
+local function quotaOf(i)
+  local name = KEYS[${addScript.keys} + count + i]
+  local quota = quotasByName[name]
+  if quota then return quota end
+  quota = {name = name, live = 0, added = 0, started = 0, others = {}, firstEndMs = math.huge, lastEndMs = partEndMs}
+  for part, count in string.gmatch(redis.call('GET', name) or '', '(%d+):(%d+)') do
+    local endMs = tonumber(part)
+    if endMs > nowMs then
+      quota.live = quota.live + tonumber(count)
+      quota.firstEndMs = math.min(quota.firstEndMs, endMs)
+      quota.lastEndMs = math.max(quota.lastEndMs, endMs)
+      if endMs == partEndMs then quota.started = tonumber(count)
+      else quota.others[#quota.others + 1] = part .. ':' .. count end
+    end
+  end
+  quotas[#quotas + 1], quotasByName[name] = quota, quota
+  return quota
+end
+
+local found, isStorable = redis.call('MGET', unpack(KEYS, ${addScript.keys + 1}, ${addScript.keys} + count)), true
+for i = 1, count do
+  if found[i] then
+    isStorable = false
+  elseif text(i) ~= '' then
+    local quota = quotaOf(i)
+    if quota.live + quota.added < recordsMax then
+      quota.added = quota.added + 1
+      quota.firstEndMs = math.min(quota.firstEndMs, partEndMs)
+    else
+      found[i] = math.ceil(quota.firstEndMs - nowMs)
+      isStorable = false
+    end
   end
 end
+if not isStorable then return {clock, 0, addsBefore, found} end
+
 if ARGV[${addScript.args + 1}] == '1' then add() end
 for i = 1, count do
-  redis.call('SET', KEYS[${addScript.keys} + i], ARGV[${addScript.args + 3} + i], 'PX', ARGV[${addScript.args + 3}])
+  if text(i) ~= '' then redis.call('SET', record(i), text(i), 'PX', windowMs) end
+end
+for _, quota in ipairs(quotas) do
+  quota.others[#quota.others + 1] = string.format('%.0f:%.0f', partEndMs, quota.started + quota.added)
+  redis.call('SET', quota.name, table.concat(quota.others, ' '), 'PXAT', string.format('%.0f', quota.lastEndMs))
 end
 return {clock, 0, addsBefore}`
 
@@ -100,26 +170,30 @@ export async function addArguments(queue: Queue<Chunk>, add: Add): Promise<AddAr
  */
 export async function sendAdd(
   redis: RedisConnection,
-  { add: { chunk, records, windowMs }, job }: AddArguments,
+  { add: { chunk, records, recordLimits }, job }: AddArguments,
   fenceMs: number,
 ): Promise<AddAnswer> {
-  const [redisMs, isLate, addsBefore, held] = await redis[COMMAND](
-    addScript.keys + records.length,
+  const { windowMs, recordsMax } = recordLimits
+  const [redisMs, isLate, addsBefore, found] = await redis[COMMAND](
+    addScript.keys + 2 * records.length,
     ...job.slice(0, addScript.keys),
     ...records.map(({ name }) => name),
+    ...records.map(({ quota }) => quota),
     ...job.slice(addScript.keys),
     chunk === undefined ? '0' : '1',
     fenceMs,
-    windowMs,
-    ...records.map(({ text }) => text),
+    ...(records.length === 0 ? [] : [windowMs, recordsMax, ...records.map(({ text = '' }) => text)]),
   )
-  return { redisMs, isLate: isLate === 1, addsBefore, held }
+  return { redisMs, isLate: isLate === 1, addsBefore, found }
 }
 
 /** The arguments of a script run that stores nothing. It reads the clock of the Redis that has the queue, in a cluster too. */
 export function clockArguments(queue: Queue<Chunk>): Promise<AddArguments> {
-  return addArguments(queue, { chunkId: 'none', chunk: undefined, records: [], windowMs: 0 })
+  return addArguments(queue, { chunkId: 'none', chunk: undefined, records: [], recordLimits: noRecords })
 }
 
-/** Stands in for the chunk if only records are stored. */
+/** The limits of an add without records. */
+export const noRecords: RecordLimits = { windowMs: 0, recordsMax: 0 }
+
+/** Stands in for the chunk if there is none. */
 const NO_CHUNK: Chunk = { v: 1, rows: 0, bytes: 0, frame: '' }

@@ -40,7 +40,16 @@ const addRecorded = (chunkQueue: ChunkQueue, id: string): Promise<unknown> =>
   chunkQueue.addRecorded(
     id,
     bullmq.chunk,
-    { records: [{ name: bullmq.names.idempotencyKey(id), text: 'a-record' }], windowMs: 60_000 },
+    {
+      records: [
+        {
+          name: bullmq.names.idempotencyKey(id),
+          text: 'a-record',
+          quota: bullmq.names.idempotencyQuotaKey('demo'),
+        },
+      ],
+      recordLimits: { windowMs: 60_000, recordsMax: 1_000 },
+    },
     performance.now() + WAIT_MS,
   )
 

@@ -65,9 +65,15 @@ const add = (chunkId: string, withinMs = ADD_DEADLINE_MS): Promise<void> =>
 
 /** Adds a record and, unless it is undefined, a chunk. */
 async function addRecorded(id: string, added: Chunk | undefined, withinMs = ADD_DEADLINE_MS): Promise<void> {
-  const records = [{ name: names.idempotencyKey(id), text: `record of ${id}` }]
+  const quota = names.idempotencyQuotaKey('demo')
+  const records = [{ name: names.idempotencyKey(id), text: `record of ${id}`, quota }]
   const deadlineMs = timing.monotonicMs() + withinMs
-  await queue.addRecorded(id, added, { records, windowMs: 60_000 }, deadlineMs)
+  await queue.addRecorded(
+    id,
+    added,
+    { records, recordLimits: { windowMs: 60_000, recordsMax: 1_000 } },
+    deadlineMs,
+  )
 }
 
 /** The result of an add: `added`, `unavailable` if that was reported in time for an answer, or a text for anything else. */

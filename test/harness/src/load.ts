@@ -184,11 +184,12 @@ class Client {
     return answer
   }
 
-  /** @throws when the answer is not a replay of the first one */
+  /** @throws when the answer is not that of the first request, or not a replay although the request had rows */
   async #repeat(body: string, key: string, first: HttpResponse): Promise<void> {
     const again = await this.#tryPost(body, key)
     if (again === undefined || again.status >= 500) return
-    if (!isReplay(again) || again.status !== first.status || again.body !== first.body) {
+    const isRepeated = isReplay(again) || !hasRows(first)
+    if (!isRepeated || again.status !== first.status || again.body !== first.body) {
       throw new Error(`a request was answered differently: ${first.body}, then ${again.status} ${again.body}`)
     }
   }
@@ -215,6 +216,12 @@ interface BatchAnswer {
 }
 
 /** Whether the API has given this answer before. */
+/** Whether entries of a request were accepted. Otherwise it has no idempotency record. */
+function hasRows({ body }: HttpResponse): boolean {
+  const { accepted } = JSON.parse(body) as Partial<BatchAnswer>
+  return accepted !== 0
+}
+
 function isReplay({ headers }: HttpResponse): boolean {
   return headers['idempotency-replayed'] === 'true'
 }

@@ -1,7 +1,7 @@
-import { hashApiKey, isWellFormedApiKey, type Project } from '@sluice/projects'
+import { hashApiKey, isWellFormedApiKey, type Project, type Scope } from '@sluice/projects'
 import { Problem, problems } from '../problems.ts'
-import { type Credential, type CredentialSource, Credentials } from './credentials.ts'
-import { FailedAttempts } from './failed-attempts.ts'
+import { type Credential, credentialLimits, type CredentialSource, Credentials } from './credentials.ts'
+import { attemptLimits, FailedAttempts } from './failed-attempts.ts'
 import type { KeyUsage } from './key-usage.ts'
 
 const SCHEME = /^bearer +(\S+)$/i
@@ -48,7 +48,9 @@ export class Authenticator {
     if (credential === 'unknown') throw unauthorized()
     const { record, project } = credential
     if (record.revokedAt !== undefined || this.#isPast(record.expiresAt)) throw unauthorized()
-    if (!record.scopes.includes('ingest')) throw new Problem('forbidden', problems.forbidden.detail)
+    if (!record.scopes.includes('ingest')) {
+      throw new Problem('forbidden', missingScopeDetail('ingest', record.scopes))
+    }
     if (project === undefined || !project.enabled) {
       throw new Problem('project_not_found', `The project ${record.projectId} is deleted or disabled.`)
     }
@@ -66,27 +68,35 @@ export class Authenticator {
     const inFlight = credentials.lookupInFlight(keyHash)
     if (inFlight !== undefined) return orUnavailable(inFlight)
     const nowMs = this.#monotonicMs()
-    // Keys that were valid before are always looked up, also while clients guess keys from the same address.
+    // Keys that were valid before are always looked up, however many keys clients guess.
     if (credentials.isFamiliar(keyHash)) return orUnavailable(credentials.lookUp(keyHash, nowMs))
     this.#admit(address, nowMs)
     const credential = await orUnavailable(credentials.lookUp(keyHash, nowMs))
-    if (credential === 'unknown') this.#failedAttempts.record(address, nowMs)
+    if (credential === 'unknown') this.#countFailure(address, nowMs)
     return credential
   }
 
-  /** Throws if a key that this process has never seen must not be looked up now. */
+  /**
+   * Throws if a key that this process has never seen must not be looked up now. A key from an address that guesses is looked up as
+   * long as there is room for it: it may be the valid key of another client with the same address.
+   */
   #admit(address: string, nowMs: number): void {
-    const waitMs = this.#failedAttempts.waitMs(address, nowMs)
-    if (waitMs > 0) {
-      throw new Problem('too_many_failed_attempts', problems.too_many_failed_attempts.detail, {
-        headers: { 'retry-after': String(Math.ceil(waitMs / 1_000)) },
-      })
-    }
-    if (this.#credentials.isBusy || this.#failedAttempts.isExhausted(nowMs)) {
+    const share = this.#failedAttempts.hasAttempts(address, nowMs) ? 1 : attemptLimits.spareShare
+    const isBusy = this.#credentials.lookupsInFlight >= credentialLimits.lookupsMax * share
+    if (isBusy || !this.#failedAttempts.hasTotal(share, nowMs)) {
       throw new Problem('overloaded', 'Too many API keys are being checked. Retry.', {
         headers: { 'retry-after': '1' },
       })
     }
+  }
+
+  /** @throws Problem `too_many_failed_attempts` */
+  #countFailure(address: string, nowMs: number): void {
+    const waitMs = this.#failedAttempts.record(address, nowMs)
+    if (waitMs === 0) return
+    throw new Problem('too_many_failed_attempts', problems.too_many_failed_attempts.detail, {
+      headers: { 'retry-after': String(Math.ceil(waitMs / 1_000)) },
+    })
   }
 
   #isPast(time: string | undefined): boolean {
@@ -100,6 +110,13 @@ function orUnavailable(lookup: Promise<Credential>): Promise<Credential> {
       headers: { 'retry-after': '1' },
     })
   })
+}
+
+/** The detail of a `forbidden` problem. Only the owner of the key gets it. */
+export function missingScopeDetail(required: Scope, scopes: readonly Scope[]): string {
+  const existing =
+    scopes.length === 0 ? 'no scope' : `the scope ${scopes.map((scope) => `"${scope}"`).join(', ')}`
+  return `The request needs the scope "${required}". The API key has ${existing}.`
 }
 
 /** One answer for every kind of invalid key: the kind would help only an attacker who guesses keys. */

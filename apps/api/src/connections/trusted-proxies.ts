@@ -1,4 +1,5 @@
-import { SettingsError } from '@sluice/runtime'
+import { type Logger, SettingsError } from '@sluice/runtime'
+import type { FastifyRequest } from 'fastify'
 import ipaddr from 'ipaddr.js'
 import { isIP } from 'node:net'
 
@@ -21,6 +22,30 @@ export function parseTrustedProxies(text: string | undefined): string[] | false 
   throw new SettingsError(
     'invalid settings: TRUST_PROXY must be a comma-separated list of addresses, CIDR ranges, loopback, linklocal and uniquelocal',
   )
+}
+
+/**
+ * Warns when a request was forwarded and no proxy is trusted. All clients behind the proxy then count as one address, and one of
+ * them can use up what an address may do. Once per process, since every request may be forwarded, and any client may send the header.
+ */
+export class ForwardingCheck {
+  readonly #logger: Logger
+  #isDone: boolean
+
+  /** @param proxies from `parseTrustedProxies` */
+  constructor(proxies: string[] | false, logger: Logger) {
+    this.#logger = logger
+    this.#isDone = proxies !== false
+  }
+
+  check({ headers, ip }: Pick<FastifyRequest, 'headers' | 'ip'>): void {
+    if (this.#isDone || headers['x-forwarded-for'] === undefined) return
+    this.#isDone = true
+    this.#logger.warn(
+      { address: ip },
+      'x-forwarded-for arrived and TRUST_PROXY is not set, all clients of a proxy count as one address',
+    )
+  }
 }
 
 /** ipaddr.js accepts more than addresses: `1` would be 0.0.0.1, and a leading zero may mean octal. */

@@ -9,7 +9,7 @@ import {
   hashIdempotencyKey,
   shardOf,
 } from './idempotency-record.ts'
-import type { IdempotentWriter } from './idempotent-writer.ts'
+import { type IdempotentWriter, RecordQuotaError } from './idempotent-writer.ts'
 
 /** A request with an idempotency key. */
 export interface KeyedRequest {
@@ -40,10 +40,11 @@ export class Idempotency {
   }
 
   /**
-   * Resolves when Redis has the rows and the record of the request on disk, or has those of an earlier request.
+   * Resolves when Redis has the rows and the record of the request on disk, or has those of an earlier request. A request without
+   * rows gets no record.
    *
    * @returns the JSON of the answer, and whether it is the answer to an earlier request
-   * @throws Problem `idempotency_key_reused`
+   * @throws Problem `idempotency_key_reused`, `too_many_idempotency_keys`
    * @throws what `IdempotentWriter.write` throws
    */
   async write(request: KeyedRequest): Promise<{ readonly answer: string; readonly isReplay: boolean }> {
@@ -57,15 +58,24 @@ export class Idempotency {
     })
     const keyHash = hashIdempotencyKey(projectId, key)
     const shard = shardOf(keyHash, this.#shards.length)
-    const name = this.#shards[shard]?.idempotencyKey(keyHash)
+    const names = this.#shards[shard]
     // One name for all keys would replay the first answer for each of them.
-    if (name === undefined) throw new RangeError(`there is no shard ${shard}`)
+    if (names === undefined) throw new RangeError(`there is no shard ${shard}`)
+    const name = names.idempotencyKey(keyHash)
+    const quota = names.idempotencyQuotaKey(projectId)
 
-    const held = await this.#writer.write({ shard, name, record, rows })
+    const held = await this.#writer.write({ shard, name, quota, record, rows }).catch(toProblem)
     if (held === record) return { answer, isReplay: false }
     const first = decodeRecord(held)
     if (first.digest !== digest)
       throw new Problem('idempotency_key_reused', problems.idempotency_key_reused.detail)
     return { answer: receipt === undefined ? answer : entryAnswer(first), isReplay: true }
   }
+}
+
+function toProblem(error: unknown): never {
+  if (!(error instanceof RecordQuotaError)) throw error
+  throw new Problem('too_many_idempotency_keys', problems.too_many_idempotency_keys.detail, {
+    headers: { 'retry-after': String(Math.max(1, Math.ceil(error.waitMs / 1_000))) },
+  })
 }

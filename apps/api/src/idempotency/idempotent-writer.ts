@@ -1,4 +1,4 @@
-import { encodeChunk, type ChunkQueue, QueueUnavailableError } from '@sluice/queue'
+import { type ChunkQueue, encodeChunk, QueueUnavailableError, type RecordLimits } from '@sluice/queue'
 import type { Owned, Rows } from '@sluice/row-scanner'
 import { limits } from '@sluice/schema'
 import { setImmediate as turn, setTimeout as sleep } from 'node:timers/promises'
@@ -8,8 +8,10 @@ import { OverloadedError } from '../overload/overloaded-error.ts'
 
 /** The limits of the writer. A commit has the limits and the deadline of a chunk: see `chunkLimits`. */
 export const idempotentLimits = {
-  /** Redis serves no other client while it stores a commit: 2.5 ms for this number of records. */
-  recordsPerCommitMax: 1_000,
+  /**
+   * Redis serves no other client while it stores a commit: 2 ms for this number of records, and 6 ms if each is of another project.
+   */
+  recordsPerCommitMax: 500,
   /** Bytes of all rows that wait or are in flight: half of the limit of the writer without keys. */
   bytesWaitingMax: 32_000_000,
   /** More than a second of the highest load in single entries. Requests without a row have no bytes to count. */
@@ -23,12 +25,26 @@ if (idempotentLimits.bytesWaitingMax < limits.bodyBytesMax * 4)
 if (idempotentLimits.recordsPerCommitMax > 7_000)
   throw new Error('recordsPerCommitMax is too large for the stack of Lua')
 
+/** The project has no room for another record. Nothing of the write was stored. */
+export class RecordQuotaError extends Error {
+  override name = 'RecordQuotaError'
+  /** After this time, one of the project's records expires. */
+  readonly waitMs: number
+
+  constructor(waitMs: number) {
+    super('the quota of idempotency records is used up')
+    this.waitMs = waitMs
+  }
+}
+
 /** The rows of a request, and the record to be stored with them. */
 export interface RecordedWrite {
   /** The index of the queue for the rows. */
   readonly shard: number
   /** The Redis key of the record, in the hash slot of that queue. */
   readonly name: string
+  /** The Redis key of the quota of the project, in the same slot. */
+  readonly quota: string
   /** The text of the record. No other write has the same. */
   readonly record: string
   readonly rows: Rows<Owned>
@@ -54,13 +70,15 @@ interface Waiting extends RecordedWrite {
  *
  * Idle → a write waits for the end of the event loop's turn, for others that arrived with it. Committing (a commit is in flight, or
  * the pace makes the next one wait) → writes gather. A commit whose records are all new is one step in Redis.
- * If some exist already, their writes are settled with the existing records, and the rest is committed again. A write whose record is
- * already in flight is not written: it gets the result of the first.
+ * If some exist already, their writes are settled with the existing records, and the rest is committed again. The same applies to
+ * writes of a project whose quota is used up: they are rejected. A write whose record is already in flight is not written: it gets
+ * the result of the first. A write without rows only looks its record up: the answer to it follows from its body, and it has nothing
+ * that could be stored twice.
  */
 export class IdempotentWriter {
   readonly #lanes: readonly Lane[]
   readonly #makeId: () => string
-  readonly #windowMs: number
+  readonly #recordLimits: RecordLimits
   /** The result of each record that waits or is being committed, by its name. */
   readonly #inFlight = new Map<string, Promise<string>>()
   #bytesWaiting = 0
@@ -68,11 +86,12 @@ export class IdempotentWriter {
   /**
    * @param makeId makes the job id of a chunk: unique, without colons
    * @param windowMs the lifetime of a record
+   * @param recordsPerProjectMax how many records a project has at a time; each queue gets an equal share
    */
   constructor(
     queues: readonly Pick<ChunkQueue, 'addRecorded' | 'addsPerS'>[],
     makeId: () => string,
-    windowMs: number,
+    { windowMs, recordsPerProjectMax }: { windowMs: number; recordsPerProjectMax: number },
   ) {
     this.#lanes = queues.map((queue) => ({
       queue,
@@ -81,13 +100,14 @@ export class IdempotentWriter {
       committing: undefined,
     }))
     this.#makeId = makeId
-    this.#windowMs = windowMs
+    this.#recordLimits = { windowMs, recordsMax: Math.floor(recordsPerProjectMax / queues.length) }
   }
 
   /**
    * Resolves with the record that Redis has on disk under the name: that of this write, with its rows; or that of an earlier write,
-   * in which case nothing of this one is stored.
+   * in which case nothing of this one is stored. The record of a write without rows is returned, but not stored.
    *
+   * @throws RecordQuotaError if the project has no room for the record; nothing was enqueued
    * @throws OverloadedError at once if this process has no room; nothing was enqueued
    * @throws QueueFullError if Redis has no room; nothing was enqueued
    * @throws QueueUnavailableError if Redis did not answer in time; rows and record are both stored, or both not
@@ -153,19 +173,25 @@ export class IdempotentWriter {
     if (performance.now() >= deadlineMs) throw new QueueUnavailableError('Redis is too slow')
     const { count, text } = concatenate(members)
     // Each attempt has a new id, so that two different chunks never have the same id.
-    const held = await queue.addRecorded(
+    const found = await queue.addRecorded(
       this.#makeId(),
       count === 0 ? undefined : encodeChunk(count, text),
       {
-        records: members.map(({ name, record }) => ({ name, text: record })),
-        windowMs: this.#windowMs,
+        records: members.map(({ name, quota, record, rows }) => ({
+          name,
+          quota,
+          text: rows.count === 0 ? undefined : record,
+        })),
+        recordLimits: this.#recordLimits,
       },
       deadlineMs,
     )
-    return members.filter(({ record, resolve }, index) => {
-      const found = held === undefined ? record : held[index]
-      if (typeof found === 'string') resolve(found)
-      return typeof found !== 'string'
+    return members.filter(({ record, resolve, reject }, index) => {
+      const result = found === undefined ? record : found[index]
+      if (typeof result === 'string') resolve(result)
+      else if (typeof result === 'number') reject(new RecordQuotaError(result))
+      else return true
+      return false
     })
   }
 }

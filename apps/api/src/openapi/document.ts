@@ -68,7 +68,9 @@ export function buildDocument(): JsonObject {
           type: 'http',
           scheme: 'bearer',
           bearerFormat: 'slk_…',
-          description: "A project's API key with the scope `ingest`. It is checked before the body is read.",
+          description:
+            "A project's API key with the scope `ingest`. It is checked before the body is read. A key that has only the " +
+            'scope `read` is rejected with 403.',
         },
       },
       schemas,

@@ -1,4 +1,5 @@
 import { limits } from '@sluice/schema'
+import { missingScopeDetail } from '../authentication/authenticator.ts'
 import { Problem, problemBody, problems, type FieldError, type ProblemCode } from '../problems.ts'
 import { rateLimitedDetail } from '../rate-limits/rate-limit.ts'
 import { exampleIdempotencyKey, exampleRequestId } from './headers.ts'
@@ -81,6 +82,7 @@ const variableExamples: Readonly<Partial<Record<ProblemCode, Example>>> = {
   too_many_entries: {
     detail: `A request may have at most ${limits.entriesPerRequestMax} entries; this one has ${limits.entriesPerRequestMax + 1}.`,
   },
+  forbidden: { detail: missingScopeDetail('ingest', ['read']) },
   project_not_found: { detail: 'The project demo is deleted or disabled.' },
   rate_limited: { detail: rateLimitedDetail({ perSecond: exampleRate, burst: exampleRate }, 1) },
   not_ready: { detail: 'the connection to Redis is reconnecting.' },

@@ -154,7 +154,8 @@ function parseAndCharge(
   { intake, writer }: LogsRouteDependencies,
 ): ChargedRequest {
   return intake.parse(body, stamp, format, (parsed): ChargedRequest => {
-    const charged = allowance?.take({ entries: parsed.entries, bytes: body.length })
+    // A request without entries costs as much work as one with an entry.
+    const charged = allowance?.take({ entries: Math.max(1, parsed.entries), bytes: body.length })
     if (charged === undefined && idempotencyKey === undefined)
       return { charged, answer: parsed.answer, stored: writeRows(parsed.rows, writer) }
     return { charged, request: { ...parsed, rows: parsed.rows.copy() } }

@@ -85,6 +85,14 @@ describe('a key', () => {
     expect(await authenticate(`Bearer ${registry.addKey({ scopes: [] }).key}`)).toBe('forbidden')
   })
 
+  it.each([
+    ['read', ['read'], 'The request needs the scope "ingest". The API key has the scope "read".'],
+    ['none', [], 'The request needs the scope "ingest". The API key has no scope.'],
+  ] as const)('gets to know the scope that it lacks: %s', async (_what, scopes, detail) => {
+    const { key } = registry.addKey({ scopes })
+    await expect(authenticator.authenticate(`Bearer ${key}`, CLIENT)).rejects.toThrow(detail)
+  })
+
   it('with the scopes "read" and "ingest" is accepted', async () => {
     expect(await authenticate(`Bearer ${registry.addKey({ scopes: ['read', 'ingest'] }).key}`)).toBe('demo')
   })

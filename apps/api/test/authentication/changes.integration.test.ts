@@ -188,6 +188,23 @@ describe('a disabled project', () => {
   })
 })
 
+describe('a Redis that stalls', () => {
+  it('makes the lookups of a turn fail in time, and later ones succeed', async () => {
+    const redis = connect(proxy.url, true)
+    await vi.waitUntil(() => redis.status === 'ready')
+    const authenticator = new Authenticator(new Registry(redis, prefix))
+    const keys = [await registry.keys.create('demo'), await registry.keys.create('demo')]
+    const answers = (): Promise<string[]> =>
+      Promise.all(keys.map(({ key }) => answer({ ...notified, authenticator }, key)))
+    proxy.hold('answer')
+    const startedMs = performance.now()
+    expect(await answers()).toEqual(['queue_unavailable', 'queue_unavailable'])
+    expect(performance.now() - startedMs).toBeLessThan(2_000)
+    proxy.resume()
+    await expect.poll(answers, { timeout: EFFECTIVE_WITHIN_MS }).toEqual(['demo', 'demo'])
+  })
+})
+
 describe('the last use of a key', () => {
   it('is the latest use in all processes, and is persisted when they stop', async () => {
     const { key } = await makeWarmKey()

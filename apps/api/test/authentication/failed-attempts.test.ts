@@ -1,7 +1,7 @@
 import { beforeEach, describe, expect, it } from 'vitest'
 import { addressGroup, attemptLimits, FailedAttempts } from '../../src/authentication/failed-attempts.ts'
 
-const { addressBurst, addressesMax, totalBurst, totalPerSecond, waitMaxMs } = attemptLimits
+const { addressBurst, addressesMax, spareShare, totalBurst, totalPerSecond } = attemptLimits
 const A = '192.0.2.1'
 const B = '192.0.2.2'
 
@@ -18,45 +18,54 @@ const record = (count: number, address: string, monotonicMs: number): void => {
 describe('an address', () => {
   it('has its burst of attempts at once, then one attempt per second', () => {
     record(addressBurst - 1, A, 0)
-    expect(attempts.waitMs(A, 0)).toBe(0)
-    record(1, A, 0)
-    expect(attempts.waitMs(A, 0)).toBe(1_000)
-    expect(attempts.waitMs(A, 999)).toBe(1)
-    expect(attempts.waitMs(A, 1_000)).toBe(0)
-    record(1, A, 1_000)
-    expect(attempts.waitMs(A, 1_000)).toBe(1_000)
+    expect(attempts.hasAttempts(A, 0)).toBe(true)
+    expect(attempts.record(A, 0)).toBe(0)
+    expect(attempts.hasAttempts(A, 0)).toBe(false)
+    expect(attempts.record(A, 0)).toBe(1_000)
+    expect(attempts.hasAttempts(A, 999)).toBe(false)
+    expect(attempts.record(A, 999)).toBe(1)
+    expect(attempts.hasAttempts(A, 1_000)).toBe(true)
+    expect(attempts.record(A, 1_000)).toBe(0)
+    expect(attempts.record(A, 1_000)).toBe(1_000)
   })
 
   it('has its full burst again after a pause, but not more', () => {
     record(addressBurst, A, 0)
     const laterMs = 3_600_000
     record(addressBurst - 1, A, laterMs)
-    expect(attempts.waitMs(A, laterMs)).toBe(0)
+    expect(attempts.hasAttempts(A, laterMs)).toBe(true)
     record(1, A, laterMs)
-    expect(attempts.waitMs(A, laterMs)).toBe(1_000)
+    expect(attempts.hasAttempts(A, laterMs)).toBe(false)
   })
 
   it('does not affect other addresses', () => {
     record(addressBurst, A, 0)
-    expect(attempts.waitMs(B, 0)).toBe(0)
+    expect(attempts.hasAttempts(B, 0)).toBe(true)
   })
 
-  it('waits at most one minute, and not longer than reported', () => {
+  it('does not wait longer the more attempts it makes', () => {
     record(1_000, A, 0)
-    expect(attempts.waitMs(A, 0)).toBe(waitMaxMs)
-    expect(attempts.waitMs(A, waitMaxMs)).toBe(0)
+    expect(attempts.record(A, 0)).toBe(1_000)
   })
 })
 
 describe('all addresses together', () => {
   it('have their burst of attempts at once, then a limited number per second', () => {
-    const addresses = Array.from({ length: totalBurst + 1 }, (_, i) => `10.0.${i >> 8}.${i & 255}`)
-    for (const address of addresses.slice(0, -3)) attempts.record(address, 0)
-    expect(attempts.isExhausted(0)).toBe(false)
-    for (const address of addresses.slice(-3)) attempts.record(address, 0)
-    expect(attempts.isExhausted(0)).toBe(true)
-    expect(attempts.isExhausted(1_000 / totalPerSecond)).toBe(true)
-    expect(attempts.isExhausted(3_000 / totalPerSecond)).toBe(false)
+    record(totalBurst - 2, A, 0)
+    expect(attempts.hasTotal(1, 0)).toBe(true)
+    record(3, A, 0)
+    expect(attempts.hasTotal(1, 0)).toBe(false)
+    expect(attempts.hasTotal(1, 1_000 / totalPerSecond)).toBe(false)
+    expect(attempts.hasTotal(1, 4_000 / totalPerSecond)).toBe(true)
+  })
+
+  it('have a share left that some addresses may not use', () => {
+    record(totalBurst * spareShare - 2, A, 0)
+    expect(attempts.hasTotal(spareShare, 0)).toBe(true)
+    record(3, A, 0)
+    expect(attempts.hasTotal(spareShare, 0)).toBe(false)
+    expect(attempts.hasTotal(1, 0)).toBe(true)
+    expect(attempts.hasTotal(spareShare, 4_000 / totalPerSecond)).toBe(true)
   })
 
   it('are remembered up to a limit', () => {

@@ -1,5 +1,5 @@
-import { SettingsError } from '@sluice/runtime'
-import { describe, expect, it } from 'vitest'
+import { createLogger, SettingsError } from '@sluice/runtime'
+import { describe, expect, it, vi } from 'vitest'
 import { readApiConfig } from '../../src/config.ts'
 import { buildTestApi } from '../support/test-api.ts'
 
@@ -95,5 +95,33 @@ describe('the address of a request', () => {
     ['the address of the proxy if it reports none', ['10.0.0.1'], undefined, '10.0.0.1', '10.0.0.1'],
   ] as const)('is %s', async (_what, proxies, forwarded, remote, expected) => {
     expect(await addressOf(proxies === false ? false : [...proxies], forwarded, remote)).toBe(expected)
+  })
+})
+
+/** The warnings after requests with and without X-Forwarded-For. */
+const warningsOf = async (
+  proxies: string[] | false,
+  forwarded: (string | undefined)[],
+): Promise<unknown[]> => {
+  const logger = createLogger('test', 'silent')
+  const warn = vi.spyOn(logger, 'warn')
+  const api = buildTestApi({ trustedProxies: proxies, logger })
+  for (const address of forwarded) {
+    const headers = address === undefined ? {} : { 'x-forwarded-for': address }
+    await api.post('{}', { headers, remoteAddress: '10.0.0.1' })
+  }
+  await api.close()
+  return warn.mock.calls
+}
+
+describe('a request that a proxy has forwarded', () => {
+  it('causes one warning with the address of the proxy if no proxy is trusted', async () => {
+    const calls = await warningsOf(false, [undefined, '203.0.113.7', '203.0.113.8', ''])
+    expect(calls).toEqual([[{ address: '10.0.0.1' }, expect.stringContaining('TRUST_PROXY')]])
+  })
+
+  it('causes no warning if proxies are trusted, or if there is no proxy', async () => {
+    expect(await warningsOf(['10.0.0.2'], ['203.0.113.7'])).toEqual([])
+    expect(await warningsOf(false, [undefined])).toEqual([])
   })
 })

@@ -50,8 +50,6 @@ describe('a request with a key', () => {
     ['an entry with a timestamp', { ...entry, timestamp: '2026-03-29T01:30:00.123456789+02:00' }],
     ['a batch request', { logs: [entry, { level: 'info' }, entry] }],
     ['an array', [entry, entry]],
-    ['a batch request with no valid entry', { logs: [{ level: 'info' }] }],
-    ['an empty batch request', { logs: [] }],
   ])('gets the same answer again: %s', async (_what, body) => {
     const first = await send(body, 'k')
     const stored = api.queue.rows.length
@@ -70,10 +68,30 @@ describe('a request with a key', () => {
     expect(api.queue.rows).toHaveLength(1)
   })
 
-  it('is rejected if the earlier request was a batch request with no valid entry', async () => {
-    await send({ logs: [{}] }, 'k')
-    expect(problemCode(await send(entry, 'k'))).toBe('idempotency_key_reused')
-    expect(api.queue.rows).toEqual([])
+  it.each([
+    ['a batch request with no valid entry', { logs: [{ level: 'info' }] }],
+    ['an empty batch request', { logs: [] }],
+  ])('leaves no record if it has no rows, and always gets the same answer: %s', async (_what, body) => {
+    const first = await send(body, 'k')
+    const second = await send(body, 'k')
+    expect([first.statusCode, second.statusCode]).toEqual([202, 202])
+    expect([isReplay(first), isReplay(second)]).toEqual([false, false])
+    expect(second.body).toBe(first.body)
+    expect(api.queue.records.size).toBe(0)
+    expect((await send(entry, 'k')).statusCode).toBe(202)
+    expect(problemCode(await send(body, 'k'))).toBe('idempotency_key_reused')
+  })
+
+  it('is rejected if the project has no room for its key, unless an earlier request had it', async () => {
+    const first = await send(entry, 'k')
+    api.queue.usedUp.set('{test}:idempotency-quota:demo', 3_599_001)
+    const rejected = await send(entry, 'l')
+    expect(problemCode(rejected)).toBe('too_many_idempotency_keys')
+    expect(rejected.headers['retry-after']).toBe('3600')
+    expect(isReplay(await send(entry, 'k'))).toBe(true)
+    expect((await send(entry, 'k')).body).toBe(first.body)
+    expect((await api.post(entry)).statusCode).toBe(202)
+    expect(api.queue.rows).toHaveLength(2)
   })
 
   it('is the same request under both paths, and in any spelling of the media type', async () => {

@@ -12,11 +12,18 @@ import { ownedRows } from '@sluice/row-scanner'
 import { rowsOfFrame } from '@sluice/rows'
 import { connectRedis, createLogger, type RedisConnection } from '@sluice/runtime'
 import { randomUUID } from 'node:crypto'
+import { setTimeout as sleep } from 'node:timers/promises'
 import { afterEach, beforeEach, describe, expect, inject, it, vi } from 'vitest'
 import { chunkLimits } from '../../src/chunks/chunk-writer.ts'
-import { IdempotentWriter, type RecordedWrite } from '../../src/idempotency/idempotent-writer.ts'
+import {
+  IdempotentWriter,
+  type RecordedWrite,
+  RecordQuotaError,
+} from '../../src/idempotency/idempotent-writer.ts'
 
 const WINDOW_MS = 60_000
+const RECORDS_MAX = 1_000
+const recordLimits = { windowMs: WINDOW_MS, recordsMax: RECORDS_MAX }
 
 /** The parts of an API process that use the queue. */
 interface Process {
@@ -48,7 +55,7 @@ afterEach(async () => {
   direct.disconnect()
 })
 
-async function startProcess(windowMs = WINDOW_MS): Promise<Process> {
+async function startProcess({ windowMs, recordsMax } = recordLimits): Promise<Process> {
   const { redisUrl } = inject('services')
   const proxy = await FaultProxy.open(redisUrl)
   const redis = connectRedis(proxy.url, {
@@ -57,7 +64,7 @@ async function startProcess(windowMs = WINDOW_MS): Promise<Process> {
   })
   redis.on('error', () => undefined)
   const queue = new ChunkQueue(redis, names, createLogger('test', 'silent'))
-  const writer = new IdempotentWriter([queue], randomUUID, windowMs)
+  const writer = new IdempotentWriter([queue], randomUUID, { windowMs, recordsPerProjectMax: recordsMax })
   const started = { proxy, redis, queue, writer }
   processes.push(started)
   await connected(started)
@@ -68,9 +75,10 @@ const connected = async ({ queue }: Process): Promise<void> => {
   await vi.waitUntil(() => queue.isConnected, { timeout: 10_000 })
 }
 
-const writeOf = (key: string, line: string): RecordedWrite => ({
+const writeOf = (key: string, line: string, project = 'demo'): RecordedWrite => ({
   shard: 0,
   name: names.idempotencyKey(key),
+  quota: names.idempotencyQuotaKey(project),
   record: `${line} ${randomUUID()}`,
   rows: ownedRows(1, `${line}\n`),
 })
@@ -101,8 +109,8 @@ describe('a job of a recorded add', () => {
     const chunk = encodeChunk(1, Buffer.from('{"a":1}\n'))
     const deadlineMs = performance.now() + 5_000
     await queue.add('plain', chunk, deadlineMs)
-    const record = { name: names.idempotencyKey('k'), text: 'r' }
-    await queue.addRecorded('recorded', chunk, { records: [record], windowMs: WINDOW_MS }, deadlineMs)
+    const record = { name: names.idempotencyKey('k'), text: 'r', quota: names.idempotencyQuotaKey('demo') }
+    await queue.addRecorded('recorded', chunk, { records: [record], recordLimits }, deadlineMs)
     const [plain, recorded] = await Promise.all(
       ['plain', 'recorded'].map((id) => direct.hgetall(names.jobKey(id))),
     )
@@ -119,7 +127,10 @@ describe('a job of a recorded add', () => {
     await queue.addRecorded(
       'one',
       encodeChunk(1, Buffer.from('{}\n')),
-      { records: [{ name: names.idempotencyKey('k'), text: 'r' }], windowMs: WINDOW_MS },
+      {
+        records: [{ name: names.idempotencyKey('k'), text: 'r', quota: names.idempotencyQuotaKey('demo') }],
+        recordLimits,
+      },
       performance.now() + 5_000,
     )
     expect(await direct.zscore(`${names.queuePrefix}:${names.queue}:marker`, '0')).toBe('0')
@@ -138,12 +149,15 @@ describe('a write', () => {
     expect(await queuedLines()).toEqual(['a'])
   })
 
-  it('without rows stores only the record', async () => {
+  it('without rows stores nothing, and finds the record of an earlier write', async () => {
     const { writer } = await startProcess()
-    const write = { ...writeOf('k', ''), rows: ownedRows(0, '') }
+    const empty = { ...writeOf('k', ''), rows: ownedRows(0, '') }
+    expect(await writer.write(empty)).toBe(empty.record)
+    expect(await direct.exists(empty.name, empty.quota)).toBe(0)
+    const write = writeOf('k', 'a')
     expect(await writer.write(write)).toBe(write.record)
-    expect(await writer.write(writeOf('k', 'a'))).toBe(write.record)
-    expect(await queuedLines()).toEqual([])
+    expect(await writer.write(empty)).toBe(write.record)
+    expect(await queuedLines()).toEqual(['a'])
   })
 
   it('gets the record of the first write, even after the rows have left the queue', async () => {
@@ -156,7 +170,7 @@ describe('a write', () => {
   })
 
   it('is a first write again when the window is over', async () => {
-    const { writer } = await startProcess(50)
+    const { writer } = await startProcess({ windowMs: 50, recordsMax: RECORDS_MAX })
     await writer.write(writeOf('k', 'a'))
     await vi.waitUntil(async () => (await direct.exists(names.idempotencyKey('k'))) === 0, { timeout: 5_000 })
     const again = writeOf('k', 'a')
@@ -197,6 +211,104 @@ describe('many concurrent writes', () => {
     expect(byKey.size).toBe(50)
     for (const each of byKey.values()) expect(new Set(each.map(([, record]) => record)).size).toBe(1)
     expect(await queuedLines()).toHaveLength(50)
+  })
+})
+
+/** `stored`, `known`, or the time after which the quota has room again. */
+const resultOf = async ({ writer }: Process, write: RecordedWrite): Promise<string | number> => {
+  try {
+    return (await writer.write(write)) === write.record ? 'stored' : 'known'
+  } catch (error) {
+    if (error instanceof RecordQuotaError) return error.waitMs
+    throw error
+  }
+}
+
+const countOf = (results: readonly (string | number)[], result: string): number =>
+  results.filter((each) => each === result).length
+
+describe('the quota of a project', () => {
+  /** The last part of the window is over up to a part later. */
+  const WAIT_MAX_MS = WINDOW_MS + WINDOW_MS / 12
+
+  it('is the number of records that all processes store for it', async () => {
+    const limits = { windowMs: WINDOW_MS, recordsMax: 10 }
+    const [one, other] = [await startProcess(limits), await startProcess(limits)]
+    const writes = Array.from({ length: 40 }, (_, i) => writeOf(`k${i}`, `${i}`))
+    const results = await Promise.all(writes.map((write, i) => resultOf(i % 2 === 0 ? one : other, write)))
+    expect(countOf(results, 'stored')).toBe(10)
+    const stored = await Promise.all(writes.map(({ name }) => direct.exists(name)))
+    expect(stored.filter((exists) => exists === 1)).toHaveLength(10)
+    expect(await queuedLines()).toHaveLength(10)
+    const waits = results.filter((result) => typeof result === 'number')
+    expect(waits).toHaveLength(30)
+    expect(Math.min(...waits)).toBeGreaterThan(WINDOW_MS - 30_000)
+    expect(Math.max(...waits)).toBeLessThanOrEqual(WAIT_MAX_MS)
+  })
+
+  it('does not affect other projects, known keys and writes without rows, even in the same commit', async () => {
+    const api = await startProcess({ windowMs: WINDOW_MS, recordsMax: 2 })
+    await Promise.all(['a', 'b'].map((key) => api.writer.write(writeOf(key, key))))
+    const results = await Promise.all([
+      resultOf(api, writeOf('c', 'c')),
+      resultOf(api, writeOf('d', 'd', 'other')),
+      resultOf(api, writeOf('a', 'again')),
+      resultOf(api, { ...writeOf('e', ''), rows: ownedRows(0, '') }),
+      resultOf(api, writeOf('f', 'f', 'other')),
+    ])
+    expect(results).toEqual([expect.any(Number), 'stored', 'known', 'stored', 'stored'])
+    expect(await queuedLines()).toEqual(['a', 'b', 'd', 'f'])
+  })
+
+  it('does not count the retry of a commit whose answer was lost', async () => {
+    const api = await startProcess({ windowMs: WINDOW_MS, recordsMax: 2 })
+    const write = writeOf('a', 'a')
+    api.proxy.cutAnswerTo(write.record)
+    expect(await resultOf(api, write)).toBe('stored')
+    expect(api.proxy.cuts).toBe(1)
+    expect(await resultOf(api, writeOf('b', 'b'))).toBe('stored')
+    expect(await resultOf(api, writeOf('c', 'c'))).toEqual(expect.any(Number))
+  })
+
+  it('has room again after the reported time, and never counts less than the records that exist', async () => {
+    const windowMs = 600
+    const api = await startProcess({ windowMs, recordsMax: 20 })
+    const all: string[] = []
+    const waits: number[] = []
+    const afterWaits: (string | number)[] = []
+    const endMs = performance.now() + 4 * windowMs
+    for (let i = 0; performance.now() < endMs; i += 1) {
+      const write = writeOf(`k${i}`, `${i}`)
+      all.push(write.name)
+      const result = await resultOf(api, write)
+      if (typeof result === 'number') {
+        waits.push(result)
+        await sleep(result)
+        afterWaits.push(await resultOf(api, write))
+      }
+      expect(await direct.exists(...all)).toBeLessThanOrEqual(20)
+    }
+    expect(waits).not.toEqual([])
+    expect(afterWaits).toEqual(waits.map(() => 'stored'))
+    // Twelve parts of the window, and the one that has begun.
+    const parts = (await direct.get(names.idempotencyQuotaKey('demo')))?.split(' ')
+    expect(parts?.length).toBeLessThanOrEqual(13)
+    const ttlMs = await direct.pttl(names.idempotencyQuotaKey('demo'))
+    expect(ttlMs).toBeGreaterThan(0)
+    expect(ttlMs).toBeLessThanOrEqual(windowMs + windowMs / 12)
+  })
+
+  it('counts records with another window as well', async () => {
+    const [long, short] = [
+      await startProcess({ windowMs: WINDOW_MS, recordsMax: 2 }),
+      await startProcess({ windowMs: 50, recordsMax: 2 }),
+    ]
+    expect(await resultOf(long, writeOf('a', 'a'))).toBe('stored')
+    expect(await resultOf(short, writeOf('b', 'b'))).toBe('stored')
+    expect(await resultOf(long, writeOf('c', 'c'))).toBeLessThan(WAIT_MAX_MS / 10)
+    expect(await direct.pttl(names.idempotencyQuotaKey('demo'))).toBeGreaterThan(WINDOW_MS - 30_000)
+    await vi.waitUntil(async () => (await resultOf(long, writeOf('c', 'c'))) === 'stored', { timeout: 5_000 })
+    expect(await resultOf(short, writeOf('d', 'd'))).toBeGreaterThan(1_000)
   })
 })
 

@@ -13,17 +13,20 @@ import {
 import { OverloadedError } from '../../src/overload/overloaded-error.ts'
 import { FakeQueue, type PendingAdd } from '../support/fake-queue.ts'
 
+const LIMITS = { windowMs: 60_000, recordsPerProjectMax: 1_000 }
+
 let queue: FakeQueue
 let writer: IdempotentWriter
 
 beforeEach(() => {
   queue = new FakeQueue({ holding: true })
-  writer = new IdempotentWriter([queue], randomUUID, 60_000)
+  writer = new IdempotentWriter([queue], randomUUID, LIMITS)
 })
 
 const writeOf = (name: string, text = `${name}\n`, count = 1): RecordedWrite => ({
   shard: 0,
   name,
+  quota: 'quota',
   record: randomUUID(),
   rows: ownedRows(count, text),
 })
@@ -60,7 +63,7 @@ describe('writes', () => {
 
   it('to one shard do not wait for another shard', async () => {
     const other = new FakeQueue({ holding: false })
-    writer = new IdempotentWriter([queue, other], randomUUID, 60_000)
+    writer = new IdempotentWriter([queue, other], randomUUID, LIMITS)
     const held = resultOf(writeOf('a'))
     expect(await resultOf({ ...writeOf('b'), shard: 1 })).toBe('new')
     expect(other.lines).toEqual(['b'])
@@ -101,11 +104,39 @@ describe('writes', () => {
     expect(new Set(added.mock.calls.map(([chunkId]) => chunkId)).size).toBe(3)
   })
 
-  it('without rows make no chunk', async () => {
+  it('without rows make no chunk and no record, and find existing records', async () => {
     queue.holding = false
     expect(await resultOf(writeOf('a', '', 0))).toBe('new')
-    expect(await resultOf(writeOf('a', '', 0))).toBe('known')
     expect(queue.adds).toEqual([])
+    expect(queue.records.size).toBe(0)
+    expect(await resultOf(writeOf('a'))).toBe('new')
+    expect(await resultOf(writeOf('a', '', 0))).toBe('known')
+  })
+
+  it('of a project whose quota is used up are rejected, and the others are committed without them', async () => {
+    queue.holding = false
+    queue.records.set('known', 'a record')
+    queue.usedUp.set('rogue', 7_000)
+    const results = [
+      resultOf({ ...writeOf('a'), quota: 'rogue' }),
+      resultOf(writeOf('b')),
+      resultOf({ ...writeOf('known'), quota: 'rogue' }),
+      resultOf({ ...writeOf('empty', '', 0), quota: 'rogue' }),
+    ]
+    expect(await Promise.all(results)).toEqual(['RecordQuotaError', 'new', 'known', 'new'])
+    expect(queue.lines).toEqual(['b'])
+    await expect(writer.write({ ...writeOf('a'), quota: 'rogue' })).rejects.toMatchObject({ waitMs: 7_000 })
+    queue.usedUp.clear()
+    expect(await resultOf({ ...writeOf('a'), quota: 'rogue' })).toBe('new')
+  })
+
+  it('give each shard an equal share of a quota', async () => {
+    const queues = [0, 1, 2].map(() => new FakeQueue({ holding: false }))
+    writer = new IdempotentWriter(queues, randomUUID, LIMITS)
+    const [first] = queues
+    const added = vi.spyOn(first ?? queue, 'addRecorded')
+    await writer.write(writeOf('a'))
+    expect(added.mock.calls[0]?.[2]).toMatchObject({ recordLimits: { windowMs: 60_000, recordsMax: 333 } })
   })
 })
 

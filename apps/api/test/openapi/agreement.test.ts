@@ -1,6 +1,6 @@
 import { HttpConnection } from '@sluice/harness'
 import { generateApiKey } from '@sluice/projects'
-import { QueueUnavailableError } from '@sluice/queue'
+import { queueNames, QueueUnavailableError } from '@sluice/queue'
 import { limits } from '@sluice/schema'
 import type { LightMyRequestResponse } from 'fastify'
 import type { AddressInfo } from 'node:net'
@@ -99,6 +99,10 @@ const requests: Record<Exclude<ProblemCode, 'shutting_down'>, Send> = {
     api.registry.addProject({ limits: { entriesPerSecond: 100, burstEntries: 200 } })
     api.buckets.level = { entries: 60, bytes: 0 }
     return api.post(Array.from({ length: 70 }, () => entry))
+  },
+  too_many_idempotency_keys: () => {
+    api.queue.usedUp.set(queueNames('test').idempotencyQuotaKey('demo'), 1_000)
+    return api.post(entry, { headers: { 'idempotency-key': 'k' } })
   },
   too_many_failed_attempts: async () => {
     for (let i = 0; i < attemptLimits.addressBurst; i += 1) await guessKey()

@@ -72,7 +72,11 @@ describe('the resource', () => {
   it('allows only the codes of a status in its schema', () => {
     const { schema = {}, examples = {} } =
       described.post().responses[429]?.content['application/problem+json'] ?? {}
-    expect(Object.keys(examples)).toEqual(['rate_limited', 'too_many_failed_attempts'])
+    expect(Object.keys(examples)).toEqual([
+      'rate_limited',
+      'too_many_idempotency_keys',
+      'too_many_failed_attempts',
+    ])
     const problem = examples['rate_limited']?.value
     expect(described.faults(schema, problem)).toEqual([])
     expect(described.faults(schema, { ...(problem as object), code: 'overloaded' })).not.toEqual([])

@@ -73,9 +73,13 @@ describe('a project with limits', () => {
   it('pays once for each entry, valid or not', async () => {
     await api.post({ logs: [entry, {}, 7] })
     await api.post(entry)
-    await api.post([])
     expect(api.buckets.requests.flatMap(({ costs }) => costs.map((cost) => cost.entries))).toEqual([3])
     expect((await api.post(entry)).headers['ratelimit']).toBe('"entries";r=195;t=1')
+  })
+
+  it.each([[[]], [{ logs: [] }]])('pays for one entry if it sends none: %j', async (body) => {
+    const { headers } = await api.post(body)
+    expect(headers['ratelimit']).toBe('"entries";r=199;t=1')
   })
 
   it('pays for the bytes of its bodies', async () => {

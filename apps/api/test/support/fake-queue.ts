@@ -1,4 +1,4 @@
-import { type Chunk, decodeChunk, type QueueRecord } from '@sluice/queue'
+import { type Chunk, decodeChunk, type FoundRecord, type QueueRecord } from '@sluice/queue'
 import { rowAsJson, rowsOfFrame } from '@sluice/rows'
 
 /** An add that the test acknowledges or fails. */
@@ -17,6 +17,8 @@ export class FakeQueue {
   readonly adds: PendingAdd[] = []
   /** The idempotency records by name. */
   readonly records = new Map<string, string>()
+  /** The quotas that are used up, with the time in ms after which they have room again. */
+  readonly usedUp = new Map<string, number>()
   holding: boolean
   addsPerS = 0
 
@@ -39,11 +41,14 @@ export class FakeQueue {
     chunk: Chunk | undefined,
     { records }: { readonly records: readonly QueueRecord[] },
     deadlineMs: number,
-  ): Promise<(string | null)[] | undefined> {
-    const held = records.map(({ name }) => this.records.get(name) ?? null)
-    if (held.some((text) => text !== null)) return held
+  ): Promise<FoundRecord[] | undefined> {
+    const found = records.map(
+      ({ name, text, quota }) =>
+        this.records.get(name) ?? (text === undefined ? null : (this.usedUp.get(quota) ?? null)),
+    )
+    if (found.some((record) => record !== null)) return found
     if (chunk !== undefined) await this.add(chunkId, chunk, deadlineMs)
-    for (const { name, text } of records) this.records.set(name, text)
+    for (const { name, text } of records) if (text !== undefined) this.records.set(name, text)
     return undefined
   }
 

@@ -4,8 +4,9 @@ import { type ApiKeyRecord, generateApiKey, hashApiKey, type Project } from '@sl
 export class FakeRegistry {
   readonly projectsById = new Map<string, Project>()
   readonly keysByHash = new Map<string, ApiKeyRecord>()
+  /** How many keys were looked up. */
   lookups = 0
-  /** Runs before each lookup of a key answers. */
+  /** Runs before each lookup of keys answers. */
   beforeAnswer: () => Promise<void> = () => Promise.resolve()
 
   addProject(fields: Partial<Project> = {}): Project {
@@ -32,11 +33,11 @@ export class FakeRegistry {
   }
 
   readonly keys = {
-    find: async (keyHash: string): Promise<ApiKeyRecord | undefined> => {
-      this.lookups += 1
-      const record = this.keysByHash.get(keyHash)
+    findMany: async (keyHashes: readonly string[]): Promise<(ApiKeyRecord | undefined)[]> => {
+      this.lookups += keyHashes.length
+      const records = keyHashes.map((keyHash) => this.keysByHash.get(keyHash))
       await this.beforeAnswer()
-      return record
+      return records
     },
   }
 

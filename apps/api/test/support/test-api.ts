@@ -42,7 +42,9 @@ type InjectHeaders = NonNullable<InjectOptions['headers']>
 export type Body = string | Buffer | object | undefined
 
 export function buildTestApi(
-  dependencies: Partial<Pick<AppDependencies, 'connectionLimits' | 'trustedProxies' | 'wallMs'>> = {},
+  dependencies: Partial<
+    Pick<AppDependencies, 'connectionLimits' | 'logger' | 'trustedProxies' | 'wallMs'>
+  > = {},
 ): TestApi {
   const registry = new FakeRegistry()
   registry.addProject()
@@ -67,7 +69,7 @@ export function buildTestApi(
       intake: new Intake(new EntryValidator(), new IdSource(Date.now)),
       writer: new ChunkWriter(queue, randomUUIDv7),
       idempotency: new Idempotency(
-        new IdempotentWriter([queue], randomUUIDv7, WINDOW_MS),
+        new IdempotentWriter([queue], randomUUIDv7, { windowMs: WINDOW_MS, recordsPerProjectMax: 1_000_000 }),
         shardNames('test', 1),
         randomUUIDv7,
       ),

@@ -54,9 +54,10 @@ async function printKey(key: string, sentence: string, context: Context): Promis
   await context.stdout.write(`${key}\n`)
 }
 
-function describeNewKey({ id, projectId, expiresAt }: ApiKeyRecord): string {
+function describeNewKey({ id, projectId, scopes, expiresAt }: ApiKeyRecord): string {
+  const permitted = `${scopes.length === 1 ? 'scope' : 'scopes'} ${scopes.join(', ')}`
   const expiry = expiresAt === undefined ? '' : `, valid until ${expiresAt}`
-  return `Created the key ${id} of the project ${projectId}${expiry}`
+  return `Created the key ${id} of the project ${projectId} with the ${permitted}${expiry}`
 }
 
 export interface ListKeysOptions extends RedisFlags {
@@ -89,7 +90,7 @@ export async function listKeys(options: ListKeysOptions, context: Context): Prom
 
 function tableRow(record: ApiKeyRecord, state: string): string[] {
   const { id, scopes, createdAt, expiresAt = 'never', lastUsedAt = 'never', name } = record
-  return [id, state, scopes.join(' '), createdAt, expiresAt, lastUsedAt, name]
+  return [id, state, scopes.length === 0 ? 'none' : scopes.join(' '), createdAt, expiresAt, lastUsedAt, name]
 }
 
 export async function revokeKey(keyId: string, options: RedisFlags, context: Context): Promise<void> {

@@ -41,6 +41,19 @@ test('a key is rotated: the old key stays valid for a while, and the new key is 
   expect(third?.['key']).toMatch(/^slk_/)
 })
 
+test.each([
+  [[], 'with the scope ingest.', /^KEY +STATE +SCOPES .*\n.* active +ingest +/],
+  [['--scope', 'read'], 'with the scope read.', / active +read +/],
+  [['--scope', 'read', '--scope', 'ingest'], 'with the scopes read, ingest.', / active +read ingest +/],
+])('a new key and the list of keys tell the scopes: %j', async (flags, sentence, row) => {
+  const project = `scoped-${flags.length}`
+  await sluice('projects', 'create', project)
+  const used = context()
+  expect(await run(['keys', 'create', '--project', project, ...flags], used)).toBe(0)
+  expect(used.written.stderr).toContain(`of the project ${project} ${sentence}`)
+  expect(await sluice('keys', 'list', '--project', project)).toMatch(row)
+})
+
 test('the list of keys shows when they were last used', async () => {
   await sluice('projects', 'create', 'used')
   const [created] = jsonLines(await sluice('keys', 'create', '--project', 'used', '--name', 'x', '--json'))
