@@ -8,7 +8,7 @@ import { HeldJobs } from '../../packages/queue/src/held-jobs.ts'
 import { JobFetcher } from '../../packages/queue/src/job-fetch.ts'
 import { JobLocks } from '../../packages/queue/src/job-locks.ts'
 import { JobMover } from '../../packages/queue/src/job-moves.ts'
-import { addArguments, defineRecordedAdd, sendAdd } from '../../packages/queue/src/recorded-add.ts'
+import { addArguments, defineRecordedAdd, noRecords, sendAdd } from '../../packages/queue/src/recorded-add.ts'
 import { ConsumerFixture, WAIT_MS } from '../../packages/queue/test/support/consumer-fixture.ts'
 import { SimulatedRedis } from './simulated-redis.ts'
 
@@ -162,7 +162,7 @@ export class RealScripts implements QueueScripts {
 
   async add(chunkId: string, chunk: Chunk, withinMs: number): Promise<'added' | 'late'> {
     const { redis } = this.#fixture
-    const args = await addArguments(this.#queue, { chunkId, chunk, records: [], windowMs: 0 })
+    const args = await addArguments(this.#queue, { chunkId, chunk, records: [], recordLimits: noRecords })
     const [seconds = 0] = await redis.time()
     const { isLate } = await sendAdd(redis, args, seconds * 1_000 + withinMs)
     return isLate ? 'late' : 'added'
