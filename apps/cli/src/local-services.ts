@@ -23,6 +23,8 @@ export async function readLocalServices({
     if (typeof services === 'object' && services !== null) return services
   } catch (error) {
     if (error instanceof Error && 'code' in error && error.code === 'ENOENT') return {}
+    if (error instanceof Error && 'syscall' in error)
+      throw new CliError(`${path} cannot be read (${error.message}); SLUICE_DATA_DIR names its folder`)
     if (!(error instanceof SyntaxError)) throw error
   }
   throw new CliError(`${path} is not a valid JSON object; \`npm start\` writes a new one`)
