@@ -80,7 +80,7 @@ const SLOW_JOB = /^(FSReq|GetAddrInfoReq|GetNameInfoReq)/
  * Exits, also while a thread of Node's pool is blocked. `process.exit` waits for these threads: with a silent name server, for
  * several times its timeout. Replacing the program of the process does not wait for them.
  */
-function exitAtOnce(code: number): never {
+export function exitAtOnce(code: number): never {
   if (process.getActiveResourcesInfo().some((resource) => SLOW_JOB.test(resource))) {
     process.execve?.(process.execPath, [process.execPath, '--eval', `process.exit(${code})`], {})
   }
