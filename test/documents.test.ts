@@ -72,3 +72,9 @@ it('numbers the invariants of the architecture without gaps', async () => {
   expect(numbers.length).toBeGreaterThan(15)
   expect(numbers).toEqual(numbers.map((_n, index) => index + 1))
 })
+
+it('never tells users to run a package of npm by the name of the command', async () => {
+  const pages = (await readDocuments()).filter(({ text }) => /\bnpx (--yes )?sluice\b/.test(text))
+  // The changelog names the former way to call the command.
+  expect(pages.map(({ path }) => path).filter((path) => path !== 'CHANGELOG.md')).toEqual([])
+})

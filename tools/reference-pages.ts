@@ -36,7 +36,10 @@ function settingsPage(): string {
   const grouped: Settings = { ...shared, ...overloadSettings, ...rateLimitSettings }
   return page('Settings', [
     'Every setting of the API and the worker, for operators. Each process reads its settings from the environment when it starts.',
-    'An empty variable counts as not set. A process does not start with an invalid setting.',
+    'An empty variable counts as not set. A process does not start with an invalid setting: it exits with code 1, and its last log line ' +
+      'names the setting.',
+    '`npm start` passes these settings to the API and the worker that it runs. It rejects those that it determines itself: the addresses ' +
+      'and credentials of Redis and ClickHouse, `SLUICE_PREFIX`, `OPS_HOST`, `OPS_PORT` and `SHUTDOWN_DEADLINE_MS`.',
     section('HTTP server', without(apiSettings, grouped)),
     section('Redis and the queue', redisSettings),
     section('ClickHouse', clickhouseSettings),

@@ -1,6 +1,10 @@
 import { officialImages } from '@sluice/harness/container-services'
-import { readFile } from 'node:fs/promises'
-import { expect, it } from 'vitest'
+import { execFileSync } from 'node:child_process'
+import { copyFile, mkdtemp, readFile, rm, stat } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import { describe, expect, it } from 'vitest'
 
 const root = new URL('../../', import.meta.url)
 const read = (path: string): Promise<string> => readFile(new URL(path, root), 'utf8')
@@ -39,4 +43,76 @@ it('Compose, CI and the container tests use the same images', async () => {
   expect(node).toMatch(/^node:/)
   for (const image of Object.values(officialImages)) expect(compose).toContain(`:-${image}}`)
   for (const image of [node, ...Object.values(officialImages)]) expect(ci).toContain(image)
+})
+
+/** The services of docker-compose.yml as text, each with the lines of the anchor that it merges. */
+async function readServices(): Promise<ReadonlyMap<string, string>> {
+  const compose = await read('docker-compose.yml')
+  const [, common = ''] = /^x-sluice: &sluice\n((?: .*\n|\n)*)/m.exec(compose) ?? []
+  const [, services = ''] = /^services:\n([^]*?)^volumes:/m.exec(compose) ?? []
+  return new Map(
+    services.split(/^ {2}(?=[a-z]+:$)/m).flatMap((text): [string, string][] => {
+      const [, name] = /^([a-z]+):\n/.exec(text) ?? []
+      return name === undefined ? [] : [[name, text.includes('<<: *sluice') ? common + text : text]]
+    }),
+  )
+}
+
+describe('every service of Compose', () => {
+  const names = ['redis', 'clickhouse', 'migrate', 'api', 'worker', 'cli']
+
+  it.each(names)('%s has no capability, and limits of memory and processes', async (name) => {
+    const service = (await readServices()).get(name)
+    for (const line of [
+      /^ +cap_drop: \[ALL\]$/m,
+      /^ +security_opt: \['no-new-privileges:true'\]$/m,
+      /^ +mem_limit: \S+$/m,
+      /^ +pids_limit: \d+$/m,
+    ])
+      expect(service).toMatch(line)
+    expect(service).not.toMatch(/^ +(cap_add|privileged):/m)
+  })
+
+  it('is one of those, and none is root: the images of Redis and ClickHouse start as root by default', async () => {
+    const services = await readServices()
+    expect([...services.keys()]).toEqual(names)
+    for (const name of ['redis', 'clickhouse'])
+      expect(services.get(name)).toMatch(/^ +user: '[1-9]\d*:[1-9]\d*'$/m)
+    expect(await read('Dockerfile')).toMatch(/^USER 1000:1000$/m)
+  })
+
+  it('has a read-only root file system, except ClickHouse', async () => {
+    for (const [name, service] of await readServices())
+      expect(/^ +read_only: true$/m.test(service)).toBe(name !== 'clickhouse')
+  })
+})
+
+it('the documented command creates different passwords in a file that only its owner can read', async () => {
+  const [, command = ''] = /^# +(\(umask .* > \.env\))$/m.exec(await read('.env.example')) ?? []
+  for (const path of ['docker-compose.yml', 'docs/containers.md']) expect(await read(path)).toContain(command)
+  const folder = await mkdtemp(join(tmpdir(), 'sluice-env-'))
+  try {
+    await copyFile(fileURLToPath(new URL('.env.example', root)), join(folder, '.env.example'))
+    // Replaces openssl, which may not be installed.
+    const openssl = `openssl() { "$NODE" -e "console.log(require('node:crypto').randomBytes(24).toString('hex'))"; }\n`
+    const env = { PATH: process.env['PATH'], NODE: process.execPath }
+    execFileSync('/bin/sh', ['-c', openssl + command], { cwd: folder, env })
+    const text = await readFile(join(folder, '.env'), 'utf8')
+    const passwords = [...text.matchAll(/^[A-Z]+_PASSWORD=(.*)$/gm)].map(([, password]) => password)
+    expect(passwords).toEqual([
+      expect.stringMatching(/^[0-9a-f]{48}$/),
+      expect.stringMatching(/^[0-9a-f]{48}$/),
+    ])
+    expect(new Set(passwords).size).toBe(2)
+    expect((await stat(join(folder, '.env'))).mode & 0o777).toBe(0o600)
+  } finally {
+    await rm(folder, { recursive: true })
+  }
+})
+
+it('the packages are checked against the version of Node that runs them', async () => {
+  const workspace = await read('pnpm-workspace.yaml')
+  const [, version] = /^ {2}node: (\S+)$/m.exec(workspace) ?? []
+  expect(version).toMatch(/^\d+\.\d+\.\d+$/)
+  expect(workspace).toContain(`\nnodeVersion: ${version}\n`)
 })

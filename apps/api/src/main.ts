@@ -7,6 +7,7 @@ import {
   DurabilityCheck,
   installationNames,
   keepSubscribed,
+  readSettingsOrExit,
   RedisClock,
   redisServers,
   runProcess,
@@ -28,7 +29,7 @@ import { ProjectRateLimits } from './rate-limits/project-rate-limits.ts'
 import { defaultsFromSettings } from './rate-limits/settings.ts'
 import { SharedBuckets } from './rate-limits/shared-buckets.ts'
 
-const config = readApiConfig(process.env)
+const config = readSettingsOrExit('api', () => readApiConfig(process.env))
 const logger = createLogger('api', config.LOG_LEVEL)
 const monotonicMs = (): number => performance.now()
 

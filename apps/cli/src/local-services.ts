@@ -23,7 +23,8 @@ export async function readLocalServices({
     if (typeof services === 'object' && services !== null) return services
   } catch (error) {
     if (error instanceof Error && 'code' in error && error.code === 'ENOENT') return {}
-    const reason = describeReadError(error)
+    const reason =
+      describeReadError(error) ?? (error instanceof Error && 'syscall' in error ? error.message : undefined)
     if (reason !== undefined) {
       throw new CliError(`cannot read ${path}: ${reason}; SLUICE_DATA_DIR selects another folder`, {
         cause: error,

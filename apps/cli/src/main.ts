@@ -22,7 +22,8 @@ process.on('SIGTERM', () => onSignal(TERMINATED_EXIT_CODE))
 // EPIPE: the reader closed the pipe, as in `sluice logs | head`. It has read enough, and this is no failure.
 process.stdout.on('error', (error: NodeJS.ErrnoException) => {
   if (error.code === 'EPIPE') process.exit(0)
-  throw error
+  process.stderr.write(`sluice: the output cannot be written (${error.message})\n`)
+  process.exit(1)
 })
 process.stderr.on('error', () => process.exit(1))
 

@@ -26,3 +26,9 @@ test.each(['{"apiUrl":', 'null', ''])('a broken local.json is reported: %j', asy
   await writeFile(join(dataDirectory, 'local.json'), content)
   await expect(readLocalServices({ dataDirectory })).rejects.toThrow('local.json is not a valid JSON object')
 })
+
+test('a data folder that cannot be read is reported with its setting', async () => {
+  const file = join(dataDirectory, 'file')
+  await writeFile(file, '')
+  await expect(readLocalServices({ dataDirectory: file })).rejects.toThrow(/is not a directory.*SLUICE_DATA_DIR/)
+})

@@ -1,4 +1,5 @@
-import { execFile } from 'node:child_process'
+import { execFile, spawnSync } from 'node:child_process'
+import { closeSync, openSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
 import { promisify } from 'node:util'
 import { expect, test } from 'vitest'
@@ -18,4 +19,15 @@ test('the help starts fast: it loads no module of the packages', async () => {
   expect(modules.filter((url) => url.includes('/apps/cli/src/commands/'))).not.toEqual([])
   expect(modules.filter((url) => url.includes('/packages/'))).toEqual([])
   expect(modules.filter((url) => url.includes('/node_modules/') && !url.includes('/commander/'))).toEqual([])
+})
+
+test.runIf(process.platform === 'linux')('an output that cannot be written is one line on stderr', () => {
+  const full = openSync('/dev/full', 'w')
+  const { status, stderr } = spawnSync(process.execPath, [program, 'help'], {
+    stdio: ['ignore', full, 'pipe'],
+    encoding: 'utf8',
+  })
+  closeSync(full)
+  expect(status).toBe(1)
+  expect(stderr).toMatch(/^sluice: the output cannot be written \(ENOSPC.*\)\n$/)
 })

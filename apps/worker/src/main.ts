@@ -19,6 +19,7 @@ import {
   DurabilityCheck,
   installationNames,
   processClock as clock,
+  readSettingsOrExit,
   RedisClock,
   runProcess,
   startOpsServer,
@@ -35,7 +36,7 @@ import { ServedShards } from './served-shards.ts'
 import { fetchLimits } from './shard.ts'
 import { type ShardDependencies, type ShardQueue, startShard } from './start-shard.ts'
 
-const config = readWorkerConfig(process.env)
+const config = readSettingsOrExit('worker', () => readWorkerConfig(process.env))
 const logger = createLogger('worker', config.LOG_LEVEL)
 const monotonicMs = (): number => clock.nowMs()
 

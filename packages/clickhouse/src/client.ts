@@ -22,6 +22,8 @@ export interface ClickHouseAccess {
  */
 export function clickhouseAccessFrom(settings: SettingsOf<typeof clickhouseSettings>): ClickHouseAccess {
   const { CLICKHOUSE_URL: url, CLICKHOUSE_CLUSTER: cluster, CLICKHOUSE_TLS_CA_FILE: caFile } = settings
+  if (!URL.canParse(url) || !/^https?:\/\//i.test(url))
+    throw new SettingsError('CLICKHOUSE_URL must start with http:// or https://')
   // Without this check the operator would believe that the connection is encrypted.
   if (caFile !== undefined && !url.startsWith('https://'))
     throw new SettingsError('CLICKHOUSE_TLS_CA_FILE needs an https:// address')

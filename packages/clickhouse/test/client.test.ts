@@ -39,6 +39,15 @@ describe('CLICKHOUSE_TLS_CA_FILE', () => {
   })
 })
 
+it.each(['nonsense', 'clickhouse:8123', 'tcp://clickhouse:9000', 'http://'])(
+  'rejects the CLICKHOUSE_URL %s',
+  (url) => {
+    expect(() => access({ CLICKHOUSE_URL: url })).toThrow(
+      'CLICKHOUSE_URL must start with http:// or https://',
+    )
+  },
+)
+
 describe('CLICKHOUSE_CLUSTER', () => {
   it.each(['main', 'prod-eu.1', '{cluster}'])('accepts %s', (cluster) => {
     expect(access({ CLICKHOUSE_CLUSTER: cluster }).cluster).toBe(cluster)

@@ -45,22 +45,31 @@ if (SHUTDOWN_DEADLINE_MS >= Math.min(stopDeadlinesMs.api, stopDeadlinesMs.worker
  * Starts an API process, and waits until it is ready.
  *
  * @param options.port the exact port. Default: a free one
+ * @param options.host the address on which it listens. Default: 127.0.0.1
  */
 export async function startApi(
   supervisor: Supervisor,
-  options: AppOptions & { port?: number | undefined },
+  options: AppOptions & { port?: number | undefined; host?: string | undefined },
 ): Promise<ApiApp> {
+  const { host = '127.0.0.1' } = options
   const start = async (port: number): Promise<ApiApp> => {
     const app = await startApp(supervisor, 'api', options, {
-      HOST: '127.0.0.1',
+      HOST: host,
       PORT: String(port),
       // On a local machine there are no other users to protect, and a load test is intended.
       RATE_LIMIT_ENTRIES_PER_SECOND: '0',
       RATE_LIMIT_BYTES_PER_SECOND: '0',
     })
-    return { ...app, url: `http://127.0.0.1:${port}` }
+    return { ...app, url: `http://${reachable(host)}:${port}` }
   }
   return options.port === undefined ? supervisor.ports.startOn(undefined, start) : start(options.port)
+}
+
+/** The host in the URL of a server on this machine. */
+function reachable(host: string): string {
+  if (host === '0.0.0.0') return '127.0.0.1'
+  if (host === '::') return '[::1]'
+  return host.includes(':') ? `[${host}]` : host
 }
 
 /** Starts a worker process, and waits until it is ready. */

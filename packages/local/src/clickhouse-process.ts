@@ -1,9 +1,10 @@
 import { randomBytes } from 'node:crypto'
-import { mkdirSync, writeFileSync } from 'node:fs'
+import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import type { ClickHouseAccess } from '@sluice/clickhouse'
 import { serverConfig, usersConfig } from './clickhouse-config.ts'
+import { makeFolder } from './data-folder.ts'
 import type { SupervisedProcess } from './supervised-process.ts'
 import type { Supervisor } from './supervisor.ts'
 
@@ -44,7 +45,7 @@ export async function startClickHouse(
     throw new Error(`${username} is not a valid user name: use letters, digits and _, and not "default"`)
   }
   const folder = join(supervisor.dataDir, 'clickhouse')
-  mkdirSync(folder, { recursive: true, mode: 0o700 })
+  makeFolder(folder)
   const configFile = join(folder, 'config.xml')
   const usersFile = join(folder, 'users.xml')
 

@@ -1,7 +1,7 @@
 import { type ClickHouseAccess, migrate, migrationsFolder, readMigrations } from '@sluice/clickhouse'
 import { type ApiApp, type App, startApi, startWorker } from './apps.ts'
 import { type ClickHouseOptions, type ClickHouseProcess, startClickHouse } from './clickhouse-process.ts'
-import { provisionProject, withRegistry } from './provision.ts'
+import { provisionProject, usableProject, withRegistry } from './provision.ts'
 import { type RedisOptions, type RedisProcess, startRedis } from './redis-process.ts'
 import type { SupervisedProcess } from './supervised-process.ts'
 import { Supervisor } from './supervisor.ts'
@@ -91,11 +91,11 @@ export interface InstallationOptions extends ServicesOptions {
   readonly services?: Services | undefined
   /** Separates installations that share a Redis. */
   readonly prefix?: string | undefined
-  /** The project, created if it is missing. */
+  /** The project, created if it is missing. Default: `demo`, or `demo-2` and so on where the former were deleted or disabled. */
   readonly projectId?: string | undefined
   /** The project's key from an earlier start. If it is not active, a new one is created. */
   readonly apiKey?: string | undefined
-  readonly api?: AppSettings & { readonly port?: number | undefined }
+  readonly api?: AppSettings & { readonly port?: number | undefined; readonly host?: string | undefined }
   readonly worker?: AppSettings
 }
 
@@ -111,7 +111,7 @@ export interface AppSettings {
  * and `startWorker` add more of them with the supervisor of the installation.
  */
 export async function startInstallation(options: InstallationOptions = {}): Promise<Installation> {
-  const { prefix = 'sluice', projectId = 'demo', progress = silent } = options
+  const { prefix = 'sluice', progress = silent } = options
   const services = options.services ?? (await startServices(options))
   const { redisUrl, clickhouse } = services
   try {
@@ -119,9 +119,10 @@ export async function startInstallation(options: InstallationOptions = {}): Prom
       async () => migrate(clickhouse, await readMigrations(migrationsFolder)),
       (applied, tookMs) => progress.done(describeMigrations(applied.length), tookMs),
     )
-    const apiKey = await withRegistry({ redisUrl, prefix }, (registry) =>
-      provisionProject(registry, projectId, options.apiKey),
-    )
+    const { projectId, apiKey } = await withRegistry({ redisUrl, prefix }, async (registry) => {
+      const id = options.projectId ?? (await usableProject(registry, (text) => progress.note(text)))
+      return { projectId: id, apiKey: await provisionProject(registry, id, options.apiKey) }
+    })
     const { api, worker } = await startApps(services, prefix, options)
     return {
       ...services,

@@ -1,16 +1,16 @@
+import { concernsDataFolder } from './data-folder.ts'
 import { type Installation, startInstallation } from './installation.ts'
 import { keepAlive } from './keep-alive.ts'
 import { optionsFrom, readLocalFile, writeLocalFile } from './local-file.ts'
 import { probePort } from './ports.ts'
 import type { Reporter } from './reporter.ts'
-import { ProcessError } from './supervised-process.ts'
+import type { StartSettings } from './start-settings.ts'
+import { ProcessError, stopAllDeadlineMs } from './supervised-process.ts'
 import { DataDirectoryBusyError, Supervisor } from './supervisor.ts'
 
-export interface LocalRunOptions {
+export interface LocalRunOptions extends Omit<StartSettings, 'dataDir'> {
   readonly dataDir: string
   readonly isDefaultDataDir: boolean
-  /** The port of the API. 0 chooses a free one. */
-  readonly port: number
   readonly reporter: Reporter
   /** 0 ≤ random < 1 */
   readonly random: () => number
@@ -27,15 +27,27 @@ class CannotRunError extends Error {
  */
 const SAME_INTERRUPT_MS = 200
 
+/** How long the end takes after everything was killed. */
+const KILL_ALL_DEADLINE_MS = 1_000
+
+const DEFAULT_PORT = 3_000
+/** On Linux, only root may use the ports below it. */
+const UNPRIVILEGED_PORT_MIN = 1_024
+const PORT_MAX = 65_535
+
 /**
  * One run of `npm start`.
  *
  * Starting → ready → stopping → stopped. `interrupt` stops the run; during stopping it kills the remaining processes. A
  * process that keeps dying, or a failed start, stops the run too, with exit code 1.
+ *
+ * An interrupted run ends within a deadline, whatever does not answer or is in progress, such as the installation of Redis. The
+ * caller must then exit: the watchdog stops processes that are left.
  */
 export class LocalRun {
   readonly #options: LocalRunOptions
   readonly #interrupted = Promise.withResolvers<undefined>()
+  readonly #deadline = Promise.withResolvers<void>()
   #supervisor: Supervisor | undefined
   #interruptedAtMs: number | undefined
   #forced = false
@@ -53,20 +65,27 @@ export class LocalRun {
       this.#options.reporter.note('Stopping … Press Ctrl-C again to kill all processes.')
       this.#interrupted.resolve(undefined)
       this.#supervisor?.stop().catch(() => undefined)
+      this.#endWithin(stopAllDeadlineMs)
     } else if (nowMs - this.#interruptedAtMs > SAME_INTERRUPT_MS && !this.#forced) {
       this.#forced = true
       this.#supervisor?.stop({ force: true }).catch(() => undefined)
+      this.#endWithin(KILL_ALL_DEADLINE_MS)
     }
+  }
+
+  #endWithin(deadlineMs: number): void {
+    setTimeout(() => this.#deadline.resolve(), deadlineMs)
   }
 
   /** Runs until it is interrupted or cannot continue. @returns the exit code */
   async run(): Promise<number> {
-    const failure = await this.#startAndKeep().catch((error: unknown) => error)
+    const kept = this.#startAndKeep().catch((error: unknown) => error)
+    const failure = await Promise.race([kept, this.#interrupted.promise])
     const failed = failure !== undefined && this.#interruptedAtMs === undefined
     if (failed) this.#explain(failure)
     const stoppingAtMs = performance.now()
-    if (this.#supervisor === undefined) return 1
-    await this.#supervisor.stop()
+    if (this.#supervisor === undefined) return failed ? 1 : 0
+    await Promise.race([this.#supervisor.stop(), this.#deadline.promise])
     if (this.#supervisor.processes.length === 0) return failed ? 1 : 0
     if (this.#forced) this.#options.reporter.warn('Killed all processes. Accepted entries are not lost.')
     else this.#options.reporter.done('Stopped', performance.now() - (this.#interruptedAtMs ?? stoppingAtMs))
@@ -83,7 +102,7 @@ export class LocalRun {
   }
 
   async #start(): Promise<Installation> {
-    const { dataDir, isDefaultDataDir, reporter } = this.#options
+    const { dataDir, isDefaultDataDir, reporter, host, api, worker } = this.#options
     if (process.platform === 'win32') {
       throw new CannotRunError(
         'The embedded ClickHouse does not run on Windows. Use WSL, its Linux subsystem.',
@@ -102,8 +121,8 @@ export class LocalRun {
       ...options,
       supervisor,
       progress: reporter,
-      api: { port, opsPort: opsPorts?.api },
-      worker: { opsPort: opsPorts?.worker },
+      api: { host, port, opsPort: opsPorts?.api, environment: api },
+      worker: { opsPort: opsPorts?.worker, environment: worker },
     })
     writeLocalFile(dataDir, installation)
     reporter.welcome(installation, { dataDir: supervisor.dataDir, isDefaultDataDir })
@@ -111,13 +130,10 @@ export class LocalRun {
   }
 
   async #apiPort(): Promise<number | undefined> {
-    const { port } = this.#options
-    if (port === 0) return undefined
-    const probe = await probePort(port)
-    if ('port' in probe) return port
-    const reason =
-      probe.code === 'EADDRINUSE' ? 'is used by another program' : `cannot be used (${probe.code})`
-    throw new CannotRunError(`Port ${port} ${reason}. Choose another: PORT=${port + 1} npm start`)
+    const { host, port } = this.#options
+    const probe = await probePort(port, host)
+    if ('port' in probe) return port === 0 ? undefined : port
+    throw new CannotRunError(describePort(host, port, probe.code))
   }
 
   #explain(failure: unknown): void {
@@ -133,10 +149,26 @@ export class LocalRun {
         `Log file: ${failure.logFile}`,
         ...failure.log.map((line) => `| ${line}`),
       ])
+    } else if (concernsDataFolder(failure, dataDir)) {
+      reporter.fail(
+        `The data folder ${dataDir} cannot be used (${failure.message}). Set SLUICE_DATA_DIR to a folder that you may write to.`,
+      )
     } else if (failure instanceof CannotRunError) {
       reporter.fail(failure.message)
     } else {
       reporter.fail(failure instanceof Error ? failure.message : String(failure))
     }
   }
+}
+
+/** Why the API cannot listen, and what to do. */
+export function describePort(host: string, port: number, code: string): string {
+  if (code === 'EADDRINUSE') {
+    const next = port < UNPRIVILEGED_PORT_MIN || port >= PORT_MAX ? DEFAULT_PORT : port + 1
+    return `Port ${port} is used by another program. Choose another: PORT=${next} npm start`
+  }
+  if (code === 'EACCES' && port < UNPRIVILEGED_PORT_MIN) {
+    return `Port ${port} needs the rights of root. Choose a port from ${UNPRIVILEGED_PORT_MIN}: PORT=${DEFAULT_PORT} npm start`
+  }
+  return `The API cannot listen on HOST=${host} and PORT=${port} (${code}). Choose an address of this machine: HOST=127.0.0.1 npm start`
 }

@@ -1,7 +1,7 @@
 import { randomInt } from 'node:crypto'
 import { createServer } from 'node:net'
 
-const HOST = '127.0.0.1'
+const LOOPBACK = '127.0.0.1'
 /** Another program may take a port between the check and the start. Three times in a row is not a coincidence. */
 const START_ATTEMPTS_MAX = 3
 /** Below the ports that systems use for outgoing connections, which could take a port between the check and the start. */
@@ -39,10 +39,10 @@ export class Ports {
 }
 
 /** Listens on a port for a moment. @returns the port, or the code of the error (EADDRINUSE, EACCES, …) */
-export function probePort(port: number): Promise<{ port: number } | { code: string }> {
+export function probePort(port: number, host = LOOPBACK): Promise<{ port: number } | { code: string }> {
   return new Promise((resolve) => {
     const server = createServer()
     server.once('error', (error: NodeJS.ErrnoException) => resolve({ code: error.code ?? 'EUNKNOWN' }))
-    server.listen(port, HOST, () => server.close(() => resolve({ port })))
+    server.listen(port, host, () => server.close(() => resolve({ port })))
   })
 }

@@ -1,4 +1,4 @@
-import { hashApiKey, keyState, Registry } from '@sluice/projects'
+import { hashApiKey, keyState, Registry, RegistryError } from '@sluice/projects'
 import { connectRedis, installationNames, type RedisConnection, type RedisTuning } from '@sluice/runtime'
 
 export interface RegistryAccess {
@@ -24,6 +24,35 @@ export async function withRegistry<T>(
     clearTimeout(timeout)
     redis.disconnect()
   }
+}
+
+const PROJECT_ID = 'demo'
+/** Each start of a user who deletes the project every time takes another id. The ids become free after 32 days. */
+const PROJECTS_MAX = 1_000
+
+/**
+ * The id of a project that accepts entries: `demo`, created if it is missing. The id of a deleted project stays reserved until its
+ * rows have expired, and a user may have disabled a project on purpose. Then it is `demo-2`, and so on.
+ *
+ * @param note receives a line for each id that is not used
+ */
+export async function usableProject({ projects }: Registry, note: (text: string) => void): Promise<string> {
+  for (let number = 1; number <= PROJECTS_MAX; number++) {
+    const id = number === 1 ? PROJECT_ID : `${PROJECT_ID}-${number}`
+    const project = await projects.find(id)
+    if (project?.enabled === true) return id
+    if (project !== undefined) {
+      note(`The project ${id} is disabled. To enable it: ./sluice projects enable ${id}`)
+      continue
+    }
+    try {
+      return (await projects.create(id)).id
+    } catch (error) {
+      if (!(error instanceof RegistryError)) throw error
+      note(`The project ${id} was deleted.`)
+    }
+  }
+  throw new Error('all projects of npm start are deleted or disabled; set SLUICE_DATA_DIR to a new folder')
 }
 
 /** Creates the project if it is missing, and a key unless `knownKey` is still active. @returns the active key */

@@ -1,8 +1,9 @@
 import { createHash, randomBytes } from 'node:crypto'
-import { mkdirSync, writeFileSync } from 'node:fs'
+import { writeFileSync } from 'node:fs'
 import { totalmem } from 'node:os'
 import { join } from 'node:path'
 import { Redis } from 'ioredis'
+import { makeFolder } from './data-folder.ts'
 import { containerFile, docker, dockerEnvironment, ensureImage } from './docker.ts'
 import { findRedis, type RedisProgram } from './redis-program.ts'
 import type { ProcessSpec, SupervisedProcess } from './supervised-process.ts'
@@ -50,7 +51,7 @@ export async function startRedis(supervisor: Supervisor, options: RedisOptions =
     throw new Error('the Redis password may contain only letters, digits, - and _')
   const program = await findRedis(log)
   const folder = join(supervisor.dataDir, 'redis')
-  mkdirSync(folder, { recursive: true, mode: 0o700 })
+  makeFolder(folder)
   if (program.kind === 'docker') await ensureImage(IMAGE, log)
 
   return supervisor.ports.startOn(options.port, async (port) => {

@@ -7,7 +7,9 @@ export type RedisProgram =
   | { readonly kind: 'docker' }
 
 /** Enough for apt-get over a slow connection. */
-const DEADLINE_MS = 180_000
+const INSTALL_DEADLINE_MS = 180_000
+/** A program that does not print its version within this time is no Redis that can be used. */
+const CHECK_DEADLINE_MS = 5_000
 
 /**
  * Programs that can run as a Redis server, in the order of preference. The last four are a last resort: the checkers are
@@ -61,27 +63,38 @@ async function which(file: string): Promise<string | undefined> {
 }
 
 async function isServer(command: string, argv0: string): Promise<boolean> {
-  const { output } = await capture(command, ['--version'], argv0)
+  const { output } = await capture(command, ['--version'], { argv0 })
   return /server v=/i.test(output)
 }
 
 async function install(): Promise<void> {
   const options = ['DEBIAN_FRONTEND=noninteractive', 'apt-get', '-qq', '-o', 'DPkg::Lock::Timeout=60']
   // The package lists may be missing, or list packages that the mirror no longer has.
-  const update = await capture('env', [...options, 'update'])
-  const added = await capture('env', [...options, 'install', '-y', '--no-install-recommends', PACKAGE])
+  const run = (args: readonly string[]): Promise<Captured> =>
+    capture('env', [...options, ...args], { deadlineMs: INSTALL_DEADLINE_MS })
+  const update = await run(['update'])
+  const added = await run(['install', '-y', '--no-install-recommends', PACKAGE])
   if (added.code === 0) return
   throw new Error(`apt-get could not install ${PACKAGE}. Its output:\n${update.output}${added.output}`)
+}
+
+interface Captured {
+  readonly code: number | null
+  readonly output: string
 }
 
 /** Runs a command with this process's environment, which has the PATH and possibly a proxy for apt-get. */
 function capture(
   command: string,
   args: readonly string[],
-  argv0: string = command,
-): Promise<{ code: number | null; output: string }> {
+  { argv0 = command, deadlineMs = CHECK_DEADLINE_MS }: { argv0?: string; deadlineMs?: number } = {},
+): Promise<Captured> {
   return new Promise((resolve, reject) => {
-    const child = spawn(command, args, { argv0, stdio: ['ignore', 'pipe', 'pipe'], timeout: DEADLINE_MS })
+    const child = spawn(command, args, {
+      argv0,
+      stdio: ['ignore', 'pipe', 'pipe'],
+      timeout: deadlineMs,
+    })
     let output = ''
     const collect = (text: string): void => {
       output += text

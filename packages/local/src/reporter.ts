@@ -7,10 +7,16 @@ import type { LocalFile } from './local-file.ts'
 export class Reporter implements Progress, KeepAliveReport {
   readonly #write: (text: string) => void
   readonly #colours: boolean
+  readonly #hidesSecrets: boolean
 
-  constructor(write: (text: string) => void, colours: boolean) {
+  /** @param hidesSecrets whether others may read the output, so that keys and passwords must not be in it */
+  constructor(
+    write: (text: string) => void,
+    { colours, hidesSecrets }: { colours: boolean; hidesSecrets: boolean },
+  ) {
     this.#write = write
     this.#colours = colours
+    this.#hidesSecrets = hidesSecrets
   }
 
   note(text: string): void {
@@ -44,20 +50,23 @@ export class Reporter implements Progress, KeepAliveReport {
     { dataDir, isDefaultDataDir }: { dataDir: string; isDefaultDataDir: boolean },
   ): void {
     const heading = (text: string): string => this.#paint('bold', text)
+    const commandDataDir = isDefaultDataDir ? undefined : dataDir
+    const key = this.#hidesSecrets ? `in ${dataDir}/local.json` : local.apiKey
+    const send = this.#hidesSecrets ? sendCommand(commandDataDir) : curlCommand(local)
+    const play = this.#hidesSecrets ? '' : `\n  ${playUrl(local)}`
     this.#write(`
 ${heading('Sluice is ready.')} Press Ctrl-C to stop it. The data stays in ${dataDir}
 
   API      ${local.apiUrl}
-  API key  ${local.apiKey}  (project ${local.projectId})
+  API key  ${key}  (project ${local.projectId})
 
 ${heading('Send an entry')}
 
-  ${curlCommand(local)}
+  ${send}
 
 ${heading('See the logs')}
 
-  ${logsCommand(local, isDefaultDataDir ? undefined : dataDir)}
-  ${playUrl(local)}
+  ${logsCommand(local, commandDataDir)}${play}
 
 `)
   }
@@ -87,9 +96,16 @@ export function curlCommand({ apiUrl, apiKey }: LocalFile): string {
  * @param dataDir undefined for the default one
  */
 export function logsCommand({ projectId }: LocalFile, dataDir: string | undefined): string {
-  const variable =
-    dataDir === undefined ? '' : `SLUICE_DATA_DIR='${dataDir.replaceAll("'", String.raw`'\''`)}' `
-  return `${variable}npx sluice logs --project ${projectId} --follow`
+  return `${dataDirVariable(dataDir)}./sluice logs --project ${projectId} --follow`
+}
+
+/** A shell command that sends an entry, and takes the key from local.json. For `dataDir`, see `logsCommand`. */
+export function sendCommand(dataDir: string | undefined): string {
+  return `echo 'Hello, Sluice' | ${dataDirVariable(dataDir)}./sluice send`
+}
+
+function dataDirVariable(dataDir: string | undefined): string {
+  return dataDir === undefined ? '' : `SLUICE_DATA_DIR='${dataDir.replaceAll("'", String.raw`'\''`)}' `
 }
 
 /**

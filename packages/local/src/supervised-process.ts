@@ -24,13 +24,13 @@ export const stopDeadlinesMs: Readonly<Record<Role, number>> = {
 }
 
 /** The maximum time for stopping everything, which `npm start` guarantees. */
-const STOP_ALL_DEADLINE_MS = 10_000
+export const stopAllDeadlineMs = 10_000
 
 const worstCaseMs = stopStages
   .map((stage) => Math.max(...stage.map((role) => stopDeadlinesMs[role])))
   .reduce((sum, ms) => sum + ms, 0)
-if (worstCaseMs >= STOP_ALL_DEADLINE_MS) {
-  throw new Error('the sum of the stop deadlines must be below STOP_ALL_DEADLINE_MS')
+if (worstCaseMs >= stopAllDeadlineMs) {
+  throw new Error('the sum of the stop deadlines must be below stopAllDeadlineMs')
 }
 
 /** The command of a process, and the check whether it is ready. */

@@ -1,7 +1,8 @@
-import { mkdirSync, mkdtempSync, realpathSync } from 'node:fs'
+import { mkdtempSync, realpathSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
+import { makeFolder } from './data-folder.ts'
 import { removeContainer } from './docker.ts'
 import { boundLog, logCheckIntervalMs, logFileOf } from './log-file.ts'
 import { Ports } from './ports.ts'
@@ -53,7 +54,7 @@ export class Supervisor {
   static async open({ dataDir }: { dataDir?: string | undefined } = {}): Promise<Supervisor> {
     const discardData = dataDir === undefined
     const path = realpathSync(makeDirectory(dataDir))
-    mkdirSync(join(path, 'logs'), { recursive: true, mode: 0o700 })
+    makeFolder(join(path, 'logs'))
     const lock = takeLock(path)
     try {
       await awaitWatchdogs(path)
@@ -121,7 +122,7 @@ export class Supervisor {
 
 function makeDirectory(path: string | undefined): string {
   if (path === undefined) return mkdtempSync(join(tmpdir(), 'sluice-'))
-  mkdirSync(path, { recursive: true, mode: 0o700 })
+  makeFolder(path)
   return path
 }
 

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
 import type { LocalFile } from '../src/local-file.ts'
-import { curlCommand, logsCommand, playUrl } from '../src/reporter.ts'
+import { curlCommand, logsCommand, playUrl, Reporter, sendCommand } from '../src/reporter.ts'
 
 const local: LocalFile = {
   apiUrl: 'http://127.0.0.1:3000',
@@ -24,8 +24,26 @@ test('the curl command is one line and contains the key', () => {
 })
 
 test('the logs command sets the data directory unless it is the default one', () => {
-  expect(logsCommand(local, undefined)).toBe('npx sluice logs --project demo --follow')
+  expect(logsCommand(local, undefined)).toBe('./sluice logs --project demo --follow')
   expect(logsCommand(local, "/it's here")).toBe(
-    String.raw`SLUICE_DATA_DIR='/it'\''s here' npx sluice logs --project demo --follow`,
+    String.raw`SLUICE_DATA_DIR='/it'\''s here' ./sluice logs --project demo --follow`,
   )
+})
+
+test('the send command takes the key from the data directory', () => {
+  expect(sendCommand(undefined)).toBe("echo 'Hello, Sluice' | ./sluice send")
+})
+
+test.each([
+  ['contains the key and the password', false],
+  ['contains neither the key nor a password if others may read it', true],
+])('the welcome %s', (_what, hidesSecrets) => {
+  let output = ''
+  const reporter = new Reporter((text) => (output += text), { colours: false, hidesSecrets })
+  const secret = { ...local, apiKey: 'slk_secret', clickhouse: { ...local.clickhouse, password: 'hidden' } }
+  reporter.welcome(secret, { dataDir: '/data', isDefaultDataDir: false })
+  expect(output.includes('slk_secret')).toBe(!hidesSecrets)
+  expect(output.includes('hidden')).toBe(!hidesSecrets)
+  expect(output.includes("echo 'Hello, Sluice' | SLUICE_DATA_DIR='/data' ./sluice send")).toBe(hidesSecrets)
+  expect(output).toContain("SLUICE_DATA_DIR='/data' ./sluice logs --project demo --follow")
 })

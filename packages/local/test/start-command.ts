@@ -24,11 +24,14 @@ export class StartCommand {
     this.exitCode = new Promise((resolve) => child.once('exit', resolve))
   }
 
-  /** @param port 0 chooses a free one */
-  static run(dataDir: string, port = 0): StartCommand {
+  /**
+   * @param settings environment variables. PORT is 0 by default, which chooses a free one
+   * @param output the descriptor of a file for the output. By default, the output is a pipe
+   */
+  static run(dataDir: string, settings: Record<string, string> = {}, output?: number): StartCommand {
     const child = spawn(process.execPath, [entry], {
-      env: { PORT: String(port), SLUICE_DATA_DIR: dataDir },
-      stdio: ['ignore', 'pipe', 'inherit'],
+      env: { PORT: '0', SLUICE_DATA_DIR: dataDir, ...settings },
+      stdio: ['ignore', output ?? 'pipe', 'inherit'],
     })
     return new StartCommand(dataDir, child)
   }
@@ -60,7 +63,7 @@ export class StartCommand {
   }
 
   async isReady(): Promise<this> {
-    await this.prints('npx sluice logs')
+    await this.prints('./sluice logs')
     return this
   }
 

@@ -1,11 +1,22 @@
 import { execFileSync } from 'node:child_process'
-import { mkdtempSync, realpathSync, rmSync } from 'node:fs'
+import {
+  chmodSync,
+  closeSync,
+  mkdtempSync,
+  openSync,
+  readFileSync,
+  realpathSync,
+  rmSync,
+  writeFileSync,
+} from 'node:fs'
 import { createServer } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
 import { afterEach, beforeEach, expect, test, vi } from 'vitest'
 import { Ports } from '../src/ports.ts'
 import { findTagged, stopTagged } from '../src/process-tags.ts'
+import { withRegistry } from '../src/provision.ts'
 import { stopStages } from '../src/supervised-process.ts'
 import { StartCommand } from './start-command.ts'
 
@@ -23,9 +34,18 @@ afterEach(async () => {
   rmSync(folder, { recursive: true, force: true })
 })
 
-function start(port?: number): StartCommand {
-  running = StartCommand.run(dataDir, port)
+function start(settings: Record<string, string> = {}): StartCommand {
+  running = StartCommand.run(dataDir, settings)
   return running
+}
+
+/** Runs the `sluice` command. @returns its output */
+function sluice(...args: string[]): string {
+  const root = fileURLToPath(new URL('../../../', import.meta.url))
+  return execFileSync(join(root, 'sluice'), args, {
+    encoding: 'utf8',
+    env: { PATH: process.env['PATH'], SLUICE_DATA_DIR: dataDir },
+  })
 }
 
 const pidOf = (role: string): number | undefined =>
@@ -38,7 +58,20 @@ async function noProcessIsLeft(): Promise<void> {
 test('the printed curl command sends an entry, which arrives', async () => {
   const command = await start().isReady()
   const curl = command.output.split('\n').find((line) => line.trim().startsWith('curl '))
-  expect(execFileSync('/bin/sh', ['-c', curl ?? 'false'], { encoding: 'utf8' })).toContain('"accepted"')
+  // Replaces curl, which may not be installed: prints its arguments, each followed by a NUL.
+  const script = `curl() { printf '%s\\0' "$@"; }\n${curl ?? 'false'}`
+  const args = execFileSync('/bin/sh', ['-c', script], { encoding: 'utf8' }).split('\0')
+  const valuesOf = (option: string): string[] =>
+    args.flatMap((arg, index) => (arg === option ? [args[index + 1] ?? ''] : []))
+  const response = await fetch(args.find((arg) => arg.startsWith('http://')) ?? '', {
+    method: 'POST',
+    headers: valuesOf('-H').map((header): [string, string] => {
+      const [name = '', value = ''] = header.split(': ')
+      return [name, value]
+    }),
+    body: valuesOf('-d').join(''),
+  })
+  expect(await response.text()).toContain('"accepted"')
   await command.arrives('Hello, Sluice')
 })
 
@@ -50,7 +83,7 @@ test('key, addresses and rows stay the same after a stop and a start', async () 
   expect(await first.exitCode).toBe(0)
   expect(findTagged(dataDir)).toEqual([])
 
-  const second = await start(Number(new URL(before.apiUrl).port)).isReady()
+  const second = await start({ PORT: new URL(before.apiUrl).port }).isReady()
   expect(second.local).toEqual(before)
   expect(await second.send('after')).toBe(202)
   await second.arrives('after')
@@ -61,13 +94,103 @@ test('a taken PORT is reported, and nothing is started', async () => {
   const server = createServer()
   const port = await new Ports().free()
   await new Promise<void>((resolve) => server.listen(port, '127.0.0.1', resolve))
-  const command = start(port)
+  const command = start({ PORT: String(port) })
   expect(await command.exitCode).toBe(1)
   expect(command.output).toContain(
     `Port ${port} is used by another program. Choose another: PORT=${port + 1}`,
   )
   expect(findTagged(dataDir)).toEqual([])
   server.close()
+})
+
+test('the settings of API and worker have an effect', async () => {
+  const command = await start({ LOG_LEVEL: 'error', HOST: '0.0.0.0' }).isReady()
+  expect(command.local.apiUrl).toMatch(/^http:\/\/127\.0\.0\.1:/)
+  expect(await command.send('anywhere')).toBe(202)
+  for (const role of ['api', 'worker'])
+    expect(readFileSync(join(dataDir, 'logs', `${role}.log`), 'utf8')).not.toContain('"level":30')
+})
+
+test.each([
+  ['an invalid value', { LOG_LEVEL: 'loud' }, 'invalid settings: LOG_LEVEL must be one of trace,'],
+  [
+    'an address of another machine',
+    { HOST: '192.0.2.1' },
+    'Choose an address of this machine: HOST=127.0.0.1',
+  ],
+  ['a setting that has no effect here', { REDIS_URL: 'redis://redis' }, 'env -u REDIS_URL npm start'],
+  ['a data folder that is a file', { SLUICE_DATA_DIR: process.execPath }, 'Set SLUICE_DATA_DIR to a folder'],
+  [
+    'a data folder below a file',
+    { SLUICE_DATA_DIR: `${process.execPath}/x` },
+    'Set SLUICE_DATA_DIR to a folder',
+  ],
+  ...(process.platform === 'linux'
+    ? [['a data folder in /proc', { SLUICE_DATA_DIR: '/proc/x' }, 'Set SLUICE_DATA_DIR to a folder'] as const]
+    : []),
+] as const)('%s is reported in one line with the remedy', async (_what, settings, remedy) => {
+  const command = start(settings)
+  expect(await command.exitCode).toBe(1)
+  expect(command.output.trim().split('\n')).toEqual([expect.stringContaining(remedy)])
+})
+
+test('a deleted or disabled project is replaced, and its key is accepted', async () => {
+  const first = await start().isReady()
+  expect(first.local.projectId).toBe('demo')
+  sluice('projects', 'delete', 'demo', '--yes')
+  await withRegistry({ redisUrl: first.local.redisUrl, prefix: 'sluice' }, async ({ projects }) => {
+    await projects.create('demo-2')
+    await projects.setEnabled('demo-2', false)
+  })
+  first.child.kill('SIGINT')
+  await first.exitCode
+
+  const second = await start().isReady()
+  expect(second.output).toContain('The project demo was deleted.')
+  expect(second.output).toContain('./sluice projects enable demo-2')
+  expect(second.local.projectId).toBe('demo-3')
+  expect(await second.send('accepted')).toBe(202)
+})
+
+test('an output that others may read contains neither the key nor a password', async () => {
+  const file = join(folder, 'start.log')
+  const output = openSync(file, 'w', 0o644)
+  const command = StartCommand.run(dataDir, {}, output)
+  running = command
+  closeSync(output)
+  await vi.waitFor(() => expect(readFileSync(file, 'utf8')).toContain('./sluice send'), 15_000)
+  const { local } = command
+  const text = readFileSync(file, 'utf8')
+  expect(text).not.toContain(local.apiKey)
+  expect(text).not.toContain(local.clickhouse.password)
+})
+
+test.each(['a reader that has exited', 'a full disk'])('SIGTERM stops everything with %s', async (what) => {
+  const full = what === 'a full disk' && process.platform === 'linux' ? openSync('/dev/full', 'w') : undefined
+  const command = StartCommand.run(dataDir, {}, full)
+  running = command
+  if (full !== undefined) closeSync(full)
+  await vi.waitFor(() => expect(command.local.apiUrl).toContain('http'), 15_000)
+  command.child.stdout?.destroy()
+  command.child.kill('SIGTERM')
+  expect(await command.exitCode).toBe(0)
+  expect(findTagged(dataDir)).toEqual([])
+})
+
+test('an interrupt ends a start that waits for a program', async () => {
+  // The search for Redis asks this program for its version. It does not answer, and ignores SIGTERM.
+  const script = `process.on('SIGTERM', () => {}); setTimeout(() => {}, 60_000)`
+  const program = join(folder, 'redis-server')
+  writeFileSync(program, `#!/bin/sh\necho $$ > '${folder}/pid'\nexec '${process.execPath}' -e "${script}"\n`)
+  chmodSync(program, 0o755)
+  const command = start({ PATH: `${folder}:/usr/bin:/bin` })
+  await command.prints('ClickHouse')
+  const interruptedAtMs = performance.now()
+  command.child.kill('SIGTERM')
+  expect(await command.exitCode).toBe(0)
+  expect(performance.now() - interruptedAtMs).toBeLessThan(10_000)
+  process.kill(Number(readFileSync(join(folder, 'pid'), 'utf8')), 'SIGKILL')
+  await noProcessIsLeft()
 })
 
 test('a second start on the same data reports the address of the first one', async () => {

@@ -1,6 +1,7 @@
 export * from './backoff.ts'
 export * from './clock-skew.ts'
 export * from './common-settings.ts'
+export { ignoreErrors } from './log-output.ts'
 export * from './logger.ts'
 export * from './monotonic-clock.ts'
 export * from './ops-server.ts'

@@ -1,16 +1,17 @@
-import { pino, stdTimeFunctions, type Logger } from 'pino'
+import { pino, stdTimeFunctions, type Logger, type LoggerOptions } from 'pino'
+import { logOutput } from './log-output.ts'
 
 export type { Logger } from 'pino'
 
 /**
- * A logger that writes JSON lines to standard output.
+ * A logger that writes JSON lines to standard output. See `logOutput` for what happens when they cannot be written.
  *
  * Callers never pass payloads or keys to it. The redaction is a second safeguard.
  *
  * @param name the name of the process, added to every line
  */
 export function createLogger(name: string, level: string): Logger {
-  return pino({
+  const options: LoggerOptions = {
     name,
     level,
     timestamp: stdTimeFunctions.isoTime,
@@ -28,5 +29,6 @@ export function createLogger(name: string, level: string): Logger {
       ],
       censor: '[redacted]',
     },
-  })
+  }
+  return pino(options, logOutput(process.stdout))
 }

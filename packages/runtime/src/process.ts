@@ -1,4 +1,9 @@
-import type { Logger } from 'pino'
+import { flushed } from './log-output.ts'
+import { createLogger, type Logger } from './logger.ts'
+import { SettingsError } from './settings.ts'
+
+/** Enough for a reader of the log that is alive. */
+const FLUSH_DEADLINE_MS = 500
 
 /**
  * Runs a process until a signal stops it. This is the only place in a service that handles signals and uncaught errors.
@@ -15,34 +20,69 @@ export async function runProcess(options: {
 }): Promise<void> {
   const { logger, deadlineMs } = options
   const fail = (error: unknown): void => {
-    logger.fatal({ err: error }, 'stopped by an unexpected error')
-    process.exit(1)
+    logFailure(logger, error)
+    exitAtOnce(1)
   }
   process.on('uncaughtException', fail)
   process.on('unhandledRejection', fail)
 
   let stopping = false
-  const running = options.start()
+  const started = Promise.withResolvers<{ stop: () => Promise<void> }>()
+  const stopAndExit = async (): Promise<void> => {
+    const { stop } = await started.promise
+    await stop()
+    logger.info('stopped')
+    await flushed(process.stdout, FLUSH_DEADLINE_MS)
+    exitAtOnce(0)
+  }
   const onSignal = (signal: NodeJS.Signals): void => {
     if (stopping) {
       logger.warn({ signal }, 'second signal, exiting at once')
-      process.exit(1)
+      exitAtOnce(1)
     }
     stopping = true
     logger.info({ signal }, 'stopping')
     setTimeout(() => {
       logger.error({ deadlineMs }, 'not stopped within the deadline, exiting with unfinished work')
-      process.exit(1)
+      exitAtOnce(1)
     }, deadlineMs).unref()
-    running
-      .then(({ stop }) => stop())
-      .then(() => {
-        logger.info('stopped')
-        process.exit(0)
-      })
-      .catch(fail)
+    stopAndExit().catch(fail)
   }
   process.on('SIGTERM', onSignal)
   process.on('SIGINT', onSignal)
-  await running
+  started.resolve(options.start())
+  await started.promise
+}
+
+/** Reads the settings of a process. If they are invalid, the process logs why, in one line, and exits with code 1. */
+export function readSettingsOrExit<Settings>(name: string, read: () => Settings): Settings {
+  try {
+    return read()
+  } catch (error) {
+    if (!(error instanceof SettingsError)) throw error
+    createLogger(name, 'fatal').fatal(error.message)
+    return exitAtOnce(1)
+  }
+}
+
+/** A failure that the operator can fix is one line without a stack. */
+function logFailure(logger: Logger, error: unknown): void {
+  if (error instanceof SettingsError) logger.fatal(error.message)
+  else if (error instanceof Error && 'syscall' in error && error.syscall === 'listen')
+    logger.fatal(`invalid settings: ${error.message}: choose another address or port`)
+  else logger.fatal({ err: error }, 'stopped by an unexpected error')
+}
+
+/** Jobs of Node's thread pool that may take any time: a name server may be silent, and a file may be a pipe. */
+const SLOW_JOB = /^(FSReq|GetAddrInfoReq|GetNameInfoReq)/
+
+/**
+ * Exits, also while a thread of Node's pool is blocked. `process.exit` waits for these threads: with a silent name server, for
+ * several times its timeout. Replacing the program of the process does not wait for them.
+ */
+export function exitAtOnce(code: number): never {
+  if (process.getActiveResourcesInfo().some((resource) => SLOW_JOB.test(resource))) {
+    process.execve?.(process.execPath, [process.execPath, '--eval', `process.exit(${code})`], {})
+  }
+  process.exit(code)
 }

@@ -22,6 +22,13 @@ export type SettingsOf<Schema extends SettingsSchema> = FromSchema<{
   readonly additionalProperties: false
 }>
 
+/** The part of ajv's errors that is used here. */
+interface SchemaError {
+  readonly instancePath: string
+  readonly message?: string
+  readonly params?: { readonly allowedValues?: readonly string[] }
+}
+
 const INTEGER = /^-?\d{1,15}$/
 
 /**
@@ -49,13 +56,16 @@ export function readSettings<const Schema extends SettingsSchema>(
       ajv: new Ajv({ allErrors: true, coerceTypes: true, useDefaults: true, strict: true }),
     })
   } catch (error) {
-    const { errors = [] } = error as { errors?: { instancePath: string; message?: string }[] }
+    const { errors = [] } = error as { errors?: SchemaError[] }
     if (errors.length === 0) throw error
-    const reasons = errors.map(
-      ({ instancePath, message }) => `${instancePath.slice(1)} ${message ?? 'is invalid'}`,
-    )
+    const reasons = errors.map((each) => `${each.instancePath.slice(1)} ${explain(each)}`)
     throw new SettingsError(`invalid settings: ${reasons.join('; ')}`)
   }
+}
+
+function explain({ message, params }: SchemaError): string {
+  const choices = params?.allowedValues
+  return choices === undefined ? (message ?? 'is invalid') : `must be one of ${choices.join(', ')}`
 }
 
 /**

@@ -38,7 +38,7 @@ it('finds a server and the sockets of a connection, until they are closed', asyn
 
 it('finds a child process, until it exits', async () => {
   const before = openResources()
-  const child = spawn('sleep', ['60'], { stdio: 'ignore' })
+  const child = spawn(process.execPath, ['--eval', 'setTimeout(() => {}, 60_000)'], { stdio: 'ignore' })
   expect(await findLeaks(before, GRACE_MS)).toEqual(['1 ProcessWrap'])
   child.kill()
   expect(await findLeaks(before, GRACE_MS)).toEqual([])

@@ -105,8 +105,8 @@ export function problemExamples(
 
 /** Requests for a shell, as Markdown. */
 export function curlExamples(path: string): string {
-  const request = `curl "$SLUICE_URL${path}" -H "Authorization: Bearer $SLUICE_KEY"`
-  return `Set \`SLUICE_URL\` and \`SLUICE_KEY\` in the environment.
+  const request = `curl "$SLUICE_API_URL${path}" -H "Authorization: Bearer $SLUICE_API_KEY"`
+  return `Set \`SLUICE_API_URL\` and \`SLUICE_API_KEY\` in the environment.
 
 One entry:
 

@@ -5,8 +5,13 @@ import { logsPaths } from '../../src/http-contract.ts'
 import { buildTestApi, type TestApi } from '../support/test-api.ts'
 import { Described, type Document } from './described.ts'
 
-/** Replaces curl: prints its arguments, each followed by a NUL, and then its standard input. */
-const CURL = `curl() { printf '%s\\0' "$@"; cat; }\n`
+/**
+ * Replaces curl, which may not be installed: prints its arguments, each followed by a NUL, and then its standard input. Replaces gzip
+ * in the same way.
+ */
+const PROGRAMS = `curl() { printf '%s\\0' "$@"; cat; }
+gzip() { "$NODE" -e "process.stdin.pipe(require('node:zlib').createGzip()).pipe(process.stdout)"; }
+`
 
 let api: TestApi
 
@@ -26,9 +31,14 @@ interface Call {
 
 /** Runs a command in a shell, and returns the request that curl would send. */
 async function run(command: string): Promise<Call> {
-  const child = promisify(execFile)('sh', ['-c', CURL + command], {
+  const child = promisify(execFile)('sh', ['-c', PROGRAMS + command], {
     encoding: 'buffer',
-    env: { PATH: process.env['PATH'], SLUICE_URL: 'http://sluice', SLUICE_KEY: api.key },
+    env: {
+      PATH: process.env['PATH'],
+      NODE: process.execPath,
+      SLUICE_API_URL: 'http://sluice',
+      SLUICE_API_KEY: api.key,
+    },
   })
   child.child.stdin?.end()
   const { stdout } = await child
