@@ -29,6 +29,12 @@ export const apiSettings = {
     default: 3_600,
     description: 'How long the API remembers an idempotency key, in seconds.',
   },
+  DOCS_ENABLED: {
+    type: 'boolean',
+    default: true,
+    description:
+      'If false, the API does not serve the page `/docs`. The OpenAPI document `/openapi.json` remains available.',
+  },
   TRUST_PROXY: {
     type: 'string',
     description:

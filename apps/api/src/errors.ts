@@ -1,5 +1,6 @@
 import { ClockError } from '@sluice/runtime'
 import type { FastifyError, FastifyReply, FastifyRequest } from 'fastify'
+import { REJECTED_HEAD_CODE } from './connections/http-socket.ts'
 import { Problem, problems, sendProblem, type ProblemCode } from './problems.ts'
 
 interface ClientError {
@@ -50,6 +51,10 @@ export function handleError(error: FastifyError, request: FastifyRequest, reply:
 }
 
 const problemsByParserCode: Readonly<Record<string, ClientError>> = {
+  [REJECTED_HEAD_CODE]: {
+    code: 'overloaded',
+    detail: 'Too many pipelined requests wait for their answers. Send this request over a new connection.',
+  },
   HPE_HEADER_OVERFLOW: { code: 'headers_too_large', detail: problems.headers_too_large.detail },
   ERR_HTTP_REQUEST_TIMEOUT: { code: 'request_timeout', detail: problems.request_timeout.detail },
 }
@@ -60,5 +65,5 @@ export function parserProblem(error: NodeJS.ErrnoException): Problem {
     code: 'bad_request',
     detail: problems.bad_request.detail,
   }
-  return new Problem(code, detail)
+  return new Problem(code, detail, code === 'overloaded' ? { headers: { 'retry-after': '1' } } : {})
 }

@@ -108,6 +108,7 @@ await runProcess({
       readiness,
       connectionLimits,
       trustedProxies: config.trustedProxies,
+      docsEnabled: config.DOCS_ENABLED,
     })
     clock.start()
     const url = await app.listen({ host: config.HOST, port: config.PORT })

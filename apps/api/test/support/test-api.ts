@@ -42,7 +42,9 @@ type InjectHeaders = NonNullable<InjectOptions['headers']>
 export type Body = string | Buffer | object | undefined
 
 export function buildTestApi(
-  dependencies: Partial<Pick<AppDependencies, 'connectionLimits' | 'trustedProxies' | 'wallMs'>> = {},
+  dependencies: Partial<
+    Pick<AppDependencies, 'connectionLimits' | 'docsEnabled' | 'trustedProxies' | 'wallMs'>
+  > = {},
 ): TestApi {
   const registry = new FakeRegistry()
   registry.addProject()
@@ -77,6 +79,7 @@ export function buildTestApi(
       readiness: () => api.readiness,
       connectionLimits,
       trustedProxies: false,
+      docsEnabled: true,
       ...dependencies,
     }),
     post: (body, { headers, ...options } = {}) =>
