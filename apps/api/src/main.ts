@@ -22,6 +22,7 @@ import { connectionLimits } from './connections/connection-limits.ts'
 import { Idempotency } from './idempotency/idempotency.ts'
 import { IdempotentWriter } from './idempotency/idempotent-writer.ts'
 import { Intake } from './intake/intake.ts'
+import { BodyBudget } from './overload/body-budget.ts'
 import { EventLoopDelay } from './overload/event-loop-delay.ts'
 import { OverloadMonitor } from './overload/overload-monitor.ts'
 import { ProjectRateLimits } from './rate-limits/project-rate-limits.ts'
@@ -91,6 +92,12 @@ await runProcess({
       logger,
       random: Math.random,
     })
+    const bodies = new BodyBudget({
+      limits: { bytesMax: config.BODIES_BYTES_MAX, projectBytesMax: config.PROJECT_BODIES_BYTES_MAX },
+      logger,
+      random: Math.random,
+      monotonicMs,
+    })
     const readiness = (): { ready: boolean; reasons: string[] } => {
       const connection = redis.status === 'ready' ? [] : [`the connection to Redis is ${redis.status}`]
       const reasons = [...connection, ...durability.readiness.reasons, ...clock.readiness.reasons]
@@ -103,6 +110,7 @@ await runProcess({
       writer,
       idempotency,
       overload,
+      bodies,
       wallMs: clock.nowMs,
       logger,
       readiness,
@@ -114,7 +122,7 @@ await runProcess({
     const url = await app.listen({ host: config.HOST, port: config.PORT })
     usage.start()
     durability.start()
-    const pages = new Map([['/overload', () => overload.status]])
+    const pages = new Map([['/overload', () => ({ ...overload.status, bodies: bodies.status })]])
     const ops = await startOpsServer({ host: config.OPS_HOST, port: config.OPS_PORT, readiness, pages })
     eventLoopDelay.start()
     overload.start()

@@ -14,14 +14,16 @@ export function currentResponse({ _httpMessage: response }: HttpSocket): ServerR
 }
 
 interface HttpParser {
-  /** Called when the head of a request is complete. After a negative result the parser fails at once, with `REJECTED_HEAD_CODE`. */
+  /** Called when the head of a request is complete. After a negative result the parser fails at once. */
   onIncoming: (request: IncomingMessage, keepAlive: boolean) => number
 }
 
-export const REJECTED_HEAD_CODE = 'HPE_CB_HEADERS_COMPLETE'
 const REJECT_HEAD = -1
 
-/** Makes the parser fail at a head, before Node makes a response for it, unless `hasRoom` returns true. */
+/**
+ * Makes the parser fail at a head, before Node makes a response for it, unless `hasRoom` returns true. The code of the error is
+ * `HPE_CB_HEADERS_COMPLETE`.
+ */
 export function limitHeads(socket: HttpSocket, hasRoom: (socket: HttpSocket) => boolean): void {
   const parser = socket.parser ?? undefined
   if (parser === undefined) return
