@@ -6,7 +6,7 @@ import { ConnectionGuard } from './connections/connection-guard.ts'
 import type { ConnectionLimits } from './connections/connection-limits.ts'
 import { createHttpServer } from './connections/http-server.ts'
 import { handleError } from './errors.ts'
-import { logsPaths, REQUEST_ID_PATTERN } from './http-contract.ts'
+import { REQUEST_ID_PATTERN } from './http-contract.ts'
 import { Problem, problems } from './problems.ts'
 import { healthRoutes } from './routes/health.ts'
 import { logsRoute, type LogsRouteDependencies } from './routes/logs.ts'
@@ -54,8 +54,9 @@ export function buildApp(dependencies: AppDependencies): FastifyInstance {
     guard.onRequest(request)
     // Only the body of a POST is read.
     if (request.method !== 'POST') guard.onAnswer(request, reply)
+    if (hasUnknownTransferEncoding(request)) done(unsupportedTransferEncoding())
     // Here and not in the not-found handler, which would run after the body was read and validated.
-    if (request.is404) done(notFound(request))
+    else if (request.is404) done(new Problem('not_found', problems.not_found.detail))
     else done()
   })
   app.setErrorHandler((error: FastifyError, request, reply) => {
@@ -71,11 +72,13 @@ export function buildApp(dependencies: AppDependencies): FastifyInstance {
   return app
 }
 
-function notFound({ url }: FastifyRequest): Problem {
-  if (logsPaths.includes(url.split('?', 1)[0] ?? '')) {
-    return new Problem('method_not_allowed', problems.method_not_allowed.detail, {
-      headers: { allow: 'POST' },
-    })
-  }
-  return new Problem('not_found', problems.not_found.detail)
+/** Node accepts `gzip, chunked` and does not undo the gzip. A proxy that does would see another body than this API. */
+function hasUnknownTransferEncoding({ headers }: FastifyRequest): boolean {
+  const encoding = headers['transfer-encoding']
+  return encoding !== undefined && encoding.toLowerCase() !== 'chunked'
+}
+
+function unsupportedTransferEncoding(): Problem {
+  const { detail } = problems.unsupported_transfer_encoding
+  return new Problem('unsupported_transfer_encoding', detail, { headers: { connection: 'close' } })
 }

@@ -3,6 +3,7 @@ import { QueueFullError, QueueUnavailableError } from '@sluice/queue'
 import type { Owned, Rows } from '@sluice/row-scanner'
 import type { RequestStamp } from '@sluice/rows'
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
+import { METHODS } from 'node:http'
 import type { Authenticator } from '../authentication/authenticator.ts'
 import type { ChunkWriter } from '../chunks/chunk-writer.ts'
 import { logsPaths } from '../http-contract.ts'
@@ -79,7 +80,17 @@ export function logsRoute(app: FastifyInstance, dependencies: LogsRouteDependenc
     else done(problem)
   })
 
+  for (const method of METHODS) if (!app.supportedMethods.includes(method)) app.addHttpMethod(method)
   for (const url of logsPaths) {
+    app.route({
+      method: METHODS.filter((method) => method !== 'POST'),
+      url,
+      exposeHeadRoute: false,
+      onRequest: (_request, _reply, done) => done(methodNotAllowed()),
+      handler: () => {
+        throw methodNotAllowed()
+      },
+    })
     app.post<{ Body: Buffer | undefined }>(url, {
       onRequest: (request, reply) => admit(request, reply, dependencies),
       handler: async (request, reply) => {
@@ -102,6 +113,10 @@ export function logsRoute(app: FastifyInstance, dependencies: LogsRouteDependenc
       },
     })
   }
+}
+
+function methodNotAllowed(): Problem {
+  return new Problem('method_not_allowed', problems.method_not_allowed.detail, { headers: { allow: 'POST' } })
 }
 
 /** Everything that can reject a request before its body is read. */
