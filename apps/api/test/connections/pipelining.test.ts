@@ -76,6 +76,18 @@ describe('pipelined requests', () => {
     await expect.poll(() => statuses(connection), PATIENCE).toEqual([200, 200, 202, 200])
   })
 
+  it('may be followed by others when they are answered', async () => {
+    const connection = await open()
+    for (let answered = 0; answered < 9; answered += 3) {
+      connection.write(health.repeat(3))
+      await expect.poll(() => statuses(connection), PATIENCE).toHaveLength(answered + 3)
+    }
+    for (const lines of [['Content-Length: 30'], []]) {
+      connection.write(health + postHead(api.key, lines) + (lines.length === 0 ? '' : entryText))
+    }
+    await expect.poll(() => statuses(connection).slice(9), PATIENCE).toEqual([200, 202, 200, 400])
+  })
+
   it('above the limit of a connection are rejected together, after the answers to the others', async () => {
     const connection = await open()
     connection.write(health.repeat(1_000))
