@@ -5,18 +5,21 @@ import type { Socket } from 'node:net'
 import { ConnectionGuard } from './connections/connection-guard.ts'
 import type { ConnectionLimits } from './connections/connection-limits.ts'
 import { ForwardingCheck } from './connections/trusted-proxies.ts'
+import { createHttpServer } from './connections/http-server.ts'
 import { handleError } from './errors.ts'
-import { logsPaths, REQUEST_ID_PATTERN } from './http-contract.ts'
+import { REQUEST_ID_PATTERN } from './http-contract.ts'
 import { Problem, problems } from './problems.ts'
 import { healthRoutes } from './routes/health.ts'
 import { logsRoute, type LogsRouteDependencies } from './routes/logs.ts'
-import { referenceRoutes } from './routes/reference.ts'
+import { documentRoute, referenceRoutes } from './routes/reference.ts'
 
 export interface AppDependencies extends LogsRouteDependencies {
   readonly logger: Logger
   readonly readiness: () => Readiness
   /** From `parseTrustedProxies`. */
   readonly trustedProxies: string[] | false
+  /** Whether `/docs` is served. */
+  readonly docsEnabled: boolean
   /** `connectionLimits`, except in tests. */
   readonly connectionLimits: ConnectionLimits
 }
@@ -36,21 +39,7 @@ export function buildApp(dependencies: AppDependencies): FastifyInstance {
       const given = headers['x-request-id']
       return typeof given === 'string' && REQUEST_ID_PATTERN.test(given) ? given : randomUUID()
     },
-    requestTimeout: limits.requestMs,
-    keepAliveTimeout: limits.idleMs,
-    connectionTimeout: limits.silenceMs,
-    // Unlimited: at a limit Node drops pipelined requests without a problem document, and distributing connections is the task of
-    // the proxy.
-    maxRequestsPerSocket: 0,
-    http: {
-      headersTimeout: limits.headersMs,
-      connectionsCheckingInterval: limits.checkIntervalMs,
-      maxHeaderSize: limits.headersBytesMax,
-      // Strict: if a proxy and this parser read one request differently, an attacker can smuggle requests.
-      insecureHTTPParser: false,
-      // The API does not use the host. Node would reject a request without this header, and would not send a problem document.
-      requireHostHeader: false,
-    },
+    serverFactory: (handle) => createHttpServer(handle, limits),
     // Shutdown closes idle connections at once. A request in flight is answered first.
     forceCloseConnections: 'idle',
     return503OnClosing: false,
@@ -68,8 +57,9 @@ export function buildApp(dependencies: AppDependencies): FastifyInstance {
     forwarding.check(request)
     // Only the body of a POST is read.
     if (request.method !== 'POST') guard.onAnswer(request, reply)
+    if (hasUnknownTransferEncoding(request)) done(unsupportedTransferEncoding())
     // Here and not in the not-found handler, which would run after the body was read and validated.
-    if (request.is404) done(notFound(request))
+    else if (request.is404) done(new Problem('not_found', problems.not_found.detail))
     else done()
   })
   app.setErrorHandler((error: FastifyError, request, reply) => {
@@ -77,23 +67,21 @@ export function buildApp(dependencies: AppDependencies): FastifyInstance {
     return handleError(error, request, reply)
   })
   app.removeAllContentTypeParsers()
-  // Node would answer `100 Continue` at once, and reject other expectations without a problem document. The route sends 100 when the
-  // request is admitted. Other expectations are ignored, as RFC 9110 (10.1.1) allows.
-  for (const event of ['checkContinue', 'checkExpectation']) {
-    app.server.on(event, (request, response) => app.server.emit('request', request, response))
-  }
   app.server.on('connect', (_request, socket: Socket) => guard.onConnect(socket))
   healthRoutes(app, dependencies.readiness)
   logsRoute(app, dependencies)
-  referenceRoutes(app)
+  documentRoute(app)
+  if (dependencies.docsEnabled) referenceRoutes(app)
   return app
 }
 
-function notFound({ url }: FastifyRequest): Problem {
-  if (logsPaths.includes(url.split('?', 1)[0] ?? '')) {
-    return new Problem('method_not_allowed', problems.method_not_allowed.detail, {
-      headers: { allow: 'POST' },
-    })
-  }
-  return new Problem('not_found', problems.not_found.detail)
+/** Node accepts `gzip, chunked` and does not undo the gzip. A proxy that does would see another body than this API. */
+function hasUnknownTransferEncoding({ headers }: FastifyRequest): boolean {
+  const encoding = headers['transfer-encoding']
+  return encoding !== undefined && encoding.toLowerCase() !== 'chunked'
+}
+
+function unsupportedTransferEncoding(): Problem {
+  const { detail } = problems.unsupported_transfer_encoding
+  return new Problem('unsupported_transfer_encoding', detail, { headers: { connection: 'close' } })
 }

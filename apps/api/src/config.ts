@@ -39,6 +39,12 @@ export const apiSettings = {
     description:
       'How many idempotency keys of a project the API remembers at a time. Each takes about 245 bytes of Redis.',
   },
+  DOCS_ENABLED: {
+    type: 'boolean',
+    default: true,
+    description:
+      'If false, the API does not serve the page `/docs`. The OpenAPI document `/openapi.json` remains available.',
+  },
   TRUST_PROXY: {
     type: 'string',
     description:

@@ -10,15 +10,10 @@ interface ClientError {
 /** Fastify's errors that a client can cause, and the problems that they become. */
 const problemsByFastifyCode: Readonly<Record<string, ClientError>> = {
   FST_ERR_BAD_URL: { code: 'bad_request', detail: 'The path of the URL cannot be decoded.' },
-  FST_ERR_CTP_BODY_TOO_LARGE: { code: 'body_too_large', detail: problems.body_too_large.detail },
   FST_ERR_CTP_EMPTY_TYPE: { code: 'unsupported_media_type', detail: 'The Content-Type header is missing.' },
   FST_ERR_CTP_INVALID_MEDIA_TYPE: {
     code: 'unsupported_media_type',
     detail: problems.unsupported_media_type.detail,
-  },
-  FST_ERR_CTP_INVALID_CONTENT_LENGTH: {
-    code: 'bad_request',
-    detail: 'The length of the body differs from the Content-Length header.',
   },
   FST_ERR_MAX_PARAM_LENGTH: { code: 'not_found', detail: problems.not_found.detail },
   FST_ERR_REOPENED_CLOSE_SERVER: { code: 'shutting_down', detail: problems.shutting_down.detail },
@@ -50,6 +45,11 @@ export function handleError(error: FastifyError, request: FastifyRequest, reply:
 }
 
 const problemsByParserCode: Readonly<Record<string, ClientError>> = {
+  // From `limitHeads` in connections/http-socket.ts.
+  HPE_CB_HEADERS_COMPLETE: {
+    code: 'overloaded',
+    detail: 'Too many pipelined requests wait for their answers. Send this request over a new connection.',
+  },
   HPE_HEADER_OVERFLOW: { code: 'headers_too_large', detail: problems.headers_too_large.detail },
   ERR_HTTP_REQUEST_TIMEOUT: { code: 'request_timeout', detail: problems.request_timeout.detail },
 }
@@ -60,5 +60,5 @@ export function parserProblem(error: NodeJS.ErrnoException): Problem {
     code: 'bad_request',
     detail: problems.bad_request.detail,
   }
-  return new Problem(code, detail)
+  return new Problem(code, detail, code === 'overloaded' ? { headers: { 'retry-after': '1' } } : {})
 }

@@ -23,6 +23,7 @@ import { connectionLimits } from './connections/connection-limits.ts'
 import { Idempotency } from './idempotency/idempotency.ts'
 import { IdempotentWriter } from './idempotency/idempotent-writer.ts'
 import { Intake } from './intake/intake.ts'
+import { BodyBudget } from './overload/body-budget.ts'
 import { EventLoopDelay } from './overload/event-loop-delay.ts'
 import { OverloadMonitor } from './overload/overload-monitor.ts'
 import { ProjectRateLimits } from './rate-limits/project-rate-limits.ts'
@@ -95,6 +96,12 @@ await runProcess({
       logger,
       random: Math.random,
     })
+    const bodies = new BodyBudget({
+      limits: { bytesMax: config.BODIES_BYTES_MAX, projectBytesMax: config.PROJECT_BODIES_BYTES_MAX },
+      logger,
+      random: Math.random,
+      monotonicMs,
+    })
     const readiness = (): { ready: boolean; reasons: string[] } => {
       const connection = redis.status === 'ready' ? [] : [`the connection to Redis is ${redis.status}`]
       const reasons = [...connection, ...durability.readiness.reasons, ...clock.readiness.reasons]
@@ -107,17 +114,19 @@ await runProcess({
       writer,
       idempotency,
       overload,
+      bodies,
       wallMs: clock.nowMs,
       logger,
       readiness,
       connectionLimits,
       trustedProxies: config.trustedProxies,
+      docsEnabled: config.DOCS_ENABLED,
     })
     clock.start()
     const url = await app.listen({ host: config.HOST, port: config.PORT })
     usage.start()
     durability.start()
-    const pages = new Map([['/overload', () => overload.status]])
+    const pages = new Map([['/overload', () => ({ ...overload.status, bodies: bodies.status })]])
     const ops = await startOpsServer({ host: config.OPS_HOST, port: config.OPS_PORT, readiness, pages })
     eventLoopDelay.start()
     overload.start()

@@ -87,6 +87,12 @@ export const problems = {
     title: 'The server failed unexpectedly',
     detail: 'Retry with backoff. If the error persists, report the request id.',
   },
+  unsupported_transfer_encoding: {
+    status: 501,
+    title: 'The transfer encoding is not supported',
+    detail:
+      'Send a Content-Length or "Transfer-Encoding: chunked". Compress the content with Content-Encoding.',
+  },
   overloaded: {
     status: 503,
     title: 'The service is overloaded',

@@ -2,6 +2,7 @@ import { chunkText, entryText, HttpConnection, type HttpResponse, postHead, post
 import { limits } from '@sluice/schema'
 import type { AddressInfo } from 'node:net'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import { connectionLimits } from '../src/connections/connection-limits.ts'
 import { type ProblemCode, problems } from '../src/problems.ts'
 import { buildTestApi, type TestApi } from './support/test-api.ts'
 
@@ -230,6 +231,70 @@ describe('an invalid HTTP request gets a problem document', () => {
     await expect.poll(() => again.responses.map(({ status }) => status)).toEqual([202])
     again.destroy()
     expect(api.queue.rows).toHaveLength(1)
+  })
+})
+
+describe('a transfer encoding other than chunked', () => {
+  it.each(['gzip, chunked', 'identity, chunked', 'GZIP,chunked', 'deflate\r\nTransfer-Encoding: chunked'])(
+    'is rejected, and the connection is closed: %j',
+    async (encoding) => {
+      connection.write(head([`Transfer-Encoding: ${encoding}`]) + chunkText(entryText))
+      expect(await problemCode()).toBe('unsupported_transfer_encoding')
+      expect((await response()).headers['connection']).toBe('close')
+      await expect.poll(() => connection.isEnded).toBe(true)
+      expect(api.queue.adds).toEqual([])
+    },
+  )
+
+  it('is rejected for other methods and without a key', async () => {
+    connection.write('GET /livez HTTP/1.1\r\nTransfer-Encoding: gzip, chunked\r\n\r\n0\r\n\r\n')
+    expect(await problemCode()).toBe('unsupported_transfer_encoding')
+  })
+
+  it('is not chunked in another case', async () => {
+    connection.write(`${head(['Transfer-Encoding: CHUNKED']) + chunkText(entryText)}0\r\n\r\n`)
+    expect((await response()).status).toBe(202)
+  })
+})
+
+describe('every spelling of the path is the same resource', () => {
+  it.each([
+    'http://localhost/v1/logs',
+    'https://x:1/v1/logs?a=b',
+    '/v1/%6Cogs',
+    '/api/v1/%6c%6f%67%73',
+    '/v1/logs?x',
+  ])('%s', async (target) => {
+    connection.write(`GET ${target} HTTP/1.1\r\n\r\n`)
+    expect(await problemCode()).toBe('method_not_allowed')
+    expect((await response()).headers['allow']).toBe('POST')
+    connection.write(post(entryText).replace('/v1/logs', target))
+    expect((await response(1)).status).toBe(202)
+  })
+
+  it.each(['http://localhost/v1/log', 'http://localhost', '/v1%2Flogs', '/v1/logs%3F'])(
+    'and others are not: %s',
+    async (target) => {
+      connection.write(`GET ${target} HTTP/1.1\r\n\r\n`)
+      expect(await problemCode()).toBe('not_found')
+    },
+  )
+})
+
+const lines = (count: number): string => 'a: b\r\n'.repeat(count)
+/** The target, the name and the value have this many bytes together. */
+const ofBytes = (bytes: number): string =>
+  `GET /livez HTTP/1.1\r\nX: ${'a'.repeat(bytes - '/livezX'.length)}\r\n\r\n`
+
+describe('the documented limits of headers are exact', () => {
+  it.each([
+    ['1,000 lines', `GET /livez HTTP/1.1\r\n${lines(1_000)}\r\n`, 200],
+    ['1,001 lines', `GET /livez HTTP/1.1\r\n${lines(1_001)}\r\n`, 431],
+    ['one byte less than 16 KiB', ofBytes(connectionLimits.headersBytesMax - 1), 200],
+    ['16 KiB', ofBytes(connectionLimits.headersBytesMax), 431],
+  ])('%s', async (_what, text, status) => {
+    connection.write(text)
+    expect((await response()).status).toBe(status)
   })
 })
 

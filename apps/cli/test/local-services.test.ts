@@ -30,5 +30,7 @@ test.each(['{"apiUrl":', 'null', ''])('a broken local.json is reported: %j', asy
 test('a data folder that cannot be read is reported with its setting', async () => {
   const file = join(dataDirectory, 'file')
   await writeFile(file, '')
-  await expect(readLocalServices({ dataDirectory: file })).rejects.toThrow(/is not a directory.*SLUICE_DATA_DIR/)
+  await expect(readLocalServices({ dataDirectory: file })).rejects.toThrow(
+    /is not a directory.*SLUICE_DATA_DIR/,
+  )
 })

@@ -1,13 +1,11 @@
 import type { FastifyReply, FastifyRequest } from 'fastify'
-import type { IncomingHttpHeaders, ServerResponse } from 'node:http'
+import type { IncomingHttpHeaders } from 'node:http'
 import type { Socket } from 'node:net'
 import { randomUUID } from 'node:crypto'
 import { parserProblem } from '../errors.ts'
 import { Problem, problemBody, problems } from '../problems.ts'
 import type { ConnectionLimits } from './connection-limits.ts'
-
-/** `_httpMessage` is the response that Node is writing to the socket. Node's handler of parser errors uses it as well. */
-type HttpSocket = Socket & { readonly _httpMessage?: ServerResponse | null }
+import { currentResponse, type HttpSocket } from './http-socket.ts'
 
 /**
  * Closes connections as early as possible, but so that the client can still read the reason.
@@ -53,7 +51,7 @@ export class ConnectionGuard {
       socket.destroy()
       return
     }
-    const { _httpMessage: response } = socket
+    const response = currentResponse(socket)
     if (response?.req.complete === true) {
       // A complete request came before this one. It may have been enqueued, so its client must not read a rejection.
       socket.pause()

@@ -4,10 +4,13 @@ export interface ConnectionLimits {
   readonly headersMs: number
   readonly idleMs: number
   readonly silenceMs: number
+  readonly staleMs: number
   readonly checkIntervalMs: number
   readonly lingerMs: number
   readonly headersBytesMax: number
   readonly unreadBytesMax: number
+  readonly waitingRequestsPerConnectionMax: number
+  readonly waitingRequestsMax: number
 }
 
 export const connectionLimits: ConnectionLimits = {
@@ -19,6 +22,12 @@ export const connectionLimits: ConnectionLimits = {
   idleMs: 65_000,
   /** A connection on which no byte moves during a request: its client does not read the answers. */
   silenceMs: 40_000,
+  /**
+   * From an answer to the next one, except while a request is handled: longer than an idle connection and the headers of the next
+   * request may take. Otherwise a client could keep a connection with a line break, or with a byte of the answer that it reads, every
+   * minute.
+   */
+  staleMs: 75_000,
   /** The interval of deadline checks: a request is closed at most this late. A check costs microseconds. */
   checkIntervalMs: 5_000,
   /** From an answer that closes the connection to the actual close: one round trip, so that a sending client can read it. */
@@ -27,11 +36,16 @@ export const connectionLimits: ConnectionLimits = {
   headersBytesMax: 16 * 1024,
   /** The rest of a rejected body that is read and discarded to keep the connection open: only a few packets. */
   unreadBytesMax: 64 * 1024,
+  /** Pipelined requests that wait on one connection. One read of the connection may contain 3,600. */
+  waitingRequestsPerConnectionMax: 32,
+  /** Pipelined requests that wait on all connections: 10,000 of about 5 KB are 50 MB. */
+  waitingRequestsMax: 10_000,
 }
 
-const { requestMs, headersMs, silenceMs, checkIntervalMs } = connectionLimits
+const { requestMs, headersMs, idleMs, silenceMs, staleMs, checkIntervalMs } = connectionLimits
 if (headersMs >= requestMs) throw new Error('headersMs must be less than requestMs')
 // Otherwise a slow request would be closed without an answer.
 if (silenceMs <= requestMs + checkIntervalMs) {
   throw new Error('silenceMs must exceed requestMs + checkIntervalMs')
 }
+if (staleMs < idleMs + headersMs) throw new Error('staleMs must be at least idleMs + headersMs')

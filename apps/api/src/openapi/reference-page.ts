@@ -1,4 +1,7 @@
+import { readFile } from 'node:fs/promises'
 import { fileURLToPath } from 'node:url'
+import { promisify } from 'node:util'
+import { gzip } from 'node:zlib'
 
 /** The page at `/docs`. Its URLs are relative, so that a proxy can serve it under a path prefix. */
 export const referencePage = `<!doctype html>
@@ -47,6 +50,13 @@ export const referenceAssets = {
   'swagger-ui.css': 'text/css; charset=utf-8',
 } as const
 
-export function assetPath(name: keyof typeof referenceAssets): string {
-  return fileURLToPath(import.meta.resolve(`swagger-ui-dist/${name}`))
+export interface ReferenceAsset {
+  readonly content: Buffer
+  readonly gzipped: Buffer
+}
+
+/** Reads a file of the page into memory. */
+export async function loadAsset(name: keyof typeof referenceAssets): Promise<ReferenceAsset> {
+  const content = await readFile(fileURLToPath(import.meta.resolve(`swagger-ui-dist/${name}`)))
+  return { content, gzipped: await promisify(gzip)(content) }
 }

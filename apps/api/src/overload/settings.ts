@@ -1,4 +1,5 @@
 import { SettingsError, type SettingsOf } from '@sluice/runtime'
+import { BODY_LIMITS_MIN } from './body-budget.ts'
 import type { OverloadReason } from './overloaded-error.ts'
 import type { Thresholds } from './watermark.ts'
 
@@ -66,6 +67,21 @@ export const overloadSettings = {
     minimum: 0,
     default: 250,
     description: 'Median event-loop delay at which an API process accepts entries again, in milliseconds.',
+  },
+  BODIES_BYTES_MAX: {
+    type: 'integer',
+    minimum: BODY_LIMITS_MIN,
+    // 128 MiB are 25 bodies of the maximum size, or 3,800 batch requests of 35 KB.
+    default: 134_217_728,
+    description:
+      'Bytes of request bodies that an API process holds at most, from their arrival until their requests are answered.',
+  },
+  PROJECT_BODIES_BYTES_MAX: {
+    type: 'integer',
+    minimum: BODY_LIMITS_MIN,
+    // As much as the rows of one project that may wait for Redis.
+    default: 67_108_864,
+    description: 'Bytes of request bodies that an API process holds at most for one project.',
   },
 } as const
 

@@ -2,8 +2,8 @@ import type { Project } from '@sluice/projects'
 import { QueueFullError, QueueUnavailableError } from '@sluice/queue'
 import type { Owned, Rows } from '@sluice/row-scanner'
 import type { RequestStamp } from '@sluice/rows'
-import { limits } from '@sluice/schema'
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
+import { METHODS } from 'node:http'
 import type { Authenticator } from '../authentication/authenticator.ts'
 import type { ChunkWriter } from '../chunks/chunk-writer.ts'
 import { logsPaths } from '../http-contract.ts'
@@ -13,6 +13,8 @@ import { jsonFormat, type BodyFormat } from '../intake/body.ts'
 import { checkContentEncoding, decodeContent } from '../intake/content-encoding.ts'
 import type { Intake, ParsedRequest } from '../intake/intake.ts'
 import { ndjsonFormat } from '../intake/ndjson.ts'
+import { readBody, rejectBody } from '../intake/read-body.ts'
+import type { BodyBudget, ProjectBodies } from '../overload/body-budget.ts'
 import { OverloadedError } from '../overload/overloaded-error.ts'
 import type { OverloadMonitor } from '../overload/overload-monitor.ts'
 import { Problem, problems } from '../problems.ts'
@@ -25,6 +27,9 @@ declare module 'fastify' {
     project: Project | null
     /** The project's rate limit. Null for a project without one. */
     allowance: Allowance | null
+    /** What the budget of bodies holds for this request. */
+    projectBodies: ProjectBodies | null
+    bodyBytes: number
   }
 }
 
@@ -41,6 +46,7 @@ export interface LogsRouteDependencies {
   readonly writer: ChunkWriter
   readonly idempotency: Idempotency
   readonly overload: Pick<OverloadMonitor, 'check' | 'reject'>
+  readonly bodies: BodyBudget
   /** The clock of all API processes: rows expire by it. It may throw ClockError. */
   readonly wallMs: () => number
 }
@@ -62,27 +68,38 @@ type LogsRequest = FastifyRequest<{ Body: Buffer | undefined }>
  * Acknowledged when Redis has it.
  */
 export function logsRoute(app: FastifyInstance, dependencies: LogsRouteDependencies): void {
-  const { overload } = dependencies
+  const { overload, bodies } = dependencies
   app.decorateRequest('project', null)
   app.decorateRequest('allowance', null)
+  app.decorateRequest('projectBodies', null)
+  app.decorateRequest('bodyBytes', 0)
   // The body arrives as bytes. The intake decides whether they are UTF-8, JSON and entries.
-  app.addContentTypeParser(Object.keys(formats), { parseAs: 'buffer' }, (request, body, done) => {
+  app.addContentTypeParser(Object.keys(formats), (request, payload, done) => {
     const problem = checkCharset(request)
-    if (problem === undefined) done(null, body)
+    if (problem === undefined) readBody(request, payload, bodies, done)
     else done(problem)
   })
 
+  for (const method of METHODS) if (!app.supportedMethods.includes(method)) app.addHttpMethod(method)
   for (const url of logsPaths) {
+    app.route({
+      method: METHODS.filter((method) => method !== 'POST'),
+      url,
+      exposeHeadRoute: false,
+      onRequest: (_request, _reply, done) => done(methodNotAllowed()),
+      handler: () => {
+        throw methodNotAllowed()
+      },
+    })
     app.post<{ Body: Buffer | undefined }>(url, {
-      bodyLimit: limits.bodyBytesMax,
       onRequest: (request, reply) => admit(request, reply, dependencies),
       handler: async (request, reply) => {
-        const received = receive(request, dependencies.wallMs())
-        const parsed = parseAndCharge(request, received, dependencies)
-        if (parsed.charged !== undefined) await parsed.charged
-        if (request.allowance !== null) void reply.header('ratelimit', request.allowance.state)
-        void reply.code(202).type('application/json; charset=utf-8')
         try {
+          const received = receive(request, dependencies)
+          const parsed = parseAndCharge(request, received, dependencies)
+          if (parsed.charged !== undefined) await parsed.charged
+          if (request.allowance !== null) void reply.header('ratelimit', request.allowance.state)
+          void reply.code(202).type('application/json; charset=utf-8')
           if (parsed.stored !== undefined) {
             await parsed.stored
             return parsed.answer
@@ -90,25 +107,34 @@ export function logsRoute(app: FastifyInstance, dependencies: LogsRouteDependenc
           return await store(parsed.request, received, reply, dependencies)
         } catch (error) {
           throw toProblem(error, overload)
+        } finally {
+          bodies.release(request)
         }
       },
     })
   }
 }
 
+function methodNotAllowed(): Problem {
+  return new Problem('method_not_allowed', problems.method_not_allowed.detail, { headers: { allow: 'POST' } })
+}
+
 /** Everything that can reject a request before its body is read. */
 async function admit(
   request: FastifyRequest,
   reply: FastifyReply,
-  { authenticator, rateLimits, overload }: LogsRouteDependencies,
+  { authenticator, rateLimits, overload, bodies }: LogsRouteDependencies,
 ): Promise<void> {
   request.project = await authenticator.authenticate(request.headers.authorization, request)
   request.allowance = rateLimits.of(request.project)
   if (request.allowance !== null) limitEarly(request.allowance, request, reply)
   overload.check()
   checkContentEncoding(request.headers['content-encoding'])
+  if (request.headers.expect === undefined) return
   // Last: the client need not send a body that is rejected.
-  if (request.headers.expect !== undefined) reply.raw.writeContinue()
+  const problem = rejectBody(request, bodies)
+  if (problem !== undefined) throw problem
+  reply.raw.writeContinue()
 }
 
 /** Sets the rate limit headers for every answer, and rejects a request whose declared size is above the limit. */
@@ -117,15 +143,16 @@ function limitEarly(allowance: Allowance, { headers }: FastifyRequest, reply: Fa
   allowance.rejectEarly(headers)
 }
 
-function receive(
-  { project, headers, body, mediaType = '' }: LogsRequest,
-  receivedAtMs: number,
-): ReceivedRequest {
+function receive(request: LogsRequest, { bodies, wallMs }: LogsRouteDependencies): ReceivedRequest {
+  const { project, headers, body = Buffer.alloc(0), mediaType = '' } = request
   if (project === null) throw new Error('the request is not authenticated')
+  const receivedAtMs = wallMs()
   const { id: projectId, retentionDays } = project
   const idempotencyKey = readIdempotencyKey(headers)
+  const decoded = decodeContent(body, headers['content-encoding'])
+  if (decoded !== body && !bodies.hold(request, decoded.length)) throw bodies.reject(request)
   return {
-    body: decodeContent(body ?? Buffer.alloc(0), headers['content-encoding']),
+    body: decoded,
     format: formats[mediaType] ?? jsonFormat,
     contentType: headers['content-type'] ?? '',
     stamp: { projectId, retentionDays, receivedAtMs },

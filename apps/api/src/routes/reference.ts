@@ -1,7 +1,6 @@
 import type { FastifyInstance, FastifyReply } from 'fastify'
-import { createReadStream } from 'node:fs'
 import {
-  assetPath,
+  loadAsset,
   referenceAssets,
   referencePage,
   referencePagePolicy,
@@ -11,16 +10,25 @@ import {
 /** The page's files change only with a release, so browsers fetch them once a day. */
 const ASSET_AGE_MAX_SECONDS = 86_400
 
-/** `/openapi.json` describes requests and answers for programs, `/docs` shows the same to humans. Neither needs a key. */
-export function referenceRoutes(app: FastifyInstance): void {
-  let document: Promise<string> | undefined
-  app.get('/openapi.json', async (_request, reply) => {
-    // Loaded and built at the first request, and only once, because it would slow down the start of the process.
-    document ??= import('../openapi/document.ts').then(({ buildDocument }) => JSON.stringify(buildDocument()))
-    return withSecurityHeaders(reply)
-      .type('application/json')
-      .send(await document)
+/** A client accepts gzip if it lists it, and not with the weight 0. */
+const ACCEPTS_GZIP = /\bgzip\b(?!\s*;\s*q=0(?:\.0*)?\s*(?:,|$))/i
+
+/** `/openapi.json` describes requests and answers for programs. It needs no key. */
+export function documentRoute(app: FastifyInstance): void {
+  // Loaded and built at the first request, because it would slow down the start of the process.
+  const document = once(async () => {
+    const { buildDocument } = await import('../openapi/document.ts')
+    return JSON.stringify(buildDocument())
   })
+  app.get('/openapi.json', async (_request, reply) =>
+    withSecurityHeaders(reply)
+      .type('application/json')
+      .send(await document()),
+  )
+}
+
+/** `/docs` shows the document to humans. It needs no key. */
+export function referenceRoutes(app: FastifyInstance): void {
   app.get('/docs', (_request, reply) => {
     void withSecurityHeaders(reply)
       .header('content-security-policy', referencePagePolicy)
@@ -31,10 +39,26 @@ export function referenceRoutes(app: FastifyInstance): void {
     void asset(reply, 'text/javascript; charset=utf-8').send(referenceScript)
   })
   for (const [name, type] of Object.entries(referenceAssets)) {
-    app.get(`/docs/${name}`, (_request, reply) => {
-      // Read from disk each time: the page is opened too rarely to keep 2 MB in memory for it.
-      void asset(reply, type).send(createReadStream(assetPath(name as keyof typeof referenceAssets)))
+    // Two files of 2 MB, and 0.5 MB compressed. Answers share these bytes, so an answer that is not read costs little memory.
+    const load = once(() => loadAsset(name as keyof typeof referenceAssets))
+    app.get(`/docs/${name}`, async ({ headers }, reply) => {
+      const { content, gzipped } = await load()
+      void asset(reply, type).header('vary', 'accept-encoding')
+      if (!ACCEPTS_GZIP.test(headers['accept-encoding'] ?? '')) return reply.send(content)
+      return reply.header('content-encoding', 'gzip').send(gzipped)
     })
+  }
+}
+
+/** Runs `load` at the first call. Later calls share its result, unless it failed. */
+function once<T>(load: () => Promise<T>): () => Promise<T> {
+  let loading: Promise<T> | undefined
+  return () => {
+    loading ??= load().catch((error: unknown) => {
+      loading = undefined
+      throw error
+    })
+    return loading
   }
 }
 

@@ -13,13 +13,14 @@ const short: ConnectionLimits = {
   requestMs: 600,
   silenceMs: 900,
   idleMs: 400,
+  staleMs: 700,
   checkIntervalMs: 50,
   lingerMs: 200,
 }
 /** Much longer than all of them, for a loaded machine. */
 const PATIENCE = { timeout: 4_000 }
 /** Longer than a test, so that no other timeout closes the connection. */
-const never = { headersMs: 50_000, requestMs: 60_000, silenceMs: 70_000, idleMs: 60_000 }
+const never = { headersMs: 50_000, requestMs: 60_000, silenceMs: 70_000, idleMs: 60_000, staleMs: 110_000 }
 
 const closing: (() => Promise<void> | void)[] = []
 afterEach(async () => {
@@ -98,6 +99,16 @@ describe('the connection of a slow client is closed', () => {
     const connection = await open()
     connection.write(postText(api.key, entryText))
     await expect.poll(() => connection.isEnded, PATIENCE).toBe(true)
+    expect(statuses(connection)).toEqual([202])
+  })
+
+  it('if it sends only line breaks between requests', async () => {
+    const { api, open } = await setup({ ...never, idleMs: 200, staleMs: 400 })
+    const connection = await open()
+    connection.write(postText(api.key, entryText))
+    await expect.poll(() => statuses(connection), PATIENCE).toEqual([202])
+    await dribble(connection, '\r\n')
+    expect(connection.isClosed).toBe(true)
     expect(statuses(connection)).toEqual([202])
   })
 

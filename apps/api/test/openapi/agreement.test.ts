@@ -112,6 +112,9 @@ const requests: Record<Exclude<ProblemCode, 'shutting_down'>, Send> = {
     `POST /v1/logs HTTP/1.1\r\nX-Note: ${'a'.repeat(connectionLimits.headersBytesMax)}\r\n\r\n`,
   ),
   internal_error: failing(new TypeError('unexpected')),
+  unsupported_transfer_encoding: sendRaw(
+    'POST /v1/logs HTTP/1.1\r\nTransfer-Encoding: gzip, chunked\r\n\r\n',
+  ),
   overloaded: async () => {
     await api.signals.set('queue_depth', 90)
     return api.post(entry)

@@ -1,3 +1,4 @@
+import { gunzipSync } from 'node:zlib'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { problemCode } from '../support/problem.ts'
 import { buildTestApi, type TestApi } from '../support/test-api.ts'
@@ -48,6 +49,31 @@ describe('/docs', () => {
       expect(headers['x-content-type-options']).toBe('nosniff')
       expect(rawPayload.length).toBeGreaterThan(100)
     }
+  })
+
+  it('has its large files compressed for clients that accept it', async () => {
+    for (const name of ['swagger-ui-bundle.js', 'swagger-ui.css']) {
+      const url = `/docs/${name}`
+      const { rawPayload } = await api.app.inject(url)
+      const headers = { 'accept-encoding': 'deflate, gzip;q=0.5, br' }
+      const compressed = await api.app.inject({ url, headers })
+      expect(compressed.headers).toMatchObject({ 'content-encoding': 'gzip', vary: 'accept-encoding' })
+      expect(gunzipSync(compressed.rawPayload).equals(rawPayload)).toBe(true)
+      expect(compressed.rawPayload.length).toBeLessThan(rawPayload.length / 2)
+      for (const accepted of ['gzip;q=0', 'br, gzip; q=0.0, deflate', 'identity']) {
+        const plain = await api.app.inject({ url, headers: { 'accept-encoding': accepted } })
+        expect(plain.headers['content-encoding']).toBeUndefined()
+        expect(plain.rawPayload.equals(rawPayload)).toBe(true)
+      }
+    }
+  })
+
+  it('is not served if it is disabled, in contrast to the document', async () => {
+    const addresses = ['/docs', ...(await assets())]
+    await api.close()
+    api = buildTestApi({ docsEnabled: false })
+    for (const url of addresses) expect(problemCode(await api.app.inject(url))).toBe('not_found')
+    expect((await api.app.inject('/openapi.json')).statusCode).toBe(200)
   })
 
   it('shows the document of this server, without a form for keys', async () => {

@@ -41,8 +41,10 @@ describe('a project with limits', () => {
 
   it.each([
     [400, '{', {}],
+    [400, entry, { 'idempotency-key': 'a b' }],
     [413, 'x'.repeat(5 * 1024 * 1024 + 1), {}],
     [415, entry, { 'content-type': 'text/plain' }],
+    [415, entry, { 'content-encoding': 'lz4' }],
   ])('gets them with a %i', async (status, body, headers) => {
     const answer = await api.post(body, { headers })
     expect(answer.statusCode).toBe(status)
@@ -55,6 +57,37 @@ describe('a project with limits', () => {
     const answer = await api.post(entry)
     expect(problemCode(answer)).toBe('queue_unavailable')
     expect(answer.headers['ratelimit']).toBe('"entries";r=199;t=1')
+  })
+
+  it('gets them with a 422', async () => {
+    const headers = { 'idempotency-key': 'k' }
+    await api.post(entry, { headers })
+    const answer = await api.post([entry], { headers })
+    expect(problemCode(answer)).toBe('idempotency_key_reused')
+    expect(answer.headers).toHaveProperty('ratelimit')
+    expect(answer.headers['ratelimit-policy']).toBe(POLICY)
+  })
+
+  it('gets them with a 500', async () => {
+    api.queue.add = () => Promise.reject(new TypeError('unexpected'))
+    const answer = await api.post(entry)
+    expect(problemCode(answer)).toBe('internal_error')
+    expect(answer.headers).toHaveProperty('ratelimit')
+    expect(answer.headers['ratelimit-policy']).toBe(POLICY)
+  })
+
+  it('gets them during overload, and when its bodies do not fit', async () => {
+    await api.signals.set('queue_depth', 90)
+    const overloaded = await api.post(entry)
+    await api.signals.set('queue_depth', 0)
+    await api.close()
+    api = buildTestApi({ bodyLimits: { bytesMax: 10, projectBytesMax: 10 } })
+    api.registry.addProject({ limits: { entriesPerSecond: 100, burstEntries: 200 } })
+    for (const answer of [overloaded, await api.post(entry)]) {
+      expect(problemCode(answer)).toBe('overloaded')
+      expect(answer.headers).toHaveProperty('ratelimit')
+      expect(answer.headers['ratelimit-policy']).toBe(POLICY)
+    }
   })
 
   it('does not get them if the key is unknown', async () => {

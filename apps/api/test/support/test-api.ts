@@ -10,6 +10,7 @@ import { connectionLimits } from '../../src/connections/connection-limits.ts'
 import { Idempotency } from '../../src/idempotency/idempotency.ts'
 import { IdempotentWriter } from '../../src/idempotency/idempotent-writer.ts'
 import { Intake } from '../../src/intake/intake.ts'
+import { BodyBudget, type BodyLimits } from '../../src/overload/body-budget.ts'
 import { ProjectRateLimits } from '../../src/rate-limits/project-rate-limits.ts'
 import { FakeBuckets } from './fake-buckets.ts'
 import { FakeQueue } from './fake-queue.ts'
@@ -30,6 +31,7 @@ export interface TestApi {
   readonly authenticator: Authenticator
   /** The signals of the overload monitor. A test triggers the reads. */
   readonly signals: FakeSignals
+  readonly bodies: BodyBudget
   /** A valid key of the project `demo`. */
   readonly key: string
   readiness: Readiness
@@ -41,11 +43,12 @@ export interface TestApi {
 type InjectHeaders = NonNullable<InjectOptions['headers']>
 export type Body = string | Buffer | object | undefined
 
-export function buildTestApi(
-  dependencies: Partial<
-    Pick<AppDependencies, 'connectionLimits' | 'logger' | 'trustedProxies' | 'wallMs'>
-  > = {},
-): TestApi {
+export function buildTestApi({
+  bodyLimits = { bytesMax: 100_000_000, projectBytesMax: 100_000_000 },
+  ...dependencies
+}: { readonly bodyLimits?: BodyLimits } & Partial<
+  Pick<AppDependencies, 'connectionLimits' | 'docsEnabled' | 'logger' | 'trustedProxies' | 'wallMs'>
+> = {}): TestApi {
   const registry = new FakeRegistry()
   registry.addProject()
   const { key } = registry.addKey()
@@ -54,12 +57,14 @@ export function buildTestApi(
   const authenticator = new Authenticator(registry)
   const signals = new FakeSignals()
   const logger = createLogger('test', 'silent')
+  const bodies = new BodyBudget({ limits: bodyLimits, logger, random: () => 0, monotonicMs: () => 0 })
   const api: TestApi = {
     registry,
     queue,
     signals,
     buckets,
     authenticator,
+    bodies,
     key,
     readiness: { ready: true, reasons: [] },
     app: buildApp({
@@ -74,11 +79,13 @@ export function buildTestApi(
         randomUUIDv7,
       ),
       overload: signals.monitor,
+      bodies,
       wallMs: () => RECEIVED_AT_MS,
       logger,
       readiness: () => api.readiness,
       connectionLimits,
       trustedProxies: false,
+      docsEnabled: true,
       ...dependencies,
     }),
     post: (body, { headers, ...options } = {}) =>
