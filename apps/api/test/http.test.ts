@@ -235,16 +235,21 @@ describe('an invalid HTTP request gets a problem document', () => {
 })
 
 describe('a transfer encoding other than chunked', () => {
-  it.each(['gzip, chunked', 'identity, chunked', 'GZIP,chunked', 'deflate\r\nTransfer-Encoding: chunked'])(
-    'is rejected, and the connection is closed: %j',
-    async (encoding) => {
-      connection.write(head([`Transfer-Encoding: ${encoding}`]) + chunkText(entryText))
-      expect(await problemCode()).toBe('unsupported_transfer_encoding')
-      expect((await response()).headers['connection']).toBe('close')
-      await expect.poll(() => connection.isEnded).toBe(true)
-      expect(api.queue.adds).toEqual([])
-    },
-  )
+  it.each([
+    'xchunked',
+    'gzip',
+    'identity',
+    'gzip, chunked',
+    'identity, chunked',
+    'GZIP,chunked',
+    'deflate\r\nTransfer-Encoding: chunked',
+  ])('is rejected, and the connection is closed: %j', async (encoding) => {
+    connection.write(head([`Transfer-Encoding: ${encoding}`]) + chunkText(entryText))
+    expect(await problemCode()).toBe('unsupported_transfer_encoding')
+    expect((await response()).headers['connection']).toBe('close')
+    await expect.poll(() => connection.isEnded).toBe(true)
+    expect(api.queue.adds).toEqual([])
+  })
 
   it('is rejected for other methods and without a key', async () => {
     connection.write('GET /livez HTTP/1.1\r\nTransfer-Encoding: gzip, chunked\r\n\r\n0\r\n\r\n')

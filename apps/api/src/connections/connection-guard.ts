@@ -47,8 +47,13 @@ export class ConnectionGuard {
   /** Answers a request that Node's HTTP parser rejected. */
   onClientError(error: NodeJS.ErrnoException, socket: HttpSocket): void {
     if (this.#lingering.has(socket)) return
-    if (error.code === 'ECONNRESET' || !socket.writable || this.#answeredEarly.has(socket)) {
+    if (error.code === 'ECONNRESET' || !socket.writable) {
       socket.destroy()
+      return
+    }
+    if (this.#answeredEarly.has(socket)) {
+      socket.end()
+      this.#linger(socket)
       return
     }
     const response = currentResponse(socket)
