@@ -1,12 +1,11 @@
 // Needs root, a loop device, e2fsprogs and perl: `npm run test:power`.
 import { type ClickHouseAccess, type ClickHouseClient, connectClickHouse } from '@sluice/clickhouse'
-import { eventually } from '@sluice/harness'
 import { drainQueue, isEmpty } from '@sluice/harness/drain'
 import { postLogs } from '@sluice/harness/logs-request'
 import { PowerDisk } from '@sluice/harness/power-disk'
 import { type Installation, startInstallation } from '@sluice/local'
 import { queueNames } from '@sluice/queue'
-import { mkdtempSync, rmSync } from 'node:fs'
+import { closeSync, fsyncSync, mkdtempSync, openSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { expect, it, onTestFinished } from 'vitest'
@@ -43,41 +42,94 @@ async function stored({ clickhouse }: Installation): Promise<readonly number[]> 
   ])
 }
 
+/** An installation on a disk whose power can be cut. */
+class PoweredInstallation {
+  readonly #dataDir: string
+  readonly #disk: PowerDisk
+  running: Installation
+
+  private constructor(dataDir: string, disk: PowerDisk, running: Installation) {
+    this.#dataDir = dataDir
+    this.#disk = disk
+    this.running = running
+  }
+
+  /** Everything is removed at the end of the test. */
+  static async start(): Promise<PoweredInstallation> {
+    const folder = mkdtempSync(join(tmpdir(), 'sluice-power-'))
+    onTestFinished(() => rmSync(folder, { recursive: true }))
+    const disk = await PowerDisk.mount(join(folder, 'disk.img'), join(folder, 'disk'), DISK_SIZE)
+    onTestFinished(() => disk.destroy())
+    const dataDir = join(folder, 'disk', 'data')
+    const powered = new PoweredInstallation(dataDir, disk, await startInstallation({ dataDir }))
+    onTestFinished(() => powered.running.stop({ force: true }))
+    return powered
+  }
+
+  async cutPower(): Promise<void> {
+    await this.#disk.cutPower()
+    await this.running.stop({ force: true })
+    await this.#disk.restorePower()
+    this.running = await startInstallation({ dataDir: this.#dataDir })
+  }
+
+  async send(requests: number): Promise<void> {
+    for (let i = 0; i < requests; i += 1) {
+      const logs = Array.from({ length: ENTRIES_PER_REQUEST }, (_, n) => ({
+        level: 'info',
+        message: `${i}/${n}`,
+      }))
+      expect((await postLogs(this.running, { logs })).status).toBe(202)
+    }
+  }
+
+  /** Waits until the queue is empty, and expects this many rows and dead letters. */
+  async expectStored(rows: number, deadLetters: number): Promise<void> {
+    const { redisUrl, prefix } = this.running
+    expect(await drainQueue(redisUrl, queueNames(prefix), 60_000)).toSatisfy(isEmpty)
+    expect(await stored(this.running)).toEqual([rows, rows, deadLetters])
+  }
+}
+
+// The kernel writes data to the disk after some seconds. The power is cut before that.
+
 it('confirmed rows and dead letters are on the disk after a power cut', async () => {
-  const folder = mkdtempSync(join(tmpdir(), 'sluice-power-'))
-  onTestFinished(() => rmSync(folder, { recursive: true }))
-  const disk = await PowerDisk.mount(join(folder, 'disk.img'), join(folder, 'disk'), DISK_SIZE)
-  onTestFinished(() => disk.destroy())
-  const dataDir = join(folder, 'disk', 'data')
-  const installation = await startInstallation({ dataDir })
-  let stopped = false
-  const stop = async (): Promise<void> => {
-    if (!stopped) await installation.stop({ force: true })
-    stopped = true
-  }
-  onTestFinished(stop)
-  const { clickhouse, redisUrl, prefix } = installation
-  const client = connectClickHouse(clickhouse, { requestTimeoutMs: 10_000, connectionsMax: 1 })
-  // The kernel writes data to the disk after some seconds. The power is cut before that.
-  for (let i = 0; i < REQUESTS; i += 1) {
-    const logs = Array.from({ length: ENTRIES_PER_REQUEST }, (_, n) => ({
-      level: 'info',
-      message: `${i}/${n}`,
-    }))
-    expect((await postLogs(installation, { logs })).status).toBe(202)
-  }
+  const powered = await PoweredInstallation.start()
+  const client = connectClickHouse(powered.running.clickhouse, {
+    requestTimeoutMs: 10_000,
+    connectionsMax: 1,
+  })
+  await powered.send(REQUESTS)
   await client.insert({ table: 'dead_letters', values: [deadLetter], format: 'JSONEachRow' })
   await client.close()
-  const expected = [REQUESTS * ENTRIES_PER_REQUEST, REQUESTS * ENTRIES_PER_REQUEST, 1]
-  await eventually(20_000, async () => expect(await stored(installation)).toEqual(expected))
-  expect(await drainQueue(redisUrl, queueNames(prefix), 20_000)).toSatisfy(isEmpty)
+  await powered.expectStored(REQUESTS * ENTRIES_PER_REQUEST, 1)
+  await powered.cutPower()
+  await powered.expectStored(REQUESTS * ENTRIES_PER_REQUEST, 1)
+}, 180_000)
 
-  await disk.cutPower()
-  await stop()
-  await disk.restorePower()
-
-  const restarted = await startInstallation({ dataDir })
-  onTestFinished(() => restarted.stop({ force: true }))
-  expect(await drainQueue(restarted.redisUrl, queueNames(restarted.prefix), 60_000)).toSatisfy(isEmpty)
-  expect(await stored(restarted)).toEqual(expected)
+it('a merged part is on the disk before ClickHouse may remove the original parts', async () => {
+  const powered = await PoweredInstallation.start()
+  const client = connectClickHouse(powered.running.clickhouse, {
+    requestTimeoutMs: 10_000,
+    connectionsMax: 1,
+  })
+  for (let part = 1; part <= 3; part += 1) {
+    await powered.send(1)
+    await powered.expectStored(part * ENTRIES_PER_REQUEST, 0)
+  }
+  await client.command({ query: 'OPTIMIZE TABLE logs FINAL' })
+  // ClickHouse removes them up to forty seconds later. By then the kernel may have written the merged part.
+  const originals = await client.query({
+    query: "SELECT path FROM system.parts WHERE table = 'logs' AND NOT active",
+    format: 'JSONEachRow',
+  })
+  const paths = (await originals.json<{ path: string }>()).map(({ path }) => path)
+  expect(paths).toHaveLength(3)
+  for (const path of paths) rmSync(path, { recursive: true })
+  const table = openSync(join(paths[0] ?? '', '..'), 'r')
+  fsyncSync(table)
+  closeSync(table)
+  await client.close()
+  await powered.cutPower()
+  await powered.expectStored(3 * ENTRIES_PER_REQUEST, 0)
 }, 180_000)

@@ -98,6 +98,8 @@ describe('a statement for a cluster', () => {
       'replicated_deduplication_window_seconds',
       'fsync_after_insert',
       'fsync_part_directory',
+      'min_rows_to_fsync_after_merge',
+      'min_compressed_bytes_to_fsync_after_fetch',
     ])
       expect(settings).toContain(name)
     const unknown = await select(
