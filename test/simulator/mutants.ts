@@ -46,11 +46,11 @@ export const mutants: readonly Mutant[] = [
     replace: 'isRejected ?',
   },
   {
-    name: 'a new batch is confirmed although another worker has split it',
+    name: 'a new batch is confirmed although another worker repairs it',
     file: stages,
-    find: "        if (at === 'stored') return { at, batchId: batch.id, members: idsOf(batch), splits: 0 }",
+    find: "        if (at === 'stored') return { at, batchId: batch.id, members: idsOf(batch), repair: 0 }",
     replace:
-      "        if (at === 'stored') return { at, batchId: batch.id, members: idsOf(batch), splits: undefined }",
+      "        if (at === 'stored') return { at, batchId: batch.id, members: idsOf(batch), repair: undefined }",
   },
   {
     name: 'a split is not persisted before parts are sent',
@@ -61,8 +61,8 @@ export const mutants: readonly Mutant[] = [
   {
     name: 'a split of an earlier repair is persisted',
     file: 'test/simulator/simulated-redis.ts',
-    find: 'batch.repairs !== repair',
-    replace: 'batch.repairs < repair',
+    find: 'if (batch.repairs !== repair) throw',
+    replace: 'if (batch.repairs < repair) throw',
   },
   {
     name: 'the token of a split range is not consumed',

@@ -47,7 +47,7 @@ export interface QueueScripts {
   recordSplit(batchId: string, range: string, repair: number): Promise<boolean | 'rejected'>
   renewLease(batchId: string, workerId: string): Promise<void>
   endLease(batchId: string, workerId: string): Promise<void>
-  finish(batch: StoredBatch, splits: number | undefined, tokens: Tokens): Promise<boolean>
+  finish(batch: StoredBatch, repair: number | undefined, tokens: Tokens): Promise<boolean>
   counts(): Promise<{ readonly jobs: number; readonly failed: number }>
   /** Lets time pass for all that expires. */
   pass(ms: number): Promise<void>
@@ -131,8 +131,8 @@ export class SimulatedScripts implements QueueScripts {
     this.#redis.endLease(batchId, workerId)
   }
 
-  async finish(batch: StoredBatch, splits: number | undefined, tokens: Tokens): Promise<boolean> {
-    return this.#redis.finish(batch, splits, tokens)
+  async finish(batch: StoredBatch, repair: number | undefined, tokens: Tokens): Promise<boolean> {
+    return this.#redis.finish(batch, repair, tokens)
   }
 
   async counts() {
@@ -237,9 +237,9 @@ export class RealScripts implements QueueScripts {
     await this.#fixture.ledger.endLease(batchId, workerId)
   }
 
-  async finish(batch: StoredBatch, splits: number | undefined, tokens: Tokens): Promise<boolean> {
+  async finish(batch: StoredBatch, repair: number | undefined, tokens: Tokens): Promise<boolean> {
     const { redis, names } = this.#fixture
-    return new BatchFinisher(redis, names, heldJobs(tokens)).finish(batch, splits)
+    return new BatchFinisher(redis, names, heldJobs(tokens)).finish(batch, repair)
   }
 
   async counts() {

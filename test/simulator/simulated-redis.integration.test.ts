@@ -316,8 +316,8 @@ const records: Readonly<Record<string, Scenario>> = {
       await scripts.recordSplit(BATCH, 'all', repair),
       await scripts.read(BATCH),
       await scripts.beginRepair(BATCH, 'w1'),
-      await workers.finish('w1', ids, 2),
-      await scripts.recordSplit(BATCH, '0-2', repair),
+      await workers.finish('w1', ids, repair + 1),
+      await scripts.recordSplit(BATCH, '0-2', repair + 1),
       await scripts.read(BATCH),
       await scripts.beginRepair(BATCH, 'w1'),
     ]
@@ -368,18 +368,18 @@ const finishes: Readonly<Record<string, Scenario>> = {
       await workers.scripts.claim('another', ids),
     ]
   },
-  'a finish with fewer splits than recorded changes nothing': async (workers) => {
+  'a finish of an earlier repair changes nothing': async (workers) => {
     const ids = await workers.claimed('w1', 'a', 'b')
     await workers.split('all', '0-1')
     return [
-      await workers.finish('w1', ids, 1),
+      await workers.finish('w1', ids, 0),
       await workers.left(),
       await workers.recordAround(CONFIRMED_MS),
-      await workers.finish('w1', ids, 2),
+      await workers.finish('w1', ids, 1),
       await workers.left(),
     ]
   },
-  'a finish of a batch that is known to be confirmed ignores splits': async (workers) => {
+  'a finish of a batch that is known to be confirmed ignores repairs': async (workers) => {
     const ids = await workers.claimed('w1', 'a')
     await workers.split('all')
     return [
@@ -388,7 +388,7 @@ const finishes: Readonly<Record<string, Scenario>> = {
       await workers.left(),
     ]
   },
-  'a finish of a confirmed batch ignores splits': async (workers) => {
+  'a finish of a confirmed batch ignores repairs': async (workers) => {
     const ids = await workers.claimed('w1', 'a')
     await workers.split('all')
     await workers.finish('w2', ids, 1)

@@ -233,11 +233,11 @@ export class SimulatedRedis {
 
   finish(
     { id, members }: StoredBatch,
-    splits: number | undefined,
+    repair: number | undefined,
     tokens: ReadonlyMap<string, string>,
   ): boolean {
     const batch = this.#batch(id)
-    if (batch?.state === 'claimed' && splits !== undefined && batch.splits.size > splits) return false
+    if (batch?.state === 'claimed' && repair !== undefined && batch.repairs !== repair) return false
     for (const [jobId, token] of tokens) {
       const job = this.#disk.jobs.get(jobId)
       // A job that waits again or has failed is left there, and one that another worker has locked is left to that worker.

@@ -150,11 +150,11 @@ function simulatedQueue({ process, redis, toRedis: link }: SimulatedWorkerOption
       },
       load: (ids) => toRedis('load', () => redis.load(ids)),
       // A job may be fetched again, with a new token, while one of these steps is in flight.
-      finish: async (batch, splits) => {
+      finish: async (batch, repair) => {
         let isFinished = true
         do {
           const tokens = tokensOf(batch.members)
-          isFinished = await toRedis(`finish ${batch.id}`, () => redis.finish(batch, splits, tokens))
+          isFinished = await toRedis(`finish ${batch.id}`, () => redis.finish(batch, repair, tokens))
           if (isFinished) release(tokens)
         } while (isFinished && tokensOf(batch.members).size > 0)
         return isFinished

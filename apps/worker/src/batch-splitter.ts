@@ -32,8 +32,8 @@ export interface BatchSplitterDependencies {
 
 /** The end of an attempt to insert a batch in parts. */
 export type PartsResult =
-  /** All rows are stored or dead-lettered. `splits` is the number of splits that were taken into account. */
-  | { readonly at: 'stored'; readonly splits: number }
+  /** All rows are stored or dead-lettered. */
+  | { readonly at: 'stored' }
   /** Another worker has confirmed the batch. Nothing was sent. */
   | { readonly at: 'confirmed' }
   /** Some rows are rejected and cannot be dead-lettered yet. Unless ClickHouse accepts no rows at all, the other rows are stored. */
@@ -86,7 +86,7 @@ export class BatchSplitter {
     }
     return pass.suspects + pass.unsettled > 0
       ? { at: 'suspended', earlier: earlierOf(pass, earlier.suspension) }
-      : { at: 'stored', splits: pass.splits.size }
+      : { at: 'stored' }
   }
 
   #begin(

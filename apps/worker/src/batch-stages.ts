@@ -49,10 +49,10 @@ const nothingEarlier: EarlierAttempts = { unsettledUntilMs: 0, suspension: undef
  * | From       | Step                                     | To                                                                       |
  * | ---------- | ---------------------------------------- | ------------------------------------------------------------------------ |
  * | claimed    | insert all rows                          | stored; recovering if it is rejected or another worker may have it       |
- * | recovering | read the record, begin a repair, load it  | loaded; rejected if it is split or was rejected; waiting; stored         |
+ * | recovering | read the record, begin a repair, load it | loaded; rejected if it is split or was rejected; waiting; stored         |
  * | loaded     | look up its rows, insert the missing     | stored; rejected; waiting                                                |
  * | rejected   | insert by parts                          | stored; suspended; waiting                                               |
- * | stored     | confirm, complete the jobs, release      | done; recovering if another worker split it                              |
+ * | stored     | confirm, complete the jobs, release      | done; recovering if another repair has begun                             |
  *
  * `BatchDelivery` decides when a step is made, and what follows an error. After an error, a step can be repeated from `recovering`.
  */
@@ -84,7 +84,7 @@ export class BatchStages {
         // After a long wait, many attempts, or a freeze of this process, another worker may have fetched the chunks.
         if (clock.nowMs() - sinceMs > ownershipTrustedMs) return { at: 'recovering', recovery }
         const { at } = await insert.attempt()
-        if (at === 'stored') return { at, batchId: batch.id, members: idsOf(batch), splits: 0 }
+        if (at === 'stored') return { at, batchId: batch.id, members: idsOf(batch), repair: 0 }
         const rejected: Recovery = { ...recovery, isRejected: true, earlier: nothingEarlier }
         return { at: 'recovering', recovery: insert.isSettled ? rejected : this.#unsettled(rejected) }
       },
@@ -135,7 +135,7 @@ export class BatchStages {
     try {
       const { at } = await insert.attempt()
       return at === 'stored'
-        ? { at, batchId: batch.id, members: idsOf(batch), splits: 0 }
+        ? { at, batchId: batch.id, members: idsOf(batch), repair: batch.repair }
         : { at: 'rejected', recovery: insert.isSettled ? recovery : this.#unsettled(recovery), batch }
     } catch (error) {
       if (insert.isSettled || isFinal(error)) throw error
@@ -166,17 +166,17 @@ export class BatchStages {
     const result = await splitter.insertByParts(batch, recovery.earlier)
     if (result.at === 'confirmed') return confirmed(batch.id, idsOf(batch))
     if (result.at === 'stored')
-      return { at: 'stored', batchId: batch.id, members: idsOf(batch), splits: result.splits }
+      return { at: 'stored', batchId: batch.id, members: idsOf(batch), repair: batch.repair }
     const at = result.at === 'failed' ? 'waiting' : 'suspended'
     return { at, recovery: { ...recovery, isRejected: true, earlier: result.earlier } }
   }
 
-  async #finish({ batchId, members, splits }: Extract<Stage, { at: 'stored' }>): Promise<Stage> {
+  async #finish({ batchId, members, repair }: Extract<Stage, { at: 'stored' }>): Promise<Stage> {
     const { consumer, retrier, logger } = this.#deps
     const isFinished = await retrier.retry('batch not finished', () =>
-      consumer.finish({ id: batchId, members }, splits),
+      consumer.finish({ id: batchId, members }, repair),
     )
-    // Another worker has consumed a token of this batch: an insert that ClickHouse acknowledged here may have been ignored.
+    // Another worker may have consumed a token of this batch: an insert that ClickHouse acknowledged here may have been ignored.
     if (!isFinished) return { at: 'recovering', recovery: this.recoveryOf(batchId, members) }
     logger.debug({ batchId, chunks: members.length }, 'finished a batch')
     return { at: 'done' }
@@ -185,5 +185,5 @@ export class BatchStages {
 
 /** A record that does not exist was released after its confirmation. */
 function confirmed(batchId: string, members: readonly string[]): Stage {
-  return { at: 'stored', batchId, members, splits: undefined }
+  return { at: 'stored', batchId, members, repair: undefined }
 }

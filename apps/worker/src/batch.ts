@@ -39,14 +39,14 @@ export type Stage =
   /** Single rows are rejected with an unknown code: to be retried later. All others of its rows are stored, or the table is broken. */
   | { readonly at: 'suspended'; readonly recovery: Recovery }
   /**
-   * ClickHouse has its rows: to be confirmed and completed, unless another worker has split more of it than `splits`. Undefined if it is
-   * confirmed already.
+   * ClickHouse has its rows: to be confirmed and completed, unless another repair has begun. `repair` is 0 after the first insert, and
+   * undefined if the batch is confirmed already.
    */
   | {
       readonly at: 'stored'
       readonly batchId: string
       readonly members: readonly string[]
-      readonly splits: number | undefined
+      readonly repair: number | undefined
     }
   | { readonly at: 'done' }
 

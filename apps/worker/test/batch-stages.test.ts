@@ -84,8 +84,8 @@ beforeEach(() => {
         calls.push(`load ${ids.join(' ')}`)
         return next(loads)
       },
-      finish: async ({ id, members }: StoredBatch, splits) => {
-        calls.push(`finish ${id}: ${members.join(' ')}, splits: ${splits}`)
+      finish: async ({ id, members }: StoredBatch, repair) => {
+        calls.push(`finish ${id}: ${members.join(' ')}, repair: ${repair}`)
         return next(finishes)
       },
     },
@@ -127,13 +127,13 @@ describe('a claimed batch', () => {
 
   it('is stored after its rows are inserted as a whole, in order, without a lookup', async () => {
     inserts = ['stored']
-    expect(await step(stage)).toEqual({ at: 'stored', batchId: 'B', members: ['a', 'b'], splits: 0 })
+    expect(await step(stage)).toEqual({ at: 'stored', batchId: 'B', members: ['a', 'b'], repair: 0 })
     expect(calls).toEqual(['prepare B: a b, sent before: false', 'insert'])
   })
 
   it('is inserted again after a transient error, with the attempts of the same insert', async () => {
     inserts = [insertErrors.transient, new Error('no answer'), 'stored']
-    expect(await step(stage)).toMatchObject({ at: 'stored', splits: 0 })
+    expect(await step(stage)).toMatchObject({ at: 'stored', repair: 0 })
     expect(calls).toEqual(['prepare B: a b, sent before: false', 'insert', 'insert', 'insert'])
   })
 
@@ -264,13 +264,13 @@ describe.each(['recovering', 'waiting', 'suspended'] as const)('a batch that is 
 
   it('is stored if its record is confirmed', async () => {
     records = [{ ...claimed, state: 'confirmed' }]
-    expect(await step(stage)).toEqual({ at: 'stored', batchId: 'B', members: ['a', 'b'], splits: undefined })
+    expect(await step(stage)).toEqual({ at: 'stored', batchId: 'B', members: ['a', 'b'], repair: undefined })
     expect(calls).toEqual(['read B'])
   })
 
-  it('is stored if its record was rewaiting, with the chunks in hand as its members', async () => {
+  it('is stored if its record was released, with the chunks in hand as its members', async () => {
     records = [undefined]
-    expect(await step(stage)).toEqual({ at: 'stored', batchId: 'B', members: ['b'], splits: undefined })
+    expect(await step(stage)).toEqual({ at: 'stored', batchId: 'B', members: ['b'], repair: undefined })
     expect(calls).toEqual(['read B'])
   })
 
@@ -284,7 +284,7 @@ describe.each(['recovering', 'waiting', 'suspended'] as const)('a batch that is 
         at: 'stored',
         batchId: 'B',
         members: ['a', 'b'],
-        splits: undefined,
+        repair: undefined,
       })
       expect(calls).toEqual(['read B', 'begin repair B for me', 'load a b', 'read B'])
     },
@@ -312,7 +312,7 @@ describe('a loaded batch', () => {
 
   it('is stored after its missing rows are inserted', async () => {
     inserts = ['stored']
-    expect(await step(stage)).toEqual({ at: 'stored', batchId: 'B', members: ['a', 'b'], splits: 0 })
+    expect(await step(stage)).toEqual({ at: 'stored', batchId: 'B', members: ['a', 'b'], repair: 3 })
     expect(calls).toEqual(['prepare B: a b, sent before: true', 'insert'])
   })
 
@@ -340,14 +340,14 @@ describe('a rejected batch', () => {
   const stage = { at: 'rejected', recovery, batch: splitBatch } as const
 
   it('is stored with the splits that the splitter has taken into account', async () => {
-    parts = [{ at: 'stored', splits: 3 }]
-    expect(await step(stage)).toEqual({ at: 'stored', batchId: 'B', members: ['a', 'b'], splits: 3 })
+    parts = [{ at: 'stored' }]
+    expect(await step(stage)).toEqual({ at: 'stored', batchId: 'B', members: ['a', 'b'], repair: 3 })
     expect(calls).toEqual(['insert B by parts, unsettled until 7'])
   })
 
   it('is stored if another worker has confirmed it', async () => {
     parts = [{ at: 'confirmed' }]
-    expect(await step(stage)).toEqual({ at: 'stored', batchId: 'B', members: ['a', 'b'], splits: undefined })
+    expect(await step(stage)).toEqual({ at: 'stored', batchId: 'B', members: ['a', 'b'], repair: undefined })
   })
 
   it('is suspended with what is known of the attempts, and stays rejected', async () => {
@@ -367,18 +367,18 @@ describe('a rejected batch', () => {
 })
 
 describe('a stored batch', () => {
-  const stage = { at: 'stored', batchId: 'B', members: ['a', 'b'], splits: 3 } as const
+  const stage = { at: 'stored', batchId: 'B', members: ['a', 'b'], repair: 3 } as const
 
   it.each([3, undefined])(
-    'is done after it was confirmed, completed and rewaiting (splits: %s)',
-    async (splits) => {
+    'is done after it was confirmed, completed and released (repair: %s)',
+    async (repairNumber) => {
       finishes = [true]
-      expect(await step({ ...stage, splits })).toEqual({ at: 'done' })
-      expect(calls).toEqual([`finish B: a b, splits: ${splits}`])
+      expect(await step({ ...stage, repair: repairNumber })).toEqual({ at: 'done' })
+      expect(calls).toEqual([`finish B: a b, repair: ${repairNumber}`])
     },
   )
 
-  it('is recovered if another worker has split more of it, since its insert may have been ignored', async () => {
+  it('is recovered if another repair has begun, since its insert may have been ignored', async () => {
     await clock.pass(500)
     finishes = [false]
     expect(await step(stage)).toEqual({

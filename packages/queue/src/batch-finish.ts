@@ -1,5 +1,5 @@
 import type { RedisConnection } from '@sluice/runtime'
-import { batchState, CONFIRMED_TTL_S, RELEASED_TTL_S, SPLIT_FIELD } from './batch-ledger.ts'
+import { batchState, CONFIRMED_TTL_S, RELEASED_TTL_S, REPAIRS_FIELD } from './batch-ledger.ts'
 import { finisherLua, HAS_NO_LOCK } from './bullmq-internals.ts'
 import type { HeldJob, HeldJobs } from './held-jobs.ts'
 import type { QueueNames } from './queue-names.ts'
@@ -19,9 +19,9 @@ export interface StoredBatch {
 
 /**
  * KEYS: the batch, its chunks. ARGV: the beginning of the queue's keys; '1' if this is the first run for the batch; '1' if it is the
- * last; the number of splits that the caller knows, or -1 for any; the number of jobs to complete; their ids; the tokens of their
- * locks; in the first and in the last run, the ids of all chunks of the batch. Returns 0, and changes nothing, if another worker has
- * split more of the batch: the caller may have taken an ignored insert for a successful one. A second run changes nothing.
+ * last; the number of the caller's repair, or -1 for any; the number of jobs to complete; their ids; the tokens of their locks; in the
+ * first and in the last run, the ids of all chunks of the batch. Returns 0, and changes nothing, if another repair of the batch has
+ * begun: the caller may have taken an ignored insert for a successful one. A second run changes nothing.
  *
  * The first run persists that the batch is stored, before it completes a job. A batch without a record was released, or its record
  * has expired. Both happen only after its confirmation.
@@ -35,19 +35,12 @@ export interface StoredBatch {
 const FINISH = `
 ${finisherLua}
 ${permitWrites}
-local base, isFirst, isLast, known, count = ARGV[1], ARGV[2] == '1', ARGV[3] == '1', tonumber(ARGV[4]), tonumber(ARGV[5])
+local base, isFirst, isLast, repair, count = ARGV[1], ARGV[2] == '1', ARGV[3] == '1', tonumber(ARGV[4]), tonumber(ARGV[5])
 local firstId, firstToken, firstMember = 6, 6 + count, 6 + 2 * count
 
-local function hasUnknownSplits()
-  local splits = 0
-  for _, field in ipairs(redis.call('HKEYS', KEYS[1])) do
-    if string.sub(field, 1, ${SPLIT_FIELD.length}) == '${SPLIT_FIELD}' then splits = splits + 1 end
-  end
-  return splits > known
-end
-
 if isFirst and redis.call('HGET', KEYS[1], 'state') == '${batchState.claimed}' then
-  if known >= 0 and hasUnknownSplits() then return 0 end
+  local repairs = tonumber(redis.call('HGET', KEYS[1], '${REPAIRS_FIELD}') or '0')
+  if repair >= 0 and repair ~= repairs then return 0 end
   redis.call('HSET', KEYS[1], 'state', '${batchState.confirmed}')
 end
 
@@ -91,12 +84,12 @@ export class BatchFinisher {
   }
 
   /** See `ChunkConsumer.finish`. */
-  async finish(batch: StoredBatch, splits: number | undefined): Promise<boolean> {
+  async finish(batch: StoredBatch, repair: number | undefined): Promise<boolean> {
     let isFirst = true
     do {
       const jobs = this.#jobs.of(batch.members)
       const run = jobs.slice(0, FINISHED_PER_RUN_MAX)
-      const part = { isFirst, isLast: run.length === jobs.length, splits }
+      const part = { isFirst, isLast: run.length === jobs.length, repair }
       if (!(await this.#jobs.release(run, () => this.#finishRun(batch, run, part)))) return false
       isFirst = false
       // More than one run can complete; or a job was fetched again while its completion was in flight.
@@ -112,7 +105,7 @@ export class BatchFinisher {
         this.#names.jobKey(''),
         part.isFirst ? 1 : 0,
         part.isLast ? 1 : 0,
-        part.splits ?? -1,
+        part.repair ?? -1,
         jobs.length,
         ...jobs.map((job) => job.id),
         ...jobs.map((job) => job.token),
@@ -127,5 +120,5 @@ export class BatchFinisher {
 interface Part {
   readonly isFirst: boolean
   readonly isLast: boolean
-  readonly splits: number | undefined
+  readonly repair: number | undefined
 }

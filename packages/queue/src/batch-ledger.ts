@@ -18,7 +18,7 @@ export interface BatchRecord {
 
 /** A worker's repair of a batch. */
 export interface BatchRepair {
-  /** Each repair of a batch has a higher number than the one before. Redis rejects the splits of all but the last. */
+  /** Each repair of a batch has a higher number than the one before. Redis rejects the splits and the confirmation of all but the last. */
   readonly number: number
   /** The splits when the repair began. */
   readonly splits: ReadonlySet<string>
@@ -27,9 +27,9 @@ export interface BatchRepair {
 /** The states as Redis has them. Workers of different versions share the records, so the values do not change. */
 export const batchState = { claimed: 'written', confirmed: 'inserted' } as const
 /** The beginning of the fields that name the split ranges of a batch. */
-export const SPLIT_FIELD = 'split:'
+const SPLIT_FIELD = 'split:'
 /** The field that counts the repairs of a batch. */
-const REPAIRS_FIELD = 'repairs'
+export const REPAIRS_FIELD = 'repairs'
 
 /**
  * How long the record of a confirmed batch is kept while some of its jobs may not be completed. If its worker crashed before it

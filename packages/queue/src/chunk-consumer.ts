@@ -119,12 +119,12 @@ export class ChunkConsumer {
    * when no job of it is left. Afterwards none of its chunks is in hand. A chunk that another worker has locked meanwhile is left to
    * that worker.
    *
-   * @param splits the number of splits that the caller has taken into account; undefined if the batch is known to be confirmed
-   * @returns false if another worker has split more of the batch; then nothing is changed, and the batch must be read again
+   * @param repair the number of the repair that has stored the batch; 0 for its first insert; undefined if it is known to be confirmed
+   * @returns false if another repair has begun; then nothing is changed, and the batch must be read again
    * @throws if Redis rejects it; then the chunks that are not completed stay in hand
    */
-  async finish(batch: StoredBatch, splits: number | undefined): Promise<boolean> {
-    return this.#finisher.finish(batch, splits)
+  async finish(batch: StoredBatch, repair: number | undefined): Promise<boolean> {
+    return this.#finisher.finish(batch, repair)
   }
 
   /**

@@ -123,39 +123,39 @@ describe('finish', () => {
 })
 
 describe('a confirmation', () => {
-  it.each([[['all'], 0] as const, [['all', '0-5', '5-10'], 2] as const])(
-    'changes nothing if another worker has split more of the batch: %j, whose %d are known',
-    async (ranges, known) => {
-      const ids = await claimed(FINISHED_PER_RUN_MAX + 1)
-      await fixture.split(BATCH, ranges)
-      const record = (): Promise<unknown> => fixture.redis.hgetall(fixture.names.batchKey(BATCH))
-      const before = await record()
-      expect(await consumer.finish({ id: BATCH, members: ids }, known)).toBe(false)
-      expect(await record()).toEqual(before)
-      expect(new Set(await ttls(ids))).toEqual(new Set([-1]))
-      expect(await fixture.counts()).toEqual({ active: ids.length })
-      expect(consumer.heldChunks).toBe(ids.length)
-      expect(await fixture.split(BATCH, ['0-2'])).toEqual([true])
-    },
-  )
+  it.each([
+    ['the first insert', 1, 0],
+    ['an earlier repair', 3, 2],
+  ] as const)('of %s changes nothing if another repair has begun', async (_what, begun, known) => {
+    const ids = await claimed(FINISHED_PER_RUN_MAX + 1)
+    for (let repair = 1; repair <= begun; repair += 1) await fixture.split(BATCH, ['all', `0-${repair}`])
+    const record = (): Promise<unknown> => fixture.redis.hgetall(fixture.names.batchKey(BATCH))
+    const before = await record()
+    expect(await consumer.finish({ id: BATCH, members: ids }, known)).toBe(false)
+    expect(await record()).toEqual(before)
+    expect(new Set(await ttls(ids))).toEqual(new Set([-1]))
+    expect(await fixture.counts()).toEqual({ active: ids.length })
+    expect(consumer.heldChunks).toBe(ids.length)
+    expect(await fixture.split(BATCH, ['0-2'])).toEqual([true])
+  })
 
-  it('is persisted if all splits are known, however often they were recorded', async () => {
+  it('of the last repair is persisted', async () => {
     const ids = await claimed(2)
     await fixture.split(BATCH, ['all', '0-5', 'all', '0-5'])
-    expect(await consumer.finish({ id: BATCH, members: ids }, 1)).toBe(false)
-    expect(await consumer.finish({ id: BATCH, members: ids }, 2)).toBe(true)
+    expect(await consumer.finish({ id: BATCH, members: ids }, 0)).toBe(false)
+    expect(await consumer.finish({ id: BATCH, members: ids }, 1)).toBe(true)
     expect((await fixture.ledger.read(BATCH))?.splits).toEqual(new Set(['all', '0-5']))
     expect(await fixture.counts()).toEqual({})
   })
 
-  it('by a worker that knows the batch to be confirmed ignores splits', async () => {
+  it('by a worker that knows the batch to be confirmed ignores repairs', async () => {
     const ids = await claimed(1)
     await fixture.split(BATCH, ['all'])
     expect(await consumer.finish({ id: BATCH, members: ids }, undefined)).toBe(true)
     expect(await fixture.counts()).toEqual({})
   })
 
-  it('of a confirmed batch succeeds, even if splits are unknown', async () => {
+  it('of a confirmed batch succeeds, even if another repair has begun', async () => {
     const ids = await claimed(2)
     const other = await fetchByAnother(ids.slice(1))
     await fixture.split(BATCH, ['all'])

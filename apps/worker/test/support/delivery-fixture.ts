@@ -152,7 +152,7 @@ export class DeliveryFixture {
 /** The stages of a batch whose inserts succeed. */
 function usual(stage: OpenStage): Stage {
   if (stage.at === 'stored') return { at: 'done' }
-  if ('batch' in stage) return { at: 'stored', batchId: idOf(stage), members: [], splits: 0 }
+  if ('batch' in stage) return { at: 'stored', batchId: idOf(stage), members: [], repair: 0 }
   const { recovery } = stage
   return { at: 'loaded', recovery, batch: { id: recovery.batchId, chunks: [], splits: new Set(), repair: 1 } }
 }
