@@ -20,22 +20,25 @@ const accepted: HttpResponse = {
   headers: { 'x-request-id': 'f-1', 'content-type': 'application/json' },
   body: '{"success":true,"accepted":2,"rejected":1,"errors":[{"index":0,"path":"/level","code":"missing","message":"x"}]}',
 }
-const rejection: HttpResponse = {
-  status: 400,
+const rejectedWith = (code: 'invalid_json' | 'unsupported_transfer_encoding'): HttpResponse => ({
+  status: problems[code].status,
   headers: { 'x-request-id': 'f-1', 'content-type': 'application/problem+json' },
   body: JSON.stringify({
-    type: 'urn:sluice:problem:invalid_json',
-    title: problems.invalid_json.title,
-    status: 400,
+    type: `urn:sluice:problem:${code}`,
+    title: problems[code].title,
+    status: problems[code].status,
     detail: 'x',
-    code: 'invalid_json',
+    code,
     requestId: 'f-1',
   }),
-}
+})
+const rejection = rejectedWith('invalid_json')
 
 it('accepts answers that are as documented', () => {
   expect(judge(request, accepted)).toEqual({ fault: undefined, label: '202 202', rows: 2 })
   expect(judge(request, rejection)).toEqual({ fault: undefined, label: '400 invalid_json', rows: 0 })
+  const unsupported = judge(request, rejectedWith('unsupported_transfer_encoding'))
+  expect(unsupported).toEqual({ fault: undefined, label: '501 unsupported_transfer_encoding', rows: 0 })
 })
 
 it('counts no rows for a replay', () => {

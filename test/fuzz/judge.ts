@@ -37,7 +37,9 @@ function faultOf(
   // An answer that leaves the body unread may close the connection: a rejection, or the answer to a GET with a body.
   if (request.ending === 'keeps' && status === 202 && headers['connection'] === 'close')
     return 'the answer closes the connection'
-  if (status >= 500) return `the status is ${status}`
+  // A transfer encoding that the API does not have is the client's mistake.
+  if (status >= 500 && status !== problems.unsupported_transfer_encoding.status)
+    return `the status is ${status}`
   if (request.statuses?.includes(status) === false)
     return `the status is ${status}, not ${request.statuses.join(' or ')}`
   if (request.isHead) return undefined
