@@ -1,0 +1,190 @@
+import { type JsonScanner, metadataError } from '@sluice/rows'
+import { type EntryError, entrySchema, limits } from '@sluice/schema'
+
+/** Where an entry is in a body, and what is known of it before it is parsed. */
+export interface FoundEntry {
+  /** The place of its first byte. */
+  readonly start: number
+  /** The place after its last byte. */
+  readonly end: number
+  readonly isObject: boolean
+  /** Whether it has names or numbers that JSON.parse does not read correctly. */
+  readonly isExact: boolean
+  /** Why it is rejected without being parsed: it is larger than any valid entry. */
+  readonly excess: Excess | undefined
+}
+
+/** A field that no entry may have like this, with a small value that is invalid for the same reason; or an error. */
+export type Excess = { readonly field: string; readonly substitute: unknown } | { readonly error: EntryError }
+
+const entryBounds = {
+  /**
+   * The size of an entry in its shortest form, without its texts. It is at least as large as the stored metadata. The addition is for
+   * the names and values of the other fields, which have less than 300 bytes.
+   */
+  weightMax: limits.metadataBytesMax + 1_024,
+  /** A character takes at most this many bytes: two escapes for a surrogate pair. */
+  bytesPerCharacterMax: 12,
+  /** For fields whose values are short: a timestamp or one of the allowed values. */
+  shortTextCharactersMax: 256,
+} as const
+
+/** A field with a column of its own. */
+interface Field {
+  /** One bit for each field. */
+  readonly bit: number
+  readonly name: string
+  readonly bytes: Buffer
+  readonly charactersMax: number
+  /** Everything else may have any size in the text, but `metadata` has no text of its own. */
+  readonly isText: boolean
+}
+
+const fields: readonly Field[] = Object.entries(entrySchema.properties).map(([name, property], i) => ({
+  bit: 1 << i,
+  name,
+  bytes: Buffer.from(name),
+  charactersMax: 'maxLength' in property ? property.maxLength : entryBounds.shortTextCharactersMax,
+  isText: name !== 'metadata',
+}))
+
+/** The fields by the length of their names. */
+const fieldsByLength: readonly (readonly Field[])[] = Array.from(
+  { length: Math.max(...fields.map(({ bytes }) => bytes.length)) + 1 },
+  (_, length) => fields.filter(({ bytes }) => bytes.length === length),
+)
+
+function findField(body: Uint8Array, start: number, end: number): Field | undefined {
+  for (const field of fieldsByLength[end - start - 2] ?? []) {
+    if (isName(body, start, end, field.bytes)) return field
+  }
+  // Names with escapes are rare.
+  return hasEscape(body, start, end) ? fields.find(({ bytes }) => isName(body, start, end, bytes)) : undefined
+}
+
+function hasEscape(body: Uint8Array, start: number, end: number): boolean {
+  for (let at = start + 1; at < end; at += 1) if (body[at] === BACKSLASH) return true
+  return false
+}
+
+/**
+ * Whether a name, with its quotes in the bytes from `start` to `end`, is this text. Compares byte by byte: a body may have hundreds of
+ * thousands of names, each with escapes.
+ *
+ * @param text ASCII without characters that JSON has a short escape for
+ */
+export function isName(body: Uint8Array, start: number, end: number, text: Uint8Array): boolean {
+  let at = start + 1
+  for (let i = 0; i < text.length; i += 1) {
+    const byte = text[i] ?? 0
+    if (body[at] === byte) at += 1
+    else if (escapedByte(body, at) === byte) at += ESCAPE_BYTES
+    else return false
+  }
+  return at === end - 1
+}
+
+/** The ASCII character of an escape like `\u0061`; negative if there is none. */
+function escapedByte(body: Uint8Array, at: number): number {
+  const isEscape =
+    body[at] === BACKSLASH && body[at + 1] === LOWER_U && body[at + 2] === ZERO && body[at + 3] === ZERO
+  return isEscape ? hexValue(body[at + 4] ?? 0) * 16 + hexValue(body[at + 5] ?? 0) : -1
+}
+
+/** @param digit a hexadecimal digit */
+function hexValue(digit: number): number {
+  return digit <= NINE ? digit - ZERO : (digit & 0x0f) + 9
+}
+
+const ESCAPE_BYTES = 6
+
+/** Follows the members of one entry while a body is scanned. An entry that is too large is rejected without being parsed. */
+export class EntryTracker {
+  readonly #body: Buffer
+  #start = 0
+  #startWaste = 0
+  #isObject = false
+  /** The field whose value comes next. */
+  #field: Field | undefined
+  #textStart = -1
+  #textStartWaste = 0
+  /** The size of the first text of each field, in its shortest form. */
+  #textBytes = 0
+  /** The bits of the fields that the entry has. */
+  #seen = 0
+  #wrongType: Field | undefined
+  #tooLong: Field | undefined
+
+  constructor(body: Buffer) {
+    this.#body = body
+  }
+
+  begin(at: number, byte: number, waste: number): void {
+    this.#start = at
+    this.#startWaste = waste
+    this.#isObject = byte === OPEN_BRACE
+    this.#field = undefined
+    this.#textStart = -1
+    this.#textBytes = 0
+    this.#seen = 0
+    this.#wrongType = undefined
+    this.#tooLong = undefined
+  }
+
+  name(start: number, end: number): void {
+    this.#field = findField(this.#body, start, end)
+  }
+
+  beginMember(at: number, byte: number, waste: number): void {
+    const field = this.#field
+    if (field === undefined) return
+    if (field.isText && byte === QUOTE) {
+      this.#textStart = at
+      this.#textStartWaste = waste
+    } else if (byte !== LOWER_N && (field.isText || byte !== OPEN_BRACE)) this.#wrongType ??= field
+  }
+
+  endMember(end: number, waste: number): void {
+    const field = this.#field
+    this.#field = undefined
+    if (field === undefined) return
+    const isFirst = (this.#seen & field.bit) === 0
+    this.#seen |= field.bit
+    if (this.#textStart === -1) return
+    const bytes = end - this.#textStart
+    if (bytes > entryBounds.bytesPerCharacterMax * field.charactersMax + 2) this.#tooLong ??= field
+    if (isFirst) this.#textBytes += bytes - (waste - this.#textStartWaste)
+    this.#textStart = -1
+  }
+
+  end(end: number, waste: number, scanner: JsonScanner, levels: number): FoundEntry {
+    const start = this.#start
+    const weight = end - start - (waste - this.#startWaste) - this.#textBytes
+    return {
+      start,
+      end,
+      isObject: this.#isObject,
+      isExact: scanner.escapedNameAt >= start || scanner.inexactNumberAt >= start,
+      excess: this.#isObject ? this.#excess(weight > entryBounds.weightMax, levels) : undefined,
+    }
+  }
+
+  #excess(isHeavy: boolean, levels: number): Excess | undefined {
+    if (this.#tooLong !== undefined) {
+      const { name, charactersMax } = this.#tooLong
+      return { field: name, substitute: 'x'.repeat(charactersMax + 1) }
+    }
+    if (!isHeavy) return undefined
+    if (this.#wrongType !== undefined) return { field: this.#wrongType.name, substitute: [] }
+    const hasMetadata = fields.some(({ bit, isText }) => !isText && (this.#seen & bit) !== 0)
+    return { error: metadataError(levels > limits.metadataDepthMax ? 'too_deep' : 'too_large', hasMetadata) }
+  }
+}
+
+const QUOTE = 0x22
+const ZERO = 0x30
+const NINE = 0x39
+const BACKSLASH = 0x5c
+const LOWER_N = 0x6e
+const LOWER_U = 0x75
+const OPEN_BRACE = 0x7b
