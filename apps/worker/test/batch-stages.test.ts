@@ -84,8 +84,8 @@ beforeEach(() => {
         calls.push(`load ${ids.join(' ')}`)
         return next(loads)
       },
-      finish: async ({ id, members }: StoredBatch, repair) => {
-        calls.push(`finish ${id}: ${members.join(' ')}, repair: ${repair}`)
+      finish: async ({ id, members }: StoredBatch, number) => {
+        calls.push(`finish ${id}: ${members.join(' ')}, repair: ${number}`)
         return next(finishes)
       },
     },
