@@ -5,7 +5,7 @@ import { randomUUID } from 'node:crypto'
 import { parserProblem } from '../errors.ts'
 import { Problem, problemBody, problems } from '../problems.ts'
 import type { ConnectionLimits } from './connection-limits.ts'
-import { currentResponse, type HttpSocket } from './http-socket.ts'
+import { currentResponse, type HttpSocket, stopReading } from './http-socket.ts'
 
 /**
  * Closes connections as early as possible, but so that the client can still read the reason.
@@ -21,6 +21,8 @@ export class ConnectionGuard {
   readonly #limits: Pick<ConnectionLimits, 'lingerMs' | 'unreadBytesMax'>
   readonly #answeredEarly = new WeakSet<Socket>()
   readonly #lingering = new WeakSet<Socket>()
+  /** Their next request is broken, and earlier ones are not answered yet. */
+  readonly #broken = new WeakSet<Socket>()
 
   constructor(limits: Pick<ConnectionLimits, 'lingerMs' | 'unreadBytesMax'>) {
     this.#limits = limits
@@ -56,13 +58,22 @@ export class ConnectionGuard {
       this.#linger(socket)
       return
     }
+    // Node parses what it reads after an error, and reports the error again.
+    if (this.#broken.has(socket)) stopReading(socket)
+    else this.#rejectAfterAnswers(socket, parserProblem(error))
+  }
+
+  /** Complete requests may have come before the broken one. They may be enqueued, so their clients must not read a rejection. */
+  #rejectAfterAnswers(socket: HttpSocket, problem: Problem): void {
     const response = currentResponse(socket)
     if (response?.req.complete === true) {
-      // A complete request came before this one. It may have been enqueued, so its client must not read a rejection.
-      socket.pause()
-      response.once('close', () => this.onClientError(error, socket))
+      this.#broken.add(socket)
+      stopReading(socket)
+      response.once('close', () => {
+        if (socket.writable) this.#rejectAfterAnswers(socket, problem)
+      })
     } else {
-      this.#reject(socket, parserProblem(error))
+      this.#reject(socket, problem)
     }
   }
 

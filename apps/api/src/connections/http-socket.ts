@@ -18,6 +18,15 @@ interface HttpParser {
   onIncoming: (request: IncomingMessage, keepAlive: boolean) => number
 }
 
+/**
+ * Stops reading from the connection until Node resumes it. If the stream is paused while it is being resumed, Node starts reading
+ * although it stays paused, and `pause` alone has no effect. Node stops reading in its listener of the event.
+ */
+export function stopReading(socket: Socket): void {
+  socket.pause()
+  socket.emit('pause')
+}
+
 const REJECT_HEAD = -1
 
 /**

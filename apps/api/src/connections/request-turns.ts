@@ -1,7 +1,7 @@
 import type { IncomingMessage, RequestListener, ServerResponse } from 'node:http'
 import type { Socket } from 'node:net'
 import type { ConnectionLimits } from './connection-limits.ts'
-import { currentResponse, type HttpSocket } from './http-socket.ts'
+import { currentResponse, type HttpSocket, stopReading } from './http-socket.ts'
 
 type TurnLimits = Pick<ConnectionLimits, 'waitingRequestsMax' | 'waitingRequestsPerConnectionMax'>
 
@@ -60,11 +60,11 @@ export class RequestTurns {
     const queue: Queue = {
       requests: 0,
       // Node resumes the socket whenever a body is read. The bodies of waiting requests have arrived, except that of the last one.
-      keepPaused: () => socket.pause(),
+      keepPaused: () => stopReading(socket),
       close: () => this.#close(socket, queue),
     }
     this.#queues.set(socket, queue)
-    socket.pause()
+    stopReading(socket)
     socket.on('resume', queue.keepPaused)
     socket.on('close', queue.close)
     return queue

@@ -112,22 +112,26 @@ describe('the connection of a slow client is closed', () => {
     expect(statuses(connection)).toEqual([202])
   })
 
-  it('if it sends all the time and does not read answers', async () => {
-    const { api, port } = await setup({ ...never, silenceMs: 500 })
-    const socket = connect({ port, host: '127.0.0.1' })
-    closing.push(() => void socket.destroy())
-    socket.on('error', () => undefined)
-    await once(socket, 'connect')
-    socket.pause()
-    // Answers to invalid batches are long, so they fill the buffers of the connection soon.
-    const bad = postText(api.key, `[${'0,'.repeat(99)}0]`).repeat(50)
-    const write = (): void => {
-      while (!socket.destroyed && socket.write(bad));
-    }
-    socket.on('drain', write)
-    write()
-    await expect.poll(() => socket.closed, { timeout: 15_000 }).toBe(true)
-  }, 20_000)
+  it.each([1, 8, 50])(
+    'if it sends all the time, %i requests at once, and does not read answers',
+    async (count) => {
+      const { api, port } = await setup({ ...never, silenceMs: 500 })
+      const socket = connect({ port, host: '127.0.0.1' })
+      closing.push(() => void socket.destroy())
+      socket.on('error', () => undefined)
+      await once(socket, 'connect')
+      socket.pause()
+      // Answers to invalid batches are long, so they fill the buffers of the connection soon.
+      const bad = postText(api.key, `[${'0,'.repeat(99)}0]`).repeat(count)
+      const write = (): void => {
+        while (!socket.destroyed && socket.write(bad));
+      }
+      socket.on('drain', write)
+      write()
+      await expect.poll(() => socket.closed, { timeout: 15_000 }).toBe(true)
+    },
+    20_000,
+  )
 })
 
 describe('a request that is rejected before its body is read', () => {
