@@ -1,7 +1,7 @@
 import { type ClickHouseClient, connectClickHouse } from '@sluice/clickhouse'
 import { Fleet } from '@sluice/harness/fleet'
 
-/** A fleet whose ClickHouse can reject rows with a code that is not listed. */
+/** A fleet of two workers whose ClickHouse can reject rows with a code that is not listed. */
 export class RejectingFleet {
   readonly fleet: Fleet
   readonly clickhouse: ClickHouseClient
@@ -15,7 +15,9 @@ export class RejectingFleet {
   }
 
   static async start(): Promise<RejectingFleet> {
-    return new RejectingFleet(await Fleet.start())
+    const rejecting = new RejectingFleet(await Fleet.start())
+    for (let worker = 0; worker < 2; worker += 1) await rejecting.fleet.startWorker()
+    return rejecting
   }
 
   /** ClickHouse rejects a row that fails with CANNOT_COMPILE_REGEXP, which is not a listed code. */

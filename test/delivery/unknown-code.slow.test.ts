@@ -18,7 +18,6 @@ let fleet: Fleet
 beforeEach(async () => {
   rejecting = await RejectingFleet.start()
   fleet = rejecting.fleet
-  for (let worker = 0; worker < 2; worker += 1) await fleet.startWorker()
 })
 
 afterEach(() => rejecting?.stop())

@@ -162,7 +162,7 @@ export class RealScripts implements QueueScripts {
 
   async add(chunkId: string, chunk: Chunk, withinMs: number): Promise<'added' | 'late'> {
     const { redis } = this.#fixture
-    const args = await addArguments(this.#queue, { chunkId, chunk, records: [], recordLimits: noRecords })
+    const args = await addArguments(this.#queue, { chunkId, chunk, ...noRecords })
     const [seconds = 0] = await redis.time()
     const { isLate } = await sendAdd(redis, args, seconds * 1_000 + withinMs)
     return isLate ? 'late' : 'added'

@@ -109,7 +109,7 @@ export class ChunkQueue {
    * @throws QueueUnavailableError when Redis has not confirmed by the deadline
    */
   async add(chunkId: string, chunk: Chunk, deadlineMs: number): Promise<void> {
-    await this.addRecorded(chunkId, chunk, { records: [], recordLimits: noRecords }, deadlineMs)
+    await this.addRecorded(chunkId, chunk, noRecords, deadlineMs)
   }
 
   /**

@@ -189,11 +189,14 @@ export async function sendAdd(
 
 /** The arguments of a script run that stores nothing. It reads the clock of the Redis that has the queue, in a cluster too. */
 export function clockArguments(queue: Queue<Chunk>): Promise<AddArguments> {
-  return addArguments(queue, { chunkId: 'none', chunk: undefined, records: [], recordLimits: noRecords })
+  return addArguments(queue, { chunkId: 'none', chunk: undefined, ...noRecords })
 }
 
-/** The limits of an add without records. */
-export const noRecords: RecordLimits = { windowMs: 0, recordsMax: 0 }
+/** The records of an add without records. */
+export const noRecords: Pick<Add, 'records' | 'recordLimits'> = {
+  records: [],
+  recordLimits: { windowMs: 0, recordsMax: 0 },
+}
 
 /** Stands in for the chunk if there is none. */
 const NO_CHUNK: Chunk = { v: 1, rows: 0, bytes: 0, frame: '' }

@@ -1,6 +1,7 @@
 import type { Logger } from '@sluice/runtime'
 import { limits } from '@sluice/schema'
-import { Problem } from '../problems.ts'
+import type { Problem } from '../problems.ts'
+import { retryLater } from './retry-later.ts'
 
 /** How many bytes of bodies one process may hold, of all projects and of one. */
 export interface BodyLimits {
@@ -23,9 +24,8 @@ export interface BodyHolder {
   bodyBytes: number
 }
 
-/** The range of `Retry-After`, in seconds. Most bodies arrive within a second. */
-const RETRY_AFTER_MIN_S = 1
-const RETRY_AFTER_MAX_S = 3
+/** Most bodies arrive within a second. */
+const RETRY_AFTER_S = { min: 1, max: 3 }
 /** Projects without bodies are forgotten when there are more. 10,000 of about 100 bytes: 1 MB. */
 const PROJECTS_MAX = 10_000
 const WARN_INTERVAL_MS = 10_000
@@ -96,10 +96,7 @@ export class BodyBudget {
         'too many bytes of bodies, rejecting requests',
       )
     }
-    const seconds = RETRY_AFTER_MIN_S + Math.floor(random() * (RETRY_AFTER_MAX_S - RETRY_AFTER_MIN_S + 1))
-    return new Problem('overloaded', 'Too many bytes of bodies are in flight. Retry later.', {
-      headers: { 'retry-after': String(seconds) },
-    })
+    return retryLater(RETRY_AFTER_S, random(), 'Too many bytes of bodies are in flight. Retry later.')
   }
 
   get status(): BodyStatus {

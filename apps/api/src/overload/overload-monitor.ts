@@ -1,18 +1,16 @@
 import type { Logger } from '@sluice/runtime'
 import type { QueueGauge, QueueReading } from '@sluice/queue'
-import { Problem, problems } from '../problems.ts'
+import type { Problem } from '../problems.ts'
 import { type OverloadReason, overloadReasons } from './overloaded-error.ts'
+import { retryLater, type RetryRange } from './retry-later.ts'
 import type { OverloadThresholds } from './settings.ts'
 import { type Thresholds, Watermark } from './watermark.ts'
 
 /** Redis grows by at most about 30 MB a second, which is little compared with the memory above the high-water mark. */
 const POLL_INTERVAL_MS = 1_000
 
-/**
- * The range of `Retry-After`, in seconds. The value is random, because clients that were rejected at the same time must not
- * all retry at the same time. Redis and the queue take longer to reach their low-water marks than signals of the process.
- */
-const retryAfterS: Readonly<Record<OverloadReason, { readonly min: number; readonly max: number }>> = {
+/** Redis and the queue take longer to reach their low-water marks than signals of the process. */
+const retryAfterS: Readonly<Record<OverloadReason, RetryRange>> = {
   redis_memory: { min: 5, max: 15 },
   queue_depth: { min: 5, max: 15 },
   queue_age: { min: 5, max: 15 },
@@ -98,11 +96,7 @@ export class OverloadMonitor {
   reject(reason: OverloadReason): Problem {
     this.#refused[reason] += 1
     if (!this.#watermarks[reason].isOver) this.#change(reason, (watermark) => watermark.trip())
-    const { min, max } = retryAfterS[reason]
-    const seconds = min + Math.floor(this.#options.random() * (max - min + 1))
-    return new Problem('overloaded', problems.overloaded.detail, {
-      headers: { 'retry-after': String(seconds) },
-    })
+    return retryLater(retryAfterS[reason], this.#options.random())
   }
 
   /** Reads all signals, except those of Redis if a read of Redis is in flight. Resolves after the reads; never rejects. */

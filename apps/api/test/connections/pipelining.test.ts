@@ -35,6 +35,16 @@ async function open(): Promise<HttpConnection> {
   return connection
 }
 
+/** Opens a connection on which as many requests wait as on all connections together. Its first request is being handled. */
+async function fillProcess(): Promise<HttpConnection> {
+  await api.close()
+  api = buildTestApi({ connectionLimits: { ...connectionLimits, waitingRequestsMax: 3 } })
+  api.queue.holding = true
+  const waiting = await open()
+  waiting.write(postText(api.key, entryText).repeat(4))
+  return waiting
+}
+
 const statuses = (connection: HttpConnection): number[] => connection.responses.map(({ status }) => status)
 const openFiles = async (): Promise<number> => (await readdir('/proc/self/fd')).length
 
@@ -100,11 +110,7 @@ describe('pipelined requests', () => {
   })
 
   it('above the limit of the process are rejected, and single requests are not', async () => {
-    await api.close()
-    api = buildTestApi({ connectionLimits: { ...connectionLimits, waitingRequestsMax: 3 } })
-    api.queue.holding = true
-    const waiting = await open()
-    waiting.write(postText(api.key, entryText).repeat(4))
+    await fillProcess()
     await expect.poll(() => api.queue.adds, PATIENCE).toHaveLength(1)
     const pipelined = await open()
     pipelined.write(health + health)
@@ -115,11 +121,7 @@ describe('pipelined requests', () => {
   })
 
   it('no longer count when their connection is closed', async () => {
-    await api.close()
-    api = buildTestApi({ connectionLimits: { ...connectionLimits, waitingRequestsMax: 3 } })
-    api.queue.holding = true
-    const waiting = await open()
-    waiting.write(postText(api.key, entryText).repeat(4))
+    const waiting = await fillProcess()
     await expect.poll(() => api.queue.adds, PATIENCE).toHaveLength(1)
     waiting.destroy()
     // The server notices when it writes an answer.
