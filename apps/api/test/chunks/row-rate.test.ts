@@ -3,6 +3,11 @@ import { gatherIntervalMs, gatherLimits, RowRate } from '../../src/chunks/row-ra
 
 const { freeRowsPerS, fullRowsPerS, intervalMaxMs, rowsMax } = gatherLimits
 
+/** Sends every 2 ms. */
+function sendFor(rate: RowRate, ms: number, rowsPerMs: number, startMs = 0): void {
+  for (let at = startMs; at < startMs + ms; at += 2) rate.record(2 * rowsPerMs, at)
+}
+
 describe('the interval in which rows are gathered', () => {
   it('is zero up to a rate', () => {
     expect(gatherIntervalMs(0)).toBe(0)
@@ -21,10 +26,6 @@ describe('the interval in which rows are gathered', () => {
 })
 
 describe('the rate of rows', () => {
-  const sendFor = (rate: RowRate, ms: number, rowsPerMs: number, startMs = 0): void => {
-    for (let at = startMs; at < startMs + ms; at += 2) rate.record(2 * rowsPerMs, at)
-  }
-
   it('is that of a steady load', () => {
     const rate = new RowRate()
     sendFor(rate, 1_000, 150)
