@@ -3,10 +3,11 @@ import type { Rows } from '@sluice/row-scanner'
 import { limits } from '@sluice/schema'
 import { OverloadedError } from '../overload/overloaded-error.ts'
 import { AddPace } from './add-pace.ts'
+import { gatherIntervalMs, RowRate } from './row-rate.ts'
 
 /** The limits of the writer. Sizes are those of rows before compression. */
 export const chunkLimits = {
-  /** Above about 1,000 rows the fixed cost of a chunk is below 1 µs per row. More rows only make recovery coarser. */
+  /** More rows would only make recovery coarser. */
   rowsMax: 2_000,
   /** A chunk is compressed at once: 1 MB blocks the event loop for about 2 ms. One request may be larger. */
   bytesMax: 1_000_000,
@@ -81,16 +82,18 @@ class Gathering {
  *
  * - Idle (no add is in flight): a write waits until the end of the event loop's turn, so that writes that arrived in the same turn
  *   are sent with it.
- * - Busy (an add is in flight, or the pace makes the next one wait): writes gather, and are sent when this ends. If they fill a chunk,
- *   they are sent at once, up to `addsInFlightMax`. If there are several shards, they are also sent after `overlapIntervalMs`.
+ * - Busy (an add is in flight, or the next one must wait): writes gather, and are sent when this ends. If they fill a chunk, they are
+ *   sent at once, up to `addsInFlightMax`. If there are several shards, they are also sent after `overlapIntervalMs`.
  * - Full (`bytesWaitingMax`): writes are rejected.
  *
- * Under low load a write costs one round trip; under high load chunks are large. The pace makes a write wait only if all processes
- * together add more chunks than Redis should handle.
+ * Under low load a write costs one round trip; under high load chunks are large. A write must wait although no add is in flight only if
+ * all processes together add more chunks than Redis should handle (`AddPace`), or if this process has very many rows
+ * (`gatherIntervalMs`).
  */
 export class ChunkWriter {
   readonly #queue: Pick<ChunkQueue, 'add'>
   readonly #pace: AddPace
+  readonly #rowRate = new RowRate()
   readonly #makeId: () => string
   readonly #monotonicMs: () => number
   readonly #shards: number
@@ -173,13 +176,15 @@ export class ChunkWriter {
       if (this.#addsInFlight >= addsMax || (!next.isFull && this.#isPaced())) return
       this.#gatherings.shift()
       this.#pace.start()
+      this.#rowRate.record(next.rows, this.#monotonicMs())
       void this.#send(next)
     }
   }
 
   /** Whether the next add must wait. If so, sends when it need not. */
   #isPaced(): boolean {
-    const waitMs = this.#pace.waitMs(this.#addsInFlight === 0 ? 0 : chunkLimits.overlapIntervalMs)
+    const overlapMs = this.#addsInFlight === 0 ? 0 : chunkLimits.overlapIntervalMs
+    const waitMs = this.#pace.waitMs(Math.max(overlapMs, gatherIntervalMs(this.#rowRate.perS)))
     if (waitMs === 0) return false
     if (this.#pacer === undefined) {
       this.#pacer = setTimeout(() => {

@@ -23,7 +23,10 @@ export class StaleConnections {
   /** To be called for each new connection. */
   add(socket: HttpSocket): void {
     this.#connections.set(socket, { bytesWritten: 0, sinceMs: this.#monotonicMs() })
-    socket.once('close', () => this.#connections.delete(socket))
+    // Prepended, because `on` and `once` would make an array of two listeners where Node also makes those of each request. If hundreds of
+    // connections open together, V8 learns that arrays from there live long, and allocates all of them in the old generation. Each then
+    // keeps its request until the next major collection: scavenges took three times as long, a tenth of the CPU time of a request.
+    socket.prependListener('close', () => this.#connections.delete(socket))
   }
 
   /** To be called at an interval. */

@@ -3,6 +3,7 @@ import { ownedRows } from '@sluice/row-scanner'
 import { beforeEach, describe, expect, it, vi } from 'vitest'
 import { paceLimits } from '../../src/chunks/add-pace.ts'
 import { chunkLimits, ChunkWriter } from '../../src/chunks/chunk-writer.ts'
+import { gatherLimits } from '../../src/chunks/row-rate.ts'
 import { OverloadedError } from '../../src/overload/overloaded-error.ts'
 import { FakeQueue, type PendingAdd } from '../support/fake-queue.ts'
 
@@ -138,6 +139,45 @@ describe('a writer of a queue to which all processes add more than the budget', 
     await writeRows(1, 'a\n')
     await writeRows(chunkLimits.rowsMax, 'b\n')
     expect(queue.adds).toHaveLength(2)
+  })
+})
+
+describe('a writer of very many rows', () => {
+  const rows = gatherLimits.rowsMax
+  beforeEach(async () => {
+    clockStepMs = 0
+    queue.holding = false
+    // One add per 4 ms: 250,000 rows per second.
+    for (let adds = 1; adds <= 100; adds += 1) {
+      nowMs += gatherLimits.intervalMaxMs
+      await writeRows(rows, 'a\n'.repeat(rows))
+    }
+    queue.adds.length = 0
+  })
+
+  it('gathers for an interval, even if the queue answers faster', async () => {
+    const writes = [writeRows(1, 'b\n')]
+    await turn()
+    writes.push(writeRows(1, 'c\n'))
+    await turn()
+    expect(queue.adds).toHaveLength(0)
+    nowMs += gatherLimits.intervalMaxMs
+    await Promise.all(writes)
+    expect(addAt(0)).toMatchObject({ lines: ['b', 'c'] })
+  })
+
+  it('sends a full chunk without waiting', async () => {
+    await writeRows(chunkLimits.rowsMax, 'b\n')
+    expect(queue.adds).toHaveLength(1)
+  })
+
+  it('sends at once when the rate is low again', async () => {
+    nowMs += 1_000
+    await writeRows(1, 'b\n')
+    const write = writeRows(1, 'c\n')
+    await turn()
+    expect(queue.adds).toHaveLength(2)
+    await write
   })
 })
 
