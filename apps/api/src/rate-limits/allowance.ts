@@ -149,10 +149,15 @@ export class Allowance {
     return this.#take(this.#counted(cost), counted)
   }
 
-  /** Counts the cost of a request that was rejected for another reason. What the slice does not cover becomes a debt. */
+  /**
+   * Counts the cost of a request that was rejected for another reason. What the slice does not cover becomes a debt, of at most one burst:
+   * bodies that arrive together must not stop a project for long.
+   */
   charge(cost: Amount): void {
     const nowMs = this.#tick()
-    this.#held = minus(this.#held, this.#counted(cost))
+    const { burst } = this.#limit
+    const left = minus(this.#held, this.#counted(cost))
+    this.#held = lesser(this.#held, minus(positive(plus(left, burst)), burst))
     if (this.#aloneAtMs === undefined && this.#shouldLeaseAhead(nowMs)) this.#requestLease()
   }
 

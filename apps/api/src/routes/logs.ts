@@ -160,23 +160,25 @@ async function admit(
   reply: FastifyReply,
   { authenticator, rateLimits, overload, bodies }: LogsRouteDependencies,
 ): Promise<void> {
-  request.project = await authenticator.authenticate(request.headers.authorization, request)
-  request.allowance = rateLimits.of(request.project)
-  if (request.allowance !== null) limitEarly(request.allowance, request, reply)
+  const { headers } = request
+  request.project = await authenticator.authenticate(headers.authorization, request, (project) => {
+    request.allowance = rateLimits.of(project)
+    if (request.allowance !== null) showLimits(request.allowance, reply)
+  })
+  request.allowance?.rejectEarly(headers)
   overload.check()
-  checkContentEncoding(request.headers['content-encoding'])
+  checkContentEncoding(headers['content-encoding'])
   checkCharset(request)
-  if (request.headers.expect === undefined) return
+  if (headers.expect === undefined) return
   // Last: the client need not send a body that is rejected.
   const problem = rejectBody(request, bodies)
   if (problem !== undefined) throw problem
   reply.raw.writeContinue()
 }
 
-/** Sets the rate limit headers for every answer, and rejects a request whose declared size is above the limit. */
-function limitEarly(allowance: Allowance, { headers }: FastifyRequest, reply: FastifyReply): void {
+/** Sets the rate limit headers for every answer. */
+function showLimits(allowance: Allowance, reply: FastifyReply): void {
   void reply.header('ratelimit-policy', allowance.policy).header('ratelimit', allowance.state)
-  allowance.rejectEarly(headers)
 }
 
 function receive(

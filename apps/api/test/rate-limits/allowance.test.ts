@@ -294,6 +294,15 @@ describe('a charge of rejected work', () => {
     expect(await send(1)).not.toBe('passed')
   })
 
+  it('leaves a debt of at most one burst until the next lease', async () => {
+    await send(1)
+    buckets.level = { entries: 0, bytes: 0 }
+    for (let i = 0; i < 10; i += 1) allowance.charge({ entries: 1_000, bytes: 100 })
+    await settled()
+    expect(buckets.level.entries).toBe(0)
+    expect(await send(1)).toBe('3 s')
+  })
+
   it('costs nothing in a unit without a limit', () => {
     allowance.charge({ entries: 0, bytes: 1e12 })
     expect(allowance.state).toBe('"entries";r=2000;t=1')

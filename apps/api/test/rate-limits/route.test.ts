@@ -95,6 +95,20 @@ describe('a project with limits', () => {
     }
   })
 
+  it('gets them with a 403, and with a 404 if it is disabled', async () => {
+    const { key } = api.registry.addKey({ scopes: ['read'] })
+    const forbidden = await api.post(entry, { headers: { authorization: `Bearer ${key}` } })
+    expect(problemCode(forbidden)).toBe('forbidden')
+    api.registry.addProject({ enabled: false, limits: { entriesPerSecond: 100, burstEntries: 200 } })
+    api.authenticator.invalidate('demo')
+    const disabled = await api.post(entry)
+    expect(problemCode(disabled)).toBe('project_not_found')
+    for (const { headers } of [forbidden, disabled]) {
+      expect(headers['ratelimit-policy']).toBe(POLICY)
+      expect(headers['ratelimit']).toBe('"entries";r=200;t=1')
+    }
+  })
+
   it('does not get them if the key is unknown', async () => {
     const { headers } = await api.post(entry, { headers: { authorization: 'Bearer nothing' } })
     expect(headers).not.toHaveProperty('ratelimit-policy')
