@@ -6,7 +6,7 @@ import { type Link, type LinkFaults, SimulatedProcess } from './simulated-proces
 import { SimulatedRedis } from './simulated-redis.ts'
 import { simulateRuntime } from './simulated-runtime.ts'
 import { SimulatedTime } from './simulated-time.ts'
-import { startSimulatedWorker } from './simulated-worker.ts'
+import { type SimulatedWorker, startSimulatedWorker } from './simulated-worker.ts'
 
 /** Entries are sent and faults happen during this time. Then all faults end. */
 const FAULTY_MS = 60_000
@@ -52,6 +52,7 @@ class Schedule {
   readonly #unknownRate: number
   readonly #trace: string[] | undefined
   readonly #processes: SimulatedProcess[] = []
+  readonly #workers: SimulatedWorker[] = []
   readonly #apis: SimulatedApi[] = []
   readonly #cutOff = new Set<SimulatedProcess>()
   readonly #acknowledged: string[] = []
@@ -117,12 +118,16 @@ class Schedule {
     )
     this.#note('no more entries')
     this.#isSending = false
-    await this.#time.runUntil(() => this.#isAnswered && this.#redis.jobs === 0, LIMIT_MS)
+    await this.#time.runUntil(
+      () => this.#isAnswered && this.#redis.jobs === 0 && this.#heldChunks === 0,
+      LIMIT_MS,
+    )
     const left = this.#redis.jobs
+    const held = this.#heldChunks
     for (const process of this.#processes) process.kill()
     await this.#time.runUntil(() => false, this.#time.nowMs + LATE_COMMITS_MS)
     const failure = isDrained
-      ? this.#audit()
+      ? this.#audit(held)
       : `${left} chunks are left after ${LIMIT_MS} ms: ${this.#redis.describe()}`
     return {
       seed: this.#seed,
@@ -137,7 +142,12 @@ class Schedule {
     return [...this.#open].every(({ process }) => process.isDead)
   }
 
-  #audit(): string | undefined {
+  /** The chunks in the hands of the workers that live. A chunk that stays there can stop a worker from fetching. */
+  get #heldChunks(): number {
+    return this.#workers.reduce((sum, { process, heldChunks }) => sum + (process.isDead ? 0 : heldChunks), 0)
+  }
+
+  #audit(held: number): string | undefined {
     if (this.#redis.failed > 0) return `${this.#redis.failed} chunks are failed jobs`
     const counts = new Map<string, number>()
     for (const id of [...this.#clickhouse.rows, ...this.#clickhouse.deadLetters])
@@ -145,14 +155,15 @@ class Schedule {
     const lost = this.#acknowledged.filter((id) => !counts.has(id))
     const doubled = [...counts].filter(([, count]) => count > 1).map(([id]) => id)
     if (lost.length > 0) return `lost: ${lost.join(' ')}`
-    return doubled.length > 0 ? `stored twice: ${doubled.join(' ')}` : undefined
+    if (doubled.length > 0) return `stored twice: ${doubled.join(' ')}`
+    return held > 0 ? `${held} chunks stay in hand` : undefined
   }
 
   #startWorker(): void {
     const isFirst = this.#processes.length === 0
     const process = this.#startProcess('worker')
     if (isFirst && this.#isFirstCutOff) this.#cutOff.add(process)
-    startSimulatedWorker({
+    const worker = startSimulatedWorker({
       process,
       redis: this.#redis,
       clickhouse: this.#clickhouse,
@@ -168,6 +179,7 @@ class Schedule {
         ...(this.#repairsTable && { delayMaxMs: workerLimits.insertLingerMaxMs }),
       },
     })
+    this.#workers.push(worker)
   }
 
   #startApi(): void {
@@ -267,6 +279,8 @@ class Schedule {
       () => process.beforeRequest(integer(random, 1, 4), 'insert', () => this.#kill(process)),
       () => process.beforeRequest(integer(random, 1, 30), '', () => this.#suspend(process, 60_000)),
       () => process.beforeRequest(integer(random, 1, 4), 'insert', () => this.#suspend(process, 60_000)),
+      // Others deliver what it has fetched.
+      () => process.beforeRequest(integer(random, 1, 4), 'claim', () => this.#suspend(process, 60_000)),
       () => this.#for(ms, 'ClickHouse is down', (isOn) => (this.#isClickHouseDown = isOn)),
       () => this.#for(ms, 'Redis is away', (isOn) => (this.#isRedisDown = isOn)),
       () => this.#for(ms, 'no memory', (isOn) => (this.#clickhouse.faults.isShortOfMemory = isOn)),

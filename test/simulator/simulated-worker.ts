@@ -36,8 +36,14 @@ export interface SimulatedWorkerOptions {
   readonly toClickHouse: Link
 }
 
+export interface SimulatedWorker {
+  readonly process: SimulatedProcess
+  /** Chunks in hand. */
+  readonly heldChunks: number
+}
+
 /** Runs the worker's own code in a simulated process. */
-export function startSimulatedWorker(options: SimulatedWorkerOptions): void {
+export function startSimulatedWorker(options: SimulatedWorkerOptions): SimulatedWorker {
   const { process, clickhouse, random, areTokensAtomic, makeId } = options
   const toClickHouse = <T>(name: string, run: () => T): Promise<T> =>
     process.request(name, run, options.toClickHouse)
@@ -107,6 +113,12 @@ export function startSimulatedWorker(options: SimulatedWorkerOptions): void {
     logger,
   }
   startShard(queue, dependencies)
+  return {
+    process,
+    get heldChunks() {
+      return queue.consumer.heldChunks
+    },
+  }
 }
 
 function simulatedQueue({ process, redis, toRedis: link }: SimulatedWorkerOptions): ShardQueue {
