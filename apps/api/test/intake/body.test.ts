@@ -107,6 +107,8 @@ describe('an entry', () => {
     const escapes = '\\ud83d\\ude00'.repeat(65_536)
     expect(excessOf(`,"metadata":{"a":[${values(32_000)}]},"stack":"${escapes}","url":null`)).toBeUndefined()
     expect(excessOf(`,"a":[${' 0,'.repeat(32_000)}0],"b":"${'\\u0061'.repeat(1_000)}"`)).toBeUndefined()
+    // As printf("%.20f") writes 0.1, which has three bytes in the stored metadata.
+    expect(excessOf(`,"a":[${'0.10000000000000000555,'.repeat(16_000)}-0]`)).toBeUndefined()
   })
 
   it('has an excess if its metadata and unknown fields are larger than metadata can be', () => {
