@@ -31,6 +31,7 @@ const entryBounds = {
 
 /** A field with a column of its own. */
 interface Field {
+  readonly index: number
   /** One bit for each field. */
   readonly bit: number
   readonly name: string
@@ -40,8 +41,9 @@ interface Field {
   readonly isText: boolean
 }
 
-const fields: readonly Field[] = Object.entries(entrySchema.properties).map(([name, property], i) => ({
-  bit: 1 << i,
+const fields: readonly Field[] = Object.entries(entrySchema.properties).map(([name, property], index) => ({
+  index,
+  bit: 1 << index,
   name,
   bytes: Buffer.from(name),
   charactersMax: 'maxLength' in property ? property.maxLength : entryBounds.shortTextCharactersMax,
@@ -98,7 +100,13 @@ function hexValue(digit: number): number {
 
 const ESCAPE_BYTES = 6
 
-/** Follows the members of one entry while a body is scanned. An entry that is too large is rejected without being parsed. */
+/**
+ * Follows the members of one entry while a body is scanned. An entry that is too large is rejected without being parsed.
+ *
+ * Members that are not stored count as well, because they take as long to parse: values of repeated names except the last text of a
+ * field, and unknown fields that `metadata` has a member for. So an entry with 64 KiB of them may be rejected, although its row would be
+ * small enough.
+ */
 export class EntryTracker {
   readonly #body: Buffer
   #start = 0
@@ -108,12 +116,14 @@ export class EntryTracker {
   #field: Field | undefined
   #textStart = -1
   #textStartWaste = 0
-  /** The size of the first text of each field, in its shortest form. */
-  #textBytes = 0
+  /** The size of the text of each field in its shortest form: of the last one, if the field is repeated. */
+  readonly #textBytes = new Uint32Array(fields.length)
   /** The bits of the fields that the entry has. */
   #seen = 0
-  #wrongType: Field | undefined
-  #tooLong: Field | undefined
+  /** The bits of the fields whose last value has a wrong type. */
+  #wrongType = 0
+  /** The bits of the fields whose last value is too long. */
+  #tooLong = 0
 
   constructor(body: Buffer) {
     this.#body = body
@@ -125,10 +135,10 @@ export class EntryTracker {
     this.#isObject = byte === OPEN_BRACE
     this.#field = undefined
     this.#textStart = -1
-    this.#textBytes = 0
+    this.#textBytes.fill(0)
     this.#seen = 0
-    this.#wrongType = undefined
-    this.#tooLong = undefined
+    this.#wrongType = 0
+    this.#tooLong = 0
   }
 
   name(start: number, end: number): void {
@@ -138,28 +148,31 @@ export class EntryTracker {
   beginMember(at: number, byte: number, waste: number): void {
     const field = this.#field
     if (field === undefined) return
+    // As for JSON.parse, the last value of a repeated field counts.
+    this.#seen |= field.bit
+    this.#textBytes[field.index] = 0
+    this.#wrongType &= ~field.bit
+    this.#tooLong &= ~field.bit
     if (field.isText && byte === QUOTE) {
       this.#textStart = at
       this.#textStartWaste = waste
-    } else if (byte !== LOWER_N && (field.isText || byte !== OPEN_BRACE)) this.#wrongType ??= field
+    } else if (byte !== LOWER_N && (field.isText || byte !== OPEN_BRACE)) this.#wrongType |= field.bit
   }
 
   endMember(end: number, waste: number): void {
     const field = this.#field
     this.#field = undefined
-    if (field === undefined) return
-    const isFirst = (this.#seen & field.bit) === 0
-    this.#seen |= field.bit
-    if (this.#textStart === -1) return
+    if (field === undefined || this.#textStart === -1) return
     const bytes = end - this.#textStart
-    if (bytes > entryBounds.bytesPerCharacterMax * field.charactersMax + 2) this.#tooLong ??= field
-    if (isFirst) this.#textBytes += bytes - (waste - this.#textStartWaste)
+    if (bytes > entryBounds.bytesPerCharacterMax * field.charactersMax + 2) this.#tooLong |= field.bit
+    this.#textBytes[field.index] = bytes - (waste - this.#textStartWaste)
     this.#textStart = -1
   }
 
   end(end: number, waste: number, scanner: JsonScanner, levels: number): FoundEntry {
     const start = this.#start
-    const weight = end - start - (waste - this.#startWaste) - this.#textBytes
+    let weight = end - start - (waste - this.#startWaste)
+    for (const bytes of this.#textBytes) weight -= bytes
     return {
       start,
       end,
@@ -170,12 +183,13 @@ export class EntryTracker {
   }
 
   #excess(isHeavy: boolean, levels: number): Excess | undefined {
-    if (this.#tooLong !== undefined) {
-      const { name, charactersMax } = this.#tooLong
-      return { field: name, substitute: 'x'.repeat(charactersMax + 1) }
+    const tooLong = fields.find(({ bit }) => (this.#tooLong & bit) !== 0)
+    if (tooLong !== undefined) {
+      return { field: tooLong.name, substitute: 'x'.repeat(tooLong.charactersMax + 1) }
     }
     if (!isHeavy) return undefined
-    if (this.#wrongType !== undefined) return { field: this.#wrongType.name, substitute: [] }
+    const wrongType = fields.find(({ bit }) => (this.#wrongType & bit) !== 0)
+    if (wrongType !== undefined) return { field: wrongType.name, substitute: [] }
     const hasMetadata = fields.some(({ bit, isText }) => !isText && (this.#seen & bit) !== 0)
     return { error: metadataError(levels > limits.metadataDepthMax ? 'too_deep' : 'too_large', hasMetadata) }
   }

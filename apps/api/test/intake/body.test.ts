@@ -130,9 +130,19 @@ describe('an entry', () => {
   })
 
   it('has an excess if it repeats its texts', () => {
-    expect(excessOf(`,"message":"${'a'.repeat(60_000)}"`)).toBeUndefined()
-    expect(excessOf(`,"message":"${'a'.repeat(60_000)}"`.repeat(2))).toMatchObject({
+    expect(excessOf(`,"message":"${'a'.repeat(60_000)}"`.repeat(2))).toBeUndefined()
+    expect(excessOf(`,"message":"${'a'.repeat(60_000)}"`.repeat(3))).toMatchObject({
       error: { code: 'too_large' },
+    })
+  })
+
+  it('has no excess if the last value of a repeated field may be valid', () => {
+    const long = `"${'a'.repeat(4_000)}"`
+    expect(excessOf(`,"service":${long},"service":"s"`)).toBeUndefined()
+    expect(excessOf(`,"service":"s","service":${long}`)).toMatchObject({ field: 'service' })
+    expect(excessOf(`,"stack":null,"stack":"${'é'.repeat(60_000)}"`)).toBeUndefined()
+    expect(excessOf(`,"service":[],"service":"s","metadata":[${values(34_000)}]`)).toMatchObject({
+      field: 'metadata',
     })
   })
 })
