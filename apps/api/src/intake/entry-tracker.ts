@@ -14,8 +14,13 @@ export interface FoundEntry {
   readonly excess: Excess | undefined
 }
 
-/** A field that no entry may have like this, with a small value that is invalid for the same reason; or an error. */
-export type Excess = { readonly field: string; readonly substitute: unknown } | { readonly error: EntryError }
+/** What is wrong with an entry that is not parsed. A text that is not allowed, and metadata with too many names, are not noticed. */
+export interface Excess {
+  /** An entry with small values: it has the same fields missing, too long or of a wrong type. */
+  readonly substitute: Readonly<Record<string, unknown>>
+  /** The error if the substitute has the structure of an entry: its metadata is too large or too deep. */
+  readonly error: EntryError | undefined
+}
 
 const entryBounds = {
   /**
@@ -39,7 +44,11 @@ interface Field {
   readonly charactersMax: number
   /** Everything else may have any size in the text, but `metadata` has no text of its own. */
   readonly isText: boolean
+  /** A small valid value. Null for an optional field. */
+  readonly valid: string | null
 }
+
+const required: readonly string[] = entrySchema.required
 
 const fields: readonly Field[] = Object.entries(entrySchema.properties).map(([name, property], index) => ({
   index,
@@ -48,6 +57,7 @@ const fields: readonly Field[] = Object.entries(entrySchema.properties).map(([na
   bytes: Buffer.from(name),
   charactersMax: 'maxLength' in property ? property.maxLength : entryBounds.shortTextCharactersMax,
   isText: name !== 'metadata',
+  valid: !required.includes(name) ? null : 'enum' in property ? property.enum[0] : '',
 }))
 
 /** The fields by the length of their names. */
@@ -124,6 +134,8 @@ export class EntryTracker {
   #wrongType = 0
   /** The bits of the fields whose last value is too long. */
   #tooLong = 0
+  /** The levels of the metadata with the unknown fields. */
+  #levels = 0
 
   constructor(body: Buffer) {
     this.#body = body
@@ -139,6 +151,7 @@ export class EntryTracker {
     this.#seen = 0
     this.#wrongType = 0
     this.#tooLong = 0
+    this.#levels = 0
   }
 
   name(start: number, end: number): void {
@@ -156,12 +169,17 @@ export class EntryTracker {
     if (field.isText && byte === QUOTE) {
       this.#textStart = at
       this.#textStartWaste = waste
-    } else if (byte !== LOWER_N && (field.isText || byte !== OPEN_BRACE)) this.#wrongType |= field.bit
+    } else if (byte === LOWER_N ? field.valid !== null : field.isText || byte !== OPEN_BRACE)
+      this.#wrongType |= field.bit
   }
 
-  endMember(end: number, waste: number): void {
+  /** @param levels how deep the value is nested: 0 for a text or a number */
+  endMember(end: number, waste: number, levels: number): void {
     const field = this.#field
     this.#field = undefined
+    // An unknown field becomes a member of the metadata.
+    if (field === undefined) this.#levels = Math.max(this.#levels, levels + 1)
+    else if (!field.isText) this.#levels = Math.max(this.#levels, levels)
     if (field === undefined || this.#textStart === -1) return
     const bytes = end - this.#textStart
     if (bytes > entryBounds.bytesPerCharacterMax * field.charactersMax + 2) this.#tooLong |= field.bit
@@ -169,7 +187,7 @@ export class EntryTracker {
     this.#textStart = -1
   }
 
-  end(end: number, waste: number, scanner: JsonScanner, levels: number): FoundEntry {
+  end(end: number, waste: number, scanner: JsonScanner): FoundEntry {
     const start = this.#start
     let weight = end - start - (waste - this.#startWaste)
     for (const bytes of this.#textBytes) weight -= bytes
@@ -178,20 +196,20 @@ export class EntryTracker {
       end,
       isObject: this.#isObject,
       isExact: scanner.escapedNameAt >= start || scanner.inexactNumberAt >= start,
-      excess: this.#isObject ? this.#excess(weight > entryBounds.weightMax, levels) : undefined,
+      excess: this.#isObject ? this.#excess(weight > entryBounds.weightMax) : undefined,
     }
   }
 
-  #excess(isHeavy: boolean, levels: number): Excess | undefined {
-    const tooLong = fields.find(({ bit }) => (this.#tooLong & bit) !== 0)
-    if (tooLong !== undefined) {
-      return { field: tooLong.name, substitute: 'x'.repeat(tooLong.charactersMax + 1) }
+  #excess(isHeavy: boolean): Excess | undefined {
+    if (!isHeavy && this.#tooLong === 0) return undefined
+    const substitute: Record<string, unknown> = {}
+    for (const { bit, name, charactersMax, valid } of fields) {
+      if ((this.#tooLong & bit) !== 0) substitute[name] = 'x'.repeat(charactersMax + 1)
+      else if ((this.#wrongType & bit) !== 0) substitute[name] = []
+      else if ((this.#seen & bit) !== 0) substitute[name] = valid
     }
-    if (!isHeavy) return undefined
-    const wrongType = fields.find(({ bit }) => (this.#wrongType & bit) !== 0)
-    if (wrongType !== undefined) return { field: wrongType.name, substitute: [] }
-    const hasMetadata = fields.some(({ bit, isText }) => !isText && (this.#seen & bit) !== 0)
-    return { error: metadataError(levels > limits.metadataDepthMax ? 'too_deep' : 'too_large', hasMetadata) }
+    const code = this.#levels > limits.metadataDepthMax ? 'too_deep' : 'too_large'
+    return { substitute, error: isHeavy ? metadataError(code, 'metadata' in substitute) : undefined }
   }
 }
 
