@@ -95,16 +95,11 @@ export class JsonEntryFinder implements EntryFinder, JsonObserver {
   endValue(end: number, depth: number, waste: number): void {
     if (depth === this.#entryDepth) {
       this.#count += 1
-      if (this.#count <= entriesMax)
-        this.#entries.push(this.#tracker.end(end, waste, this.#scanner, this.#levels))
-    } else if (depth === this.#entryDepth + 1) this.#tracker.endMember(end, waste)
+      if (this.#count <= entriesMax) this.#entries.push(this.#tracker.end(end, waste, this.#scanner))
+    } else if (depth === this.#entryDepth + 1)
+      this.#tracker.endMember(end, waste, this.#scanner.takeDeepest() - depth)
     // The end of "logs".
     else if (depth === 1 && this.#entryDepth === 2) this.#entryDepth = NOWHERE
-  }
-
-  /** The levels of the metadata of the current entry. */
-  get #levels(): number {
-    return this.#scanner.takeDeepest() - this.#entryDepth - 1
   }
 
   #fault(): string {

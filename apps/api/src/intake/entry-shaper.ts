@@ -56,9 +56,10 @@ export class EntryShaper {
     return 'error' in shaped ? { errors: [shaped.error] } : { row: shaped.row, id, timestamp }
   }
 
-  #explainExcess(excess: Excess): Shaped {
-    if ('error' in excess) return { errors: [excess.error] }
-    return this.#shapeValue({ level: 'info', message: '', [excess.field]: excess.substitute }, false)
+  /** Like `shapeRow`, this checks the metadata after the structure. */
+  #explainExcess({ substitute, error }: Excess): Shaped {
+    if (error !== undefined && this.#validator.isEntry(substitute)) return { errors: [error] }
+    return this.#shapeValue(substitute, false)
   }
 }
 

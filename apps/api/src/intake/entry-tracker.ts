@@ -14,8 +14,13 @@ export interface FoundEntry {
   readonly excess: Excess | undefined
 }
 
-/** A field that no entry may have like this, with a small value that is invalid for the same reason; or an error. */
-export type Excess = { readonly field: string; readonly substitute: unknown } | { readonly error: EntryError }
+/** What is wrong with an entry that is not parsed. A text that is not allowed, and metadata with too many names, are not noticed. */
+export interface Excess {
+  /** An entry with small values: it has the same fields missing, too long or of a wrong type. */
+  readonly substitute: Readonly<Record<string, unknown>>
+  /** The error if the substitute has the structure of an entry: its metadata is too large or too deep. */
+  readonly error: EntryError | undefined
+}
 
 const entryBounds = {
   /**
@@ -31,6 +36,7 @@ const entryBounds = {
 
 /** A field with a column of its own. */
 interface Field {
+  readonly index: number
   /** One bit for each field. */
   readonly bit: number
   readonly name: string
@@ -38,14 +44,20 @@ interface Field {
   readonly charactersMax: number
   /** Everything else may have any size in the text, but `metadata` has no text of its own. */
   readonly isText: boolean
+  /** A small valid value. Null for an optional field. */
+  readonly valid: string | null
 }
 
-const fields: readonly Field[] = Object.entries(entrySchema.properties).map(([name, property], i) => ({
-  bit: 1 << i,
+const required: readonly string[] = entrySchema.required
+
+const fields: readonly Field[] = Object.entries(entrySchema.properties).map(([name, property], index) => ({
+  index,
+  bit: 1 << index,
   name,
   bytes: Buffer.from(name),
   charactersMax: 'maxLength' in property ? property.maxLength : entryBounds.shortTextCharactersMax,
   isText: name !== 'metadata',
+  valid: !required.includes(name) ? null : 'enum' in property ? property.enum[0] : '',
 }))
 
 /** The fields by the length of their names. */
@@ -98,7 +110,13 @@ function hexValue(digit: number): number {
 
 const ESCAPE_BYTES = 6
 
-/** Follows the members of one entry while a body is scanned. An entry that is too large is rejected without being parsed. */
+/**
+ * Follows the members of one entry while a body is scanned. An entry that is too large is rejected without being parsed.
+ *
+ * Members that are not stored count as well, because they take as long to parse: values of repeated names except the last text of a
+ * field, and unknown fields that `metadata` has a member for. So an entry with 64 KiB of them may be rejected, although its row would be
+ * small enough.
+ */
 export class EntryTracker {
   readonly #body: Buffer
   #start = 0
@@ -108,12 +126,16 @@ export class EntryTracker {
   #field: Field | undefined
   #textStart = -1
   #textStartWaste = 0
-  /** The size of the first text of each field, in its shortest form. */
-  #textBytes = 0
+  /** The size of the text of each field in its shortest form: of the last one, if the field is repeated. */
+  readonly #textBytes = new Uint32Array(fields.length)
   /** The bits of the fields that the entry has. */
   #seen = 0
-  #wrongType: Field | undefined
-  #tooLong: Field | undefined
+  /** The bits of the fields whose last value has a wrong type. */
+  #wrongType = 0
+  /** The bits of the fields whose last value is too long. */
+  #tooLong = 0
+  /** The levels of the metadata with the unknown fields. */
+  #levels = 0
 
   constructor(body: Buffer) {
     this.#body = body
@@ -125,10 +147,11 @@ export class EntryTracker {
     this.#isObject = byte === OPEN_BRACE
     this.#field = undefined
     this.#textStart = -1
-    this.#textBytes = 0
+    this.#textBytes.fill(0)
     this.#seen = 0
-    this.#wrongType = undefined
-    this.#tooLong = undefined
+    this.#wrongType = 0
+    this.#tooLong = 0
+    this.#levels = 0
   }
 
   name(start: number, end: number): void {
@@ -138,46 +161,55 @@ export class EntryTracker {
   beginMember(at: number, byte: number, waste: number): void {
     const field = this.#field
     if (field === undefined) return
+    // As for JSON.parse, the last value of a repeated field counts.
+    this.#seen |= field.bit
+    this.#textBytes[field.index] = 0
+    this.#wrongType &= ~field.bit
+    this.#tooLong &= ~field.bit
     if (field.isText && byte === QUOTE) {
       this.#textStart = at
       this.#textStartWaste = waste
-    } else if (byte !== LOWER_N && (field.isText || byte !== OPEN_BRACE)) this.#wrongType ??= field
+    } else if (byte === LOWER_N ? field.valid !== null : field.isText || byte !== OPEN_BRACE)
+      this.#wrongType |= field.bit
   }
 
-  endMember(end: number, waste: number): void {
+  /** @param levels how deep the value is nested: 0 for a text or a number */
+  endMember(end: number, waste: number, levels: number): void {
     const field = this.#field
     this.#field = undefined
-    if (field === undefined) return
-    const isFirst = (this.#seen & field.bit) === 0
-    this.#seen |= field.bit
-    if (this.#textStart === -1) return
+    // An unknown field becomes a member of the metadata.
+    if (field === undefined) this.#levels = Math.max(this.#levels, levels + 1)
+    else if (!field.isText) this.#levels = Math.max(this.#levels, levels)
+    if (field === undefined || this.#textStart === -1) return
     const bytes = end - this.#textStart
-    if (bytes > entryBounds.bytesPerCharacterMax * field.charactersMax + 2) this.#tooLong ??= field
-    if (isFirst) this.#textBytes += bytes - (waste - this.#textStartWaste)
+    if (bytes > entryBounds.bytesPerCharacterMax * field.charactersMax + 2) this.#tooLong |= field.bit
+    this.#textBytes[field.index] = bytes - (waste - this.#textStartWaste)
     this.#textStart = -1
   }
 
-  end(end: number, waste: number, scanner: JsonScanner, levels: number): FoundEntry {
+  end(end: number, waste: number, scanner: JsonScanner): FoundEntry {
     const start = this.#start
-    const weight = end - start - (waste - this.#startWaste) - this.#textBytes
+    let weight = end - start - (waste - this.#startWaste)
+    for (const bytes of this.#textBytes) weight -= bytes
     return {
       start,
       end,
       isObject: this.#isObject,
       isExact: scanner.escapedNameAt >= start || scanner.inexactNumberAt >= start,
-      excess: this.#isObject ? this.#excess(weight > entryBounds.weightMax, levels) : undefined,
+      excess: this.#isObject ? this.#excess(weight > entryBounds.weightMax) : undefined,
     }
   }
 
-  #excess(isHeavy: boolean, levels: number): Excess | undefined {
-    if (this.#tooLong !== undefined) {
-      const { name, charactersMax } = this.#tooLong
-      return { field: name, substitute: 'x'.repeat(charactersMax + 1) }
+  #excess(isHeavy: boolean): Excess | undefined {
+    if (!isHeavy && this.#tooLong === 0) return undefined
+    const substitute: Record<string, unknown> = {}
+    for (const { bit, name, charactersMax, valid } of fields) {
+      if ((this.#tooLong & bit) !== 0) substitute[name] = 'x'.repeat(charactersMax + 1)
+      else if ((this.#wrongType & bit) !== 0) substitute[name] = []
+      else if ((this.#seen & bit) !== 0) substitute[name] = valid
     }
-    if (!isHeavy) return undefined
-    if (this.#wrongType !== undefined) return { field: this.#wrongType.name, substitute: [] }
-    const hasMetadata = fields.some(({ bit, isText }) => !isText && (this.#seen & bit) !== 0)
-    return { error: metadataError(levels > limits.metadataDepthMax ? 'too_deep' : 'too_large', hasMetadata) }
+    const code = this.#levels > limits.metadataDepthMax ? 'too_deep' : 'too_large'
+    return { substitute, error: isHeavy ? metadataError(code, 'metadata' in substitute) : undefined }
   }
 }
 

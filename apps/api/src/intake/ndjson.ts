@@ -97,8 +97,8 @@ class Line implements JsonObserver {
   }
 
   endValue(end: number, depth: number, waste: number): void {
-    if (depth === 0) this.#found = this.#tracker.end(end, waste, this.scanner, this.scanner.takeDeepest() - 1)
-    else this.#tracker.endMember(end, waste)
+    if (depth === 0) this.#found = this.#tracker.end(end, waste, this.scanner)
+    else this.#tracker.endMember(end, waste, this.scanner.takeDeepest() - depth)
   }
 }
 

@@ -107,6 +107,8 @@ describe('an entry', () => {
     const escapes = '\\ud83d\\ude00'.repeat(65_536)
     expect(excessOf(`,"metadata":{"a":[${values(32_000)}]},"stack":"${escapes}","url":null`)).toBeUndefined()
     expect(excessOf(`,"a":[${' 0,'.repeat(32_000)}0],"b":"${'\\u0061'.repeat(1_000)}"`)).toBeUndefined()
+    // As printf("%.20f") writes 0.1, which has three bytes in the stored metadata.
+    expect(excessOf(`,"a":[${'0.10000000000000000555,'.repeat(16_000)}-0]`)).toBeUndefined()
   })
 
   it('has an excess if its metadata and unknown fields are larger than metadata can be', () => {
@@ -119,18 +121,42 @@ describe('an entry', () => {
     expect(excessOf(`,"a":${'['.repeat(40_000)}${']'.repeat(40_000)}`)).toMatchObject({
       error: { path: '', code: 'too_deep' },
     })
+    expect(excessOf(`,"metadata":${'{"a":'.repeat(16)}[${values(34_000)}]${'}'.repeat(16)}`)).toMatchObject({
+      error: { code: 'too_deep' },
+    })
+    // An unknown field is a level below the metadata.
+    const nested = `${'['.repeat(15)}[${values(34_000)}]${']'.repeat(15)}`
+    expect(excessOf(`,"a":${nested}`)).toMatchObject({ error: { code: 'too_deep' } })
+    expect(excessOf(`,"a":${nested.slice(1, -1)}`)).toMatchObject({ error: { code: 'too_large' } })
   })
 
   it('has an excess if a text is longer than any valid one, or is not a text', () => {
-    expect(excessOf(`,"service":"${'a'.repeat(4_000)}"`)).toMatchObject({ field: 'service' })
-    expect(excessOf(`,"service":[${values(34_000)}]`)).toEqual({ field: 'service', substitute: [] })
-    expect(excessOf(`,"s\\u0065rvice":[${values(34_000)}]`)).toEqual({ field: 'service', substitute: [] })
+    const tooLong = { substitute: { level: 'log', message: '', service: 'x'.repeat(257) }, error: undefined }
+    expect(excessOf(`,"service":"${'a'.repeat(4_000)}"`)).toEqual(tooLong)
+    const wrongType = { substitute: { level: 'log', message: '', service: [] } }
+    expect(excessOf(`,"service":[${values(34_000)}]`)).toMatchObject(wrongType)
+    expect(excessOf(`,"s\\u0065rvice":[${values(34_000)}]`)).toMatchObject(wrongType)
+    expect(excessOf(`,"level":null,"url":null,"a":[${values(34_000)}]`)).toMatchObject({
+      substitute: { level: [], message: '', url: null },
+    })
   })
 
   it('has an excess if it repeats its texts', () => {
-    expect(excessOf(`,"message":"${'a'.repeat(60_000)}"`)).toBeUndefined()
-    expect(excessOf(`,"message":"${'a'.repeat(60_000)}"`.repeat(2))).toMatchObject({
+    expect(excessOf(`,"message":"${'a'.repeat(60_000)}"`.repeat(2))).toBeUndefined()
+    expect(excessOf(`,"message":"${'a'.repeat(60_000)}"`.repeat(3))).toMatchObject({
       error: { code: 'too_large' },
+    })
+  })
+
+  it('has no excess if the last value of a repeated field may be valid', () => {
+    const long = `"${'a'.repeat(4_000)}"`
+    expect(excessOf(`,"service":${long},"service":"s"`)).toBeUndefined()
+    expect(excessOf(`,"service":"s","service":${long}`)).toMatchObject({
+      substitute: { service: 'x'.repeat(257) },
+    })
+    expect(excessOf(`,"stack":null,"stack":"${'é'.repeat(60_000)}"`)).toBeUndefined()
+    expect(excessOf(`,"service":[],"service":"s","metadata":[${values(34_000)}]`)).toMatchObject({
+      substitute: { service: null, metadata: [] },
     })
   })
 })

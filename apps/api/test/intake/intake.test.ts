@@ -93,6 +93,20 @@ describe('Intake', () => {
     })
   })
 
+  it('reports missing fields of an entry that is too large to be parsed, like those of any other', async () => {
+    const large = `"a":[${'0,'.repeat(34_000)}0]`
+    expect(await problemOf(`{${large},"service":1}`)).toMatchObject({
+      errors: [
+        { path: '', code: 'missing' },
+        { path: '', code: 'missing' },
+        { path: '/service', code: 'wrong_type' },
+      ],
+    })
+    expect(await problemOf(`{${large},"level":"info","message":"m"}`)).toMatchObject({
+      errors: [{ path: '', code: 'too_large' }],
+    })
+  })
+
   it('rejects an escaped half of a surrogate pair, and accepts a text that only looks like one', async () => {
     expect(await problemOf('{"level":"info","message":"m","a":{"b":"\\uDFFF"}}')).toMatchObject({
       errors: [{ code: 'invalid_unicode' }],

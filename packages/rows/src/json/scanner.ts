@@ -2,8 +2,8 @@ import { events, FIRST_EVENT, type State, states, transitions } from './grammar.
 
 /**
  * Is told of the outermost values of a text while it is scanned. `depth` is the number of arrays and objects that are open around the
- * value. `waste` is the number of bytes before a place that the shortest form of the text would not have: whitespace, and all but one
- * byte of each escape.
+ * value. `waste` is the number of bytes before a place that the shortest form of the text may not have: whitespace, and all but one
+ * byte of each escape and of each number with a fraction or an exponent (`0.10000000000000001` is `0.1`, and `-0` is `0`).
  */
 export interface JsonObserver {
   /** Values and names at a greater depth are not reported. */
@@ -132,6 +132,7 @@ export class JsonScanner {
         case events.endNumber:
           if (state === states.integer && at - tokenStart >= INEXACT_DIGITS)
             this.#inexactNumberAt = tokenStart
+          if (state !== states.integer) waste += at - tokenStart - 1
           if (depth <= depthMax) observer.endValue(at, depth, waste)
           state = stateAfter(depth, isObject)
           // This byte is not part of the number.

@@ -115,6 +115,25 @@ describe('the scanner', () => {
       'end 32 0 11',
     ])
   })
+
+  it.each([
+    ['0', 0],
+    ['-12', 0],
+    ['12345678901234567890', 0],
+    ['-0', 1],
+    ['1.50', 3],
+    ['0.10000000000000000555', 21],
+    ['1000e-3', 6],
+  ])('counts the bytes that the shortest form of a number may not have: %s', (number, waste) => {
+    let reported = -1
+    scan(`[${number}]`, 3, {
+      depthMax: 1,
+      beginValue: () => {},
+      name: () => {},
+      endValue: (_end, _depth, atEnd) => (reported = atEnd),
+    })
+    expect(reported).toBe(waste)
+  })
 })
 
 describe('a fault', () => {
