@@ -17,6 +17,9 @@ const LATER_ENTRIES_MS = 15_000
 /** Inserts that were given up commit until this time after everything else. */
 const LATE_COMMITS_MS = 1_200_000
 
+const LOCK_MS = 30_000
+const OVERTAKEN_MS = 150_000
+
 simulateRuntime()
 
 /** The result of a schedule. */
@@ -281,6 +284,7 @@ class Schedule {
       () => process.beforeRequest(integer(random, 1, 4), 'insert', () => this.#suspend(process, 60_000)),
       // Others deliver what it has fetched.
       () => process.beforeRequest(integer(random, 1, 4), 'claim', () => this.#suspend(process, 60_000)),
+      () => process.beforeRequest(integer(random, 1, 4), 'insert', () => this.#overtake(process)),
       () => this.#for(ms, 'ClickHouse is down', (isOn) => (this.#isClickHouseDown = isOn)),
       () => this.#for(ms, 'Redis is away', (isOn) => (this.#isRedisDown = isOn)),
       () => this.#for(ms, 'no memory', (isOn) => (this.#clickhouse.faults.isShortOfMemory = isOn)),
@@ -317,6 +321,27 @@ class Schedule {
     if (process.isDead || !this.#isFaulty || this.#repairsTable) return
     this.#note(`${process.name} is suspended for ${ms} ms`)
     process.suspend(ms)
+  }
+
+  /** Suspends a process before its insert, and another one in the middle of a repair, maybe of the same batch. Then the first goes on. */
+  #overtake(process: SimulatedProcess): void {
+    if (process.isDead || !this.#isFaulty || this.#repairsTable) return
+    this.#note(`${process.name} is suspended until another one repairs`)
+    process.suspend(OVERTAKEN_MS)
+    // Batches are split.
+    this.#time.after(LOCK_MS, () =>
+      this.#for(20_000, 'no memory', (isOn) => (this.#clickhouse.faults.isShortOfMemory = isOn)),
+    )
+    for (const other of this.#processes) {
+      if (other === process) continue
+      other.beforeRequest(1, 'split', () =>
+        other.beforeRequest(integer(this.#random, 1, 12), '', () => {
+          this.#note(`${other.name} is suspended in a repair`)
+          other.suspend(OVERTAKEN_MS)
+          this.#time.after(LOCK_MS, () => process.resume())
+        }),
+      )
+    }
   }
 
   #stepRedisClock(ms: number): void {
