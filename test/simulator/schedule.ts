@@ -6,7 +6,7 @@ import { type Link, type LinkFaults, SimulatedProcess } from './simulated-proces
 import { SimulatedRedis } from './simulated-redis.ts'
 import { simulateRuntime } from './simulated-runtime.ts'
 import { SimulatedTime } from './simulated-time.ts'
-import { type SimulatedWorker, startSimulatedWorker } from './simulated-worker.ts'
+import { LOCK_MS, type SimulatedWorker, startSimulatedWorker } from './simulated-worker.ts'
 
 /** Entries are sent and faults happen during this time. Then all faults end. */
 const FAULTY_MS = 60_000
@@ -17,8 +17,9 @@ const LATER_ENTRIES_MS = 15_000
 /** Inserts that were given up commit until this time after everything else. */
 const LATE_COMMITS_MS = 1_200_000
 
-const LOCK_MS = 30_000
 const OVERTAKEN_MS = 150_000
+/** The record of a batch is kept for 300 s after its last chunk is completed. */
+const UNTIL_RECORDS_EXPIRE_MS = 450_000
 
 simulateRuntime()
 
@@ -283,7 +284,10 @@ class Schedule {
       () => process.beforeRequest(integer(random, 1, 30), '', () => this.#suspend(process, 60_000)),
       () => process.beforeRequest(integer(random, 1, 4), 'insert', () => this.#suspend(process, 60_000)),
       // Others deliver what it has fetched.
-      () => process.beforeRequest(integer(random, 1, 4), 'claim', () => this.#suspend(process, 60_000)),
+      () =>
+        process.beforeRequest(integer(random, 1, 4), 'claim', () =>
+          this.#suspend(process, pick(random, [60_000, UNTIL_RECORDS_EXPIRE_MS])),
+        ),
       () => process.beforeRequest(integer(random, 1, 4), 'insert', () => this.#overtake(process)),
       () => this.#for(ms, 'ClickHouse is down', (isOn) => (this.#isClickHouseDown = isOn)),
       () => this.#for(ms, 'Redis is away', (isOn) => (this.#isRedisDown = isOn)),
