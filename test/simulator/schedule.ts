@@ -6,7 +6,7 @@ import { type Link, type LinkFaults, SimulatedProcess } from './simulated-proces
 import { SimulatedRedis } from './simulated-redis.ts'
 import { simulateRuntime } from './simulated-runtime.ts'
 import { SimulatedTime } from './simulated-time.ts'
-import { type SimulatedWorker, startSimulatedWorker } from './simulated-worker.ts'
+import { LOCK_MS, type SimulatedWorker, startSimulatedWorker } from './simulated-worker.ts'
 
 /** Entries are sent and faults happen during this time. Then all faults end. */
 const FAULTY_MS = 60_000
@@ -16,6 +16,10 @@ const LIMIT_MS = 7_200_000
 const LATER_ENTRIES_MS = 15_000
 /** Inserts that were given up commit until this time after everything else. */
 const LATE_COMMITS_MS = 1_200_000
+
+const OVERTAKEN_MS = 150_000
+/** The record of a batch is kept for 300 s after its last chunk is completed. */
+const UNTIL_RECORDS_EXPIRE_MS = 450_000
 
 simulateRuntime()
 
@@ -280,7 +284,11 @@ class Schedule {
       () => process.beforeRequest(integer(random, 1, 30), '', () => this.#suspend(process, 60_000)),
       () => process.beforeRequest(integer(random, 1, 4), 'insert', () => this.#suspend(process, 60_000)),
       // Others deliver what it has fetched.
-      () => process.beforeRequest(integer(random, 1, 4), 'claim', () => this.#suspend(process, 60_000)),
+      () =>
+        process.beforeRequest(integer(random, 1, 4), 'claim', () =>
+          this.#suspend(process, pick(random, [60_000, UNTIL_RECORDS_EXPIRE_MS])),
+        ),
+      () => process.beforeRequest(integer(random, 1, 4), 'insert', () => this.#overtake(process)),
       () => this.#for(ms, 'ClickHouse is down', (isOn) => (this.#isClickHouseDown = isOn)),
       () => this.#for(ms, 'Redis is away', (isOn) => (this.#isRedisDown = isOn)),
       () => this.#for(ms, 'no memory', (isOn) => (this.#clickhouse.faults.isShortOfMemory = isOn)),
@@ -317,6 +325,27 @@ class Schedule {
     if (process.isDead || !this.#isFaulty || this.#repairsTable) return
     this.#note(`${process.name} is suspended for ${ms} ms`)
     process.suspend(ms)
+  }
+
+  /** Suspends a process before its insert, and another one in the middle of a repair, maybe of the same batch. Then the first goes on. */
+  #overtake(process: SimulatedProcess): void {
+    if (process.isDead || !this.#isFaulty || this.#repairsTable) return
+    this.#note(`${process.name} is suspended until another one repairs`)
+    process.suspend(OVERTAKEN_MS)
+    // Batches are split.
+    this.#time.after(LOCK_MS, () =>
+      this.#for(20_000, 'no memory', (isOn) => (this.#clickhouse.faults.isShortOfMemory = isOn)),
+    )
+    for (const other of this.#processes) {
+      if (other === process) continue
+      other.beforeRequest(1, 'split', () =>
+        other.beforeRequest(integer(this.#random, 1, 12), '', () => {
+          this.#note(`${other.name} is suspended in a repair`)
+          other.suspend(OVERTAKEN_MS)
+          this.#time.after(LOCK_MS, () => process.resume())
+        }),
+      )
+    }
   }
 
   #stepRedisClock(ms: number): void {

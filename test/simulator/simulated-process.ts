@@ -67,14 +67,20 @@ export class SimulatedProcess implements MonotonicClock {
     this.#isDead = true
   }
 
+  /** Suspends it until `resume`, or for this time at most. */
   suspend(ms: number): void {
     if (this.#resumed !== undefined) return
     const resumed = Promise.withResolvers<void>()
     this.#resumed = resumed
     this.#time.after(ms, () => {
-      this.#resumed = undefined
-      resumed.resolve()
+      if (this.#resumed === resumed) this.resume()
     })
+  }
+
+  resume(): void {
+    const resumed = this.#resumed
+    this.#resumed = undefined
+    resumed?.resolve()
   }
 
   /** Makes something happen to this process immediately before it sends its nth request from now on whose name begins with `prefix`. */

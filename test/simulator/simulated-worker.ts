@@ -21,7 +21,7 @@ const fetchLimits = {
   failedIntervalMs: 3_000,
   chunksPerRoundMax: 3,
 } as const
-const LOCK_MS = 30_000
+export const LOCK_MS = 30_000
 const STALLED_CHECK_MS = 10_000
 const logger = createLogger('simulator', 'silent')
 

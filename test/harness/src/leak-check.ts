@@ -1,6 +1,6 @@
 // A setup file of vitest: it fails a test file that leaves timers, sockets, servers or child processes open.
 import { afterAll } from 'vitest'
-import { findLeaks, openResources } from './open-resources.ts'
+import { findLeaks, openResources, openSockets } from './open-resources.ts'
 
 /** Long enough for the closing handshakes of connections on a busy machine. Only a file with a leak waits this long. */
 const GRACE_MS = 3_000
@@ -14,5 +14,6 @@ const before = openResources()
 // Hooks run in reverse order: this one runs after those of the test file.
 afterAll(async () => {
   const leaks = await findLeaks(before, GRACE_MS)
-  if (leaks.length > 0) throw new Error(`the test file leaves open: ${leaks.join(', ')}`)
+  if (leaks.length === 0) return
+  throw new Error(`the test file leaves open: ${leaks.join(', ')}; sockets: ${openSockets().join(', ')}`)
 }, NO_TIMEOUT)

@@ -29,3 +29,22 @@ export async function findLeaks(before: OpenResources, graceMs: number): Promise
     await new Promise((resolve) => setTimeout(resolve, POLL_MS))
   }
 }
+
+interface ReportedHandle {
+  readonly type: string
+  readonly is_active: boolean
+  readonly localEndpoint?: { readonly port: number } | null
+  readonly remoteEndpoint?: { readonly port: number } | null
+}
+
+/** @returns the ports of each open TCP socket, such as `44438 → 6379`: they tell whose connection leaks */
+export function openSockets(): string[] {
+  // Otherwise Node asks DNS for the names of the hosts.
+  Object.assign(process.report, { excludeNetwork: true })
+  const { libuv } = process.report.getReport() as unknown as { readonly libuv: readonly ReportedHandle[] }
+  return libuv
+    .filter(({ type, is_active: isActive }) => type === 'tcp' && isActive)
+    .map(
+      ({ localEndpoint, remoteEndpoint }) => `${localEndpoint?.port ?? '?'} → ${remoteEndpoint?.port ?? '?'}`,
+    )
+}

@@ -2,7 +2,7 @@ import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { connect, createServer, type AddressInfo } from 'node:net'
 import { beforeEach, expect, it, onTestFinished, vi } from 'vitest'
-import { findLeaks, openResources } from '../src/open-resources.ts'
+import { findLeaks, openResources, openSockets } from '../src/open-resources.ts'
 import { pause } from '../src/waiting.ts'
 
 const GRACE_MS = 100
@@ -28,9 +28,11 @@ it('finds a server and the sockets of a connection, until they are closed', asyn
   server.listen(0, '127.0.0.1')
   await once(server, 'listening')
   expect(await findLeaks(before, GRACE_MS)).toEqual(['1 TCPServerWrap'])
-  const client = connect((server.address() as AddressInfo).port, '127.0.0.1')
+  const { port } = server.address() as AddressInfo
+  const client = connect(port, '127.0.0.1')
   await once(server, 'connection')
   expect(await findLeaks(before, GRACE_MS)).toEqual(['1 TCPServerWrap', '2 TCPSocketWrap'])
+  expect(openSockets()).toContain(`${client.localPort} → ${port}`)
   client.destroy()
   server.close()
   expect(await findLeaks(before, GRACE_MS)).toEqual([])
