@@ -9,10 +9,10 @@ import {
 import { type EntryValidator, type IdSource, makeRowPrefix, type RequestStamp } from '@sluice/rows'
 import type { FieldError } from '../problems.ts'
 import { type BodyFormat, checkBody } from './body.ts'
+import { Turns } from '../turns.ts'
 import { type EntryRow, EntryShaper, invalidEntry, type Stamped } from './entry-shaper.ts'
 import { ParseBudget } from './parse-budget.ts'
 import { RowText } from './row-text.ts'
-import { Turns } from './turns.ts'
 
 /** The rows of a request, and its answer once they are stored. */
 export interface ParsedRequest<Scope> {

@@ -66,6 +66,9 @@ interface ReceivedRequest {
 
 type LogsRequest = FastifyRequest<{ Body: Buffer | undefined }>
 
+/** Decoding takes less time than parsing, per decoded byte, by at least this factor. */
+const DECODED_PER_PARSED = 16
+
 const emptyBody = Buffer.alloc(0)
 
 /**
@@ -208,7 +211,18 @@ function decode({ headers, allowance }: LogsRequest, body: Buffer): Buffer | und
 /** Before it is decoded, a large body costs one entry, and its bytes as they arrived. */
 async function decodeLarge(request: LogsRequest, body: Buffer, decoder: ContentDecoder): Promise<Buffer> {
   await pay(request, { entries: 1, bytes: body.length })
-  return decoder.decode(body, request.headers['content-encoding'])
+  const decoded = await decoder.decode(body, request.headers['content-encoding'])
+  chargeDecoding(request, decoded.length)
+  return decoded
+}
+
+/** The work is paid for, even if the decoded body turns out to be above the limit. */
+function chargeDecoding(request: LogsRequest, decodedBytes: number): void {
+  const { allowance, paid } = request
+  const bytes = Math.ceil(decodedBytes / DECODED_PER_PARSED)
+  if (allowance === null || paid === null || bytes <= paid.bytes) return
+  allowance.charge({ entries: 0, bytes: bytes - paid.bytes })
+  request.paid = { ...paid, bytes }
 }
 
 /** Charges a part of the cost of a request, or its whole cost after a part of it. @throws Problem `rate_limited` */

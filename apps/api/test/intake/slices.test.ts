@@ -3,7 +3,7 @@ import { limits } from '@sluice/schema'
 import { beforeEach, describe, expect, it, vi } from 'vitest'
 import { jsonFormat, ndjsonFormat } from '../../src/intake/body.ts'
 import { Intake } from '../../src/intake/intake.ts'
-import { Turns } from '../../src/intake/turns.ts'
+import { Turns } from '../../src/turns.ts'
 import { Problem } from '../../src/problems.ts'
 
 const stamp: RequestStamp = { projectId: 'demo', retentionDays: 30, receivedAtMs: Date.UTC(2026, 10, 20) }

@@ -176,6 +176,26 @@ describe('a project with limits', () => {
     )
   })
 
+  it('pays a sixteenth of the decoded bytes of a body that is above the limit', async () => {
+    api.registry.addProject({ id: 'demo', limits: { bytesPerSecond: 10_000_000 } })
+    api.buckets.level = { entries: 0, bytes: 3_000_000 }
+    const body = gzipSync(JSON.stringify(entry).padEnd(4_000_000))
+    const headers = { 'content-encoding': 'gzip' }
+    const rejected = await api.post(body, { headers })
+    expect(rejected.statusCode).toBe(429)
+    expect(rejected.headers['ratelimit']).toContain(`r=${3_000_000 - 4_000_000 / 16};`)
+    api.buckets.level = { entries: 0, bytes: 10_000_000 }
+    await vi.waitFor(async () => expect((await api.post(body, { headers })).statusCode).toBe(202))
+  })
+
+  it('pays for the decoded bytes of a body once', async () => {
+    api.registry.addProject({ id: 'demo', limits: { bytesPerSecond: 10_000_000 } })
+    api.buckets.level = { entries: 0, bytes: 10_000_000 }
+    const body = gzipSync(JSON.stringify(entry).padEnd(4_000_000))
+    const { headers } = await api.post(body, { headers: { 'content-encoding': 'gzip' } })
+    expect(headers['ratelimit']).toContain(`r=${10_000_000 - 4_000_000};`)
+  })
+
   it('pays for a body of unknown length that is too large', async () => {
     api.registry.addProject({ id: 'demo', limits: { bytesPerSecond: 10_000_000 } })
     api.buckets.level = { entries: 0, bytes: 10_000_000 }

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { Turns } from '../../src/intake/turns.ts'
+import { Turns } from '../src/turns.ts'
 
 let nowMs = 0
 const scheduled: (() => void)[] = []

@@ -8,7 +8,7 @@ const SLICE_MS = 5
 export class Turns {
   readonly #schedule: (turn: () => void) => void
   readonly #monotonicMs: () => number
-  /** Bounded by the number of requests in the parser: `ParseBudget`. */
+  /** At most one per request or connection. */
   readonly #waiting: (() => void)[] = []
 
   /** @param schedule calls a function in the next turn of the event loop */
@@ -22,11 +22,11 @@ export class Turns {
 
   /** Begins the work of a request, in the current turn. */
   begin(): Pace {
-    return new Pace(() => this.#next(), this.#monotonicMs)
+    return new Pace(() => this.next(), this.#monotonicMs)
   }
 
   /** Resolves in a later turn, in the order of the calls. */
-  #next(): Promise<void> {
+  next(): Promise<void> {
     return new Promise((resolve) => {
       this.#waiting.push(resolve)
       if (this.#waiting.length === 1) this.#schedule(this.#give)
