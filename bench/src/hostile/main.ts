@@ -7,7 +7,7 @@ import { readdir, readFile } from 'node:fs/promises'
 import { fork } from 'node:child_process'
 import { fileURLToPath } from 'node:url'
 import { LoadProcess } from '../load/load-process.ts'
-import { acceptedPerS, describeRejected } from '../load/protocol.ts'
+import { acceptedPerS, describeRejected, type Progress } from '../load/protocol.ts'
 import { readNames, readPositive } from '../options.ts'
 import type { Orders } from './attackers-main.ts'
 import { type Attack, attacks, entry, type Target } from './attacks.ts'
@@ -23,8 +23,8 @@ const commandLine = new CommandLine(`npm run bench:hostile -- [options]
                      empty    16 connections that send empty batches with new idempotency keys
                      guesses  16 connections that guess keys
                      slow     10,000 connections that send a head or a body of 8 KB slowly
-  --seconds N        length of each measurement; default 15, with --together 60
-  --together N       all of them at once, N measurements long, with 50,000 entries per second of another project. The attackers have one
+  --seconds N        length of each measurement; default 15
+  --together N       all of them at once, for N minutes, with 50,000 entries per second of another project. The attackers have one
                      project with 1,000 entries and 2 MB per second, instead of four without limits
   --connections N    connections of slow; default 10,000
   --old-space-mb N   --max-old-space-size of the API
@@ -32,16 +32,15 @@ const commandLine = new CommandLine(`npm run bench:hostile -- [options]
 `)
 const values = commandLine.read({
   only: { type: 'string', multiple: true },
-  seconds: { type: 'string' },
+  seconds: { type: 'string', default: '15' },
   together: { type: 'string' },
   connections: { type: 'string', default: '10000' },
   'old-space-mb': { type: 'string' },
 })
 const names = readNames(commandLine, '--only', values.only, Object.keys(attacks), (name) => name)
-const rounds =
+const minutes =
   values.together === undefined ? undefined : readPositive(commandLine, '--together', values.together)
-const defaultSeconds = rounds === undefined ? '15' : '60'
-const windowMs = readPositive(commandLine, '--seconds', values.seconds ?? defaultSeconds) * 1_000
+const windowMs = readPositive(commandLine, '--seconds', values.seconds) * 1_000
 const slowConnections = readPositive(commandLine, '--connections', values.connections)
 const oldSpaceMb = values['old-space-mb']
 
@@ -51,6 +50,7 @@ const POST_INTERVAL_MS = 500
 const OTHER_LOAD = { loop: 'open', connections: 256, entriesPerS: 50_000 } as const
 const OTHER_REQUESTS = [{ share: 1, entries: 100 }]
 const SEED = 42
+const ATTACK_AFTER_MS = 2_000
 
 const installation = await startInstallation({
   api: {
@@ -58,7 +58,7 @@ const installation = await startInstallation({
   },
 })
 try {
-  await (rounds === undefined ? measureEach() : measureTogether(rounds))
+  await (minutes === undefined ? measureEach() : measureTogether(minutes))
 } finally {
   await installation.stop()
 }
@@ -74,7 +74,7 @@ async function measureEach(): Promise<void> {
     console.log(`${name.padEnd(7)}  ${await measure(attack, keys)}`)
 }
 
-async function measureTogether(measurements: number): Promise<void> {
+async function measureTogether(durationMin: number): Promise<void> {
   const keys = await createKeys(['a'], { entriesPerSecond: 1_000, bytesPerSecond: 2_000_000 })
   const generator = new LoadProcess()
   // In a session of its own, so that it takes no time from the generator: Linux first divides the processors among sessions.
@@ -85,37 +85,39 @@ async function measureTogether(measurements: number): Promise<void> {
     await generator.prepare({ url, apiKey, requests: OTHER_REQUESTS, corpus: undefined, seed: SEED })
     // Without attackers, so that the code is compiled.
     await generator.run({ ...OTHER_LOAD, durationMs: 10_000 })
-    attackers.send({ port: apiPort(installation), keys, names, slowConnections } satisfies Orders)
-    console.log(
-      'minute   entries/s   p50 ms   p99 ms   p99.9 ms   slowest ms   API MB   stolen %   not accepted',
+    const orders: Orders = { port: apiPort(installation), keys, names, slowConnections }
+    // When the connections of the generator are open: new ones wait.
+    setTimeout(() => attackers.send(orders), ATTACK_AFTER_MS)
+    const watch = watchMemory()
+    const stolenBefore = await stolenMs()
+    const result = await generator.run(
+      { ...OTHER_LOAD, durationMs: durationMin * 60_000 },
+      reportEachMinute(watch),
     )
-    for (let minute = 1; minute <= measurements; minute += 1) {
-      const watch = watchMemory()
-      const stolenBefore = await stolenMs()
-      const result = await generator.run({ ...OTHER_LOAD, durationMs: windowMs })
-      const { p50, p99, p999, max } = result.latencyMs
-      const stolen = (await stolenMs()) - stolenBefore
-      console.log(
-        [
-          minute,
-          acceptedPerS(result),
-          p50,
-          p99,
-          p999,
-          max,
-          (await watch.stop()).mostMb,
-          (stolen / windowMs) * 100,
-        ]
-          .map((figure) => figure.toFixed(figure < 100 ? 1 : 0).padStart(9))
-          .join(''),
-        ' ',
-        describeRejected(result) || 'none',
-        result.rejection ?? '',
-      )
-    }
+    const { p50, p99, p999, max } = result.latencyMs
+    const stolenCores = ((await stolenMs()) - stolenBefore) / result.windowMs
+    console.log(`
+other project: ${Math.round(acceptedPerS(result))} entries/s, p50 ${p50} ms, p99 ${p99} ms, p99.9 ${p999} ms, slowest ${max} ms
+not accepted: ${describeRejected(result) || 'none'} ${result.rejection ?? ''}
+most memory of the API: ${Math.round((await watch.stop()).mostMb)} MB
+cores that the host gave to other machines: ${stolenCores.toFixed(2)}`)
   } finally {
     attackers.kill()
     await generator.stop()
+  }
+}
+
+/** Prints the rate and the memory of each minute. */
+function reportEachMinute({ mostMb }: MemoryWatch): (progress: Progress) => void {
+  console.log('minute   entries/s   most MB so far')
+  let [minute, acceptedBefore] = [0, 0]
+  const startedMs = performance.now()
+  return ({ accepted }) => {
+    if (performance.now() - startedMs < (minute + 1) * 60_000) return
+    minute += 1
+    const figures = [minute, Math.round((accepted - acceptedBefore) / 60), Math.round(mostMb())]
+    console.log(figures.map((figure) => figure.toString().padStart(9)).join(''))
+    acceptedBefore = accepted
   }
 }
 
@@ -187,8 +189,13 @@ async function postMeanwhile(
   return result
 }
 
+interface MemoryWatch {
+  readonly mostMb: () => number
+  stop(): Promise<{ readonly mostMb: number; readonly descriptors: number }>
+}
+
 /** Watches the memory and the descriptors of the API. */
-function watchMemory(): { stop(): Promise<{ readonly mostMb: number; readonly descriptors: number }> } {
+function watchMemory(): MemoryWatch {
   const pid = apiPid(installation)
   let [mostMb, descriptors] = [0, 0]
   const over = new AbortController()
@@ -201,6 +208,7 @@ function watchMemory(): { stop(): Promise<{ readonly mostMb: number; readonly de
   }
   const watching = watch()
   return {
+    mostMb: () => mostMb,
     stop: async () => {
       over.abort()
       await watching
