@@ -61,7 +61,7 @@ async function readServices(): Promise<ReadonlyMap<string, string>> {
 describe('every service of Compose', () => {
   const names = ['redis', 'clickhouse', 'migrate', 'api', 'worker', 'cli']
 
-  it.each(names)('%s has no capability, and limits of memory and processes', async (name) => {
+  it.each([...names, 'volumes'])('%s has limits of privileges, memory and processes', async (name) => {
     const service = (await readServices()).get(name)
     for (const line of [
       /^ +cap_drop: \[ALL\]$/m,
@@ -70,12 +70,19 @@ describe('every service of Compose', () => {
       /^ +pids_limit: \d+$/m,
     ])
       expect(service).toMatch(line)
-    expect(service).not.toMatch(/^ +(cap_add|privileged):/m)
+    expect(service).not.toMatch(/^ +privileged:/m)
   })
 
-  it('is one of those, and none is root: the images of Redis and ClickHouse start as root by default', async () => {
+  it('has no capability, except the one that gives the volumes to their users', async () => {
     const services = await readServices()
-    expect([...services.keys()]).toEqual(names)
+    for (const name of names) expect(services.get(name)).not.toMatch(/^ +cap_add:/m)
+    expect(services.get('volumes')).toMatch(/^ +cap_add: \[CHOWN\]$/m)
+    expect(services.get('volumes')).toMatch(/^ +network_mode: none$/m)
+  })
+
+  it('is one of those, and none that goes on is root: the images of Redis and ClickHouse start as root by default', async () => {
+    const services = await readServices()
+    expect([...services.keys()]).toEqual(['volumes', ...names])
     for (const name of ['redis', 'clickhouse'])
       expect(services.get(name)).toMatch(/^ +user: '[1-9]\d*:[1-9]\d*'$/m)
     expect(await read('Dockerfile')).toMatch(/^USER 1000:1000$/m)

@@ -30,6 +30,12 @@ import { ProjectRateLimits } from './rate-limits/project-rate-limits.ts'
 import { defaultsFromSettings } from './rate-limits/settings.ts'
 import { SharedBuckets } from './rate-limits/shared-buckets.ts'
 
+/**
+ * Connections that the operating system may hold for the process, which accepts one in each turn of its event loop. Above that, a client
+ * retries after a second. Linux limits it to `net.core.somaxconn`, 4,096 by default.
+ */
+const CONNECTIONS_WAITING_MAX = 4_096
+
 const config = readSettingsOrExit('api', () => readApiConfig(process.env))
 const logger = createLogger('api', config.LOG_LEVEL)
 const monotonicMs = (): number => performance.now()
@@ -123,7 +129,7 @@ await runProcess({
       docsEnabled: config.DOCS_ENABLED,
     })
     clock.start()
-    const url = await app.listen({ host: config.HOST, port: config.PORT })
+    const url = await app.listen({ host: config.HOST, port: config.PORT, backlog: CONNECTIONS_WAITING_MAX })
     usage.start()
     durability.start()
     const pages = new Map([['/overload', () => ({ ...overload.status, bodies: bodies.status })]])

@@ -43,6 +43,8 @@ const entry = (members: string): string => `{"level":"info","message":"m"${membe
 const metadata = (text: string): string => entry(`,"metadata":${text}`)
 const names = (count: number): string =>
   `{${Array.from({ length: count }, (_, i) => `"n${i}":${i}`).join(',')}}`
+const numbers = (count: number): string =>
+  metadata(`{"a":[${Array.from({ length: count }, () => '1.0').join(',')}]}`)
 const big = (messages: number): string =>
   `[${Array.from({ length: messages }, () => `{"level":"info","message":"${'x'.repeat(60_000)}"}`).join(',')}]`
 
@@ -245,6 +247,12 @@ describe('the scanner', () => {
   ])('leaves %s to the parser', (_what, body) => {
     expect(isScanned(body)).toBe(false)
     expect(scanOrParse(body)).toEqual(parse(body))
+  })
+
+  it('leaves a body to the parser if JavaScript would have to write too many of its numbers', () => {
+    expect(isScanned(`[${numbers(5_000)},${numbers(5_000)}]`)).toBe(true)
+    expect(isScanned(`[${numbers(5_000)},${numbers(5_001)}]`)).toBe(false)
+    expect(isScanned(numbers(10_000))).toBe(true)
   })
 
   it('leaves a body that is larger than its memory to the parser', () => {

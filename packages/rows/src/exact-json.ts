@@ -1,6 +1,6 @@
 /**
- * A number that JavaScript cannot represent exactly, as its source text. Uses JSON.rawJSON and the source text argument of revivers
- * (ECMAScript 2026), which TypeScript's library does not declare yet.
+ * A number that JavaScript cannot represent exactly, as its source text. Uses JSON.rawJSON (ECMAScript 2026), which TypeScript's library
+ * does not declare yet.
  */
 interface RawJson {
   readonly rawJSON: string
@@ -16,8 +16,8 @@ export const isRawJson = (value: unknown): value is RawJson => json.isRawJSON(va
 /** Whether a number from JSON.parse may differ from the number in the text: it is beyond 2^53, or infinite. */
 export const isInexact = (value: number): boolean => !(Math.abs(value) <= Number.MAX_SAFE_INTEGER)
 
-/** A reviver for JSON.parse that keeps the source text of inexact numbers. */
-export function keepInexact(_name: string, value: unknown, ...[context]: unknown[]): unknown {
-  const source = (context as { source?: string } | undefined)?.source
-  return typeof value === 'number' && source !== undefined && isInexact(value) ? json.rawJSON(source) : value
+/** The number with this source text. An inexact number keeps its text, so that JSON.stringify writes all its digits. */
+export function keepInexact(source: string): number | RawJson {
+  const value = Number(source)
+  return isInexact(value) ? json.rawJSON(source) : value
 }

@@ -1,8 +1,10 @@
 export { EntryValidator } from './entry-validator.ts'
 export { isInexact } from './exact-json.ts'
 export { ID_BYTES, IdSource, idTimeMs } from './ids.ts'
-export { jsonWhitespace, parseJson, parseJsonExactly } from './json.ts'
-export { InexactNumberError } from './metadata.ts'
+export { buildExactly } from './json/builder.ts'
+export { describeFault } from './json/fault.ts'
+export { parseChecked, parseJsonExactly } from './json/parse.ts'
+export { type JsonObserver, JsonScanner } from './json/scanner.ts'
 export {
   makeRowPrefix,
   type RequestStamp,
@@ -13,5 +15,5 @@ export {
   type RowPrefix,
 } from './row-codec.ts'
 export { compressRows, framesWithout, rowsOfFrame } from './row-frame.ts'
-export { shapeRow, type ShapedRow } from './shape-row.ts'
+export { metadataError, shapeRow, type ShapedRow } from './shape-row.ts'
 export { parseTimestamp, toClickHouseTime } from './timestamps.ts'

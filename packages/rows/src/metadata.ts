@@ -1,13 +1,5 @@
 import { type Entry, entryFields, limits } from '@sluice/schema'
-import { isInexact, isRawJson } from './exact-json.ts'
-
-/**
- * Thrown when an entry has a number that JavaScript cannot represent exactly. The caller must parse the body again
- * with `parseJsonExactly`, and make the rows from the result.
- */
-export class InexactNumberError extends Error {
-  override name = 'InexactNumberError'
-}
+import { isRawJson } from './exact-json.ts'
 
 /** The entry's metadata with its unknown fields added. Changes the metadata object of the entry. */
 export function foldMetadata(entry: Entry): Record<string, unknown> {
@@ -25,7 +17,6 @@ export function foldMetadata(entry: Entry): Record<string, unknown> {
  * Whether a value is nested deeper than metadata may be.
  *
  * @param level the level of the value itself; metadata is level 1
- * @throws InexactNumberError if the value has an inexact number, unless the value is found to be too deep first
  */
 export function isTooDeep(value: object, level: number): boolean {
   if (level > limits.metadataDepthMax) return true
@@ -40,7 +31,6 @@ export function isTooDeep(value: object, level: number): boolean {
 }
 
 function isMemberTooDeep(member: unknown, level: number): boolean {
-  if (typeof member === 'number' && isInexact(member)) throw new InexactNumberError()
   return typeof member === 'object' && member !== null && !isRawJson(member) && isTooDeep(member, level + 1)
 }
 

@@ -13,7 +13,6 @@ export type ShapedRow = { readonly row: string } | { readonly error: EntryError 
  *
  * @param prefix from `makeRowPrefix`
  * @param mayHoldLoneSurrogates whether the text of the request escapes any surrogate; if not, the check is skipped
- * @throws InexactNumberError
  */
 export function shapeRow(
   entry: Entry,
@@ -22,16 +21,13 @@ export function shapeRow(
   mayHoldLoneSurrogates: boolean,
 ): ShapedRow {
   const metadata = foldMetadata(entry)
-  if (isTooDeep(metadata, 1)) {
-    return metadataError(entry, 'too_deep', `must have at most ${limits.metadataDepthMax} levels`)
-  }
+  const metadataFails = (code: MetadataErrorCode): ShapedRow => ({
+    error: metadataError(code, Object.hasOwn(entry, 'metadata')),
+  })
+  if (isTooDeep(metadata, 1)) return metadataFails('too_deep')
   const metadataText = JSON.stringify(metadata)
-  if (isTooLarge(metadataText)) {
-    return metadataError(entry, 'too_large', `must have at most ${limits.metadataBytesMax} bytes as JSON`)
-  }
-  if (hasTooManyNames(metadata, metadataText)) {
-    return metadataError(entry, 'too_many_names', `must have at most ${limits.metadataNamesMax} names`)
-  }
+  if (isTooLarge(metadataText)) return metadataFails('too_large')
+  if (hasTooManyNames(metadata, metadataText)) return metadataFails('too_many_names')
 
   const timestamp = typeof entry.timestamp === 'string' ? parseTimestamp(entry.timestamp) : prefix.receivedAt
   if (timestamp === undefined) {
@@ -52,9 +48,17 @@ function fail(path: string, code: EntryError['code'], message: string): ShapedRo
   return { error: { path, code, message } }
 }
 
-/** An entry may have only unknown fields and no `metadata`. The error then points to the entry itself. */
-function metadataError(entry: Entry, code: EntryError['code'], message: string): ShapedRow {
-  return Object.hasOwn(entry, 'metadata')
-    ? fail('/metadata', code, message)
-    : fail('', code, `metadata, which includes unknown fields, ${message}`)
+const metadataMessages = {
+  too_deep: `must have at most ${limits.metadataDepthMax} levels`,
+  too_large: `must have at most ${limits.metadataBytesMax} bytes as JSON`,
+  too_many_names: `must have at most ${limits.metadataNamesMax} names`,
+}
+type MetadataErrorCode = keyof typeof metadataMessages
+
+/** The error of metadata above a limit. An entry may have only unknown fields: the error then points to the entry itself. */
+export function metadataError(code: MetadataErrorCode, hasMetadata: boolean): EntryError {
+  const message = metadataMessages[code]
+  return hasMetadata
+    ? { path: '/metadata', code, message }
+    : { path: '', code, message: `metadata, which includes unknown fields, ${message}` }
 }

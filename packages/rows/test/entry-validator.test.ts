@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest'
 import { levels, limits } from '@sluice/schema'
 import { EntryValidator } from '../src/entry-validator.ts'
-import { parseJsonExactly } from '../src/json.ts'
+import { parseJsonExactly } from '../src/json/parse.ts'
 
 const validator = new EntryValidator()
 const entry = (fields: object = {}): object => ({ level: 'info', message: 'm', ...fields })

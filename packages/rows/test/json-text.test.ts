@@ -1,6 +1,6 @@
 import * as fc from 'fast-check'
 import { expect, it } from 'vitest'
-import { parseJsonExactly } from '../src/json.ts'
+import { parseJsonExactly } from '../src/json/parse.ts'
 import { anyStyle, toJson, validEntry } from './support/index.ts'
 
 it('toJson writes JSON of the same value in any style', () => {

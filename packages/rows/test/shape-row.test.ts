@@ -2,8 +2,7 @@ import * as fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { entryErrorCodes } from '@sluice/schema'
 import { EntryValidator } from '../src/entry-validator.ts'
-import { parseJson, parseJsonExactly } from '../src/json.ts'
-import { InexactNumberError } from '../src/metadata.ts'
+import { parseJsonExactly } from '../src/json/parse.ts'
 import { makeRowPrefix, rowAsJson, rowColumns } from '../src/row-codec.ts'
 import { shapeRow } from '../src/shape-row.ts'
 import { foldedMetadata, runs, validEntry } from './support/arbitrary-entry.ts'
@@ -15,15 +14,7 @@ const prefix = makeRowPrefix(stamp)
 
 /** Shapes the text of an entry as the API does. */
 function shapeText(text: string): ReturnType<typeof shapeRow> | 'not an entry' {
-  try {
-    return shapeParsed(parseJson(text))
-  } catch (error) {
-    if (!(error instanceof InexactNumberError)) throw error
-    return shapeParsed(parseJsonExactly(text))
-  }
-}
-
-function shapeParsed(entry: unknown): ReturnType<typeof shapeRow> | 'not an entry' {
+  const entry = parseJsonExactly(text)
   return validator.isEntry(entry) ? shapeRow(entry, ID, prefix, true) : 'not an entry'
 }
 
@@ -141,7 +132,7 @@ describe('an invalid entry', () => {
         const text = JSON.stringify(entry)
         const shaped = shapeText(text)
         if (typeof shaped === 'object' && 'row' in shaped) throw new Error('the entry was accepted')
-        const errors = shaped === 'not an entry' ? validator.explain(parseJson(text)) : [shaped.error]
+        const errors = shaped === 'not an entry' ? validator.explain(parseJsonExactly(text)) : [shaped.error]
         expect(errors).toContainEqual(expect.objectContaining({ path, code }))
         for (const error of errors) {
           expect(Object.keys(entryErrorCodes)).toContain(error.code)

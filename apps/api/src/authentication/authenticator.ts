@@ -35,11 +35,16 @@ export class Authenticator {
    * The project that the key of an Authorization header may ingest into.
    *
    * @param client the sender of the request; its address is read only if the key must be looked up
+   * @param identified called with the project of a valid key, before the scope of the key and the state of the project are checked
    * @throws Problem `unauthorized`, `forbidden`, `project_not_found`, `too_many_failed_attempts`; `overloaded` when too many
    *   unknown keys arrive from all addresses together; `queue_unavailable` when Redis is unavailable
    * @throws ClockError if the key is valid and the clock is not known
    */
-  async authenticate(header: string | undefined, client: { readonly ip: string }): Promise<Project> {
+  async authenticate(
+    header: string | undefined,
+    client: { readonly ip: string },
+    identified?: (project: Project) => void,
+  ): Promise<Project> {
     const key = header === undefined ? undefined : SCHEME.exec(header)?.[1]
     if (key === undefined || !isWellFormedApiKey(key)) throw unauthorized()
     const keyHash = hashApiKey(key)
@@ -48,6 +53,7 @@ export class Authenticator {
     if (credential === 'unknown') throw unauthorized()
     const { record, project } = credential
     if (record.revokedAt !== undefined || this.#isPast(record.expiresAt)) throw unauthorized()
+    if (project !== undefined) identified?.(project)
     if (!record.scopes.includes('ingest')) {
       throw new Problem('forbidden', missingScopeDetail('ingest', record.scopes))
     }

@@ -4,6 +4,7 @@ import type { Socket } from 'node:net'
 import { randomUUID } from 'node:crypto'
 import { parserProblem } from '../errors.ts'
 import { Problem, problemBody, problems } from '../problems.ts'
+import { Turns } from '../turns.ts'
 import type { ConnectionLimits } from './connection-limits.ts'
 import { currentResponse, type HttpSocket, stopReading } from './http-socket.ts'
 
@@ -15,12 +16,14 @@ import { currentResponse, type HttpSocket, stopReading } from './http-socket.ts'
  * - Answered early: a request was rejected before its body had arrived. The rest of a small body is read and discarded, and
  *   the next request makes the connection open again.
  * - Lingering: the last answer is written, and the sending side is closed. Bytes that still arrive are read and discarded for
- *   `lingerMs`. Closing a connection with unread bytes would reset it, and a reset can destroy the answer.
+ *   `lingerMs`. Closing a connection with unread bytes would reset it, and a reset can destroy the answer. One connection is read in
+ *   each turn of the event loop, and once: libuv would read up to 2 MB of each in every turn.
  */
 export class ConnectionGuard {
   readonly #limits: Pick<ConnectionLimits, 'lingerMs' | 'unreadBytesMax'>
   readonly #answeredEarly = new WeakSet<Socket>()
   readonly #lingering = new WeakSet<Socket>()
+  readonly #reads = new Turns()
   /** Their next request is broken, and earlier ones are not answered yet. */
   readonly #broken = new WeakSet<Socket>()
 
@@ -113,6 +116,10 @@ export class ConnectionGuard {
   /** Reads and discards bytes for `lingerMs`, then closes. The sending side must be closed already. */
   #linger(socket: Socket): void {
     this.#lingering.add(socket)
+    socket.on('data', () => {
+      stopReading(socket)
+      void this.#reads.next().then(() => socket.resume())
+    })
     socket.resume()
     const timer = setTimeout(() => socket.destroy(), this.#limits.lingerMs)
     socket.once('close', () => clearTimeout(timer))

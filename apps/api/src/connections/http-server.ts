@@ -13,7 +13,7 @@ export function createHttpServer(handle: RequestListener, limits: ConnectionLimi
       requestTimeout: limits.requestMs,
       headersTimeout: limits.headersMs,
       keepAliveTimeout: limits.idleMs,
-      connectionsCheckingInterval: limits.checkIntervalMs,
+      connectionsCheckingInterval: limits.deadlineIntervalMs,
       maxHeaderSize: limits.headersBytesMax,
       // Strict: if a proxy and this parser read one request differently, an attacker can smuggle requests.
       insecureHTTPParser: false,

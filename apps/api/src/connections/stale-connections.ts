@@ -1,4 +1,5 @@
 import type { ConnectionLimits } from './connection-limits.ts'
+import { Turns } from '../turns.ts'
 import { currentResponse, type HttpSocket } from './http-socket.ts'
 
 interface Progress {
@@ -14,6 +15,7 @@ export class StaleConnections {
   readonly #limits: Pick<ConnectionLimits, 'staleMs'>
   readonly #monotonicMs: () => number
   readonly #connections = new Map<HttpSocket, Progress>()
+  readonly #turns = new Turns()
 
   constructor(limits: Pick<ConnectionLimits, 'staleMs'>, monotonicMs: () => number) {
     this.#limits = limits
@@ -38,7 +40,11 @@ export class StaleConnections {
       if (isHandled || bytesWritten !== progress.bytesWritten) {
         progress.bytesWritten = bytesWritten
         progress.sinceMs = nowMs
-      } else if (nowMs - progress.sinceMs >= this.#limits.staleMs) socket.destroy()
+      } else if (nowMs - progress.sinceMs >= this.#limits.staleMs) {
+        this.#connections.delete(socket)
+        // To close thousands in one turn of the event loop would take half a second.
+        void this.#turns.next().then(() => socket.destroy())
+      }
     }
   }
 }

@@ -6,19 +6,13 @@ import {
   RowScanner,
   type ScannedRows,
 } from '@sluice/row-scanner'
-import {
-  type EntryValidator,
-  type IdSource,
-  InexactNumberError,
-  makeRowPrefix,
-  type RequestStamp,
-  type RowPrefix,
-  shapeRow,
-} from '@sluice/rows'
-import type { EntryError } from '@sluice/schema'
-import { Problem, type FieldError } from '../problems.ts'
-import { checkBody, type BodyFormat, type Submission } from './body.ts'
-import { InvalidLine } from './ndjson.ts'
+import { type EntryValidator, type IdSource, makeRowPrefix, type RequestStamp } from '@sluice/rows'
+import type { FieldError } from '../problems.ts'
+import { type BodyFormat, checkBody } from './body.ts'
+import { Turns } from '../turns.ts'
+import { type EntryRow, EntryShaper, invalidEntry, type Stamped } from './entry-shaper.ts'
+import { ParseBudget } from './parse-budget.ts'
+import { RowText } from './row-text.ts'
 
 /** The rows of a request, and its answer once they are stored. */
 export interface ParsedRequest<Scope> {
@@ -44,8 +38,8 @@ export function entryAnswer({ id, timestamp }: EntryReceipt): string {
   return `{"id":"${id}","status":"accepted","timestamp":"${timestamp}"}`
 }
 
-/** An escaped half of a surrogate pair: the only form in which valid UTF-8 can contain one. */
-const ESCAPED_SURROGATE = /\\u[dD][89a-fA-F]/
+/** Scanning this many bytes takes less than a millisecond. */
+const STEP_BYTES = 64 * 1024
 
 type Ids = Pick<IdSource, 'next' | 'write'>
 
@@ -58,48 +52,83 @@ export class Intake {
   #stamp: RequestStamp = { projectId: '', retentionDays: 0, receivedAtMs: 0 }
   #stamped: Stamped = stampRows(this.#stamp)
 
+  readonly #turns: Turns
+  readonly #budget = new ParseBudget()
+
   /** @param scanner bodies that it gives up on are parsed; the result is the same */
-  constructor(validator: EntryValidator, ids: Ids, scanner: Pick<RowScanner, 'scan'> = new RowScanner(ids)) {
+  constructor(
+    validator: EntryValidator,
+    ids: Ids,
+    scanner: Pick<RowScanner, 'scan'> = new RowScanner(ids),
+    turns = new Turns(),
+  ) {
     this.#validator = validator
     this.#ids = ids
     this.#scanner = scanner
+    this.#turns = turns
   }
 
   /**
-   * Parses a body, and passes the result to `use`. Its rows may be in the scanner's memory: see `RowScanner.scan`.
+   * Passes the rows of an ordinary body to `use`, at once. They may be in the scanner's memory: see `RowScanner.scan`.
    *
    * @param format from the media type of the body
-   * @returns the result of `use`
+   * @returns the result of `use`; undefined for a body that must be parsed
    * @throws Problem if the request as a whole is rejected
    */
-  parse<Result extends NotAPromise>(
+  scan<Result extends NotAPromise>(
     body: Buffer,
     stamp: RequestStamp,
     format: BodyFormat,
     use: <Scope>(parsed: ParsedRequest<Scope>) => Result,
-  ): Result {
+  ): Result | undefined {
     checkBody(body)
     const stamped = this.#stampedLike(stamp)
-    const scanned = this.#scanner.scan(body, stamped.prefix, format.isNdjson, (rows) =>
-      use(acceptAll(rows, stamped)),
-    )
-    return scanned ?? use(this.#parseText(body.toString(), stamped, format))
+    return this.#scanner.scan(body, stamped.prefix, format.isNdjson, (rows) => use(acceptAll(rows, stamped)))
   }
 
-  #parseText(text: string, stamped: Stamped, { parse }: BodyFormat): ParsedRequest<Owned> {
-    const shaper = new RequestShaper(
-      this.#validator,
-      () => this.#ids.next(),
-      stamped,
-      // A search for a backslash is much cheaper than the expression, and usually sufficient.
-      text.includes('\\u') && ESCAPED_SURROGATE.test(text),
-    )
+  /**
+   * Parses a body that was not scanned, in slices: a large body leaves the event loop to other requests again and again.
+   *
+   * @param body must not be empty, and must be UTF-8
+   * @throws Problem if the request as a whole is rejected; `overloaded` if too many bytes are being parsed
+   */
+  async parse(body: Buffer, stamp: RequestStamp, format: BodyFormat): Promise<ParsedRequest<Owned>> {
+    const release = this.#budget.reserve(stamp.projectId, body.length)
     try {
-      return shaper.shape(parse(text, false))
-    } catch (error) {
-      if (!(error instanceof InexactNumberError)) throw error
-      return shaper.shape(parse(text, true))
+      return await this.#parse(body, this.#stampedLike(stamp), format)
+    } finally {
+      release()
     }
+  }
+
+  async #parse(body: Buffer, stamped: Stamped, format: BodyFormat): Promise<ParsedRequest<Owned>> {
+    const pace = this.#turns.begin()
+    // Many requests may arrive in one turn. Small ones are not worth a wait.
+    if (body.length > STEP_BYTES) await pace.nextSlice()
+    const finder = format.findEntries(body)
+    let found = finder.step(STEP_BYTES)
+    while (found === undefined) {
+      await pace.pause()
+      found = finder.step(STEP_BYTES)
+    }
+    const shaper = new EntryShaper(this.#validator, () => this.#ids.next(), stamped, body)
+    const rows = new RowText()
+    const errors: FieldError[] = []
+    for (const [index, entry] of found.entries.entries()) {
+      const pause = pace.pause()
+      if (pause !== undefined) await pause
+      const shaped = shaper.shape(entry)
+      if ('row' in shaped) {
+        if (found.kind === 'entry') return acceptEntry(shaped)
+        rows.add(shaped.row)
+      } else {
+        if (found.kind === 'entry') throw invalidEntry(shaped.errors)
+        for (const error of shaped.errors) errors.push({ index, ...error })
+      }
+    }
+    const { length } = found.entries
+    const answer = batchAnswer(rows.count, length - rows.count, errors)
+    return { entries: length, rows: ownedRows(rows.count, rows.take()), answer }
   }
 
   #stampedLike(next: RequestStamp): Stamped {
@@ -114,12 +143,6 @@ export class Intake {
     }
     return this.#stamped
   }
-}
-
-interface Stamped {
-  readonly prefix: RowPrefix
-  /** ISO 8601 */
-  readonly receivedAt: string
 }
 
 function stampRows(stamp: RequestStamp): Stamped {
@@ -141,68 +164,8 @@ function batchAnswer(accepted: number, rejected: number, errors: readonly FieldE
   return JSON.stringify(errors.length === 0 ? counts : { ...counts, errors })
 }
 
-class RequestShaper {
-  readonly #validator: EntryValidator
-  readonly #makeId: () => string
-  readonly #stamped: Stamped
-  readonly #mayHoldLoneSurrogates: boolean
-
-  constructor(
-    validator: EntryValidator,
-    makeId: () => string,
-    stamped: Stamped,
-    mayHoldLoneSurrogates: boolean,
-  ) {
-    this.#validator = validator
-    this.#makeId = makeId
-    this.#stamped = stamped
-    this.#mayHoldLoneSurrogates = mayHoldLoneSurrogates
-  }
-
-  shape(submission: Submission): ParsedRequest<Owned> {
-    return submission.kind === 'entry'
-      ? this.#shapeEntry(submission.entry)
-      : this.#shapeBatch(submission.entries)
-  }
-
-  #shapeEntry(entry: unknown): ParsedRequest<Owned> {
-    if (!this.#validator.isEntry(entry)) throw invalidEntry(this.#validator.explain(entry))
-    const timestamp = entry.timestamp ?? this.#stamped.receivedAt
-    const id = this.#makeId()
-    const shaped = shapeRow(entry, id, this.#stamped.prefix, this.#mayHoldLoneSurrogates)
-    if ('error' in shaped) throw invalidEntry([shaped.error])
-    const receipt = { id, timestamp }
-    return { entries: 1, rows: ownedRows(1, shaped.row), answer: entryAnswer(receipt), receipt }
-  }
-
-  #shapeBatch(entries: readonly unknown[]): ParsedRequest<Owned> {
-    let text = ''
-    let accepted = 0
-    const errors: FieldError[] = []
-    for (const [index, entry] of entries.entries()) {
-      const shaped = this.#shapeMember(entry)
-      if (typeof shaped === 'string') {
-        text += shaped
-        accepted += 1
-      } else {
-        for (const error of shaped) errors.push({ index, ...error })
-      }
-    }
-    const answer = batchAnswer(accepted, entries.length - accepted, errors)
-    return { entries: entries.length, rows: ownedRows(accepted, text), answer }
-  }
-
-  #shapeMember(entry: unknown): string | readonly EntryError[] {
-    if (!this.#validator.isEntry(entry)) {
-      return entry instanceof InvalidLine ? [entry.error] : this.#validator.explain(entry)
-    }
-    const shaped = shapeRow(entry, this.#makeId(), this.#stamped.prefix, this.#mayHoldLoneSurrogates)
-    return 'error' in shaped ? [shaped.error] : shaped.row
-  }
-}
-
-function invalidEntry(errors: readonly EntryError[]): Problem {
-  const [first] = errors
-  const where = first === undefined || first.path === '' ? 'The entry' : first.path
-  return new Problem('invalid_entry', `${where}: ${first?.message ?? 'is invalid'}.`, { errors })
+/** For a body that is one entry. */
+function acceptEntry({ row, id, timestamp }: EntryRow): ParsedRequest<Owned> {
+  const receipt = { id, timestamp }
+  return { entries: 1, rows: ownedRows(1, row), answer: entryAnswer(receipt), receipt }
 }

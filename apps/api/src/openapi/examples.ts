@@ -66,7 +66,7 @@ const exampleRate = { entries: 100, bytes: 0 }
 /** Examples for the codes whose detail depends on the request. */
 const variableExamples: Readonly<Partial<Record<ProblemCode, Example>>> = {
   invalid_json: {
-    detail: `Expected ',' or '}' after property value in JSON at position 15 (line 1 column 16).`,
+    detail: `The text ends too early at line 1, column 16: expected "," or "}".`,
   },
   invalid_encoding: { detail: 'The body cannot be decoded: incorrect header check.' },
   invalid_entry: {

@@ -21,6 +21,8 @@ import { type Lease, leaseLimits, type LeaseRequest, sliceOf } from './shared-bu
 
 interface Waiter {
   readonly cost: Amount
+  /** The part of the cost that was taken before. It stays taken if the request is rejected. */
+  readonly paid: Amount
   readonly resolve: () => void
   readonly reject: (problem: Problem) => void
 }
@@ -130,10 +132,39 @@ export class Allowance {
    * @throws Problem `rate_limited`, or rejects with it; then no cost was counted
    */
   take(cost: Amount): Promise<void> | undefined {
+    return this.#take(this.#counted(cost), nothing)
+  }
+
+  /**
+   * Counts the whole cost of a request that has paid a part of it. The request passes if one `take` of the whole cost would have let it
+   * pass. If it does not, its part stays paid.
+   *
+   * @param cost includes `paid`
+   * @returns undefined if the request passes at once
+   * @throws Problem `rate_limited`, or rejects with it
+   */
+  raise(paid: Amount, cost: Amount): Promise<void> | undefined {
+    const counted = this.#counted(paid)
+    this.#held = plus(this.#held, counted)
+    return this.#take(this.#counted(cost), counted)
+  }
+
+  /**
+   * Counts the cost of a request that was rejected for another reason. What the slice does not cover becomes a debt, of at most one burst:
+   * bodies that arrive together must not stop a project for long.
+   */
+  charge(cost: Amount): void {
     const nowMs = this.#tick()
-    const counted = this.#counted(cost)
+    const { burst } = this.#limit
+    const left = minus(this.#held, this.#counted(cost))
+    this.#held = lesser(this.#held, minus(positive(plus(left, burst)), burst))
+    if (this.#aloneAtMs === undefined && this.#shouldLeaseAhead(nowMs)) this.#requestLease()
+  }
+
+  #take(counted: Amount, paid: Amount): Promise<void> | undefined {
+    const nowMs = this.#tick()
     if (this.#aloneAtMs !== undefined) {
-      this.#takeAlone(counted)
+      this.#takeAlone(counted, paid)
       return undefined
     }
     if (nowMs - this.#heldSinceMs < leaseLimits.sliceKeptMs && covers(this.#held, counted)) {
@@ -141,9 +172,9 @@ export class Allowance {
       if (this.#shouldLeaseAhead(nowMs)) this.#requestLease()
       return undefined
     }
-    if (this.#isLacking(counted, nowMs)) throw this.#rejection(counted)
+    if (this.#isLacking(counted, nowMs)) throw this.#reject(counted, paid)
     return new Promise((resolve, reject) => {
-      this.#waiters.push({ cost: counted, resolve, reject })
+      this.#waiters.push({ cost: counted, paid, resolve, reject })
       this.#requestLease()
     })
   }
@@ -230,9 +261,9 @@ export class Allowance {
   }
 
   #settle({ paid }: Lease, waiters: readonly Waiter[]): void {
-    for (const [index, { cost, resolve, reject }] of waiters.entries()) {
-      if (paid[index]) resolve()
-      else reject(this.#rejection(cost))
+    for (const [index, waiter] of waiters.entries()) {
+      if (paid[index]) waiter.resolve()
+      else waiter.reject(this.#reject(waiter.cost, waiter.paid))
     }
   }
 
@@ -248,7 +279,7 @@ export class Allowance {
       if (covers(this.#held, waiter.cost)) {
         this.#held = minus(this.#held, waiter.cost)
         waiter.resolve()
-      } else if (this.#isLacking(waiter.cost, nowMs)) waiter.reject(this.#rejection(waiter.cost))
+      } else if (this.#isLacking(waiter.cost, nowMs)) waiter.reject(this.#reject(waiter.cost, waiter.paid))
       else this.#waiters.push(waiter)
     }
     if (this.#waiters.length > 0) this.#requestLease()
@@ -262,9 +293,9 @@ export class Allowance {
     }
     this.#makeTokens(nowMs)
     this.#retryAtMs = nowMs + leaseLimits.retryMs
-    for (const { cost, resolve, reject } of [...waiters, ...this.#waiters.splice(0)]) {
+    for (const { cost, paid, resolve, reject } of [...waiters, ...this.#waiters.splice(0)]) {
       try {
-        this.#takeAlone(cost)
+        this.#takeAlone(cost, paid)
         resolve()
       } catch (problem) {
         reject(problem as Problem)
@@ -290,17 +321,26 @@ export class Allowance {
     this.#owed = plus(this.#owed, made)
   }
 
-  #takeAlone(cost: Amount): void {
-    if (!covers(this.#held, lesser(cost, this.#share))) throw this.#rejection(cost)
+  #takeAlone(cost: Amount, paid: Amount): void {
+    if (!covers(this.#held, lesser(cost, this.#share))) throw this.#reject(cost, paid)
     this.#held = minus(this.#held, cost)
   }
 
-  /** If there are no other requests, the wait must suffice in every process. Tokens that only this process has do not count. */
+  /** The rejection of a request that has paid a part of its cost. */
+  #reject(cost: Amount, paid: Amount): Problem {
+    this.#held = minus(this.#held, paid)
+    return this.#rejection(cost)
+  }
+
+  /**
+   * If there are no other requests, the wait must suffice in every process. Tokens that only this process has do not count, but its
+   * debts do.
+   */
   #rejection(cost: Amount): Problem {
     const { perSecond } = this.#limit
     const wait =
       this.#aloneAtMs === undefined
-        ? waitMs(this.#limit, this.#level, cost)
+        ? waitMs(this.#limit, plus(this.#level, lesser(this.#held, nothing)), cost)
         : waitMs({ perSecond: scaled(perSecond, 1 / this.#processes), burst: this.#share }, this.#held, cost)
     const seconds = Math.max(1, Math.ceil(wait / 1_000))
     return new Problem('rate_limited', rateLimitedDetail(this.#limit, seconds), {

@@ -6,6 +6,7 @@ import {
   referencePagePolicy,
   referenceScript,
 } from '../openapi/reference-page.ts'
+import { Turns } from '../turns.ts'
 
 /** The page's files change only with a release, so browsers fetch them once a day. */
 const ASSET_AGE_MAX_SECONDS = 86_400
@@ -38,11 +39,14 @@ export function referenceRoutes(app: FastifyInstance): void {
   app.get('/docs/start.js', (_request, reply) => {
     void asset(reply, 'text/javascript; charset=utf-8').send(referenceScript)
   })
+  // The operating system copies 1.4 MB of an answer at once. Hundreds of answers in one turn of the event loop would take a second.
+  const turns = new Turns()
   for (const [name, type] of Object.entries(referenceAssets)) {
     // Two files of 2 MB, and 0.5 MB compressed. Answers share these bytes, so an answer that is not read costs little memory.
     const load = once(() => loadAsset(name as keyof typeof referenceAssets))
     app.get(`/docs/${name}`, async ({ headers }, reply) => {
       const { content, gzipped } = await load()
+      await turns.next()
       void asset(reply, type).header('vary', 'accept-encoding')
       if (!ACCEPTS_GZIP.test(headers['accept-encoding'] ?? '')) return reply.send(content)
       return reply.header('content-encoding', 'gzip').send(gzipped)

@@ -85,6 +85,42 @@ const overLimits: readonly BadEntry[] = [
   ],
   ['100,000 arrays', entry(`"a":${'['.repeat(1e5)}${']'.repeat(1e5)}`), ' too_deep'],
   ['100,000 objects', entry(`"a":${'{"a":'.repeat(1e5)}1${'}'.repeat(1e5)}`), ' too_deep'],
+  [
+    '100,000 arrays and a number that JavaScript cannot represent',
+    entry(`"n":1e400,"a":${'['.repeat(1e5)}${']'.repeat(1e5)}`),
+    ' too_deep',
+  ],
+  [
+    '100,000 objects and a number that JavaScript cannot represent',
+    entry(`"n":9007199254740993,"a":${'{"a":'.repeat(1e5)}1${'}'.repeat(1e5)}`),
+    ' too_deep',
+  ],
+  ['a million objects', entry(`"metadata":{"a":[${'{},'.repeat(1e6)}{}]}`), '/metadata too_large'],
+  [
+    'a million objects in the message',
+    `{"level":"info","message":[${'{},'.repeat(1e6)}{}]}`,
+    '/message wrong_type',
+  ],
+  [
+    'a message of five million escapes',
+    `{"level":"info","message":"${'\\n'.repeat(2_500_000)}"}`,
+    '/message too_long',
+  ],
+  [
+    'a level of five million characters',
+    `{"level":${quoted(5_000_000)},"message":"m"}`,
+    '/level not_allowed',
+  ],
+  [
+    'a timestamp of a million characters',
+    entry(`"timestamp":${quoted(1_000_000)}`),
+    '/timestamp invalid_timestamp',
+  ],
+  [
+    'an array of a million objects',
+    `[${'{},'.repeat(1e6)}{}]`.replace(/^/, '{"metadata":').concat(',"level":"info","message":"m"}'),
+    '/metadata wrong_type',
+  ],
   ['an integer of five million digits', entry(`"a":${'9'.repeat(5_000_000)}`), ' too_large'],
 ]
 

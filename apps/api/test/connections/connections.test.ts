@@ -1,7 +1,7 @@
 import { chunkText, entryText, HttpConnection, postHead, postText } from '@sluice/harness'
 import { once } from 'node:events'
 import { connect, type AddressInfo, type Socket } from 'node:net'
-import { setTimeout as sleep } from 'node:timers/promises'
+import { setImmediate, setTimeout as sleep } from 'node:timers/promises'
 import { afterEach, describe, expect, it } from 'vitest'
 import { connectionLimits, type ConnectionLimits } from '../../src/connections/connection-limits.ts'
 import { buildTestApi, type TestApi } from '../support/test-api.ts'
@@ -67,6 +67,33 @@ describe('the connection of a slow client is closed', () => {
     await dribble(connection, 'X-Note: a\r\n')
     expect(connection.isClosed).toBe(true)
     expect(codes(connection)).toEqual(['request_timeout'])
+  })
+
+  it('at its own deadline, and not in the same turn of the event loop as many others', async () => {
+    const { api, open } = await setup({ requestMs: 50_000, silenceMs: 60_000 })
+    let turn = 0
+    const turns: number[] = []
+    api.app.server.on('clientError', () => turns.push(turn))
+    const count = 20
+    const connections: HttpConnection[] = []
+    const opening = (async () => {
+      for (let i = 0; i < count; i += 1) {
+        const connection = await open()
+        connection.write('POST /v1/logs HTTP/1.1\r\n')
+        connections.push(connection)
+        await sleep(20)
+      }
+    })()
+    const patience = AbortSignal.timeout(PATIENCE.timeout)
+    for (; turns.length < count && !patience.aborted; turn += 1) await setImmediate()
+    await opening
+    expect(turns).toHaveLength(count)
+    const mostInOneTurn = Math.max(
+      ...Map.groupBy(turns, (at) => at)
+        .values()
+        .map(({ length }) => length),
+    )
+    expect(mostInOneTurn).toBeLessThan(count / 2)
   })
 
   it('while it sends a body slowly, with the reason, and nothing is enqueued', async () => {
@@ -216,6 +243,35 @@ describe('a request that is rejected before its body is read', () => {
     await connection.flushed()
     await expect.poll(() => statuses(connection), PATIENCE).toEqual([401])
     expect(connection.error).toBeUndefined()
+  })
+
+  it('takes one read of each turn of the event loop while the rest of its body is discarded', async () => {
+    const { api, open } = await setup({ ...never, lingerMs: 2_000 })
+    // The first reads come before the answer.
+    const readsBefore = 3
+    let [turn, mostInOneTurn] = [0, 0]
+    api.app.server.on('connection', (socket: Socket) => {
+      let [reads, turnOfReads, inTurn] = [0, 0, 0]
+      socket.on('data', () => {
+        reads += 1
+        inTurn = turn === turnOfReads ? inTurn + 1 : 1
+        turnOfReads = turn
+        if (reads > readsBefore) mostInOneTurn = Math.max(mostInOneTurn, inTurn)
+      })
+    })
+    const connections = await Promise.all(Array.from({ length: 10 }, () => open()))
+    for (const connection of connections) {
+      connection.write(postHead(key, ['Content-Length: 3000000']))
+      connection.write(Buffer.alloc(3_000_000, 'a'))
+    }
+    const flushed = new AbortController()
+    void Promise.all(connections.map((connection) => connection.flushed())).then(() => flushed.abort())
+    while (!flushed.signal.aborted || connections.some(({ responses }) => responses.length === 0)) {
+      await setImmediate()
+      turn += 1
+    }
+    expect(connections.map(statuses)).toEqual(connections.map(() => [401]))
+    expect(mostInOneTurn).toBe(1)
   })
 
   it('buffers only a small part of its body while the key is looked up', async () => {

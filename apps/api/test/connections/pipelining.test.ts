@@ -1,7 +1,7 @@
 import { entryText, HttpConnection, postHead, postText } from '@sluice/harness'
 import { readdir } from 'node:fs/promises'
-import { connect, type AddressInfo } from 'node:net'
-import { setTimeout as sleep } from 'node:timers/promises'
+import { connect, type AddressInfo, type Socket } from 'node:net'
+import { setImmediate, setTimeout as sleep } from 'node:timers/promises'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { connectionLimits } from '../../src/connections/connection-limits.ts'
 import { buildTestApi, type TestApi } from '../support/test-api.ts'
@@ -47,6 +47,25 @@ async function fillProcess(): Promise<HttpConnection> {
 
 const statuses = (connection: HttpConnection): number[] => connection.responses.map(({ status }) => status)
 const openFiles = async (): Promise<number> => (await readdir('/proc/self/fd')).length
+
+it('one large page is written in each turn of the event loop', async () => {
+  const sockets: Socket[] = []
+  api.app.server.on('connection', (socket: Socket) => sockets.push(socket))
+  const { payload } = await api.app.inject('/docs/swagger-ui-bundle.js')
+  const pages = 10
+  const clients = await Promise.all(Array.from({ length: pages }, open))
+  // A server accepts one connection in each turn.
+  await expect.poll(() => sockets, PATIENCE).toHaveLength(pages)
+  for (const client of clients) client.write(page)
+  let [written, mostInOneTurn] = [0, 0]
+  while (written < pages * payload.length) {
+    await setImmediate()
+    const now = sockets.reduce((sum, { bytesWritten }) => sum + bytesWritten, 0)
+    mostInOneTurn = Math.max(mostInOneTurn, now - written)
+    written = now
+  }
+  expect(mostInOneTurn).toBeLessThan(1.5 * payload.length)
+})
 
 describe('pipelined requests', () => {
   it('are handled one at a time, and answered in order', async () => {

@@ -1,4 +1,5 @@
 import { EventEmitter } from 'node:events'
+import { setImmediate } from 'node:timers/promises'
 import { beforeEach, describe, expect, it } from 'vitest'
 import type { HttpSocket } from '../../src/connections/http-socket.ts'
 import { StaleConnections } from '../../src/connections/stale-connections.ts'
@@ -32,26 +33,27 @@ beforeEach(() => {
   stale.add(socket as unknown as HttpSocket)
 })
 
-function checkAt(timeMs: number): boolean {
+async function checkAt(timeMs: number): Promise<boolean> {
   nowMs = timeMs
   stale.check()
+  await setImmediate()
   return socket.destroyed
 }
 
 describe('a connection is closed', () => {
-  it('without an answer for the whole time', () => {
-    expect(checkAt(STALE_MS - 1)).toBe(false)
-    expect(checkAt(STALE_MS)).toBe(true)
+  it('without an answer for the whole time', async () => {
+    expect(await checkAt(STALE_MS - 1)).toBe(false)
+    expect(await checkAt(STALE_MS)).toBe(true)
   })
 
-  it('at that time after its last answer', () => {
+  it('at that time after its last answer', async () => {
     socket.bytesWritten = 100
-    expect(checkAt(900)).toBe(false)
-    expect(checkAt(1_899)).toBe(false)
-    expect(checkAt(1_900)).toBe(true)
+    expect(await checkAt(900)).toBe(false)
+    expect(await checkAt(1_899)).toBe(false)
+    expect(await checkAt(1_900)).toBe(true)
   })
 
-  it('while its client reads the answer slowly', () => {
+  it('while its client reads the answer slowly', async () => {
     socket.response = {}
     socket.bytesWritten = 1_000_000
     for (const [timeMs, unread] of [
@@ -60,31 +62,42 @@ describe('a connection is closed', () => {
       [1_099, 899_998],
     ] as const) {
       socket.writableLength = unread
-      expect(checkAt(timeMs)).toBe(false)
+      expect(await checkAt(timeMs)).toBe(false)
     }
-    expect(checkAt(1_100)).toBe(true)
+    expect(await checkAt(1_100)).toBe(true)
   })
+})
+
+it('thousands of connections are closed one by one, so that they do not fill a turn of the event loop', async () => {
+  const sockets = Array.from({ length: 3 }, () => new FakeSocket())
+  for (const each of sockets) stale.add(each as unknown as HttpSocket)
+  const counts: number[] = []
+  for (let turn = 0; turn < 4; turn += 1) {
+    await checkAt(STALE_MS)
+    counts.push([socket, ...sockets].filter(({ destroyed }) => destroyed).length)
+  }
+  expect(counts).toEqual([1, 2, 3, 4])
 })
 
 describe('a connection is kept', () => {
-  it('while a request is handled', () => {
+  it('while a request is handled', async () => {
     socket.response = {}
-    for (let timeMs = 0; timeMs < 10 * STALE_MS; timeMs += 500) expect(checkAt(timeMs)).toBe(false)
+    for (let timeMs = 0; timeMs < 10 * STALE_MS; timeMs += 500) expect(await checkAt(timeMs)).toBe(false)
     socket.response = null
-    expect(checkAt(10 * STALE_MS)).toBe(false)
-    expect(checkAt(11 * STALE_MS)).toBe(true)
+    expect(await checkAt(10 * STALE_MS)).toBe(false)
+    expect(await checkAt(11 * STALE_MS)).toBe(true)
   })
 
-  it('while it gets answers', () => {
+  it('while it gets answers', async () => {
     for (let timeMs = 0; timeMs < 10 * STALE_MS; timeMs += 900) {
       socket.bytesWritten += 100
-      expect(checkAt(timeMs)).toBe(false)
+      expect(await checkAt(timeMs)).toBe(false)
     }
   })
 })
 
-it('a connection that was closed is forgotten', () => {
+it('a connection that was closed is forgotten', async () => {
   socket.destroy()
   socket.destroyed = false
-  expect(checkAt(10 * STALE_MS)).toBe(false)
+  expect(await checkAt(10 * STALE_MS)).toBe(false)
 })

@@ -24,7 +24,7 @@ async function storedMessages(
   sendAll: () => Promise<LightMyRequestResponse>[],
   release: () => void,
 ): Promise<(string | undefined)[]> {
-  const parse = vi.spyOn(Intake.prototype, 'parse')
+  const parse = vi.spyOn(Intake.prototype, 'scan')
   const requests = sendAll()
   await vi.waitUntil(() => parse.mock.calls.length === requests.length)
   expect(api.queue.rows.map((row) => row['message'])).not.toContain(messages[0])

@@ -8,7 +8,7 @@ import {
   zstdCompressSync,
 } from 'node:zlib'
 import { describe, expect, it } from 'vitest'
-import { decodeContent } from '../../src/intake/content-encoding.ts'
+import { ContentDecoder, decodeSmall, decodingLimits } from '../../src/intake/content-encoding.ts'
 import { Problem } from '../../src/problems.ts'
 import { problemCode } from '../support/problem.ts'
 import { buildTestApi } from '../support/test-api.ts'
@@ -34,9 +34,14 @@ const encodings: readonly (readonly [what: string, header: string, encode: (cont
 const withWindow = (exponent: number): Buffer =>
   Buffer.from([0x28, 0xb5, 0x2f, 0xfd, 0, exponent << 3, 9, 0, 0, 0x61])
 
-const problemOf = (body: Buffer, header: string): Problem => {
+const decoder = new ContentDecoder()
+/** As the route does: at once if the body is small. */
+const decodeContent = async (body: Buffer, header: string | undefined): Promise<Buffer> =>
+  decodeSmall(body, header) ?? (await decoder.decode(body, header))
+
+const problemOf = async (body: Buffer, header: string): Promise<Problem> => {
   try {
-    decodeContent(body, header)
+    await decodeContent(body, header)
   } catch (error) {
     if (error instanceof Problem) return error
     throw error
@@ -47,18 +52,18 @@ const problemOf = (body: Buffer, header: string): Problem => {
 describe.each(encodings)('a body in %s', (_encoding, header, encode) => {
   const encoded = encode(text)
 
-  it('is decoded', () => {
-    expect(decodeContent(encoded, header)).toEqual(text)
-    expect(decodeContent(encoded, header.toUpperCase())).toEqual(text)
+  it('is decoded', async () => {
+    expect(await decodeContent(encoded, header)).toEqual(text)
+    expect(await decodeContent(encoded, header.toUpperCase())).toEqual(text)
   })
 
-  it('may be empty', () => {
-    expect(decodeContent(encode(Buffer.alloc(0)), header)).toEqual(Buffer.alloc(0))
+  it('may be empty', async () => {
+    expect(await decodeContent(encode(Buffer.alloc(0)), header)).toEqual(Buffer.alloc(0))
   })
 
-  it('is rejected wherever it is cut', () => {
+  it('is rejected wherever it is cut', async () => {
     for (const length of [1, 2, 5, encoded.length >> 1, encoded.length - 1]) {
-      expect(problemOf(encoded.subarray(0, length), header).code).toBe('invalid_encoding')
+      expect((await problemOf(encoded.subarray(0, length), header)).code).toBe('invalid_encoding')
     }
   })
 
@@ -66,26 +71,26 @@ describe.each(encodings)('a body in %s', (_encoding, header, encode) => {
     ['text', Buffer.from('garbage')],
     ['one zero', Buffer.from([0])],
     ['zeros and text', Buffer.from('\0\0garbage')],
-  ])('is rejected if %s follows', (_what, garbage) => {
-    expect(problemOf(Buffer.concat([encoded, garbage]), header).code).toBe('invalid_encoding')
+  ])('is rejected if %s follows', async (_what, garbage) => {
+    expect((await problemOf(Buffer.concat([encoded, garbage]), header)).code).toBe('invalid_encoding')
   })
 
-  it('is rejected if it has another encoding or none', () => {
+  it('is rejected if it has another encoding or none', async () => {
     for (const other of [text, Buffer.alloc(100), Buffer.alloc(100, 0xff)]) {
-      expect(problemOf(other, header).code).toBe('invalid_encoding')
+      expect((await problemOf(other, header)).code).toBe('invalid_encoding')
     }
   })
 
-  it('may have as many bytes as a body, and not one more', () => {
-    expect(decodeContent(encode(Buffer.alloc(max, 'ab')), header)).toHaveLength(max)
-    expect(problemOf(encode(Buffer.alloc(max + 1, 'ab')), header).code).toBe('body_too_large')
+  it('may have as many bytes as a body, and not one more', async () => {
+    expect(await decodeContent(encode(Buffer.alloc(max, 'ab')), header)).toHaveLength(max)
+    expect((await problemOf(encode(Buffer.alloc(max + 1, 'ab')), header)).code).toBe('body_too_large')
   })
 
-  it('costs no more than the largest body if it is a decompression bomb', () => {
+  it('costs no more than the largest body if it is a decompression bomb', async () => {
     const bomb = encode(Buffer.alloc(100_000_000))
-    problemOf(bomb, header)
+    await problemOf(bomb, header)
     const [cpu, memory] = [process.cpuUsage(), process.memoryUsage()]
-    expect(problemOf(bomb, header).code).toBe('body_too_large')
+    expect((await problemOf(bomb, header)).code).toBe('body_too_large')
     const { user, system } = process.cpuUsage(cpu)
     const { external, arrayBuffers } = process.memoryUsage()
     expect((user + system) / 1_000).toBeLessThan(100)
@@ -97,20 +102,20 @@ describe('a body of several parts', () => {
   it.each([
     ['gzip', gzipSync],
     ['zstd', zstdCompressSync],
-  ])('in %s is decoded completely', (header, encode) => {
+  ])('in %s is decoded completely', async (header, encode) => {
     const parts = ['a', '', 'b'].map((part) => encode(part))
-    expect(decodeContent(Buffer.concat(parts), header)).toEqual(Buffer.from('ab'))
+    expect(await decodeContent(Buffer.concat(parts), header)).toEqual(Buffer.from('ab'))
     const cut = Buffer.concat([...parts, encode(text).subarray(0, 20)])
-    expect(problemOf(cut, header).code).toBe('invalid_encoding')
+    expect((await problemOf(cut, header)).code).toBe('invalid_encoding')
   })
 
   it.each([
     ['gzip', gzipSync],
     ['zstd', zstdCompressSync],
-  ])('in %s is rejected if it is a decompression bomb: 5 MB for many gigabytes', (header, encode) => {
+  ])('in %s is rejected if it is a decompression bomb: 5 MB for many gigabytes', async (header, encode) => {
     const part = encode(Buffer.alloc(max - 1))
     const bomb = Buffer.concat(Array.from({ length: Math.floor(max / part.length) }, () => part))
-    expect(problemOf(bomb, header).code).toBe('body_too_large')
+    expect((await problemOf(bomb, header)).code).toBe('body_too_large')
   })
 
   it.each([
@@ -119,37 +124,74 @@ describe('a body of several parts', () => {
     ['skippable zstd frames', 'zstd', Buffer.from([0x50, 0x2a, 0x4d, 0x18, 0, 0, 0, 0])],
   ])(
     'is decoded within 500 ms of CPU time if it is hundreds of thousands of empty %s',
-    (_what, header, part) => {
+    async (_what, header, part) => {
       const body = Buffer.concat(Array.from({ length: Math.floor(max / part.length) }, () => part))
       const cpu = process.cpuUsage()
-      expect(decodeContent(body, header)).toHaveLength(0)
+      expect(await decodeContent(body, header)).toHaveLength(0)
       const { user, system } = process.cpuUsage(cpu)
       expect((user + system) / 1_000).toBeLessThan(500)
     },
   )
 })
 
-describe('a body that needs much memory to decode', () => {
-  it('is rejected in zstd if its window is above 8 MiB', () => {
-    expect(decodeContent(withWindow(13), 'zstd')).toEqual(Buffer.from('a'))
-    expect(problemOf(withWindow(14), 'zstd').message).toContain('too much memory')
+describe('the event loop', () => {
+  it('decodes only small bodies', () => {
+    const { encodedBytesMax, decodedBytesMax } = decodingLimits
+    expect(decodeSmall(gzipSync(Buffer.alloc(decodedBytesMax)), 'gzip')).toHaveLength(decodedBytesMax)
+    expect(decodeSmall(gzipSync(Buffer.alloc(decodedBytesMax + 1)), 'gzip')).toBeUndefined()
+    const empty = zstdCompressSync('')
+    const frames = Buffer.concat(Array.from({ length: encodedBytesMax / empty.length + 1 }, () => empty))
+    expect(decodeSmall(frames, 'zstd')).toBeUndefined()
+  })
+})
+
+describe('bodies that are decoded at the same time', () => {
+  it('wait for a thread, up to a limit', async () => {
+    const { threadsMax, waitingMax } = decodingLimits
+    const busy = new ContentDecoder()
+    const encoded = gzipSync(text)
+    const results = Array.from({ length: threadsMax + waitingMax + 1 }, () =>
+      busy.decode(encoded, 'gzip').then(
+        (content) => content.length,
+        (problem: Problem) => problem.code,
+      ),
+    )
+    const settled = await Promise.all(results)
+    expect(settled.slice(0, -1)).toEqual(Array.from({ length: threadsMax + waitingMax }, () => text.length))
+    expect(settled.at(-1)).toBe('overloaded')
+    expect(await busy.decode(encoded, 'gzip')).toEqual(text)
   })
 
-  it('is rejected in brotli if its window is above 16 MiB', () => {
+  it('do not disturb each other if some are corrupt', async () => {
+    const bodies = Array.from({ length: 20 }, (_, i) =>
+      i % 2 === 0 ? gzipSync(text) : Buffer.from('garbage'),
+    )
+    const results = await Promise.allSettled(bodies.map((body) => decoder.decode(body, 'gzip')))
+    expect(results.map(({ status }) => status === 'fulfilled')).toEqual(bodies.map((_, i) => i % 2 === 0))
+  })
+})
+
+describe('a body that needs much memory to decode', () => {
+  it('is rejected in zstd if its window is above 8 MiB', async () => {
+    expect(await decodeContent(withWindow(13), 'zstd')).toEqual(Buffer.from('a'))
+    expect((await problemOf(withWindow(14), 'zstd')).message).toContain('too much memory')
+  })
+
+  it('is rejected in brotli if its window is above 16 MiB', async () => {
     const params = { [constants.BROTLI_PARAM_LARGE_WINDOW]: 1, [constants.BROTLI_PARAM_LGWIN]: 30 }
-    expect(problemOf(brotliCompressSync(text, { params }), 'br').code).toBe('invalid_encoding')
+    expect((await problemOf(brotliCompressSync(text, { params }), 'br')).code).toBe('invalid_encoding')
   })
 })
 
 describe('an encoding', () => {
-  it.each([undefined, 'identity', 'IDENTITY'])('is optional: %s', (header) => {
-    expect(decodeContent(text, header)).toBe(text)
+  it.each([undefined, 'identity', 'IDENTITY'])('is optional: %s', async (header) => {
+    expect(await decodeContent(text, header)).toBe(text)
   })
 
   it.each(['', 'lz4', 'compress', 'gzip, gzip', 'gzip,identity', 'gzip;q=1', '*', 'toString', '__proto__'])(
     'that is not supported is rejected, and the answer lists those that are: "%s"',
-    (header) => {
-      const { code, headers } = problemOf(text, header)
+    async (header) => {
+      const { code, headers } = await problemOf(text, header)
       expect({ code, headers }).toEqual({
         code: 'unsupported_encoding',
         headers: { 'accept-encoding': 'gzip, deflate, br, zstd' },
@@ -157,9 +199,9 @@ describe('an encoding', () => {
     },
   )
 
-  it('of an empty body leaves it empty', () => {
-    expect(decodeContent(Buffer.alloc(0), 'gzip')).toHaveLength(0)
-    expect(decodeContent(Buffer.alloc(0), 'zstd')).toHaveLength(0)
+  it('of an empty body leaves it empty', async () => {
+    expect(await decodeContent(Buffer.alloc(0), 'gzip')).toHaveLength(0)
+    expect(await decodeContent(Buffer.alloc(0), 'zstd')).toHaveLength(0)
   })
 
   it('of a request without a body leaves it empty', async () => {

@@ -2,7 +2,7 @@ import type { Rows } from '@sluice/row-scanner'
 import { EntryValidator, IdSource, type RequestStamp, rowAsJson } from '@sluice/rows'
 import { describe, expect, it } from 'vitest'
 import { jsonFormat } from '../../src/intake/body.ts'
-import { Intake } from '../../src/intake/intake.ts'
+import { Intake, type ParsedRequest } from '../../src/intake/intake.ts'
 import { Problem } from '../../src/problems.ts'
 
 const stamp: RequestStamp = { projectId: 'demo', retentionDays: 30, receivedAtMs: Date.UTC(2026, 10, 20) }
@@ -17,24 +17,31 @@ function textOf<Scope>(rows: Rows<Scope>): string {
   return text.toString()
 }
 
-function parse(text: string, intake = makeIntake(), requestStamp = stamp) {
-  return intake.parse(Buffer.from(text), requestStamp, jsonFormat, ({ rows, answer }) => ({
-    count: rows.count,
-    bytes: rows.byteLength,
-    lines: textOf(rows).split(/(?<=\n)/),
-    answer,
-  }))
+const summary = <Scope>({ rows, answer }: ParsedRequest<Scope>) => ({
+  count: rows.count,
+  bytes: rows.byteLength,
+  lines: textOf(rows).split(/(?<=\n)/),
+  answer,
+})
+
+/** Scans a body, or parses it. */
+async function parse(text: string, intake = makeIntake(), requestStamp = stamp) {
+  const body = Buffer.from(text)
+  return (
+    intake.scan(body, requestStamp, jsonFormat, summary) ??
+    summary(await intake.parse(body, requestStamp, jsonFormat))
+  )
 }
 
 describe('Intake', () => {
-  it('makes one line for each entry, and counts the rows', () => {
-    const { count, lines } = parse(`[${valid},{"level":"error","message":"a\\nb"},${valid}]`)
+  it('makes one line for each entry, and counts the rows', async () => {
+    const { count, lines } = await parse(`[${valid},{"level":"error","message":"a\\nb"},${valid}]`)
     expect(count).toBe(3)
     expect(lines).toHaveLength(3)
     for (const line of lines) expect(readRow(line)).toHaveProperty('project_id', 'demo')
   })
 
-  it('adds to each row the project, retention and time of its request', () => {
+  it('adds to each row the project, retention and time of its request', async () => {
     const intake = makeIntake()
     const stamps = [
       stamp,
@@ -43,10 +50,11 @@ describe('Intake', () => {
       { ...stamp, receivedAtMs: stamp.receivedAtMs + 1 },
       stamp,
     ]
-    const stamped = stamps.map((each) => {
-      const row = readRow(parse(valid, intake, each).lines.join(''))
-      return [row['project_id'], row['expires_on'], row['received_at']]
-    })
+    const stamped: unknown[] = []
+    for (const each of stamps) {
+      const row = readRow((await parse(valid, intake, each)).lines.join(''))
+      stamped.push([row['project_id'], row['expires_on'], row['received_at']])
+    }
     expect(stamped).toEqual([
       ['demo', '2026-12-21', '2026-11-20 00:00:00.000'],
       ['other', '2026-12-21', '2026-11-20 00:00:00.000'],
@@ -56,28 +64,28 @@ describe('Intake', () => {
     ])
   })
 
-  it('makes no row for an invalid entry', () => {
-    const { count, bytes, answer } = parse('[null,5]')
+  it('makes no row for an invalid entry', async () => {
+    const { count, bytes, answer } = await parse('[null,5]')
     expect({ count, bytes }).toEqual({ count: 0, bytes: 0 })
     expect(JSON.parse(answer)).toMatchObject({ accepted: 0, rejected: 2 })
   })
 
-  it('answers with the id of the row, even if the body is parsed twice', () => {
+  it('answers with the id of the row, scanned or parsed', async () => {
     for (const members of ['', ',"n":1e400']) {
-      const { answer, lines } = parse(`{"level":"info","message":"m"${members}}`)
+      const { answer, lines } = await parse(`{"level":"info","message":"m"${members}}`)
       const { id } = JSON.parse(answer) as { id: string }
       expect(readRow(lines[0] ?? '')).toMatchObject({ id })
     }
   })
 
-  it('reports each invalid entry once, even if the body is parsed twice', () => {
-    const { answer } = parse(`[{"level":"x","message":"m"},{"level":"info","message":"m","n":1e400}]`)
+  it('reports each invalid entry once', async () => {
+    const { answer } = await parse(`[{"level":"x","message":"m"},{"level":"info","message":"m","n":1e400}]`)
     expect(JSON.parse(answer)).toMatchObject({ accepted: 1, rejected: 1, errors: [{ index: 0 }] })
     expect((JSON.parse(answer) as { errors: unknown[] }).errors).toHaveLength(1)
   })
 
-  it('describes the first error of an invalid entry in the message', () => {
-    const problem = problemOf('{"level":"info","message":"m","service":7}')
+  it('describes the first error of an invalid entry in the message', async () => {
+    const problem = await problemOf('{"level":"info","message":"m","service":7}')
     expect(problem).toMatchObject({
       code: 'invalid_entry',
       message: '/service: must be of type string or null.',
@@ -85,11 +93,25 @@ describe('Intake', () => {
     })
   })
 
-  it('rejects an escaped half of a surrogate pair, and accepts a text that only looks like one', () => {
-    expect(problemOf('{"level":"info","message":"m","a":{"b":"\\uDFFF"}}')).toMatchObject({
+  it('reports missing fields of an entry that is too large to be parsed, like those of any other', async () => {
+    const large = `"a":[${'0,'.repeat(34_000)}0]`
+    expect(await problemOf(`{${large},"service":1}`)).toMatchObject({
+      errors: [
+        { path: '', code: 'missing' },
+        { path: '', code: 'missing' },
+        { path: '/service', code: 'wrong_type' },
+      ],
+    })
+    expect(await problemOf(`{${large},"level":"info","message":"m"}`)).toMatchObject({
+      errors: [{ path: '', code: 'too_large' }],
+    })
+  })
+
+  it('rejects an escaped half of a surrogate pair, and accepts a text that only looks like one', async () => {
+    expect(await problemOf('{"level":"info","message":"m","a":{"b":"\\uDFFF"}}')).toMatchObject({
       errors: [{ code: 'invalid_unicode' }],
     })
-    expect(readRow(parse('{"level":"info","message":"\\\\ud800"}').lines[0] ?? '')).toMatchObject({
+    expect(readRow((await parse('{"level":"info","message":"\\\\ud800"}')).lines[0] ?? '')).toMatchObject({
       message: '\\ud800',
     })
   })
@@ -99,9 +121,9 @@ function readRow(line: string): Record<string, string> {
   return JSON.parse(rowAsJson(line) ?? '') as Record<string, string>
 }
 
-function problemOf(text: string): Problem {
+async function problemOf(text: string): Promise<Problem> {
   try {
-    parse(text)
+    await parse(text)
   } catch (error) {
     if (error instanceof Problem) return error
     throw error

@@ -245,3 +245,66 @@ describe('a Redis that is silent', () => {
     }
   })
 })
+
+describe('a request that pays in parts', () => {
+  const part = { entries: 1, bytes: 100 }
+  const pay = async (entries: number): Promise<string> => {
+    await allowance.take(part)
+    try {
+      await allowance.raise(part, { entries, bytes: 100 })
+      return 'passed'
+    } catch (error) {
+      if (!(error instanceof Problem) || error.code !== 'rate_limited') throw error
+      return `${error.headers['retry-after']} s`
+    }
+  }
+
+  it('pays its whole cost once, from the slice or with a lease', async () => {
+    expect(await pay(20)).toBe('passed')
+    expect(await pay(300)).toBe('passed')
+    await allowance.take({ entries: 600, bytes: 0 })
+    expect(allowance.state).toBe(`"entries";r=${1_000 - 20 - 300 - 600};t=1`)
+  })
+
+  it('passes if it costs more than the burst and the bucket was full', async () => {
+    buckets.level = { entries: 2_000, bytes: 0 }
+    expect(await pay(2_500)).toBe('passed')
+    expect(await send(1)).toBe('1 s')
+  })
+
+  it('keeps its first part paid if the rest is rejected, and the wait includes it', async () => {
+    buckets.level = { entries: 60, bytes: 0 }
+    expect(await pay(2_060)).toBe('2 s')
+    expect(allowance.state).toBe('"entries";r=59;t=1')
+    monotonicMs += 100
+    expect(await send(60)).toBe('1 s')
+    expect(await send(59)).toBe('passed')
+  })
+})
+
+describe('a charge of rejected work', () => {
+  it('is counted, also beyond the slice and the bucket', async () => {
+    await send(1)
+    allowance.charge({ entries: 30, bytes: 100 })
+    expect(allowance.state).toBe('"entries";r=969;t=1')
+    allowance.charge({ entries: 1_500, bytes: 100 })
+    expect(allowance.state).toBe('"entries";r=0;t=1')
+    await settled()
+    monotonicMs += 100
+    expect(await send(1)).not.toBe('passed')
+  })
+
+  it('leaves a debt of at most one burst until the next lease', async () => {
+    await send(1)
+    buckets.level = { entries: 0, bytes: 0 }
+    for (let i = 0; i < 10; i += 1) allowance.charge({ entries: 1_000, bytes: 100 })
+    await settled()
+    expect(buckets.level.entries).toBe(0)
+    expect(await send(1)).toBe('3 s')
+  })
+
+  it('costs nothing in a unit without a limit', () => {
+    allowance.charge({ entries: 0, bytes: 1e12 })
+    expect(allowance.state).toBe('"entries";r=2000;t=1')
+  })
+})

@@ -1,8 +1,7 @@
 import {
   EntryValidator,
-  InexactNumberError,
   makeRowPrefix,
-  parseJson,
+  parseJsonExactly,
   type RequestStamp,
   type RowPrefix,
   shapeRow,
@@ -66,8 +65,7 @@ export function parse(body: string | Buffer, isNdjson = false): unknown {
     const single = isSingle ? { id: ID, timestamp: timestamp ?? undefined } : undefined
     return { count: rows.length, text: rows.join(''), single }
   } catch (error) {
-    if (error instanceof SyntaxError || error instanceof RangeError || error instanceof InexactNumberError)
-      return undefined
+    if (error instanceof SyntaxError) return undefined
     throw error
   }
 }
@@ -75,9 +73,9 @@ export function parse(body: string | Buffer, isNdjson = false): unknown {
 function entriesOf(text: string, isNdjson: boolean): { entries: readonly unknown[]; isSingle: boolean } {
   if (isNdjson) {
     const lines = text.split('\n').filter((line) => !/^[ \t\r]*$/.test(line))
-    return { entries: lines.map(parseJson), isSingle: false }
+    return { entries: lines.map(parseJsonExactly), isSingle: false }
   }
-  const value = parseJson(text)
+  const value = parseJsonExactly(text)
   if (Array.isArray(value)) return { entries: value, isSingle: false }
   const { logs } = (value ?? {}) as { logs?: unknown }
   return Array.isArray(logs) ? { entries: logs, isSingle: false } : { entries: [value], isSingle: true }

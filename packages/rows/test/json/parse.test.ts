@@ -1,8 +1,8 @@
 import * as fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import { isInexact, isRawJson } from '../src/exact-json.ts'
-import { parseJson, parseJsonExactly } from '../src/json.ts'
-import { runs } from './support/arbitrary-entry.ts'
+import { isInexact, isRawJson, keepInexact } from '../../src/exact-json.ts'
+import { parseChecked, parseJsonExactly } from '../../src/json/parse.ts'
+import { runs } from '../support/arbitrary-entry.ts'
 
 const roundTrip = (text: string): string => JSON.stringify(parseJsonExactly(text))
 
@@ -88,10 +88,7 @@ function parses(parse: (text: string) => unknown, text: string): boolean {
   }
 }
 
-describe.each([
-  ['parseJson', parseJson],
-  ['parseJsonExactly', parseJsonExactly],
-])('%s', (_name, parse) => {
+describe('escaped names', () => {
   // V8 reads the second name as the first if it has parsed an object with the first name before.
   it.each([
     ['\\', '"'],
@@ -101,9 +98,9 @@ describe.each([
     ['\\u006', '\u0000evel'],
   ])('after the name %j reads the name %j', (earlier, name) => {
     for (const place of [{}, { place: 1 }, { place: 1, [`of ${name}`]: 2 }]) {
-      parse(JSON.stringify({ ...place, [earlier]: 1 }))
+      parseJsonExactly(JSON.stringify({ ...place, [earlier]: 1 }))
       const text = JSON.stringify({ ...place, [name]: [{ [name]: 9_007_199_254_740_991 }] })
-      expect(JSON.stringify(parse(text))).toBe(text)
+      expect(JSON.stringify(parseJsonExactly(text))).toBe(text)
     }
   })
 
@@ -112,26 +109,58 @@ describe.each([
     ['an unnecessary escape', '{"\\u0061":1,"b":2}', '{"a":1,"b":2}'],
     ['a duplicate name that is escaped once', '{"a":1,"b":2,"\\u0061":3}', '{"a":3,"b":2}'],
     ['an escaped integer, which becomes the first name', '{"b":2,"\\u0031":1}', '{"1":1,"b":2}'],
+    ['a duplicate between two others', '{"a":1,"\\u0061":2,"a":3}', '{"a":3}'],
+    ['a duplicate integer that is escaped at first', '{"\\u0031":"first","1":"second"}', '{"1":"second"}'],
+    ['duplicates at their first place', '{"a":1,"b":2,"\\u0062":3,"a":4}', '{"a":4,"b":3}'],
+    ['a duplicate __proto__', '{"__proto__":1,"a":2,"\\u005f_proto__":3}', '{"__proto__":3,"a":2}'],
     ['an escaped __proto__', '{"\\u005f_proto__":{"a":1}}', '{"__proto__":{"a":1}}'],
     ['a string that looks like a name', '{"a":"\\":","b":"\\\\"}', '{"a":"\\":","b":"\\\\"}'],
     ['names and strings in turn', '{"\\t":"\\"x\\":1","\\\\":{"\\"":"\\t"}}', undefined],
   ])('reads %s', (_what, text, expected) => {
-    expect(JSON.stringify(parse(text))).toBe(expected ?? text)
+    expect(JSON.stringify(parseJsonExactly(text))).toBe(expected ?? text)
   })
 
   it.each(['{"\\x":1}', '{"\\', '"\\', '{"\\n":1', '{"\\n":}', '{"a":1}\\'])(
-    'throws the SyntaxError of JSON.parse for %j',
+    'may be in a text that is not JSON: %j',
     (text) => {
-      let message = ''
-      try {
-        JSON.parse(text)
-      } catch (error) {
-        ;({ message } = error as Error)
-      }
-      expect(() => parse(text)).toThrow(new SyntaxError(message))
+      expect(() => parseJsonExactly(text)).toThrow(SyntaxError)
     },
   )
 })
+
+describe('any duplicates', () => {
+  it('are resolved as by JSON.parse', () => {
+    const name = fc.constantFrom('a', 'b', '1', '0', '', 'level', '__proto__', 'toString', '-1', '01')
+    const value = fc.oneof(fc.constantFrom('1', '"x"', 'null', '1e400', '{}'), fc.nat().map(String))
+    const object = (member: fc.Arbitrary<string>): fc.Arbitrary<string> =>
+      fc
+        .array(fc.tuple(name, fc.boolean(), member), { maxLength: 8 })
+        .map(
+          (members) =>
+            `{${members.map(([text, isEscaped, json]) => `${isEscaped ? escaped(text) : JSON.stringify(text)}:${json}`).join(',')}}`,
+        )
+    fc.assert(
+      fc.property(object(fc.oneof(value, object(value))), (text) => {
+        const plain = text.replaceAll(/\\u(....)/g, (_, hex: string) =>
+          String.fromCharCode(Number.parseInt(hex, 16)),
+        )
+        expect(JSON.stringify(parseChecked(text, true))).toBe(JSON.stringify(JSON.parse(plain, withSource)))
+      }),
+      runs,
+    )
+  })
+})
+
+/** The name as JSON, with an escape for each character. */
+function escaped(name: string): string {
+  return `"${Array.from(name, (character) => `\\u${character.charCodeAt(0).toString(16).padStart(4, '0')}`).join('')}"`
+}
+
+/** A reviver that keeps the source text of inexact numbers. */
+function withSource(_name: string, value: unknown, ...[context]: unknown[]): unknown {
+  const { source = '' } = (context ?? {}) as { source?: string }
+  return typeof value === 'number' ? keepInexact(source) : value
+}
 
 describe('isInexact', () => {
   it.each([

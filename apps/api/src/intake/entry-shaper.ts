@@ -1,0 +1,71 @@
+import { type EntryValidator, parseChecked, type RowPrefix, shapeRow } from '@sluice/rows'
+import type { EntryError } from '@sluice/schema'
+import { Problem } from '../problems.ts'
+import type { Excess, FoundEntry } from './entry-tracker.ts'
+import { InvalidLine } from './invalid-line.ts'
+
+/** What the rows of a request have in common. */
+export interface Stamped {
+  readonly prefix: RowPrefix
+  /** ISO 8601 */
+  readonly receivedAt: string
+}
+
+export interface EntryRow {
+  readonly row: string
+  readonly id: string
+  /** The entry's own, or the time of receipt. */
+  readonly timestamp: string
+}
+
+type Shaped = EntryRow | { readonly errors: readonly EntryError[] }
+
+/** An escaped half of a surrogate pair: the only form in which valid UTF-8 can contain one. */
+const ESCAPED_SURROGATE = /\\u[dD][89a-fA-F]/
+
+/** Makes rows of the entries in a body. */
+export class EntryShaper {
+  readonly #validator: EntryValidator
+  readonly #makeId: () => string
+  readonly #stamped: Stamped
+  readonly #body: Buffer
+
+  constructor(validator: EntryValidator, makeId: () => string, stamped: Stamped, body: Buffer) {
+    this.#validator = validator
+    this.#makeId = makeId
+    this.#stamped = stamped
+    this.#body = body
+  }
+
+  shape(found: FoundEntry | InvalidLine): Shaped {
+    if (found instanceof InvalidLine) return { errors: [found.error] }
+    // The errors are the same for every value that is not an object.
+    if (!found.isObject) return { errors: this.#validator.explain(null) }
+    if (found.excess !== undefined) return this.#explainExcess(found.excess)
+    const text = this.#body.toString('utf8', found.start, found.end)
+    // A search for a backslash is much cheaper than the expression, and usually sufficient.
+    const mayHoldLoneSurrogates = text.includes('\\u') && ESCAPED_SURROGATE.test(text)
+    return this.#shapeValue(parseChecked(text, found.isExact), mayHoldLoneSurrogates)
+  }
+
+  #shapeValue(value: unknown, mayHoldLoneSurrogates: boolean): Shaped {
+    if (!this.#validator.isEntry(value)) return { errors: this.#validator.explain(value) }
+    const id = this.#makeId()
+    const timestamp = value.timestamp ?? this.#stamped.receivedAt
+    const shaped = shapeRow(value, id, this.#stamped.prefix, mayHoldLoneSurrogates)
+    return 'error' in shaped ? { errors: [shaped.error] } : { row: shaped.row, id, timestamp }
+  }
+
+  /** Like `shapeRow`, this checks the metadata after the structure. */
+  #explainExcess({ substitute, error }: Excess): Shaped {
+    if (error !== undefined && this.#validator.isEntry(substitute)) return { errors: [error] }
+    return this.#shapeValue(substitute, false)
+  }
+}
+
+/** The problem of a body that is one invalid entry. */
+export function invalidEntry(errors: readonly EntryError[]): Problem {
+  const [first] = errors
+  const where = first === undefined || first.path === '' ? 'The entry' : first.path
+  return new Problem('invalid_entry', `${where}: ${first?.message ?? 'is invalid'}.`, { errors })
+}

@@ -1,0 +1,64 @@
+/** One slice of long work may take this long. Then other requests are served. */
+const SLICE_MS = 5
+
+/**
+ * Gives out the turns of the event loop to long work, one in each turn: however many requests are long, the loop never runs the slices of
+ * two of them without serving all others in between.
+ */
+export class Turns {
+  readonly #schedule: (turn: () => void) => void
+  readonly #monotonicMs: () => number
+  /** At most one per request or connection. */
+  readonly #waiting: (() => void)[] = []
+
+  /** @param schedule calls a function in the next turn of the event loop */
+  constructor(
+    schedule: (turn: () => void) => void = setImmediate,
+    monotonicMs: () => number = () => performance.now(),
+  ) {
+    this.#schedule = schedule
+    this.#monotonicMs = monotonicMs
+  }
+
+  /** Begins the work of a request, in the current turn. */
+  begin(): Pace {
+    return new Pace(() => this.next(), this.#monotonicMs)
+  }
+
+  /** Resolves in a later turn, in the order of the calls. */
+  next(): Promise<void> {
+    return new Promise((resolve) => {
+      this.#waiting.push(resolve)
+      if (this.#waiting.length === 1) this.#schedule(this.#give)
+    })
+  }
+
+  readonly #give = (): void => {
+    this.#waiting.shift()?.()
+    if (this.#waiting.length > 0) this.#schedule(this.#give)
+  }
+}
+
+/** The slices of one request. */
+export class Pace {
+  readonly #nextTurn: () => Promise<void>
+  readonly #monotonicMs: () => number
+  #sliceEndMs: number
+
+  constructor(nextTurn: () => Promise<void>, monotonicMs: () => number) {
+    this.#nextTurn = nextTurn
+    this.#monotonicMs = monotonicMs
+    this.#sliceEndMs = monotonicMs() + SLICE_MS
+  }
+
+  /** Call it after each step, and wait for its result before the next one. @returns undefined while the slice has time left */
+  pause(): Promise<void> | undefined {
+    return this.#monotonicMs() < this.#sliceEndMs ? undefined : this.nextSlice()
+  }
+
+  /** Waits for the next slice. */
+  async nextSlice(): Promise<void> {
+    await this.#nextTurn()
+    this.#sliceEndMs = this.#monotonicMs() + SLICE_MS
+  }
+}

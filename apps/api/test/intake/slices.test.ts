@@ -1,0 +1,116 @@
+import { EntryValidator, IdSource, type RequestStamp } from '@sluice/rows'
+import { limits } from '@sluice/schema'
+import { beforeEach, describe, expect, it, vi } from 'vitest'
+import { jsonFormat, ndjsonFormat } from '../../src/intake/body.ts'
+import { Intake } from '../../src/intake/intake.ts'
+import { Turns } from '../../src/turns.ts'
+import { Problem } from '../../src/problems.ts'
+
+const stamp: RequestStamp = { projectId: 'demo', retentionDays: 30, receivedAtMs: Date.UTC(2026, 10, 20) }
+const max = limits.bodyBytesMax
+
+/** Each look at the clock is a millisecond later: a slice has five steps, and a step is 64 KiB or one entry. */
+const STEPS_PER_SLICE = 5
+let turns: number
+let intake: Intake
+
+beforeEach(() => {
+  turns = 0
+  let nowMs = 0
+  const counted = new Turns(
+    (turn) => {
+      turns += 1
+      setImmediate(turn)
+    },
+    () => (nowMs += 1),
+  )
+  intake = new Intake(new EntryValidator(), new IdSource(Date.now), { scan: () => undefined }, counted)
+})
+
+const fill = (head: string, unit: string, tail: string, bytes = max): string =>
+  head + unit.repeat(Math.floor((bytes - head.length - tail.length) / unit.length)) + tail
+
+const head = '{"level":"info","message":"x","metadata":{'
+/** Bodies of 5 MiB that once took seconds, all in one turn. */
+const attacks: readonly (readonly [what: string, body: string, error: string])[] = [
+  [
+    'an escaped name, objects, and an inexact number',
+    fill(`${head}"\\n":1,"a":[`, '{},', '1e400]}}'),
+    '/metadata too_large',
+  ],
+  [
+    'escaped names at the top level',
+    fill('{"level":"info","message":"x"', ',"\\u0061":1', ',"n":1e400}'),
+    ' too_large',
+  ],
+  ['escaped names in the metadata', fill(`${head}"a":1`, ',"\\n":1', '}}'), '/metadata too_large'],
+  ['objects and an inexact number', fill(`${head}"a":[`, '{},', '1e400]}}'), '/metadata too_large'],
+  [
+    'numbers, an inexact number, and an escaped name',
+    fill(`${head}"\\n":1,"a":[`, '1,', '1e400]}}'),
+    '/metadata too_large',
+  ],
+  ['plain names', fill(`${head}"a":1`, ',"abc":1', '}}'), '/metadata too_large'],
+  ['arrays in arrays', fill(`${head}"a":`, '[', '1', max / 2) + ']'.repeat(max / 2 - 100), 'invalid_json'],
+  ['text after a long string', fill('{"level":"', 'a', '"'), 'invalid_json'],
+]
+
+describe('a large body', () => {
+  it.each(attacks)('is rejected in small steps: %s', async (_what, body, error) => {
+    const parse = vi.spyOn(JSON, 'parse')
+    const problem = await intake.parse(Buffer.from(body), stamp, jsonFormat).then(
+      () => undefined,
+      (reason: unknown) => reason as Problem,
+    )
+    const first = problem?.errors[0]
+    expect(first === undefined ? problem?.code : `${first.path} ${first.code}`).toBe(error)
+    expect(turns).toBeGreaterThanOrEqual(Math.floor(body.length / 65_536 / STEPS_PER_SLICE))
+    // No object was made of it.
+    expect(parse.mock.calls.length).toBe(0)
+  })
+
+  it('with many large entries has a turn for each few entries', async () => {
+    const entry = fill(`${head}"a":[`, '{},', '1e400]}}', limits.metadataBytesMax)
+    const body = `[${Array.from({ length: 79 }, () => entry).join(',')}]`
+    expect(body.length).toBeLessThan(max)
+    const { rows, entries } = await intake.parse(Buffer.from(body), stamp, jsonFormat)
+    expect({ rows: rows.count, entries }).toEqual({ rows: 79, entries: 79 })
+    expect(turns).toBeGreaterThanOrEqual((body.length / 65_536 + 79) / (STEPS_PER_SLICE + 1))
+  })
+
+  it('of lines is divided like one text', async () => {
+    const body = `${fill('', ' ', '\n', max / 2)}${fill('"', 'a', '"', max / 2)}`
+    const { entries } = await intake.parse(Buffer.from(body), stamp, ndjsonFormat)
+    expect(entries).toBe(1)
+    expect(turns).toBeGreaterThanOrEqual(Math.floor(body.length / 65_536 / STEPS_PER_SLICE))
+  })
+
+  it('lets other requests pass in between', async () => {
+    const order: string[] = []
+    const small = '{"level":"info","message":"m","a":1}'
+    await Promise.all([
+      intake.parse(Buffer.from(fill('[', ' ', ']')), stamp, jsonFormat).then(() => order.push('large')),
+      intake.parse(Buffer.from(small), stamp, jsonFormat).then(() => order.push('small')),
+    ])
+    expect(order).toEqual(['small', 'large'])
+  })
+
+  it('is rejected if the parser has no room, and releases its bytes in the end', async () => {
+    const body = Buffer.from(fill('[', ' ', '{'))
+    const send = (): Promise<string> =>
+      intake.parse(body, stamp, jsonFormat).then(
+        () => 'accepted',
+        (problem: Problem) => problem.code,
+      )
+    const codes = await Promise.all(Array.from({ length: 10 }, send))
+    expect(codes.filter((code) => code === 'overloaded')).toHaveLength(4)
+    expect(await send()).toBe('invalid_json')
+  })
+})
+
+describe('a small body', () => {
+  it('is parsed within the turn in which it arrived', async () => {
+    await intake.parse(Buffer.from('[{"level":"info","message":"m","a":1e400},{}]'), stamp, jsonFormat)
+    expect(turns).toBe(0)
+  })
+})

@@ -1,0 +1,152 @@
+import { pause, postHead, postText, seededRandom } from '@sluice/harness'
+import { generateApiKey } from '@sluice/projects'
+import { limits } from '@sluice/schema'
+import { once } from 'node:events'
+import { connect, type Socket } from 'node:net'
+import { zstdCompressSync } from 'node:zlib'
+import { drawCostlyBody, writeCostlyBody } from '../../../test/fuzz/costly-body.ts'
+
+/** An API process that is attacked, and what the attackers have of it. */
+export interface Target {
+  readonly port: number
+  /** Keys of the attackers' projects. */
+  readonly keys: readonly string[]
+  /** All connections of the attack. */
+  readonly sockets: Socket[]
+  /** The connections with an answer 503. */
+  readonly rejected: Set<Socket>
+  /** Aborts when the attack is over. */
+  readonly over: AbortSignal
+  /** Connections of `slow`. */
+  readonly slowConnections: number
+}
+
+/** Opens connections and attacks. Resolves when all is sent that does not follow from answers. */
+export type Attack = (target: Target) => Promise<void>
+
+/** Less than the backlog of the server. */
+const OPENED_AT_ONCE = 100
+const SLOW_BYTES = 8 * 1024
+const SLOW_INTERVAL_MS = 2_000
+const OPENED_INTERVAL_MS = 20
+/** The attackers share the processors with what they attack. */
+const REPEAT_DELAY_MS = 20
+const COSTLY_BODIES = 40
+const COSTLY_SEED = 14
+
+export const entry = '{"level":"info","message":"m"}'
+const page = 'GET /docs/swagger-ui-bundle.js HTTP/1.1\r\n\r\n'
+
+export const attacks: Readonly<Record<string, Attack>> = {
+  pages: async (target) => {
+    for (const socket of await open(target, 11)) {
+      socket.pause()
+      socket.write(page.repeat(2_000))
+    }
+  },
+  heads: async (target) => {
+    for (const socket of await open(target, 200)) {
+      socket.pause()
+      socket.write(page.repeat(20) + 'GET / HTTP/1.1\r\n\r\n'.repeat(3_600))
+    }
+  },
+  bodies: async (target) => {
+    const body = Buffer.alloc(limits.bodyBytesMax - 1, ' ')
+    for (const [index, socket] of (await open(target, 200)).entries()) {
+      socket.write(postHead(keyOf(target, index), [`Content-Length: ${limits.bodyBytesMax}`]))
+      socket.write(body)
+    }
+  },
+  zstd: async (target) => {
+    const body = zstdCompressSync(Buffer.from(entry.padEnd(limits.bodyBytesMax)))
+    await repeat(target, 64, (index) => postZstd(keyOf(target, index), body))
+  },
+  costly: async (target) => {
+    const bodies = (costlyBodies ??= drawCostlyBodies())
+    await repeat(target, 32, (index, sent) =>
+      postZstd(keyOf(target, index), bodies[(index + sent) % bodies.length] ?? Buffer.alloc(0)),
+    )
+  },
+  empty: async (target) => {
+    await repeat(target, 16, (index, sent) =>
+      Buffer.from(postText(keyOf(target, index), '[]', [`Idempotency-Key: ${index}-${sent}-${Date.now()}`])),
+    )
+  },
+  guesses: async (target) => {
+    await repeat(target, 16, () => Buffer.from(postText(generateApiKey(), entry)))
+  },
+  slow: async (target) => {
+    const head = (index: number): string =>
+      index % 2 === 0
+        ? postHead(keyOf(target, index), [`X-Note: ${'a'.repeat(SLOW_BYTES)}`]).slice(0, -4)
+        : postHead(keyOf(target, index), [`Content-Length: ${SLOW_BYTES * 2}`]) + ' '.repeat(SLOW_BYTES)
+    // All of them in one turn would be another attack, on the operating system: see docs/overload.md.
+    const slow: Socket[][] = []
+    while (slow.length < target.slowConnections / OPENED_AT_ONCE && !target.over.aborted) {
+      const opened = await open(target, OPENED_AT_ONCE)
+      for (const [index, socket] of opened.entries()) socket.write(head(index))
+      slow.push(opened)
+      await pause(OPENED_INTERVAL_MS)
+    }
+    while (!target.over.aborted) {
+      for (const group of slow) {
+        for (const socket of group) if (socket.writable) socket.write(' ')
+        await pause(SLOW_INTERVAL_MS / slow.length)
+      }
+    }
+  },
+}
+
+let costlyBodies: readonly Buffer[] | undefined
+
+/** As zstd. Drawn once, because this takes seconds. */
+function drawCostlyBodies(): Buffer[] {
+  const random = seededRandom(COSTLY_SEED)
+  return Array.from({ length: COSTLY_BODIES }, () =>
+    zstdCompressSync(writeCostlyBody({ ...drawCostlyBody(random), format: 'array' })),
+  )
+}
+
+/** Sends the next request on each connection soon after an answer. */
+async function repeat(
+  target: Target,
+  connections: number,
+  request: (index: number, sent: number) => Buffer,
+): Promise<void> {
+  for (const [index, socket] of (await open(target, connections)).entries()) {
+    let sent = 0
+    const send = (): void => {
+      if (socket.writable) socket.write(request(index, (sent += 1)))
+    }
+    socket.on('data', () => setTimeout(send, REPEAT_DELAY_MS))
+    send()
+  }
+}
+
+function postZstd(key: string, body: Buffer): Buffer {
+  const head = postHead(key, ['Content-Encoding: zstd', `Content-Length: ${body.length}`])
+  return Buffer.concat([Buffer.from(head), body])
+}
+
+function keyOf({ keys }: Target, index: number): string {
+  return keys[index % keys.length] ?? ''
+}
+
+async function open({ port, sockets, rejected }: Target, count: number): Promise<Socket[]> {
+  const opened: Socket[] = []
+  while (opened.length < count) {
+    const group = Array.from({ length: Math.min(OPENED_AT_ONCE, count - opened.length) }, () =>
+      connect({ port, host: '127.0.0.1' }),
+    )
+    await Promise.all(group.map((socket) => once(socket, 'connect')))
+    opened.push(...group)
+  }
+  for (const socket of opened) {
+    socket.on('error', () => undefined)
+    socket.on('data', (data) => {
+      if (data.includes('HTTP/1.1 503')) rejected.add(socket)
+    })
+  }
+  sockets.push(...opened)
+  return opened
+}
