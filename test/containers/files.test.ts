@@ -80,6 +80,14 @@ describe('every service of Compose', () => {
     expect(services.get('volumes')).toMatch(/^ +network_mode: none$/m)
   })
 
+  it('starts after it has its volume, and Docker does not change the owner', async () => {
+    const services = await readServices()
+    for (const name of ['redis', 'clickhouse']) {
+      expect(services.get(name)).toMatch(/^ +volumes: \['[a-z-]+:[a-z/]+:nocopy'\]$/m)
+      expect(services.get(name)).toMatch(/^ +volumes: \{ condition: service_completed_successfully \}$/m)
+    }
+  })
+
   it('is one of those, and none that goes on is root: the images of Redis and ClickHouse start as root by default', async () => {
     const services = await readServices()
     expect([...services.keys()]).toEqual(['volumes', ...names])

@@ -3,7 +3,7 @@ import { workerLimits } from '../../apps/worker/src/limits.ts'
 import { SimulatedApi } from './simulated-api.ts'
 import { rejectedIds, SimulatedClickHouse } from './simulated-clickhouse.ts'
 import { type Link, type LinkFaults, SimulatedProcess } from './simulated-process.ts'
-import { SimulatedRedis } from './simulated-redis.ts'
+import { RELEASED_TTL_MS, SimulatedRedis } from './simulated-redis.ts'
 import { simulateRuntime } from './simulated-runtime.ts'
 import { SimulatedTime } from './simulated-time.ts'
 import { LOCK_MS, type SimulatedWorker, startSimulatedWorker } from './simulated-worker.ts'
@@ -17,9 +17,10 @@ const LATER_ENTRIES_MS = 15_000
 /** Inserts that were given up commit until this time after everything else. */
 const LATE_COMMITS_MS = 1_200_000
 
+/** The limit of a suspension that ends when another process is suspended. */
 const OVERTAKEN_MS = 150_000
-/** The record of a batch is kept for 300 s after its last chunk is completed. */
-const UNTIL_RECORDS_EXPIRE_MS = 450_000
+/** Meanwhile another worker delivers a chunk, and then the record of its batch expires. */
+const UNTIL_RECORDS_EXPIRE_MS = 1.5 * RELEASED_TTL_MS
 
 simulateRuntime()
 

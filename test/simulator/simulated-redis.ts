@@ -40,7 +40,7 @@ interface Turn {
 const TURN_TTL_MS = 5_000
 const LEASE_TTL_MS = 15_000
 const CONFIRMED_TTL_MS = 30 * 86_400_000
-const RELEASED_TTL_MS = 300_000
+export const RELEASED_TTL_MS = 300_000
 
 /**
  * The queue and the records of one shard, as `packages/queue` changes them in Redis: each method is one Lua script of it. Each answer is

@@ -2,8 +2,8 @@
 const SLICE_MS = 5
 
 /**
- * Gives out the turns of the event loop to long work, one in each turn: however many requests are long, the loop never runs the slices of
- * two of them without serving all others in between.
+ * Gives out the turns of the event loop, one in each turn, to work that many requests or connections may cause at once: the loop never does
+ * the work of two of them without serving all others in between.
  */
 export class Turns {
   readonly #schedule: (turn: () => void) => void

@@ -136,13 +136,13 @@ async function open({ port, sockets, rejected }: Target, count: number): Promise
   const opened: Socket[] = []
   while (opened.length < count) {
     const group = Array.from({ length: Math.min(OPENED_AT_ONCE, count - opened.length) }, () =>
-      connect({ port, host: '127.0.0.1' }),
+      // The API may reset a connection while others are being opened.
+      connect({ port, host: '127.0.0.1' }).on('error', () => undefined),
     )
     await Promise.all(group.map((socket) => once(socket, 'connect')))
     opened.push(...group)
   }
   for (const socket of opened) {
-    socket.on('error', () => undefined)
     socket.on('data', (data) => {
       if (data.includes('HTTP/1.1 503')) rejected.add(socket)
     })

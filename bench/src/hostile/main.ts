@@ -3,14 +3,14 @@ import { CommandLine } from '@sluice/harness/command-line'
 import { pause, postLogs } from '@sluice/harness'
 import { type Installation, provisionProject, startInstallation, withRegistry } from '@sluice/local'
 import type { Socket } from 'node:net'
-import { readdir, readFile } from 'node:fs/promises'
 import { fork } from 'node:child_process'
 import { fileURLToPath } from 'node:url'
 import { LoadProcess } from '../load/load-process.ts'
 import { acceptedPerS, describeRejected, type Progress } from '../load/protocol.ts'
+import { machineTimes, sizeOf } from '../measure/process-meter.ts'
 import { readNames, readPositive } from '../options.ts'
 import type { Orders } from './attackers-main.ts'
-import { type Attack, attacks, entry, type Target } from './attacks.ts'
+import { type Attack, attacks, entry } from './attacks.ts'
 
 const commandLine = new CommandLine(`npm run bench:hostile -- [options]
 
@@ -51,6 +51,7 @@ const OTHER_LOAD = { loop: 'open', connections: 256, entriesPerS: 50_000 } as co
 const OTHER_REQUESTS = [{ share: 1, entries: 100 }]
 const SEED = 42
 const ATTACK_AFTER_MS = 2_000
+const BYTES_PER_MB = 1_048_576
 
 const installation = await startInstallation({
   api: {
@@ -89,13 +90,14 @@ async function measureTogether(durationMin: number): Promise<void> {
     // When the connections of the generator are open: new ones wait.
     setTimeout(() => attackers.send(orders), ATTACK_AFTER_MS)
     const watch = watchMemory()
-    const stolenBefore = await stolenMs()
+    const stolenBefore = machineTimes().stolenMs
     const result = await generator.run(
       { ...OTHER_LOAD, durationMs: durationMin * 60_000 },
       reportEachMinute(watch),
     )
+    if (!attackers.connected) throw new Error('the attackers have exited')
     const { p50, p99, p999, max } = result.latencyMs
-    const stolenCores = ((await stolenMs()) - stolenBefore) / result.windowMs
+    const stolenCores = (machineTimes().stolenMs - stolenBefore) / result.windowMs
     console.log(`
 other project: ${Math.round(acceptedPerS(result))} entries/s, p50 ${p50} ms, p99 ${p99} ms, p99.9 ${p999} ms, slowest ${max} ms
 not accepted: ${describeRejected(result) || 'none'} ${result.rejection ?? ''}
@@ -125,15 +127,6 @@ function chosenAttacks(): [string, Attack][] {
   return Object.entries(attacks).filter(([name]) => names.includes(name))
 }
 
-function targetOf(
-  keys: readonly string[],
-  sockets: Socket[],
-  rejected: Set<Socket>,
-  over: AbortSignal,
-): Target {
-  return { port: apiPort(installation), keys, sockets, rejected, over, slowConnections }
-}
-
 /** The keys of attackers. */
 async function createKeys(
   projects: readonly string[],
@@ -152,19 +145,18 @@ async function createKeys(
 
 async function measure(attack: Attack, keys: readonly string[]): Promise<string> {
   const sockets: Socket[] = []
-  const before = await residentMb(apiPid(installation))
+  const before = residentMb()
   const rejected = new Set<Socket>()
   const over = AbortSignal.timeout(windowMs)
   const watch = watchMemory()
   const other = postMeanwhile(over)
-  await attack(targetOf(keys, sockets, rejected, over))
+  await attack({ port: apiPort(installation), keys, sockets, rejected, over, slowConnections })
   const { accepted, failed, slowestMs } = await other
   const { mostMb, descriptors } = await watch.stop()
   const closed = sockets.filter(({ destroyed }) => destroyed).length
   for (const socket of sockets) socket.destroy()
   await pause(2_000)
-  const after = await residentMb(apiPid(installation))
-  return [before, mostMb, after, descriptors, closed, rejected.size, accepted, failed, slowestMs]
+  return [before, mostMb, residentMb(), descriptors, closed, rejected.size, accepted, failed, slowestMs]
     .map((figure) => Math.round(figure).toString().padStart(9))
     .join('')
 }
@@ -201,8 +193,9 @@ function watchMemory(): MemoryWatch {
   const over = new AbortController()
   const watch = async (): Promise<void> => {
     while (!over.signal.aborted) {
-      mostMb = Math.max(mostMb, await residentMb(pid))
-      descriptors = Math.max(descriptors, (await readdir(`/proc/${pid}/fd`)).length)
+      const { residentBytes, handles } = sizeOf([pid])
+      mostMb = Math.max(mostMb, residentBytes / BYTES_PER_MB)
+      descriptors = Math.max(descriptors, handles)
       await pause(SAMPLE_INTERVAL_MS)
     }
   }
@@ -225,13 +218,6 @@ function apiPid({ processes }: Installation): number {
   return processes.api.pid ?? 0
 }
 
-async function residentMb(pid: number): Promise<number> {
-  const status = await readFile(`/proc/${pid}/status`, 'utf8').catch(() => '')
-  return Number(/VmRSS:\s+(\d+)/.exec(status)?.[1] ?? 0) / 1_024
-}
-
-/** The time that the host gave to other machines, of all cores: see proc_stat(5). */
-async function stolenMs(): Promise<number> {
-  const [line = ''] = (await readFile('/proc/stat', 'utf8')).split('\n')
-  return Number(line.trim().split(/\s+/)[8] ?? 0) * 10
+function residentMb(): number {
+  return sizeOf([apiPid(installation)]).residentBytes / BYTES_PER_MB
 }

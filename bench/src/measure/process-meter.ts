@@ -75,12 +75,18 @@ export function totalCpuMs({ api, worker, redis, clickhouse }: Roles<Usage>): nu
   return api.cpuMs + (worker?.cpuMs ?? 0) + (redis?.cpuMs ?? 0) + clickhouse.cpuMs
 }
 
-/** CPU time of all programs on all cores since boot, including the time that the host took away (steal). */
+/** CPU time of all programs on all cores since boot, including the time that the host took away. */
 function machineCpuMs(): number {
+  const { programsMs, stolenMs } = machineTimes()
+  return programsMs + stolenMs
+}
+
+/** Times of all cores together since boot: of all programs, and what the host gave to other machines (steal). */
+export function machineTimes(): { readonly programsMs: number; readonly stolenMs: number } {
   // See proc_stat(5): user, nice, system, idle, iowait, irq, softirq, steal.
   const [, ...ticks] = (readFileSync('/proc/stat', 'utf8').split('\n', 1)[0] ?? '').split(/ +/).map(Number)
   const [user = 0, nice = 0, system = 0, , , irq = 0, softirq = 0, steal = 0] = ticks
-  return (user + nice + system + irq + softirq + steal) * TICK_MS
+  return { programsMs: (user + nice + system + irq + softirq) * TICK_MS, stolenMs: steal * TICK_MS }
 }
 
 interface ProcessTimes {

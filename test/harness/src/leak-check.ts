@@ -14,6 +14,6 @@ const before = openResources()
 // Hooks run in reverse order: this one runs after those of the test file.
 afterAll(async () => {
   const leaks = await findLeaks(before, GRACE_MS)
-  if (leaks.length === 0) return
-  throw new Error(`the test file leaves open: ${leaks.join(', ')}; sockets: ${openSockets().join(', ')}`)
+  if (leaks.length > 0)
+    throw new Error(`the test file leaves open: ${[...leaks, ...openSockets()].join(', ')}`)
 }, NO_TIMEOUT)

@@ -5,7 +5,7 @@ export interface ConnectionLimits {
   readonly idleMs: number
   readonly silenceMs: number
   readonly staleMs: number
-  readonly checkIntervalMs: number
+  readonly staleIntervalMs: number
   readonly deadlineIntervalMs: number
   readonly lingerMs: number
   readonly headersBytesMax: number
@@ -30,7 +30,7 @@ export const connectionLimits: ConnectionLimits = {
    */
   staleMs: 75_000,
   /** The interval of checks for stale connections. */
-  checkIntervalMs: 5_000,
+  staleIntervalMs: 5_000,
   /**
    * The interval of checks for slow requests: one is closed at most this late. A check costs microseconds, and 100 for each connection
    * that it closes. With 5 s, thousands of slow connections were closed in one turn of the event loop, which took 600 ms.

@@ -38,7 +38,7 @@ export function createHttpServer(handle: RequestListener, limits: ConnectionLimi
   })
   let timer: NodeJS.Timeout | undefined
   server.on('listening', () => {
-    timer = setInterval(() => stale.check(), limits.checkIntervalMs).unref()
+    timer = setInterval(() => stale.check(), limits.staleIntervalMs).unref()
   })
   server.on('close', () => clearInterval(timer))
   return server

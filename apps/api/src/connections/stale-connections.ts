@@ -1,5 +1,5 @@
-import type { ConnectionLimits } from './connection-limits.ts'
 import { Turns } from '../turns.ts'
+import type { ConnectionLimits } from './connection-limits.ts'
 import { currentResponse, type HttpSocket } from './http-socket.ts'
 
 interface Progress {

@@ -19,7 +19,7 @@ import { OverloadedError } from '../overload/overloaded-error.ts'
 import type { OverloadMonitor } from '../overload/overload-monitor.ts'
 import { Problem, problems } from '../problems.ts'
 import type { Allowance } from '../rate-limits/allowance.ts'
-import { type Amount, minus, nothing, positive } from '../rate-limits/rate-limit.ts'
+import { type Amount, minus, nothing, plus, positive } from '../rate-limits/rate-limit.ts'
 import type { ProjectRateLimits } from '../rate-limits/project-rate-limits.ts'
 
 declare module 'fastify' {
@@ -150,11 +150,21 @@ function settle(error: unknown, request: FastifyRequest, reply: FastifyReply, by
 }
 
 /** Counts one entry and the bytes of a rejected body, unless they were counted before. */
-function chargeRejected({ allowance, paid }: FastifyRequest, reply: FastifyReply, bytes: number): void {
+function chargeRejected(request: FastifyRequest, reply: FastifyReply, bytes: number): void {
+  const { allowance } = request
   if (allowance === null) return
-  const owed = positive(minus({ entries: 1, bytes }, paid ?? nothing))
-  if (owed.entries > 0 || owed.bytes > 0) allowance.charge(owed)
+  chargeUpTo({ entries: 1, bytes }, request)
   void reply.header('ratelimit', allowance.state)
+}
+
+/** Charges what the request has not paid of a cost, whether it is covered or not: the work is done. */
+function chargeUpTo(cost: Amount, request: FastifyRequest): void {
+  const { allowance } = request
+  const paid = request.paid ?? nothing
+  const owed = positive(minus(cost, paid))
+  if (allowance === null || (owed.entries === 0 && owed.bytes === 0)) return
+  allowance.charge(owed)
+  request.paid = plus(paid, owed)
 }
 
 /** Everything that can reject a request before its body is read. */
@@ -212,17 +222,9 @@ function decode({ headers, allowance }: LogsRequest, body: Buffer): Buffer | und
 async function decodeLarge(request: LogsRequest, body: Buffer, decoder: ContentDecoder): Promise<Buffer> {
   await pay(request, { entries: 1, bytes: body.length })
   const decoded = await decoder.decode(body, request.headers['content-encoding'])
-  chargeDecoding(request, decoded.length)
+  // Even if the decoded body turns out to be above the limit.
+  chargeUpTo({ entries: 1, bytes: Math.ceil(decoded.length / DECODED_PER_PARSED) }, request)
   return decoded
-}
-
-/** The work is paid for, even if the decoded body turns out to be above the limit. */
-function chargeDecoding(request: LogsRequest, decodedBytes: number): void {
-  const { allowance, paid } = request
-  const bytes = Math.ceil(decodedBytes / DECODED_PER_PARSED)
-  if (allowance === null || paid === null || bytes <= paid.bytes) return
-  allowance.charge({ entries: 0, bytes: bytes - paid.bytes })
-  request.paid = { ...paid, bytes }
 }
 
 /** Charges a part of the cost of a request, or its whole cost after a part of it. @throws Problem `rate_limited` */

@@ -14,7 +14,7 @@ const short: ConnectionLimits = {
   silenceMs: 900,
   idleMs: 400,
   staleMs: 700,
-  checkIntervalMs: 50,
+  staleIntervalMs: 50,
   lingerMs: 200,
 }
 /** Much longer than all of them, for a loaded machine. */
@@ -75,12 +75,10 @@ describe('the connection of a slow client is closed', () => {
     const turns: number[] = []
     api.app.server.on('clientError', () => turns.push(turn))
     const count = 20
-    const connections: HttpConnection[] = []
     const opening = (async () => {
       for (let i = 0; i < count; i += 1) {
         const connection = await open()
         connection.write('POST /v1/logs HTTP/1.1\r\n')
-        connections.push(connection)
         await sleep(20)
       }
     })()

@@ -83,7 +83,7 @@ const requests: Record<Exclude<ProblemCode, 'shutting_down'>, Send> = {
   method_not_allowed: post(undefined, { method: 'GET' }),
   request_timeout: async () => {
     await api.close()
-    const impatient = { ...connectionLimits, headersMs: 100, requestMs: 200, checkIntervalMs: 50 }
+    const impatient = { ...connectionLimits, headersMs: 100, requestMs: 200, deadlineIntervalMs: 50 }
     api = buildTestApi({ connectionLimits: impatient })
     return sendRaw('POST /v1/logs HTTP/1.1\r\n')()
   },
