@@ -70,6 +70,5 @@ LABEL org.opencontainers.image.title="sluice-api" \
       org.opencontainers.image.description="Authenticates and validates requests, and queues their entries."
 ENV HOST=0.0.0.0 PORT=3000
 EXPOSE 3000
-# With a young generation of 16 MB (Node's default: 32 MB), request bodies are freed before they cause major GCs; see
-# packages/local/src/apps.ts.
-ENTRYPOINT ["node", "--max-semi-space-size=16", "apps/api/src/main.ts"]
+# The reasons for the options are in packages/local/src/apps.ts.
+ENTRYPOINT ["node", "--max-semi-space-size=16", "--v8-pool-size=1", "apps/api/src/main.ts"]

@@ -2,7 +2,11 @@
 import { CommandLine } from '@sluice/harness/command-line'
 import { pause, postLogs } from '@sluice/harness'
 import { type Installation, provisionProject, startInstallation, withRegistry } from '@sluice/local'
+import { writeFileSync } from 'node:fs'
+import { mkdtemp, rm } from 'node:fs/promises'
 import type { Socket } from 'node:net'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
 import { fork } from 'node:child_process'
 import { fileURLToPath } from 'node:url'
 import { LoadProcess } from '../load/load-process.ts'
@@ -11,6 +15,7 @@ import { machineTimes, sizeOf } from '../measure/process-meter.ts'
 import { readNames, readPositive } from '../options.ts'
 import type { Orders } from './attackers-main.ts'
 import { type Attack, attacks, entry } from './attacks.ts'
+import { DiskWatch } from './disk-watch.ts'
 
 const commandLine = new CommandLine(`npm run bench:hostile -- [options]
 
@@ -28,6 +33,7 @@ const commandLine = new CommandLine(`npm run bench:hostile -- [options]
                      project with 1,000 entries and 2 MB per second, instead of four without limits
   --connections N    connections of slow; default 10,000
   --old-space-mb N   --max-old-space-size of the API
+  --redis-dir DIR    the folder for the data of Redis, for example /dev/shm where the disk has pauses; default a temporary folder
   --help             prints this text
 `)
 const values = commandLine.read({
@@ -36,6 +42,7 @@ const values = commandLine.read({
   together: { type: 'string' },
   connections: { type: 'string', default: '10000' },
   'old-space-mb': { type: 'string' },
+  'redis-dir': { type: 'string' },
 })
 const names = readNames(commandLine, '--only', values.only, Object.keys(attacks), (name) => name)
 const minutes =
@@ -43,8 +50,12 @@ const minutes =
 const windowMs = readPositive(commandLine, '--seconds', values.seconds) * 1_000
 const slowConnections = readPositive(commandLine, '--connections', values.connections)
 const oldSpaceMb = values['old-space-mb']
+const redisFolder = await mkdtemp(join(values['redis-dir'] ?? tmpdir(), 'sluice-hostile-'))
 
-const SAMPLE_INTERVAL_MS = 100
+/** A sample of the descriptors of 10,000 connections takes milliseconds, and holds a lock that the API needs. */
+const SAMPLE_INTERVAL_MS = { each: 100, together: 1_000 } as const
+/** See autogroup in sched(7): from 0, the default, to 19. */
+const OTHER_MACHINES_NICE = 10
 /** The interval of the posts of the other project, under one attack. */
 const POST_INTERVAL_MS = 500
 const OTHER_LOAD = { loop: 'open', connections: 256, entriesPerS: 50_000 } as const
@@ -54,6 +65,7 @@ const ATTACK_AFTER_MS = 2_000
 const BYTES_PER_MB = 1_048_576
 
 const installation = await startInstallation({
+  redis: { folder: redisFolder },
   api: {
     environment: oldSpaceMb === undefined ? {} : { NODE_OPTIONS: `--max-old-space-size=${oldSpaceMb}` },
   },
@@ -62,6 +74,7 @@ try {
   await (minutes === undefined ? measureEach() : measureTogether(minutes))
 } finally {
   await installation.stop()
+  await rm(redisFolder, { recursive: true })
 }
 process.exit()
 
@@ -78,9 +91,11 @@ async function measureEach(): Promise<void> {
 async function measureTogether(durationMin: number): Promise<void> {
   const keys = await createKeys(['a'], { entriesPerSecond: 1_000, bytesPerSecond: 2_000_000 })
   const generator = new LoadProcess()
-  // In a session of its own, so that it takes no time from the generator: Linux first divides the processors among sessions.
+  // In a session of its own: Linux first divides the processors among sessions.
   const attackers = fork(fileURLToPath(new URL('attackers-main.ts', import.meta.url)), { detached: true })
   try {
+    lowerPriority(attackers.pid)
+    lowerPriority(installation.processes.clickhouse.pid)
     const url = `${installation.apiUrl}/v1/logs`
     const { apiKey } = installation
     await generator.prepare({ url, apiKey, requests: OTHER_REQUESTS, corpus: undefined, seed: SEED })
@@ -89,7 +104,8 @@ async function measureTogether(durationMin: number): Promise<void> {
     const orders: Orders = { port: apiPort(installation), keys, names, slowConnections }
     // When the connections of the generator are open: new ones wait.
     setTimeout(() => attackers.send(orders), ATTACK_AFTER_MS)
-    const watch = watchMemory()
+    const watch = watchMemory(SAMPLE_INTERVAL_MS.together)
+    const disk = new DiskWatch(redisFolder)
     const stolenBefore = machineTimes().stolenMs
     const result = await generator.run(
       { ...OTHER_LOAD, durationMs: durationMin * 60_000 },
@@ -102,6 +118,7 @@ async function measureTogether(durationMin: number): Promise<void> {
 other project: ${Math.round(acceptedPerS(result))} entries/s, p50 ${p50} ms, p99 ${p99} ms, p99.9 ${p999} ms, slowest ${max} ms
 not accepted: ${describeRejected(result) || 'none'} ${result.rejection ?? ''}
 most memory of the API: ${Math.round((await watch.stop()).mostMb)} MB
+slowest sync of a file where Redis has its data: ${Math.round(await disk.stop())} ms
 cores that the host gave to other machines: ${stolenCores.toFixed(2)}`)
   } finally {
     attackers.kill()
@@ -148,7 +165,7 @@ async function measure(attack: Attack, keys: readonly string[]): Promise<string>
   const before = residentMb()
   const rejected = new Set<Socket>()
   const over = AbortSignal.timeout(windowMs)
-  const watch = watchMemory()
+  const watch = watchMemory(SAMPLE_INTERVAL_MS.each)
   const other = postMeanwhile(over)
   await attack({ port: apiPort(installation), keys, sockets, rejected, over, slowConnections })
   const { accepted, failed, slowestMs } = await other
@@ -187,7 +204,7 @@ interface MemoryWatch {
 }
 
 /** Watches the memory and the descriptors of the API. */
-function watchMemory(): MemoryWatch {
+function watchMemory(intervalMs: number): MemoryWatch {
   const pid = apiPid(installation)
   let [mostMb, descriptors] = [0, 0]
   const over = new AbortController()
@@ -196,7 +213,7 @@ function watchMemory(): MemoryWatch {
       const { residentBytes, handles } = sizeOf([pid])
       mostMb = Math.max(mostMb, residentBytes / BYTES_PER_MB)
       descriptors = Math.max(descriptors, handles)
-      await pause(SAMPLE_INTERVAL_MS)
+      await pause(intervalMs)
     }
   }
   const watching = watch()
@@ -207,6 +224,15 @@ function watchMemory(): MemoryWatch {
       await watching
       return { mostMb, descriptors }
     },
+  }
+}
+
+/** At this load, clients and ClickHouse have machines of their own. Here they must not take the processors from what is measured. */
+function lowerPriority(pid: number | undefined): void {
+  try {
+    writeFileSync(`/proc/${pid}/autogroup`, `${OTHER_MACHINES_NICE}`)
+  } catch {
+    console.log('Sessions have no priorities on this system: attackers and ClickHouse compete with the API.')
   }
 }
 

@@ -32,8 +32,11 @@ export interface AppOptions {
 /**
  * The same options of Node as in the images. Bodies are Buffers. With Node's default young generation of 32 MB they
  * accumulate until V8 runs a major GC, every quarter of a second at full load. With 16 MB they are freed before that.
+ *
+ * V8 collects garbage with four threads of its own by default, and the event loop waits for all of them. Where there are fewer free
+ * processors, they take turns with the loop: one thread halves the slowest answers under attack (see docs/overload.md).
  */
-const nodeOptions = { api: ['--max-semi-space-size=16'], worker: [] } as const
+const nodeOptions = { api: ['--max-semi-space-size=16', '--v8-pool-size=1'], worker: [] } as const
 const READY_DEADLINE_MS = 30_000
 /** Leaves half a second between the deadline of the process and SIGKILL. */
 const SHUTDOWN_DEADLINE_MS = 3_000

@@ -24,6 +24,8 @@ export interface RedisOptions {
   readonly port?: number | undefined
   /** Letters, digits, `-` and `_`. Random by default. */
   readonly password?: string | undefined
+  /** The folder for the data. Default: `redis` in the data directory. */
+  readonly folder?: string | undefined
   /** Redis' `maxmemory`. Default: a quarter of this machine's memory, and at least 256 MiB. */
   readonly memoryBytesMax?: number | undefined
   /** Receives a line before each slow step: an installation, an image pull. */
@@ -39,18 +41,18 @@ const LEAST_MEMORY_BYTES = 256 * 1024 * 1024
 
 /**
  * Starts a Redis that loses no acknowledged write: it is append-only, and syncs to disk before it answers. It listens on
- * 127.0.0.1, requires a password, and stores its data in `redis` in the data directory.
+ * 127.0.0.1, and requires a password.
  */
 export async function startRedis(supervisor: Supervisor, options: RedisOptions = {}): Promise<RedisProcess> {
   const {
     password = randomBytes(18).toString('base64url'),
+    folder = join(supervisor.dataDir, 'redis'),
     memoryBytesMax = shareOfMemoryBytes(),
     log = () => undefined,
   } = options
   if (!/^[\w-]+$/.test(password))
     throw new Error('the Redis password may contain only letters, digits, - and _')
   const program = await findRedis(log)
-  const folder = join(supervisor.dataDir, 'redis')
   makeFolder(folder)
   if (program.kind === 'docker') await ensureImage(IMAGE, log)
 
@@ -73,7 +75,7 @@ export async function startRedis(supervisor: Supervisor, options: RedisOptions =
       cwd: folder,
       readyDeadlineMs: READY_DEADLINE_MS,
       isReady: async () => (await askRedisVersion(url)) !== undefined,
-      ...(program.kind === 'docker' ? container(supervisor.dataDir, port) : binary(program, folder)),
+      ...(program.kind === 'docker' ? container(supervisor.dataDir, folder, port) : binary(program, folder)),
     })
     return { process, url, port, version: (await askRedisVersion(url)) ?? 'Redis' }
   })
@@ -86,7 +88,7 @@ function binary({ command, argv0 }: RedisProgram & { kind: 'binary' }, folder: s
   return { command, argv0, args: [join(folder, 'redis.conf')], environment: {} }
 }
 
-function container(dataDir: string, port: number): Command {
+function container(dataDir: string, folder: string, port: number): Command {
   const name = `sluice-redis-${createHash('sha256').update(dataDir).digest('hex').slice(0, 12)}`
   writeFileSync(containerFile(dataDir), name)
   const run = [
@@ -94,7 +96,7 @@ function container(dataDir: string, port: number): Command {
     `--name=${name}`,
     `--user=${process.getuid?.() ?? 0}:${process.getgid?.() ?? 0}`,
     `--publish=127.0.0.1:${port}:${PORT_IN_CONTAINER}`,
-    `--volume=${join(dataDir, 'redis')}:/data`,
+    `--volume=${folder}:/data`,
     IMAGE,
     'redis-server',
     '/data/redis.conf',

@@ -1,4 +1,5 @@
 import { limits } from '@sluice/schema'
+import { availableParallelism } from 'node:os'
 import {
   brotliDecompress,
   brotliDecompressSync,
@@ -33,8 +34,11 @@ export const decodingLimits = {
    * 100 µs for each body.
    */
   decodedBytesMax: 256 * 1024,
-  /** Each thread may hold one body after decoding. Node has four threads, and uses them for files and names as well. */
-  threadsMax: 3,
+  /**
+   * One processor is left for the event loop. Each thread may hold one body after decoding. Node has four threads, and uses them for
+   * files and names as well.
+   */
+  threadsMax: Math.max(1, Math.min(3, availableParallelism() - 1)),
   /** Encoded bodies that wait for a thread. More would wait for more than a second. */
   waitingMax: 200,
   waitingBytesMax: 32 * 1024 * 1024,
