@@ -126,16 +126,16 @@ cores that the host gave to other machines: ${stolenCores.toFixed(2)}`)
   }
 }
 
-/** Prints the rate and the memory of each minute. */
+/** Prints the rate of each minute, and the most memory and the slowest answer until its end. */
 function reportEachMinute({ mostMb }: MemoryWatch): (progress: Progress) => void {
-  console.log('minute   entries/s   most MB so far')
+  console.log('minute   entries/s   most MB   slowest ms')
   let [minute, acceptedBefore] = [0, 0]
   const startedMs = performance.now()
-  return ({ accepted }) => {
+  return ({ accepted, slowestMs }) => {
     if (performance.now() - startedMs < (minute + 1) * 60_000) return
     minute += 1
-    const figures = [minute, Math.round((accepted - acceptedBefore) / 60), Math.round(mostMb())]
-    console.log(figures.map((figure) => figure.toString().padStart(9)).join(''))
+    const figures = [minute, (accepted - acceptedBefore) / 60, mostMb(), slowestMs]
+    console.log(figures.map((figure) => Math.round(figure).toString().padStart(10)).join(''))
     acceptedBefore = accepted
   }
 }

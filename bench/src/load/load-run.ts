@@ -137,6 +137,7 @@ export class LoadRun {
   }
 
   #report(): void {
-    this.#onProgress({ atMs: performance.timeOrigin + performance.now(), accepted: this.#tally.accepted })
+    const { accepted, slowestMs } = this.#tally
+    this.#onProgress({ atMs: performance.timeOrigin + performance.now(), accepted, slowestMs })
   }
 }

@@ -47,11 +47,14 @@ export interface PoolFacts {
   readonly bytesPerEntry: number
 }
 
-/** How many entries of this run were acknowledged until a time. */
+/** What this run has measured until a time. */
 export interface Progress {
   /** Milliseconds since the epoch, with fractions. */
   readonly atMs: number
+  /** Entries that were acknowledged. */
   readonly accepted: number
+  /** The longest time until an answer. */
+  readonly slowestMs: number
 }
 
 export interface LoadResult {
