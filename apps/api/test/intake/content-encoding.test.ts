@@ -1,3 +1,4 @@
+import { randomBytes } from 'node:crypto'
 import { limits } from '@sluice/schema'
 import {
   brotliCompressSync,
@@ -137,11 +138,25 @@ describe('a body of several parts', () => {
 describe('the event loop', () => {
   it('decodes only small bodies', () => {
     const { encodedBytesMax, decodedBytesMax } = decodingLimits
-    expect(decodeSmall(gzipSync(Buffer.alloc(decodedBytesMax)), 'gzip')).toHaveLength(decodedBytesMax)
-    expect(decodeSmall(gzipSync(Buffer.alloc(decodedBytesMax + 1)), 'gzip')).toBeUndefined()
+    const noise = randomBytes(decodedBytesMax / 16)
+    const decoded = (bytes: number): Buffer =>
+      gzipSync(Buffer.concat([noise, Buffer.alloc(bytes - noise.length)]))
+    expect(decodeSmall(decoded(decodedBytesMax), 'gzip')).toHaveLength(decodedBytesMax)
+    expect(decodeSmall(decoded(decodedBytesMax + 1), 'gzip')).toBeUndefined()
     const empty = zstdCompressSync('')
     const frames = Buffer.concat(Array.from({ length: encodedBytesMax / empty.length + 1 }, () => empty))
     expect(decodeSmall(frames, 'zstd')).toBeUndefined()
+  })
+
+  it.each([
+    ['gzip', gzipSync],
+    ['deflate', deflateSync],
+    ['br', brotliCompressSync],
+    ['zstd', zstdCompressSync],
+  ])('does not decode a small bomb in %s', (encoding, encode) => {
+    const bomb = encode(Buffer.alloc(decodingLimits.decodedBytesMax))
+    expect(bomb.length * decodingLimits.decodedPerEncodedMax).toBeLessThan(decodingLimits.decodedBytesMax)
+    expect(decodeSmall(bomb, encoding)).toBeUndefined()
   })
 })
 
