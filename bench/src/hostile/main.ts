@@ -55,7 +55,7 @@ const redisFolder = await mkdtemp(join(values['redis-dir'] ?? tmpdir(), 'sluice-
 /** A sample of the descriptors of 10,000 connections takes milliseconds, and holds a lock that the API needs. */
 const SAMPLE_INTERVAL_MS = { each: 100, together: 1_000 } as const
 /** See autogroup in sched(7): from 0, the default, to 19. */
-const OTHER_MACHINES_NICE = 10
+const OTHER_MACHINES_NICE = 19
 /** The interval of the posts of the other project, under one attack. */
 const POST_INTERVAL_MS = 500
 const OTHER_LOAD = { loop: 'open', connections: 256, entriesPerS: 50_000 } as const
@@ -96,6 +96,7 @@ async function measureTogether(durationMin: number): Promise<void> {
   try {
     lowerPriority(attackers.pid)
     lowerPriority(installation.processes.clickhouse.pid)
+    lowerPriority(installation.processes.worker.pid)
     const url = `${installation.apiUrl}/v1/logs`
     const { apiKey } = installation
     await generator.prepare({ url, apiKey, requests: OTHER_REQUESTS, corpus: undefined, seed: SEED })
@@ -227,12 +228,14 @@ function watchMemory(intervalMs: number): MemoryWatch {
   }
 }
 
-/** At this load, clients and ClickHouse have machines of their own. Here they must not take the processors from what is measured. */
+/** At this load, clients, workers and ClickHouse have machines of their own. Here they must not take the processors from what is measured. */
 function lowerPriority(pid: number | undefined): void {
   try {
     writeFileSync(`/proc/${pid}/autogroup`, `${OTHER_MACHINES_NICE}`)
   } catch {
-    console.log('Sessions have no priorities on this system: attackers and ClickHouse compete with the API.')
+    console.log(
+      'Sessions have no priorities on this system: attackers, worker and ClickHouse compete with the API.',
+    )
   }
 }
 
