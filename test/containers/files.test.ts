@@ -5,6 +5,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { describe, expect, it } from 'vitest'
+import { nodeOptions } from '../../packages/local/src/apps.ts'
 
 const root = new URL('../../', import.meta.url)
 const read = (path: string): Promise<string> => readFile(new URL(path, root), 'utf8')
@@ -34,6 +35,14 @@ it('the Dockerfile copies the manifests of exactly the packages that the images 
   const needed = await foldersOf(['apps/api', 'apps/cli', 'apps/worker'])
   expect(new Set(copied)).toEqual(needed)
 })
+
+it.each(['api', 'worker'] as const)(
+  'the image of the %s has the options of Node that npm start uses',
+  async (role) => {
+    const command = ['node', ...nodeOptions[role], `apps/${role}/src/main.ts`].map((part) => `"${part}"`)
+    expect(await read('Dockerfile')).toContain(`\nENTRYPOINT [${command.join(', ')}]\n`)
+  },
+)
 
 it('Compose, CI and the container tests use the same images', async () => {
   const [compose, ci, dockerfile] = await Promise.all(

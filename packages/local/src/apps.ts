@@ -36,7 +36,7 @@ export interface AppOptions {
  * V8 collects garbage with four threads of its own by default, and the event loop waits for all of them. Where there are fewer free
  * processors, they take turns with the loop: one thread halves the slowest answers under attack (see docs/overload.md).
  */
-const nodeOptions = { api: ['--max-semi-space-size=16', '--v8-pool-size=1'], worker: [] } as const
+export const nodeOptions = { api: ['--max-semi-space-size=16', '--v8-pool-size=1'], worker: [] } as const
 const READY_DEADLINE_MS = 30_000
 /** Leaves half a second between the deadline of the process and SIGKILL. */
 const SHUTDOWN_DEADLINE_MS = 3_000
