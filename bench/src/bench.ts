@@ -19,7 +19,7 @@ import {
 } from './report/report.ts'
 import { startDirect } from './systems/direct.ts'
 import { startJobPerEntry } from './systems/job-per-entry.ts'
-import { startSluice } from './systems/sluice.ts'
+import { startReplicatedSluice, startSluice } from './systems/sluice.ts'
 import type { System, SystemName, SystemOptions } from './systems/system.ts'
 
 /** The seed of the entries. Every system in every run gets the same entries. */
@@ -29,6 +29,8 @@ const starters: Readonly<Record<SystemName, (options: SystemOptions) => Promise<
   sluice: startSluice,
   'job-per-entry': startJobPerEntry,
   direct: startDirect,
+  'sluice-1-replica': startReplicatedSluice(1),
+  'sluice-2-replicas': startReplicatedSluice(2),
 }
 
 export interface BenchDependencies {

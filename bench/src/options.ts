@@ -1,6 +1,6 @@
 import { CommandLine } from '@sluice/harness/command-line'
 import { type Scenario, scenarios } from './load/scenarios.ts'
-import { type Profile, type SystemName, systemNames } from './systems/system.ts'
+import { defaultSystems, type Profile, type SystemName, systemNames } from './systems/system.ts'
 
 export interface BenchOptions {
   readonly scenarios: readonly Scenario[]
@@ -18,7 +18,7 @@ export interface BenchOptions {
 const usage = `npm run bench -- [options]
 
   --scenario NAMES      ${scenarios.map(({ name }) => name).join(',')}; default all
-  --system NAMES        ${systemNames.join(',')}; default all
+  --system NAMES        ${systemNames.join(',')}; default ${defaultSystems.join(',')}
   --seconds N           length of each measurement window; default 15, with --quick 4
   --quick               measures fewer rates
   --corpus DIR          reads messages from the log files in DIR: a line is a message, the file name is the service
@@ -46,7 +46,10 @@ export function readOptions(): BenchOptions {
   const burstEntries = values['burst-entries']
   return {
     scenarios: readNames(commandLine, '--scenario', values.scenario, scenarios, ({ name }) => name),
-    systems: readNames(commandLine, '--system', values.system, systemNames, (name) => name),
+    systems:
+      values.system === undefined
+        ? defaultSystems
+        : readNames(commandLine, '--system', values.system, systemNames, (name) => name),
     windowMs: readPositive(commandLine, '--seconds', seconds) * 1_000,
     trialsMax: values.quick ? 2 : 4,
     corpus: values.corpus,

@@ -1,7 +1,15 @@
 import type { ClickHouseAccess } from '@sluice/clickhouse'
 import type { SupervisedProcess, Supervisor } from '@sluice/local'
 
-export const systemNames = ['sluice', 'job-per-entry', 'direct'] as const
+export const systemNames = [
+  'sluice',
+  'job-per-entry',
+  'direct',
+  'sluice-1-replica',
+  'sluice-2-replicas',
+] as const
+/** Measured unless others are chosen. */
+export const defaultSystems = ['sluice', 'job-per-entry', 'direct'] as const
 export type SystemName = (typeof systemNames)[number]
 
 /** A value for each role of a system. A system without a queue has neither worker nor Redis. */
@@ -56,14 +64,18 @@ export function profileEnvironment(
   return { NODE_OPTIONS: `--cpu-prof --cpu-prof-dir=${JSON.stringify(profile.folder)}` }
 }
 
-export function pidsOf(processes: Roles<SupervisedProcess>): Roles<readonly number[]> {
+/** @param replicas of Redis */
+export function pidsOf(
+  processes: Roles<SupervisedProcess>,
+  replicas: readonly SupervisedProcess[] = [],
+): Roles<readonly number[]> {
   const { api, worker, redis, clickhouse } = processes
   return {
     api: [pidOf(api)],
     clickhouse: [pidOf(clickhouse)],
     // A worker that was stopped on purpose is left out of the measurement.
     ...(worker?.pid === undefined ? {} : { worker: [worker.pid] }),
-    ...(redis === undefined ? {} : { redis: [pidOf(redis)] }),
+    ...(redis === undefined ? {} : { redis: [redis, ...replicas].map(pidOf) }),
   }
 }
 

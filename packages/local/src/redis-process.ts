@@ -24,7 +24,11 @@ export interface RedisOptions {
   readonly port?: number | undefined
   /** Letters, digits, `-` and `_`. Random by default. */
   readonly password?: string | undefined
-  /** The folder for the data. Default: `redis` in the data directory. */
+  /** The name of the process, and of its folder for data in the data directory. Default: `redis`. */
+  readonly name?: string | undefined
+  /** The URL of the server whose replica it becomes. Both are programs on this machine. */
+  readonly replicaOf?: string | undefined
+  /** The folder for the data. */
   readonly folder?: string | undefined
   /** Redis' `maxmemory`. Default: a quarter of this machine's memory, and at least 256 MiB. */
   readonly memoryBytesMax?: number | undefined
@@ -45,8 +49,10 @@ const LEAST_MEMORY_BYTES = 256 * 1024 * 1024
  */
 export async function startRedis(supervisor: Supervisor, options: RedisOptions = {}): Promise<RedisProcess> {
   const {
-    password = randomBytes(18).toString('base64url'),
-    folder = join(supervisor.dataDir, 'redis'),
+    name = 'redis',
+    replicaOf,
+    password = replicaOf === undefined ? randomBytes(18).toString('base64url') : new URL(replicaOf).password,
+    folder = join(supervisor.dataDir, name),
     memoryBytesMax = shareOfMemoryBytes(),
     log = () => undefined,
   } = options
@@ -67,11 +73,11 @@ export async function startRedis(supervisor: Supervisor, options: RedisOptions =
             password,
             memoryBytesMax,
           })
-        : configuration({ host: '127.0.0.1', port, folder, password, memoryBytesMax })
+        : configuration({ host: '127.0.0.1', port, folder, password, memoryBytesMax, replicaOf })
     writeFileSync(join(folder, 'redis.conf'), config, { mode: 0o600 })
     const process = await supervisor.start({
       role: 'redis',
-      name: 'redis',
+      name,
       cwd: folder,
       readyDeadlineMs: READY_DEADLINE_MS,
       isReady: async () => (await askRedisVersion(url)) !== undefined,
@@ -126,7 +132,12 @@ function configuration(options: {
   folder: string
   password: string
   memoryBytesMax: number
+  replicaOf?: string | undefined
 }): string {
+  const replication =
+    options.replicaOf === undefined
+      ? ''
+      : `replicaof 127.0.0.1 ${new URL(options.replicaOf).port}\nmasterauth ${options.password}\n`
   return `# Overwritten at each start.
 bind ${options.host}
 port ${options.port}
@@ -144,7 +155,7 @@ maxmemory-policy noeviction
 daemonize no
 # Setting the process title would overwrite the environment, which identifies the process.
 set-proc-title no
-`
+${replication}`
 }
 
 /** Queries the server's name and version. @returns undefined while it does not answer or is still loading its data */
