@@ -164,7 +164,12 @@ describe('while a node is down', () => {
 
 it('the durability of every node is checked', async () => {
   const redis = await connect(failFast)
-  const check = new DurabilityCheck({ redis, allowUnsafe: false, logger: createLogger('test', 'silent') })
+  const check = new DurabilityCheck({
+    redis,
+    allowUnsafe: false,
+    replicas: 0,
+    logger: createLogger('test', 'silent'),
+  })
   check.start()
   onTestFinished(() => check.stop())
   await eventually(5_000, async () => expect(check.readiness).toEqual({ ready: true, reasons: [] }))

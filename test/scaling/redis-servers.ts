@@ -99,12 +99,21 @@ export interface TestCluster {
   nodeOf(key: string): Promise<number>
 }
 
-/** Starts a Redis Cluster of masters without replicas: while a node is down, its data is unavailable. */
-export async function startRedisCluster(supervisor: Supervisor, size: number): Promise<TestCluster> {
+/**
+ * Starts a Redis Cluster of masters without replicas: while a node is down, its data is unavailable.
+ *
+ * @param lines additional lines of the configuration of each node
+ */
+export async function startRedisCluster(
+  supervisor: Supervisor,
+  size: number,
+  lines: readonly string[] = [],
+): Promise<TestCluster> {
   const nodes = await Promise.all(
     Array.from({ length: size }, async (_, i) =>
       startRedisServer(supervisor, `node-${i}`, [
         ...durable,
+        ...lines,
         'cluster-enabled yes',
         `cluster-port ${await supervisor.ports.free()}`,
         'cluster-node-timeout 2000',

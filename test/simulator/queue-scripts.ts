@@ -8,7 +8,13 @@ import { HeldJobs } from '../../packages/queue/src/held-jobs.ts'
 import { JobFetcher } from '../../packages/queue/src/job-fetch.ts'
 import { JobLocks } from '../../packages/queue/src/job-locks.ts'
 import { JobMover } from '../../packages/queue/src/job-moves.ts'
-import { addArguments, defineRecordedAdd, noRecords, sendAdd } from '../../packages/queue/src/recorded-add.ts'
+import {
+  addArguments,
+  type AddScript,
+  defineRecordedAdd,
+  noRecords,
+  sendAdd,
+} from '../../packages/queue/src/recorded-add.ts'
 import { ConsumerFixture, WAIT_MS } from '../../packages/queue/test/support/consumer-fixture.ts'
 import { SimulatedRedis } from './simulated-redis.ts'
 
@@ -148,6 +154,7 @@ export class SimulatedScripts implements QueueScripts {
 export class RealScripts implements QueueScripts {
   readonly #fixture: ConsumerFixture
   readonly #queue: ReturnType<typeof bullmqQueue>
+  readonly #addScript: AddScript
   readonly #mover: JobMover
   readonly #fetchers = new Map<string, JobFetcher>()
 
@@ -157,14 +164,14 @@ export class RealScripts implements QueueScripts {
     this.#queue = bullmqQueue(redis, names)
     onTestFinished(() => this.#queue.close())
     this.#mover = new JobMover(redis, names)
-    defineRecordedAdd(redis)
+    this.#addScript = defineRecordedAdd(redis)
   }
 
   async add(chunkId: string, chunk: Chunk, withinMs: number): Promise<'added' | 'late'> {
     const { redis } = this.#fixture
     const args = await addArguments(this.#queue, { chunkId, chunk, ...noRecords })
     const [seconds = 0] = await redis.time()
-    const { isLate } = await sendAdd(redis, args, seconds * 1_000 + withinMs)
+    const { isLate } = await sendAdd(this.#addScript, args, seconds * 1_000 + withinMs)
     return isLate ? 'late' : 'added'
   }
 

@@ -5,11 +5,13 @@ import {
   connectRedis,
   createLogger,
   DurabilityCheck,
+  durableRedis,
   installationNames,
   keepSubscribed,
   readSettingsOrExit,
   RedisClock,
   redisServers,
+  ReplicatedRedis,
   runProcess,
   startOpsServer,
 } from '@sluice/runtime'
@@ -36,6 +38,9 @@ import { SharedBuckets } from './rate-limits/shared-buckets.ts'
  */
 const CONNECTIONS_WAITING_MAX = 4_096
 
+/** An add waits this long for replicas. The rest of its deadline is for one more attempt. */
+const REPLICATION_WAIT_MS = 1_000
+
 const config = readSettingsOrExit('api', () => readApiConfig(process.env))
 const logger = createLogger('api', config.LOG_LEVEL)
 const monotonicMs = (): number => performance.now()
@@ -56,9 +61,15 @@ await runProcess({
       commandTimeoutMs: chunkLimits.addDeadlineMs,
     })
     const subscriber = connectRedis(config.REDIS_URL, { ...access, failFast: false })
-    for (const connection of [redis, subscriber]) {
-      connection.on('error', (error: Error) => logger.warn({ err: error }, 'redis connection failed'))
-    }
+    const onError = (error: Error): void => logger.warn({ err: error }, 'redis connection failed')
+    for (const connection of [redis, subscriber]) connection.on('error', onError)
+    const durable = durableRedis(redis, {
+      ...access,
+      url: config.REDIS_URL,
+      replicas: config.REDIS_REPLICAS_ACK,
+      waitMs: REPLICATION_WAIT_MS,
+      onError,
+    })
     const clock = new RedisClock({
       redis,
       key: names.registryPrefix,
@@ -73,11 +84,16 @@ await runProcess({
     const unsubscribe = keepSubscribed(subscriber, registry.changesChannel, (error) => {
       logger.warn({ err: error }, 'not subscribed to key changes; they take effect when caches expire')
     })
-    const durability = new DurabilityCheck({ redis, allowUnsafe: config.REDIS_ALLOW_UNSAFE, logger })
+    const durability = new DurabilityCheck({
+      redis,
+      allowUnsafe: config.REDIS_ALLOW_UNSAFE,
+      replicas: config.REDIS_REPLICAS_ACK,
+      logger,
+    })
 
     const buckets = new SharedBuckets(redis, names, randomUUID())
     const rateLimits = new ProjectRateLimits(buckets, defaultsFromSettings(config), logger)
-    const queues = shards.map((shard) => new ChunkQueue(redis, shard, logger))
+    const queues = shards.map((shard) => new ChunkQueue(redis, shard, logger, { durable }))
     const ids = new IdSource(clock.nowMs)
     const makeId = (): string => ids.next()
     const writer = new ChunkWriter(new ShardedQueue(queues), makeId, queues.length)
@@ -150,6 +166,7 @@ await runProcess({
         await usage.close()
         await Promise.all(queues.map((queue) => queue.close()))
         await ops.close()
+        if (durable instanceof ReplicatedRedis) durable.close()
         redis.disconnect()
         subscriber.disconnect()
       },

@@ -74,3 +74,11 @@ export function describeReadError(error: unknown): string | undefined {
   const code = 'code' in error && typeof error.code === 'string' ? error.code : ''
   return readReasons[code] ?? error.message
 }
+
+/** A handler for the rejection of a read. @throws CliError with the reason */
+export function throwReadError(path: string): (error: unknown) => never {
+  return (error) => {
+    const reason = describeReadError(error)
+    throw reason === undefined ? error : new CliError(`cannot read ${path}: ${reason}`, { cause: error })
+  }
+}

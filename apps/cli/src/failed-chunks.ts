@@ -112,11 +112,11 @@ async function withFailedChunks<Result>(
   task: (failed: FailedChunks) => Promise<Result>,
 ): Promise<Result> {
   const access = await redisAccess(flags, context)
-  return withRedis(access, async (redis) => {
+  return withRedis(access, async (redis, durable) => {
     // A single shard is not recorded: this reads the number only.
     const count = new ShardCount(redis, access.prefix, 1)
     await count.refresh()
-    const failed = new FailedChunks({ redis, shards: count.names, makeId: randomUUID })
+    const failed = new FailedChunks({ redis, durable, shards: count.names, makeId: randomUUID })
     try {
       return await task(failed)
     } finally {

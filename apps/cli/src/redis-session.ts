@@ -1,5 +1,12 @@
 import { once } from 'node:events'
-import { connectRedis, type RedisConnection } from '@sluice/runtime'
+import {
+  connectRedis,
+  type DurableRedis,
+  durableRedis,
+  NotReplicatedError,
+  type RedisConnection,
+  ReplicatedRedis,
+} from '@sluice/runtime'
 import { CliError, describeNetworkError } from './errors.ts'
 import { convertSettingsErrors, type RedisAccess } from './service-access.ts'
 import { redactUrl } from './terminal.ts'
@@ -7,31 +14,45 @@ import { redactUrl } from './terminal.ts'
 /** Redis normally responds within milliseconds. */
 const CONNECT_DEADLINE_MS = 5_000
 const COMMAND_DEADLINE_MS = 5_000
+/** Replicas normally confirm within milliseconds. */
+const REPLICATION_WAIT_MS = 4_000
 
 /**
  * Opens a connection to Redis for one task, and closes it in any case.
  *
+ * @param task durable: what changes run on
  * @throws CliError when Redis is unavailable or returns an error
  */
 export async function withRedis<Result>(
   access: RedisAccess,
-  task: (redis: RedisConnection) => Promise<Result>,
+  task: (redis: RedisConnection, durable: DurableRedis) => Promise<Result>,
 ): Promise<Result> {
-  const { url, prefix: _prefix, ...tuning } = access
+  const { url, prefix: _prefix, replicas, ...tuning } = access
   const redis = convertSettingsErrors(() =>
     connectRedis(url, { ...tuning, failFast: true, commandTimeoutMs: COMMAND_DEADLINE_MS }),
   )
-  // ioredis emits an error for each failed reconnection. The first failure also rejects the operation that awaits it.
-  redis.on('error', () => undefined)
+  redis.on('error', ignore)
+  const durable = durableRedis(redis, {
+    ...tuning,
+    url,
+    replicas,
+    waitMs: REPLICATION_WAIT_MS,
+    onError: ignore,
+  })
   try {
     await once(redis, 'ready', { signal: AbortSignal.timeout(CONNECT_DEADLINE_MS) })
-    return await task(redis)
+    if (durable instanceof ReplicatedRedis) await durable.ready(AbortSignal.timeout(CONNECT_DEADLINE_MS))
+    return await task(redis, durable)
   } catch (error) {
     throw toCliError(error, access)
   } finally {
+    if (durable instanceof ReplicatedRedis) durable.close()
     redis.disconnect()
   }
 }
+
+/** ioredis emits an error for each failed reconnection. The first failure also rejects the operation that awaits it. */
+function ignore(): void {}
 
 function toCliError(error: unknown, { url }: RedisAccess): unknown {
   const reason = describeRedisError(error)
@@ -50,6 +71,8 @@ function describeRedisError(error: unknown): string | undefined {
   if ('lastNodeError' in error) return describeRedisError(error.lastNodeError)
   if (error.name === 'AbortError' || error.message === 'Command timed out') return 'did not respond in time'
   if (lostConnection.test(error.message)) return 'closed the connection'
+  if (error instanceof NotReplicatedError)
+    return `may lose the change in a failover: ${error.message}. Repeat the command`
   if (error.name === 'ReplyError') return `returned an error: ${error.message}`
   return describeNetworkError(error)
 }

@@ -109,7 +109,8 @@ function setUsageHints(command: Command): void {
 const SETTINGS_HELP = `
 Connection settings come from flags, else from the environment, else from the services that \`npm start\` runs:
   projects, keys, failed-chunks
-                               REDIS_URL, REDIS_TLS_CA_FILE, REDIS_SENTINEL_PASSWORD, SLUICE_PREFIX
+                               REDIS_URL, REDIS_TLS_CA_FILE, REDIS_SENTINEL_PASSWORD, REDIS_REPLICAS_ACK,
+                               SLUICE_PREFIX
   migrate, logs, dead-letters  CLICKHOUSE_URL, CLICKHOUSE_USERNAME, CLICKHOUSE_PASSWORD, CLICKHOUSE_DATABASE,
                                CLICKHOUSE_CLUSTER, CLICKHOUSE_TLS_CA_FILE; with --project also those of Redis, to
                                check that the project exists

@@ -15,6 +15,8 @@ export interface RedisAccess {
   readonly prefix: string
   readonly tlsCaFile?: string | undefined
   readonly sentinelPassword?: string | undefined
+  /** How many replicas must have a change on disk. */
+  readonly replicas: number
 }
 
 export interface ClickHouseFlags {
@@ -59,6 +61,7 @@ export async function redisAccess(flags: RedisFlags, sources: SettingSources): P
     prefix: settings.SLUICE_PREFIX,
     tlsCaFile: settings.REDIS_TLS_CA_FILE,
     sentinelPassword: settings.REDIS_SENTINEL_PASSWORD,
+    replicas: settings.REDIS_REPLICAS_ACK,
   }
 }
 

@@ -22,7 +22,7 @@ afterEach(async () => rm(dataDirectory, { recursive: true }))
 describe('a setting comes', () => {
   test('from local.json by default', async () => {
     const sources = { environment: {}, dataDirectory }
-    expect(await redisAccess({}, sources)).toEqual({ url: local.redisUrl, prefix: 'sluice' })
+    expect(await redisAccess({}, sources)).toEqual({ url: local.redisUrl, prefix: 'sluice', replicas: 0 })
     expect(await clickhouseAccess({}, sources)).toEqual(local.clickhouse)
     expect(await apiAccess({}, sources)).toEqual({ url: 'http://127.0.0.1:3000/v1/logs', key: 'slk_local' })
   })
@@ -31,11 +31,16 @@ describe('a setting comes', () => {
     const environment = {
       REDIS_URL: 'redis://elsewhere',
       SLUICE_PREFIX: 'mine',
+      REDIS_REPLICAS_ACK: '1',
       CLICKHOUSE_USERNAME: 'reader',
       SLUICE_API_KEY: 'slk_mine',
     }
     const sources = { environment, dataDirectory }
-    expect(await redisAccess({}, sources)).toEqual({ url: 'redis://elsewhere', prefix: 'mine' })
+    expect(await redisAccess({}, sources)).toEqual({
+      url: 'redis://elsewhere',
+      prefix: 'mine',
+      replicas: 1,
+    })
     expect(await clickhouseAccess({}, sources)).toEqual({ ...local.clickhouse, username: 'reader' })
     expect(await apiAccess({}, sources)).toMatchObject({ key: 'slk_mine' })
   })
@@ -45,6 +50,7 @@ describe('a setting comes', () => {
     expect(await redisAccess({ redisUrl: 'redis://here', prefix: 'p' }, sources)).toEqual({
       url: 'redis://here',
       prefix: 'p',
+      replicas: 0,
     })
   })
 })

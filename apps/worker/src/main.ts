@@ -17,10 +17,12 @@ import {
   connectRedis,
   createLogger,
   DurabilityCheck,
+  durableRedis,
   installationNames,
   processClock as clock,
   readSettingsOrExit,
   RedisClock,
+  ReplicatedRedis,
   runProcess,
   startOpsServer,
 } from '@sluice/runtime'
@@ -44,13 +46,26 @@ await runProcess({
   logger,
   deadlineMs: config.SHUTDOWN_DEADLINE_MS,
   start: async () => {
-    const redis = connectRedis(config.REDIS_URL, {
-      failFast: false,
+    const redisAccess = {
       tlsCaFile: config.REDIS_TLS_CA_FILE,
       sentinelPassword: config.REDIS_SENTINEL_PASSWORD,
+    }
+    const redis = connectRedis(config.REDIS_URL, { ...redisAccess, failFast: false })
+    const onError = (error: Error): void => logger.warn({ err: error }, 'redis connection failed')
+    redis.on('error', onError)
+    const durable = durableRedis(redis, {
+      ...redisAccess,
+      url: config.REDIS_URL,
+      replicas: config.REDIS_REPLICAS_ACK,
+      waitMs: workerLimits.replicationWaitMs,
+      onError,
     })
-    redis.on('error', (error: Error) => logger.warn({ err: error }, 'redis connection failed'))
-    const durability = new DurabilityCheck({ redis, allowUnsafe: config.REDIS_ALLOW_UNSAFE, logger })
+    const durability = new DurabilityCheck({
+      redis,
+      allowUnsafe: config.REDIS_ALLOW_UNSAFE,
+      replicas: config.REDIS_REPLICAS_ACK,
+      logger,
+    })
     const redisClock = new RedisClock({
       redis,
       key: installationNames(config.SLUICE_PREFIX).registryPrefix,
@@ -105,9 +120,10 @@ await runProcess({
     }
     const workerId = randomUUID()
     const openQueue = (names: QueueNames): ShardQueue => ({
-      ledger: new BatchLedger(redis, names),
+      ledger: new BatchLedger(durable, names),
       consumer: new ChunkConsumer({
         redis,
+        durable,
         names,
         workerId,
         lockDurationMs: config.LOCK_DURATION_MS,
@@ -181,6 +197,7 @@ await runProcess({
         durability.stop()
         redisClock.stop()
         await ops.close()
+        if (durable instanceof ReplicatedRedis) durable.close()
         redis.disconnect()
       },
     }

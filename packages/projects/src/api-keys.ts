@@ -3,6 +3,7 @@ import {
   type CreatedKey,
   createKey,
   keyFromHash,
+  type KeyBackup,
   keyToHash,
   type Scope,
 } from './key-record.ts'
@@ -106,6 +107,19 @@ export class ApiKeys {
     )
     return records
       .filter((record) => record !== undefined)
+      .toSorted((a, b) => a.createdAt.localeCompare(b.createdAt))
+  }
+
+  /** All keys of a project with their hashes, oldest first. */
+  async export(projectId: string): Promise<KeyBackup[]> {
+    const hashes = await this.#store.redis.smembers(this.#store.names.keysOfProject(projectId))
+    const records = await this.findMany(hashes)
+    return records
+      .flatMap((record, i) => {
+        if (record === undefined) return []
+        const { projectId: _id, ...fields } = record
+        return [{ hash: hashes[i] ?? '', ...fields }]
+      })
       .toSorted((a, b) => a.createdAt.localeCompare(b.createdAt))
   }
 

@@ -2,6 +2,7 @@ import { generateApiKey, hashApiKey } from './api-key.ts'
 
 /** What a key permits. */
 export type Scope = 'ingest' | 'read'
+export const scopeNames: readonly Scope[] = ['ingest', 'read']
 
 /** The stored record of an API key. Times are ISO 8601 in UTC with milliseconds, so they sort as text. */
 export interface ApiKeyRecord {
@@ -17,6 +18,12 @@ export interface ApiKeyRecord {
   readonly replacedBy?: string | undefined
   /** When the key last authenticated a request. It lags by some minutes. */
   readonly lastUsedAt?: string | undefined
+}
+
+/** The record of a key of a project in a backup. The key itself is stored nowhere. */
+export interface KeyBackup extends Omit<ApiKeyRecord, 'projectId'> {
+  /** The SHA-256 of the key, in hexadecimal digits. */
+  readonly hash: string
 }
 
 export type KeyState = 'active' | 'expired' | 'revoked'
@@ -70,5 +77,5 @@ export function keyFromHash(fields: Record<string, string>): ApiKeyRecord | unde
 }
 
 function isScope(text: string): text is Scope {
-  return text === 'ingest' || text === 'read'
+  return scopeNames.some((scope) => scope === text)
 }

@@ -1,3 +1,4 @@
+import { type KeyBackup, keyToHash } from './key-record.ts'
 import {
   explainLimit,
   limitsFromHash,
@@ -6,7 +7,7 @@ import {
   type ProjectLimits,
 } from './limits.ts'
 import { RegistryError, type RegistryStore } from './registry-store.ts'
-import { CREATE_PROJECT, DELETE_PROJECT, ENABLE_PROJECT, SET_LIMITS } from './scripts.ts'
+import { CREATE_PROJECT, DELETE_PROJECT, ENABLE_PROJECT, IMPORT_PROJECT, SET_LIMITS } from './scripts.ts'
 
 /** Owns keys and rows. */
 export interface Project {
@@ -19,13 +20,18 @@ export interface Project {
   readonly limits?: ProjectLimits
 }
 
+/** A project with its keys: everything that Redis has about it, except counters of rate limits. */
+export interface ProjectBackup extends Project {
+  readonly keys: readonly KeyBackup[]
+}
+
 export const PROJECT_ID = /^[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?$/
 
 /**
  * The allowed retentions. A batch may hold rows of many projects, and ClickHouse creates one part per expiry day in the
  * batch, so the number of retentions is kept small.
  */
-const retentionDaysAllowed = [1, 3, 7, 14, 30, 60, 90, 180, 365, 730] as const
+export const retentionDaysAllowed = [1, 3, 7, 14, 30, 60, 90, 180, 365, 730] as const
 const retentionDaysDefault = 30
 
 /**
@@ -100,6 +106,47 @@ export class Projects {
     )
     if (keptUntilMs === 0) throw noSuchProject(id)
     return new Date(Number(keptUntilMs))
+  }
+
+  /**
+   * Stores a project and its keys as they were when the backup was made, also if its id is reserved because it was deleted. A key that was
+   * revoked since then stays revoked.
+   *
+   * @returns false if the project exists; then nothing is changed
+   */
+  async import({ keys, ...project }: ProjectBackup): Promise<boolean> {
+    const { names } = this.#store
+    const { id, createdAt, enabled, retentionDays, limits = {} } = project
+    const projectFields = Object.entries({
+      createdAt,
+      enabled: String(enabled),
+      retentionDays,
+      ...limits,
+    }).flat()
+    const records = keys.map(({ hash, ...record }) => ({
+      hash,
+      id: record.id,
+      fields: Object.entries(keyToHash({ ...record, projectId: id })).flat(),
+    }))
+    const imported = await this.#store.run(
+      IMPORT_PROJECT,
+      [
+        names.project(id),
+        names.projects,
+        names.tombstone(id),
+        names.keysOfProject(id),
+        names.keyIds,
+        ...records.map(({ hash }) => names.apiKey(hash)),
+      ],
+      [
+        id,
+        names.changesChannel,
+        projectFields.length,
+        ...projectFields,
+        ...records.flatMap((record) => [record.hash, record.id, record.fields.length, record.fields].flat()),
+      ],
+    )
+    return imported === 1
   }
 
   /** All projects, ordered by id. */

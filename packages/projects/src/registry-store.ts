@@ -1,4 +1,4 @@
-import type { Cluster, Redis } from 'ioredis'
+import { type DurableRedis, type RedisConnection, ReplicatedRedis } from '@sluice/runtime'
 
 /** The registry rejected an operation. The message is meant for the operator who requested it. */
 export class RegistryError extends Error {
@@ -7,20 +7,24 @@ export class RegistryError extends Error {
 
 /** What projects and keys share: the connection to Redis, the clock and the names of the Redis keys. */
 export class RegistryStore {
-  readonly redis: Redis | Cluster
+  readonly redis: RedisConnection
+  readonly #durable: DurableRedis
   /** Wall clock, ms since 1970. */
   readonly now: () => number
   readonly names: RegistryNames
 
-  constructor(redis: Redis | Cluster, prefix: string, now: () => number) {
+  constructor(redis: RedisConnection, prefix: string, now: () => number, durable: DurableRedis) {
     this.redis = redis
+    this.#durable = durable
     this.now = now
     this.names = registryNames(prefix)
   }
 
   /** Runs one of the scripts in `scripts.ts`. */
   run(script: string, keys: readonly string[], args: readonly (string | number)[]): Promise<unknown> {
-    return this.redis.eval(script, keys.length, ...keys, ...args)
+    return this.#durable instanceof ReplicatedRedis
+      ? this.#durable.script(script)(keys, args)
+      : this.#durable.eval(script, keys.length, ...keys, ...args)
   }
 }
 

@@ -1,4 +1,4 @@
-import type { Cluster, Redis } from 'ioredis'
+import type { DurableRedis, RedisConnection } from '@sluice/runtime'
 import { ApiKeys } from './api-keys.ts'
 import { Projects } from './projects.ts'
 import { RegistryStore } from './registry-store.ts'
@@ -10,9 +10,17 @@ export class Registry {
   /** Redis channel: the id of each project and the hash of each key that changes, so that caches evict it. */
   readonly changesChannel: string
 
-  /** @param prefix `redisNames(…).registryPrefix` */
-  constructor(redis: Redis | Cluster, prefix: string, now: () => number = Date.now) {
-    const store = new RegistryStore(redis, prefix, now)
+  /**
+   * @param prefix `redisNames(…).registryPrefix`
+   * @param durable what the changes run on
+   */
+  constructor(
+    redis: RedisConnection,
+    prefix: string,
+    now: () => number = Date.now,
+    durable: DurableRedis = redis,
+  ) {
+    const store = new RegistryStore(redis, prefix, now, durable)
     this.projects = new Projects(store)
     this.keys = new ApiKeys(store)
     this.changesChannel = store.names.changesChannel

@@ -70,6 +70,37 @@ redis.call('PUBLISH', ARGV[6], ARGV[1])
 return tonumber(keptUntilMs)`
 
 /**
+ * KEYS: the project, the set of projects, the project's tombstone, the set of its keys, the key ids, then the keys.
+ * ARGV: id, channel, the number of fields and values of the project, these; then for each key its hash, its id, the number of fields and
+ * values of its record, and these.
+ *
+ * A key of a deleted project is still known, and may have been revoked after the backup.
+ *
+ * @returns 1; 0 when the project exists
+ */
+export const IMPORT_PROJECT = `
+if redis.call('EXISTS', KEYS[1]) == 1 then return 0 end
+local function setFields(name, at)
+  local last = at + tonumber(ARGV[at])
+  for i = at + 1, last, 2 do redis.call('HSET', name, ARGV[i], ARGV[i + 1]) end
+  return last + 1
+end
+local at = setFields(KEYS[1], 3)
+redis.call('SADD', KEYS[2], ARGV[1])
+redis.call('DEL', KEYS[3])
+for i = 6, #KEYS do
+  local revokedAt = redis.call('HGET', KEYS[i], 'revokedAt')
+  redis.call('DEL', KEYS[i])
+  redis.call('SADD', KEYS[4], ARGV[at])
+  redis.call('HSET', KEYS[5], ARGV[at + 1], ARGV[at])
+  redis.call('PUBLISH', ARGV[2], ARGV[at])
+  at = setFields(KEYS[i], at + 2)
+  if revokedAt then redis.call('HSET', KEYS[i], 'revokedAt', revokedAt) end
+end
+redis.call('PUBLISH', ARGV[2], ARGV[1])
+return 1`
+
+/**
  * KEYS: the project, the set of its keys, the new key, the key ids.
  * ARGV: the new key's hash and id, channel, then the fields and values of its record.
  *

@@ -1,4 +1,4 @@
-import type { RedisConnection } from '@sluice/runtime'
+import type { DurableRedis } from '@sluice/runtime'
 import { batchState, CONFIRMED_TTL_S, RELEASED_TTL_S, REPAIRS_FIELD } from './batch-ledger.ts'
 import { finisherLua, HAS_NO_LOCK } from './bullmq-internals.ts'
 import type { HeldJob, HeldJobs } from './held-jobs.ts'
@@ -77,7 +77,7 @@ export class BatchFinisher {
   readonly #run: RedisScript<number>
 
   /** @param jobs the jobs in hand; those that are completed are removed from it */
-  constructor(redis: RedisConnection, names: QueueNames, jobs: HeldJobs) {
+  constructor(redis: DurableRedis, names: QueueNames, jobs: HeldJobs) {
     this.#names = names
     this.#jobs = jobs
     this.#run = defineScript(redis, 'sluiceFinish', FINISH)

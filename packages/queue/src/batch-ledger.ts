@@ -1,4 +1,4 @@
-import type { RedisConnection } from '@sluice/runtime'
+import type { DurableRedis } from '@sluice/runtime'
 import type { QueueNames } from './queue-names.ts'
 import { defineScript, DELETE_IF_EQUAL, permitWrites, type RedisScript } from './redis-script.ts'
 
@@ -108,20 +108,26 @@ const RENEW_LEASE = `
 ${permitWrites}
 if redis.call('GET', KEYS[1]) == ARGV[1] then redis.call('PEXPIRE', KEYS[1], ARGV[2]) end`
 
+/**
+ * KEYS: the batch. Returns the fields and values of its record. As a script, so that what is read is as durable as what is written: a
+ * worker inserts a batch because of it.
+ */
+const READ = `return redis.call('HGETALL', KEYS[1])`
+
 /** The records of batches in Redis. They make a batch immutable, whichever worker inserts it and however often. */
 export class BatchLedger {
-  readonly #redis: RedisConnection
   readonly #names: QueueNames
   readonly #claim: RedisScript<string[]>
+  readonly #read: RedisScript<string[]>
   readonly #split: RedisScript<number>
   readonly #beginRepair: RedisScript<[number, string[]] | null>
   readonly #renewLease: RedisScript<null>
   readonly #deleteIfEqual: RedisScript<null>
 
-  constructor(redis: RedisConnection, names: QueueNames) {
-    this.#redis = redis
+  constructor(redis: DurableRedis, names: QueueNames) {
     this.#names = names
     this.#claim = defineScript(redis, 'sluiceClaim', CLAIM)
+    this.#read = defineScript(redis, 'sluiceReadBatch', READ)
     this.#split = defineScript(redis, 'sluiceSplit', SPLIT)
     this.#beginRepair = defineScript(redis, 'sluiceBeginRepair', BEGIN_REPAIR)
     this.#renewLease = defineScript(redis, 'sluiceRenewLease', RENEW_LEASE)
@@ -148,12 +154,17 @@ export class BatchLedger {
 
   /** Undefined if the batch was released, or never existed. */
   async read(batchId: string): Promise<BatchRecord | undefined> {
-    const { state, members, ...rest } = await this.#redis.hgetall(this.#names.batchKey(batchId))
+    const answer = await this.#read([this.#names.batchKey(batchId)], [])
+    const valueOf = (name: string): string | undefined => {
+      const at = answer.findIndex((text, i) => i % 2 === 0 && text === name)
+      return at === -1 ? undefined : answer[at + 1]
+    }
+    const [state, members] = [valueOf('state'), valueOf('members')]
     if (state === undefined || members === undefined) return undefined
     return {
       state: state === batchState.confirmed ? 'confirmed' : 'claimed',
       members: members.split(' '),
-      splits: splitsIn(Object.keys(rest)),
+      splits: splitsIn(answer.filter((_text, i) => i % 2 === 0)),
     }
   }
 

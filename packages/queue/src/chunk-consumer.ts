@@ -1,4 +1,4 @@
-import type { Logger, RedisConnection } from '@sluice/runtime'
+import type { DurableRedis, Logger, RedisConnection } from '@sluice/runtime'
 import { isNotConnectionError } from 'bullmq'
 import { setTimeout as delay } from 'node:timers/promises'
 import { BatchFinisher, type StoredBatch } from './batch-finish.ts'
@@ -9,14 +9,29 @@ import { type FetchedJob, JobFetcher, type JobFetch } from './job-fetch.ts'
 import { JobLocks } from './job-locks.ts'
 import { JobMover, type QueueEnd } from './job-moves.ts'
 import type { QueueNames } from './queue-names.ts'
+import { defineScript, type RedisScript } from './redis-script.ts'
 
 /** A chunk of an unknown version, or with other columns, waits this long for another worker. */
 const UNKNOWN_FORMAT_DELAY_MS = 5_000
 /** A closing worker waits this long for Redis' answer that the turn is free. Without it, the turn is free some seconds later. */
 const YIELD_TIMEOUT_MS = 1_000
 
+/** Jobs per run of the script. Redis answers no other client meanwhile, for about a millisecond. */
+const READ_PER_RUN_MAX = 16
+
+/**
+ * KEYS: jobs. Returns the data of each. As a script, so that a job that is found missing was also missing on the replicas: a server that has
+ * not learned that it was replaced may miss jobs of a batch.
+ */
+const READ_JOBS = `
+local texts = {}
+for i = 1, #KEYS do texts[i] = redis.call('HGET', KEYS[i], 'data') end
+return texts`
+
 export interface ChunkConsumerOptions {
   readonly redis: RedisConnection
+  /** What the steps on batches run on. Default: `redis`. */
+  readonly durable?: DurableRedis | undefined
   readonly names: QueueNames
   /** Unique per worker process. */
   readonly workerId: string
@@ -57,6 +72,7 @@ export class ChunkConsumer {
   readonly #finisher: BatchFinisher
   readonly #mover: JobMover
   readonly #locks: JobLocks
+  readonly #readJobs: RedisScript<(string | null)[]>
   #closed: Promise<void> | undefined
   readonly #noteConnectionError = (error: Error): void => {
     this.#options.fetchMonitor.failed(this.#options.names.queuePrefix, error)
@@ -64,11 +80,12 @@ export class ChunkConsumer {
 
   constructor(options: ChunkConsumerOptions) {
     this.#options = options
-    const { redis, names, workerId, lockDurationMs, fetchMonitor } = options
+    const { redis, durable = redis, names, workerId, lockDurationMs, fetchMonitor } = options
     this.#fetcher = new JobFetcher(redis, names, workerId, lockDurationMs)
-    this.#finisher = new BatchFinisher(redis, names, this.#jobs)
+    this.#finisher = new BatchFinisher(durable, names, this.#jobs)
     this.#mover = new JobMover(redis, names)
     this.#locks = new JobLocks(options, this.#jobs)
+    this.#readJobs = defineScript(durable, 'sluiceReadJobs', READ_JOBS)
     fetchMonitor.started(names.queuePrefix)
     // The consumers of all shards share a connection. Above ten listeners, Node would warn of a leak.
     redis.setMaxListeners(redis.getMaxListeners() + 1)
@@ -103,8 +120,11 @@ export class ChunkConsumer {
    * @throws if a job is not a chunk of a known format
    */
   async load(chunkIds: readonly string[]): Promise<HeldChunk[] | undefined> {
-    const { redis, names } = this.#options
-    const texts = await Promise.all(chunkIds.map((id) => redis.hget(names.jobKey(id), 'data')))
+    const texts: (string | null)[] = []
+    for (let from = 0; from < chunkIds.length; from += READ_PER_RUN_MAX) {
+      const keys = chunkIds.slice(from, from + READ_PER_RUN_MAX).map((id) => this.#options.names.jobKey(id))
+      texts.push(...(await this.#readJobs(keys, [])))
+    }
     const present = texts.filter((text) => text !== null)
     if (present.length < texts.length) return undefined
     return present.map((text, index) => {

@@ -1,4 +1,11 @@
-import { type Backoff, backoffMs, type Logger, type RedisConnection } from '@sluice/runtime'
+import {
+  type Backoff,
+  backoffMs,
+  type DurableRedis,
+  type Logger,
+  type RedisConnection,
+  ReplicatedRedis,
+} from '@sluice/runtime'
 import type { Queue } from 'bullmq'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { AddRate } from './add-rate.ts'
@@ -10,6 +17,7 @@ import {
   addArguments,
   type AddAnswer,
   type AddArguments,
+  type AddScript,
   clockArguments,
   defineRecordedAdd,
   type FoundRecord,
@@ -76,6 +84,8 @@ interface PendingAdd extends Add {
  */
 export class ChunkQueue {
   readonly #redis: RedisConnection
+  readonly #addScript: AddScript
+  readonly #stopListening: () => void
   readonly #names: QueueNames
   readonly #logger: Logger
   readonly #timing: Timing
@@ -90,14 +100,24 @@ export class ChunkQueue {
   #isRecorded = false
   readonly #rate = new AddRate()
 
-  /** @param redis a connection that fails fast and has a command timeout */
-  constructor(redis: RedisConnection, names: QueueNames, logger: Logger, timing = processTiming) {
+  /**
+   * @param redis a connection that fails fast and has a command timeout
+   * @param durable what the adds run on
+   */
+  constructor(
+    redis: RedisConnection,
+    names: QueueNames,
+    logger: Logger,
+    { durable = redis, timing = processTiming }: { durable?: DurableRedis; timing?: Timing } = {},
+  ) {
     this.#redis = redis
     this.#names = names
     this.#logger = logger
     this.#timing = timing
-    this.#recordShards = shardRecorder(redis, names.shardCountKey)
-    defineRecordedAdd(redis)
+    this.#recordShards = shardRecorder(durable, names.shardCountKey)
+    this.#addScript = defineRecordedAdd(durable)
+    this.#stopListening =
+      durable instanceof ReplicatedRedis ? durable.onClose(this.#forgetConnection) : () => undefined
   }
 
   /**
@@ -184,7 +204,7 @@ export class ChunkQueue {
   async #send(args: AddArguments, fenceMs: number): Promise<AddAnswer> {
     const sentAtMs = this.#timing.monotonicMs()
     try {
-      const answer = await sendAdd(this.#redis, args, fenceMs)
+      const answer = await sendAdd(this.#addScript, args, fenceMs)
       const answeredAtMs = this.#timing.monotonicMs()
       this.#rate.record(answer.addsBefore, answeredAtMs)
       // A process that was suspended before it sent the command measures an offset that is too large.
@@ -211,6 +231,7 @@ export class ChunkQueue {
 
   async close(): Promise<void> {
     this.#redis.off('close', this.#forgetConnection)
+    this.#stopListening()
     await this.#queue?.close()
   }
 

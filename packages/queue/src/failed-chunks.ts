@@ -1,4 +1,4 @@
-import type { RedisConnection } from '@sluice/runtime'
+import type { DurableRedis, RedisConnection } from '@sluice/runtime'
 import type { Queue } from 'bullmq'
 import { BatchLedger, type BatchRecord, RELEASED_TTL_S } from './batch-ledger.ts'
 import { bullmqQueue } from './bullmq-queue.ts'
@@ -40,6 +40,8 @@ export type PurgeOutcome = 'removed' | 'needed' | 'missing'
 
 export interface FailedChunksOptions {
   readonly redis: RedisConnection
+  /** What the claims run on. Default: `redis`. */
+  readonly durable?: DurableRedis | undefined
   /** All shards of the installation, retired ones included. */
   readonly shards: readonly QueueNames[]
   /** Makes the id of a batch: unique. */
@@ -75,13 +77,13 @@ export class FailedChunks {
   readonly #shards: readonly Shard[]
 
   /** To be closed by the caller. */
-  constructor({ redis, shards, makeId }: FailedChunksOptions) {
+  constructor({ redis, durable = redis, shards, makeId }: FailedChunksOptions) {
     this.#redis = redis
     this.#makeId = makeId
     this.#shards = shards.map((names) => ({
       names,
       queue: bullmqQueue(redis, names),
-      ledger: new BatchLedger(redis, names),
+      ledger: new BatchLedger(durable, names),
     }))
   }
 

@@ -1,8 +1,8 @@
-import type { RedisConnection } from '@sluice/runtime'
+import type { DurableRedis } from '@sluice/runtime'
 import type { Queue } from 'bullmq'
-import type { Result } from 'ioredis'
 import { addScript, addScriptArguments } from './bullmq-internals.ts'
 import type { Chunk } from './chunk.ts'
+import { defineScript, type RedisScript } from './redis-script.ts'
 
 /** A text that is in Redis if, and only if, the chunk added with it is in the queue. */
 export interface QueueRecord {
@@ -46,18 +46,7 @@ export interface AddAnswer {
   readonly found: readonly FoundRecord[] | undefined
 }
 
-const COMMAND = 'sluiceAddRecorded'
-
-declare module 'ioredis' {
-  interface RedisCommander<Context> {
-    [COMMAND](
-      ...args: (string | number | Buffer)[]
-    ): Result<
-      readonly [redisMs: number, isLate: number, addsBefore: number, found?: readonly FoundRecord[]],
-      Context
-    >
-  }
-}
+type Answer = readonly [redisMs: number, isLate: number, addsBefore: number, found?: readonly FoundRecord[]]
 
 /**
  * A quota is a text: for each part of the window, when the part ends, in ms since 1970, and how many records were stored that expire
@@ -146,9 +135,11 @@ for _, quota in ipairs(quotas) do
 end
 return {clock, 0, addsBefore}`
 
-/** Defines the script that `sendAdd` runs on a connection. */
-export function defineRecordedAdd(redis: RedisConnection): void {
-  redis.defineCommand(COMMAND, { lua: ADD_RECORDED })
+/** The script that `sendAdd` runs. */
+export type AddScript = RedisScript<Answer>
+
+export function defineRecordedAdd(redis: DurableRedis): AddScript {
+  return defineScript(redis, 'sluiceAddRecorded', ADD_RECORDED)
 }
 
 /** The arguments of an add's script, without the fence. They are prepared first, so that nothing delays the command itself. */
@@ -165,24 +156,26 @@ export async function addArguments(queue: Queue<Chunk>, add: Add): Promise<AddAr
 /**
  * Sends the script that adds a chunk and its records in one atomic step.
  *
- * @param redis a connection that was passed to `defineRecordedAdd`
  * @param fenceMs the last moment at which Redis may store the add, by its own clock
  */
 export async function sendAdd(
-  redis: RedisConnection,
+  script: AddScript,
   { add: { chunk, records, recordLimits }, job }: AddArguments,
   fenceMs: number,
 ): Promise<AddAnswer> {
   const { windowMs, recordsMax } = recordLimits
-  const [redisMs, isLate, addsBefore, found] = await redis[COMMAND](
-    addScript.keys + 2 * records.length,
-    ...job.slice(0, addScript.keys),
-    ...records.map(({ name }) => name),
-    ...records.map(({ quota }) => quota),
-    ...job.slice(addScript.keys),
-    chunk === undefined ? '0' : '1',
-    fenceMs,
-    ...(records.length === 0 ? [] : [windowMs, recordsMax, ...records.map(({ text = '' }) => text)]),
+  const [redisMs, isLate, addsBefore, found] = await script(
+    [
+      ...job.slice(0, addScript.keys).map(String),
+      ...records.map(({ name }) => name),
+      ...records.map(({ quota }) => quota),
+    ],
+    [
+      ...job.slice(addScript.keys),
+      chunk === undefined ? '0' : '1',
+      fenceMs,
+      ...(records.length === 0 ? [] : [windowMs, recordsMax, ...records.map(({ text = '' }) => text)]),
+    ],
   )
   return { redisMs, isLate: isLate === 1, addsBefore, found }
 }

@@ -1,9 +1,9 @@
-import type { RedisConnection } from '@sluice/runtime'
+import { type DurableRedis, ReplicatedRedis } from '@sluice/runtime'
 
 /** Runs a script on the connection for which it was defined. */
 export type RedisScript<Answer> = (
   keys: readonly string[],
-  args: readonly (string | number)[],
+  args: readonly (string | number | Buffer)[],
 ) => Promise<Answer>
 
 /**
@@ -11,11 +11,12 @@ export type RedisScript<Answer> = (
  *
  * @param name a script with the same name on the same connection must have the same text
  */
-export function defineScript<Answer>(redis: RedisConnection, name: string, lua: string): RedisScript<Answer> {
+export function defineScript<Answer>(redis: DurableRedis, name: string, lua: string): RedisScript<Answer> {
+  if (redis instanceof ReplicatedRedis) return redis.script(lua) as RedisScript<Answer>
   redis.defineCommand(name, { lua })
   // ioredis adds the method when the command is defined, so its types do not have it.
   const commands = redis as unknown as Readonly<
-    Record<string, (...args: readonly (string | number)[]) => Promise<Answer>>
+    Record<string, (...args: readonly (string | number | Buffer)[]) => Promise<Answer>>
   >
   return async (keys, args) => {
     const run = commands[name]?.bind(redis)

@@ -1,4 +1,4 @@
-import { installationNames, type RedisConnection, redisSettings } from '@sluice/runtime'
+import { type DurableRedis, installationNames, type RedisConnection, redisSettings } from '@sluice/runtime'
 import { type QueueNames, shardNames } from './queue-names.ts'
 import { defineScript, permitWrites } from './redis-script.ts'
 
@@ -24,7 +24,7 @@ return count`
  * @returns a function that persists that this number of shards is in use, and resolves to the highest number that was ever in use. It
  *   rejects if Redis does
  */
-export function shardRecorder(redis: RedisConnection, key: string): (count: number) => Promise<number> {
+export function shardRecorder(redis: DurableRedis, key: string): (count: number) => Promise<number> {
   const record = defineScript<number>(redis, 'sluiceRecordShards', RECORD)
   return async (count) => Math.min(await record([key], [count]), SHARDS_MAX)
 }

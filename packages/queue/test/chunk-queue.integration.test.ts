@@ -44,7 +44,7 @@ beforeEach(async () => {
   redis.on('error', () => undefined)
   delivered = []
   timing = new TestTiming()
-  queue = new ChunkQueue(redis, names, createLogger('test', 'silent'), timing)
+  queue = new ChunkQueue(redis, names, createLogger('test', 'silent'), { timing })
   direct = connectRedis(redisUrl, { failFast: false })
   stored = new Queue<Chunk>(names.queue, { connection: direct, prefix: names.queuePrefix })
   await connected()

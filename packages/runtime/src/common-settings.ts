@@ -50,6 +50,14 @@ export const redisSettings = {
     description:
       'If true, a process is ready even if Redis may lose or evict acknowledged entries: without `appendonly yes`, `appendfsync always` and `maxmemory-policy noeviction`.',
   },
+  REDIS_REPLICAS_ACK: {
+    type: 'integer',
+    minimum: 0,
+    maximum: 8,
+    default: 0,
+    description:
+      'How many replicas must have an entry on disk before it is acknowledged: all replicas that each primary has. 0 means that a failover may lose and duplicate entries. See docs/scaling.md.',
+  },
   QUEUE_SHARDS: {
     type: 'integer',
     minimum: 1,

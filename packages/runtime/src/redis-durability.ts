@@ -3,6 +3,7 @@ import type { Logger } from 'pino'
 import type { Readiness } from './ops-server.ts'
 import { type RedisConnection, redisServers } from './redis.ts'
 import { redisInfoField } from './redis-info.ts'
+import { checkReplication } from './redis-replication.ts'
 
 /** With other values, Redis loses what it has acknowledged in a crash, or evicts it. */
 const required = { appendonly: 'yes', appendfsync: 'always', 'maxmemory-policy': 'noeviction' } as const
@@ -18,6 +19,8 @@ export interface DurabilityCheckOptions {
   readonly redis: RedisConnection
   /** Whether the process is ready with a Redis that may lose or evict acknowledged entries. */
   readonly allowUnsafe: boolean
+  /** How many replicas must confirm what is acknowledged. */
+  readonly replicas: number
   readonly logger: Logger
 }
 
@@ -27,7 +30,7 @@ export interface DurabilityCheckOptions {
  */
 export class DurabilityCheck {
   readonly #options: DurabilityCheckOptions
-  /** What is wrong with each server that was checked, by its address. */
+  /** Why the process is not ready with each server that was checked, by its address. */
   readonly #problems = new Map<string, readonly string[]>()
   /** The address of the server that each logged message was about. */
   readonly #logged = new Map<string, string>()
@@ -55,7 +58,7 @@ export class DurabilityCheck {
     if (this.#options.allowUnsafe) return { ready: true, reasons: [] }
     if (this.#problems.size === 0)
       return { ready: false, reasons: ['the settings of Redis are not checked yet'] }
-    const reasons = [...this.#problems].flatMap(([address, problems]) => describe(address, problems))
+    const reasons = [...this.#problems.values()].flat()
     return { ready: reasons.length === 0, reasons }
   }
 
@@ -84,12 +87,35 @@ export class DurabilityCheck {
       this.#logOnce(address, `Redis does not permit reading ${unknown.join(', ')}; not checked`, (message) =>
         logger.warn({ required }, message),
       )
-    const problems = problemsOf(values)
-    this.#problems.set(address, problems)
-    for (const reason of describe(address, problems))
+    const reasons = [
+      ...describe(address, problemsOf(values)),
+      ...(await this.#checkReplicas(address, server)),
+    ]
+    this.#problems.set(address, reasons)
+    for (const reason of reasons)
       this.#logOnce(address, reason, (message) =>
         allowUnsafe ? logger.warn(message) : logger.error(message),
       )
+  }
+
+  /** @returns why the process is not ready */
+  async #checkReplicas(address: string, server: Redis): Promise<string[]> {
+    const { replicas, logger } = this.#options
+    if (replicas === 0) return []
+    try {
+      const { problems, warnings } = await checkReplication(server, replicas)
+      for (const warning of warnings)
+        this.#logOnce(address, `Redis${address}: ${warning}`, (message) => logger.warn(message))
+      return problems.map((problem) => `Redis${address} ${problem}`)
+    } catch (error) {
+      if (isForbidden(error))
+        this.#logOnce(
+          address,
+          `Redis${address} does not permit reading its replicas; not checked`,
+          (message) => logger.warn(message),
+        )
+      return []
+    }
   }
 
   #logOnce(address: string, message: string, log: (message: string) => void): void {

@@ -105,6 +105,27 @@ export function addProjectsCommands(program: Command, context: Context): void {
 
   withRedisOptions(
     projects
+      .command('export')
+      .description('write all projects, their limits and the hashes of their keys to stdout')
+      .addHelpText('after', examples(['projects export', 'for a file; it contains no key'])),
+  ).action(async (options: RedisFlags) => (await load()).exportProjects(options, context))
+
+  withRedisOptions(
+    projects
+      .command('import')
+      .description('store the projects and keys of an export; those that exist stay as they are')
+      .addHelpText(
+        'after',
+        examples(
+          ['projects import projects.json', 'restore a backup, deleted projects included'],
+          ['projects import projects.json --prefix staging', 'into another installation'],
+        ),
+      )
+      .argument('<file>', 'from `projects export`; - for stdin'),
+  ).action(async (file: string, options: RedisFlags) => (await load()).importProjects(file, options, context))
+
+  withRedisOptions(
+    projects
       .command('update')
       .description("change a project's rate limits; takes effect within five seconds")
       .addHelpText(

@@ -1,10 +1,18 @@
-import type { ProjectLimitChanges, ProjectLimitName, ProjectLimits } from '@sluice/projects'
+import {
+  type ProjectLimitChanges,
+  type ProjectLimitName,
+  type ProjectLimits,
+  readBackup,
+  writeBackup,
+} from '@sluice/projects'
+import { readFile } from 'node:fs/promises'
+import { text } from 'node:stream/consumers'
 import type { Context } from '../context.ts'
-import { CliError, UsageError } from '../errors.ts'
+import { CliError, throwReadError, UsageError } from '../errors.ts'
 import { SLUICE } from '../program-name.ts'
 import { redisAccess, type RedisFlags } from '../service-access.ts'
 import { confirm, painter, table } from '../terminal.ts'
-import { withRegistry } from './registry-session.ts'
+import { convertRegistryErrors, withRegistry } from './registry-session.ts'
 
 export interface CreateProjectOptions extends RedisFlags {
   retentionDays?: number
@@ -137,4 +145,33 @@ function describeLimits(id: string, limits: ProjectLimits): string {
 function formatLimit(value: number | undefined): string {
   if (value === undefined) return 'default'
   return value === UNLIMITED ? 'unlimited' : String(value)
+}
+
+/** Writes all projects with the hashes of their keys to stdout. */
+export async function exportProjects(options: RedisFlags, context: Context): Promise<void> {
+  const projects = await withRegistry(await redisAccess(options, context), async (registry) => {
+    const backups = []
+    for (const project of await registry.projects.list())
+      backups.push({ ...project, keys: await registry.keys.export(project.id) })
+    return backups
+  })
+  await context.stdout.write(writeBackup(projects))
+}
+
+/** @param file `-` for stdin */
+export async function importProjects(file: string, options: RedisFlags, context: Context): Promise<void> {
+  const content = await (file === '-'
+    ? text(context.stdin)
+    : readFile(file, 'utf8').catch(throwReadError(file)))
+  const backups = await convertRegistryErrors(() => readBackup(content))
+  await withRegistry(await redisAccess(options, context), async (registry) => {
+    for (const backup of backups) {
+      const isImported = await registry.projects.import(backup)
+      await context.stdout.write(
+        isImported
+          ? `Imported the project ${backup.id} with ${backup.keys.length} keys.\n`
+          : `Left the project ${backup.id} as it is: it exists.\n`,
+      )
+    }
+  })
 }

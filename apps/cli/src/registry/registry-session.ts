@@ -13,11 +13,19 @@ export function withRegistry<Result>(
   access: RedisAccess,
   task: (registry: Registry) => Promise<Result>,
 ): Promise<Result> {
-  return withRedis(access, async (redis) => {
-    try {
-      return await task(new Registry(redis, installationNames(access.prefix).registryPrefix))
-    } catch (error) {
-      throw error instanceof RegistryError ? new CliError(error.message, { cause: error }) : error
-    }
-  })
+  const prefix = installationNames(access.prefix).registryPrefix
+  return withRedis(access, (redis, durable) =>
+    convertRegistryErrors(() => task(new Registry(redis, prefix, Date.now, durable))),
+  )
+}
+
+/** @throws CliError when the registry rejects the operation */
+export async function convertRegistryErrors<Result>(
+  operation: () => Result | Promise<Result>,
+): Promise<Result> {
+  try {
+    return await operation()
+  } catch (error) {
+    throw error instanceof RegistryError ? new CliError(error.message, { cause: error }) : error
+  }
 }

@@ -2,7 +2,7 @@ import { createReadStream } from 'node:fs'
 import { access, constants, open, stat } from 'node:fs/promises'
 import { parse } from 'node:path'
 import type { Readable } from 'node:stream'
-import { CliError, describeReadError } from '../errors.ts'
+import { CliError, throwReadError } from '../errors.ts'
 import { detectCompression, requireReadable, signatureBytesMax } from './compression.ts'
 
 /** A file or stream to read lines from. */
@@ -56,11 +56,4 @@ async function readStart(path: string): Promise<Buffer> {
   await using file = await open(path)
   const { buffer, bytesRead } = await file.read(Buffer.alloc(signatureBytesMax), 0, signatureBytesMax, 0)
   return buffer.subarray(0, bytesRead)
-}
-
-function throwReadError(path: string): (error: unknown) => never {
-  return (error) => {
-    const reason = describeReadError(error)
-    throw reason === undefined ? error : new CliError(`cannot read ${path}: ${reason}`, { cause: error })
-  }
 }

@@ -1,0 +1,113 @@
+import { type KeyBackup, type Scope, scopeNames } from './key-record.ts'
+import { explainLimit, projectLimitNames, type ProjectLimits } from './limits.ts'
+import { type ProjectBackup, PROJECT_ID, retentionDaysAllowed } from './projects.ts'
+import { RegistryError } from './registry-store.ts'
+
+const FORMAT = 'sluice-projects'
+const VERSION = 1
+const KEY_HASH = /^[0-9a-f]{64}$/
+const ISO_TIME = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/
+
+/** @returns the text of a backup, in JSON */
+export function writeBackup(projects: readonly ProjectBackup[]): string {
+  return `${JSON.stringify({ format: FORMAT, version: VERSION, projects }, null, 2)}\n`
+}
+
+/** @throws RegistryError with the place and the reason if the text is not a backup */
+export function readBackup(text: string): ProjectBackup[] {
+  let backup: unknown
+  try {
+    backup = JSON.parse(text)
+  } catch (error) {
+    throw new RegistryError(`the backup is not valid JSON: ${(error as Error).message}`, { cause: error })
+  }
+  const { format, version, projects } = objectAt(backup, 'the backup')
+  if (format !== FORMAT) throw new RegistryError(`the file is no backup: its format is not "${FORMAT}"`)
+  if (version !== VERSION)
+    throw new RegistryError(`the backup has the version ${String(version)} instead of ${VERSION}`)
+  return arrayAt(projects, 'projects').map((project, i) => readProject(project, `projects[${i}]`))
+}
+
+function readProject(value: unknown, place: string): ProjectBackup {
+  const { id, createdAt, enabled, retentionDays, limits, keys } = objectAt(value, place)
+  const found = retentionDaysAllowed.find((days) => days === retentionDays)
+  if (found === undefined)
+    throw invalid(`${place}.retentionDays`, `one of ${retentionDaysAllowed.join(', ')}`)
+  if (typeof enabled !== 'boolean') throw invalid(`${place}.enabled`, 'true or false')
+  return {
+    id: textAt(id, `${place}.id`, PROJECT_ID, 'the id of a project'),
+    createdAt: timeAt(createdAt, `${place}.createdAt`),
+    enabled,
+    retentionDays: found,
+    ...(limits === undefined ? {} : { limits: readLimits(limits, `${place}.limits`) }),
+    keys: arrayAt(keys, `${place}.keys`).map((key, i) => readKey(key, `${place}.keys[${i}]`)),
+  }
+}
+
+function readLimits(value: unknown, place: string): ProjectLimits {
+  const limits = objectAt(value, place)
+  return Object.fromEntries(
+    projectLimitNames.flatMap((name) => {
+      const limit = limits[name]
+      if (limit === undefined) return []
+      const reason = typeof limit === 'number' ? explainLimit(name, limit) : `${name} must be a number`
+      if (reason !== undefined) throw new RegistryError(`${place}: ${reason}`)
+      return [[name, limit as number]]
+    }),
+  )
+}
+
+function readKey(value: unknown, place: string): KeyBackup {
+  const fields = objectAt(value, place)
+  const { name, scopes } = fields
+  const hash = textAt(fields['hash'], `${place}.hash`, KEY_HASH, '64 hexadecimal digits')
+  const optionalTime = (field: string): string | undefined =>
+    fields[field] === undefined ? undefined : timeAt(fields[field], `${place}.${field}`)
+  const [replacedBy, lastUsedAt] = [fields['replacedBy'], optionalTime('lastUsedAt')]
+  if (typeof name !== 'string') throw invalid(`${place}.name`, 'a text')
+  return {
+    hash,
+    id: textAt(fields['id'], `${place}.id`, KEY_ID, 'the id of a key'),
+    name,
+    scopes: arrayAt(scopes, `${place}.scopes`).map((scope) => scopeAt(scope, `${place}.scopes`)),
+    createdAt: timeAt(fields['createdAt'], `${place}.createdAt`),
+    expiresAt: optionalTime('expiresAt'),
+    revokedAt: optionalTime('revokedAt'),
+    ...(replacedBy === undefined
+      ? {}
+      : { replacedBy: textAt(replacedBy, `${place}.replacedBy`, KEY_ID, 'the id of a key') }),
+    ...(lastUsedAt === undefined ? {} : { lastUsedAt }),
+  }
+}
+
+const KEY_ID = /^key_[0-9a-f]{16}$/
+
+function objectAt(value: unknown, place: string): Readonly<Record<string, unknown>> {
+  if (typeof value === 'object' && value !== null && !Array.isArray(value))
+    return value as Record<string, unknown>
+  throw invalid(place, 'an object')
+}
+
+function arrayAt(value: unknown, place: string): readonly unknown[] {
+  if (Array.isArray(value)) return value as unknown[]
+  throw invalid(place, 'an array')
+}
+
+function textAt(value: unknown, place: string, pattern: RegExp, expected: string): string {
+  if (typeof value === 'string' && pattern.test(value)) return value
+  throw invalid(place, expected)
+}
+
+function timeAt(value: unknown, place: string): string {
+  return textAt(value, place, ISO_TIME, 'a time such as 2026-11-23T08:00:00.000Z')
+}
+
+function scopeAt(value: unknown, place: string): Scope {
+  const scope = scopeNames.find((name) => name === value)
+  if (scope === undefined) throw invalid(place, `some of ${scopeNames.join(', ')}`)
+  return scope
+}
+
+function invalid(place: string, expected: string): RegistryError {
+  return new RegistryError(`${place} must be ${expected}`)
+}

@@ -1,0 +1,97 @@
+import { Redis } from 'ioredis'
+import { redisInfoField } from './redis-info.ts'
+
+/** What speaks against a set-up with replicas. */
+export interface ReplicationFindings {
+  /** Why the process is not ready. */
+  readonly problems: readonly string[]
+  /** What costs availability only. */
+  readonly warnings: readonly string[]
+}
+
+const SENTINEL_TIMEOUT_MS = 2_000
+
+/**
+ * Checks a primary, and its Sentinels if it has any, against the number of replicas that must have everything.
+ *
+ * Every replica may be promoted, so all of them must have what was acknowledged: with two replicas and one confirmation, the other one may
+ * lack it. A replica that is away counts, because it may return without it when the primary is gone.
+ *
+ * @param replicas `REDIS_REPLICAS_ACK`, at least 1
+ * @throws if the server is unavailable, or does not permit `INFO`
+ */
+export async function checkReplication(server: Redis, replicas: number): Promise<ReplicationFindings> {
+  const info = await server.info('replication')
+  if (redisInfoField(info, 'role') !== 'master') return { problems: [], warnings: [] }
+  const connected = Number(redisInfoField(info, 'connected_slaves') ?? 0)
+  const online = info.match(/^slave\d+:.*state=online/gm)?.length ?? 0
+  const sentinels = await readSentinels(server)
+  const known = Math.max(connected, typeof sentinels === 'object' ? sentinels.replicas : 0)
+  const problems = []
+  if (known > replicas)
+    problems.push(
+      `has ${known} replicas, and only ${replicas} must confirm (REDIS_REPLICAS_ACK): another one may be promoted without acknowledged entries`,
+    )
+  if (online < replicas)
+    problems.push(
+      `has ${online} of the ${replicas} replicas that must confirm (REDIS_REPLICAS_ACK): it rejects entries`,
+    )
+  return { problems, warnings: [...(await warnAboutIsolation(server)), ...warnAboutSentinels(sentinels)] }
+}
+
+/** Otherwise a primary that is cut off accepts writes that no replica confirms, until its memory is full. */
+async function warnAboutIsolation(server: Redis): Promise<string[]> {
+  const [, value] = (await server.config('GET', 'min-replicas-to-write').catch(() => [])) as string[]
+  return value === '0' ? ['min-replicas-to-write is 0 instead of 1'] : []
+}
+
+interface Sentinels {
+  readonly count: number
+  readonly quorum: number
+  /** Those that were ever connected, whether they are reachable or not. */
+  readonly replicas: number
+}
+
+function warnAboutSentinels(sentinels: Sentinels | 'silent' | undefined): string[] {
+  if (sentinels === undefined) return []
+  if (sentinels === 'silent') return ['no Sentinel answers; their settings are not checked']
+  const { count, quorum } = sentinels
+  if (count >= 3 && quorum > count / 2) return []
+  return [
+    `${count} Sentinels with a quorum of ${quorum}: there should be three or more, and the quorum should be their majority`,
+  ]
+}
+
+/** What the first Sentinel that answers knows. Undefined if the server was not found through Sentinels. */
+async function readSentinels({ options }: Redis): Promise<Sentinels | 'silent' | undefined> {
+  const { sentinels, name, sentinelPassword, sentinelTLS, enableTLSForSentinelMode } = options
+  if (!sentinels || name === undefined) return undefined
+  for (const { host, port } of sentinels) {
+    const sentinel = new Redis({
+      ...(host === undefined ? {} : { host }),
+      ...(port === undefined ? {} : { port }),
+      ...(sentinelPassword === undefined || sentinelPassword === null ? {} : { password: sentinelPassword }),
+      ...(enableTLSForSentinelMode === true && sentinelTLS !== undefined ? { tls: sentinelTLS } : {}),
+      connectTimeout: SENTINEL_TIMEOUT_MS,
+      commandTimeout: SENTINEL_TIMEOUT_MS,
+      retryStrategy: () => null,
+      enableReadyCheck: false,
+    })
+    sentinel.on('error', () => undefined)
+    try {
+      const fields = (await sentinel.call('SENTINEL', 'MASTER', name)) as string[]
+      const replicas = (await sentinel.call('SENTINEL', 'REPLICAS', name)) as unknown[]
+      const valueOf = (field: string): number => Number(fields[fields.indexOf(field) + 1])
+      return {
+        count: valueOf('num-other-sentinels') + 1,
+        quorum: valueOf('quorum'),
+        replicas: replicas.length,
+      }
+    } catch {
+      // Another one may answer.
+    } finally {
+      sentinel.disconnect()
+    }
+  }
+  return 'silent'
+}

@@ -1,0 +1,206 @@
+import { createHash } from 'node:crypto'
+import { once } from 'node:events'
+import { Cluster, type ChainableCommander } from 'ioredis'
+import { connectRedis, type RedisConnection, type RedisTuning } from './redis.ts'
+
+/** Redis ran the script, but too few replicas have confirmed it: it is not known whether its effects survive the loss of the primary. */
+export class NotReplicatedError extends Error {
+  override name = 'NotReplicatedError'
+}
+
+export interface ReplicatedRedisOptions extends Pick<RedisTuning, 'tlsCaFile' | 'sentinelPassword'> {
+  /** As `parseRedisUrl` reads it. */
+  readonly url: string
+  /** How many replicas must have everything on their disks. */
+  readonly replicas: number
+  /** How long a script waits for them. */
+  readonly waitMs: number
+  /** Receives the errors of the connections. */
+  readonly onError: (error: Error) => void
+  /** The other connections of the process to the same Redis: they may have to find the new primary, too. */
+  readonly others: readonly RedisConnection[]
+}
+
+/** What steps run on that must not be lost: the disk of the primary has them, or the disks of replicas, too. */
+export type DurableRedis = RedisConnection | ReplicatedRedis
+
+/** @returns the connection itself without replicas */
+export function durableRedis(
+  redis: RedisConnection,
+  options: Omit<ReplicatedRedisOptions, 'others'>,
+): DurableRedis {
+  return options.replicas === 0 ? redis : new ReplicatedRedis({ ...options, others: [redis] })
+}
+
+/** Runs a Lua script. */
+export type ReplicatedScript = (
+  keys: readonly string[],
+  args: readonly (string | number | Buffer)[],
+) => Promise<unknown>
+
+/** The wait blocks a connection, so the scripts of a process take turns on several. */
+const CONNECTIONS = 4
+/** The time for the script itself, and for the network, in addition to the wait. */
+const ANSWER_MARGIN_MS = 800
+/** If nothing was confirmed for this long, the process asks which server is the primary. */
+const REDISCOVERY_AFTER_MS = 2_000
+
+/**
+ * Runs scripts so that their effects and their answers survive the loss of the primary: each resolves only when the primary and the
+ * replicas have on disk what the script has written, and everything that it has read.
+ *
+ * The script, `WAIT` and `WAITAOF` are sent together on one connection, which never sends a command again on a new one. So they reach the
+ * same server, and no other server confirms the script.
+ *
+ * - `WAITAOF` waits for the last write of its connection. So each script ends with a write, even if it has only read: what it has read may
+ *   not be on the replicas yet.
+ * - A replica that is asked reports what it has synced before it syncs what it has just received, and then only once per second. `WAIT`
+ *   before `WAITAOF` makes it sync first: with `appendfsync always`, it answers a second question after that.
+ * - Servers without `WAITAOF` (before 7.2) get `WAIT` only. It confirms the memory of the replicas. With `appendfsync always` it confirms
+ *   their disks, too, since they send their answers after they have synced.
+ */
+export class ReplicatedRedis {
+  readonly #options: ReplicatedRedisOptions
+  readonly #links: { readonly redis: RedisConnection; running: number }[]
+  readonly #closeListeners = new Set<() => void>()
+  /** Undefined while the last script was confirmed. */
+  #failingSinceMs: number | undefined
+  /** Whether the server has `WAITAOF`. */
+  #hasWaitAof: Promise<boolean> | undefined
+
+  constructor(options: ReplicatedRedisOptions) {
+    this.#options = options
+    const { url, tlsCaFile, sentinelPassword, waitMs, onError } = options
+    this.#links = Array.from({ length: CONNECTIONS }, () => {
+      const redis = connectRedis(url, {
+        tlsCaFile,
+        sentinelPassword,
+        failFast: true,
+        commandTimeoutMs: waitMs + ANSWER_MARGIN_MS,
+      })
+      redis.on('error', onError)
+      redis.on('close', () => {
+        for (const listener of this.#closeListeners) listener()
+      })
+      return { redis, running: 0 }
+    })
+  }
+
+  /**
+   * Prepares a script. Its keys must be in one hash slot, and begin with a hash tag.
+   *
+   * @returns a function that runs it. It rejects with `NotReplicatedError`, or with the error of Redis or of the connection. Except for an
+   *   error of Redis, the script may have run
+   */
+  script(lua: string): ReplicatedScript {
+    const text = withLastWrite(lua)
+    const sha = createHash('sha1').update(text).digest('hex')
+    return async (keys, args) => {
+      const link = this.#links.reduce((best, each) => (each.running < best.running ? each : best))
+      link.running += 1
+      try {
+        const parameters = [keys.length, ...keys, ...args] as const
+        const answer = await this.#run(link.redis, (pipeline) => pipeline.evalsha(sha, ...parameters)).catch(
+          (error: unknown) => {
+            if (!isReply(error, 'NOSCRIPT')) throw error
+            return this.#run(link.redis, (pipeline) => pipeline.eval(text, ...parameters))
+          },
+        )
+        this.#failingSinceMs = undefined
+        return answer
+      } catch (error) {
+        if (isSignOfFailover(error)) this.#noteFailure()
+        throw error
+      } finally {
+        link.running -= 1
+      }
+    }
+  }
+
+  /** Calls a function whenever a connection is lost: the next one may lead to another server. @returns how to stop */
+  onClose(listener: () => void): () => void {
+    this.#closeListeners.add(listener)
+    return () => this.#closeListeners.delete(listener)
+  }
+
+  /** Resolves when all connections are open. @throws AbortError */
+  async ready(signal: AbortSignal): Promise<void> {
+    await Promise.all(
+      this.#links.map(async ({ redis }) => {
+        if (redis.status !== 'ready') await once(redis, 'ready', { signal })
+      }),
+    )
+  }
+
+  close(): void {
+    for (const { redis } of this.#links) redis.disconnect()
+  }
+
+  async #run(
+    redis: RedisConnection,
+    addScript: (pipeline: ChainableCommander) => ChainableCommander,
+  ): Promise<unknown> {
+    const { replicas, waitMs } = this.#options
+    const pipeline = addScript(redis.pipeline())
+    pipeline.call('WAIT', replicas, waitMs / 2)
+    if (await (this.#hasWaitAof ??= this.#findWaitAof(redis)))
+      pipeline.call('WAITAOF', 1, replicas, waitMs / 2)
+    const results = (await pipeline.exec()) ?? []
+    const [ran, waited] = [results[0], results.at(-1)]
+    if (ran === undefined || waited === undefined) throw new Error('the script was not sent')
+    const [error, answer] = ran
+    if (error !== null) throw error
+    const [waitError, confirmed] = waited
+    if (waitError !== null)
+      throw new NotReplicatedError('Redis did not confirm the replication', { cause: waitError })
+    const count = Array.isArray(confirmed) ? Number(confirmed[1]) : Number(confirmed)
+    if (count >= replicas) return answer
+    throw new NotReplicatedError(`${count} of ${replicas} replicas have confirmed in time`)
+  }
+
+  async #findWaitAof(redis: RedisConnection): Promise<boolean> {
+    try {
+      const [command] = (await redis.call('COMMAND', 'INFO', 'WAITAOF')) as [unknown]
+      return command !== null
+    } catch (error) {
+      this.#hasWaitAof = undefined
+      throw error
+    }
+  }
+
+  /** The primary may have been replaced without knowing it: it is cut off from its replicas and from the Sentinels, but not from here. */
+  #noteFailure(): void {
+    const nowMs = performance.now()
+    this.#failingSinceMs ??= nowMs
+    if (nowMs - this.#failingSinceMs < REDISCOVERY_AFTER_MS) return
+    this.#failingSinceMs = nowMs
+    const connections = [...this.#links.map(({ redis }) => redis), ...this.#options.others]
+    for (const redis of connections) {
+      if (redis instanceof Cluster) redis.refreshSlotsCache()
+      else if (redis.status === 'ready') redis.disconnect(true)
+    }
+  }
+}
+
+/** Every key of Sluice begins with its hash tag. The deletion permits the write above `maxmemory`: see `permitWrites`. */
+function withLastWrite(lua: string): string {
+  return `local function run()
+${lua}
+end
+local answer = run()
+local last = string.match(KEYS[1], '^{.-}') .. ':last-write'
+redis.call('DEL', last .. ':none')
+redis.call('SET', last, '1')
+return answer`
+}
+
+function isReply(error: unknown, start: string): error is Error {
+  return error instanceof Error && error.message.startsWith(start)
+}
+
+function isSignOfFailover(error: unknown): boolean {
+  return (
+    error instanceof NotReplicatedError ||
+    (error instanceof Error && /(^|-)(NOREPLICAS|MOVED|ASK) /.test(error.message))
+  )
+}

@@ -1,0 +1,217 @@
+import { eventually, pause, pick, type Random } from '@sluice/harness'
+import type { Supervisor } from '@sluice/local'
+import type { Redis } from 'ioredis'
+import {
+  durable,
+  PASSWORD,
+  queryServer,
+  startRedisCluster,
+  startRedisServer,
+  type TestServer,
+} from '../scaling/redis-servers.ts'
+import type { RedisGroup } from './redis-group.ts'
+
+const PRIMARIES = 3
+const DEADLINE_MS = 60_000
+/** A replica that moves to another primary would be one that need not confirm. */
+const settings = ['cluster-allow-replica-migration no', 'repl-diskless-sync-delay 0', 'repl-timeout 10']
+
+interface Node {
+  readonly id: string
+  readonly port: number
+  readonly isPrimary: boolean
+  /** The id of the primary of a replica. */
+  readonly primary: string
+  readonly isFailing: boolean
+  readonly hasSlots: boolean
+}
+
+/** A Redis Cluster of three primaries, each with a replica. */
+export class ClusterGroup implements RedisGroup {
+  readonly url: string
+  readonly faults: RedisGroup['faults']
+  readonly replicaFaults: RedisGroup['replicaFaults']
+  readonly #servers: readonly TestServer[]
+  readonly #random: Random
+
+  private constructor(url: string, servers: readonly TestServer[], random: Random, hashTag: string) {
+    this.url = url
+    this.#servers = servers
+    this.#random = random
+    this.faults = {
+      'a primary is killed': () => this.#killPrimary(),
+      'a replica takes over by force': () => this.#forceFailover(),
+      'a primary is frozen until it is replaced': () => this.#freezePrimary(),
+      'the slot of a shard moves': () => this.#moveSlot(hashTag),
+    }
+    this.replicaFaults = {
+      kill: async (forMs) => {
+        const { process } = this.#server(pick(random, await this.#replicas()).port)
+        await process.stop({ signal: 'SIGKILL' })
+        await pause(forMs)
+        await process.start()
+      },
+      freeze: async (forMs) => {
+        const { process } = this.#server(pick(random, await this.#replicas()).port)
+        process.kill('SIGSTOP')
+        await pause(forMs)
+        process.kill('SIGCONT')
+      },
+    }
+  }
+
+  /** @param hashTag of the shard whose slot moves */
+  static async start(supervisor: Supervisor, random: Random, hashTag: string): Promise<ClusterGroup> {
+    const cluster = await startRedisCluster(supervisor, PRIMARIES, settings)
+    const [first] = cluster.nodes
+    if (first === undefined) throw new Error('the cluster has no node')
+    const replicas = await Promise.all(
+      cluster.nodes.map(async (_node, i) =>
+        startRedisServer(supervisor, `replica-${i}`, [
+          ...durable,
+          ...settings,
+          'cluster-enabled yes',
+          `cluster-port ${await supervisor.ports.free()}`,
+          'cluster-node-timeout 2000',
+          'cluster-require-full-coverage no',
+        ]),
+      ),
+    )
+    const group = new ClusterGroup(cluster.url, [...cluster.nodes, ...replicas], random, hashTag)
+    for (const { port } of replicas)
+      await queryServer(port, async (redis) => {
+        const [, bus] = (await queryServer<unknown>(first.port, (other) =>
+          other.config('GET', 'cluster-port'),
+        )) as string[]
+        await redis.call('CLUSTER', 'MEET', '127.0.0.1', first.port, bus ?? '')
+      })
+    for (const [i, { port }] of replicas.entries())
+      await eventually(DEADLINE_MS, () =>
+        queryServer(port, async (redis) => {
+          const id = await queryServer(cluster.nodes[i]?.port ?? 0, (primary) =>
+            primary.call('CLUSTER', 'MYID'),
+          )
+          await redis.call('CLUSTER', 'REPLICATE', String(id))
+        }),
+      )
+    await group.formed()
+    return group
+  }
+
+  /** Waits until all nodes agree that each primary has a replica, and has sent it everything. */
+  async formed(): Promise<void> {
+    await eventually(DEADLINE_MS, async () => {
+      for (const { port } of this.#servers) {
+        const nodes = await nodesOf(port)
+        const primaries = nodes.filter(({ isPrimary, hasSlots }) => isPrimary && hasSlots)
+        const replicated = new Set(nodes.filter(({ isPrimary }) => !isPrimary).map(({ primary }) => primary))
+        if (nodes.length !== this.#servers.length || nodes.some(({ isFailing }) => isFailing))
+          throw new Error('a node is missing or failing')
+        if (primaries.length !== PRIMARIES || primaries.some(({ id }) => !replicated.has(id)))
+          throw new Error('a primary has no replica')
+        const info = await queryServer(port, (redis) => redis.info('replication'))
+        if (!info.includes('connected_slaves:1') && !info.includes('master_link_status:up'))
+          throw new Error(`the node on ${port} is not connected`)
+      }
+    })
+  }
+
+  async #killPrimary(): Promise<void> {
+    const { port } = await this.#primary()
+    const { process } = this.#server(port)
+    await process.stop({ signal: 'SIGKILL' })
+    await this.#replaced(port)
+    await process.start()
+  }
+
+  async #freezePrimary(): Promise<void> {
+    const { port } = await this.#primary()
+    const { process } = this.#server(port)
+    process.kill('SIGSTOP')
+    await this.#replaced(port)
+    process.kill('SIGCONT')
+  }
+
+  /** The replica does not ask its primary, which accepts writes until it learns of it. */
+  async #forceFailover(): Promise<void> {
+    const replica = pick(this.#random, await this.#replicas())
+    await queryServer(replica.port, (redis) => redis.call('CLUSTER', 'FAILOVER', 'FORCE'))
+    await eventually(DEADLINE_MS, async () => {
+      const found = (await nodesOf(replica.port)).find(({ id }) => id === replica.id)
+      if (found?.isPrimary !== true) throw new Error('the replica has not taken over yet')
+    })
+  }
+
+  /** Moves the slot, with the keys that are in it, to another primary. */
+  async #moveSlot(hashTag: string): Promise<void> {
+    const [{ port: anyPort } = await this.#primary()] = this.#servers
+    const slot = await queryServer(anyPort, (redis) => redis.cluster('KEYSLOT', `{${hashTag}}`))
+    const primaries = await this.#primaries()
+    const owner = await queryServer(anyPort, async (redis) => {
+      const ranges = (await redis.call('CLUSTER', 'SLOTS')) as [number, number, [string, number, string]][]
+      return ranges.find(([from, to]) => from <= slot && slot <= to)?.[2][2]
+    })
+    const source = primaries.find(({ id }) => id === owner)
+    const target = pick(
+      this.#random,
+      primaries.filter(({ id }) => id !== owner),
+    )
+    if (source === undefined) throw new Error('no primary has the slot')
+    await queryServer(target.port, (redis) => redis.call('CLUSTER', 'SETSLOT', slot, 'IMPORTING', source.id))
+    await queryServer(source.port, async (redis) => {
+      await redis.call('CLUSTER', 'SETSLOT', slot, 'MIGRATING', target.id)
+      for (;;) {
+        const keys = (await redis.call('CLUSTER', 'GETKEYSINSLOT', slot, 100)) as string[]
+        if (keys.length === 0) break
+        await redis.call('MIGRATE', '127.0.0.1', target.port, '', 0, 5_000, 'AUTH', PASSWORD, 'KEYS', ...keys)
+      }
+    })
+    for (const { port } of [target, source, ...primaries])
+      await queryServer(port, (redis) => redis.call('CLUSTER', 'SETSLOT', slot, 'NODE', target.id))
+  }
+
+  async #replaced(port: number): Promise<void> {
+    const other = this.#servers.find((server) => server.port !== port)?.port ?? 0
+    await eventually(DEADLINE_MS, async () => {
+      const node = (await nodesOf(other)).find((each) => each.port === port)
+      if (node?.hasSlots !== false) throw new Error('the primary is not replaced yet')
+    })
+  }
+
+  async #primary(): Promise<Node> {
+    return pick(this.#random, await this.#primaries())
+  }
+
+  async #primaries(): Promise<Node[]> {
+    return (await nodesOf(this.#servers[0]?.port ?? 0)).filter(({ hasSlots }) => hasSlots)
+  }
+
+  async #replicas(): Promise<Node[]> {
+    return (await nodesOf(this.#servers[0]?.port ?? 0)).filter(({ isPrimary }) => !isPrimary)
+  }
+
+  #server(port: number): TestServer {
+    const server = this.#servers.find((each) => each.port === port)
+    if (server === undefined) throw new Error(`the cluster has no node on ${port}`)
+    return server
+  }
+}
+
+/** What a node knows about all nodes. See CLUSTER NODES. */
+async function nodesOf(port: number): Promise<Node[]> {
+  const text = await queryServer(port, (redis: Redis) => redis.call('CLUSTER', 'NODES') as Promise<string>)
+  return text
+    .trim()
+    .split('\n')
+    .map((line) => {
+      const [id = '', address = '', flags = '', primary = '', , , , , ...slots] = line.split(' ')
+      return {
+        id,
+        port: Number(/:(\d+)@/.exec(address)?.[1]),
+        isPrimary: flags.includes('master'),
+        primary,
+        isFailing: flags.includes('fail'),
+        hasSlots: slots.some((slot) => !slot.startsWith('[')),
+      }
+    })
+}

@@ -1,0 +1,36 @@
+import { isClean } from '@sluice/harness/audit'
+import { isEmpty } from '@sluice/harness/drain'
+import { Supervisor } from '@sluice/local'
+import { randomUUID } from 'node:crypto'
+import { afterAll, beforeAll, expect, inject, it } from 'vitest'
+import { runFailovers } from './failover-run.ts'
+import { SentinelGroup } from './sentinel-group.ts'
+
+let supervisor: Supervisor
+
+beforeAll(async () => {
+  supervisor = await Supervisor.open()
+})
+
+afterAll(() => supervisor?.stop({ force: true }))
+
+// The long run is `npm run chaos:failover`.
+it('loses and duplicates nothing when the primary of Redis is replaced', async () => {
+  const { journal, findings, left } = await runFailovers({
+    supervisor,
+    clickhouse: {
+      ...inject('services').clickhouse,
+      database: `failover_${randomUUID().replaceAll('-', '')}`,
+    },
+    group: await SentinelGroup.start(supervisor, 1),
+    failovers: 3,
+    replicasAck: 1,
+    shards: 1,
+    entriesPerSecond: 300,
+    seed: 15,
+    log: () => undefined,
+  })
+  expect(left.every(isEmpty)).toBe(true)
+  expect(findings).toSatisfy(isClean)
+  expect(journal.count('acknowledged')).toBeGreaterThan(500)
+}, 180_000)

@@ -1,0 +1,67 @@
+// `npm run chaos:failover`: sends entries while replicas take over from primaries of Redis, then compares what was acknowledged with what is
+// stored.
+import { CommandLine, randomSeed } from '@sluice/harness/command-line'
+import { seededRandom } from '@sluice/harness'
+import { isClean } from '@sluice/harness/audit'
+import { isEmpty } from '@sluice/harness/drain'
+import { startServices } from '@sluice/local'
+import { ClusterGroup } from './cluster-group.ts'
+import { PREFIX, runFailovers } from './failover-run.ts'
+import { SentinelGroup } from './sentinel-group.ts'
+
+const commandLine = new CommandLine(`npm run chaos:failover -- [options]
+
+  --cluster       a Redis Cluster of three primaries with a replica each, instead of a primary with Sentinels
+  --failovers N   default 60
+  --replicas N    replicas of a primary with Sentinels; default 1
+  --ack N         REDIS_REPLICAS_ACK; default the number of replicas
+  --rate N        entries per second; default 500
+  --seed S        repeats the faults of an earlier run; default random
+
+Exits with status 1 if an entry was lost or duplicated.
+`)
+const values = commandLine.read({
+  cluster: { type: 'boolean', default: false },
+  failovers: { type: 'string', default: '60' },
+  replicas: { type: 'string', default: '1' },
+  ack: { type: 'string' },
+  rate: { type: 'string', default: '500' },
+  seed: { type: 'string', default: randomSeed() },
+})
+const replicas = readNumber('replicas', values.replicas)
+const seed = readNumber('seed', values.seed)
+const replicasAck = values.ack === undefined ? replicas : Number(values.ack)
+const SHARDS = 4
+const log = (line: string): void => void process.stdout.write(`${line}\n`)
+
+log(`seed ${seed}, ${replicas} replicas, REDIS_REPLICAS_ACK=${replicasAck}`)
+// Its Redis is not used.
+const services = await startServices()
+try {
+  const { supervisor } = services
+  const { journal, findings, stored, left } = await runFailovers({
+    supervisor,
+    group: values.cluster
+      ? await ClusterGroup.start(supervisor, seededRandom(seed + 2), PREFIX)
+      : await SentinelGroup.start(supervisor, replicas),
+    clickhouse: { ...services.clickhouse, database: 'failover' },
+    failovers: readNumber('failovers', values.failovers),
+    replicasAck,
+    shards: values.cluster ? SHARDS : 1,
+    entriesPerSecond: readNumber('rate', values.rate),
+    seed,
+    log,
+  })
+  log(`
+sent ${journal.size}, acknowledged ${journal.count('acknowledged')}, refused ${journal.count('refused')}, unknown ${journal.count('unknown')}
+stored ${stored.rows} rows, ${stored.deadLetters} dead letters; left in the queue: ${JSON.stringify(left)}
+lost ${findings.lost.length}, duplicated ${findings.doubled.length}, stored though rejected ${findings.storedThoughRejected.length}, foreign ${findings.foreign.length}`)
+  process.exitCode = isClean(findings) && left.every(isEmpty) ? 0 : 1
+} finally {
+  await services.stop({ force: true })
+}
+
+function readNumber(name: string, text: string): number {
+  const number = Number(text)
+  return number > 0 ? number : commandLine.fail(`--${name} must be a number greater than 0`)
+}

@@ -1,0 +1,202 @@
+import { eventually, pause } from '@sluice/harness'
+import { Supervisor } from '@sluice/local'
+import {
+  createLogger,
+  DurabilityCheck,
+  connectRedis,
+  NotReplicatedError,
+  ReplicatedRedis,
+} from '@sluice/runtime'
+import { afterAll, beforeAll, beforeEach, describe, expect, it, onTestFinished, vi } from 'vitest'
+import { durable, PASSWORD, queryServer, startRedisServer, type TestServer } from './redis-servers.ts'
+
+/** Longer than the disk of a busy machine takes. */
+const WAIT_MS = 4_000
+const SHORT_WAIT_MS = 700
+const DEADLINE_MS = 20_000
+const configuration = [...durable, 'repl-diskless-sync-delay 0']
+
+let supervisor: Supervisor
+let primary: TestServer
+let replica: TestServer
+let redis: ReplicatedRedis
+/** For scripts that are not confirmed. */
+let impatient: ReplicatedRedis
+
+const urlOf = ({ port }: TestServer): string => `redis://:${PASSWORD}@127.0.0.1:${port}`
+
+beforeAll(async () => {
+  supervisor = await Supervisor.open()
+  primary = await startRedisServer(supervisor, 'primary', configuration)
+  replica = await startRedisServer(supervisor, 'replica', [
+    ...configuration,
+    `replicaof 127.0.0.1 ${primary.port}`,
+  ])
+  redis = await open(urlOf(primary), WAIT_MS)
+  impatient = await open(urlOf(primary), SHORT_WAIT_MS)
+})
+
+afterAll(async () => {
+  redis?.close()
+  impatient?.close()
+  await supervisor?.stop({ force: true })
+})
+
+beforeEach(() => eventually(DEADLINE_MS, () => requireInSync()))
+
+/** @throws unless the replica follows the primary, and has the data set in its append-only file */
+async function requireInSync(): Promise<void> {
+  const info = await queryServer(replica.port, (connection) => connection.info())
+  if (!info.includes('master_link_status:up')) throw new Error('the replica is not connected yet')
+  if (!info.includes('aof_rewrite_in_progress:0') || !info.includes('aof_rewrite_scheduled:0'))
+    throw new Error('the replica still writes its append-only file')
+}
+
+async function open(url: string, waitMs: number): Promise<ReplicatedRedis> {
+  const opened = new ReplicatedRedis({ url, replicas: 1, waitMs, onError: () => undefined, others: [] })
+  await opened.ready(AbortSignal.timeout(DEADLINE_MS))
+  return opened
+}
+
+function freezeReplica(): void {
+  replica.process.kill('SIGSTOP')
+  onTestFinished(() => replica.process.kill('SIGCONT'))
+}
+
+const SET = "return redis.call('SET', KEYS[1], ARGV[1])"
+const GET = "return redis.call('GET', KEYS[1])"
+
+describe('a script', () => {
+  it('is on the replica when it resolves', async () => {
+    expect(await redis.script(SET)(['{t}:a'], ['1'])).toBe('OK')
+    expect(await queryServer(replica.port, (connection) => connection.get('{t}:a'))).toBe('1')
+  })
+
+  it('gets bytes as they are', async () => {
+    const bytes = Buffer.from([0, 0xff, 0x80, 10])
+    await redis.script(SET)(['{t}:bytes'], [bytes])
+    expect(await queryServer(replica.port, (connection) => connection.getBuffer('{t}:bytes'))).toEqual(bytes)
+  })
+
+  it('runs again after Redis has forgotten it', async () => {
+    const set = redis.script(SET)
+    await set(['{t}:b'], ['1'])
+    await queryServer(primary.port, (connection) => connection.script('FLUSH'))
+    await set(['{t}:b'], ['2'])
+    expect(await queryServer(replica.port, (connection) => connection.get('{t}:b'))).toBe('2')
+  })
+
+  it('rejects if the replica does not confirm it, and resolves when it is repeated and the replica answers', async () => {
+    freezeReplica()
+    await expect(impatient.script(SET)(['{t}:c'], ['1'])).rejects.toThrow(NotReplicatedError)
+    replica.process.kill('SIGCONT')
+    await eventually(DEADLINE_MS, async () => expect(await redis.script(SET)(['{t}:c'], ['1'])).toBe('OK'))
+    expect(await queryServer(replica.port, (connection) => connection.get('{t}:c'))).toBe('1')
+  })
+
+  it('that only reads rejects if the replica does not have what it has read', async () => {
+    const get = redis.script(GET)
+    await get(['{t}:d'], [])
+    freezeReplica()
+    await queryServer(primary.port, (connection) => connection.set('{t}:d', '1'))
+    await expect(impatient.script(GET)(['{t}:d'], [])).rejects.toThrow(NotReplicatedError)
+  })
+
+  it('that only reads resolves while Redis is above its memory limit', async () => {
+    await queryServer(primary.port, (connection) => connection.config('SET', 'maxmemory', '1'))
+    onTestFinished(async () => {
+      await queryServer(primary.port, (connection) => connection.config('SET', 'maxmemory', '256mb'))
+    })
+    await expect(redis.script(SET)(['{t}:e'], ['1'])).rejects.toThrow('OOM')
+    expect(await redis.script(GET)(['{t}:none'], [])).toBeNull()
+  })
+
+  it('rejects with the error of Redis', async () => {
+    await expect(redis.script("return redis.call('NONE')")(['{t}:f'], [])).rejects.toThrow(
+      /Unknown (Redis )?command/,
+    )
+  })
+
+  it('rejects if the server has become a replica after it ran', async () => {
+    const slow = redis.script(`${SET.replace('return ', '')} return 'ran'`)
+    await slow(['{t}:g'], ['1'])
+    freezeReplica()
+    const running = slow(['{t}:g'], ['2'])
+    const failure = running.catch((error: unknown) => error)
+    await pause(100)
+    // Without an address that answers: it keeps its data, and is only no primary.
+    await queryServer(primary.port, (connection) => connection.replicaof('127.0.0.1', '1'))
+    onTestFinished(async () => {
+      await queryServer(primary.port, (connection) => connection.replicaof('NO', 'ONE'))
+    })
+    const error = await failure
+    expect(error).toBeInstanceOf(NotReplicatedError)
+    expect(String((error as Error).cause)).toMatch(/UNBLOCKED|replica|connection close/)
+  })
+
+  it('rejects without a connection, and is never sent on a new one', async () => {
+    const other = await startRedisServer(supervisor, 'other', configuration)
+    const alone = await open(urlOf(other), SHORT_WAIT_MS)
+    onTestFinished(() => alone.close())
+    const running = alone.script("return redis.call('INCR', KEYS[1])")(['{t}:n'], [])
+    const failure = running.catch((error: unknown) => error)
+    await eventually(DEADLINE_MS, async () =>
+      expect(await queryServer(other.port, (connection) => connection.get('{t}:n'))).toBe('1'),
+    )
+    await queryServer(other.port, (connection) =>
+      connection.call('CLIENT', 'KILL', 'TYPE', 'normal', 'SKIPME', 'yes'),
+    )
+    expect(await failure).toBeInstanceOf(Error)
+    await alone.ready(AbortSignal.timeout(DEADLINE_MS))
+    await pause(SHORT_WAIT_MS)
+    expect(await queryServer(other.port, (connection) => connection.get('{t}:n'))).toBe('1')
+  })
+
+  it('does not wait behind another one that waits', async () => {
+    freezeReplica()
+    const set = impatient.script(SET)
+    const startedMs = performance.now()
+    await Promise.allSettled(['1', '2', '3', '4'].map((value) => set(['{t}:h'], [value])))
+    expect(performance.now() - startedMs).toBeLessThan(2 * SHORT_WAIT_MS)
+  })
+})
+
+function startCheck(replicas: number): DurabilityCheck {
+  const connection = connectRedis(urlOf(primary), { failFast: true, commandTimeoutMs: 2_000 })
+  connection.on('error', () => undefined)
+  const logger = createLogger('test', 'silent')
+  const check = new DurabilityCheck({ redis: connection, allowUnsafe: false, replicas, logger })
+  check.start()
+  onTestFinished(() => {
+    check.stop()
+    connection.disconnect()
+  })
+  return check
+}
+
+describe('readiness', () => {
+  it('needs all replicas that must confirm', async () => {
+    const check = startCheck(1)
+    await vi.waitFor(() => expect(check.readiness).toEqual({ ready: true, reasons: [] }), { timeout: 5_000 })
+    const more = startCheck(2)
+    await vi.waitFor(() => expect(more.readiness.reasons[0]).toContain('has 1 of the 2 replicas'), {
+      timeout: 5_000,
+    })
+  })
+
+  it('rejects a replica that need not confirm: it could be promoted', async () => {
+    const third = await startRedisServer(supervisor, 'third', [
+      ...configuration,
+      `replicaof 127.0.0.1 ${primary.port}`,
+    ])
+    const check = startCheck(1)
+    await vi.waitFor(
+      () => expect(check.readiness.reasons[0]).toContain('has 2 replicas, and only 1 must confirm'),
+      {
+        timeout: 10_000,
+      },
+    )
+    await third.process.stop({ signal: 'SIGKILL' })
+    await vi.waitFor(() => expect(check.readiness.ready).toBe(true), { timeout: 15_000 })
+  })
+})
