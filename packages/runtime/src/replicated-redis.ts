@@ -1,6 +1,7 @@
 import { createHash } from 'node:crypto'
 import { once } from 'node:events'
-import { Cluster, type ChainableCommander } from 'ioredis'
+import calculateSlot from 'cluster-key-slot'
+import { type ChainableCommander, Cluster, type Redis } from 'ioredis'
 import { connectRedis, type RedisConnection, type RedisTuning } from './redis.ts'
 
 /** Redis ran the script, but too few replicas have confirmed it: it is not known whether its effects survive the loss of the primary. */
@@ -80,6 +81,8 @@ export class ReplicatedRedis {
       })
       redis.on('error', onError)
       redis.on('close', () => {
+        // The next server may have another version.
+        this.#hasWaitAof = undefined
         for (const listener of this.#closeListeners) listener()
       })
       return { redis, running: 0 }
@@ -96,19 +99,25 @@ export class ReplicatedRedis {
     const text = withLastWrite(lua)
     const sha = createHash('sha1').update(text).digest('hex')
     return async (keys, args) => {
-      const link = this.#links.reduce((best, each) => (each.running < best.running ? each : best))
+      // A link that is being opened rejects at once, and would therefore always be the least busy one.
+      const ready = this.#links.filter(({ redis }) => redis.status === 'ready')
+      const [first, ...others] = ready
+      if (first === undefined) throw new Error('the connections to Redis are not open')
+      const link = others.reduce((best, each) => (each.running < best.running ? each : best), first)
       link.running += 1
       try {
         const parameters = [keys.length, ...keys, ...args] as const
-        const answer = await this.#run(link.redis, (pipeline) => pipeline.evalsha(sha, ...parameters)).catch(
+        const server = await serverOf(link.redis, keys[0] ?? '')
+        const answer = await this.#run(server, (pipeline) => pipeline.evalsha(sha, ...parameters)).catch(
           (error: unknown) => {
             if (!isReply(error, 'NOSCRIPT')) throw error
-            return this.#run(link.redis, (pipeline) => pipeline.eval(text, ...parameters))
+            return this.#run(server, (pipeline) => pipeline.eval(text, ...parameters))
           },
         )
         this.#failingSinceMs = undefined
         return answer
       } catch (error) {
+        if (isRedirection(error) && link.redis instanceof Cluster) link.redis.refreshSlotsCache()
         if (isSignOfFailover(error)) this.#noteFailure()
         throw error
       } finally {
@@ -137,7 +146,7 @@ export class ReplicatedRedis {
   }
 
   async #run(
-    redis: RedisConnection,
+    redis: Redis,
     addScript: (pipeline: ChainableCommander) => ChainableCommander,
   ): Promise<unknown> {
     const { replicas, waitMs } = this.#options
@@ -153,12 +162,12 @@ export class ReplicatedRedis {
     const [waitError, confirmed] = waited
     if (waitError !== null)
       throw new NotReplicatedError('Redis did not confirm the replication', { cause: waitError })
-    const count = Array.isArray(confirmed) ? Number(confirmed[1]) : Number(confirmed)
-    if (count >= replicas) return answer
+    const [local, count] = Array.isArray(confirmed) ? confirmed.map(Number) : [1, Number(confirmed)]
+    if (local === 1 && count !== undefined && count >= replicas) return answer
     throw new NotReplicatedError(`${count} of ${replicas} replicas have confirmed in time`)
   }
 
-  async #findWaitAof(redis: RedisConnection): Promise<boolean> {
+  async #findWaitAof(redis: Redis): Promise<boolean> {
     try {
       const [command] = (await redis.call('COMMAND', 'INFO', 'WAITAOF')) as [unknown]
       return command !== null
@@ -192,6 +201,26 @@ local last = string.match(KEYS[1], '^{.-}') .. ':last-write'
 redis.call('DEL', last .. ':none')
 redis.call('SET', last, '1')
 return answer`
+}
+
+/**
+ * The server of a key. In a cluster, the node is chosen once for all commands of a script: a pipeline of ioredis' `Cluster` chooses it for
+ * each command while the nodes change, and then commands that were never sent take the answers of others.
+ */
+async function serverOf(connection: RedisConnection, key: string): Promise<Redis> {
+  if (!(connection instanceof Cluster)) return connection
+  const address = connection.slots[calculateSlot(key)]?.[0]
+  const node = connection
+    .nodes('master')
+    .find(({ options }) => address !== undefined && `${options.host}:${options.port}` === address)
+  if (node?.status === 'wait') await node.connect()
+  if (node?.status === 'ready') return node
+  connection.refreshSlotsCache()
+  throw new Error('the connection to the node of the slot is not open')
+}
+
+function isRedirection(error: unknown): boolean {
+  return error instanceof Error && /(^|-)(MOVED|ASK|CLUSTERDOWN|READONLY) /.test(error.message)
 }
 
 function isReply(error: unknown, start: string): error is Error {
