@@ -167,7 +167,7 @@ it('the durability of every node is checked', async () => {
   const check = new DurabilityCheck({
     redis,
     allowUnsafe: false,
-    replicas: 0,
+    durable: redis,
     logger: createLogger('test', 'silent'),
   })
   check.start()

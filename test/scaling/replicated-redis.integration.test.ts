@@ -111,6 +111,19 @@ describe('a script', () => {
     expect(await redis.script(GET)(['{t}:none'], [])).toBeNull()
   })
 
+  it('rejects if its own disk does not have it', async (test) => {
+    const [command] = await queryServer(
+      primary.port,
+      (connection) => connection.call('COMMAND', 'INFO', 'WAITAOF') as Promise<[unknown]>,
+    )
+    test.skip(command === null, 'The server has no WAITAOF.')
+    await queryServer(primary.port, (connection) => connection.config('SET', 'appendfsync', 'no'))
+    onTestFinished(async () => {
+      await queryServer(primary.port, (connection) => connection.config('SET', 'appendfsync', 'always'))
+    })
+    await expect(impatient.script(SET)(['{t}:j'], ['1'])).rejects.toThrow(NotReplicatedError)
+  })
+
   it('rejects with the error of Redis', async () => {
     await expect(redis.script("return redis.call('NONE')")(['{t}:f'], [])).rejects.toThrow(
       /Unknown (Redis )?command/,
@@ -152,6 +165,29 @@ describe('a script', () => {
     expect(await queryServer(other.port, (connection) => connection.get('{t}:n'))).toBe('1')
   })
 
+  it('is sent on a connection that is open while another one cannot be opened again', async () => {
+    // Redis lets no new client in, so it is set through a connection that stays open.
+    const operator = connectRedis(urlOf(primary), { failFast: true, commandTimeoutMs: 2_000 })
+    operator.on('error', () => undefined)
+    await eventually(DEADLINE_MS, () => operator.ping())
+    onTestFinished(async () => {
+      await operator.config('SET', 'maxclients', '10000')
+      operator.disconnect()
+    })
+    const own = await open(urlOf(primary), WAIT_MS)
+    onTestFinished(() => own.close())
+    const set = own.script(SET)
+    // Each of the four connections has sent one.
+    await Promise.all(['1', '2', '3', '4'].map((value) => set(['{t}:i'], [value])))
+    const clients = String(await operator.call('CLIENT', 'LIST')).split('\n')
+    const last = clients.findLast((line) => line.includes('cmd=role'))
+    await operator.config('SET', 'maxclients', '1')
+    await operator.call('CLIENT', 'KILL', 'ID', /\bid=(\d+)/.exec(last ?? '')?.[1] ?? '')
+    await pause(100)
+    const answers = await Promise.all(['1', '2', '3', '4'].map((value) => set(['{t}:i'], [value])))
+    expect(answers).toEqual(['OK', 'OK', 'OK', 'OK'])
+  })
+
   it('does not wait behind another one that waits', async () => {
     freezeReplica()
     const set = impatient.script(SET)
@@ -161,42 +197,63 @@ describe('a script', () => {
   })
 })
 
-function startCheck(replicas: number): DurabilityCheck {
+function startCheck(replicas: number): { check: DurabilityCheck; scripts: ReplicatedRedis } {
   const connection = connectRedis(urlOf(primary), { failFast: true, commandTimeoutMs: 2_000 })
   connection.on('error', () => undefined)
+  const scripts = new ReplicatedRedis({
+    url: urlOf(primary),
+    replicas,
+    waitMs: WAIT_MS,
+    onError: () => undefined,
+    others: [],
+  })
   const logger = createLogger('test', 'silent')
-  const check = new DurabilityCheck({ redis: connection, allowUnsafe: false, replicas, logger })
+  const check = new DurabilityCheck({ redis: connection, allowUnsafe: false, durable: scripts, logger })
   check.start()
   onTestFinished(() => {
     check.stop()
+    scripts.close()
     connection.disconnect()
   })
-  return check
+  return { check, scripts }
 }
 
-describe('readiness', () => {
-  it('needs all replicas that must confirm', async () => {
-    const check = startCheck(1)
+describe('a check of the replicas', () => {
+  it('is ready with all replicas that must confirm, and blocks scripts until its first result', async () => {
+    const { check, scripts } = startCheck(1)
+    await expect(scripts.script(GET)(['{t}:a'], [])).rejects.toThrow('not checked yet')
     await vi.waitFor(() => expect(check.readiness).toEqual({ ready: true, reasons: [] }), { timeout: 5_000 })
+    await scripts.script(GET)(['{t}:a'], [])
     const more = startCheck(2)
-    await vi.waitFor(() => expect(more.readiness.reasons[0]).toContain('has 1 of the 2 replicas'), {
+    await vi.waitFor(() => expect(more.check.readiness.reasons[0]).toContain('has 1 of the 2 replicas'), {
       timeout: 5_000,
     })
   })
 
-  it('rejects a replica that need not confirm: it could be promoted', async () => {
+  it('is not ready without a connection for scripts', async () => {
+    const { check, scripts } = startCheck(1)
+    await vi.waitFor(() => expect(check.readiness.ready).toBe(true), { timeout: 5_000 })
+    scripts.close()
+    await vi.waitFor(() =>
+      expect(check.readiness.reasons).toEqual(['no connection for confirmed steps is open']),
+    )
+  })
+
+  it('blocks scripts while there is a replica that need not confirm: it could be promoted', async () => {
     const third = await startRedisServer(supervisor, 'third', [
       ...configuration,
       `replicaof 127.0.0.1 ${primary.port}`,
     ])
-    const check = startCheck(1)
-    await vi.waitFor(
-      () => expect(check.readiness.reasons[0]).toContain('has 2 replicas, and only 1 must confirm'),
-      {
-        timeout: 10_000,
-      },
+    // Without the check, too, as soon as the replica is connected.
+    await eventually(DEADLINE_MS, () =>
+      expect(redis.script(GET)(['{t}:a'], [])).rejects.toThrow('2 replicas are connected, and only 1 must'),
     )
+    const { check, scripts } = startCheck(1)
+    const reason = 'has 2 replicas, and only 1 must confirm'
+    await vi.waitFor(() => expect(check.readiness.reasons[0]).toContain(reason), { timeout: 10_000 })
+    await expect(scripts.script(GET)(['{t}:a'], [])).rejects.toThrow(reason)
     await third.process.stop({ signal: 'SIGKILL' })
     await vi.waitFor(() => expect(check.readiness.ready).toBe(true), { timeout: 15_000 })
+    await scripts.script(GET)(['{t}:a'], [])
   })
 })

@@ -87,7 +87,7 @@ await runProcess({
     const durability = new DurabilityCheck({
       redis,
       allowUnsafe: config.REDIS_ALLOW_UNSAFE,
-      replicas: config.REDIS_REPLICAS_ACK,
+      durable,
       logger,
     })
 

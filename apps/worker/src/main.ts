@@ -63,7 +63,7 @@ await runProcess({
     const durability = new DurabilityCheck({
       redis,
       allowUnsafe: config.REDIS_ALLOW_UNSAFE,
-      replicas: config.REDIS_REPLICAS_ACK,
+      durable,
       logger,
     })
     const redisClock = new RedisClock({

@@ -81,11 +81,11 @@ const monotonicMs = (): number => performance.now()
 async function openWorker(
   of: ClickHouseClient,
   atEnd: AtEnd,
-  { requestTimeoutMs = 60_000 } = {},
+  { requestTimeoutMs = 60_000, connectionsMax = 4 } = {},
 ): Promise<Worker> {
   const proxy = await FaultProxy.open(inject('services').clickhouse.url)
   const access = { ...inject('services').clickhouse, url: proxy.url, database: await databaseOf(of) }
-  const client = connectClickHouse(access, { requestTimeoutMs, connectionsMax: 4 })
+  const client = connectClickHouse(access, { requestTimeoutMs, connectionsMax })
   const questions = connectClickHouse(access, {
     requestTimeoutMs: watchLimits.questionTimeoutMs,
     connectionsMax: 4,
@@ -224,9 +224,9 @@ describe.concurrent('silent connections, while new ones work', { timeout: TEST_M
   it('are given up, and an insert that never arrived is stored once on a new one', async ({
     onTestFinished,
   }) => {
-    const worker = await openWorker(fast, onTestFinished)
+    // With one connection, the next insert must use the one that this insert leaves open.
+    const worker = await openWorker(fast, onTestFinished, { connectionsMax: 1 })
     const { proxy, rowInserter, monitor, projectId, frame, token, stored } = worker
-    // The connection of this insert stays open for the next one.
     await rowInserter.prepare([makeFrame(projectId)], randomUUID(), false).run()
     expect(proxy.silence()).toBeGreaterThan(0)
     const attempts = rowInserter.prepare([frame], token, false)

@@ -3,7 +3,8 @@ import type { Logger } from 'pino'
 import type { Readiness } from './ops-server.ts'
 import { type RedisConnection, redisServers } from './redis.ts'
 import { redisInfoField } from './redis-info.ts'
-import { checkReplication } from './redis-replication.ts'
+import { checkReplication, type ReplicationFindings } from './redis-replication.ts'
+import { type DurableRedis, ReplicatedRedis } from './replicated-redis.ts'
 
 /** With other values, Redis loses what it has acknowledged in a crash, or evicts it. */
 const required = { appendonly: 'yes', appendfsync: 'always', 'maxmemory-policy': 'noeviction' } as const
@@ -19,8 +20,8 @@ export interface DurabilityCheckOptions {
   readonly redis: RedisConnection
   /** Whether the process is ready with a Redis that may lose or evict acknowledged entries. */
   readonly allowUnsafe: boolean
-  /** How many replicas must confirm what is acknowledged. */
-  readonly replicas: number
+  /** Where what is acknowledged goes. It is blocked while a replica that need not confirm may be promoted. */
+  readonly durable: DurableRedis
   readonly logger: Logger
 }
 
@@ -32,6 +33,8 @@ export class DurabilityCheck {
   readonly #options: DurabilityCheckOptions
   /** Why the process is not ready with each server that was checked, by its address. */
   readonly #problems = new Map<string, readonly string[]>()
+  /** What the last check of the replicas of each server has found. */
+  readonly #replication = new Map<string, ReplicationFindings>()
   /** The address of the server that each logged message was about. */
   readonly #logged = new Map<string, string>()
   readonly #onReady = (): void => void this.#check()
@@ -43,6 +46,7 @@ export class DurabilityCheck {
   }
 
   start(): void {
+    this.#block()
     this.#options.redis.on('ready', this.#onReady)
     this.#timer = setInterval(this.#onReady, CHECK_INTERVAL_MS)
     void this.#check()
@@ -58,7 +62,9 @@ export class DurabilityCheck {
     if (this.#options.allowUnsafe) return { ready: true, reasons: [] }
     if (this.#problems.size === 0)
       return { ready: false, reasons: ['the settings of Redis are not checked yet'] }
-    const reasons = [...this.#problems.values()].flat()
+    const { durable } = this.#options
+    const connections = durable instanceof ReplicatedRedis ? durable.readiness.reasons : []
+    const reasons = [...this.#problems.values(), connections].flat()
     return { ready: reasons.length === 0, reasons }
   }
 
@@ -67,7 +73,8 @@ export class DurabilityCheck {
     if (this.#isChecking) return
     this.#isChecking = true
     const servers = new Map(redisServers(this.#options.redis).map((server) => [addressOf(server), server]))
-    for (const address of this.#problems.keys()) if (!servers.has(address)) this.#problems.delete(address)
+    for (const results of [this.#problems, this.#replication])
+      for (const address of results.keys()) if (!servers.has(address)) results.delete(address)
     for (const [message, address] of this.#logged) if (!servers.has(address)) this.#logged.delete(message)
     await Promise.all([...servers].map(([address, server]) => this.#checkServer(address, server)))
     this.#isChecking = false
@@ -100,22 +107,30 @@ export class DurabilityCheck {
 
   /** @returns why the process is not ready */
   async #checkReplicas(address: string, server: Redis): Promise<string[]> {
-    const { replicas, logger } = this.#options
-    if (replicas === 0) return []
+    const { durable, logger } = this.#options
+    if (!(durable instanceof ReplicatedRedis)) return []
     try {
-      const { problems, warnings } = await checkReplication(server, replicas)
-      for (const warning of warnings)
-        this.#logOnce(address, `Redis${address}: ${warning}`, (message) => logger.warn(message))
-      return problems.map((problem) => `Redis${address} ${problem}`)
+      this.#replication.set(address, await checkReplication(server, durable.replicas))
     } catch (error) {
-      if (isForbidden(error))
-        this.#logOnce(
-          address,
-          `Redis${address} does not permit reading its replicas; not checked`,
-          (message) => logger.warn(message),
-        )
-      return []
+      // Without an answer, the last findings hold.
+      if (isForbidden(error)) {
+        this.#replication.set(address, { problems: [], warnings: ['does not permit reading its replicas'] })
+      }
     }
+    this.#block()
+    const { problems = [], warnings = [] } = this.#replication.get(address) ?? {}
+    for (const warning of warnings)
+      this.#logOnce(address, `Redis${address}: ${warning}`, (message) => logger.warn(message))
+    return problems.map((problem) => `Redis${address} ${problem}`)
+  }
+
+  #block(): void {
+    const { durable } = this.#options
+    if (!(durable instanceof ReplicatedRedis)) return
+    const findings = [...this.#replication]
+    if (findings.length === 0) return durable.block('the replicas of Redis are not checked yet')
+    const found = findings.find(([, { danger }]) => danger !== undefined)
+    durable.block(found && `Redis${found[0]} ${found[1].danger}`)
   }
 
   #logOnce(address: string, message: string, log: (message: string) => void): void {

@@ -3,7 +3,9 @@ import { redisInfoField } from './redis-info.ts'
 
 /** What speaks against a set-up with replicas. */
 export interface ReplicationFindings {
-  /** Why the process is not ready. */
+  /** Why nothing may be confirmed, although as many replicas as required would confirm it. */
+  readonly danger?: string
+  /** Why the process is not ready. The danger is one of them. */
   readonly problems: readonly string[]
   /** What costs availability only. */
   readonly warnings: readonly string[]
@@ -26,17 +28,33 @@ export async function checkReplication(server: Redis, replicas: number): Promise
   const connected = Number(redisInfoField(info, 'connected_slaves') ?? 0)
   const online = info.match(/^slave\d+:.*state=online/gm)?.length ?? 0
   const sentinels = await readSentinels(server)
-  const known = Math.max(connected, typeof sentinels === 'object' ? sentinels.replicas : 0)
-  const problems = []
-  if (known > replicas)
-    problems.push(
-      `has ${known} replicas, and only ${replicas} must confirm (REDIS_REPLICAS_ACK): another one may be promoted without acknowledged entries`,
-    )
-  if (online < replicas)
-    problems.push(
-      `has ${online} of the ${replicas} replicas that must confirm (REDIS_REPLICAS_ACK): it rejects entries`,
-    )
-  return { problems, warnings: [...(await warnAboutIsolation(server)), ...warnAboutSentinels(sentinels)] }
+  const known = Math.max(
+    connected,
+    typeof sentinels === 'object' ? sentinels.replicas : 0,
+    await countClusterReplicas(server),
+  )
+  const warnings = [...(await warnAboutIsolation(server)), ...warnAboutSentinels(sentinels)]
+  if (known > replicas) {
+    const danger = `has ${known} replicas, and only ${replicas} must confirm (REDIS_REPLICAS_ACK): another one may be promoted without acknowledged entries`
+    return { danger, problems: [danger], warnings }
+  }
+  const problems =
+    online < replicas
+      ? [
+          `has ${online} of the ${replicas} replicas that must confirm (REDIS_REPLICAS_ACK): it rejects entries`,
+        ]
+      : []
+  return { problems, warnings }
+}
+
+/** The replicas of a cluster node, with those that have failed. 0 without a cluster, or if the server does not permit the question. */
+async function countClusterReplicas(server: Redis): Promise<number> {
+  const text = await server.call('CLUSTER', 'NODES').catch(() => '')
+  const nodes = String(text)
+    .split('\n')
+    .map((line) => line.split(' '))
+  const id = nodes.find(([, , flags = '']) => flags.includes('myself'))?.[0]
+  return id === undefined ? 0 : nodes.filter(([, , , primary]) => primary === id).length
 }
 
 /** Otherwise a primary that is cut off accepts writes that no replica confirms, until its memory is full. */

@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto'
-import { once } from 'node:events'
 import calculateSlot from 'cluster-key-slot'
 import { type ChainableCommander, Cluster, type Redis } from 'ioredis'
+import type { Readiness } from './ops-server.ts'
 import { connectRedis, type RedisConnection, type RedisTuning } from './redis.ts'
 
 /** Redis ran the script, but too few replicas have confirmed it: it is not known whether its effects survive the loss of the primary. */
@@ -57,6 +57,7 @@ const REDISCOVERY_AFTER_MS = 2_000
  *   not be on the replicas yet.
  * - A replica that is asked reports what it has synced before it syncs what it has just received, and then only once per second. `WAIT`
  *   before `WAITAOF` makes it sync first: with `appendfsync always`, it answers a second question after that.
+ * - `ROLE` lists the connected replicas. One that did not have to confirm could be promoted, so then nothing is confirmed.
  * - Servers without `WAITAOF` (before 7.2) get `WAIT` only. It confirms the memory of the replicas. With `appendfsync always` it confirms
  *   their disks, too, since they send their answers after they have synced.
  */
@@ -64,8 +65,10 @@ export class ReplicatedRedis {
   readonly #options: ReplicatedRedisOptions
   readonly #links: { readonly redis: RedisConnection; running: number }[]
   readonly #closeListeners = new Set<() => void>()
-  /** Undefined while the last script was confirmed. */
-  #failingSinceMs: number | undefined
+  /** Since when the scripts of a hash tag are not confirmed. Those of other nodes of a cluster may be. */
+  readonly #failingSinceMs = new Map<string, number>()
+  /** See `block`. */
+  #blockedBecause: string | undefined
   /** Whether the server has `WAITAOF`. */
   #hasWaitAof: Promise<boolean> | undefined
 
@@ -99,6 +102,8 @@ export class ReplicatedRedis {
     const text = withLastWrite(lua)
     const sha = createHash('sha1').update(text).digest('hex')
     return async (keys, args) => {
+      if (this.#blockedBecause !== undefined) throw new NotReplicatedError(this.#blockedBecause)
+      const tag = hashTagOf(keys)
       // A link that is being opened rejects at once, and would therefore always be the least busy one.
       const ready = this.#links.filter(({ redis }) => redis.status === 'ready')
       const [first, ...others] = ready
@@ -114,16 +119,32 @@ export class ReplicatedRedis {
             return this.#run(server, (pipeline) => pipeline.eval(text, ...parameters))
           },
         )
-        this.#failingSinceMs = undefined
+        this.#failingSinceMs.delete(tag)
         return answer
       } catch (error) {
         if (isRedirection(error) && link.redis instanceof Cluster) link.redis.refreshSlotsCache()
-        if (isSignOfFailover(error)) this.#noteFailure()
+        if (isSignOfFailover(error)) this.#noteFailure(tag)
         throw error
       } finally {
         link.running -= 1
       }
     }
+  }
+
+  /** How many replicas confirm each script. */
+  get replicas(): number {
+    return this.#options.replicas
+  }
+
+  /** Rejects all scripts because of a danger that their own answers do not show. Undefined ends this. */
+  block(reason: string | undefined): void {
+    this.#blockedBecause = reason
+  }
+
+  /** Whether at least one connection is open. */
+  get readiness(): Readiness {
+    const isOpen = this.#links.some(({ redis }) => redis.status === 'ready')
+    return { ready: isOpen, reasons: isOpen ? [] : ['no connection for confirmed steps is open'] }
   }
 
   /** Calls a function whenever a connection is lost: the next one may lead to another server. @returns how to stop */
@@ -132,13 +153,23 @@ export class ReplicatedRedis {
     return () => this.#closeListeners.delete(listener)
   }
 
-  /** Resolves when all connections are open. @throws AbortError */
+  /** Resolves when all connections are open. @throws the reason of the signal */
   async ready(signal: AbortSignal): Promise<void> {
-    await Promise.all(
-      this.#links.map(async ({ redis }) => {
-        if (redis.status !== 'ready') await once(redis, 'ready', { signal })
-      }),
-    )
+    for (const { redis } of this.#links) {
+      const { promise, resolve, reject } = Promise.withResolvers<void>()
+      const abort = (): void => reject(signal.reason)
+      signal.addEventListener('abort', abort)
+      // Not `once` of node:events, which rejects with the first error of a connection that is still trying.
+      redis.once('ready', resolve)
+      if (redis.status === 'ready') resolve()
+      if (signal.aborted) abort()
+      try {
+        await promise
+      } finally {
+        redis.off('ready', resolve)
+        signal.removeEventListener('abort', abort)
+      }
+    }
   }
 
   close(): void {
@@ -154,17 +185,23 @@ export class ReplicatedRedis {
     pipeline.call('WAIT', replicas, waitMs / 2)
     if (await (this.#hasWaitAof ??= this.#findWaitAof(redis)))
       pipeline.call('WAITAOF', 1, replicas, waitMs / 2)
+    pipeline.call('ROLE')
     const results = (await pipeline.exec()) ?? []
-    const [ran, waited] = [results[0], results.at(-1)]
-    if (ran === undefined || waited === undefined) throw new Error('the script was not sent')
+    const [ran, waited, role] = [results[0], results.at(-2), results.at(-1)]
+    if (ran === undefined || waited === undefined || role === undefined)
+      throw new Error('the script was not sent')
     const [error, answer] = ran
     if (error !== null) throw error
     const [waitError, confirmed] = waited
     if (waitError !== null)
       throw new NotReplicatedError('Redis did not confirm the replication', { cause: waitError })
     const [local, count] = Array.isArray(confirmed) ? confirmed.map(Number) : [1, Number(confirmed)]
-    if (local === 1 && count !== undefined && count >= replicas) return answer
-    throw new NotReplicatedError(`${count} of ${replicas} replicas have confirmed in time`)
+    if (local !== 1 || count === undefined || count < replicas)
+      throw new NotReplicatedError(`${count} of ${replicas} replicas have confirmed in time`)
+    const connected = connectedReplicas(role)
+    if (connected > replicas)
+      throw new NotReplicatedError(`${connected} replicas are connected, and only ${replicas} must confirm`)
+    return answer
   }
 
   async #findWaitAof(redis: Redis): Promise<boolean> {
@@ -178,11 +215,12 @@ export class ReplicatedRedis {
   }
 
   /** The primary may have been replaced without knowing it: it is cut off from its replicas and from the Sentinels, but not from here. */
-  #noteFailure(): void {
+  #noteFailure(tag: string): void {
     const nowMs = performance.now()
-    this.#failingSinceMs ??= nowMs
-    if (nowMs - this.#failingSinceMs < REDISCOVERY_AFTER_MS) return
-    this.#failingSinceMs = nowMs
+    const sinceMs = this.#failingSinceMs.get(tag) ?? nowMs
+    const isDue = nowMs - sinceMs >= REDISCOVERY_AFTER_MS
+    this.#failingSinceMs.set(tag, isDue ? nowMs : sinceMs)
+    if (!isDue) return
     const connections = [...this.#links.map(({ redis }) => redis), ...this.#options.others]
     for (const redis of connections) {
       if (redis instanceof Cluster) redis.refreshSlotsCache()
@@ -191,7 +229,19 @@ export class ReplicatedRedis {
   }
 }
 
-/** Every key of Sluice begins with its hash tag. The deletion permits the write above `maxmemory`: see `permitWrites`. */
+/** Every key of Sluice begins with its hash tag. */
+function hashTagOf([key = '']: readonly string[]): string {
+  return key.slice(0, key.indexOf('}') + 1)
+}
+
+/** 0 if the server does not permit `ROLE`. */
+function connectedReplicas([error, role]: readonly [Error | null, unknown]): number {
+  if (error !== null || !Array.isArray(role)) return 0
+  const replicas: unknown = role[2]
+  return Array.isArray(replicas) ? replicas.length : 0
+}
+
+/** The deletion permits the write above `maxmemory`: see `permitWrites`. */
 function withLastWrite(lua: string): string {
   return `local function run()
 ${lua}

@@ -43,7 +43,7 @@ function startCheck({ allowUnsafe = false, user = '' } = {}): {
   const logger = createLogger('test', 'silent')
   const errors = vi.spyOn(logger, 'error')
   const warnings = vi.spyOn(logger, 'warn')
-  const check = new DurabilityCheck({ redis, allowUnsafe, replicas: 0, logger })
+  const check = new DurabilityCheck({ redis, allowUnsafe, durable: redis, logger })
   check.start()
   onTestFinished(() => {
     check.stop()

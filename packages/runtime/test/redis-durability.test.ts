@@ -21,7 +21,7 @@ it('forgets what it logged about a server that left the cluster, and logs it aga
   const nodes = vi.spyOn(cluster, 'nodes')
   const logger = createLogger('test', 'silent')
   const errors = vi.spyOn(logger, 'error')
-  const check = new DurabilityCheck({ redis: cluster, allowUnsafe: false, replicas: 0, logger })
+  const check = new DurabilityCheck({ redis: cluster, allowUnsafe: false, durable: cluster, logger })
   onTestFinished(() => check.stop())
 
   const checkWith = async (servers: Redis[]): Promise<void> => {
