@@ -115,8 +115,14 @@ export const mutants: readonly Mutant[] = [
   {
     name: 'a split batch is sent again while parts of it may be in flight',
     file: stages,
-    find: 'if (repair.splits.size > 0 && clock',
-    replace: 'if (repair.splits.size < 0 && clock',
+    find: 'return splits.size > 0 && this',
+    replace: 'return splits.size < 0 && this',
+  },
+  {
+    name: 'a worker does not wait for the parts of a repair that has begun since',
+    file: stages,
+    find: 'lastRepair > expected ?',
+    replace: 'lastRepair < 0 ?',
   },
   {
     name: 'an attempt to consume a token that got no answer is forgotten',

@@ -113,8 +113,8 @@ export class SimulatedScripts implements QueueScripts {
   async read(batchId: string): Promise<BatchRecord | undefined> {
     const record = this.#redis.read(batchId)
     if (record === undefined) return undefined
-    const { state, members, splits } = record
-    return { state, members, splits }
+    const { state, members, splits, repairs } = record
+    return { state, members, splits, repairs }
   }
 
   async beginRepair(batchId: string, workerId: string) {

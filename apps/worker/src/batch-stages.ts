@@ -40,7 +40,7 @@ interface WholeInsert {
   readonly isSettled: boolean
 }
 
-/** A worker that has just claimed a batch knows that no other worker has sent single rows of it. */
+/** Of a batch that this worker has claimed. Another worker that sends single rows of it has begun a repair before: see `lastRepair`. */
 const nothingEarlier: EarlierAttempts = { unsettledUntilMs: 0, suspension: undefined }
 
 /**
@@ -94,7 +94,7 @@ export class BatchStages {
 
   /** The recovery of a batch that another worker may be inserting. */
   recoveryOf(batchId: string, chunkIds: readonly string[]): Recovery {
-    return this.#unsettled({ batchId, chunkIds, isRejected: false, earlier: nothingEarlier })
+    return this.#unsettled({ batchId, chunkIds, isRejected: false, lastRepair: 0, earlier: nothingEarlier })
   }
 
   /** The same recovery after an attempt that may still commit. */
@@ -104,18 +104,20 @@ export class BatchStages {
     return { ...recovery, earlier: { ...recovery.earlier, unsettledUntilMs } }
   }
 
-  async #load(recovery: Recovery): Promise<Stage> {
-    const { ledger, consumer, logger, clock, workerId } = this.#deps
-    const { batchId, chunkIds, isRejected } = recovery
+  async #load(from: Recovery): Promise<Stage> {
+    const { ledger, consumer, logger, workerId } = this.#deps
+    const { batchId, chunkIds, isRejected } = from
     const record = await ledger.read(batchId)
     if (record?.state !== 'claimed') return confirmed(batchId, record?.members ?? chunkIds)
+    const known = this.#after(from, record.repairs, from.lastRepair)
+    // While it waits, it begins no repair: the other worker would wait for that one, and neither would ever send anything.
+    if (this.#mustWait(known, record.splits))
+      return { at: 'waiting', recovery: known, untilMs: known.earlier.unsettledUntilMs }
     const repair = await ledger.beginRepair(batchId, workerId)
-    if (repair === undefined) return { at: 'waiting', recovery }
-    // Parts of it may be in flight. The token of a rejected row cannot be consumed: if ClickHouse accepts the row later, because the
-    // table was changed, only time tells that no earlier attempt will store it.
-    const { unsettledUntilMs } = recovery.earlier
-    if (repair.splits.size > 0 && clock.nowMs() < unsettledUntilMs)
-      return { at: 'waiting', recovery, untilMs: unsettledUntilMs }
+    if (repair === undefined) return { at: 'waiting', recovery: known }
+    const recovery = this.#after(known, repair.number, known.lastRepair + 1)
+    if (this.#mustWait(recovery, repair.splits))
+      return { at: 'waiting', recovery, untilMs: recovery.earlier.unsettledUntilMs }
     const chunks = await consumer.load(record.members)
     if (chunks === undefined) {
       // Jobs only disappear after their batch is confirmed: another worker has confirmed it since the record was read.
@@ -127,6 +129,20 @@ export class BatchStages {
     const { number, splits } = repair
     const batch: BatchInRepair = { id: batchId, chunks, splits, repair: number }
     return { at: isRejected || splits.size > 0 ? 'rejected' : 'loaded', recovery, batch }
+  }
+
+  /** The recovery after the last repair of the batch. If it is not the expected one, another worker has begun it, and may have sent parts. */
+  #after(recovery: Recovery, lastRepair: number, expected: number): Recovery {
+    const after = { ...recovery, lastRepair }
+    return lastRepair > expected ? this.#unsettled(after) : after
+  }
+
+  /**
+   * Parts of a split batch may be in flight. The token of a rejected row cannot be consumed: if ClickHouse accepts the row later, because
+   * the table was changed, only time tells that no earlier attempt will store it.
+   */
+  #mustWait({ earlier }: Recovery, splits: ReadonlySet<string>): boolean {
+    return splits.size > 0 && this.#deps.clock.nowMs() < earlier.unsettledUntilMs
   }
 
   async #insertMissing(recovery: Recovery, batch: BatchInRepair): Promise<Stage> {

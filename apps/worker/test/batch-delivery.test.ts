@@ -92,6 +92,7 @@ describe('new chunks', () => {
           batchId: 'B',
           chunkIds: ['a', 'c'],
           isRejected: false,
+          lastRepair: 0,
           earlier: { unsettledUntilMs: 0, suspension: undefined },
         },
       },

@@ -28,8 +28,9 @@ const splitRepair: BatchRepair = { number: 3, splits: new Set(['all']) }
 const inRepair: BatchInRepair = { ...batch, repair: 3 }
 const splitBatch: BatchInRepair = { ...inRepair, splits: new Set(['all']) }
 const earlier: EarlierAttempts = { unsettledUntilMs: 7, suspension: { firstMs: 1, lastMs: 2 } }
-const recovery: Recovery = { batchId: 'B', chunkIds: ['b'], isRejected: false, earlier }
-const claimed: BatchRecord = { state: 'claimed', members: ['a', 'b'], splits: new Set() }
+const recovery: Recovery = { batchId: 'B', chunkIds: ['b'], isRejected: false, lastRepair: 2, earlier }
+const begun: Recovery = { ...recovery, lastRepair: 3 }
+const claimed: BatchRecord = { state: 'claimed', members: ['a', 'b'], splits: new Set(), repairs: 2 }
 
 let clock: TestClock
 let stopping: AbortController
@@ -147,6 +148,7 @@ describe('a claimed batch', () => {
           batchId: 'B',
           chunkIds: ['a', 'b'],
           isRejected: true,
+          lastRepair: 0,
           earlier: { unsettledUntilMs: 0, suspension: undefined },
         },
       })
@@ -167,6 +169,7 @@ describe('a claimed batch', () => {
         batchId: 'B',
         chunkIds: ['a', 'b'],
         isRejected: false,
+        lastRepair: 0,
         earlier: { unsettledUntilMs: TRUSTED_MS + 1 + LINGER_MS, suspension: undefined },
       },
     })
@@ -222,7 +225,7 @@ describe.each(['recovering', 'waiting', 'suspended'] as const)('a batch that is 
     records = [claimed]
     repairs = [repair]
     loads = [chunks]
-    expect(await step(stage)).toEqual({ at: 'loaded', recovery, batch: inRepair })
+    expect(await step(stage)).toEqual({ at: 'loaded', recovery: begun, batch: inRepair })
     expect(calls).toEqual(['read B', 'begin repair B for me', 'load a b'])
   })
 
@@ -233,17 +236,34 @@ describe.each(['recovering', 'waiting', 'suspended'] as const)('a batch that is 
     const rejected = { ...recovery, isRejected: true }
     expect(await step({ at, recovery: rejected })).toEqual({
       at: 'rejected',
-      recovery: rejected,
+      recovery: { ...rejected, lastRepair: 3 },
       batch: inRepair,
     })
   })
 
   it('waits while parts of it may be in flight', async () => {
     records = [{ ...claimed, splits: new Set(['all']) }]
-    repairs = [splitRepair]
     await clock.pass(earlier.unsettledUntilMs - 1)
     expect(await step(stage)).toEqual({ at: 'waiting', recovery, untilMs: earlier.unsettledUntilMs })
-    expect(calls).toEqual(['read B', 'begin repair B for me'])
+    expect(calls).toEqual(['read B'])
+  })
+
+  it('waits for the parts of another repair that has begun since, and begins none meanwhile', async () => {
+    records = [{ ...claimed, splits: new Set(['all']), repairs: 3 }]
+    await clock.pass(1_000)
+    const untilMs = 1_000 + LINGER_MS
+    const unsettled = { ...begun, earlier: { ...earlier, unsettledUntilMs: untilMs } }
+    expect(await step(stage)).toEqual({ at: 'waiting', recovery: unsettled, untilMs })
+    expect(calls).toEqual(['read B'])
+  })
+
+  it('waits for the parts of another repair that began after its record was read', async () => {
+    records = [claimed]
+    repairs = [{ ...splitRepair, number: 4 }]
+    await clock.pass(1_000)
+    const untilMs = 1_000 + LINGER_MS
+    const unsettled = { ...recovery, lastRepair: 4, earlier: { ...earlier, unsettledUntilMs: untilMs } }
+    expect(await step(stage)).toEqual({ at: 'waiting', recovery: unsettled, untilMs })
   })
 
   it('is rejected if it is split, whichever worker has split it', async () => {
@@ -252,7 +272,7 @@ describe.each(['recovering', 'waiting', 'suspended'] as const)('a batch that is 
     records = [claimed]
     repairs = [splitRepair]
     loads = [chunks]
-    expect(await step(stage)).toEqual({ at: 'rejected', recovery, batch: splitBatch })
+    expect(await step(stage)).toEqual({ at: 'rejected', recovery: begun, batch: splitBatch })
   })
 
   it('is left to another worker that has the lease', async () => {
@@ -355,7 +375,7 @@ describe('a rejected batch', () => {
     parts = [{ at: 'suspended', earlier: later }]
     expect(await step(stage)).toEqual({
       at: 'suspended',
-      recovery: { batchId: 'B', chunkIds: ['b'], isRejected: true, earlier: later },
+      recovery: { batchId: 'B', chunkIds: ['b'], isRejected: true, lastRepair: 2, earlier: later },
     })
   })
 
@@ -387,6 +407,7 @@ describe('a stored batch', () => {
         batchId: 'B',
         chunkIds: ['a', 'b'],
         isRejected: false,
+        lastRepair: 0,
         earlier: { unsettledUntilMs: 500 + LINGER_MS, suspension: undefined },
       },
     })
@@ -412,6 +433,7 @@ it('the recovery of a batch that another worker may be inserting has unsettled r
     batchId: 'B',
     chunkIds: ['b'],
     isRejected: false,
+    lastRepair: 0,
     earlier: { unsettledUntilMs: 500 + LINGER_MS, suspension: undefined },
   })
 })

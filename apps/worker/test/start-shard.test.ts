@@ -82,7 +82,7 @@ const queue: Parameters<typeof startShard>[0] = {
     read: async (batchId) => {
       calls.push(`read ${batchId}`)
       const members = [...owners.keys()].filter((id) => owners.get(id) === batchId)
-      return members.length === 0 ? undefined : { state: 'claimed', members, splits: new Set() }
+      return members.length === 0 ? undefined : { state: 'claimed', members, splits: new Set(), repairs: 0 }
     },
     recordSplit: () => unused(),
     beginRepair: () => Promise.resolve({ number: 1, splits: new Set() }),

@@ -14,6 +14,8 @@ export interface BatchRecord {
   readonly members: readonly string[]
   /** Ranges of its rows that must not be sent as a whole again, because ClickHouse rejected them. */
   readonly splits: ReadonlySet<string>
+  /** The number of the last repair that has begun. 0 before the first one. */
+  readonly repairs: number
 }
 
 /** A worker's repair of a batch. */
@@ -165,6 +167,7 @@ export class BatchLedger {
       state: state === batchState.confirmed ? 'confirmed' : 'claimed',
       members: members.split(' '),
       splits: splitsIn(answer.filter((_text, i) => i % 2 === 0)),
+      repairs: Number(valueOf(REPAIRS_FIELD) ?? 0),
     }
   }
 

@@ -44,7 +44,7 @@ describe('a claim', () => {
   it('persists a batch with its members in order', async () => {
     const ids = await queued(3)
     expect(await ledger.claim('b1', ids)).toEqual(['b1', 'b1', 'b1'])
-    expect(await ledger.read('b1')).toEqual({ state: 'claimed', members: ids, splits: new Set() })
+    expect(await ledger.read('b1')).toEqual({ state: 'claimed', members: ids, splits: new Set(), repairs: 0 })
   })
 
   it('assigns a chunk to one batch only, and returns the batch that each chunk belongs to', async () => {

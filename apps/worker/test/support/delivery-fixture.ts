@@ -30,7 +30,7 @@ export const outcomes = {
   recovering: (stage: OpenStage): Stage => {
     const batchId = idOf(stage)
     const earlier = { unsettledUntilMs: 0, suspension: undefined }
-    return { at: 'recovering', recovery: { batchId, chunkIds: [], isRejected: true, earlier } }
+    return { at: 'recovering', recovery: { batchId, chunkIds: [], isRejected: true, lastRepair: 0, earlier } }
   },
   rejected: (stage: OpenStage): Stage => {
     const recovery = { ...recoveryIn(stage), isRejected: true }
@@ -123,6 +123,7 @@ export class DeliveryFixture {
           batchId,
           chunkIds,
           isRejected: false,
+          lastRepair: 0,
           earlier: { unsettledUntilMs: clock.nowMs(), suspension: undefined },
         }),
       },
