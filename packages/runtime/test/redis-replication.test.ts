@@ -1,0 +1,70 @@
+import type { Redis } from 'ioredis'
+import { describe, expect, it } from 'vitest'
+import { checkReplication } from '../src/redis-replication.ts'
+
+const primaryInfo = (online: number): string =>
+  [
+    'role:master',
+    `connected_slaves:${online}`,
+    ...Array.from(
+      { length: online },
+      (_, i) => `slave${i}:ip=127.0.0.1,port=${7000 + i},state=online,offset=1`,
+    ),
+  ].join('\r\n')
+
+/** A server that answers what a check asks. `nodes`: its answer to CLUSTER NODES, or an error. */
+function serverWith(info: string, nodes: string | Error, minReplicas = '1'): Redis {
+  const server: Pick<Redis, 'info' | 'options'> & Record<'config' | 'call', () => Promise<unknown>> = {
+    options: {},
+    info: () => Promise.resolve(info),
+    config: () => Promise.resolve(['min-replicas-to-write', minReplicas]),
+    call: () => (nodes instanceof Error ? Promise.reject(nodes) : Promise.resolve(nodes)),
+  }
+  return server as unknown as Redis
+}
+
+const noCluster = new Error('ERR This instance has cluster support disabled')
+const clusterNodes = (otherPrimary: string): string =>
+  [
+    'aaa 127.0.0.1:1@11 myself,master - 0 0 1 connected 0-8191',
+    'bbb 127.0.0.1:2@12 master - 0 0 2 connected 8192-16383',
+    'ccc 127.0.0.1:3@13 slave aaa 0 0 1 connected',
+    `ddd 127.0.0.1:4@14 slave,fail ${otherPrimary} 0 0 1 disconnected`,
+    '',
+  ].join('\n')
+
+describe('a check of the replicas', () => {
+  it('finds nothing wrong with as many as must confirm', async () => {
+    const server = serverWith(primaryInfo(1), clusterNodes('bbb'))
+    expect(await checkReplication(server, 1)).toEqual({ problems: [], warnings: [] })
+  })
+
+  it('finds a replica of a cluster that has failed, and may return and be promoted', async () => {
+    const { danger, problems } = await checkReplication(serverWith(primaryInfo(1), clusterNodes('aaa')), 1)
+    expect(danger).toContain('has 2 replicas, and only 1 must confirm')
+    expect(problems).toEqual([danger])
+  })
+
+  it('finds a connected replica too many, without a cluster', async () => {
+    expect((await checkReplication(serverWith(primaryInfo(2), noCluster), 1)).danger).toContain(
+      'has 2 replicas',
+    )
+  })
+
+  it('finds a missing one, which is no danger', async () => {
+    expect(await checkReplication(serverWith(primaryInfo(0), noCluster), 1)).toMatchObject({
+      problems: [expect.stringContaining('has 0 of the 1 replicas')],
+    })
+    expect((await checkReplication(serverWith(primaryInfo(0), noCluster), 1)).danger).toBeUndefined()
+  })
+
+  it('warns of a primary that accepts writes without a replica', async () => {
+    const { warnings } = await checkReplication(serverWith(primaryInfo(1), noCluster, '0'), 1)
+    expect(warnings).toEqual(['min-replicas-to-write is 0 instead of 1'])
+  })
+
+  it('leaves a replica to the check of its primary', async () => {
+    const server = serverWith('role:slave', clusterNodes('aaa'))
+    expect(await checkReplication(server, 1)).toEqual({ problems: [], warnings: [] })
+  })
+})
