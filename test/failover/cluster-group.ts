@@ -1,15 +1,15 @@
-import { eventually, pause, pick, type Random } from '@sluice/harness'
+import { eventually, pick, type Random } from '@sluice/harness'
 import type { Supervisor } from '@sluice/local'
 import type { Redis } from 'ioredis'
 import {
-  durable,
+  clusterPort,
   PASSWORD,
   queryServer,
+  startClusterNode,
   startRedisCluster,
-  startRedisServer,
   type TestServer,
 } from '../scaling/redis-servers.ts'
-import type { RedisGroup } from './redis-group.ts'
+import { type RedisGroup, replicaFaultsOf } from './redis-group.ts'
 
 const PRIMARIES = 3
 const DEADLINE_MS = 60_000
@@ -44,20 +44,7 @@ export class ClusterGroup implements RedisGroup {
       'a primary is frozen until it is replaced': () => this.#freezePrimary(),
       'the slot of a shard moves': () => this.#moveSlot(hashTag),
     }
-    this.replicaFaults = {
-      kill: async (forMs) => {
-        const { process } = this.#server(pick(random, await this.#replicas()).port)
-        await process.stop({ signal: 'SIGKILL' })
-        await pause(forMs)
-        await process.start()
-      },
-      freeze: async (forMs) => {
-        const { process } = this.#server(pick(random, await this.#replicas()).port)
-        process.kill('SIGSTOP')
-        await pause(forMs)
-        process.kill('SIGCONT')
-      },
-    }
+    this.replicaFaults = replicaFaultsOf(async () => this.#server(pick(random, await this.#replicas()).port))
   }
 
   /** @param hashTag of the shard whose slot moves */
@@ -66,25 +53,12 @@ export class ClusterGroup implements RedisGroup {
     const [first] = cluster.nodes
     if (first === undefined) throw new Error('the cluster has no node')
     const replicas = await Promise.all(
-      cluster.nodes.map(async (_node, i) =>
-        startRedisServer(supervisor, `replica-${i}`, [
-          ...durable,
-          ...settings,
-          'cluster-enabled yes',
-          `cluster-port ${await supervisor.ports.free()}`,
-          'cluster-node-timeout 2000',
-          'cluster-require-full-coverage no',
-        ]),
-      ),
+      cluster.nodes.map((_node, i) => startClusterNode(supervisor, `replica-${i}`, settings)),
     )
     const group = new ClusterGroup(cluster.url, [...cluster.nodes, ...replicas], random, hashTag)
+    const bus = await queryServer(first.port, clusterPort)
     for (const { port } of replicas)
-      await queryServer(port, async (redis) => {
-        const [, bus] = (await queryServer<unknown>(first.port, (other) =>
-          other.config('GET', 'cluster-port'),
-        )) as string[]
-        await redis.call('CLUSTER', 'MEET', '127.0.0.1', first.port, bus ?? '')
-      })
+      await queryServer(port, (redis) => redis.call('CLUSTER', 'MEET', '127.0.0.1', first.port, bus))
     for (const [i, { port }] of replicas.entries())
       await eventually(DEADLINE_MS, () =>
         queryServer(port, async (redis) => {

@@ -1,3 +1,6 @@
+import { pause } from '@sluice/harness'
+import type { TestServer } from '../scaling/redis-servers.ts'
+
 /** Redis servers with replicas, and what can happen to them. */
 export interface RedisGroup {
   /** For the processes of Sluice. */
@@ -8,4 +11,23 @@ export interface RedisGroup {
   readonly replicaFaults: Readonly<Record<'kill' | 'freeze', (forMs: number) => Promise<void>>>
   /** Resolves when all replicas have everything that their primaries have. */
   formed(): Promise<void>
+}
+
+/** @param findReplica a replica of the group, chosen for each fault */
+export function replicaFaultsOf(findReplica: () => Promise<TestServer>): RedisGroup['replicaFaults'] {
+  return {
+    kill: async (forMs) => {
+      const { process } = await findReplica()
+      await process.stop({ signal: 'SIGKILL' })
+      await pause(forMs)
+      await process.start()
+    },
+    // It answers nothing for a while: it lags.
+    freeze: async (forMs) => {
+      const { process } = await findReplica()
+      process.kill('SIGSTOP')
+      await pause(forMs)
+      process.kill('SIGCONT')
+    },
+  }
 }

@@ -1,7 +1,5 @@
-import { eventually, pause } from '@sluice/harness'
+import { eventually } from '@sluice/harness'
 import type { Supervisor } from '@sluice/local'
-import type { Redis } from 'ioredis'
-import type { RedisGroup } from './redis-group.ts'
 import {
   durable,
   PASSWORD,
@@ -9,9 +7,9 @@ import {
   startRedisServer,
   type TestServer,
 } from '../scaling/redis-servers.ts'
+import { TestSentinels } from '../scaling/test-sentinels.ts'
+import { type RedisGroup, replicaFaultsOf } from './redis-group.ts'
 
-const SENTINELS = 3
-const NAME = 'sluice'
 /** The replicas and the Sentinels have users of their own, so that a primary can be cut off from them and not from clients. */
 const PEERS = ['replica', 'sentinel'] as const
 const FORMED_DEADLINE_MS = 60_000
@@ -32,14 +30,11 @@ export class SentinelGroup implements RedisGroup {
     'the Sentinels replace the primary by command': () => this.#commandFailover(),
     'the primary is cut off from replicas and Sentinels': () => this.#isolatePrimary(),
   }
-  readonly replicaFaults: RedisGroup['replicaFaults'] = {
-    kill: (forMs) => this.#killReplica(forMs),
-    freeze: (forMs) => this.#freezeReplica(forMs),
-  }
+  readonly replicaFaults = replicaFaultsOf(() => this.#replica())
   readonly #servers: readonly TestServer[]
-  readonly #sentinels: readonly number[]
+  readonly #sentinels: TestSentinels
 
-  private constructor(servers: readonly TestServer[], sentinels: readonly number[]) {
+  private constructor(servers: readonly TestServer[], sentinels: TestSentinels) {
     this.#servers = servers
     this.#sentinels = sentinels
   }
@@ -54,52 +49,34 @@ export class SentinelGroup implements RedisGroup {
         ]),
       ),
     )
-    const sentinels = await Promise.all(
-      Array.from({ length: SENTINELS }, (_, i) =>
-        startSentinel(supervisor, `sentinel-${i + 1}`, primary.port),
-      ),
-    )
+    const sentinels = await TestSentinels.start(supervisor, primary.port, {
+      failoverTimeoutMs: 3_000,
+      authUser: 'sentinel',
+    })
     const group = new SentinelGroup([primary, ...followers], sentinels)
     await group.formed()
     return group
   }
 
   get url(): string {
-    return `redis-sentinel://:${PASSWORD}@${this.#sentinels.map((port) => `127.0.0.1:${port}`).join(',')}/${NAME}`
-  }
-
-  /** The port of the current primary, according to the Sentinels. */
-  async #primaryPort(): Promise<number> {
-    const [port = 0] = this.#sentinels
-    const address = await querySentinel(port, (redis) =>
-      redis.call('SENTINEL', 'GET-MASTER-ADDR-BY-NAME', NAME),
-    )
-    return Number((address as string[])[1])
+    return this.#sentinels.url
   }
 
   async #primary(): Promise<TestServer> {
-    const port = await this.#primaryPort()
+    const port = await this.#sentinels.primaryPort()
     return this.#find((server) => server.port === port)
   }
 
   async #replica(): Promise<TestServer> {
-    const port = await this.#primaryPort()
+    const port = await this.#sentinels.primaryPort()
     return this.#find((server) => server.port !== port)
   }
 
   /** Waits until one server is the primary and all others have everything that it has. */
   async formed(): Promise<void> {
     await eventually(FORMED_DEADLINE_MS, async () => {
-      const port = await this.#primaryPort()
-      for (const sentinel of this.#sentinels) {
-        const [sentinels, replicas] = await querySentinel(sentinel, (redis) =>
-          Promise.all(
-            ['SENTINELS', 'REPLICAS'].map((what) => redis.call('SENTINEL', what, NAME) as Promise<unknown[]>),
-          ),
-        )
-        if (sentinels?.length !== SENTINELS - 1 || replicas?.length !== this.#servers.length - 1)
-          throw new Error('the Sentinels do not know each other and the replicas yet')
-      }
+      const port = await this.#sentinels.primaryPort()
+      await this.#sentinels.requireFormed(this.#servers.length - 1)
       for (const server of this.#servers) {
         const info = await queryServer(server.port, (redis) => redis.info('replication'))
         const expected =
@@ -122,15 +99,14 @@ export class SentinelGroup implements RedisGroup {
 
   /** Makes the Sentinels replace the primary, which accepts writes until they have told it. */
   async #commandFailover(): Promise<void> {
-    const port = await this.#primaryPort()
-    const [sentinel = 0] = this.#sentinels
-    await querySentinel(sentinel, (redis) => redis.call('SENTINEL', 'FAILOVER', NAME))
+    const port = await this.#sentinels.primaryPort()
+    await this.#sentinels.failOver()
     await this.#replaced(port)
   }
 
   /** Cuts the primary off from its replicas and from the Sentinels, but not from clients, until another one has taken over. */
   async #isolatePrimary(): Promise<void> {
-    const port = await this.#primaryPort()
+    const port = await this.#sentinels.primaryPort()
     await queryServer(port, async (redis) => {
       for (const user of PEERS) await redis.call('ACL', 'SETUSER', user, 'off')
       for (const user of PEERS) await redis.call('CLIENT', 'KILL', 'USER', user)
@@ -141,24 +117,9 @@ export class SentinelGroup implements RedisGroup {
     })
   }
 
-  async #killReplica(downMs: number): Promise<void> {
-    const { process } = await this.#replica()
-    await process.stop({ signal: 'SIGKILL' })
-    await pause(downMs)
-    await process.start()
-  }
-
-  /** The replica answers nothing for a while: it lags. */
-  async #freezeReplica(forMs: number): Promise<void> {
-    const { process } = await this.#replica()
-    process.kill('SIGSTOP')
-    await pause(forMs)
-    process.kill('SIGCONT')
-  }
-
   async #replaced(port: number): Promise<void> {
     await eventually(FAILOVER_DEADLINE_MS, async () => {
-      if ((await this.#primaryPort()) === port) throw new Error('the primary is not replaced yet')
+      if ((await this.#sentinels.primaryPort()) === port) throw new Error('the primary is not replaced yet')
     })
   }
 
@@ -167,35 +128,4 @@ export class SentinelGroup implements RedisGroup {
     if (server === undefined) throw new Error('the group has no such server')
     return server
   }
-}
-
-async function startSentinel(supervisor: Supervisor, name: string, primaryPort: number): Promise<number> {
-  const port = await supervisor.ports.free()
-  await startRedisServer(
-    supervisor,
-    name,
-    [
-      `port ${port}`,
-      `sentinel monitor ${NAME} 127.0.0.1 ${primaryPort} 2`,
-      `sentinel auth-user ${NAME} sentinel`,
-      `sentinel auth-pass ${NAME} ${PASSWORD}`,
-      `sentinel down-after-milliseconds ${NAME} 1000`,
-      `sentinel failover-timeout ${NAME} 3000`,
-    ],
-    {
-      port,
-      args: ['--sentinel'],
-      isReady: async () => (await querySentinel(port, (redis) => redis.ping())) === 'PONG',
-    },
-  )
-  return port
-}
-
-function querySentinel<T>(port: number, query: (redis: Redis) => Promise<T>): Promise<T> {
-  return queryServer(port, query, {
-    password: '',
-    commandTimeout: 1_000,
-    retryStrategy: () => null,
-    enableReadyCheck: false,
-  })
 }

@@ -5,13 +5,11 @@ import { Journal } from '@sluice/harness/journal'
 import { Load } from '@sluice/harness/load'
 import { Supervisor } from '@sluice/local'
 import { queueNames } from '@sluice/queue'
-import type { Redis } from 'ioredis'
 import { afterAll, beforeAll, expect, it } from 'vitest'
 import { durable, PASSWORD, queryServer, startRedisServer, type TestServer } from './redis-servers.ts'
 import { type ScaledInstallation, startScaledInstallation } from './scaled-installation.ts'
+import { TestSentinels } from './test-sentinels.ts'
 
-const SENTINELS = 3
-const MASTER = 'sluice'
 const PREFIX = 'sentinel'
 const SENTINEL_PASSWORD = 'secret-of-the-sentinels'
 const DRAIN_DEADLINE_MS = 30_000
@@ -20,59 +18,12 @@ const configuration = [...durable, 'repl-diskless-sync-delay 0']
 let supervisor: Supervisor
 let master: TestServer
 let replica: TestServer
-let sentinelPorts: number[]
+let sentinels: TestSentinels
 let installation: ScaledInstallation
-
-const querySentinel = <T>(port: number, query: (redis: Redis) => Promise<T>): Promise<T> =>
-  queryServer(port, query, {
-    password: SENTINEL_PASSWORD,
-    commandTimeout: 1_000,
-    retryStrategy: () => null,
-    enableReadyCheck: false,
-  })
-
-async function startSentinel(name: string): Promise<number> {
-  const port = await supervisor.ports.free()
-  await startRedisServer(
-    supervisor,
-    name,
-    [
-      `port ${port}`,
-      `requirepass ${SENTINEL_PASSWORD}`,
-      `sentinel monitor ${MASTER} 127.0.0.1 ${master.port} 2`,
-      `sentinel auth-pass ${MASTER} ${PASSWORD}`,
-      `sentinel down-after-milliseconds ${MASTER} 1000`,
-      `sentinel failover-timeout ${MASTER} 5000`,
-    ],
-    {
-      port,
-      args: ['--sentinel'],
-      isReady: async () => (await querySentinel(port, (redis) => redis.ping())) === 'PONG',
-    },
-  )
-  return port
-}
-
-/** The port of the current master, according to the Sentinels. */
-const masterPort = async (): Promise<number> => {
-  const [port = 0] = sentinelPorts
-  const address = await querySentinel(port, (redis) =>
-    redis.call('SENTINEL', 'GET-MASTER-ADDR-BY-NAME', MASTER),
-  )
-  return Number((address as string[])[1])
-}
 
 /** @throws unless all Sentinels know each other and the replica, and the replica is in sync */
 async function requireFormed(replicaPort: number): Promise<void> {
-  for (const port of sentinelPorts) {
-    const [sentinels, replicas] = await querySentinel(port, (redis) =>
-      Promise.all(
-        ['SENTINELS', 'REPLICAS'].map((what) => redis.call('SENTINEL', what, MASTER) as Promise<unknown[]>),
-      ),
-    )
-    if (sentinels?.length !== SENTINELS - 1 || replicas?.length !== 1)
-      throw new Error('the Sentinels do not know each other and the replica yet')
-  }
+  await sentinels.requireFormed(1)
   const info = await queryServer(replicaPort, (redis) => redis.info('replication'))
   if (!info.includes('master_link_status:up'))
     throw new Error('the replica is not connected to its master yet')
@@ -85,13 +36,14 @@ beforeAll(async () => {
     ...configuration,
     `replicaof 127.0.0.1 ${master.port}`,
   ])
-  sentinelPorts = await Promise.all(
-    Array.from({ length: SENTINELS }, (_, i) => startSentinel(`sentinel-${i + 1}`)),
-  )
+  sentinels = await TestSentinels.start(supervisor, master.port, {
+    password: SENTINEL_PASSWORD,
+    failoverTimeoutMs: 5_000,
+  })
   await eventually(20_000, () => requireFormed(replica.port))
   installation = await startScaledInstallation({
     supervisor,
-    redisUrl: `redis-sentinel://:${PASSWORD}@${sentinelPorts.map((port) => `127.0.0.1:${port}`).join(',')}/${MASTER}`,
+    redisUrl: sentinels.url,
     prefix: PREFIX,
     workers: 1,
     environment: { REDIS_SENTINEL_PASSWORD: SENTINEL_PASSWORD },
@@ -116,7 +68,7 @@ const loadOf = (journal: Journal): Load =>
 
 /** Drains the queue of the current master, and compares what was acknowledged with what is stored. */
 async function expectExactlyOnce(...journals: readonly Journal[]): Promise<void> {
-  const url = `redis://:${PASSWORD}@127.0.0.1:${await masterPort()}`
+  const url = `redis://:${PASSWORD}@127.0.0.1:${await sentinels.primaryPort()}`
   expect(await drainQueue(url, queueNames(PREFIX), DRAIN_DEADLINE_MS)).toSatisfy(isEmpty)
   await awaitInserts(installation.clickhouse, DRAIN_DEADLINE_MS)
   for (const journal of journals) {
@@ -142,7 +94,7 @@ async function failOver(change: () => Promise<void>, to: TestServer): Promise<vo
   load.start()
   await pause(500)
   await change()
-  await eventually(15_000, async () => expect(await masterPort()).toBe(to.port))
+  await eventually(15_000, async () => expect(await sentinels.primaryPort()).toBe(to.port))
   await pause(500)
   await load.stop()
   await eventually(10_000, async () =>
@@ -152,12 +104,12 @@ async function failOver(change: () => Promise<void>, to: TestServer): Promise<vo
 
 // Entries that are sent during the change are not checked: some may be lost, as docs/scaling.md explains.
 it('uses the new master after a failover by command, and after the master has crashed', async () => {
-  expect(await masterPort()).toBe(master.port)
+  expect(await sentinels.primaryPort()).toBe(master.port)
   const first = await send('first')
   await expectExactlyOnce(first)
 
   await failOver(async () => {
-    await querySentinel(sentinelPorts[0] ?? 0, (redis) => redis.call('SENTINEL', 'FAILOVER', MASTER))
+    await sentinels.failOver()
     // Until the old master is demoted, it accepts writes that will be lost.
     await eventually(15_000, async () =>
       expect(await queryServer(master.port, (redis) => redis.info('replication'))).toContain('role:slave'),

@@ -110,17 +110,7 @@ export async function startRedisCluster(
   lines: readonly string[] = [],
 ): Promise<TestCluster> {
   const nodes = await Promise.all(
-    Array.from({ length: size }, async (_, i) =>
-      startRedisServer(supervisor, `node-${i}`, [
-        ...durable,
-        ...lines,
-        'cluster-enabled yes',
-        `cluster-port ${await supervisor.ports.free()}`,
-        'cluster-node-timeout 2000',
-        // Without a node, the others continue to answer.
-        'cluster-require-full-coverage no',
-      ]),
-    ),
+    Array.from({ length: size }, (_, i) => startClusterNode(supervisor, `node-${i}`, lines)),
   )
   const slotsEach = Math.ceil(SLOTS / size)
   const [first] = nodes
@@ -158,7 +148,25 @@ export async function startRedisCluster(
   }
 }
 
-async function clusterPort(redis: Redis): Promise<number> {
+/** Starts a node that knows no other one, and has no slots. */
+export async function startClusterNode(
+  supervisor: Supervisor,
+  name: string,
+  lines: readonly string[],
+): Promise<TestServer> {
+  return startRedisServer(supervisor, name, [
+    ...durable,
+    ...lines,
+    'cluster-enabled yes',
+    `cluster-port ${await supervisor.ports.free()}`,
+    'cluster-node-timeout 2000',
+    // Without a node, the others continue to answer.
+    'cluster-require-full-coverage no',
+  ])
+}
+
+/** The port for the other nodes of the cluster. */
+export async function clusterPort(redis: Redis): Promise<number> {
   const [, port] = (await redis.config('GET', 'cluster-port')) as [string, string]
   return Number(port)
 }

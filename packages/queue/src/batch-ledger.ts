@@ -157,17 +157,15 @@ export class BatchLedger {
   /** Undefined if the batch was released, or never existed. */
   async read(batchId: string): Promise<BatchRecord | undefined> {
     const answer = await this.#read([this.#names.batchKey(batchId)], [])
-    const valueOf = (name: string): string | undefined => {
-      const at = answer.findIndex((text, i) => i % 2 === 0 && text === name)
-      return at === -1 ? undefined : answer[at + 1]
-    }
-    const [state, members] = [valueOf('state'), valueOf('members')]
+    const fields = new Map<string, string>()
+    for (let i = 0; i + 1 < answer.length; i += 2) fields.set(answer[i] ?? '', answer[i + 1] ?? '')
+    const [state, members] = [fields.get('state'), fields.get('members')]
     if (state === undefined || members === undefined) return undefined
     return {
       state: state === batchState.confirmed ? 'confirmed' : 'claimed',
       members: members.split(' '),
-      splits: splitsIn(answer.filter((_text, i) => i % 2 === 0)),
-      repairs: Number(valueOf(REPAIRS_FIELD) ?? 0),
+      splits: splitsIn([...fields.keys()]),
+      repairs: Number(fields.get(REPAIRS_FIELD) ?? 0),
     }
   }
 

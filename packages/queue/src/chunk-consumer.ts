@@ -120,11 +120,13 @@ export class ChunkConsumer {
    * @throws if a job is not a chunk of a known format
    */
   async load(chunkIds: readonly string[]): Promise<HeldChunk[] | undefined> {
-    const texts: (string | null)[] = []
+    const runs: Promise<(string | null)[]>[] = []
     for (let from = 0; from < chunkIds.length; from += READ_PER_RUN_MAX) {
       const keys = chunkIds.slice(from, from + READ_PER_RUN_MAX).map((id) => this.#options.names.jobKey(id))
-      texts.push(...(await this.#readJobs(keys, [])))
+      runs.push(this.#readJobs(keys, []))
     }
+    // Together, since each waits for replicas.
+    const texts = (await Promise.all(runs)).flat()
     const present = texts.filter((text) => text !== null)
     if (present.length < texts.length) return undefined
     return present.map((text, index) => {
