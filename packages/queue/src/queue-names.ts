@@ -34,6 +34,8 @@ export interface QueueNames {
   idempotencyKey(hash: string): string
   /** How many idempotency records a project has in this shard. */
   idempotencyQuotaKey(projectId: string): string
+  /** How many rows were ever added, and what became of them: see `RowTotals`. */
+  readonly totalsKey: string
 }
 
 const QUEUE = 'logs'
@@ -77,5 +79,6 @@ function namesOf(prefix: string, shard: number): QueueNames {
     turnKey: `${tag}:turn`,
     idempotencyKey: (hash) => `${tag}:idempotency:${hash}`,
     idempotencyQuotaKey: (projectId) => `${tag}:idempotency-quota:${projectId}`,
+    totalsKey: `${tag}:row-totals`,
   }
 }
