@@ -27,7 +27,7 @@ export interface StoredBatchRows {
 }
 
 /**
- * KEYS: the batch, the totals, its chunks. ARGV: the beginning of the queue's keys; '1' if this is the first run for the batch; '1' if
+ * KEYS: the batch, the totals, `absentKey`, its chunks. ARGV: the beginning of the queue's keys; '1' if this is the first run for the batch; '1' if
  * it is the last; the number of the caller's repair, or -1 for any; how many of its rows are inserted, and how many dead-lettered; the
  * number of jobs to complete; their ids; the tokens of their locks; in the first and in the last run, the ids of all chunks of the batch. Returns 0, and changes nothing, if another repair of the batch has
  * begun: the caller may have taken an ignored insert for a successful one. A second run changes nothing.
@@ -77,7 +77,7 @@ if isFirst or isLast then
   local wanted = (isLast and not isAnyJobLeft()) and ${RELEASED_TTL_S} or ${CONFIRMED_TTL_S}
   if ttl == -1 or ttl > wanted then
     redis.call('EXPIRE', KEYS[1], wanted)
-    for i = 3, #KEYS do redis.call('EXPIRE', KEYS[i], wanted) end
+    for i = 4, #KEYS do redis.call('EXPIRE', KEYS[i], wanted) end
   end
 end
 return 1`
@@ -119,6 +119,7 @@ export class BatchFinisher {
       [
         this.#names.batchKey(id),
         this.#names.totalsKey,
+        this.#names.absentKey,
         ...records.map((chunkId) => this.#names.chunkKey(chunkId)),
       ],
       [
