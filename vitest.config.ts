@@ -32,6 +32,12 @@ const slow: TestProjectInlineConfiguration = {
   },
 }
 
+// Set by `npm run test:deploy`.
+const withDeployTools = process.env['SLUICE_TEST_DEPLOY'] === '1'
+const deploy: TestProjectInlineConfiguration = {
+  test: { name: 'deploy', include: ['test/**/*.deploy.test.ts'], setupFiles, testTimeout: 60_000 },
+}
+
 export default defineConfig({
   test: {
     // No test depends on the mocks or the environment variables of another test.
@@ -48,6 +54,7 @@ export default defineConfig({
             '**/*.containers.test.ts',
             '**/*.power.test.ts',
             '**/*.slow.test.ts',
+            '**/*.deploy.test.ts',
           ],
           setupFiles,
           // Only for tests that stall. On a busy machine, a test may take many times as long as on an idle one.
@@ -76,6 +83,7 @@ export default defineConfig({
       ...(withContainers ? [containers] : []),
       ...(withPowerCuts ? [power] : []),
       ...(withSlowTests ? [slow] : []),
+      ...(withDeployTools ? [deploy] : []),
     ],
   },
 })

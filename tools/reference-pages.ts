@@ -1,9 +1,9 @@
-// Generates the reference pages of the settings and of the HTTP API from the code that reads and validates them:
-// `npm run docs`. test/documents.test.ts checks that the pages are current.
+// Generates the reference pages of the settings and of the HTTP API, and the schema of the settings in the Helm chart, from the code that
+// reads and validates them: `npm run docs`. test/documents.test.ts checks that they are current.
 import { clickhouseSettings } from '@sluice/clickhouse'
 import { commonSettings, redisSettings } from '@sluice/runtime'
 import { entryErrorCodes, entrySchema, limits } from '@sluice/schema'
-import { writeFileSync } from 'node:fs'
+import { readFileSync, writeFileSync } from 'node:fs'
 import { apiSettings } from '../apps/api/src/config.ts'
 import { contentEncodings } from '../apps/api/src/intake/content-encoding.ts'
 import { overloadSettings } from '../apps/api/src/overload/settings.ts'
@@ -17,6 +17,7 @@ interface Setting {
   readonly minimum?: number
   readonly maximum?: number
   readonly enum?: readonly string[]
+  readonly pattern?: string
   readonly description: string
 }
 type Settings = Readonly<Record<string, Setting>>
@@ -28,7 +29,41 @@ export function referencePages(): ReadonlyMap<string, string> {
   return new Map([
     ['docs/settings.md', settingsPage()],
     ['docs/api.md', apiPage()],
+    [chartSchemaPath, chartSchema()],
   ])
+}
+
+const chartSchemaPath = 'deploy/helm/values.schema.json'
+
+/** The settings that the chart determines itself, from values that have other names. */
+export const settingsOfChart: ReadonlySet<string> = new Set([
+  'HOST',
+  'PORT',
+  'OPS_HOST',
+  'OPS_PORT',
+  'REDIS_URL',
+  'REDIS_TLS_CA_FILE',
+  'REDIS_SENTINEL_PASSWORD',
+  'CLICKHOUSE_URL',
+  'CLICKHOUSE_TLS_CA_FILE',
+  'CLICKHOUSE_USERNAME',
+  'CLICKHOUSE_PASSWORD',
+])
+
+/** The schema of the chart's values, in which the properties of `settings` are replaced. */
+function chartSchema(): string {
+  const schema = JSON.parse(readFileSync(new URL(`../${chartSchemaPath}`, import.meta.url), 'utf8')) as {
+    properties: { settings: { properties: unknown } }
+  }
+  const settings: Settings = { ...apiSettings, ...workerSettings }
+  const names = Object.keys(settings).filter((name) => !settingsOfChart.has(name))
+  schema.properties.settings.properties = Object.fromEntries(
+    names.toSorted().map((name) => {
+      const { default: _default, ...property } = settings[name] ?? {}
+      return [name, property]
+    }),
+  )
+  return `${JSON.stringify(schema, null, 2)}\n`
 }
 
 function settingsPage(): string {
