@@ -21,6 +21,18 @@ const power: TestProjectInlineConfiguration = {
   test: { name: 'power', include: ['test/**/*.power.test.ts'], setupFiles },
 }
 
+// Set by `npm run test:proxy`.
+const withProxy = process.env['SLUICE_TEST_PROXY'] === '1'
+const proxy: TestProjectInlineConfiguration = {
+  test: {
+    name: 'proxy',
+    include: ['test/**/*.proxy.test.ts'],
+    setupFiles,
+    testTimeout: 60_000,
+    hookTimeout: 60_000,
+  },
+}
+
 // Set by `npm run test:slow`.
 const withSlowTests = process.env['SLUICE_TEST_SLOW'] === '1'
 const slow: TestProjectInlineConfiguration = {
@@ -53,6 +65,7 @@ export default defineConfig({
             '**/*.integration.test.ts',
             '**/*.containers.test.ts',
             '**/*.power.test.ts',
+            '**/*.proxy.test.ts',
             '**/*.slow.test.ts',
             '**/*.deploy.test.ts',
           ],
@@ -82,6 +95,7 @@ export default defineConfig({
       },
       ...(withContainers ? [containers] : []),
       ...(withPowerCuts ? [power] : []),
+      ...(withProxy ? [proxy] : []),
       ...(withSlowTests ? [slow] : []),
       ...(withDeployTools ? [deploy] : []),
     ],
