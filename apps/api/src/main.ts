@@ -42,7 +42,7 @@ const CONNECTIONS_WAITING_MAX = 4_096
 const REPLICATION_WAIT_MS = 1_000
 
 const config = readSettingsOrExit('api', () => readApiConfig(process.env))
-const logger = createLogger('api', config.LOG_LEVEL)
+const logger = createLogger('api', config.LOG_LEVEL, config.LOG_FORMAT)
 const monotonicMs = (): number => performance.now()
 
 await runProcess({

@@ -39,7 +39,7 @@ import { fetchLimits } from './shard.ts'
 import { type ShardDependencies, type ShardQueue, startShard } from './start-shard.ts'
 
 const config = readSettingsOrExit('worker', () => readWorkerConfig(process.env))
-const logger = createLogger('worker', config.LOG_LEVEL)
+const logger = createLogger('worker', config.LOG_LEVEL, config.LOG_FORMAT)
 const monotonicMs = (): number => clock.nowMs()
 
 await runProcess({
