@@ -19,6 +19,7 @@ import { randomUUID } from 'node:crypto'
 import { buildApp } from './app.ts'
 import { Authenticator } from './authentication/authenticator.ts'
 import { KeyUsage } from './authentication/key-usage.ts'
+import { chunkTrace } from './chunks/chunk-trace.ts'
 import { chunkLimits, ChunkWriter } from './chunks/chunk-writer.ts'
 import { readApiConfig } from './config.ts'
 import { connectionLimits } from './connections/connection-limits.ts'
@@ -96,10 +97,12 @@ await runProcess({
     const queues = shards.map((shard) => new ChunkQueue(redis, shard, logger, { durable }))
     const ids = new IdSource(clock.nowMs)
     const makeId = (): string => ids.next()
-    const writer = new ChunkWriter(new ShardedQueue(queues), makeId, queues.length)
+    const trace = chunkTrace(logger)
+    const writer = new ChunkWriter(new ShardedQueue(queues), makeId, queues.length, monotonicMs, trace)
     const idempotentWriter = new IdempotentWriter(queues, makeId, {
       windowMs: config.IDEMPOTENCY_WINDOW_SECONDS * 1_000,
       recordsPerProjectMax: config.IDEMPOTENCY_KEYS_PER_PROJECT_MAX,
+      trace,
     })
     const idempotency = new Idempotency(idempotentWriter, shards, makeId)
     const eventLoopDelay = new EventLoopDelay()

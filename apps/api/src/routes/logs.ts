@@ -252,7 +252,7 @@ type ChargedRequest =
  * @throws Problem
  */
 function scanAndCharge(
-  { allowance, paid }: LogsRequest,
+  { id, allowance, paid }: LogsRequest,
   { body, format, stamp, idempotencyKey }: ReceivedRequest,
   { intake, writer }: LogsRouteDependencies,
 ): ChargedRequest | undefined {
@@ -261,7 +261,7 @@ function scanAndCharge(
     const cost = { entries: Math.max(1, parsed.entries), bytes: body.length }
     const charged = paid === null ? allowance?.take(cost) : allowance?.raise(paid, cost)
     if (charged === undefined && idempotencyKey === undefined)
-      return { charged, answer: parsed.answer, stored: writeRows(parsed.rows, writer) }
+      return { charged, answer: parsed.answer, stored: writeRows(parsed.rows, id, writer) }
     return { charged, request: { ...parsed, rows: parsed.rows.copy() } }
   })
 }
@@ -290,7 +290,7 @@ async function store(
   { writer, idempotency }: LogsRouteDependencies,
 ): Promise<string> {
   if (idempotencyKey === undefined) {
-    await writeRows(parsed.rows, writer)
+    await writeRows(parsed.rows, reply.request.id, writer)
     return parsed.answer
   }
   const { answer, isReplay } = await idempotency.write({
@@ -299,13 +299,14 @@ async function store(
     contentType,
     body,
     parsed,
+    requestId: reply.request.id,
   })
   if (isReplay) void reply.header('idempotency-replayed', 'true')
   return answer
 }
 
-function writeRows<Scope>(rows: Rows<Scope>, writer: ChunkWriter): Promise<void> {
-  return rows.count > 0 ? writer.write(rows) : Promise.resolve()
+function writeRows<Scope>(rows: Rows<Scope>, requestId: string, writer: ChunkWriter): Promise<void> {
+  return rows.count > 0 ? writer.write(rows, requestId) : Promise.resolve()
 }
 
 /** @throws Problem `unsupported_media_type` */
