@@ -27,6 +27,7 @@ export class InsertHealth {
   readonly #limits: InsertHealthLimits
   #failingSinceMs: number | undefined
   #succeededAtMs = Number.NEGATIVE_INFINITY
+  #failedAtMs = Number.NEGATIVE_INFINITY
   #giveUp = new AbortController()
   #nextProbeAtMs = Number.NEGATIVE_INFINITY
 
@@ -87,6 +88,11 @@ export class InsertHealth {
     return this.#succeededAtMs >= ms
   }
 
+  /** Whether the worker cannot insert, and has learned this again since a time. */
+  isFailingSince(ms: number): boolean {
+    return this.#failingSinceMs !== undefined && this.#failedAtMs >= ms
+  }
+
   /** Why the worker cannot insert; undefined if it can. */
   get failure(): string | undefined {
     if (this.#failingSinceMs === undefined) return undefined
@@ -103,6 +109,7 @@ export class InsertHealth {
   #failed(startedMs: number): void {
     // Another insert has succeeded meanwhile.
     if (startedMs < this.#succeededAtMs) return
+    this.#failedAtMs = this.#clock.nowMs()
     this.#failingSinceMs ??= startedMs
     if (this.#clock.nowMs() - this.#failingSinceMs >= this.#limits.giveUpMs) this.#giveUp.abort()
   }

@@ -32,6 +32,7 @@ import { HeldBudget } from './held-budget.ts'
 import { InsertHealth } from './insert-health.ts'
 import { workerLimits } from './limits.ts'
 import { observeSteps } from './observed-clickhouse.ts'
+import { ProgressWatchdog } from './progress-watchdog.ts'
 import { Retrier } from './retrier.ts'
 import { Semaphore } from './semaphore.ts'
 import { ServedShards } from './served-shards.ts'
@@ -150,13 +151,25 @@ await runProcess({
       fetchLimits,
       logger,
     }
+    const shardCount = new ShardCount(redis, config.SLUICE_PREFIX, config.QUEUE_SHARDS)
     const shards: ServedShards = new ServedShards({
-      shards: new ShardCount(redis, config.SLUICE_PREFIX, config.QUEUE_SHARDS),
+      shards: shardCount,
       start: (names) => startShard(openQueue(names), dependencies),
       clock,
       logger,
     })
     shards.start()
+    const watchdog = new ProgressWatchdog({
+      ...dependencies,
+      shards: () =>
+        shards.served.map(({ names, running }) => ({
+          shard: names.shard,
+          progress: running.progress,
+          askRedis: () => shardCount.isEmpty(names),
+        })),
+    })
+    // If it rejects, the process ends.
+    void watchdog.run()
     const readiness = (): { ready: boolean; reasons: string[] } => {
       const reasons = [
         ...(redis.status === 'ready' ? [] : [`the connection to Redis is ${redis.status}`]),
@@ -167,6 +180,7 @@ await runProcess({
         ...redisClock.readiness.reasons,
         ...clickhouseClock.readiness.reasons,
         ...retrier.failures,
+        ...watchdog.reasons,
       ]
       return { ready: reasons.length === 0, reasons }
     }
@@ -179,7 +193,7 @@ await runProcess({
       host: config.OPS_HOST,
       port: config.OPS_PORT,
       readiness,
-      isAlive: () => fetchMonitor.isAlive && clickhouseMonitor.isAlive,
+      isAlive: () => fetchMonitor.isAlive && clickhouseMonitor.isAlive && watchdog.isAlive,
     })
     logger.info({ opsUrl: ops.url }, 'working')
 
@@ -189,6 +203,7 @@ await runProcess({
           () => stopping.abort(),
           Math.max(0, config.SHUTDOWN_DEADLINE_MS - workerLimits.requeueMs),
         )
+        watchdog.stop()
         await shards.stop()
         clearTimeout(requeue)
         clickhouseClock.stop()
