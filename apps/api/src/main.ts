@@ -4,12 +4,14 @@ import { EntryValidator, IdSource } from '@sluice/rows'
 import {
   connectRedis,
   createLogger,
+  Dependencies,
   DurabilityCheck,
   durableRedis,
   installationNames,
   keepSubscribed,
   readSettingsOrExit,
   RedisClock,
+  redisDependency,
   redisServers,
   ReplicatedRedis,
   runProcess,
@@ -106,16 +108,18 @@ await runProcess({
     })
     const idempotency = new Idempotency(idempotentWriter, shards, makeId)
     const eventLoopDelay = new EventLoopDelay()
+    const shardCount = new ShardCount(redis, config.SLUICE_PREFIX, config.QUEUE_SHARDS)
+    const gauge = new QueueGauge({
+      redis,
+      servers: () => redisServers(redis),
+      shards: shardCount,
+      memoryBytes: config.REDIS_MEMORY_BYTES,
+      wallMs: clock.nowMs,
+      monotonicMs,
+    })
     const overload = new OverloadMonitor({
       thresholds: config.overloadThresholds,
-      queue: new QueueGauge({
-        redis,
-        servers: () => redisServers(redis),
-        shards: new ShardCount(redis, config.SLUICE_PREFIX, config.QUEUE_SHARDS),
-        memoryBytes: config.REDIS_MEMORY_BYTES,
-        wallMs: clock.nowMs,
-        monotonicMs,
-      }),
+      queue: gauge,
       bytesInFlight: () => writer.bytesWaiting + idempotentWriter.bytesWaiting,
       eventLoopDelayMs: () => eventLoopDelay.takeMs(),
       logger,
@@ -132,6 +136,17 @@ await runProcess({
       const reasons = [...connection, ...durability.readiness.reasons, ...clock.readiness.reasons]
       return { ready: reasons.length === 0, reasons }
     }
+    const redisCheck = redisDependency(redis)
+    const dependencies = new Dependencies({
+      checks: () => [
+        redisCheck,
+        ...shardCount.names.map((shard) => ({
+          name: `shard ${shard.shard}`,
+          failure: () => gauge.failureOf(shard),
+        })),
+      ],
+      monotonicMs,
+    })
     const app = buildApp({
       authenticator,
       rateLimits,
@@ -152,7 +167,14 @@ await runProcess({
     usage.start()
     durability.start()
     const pages = new Map([['/overload', () => ({ ...overload.status, bodies: bodies.status })]])
-    const ops = await startOpsServer({ host: config.OPS_HOST, port: config.OPS_PORT, readiness, pages })
+    dependencies.start()
+    const ops = await startOpsServer({
+      host: config.OPS_HOST,
+      port: config.OPS_PORT,
+      readiness,
+      dependencies: () => dependencies.status,
+      pages,
+    })
     eventLoopDelay.start()
     overload.start()
     logger.info({ url, opsUrl: ops.url }, 'listening')
@@ -162,6 +184,7 @@ await runProcess({
         await app.close()
         await Promise.all([writer.drain(), idempotentWriter.drain()])
         overload.stop()
+        dependencies.stop()
         unsubscribe()
         durability.stop()
         clock.stop()

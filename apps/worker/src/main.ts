@@ -16,12 +16,14 @@ import { IdSource } from '@sluice/rows'
 import {
   connectRedis,
   createLogger,
+  Dependencies,
   DurabilityCheck,
   durableRedis,
   installationNames,
   processClock as clock,
   readSettingsOrExit,
   RedisClock,
+  redisDependency,
   ReplicatedRedis,
   runProcess,
   startOpsServer,
@@ -184,6 +186,22 @@ await runProcess({
       ]
       return { ready: reasons.length === 0, reasons }
     }
+    const redisCheck = redisDependency(redis)
+    const dependencyStates = new Dependencies({
+      checks: () => [
+        redisCheck,
+        {
+          name: 'clickhouse',
+          failure: () => health.lastError ?? clickhouseMonitor.readiness.reasons[0],
+        },
+        ...shards.served.map(({ names }) => ({
+          name: `shard ${names.shard}`,
+          failure: () => fetchMonitor.failureOf(names.queuePrefix),
+        })),
+      ],
+      monotonicMs,
+    })
+    dependencyStates.start()
     durability.start()
     redisClock.start()
     clickhouseClock.start()
@@ -193,6 +211,7 @@ await runProcess({
       host: config.OPS_HOST,
       port: config.OPS_PORT,
       readiness,
+      dependencies: () => dependencyStates.status,
       isAlive: () => fetchMonitor.isAlive && clickhouseMonitor.isAlive && watchdog.isAlive,
     })
     logger.info({ opsUrl: ops.url }, 'working')
@@ -204,6 +223,7 @@ await runProcess({
           Math.max(0, config.SHUTDOWN_DEADLINE_MS - workerLimits.requeueMs),
         )
         watchdog.stop()
+        dependencyStates.stop()
         await shards.stop()
         clearTimeout(requeue)
         clickhouseClock.stop()

@@ -25,7 +25,6 @@ export function observeQueue({ ledger, consumer }: ShardQueue, progress: ShardPr
           return fetch
         } catch (error) {
           progress.fetched(false)
-          progress.excuse()
           throw error
         }
       },

@@ -1,5 +1,4 @@
 import type { Logger, MonotonicClock } from '@sluice/runtime'
-import type { InsertHealth } from './insert-health.ts'
 import { workerLimits } from './limits.ts'
 import type { Semaphore } from './semaphore.ts'
 import type { ShardProgress } from './shard-progress.ts'
@@ -11,8 +10,6 @@ export const watchdogLimits = {
   suspectMs: 30_000,
   /** Redis answers within milliseconds. Without an answer in this time, the shard waits for Redis. */
   redisAnswerMs: 5_000,
-  /** The failure of an insert counts for this long. Longer than an attempt with a question about the clock, and the wait before it. */
-  failureMaxMs: 150_000,
   /**
    * From then on, the worker is not ready. Longer than every wait of a working shard: a repair waits until an unanswered insert cannot
    * arrive any more, and a step makes up to three requests to ClickHouse.
@@ -24,9 +21,6 @@ export const watchdogLimits = {
 
 if (watchdogLimits.reportAfterMs < workerLimits.insertLingerMaxMs + 3 * workerLimits.insertTimeoutMs)
   throw new Error('reportAfterMs is shorter than waits of a working shard')
-if (watchdogLimits.failureMaxMs < 2 * workerLimits.insertTimeoutMs + workerLimits.probeIntervalMs)
-  throw new Error('failureMaxMs is shorter than an attempt to insert')
-
 export interface WatchedShard {
   /** Its number. */
   readonly shard: number
@@ -37,7 +31,6 @@ export interface WatchedShard {
 
 export interface ProgressWatchdogOptions {
   readonly shards: () => readonly WatchedShard[]
-  readonly health: Pick<InsertHealth, 'isFailingSince'>
   readonly insertSlots: Pick<Semaphore, 'free' | 'waiting'>
   readonly repairPermits: Pick<Semaphore, 'free' | 'waiting'>
   readonly clock: MonotonicClock
@@ -56,8 +49,8 @@ export class NoProgressError extends Error {
  * A shard: working → suspect (`suspectMs`: an external reason is looked for) → stalled (`reportAfterMs`: not ready, logged with what the
  * shard was doing) → stuck (`exitAfterMs`: not alive; `run` rejects). Progress or an external reason leads back to working.
  *
- * External reasons: Redis does not answer a question about the shard; no insert of this worker succeeds; an operation of the shard has
- * just failed and is retried; the shard waits for a slot, and others that use the slots make progress; this process was suspended.
+ * External reasons: Redis does not answer a question about the shard; an operation of the shard has just failed and is retried, for
+ * example an insert; the shard waits for a slot, and others that use the slots make progress; this process was suspended.
  */
 export class ProgressWatchdog {
   readonly #options: ProgressWatchdogOptions
@@ -91,14 +84,16 @@ export class ProgressWatchdog {
   async run(): Promise<void> {
     const { clock } = this.#options
     const { signal } = this.#stopping
+    let isAlive = true
     for (;;) {
       await clock.sleep(watchdogLimits.intervalMs, signal)
       if (signal.aborted) return
-      const wasAlive = this.isAlive
+      const wasAlive = isAlive
       await this.#check()
       // The shutdown has a deadline of its own.
-      if (this.#stopping.signal.aborted) return
-      if (!wasAlive && !this.isAlive) throw new NoProgressError(this.reasons.join('; '))
+      if (signal.aborted) return
+      isAlive = this.isAlive
+      if (!wasAlive && !isAlive) throw new NoProgressError(this.reasons.join('; '))
     }
   }
 
@@ -119,24 +114,18 @@ export class ProgressWatchdog {
   /** Looks for an external reason. */
   async #look(suspect: WatchedShard): Promise<void> {
     const { progress, askRedis } = suspect
-    if (this.#isInLine(suspect) || this.#isClickHouseFailing()) progress.excuse()
+    if (this.#isInLine(suspect)) progress.excuse()
     else if (!(await this.#doesRedisAnswer(askRedis))) progress.excuse()
   }
 
   /** Whether the shard only waits for a slot, and other shards take turns with the slots. */
   #isInLine({ shard, progress }: WatchedShard): boolean {
     const { insertSlots, repairPermits, shards } = this.#options
-    if (insertSlots.waiting + repairPermits.waiting === 0 || progress.stalledMs > progress.silentMs)
-      return false
+    if (insertSlots.waiting + repairPermits.waiting === 0) return false
+    if (progress.blockedMs >= watchdogLimits.suspectMs) return false
     return shards().some(
       (other) => other.shard !== shard && other.progress.wasAliveWithin(watchdogLimits.suspectMs),
     )
-  }
-
-  /** While inserts fail, one is attempted every few seconds. If that has ended, the worker itself is the reason. */
-  #isClickHouseFailing(): boolean {
-    const { health, clock } = this.#options
-    return health.isFailingSince(clock.nowMs() - watchdogLimits.failureMaxMs)
   }
 
   async #doesRedisAnswer(ask: () => Promise<unknown>): Promise<boolean> {

@@ -55,10 +55,7 @@ export class ShardProgress {
       this.#steps.delete(step)
       this.alive()
     }
-    running.then(end, () => {
-      end()
-      this.excuse()
-    })
+    running.then(end, end)
     return running
   }
 
@@ -101,7 +98,12 @@ export class ShardProgress {
 
   /** For how long something that must not last has lasted, ms. */
   get stalledMs(): number {
-    return Math.max(this.silentMs, this.#msSince(Math.min(this.#fetchedAtMs, this.#oldestStartMs)))
+    return Math.max(this.silentMs, this.blockedMs)
+  }
+
+  /** For how long a step, or a fetch, has not ended, ms. */
+  get blockedMs(): number {
+    return this.#msSince(Math.min(this.#fetchedAtMs, this.#oldestStartMs))
   }
 
   /** For how long no step has ended although there is work, ms. */

@@ -54,21 +54,24 @@ class Worker {
   readonly owners = new Map<string, string>()
   /** Whether another worker has the lease of every batch. */
   isLeased = false
+  /** Whether it can read what it fetches. Otherwise chunks stay in the queue. */
+  canRead = true
   /** Whether chunks stay in hand after their batch is finished. */
   keepsChunks = false
   stored = 0
   ended: unknown
   readonly watchdog = new ProgressWatchdog({
     shards: () => this.shards,
-    health: this.health,
     insertSlots: this.insertSlots,
     repairPermits: this.repairPermits,
     clock: this.clock,
     logger: this.#logger,
   })
   readonly #waiting: HeldChunk[][] = []
+  readonly #chunksMax: number
 
-  constructor(shards = 1) {
+  constructor(shards = 1, chunksMax: number = workerLimits.chunksMax) {
+    this.#chunksMax = chunksMax
     for (let shard = 0; shard < shards; shard += 1) this.#start(shard)
     this.watchdog.run().then(
       () => (this.ended = 'stopped'),
@@ -120,7 +123,8 @@ class Worker {
       consumer: {
         fetch: async (count) => {
           await redis.fetch()
-          const chunks = waiting.splice(0, count)
+          if (!this.canRead) await this.clock.sleep(100)
+          const chunks = this.canRead ? waiting.splice(0, count) : []
           for (const { id } of chunks) held.add(id)
           return { turn: 'mine', chunks, hasMore: waiting.length > 0 }
         },
@@ -170,7 +174,7 @@ class Worker {
       insertNothing: observed,
       insertSlots,
       repairPermits,
-      chunkBudget: new HeldBudget(workerLimits.chunksMax),
+      chunkBudget: new HeldBudget(this.#chunksMax),
       byteBudget: new HeldBudget(workerLimits.heldBytesMax),
       heldInAllShards: () => this.shards.reduce((sum, { running }) => sum + running.heldChunks, 0),
       signal,
@@ -207,8 +211,9 @@ async function untilExit(): Promise<unknown> {
   expect(worker.watchdog.reasons).toEqual([reason])
   expect(worker.watchdog.isAlive).toBe(true)
   expect(worker.ended).toBeUndefined()
-  await worker.clock.pass(exitAfterMs - reportAfterMs)
+  await worker.clock.pass(exitAfterMs - reportAfterMs - NOTICE_MS + 1_500)
   expect(worker.watchdog.isAlive).toBe(false)
+  expect(worker.ended).toBeUndefined()
   await worker.clock.pass(NOTICE_MS)
   expect(worker.errors).toHaveBeenCalledTimes(1)
   return worker.ended
@@ -293,6 +298,21 @@ describe('a worker exits', () => {
     expect(String(worker.ended)).toContain('shard 0')
   })
 
+  it('if a step never ends while others wait for slots that are used', async () => {
+    worker = new Worker(2)
+    worker.redis.finish = () => stuck
+    await startStuck()
+    for (let slot = 0; slot < 100; slot += 1) void worker.insertSlots.run(() => worker.clock.sleep(20_000))
+    useSlots(worker)
+    expect(await untilExit()).toBeInstanceOf(NoProgressError)
+  })
+
+  it('if it has no room for chunks although none is in hand', async () => {
+    worker = new Worker(1, 0)
+    await startStuck()
+    expect(await untilExit()).toBeInstanceOf(NoProgressError)
+  })
+
   it('if it has stopped to attempt inserts after they had failed', async () => {
     let attempts = 0
     worker.insert = () => ((attempts += 1) > 20 ? stuck : Promise.reject(insertErrors.transient))
@@ -375,33 +395,30 @@ describe('a worker does not complain', () => {
     // Others are always before this shard.
     for (let slot = 0; slot < 200; slot += 1) void worker.insertSlots.run(() => worker.clock.sleep(20_000))
     worker.add('a')
-    const used = useSlots(worker)
+    useSlots(worker)
     expect(await complaintsIn(1_500_000)).toEqual([])
-    used.stop()
+  })
+
+  it('while all waiting chunks are of another version', async () => {
+    worker.canRead = false
+    worker.add('a')
+    expect(await complaintsIn()).toEqual([])
   })
 
   it('after it was suspended', async () => {
-    worker.insert = () => worker.clock.sleep(1_000)
-    worker.add('a')
-    await worker.clock.pass(100)
-    const nowMs = worker.clock.nowMs.bind(worker.clock)
-    vi.spyOn(worker.clock, 'nowMs').mockImplementation(() => nowMs() + 2 * exitAfterMs)
+    worker.insert = () => worker.clock.sleep(20_000)
+    await startStuck()
+    worker.clock.jump(2 * exitAfterMs)
     await worker.clock.pass(intervalMs)
     expect(worker.watchdog.isAlive).toBe(true)
     expect(await complaintsIn(60_000)).toEqual([])
   })
 })
 
-/** Progress of the second shard. */
-function useSlots({ shards, clock }: Worker): { stop: () => void } {
-  let isStopped = false
-  const use = (): void => {
-    if (isStopped) return
-    shards[1]?.progress.alive()
-    clock.after(10_000, use)
-  }
-  use()
-  return { stop: () => (isStopped = true) }
+/** The second shard makes progress. */
+function useSlots({ shards, clock }: Worker): void {
+  shards[1]?.progress.alive()
+  clock.after(10_000, () => useSlots(worker))
 }
 
 it('reports when a shard makes progress again', async () => {
