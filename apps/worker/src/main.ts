@@ -39,7 +39,8 @@ import { Retrier } from './retrier.ts'
 import { Semaphore } from './semaphore.ts'
 import { ServedShards } from './served-shards.ts'
 import { fetchLimits } from './shard.ts'
-import { type ShardDependencies, type ShardQueue, startShard } from './start-shard.ts'
+import type { ShardQueue } from './shard-queue.ts'
+import { type ShardDependencies, startShard } from './start-shard.ts'
 
 const config = readSettingsOrExit('worker', () => readWorkerConfig(process.env))
 const logger = createLogger('worker', config.LOG_LEVEL, config.LOG_FORMAT)

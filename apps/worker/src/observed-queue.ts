@@ -1,5 +1,5 @@
 import type { ShardProgress } from './shard-progress.ts'
-import type { ShardQueue } from './start-shard.ts'
+import type { ShardQueue } from './shard-queue.ts'
 
 /** The same queue. The progress of its shard learns what ends, and what does not. */
 export function observeQueue({ ledger, consumer }: ShardQueue, progress: ShardProgress): ShardQueue {

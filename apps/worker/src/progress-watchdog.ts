@@ -90,8 +90,6 @@ export class ProgressWatchdog {
       if (signal.aborted) return
       const wasAlive = isAlive
       await this.#check()
-      // The shutdown has a deadline of its own.
-      if (signal.aborted) return
       isAlive = this.isAlive
       if (!wasAlive && !isAlive) throw new NoProgressError(this.reasons.join('; '))
     }

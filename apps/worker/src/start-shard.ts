@@ -1,5 +1,4 @@
 import type { DeadLetters, RowInserter } from '@sluice/clickhouse'
-import type { BatchLedger, ChunkConsumer } from '@sluice/queue'
 import type { Logger, MonotonicClock } from '@sluice/runtime'
 import { BatchDelivery } from './batch-delivery.ts'
 import { BatchSplitter } from './batch-splitter.ts'
@@ -13,6 +12,7 @@ import { observeQueue } from './observed-queue.ts'
 import type { Retrier } from './retrier.ts'
 import { Semaphore } from './semaphore.ts'
 import { ShardProgress } from './shard-progress.ts'
+import type { ShardQueue } from './shard-queue.ts'
 import { type FetchLimits, Shard } from './shard.ts'
 
 export interface ShardDependencies {
@@ -34,18 +34,6 @@ export interface ShardDependencies {
   readonly clock: MonotonicClock
   readonly fetchLimits: FetchLimits
   readonly logger: Logger
-}
-
-/** The shard's queue and the records next to it. */
-export interface ShardQueue {
-  readonly ledger: Pick<
-    BatchLedger,
-    'claim' | 'read' | 'recordSplit' | 'beginRepair' | 'renewLease' | 'endLease'
-  >
-  readonly consumer: Pick<
-    ChunkConsumer,
-    'fetch' | 'load' | 'finish' | 'requeue' | 'fail' | 'forget' | 'heldChunks' | 'close'
-  >
 }
 
 export interface RunningShard {

@@ -1,7 +1,7 @@
 import { beforeEach, expect, it } from 'vitest'
 import { observeQueue } from '../src/observed-queue.ts'
 import { ShardProgress } from '../src/shard-progress.ts'
-import type { ShardQueue } from '../src/start-shard.ts'
+import type { ShardQueue } from '../src/shard-queue.ts'
 import { TestClock } from './support/test-clock.ts'
 
 const stuck = new Promise<never>(() => undefined)

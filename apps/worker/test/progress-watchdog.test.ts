@@ -12,8 +12,9 @@ import {
 } from '../src/progress-watchdog.ts'
 import { Retrier } from '../src/retrier.ts'
 import { Semaphore } from '../src/semaphore.ts'
+import type { ShardQueue } from '../src/shard-queue.ts'
 import { fetchLimits } from '../src/shard.ts'
-import { type RunningShard, type ShardDependencies, type ShardQueue, startShard } from '../src/start-shard.ts'
+import { type RunningShard, type ShardDependencies, startShard } from '../src/start-shard.ts'
 import { insertErrors, makeChunk } from './support/chunks.ts'
 import { TestClock } from './support/test-clock.ts'
 
@@ -303,6 +304,14 @@ describe('a worker exits', () => {
     worker.redis.finish = () => stuck
     await startStuck()
     for (let slot = 0; slot < 100; slot += 1) void worker.insertSlots.run(() => worker.clock.sleep(20_000))
+    useSlots(worker)
+    expect(await untilExit()).toBeInstanceOf(NoProgressError)
+  })
+
+  it('if a chunk of one shard stays in hand while another shard works', async () => {
+    worker = new Worker(2)
+    worker.keepsChunks = true
+    await startStuck()
     useSlots(worker)
     expect(await untilExit()).toBeInstanceOf(NoProgressError)
   })

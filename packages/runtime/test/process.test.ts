@@ -119,6 +119,14 @@ describe('the deadline', () => {
   )
 })
 
+describe('a promise that rejects without a handler', () => {
+  it('ends a process with code 1, and its error is logged', async () => {
+    const { code, stdout } = await outputOf(spawnProcess({ modes: ['rejects'] }))
+    expect(code).toBe(1)
+    expect(JSON.parse(stdout)).toMatchObject({ level: 60, err: { message: 'no progress' } })
+  })
+})
+
 describe('a second SIGTERM', () => {
   it('ends a process at once', async () => {
     const child = await start({ modes: ['never-stops', 'blocked-thread'], deadlineMs: 600_000 })

@@ -20,6 +20,7 @@ await runProcess({
     if (modes.has('blocked-thread')) read(0, Buffer.alloc(1), 0, 1, null, () => undefined)
     const running = setInterval(() => undefined, 60_000)
     if (modes.has('repeats')) for (let i = 0; i < 20; i++) logger.warn({ i }, 'not connected')
+    if (modes.has('rejects')) void Promise.reject(new Error('no progress'))
     process.stderr.write('started\n')
     return {
       stop: async () => {
