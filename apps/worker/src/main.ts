@@ -33,7 +33,7 @@ import { readWorkerConfig } from './config.ts'
 import { HeldBudget } from './held-budget.ts'
 import { InsertHealth } from './insert-health.ts'
 import { workerLimits } from './limits.ts'
-import { observeSteps } from './observed-clickhouse.ts'
+import { observeQueries, observeSteps } from './observed-clickhouse.ts'
 import { ProgressWatchdog } from './progress-watchdog.ts'
 import { Retrier } from './retrier.ts'
 import { Semaphore } from './semaphore.ts'
@@ -113,7 +113,11 @@ await runProcess({
     const observed = observeSteps(health, {
       checkClock: () => clickhouseClock.check(),
       frameInserter: new FrameInserter(clickhouse, watch),
-      storedRows: new StoredRows(clickhouse, redisClock.nowMs, watch),
+      storedRows: new StoredRows(
+        clickhouse,
+        redisClock.nowMs,
+        observeQueries(watch, () => watchdog.excuse()),
+      ),
     })
     const insertOnce = {
       areTokensAtomic: config.CLICKHOUSE_CLUSTER !== undefined,
@@ -162,7 +166,7 @@ await runProcess({
       logger,
     })
     shards.start()
-    const watchdog = new ProgressWatchdog({
+    const watchdog: ProgressWatchdog = new ProgressWatchdog({
       ...dependencies,
       shards: () =>
         shards.served.map(({ names, running }) => ({
@@ -171,6 +175,7 @@ await runProcess({
           askRedis: () => shardCount.isEmpty(names),
         })),
     })
+    redis.on('error', () => watchdog.excuse())
     // If it rejects, the process ends.
     void watchdog.run()
     const readiness = (): { ready: boolean; reasons: string[] } => {

@@ -49,8 +49,8 @@ export class NoProgressError extends Error {
  * A shard: working → suspect (`suspectMs`: an external reason is looked for) → stalled (`reportAfterMs`: not ready, logged with what the
  * shard was doing) → stuck (`exitAfterMs`: not alive; `run` rejects). Progress or an external reason leads back to working.
  *
- * External reasons: Redis does not answer a question about the shard; an operation of the shard has just failed and is retried, for
- * example an insert; the shard waits for a slot, and others that use the slots make progress; this process was suspended.
+ * External reasons: the connection to Redis reports errors, or Redis does not answer a question about the shard; an operation of the shard has just failed and is retried, for
+ * example an insert; rows are looked up, in one query after another; the shard waits for a slot, and others that use the slots make progress; this process was suspended.
  */
 export class ProgressWatchdog {
   readonly #options: ProgressWatchdogOptions
@@ -61,6 +61,11 @@ export class ProgressWatchdog {
   constructor(options: ProgressWatchdogOptions) {
     this.#options = options
     this.#checkedAtMs = options.clock.nowMs()
+  }
+
+  /** An external reason has shown itself: the time until now does not count, for any shard. */
+  excuse(): void {
+    for (const { progress } of this.#options.shards()) progress.excuse()
   }
 
   /** Why the worker is not ready. */
@@ -100,9 +105,9 @@ export class ProgressWatchdog {
   }
 
   async #check(): Promise<void> {
-    const { shards, clock } = this.#options
+    const { clock } = this.#options
     const suspendedMs = clock.nowMs() - this.#checkedAtMs - watchdogLimits.intervalMs
-    if (suspendedMs > watchdogLimits.suspectMs) for (const { progress } of shards()) progress.excuse()
+    if (suspendedMs > watchdogLimits.suspectMs) this.excuse()
     const suspects = this.#beyond(watchdogLimits.suspectMs)
     await Promise.all(suspects.map((each) => this.#look(each)))
     this.#checkedAtMs = clock.nowMs()

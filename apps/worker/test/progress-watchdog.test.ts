@@ -390,6 +390,17 @@ describe('a worker does not complain', () => {
     expect(await complaintsIn()).toEqual([])
   })
 
+  it('while external reasons show themselves, for example errors of the connection to Redis', async () => {
+    worker.redis.finish = () => stuck
+    worker.add('a')
+    const report = (): void => {
+      worker.watchdog.excuse()
+      worker.clock.after(60_000, report)
+    }
+    report()
+    expect(await complaintsIn()).toEqual([])
+  })
+
   it('while another worker repairs the batch of its chunks', async () => {
     worker.owners.set('a', 'B')
     worker.isLeased = true

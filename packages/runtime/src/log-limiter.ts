@@ -5,7 +5,7 @@ interface Window {
   lines: number
   /** Lines of this interval that were not written. */
   dropped: number
-  /** Writes the last of them, with its fields and their number. */
+  /** Writes the last of them, with its fields and their number. Without one it writes nothing. */
   report: (repeated: number) => void
 }
 
@@ -116,7 +116,7 @@ export class LogLimiter {
 
   #close(key: string, { dropped, report }: Window): void {
     this.#windows.delete(key)
-    if (dropped > 0) report(dropped)
+    report(dropped)
   }
 }
 

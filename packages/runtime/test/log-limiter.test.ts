@@ -143,6 +143,8 @@ it('counts further kinds together, and loses none, when there are too many', () 
   written = []
   for (let kind = 0; kind < 50; kind += 1) log(`further ${kind}`)
   expect(written).toHaveLength(WARNINGS_MAX)
+  log('kind 1')
+  expect(written.at(-1)).toBe('kind 1')
   pass(intervalMs)
   expect(written.at(-1)).toBe(`further 49 × ${50 - WARNINGS_MAX}`)
   log('kind 0')
