@@ -12,13 +12,16 @@ import { EntryValidator, IdSource } from '@sluice/rows'
 import {
   connectRedis,
   createLogger,
+  Dependencies,
   DurabilityCheck,
   durableRedis,
+  exportProcess,
   installationNames,
   keepSubscribed,
   Metrics,
   readSettingsOrExit,
   RedisClock,
+  redisDependency,
   redisServers,
   ReplicatedRedis,
   runProcess,
@@ -28,6 +31,7 @@ import { randomUUID } from 'node:crypto'
 import { buildApp } from './app.ts'
 import { Authenticator } from './authentication/authenticator.ts'
 import { KeyUsage } from './authentication/key-usage.ts'
+import { chunkTrace } from './chunks/chunk-trace.ts'
 import { chunkLimits, ChunkWriter } from './chunks/chunk-writer.ts'
 import { readApiConfig } from './config.ts'
 import { connectionLimits } from './connections/connection-limits.ts'
@@ -53,7 +57,7 @@ const CONNECTIONS_WAITING_MAX = 4_096
 const REPLICATION_WAIT_MS = 1_000
 
 const config = readSettingsOrExit('api', () => readApiConfig(process.env))
-const logger = createLogger('api', config.LOG_LEVEL)
+const logger = createLogger('api', config.LOG_LEVEL, config.LOG_FORMAT)
 const monotonicMs = (): number => performance.now()
 
 await runProcess({
@@ -110,10 +114,12 @@ await runProcess({
     const queues = shards.map((shard) => new ChunkQueue(redis, shard, logger, { durable, onAdd }))
     const ids = new IdSource(clock.nowMs)
     const makeId = (): string => ids.next()
-    const writer = new ChunkWriter(new ShardedQueue(queues), makeId, queues.length)
+    const trace = chunkTrace(logger)
+    const writer = new ChunkWriter(new ShardedQueue(queues), makeId, queues.length, monotonicMs, trace)
     const idempotentWriter = new IdempotentWriter(queues, makeId, {
       windowMs: config.IDEMPOTENCY_WINDOW_SECONDS * 1_000,
       recordsPerProjectMax: config.IDEMPOTENCY_KEYS_PER_PROJECT_MAX,
+      trace,
     })
     const idempotency = new Idempotency(idempotentWriter, shards, makeId)
     const eventLoopDelay = new EventLoopDelay()
@@ -156,8 +162,20 @@ await runProcess({
       monotonicMs,
       logger,
     })
-    exportApi(metrics, counts, { authenticator, intake, overload, bodies, bytesInFlight, readiness })
+    exportApi(metrics, counts, { authenticator, intake, overload, bodies, bytesInFlight })
     exportQueues(metrics, reporter)
+    const redisCheck = redisDependency(redis)
+    const dependencies = new Dependencies({
+      checks: () => [
+        redisCheck,
+        ...shardCount.names.map((shard) => ({
+          name: `shard ${shard.shard}`,
+          failure: () => gauge.failureOf(shard),
+        })),
+      ],
+      monotonicMs,
+    })
+    exportProcess(metrics, { readiness, dependencies, logger })
     const app = buildApp({
       authenticator,
       rateLimits,
@@ -179,10 +197,12 @@ await runProcess({
     usage.start()
     durability.start()
     const pages = new Map([['/overload', () => ({ ...overload.status, bodies: bodies.status })]])
+    dependencies.start()
     const ops = await startOpsServer({
       host: config.OPS_HOST,
       port: config.OPS_PORT,
       readiness,
+      dependencies: () => dependencies.status,
       pages,
       metrics: metrics.page,
     })
@@ -197,6 +217,7 @@ await runProcess({
         await Promise.all([writer.drain(), idempotentWriter.drain()])
         overload.stop()
         reporter.stop()
+        dependencies.stop()
         unsubscribe()
         durability.stop()
         clock.stop()

@@ -1,4 +1,4 @@
-import { ClickHouseError, classifyInsertError } from '@sluice/clickhouse'
+import { ClickHouseError, classifyInsertError, describeError } from '@sluice/clickhouse'
 import type { MonotonicClock } from '@sluice/runtime'
 
 /** ClickHouse is slow, and works. */
@@ -27,6 +27,7 @@ export class InsertHealth {
   readonly #limits: InsertHealthLimits
   #failingSinceMs: number | undefined
   #succeededAtMs = Number.NEGATIVE_INFINITY
+  #lastError: string | undefined
   #giveUp = new AbortController()
   #nextProbeAtMs = Number.NEGATIVE_INFINITY
 
@@ -44,7 +45,7 @@ export class InsertHealth {
       return result
     } catch (error) {
       const { failure, code } = classifyInsertError(error)
-      if (failure === 'transient' && code !== STILL_RUNNING) this.#failed(startedMs)
+      if (failure === 'transient' && code !== STILL_RUNNING) this.#failed(startedMs, error)
       throw error
     }
   }
@@ -60,7 +61,7 @@ export class InsertHealth {
     try {
       return await step()
     } catch (error) {
-      if (!(error instanceof ClickHouseError)) this.#failed(startedMs)
+      if (!(error instanceof ClickHouseError)) this.#failed(startedMs, error)
       throw error
     }
   }
@@ -87,6 +88,11 @@ export class InsertHealth {
     return this.#succeededAtMs >= ms
   }
 
+  /** The error of the last failed insert, while the worker cannot insert. */
+  get lastError(): string | undefined {
+    return this.#failingSinceMs === undefined ? undefined : this.#lastError
+  }
+
   /** Why the worker cannot insert; undefined if it can. */
   get failure(): string | undefined {
     if (this.#failingSinceMs === undefined) return undefined
@@ -100,9 +106,10 @@ export class InsertHealth {
     if (this.#giveUp.signal.aborted) this.#giveUp = new AbortController()
   }
 
-  #failed(startedMs: number): void {
+  #failed(startedMs: number, error: unknown): void {
     // Another insert has succeeded meanwhile.
     if (startedMs < this.#succeededAtMs) return
+    this.#lastError = describeError(error)
     this.#failingSinceMs ??= startedMs
     if (this.#clock.nowMs() - this.#failingSinceMs >= this.#limits.giveUpMs) this.#giveUp.abort()
   }

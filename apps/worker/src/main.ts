@@ -25,14 +25,17 @@ import { IdSource } from '@sluice/rows'
 import {
   connectRedis,
   createLogger,
+  Dependencies,
   DurabilityCheck,
   durableRedis,
+  exportProcess,
   installationNames,
   Metrics,
   processClock as clock,
   readSettingsOrExit,
   RedisClock,
   redisServers,
+  redisDependency,
   ReplicatedRedis,
   runProcess,
   startOpsServer,
@@ -42,17 +45,19 @@ import { readWorkerConfig } from './config.ts'
 import { HeldBudget } from './held-budget.ts'
 import { InsertHealth } from './insert-health.ts'
 import { workerLimits } from './limits.ts'
-import { observeSteps } from './observed-clickhouse.ts'
+import { observeQueries, observeSteps } from './observed-clickhouse.ts'
+import { ProgressWatchdog } from './progress-watchdog.ts'
 import { Retrier } from './retrier.ts'
 import { Semaphore } from './semaphore.ts'
 import { ServedShards } from './served-shards.ts'
 import { fetchLimits } from './shard.ts'
-import { type ShardDependencies, type ShardQueue, startShard } from './start-shard.ts'
 import { countWorker, exportWorker } from './worker-counts.ts'
 import packageJson from '../package.json' with { type: 'json' }
+import type { ShardQueue } from './shard-queue.ts'
+import { type ShardDependencies, startShard } from './start-shard.ts'
 
 const config = readSettingsOrExit('worker', () => readWorkerConfig(process.env))
-const logger = createLogger('worker', config.LOG_LEVEL)
+const logger = createLogger('worker', config.LOG_LEVEL, config.LOG_FORMAT)
 const monotonicMs = (): number => clock.nowMs()
 
 await runProcess({
@@ -130,7 +135,11 @@ await runProcess({
     const observed = observeSteps(health, counts, {
       checkClock: () => clickhouseClock.check(),
       frameInserter: new FrameInserter(clickhouse, watch),
-      storedRows: new StoredRows(clickhouse, redisClock.nowMs, watch),
+      storedRows: new StoredRows(
+        clickhouse,
+        redisClock.nowMs,
+        observeQueries(watch, () => watchdog.excuse()),
+      ),
     })
     const insertOnce = {
       areTokensAtomic: config.CLICKHOUSE_CLUSTER !== undefined,
@@ -180,6 +189,18 @@ await runProcess({
       logger,
     })
     shards.start()
+    const watchdog: ProgressWatchdog = new ProgressWatchdog({
+      ...dependencies,
+      shards: () =>
+        shards.served.map(({ names, running }) => ({
+          shard: names.shard,
+          progress: running.progress,
+          askRedis: () => shardCount.isEmpty(names),
+        })),
+    })
+    redis.on('error', () => watchdog.excuse())
+    // If it rejects, the process ends.
+    void watchdog.run()
     const readiness = (): { ready: boolean; reasons: string[] } => {
       const reasons = [
         ...(redis.status === 'ready' ? [] : [`the connection to Redis is ${redis.status}`]),
@@ -190,6 +211,7 @@ await runProcess({
         ...redisClock.readiness.reasons,
         ...clickhouseClock.readiness.reasons,
         ...retrier.failures,
+        ...watchdog.reasons,
       ]
       return { ready: reasons.length === 0, reasons }
     }
@@ -212,10 +234,26 @@ await runProcess({
     exportWorker(metrics, counts, {
       chunksHeld: () => shards.heldChunks,
       isInserting: () => health.failure === undefined,
-      isReady: () => readiness().ready,
     })
     exportQueues(metrics, reporter)
     reporter.start()
+    const redisCheck = redisDependency(redis)
+    const dependencyStates = new Dependencies({
+      checks: () => [
+        redisCheck,
+        {
+          name: 'clickhouse',
+          failure: () => health.lastError ?? clickhouseMonitor.readiness.reasons[0],
+        },
+        ...shards.served.map(({ names }) => ({
+          name: `shard ${names.shard}`,
+          failure: () => fetchMonitor.failureOf(names.queuePrefix),
+        })),
+      ],
+      monotonicMs,
+    })
+    dependencyStates.start()
+    exportProcess(metrics, { readiness, dependencies: dependencyStates, logger })
     durability.start()
     redisClock.start()
     clickhouseClock.start()
@@ -226,7 +264,8 @@ await runProcess({
       port: config.OPS_PORT,
       readiness,
       metrics: metrics.page,
-      isAlive: () => fetchMonitor.isAlive && clickhouseMonitor.isAlive,
+      dependencies: () => dependencyStates.status,
+      isAlive: () => fetchMonitor.isAlive && clickhouseMonitor.isAlive && watchdog.isAlive,
     })
     logger.info({ opsUrl: ops.url }, 'working')
 
@@ -236,6 +275,8 @@ await runProcess({
           () => stopping.abort(),
           Math.max(0, config.SHUTDOWN_DEADLINE_MS - workerLimits.requeueMs),
         )
+        watchdog.stop()
+        dependencyStates.stop()
         await shards.stop()
         clearTimeout(requeue)
         clickhouseClock.stop()

@@ -1,4 +1,4 @@
-import type { FrameInserter, InsertOnceOptions, StoredRows } from '@sluice/clickhouse'
+import type { FrameInserter, InsertOnceOptions, QueryWatcher, StoredRows } from '@sluice/clickhouse'
 import type { InsertHealth } from './insert-health.ts'
 import type { WorkerCounts } from './worker-counts.ts'
 
@@ -35,5 +35,19 @@ export function observeSteps(
       await beforeAttempt()
       await insert([], 'probe')
     },
+  }
+}
+
+/** The same watch. `onEnd` is called after each query, whatever its result is. */
+export function observeQueries(watch: QueryWatcher, onEnd: () => void): QueryWatcher {
+  return {
+    run: async (queryId, send) => {
+      try {
+        return await watch.run(queryId, send)
+      } finally {
+        onEnd()
+      }
+    },
+    isRunning: (queryId) => watch.isRunning(queryId),
   }
 }

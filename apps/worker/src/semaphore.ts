@@ -15,6 +15,16 @@ export class Semaphore {
     })
   }
 
+  /** Tasks that may start now. */
+  get free(): number {
+    return this.#permits
+  }
+
+  /** Tasks that wait. */
+  get waiting(): number {
+    return this.#waiting.length
+  }
+
   /** @throws RequeueError if the signal is aborted before the task starts */
   async run<T>(task: () => Promise<T>): Promise<T> {
     if (this.#signal.aborted) throw new RequeueError('stopping')

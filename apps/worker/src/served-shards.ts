@@ -34,6 +34,14 @@ export class ServedShards {
     void this.#follow()
   }
 
+  /** Those that are served now, with their names. */
+  get served(): { readonly names: QueueNames; readonly running: RunningShard }[] {
+    return this.#options.shards.names.flatMap((names, index) => {
+      const running = this.#running[index]
+      return running === undefined ? [] : [{ names, running }]
+    })
+  }
+
   get heldChunks(): number {
     return this.#running.reduce((sum, { heldChunks }) => sum + heldChunks, 0)
   }

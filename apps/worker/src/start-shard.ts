@@ -1,5 +1,4 @@
 import type { DeadLetters, RowInserter } from '@sluice/clickhouse'
-import type { BatchLedger, ChunkConsumer } from '@sluice/queue'
 import type { Logger, MonotonicClock } from '@sluice/runtime'
 import { BatchDelivery } from './batch-delivery.ts'
 import { BatchSplitter } from './batch-splitter.ts'
@@ -9,8 +8,11 @@ import type { WorkerConfig } from './config.ts'
 import type { HeldBudget } from './held-budget.ts'
 import type { InsertHealth } from './insert-health.ts'
 import { workerLimits } from './limits.ts'
+import { observeQueue } from './observed-queue.ts'
 import type { Retrier } from './retrier.ts'
 import { Semaphore } from './semaphore.ts'
+import { ShardProgress } from './shard-progress.ts'
+import type { ShardQueue } from './shard-queue.ts'
 import { type FetchLimits, Shard } from './shard.ts'
 import type { WorkerCounts } from './worker-counts.ts'
 
@@ -36,20 +38,9 @@ export interface ShardDependencies {
   readonly logger: Logger
 }
 
-/** The shard's queue and the records next to it. */
-export interface ShardQueue {
-  readonly ledger: Pick<
-    BatchLedger,
-    'claim' | 'read' | 'recordSplit' | 'beginRepair' | 'renewLease' | 'endLease'
-  >
-  readonly consumer: Pick<
-    ChunkConsumer,
-    'fetch' | 'load' | 'finish' | 'requeue' | 'fail' | 'forget' | 'heldChunks' | 'close'
-  >
-}
-
 export interface RunningShard {
   readonly heldChunks: number
+  readonly progress: ShardProgress
   /** Resolves when everything that was fetched is delivered or returned. */
   stop(): Promise<void>
 }
@@ -59,9 +50,15 @@ export interface RunningShard {
  * nothing with other shards but the limits, so that a shard whose Redis is unavailable does not block the others.
  */
 export function startShard(queue: ShardQueue, dependencies: ShardDependencies): RunningShard {
-  const { config, signal } = dependencies
+  const { config, signal, clock } = dependencies
   const { consumer } = queue
-  const shared = { ...dependencies, ...queue, insertLingerMaxMs: workerLimits.insertLingerMaxMs }
+  const progress = new ShardProgress(clock, () => consumer.heldChunks)
+  const shared = {
+    ...dependencies,
+    ...observeQueue(queue, progress),
+    retrier: progress.observeRetrier(dependencies.retrier),
+    insertLingerMaxMs: workerLimits.insertLingerMaxMs,
+  }
   const stages = new BatchStages({
     ...shared,
     splitter: new BatchSplitter(shared),
@@ -76,7 +73,14 @@ export function startShard(queue: ShardQueue, dependencies: ShardDependencies): 
       bytesMax: workerLimits.batchBytesMax,
       waitMs: config.BATCH_WAIT_MS,
     }),
-    delivery: new BatchDelivery({ ...shared, stages, shardRepairs: new Semaphore(1, signal) }),
+    delivery: new BatchDelivery({
+      ...shared,
+      stages: {
+        step: (stage) => progress.track(stage.at, stages.step(stage)),
+        recoveryOf: (batchId, chunkIds) => stages.recoveryOf(batchId, chunkIds),
+      },
+      shardRepairs: new Semaphore(1, signal),
+    }),
     chunkShare: dependencies.chunkBudget.share(),
     byteShare: dependencies.byteBudget.share(),
   })
@@ -84,6 +88,7 @@ export function startShard(queue: ShardQueue, dependencies: ShardDependencies): 
     get heldChunks() {
       return consumer.heldChunks
     },
+    progress,
     stop: async () => {
       await shard.stop()
       await consumer.close()

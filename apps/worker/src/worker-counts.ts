@@ -152,7 +152,6 @@ export function countWorker(metrics: Metrics, wallMs: () => number): WorkerCount
 export interface WorkerState {
   readonly chunksHeld: () => number
   readonly isInserting: () => boolean
-  readonly isReady: () => boolean
 }
 
 /** Exports the counts of a worker. docs/metrics.md describes each. */
@@ -181,7 +180,6 @@ export function exportWorker(metrics: Metrics, counts: WorkerCounts, state: Work
       '0 while no insert of this worker succeeds.',
       () => Number(state.isInserting()),
     ],
-    ['sluice_ready', '1 if /readyz answers 200.', () => Number(state.isReady())],
   ]
   for (const [name, help, read] of gauges) metrics.gauge({ name, help }, read)
 }

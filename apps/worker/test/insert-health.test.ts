@@ -53,6 +53,16 @@ describe('a worker', () => {
     expect(health.failure).toBeUndefined()
   })
 
+  it('knows the last error until an insert succeeds, without the message of ClickHouse', async () => {
+    expect(health.lastError).toBeUndefined()
+    await fail(lost)
+    expect(health.lastError).toBe('Error: connection lost')
+    await fail(insertErrors.transient)
+    expect(health.lastError).toMatch(/^ClickHouse \d+/)
+    await succeed()
+    expect(health.lastError).toBeUndefined()
+  })
+
   it('gives up when no insert has succeeded for a time, counted from the start of the first that failed', async () => {
     await fail(lost, 4_000)
     await clock.pass(5_999)

@@ -1,6 +1,6 @@
 import { beforeEach, describe, expect, it } from 'vitest'
 import { InsertHealth } from '../src/insert-health.ts'
-import { observeSteps, type ObservedClickHouse } from '../src/observed-clickhouse.ts'
+import { observeQueries, observeSteps, type ObservedClickHouse } from '../src/observed-clickhouse.ts'
 import { TestClock } from './support/test-clock.ts'
 import { WorkerCounts } from '../src/worker-counts.ts'
 
@@ -76,4 +76,20 @@ describe('an insert of nothing', () => {
     await expect(observed.insertNothing()).rejects.toBe(lost)
     expect(calls).toEqual(['check the clock'])
   })
+})
+
+it('reports the end of each query, and changes no result', async () => {
+  let ended = 0
+  const watch = observeQueries(
+    {
+      run: (queryId, send) => send({ signal: AbortSignal.abort(queryId), progressed: () => undefined }),
+      isRunning: async (id) => id === 'a',
+    },
+    () => (ended += 1),
+  )
+  expect(await watch.run('a', async ({ signal }) => signal.reason as string)).toBe('a')
+  expect(ended).toBe(1)
+  await expect(watch.run('b', () => Promise.reject(lost))).rejects.toBe(lost)
+  expect(ended).toBe(2)
+  expect(await Promise.all(['a', 'b'].map((id) => watch.isRunning(id)))).toEqual([true, false])
 })

@@ -2,6 +2,7 @@ import { shardNames, type QueueNames } from '@sluice/queue'
 import type { Logger } from '@sluice/runtime'
 import { beforeEach, expect, it, vi } from 'vitest'
 import { ServedShards } from '../src/served-shards.ts'
+import { ShardProgress } from '../src/shard-progress.ts'
 
 let started: number[]
 let stopped: number[]
@@ -42,7 +43,8 @@ async function serve(): Promise<ServedShards> {
     },
     start: ({ shard }) => {
       started.push(shard)
-      return { heldChunks: 1, stop: () => Promise.resolve(void stopped.push(shard)) }
+      const progress = new ShardProgress({ nowMs: () => 0 }, () => 1)
+      return { heldChunks: 1, progress, stop: () => Promise.resolve(void stopped.push(shard)) }
     },
     clock: {
       sleep: (_ms, signal) =>
@@ -72,6 +74,7 @@ it('serves the shards of the record at the start, and those that are added later
   const served = await serve()
   expect(started).toEqual([0, 1, 2])
   expect(served.heldChunks).toBe(3)
+  expect(served.served.map((each) => each.names.shard)).toEqual([0, 1, 2])
   await nextRefresh()
   expect(started).toEqual([0, 1, 2])
   refresh = () => Promise.resolve(void (names = shardNames('test', 4)))

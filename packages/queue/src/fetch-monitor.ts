@@ -52,10 +52,16 @@ export class FetchMonitor {
     this.#queues.delete(queue)
   }
 
+  /** Why chunks of the queue are not fetched; undefined if they are. */
+  failureOf(queue: string): string | undefined {
+    const state = this.#queues.get(queue)
+    return state && (state.rejection ?? state.disconnection ?? this.#silence(state))
+  }
+
   /** Not ready if the last fetch from any queue has failed, or has no answer. */
   get readiness(): Readiness {
-    const reasons = [...this.#queues].flatMap(([queue, state]) => {
-      const failure = state.rejection ?? state.disconnection ?? this.#silence(state)
+    const reasons = [...this.#queues.keys()].flatMap((queue) => {
+      const failure = this.failureOf(queue)
       return failure === undefined ? [] : [`chunks of ${queue} are not fetched: ${failure}`]
     })
     return { ready: reasons.length === 0, reasons }

@@ -78,6 +78,8 @@ export class QueueGauge {
   readonly #options: QueueGaugeOptions
   /** The last reading of each shard, by its wait list. */
   readonly #shards = new Map<string, ShardReading>()
+  /** Why the last reading of each shard failed, by its wait list. */
+  readonly #failures = new Map<string, string>()
   /** The last reading of each server, by its address. */
   readonly #servers = new Map<string, ServerReading>()
 
@@ -101,13 +103,24 @@ export class QueueGauge {
     }
   }
 
+  /** Why a shard was not read last time; undefined if it was, or was not attempted. */
+  failureOf({ waitKey }: QueueNames): string | undefined {
+    return this.#failures.get(waitKey)
+  }
+
   async #readQueues(): Promise<void> {
     const { shards } = this.#options
     // Without an answer, the shards known so far are read. In a cluster, their servers may still answer.
     await shards.refresh().catch(() => undefined)
     await requireOne(
       shards.names.map(async (names) => {
-        this.#shards.set(names.waitKey, await this.#readQueue(names))
+        try {
+          this.#shards.set(names.waitKey, await this.#readQueue(names))
+          this.#failures.delete(names.waitKey)
+        } catch (error) {
+          this.#failures.set(names.waitKey, error instanceof Error ? error.message : 'unknown')
+          throw error
+        }
       }),
     )
   }

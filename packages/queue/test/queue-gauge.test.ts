@@ -119,8 +119,10 @@ describe('with several shards and servers', () => {
     readonly monotonicMs?: number
   }
 
-  /** Makes a gauge. @returns a function that reads a given state with it */
-  const gaugeOf = (): ((state: State) => Promise<QueueReading>) => {
+  /** Makes a gauge. @returns a function that reads a given state with it, and one for the failures of the shards */
+  const gaugeOf = (): ((state: State) => Promise<QueueReading>) & {
+    failures: () => (string | undefined)[]
+  } => {
     let state: State = { queues: [], infos: {} }
     const queueOf = (key: string) =>
       shards.some(({ activeKey }) => activeKey === key)
@@ -142,10 +144,11 @@ describe('with several shards and servers', () => {
       wallMs: () => NOW_MS,
       monotonicMs: () => state.monotonicMs ?? 0,
     })
-    return (next) => {
+    const readNext = (next: State): Promise<QueueReading> => {
       state = next
       return gauge.read()
     }
+    return Object.assign(readNext, { failures: () => shards.map((each) => gauge.failureOf(each)) })
   }
 
   it('the reading has the sum of the jobs, the oldest age and the memory of the fullest server', async () => {
@@ -194,6 +197,16 @@ describe('with several shards and servers', () => {
       failed: 3,
       memoryPercent: 30,
     })
+  })
+
+  it('each shard that was not read has its failure, until it is read', async () => {
+    const readNext = gaugeOf()
+    const infos = { 1: memory(100, 0, 0) }
+    expect(readNext.failures()).toEqual([undefined, undefined, undefined])
+    await readNext({ queues: [[], undefined, []], infos })
+    expect(readNext.failures()).toEqual([undefined, 'no answer', undefined])
+    await readNext({ queues: [[], [], []], infos })
+    expect(readNext.failures()).toEqual([undefined, undefined, undefined])
   })
 
   it('a server that left the list of known servers still counts for a minute', async () => {

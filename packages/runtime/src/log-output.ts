@@ -20,8 +20,15 @@ export interface LogOutput {
  * pino's own destination repeats a failed write forever when the process exits.
  *
  * @param stream a pipe is non-blocking in Node, so its queue is in this process and its exit does not wait for a reader
+ * @param options.format makes the text that is written from a line of JSON. Default: the line itself
  */
-export function logOutput(stream: Writable, waitingBytesMax: number = WAITING_BYTES_MAX): LogOutput {
+export function logOutput(
+  stream: Writable,
+  {
+    waitingBytesMax = WAITING_BYTES_MAX,
+    format = (line) => line,
+  }: { waitingBytesMax?: number; format?: (line: string) => string } = {},
+): LogOutput {
   ignoreErrors(stream)
   let dropped = 0
   return {
@@ -32,10 +39,11 @@ export function logOutput(stream: Writable, waitingBytesMax: number = WAITING_BY
       }
       if (dropped > 0) {
         const time = new Date().toISOString()
-        stream.write(`${JSON.stringify({ level: WARN_LEVEL, time, dropped, msg: 'log lines dropped' })}\n`)
+        const report = JSON.stringify({ level: WARN_LEVEL, time, dropped, msg: 'log lines dropped' })
+        stream.write(format(`${report}\n`))
         dropped = 0
       }
-      stream.write(line)
+      stream.write(format(line))
     },
   }
 }

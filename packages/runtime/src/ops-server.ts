@@ -1,6 +1,8 @@
 import { createServer, type ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import type { Metrics } from './metrics.ts'
+import type { DependencyStatus } from './dependencies.ts'
+import { withoutSecrets } from './without-secrets.ts'
 
 /** Whether a process can do its work. `reasons` are human-readable, and empty when it is ready. */
 export interface Readiness {
@@ -18,6 +20,8 @@ interface OpsServerOptions {
   readonly host: string
   readonly port: number
   readonly readiness: () => Readiness
+  /** What the process needs, for `/readyz`. Not every failure of one makes the process unready. */
+  readonly dependencies?: () => readonly DependencyStatus[]
   /** False if only a restart of the process can help. Default: always true. */
   readonly isAlive?: () => boolean
   /** Further JSON documents of the process, by path, for example `/overload`. */
@@ -67,7 +71,12 @@ async function sendMetrics(response: ServerResponse, { contentType, text }: Metr
 
 function answer(
   url: string,
-  { readiness, isAlive = () => true, pages }: Pick<OpsServerOptions, 'readiness' | 'isAlive' | 'pages'>,
+  {
+    readiness,
+    isAlive = () => true,
+    pages,
+    dependencies,
+  }: Pick<OpsServerOptions, 'readiness' | 'isAlive' | 'pages' | 'dependencies'>,
 ): { status: number; body: unknown } {
   if (url === '/livez')
     return isAlive() ? { status: 200, body: { status: 'ok' } } : { status: 503, body: { status: 'stalled' } }
@@ -75,7 +84,8 @@ function answer(
   if (page !== undefined) return { status: 200, body: page() }
   if (url !== '/readyz') return { status: 404, body: { status: 'not found' } }
   const { ready, reasons } = readiness()
+  const details = dependencies === undefined ? {} : { dependencies: dependencies() }
   return ready
-    ? { status: 200, body: { status: 'ok' } }
-    : { status: 503, body: { status: 'unavailable', reasons } }
+    ? { status: 200, body: { status: 'ok', ...details } }
+    : { status: 503, body: { status: 'unavailable', reasons: reasons.map(withoutSecrets), ...details } }
 }

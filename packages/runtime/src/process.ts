@@ -1,5 +1,5 @@
 import { flushed } from './log-output.ts'
-import { createLogger, type Logger } from './logger.ts'
+import { createLogger, type Logger, type ProcessLogger } from './logger.ts'
 import { SettingsError } from './settings.ts'
 
 /** Enough for a reader of the log that is alive. */
@@ -14,14 +14,18 @@ const FLUSH_DEADLINE_MS = 500
  * @param start starts the process, and returns how to stop it
  */
 export async function runProcess(options: {
-  logger: Logger
+  logger: ProcessLogger
   deadlineMs: number
   start: () => Promise<{ stop: () => Promise<void> }>
 }): Promise<void> {
   const { logger, deadlineMs } = options
+  const exit = (code: number): never => {
+    logger.reportRepeated()
+    return exitAtOnce(code)
+  }
   const fail = (error: unknown): void => {
     logFailure(logger, error)
-    exitAtOnce(1)
+    exit(1)
   }
   process.on('uncaughtException', fail)
   process.on('unhandledRejection', fail)
@@ -31,6 +35,7 @@ export async function runProcess(options: {
   const stopAndExit = async (): Promise<void> => {
     const { stop } = await started.promise
     await stop()
+    logger.reportRepeated()
     logger.info('stopped')
     await flushed(process.stdout, FLUSH_DEADLINE_MS)
     exitAtOnce(0)
@@ -38,13 +43,13 @@ export async function runProcess(options: {
   const onSignal = (signal: NodeJS.Signals): void => {
     if (stopping) {
       logger.warn({ signal }, 'second signal, exiting at once')
-      exitAtOnce(1)
+      exit(1)
     }
     stopping = true
     logger.info({ signal }, 'stopping')
     setTimeout(() => {
       logger.error({ deadlineMs }, 'not stopped within the deadline, exiting with unfinished work')
-      exitAtOnce(1)
+      exit(1)
     }, deadlineMs).unref()
     stopAndExit().catch(fail)
   }

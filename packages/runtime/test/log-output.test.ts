@@ -34,7 +34,7 @@ class Sink extends Writable {
 
 it('drops lines above the limit, and reports their number with the next line that fits', async () => {
   const sink = new Sink()
-  const output = logOutput(sink, 10)
+  const output = logOutput(sink, { waitingBytesMax: 10 })
   sink.stall()
   for (const line of ['1234\n', '5678\n', 'dropped\n', 'dropped\n']) output.write(line)
   sink.resume()

@@ -58,6 +58,27 @@ describe('the ops server', () => {
     expect((await fetch(`${url}/readyz`)).status).toBe(200)
   })
 
+  it('shows the dependencies on /readyz, ready or not, and no password', async () => {
+    const dependencies = [{ name: 'shard 1', state: 'down', seconds: 7, lastError: 'no' }] as const
+    let state: Readiness = ready()
+    const server = await startOpsServer({
+      host: '127.0.0.1',
+      port: 0,
+      readiness: () => state,
+      dependencies: () => dependencies,
+    })
+    servers.push(server)
+    expect(await (await fetch(`${server.url}/readyz`)).json()).toEqual({ status: 'ok', dependencies })
+    state = { ready: false, reasons: ['no redis://me:secret@host'] }
+    const response = await fetch(`${server.url}/readyz`)
+    expect(response.status).toBe(503)
+    expect(await response.json()).toEqual({
+      status: 'unavailable',
+      reasons: ['no redis://host'],
+      dependencies,
+    })
+  })
+
   it('serves the current content of further pages', async () => {
     let load = 1
     const server = await startOpsServer({

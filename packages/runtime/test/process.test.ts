@@ -71,6 +71,14 @@ describe('SIGTERM', () => {
     expect(stdout).toContain('"msg":"stopped"')
   })
 
+  it('stops a process, and the number of its repeated lines is logged', async () => {
+    const child = await start({ modes: ['repeats'] })
+    child.kill('SIGTERM')
+    const { code, stdout } = await outputOf(child)
+    expect(code).toBe(0)
+    expect(stdout).toContain('"i":19,"repeated":15,"msg":"not connected"')
+  })
+
   it('stops a process after the reader of its log has exited', async () => {
     const child = await start()
     child.stdout?.destroy()
@@ -111,6 +119,14 @@ describe('the deadline', () => {
   )
 })
 
+describe('a promise that rejects without a handler', () => {
+  it('ends a process with code 1, and its error is logged', async () => {
+    const { code, stdout } = await outputOf(spawnProcess({ modes: ['rejects'] }))
+    expect(code).toBe(1)
+    expect(JSON.parse(stdout)).toMatchObject({ level: 60, err: { message: 'no progress' } })
+  })
+})
+
 describe('a second SIGTERM', () => {
   it('ends a process at once', async () => {
     const child = await start({ modes: ['never-stops', 'blocked-thread'], deadlineMs: 600_000 })
@@ -119,6 +135,16 @@ describe('a second SIGTERM', () => {
     await delay(BETWEEN_SIGNALS_MS)
     child.kill('SIGTERM')
     expect(await exitOf(child)).toBe(1)
+  })
+
+  it('ends a process, and the number of its repeated lines is logged', async () => {
+    const child = await start({ modes: ['never-stops', 'repeats'], deadlineMs: 600_000 })
+    child.kill('SIGTERM')
+    await delay(BETWEEN_SIGNALS_MS)
+    child.kill('SIGTERM')
+    const { code, stdout } = await outputOf(child)
+    expect(code).toBe(1)
+    expect(stdout).toContain('"repeated":15')
   })
 })
 

@@ -3,6 +3,7 @@ import type { Rows } from '@sluice/row-scanner'
 import { limits } from '@sluice/schema'
 import { OverloadedError } from '../overload/overloaded-error.ts'
 import { AddPace } from './add-pace.ts'
+import type { ChunkTrace, TracedRequest } from './chunk-trace.ts'
 import { gatherIntervalMs, RowRate } from './row-rate.ts'
 
 /** The limits of the writer. Sizes are those of rows before compression. */
@@ -49,6 +50,8 @@ class Gathering {
   readonly written = Promise.withResolvers<void>()
   /** When its first request arrived. */
   readonly sinceMs: number
+  /** Its requests. Empty unless they are traced. */
+  readonly requests: TracedRequest[] = []
 
   constructor(sinceMs: number, memory: Buffer) {
     this.sinceMs = sinceMs
@@ -97,6 +100,7 @@ export class ChunkWriter {
   readonly #makeId: () => string
   readonly #monotonicMs: () => number
   readonly #shards: number
+  readonly #trace: ChunkTrace | undefined
   /** Chunks that are not sent yet: the last one gathers rows, the others are full. */
   #gatherings: Gathering[] = []
   /** Memory of packed chunks, for reuse: allocating a buffer of this size per chunk triggers ten major GCs per second. */
@@ -112,29 +116,33 @@ export class ChunkWriter {
    * @param makeId makes the job id of a chunk: unique, without colons
    * @param shards the number of shards behind `queue`
    * @param monotonicMs the clock of the queue's deadlines
+   * @param trace undefined if requests are not traced
    */
   constructor(
     queue: Pick<ChunkQueue, 'add' | 'addsPerS'>,
     makeId: () => string,
     shards = 1,
     monotonicMs: () => number = () => performance.now(),
+    trace?: ChunkTrace,
   ) {
     this.#queue = queue
     this.#pace = new AddPace(queue, monotonicMs)
     this.#makeId = makeId
     this.#shards = shards
     this.#monotonicMs = monotonicMs
+    this.#trace = trace
   }
 
   /**
    * Resolves when Redis has the rows on disk.
    *
    * @param rows copied before this returns
+   * @param requestId only for the trace
    * @throws OverloadedError at once if this process has no room; nothing was enqueued
    * @throws QueueFullError if Redis has no room; nothing was enqueued
    * @throws QueueUnavailableError if Redis did not answer in time; the rows may or may not be enqueued
    */
-  async write<Scope>(rows: Rows<Scope>): Promise<void> {
+  async write<Scope>(rows: Rows<Scope>, requestId = ''): Promise<void> {
     if (this.#bytesWaiting + rows.byteLength > chunkLimits.bytesWaitingMax) {
       throw new OverloadedError('bytes_in_flight', 'too many bytes are waiting for Redis')
     }
@@ -147,6 +155,10 @@ export class ChunkWriter {
       this.#gatherings.push(gathering)
     }
     gathering.add(rows)
+    if (this.#trace !== undefined) {
+      const text = gathering.text.subarray(-rows.byteLength)
+      gathering.requests.push(this.#trace.describe(requestId, rows.count, text))
+    }
     this.#bytesWaiting += rows.byteLength
     this.#scheduleTurn()
     await gathering.written.promise
@@ -204,14 +216,18 @@ export class ChunkWriter {
   }
 
   async #send(gathering: Gathering): Promise<void> {
-    const { bytes, written, sinceMs } = gathering
+    const { bytes, written, sinceMs, requests } = gathering
+    let chunkId = ''
     this.#addsInFlight += 1
     try {
       const deadlineMs = sinceMs + chunkLimits.addDeadlineMs
       if (this.#monotonicMs() >= deadlineMs) throw new QueueUnavailableError('Redis is too slow')
-      await this.#queue.add(this.#makeId(), this.#pack(gathering), deadlineMs)
+      chunkId = this.#makeId()
+      await this.#queue.add(chunkId, this.#pack(gathering), deadlineMs)
+      this.#trace?.added(chunkId, requests)
       written.resolve()
     } catch (error) {
+      this.#trace?.failed(chunkId, requests, error)
       written.reject(error)
     } finally {
       this.#addsInFlight -= 1

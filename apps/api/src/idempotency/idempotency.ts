@@ -21,6 +21,8 @@ export interface KeyedRequest {
   readonly body: Buffer
   /** Stored if this is the first request with the key. */
   readonly parsed: ParsedRequest<Owned>
+  /** Only for the trace. */
+  readonly requestId: string
 }
 
 /** Stores the entries of a request with an idempotency key once, and replays the answer to it. */
@@ -48,7 +50,7 @@ export class Idempotency {
    * @throws what `IdempotentWriter.write` throws
    */
   async write(request: KeyedRequest): Promise<{ readonly answer: string; readonly isReplay: boolean }> {
-    const { projectId, key, contentType, body, parsed } = request
+    const { projectId, key, contentType, body, parsed, requestId } = request
     const { rows, answer, receipt } = parsed
     const digest = digestRequest(contentType, body)
     const record = encodeRecord({
@@ -64,7 +66,7 @@ export class Idempotency {
     const name = names.idempotencyKey(keyHash)
     const quota = names.idempotencyQuotaKey(projectId)
 
-    const held = await this.#writer.write({ shard, name, quota, record, rows }).catch(toProblem)
+    const held = await this.#writer.write({ shard, name, quota, record, rows, requestId }).catch(toProblem)
     if (held === record) return { answer, isReplay: false }
     const first = decodeRecord(held)
     if (first.digest !== digest)

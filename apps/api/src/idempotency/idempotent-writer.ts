@@ -3,6 +3,7 @@ import type { Owned, Rows } from '@sluice/row-scanner'
 import { limits } from '@sluice/schema'
 import { setImmediate as turn, setTimeout as sleep } from 'node:timers/promises'
 import { AddPace } from '../chunks/add-pace.ts'
+import type { ChunkTrace } from '../chunks/chunk-trace.ts'
 import { chunkLimits } from '../chunks/chunk-writer.ts'
 import { OverloadedError } from '../overload/overloaded-error.ts'
 
@@ -48,6 +49,8 @@ export interface RecordedWrite {
   /** The text of the record. No other write has the same. */
   readonly record: string
   readonly rows: Rows<Owned>
+  /** Only for the trace. */
+  readonly requestId: string
 }
 
 /** The writes to one queue. */
@@ -79,6 +82,7 @@ export class IdempotentWriter {
   readonly #lanes: readonly Lane[]
   readonly #makeId: () => string
   readonly #recordLimits: RecordLimits
+  readonly #trace: ChunkTrace | undefined
   /** The result of each record that waits or is being committed, by its name. */
   readonly #inFlight = new Map<string, Promise<string>>()
   #bytesWaiting = 0
@@ -87,11 +91,16 @@ export class IdempotentWriter {
    * @param makeId makes the job id of a chunk: unique, without colons
    * @param windowMs the lifetime of a record
    * @param recordsPerProjectMax how many records a project has at a time; each queue gets an equal share
+   * @param trace undefined if requests are not traced
    */
   constructor(
     queues: readonly Pick<ChunkQueue, 'addRecorded' | 'addsPerS'>[],
     makeId: () => string,
-    { windowMs, recordsPerProjectMax }: { windowMs: number; recordsPerProjectMax: number },
+    {
+      windowMs,
+      recordsPerProjectMax,
+      trace,
+    }: { windowMs: number; recordsPerProjectMax: number; trace?: ChunkTrace | undefined },
   ) {
     this.#lanes = queues.map((queue) => ({
       queue,
@@ -100,6 +109,7 @@ export class IdempotentWriter {
       committing: undefined,
     }))
     this.#makeId = makeId
+    this.#trace = trace
     this.#recordLimits = { windowMs, recordsMax: Math.floor(recordsPerProjectMax / queues.length) }
   }
 
@@ -173,8 +183,9 @@ export class IdempotentWriter {
     if (performance.now() >= deadlineMs) throw new QueueUnavailableError('Redis is too slow')
     const { count, text } = concatenate(members)
     // Each attempt has a new id, so that two different chunks never have the same id.
-    const found = await queue.addRecorded(
-      this.#makeId(),
+    const chunkId = this.#makeId()
+    const adding = queue.addRecorded(
+      chunkId,
       count === 0 ? undefined : encodeChunk(count, text),
       {
         records: members.map(({ name, quota, record, rows }) => ({
@@ -186,6 +197,8 @@ export class IdempotentWriter {
       },
       deadlineMs,
     )
+    if (this.#trace !== undefined) void traceAdd(this.#trace, chunkId, members, text, adding)
+    const found = await adding
     return members.filter(({ record, resolve, reject }, index) => {
       const result = found === undefined ? record : found[index]
       if (typeof result === 'string') resolve(result)
@@ -193,6 +206,28 @@ export class IdempotentWriter {
       else return true
       return false
     })
+  }
+}
+
+/** With records that exist already, nothing is added under this id. Never rejects. */
+async function traceAdd(
+  trace: ChunkTrace,
+  chunkId: string,
+  members: readonly Waiting[],
+  text: Buffer,
+  adding: Promise<unknown>,
+): Promise<void> {
+  let at = 0
+  const requests = members.flatMap(({ requestId, rows }) => {
+    if (rows.count === 0) return []
+    const from = at
+    at += rows.byteLength
+    return [trace.describe(requestId, rows.count, text.subarray(from, at))]
+  })
+  try {
+    if ((await adding) === undefined) trace.added(chunkId, requests)
+  } catch (error) {
+    trace.failed(chunkId, requests, error)
   }
 }
 

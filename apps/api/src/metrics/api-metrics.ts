@@ -1,5 +1,5 @@
 import type { AddObserver } from '@sluice/queue'
-import type { Metrics, Readiness } from '@sluice/runtime'
+import type { Metrics } from '@sluice/runtime'
 import type { Authenticator } from '../authentication/authenticator.ts'
 import type { Intake } from '../intake/intake.ts'
 import type { BodyBudget } from '../overload/body-budget.ts'
@@ -61,12 +61,11 @@ export interface CountingParts {
   readonly overload: Pick<OverloadMonitor, 'status'>
   readonly bodies: Pick<BodyBudget, 'status'>
   readonly bytesInFlight: () => number
-  readonly readiness: () => Readiness
 }
 
 /** Exports the counts of an API process. docs/metrics.md describes each. */
 export function exportApi(metrics: Metrics, { requests }: ApiCounts, parts: CountingParts): void {
-  const { authenticator, intake, overload, bodies, bytesInFlight, readiness } = parts
+  const { authenticator, intake, overload, bodies, bytesInFlight } = parts
   metrics.counter(
     {
       name: 'sluice_http_requests_total',
@@ -157,5 +156,4 @@ export function exportApi(metrics: Metrics, { requests }: ApiCounts, parts: Coun
     { name: 'sluice_body_bytes_held', help: 'Bytes of request bodies in memory.' },
     () => bodies.status.bytes,
   )
-  metrics.gauge({ name: 'sluice_ready', help: '1 if /readyz answers 200.' }, () => Number(readiness().ready))
 }

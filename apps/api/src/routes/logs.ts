@@ -266,7 +266,7 @@ type ChargedRequest =
  * @throws Problem
  */
 function scanAndCharge(
-  { allowance, paid }: LogsRequest,
+  { id, allowance, paid }: LogsRequest,
   { body, format, stamp, idempotencyKey }: ReceivedRequest,
   { intake, writer }: LogsRouteDependencies,
 ): ChargedRequest | undefined {
@@ -279,7 +279,7 @@ function scanAndCharge(
         charged,
         answer: parsed.answer,
         rows: parsed.rows.count,
-        stored: writeRows(parsed.rows, writer),
+        stored: writeRows(parsed.rows, id, writer),
       }
     return { charged, request: { ...parsed, rows: parsed.rows.copy() } }
   })
@@ -309,7 +309,7 @@ async function store(
   { writer, idempotency }: LogsRouteDependencies,
 ): Promise<{ readonly answer: string; readonly isReplay: boolean }> {
   if (idempotencyKey === undefined) {
-    await writeRows(parsed.rows, writer)
+    await writeRows(parsed.rows, reply.request.id, writer)
     return { answer: parsed.answer, isReplay: false }
   }
   const result = await idempotency.write({
@@ -318,6 +318,7 @@ async function store(
     contentType,
     body,
     parsed,
+    requestId: reply.request.id,
   })
   if (result.isReplay) void reply.header('idempotency-replayed', 'true')
   return result
@@ -327,8 +328,8 @@ function acknowledge(entries: number, { project, startedMs }: FastifyRequest, co
   counts.acknowledged(entries, project?.id ?? '', (performance.now() - startedMs) / 1_000)
 }
 
-function writeRows<Scope>(rows: Rows<Scope>, writer: ChunkWriter): Promise<void> {
-  return rows.count > 0 ? writer.write(rows) : Promise.resolve()
+function writeRows<Scope>(rows: Rows<Scope>, requestId: string, writer: ChunkWriter): Promise<void> {
+  return rows.count > 0 ? writer.write(rows, requestId) : Promise.resolve()
 }
 
 /** @throws Problem `unsupported_media_type` */

@@ -81,6 +81,7 @@ const writeOf = (key: string, line: string, project = 'demo'): RecordedWrite => 
   quota: names.idempotencyQuotaKey(project),
   record: `${line} ${randomUUID()}`,
   rows: ownedRows(1, `${line}\n`),
+  requestId: 'a-request',
 })
 
 /** The ids of the waiting jobs, oldest first. */

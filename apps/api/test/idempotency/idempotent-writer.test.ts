@@ -29,6 +29,7 @@ const writeOf = (name: string, text = `${name}\n`, count = 1): RecordedWrite => 
   quota: 'quota',
   record: randomUUID(),
   rows: ownedRows(count, text),
+  requestId: 'a-request',
 })
 const nthAdd = (index: number): Promise<PendingAdd> =>
   vi.waitUntil(() => queue.adds[index], { interval: 1, timeout: 5_000 })

@@ -1,4 +1,4 @@
-import { createLogger } from '@sluice/runtime'
+import { createLogger, type Logger } from '@sluice/runtime'
 import { type MockInstance, vi } from 'vitest'
 import { BatchDelivery, type BatchDeliveryDependencies } from '../../src/batch-delivery.ts'
 import type { Recovery, Stage } from '../../src/batch.ts'
@@ -62,11 +62,14 @@ export class DeliveryFixture {
   readonly repairPermits: Semaphore
   readonly delivery: BatchDelivery
   readonly warnings: MockInstance
-  readonly #logger = createLogger('test', 'silent')
+  readonly debugLines: MockInstance
+  readonly #logger: Logger
   #ids = 0
 
-  constructor(repairPermits?: Semaphore) {
+  constructor(repairPermits?: Semaphore, logLevel: 'silent' | 'debug' = 'silent') {
+    this.#logger = createLogger('test', logLevel)
     this.warnings = vi.spyOn(this.#logger, 'warn')
+    this.debugLines = vi.spyOn(this.#logger, 'debug').mockImplementation(() => undefined)
     this.repairPermits = repairPermits ?? new Semaphore(2, this.stopping.signal)
     this.delivery = new BatchDelivery(this.#dependencies())
   }

@@ -10,9 +10,15 @@ const TIMER_MAX_MS = 2 ** 31 - 1
 /** A clock whose time passes only when the test lets it pass. */
 export class TestClock implements MonotonicClock {
   readonly #time = new SimulatedTime()
+  #jumpedMs = 0
 
   nowMs(): number {
-    return this.#time.nowMs
+    return this.#time.nowMs + this.#jumpedMs
+  }
+
+  /** Lets time pass without anything happening: the process is suspended. */
+  jump(ms: number): void {
+    this.#jumpedMs += ms
   }
 
   sleep(ms: number, signal?: AbortSignal): Promise<void> {
@@ -27,7 +33,7 @@ export class TestClock implements MonotonicClock {
 
   /** Lets time pass, and everything happen that is due until then. With 0, everything that is due now. */
   async pass(ms: number): Promise<void> {
-    const untilMs = this.nowMs() + ms
+    const untilMs = this.#time.nowMs + ms
     this.#time.after(ms, () => undefined)
     await this.#time.runUntil(() => false, untilMs)
   }
@@ -37,7 +43,7 @@ export class TestClock implements MonotonicClock {
     let isSettled = false
     const settled = (): void => void (isSettled = true)
     promise.then(settled, settled)
-    if (!(await this.#time.runUntil(() => isSettled, this.nowMs() + SETTLE_MAX_MS)))
+    if (!(await this.#time.runUntil(() => isSettled, this.#time.nowMs + SETTLE_MAX_MS)))
       throw new Error('nothing settles the promise')
     return promise
   }

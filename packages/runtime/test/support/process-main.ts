@@ -19,6 +19,8 @@ await runProcess({
     // Standard input is a pipe without data: the read blocks a thread of Node's pool.
     if (modes.has('blocked-thread')) read(0, Buffer.alloc(1), 0, 1, null, () => undefined)
     const running = setInterval(() => undefined, 60_000)
+    if (modes.has('repeats')) for (let i = 0; i < 20; i++) logger.warn({ i }, 'not connected')
+    if (modes.has('rejects')) void Promise.reject(new Error('no progress'))
     process.stderr.write('started\n')
     return {
       stop: async () => {

@@ -1,0 +1,152 @@
+import { beforeEach, describe, expect, it } from 'vitest'
+import { LogLimiter, logLimits } from '../src/log-limiter.ts'
+
+const { intervalMs, kindsMax, linesMax } = logLimits
+const WARNINGS_MAX = linesMax['warn'] ?? 0
+const ERRORS_MAX = linesMax['error'] ?? 0
+
+let nowMs: number
+let timers: { atMs: number; run: () => void }[]
+let limiter: LogLimiter
+/** What was written, as `MESSAGE`, or `MESSAGE × N`. */
+let written: string[]
+
+beforeEach(() => {
+  nowMs = 0
+  timers = []
+  written = []
+  limiter = new LogLimiter({
+    monotonicMs: () => nowMs,
+    after: (ms, run) => void timers.push({ atMs: nowMs + ms, run }),
+  })
+})
+
+function redisError(message: string): Error {
+  return Object.assign(new Error(message), { name: 'ReplyError' })
+}
+
+interface Line {
+  readonly level?: string
+  readonly fields?: object
+  readonly times?: number
+}
+
+function log(message: string, { level = 'warn', fields = {}, times = 1 }: Line = {}): void {
+  for (let i = 0; i < times; i += 1) {
+    const report = (repeated: number): void => void written.push(`${message} × ${repeated}`)
+    if (limiter.admits(level, message, fields, report)) written.push(message)
+  }
+}
+
+/** Lets time pass, and runs the timers that are due. */
+function pass(ms: number): void {
+  const untilMs = nowMs + ms
+  for (;;) {
+    const next = timers.filter(({ atMs }) => atMs <= untilMs).toSorted((a, b) => a.atMs - b.atMs)[0]
+    if (next === undefined) break
+    timers.splice(timers.indexOf(next), 1)
+    nowMs = next.atMs
+    next.run()
+  }
+  nowMs = untilMs
+}
+
+describe('lines of one kind', () => {
+  it('are written up to the limit of an interval, and then counted in one line at its end', () => {
+    log('a', { times: WARNINGS_MAX + 7 })
+    const lines = Array.from({ length: WARNINGS_MAX }, () => 'a')
+    expect(written).toEqual(lines)
+    pass(intervalMs - 1)
+    expect(written).toEqual(lines)
+    pass(1)
+    expect(written).toEqual([...lines, 'a × 7'])
+    expect(limiter.linesDropped).toBe(7)
+  })
+
+  it('are written again in the next interval, and no interval without a dropped line is reported', () => {
+    log('a', { times: WARNINGS_MAX + 1 })
+    pass(intervalMs)
+    written = []
+    log('a')
+    pass(2 * intervalMs)
+    log('a')
+    expect(written).toEqual(['a', 'a'])
+    expect(limiter.linesDropped).toBe(1)
+  })
+
+  it('have intervals of their own', () => {
+    log('a', { times: WARNINGS_MAX + 1 })
+    pass(intervalMs / 2)
+    log('b', { times: WARNINGS_MAX + 2 })
+    written = []
+    pass(intervalMs / 2)
+    expect(written).toEqual(['a × 1'])
+    pass(intervalMs / 2)
+    expect(written).toEqual(['a × 1', 'b × 2'])
+    expect(timers).toEqual([])
+  })
+
+  it('have a higher limit if they are errors', () => {
+    log('row dead-lettered', { level: 'error', times: ERRORS_MAX + 3 })
+    pass(intervalMs)
+    expect(written).toHaveLength(ERRORS_MAX + 1)
+    expect(written.at(-1)).toBe('row dead-lettered × 3')
+  })
+
+  it.each(['fatal', 'debug', 'trace'])('have no limit at level %s', (level) => {
+    log('a', { level, times: 1_000 })
+    expect(written).toHaveLength(1_000)
+    expect(timers).toEqual([])
+  })
+
+  it('are reported before their end by a flush, once', () => {
+    log('a', { times: WARNINGS_MAX + 4 })
+    written = []
+    limiter.flush()
+    pass(intervalMs)
+    expect(written).toEqual(['a × 4'])
+  })
+})
+
+describe('another kind', () => {
+  it.each([
+    ['another message', 'b', {}],
+    ['another level', 'a', { level: 'error' }],
+    ['another code', 'a', { fields: { err: Object.assign(new Error('x'), { code: 'ETIMEDOUT' }) } }],
+    ['another class of errors', 'a', { fields: { err: new TypeError('x') } }],
+    ['another error of Redis', 'a', { fields: { err: redisError('OOM command not allowed') } }],
+    ['another reason', 'a', { fields: { reason: 'ClickHouse 241 MEMORY_LIMIT_EXCEEDED' } }],
+    ['another code of a row', 'a', { fields: { code: 'VIOLATED_CONSTRAINT' } }],
+  ])('has %s', (_what, message, options) => {
+    const refused = Object.assign(new Error('connect 127.0.0.1:1'), { code: 'ECONNREFUSED' })
+    log('a', { fields: { err: refused }, times: WARNINGS_MAX + 1 })
+    written = []
+    log(message, options)
+    expect(written).toEqual([message])
+  })
+
+  it.each([
+    ['the message of the error', { err: Object.assign(new Error('other'), { code: 'ECONNREFUSED' }) }, {}],
+    ['the numbers of a reason', { reason: 'slow for 7 s' }, { reason: 'slow for 12 s' }],
+    ['other fields', { attempt: 7 }, { attempt: 8 }],
+  ])('has not only %s changed', (_what, next, first) => {
+    const code = Object.assign(new Error('one'), { code: 'ECONNREFUSED' })
+    log('a', { fields: 'err' in next ? { err: code } : first, times: WARNINGS_MAX })
+    written = []
+    log('a', { fields: next })
+    expect(written).toEqual([])
+  })
+})
+
+it('counts further kinds together, and loses none, when there are too many', () => {
+  for (let kind = 0; kind < kindsMax; kind += 1) log(`kind ${kind}`)
+  written = []
+  for (let kind = 0; kind < 50; kind += 1) log(`further ${kind}`)
+  expect(written).toHaveLength(WARNINGS_MAX)
+  log('kind 1')
+  expect(written.at(-1)).toBe('kind 1')
+  pass(intervalMs)
+  expect(written.at(-1)).toBe(`further 49 × ${50 - WARNINGS_MAX}`)
+  log('kind 0')
+  expect(written.at(-1)).toBe('kind 0')
+})
