@@ -32,6 +32,19 @@ const slow: TestProjectInlineConfiguration = {
   },
 }
 
+// Set by `npm run test:monitoring`.
+const withMonitoring = process.env['SLUICE_TEST_MONITORING'] === '1'
+const monitoring: TestProjectInlineConfiguration = {
+  test: {
+    name: 'monitoring',
+    include: ['test/**/*.monitoring.test.ts'],
+    setupFiles,
+    hookTimeout: 60_000,
+    // Times of alerts are measured.
+    fileParallelism: false,
+  },
+}
+
 export default defineConfig({
   test: {
     // No test depends on the mocks or the environment variables of another test.
@@ -48,6 +61,7 @@ export default defineConfig({
             '**/*.containers.test.ts',
             '**/*.power.test.ts',
             '**/*.slow.test.ts',
+            '**/*.monitoring.test.ts',
           ],
           setupFiles,
           // Only for tests that stall. On a busy machine, a test may take many times as long as on an idle one.
@@ -76,6 +90,7 @@ export default defineConfig({
       ...(withContainers ? [containers] : []),
       ...(withPowerCuts ? [power] : []),
       ...(withSlowTests ? [slow] : []),
+      ...(withMonitoring ? [monitoring] : []),
     ],
   },
 })
