@@ -24,8 +24,8 @@ export const mutants: readonly Mutant[] = [
   {
     name: 'a rejected batch counts as stored',
     file: stages,
-    find: "        if (at === 'stored') return { at, batchId",
-    replace: "        return { at: 'stored', batchId",
+    find: "        if (at === 'stored') return stored(batch, 0)",
+    replace: '        return stored(batch, 0)',
   },
   {
     name: 'an insert without an answer counts as stored',
@@ -48,9 +48,14 @@ export const mutants: readonly Mutant[] = [
   {
     name: 'a new batch is confirmed although another worker repairs it',
     file: stages,
-    find: "        if (at === 'stored') return { at, batchId: batch.id, members: idsOf(batch), repair: 0 }",
-    replace:
-      "        if (at === 'stored') return { at, batchId: batch.id, members: idsOf(batch), repair: undefined }",
+    find: "        if (at === 'stored') return stored(batch, 0)",
+    replace: "        if (at === 'stored') return { ...stored(batch, 0), repair: undefined }",
+  },
+  {
+    name: 'dead letters count as inserted rows',
+    file: splitter,
+    find: '    pass.deadLettered += rows',
+    replace: '',
   },
   {
     name: 'a split is not persisted before parts are sent',

@@ -1,4 +1,12 @@
-import type { BatchRecord, BatchRepair, Chunk, HeldChunk, QueueEnd, StoredBatch } from '@sluice/queue'
+import type {
+  BatchRecord,
+  BatchRepair,
+  Chunk,
+  HeldChunk,
+  QueueEnd,
+  RowTotals,
+  StoredBatch,
+} from '@sluice/queue'
 import { createLogger } from '@sluice/runtime'
 import { onTestFinished, vi } from 'vitest'
 import { BatchFinisher } from '../../packages/queue/src/batch-finish.ts'
@@ -15,6 +23,7 @@ import {
   noRecords,
   sendAdd,
 } from '../../packages/queue/src/recorded-add.ts'
+import { readRowTotals } from '../../packages/queue/src/row-totals.ts'
 import { ConsumerFixture, WAIT_MS } from '../../packages/queue/test/support/consumer-fixture.ts'
 import { SimulatedRedis } from './simulated-redis.ts'
 
@@ -54,7 +63,7 @@ export interface QueueScripts {
   renewLease(batchId: string, workerId: string): Promise<void>
   endLease(batchId: string, workerId: string): Promise<void>
   finish(batch: StoredBatch, repair: number | undefined, tokens: Tokens): Promise<boolean>
-  counts(): Promise<{ readonly jobs: number; readonly failed: number }>
+  counts(): Promise<{ readonly jobs: number; readonly failed: number; readonly totals: RowTotals }>
   /** Lets time pass for all that expires. */
   pass(ms: number): Promise<void>
 }
@@ -142,7 +151,8 @@ export class SimulatedScripts implements QueueScripts {
   }
 
   async counts() {
-    return { jobs: this.#redis.jobs, failed: this.#redis.failed }
+    const { jobs, failed, totals } = this.#redis
+    return { jobs, failed, totals }
   }
 
   async pass(ms: number): Promise<void> {
@@ -168,8 +178,8 @@ export class RealScripts implements QueueScripts {
   }
 
   async add(chunkId: string, chunk: Chunk, withinMs: number): Promise<'added' | 'late'> {
-    const { redis } = this.#fixture
-    const args = await addArguments(this.#queue, { chunkId, chunk, ...noRecords })
+    const { redis, names } = this.#fixture
+    const args = await addArguments(this.#queue, names, { chunkId, chunk, ...noRecords })
     const [seconds = 0] = await redis.time()
     const { isLate } = await sendAdd(this.#addScript, args, seconds * 1_000 + withinMs)
     return isLate ? 'late' : 'added'
@@ -250,8 +260,10 @@ export class RealScripts implements QueueScripts {
   }
 
   async counts() {
+    const { redis, names } = this.#fixture
     const { failed = 0, ...others } = await this.#fixture.counts()
-    return { jobs: Object.values(others).reduce((sum, count) => sum + count, 0), failed }
+    const totals = readRowTotals(await redis.hgetall(names.totalsKey))
+    return { jobs: Object.values(others).reduce((sum, count) => sum + count, 0), failed, totals }
   }
 
   async pass(ms: number): Promise<void> {

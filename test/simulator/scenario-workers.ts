@@ -50,7 +50,8 @@ export class Workers {
 
   /** Finishes the batch, with these members. */
   async finish(workerId: string, members: readonly string[], repair: number | undefined): Promise<boolean> {
-    return this.scripts.finish({ id: BATCH, members }, repair, this.tokens(workerId, members))
+    const rows = { inserted: members.length - 1, deadLettered: 1 }
+    return this.scripts.finish({ id: BATCH, members, rows }, repair, this.tokens(workerId, members))
   }
 
   /** Adds chunks, lets a worker fetch all of them, and claims them as one batch. */

@@ -161,7 +161,18 @@ class Schedule {
     const doubled = [...counts].filter(([, count]) => count > 1).map(([id]) => id)
     if (lost.length > 0) return `lost: ${lost.join(' ')}`
     if (doubled.length > 0) return `stored twice: ${doubled.join(' ')}`
-    return held > 0 ? `${held} chunks stay in hand` : undefined
+    return held > 0 ? `${held} chunks stay in hand` : this.#auditTotals()
+  }
+
+  /** What the counts in Redis say is what ClickHouse has. */
+  #auditTotals(): string | undefined {
+    const { added, inserted, deadLettered } = this.#redis.totals
+    const { rows, deadLetters } = this.#clickhouse
+    const isBalanced =
+      added === inserted + deadLettered && inserted === rows.length && deadLettered === deadLetters.length
+    return isBalanced
+      ? undefined
+      : `counted ${added} added, ${inserted} inserted and ${deadLettered} dead-lettered, but stored ${rows.length} and ${deadLetters.length}`
   }
 
   #startWorker(): void {

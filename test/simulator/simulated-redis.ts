@@ -1,4 +1,4 @@
-import type { BatchRecord, BatchRepair, Chunk, HeldChunk, StoredBatch } from '@sluice/queue'
+import type { BatchRecord, BatchRepair, Chunk, HeldChunk, RowTotals, StoredBatch } from '@sluice/queue'
 import { decodeChunk } from '@sluice/queue'
 import type { SimulatedTime } from './simulated-time.ts'
 
@@ -30,6 +30,7 @@ interface Disk {
   readonly leases: Map<string, Expiring<string>>
   readonly failed: Set<string>
   turn: Expiring<Turn> | undefined
+  totals: RowTotals
 }
 
 interface Turn {
@@ -56,6 +57,7 @@ export class SimulatedRedis {
     leases: new Map(),
     failed: new Set(),
     turn: undefined,
+    totals: { added: 0, inserted: 0, deadLettered: 0, removed: 0 },
   }
   #replica: Disk | undefined
   /** Its clock minus the true time. */
@@ -67,6 +69,10 @@ export class SimulatedRedis {
 
   get jobs(): number {
     return this.#disk.jobs.size - this.#disk.failed.size
+  }
+
+  get totals(): RowTotals {
+    return this.#disk.totals
   }
 
   get failed(): number {
@@ -109,6 +115,9 @@ export class SimulatedRedis {
     if (this.#time.nowMs > notAfterMs) throw new Error('the deadline has passed')
     // BullMQ ignores an add of a job that exists.
     if (this.#disk.jobs.has(chunkId)) return
+    const { totals } = this.#disk
+    if (this.#valid(this.#disk.owners.get(chunkId)) === undefined)
+      this.#disk.totals = { ...totals, added: totals.added + chunk.rows }
     this.#disk.jobs.set(chunkId, { chunk, lock: undefined })
     this.#disk.wait = [...this.#disk.wait, chunkId]
   }
@@ -232,12 +241,13 @@ export class SimulatedRedis {
   }
 
   finish(
-    { id, members }: StoredBatch,
+    { id, members, rows }: StoredBatch,
     repair: number | undefined,
     tokens: ReadonlyMap<string, string>,
   ): boolean {
     const batch = this.#batch(id)
     if (batch?.state === 'claimed' && repair !== undefined && batch.repairs !== repair) return false
+    if (batch?.state === 'claimed') this.#count(rows)
     for (const [jobId, token] of tokens) {
       const job = this.#disk.jobs.get(jobId)
       // A job that waits again or has failed is left there, and one that another worker has locked is left to that worker.
@@ -258,6 +268,15 @@ export class SimulatedRedis {
         this.#disk.owners.set(member, { value: id, untilMs: Math.min(owner.untilMs, untilMs) })
     }
     return true
+  }
+
+  #count(rows: StoredBatch['rows']): void {
+    const { totals } = this.#disk
+    this.#disk.totals = {
+      ...totals,
+      inserted: totals.inserted + (rows?.inserted ?? 0),
+      deadLettered: totals.deadLettered + (rows?.deadLettered ?? 0),
+    }
   }
 
   get #nowMs(): number {

@@ -32,8 +32,8 @@ export interface BatchSplitterDependencies {
 
 /** The end of an attempt to insert a batch in parts. */
 export type PartsResult =
-  /** All rows are stored or dead-lettered. */
-  | { readonly at: 'stored' }
+  /** All rows are stored, this many of them as dead letters. */
+  | { readonly at: 'stored'; readonly deadLettered: number }
   /** Another worker has confirmed the batch. Nothing was sent. */
   | { readonly at: 'confirmed' }
   /** Some rows are rejected and cannot be dead-lettered yet. Unless ClickHouse accepts no rows at all, the other rows are stored. */
@@ -86,7 +86,7 @@ export class BatchSplitter {
     }
     return pass.suspects + pass.unsettled > 0
       ? { at: 'suspended', earlier: earlierOf(pass, earlier.suspension) }
-      : { at: 'stored' }
+      : { at: 'stored', deadLettered: pass.deadLettered }
   }
 
   #begin(
@@ -108,6 +108,7 @@ export class BatchSplitter {
       unsettledUntilMs,
       suspects: 0,
       unsettled: 0,
+      deadLettered: 0,
     }
   }
 
@@ -117,7 +118,7 @@ export class BatchSplitter {
     for (const chunk of chunks) {
       const rows = rowsOfFrame(chunk.frame)
       if (rows !== undefined) pass.rows.push(...rows)
-      else await this.#deadLetter(unreadableChunk(chunk), `${pass.id}/chunk/${chunk.id}`)
+      else await this.#deadLetter(pass, chunk.rows, unreadableChunk(chunk), `${pass.id}/chunk/${chunk.id}`)
     }
     if (pass.rows.length > 0) await this.#split(pass, { from: 0, to: pass.rows.length, lost: 0 })
     return true
@@ -161,7 +162,7 @@ export class BatchSplitter {
     const { rowInserter } = this.#deps
     const row = pass.rows[index] ?? ''
     const token = `${pass.id}/${rangeName(index, index + 1)}`
-    if (isMarkedRejected(pass, index)) return this.#deadLetter(earlierRejectedRow(row), token)
+    if (isMarkedRejected(pass, index)) return this.#deadLetter(pass, 1, earlierRejectedRow(row), token)
     const insert = rowInserter.prepareSingle(compressRows(row), token, this.#onUnanswered(pass))
     const result = await this.#attempt(() => insert.run(), isAboutRows)
     if (result.at === 'token-without-rows') throw new UndeliverableError(`the row of ${token} is not found`)
@@ -183,7 +184,7 @@ export class BatchSplitter {
     } else {
       const range = rangeName(index, index + 1)
       if (await this.#recordSplit(pass, range))
-        await this.#deadLetter(rejectedRow(error, pass.rows[index] ?? ''), `${pass.id}/${range}`)
+        await this.#deadLetter(pass, 1, rejectedRow(error, pass.rows[index] ?? ''), `${pass.id}/${range}`)
     }
   }
 
@@ -266,7 +267,8 @@ export class BatchSplitter {
     return isClaimed
   }
 
-  async #deadLetter(letter: DeadLetter, token: string): Promise<void> {
+  /** @param rows how many rows the letter is for */
+  async #deadLetter(pass: Pass, rows: number, letter: DeadLetter, token: string): Promise<void> {
     const { deadLetters, retrier, logger, health } = this.#deps
     const insert = deadLetters.prepare(letter, token, true)
     const result = await retrier.retry(
@@ -276,6 +278,7 @@ export class BatchSplitter {
     )
     if (result === 'token-without-rows')
       throw new UndeliverableError(`the dead letter of ${token} is not found`)
+    pass.deadLettered += rows
     logger.error({ code: letter.code, token }, 'row dead-lettered')
   }
 }
@@ -296,6 +299,8 @@ interface Pass {
   suspects: number
   /** Rejected rows and ranges of such rows whose earlier attempts may still commit. */
   unsettled: number
+  /** Rows that are dead letters, those of earlier attempts included: each attempt goes through all rows. */
+  deadLettered: number
 }
 
 function earlierOf({ startedMs, unsettledUntilMs }: Pass, earlier: Suspension | undefined): EarlierAttempts {

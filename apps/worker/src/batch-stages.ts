@@ -8,6 +8,7 @@ import {
   type BatchInRepair,
   type EarlierAttempts,
   idsOf,
+  rowsOf,
   type Recovery,
   type Stage,
 } from './batch.ts'
@@ -84,7 +85,7 @@ export class BatchStages {
         // After a long wait, many attempts, or a freeze of this process, another worker may have fetched the chunks.
         if (clock.nowMs() - sinceMs > ownershipTrustedMs) return { at: 'recovering', recovery }
         const { at } = await insert.attempt()
-        if (at === 'stored') return { at, batchId: batch.id, members: idsOf(batch), repair: 0 }
+        if (at === 'stored') return stored(batch, 0)
         const rejected: Recovery = { ...recovery, isRejected: true, earlier: nothingEarlier }
         return { at: 'recovering', recovery: insert.isSettled ? rejected : this.#unsettled(rejected) }
       },
@@ -151,7 +152,7 @@ export class BatchStages {
     try {
       const { at } = await insert.attempt()
       return at === 'stored'
-        ? { at, batchId: batch.id, members: idsOf(batch), repair: batch.repair }
+        ? stored(batch, batch.repair)
         : { at: 'rejected', recovery: insert.isSettled ? recovery : this.#unsettled(recovery), batch }
     } catch (error) {
       if (insert.isSettled || isFinal(error)) throw error
@@ -181,17 +182,15 @@ export class BatchStages {
     const { splitter } = this.#deps
     const result = await splitter.insertByParts(batch, recovery.earlier)
     if (result.at === 'confirmed') return confirmed(batch.id, idsOf(batch))
-    if (result.at === 'stored')
-      return { at: 'stored', batchId: batch.id, members: idsOf(batch), repair: batch.repair }
+    if (result.at === 'stored') return stored(batch, batch.repair, result.deadLettered)
     const at = result.at === 'failed' ? 'waiting' : 'suspended'
     return { at, recovery: { ...recovery, isRejected: true, earlier: result.earlier } }
   }
 
-  async #finish({ batchId, members, repair }: Extract<Stage, { at: 'stored' }>): Promise<Stage> {
+  async #finish({ stored: batch, repair }: Extract<Stage, { at: 'stored' }>): Promise<Stage> {
     const { consumer, retrier, logger } = this.#deps
-    const isFinished = await retrier.retry('batch not finished', () =>
-      consumer.finish({ id: batchId, members }, repair),
-    )
+    const { id: batchId, members } = batch
+    const isFinished = await retrier.retry('batch not finished', () => consumer.finish(batch, repair))
     // Another worker may have consumed a token of this batch: an insert that ClickHouse acknowledged here may have been ignored.
     if (!isFinished) return { at: 'recovering', recovery: this.recoveryOf(batchId, members) }
     logger.debug({ batchId, chunks: members.length }, 'finished a batch')
@@ -201,5 +200,11 @@ export class BatchStages {
 
 /** A record that does not exist was released after its confirmation. */
 function confirmed(batchId: string, members: readonly string[]): Stage {
-  return { at: 'stored', batchId, members, repair: undefined }
+  return { at: 'stored', stored: { id: batchId, members }, repair: undefined }
+}
+
+/** @param deadLettered how many of its rows are dead letters */
+function stored(batch: Batch, repair: number, deadLettered = 0): Stage {
+  const rows = { inserted: rowsOf(batch) - deadLettered, deadLettered }
+  return { at: 'stored', stored: { id: batch.id, members: idsOf(batch), rows }, repair }
 }

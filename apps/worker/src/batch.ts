@@ -1,4 +1,4 @@
-import type { HeldChunk } from '@sluice/queue'
+import type { HeldChunk, StoredBatch } from '@sluice/queue'
 
 /** A claimed batch whose chunks this process has in memory. */
 export interface Batch {
@@ -46,8 +46,7 @@ export type Stage =
    */
   | {
       readonly at: 'stored'
-      readonly batchId: string
-      readonly members: readonly string[]
+      readonly stored: StoredBatch
       readonly repair: number | undefined
     }
   | { readonly at: 'done' }
@@ -70,4 +69,9 @@ export interface Suspension {
 /** The ids of its chunks, in order. */
 export function idsOf({ chunks }: Batch): string[] {
   return chunks.map(({ id }) => id)
+}
+
+/** The number of its rows. */
+export function rowsOf({ chunks }: Batch): number {
+  return chunks.reduce((sum, { rows }) => sum + rows, 0)
 }

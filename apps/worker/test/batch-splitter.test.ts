@@ -42,7 +42,7 @@ function loseAnswers(
 describe('the steps of a split', () => {
   it('are: persist it, consume its token, look up a half, send what is missing of it', async () => {
     fixture.table.faults.isShortOfMemory = true
-    expect(await fixture.split(batchOf(['a', 'b', 'c', 'd']))).toEqual({ at: 'stored' })
+    expect(await fixture.split(batchOf(['a', 'b', 'c', 'd']))).toEqual({ at: 'stored', deadLettered: 0 })
     expect(fixture.calls).toEqual([
       'persist all',
       'look up a b c d',
@@ -73,12 +73,15 @@ describe('the steps of a split', () => {
   })
 
   it('are those of a batch of one row, too', async () => {
-    expect(await fixture.split(batchOf(['a']))).toEqual({ at: 'stored' })
+    expect(await fixture.split(batchOf(['a']))).toEqual({ at: 'stored', deadLettered: 0 })
     expect(fixture.calls).toEqual(['persist all', 'look up a', 'insert B: a', 'look up a'])
   })
 
   it('send no range as a whole that any worker has split, even if ClickHouse would accept it now', async () => {
-    expect(await fixture.split(batchOf(['a', 'b', 'c', 'd'], ['all', '2-4']))).toEqual({ at: 'stored' })
+    expect(await fixture.split(batchOf(['a', 'b', 'c', 'd'], ['all', '2-4']))).toEqual({
+      at: 'stored',
+      deadLettered: 0,
+    })
     expect(fixture.only('insert')).toEqual([
       'insert B: a',
       'insert B/0-2: b',
@@ -111,7 +114,7 @@ describe('a batch that another worker has confirmed', () => {
 
   it('in the middle of a split is not split further', async () => {
     fixture.recordSplit = async (name) => name === 'all'
-    expect(await fixture.split(batchOf(['a', 'b', 'poison-c', 'd']))).toEqual({ at: 'stored' })
+    expect(await fixture.split(batchOf(['a', 'b', 'poison-c', 'd']))).toMatchObject({ at: 'stored' })
     expect(fixture.calls.slice(-1)).toEqual(['persist 2-4'])
     expect(fixture.deadLetters).toEqual([])
   })
@@ -180,7 +183,7 @@ describe('a row that ClickHouse rejects', () => {
     fixture.table.faults.acceptsAll = true
     const batch = batchOf(['a', 'poison-b', 'c'])
     const splits = new Set(['all', '1-3', '1-2'])
-    expect(await fixture.split({ ...batch, splits })).toEqual({ at: 'stored' })
+    expect(await fixture.split({ ...batch, splits })).toEqual({ at: 'stored', deadLettered: 1 })
     expect(fixture.table.rows.toSorted()).toEqual(['a', 'c'])
     expect(fixture.deadLetters).toMatchObject([{ code: 'REJECTED' }])
   })
@@ -211,7 +214,7 @@ describe('a row that ClickHouse rejects', () => {
     expect(fixture.table.rows).toEqual(['a'])
     await fixture.clock.pass(1)
     // The whole batch, and the rejected row.
-    expect(await fixture.split(batch, earlier)).toEqual({ at: 'stored' })
+    expect(await fixture.split(batch, earlier)).toEqual({ at: 'stored', deadLettered: 1 })
     expect(fixture.deadLetters).toHaveLength(1)
   })
 
@@ -413,7 +416,7 @@ describe('a chunk that cannot be decompressed', () => {
 
   it('can be the only one of its batch', async () => {
     const batch = { id: 'B', chunks: [broken], splits: new Set<string>(), repair: 7 }
-    expect(await fixture.split(batch)).toEqual({ at: 'stored' })
+    expect(await fixture.split(batch)).toEqual({ at: 'stored', deadLettered: 1 })
     expect(fixture.calls).toEqual(['persist all', 'dead-letter B/chunk/x'])
   })
 })
@@ -434,7 +437,7 @@ describe('a token without its rows', () => {
 
   it('of a part makes the worker send the halves of the part', async () => {
     crashIn((token) => token === 'B/0-4')
-    expect(await fixture.split(batchOf(range(8)))).toEqual({ at: 'stored' })
+    expect(await fixture.split(batchOf(range(8)))).toEqual({ at: 'stored', deadLettered: 0 })
     expect(fixture.table.rows.toSorted()).toEqual(range(8))
     expect([...fixture.persisted]).toEqual(['all', '0-4'])
   })
@@ -488,7 +491,7 @@ describe('transient errors', () => {
       lookups += 1
       if (lookups % 2 === 1) throw insertErrors.too_big
     }
-    expect(await fixture.split(batchOf(['a', 'b', 'c', 'd']))).toEqual({ at: 'stored' })
+    expect(await fixture.split(batchOf(['a', 'b', 'c', 'd']))).toEqual({ at: 'stored', deadLettered: 0 })
     expect(fixture.table.rows).toEqual(['a', 'b', 'c', 'd'])
   })
 

@@ -32,6 +32,13 @@ const recovery: Recovery = { batchId: 'B', chunkIds: ['b'], isRejected: false, l
 const begun: Recovery = { ...recovery, lastRepair: 3 }
 const claimed: BatchRecord = { state: 'claimed', members: ['a', 'b'], splits: new Set(), repairs: 2 }
 
+/** The stage of the batch of two rows after its rows are stored, some of them as dead letters. */
+const storedAs = (repairNumber: number, deadLettered = 0): Stage => ({
+  at: 'stored',
+  stored: { id: 'B', members: ['a', 'b'], rows: { inserted: 2 - deadLettered, deadLettered } },
+  repair: repairNumber,
+})
+
 let clock: TestClock
 let stopping: AbortController
 let givingUp: AbortController
@@ -128,7 +135,7 @@ describe('a claimed batch', () => {
 
   it('is stored after its rows are inserted as a whole, in order, without a lookup', async () => {
     inserts = ['stored']
-    expect(await step(stage)).toEqual({ at: 'stored', batchId: 'B', members: ['a', 'b'], repair: 0 })
+    expect(await step(stage)).toEqual(storedAs(0))
     expect(calls).toEqual(['prepare B: a b, sent before: false', 'insert'])
   })
 
@@ -284,13 +291,21 @@ describe.each(['recovering', 'waiting', 'suspended'] as const)('a batch that is 
 
   it('is stored if its record is confirmed', async () => {
     records = [{ ...claimed, state: 'confirmed' }]
-    expect(await step(stage)).toEqual({ at: 'stored', batchId: 'B', members: ['a', 'b'], repair: undefined })
+    expect(await step(stage)).toEqual({
+      at: 'stored',
+      stored: { id: 'B', members: ['a', 'b'] },
+      repair: undefined,
+    })
     expect(calls).toEqual(['read B'])
   })
 
   it('is stored if its record was released, with the chunks in hand as its members', async () => {
     records = [undefined]
-    expect(await step(stage)).toEqual({ at: 'stored', batchId: 'B', members: ['b'], repair: undefined })
+    expect(await step(stage)).toEqual({
+      at: 'stored',
+      stored: { id: 'B', members: ['b'] },
+      repair: undefined,
+    })
     expect(calls).toEqual(['read B'])
   })
 
@@ -302,8 +317,7 @@ describe.each(['recovering', 'waiting', 'suspended'] as const)('a batch that is 
       loads = [undefined]
       expect(await step(stage)).toEqual({
         at: 'stored',
-        batchId: 'B',
-        members: ['a', 'b'],
+        stored: { id: 'B', members: ['a', 'b'] },
         repair: undefined,
       })
       expect(calls).toEqual(['read B', 'begin repair B for me', 'load a b', 'read B'])
@@ -332,7 +346,7 @@ describe('a loaded batch', () => {
 
   it('is stored after its missing rows are inserted', async () => {
     inserts = ['stored']
-    expect(await step(stage)).toEqual({ at: 'stored', batchId: 'B', members: ['a', 'b'], repair: 3 })
+    expect(await step(stage)).toEqual(storedAs(3))
     expect(calls).toEqual(['prepare B: a b, sent before: true', 'insert'])
   })
 
@@ -360,14 +374,18 @@ describe('a rejected batch', () => {
   const stage = { at: 'rejected', recovery, batch: splitBatch } as const
 
   it('is stored with the splits that the splitter has taken into account', async () => {
-    parts = [{ at: 'stored' }]
-    expect(await step(stage)).toEqual({ at: 'stored', batchId: 'B', members: ['a', 'b'], repair: 3 })
+    parts = [{ at: 'stored', deadLettered: 1 }]
+    expect(await step(stage)).toEqual(storedAs(3, 1))
     expect(calls).toEqual(['insert B by parts, unsettled until 7'])
   })
 
   it('is stored if another worker has confirmed it', async () => {
     parts = [{ at: 'confirmed' }]
-    expect(await step(stage)).toEqual({ at: 'stored', batchId: 'B', members: ['a', 'b'], repair: undefined })
+    expect(await step(stage)).toEqual({
+      at: 'stored',
+      stored: { id: 'B', members: ['a', 'b'] },
+      repair: undefined,
+    })
   })
 
   it('is suspended with what is known of the attempts, and stays rejected', async () => {
@@ -387,7 +405,7 @@ describe('a rejected batch', () => {
 })
 
 describe('a stored batch', () => {
-  const stage = { at: 'stored', batchId: 'B', members: ['a', 'b'], repair: 3 } as const
+  const stage = { at: 'stored', stored: { id: 'B', members: ['a', 'b'] }, repair: 3 } as const
 
   it.each([3, undefined])(
     'is done after it was confirmed, completed and released (repair: %s)',

@@ -4,6 +4,7 @@ import { finisherLua, HAS_NO_LOCK } from './bullmq-internals.ts'
 import type { HeldJob, HeldJobs } from './held-jobs.ts'
 import type { QueueNames } from './queue-names.ts'
 import { defineScript, permitWrites, readClock, type RedisScript } from './redis-script.ts'
+import { totalsField } from './row-totals.ts'
 
 /** Jobs per run of the script. Redis answers no other client meanwhile, for two to three milliseconds. */
 export const FINISHED_PER_RUN_MAX = 64
@@ -15,12 +16,20 @@ export interface StoredBatch {
   readonly id: string
   /** The ids of its chunks. */
   readonly members: readonly string[]
+  /** What became of its rows. Undefined if it is confirmed already. */
+  readonly rows?: StoredBatchRows | undefined
+}
+
+/** How many rows of a batch are in the table of logs, and how many in that of dead letters. */
+export interface StoredBatchRows {
+  readonly inserted: number
+  readonly deadLettered: number
 }
 
 /**
- * KEYS: the batch, its chunks. ARGV: the beginning of the queue's keys; '1' if this is the first run for the batch; '1' if it is the
- * last; the number of the caller's repair, or -1 for any; the number of jobs to complete; their ids; the tokens of their locks; in the
- * first and in the last run, the ids of all chunks of the batch. Returns 0, and changes nothing, if another repair of the batch has
+ * KEYS: the batch, the totals, `absentKey`, its chunks. ARGV: the beginning of the queue's keys; '1' if this is the first run for the batch; '1' if
+ * it is the last; the number of the caller's repair, or -1 for any; how many of its rows are inserted, and how many dead-lettered; the
+ * number of jobs to complete; their ids; the tokens of their locks; in the first and in the last run, the ids of all chunks of the batch. Returns 0, and changes nothing, if another repair of the batch has
  * begun: the caller may have taken an ignored insert for a successful one. A second run changes nothing.
  *
  * The first run persists that the batch is stored, before it completes a job. A batch without a record was released, or its record
@@ -35,13 +44,15 @@ export interface StoredBatch {
 const FINISH = `
 ${finisherLua}
 ${permitWrites}
-local base, isFirst, isLast, repair, count = ARGV[1], ARGV[2] == '1', ARGV[3] == '1', tonumber(ARGV[4]), tonumber(ARGV[5])
-local firstId, firstToken, firstMember = 6, 6 + count, 6 + 2 * count
+local base, isFirst, isLast, repair, count = ARGV[1], ARGV[2] == '1', ARGV[3] == '1', tonumber(ARGV[4]), tonumber(ARGV[7])
+local firstId, firstToken, firstMember = 8, 8 + count, 8 + 2 * count
 
 if isFirst and redis.call('HGET', KEYS[1], 'state') == '${batchState.claimed}' then
   local repairs = tonumber(redis.call('HGET', KEYS[1], '${REPAIRS_FIELD}') or '0')
   if repair >= 0 and repair ~= repairs then return 0 end
   redis.call('HSET', KEYS[1], 'state', '${batchState.confirmed}')
+  redis.call('HINCRBY', KEYS[2], '${totalsField.inserted}', ARGV[5])
+  if ARGV[6] ~= '0' then redis.call('HINCRBY', KEYS[2], '${totalsField.deadLettered}', ARGV[6]) end
 end
 
 ${readClock}
@@ -65,7 +76,8 @@ if isFirst or isLast then
   local ttl = redis.call('TTL', KEYS[1])
   local wanted = (isLast and not isAnyJobLeft()) and ${RELEASED_TTL_S} or ${CONFIRMED_TTL_S}
   if ttl == -1 or ttl > wanted then
-    for i = 1, #KEYS do redis.call('EXPIRE', KEYS[i], wanted) end
+    redis.call('EXPIRE', KEYS[1], wanted)
+    for i = 4, #KEYS do redis.call('EXPIRE', KEYS[i], wanted) end
   end
 end
 return 1`
@@ -97,15 +109,26 @@ export class BatchFinisher {
     return true
   }
 
-  async #finishRun({ id, members }: StoredBatch, jobs: readonly HeldJob[], part: Part): Promise<boolean> {
+  async #finishRun(
+    { id, members, rows }: StoredBatch,
+    jobs: readonly HeldJob[],
+    part: Part,
+  ): Promise<boolean> {
     const records = part.isFirst || part.isLast ? members : []
     const answer = await this.#run(
-      [this.#names.batchKey(id), ...records.map((chunkId) => this.#names.chunkKey(chunkId))],
+      [
+        this.#names.batchKey(id),
+        this.#names.totalsKey,
+        this.#names.absentKey,
+        ...records.map((chunkId) => this.#names.chunkKey(chunkId)),
+      ],
       [
         this.#names.jobKey(''),
         part.isFirst ? 1 : 0,
         part.isLast ? 1 : 0,
         part.repair ?? -1,
+        rows?.inserted ?? 0,
+        rows?.deadLettered ?? 0,
         jobs.length,
         ...jobs.map((job) => job.id),
         ...jobs.map((job) => job.token),

@@ -167,7 +167,7 @@ export class ChunkQueue {
     const queue = this.#usableQueue()
     await queue.waitUntilReady()
     await this.#recordShard()
-    const args = await addArguments(queue, add)
+    const args = await addArguments(queue, this.#names, add)
     const offsetMs = this.#freshOffsetMs() ?? (await this.#measureOffset(queue))
     if (this.#timing.monotonicMs() >= add.deadlineMs) throw new DeadlineError('the deadline has passed')
     const earlierFenceMs = add.fenceMs
@@ -194,7 +194,7 @@ export class ChunkQueue {
 
   async #measureOffset(queue: Queue<Chunk>): Promise<number> {
     // Any fence in the past.
-    await this.#send(await clockArguments(queue), 0)
+    await this.#send(await clockArguments(queue, this.#names), 0)
     const offsetMs = this.#freshOffsetMs()
     if (offsetMs === undefined) throw new Error('Redis answered too slowly to measure its clock')
     return offsetMs

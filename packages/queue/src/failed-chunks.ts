@@ -4,6 +4,7 @@ import { BatchLedger, type BatchRecord, RELEASED_TTL_S } from './batch-ledger.ts
 import { bullmqQueue } from './bullmq-queue.ts'
 import { type Chunk, readJobData } from './chunk.ts'
 import type { QueueNames } from './queue-names.ts'
+import { totalsField } from './row-totals.ts'
 
 /** A chunk whose job failed. Its rows are not stored, unless its batch is confirmed. */
 export interface FailedChunk {
@@ -122,7 +123,7 @@ export class FailedChunks {
       } else if (batch !== undefined && (await this.#isNeeded(job.shard, batch, chosen))) {
         outcomes.set(id, 'needed')
       } else {
-        outcomes.set(id, (await job.shard.queue.remove(id)) === 1 ? 'removed' : 'missing')
+        outcomes.set(id, await this.#remove(job))
         if (batch !== undefined) ends.push(() => this.#expire(job.shard, batch))
       }
     }
@@ -209,6 +210,16 @@ export class FailedChunks {
       if ((await this.#find(id)) !== undefined) throw error
     }
     return 'requeued'
+  }
+
+  /** If the process is killed after the removal, the rows are not counted as removed. */
+  async #remove(job: FailedJob): Promise<PurgeOutcome> {
+    const { names, queue, ledger } = job.shard
+    const { rows = 0, batchId } = await this.#read(job)
+    const isStored = batchId !== undefined && (await ledger.read(batchId))?.state === 'confirmed'
+    if ((await queue.remove(job.id)) !== 1) return 'missing'
+    if (!isStored && rows > 0) await this.#redis.hincrby(names.totalsKey, totalsField.removed, rows)
+    return 'removed'
   }
 
   /** Its batch, if that is not confirmed. */

@@ -34,7 +34,7 @@ export interface JobFetch {
 }
 
 /**
- * KEYS: the turn. ARGV: the beginning of the queue's keys; the turn's value with this worker's mark, and with its other mark; '1' if
+ * KEYS: the turn, `absentKey`. ARGV: the beginning of the queue's keys; the turn's value with this worker's mark, and with its other mark; '1' if
  * the worker is busy; the TTL of the turn in ms; how many jobs to fetch; the token and the duration in ms of their locks. Returns
  * whether the worker has the turn, whether jobs may still be waiting, and the id and the data of each job.
  *
@@ -145,7 +145,7 @@ export class JobFetcher {
     const token = `${this.#workerId}:${this.#runs}`
     const { idle, busy } = this.#marks
     const [isMine, hasMore, ...texts] = await this.#run(
-      [this.#names.turnKey],
+      [this.#names.turnKey, this.#names.absentKey],
       [
         this.#names.jobKey(''),
         ...(isBusy ? [busy, idle] : [idle, busy]),

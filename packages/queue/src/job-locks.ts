@@ -15,7 +15,7 @@ const STALLED_CHECK_MAX_MS = 10_000
 /** With its default of 1, BullMQ would fail a valid chunk whose workers crashed twice. */
 const STALLED_COUNT_MAX = 1_000_000_000
 
-/** KEYS: the wait list. ARGV: the beginning of the queue's keys, the duration of a lock in ms, the ids of the jobs, their tokens. */
+/** KEYS: the wait list, `absentKey`. ARGV: the beginning of the queue's keys, the duration of a lock in ms, the ids of the jobs, their tokens. */
 const RENEW = `
 ${renewLocksLua}
 ${permitWrites}
@@ -24,7 +24,7 @@ local ids, tokens = {}, {}
 for i = 1, count do ids[i], tokens[i] = ARGV[2 + i], ARGV[2 + count + i] end
 return renewLocks(ARGV[1], ids, tokens, ARGV[2])`
 
-/** KEYS: the wait list. ARGV: the beginning of the queue's keys, how often a job may stall, the interval of the check in ms. */
+/** KEYS: the wait list, `absentKey`. ARGV: the beginning of the queue's keys, how often a job may stall, the interval of the check in ms. */
 const CHECK_STALLED = `
 ${requeueStalledLua}
 ${permitWrites}
@@ -86,7 +86,7 @@ export class JobLocks {
   async #renewRun(jobs: readonly HeldJob[]): Promise<HeldJob[]> {
     const { names, lockDurationMs } = this.#options
     const lost = await this.#renew(
-      [names.waitKey],
+      [names.waitKey, names.absentKey],
       [names.jobKey(''), lockDurationMs, ...jobs.map(({ id }) => id), ...jobs.map(({ token }) => token)],
     )
     const ids = new Set(lost)
@@ -95,7 +95,10 @@ export class JobLocks {
 
   async #requeueStalled(): Promise<void> {
     const { names } = this.#options
-    await this.#checkStalled([names.waitKey], [names.jobKey(''), STALLED_COUNT_MAX, this.#stalledCheckMs])
+    await this.#checkStalled(
+      [names.waitKey, names.absentKey],
+      [names.jobKey(''), STALLED_COUNT_MAX, this.#stalledCheckMs],
+    )
   }
 
   /** Never rejects. */

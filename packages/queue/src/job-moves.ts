@@ -11,7 +11,7 @@ const MOVED_PER_RUN_MAX = 64
 export type QueueEnd = 'front' | 'back'
 
 /**
- * KEYS: the wait list. ARGV: the beginning of the queue's keys; '1' for the back of the list; the ids of the jobs; the tokens of their
+ * KEYS: the wait list, `absentKey`. ARGV: the beginning of the queue's keys; '1' for the back of the list; the ids of the jobs; the tokens of their
  * locks. BullMQ's script pushes a job to the front. From there it is moved to the back, unless it was there before.
  */
 const REQUEUE = `
@@ -26,14 +26,14 @@ for i = 3, 2 + count do
   end
 end`
 
-/** KEYS: the wait list. ARGV: the beginning of the queue's keys, the delay in ms, the id of the job, the token of its lock. */
+/** KEYS: the wait list, `absentKey`. ARGV: the beginning of the queue's keys, the delay in ms, the id of the job, the token of its lock. */
 const DELAY = `
 ${delayJobLua}
 ${readClock}
 delayJob(ARGV[1], nowMs, ARGV[3], ARGV[4], ARGV[2])`
 
 /**
- * KEYS: the wait list. ARGV: the beginning of the queue's keys, the id of the job, the token of its lock, the reason, the JSON text of
+ * KEYS: the wait list, `absentKey`. ARGV: the beginning of the queue's keys, the id of the job, the token of its lock, the reason, the JSON text of
  * the stack traces. Returns 1 if the job is failed now, also if an earlier run has moved it.
  */
 const FAIL = `
@@ -91,7 +91,7 @@ export class JobMover {
   }
 
   get #keys(): string[] {
-    return [this.#names.waitKey]
+    return [this.#names.waitKey, this.#names.absentKey]
   }
 
   get #base(): string {

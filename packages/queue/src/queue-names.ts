@@ -34,6 +34,14 @@ export interface QueueNames {
   idempotencyKey(hash: string): string
   /** How many idempotency records a project has in this shard. */
   idempotencyQuotaKey(projectId: string): string
+  /**
+   * A key that never exists. While a slot moves to another node of a cluster, each node has some of its keys. Redis aborts a script at the
+   * first key that the node does not have, and keeps what the script has written before. But it does not start a script that is given a
+   * missing key. So every script that uses keys that it is not given is given this one.
+   */
+  readonly absentKey: string
+  /** How many rows were ever added, and what became of them: see `RowTotals`. */
+  readonly totalsKey: string
 }
 
 const QUEUE = 'logs'
@@ -77,5 +85,7 @@ function namesOf(prefix: string, shard: number): QueueNames {
     turnKey: `${tag}:turn`,
     idempotencyKey: (hash) => `${tag}:idempotency:${hash}`,
     idempotencyQuotaKey: (projectId) => `${tag}:idempotency-quota:${projectId}`,
+    absentKey: `${tag}:absent`,
+    totalsKey: `${tag}:row-totals`,
   }
 }

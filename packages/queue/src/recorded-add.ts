@@ -2,7 +2,9 @@ import type { DurableRedis } from '@sluice/runtime'
 import type { Queue } from 'bullmq'
 import { addScript, addScriptArguments } from './bullmq-internals.ts'
 import type { Chunk } from './chunk.ts'
+import type { QueueNames } from './queue-names.ts'
 import { defineScript, type RedisScript } from './redis-script.ts'
+import { totalsField } from './row-totals.ts'
 
 /** A text that is in Redis if, and only if, the chunk added with it is in the queue. */
 export interface QueueRecord {
@@ -53,13 +55,17 @@ type Answer = readonly [redisMs: number, isLate: number, addsBefore: number, fou
  * in it. More parts would free a used-up quota sooner. Each costs 20 bytes per project, and time in each run.
  */
 const QUOTA_PARTS = 12
+/** The keys between those of BullMQ and those of the records. */
+const OWN_KEYS = 3
 
 /**
- * KEYS: those of BullMQ's add script, then the records, then the quota of each record. ARGV: those of BullMQ's add script, then '1'
- * if there is a chunk to add, and the fence in ms since 1970. If there are records, also their lifetime in ms, the number of records
+ * KEYS: those of BullMQ's add script, then the chunk's job, the record of its batch, and the totals, then the records, then the quota of
+ * each record. ARGV: those of BullMQ's add script, then the number of rows of the chunk, -1 if there is none, and the fence in ms since
+ * 1970. If there are records, also their lifetime in ms, the number of records
  * that a quota allows, and the texts of the records; an empty text is not stored. Returns Redis' clock, whether the fence has passed,
  * in which case it stores nothing, and BullMQ's counter of adds. If any record exists already, or has no room in its quota, it stores
- * nothing and also returns what it found for each record. A second run changes nothing but the counter.
+ * nothing and also returns what it found for each record. A second run changes nothing but the counter: rows are counted when their
+ * chunk is neither in the queue nor in a batch, from which it may have left the queue already.
  *
  * A quota never counts less than the records that have not expired. It counts them for a part of the window longer, and costs two
  * commands per run. A quota that is used up does not affect lookups of existing records.
@@ -68,21 +74,30 @@ const QUOTA_PARTS = 12
  * failed, and would then replay answers for entries that were never stored. Here the records follow the completed add.
  */
 const ADD_RECORDED = `
-local function add()
+local function addJob()
 ${addScript.lua}
+end
+local rows = tonumber(ARGV[${addScript.args + 1}])
+local function add()
+  if rows < 0 then return end
+  local job, batch, totals = unpack(KEYS, ${addScript.keys + 1}, ${addScript.keys + OWN_KEYS})
+  local isNew = redis.call('EXISTS', job, batch) == 0
+  addJob()
+  if isNew then redis.call('HINCRBY', totals, '${totalsField.added}', rows) end
 end
 local time = redis.call('TIME')
 local nowMs = time[1] * 1000 + time[2] / 1000
 local clock = math.ceil(nowMs)
 local addsBefore = tonumber(redis.call('GET', KEYS[${addScript.counterKey}])) or 0
 if nowMs > tonumber(ARGV[${addScript.args + 2}]) then return {clock, 1, addsBefore} end
-local count = (#KEYS - ${addScript.keys}) / 2
+local recordsFrom = ${addScript.keys + OWN_KEYS}
+local count = (#KEYS - recordsFrom) / 2
 if count == 0 then
-  if ARGV[${addScript.args + 1}] == '1' then add() end
+  add()
   return {clock, 0, addsBefore}
 end
 
-local function record(i) return KEYS[${addScript.keys} + i] end
+local function record(i) return KEYS[recordsFrom + i] end
 local function text(i) return ARGV[${addScript.args + 4} + i] end
 local windowMs, recordsMax = tonumber(ARGV[${addScript.args + 3}]), tonumber(ARGV[${addScript.args + 4}])
 local partMs = math.ceil(windowMs / ${QUOTA_PARTS})
@@ -90,7 +105,7 @@ local partEndMs = (math.floor((nowMs + windowMs) / partMs) + 1) * partMs
 
 local quotas, quotasByName = {}, {}
 local function quotaOf(i)
-  local name = KEYS[${addScript.keys} + count + i]
+  local name = KEYS[recordsFrom + count + i]
   local quota = quotasByName[name]
   if quota then return quota end
   quota = {name = name, live = 0, added = 0, started = 0, others = {}, firstEndMs = math.huge, lastEndMs = partEndMs}
@@ -108,7 +123,7 @@ local function quotaOf(i)
   return quota
 end
 
-local found, isStorable = redis.call('MGET', unpack(KEYS, ${addScript.keys + 1}, ${addScript.keys} + count)), true
+local found, isStorable = redis.call('MGET', unpack(KEYS, recordsFrom + 1, recordsFrom + count)), true
 for i = 1, count do
   if found[i] then
     isStorable = false
@@ -125,7 +140,7 @@ for i = 1, count do
 end
 if not isStorable then return {clock, 0, addsBefore, found} end
 
-if ARGV[${addScript.args + 1}] == '1' then add() end
+add()
 for i = 1, count do
   if text(i) ~= '' then redis.call('SET', record(i), text(i), 'PX', windowMs) end
 end
@@ -146,11 +161,14 @@ export function defineRecordedAdd(redis: DurableRedis): AddScript {
 export interface AddArguments {
   readonly add: Add
   readonly job: readonly (string | Buffer)[]
+  readonly ownKeys: readonly string[]
 }
 
 /** The job is the same as `queue.add` would make. */
-export async function addArguments(queue: Queue<Chunk>, add: Add): Promise<AddArguments> {
-  return { add, job: await addScriptArguments(queue, add.chunkId, add.chunk ?? NO_CHUNK) }
+export async function addArguments(queue: Queue<Chunk>, names: QueueNames, add: Add): Promise<AddArguments> {
+  const { chunkId, chunk = NO_CHUNK } = add
+  const ownKeys = [names.jobKey(chunkId), names.chunkKey(chunkId), names.totalsKey]
+  return { add, job: await addScriptArguments(queue, chunkId, chunk), ownKeys }
 }
 
 /**
@@ -160,19 +178,20 @@ export async function addArguments(queue: Queue<Chunk>, add: Add): Promise<AddAr
  */
 export async function sendAdd(
   script: AddScript,
-  { add: { chunk, records, recordLimits }, job }: AddArguments,
+  { add: { chunk, records, recordLimits }, job, ownKeys }: AddArguments,
   fenceMs: number,
 ): Promise<AddAnswer> {
   const { windowMs, recordsMax } = recordLimits
   const [redisMs, isLate, addsBefore, found] = await script(
     [
       ...job.slice(0, addScript.keys).map(String),
+      ...ownKeys,
       ...records.map(({ name }) => name),
       ...records.map(({ quota }) => quota),
     ],
     [
       ...job.slice(addScript.keys),
-      chunk === undefined ? '0' : '1',
+      chunk?.rows ?? -1,
       fenceMs,
       ...(records.length === 0 ? [] : [windowMs, recordsMax, ...records.map(({ text = '' }) => text)]),
     ],
@@ -181,8 +200,8 @@ export async function sendAdd(
 }
 
 /** The arguments of a script run that stores nothing. It reads the clock of the Redis that has the queue, in a cluster too. */
-export function clockArguments(queue: Queue<Chunk>): Promise<AddArguments> {
-  return addArguments(queue, { chunkId: 'none', chunk: undefined, ...noRecords })
+export function clockArguments(queue: Queue<Chunk>, names: QueueNames): Promise<AddArguments> {
+  return addArguments(queue, names, { chunkId: 'none', chunk: undefined, ...noRecords })
 }
 
 /** The records of an add without records. */

@@ -153,14 +153,14 @@ export class DeliveryFixture {
 /** The stages of a batch whose inserts succeed. */
 function usual(stage: OpenStage): Stage {
   if (stage.at === 'stored') return { at: 'done' }
-  if ('batch' in stage) return { at: 'stored', batchId: idOf(stage), members: [], repair: 0 }
+  if ('batch' in stage) return { at: 'stored', stored: { id: idOf(stage), members: [] }, repair: 0 }
   const { recovery } = stage
   return { at: 'loaded', recovery, batch: { id: recovery.batchId, chunks: [], splits: new Set(), repair: 1 } }
 }
 
 function idOf(stage: OpenStage): string {
   if ('recovery' in stage) return stage.recovery.batchId
-  return stage.at === 'stored' ? stage.batchId : stage.batch.id
+  return stage.at === 'stored' ? stage.stored.id : stage.batch.id
 }
 
 function recoveryIn(stage: OpenStage): Recovery {

@@ -1,0 +1,106 @@
+import { createLogger } from '@sluice/runtime'
+import { beforeEach, describe, expect, it, onTestFinished } from 'vitest'
+import { encodeChunk } from '../src/chunk.ts'
+import type { ChunkConsumer } from '../src/chunk-consumer.ts'
+import { ChunkQueue } from '../src/chunk-queue.ts'
+import { FailedChunks } from '../src/failed-chunks.ts'
+import { queuedRows, readRowTotals, type RowTotals } from '../src/row-totals.ts'
+import { ConsumerFixture, fetchIds, useTestRedis } from './support/consumer-fixture.ts'
+
+const WITHIN_MS = 10_000
+
+const server = useTestRedis()
+let fixture: ConsumerFixture
+let queue: ChunkQueue
+let consumer: ChunkConsumer
+
+beforeEach(() => {
+  fixture = new ConsumerFixture(server.url)
+  queue = new ChunkQueue(fixture.redis, fixture.names, createLogger('test', 'silent'))
+  onTestFinished(() => queue.close())
+  consumer = fixture.openConsumer()
+})
+
+/** Adds a chunk with this many rows. */
+async function add(id: string, rows: number): Promise<void> {
+  const text = Buffer.from('row\n'.repeat(rows))
+  await queue.add(id, encodeChunk(rows, text), performance.now() + WITHIN_MS)
+}
+
+async function totals(): Promise<RowTotals> {
+  return readRowTotals(await fixture.redis.hgetall(fixture.names.totalsKey))
+}
+
+/** Fetches chunks, and claims them as one batch. */
+async function claim(batchId: string, ids: readonly string[]): Promise<void> {
+  await fetchIds(consumer, ids.length)
+  await fixture.ledger.claim(batchId, ids)
+}
+
+describe('the totals', () => {
+  it('are zero before the first chunk', async () => {
+    expect(await totals()).toEqual({ added: 0, inserted: 0, deadLettered: 0, removed: 0 })
+  })
+
+  it('count the rows of a chunk once, however often its add is repeated', async () => {
+    await add('one', 3)
+    await add('one', 3)
+    await add('two', 4)
+    expect(await totals()).toMatchObject({ added: 7 })
+  })
+
+  it('do not count a chunk again that is added again after it was delivered', async () => {
+    await add('one', 3)
+    await claim('a-batch', ['one'])
+    const rows = { inserted: 3, deadLettered: 0 }
+    await consumer.finish({ id: 'a-batch', members: ['one'], rows }, 0)
+    await add('one', 3)
+    expect(await fixture.waiting()).toEqual(['one'])
+    expect(await totals()).toEqual({ added: 3, inserted: 3, deadLettered: 0, removed: 0 })
+  })
+
+  it('count the rows of a batch when it is confirmed, and not again', async () => {
+    await add('one', 3)
+    await add('two', 4)
+    await claim('a-batch', ['one', 'two'])
+    const batch = { id: 'a-batch', members: ['one', 'two'], rows: { inserted: 5, deadLettered: 2 } }
+    expect(queuedRows(await totals())).toBe(7)
+    await consumer.finish(batch, 0)
+    await consumer.finish(batch, 0)
+    expect(await totals()).toEqual({ added: 7, inserted: 5, deadLettered: 2, removed: 0 })
+    expect(queuedRows(await totals())).toBe(0)
+  })
+
+  it('do not count a batch whose confirmation is rejected', async () => {
+    await add('one', 3)
+    await claim('a-batch', ['one'])
+    await fixture.ledger.beginRepair('a-batch', 'another-worker')
+    const rows = { inserted: 3, deadLettered: 0 }
+    expect(await consumer.finish({ id: 'a-batch', members: ['one'], rows }, 0)).toBe(false)
+    expect(await totals()).toMatchObject({ inserted: 0 })
+  })
+
+  it('never expire', async () => {
+    await add('one', 3)
+    await claim('a-batch', ['one'])
+    const rows = { inserted: 3, deadLettered: 0 }
+    await consumer.finish({ id: 'a-batch', members: ['one'], rows }, 0)
+    expect(await fixture.redis.ttl(fixture.names.totalsKey)).toBe(-1)
+  })
+
+  it('count the rows of failed chunks that an operator deletes, and not those that are stored', async () => {
+    const { redis, names } = fixture
+    const failed = new FailedChunks({ redis, shards: [names], makeId: () => 'batch-of-retry' })
+    onTestFinished(() => failed.close())
+    await add('one', 3)
+    await add('two', 4)
+    await claim('a-batch', ['one'])
+    await fetchIds(consumer, 1)
+    for (const id of ['one', 'two']) await consumer.fail(id, new Error('x'))
+    const rows = { inserted: 3, deadLettered: 0 }
+    await consumer.finish({ id: 'a-batch', members: ['one'], rows }, 0)
+    await failed.purge('all')
+    expect(await fixture.counts()).toEqual({})
+    expect(await totals()).toEqual({ added: 7, inserted: 3, deadLettered: 0, removed: 4 })
+  })
+})
