@@ -194,7 +194,12 @@ const overview: Dashboard = {
           'none',
           `sum(max by (shard) (${of('sluice_queue_chunks', 'state="failed"')}))`,
         ),
-        stat('Dead letters', 'They wait for an operator.', 'none', `max(${of('sluice_dead_letters')})`),
+        stat(
+          'Dead letters',
+          'Rows that ClickHouse has ever rejected, with those that were retried since.',
+          'none',
+          `sum(max by (shard) (${of('sluice_rows_total', 'stage="dead_lettered"')}))`,
+        ),
       ],
     },
     { title: 'Requests', panels: [throughput, requestsByStatus, ackLatency, rejections] },
@@ -247,7 +252,7 @@ const api: Dashboard = {
         ackLatency,
         {
           title: 'Adding a chunk to the queue',
-          description: 'From its first row to the answer of Redis. It fails after 1.8 s.',
+          description: 'From the first attempt to the answer of Redis. It fails after 1.8 s.',
           unit: 's',
           queries: [
             ...quantiles('sluice_chunk_add_duration_seconds', 'result="ok"'),
@@ -470,20 +475,6 @@ function processPanels(app: 'api' | 'worker'): readonly Panel[] {
           legend: '{{kind}}',
         },
       ],
-    },
-    {
-      title: 'Dependencies',
-      description: 'Processes that reach Redis or ClickHouse.',
-      unit: 'short',
-      queries: [
-        { expr: `sum by (dependency) (${only(of('sluice_dependency_up'))})`, legend: '{{dependency}}' },
-      ],
-    },
-    {
-      title: 'Log lines dropped',
-      description: 'Repeated lines that were not written. The log has their number.',
-      unit: 'reqps',
-      queries: [{ expr: `sum(${only(rate('sluice_log_lines_dropped_total'))})`, legend: 'lines' }],
     },
   ]
 }

@@ -3,6 +3,7 @@ import { eventually, FaultProxy } from '@sluice/harness'
 import { audit, type Audit } from '@sluice/harness/audit'
 import { awaitInserts, drainQueue, type QueueCounts } from '@sluice/harness/drain'
 import type { Journal } from '@sluice/harness/journal'
+import { type Accounts, readAccounts } from '@sluice/harness/metrics'
 import { PowerDisk } from '@sluice/harness/power-disk'
 import { startTestServices } from '@sluice/harness/test-installation'
 import { provisionProject, startApi, startWorker, withRegistry, type Services } from '@sluice/local'
@@ -28,6 +29,8 @@ export interface Settlement extends Audit {
   /** The jobs that were left in the queue. */
   readonly queue: QueueCounts
   readonly drainMs: number
+  /** What the metrics say of all rows, before the processes stop. */
+  readonly accounts: Accounts
 }
 
 const PREFIX = 'chaos'
@@ -55,6 +58,7 @@ export class ChaosInstallation {
   readonly #stopping = new AbortController()
   readonly #victims = new Map<string, Victim>()
   readonly #links = new Map<string, FaultProxy>()
+  readonly #opsUrls: string[] = []
   readonly #disks: ReadonlyMap<string, PowerDisk>
 
   private constructor(
@@ -192,9 +196,10 @@ export class ChaosInstallation {
     const startedAtMs = performance.now()
     const queue = await drainQueue(redisUrl, this.names, drainDeadlineMs)
     const drainMs = performance.now() - startedAtMs
+    const accounts = await readAccounts(this.#opsUrls)
     await Promise.all(this.apps.map((victim) => victim.retire()))
     await awaitInserts(clickhouse, INSERTS_DEADLINE_MS)
-    return { ...(await audit(clickhouse, journal)), queue, drainMs }
+    return { ...(await audit(clickhouse, journal)), queue, drainMs, accounts }
   }
 
   /** Kills all processes. */
@@ -211,12 +216,13 @@ export class ChaosInstallation {
   async #addApi(name: string): Promise<void> {
     const { supervisor, redisUrl } = this.services
     const toRedis = await this.#openLink(name, 'redis', redisUrl)
-    const { process, url } = await startApi(supervisor, {
+    const { process, url, opsUrl } = await startApi(supervisor, {
       name,
       prefix: PREFIX,
       redisUrl: toRedis,
       environment: this.#clockEnvironment(name),
     })
+    this.#opsUrls.push(opsUrl)
     await this.#openLink('clients', name, url)
     this.#addVictim(process)
   }
@@ -225,13 +231,14 @@ export class ChaosInstallation {
     const { supervisor, redisUrl, clickhouse } = this.services
     const toRedis = await this.#openLink(name, 'redis', redisUrl)
     const toClickHouse = await this.#openLink(name, 'clickhouse', clickhouse.url)
-    const { process } = await startWorker(supervisor, {
+    const { process, opsUrl } = await startWorker(supervisor, {
       name,
       prefix: PREFIX,
       redisUrl: toRedis,
       clickhouse: { ...clickhouse, url: toClickHouse },
       environment: { ...this.#workerEnvironment, ...this.#clockEnvironment(name) },
     })
+    this.#opsUrls.push(opsUrl)
     this.#addVictim(process)
   }
 

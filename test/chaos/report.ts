@@ -1,6 +1,7 @@
 import { isClean, type Finding, type StoredCounts } from '@sluice/harness/audit'
 import { isEmpty, type QueueCounts } from '@sluice/harness/drain'
 import type { Journal } from '@sluice/harness/journal'
+import type { Accounts } from '@sluice/harness/metrics'
 import { type LogFindings, tally } from '@sluice/harness/process-logs'
 import type { Settlement } from './chaos-installation.ts'
 import type { FaultRecord } from './injector.ts'
@@ -13,6 +14,8 @@ export interface Report {
   readonly minutes: number
   /** No entry is lost, duplicated, or stored although rejected; the queue is empty; and no process exited by itself. */
   readonly passed: boolean
+  /** What the metrics say of all rows. */
+  readonly accounts: Accounts
   readonly faults: Readonly<Record<string, number>>
   /** How often each process was killed by `kill -9`, and the total. */
   readonly kills: Readonly<Record<string, number>>
@@ -87,7 +90,12 @@ export function buildReport(facts: RunFacts): Report {
   return {
     seed: facts.seed,
     minutes: facts.minutes,
-    passed: isClean(findings) && isEmpty(queue) && unexpectedExits.length + logs.fatal.length === 0,
+    passed:
+      isClean(findings) &&
+      isEmpty(queue) &&
+      isBalanced(facts) &&
+      unexpectedExits.length + logs.fatal.length === 0,
+    accounts: facts.accounts,
     faults: tally(applied.map(({ kind }) => kind)),
     kills: { ...tally(kills), total: kills.length },
     skippedFaults: records.length - applied.length,
@@ -116,6 +124,12 @@ export function buildReport(facts: RunFacts): Report {
     ),
     logs,
   }
+}
+
+/** Whether the metrics say of the rows what is true: nothing is queued, and the tables have what was added. */
+function isBalanced({ accounts, stored }: RunFacts): boolean {
+  const { added, inserted, deadLettered } = accounts
+  return added === inserted + deadLettered && inserted === stored.rows && deadLettered === stored.deadLetters
 }
 
 /** Evenly spaced items. Neighbouring entries usually have the same cause. */
@@ -150,6 +164,7 @@ export function describeReport(report: Report): string {
     `entries       ${counts(entries)}`,
     `answers       ${counts(report.answers)}`,
     `stored        ${counts(stored)}`,
+    `accounts      ${counts(report.accounts)}, according to the metrics`,
     `lost          ${report.lost.count}`,
     `duplicated    ${report.doubled.count}`,
     `stored although rejected ${report.storedThoughRejected.count}, although never sent ${report.foreign}`,

@@ -140,14 +140,14 @@ export class ClusterGroup implements RedisGroup {
         await redis.call('MIGRATE', '127.0.0.1', target.port, '', 0, 5_000, 'AUTH', PASSWORD, 'KEYS', ...keys)
       }
       // Otherwise a replica that takes over has keys of a slot that is not its own, and the slot could not move there.
-      await replicated(redis)
+      await awaitReplica(redis)
     })
     for (const { port } of [target, source, ...primaries])
       await queryServer(port, (redis) => redis.call('CLUSTER', 'SETSLOT', slot, 'NODE', target.id))
     await queryServer(target.port, async (redis) => {
       // WAIT counts from the last write of its own connection.
       await redis.set(`{${hashTag}}:moved`, '', 'PX', 1)
-      await replicated(redis)
+      await awaitReplica(redis)
     })
   }
 
@@ -198,7 +198,7 @@ async function nodesOf(port: number): Promise<Node[]> {
 }
 
 /** Waits until a replica has all writes of the connection. */
-function replicated(redis: Redis): Promise<void> {
+function awaitReplica(redis: Redis): Promise<void> {
   return eventually(DEADLINE_MS, async () => {
     if ((await redis.wait(1, 1_000)) < 1) throw new Error('no replica has confirmed the move of the slot')
   })

@@ -122,18 +122,20 @@ const operations: Readonly<Record<string, { run: () => Promise<unknown>; given: 
     },
   }
 
-it.each(Object.keys(operations))('%s waits while the slot moves, and changes nothing', async (name) => {
-  const { run, given } = operations[name] ?? expect.fail(name)
-  const { slot, source } = await slotOfQueue()
-  const before = (await keysOn(source, slot)).toSorted((a, b) => a.localeCompare(b))
-  const move = await beginMove(given())
-  const running = run()
-  await pause(MOVE_MS)
-  const now = [...(await keysOn(source, slot)), ...(await keysOn(move.target, slot))]
-  expect(now.toSorted((a, b) => a.localeCompare(b))).toEqual(before)
-  await endMove(move)
-  await running
-})
+it.each(Object.entries(operations))(
+  '%s waits while the slot moves, and changes nothing',
+  async (_name, { run, given }) => {
+    const { slot, source } = await slotOfQueue()
+    const before = (await keysOn(source, slot)).toSorted((a, b) => a.localeCompare(b))
+    const move = await beginMove(given())
+    const running = run()
+    await pause(MOVE_MS)
+    const now = [...(await keysOn(source, slot)), ...(await keysOn(move.target, slot))]
+    expect(now.toSorted((a, b) => a.localeCompare(b))).toEqual(before)
+    await endMove(move)
+    await running
+  },
+)
 
 it('a queue whose slot has moved is delivered', async () => {
   await endMove(await beginMove([names.waitKey]))

@@ -24,8 +24,8 @@ export const mutants: readonly Mutant[] = [
   {
     name: 'a rejected batch counts as stored',
     file: stages,
-    find: "        if (at === 'stored') return stored(batch, 0)",
-    replace: '        return stored(batch, 0)',
+    find: "        if (at === 'stored') return this.#stored(batch, 0)",
+    replace: '        return this.#stored(batch, 0)',
   },
   {
     name: 'an insert without an answer counts as stored',
@@ -48,8 +48,8 @@ export const mutants: readonly Mutant[] = [
   {
     name: 'a new batch is confirmed although another worker repairs it',
     file: stages,
-    find: "        if (at === 'stored') return stored(batch, 0)",
-    replace: "        if (at === 'stored') return { ...stored(batch, 0), repair: undefined }",
+    find: "        if (at === 'stored') return this.#stored(batch, 0)",
+    replace: "        if (at === 'stored') return { ...this.#stored(batch, 0), repair: undefined }",
   },
   {
     name: 'dead letters count as inserted rows',
@@ -180,7 +180,7 @@ export const mutants: readonly Mutant[] = [
   {
     name: 'a lookup without an answer does not count as a failed insert',
     file: 'apps/worker/src/observed-clickhouse.ts',
-    find: 'health.observeStep(() => storedRows.find(frames))',
+    find: 'health.observeStep(() => counts.lookUp(() => storedRows.find(frames)))',
     replace: 'storedRows.find(frames)',
   },
   {

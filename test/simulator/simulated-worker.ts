@@ -12,6 +12,7 @@ import { type ShardDependencies, type ShardQueue, startShard } from '../../apps/
 import type { SimulatedClickHouse } from './simulated-clickhouse.ts'
 import type { Link, SimulatedProcess } from './simulated-process.ts'
 import type { SimulatedRedis } from './simulated-redis.ts'
+import { WorkerCounts } from '../../apps/worker/src/worker-counts.ts'
 
 /** Longer intervals than in production. Most of the time nothing is waiting, and each round is an event. */
 const fetchLimits = {
@@ -49,7 +50,12 @@ export function startSimulatedWorker(options: SimulatedWorkerOptions): Simulated
     process.request(name, run, options.toClickHouse)
   const { signal } = new AbortController()
   const health = new InsertHealth(process, workerLimits)
-  const observed = observeSteps(health, {
+  const counts = new WorkerCounts(
+    undefined,
+    () => process.nowMs(),
+    () => process.nowMs(),
+  )
+  const observed = observeSteps(health, counts, {
     checkClock: async () => {
       if (clickhouse.faults.isClockWrong) throw new ClockSkewError('the clock of ClickHouse is wrong')
     },
@@ -105,6 +111,7 @@ export function startSimulatedWorker(options: SimulatedWorkerOptions): Simulated
     byteBudget: new HeldBudget(workerLimits.heldBytesMax),
     heldInAllShards: () => queue.consumer.heldChunks,
     signal,
+    counts,
     retrier: new Retrier({ logger, signal, clock: process, random }),
     makeId,
     workerId: process.name,

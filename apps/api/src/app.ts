@@ -7,11 +7,19 @@ import type { ConnectionLimits } from './connections/connection-limits.ts'
 import { createHttpServer } from './connections/http-server.ts'
 import { ForwardingCheck } from './connections/trusted-proxies.ts'
 import { handleError } from './errors.ts'
+import { OTHER, type RequestCounts } from './metrics/request-counts.ts'
 import { REQUEST_ID_PATTERN } from './http-contract.ts'
 import { Problem, problems } from './problems.ts'
 import { healthRoutes } from './routes/health.ts'
 import { logsRoute, type LogsRouteDependencies } from './routes/logs.ts'
 import { documentRoute, referenceRoutes } from './routes/reference.ts'
+
+declare module 'fastify' {
+  interface FastifyRequest {
+    /** When its head arrived, on the monotonic clock. */
+    startedMs: number
+  }
+}
 
 export interface AppDependencies extends LogsRouteDependencies {
   readonly logger: Logger
@@ -27,7 +35,8 @@ export interface AppDependencies extends LogsRouteDependencies {
 /** Builds the API without its listening socket. All dependencies are arguments. */
 export function buildApp(dependencies: AppDependencies): FastifyInstance {
   const limits = dependencies.connectionLimits
-  const guard = new ConnectionGuard(limits)
+  const { counts } = dependencies
+  const guard = new ConnectionGuard(limits, (problem) => counts.answeredWithoutRoute(OTHER, problem))
   const forwarding = new ForwardingCheck(dependencies.trustedProxies, dependencies.logger)
   const app = fastify({
     loggerInstance: dependencies.logger,
@@ -48,19 +57,24 @@ export function buildApp(dependencies: AppDependencies): FastifyInstance {
       void reply.header('x-request-id', request.id)
       guard.onAnswer(request, reply)
       void handleError(error, request, reply)
+      counts.answeredWithoutRoute(request.method, request.problem ?? 'bad_request')
     },
     clientErrorHandler: (error, socket) => guard.onClientError(error, socket),
   }) as unknown as FastifyInstance
+  app.decorateRequest('startedMs', 0)
+  app.decorateRequest('problem', null)
+  countAnswers(app, counts)
   app.addHook('onRequest', (request, reply, done) => {
+    request.startedMs = performance.now()
     void reply.header('x-request-id', request.id)
     guard.onRequest(request)
     forwarding.check(request)
     // Only the body of a POST is read.
     if (request.method !== 'POST') guard.onAnswer(request, reply)
-    if (hasUnknownTransferEncoding(request)) done(unsupportedTransferEncoding())
-    // Here and not in the not-found handler, which would run after the body was read and validated.
-    else if (request.is404) done(new Problem('not_found', problems.not_found.detail))
-    else done()
+    const problem = rejectHead(request)
+    // It has no route, and therefore no hook that counts its answer.
+    if (problem !== undefined && request.is404) counts.answeredWithoutRoute(request.method, problem.code)
+    done(problem)
   })
   app.setErrorHandler((error: FastifyError, request, reply) => {
     guard.onAnswer(request, reply)
@@ -73,6 +87,22 @@ export function buildApp(dependencies: AppDependencies): FastifyInstance {
   documentRoute(app)
   if (dependencies.docsEnabled) referenceRoutes(app)
   return app
+}
+
+/** Each route has a hook of its own, because to find the route of a request takes longer than all other counts together. */
+function countAnswers(app: FastifyInstance, counts: RequestCounts): void {
+  app.addHook('onRoute', (route) => {
+    route.onSend = (request, reply, _payload, done) => {
+      counts.answered(route.url, request, reply)
+      done()
+    }
+  })
+}
+
+function rejectHead(request: FastifyRequest): Problem | undefined {
+  if (hasUnknownTransferEncoding(request)) return unsupportedTransferEncoding()
+  // Here and not in the not-found handler, which would run after the body was read and validated.
+  return request.is404 ? new Problem('not_found', problems.not_found.detail) : undefined
 }
 
 /** Node accepts `gzip, chunked` and does not undo the gzip. A proxy that does would see another body than this API. */

@@ -45,6 +45,14 @@ export const apiSettings = {
     description:
       'If false, the API does not serve the page `/docs`. The OpenAPI document `/openapi.json` remains available.',
   },
+  METRICS_PROJECTS_MAX: {
+    type: 'integer',
+    minimum: 0,
+    maximum: 10_000,
+    default: 0,
+    description:
+      'How many projects have a metric of their own, `sluice_project_entries_accepted_total`. Those above it are counted as `other`. 0: none has.',
+  },
   TRUST_PROXY: {
     type: 'string',
     description:

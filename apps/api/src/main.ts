@@ -1,5 +1,13 @@
 import { Registry } from '@sluice/projects'
-import { ChunkQueue, QueueGauge, ShardCount, ShardedQueue, shardNames } from '@sluice/queue'
+import {
+  ChunkQueue,
+  exportQueues,
+  QueueGauge,
+  QueueReporter,
+  ShardCount,
+  ShardedQueue,
+  shardNames,
+} from '@sluice/queue'
 import { EntryValidator, IdSource } from '@sluice/rows'
 import {
   connectRedis,
@@ -8,6 +16,7 @@ import {
   durableRedis,
   installationNames,
   keepSubscribed,
+  Metrics,
   readSettingsOrExit,
   RedisClock,
   redisServers,
@@ -25,12 +34,14 @@ import { connectionLimits } from './connections/connection-limits.ts'
 import { Idempotency } from './idempotency/idempotency.ts'
 import { IdempotentWriter } from './idempotency/idempotent-writer.ts'
 import { Intake } from './intake/intake.ts'
+import { countApi, exportApi } from './metrics/api-metrics.ts'
 import { BodyBudget } from './overload/body-budget.ts'
 import { EventLoopDelay } from './overload/event-loop-delay.ts'
 import { OverloadMonitor } from './overload/overload-monitor.ts'
 import { ProjectRateLimits } from './rate-limits/project-rate-limits.ts'
 import { defaultsFromSettings } from './rate-limits/settings.ts'
 import { SharedBuckets } from './rate-limits/shared-buckets.ts'
+import packageJson from '../package.json' with { type: 'json' }
 
 /**
  * Connections that the operating system may hold for the process, which accepts one in each turn of its event loop. Above that, a client
@@ -93,7 +104,10 @@ await runProcess({
 
     const buckets = new SharedBuckets(redis, names, randomUUID())
     const rateLimits = new ProjectRateLimits(buckets, defaultsFromSettings(config), logger)
-    const queues = shards.map((shard) => new ChunkQueue(redis, shard, logger, { durable }))
+    const metrics = new Metrics({ app: 'api', version: packageJson.version })
+    const counts = countApi(metrics, config.METRICS_PROJECTS_MAX)
+    const { onAdd } = counts
+    const queues = shards.map((shard) => new ChunkQueue(redis, shard, logger, { durable, onAdd }))
     const ids = new IdSource(clock.nowMs)
     const makeId = (): string => ids.next()
     const writer = new ChunkWriter(new ShardedQueue(queues), makeId, queues.length)
@@ -103,17 +117,20 @@ await runProcess({
     })
     const idempotency = new Idempotency(idempotentWriter, shards, makeId)
     const eventLoopDelay = new EventLoopDelay()
+    const shardCount = new ShardCount(redis, config.SLUICE_PREFIX, config.QUEUE_SHARDS)
+    const gauge = new QueueGauge({
+      redis,
+      servers: () => redisServers(redis),
+      shards: shardCount,
+      memoryBytes: config.REDIS_MEMORY_BYTES,
+      wallMs: clock.nowMs,
+      monotonicMs,
+    })
+    const bytesInFlight = (): number => writer.bytesWaiting + idempotentWriter.bytesWaiting
     const overload = new OverloadMonitor({
       thresholds: config.overloadThresholds,
-      queue: new QueueGauge({
-        redis,
-        servers: () => redisServers(redis),
-        shards: new ShardCount(redis, config.SLUICE_PREFIX, config.QUEUE_SHARDS),
-        memoryBytes: config.REDIS_MEMORY_BYTES,
-        wallMs: clock.nowMs,
-        monotonicMs,
-      }),
-      bytesInFlight: () => writer.bytesWaiting + idempotentWriter.bytesWaiting,
+      queue: gauge,
+      bytesInFlight,
       eventLoopDelayMs: () => eventLoopDelay.takeMs(),
       logger,
       random: Math.random,
@@ -129,14 +146,27 @@ await runProcess({
       const reasons = [...connection, ...durability.readiness.reasons, ...clock.readiness.reasons]
       return { ready: reasons.length === 0, reasons }
     }
+    const intake = new Intake(new EntryValidator(), ids)
+    const reporter = new QueueReporter({
+      redis,
+      gauge,
+      shards: shardCount,
+      leaseKey: names.reporterKey,
+      processId: randomUUID(),
+      monotonicMs,
+      logger,
+    })
+    exportApi(metrics, counts, { authenticator, intake, overload, bodies, bytesInFlight, readiness })
+    exportQueues(metrics, reporter)
     const app = buildApp({
       authenticator,
       rateLimits,
-      intake: new Intake(new EntryValidator(), ids),
+      intake,
       writer,
       idempotency,
       overload,
       bodies,
+      counts: counts.requests,
       wallMs: clock.nowMs,
       logger,
       readiness,
@@ -149,7 +179,14 @@ await runProcess({
     usage.start()
     durability.start()
     const pages = new Map([['/overload', () => ({ ...overload.status, bodies: bodies.status })]])
-    const ops = await startOpsServer({ host: config.OPS_HOST, port: config.OPS_PORT, readiness, pages })
+    const ops = await startOpsServer({
+      host: config.OPS_HOST,
+      port: config.OPS_PORT,
+      readiness,
+      pages,
+      metrics: metrics.page,
+    })
+    reporter.start()
     eventLoopDelay.start()
     overload.start()
     logger.info({ url, opsUrl: ops.url }, 'listening')
@@ -159,6 +196,7 @@ await runProcess({
         await app.close()
         await Promise.all([writer.drain(), idempotentWriter.drain()])
         overload.stop()
+        reporter.stop()
         unsubscribe()
         durability.stop()
         clock.stop()

@@ -1,6 +1,13 @@
 import { type EntryErrorCode, limits } from '@sluice/schema'
 import type { FastifyReply } from 'fastify'
 
+declare module 'fastify' {
+  interface FastifyRequest {
+    /** Why the request was rejected. Null if it was not. */
+    problem: ProblemCode | null
+  }
+}
+
 /**
  * Every error that the API returns: its stable code, its status and its title. Clients rely on the codes. A code whose
  * detail is usually the same has it here, because the OpenAPI document shows it as well.
@@ -159,6 +166,7 @@ export function problemBody({ code, message, errors }: Problem, requestId: strin
 }
 
 export function sendProblem(reply: FastifyReply, problem: Problem): FastifyReply {
+  reply.request.problem = problem.code
   return reply
     .code(problems[problem.code].status)
     .headers(problem.headers)

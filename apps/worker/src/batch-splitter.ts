@@ -17,6 +17,7 @@ import type { InsertHealth } from './insert-health.ts'
 import { workerLimits } from './limits.ts'
 import type { Retrier } from './retrier.ts'
 import { within } from './within.ts'
+import type { WorkerCounts } from './worker-counts.ts'
 
 export interface BatchSplitterDependencies {
   readonly ledger: Pick<BatchLedger, 'recordSplit'>
@@ -25,6 +26,7 @@ export interface BatchSplitterDependencies {
   readonly retrier: Pick<Retrier, 'retry'>
   readonly health: Pick<InsertHealth, 'giveUpSignal' | 'hasSucceededSince'>
   readonly clock: MonotonicClock
+  readonly counts: Pick<WorkerCounts, 'splits'>
   readonly logger: Logger
   /** How long after its failure an attempt to insert a single row may still commit, ms. */
   readonly insertLingerMaxMs: number
@@ -260,10 +262,13 @@ export class BatchSplitter {
 
   /** @returns whether the parts of the range may be sent */
   async #recordSplit({ id, repair, splits }: Pass, range: string): Promise<boolean> {
-    const { ledger, clock } = this.#deps
+    const { ledger, clock, counts } = this.#deps
     const isClaimed = await within(workerLimits.repairStepMaxMs, ledger.recordSplit(id, range, repair), clock)
     if (isClaimed === 'late') throw new Error('Redis does not record the split')
-    if (isClaimed) splits.add(range)
+    if (isClaimed && !splits.has(range)) {
+      splits.add(range)
+      counts.splits += 1
+    }
     return isClaimed
   }
 

@@ -16,6 +16,7 @@ import { isFinal, UndeliverableError } from './delivery-errors.ts'
 import { type AttemptResult, attemptInsert } from './insert-attempt.ts'
 import type { InsertHealth } from './insert-health.ts'
 import type { Retrier } from './retrier.ts'
+import type { WorkerCounts } from './worker-counts.ts'
 
 export interface BatchStagesDependencies {
   readonly ledger: Pick<BatchLedger, 'read' | 'beginRepair'>
@@ -24,6 +25,7 @@ export interface BatchStagesDependencies {
   readonly splitter: Pick<BatchSplitter, 'insertByParts'>
   readonly retrier: Pick<Retrier, 'retry'>
   readonly health: Pick<InsertHealth, 'giveUpSignal'>
+  readonly counts: Pick<WorkerCounts, 'stored' | 'recoveries' | 'rowsInserted' | 'rowsDeadLettered'>
   readonly logger: Logger
   readonly clock: Pick<MonotonicClock, 'nowMs'>
   /** The name of this process in leases. */
@@ -85,7 +87,7 @@ export class BatchStages {
         // After a long wait, many attempts, or a freeze of this process, another worker may have fetched the chunks.
         if (clock.nowMs() - sinceMs > ownershipTrustedMs) return { at: 'recovering', recovery }
         const { at } = await insert.attempt()
-        if (at === 'stored') return stored(batch, 0)
+        if (at === 'stored') return this.#stored(batch, 0)
         const rejected: Recovery = { ...recovery, isRejected: true, earlier: nothingEarlier }
         return { at: 'recovering', recovery: insert.isSettled ? rejected : this.#unsettled(rejected) }
       },
@@ -106,7 +108,7 @@ export class BatchStages {
   }
 
   async #load(from: Recovery): Promise<Stage> {
-    const { ledger, consumer, logger, workerId } = this.#deps
+    const { ledger, consumer, logger, counts, workerId } = this.#deps
     const { batchId, chunkIds, isRejected } = from
     const record = await ledger.read(batchId)
     if (record?.state !== 'claimed') return confirmed(batchId, record?.members ?? chunkIds)
@@ -126,6 +128,7 @@ export class BatchStages {
       if (now?.state !== 'claimed') return confirmed(batchId, record.members)
       throw new UndeliverableError(`the queue does not have all chunks of batch ${batchId}`)
     }
+    counts.recoveries += 1
     logger.info({ batchId, chunks: chunks.length }, 'recovering a batch')
     const { number, splits } = repair
     const batch: BatchInRepair = { id: batchId, chunks, splits, repair: number }
@@ -152,7 +155,7 @@ export class BatchStages {
     try {
       const { at } = await insert.attempt()
       return at === 'stored'
-        ? stored(batch, batch.repair)
+        ? this.#stored(batch, batch.repair)
         : { at: 'rejected', recovery: insert.isSettled ? recovery : this.#unsettled(recovery), batch }
     } catch (error) {
       if (insert.isSettled || isFinal(error)) throw error
@@ -182,17 +185,26 @@ export class BatchStages {
     const { splitter } = this.#deps
     const result = await splitter.insertByParts(batch, recovery.earlier)
     if (result.at === 'confirmed') return confirmed(batch.id, idsOf(batch))
-    if (result.at === 'stored') return stored(batch, batch.repair, result.deadLettered)
+    if (result.at === 'stored') return this.#stored(batch, batch.repair, result.deadLettered)
     const at = result.at === 'failed' ? 'waiting' : 'suspended'
     return { at, recovery: { ...recovery, isRejected: true, earlier: result.earlier } }
   }
 
+  /** @param deadLettered how many of its rows are dead letters */
+  #stored(batch: Batch, repair: number, deadLettered = 0): Stage {
+    this.#deps.counts.stored(batch.chunks)
+    const rows = { inserted: rowsOf(batch) - deadLettered, deadLettered }
+    return { at: 'stored', stored: { id: batch.id, members: idsOf(batch), rows }, repair }
+  }
+
   async #finish({ stored: batch, repair }: Extract<Stage, { at: 'stored' }>): Promise<Stage> {
-    const { consumer, retrier, logger } = this.#deps
-    const { id: batchId, members } = batch
+    const { consumer, retrier, logger, counts } = this.#deps
+    const { id: batchId, members, rows } = batch
     const isFinished = await retrier.retry('batch not finished', () => consumer.finish(batch, repair))
     // Another worker may have consumed a token of this batch: an insert that ClickHouse acknowledged here may have been ignored.
     if (!isFinished) return { at: 'recovering', recovery: this.recoveryOf(batchId, members) }
+    counts.rowsInserted += rows?.inserted ?? 0
+    counts.rowsDeadLettered += rows?.deadLettered ?? 0
     logger.debug({ batchId, chunks: members.length }, 'finished a batch')
     return { at: 'done' }
   }
@@ -201,10 +213,4 @@ export class BatchStages {
 /** A record that does not exist was released after its confirmation. */
 function confirmed(batchId: string, members: readonly string[]): Stage {
   return { at: 'stored', stored: { id: batchId, members }, repair: undefined }
-}
-
-/** @param deadLettered how many of its rows are dead letters */
-function stored(batch: Batch, repair: number, deadLettered = 0): Stage {
-  const rows = { inserted: rowsOf(batch) - deadLettered, deadLettered }
-  return { at: 'stored', stored: { id: batch.id, members: idsOf(batch), rows }, repair }
 }

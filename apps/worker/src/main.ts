@@ -11,7 +11,16 @@ import {
   StoredRows,
   watchLimits,
 } from '@sluice/clickhouse'
-import { BatchLedger, ChunkConsumer, FetchMonitor, type QueueNames, ShardCount } from '@sluice/queue'
+import {
+  BatchLedger,
+  ChunkConsumer,
+  exportQueues,
+  FetchMonitor,
+  QueueGauge,
+  type QueueNames,
+  QueueReporter,
+  ShardCount,
+} from '@sluice/queue'
 import { IdSource } from '@sluice/rows'
 import {
   connectRedis,
@@ -19,9 +28,11 @@ import {
   DurabilityCheck,
   durableRedis,
   installationNames,
+  Metrics,
   processClock as clock,
   readSettingsOrExit,
   RedisClock,
+  redisServers,
   ReplicatedRedis,
   runProcess,
   startOpsServer,
@@ -37,6 +48,8 @@ import { Semaphore } from './semaphore.ts'
 import { ServedShards } from './served-shards.ts'
 import { fetchLimits } from './shard.ts'
 import { type ShardDependencies, type ShardQueue, startShard } from './start-shard.ts'
+import { countWorker, exportWorker } from './worker-counts.ts'
+import packageJson from '../package.json' with { type: 'json' }
 
 const config = readSettingsOrExit('worker', () => readWorkerConfig(process.env))
 const logger = createLogger('worker', config.LOG_LEVEL)
@@ -104,9 +117,17 @@ await runProcess({
     const makeId = (): string => ids.next()
     const stopping = new AbortController()
     const { signal } = stopping
-    const retrier = new Retrier({ logger, signal, clock, random: Math.random })
+    const metrics = new Metrics({ app: 'worker', version: packageJson.version })
+    const counts = countWorker(metrics, redisClock.nowMs)
+    const retrier = new Retrier({
+      logger,
+      signal,
+      clock,
+      random: Math.random,
+      onFailure: (failure) => counts.retries.add(failure),
+    })
     const health = new InsertHealth(clock, workerLimits)
-    const observed = observeSteps(health, {
+    const observed = observeSteps(health, counts, {
       checkClock: () => clickhouseClock.check(),
       frameInserter: new FrameInserter(clickhouse, watch),
       storedRows: new StoredRows(clickhouse, redisClock.nowMs, watch),
@@ -144,14 +165,16 @@ await runProcess({
       heldInAllShards: () => shards.heldChunks,
       signal,
       retrier,
+      counts,
       makeId,
       workerId,
       clock,
       fetchLimits,
       logger,
     }
+    const shardCount = new ShardCount(redis, config.SLUICE_PREFIX, config.QUEUE_SHARDS)
     const shards: ServedShards = new ServedShards({
-      shards: new ShardCount(redis, config.SLUICE_PREFIX, config.QUEUE_SHARDS),
+      shards: shardCount,
       start: (names) => startShard(openQueue(names), dependencies),
       clock,
       logger,
@@ -170,6 +193,29 @@ await runProcess({
       ]
       return { ready: reasons.length === 0, reasons }
     }
+    const reporter = new QueueReporter({
+      redis,
+      gauge: new QueueGauge({
+        redis,
+        servers: () => redisServers(redis),
+        shards: shardCount,
+        memoryBytes: config.REDIS_MEMORY_BYTES,
+        wallMs: redisClock.nowMs,
+        monotonicMs,
+      }),
+      shards: shardCount,
+      leaseKey: installationNames(config.SLUICE_PREFIX).reporterKey,
+      processId: workerId,
+      monotonicMs,
+      logger,
+    })
+    exportWorker(metrics, counts, {
+      chunksHeld: () => shards.heldChunks,
+      isInserting: () => health.failure === undefined,
+      isReady: () => readiness().ready,
+    })
+    exportQueues(metrics, reporter)
+    reporter.start()
     durability.start()
     redisClock.start()
     clickhouseClock.start()
@@ -179,6 +225,7 @@ await runProcess({
       host: config.OPS_HOST,
       port: config.OPS_PORT,
       readiness,
+      metrics: metrics.page,
       isAlive: () => fetchMonitor.isAlive && clickhouseMonitor.isAlive,
     })
     logger.info({ opsUrl: ops.url }, 'working')
@@ -194,6 +241,7 @@ await runProcess({
         clickhouseClock.stop()
         await clickhouse.close()
         await questions.close()
+        reporter.stop()
         durability.stop()
         redisClock.stop()
         await ops.close()

@@ -1,5 +1,6 @@
 import type { FrameInserter, InsertOnceOptions, StoredRows } from '@sluice/clickhouse'
 import type { InsertHealth } from './insert-health.ts'
+import type { WorkerCounts } from './worker-counts.ts'
 
 /** What a worker does at ClickHouse to insert a batch. */
 export interface InsertSteps {
@@ -14,12 +15,14 @@ export interface ObservedClickHouse extends Omit<InsertSteps, 'checkClock'> {
   readonly insertNothing: () => Promise<void>
 }
 
-/** The same steps. The worker's health learns which of them fail. */
+/** The same steps, counted. The worker's health learns which of them fail. */
 export function observeSteps(
   health: Pick<InsertHealth, 'observe' | 'observeStep'>,
+  counts: Pick<WorkerCounts, 'insert' | 'lookUp'>,
   { checkClock, frameInserter, storedRows }: InsertSteps,
 ): ObservedClickHouse {
-  const insert: FrameInserter['insert'] = (...args) => health.observe(() => frameInserter.insert(...args))
+  const insert: FrameInserter['insert'] = (...args) =>
+    health.observe(() => counts.insert(() => frameInserter.insert(...args)))
   const beforeAttempt = (): Promise<void> => health.observeStep(checkClock)
   return {
     beforeAttempt,
@@ -27,7 +30,7 @@ export function observeSteps(
       insert,
       isRunning: async (token) => (await frameInserter.isRunning?.(token)) === true,
     },
-    storedRows: { find: (frames) => health.observeStep(() => storedRows.find(frames)) },
+    storedRows: { find: (frames) => health.observeStep(() => counts.lookUp(() => storedRows.find(frames))) },
     insertNothing: async () => {
       await beforeAttempt()
       await insert([], 'probe')

@@ -10,6 +10,8 @@ export interface RetrierOptions {
   readonly clock: Pick<MonotonicClock, 'sleep'>
   /** 0 ≤ random < 1 */
   readonly random: () => number
+  /** Called for each failed attempt, with its message. */
+  readonly onFailure?: (failureMessage: string) => void
 }
 
 /** Retries operations with backoff until they succeed, or until no more attempts may be made. */
@@ -42,7 +44,7 @@ export class Retrier {
     run: () => Promise<T>,
     giveUp: () => AbortSignal = () => this.#options.signal,
   ): Promise<T> {
-    const { signal, logger, clock, random } = this.#options
+    const { signal, logger, clock, random, onFailure } = this.#options
     const operation = Symbol(failureMessage)
     try {
       for (let attempt = 1; ; attempt += 1) {
@@ -53,6 +55,7 @@ export class Retrier {
           if (isFinal(error)) throw error
           const reason = describeError(error)
           this.#failing.set(operation, `${failureMessage}: ${reason}`)
+          onFailure?.(failureMessage)
           const retryInMs = backoffMs(attempt, workerLimits.retry, random())
           logger.warn({ reason, attempt, retryInMs }, failureMessage)
           const end = AbortSignal.any([signal, giveUp()])

@@ -6,6 +6,7 @@ import type { HeldShare } from './held-budget.ts'
 import type { InsertHealth } from './insert-health.ts'
 import { workerLimits } from './limits.ts'
 import type { Semaphore } from './semaphore.ts'
+import type { WorkerCounts } from './worker-counts.ts'
 
 /** How chunks are fetched. */
 export const fetchLimits = {
@@ -36,6 +37,7 @@ export interface ShardOptions {
   readonly byteShare: HeldShare
   /** Inserts no rows, to learn whether ClickHouse accepts inserts. */
   readonly insertNothing: () => Promise<unknown>
+  readonly counts: Pick<WorkerCounts, 'batchTaken'>
   readonly clock: MonotonicClock
   /** `fetchLimits`, except in tests. */
   readonly fetchLimits: FetchLimits
@@ -169,13 +171,16 @@ export class Shard {
   }
 
   async #deliver(): Promise<void> {
-    const { collector, clock, delivery } = this.#options
+    const { collector, clock, delivery, counts } = this.#options
     // When the worker gives up, the slots of its failed inserts become free. Nothing else may be claimed in them.
     await this.#returnAfterGivingUp()
-    const chunks = collector.take(clock.nowMs())
+    const nowMs = clock.nowMs()
+    const { sinceMs = nowMs } = collector
+    const chunks = collector.take(nowMs)
     this.#isWaitingForSlot = false
     this.#wake.abort()
     if (chunks === undefined) return
+    counts.batchTaken(nowMs - sinceMs)
     await delivery.deliver(chunks)
     this.#hold(chunks, -1)
   }

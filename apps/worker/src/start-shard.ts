@@ -12,6 +12,7 @@ import { workerLimits } from './limits.ts'
 import type { Retrier } from './retrier.ts'
 import { Semaphore } from './semaphore.ts'
 import { type FetchLimits, Shard } from './shard.ts'
+import type { WorkerCounts } from './worker-counts.ts'
 
 export interface ShardDependencies {
   readonly config: Pick<WorkerConfig, 'BATCH_ROWS_MAX' | 'BATCH_WAIT_MS' | 'LOCK_DURATION_MS'>
@@ -27,6 +28,7 @@ export interface ShardDependencies {
   /** Aborted when chunks that are not delivered must be requeued. */
   readonly signal: AbortSignal
   readonly retrier: Retrier
+  readonly counts: WorkerCounts
   readonly makeId: () => string
   readonly workerId: string
   readonly clock: MonotonicClock

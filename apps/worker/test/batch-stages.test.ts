@@ -14,6 +14,7 @@ import {
   type Stage,
 } from '../src/batch.ts'
 import { RequeueError, UndeliverableError } from '../src/delivery-errors.ts'
+import { WorkerCounts } from '../src/worker-counts.ts'
 import { Retrier } from '../src/retrier.ts'
 import { insertErrors, makeChunk } from './support/chunks.ts'
 import { TestClock } from './support/test-clock.ts'
@@ -77,6 +78,7 @@ beforeEach(() => {
   finishes = []
   const logger = createLogger('test', 'silent')
   stages = new BatchStages({
+    counts: new WorkerCounts(undefined, () => 0),
     ledger: {
       read: async (batchId) => {
         calls.push(`read ${batchId}`)

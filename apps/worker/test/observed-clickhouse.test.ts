@@ -2,6 +2,7 @@ import { beforeEach, describe, expect, it } from 'vitest'
 import { InsertHealth } from '../src/insert-health.ts'
 import { observeSteps, type ObservedClickHouse } from '../src/observed-clickhouse.ts'
 import { TestClock } from './support/test-clock.ts'
+import { WorkerCounts } from '../src/worker-counts.ts'
 
 const lost = new Error('connection lost')
 
@@ -20,7 +21,7 @@ beforeEach(() => {
   health = new InsertHealth(new TestClock(), { giveUpMs: 10_000, probeIntervalMs: 5_000 })
   calls = []
   silent = undefined
-  observed = observeSteps(health, {
+  observed = observeSteps(health, new WorkerCounts(), {
     checkClock: () => step('check the clock'),
     frameInserter: {
       insert: (frames, token, queryId) => step(`insert ${frames.length} ${token} ${queryId}`),

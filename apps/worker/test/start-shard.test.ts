@@ -11,6 +11,7 @@ import { type RunningShard, type ShardDependencies, startShard } from '../src/st
 import { insertErrors, makeChunk } from './support/chunks.ts'
 import { limits } from './support/shard-fixture.ts'
 import { TestClock } from './support/test-clock.ts'
+import { WorkerCounts } from '../src/worker-counts.ts'
 
 const config = { BATCH_ROWS_MAX: 4, BATCH_WAIT_MS: 50, LOCK_DURATION_MS: 10_000 }
 
@@ -58,6 +59,7 @@ async function run(ms: number): Promise<void> {
     byteBudget: new HeldBudget(workerLimits.heldBytesMax),
     heldInAllShards: () => 0,
     signal,
+    counts: new WorkerCounts(undefined, () => 0),
     retrier: new Retrier({ logger, signal, clock, random: () => 0 }),
     makeId: () => `new-${calls.length}`,
     workerId: 'me',

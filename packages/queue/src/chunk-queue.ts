@@ -61,6 +61,9 @@ interface ClockOffset {
   readonly measuredAtMs: number
 }
 
+/** Called when a chunk was added, or its add has failed. After a failure, Redis may have the chunk. */
+export type AddObserver = (chunk: Chunk, durationMs: number, isAdded: boolean) => void
+
 /** One add, from its first attempt to its last. */
 interface PendingAdd extends Add {
   readonly deadlineMs: number
@@ -89,6 +92,7 @@ export class ChunkQueue {
   readonly #names: QueueNames
   readonly #logger: Logger
   readonly #timing: Timing
+  readonly #onAdd: AddObserver
   #queue: Queue<Chunk> | undefined
   /**
    * Measured on the current connection, and again by each answer to an add. It is never too small: it assumes that Redis read its
@@ -108,8 +112,13 @@ export class ChunkQueue {
     redis: RedisConnection,
     names: QueueNames,
     logger: Logger,
-    { durable = redis, timing = processTiming }: { durable?: DurableRedis; timing?: Timing } = {},
+    {
+      durable = redis,
+      timing = processTiming,
+      onAdd = () => undefined,
+    }: { durable?: DurableRedis; timing?: Timing; onAdd?: AddObserver } = {},
   ) {
+    this.#onAdd = onAdd
     this.#redis = redis
     this.#names = names
     this.#logger = logger
@@ -148,7 +157,30 @@ export class ChunkQueue {
     { records, recordLimits }: Pick<Add, 'records' | 'recordLimits'>,
     deadlineMs: number,
   ): Promise<readonly FoundRecord[] | undefined> {
-    const add: PendingAdd = { chunkId, chunk, records, recordLimits, deadlineMs, fenceMs: Infinity }
+    const startedMs = this.#timing.monotonicMs()
+    const observe = (isAdded: boolean): void => {
+      if (chunk !== undefined) this.#onAdd(chunk, this.#timing.monotonicMs() - startedMs, isAdded)
+    }
+    try {
+      const found = await this.#addUntil({
+        chunkId,
+        chunk,
+        records,
+        recordLimits,
+        deadlineMs,
+        fenceMs: Infinity,
+      })
+      if (found === undefined) observe(true)
+      return found
+    } catch (error) {
+      observe(false)
+      throw error
+    }
+  }
+
+  /** Retries until the deadline. */
+  async #addUntil(add: PendingAdd): Promise<AddAnswer['found']> {
+    const { deadlineMs } = add
     for (let attempt = 1; ; attempt += 1) {
       try {
         return await withTimeout(this.#attempt(add), deadlineMs - this.#timing.monotonicMs())

@@ -4,10 +4,18 @@ export { type Chunk, decodeChunk, encodeChunk, type HeldChunk } from './chunk.ts
 export { ChunkConsumer, type ChunkConsumerOptions, type Fetch } from './chunk-consumer.ts'
 export type { StoredBatch, StoredBatchRows } from './batch-finish.ts'
 export type { QueueEnd } from './job-moves.ts'
-export { ChunkQueue, QueueFullError, QueueUnavailableError } from './chunk-queue.ts'
+export { type AddObserver, ChunkQueue, QueueFullError, QueueUnavailableError } from './chunk-queue.ts'
 export { type FailedChunk, FailedChunks, type PurgeOutcome, type RetryOutcome } from './failed-chunks.ts'
 export { FetchMonitor } from './fetch-monitor.ts'
-export { QueueGauge, type QueueReading, type RedisInfoServer } from './queue-gauge.ts'
+export {
+  QueueGauge,
+  type QueueReading,
+  type RedisInfoServer,
+  type ServerMemory,
+  type ShardReading,
+} from './queue-gauge.ts'
+export { exportQueues } from './queue-metrics.ts'
+export { QueueReporter, type QueueReport } from './queue-reporter.ts'
 export { chunkJobName, type QueueNames, queueNames, shardNames } from './queue-names.ts'
 export type { FoundRecord, QueueRecord, RecordLimits } from './recorded-add.ts'
 export { queuedRows, type RowTotals } from './row-totals.ts'

@@ -16,6 +16,28 @@ export interface QueueReading {
   readonly failed: number
   /** Used share of Redis' memory, in percent; of several servers, that of the fullest. */
   readonly memoryPercent: number
+  readonly shards: readonly ShardReading[]
+  readonly servers: readonly ServerMemory[]
+}
+
+/** The state of one shard's queue. */
+export interface ShardReading {
+  readonly shard: number
+  /** Chunks that no worker has in hand, without the delayed ones. */
+  readonly waiting: number
+  /** Chunks that wait for a worker that knows their format. */
+  readonly delayed: number
+  readonly inHand: number
+  readonly failed: number
+  readonly oldestAgeS: number
+}
+
+/** The memory of a Redis server, as it counts against the limit. */
+export interface ServerMemory {
+  /** Host and port. */
+  readonly server: string
+  readonly usedBytes: number
+  readonly limitBytes: number
 }
 
 /** A Redis server and its address. */
@@ -36,10 +58,7 @@ export interface QueueGaugeOptions {
   readonly monotonicMs: () => number
 }
 
-type ShardReading = Omit<QueueReading, 'memoryPercent'>
-
-interface ServerReading {
-  readonly memoryPercent: number
+interface ServerReading extends ServerMemory {
   /** When the server was last in the list of known servers, on the monotonic clock. */
   readonly knownAtMs: number
 }
@@ -70,12 +89,15 @@ export class QueueGauge {
   async read(): Promise<QueueReading> {
     await Promise.all([this.#readQueues(), this.#readServers()])
     const queues = [...this.#shards.values()]
+    const servers = [...this.#servers.values()]
     return {
-      waiting: queues.reduce((sum, { waiting }) => sum + waiting, 0),
+      waiting: queues.reduce((sum, { waiting, delayed }) => sum + waiting + delayed, 0),
       inHand: queues.reduce((sum, { inHand }) => sum + inHand, 0),
       oldestAgeS: Math.max(...queues.map(({ oldestAgeS }) => oldestAgeS)),
       failed: queues.reduce((sum, { failed }) => sum + failed, 0),
-      memoryPercent: Math.max(...[...this.#servers.values()].map(({ memoryPercent }) => memoryPercent)),
+      memoryPercent: Math.max(...servers.map(percentOf)),
+      shards: queues,
+      servers,
     }
   }
 
@@ -103,8 +125,12 @@ export class QueueGauge {
     }
     await requireOne(
       known.map(async (server) => {
-        const memoryPercent = this.#memoryPercent(await server.info('memory'))
-        this.#servers.set(addressOf(server.options), { memoryPercent, knownAtMs })
+        const address = addressOf(server.options)
+        this.#servers.set(address, {
+          server: address,
+          ...this.#memory(await server.info('memory')),
+          knownAtMs,
+        })
       }),
     )
   }
@@ -113,7 +139,7 @@ export class QueueGauge {
    * The chunks in hand count: a worker that is stuck holds the oldest ones. The age is that of the next chunk to be fetched and of the
    * one in hand for the longest time. An older chunk that returned to the back of the queue counts when it is next again.
    */
-  async #readQueue({ waitKey, activeKey, delayedKey, failedKey }: QueueNames): Promise<ShardReading> {
+  async #readQueue({ shard, waitKey, activeKey, delayedKey, failedKey }: QueueNames): Promise<ShardReading> {
     const { redis, wallMs } = this.#options
     const [waiting, delayed, inHand, failed, ...oldest] = await Promise.all([
       redis.llen(waitKey),
@@ -125,15 +151,20 @@ export class QueueGauge {
     ])
     const nowMs = wallMs()
     const agesMs = oldest.map((id) => (id === null ? 0 : nowMs - idTimeMs(id)))
-    return { waiting: waiting + delayed, inHand, oldestAgeS: Math.max(0, ...agesMs) / 1_000, failed }
+    return { shard, waiting, delayed, inHand, oldestAgeS: Math.max(0, ...agesMs) / 1_000, failed }
   }
 
   /** Counts as Redis does for `maxmemory`: without the buffers of its append-only file and its replicas. */
-  #memoryPercent(info: string): number {
-    const used = field(info, 'used_memory') - field(info, 'mem_not_counted_for_evict')
-    return Math.round((100 * used) / (field(info, 'maxmemory') || this.#options.memoryBytes))
+  #memory(info: string): Pick<ServerMemory, 'usedBytes' | 'limitBytes'> {
+    return {
+      usedBytes: field(info, 'used_memory') - field(info, 'mem_not_counted_for_evict'),
+      limitBytes: field(info, 'maxmemory') || this.#options.memoryBytes,
+    }
   }
 }
+
+const percentOf = ({ usedBytes, limitBytes }: ServerMemory): number =>
+  Math.round((100 * usedBytes) / limitBytes)
 
 const addressOf = ({ host, port }: RedisInfoServer['options']): string => `${host}:${port}`
 

@@ -50,6 +50,12 @@ export const redisSettings = {
     description:
       'If true, a process is ready even if Redis may lose or evict acknowledged entries: without `appendonly yes`, `appendfsync always` and `maxmemory-policy noeviction`.',
   },
+  REDIS_MEMORY_BYTES: {
+    type: 'integer',
+    minimum: 1_048_576,
+    default: 1_073_741_824,
+    description: 'Memory budget that the API assumes for a Redis server without `maxmemory`, in bytes.',
+  },
   REDIS_REPLICAS_ACK: {
     type: 'integer',
     minimum: 0,

@@ -1,5 +1,6 @@
-import { createServer } from 'node:http'
+import { createServer, type ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
+import type { Metrics } from './metrics.ts'
 
 /** Whether a process can do its work. `reasons` are human-readable, and empty when it is ready. */
 export interface Readiness {
@@ -21,15 +22,22 @@ interface OpsServerOptions {
   readonly isAlive?: () => boolean
   /** Further JSON documents of the process, by path, for example `/overload`. */
   readonly pages?: ReadonlyMap<string, () => unknown>
+  /** The page `/metrics`. */
+  readonly metrics?: Metrics['page']
 }
 
 /**
- * The HTTP server of each process for its operators: `/livez` (the process need not be restarted), `/readyz` (it can do its work)
- * and the further pages. All responses come from memory: if a health check queried a database, an outage of the database
+ * The HTTP server of each process for its operators: `/livez` (the process need not be restarted), `/readyz` (it can do its work),
+ * `/metrics` and the further pages. All responses come from memory: if a health check queried a database, an outage of the database
  * would take down every process.
  */
 export async function startOpsServer(options: OpsServerOptions): Promise<OpsServer> {
   const server = createServer((request, response) => {
+    const { metrics } = options
+    if (request.url === '/metrics' && metrics !== undefined) {
+      void sendMetrics(response, metrics)
+      return
+    }
     const { status, body } = answer(request.url ?? '/', options)
     response.writeHead(status, { 'content-type': 'application/json' }).end(JSON.stringify(body))
   })
@@ -45,6 +53,15 @@ export async function startOpsServer(options: OpsServerOptions): Promise<OpsServ
         server.close(() => resolve())
         server.closeAllConnections()
       }),
+  }
+}
+
+async function sendMetrics(response: ServerResponse, { contentType, text }: Metrics['page']): Promise<void> {
+  try {
+    const body = await text()
+    response.writeHead(200, { 'content-type': contentType }).end(body)
+  } catch (error) {
+    response.writeHead(500, { 'content-type': 'text/plain' }).end(String(error))
   }
 }
 

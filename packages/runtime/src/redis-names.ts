@@ -6,6 +6,8 @@ export interface InstallationNames {
   rateLimitKey(projectId: string): string
   /** The key of the highest number of queue shards that was ever in use. */
   readonly shardCountKey: string
+  /** The key of the lease of the process that reports the state of the queues. */
+  readonly reporterKey: string
 }
 
 /**
@@ -18,5 +20,6 @@ export function installationNames(prefix: string): InstallationNames {
     registryPrefix: `{${prefix}}:registry`,
     rateLimitKey: (projectId) => `{${prefix}}:rate-limit:${projectId}`,
     shardCountKey: `{${prefix}}:shards`,
+    reporterKey: `{${prefix}}:reporter`,
   }
 }

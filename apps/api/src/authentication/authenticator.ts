@@ -13,6 +13,8 @@ export class Authenticator {
   readonly #usage: Pick<KeyUsage, 'recordUse'> | undefined
   readonly #wallMs: () => number
   readonly #monotonicMs: () => number
+  #cacheHits = 0
+  #cacheMisses = 0
 
   constructor(
     registry: CredentialSource,
@@ -48,8 +50,10 @@ export class Authenticator {
     const key = header === undefined ? undefined : SCHEME.exec(header)?.[1]
     if (key === undefined || !isWellFormedApiKey(key)) throw unauthorized()
     const keyHash = hashApiKey(key)
-    const credential =
-      this.#credentials.peek(keyHash, this.#monotonicMs()) ?? (await this.#lookUp(keyHash, client.ip))
+    const cached = this.#credentials.peek(keyHash, this.#monotonicMs())
+    if (cached === undefined) this.#cacheMisses += 1
+    else this.#cacheHits += 1
+    const credential = cached ?? (await this.#lookUp(keyHash, client.ip))
     if (credential === 'unknown') throw unauthorized()
     const { record, project } = credential
     if (record.revokedAt !== undefined || this.#isPast(record.expiresAt)) throw unauthorized()
@@ -62,6 +66,16 @@ export class Authenticator {
     }
     this.#usage?.recordUse(keyHash, this.#wallMs())
     return project
+  }
+
+  /** Requests whose API key was cached. */
+  get cacheHits(): number {
+    return this.#cacheHits
+  }
+
+  /** Requests whose API key was not cached. */
+  get cacheMisses(): number {
+    return this.#cacheMisses
   }
 
   /** Stops trusting what is cached of a changed key (given its hash) or of the keys of a changed project (given its id). */

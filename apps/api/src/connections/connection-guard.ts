@@ -3,7 +3,7 @@ import type { IncomingHttpHeaders } from 'node:http'
 import type { Socket } from 'node:net'
 import { randomUUID } from 'node:crypto'
 import { parserProblem } from '../errors.ts'
-import { Problem, problemBody, problems } from '../problems.ts'
+import { Problem, problemBody, type ProblemCode, problems } from '../problems.ts'
 import { Turns } from '../turns.ts'
 import type { ConnectionLimits } from './connection-limits.ts'
 import { currentResponse, type HttpSocket, stopReading } from './http-socket.ts'
@@ -21,14 +21,20 @@ import { currentResponse, type HttpSocket, stopReading } from './http-socket.ts'
  */
 export class ConnectionGuard {
   readonly #limits: Pick<ConnectionLimits, 'lingerMs' | 'unreadBytesMax'>
+  readonly #onRejected: (problem: ProblemCode) => void
   readonly #answeredEarly = new WeakSet<Socket>()
   readonly #lingering = new WeakSet<Socket>()
   readonly #reads = new Turns()
   /** Their next request is broken, and earlier ones are not answered yet. */
   readonly #broken = new WeakSet<Socket>()
 
-  constructor(limits: Pick<ConnectionLimits, 'lingerMs' | 'unreadBytesMax'>) {
+  /** @param onRejected called for each answer to something that is not a valid request */
+  constructor(
+    limits: Pick<ConnectionLimits, 'lingerMs' | 'unreadBytesMax'>,
+    onRejected: (problem: ProblemCode) => void,
+  ) {
     this.#limits = limits
+    this.#onRejected = onRejected
   }
 
   /** To be called for each request. */
@@ -109,6 +115,7 @@ export class ConnectionGuard {
       connection: 'close',
     }
     const lines = Object.entries(headers).map(([name, value]) => `${name}: ${value}\r\n`)
+    this.#onRejected(problem.code)
     socket.end(`HTTP/1.1 ${status} ${title}\r\n${lines.join('')}\r\n${body}`)
     this.#linger(socket)
   }

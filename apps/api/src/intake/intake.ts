@@ -7,6 +7,8 @@ import {
   type ScannedRows,
 } from '@sluice/row-scanner'
 import { type EntryValidator, type IdSource, makeRowPrefix, type RequestStamp } from '@sluice/rows'
+import { LabelledCounts } from '@sluice/runtime'
+import { entryErrorCodes } from '@sluice/schema'
 import type { FieldError } from '../problems.ts'
 import { Turns } from '../turns.ts'
 import { type BodyFormat, checkBody } from './body.ts'
@@ -40,6 +42,7 @@ export function entryAnswer({ id, timestamp }: EntryReceipt): string {
 
 /** Scanning this many bytes takes less than a millisecond. */
 const STEP_BYTES = 64 * 1024
+const errorCodes = Object.keys(entryErrorCodes)
 
 type Ids = Pick<IdSource, 'next' | 'write'>
 
@@ -52,6 +55,8 @@ export class Intake {
   #stamp: RequestStamp = { projectId: '', retentionDays: 0, receivedAtMs: 0 }
   #stamped: Stamped = stampRows(this.#stamp)
 
+  /** Entries that were rejected, by the code of the first error of each. */
+  readonly invalidEntries = new LabelledCounts(errorCodes.length, errorCodes)
   readonly #turns: Turns
   readonly #budget = new ParseBudget()
 
@@ -122,6 +127,7 @@ export class Intake {
         if (found.kind === 'entry') return acceptEntry(shaped)
         rows.add(shaped.row)
       } else {
+        this.invalidEntries.add(shaped.errors[0]?.code ?? 'invalid_json')
         if (found.kind === 'entry') throw invalidEntry(shaped.errors)
         for (const error of shaped.errors) errors.push({ index, ...error })
       }

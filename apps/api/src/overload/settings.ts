@@ -24,12 +24,6 @@ export const overloadSettings = {
     description:
       'Memory use of Redis at which the API accepts entries again, in percent of `maxmemory` or REDIS_MEMORY_BYTES.',
   },
-  REDIS_MEMORY_BYTES: {
-    type: 'integer',
-    minimum: 1_048_576,
-    default: 1_073_741_824,
-    description: 'Memory budget that the API assumes for a Redis server without `maxmemory`, in bytes.',
-  },
   QUEUE_HIGH_JOBS: {
     type: 'integer',
     minimum: 1,

@@ -14,6 +14,7 @@ import { type BodyFormat, jsonFormat, ndjsonFormat } from '../intake/body.ts'
 import { checkContentEncoding, ContentDecoder, decodeSmall } from '../intake/content-encoding.ts'
 import type { Intake, ParsedRequest } from '../intake/intake.ts'
 import { readBody, rejectBody } from '../intake/read-body.ts'
+import type { RequestCounts } from '../metrics/request-counts.ts'
 import type { BodyBudget, ProjectBodies } from '../overload/body-budget.ts'
 import { OverloadedError } from '../overload/overloaded-error.ts'
 import type { OverloadMonitor } from '../overload/overload-monitor.ts'
@@ -50,6 +51,7 @@ export interface LogsRouteDependencies {
   readonly idempotency: Idempotency
   readonly overload: Pick<OverloadMonitor, 'check' | 'reject'>
   readonly bodies: BodyBudget
+  readonly counts: RequestCounts
   /** The clock of all API processes: rows expire by it. It may throw ClockError. */
   readonly wallMs: () => number
 }
@@ -76,7 +78,7 @@ const emptyBody = Buffer.alloc(0)
  * Acknowledged when Redis has it.
  */
 export function logsRoute(app: FastifyInstance, dependencies: LogsRouteDependencies): void {
-  const { overload, bodies } = dependencies
+  const { overload, bodies, counts } = dependencies
   const decoder = new ContentDecoder()
   app.decorateRequest('project', null)
   app.decorateRequest('allowance', null)
@@ -112,7 +114,9 @@ export function logsRoute(app: FastifyInstance, dependencies: LogsRouteDependenc
         let body = request.body ?? emptyBody
         try {
           const received = receive(request, dependencies.wallMs())
+          counts.bodyBytes += body.length
           body = received.body = decode(request, body) ?? (await decodeLarge(request, body, decoder))
+          counts.decodedBytes += body.length
           if (body !== request.body && !bodies.hold(request, body.length)) throw bodies.reject(request)
           const parsed =
             scanAndCharge(request, received, dependencies) ??
@@ -122,9 +126,13 @@ export function logsRoute(app: FastifyInstance, dependencies: LogsRouteDependenc
           void reply.code(202).type('application/json; charset=utf-8')
           if (parsed.stored !== undefined) {
             await parsed.stored
+            acknowledge(parsed.rows, request, counts)
             return parsed.answer
           }
-          return await store(parsed.request, received, reply, dependencies)
+          const { answer, isReplay } = await store(parsed.request, received, reply, dependencies)
+          if (isReplay) counts.replays += 1
+          acknowledge(isReplay ? 0 : parsed.request.rows.count, request, counts)
+          return answer
         } catch (error) {
           settle(error, request, reply, body.length)
           throw toProblem(error, overload)
@@ -237,7 +245,13 @@ async function pay(request: LogsRequest, cost: Amount): Promise<void> {
 
 /** A request whose rows were passed to the writer, or a request with a copy of its rows that is not stored yet. */
 type ChargedRequest =
-  | { readonly charged: undefined; readonly answer: string; readonly stored: Promise<void> }
+  | {
+      readonly charged: undefined
+      readonly answer: string
+      /** The number of its rows. */
+      readonly rows: number
+      readonly stored: Promise<void>
+    }
   | {
       readonly charged: Promise<void> | undefined
       readonly request: ParsedRequest<Owned>
@@ -261,7 +275,12 @@ function scanAndCharge(
     const cost = { entries: Math.max(1, parsed.entries), bytes: body.length }
     const charged = paid === null ? allowance?.take(cost) : allowance?.raise(paid, cost)
     if (charged === undefined && idempotencyKey === undefined)
-      return { charged, answer: parsed.answer, stored: writeRows(parsed.rows, writer) }
+      return {
+        charged,
+        answer: parsed.answer,
+        rows: parsed.rows.count,
+        stored: writeRows(parsed.rows, writer),
+      }
     return { charged, request: { ...parsed, rows: parsed.rows.copy() } }
   })
 }
@@ -288,20 +307,24 @@ async function store(
   { body, contentType, stamp, idempotencyKey }: ReceivedRequest,
   reply: FastifyReply,
   { writer, idempotency }: LogsRouteDependencies,
-): Promise<string> {
+): Promise<{ readonly answer: string; readonly isReplay: boolean }> {
   if (idempotencyKey === undefined) {
     await writeRows(parsed.rows, writer)
-    return parsed.answer
+    return { answer: parsed.answer, isReplay: false }
   }
-  const { answer, isReplay } = await idempotency.write({
+  const result = await idempotency.write({
     projectId: stamp.projectId,
     key: idempotencyKey,
     contentType,
     body,
     parsed,
   })
-  if (isReplay) void reply.header('idempotency-replayed', 'true')
-  return answer
+  if (result.isReplay) void reply.header('idempotency-replayed', 'true')
+  return result
+}
+
+function acknowledge(entries: number, { project, startedMs }: FastifyRequest, counts: RequestCounts): void {
+  counts.acknowledged(entries, project?.id ?? '', (performance.now() - startedMs) / 1_000)
 }
 
 function writeRows<Scope>(rows: Rows<Scope>, writer: ChunkWriter): Promise<void> {

@@ -50,6 +50,14 @@ export class FakeSignals {
     await this.beforeAnswer()
     const { queue_depth: depth, queue_age: oldestAgeS, redis_memory: memoryPercent } = this.values
     const inHand = Math.min(depth, 10)
-    return { waiting: depth - inHand, inHand, oldestAgeS, memoryPercent, failed: this.failed }
+    return {
+      waiting: depth - inHand,
+      inHand,
+      oldestAgeS,
+      memoryPercent,
+      failed: this.failed,
+      shards: [],
+      servers: [],
+    }
   }
 }

@@ -10,6 +10,7 @@ import { connectionLimits } from '../../src/connections/connection-limits.ts'
 import { Idempotency } from '../../src/idempotency/idempotency.ts'
 import { IdempotentWriter } from '../../src/idempotency/idempotent-writer.ts'
 import { Intake } from '../../src/intake/intake.ts'
+import { RequestCounts } from '../../src/metrics/request-counts.ts'
 import { BodyBudget, type BodyLimits } from '../../src/overload/body-budget.ts'
 import { ProjectRateLimits } from '../../src/rate-limits/project-rate-limits.ts'
 import { FakeBuckets } from './fake-buckets.ts'
@@ -32,6 +33,7 @@ export interface TestApi {
   /** The signals of the overload monitor. A test triggers the reads. */
   readonly signals: FakeSignals
   readonly bodies: BodyBudget
+  readonly counts: RequestCounts
   /** A valid key of the project `demo`. */
   readonly key: string
   readiness: Readiness
@@ -58,6 +60,7 @@ export function buildTestApi({
   const signals = new FakeSignals()
   const logger = createLogger('test', 'silent')
   const bodies = new BodyBudget({ limits: bodyLimits, logger, random: () => 0, monotonicMs: () => 0 })
+  const counts = new RequestCounts()
   const api: TestApi = {
     registry,
     queue,
@@ -65,6 +68,7 @@ export function buildTestApi({
     buckets,
     authenticator,
     bodies,
+    counts,
     key,
     readiness: { ready: true, reasons: [] },
     app: buildApp({
@@ -80,6 +84,7 @@ export function buildTestApi({
       ),
       overload: signals.monitor,
       bodies,
+      counts,
       wallMs: () => RECEIVED_AT_MS,
       logger,
       readiness: () => api.readiness,

@@ -4,6 +4,7 @@ import { Semaphore } from '../../src/semaphore.ts'
 import { Shard } from '../../src/shard.ts'
 import { makeChunk } from './chunks.ts'
 import { TestClock } from './test-clock.ts'
+import { WorkerCounts } from '../../src/worker-counts.ts'
 
 /** Each has another value, so that a test notices which one is used. */
 export const limits = {
@@ -61,6 +62,7 @@ export class ShardFixture {
     const { clock, calls, delivery } = this
     const giveUpSignal = (): AbortSignal => this.givingUp.signal
     return new Shard({
+      counts: new WorkerCounts(),
       consumer: {
         fetch: async (count, { isBusy }) => {
           this.fetchedAtMs.push(clock.nowMs())

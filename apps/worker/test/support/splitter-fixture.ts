@@ -10,6 +10,7 @@ import { workerLimits } from '../../src/limits.ts'
 import { Retrier } from '../../src/retrier.ts'
 import { makeChunk, makeRow } from './chunks.ts'
 import { TestClock } from './test-clock.ts'
+import { WorkerCounts } from '../../src/worker-counts.ts'
 
 export interface SplitterFixtureOptions {
   /** Whether ClickHouse stores a token and its rows in one step, so that nothing is looked up after an insert. */
@@ -73,6 +74,7 @@ export class SplitterFixture {
     }
     this.retrier = new Retrier({ logger, signal: stopping.signal, clock, random: () => 0 })
     this.splitter = new BatchSplitter({
+      counts: new WorkerCounts(),
       ledger: {
         recordSplit: (_batchId, range, repair) => {
           calls.push(`persist ${range}`)

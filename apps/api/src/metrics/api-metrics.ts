@@ -1,0 +1,161 @@
+import type { AddObserver } from '@sluice/queue'
+import type { Metrics, Readiness } from '@sluice/runtime'
+import type { Authenticator } from '../authentication/authenticator.ts'
+import type { Intake } from '../intake/intake.ts'
+import type { BodyBudget } from '../overload/body-budget.ts'
+import type { OverloadMonitor } from '../overload/overload-monitor.ts'
+import { overloadReasons } from '../overload/overloaded-error.ts'
+import { RequestCounts } from './request-counts.ts'
+
+/** An add to the queue ends after 1.8 s, and a request soon after it. */
+const ACK_BUCKETS_S = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2, 5]
+const ADD_BUCKETS_S = [0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2]
+/** A chunk has at most 2,000 rows, or those of one large request. */
+const CHUNK_ROWS_BUCKETS = [1, 10, 100, 250, 500, 1_000, 1_500, 2_000, 5_000]
+const CHUNK_BYTES_BUCKETS = [250, 1_000, 4_000, 16_000, 64_000, 250_000, 1_000_000]
+
+/** The counts of an API process that are needed before its parts are made. */
+export interface ApiCounts {
+  readonly requests: RequestCounts
+  readonly onAdd: AddObserver
+}
+
+/** @param projectsMax `METRICS_PROJECTS_MAX` */
+export function countApi(metrics: Metrics, projectsMax: number): ApiCounts {
+  const observeAck = metrics.histogram(
+    { name: 'sluice_ack_duration_seconds', help: 'From the head of a request to its 202.' },
+    ACK_BUCKETS_S,
+  )
+  const observeRows = metrics.histogram(
+    { name: 'sluice_chunk_rows', help: 'Rows of each chunk that was added to the queue.' },
+    CHUNK_ROWS_BUCKETS,
+  )
+  const observeBytes = metrics.histogram(
+    { name: 'sluice_chunk_bytes', help: 'Compressed bytes of each chunk that was added to the queue.' },
+    CHUNK_BYTES_BUCKETS,
+  )
+  const observeAdd = metrics.histogram(
+    {
+      name: 'sluice_chunk_add_duration_seconds',
+      help: 'From the first attempt to add a chunk to the answer of Redis.',
+      label: 'result',
+      of: ['ok', 'error'],
+    },
+    ADD_BUCKETS_S,
+  )
+  return {
+    requests: new RequestCounts(observeAck, projectsMax),
+    onAdd: ({ rows, frame }, durationMs, isAdded) => {
+      observeAdd(durationMs / 1_000, isAdded ? 'ok' : 'error')
+      if (!isAdded) return
+      observeRows(rows)
+      observeBytes(Buffer.byteLength(frame, 'base64'))
+    },
+  }
+}
+
+/** The parts of an API process that have counts. */
+export interface CountingParts {
+  readonly authenticator: Pick<Authenticator, 'cacheHits' | 'cacheMisses'>
+  readonly intake: Pick<Intake, 'invalidEntries'>
+  readonly overload: Pick<OverloadMonitor, 'status'>
+  readonly bodies: Pick<BodyBudget, 'status'>
+  readonly bytesInFlight: () => number
+  readonly readiness: () => Readiness
+}
+
+/** Exports the counts of an API process. docs/metrics.md describes each. */
+export function exportApi(metrics: Metrics, { requests }: ApiCounts, parts: CountingParts): void {
+  const { authenticator, intake, overload, bodies, bytesInFlight, readiness } = parts
+  metrics.counter(
+    {
+      name: 'sluice_http_requests_total',
+      help: 'Answered requests.',
+      labels: ['route', 'method', 'status'],
+    },
+    () => requests.answers,
+  )
+  metrics.counter(
+    {
+      name: 'sluice_requests_rejected_total',
+      help: 'Requests answered with a problem document, by its code.',
+      labels: ['reason'],
+    },
+    () => requests.rejected,
+  )
+  metrics.counter(
+    { name: 'sluice_entries_accepted_total', help: 'Entries acknowledged with 202.' },
+    () => requests.accepted,
+  )
+  metrics.counter(
+    {
+      name: 'sluice_project_entries_accepted_total',
+      help: 'Entries acknowledged with 202, by project.',
+      labels: ['project'],
+    },
+    () => requests.projects,
+  )
+  metrics.counter(
+    {
+      name: 'sluice_entries_rejected_total',
+      help: 'Invalid entries, by the code of their first error.',
+      labels: ['reason'],
+    },
+    () => intake.invalidEntries,
+  )
+  metrics.counter(
+    { name: 'sluice_request_body_bytes_total', help: 'Bytes of bodies as they arrived.' },
+    () => requests.bodyBytes,
+  )
+  metrics.counter(
+    { name: 'sluice_request_decoded_bytes_total', help: 'Bytes of bodies after decoding.' },
+    () => requests.decodedBytes,
+  )
+  metrics.counter(
+    { name: 'sluice_idempotency_replays_total', help: 'Requests answered from an idempotency record.' },
+    () => requests.replays,
+  )
+  metrics.counter(
+    { name: 'sluice_key_lookups_total', help: 'Lookups of API keys in the cache.', labels: ['result'] },
+    () => [
+      [['hit'], authenticator.cacheHits],
+      [['miss'], authenticator.cacheMisses],
+    ],
+  )
+  metrics.counter(
+    {
+      name: 'sluice_overload_rejections_total',
+      help: 'Requests rejected because of an overload signal.',
+      labels: ['signal'],
+    },
+    () => [
+      ...overloadReasons.map((signal) => [[signal], overload.status.refused[signal]] as const),
+      [['bodies'], bodies.status.rejected],
+    ],
+  )
+  const signals = (of: (status: ReturnType<typeof signal>) => number | null) => () =>
+    overloadReasons.flatMap((name) => {
+      const value = of(signal(name))
+      return value === null ? [] : [[[name], value] as const]
+    })
+  const signal = (name: (typeof overloadReasons)[number]) => overload.status.signals[name]
+  const labels = ['signal']
+  metrics.gauge(
+    { name: 'sluice_overload_signal_active', help: '1 while the signal rejects requests.', labels },
+    signals(({ isOver }) => Number(isOver)),
+  )
+  metrics.gauge(
+    { name: 'sluice_overload_signal_value', help: 'The signal, in its unit on /overload.', labels },
+    signals(({ value }) => value),
+  )
+  metrics.gauge(
+    { name: 'sluice_overload_signal_limit', help: 'The value from which the signal rejects.', labels },
+    signals(({ high }) => high),
+  )
+  metrics.gauge({ name: 'sluice_bytes_in_flight', help: 'Bytes of rows that wait for Redis.' }, bytesInFlight)
+  metrics.gauge(
+    { name: 'sluice_body_bytes_held', help: 'Bytes of request bodies in memory.' },
+    () => bodies.status.bytes,
+  )
+  metrics.gauge({ name: 'sluice_ready', help: '1 if /readyz answers 200.' }, () => Number(readiness().ready))
+}

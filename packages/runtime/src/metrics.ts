@@ -1,0 +1,137 @@
+import { collectDefaultMetrics, Counter, Gauge, Histogram, Registry } from 'prom-client'
+
+/** The values of a metric's labels, in the order of their names, and the value. */
+export type Sample = readonly [labels: readonly string[], value: number]
+
+/** How often the delay of the event loop is measured. Fewer measurements cost less, and miss short delays. */
+const EVENT_LOOP_RESOLUTION_MS = 20
+
+interface MetricOptions {
+  /** In the conventions of Prometheus: `sluice_`, a unit, and `_total` for a counter. */
+  readonly name: string
+  readonly help: string
+  readonly labels?: readonly string[]
+}
+
+/**
+ * The metrics of a process. What is counted is counted by the parts of the process, in fields of their own: an addition each. The metrics
+ * read these fields when they are scraped. Only histograms are counted here.
+ */
+export class Metrics {
+  readonly #registry = new Registry()
+
+  /**
+   * With the metrics of Node.js and of the process.
+   *
+   * @param labels of `sluice_build_info`
+   */
+  constructor(labels: { readonly app: string; readonly version: string }) {
+    collectDefaultMetrics({
+      register: this.#registry,
+      eventLoopMonitoringPrecision: EVENT_LOOP_RESOLUTION_MS,
+    })
+    this.gauge(
+      { name: 'sluice_build_info', help: 'The version of the process.', labels: ['app', 'version'] },
+      () => [[[labels.app, labels.version], 1]],
+    )
+  }
+
+  /** @param read returns the current counts; labels that it no longer returns are no longer exported */
+  counter({ name, help, labels = [] }: MetricOptions, read: () => number | Iterable<Sample>): void {
+    const counter = new Counter({
+      name,
+      help,
+      labelNames: [...labels],
+      registers: [this.#registry],
+      collect: () => {
+        counter.reset()
+        for (const [values, value] of samplesOf(read()))
+          counter.inc(labelsOf(labels, values), Math.max(0, value))
+      },
+    })
+  }
+
+  /** @param read as for `counter` */
+  gauge({ name, help, labels = [] }: MetricOptions, read: () => number | Iterable<Sample>): void {
+    const gauge = new Gauge({
+      name,
+      help,
+      labelNames: [...labels],
+      registers: [this.#registry],
+      collect: () => {
+        gauge.reset()
+        const samples = [...samplesOf(read())]
+        // A gauge without labels is 0 after its reset, also if it has no value.
+        if (samples.length === 0 && labels.length === 0) gauge.remove()
+        for (const [values, value] of samples) gauge.set(labelsOf(labels, values), value)
+      },
+    })
+  }
+
+  /**
+   * @param buckets the upper bounds, ascending
+   * @returns counts an observation. With a label, its value is the second argument; the values in `of` are exported from the start
+   */
+  histogram(
+    {
+      name,
+      help,
+      label,
+      of = [],
+    }: Omit<MetricOptions, 'labels'> & {
+      readonly label?: string
+      readonly of?: readonly string[]
+    },
+    buckets: readonly number[],
+  ): (value: number, labelValue?: string) => void {
+    const histogram = new Histogram({
+      name,
+      help,
+      labelNames: label === undefined ? [] : [label],
+      buckets: [...buckets],
+      registers: [this.#registry],
+    })
+    if (label === undefined) return (value) => histogram.observe(value)
+    const known = new Map(of.map((value) => [value, histogram.labels(value)]))
+    for (const value of of) histogram.zero({ [label]: value })
+    return (value, labelValue = '') => {
+      known.get(labelValue)?.observe(value)
+    }
+  }
+
+  /** The page `/metrics`, in the text format of Prometheus. */
+  get page(): { readonly contentType: string; readonly text: () => Promise<string> } {
+    return { contentType: this.#registry.contentType, text: () => this.#registry.metrics() }
+  }
+}
+
+function samplesOf(read: number | Iterable<Sample>): Iterable<Sample> {
+  return typeof read === 'number' ? [[[], read]] : read
+}
+
+function labelsOf(names: readonly string[], values: readonly string[]): Record<string, string> {
+  return Object.fromEntries(names.map((name, i) => [name, values[i] ?? '']))
+}
+
+/** Counts by the value of one label. The number of values is limited: those above the limit are counted as `other`. */
+export class LabelledCounts {
+  readonly #counts: Map<string, number>
+  readonly #valuesMax: number
+
+  /** @param known values that are exported before they are counted */
+  constructor(valuesMax: number, known: readonly string[] = []) {
+    this.#valuesMax = valuesMax
+    this.#counts = new Map(known.map((value) => [value, 0]))
+  }
+
+  add(value: string, count = 1): void {
+    const before = this.#counts.get(value)
+    if (before !== undefined) this.#counts.set(value, before + count)
+    else if (this.#counts.size < this.#valuesMax) this.#counts.set(value, count)
+    else this.#counts.set('other', (this.#counts.get('other') ?? 0) + count)
+  }
+
+  *[Symbol.iterator](): Generator<Sample> {
+    for (const [value, count] of this.#counts) yield [[value], count]
+  }
+}
