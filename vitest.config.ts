@@ -21,6 +21,18 @@ const power: TestProjectInlineConfiguration = {
   test: { name: 'power', include: ['test/**/*.power.test.ts'], setupFiles },
 }
 
+// Set by `npm run test:proxy`.
+const withProxy = process.env['SLUICE_TEST_PROXY'] === '1'
+const proxy: TestProjectInlineConfiguration = {
+  test: {
+    name: 'proxy',
+    include: ['test/**/*.proxy.test.ts'],
+    setupFiles,
+    testTimeout: 60_000,
+    hookTimeout: 60_000,
+  },
+}
+
 // Set by `npm run test:slow`.
 const withSlowTests = process.env['SLUICE_TEST_SLOW'] === '1'
 const slow: TestProjectInlineConfiguration = {
@@ -45,6 +57,12 @@ const monitoring: TestProjectInlineConfiguration = {
   },
 }
 
+// Set by `npm run test:deploy`.
+const withDeployTools = process.env['SLUICE_TEST_DEPLOY'] === '1'
+const deploy: TestProjectInlineConfiguration = {
+  test: { name: 'deploy', include: ['test/**/*.deploy.test.ts'], setupFiles, testTimeout: 60_000 },
+}
+
 export default defineConfig({
   test: {
     // No test depends on the mocks or the environment variables of another test.
@@ -60,8 +78,10 @@ export default defineConfig({
             '**/*.integration.test.ts',
             '**/*.containers.test.ts',
             '**/*.power.test.ts',
+            '**/*.proxy.test.ts',
             '**/*.slow.test.ts',
             '**/*.monitoring.test.ts',
+            '**/*.deploy.test.ts',
           ],
           setupFiles,
           // Only for tests that stall. On a busy machine, a test may take many times as long as on an idle one.
@@ -89,8 +109,10 @@ export default defineConfig({
       },
       ...(withContainers ? [containers] : []),
       ...(withPowerCuts ? [power] : []),
+      ...(withProxy ? [proxy] : []),
       ...(withSlowTests ? [slow] : []),
       ...(withMonitoring ? [monitoring] : []),
+      ...(withDeployTools ? [deploy] : []),
     ],
   },
 })

@@ -6,18 +6,8 @@
 # Puts a program `redis-server` into FOLDER/redis8 and into FOLDER/valkey8. Either folder can be put at the start of the PATH.
 set -euo pipefail
 folder=$(realpath -m "$1")
-mirror=$(grep -rhoE 'https?://[^ ]+/debian/?( |$)' /etc/apt/sources.list /etc/apt/sources.list.d 2>/dev/null | head -1 || true)
-mirror=${mirror:-http://deb.debian.org/debian}
-mkdir -p "$folder"/{root,lists/partial,archives/partial,redis8,valkey8}
-: >"$folder/status"
-echo "deb [signed-by=/usr/share/keyrings/debian-archive-keyring.gpg] ${mirror% } trixie main" >"$folder/sources.list"
-
-apt=(apt-get -qq -o Dir::Etc::SourceList="$folder/sources.list" -o Dir::Etc::SourceParts=- -o Dir::State::Lists="$folder/lists"
-  -o Dir::State::Status="$folder/status" -o Dir::Cache::Archives="$folder/archives" -o Dir::Cache::PkgCache= -o Dir::Cache::SrcPkgCache=
-  -o APT::Default-Release= -o APT::Sandbox::User= -o Debug::NoLocking=true)
-"${apt[@]}" update
-"${apt[@]}" install --download-only -y --no-install-recommends redis-tools valkey-tools
-for package in "$folder"/archives/*.deb; do dpkg-deb --extract "$package" "$folder/root"; done
+"$(dirname "$0")/unpack-packages.sh" "$folder" trixie redis-tools valkey-tools
+mkdir -p "$folder"/{redis8,valkey8}
 
 # The checkers are the server's program, which decides by its name what it does.
 for name in redis valkey; do

@@ -54,23 +54,31 @@ it('Compose, CI and the container tests use the same images', async () => {
   for (const image of [node, ...Object.values(officialImages)]) expect(ci).toContain(image)
 })
 
-/** The services of docker-compose.yml as text, each with the lines of the anchor that it merges. */
+/** The services of docker-compose.yml as text, each with the lines of the block that it merges. */
 async function readServices(): Promise<ReadonlyMap<string, string>> {
   const compose = await read('docker-compose.yml')
-  const [, common = ''] = /^x-sluice: &sluice\n((?: .*\n|\n)*)/m.exec(compose) ?? []
+  const blocks = new Map(
+    [...compose.matchAll(/^x-[a-z]+: &([a-z]+)\n((?: .*\n|\n)*)/gm)].map(([, name, text = '']) => [
+      name,
+      text,
+    ]),
+  )
   const [, services = ''] = /^services:\n([^]*?)^volumes:/m.exec(compose) ?? []
   return new Map(
-    services.split(/^ {2}(?=[a-z]+:$)/m).flatMap((text): [string, string][] => {
-      const [, name] = /^([a-z]+):\n/.exec(text) ?? []
-      return name === undefined ? [] : [[name, text.includes('<<: *sluice') ? common + text : text]]
+    services.split(/^ {2}(?=[a-z-]+:$)/m).flatMap((text): [string, string][] => {
+      const [, name] = /^([a-z-]+):\n/.exec(text) ?? []
+      const [, merged] = /^ {4}<<: \*([a-z]+)$/m.exec(text) ?? []
+      return name === undefined ? [] : [[name, (blocks.get(merged) ?? '') + text]]
     }),
   )
 }
 
 describe('every service of Compose', () => {
-  const names = ['redis', 'clickhouse', 'migrate', 'api', 'worker', 'cli']
+  const others = ['redis', 'clickhouse', 'proxy', 'prometheus', 'grafana']
+  const names = ['migrate', 'api', 'worker', 'cli', ...others]
+  const owners = ['volumes', 'monitoring-volumes']
 
-  it.each([...names, 'volumes'])('%s has limits of privileges, memory and processes', async (name) => {
+  it.each([...names, ...owners])('%s has limits of privileges, memory and processes', async (name) => {
     const service = (await readServices()).get(name)
     for (const line of [
       /^ +cap_drop: \[ALL\]$/m,
@@ -85,23 +93,46 @@ describe('every service of Compose', () => {
   it('has no capability, except the one that gives the volumes to their users', async () => {
     const services = await readServices()
     for (const name of names) expect(services.get(name)).not.toMatch(/^ +cap_add:/m)
-    expect(services.get('volumes')).toMatch(/^ +cap_add: \[CHOWN\]$/m)
-    expect(services.get('volumes')).toMatch(/^ +network_mode: none$/m)
+    for (const name of owners) {
+      expect(services.get(name)).toMatch(/^ +cap_add: \[CHOWN\]$/m)
+      expect(services.get(name)).toMatch(/^ +network_mode: none$/m)
+    }
+  })
+
+  it('is published only on the loopback address, and the API only through the proxy', async () => {
+    const published = [...(await readServices())].flatMap(([name, service]) =>
+      [...service.matchAll(/^ +ports: \['(.*)'\]$/gm)].map(([, port = '']): [string, string] => [name, port]),
+    )
+    expect(published.map(([name]) => name).toSorted()).toEqual([
+      'clickhouse',
+      'grafana',
+      'prometheus',
+      'proxy',
+    ])
+    for (const [, port] of published) expect(port).toMatch(/^(127\.0\.0\.1:|\$\{[A-Z_]+:-127\.0\.0\.1:)/)
   })
 
   it('starts after it has its volume, and Docker does not change the owner', async () => {
     const services = await readServices()
-    for (const name of ['redis', 'clickhouse']) {
-      expect(services.get(name)).toMatch(/^ +volumes: \['[a-z-]+:[a-z/]+:nocopy'\]$/m)
-      expect(services.get(name)).toMatch(/^ +volumes: \{ condition: service_completed_successfully \}$/m)
+    const owner = {
+      redis: 'volumes',
+      clickhouse: 'volumes',
+      prometheus: 'monitoring-volumes',
+      grafana: 'monitoring-volumes',
+    }
+    for (const [name, condition] of Object.entries(owner)) {
+      expect(services.get(name)).toMatch(new RegExp(`[ '-]${name}-data:[a-z/]+:nocopy\\b`))
+      expect(services.get(name)).toContain(
+        `\n      ${condition}: { condition: service_completed_successfully }\n`,
+      )
+      expect(services.get(condition)).toMatch(new RegExp(`'${name}-data:[a-z/]+:nocopy'`))
     }
   })
 
-  it('is one of those, and none that goes on is root: the images of Redis and ClickHouse start as root by default', async () => {
+  it('is one of those, and none that goes on is root: the images of others may start as root by default', async () => {
     const services = await readServices()
-    expect([...services.keys()]).toEqual(['volumes', ...names])
-    for (const name of ['redis', 'clickhouse'])
-      expect(services.get(name)).toMatch(/^ +user: '[1-9]\d*:[1-9]\d*'$/m)
+    expect([...services.keys()].toSorted()).toEqual([...owners, ...names].toSorted())
+    for (const name of others) expect(services.get(name)).toMatch(/^ +user: '[1-9]\d*:\d+'$/m)
     expect(await read('Dockerfile')).toMatch(/^USER 1000:1000$/m)
   })
 
@@ -122,16 +153,20 @@ it('the documented command creates different passwords in a file that only its o
     const env = { PATH: process.env['PATH'], NODE: process.execPath }
     execFileSync('/bin/sh', ['-c', openssl + command], { cwd: folder, env })
     const text = await readFile(join(folder, '.env'), 'utf8')
-    const passwords = [...text.matchAll(/^[A-Z]+_PASSWORD=(.*)$/gm)].map(([, password]) => password)
-    expect(passwords).toEqual([
-      expect.stringMatching(/^[0-9a-f]{48}$/),
-      expect.stringMatching(/^[0-9a-f]{48}$/),
-    ])
-    expect(new Set(passwords).size).toBe(2)
+    const passwords = [...text.matchAll(/^([A-Z]+)_PASSWORD=(.*)$/gm)].map(([, name, value]) => [name, value])
+    expect(passwords.map(([name]) => name)).toEqual(['CLICKHOUSE', 'REDIS', 'GRAFANA'])
+    for (const [, password] of passwords) expect(password).toMatch(/^[0-9a-f]{48}$/)
+    expect(new Set(passwords.map(([, password]) => password)).size).toBe(3)
     expect((await stat(join(folder, '.env'))).mode & 0o777).toBe(0o600)
   } finally {
     await rm(folder, { recursive: true })
   }
+})
+
+it('Compose does not require the password of Grafana, so that an older .env works without monitoring', async () => {
+  const compose = await read('docker-compose.yml')
+  expect(compose).toContain('${GRAFANA_PASSWORD:-}')
+  expect(compose).not.toMatch(/\$\{GRAFANA_PASSWORD:?\?/)
 })
 
 it('the packages are checked against the version of Node that runs them', async () => {

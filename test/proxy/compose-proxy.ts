@@ -1,0 +1,69 @@
+import type { SupervisedProcess, Supervisor } from '@sluice/local'
+import { mkdirSync, readFileSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import type { NameServer } from './name-server.ts'
+
+export interface ComposeProxyOptions {
+  readonly nameServer: NameServer
+  /** The port of the APIs, on each address of the name server. */
+  readonly apiPort: number
+  /** A folder with `fullchain.pem` and `privkey.pem`. Default: without TLS. */
+  readonly certificatesFolder?: string
+}
+
+/** nginx with the configuration of Compose. */
+export interface ComposeProxy {
+  readonly process: SupervisedProcess
+  readonly port: number
+  /** Where the health check of Compose asks. */
+  readonly healthPort: number
+}
+
+const root = new URL('../../deploy/compose/', import.meta.url)
+const READY_DEADLINE_MS = 10_000
+
+/**
+ * Starts the `nginx` of the PATH with the files of deploy/compose. Only what belongs to a container is replaced: paths, ports and the address
+ * of the name server.
+ */
+export async function startComposeProxy(
+  supervisor: Supervisor,
+  { nameServer, apiPort, certificatesFolder }: ComposeProxyOptions,
+): Promise<ComposeProxy> {
+  const [port, healthPort] = [await supervisor.ports.free(), await supervisor.ports.free()]
+  const folder = join(supervisor.dataDir, `proxy-${port}`)
+  mkdirSync(folder)
+  const listen = certificatesFolder === undefined ? 'listen.conf' : 'listen-tls.conf'
+  const replacements: readonly (readonly [from: string, to: string])[] = [
+    ['/tmp/', `${folder}/`],
+    ['/etc/sluice/certificates/', `${certificatesFolder ?? ''}/`],
+    ['/etc/sluice/', `${folder}/`],
+    ['127.0.0.11 ', `127.0.0.1:${nameServer.port} `],
+    ['api:3000 ', `api:${apiPort} `],
+    ['127.0.0.1:8081;', `127.0.0.1:${healthPort};`],
+    ['listen 8080 ', `listen 127.0.0.1:${port} `],
+  ]
+  const copy = (name: string, as: string): void => {
+    const text = readFileSync(new URL(name, root), 'utf8')
+    const replaced = replacements.reduce((result, [from, to]) => result.replaceAll(from, to), text)
+    writeFileSync(join(folder, as), replaced)
+  }
+  copy('nginx.conf', 'nginx.conf')
+  copy(listen, 'listen.conf')
+  const process = await supervisor.start({
+    // Stopped together with the APIs.
+    role: 'api',
+    name: `proxy-${port}`,
+    command: 'nginx',
+    args: ['-e', 'stderr', '-c', join(folder, 'nginx.conf'), '-g', 'daemon off;'],
+    cwd: folder,
+    environment: { PATH: globalThis.process.env['PATH'] ?? '' },
+    readyDeadlineMs: READY_DEADLINE_MS,
+    isReady: async (signal) => {
+      const response = await fetch(`http://127.0.0.1:${healthPort}/readyz`, { signal })
+      await response.body?.cancel()
+      return response.ok
+    },
+  })
+  return { process, port, healthPort }
+}
