@@ -131,7 +131,7 @@ await runProcess({
       random: Math.random,
       onFailure: (failure) => counts.retries.add(failure),
     })
-    const health = new InsertHealth(clock, workerLimits)
+    const health = new InsertHealth(clock, workerLimits, () => watchdog.excuse())
     const observed = observeSteps(health, counts, {
       checkClock: () => clickhouseClock.check(),
       frameInserter: new FrameInserter(clickhouse, watch),
@@ -215,11 +215,18 @@ await runProcess({
       ]
       return { ready: reasons.length === 0, reasons }
     }
+    // A shard that does not answer must not delay the report of the others.
+    const reportingRedis = connectRedis(config.REDIS_URL, {
+      ...redisAccess,
+      failFast: true,
+      commandTimeoutMs: workerLimits.reportTimeoutMs,
+    })
+    reportingRedis.on('error', onError)
     const reporter = new QueueReporter({
-      redis,
+      redis: reportingRedis,
       gauge: new QueueGauge({
-        redis,
-        servers: () => redisServers(redis),
+        redis: reportingRedis,
+        servers: () => redisServers(reportingRedis),
         shards: shardCount,
         memoryBytes: config.REDIS_MEMORY_BYTES,
         wallMs: redisClock.nowMs,
@@ -288,6 +295,7 @@ await runProcess({
         await ops.close()
         if (durable instanceof ReplicatedRedis) durable.close()
         redis.disconnect()
+        reportingRedis.disconnect()
       },
     }
   },
