@@ -1,5 +1,6 @@
 import { RecordedTraces } from '@sluice/harness/recorded-traces'
 import { QueueUnavailableError } from '@sluice/queue'
+import { connect } from 'node:net'
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
 import { ChunkSpans } from '../../src/traces/chunk-spans.ts'
 import { RequestTraces, TRACED_PER_S_MAX } from '../../src/traces/request-traces.ts'
@@ -28,6 +29,13 @@ beforeEach(() => {
 })
 
 afterEach(() => api.close())
+
+/** The open connections of the API. */
+function connectionsOf({ app }: TestApi): Promise<number> {
+  return new Promise((resolve, reject) =>
+    app.server.getConnections((error, count) => (error === null ? resolve(count) : reject(error))),
+  )
+}
 
 async function post(headers: Record<string, string> = sampled, body: object = entry): Promise<number> {
   return (await api.post(body, { headers })).statusCode
@@ -101,6 +109,29 @@ describe('a request', () => {
     expect(request?.attributes['error.type']).toBe('queue_unavailable')
     expect(chunk?.attributes['error.type']).toBe('QueueUnavailableError')
     expect([request?.ended, chunk?.ended]).toEqual(['error', 'error'])
+  })
+
+  it('whose client closes the connection before its answer is traced', async () => {
+    const url = new URL(await api.app.listen({ host: '127.0.0.1', port: 0 }))
+    api.queue.holding = true
+    const client = connect(Number(url.port), url.hostname)
+    const body = JSON.stringify(entry)
+    const headers = {
+      host: 'sluice',
+      authorization: `Bearer ${api.key}`,
+      'content-type': 'application/json',
+      'content-length': String(body.length),
+      ...sampled,
+    }
+    const lines = Object.entries(headers).map(([name, value]) => `${name}: ${value}`)
+    client.write(`POST /v1/logs HTTP/1.1\r\n${lines.join('\r\n')}\r\n\r\n${body}`)
+    const add = await vi.waitUntil(() => api.queue.adds[0])
+    client.destroy()
+    await vi.waitUntil(async () => (await connectionsOf(api)) === 0)
+    const [request] = traces.named('POST /v1/logs')
+    expect(request?.ended).toBeUndefined()
+    add.confirm()
+    await vi.waitFor(() => expect(request?.ended).toBe('ok'))
   })
 
   it('above the limit per second is not traced', async () => {
