@@ -8,7 +8,9 @@ import {
   TracerProvider,
   type SpanExporter,
 } from '@opentelemetry/sdk-trace'
+import type { LookupFunction } from 'node:net'
 import { setTimeout as sleep } from 'node:timers/promises'
+import { sharedLookup } from './shared-lookup.ts'
 import type { SpanContext } from './traceparent.ts'
 import {
   type Attributes,
@@ -35,6 +37,8 @@ const REASON_LENGTH_MAX = 100
 
 export interface OtlpTracesOptions extends TracesOptions {
   readonly endpoint: string
+  /** Looks up the host of the endpoint. Default: the name service of the system. */
+  readonly lookup?: LookupFunction
 }
 
 /** Exports spans with OTLP over HTTP, as JSON. */
@@ -42,11 +46,12 @@ export class OtlpTraces implements Traces {
   readonly #provider: TracerProvider
   readonly #tracer: Tracer
 
-  constructor({ endpoint, app, version, instanceId, logger }: OtlpTracesOptions) {
+  constructor({ endpoint, app, version, instanceId, logger, lookup }: OtlpTracesOptions) {
     const exporter = new OTLPTraceExporter({
       url: endpoint,
       timeoutMillis: spanLimits.exportTimeoutMs,
       concurrencyLimit: EXPORTS_MAX,
+      httpAgentOptions: { keepAlive: true, lookup: sharedLookup(lookup) },
     })
     this.#provider = new TracerProvider({
       resource: resourceFromAttributes({

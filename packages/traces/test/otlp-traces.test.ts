@@ -1,5 +1,6 @@
 import { OtlpReceiver } from '@sluice/harness/otlp-receiver'
 import { execFile } from 'node:child_process'
+import type { LookupFunction } from 'node:net'
 import { promisify } from 'node:util'
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
 import { OtlpTraces } from '../src/otlp-traces.ts'
@@ -104,6 +105,28 @@ describe('an endpoint', () => {
     start().end()
     await close()
     expect(warnings).toEqual([[{ spans: 1, reason: 'HTTP 401' }, 'traces not exported']])
+  })
+
+  it('is looked up with a shared lookup', async () => {
+    const asked: string[] = []
+    const answers: (() => void)[] = []
+    const endpoint = receiver.url.replace('127.0.0.1', 'collector.example')
+    const lookup: LookupFunction = (hostname, { all }, callback) => {
+      asked.push(hostname)
+      const address = '127.0.0.1'
+      answers.push(() =>
+        all === true ? callback(null, [{ address, family: 4 }]) : callback(null, address, 4),
+      )
+    }
+    const named = new OtlpTraces({ ...process, endpoint, logger: { warn: () => undefined }, lookup })
+    for (let made = 0; made < 2 * spanLimits.exportSpansMax; made += 1)
+      named.start({ name: 'a', kind: 'server', startMs: 0, attributes: {} }).end()
+    const closed = named.close(performance.now() + 60_000)
+    await vi.waitUntil(() => answers.length > 0)
+    answers[0]?.()
+    await closed
+    expect(asked).toEqual(['collector.example'])
+    expect(receiver.requests).toBe(2)
   })
 
   it('that is silent does not delay the end of the process beyond its limit', async () => {
