@@ -22,6 +22,7 @@ COPY packages/row-scanner/package.json packages/row-scanner/
 COPY packages/rows/package.json packages/rows/
 COPY packages/runtime/package.json packages/runtime/
 COPY packages/schema/package.json packages/schema/
+COPY packages/traces/package.json packages/traces/
 RUN npx --yes "$(node --print 'require("./package.json").packageManager')" install --frozen-lockfile --prod \
       --filter @sluice/api... --filter @sluice/cli... --filter @sluice/worker... \
     && find node_modules/.pnpm/swagger-ui-dist@* \( -name '*.map' -o -name '*-es-*' \) -delete

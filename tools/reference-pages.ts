@@ -3,12 +3,14 @@
 import { clickhouseSettings } from '@sluice/clickhouse'
 import { commonSettings, redisSettings } from '@sluice/runtime'
 import { entryErrorCodes, entrySchema, limits } from '@sluice/schema'
+import { traceSettings } from '@sluice/traces'
 import { readFileSync, writeFileSync } from 'node:fs'
 import { apiSettings } from '../apps/api/src/config.ts'
 import { contentEncodings } from '../apps/api/src/intake/content-encoding.ts'
 import { overloadSettings } from '../apps/api/src/overload/settings.ts'
 import { problems } from '../apps/api/src/problems.ts'
 import { rateLimitSettings } from '../apps/api/src/rate-limits/settings.ts'
+import { sampleSettings } from '../apps/api/src/traces/settings.ts'
 import { workerSettings } from '../apps/worker/src/config.ts'
 import { dashboardFiles } from './dashboards.ts'
 
@@ -70,7 +72,8 @@ function chartSchema(): string {
 
 function settingsPage(): string {
   const shared: Settings = { ...commonSettings, ...redisSettings, ...clickhouseSettings }
-  const grouped: Settings = { ...shared, ...overloadSettings, ...rateLimitSettings }
+  const traces: Settings = { ...traceSettings, ...sampleSettings }
+  const grouped: Settings = { ...shared, ...overloadSettings, ...rateLimitSettings, ...traces }
   return page('Settings', [
     'Every setting of the API and the worker, for operators. Each process reads its settings from the environment when it starts.',
     'An empty variable counts as not set. A process does not start with an invalid setting: it exits with code 1, and its last log line ' +
@@ -83,6 +86,7 @@ function settingsPage(): string {
     section('Batches', without(workerSettings, grouped)),
     section('Rate limits', rateLimitSettings),
     section('Overload', overloadSettings),
+    section('Traces', traces),
     section('Process', commonSettings),
   ])
 }

@@ -4,7 +4,7 @@ import { ChunkWriter } from '@sluice/api/chunk-writer'
 import { CommandLine } from '@sluice/harness/command-line'
 import { seededRandom } from '@sluice/harness/random'
 import { type Installation, startInstallation } from '@sluice/local'
-import { ChunkQueue, queueNames } from '@sluice/queue'
+import { ChunkQueue, queueNames, ShardedQueue } from '@sluice/queue'
 import { ownedRows } from '@sluice/row-scanner'
 import { makeRowPrefix, shapeRow } from '@sluice/rows'
 import { connectRedis, createLogger, type RedisConnection } from '@sluice/runtime'
@@ -67,10 +67,10 @@ process.exit()
 
 function openWriter({ redisUrl }: Installation): Writer {
   const redis = connectRedis(redisUrl, { failFast: true, commandTimeoutMs: COMMAND_TIMEOUT_MS })
-  const queue = new ChunkQueue(redis, names, createLogger('fleet', 'silent'))
+  const queue = new ShardedQueue([new ChunkQueue(redis, names, createLogger('fleet', 'silent'))])
   const unpaced = {
     addsPerS: 0,
-    add: (...add: Parameters<ChunkQueue['add']>) => queue.add(...add),
+    add: (...add: Parameters<ShardedQueue['add']>) => queue.add(...add),
   }
   return { redis, chunks: new ChunkWriter(values.unpaced ? unpaced : queue, randomUUIDv7) }
 }

@@ -36,6 +36,25 @@ const secrets = {
   CLICKHOUSE_PASSWORD: 'secret',
 }
 
+interface NetworkPolicy extends KubernetesObject {
+  readonly spec: {
+    readonly policyTypes: readonly string[]
+    readonly ingress?: readonly { readonly ports: readonly { readonly port: string }[] }[]
+    readonly egress: readonly { readonly ports: readonly { readonly port: number }[] }[]
+  }
+}
+
+/** The ports to which the pods of each component may connect. */
+const portsWith = (sets: readonly string[]): Record<string, number[]> =>
+  Object.fromEntries(
+    new Manifest(render(EXAMPLE, ['cli.enabled=true', ...sets]))
+      .ofKind<NetworkPolicy>('NetworkPolicy')
+      .map((policy) => [
+        componentOf(policy),
+        policy.spec.egress.flatMap(({ ports }) => ports.map(({ port }) => port)),
+      ]),
+  )
+
 let folder: string
 beforeAll(() => {
   folder = mkdtempSync(join(tmpdir(), 'sluice-chart-'))
@@ -157,13 +176,6 @@ describe.each(examples)('with the values of %s, the chart', (example) => {
   })
 
   it('has a network policy for each workload, and only its servers in it', () => {
-    interface NetworkPolicy extends KubernetesObject {
-      readonly spec: {
-        readonly policyTypes: readonly string[]
-        readonly ingress?: readonly { readonly ports: readonly { readonly port: string }[] }[]
-        readonly egress: readonly { readonly ports: readonly { readonly port: number }[] }[]
-      }
-    }
     const policies = manifest.ofKind<NetworkPolicy>('NetworkPolicy')
     expect(policies.map(componentOf).toSorted()).toEqual(manifest.workloads.map(componentOf).toSorted())
     for (const policy of policies) {
@@ -283,6 +295,15 @@ it('calculates the grace periods from the shutdown deadline and the sleep', () =
 it('writes large integers with all their digits', () => {
   const { settings } = new Manifest(render(EXAMPLE, ['settings.RATE_LIMIT_BYTES_PER_SECOND=1000000000000']))
   expect(settings['RATE_LIMIT_BYTES_PER_SECOND']).toBe('1000000000000')
+})
+
+it('lets the processes connect to the endpoint of traces, if there is one', () => {
+  const name = 'settings.OTEL_EXPORTER_OTLP_TRACES_ENDPOINT'
+  const [off, on] = [portsWith([]), portsWith([`${name}=http://collector:4318/v1/traces`])]
+  expect(Object.values(off).flat()).not.toContain(4318)
+  const withTraces = Object.keys(on).filter((component) => on[component]?.includes(4318) === true)
+  expect(withTraces.toSorted()).toEqual(['api', 'worker'])
+  expect(on['api']).toEqual([...(off['api'] ?? []), 4318])
 })
 
 it('replaces the pods when a setting changes', () => {

@@ -42,15 +42,16 @@ export class SimulatedApi {
     }
   }
 
-  async #add(chunkId: string, chunk: Chunk, deadlineMs: number): Promise<void> {
+  async #add(chunkId: string, chunk: Chunk, deadlineMs: number): Promise<number> {
     const { process, redis, toRedis } = this.#options
     while (process.nowMs() < deadlineMs) {
       try {
-        return await process.request(
+        await process.request(
           `add ${chunkId}`,
           () => redis.add(chunkId, chunk, deadlineMs + LATE_MAX_MS),
           toRedis,
         )
+        return 0
       } catch {
         await process.sleep(RETRY_MS)
       }

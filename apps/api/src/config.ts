@@ -1,14 +1,18 @@
 import { commonSettings, readSettings, redisSettings, type SettingsOf } from '@sluice/runtime'
+import { traceSettings } from '@sluice/traces'
 import { chunkLimits } from './chunks/chunk-writer.ts'
 import { parseTrustedProxies } from './connections/trusted-proxies.ts'
 import { overloadSettings, overloadThresholds, type OverloadThresholds } from './overload/settings.ts'
 import { rateLimitSettings } from './rate-limits/settings.ts'
+import { sampleSettings } from './traces/settings.ts'
 
 export const apiSettings = {
   ...commonSettings,
   ...redisSettings,
   ...overloadSettings,
   ...rateLimitSettings,
+  ...traceSettings,
+  ...sampleSettings,
   HOST: {
     type: 'string',
     default: '127.0.0.1',
@@ -65,6 +69,8 @@ export interface ApiConfig extends SettingsOf<typeof apiSettings> {
   /** TRUST_PROXY in the form of Fastify's option `trustProxy`. */
   readonly trustedProxies: string[] | false
   readonly overloadThresholds: OverloadThresholds
+  /** OTEL_TRACES_SAMPLER_ARG as a number. */
+  readonly traceSampleRatio: number
 }
 
 /** @throws SettingsError */
@@ -74,5 +80,6 @@ export function readApiConfig(environment: NodeJS.ProcessEnv): ApiConfig {
     ...settings,
     trustedProxies: parseTrustedProxies(settings.TRUST_PROXY),
     overloadThresholds: overloadThresholds(settings, chunkLimits.bytesWaitingMax),
+    traceSampleRatio: Number(settings.OTEL_TRACES_SAMPLER_ARG),
   }
 }

@@ -27,6 +27,7 @@ import {
   runProcess,
   startOpsServer,
 } from '@sluice/runtime'
+import { startTraces } from '@sluice/traces'
 import { randomUUID } from 'node:crypto'
 import { buildApp } from './app.ts'
 import { Authenticator } from './authentication/authenticator.ts'
@@ -45,6 +46,8 @@ import { OverloadMonitor } from './overload/overload-monitor.ts'
 import { ProjectRateLimits } from './rate-limits/project-rate-limits.ts'
 import { defaultsFromSettings } from './rate-limits/settings.ts'
 import { SharedBuckets } from './rate-limits/shared-buckets.ts'
+import { ChunkSpans } from './traces/chunk-spans.ts'
+import { RequestTraces } from './traces/request-traces.ts'
 import packageJson from '../package.json' with { type: 'json' }
 
 /**
@@ -114,12 +117,22 @@ await runProcess({
     const queues = shards.map((shard) => new ChunkQueue(redis, shard, logger, { durable, onAdd }))
     const ids = new IdSource(clock.nowMs)
     const makeId = (): string => ids.next()
-    const trace = chunkTrace(logger)
-    const writer = new ChunkWriter(new ShardedQueue(queues), makeId, queues.length, monotonicMs, trace)
+    const traces = await startTraces({
+      endpoint: config.OTEL_EXPORTER_OTLP_TRACES_ENDPOINT,
+      app: 'api',
+      version: packageJson.version,
+      instanceId: randomUUID(),
+      logger,
+    })
+    const followers = {
+      trace: chunkTrace(logger),
+      spans: traces === undefined ? undefined : new ChunkSpans(traces),
+    }
+    const writer = new ChunkWriter(new ShardedQueue(queues), makeId, queues.length, monotonicMs, followers)
     const idempotentWriter = new IdempotentWriter(queues, makeId, {
       windowMs: config.IDEMPOTENCY_WINDOW_SECONDS * 1_000,
       recordsPerProjectMax: config.IDEMPOTENCY_KEYS_PER_PROJECT_MAX,
-      trace,
+      ...followers,
     })
     const idempotency = new Idempotency(idempotentWriter, shards, makeId)
     const eventLoopDelay = new EventLoopDelay()
@@ -191,6 +204,15 @@ await runProcess({
       connectionLimits,
       trustedProxies: config.trustedProxies,
       docsEnabled: config.DOCS_ENABLED,
+      traces:
+        traces === undefined
+          ? undefined
+          : new RequestTraces({
+              traces,
+              sampleRatio: config.traceSampleRatio,
+              random: Math.random,
+              monotonicMs,
+            }),
     })
     clock.start()
     const url = await app.listen({ host: config.HOST, port: config.PORT, backlog: CONNECTIONS_WAITING_MAX })
@@ -213,6 +235,7 @@ await runProcess({
 
     return {
       stop: async () => {
+        const stoppingMs = monotonicMs()
         await app.close()
         await Promise.all([writer.drain(), idempotentWriter.drain()])
         overload.stop()
@@ -228,6 +251,8 @@ await runProcess({
         if (durable instanceof ReplicatedRedis) durable.close()
         redis.disconnect()
         subscriber.disconnect()
+        // Last, and never in the second half of the time: a silent endpoint must not make a shutdown fail.
+        await traces?.close(stoppingMs + config.SHUTDOWN_DEADLINE_MS / 2)
       },
     }
   },

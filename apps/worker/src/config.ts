@@ -1,10 +1,12 @@
 import { clickhouseSettings } from '@sluice/clickhouse'
 import { commonSettings, readSettings, redisSettings, type SettingsOf } from '@sluice/runtime'
+import { traceSettings } from '@sluice/traces'
 
 export const workerSettings = {
   ...commonSettings,
   ...redisSettings,
   ...clickhouseSettings,
+  ...traceSettings,
   BATCH_WAIT_MS: {
     type: 'integer',
     minimum: 1,

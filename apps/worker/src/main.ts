@@ -40,7 +40,9 @@ import {
   runProcess,
   startOpsServer,
 } from '@sluice/runtime'
+import { startTraces } from '@sluice/traces'
 import { randomUUID } from 'node:crypto'
+import { BatchSpans } from './batch-spans.ts'
 import { readWorkerConfig } from './config.ts'
 import { HeldBudget } from './held-budget.ts'
 import { InsertHealth } from './insert-health.ts'
@@ -131,10 +133,20 @@ await runProcess({
       random: Math.random,
       onFailure: (failure) => counts.retries.add(failure),
     })
+    const workerId = randomUUID()
+    const traces = await startTraces({
+      endpoint: config.OTEL_EXPORTER_OTLP_TRACES_ENDPOINT,
+      app: 'worker',
+      version: packageJson.version,
+      instanceId: workerId,
+      logger,
+    })
+    const spans = traces === undefined ? undefined : new BatchSpans(traces, monotonicMs)
+    const frameInserter = new FrameInserter(clickhouse, watch)
     const health = new InsertHealth(clock, workerLimits, () => watchdog.excuse())
     const observed = observeSteps(health, counts, {
       checkClock: () => clickhouseClock.check(),
-      frameInserter: new FrameInserter(clickhouse, watch),
+      frameInserter: spans === undefined ? frameInserter : spans.inserter(frameInserter),
       storedRows: new StoredRows(
         clickhouse,
         redisClock.nowMs,
@@ -148,7 +160,6 @@ await runProcess({
       onTokenWithoutRows: (token: string) =>
         logger.warn({ token }, 'ClickHouse has a token without its rows'),
     }
-    const workerId = randomUUID()
     const openQueue = (names: QueueNames): ShardQueue => ({
       ledger: new BatchLedger(durable, names),
       consumer: new ChunkConsumer({
@@ -184,7 +195,7 @@ await runProcess({
     const shardCount = new ShardCount(redis, config.SLUICE_PREFIX, config.QUEUE_SHARDS)
     const shards: ServedShards = new ServedShards({
       shards: shardCount,
-      start: (names) => startShard(openQueue(names), dependencies),
+      start: (names) => startShard(openQueue(names), { ...dependencies, spans: spans?.ofShard(names.shard) }),
       clock,
       logger,
     })
@@ -278,6 +289,7 @@ await runProcess({
 
     return {
       stop: async () => {
+        const stoppingMs = monotonicMs()
         const requeue = setTimeout(
           () => stopping.abort(),
           Math.max(0, config.SHUTDOWN_DEADLINE_MS - workerLimits.requeueMs),
@@ -296,6 +308,8 @@ await runProcess({
         if (durable instanceof ReplicatedRedis) durable.close()
         redis.disconnect()
         reportingRedis.disconnect()
+        // Last, and never in the second half of the time: a silent endpoint must not make a shutdown fail.
+        await traces?.close(stoppingMs + config.SHUTDOWN_DEADLINE_MS / 2)
       },
     }
   },

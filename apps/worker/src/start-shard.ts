@@ -1,8 +1,10 @@
 import type { DeadLetters, RowInserter } from '@sluice/clickhouse'
 import type { Logger, MonotonicClock } from '@sluice/runtime'
 import { BatchDelivery } from './batch-delivery.ts'
+import type { ShardSpans } from './batch-spans.ts'
 import { BatchSplitter } from './batch-splitter.ts'
 import { BatchStages } from './batch-stages.ts'
+import type { Stage } from './batch.ts'
 import { Collector } from './collector.ts'
 import type { WorkerConfig } from './config.ts'
 import type { HeldBudget } from './held-budget.ts'
@@ -36,6 +38,8 @@ export interface ShardDependencies {
   readonly clock: MonotonicClock
   readonly fetchLimits: FetchLimits
   readonly logger: Logger
+  /** Undefined if traces are off. */
+  readonly spans?: ShardSpans | undefined
 }
 
 export interface RunningShard {
@@ -50,7 +54,7 @@ export interface RunningShard {
  * nothing with other shards but the limits, so that a shard whose Redis is unavailable does not block the others.
  */
 export function startShard(queue: ShardQueue, dependencies: ShardDependencies): RunningShard {
-  const { config, signal, clock } = dependencies
+  const { config, signal, clock, spans } = dependencies
   const { consumer } = queue
   const progress = new ShardProgress(clock, () => consumer.heldChunks)
   const shared = {
@@ -65,6 +69,8 @@ export function startShard(queue: ShardQueue, dependencies: ShardDependencies): 
     // The consumer renews each lock before half of it has passed, so a frozen worker still owns its jobs for the other half.
     ownershipTrustedMs: config.LOCK_DURATION_MS / 2,
   })
+  const step = (stage: Exclude<Stage, { readonly at: 'done' }>): Promise<Stage> =>
+    spans === undefined ? stages.step(stage) : spans.step(stage, () => stages.step(stage))
   const shard = new Shard({
     ...shared,
     collector: new Collector({
@@ -76,7 +82,7 @@ export function startShard(queue: ShardQueue, dependencies: ShardDependencies): 
     delivery: new BatchDelivery({
       ...shared,
       stages: {
-        step: (stage) => progress.track(stage.at, stages.step(stage)),
+        step: (stage) => progress.track(stage.at, step(stage)),
         recoveryOf: (batchId, chunkIds) => stages.recoveryOf(batchId, chunkIds),
       },
       shardRepairs: new Semaphore(1, signal),

@@ -19,6 +19,7 @@ export {
   StillRunningError,
 } from './insert-once.ts'
 export { migrate, type Migration, MigrationError, migrationsFolder, readMigrations } from './migrate.ts'
+export { queryIds } from './query-ids.ts'
 export { QueryWatch, type QueryWatcher, watchLimits } from './query-watch.ts'
 export { replicatedStatement } from './replicated-sql.ts'
 export { RowInserter, type RowInserterOptions } from './row-inserter.ts'

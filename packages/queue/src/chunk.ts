@@ -13,7 +13,15 @@ export interface Chunk {
   readonly bytes: number
   /** One zstd frame of rows as base64: BullMQ stores a job's data as JSON text. */
   readonly frame: string
+  /**
+   * The W3C `traceparent` of the chunk's span, for the spans of its batch. Only of chunks with a traced request. Nothing else depends on
+   * it, and workers of earlier versions ignore it.
+   */
+  readonly trace?: string | undefined
 }
+
+/** The length of a `traceparent`. Other texts are ignored, so that no job adds more than this to the memory of a worker. */
+const TRACE_LENGTH = 55
 
 /** A chunk that a worker has fetched from the queue. */
 export interface HeldChunk {
@@ -24,6 +32,8 @@ export interface HeldChunk {
   readonly bytes: number
   /** zstd */
   readonly frame: Buffer
+  /** The `traceparent` of its span. It may be invalid. */
+  readonly trace?: string | undefined
 }
 
 /**
@@ -52,20 +62,28 @@ export type JobData =
   | { readonly kind: 'chunk of an unknown format' }
   | { readonly kind: 'damaged' }
 
-/** Packs rows, in UTF-8 and each with its newline, into a chunk. */
-export function encodeChunk(rows: number, text: Buffer): Chunk {
-  return { v: 1, columns: ownColumns, rows, bytes: text.length, frame: compressRows(text).toString('base64') }
+/**
+ * Packs rows, in UTF-8 and each with its newline, into a chunk.
+ *
+ * @param trace see `Chunk.trace`
+ */
+export function encodeChunk(rows: number, text: Buffer, trace?: string): Chunk {
+  const frame = compressRows(text).toString('base64')
+  const chunk: Chunk = { v: 1, columns: ownColumns, rows, bytes: text.length, frame }
+  return trace === undefined ? chunk : { ...chunk, trace }
 }
 
 /** @param text the data of a job, as Redis stores it */
 export function readJobData(text: string): JobData {
-  const { v, columns, rows, bytes, frame } = parseObject(text)
+  const { v, columns, rows, bytes, frame, trace } = parseObject(text)
   if (typeof v !== 'number') return { kind: 'damaged' }
   if (!isKnownFormat(v, columns)) return { kind: 'chunk of an unknown format' }
   if (typeof rows !== 'number' || typeof bytes !== 'number' || typeof frame !== 'string') {
     return { kind: 'damaged' }
   }
-  return { kind: 'chunk', chunk: { v: 1, rows, bytes, frame } }
+  const chunk: Chunk = { v: 1, rows, bytes, frame }
+  const isTraced = typeof trace === 'string' && trace.length === TRACE_LENGTH
+  return { kind: 'chunk', chunk: isTraced ? { ...chunk, trace } : chunk }
 }
 
 /** The number of rows that the data of a job names, whatever its format is. Undefined if it names none. */
@@ -75,8 +93,8 @@ export function rowsOfJobData(text: string): number | undefined {
 }
 
 /** @param id the id of the chunk's job */
-export function decodeChunk(id: string, { rows, bytes, frame }: Chunk): HeldChunk {
-  return { id, rows, bytes, frame: Buffer.from(frame, 'base64') }
+export function decodeChunk(id: string, { rows, bytes, frame, trace }: Chunk): HeldChunk {
+  return { id, rows, bytes, frame: Buffer.from(frame, 'base64'), trace }
 }
 
 /** An object without fields if the text is not the JSON of an object. */
@@ -84,6 +102,13 @@ function parseObject(text: string): Readonly<Record<keyof Chunk, unknown>> {
   try {
     return Object(JSON.parse(text)) as Record<keyof Chunk, unknown>
   } catch {
-    return { v: undefined, columns: undefined, rows: undefined, bytes: undefined, frame: undefined }
+    return {
+      v: undefined,
+      columns: undefined,
+      rows: undefined,
+      bytes: undefined,
+      frame: undefined,
+      trace: undefined,
+    }
   }
 }

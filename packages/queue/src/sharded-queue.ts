@@ -6,6 +6,7 @@ const PROBE_INTERVAL_MS = 5_000
 
 interface Shard {
   readonly queue: Pick<ChunkQueue, 'add' | 'addsPerS'>
+  readonly index: number
   addsInFlight: number
   failedAtMs: number
 }
@@ -23,20 +24,22 @@ export class ShardedQueue {
     queues: readonly Pick<ChunkQueue, 'add' | 'addsPerS'>[],
     monotonicMs: () => number = () => performance.now(),
   ) {
-    this.#shards = queues.map((queue) => ({
+    this.#shards = queues.map((queue, index) => ({
       queue,
+      index,
       addsInFlight: 0,
       failedAtMs: Number.NEGATIVE_INFINITY,
     }))
     this.#monotonicMs = monotonicMs
   }
 
-  /** See `ChunkQueue.add`. */
-  async add(chunkId: string, chunk: Chunk, deadlineMs: number): Promise<void> {
+  /** See `ChunkQueue.add`. @returns the index of the shard that has the chunk */
+  async add(chunkId: string, chunk: Chunk, deadlineMs: number): Promise<number> {
     const shard = this.#choose()
     shard.addsInFlight += 1
     try {
       await shard.queue.add(chunkId, chunk, deadlineMs)
+      return shard.index
     } catch (error) {
       if (error instanceof QueueUnavailableError) shard.failedAtMs = this.#monotonicMs()
       throw error

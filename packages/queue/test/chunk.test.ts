@@ -18,6 +18,12 @@ const rows = (from: number, to: number): string => {
 
 const isKnown = ({ v, columns }: Partial<Chunk>): boolean => isKnownFormat(v, columns)
 
+/** The trace that a worker gets from a job with this data. */
+const traceOf = (data: object): unknown => {
+  const read = readJobData(JSON.stringify(data))
+  return read.kind === 'chunk' ? decodeChunk('id', read.chunk).trace : read.kind
+}
+
 const frameOf = (chunk: Chunk): Buffer => decodeChunk('id', chunk).frame
 
 describe('a chunk', () => {
@@ -108,4 +114,28 @@ describe('the data of a job', () => {
       expect(readJobData(text)).toEqual({ kind: 'damaged' })
     },
   )
+})
+
+describe('the trace of a chunk', () => {
+  const text = Buffer.from(rows(0, 1))
+  const trace = '00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01'
+  const chunk = encodeChunk(1, text, trace)
+
+  it('reaches the worker', () => {
+    expect(traceOf(chunk)).toBe(trace)
+  })
+
+  it('is no part of a chunk without a traced request', () => {
+    const { trace: _trace, ...others } = chunk
+    expect(encodeChunk(1, text)).toStrictEqual(others)
+    expect(traceOf(encodeChunk(1, text))).toBeUndefined()
+  })
+
+  it('does not change the format: workers of earlier versions read the chunk', () => {
+    expect(isKnown(chunk)).toBe(true)
+  })
+
+  it.each([5, null, {}, '', 'short', trace.repeat(1_000)])('is ignored if it is %j', (invalid) => {
+    expect(traceOf({ ...chunk, trace: invalid })).toBeUndefined()
+  })
 })

@@ -1,7 +1,10 @@
-import { encodeChunk, type Chunk, type ChunkQueue, QueueUnavailableError } from '@sluice/queue'
+import { encodeChunk, type Chunk, QueueUnavailableError, type ShardedQueue } from '@sluice/queue'
 import type { Rows } from '@sluice/row-scanner'
 import { limits } from '@sluice/schema'
+import type { Span } from '@sluice/traces'
 import { OverloadedError } from '../overload/overloaded-error.ts'
+import type { ChunkSpan, ChunkSpans } from '../traces/chunk-spans.ts'
+import type { RequestOrigin } from '../traces/request-traces.ts'
 import { AddPace } from './add-pace.ts'
 import type { ChunkTrace, TracedRequest } from './chunk-trace.ts'
 import { gatherIntervalMs, RowRate } from './row-rate.ts'
@@ -41,6 +44,17 @@ const MEMORY_BYTES = 1.25 * chunkLimits.bytesMax
 /** A steady load uses one or two. The others are for bursts. */
 const SPARE_MEMORIES_MAX = 4
 
+/** Rows whose request is not followed. */
+const unknownOrigin: RequestOrigin = { id: '', span: null }
+
+/** What follows requests into chunks. */
+export interface ChunkFollowers {
+  /** Undefined if requests are not logged. */
+  readonly trace?: ChunkTrace | undefined
+  /** Undefined if requests have no spans. */
+  readonly spans?: ChunkSpans | undefined
+}
+
 /** The rows of the next chunk, as one text. */
 class Gathering {
   rows = 0
@@ -50,8 +64,10 @@ class Gathering {
   readonly written = Promise.withResolvers<void>()
   /** When its first request arrived. */
   readonly sinceMs: number
-  /** Its requests. Empty unless they are traced. */
+  /** Its requests. Empty unless they are logged. */
   readonly requests: TracedRequest[] = []
+  /** The spans of its requests. Undefined while no request has one: without traces, a chunk costs no array and a request one branch. */
+  spans: Span[] | undefined
 
   constructor(sinceMs: number, memory: Buffer) {
     this.sinceMs = sinceMs
@@ -94,13 +110,14 @@ class Gathering {
  * (`gatherIntervalMs`).
  */
 export class ChunkWriter {
-  readonly #queue: Pick<ChunkQueue, 'add'>
+  readonly #queue: Pick<ShardedQueue, 'add'>
   readonly #pace: AddPace
   readonly #rowRate = new RowRate()
   readonly #makeId: () => string
   readonly #monotonicMs: () => number
   readonly #shards: number
   readonly #trace: ChunkTrace | undefined
+  readonly #spans: ChunkSpans | undefined
   /** Chunks that are not sent yet: the last one gathers rows, the others are full. */
   #gatherings: Gathering[] = []
   /** Memory of packed chunks, for reuse: allocating a buffer of this size per chunk triggers ten major GCs per second. */
@@ -116,14 +133,13 @@ export class ChunkWriter {
    * @param makeId makes the job id of a chunk: unique, without colons
    * @param shards the number of shards behind `queue`
    * @param monotonicMs the clock of the queue's deadlines
-   * @param trace undefined if requests are not traced
    */
   constructor(
-    queue: Pick<ChunkQueue, 'add' | 'addsPerS'>,
+    queue: Pick<ShardedQueue, 'add' | 'addsPerS'>,
     makeId: () => string,
     shards = 1,
     monotonicMs: () => number = () => performance.now(),
-    trace?: ChunkTrace,
+    { trace, spans }: ChunkFollowers = {},
   ) {
     this.#queue = queue
     this.#pace = new AddPace(queue, monotonicMs)
@@ -131,18 +147,19 @@ export class ChunkWriter {
     this.#shards = shards
     this.#monotonicMs = monotonicMs
     this.#trace = trace
+    this.#spans = spans
   }
 
   /**
    * Resolves when Redis has the rows on disk.
    *
    * @param rows copied before this returns
-   * @param requestId only for the trace
+   * @param origin only to follow the request
    * @throws OverloadedError at once if this process has no room; nothing was enqueued
    * @throws QueueFullError if Redis has no room; nothing was enqueued
    * @throws QueueUnavailableError if Redis did not answer in time; the rows may or may not be enqueued
    */
-  async write<Scope>(rows: Rows<Scope>, requestId = ''): Promise<void> {
+  async write<Scope>(rows: Rows<Scope>, origin: RequestOrigin = unknownOrigin): Promise<void> {
     if (this.#bytesWaiting + rows.byteLength > chunkLimits.bytesWaitingMax) {
       throw new OverloadedError('bytes_in_flight', 'too many bytes are waiting for Redis')
     }
@@ -157,8 +174,9 @@ export class ChunkWriter {
     gathering.add(rows)
     if (this.#trace !== undefined) {
       const text = gathering.text.subarray(-rows.byteLength)
-      gathering.requests.push(this.#trace.describe(requestId, rows.count, text))
+      gathering.requests.push(this.#trace.describe(origin.id, rows.count, text))
     }
+    if (origin.span !== null) (gathering.spans ??= []).push(origin.span)
     this.#bytesWaiting += rows.byteLength
     this.#scheduleTurn()
     await gathering.written.promise
@@ -207,27 +225,36 @@ export class ChunkWriter {
     return true
   }
 
-  #pack({ rows, text, memory }: Gathering): Chunk {
-    const chunk = encodeChunk(rows, text)
+  #pack({ rows, text, memory }: Gathering, traceparent: string | undefined): Chunk {
+    const chunk = encodeChunk(rows, text, traceparent)
     if (memory.length === MEMORY_BYTES && this.#spareMemories.length < SPARE_MEMORIES_MAX) {
       this.#spareMemories.push(memory)
     }
     return chunk
   }
 
+  #startSpan(chunkId: string, { spans, sinceMs, rows, bytes }: Gathering): ChunkSpan | undefined {
+    if (spans === undefined) return undefined
+    return this.#spans?.start({ chunkId, sinceMs, rows, bytes, requests: spans })
+  }
+
   async #send(gathering: Gathering): Promise<void> {
     const { bytes, written, sinceMs, requests } = gathering
     let chunkId = ''
+    let span: ChunkSpan | undefined
     this.#addsInFlight += 1
     try {
       const deadlineMs = sinceMs + chunkLimits.addDeadlineMs
       if (this.#monotonicMs() >= deadlineMs) throw new QueueUnavailableError('Redis is too slow')
       chunkId = this.#makeId()
-      await this.#queue.add(chunkId, this.#pack(gathering), deadlineMs)
+      span = this.#startSpan(chunkId, gathering)
+      const shard = await this.#queue.add(chunkId, this.#pack(gathering, span?.traceparent), deadlineMs)
       this.#trace?.added(chunkId, requests)
       written.resolve()
+      span?.ended('added', shard)
     } catch (error) {
       this.#trace?.failed(chunkId, requests, error)
+      span?.failed(error)
       written.reject(error)
     } finally {
       this.#addsInFlight -= 1

@@ -1,5 +1,6 @@
 import type { QueueNames } from '@sluice/queue'
 import type { Owned } from '@sluice/row-scanner'
+import type { Span } from '@sluice/traces'
 import { entryAnswer, type ParsedRequest } from '../intake/intake.ts'
 import { Problem, problems } from '../problems.ts'
 import {
@@ -21,8 +22,9 @@ export interface KeyedRequest {
   readonly body: Buffer
   /** Stored if this is the first request with the key. */
   readonly parsed: ParsedRequest<Owned>
-  /** Only for the trace. */
+  /** Only to follow the request, as is its span. */
   readonly requestId: string
+  readonly span?: Span | null
 }
 
 /** Stores the entries of a request with an idempotency key once, and replays the answer to it. */
@@ -50,7 +52,7 @@ export class Idempotency {
    * @throws what `IdempotentWriter.write` throws
    */
   async write(request: KeyedRequest): Promise<{ readonly answer: string; readonly isReplay: boolean }> {
-    const { projectId, key, contentType, body, parsed, requestId } = request
+    const { projectId, key, contentType, body, parsed, requestId, span = null } = request
     const { rows, answer, receipt } = parsed
     const digest = digestRequest(contentType, body)
     const record = encodeRecord({
@@ -66,7 +68,8 @@ export class Idempotency {
     const name = names.idempotencyKey(keyHash)
     const quota = names.idempotencyQuotaKey(projectId)
 
-    const held = await this.#writer.write({ shard, name, quota, record, rows, requestId }).catch(toProblem)
+    const write = { shard, name, quota, record, rows, requestId, span }
+    const held = await this.#writer.write(write).catch(toProblem)
     if (held === record) return { answer, isReplay: false }
     const first = decodeRecord(held)
     if (first.digest !== digest)

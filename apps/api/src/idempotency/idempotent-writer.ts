@@ -1,11 +1,13 @@
 import { type ChunkQueue, encodeChunk, QueueUnavailableError, type RecordLimits } from '@sluice/queue'
 import type { Owned, Rows } from '@sluice/row-scanner'
 import { limits } from '@sluice/schema'
+import type { Span } from '@sluice/traces'
 import { setImmediate as turn, setTimeout as sleep } from 'node:timers/promises'
 import { AddPace } from '../chunks/add-pace.ts'
 import type { ChunkTrace } from '../chunks/chunk-trace.ts'
-import { chunkLimits } from '../chunks/chunk-writer.ts'
+import { type ChunkFollowers, chunkLimits } from '../chunks/chunk-writer.ts'
 import { OverloadedError } from '../overload/overloaded-error.ts'
+import type { ChunkSpan, ChunkSpans } from '../traces/chunk-spans.ts'
 
 /** The limits of the writer. A commit has the limits and the deadline of a chunk: see `chunkLimits`. */
 export const idempotentLimits = {
@@ -49,8 +51,9 @@ export interface RecordedWrite {
   /** The text of the record. No other write has the same. */
   readonly record: string
   readonly rows: Rows<Owned>
-  /** Only for the trace. */
+  /** Only to follow the request, as is its span. */
   readonly requestId: string
+  readonly span?: Span | null
 }
 
 /** The writes to one queue. */
@@ -83,6 +86,7 @@ export class IdempotentWriter {
   readonly #makeId: () => string
   readonly #recordLimits: RecordLimits
   readonly #trace: ChunkTrace | undefined
+  readonly #spans: ChunkSpans | undefined
   /** The result of each record that waits or is being committed, by its name. */
   readonly #inFlight = new Map<string, Promise<string>>()
   #bytesWaiting = 0
@@ -91,7 +95,6 @@ export class IdempotentWriter {
    * @param makeId makes the job id of a chunk: unique, without colons
    * @param windowMs the lifetime of a record
    * @param recordsPerProjectMax how many records a project has at a time; each queue gets an equal share
-   * @param trace undefined if requests are not traced
    */
   constructor(
     queues: readonly Pick<ChunkQueue, 'addRecorded' | 'addsPerS'>[],
@@ -100,7 +103,8 @@ export class IdempotentWriter {
       windowMs,
       recordsPerProjectMax,
       trace,
-    }: { windowMs: number; recordsPerProjectMax: number; trace?: ChunkTrace | undefined },
+      spans,
+    }: { windowMs: number; recordsPerProjectMax: number } & ChunkFollowers,
   ) {
     this.#lanes = queues.map((queue) => ({
       queue,
@@ -110,6 +114,7 @@ export class IdempotentWriter {
     }))
     this.#makeId = makeId
     this.#trace = trace
+    this.#spans = spans
     this.#recordLimits = { windowMs, recordsMax: Math.floor(recordsPerProjectMax / queues.length) }
   }
 
@@ -177,6 +182,18 @@ export class IdempotentWriter {
     }
   }
 
+  #startSpan(
+    chunkId: string,
+    members: readonly Waiting[],
+    rows: number,
+    bytes: number,
+  ): ChunkSpan | undefined {
+    if (this.#spans === undefined) return undefined
+    const requests = members.flatMap(({ span, rows: { count } }) => (count > 0 ? (span ?? []) : []))
+    if (requests.length === 0) return undefined
+    return this.#spans.start({ chunkId, sinceMs: members[0]?.sinceMs ?? 0, rows, bytes, requests })
+  }
+
   /** @returns the writes that must be committed again, without those whose records exist already */
   async #tryCommit(queue: Lane['queue'], members: readonly Waiting[]): Promise<readonly Waiting[]> {
     const deadlineMs = (members[0]?.sinceMs ?? 0) + chunkLimits.addDeadlineMs
@@ -184,9 +201,10 @@ export class IdempotentWriter {
     const { count, text } = concatenate(members)
     // Each attempt has a new id, so that two different chunks never have the same id.
     const chunkId = this.#makeId()
+    const span = count === 0 ? undefined : this.#startSpan(chunkId, members, count, text.length)
     const adding = queue.addRecorded(
       chunkId,
-      count === 0 ? undefined : encodeChunk(count, text),
+      count === 0 ? undefined : encodeChunk(count, text, span?.traceparent),
       {
         records: members.map(({ name, quota, record, rows }) => ({
           name,
@@ -198,6 +216,7 @@ export class IdempotentWriter {
       deadlineMs,
     )
     if (this.#trace !== undefined) void traceAdd(this.#trace, chunkId, members, text, adding)
+    if (span !== undefined) void endSpan(span, members[0]?.shard, adding)
     const found = await adding
     return members.filter(({ record, resolve, reject }, index) => {
       const result = found === undefined ? record : found[index]
@@ -228,6 +247,15 @@ async function traceAdd(
     if ((await adding) === undefined) trace.added(chunkId, requests)
   } catch (error) {
     trace.failed(chunkId, requests, error)
+  }
+}
+
+/** Never rejects. */
+async function endSpan(span: ChunkSpan, shard: number | undefined, adding: Promise<unknown>): Promise<void> {
+  try {
+    span.ended((await adding) === undefined ? 'added' : 'not added', shard)
+  } catch (error) {
+    span.failed(error)
   }
 }
 

@@ -3,6 +3,7 @@ import { QueueFullError, QueueUnavailableError } from '@sluice/queue'
 import type { Owned, Rows } from '@sluice/row-scanner'
 import type { RequestStamp } from '@sluice/rows'
 import { limits } from '@sluice/schema'
+import type { Span } from '@sluice/traces'
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import { METHODS } from 'node:http'
 import type { Authenticator } from '../authentication/authenticator.ts'
@@ -22,6 +23,7 @@ import { Problem, problems } from '../problems.ts'
 import type { Allowance } from '../rate-limits/allowance.ts'
 import { type Amount, minus, nothing, plus, positive } from '../rate-limits/rate-limit.ts'
 import type { ProjectRateLimits } from '../rate-limits/project-rate-limits.ts'
+import { requestAttributes, type RequestOrigin, type RequestTraces } from '../traces/request-traces.ts'
 
 declare module 'fastify' {
   interface FastifyRequest {
@@ -34,6 +36,8 @@ declare module 'fastify' {
     bodyBytes: number
     /** The part of the request's cost that was taken before its entries were counted. Null on the fast path. */
     paid: Amount | null
+    /** Null unless the request is traced. */
+    span: Span | null
   }
 }
 
@@ -54,6 +58,11 @@ export interface LogsRouteDependencies {
   readonly counts: RequestCounts
   /** The clock of all API processes: rows expire by it. It may throw ClockError. */
   readonly wallMs: () => number
+  /**
+   * Undefined if traces are off. Then `request.span` is always null, and a request only costs the branches that test it: no hook, no
+   * closure and no object of it exists for traces.
+   */
+  readonly traces?: RequestTraces | undefined
 }
 
 /** A request whose body has arrived. */
@@ -78,13 +87,15 @@ const emptyBody = Buffer.alloc(0)
  * Acknowledged when Redis has it.
  */
 export function logsRoute(app: FastifyInstance, dependencies: LogsRouteDependencies): void {
-  const { overload, bodies, counts } = dependencies
+  const { overload, bodies, counts, traces } = dependencies
   const decoder = new ContentDecoder()
   app.decorateRequest('project', null)
   app.decorateRequest('allowance', null)
   app.decorateRequest('projectBodies', null)
   app.decorateRequest('bodyBytes', 0)
   app.decorateRequest('paid', null)
+  app.decorateRequest('span', null)
+  if (traces !== undefined) endSpans(app, traces)
   // The body arrives as bytes. The intake decides whether they are UTF-8, JSON and entries.
   app.addContentTypeParser(Object.keys(formats), (request, payload, done) => {
     readBody(request, payload, bodies, done)
@@ -131,13 +142,14 @@ export function logsRoute(app: FastifyInstance, dependencies: LogsRouteDependenc
             return parsed.answer
           }
           const { answer, isReplay } = await store(parsed.request, received, reply, dependencies)
-          if (isReplay) counts.replays += 1
+          if (isReplay) noteReplay(request, counts)
           acknowledge(accepted, isReplay ? 0 : parsed.request.rows.count, request, counts)
           return answer
         } catch (error) {
           settle(error, request, reply, body.length)
           throw toProblem(error, overload)
         } finally {
+          if (request.span !== null) request.span.set({ [requestAttributes.bytes]: body.length })
           bodies.release(request)
         }
       },
@@ -176,17 +188,26 @@ function chargeUpTo(cost: Amount, request: FastifyRequest): void {
   request.paid = plus(paid, owed)
 }
 
+/** A hook of all routes. The span of a request ends even if its connection is closed before the answer. */
+function endSpans(app: FastifyInstance, traces: RequestTraces): void {
+  app.addHook('onSend', (request, reply, _payload, done) => {
+    if (request.span !== null) traces.end(request.span, request, reply)
+    done()
+  })
+}
+
 /** Everything that can reject a request before its body is read. */
 async function admit(
   request: FastifyRequest,
   reply: FastifyReply,
-  { authenticator, rateLimits, overload, bodies }: LogsRouteDependencies,
+  { authenticator, rateLimits, overload, bodies, traces }: LogsRouteDependencies,
 ): Promise<void> {
   const { headers } = request
   request.project = await authenticator.authenticate(headers.authorization, request, (project) => {
     request.allowance = rateLimits.of(project)
     if (request.allowance !== null) showLimits(request.allowance, reply)
   })
+  if (traces !== undefined) request.span = traces.start(request)
   request.allowance?.rejectEarly(headers)
   overload.check()
   checkContentEncoding(headers['content-encoding'])
@@ -267,10 +288,11 @@ type ChargedRequest =
  * @throws Problem
  */
 function scanAndCharge(
-  { id, allowance, paid }: LogsRequest,
+  request: LogsRequest,
   { body, format, stamp, idempotencyKey }: ReceivedRequest,
   { intake, writer }: LogsRouteDependencies,
 ): ChargedRequest | undefined {
+  const { allowance, paid } = request
   return intake.scan(body, stamp, format, (parsed): ChargedRequest => {
     // A request without entries costs as much work as one with an entry.
     const cost = { entries: Math.max(1, parsed.entries), bytes: body.length }
@@ -280,7 +302,7 @@ function scanAndCharge(
         charged,
         answer: parsed.answer,
         rows: parsed.rows.count,
-        stored: writeRows(parsed.rows, id, writer),
+        stored: writeRows(parsed.rows, request, writer),
       }
     return { charged, request: { ...parsed, rows: parsed.rows.copy() } }
   })
@@ -310,7 +332,7 @@ async function store(
   { writer, idempotency }: LogsRouteDependencies,
 ): Promise<{ readonly answer: string; readonly isReplay: boolean }> {
   if (idempotencyKey === undefined) {
-    await writeRows(parsed.rows, reply.request.id, writer)
+    await writeRows(parsed.rows, reply.request, writer)
     return { answer: parsed.answer, isReplay: false }
   }
   const result = await idempotency.write({
@@ -320,6 +342,7 @@ async function store(
     body,
     parsed,
     requestId: reply.request.id,
+    span: reply.request.span,
   })
   if (result.isReplay) void reply.header('idempotency-replayed', 'true')
   return result
@@ -328,14 +351,20 @@ async function store(
 function acknowledge(
   answer: AnswerCount,
   entries: number,
-  { project, startedMs }: FastifyRequest,
+  { project, startedMs, span }: FastifyRequest,
   counts: RequestCounts,
 ): void {
+  if (span !== null) span.set({ [requestAttributes.entries]: entries })
   counts.acknowledged(answer, entries, project?.id ?? '', (performance.now() - startedMs) / 1_000)
 }
 
-function writeRows<Scope>(rows: Rows<Scope>, requestId: string, writer: ChunkWriter): Promise<void> {
-  return rows.count > 0 ? writer.write(rows, requestId) : Promise.resolve()
+function noteReplay({ span }: FastifyRequest, counts: RequestCounts): void {
+  counts.replays += 1
+  if (span !== null) span.set({ [requestAttributes.isReplay]: true })
+}
+
+function writeRows<Scope>(rows: Rows<Scope>, origin: RequestOrigin, writer: ChunkWriter): Promise<void> {
+  return rows.count > 0 ? writer.write(rows, origin) : Promise.resolve()
 }
 
 /** @throws Problem `unsupported_media_type` */

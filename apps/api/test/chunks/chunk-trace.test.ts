@@ -17,7 +17,7 @@ let api: TestApi
 beforeEach(() => {
   logger = createLogger('test', 'debug')
   debug = vi.spyOn(logger, 'debug').mockImplementation(() => undefined)
-  api = buildTestApi({ trace: chunkTrace(logger) })
+  api = buildTestApi({ followers: { trace: chunkTrace(logger) } })
 })
 
 afterEach(() => api.close())

@@ -26,12 +26,12 @@ export class FakeQueue {
     this.holding = holding
   }
 
-  add(chunkId: string, chunk: Chunk, deadlineMs: number): Promise<void> {
-    const { promise, resolve, reject } = Promise.withResolvers<void>()
+  add(chunkId: string, chunk: Chunk, deadlineMs: number): Promise<number> {
+    const { promise, resolve, reject } = Promise.withResolvers<number>()
     const rows = rowsOfFrame(decodeChunk(chunkId, chunk).frame) ?? []
     const lines = rows.map((row) => row.replace(/\n$/, ''))
-    this.adds.push({ chunkId, chunk, deadlineMs, lines, confirm: resolve, fail: reject })
-    if (!this.holding) resolve()
+    this.adds.push({ chunkId, chunk, deadlineMs, lines, confirm: () => resolve(0), fail: reject })
+    if (!this.holding) resolve(0)
     return promise
   }
 

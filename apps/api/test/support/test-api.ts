@@ -5,8 +5,7 @@ import type { FastifyInstance, InjectOptions, LightMyRequestResponse } from 'fas
 import { randomUUIDv7 } from 'node:crypto'
 import { buildApp, type AppDependencies } from '../../src/app.ts'
 import { Authenticator } from '../../src/authentication/authenticator.ts'
-import type { ChunkTrace } from '../../src/chunks/chunk-trace.ts'
-import { ChunkWriter } from '../../src/chunks/chunk-writer.ts'
+import { type ChunkFollowers, ChunkWriter } from '../../src/chunks/chunk-writer.ts'
 import { connectionLimits } from '../../src/connections/connection-limits.ts'
 import { Idempotency } from '../../src/idempotency/idempotency.ts'
 import { IdempotentWriter } from '../../src/idempotency/idempotent-writer.ts'
@@ -48,10 +47,13 @@ export type Body = string | Buffer | object | undefined
 
 export function buildTestApi({
   bodyLimits = { bytesMax: 100_000_000, projectBytesMax: 100_000_000 },
-  trace,
+  followers = {},
   ...dependencies
-}: { readonly bodyLimits?: BodyLimits; readonly trace?: ChunkTrace | undefined } & Partial<
-  Pick<AppDependencies, 'connectionLimits' | 'docsEnabled' | 'logger' | 'trustedProxies' | 'wallMs'>
+}: { readonly bodyLimits?: BodyLimits; readonly followers?: ChunkFollowers } & Partial<
+  Pick<
+    AppDependencies,
+    'connectionLimits' | 'docsEnabled' | 'logger' | 'traces' | 'trustedProxies' | 'wallMs'
+  >
 > = {}): TestApi {
   const registry = new FakeRegistry()
   registry.addProject()
@@ -78,12 +80,12 @@ export function buildTestApi({
       // Projects have limits only if a test sets them, and the clock of the limits is constant.
       rateLimits: new ProjectRateLimits(buckets, { entriesPerSecond: 0, bytesPerSecond: 0 }, logger, () => 0),
       intake: new Intake(new EntryValidator(), new IdSource(Date.now)),
-      writer: new ChunkWriter(queue, randomUUIDv7, 1, () => performance.now(), trace),
+      writer: new ChunkWriter(queue, randomUUIDv7, 1, () => performance.now(), followers),
       idempotency: new Idempotency(
         new IdempotentWriter([queue], randomUUIDv7, {
           windowMs: WINDOW_MS,
           recordsPerProjectMax: 1_000_000,
-          trace,
+          ...followers,
         }),
         shardNames('test', 1),
         randomUUIDv7,

@@ -1,0 +1,94 @@
+import { parseTraceparent, type Span, type Traces } from '@sluice/traces'
+import type { FastifyReply, FastifyRequest } from 'fastify'
+
+/**
+ * Requests that a process traces per second. Callers decide which of their requests are traced, so without a limit they would decide what
+ * traces cost.
+ */
+export const TRACED_PER_S_MAX = 100
+
+/** Where the rows of a request come from: the request itself, or what a test has of it. */
+export interface RequestOrigin {
+  readonly id: string
+  /** Null if the request is not traced. */
+  readonly span: Span | null
+}
+
+export interface RequestTracesOptions {
+  readonly traces: Traces
+  /** The part of the requests without a valid `traceparent` that is traced, 0 to 1. */
+  readonly sampleRatio: number
+  /** From 0 to below 1. */
+  readonly random: () => number
+  readonly monotonicMs: () => number
+}
+
+/** The attributes of a request's span. */
+export const requestAttributes = {
+  method: 'http.request.method',
+  route: 'http.route',
+  status: 'http.response.status_code',
+  error: 'error.type',
+  requestId: 'sluice.request.id',
+  projectId: 'sluice.project.id',
+  entries: 'sluice.request.entries',
+  bytes: 'sluice.request.bytes',
+  isReplay: 'sluice.request.is_replay',
+} as const
+
+/**
+ * Makes the spans of requests. A request whose `traceparent` is valid is traced if its caller traces it. Of the others, a part is.
+ *
+ * A request that is not traced costs a look at one header, and a random number if it has none.
+ */
+export class RequestTraces {
+  readonly #options: RequestTracesOptions
+  #second = Number.NEGATIVE_INFINITY
+  #tracedInSecond = 0
+
+  constructor(options: RequestTracesOptions) {
+    this.#options = options
+  }
+
+  /** To be called when the request is authenticated: others could use up what is traced per second. Null if it is not traced. */
+  start(request: FastifyRequest): Span | null {
+    const { traces, sampleRatio, random } = this.#options
+    const { traceparent } = request.headers
+    const parent = typeof traceparent === 'string' ? parseTraceparent(traceparent) : undefined
+    const isSampled = parent === undefined ? random() < sampleRatio : parent.isSampled
+    if (!isSampled || !this.#hasRoom()) return null
+    const route = request.routeOptions.url
+    return traces.start({
+      name: `${request.method} ${route}`,
+      kind: 'server',
+      startMs: request.startedMs,
+      parent,
+      attributes: {
+        [requestAttributes.method]: request.method,
+        [requestAttributes.route]: route,
+        [requestAttributes.requestId]: request.id,
+        [requestAttributes.projectId]: request.project?.id,
+      },
+    })
+  }
+
+  /** Ends the span of a request whose answer is known. */
+  end(span: Span, { problem }: FastifyRequest, { statusCode }: FastifyReply): void {
+    span.set({
+      [requestAttributes.status]: statusCode,
+      [requestAttributes.error]: problem ?? undefined,
+    })
+    span.end(statusCode >= 500 ? 'error' : undefined)
+  }
+
+  #hasRoom(): boolean {
+    const second = Math.floor(this.#options.monotonicMs() / 1_000)
+    if (second !== this.#second) {
+      this.#second = second
+      this.#tracedInSecond = 0
+    }
+    if (this.#tracedInSecond >= TRACED_PER_S_MAX) return false
+    this.#tracedInSecond += 1
+    return true
+  }
+}

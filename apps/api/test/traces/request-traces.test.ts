@@ -1,0 +1,214 @@
+import { RecordedTraces } from '@sluice/harness/recorded-traces'
+import { QueueUnavailableError } from '@sluice/queue'
+import { connect } from 'node:net'
+import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
+import { ChunkSpans } from '../../src/traces/chunk-spans.ts'
+import { RequestTraces, TRACED_PER_S_MAX } from '../../src/traces/request-traces.ts'
+import { buildTestApi, type TestApi } from '../support/test-api.ts'
+
+const traceId = '4bf92f3577b34da6a3ce929d0e0e4736'
+const spanId = '00f067aa0ba902b7'
+const sampled = { traceparent: `00-${traceId}-${spanId}-01` }
+const notSampled = { traceparent: `00-${traceId}-${spanId}-00` }
+const entry = { level: 'info', message: 'hello' }
+
+let traces: RecordedTraces
+let api: TestApi
+let nowMs: number
+/** The random number that decides about a request without a traceparent. Such requests are traced below 0.5. */
+let random: number
+
+beforeEach(() => {
+  traces = new RecordedTraces()
+  nowMs = 0
+  random = 0.5
+  api = buildTestApi({
+    followers: { spans: new ChunkSpans(traces) },
+    traces: new RequestTraces({ traces, sampleRatio: 0.5, random: () => random, monotonicMs: () => nowMs }),
+  })
+})
+
+afterEach(() => api.close())
+
+/** The open connections of the API. */
+function connectionsOf({ app }: TestApi): Promise<number> {
+  return new Promise((resolve, reject) =>
+    app.server.getConnections((error, count) => (error === null ? resolve(count) : reject(error))),
+  )
+}
+
+async function post(headers: Record<string, string> = sampled, body: object = entry): Promise<number> {
+  return (await api.post(body, { headers })).statusCode
+}
+
+describe('a request', () => {
+  it('whose caller traces it is traced as a part of its trace', async () => {
+    const body = JSON.stringify([entry, entry])
+    await api.post(body, { headers: { ...sampled, 'x-request-id': 'the-request' } })
+    const [request] = traces.named('POST /v1/logs')
+    expect(request?.options).toMatchObject({
+      kind: 'server',
+      parent: { traceId, spanId },
+      startMs: expect.any(Number),
+    })
+    expect(request?.attributes).toEqual({
+      'http.request.method': 'POST',
+      'http.route': '/v1/logs',
+      'http.response.status_code': 202,
+      'error.type': undefined,
+      'sluice.request.id': 'the-request',
+      'sluice.project.id': 'demo',
+      'sluice.request.entries': 2,
+      'sluice.request.bytes': body.length,
+    })
+    expect(request?.ended).toBe('ok')
+  })
+
+  it('whose caller does not trace it is not traced, whatever the part that is traced', async () => {
+    random = 0
+    expect(await post(notSampled)).toBe(202)
+    expect(traces.spans).toEqual([])
+    expect(api.queue.adds[0]?.chunk).not.toHaveProperty('trace')
+  })
+
+  it.each<[string, Record<string, string>]>([
+    ['without a traceparent', {}],
+    ['with an invalid traceparent', { traceparent: `00-${traceId}-${spanId}-1` }],
+  ])('%s is traced by chance, and begins a trace', async (_what, headers) => {
+    expect(await post(headers)).toBe(202)
+    expect(traces.spans).toEqual([])
+    random = 0.499
+    expect(await post(headers)).toBe(202)
+    expect(traces.named('POST /v1/logs')[0]?.options.parent).toBeUndefined()
+  })
+
+  it('without a valid key is not traced', async () => {
+    expect(await post({ ...sampled, authorization: 'Bearer none' })).toBe(401)
+    expect(traces.spans).toEqual([])
+  })
+
+  it('that is rejected is traced, with its reason', async () => {
+    expect(await post(sampled, { level: 'none' })).toBe(400)
+    const [request] = traces.spans
+    expect(request?.attributes).toMatchObject({
+      'http.response.status_code': 400,
+      'error.type': 'invalid_entry',
+    })
+    expect(request?.ended).toBe('ok')
+    expect(traces.named('chunk')).toEqual([])
+  })
+
+  it('that is not answered in time is an error', async () => {
+    api.queue.holding = true
+    const answer = post()
+    const add = await vi.waitUntil(() => api.queue.adds[0])
+    add.fail(new QueueUnavailableError('no answer'))
+    expect(await answer).toBe(503)
+    const [request] = traces.named('POST /v1/logs')
+    const [chunk] = traces.named('chunk')
+    expect(request?.attributes['error.type']).toBe('queue_unavailable')
+    expect(chunk?.attributes['error.type']).toBe('QueueUnavailableError')
+    expect([request?.ended, chunk?.ended]).toEqual(['error', 'error'])
+  })
+
+  it('whose client closes the connection before its answer is traced', async () => {
+    const url = new URL(await api.app.listen({ host: '127.0.0.1', port: 0 }))
+    api.queue.holding = true
+    const client = connect(Number(url.port), url.hostname)
+    const body = JSON.stringify(entry)
+    const headers = {
+      host: 'sluice',
+      authorization: `Bearer ${api.key}`,
+      'content-type': 'application/json',
+      'content-length': String(body.length),
+      ...sampled,
+    }
+    const lines = Object.entries(headers).map(([name, value]) => `${name}: ${value}`)
+    client.write(`POST /v1/logs HTTP/1.1\r\n${lines.join('\r\n')}\r\n\r\n${body}`)
+    const add = await vi.waitUntil(() => api.queue.adds[0])
+    client.destroy()
+    await vi.waitUntil(async () => (await connectionsOf(api)) === 0)
+    const [request] = traces.named('POST /v1/logs')
+    expect(request?.ended).toBeUndefined()
+    add.confirm()
+    await vi.waitFor(() => expect(request?.ended).toBe('ok'))
+  })
+
+  it('above the limit per second is not traced', async () => {
+    for (let sent = 0; sent < TRACED_PER_S_MAX + 3; sent += 1) expect(await post()).toBe(202)
+    expect(traces.named('POST /v1/logs')).toHaveLength(TRACED_PER_S_MAX)
+    nowMs = 1_000
+    await post()
+    expect(traces.named('POST /v1/logs')).toHaveLength(TRACED_PER_S_MAX + 1)
+  })
+
+  it('to another route is not traced', async () => {
+    await api.app.inject({ url: '/livez', headers: sampled })
+    expect(traces.spans).toEqual([])
+  })
+})
+
+describe('a chunk', () => {
+  it.each<[string, Record<string, string>]>([
+    ['without idempotency keys', {}],
+    ['with idempotency keys', { 'idempotency-key': 'secret-key' }],
+  ])('is linked to its traced requests, and they to it: %s', async (_what, headers) => {
+    const keys = ['a', 'b', 'c'].map((name) => {
+      const key = headers['idempotency-key']
+      return key === undefined ? {} : { 'idempotency-key': `${key}-${name}` }
+    })
+    const [a = {}, b = {}, c = {}] = keys
+    await Promise.all([
+      post({ ...a, ...sampled }),
+      post({ ...b, ...notSampled }),
+      post({ ...c, ...sampled }, [entry, entry]),
+    ])
+    const requests = traces.named('POST /v1/logs')
+    expect(requests).toHaveLength(2)
+    const [chunk, ...others] = traces.named('chunk')
+    expect(others).toEqual([])
+    expect(chunk?.options).toMatchObject({ kind: 'producer' })
+    expect(chunk?.options.parent).toBeUndefined()
+    expect(chunk?.links).toEqual(requests.map(({ context }) => context))
+    for (const request of requests) expect(request.links).toEqual([chunk?.context])
+    const [add] = api.queue.adds
+    expect(chunk?.attributes).toEqual({
+      'sluice.chunk.id': add?.chunkId,
+      'sluice.chunk.rows': 4,
+      'sluice.chunk.bytes': add?.chunk.bytes,
+      'sluice.chunk.traced_requests': 2,
+      'sluice.chunk.result': 'added',
+      'sluice.shard': 0,
+    })
+    expect(chunk?.ended).toBe('ok')
+    const { traceId: chunkTrace, spanId: chunkSpan } = chunk?.context ?? {}
+    expect(add?.chunk.trace).toBe(`00-${chunkTrace}-${chunkSpan}-01`)
+    expect(JSON.stringify(traces.spans)).not.toMatch(/secret-key|hello|slk_/)
+  })
+
+  it('of a replayed request was not added', async () => {
+    const headers = { ...sampled, 'idempotency-key': 'a-key' }
+    await post(headers)
+    await post(headers)
+    const [first, second] = traces.named('POST /v1/logs')
+    expect(first?.attributes).not.toHaveProperty('sluice.request.is_replay')
+    expect(second?.attributes).toMatchObject({
+      'sluice.request.is_replay': true,
+      'sluice.request.entries': 0,
+    })
+    // The replay was found by an add that stored nothing.
+    expect(traces.named('chunk').map(({ attributes }) => attributes['sluice.chunk.result'])).toEqual([
+      'added',
+      'not added',
+    ])
+    expect(api.queue.adds).toHaveLength(1)
+  })
+})
+
+it('nothing is traced while traces are off', async () => {
+  await api.close()
+  api = buildTestApi()
+  expect(await post()).toBe(202)
+  expect(await post({ ...sampled, 'idempotency-key': 'a-key' })).toBe(202)
+  for (const { chunk } of api.queue.adds) expect(chunk).not.toHaveProperty('trace')
+})

@@ -1,0 +1,193 @@
+import { type FrameInserter, queryIds } from '@sluice/clickhouse'
+import { RecordedTraces } from '@sluice/harness/recorded-traces'
+import { beforeEach, describe, expect, it } from 'vitest'
+import { BatchSpans, INSERT_SPANS_MAX, type ShardSpans } from '../src/batch-spans.ts'
+import type { Batch, BatchInRepair, Recovery, Stage } from '../src/batch.ts'
+import { RequeueError } from '../src/delivery-errors.ts'
+import { makeChunk } from './support/chunks.ts'
+
+const context = { traceId: '4bf92f3577b34da6a3ce929d0e0e4736', spanId: '00f067aa0ba902b7' }
+const trace = `00-${context.traceId}-${context.spanId}-01`
+const lost = new Error('connection lost')
+
+const chunks = [{ ...makeChunk('a'), trace }, makeChunk('b'), { ...makeChunk('c'), trace: 'x'.repeat(55) }]
+const frames = chunks.map(({ frame }) => frame)
+const batch: Batch = { id: 'B', chunks, splits: new Set() }
+const inRepair: BatchInRepair = { ...batch, repair: 3 }
+const recovery: Recovery = {
+  batchId: 'B',
+  chunkIds: ['a', 'b', 'c'],
+  isRejected: false,
+  lastRepair: 2,
+  earlier: { unsettledUntilMs: 0, suspension: undefined },
+}
+const claimed = { at: 'claimed', batch, sinceMs: 5 } as const
+const recovering = { at: 'recovering', recovery } as const
+const loaded = { at: 'loaded', recovery, batch: inRepair } as const
+const rejected = { at: 'rejected', recovery, batch: inRepair } as const
+const stored = { at: 'stored', stored: { id: 'B', members: ['a', 'b', 'c'] }, repair: 0 } as const
+const waiting = { at: 'waiting', recovery } as const
+
+let traces: RecordedTraces
+let shard: ShardSpans
+let inserter: ReturnType<BatchSpans['inserter']>
+/** The arguments of the inserts. */
+let inserts: Parameters<FrameInserter['insert']>[]
+/** The result of each insert. */
+let insert: () => Promise<void>
+
+beforeEach(() => {
+  traces = new RecordedTraces()
+  const spans = new BatchSpans(traces, () => 7)
+  shard = spans.ofShard(4)
+  inserts = []
+  insert = () => Promise.resolve()
+  inserter = spans.inserter({
+    insert: (...args) => {
+      inserts.push(args)
+      return insert()
+    },
+    isRunning: async (token) => token === 'running',
+  })
+})
+
+/** A step with this result, during which the inserts have these tokens. */
+const step = (from: Exclude<Stage, { at: 'done' }>, to: Stage, ...tokens: string[]): Promise<Stage> =>
+  shard.step(from, async () => {
+    for (const token of tokens) await inserter.insert(frames, token).catch(() => undefined)
+    return to
+  })
+
+describe('a new batch', () => {
+  it('with a traced chunk has a span with a link to it, and its insert is a child', async () => {
+    expect(await step(claimed, stored, 'B')).toBe(stored)
+    const [span, child, ...others] = traces.spans
+    expect(others).toEqual([])
+    expect(span?.ended).toBeUndefined()
+    expect(await step(stored, { at: 'done' })).toEqual({ at: 'done' })
+    expect(span?.options).toMatchObject({ name: 'batch', kind: 'consumer', startMs: 5 })
+    expect(span?.options.parent).toBeUndefined()
+    expect(span?.links).toMatchObject([context])
+    expect(span?.attributes).toEqual({
+      'sluice.batch.id': 'B',
+      'sluice.batch.chunks': 3,
+      'sluice.batch.traced_chunks': 1,
+      'sluice.batch.rows': 3,
+      'sluice.batch.repair': 0,
+      'sluice.batch.inserts': 1,
+      'sluice.batch.result': 'done',
+      'sluice.shard': 4,
+      'error.type': undefined,
+    })
+    expect(span?.ended).toBe('ok')
+    expect(child?.options).toMatchObject({
+      name: 'insert',
+      kind: 'client',
+      startMs: 7,
+      parent: span?.context,
+    })
+    expect(child?.attributes).toEqual({
+      'db.system.name': 'clickhouse',
+      'db.operation.name': 'INSERT',
+      'db.collection.name': 'logs',
+      'sluice.insert.query_id': 'sluice/rows/B',
+      'sluice.insert.token': 'B',
+      'sluice.insert.rows': 3,
+      'sluice.insert.compressed_bytes': frames.reduce((sum, { length }) => sum + length, 0),
+    })
+    expect(child?.ended).toBe('ok')
+  })
+
+  it('without a traced chunk has no span, and nor has its insert', async () => {
+    const untraced = { ...batch, chunks: chunks.slice(1) }
+    await step({ ...claimed, batch: untraced }, stored, 'B')
+    await step(stored, { at: 'done' })
+    expect(traces.spans).toEqual([])
+    expect(inserts).toEqual([[frames, 'B', queryIds.rows('B')]])
+  })
+
+  it('that fails has a span with the error, and the error is thrown', async () => {
+    const error = new RequeueError('stopping')
+    await expect(shard.step(claimed, () => Promise.reject(error))).rejects.toBe(error)
+    expect(traces.spans[0]?.attributes).toMatchObject({ 'sluice.batch.result': 'failed' })
+    expect(traces.spans[0]?.attributes['error.type']).toContain('stopping')
+    expect(traces.spans[0]?.ended).toBe('error')
+  })
+})
+
+describe('a repair', () => {
+  it('has a span from its beginning to its end, and the next one another span', async () => {
+    await step(recovering, loaded)
+    await step(loaded, waiting, 'B')
+    await step(recovering, loaded)
+    await step(loaded, stored, 'B')
+    await step(stored, { at: 'done' })
+    const spans = traces.named('batch')
+    expect(spans.map(({ attributes }) => attributes['sluice.batch.result'])).toEqual(['waiting', 'done'])
+    expect(spans.map(({ attributes }) => attributes['sluice.batch.repair'])).toEqual([3, 3])
+    expect(traces.named('insert').map(({ options }) => options.parent)).toEqual(
+      spans.map((span) => span.context),
+    )
+  })
+
+  it('by parts continues the span, and has spans for some inserts', async () => {
+    await step(recovering, loaded)
+    await step(loaded, rejected, 'B')
+    const parts = Array.from({ length: INSERT_SPANS_MAX + 2 }, (_, index) => `B/${index}-${index + 1}`)
+    await step(rejected, stored, ...parts)
+    await step(stored, { at: 'done' })
+    const [span, ...others] = traces.named('batch')
+    expect(others).toEqual([])
+    expect(span?.attributes['sluice.batch.inserts']).toBe(INSERT_SPANS_MAX + 3)
+    const children = traces.named('insert')
+    expect(children).toHaveLength(INSERT_SPANS_MAX)
+    expect(children[1]?.attributes).toMatchObject({
+      'sluice.insert.token': 'B/0-1',
+      'sluice.insert.rows': undefined,
+    })
+    expect(inserts).toHaveLength(parts.length + 1)
+  })
+
+  it('of a batch that is confirmed already has no span', async () => {
+    await step(recovering, stored)
+    await step(stored, { at: 'done' })
+    expect(traces.spans).toEqual([])
+  })
+})
+
+describe('an insert', () => {
+  it('that fails has a span with the error, and the error is thrown', async () => {
+    insert = () => Promise.reject(lost)
+    const failing = shard.step(claimed, async () => {
+      await inserter.insert(frames, 'B')
+      return stored
+    })
+    await expect(failing).rejects.toBe(lost)
+    const [span] = traces.named('insert')
+    expect(span?.attributes['error.type']).toBe('Error: connection lost')
+    expect(span?.ended).toBe('error')
+  })
+
+  it('has the query id of the caller', async () => {
+    await shard.step(claimed, async () => {
+      await inserter.insert(frames.slice(1), 'B', 'another id')
+      return stored
+    })
+    expect(inserts).toEqual([[frames.slice(1), 'B', 'another id']])
+    expect(traces.named('insert')[0]?.attributes).toMatchObject({
+      'sluice.insert.query_id': 'another id',
+      'sluice.insert.rows': undefined,
+    })
+  })
+
+  it('of no batch has no span', async () => {
+    await inserter.insert([], 'probe')
+    expect(traces.spans).toEqual([])
+    expect(inserts).toEqual([[[], 'probe', queryIds.rows('probe')]])
+  })
+
+  it('that is running is reported', async () => {
+    expect(await inserter.isRunning('running')).toBe(true)
+    expect(await inserter.isRunning('ended')).toBe(false)
+  })
+})

@@ -1,0 +1,154 @@
+import { ROOT_CONTEXT, SpanKind, SpanStatusCode, trace, TraceFlags } from '@opentelemetry/api'
+import type { Span as OtelSpan, SpanContext as OtelContext, Tracer } from '@opentelemetry/api'
+import { OTLPTraceExporter } from '@opentelemetry/exporter-trace-otlp-http'
+import { resourceFromAttributes } from '@opentelemetry/resources'
+import {
+  AlwaysOnSampler,
+  BatchSpanProcessor,
+  TracerProvider,
+  type SpanExporter,
+} from '@opentelemetry/sdk-trace'
+import type { LookupFunction } from 'node:net'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { sharedLookup } from './shared-lookup.ts'
+import type { SpanContext } from './traceparent.ts'
+import {
+  type Attributes,
+  type Span,
+  spanLimits,
+  type SpanOptions,
+  type Traces,
+  type TracesOptions,
+} from './traces.ts'
+
+const kinds = {
+  client: SpanKind.CLIENT,
+  consumer: SpanKind.CONSUMER,
+  producer: SpanKind.PRODUCER,
+  server: SpanKind.SERVER,
+} as const
+
+/**
+ * Exports at the same time. While the process runs, there is one, and those whose endpoint never ends its answer. At its end, all spans that
+ * wait are exported at once.
+ */
+const EXPORTS_MAX = spanLimits.waitingMax / spanLimits.exportSpansMax + 1
+const REASON_LENGTH_MAX = 100
+
+export interface OtlpTracesOptions extends TracesOptions {
+  readonly endpoint: string
+  /** Looks up the host of the endpoint. Default: the name service of the system. */
+  readonly lookup?: LookupFunction
+}
+
+/** Exports spans with OTLP over HTTP, as JSON. */
+export class OtlpTraces implements Traces {
+  readonly #provider: TracerProvider
+  readonly #tracer: Tracer
+
+  constructor({ endpoint, app, version, instanceId, logger, lookup }: OtlpTracesOptions) {
+    const exporter = new OTLPTraceExporter({
+      url: endpoint,
+      timeoutMillis: spanLimits.exportTimeoutMs,
+      concurrencyLimit: EXPORTS_MAX,
+      httpAgentOptions: { keepAlive: true, lookup: sharedLookup(lookup) },
+    })
+    this.#provider = new TracerProvider({
+      resource: resourceFromAttributes({
+        'service.name': `sluice-${app}`,
+        'service.version': version,
+        'service.instance.id': instanceId,
+      }),
+      // Callers sample before they make a span, so that a request that is not sampled costs no span.
+      sampler: new AlwaysOnSampler(),
+      spanLimits: {
+        attributeCountLimit: spanLimits.attributesMax,
+        attributeValueLengthLimit: spanLimits.attributeLengthMax,
+        linkCountLimit: spanLimits.linksMax,
+      },
+      spanProcessors: [
+        new BatchSpanProcessor({
+          exporter: reportFailures(exporter, logger),
+          maxQueueSize: spanLimits.waitingMax,
+          maxExportBatchSize: spanLimits.exportSpansMax,
+          scheduledDelayMillis: spanLimits.exportIntervalMs,
+          exportTimeoutMillis: spanLimits.exportMaxMs,
+        }),
+      ],
+    })
+    this.#tracer = this.#provider.getTracer('sluice', version)
+  }
+
+  start({ name, kind, startMs, parent, links = [], attributes }: SpanOptions): Span {
+    const context = parent === undefined ? ROOT_CONTEXT : trace.setSpanContext(ROOT_CONTEXT, remote(parent))
+    const options = {
+      kind: kinds[kind],
+      startTime: startMs,
+      links: links.slice(0, spanLimits.linksMax).map((link) => ({ context: remote(link) })),
+      attributes,
+    }
+    return new OtlpSpan(this.#tracer.startSpan(name, options, context))
+  }
+
+  async close(deadlineMs: number): Promise<void> {
+    const waitMs = Math.min(spanLimits.closeMaxMs, deadlineMs - performance.now())
+    // A failure was logged by the exporter.
+    const exported = this.#provider.shutdown().catch(() => undefined)
+    if (waitMs <= 0) return
+    const timeout = new AbortController()
+    const late = sleep(waitMs, undefined, { signal: timeout.signal }).catch(() => undefined)
+    await Promise.race([exported, late])
+    timeout.abort()
+  }
+}
+
+class OtlpSpan implements Span {
+  readonly #span: OtelSpan
+  readonly context: SpanContext
+
+  constructor(span: OtelSpan) {
+    this.#span = span
+    this.context = span.spanContext()
+  }
+
+  set(attributes: Attributes): void {
+    if (this.#span.isRecording()) this.#span.setAttributes(attributes)
+  }
+
+  link(to: SpanContext): void {
+    if (this.#span.isRecording()) this.#span.addLink({ context: remote(to) })
+  }
+
+  end(result?: 'error'): void {
+    if (!this.#span.isRecording()) return
+    if (result === 'error') this.#span.setStatus({ code: SpanStatusCode.ERROR })
+    // On the clock of the start. Without a time, the end would be that of the system's clock in whole milliseconds.
+    this.#span.end(performance.now())
+  }
+}
+
+function remote({ traceId, spanId }: SpanContext): OtelContext {
+  return { traceId, spanId, traceFlags: TraceFlags.SAMPLED, isRemote: true }
+}
+
+/** The same exporter, whose failures are logged. OpenTelemetry itself logs nothing, since it has no logger. */
+function reportFailures(exporter: SpanExporter, logger: TracesOptions['logger']): SpanExporter {
+  return {
+    export: (spans, onResult) =>
+      exporter.export(spans, (result) => {
+        const { error } = result
+        if (error !== undefined)
+          logger.warn({ spans: spans.length, reason: reasonOf(error) }, 'traces not exported')
+        onResult(result)
+      }),
+    forceFlush: () => exporter.forceFlush?.() ?? Promise.resolve(),
+    shutdown: () => exporter.shutdown(),
+  }
+}
+
+/** Without what the endpoint has answered. */
+function reasonOf(error: Error): string {
+  const code = 'code' in error ? error.code : undefined
+  if (typeof code === 'number') return `HTTP ${code}`
+  return typeof code === 'string' ? code : error.message.slice(0, REASON_LENGTH_MAX)
+}

@@ -1,0 +1,137 @@
+import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import { text } from 'node:stream/consumers'
+
+type Value = string | number | boolean
+
+/** A span that was received. */
+export interface ReceivedSpan {
+  /** The `service.name` of its process. */
+  readonly service: string
+  readonly name: string
+  /** As OTLP numbers them: 2 server, 3 client, 4 producer, 5 consumer. */
+  readonly kind: number
+  readonly traceId: string
+  readonly spanId: string
+  readonly parentSpanId: string | undefined
+  /** The ids of the linked spans. */
+  readonly links: readonly string[]
+  readonly attributes: Readonly<Record<string, Value>>
+  readonly isError: boolean
+  readonly startMs: number
+  readonly durationMs: number
+}
+
+interface OtlpAttribute {
+  readonly key: string
+  readonly value: {
+    stringValue?: string
+    boolValue?: boolean
+    intValue?: number | string
+    doubleValue?: number
+  }
+}
+
+interface OtlpSpan {
+  readonly name: string
+  readonly kind: number
+  readonly traceId: string
+  readonly spanId: string
+  readonly parentSpanId?: string
+  readonly links?: readonly { readonly spanId: string }[]
+  readonly attributes: readonly OtlpAttribute[]
+  readonly status: { readonly code?: number }
+  readonly startTimeUnixNano: string
+  readonly endTimeUnixNano: string
+}
+
+interface OtlpRequest {
+  readonly resourceSpans: readonly {
+    readonly resource: { readonly attributes: readonly OtlpAttribute[] }
+    readonly scopeSpans: readonly { readonly spans: readonly OtlpSpan[] }[]
+  }[]
+}
+
+const STATUS_ERROR = 2
+const NS_PER_MS = 1_000_000
+
+/** How a receiver answers: it accepts spans, rejects them, or never answers. */
+export type ReceiverMode = 'accepting' | 'rejecting' | 'silent'
+
+/** An OpenTelemetry Collector as far as processes know it: it receives spans with OTLP over HTTP, as JSON. */
+export class OtlpReceiver {
+  readonly spans: ReceivedSpan[] = []
+  mode: ReceiverMode = 'accepting'
+  /** Requests that have arrived. */
+  requests = 0
+  readonly #server: Server
+
+  private constructor() {
+    this.#server = createServer((request, response) => void this.#receive(request, response))
+  }
+
+  static async open(): Promise<OtlpReceiver> {
+    const receiver = new OtlpReceiver()
+    await new Promise<void>((resolve) => receiver.#server.listen(0, '127.0.0.1', resolve))
+    return receiver
+  }
+
+  /** For `OTEL_EXPORTER_OTLP_TRACES_ENDPOINT`. */
+  get url(): string {
+    return `http://127.0.0.1:${(this.#server.address() as AddressInfo).port}/v1/traces`
+  }
+
+  /** The received spans with this name. */
+  named(name: string): ReceivedSpan[] {
+    return this.spans.filter((span) => span.name === name)
+  }
+
+  async close(): Promise<void> {
+    const closed = new Promise((resolve) => this.#server.close(resolve))
+    this.#server.closeAllConnections()
+    await closed
+  }
+
+  async #receive(request: IncomingMessage, response: ServerResponse): Promise<void> {
+    const body = await text(request).catch(() => undefined)
+    this.requests += 1
+    if (body === undefined || this.mode === 'silent') return
+    if (this.mode === 'accepting') this.spans.push(...readSpans(JSON.parse(body) as OtlpRequest))
+    response.statusCode = this.mode === 'accepting' ? 200 : 401
+    response.setHeader('content-type', 'application/json').end('{}')
+  }
+}
+
+function readSpans({ resourceSpans }: OtlpRequest): ReceivedSpan[] {
+  return resourceSpans.flatMap(({ resource, scopeSpans }) => {
+    const service = String(readAttributes(resource.attributes)['service.name'])
+    return scopeSpans.flatMap(({ spans }) => spans.map((span) => readSpan(span, service)))
+  })
+}
+
+function readSpan(span: OtlpSpan, service: string): ReceivedSpan {
+  const { name, kind, traceId, spanId, parentSpanId, links = [] } = span
+  const [startNs, endNs] = [BigInt(span.startTimeUnixNano), BigInt(span.endTimeUnixNano)]
+  return {
+    service,
+    name,
+    kind,
+    traceId,
+    spanId,
+    parentSpanId,
+    links: links.map((link) => link.spanId),
+    attributes: readAttributes(span.attributes),
+    isError: span.status.code === STATUS_ERROR,
+    startMs: Number(startNs) / NS_PER_MS,
+    durationMs: Number(endNs - startNs) / NS_PER_MS,
+  }
+}
+
+function readAttributes(attributes: readonly OtlpAttribute[]): Record<string, Value> {
+  return Object.fromEntries(
+    attributes.map(({ key, value: { stringValue, boolValue, intValue, doubleValue } }) => [
+      key,
+      stringValue ?? boolValue ?? doubleValue ?? Number(intValue),
+    ]),
+  )
+}
