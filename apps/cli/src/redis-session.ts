@@ -27,7 +27,7 @@ export async function withRedis<Result>(
   access: RedisAccess,
   task: (redis: RedisConnection, durable: DurableRedis) => Promise<Result>,
 ): Promise<Result> {
-  const { url, prefix: _prefix, replicas, ...tuning } = access
+  const { url, prefix: _prefix, memoryBytes: _memoryBytes, replicas, ...tuning } = access
   const redis = convertSettingsErrors(() =>
     connectRedis(url, { ...tuning, failFast: true, commandTimeoutMs: COMMAND_DEADLINE_MS }),
   )

@@ -16,9 +16,11 @@ import {
   ChunkConsumer,
   exportQueues,
   FetchMonitor,
+  Heartbeat,
   QueueGauge,
   type QueueNames,
   QueueReporter,
+  QueueView,
   ShardCount,
 } from '@sluice/queue'
 import { IdSource } from '@sluice/rows'
@@ -41,6 +43,7 @@ import {
   startOpsServer,
 } from '@sluice/runtime'
 import { randomUUID } from 'node:crypto'
+import { hostname } from 'node:os'
 import { readWorkerConfig } from './config.ts'
 import { HeldBudget } from './held-budget.ts'
 import { InsertHealth } from './insert-health.ts'
@@ -215,16 +218,17 @@ await runProcess({
       ]
       return { ready: reasons.length === 0, reasons }
     }
+    const gauge = new QueueGauge({
+      redis,
+      servers: () => redisServers(redis),
+      shards: shardCount,
+      memoryBytes: config.REDIS_MEMORY_BYTES,
+      wallMs: redisClock.nowMs,
+      monotonicMs,
+    })
     const reporter = new QueueReporter({
       redis,
-      gauge: new QueueGauge({
-        redis,
-        servers: () => redisServers(redis),
-        shards: shardCount,
-        memoryBytes: config.REDIS_MEMORY_BYTES,
-        wallMs: redisClock.nowMs,
-        monotonicMs,
-      }),
+      gauge,
       shards: shardCount,
       leaseKey: installationNames(config.SLUICE_PREFIX).reporterKey,
       processId: workerId,
@@ -237,6 +241,20 @@ await runProcess({
     })
     exportQueues(metrics, reporter)
     reporter.start()
+    const heartbeat = new Heartbeat({
+      redis,
+      prefix: config.SLUICE_PREFIX,
+      processId: workerId,
+      role: 'worker',
+      host: hostname(),
+      pid: process.pid,
+      version: packageJson.version,
+      readiness,
+      work: () => ({ chunksHeld: shards.heldChunks, lag: counts.recentLag.read() }),
+      monotonicMs,
+      logger,
+    })
+    heartbeat.start()
     const redisCheck = redisDependency(redis)
     const dependencyStates = new Dependencies({
       checks: () => [
@@ -265,6 +283,9 @@ await runProcess({
       readiness,
       metrics: metrics.page,
       dependencies: () => dependencyStates.status,
+      view: config.QUEUE_VIEW
+        ? new QueueView({ redis, prefix: config.SLUICE_PREFIX, gauge, shards: shardCount }).answer
+        : undefined,
       isAlive: () => fetchMonitor.isAlive && clickhouseMonitor.isAlive && watchdog.isAlive,
     })
     logger.info({ opsUrl: ops.url }, 'working')
@@ -286,6 +307,7 @@ await runProcess({
         durability.stop()
         redisClock.stop()
         await ops.close()
+        await heartbeat.stop()
         if (durable instanceof ReplicatedRedis) durable.close()
         redis.disconnect()
       },
