@@ -3,12 +3,10 @@ import { startTestInstallation } from '@sluice/harness/test-installation'
 import type { Installation } from '@sluice/local'
 import { type ProcessReport, queueNames, readProcesses } from '@sluice/queue'
 import { connectRedis, type RedisConnection } from '@sluice/runtime'
-import { execFile } from 'node:child_process'
 import { hostname } from 'node:os'
-import { fileURLToPath } from 'node:url'
-import { promisify } from 'node:util'
 import { zstdDecompressSync } from 'node:zlib'
 import { afterAll, beforeAll, expect, it } from 'vitest'
+import { runStatus } from './sluice-command.ts'
 
 const DEADLINE_MS = 20_000
 const SECRET = 'hunter2-in-a-message'
@@ -28,27 +26,12 @@ afterAll(async () => {
 
 const processes = (): Promise<ProcessReport[]> => readProcesses(redis, installation.prefix)
 
-/** Runs the command in a separate process. */
-async function status(): Promise<Record<string, unknown>> {
-  const program = fileURLToPath(new URL('../apps/cli/src/main.ts', import.meta.url))
-  const { url, username, password, database } = installation.clickhouse
-  const env = {
-    REDIS_URL: installation.redisUrl,
-    SLUICE_PREFIX: installation.prefix,
-    CLICKHOUSE_URL: url,
-    CLICKHOUSE_USERNAME: username,
-    CLICKHOUSE_PASSWORD: password,
-    CLICKHOUSE_DATABASE: database,
-  }
-  const args = [program, 'status', '--json', '--interval', '1']
-  const { stdout } = await promisify(execFile)(process.execPath, args, { env })
-  return JSON.parse(stdout) as Record<string, unknown>
-}
-
 it('`sluice status` shows both processes, and the lag of what was stored', async () => {
   expect((await postLogs(installation, { level: 'info', message: 'm' })).status).toBe(202)
   await eventually(DEADLINE_MS, async () => {
-    expect(await status()).toMatchObject({
+    const { status, code } = await runStatus(installation)
+    expect(code).toBe(0)
+    expect(status).toMatchObject({
       queue: { rows: 0, waiting: 0, inHand: 0, failed: 0, rates: { added: 0, inserted: 0 } },
       deadLetters: { total: 0, today: 0 },
       lag: { chunks: 1, meanS: expect.any(Number) as number, maxS: expect.any(Number) as number },
