@@ -30,15 +30,19 @@ export const pageHeaders = {
 
 /** A shard, and what became of its rows. */
 export interface ShardOverview extends ShardReading {
-  readonly rows: number
-  readonly totals: RowTotals
+  /** False if the shard does not answer. Then the rest is its last reading. */
+  readonly isCurrent: boolean
+  /** Undefined if the shard does not answer. */
+  readonly rows: number | undefined
+  readonly totals: RowTotals | undefined
 }
 
 /** What `/queues` shows. */
 export interface Overview {
   readonly shards: readonly ShardOverview[]
   readonly servers: readonly ServerMemory[]
-  readonly processes: readonly ProcessReport[]
+  /** Undefined if they cannot be read. */
+  readonly processes: readonly ProcessReport[] | undefined
 }
 
 /** What `/queues/N` shows: the chunks of each state, at most `SUMMARIES_MAX`. */
@@ -68,6 +72,7 @@ export function overviewPage({ shards, servers, processes }: Overview): string {
     table(
       [
         'Shard',
+        'Answers',
         'Rows',
         'Waiting',
         'In hand',
@@ -80,22 +85,25 @@ export function overviewPage({ shards, servers, processes }: Overview): string {
       ],
       shards.map((shard) => [
         link(`/queues/${shard.shard}`, `Shard ${shard.shard}`),
-        shard.rows,
+        shard.isCurrent ? 'yes' : bad('no: the last reading'),
+        shard.rows ?? '',
         shard.waiting,
         shard.inHand,
         shard.delayed,
         shard.failed,
         `${shard.oldestAgeS.toFixed(1)} s`,
-        shard.totals.added,
-        shard.totals.inserted,
-        shard.totals.deadLettered,
+        shard.totals?.added ?? '',
+        shard.totals?.inserted ?? '',
+        shard.totals?.deadLettered ?? '',
       ]),
     ),
     heading('Processes'),
-    table(
-      ['Process', 'Host', 'PID', 'Version', 'Uptime', 'Chunks in hand', 'State'],
-      processes.map(processCells),
-    ),
+    processes === undefined
+      ? paragraph('bad', 'Unknown: they cannot be read.')
+      : table(
+          ['Process', 'Host', 'PID', 'Version', 'Uptime', 'Chunks in hand', 'State'],
+          processes.map(processCells),
+        ),
     heading('Redis'),
     table(
       ['Server', 'Used bytes', 'Limit in bytes'],

@@ -22,7 +22,7 @@ const REQUESTS_MAX = 4
 export interface QueueViewOptions {
   readonly redis: RedisConnection
   readonly prefix: string
-  readonly gauge: Pick<QueueGauge, 'read'>
+  readonly gauge: Pick<QueueGauge, 'read' | 'failureOf'>
   readonly shards: Pick<ShardCount, 'names'>
 }
 
@@ -71,23 +71,31 @@ export class QueueView {
     return isJson ? answerOf(200, view) : htmlOf(shardPage(view))
   }
 
+  /** While a node of a cluster is unavailable, what the others have is shown. */
   async #readOverview(): Promise<Overview> {
     const { redis, prefix, gauge, shards } = this.#options
     const { shards: readings, servers } = await gauge.read()
-    const keys = new Map(shards.names.map(({ shard, totalsKey }) => [shard, totalsKey]))
+    const names = new Map(shards.names.map((each) => [each.shard, each]))
     const [overviews, processes] = await Promise.all([
       Promise.all(
-        readings.map(async (reading) =>
-          overviewOf(reading, readRowTotals(await redis.hgetall(keys.get(reading.shard) ?? ''))),
-        ),
+        readings.map(async (reading) => {
+          const its = names.get(reading.shard)
+          const isCurrent = its !== undefined && gauge.failureOf(its) === undefined
+          const totals = isCurrent ? await this.#totals(its) : undefined
+          return overviewOf(reading, isCurrent, totals)
+        }),
       ),
-      readProcesses(redis, prefix),
+      readProcesses(redis, prefix).catch(() => undefined),
     ])
     return {
       shards: overviews,
       servers: servers.map(({ server, usedBytes, limitBytes }) => ({ server, usedBytes, limitBytes })),
       processes,
     }
+  }
+
+  async #totals({ totalsKey }: QueueNames): Promise<RowTotals | undefined> {
+    return this.#options.redis.hgetall(totalsKey).then(readRowTotals, () => undefined)
   }
 
   async #readShard(names: QueueNames): Promise<ShardView> {
@@ -102,8 +110,8 @@ export class QueueView {
   }
 }
 
-function overviewOf(reading: ShardReading, totals: RowTotals): ShardOverview {
-  return { ...reading, rows: queuedRows(totals), totals }
+function overviewOf(reading: ShardReading, isCurrent: boolean, totals: RowTotals | undefined): ShardOverview {
+  return { ...reading, isCurrent, rows: totals && queuedRows(totals), totals }
 }
 
 const htmlOf = (body: string): OpsAnswer => ({ status: 200, headers: pageHeaders, body })

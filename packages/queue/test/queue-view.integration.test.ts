@@ -230,7 +230,11 @@ it('forbids everything that a page does not need, and allows its style', async (
 })
 
 it('answers 503 without a reason if Redis does not answer, and limits how many requests wait for it', async () => {
-  const silent = { names: [names], read: () => new Promise<never>(() => undefined) }
+  const silent = {
+    names: [names],
+    read: () => new Promise<never>(() => undefined),
+    failureOf: () => undefined,
+  }
   const { redis } = fixture
   view = new QueueView({ redis, prefix: prefixOf(names), gauge: silent, shards: silent })
   const waiting = Array.from({ length: 4 }, () => answerOf('/queues'))
@@ -242,6 +246,24 @@ it('answers 503 without a reason if Redis does not answer, and limits how many r
       status: 503,
       body: '{"status":"the queues cannot be read at the moment"}',
     })
+})
+
+it('shows the last reading of a shard that does not answer, and says so', async () => {
+  const { redis } = fixture
+  const reading = { shard: 0, waiting: 5, delayed: 0, inHand: 0, failed: 0, oldestAgeS: 1 }
+  const all = {
+    waiting: 5,
+    inHand: 0,
+    failed: 0,
+    oldestAgeS: 1,
+    memoryPercent: 1,
+    servers: [],
+    shards: [reading],
+  }
+  const gauge = { read: async () => all, failureOf: () => 'no answer' }
+  view = new QueueView({ redis, prefix: prefixOf(names), gauge, shards: { names: [names] } })
+  expect(await jsonOf('/queues.json')).toMatchObject({ shards: [{ ...reading, isCurrent: false }] })
+  expect((await answerOf('/queues')).body).toContain('no: the last reading')
 })
 
 it('answers 503 without the message if Redis rejects a command', async () => {
