@@ -186,11 +186,12 @@ it('`sluice failed-chunks list` reads the shards of all nodes', async () => {
   })
 })
 
+const shardsOf = (status: Record<string, unknown>): number[] =>
+  (status['shards'] as { shard: number }[]).map(({ shard }) => shard).toSorted((a, b) => a - b)
+
 it('`sluice status` shows all shards, servers and processes, and without one node the rest', async () => {
   const { clickhouse } = installation
   const readNow = () => runStatus({ redisUrl: cluster.url, prefix, clickhouse })
-  const shardsOf = (status: Record<string, unknown>): number[] =>
-    (status['shards'] as { shard: number }[]).map(({ shard }) => shard).toSorted((a, b) => a - b)
   await eventually(ANSWERED_DEADLINE_MS, async () => {
     const { status, code } = await readNow()
     expect({ code, errors: status['errors'] }).toEqual({ code: 0, errors: [] })
