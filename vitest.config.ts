@@ -44,6 +44,19 @@ const slow: TestProjectInlineConfiguration = {
   },
 }
 
+// Set by `npm run test:monitoring`.
+const withMonitoring = process.env['SLUICE_TEST_MONITORING'] === '1'
+const monitoring: TestProjectInlineConfiguration = {
+  test: {
+    name: 'monitoring',
+    include: ['test/**/*.monitoring.test.ts'],
+    setupFiles,
+    hookTimeout: 60_000,
+    // Times of alerts are measured.
+    fileParallelism: false,
+  },
+}
+
 // Set by `npm run test:deploy`.
 const withDeployTools = process.env['SLUICE_TEST_DEPLOY'] === '1'
 const deploy: TestProjectInlineConfiguration = {
@@ -67,6 +80,7 @@ export default defineConfig({
             '**/*.power.test.ts',
             '**/*.proxy.test.ts',
             '**/*.slow.test.ts',
+            '**/*.monitoring.test.ts',
             '**/*.deploy.test.ts',
           ],
           setupFiles,
@@ -97,6 +111,7 @@ export default defineConfig({
       ...(withPowerCuts ? [power] : []),
       ...(withProxy ? [proxy] : []),
       ...(withSlowTests ? [slow] : []),
+      ...(withMonitoring ? [monitoring] : []),
       ...(withDeployTools ? [deploy] : []),
     ],
   },

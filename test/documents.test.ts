@@ -8,7 +8,9 @@ const read = (path: string): Promise<string> => readFile(new URL(path, root), 'u
 
 /** The documents, with their paths from the root. */
 async function readDocuments(): Promise<{ path: string; text: string }[]> {
-  const pages = (await readdir(new URL('docs/', root))).filter((file) => file.endsWith('.md'))
+  const pages = (await readdir(new URL('docs/', root), { recursive: true })).filter((file) =>
+    file.endsWith('.md'),
+  )
   const paths = [
     'README.md',
     'ARCHITECTURE.md',

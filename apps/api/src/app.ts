@@ -8,7 +8,7 @@ import { createHttpServer } from './connections/http-server.ts'
 import { ForwardingCheck } from './connections/trusted-proxies.ts'
 import { handleError } from './errors.ts'
 import { OTHER, type RequestCounts } from './metrics/request-counts.ts'
-import { REQUEST_ID_PATTERN } from './http-contract.ts'
+import { logsPaths, REQUEST_ID_PATTERN } from './http-contract.ts'
 import { Problem, problems } from './problems.ts'
 import { healthRoutes } from './routes/health.ts'
 import { logsRoute, type LogsRouteDependencies } from './routes/logs.ts'
@@ -36,7 +36,7 @@ export interface AppDependencies extends LogsRouteDependencies {
 export function buildApp(dependencies: AppDependencies): FastifyInstance {
   const limits = dependencies.connectionLimits
   const { counts } = dependencies
-  const guard = new ConnectionGuard(limits, (problem) => counts.answeredWithoutRoute(OTHER, problem))
+  const guard = new ConnectionGuard(limits, (problem) => counts.rejectedWith(OTHER, OTHER, problem))
   const forwarding = new ForwardingCheck(dependencies.trustedProxies, dependencies.logger)
   const app = fastify({
     loggerInstance: dependencies.logger,
@@ -57,7 +57,7 @@ export function buildApp(dependencies: AppDependencies): FastifyInstance {
       void reply.header('x-request-id', request.id)
       guard.onAnswer(request, reply)
       void handleError(error, request, reply)
-      counts.answeredWithoutRoute(request.method, request.problem ?? 'bad_request')
+      countRejection(OTHER, request, counts)
     },
     clientErrorHandler: (error, socket) => guard.onClientError(error, socket),
   }) as unknown as FastifyInstance
@@ -71,14 +71,13 @@ export function buildApp(dependencies: AppDependencies): FastifyInstance {
     forwarding.check(request)
     // Only the body of a POST is read.
     if (request.method !== 'POST') guard.onAnswer(request, reply)
-    const problem = rejectHead(request)
-    // It has no route, and therefore no hook that counts its answer.
-    if (problem !== undefined && request.is404) counts.answeredWithoutRoute(request.method, problem.code)
-    done(problem)
+    done(rejectHead(request))
   })
   app.setErrorHandler((error: FastifyError, request, reply) => {
     guard.onAnswer(request, reply)
-    return handleError(error, request, reply)
+    handleError(error, request, reply)
+    countRejection(request.is404 ? OTHER : (request.routeOptions.url ?? OTHER), request, counts)
+    return reply
   })
   app.removeAllContentTypeParsers()
   app.server.on('connect', (_request, socket: Socket) => guard.onConnect(socket))
@@ -89,14 +88,19 @@ export function buildApp(dependencies: AppDependencies): FastifyInstance {
   return app
 }
 
-/** Each route has a hook of its own, because to find the route of a request takes longer than all other counts together. */
+/** The route of entries counts its answers itself: a hook would cost it more than all other counts together. */
 function countAnswers(app: FastifyInstance, counts: RequestCounts): void {
   app.addHook('onRoute', (route) => {
-    route.onSend = (request, reply, _payload, done) => {
-      counts.answered(route.url, request, reply)
+    if (logsPaths.includes(route.url)) return
+    route.onSend = ({ method, problem }, { statusCode }, _payload, done) => {
+      if (problem === null) counts.countOf(route.url, method, statusCode).count += 1
       done()
     }
   })
+}
+
+function countRejection(route: string, { method, problem }: FastifyRequest, counts: RequestCounts): void {
+  if (problem !== null) counts.rejectedWith(route, method, problem)
 }
 
 function rejectHead(request: FastifyRequest): Problem | undefined {

@@ -80,7 +80,7 @@ export class QueueReporter {
     const { monotonicMs, leaseKey, processId, logger } = this.#options
     try {
       const startedMs = monotonicMs()
-      if ((await this.#takeLease([leaseKey], [processId, LEASE_MS])) === 0) {
+      if (!(await this.#hasLease(leaseKey, processId))) {
         this.#leasedUntilMs = Number.NEGATIVE_INFINITY
         return
       }
@@ -90,6 +90,16 @@ export class QueueReporter {
     } catch (error) {
       if (!this.#hasFailed) logger.warn({ err: error }, 'cannot report the state of the queues')
       this.#hasFailed = true
+    }
+  }
+
+  /** A process that has the lease keeps it while Redis rejects writes: no other process can take it, and the report is needed most. */
+  async #hasLease(leaseKey: string, processId: string): Promise<boolean> {
+    try {
+      return (await this.#takeLease([leaseKey], [processId, LEASE_MS])) === 1
+    } catch (error) {
+      if (error instanceof Error && error.name === 'ReplyError' && this.report !== undefined) return true
+      throw error
     }
   }
 

@@ -78,6 +78,22 @@ it('a process that does not reach Redis stops reporting before another one begin
   expect(reporter.report).toBeUndefined()
 })
 
+it('a process keeps reporting while Redis rejects writes, and another one does not begin', async () => {
+  const [first, second] = [reporterOf('first'), reporterOf('second')]
+  await first.poll()
+  await redis.config('SET', 'min-replicas-to-write', '1')
+  try {
+    nowMs = 10_000
+    await first.poll()
+    await second.poll()
+    nowMs = 20_000
+    expect(first.report).toBeDefined()
+    expect(second.report).toBeUndefined()
+  } finally {
+    await redis.config('SET', 'min-replicas-to-write', '0')
+  }
+})
+
 it('its metrics are the state of each shard and each server, and nothing without the lease', async () => {
   const [first, second] = [reporterOf('first'), reporterOf('second')]
   await redis.hset(names.totalsKey, { added: 100, inserted: 80, 'dead-lettered': 3, removed: 2 })

@@ -1,5 +1,4 @@
 import { LabelledCounts, type Sample } from '@sluice/runtime'
-import type { FastifyReply, FastifyRequest } from 'fastify'
 import { METHODS } from 'node:http'
 import { type ProblemCode, problems } from '../problems.ts'
 
@@ -8,7 +7,8 @@ export const OTHER = 'other'
 
 const methods: ReadonlySet<string> = new Set(METHODS)
 
-interface AnswerCount {
+/** The answers to one route with one method and one status. */
+export interface AnswerCount {
   readonly labels: readonly [route: string, method: string, status: string]
   count: number
 }
@@ -39,20 +39,26 @@ export class RequestCounts {
     this.#projects = projectsMax > 0 ? new LabelledCounts(projectsMax) : undefined
   }
 
-  /** Counts the answer to a request that has a route. */
-  answered(route: string, { method, problem }: FastifyRequest, { statusCode }: FastifyReply): void {
-    this.#answered(route, method, statusCode)
-    if (problem !== null) this.rejected.add(problem)
+  /** The count of certain answers. To be kept where answers are frequent. */
+  countOf(route: string, method: string, status: number): AnswerCount {
+    const key = `${status} ${method} ${route}`
+    const known = this.#answers.get(key)
+    if (known !== undefined) return known
+    const labels = [route, methods.has(method) ? method : OTHER, String(status)] as const
+    const answer = { labels, count: 0 }
+    this.#answers.set(key, answer)
+    return answer
   }
 
-  /** Counts the rejection of a request whose path does not exist, or that is not valid HTTP. */
-  answeredWithoutRoute(method: string, problem: ProblemCode): void {
-    this.#answered(OTHER, method, problems[problem].status)
+  /** Counts an answer with a problem document. */
+  rejectedWith(route: string, method: string, problem: ProblemCode): void {
+    this.countOf(route, method, problems[problem].status).count += 1
     this.rejected.add(problem)
   }
 
   /** Counts a 202 with this many new entries. */
-  acknowledged(entries: number, projectId: string, seconds: number): void {
+  acknowledged(answer: AnswerCount, entries: number, projectId: string, seconds: number): void {
+    answer.count += 1
     this.accepted += entries
     this.#projects?.add(projectId, entries)
     this.#observeAck(seconds)
@@ -66,16 +72,5 @@ export class RequestCounts {
   /** Acknowledged entries by project, those of projects above the limit as `other`. */
   get projects(): Iterable<Sample> {
     return this.#projects ?? []
-  }
-
-  #answered(route: string, method: string, status: number): void {
-    const key = `${status} ${method} ${route}`
-    const known = this.#answers.get(key)
-    if (known === undefined) {
-      const labels = [route, methods.has(method) ? method : OTHER, String(status)] as const
-      this.#answers.set(key, { labels, count: 1 })
-    } else {
-      known.count += 1
-    }
   }
 }

@@ -14,7 +14,7 @@ import { type BodyFormat, jsonFormat, ndjsonFormat } from '../intake/body.ts'
 import { checkContentEncoding, ContentDecoder, decodeSmall } from '../intake/content-encoding.ts'
 import type { Intake, ParsedRequest } from '../intake/intake.ts'
 import { readBody, rejectBody } from '../intake/read-body.ts'
-import type { RequestCounts } from '../metrics/request-counts.ts'
+import type { AnswerCount, RequestCounts } from '../metrics/request-counts.ts'
 import type { BodyBudget, ProjectBodies } from '../overload/body-budget.ts'
 import { OverloadedError } from '../overload/overloaded-error.ts'
 import type { OverloadMonitor } from '../overload/overload-monitor.ts'
@@ -101,6 +101,7 @@ export function logsRoute(app: FastifyInstance, dependencies: LogsRouteDependenc
         throw methodNotAllowed()
       },
     })
+    const accepted = counts.countOf(url, 'POST', 202)
     app.post<{ Body: Buffer | undefined }>(url, {
       onRequest: (request, reply) => admit(request, reply, dependencies),
       errorHandler: (error, request, reply) => {
@@ -126,12 +127,12 @@ export function logsRoute(app: FastifyInstance, dependencies: LogsRouteDependenc
           void reply.code(202).type('application/json; charset=utf-8')
           if (parsed.stored !== undefined) {
             await parsed.stored
-            acknowledge(parsed.rows, request, counts)
+            acknowledge(accepted, parsed.rows, request, counts)
             return parsed.answer
           }
           const { answer, isReplay } = await store(parsed.request, received, reply, dependencies)
           if (isReplay) counts.replays += 1
-          acknowledge(isReplay ? 0 : parsed.request.rows.count, request, counts)
+          acknowledge(accepted, isReplay ? 0 : parsed.request.rows.count, request, counts)
           return answer
         } catch (error) {
           settle(error, request, reply, body.length)
@@ -324,8 +325,13 @@ async function store(
   return result
 }
 
-function acknowledge(entries: number, { project, startedMs }: FastifyRequest, counts: RequestCounts): void {
-  counts.acknowledged(entries, project?.id ?? '', (performance.now() - startedMs) / 1_000)
+function acknowledge(
+  answer: AnswerCount,
+  entries: number,
+  { project, startedMs }: FastifyRequest,
+  counts: RequestCounts,
+): void {
+  counts.acknowledged(answer, entries, project?.id ?? '', (performance.now() - startedMs) / 1_000)
 }
 
 function writeRows<Scope>(rows: Rows<Scope>, requestId: string, writer: ChunkWriter): Promise<void> {

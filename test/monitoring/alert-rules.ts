@@ -1,0 +1,62 @@
+import { readFile } from 'node:fs/promises'
+import { parse } from 'yaml'
+
+const root = new URL('../../', import.meta.url)
+export const rulesFile = new URL('deploy/prometheus/alerts.yml', root)
+export const ruleTestsFile = new URL('deploy/prometheus/alerts.test.yml', root)
+
+interface RecordingRule {
+  readonly record: string
+  readonly expr: string
+}
+
+export interface AlertRule {
+  readonly alert: string
+  readonly expr: string
+  /** A duration such as `5m`. Not set: the alert fires at once. */
+  readonly for?: string
+  readonly labels: Readonly<Record<string, string>>
+  readonly annotations: Readonly<Record<string, string>>
+}
+
+export type Rule = RecordingRule | AlertRule
+
+/** A file of rules, as Prometheus reads it. */
+export interface RulesFile {
+  readonly groups: readonly { readonly name: string; readonly rules: readonly Rule[] }[]
+}
+
+/** A file of tests, as promtool reads it. */
+export interface RuleTestsFile {
+  readonly rule_files: readonly string[]
+  readonly tests: readonly { readonly alert_rule_test?: readonly { readonly alertname: string }[] }[]
+}
+
+export const isAlert = (rule: Rule): rule is AlertRule => 'alert' in rule
+
+export async function readRules(): Promise<RulesFile> {
+  return parse(await readFile(rulesFile, 'utf8')) as RulesFile
+}
+
+export async function readRuleTests(): Promise<RuleTestsFile> {
+  return parse(await readFile(ruleTestsFile, 'utf8')) as RuleTestsFile
+}
+
+/** All rules of a file, in their order. */
+export const rulesOf = (file: RulesFile): readonly Rule[] => file.groups.flatMap(({ rules }) => rules)
+
+/** The names of the metrics in an expression, as they are written: with `_bucket`, and those of recording rules. */
+export function metricsIn(expression: string): readonly string[] {
+  const withoutStrings = expression.replaceAll(/"(?:[^"\\]|\\.)*"/g, '""')
+  const names = withoutStrings.match(/\b(?:(?:sluice|nodejs|process)_\w+|\w+:\w+:\w+|up(?=\{))/g)
+  return [...new Set(names)]
+}
+
+const unitSeconds = { s: 1, m: 60, h: 3_600 } as const
+
+/** @param duration such as `90s`, `5m` or `1h` */
+export function secondsOf(duration: string): number {
+  const [, count, unit] = /^(\d+)([smh])$/.exec(duration) ?? []
+  if (count === undefined) throw new Error(`${duration} is not a duration`)
+  return Number(count) * unitSeconds[unit as keyof typeof unitSeconds]
+}

@@ -1,0 +1,98 @@
+import { readFile } from 'node:fs/promises'
+import { describe, expect, it } from 'vitest'
+import { dashboards } from '../../tools/dashboards.ts'
+import { isAlert, metricsIn, readRules, readRuleTests, rulesOf } from './alert-rules.ts'
+import { mutationsOf } from './mutations.ts'
+
+const root = new URL('../../', import.meta.url)
+const read = (path: string): Promise<string> => readFile(new URL(path, root), 'utf8')
+
+const rules = rulesOf(await readRules())
+const alerts = rules.filter(isAlert)
+const recorded = new Set(rules.flatMap((rule) => (isAlert(rule) ? [] : [rule.record])))
+const metricsPage = await read('docs/metrics.md')
+
+/** Whether docs/metrics.md has the metric, without the suffix of a histogram or by a name that ends in `*`. */
+function isDocumented(metric: string): boolean {
+  const names = [...metricsPage.matchAll(/`((?:sluice|nodejs|process)_[\w]+\*?)`/g)].map(
+    ([, name = '']) => name,
+  )
+  const base = metric.replace(/_(?:bucket|sum|count)$/, '')
+  return names.some((name) =>
+    name.endsWith('*') ? metric.startsWith(name.slice(0, -1)) : name === metric || name === base,
+  )
+}
+
+describe.each(alerts.map((rule) => [rule.alert, rule] as const))('%s', (name, rule) => {
+  it('has a severity, a summary, a description, and nothing else', () => {
+    expect(['page', 'ticket']).toContain(rule.labels['severity'])
+    expect(Object.keys(rule.labels)).toEqual(['severity'])
+    expect(Object.keys(rule.annotations).toSorted()).toEqual(['description', 'runbook_url', 'summary'])
+  })
+
+  it('links to the heading of its name in a runbook with a diagnosis, an action and an end', async () => {
+    const { runbook_url: link = '' } = rule.annotations
+    const [page = '', anchor] = link.split('#')
+    expect(page).toMatch(/^docs\/runbooks\/[\w-]+\.md$/)
+    expect(anchor).toBe(name.toLowerCase())
+    const headings = [...(await read(page)).matchAll(/^## (.*)$/gm)].map(([, heading]) => heading)
+    expect(headings).toEqual(expect.arrayContaining([name, 'Diagnosis', 'Action', 'Over']))
+  })
+
+  it('has a row in docs/monitoring.md with its severity and its time', async () => {
+    const minutes = rule.for === undefined ? '' : rule.for.replace('m', ' min')
+    const rows = (await read('docs/monitoring.md'))
+      .split('\n')
+      .filter((line) => line.includes(`| \`${name}\``))
+    expect(
+      rows.map((row) =>
+        row
+          .split('|')
+          .slice(2, 4)
+          .map((cell) => cell.trim()),
+      ),
+    ).toEqual([[rule.labels['severity'], minutes]])
+  })
+
+  it('has a test in which it fires, and one in which it is silent', async () => {
+    const checks = (await readRuleTests()).tests.flatMap(({ alert_rule_test: all = [] }) =>
+      all.filter(({ alertname }) => alertname === name),
+    )
+    expect(checks.some((check) => 'exp_alerts' in check)).toBe(true)
+    expect(checks.some((check) => !('exp_alerts' in check))).toBe(true)
+  })
+
+  it('can be changed in several ways', () => {
+    expect(mutationsOf(rule).length).toBeGreaterThanOrEqual(3)
+  })
+})
+
+it('runbooks describe only alerts that exist', async () => {
+  const pages = new Set(
+    alerts.map(({ annotations }) => (annotations['runbook_url'] ?? '').split('#')[0] ?? ''),
+  )
+  const texts = await Promise.all([...pages].map(read))
+  const described = texts.flatMap((text) => [...text.matchAll(/^## (Sluice\w+)$/gm)].map(([, name]) => name))
+  expect(new Set(described)).toEqual(new Set(alerts.map(({ alert }) => alert)))
+})
+
+it('all metrics of rules and dashboards are documented or recorded', () => {
+  const expressions = [
+    ...rules.map(({ expr }) => expr),
+    ...dashboards.flatMap(({ rows }) =>
+      rows.flatMap(({ panels }) => panels.flatMap(({ queries }) => queries.map(({ expr }) => expr))),
+    ),
+  ]
+  expect(expressions.length).toBeGreaterThan(90)
+  const names = new Set(expressions.flatMap(metricsIn))
+  const unknown = [...names].filter((name) => name !== 'up' && !recorded.has(name) && !isDocumented(name))
+  expect(unknown).toEqual([])
+})
+
+describe('the metrics of an expression', () => {
+  it('are found without labels and functions', () => {
+    const expr =
+      'sum by (job) (rate(sluice_a_total{x="sluice_b"}[5m])) / a:sluice_c:rate5m > on (job) up{job="x"}'
+    expect(metricsIn(expr)).toEqual(['sluice_a_total', 'a:sluice_c:rate5m', 'up'])
+  })
+})
