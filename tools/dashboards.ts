@@ -64,7 +64,10 @@ const requestsByStatus: Panel = {
   description: 'Answers to POST /v1/logs, by status.',
   unit: 'reqps',
   queries: [
-    { expr: sumRateBy('status', 'sluice_http_requests_total', 'route="/v1/logs"'), legend: '{{status}}' },
+    {
+      expr: sumRateBy('status', 'sluice_http_requests_total', 'route=~"(/api)?/v1/logs"'),
+      legend: '{{status}}',
+    },
   ],
 }
 

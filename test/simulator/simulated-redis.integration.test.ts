@@ -379,7 +379,7 @@ const finishes: Readonly<Record<string, Scenario>> = {
       await workers.left(),
     ]
   },
-  'a finish of a batch that is known to be confirmed ignores repairs': async (workers) => {
+  'a finish of a batch whose confirmation is lost changes nothing': async (workers) => {
     const ids = await workers.claimed('w1', 'a')
     await workers.split('all')
     return [

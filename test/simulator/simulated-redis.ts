@@ -246,7 +246,7 @@ export class SimulatedRedis {
     tokens: ReadonlyMap<string, string>,
   ): boolean {
     const batch = this.#batch(id)
-    if (batch?.state === 'claimed' && repair !== undefined && batch.repairs !== repair) return false
+    if (batch?.state === 'claimed' && batch.repairs !== repair) return false
     if (batch?.state === 'claimed') this.#count(rows)
     for (const [jobId, token] of tokens) {
       const job = this.#disk.jobs.get(jobId)

@@ -25,15 +25,22 @@ export interface InsertHealthLimits {
 export class InsertHealth {
   readonly #clock: Pick<MonotonicClock, 'nowMs'>
   readonly #limits: InsertHealthLimits
+  readonly #onFailure: () => void
   #failingSinceMs: number | undefined
   #succeededAtMs = Number.NEGATIVE_INFINITY
   #lastError: string | undefined
   #giveUp = new AbortController()
   #nextProbeAtMs = Number.NEGATIVE_INFINITY
 
-  constructor(clock: Pick<MonotonicClock, 'nowMs'>, limits: InsertHealthLimits) {
+  /** @param onFailure called for each insert, or step before one, that fails without an error about the rows */
+  constructor(
+    clock: Pick<MonotonicClock, 'nowMs'>,
+    limits: InsertHealthLimits,
+    onFailure: () => void = () => undefined,
+  ) {
     this.#clock = clock
     this.#limits = limits
+    this.#onFailure = onFailure
   }
 
   /** Runs one insert and takes its result into account. @throws what `insert` throws */
@@ -107,6 +114,7 @@ export class InsertHealth {
   }
 
   #failed(startedMs: number, error: unknown): void {
+    this.#onFailure()
     // Another insert has succeeded meanwhile.
     if (startedMs < this.#succeededAtMs) return
     this.#lastError = describeError(error)

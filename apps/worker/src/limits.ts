@@ -52,6 +52,8 @@ export const workerLimits = {
   repairRetryMs: 1_000,
   /** The part of the shutdown deadline that is reserved for requeuing chunks that could not be inserted. */
   requeueMs: 1_500,
+  /** One query about the state of the queues. */
+  reportTimeoutMs: 2_000,
   /** A step of a batch waits this long for replicas, and is then repeated. */
   replicationWaitMs: 5_000,
 } as const

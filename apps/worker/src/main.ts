@@ -134,7 +134,7 @@ await runProcess({
       random: Math.random,
       onFailure: (failure) => counts.retries.add(failure),
     })
-    const health = new InsertHealth(clock, workerLimits)
+    const health = new InsertHealth(clock, workerLimits, () => watchdog.excuse())
     const observed = observeSteps(health, counts, {
       checkClock: () => clickhouseClock.check(),
       frameInserter: new FrameInserter(clickhouse, watch),
@@ -218,16 +218,23 @@ await runProcess({
       ]
       return { ready: reasons.length === 0, reasons }
     }
+    // A shard that does not answer must not delay the report of the others.
+    const reportingRedis = connectRedis(config.REDIS_URL, {
+      ...redisAccess,
+      failFast: true,
+      commandTimeoutMs: workerLimits.reportTimeoutMs,
+    })
+    reportingRedis.on('error', onError)
     const gauge = new QueueGauge({
-      redis,
-      servers: () => redisServers(redis),
+      redis: reportingRedis,
+      servers: () => redisServers(reportingRedis),
       shards: shardCount,
       memoryBytes: config.REDIS_MEMORY_BYTES,
       wallMs: redisClock.nowMs,
       monotonicMs,
     })
     const reporter = new QueueReporter({
-      redis,
+      redis: reportingRedis,
       gauge,
       shards: shardCount,
       leaseKey: installationNames(config.SLUICE_PREFIX).reporterKey,
@@ -242,7 +249,7 @@ await runProcess({
     exportQueues(metrics, reporter)
     reporter.start()
     const heartbeat = new Heartbeat({
-      redis,
+      redis: reportingRedis,
       prefix: config.SLUICE_PREFIX,
       processId: workerId,
       role: 'worker',
@@ -254,7 +261,6 @@ await runProcess({
       monotonicMs,
       logger,
     })
-    heartbeat.start()
     const redisCheck = redisDependency(redis)
     const dependencyStates = new Dependencies({
       checks: () => [
@@ -284,10 +290,12 @@ await runProcess({
       metrics: metrics.page,
       dependencies: () => dependencyStates.status,
       view: config.QUEUE_VIEW
-        ? new QueueView({ redis, prefix: config.SLUICE_PREFIX, gauge, shards: shardCount }).answer
+        ? new QueueView({ redis: reportingRedis, prefix: config.SLUICE_PREFIX, gauge, shards: shardCount })
+            .answer
         : undefined,
       isAlive: () => fetchMonitor.isAlive && clickhouseMonitor.isAlive && watchdog.isAlive,
     })
+    heartbeat.start()
     logger.info({ opsUrl: ops.url }, 'working')
 
     return {
@@ -310,6 +318,7 @@ await runProcess({
         await heartbeat.stop()
         if (durable instanceof ReplicatedRedis) durable.close()
         redis.disconnect()
+        reportingRedis.disconnect()
       },
     }
   },

@@ -31,7 +31,7 @@ function unused(): never {
   throw new Error('not used')
 }
 
-/** A worker of one or two shards, whose Redis and ClickHouse are under the control of the test. */
+/** A worker of one or more shards, whose Redis and ClickHouse are under the control of the test. */
 class Worker {
   readonly clock = new TestClock()
   readonly #logger: Logger = createLogger('test', 'silent')
@@ -39,7 +39,7 @@ class Worker {
   readonly stopping = new AbortController()
   readonly insertSlots = new Semaphore(2, this.stopping.signal)
   readonly repairPermits = new Semaphore(2, this.stopping.signal)
-  readonly health = new InsertHealth(this.clock, workerLimits)
+  readonly health = new InsertHealth(this.clock, workerLimits, () => this.watchdog.excuse())
   readonly shards: (WatchedShard & { readonly running: RunningShard })[] = []
   /** What each request to Redis does. */
   readonly redis = {
@@ -367,6 +367,20 @@ describe('a worker does not complain', () => {
     for (const id of ['a', 'b', 'c']) worker.add(id)
     expect(await complaintsIn()).toEqual([])
   })
+
+  it.each([13_000, workerLimits.insertTimeoutMs])(
+    'while ClickHouse is silent for %d ms at each attempt, and chunks wait in several shards',
+    async (silentMs) => {
+      worker = new Worker(4)
+      worker.insert = async () => {
+        await worker.clock.sleep(silentMs)
+        throw insertErrors.transient
+      }
+      for (let shard = 0; shard < 4; shard += 1)
+        for (const id of ['a', 'b', 'c']) worker.add(`${id}-${shard}`, shard)
+      expect(await complaintsIn()).toEqual([])
+    },
+  )
 
   it('while Redis does not answer, and works afterwards', async () => {
     const back = Promise.withResolvers<void>()

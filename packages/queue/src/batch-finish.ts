@@ -28,7 +28,7 @@ export interface StoredBatchRows {
 
 /**
  * KEYS: the batch, the totals, `absentKey`, its chunks. ARGV: the beginning of the queue's keys; '1' if this is the first run for the batch; '1' if
- * it is the last; the number of the caller's repair, or -1 for any; how many of its rows are inserted, and how many dead-lettered; the
+ * it is the last; the number of the caller's repair, or -1 if it has seen that the batch is confirmed; how many of its rows are inserted, and how many dead-lettered; the
  * number of jobs to complete; their ids; the tokens of their locks; in the first and in the last run, the ids of all chunks of the batch. Returns 0, and changes nothing, if another repair of the batch has
  * begun: the caller may have taken an ignored insert for a successful one. A second run changes nothing.
  *
@@ -49,7 +49,7 @@ local firstId, firstToken, firstMember = 8, 8 + count, 8 + 2 * count
 
 if isFirst and redis.call('HGET', KEYS[1], 'state') == '${batchState.claimed}' then
   local repairs = tonumber(redis.call('HGET', KEYS[1], '${REPAIRS_FIELD}') or '0')
-  if repair >= 0 and repair ~= repairs then return 0 end
+  if repair ~= repairs then return 0 end
   redis.call('HSET', KEYS[1], 'state', '${batchState.confirmed}')
   redis.call('HINCRBY', KEYS[2], '${totalsField.inserted}', ARGV[5])
   if ARGV[6] ~= '0' then redis.call('HINCRBY', KEYS[2], '${totalsField.deadLettered}', ARGV[6]) end

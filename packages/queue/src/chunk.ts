@@ -68,6 +68,12 @@ export function readJobData(text: string): JobData {
   return { kind: 'chunk', chunk: { v: 1, rows, bytes, frame } }
 }
 
+/** The number of rows that the data of a job names, whatever its format is. Undefined if it names none. */
+export function rowsOfJobData(text: string): number | undefined {
+  const { rows } = parseObject(text)
+  return typeof rows === 'number' ? rows : undefined
+}
+
 /** @param id the id of the chunk's job */
 export function decodeChunk(id: string, { rows, bytes, frame }: Chunk): HeldChunk {
   return { id, rows, bytes, frame: Buffer.from(frame, 'base64') }

@@ -2,8 +2,9 @@ import type { DurableRedis, RedisConnection } from '@sluice/runtime'
 import type { Queue } from 'bullmq'
 import { BatchLedger, type BatchRecord, RELEASED_TTL_S } from './batch-ledger.ts'
 import { bullmqQueue } from './bullmq-queue.ts'
-import { type Chunk, readJobData } from './chunk.ts'
+import { type Chunk, readJobData, rowsOfJobData } from './chunk.ts'
 import type { QueueNames } from './queue-names.ts'
+import { defineScript, permitWrites, type RedisScript } from './redis-script.ts'
 import { totalsField } from './row-totals.ts'
 
 /** A chunk whose job failed. Its rows are not stored, unless its batch is confirmed. */
@@ -49,6 +50,17 @@ export interface FailedChunksOptions {
   readonly makeId: () => string
 }
 
+/**
+ * KEYS: BullMQ's set of failed jobs, the job, the totals, `absentKey`. ARGV: the id of the job, the number of its rows. Deletes a failed
+ * job as BullMQ does for a job without parents and children, and counts its rows. Returns 0 if it is not a failed job.
+ */
+const PURGE = `
+${permitWrites}
+if redis.call('ZREM', KEYS[1], ARGV[1]) == 0 then return 0 end
+redis.call('DEL', KEYS[2], KEYS[2] .. ':logs')
+if ARGV[2] ~= '0' then redis.call('HINCRBY', KEYS[3], '${totalsField.removed}', ARGV[2]) end
+return 1`
+
 /** Jobs whose data is in memory at once. */
 const READ_AT_ONCE_MAX = 16
 
@@ -75,12 +87,14 @@ interface FailedJob {
 export class FailedChunks {
   readonly #redis: RedisConnection
   readonly #makeId: () => string
+  readonly #purge: RedisScript<number>
   readonly #shards: readonly Shard[]
 
   /** To be closed by the caller. */
   constructor({ redis, durable = redis, shards, makeId }: FailedChunksOptions) {
     this.#redis = redis
     this.#makeId = makeId
+    this.#purge = defineScript(redis, 'sluicePurge', PURGE)
     this.#shards = shards.map((names) => ({
       names,
       queue: bullmqQueue(redis, names),
@@ -212,14 +226,16 @@ export class FailedChunks {
     return 'requeued'
   }
 
-  /** If the process is killed after the removal, the rows are not counted as removed. */
-  async #remove(job: FailedJob): Promise<PurgeOutcome> {
-    const { names, queue, ledger } = job.shard
-    const { rows = 0, batchId } = await this.#read(job)
-    const isStored = batchId !== undefined && (await ledger.read(batchId))?.state === 'confirmed'
-    if ((await queue.remove(job.id)) !== 1) return 'missing'
-    if (!isStored && rows > 0) await this.#redis.hincrby(names.totalsKey, totalsField.removed, rows)
-    return 'removed'
+  /** Also while Redis is full: then it is most likely that an operator deletes chunks. */
+  async #remove({ id, shard: { names, ledger } }: FailedJob): Promise<PurgeOutcome> {
+    const [[text], batchId] = await Promise.all([
+      this.#redis.hmget(names.jobKey(id), 'data'),
+      this.#redis.get(names.chunkKey(id)),
+    ])
+    const isStored = batchId !== null && (await ledger.read(batchId))?.state === 'confirmed'
+    const rows = isStored ? 0 : (rowsOfJobData(text ?? '') ?? 0)
+    const keys = [names.failedKey, names.jobKey(id), names.totalsKey, names.absentKey]
+    return (await this.#purge(keys, [id, rows])) === 1 ? 'removed' : 'missing'
   }
 
   /** Its batch, if that is not confirmed. */

@@ -31,8 +31,15 @@ export class MemoryTrend {
     const last = samples.at(-1)
     if (last === undefined || atMs - last.atMs >= SAMPLE_INTERVAL_MS) samples.push({ atMs, usedBytes })
     this.#samples.set(server, samples)
+    this.#forget(atMs)
     const grownBytes = first === undefined ? 0 : usedBytes - first.usedBytes
     if (first === undefined || grownBytes <= 0) return Number.POSITIVE_INFINITY
     return (Math.max(0, limitBytes - usedBytes) * (atMs - first.atMs)) / grownBytes / 1_000
+  }
+
+  /** A server that was replaced never returns. */
+  #forget(nowMs: number): void {
+    for (const [server, samples] of this.#samples)
+      if (nowMs - (samples.at(-1)?.atMs ?? nowMs) > WINDOW_MS) this.#samples.delete(server)
   }
 }

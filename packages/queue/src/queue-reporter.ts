@@ -2,7 +2,7 @@ import type { Logger, RedisConnection } from '@sluice/runtime'
 import { MemoryTrend } from './memory-trend.ts'
 import { PeriodicTask } from './periodic-task.ts'
 import type { QueueGauge, QueueReading, ServerMemory } from './queue-gauge.ts'
-import { defineScript, permitWrites, type RedisScript } from './redis-script.ts'
+import { DELETE_IF_EQUAL, defineScript, permitWrites, type RedisScript } from './redis-script.ts'
 import { readRowTotals, type RowTotals } from './row-totals.ts'
 import type { ShardCount } from './shard-count.ts'
 
@@ -48,6 +48,9 @@ export interface QueueReporterOptions {
 export class QueueReporter {
   readonly #options: QueueReporterOptions
   readonly #takeLease: RedisScript<number>
+  readonly #endLease: RedisScript<null>
+  /** The last totals of each shard. */
+  readonly #totals = new Map<number, RowTotals>()
   readonly #trend: MemoryTrend
   #task: PeriodicTask | undefined
   #report: QueueReport | undefined
@@ -57,6 +60,7 @@ export class QueueReporter {
   constructor(options: QueueReporterOptions) {
     this.#options = options
     this.#takeLease = defineScript(options.redis, 'sluiceTakeReporterLease', TAKE_LEASE)
+    this.#endLease = defineScript(options.redis, 'sluiceDeleteIfEqual', DELETE_IF_EQUAL)
     this.#trend = new MemoryTrend(options.monotonicMs)
   }
 
@@ -84,7 +88,7 @@ export class QueueReporter {
         this.#leasedUntilMs = Number.NEGATIVE_INFINITY
         return
       }
-      this.#report = await this.#read()
+      this.#report = await this.#readOrYield()
       this.#leasedUntilMs = startedMs + LEASE_MS
       this.#hasFailed = false
     } catch (error) {
@@ -103,15 +107,29 @@ export class QueueReporter {
     }
   }
 
+  /** A process that cannot read gives the lease to another one, which may be able to. */
+  async #readOrYield(): Promise<QueueReport> {
+    const { leaseKey, processId } = this.#options
+    try {
+      return await this.#read()
+    } catch (error) {
+      await this.#endLease([leaseKey], [processId]).catch(() => undefined)
+      throw error
+    }
+  }
+
+  /** As for the gauge, a shard that does not answer counts with its last reading. */
   async #read(): Promise<QueueReport> {
     const { gauge, shards, redis } = this.#options
     const { shards: readings, servers } = await gauge.read()
-    const totals = new Map<number, RowTotals>()
-    for (const { shard, totalsKey } of shards.names)
-      totals.set(shard, readRowTotals(await redis.hgetall(totalsKey)))
+    await Promise.allSettled(
+      shards.names.map(async ({ shard, totalsKey }) => {
+        this.#totals.set(shard, readRowTotals(await redis.hgetall(totalsKey)))
+      }),
+    )
     return {
       shards: readings,
-      totals,
+      totals: new Map(this.#totals),
       servers: servers.map((memory) => ({ memory, headroomS: this.#trend.headroomS(memory) })),
     }
   }

@@ -14,7 +14,7 @@ import {
 import { queuedRows, readRowTotals, type RowTotals } from './row-totals.ts'
 import type { ShardCount } from './shard-count.ts'
 
-/** A worker's commands wait for Redis without a limit. A person does not. */
+/** A person does not wait longer, whatever the timeout of the connection is. */
 const DEADLINE_MS = 3_000
 /** Requests that wait for Redis at a time: a browser that reloads while Redis is silent. Further ones get 503 at once. */
 const REQUESTS_MAX = 4

@@ -94,6 +94,27 @@ it('a process keeps reporting while Redis rejects writes, and another one does n
   }
 })
 
+it('a process that cannot read gives the lease to another one', async () => {
+  const [first, second] = [reporterOf('first'), reporterOf('second')]
+  isReadable = false
+  await first.poll()
+  isReadable = true
+  await second.poll()
+  expect(second.report).toBeDefined()
+})
+
+it('a shard that does not answer counts with its last totals', async () => {
+  const reporter = reporterOf('first')
+  await redis.hset(names.totalsKey, { added: 100 })
+  await reporter.poll()
+  await redis.del(names.totalsKey)
+  await redis.set(names.totalsKey, 'not a hash')
+  nowMs = 14_000
+  await reporter.poll()
+  nowMs = 20_000
+  expect(reporter.report?.totals.get(0)).toMatchObject({ added: 100 })
+})
+
 it('its metrics are the state of each shard and each server, and nothing without the lease', async () => {
   const [first, second] = [reporterOf('first'), reporterOf('second')]
   await redis.hset(names.totalsKey, { added: 100, inserted: 80, 'dead-lettered': 3, removed: 2 })

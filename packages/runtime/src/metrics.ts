@@ -70,7 +70,7 @@ export class Metrics {
 
   /**
    * @param buckets the upper bounds, ascending
-   * @returns counts an observation. With a label, its value is the second argument; the values in `of` are exported from the start
+   * @returns counts an observation, and never throws: it ignores a value that is not finite. With a label, its value is the second argument; the values in `of` are exported from the start
    */
   histogram(
     {
@@ -91,11 +91,14 @@ export class Metrics {
       buckets: [...buckets],
       registers: [this.#registry],
     })
-    if (label === undefined) return (value) => histogram.observe(value)
+    if (label === undefined)
+      return (value) => {
+        if (Number.isFinite(value)) histogram.observe(value)
+      }
     const known = new Map(of.map((value) => [value, histogram.labels(value)]))
     for (const value of of) histogram.zero({ [label]: value })
     return (value, labelValue = '') => {
-      known.get(labelValue)?.observe(value)
+      if (Number.isFinite(value)) known.get(labelValue)?.observe(value)
     }
   }
 

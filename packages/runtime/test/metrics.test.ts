@@ -59,6 +59,7 @@ describe('metrics', () => {
       [1, 2],
     )
     observe(1.5, 'ok')
+    observe(Number.NaN, 'ok')
     expect(await linesOf(metrics, 'a_seconds')).toEqual([
       'a_seconds_bucket{le="1",result="ok"} 0',
       'a_seconds_bucket{le="2",result="ok"} 1',

@@ -42,6 +42,8 @@ const loadLimits = {
   bracketShare: 0.001,
 } as const
 
+const RATE_LIMITED = 429
+
 /**
  * Several clients, each with separate connections, that send at a constant rate whatever the answers are, and record the
  * outcome of each entry. Only requests with an idempotency key are ever sent twice. An entry that is stored twice was
@@ -187,7 +189,8 @@ class Client {
   /** @throws when the answer is not that of the first request, or not a replay although the request had rows */
   async #repeat(body: string, key: string, first: HttpResponse): Promise<void> {
     const again = await this.#tryPost(body, key)
-    if (again === undefined || again.status >= 500) return
+    // A replay costs entries of the rate limit, too.
+    if (again === undefined || again.status >= 500 || again.status === RATE_LIMITED) return
     const isRepeated = isReplay(again) || !hasRows(first)
     if (!isRepeated || again.status !== first.status || again.body !== first.body) {
       throw new Error(`a request was answered differently: ${first.body}, then ${again.status} ${again.body}`)
