@@ -7,6 +7,7 @@ import { Supervisor } from '@sluice/local'
 import { type QueueNames, shardNames } from '@sluice/queue'
 import { randomUUID } from 'node:crypto'
 import { afterAll, beforeAll, expect, it } from 'vitest'
+import { runSluice, runStatus } from '../sluice-command.ts'
 import { queryServer, startRedisCluster, type TestCluster } from './redis-servers.ts'
 import { type ScaledInstallation, startScaledInstallation } from './scaled-installation.ts'
 
@@ -20,6 +21,7 @@ let supervisor: Supervisor
 let cluster: TestCluster
 let installation: ScaledInstallation
 let names: readonly QueueNames[]
+let prefix: string
 
 /** A prefix whose first shards are on different nodes. */
 async function spreadPrefix(): Promise<string> {
@@ -42,7 +44,7 @@ const waiting = (): Promise<number[]> =>
 beforeAll(async () => {
   supervisor = await Supervisor.open()
   cluster = await startRedisCluster(supervisor, NODES)
-  const prefix = await spreadPrefix()
+  prefix = await spreadPrefix()
   names = shardNames(prefix, SHARDS)
   installation = await startScaledInstallation({
     supervisor,
@@ -173,4 +175,44 @@ it('loses and duplicates nothing when nodes and workers are killed under load, a
   await load.stop()
   await expectExactlyOnce(journal)
   expect(journal.count('acknowledged')).toBeGreaterThan(1_000)
+}, 90_000)
+
+it('`sluice failed-chunks list` reads the shards of all nodes', async () => {
+  const env = { REDIS_URL: cluster.url, SLUICE_PREFIX: prefix }
+  expect(await runSluice(['failed-chunks', 'list', '--json'], env)).toEqual({
+    stdout: '',
+    stderr: '',
+    code: 0,
+  })
+})
+
+const shardsOf = (status: Record<string, unknown>): number[] =>
+  (status['shards'] as { shard: number }[]).map(({ shard }) => shard).toSorted((a, b) => a - b)
+
+it('`sluice status` shows all shards, servers and processes, and without one node the rest', async () => {
+  const { clickhouse } = installation
+  const readNow = () => runStatus({ redisUrl: cluster.url, prefix, clickhouse })
+  await eventually(ANSWERED_DEADLINE_MS, async () => {
+    const { status, code } = await readNow()
+    expect({ code, errors: status['errors'] }).toEqual({ code: 0, errors: [] })
+    expect(shardsOf(status)).toEqual([0, 1, 2, 3])
+    expect(status['servers']).toHaveLength(NODES)
+    expect((status['processes'] as { role: string }[]).map(({ role }) => role)).toEqual([
+      'api',
+      'worker',
+      'worker',
+    ])
+  })
+  const node = await serverOf(1)
+  const lost = new Set<number>()
+  for (const { shard } of names) if ((await serverOf(shard)) === node) lost.add(shard)
+  await node.process.stop({ signal: 'SIGKILL' })
+  await eventually(ANSWERED_DEADLINE_MS, async () => {
+    const { status, code } = await readNow()
+    expect(code).toBe(1)
+    expect(status['processes']).toHaveLength(3)
+    expect(JSON.stringify(status['errors'])).toContain('shard 1 was not read')
+    expect(shardsOf(status)).toEqual(names.flatMap(({ shard }) => (lost.has(shard) ? [] : [shard])))
+  })
+  await node.process.start()
 }, 90_000)

@@ -2,8 +2,10 @@ import { Registry } from '@sluice/projects'
 import {
   ChunkQueue,
   exportQueues,
+  Heartbeat,
   QueueGauge,
   QueueReporter,
+  QueueView,
   ShardCount,
   ShardedQueue,
   shardNames,
@@ -29,6 +31,7 @@ import {
 } from '@sluice/runtime'
 import { startTraces } from '@sluice/traces'
 import { randomUUID } from 'node:crypto'
+import { hostname } from 'node:os'
 import { buildApp } from './app.ts'
 import { Authenticator } from './authentication/authenticator.ts'
 import { KeyUsage } from './authentication/key-usage.ts'
@@ -165,13 +168,26 @@ await runProcess({
       const reasons = [...connection, ...durability.readiness.reasons, ...clock.readiness.reasons]
       return { ready: reasons.length === 0, reasons }
     }
+    const processId = randomUUID()
     const intake = new Intake(new EntryValidator(), ids)
     const reporter = new QueueReporter({
       redis,
       gauge,
       shards: shardCount,
       leaseKey: names.reporterKey,
-      processId: randomUUID(),
+      processId,
+      monotonicMs,
+      logger,
+    })
+    const heartbeat = new Heartbeat({
+      redis,
+      prefix: config.SLUICE_PREFIX,
+      processId,
+      role: 'api',
+      host: hostname(),
+      pid: process.pid,
+      version: packageJson.version,
+      readiness,
       monotonicMs,
       logger,
     })
@@ -227,8 +243,12 @@ await runProcess({
       dependencies: () => dependencies.status,
       pages,
       metrics: metrics.page,
+      view: config.QUEUE_VIEW
+        ? new QueueView({ redis, prefix: config.SLUICE_PREFIX, gauge, shards: shardCount }).answer
+        : undefined,
     })
     reporter.start()
+    heartbeat.start()
     eventLoopDelay.start()
     overload.start()
     logger.info({ url, opsUrl: ops.url }, 'listening')
@@ -248,6 +268,7 @@ await runProcess({
         await usage.close()
         await Promise.all(queues.map((queue) => queue.close()))
         await ops.close()
+        await heartbeat.stop()
         if (durable instanceof ReplicatedRedis) durable.close()
         redis.disconnect()
         subscriber.disconnect()

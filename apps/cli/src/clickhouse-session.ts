@@ -14,13 +14,15 @@ const REQUEST_TIMEOUT_MS = 60_000
 /**
  * Opens a connection to ClickHouse for one task, and closes it in any case.
  *
+ * @param requestTimeoutMs how long ClickHouse may send nothing
  * @throws CliError when ClickHouse is unavailable or returns an error
  */
 export async function withClickHouse<Result>(
   access: ClickHouseAccess,
   task: (client: ClickHouseClient) => Promise<Result>,
+  requestTimeoutMs = REQUEST_TIMEOUT_MS,
 ): Promise<Result> {
-  const client = connectClickHouse(access, { requestTimeoutMs: REQUEST_TIMEOUT_MS, connectionsMax: 1 })
+  const client = connectClickHouse(access, { requestTimeoutMs, connectionsMax: 1 })
   try {
     return await task(client)
   } catch (error) {

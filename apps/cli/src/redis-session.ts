@@ -5,6 +5,7 @@ import {
   durableRedis,
   NotReplicatedError,
   type RedisConnection,
+  redisServers,
   ReplicatedRedis,
 } from '@sluice/runtime'
 import { CliError, describeNetworkError } from './errors.ts'
@@ -27,7 +28,7 @@ export async function withRedis<Result>(
   access: RedisAccess,
   task: (redis: RedisConnection, durable: DurableRedis) => Promise<Result>,
 ): Promise<Result> {
-  const { url, prefix: _prefix, replicas, ...tuning } = access
+  const { url, prefix: _prefix, memoryBytes: _memoryBytes, replicas, ...tuning } = access
   const redis = convertSettingsErrors(() =>
     connectRedis(url, { ...tuning, failFast: true, commandTimeoutMs: COMMAND_DEADLINE_MS }),
   )
@@ -41,6 +42,7 @@ export async function withRedis<Result>(
   })
   try {
     await once(redis, 'ready', { signal: AbortSignal.timeout(CONNECT_DEADLINE_MS) })
+    await openNodes(redis)
     if (durable instanceof ReplicatedRedis) await durable.ready(AbortSignal.timeout(CONNECT_DEADLINE_MS))
     return await task(redis, durable)
   } catch (error) {
@@ -49,6 +51,18 @@ export async function withRedis<Result>(
     if (durable instanceof ReplicatedRedis) durable.close()
     redis.disconnect()
   }
+}
+
+/**
+ * Opens the connections to the nodes of a cluster. Otherwise each is opened by the first command, and further commands are rejected
+ * meanwhile. A node that is unavailable rejects the commands that need it.
+ */
+async function openNodes(redis: RedisConnection): Promise<void> {
+  await Promise.allSettled(
+    redisServers(redis)
+      .filter(({ status }) => status === 'wait')
+      .map((node) => node.connect()),
+  )
 }
 
 /** ioredis emits an error for each failed reconnection. The first failure also rejects the operation that awaits it. */

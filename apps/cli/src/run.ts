@@ -8,6 +8,7 @@ import { addLogsCommand } from './commands/logs.ts'
 import { addMigrateCommand } from './commands/migrate.ts'
 import { addProjectsCommands } from './commands/projects.ts'
 import { addSendCommand } from './commands/send.ts'
+import { addStatusCommand } from './commands/status.ts'
 import type { Context } from './context.ts'
 import { CliError, UsageError } from './errors.ts'
 import { SLUICE } from './program-name.ts'
@@ -69,7 +70,9 @@ function commandPath(command: Command): string {
 export function createProgram(context: Context): Command {
   const { stdout, stderr } = context
   const program = new Command(SLUICE)
-    .description('Manage projects, API keys, tables, dead letters and failed chunks; send and read logs.')
+    .description(
+      'Show the status; manage projects, API keys, tables, dead letters and failed chunks; send and read logs.',
+    )
     .version(packageJson.version, '-V, --version', 'print the version')
     .option('--debug', 'print the stack trace of an error (SLUICE_DEBUG=1)')
     .exitOverride()
@@ -86,6 +89,7 @@ export function createProgram(context: Context): Command {
         ['send /var/log/*.log', 'send the lines of files'],
         ['logs --project shop --follow', 'print the newest entries, then new ones'],
         ['keys create --project shop', 'create an API key'],
+        ['status --watch', 'rates, backlog, lag, processes, memory of Redis'],
         ['help logs', 'show the options of a command'],
       ),
     )
@@ -95,6 +99,7 @@ export function createProgram(context: Context): Command {
   addMigrateCommand(program, context)
   addLogsCommand(program, context)
   addSendCommand(program, context)
+  addStatusCommand(program, context)
   addDeadLettersCommands(program, context)
   addFailedChunksCommands(program, context)
   setUsageHints(program)
@@ -115,6 +120,7 @@ Connection settings come from flags, else from the environment, else from the se
                                CLICKHOUSE_CLUSTER, CLICKHOUSE_TLS_CA_FILE; with --project also those of Redis, to
                                check that the project exists
   send                         SLUICE_API_URL, SLUICE_API_KEY
+  status                       those of Redis and ClickHouse, and REDIS_MEMORY_BYTES
 
 Other variables: SLUICE_DATA_DIR is the folder of the data of \`npm start\` (default: .data). SLUICE_DEBUG=1 prints stack
 traces of errors. NO_COLOR turns colours off.

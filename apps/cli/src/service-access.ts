@@ -17,6 +17,8 @@ export interface RedisAccess {
   readonly sentinelPassword?: string | undefined
   /** How many replicas must have a change on disk. */
   readonly replicas: number
+  /** The memory budget of a server without `maxmemory`. */
+  readonly memoryBytes: number
 }
 
 export interface ClickHouseFlags {
@@ -62,6 +64,7 @@ export async function redisAccess(flags: RedisFlags, sources: SettingSources): P
     tlsCaFile: settings.REDIS_TLS_CA_FILE,
     sentinelPassword: settings.REDIS_SENTINEL_PASSWORD,
     replicas: settings.REDIS_REPLICAS_ACK,
+    memoryBytes: settings.REDIS_MEMORY_BYTES,
   }
 }
 
@@ -106,6 +109,24 @@ export async function clickhouseAccess(
       }),
     ),
   )
+}
+
+/**
+ * The ClickHouse with the tables of the installation that is in this Redis. The address in local.json is used only with the Redis
+ * next to it.
+ *
+ * @throws CliError
+ */
+export async function tablesAccess(
+  flags: ClickHouseFlags,
+  redis: Pick<RedisAccess, 'url'>,
+  sources: SettingSources,
+): Promise<ClickHouseAccess> {
+  const { redisUrl } = await readLocalServices(sources)
+  const configured = flags.clickhouseUrl ?? nonEmpty(sources.environment['CLICKHOUSE_URL'])
+  if (configured === undefined && redis.url !== redisUrl)
+    throw noAddress('ClickHouse', 'CLICKHOUSE_URL', '--clickhouse-url')
+  return clickhouseAccess(flags, sources)
 }
 
 export async function apiAccess(flags: ApiFlags, sources: SettingSources): Promise<ApiAccess> {

@@ -36,6 +36,7 @@ describe('a usage error is reported with exit code 2', () => {
       '--where can be repeated up to 20 times',
     ],
     [['logs'], 'no project is selected: pass --project, or start the local services with `npm start`'],
+    [['status', '--interval', '0'], 'a whole number from 1 to 60'],
     [['failed-chunks', 'retry'], 'name the failed chunks by their ids, or pass --all'],
     [['failed-chunks', 'purge', 'x', '--all'], 'name the failed chunks by their ids, or pass --all'],
     [['send', '--level', 'banana'], '--level must be one of log, debug, info, success, warn, error'],
@@ -53,6 +54,7 @@ describe('a missing service is reported with exit code 1 and advice', () => {
     [['projects', 'list'], 'no Redis address is configured: start the local services with `npm start`'],
     [['keys', 'revoke', 'key_1'], 'no Redis address is configured'],
     [['failed-chunks', 'list'], 'no Redis address is configured'],
+    [['status'], 'no Redis address is configured'],
     [['migrate'], 'no ClickHouse address is configured'],
     [['logs', '--project', 'demo'], 'no ClickHouse address is configured'],
     [['send'], 'no API address is configured'],
@@ -175,7 +177,8 @@ test('the help lists every environment variable that the command line reads', as
 test('the help lists every command', async () => {
   const context = fakeContext()
   expect(await run(['help'], context)).toBe(0)
-  for (const command of ['projects', 'keys', 'migrate', 'logs', 'send', 'dead-letters', 'failed-chunks']) {
+  const commands = ['projects', 'keys', 'migrate', 'logs', 'send', 'dead-letters', 'failed-chunks', 'status']
+  for (const command of commands) {
     expect(context.written.stdout).toContain(command)
   }
 })

@@ -2,7 +2,14 @@ import { mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
-import { apiAccess, clickhouseAccess, logsUrl, redisAccess, registryAccess } from '../src/service-access.ts'
+import {
+  apiAccess,
+  clickhouseAccess,
+  logsUrl,
+  redisAccess,
+  registryAccess,
+  tablesAccess,
+} from '../src/service-access.ts'
 
 const local = {
   apiUrl: 'http://127.0.0.1:3000',
@@ -22,7 +29,12 @@ afterEach(async () => rm(dataDirectory, { recursive: true }))
 describe('a setting comes', () => {
   test('from local.json by default', async () => {
     const sources = { environment: {}, dataDirectory }
-    expect(await redisAccess({}, sources)).toEqual({ url: local.redisUrl, prefix: 'sluice', replicas: 0 })
+    expect(await redisAccess({}, sources)).toEqual({
+      url: local.redisUrl,
+      prefix: 'sluice',
+      replicas: 0,
+      memoryBytes: 1_073_741_824,
+    })
     expect(await clickhouseAccess({}, sources)).toEqual(local.clickhouse)
     expect(await apiAccess({}, sources)).toEqual({ url: 'http://127.0.0.1:3000/v1/logs', key: 'slk_local' })
   })
@@ -32,6 +44,7 @@ describe('a setting comes', () => {
       REDIS_URL: 'redis://elsewhere',
       SLUICE_PREFIX: 'mine',
       REDIS_REPLICAS_ACK: '1',
+      REDIS_MEMORY_BYTES: '2000000',
       CLICKHOUSE_USERNAME: 'reader',
       SLUICE_API_KEY: 'slk_mine',
     }
@@ -40,6 +53,7 @@ describe('a setting comes', () => {
       url: 'redis://elsewhere',
       prefix: 'mine',
       replicas: 1,
+      memoryBytes: 2_000_000,
     })
     expect(await clickhouseAccess({}, sources)).toEqual({ ...local.clickhouse, username: 'reader' })
     expect(await apiAccess({}, sources)).toMatchObject({ key: 'slk_mine' })
@@ -51,6 +65,7 @@ describe('a setting comes', () => {
       url: 'redis://here',
       prefix: 'p',
       replicas: 0,
+      memoryBytes: 1_073_741_824,
     })
   })
 })
@@ -133,4 +148,21 @@ test('an address of the API with a password is rejected without printing the pas
   const access = apiAccess({}, { environment, dataDirectory })
   await expect(access).rejects.toThrow('must not contain a user or a password')
   await expect(access).rejects.not.toThrow('hunter2')
+})
+
+describe('the ClickHouse with the tables of a Redis', () => {
+  test('is that of local.json only next to its Redis', async () => {
+    const sources = { environment: {}, dataDirectory }
+    expect(await tablesAccess({}, { url: local.redisUrl }, sources)).toEqual(local.clickhouse)
+    await expect(tablesAccess({}, { url: 'redis://elsewhere' }, sources)).rejects.toThrow(
+      'no ClickHouse address is configured',
+    )
+  })
+
+  test('is the configured one next to any Redis', async () => {
+    const sources = { environment: { CLICKHOUSE_URL: 'http://there:8123' }, dataDirectory }
+    expect(await tablesAccess({}, { url: 'redis://elsewhere' }, sources)).toMatchObject({
+      url: 'http://there:8123',
+    })
+  })
 })

@@ -16,9 +16,11 @@ import {
   ChunkConsumer,
   exportQueues,
   FetchMonitor,
+  Heartbeat,
   QueueGauge,
   type QueueNames,
   QueueReporter,
+  QueueView,
   ShardCount,
 } from '@sluice/queue'
 import { IdSource } from '@sluice/rows'
@@ -43,6 +45,7 @@ import {
 import { startTraces } from '@sluice/traces'
 import { randomUUID } from 'node:crypto'
 import { BatchSpans } from './batch-spans.ts'
+import { hostname } from 'node:os'
 import { readWorkerConfig } from './config.ts'
 import { HeldBudget } from './held-budget.ts'
 import { InsertHealth } from './insert-health.ts'
@@ -233,16 +236,17 @@ await runProcess({
       commandTimeoutMs: workerLimits.reportTimeoutMs,
     })
     reportingRedis.on('error', onError)
+    const gauge = new QueueGauge({
+      redis: reportingRedis,
+      servers: () => redisServers(reportingRedis),
+      shards: shardCount,
+      memoryBytes: config.REDIS_MEMORY_BYTES,
+      wallMs: redisClock.nowMs,
+      monotonicMs,
+    })
     const reporter = new QueueReporter({
       redis: reportingRedis,
-      gauge: new QueueGauge({
-        redis: reportingRedis,
-        servers: () => redisServers(reportingRedis),
-        shards: shardCount,
-        memoryBytes: config.REDIS_MEMORY_BYTES,
-        wallMs: redisClock.nowMs,
-        monotonicMs,
-      }),
+      gauge,
       shards: shardCount,
       leaseKey: installationNames(config.SLUICE_PREFIX).reporterKey,
       processId: workerId,
@@ -255,6 +259,19 @@ await runProcess({
     })
     exportQueues(metrics, reporter)
     reporter.start()
+    const heartbeat = new Heartbeat({
+      redis: reportingRedis,
+      prefix: config.SLUICE_PREFIX,
+      processId: workerId,
+      role: 'worker',
+      host: hostname(),
+      pid: process.pid,
+      version: packageJson.version,
+      readiness,
+      work: () => ({ chunksHeld: shards.heldChunks, lag: counts.recentLag.read() }),
+      monotonicMs,
+      logger,
+    })
     const redisCheck = redisDependency(redis)
     const dependencyStates = new Dependencies({
       checks: () => [
@@ -283,8 +300,13 @@ await runProcess({
       readiness,
       metrics: metrics.page,
       dependencies: () => dependencyStates.status,
+      view: config.QUEUE_VIEW
+        ? new QueueView({ redis: reportingRedis, prefix: config.SLUICE_PREFIX, gauge, shards: shardCount })
+            .answer
+        : undefined,
       isAlive: () => fetchMonitor.isAlive && clickhouseMonitor.isAlive && watchdog.isAlive,
     })
+    heartbeat.start()
     logger.info({ opsUrl: ops.url }, 'working')
 
     return {
@@ -305,6 +327,7 @@ await runProcess({
         durability.stop()
         redisClock.stop()
         await ops.close()
+        await heartbeat.stop()
         if (durable instanceof ReplicatedRedis) durable.close()
         redis.disconnect()
         reportingRedis.disconnect()

@@ -2,6 +2,7 @@ import { classifyInsertError } from '@sluice/clickhouse'
 import type { HeldChunk } from '@sluice/queue'
 import { idTimeMs } from '@sluice/rows'
 import { LabelledCounts, type Metrics } from '@sluice/runtime'
+import { LagWindow } from './lag-window.ts'
 
 /** ClickHouse has hundreds of errors. Few of them happen in an installation. */
 const ERROR_CODES_MAX = 50
@@ -37,6 +38,8 @@ export class WorkerCounts {
   splits = 0
   rowsInserted = 0
   rowsDeadLettered = 0
+  /** From the receipt of rows until they can be queried, in the last minute. */
+  readonly recentLag: LagWindow
   readonly #distributions: WorkerDistributions
   readonly #wallMs: () => number
   readonly #monotonicMs: () => number
@@ -50,6 +53,7 @@ export class WorkerCounts {
     this.#distributions = distributions
     this.#wallMs = wallMs
     this.#monotonicMs = monotonicMs
+    this.recentLag = new LagWindow(monotonicMs)
   }
 
   /** Counts and measures an insert. @throws what it throws */
@@ -86,7 +90,11 @@ export class WorkerCounts {
     batchRows(chunks.reduce((sum, { rows }) => sum + rows, 0))
     batchBytes(chunks.reduce((sum, { bytes }) => sum + bytes, 0))
     const nowMs = this.#wallMs()
-    for (const { id } of chunks) lag(Math.max(0, nowMs - idTimeMs(id)) / 1_000)
+    for (const { id } of chunks) {
+      const seconds = Math.max(0, nowMs - idTimeMs(id)) / 1_000
+      lag(seconds)
+      this.recentLag.add(seconds)
+    }
   }
 
   async #step<T>(step: () => Promise<T>): Promise<T> {

@@ -48,6 +48,15 @@ export class DeadLetterStore {
     })
   }
 
+  /** How many there are, and how many of them were stored since midnight, UTC. */
+  async count(): Promise<{ readonly total: number; readonly today: number }> {
+    const [counts] = await this.#rows<{ total: string; today: string }>(
+      `SELECT toString(count()) AS total, toString(countIf(failed_at >= toStartOfDay(now('UTC')))) AS today FROM ${deadLettersTable}`,
+      {},
+    )
+    return { total: Number(counts?.total ?? 0), today: Number(counts?.today ?? 0) }
+  }
+
   async find(id: string): Promise<StoredDeadLetter | undefined> {
     const [letter] = await this.#select('WHERE id = {id: UUID}', { id })
     return letter

@@ -58,6 +58,17 @@ async function storeLetter(text: string): Promise<StoredDeadLetter> {
   return letter
 }
 
+it('counts the dead letters, and those of today', async () => {
+  const before = await store.count()
+  await storeLetter('old')
+  await clickhouse.command({
+    query: `INSERT INTO ${deadLettersTable} (id, project_id, failed_at, code) SELECT generateUUIDv4(), '${projectId}', now64(3, 'UTC'), 'X'`,
+  })
+  expect(await store.count()).toEqual({ total: before.total + 2, today: before.today + 1 })
+  await store.purge('all')
+  expect(await store.count()).toEqual({ total: 0, today: 0 })
+})
+
 /** Stores a dead letter with this text, and retries it. Returns why it was rejected. */
 async function retry(text: string, itsStore: DeadLetterStore = store): Promise<string | undefined> {
   const [outcome] = await itsStore.retry([await storeLetter(text)])

@@ -8,6 +8,15 @@ export { type AddObserver, ChunkQueue, QueueFullError, QueueUnavailableError } f
 export { type FailedChunk, FailedChunks, type PurgeOutcome, type RetryOutcome } from './failed-chunks.ts'
 export { FetchMonitor } from './fetch-monitor.ts'
 export {
+  Heartbeat,
+  heartbeatLimits,
+  type ProcessReport,
+  type ProcessWork,
+  readProcesses,
+  type RecentLag,
+} from './heartbeat.ts'
+export { MemoryTrend } from './memory-trend.ts'
+export {
   QueueGauge,
   type QueueReading,
   type RedisInfoServer,
@@ -17,7 +26,8 @@ export {
 export { exportQueues } from './queue-metrics.ts'
 export { QueueReporter, type QueueReport } from './queue-reporter.ts'
 export { chunkJobName, type QueueNames, queueNames, shardNames } from './queue-names.ts'
+export { QueueView } from './queue-view.ts'
 export type { FoundRecord, QueueRecord, RecordLimits } from './recorded-add.ts'
-export { queuedRows, type RowTotals } from './row-totals.ts'
+export { queuedRows, readRowTotals, type RowTotals } from './row-totals.ts'
 export { ShardCount } from './shard-count.ts'
 export { ShardedQueue } from './sharded-queue.ts'

@@ -94,10 +94,9 @@ export class RedisClock {
     this.#isMeasuring = true
     try {
       const sentAtMs = monotonicMs()
-      const [seconds, microseconds] = (await redis.eval(READ_CLOCK, 1, key)) as [string, string]
+      const redisMs = await readRedisTimeMs(redis, key)
       const answeredAtMs = monotonicMs()
       const roundTripMs = answeredAtMs - sentAtMs
-      const redisMs = Number(seconds) * 1_000 + Number(microseconds) / 1_000
       if (roundTripMs <= ROUND_TRIP_MAX_MS)
         this.#use({ offsetMs: redisMs - (sentAtMs + answeredAtMs) / 2, roundTripMs })
     } catch {
@@ -121,6 +120,17 @@ export class RedisClock {
     if (this.#wasSkewed) logger.error({ skewMs }, 'the clock of this process differs from that of redis')
     else logger.info({ skewMs }, 'the clock of this process agrees with that of redis')
   }
+}
+
+/**
+ * The time of the server that has the key, ms since 1970.
+ *
+ * @param key see `RedisClockOptions.key`
+ * @throws if Redis rejects it
+ */
+export async function readRedisTimeMs(redis: RedisConnection, key: string): Promise<number> {
+  const [seconds, microseconds] = (await redis.eval(READ_CLOCK, 1, key)) as [string, string]
+  return Number(seconds) * 1_000 + Number(microseconds) / 1_000
 }
 
 function isSkewed(skewMs: number): boolean {

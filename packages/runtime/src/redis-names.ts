@@ -8,6 +8,10 @@ export interface InstallationNames {
   readonly shardCountKey: string
   /** The key of the lease of the process that reports the state of the queues. */
   readonly reporterKey: string
+  /** The key of the times at which the processes last reported themselves. */
+  readonly processTimesKey: string
+  /** The key of what the processes reported: see `Heartbeat`. */
+  readonly processesKey: string
 }
 
 /**
@@ -21,5 +25,7 @@ export function installationNames(prefix: string): InstallationNames {
     rateLimitKey: (projectId) => `{${prefix}}:rate-limit:${projectId}`,
     shardCountKey: `{${prefix}}:shards`,
     reporterKey: `{${prefix}}:reporter`,
+    processTimesKey: `{${prefix}}:process-times`,
+    processesKey: `{${prefix}}:processes`,
   }
 }

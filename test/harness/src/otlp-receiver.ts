@@ -65,6 +65,8 @@ export class OtlpReceiver {
   /** Requests that have arrived. */
   requests = 0
   readonly #server: Server
+  /** The answers that were not sent. */
+  readonly #held: ServerResponse[] = []
 
   private constructor() {
     this.#server = createServer((request, response) => void this.#receive(request, response))
@@ -86,7 +88,9 @@ export class OtlpReceiver {
     return this.spans.filter((span) => span.name === name)
   }
 
+  /** Rejects what it has not answered: a sender would retry after a connection that is closed. */
   async close(): Promise<void> {
+    await Promise.all(this.#held.map((response) => this.#answer(response, 401)))
     const closed = new Promise((resolve) => this.#server.close(resolve))
     this.#server.closeAllConnections()
     await closed
@@ -95,10 +99,22 @@ export class OtlpReceiver {
   async #receive(request: IncomingMessage, response: ServerResponse): Promise<void> {
     const body = await text(request).catch(() => undefined)
     this.requests += 1
-    if (body === undefined || this.mode === 'silent') return
+    if (body === undefined) return
+    if (this.mode === 'silent') {
+      this.#held.push(response)
+      return
+    }
     if (this.mode === 'accepting') this.spans.push(...readSpans(JSON.parse(body) as OtlpRequest))
-    response.statusCode = this.mode === 'accepting' ? 200 : 401
-    response.setHeader('content-type', 'application/json').end('{}')
+    await this.#answer(response, this.mode === 'accepting' ? 200 : 401)
+  }
+
+  #answer(response: ServerResponse, status: number): Promise<void> {
+    response.statusCode = status
+    response.setHeader('content-type', 'application/json')
+    return new Promise((resolve) => {
+      if (response.destroyed) resolve()
+      else response.once('close', resolve).end('{}')
+    })
   }
 }
 
