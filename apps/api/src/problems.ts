@@ -1,10 +1,16 @@
 import { type EntryErrorCode, limits } from '@sluice/schema'
 import type { FastifyReply } from 'fastify'
+import type { IncomingHttpHeaders } from 'node:http'
+import { type Answer, sendAnswer } from './answer.ts'
 
 declare module 'fastify' {
   interface FastifyRequest {
     /** Why the request was rejected. Null if it was not. */
     problem: ProblemCode | null
+  }
+  interface FastifyContextConfig {
+    /** Makes the answer to a rejected request. Undefined for a problem document. */
+    reject?: (problem: Problem, requestId: string, headers: IncomingHttpHeaders) => Answer | undefined
   }
 }
 
@@ -165,11 +171,15 @@ export function problemBody({ code, message, errors }: Problem, requestId: strin
   })
 }
 
+/** Sends a problem document, or what the clients of the route expect instead. */
 export function sendProblem(reply: FastifyReply, problem: Problem): FastifyReply {
-  reply.request.problem = problem.code
+  const { request } = reply
+  request.problem = problem.code
+  const answer = request.routeOptions.config?.reject?.(problem, request.id, request.headers)
+  if (answer !== undefined) return sendAnswer(reply.headers(problem.headers), answer)
   return reply
     .code(problems[problem.code].status)
     .headers(problem.headers)
     .type('application/problem+json')
-    .send(problemBody(problem, reply.request.id))
+    .send(problemBody(problem, request.id))
 }

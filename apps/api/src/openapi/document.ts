@@ -17,6 +17,7 @@ const limitNames: Readonly<Record<keyof typeof limits, string>> = {
   metadataDepthMax: '`metadata`, levels of nesting including itself',
   metadataNamesMax: '`metadata`, names at the top level',
   entriesPerRequestMax: 'entries per request',
+  recordsPerRequestMax: 'records per request of a shipper (OTLP and others)',
   bodyBytesMax: 'decoded body, bytes',
   errorsPerEntryMax: 'errors reported per entry',
 }
