@@ -9,7 +9,7 @@ import { PASSWORD, queryServer, startRedisCluster, type TestCluster } from './re
 // While a slot moves, each of two nodes has some of its keys. Redis would abort a script at the first key that the node does not have.
 
 const ADD_MS = 10_000
-/** Long enough for every operation, and for several checks for stalled jobs. */
+/** For how long a slot moves. Meanwhile each operation is sent, and three checks for stalled jobs are made. */
 const MOVE_MS = 700
 /** Jobs are checked at this interval. */
 const LOCK_MS = 200

@@ -21,6 +21,7 @@ import {
 import { startTraces } from '@sluice/traces'
 import { randomUUID } from 'node:crypto'
 import { hostname } from 'node:os'
+import packageJson from '../package.json' with { type: 'json' }
 import { buildApp } from './app.ts'
 import { Authenticator } from './authentication/authenticator.ts'
 import { KeyUsage } from './authentication/key-usage.ts'
@@ -40,7 +41,6 @@ import { defaultsFromSettings } from './rate-limits/settings.ts'
 import { SharedBuckets } from './rate-limits/shared-buckets.ts'
 import { ChunkSpans } from './traces/chunk-spans.ts'
 import { RequestTraces } from './traces/request-traces.ts'
-import packageJson from '../package.json' with { type: 'json' }
 
 /**
  * Connections that the operating system may hold for the process, which accepts one in each turn of its event loop. Above that, a client

@@ -40,6 +40,7 @@ import {
 import { startTraces } from '@sluice/traces'
 import { randomUUID } from 'node:crypto'
 import { hostname } from 'node:os'
+import packageJson from '../package.json' with { type: 'json' }
 import { BatchSpans } from './batch-spans.ts'
 import { readWorkerConfig } from './config.ts'
 import { HeldBudget } from './held-budget.ts'
@@ -54,7 +55,6 @@ import type { ShardQueue } from './shard-queue.ts'
 import { fetchLimits } from './shard.ts'
 import { type ShardDependencies, startShard } from './start-shard.ts'
 import { countWorker, exportWorker } from './worker-counts.ts'
-import packageJson from '../package.json' with { type: 'json' }
 
 const config = readSettingsOrExit('worker', () => readWorkerConfig(process.env))
 const logger = createLogger('worker', config.LOG_LEVEL, config.LOG_FORMAT)

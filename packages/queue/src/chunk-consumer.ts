@@ -20,8 +20,8 @@ const YIELD_TIMEOUT_MS = 1_000
 const READ_PER_RUN_MAX = 16
 
 /**
- * KEYS: jobs. Returns the data of each. As a script, so that a job that is found missing was also missing on the replicas: a server that has
- * not learned that it was replaced may miss jobs of a batch.
+ * KEYS: jobs. Returns the data of each. As a script, so that a job that is found missing was also missing on the replicas: a server that
+ * has not learned that it was replaced may miss jobs of a batch.
  */
 const READ_JOBS = `
 local texts = {}

@@ -29,8 +29,8 @@ const kinds = {
 } as const
 
 /**
- * Exports at the same time. While the process runs, there is one, and those whose endpoint never ends its answer. At its end, all spans that
- * wait are exported at once.
+ * Exports at the same time. While the process runs, there is one, and those whose endpoint never ends its answer. At its end, all spans
+ * that wait are exported at once.
  */
 const EXPORTS_MAX = spanLimits.waitingMax / spanLimits.exportSpansMax + 1
 const REASON_LENGTH_MAX = 100
