@@ -1,6 +1,5 @@
-import type { DurableRedis, Logger, RedisConnection } from '@sluice/runtime'
+import { type DurableRedis, type Logger, type RedisConnection, waitUpTo } from '@sluice/runtime'
 import { isNotConnectionError } from 'bullmq'
-import { setTimeout as delay } from 'node:timers/promises'
 import { BatchFinisher, type StoredBatch } from './batch-finish.ts'
 import { decodeChunk, type HeldChunk, readJobData } from './chunk.ts'
 import type { FetchMonitor } from './fetch-monitor.ts'
@@ -199,12 +198,8 @@ export class ChunkConsumer {
     fetchMonitor.stopped(names.queuePrefix)
     redis.off('error', this.#noteConnectionError)
     redis.setMaxListeners(redis.getMaxListeners() - 1)
-    const timeout = new AbortController()
-    const late = delay(YIELD_TIMEOUT_MS, undefined, { signal: timeout.signal })
     // Without an answer, or after an error, the turn expires.
-    await Promise.race([this.yieldTurn(), late]).catch(() => undefined)
-    timeout.abort()
-    await late.catch(() => undefined)
+    await waitUpTo(YIELD_TIMEOUT_MS, this.yieldTurn())
   }
 
   async #monitored(fetch: () => Promise<JobFetch>): Promise<JobFetch> {

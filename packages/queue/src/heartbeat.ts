@@ -3,6 +3,7 @@ import {
   type Logger,
   type Readiness,
   type RedisConnection,
+  waitUpTo,
   withoutSecrets,
 } from '@sluice/runtime'
 import { PeriodicTask } from './periodic-task.ts'
@@ -145,10 +146,7 @@ export class Heartbeat {
   /** Removes the record. Never rejects, and waits for Redis no longer than `removalWaitMs`. */
   async stop(): Promise<void> {
     this.#task?.stop()
-    const { promise: isLate, resolve } = Promise.withResolvers<void>()
-    const timer = setTimeout(resolve, heartbeatLimits.removalWaitMs)
-    await Promise.race([this.#remove(this.#keys, [this.#options.processId]).catch(() => undefined), isLate])
-    clearTimeout(timer)
+    await waitUpTo(heartbeatLimits.removalWaitMs, this.#remove(this.#keys, [this.#options.processId]))
   }
 
   #report(): string {

@@ -8,8 +8,8 @@ import {
   TracerProvider,
   type SpanExporter,
 } from '@opentelemetry/sdk-trace'
+import { waitUpTo } from '@sluice/runtime'
 import type { LookupFunction } from 'node:net'
-import { setTimeout as sleep } from 'node:timers/promises'
 import { sharedLookup } from './shared-lookup.ts'
 import type { SpanContext } from './traceparent.ts'
 import {
@@ -93,12 +93,7 @@ export class OtlpTraces implements Traces {
   async close(deadlineMs: number): Promise<void> {
     const waitMs = Math.min(spanLimits.closeMaxMs, deadlineMs - performance.now())
     // A failure was logged by the exporter.
-    const exported = this.#provider.shutdown().catch(() => undefined)
-    if (waitMs <= 0) return
-    const timeout = new AbortController()
-    const late = sleep(waitMs, undefined, { signal: timeout.signal }).catch(() => undefined)
-    await Promise.race([exported, late])
-    timeout.abort()
+    await waitUpTo(Math.max(0, waitMs), this.#provider.shutdown())
   }
 }
 
