@@ -1,6 +1,7 @@
 import {
   installationNames,
   type Logger,
+  parseObject,
   type Readiness,
   type RedisConnection,
   waitUpTo,
@@ -190,7 +191,7 @@ function keysOf(prefix: string): readonly string[] {
 }
 
 function parseReport(id: string, ageMs: number, text: string): ProcessReport | undefined {
-  const { role, host, pid, version, uptimeS, notReady, chunksHeld, lag } = parseObject(text)
+  const { role, host, pid, version, uptimeS, notReady, chunksHeld, lag } = parseObject(text) ?? {}
   if (role !== 'api' && role !== 'worker') return undefined
   if (typeof host !== 'string' || typeof version !== 'string') return undefined
   if (typeof pid !== 'number' || typeof uptimeS !== 'number') return undefined
@@ -213,12 +214,4 @@ function parseReport(id: string, ageMs: number, text: string): ProcessReport | u
 function isLag(value: unknown): value is RecentLag {
   const { chunks, meanS, maxS } = Object(value) as Readonly<Record<string, unknown>>
   return [chunks, meanS, maxS].every((number) => typeof number === 'number')
-}
-
-function parseObject(text: string): Readonly<Record<string, unknown>> {
-  try {
-    return Object(JSON.parse(text)) as Record<string, unknown>
-  } catch {
-    return {}
-  }
 }
