@@ -96,9 +96,14 @@ export class Intake {
    * Parses a body that was not scanned, in slices: a large body leaves the event loop to other requests again and again.
    *
    * @param body must not be empty, and must be UTF-8
+   * @returns undefined if the body is an OTLP request
    * @throws Problem if the request as a whole is rejected; `overloaded` if too many bytes are being parsed
    */
-  async parse(body: Buffer, stamp: RequestStamp, format: BodyFormat): Promise<ParsedRequest<Owned>> {
+  async parse(
+    body: Buffer,
+    stamp: RequestStamp,
+    format: BodyFormat,
+  ): Promise<ParsedRequest<Owned> | undefined> {
     const release = this.#budget.reserve(stamp.projectId, body.length)
     try {
       return await this.#parse(body, this.#stampedLike(stamp), format)
@@ -107,7 +112,11 @@ export class Intake {
     }
   }
 
-  async #parse(body: Buffer, stamped: Stamped, format: BodyFormat): Promise<ParsedRequest<Owned>> {
+  async #parse(
+    body: Buffer,
+    stamped: Stamped,
+    format: BodyFormat,
+  ): Promise<ParsedRequest<Owned> | undefined> {
     const pace = this.#turns.begin()
     // Many requests may arrive in one turn. Small ones are not worth a wait.
     if (body.length > STEP_BYTES) await pace.nextSlice()
@@ -117,6 +126,7 @@ export class Intake {
       await pace.pause()
       found = finder.step(STEP_BYTES)
     }
+    if (found.kind === 'otlp') return undefined
     const shaper = this.#shaper(stamped)
     const rows = new RowText()
     const errors: FieldError[] = []

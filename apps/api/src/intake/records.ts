@@ -76,7 +76,7 @@ export async function readRecords(
 
 const unknownError: EntryError = { path: '', code: 'wrong_type', message: 'is invalid' }
 
-function tooManyRecords(): Problem {
+export function tooManyRecords(): Problem {
   return new Problem(
     'too_many_entries',
     `A request may have at most ${limits.recordsPerRequestMax} records. Send fewer records per request.`,
