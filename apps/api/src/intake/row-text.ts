@@ -1,10 +1,12 @@
+import type { Owned, Rows } from '@sluice/row-scanner'
+
 /** Rows are encoded in parts of this many characters: one text of all rows of a large request would take longer than a slice. */
 const PART_CHARACTERS = 262_144
 
 /** Gathers the rows of a request. */
 export class RowText {
   count = 0
-  /** Of all rows, in UTF-16: at most the number of bytes. */
+  /** Of all rows: at most the number of bytes. */
   characters = 0
   #text = ''
   readonly #parts: Buffer[] = []
@@ -16,9 +18,18 @@ export class RowText {
     if (this.#text.length > PART_CHARACTERS) this.#encode()
   }
 
+  addRows(rows: Rows<Owned>): void {
+    if (this.#text !== '') this.#encode()
+    const bytes = Buffer.allocUnsafe(rows.byteLength)
+    rows.copyTo(bytes, 0)
+    this.count += rows.count
+    this.characters += bytes.length
+    this.#parts.push(bytes)
+  }
+
   /** All rows, in UTF-8. */
   take(): Buffer {
-    this.#encode()
+    if (this.#text !== '') this.#encode()
     const [first] = this.#parts
     return first !== undefined && this.#parts.length === 1 ? first : Buffer.concat(this.#parts)
   }
