@@ -33,11 +33,17 @@ export interface ReadRecords extends Outcome {
 }
 
 /**
+ * The bytes of all rows of a request. Rows repeat what their records share, such as labels: without a limit, a small body could become
+ * gigabytes. An ordinary request has rows of about twice its size, and the writer has room for this many.
+ */
+export const ROW_BYTES_MAX = 4 * limits.bodyBytesMax
+
+/**
  * Makes pieces of rows from records. The boundaries of the pieces follow from the records alone, so a retry has the same ones.
  *
  * @param records undefined stands for a step of the work that ended without a record
  * @param hold called with the bytes of each piece
- * @throws Problem `too_many_entries`
+ * @throws Problem `too_many_entries`, `body_too_large`
  */
 export async function readRecords(
   records: Iterable<SourceRecord | undefined>,
@@ -50,9 +56,12 @@ export async function readRecords(
   let text = new RowText()
   let index = 0
   let start = 0
+  let rowBytes = 0
 
   function endPiece(): void {
     const rows = ownedRows(text.count, text.take())
+    rowBytes += rows.byteLength
+    if (rowBytes > ROW_BYTES_MAX) throw tooManyBytes()
     hold(rows.byteLength)
     pieces.push({ rows, start, end: index })
     start = index
@@ -75,6 +84,13 @@ export async function readRecords(
 }
 
 const unknownError: EntryError = { path: '', code: 'wrong_type', message: 'is invalid' }
+
+function tooManyBytes(): Problem {
+  return new Problem(
+    'body_too_large',
+    `The rows of a request may have at most ${ROW_BYTES_MAX} bytes, with what its records share. Send fewer records per request.`,
+  )
+}
 
 function tooManyRecords(): Problem {
   return new Problem(

@@ -12,7 +12,7 @@ import { acknowledge, noteReplay } from './acknowledgement.ts'
 import { admit } from './admission.ts'
 import { chargeUnknownLength, pay } from './charges.ts'
 import type { IntakeDependencies } from './intake-dependencies.ts'
-import { onlyPost } from './only-post.ts'
+import { rejectOtherMethods } from './other-methods.ts'
 import type { IntakeRequest } from './request-state.ts'
 import { withBody } from './with-body.ts'
 
@@ -44,7 +44,7 @@ export function logsRoute(app: FastifyInstance, dependencies: IntakeDependencies
   })
 
   for (const url of logsPaths) {
-    onlyPost(app, url)
+    rejectOtherMethods(app, url, ['POST'])
     const accepted = counts.countOf(url, 'POST', 202)
     app.post<{ Body: Buffer | undefined }>(url, {
       onRequest: (request, reply) => admit(request, reply, dependencies, request.headers.authorization),
