@@ -1,4 +1,5 @@
+import { elasticsearchBulk } from './elasticsearch/bulk.ts'
 import type { Protocol } from './protocol.ts'
 
 /** The protocols that have paths of their own. */
-export const protocols: readonly Protocol[] = []
+export const protocols: readonly Protocol[] = [elasticsearchBulk]
