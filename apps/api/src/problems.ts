@@ -21,6 +21,7 @@ declare module 'fastify' {
 export const problems = {
   invalid_json: { status: 400, title: 'The body is not valid JSON' },
   invalid_utf8: { status: 400, title: 'The body is not valid UTF-8', detail: 'The body must be UTF-8.' },
+  invalid_protobuf: { status: 400, title: 'The body is not valid Protocol Buffers' },
   invalid_encoding: { status: 400, title: 'The body does not match its Content-Encoding' },
   empty_body: { status: 400, title: 'The body is empty', detail: 'Send an entry or a batch as JSON.' },
   invalid_body: {
@@ -66,7 +67,7 @@ export const problems = {
   unsupported_media_type: {
     status: 415,
     title: 'The media type is not supported',
-    detail: 'Send application/json or application/x-ndjson.',
+    detail: 'Send application/json, application/x-ndjson, or OTLP as application/x-protobuf.',
   },
   unsupported_encoding: {
     status: 415,

@@ -7,6 +7,10 @@ import { digestRequest, readIdempotencyKey } from '../idempotency/idempotency-re
 import { type BodyFormat, jsonFormat, ndjsonFormat } from '../intake/body.ts'
 import type { ParsedRequest } from '../intake/intake.ts'
 import { readBody } from '../intake/read-body.ts'
+import { OTLP_PROTOBUF, rejectOtlp } from '../protocols/otlp/answers.ts'
+import { readProtobuf } from '../protocols/otlp/otlp.ts'
+import type { AnswerCount } from '../metrics/request-counts.ts'
+import { sendAnswer } from '../answer.ts'
 import type { RequestOrigin } from '../traces/request-traces.ts'
 import { acknowledge, noteReplay } from './acknowledgement.ts'
 import { admit } from './admission.ts'
@@ -14,9 +18,10 @@ import { chargeUnknownLength, pay } from './charges.ts'
 import type { IntakeDependencies } from './intake-dependencies.ts'
 import { rejectOtherMethods } from './other-methods.ts'
 import type { IntakeRequest } from './request-state.ts'
+import { takeRecords } from './take-records.ts'
 import { withBody } from './with-body.ts'
 
-/** The accepted media types: those that Fluent Bit, Fluentd, Logstash and Vector send. */
+/** The accepted media types of entries: those that Fluent Bit, Fluentd, Logstash and Vector send. */
 const formats: Readonly<Record<string, BodyFormat>> = {
   'application/json': jsonFormat,
   'application/x-ndjson': ndjsonFormat,
@@ -39,18 +44,25 @@ interface ReceivedRequest {
 export function logsRoute(app: FastifyInstance, dependencies: IntakeDependencies): void {
   const { bodies, counts } = dependencies
   // The body arrives as bytes. The intake decides whether they are UTF-8, JSON and entries.
-  app.addContentTypeParser(Object.keys(formats), (request, payload, done) => {
+  app.addContentTypeParser([...Object.keys(formats), OTLP_PROTOBUF], (request, payload, done) => {
     readBody(request, payload, bodies, done)
   })
 
   for (const url of logsPaths) {
     rejectOtherMethods(app, url, ['POST'])
     const accepted = counts.countOf(url, 'POST', 202)
+    const countOf = (status: number): AnswerCount => counts.countOf(url, 'POST', status)
     app.post<{ Body: Buffer | undefined }>(url, {
+      config: { reject: rejectOtlp },
       onRequest: (request, reply) => admit(request, reply, dependencies, request.headers.authorization),
       errorHandler: chargeUnknownLength,
       handler: (request, reply) =>
         withBody(request, reply, dependencies, async (body) => {
+          if (request.mediaType === OTLP_PROTOBUF)
+            return sendAnswer(
+              reply,
+              await takeRecords(readProtobuf(body), body, request, reply, countOf, dependencies),
+            )
           const received = receive(request, body, dependencies.wallMs())
           const parsed =
             scanAndCharge(request, received, dependencies) ??

@@ -63,6 +63,7 @@ const guessKey: Send = () => api.post(entry, { headers: { authorization: `Bearer
 const requests: Record<Exclude<ProblemCode, 'shutting_down'>, Send> = {
   invalid_json: post('{"level":"info"'),
   invalid_utf8: post(Buffer.from([0xff])),
+  invalid_protobuf: post(Buffer.from([0xff]), { headers: { 'content-type': 'application/x-protobuf' } }),
   invalid_encoding: post('not gzip', { headers: { 'content-encoding': 'gzip' } }),
   empty_body: post(''),
   invalid_body: post({ logs: {} }),
