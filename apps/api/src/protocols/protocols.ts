@@ -1,5 +1,6 @@
 import { elasticsearchBulk } from './elasticsearch/bulk.ts'
+import { lokiPush } from './loki/push.ts'
 import type { Protocol } from './protocol.ts'
 
 /** The protocols that have paths of their own. */
-export const protocols: readonly Protocol[] = [elasticsearchBulk]
+export const protocols: readonly Protocol[] = [elasticsearchBulk, lokiPush]

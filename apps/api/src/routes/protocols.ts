@@ -50,6 +50,7 @@ function addRoute(
 ): void {
   const { counts } = dependencies
   const { reject, methods, encoding } = protocol
+  const countOf = (method: string) => (status: number) => counts.countOf(path, method, status)
   rejectOtherMethods(app, path, methods, { reject })
   app.route<ProtocolRoute>({
     method: [...methods],
@@ -61,15 +62,13 @@ function addRoute(
     },
     errorHandler: chargeUnknownLength,
     handler: async (request, reply) => {
-      const { method } = request
       const answer = await withBody(
         request,
         reply,
         dependencies,
         (body) => {
           const reading = protocol.read(body, request)
-          const countOf = (status: number) => counts.countOf(path, method, status)
-          return takeRecords(reading, body, request, reply, countOf, dependencies)
+          return takeRecords(reading, body, request, reply, countOf(request.method), dependencies)
         },
         encoding,
       )

@@ -104,15 +104,14 @@ describe('ValueFinder', () => {
   })
 })
 
+const members = (count: number): string => `{${Array.from({ length: count }, (_, i) => `"n${i}":1`).join()}}`
+
 describe('a value that is larger than any record', () => {
   const one: Shape = { elements: { take: 'n' } }
   const codeOf = (value: string): unknown => {
     const [, [, code] = []] = find(`[1,${value},2]`, one) as [string, unknown][]
     return typeof code === 'string' && code.startsWith('too_') ? code : 'parsed'
   }
-  const members = (count: number): string =>
-    `{${Array.from({ length: count }, (_, i) => `"n${i}":1`).join()}}`
-
   it('is not parsed', () => {
     expect(codeOf(members(9_000))).toBe('too_large')
     expect(codeOf(`[${'{},'.repeat(30_000)}1]`)).toBe('too_large')

@@ -23,6 +23,10 @@ const bulk = (
 ): Promise<LightMyRequestResponse> =>
   api.post(body, { url, headers: { 'content-type': 'application/x-ndjson', ...headers } })
 
+const base64 = (text: string): string => Buffer.from(text).toString('base64')
+const get = (url: string, authorization = `Bearer ${api.key}`): Promise<LightMyRequestResponse> =>
+  api.app.inject({ method: 'GET', url, headers: { authorization } })
+
 const metadataOf = (row: Record<string, string> | undefined): unknown =>
   JSON.parse(row?.['metadata_text'] ?? '{}')
 
@@ -220,8 +224,6 @@ describe('filter_path', () => {
 })
 
 describe('a key', () => {
-  const base64 = (text: string): string => Buffer.from(text).toString('base64')
-
   it.each<[string, (key: string) => string]>([
     ['ApiKey with an id', (key) => `ApiKey ${base64(`some-id:${key}`)}`],
     ['ApiKey with Base64 of the key', (key) => `apikey ${base64(key)}`],
@@ -245,9 +247,6 @@ describe('a key', () => {
 })
 
 describe('what clients ask before they send', () => {
-  const get = (url: string, authorization = `Bearer ${api.key}`): Promise<LightMyRequestResponse> =>
-    api.app.inject({ method: 'GET', url, headers: { authorization } })
-
   it('is answered', async () => {
     for (const path of ['/elasticsearch', '/elasticsearch/']) {
       const answer = await get(path)
