@@ -13,7 +13,8 @@ export interface RequestIdentity {
 
 /**
  * Stores all pieces of a request. With an idempotency key, each piece has a record of its own, so a retry stores only those that are
- * not stored yet.
+ * not stored yet. The first piece then is stored before the others: it has the key itself, so another body with this key is noticed
+ * before anything of it is stored.
  *
  * @returns the number of rows that were stored now
  * @throws Problem `queue_unavailable` if some pieces are stored and others are not; otherwise the first error of a piece
@@ -32,8 +33,8 @@ export async function storePieces(
     const { projectId, idempotencyKey, digest } = identity
     const { isReplay } = await idempotency.write({
       projectId,
-      // A key never contains a space, so no client can send the key of a piece.
-      key: pieces.length === 1 ? idempotencyKey : `${idempotencyKey} ${start}-${end}`,
+      // A key never contains a space, so no client can send the key of a further piece.
+      key: start === 0 ? idempotencyKey : `${idempotencyKey} ${start}-${end}`,
       digest,
       parsed: { entries: end - start, rows, answer: '' },
       requestId: request.id,
@@ -42,16 +43,25 @@ export async function storePieces(
     return isReplay ? 0 : rows.count
   }
 
-  const results = await Promise.allSettled(pieces.map(store))
+  const [first, ...others] = pieces
+  if (first === undefined) return 0
+  if (identity === undefined) return sum(await Promise.allSettled(pieces.map(store)))
+  const storedFirst = await store(first)
+  const results = await Promise.allSettled(others.map(store))
+  return sum([{ status: 'fulfilled', value: storedFirst }, ...results])
+}
+
+/** @throws Problem, or the error of the first piece if none is stored */
+function sum(results: readonly PromiseSettledResult<number>[]): number {
+  let rows = 0
   let stored = 0
-  let storedPieces = 0
   for (const result of results) {
     if (result.status === 'rejected') continue
-    stored += result.value
-    storedPieces += 1
+    rows += result.value
+    stored += 1
   }
-  if (storedPieces === pieces.length) return stored
-  if (storedPieces > 0) throw partlyStored()
+  if (stored === results.length) return rows
+  if (stored > 0) throw partlyStored()
   throw results.find((result) => result.status === 'rejected')?.reason
 }
 
