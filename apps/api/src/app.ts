@@ -1,5 +1,12 @@
 import type { Logger, Readiness } from '@sluice/runtime'
-import { fastify, LogController, type FastifyError, type FastifyInstance, type FastifyRequest } from 'fastify'
+import {
+  fastify,
+  LogController,
+  type FastifyError,
+  type FastifyInstance,
+  type FastifyReply,
+  type FastifyRequest,
+} from 'fastify'
 import { randomUUID } from 'node:crypto'
 import type { Socket } from 'node:net'
 import { ConnectionGuard } from './connections/connection-guard.ts'
@@ -61,7 +68,7 @@ export function buildApp(dependencies: AppDependencies): FastifyInstance {
       void reply.header('x-request-id', request.id)
       guard.onAnswer(request, reply)
       void handleError(error, request, reply)
-      countRejection(OTHER, request, counts)
+      countRejection(OTHER, request, reply, counts)
     },
     clientErrorHandler: (error, socket) => guard.onClientError(error, socket),
   }) as unknown as FastifyInstance
@@ -73,14 +80,13 @@ export function buildApp(dependencies: AppDependencies): FastifyInstance {
     void reply.header('x-request-id', request.id)
     guard.onRequest(request)
     forwarding.check(request)
-    // Only the body of a POST is read.
-    if (request.method !== 'POST') guard.onAnswer(request, reply)
+    if (!readsBody(request)) guard.onAnswer(request, reply)
     done(rejectHead(request))
   })
   app.setErrorHandler((error: FastifyError, request, reply) => {
     guard.onAnswer(request, reply)
     handleError(error, request, reply)
-    countRejection(request.is404 ? OTHER : (request.routeOptions.url ?? OTHER), request, counts)
+    countRejection(request.is404 ? OTHER : (request.routeOptions.url ?? OTHER), request, reply, counts)
     return reply
   })
   app.removeAllContentTypeParsers()
@@ -106,8 +112,18 @@ function countAnswers(app: FastifyInstance, counts: RequestCounts): void {
   })
 }
 
-function countRejection(route: string, { method, problem }: FastifyRequest, counts: RequestCounts): void {
-  if (problem !== null) counts.rejectedWith(route, method, problem)
+function countRejection(
+  route: string,
+  { method, problem }: FastifyRequest,
+  { statusCode }: FastifyReply,
+  counts: RequestCounts,
+): void {
+  if (problem !== null) counts.rejectedWith(route, method, problem, statusCode)
+}
+
+/** Only the body of a POST is read, and of a PUT if its route takes entries. */
+function readsBody({ method, routeOptions }: FastifyRequest): boolean {
+  return method === 'POST' || routeOptions.config?.takesPut === true
 }
 
 function rejectHead(request: FastifyRequest): Problem | undefined {

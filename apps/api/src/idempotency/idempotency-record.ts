@@ -78,6 +78,14 @@ export function digestRequest(contentType: string, body: Buffer): string {
     .slice(0, HASH_CHARACTERS)
 }
 
+/**
+ * The digest of a part of a body. A later version may divide a body differently: its pieces then do not match those that are stored, and a
+ * retry is rejected instead of being incomplete.
+ */
+export function digestPiece(digest: string, start: number, end: number): string {
+  return hash('sha256', `${digest} ${start}-${end}`, 'base64url').slice(0, HASH_CHARACTERS)
+}
+
 /** A project's key as part of a Redis name: short, and not reversible, since a client's key may be secret. */
 export function hashIdempotencyKey(projectId: string, key: string): string {
   return hash('sha256', `${projectId}\n${key}`, 'base64url').slice(0, HASH_CHARACTERS)

@@ -50,9 +50,14 @@ export class RequestCounts {
     return answer
   }
 
-  /** Counts an answer with a problem document. */
-  rejectedWith(route: string, method: string, problem: ProblemCode): void {
-    this.countOf(route, method, problems[problem].status).count += 1
+  /** Counts the answer to a rejected request. @param status protocols of shippers have statuses of their own for some problems */
+  rejectedWith(
+    route: string,
+    method: string,
+    problem: ProblemCode,
+    status: number = problems[problem].status,
+  ): void {
+    this.countOf(route, method, status).count += 1
     this.rejected.add(problem)
   }
 

@@ -5,6 +5,7 @@ import type { Problem } from '../problems.ts'
 
 /** The parts of a request that a protocol may read. */
 export interface ProtocolRequest {
+  readonly id: string
   readonly headers: IncomingHttpHeaders
   readonly params: Readonly<Record<string, string>>
   /** A repeated name has an array. */
@@ -20,18 +21,42 @@ export interface Reading {
    * @throws Problem if the request as a whole is rejected. Nothing is stored then
    */
   readonly records: (scan?: ScanRecords) => Iterable<SourceRecord | undefined>
-  /** The answer to the request once its rows are stored. It follows from the body alone, so that a replay gets the same. */
+  /** The answer to the request once its rows are stored. It follows from the request alone, so that a replay gets the same. */
   readonly answer: (outcome: Outcome) => Answer
+}
+
+/** An answer that never changes, to what a shipper asks before it sends records. */
+export interface FixedAnswer {
+  /** The paths of its GET and HEAD requests. */
+  readonly paths: readonly string[]
+  /** Whether the request needs a valid key, so that shippers notice a wrong key when they start. */
+  readonly needsKey: boolean
+  readonly answer: Answer
+}
+
+/** An encoding that belongs to the protocol and not to HTTP. */
+export interface OwnEncoding {
+  /** The value of Content-Encoding that may stand for it. */
+  readonly name: string
+  readonly isUsed: (headers: IncomingHttpHeaders) => boolean
+  /** @throws Problem `invalid_encoding`, `body_too_large`: no result has more than `limits.bodyBytesMax` */
+  readonly decode: (body: Buffer) => Buffer
 }
 
 /** How a kind of shipper sends records: an adapter between its API and the intake. */
 export interface Protocol {
-  /** The paths of its POST requests. They may have parameters. */
+  /** The paths of its requests. They may have parameters. */
   readonly paths: readonly string[]
+  /** The methods of its requests: POST, and PUT if its clients use it. */
+  readonly methods: readonly ('POST' | 'PUT')[]
   /** The value of an Authorization header with a bearer token that has the API key, from wherever such shippers send the key. */
   readonly authorization: (headers: IncomingHttpHeaders) => string | undefined
+  readonly encoding?: OwnEncoding
+  /** Rejects a request before its body is read. @throws Problem */
+  readonly check?: (request: Pick<ProtocolRequest, 'query'>) => void
   /** @param body decoded @throws Problem */
   readonly read: (body: Buffer, request: ProtocolRequest) => Reading
   /** The answer to a request that is rejected. */
   readonly reject: (problem: Problem, requestId: string) => Answer
+  readonly fixedAnswers?: readonly FixedAnswer[]
 }

@@ -9,12 +9,14 @@ import type { IntakeDependencies } from './intake-dependencies.ts'
  * Everything that can reject a request before its body is read.
  *
  * @param authorization the Authorization header, or what stands for it in the protocol of the request
+ * @param ownEncoding a value of Content-Encoding that the protocol of the request decodes itself
  */
 export async function admit(
   request: FastifyRequest,
   reply: FastifyReply,
   { authenticator, rateLimits, overload, bodies, traces }: IntakeDependencies,
   authorization: string | undefined,
+  ownEncoding?: string,
 ): Promise<void> {
   const { headers } = request
   request.project = await authenticator.authenticate(authorization, request, (project) => {
@@ -24,7 +26,8 @@ export async function admit(
   if (traces !== undefined) request.span = traces.start(request)
   request.allowance?.rejectEarly(headers)
   overload.check()
-  checkContentEncoding(headers['content-encoding'])
+  const encoding = headers['content-encoding']
+  if (encoding !== ownEncoding) checkContentEncoding(encoding)
   checkCharset(request)
   if (headers.expect === undefined) return
   // Last: the client need not send a body that is rejected.

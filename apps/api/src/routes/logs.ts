@@ -17,7 +17,7 @@ import { acknowledge, noteReplay } from './acknowledgement.ts'
 import { admit } from './admission.ts'
 import { chargeUnknownLength, pay } from './charges.ts'
 import type { IntakeDependencies } from './intake-dependencies.ts'
-import { onlyPost } from './only-post.ts'
+import { rejectOtherMethods } from './other-methods.ts'
 import type { IntakeRequest } from './request-state.ts'
 import { takeRecords } from './take-records.ts'
 import { withBody } from './with-body.ts'
@@ -49,7 +49,7 @@ export function logsRoute(app: FastifyInstance, dependencies: IntakeDependencies
   })
 
   for (const url of logsPaths) {
-    onlyPost(app, url)
+    rejectOtherMethods(app, url, ['POST'])
     const accepted = counts.countOf(url, 'POST', 202)
     const countOf = (status: number): AnswerCount => counts.countOf(url, 'POST', status)
     app.post<{ Body: Buffer | undefined }>(url, {

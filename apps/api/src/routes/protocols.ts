@@ -1,15 +1,21 @@
-import type { FastifyInstance } from 'fastify'
+import type { FastifyInstance, FastifyRequest } from 'fastify'
 import { sendAnswer } from '../answer.ts'
 import { readBody } from '../intake/read-body.ts'
-import type { AnswerCount } from '../metrics/request-counts.ts'
-import type { Protocol } from '../protocols/protocol.ts'
+import type { FixedAnswer, Protocol } from '../protocols/protocol.ts'
 import { protocols } from '../protocols/protocols.ts'
 import { admit } from './admission.ts'
 import { chargeUnknownLength } from './charges.ts'
 import type { IntakeDependencies } from './intake-dependencies.ts'
-import { onlyPost } from './only-post.ts'
+import { rejectOtherMethods } from './other-methods.ts'
 import { takeRecords } from './take-records.ts'
 import { withBody } from './with-body.ts'
+
+declare module 'fastify' {
+  interface FastifyContextConfig {
+    /** Whether the bodies of PUT requests are read. */
+    takesPut?: boolean
+  }
+}
 
 interface ProtocolRoute {
   Body: Buffer | undefined
@@ -18,14 +24,22 @@ interface ProtocolRoute {
 }
 
 /** The routes of all protocols that have paths of their own. */
-export async function protocolRoutes(app: FastifyInstance, dependencies: IntakeDependencies): Promise<void> {
+export async function protocolRoutes(
+  app: FastifyInstance,
+  dependencies: IntakeDependencies,
+  served: readonly Protocol[] = protocols,
+): Promise<void> {
   const { bodies } = dependencies
   // Shippers send many media types for the same content. Only the protocol knows what a body must be.
   app.addContentTypeParser('*', (request, payload, done) => {
     readBody(request, payload, bodies, done)
   })
-  for (const protocol of protocols)
+  for (const protocol of served) {
     for (const path of protocol.paths) addRoute(app, path, protocol, dependencies)
+    for (const fixed of protocol.fixedAnswers ?? []) {
+      for (const path of fixed.paths) addFixedAnswer(app, path, fixed, protocol, dependencies)
+    }
+  }
 }
 
 function addRoute(
@@ -35,17 +49,53 @@ function addRoute(
   dependencies: IntakeDependencies,
 ): void {
   const { counts } = dependencies
-  const countOf = (status: number): AnswerCount => counts.countOf(path, 'POST', status)
-  onlyPost(app, path)
-  app.post<ProtocolRoute>(path, {
-    config: { reject: protocol.reject },
-    onRequest: (request, reply) =>
-      admit(request, reply, dependencies, protocol.authorization(request.headers)),
+  const { reject, methods, encoding } = protocol
+  const countOf = (method: string) => (status: number) => counts.countOf(path, method, status)
+  rejectOtherMethods(app, path, methods, { reject })
+  app.route<ProtocolRoute>({
+    method: [...methods],
+    url: path,
+    config: { reject, takesPut: methods.includes('PUT') },
+    onRequest: async (request, reply) => {
+      protocol.check?.(request)
+      await admit(request, reply, dependencies, protocol.authorization(request.headers), encoding?.name)
+    },
     errorHandler: chargeUnknownLength,
-    handler: async (request, reply) =>
-      withBody(request, reply, dependencies, async (body) => {
-        const reading = protocol.read(body, request)
-        return sendAnswer(reply, await takeRecords(reading, body, request, reply, countOf, dependencies))
-      }),
+    handler: async (request, reply) => {
+      const answer = await withBody(
+        request,
+        reply,
+        dependencies,
+        (body) => {
+          const reading = protocol.read(body, request)
+          return takeRecords(reading, body, request, reply, countOf(request.method), dependencies)
+        },
+        encoding,
+      )
+      return sendAnswer(reply, answer)
+    },
+  })
+}
+
+function addFixedAnswer(
+  app: FastifyInstance,
+  path: string,
+  { answer, needsKey }: FixedAnswer,
+  { authorization, reject }: Protocol,
+  { authenticator, counts }: IntakeDependencies,
+): void {
+  async function authenticate(request: FastifyRequest): Promise<void> {
+    await authenticator.authenticate(authorization(request.headers), request)
+  }
+  rejectOtherMethods(app, path, ['GET', 'HEAD'], { reject })
+  app.route({
+    method: ['GET', 'HEAD'],
+    url: path,
+    config: { reject },
+    ...(needsKey ? { onRequest: authenticate } : {}),
+    handler: async ({ method }, reply) => {
+      counts.countOf(path, method, answer.status).count += 1
+      return sendAnswer(reply, answer)
+    },
   })
 }

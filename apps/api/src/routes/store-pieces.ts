@@ -1,5 +1,5 @@
 import type { FastifyRequest } from 'fastify'
-import type { RequestIdentity } from '../idempotency/idempotency-record.ts'
+import { digestPiece, type RequestIdentity } from '../idempotency/idempotency-record.ts'
 import type { Piece } from '../intake/records.ts'
 import { Problem, problems } from '../problems.ts'
 import type { IntakeDependencies } from './intake-dependencies.ts'
@@ -36,7 +36,7 @@ export async function storePieces(
       projectId,
       // The keys of clients have no spaces, so no client can send the key of a piece.
       key: start === first?.start ? key : `${key} ${start}-${end}`,
-      digest,
+      digest: pieces.length === 1 ? digest : digestPiece(digest, start, end),
       parsed: { entries: end - start, rows, answer: '' },
       requestId: request.id,
       span: request.span,

@@ -4,6 +4,7 @@ import { type ContentDecoder, decodeSmall } from '../intake/content-encoding.ts'
 import { OverloadedError } from '../overload/overloaded-error.ts'
 import type { OverloadMonitor } from '../overload/overload-monitor.ts'
 import { Problem, problems } from '../problems.ts'
+import type { OwnEncoding } from '../protocols/protocol.ts'
 import { requestAttributes } from '../traces/request-traces.ts'
 import { chargeUpTo, pay, settle } from './charges.ts'
 import type { IntakeDependencies } from './intake-dependencies.ts'
@@ -20,11 +21,18 @@ export async function withBody<Answer>(
   reply: FastifyReply,
   { overload, bodies, counts, decoder }: IntakeDependencies,
   use: (body: Buffer) => Promise<Answer>,
+  ownEncoding?: OwnEncoding,
 ): Promise<Answer> {
   let body = request.body ?? emptyBody
   try {
     counts.bodyBytes += body.length
-    body = decode(request, body) ?? (await decodeLarge(request, body, decoder))
+    if (request.headers['content-encoding'] !== ownEncoding?.name)
+      body = decode(request, body) ?? (await decodeLarge(request, body, decoder))
+    if (ownEncoding?.isUsed(request.headers) === true) {
+      // The allowance may be used up since the body was admitted.
+      request.allowance?.rejectEarly(request.headers)
+      body = ownEncoding.decode(body)
+    }
     counts.decodedBytes += body.length
     if (body !== request.body && !bodies.hold(request, body.length)) throw bodies.reject(request)
     return await use(body)

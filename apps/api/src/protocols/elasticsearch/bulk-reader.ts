@@ -1,0 +1,100 @@
+import { isUtf8 } from 'node:buffer'
+import type { SourceRecord } from '../../intake/records.ts'
+import { parseFound, search, type Shape } from '../../intake/value-finder.ts'
+import { Problem } from '../../problems.ts'
+import { addMember, isObject, type Members, notAnObject, toEntry } from '../entries.ts'
+import { type Line, linesOf } from '../lines.ts'
+import { type Item, UNSUPPORTED_ACTION } from './bulk-answer.ts'
+
+const whole: Shape = { take: 'value' }
+
+/** The longest names of indices have 255 bytes, the longest ids 512. An action has no other long text. */
+const ACTION_BYTES_MAX = 8 * 1024
+
+/**
+ * Reads the lines of a bulk request in pairs: an action, and the document to store.
+ *
+ * @param pathIndex the index of actions that name no other
+ * @param items gets an item for each record, in the same order
+ * @throws Problem `invalid_json` for an action that is malformed: what its line is about is not known, so nothing is stored
+ */
+export function* readBulk(
+  body: Buffer,
+  pathIndex: string | null,
+  items: Item[],
+): Generator<SourceRecord | undefined> {
+  let number = 0
+  let item: Item | undefined
+  for (const line of linesOf(body)) {
+    if (line === undefined) {
+      yield undefined
+      continue
+    }
+    number += 1
+    if (item !== undefined) {
+      items.push(item)
+      yield yield* readDocument(body, line, item)
+      item = undefined
+      continue
+    }
+    item = yield* readAction(body, line, pathIndex, number)
+    // A deletion is not followed by a document.
+    if (item.action === 'delete') {
+      items.push(item)
+      item = undefined
+      yield unsupportedAction
+    } else yield undefined
+  }
+  if (item !== undefined) throw malformed(number, 'The document after the action is missing.')
+}
+
+function* readAction(
+  body: Buffer,
+  { start, end }: Line,
+  pathIndex: string | null,
+  number: number,
+): Generator<undefined, Item> {
+  if (end - start > ACTION_BYTES_MAX || !isUtf8(body.subarray(start, end)))
+    throw malformed(number, 'Expected an object.')
+  const finder = yield* search(body, whole, start, end)
+  const [found] = finder.found
+  if (finder.isInvalid || found === undefined) throw malformed(number, finder.fault)
+  const parsed = parseFound(body, found)
+  const value = 'value' in parsed && isObject(parsed.value) ? parsed.value : {}
+  const [action, ...others] = Object.keys(value)
+  const target = action === undefined ? undefined : value[action]
+  if (action === undefined || others.length > 0 || !actions.has(action) || !isObject(target))
+    throw malformed(number, 'Expected one of create, delete, index and update, with an object.')
+  return { action, index: text(target['_index']) ?? pathIndex, id: text(target['_id']) }
+}
+
+function* readDocument(body: Buffer, { start, end }: Line, item: Item): Generator<undefined, SourceRecord> {
+  if (item.action === 'update') return unsupportedAction
+  if (!isUtf8(body.subarray(start, end)))
+    return { error: { path: '', code: 'invalid_json', message: 'must be UTF-8' } }
+  const finder = yield* search(body, whole, start, end)
+  const [found] = finder.found
+  if (finder.isInvalid || found === undefined)
+    return { error: { path: '', code: 'invalid_json', message: `is not JSON. ${finder.fault}` } }
+  const parsed = parseFound(body, found)
+  if ('error' in parsed) return parsed
+  if (!isObject(parsed.value)) return notAnObject
+  return { entry: toEntry(withItem(parsed.value, item)) }
+}
+
+/** Keeps the names of the index and of the document. */
+function withItem(document: Members, { index, id }: Item): Members {
+  if (index !== null) addMember(document, '_index', index)
+  if (id !== null) addMember(document, '_id', id)
+  return document
+}
+
+const actions: ReadonlySet<string> = new Set(['create', 'delete', 'index', 'update'])
+const text = (value: unknown): string | null => (typeof value === 'string' ? value : null)
+const unsupportedAction: SourceRecord = {
+  error: { path: '', code: 'not_allowed', message: UNSUPPORTED_ACTION },
+}
+
+function malformed(line: number, what: string): Problem {
+  return new Problem('invalid_json', `Malformed action/metadata line [${line}]. ${what}`)
+}

@@ -1,0 +1,55 @@
+import { entryOfRecord } from '@sluice/log-formats'
+import { limits } from '@sluice/schema'
+import type { SourceRecord } from '../intake/records.ts'
+
+export type Members = Record<string, unknown>
+
+/** For records that do not tell their level. */
+const DEFAULT_LEVEL = 'log'
+
+/** An object of JSON. An array is not, and neither is a number that was parsed exactly: it has no prototype. */
+export function isObject(value: unknown): value is Members {
+  return typeof value === 'object' && value !== null && Object.getPrototypeOf(value) === Object.prototype
+}
+
+/** Sets a member under any name. An assignment to `__proto__` would set the prototype. */
+export function setMember(members: Members, name: string, value: unknown): void {
+  if (name === '__proto__') {
+    Object.defineProperty(members, name, { value, enumerable: true, configurable: true, writable: true })
+  } else members[name] = value
+}
+
+/** Adds a member. If its name is taken, a number after the name makes it a new one: nothing is replaced. */
+export function addMember(members: Members, name: string, value: unknown): void {
+  let free = name
+  for (let number = 2; Object.hasOwn(members, free); number += 1) free = `${name}_${number}`
+  setMember(members, free, value)
+}
+
+/** A record as an entry: its fields by the names that loggers use, everything else as metadata. */
+export function toEntry(record: Members): Members {
+  return entryOfRecord(record, { defaultLevel: DEFAULT_LEVEL })
+}
+
+/** Adds what the envelope of a record says to the metadata of its entry. Undefined and empty values are not added. */
+export function withMetadata(entry: Members, added: Readonly<Members>): Members {
+  const given = entry['metadata']
+  const metadata: Members = isObject(given) ? { ...given } : {}
+  for (const name of Object.keys(added)) {
+    const value = added[name]
+    if (value !== undefined && value !== null && value !== '') addMember(metadata, name, value)
+  }
+  return Object.keys(metadata).length === 0 ? entry : { ...entry, metadata }
+}
+
+/** A record that is not an object. */
+export const notAnObject = {
+  error: { path: '', code: 'wrong_type', message: 'must be an object' },
+} as const satisfies SourceRecord
+
+/** The first value of a parameter of a query. Longer values than a metadata value of some use are ignored. */
+export function queryText(query: Readonly<Record<string, unknown>>, name: string): string | undefined {
+  const value = query[name]
+  const [first] = Array.isArray(value) ? (value as readonly unknown[]) : [value]
+  return typeof first === 'string' && first.length <= limits.serviceCharactersMax ? first : undefined
+}

@@ -1,0 +1,128 @@
+import type { SourceRecord } from '../../intake/records.ts'
+import { limits } from '@sluice/schema'
+import { Problem } from '../../problems.ts'
+import { type Members, setMember } from '../entries.ts'
+import { MalformedProtobuf, ProtobufReader, tagOf } from '../otlp/protobuf-reader.ts'
+import { Steps } from '../otlp/protobuf-scopes.ts'
+import { LABELS_CHARACTERS_MAX, parseLabels } from './labels.ts'
+import { Stream } from './stream.ts'
+
+/** logproto.PushRequest, StreamAdapter, EntryAdapter, Timestamp and LabelPairAdapter. */
+const streams = tagOf(1, 'bytes')
+const streamTags = { labels: tagOf(1, 'bytes'), entries: tagOf(2, 'bytes') } as const
+const entryTags = {
+  timestamp: tagOf(1, 'bytes'),
+  line: tagOf(2, 'bytes'),
+  metadata: tagOf(3, 'bytes'),
+} as const
+const timeTags = { seconds: tagOf(1, 'varint'), nanos: tagOf(2, 'varint') } as const
+const pairTags = { name: tagOf(1, 'bytes'), value: tagOf(2, 'bytes') } as const
+
+/** A line in UTF-8 has at most this many bytes, or it is too long. Bytes that are not UTF-8 become three. */
+const LINE_BYTES_MAX = 4 * limits.messageCharactersMax
+/** A line with its structured metadata, and with fields that are not known. */
+const ENTRY_BYTES_MAX = LINE_BYTES_MAX + 2 * limits.metadataBytesMax
+
+/** The lines of a push request in Protocol Buffers. @throws Problem */
+export function* pushedProtobuf(body: Buffer): Generator<SourceRecord | undefined> {
+  try {
+    const steps = new Steps()
+    const request = new ProtobufReader(body)
+    for (let tag = request.next(); tag !== -1; tag = request.next()) {
+      if (steps.isDue()) yield undefined
+      if (tag === streams) yield* linesOfStream(request.bytes(), steps)
+      else request.skip()
+    }
+  } catch (error) {
+    if (!(error instanceof MalformedProtobuf)) throw error
+    throw new Problem('invalid_protobuf', `The body is not a PushRequest: ${error.message}.`)
+  }
+}
+
+function* linesOfStream(bytes: Buffer, steps: Steps): Generator<SourceRecord | undefined> {
+  let labels: Members | undefined = {}
+  // The labels may follow the lines.
+  const head = new ProtobufReader(bytes)
+  for (let tag = head.next(); tag !== -1; tag = head.next()) {
+    if (steps.isDue()) yield undefined
+    if (tag !== streamTags.labels) head.skip()
+    else {
+      const text = head.bytes()
+      labels = text.length > 4 * LABELS_CHARACTERS_MAX ? undefined : parseLabels(text.toString())
+    }
+  }
+  const stream = labels === undefined ? undefined : new Stream(labels)
+  const reader = new ProtobufReader(bytes)
+  for (let tag = reader.next(); tag !== -1; tag = reader.next()) {
+    if (steps.isDue()) yield undefined
+    if (tag !== streamTags.entries) reader.skip()
+    else {
+      const start = reader.at
+      const entry = reader.message()
+      if (stream === undefined) yield wrongLabels
+      else yield reader.at - start > ENTRY_BYTES_MAX ? tooLong : lineOf(entry, stream)
+    }
+  }
+}
+
+function lineOf(reader: ProtobufReader, stream: Stream): SourceRecord {
+  let unixNano = 0n
+  let line = ''
+  const metadata: Members = {}
+  let metadataBytes = 0
+  for (let tag = reader.next(); tag !== -1; tag = reader.next()) {
+    if (tag === entryTags.timestamp) unixNano = readTime(reader.message())
+    else if (tag === entryTags.line) {
+      const bytes = reader.bytes()
+      if (bytes.length > LINE_BYTES_MAX) return tooLong
+      // Lines of files may have bytes that are not UTF-8. They become U+FFFD.
+      line = bytes.toString()
+    } else if (tag === entryTags.metadata) {
+      const start = reader.at
+      readPair(reader.message(), metadata)
+      metadataBytes += reader.at - start
+      if (metadataBytes > limits.metadataBytesMax) return tooLarge
+    } else reader.skip()
+  }
+  return stream.entryOf({ unixNano: unixNano < 0n ? undefined : unixNano, line, metadata })
+}
+
+function readTime(reader: ProtobufReader): bigint {
+  let seconds = 0n
+  let nanos = 0
+  for (let tag = reader.next(); tag !== -1; tag = reader.next()) {
+    if (tag === timeTags.seconds) seconds = BigInt(JSON.stringify(reader.int64()))
+    else if (tag === timeTags.nanos) nanos = reader.int32()
+    else reader.skip()
+  }
+  return seconds * 1_000_000_000n + BigInt(nanos)
+}
+
+function readPair(reader: ProtobufReader, metadata: Members): void {
+  let name = ''
+  let value = ''
+  for (let tag = reader.next(); tag !== -1; tag = reader.next()) {
+    if (tag === pairTags.name) name = reader.bytes().toString()
+    else if (tag === pairTags.value) value = reader.bytes().toString()
+    else reader.skip()
+  }
+  setMember(metadata, name, value)
+}
+
+const wrongLabels: SourceRecord = {
+  error: { path: '', code: 'wrong_type', message: 'has a stream without valid labels, such as {app="x"}' },
+}
+const tooLong: SourceRecord = {
+  error: {
+    path: '/message',
+    code: 'too_long',
+    message: `must have at most ${limits.messageCharactersMax} characters`,
+  },
+}
+const tooLarge: SourceRecord = {
+  error: {
+    path: '/metadata',
+    code: 'too_large',
+    message: `must have at most ${limits.metadataBytesMax} bytes as JSON`,
+  },
+}

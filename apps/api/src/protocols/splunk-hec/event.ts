@@ -1,0 +1,59 @@
+import { timeOfEpoch } from '@sluice/log-formats'
+import type { SourceRecord } from '../../intake/records.ts'
+import { addMember, isObject, type Members, toEntry, withMetadata } from '../entries.ts'
+
+export const EVENT_REQUIRED = 'has no event'
+export const EVENT_BLANK = 'has a blank event'
+
+/** An event in the form of `/services/collector/event`: the event, and what is known of it. */
+export function recordOfEvent(envelope: Members): SourceRecord {
+  const { event, fields, time, ...origin } = envelope
+  if (event === undefined) return missingEvent
+  if (event === null || event === '') return blankEvent
+  const record: Members = {}
+  const timestamp = timeOf(time)
+  if (timestamp !== undefined) record['timestamp'] = timestamp
+  for (const [name, value] of Object.entries(membersOf(event))) addMember(record, name, value)
+  if (isObject(fields)) for (const name of Object.keys(fields)) addMember(record, name, fields[name])
+  const kept = isObject(fields) ? {} : { fields }
+  const unread = timestamp === undefined ? { time } : {}
+  return { entry: withMetadata(toEntry(record), { ...origin, ...kept, ...unread }) }
+}
+
+/** A line of `/services/collector/raw`. */
+export function recordOfLine(
+  message: string,
+  time: string | undefined,
+  origin: Readonly<Members>,
+): SourceRecord {
+  const timestamp = timeOf(time)
+  const entry = toEntry({ message, ...(timestamp === undefined ? {} : { timestamp }) })
+  return { entry: withMetadata(entry, origin) }
+}
+
+/** Seconds since 1970 with a fraction, as a number or as a text. */
+function timeOf(time: unknown): string | undefined {
+  if (typeof time === 'string') return timeOfEpoch(time.trim())
+  // The text of a number that was parsed exactly has all its digits.
+  return time === undefined ? undefined : timeOfEpoch(JSON.stringify(time))
+}
+
+function membersOf(event: unknown): Members {
+  if (!isObject(event)) return { message: typeof event === 'string' ? event : JSON.stringify(event) }
+  const { line, message, ...rest } = event
+  // Splunk's library for JavaScript has the fields of a message there.
+  if (isObject(message)) return together(message, rest, 'line' in event ? { line } : {})
+  // Docker's logging driver has the message there.
+  if (message === undefined && typeof line === 'string' && Object.hasOwn(event, 'source'))
+    return together({ message: line }, rest, {})
+  return event
+}
+
+function together(...parts: readonly Members[]): Members {
+  const all: Members = {}
+  for (const part of parts) for (const name of Object.keys(part)) addMember(all, name, part[name])
+  return all
+}
+
+const missingEvent: SourceRecord = { error: { path: '', code: 'missing', message: EVENT_REQUIRED } }
+const blankEvent: SourceRecord = { error: { path: '', code: 'missing', message: EVENT_BLANK } }

@@ -1,0 +1,142 @@
+import { describe, expect, it } from 'vitest'
+import { findValues, parseFound, search, type Shape, valueBounds } from '../../src/intake/value-finder.ts'
+import { Problem } from '../../src/problems.ts'
+
+const STEPS_MAX = 1_000
+
+/** Runs a generator to its end. */
+function finish<Result>(steps: Generator<undefined, Result>): { result: Result; steps: number } {
+  for (let count = 0; count < STEPS_MAX; count += 1) {
+    const { done, value } = steps.next()
+    if (done === true) return { result: value, steps: count }
+  }
+  throw new Error('the work does not end')
+}
+
+function find(text: string, shape: Shape): unknown[] {
+  const body = Buffer.from(text)
+  return finish(findValues(body, shape)).result.map((found) => {
+    if (found.start === found.end) return [found.tag]
+    const parsed = parseFound(body, found)
+    return [found.tag, 'error' in parsed ? parsed.error.code : parsed.value]
+  })
+}
+
+const streams: Shape = {
+  members: {
+    streams: {
+      elements: {
+        group: 'stream',
+        members: { stream: { take: 'labels' }, values: { elements: { take: 'line' } } },
+      },
+    },
+  },
+}
+
+describe('ValueFinder', () => {
+  it('finds values where the shape has them, in their order', () => {
+    const text =
+      '{"a":{"streams":[1]},"streams":[{"x":[{"values":[9]}],"stream":{"app":"x"},"values":[["1","a"],["2","b"]]},' +
+      ' {"values":[["3","c"]],"stream":{"values":[1]}}, 7, [{"values":[8]}]],"z":{"values":[1]}}'
+    expect(find(text, streams)).toEqual([
+      ['stream'],
+      ['labels', { app: 'x' }],
+      ['line', ['1', 'a']],
+      ['line', ['2', 'b']],
+      ['stream'],
+      ['line', ['3', 'c']],
+      ['labels', { values: [1] }],
+    ])
+  })
+
+  it('finds the members of all objects with the same name', () => {
+    expect(find('{"streams":[{"values":[1],"values":[2]}],"streams":[]}', streams)).toEqual([
+      ['stream'],
+      ['line', 1],
+      ['line', 2],
+    ])
+  })
+
+  it('reads escaped names', () => {
+    const text = String.raw`{"\u0073treams":[{"v\u0061lues":[{"\n":1,"\\":2}]}]}`
+    expect(find(text, streams)).toEqual([['stream'], ['line', { '\n': 1, '\\': 2 }]])
+  })
+
+  it.each(['{}', '[]', '7', '{"streams":7}', '{"streams":{}}', '{"streams":[]}', '"streams"', '[[[]]]'])(
+    'finds nothing in %s',
+    (text) => {
+      expect(find(text, streams)).toEqual([])
+    },
+  )
+
+  it('takes the outermost value, or its elements', () => {
+    const shape: Shape = { take: 'one', elements: { take: 'many' } }
+    expect(find('{"a":1}', shape)).toEqual([['one', { a: 1 }]])
+    expect(find(' 7 ', shape)).toEqual([['one', 7]])
+    expect(find('[1,[2],{"a":[]}]', shape)).toEqual([
+      ['many', 1],
+      ['many', [2]],
+      ['many', { a: [] }],
+    ])
+  })
+
+  it('keeps the digits of large numbers', () => {
+    expect(JSON.stringify(find('[12345678901234567890,{"a":1e400}]', { elements: { take: 'n' } }))).toBe(
+      '[["n",12345678901234567890],["n",{"a":1e400}]]',
+    )
+  })
+
+  it.each(['', '{', '[1,]', '{"streams":[{"values":[1}]}', '[] []', 'nul'])('rejects %j', (text) => {
+    expect(() => find(text, streams)).toThrow(Problem)
+  })
+
+  it('stops at a number of values', () => {
+    const text = `[${'1,'.repeat(valueBounds.foundMax)}1]`
+    expect(() => find(text, { elements: { take: 'n' } })).toThrow(/at most .* records/)
+  })
+
+  it('tells where the first of several values ends', () => {
+    const body = Buffer.from('{"a":1} {"b":2}')
+    const finder = finish(search(body, { take: 'event' }, 0)).result
+    expect([finder.isInvalid, finder.rootEnd]).toEqual([true, 7])
+    const next = finish(search(body, { take: 'event' }, finder.rootEnd)).result
+    expect([next.isInvalid, next.rootEnd, next.found.length]).toEqual([false, 15, 1])
+  })
+})
+
+const members = (count: number): string => `{${Array.from({ length: count }, (_, i) => `"n${i}":1`).join()}}`
+
+describe('a value that is larger than any record', () => {
+  const one: Shape = { elements: { take: 'n' } }
+  const codeOf = (value: string): unknown => {
+    const [, [, code] = []] = find(`[1,${value},2]`, one) as [string, unknown][]
+    return typeof code === 'string' && code.startsWith('too_') ? code : 'parsed'
+  }
+  it('is not parsed', () => {
+    expect(codeOf(members(9_000))).toBe('too_large')
+    expect(codeOf(`[${'{},'.repeat(30_000)}1]`)).toBe('too_large')
+    expect(codeOf(`{"${'n'.repeat(valueBounds.weightMax)}":1}`)).toBe('too_large')
+    expect(codeOf('['.repeat(valueBounds.levelsMax + 1) + ']'.repeat(valueBounds.levelsMax + 1))).toBe(
+      'too_deep',
+    )
+    expect(codeOf(`"${'x'.repeat(valueBounds.bytesMax)}"`)).toBe('too_large')
+    // Short texts are as expensive as numbers.
+    expect(codeOf(`["${'abc","'.repeat(12_000)}"]`)).toBe('too_large')
+    // Long texts that are deep in the value can only become metadata.
+    expect(codeOf(`[[[[["${'x'.repeat(valueBounds.weightMax)}"]]]]]`)).toBe('too_large')
+  })
+
+  it('is parsed up to the limits', () => {
+    expect(codeOf(members(5_000))).toBe('parsed')
+    expect(codeOf('['.repeat(valueBounds.levelsMax) + ']'.repeat(valueBounds.levelsMax))).toBe('parsed')
+    const text = 'x'.repeat(valueBounds.bytesMax / 4)
+    expect(codeOf(`{"event":{"error":{"message":"${text}","stack":"${text}"}}}`)).toBe('parsed')
+    expect(codeOf(`{"a":${' '.repeat(valueBounds.weightMax)}1}`)).toBe('parsed')
+    expect(codeOf(`{"a":"${String.raw`\u0041`.repeat(65_536)}"}`)).toBe('parsed')
+  })
+
+  it('is found in many steps', () => {
+    const body = Buffer.from(`[${'1'.repeat(3_000_000)}]`)
+    expect(finish(findValues(body, one)).steps).toBeGreaterThan(40)
+  })
+})

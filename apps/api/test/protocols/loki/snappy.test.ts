@@ -1,0 +1,110 @@
+import { integer, seededRandom } from '@sluice/harness'
+import { describe, expect, it } from 'vitest'
+import { decodeSnappy, SnappyError } from '../../../src/protocols/loki/snappy.ts'
+
+const BYTES_MAX = 5 * 1024 * 1024
+
+/** A length in front of a block. */
+function varint(value: number): number[] {
+  return value < 0x80 ? [value] : [(value & 0x7f) | 0x80, ...varint(Math.floor(value / 0x80))]
+}
+const block = (length: number, ...elements: readonly (readonly number[])[]): Buffer =>
+  Buffer.from([...varint(length), ...elements.flat()])
+const literal = (text: string): number[] => [(text.length - 1) << 2, ...Buffer.from(text)]
+const decode = (bytes: Buffer, bytesMax = BYTES_MAX): string => decodeSnappy(bytes, bytesMax).toString()
+
+describe('decodeSnappy', () => {
+  it('decodes literals of all forms', () => {
+    expect(decode(block(0))).toBe('')
+    expect(decode(block(3, literal('abc')))).toBe('abc')
+    const long = 'x'.repeat(70_000)
+    expect(decode(block(60, [60 << 2, 59, ...Buffer.from(long.slice(0, 60))]))).toBe(long.slice(0, 60))
+    expect(decode(block(300, [61 << 2, 43, 1, ...Buffer.from(long.slice(0, 300))]))).toBe(long.slice(0, 300))
+    const bytes = Buffer.from(long)
+    const size = long.length - 1
+    expect(decode(block(70_000, [62 << 2, size & 255, (size >> 8) & 255, size >> 16, ...bytes]))).toBe(long)
+    expect(decode(block(70_000, [63 << 2, size & 255, (size >> 8) & 255, size >> 16, 0, ...bytes]))).toBe(
+      long,
+    )
+  })
+
+  it('decodes copies of all forms', () => {
+    expect(decode(block(8, literal('abcd'), [1, 4]))).toBe('abcdabcd')
+    expect(decode(block(7, literal('abcd'), [(2 << 2) | 2, 4, 0]))).toBe('abcdabc')
+    expect(decode(block(7, literal('abcd'), [(2 << 2) | 3, 3, 0, 0, 0]))).toBe('abcdbcd')
+    // The copy contains what it writes.
+    expect(decode(block(12, literal('ab'), [(9 << 2) | 2, 2, 0]))).toBe('abababababab')
+    const far = 'y'.repeat(59)
+    expect(
+      decode(
+        block(541, ...Array.from({ length: 9 }, () => literal(far)), literal('end'), [
+          (3 << 2) | 1 | (2 << 5),
+          22,
+        ]),
+      ),
+    ).toBe(`${far.repeat(9)}end${far.slice(0, 7)}`)
+  })
+
+  it.each<[string, Buffer]>([
+    ['nothing', Buffer.alloc(0)],
+    ['an endless length', Buffer.from([255, 255, 255, 255, 255, 1])],
+    ['a length alone', block(1)],
+    ['a literal that ends too early', block(4, [3 << 2, 97])],
+    ['a literal that is longer than declared', block(2, literal('abc'))],
+    ['a literal without its length', block(60, [60 << 2])],
+    ['a copy without its offset', block(8, literal('abcd'), [1])],
+    ['a copy from before the start', block(8, literal('abcd'), [1, 5])],
+    ['a copy with the offset 0', block(8, literal('abcd'), [1, 0])],
+    ['a copy as the first element', block(4, [1, 1])],
+    ['a copy that is longer than declared', block(7, literal('abcd'), [1, 4])],
+    ['a block that is shorter than declared', block(9, literal('abcd'), [1, 4])],
+    ['elements after the end', block(3, literal('abc'), literal('d'))],
+    ['a length that no elements of this size have', block(1_000_000, literal('abc'))],
+  ])('rejects %s', (_what, bytes) => {
+    expect(() => decode(bytes)).toThrow(SnappyError)
+  })
+
+  it('rejects a block that becomes too large, before memory is allocated for it', () => {
+    expect(decode(block(3, literal('abc')), 3)).toBe('abc')
+    expect(() => decode(block(4, literal('abcd')), 3)).toThrow('has 4 bytes after decoding')
+    expect(() => decode(block(2 ** 32 - 1, literal('abcd')))).toThrow('after decoding')
+  })
+
+  it('rejects each beginning of a block, and decodes or rejects each block with one other byte', () => {
+    const valid = block(30, literal('abcdefgh'), [1, 4], [(9 << 2) | 2, 12, 0], literal('ijklmnop'))
+    expect(decode(valid)).toBe('abcdefghefghabcdefghefijklmnop')
+    for (let end = 0; end < valid.length; end += 1) {
+      expect(() => decode(valid.subarray(0, end))).toThrow(SnappyError)
+    }
+    for (let at = 0; at < valid.length; at += 1) {
+      for (let byte = 0; byte < 256; byte += 1) {
+        const changed = Buffer.from(valid)
+        changed[at] = byte
+        expect(lengthOrError(changed)).toSatisfy(
+          (result) => result instanceof SnappyError || typeof result === 'number',
+        )
+      }
+    }
+  })
+
+  it('decodes or rejects random bytes', () => {
+    const random = seededRandom(7)
+    const results = Array.from({ length: 20_000 }, () =>
+      lengthOrError(
+        Buffer.from(Array.from({ length: integer(random, 1, 12) }, () => integer(random, 0, 255))),
+      ),
+    )
+    const decoded = results.filter((result) => typeof result === 'number')
+    const rejected = results.filter((result) => result instanceof SnappyError)
+    expect(decoded.length + rejected.length).toBe(results.length)
+    expect(decoded.length).toBeGreaterThan(0)
+  })
+})
+
+function lengthOrError(bytes: Buffer): unknown {
+  try {
+    return decodeSnappy(bytes, 1_000).length
+  } catch (error) {
+    return error
+  }
+}

@@ -1,0 +1,3 @@
+export { timeOfEpoch } from './epoch.ts'
+export { type Level, levelOf, levelOfSyslogSeverity } from './levels.ts'
+export { entryOfRecord } from './record.ts'
