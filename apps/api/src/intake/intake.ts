@@ -145,7 +145,7 @@ export class Intake {
     }
     const { length } = found.entries
     const answer = batchAnswer(rows.count, length - rows.count, errors)
-    return { entries: length, rows: ownedRows(rows.count, rows.take()), answer }
+    return { entries: length, rows: rows.take(), answer }
   }
 
   /**

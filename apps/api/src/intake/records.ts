@@ -1,4 +1,4 @@
-import { type Owned, ownedRows, type RecordOrigin, type Rows, type ScannedRecords } from '@sluice/row-scanner'
+import type { Owned, RecordOrigin, Rows, ScannedRecords } from '@sluice/row-scanner'
 import { type EntryError, limits } from '@sluice/schema'
 import { chunkLimits } from '../chunks/chunk-writer.ts'
 import { Problem } from '../problems.ts'
@@ -61,7 +61,7 @@ export async function readRecords(
   let bytes = 0
 
   function endPiece(): void {
-    const rows = ownedRows(text.count, text.take())
+    const rows = text.take()
     bytes += rows.byteLength
     if (bytes > limits.rowBytesPerRequestMax) throw rowsTooLarge()
     hold(rows.byteLength)

@@ -1,4 +1,4 @@
-import { CLOSE_BRACE, CLOSE_BRACKET, COLON, COMMA, OPEN_BRACE, OPEN_BRACKET } from '../bytes'
+import { CLOSE_BRACE, CLOSE_BRACKET, COLON, COMMA, DOT, MINUS, OPEN_BRACE, OPEN_BRACKET } from '../bytes'
 import { writeDouble } from '../host'
 import { metadataDepthMax } from '../limits'
 import { Lines } from './lines'
@@ -67,9 +67,36 @@ function writeNumber(from: i32): bool {
     Lines.integer(<i64>value)
     return true
   }
+  if (writeFraction(value)) return true
   const bytes = writeDouble(from, Lines.end)
   Lines.end += bytes
   return bytes > 0
+}
+
+/** With more digits, several decimals may be the same double. */
+const DECIMAL_MAX: f64 = 999_999_999_999_999
+const FRACTION_DIGITS_MAX: i32 = 6
+
+/**
+ * Writes a number with few digits, as JSON.stringify writes it. A division of two integers has the double that is nearest to the decimal,
+ * and no other decimal with at most fifteen digits has the same one.
+ */
+function writeFraction(value: f64): bool {
+  let scale: f64 = 1
+  for (let digits = 1; digits <= FRACTION_DIGITS_MAX; digits += 1) {
+    scale *= 10
+    const scaled = Math.round(Math.abs(value) * scale)
+    if (!(scaled <= DECIMAL_MAX)) return false
+    if (scaled / scale !== Math.abs(value)) continue
+    if (value < 0) Lines.byte(MINUS)
+    const decimal = <u64>scaled
+    const whole = decimal / <u64>scale
+    Lines.digits(whole)
+    Lines.byte(DOT)
+    Lines.padded(<i32>(decimal - whole * <u64>scale), digits)
+    return true
+  }
+  return false
 }
 
 function writeArray(end: i32, level: i32): bool {
