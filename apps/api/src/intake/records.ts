@@ -92,7 +92,7 @@ function tooManyBytes(): Problem {
   )
 }
 
-function tooManyRecords(): Problem {
+export function tooManyRecords(): Problem {
   return new Problem(
     'too_many_entries',
     `A request may have at most ${limits.recordsPerRequestMax} records. Send fewer records per request.`,
