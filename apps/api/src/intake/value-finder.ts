@@ -2,6 +2,7 @@ import { describeFault, type JsonObserver, JsonScanner, parseChecked } from '@sl
 import { type EntryError, limits } from '@sluice/schema'
 import { Problem } from '../problems.ts'
 import { isName } from './entry-tracker.ts'
+import { tooManyRecords } from './records.ts'
 
 /** What to find in a JSON text. A value without a shape is skipped. */
 export interface Shape {
@@ -183,12 +184,7 @@ export class ValueFinder implements JsonObserver {
   }
 
   #add(tag: string, start: number, end: number, excess: FoundValue['excess']): void {
-    if (this.#found.length === valueBounds.foundMax) {
-      throw new Problem(
-        'too_many_entries',
-        `A request may have at most ${limits.recordsPerRequestMax} records. Send fewer records per request.`,
-      )
-    }
+    if (this.#found.length === valueBounds.foundMax) throw tooManyRecords()
     const isExact = this.#scanner.escapedNameAt >= start || this.#scanner.inexactNumberAt >= start
     this.#found.push({ tag, start, end, isExact, excess })
   }

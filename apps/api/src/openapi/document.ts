@@ -5,6 +5,7 @@ import { OTLP_PROTOBUF } from '../protocols/otlp/answers.ts'
 import { acceptedExamples, bodyExamples, curlExamples, otlpAcceptedExamples } from './examples.ts'
 import { headerRefs, requestHeaders, responseHeaders, type ResponseHeader } from './headers.ts'
 import { healthProblems, logsProblems } from './problem-responses.ts'
+import { shipperOperations } from './shipper-operations.ts'
 import { schemaRef, schemas, type JsonObject } from './schemas.ts'
 
 /** Human-readable names of the limits. */
@@ -57,11 +58,13 @@ export function buildDocument(): JsonObject {
     servers: [{ url: '/' }],
     tags: [
       { name: 'logs', description: 'Send entries.' },
+      { name: 'shippers', description: 'Send records with the APIs that shippers already have.' },
       { name: 'health', description: 'Liveness and readiness of the process.' },
     ],
     security: [{ apiKey: [] }],
     paths: {
       ...Object.fromEntries(logsPaths.map((path) => [path, { post: postLogs(path) }])),
+      ...shipperOperations(),
       '/livez': { get: health('isAlive', 'Whether the process answers', {}) },
       '/readyz': { get: health('isReady', 'Whether the process can accept entries', healthProblems()) },
     },

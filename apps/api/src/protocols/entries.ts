@@ -26,6 +26,18 @@ export function addMember(members: Members, name: string, value: unknown): void 
   setMember(members, free, value)
 }
 
+/** Names of a record that become columns. */
+const COLUMN_NAMES_MAX = 32
+export const NAMES_MAX = limits.metadataNamesMax + COLUMN_NAMES_MAX
+
+/**
+ * Whether an object has more names than a valid entry can have. Objects with thousands of names take milliseconds for each copy, so this is
+ * checked before a record is made of them.
+ */
+export function hasTooManyNames(members: Readonly<Members>): boolean {
+  return Object.keys(members).length > NAMES_MAX
+}
+
 /** A record as an entry: its fields by the names that loggers use, everything else as metadata. */
 export function toEntry(record: Members): Members {
   return entryOfRecord(record, { defaultLevel: DEFAULT_LEVEL })
@@ -41,6 +53,11 @@ export function withMetadata(entry: Members, added: Readonly<Members>): Members 
   }
   return Object.keys(metadata).length === 0 ? entry : { ...entry, metadata }
 }
+
+/** A record with an object that `hasTooManyNames`. */
+export const tooManyNames = {
+  error: { path: '', code: 'too_many_names', message: `must have at most ${limits.metadataNamesMax} names` },
+} as const satisfies SourceRecord
 
 /** A record that is not an object. */
 export const notAnObject = {

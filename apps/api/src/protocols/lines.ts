@@ -15,18 +15,21 @@ export interface Line {
  * lines were found.
  */
 export function* linesOf(body: Buffer): Generator<Line | undefined> {
-  let stepStart = 0
+  let stepEnd = STEP_BYTES
   for (let start = 0; start < body.length;) {
+    const byte = body[start]
+    if (byte === NEWLINE || (byte === CARRIAGE_RETURN && body[start + 1] === NEWLINE)) {
+      start += byte === NEWLINE ? 1 : 2
+      if (start < stepEnd) continue
+      stepEnd = start + STEP_BYTES
+      yield undefined
+      continue
+    }
     const newline = body.indexOf(NEWLINE, start)
     const lineEnd = newline < 0 ? body.length : newline
-    const end = body[lineEnd - 1] === CARRIAGE_RETURN && lineEnd > start ? lineEnd - 1 : lineEnd
-    if (end > start) {
-      yield { start, end }
-      stepStart = lineEnd
-    } else if (lineEnd - stepStart > STEP_BYTES) {
-      yield undefined
-      stepStart = lineEnd
-    }
+    const end = body[lineEnd - 1] === CARRIAGE_RETURN ? lineEnd - 1 : lineEnd
+    if (end > start) yield { start, end }
     start = lineEnd + 1
+    stepEnd = start + STEP_BYTES
   }
 }

@@ -39,8 +39,10 @@ export interface OwnEncoding {
   /** The value of Content-Encoding that may stand for it. */
   readonly name: string
   readonly isUsed: (headers: IncomingHttpHeaders) => boolean
-  /** @throws Problem `invalid_encoding`, `body_too_large`: no result has more than `limits.bodyBytesMax` */
-  readonly decode: (body: Buffer) => Buffer
+  /** How many bytes a body has after decoding. @throws Problem `invalid_encoding`, `body_too_large` above `limits.bodyBytesMax` */
+  readonly decodedBytes: (body: Buffer) => number
+  /** Decodes in steps. @throws Problem like `decodedBytes` */
+  readonly decode: (body: Buffer) => Generator<undefined, Buffer>
 }
 
 /** How a kind of shipper sends records: an adapter between its API and the intake. */

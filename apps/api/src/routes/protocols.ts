@@ -2,7 +2,8 @@ import type { FastifyInstance, FastifyRequest } from 'fastify'
 import { sendAnswer } from '../answer.ts'
 import { readBody } from '../intake/read-body.ts'
 import type { FixedAnswer, Protocol } from '../protocols/protocol.ts'
-import { protocols } from '../protocols/protocols.ts'
+import { protocols } from './served-protocols.ts'
+import { Turns } from '../turns.ts'
 import { admit } from './admission.ts'
 import { chargeUnknownLength } from './charges.ts'
 import type { IntakeDependencies } from './intake-dependencies.ts'
@@ -34,8 +35,9 @@ export async function protocolRoutes(
   app.addContentTypeParser('*', (request, payload, done) => {
     readBody(request, payload, bodies, done)
   })
+  const turns = new Turns()
   for (const protocol of served) {
-    for (const path of protocol.paths) addRoute(app, path, protocol, dependencies)
+    for (const path of protocol.paths) addRoute(app, path, protocol, dependencies, turns)
     for (const fixed of protocol.fixedAnswers ?? []) {
       for (const path of fixed.paths) addFixedAnswer(app, path, fixed, protocol, dependencies)
     }
@@ -47,6 +49,7 @@ function addRoute(
   path: string,
   protocol: Protocol,
   dependencies: IntakeDependencies,
+  turns: Turns,
 ): void {
   const { counts } = dependencies
   const { reject, methods, encoding } = protocol
@@ -70,7 +73,7 @@ function addRoute(
           const reading = protocol.read(body, request)
           return takeRecords(reading, body, request, reply, countOf(request.method), dependencies)
         },
-        encoding,
+        encoding && { encoding, turns },
       )
       return sendAnswer(reply, answer)
     },

@@ -6,6 +6,7 @@ import type { OverloadMonitor } from '../overload/overload-monitor.ts'
 import { Problem, problems } from '../problems.ts'
 import type { OwnEncoding } from '../protocols/protocol.ts'
 import { requestAttributes } from '../traces/request-traces.ts'
+import type { Turns } from '../turns.ts'
 import { chargeUpTo, pay, settle } from './charges.ts'
 import type { IntakeDependencies } from './intake-dependencies.ts'
 import { emptyBody, type IntakeRequest } from './request-state.ts'
@@ -21,20 +22,21 @@ export async function withBody<Answer>(
   reply: FastifyReply,
   { overload, bodies, counts, decoder }: IntakeDependencies,
   use: (body: Buffer) => Promise<Answer>,
-  ownEncoding?: OwnEncoding,
+  own?: { readonly encoding: OwnEncoding; readonly turns: Turns },
 ): Promise<Answer> {
   let body = request.body ?? emptyBody
   try {
     counts.bodyBytes += body.length
-    if (request.headers['content-encoding'] !== ownEncoding?.name)
+    if (request.headers['content-encoding'] !== own?.encoding.name)
       body = decode(request, body) ?? (await decodeLarge(request, body, decoder))
-    if (ownEncoding?.isUsed(request.headers) === true) {
+    if (body !== request.body && !bodies.hold(request, body.length)) throw bodies.reject(request)
+    if (own?.encoding.isUsed(request.headers) === true) {
       // The allowance may be used up since the body was admitted.
       request.allowance?.rejectEarly(request.headers)
-      body = ownEncoding.decode(body)
+      if (!bodies.hold(request, own.encoding.decodedBytes(body))) throw bodies.reject(request)
+      body = await inSlices(own.encoding.decode(body), own.turns)
     }
     counts.decodedBytes += body.length
-    if (body !== request.body && !bodies.hold(request, body.length)) throw bodies.reject(request)
     return await use(body)
   } catch (error) {
     settle(error, request, reply, body.length)
@@ -42,6 +44,15 @@ export async function withBody<Answer>(
   } finally {
     if (request.span !== null) request.span.set({ [requestAttributes.bytes]: body.length })
     bodies.release(request)
+  }
+}
+
+async function inSlices(steps: Generator<undefined, Buffer>, turns: Turns): Promise<Buffer> {
+  const pace = turns.begin()
+  for (let step = steps.next(); ; step = steps.next()) {
+    if (step.done === true) return step.value
+    const pause = pace.pause()
+    if (pause !== undefined) await pause
   }
 }
 

@@ -185,6 +185,21 @@ describe('the bytes of a request', () => {
     expect(api.bodies.status.bytes).toBe(0)
   })
 
+  it('include what is decoded, before it is decoded', async () => {
+    await api.close()
+    api = buildTestApi({ bodyLimits: { bytesMax: 1_000_000, projectBytesMax: 1_000 } })
+    // 2,000 bytes: a literal of one byte, and copies of 64 bytes.
+    const copies = Buffer.alloc(3 * 31, Buffer.from([(63 << 2) | 2, 1, 0]))
+    const block = Buffer.concat([
+      Buffer.from([0xd0, 0x0f, 0, 97]),
+      copies,
+      Buffer.from([(14 << 2) | 2, 1, 0]),
+    ])
+    const headers = { 'content-type': 'application/x-protobuf' }
+    const answer = await api.post(block, { url: '/loki/api/v1/push', headers })
+    expect([answer.statusCode, api.bodies.status.bytes]).toEqual([503, 0])
+  })
+
   it('are limited after what its records share is repeated', async () => {
     const labels = { long: 'l'.repeat(60_000) }
     const push = (lines: number): Promise<LightMyRequestResponse> =>

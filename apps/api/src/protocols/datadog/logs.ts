@@ -3,7 +3,7 @@ import { checkBody } from '../../intake/body.ts'
 import type { Outcome, SourceRecord } from '../../intake/records.ts'
 import { findValues, parseFound, type Shape } from '../../intake/value-finder.ts'
 import { Problem, type ProblemCode, problems } from '../../problems.ts'
-import { isObject, notAnObject } from '../entries.ts'
+import { hasTooManyNames, isObject, notAnObject, tooManyNames } from '../entries.ts'
 import type { Protocol } from '../protocol.ts'
 import { entryOfLog } from './log.ts'
 
@@ -40,6 +40,7 @@ function* logsOf(body: Buffer): Generator<SourceRecord | undefined> {
     const parsed = parseFound(body, one)
     if ('error' in parsed) yield parsed
     else if (!isObject(parsed.value)) yield notAnObject
+    else if (hasTooManyNames(parsed.value)) yield tooManyNames
     // The agent sends an empty object to test the connection.
     else if (Object.keys(parsed.value).length > 0) yield { entry: entryOfLog(parsed.value) }
     else yield undefined

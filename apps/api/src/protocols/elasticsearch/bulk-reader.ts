@@ -2,7 +2,15 @@ import { isUtf8 } from 'node:buffer'
 import type { SourceRecord } from '../../intake/records.ts'
 import { parseFound, search, type Shape } from '../../intake/value-finder.ts'
 import { Problem } from '../../problems.ts'
-import { addMember, isObject, type Members, notAnObject, toEntry } from '../entries.ts'
+import {
+  addMember,
+  hasTooManyNames,
+  isObject,
+  type Members,
+  notAnObject,
+  toEntry,
+  tooManyNames,
+} from '../entries.ts'
 import { type Line, linesOf } from '../lines.ts'
 import { type Item, UNSUPPORTED_ACTION } from './bulk-answer.ts'
 
@@ -79,6 +87,7 @@ function* readDocument(body: Buffer, { start, end }: Line, item: Item): Generato
   const parsed = parseFound(body, found)
   if ('error' in parsed) return parsed
   if (!isObject(parsed.value)) return notAnObject
+  if (hasTooManyNames(parsed.value)) return tooManyNames
   return { entry: toEntry(withItem(parsed.value, item)) }
 }
 

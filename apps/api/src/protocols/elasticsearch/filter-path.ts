@@ -6,7 +6,7 @@ export interface Filter {
   readonly field: (name: ItemField) => boolean
 }
 
-export type ItemField = '_index' | '_id' | 'status' | 'result' | 'error'
+type ItemField = '_index' | '_id' | 'status' | 'result' | 'error'
 
 const everything: Filter = { took: true, errors: true, field: () => true }
 

@@ -1,4 +1,4 @@
-import { type Members, setMember } from '../entries.ts'
+import { hasTooManyNames, type Members, setMember } from '../entries.ts'
 
 /** Loki's own limits allow about 46 KiB. The labels of a stream are in the row of each of its lines. */
 export const LABELS_CHARACTERS_MAX = 16_384
@@ -11,7 +11,7 @@ const END = /\s*\}\s*$/y
 /**
  * Parses the labels of a stream: `{app="x", level="info"}`.
  *
- * @returns undefined if the text is malformed or too long
+ * @returns undefined if the text is malformed or too long, or has too many labels
  */
 export function parseLabels(text: string): Members | undefined {
   const start = /^\s*\{/.exec(text.slice(0, LABELS_CHARACTERS_MAX))?.[0].length
@@ -27,7 +27,7 @@ export function parseLabels(text: string): Members | undefined {
     LABEL.lastIndex = end
   }
   END.lastIndex = end
-  return END.test(text) ? labels : undefined
+  return END.test(text) && !hasTooManyNames(labels) ? labels : undefined
 }
 
 /** An escape in a text of Go. */

@@ -1,6 +1,6 @@
 import type { SourceRecord } from '../../intake/records.ts'
 import { findValues, parseFound, type Shape } from '../../intake/value-finder.ts'
-import { isObject, type Members } from '../entries.ts'
+import { hasTooManyNames, isObject, type Members, tooManyNames } from '../entries.ts'
 import { Stream } from './stream.ts'
 
 /** `{"streams": [{"stream": {"app": "x"}, "values": [["<nanoseconds>", "<line>", {"<name>": "<value>"}]]}]}` */
@@ -27,7 +27,10 @@ export function* pushedJson(body: Buffer): Generator<SourceRecord | undefined> {
         const one = found[next]
         if (one?.tag !== 'labels') continue
         const parsed = parseFound(body, one)
-        labels = 'value' in parsed && isObject(parsed.value) ? parsed.value : undefined
+        labels =
+          'value' in parsed && isObject(parsed.value) && !hasTooManyNames(parsed.value)
+            ? parsed.value
+            : undefined
       }
       stream = labels === undefined ? { error: wrongLabels } : new Stream(labels)
       yield undefined
@@ -46,6 +49,7 @@ function lineOf(value: unknown, stream: Stream): SourceRecord {
   if (!Array.isArray(value)) return wrongLine
   const [time, line, metadata = {}] = value as readonly unknown[]
   if (typeof line !== 'string' || !isObject(metadata)) return wrongLine
+  if (hasTooManyNames(metadata)) return tooManyNames
   return stream.entryOf({ unixNano: readNanoseconds(time), line, metadata })
 }
 

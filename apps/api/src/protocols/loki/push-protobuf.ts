@@ -1,7 +1,7 @@
-import type { SourceRecord } from '../../intake/records.ts'
+import { type SourceRecord, tooManyRecords } from '../../intake/records.ts'
 import { limits } from '@sluice/schema'
 import { Problem } from '../../problems.ts'
-import { type Members, setMember } from '../entries.ts'
+import { type Members, NAMES_MAX, setMember, tooManyNames } from '../entries.ts'
 import { MalformedProtobuf, ProtobufReader, tagOf } from '../otlp/protobuf-reader.ts'
 import { Steps } from '../otlp/protobuf-scopes.ts'
 import { LABELS_CHARACTERS_MAX, parseLabels } from './labels.ts'
@@ -28,10 +28,14 @@ export function* pushedProtobuf(body: Buffer): Generator<SourceRecord | undefine
   try {
     const steps = new Steps()
     const request = new ProtobufReader(body)
+    let count = 0
     for (let tag = request.next(); tag !== -1; tag = request.next()) {
       if (steps.isDue()) yield undefined
-      if (tag === streams) yield* linesOfStream(request.bytes(), steps)
-      else request.skip()
+      if (tag === streams) {
+        count += 1
+        if (count > limits.recordsPerRequestMax) throw tooManyRecords()
+        yield* linesOfStream(request.bytes(), steps)
+      } else request.skip()
     }
   } catch (error) {
     if (!(error instanceof MalformedProtobuf)) throw error
@@ -40,18 +44,15 @@ export function* pushedProtobuf(body: Buffer): Generator<SourceRecord | undefine
 }
 
 function* linesOfStream(bytes: Buffer, steps: Steps): Generator<SourceRecord | undefined> {
-  let labels: Members | undefined = {}
-  // The labels may follow the lines.
+  let labels: Buffer = Buffer.from('{}')
+  // The labels may follow the lines. The last ones count.
   const head = new ProtobufReader(bytes)
   for (let tag = head.next(); tag !== -1; tag = head.next()) {
     if (steps.isDue()) yield undefined
-    if (tag !== streamTags.labels) head.skip()
-    else {
-      const text = head.bytes()
-      labels = text.length > 4 * LABELS_CHARACTERS_MAX ? undefined : parseLabels(text.toString())
-    }
+    if (tag === streamTags.labels) labels = head.bytes()
+    else head.skip()
   }
-  const stream = labels === undefined ? undefined : new Stream(labels)
+  const stream = streamOf(labels)
   const reader = new ProtobufReader(bytes)
   for (let tag = reader.next(); tag !== -1; tag = reader.next()) {
     if (steps.isDue()) yield undefined
@@ -65,11 +66,18 @@ function* linesOfStream(bytes: Buffer, steps: Steps): Generator<SourceRecord | u
   }
 }
 
+/** @returns undefined if the labels are malformed */
+function streamOf(bytes: Buffer): Stream | undefined {
+  const labels = bytes.length > 4 * LABELS_CHARACTERS_MAX ? undefined : parseLabels(bytes.toString())
+  return labels === undefined ? undefined : new Stream(labels)
+}
+
 function lineOf(reader: ProtobufReader, stream: Stream): SourceRecord {
   let unixNano = 0n
   let line = ''
   const metadata: Members = {}
   let metadataBytes = 0
+  let names = 0
   for (let tag = reader.next(); tag !== -1; tag = reader.next()) {
     if (tag === entryTags.timestamp) unixNano = readTime(reader.message())
     else if (tag === entryTags.line) {
@@ -81,6 +89,8 @@ function lineOf(reader: ProtobufReader, stream: Stream): SourceRecord {
       const start = reader.at
       readPair(reader.message(), metadata)
       metadataBytes += reader.at - start
+      names += 1
+      if (names > NAMES_MAX) return tooManyNames
       if (metadataBytes > limits.metadataBytesMax) return tooLarge
     } else reader.skip()
   }

@@ -8,14 +8,14 @@ import { asBearer } from '../authorization.ts'
 import type { Protocol } from '../protocol.ts'
 import { pushedJson } from './push-json.ts'
 import { pushedProtobuf } from './push-protobuf.ts'
-import { decodeSnappy, SnappyError } from './snappy.ts'
+import { decodeSnappy, snappyBytes, SnappyError } from './snappy.ts'
 
 /** Loki's push API: lines become entries, their labels and structured metadata become metadata. */
 export const lokiPush: Protocol = {
   paths: ['/loki/api/v1/push'],
   methods: ['POST'],
   authorization: ({ authorization }) => asBearer(authorization, [], ['basic']),
-  encoding: { name: 'snappy', isUsed: (headers) => !isJson(headers), decode },
+  encoding: { name: 'snappy', isUsed: (headers) => !isJson(headers), decodedBytes, decode },
   read(body, { headers }) {
     if (isJson(headers)) checkBody(body)
     return { records: () => (isJson(headers) ? pushedJson(body) : pushedProtobuf(body)), answer }
@@ -28,15 +28,27 @@ function isJson({ 'content-type': contentType = '' }: IncomingHttpHeaders): bool
   return /^application\/json\s*(;|$)/i.test(contentType)
 }
 
-function decode(body: Buffer): Buffer {
+function decodedBytes(body: Buffer): number {
   if (body.length === 0) throw new Problem('empty_body', problems.empty_body.detail)
   try {
-    return decodeSnappy(body, limits.bodyBytesMax)
+    return snappyBytes(body, limits.bodyBytesMax)
   } catch (error) {
-    if (!(error instanceof SnappyError)) throw error
-    if (error.isTooLarge) throw new Problem('body_too_large', problems.body_too_large.detail)
-    throw new Problem('invalid_encoding', `The body is not snappy: ${error.message}.`)
+    throw toProblem(error)
   }
+}
+
+function* decode(body: Buffer): Generator<undefined, Buffer> {
+  try {
+    return yield* decodeSnappy(body, limits.bodyBytesMax)
+  } catch (error) {
+    throw toProblem(error)
+  }
+}
+
+function toProblem(error: unknown): unknown {
+  if (!(error instanceof SnappyError)) return error
+  if (error.isTooLarge) return new Problem('body_too_large', problems.body_too_large.detail)
+  return new Problem('invalid_encoding', `The body is not snappy: ${error.message}.`)
 }
 
 /** No client retries after 400, so the valid lines are stored, and the answer tells of the others. Loki does the same. */

@@ -11,25 +11,41 @@ export class SnappyError extends Error {
 
 /** An element of three bytes copies at most 64 bytes. A block that declares more is malformed: no memory is allocated for it. */
 const EXPANSION_MAX = 64 / 3
+/** Elements in one step. They take less than a millisecond. */
+const STEP_ELEMENTS = 8_192
 /** From this length on, a call costs less than a loop. */
 const CALL_BYTES_MIN = 64
 
 /**
- * Decodes a block of snappy: https://github.com/google/snappy/blob/main/format_description.txt. 5 MiB take at most 20 ms, whatever the
- * elements are.
+ * The bytes that a block declares to have after decoding.
+ *
+ * @throws SnappyError if they are more than `bytesMax`, or more than any block of this size has
+ */
+export function snappyBytes(input: Buffer, bytesMax: number): number {
+  const { length, end } = readLength(input)
+  if (length > bytesMax) throw new SnappyError(`the block has ${length} bytes after decoding`, true)
+  if (length > (input.length - end) * EXPANSION_MAX) throw malformed(end)
+  return length
+}
+
+/**
+ * Decodes a block of snappy, in steps: https://github.com/google/snappy/blob/main/format_description.txt.
  *
  * @throws SnappyError if the block is malformed, or has more than `bytesMax` bytes after decoding
  */
-export function decodeSnappy(input: Buffer, bytesMax: number): Buffer {
-  const preamble = readLength(input)
-  let at = preamble.end
-  const { length } = preamble
-  if (length > bytesMax) throw new SnappyError(`the block has ${length} bytes after decoding`, true)
-  if (length > (input.length - at) * EXPANSION_MAX) throw malformed(at)
+export function* decodeSnappy(input: Buffer, bytesMax: number): Generator<undefined, Buffer> {
+  const length = snappyBytes(input, bytesMax)
+  let at = readLength(input).end
   // Not zeroed: a block that does not fill it is malformed.
   const output = Buffer.allocUnsafe(length)
   let filled = 0
+  let left = STEP_ELEMENTS
   while (at < input.length) {
+    left -= 1
+    if (left === 0) {
+      left = STEP_ELEMENTS
+      yield undefined
+    }
     const tag = input[at] ?? 0
     const kind = tag & 3
     const headBytes = kind === 0 ? literalHeadBytes(tag) : kind === 1 ? 2 : kind === 2 ? 3 : 5

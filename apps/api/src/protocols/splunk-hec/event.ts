@@ -1,13 +1,24 @@
 import { timeOfEpoch } from '@sluice/log-formats'
 import type { SourceRecord } from '../../intake/records.ts'
-import { addMember, isObject, type Members, toEntry, withMetadata } from '../entries.ts'
+import {
+  addMember,
+  hasTooManyNames,
+  isObject,
+  type Members,
+  toEntry,
+  tooManyNames,
+  withMetadata,
+} from '../entries.ts'
 
 export const EVENT_REQUIRED = 'has no event'
 export const EVENT_BLANK = 'has a blank event'
 
 /** An event in the form of `/services/collector/event`: the event, and what is known of it. */
 export function recordOfEvent(envelope: Members): SourceRecord {
+  if (hasTooManyNames(envelope)) return tooManyNames
   const { event, fields, time, ...origin } = envelope
+  if ([event, fields, innerMessage(event)].some((part) => isObject(part) && hasTooManyNames(part)))
+    return tooManyNames
   if (event === undefined) return missingEvent
   if (event === null || event === '') return blankEvent
   const record: Members = {}
@@ -37,6 +48,8 @@ function timeOf(time: unknown): string | undefined {
   // The text of a number that was parsed exactly has all its digits.
   return time === undefined ? undefined : timeOfEpoch(JSON.stringify(time))
 }
+
+const innerMessage = (event: unknown): unknown => (isObject(event) ? event['message'] : undefined)
 
 function membersOf(event: unknown): Members {
   if (!isObject(event)) return { message: typeof event === 'string' ? event : JSON.stringify(event) }

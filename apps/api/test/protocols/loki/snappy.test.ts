@@ -8,10 +8,19 @@ const BYTES_MAX = 5 * 1024 * 1024
 function varint(value: number): number[] {
   return value < 0x80 ? [value] : [(value & 0x7f) | 0x80, ...varint(Math.floor(value / 0x80))]
 }
-const block = (length: number, ...elements: readonly (readonly number[])[]): Buffer =>
-  Buffer.from([...varint(length), ...elements.flat()])
+const block = (length: number, ...elements: readonly (readonly number[] | Buffer)[]): Buffer =>
+  Buffer.concat([varint(length), ...elements].map((part) => Buffer.from(part)))
 const literal = (text: string): number[] => [(text.length - 1) << 2, ...Buffer.from(text)]
-const decode = (bytes: Buffer, bytesMax = BYTES_MAX): string => decodeSnappy(bytes, bytesMax).toString()
+
+/** Decodes a block, and counts the steps. */
+function run(bytes: Buffer, bytesMax: number): { output: Buffer; steps: number } {
+  const decoding = decodeSnappy(bytes, bytesMax)
+  for (let steps = 1; ; steps += 1) {
+    const { done, value } = decoding.next()
+    if (done === true) return { output: value, steps }
+  }
+}
+const decode = (bytes: Buffer, bytesMax = BYTES_MAX): string => run(bytes, bytesMax).output.toString()
 
 describe('decodeSnappy', () => {
   it('decodes literals of all forms', () => {
@@ -87,6 +96,16 @@ describe('decodeSnappy', () => {
     }
   })
 
+  it('takes many steps for many elements', () => {
+    const literals = 1_000_000
+    const { output, steps } = run(
+      block(literals, Buffer.alloc(2 * literals, Buffer.from([0, 97]))),
+      BYTES_MAX,
+    )
+    expect(output.equals(Buffer.alloc(literals, 'a'))).toBe(true)
+    expect(steps).toBeGreaterThan(100)
+  })
+
   it('decodes or rejects random bytes', () => {
     const random = seededRandom(7)
     const results = Array.from({ length: 20_000 }, () =>
@@ -103,7 +122,7 @@ describe('decodeSnappy', () => {
 
 function lengthOrError(bytes: Buffer): unknown {
   try {
-    return decodeSnappy(bytes, 1_000).length
+    return run(bytes, 1_000).output.length
   } catch (error) {
     return error
   }
