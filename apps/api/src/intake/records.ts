@@ -6,7 +6,7 @@ import type { Pace } from '../turns.ts'
 import type { EntryShaper } from './entry-shaper.ts'
 import { RowText } from './row-text.ts'
 
-/** A record of a protocol: as an entry of the contract, which is not validated yet, or the reason why it is none. */
+/** A record of a protocol: as an entry of the contract, which is not validated yet, or the reason why it cannot be one. */
 export type SourceRecord =
   | { readonly entry: Readonly<Record<string, unknown>> }
   | { readonly error: EntryError }
@@ -37,7 +37,7 @@ export interface ReadRecords extends Outcome {
  *
  * @param records undefined stands for a step of the work that ended without a record
  * @param hold called with the bytes of each piece
- * @throws Problem `too_many_entries`
+ * @throws Problem `too_many_entries`; `body_too_large` if the rows are too large
  */
 export async function readRecords(
   records: Iterable<SourceRecord | undefined>,
@@ -50,9 +50,12 @@ export async function readRecords(
   let text = new RowText()
   let index = 0
   let start = 0
+  let bytes = 0
 
   function endPiece(): void {
     const rows = ownedRows(text.count, text.take())
+    bytes += rows.byteLength
+    if (bytes > limits.rowBytesPerRequestMax) throw rowsTooLarge()
     hold(rows.byteLength)
     pieces.push({ rows, start, end: index })
     start = index
@@ -75,6 +78,14 @@ export async function readRecords(
 }
 
 const unknownError: EntryError = { path: '', code: 'wrong_type', message: 'is invalid' }
+
+function rowsTooLarge(): Problem {
+  return new Problem(
+    'body_too_large',
+    `The rows of the request have more than ${limits.rowBytesPerRequestMax} bytes, because each of them repeats what its records have in ` +
+      'common. Send fewer records per request.',
+  )
+}
 
 export function tooManyRecords(): Problem {
   return new Problem(

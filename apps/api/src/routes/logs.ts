@@ -3,7 +3,7 @@ import type { RequestStamp } from '@sluice/rows'
 import type { FastifyInstance, FastifyReply } from 'fastify'
 import type { ChunkWriter } from '../chunks/chunk-writer.ts'
 import { logsPaths } from '../http-contract.ts'
-import { digestRequest, readIdempotencyKey } from '../idempotency/idempotency-record.ts'
+import { identifyRequest, type RequestIdentity } from '../idempotency/idempotency-record.ts'
 import { type BodyFormat, jsonFormat, ndjsonFormat } from '../intake/body.ts'
 import type { ParsedRequest } from '../intake/intake.ts'
 import { readBody } from '../intake/read-body.ts'
@@ -33,9 +33,8 @@ interface ReceivedRequest {
   /** Decoded. */
   readonly body: Buffer
   readonly format: BodyFormat
-  readonly contentType: string
   readonly stamp: RequestStamp
-  readonly idempotencyKey: string | undefined
+  readonly identity: RequestIdentity | undefined
 }
 
 /**
@@ -97,9 +96,9 @@ function receive(
   return {
     body,
     format: formats[mediaType] ?? jsonFormat,
-    contentType: headers['content-type'] ?? '',
     stamp: { projectId, retentionDays, receivedAtMs },
-    idempotencyKey: readIdempotencyKey(headers),
+    // Both paths are one resource.
+    identity: identifyRequest(headers, body, ''),
   }
 }
 
@@ -127,7 +126,7 @@ type ChargedRequest =
  */
 function scanAndCharge(
   request: IntakeRequest,
-  { body, format, stamp, idempotencyKey }: ReceivedRequest,
+  { body, format, stamp, identity }: ReceivedRequest,
   { intake, writer }: IntakeDependencies,
 ): ChargedRequest | undefined {
   const { allowance, paid } = request
@@ -135,7 +134,7 @@ function scanAndCharge(
     // A request without entries costs as much work as one with an entry.
     const cost = { entries: Math.max(1, parsed.entries), bytes: body.length }
     const charged = paid === null ? allowance?.take(cost) : allowance?.raise(paid, cost)
-    if (charged === undefined && idempotencyKey === undefined)
+    if (charged === undefined && identity === undefined)
       return {
         charged,
         answer: parsed.answer,
@@ -167,18 +166,17 @@ async function parseAndCharge(
 
 async function store(
   parsed: ParsedRequest<Owned>,
-  { body, contentType, stamp, idempotencyKey }: ReceivedRequest,
+  { stamp, identity }: ReceivedRequest,
   request: IntakeRequest,
   { writer, idempotency }: IntakeDependencies,
 ): Promise<{ readonly answer: string; readonly isReplay: boolean }> {
-  if (idempotencyKey === undefined) {
+  if (identity === undefined) {
     await writeRows(parsed.rows, request, writer)
     return { answer: parsed.answer, isReplay: false }
   }
   return idempotency.write({
     projectId: stamp.projectId,
-    key: idempotencyKey,
-    digest: digestRequest(contentType, body),
+    ...identity,
     parsed,
     requestId: request.id,
     span: request.span,
