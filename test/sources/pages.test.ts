@@ -4,7 +4,8 @@ import { expect, it } from 'vitest'
 
 const root = fileURLToPath(new URL('../../', import.meta.url))
 const read = (path: string): string => readFileSync(`${root}${path}`, 'utf8')
-const pages = globSync('docs/sources/*.md', { cwd: root })
+const pages = globSync('docs/**/*.md', { cwd: root })
+const sourcePages = pages.filter((page) => page.startsWith('docs/sources/'))
 const examples = globSync('examples/*/**', { cwd: root }).filter(
   (path) => !path.includes('node_modules') && statSync(`${root}${path}`).isFile(),
 )
@@ -34,5 +35,6 @@ it('has each folder of examples in the table of examples', () => {
 
 it('says of each page whether it was tested', () => {
   const says = /^\*\*(Tested|Untested|Partly tested)\*\*/m
-  expect(pages.filter((page) => !says.test(read(page)))).toEqual([])
+  expect(sourcePages.length).toBeGreaterThan(5)
+  expect(sourcePages.filter((page) => !says.test(read(page)))).toEqual([])
 })

@@ -42,10 +42,6 @@ export class SourcesInstallation {
     return new SourcesInstallation(await startTestInstallation())
   }
 
-  get apiPort(): string {
-    return new URL(this.installation.apiUrl).port
-  }
-
   /** Waits for as many entries with this service, and returns them by time. */
   async entriesOf(service: string, count: number): Promise<StoredEntry[]> {
     return eventually(STORED_DEADLINE_MS, async () => {

@@ -41,11 +41,14 @@ async function startDaemon(
   })
 }
 
-export function startRsyslog(sources: SourcesInstallation): Promise<SyslogDaemon> {
+export function startRsyslog(
+  sources: SourcesInstallation,
+  apiUrl = sources.installation.apiUrl,
+): Promise<SyslogDaemon> {
   return startDaemon(sources, 'rsyslogd', (folder, port) => {
     const example = adaptExample('rsyslog/sluice.conf', {
       'server="logs.example.com"': 'server="127.0.0.1"',
-      'serverport="443"': `serverport="${sources.apiPort}"`,
+      'serverport="443"': `serverport="${new URL(apiUrl).port}"`,
       'useHttps="on"': 'useHttps="off"',
       'slk_…': sources.installation.apiKey,
       '/var/spool/rsyslog': folder,
@@ -64,10 +67,13 @@ export function startRsyslog(sources: SourcesInstallation): Promise<SyslogDaemon
   })
 }
 
-export function startSyslogNg(sources: SourcesInstallation): Promise<SyslogDaemon> {
+export function startSyslogNg(
+  sources: SourcesInstallation,
+  apiUrl = sources.installation.apiUrl,
+): Promise<SyslogDaemon> {
   return startDaemon(sources, 'syslog-ng', (folder, port) => {
     const example = adaptExample('syslog-ng/sluice.conf', {
-      'https://logs.example.com': sources.installation.apiUrl,
+      'https://logs.example.com': apiUrl,
       'slk_…': sources.installation.apiKey,
       // Less than a test waits.
       'time-reopen(5)': 'time-reopen(1)',

@@ -1,4 +1,5 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { LosingProxy } from './losing-proxy.ts'
 import { isInstalled } from './programs.ts'
 import { SourcesInstallation } from './stored-entries.ts'
 import { sendLines, startRsyslog, startSyslogNg, type SyslogDaemon } from './syslog-daemons.ts'
@@ -90,6 +91,22 @@ describe.each(daemons)('$daemon', ({ daemon, start, signal }) => {
       await sources.startApi()
       const { distinct } = await sources.countsOf(service, MESSAGES)
       expect(distinct).toBe(MESSAGES)
+    })
+
+    it('stores nearly every message once although each third answer is lost', async () => {
+      const service = `lost-${daemon}`
+      const proxy = await LosingProxy.open(sources.installation.apiUrl, 3)
+      try {
+        const losing = await start(sources, proxy.url)
+        await sendLines(losing.port, numbered(service, MESSAGES))
+        await sources.countsOf(service, MESSAGES)
+        await losing.process.stop({ deadlineMs: STOP_DEADLINE_MS })
+      } finally {
+        await proxy.close()
+      }
+      expect(proxy.lost).toBeGreaterThan(5)
+      const { rows, distinct } = await sources.countsOf(service, MESSAGES)
+      expect(rows - distinct).toBeLessThan(MESSAGES / 10)
     })
 
     it('keeps messages over its own restart while the API is down', async () => {
