@@ -1,4 +1,4 @@
-import { type Owned, ownedRows, type Rows } from '@sluice/row-scanner'
+import type { Owned, RecordOrigin, Rows, ScannedRecords } from '@sluice/row-scanner'
 import { type EntryError, limits } from '@sluice/schema'
 import { chunkLimits } from '../chunks/chunk-writer.ts'
 import { Problem } from '../problems.ts'
@@ -6,10 +6,17 @@ import type { Pace } from '../turns.ts'
 import type { EntryShaper } from './entry-shaper.ts'
 import { RowText } from './row-text.ts'
 
-/** A record of a protocol: as an entry of the contract, which is not validated yet, or the reason why it cannot be one. */
+/**
+ * A record of a protocol: as an entry of the contract, which is not validated yet, or the reason why it cannot be one. Or the rows of some
+ * records, which are stored together.
+ */
 export type SourceRecord =
   | { readonly entry: Readonly<Record<string, unknown>> }
   | { readonly error: EntryError }
+  | { readonly rows: Rows<Owned> }
+
+/** Makes rows of records of OTLP in a message at once, or leaves them to the decoder: see `RowScanner.scanRecords`. */
+export type ScanRecords = (scopeLogs: Buffer, at: number, origin: RecordOrigin) => ScannedRecords
 
 /** Rows that are stored together. */
 export interface Piece {
@@ -33,7 +40,8 @@ export interface ReadRecords extends Outcome {
 }
 
 /**
- * Makes pieces of rows from records. The boundaries of the pieces follow from the records alone, so a retry has the same ones.
+ * Makes pieces of rows from records. The boundaries of the pieces follow from the records alone, so a retry has the same ones in the same
+ * version.
  *
  * @param records undefined stands for a step of the work that ended without a record
  * @param hold called with the bytes of each piece
@@ -53,7 +61,7 @@ export async function readRecords(
   let bytes = 0
 
   function endPiece(): void {
-    const rows = ownedRows(text.count, text.take())
+    const rows = text.take()
     bytes += rows.byteLength
     if (bytes > limits.rowBytesPerRequestMax) throw rowsTooLarge()
     hold(rows.byteLength)
@@ -66,11 +74,15 @@ export async function readRecords(
     const pause = pace.pause()
     if (pause !== undefined) await pause
     if (record === undefined) continue
-    if (index === limits.recordsPerRequestMax) throw tooManyRecords()
-    const shaped = 'error' in record ? { errors: [record.error] } : shaper.shapeValue(record.entry, true)
-    if ('row' in shaped) text.add(shaped.row)
-    else rejected.set(index, shaped.errors[0] ?? unknownError)
-    index += 1
+    const count = 'rows' in record ? record.rows.count : 1
+    if (index + count > limits.recordsPerRequestMax) throw tooManyRecords()
+    if ('rows' in record) text.addRows(record.rows)
+    else {
+      const shaped = 'error' in record ? { errors: [record.error] } : shaper.shapeValue(record.entry, true)
+      if ('row' in shaped) text.add(shaped.row)
+      else rejected.set(index, shaped.errors[0] ?? unknownError)
+    }
+    index += count
     if (text.count >= chunkLimits.rowsMax || text.characters >= chunkLimits.bytesMax) endPiece()
   }
   if (text.count > 0) endPiece()

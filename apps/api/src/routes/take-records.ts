@@ -33,7 +33,7 @@ export async function takeRecords(
   const stamp = { projectId, retentionDays, receivedAtMs: wallMs() }
   const cost = { entries: 1, bytes: body.length }
   await pay(request, cost)
-  const { pieces, ...outcome } = await intake.readRecords(reading.records(), body, stamp, (bytes) => {
+  const { pieces, ...outcome } = await intake.readRecords(reading.records, body, stamp, (bytes) => {
     if (!bodies.hold(request, bytes)) throw bodies.reject(request)
   })
   if (outcome.records > 1) await pay(request, { ...cost, entries: outcome.records })

@@ -5,6 +5,7 @@ import { jsonFormat, ndjsonFormat } from '../../src/intake/body.ts'
 import { Intake } from '../../src/intake/intake.ts'
 import { Turns } from '../../src/turns.ts'
 import { Problem } from '../../src/problems.ts'
+import { noScanner } from '../support/no-scanner.ts'
 import { parseEntries } from '../support/parse-entries.ts'
 
 const stamp: RequestStamp = { projectId: 'demo', retentionDays: 30, receivedAtMs: Date.UTC(2026, 10, 20) }
@@ -25,7 +26,7 @@ beforeEach(() => {
     },
     () => (nowMs += 1),
   )
-  intake = new Intake(new EntryValidator(), new IdSource(Date.now), { scan: () => undefined }, counted)
+  intake = new Intake(new EntryValidator(), new IdSource(Date.now), noScanner, counted)
 })
 
 const fill = (head: string, unit: string, tail: string, bytes = max): string =>

@@ -7,7 +7,7 @@ import { protobufRecords } from './protobuf-records.ts'
 
 /** A body in Protocol Buffers. */
 export function readProtobuf(body: Buffer): Reading {
-  return { records: () => rejecting(protobufRecords(body)), answer: protobufAnswer }
+  return { records: (scan) => rejecting(protobufRecords(body, scan)), answer: protobufAnswer }
 }
 
 /** A body in JSON. @param body must be JSON, and an object */
