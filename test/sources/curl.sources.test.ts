@@ -1,6 +1,7 @@
 import { pause } from '@sluice/harness'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { examplePath } from './examples.ts'
+import { LosingProxy } from './losing-proxy.ts'
 import { isInstalled } from './programs.ts'
 import { runProgram, startProgram } from './run-program.ts'
 import { SourcesInstallation } from './stored-entries.ts'
@@ -36,6 +37,25 @@ describe.skipIf(!isInstalled('curl'))('the example with curl, if the PATH has it
     const entries = await sources.entriesOf('backup', 1)
     expect(entries).toHaveLength(1)
     expect(entries[0]).toMatchObject({ level: 'info', message: 'Backup "full" \\ of ä finished' })
+  })
+
+  it('sends an entry once although the first answer is lost', async () => {
+    const proxy = await LosingProxy.open(sources.installation.apiUrl, 2)
+    try {
+      const run = await runProgram(
+        [program, 'lost answer'],
+        { ...environment(), SLUICE_URL: proxy.url },
+        { deadlineMs: RUN_DEADLINE_MS },
+      )
+      expect(run).toMatchObject({ code: 0 })
+    } finally {
+      await proxy.close()
+    }
+    expect(proxy.lost).toBe(1)
+    const entries = await sources.entriesOf('backup', 2)
+    expect(entries.map(({ message }) => message).filter((message) => message === 'lost answer')).toHaveLength(
+      1,
+    )
   })
 
   it('fails, and shows the answer, if the key is wrong', async () => {

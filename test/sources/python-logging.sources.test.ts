@@ -1,6 +1,7 @@
 import { eventually } from '@sluice/harness'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { examplePath } from './examples.ts'
+import { LosingProxy } from './losing-proxy.ts'
 import { isInstalled } from './programs.ts'
 import { runProgram, startProgram } from './run-program.ts'
 import { SourcesInstallation } from './stored-entries.ts'
@@ -70,6 +71,25 @@ describe.skipIf(!isInstalled('python3'))('the example with Python, if the PATH h
     const { code, output } = await run.ended
     expect({ code, output: output.slice(-500) }).toMatchObject({ code: 0 })
     expect(output).not.toContain('sluice:')
+    const counts = await sources.countsOf(service, RECORDS + 4)
+    expect(counts).toEqual({ rows: RECORDS + 4, distinct: RECORDS + 4 })
+  })
+
+  it('sends each record once although each third answer is lost', async () => {
+    const service = 'python-lost-answers'
+    const proxy = await LosingProxy.open(sources.installation.apiUrl, 3)
+    try {
+      const run = await runProgram(
+        ['python3', program, String(RECORDS)],
+        { ...environment(service), SLUICE_URL: proxy.url },
+        { deadlineMs: RUN_DEADLINE_MS },
+      )
+      expect(run).toMatchObject({ code: 0 })
+      expect(run.output).not.toContain('sluice:')
+    } finally {
+      await proxy.close()
+    }
+    expect(proxy.lost).toBeGreaterThan(5)
     const counts = await sources.countsOf(service, RECORDS + 4)
     expect(counts).toEqual({ rows: RECORDS + 4, distinct: RECORDS + 4 })
   })
