@@ -73,7 +73,8 @@ const sources: TestProjectInlineConfiguration = {
     testTimeout: 60_000,
     // Includes the download of the exporters.
     hookTimeout: 300_000,
-    fileParallelism: false,
+    // Each file starts an installation and programs of its own.
+    maxWorkers: 2,
   },
 }
 
