@@ -68,10 +68,7 @@ const attacks: readonly (readonly [what: string, body: Buffer, stepsMin: number]
     'records that are too large',
     field.bytes(
       1,
-      message(
-        tooLarge,
-        field.bytes(2, repeat(record(field.bytes(6, attribute(300))), 15_000 * 320)),
-      ),
+      message(tooLarge, field.bytes(2, repeat(record(field.bytes(6, attribute(300))), 15_000 * 320))),
     ),
     14_000,
   ],
