@@ -26,6 +26,8 @@ export interface FuzzRequest {
   readonly requestId: string | undefined
   /** The number of entries in a batch, if it is known: the sum of the accepted and rejected ones. */
   readonly entries: number | undefined
+  /** The number of records, if the body is OTLP and arrives as a whole: the sum of the stored and rejected ones. */
+  readonly records?: number | undefined
   /** The only correct statuses, if they are known. */
   readonly statuses: readonly number[] | undefined
 }
@@ -57,6 +59,7 @@ export class Draft {
   authorization: ((keys: FuzzKeys, valid: string) => string | undefined) | undefined
   body: Buffer
   entries: number | undefined
+  records: number | undefined
   statuses: readonly number[] | undefined
   readonly mutations: string[] = []
   #ending: Ending = 'keeps'

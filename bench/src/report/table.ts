@@ -60,19 +60,20 @@ function formatScenario(scenario: ScenarioReport): string[] {
 
 /** What OTLP costs the API compared with JSON, if both were measured. */
 function formatOtlpRatios(scenarios: readonly ScenarioReport[]): string[] {
-  const costOf = ({ systems }: ScenarioReport): number | undefined => {
-    const sluice = systems.find(({ system }) => system === 'sluice')
-    return sluice && valueOf(sluice, 'apiCpuUs')
-  }
   const json = scenarios.find(({ name }) => name === 'batch-100')
-  const jsonUs = json && costOf(json)
+  const jsonUs = json && apiCpuUs(json)
   if (jsonUs === undefined) return []
   return scenarios.flatMap((scenario) => {
-    const otlpUs = scenario.name.startsWith('otlp') ? costOf(scenario) : undefined
+    const otlpUs = scenario.name.startsWith('otlp') ? apiCpuUs(scenario) : undefined
     return otlpUs === undefined
       ? []
       : [`CPU API per entry, ${scenario.name} / batch-100: ${(otlpUs / jsonUs).toFixed(2)}`]
   })
+}
+
+function apiCpuUs({ systems }: ScenarioReport): number | undefined {
+  const sluice = systems.find(({ system }) => system === 'sluice')
+  return sluice && valueOf(sluice, 'apiCpuUs')
 }
 
 function describeEntries(systems: readonly SystemReport[]): string {
