@@ -1,3 +1,4 @@
+import { pause } from '@sluice/harness'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { LosingProxy } from './losing-proxy.ts'
 import { isInstalled } from './programs.ts'
@@ -6,6 +7,8 @@ import { sendLines, startRsyslog, startSyslogNg, type SyslogDaemon } from './sys
 
 /** Enough for several requests, and for a kill in the middle. */
 const MESSAGES = 3_000
+/** Longer than several attempts. */
+const DOWN_MS = 5_000
 /** rsyslog waits for its action, then saves its queue. */
 const STOP_DEADLINE_MS = 10_000
 
@@ -72,6 +75,7 @@ describe.each(daemons)('$daemon', ({ daemon, start, signal }) => {
       await sendLines(running.port, [
         bad(`<14>Nov 23 16:00:00 web-1 ${service}[7]: message \xff \xc3`),
         bad(`<14>Nov 23 16:00:00 web-1 ${service}[7\xff]: pid`),
+        bad(`<14>1 2026-11-23T16:00:00.123456+02:00 web-1 ${service} 7\xff - - process id`),
         bad('<14>Nov 23 16:00:00 web-1 program\xff[7]: program'),
         bad(`<14>Nov 23 16:00:00 web\xff ${service}[7]: host`),
         bad('\xff\xfe<14>\x00\x01'),
@@ -88,6 +92,7 @@ describe.each(daemons)('$daemon', ({ daemon, start, signal }) => {
       await sendLines(running.port, lines.slice(0, MESSAGES / 2))
       await sources.killApi()
       await sendLines(running.port, lines.slice(MESSAGES / 2))
+      await pause(DOWN_MS)
       await sources.startApi()
       const { distinct } = await sources.countsOf(service, MESSAGES)
       expect(distinct).toBe(MESSAGES)
