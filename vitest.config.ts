@@ -63,6 +63,20 @@ const deploy: TestProjectInlineConfiguration = {
   test: { name: 'deploy', include: ['test/**/*.deploy.test.ts'], setupFiles, testTimeout: 60_000 },
 }
 
+// Set by `npm run test:sources`.
+const withSources = process.env['SLUICE_TEST_SOURCES'] === '1'
+const sources: TestProjectInlineConfiguration = {
+  test: {
+    name: 'sources',
+    include: ['test/**/*.sources.test.ts'],
+    setupFiles,
+    testTimeout: 60_000,
+    hookTimeout: 60_000,
+    // Each file starts an installation and programs of its own.
+    maxWorkers: 2,
+  },
+}
+
 export default defineConfig({
   test: {
     // No test depends on the mocks or the environment variables of another test.
@@ -82,6 +96,7 @@ export default defineConfig({
             '**/*.slow.test.ts',
             '**/*.monitoring.test.ts',
             '**/*.deploy.test.ts',
+            '**/*.sources.test.ts',
           ],
           setupFiles,
           // Only for tests that stall. On a busy machine, a test may take many times as long as on an idle one.
@@ -113,6 +128,7 @@ export default defineConfig({
       ...(withSlowTests ? [slow] : []),
       ...(withMonitoring ? [monitoring] : []),
       ...(withDeployTools ? [deploy] : []),
+      ...(withSources ? [sources] : []),
     ],
   },
 })
