@@ -33,6 +33,11 @@ const starters: Readonly<Record<SystemName, (options: SystemOptions) => Promise<
   'sluice-2-replicas': startReplicatedSluice(2),
 }
 
+/** The baselines only read JSON. */
+function canRead(system: SystemName, { format }: Scenario): boolean {
+  return format === 'json' || (system !== 'direct' && system !== 'job-per-entry')
+}
+
 export interface BenchDependencies {
   readonly options: BenchOptions
   /** The folder for CPU profiles. */
@@ -70,7 +75,8 @@ export class Bench {
     const scenarios: ScenarioReport[] = []
     for (const scenario of options.scenarios) {
       const systems: SystemReport[] = []
-      for (const name of options.systems) systems.push(await this.#measureOrReportError(scenario, name))
+      for (const name of options.systems.filter((system) => canRead(system, scenario)))
+        systems.push(await this.#measureOrReportError(scenario, name))
       scenarios.push(compare(scenario, systems))
     }
     return {
@@ -137,8 +143,9 @@ export class Bench {
     try {
       await this.#readVersions(system, store)
       const { url, apiKey } = system
-      const { requests } = scenario
-      const entries = await load.prepare({ url, apiKey, requests, corpus: options.corpus, seed: SEED })
+      const { requests, format } = scenario
+      const { corpus } = options
+      const entries = await load.prepare({ url, apiKey, requests, format, corpus, seed: SEED })
       const context = {
         system,
         scenario,

@@ -1,15 +1,20 @@
 import { happens, integer, pick, pickWeighted, type Random } from '@sluice/harness'
+import { encodeLogs, jsonLogs, type OtlpResourceLogs } from '@sluice/harness/otlp-logs'
 import { invalidEntry, validEntry } from '@sluice/rows/testing'
 import { limits } from '@sluice/schema'
 import * as fc from 'fast-check'
 import { badBodies } from '../../apps/api/test/bad-inputs/bodies.ts'
 import { badEntries } from '../../apps/api/test/bad-inputs/entries.ts'
+import { anyLogs } from '../../apps/api/test/protocols/otlp/any-logs.ts'
+import { OTLP_PROTOBUF } from '../../apps/api/src/protocols/otlp/answers.ts'
 import { problems } from '../../apps/api/src/problems.ts'
 
 export interface FuzzBody {
   /** What kind of body it is, for the report. */
   readonly what: string
   readonly bytes: Buffer
+  /** Default: application/json. */
+  readonly contentType?: string
   /** The number of entries, if it is an intact batch. */
   readonly entries?: number
   /** The status that an otherwise valid request with this body gets, if it is known. */
@@ -18,6 +23,7 @@ export interface FuzzBody {
 
 const VALID_ENTRIES = 2_000
 const INVALID_ENTRIES = 500
+const OTLP_REQUESTS = 1_000
 /** Larger inputs are rare: one of 5 MB takes as long as a hundred others. */
 const LARGE_CHARACTERS = 16_384
 const LARGE_SHARE = 0.01
@@ -30,6 +36,7 @@ export class Bodies {
   readonly #valid: readonly string[]
   readonly #invalid: Sized<string>
   readonly #bad: Sized<FuzzBody>
+  readonly #otlp: readonly OtlpResourceLogs[][]
 
   constructor(seed: number) {
     this.#valid = fc
@@ -43,6 +50,7 @@ export class Bodies {
       const bytes = Buffer.isBuffer(body) ? body : Buffer.from(body as string)
       return { what: `bad body: ${what}`, bytes, status: problems[code].status }
     })
+    this.#otlp = fc.sample(anyLogs, { seed, numRuns: OTLP_REQUESTS })
     this.#bad = bySize(bad, ({ bytes }) => bytes.length)
   }
 
@@ -55,6 +63,7 @@ export class Bodies {
     [35, (random) => this.#drawMixed(random)],
     [23, (random) => this.#drawDamaged(random)],
     [12, (random) => draw(this.#bad, random)],
+    [15, (random) => this.#drawOtlp(random)],
   ]
 
   #drawValid(random: Random): FuzzBody {
@@ -81,6 +90,18 @@ export class Bodies {
   #drawDamaged(random: Random): FuzzBody {
     const { bytes } = happens(random, 0.5) ? this.#drawValid(random) : this.#drawMixed(random)
     return { what: 'damaged body', bytes: damage(bytes, random) }
+  }
+
+  /** Some of its records are invalid. */
+  #drawOtlp(random: Random): FuzzBody {
+    const logs = pick(random, this.#otlp)
+    const isJson = happens(random, 0.3)
+    const bytes = isJson ? Buffer.from(jsonLogs(logs)) : encodeLogs(logs)
+    const contentType = isJson ? 'application/json' : OTLP_PROTOBUF
+    const what = isJson ? 'OTLP in JSON' : 'OTLP'
+    if (happens(random, 0.4) && bytes.length > 0)
+      return { what: `damaged ${what}`, bytes: damage(bytes, random), contentType }
+    return { what, bytes, contentType, status: 200 }
   }
 }
 

@@ -12,6 +12,7 @@ export function frame(draft: Draft, random: Random): (keys: FuzzKeys) => Buffer 
 
 function frameWithoutBody(draft: Draft): (keys: FuzzKeys) => Buffer {
   draft.entries = undefined
+  draft.records = 0
   draft.mutated('no body')
   return (keys) => join(draft.head(keys), '\r\n', Buffer.alloc(0))
 }

@@ -28,6 +28,8 @@ export interface FuzzRequest {
   readonly requestId: string | undefined
   /** The number of entries in a batch, if it is known: the sum of the accepted and rejected ones. */
   readonly entries: number | undefined
+  /** The number of records, if the body is OTLP and arrives as a whole: the sum of the stored and rejected ones. */
+  readonly records?: number | undefined
   /** The only correct statuses, if they are known. */
   readonly statuses: readonly number[] | undefined
   /** The API of a shipper that the request is for. Undefined for entries. */
@@ -63,6 +65,7 @@ export class Draft {
   authorization: ((keys: FuzzKeys, valid: string) => string | undefined) | undefined
   body: Buffer
   entries: number | undefined
+  records: number | undefined
   statuses: readonly number[] | undefined
   protocol: ProtocolName | undefined
   /** Whether the answer tells how many records were stored. */

@@ -1,6 +1,7 @@
 import { happens, integer, type Random, seededRandom } from '@sluice/harness'
 import { limits } from '@sluice/schema'
 import { Bodies, type FuzzBody } from './bodies.ts'
+import { countRecords } from './count-records.ts'
 import { frame } from './framing.ts'
 import { Draft, type FuzzKeys, type FuzzRequest } from './fuzz-request.ts'
 import { headMutations } from './heads.ts'
@@ -28,6 +29,7 @@ export class RequestGenerator {
         : { what: `records of ${shipped.protocol}`, bytes: shipped.bytes }
     const draft = new Draft(number, body.bytes)
     draft.entries = body.entries
+    draft.contentType = body.contentType ?? draft.contentType
     draft.mutated(body.what)
     if (shipped !== undefined) {
       draft.protocol = shipped.protocol
@@ -38,6 +40,7 @@ export class RequestGenerator {
     for (const [probability, mutate] of headMutations) {
       if (happens(random, probability)) mutate(draft, random)
     }
+    draft.records = countRecords(body.bytes, draft.contentType ?? '')
     if (mayBeCutOff(draft)) draft.mutated('larger than the server reads', 'torn')
     const isHeadNormal = draft.mutations.length === 1
     const assemble = frame(draft, random)
@@ -58,6 +61,7 @@ export class RequestGenerator {
       isHead: draft.method === 'HEAD',
       requestId: draft.isExact ? draft.requestId : undefined,
       entries: draft.entries,
+      records: draft.isExact ? draft.records : undefined,
       statuses: knownStatuses(draft, isHeadNormal ? body : undefined),
       // Another target has answers in its own form.
       protocol: draft.target === shipped?.target ? draft.protocol : undefined,

@@ -134,6 +134,7 @@ function addIdempotencyKey(draft: Draft, random: Random): void {
   if (happens(random, 0.6)) {
     draft.body = Buffer.from(`[{"level":"info","message":"group ${group}"},{"level":"info"}]`)
     draft.entries = draft.contentType === 'application/json' ? 2 : undefined
+    draft.records = undefined
   }
   draft.mutated(`idempotency key ${key.slice(0, 20)}`)
 }

@@ -1,4 +1,5 @@
 import type { HttpResponse } from '@sluice/harness'
+import { field } from '@sluice/harness/otlp-logs'
 import { expect, it } from 'vitest'
 import { problems } from '../../apps/api/src/problems.ts'
 import type { FuzzRequest } from './fuzz-request.ts'
@@ -41,6 +42,27 @@ it('accepts answers that are as documented', () => {
   expect(unsupported).toEqual({ fault: undefined, label: '501 unsupported_transfer_encoding', rows: 0 })
 })
 
+const protobuf = { 'x-request-id': 'f-1', 'content-type': 'application/x-protobuf' }
+const stored: HttpResponse = {
+  status: 200,
+  headers: protobuf,
+  body: '',
+  bytes: field.bytes(1, Buffer.concat([field.varint(1, 1), field.bytes(2, 'x')])),
+}
+const status: HttpResponse = {
+  status: 400,
+  headers: protobuf,
+  body: '',
+  bytes: Buffer.concat([field.varint(1, 3), field.bytes(2, 'invalid_protobuf: x')]),
+}
+
+it('accepts answers to OTLP', () => {
+  expect(judge({ ...request, records: 3 }, stored)).toEqual({ fault: undefined, label: '200 200', rows: 2 })
+  const inJson = { ...accepted, status: 200, body: '{}' }
+  expect(judge({ ...request, records: 3 }, inJson)).toEqual({ fault: undefined, label: '200 200', rows: 3 })
+  expect(judge(request, status)).toEqual({ fault: undefined, label: '400 invalid_protobuf', rows: 0 })
+})
+
 it('counts no rows for a replay', () => {
   const replay = { ...accepted, headers: { ...accepted.headers, 'idempotency-replayed': 'true' } }
   expect(judge(request, replay).rows).toBe(0)
@@ -48,6 +70,9 @@ it('counts no rows for a replay', () => {
 
 const wrong: readonly (readonly [string, Partial<FuzzRequest>, HttpResponse])[] = [
   ['an answer to a different request', { requestId: 'f-2' }, accepted],
+  ['a 200 to a request that is not OTLP', {}, stored],
+  ['more rejected records than there were', { records: 0 }, stored],
+  ['a status with another code', {}, { ...status, status: 413 }],
   ['a missing request id', {}, { ...accepted, headers: { 'content-type': 'application/json' } }],
   ['counts that do not add up', { entries: 4 }, accepted],
   ['a wrong status', { statuses: [401] }, accepted],

@@ -1,6 +1,8 @@
 import type { HttpResponse } from '@sluice/harness'
 import { entryErrorCodes } from '@sluice/schema'
 import { problems } from '../../apps/api/src/problems.ts'
+import { OTLP_PROTOBUF, rpcCode } from '../../apps/api/src/protocols/otlp/answers.ts'
+import { decodeAnswer } from '../../apps/api/test/protocols/otlp/otlp-api.ts'
 import type { FuzzRequest } from './fuzz-request.ts'
 import { judgeProtocol } from './judge-protocol.ts'
 
@@ -25,11 +27,28 @@ export function judge(request: FuzzRequest, answer: HttpResponse): Verdict {
     return { fault: idFault(request, answer) ?? fault, label: `${answer.status} ${request.protocol}`, rows }
   }
   const { status, headers } = answer
-  const document = request.isHead ? {} : parse(answer.body)
-  const label = typeof document?.['code'] === 'string' ? document['code'] : String(status)
-  const rows =
-    status === 202 && headers['idempotency-replayed'] === undefined ? acceptedRows(document ?? {}) : 0
-  return { fault: faultOf(request, answer, document), label: `${status} ${label}`, rows }
+  const document = request.isHead ? {} : parse(answer)
+  const label = codeOf(document) ?? String(status)
+  const isNew = headers['idempotency-replayed'] === undefined
+  const rows = isNew && status === 202 ? acceptedRows(document ?? {}) : 0
+  const records = isNew && status === 200 ? storedRecords(request, document ?? {}) : 0
+  return { fault: faultOf(request, answer, document), label: `${status} ${label}`, rows: rows + records }
+}
+
+/** The code of a problem. In an answer with Protocol Buffers, the message begins with it. */
+function codeOf(document: Document | undefined): string | undefined {
+  const { code, message } = document ?? {}
+  if (typeof code === 'string') return code
+  return typeof code === 'number' && typeof message === 'string' ? message.split(':', 1)[0] : undefined
+}
+
+function isProtobuf(headers: HttpResponse['headers']): boolean {
+  return headers['content-type'] === OTLP_PROTOBUF
+}
+
+function storedRecords({ records = 0 }: FuzzRequest, { partialSuccess }: Document): number {
+  const { rejectedLogRecords = '0' } = (partialSuccess ?? {}) as { rejectedLogRecords?: string }
+  return records - Number(rejectedLogRecords)
 }
 
 function idFault(request: FuzzRequest, { headers }: Pick<HttpResponse, 'headers'>): string | undefined {
@@ -58,7 +77,9 @@ function faultOf(
   if (request.isHead) return undefined
   if (document === undefined) return 'the body is not a JSON object'
   if (status === 202) return acceptanceFault(request, headers, document)
-  if (status === 200) return document['status'] === 'ok' ? undefined : 'a 200 without the status ok'
+  if (status === 200 && document['status'] !== 'ok') return otlpFault(request, document)
+  if (status === 200) return undefined
+  if (isProtobuf(headers)) return rpcFault(status, document)
   return problemFault(status, headers, document) ?? errorsFault(document['errors'], false)
 }
 
@@ -116,14 +137,30 @@ function errorsFault(errors: unknown, isBatch: boolean): string | undefined {
   return undefined
 }
 
+function otlpFault(request: FuzzRequest, document: Document): string | undefined {
+  if (request.ending === 'torn' || request.ending === 'abandoned') return undefined
+  if (request.records === undefined) return 'a 200 to a request that is not OTLP'
+  const stored = storedRecords(request, document)
+  return stored >= 0 && stored <= request.records
+    ? undefined
+    : `${stored} of ${request.records} records are stored`
+}
+
+function rpcFault(status: number, document: Document): string | undefined {
+  const code = codeOf(document) ?? ''
+  const known = Object.hasOwn(problems, code) ? problems[code as keyof typeof problems] : undefined
+  if (known?.status !== status) return `the code ${code} with the status ${status}`
+  return document['code'] === rpcCode(status) ? undefined : `the status ${status} with a wrong code of gRPC`
+}
+
 function acceptedRows({ accepted, id }: Document): number {
   if (isCount(accepted)) return accepted
   return isText(id) ? 1 : 0
 }
 
-function parse(body: string): Document | undefined {
+function parse({ status, headers, body, bytes }: HttpResponse): Document | undefined {
   try {
-    const value: unknown = JSON.parse(body)
+    const value: unknown = isProtobuf(headers) ? decodeAnswer(status, bytes) : JSON.parse(body)
     return typeof value === 'object' && value !== null && !Array.isArray(value)
       ? (value as Document)
       : undefined

@@ -1,4 +1,4 @@
-import type { RequestShare } from './scenarios.ts'
+import type { BodyFormat, RequestShare } from './scenarios.ts'
 
 /** Messages to the load generator's process. It executes one command at a time. */
 export type Command =
@@ -10,6 +10,8 @@ export interface Preparation {
   readonly url: string
   readonly apiKey: string
   readonly requests: readonly RequestShare[]
+  /** Default: json. */
+  readonly format?: BodyFormat
   /** A folder of log files that supply the messages. */
   readonly corpus: string | undefined
   readonly seed: number
@@ -43,7 +45,7 @@ export type Reply =
 export interface PoolFacts {
   readonly requests: number
   readonly entries: number
-  /** Bytes of JSON as sent. */
+  /** Bytes of bodies as sent. */
   readonly bytesPerEntry: number
 }
 

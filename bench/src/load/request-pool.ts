@@ -2,7 +2,8 @@ import { seededRandom } from '@sluice/harness/random'
 import { EntrySource } from '../entries/entry-source.ts'
 import type { PreparedRequest } from './http-connection.ts'
 import type { PoolFacts, Preparation } from './protocol.ts'
-import type { RequestShare } from './scenarios.ts'
+import { otlpBody } from './otlp-body.ts'
+import type { BodyFormat, RequestShare } from './scenarios.ts'
 
 /** Distinct entries of a pool, about 40 MB: far more than one compressed chunk or one inserted batch contains. */
 const entriesMax = 100_000
@@ -20,16 +21,23 @@ export class RequestPool {
     this.facts = facts
   }
 
-  static async build({ url, apiKey, requests, corpus, seed }: Preparation): Promise<RequestPool> {
+  static async build({
+    url,
+    apiKey,
+    requests,
+    format = 'json',
+    corpus,
+    seed,
+  }: Preparation): Promise<RequestPool> {
     const random = seededRandom(seed)
     const source = await EntrySource.open(corpus, random, Date.now())
-    const head = requestHead(new URL(url), apiKey)
+    const head = requestHead(new URL(url), apiKey, contentTypes[format])
     const built: PreparedRequest[] = []
     let entries = 0
     let bodyBytes = 0
     while (built.length < requestsMax && entries < entriesMax) {
       const count = pickSize(requests, random())
-      const body = Buffer.from(bodyOf(source, count))
+      const body = bodyOf(source, count, format)
       built.push({ bytes: Buffer.concat([head(body.length), body]), entries: count })
       entries += count
       bodyBytes += body.length
@@ -50,16 +58,22 @@ export class RequestPool {
   }
 }
 
-function requestHead(url: URL, apiKey: string): (bodyBytes: number) => Buffer {
+const contentTypes: Readonly<Record<BodyFormat, string>> = {
+  json: 'application/json',
+  otlp: 'application/x-protobuf',
+}
+
+function requestHead(url: URL, apiKey: string, contentType: string): (bodyBytes: number) => Buffer {
   const fixed =
     `POST ${url.pathname} HTTP/1.1\r\nHost: ${url.host}\r\nAuthorization: Bearer ${apiKey}\r\n` +
-    'Content-Type: application/json\r\nUser-Agent: sluice-bench\r\nAccept: application/json\r\n'
+    `Content-Type: ${contentType}\r\nUser-Agent: sluice-bench\r\nAccept: ${contentType}\r\n`
   return (bodyBytes) => Buffer.from(`${fixed}Content-Length: ${bodyBytes}\r\n\r\n`)
 }
 
-function bodyOf(source: EntrySource, count: number): string {
-  if (count === 1) return JSON.stringify(source.next())
-  return JSON.stringify({ logs: Array.from({ length: count }, () => source.next()) })
+function bodyOf(source: EntrySource, count: number, format: BodyFormat): Buffer {
+  const entries = Array.from({ length: count }, () => source.next())
+  if (format === 'otlp') return otlpBody(entries)
+  return Buffer.from(JSON.stringify(count === 1 ? entries[0] : { logs: entries }))
 }
 
 /** @param point 0 ≤ point < 1 */

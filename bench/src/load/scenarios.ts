@@ -11,11 +11,14 @@ export interface Scenario {
   readonly requests: readonly RequestShare[]
   /** Where the search for the number of connections that saturates a system starts. */
   readonly connections: number
+  /** How a body is written. */
+  readonly format: BodyFormat
   /** Entries are sent while the worker is stopped. The worker is started afterwards. */
   readonly burst: boolean
 }
 
-export type ScenarioName = 'batch-100' | 'single' | 'mix' | 'burst'
+export type ScenarioName = 'batch-100' | 'single' | 'mix' | 'burst' | 'otlp' | 'otlp-1000'
+export type BodyFormat = 'json' | 'otlp'
 
 export const scenarios: readonly Scenario[] = [
   {
@@ -23,6 +26,7 @@ export const scenarios: readonly Scenario[] = [
     title: '100 entries per request',
     requests: [{ share: 1, entries: 100 }],
     connections: 24,
+    format: 'json',
     burst: false,
   },
   {
@@ -30,6 +34,7 @@ export const scenarios: readonly Scenario[] = [
     title: 'one entry per request',
     requests: [{ share: 1, entries: 1 }],
     connections: 64,
+    format: 'json',
     burst: false,
   },
   {
@@ -41,6 +46,7 @@ export const scenarios: readonly Scenario[] = [
       { share: 0.1, entries: 100 },
     ],
     connections: 48,
+    format: 'json',
     burst: false,
   },
   {
@@ -48,7 +54,24 @@ export const scenarios: readonly Scenario[] = [
     title: '100 entries per request while the worker is stopped, then the drain',
     requests: [{ share: 1, entries: 100 }],
     connections: 24,
+    format: 'json',
     burst: true,
+  },
+  {
+    name: 'otlp',
+    title: '100 records per request, OTLP in Protocol Buffers',
+    requests: [{ share: 1, entries: 100 }],
+    connections: 24,
+    format: 'otlp',
+    burst: false,
+  },
+  {
+    name: 'otlp-1000',
+    title: '1,000 records per request, OTLP in Protocol Buffers',
+    requests: [{ share: 1, entries: 1_000 }],
+    connections: 8,
+    format: 'otlp',
+    burst: false,
   },
 ]
 

@@ -34,7 +34,8 @@ export class Tally {
     answer: Buffer,
   ): void {
     this.#recordLatency(request.dueMs)
-    if (status === 202) {
+    // 200 is the answer to OTLP.
+    if (status === 202 || status === 200) {
       this.#accepted += request.entries
     } else {
       this.#countRejected(String(status))

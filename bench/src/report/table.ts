@@ -23,6 +23,7 @@ export function formatReport({
     formatDisk(disk),
     `windows of ${windowS} s, messages from ${corpus ? 'log files' : 'templates'}`,
     ...scenarios.flatMap((scenario) => ['', ...formatScenario(scenario)]),
+    ...formatOtlpRatios(scenarios),
     '',
     ...method.map((line) => `- ${line}`),
     '',
@@ -57,11 +58,27 @@ function formatScenario(scenario: ScenarioReport): string[] {
   ]
 }
 
+/** What OTLP costs the API compared with JSON, if both were measured. */
+function formatOtlpRatios(scenarios: readonly ScenarioReport[]): string[] {
+  const json = scenarios.find(({ name }) => name === 'batch-100')
+  const jsonUs = json && apiCpuUs(json)
+  if (jsonUs === undefined) return []
+  return scenarios.flatMap((scenario) => {
+    const otlpUs = scenario.name.startsWith('otlp') ? apiCpuUs(scenario) : undefined
+    return otlpUs === undefined
+      ? []
+      : [`CPU API per entry, ${scenario.name} / batch-100: ${(otlpUs / jsonUs).toFixed(2)}`]
+  })
+}
+
+function apiCpuUs({ systems }: ScenarioReport): number | undefined {
+  const sluice = systems.find(({ system }) => system === 'sluice')
+  return sluice && valueOf(sluice, 'apiCpuUs')
+}
+
 function describeEntries(systems: readonly SystemReport[]): string {
   const measured = systems.find((each) => 'entries' in each)
-  return measured === undefined
-    ? ''
-    : `; ${Math.round(measured.entries.bytesPerEntry)} bytes of JSON per entry`
+  return measured === undefined ? '' : `; ${Math.round(measured.entries.bytesPerEntry)} bytes per entry`
 }
 
 function notes(systems: readonly SystemReport[]): string[] {

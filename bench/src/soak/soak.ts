@@ -65,7 +65,8 @@ export async function runSoak(
   const load = new LoadProcess()
   try {
     const { url, apiKey } = system
-    await load.prepare({ url, apiKey, requests: options.scenario.requests, corpus: undefined, seed: SEED })
+    const { requests, format } = options.scenario
+    await load.prepare({ url, apiKey, requests, format, corpus: undefined, seed: SEED })
     const samples: SoakSample[] = []
     let accepted = 0
     for (let minute = 1; minute <= options.minutes; minute += 1) {

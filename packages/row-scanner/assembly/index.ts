@@ -28,12 +28,20 @@ export {
   FIELDS,
   FIELDS_BYTES_MAX,
   LEVELS_MAX,
+  LOG_RECORDS,
+  LOG_RECORDS_BYTES_MAX,
+  ORIGIN,
+  ORIGIN_BYTES_MAX,
+  OTLP_TEXTS,
+  OTLP_TEXTS_BYTES_MAX,
   RECEIVED_AT,
   ROW_OWN_BYTES_MAX,
   ROW_START,
   ROWS,
   SLACK,
 } from './memory'
+
+export { linesEnd, setOrigin, takenTo, transcode } from './otlp/index'
 
 /** `logs`, the field of an object with a batch of entries, as one little-endian number. */
 const LOGS: u32 = 0x73676f6c

@@ -27,8 +27,22 @@ export const NAMES: i32 = TEXTS + COLUMNS_MAX * 16
 /** The prefix of all rows of a request, and the time of receipt. Each has at most half of `ROW_OWN_BYTES_MAX` bytes. */
 export const ROW_START: i32 = NAMES + LEVELS_MAX * NAMES_MAX * 8
 export const RECEIVED_AT: i32 = ROW_START + ROW_OWN_BYTES_MAX / 2 + SLACK
+/** For `otlp/`: the places of eight texts of the current record, the digits of a number, the date of a day, texts that JavaScript writes. */
+export const SPANS: i32 = RECEIVED_AT + ROW_OWN_BYTES_MAX / 2 + SLACK
+export const DIGITS: i32 = SPANS + SLACK
+export const DATE: i32 = DIGITS + SLACK
+export const OTLP_TEXTS: i32 = DATE + SLACK
+export const OTLP_TEXTS_BYTES_MAX: i32 = 2_048
+/** What the records of a scope have in common, as JSON. A valid entry has less: its metadata has at most 64 KiB. */
+export const ORIGIN: i32 = OTLP_TEXTS + OTLP_TEXTS_BYTES_MAX + SLACK
+export const ORIGIN_BYTES_MAX: i32 = 65_536
+/** A part of ScopeLogs. It has to be written again when other requests have used the scanner, so it is not larger than a few slices of work. */
+export const LOG_RECORDS: i32 = ORIGIN + ORIGIN_BYTES_MAX + SLACK
+export const LOG_RECORDS_BYTES_MAX: i32 = 131_072
+/** An upper bound of the part of a line that is not a text of the record or its origin: names, numbers, times, ids. */
+export const LINE_OWN_BYTES_MAX: i32 = 1_024
 /** The body, and a zero. */
-export const BODY: i32 = RECEIVED_AT + ROW_OWN_BYTES_MAX / 2 + SLACK
+export const BODY: i32 = LOG_RECORDS + LOG_RECORDS_BYTES_MAX + SLACK
 /**
  * The metadata of the current entry, and after it the rows. Each text takes at most twice its bytes in the body: a backslash in
  * metadata has two bytes in JSON and four in a row, no other character grows more, and numbers do not grow.

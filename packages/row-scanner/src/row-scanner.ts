@@ -1,8 +1,10 @@
 import { ID_BYTES, type IdSource, isInexact, parseTimestamp, rowColumns, type RowPrefix } from '@sluice/rows'
 import { limits } from '@sluice/schema'
+import { isUtf8 } from 'node:buffer'
 import { readFileSync } from 'node:fs'
 import { columns, writeFields } from './fields.ts'
-import { type NotAPromise, Rows } from './rows.ts'
+import { textPlaces, writeTexts } from './otlp-texts.ts'
+import { type NotAPromise, type Owned, ownedRows, Rows } from './rows.ts'
 import { type Constant, Instance, type Memory, Module } from './web-assembly.ts'
 
 /** The rows that `RowScanner.scan` made of a body. */
@@ -32,6 +34,32 @@ interface Scanner {
   readonly BODY_BYTES_MAX: Constant
   readonly ROWS: Constant
   readonly SLACK: Constant
+  readonly setOrigin: (fieldsBytes: number, metadataBytes: number) => void
+  readonly transcode: (from: number, to: number, recordsMax: number) => number
+  readonly takenTo: () => number
+  readonly linesEnd: () => number
+  readonly ORIGIN: Constant
+  readonly ORIGIN_BYTES_MAX: Constant
+  readonly LOG_RECORDS: Constant
+  readonly LOG_RECORDS_BYTES_MAX: Constant
+  readonly OTLP_TEXTS: Constant
+  readonly OTLP_TEXTS_BYTES_MAX: Constant
+}
+
+/** What the records of one scope of OTLP have in common, as JSON: the members of an object, without braces. */
+export interface RecordOrigin {
+  /** Fields of an entry. */
+  readonly fields: string
+  /** The last members of its metadata. */
+  readonly metadata: string
+}
+
+/** What came of the fields of ScopeLogs that `RowScanner.scanRecords` has read. */
+export interface ScannedRecords {
+  /** The rows of their records. Undefined if they are left to the decoder. */
+  readonly rows: Rows<Owned> | undefined
+  /** The length of the fields. 0 if the next field is left to the decoder, and its length is not known. */
+  readonly bytes: number
 }
 
 const PAGE_BYTES = 65_536
@@ -59,6 +87,14 @@ export class RowScanner {
   /** The prefix that is in the scanner's memory. */
   #prefix: RowPrefix = { text: '', receivedAt: '' }
   #prefixBytes = 0
+  /** The origin that is in the scanner's memory. */
+  #origin: RecordOrigin = { fields: '', metadata: '' }
+  /** The message that has a part in the scanner's memory: from this place, this number of bytes. */
+  #records: Buffer | undefined
+  #recordsStart = 0
+  #recordsBytes = 0
+  /** The length of the fields that were transcoded last. */
+  #bytesTaken = 0
   /** The numbers of the current body that JavaScript has written. */
   #numbers = 0
 
@@ -73,12 +109,18 @@ export class RowScanner {
         const number = Number(this.#text(from, fromEnd))
         return this.#write(isInexact(number) ? undefined : JSON.stringify(number), to)
       },
+      writeDouble: (from: number, to: number): number => {
+        const number = this.#memory.readDoubleLE(from)
+        const text = JSON.stringify(number)
+        return this.#write(Number.isFinite(number) && !text.includes('e') ? text : undefined, to)
+      },
     }
     const { entriesPerRequestMax, metadataBytesMax, metadataDepthMax } = limits
     const { exports } = new Instance(new Module(readFileSync(new URL('scanner.wasm', import.meta.url))), {
       host,
       limits: { entriesPerRequestMax, metadataBytesMax, metadataDepthMax },
       columns,
+      texts: textPlaces,
     })
     this.#scanner = exports as Scanner
     const { memory, FIELDS, FIELDS_BYTES_MAX, BODY, BODY_BYTES_MAX, ROWS, SLACK } = this.#scanner
@@ -96,6 +138,8 @@ export class RowScanner {
     memory.grow(Math.ceil(bytes / PAGE_BYTES) - memory.buffer.byteLength / PAGE_BYTES)
     this.#memory = Buffer.from(memory.buffer)
     writeFields(this.#memory.subarray(0, FIELDS.value + FIELDS_BYTES_MAX.value), FIELDS.value)
+    const { OTLP_TEXTS, OTLP_TEXTS_BYTES_MAX } = this.#scanner
+    writeTexts(this.#memory.subarray(OTLP_TEXTS.value, OTLP_TEXTS.value + OTLP_TEXTS_BYTES_MAX.value))
   }
 
   /**
@@ -123,6 +167,76 @@ export class RowScanner {
     if (count === 0) return undefined
     const text = this.#memory.subarray(this.#rows, this.#scanner.rowsEnd())
     return use({ rows: new Rows(Math.abs(count), text), single: count < 0 ? this.#single() : undefined })
+  }
+
+  /**
+   * Makes rows of records of OTLP in Protocol Buffers: as many as one step should have. The records become lines with entries, which are
+   * scanned like a body. As with `scan`, these are exactly the rows that the decoder makes, or nothing.
+   *
+   * @param at where a field of ScopeLogs begins
+   * @param origin the same object for the same origin saves time
+   */
+  scanRecords(scopeLogs: Buffer, at: number, origin: RecordOrigin, prefix: RowPrefix): ScannedRecords {
+    if (!this.#usePrefix(prefix) || !this.#useOrigin(origin))
+      return { rows: undefined, bytes: scopeLogs.length - at }
+    const isStart = this.#useRecords(scopeLogs, at)
+    let count = this.#transcode(at)
+    // The field may be complete in the next part.
+    if (this.#bytesTaken === 0 && !isStart) {
+      this.#loadRecords(scopeLogs, at)
+      count = this.#transcode(at)
+    }
+    return { rows: count === 0 ? undefined : this.#scanLines(count), bytes: this.#bytesTaken }
+  }
+
+  #scanLines(count: number): Rows<Owned> | undefined {
+    const end = this.#scanner.linesEnd()
+    // A text may end within a character. A quote follows it, so the character is not completed by another text.
+    if (!isUtf8(this.#memory.subarray(this.#body, end))) return undefined
+    this.#memory[end] = 0
+    this.#numbers = 0
+    if (this.#scanner.scan(end - this.#body, true) !== count) return undefined
+    return ownedRows(count, Buffer.from(this.#memory.subarray(this.#rows, this.#scanner.rowsEnd())))
+  }
+
+  #transcode(at: number): number {
+    const { transcode, takenTo, LOG_RECORDS } = this.#scanner
+    const from = LOG_RECORDS.value + at - this.#recordsStart
+    const count = transcode(from, LOG_RECORDS.value + this.#recordsBytes, limits.entriesPerRequestMax)
+    this.#bytesTaken = takenTo() - from
+    return count
+  }
+
+  /** Writes an origin, unless it is in the memory already. */
+  #useOrigin(origin: RecordOrigin): boolean {
+    if (origin === this.#origin) return true
+    const { ORIGIN, ORIGIN_BYTES_MAX, setOrigin } = this.#scanner
+    const fields = origin.fields === '' ? '' : `${origin.fields},`
+    const metadata = origin.metadata === '' ? '' : `${origin.metadata},`
+    const text = Buffer.from(fields + metadata)
+    if (text.length > ORIGIN_BYTES_MAX.value) return false
+    this.#memory.set(text, ORIGIN.value)
+    const fieldsBytes = Buffer.byteLength(fields)
+    setOrigin(fieldsBytes, text.length - fieldsBytes)
+    this.#origin = origin
+    return true
+  }
+
+  /** Writes a part of a message that includes a place. @returns whether the part begins there */
+  #useRecords(scopeLogs: Buffer, at: number): boolean {
+    const place = at - this.#recordsStart
+    if (scopeLogs !== this.#records || place < 0 || place >= this.#recordsBytes)
+      this.#loadRecords(scopeLogs, at)
+    return at === this.#recordsStart
+  }
+
+  #loadRecords(scopeLogs: Buffer, at: number): void {
+    const { LOG_RECORDS, LOG_RECORDS_BYTES_MAX } = this.#scanner
+    const part = scopeLogs.subarray(at, at + LOG_RECORDS_BYTES_MAX.value)
+    this.#memory.set(part, LOG_RECORDS.value)
+    this.#records = scopeLogs
+    this.#recordsStart = at
+    this.#recordsBytes = part.length
   }
 
   #usePrefix(prefix: RowPrefix): boolean {

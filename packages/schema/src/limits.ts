@@ -20,6 +20,11 @@ export const limits = {
   entriesPerRequestMax: 100,
   /** For requests of shippers, whose batches cannot always be set: twice the default batch of the OpenTelemetry Collector. */
   recordsPerRequestMax: 16_384,
+  /**
+   * For requests of shippers: all rows of one request. What many records have in common is sent once, and stored in each row. Six times the
+   * largest body.
+   */
+  rowBytesPerRequestMax: 32 * 1024 * 1024,
   /** After decoding. 100 typical entries are 50 KB; the rest is headroom for stack traces. */
   bodyBytesMax: 5 * 1024 * 1024,
   /** Errors reported per rejected entry, so that an answer is small compared with its request. */

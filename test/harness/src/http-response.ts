@@ -4,6 +4,8 @@ export interface HttpResponse {
   /** By their names in lower case. */
   readonly headers: Readonly<Record<string, string>>
   readonly body: string
+  /** The body, for those that are not text. */
+  readonly bytes?: Buffer
 }
 
 /** The bytes are not an HTTP response. */
@@ -39,7 +41,8 @@ export function parseResponse(
   const bodyStart = headEnd + 4
   const bodyEnd = bodyStart + bodyBytes(status, headers, isHead)
   if (bytes.length < bodyEnd) return undefined
-  return { response: { status, headers, body: bytes.toString('utf8', bodyStart, bodyEnd) }, bytes: bodyEnd }
+  const body = Buffer.from(bytes.subarray(bodyStart, bodyEnd))
+  return { response: { status, headers, body: body.toString(), bytes: body }, bytes: bodyEnd }
 }
 
 function parseHeader(line: string): [name: string, value: string] {

@@ -182,7 +182,7 @@ function jsonRecord({ timeUnixNano, observedTimeUnixNano, body, ...record }: Otl
   }
 }
 
-function jsonAttributed<Message extends { readonly attributes?: OtlpAttributes }>(message: Message): object {
+function jsonAttributed(message: { readonly attributes?: OtlpAttributes }): object {
   const { attributes } = message
   return { ...message, attributes: attributes && jsonKeyValues(attributes) }
 }

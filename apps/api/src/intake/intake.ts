@@ -14,7 +14,7 @@ import { Turns } from '../turns.ts'
 import { type BodyFormat, checkBody } from './body.ts'
 import { type EntryRow, EntryShaper, invalidEntry, type Stamped } from './entry-shaper.ts'
 import { ParseBudget } from './parse-budget.ts'
-import { type ReadRecords, readRecords, type SourceRecord } from './records.ts'
+import { type ReadRecords, readRecords, type ScanRecords, type SourceRecord } from './records.ts'
 import { RowText } from './row-text.ts'
 
 /** The rows of a request, and its answer once they are stored. */
@@ -51,7 +51,7 @@ type Ids = Pick<IdSource, 'next' | 'write'>
 export class Intake {
   readonly #validator: EntryValidator
   readonly #ids: Ids
-  readonly #scanner: Pick<RowScanner, 'scan'>
+  readonly #scanner: Pick<RowScanner, 'scan' | 'scanRecords'>
   /** The last stamp and its prefix. Under high load, many requests of a project share a millisecond. */
   #stamp: RequestStamp = { projectId: '', retentionDays: 0, receivedAtMs: 0 }
   #stamped: Stamped = stampRows(this.#stamp)
@@ -65,7 +65,7 @@ export class Intake {
   constructor(
     validator: EntryValidator,
     ids: Ids,
-    scanner: Pick<RowScanner, 'scan'> = new RowScanner(ids),
+    scanner: Pick<RowScanner, 'scan' | 'scanRecords'> = new RowScanner(ids),
     turns = new Turns(),
   ) {
     this.#validator = validator
@@ -96,9 +96,14 @@ export class Intake {
    * Parses a body that was not scanned, in slices: a large body leaves the event loop to other requests again and again.
    *
    * @param body must not be empty, and must be UTF-8
+   * @returns undefined if the body is an OTLP request
    * @throws Problem if the request as a whole is rejected; `overloaded` if too many bytes are being parsed
    */
-  async parse(body: Buffer, stamp: RequestStamp, format: BodyFormat): Promise<ParsedRequest<Owned>> {
+  async parse(
+    body: Buffer,
+    stamp: RequestStamp,
+    format: BodyFormat,
+  ): Promise<ParsedRequest<Owned> | undefined> {
     const release = this.#budget.reserve(stamp.projectId, body.length)
     try {
       return await this.#parse(body, this.#stampedLike(stamp), format)
@@ -107,7 +112,11 @@ export class Intake {
     }
   }
 
-  async #parse(body: Buffer, stamped: Stamped, format: BodyFormat): Promise<ParsedRequest<Owned>> {
+  async #parse(
+    body: Buffer,
+    stamped: Stamped,
+    format: BodyFormat,
+  ): Promise<ParsedRequest<Owned> | undefined> {
     const pace = this.#turns.begin()
     // Many requests may arrive in one turn. Small ones are not worth a wait.
     if (body.length > STEP_BYTES) await pace.nextSlice()
@@ -117,6 +126,7 @@ export class Intake {
       await pace.pause()
       found = finder.step(STEP_BYTES)
     }
+    if (found.kind === 'otlp') return undefined
     const shaper = this.#shaper(stamped)
     const rows = new RowText()
     const errors: FieldError[] = []
@@ -135,18 +145,19 @@ export class Intake {
     }
     const { length } = found.entries
     const answer = batchAnswer(rows.count, length - rows.count, errors)
-    return { entries: length, rows: ownedRows(rows.count, rows.take()), answer }
+    return { entries: length, rows: rows.take(), answer }
   }
 
   /**
    * Makes rows of records, in slices.
    *
+   * @param records gets a function that makes rows of some records at once
    * @param body the body of the records; it is held in the budget of bodies that are being parsed
    * @param hold called with the bytes of rows that were made. It may throw
    * @throws Problem `overloaded` if too many bytes are being parsed; what `hold` and the records throw
    */
   async readRecords(
-    records: Iterable<SourceRecord | undefined>,
+    records: (scan: ScanRecords) => Iterable<SourceRecord | undefined>,
     body: Buffer,
     stamp: RequestStamp,
     hold: (bytes: number) => void,
@@ -155,7 +166,10 @@ export class Intake {
     try {
       const pace = this.#turns.begin()
       if (body.length > STEP_BYTES) await pace.nextSlice()
-      const read = await readRecords(records, this.#shaper(this.#stampedLike(stamp)), pace, hold)
+      const stamped = this.#stampedLike(stamp)
+      const scan: ScanRecords = (scopeLogs, at, origin) =>
+        this.#scanner.scanRecords(scopeLogs, at, origin, stamped.prefix)
+      const read = await readRecords(records(scan), this.#shaper(stamped), pace, hold)
       for (const { code } of read.rejected.values()) this.invalidEntries.add(code)
       return read
     } finally {

@@ -1,4 +1,4 @@
-import { type Owned, ownedRows, type Rows } from '@sluice/row-scanner'
+import type { Owned, RecordOrigin, Rows, ScannedRecords } from '@sluice/row-scanner'
 import { type EntryError, limits } from '@sluice/schema'
 import { chunkLimits } from '../chunks/chunk-writer.ts'
 import { Problem } from '../problems.ts'
@@ -6,10 +6,17 @@ import type { Pace } from '../turns.ts'
 import type { EntryShaper } from './entry-shaper.ts'
 import { RowText } from './row-text.ts'
 
-/** A record of a protocol: as an entry of the contract, which is not validated yet, or the reason why it is none. */
+/**
+ * A record of a protocol: as an entry of the contract, which is not validated yet, or the reason why it cannot be one. Or the rows of some
+ * records, which are stored together.
+ */
 export type SourceRecord =
   | { readonly entry: Readonly<Record<string, unknown>> }
   | { readonly error: EntryError }
+  | { readonly rows: Rows<Owned> }
+
+/** Makes rows of records of OTLP in a message at once, or leaves them to the decoder: see `RowScanner.scanRecords`. */
+export type ScanRecords = (scopeLogs: Buffer, at: number, origin: RecordOrigin) => ScannedRecords
 
 /** Rows that are stored together. */
 export interface Piece {
@@ -33,17 +40,12 @@ export interface ReadRecords extends Outcome {
 }
 
 /**
- * The bytes of all rows of a request. Rows repeat what their records share, such as labels: without a limit, a small body could become
- * gigabytes. An ordinary request has rows of about twice its size, and the writer has room for this many.
- */
-export const ROW_BYTES_MAX = 4 * limits.bodyBytesMax
-
-/**
- * Makes pieces of rows from records. The boundaries of the pieces follow from the records alone, so a retry has the same ones.
+ * Makes pieces of rows from records. The boundaries of the pieces follow from the records alone, so a retry has the same ones in the same
+ * version.
  *
  * @param records undefined stands for a step of the work that ended without a record
  * @param hold called with the bytes of each piece
- * @throws Problem `too_many_entries`, `body_too_large`
+ * @throws Problem `too_many_entries`; `body_too_large` if the rows are too large
  */
 export async function readRecords(
   records: Iterable<SourceRecord | undefined>,
@@ -56,12 +58,12 @@ export async function readRecords(
   let text = new RowText()
   let index = 0
   let start = 0
-  let rowBytes = 0
+  let bytes = 0
 
   function endPiece(): void {
-    const rows = ownedRows(text.count, text.take())
-    rowBytes += rows.byteLength
-    if (rowBytes > ROW_BYTES_MAX) throw tooManyBytes()
+    const rows = text.take()
+    bytes += rows.byteLength
+    if (bytes > limits.rowBytesPerRequestMax) throw rowsTooLarge()
     hold(rows.byteLength)
     pieces.push({ rows, start, end: index })
     start = index
@@ -72,11 +74,15 @@ export async function readRecords(
     const pause = pace.pause()
     if (pause !== undefined) await pause
     if (record === undefined) continue
-    if (index === limits.recordsPerRequestMax) throw tooManyRecords()
-    const shaped = 'error' in record ? { errors: [record.error] } : shaper.shapeValue(record.entry, true)
-    if ('row' in shaped) text.add(shaped.row)
-    else rejected.set(index, shaped.errors[0] ?? unknownError)
-    index += 1
+    const count = 'rows' in record ? record.rows.count : 1
+    if (index + count > limits.recordsPerRequestMax) throw tooManyRecords()
+    if ('rows' in record) text.addRows(record.rows)
+    else {
+      const shaped = 'error' in record ? { errors: [record.error] } : shaper.shapeValue(record.entry, true)
+      if ('row' in shaped) text.add(shaped.row)
+      else rejected.set(index, shaped.errors[0] ?? unknownError)
+    }
+    index += count
     if (text.count >= chunkLimits.rowsMax || text.characters >= chunkLimits.bytesMax) endPiece()
   }
   if (text.count > 0) endPiece()
@@ -85,10 +91,11 @@ export async function readRecords(
 
 const unknownError: EntryError = { path: '', code: 'wrong_type', message: 'is invalid' }
 
-function tooManyBytes(): Problem {
+function rowsTooLarge(): Problem {
   return new Problem(
     'body_too_large',
-    `The rows of a request may have at most ${ROW_BYTES_MAX} bytes, with what its records share. Send fewer records per request.`,
+    `The rows of the request have more than ${limits.rowBytesPerRequestMax} bytes, because each of them repeats what its records have in ` +
+      'common. Send fewer records per request.',
   )
 }
 

@@ -1,6 +1,6 @@
 import type { IncomingHttpHeaders } from 'node:http'
 import type { Answer } from '../answer.ts'
-import type { Outcome, SourceRecord } from '../intake/records.ts'
+import type { Outcome, ScanRecords, SourceRecord } from '../intake/records.ts'
 import type { Problem } from '../problems.ts'
 
 /** The parts of a request that a protocol may read. */
@@ -17,9 +17,10 @@ export interface Reading {
   /**
    * The records of the body, in order. No step may take more than a few milliseconds. Undefined ends a step that found no record.
    *
+   * @param scan may be used for records of OTLP
    * @throws Problem if the request as a whole is rejected. Nothing is stored then
    */
-  readonly records: () => Iterable<SourceRecord | undefined>
+  readonly records: (scan?: ScanRecords) => Iterable<SourceRecord | undefined>
   /** The answer to the request once its rows are stored. It follows from the request alone, so that a replay gets the same. */
   readonly answer: (outcome: Outcome) => Answer
 }

@@ -1,14 +1,15 @@
 import type { Owned, Rows } from '@sluice/row-scanner'
 import type { RequestStamp } from '@sluice/rows'
-import type { FastifyInstance } from 'fastify'
+import type { FastifyInstance, FastifyReply } from 'fastify'
 import type { ChunkWriter } from '../chunks/chunk-writer.ts'
 import { logsPaths } from '../http-contract.ts'
-import { digestRequest, readIdempotencyKey } from '../idempotency/idempotency-record.ts'
+import { identifyRequest, type RequestIdentity } from '../idempotency/idempotency-record.ts'
 import { type BodyFormat, jsonFormat, ndjsonFormat } from '../intake/body.ts'
 import type { ParsedRequest } from '../intake/intake.ts'
 import { readBody } from '../intake/read-body.ts'
 import { OTLP_PROTOBUF, rejectOtlp } from '../protocols/otlp/answers.ts'
-import { readProtobuf } from '../protocols/otlp/otlp.ts'
+import { readJson, readProtobuf } from '../protocols/otlp/otlp.ts'
+import type { Reading } from '../protocols/protocol.ts'
 import type { AnswerCount } from '../metrics/request-counts.ts'
 import { sendAnswer } from '../answer.ts'
 import type { RequestOrigin } from '../traces/request-traces.ts'
@@ -32,9 +33,8 @@ interface ReceivedRequest {
   /** Decoded. */
   readonly body: Buffer
   readonly format: BodyFormat
-  readonly contentType: string
   readonly stamp: RequestStamp
-  readonly idempotencyKey: string | undefined
+  readonly identity: RequestIdentity | undefined
 }
 
 /**
@@ -58,15 +58,14 @@ export function logsRoute(app: FastifyInstance, dependencies: IntakeDependencies
       errorHandler: chargeUnknownLength,
       handler: (request, reply) =>
         withBody(request, reply, dependencies, async (body) => {
-          if (request.mediaType === OTLP_PROTOBUF)
-            return sendAnswer(
-              reply,
-              await takeRecords(readProtobuf(body), body, request, reply, countOf, dependencies),
-            )
+          const take = async (reading: Reading): Promise<FastifyReply> =>
+            sendAnswer(reply, await takeRecords(reading, body, request, reply, countOf, dependencies))
+          if (request.mediaType === OTLP_PROTOBUF) return take(readProtobuf(body))
           const received = receive(request, body, dependencies.wallMs())
           const parsed =
             scanAndCharge(request, received, dependencies) ??
             (await parseAndCharge(request, received, dependencies))
+          if (parsed === undefined) return take(readJson(body))
           if (parsed.charged !== undefined) await parsed.charged
           if (request.allowance !== null) void reply.header('ratelimit', request.allowance.state)
           void reply.code(202).type('application/json; charset=utf-8')
@@ -97,9 +96,9 @@ function receive(
   return {
     body,
     format: formats[mediaType] ?? jsonFormat,
-    contentType: headers['content-type'] ?? '',
     stamp: { projectId, retentionDays, receivedAtMs },
-    idempotencyKey: readIdempotencyKey(headers),
+    // Both paths are one resource.
+    identity: identifyRequest(headers, body, ''),
   }
 }
 
@@ -127,7 +126,7 @@ type ChargedRequest =
  */
 function scanAndCharge(
   request: IntakeRequest,
-  { body, format, stamp, idempotencyKey }: ReceivedRequest,
+  { body, format, stamp, identity }: ReceivedRequest,
   { intake, writer }: IntakeDependencies,
 ): ChargedRequest | undefined {
   const { allowance, paid } = request
@@ -135,7 +134,7 @@ function scanAndCharge(
     // A request without entries costs as much work as one with an entry.
     const cost = { entries: Math.max(1, parsed.entries), bytes: body.length }
     const charged = paid === null ? allowance?.take(cost) : allowance?.raise(paid, cost)
-    if (charged === undefined && idempotencyKey === undefined)
+    if (charged === undefined && identity === undefined)
       return {
         charged,
         answer: parsed.answer,
@@ -149,34 +148,35 @@ function scanAndCharge(
 /**
  * Charges one entry and the bytes of a body, then parses it, then charges the other entries: the work is paid for, whatever comes of it.
  *
+ * @returns undefined if the body is an OTLP request
  * @throws Problem
  */
 async function parseAndCharge(
   request: IntakeRequest,
   { body, format, stamp }: ReceivedRequest,
   { intake }: IntakeDependencies,
-): Promise<ChargedRequest> {
+): Promise<ChargedRequest | undefined> {
   const cost = { entries: 1, bytes: body.length }
   await pay(request, cost)
   const parsed = await intake.parse(body, stamp, format)
+  if (parsed === undefined) return undefined
   if (parsed.entries > 1) await pay(request, { ...cost, entries: parsed.entries })
   return { charged: undefined, request: parsed }
 }
 
 async function store(
   parsed: ParsedRequest<Owned>,
-  { body, contentType, stamp, idempotencyKey }: ReceivedRequest,
+  { stamp, identity }: ReceivedRequest,
   request: IntakeRequest,
   { writer, idempotency }: IntakeDependencies,
 ): Promise<{ readonly answer: string; readonly isReplay: boolean }> {
-  if (idempotencyKey === undefined) {
+  if (identity === undefined) {
     await writeRows(parsed.rows, request, writer)
     return { answer: parsed.answer, isReplay: false }
   }
   return idempotency.write({
     projectId: stamp.projectId,
-    key: idempotencyKey,
-    digest: digestRequest(contentType, body),
+    ...identity,
     parsed,
     requestId: request.id,
     span: request.span,

@@ -1,6 +1,7 @@
 import type { FastifyReply } from 'fastify'
 import type { Answer } from '../answer.ts'
-import { digestRequest, readIdempotencyKey } from '../idempotency/idempotency-record.ts'
+import { logsPaths } from '../http-contract.ts'
+import { identifyRequest } from '../idempotency/idempotency-record.ts'
 import type { AnswerCount } from '../metrics/request-counts.ts'
 import type { Reading } from '../protocols/protocol.ts'
 import { acknowledge, noteReplay } from './acknowledgement.ts'
@@ -24,24 +25,20 @@ export async function takeRecords(
   countOf: (status: number) => AnswerCount,
   dependencies: IntakeDependencies,
 ): Promise<Answer> {
-  const { project, headers, allowance } = request
+  const { project, headers, allowance, url } = request
   const { bodies, counts, intake, wallMs } = dependencies
   if (project === null) throw new Error('the request is not authenticated')
   const { id: projectId, retentionDays } = project
-  const idempotencyKey = readIdempotencyKey(headers)
+  const identity = identifyRequest(headers, body, logsPaths.includes(url) ? '' : url)
   const stamp = { projectId, retentionDays, receivedAtMs: wallMs() }
   const cost = { entries: 1, bytes: body.length }
   await pay(request, cost)
-  const { pieces, ...outcome } = await intake.readRecords(reading.records(), body, stamp, (bytes) => {
+  const { pieces, ...outcome } = await intake.readRecords(reading.records, body, stamp, (bytes) => {
     if (!bodies.hold(request, bytes)) throw bodies.reject(request)
   })
   if (outcome.records > 1) await pay(request, { ...cost, entries: outcome.records })
   if (allowance !== null) void reply.header('ratelimit', allowance.state)
-  const identity =
-    idempotencyKey === undefined
-      ? undefined
-      : { projectId, idempotencyKey, digest: digestRequest(headers['content-type'] ?? '', body) }
-  const stored = await storePieces(pieces, request, identity, dependencies)
+  const stored = await storePieces(pieces, request, projectId, identity, dependencies)
   const answer = reading.answer(outcome)
   if (identity !== undefined && stored === 0 && pieces.length > 0) {
     noteReplay(request, counts)

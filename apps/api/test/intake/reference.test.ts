@@ -6,6 +6,8 @@ import { expect, it } from 'vitest'
 import { jsonFormat, ndjsonFormat } from '../../src/intake/body.ts'
 import { Intake } from '../../src/intake/intake.ts'
 import { Problem } from '../../src/problems.ts'
+import { noScanner } from '../support/no-scanner.ts'
+import { parseEntries } from '../support/parse-entries.ts'
 
 /** About a second. Of ten faults put into the finders and the tracker, nine showed within this number of runs. */
 const runs = { numRuns: 400 }
@@ -14,7 +16,7 @@ const ID = '01a1fb4d-5bd1-74f9-83e0-56d2211cd84d'
 const stamp: RequestStamp = { projectId: 'demo', retentionDays: 30, receivedAtMs: Date.UTC(2026, 10, 20) }
 const prefix = makeRowPrefix(stamp)
 const validator = new EntryValidator()
-const intake = new Intake(validator, { next: () => ID, write: () => {} }, { scan: () => undefined })
+const intake = new Intake(validator, { next: () => ID, write: () => {} }, noScanner)
 
 interface Body {
   readonly text: string
@@ -33,7 +35,7 @@ interface Outcome {
 async function parse({ text, isNdjson }: Body): Promise<Outcome> {
   try {
     const format = isNdjson ? ndjsonFormat : jsonFormat
-    const { rows, entries, answer } = await intake.parse(Buffer.from(text), stamp, format)
+    const { rows, entries, answer } = await parseEntries(intake, Buffer.from(text), stamp, format)
     const bytes = Buffer.alloc(rows.byteLength)
     rows.copyTo(bytes, 0)
     const { id, errors = [] } = JSON.parse(answer) as { id?: string; errors?: IndexedError[] }

@@ -1,8 +1,8 @@
 import { QueueFullError, QueueUnavailableError } from '@sluice/queue'
+import { limits } from '@sluice/schema'
 import type { LightMyRequestResponse } from 'fastify'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { chunkLimits } from '../../src/chunks/chunk-writer.ts'
-import { ROW_BYTES_MAX } from '../../src/intake/records.ts'
 import { buildTestApi, type TestApi } from '../support/test-api.ts'
 
 // The bulk API of Elasticsearch stands for all protocols.
@@ -208,7 +208,7 @@ describe('the bytes of a request', () => {
         { url: '/loki/api/v1/push' },
       )
     expect((await push(300)).statusCode).toBe(204)
-    expect((await push(Math.ceil(ROW_BYTES_MAX / 60_000) + 20)).statusCode).toBe(413)
+    expect((await push(Math.ceil(limits.rowBytesPerRequestMax / 60_000) + 20)).statusCode).toBe(413)
     expect(api.queue.rows.length).toBe(300)
   })
 })

@@ -66,6 +66,10 @@ const rpcCodes: Readonly<Record<number, number>> = {
 }
 const RPC_UNKNOWN = 2
 
+export function rpcCode(status: number): number {
+  return rpcCodes[status] ?? RPC_UNKNOWN
+}
+
 /** The answer to a rejected request with Protocol Buffers: a google.rpc.Status. Undefined for other requests. */
 export function rejectOtlp(
   problem: Problem,
@@ -76,7 +80,7 @@ export function rejectOtlp(
   if (mediaType.trim().toLowerCase() !== OTLP_PROTOBUF) return undefined
   const { status } = problems[problem.code]
   const body = Buffer.concat([
-    numberField(1, rpcCodes[status] ?? RPC_UNKNOWN),
+    numberField(1, rpcCode(status)),
     bytesField(2, `${problem.code}: ${problem.message}`),
   ])
   return { status, type: OTLP_PROTOBUF, body }

@@ -156,6 +156,16 @@ export class ProtobufReader {
   }
 
   #readVarint(): void {
+    // Most tags and lengths have one byte.
+    const first = this.#at < this.#end ? (this.#bytes[this.#at] ?? 0) : 0x80
+    if (first < 0x80) {
+      this.#at += 1
+      this.#low = first
+      this.#high = 0
+    } else this.#readLongVarint()
+  }
+
+  #readLongVarint(): void {
     let low = 0
     let high = 0
     let shift = 0

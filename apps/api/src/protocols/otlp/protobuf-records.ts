@@ -1,5 +1,6 @@
-import type { SourceRecord } from '../../intake/records.ts'
-import { entryOf } from './entry-of-record.ts'
+import type { RecordOrigin } from '@sluice/row-scanner'
+import type { ScanRecords, SourceRecord } from '../../intake/records.ts'
+import { entryOf, type Origin } from './entry-of-record.ts'
 import { emptyRecord, type LogRecord } from './log-record.ts'
 import { ProtobufReader, tagOf } from './protobuf-reader.ts'
 import { protobufScopes, type ScopeLogs, Steps } from './protobuf-scopes.ts'
@@ -28,36 +29,78 @@ const tags = {
 /**
  * The records of an ExportLogsServiceRequest in Protocol Buffers.
  *
+ * @param scan makes rows of ordinary records, which are the rows of the decoder. Without it, all records are decoded
  * @returns undefined ends a step
  * @throws MalformedProtobuf
  */
-export function* protobufRecords(body: Buffer): Generator<SourceRecord | undefined, void> {
+export function* protobufRecords(
+  body: Buffer,
+  scan?: ScanRecords,
+): Generator<SourceRecord | undefined, void> {
   const steps = new Steps()
   for (const scope of protobufScopes(body, steps)) {
     if (scope === undefined) yield undefined
-    else yield* recordsOfScope(scope, steps)
+    else if (scan === undefined || scope.origin instanceof RecordError)
+      yield* decodeRecords(scope, 0, scope.bytes.length, steps)
+    else yield* scanRecords(scope.bytes, scope.origin, scan, steps)
   }
 }
 
-function* recordsOfScope(
-  { bytes, origin }: ScopeLogs,
+/** The rows of ordinary records, and the other records. */
+function* scanRecords(
+  bytes: Buffer,
+  origin: Origin,
+  scan: ScanRecords,
   steps: Steps,
 ): Generator<SourceRecord | undefined, void> {
-  const reader = new ProtobufReader(bytes)
-  for (let tag = reader.next(); tag !== -1; tag = reader.next()) {
-    if (steps.isDue()) yield undefined
-    if (tag !== logRecord) reader.skip()
+  const text = toText(origin)
+  for (let at = 0; at < bytes.length;) {
+    const scanned = scan(bytes, at, text)
+    if (scanned.rows === undefined)
+      at = yield* decodeRecords({ bytes, origin }, at, at + scanned.bytes, steps)
     else {
-      const record = reader.bytes()
-      try {
-        if (origin instanceof RecordError) throw origin
-        yield { entry: entryOf(readLogRecord(record), origin) }
-      } catch (error) {
-        if (!(error instanceof RecordError)) throw error
-        yield { error: error.entryError }
-      }
+      yield { rows: scanned.rows }
+      at += scanned.bytes
     }
   }
+}
+
+/** @returns where the field after the last one begins */
+function* decodeRecords(
+  { bytes, origin }: ScopeLogs,
+  start: number,
+  end: number,
+  steps: Steps,
+): Generator<SourceRecord | undefined, number> {
+  const reader = new ProtobufReader(bytes, start)
+  // At least one field.
+  do {
+    if (steps.isDue()) yield undefined
+    const tag = reader.next()
+    if (tag === logRecord) yield toSource(reader.bytes(), origin)
+    else if (tag !== -1) reader.skip()
+  } while (reader.at < end)
+  return reader.at
+}
+
+/** @throws MalformedProtobuf */
+function toSource(bytes: Buffer, origin: Origin | RecordError): SourceRecord {
+  try {
+    if (origin instanceof RecordError) throw origin
+    return { entry: entryOf(readLogRecord(bytes), origin) }
+  } catch (error) {
+    if (!(error instanceof RecordError)) throw error
+    return { error: error.entryError }
+  }
+}
+
+function toText({ service, environment, metadata }: Origin): RecordOrigin {
+  return { fields: membersOf({ service, environment }), metadata: membersOf(metadata) }
+}
+
+/** The JSON of an object, without its braces. */
+function membersOf(members: object): string {
+  return JSON.stringify(members).slice(1, -1)
 }
 
 /** @throws MalformedProtobuf, RecordError */

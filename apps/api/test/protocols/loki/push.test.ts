@@ -215,7 +215,7 @@ describe('a push request', () => {
     const values = Array.from({ length: 1_000 }, () => ['0', 'x'])
     const answer = await pushJson({ streams: [{ stream: labels, values }] })
     expect(answer.statusCode).toBe(413)
-    expect(answer.body).toMatch(/rows of a request may have at most/)
+    expect(answer.body).toMatch(/rows of the request have more than/)
     expect(api.queue.adds).toEqual([])
   })
 

@@ -13,6 +13,11 @@ import { oneScope, protobuf, storedRows } from './otlp-api.ts'
 const RECEIVED = '2026-11-20 12:00:00.005'
 const TIME = BigInt(Date.UTC(2026, 10, 20, 10, 0, 0, 123)) * 1_000_000n
 
+const ofService = (name: string): OtlpResourceLogs => ({
+  resource: { attributes: { 'service.name': name } },
+  scopeLogs: [{ logRecords: [{}] }],
+})
+
 let api: TestApi
 
 beforeEach(() => {
@@ -299,11 +304,7 @@ describe.each(['protobuf', 'JSON'] as const)('a record in %s', (form) => {
 
   it('keeps the name of a service in metadata if it is too long for the column', async () => {
     const longest = '😀'.repeat(limits.serviceCharactersMax)
-    const logs = (name: string): OtlpResourceLogs => ({
-      resource: { attributes: { 'service.name': name } },
-      scopeLogs: [{ logRecords: [{}] }],
-    })
-    const rows = await send([logs(longest), logs(`${longest}a`)])
+    const rows = await send([ofService(longest), ofService(`${longest}a`)])
     expect(rows).toMatchObject([
       { service: longest, metadata: {} },
       { service: '', metadata: { resource: { 'service.name': `${longest}a` } } },

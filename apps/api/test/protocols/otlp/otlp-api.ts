@@ -18,23 +18,24 @@ export function postLogs(
   return api.post(encodeLogs(resourceLogs), { headers: { ...protobuf, ...headers } })
 }
 
-/** The number and the text in an ExportLogsServiceResponse. */
-export function partialSuccess(response: LightMyRequestResponse): { rejected: number; message: string } {
-  const reader = new ProtobufReader(response.rawPayload)
-  const result = { rejected: 0, message: '' }
-  if (reader.next() === -1) return result
-  return { ...result, ...readPair(reader.message(), 'rejected') }
+/** The JSON form of an answer in Protocol Buffers: an ExportLogsServiceResponse or a google.rpc.Status. */
+export function decodeAnswer(status: number, bytes: Buffer = Buffer.alloc(0)): object {
+  const reader = new ProtobufReader(bytes)
+  if (status !== 200) return readPair(reader, 'code', (number) => number)
+  if (reader.next() === -1) return {}
+  const { message, ...counts } = readPair(reader.message(), 'rejectedLogRecords', String)
+  if (reader.next() !== -1) throw new Error('the answer continues')
+  return { partialSuccess: { ...counts, errorMessage: message } }
 }
 
-/** The code and the message of a google.rpc.Status. */
-export function rpcStatus(response: LightMyRequestResponse): { code: number; message: string } {
-  return { code: 0, message: '', ...readPair(new ProtobufReader(response.rawPayload), 'code') }
-}
-
-function readPair(reader: ProtobufReader, name: string): Record<string, unknown> {
+function readPair(
+  reader: ProtobufReader,
+  name: string,
+  convert: (number: number) => unknown,
+): Record<string, unknown> {
   const pair: Record<string, unknown> = {}
   for (let tag = reader.next(); tag !== -1; tag = reader.next()) {
-    if (tag === tagOf(1, 'varint')) pair[name] = reader.uint32()
+    if (tag === tagOf(1, 'varint')) pair[name] = convert(reader.uint32())
     else if (tag === tagOf(2, 'bytes')) pair['message'] = reader.string()
     else throw new Error(`unknown field ${tag}`)
   }

@@ -1,0 +1,117 @@
+import {
+  Double,
+  type OtlpAttributes,
+  type OtlpLogRecord,
+  type OtlpResourceLogs,
+  type OtlpValue,
+} from '@sluice/harness/otlp-logs'
+import * as fc from 'fast-check'
+
+const meaningful = fc.constantFrom(
+  ...Array.from('\t\n\r\\\0\b\v\u001f\u007f"\'/, é😀a\u2028\ufeff\uffff'),
+  'a text of more than sixteen bytes',
+)
+const anyText = fc.oneof(
+  fc.string({ unit: 'binary', maxLength: 20 }),
+  fc.string({ unit: meaningful, maxLength: 12 }),
+  fc.string({ maxLength: 40 }),
+)
+const anyName = fc.oneof(
+  { weight: 8, arbitrary: fc.stringMatching(/^[a-z][a-z0-9._]{0,20}$/) },
+  { weight: 1, arbitrary: anyText },
+  {
+    weight: 2,
+    arbitrary: fc.constantFrom(
+      'url.full',
+      'url.path',
+      'exception.stacktrace',
+      'service.name',
+      'deployment.environment',
+      'deployment.environment.name',
+      '__proto__',
+      'constructor',
+      '1',
+      '',
+    ),
+  },
+)
+const int64 = fc.bigInt({ min: -(2n ** 63n), max: 2n ** 63n - 1n })
+const anyNumber = fc.oneof(
+  fc.integer(),
+  fc.integer({ min: -300, max: 300 }),
+  int64,
+  fc.bigInt({ min: 2n ** 53n - 2n, max: 2n ** 53n + 2n }),
+  fc.double().map((value) => new Double(value)),
+  fc
+    .constantFrom(0.1, 0.5, -0, 1e21, 1e-7, 2 ** 53, -(2 ** 53), 123_456.789, 0.000_001)
+    .map((value) => new Double(value)),
+)
+const anyValue: fc.Arbitrary<OtlpValue> = fc.letrec<{ value: OtlpValue }>((tie) => ({
+  value: fc.oneof(
+    { maxDepth: 4, withCrossShrink: true },
+    fc.oneof(
+      { weight: 4, arbitrary: anyText },
+      { weight: 3, arbitrary: anyNumber },
+      { weight: 2, arbitrary: fc.boolean() },
+      { weight: 1, arbitrary: fc.constant(null) },
+      { weight: 1, arbitrary: fc.uint8Array({ maxLength: 5 }) },
+    ),
+    fc.array(tie('value'), { maxLength: 4 }),
+    fc.array(fc.tuple(anyName, tie('value')), { maxLength: 4 }).map(membersOf),
+  ),
+})).value
+
+function membersOf(members: readonly (readonly [string, OtlpValue])[]): OtlpAttributes {
+  return Object.fromEntries(members) as OtlpAttributes
+}
+
+const anyAttributes = fc.array(fc.tuple(anyName, anyValue), { maxLength: 5 }).map(membersOf)
+const maybe = <Value>(value: fc.Arbitrary<Value>): fc.Arbitrary<Value | undefined> =>
+  fc.option(value, { nil: undefined })
+const anyTime = fc.oneof(
+  fc.constant(0n),
+  fc.bigInt({ min: 0n, max: 2n ** 64n - 1n }),
+  fc.bigInt({ min: 0n, max: 9_214_646_400_000_000n }).map((us) => us * 1_000n),
+  fc.bigInt({ min: 1_763_600_000_000_000n, max: 1_800_000_000_000_000n }).map((us) => us * 1_000n),
+)
+const anyId = (bytes: number): fc.Arbitrary<string> =>
+  fc
+    .oneof(
+      { weight: 5, arbitrary: fc.uint8Array({ minLength: bytes, maxLength: bytes }) },
+      { weight: 1, arbitrary: fc.uint8Array({ maxLength: 20 }) },
+      { weight: 1, arbitrary: fc.constant(new Uint8Array(bytes)) },
+    )
+    .map((id) => Buffer.from(id).toString('hex'))
+
+const anyRecord = fc.record({
+  timeUnixNano: maybe(anyTime),
+  observedTimeUnixNano: maybe(anyTime),
+  severityNumber: maybe(fc.integer({ min: -1, max: 26 })),
+  severityText: maybe(
+    fc.oneof(fc.constantFrom('INFO', 'Warn', 'error', 'DEBUG', 'fatal', 'log', ''), anyText),
+  ),
+  body: maybe(fc.oneof({ weight: 4, arbitrary: anyText }, { weight: 1, arbitrary: anyValue })),
+  attributes: maybe(anyAttributes),
+  droppedAttributesCount: maybe(fc.nat({ max: 300 })),
+  flags: maybe(fc.nat({ max: 300 })),
+  traceId: maybe(anyId(16)),
+  spanId: maybe(anyId(8)),
+  eventName: maybe(anyText),
+}) as fc.Arbitrary<OtlpLogRecord>
+
+/** Requests with every kind of value, most of them ordinary. */
+export const anyLogs = fc.array(
+  fc.record({
+    resource: maybe(fc.record({ attributes: anyAttributes, droppedAttributesCount: maybe(fc.nat()) })),
+    schemaUrl: maybe(anyText),
+    scopeLogs: fc.array(
+      fc.record({
+        scope: maybe(fc.record({ name: anyText, version: maybe(anyText), attributes: maybe(anyAttributes) })),
+        schemaUrl: maybe(anyText),
+        logRecords: fc.array(anyRecord, { maxLength: 4 }),
+      }),
+      { maxLength: 2 },
+    ),
+  }),
+  { maxLength: 2 },
+) as fc.Arbitrary<OtlpResourceLogs[]>

@@ -1,0 +1,177 @@
+import { encodeLogs, type OtlpLogRecord } from '@sluice/harness/otlp-logs'
+import { type Owned, type Rows, RowScanner } from '@sluice/row-scanner'
+import { EntryValidator, makeRowPrefix } from '@sluice/rows'
+import * as fc from 'fast-check'
+import { describe, expect, it } from 'vitest'
+import { Intake } from '../../../src/intake/intake.ts'
+import { readProtobuf } from '../../../src/protocols/otlp/otlp.ts'
+import { protobufRecords } from '../../../src/protocols/otlp/protobuf-records.ts'
+import { Problem } from '../../../src/problems.ts'
+import { noScanner } from '../../support/no-scanner.ts'
+import { anyLogs } from './any-logs.ts'
+import { oneScope } from './otlp-api.ts'
+
+const ID = '01a1fb4d-5bd1-74f9-83e0-56d2211cd84d'
+const ids = { next: () => ID, write: (memory: Buffer, to: number): void => void memory.write(ID, to) }
+const stamp = { projectId: 'demo', retentionDays: 30, receivedAtMs: Date.UTC(2026, 10, 20) }
+const prefix = makeRowPrefix(stamp)
+const scanner = new RowScanner(ids)
+const validator = new EntryValidator()
+const fast = new Intake(validator, ids, scanner)
+const slow = new Intake(validator, ids, noScanner)
+
+/** What an intake makes of a body: the rows and the rejected records, or the problem. */
+async function read(intake: Intake, body: Buffer): Promise<object> {
+  try {
+    const { pieces, records, rejected } = await intake.readRecords(
+      readProtobuf(body).records,
+      body,
+      stamp,
+      () => {},
+    )
+    return { records, rejected: [...rejected], rows: pieces.map(({ rows }) => textOf(rows)).join('') }
+  } catch (error) {
+    if (error instanceof Problem) return { problem: error.message }
+    throw error
+  }
+}
+
+function textOf(rows: Rows<Owned>): string {
+  const bytes = Buffer.alloc(rows.byteLength)
+  rows.copyTo(bytes, 0)
+  return bytes.toString()
+}
+
+/** The number of records that were scanned, and of those that were decoded. */
+function count(body: Buffer): { scanned: number; decoded: number } {
+  const counts = { scanned: 0, decoded: 0 }
+  const items = protobufRecords(body, (scopeLogs, at, origin) =>
+    scanner.scanRecords(scopeLogs, at, origin, prefix),
+  )
+  for (const item of items) {
+    if (item === undefined) continue
+    if ('rows' in item) counts.scanned += item.rows.count
+    else counts.decoded += 1
+  }
+  return counts
+}
+
+const ordinary: OtlpLogRecord = {
+  timeUnixNano: 1_795_214_581_123_456_789n,
+  observedTimeUnixNano: 1_795_214_581_123_456_999n,
+  severityNumber: 9,
+  severityText: 'INFO',
+  body: 'GET /cart "é"\n',
+  attributes: {
+    'http.method': 'GET',
+    status: 200,
+    ok: true,
+    ms: 1.25,
+    whole: -3,
+    none: null,
+    tags: ['a', { b: [] }],
+  },
+  droppedAttributesCount: 1,
+  flags: 1,
+  traceId: '0af7651916cd43dd8448eb211c80319c',
+  spanId: 'b7ad6b7169203331',
+  eventName: 'request',
+}
+const resource = { attributes: { 'service.name': 'shop', 'host.name': 'web-1' } }
+const scope = { name: 'http', version: '1' }
+
+describe('the scanner of records', () => {
+  it('makes the rows of the decoder', async () => {
+    await fc.assert(
+      fc.asyncProperty(anyLogs, async (logs) => {
+        const body = encodeLogs(logs)
+        expect(await read(fast, body)).toEqual(await read(slow, body))
+      }),
+      { numRuns: 3_000 },
+    )
+  })
+
+  it('makes the rows of the decoder if bytes are changed', async () => {
+    const change = fc.record({ at: fc.nat(), byte: fc.nat({ max: 255 }) })
+    const changes = fc.array(change, { minLength: 1, maxLength: 3 })
+    await fc.assert(
+      fc.asyncProperty(anyLogs, changes, async (logs, changed) => {
+        const body = encodeLogs(logs)
+        for (const { at, byte } of changed) if (body.length > 0) body[at % body.length] = byte
+        expect(await read(fast, body)).toEqual(await read(slow, body))
+      }),
+      { numRuns: 3_000 },
+    )
+  })
+
+  it('reads many ordinary records, also of large messages', async () => {
+    for (const size of [1, 1_000, 20_000]) {
+      const records = Array.from({ length: 250 }, (_, i) => ({
+        ...ordinary,
+        body: `${i} ${'x'.repeat(size)}`,
+      }))
+      const body = encodeLogs([{ resource, scopeLogs: [{ scope, logRecords: records }] }])
+      const { scanned, decoded } = count(body)
+      expect(scanned).toBe(250)
+      expect(decoded).toBe(0)
+      expect(await read(fast, body)).toEqual(await read(slow, body))
+    }
+  })
+
+  it('reads the records of many resources and scopes', async () => {
+    const logs = Array.from({ length: 50 }, (_, i) => ({
+      resource: { attributes: { 'service.name': `s${i}` } },
+      scopeLogs: [{ logRecords: [ordinary] }, { scope, logRecords: [ordinary, {}] }],
+    }))
+    expect(count(encodeLogs(logs))).toEqual({ scanned: 150, decoded: 0 })
+    expect(await read(fast, encodeLogs(logs))).toEqual(await read(slow, encodeLogs(logs)))
+  })
+
+  it.each<[what: string, record: OtlpLogRecord]>([
+    ['bytes', { body: Buffer.from('a') }],
+    ['a structured body', { body: { a: 1 } }],
+    ['a number as its body', { body: 1 }],
+    ['an integer beyond 2^53', { attributes: { a: 2n ** 53n } }],
+    ['an exponent', { attributes: { a: 1e-7 } }],
+    ['a severity without a number', { severityText: 'INFO' }],
+    ['an unknown severity', { severityNumber: 25 }],
+    ['an id of another length', { traceId: 'ab' }],
+    ['a number in the attribute of a column', { attributes: { 'url.full': 1 } }],
+  ])('leaves a record to the decoder, and reads those around it: %s', async (_what, record) => {
+    const body = encodeLogs(oneScope(ordinary, ordinary, record, ordinary))
+    expect(count(body)).toEqual({ scanned: 3, decoded: 1 })
+    expect(await read(fast, body)).toEqual(await read(slow, body))
+  })
+
+  it.each<[what: string, record: OtlpLogRecord]>([
+    ['a name that is a number', { attributes: { 1: 'a' } }],
+    ['a name with a quote', { attributes: { 'a"': 'a' } }],
+    ['33 names', { attributes: Object.fromEntries(Array.from({ length: 33 }, (_, i) => [`n${i}`, i])) }],
+    ['a long URL', { attributes: { 'url.full': 'a'.repeat(8_193) } }],
+    ['a long message', { body: 'a'.repeat(65_537) }],
+  ])('leaves the records next to some records to the decoder: %s', async (_what, record) => {
+    const body = encodeLogs(oneScope(...Array.from({ length: 150 }, () => ordinary), record, ordinary))
+    expect(count(body)).toEqual({ scanned: 100, decoded: 52 })
+    expect(await read(fast, body)).toEqual(await read(slow, body))
+  })
+
+  it('is not confused by other requests between its steps', () => {
+    const bodies = ['a', 'b'].map((text) =>
+      encodeLogs(oneScope(...Array.from({ length: 500 }, (_, i) => ({ body: `${text}${i}` })))),
+    )
+    const steps = bodies.map((body) =>
+      protobufRecords(body, (scopeLogs, at, origin) => scanner.scanRecords(scopeLogs, at, origin, prefix)),
+    )
+    const texts = ['', '']
+    for (let isOpen = true; isOpen;) {
+      isOpen = false
+      for (const [i, step] of steps.entries()) {
+        const { value, done } = step.next()
+        if (done !== true) isOpen = true
+        if (value !== undefined && 'rows' in value) texts[i] += textOf(value.rows)
+      }
+    }
+    expect(texts[0]?.match(/\ta\d+\t/g)).toHaveLength(500)
+    expect(texts[1]?.match(/\tb\d+\t/g)).toHaveLength(500)
+  })
+})

@@ -1,0 +1,44 @@
+import { encodeLogs, type OtlpAttributes, type OtlpLogRecord } from '@sluice/harness/otlp-logs'
+import type { Entry } from '@sluice/schema'
+
+const severities: Readonly<Record<Entry['level'], number>> = {
+  log: 0,
+  debug: 5,
+  info: 9,
+  success: 9,
+  warn: 13,
+  error: 17,
+}
+
+/** The same entries as OTLP in Protocol Buffers: one resource, whose service is that of the first entry, and one scope. */
+export function otlpBody(entries: readonly Entry[], more: Partial<OtlpLogRecord> = {}): Buffer {
+  const [first] = entries
+  return encodeLogs([
+    {
+      resource: {
+        attributes: {
+          'service.name': first?.service ?? 'bench',
+          'deployment.environment.name': first?.environment ?? 'production',
+        },
+      },
+      scopeLogs: [
+        { scope: { name: 'bench' }, logRecords: entries.map((entry) => ({ ...toRecord(entry), ...more })) },
+      ],
+    },
+  ])
+}
+
+function toRecord({ level, message, timestamp, metadata, stack, url, pathname }: Entry): OtlpLogRecord {
+  const columns = { 'exception.stacktrace': stack, 'url.full': url, 'url.path': pathname }
+  const attributes = { ...(metadata as OtlpAttributes), ...columns }
+  return {
+    timeUnixNano: BigInt(Date.parse(timestamp ?? '')) * 1_000_000n,
+    severityNumber: severities[level],
+    body: message,
+    attributes: Object.fromEntries(
+      Object.entries(attributes).flatMap(([name, value]) =>
+        value === undefined || value === null ? [] : [[name, value]],
+      ),
+    ),
+  }
+}

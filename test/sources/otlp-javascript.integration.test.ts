@@ -1,0 +1,83 @@
+import { SeverityNumber } from '@opentelemetry/api'
+import { OTLPLogExporter as JsonExporter } from '@opentelemetry/exporter-logs-otlp-http'
+import { OTLPLogExporter as ProtobufExporter } from '@opentelemetry/exporter-logs-otlp-proto'
+import { resourceFromAttributes } from '@opentelemetry/resources'
+import { BatchLogRecordProcessor, LoggerProvider } from '@opentelemetry/sdk-logs'
+import { startTestInstallation } from '@sluice/harness/test-installation'
+import type { Installation } from '@sluice/local'
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { ForgetfulProxy } from './forgetful-proxy.ts'
+import { storedLogs } from './stored-logs.ts'
+
+const RECORDS = 600
+
+let installation: Installation
+
+beforeAll(async () => {
+  installation = await startTestInstallation()
+})
+
+afterAll(async () => {
+  await installation?.stop()
+})
+
+const exporters = { protobuf: ProtobufExporter, JSON: JsonExporter } as const
+
+/** Emits records with an exporter of OpenTelemetry, and resolves when they are exported. */
+async function emit(form: keyof typeof exporters, url: string, service: string): Promise<void> {
+  const headers = { authorization: `Bearer ${installation.apiKey}`, 'sluice-idempotency': 'body' }
+  const exporter = new exporters[form]({ url, headers })
+  const provider = new LoggerProvider({
+    resource: resourceFromAttributes({ 'service.name': service, 'deployment.environment.name': 'prod' }),
+    processors: [
+      new BatchLogRecordProcessor({ exporter, maxExportBatchSize: 250, maxQueueSize: RECORDS * 2 }),
+    ],
+  })
+  const logger = provider.getLogger('checkout', '1.2.3')
+  for (let i = 0; i < RECORDS; i += 1) {
+    logger.emit({
+      timestamp: Date.UTC(2026, 10, 20) + i,
+      severityNumber: SeverityNumber.ERROR,
+      severityText: 'ERROR',
+      body: `declined ${i} "é"`,
+      attributes: { cart: i, total: 9.99, tags: ['a', 'b'], 'exception.stacktrace': 'Error: x\n    at y' },
+    })
+  }
+  await provider.shutdown()
+}
+
+describe.each(['protobuf', 'JSON'] as const)('the exporter of JavaScript for %s', (form) => {
+  it('has its records stored with all parts', async () => {
+    const service = `js-${form}`
+    await emit(form, `${installation.apiUrl}/v1/logs`, service)
+    const rows = await storedLogs(installation, service, RECORDS)
+    expect(rows).toHaveLength(RECORDS)
+    expect(new Set(rows.map(({ message }) => message)).size).toBe(RECORDS)
+    const row = rows.find(({ message }) => message.startsWith('declined 7 '))
+    expect(row).toMatchObject({
+      timestamp: '2026-11-20 00:00:00.007000',
+      level: 'error',
+      message: 'declined 7 "é"',
+      environment: 'production',
+      stack: 'Error: x\n    at y',
+    })
+    expect(JSON.parse(row?.metadata_text ?? '')).toMatchObject({
+      attributes: { cart: 7, total: 9.99, tags: ['a', 'b'] },
+      resource: { 'deployment.environment.name': 'prod' },
+      scope: { name: 'checkout', version: '1.2.3' },
+      observed_time_unix_nano: expect.stringMatching(/^\d{19}$/) as unknown,
+    })
+  })
+
+  it('has its records stored once if an answer is lost', async () => {
+    const proxy = await ForgetfulProxy.start(installation.apiUrl)
+    const service = `js-${form}-lost`
+    try {
+      await emit(form, `${proxy.url}/v1/logs`, service)
+    } finally {
+      await proxy.stop()
+    }
+    expect(proxy.answers.toSorted()).toEqual(['200', '200', '200', '200 replayed'])
+    expect(await storedLogs(installation, service, RECORDS)).toHaveLength(RECORDS)
+  })
+})
