@@ -138,17 +138,28 @@ function apiPage(): string {
           '`202 {"success":true,"accepted","rejected"}` and, for rejected entries, `errors:[{index,path,code,message}]`',
         ],
         ['`application/x-ndjson`', 'One entry per line', 'The same as for several entries in JSON'],
+        [
+          '`application/x-protobuf`',
+          'OTLP: `ExportLogsServiceRequest`',
+          '`200` with `ExportLogsServiceResponse`; errors as `google.rpc.Status`',
+        ],
+        [
+          '`application/json`',
+          'OTLP: `{"resourceLogs":[…]}`',
+          '`200 {}` and, for rejected records, `partialSuccess:{rejectedLogRecords,errorMessage}`',
+        ],
       ],
     ),
     `\`Content-Encoding\` may be ${encodings}. A request has at most ${number(limits.entriesPerRequestMax)} entries and ` +
       `${number(limits.bodyBytesMax)} bytes after decoding. With an \`Idempotency-Key\` header (1–255 visible ASCII characters) the ` +
-      'client may retry the request, and it is stored once: see [idempotency.md](idempotency.md).',
+      'client may retry the request, and it is stored once: see [idempotency.md](idempotency.md). OTLP has other limits: see ' +
+      '[sources/opentelemetry.md](sources/opentelemetry.md).',
     '## Entry',
     table(['Field', 'Type', 'Required', 'Values', 'Meaning'], entryRows()),
     'Other fields are stored in `metadata` under their own names, unless `metadata` already has the name. `null` means absent. Values are ' +
       'never converted or truncated: an invalid entry is rejected. Characters are Unicode code points.',
     '## Errors',
-    'Every answer other than 2xx is a problem document (RFC 9457, `application/problem+json`) with `type`, `title`, `status`, `detail`, ' +
+    'Every answer other than 2xx, except to Protocol Buffers, is a problem document (RFC 9457, `application/problem+json`) with `type`, `title`, `status`, `detail`, ' +
       '`code`, `requestId` and, where fields are invalid, `errors`. Clients may rely on `code`. A request that is answered with 4xx, or ' +
       'with a 503 other than `queue_unavailable`, adds nothing to the queue. After `queue_unavailable`, or without an answer, its entries ' +
       'are queued once or not at all: retry with the same `Idempotency-Key`. The causes of a 503 are in [overload.md](overload.md#answer-to-the-client).',

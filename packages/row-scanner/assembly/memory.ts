@@ -33,9 +33,12 @@ export const DIGITS: i32 = SPANS + SLACK
 export const DATE: i32 = DIGITS + SLACK
 export const OTLP_TEXTS: i32 = DATE + SLACK
 export const OTLP_TEXTS_BYTES_MAX: i32 = 2_048
-/** What the records of a scope have in common, as JSON. A valid entry has less: its metadata has at most 64 KiB. */
+/**
+ * What the records of a scope have in common, as JSON. With more, the records are left to the decoder, which first checks whether their
+ * metadata is too large.
+ */
 export const ORIGIN: i32 = OTLP_TEXTS + OTLP_TEXTS_BYTES_MAX + SLACK
-export const ORIGIN_BYTES_MAX: i32 = 65_536
+export const ORIGIN_BYTES_MAX: i32 = 16_384
 /** A part of ScopeLogs. It has to be written again when other requests have used the scanner, so it is not larger than a few slices of work. */
 export const LOG_RECORDS: i32 = ORIGIN + ORIGIN_BYTES_MAX + SLACK
 export const LOG_RECORDS_BYTES_MAX: i32 = 131_072

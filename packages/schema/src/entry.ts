@@ -88,7 +88,8 @@ export interface EntryError {
 export const entryErrorCodes = {
   invalid_json: 'The line is not JSON.',
   invalid_timestamp: 'The value is not an ISO 8601 date-time of the years 1970–2261.',
-  invalid_unicode: 'A string contains half of a surrogate pair, which has no UTF-8 form.',
+  invalid_unicode:
+    'A string contains half of a surrogate pair, which has no UTF-8 form, or bytes that are not UTF-8.',
   missing: 'A required field is absent.',
   not_allowed: 'The value is not one of the allowed values.',
   too_deep: 'The value is nested deeper than allowed.',

@@ -7,7 +7,7 @@ import { Problem, problems } from '../problems.ts'
 export const IDEMPOTENCY_KEY = /^[!-~]{1,255}$/
 
 /** The idempotency key of a request, if it has one. @throws Problem `invalid_idempotency_key` */
-export function readIdempotencyKey(headers: IncomingHttpHeaders): string | undefined {
+function readIdempotencyKey(headers: IncomingHttpHeaders): string | undefined {
   const key = headers['idempotency-key']
   if (key === undefined || (typeof key === 'string' && IDEMPOTENCY_KEY.test(key))) return key
   throw new Problem('invalid_idempotency_key', problems.invalid_idempotency_key.detail)
@@ -69,7 +69,7 @@ const HASH_CHARACTERS = 22
 const ID_CHARACTERS = 36
 
 /** The same for the same body, if it has the same media type. */
-export function digestRequest(contentType: string, body: Buffer): string {
+function digestRequest(contentType: string, body: Buffer): string {
   const [mediaType = ''] = contentType.split(';', 1)
   return createHash('sha256')
     .update(`${mediaType.trim().toLowerCase()}\n`)

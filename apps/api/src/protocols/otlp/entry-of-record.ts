@@ -1,17 +1,30 @@
+import type { RecordOrigin } from '@sluice/row-scanner'
 import { isRawJson } from '@sluice/rows'
 import { type Entry, limits } from '@sluice/schema'
 import { takeEnvironment, takeService, takeText } from './columns-of-attributes.ts'
 import { severityOf } from './level-of-record.ts'
 import { type Attributes, isEmpty, type LogRecord, type Resource, type Scope } from './log-record.ts'
 import { hasWholeMicroseconds, isTimestamp, toTimestamp } from './nanoseconds.ts'
+import { RecordError } from './record-error.ts'
 
-/** What the entries of one scope have in common. */
-export interface Origin {
+/** What the entries of one resource have in common. */
+export interface ResourceOrigin {
   readonly service: string | undefined
   readonly environment: Entry['environment'] | undefined
   /** The last members of the metadata of each entry. */
   readonly metadata: Attributes
+  /** The same as JSON. */
+  readonly text: RecordOrigin
 }
+
+/** What the entries of one scope have in common. */
+export interface Origin extends ResourceOrigin {
+  /** The length of `text.metadata` in UTF-8. */
+  readonly metadataBytes: number
+}
+
+/** Above this, an entry is checked before its metadata is written: a request may have thousands that are too large. */
+const LARGE_METADATA_BYTES = 16 * 1024
 
 /** An id of zeros is no id. */
 const ZEROS = /^0*$/
@@ -19,20 +32,39 @@ const ZEROS = /^0*$/
 /**
  * The mapping is documented in docs/sources/opentelemetry.md.
  *
- * @param resource shared by its scopes: what becomes a column is found again in each
+ * @param resource changed by this function
  */
-export function originOf(resource: Resource, scope: Scope): Origin {
-  const attributes = { ...resource.attributes }
+export function originOfResource({
+  attributes,
+  schemaUrl,
+  droppedAttributesCount,
+}: Resource): ResourceOrigin {
   const service = takeService(attributes)
   const environment = takeEnvironment(attributes)
   const metadata: Attributes = {}
   if (!isEmpty(attributes)) metadata['resource'] = attributes
-  if (resource.schemaUrl !== '') metadata['resource_schema_url'] = resource.schemaUrl
-  if (resource.droppedAttributesCount > 0)
-    metadata['resource_dropped_attributes_count'] = resource.droppedAttributesCount
+  if (schemaUrl !== '') metadata['resource_schema_url'] = schemaUrl
+  if (droppedAttributesCount > 0) metadata['resource_dropped_attributes_count'] = droppedAttributesCount
+  const text = { fields: membersOf({ service, environment }), metadata: membersOf(metadata) }
+  return { service, environment, metadata, text }
+}
+
+/** Cheap for a large resource, which may have thousands of scopes. */
+export function originOf(
+  { text: { fields, metadata: members }, ...resource }: ResourceOrigin,
+  scope: Scope,
+): Origin {
   const described = describeScope(scope)
-  if (!isEmpty(described)) metadata['scope'] = described
-  return { service, environment, metadata }
+  const hasScope = !isEmpty(described)
+  const metadata = hasScope ? { ...resource.metadata, scope: described } : resource.metadata
+  const parts = [members, hasScope ? membersOf({ scope: described }) : '']
+  const text = { fields, metadata: parts.filter((part) => part !== '').join(',') }
+  return { ...resource, metadata, text, metadataBytes: Buffer.byteLength(text.metadata) }
+}
+
+/** The JSON of an object, without its braces. */
+function membersOf(members: object): string {
+  return JSON.stringify(members).slice(1, -1)
 }
 
 function describeScope({ name, version, attributes, droppedAttributesCount, schemaUrl }: Scope): Attributes {
@@ -45,8 +77,11 @@ function describeScope({ name, version, attributes, droppedAttributesCount, sche
   return described
 }
 
-/** An entry as a client would send it. It is not validated yet. */
-export function entryOf(record: LogRecord, { service, environment, metadata }: Origin): Attributes {
+/** An entry as a client would send it. It is not validated yet. @throws RecordError */
+export function entryOf(
+  record: LogRecord,
+  { service, environment, metadata, metadataBytes }: Origin,
+): Attributes {
   const { body, attributes, timeUnixNano: time, observedTimeUnixNano: observed, eventName } = record
   const severity = severityOf(record.severityNumber, record.severityText)
   const stack = takeText(attributes, 'exception.stacktrace', limits.stackCharactersMax)
@@ -66,6 +101,7 @@ export function entryOf(record: LogRecord, { service, environment, metadata }: O
   if (time !== 0n && !(isTimestamp(time) && hasWholeMicroseconds(time))) own['time_unix_nano'] = String(time)
   if (observed !== 0n && observed !== time) own['observed_time_unix_nano'] = String(observed)
   if (isStructured(body)) own['body'] = body
+  if (metadataBytes > LARGE_METADATA_BYTES) checkMetadata(own, metadataBytes)
   return {
     level: severity.level,
     message: messageOf(body, eventName),
@@ -77,6 +113,19 @@ export function entryOf(record: LogRecord, { service, environment, metadata }: O
     stack: stack ?? null,
     metadata: { ...own, ...metadata },
   }
+}
+
+/** @param bytes the length of the other members @throws RecordError */
+function checkMetadata(own: Attributes, bytes: number): void {
+  const { length } = Buffer.from(membersOf(own))
+  // Braces, and a comma between the two parts.
+  const all = bytes + length + (length > 0 ? 3 : 2)
+  if (all <= limits.metadataBytesMax) return
+  throw new RecordError(
+    'too_large',
+    `must have at most ${limits.metadataBytesMax} bytes as JSON`,
+    '/metadata',
+  )
 }
 
 function isStructured(body: unknown): boolean {

@@ -1,6 +1,6 @@
 import { parseChecked } from '@sluice/rows'
 import type { SourceRecord } from '../../intake/records.ts'
-import { entryOf, type Origin, originOf } from './entry-of-record.ts'
+import { entryOf, type Origin, originOf, originOfResource } from './entry-of-record.ts'
 import { type FoundValue, OtlpJsonFinder } from './json-finder.ts'
 import {
   membersOf,
@@ -41,13 +41,13 @@ export function* jsonRecords(body: Buffer): Generator<SourceRecord | undefined, 
   let found = finder.step(STEP_BYTES)
   for (; found === undefined; found = finder.step(STEP_BYTES)) yield undefined
   for (const group of found) {
+    const resource = orError(() => originOfResource(readResource(body, group.resource, group.schemaUrl)))
+    yield undefined
     for (const one of group.scopes) {
-      const origin = orError(() =>
-        originOf(
-          readResource(body, group.resource, group.schemaUrl),
-          readScope(body, one.scope, one.schemaUrl),
-        ),
-      )
+      const origin = orError(() => {
+        if (resource instanceof RecordError) throw resource
+        return originOf(resource, readScope(body, one.scope, one.schemaUrl))
+      })
       yield undefined
       for (const record of one.records) yield toSource(body, record, origin)
     }

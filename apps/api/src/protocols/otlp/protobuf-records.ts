@@ -1,4 +1,3 @@
-import type { RecordOrigin } from '@sluice/row-scanner'
 import type { ScanRecords, SourceRecord } from '../../intake/records.ts'
 import { entryOf, type Origin } from './entry-of-record.ts'
 import { emptyRecord, type LogRecord } from './log-record.ts'
@@ -53,9 +52,8 @@ function* scanRecords(
   scan: ScanRecords,
   steps: Steps,
 ): Generator<SourceRecord | undefined, void> {
-  const text = toText(origin)
   for (let at = 0; at < bytes.length;) {
-    const scanned = scan(bytes, at, text)
+    const scanned = scan(bytes, at, origin.text)
     if (scanned.rows === undefined)
       at = yield* decodeRecords({ bytes, origin }, at, at + scanned.bytes, steps)
     else {
@@ -92,15 +90,6 @@ function toSource(bytes: Buffer, origin: Origin | RecordError): SourceRecord {
     if (!(error instanceof RecordError)) throw error
     return { error: error.entryError }
   }
-}
-
-function toText({ service, environment, metadata }: Origin): RecordOrigin {
-  return { fields: membersOf({ service, environment }), metadata: membersOf(metadata) }
-}
-
-/** The JSON of an object, without its braces. */
-function membersOf(members: object): string {
-  return JSON.stringify(members).slice(1, -1)
 }
 
 /** @throws MalformedProtobuf, RecordError */

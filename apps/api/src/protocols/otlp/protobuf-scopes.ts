@@ -1,4 +1,4 @@
-import { type Origin, originOf } from './entry-of-record.ts'
+import { type Origin, originOf, originOfResource, type ResourceOrigin } from './entry-of-record.ts'
 import { emptyResource, emptyScope, type Resource, type Scope } from './log-record.ts'
 import { ProtobufReader, tagOf } from './protobuf-reader.ts'
 import { readKeyValue } from './protobuf-values.ts'
@@ -11,6 +11,7 @@ const tags = {
   resource: tagOf(1, 'bytes'),
   scopeLogs: tagOf(2, 'bytes'),
   scope: tagOf(1, 'bytes'),
+  logRecord: tagOf(2, 'bytes'),
   schemaUrl: tagOf(3, 'bytes'),
 } as const
 
@@ -54,28 +55,36 @@ function* scopesOfResource(bytes: Buffer, steps: Steps): Generator<ScopeLogs | u
     else if (tag === tags.schemaUrl) resource.readSchemaUrl(head)
     else head.skip()
   }
+  const origin = resource.error ?? originOfResource(resource.value)
   const rest = new ProtobufReader(bytes)
   for (let tag = rest.next(); tag !== -1; tag = rest.next()) {
     if (steps.isDue()) yield undefined
-    if (tag === tags.scopeLogs) yield* scopeOf(resource, rest.bytes(), steps)
+    if (tag === tags.scopeLogs) yield* scopeOf(origin, rest.bytes(), steps)
     else rest.skip()
   }
 }
 
 function* scopeOf(
-  resource: Head<Resource>,
+  resource: ResourceOrigin | RecordError,
   bytes: Buffer,
   steps: Steps,
 ): Generator<ScopeLogs | undefined, void> {
   const scope = new Head(emptyScope())
+  let hasRecords = false
   const head = new ProtobufReader(bytes)
   for (let tag = head.next(); tag !== -1; tag = head.next()) {
     if (steps.isDue()) yield undefined
     if (tag === tags.scope) scope.read(head, steps, readScope)
     else if (tag === tags.schemaUrl) scope.readSchemaUrl(head)
-    else head.skip()
+    else {
+      hasRecords ||= tag === tags.logRecord
+      head.skip()
+    }
   }
-  yield { bytes, origin: resource.error ?? scope.error ?? originOf(resource.value, scope.value) }
+  // A request may have a million scopes without records.
+  if (!hasRecords) return
+  if (resource instanceof RecordError) yield { bytes, origin: resource }
+  else yield { bytes, origin: scope.error ?? originOf(resource, scope.value) }
 }
 
 /** Passing this many fields or units of bytes takes less than a millisecond. */

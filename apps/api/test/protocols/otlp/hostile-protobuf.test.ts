@@ -307,7 +307,7 @@ describe('the limits of a request', () => {
     expect(api.queue.adds.length).toBe(before)
   })
 
-  it('are the bytes of its rows, each of which repeats its resource', async () => {
+  it('are the bytes of its rows, which repeat its resource', async () => {
     const resource = { attributes: { large: 'a'.repeat(60_000) } }
     const logs = (count: number) => [
       { resource, scopeLogs: [{ logRecords: Array.from({ length: count }, () => ({})) }] },
