@@ -124,6 +124,15 @@ describe('an idempotency key', () => {
     expect((await bulk(documents(1), headers)).statusCode).toBe(200)
   })
 
+  it('may be the body itself', async () => {
+    const byBody = { 'sluice-idempotency': 'body' }
+    await bulk(documents(MANY), byBody)
+    const second = await bulk(documents(MANY), byBody)
+    expect(second.headers['idempotency-replayed']).toBe('true')
+    await bulk(documents(1), byBody)
+    expect(api.queue.rows.length).toBe(MANY + 1)
+  })
+
   it('is rejected if it is malformed', async () => {
     expect((await bulk(documents(1), { 'idempotency-key': 'a b' })).statusCode).toBe(400)
   })
