@@ -71,7 +71,7 @@ const sources: TestProjectInlineConfiguration = {
     include: ['test/**/*.sources.test.ts'],
     setupFiles,
     testTimeout: 60_000,
-    // Includes the download of exporters of OpenTelemetry.
+    // Includes the download of clients.
     hookTimeout: 300_000,
     // Each file starts an installation and programs of its own.
     maxWorkers: 2,

@@ -1,3 +1,5 @@
+import type { ProtocolName } from './protocol-bodies.ts'
+
 /**
  * What a request does to its connection, from the best to the worst:
  *
@@ -30,6 +32,10 @@ export interface FuzzRequest {
   readonly records?: number | undefined
   /** The only correct statuses, if they are known. */
   readonly statuses: readonly number[] | undefined
+  /** The API of a shipper that the request is for. Undefined for entries. */
+  readonly protocol?: ProtocolName | undefined
+  /** Whether its answer tells how many rows it has. If not, it has the key of `torn`. */
+  readonly isCounted?: boolean
 }
 
 /** The API keys of requests. All have the same length. */
@@ -61,6 +67,9 @@ export class Draft {
   entries: number | undefined
   records: number | undefined
   statuses: readonly number[] | undefined
+  protocol: ProtocolName | undefined
+  /** Whether the answer tells how many records were stored. */
+  isCounted = true
   readonly mutations: string[] = []
   #ending: Ending = 'keeps'
 
@@ -86,11 +95,16 @@ export class Draft {
   }
 
   head(keys: FuzzKeys): string {
-    const valid = this.isExact ? keys.exact : keys.torn
+    const valid = this.isExact && this.isCounted ? keys.exact : keys.torn
     const authorization =
       this.authorization === undefined ? `Bearer ${valid}` : this.authorization(keys, valid)
     const lines = [`${this.method} ${this.target} ${this.version}`, ...this.headers]
-    if (authorization !== undefined) lines.push(`Authorization: ${authorization}`)
+    if (authorization !== undefined)
+      lines.push(
+        this.protocol === 'datadog'
+          ? `DD-API-KEY: ${authorization.replace(/^Bearer /, '')}`
+          : `Authorization: ${authorization}`,
+      )
     if (this.contentType !== undefined) lines.push(`Content-Type: ${this.contentType}`)
     if (this.requestId !== undefined) lines.push(`X-Request-Id: ${this.requestId}`)
     return `${lines.join('\r\n')}\r\n`

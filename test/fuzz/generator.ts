@@ -5,6 +5,7 @@ import { countRecords } from './count-records.ts'
 import { frame } from './framing.ts'
 import { Draft, type FuzzKeys, type FuzzRequest } from './fuzz-request.ts'
 import { headMutations } from './heads.ts'
+import { drawProtocolBody } from './protocol-bodies.ts'
 
 /** The requests of a run. Except for the keys, a request depends only on the seed of the run and on its number. */
 export class RequestGenerator {
@@ -21,11 +22,21 @@ export class RequestGenerator {
   make(number: number): FuzzRequest {
     // Two odd factors: neighbouring seeds and neighbouring numbers begin with different values.
     const random = seededRandom(Math.imul(this.#seed, 0x9e3779b1) ^ Math.imul(number, 0x85ebca6b))
-    const body = this.#bodies.draw(random)
+    const shipped = happens(random, PROTOCOL_SHARE) ? drawProtocolBody(random) : undefined
+    const body: FuzzBody =
+      shipped === undefined
+        ? this.#bodies.draw(random)
+        : { what: `records of ${shipped.protocol}`, bytes: shipped.bytes }
     const draft = new Draft(number, body.bytes)
     draft.entries = body.entries
     draft.contentType = body.contentType ?? draft.contentType
     draft.mutated(body.what)
+    if (shipped !== undefined) {
+      draft.protocol = shipped.protocol
+      draft.target = shipped.target
+      draft.contentType = shipped.contentType
+      draft.isCounted = shipped.isCounted
+    }
     for (const [probability, mutate] of headMutations) {
       if (happens(random, probability)) mutate(draft, random)
     }
@@ -52,9 +63,15 @@ export class RequestGenerator {
       entries: draft.entries,
       records: draft.isExact ? draft.records : undefined,
       statuses: knownStatuses(draft, isHeadNormal ? body : undefined),
+      // Another target has answers in its own form.
+      protocol: draft.target === shipped?.target ? draft.protocol : undefined,
+      isCounted: draft.isCounted,
     }
   }
 }
+
+/** Of requests for the APIs of shippers. */
+const PROTOCOL_SHARE = 0.2
 
 /** How much the sockets hold without a reader. */
 const UNREAD_BYTES_MAX = 65_536

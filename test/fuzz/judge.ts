@@ -4,6 +4,7 @@ import { problems } from '../../apps/api/src/problems.ts'
 import { OTLP_PROTOBUF, rpcCode } from '../../apps/api/src/protocols/otlp/answers.ts'
 import { decodeAnswer } from '../../apps/api/test/protocols/otlp/otlp-api.ts'
 import type { FuzzRequest } from './fuzz-request.ts'
+import { judgeProtocol } from './judge-protocol.ts'
 
 /** The result of checking an answer. */
 export interface Verdict {
@@ -19,6 +20,12 @@ type Document = Readonly<Record<string, unknown>>
 
 /** Checks the answer to a request. */
 export function judge(request: FuzzRequest, answer: HttpResponse): Verdict {
+  const isProblem = (answer.headers['content-type'] ?? '').startsWith('application/problem')
+  // What is not a valid request for any route is answered with a problem.
+  if (request.protocol !== undefined && !isProblem) {
+    const { fault, rows } = judgeProtocol(request.protocol, answer, request.isHead)
+    return { fault: idFault(request, answer) ?? fault, label: `${answer.status} ${request.protocol}`, rows }
+  }
   const { status, headers } = answer
   const document = request.isHead ? {} : parse(answer)
   const label = codeOf(document) ?? String(status)
@@ -44,15 +51,21 @@ function storedRecords({ records = 0 }: FuzzRequest, { partialSuccess }: Documen
   return records - Number(rejectedLogRecords)
 }
 
+function idFault(request: FuzzRequest, { headers }: Pick<HttpResponse, 'headers'>): string | undefined {
+  const id = headers['x-request-id'] ?? ''
+  if (!/^[!-~]{1,128}$/.test(id)) return `X-Request-Id is "${id}"`
+  return request.requestId !== undefined && id !== request.requestId
+    ? `the answer belongs to request ${id}`
+    : undefined
+}
+
 function faultOf(
   request: FuzzRequest,
   { status, headers }: HttpResponse,
   document: Document | undefined,
 ): string | undefined {
-  const id = headers['x-request-id'] ?? ''
-  if (!/^[!-~]{1,128}$/.test(id)) return `X-Request-Id is "${id}"`
-  if (request.requestId !== undefined && id !== request.requestId)
-    return `the answer belongs to request ${id}`
+  const otherId = idFault(request, { headers })
+  if (otherId !== undefined) return otherId
   // An answer that leaves the body unread may close the connection: a rejection, or the answer to a GET with a body.
   if (request.ending === 'keeps' && status === 202 && headers['connection'] === 'close')
     return 'the answer closes the connection'

@@ -27,7 +27,8 @@ export class Ledger {
 
   answered(request: FuzzRequest, { fault, label, rows }: Verdict): void {
     count(this.answers, label)
-    if (request.ending === 'torn' || request.ending === 'abandoned') this.tornRows += rows
+    if (request.ending === 'torn' || request.ending === 'abandoned' || request.isCounted === false)
+      this.tornRows += rows
     else this.exactRows += rows
     if (fault !== undefined) this.fail(request, fault)
   }

@@ -1,8 +1,8 @@
 import { QueueFullError, QueueUnavailableError } from '@sluice/queue'
+import { limits } from '@sluice/schema'
 import type { LightMyRequestResponse } from 'fastify'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { chunkLimits } from '../../src/chunks/chunk-writer.ts'
-import { limits } from '@sluice/schema'
 import { buildTestApi, type TestApi } from '../support/test-api.ts'
 
 // The bulk API of Elasticsearch stands for all protocols.
@@ -122,6 +122,15 @@ describe('an idempotency key', () => {
       expect(answer.headers).not.toHaveProperty('idempotency-replayed')
     }
     expect((await bulk(documents(1), headers)).statusCode).toBe(200)
+  })
+
+  it('may be the body itself', async () => {
+    const byBody = { 'sluice-idempotency': 'body' }
+    await bulk(documents(MANY), byBody)
+    const second = await bulk(documents(MANY), byBody)
+    expect(second.headers['idempotency-replayed']).toBe('true')
+    await bulk(documents(1), byBody)
+    expect(api.queue.rows.length).toBe(MANY + 1)
   })
 
   it('is rejected if it is malformed', async () => {
