@@ -172,6 +172,12 @@ describe('a bulk request', () => {
     expect(api.queue.rows).toEqual([])
   })
 
+  it('with a document of many names reports it, before the names are copied', async () => {
+    const names = Object.fromEntries(Array.from({ length: 300 }, (_, i) => [`n${i}`, i]))
+    const answer = await bulk(ndjson({ index: {} }, names))
+    expect(answer.body).toContain('The document must have at most 256 names')
+  })
+
   it('is rejected without a body', async () => {
     const answer = await bulk('')
     expect([answer.statusCode, answer.json<{ error: { reason: string } }>().error.reason]).toEqual([

@@ -1,6 +1,6 @@
 import { integer, seededRandom } from '@sluice/harness'
 import { describe, expect, it } from 'vitest'
-import { decodeSnappy, SnappyError } from '../../../src/protocols/loki/snappy.ts'
+import { decodeSnappy, snappyBytes, SnappyError } from '../../../src/protocols/loki/snappy.ts'
 
 const BYTES_MAX = 5 * 1024 * 1024
 
@@ -76,6 +76,8 @@ describe('decodeSnappy', () => {
   it('rejects a block that becomes too large, before memory is allocated for it', () => {
     expect(decode(block(3, literal('abc')), 3)).toBe('abc')
     expect(() => decode(block(4, literal('abcd')), 3)).toThrow('has 4 bytes after decoding')
+    expect(() => snappyBytes(block(1_000_000, literal('abc')), BYTES_MAX)).toThrow(SnappyError)
+    expect(snappyBytes(block(4, literal('abcd')), BYTES_MAX)).toBe(4)
     expect(() => decode(block(2 ** 32 - 1, literal('abcd')))).toThrow('after decoding')
   })
 
