@@ -1,6 +1,5 @@
 import { keepInexact } from '@sluice/rows'
 import { isUtf8 } from 'node:buffer'
-import { RecordError } from './record-error.ts'
 
 /** Bytes that no message of Protocol Buffers has. */
 export class MalformedProtobuf extends Error {
@@ -98,10 +97,10 @@ export class ProtobufReader {
     return this.#bytes.subarray(start, this.#at)
   }
 
-  /** @throws RecordError for bytes that are not UTF-8: the fields around the text are valid */
+  /** Official decoders reject a message with text that is not UTF-8. */
   string(): string {
     const bytes = this.bytes()
-    if (!isUtf8(bytes)) throw new RecordError('invalid_unicode', 'must not contain text that is not UTF-8')
+    if (!isUtf8(bytes)) throw this.#malformed('a text is not UTF-8')
     return bytes.toString()
   }
 

@@ -1,6 +1,6 @@
 import { isRawJson } from '@sluice/rows'
 import { type Attributes, setMember } from './log-record.ts'
-import { type ProtobufReader, tagOf } from './protobuf-reader.ts'
+import { MalformedProtobuf, type ProtobufReader, tagOf } from './protobuf-reader.ts'
 import { asJsonNumber } from './values.ts'
 import type { ValueBudget } from './value-budget.ts'
 
@@ -15,6 +15,17 @@ const kvlistValue = tagOf(6, 'bytes')
 const bytesValue = tagOf(7, 'bytes')
 /** In ArrayValue and KeyValueList. */
 const values = tagOf(1, 'bytes')
+
+/**
+ * Arrays and key-value lists in one another. Official decoders stop at half of it: they count messages, and each level has two. What is above
+ * the limit of metadata is rejected later, with its record alone.
+ */
+const NESTING_MAX = 100
+
+/** @throws MalformedProtobuf */
+function checkNesting(level: number): void {
+  if (level > NESTING_MAX) throw new MalformedProtobuf('values are nested too deeply')
+}
 
 /**
  * Reads a KeyValue into an object.
@@ -89,7 +100,7 @@ function readArray(
   level: number,
   budget: ValueBudget,
 ): unknown[] {
-  budget.enter(level)
+  checkNesting(level)
   for (let tag = reader.next(); tag !== -1; tag = reader.next()) {
     if (tag !== values) reader.skip()
     else {
@@ -106,7 +117,7 @@ function readKeyValues(
   level: number,
   budget: ValueBudget,
 ): Attributes {
-  budget.enter(level)
+  checkNesting(level)
   for (let tag = reader.next(); tag !== -1; tag = reader.next()) {
     if (tag === values) readKeyValue(reader.message(), members, level, budget)
     else reader.skip()
