@@ -1,6 +1,7 @@
 /// <reference lib="esnext.disposable" preserve="true" />
-import { Delivery, type DeliveryCounts, type Persistence } from './delivery/delivery.ts'
+import { Delivery, type Persistence } from './delivery/delivery.ts'
 import { type FlushOptions, type FlushResult, SettledCounts } from './delivery/flush.ts'
+import { type EntryCounts, Settlements } from './delivery/settlements.ts'
 import { copyFields } from './encoding/metadata.ts'
 import type { Metadata } from './entry.ts'
 import { flushBeforeExit } from './exit.ts'
@@ -16,7 +17,8 @@ export interface CloseOptions extends FlushOptions {
   readonly remaining?: Persistence | undefined
 }
 
-export interface ClientStats extends Readonly<DeliveryCounts> {
+export interface ClientStats extends Readonly<EntryCounts> {
+  readonly failedAttempts: number
   readonly queuedEntries: number
   readonly queuedBytes: number
   readonly requestsInFlight: number
@@ -32,6 +34,7 @@ const CLOSE_TIMEOUT_MS = 10_000
  */
 export class SluiceClient extends Logger {
   readonly #delivery: Delivery
+  readonly #settlements: Settlements
   readonly #intake: Intake
   readonly #forgetExit: () => void
   #closing: Promise<FlushResult> | undefined
@@ -43,10 +46,12 @@ export class SluiceClient extends Logger {
   constructor(options: ClientOptions, platform: Platform = systemPlatform()) {
     const settings = readOptions(options, platform)
     const hooks = new HookCaller(options)
-    const delivery = new Delivery(settings, platform, hooks)
-    const intake = new Intake(delivery, hooks, platform.wallMs)
+    const settlements = new Settlements(hooks)
+    const delivery = new Delivery(settings, platform, hooks, settlements)
+    const intake = new Intake(delivery, settlements, platform.wallMs)
     super(intake, settings.entryDefaults, copyFields(options.metadata ?? {}) as Metadata)
     this.#delivery = delivery
+    this.#settlements = settlements
     this.#intake = intake
     this.#forgetExit = settings.flushOnExit
       ? flushBeforeExit((limits) => this.flush(limits))
@@ -69,8 +74,14 @@ export class SluiceClient extends Logger {
   }
 
   get stats(): ClientStats {
-    const { entries, bytes, requestsInFlight } = this.#delivery.queued
-    return { ...this.#delivery.counts, queuedEntries: entries, queuedBytes: bytes, requestsInFlight }
+    const { memory, requestsInFlight, failedAttempts } = this.#delivery
+    return {
+      ...this.#settlements.counts,
+      failedAttempts,
+      queuedEntries: memory.entries,
+      queuedBytes: memory.bytes,
+      requestsInFlight,
+    }
   }
 
   /**
@@ -104,6 +115,7 @@ export class SluiceClient extends Logger {
     await keepAliveUntil(counts.endOrTimeout({ timeoutMs }))
     this.#delivery.abort()
     await keepAliveUntil(counts.end())
+    await keepAliveUntil(this.#delivery.closeSpool())
     return counts.result()
   }
 

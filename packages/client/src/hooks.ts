@@ -18,8 +18,9 @@ export interface Rejection {
  * - `outcome-unknown`: an attempt may have succeeded, and its idempotency key is about to expire. A further attempt could store the entries
  *   twice.
  * - `closed`: the client was closed before they could be sent.
+ * - `unreadable`: the spool cannot read them. The hook gets no entries.
  */
-export type DropReason = 'overflow' | 'retries' | 'outcome-unknown' | 'closed'
+export type DropReason = 'overflow' | 'retries' | 'outcome-unknown' | 'closed' | 'unreadable'
 
 /** A failed attempt that is followed by another one. */
 export interface Retry {
@@ -40,7 +41,8 @@ export interface Retry {
 /** The end of a request with all its attempts. */
 export interface Settlement {
   readonly entries: readonly QueuedEntry[]
-  readonly outcome: 'answered' | 'rejected' | DropReason
+  /** `kept`: left in the spool by `close`. */
+  readonly outcome: 'answered' | 'rejected' | 'kept' | DropReason
   readonly accepted: number
   readonly rejected: number
   /** Why the request was rejected or given up, for people. */

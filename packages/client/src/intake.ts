@@ -1,8 +1,8 @@
 import type { Delivery } from './delivery/delivery.ts'
+import type { Settlements } from './delivery/settlements.ts'
 import { entryText } from './encoding/entry-text.ts'
 import { utf8Bytes } from './encoding/utf8.ts'
 import type { Entry, EntryError } from './entry.ts'
-import type { HookCaller } from './hook-caller.ts'
 import { contractLimits } from './limits.ts'
 import type { EntryIntake } from './logger.ts'
 
@@ -12,15 +12,15 @@ const ENVELOPE_BYTES_MAX = 64
 /** Encodes entries and queues them. */
 export class Intake implements EntryIntake {
   readonly #delivery: Delivery
-  readonly #hooks: HookCaller
+  readonly #settlements: Settlements
   readonly #wallMs: () => number
   #timestamp = ''
   #timestampMs = -1
   #isClosed = false
 
-  constructor(delivery: Delivery, hooks: HookCaller, wallMs: () => number) {
+  constructor(delivery: Delivery, settlements: Settlements, wallMs: () => number) {
     this.#delivery = delivery
-    this.#hooks = hooks
+    this.#settlements = settlements
     this.#wallMs = wallMs
   }
 
@@ -29,14 +29,14 @@ export class Intake implements EntryIntake {
   }
 
   addJson(json: string, tag: unknown): void {
-    if (utf8Bytes(json) + ENVELOPE_BYTES_MAX <= contractLimits.bodyBytesMax) return this.#queue(json, tag)
+    if (utf8Bytes(json) + ENVELOPE_BYTES_MAX <= contractLimits.bodyBytesMax)
+      return this.#queue(toOneLine(json), tag)
     const message = `must have at most ${contractLimits.bodyBytesMax - ENVELOPE_BYTES_MAX} bytes`
     this.reject(json, { path: '', code: 'too_large', message }, tag)
   }
 
   reject(entry: unknown, error: EntryError, tag: unknown): void {
-    this.#delivery.countRejected()
-    this.#hooks.onRejected({ entry, error, tag })
+    this.#settlements.rejectedEntry(entry, error, tag)
   }
 
   timestamp(): string {
@@ -56,7 +56,12 @@ export class Intake implements EntryIntake {
 
   #queue(json: string, tag: unknown): void {
     const entry = { json, bytes: utf8Bytes(json), tag }
-    if (this.#isClosed) this.#delivery.drop(entry, 'closed')
+    if (this.#isClosed) this.#settlements.droppedEntry(entry, 'closed')
     else this.#delivery.add(entry)
   }
+}
+
+/** A spool has one entry per line. In JSON, line breaks are only white space: texts have escapes. */
+function toOneLine(json: string): string {
+  return json.replaceAll(/[\r\n]+/g, ' ')
 }

@@ -4,6 +4,7 @@ import type { Environment, Source } from './entry.ts'
 import type { Hooks } from './hooks.ts'
 import { contractLimits } from './limits.ts'
 import type { Platform } from './platform.ts'
+import type { Spool } from './spool.ts'
 
 /** Fields that all entries of a logger have, unless the entry has its own value. */
 export interface EntryDefaults {
@@ -50,6 +51,8 @@ export interface ClientOptions extends EntryDefaults, Hooks {
   /** How long the API remembers an idempotency key: its setting IDEMPOTENCY_WINDOW_SECONDS. */
   readonly idempotencyWindowMs?: number | undefined
 
+  /** Keeps entries on disk until they are acknowledged: `DiskSpool` of `@sluice/client/spool`. */
+  readonly spool?: Spool | undefined
   /** Whether to send what is left when Node, Deno or Bun has nothing else to do. */
   readonly flushOnExit?: boolean | undefined
   /** Default: the global `fetch`. */
@@ -99,6 +102,7 @@ export interface Settings {
   readonly requestTimeoutMs: number
   readonly retryForMs: number
   readonly idempotencyWindowMs: number
+  readonly spool: Spool | undefined
   readonly flushOnExit: boolean
   readonly fetch: typeof fetch
   readonly entryDefaults: EntryDefaults
@@ -114,6 +118,7 @@ export function readOptions(options: ClientOptions, platform: Platform): Setting
     ...(given as Partial<Settings>),
     url: logsAddress(options.url),
     apiKey: options.apiKey,
+    spool: options.spool,
     // Called without an object: browsers reject another `this` than the window.
     fetch: options.fetch ?? ((input, init) => fetch(input, init)),
     entryDefaults: {

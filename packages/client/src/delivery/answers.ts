@@ -8,8 +8,14 @@ export type Answer =
   /** The request is too large: its parts may be accepted. */
   | { readonly kind: 'too-large'; readonly error: EntryError }
   | { readonly kind: 'rejected'; readonly error: EntryError }
-  /** Every request would be rejected. */
-  | { readonly kind: 'misconfigured'; readonly status: number; readonly message: string }
+  | Misconfiguration
+
+/** Every request would be rejected. */
+export interface Misconfiguration {
+  readonly kind: 'misconfigured'
+  readonly status: number
+  readonly message: string
+}
 
 /** A transient failure. */
 export interface Failure {

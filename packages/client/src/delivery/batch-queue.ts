@@ -1,57 +1,62 @@
 import type { QueuedEntry } from '../entry.ts'
-import { Batch } from './batch.ts'
+import type { Batch } from './batch.ts'
 
-export interface QueueLimits {
+export interface BatchLimits {
   readonly batchEntriesMax: number
   readonly batchBytesMax: number
   readonly flushIntervalMs: number
 }
 
+/** `{"logs":[` and `]}`. */
+const ENVELOPE_BYTES = 11
+
 /** Batches in the order of their entries. Only the last one is open. */
 export class BatchQueue {
-  readonly #limits: QueueLimits
-  readonly #uuid: () => string
-  readonly #batches: Batch[] = []
+  readonly #limits: BatchLimits
+  readonly #create: (nowMs: number) => Batch
+  #batches: Batch[] = []
 
-  constructor(limits: QueueLimits, uuid: () => string) {
+  /** @param create makes an empty batch */
+  constructor(limits: BatchLimits, create: (nowMs: number) => Batch) {
     this.#limits = limits
-    this.#uuid = uuid
+    this.#create = create
   }
 
+  /** Oldest first. */
   get batches(): readonly Batch[] {
     return this.#batches
   }
 
-  /** @returns whether a batch can be sent now that could not be sent before, or must be sent at another time */
+  /** @returns whether another batch can be sent than before, or at another time */
   add(entry: QueuedEntry, nowMs: number): boolean {
     const last = this.#batches.at(-1)
     if (last !== undefined && this.#hasRoom(last, entry.bytes)) {
       last.add(entry)
       return this.#isFull(last)
     }
-    const batch = new Batch(this.#uuid(), nowMs)
+    const batch = this.#create(nowMs)
     batch.add(entry)
     this.#batches.push(batch)
     return true
   }
 
-  /** Puts a batch back that was taken. */
-  putBack(batch: Batch): void {
-    this.#batches.unshift(batch)
+  /** Adds batches that are older than all others. */
+  addOldest(batches: readonly Batch[]): void {
+    this.#batches = [...batches, ...this.#batches]
   }
 
   /** Takes the oldest batch if it can be sent. */
   take(nowMs: number): Batch | undefined {
-    const first = this.#batches[0]
-    return first === undefined || this.dueAtMs(nowMs) > nowMs ? undefined : this.#batches.shift()
+    return this.dueAtMs(nowMs) <= nowMs ? this.#batches.shift() : undefined
   }
 
-  /** Takes the oldest batch, due or not. */
-  takeOldest(): Batch | undefined {
-    return this.#batches.shift()
+  /** Takes the oldest batch with a property. */
+  takeFirst(matches: (batch: Batch) => boolean): Batch | undefined {
+    const index = this.#batches.findIndex(matches)
+    return index === -1 ? undefined : this.#batches.splice(index, 1)[0]
   }
 
-  /** When the oldest batch is due: `nowMs` if it can be sent. Infinity if there is none. */
+  /** When the oldest batch is due: not after `nowMs` if it can be sent. Infinity if there is none. */
   dueAtMs(nowMs: number): number {
     const first = this.#batches[0]
     if (first === undefined) return Infinity
@@ -59,20 +64,20 @@ export class BatchQueue {
     return first.openedAtMs + this.#limits.flushIntervalMs
   }
 
+  /** Makes all batches due. */
+  hurry(): void {
+    const last = this.#batches.at(-1)
+    if (last !== undefined) last.isUrgent = true
+  }
+
   #hasRoom(batch: Batch, bytes: number): boolean {
     const { batchEntriesMax, batchBytesMax } = this.#limits
-    // A comma for each entry, and the object around them.
-    return (
-      batch.failedAttempts === 0 &&
-      batch.entries.length < batchEntriesMax &&
-      batch.bytes + bytes + batch.entries.length + ENVELOPE_BYTES <= batchBytesMax
-    )
+    if (!batch.isLoaded || batch.count >= batchEntriesMax) return false
+    // With a comma between two entries.
+    return ENVELOPE_BYTES + batch.bytes + batch.count + bytes <= batchBytesMax
   }
 
   #isFull(batch: Batch): boolean {
     return !this.#hasRoom(batch, 0)
   }
 }
-
-/** `{"logs":[` and `]}`. */
-export const ENVELOPE_BYTES = 11

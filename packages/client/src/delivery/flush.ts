@@ -16,7 +16,7 @@ export interface FlushResult {
   readonly accepted: number
   readonly rejected: number
   readonly dropped: number
-  /** Still in the queue. */
+  /** Still in the queue. After `close`, in the spool for the next process. */
   readonly pending: number
   /** Why the API rejects all requests. */
   readonly problem: SluiceError | undefined
@@ -30,6 +30,7 @@ export class SettledCounts {
   #accepted = 0
   #rejected = 0
   #dropped = 0
+  #kept = 0
 
   constructor(delivery: Delivery) {
     this.#delivery = delivery
@@ -38,11 +39,12 @@ export class SettledCounts {
   }
 
   async #count(batch: Batch): Promise<void> {
-    const { accepted, rejected, dropped } = await batch.settled
+    const { accepted, rejected, dropped, kept } = await batch.settled
     this.#pending.delete(batch)
     this.#accepted += accepted
     this.#rejected += rejected
     this.#dropped += dropped
+    this.#kept += kept
   }
 
   /** Resolves when all are settled. */
@@ -66,8 +68,8 @@ export class SettledCounts {
   }
 
   result(): FlushResult {
-    let pending = 0
-    for (const { entries } of this.#pending) pending += entries.length
+    let pending = this.#kept
+    for (const { count } of this.#pending) pending += count
     return {
       accepted: this.#accepted,
       rejected: this.#rejected,

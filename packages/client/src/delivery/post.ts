@@ -29,6 +29,7 @@ export async function postBatch(
   const abort = new AbortController()
   const onStop = (): void => abort.abort(new Error('the client was closed'))
   stopped.addEventListener('abort', onStop)
+  if (stopped.aborted) onStop()
   const timeout = new Error(`no response within ${settings.requestTimeoutMs} ms`)
   const timer = startTimer(() => abort.abort(timeout), settings.requestTimeoutMs)
   try {
@@ -53,7 +54,9 @@ export async function postBatch(
 }
 
 function rejectOnAbort(signal: AbortSignal): Promise<never> {
-  return new Promise((_, reject) => signal.addEventListener('abort', () => reject(signal.reason as Error)))
+  return new Promise((_, reject) => {
+    signal.addEventListener('abort', () => reject(signal.reason as Error))
+  })
 }
 
 async function attempt(

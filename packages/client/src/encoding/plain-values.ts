@@ -34,8 +34,8 @@ export class PlainValues {
     if (typeof value === 'bigint') return this.#convert(String(value), name, level)
     if (typeof value === 'object' && value !== null) return this.#convertObject(value, name, level, true)
     this.#count(typeof value === 'string' ? value.length + 2 : 1)
-    // JSON.stringify leaves functions, symbols and undefined out.
-    return value
+    // JSON.stringify leaves them out. It would call a function with the name toJSON.
+    return typeof value === 'function' || typeof value === 'symbol' ? undefined : value
   }
 
   /** @throws LimitError */
