@@ -1,7 +1,7 @@
 /** A thread that keeps up gets less at once: pino's buffer between the threads has 4 MiB. */
 const LARGE_CHARACTERS = 1024 * 1024
-/** A burst of 100,000 usual lines. */
-const LARGE_CHARACTERS_IN_A_ROW_MAX = 32 * 1024 * 1024
+/** A burst of 80,000 usual lines. The application needs about ten times this memory for lines that wait. */
+const LARGE_CHARACTERS_IN_A_ROW_MAX = 16 * 1024 * 1024
 
 /**
  * Notices that the application logs faster than this thread reads. pino keeps the lines in the application's memory, and does not tell how
@@ -10,9 +10,12 @@ const LARGE_CHARACTERS_IN_A_ROW_MAX = 32 * 1024 * 1024
 export class Backlog {
   #charactersInARow = 0
 
-  /** @returns whether lines should be skipped, so that the backlog ends */
-  isTooLarge(piece: string): boolean {
+  /**
+   * @param isStalled whether the API accepts nothing. Then most lines would be dropped after they were encoded
+   * @returns whether lines should be skipped, so that the backlog ends
+   */
+  isTooLarge(piece: string, isStalled: boolean): boolean {
     this.#charactersInARow = piece.length < LARGE_CHARACTERS ? 0 : this.#charactersInARow + piece.length
-    return this.#charactersInARow > LARGE_CHARACTERS_IN_A_ROW_MAX
+    return this.#charactersInARow > (isStalled ? 0 : LARGE_CHARACTERS_IN_A_ROW_MAX)
   }
 }

@@ -1,5 +1,4 @@
-import { type DropReason, type Entry, type Rejection, SluiceClient } from '@sluice/client'
-import type { Settings } from './options.ts'
+import { type ClientOptions, type DropReason, type Entry, type Rejection, SluiceClient } from '@sluice/client'
 import type { Reports } from './reports.ts'
 
 /** What remains of metadata that the API would reject: enough to find the entry. */
@@ -10,6 +9,7 @@ const dropReasons: Readonly<Record<DropReason, string>> = {
   overflow: 'dropped: the queue is full',
   retries: 'dropped: the API did not accept them in time',
   'outcome-unknown': 'given up: the API may have stored them, but did not respond',
+  unreadable: 'lost: the spool cannot be read',
   closed: 'dropped: the application ended before the API accepted them',
 }
 
@@ -22,7 +22,7 @@ export class EntrySender {
   #rejection: Rejection | undefined
   #hasWarned = false
 
-  constructor(options: Settings['client'], reports: Reports) {
+  constructor(options: ClientOptions, reports: Reports) {
     this.#reports = reports
     this.client = new SluiceClient({
       ...options,

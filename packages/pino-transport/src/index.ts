@@ -1,4 +1,5 @@
 import { parentPort } from 'node:worker_threads'
+import { DiskSpool } from '@sluice/client/spool'
 import { EntrySender } from './entry-sender.ts'
 import { readOptions, type SluiceTransportOptions } from './options.ts'
 import { PinoConfigReceiver } from './pino-config.ts'
@@ -17,7 +18,8 @@ export type { TransportStream } from './transport-stream.ts'
 export default function sluiceTransport(options: SluiceTransportOptions = {}): TransportStream {
   const settings = readOptions(options, process.env)
   const reports = new Reports(printReport, () => performance.now())
-  const sender = new EntrySender(settings.client, reports)
+  const spool = settings.spool === undefined ? undefined : new DiskSpool(settings.spool)
+  const sender = new EntrySender({ ...settings.client, spool }, reports)
   return new TransportStream(
     sender,
     new PinoConfigReceiver(parentPort, settings.pinoConfig),

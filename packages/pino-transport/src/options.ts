@@ -1,4 +1,5 @@
 import type { ClientOptions, Hooks } from '@sluice/client'
+import type { DiskSpoolOptions } from '@sluice/client/spool'
 import type { PinoConfig } from './line-entry.ts'
 import { pinoLevelNames } from './pino-config.ts'
 
@@ -16,12 +17,14 @@ export type WhenFull = 'drop' | 'wait'
 /** The options under `transport.options`. They cross to another thread, so they have no functions. */
 export interface SluiceTransportOptions extends Omit<
   ClientOptions,
-  keyof Hooks | 'apiKey' | 'fetch' | 'flushOnExit' | 'url'
+  keyof Hooks | 'apiKey' | 'fetch' | 'flushOnExit' | 'spool' | 'url'
 > {
   /** The address of the API. Default: the environment variable SLUICE_API_URL. */
   readonly url?: string | undefined
   /** Default: the environment variable SLUICE_API_KEY. */
   readonly apiKey?: string | undefined
+  /** Keeps entries on disk until the API has accepted them. */
+  readonly spool?: DiskSpoolOptions | undefined
   readonly whenFull?: WhenFull | undefined
   /** The longest wait for the API when the application ends, or flushes the logger. */
   readonly flushTimeoutMs?: number | undefined
@@ -40,6 +43,7 @@ const FLUSH_TIMEOUT_MS_MAX = 9_000
 
 export interface Settings {
   readonly client: ClientOptions
+  readonly spool: DiskSpoolOptions | undefined
   readonly whenFull: WhenFull
   readonly flushTimeoutMs: number
   /** What precedes the configuration of the logger. */
@@ -57,6 +61,7 @@ export function readOptions(
     messageKey,
     errorKey,
     customLevels,
+    spool,
     ...rest
   } = options
   const url = rest.url ?? environment['SLUICE_API_URL']
@@ -70,6 +75,7 @@ export function readOptions(
   return {
     // The thread is told by pino when the process ends.
     client: { ...rest, url, apiKey, flushOnExit: false },
+    spool,
     whenFull,
     flushTimeoutMs,
     pinoConfig: {

@@ -15,7 +15,6 @@ export class RoomWait {
   readonly #whenFull: WhenFull
   readonly #monotonicMs: () => number
   #endMs = 0
-  /** Whether the last wait was too long, and there has been no room since. */
   #isStalled = false
 
   constructor(
@@ -26,6 +25,11 @@ export class RoomWait {
     this.#client = client
     this.#whenFull = whenFull
     this.#monotonicMs = monotonicMs
+  }
+
+  /** Whether the last wait was too long, and there has been no room since. */
+  get isStalled(): boolean {
+    return this.#isStalled
   }
 
   /** Begins a piece of text. */

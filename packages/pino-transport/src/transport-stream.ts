@@ -52,7 +52,7 @@ export class TransportStream extends Writable {
   async #take(piece: string, done: () => void): Promise<void> {
     this.#context ??= await this.#readContext()
     // With `wait`, the application waits as well, or has chosen to keep its lines in memory.
-    if (this.#settings.whenFull === 'drop' && this.#backlog.isTooLarge(piece))
+    if (this.#settings.whenFull === 'drop' && this.#backlog.isTooLarge(piece, this.#room.isStalled))
       this.#reports.lost(this.#splitter.skip(piece), BEHIND)
     else await this.#sendLines(piece, this.#context)
     done()
