@@ -104,7 +104,7 @@ async function answerOf(
   try {
     const body = decodeSmall(encoded, encoding) ?? (await new ContentDecoder().decode(encoded, encoding))
     const scanned = intake.scan(body, stamp, format, ({ rows }) => ({ count: rows.count }))
-    const count = scanned?.count ?? (await intake.parse(body, stamp, format)).rows.count
+    const count = scanned?.count ?? (await intake.parse(body, stamp, format))?.rows.count
     return `${count} rows`
   } catch (error) {
     if (error instanceof Problem) return error.code

@@ -7,12 +7,16 @@ import type { ConnectionLimits } from './connections/connection-limits.ts'
 import { createHttpServer } from './connections/http-server.ts'
 import { ForwardingCheck } from './connections/trusted-proxies.ts'
 import { handleError } from './errors.ts'
+import { ContentDecoder } from './intake/content-encoding.ts'
 import { OTHER, type RequestCounts } from './metrics/request-counts.ts'
 import { logsPaths, REQUEST_ID_PATTERN } from './http-contract.ts'
 import { Problem, problems } from './problems.ts'
 import { healthRoutes } from './routes/health.ts'
-import { logsRoute, type LogsRouteDependencies } from './routes/logs.ts'
+import type { IntakeDependencies } from './routes/intake-dependencies.ts'
+import { logsRoute } from './routes/logs.ts'
+import { protocolRoutes } from './routes/protocols.ts'
 import { documentRoute, referenceRoutes } from './routes/reference.ts'
+import { decorateRequests } from './routes/request-state.ts'
 
 declare module 'fastify' {
   interface FastifyRequest {
@@ -21,7 +25,7 @@ declare module 'fastify' {
   }
 }
 
-export interface AppDependencies extends LogsRouteDependencies {
+export interface AppDependencies extends Omit<IntakeDependencies, 'decoder'> {
   readonly logger: Logger
   readonly readiness: () => Readiness
   /** From `parseTrustedProxies`. */
@@ -82,7 +86,10 @@ export function buildApp(dependencies: AppDependencies): FastifyInstance {
   app.removeAllContentTypeParsers()
   app.server.on('connect', (_request, socket: Socket) => guard.onConnect(socket))
   healthRoutes(app, dependencies.readiness)
-  logsRoute(app, dependencies)
+  decorateRequests(app, dependencies.traces)
+  const intake = { ...dependencies, decoder: new ContentDecoder() }
+  logsRoute(app, intake)
+  void app.register((scope) => protocolRoutes(scope, intake))
   documentRoute(app)
   if (dependencies.docsEnabled) referenceRoutes(app)
   return app
@@ -91,7 +98,7 @@ export function buildApp(dependencies: AppDependencies): FastifyInstance {
 /** The route of entries counts its answers itself: a hook would cost it more than all other counts together. */
 function countAnswers(app: FastifyInstance, counts: RequestCounts): void {
   app.addHook('onRoute', (route) => {
-    if (logsPaths.includes(route.url)) return
+    if (logsPaths.includes(route.url) || route.config?.reject !== undefined) return
     route.onSend = ({ method, problem }, { statusCode }, _payload, done) => {
       if (problem === null) counts.countOf(route.url, method, statusCode).count += 1
       done()

@@ -1,10 +1,16 @@
 import { type EntryErrorCode, limits } from '@sluice/schema'
 import type { FastifyReply } from 'fastify'
+import type { IncomingHttpHeaders } from 'node:http'
+import { type Answer, sendAnswer } from './answer.ts'
 
 declare module 'fastify' {
   interface FastifyRequest {
     /** Why the request was rejected. Null if it was not. */
     problem: ProblemCode | null
+  }
+  interface FastifyContextConfig {
+    /** Makes the answer to a rejected request. Undefined for a problem document. */
+    reject?: (problem: Problem, requestId: string, headers: IncomingHttpHeaders) => Answer | undefined
   }
 }
 
@@ -15,6 +21,7 @@ declare module 'fastify' {
 export const problems = {
   invalid_json: { status: 400, title: 'The body is not valid JSON' },
   invalid_utf8: { status: 400, title: 'The body is not valid UTF-8', detail: 'The body must be UTF-8.' },
+  invalid_protobuf: { status: 400, title: 'The body is not valid Protocol Buffers' },
   invalid_encoding: { status: 400, title: 'The body does not match its Content-Encoding' },
   empty_body: { status: 400, title: 'The body is empty', detail: 'Send an entry or a batch as JSON.' },
   invalid_body: {
@@ -60,7 +67,7 @@ export const problems = {
   unsupported_media_type: {
     status: 415,
     title: 'The media type is not supported',
-    detail: 'Send application/json or application/x-ndjson.',
+    detail: 'Send application/json, application/x-ndjson, or OTLP as application/x-protobuf.',
   },
   unsupported_encoding: {
     status: 415,
@@ -165,11 +172,15 @@ export function problemBody({ code, message, errors }: Problem, requestId: strin
   })
 }
 
+/** Sends a problem document, or what the clients of the route expect instead. */
 export function sendProblem(reply: FastifyReply, problem: Problem): FastifyReply {
-  reply.request.problem = problem.code
+  const { request } = reply
+  request.problem = problem.code
+  const answer = request.routeOptions.config?.reject?.(problem, request.id, request.headers)
+  if (answer !== undefined) return sendAnswer(reply.headers(problem.headers), answer)
   return reply
     .code(problems[problem.code].status)
     .headers(problem.headers)
     .type('application/problem+json')
-    .send(problemBody(problem, reply.request.id))
+    .send(problemBody(problem, request.id))
 }

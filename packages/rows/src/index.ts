@@ -1,5 +1,5 @@
 export { EntryValidator } from './entry-validator.ts'
-export { isInexact } from './exact-json.ts'
+export { isInexact, isRawJson, keepInexact } from './exact-json.ts'
 export { ID_BYTES, IdSource, idTimeMs } from './ids.ts'
 export { buildExactly } from './json/builder.ts'
 export { describeFault } from './json/fault.ts'

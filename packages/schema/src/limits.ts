@@ -18,6 +18,13 @@ export const limits = {
   /** The number of names that the JSON column stores as separate columns. */
   metadataNamesMax: 256,
   entriesPerRequestMax: 100,
+  /** For requests of shippers, whose batches cannot always be set: twice the default batch of the OpenTelemetry Collector. */
+  recordsPerRequestMax: 16_384,
+  /**
+   * For requests of shippers: all rows of one request. What many records have in common is sent once, and stored in each row. Six times the
+   * largest body.
+   */
+  rowBytesPerRequestMax: 32 * 1024 * 1024,
   /** After decoding. 100 typical entries are 50 KB; the rest is headroom for stack traces. */
   bodyBytesMax: 5 * 1024 * 1024,
   /** Errors reported per rejected entry, so that an answer is small compared with its request. */

@@ -13,6 +13,43 @@ export function readIdempotencyKey(headers: IncomingHttpHeaders): string | undef
   throw new Problem('invalid_idempotency_key', problems.invalid_idempotency_key.detail)
 }
 
+/** What makes a request a repetition of an earlier one: the same key. The digest shows whether the body is the same too. */
+export interface RequestIdentity {
+  readonly key: string
+  /** From `digestRequest`. */
+  readonly digest: string
+}
+
+/**
+ * The identity of a request that has an idempotency key, or whose body is its key: clients that can only send constant headers.
+ *
+ * @param body decoded
+ * @param target what distinguishes requests with the same body: the path and the query of a protocol, the same text for paths that are one
+ *   resource
+ * @throws Problem `invalid_idempotency_key`
+ */
+export function identifyRequest(
+  headers: IncomingHttpHeaders,
+  body: Buffer,
+  target: string,
+): RequestIdentity | undefined {
+  const key = readIdempotencyKey(headers)
+  const source = headers['sluice-idempotency']
+  if (key === undefined && source === undefined) return undefined
+  const digest = digestRequest(headers['content-type'] ?? '', body)
+  if (source === undefined) return { key: key ?? '', digest }
+  if (source !== KEY_IS_BODY) {
+    throw new Problem('invalid_idempotency_key', 'Sluice-Idempotency has one value, "body". Send it once.')
+  }
+  if (key !== undefined)
+    throw new Problem('invalid_idempotency_key', 'Send Idempotency-Key or Sluice-Idempotency, not both.')
+  // No client can send this key: it has spaces.
+  return { key: `body ${digest} ${target}`, digest }
+}
+
+/** The value of the header Sluice-Idempotency. */
+export const KEY_IS_BODY = 'body'
+
 /** The record of a request that was accepted with an idempotency key. */
 export interface IdempotencyRecord extends EntryReceipt {
   /** From `digestRequest`. */

@@ -3,13 +3,7 @@ import type { Owned } from '@sluice/row-scanner'
 import type { Span } from '@sluice/traces'
 import { entryAnswer, type ParsedRequest } from '../intake/intake.ts'
 import { Problem, problems } from '../problems.ts'
-import {
-  decodeRecord,
-  digestRequest,
-  encodeRecord,
-  hashIdempotencyKey,
-  shardOf,
-} from './idempotency-record.ts'
+import { decodeRecord, encodeRecord, hashIdempotencyKey, shardOf } from './idempotency-record.ts'
 import { type IdempotentWriter, RecordQuotaError } from './idempotent-writer.ts'
 
 /** A request with an idempotency key. */
@@ -17,9 +11,8 @@ export interface KeyedRequest {
   readonly projectId: string
   /** From `readIdempotencyKey`. */
   readonly key: string
-  readonly contentType: string
-  /** Decoded. */
-  readonly body: Buffer
+  /** From `digestRequest`. */
+  readonly digest: string
   /** Stored if this is the first request with the key. */
   readonly parsed: ParsedRequest<Owned>
   /** Only to follow the request, as is its span. */
@@ -52,9 +45,8 @@ export class Idempotency {
    * @throws what `IdempotentWriter.write` throws
    */
   async write(request: KeyedRequest): Promise<{ readonly answer: string; readonly isReplay: boolean }> {
-    const { projectId, key, contentType, body, parsed, requestId, span = null } = request
+    const { projectId, key, digest, parsed, requestId, span = null } = request
     const { rows, answer, receipt } = parsed
-    const digest = digestRequest(contentType, body)
     const record = encodeRecord({
       digest,
       id: receipt?.id ?? this.#makeId(),

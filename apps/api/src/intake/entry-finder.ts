@@ -4,9 +4,9 @@ import { Problem, problems } from '../problems.ts'
 import { EntryTracker, type FoundEntry, isName } from './entry-tracker.ts'
 import { InvalidLine } from './invalid-line.ts'
 
-/** The content of a body: one entry, or a batch of values that may be entries. */
+/** The content of a body: one entry, or a batch of values that may be entries; or an OTLP request, whose records are found in another way. */
 export interface FoundEntries {
-  readonly kind: 'entry' | 'batch'
+  readonly kind: 'entry' | 'batch' | 'otlp'
   readonly entries: readonly (FoundEntry | InvalidLine)[]
 }
 
@@ -22,12 +22,13 @@ export interface EntryFinder {
 }
 
 const LOGS = Buffer.from('logs')
+const RESOURCE_LOGS = Buffer.from('resourceLogs')
 /** The depth of the entries, where values are not entries. */
 const NOWHERE = -2
 const entriesMax = limits.entriesPerRequestMax
 
 /**
- * Finds the entries of a JSON body: the body itself, the elements of an array, or those of "logs". Duplicates are resolved as by
+ * Finds the entries of a JSON body: the body itself, the elements of an array, or those of "logs". Recognizes OTLP requests. Duplicates are resolved as by
  * JSON.parse: the last "logs" counts.
  */
 export class JsonEntryFinder implements EntryFinder, JsonObserver {
@@ -43,6 +44,7 @@ export class JsonEntryFinder implements EntryFinder, JsonObserver {
   /** Whether the name before the next value is "logs". */
   #isAtLogs = false
   #hasLogs = false
+  #hasResourceLogs = false
 
   constructor(body: Buffer) {
     this.#body = body
@@ -64,6 +66,9 @@ export class JsonEntryFinder implements EntryFinder, JsonObserver {
       const detail = `A request may have at most ${entriesMax} entries; this one has ${this.#count}.`
       throw new Problem('too_many_entries', detail)
     }
+    // An entry may have an unknown field with the name.
+    if (this.#kind === 'entry' && this.#hasResourceLogs && !this.#hasLogs && !this.#tracker.isLikeEntry)
+      return { kind: 'otlp', entries: [] }
     return { kind: this.#kind, entries: this.#entries }
   }
 
@@ -89,7 +94,10 @@ export class JsonEntryFinder implements EntryFinder, JsonObserver {
       this.#entryDepth = NOWHERE
       this.#entries.length = 0
       this.#count = 0
-    } else if (depth === this.#entryDepth + 1) this.#tracker.name(start, end)
+    } else if (depth === this.#entryDepth + 1) {
+      if (depth === 1 && isName(this.#body, start, end, RESOURCE_LOGS)) this.#hasResourceLogs = true
+      this.#tracker.name(start, end)
+    }
   }
 
   endValue(end: number, depth: number, waste: number): void {

@@ -28,27 +28,27 @@ export class EntryShaper {
   readonly #validator: EntryValidator
   readonly #makeId: () => string
   readonly #stamped: Stamped
-  readonly #body: Buffer
 
-  constructor(validator: EntryValidator, makeId: () => string, stamped: Stamped, body: Buffer) {
+  constructor(validator: EntryValidator, makeId: () => string, stamped: Stamped) {
     this.#validator = validator
     this.#makeId = makeId
     this.#stamped = stamped
-    this.#body = body
   }
 
-  shape(found: FoundEntry | InvalidLine): Shaped {
+  /** @param body the body in which the entry was found */
+  shape(found: FoundEntry | InvalidLine, body: Buffer): Shaped {
     if (found instanceof InvalidLine) return { errors: [found.error] }
     // The errors are the same for every value that is not an object.
     if (!found.isObject) return { errors: this.#validator.explain(null) }
     if (found.excess !== undefined) return this.#explainExcess(found.excess)
-    const text = this.#body.toString('utf8', found.start, found.end)
+    const text = body.toString('utf8', found.start, found.end)
     // A search for a backslash is much cheaper than the expression, and usually sufficient.
     const mayHoldLoneSurrogates = text.includes('\\u') && ESCAPED_SURROGATE.test(text)
-    return this.#shapeValue(parseChecked(text, found.isExact), mayHoldLoneSurrogates)
+    return this.shapeValue(parseChecked(text, found.isExact), mayHoldLoneSurrogates)
   }
 
-  #shapeValue(value: unknown, mayHoldLoneSurrogates: boolean): Shaped {
+  /** @param value what was parsed; it must not be used afterwards */
+  shapeValue(value: unknown, mayHoldLoneSurrogates: boolean): Shaped {
     if (!this.#validator.isEntry(value)) return { errors: this.#validator.explain(value) }
     const id = this.#makeId()
     const timestamp = value.timestamp ?? this.#stamped.receivedAt
@@ -59,7 +59,7 @@ export class EntryShaper {
   /** Like `shapeRow`, this checks the metadata after the structure. */
   #explainExcess({ substitute, error }: Excess): Shaped {
     if (error !== undefined && this.#validator.isEntry(substitute)) return { errors: [error] }
-    return this.#shapeValue(substitute, false)
+    return this.shapeValue(substitute, false)
   }
 }
 

@@ -60,6 +60,8 @@ const fields: readonly Field[] = Object.entries(entrySchema.properties).map(([na
   valid: !required.includes(name) ? null : 'enum' in property ? property.enum[0] : '',
 }))
 
+const requiredBits = fields.reduce((bits, { bit, valid }) => (valid === null ? bits : bits | bit), 0)
+
 /** The fields by the length of their names. */
 const fieldsByLength: readonly (readonly Field[])[] = Array.from(
   { length: Math.max(...fields.map(({ bytes }) => bytes.length)) + 1 },
@@ -139,6 +141,11 @@ export class EntryTracker {
 
   constructor(body: Buffer) {
     this.#body = body
+  }
+
+  /** Whether the last entry has a field that every entry has. */
+  get isLikeEntry(): boolean {
+    return (this.#seen & requiredBits) !== 0
   }
 
   begin(at: number, byte: number, waste: number): void {

@@ -14,6 +14,7 @@ import { Turns } from '../turns.ts'
 import { type BodyFormat, checkBody } from './body.ts'
 import { type EntryRow, EntryShaper, invalidEntry, type Stamped } from './entry-shaper.ts'
 import { ParseBudget } from './parse-budget.ts'
+import { type ReadRecords, readRecords, type SourceRecord } from './records.ts'
 import { RowText } from './row-text.ts'
 
 /** The rows of a request, and its answer once they are stored. */
@@ -95,9 +96,14 @@ export class Intake {
    * Parses a body that was not scanned, in slices: a large body leaves the event loop to other requests again and again.
    *
    * @param body must not be empty, and must be UTF-8
+   * @returns undefined if the body is an OTLP request
    * @throws Problem if the request as a whole is rejected; `overloaded` if too many bytes are being parsed
    */
-  async parse(body: Buffer, stamp: RequestStamp, format: BodyFormat): Promise<ParsedRequest<Owned>> {
+  async parse(
+    body: Buffer,
+    stamp: RequestStamp,
+    format: BodyFormat,
+  ): Promise<ParsedRequest<Owned> | undefined> {
     const release = this.#budget.reserve(stamp.projectId, body.length)
     try {
       return await this.#parse(body, this.#stampedLike(stamp), format)
@@ -106,7 +112,11 @@ export class Intake {
     }
   }
 
-  async #parse(body: Buffer, stamped: Stamped, format: BodyFormat): Promise<ParsedRequest<Owned>> {
+  async #parse(
+    body: Buffer,
+    stamped: Stamped,
+    format: BodyFormat,
+  ): Promise<ParsedRequest<Owned> | undefined> {
     const pace = this.#turns.begin()
     // Many requests may arrive in one turn. Small ones are not worth a wait.
     if (body.length > STEP_BYTES) await pace.nextSlice()
@@ -116,13 +126,14 @@ export class Intake {
       await pace.pause()
       found = finder.step(STEP_BYTES)
     }
-    const shaper = new EntryShaper(this.#validator, () => this.#ids.next(), stamped, body)
+    if (found.kind === 'otlp') return undefined
+    const shaper = this.#shaper(stamped)
     const rows = new RowText()
     const errors: FieldError[] = []
     for (const [index, entry] of found.entries.entries()) {
       const pause = pace.pause()
       if (pause !== undefined) await pause
-      const shaped = shaper.shape(entry)
+      const shaped = shaper.shape(entry, body)
       if ('row' in shaped) {
         if (found.kind === 'entry') return acceptEntry(shaped)
         rows.add(shaped.row)
@@ -135,6 +146,35 @@ export class Intake {
     const { length } = found.entries
     const answer = batchAnswer(rows.count, length - rows.count, errors)
     return { entries: length, rows: ownedRows(rows.count, rows.take()), answer }
+  }
+
+  /**
+   * Makes rows of records, in slices.
+   *
+   * @param body the body of the records; it is held in the budget of bodies that are being parsed
+   * @param hold called with the bytes of rows that were made. It may throw
+   * @throws Problem `overloaded` if too many bytes are being parsed; what `hold` and the records throw
+   */
+  async readRecords(
+    records: Iterable<SourceRecord | undefined>,
+    body: Buffer,
+    stamp: RequestStamp,
+    hold: (bytes: number) => void,
+  ): Promise<ReadRecords> {
+    const release = this.#budget.reserve(stamp.projectId, body.length)
+    try {
+      const pace = this.#turns.begin()
+      if (body.length > STEP_BYTES) await pace.nextSlice()
+      const read = await readRecords(records, this.#shaper(this.#stampedLike(stamp)), pace, hold)
+      for (const { code } of read.rejected.values()) this.invalidEntries.add(code)
+      return read
+    } finally {
+      release()
+    }
+  }
+
+  #shaper(stamped: Stamped): EntryShaper {
+    return new EntryShaper(this.#validator, () => this.#ids.next(), stamped)
   }
 
   #stampedLike(next: RequestStamp): Stamped {

@@ -4,11 +4,14 @@ const PART_CHARACTERS = 262_144
 /** Gathers the rows of a request. */
 export class RowText {
   count = 0
+  /** Of all rows, in UTF-16: at most the number of bytes. */
+  characters = 0
   #text = ''
   readonly #parts: Buffer[] = []
 
   add(row: string): void {
     this.count += 1
+    this.characters += row.length
     this.#text += row
     if (this.#text.length > PART_CHARACTERS) this.#encode()
   }

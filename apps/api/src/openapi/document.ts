@@ -1,8 +1,9 @@
 import { limits } from '@sluice/schema'
 import apiPackage from '../../package.json' with { type: 'json' }
 import { logsPaths } from '../http-contract.ts'
-import { acceptedExamples, bodyExamples, curlExamples } from './examples.ts'
-import { headerRefs, requestHeaders, responseHeaders } from './headers.ts'
+import { OTLP_PROTOBUF } from '../protocols/otlp/answers.ts'
+import { acceptedExamples, bodyExamples, curlExamples, otlpAcceptedExamples } from './examples.ts'
+import { headerRefs, requestHeaders, responseHeaders, type ResponseHeader } from './headers.ts'
 import { healthProblems, logsProblems } from './problem-responses.ts'
 import { schemaRef, schemas, type JsonObject } from './schemas.ts'
 
@@ -17,6 +18,8 @@ const limitNames: Readonly<Record<keyof typeof limits, string>> = {
   metadataDepthMax: '`metadata`, levels of nesting including itself',
   metadataNamesMax: '`metadata`, names at the top level',
   entriesPerRequestMax: 'entries per request',
+  recordsPerRequestMax: 'records per request of a shipper (OTLP and others)',
+  rowBytesPerRequestMax: 'rows of a request of a shipper, bytes',
   bodyBytesMax: 'decoded body, bytes',
   errorsPerEntryMax: 'errors reported per entry',
 }
@@ -27,7 +30,7 @@ const limitRows = Object.entries(limits).map(
 
 const description = `Accepts log entries and stores each accepted entry exactly once.
 
-A **202** means that the entries are on disk in the queue and will be stored in the database. Every other answer is a
+A **202**, or a 200 to OTLP logs, means that the entries are on disk in the queue and will be stored in the database. Every other answer is a
 problem document with a stable \`code\`.
 
 Keep the API key on servers: no answer has CORS headers, so browsers cannot use the API from a web page.
@@ -79,6 +82,13 @@ export function buildDocument(): JsonObject {
   }
 }
 
+const acceptedHeaders: readonly ResponseHeader[] = [
+  'X-Request-Id',
+  'RateLimit-Policy',
+  'RateLimit',
+  'Idempotency-Replayed',
+]
+
 function postLogs(path: string): JsonObject {
   const [first] = logsPaths
   return {
@@ -90,10 +100,14 @@ function postLogs(path: string): JsonObject {
     parameters: requestHeaders,
     requestBody: {
       required: true,
-      description: `UTF-8, at most ${limits.bodyBytesMax} bytes and ${limits.entriesPerRequestMax} entries.`,
+      description:
+        `UTF-8, at most ${limits.bodyBytesMax} bytes and ${limits.entriesPerRequestMax} entries. OTLP logs may have ` +
+        `${limits.recordsPerRequestMax} records.`,
       content: {
         'application/json': {
-          schema: { anyOf: [schemaRef('Entry'), schemaRef('Batch'), schemaRef('Entries')] },
+          schema: {
+            anyOf: [schemaRef('Entry'), schemaRef('Batch'), schemaRef('Entries'), schemaRef('OtlpLogs')],
+          },
           examples: bodyExamples['application/json'],
         },
         'application/x-ndjson': {
@@ -105,12 +119,30 @@ function postLogs(path: string): JsonObject {
           },
           examples: bodyExamples['application/x-ndjson'],
         },
+        [OTLP_PROTOBUF]: {
+          schema: {
+            type: 'string',
+            contentMediaType: OTLP_PROTOBUF,
+            description: 'OTLP logs: an ExportLogsServiceRequest in Protocol Buffers.',
+          },
+          examples: {},
+        },
       },
     },
     responses: {
+      200: {
+        description:
+          'Accepted OTLP logs: the records are on disk in the queue and will be stored exactly once.',
+        headers: headerRefs(acceptedHeaders),
+        content: {
+          'application/json': { schema: schemaRef('OtlpAccepted'), examples: otlpAcceptedExamples },
+          // The JSON form of the message stands for its bytes.
+          [OTLP_PROTOBUF]: { schema: schemaRef('OtlpAccepted'), examples: otlpAcceptedExamples },
+        },
+      },
       202: {
         description: 'Accepted: the entries are on disk in the queue and will be stored exactly once.',
-        headers: headerRefs(['X-Request-Id', 'RateLimit-Policy', 'RateLimit', 'Idempotency-Replayed']),
+        headers: headerRefs(acceptedHeaders),
         content: {
           'application/json': {
             schema: { oneOf: [schemaRef('EntryAccepted'), schemaRef('BatchAccepted')] },

@@ -19,6 +19,26 @@ const full = {
   metadata: { cart: 42, total: { amount: 99.9, currency: 'EUR' }, tags: ['card', 'retry'] },
 }
 
+const otlp = {
+  resourceLogs: [
+    {
+      resource: { attributes: [{ key: 'service.name', value: { stringValue: 'checkout' } }] },
+      scopeLogs: [
+        {
+          logRecords: [
+            {
+              timeUnixNano: '1795214581123456000',
+              severityNumber: 9,
+              body: { stringValue: 'Checked out' },
+              attributes: [{ key: 'cart', value: { intValue: '42' } }],
+            },
+          ],
+        },
+      ],
+    },
+  ],
+}
+
 const lines = `${JSON.stringify(minimal)}\n${JSON.stringify(full)}\n`
 
 /** Bodies by media type and name. The API accepts each of them without changes. */
@@ -28,6 +48,7 @@ export const bodyExamples = {
     entry: { summary: 'An entry with all fields', value: full },
     batch: { summary: 'A batch', value: { logs: [minimal, full] } },
     array: { summary: 'A batch as a plain array', value: [minimal, full] },
+    otlp: { summary: 'OTLP logs', value: otlp },
   },
   'application/x-ndjson': {
     lines: { summary: 'A batch with one entry per line', value: lines },
@@ -56,6 +77,20 @@ export const acceptedExamples = {
   },
 } as const
 
+/** Answers to accepted OTLP logs. */
+export const otlpAcceptedExamples = {
+  accepted: { summary: 'Answer to OTLP logs', value: {} },
+  partlyRejected: {
+    summary: 'Answer to OTLP logs with a rejected record',
+    value: {
+      partialSuccess: {
+        rejectedLogRecords: '1',
+        errorMessage: `1 of 2 records were rejected (too_long 1). Record 1: /message must have at most ${limits.messageCharactersMax} characters.`,
+      },
+    },
+  },
+} as const
+
 interface Example {
   readonly detail: string
   readonly errors?: readonly FieldError[]
@@ -67,6 +102,9 @@ const exampleRate = { entries: 100, bytes: 0 }
 const variableExamples: Readonly<Partial<Record<ProblemCode, Example>>> = {
   invalid_json: {
     detail: `The text ends too early at line 1, column 16: expected "," or "}".`,
+  },
+  invalid_protobuf: {
+    detail: 'The body is not an ExportLogsServiceRequest: a number is incomplete, at byte 1.',
   },
   invalid_encoding: { detail: 'The body cannot be decoded: incorrect header check.' },
   invalid_entry: {

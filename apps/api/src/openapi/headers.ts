@@ -1,7 +1,7 @@
 import { limits } from '@sluice/schema'
 import { apiSettings } from '../config.ts'
 import { REQUEST_ID_PATTERN } from '../http-contract.ts'
-import { IDEMPOTENCY_KEY } from '../idempotency/idempotency-record.ts'
+import { IDEMPOTENCY_KEY, KEY_IS_BODY } from '../idempotency/idempotency-record.ts'
 import { contentEncodings } from '../intake/content-encoding.ts'
 import { policyHeader, resolveRateLimit, stateHeader } from '../rate-limits/rate-limit.ts'
 import type { JsonObject } from './schemas.ts'
@@ -34,6 +34,16 @@ export const requestHeaders: readonly JsonObject[] = [
       `answer again. Keys are remembered for ${windowMinutes} minutes by default. Use a new random UUID for each body.`,
     schema: { type: 'string', pattern: IDEMPOTENCY_KEY.source },
     example: exampleIdempotencyKey,
+  },
+  {
+    name: 'Sluice-Idempotency',
+    in: 'header',
+    description:
+      'Makes the body the idempotency key, for clients that can only send constant headers: while keys are remembered, a request ' +
+      'with the same body is stored once. Do not send it together with `Idempotency-Key`, and only if two different requests never have ' +
+      'the same body, because their entries have timestamps.',
+    schema: { const: KEY_IS_BODY },
+    example: KEY_IS_BODY,
   },
   {
     name: 'X-Request-Id',

@@ -1,4 +1,5 @@
 import { STATUS_CODES } from 'node:http'
+import { OTLP_PROTOBUF, rpcCode } from '../protocols/otlp/answers.ts'
 import { problems, type ProblemCode } from '../problems.ts'
 import { problemExamples } from './examples.ts'
 import { headerRefs, type ResponseHeader } from './headers.ts'
@@ -58,7 +59,12 @@ export function healthProblems(): JsonObject {
 
 function logsProblem(status: number, codes: readonly ProblemCode[]): JsonObject {
   const { headers, advice } = headersAndAdvice[status] ?? { headers: [] }
-  return describe(status, codes, ['X-Request-Id', ...headers, 'Connection'], advice)
+  return describe(status, codes, ['X-Request-Id', ...headers, 'Connection'], advice, {
+    [OTLP_PROTOBUF]: {
+      schema: schemaRef('RpcStatus'),
+      example: { code: rpcCode(status), message: `${codes[0]}: …` },
+    },
+  })
 }
 
 function describe(
@@ -66,6 +72,7 @@ function describe(
   codes: readonly ProblemCode[],
   headers: readonly ResponseHeader[],
   advice?: string,
+  otherContent: JsonObject = {},
 ): JsonObject {
   const list = codes.map((code) => `- \`${code}\`: ${problems[code].title}`).join('\n')
   return {
@@ -81,6 +88,7 @@ function describe(
         },
         examples: problemExamples(codes),
       },
+      ...otherContent,
     },
   }
 }

@@ -115,6 +115,43 @@ export const schemas = {
       message: { type: 'string', description: 'A human-readable explanation.' },
     },
   },
+  OtlpLogs: {
+    type: 'object',
+    description:
+      'OTLP logs: an ExportLogsServiceRequest of OpenTelemetry. An object with `level`, `message` or `logs` is not OTLP. An invalid ' +
+      'record is rejected without affecting the others.',
+    required: ['resourceLogs'],
+    properties: { resourceLogs: { type: ['array', 'null'], items: { type: 'object' } } },
+  },
+  OtlpAccepted: {
+    type: 'object',
+    description:
+      'The answer to OTLP logs: an ExportLogsServiceResponse. It is empty if no record was rejected.',
+    properties: {
+      partialSuccess: {
+        type: 'object',
+        required: ['rejectedLogRecords', 'errorMessage'],
+        properties: {
+          rejectedLogRecords: {
+            type: 'string',
+            pattern: '^[1-9][0-9]*$',
+            description: 'Number of records that will not be stored.',
+          },
+          errorMessage: { type: 'string', description: 'Why they were rejected, with examples.' },
+        },
+      },
+    },
+  },
+  RpcStatus: {
+    type: 'object',
+    description:
+      'The answer to a rejected request in Protocol Buffers: a google.rpc.Status. The message begins with the code of the problem.',
+    required: ['code', 'message'],
+    properties: {
+      code: { type: 'integer', minimum: 1, maximum: 16, description: 'A code of gRPC.' },
+      message: { type: 'string' },
+    },
+  },
   Health: {
     type: 'object',
     required: ['status'],

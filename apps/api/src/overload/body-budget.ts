@@ -9,8 +9,11 @@ export interface BodyLimits {
   readonly projectBytesMax: number
 }
 
-/** A compressed body is held together with the decoded one. With lower limits, a valid request would never fit. */
-export const BODY_LIMITS_MIN = 2 * limits.bodyBytesMax
+/**
+ * A compressed body is held together with the decoded one, and that of a shipper together with its rows. With lower limits, a valid request
+ * would never fit.
+ */
+export const BODY_LIMITS_MIN = 2 * limits.bodyBytesMax + limits.rowBytesPerRequestMax
 
 /** The bodies of one project. */
 export interface ProjectBodies {

@@ -89,7 +89,7 @@ const withoutEntries: readonly BadBody[] = [
   ['logs with a last duplicate that is not an array', `{"logs":[${entry}],"logs":0}`, 'invalid_body'],
   ['logs in __proto__', `{"__proto__":{"logs":[${entry}]}}`, 'invalid_entry'],
   ['logs in another case', `{"Logs":[${entry}]}`, 'invalid_entry'],
-  ['resourceLogs', '{"resourceLogs":[]}', 'invalid_entry'],
+  ['resourceLogs in snake case', '{"resource_logs":[]}', 'invalid_entry'],
 ]
 
 const tooLarge: readonly BadBody[] = [

@@ -181,8 +181,7 @@ it('stores nothing if there is no shard for the key', async () => {
   const writer = { write: (write: unknown) => (writes.push(write), Promise.resolve('')) }
   const idempotency = new Idempotency(writer, [], () => 'an-id')
   const parsed = { entries: 0, rows: ownedRows(0, ''), answer: '{}' }
-  const contentType = 'application/json'
-  const request = { projectId: 'p', key: 'k', contentType, body: Buffer.alloc(0), parsed, requestId: 'r' }
+  const request = { projectId: 'p', key: 'k', digest: 'd', parsed, requestId: 'r' }
   await expect(idempotency.write(request)).rejects.toThrow(RangeError)
   expect(writes).toEqual([])
 })

@@ -4,6 +4,7 @@ import { describe, expect, it } from 'vitest'
 import { jsonFormat } from '../../src/intake/body.ts'
 import { Intake, type ParsedRequest } from '../../src/intake/intake.ts'
 import { Problem } from '../../src/problems.ts'
+import { parseEntries } from '../support/parse-entries.ts'
 
 const stamp: RequestStamp = { projectId: 'demo', retentionDays: 30, receivedAtMs: Date.UTC(2026, 10, 20) }
 const validator = new EntryValidator()
@@ -29,7 +30,7 @@ async function parse(text: string, intake = makeIntake(), requestStamp = stamp) 
   const body = Buffer.from(text)
   return (
     intake.scan(body, requestStamp, jsonFormat, summary) ??
-    summary(await intake.parse(body, requestStamp, jsonFormat))
+    summary(await parseEntries(intake, body, requestStamp, jsonFormat))
   )
 }
 

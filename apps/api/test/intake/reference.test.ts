@@ -6,6 +6,7 @@ import { expect, it } from 'vitest'
 import { jsonFormat, ndjsonFormat } from '../../src/intake/body.ts'
 import { Intake } from '../../src/intake/intake.ts'
 import { Problem } from '../../src/problems.ts'
+import { parseEntries } from '../support/parse-entries.ts'
 
 /** About a second. Of ten faults put into the finders and the tracker, nine showed within this number of runs. */
 const runs = { numRuns: 400 }
@@ -33,7 +34,7 @@ interface Outcome {
 async function parse({ text, isNdjson }: Body): Promise<Outcome> {
   try {
     const format = isNdjson ? ndjsonFormat : jsonFormat
-    const { rows, entries, answer } = await intake.parse(Buffer.from(text), stamp, format)
+    const { rows, entries, answer } = await parseEntries(intake, Buffer.from(text), stamp, format)
     const bytes = Buffer.alloc(rows.byteLength)
     rows.copyTo(bytes, 0)
     const { id, errors = [] } = JSON.parse(answer) as { id?: string; errors?: IndexedError[] }

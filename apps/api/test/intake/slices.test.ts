@@ -5,6 +5,7 @@ import { jsonFormat, ndjsonFormat } from '../../src/intake/body.ts'
 import { Intake } from '../../src/intake/intake.ts'
 import { Turns } from '../../src/turns.ts'
 import { Problem } from '../../src/problems.ts'
+import { parseEntries } from '../support/parse-entries.ts'
 
 const stamp: RequestStamp = { projectId: 'demo', retentionDays: 30, receivedAtMs: Date.UTC(2026, 10, 20) }
 const max = limits.bodyBytesMax
@@ -73,14 +74,14 @@ describe('a large body', () => {
     const entry = fill(`${head}"a":[`, '{},', '1e400]}}', limits.metadataBytesMax)
     const body = `[${Array.from({ length: 79 }, () => entry).join(',')}]`
     expect(body.length).toBeLessThan(max)
-    const { rows, entries } = await intake.parse(Buffer.from(body), stamp, jsonFormat)
+    const { rows, entries } = await parseEntries(intake, Buffer.from(body), stamp, jsonFormat)
     expect({ rows: rows.count, entries }).toEqual({ rows: 79, entries: 79 })
     expect(turns).toBeGreaterThanOrEqual((body.length / 65_536 + 79) / (STEPS_PER_SLICE + 1))
   })
 
   it('of lines is divided like one text', async () => {
     const body = `${fill('', ' ', '\n', max / 2)}${fill('"', 'a', '"', max / 2)}`
-    const { entries } = await intake.parse(Buffer.from(body), stamp, ndjsonFormat)
+    const { entries } = await parseEntries(intake, Buffer.from(body), stamp, ndjsonFormat)
     expect(entries).toBe(1)
     expect(turns).toBeGreaterThanOrEqual(Math.floor(body.length / 65_536 / STEPS_PER_SLICE))
   })

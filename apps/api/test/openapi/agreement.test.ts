@@ -9,6 +9,8 @@ import { attemptLimits } from '../../src/authentication/failed-attempts.ts'
 import { connectionLimits } from '../../src/connections/connection-limits.ts'
 import { problems, type ProblemCode } from '../../src/problems.ts'
 import { buildTestApi, type TestApi } from '../support/test-api.ts'
+import { jsonLogs } from '@sluice/harness/otlp-logs'
+import { decodeAnswer, oneScope, postLogs, protobuf } from '../protocols/otlp/otlp-api.ts'
 import { Described, type Answer, type Document } from './described.ts'
 
 const entry = { level: 'info', message: 'm' }
@@ -63,6 +65,7 @@ const guessKey: Send = () => api.post(entry, { headers: { authorization: `Bearer
 const requests: Record<Exclude<ProblemCode, 'shutting_down'>, Send> = {
   invalid_json: post('{"level":"info"'),
   invalid_utf8: post(Buffer.from([0xff])),
+  invalid_protobuf: post(Buffer.from([0xff]), { headers: protobuf }),
   invalid_encoding: post('not gzip', { headers: { 'content-encoding': 'gzip' } }),
   empty_body: post(''),
   invalid_body: post({ logs: {} }),
@@ -128,7 +131,7 @@ const requests: Record<Exclude<ProblemCode, 'shutting_down'>, Send> = {
 
 function asAnswer(response: LightMyRequestResponse | Answer): Answer {
   return 'statusCode' in response
-    ? { ...response, status: response.statusCode, body: response.body }
+    ? { ...response, status: response.statusCode, body: response.body, bytes: response.rawPayload }
     : response
 }
 
@@ -138,6 +141,7 @@ describe('a problem is documented, and its example is exact', () => {
     const path = code === 'not_ready' ? described.document.paths['/readyz']?.['get'] : described.post()
     if (path === undefined) throw new Error('not documented')
     expect(described.undescribed(path, answer)).toEqual([])
+    if (code === 'invalid_protobuf') return
     const problem = JSON.parse(answer.body) as { code: string; requestId: string }
     expect(problem.code).toBe(code)
     const { requestId } = problem
@@ -148,6 +152,59 @@ describe('a problem is documented, and its example is exact', () => {
   it('for every code except shutting_down', () => {
     const codes = [...Object.keys(requests), 'shutting_down']
     expect(codes.toSorted()).toEqual(Object.keys(problems).toSorted())
+  })
+})
+
+/** Requests that are rejected before and after their bodies are read. */
+const otlpRequests: Record<string, () => Promise<LightMyRequestResponse>> = {
+  invalid_protobuf: () => api.post(Buffer.from([0xff]), { headers: protobuf }),
+  invalid_encoding: () => api.post('not gzip', { headers: { ...protobuf, 'content-encoding': 'gzip' } }),
+  unsupported_encoding: () => api.post('', { headers: { ...protobuf, 'content-encoding': 'lz4' } }),
+  invalid_idempotency_key: () => api.post('', { headers: { ...protobuf, 'idempotency-key': 'a b' } }),
+  unauthorized: () => api.post('', { headers: { ...protobuf, authorization: undefined } }),
+  forbidden: () => {
+    const { key } = api.registry.addKey({ scopes: ['read'] })
+    return api.post('', { headers: { ...protobuf, authorization: `Bearer ${key}` } })
+  },
+  project_not_found: () => {
+    api.registry.addProject({ enabled: false })
+    return api.post('', { headers: protobuf })
+  },
+  body_too_large: () => api.post(' '.repeat(limits.bodyBytesMax + 1), { headers: protobuf }),
+  too_many_entries: () =>
+    postLogs(api, oneScope(...Array.from({ length: limits.recordsPerRequestMax + 1 }, () => ({})))),
+  rate_limited: () => {
+    api.registry.addProject({ limits: { entriesPerSecond: 100, burstEntries: 200 } })
+    api.buckets.level = { entries: 60, bytes: 0 }
+    return postLogs(api, oneScope(...Array.from({ length: 70 }, () => ({}))))
+  },
+  internal_error: () => {
+    api.queue.add = () => Promise.reject(new TypeError('unexpected'))
+    return postLogs(api, oneScope({}))
+  },
+  overloaded: async () => {
+    await api.signals.set('queue_depth', 90)
+    return api.post('', { headers: protobuf })
+  },
+  queue_unavailable: () => {
+    api.queue.add = () => Promise.reject(new QueueUnavailableError('no answer'))
+    return postLogs(api, oneScope({}))
+  },
+}
+const retryable: ReadonlySet<number> = new Set([429, 502, 503, 504])
+
+describe('a rejected request in Protocol Buffers', () => {
+  it.each(Object.entries(otlpRequests))('is answered with a status: %s', async (code, send) => {
+    const response = await send()
+    const answer = asAnswer(response)
+    expect(described.undescribed(described.post(), answer)).toEqual([])
+    const { status } = problems[code as ProblemCode]
+    expect(response.statusCode).toBe(status)
+    expect(decodeAnswer(status, response.rawPayload)).toEqual({
+      ...(described.post().responses[status]?.content['application/x-protobuf']?.example as object),
+      message: expect.stringMatching(new RegExp(`^${code}: .`)) as unknown,
+    })
+    expect('retry-after' in response.headers).toBe(retryable.has(status))
   })
 })
 
@@ -193,7 +250,7 @@ describe('an accepted request', () => {
       const before = api.queue.rows.length
       const answer = await api.post(value as object, { headers: { 'content-type': type } })
       expect(described.undescribed(described.post(), asAnswer(answer))).toEqual([])
-      expect(answer.statusCode).toBe(202)
+      expect(answer.statusCode).toBe(JSON.stringify(value).includes('resourceLogs') ? 200 : 202)
       expect(answer.headers).toHaveProperty('ratelimit')
       expect(answer.json()).not.toHaveProperty('errors')
       expect(api.queue.rows.length).toBeGreaterThan(before)
@@ -215,6 +272,18 @@ describe('an accepted request', () => {
       const answer = asAnswer(await api.post(body))
       expect(described.undescribed(described.post(), answer)).toEqual([])
     }
+  })
+
+  it('may be OTLP, and partly rejected', async () => {
+    const logs = oneScope({ body: 'm' }, { body: 'a'.repeat(limits.messageCharactersMax + 1) })
+    const examples = described.post().responses[200]?.content['application/json']?.examples
+    const expected = examples?.['partlyRejected']?.value
+    const json = await api.post(jsonLogs(logs))
+    expect(described.undescribed(described.post(), asAnswer(json))).toEqual([])
+    expect(json.json()).toEqual(expected)
+    const bytes = await postLogs(api, logs)
+    expect(described.undescribed(described.post(), asAnswer(bytes))).toEqual([])
+    expect(decodeAnswer(200, bytes.rawPayload)).toEqual(expected)
   })
 
   it('may be a replay', async () => {

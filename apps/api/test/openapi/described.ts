@@ -1,3 +1,5 @@
+import { OTLP_PROTOBUF } from '../../src/protocols/otlp/answers.ts'
+import { decodeAnswer } from '../protocols/otlp/otlp-api.ts'
 import { Ajv2020, type ValidateFunction } from 'ajv/dist/2020.js'
 
 interface DescribedExample {
@@ -52,6 +54,8 @@ export interface Answer {
   readonly status: number
   readonly headers: Readonly<Record<string, string | string[] | number | undefined>>
   readonly body: string
+  /** The body of an answer that is not text. */
+  readonly bytes?: Buffer
 }
 
 /** Headers that frame a message. They are not part of the API. */
@@ -102,14 +106,17 @@ export class Described {
   }
 
   /** The parts of an answer that an operation does not document: status, media type, body or headers. */
-  undescribed(operation: Operation, { status, headers, body }: Answer): unknown[] {
+  undescribed(operation: Operation, { status, headers, body, bytes }: Answer): unknown[] {
     const response = operation.responses[status]
     if (response === undefined) return [`status ${status}`]
     const type = String(headers['content-type']).split(';', 1)[0] ?? ''
     const content = response.content[type]
     if (content === undefined) return [`media type ${type}`]
     return [
-      ...this.faultsOfAnswer(content.schema, JSON.parse(body)),
+      ...this.faultsOfAnswer(
+        content.schema,
+        type === OTLP_PROTOBUF ? decodeAnswer(status, bytes) : JSON.parse(body),
+      ),
       ...Object.entries(headers).flatMap(([name, value]) => this.#headerFaults(response, name, value)),
       ...Object.keys(response.headers)
         .filter((name) => this.#header(response, name)?.required === true && !(name.toLowerCase() in headers))

@@ -1,0 +1,46 @@
+import { limits } from '@sluice/schema'
+import { RecordError } from './record-error.ts'
+
+export const recordLimits = {
+  /**
+   * Larger records are rejected without being decoded. The largest valid ones have a message and a stack of 256 KiB each, and metadata
+   * whose numbers take up to six times their bytes as JSON.
+   */
+  bytesMax: 1024 * 1024,
+  /** Each value in metadata takes at least two bytes: one character and a separator. */
+  valuesMax: limits.metadataBytesMax / 2,
+} as const
+
+/**
+ * Levels of metadata: `attributes` and `resource` are on level 2, the attributes of `scope` on level 3. A body is a member of metadata, which
+ * is level 1.
+ */
+export const levels = { body: 1, attributes: 2, scopeAttributes: 3 } as const
+
+/** Bounds the values of a record, a resource or a scope while they are decoded: a value may take only two bytes. */
+export class ValueBudget {
+  #left: number = recordLimits.valuesMax
+
+  /** Takes one value. @throws RecordError */
+  take(): void {
+    this.#left -= 1
+    if (this.#left < 0) {
+      const message = `must have at most ${limits.metadataBytesMax} bytes as JSON`
+      throw new RecordError('too_large', message, '/metadata')
+    }
+  }
+
+  /** @throws RecordError for an array or a key-value list that metadata cannot have at this level */
+  enter(level: number): void {
+    if (level > limits.metadataDepthMax) {
+      throw new RecordError('too_deep', `must have at most ${limits.metadataDepthMax} levels`, '/metadata')
+    }
+  }
+}
+
+/** @throws RecordError */
+export function checkBytes(bytes: number): void {
+  if (bytes > recordLimits.bytesMax) {
+    throw new RecordError('too_large', `must have at most ${recordLimits.bytesMax} bytes`)
+  }
+}

@@ -1,0 +1,384 @@
+import { encodeLogs, encodeRecord, encodeValue, field, varint } from '@sluice/harness/otlp-logs'
+import { limits } from '@sluice/schema'
+import * as fc from 'fast-check'
+import type { LightMyRequestResponse } from 'fastify'
+import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import { recordLimits } from '../../../src/protocols/otlp/value-budget.ts'
+import { buildTestApi, type TestApi } from '../../support/test-api.ts'
+import { decodeAnswer, oneScope, postLogs, protobuf, storedRows } from './otlp-api.ts'
+
+let api: TestApi
+
+beforeEach(() => {
+  api = buildTestApi()
+})
+
+afterEach(async () => {
+  await api.close()
+})
+
+const post = (body: Buffer): Promise<LightMyRequestResponse> => api.post(body, { headers: protobuf })
+/** A request with one record of these bytes. */
+const withRecord = (...fields: readonly Buffer[]): Buffer =>
+  field.bytes(1, field.bytes(2, field.bytes(2, Buffer.concat(fields))))
+const text = (value: string): Buffer => field.bytes(1, value)
+const body = (value: string | Buffer): Buffer => field.bytes(5, Buffer.isBuffer(value) ? value : text(value))
+const attribute = (key: string | Buffer, value: Buffer): Buffer =>
+  field.bytes(6, Buffer.concat([field.bytes(1, key), field.bytes(2, value)]))
+const group = (number: number, ...content: readonly Buffer[]): Buffer =>
+  Buffer.concat([varint(number * 8 + 3), ...content, varint(number * 8 + 4)])
+/** A value in this number of arrays. */
+const nested = (levels: number): Buffer => {
+  let value = text('x')
+  for (let level = 0; level < levels; level += 1) value = field.bytes(5, field.bytes(1, value))
+  return value
+}
+const overlong = (value: number, bytes: number): Buffer =>
+  Buffer.from([...Array.from({ length: bytes - 1 }, (_, i) => ((value >> (7 * i)) & 0x7f) | 0x80), 0])
+
+/** Requests that no message has. */
+const malformed: readonly (readonly [what: string, body: Buffer])[] = [
+  ['one byte', Buffer.from([0xff])],
+  ['JSON', Buffer.from('{"resourceLogs":[]}')],
+  ['text', Buffer.from('level=info message=hello')],
+  ['gzip without Content-Encoding', Buffer.from([0x1f, 0x8b, 8, 0, 0, 0, 0, 0])],
+  ['a tag without a value', Buffer.from([0x0a])],
+  ['a length beyond the end', Buffer.from([0x0a, 5, 0])],
+  ['a length of 2^32', Buffer.concat([Buffer.from([0x0a]), varint(2n ** 32n)])],
+  ['a length of 2^64 - 1', Buffer.concat([Buffer.from([0x0a]), varint(-1)])],
+  ['a varint of eleven bytes', Buffer.concat([Buffer.from([0x10]), overlong(1, 11)])],
+  ['a million bytes of a varint', Buffer.alloc(1_000_000, 0x80)],
+  ['the field number 0', Buffer.from([0x02, 0])],
+  ['a field number beyond 32 bits', Buffer.concat([varint(2n ** 35n + 2n), Buffer.from([0])])],
+  ['the wire type 6', Buffer.from([0x0e, 0])],
+  ['the wire type 7', Buffer.from([0x0f, 0])],
+  ['the end of a group that did not begin', Buffer.from([0x0c])],
+  ['a group without an end', Buffer.from([0x1b])],
+  ['a group with another end', Buffer.from([0x1b, 0x24])],
+  ['10,000 open groups', Buffer.alloc(10_000, 0x1b)],
+  ['101 groups', Buffer.concat([Buffer.alloc(101, 0x1b), Buffer.alloc(101, 0x1c)])],
+  ['a fixed64 of seven bytes', Buffer.from([0x11, 1, 2, 3, 4, 5, 6, 7])],
+  ['a fixed32 of three bytes', Buffer.from([0x15, 1, 2, 3])],
+  ['a record that ends within a field', withRecord(body('m'), Buffer.from([0x09, 1]))],
+  ['an attribute that ends within a field', withRecord(field.bytes(6, Buffer.from([0x0a, 9, 0x61])))],
+  ['a value that ends within a field', withRecord(body(Buffer.from([0x0a, 1])))],
+  ['a resource that ends within a field', field.bytes(1, field.bytes(1, Buffer.from([0x0a, 1])))],
+  ['a scope that ends within a field', field.bytes(1, field.bytes(2, field.bytes(1, Buffer.from([0x0a]))))],
+]
+
+describe('a malformed request', () => {
+  it.each(malformed)('is rejected: %s', async (_what, bytes) => {
+    const response = await post(bytes)
+    expect(response.statusCode).toBe(400)
+    expect(decodeAnswer(400, response.rawPayload)).toMatchObject({
+      code: 3,
+      message: expect.stringMatching(/^invalid_protobuf: .{10,200}$/) as unknown,
+    })
+    expect(api.queue.adds).toEqual([])
+  })
+
+  it('stores none of its valid records', async () => {
+    const response = await post(Buffer.concat([withRecord(body('valid')), Buffer.from([0x0a, 1])]))
+    expect(response.statusCode).toBe(400)
+    expect(api.queue.adds).toEqual([])
+  })
+})
+
+const m = { message: 'm' }
+/** Requests that official decoders read, and a part of the row that they have to become. */
+const unusual: readonly (readonly [what: string, body: Buffer, rows: readonly object[]])[] = [
+  ['no bytes', Buffer.alloc(0), []],
+  ['an empty resource', field.bytes(1, ''), []],
+  ['an empty scope', field.bytes(1, field.bytes(2, '')), []],
+  ['an empty record', withRecord(), [{ message: '', level: 'log' }]],
+  [
+    'unknown fields',
+    withRecord(field.bytes(99, 'x'), field.varint(4, 1), body('m'), field.fixed64(77, 1n)),
+    [m],
+  ],
+  ['groups', withRecord(group(3, field.bytes(1, 'x'), group(4)), body('m')), [m]],
+  ['100 groups', withRecord(Buffer.alloc(100, 0x1b), Buffer.alloc(100, 0x1c), body('m')), [m]],
+  [
+    'known fields with other types',
+    withRecord(field.varint(1, 7), field.fixed32(2, 9), field.varint(5, 1), field.fixed64(6, 1n), body('m')),
+    [{ ...m, level: 'log' }],
+  ],
+  [
+    'a packed severity',
+    withRecord(field.bytes(2, Buffer.from([17, 9])), body('m')),
+    [{ ...m, level: 'log' }],
+  ],
+  [
+    'repeated scalars',
+    withRecord(field.varint(2, 9), field.varint(2, 17), body('a'), body('m')),
+    [{ ...m, level: 'error' }],
+  ],
+  [
+    'repeated lists, which are merged',
+    withRecord(body(encodeValue(['a'])), body(encodeValue(['b', { c: 1 }]))),
+    [{ message: '["a","b",{"c":1}]' }],
+  ],
+  [
+    'repeated objects, which are merged',
+    withRecord(attribute('k', encodeValue({ a: 1, b: 2 })), attribute('k', encodeValue({ b: 3 }))),
+    [{ metadata: { attributes: { k: { b: 3 } } } }],
+  ],
+  [
+    'a repeated value in an attribute, which is merged',
+    withRecord(
+      field.bytes(
+        6,
+        Buffer.concat([
+          field.bytes(1, 'k'),
+          field.bytes(2, encodeValue({ a: 1 })),
+          field.bytes(2, encodeValue({ b: 2 })),
+        ]),
+      ),
+    ),
+    [{ metadata: { attributes: { k: { a: 1, b: 2 } } } }],
+  ],
+  [
+    'a value of several types: the last one counts',
+    withRecord(body(Buffer.concat([encodeValue({ a: 1 }), encodeValue(2n ** 60n), text('m')]))),
+    [m],
+  ],
+  [
+    'an overlong varint',
+    withRecord(Buffer.from([0x10]), overlong(17, 10), body('m')),
+    [{ ...m, level: 'error' }],
+  ],
+  ['an overlong length', withRecord(Buffer.concat([Buffer.from([0x2a]), overlong(3, 5), text('m')])), [m]],
+  ['an overlong tag', withRecord(Buffer.concat([Buffer.from([0xaa, 0x80, 0x00, 3]), text('m')])), [m]],
+  [
+    'a severity of 64 bits',
+    withRecord(field.varint(2, 2n ** 63n + 9n), body('m')),
+    [{ ...m, level: 'info' }],
+  ],
+  [
+    'a resource and a scope after their records',
+    field.bytes(
+      1,
+      Buffer.concat([
+        field.bytes(
+          2,
+          Buffer.concat([
+            field.bytes(2, encodeRecord({ body: 'm' })),
+            field.bytes(1, field.bytes(1, 'late')),
+          ]),
+        ),
+        field.bytes(
+          1,
+          field.bytes(1, Buffer.concat([field.bytes(1, 'service.name'), field.bytes(2, text('s'))])),
+        ),
+      ]),
+    ),
+    [{ ...m, service: 's', metadata: { scope: { name: 'late' } } }],
+  ],
+  [
+    'an attribute without a key',
+    withRecord(field.bytes(6, field.bytes(2, text('v')))),
+    [{ metadata: { attributes: { '': 'v' } } }],
+  ],
+  [
+    'an attribute without a value',
+    withRecord(field.bytes(6, field.bytes(1, 'k'))),
+    [{ metadata: { attributes: { k: null } } }],
+  ],
+  [
+    'an id of another length',
+    withRecord(field.bytes(9, Buffer.from([1, 2]))),
+    [{ metadata: { trace_id: '0102' } }],
+  ],
+  ['a text with a byte order mark and a NUL', withRecord(body('\ufeffa\0')), [{ message: '\ufeffa\0' }]],
+  [
+    '14 levels in an attribute',
+    withRecord(attribute('k', nested(14))),
+    [{ metadata: { attributes: { k: expect.any(Array) as unknown } } }],
+  ],
+]
+
+describe('an unusual request', () => {
+  it.each(unusual)('is read as official decoders read it: %s', async (_what, bytes, rows) => {
+    const response = await post(bytes)
+    expect(decodeAnswer(response.statusCode, response.rawPayload)).toEqual({})
+    expect(storedRows(api)).toMatchObject(rows)
+  })
+})
+
+/** In ScopeLogs. */
+const oneRecord = field.bytes(2, encodeRecord({ body: 'm' }))
+const invalid = Buffer.from([0x61, 0xff])
+const invalidText = field.bytes(1, invalid)
+/** Records that are rejected alone, and the codes of the reasons. */
+const rejected: readonly (readonly [what: string, record: Buffer, code: string])[] = [
+  ['a body that is not UTF-8', body(invalidText), 'invalid_unicode'],
+  [
+    'half a surrogate pair in bytes',
+    body(field.bytes(1, Buffer.from([0xed, 0xa0, 0xbd]))),
+    'invalid_unicode',
+  ],
+  ['a truncated sequence', body(field.bytes(1, Buffer.from([0xe2, 0x82]))), 'invalid_unicode'],
+  ['a key that is not UTF-8', attribute(invalid, text('v')), 'invalid_unicode'],
+  ['a value that is not UTF-8', attribute('k', invalidText), 'invalid_unicode'],
+  ['a severity text that is not UTF-8', field.bytes(3, invalid), 'invalid_unicode'],
+  ['15 levels in an attribute', attribute('k', nested(15)), 'too_deep'],
+  ['10,000 levels in an attribute', attribute('k', nested(10_000)), 'too_deep'],
+  ['10,000 levels in the body', body(nested(10_000)), 'too_deep'],
+  ['a message that is too long', body('a'.repeat(limits.messageCharactersMax + 1)), 'too_long'],
+  ['attributes that are too large', attribute('k', text('a'.repeat(limits.metadataBytesMax))), 'too_large'],
+  [
+    'too many values',
+    attribute('k', field.bytes(5, Buffer.alloc(80_000, Buffer.from([0x0a, 0])))),
+    'too_large',
+  ],
+  [
+    'a stack that fits neither the column nor metadata',
+    attribute('exception.stacktrace', text('a'.repeat(limits.stackCharactersMax + 1))),
+    'too_large',
+  ],
+  ['too many bytes in unknown fields', field.bytes(99, Buffer.alloc(recordLimits.bytesMax)), 'too_large'],
+]
+
+describe('an invalid record', () => {
+  it.each(rejected)('is rejected without affecting the others: %s', async (_what, record, code) => {
+    const response = await post(
+      field.bytes(
+        1,
+        field.bytes(
+          2,
+          Buffer.concat(
+            [encodeRecord({ body: 'a' }), record, encodeRecord({ body: 'b' })].map((one) =>
+              field.bytes(2, one),
+            ),
+          ),
+        ),
+      ),
+    )
+    expect(decodeAnswer(response.statusCode, response.rawPayload)).toEqual({
+      partialSuccess: {
+        rejectedLogRecords: '1',
+        errorMessage: expect.stringMatching(
+          new RegExp(`^1 of 3 records were rejected \\(${code} 1\\)\\. Record 1: .{5,100}\\.$`),
+        ) as unknown,
+      },
+    })
+    expect(storedRows(api)).toMatchObject([{ message: 'a' }, { message: 'b' }])
+  })
+
+  it.each<[what: string, withAttribute: (attribute: Buffer) => Buffer]>([
+    [
+      'resource',
+      (bytes) => Buffer.concat([field.bytes(1, field.bytes(1, bytes)), field.bytes(2, oneRecord)]),
+    ],
+    ['scope', (bytes) => field.bytes(2, Buffer.concat([field.bytes(1, field.bytes(3, bytes)), oneRecord]))],
+  ])('is each record of an invalid %s', async (_what, withAttribute) => {
+    const tooMany = field.bytes(5, Buffer.alloc(80_000, Buffer.from([0x0a, 0])))
+    for (const value of [invalidText, nested(20), tooMany]) {
+      const head = withAttribute(Buffer.concat([field.bytes(1, 'k'), field.bytes(2, value)]))
+      const response = await post(Buffer.concat([field.bytes(1, head), withRecord(body('valid'))]))
+      expect(decodeAnswer(response.statusCode, response.rawPayload)).toMatchObject({
+        partialSuccess: { rejectedLogRecords: '1' },
+      })
+    }
+    expect(storedRows(api)).toMatchObject([{ message: 'valid' }, { message: 'valid' }, { message: 'valid' }])
+  })
+
+  it('is named in an answer of limited size', async () => {
+    const response = await postLogs(
+      api,
+      oneScope(...Array.from({ length: 70 }, () => ({ body: 'a'.repeat(limits.messageCharactersMax + 1) }))),
+    )
+    expect(response.rawPayload.length).toBeLessThan(500)
+    expect(decodeAnswer(200, response.rawPayload)).toMatchObject({
+      partialSuccess: { rejectedLogRecords: '70' },
+    })
+  })
+})
+
+describe('the limits of a request', () => {
+  it('are a number of records', async () => {
+    const records = Array.from({ length: limits.recordsPerRequestMax }, () => ({}))
+    expect((await postLogs(api, oneScope(...records))).statusCode).toBe(200)
+    const before = api.queue.adds.length
+    const response = await postLogs(api, oneScope(...records, {}))
+    expect(decodeAnswer(response.statusCode, response.rawPayload)).toMatchObject({
+      message: expect.stringMatching(/^too_many_entries: /) as unknown,
+    })
+    expect(api.queue.adds.length).toBe(before)
+  })
+
+  it('are the bytes of its rows, each of which repeats its resource', async () => {
+    const resource = { attributes: { large: 'a'.repeat(60_000) } }
+    const logs = (count: number) => [
+      { resource, scopeLogs: [{ logRecords: Array.from({ length: count }, () => ({})) }] },
+    ]
+    expect((await postLogs(api, logs(500))).statusCode).toBe(200)
+    api.queue.adds.length = 0
+    const response = await postLogs(api, logs(600))
+    expect(response.statusCode).toBe(413)
+    expect(decodeAnswer(413, response.rawPayload)).toMatchObject({
+      message: expect.stringMatching(/^body_too_large: The rows /) as unknown,
+    })
+    expect(api.queue.adds).toEqual([])
+  })
+})
+
+describe('any bytes', () => {
+  const sound = encodeLogs([
+    {
+      resource: { attributes: { 'service.name': 's', list: [1, { a: null }] } },
+      schemaUrl: 'u',
+      scopeLogs: [
+        {
+          scope: { name: 'n', version: '1', attributes: { b: true } },
+          logRecords: [
+            {
+              timeUnixNano: 1n,
+              severityNumber: 9,
+              severityText: 'i',
+              body: 'm',
+              attributes: { d: 0.5, i: -1 },
+            },
+            {
+              body: { a: ['é'] },
+              flags: 1,
+              traceId: 'aa'.repeat(16),
+              spanId: 'bb'.repeat(8),
+              eventName: 'e',
+            },
+          ],
+        },
+      ],
+    },
+  ])
+
+  it('are accepted or rejected wherever a request is cut off', async () => {
+    expect((await post(sound)).statusCode).toBe(200)
+    for (let end = 1; end < sound.length; end += 1)
+      expect((await post(sound.subarray(0, end))).statusCode).toBe(400)
+  })
+
+  it('are accepted or rejected if some of them are changed', async () => {
+    const change = fc.record({
+      at: fc.nat({ max: sound.length - 1 }),
+      byte: fc.integer({ min: 0, max: 255 }),
+    })
+    await fc.assert(
+      fc.asyncProperty(fc.array(change, { minLength: 1, maxLength: 4 }), async (changes) => {
+        const bytes = Buffer.from(sound)
+        for (const { at, byte } of changes) bytes[at] = byte
+        expect([200, 400]).toContain((await post(bytes)).statusCode)
+      }),
+      { numRuns: 1_500 },
+    )
+  })
+
+  it('are accepted or rejected if they are random', async () => {
+    await fc.assert(
+      fc.asyncProperty(fc.uint8Array({ maxLength: 40 }), async (bytes) => {
+        expect([200, 400]).toContain((await post(Buffer.from(bytes))).statusCode)
+      }),
+      { numRuns: 1_500 },
+    )
+  })
+})

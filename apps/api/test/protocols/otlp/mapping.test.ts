@@ -1,0 +1,318 @@
+import {
+  Double,
+  encodeLogs,
+  jsonLogs,
+  type OtlpLogRecord,
+  type OtlpResourceLogs,
+} from '@sluice/harness/otlp-logs'
+import { limits } from '@sluice/schema'
+import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import { buildTestApi, type TestApi } from '../../support/test-api.ts'
+import { oneScope, protobuf, storedRows } from './otlp-api.ts'
+
+const RECEIVED = '2026-11-20 12:00:00.005'
+const TIME = BigInt(Date.UTC(2026, 10, 20, 10, 0, 0, 123)) * 1_000_000n
+
+const ofService = (name: string): OtlpResourceLogs => ({
+  resource: { attributes: { 'service.name': name } },
+  scopeLogs: [{ logRecords: [{}] }],
+})
+
+let api: TestApi
+
+beforeEach(() => {
+  api = buildTestApi()
+})
+
+afterEach(async () => {
+  await api.close()
+})
+
+/** Each test runs with both forms of a request, which must make the same rows. */
+describe.each(['protobuf', 'JSON'] as const)('a record in %s', (form) => {
+  async function send(resourceLogs: readonly OtlpResourceLogs[]): Promise<Record<string, unknown>[]> {
+    const response =
+      form === 'JSON'
+        ? await api.post(jsonLogs(resourceLogs))
+        : await api.post(encodeLogs(resourceLogs), { headers: protobuf })
+    expect(response.statusCode).toBe(200)
+    expect(response.body).toBe(form === 'JSON' ? '{}' : '')
+    return storedRows(api)
+  }
+
+  async function sendOne(record: OtlpLogRecord): Promise<Record<string, unknown>> {
+    const [row = {}] = await send(oneScope(record))
+    return row
+  }
+
+  it('becomes a row with all its parts', async () => {
+    const rows = await send([
+      {
+        resource: {
+          attributes: {
+            'service.name': 'checkout',
+            'deployment.environment.name': 'production',
+            'host.name': 'web-1',
+          },
+          droppedAttributesCount: 2,
+        },
+        schemaUrl: 'https://opentelemetry.io/schemas/1.37.0',
+        scopeLogs: [
+          {
+            scope: {
+              name: 'pay',
+              version: '1.2.3',
+              attributes: { short: true },
+              droppedAttributesCount: 1,
+            },
+            schemaUrl: 'https://example.com/scope',
+            logRecords: [
+              {
+                timeUnixNano: TIME + 456_789n,
+                observedTimeUnixNano: TIME + 1_000_000n,
+                severityNumber: 18,
+                severityText: 'CRITICAL',
+                body: 'Payment was declined',
+                attributes: {
+                  'exception.type': 'DeclinedError',
+                  'exception.stacktrace': 'DeclinedError\n    at pay',
+                  'url.full': 'https://shop.example/cart?step=pay',
+                  'url.path': '/cart',
+                  cart: 42,
+                },
+                droppedAttributesCount: 3,
+                flags: 1,
+                traceId: '0af7651916cd43dd8448eb211c80319c',
+                spanId: 'b7ad6b7169203331',
+                eventName: 'payment.declined',
+              },
+            ],
+          },
+        ],
+      },
+    ])
+    expect(rows).toEqual([
+      {
+        id: expect.stringMatching(/^[0-9a-f-]{36}$/) as unknown,
+        project_id: 'demo',
+        received_at: RECEIVED,
+        expires_on: expect.any(String) as unknown,
+        timestamp: '2026-11-20T10:00:00.123456Z',
+        level: 'error',
+        message: 'Payment was declined',
+        service: 'checkout',
+        environment: 'production',
+        source: '',
+        url: 'https://shop.example/cart?step=pay',
+        pathname: '/cart',
+        stack: 'DeclinedError\n    at pay',
+        metadata: {
+          attributes: { 'exception.type': 'DeclinedError', cart: 42 },
+          dropped_attributes_count: 3,
+          trace_id: '0af7651916cd43dd8448eb211c80319c',
+          span_id: 'b7ad6b7169203331',
+          flags: 1,
+          event_name: 'payment.declined',
+          severity_number: 18,
+          severity_text: 'CRITICAL',
+          time_unix_nano: String(TIME + 456_789n),
+          observed_time_unix_nano: String(TIME + 1_000_000n),
+          resource: { 'host.name': 'web-1' },
+          resource_schema_url: 'https://opentelemetry.io/schemas/1.37.0',
+          resource_dropped_attributes_count: 2,
+          scope: {
+            name: 'pay',
+            version: '1.2.3',
+            attributes: { short: true },
+            schema_url: 'https://example.com/scope',
+            dropped_attributes_count: 1,
+          },
+        },
+      },
+    ])
+  })
+
+  it('may have no field', async () => {
+    const row = await sendOne({})
+    expect(row).toMatchObject({ level: 'log', message: '', timestamp: RECEIVED, metadata: {} })
+  })
+
+  it.each<[number, string, string, object]>([
+    [1, '', 'debug', { severity_number: 1 }],
+    [5, 'DEBUG', 'debug', {}],
+    [8, '', 'debug', { severity_number: 8 }],
+    [9, 'Information', 'info', { severity_text: 'Information' }],
+    [9, 'info', 'info', {}],
+    [12, '', 'info', { severity_number: 12 }],
+    [13, 'WARN', 'warn', {}],
+    [16, '', 'warn', { severity_number: 16 }],
+    [17, 'error', 'error', {}],
+    [21, 'FATAL', 'error', { severity_number: 21, severity_text: 'FATAL' }],
+    [24, '', 'error', { severity_number: 24 }],
+    [0, 'Warning', 'warn', { severity_text: 'Warning' }],
+    [0, 'TRACE', 'debug', { severity_text: 'TRACE' }],
+    [0, 'panic', 'error', { severity_text: 'panic' }],
+    [0, 'success', 'success', {}],
+    [0, 'audit', 'log', { severity_text: 'audit' }],
+    [0, '', 'log', {}],
+    [25, 'error', 'error', { severity_number: 25 }],
+    [-1, '', 'log', { severity_number: -1 }],
+    [0, '__proto__', 'log', { severity_text: '__proto__' }],
+  ])('with the severity %i "%s" has the level %s', async (severityNumber, severityText, level, metadata) => {
+    expect(await sendOne({ severityNumber, severityText })).toMatchObject({ level, metadata })
+    expect(storedRows(api)[0]?.['metadata']).toEqual(metadata)
+  })
+
+  it.each<[what: string, record: OtlpLogRecord, message: string, metadata: object]>([
+    ['a text', { body: 'a\tb\\c\n\u0000"é😀' }, 'a\tb\\c\n\u0000"é😀', {}],
+    ['an integer', { body: 42 }, '42', {}],
+    ['a large integer', { body: -(2n ** 63n) }, '-9223372036854775808', {}],
+    ['a double', { body: 1.5 }, '1.5', {}],
+    ['a double that is not a number', { body: new Double(NaN) }, 'NaN', {}],
+    ['false', { body: false }, 'false', {}],
+    ['bytes', { body: Buffer.from([0, 255, 254]) }, 'AP/+', {}],
+    ['a list', { body: ['a', 1, null] }, '["a",1,null]', { body: ['a', 1, null] }],
+    ['an object', { body: { a: { b: [] } } }, '{"a":{"b":[]}}', { body: { a: { b: [] } } }],
+    ['an empty object', { body: {} }, '{}', { body: {} }],
+    ['no value', { body: null }, '', {}],
+    ['no value, and an event name', { body: null, eventName: 'login' }, 'login', { event_name: 'login' }],
+    ['an empty text, and an event name', { body: '', eventName: 'e' }, 'e', { event_name: 'e' }],
+    ['a text, and an event name', { body: 'm', eventName: 'e' }, 'm', { event_name: 'e' }],
+  ])('with %s as its body has a message', async (_what, record, message, metadata) => {
+    const row = await sendOne(record)
+    expect(row['message']).toBe(message)
+    expect(row['metadata']).toEqual(metadata)
+  })
+
+  it('keeps values of every type', async () => {
+    await sendOne({
+      attributes: {
+        text: 'é',
+        empty: '',
+        int: 7,
+        'most.negative': -(2n ** 63n),
+        largest: 2n ** 63n - 1n,
+        safe: 2n ** 53n,
+        double: 0.1,
+        whole: new Double(3),
+        nan: new Double(NaN),
+        infinite: new Double(-Infinity),
+        yes: true,
+        none: null,
+        bytes: Buffer.from('hi'),
+        list: [1, 'a', [true]],
+        nested: { a: { b: null } },
+        __proto__x: 1,
+      },
+    })
+    expect(api.queue.rows[0]?.['metadata_text']).toBe(
+      '{"attributes":{"text":"é","empty":"","int":7,"most.negative":-9223372036854775808,' +
+        '"largest":9223372036854775807,"safe":9007199254740992,"double":0.1,"whole":3,"nan":"NaN",' +
+        '"infinite":"-Infinity","yes":true,"none":null,"bytes":"aGk=","list":[1,"a",[true]],' +
+        '"nested":{"a":{"b":null}},"__proto__x":1}}',
+    )
+  })
+
+  it('keeps names that objects of JavaScript treat specially', async () => {
+    const attributes = Object.fromEntries([
+      ['__proto__', 'p'],
+      ['constructor', { __proto__: null, toString: 't' }],
+      ['', 'empty'],
+    ]) as NonNullable<OtlpLogRecord['attributes']>
+    await sendOne({ attributes })
+    expect(api.queue.rows[0]?.['metadata_text']).toBe(
+      '{"attributes":{"__proto__":"p","constructor":{"toString":"t"},"":"empty"}}',
+    )
+  })
+
+  it.each<[what: string, record: OtlpLogRecord, timestamp: string, metadata: object]>([
+    ['microseconds', { timeUnixNano: TIME + 1_000n }, '2026-11-20T10:00:00.123001Z', {}],
+    [
+      'nanoseconds',
+      { timeUnixNano: TIME + 1n },
+      '2026-11-20T10:00:00.123000Z',
+      { time_unix_nano: String(TIME + 1n) },
+    ],
+    [
+      'only an observed time',
+      { observedTimeUnixNano: TIME },
+      '2026-11-20T10:00:00.123000Z',
+      { observed_time_unix_nano: String(TIME) },
+    ],
+    [
+      'the same observed time',
+      { timeUnixNano: TIME, observedTimeUnixNano: TIME },
+      '2026-11-20T10:00:00.123000Z',
+      {},
+    ],
+    ['the 31st of a month', { timeUnixNano: TIME + 950_400_000_000_000n }, '2026-12-01T10:00:00.123000Z', {}],
+    ['a time of 1970', { timeUnixNano: 1_000n }, '1970-01-01T00:00:00.000001Z', {}],
+    [
+      'a time after 2261',
+      { timeUnixNano: 2n ** 64n - 1n },
+      RECEIVED,
+      { time_unix_nano: String(2n ** 64n - 1n) },
+    ],
+    [
+      'a time after 2261 and an observed time',
+      { timeUnixNano: 2n ** 64n - 1n, observedTimeUnixNano: TIME },
+      '2026-11-20T10:00:00.123000Z',
+      { time_unix_nano: String(2n ** 64n - 1n), observed_time_unix_nano: String(TIME) },
+    ],
+  ])('with %s', async (_what, record, timestamp, metadata) => {
+    const row = await sendOne(record)
+    expect(row['timestamp']).toBe(timestamp)
+    expect(row['metadata']).toEqual(metadata)
+  })
+
+  it.each<[name: string, value: string, environment: string, isKept: boolean]>([
+    ['deployment.environment.name', 'staging', 'staging', false],
+    ['deployment.environment', 'production', 'production', false],
+    ['deployment.environment.name', 'prod', 'production', true],
+    ['deployment.environment.name', 'Development', 'development', true],
+    ['deployment.environment.name', 'stg', 'staging', true],
+    ['deployment.environment.name', 'qa', '', true],
+    ['deployment.environment.name', '', '', true],
+  ])('with %s %s has the environment "%s"', async (name, value, environment, isKept) => {
+    const [row] = await send([
+      { resource: { attributes: { [name]: value } }, scopeLogs: [{ logRecords: [{}] }] },
+    ])
+    expect(row).toMatchObject({ environment, metadata: isKept ? { resource: { [name]: value } } : {} })
+  })
+
+  it.each<[name: string, column: string, charactersMax: number]>([
+    ['exception.stacktrace', 'stack', limits.stackCharactersMax],
+    ['url.full', 'url', limits.urlCharactersMax],
+    ['url.path', 'pathname', limits.pathnameCharactersMax],
+  ])('has the attribute %s in the column %s, up to its limit', async (name, column, charactersMax) => {
+    const longest = 'é'.repeat(charactersMax - 1) + '😀'
+    expect(await sendOne({ attributes: { [name]: longest } })).toMatchObject({
+      [column]: longest,
+      metadata: {},
+    })
+  })
+
+  it.each<[name: string, column: string, value: string | number]>([
+    ['url.full', 'url', 'a'.repeat(limits.urlCharactersMax + 1)],
+    ['url.path', 'pathname', 'a'.repeat(limits.pathnameCharactersMax + 1)],
+    ['url.path', 'pathname', ''],
+    ['exception.stacktrace', 'stack', 7],
+  ])('keeps the attribute %s in metadata if it does not fit the column %s', async (name, column, value) => {
+    const row = await sendOne({ attributes: { [name]: value } })
+    expect(row).toMatchObject({ [column]: '', metadata: { attributes: { [name]: value } } })
+  })
+
+  it('keeps the name of a service in metadata if it is too long for the column', async () => {
+    const longest = '😀'.repeat(limits.serviceCharactersMax)
+    const rows = await send([ofService(longest), ofService(`${longest}a`)])
+    expect(rows).toMatchObject([
+      { service: longest, metadata: {} },
+      { service: '', metadata: { resource: { 'service.name': `${longest}a` } } },
+    ])
+  })
+
+  it('does not keep an id of zeros', async () => {
+    const row = await sendOne({ traceId: '0'.repeat(32), spanId: '0'.repeat(16) })
+    expect(row['metadata']).toEqual({})
+  })
+})
