@@ -1,0 +1,2 @@
+export { type Level, levelOf, levelOfSyslogSeverity } from './levels.ts'
+export { entryOfRecord } from './record.ts'

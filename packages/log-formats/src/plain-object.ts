@@ -1,0 +1,16 @@
+export type Members = Record<string, unknown>
+
+/**
+ * Whether a value is an object with members, such as JSON.parse returns. Arrays are not, and neither is a number that was
+ * parsed exactly: for JavaScript it is an object without a prototype.
+ */
+export function isPlainObject(value: unknown): value is Members {
+  return typeof value === 'object' && value !== null && Object.getPrototypeOf(value) === Object.prototype
+}
+
+/** Sets a member under any name. An assignment to `__proto__` would set the prototype. */
+export function setMember(members: Members, name: string, value: unknown): void {
+  if (name === '__proto__') {
+    Object.defineProperty(members, name, { value, enumerable: true, configurable: true, writable: true })
+  } else members[name] = value
+}

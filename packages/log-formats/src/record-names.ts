@@ -1,0 +1,81 @@
+/** A field that a value of a record can become, and how its values are read. */
+export type Role =
+  | 'environment'
+  | 'level'
+  | 'levelOtel'
+  | 'levelPython'
+  | 'levelSyslog'
+  | 'message'
+  | 'metadata'
+  | 'pathname'
+  | 'service'
+  | 'serviceOfBunyan'
+  | 'source'
+  | 'stack'
+  | 'time'
+  | 'url'
+
+/** The names of each role. If a record has several, the first with a usable value is taken. In lower case. */
+const namesByRole: Readonly<Record<Role, string>> = {
+  time:
+    'timestamp @timestamp time ts datetime eventtime event_time asctime t @t time_local time_iso8601 ' +
+    '__realtime_timestamp date timeunixnano observedtimestamp observedtimeunixnano',
+  level:
+    'level severity levelname log.level loglevel log_level lvl severitytext severity_text level_name ' +
+    'error_severity @l',
+  levelSyslog: 'priority syslog_severity syslog.severity log.syslog.severity.code',
+  levelOtel: 'severitynumber severity_number',
+  levelPython: 'levelno',
+  message:
+    'message msg event log body text short_message full_message @m @mt renderedmessage rendered_message ' +
+    'messagetemplate textpayload',
+  service:
+    'service service.name service_name servicename app application appname app_name application_name ' +
+    'syslog_identifier',
+  serviceOfBunyan: 'name',
+  environment:
+    'environment env service.environment deployment.environment deployment.environment.name node_env',
+  stack:
+    'stack stacktrace stack_trace exception exc_info exc_text error.stack_trace error.stack err.stack ' +
+    'err.stack_trace exception.stacktrace @x',
+  source: 'source',
+  url: 'url url.full',
+  pathname: 'pathname url.path',
+  metadata: 'metadata',
+}
+
+export interface NameRole {
+  readonly role: Role
+  /** Names with a smaller rank come first. */
+  readonly rank: number
+}
+
+const rolesByName: ReadonlyMap<string, NameRole> = new Map(
+  Object.entries(namesByRole).flatMap(([role, names]) =>
+    names.split(' ').map((name, rank): [string, NameRole] => [name, { role: role as Role, rank }]),
+  ),
+)
+
+/** The names of objects that have fields of an entry, such as `log` of `log.level`. */
+const parents: ReadonlySet<string> = new Set(
+  [...rolesByName.keys()].filter((name) => name.includes('.')).map((name) => name.split('.')[0] ?? ''),
+)
+
+/** Added to the rank of a name in another case: if a record has `level` and `Level`, the first is taken. */
+const OTHER_CASE_RANK = 0.5
+
+/** The longest name is far shorter. */
+const NAME_CHARACTERS_MAX = 32
+
+/** The role of a name in any spelling: `@timestamp`, `MESSAGE`, `logLevel`. */
+export function roleOfName(name: string): NameRole | undefined {
+  if (name.length > NAME_CHARACTERS_MAX) return undefined
+  const exact = rolesByName.get(name)
+  if (exact !== undefined) return exact
+  const other = rolesByName.get(name.toLowerCase())
+  return other === undefined ? undefined : { role: other.role, rank: other.rank + OTHER_CASE_RANK }
+}
+
+export function isParent(name: string): boolean {
+  return parents.has(name)
+}

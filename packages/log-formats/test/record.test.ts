@@ -1,0 +1,275 @@
+import { parseJsonExactly, parseTimestamp } from '@sluice/rows'
+import { assert, constantFrom, dictionary, jsonValue, property, tuple } from 'fast-check'
+import { describe, expect, test } from 'vitest'
+import { entryOfRecord } from '../src/index.ts'
+
+const entryOf = (record: Record<string, unknown>): Record<string, unknown> =>
+  entryOfRecord(record, { defaultLevel: 'log' })
+const base = { level: 'info', message: 'm' }
+
+describe('an entry of the contract', () => {
+  test.each([
+    base,
+    { ...base, metadata: {} },
+    { ...base, level: 'success', requestId: 7, metadata: { level: 'x', deep: { a: [1] } } },
+    { ...base, service: null, stack: null, timestamp: null, environment: null },
+    {
+      timestamp: '2026-11-20t22:43:01,123456789+01',
+      ...base,
+      service: 'shop',
+      environment: 'staging',
+      source: 'edge',
+      url: 'https://a.example/b?c',
+      pathname: '/b',
+      stack: 'Error: x\n    at y',
+      metadata: { a: null },
+    },
+  ])('comes out as it is: %j', (record) => {
+    expect(entryOf(record)).toBe(record)
+  })
+
+  test('keeps its fields if another is filled in', () => {
+    expect(entryOf({ ...base, service: 'own', app: 'other', time: '2026-11-20 10:00:00' })).toEqual({
+      ...base,
+      service: 'own',
+      timestamp: '2026-11-20T10:00:00',
+      metadata: { app: 'other' },
+    })
+  })
+})
+
+describe('the time', () => {
+  test.each([
+    ['2026-11-20T22:43:01.123Z', '2026-11-20T22:43:01.123Z'],
+    ['2026-11-20 22:43:01,123', '2026-11-20T22:43:01.123'],
+    ['2026-11-20 22:43:01.123 +0100', '2026-11-20T22:43:01.123+0100'],
+    ['2026/11/20 22:43:01 UTC', '2026-11-20T22:43:01Z'],
+    ['20261120T224301Z', '2026-11-20T22:43:01Z'],
+    [1_795_214_581, '2026-11-20T22:43:01Z'],
+    ['1795214581', '2026-11-20T22:43:01Z'],
+    [1_795_214_581.25, '2026-11-20T22:43:01.25Z'],
+    [1_795_214_581_123, '2026-11-20T22:43:01.123Z'],
+    ['1795214581123456', '2026-11-20T22:43:01.123456Z'],
+    ['1795214581123456789', '2026-11-20T22:43:01.123456789Z'],
+    [{ $date: '2026-11-20T22:43:01.123+01:00' }, '2026-11-20T22:43:01.123+01:00'],
+  ])('%j is read', (time, timestamp) => {
+    expect(entryOf({ ...base, time })).toEqual({ ...base, timestamp })
+    expect(parseTimestamp(timestamp)).toBeDefined()
+  })
+
+  test.each(
+    [
+      'timestamp @timestamp time ts datetime eventTime asctime t __REALTIME_TIMESTAMP Timestamp @t'.split(
+        ' ',
+      ),
+    ].flat(),
+  )('is found under %s', (name) => {
+    expect(entryOf({ ...base, [name]: '1795214581123456' })).toEqual({
+      ...base,
+      timestamp: '2026-11-20T22:43:01.123456Z',
+    })
+  })
+
+  test('of nanoseconds keeps all digits if the number was parsed exactly', () => {
+    const record = parseJsonExactly('{"level":"info","message":"m","ts":1795214581123456789}')
+    expect(entryOf(record as Record<string, unknown>)['timestamp']).toBe('2026-11-20T22:43:01.123456789Z')
+  })
+
+  test.each(['soon', '2026-02-30T00:00:00Z', '1969-12-31T23:59:59Z', 5, -1, 1e300, true, '20261120', ['x']])(
+    'that cannot be read is kept in the metadata: %j',
+    (time) => {
+      expect(entryOf({ ...base, timestamp: time })).toEqual({ ...base, metadata: { timestamp: time } })
+      expect(entryOf({ ...base, timestamp: time, ts: 1_795_214_581 })).toMatchObject({
+        timestamp: '2026-11-20T22:43:01Z',
+        metadata: { timestamp: time },
+      })
+    },
+  )
+
+  test('is always one that the API reads', () => {
+    const parts = tuple(
+      constantFrom('0001', '1969', '1970', '2026', '2261', '2262'),
+      constantFrom('-', '/', ''),
+      constantFrom('01', '02', '12', '13'),
+      constantFrom('01', '29', '31', '32'),
+      constantFrom('T', ' '),
+      constantFrom('00', '23', '24'),
+      constantFrom('00', '59', '60'),
+      constantFrom(':60', ':59', ''),
+      constantFrom('', '.1', ',123456789'),
+      constantFrom('', 'Z', '+01:00', '-0130', '+23', '-24:00', ' UTC'),
+    )
+    assert(
+      property(parts, ([y, s, mo, d, t, h, mi, se, f, o]) => {
+        const text = `${y}${s}${mo}${s}${d}${t}${h}:${mi}${se}${se === '' ? '' : f}${o}`
+        const { timestamp } = entryOf({ ...base, timestamp: text })
+        // A time of another form is changed into one of the contract's.
+        const expected = timestamp ?? text
+        expect(parseTimestamp(expected as string) !== undefined).toBe(timestamp !== undefined)
+      }),
+      { numRuns: 3_000 },
+    )
+  })
+})
+
+describe('the level', () => {
+  test.each([
+    [{ level: 'WARNING' }, 'warn'],
+    [{ severity: 'info' }, 'info'],
+    [{ levelname: 'ERROR' }, 'error'],
+    [{ 'log.level': 'debug' }, 'debug'],
+    [{ log: { level: 'debug' } }, 'debug'],
+    [{ loglevel: 'warn' }, 'warn'],
+    [{ lvl: 'dbg' }, 'debug'],
+    [{ priority: 'error' }, 'error'],
+    [{ PRIORITY: '3' }, 'error'],
+    [{ severity: 4 }, 'warn'],
+    [{ level: 30 }, 'info'],
+    [{ level: '50' }, 'error'],
+    [{ severityText: 'INFO', severityNumber: 17 }, 'info', { severityNumber: 17 }],
+    [{ severityNumber: 17 }, 'error'],
+    [{ levelno: 30 }, 'warn'],
+    [
+      { level: 4, short_message: 'short', version: '1.1' },
+      'warn',
+      { short_message: 'short', version: '1.1' },
+    ],
+    [{ level: 200, level_name: 'WARNING' }, 'warn', { level: 200 }],
+    [{ s: 'W', t: { $date: '2026-11-20T22:43:01Z' } }, 'warn'],
+  ])('is found in %j', (record, level, metadata?: unknown) => {
+    const entry = entryOf({ message: 'm', ...record })
+    expect(entry['level']).toBe(level)
+    expect(entry['metadata']).toEqual(metadata)
+  })
+
+  test.each([
+    [{ level: 'FATAL' }, 'error', 'FATAL'],
+    [{ level: 10 }, 'debug', 10],
+    [{ level: 60 }, 'error', 60],
+    [{ PRIORITY: '0' }, 'error', '0'],
+    [{ log: { level: 'notice' } }, 'info', 'notice'],
+  ])('that says more than that of the contract is kept: %j', (record, level, originalLevel) => {
+    expect(entryOf({ message: 'm', ...record })).toEqual({ level, message: 'm', metadata: { originalLevel } })
+  })
+
+  test.each(['banana', 35, 1, true, ['info'], { a: 1 }, 'constructor', '__proto__'])(
+    'that is unknown is kept in the metadata, and the default is used: %j',
+    (level) => {
+      expect(entryOf({ level, message: 'm' })).toEqual({ level: 'log', message: 'm', metadata: { level } })
+    },
+  )
+})
+
+describe('the message', () => {
+  test.each(['message', 'msg', 'MESSAGE', 'event', 'log', 'body', 'text', 'short_message', 'full_message'])(
+    'is found under %s',
+    (name) => {
+      expect(entryOf({ level: 'INFO', [name]: 'm', a: 1 })).toEqual({ ...base, metadata: { a: 1 } })
+    },
+  )
+
+  test('is the JSON of the record if there is none', () => {
+    expect(entryOf({ level: 'info', a: 1 })).toEqual({
+      level: 'info',
+      message: '{"level":"info","a":1}',
+      metadata: { a: 1 },
+    })
+    expect(entryOf({ message: 7 })).toEqual({
+      level: 'log',
+      message: '{"message":7}',
+      metadata: { message: 7 },
+    })
+  })
+
+  test('of Docker loses the newline at its end', () => {
+    const record = { log: 'text\n', stream: 'stderr', time: '2026-11-20T22:43:01.123456789Z' }
+    expect(entryOf(record)).toEqual({
+      timestamp: record.time,
+      level: 'log',
+      message: 'text',
+      metadata: { stream: 'stderr' },
+    })
+  })
+})
+
+describe('other fields', () => {
+  test.each([
+    [{ app: 'shop' }, { service: 'shop' }],
+    [{ 'service.name': 'shop' }, { service: 'shop' }],
+    [{ service: { name: 'shop', id: 1 } }, { service: 'shop', metadata: { service: { id: 1 } } }],
+    [{ logger: 'a.b.C', name: 'x' }, { metadata: { logger: 'a.b.C', name: 'x' } }],
+    [{ service: 'x'.repeat(257) }, { metadata: { service: 'x'.repeat(257) } }],
+    [{ service: '😀'.repeat(256) }, { service: '😀'.repeat(256) }],
+    [{ env: 'Prod' }, { environment: 'production' }],
+    [{ environment: 'dev' }, { environment: 'development' }],
+    [{ environment: 'stage' }, { environment: 'staging' }],
+    [{ environment: 'qa' }, { metadata: { environment: 'qa' } }],
+    [{ source: 'client' }, { source: 'client' }],
+    [{ source: 'nginx' }, { metadata: { source: 'nginx' } }],
+    [{ url: { full: 'https://a/b', path: '/b' } }, { url: 'https://a/b', pathname: '/b' }],
+    [{ url: 7 }, { metadata: { url: 7 } }],
+    [{ stacktrace: 'E\n at x' }, { stack: 'E\n at x' }],
+    [{ exc_info: ['a', 'b'] }, { stack: 'a\nb' }],
+    [{ error: { stack_trace: 's', type: 'T' } }, { stack: 's', metadata: { error: { type: 'T' } } }],
+    [{ 'err.stack': 's' }, { stack: 's' }],
+    [{ error: 'text' }, { metadata: { error: 'text' } }],
+    [{ metadata: 'text' }, { metadata: { metadata: 'text' } }],
+    [{ metadata: { a: 1 }, msg: 2, a: 3 }, { metadata: { a: 1, msg: 2, a_2: 3 } }],
+  ])('are found or kept: %j', (fields, expected) => {
+    // The name of the time makes every record one that is changed.
+    const entry = entryOf({ ...base, ts: 1_795_214_581, ...fields })
+    expect(entry).toEqual({ ...base, timestamp: '2026-11-20T22:43:01Z', ...expected })
+  })
+
+  test('the name of a bunyan record is its service', () => {
+    const record = { name: 'shop', hostname: 'h', pid: 1, level: 30, msg: 'm', v: 0 }
+    expect(entryOf(record)).toEqual({ ...base, service: 'shop', metadata: { hostname: 'h', pid: 1, v: 0 } })
+  })
+})
+
+describe('hostile records', () => {
+  test('numbers that were parsed exactly keep all digits', () => {
+    const text = '{"msg":"m","n":123456789012345678901234567890,"deep":{"f":[1e400]}}'
+    const entry = entryOf(parseJsonExactly(text) as Record<string, unknown>)
+    expect(JSON.stringify(entry)).toBe(
+      '{"level":"log","message":"m","metadata":{"n":123456789012345678901234567890,"deep":{"f":[1e400]}}}',
+    )
+  })
+
+  test('a number that was parsed exactly is not an object with fields', () => {
+    const entry = entryOf(parseJsonExactly('{"msg":"m","error":1e400,"metadata":1e400}') as typeof base)
+    expect(JSON.stringify(entry['metadata'])).toBe('{"error":1e400,"metadata":1e400}')
+  })
+
+  test('names of the prototype are data', () => {
+    const text =
+      '{"msg":"m","__proto__":{"level":"error"},"constructor":1,"log":{"__proto__":2,"level":"warn"}}'
+    const entry = entryOf(JSON.parse(text) as Record<string, unknown>)
+    expect(JSON.stringify(entry)).toBe(
+      '{"level":"warn","message":"m","metadata":{"__proto__":{"level":"error"},"constructor":1,"log":{"__proto__":2}}}',
+    )
+    expect(Object.getPrototypeOf(entry['metadata'])).toBe(Object.prototype)
+  })
+
+  test('no value of any record is lost', () => {
+    const names = constantFrom(
+      ...'level Level severity message msg log time ts service app metadata environment error stack url source'.split(
+        ' ',
+      ),
+      ...'a a_2 __proto__ originalLevel'.split(' '),
+    )
+    const stringsOf = (value: unknown): unknown[] =>
+      typeof value === 'object' && value !== null ? Object.values(value).flatMap(stringsOf) : [value]
+    assert(
+      property(dictionary(names, jsonValue({ maxDepth: 2 })), (record) => {
+        const kept = new Set(stringsOf(entryOf(record)))
+        const values = Object.entries(record).flatMap(([name, value]) =>
+          name === 'stack' ? [] : stringsOf(value),
+        )
+        // No value generated here is translated when it is used. For a field of the contract, null means nothing.
+        expect(values.filter((value) => value !== null && !kept.has(value))).toEqual([])
+      }),
+      { numRuns: 2_000 },
+    )
+  })
+})
