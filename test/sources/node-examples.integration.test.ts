@@ -35,14 +35,22 @@ interface Row {
 const known = new Set<string>()
 
 /** Runs an example. @returns what it printed, and the rows that it added, in the order of their messages */
-async function runExample(folder: string, rows: number): Promise<{ printed: string; stored: Row[] }> {
+async function runExample(
+  folder: string,
+  rows: number,
+  options: readonly string[] = [],
+): Promise<{ printed: string; stored: Row[] }> {
   const cwd = fileURLToPath(new URL(`../../examples/${folder}`, import.meta.url))
   const env = {
     PATH: process.env['PATH'],
     SLUICE_API_URL: installation.apiUrl,
     SLUICE_API_KEY: installation.apiKey,
   }
-  const { stdout, stderr } = await run(process.execPath, ['main.js'], { cwd, env, timeout: EXAMPLE_MS })
+  const { stdout, stderr } = await run(process.execPath, [...options, 'main.js'], {
+    cwd,
+    env,
+    timeout: EXAMPLE_MS,
+  })
   const stored = await eventually(STORED_WITHIN_MS, async () => {
     const added = await newRows()
     expect(added.length).toBeGreaterThanOrEqual(rows)
@@ -116,4 +124,27 @@ it('examples/console', async () => {
     { ...common, level: 'warn', message: 'Slow answer', metadata: {} },
   ])
   expect(printed).toContain('Order 4711 accepted { total: 12.5 }\nSlow answer')
+})
+
+it('examples/otel-pino', async () => {
+  const { printed, stored } = await runExample('otel-pino', 3, ['--import', './instrumentation.js'])
+  const resource = { service: 'checkout', environment: 'production' }
+  expect(stored).toHaveLength(3)
+  expect(stored).toMatchObject([
+    {
+      ...resource,
+      level: 'error',
+      message: 'Answer of the bank is invalid',
+      stack,
+      metadata: { attributes: { 'exception.type': 'SyntaxError' } },
+    },
+    { ...resource, level: 'debug', message: 'Connecting', metadata: { attributes: { requestId: 'r-1' } } },
+    {
+      ...resource,
+      level: 'info',
+      message: 'Order accepted',
+      metadata: { attributes: { order: { id: 4711, total: 12.5 } } },
+    },
+  ])
+  expect(printed).toContain('"msg":"Order accepted"')
 })
