@@ -1,20 +1,32 @@
 import type { SluiceClient } from '@sluice/client'
 import type { WhenFull } from './options.ts'
 
+/** pino's buffer between the threads. An application that waits until it is read gives the transport up after 10 s. */
+const BUFFER_CHARACTERS = 4 * 1024 * 1024
+
+interface Budget {
+  /** For each 4 MiB that are read. */
+  readonly msPerBuffer: number
+  /** What may be saved up, in addition. */
+  readonly savedMsMax: number
+}
+
 /**
- * The longest waits for one piece of text, of up to 4 MiB.
- *
- * - `drop`: enough for an API that accepts entries more slowly than they come. While it is unavailable, only one piece waits.
- * - `wait`: pino's thread stream gives the transport up if it does not read a piece within 10 s.
+ * - `drop`: for an API that accepts entries a little more slowly than they come.
+ * - `wait`: together, and with a second of work, below the 10 s. So the thread waits for an API that accepts at least 600 KB/s.
  */
-const waitMsMax = { drop: 500, wait: 8_000 } as const
+const budgets: Readonly<Record<WhenFull, Budget>> = {
+  drop: { msPerBuffer: 500, savedMsMax: 500 },
+  wait: { msPerBuffer: 7_000, savedMsMax: 1_000 },
+}
 
 /** Waits until the queue of the client has room, within limits. */
 export class RoomWait {
   readonly #client: Pick<SluiceClient, 'waitForRoom'>
-  readonly #whenFull: WhenFull
+  readonly #budget: Budget
+  readonly #mayStall: boolean
   readonly #monotonicMs: () => number
-  #endMs = 0
+  #leftMs: number
   #isStalled = false
 
   constructor(
@@ -23,25 +35,30 @@ export class RoomWait {
     monotonicMs: () => number = () => performance.now(),
   ) {
     this.#client = client
-    this.#whenFull = whenFull
+    this.#budget = budgets[whenFull]
+    this.#mayStall = whenFull === 'drop'
     this.#monotonicMs = monotonicMs
+    this.#leftMs = this.#budget.savedMsMax
   }
 
-  /** Whether the last wait was too long, and there has been no room since. */
+  /** Whether, with `drop`, the budget was exceeded and there has been no room since. Then nothing waits. */
   get isStalled(): boolean {
     return this.#isStalled
   }
 
-  /** Begins a piece of text. */
-  begin(): void {
-    this.#endMs = this.#monotonicMs() + waitMsMax[this.#whenFull]
-    if (this.#whenFull === 'wait') this.#isStalled = false
+  /** Adds the budget of a piece of text. */
+  begin(characters: number): void {
+    const { msPerBuffer, savedMsMax } = this.#budget
+    this.#leftMs = Math.min(this.#leftMs, savedMsMax) + (msPerBuffer * characters) / BUFFER_CHARACTERS
   }
 
   async wait(): Promise<void> {
     if (this.#isStalled) return
+    const startedAtMs = this.#monotonicMs()
     const room = this.#client.waitForRoom()
-    if (await within(room, Math.max(0, this.#endMs - this.#monotonicMs()))) return
+    const hasRoom = await within(room, this.#leftMs)
+    this.#leftMs = Math.max(0, this.#leftMs - (this.#monotonicMs() - startedAtMs))
+    if (hasRoom || !this.#mayStall) return
     this.#isStalled = true
     void this.#endStall(room)
   }

@@ -24,6 +24,8 @@ export class TransportStream extends Writable {
   readonly #room: RoomWait
   /** Known before the first line. */
   #context: EntryContext | undefined
+  /** Pieces may be shorter than a turn. */
+  #linesOfTurn = 0
   /** The write that is being processed. */
   #writing: Promise<void> = Promise.resolve()
 
@@ -59,12 +61,12 @@ export class TransportStream extends Writable {
   }
 
   async #sendLines(piece: string, context: EntryContext): Promise<void> {
-    this.#room.begin()
-    let count = 0
+    this.#room.begin(piece.length)
     for (const line of this.#splitter.push(piece)) {
       this.#send(line, context)
-      count += 1
-      if (count % LINES_PER_TURN !== 0) continue
+      this.#linesOfTurn += 1
+      if (this.#linesOfTurn < LINES_PER_TURN) continue
+      this.#linesOfTurn = 0
       await setImmediate()
       await this.#room.wait()
     }

@@ -239,6 +239,31 @@ describe('an application that logs faster than the API accepts', () => {
     expect(application.stderr).toBe('')
   })
 
+  it('waits with `wait` if the lines come in small pieces, too', async () => {
+    const application = start({ options: { whenFull: 'wait', queueEntriesMax: 200 } })
+    await application.ask({ act: 'log', from: 0, to: 20_000, turns: 10 })
+    await application.end({ act: 'end' })
+    expect(stored()).toEqual(numbers(0, 20_000))
+    expect(application.stderr).toBe('')
+  })
+
+  it(
+    'waits with `wait` and `sync` for an API that is down, and is not ended by pino',
+    { timeout: 60_000 },
+    async () => {
+      await api.stop()
+      const application = start({
+        options: { whenFull: 'wait', flushTimeoutMs: 100, queueEntriesMax: 200 },
+        transport: { sync: true },
+      })
+      // Two buffers of pino.
+      const tookMs = (await application.ask({ act: 'log', from: 0, to: 8_000, pad: 1_000 })) as number
+      expect(tookMs).toBeGreaterThan(5_000)
+      expect(await application.end({ act: 'end' })).toMatchObject({ code: 0 })
+      expect(application.stderr).not.toContain('Error')
+    },
+  )
+
   it('does not wait if the API is unavailable, and its memory is bounded', { timeout: 60_000 }, async () => {
     api.defaultResponder = neverAnswer
     const application = start({ options: { flushTimeoutMs: 100 } })
