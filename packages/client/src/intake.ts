@@ -29,6 +29,8 @@ export class Intake implements EntryIntake {
   }
 
   addJson(json: string, tag: unknown): void {
+    if (typeof json !== 'string')
+      return this.reject(json, { path: '', code: 'wrong_type', message: 'must be JSON text' }, tag)
     if (utf8Bytes(json) + ENVELOPE_BYTES_MAX <= contractLimits.bodyBytesMax)
       return this.#queue(toOneLine(json), tag)
     const message = `must have at most ${contractLimits.bodyBytesMax - ENVELOPE_BYTES_MAX} bytes`

@@ -139,9 +139,11 @@ function checkSettings(settings: Settings): void {
   requireInteger(settings, 'batchEntriesMax', 1, contractLimits.entriesPerRequestMax)
   requireInteger(settings, 'batchBytesMax', 1, contractLimits.bodyBytesMax / 2)
   requireInteger(settings, 'flushIntervalMs', 0, HOUR_MS)
-  requireInteger(settings, 'queueEntriesMax', settings.batchEntriesMax)
-  requireInteger(settings, 'queueBytesMax', settings.batchBytesMax)
   requireInteger(settings, 'requestsInFlightMax', 1, 100)
+  // While requests are in flight, there is room for another one. So a full queue always has something that can be dropped.
+  const batches = settings.requestsInFlightMax + 1
+  requireInteger(settings, 'queueEntriesMax', batches * settings.batchEntriesMax)
+  requireInteger(settings, 'queueBytesMax', batches * settings.batchBytesMax)
   requireInteger(settings, 'requestTimeoutMs', 1, HOUR_MS)
   requireOneOf(settings, 'overflow', ['drop-oldest', 'drop-newest'])
   requireOneOf(settings, 'compression', ['auto', 'gzip', 'none'])

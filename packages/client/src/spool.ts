@@ -27,6 +27,8 @@ export interface SpoolRecord {
   add(json: string, bytes: number): void
   /** Whether all entries are written. */
   readonly isWritten: boolean
+  /** Resolves when all entries are written, or cannot be written. */
+  written(): Promise<void>
   /**
    * Resolves when all entries are written, and that an attempt may have been made to send them.
    *

@@ -47,7 +47,7 @@ describe('in a browser', () => {
         url: 'https://shop.example.com/telemetry',
         compression: 'none',
         fetch: async (url, init = {}) => {
-          requests.push({ url: String(url), init })
+          requests.push({ url: url as string, init })
           return Response.json({ success: true, accepted: 1, rejected: 0 }, { status: 202 })
         },
       },

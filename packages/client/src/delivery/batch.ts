@@ -21,7 +21,7 @@ export interface ClockTimes {
  * The entries of one request, and the state of its attempts.
  *
  * open (entries are added) → closed (full) → in flight ⇄ delayed (waits for its next attempt) → settled. An open batch that is due is sent
- * as it is. A batch that is split is settled when its parts are.
+ * as it is. A batch that is split is settled when its halves are.
  *
  * The entries of a batch with a record may be unloaded, until the next attempt.
  */
@@ -41,22 +41,15 @@ export class Batch {
   retryAtMs = 0
   readonly settled: Promise<BatchResult>
   readonly settle: (result: BatchResult) => void
-  readonly #whole: Batch | undefined
   #entries: readonly QueuedEntry[] | undefined
   #open: QueuedEntry[] = []
   #count = 0
   #bytes = 0
 
-  /** @param whole the batch that this one is a part of, if it was split */
-  constructor(
-    idempotencyKey: string,
-    openedAtMs: number,
-    { record, whole }: { record?: SpoolRecord | undefined; whole?: Batch } = {},
-  ) {
+  constructor(idempotencyKey: string, openedAtMs: number, record?: SpoolRecord) {
     this.idempotencyKey = idempotencyKey
     this.openedAtMs = openedAtMs
     this.record = record
-    this.#whole = whole
     this.#entries = this.#open
     const { promise, resolve } = deferred<BatchResult>()
     this.settled = promise
@@ -69,16 +62,11 @@ export class Batch {
     openedAtMs: number,
     { record, entries, bytes }: { record: SpoolRecord; entries: number; bytes: number },
   ): Batch {
-    const batch = new Batch(idempotencyKey, openedAtMs, { record })
+    const batch = new Batch(idempotencyKey, openedAtMs, record)
     batch.#entries = undefined
     batch.#count = entries
     batch.#bytes = bytes
     return batch
-  }
-
-  /** Whether this batch, or the one that it is a part of, is in the spool. */
-  get isInSpool(): boolean {
-    return this.record !== undefined || this.#whole?.isInSpool === true
   }
 
   get count(): number {

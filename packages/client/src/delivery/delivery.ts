@@ -7,6 +7,7 @@ import { SluiceError } from '../sluice-error.ts'
 import { startTimer, type Timer } from '../timers.ts'
 import type { Answer, Failure, Misconfiguration } from './answers.ts'
 import { Batch, type ClockTimes } from './batch.ts'
+import { Changes } from './changes.ts'
 import type { Memory } from './memory.ts'
 import { postBatch } from './post.ts'
 import { RetrySchedule } from './retry-schedule.ts'
@@ -26,6 +27,8 @@ export type Persistence = 'retry' | 'try-once' | 'give-up'
 
 /** Sends batches: several at a time, each until it is settled. */
 export class Delivery {
+  /** Happens whenever entries were settled, or a problem began. */
+  readonly changes = new Changes()
   readonly #settings: Settings
   readonly #platform: Platform
   readonly #hooks: HookCaller
@@ -36,7 +39,8 @@ export class Delivery {
   readonly #waiting: WaitingBatches
   readonly #inFlight = new Set<Batch>()
   readonly #stop = new AbortController()
-  readonly #listeners = new Set<() => void>()
+  /** Dropped batches, while room is made for an entry. */
+  #overflowed: { readonly batch: Batch; readonly loading: Promise<void> | undefined }[] = []
   #failedAttempts = 0
   #timer: Timer | undefined
   #timerAtMs = Infinity
@@ -53,7 +57,7 @@ export class Delivery {
     this.#schedule = new RetrySchedule(settings, platform)
     this.#waiting = new WaitingBatches(settings, {
       create: (nowMs) => this.#createBatch(nowMs),
-      onOverflow: (batch) => void this.#drop(batch, 'overflow'),
+      onOverflow: (batch) => this.#overflowed.push({ batch, loading: this.#spooling?.drop(batch) }),
     })
     this.#spooling = settings.spool && new Spooling(settings.spool, platform, hooks)
     this.#opened = this.#spooling?.open((batches) => this.#recover(batches)) ?? Promise.resolve()
@@ -81,29 +85,20 @@ export class Delivery {
     return [...this.#inFlight, ...this.#waiting.batches]
   }
 
-  /** Calls back whenever entries were settled or a problem began. @returns a function that ends this */
-  onChange(callback: () => void): () => void {
-    this.#listeners.add(callback)
-    return () => this.#listeners.delete(callback)
-  }
-
   /** Resolves when a further batch fits into the queue, or none is taken any more. */
   async waitForRoom(): Promise<void> {
-    const isOver = (): boolean => this.#waiting.memory.hasRoomForBatch || this.#persistence !== 'retry'
-    while (!isOver()) {
-      await new Promise<void>((resolve) => {
-        const unsubscribe = this.onChange(() => {
-          unsubscribe()
-          resolve()
-        })
-      })
-    }
+    while (!this.#waiting.memory.hasRoomForBatch && this.#persistence === 'retry') await this.changes.next()
   }
 
   add(entry: QueuedEntry): void {
     const hasRoom = this.#waiting.makeRoom(entry.bytes, (bytes) => this.#spooling?.hasRoomFor(bytes) ?? true)
     if (!hasRoom) this.#settlements.droppedEntry(entry, 'overflow')
     else if (this.#waiting.add(entry, this.#platform.monotonicMs())) this.#pumpSoon()
+    // Hooks are called when the queue is consistent again: they may log.
+    const overflowed = this.#overflowed
+    if (overflowed.length === 0) return
+    this.#overflowed = []
+    for (const { batch, loading } of overflowed) void this.#settleDropped(batch, loading, 'overflow')
   }
 
   /** Sends everything in the queue, without waiting for more entries. */
@@ -115,7 +110,7 @@ export class Delivery {
   setPersistence(persistence: Persistence): void {
     this.#persistence = persistence
     this.#pump()
-    this.#notify()
+    this.changes.happen()
   }
 
   /** Aborts the requests in flight, and sends nothing more. */
@@ -132,7 +127,7 @@ export class Delivery {
 
   #createBatch(nowMs: number): Batch {
     const key = this.#platform.uuid()
-    return new Batch(key, nowMs, { record: this.#spooling?.create(key) })
+    return new Batch(key, nowMs, this.#spooling?.create(key))
   }
 
   #recover(batches: readonly Batch[]): void {
@@ -227,35 +222,33 @@ export class Delivery {
     this.#waiting.memory.release(batch)
     void this.#spooling?.remove(batch)
     settle()
-    this.#notify()
+    this.changes.happen()
   }
 
-  /** Drops a batch that is neither in flight nor counted in memory, and reads its entries for the hooks. */
-  async #drop(batch: Batch, reason: DropReason, message?: string): Promise<void> {
-    const loading = batch.isLoaded ? undefined : this.#spooling?.load(batch)
-    // Starts at once, and makes room for other entries. The spool reads the record before it removes it.
-    void this.#spooling?.remove(batch)
+  async #settleDropped(
+    batch: Batch,
+    loading: Promise<void> | undefined,
+    outcome: DropReason,
+    reason?: string,
+  ): Promise<void> {
     if (loading !== undefined) await loading
-    this.#settlements.dropped(batch, reason, message)
-    this.#notify()
+    this.#settlements.dropped(batch, outcome, reason)
+    this.changes.happen()
   }
 
   /** Ends a batch because the client is closing. */
   #giveUp(batch: Batch, reason?: string): void {
     this.#waiting.memory.release(batch)
-    if (!batch.isInSpool) return void this.#drop(batch, 'closed', reason)
-    this.#settlements.kept(batch, reason)
-    this.#notify()
+    if (batch.record !== undefined) this.#settlements.kept(batch, reason)
+    else this.#settlements.dropped(batch, 'closed', reason)
+    this.changes.happen()
   }
 
-  #split(batch: Batch): void {
-    for (const part of splitBatch(batch)) this.#waiting.delay(part)
-    void this.#removeAfterParts(batch)
-  }
-
-  async #removeAfterParts(batch: Batch): Promise<void> {
-    const { kept } = await batch.settled
-    if (kept === 0) await this.#spooling?.remove(batch)
+  async #split(batch: Batch): Promise<void> {
+    const parts = splitBatch(batch, (key) => this.#spooling?.create(key))
+    for (const { record } of parts) await record?.written()
+    void this.#spooling?.remove(batch)
+    for (const part of parts) this.#waiting.delay(part)
   }
 
   async #handleFailure(batch: Batch, failure: Failure, startedAt: ClockTimes): Promise<void> {
@@ -291,10 +284,6 @@ export class Delivery {
     const message = `${this.#settings.url} rejects all requests: ${answer.message}`
     this.#problem = new SluiceError('configuration', message, { status: answer.status })
     this.#hooks.onError(this.#problem)
-    this.#notify()
-  }
-
-  #notify(): void {
-    for (const callback of this.#listeners) callback()
+    this.changes.happen()
   }
 }

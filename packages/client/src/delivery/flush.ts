@@ -60,7 +60,7 @@ export class SettledCounts {
       if (delivery.problem !== undefined) giveUp()
     }
     const timer = timeoutMs === Infinity ? undefined : startTimer(giveUp, timeoutMs)
-    const unsubscribe = delivery.onChange(giveUpOnProblem)
+    const unsubscribe = delivery.changes.subscribe(giveUpOnProblem)
     giveUpOnProblem()
     await Promise.race([this.#all, gaveUp])
     clearTimeout(timer)

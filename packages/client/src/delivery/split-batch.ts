@@ -1,21 +1,32 @@
+import type { SpoolRecord } from '../spool.ts'
 import { Batch, type BatchResult } from './batch.ts'
 
 /**
  * Splits a batch into halves that are sent on their own. It is settled when they are.
  *
- * The keys of the halves follow from the key of the batch. So if the process ends and the batch is sent and split again, the API
- * recognises the halves.
+ * The keys of the halves follow from the key of the batch. If the process ends before the record of the batch is removed, and the batch is
+ * split again, the API recognises the halves.
+ *
+ * @param createRecord for the half with this key
  */
-export function splitBatch(batch: Batch): Batch[] {
+export function splitBatch(
+  batch: Batch,
+  createRecord: (idempotencyKey: string) => SpoolRecord | undefined,
+): Batch[] {
   const { entries, idempotencyKey, openedAtMs } = batch
   const middle = Math.ceil(entries.length / 2)
   const halves = [entries.slice(0, middle), entries.slice(middle)].map((half, index) => {
-    const part = new Batch(`${idempotencyKey}-${index + 1}`, openedAtMs, { whole: batch })
+    const key = `${idempotencyKey}-${index + 1}`
+    const part = new Batch(key, openedAtMs, createRecord(key))
     for (const entry of half) part.add(entry)
     return part
   })
-  void Promise.all(halves.map(({ settled }) => settled)).then((results) => batch.settle(sum(results)))
+  void settleWith(batch, halves)
   return halves
+}
+
+async function settleWith(batch: Batch, halves: readonly Batch[]): Promise<void> {
+  batch.settle(sum(await Promise.all(halves.map(({ settled }) => settled))))
 }
 
 function sum(results: readonly BatchResult[]): BatchResult {

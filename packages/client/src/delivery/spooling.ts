@@ -89,6 +89,18 @@ export class Spooling {
     await record?.remove().catch((error: unknown) => this.#report('cannot remove a file', error))
   }
 
+  /**
+   * Removes a dropped batch, which makes room at once.
+   *
+   * @returns when its entries are loaded for the hooks; undefined if they are
+   */
+  drop(batch: Batch): Promise<void> | undefined {
+    // The spool reads a record before it removes it.
+    const loading = batch.isLoaded ? undefined : this.load(batch)
+    void this.remove(batch)
+    return loading
+  }
+
   async close(): Promise<void> {
     await this.#spool.close().catch((error: unknown) => this.#report('cannot be closed', error))
   }

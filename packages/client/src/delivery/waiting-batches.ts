@@ -12,7 +12,7 @@ export interface WaitingEvents {
   /** Makes an empty batch. */
   readonly create: (nowMs: number) => Batch
   /** A batch is taken from the queue, which is full. */
-  readonly onOverflow: (batch: Batch) => void
+  readonly onOverflow: (batch: Batch) => unknown
 }
 
 /** The batches that are not in flight: within the limits of memory and of the spool. */
@@ -54,7 +54,7 @@ export class WaitingBatches {
 
   /** Adds a batch that waits until its `retryAtMs`. */
   delay(batch: Batch): void {
-    if (batch.record?.isWritten === true && !this.memory.hasRoomForBatch) this.#unload(batch)
+    if (canUnload(batch) && !this.memory.hasRoomForBatch) this.#unload(batch)
     this.#delayed.add(batch)
   }
 
@@ -103,11 +103,13 @@ export class WaitingBatches {
     return undefined
   }
 
-  /** Of the closed batches: the others are sent earlier. */
+  /** Leaves a batch to the spool: of the closed ones the newest, since the others are sent earlier, else the open one. */
   #unloadNewest(): boolean {
-    const newest = this.#queue.batches.findLast(
-      (batch, index, { length }) => index < length - 1 && batch.isLoaded && batch.record?.isWritten === true,
-    )
+    const { batches } = this.#queue
+    const newest =
+      batches.findLast((batch, index) => index < batches.length - 1 && canUnload(batch)) ??
+      [...this.#delayed].find(canUnload) ??
+      batches.findLast(canUnload)
     if (newest !== undefined) this.#unload(newest)
     return newest !== undefined
   }
@@ -125,4 +127,8 @@ export class WaitingBatches {
     this.#events.onOverflow(oldest)
     return true
   }
+}
+
+function canUnload({ isLoaded, record }: Batch): boolean {
+  return isLoaded && record?.isWritten === true
 }

@@ -3,7 +3,7 @@ import { describeThrown, isError, PlainValues } from './plain-values.ts'
 
 /** Metadata that JSON can hold. */
 export interface PlainMetadata {
-  readonly metadata: Metadata
+  readonly metadata: Metadata | undefined
   /** The stack trace of the first error. */
   readonly stack: string | undefined
 }
@@ -22,7 +22,9 @@ export function plainMetadata(
   const metadata: Metadata = { ...context, ...(error && { error }), ...(fields && copyFields(fields)) }
   let main = error
   let values: PlainValues | undefined
-  for (const name of Object.keys(metadata)) {
+  const names = Object.keys(metadata)
+  if (names.length === 0) return { metadata: undefined, stack: undefined }
+  for (const name of names) {
     const value = metadata[name]
     // The usual case needs no converter: a few short texts and numbers.
     if (isShort(value)) continue

@@ -106,8 +106,7 @@ export class DiskRecord implements SpoolRecord {
     })
   }
 
-  /** Resolves when all operations have ended. */
-  async idle(): Promise<void> {
+  async written(): Promise<void> {
     await this.#last
   }
 

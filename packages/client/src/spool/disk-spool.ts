@@ -90,7 +90,7 @@ export class DiskSpool implements Spool {
 
   /** Resolves when all entries that were logged until now are written. */
   async written(): Promise<void> {
-    await Promise.all([...this.#records].map((record) => record.idle()))
+    await Promise.all([...this.#records].map((record) => record.written()))
   }
 
   async close(): Promise<void> {
@@ -115,8 +115,8 @@ export class DiskSpool implements Spool {
     const folder = this.#folder
     if (folder === undefined) return
     let bytes = 0
-    const names = await folder.adopt((size) => {
-      if (!this.hasRoomFor(bytes + size)) return false
+    const names = await folder.adopt((name, size) => {
+      if (keyOf(name) === undefined || !this.hasRoomFor(bytes + size)) return false
       bytes += size
       return true
     })
@@ -130,11 +130,15 @@ export class DiskSpool implements Spool {
 
   async #recover(path: string, name: string): Promise<RecoveredRecord | undefined> {
     try {
-      const idempotencyKey = keyOf(name)
       const bytes = await readFile(path)
       const file = parseBatchFile(bytes)
-      const isUsable = file.attemptedAtMs === undefined ? file.entries.length > 0 : !file.isDamaged
-      if (idempotencyKey === undefined || !isUsable) throw new Error(`${name} is damaged`)
+      // The process ended before it had written the first part.
+      if (file.attemptedAtMs === undefined && file.entries.length === 0) {
+        await this.#host.files.remove(path)
+        return undefined
+      }
+      // The body of the attempt is lost.
+      if (file.attemptedAtMs !== undefined && file.isDamaged) throw new Error(`${name} is damaged`)
       // Nothing can be appended to a part that was written incompletely.
       if (file.isDamaged) await this.#host.files.truncate(path, file.readableBytes)
       const isAttempted = file.attemptedAtMs !== undefined
@@ -145,6 +149,7 @@ export class DiskSpool implements Spool {
         isAttempted,
       })
       this.#records.add(record)
+      const idempotencyKey = keyOf(name) ?? ''
       return { idempotencyKey, record, entries, bytes: bytes.length, attemptedAtMs: file.attemptedAtMs }
     } catch (error) {
       this.#events?.onError('has a file that cannot be read; its entries are lost', error)

@@ -49,10 +49,10 @@ export class ProcessFolder {
   /**
    * Moves the files of ended processes into this folder. If several processes do this at the same time, each gets some of the files.
    *
-   * @param isWanted whether to move a file, by its size
+   * @param isWanted whether to move a file, by its name and size
    * @returns the names of the moved files, in the order in which they were created
    */
-  async adopt(isWanted: (bytes: number) => boolean): Promise<string[]> {
+  async adopt(isWanted: (name: string, bytes: number) => boolean): Promise<string[]> {
     const adopted: string[] = []
     for (const name of await readdir(this.#directory)) {
       const path = join(this.#directory, name)
@@ -62,12 +62,12 @@ export class ProcessFolder {
     return adopted.toSorted()
   }
 
-  async #adoptFrom(path: string, isWanted: (bytes: number) => boolean): Promise<string[]> {
+  async #adoptFrom(path: string, isWanted: (name: string, bytes: number) => boolean): Promise<string[]> {
     const adopted: string[] = []
     const files = (await readdir(path)).filter((file) => file !== LOCK)
     for (const file of files) {
       try {
-        if (!isWanted((await stat(join(path, file))).size)) continue
+        if (!isWanted(file, (await stat(join(path, file))).size)) continue
         await rename(join(path, file), join(this.path, file))
         adopted.push(file)
       } catch (error) {

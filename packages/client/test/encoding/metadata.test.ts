@@ -1,12 +1,12 @@
 import { runInNewContext } from 'node:vm'
-import fc from 'fast-check'
+import * as fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import { LimitError } from '../../src/encoding/limit-error.ts'
 import { plainMetadata } from '../../src/encoding/metadata.ts'
 import { contractLimits } from '../../src/limits.ts'
 
 const convert = (fields: object): unknown =>
-  JSON.parse(JSON.stringify(plainMetadata({}, fields, undefined).metadata))
+  JSON.parse(JSON.stringify(plainMetadata({}, fields, undefined).metadata ?? {}))
 
 describe('a value that JSON cannot hold', () => {
   class Point {
@@ -83,6 +83,7 @@ describe('a value that JSON cannot hold', () => {
       'a getter that throws a text',
       {
         get b() {
+          // oxlint-disable-next-line only-throw-error -- an application may
           throw 'no'
         },
       },
@@ -158,16 +159,22 @@ describe('a value that JSON cannot hold', () => {
           }),
         ),
         (fields) => {
-          try {
-            convert(fields)
-          } catch (error) {
-            expect(error).toBeInstanceOf(LimitError)
-          }
+          expect(() => describeConversion(fields)).not.toThrow()
         },
       ),
     )
   })
 })
+
+/** The result, or the code of the limit that is exceeded. */
+function describeConversion(fields: object): unknown {
+  try {
+    return convert(fields)
+  } catch (error) {
+    if (error instanceof LimitError) return error.entryError.code
+    throw error
+  }
+}
 
 describe('names with a special meaning', () => {
   test('are members like any other, and never change a prototype', () => {
@@ -259,22 +266,22 @@ describe('an error', () => {
   })
 })
 
-describe('a limit', () => {
-  /** Objects in objects; the metadata itself is level 1. */
-  const nested = (levels: number): object => {
-    let value: object = {}
-    for (let level = 2; level < levels; level += 1) value = level % 2 === 0 ? { value } : [value]
-    return { value }
+/** Objects in objects; the metadata itself is level 1. */
+const nested = (levels: number): object => {
+  let value: object = {}
+  for (let level = 2; level < levels; level += 1) value = level % 2 === 0 ? { value } : [value]
+  return { value }
+}
+const codeOf = (fields: object): string => {
+  try {
+    convert(fields)
+  } catch (error) {
+    if (error instanceof LimitError) return `${error.entryError.path} ${error.entryError.code}`
   }
-  const codeOf = (fields: object): string => {
-    try {
-      convert(fields)
-    } catch (error) {
-      if (error instanceof LimitError) return `${error.entryError.path} ${error.entryError.code}`
-    }
-    return 'valid'
-  }
+  return 'valid'
+}
 
+describe('a limit', () => {
   test('of levels is exact', () => {
     expect(codeOf(nested(contractLimits.metadataDepthMax))).toBe('valid')
     expect(codeOf(nested(contractLimits.metadataDepthMax + 1))).toBe('/metadata too_deep')
@@ -290,10 +297,7 @@ describe('a limit', () => {
   })
 
   test.each<[string, object]>([
-    [
-      'an array of a billion holes',
-      { value: Array.from({ length: 1 }).concat(new Array<undefined>(1_000_000_000)) },
-    ],
+    ['an array of a billion holes', { value: Object.assign([], { length: 1_000_000_000 }) }],
     ['a set of a million numbers', { value: new Set(Array.from({ length: 1_000_000 }, (_, i) => i)) }],
     ['a text of 100 MB', { value: 'x'.repeat(100_000_000) }],
     ['many texts', { value: Array.from({ length: 100 }, () => 'x'.repeat(1_000)) }],
