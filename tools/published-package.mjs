@@ -1,7 +1,7 @@
 // The steps of `prepack` and `postpack` of a package that is published, in the folder of the package:
 //
 //   manifest       Inside the repository, the exports are TypeScript sources, which Node does not run below node_modules. The archive has the
-//                  exports of `publishConfig` instead: the compiled files.
+//                  exports of `publishConfig` instead: the compiled files. Dependencies within the repository get versions.
 //   declarations   tsc rewrites `./file.ts` to `./file.js` in the compiled files, but not in the declarations.
 //   restore        The manifest of the repository is put back.
 //
@@ -35,8 +35,31 @@ function replaceManifest() {
   const manifest = JSON.parse(readFileSync(MANIFEST, 'utf8'))
   const { exports, ...publishConfig } = manifest.publishConfig
   // Undefined members are left out.
-  const published = { ...manifest, exports, publishConfig, scripts: undefined, devDependencies: undefined }
+  const published = {
+    ...manifest,
+    exports,
+    publishConfig,
+    dependencies: withVersions(manifest.dependencies),
+    scripts: undefined,
+    devDependencies: undefined,
+  }
   writeFileSync(MANIFEST, `${JSON.stringify(published, undefined, 2)}\n`)
+}
+
+/** Packages of the repository depend on each other as they are. In the archive, they depend on a version. */
+function withVersions(dependencies) {
+  if (dependencies === undefined) return undefined
+  return Object.fromEntries(
+    Object.entries(dependencies).map(([name, range]) => [
+      name,
+      range === 'workspace:*' ? versionOf(name) : range,
+    ]),
+  )
+}
+
+function versionOf(name) {
+  const folder = join('..', name.slice('@sluice/'.length))
+  return `^${JSON.parse(readFileSync(join(folder, MANIFEST), 'utf8')).version}`
 }
 
 function rewriteDeclarations() {
