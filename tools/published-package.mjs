@@ -50,15 +50,15 @@ function replaceManifest() {
 function withVersions(dependencies) {
   if (dependencies === undefined) return undefined
   return Object.fromEntries(
-    Object.entries(dependencies).map(([name, range]) => [
-      name,
-      range === 'workspace:*' ? versionOf(name) : range,
+    Object.entries(dependencies).map(([dependency, range]) => [
+      dependency,
+      range === 'workspace:*' ? versionOf(dependency) : range,
     ]),
   )
 }
 
-function versionOf(name) {
-  const folder = join('..', name.slice('@sluice/'.length))
+function versionOf(dependency) {
+  const folder = join('..', dependency.slice('@sluice/'.length))
   return `^${JSON.parse(readFileSync(join(folder, MANIFEST), 'utf8')).version}`
 }
 

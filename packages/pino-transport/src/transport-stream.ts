@@ -70,6 +70,7 @@ export class TransportStream extends Writable {
       await setImmediate()
       await this.#room.wait()
     }
+    this.#room.end()
   }
 
   async #readContext(): Promise<EntryContext> {

@@ -230,7 +230,7 @@ describe('kill -9', () => {
 describe('an application that logs faster than the API accepts', () => {
   it('waits with `wait` and `sync`, and loses nothing', async () => {
     const application = start({
-      options: { whenFull: 'wait', queueEntriesMax: 200 },
+      options: { whenFull: 'wait', queueEntriesMax: 500 },
       transport: { sync: true },
     })
     await application.ask({ act: 'log', from: 0, to: 20_000 })
@@ -240,7 +240,7 @@ describe('an application that logs faster than the API accepts', () => {
   })
 
   it('waits with `wait` if the lines come in small pieces, too', async () => {
-    const application = start({ options: { whenFull: 'wait', queueEntriesMax: 200 } })
+    const application = start({ options: { whenFull: 'wait', queueEntriesMax: 500 } })
     await application.ask({ act: 'log', from: 0, to: 20_000, turns: 10 })
     await application.end({ act: 'end' })
     expect(stored()).toEqual(numbers(0, 20_000))
@@ -253,12 +253,12 @@ describe('an application that logs faster than the API accepts', () => {
     async () => {
       await api.stop()
       const application = start({
-        options: { whenFull: 'wait', flushTimeoutMs: 100, queueEntriesMax: 200 },
+        options: { whenFull: 'wait', flushTimeoutMs: 100, queueEntriesMax: 500 },
         transport: { sync: true },
       })
       // Two buffers of pino.
       const tookMs = (await application.ask({ act: 'log', from: 0, to: 8_000, pad: 1_000 })) as number
-      expect(tookMs).toBeGreaterThan(5_000)
+      expect(tookMs).toBeGreaterThan(3_000)
       expect(await application.end({ act: 'end' })).toMatchObject({ code: 0 })
       expect(application.stderr).not.toContain('Error')
     },
@@ -272,7 +272,7 @@ describe('an application that logs faster than the API accepts', () => {
     // A GB of lines in some seconds: without a bound, they would be in memory.
     await application.ask({ act: 'log', from: 0, to: 800_000, turns: 100, pad: 1_000 })
     const bytes = (await application.ask({ act: 'memory' })) as number
-    expect(bytes / 1024 ** 2).toBeLessThan(150)
+    expect(bytes / 1024 ** 2).toBeLessThan(250)
     await application.end({ act: 'end' })
     expect(application.stderr).toContain('log entries were dropped')
   })
