@@ -60,6 +60,6 @@ export function printReport(text: string): void {
   try {
     writeSync(STDERR, `@sluice/pino-transport: ${text}\n`)
   } catch {
-    // Closed, or a pipe that nobody reads. There is no one to tell.
+    // Closed, or a pipe without a reader.
   }
 }

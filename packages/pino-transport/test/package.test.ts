@@ -9,8 +9,9 @@ import { findProgram } from '../../client/test/support/packed-client.ts'
 import { installPackedTransport } from './support/packed-transport.ts'
 
 const run = promisify(execFile)
-const tsc = fileURLToPath(new URL('../../../node_modules/.bin/tsc', import.meta.url))
-const nodeTypes = fileURLToPath(new URL('../../../node_modules/@types', import.meta.url))
+const modules = fileURLToPath(new URL('../../../node_modules', import.meta.url))
+const tsc = join(modules, '.bin/tsc')
+const nodeTypes = join(modules, '@types')
 const node = (await findProgram('node')) ?? process.execPath
 const nodeVersion = (await run(node, ['--version'])).stdout.trim()
 

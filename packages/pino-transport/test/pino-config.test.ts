@@ -34,7 +34,7 @@ it('uses the options before the message', () => {
   expect(receiver.config).toMatchObject({ messageKey: 'mine', errorKey: 'error' })
 })
 
-it('does not wait for ever', async () => {
+it('does not wait permanently', async () => {
   const receiver = new PinoConfigReceiver(new EventEmitter(), {}, IMMEDIATE_MS)
   await receiver.wait()
   expect(receiver.config.messageKey).toBe('msg')
