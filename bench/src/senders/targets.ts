@@ -13,7 +13,7 @@ export interface Target {
 const apiKey = 'slk_bench'
 
 /** A port at which nothing listens. */
-export async function startRefusing(): Promise<Target> {
+export async function startClosedPort(): Promise<Target> {
   const server = createServer()
   const url = await listen(server)
   server.close()
