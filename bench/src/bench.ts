@@ -146,6 +146,7 @@ export class Bench {
         load,
         windowMs: options.windowMs,
         trialsMax: options.trialsMax,
+        ratePerS: options.ratePerS,
         signal: this.#interrupted.signal,
         log: (text: string) => log(`  ${text}`),
       }

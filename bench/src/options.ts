@@ -9,6 +9,8 @@ export interface BenchOptions {
   readonly windowMs: number
   /** How many rates the search for the highest sustained rate measures. */
   readonly trialsMax: number
+  /** Entries per second at which latencies are measured. Undefined: half of each system's highest sustained rate. */
+  readonly ratePerS: number | undefined
   readonly corpus: string | undefined
   readonly burstEntriesMax: number | undefined
   readonly profiledRole: Profile['role'] | undefined
@@ -21,6 +23,7 @@ const usage = `npm run bench -- [options]
   --system NAMES        ${systemNames.join(',')}; default ${defaultSystems.join(',')}
   --seconds N           length of each measurement window; default 15, with --quick 4
   --quick               measures fewer rates
+  --rate N              measures every system at N entries per second, and searches no highest sustained rate
   --corpus DIR          reads messages from the log files in DIR: a line is a message, the file name is the service
   --burst-entries N     ends a burst after N entries
   --profile api|worker  saturates each system once and writes CPU profiles of its API or worker
@@ -35,6 +38,7 @@ export function readOptions(): BenchOptions {
     scenario: { type: 'string', multiple: true },
     system: { type: 'string', multiple: true },
     seconds: { type: 'string' },
+    rate: { type: 'string' },
     corpus: { type: 'string' },
     'burst-entries': { type: 'string' },
     profile: { type: 'string' },
@@ -52,6 +56,7 @@ export function readOptions(): BenchOptions {
         : readNames(commandLine, '--system', values.system, systemNames, (name) => name),
     windowMs: readPositive(commandLine, '--seconds', seconds) * 1_000,
     trialsMax: values.quick ? 2 : 4,
+    ratePerS: values.rate === undefined ? undefined : readPositive(commandLine, '--rate', values.rate),
     corpus: values.corpus,
     burstEntriesMax:
       burstEntries === undefined ? undefined : readPositive(commandLine, '--burst-entries', burstEntries),

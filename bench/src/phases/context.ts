@@ -13,6 +13,8 @@ export interface MeasurementContext {
   readonly windowMs: number
   /** How many rates the search for the highest sustained rate measures. */
   readonly trialsMax: number
+  /** Entries per second at which latencies are measured. Undefined: half of the system's highest sustained rate. */
+  readonly ratePerS: number | undefined
   /** Aborted when the benchmark is interrupted. */
   readonly signal: AbortSignal
   /** Reports progress to the user. */

@@ -6,7 +6,7 @@ import { type Burst, measureBurst } from './burst.ts'
 import { findCapacity, type Trial } from './capacity.ts'
 import type { MeasurementContext } from './context.ts'
 import type { Figures } from './figures.ts'
-import { measureHalfLoad, measureQueueMemory } from './half-load.ts'
+import { type Latencies, measureLatencies, measureQueueMemory } from './latencies.ts'
 import { findConnections, saturate } from './saturation.ts'
 
 /** The result of one system under one scenario. */
@@ -48,27 +48,47 @@ export async function measureForProfile(context: MeasurementContext): Promise<Me
 
 async function measureSteady(context: MeasurementContext, connections: number): Promise<Measurement> {
   const saturation = await saturate(context, connections)
+  const base = { saturatedPerS: saturation.acceptedPerS, connections }
+  const { ratePerS } = context
+  if (ratePerS !== undefined) {
+    const latencies = await measureLatencies(context, connections, ratePerS)
+    const { usage } = latencies.reading
+    const figures = {
+      ...base,
+      ...figuresOfLatencies(latencies),
+      ...figuresOfUsage(usage, latencies.load.accepted),
+    }
+    return {
+      figures,
+      details: { saturation, latencies },
+      warnings: warnAbout('at the fixed rate', latencies),
+    }
+  }
   const { best, trials } = await findCapacity(context, saturation)
   const details = { saturation, trials }
-  const base = { saturatedPerS: saturation.acceptedPerS, connections }
   if (best === undefined) return { figures: base, details, warnings: ['no sustained rate was found'] }
-  const half = await measureHalfLoad(context, connections, best.entriesPerS / 2)
+  const half = await measureLatencies(context, connections, best.entriesPerS / 2)
   const redisBytesPerEntry = await measureQueueMemory(context, connections, best.entriesPerS / 2)
-  const { latencyMs } = half.load
   const figures = withoutUndefined({
     ...base,
     ...figuresOfTrial(best),
     requestsPerS: best.entriesPerS / entriesPerRequest(context.scenario),
-    ackP50Ms: latencyMs.p50,
-    ackP99Ms: latencyMs.p99,
-    ackP999Ms: latencyMs.p999,
-    queryableP50Ms: half.queryable.p50Ms,
-    queryableP99Ms: half.queryable.p99Ms,
+    ...figuresOfLatencies(half),
     redisBytesPerEntry,
   })
   const warnings = [...warnAbout('at the highest sustained rate', best), ...warnAbout('at half of it', half)]
   if (best.surplusRows > 0) warnings.push(`${best.surplusRows} more rows than acknowledged entries`)
   return { figures, details: { ...details, half }, warnings }
+}
+
+function figuresOfLatencies({ load: { latencyMs }, queryable }: Latencies): Figures {
+  return withoutUndefined({
+    ackP50Ms: latencyMs.p50,
+    ackP99Ms: latencyMs.p99,
+    ackP999Ms: latencyMs.p999,
+    queryableP50Ms: queryable.p50Ms,
+    queryableP99Ms: queryable.p99Ms,
+  })
 }
 
 function figuresOfTrial(trial: Trial): Figures {

@@ -4,7 +4,7 @@ import { QueryableProbe, type QueryableTimes } from '../measure/queryable-probe.
 import { redisUsedBytes } from '../measure/redis-info.ts'
 import { drain, formatRate, type MeasurementContext, startPhase } from './context.ts'
 
-export interface HalfLoad {
+export interface Latencies {
   readonly load: LoadResult
   readonly queryable: QueryableTimes
   readonly reading: MeterReading
@@ -13,12 +13,12 @@ export interface HalfLoad {
 /** Long enough for some ten thousand entries, short enough for a system that needs a kilobyte per entry. */
 const QUEUE_FILL_MS_MAX = 4_000
 
-/** Measures latencies at a rate that leaves the system headroom: half of its highest sustained rate. */
-export async function measureHalfLoad(
+/** Measures latencies at a rate that leaves the system headroom. */
+export async function measureLatencies(
   context: MeasurementContext,
   connections: number,
   entriesPerS: number,
-): Promise<HalfLoad> {
+): Promise<Latencies> {
   await startPhase(context)
   const meter = new ProcessMeter(context.system.pids())
   const probe = new QueryableProbe(context.system, context.store)
