@@ -1,13 +1,13 @@
 import { type ClickHouseClient, connectClickHouse } from '@sluice/clickhouse'
 import { eventually, type LogsResponse, postLogs } from '@sluice/harness'
 import { drainQueue } from '@sluice/harness/drain'
+import { HttpServer } from '@sluice/harness/http-server'
 import { startTestInstallation } from '@sluice/harness/test-installation'
 import { type ApiApp, type App, type Installation, startApi, startWorker, withRegistry } from '@sluice/local'
 import { ChunkQueue, encodeChunk, queueNames } from '@sluice/queue'
 import { connectRedis, createLogger } from '@sluice/runtime'
 import { randomUUIDv7 } from 'node:crypto'
-import { createServer, type IncomingMessage, type Server } from 'node:http'
-import type { AddressInfo } from 'node:net'
+import type { IncomingMessage } from 'node:http'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 
 const DAY_MS = 86_400_000
@@ -224,22 +224,19 @@ describe.each([-100, 40])('a worker whose clock is off by %i days', (days) => {
 
 describe("ClickHouse's clock", () => {
   let shiftDays: number
-  let proxy: Server
+  let proxy: HttpServer
 
   beforeAll(async () => {
-    proxy = createServer((request, response) => {
+    proxy = new HttpServer((request, response) => {
       forward(request).then(
         (text) => response.end(text),
         () => response.writeHead(502).end(),
       )
     })
-    await new Promise<void>((resolve) => proxy.listen(0, '127.0.0.1', resolve))
+    await proxy.listen()
   })
 
-  afterAll(() => {
-    proxy.closeAllConnections()
-    proxy.close()
-  })
+  afterAll(() => proxy?.close())
 
   /** Forwards a request to ClickHouse. The answer to a query of its clock is shifted. */
   async function forward(request: IncomingMessage): Promise<Buffer | string> {
@@ -261,8 +258,7 @@ describe("ClickHouse's clock", () => {
     async (days) => {
       const service = `clickhouse-${days}`
       shiftDays = days
-      const { port } = proxy.address() as AddressInfo
-      await withWorker({ CLICKHOUSE_URL: `http://127.0.0.1:${port}` }, async (worker) => {
+      await withWorker({ CLICKHOUSE_URL: proxy.url }, async (worker) => {
         await postAccepted(installation.apiUrl, service)
         const reasons = await notReadyReason(worker.opsUrl, 'batch not inserted: ClockSkewError')
         expect(reasons).toMatch(/the clock of ClickHouse is 40 days .* that of Redis/)

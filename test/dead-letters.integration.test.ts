@@ -7,14 +7,13 @@ import {
 import { eventually } from '@sluice/harness'
 import { drainQueue, isEmpty } from '@sluice/harness/drain'
 import { startTestInstallation } from '@sluice/harness/test-installation'
-import type { Installation } from '@sluice/local'
+import { clickhouseEnvironment, type Installation } from '@sluice/local'
 import { type Chunk, ChunkQueue, encodeChunk, queueNames, type QueueNames } from '@sluice/queue'
 import { makeRowPrefix, rowAsJson, shapeRow } from '@sluice/rows'
 import { connectRedis, createLogger, type RedisConnection } from '@sluice/runtime'
-import { execFile } from 'node:child_process'
 import { randomUUIDv7 } from 'node:crypto'
-import { fileURLToPath } from 'node:url'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { runSluice } from './sluice-command.ts'
 
 const ADD_DEADLINE_MS = 5_000
 
@@ -118,21 +117,10 @@ describe('a row that ClickHouse rejects', () => {
   }, 30_000)
 })
 
-/** Runs the command in a separate process. */
 async function sluice(...args: string[]): Promise<{ stdout: string; code: number }> {
-  const program = fileURLToPath(new URL('../apps/cli/src/main.ts', import.meta.url))
-  const { url, username, password, database } = installation.clickhouse
-  const environment = {
-    CLICKHOUSE_URL: url,
-    CLICKHOUSE_USERNAME: username,
-    CLICKHOUSE_PASSWORD: password,
-    CLICKHOUSE_DATABASE: database,
-  }
-  return new Promise((resolve) => {
-    execFile(process.execPath, [program, 'dead-letters', ...args], { env: environment }, (error, stdout) =>
-      resolve({ stdout, code: error === null ? 0 : Number(error.code) }),
-    )
-  })
+  const environment = clickhouseEnvironment(installation.clickhouse)
+  const { stdout, code } = await runSluice(['dead-letters', ...args], environment)
+  return { stdout, code }
 }
 
 describe('sluice dead-letters', () => {

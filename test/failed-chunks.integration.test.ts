@@ -3,10 +3,9 @@ import { eventually, postLogs } from '@sluice/harness'
 import { drainQueue, isEmpty } from '@sluice/harness/drain'
 import { startRedis, Supervisor } from '@sluice/local'
 import { BatchLedger, type QueueNames, shardNames } from '@sluice/queue'
-import { execFile } from 'node:child_process'
-import { fileURLToPath } from 'node:url'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { type ScaledInstallation, startScaledInstallation } from './scaling/scaled-installation.ts'
+import { runSluice } from './sluice-command.ts'
 
 const PREFIX = 'failed-chunks'
 const DEADLINE_MS = 20_000
@@ -44,16 +43,8 @@ afterAll(async () => {
   await supervisor?.stop({ force: true })
 })
 
-/** Runs the command in a separate process. */
-async function failedChunks(...args: string[]): Promise<{ stdout: string; stderr: string; code: number }> {
-  const program = fileURLToPath(new URL('../apps/cli/src/main.ts', import.meta.url))
-  const env = { REDIS_URL: redisUrl, SLUICE_PREFIX: PREFIX }
-  return new Promise((resolve) => {
-    execFile(process.execPath, [program, 'failed-chunks', ...args], { env }, (error, stdout, stderr) =>
-      resolve({ stdout, stderr, code: error === null ? 0 : Number(error.code) }),
-    )
-  })
-}
+const failedChunks = (...args: string[]): ReturnType<typeof runSluice> =>
+  runSluice(['failed-chunks', ...args], { REDIS_URL: redisUrl, SLUICE_PREFIX: PREFIX })
 
 async function list(): Promise<Record<string, unknown>[]> {
   const { stdout } = await failedChunks('list', '--json')

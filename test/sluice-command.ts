@@ -1,4 +1,5 @@
 import type { ClickHouseAccess } from '@sluice/clickhouse'
+import { clickhouseEnvironment } from '@sluice/local'
 import { execFile } from 'node:child_process'
 import { fileURLToPath } from 'node:url'
 
@@ -26,14 +27,10 @@ export async function runStatus({ redisUrl, prefix, clickhouse }: StatusOf): Pro
   readonly status: Record<string, unknown>
   readonly code: number
 }> {
-  const { url, username, password, database } = clickhouse
   const { stdout, stderr, code } = await runSluice(['status', '--json', '--interval', '1'], {
     REDIS_URL: redisUrl,
     SLUICE_PREFIX: prefix,
-    CLICKHOUSE_URL: url,
-    CLICKHOUSE_USERNAME: username,
-    CLICKHOUSE_PASSWORD: password,
-    CLICKHOUSE_DATABASE: database,
+    ...clickhouseEnvironment(clickhouse),
   })
   if (stdout === '') throw new Error(stderr)
   return { status: JSON.parse(stdout) as Record<string, unknown>, code }

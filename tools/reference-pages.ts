@@ -12,7 +12,7 @@ import { problems } from '../apps/api/src/problems.ts'
 import { rateLimitSettings } from '../apps/api/src/rate-limits/settings.ts'
 import { sampleSettings } from '../apps/api/src/traces/settings.ts'
 import { workerSettings } from '../apps/worker/src/config.ts'
-import { dashboardFiles } from './dashboards.ts'
+import { dashboardFiles } from './dashboards/dashboards.ts'
 
 interface Setting {
   readonly type: string

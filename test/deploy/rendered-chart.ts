@@ -105,7 +105,7 @@ export class Manifest {
     return this.workloads.filter((each) => ['api', 'worker'].includes(componentOf(each)))
   }
 
-  /** @throws Error if there is none */
+  /** @throws Error if the chart has no workload for the component */
   workload(component: string): Workload {
     const found = this.workloads.find((each) => componentOf(each) === component)
     if (found === undefined) throw new Error(`no workload for ${component}`)

@@ -2,10 +2,8 @@
 import { eventually, pause } from '@sluice/harness'
 import { type ApiApp, type Installation, startApi } from '@sluice/local'
 import { queueNames } from '@sluice/queue'
-import { execFile } from 'node:child_process'
-import { fileURLToPath } from 'node:url'
-import { promisify } from 'node:util'
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest'
+import { runSluice } from '../sluice-command.ts'
 import { isAlert, readRules, rulesOf } from './alert-rules.ts'
 import { MonitoredInstallation, type Sender } from './monitored-installation.ts'
 
@@ -77,10 +75,10 @@ async function remaining(
   }
 }
 
-async function command(...args: readonly string[]): Promise<string> {
-  const program = fileURLToPath(new URL('../../apps/cli/src/main.ts', import.meta.url))
-  const env = { REDIS_URL: installation.redisUrl, SLUICE_PREFIX: installation.prefix }
-  return (await promisify(execFile)(process.execPath, [program, ...args], { env })).stdout
+async function command(...args: readonly string[]): Promise<void> {
+  const { redisUrl, prefix } = installation
+  const { code, stderr } = await runSluice(args, { REDIS_URL: redisUrl, SLUICE_PREFIX: prefix })
+  if (code !== 0) throw new Error(stderr)
 }
 
 async function limitEntries(perSecond: string): Promise<void> {

@@ -1,7 +1,7 @@
 // Needs prometheus: `npm run test:monitoring`.
 import { eventually } from '@sluice/harness'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { dashboards } from '../../tools/dashboards.ts'
+import { dashboards } from '../../tools/dashboards/dashboards.ts'
 import { isAlert, metricsIn, readRules, rulesOf } from './alert-rules.ts'
 import { JOB, MonitoredInstallation, type Sender } from './monitored-installation.ts'
 

@@ -10,8 +10,8 @@ interface QuickRulesFile extends RulesFile {
 }
 
 /**
- * The same rules for a test that waits: an alert fires a second after its fault, and windows of rates and growth are 15 s. Thresholds, and the
- * windows in which events are counted, are unchanged.
+ * The same rules for a test that waits: an alert fires a second after its fault, and windows of rates and growth are 15 s. Thresholds, and
+ * the windows in which events are counted, are unchanged.
  */
 export function quickRules(file: RulesFile): QuickRulesFile {
   return {

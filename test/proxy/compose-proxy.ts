@@ -23,8 +23,8 @@ const root = new URL('../../deploy/compose/', import.meta.url)
 const READY_DEADLINE_MS = 10_000
 
 /**
- * Starts the `nginx` of the PATH with the files of deploy/compose. Only what belongs to a container is replaced: paths, ports and the address
- * of the name server.
+ * Starts the `nginx` of the PATH with the files of deploy/compose. Only what belongs to a container is replaced: paths, ports and the
+ * address of the name server.
  */
 export async function startComposeProxy(
   supervisor: Supervisor,

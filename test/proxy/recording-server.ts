@@ -1,11 +1,5 @@
-import { once } from 'node:events'
-import {
-  createServer,
-  type IncomingHttpHeaders,
-  type IncomingMessage,
-  type Server,
-  type ServerResponse,
-} from 'node:http'
+import { HttpServer } from '@sluice/harness/http-server'
+import type { IncomingHttpHeaders, IncomingMessage, ServerResponse } from 'node:http'
 
 /** A request as it arrived. */
 export interface RecordedRequest {
@@ -21,33 +15,27 @@ export type Behaviour = 'answer' | 'reset' | 'reset-early'
 export class RecordingServer {
   readonly requests: RecordedRequest[] = []
   behaviour: Behaviour = 'answer'
-  /** How many connections were accepted. */
-  connections = 0
-  readonly #server: Server
-
-  private constructor(server: Server) {
-    this.#server = server
-    server.on('connection', () => (this.connections += 1))
-    server.on('request', (request, response) => void this.#record(request, response))
-  }
+  readonly #server = new HttpServer((request, response) => void this.#record(request, response), {
+    keepAliveTimeout: 65_000,
+  })
 
   static async open(address: string, port: number): Promise<RecordingServer> {
-    const server = createServer({ keepAliveTimeout: 65_000 })
-    const recording = new RecordingServer(server)
-    server.listen(port, address)
-    await once(server, 'listening')
+    const recording = new RecordingServer()
+    await recording.#server.listen(address, port)
     return recording
+  }
+
+  /** How many connections were accepted. */
+  get connections(): number {
+    return this.#server.connections
   }
 
   get posts(): readonly RecordedRequest[] {
     return this.requests.filter(({ method }) => method === 'POST')
   }
 
-  async close(): Promise<void> {
-    if (!this.#server.listening) return
-    this.#server.close()
-    this.#server.closeAllConnections()
-    await once(this.#server, 'close')
+  close(): Promise<void> {
+    return this.#server.close()
   }
 
   async #record(request: IncomingMessage, response: ServerResponse): Promise<void> {

@@ -9,7 +9,7 @@ import { PASSWORD, queryServer, startRedisCluster, type TestCluster } from './re
 // While a slot moves, each of two nodes has some of its keys. Redis would abort a script at the first key that the node does not have.
 
 const ADD_MS = 10_000
-/** Long enough for every operation, and for several checks for stalled jobs. */
+/** For how long a slot moves. Meanwhile each operation is sent, and three checks for stalled jobs are made. */
 const MOVE_MS = 700
 /** Jobs are checked at this interval. */
 const LOCK_MS = 200
@@ -40,6 +40,8 @@ beforeEach(async () => {
     await queue.add(id, encodeChunk(1, Buffer.from('row\n')), performance.now() + ADD_MS)
   await consumer.fetch(3, { isBusy: false })
   await new BatchLedger(redis, names).claim(BATCH, ['one', 'two'])
+  // As after a check for stalled jobs.
+  await redis.sadd(names.jobKey('stalled'), 'one', 'two', 'three')
 })
 
 afterEach(async () => {
@@ -93,6 +95,12 @@ async function endMove({ slot, source, target }: Awaited<ReturnType<typeof begin
     await queryServer(port, (node) => node.call('CLUSTER', 'SETSLOT', slot, 'NODE', targetId))
 }
 
+async function checkStalled(): Promise<void> {
+  const checking = openConsumer(LOCK_MS)
+  await pause(2 * MOVE_MS)
+  await checking.close()
+}
+
 const batch = { id: BATCH, members: ['one', 'two'], rows: { inserted: 2, deadLettered: 0 } }
 const operations: Readonly<Record<string, { run: () => Promise<unknown>; given: () => readonly string[] }>> =
   {
@@ -112,13 +120,10 @@ const operations: Readonly<Record<string, { run: () => Promise<unknown>; given: 
         ...['one', 'two'].flatMap((id) => [names.chunkKey(id), names.jobKey(id)]),
       ],
     },
-    'a check for stalled jobs': {
-      run: async () => {
-        const checking = openConsumer(LOCK_MS)
-        await pause(2 * MOVE_MS)
-        await checking.close()
-      },
-      given: () => [names.waitKey, names.activeKey],
+    'a check for stalled jobs': { run: checkStalled, given: () => [names.waitKey, names.activeKey] },
+    'a check for stalled jobs whose wait list has moved': {
+      run: checkStalled,
+      given: () => [names.activeKey],
     },
   }
 

@@ -5,6 +5,7 @@ import {
   DurabilityCheck,
   connectRedis,
   NotReplicatedError,
+  type RedisConnection,
   ReplicatedRedis,
 } from '@sluice/runtime'
 import { afterAll, beforeAll, beforeEach, describe, expect, it, onTestFinished, vi } from 'vitest'
@@ -197,7 +198,11 @@ describe('a script', () => {
   })
 })
 
-function startCheck(replicas: number): { check: DurabilityCheck; scripts: ReplicatedRedis } {
+function startCheck(replicas: number): {
+  check: DurabilityCheck
+  scripts: ReplicatedRedis
+  connection: RedisConnection
+} {
   const connection = connectRedis(urlOf(primary), { failFast: true, commandTimeoutMs: 2_000 })
   connection.on('error', () => undefined)
   const scripts = new ReplicatedRedis({
@@ -215,7 +220,7 @@ function startCheck(replicas: number): { check: DurabilityCheck; scripts: Replic
     scripts.close()
     connection.disconnect()
   })
-  return { check, scripts }
+  return { check, scripts, connection }
 }
 
 describe('a check of the replicas', () => {
@@ -237,6 +242,19 @@ describe('a check of the replicas', () => {
     await vi.waitFor(() =>
       expect(check.readiness.reasons).toEqual(['no connection for confirmed steps is open']),
     )
+  })
+
+  it('keeps what it found while the server does not answer', async () => {
+    const { check, scripts, connection } = startCheck(0)
+    const danger = 'has 1 replicas, and only 0 must confirm'
+    await vi.waitFor(() => expect(check.readiness.reasons.join()).toContain(danger), { timeout: 5_000 })
+    const info = vi.spyOn(connection, 'info').mockRejectedValue(new Error('Command timed out'))
+    connection.emit('ready')
+    await vi.waitFor(() => expect(info).toHaveBeenCalled())
+    // The check itself ends after its last answer.
+    await new Promise(setImmediate)
+    expect(check.readiness.reasons.join()).toContain(danger)
+    await expect(scripts.script(GET)(['{t}:a'], [])).rejects.toThrow(danger)
   })
 
   it('blocks scripts while there is a replica that need not confirm: it could be promoted', async () => {

@@ -10,10 +10,10 @@ import { Retrier } from '../../apps/worker/src/retrier.ts'
 import { Semaphore } from '../../apps/worker/src/semaphore.ts'
 import type { ShardQueue } from '../../apps/worker/src/shard-queue.ts'
 import { type ShardDependencies, startShard } from '../../apps/worker/src/start-shard.ts'
+import { WorkerCounts } from '../../apps/worker/src/worker-counts.ts'
 import type { SimulatedClickHouse } from './simulated-clickhouse.ts'
 import type { Link, SimulatedProcess } from './simulated-process.ts'
 import type { SimulatedRedis } from './simulated-redis.ts'
-import { WorkerCounts } from '../../apps/worker/src/worker-counts.ts'
 
 /** Longer intervals than in production. Most of the time nothing is waiting, and each round is an event. */
 const fetchLimits = {

@@ -1,15 +1,5 @@
 import { Registry } from '@sluice/projects'
-import {
-  ChunkQueue,
-  exportQueues,
-  Heartbeat,
-  QueueGauge,
-  QueueReporter,
-  QueueView,
-  ShardCount,
-  ShardedQueue,
-  shardNames,
-} from '@sluice/queue'
+import { ChunkQueue, Reporting, ShardCount, ShardedQueue, shardNames } from '@sluice/queue'
 import { EntryValidator, IdSource } from '@sluice/rows'
 import {
   connectRedis,
@@ -24,7 +14,6 @@ import {
   readSettingsOrExit,
   RedisClock,
   redisDependency,
-  redisServers,
   ReplicatedRedis,
   runProcess,
   startOpsServer,
@@ -32,6 +21,7 @@ import {
 import { startTraces } from '@sluice/traces'
 import { randomUUID } from 'node:crypto'
 import { hostname } from 'node:os'
+import packageJson from '../package.json' with { type: 'json' }
 import { buildApp } from './app.ts'
 import { Authenticator } from './authentication/authenticator.ts'
 import { KeyUsage } from './authentication/key-usage.ts'
@@ -51,7 +41,6 @@ import { defaultsFromSettings } from './rate-limits/settings.ts'
 import { SharedBuckets } from './rate-limits/shared-buckets.ts'
 import { ChunkSpans } from './traces/chunk-spans.ts'
 import { RequestTraces } from './traces/request-traces.ts'
-import packageJson from '../package.json' with { type: 'json' }
 
 /**
  * Connections that the operating system may hold for the process, which accepts one in each turn of its event loop. Above that, a client
@@ -140,18 +129,32 @@ await runProcess({
     const idempotency = new Idempotency(idempotentWriter, shards, makeId)
     const eventLoopDelay = new EventLoopDelay()
     const shardCount = new ShardCount(redis, config.SLUICE_PREFIX, config.QUEUE_SHARDS)
-    const gauge = new QueueGauge({
+    const readiness = (): { ready: boolean; reasons: string[] } => {
+      const connection = redis.status === 'ready' ? [] : [`the connection to Redis is ${redis.status}`]
+      const reasons = [...connection, ...durability.readiness.reasons, ...clock.readiness.reasons]
+      return { ready: reasons.length === 0, reasons }
+    }
+    const reporting = new Reporting({
       redis,
-      servers: () => redisServers(redis),
+      prefix: config.SLUICE_PREFIX,
       shards: shardCount,
       memoryBytes: config.REDIS_MEMORY_BYTES,
+      processId: randomUUID(),
+      role: 'api',
+      host: hostname(),
+      pid: process.pid,
+      version: packageJson.version,
+      readiness,
+      hasView: config.QUEUE_VIEW,
+      metrics,
       wallMs: clock.nowMs,
       monotonicMs,
+      logger,
     })
     const bytesInFlight = (): number => writer.bytesWaiting + idempotentWriter.bytesWaiting
     const overload = new OverloadMonitor({
       thresholds: config.overloadThresholds,
-      queue: gauge,
+      queue: reporting.gauge,
       bytesInFlight,
       eventLoopDelayMs: () => eventLoopDelay.takeMs(),
       logger,
@@ -163,43 +166,15 @@ await runProcess({
       random: Math.random,
       monotonicMs,
     })
-    const readiness = (): { ready: boolean; reasons: string[] } => {
-      const connection = redis.status === 'ready' ? [] : [`the connection to Redis is ${redis.status}`]
-      const reasons = [...connection, ...durability.readiness.reasons, ...clock.readiness.reasons]
-      return { ready: reasons.length === 0, reasons }
-    }
-    const processId = randomUUID()
     const intake = new Intake(new EntryValidator(), ids)
-    const reporter = new QueueReporter({
-      redis,
-      gauge,
-      shards: shardCount,
-      leaseKey: names.reporterKey,
-      processId,
-      monotonicMs,
-      logger,
-    })
-    const heartbeat = new Heartbeat({
-      redis,
-      prefix: config.SLUICE_PREFIX,
-      processId,
-      role: 'api',
-      host: hostname(),
-      pid: process.pid,
-      version: packageJson.version,
-      readiness,
-      monotonicMs,
-      logger,
-    })
     exportApi(metrics, counts, { authenticator, intake, overload, bodies, bytesInFlight })
-    exportQueues(metrics, reporter)
     const redisCheck = redisDependency(redis)
     const dependencies = new Dependencies({
       checks: () => [
         redisCheck,
         ...shardCount.names.map((shard) => ({
           name: `shard ${shard.shard}`,
-          failure: () => gauge.failureOf(shard),
+          failure: () => reporting.gauge.failureOf(shard),
         })),
       ],
       monotonicMs,
@@ -243,12 +218,9 @@ await runProcess({
       dependencies: () => dependencies.status,
       pages,
       metrics: metrics.page,
-      view: config.QUEUE_VIEW
-        ? new QueueView({ redis, prefix: config.SLUICE_PREFIX, gauge, shards: shardCount }).answer
-        : undefined,
+      view: reporting.view,
     })
-    reporter.start()
-    heartbeat.start()
+    reporting.start()
     eventLoopDelay.start()
     overload.start()
     logger.info({ url, opsUrl: ops.url }, 'listening')
@@ -259,7 +231,6 @@ await runProcess({
         await app.close()
         await Promise.all([writer.drain(), idempotentWriter.drain()])
         overload.stop()
-        reporter.stop()
         dependencies.stop()
         unsubscribe()
         durability.stop()
@@ -268,7 +239,7 @@ await runProcess({
         await usage.close()
         await Promise.all(queues.map((queue) => queue.close()))
         await ops.close()
-        await heartbeat.stop()
+        await reporting.stop()
         if (durable instanceof ReplicatedRedis) durable.close()
         redis.disconnect()
         subscriber.disconnect()

@@ -135,7 +135,9 @@ export class BatchStages {
     return { at: isRejected || splits.size > 0 ? 'rejected' : 'loaded', recovery, batch }
   }
 
-  /** The recovery after the last repair of the batch. If it is not the expected one, another worker has begun it, and may have sent parts. */
+  /**
+   * The recovery after the last repair of the batch. If it is not the expected one, another worker has begun it, and may have sent parts.
+   */
   #after(recovery: Recovery, lastRepair: number, expected: number): Recovery {
     const after = { ...recovery, lastRepair }
     return lastRepair > expected ? this.#unsettled(after) : after

@@ -14,13 +14,9 @@ import {
 import {
   BatchLedger,
   ChunkConsumer,
-  exportQueues,
   FetchMonitor,
-  Heartbeat,
-  QueueGauge,
   type QueueNames,
-  QueueReporter,
-  QueueView,
+  Reporting,
   ShardCount,
 } from '@sluice/queue'
 import { IdSource } from '@sluice/rows'
@@ -36,7 +32,6 @@ import {
   processClock as clock,
   readSettingsOrExit,
   RedisClock,
-  redisServers,
   redisDependency,
   ReplicatedRedis,
   runProcess,
@@ -44,8 +39,9 @@ import {
 } from '@sluice/runtime'
 import { startTraces } from '@sluice/traces'
 import { randomUUID } from 'node:crypto'
-import { BatchSpans } from './batch-spans.ts'
 import { hostname } from 'node:os'
+import packageJson from '../package.json' with { type: 'json' }
+import { BatchSpans } from './batch-spans.ts'
 import { readWorkerConfig } from './config.ts'
 import { HeldBudget } from './held-budget.ts'
 import { InsertHealth } from './insert-health.ts'
@@ -55,11 +51,10 @@ import { ProgressWatchdog } from './progress-watchdog.ts'
 import { Retrier } from './retrier.ts'
 import { Semaphore } from './semaphore.ts'
 import { ServedShards } from './served-shards.ts'
-import { fetchLimits } from './shard.ts'
-import { countWorker, exportWorker } from './worker-counts.ts'
-import packageJson from '../package.json' with { type: 'json' }
 import type { ShardQueue } from './shard-queue.ts'
+import { fetchLimits } from './shard.ts'
 import { type ShardDependencies, startShard } from './start-shard.ts'
+import { countWorker, exportWorker } from './worker-counts.ts'
 
 const config = readSettingsOrExit('worker', () => readWorkerConfig(process.env))
 const logger = createLogger('worker', config.LOG_LEVEL, config.LOG_FORMAT)
@@ -236,32 +231,11 @@ await runProcess({
       commandTimeoutMs: workerLimits.reportTimeoutMs,
     })
     reportingRedis.on('error', onError)
-    const gauge = new QueueGauge({
-      redis: reportingRedis,
-      servers: () => redisServers(reportingRedis),
-      shards: shardCount,
-      memoryBytes: config.REDIS_MEMORY_BYTES,
-      wallMs: redisClock.nowMs,
-      monotonicMs,
-    })
-    const reporter = new QueueReporter({
-      redis: reportingRedis,
-      gauge,
-      shards: shardCount,
-      leaseKey: installationNames(config.SLUICE_PREFIX).reporterKey,
-      processId: workerId,
-      monotonicMs,
-      logger,
-    })
-    exportWorker(metrics, counts, {
-      chunksHeld: () => shards.heldChunks,
-      isInserting: () => health.failure === undefined,
-    })
-    exportQueues(metrics, reporter)
-    reporter.start()
-    const heartbeat = new Heartbeat({
+    const reporting = new Reporting({
       redis: reportingRedis,
       prefix: config.SLUICE_PREFIX,
+      shards: shardCount,
+      memoryBytes: config.REDIS_MEMORY_BYTES,
       processId: workerId,
       role: 'worker',
       host: hostname(),
@@ -269,8 +243,15 @@ await runProcess({
       version: packageJson.version,
       readiness,
       work: () => ({ chunksHeld: shards.heldChunks, lag: counts.recentLag.read() }),
+      hasView: config.QUEUE_VIEW,
+      metrics,
+      wallMs: redisClock.nowMs,
       monotonicMs,
       logger,
+    })
+    exportWorker(metrics, counts, {
+      chunksHeld: () => shards.heldChunks,
+      isInserting: () => health.failure === undefined,
     })
     const redisCheck = redisDependency(redis)
     const dependencyStates = new Dependencies({
@@ -300,13 +281,10 @@ await runProcess({
       readiness,
       metrics: metrics.page,
       dependencies: () => dependencyStates.status,
-      view: config.QUEUE_VIEW
-        ? new QueueView({ redis: reportingRedis, prefix: config.SLUICE_PREFIX, gauge, shards: shardCount })
-            .answer
-        : undefined,
+      view: reporting.view,
       isAlive: () => fetchMonitor.isAlive && clickhouseMonitor.isAlive && watchdog.isAlive,
     })
-    heartbeat.start()
+    reporting.start()
     logger.info({ opsUrl: ops.url }, 'working')
 
     return {
@@ -323,11 +301,10 @@ await runProcess({
         clickhouseClock.stop()
         await clickhouse.close()
         await questions.close()
-        reporter.stop()
         durability.stop()
         redisClock.stop()
         await ops.close()
-        await heartbeat.stop()
+        await reporting.stop()
         if (durable instanceof ReplicatedRedis) durable.close()
         redis.disconnect()
         reportingRedis.disconnect()

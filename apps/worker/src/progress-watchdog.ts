@@ -21,6 +21,7 @@ export const watchdogLimits = {
 
 if (watchdogLimits.reportAfterMs < workerLimits.insertLingerMaxMs + 3 * workerLimits.insertTimeoutMs)
   throw new Error('reportAfterMs is shorter than waits of a working shard')
+
 export interface WatchedShard {
   /** Its number. */
   readonly shard: number
@@ -49,8 +50,13 @@ export class NoProgressError extends Error {
  * A shard: working → suspect (`suspectMs`: an external reason is looked for) → stalled (`reportAfterMs`: not ready, logged with what the
  * shard was doing) → stuck (`exitAfterMs`: not alive; `run` rejects). Progress or an external reason leads back to working.
  *
- * External reasons: the connection to Redis reports errors, or Redis does not answer a question about the shard; an operation of the shard has just failed and is retried, for
- * example an insert; rows are looked up, in one query after another; the shard waits for a slot, and others that use the slots make progress; this process was suspended.
+ * External reasons:
+ *
+ * - The connection to Redis reports errors, or Redis does not answer a question about the shard.
+ * - An operation of the shard, for example an insert, has just failed and is retried.
+ * - Rows are looked up, in one query after another.
+ * - The shard waits for a slot, and others that use the slots make progress.
+ * - This process was suspended.
  */
 export class ProgressWatchdog {
   readonly #options: ProgressWatchdogOptions

@@ -14,8 +14,8 @@ import {
   type Stage,
 } from '../src/batch.ts'
 import { RequeueError, UndeliverableError } from '../src/delivery-errors.ts'
-import { WorkerCounts } from '../src/worker-counts.ts'
 import { Retrier } from '../src/retrier.ts'
+import { WorkerCounts } from '../src/worker-counts.ts'
 import { insertErrors, makeChunk } from './support/chunks.ts'
 import { TestClock } from './support/test-clock.ts'
 

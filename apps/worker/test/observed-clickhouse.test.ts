@@ -1,8 +1,8 @@
 import { beforeEach, describe, expect, it } from 'vitest'
 import { InsertHealth } from '../src/insert-health.ts'
 import { observeQueries, observeSteps, type ObservedClickHouse } from '../src/observed-clickhouse.ts'
-import { TestClock } from './support/test-clock.ts'
 import { WorkerCounts } from '../src/worker-counts.ts'
+import { TestClock } from './support/test-clock.ts'
 
 const lost = new Error('connection lost')
 

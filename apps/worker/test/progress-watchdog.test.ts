@@ -15,16 +15,16 @@ import { Semaphore } from '../src/semaphore.ts'
 import type { ShardQueue } from '../src/shard-queue.ts'
 import { fetchLimits } from '../src/shard.ts'
 import { type RunningShard, type ShardDependencies, startShard } from '../src/start-shard.ts'
+import { WorkerCounts } from '../src/worker-counts.ts'
 import { insertErrors, makeChunk } from './support/chunks.ts'
 import { TestClock } from './support/test-clock.ts'
-import { WorkerCounts } from '../src/worker-counts.ts'
 
 const { reportAfterMs, exitAfterMs, intervalMs } = watchdogLimits
 /** The watchdog notices within this time that a limit has passed. */
 const NOTICE_MS = 2 * intervalMs
 /** A promise that is never settled by anything. */
 const stuck = new Promise<never>(() => undefined)
-/** Long enough for every limit to pass several times. */
+/** Four times the longest limit. */
 const LONG_MS = 4 * exitAfterMs
 
 function unused(): never {

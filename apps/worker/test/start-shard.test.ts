@@ -8,10 +8,10 @@ import { workerLimits } from '../src/limits.ts'
 import { Retrier } from '../src/retrier.ts'
 import { Semaphore } from '../src/semaphore.ts'
 import { type RunningShard, type ShardDependencies, startShard } from '../src/start-shard.ts'
+import { WorkerCounts } from '../src/worker-counts.ts'
 import { insertErrors, makeChunk } from './support/chunks.ts'
 import { limits } from './support/shard-fixture.ts'
 import { TestClock } from './support/test-clock.ts'
-import { WorkerCounts } from '../src/worker-counts.ts'
 
 const config = { BATCH_ROWS_MAX: 4, BATCH_WAIT_MS: 50, LOCK_DURATION_MS: 10_000 }
 

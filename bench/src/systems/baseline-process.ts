@@ -56,12 +56,3 @@ export async function startBaselineProcess(
   })
   return { process, url }
 }
-
-export function clickhouseEnvironment(access: ClickHouseAccess): Record<string, string> {
-  return {
-    CLICKHOUSE_URL: access.url,
-    CLICKHOUSE_USERNAME: access.username,
-    CLICKHOUSE_PASSWORD: access.password,
-    CLICKHOUSE_DATABASE: access.database,
-  }
-}

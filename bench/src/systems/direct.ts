@@ -1,12 +1,6 @@
 import { type ClickHouseAccess, connectClickHouse } from '@sluice/clickhouse'
-import { startClickHouse, type SupervisedProcess } from '@sluice/local'
-import {
-  baselineProject,
-  clickhouseEnvironment,
-  createApiKey,
-  createDatabase,
-  startBaselineProcess,
-} from './baseline-process.ts'
+import { clickhouseEnvironment, startClickHouse, type SupervisedProcess } from '@sluice/local'
+import { baselineProject, createApiKey, createDatabase, startBaselineProcess } from './baseline-process.ts'
 import { pidOf, pidsOf, profileEnvironment, type System, type SystemOptions } from './system.ts'
 
 const QUERY_TIMEOUT_MS = 10_000

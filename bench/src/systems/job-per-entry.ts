@@ -1,11 +1,5 @@
-import { startServices } from '@sluice/local'
-import {
-  baselineProject,
-  clickhouseEnvironment,
-  createApiKey,
-  createDatabase,
-  startBaselineProcess,
-} from './baseline-process.ts'
+import { clickhouseEnvironment, startServices } from '@sluice/local'
+import { baselineProject, createApiKey, createDatabase, startBaselineProcess } from './baseline-process.ts'
 import { controlOf, pidsOf, profileEnvironment, type System, type SystemOptions } from './system.ts'
 
 /** The job-per-entry baseline: the same Redis and ClickHouse as Sluice, with one BullMQ job per entry. */

@@ -1,4 +1,5 @@
 import { type ClickHouseClient, ClickHouseError } from '@clickhouse/client'
+import { parseObject } from '@sluice/runtime'
 import { hash } from 'node:crypto'
 import { setTimeout } from 'node:timers/promises'
 import { classifyInsertError } from './insert-errors.ts'
@@ -210,15 +211,6 @@ function rowKeyOf(text: string): LetterKey | undefined {
     projectId,
     timestamp: textOf(row['timestamp'], ROW_TIMESTAMP),
     expiresOn: textOf(row['expires_on'], ROW_DATE),
-  }
-}
-
-function parseObject(text: string): Record<string, unknown> | undefined {
-  try {
-    const value: unknown = JSON.parse(text)
-    return typeof value === 'object' && value !== null ? { ...value } : undefined
-  } catch {
-    return undefined
   }
 }
 

@@ -22,8 +22,13 @@ export function systemPlatform(): Platform {
   }
 }
 
-/** A random UUID. `crypto.randomUUID` does not exist in pages that were loaded without TLS. */
 function randomUuid(): string {
+  const { randomUUID } = crypto as { randomUUID?: () => string }
+  return randomUUID === undefined ? assembleUuid() : crypto.randomUUID()
+}
+
+/** A random UUID in pages that were loaded without TLS, where `crypto.randomUUID` does not exist. */
+export function assembleUuid(): string {
   const bytes = crypto.getRandomValues(new Uint8Array(16))
   // The version, 4, and the variant of RFC 9562.
   bytes[6] = ((bytes[6] ?? 0) & 0x0f) | 0x40

@@ -8,8 +8,7 @@ import { buildTestApi, type TestApi } from '../../../apps/api/test/support/test-
 import { findProgram, installPackedClient } from './support/packed-client.ts'
 
 const run = promisify(execFile)
-const tsc = fileURLToPath(new URL('../../../node_modules/.bin/tsc', import.meta.url))
-const nodeTypes = fileURLToPath(new URL('../../../node_modules/@types', import.meta.url))
+const modules = fileURLToPath(new URL('../../../node_modules', import.meta.url))
 
 const node = (await findProgram('node')) ?? process.execPath
 const nodeVersion = (await run(node, ['--version'])).stdout.trim()
@@ -143,13 +142,15 @@ describe('the declarations', () => {
       skipLibCheck: false,
       noEmit: true,
       types: ['node'],
-      typeRoots: [nodeTypes],
+      typeRoots: [join(modules, '@types')],
     }
     await writeFile(
       join(project, 'tsconfig.json'),
       JSON.stringify({ compilerOptions, files: ['consumer.ts'] }),
     )
-    const compiled = await run(tsc, ['--project', project]).catch((error: { stdout: string }) => error)
+    const compiled = await run(join(modules, '.bin/tsc'), ['--project', project]).catch(
+      (error: { stdout: string }) => error,
+    )
     expect(compiled.stdout).toBe('')
   })
 })

@@ -80,13 +80,18 @@ export async function startWorker(
   supervisor: Supervisor,
   options: AppOptions & { clickhouse: ClickHouseAccess },
 ): Promise<App> {
-  const { url, username, password, database } = options.clickhouse
-  return startApp(supervisor, 'worker', options, {
+  return startApp(supervisor, 'worker', options, clickhouseEnvironment(options.clickhouse))
+}
+
+/** The settings with which a process or a command connects to ClickHouse. */
+export function clickhouseEnvironment(access: ClickHouseAccess): Readonly<Record<string, string>> {
+  const { url, username, password, database } = access
+  return {
     CLICKHOUSE_URL: url,
     CLICKHOUSE_USERNAME: username,
     CLICKHOUSE_PASSWORD: password,
     CLICKHOUSE_DATABASE: database,
-  })
+  }
 }
 
 async function startApp(

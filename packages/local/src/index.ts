@@ -1,4 +1,11 @@
-export { type ApiApp, type App, type AppOptions, startApi, startWorker } from './apps.ts'
+export {
+  type ApiApp,
+  type App,
+  type AppOptions,
+  clickhouseEnvironment,
+  startApi,
+  startWorker,
+} from './apps.ts'
 export {
   askClickHouseVersion,
   type ClickHouseOptions,

@@ -27,10 +27,11 @@ export interface StoredBatchRows {
 }
 
 /**
- * KEYS: the batch, the totals, `absentKey`, its chunks. ARGV: the beginning of the queue's keys; '1' if this is the first run for the batch; '1' if
- * it is the last; the number of the caller's repair, or -1 if it has seen that the batch is confirmed; how many of its rows are inserted, and how many dead-lettered; the
- * number of jobs to complete; their ids; the tokens of their locks; in the first and in the last run, the ids of all chunks of the batch. Returns 0, and changes nothing, if another repair of the batch has
- * begun: the caller may have taken an ignored insert for a successful one. A second run changes nothing.
+ * KEYS: the batch, the totals, `absentKey`, its chunks. ARGV: the beginning of the queue's keys; '1' if this is the first run for the
+ * batch; '1' if it is the last; the number of the caller's repair, or -1 if it has seen that the batch is confirmed; how many of its rows
+ * are inserted, and how many dead-lettered; the number of jobs to complete; their ids; the tokens of their locks; in the first and in the
+ * last run, the ids of all chunks of the batch. Returns 0, and changes nothing, if another repair of the batch has begun: the caller may
+ * have taken an ignored insert for a successful one. A second run changes nothing.
  *
  * The first run persists that the batch is stored, before it completes a job. A batch without a record was released, or its record
  * has expired. Both happen only after its confirmation.

@@ -1,6 +1,5 @@
-import type { DurableRedis, Logger, RedisConnection } from '@sluice/runtime'
+import { type DurableRedis, type Logger, type RedisConnection, waitUpTo } from '@sluice/runtime'
 import { isNotConnectionError } from 'bullmq'
-import { setTimeout as delay } from 'node:timers/promises'
 import { BatchFinisher, type StoredBatch } from './batch-finish.ts'
 import { decodeChunk, type HeldChunk, readJobData } from './chunk.ts'
 import type { FetchMonitor } from './fetch-monitor.ts'
@@ -20,8 +19,8 @@ const YIELD_TIMEOUT_MS = 1_000
 const READ_PER_RUN_MAX = 16
 
 /**
- * KEYS: jobs. Returns the data of each. As a script, so that a job that is found missing was also missing on the replicas: a server that has
- * not learned that it was replaced may miss jobs of a batch.
+ * KEYS: jobs. Returns the data of each. As a script, so that a job that is found missing was also missing on the replicas: a server that
+ * has not learned that it was replaced may miss jobs of a batch.
  */
 const READ_JOBS = `
 local texts = {}
@@ -199,12 +198,8 @@ export class ChunkConsumer {
     fetchMonitor.stopped(names.queuePrefix)
     redis.off('error', this.#noteConnectionError)
     redis.setMaxListeners(redis.getMaxListeners() - 1)
-    const timeout = new AbortController()
-    const late = delay(YIELD_TIMEOUT_MS, undefined, { signal: timeout.signal })
     // Without an answer, or after an error, the turn expires.
-    await Promise.race([this.yieldTurn(), late]).catch(() => undefined)
-    timeout.abort()
-    await late.catch(() => undefined)
+    await waitUpTo(YIELD_TIMEOUT_MS, this.yieldTurn())
   }
 
   async #monitored(fetch: () => Promise<JobFetch>): Promise<JobFetch> {

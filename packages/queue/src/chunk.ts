@@ -1,4 +1,5 @@
 import { compressRows, rowColumns } from '@sluice/rows'
+import { parseObject } from '@sluice/runtime'
 import { hash } from 'node:crypto'
 
 /** The data of a BullMQ job: a zstd frame of rows that ClickHouse can read as it is. */
@@ -75,7 +76,7 @@ export function encodeChunk(rows: number, text: Buffer, trace?: string): Chunk {
 
 /** @param text the data of a job, as Redis stores it */
 export function readJobData(text: string): JobData {
-  const { v, columns, rows, bytes, frame, trace } = parseObject(text)
+  const { v, columns, rows, bytes, frame, trace } = parseObject(text) ?? {}
   if (typeof v !== 'number') return { kind: 'damaged' }
   if (!isKnownFormat(v, columns)) return { kind: 'chunk of an unknown format' }
   if (typeof rows !== 'number' || typeof bytes !== 'number' || typeof frame !== 'string') {
@@ -88,27 +89,11 @@ export function readJobData(text: string): JobData {
 
 /** The number of rows that the data of a job names, whatever its format is. Undefined if it names none. */
 export function rowsOfJobData(text: string): number | undefined {
-  const { rows } = parseObject(text)
+  const { rows } = parseObject(text) ?? {}
   return typeof rows === 'number' ? rows : undefined
 }
 
 /** @param id the id of the chunk's job */
 export function decodeChunk(id: string, { rows, bytes, frame, trace }: Chunk): HeldChunk {
   return { id, rows, bytes, frame: Buffer.from(frame, 'base64'), trace }
-}
-
-/** An object without fields if the text is not the JSON of an object. */
-function parseObject(text: string): Readonly<Record<keyof Chunk, unknown>> {
-  try {
-    return Object(JSON.parse(text)) as Record<keyof Chunk, unknown>
-  } catch {
-    return {
-      v: undefined,
-      columns: undefined,
-      rows: undefined,
-      bytes: undefined,
-      frame: undefined,
-      trace: undefined,
-    }
-  }
 }

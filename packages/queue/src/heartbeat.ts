@@ -1,8 +1,10 @@
 import {
   installationNames,
   type Logger,
+  parseObject,
   type Readiness,
   type RedisConnection,
+  waitUpTo,
   withoutSecrets,
 } from '@sluice/runtime'
 import { PeriodicTask } from './periodic-task.ts'
@@ -145,10 +147,7 @@ export class Heartbeat {
   /** Removes the record. Never rejects, and waits for Redis no longer than `removalWaitMs`. */
   async stop(): Promise<void> {
     this.#task?.stop()
-    const { promise: isLate, resolve } = Promise.withResolvers<void>()
-    const timer = setTimeout(resolve, heartbeatLimits.removalWaitMs)
-    await Promise.race([this.#remove(this.#keys, [this.#options.processId]).catch(() => undefined), isLate])
-    clearTimeout(timer)
+    await waitUpTo(heartbeatLimits.removalWaitMs, this.#remove(this.#keys, [this.#options.processId]))
   }
 
   #report(): string {
@@ -192,7 +191,7 @@ function keysOf(prefix: string): readonly string[] {
 }
 
 function parseReport(id: string, ageMs: number, text: string): ProcessReport | undefined {
-  const { role, host, pid, version, uptimeS, notReady, chunksHeld, lag } = parseObject(text)
+  const { role, host, pid, version, uptimeS, notReady, chunksHeld, lag } = parseObject(text) ?? {}
   if (role !== 'api' && role !== 'worker') return undefined
   if (typeof host !== 'string' || typeof version !== 'string') return undefined
   if (typeof pid !== 'number' || typeof uptimeS !== 'number') return undefined
@@ -215,12 +214,4 @@ function parseReport(id: string, ageMs: number, text: string): ProcessReport | u
 function isLag(value: unknown): value is RecentLag {
   const { chunks, meanS, maxS } = Object(value) as Readonly<Record<string, unknown>>
   return [chunks, meanS, maxS].every((number) => typeof number === 'number')
-}
-
-function parseObject(text: string): Readonly<Record<string, unknown>> {
-  try {
-    return Object(JSON.parse(text)) as Record<string, unknown>
-  } catch {
-    return {}
-  }
 }

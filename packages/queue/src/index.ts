@@ -23,11 +23,9 @@ export {
   type ServerMemory,
   type ShardReading,
 } from './queue-gauge.ts'
-export { exportQueues } from './queue-metrics.ts'
-export { QueueReporter, type QueueReport } from './queue-reporter.ts'
 export { chunkJobName, type QueueNames, queueNames, shardNames } from './queue-names.ts'
-export { QueueView } from './queue-view.ts'
 export type { FoundRecord, QueueRecord, RecordLimits } from './recorded-add.ts'
+export { Reporting } from './reporting.ts'
 export { queuedRows, readRowTotals, type RowTotals } from './row-totals.ts'
 export { ShardCount } from './shard-count.ts'
 export { ShardedQueue } from './sharded-queue.ts'

@@ -34,8 +34,8 @@ export interface JobFetch {
 }
 
 /**
- * KEYS: the turn, `absentKey`. ARGV: the beginning of the queue's keys; the turn's value with this worker's mark, and with its other mark; '1' if
- * the worker is busy; the TTL of the turn in ms; how many jobs to fetch; the token and the duration in ms of their locks. Returns
+ * KEYS: the turn, `absentKey`. ARGV: the beginning of the queue's keys; the turn's value with this worker's mark, and with its other mark;
+ * '1' if the worker is busy; the TTL of the turn in ms; how many jobs to fetch; the token and the duration in ms of their locks. Returns
  * whether the worker has the turn, whether jobs may still be waiting, and the id and the data of each job.
  *
  * The turn is written only when its mark changes or half of its time has passed, since each write makes Redis wait for its disk.

@@ -15,7 +15,10 @@ const STALLED_CHECK_MAX_MS = 10_000
 /** With its default of 1, BullMQ would fail a valid chunk whose workers crashed twice. */
 const STALLED_COUNT_MAX = 1_000_000_000
 
-/** KEYS: the wait list, `absentKey`. ARGV: the beginning of the queue's keys, the duration of a lock in ms, the ids of the jobs, their tokens. */
+/**
+ * KEYS: the wait list, `absentKey`. ARGV: the beginning of the queue's keys, the duration of a lock in ms, the ids of the jobs, their
+ * tokens.
+ */
 const RENEW = `
 ${renewLocksLua}
 ${permitWrites}
@@ -24,7 +27,9 @@ local ids, tokens = {}, {}
 for i = 1, count do ids[i], tokens[i] = ARGV[2 + i], ARGV[2 + count + i] end
 return renewLocks(ARGV[1], ids, tokens, ARGV[2])`
 
-/** KEYS: the wait list, `absentKey`. ARGV: the beginning of the queue's keys, how often a job may stall, the interval of the check in ms. */
+/**
+ * KEYS: the wait list, `absentKey`. ARGV: the beginning of the queue's keys, how often a job may stall, the interval of the check in ms.
+ */
 const CHECK_STALLED = `
 ${requeueStalledLua}
 ${permitWrites}

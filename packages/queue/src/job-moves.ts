@@ -11,8 +11,8 @@ const MOVED_PER_RUN_MAX = 64
 export type QueueEnd = 'front' | 'back'
 
 /**
- * KEYS: the wait list, `absentKey`. ARGV: the beginning of the queue's keys; '1' for the back of the list; the ids of the jobs; the tokens of their
- * locks. BullMQ's script pushes a job to the front. From there it is moved to the back, unless it was there before.
+ * KEYS: the wait list, `absentKey`. ARGV: the beginning of the queue's keys; '1' for the back of the list; the ids of the jobs; the tokens
+ * of their locks. BullMQ's script pushes a job to the front. From there it is moved to the back, unless it was there before.
  */
 const REQUEUE = `
 ${requeuerLua}
@@ -33,8 +33,8 @@ ${readClock}
 delayJob(ARGV[1], nowMs, ARGV[3], ARGV[4], ARGV[2])`
 
 /**
- * KEYS: the wait list, `absentKey`. ARGV: the beginning of the queue's keys, the id of the job, the token of its lock, the reason, the JSON text of
- * the stack traces. Returns 1 if the job is failed now, also if an earlier run has moved it.
+ * KEYS: the wait list, `absentKey`. ARGV: the beginning of the queue's keys, the id of the job, the token of its lock, the reason, the JSON
+ * text of the stack traces. Returns 1 if the job is failed now, also if an earlier run has moved it.
  */
 const FAIL = `
 ${finisherLua}

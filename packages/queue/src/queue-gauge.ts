@@ -70,9 +70,10 @@ interface ServerReading extends ServerMemory {
 const SERVER_KEPT_MS = 60_000
 
 /**
- * Reads the state of the queues, retired shards included: a script, six commands per shard and one per server. With one shard
- * they take Redis about 30 µs in total, regardless of the size of the queue, and about 1 µs more with each further shard. A shard or a server that does not answer counts with its last reading: its backlog still exists. This needs
- * an earlier answer of it, and at least one other that answers now.
+ * Reads the state of the queues, retired shards included: a script, six commands per shard and one per server. With one shard they take
+ * Redis about 30 µs in total, regardless of the size of the queue, and about 1 µs more with each further shard. A shard or a server that
+ * does not answer counts with its last reading: its backlog still exists. This needs an earlier answer of it, and at least one other that
+ * answers now.
  */
 export class QueueGauge {
   readonly #options: QueueGaugeOptions

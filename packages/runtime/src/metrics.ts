@@ -70,7 +70,8 @@ export class Metrics {
 
   /**
    * @param buckets the upper bounds, ascending
-   * @returns counts an observation, and never throws: it ignores a value that is not finite. With a label, its value is the second argument; the values in `of` are exported from the start
+   * @returns counts an observation, and never throws: it ignores a value that is not finite. With a label, its value is the second
+   *   argument. The values in `of` are exported from the start
    */
   histogram(
     {

@@ -1,4 +1,5 @@
 import { styleText } from 'node:util'
+import { parseObject } from './parse-object.ts'
 
 type Style = Parameters<typeof styleText>[0]
 
@@ -41,15 +42,6 @@ export function prettyLine(line: string, hasColours: boolean): string {
   return `${head.join(' ')}\n${errorLines(err)
     .map((each) => `    ${paint('dim', each)}\n`)
     .join('')}`
-}
-
-function parseObject(line: string): Record<string, unknown> | undefined {
-  try {
-    const value: unknown = JSON.parse(line)
-    return typeof value === 'object' && value !== null ? { ...value } : undefined
-  } catch {
-    return undefined
-  }
 }
 
 function localTime(time: unknown): string {

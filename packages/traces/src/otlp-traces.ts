@@ -8,8 +8,8 @@ import {
   TracerProvider,
   type SpanExporter,
 } from '@opentelemetry/sdk-trace'
+import { waitUpTo } from '@sluice/runtime'
 import type { LookupFunction } from 'node:net'
-import { setTimeout as sleep } from 'node:timers/promises'
 import { sharedLookup } from './shared-lookup.ts'
 import type { SpanContext } from './traceparent.ts'
 import {
@@ -29,8 +29,8 @@ const kinds = {
 } as const
 
 /**
- * Exports at the same time. While the process runs, there is one, and those whose endpoint never ends its answer. At its end, all spans that
- * wait are exported at once.
+ * Exports at the same time. While the process runs, there is one, and those whose endpoint never ends its answer. At its end, all spans
+ * that wait are exported at once.
  */
 const EXPORTS_MAX = spanLimits.waitingMax / spanLimits.exportSpansMax + 1
 const REASON_LENGTH_MAX = 100
@@ -93,12 +93,7 @@ export class OtlpTraces implements Traces {
   async close(deadlineMs: number): Promise<void> {
     const waitMs = Math.min(spanLimits.closeMaxMs, deadlineMs - performance.now())
     // A failure was logged by the exporter.
-    const exported = this.#provider.shutdown().catch(() => undefined)
-    if (waitMs <= 0) return
-    const timeout = new AbortController()
-    const late = sleep(waitMs, undefined, { signal: timeout.signal }).catch(() => undefined)
-    await Promise.race([exported, late])
-    timeout.abort()
+    await waitUpTo(Math.max(0, waitMs), this.#provider.shutdown())
   }
 }
 

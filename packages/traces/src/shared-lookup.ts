@@ -7,8 +7,8 @@ type Answer = Parameters<Callback>
 /**
  * Looks hosts up like `dns.lookup`, but never a host that is being looked up already: callers then share the answer.
  *
- * A lookup takes one of the four threads of Node's pool, for half a minute if the name server is silent. An export gives up before that, and
- * the next one looks the host up as well. Without this function they would use all threads, and the API decodes large bodies in them.
+ * A lookup takes one of the four threads of Node's pool, for half a minute if the name server is silent. An export gives up before that,
+ * and the next one looks the host up as well. Without this function they would use all threads, and the API decodes large bodies in them.
  */
 export function sharedLookup(base: LookupFunction = lookup): LookupFunction {
   /** The callers that wait, by what they look up. */

@@ -1,13 +1,7 @@
 import { once } from 'node:events'
-import {
-  createServer,
-  request as send,
-  type IncomingMessage,
-  type Server,
-  type ServerResponse,
-} from 'node:http'
-import type { AddressInfo } from 'node:net'
+import { request as send, type IncomingMessage, type ServerResponse } from 'node:http'
 import { buffer } from 'node:stream/consumers'
+import { HttpServer } from './http-server.ts'
 import { pause } from './waiting.ts'
 
 /** An insert of log entries that ClickHouse has acknowledged. */
@@ -17,7 +11,6 @@ export interface AcknowledgedInsert {
   readonly atMs: number
 }
 
-const HOST = '127.0.0.1'
 const INSERT = /^INSERT INTO logs\b/
 const PASSWORD_HEADER = 'authorization'
 
@@ -36,12 +29,12 @@ export class ClickHouseGate {
   /** In the order in which they ended. */
   readonly acknowledged: AcknowledgedInsert[] = []
   readonly #target: URL
-  readonly #server: Server
+  readonly #server: HttpServer
   #delayed = 0
 
   private constructor(targetUrl: string) {
     this.#target = new URL(targetUrl)
-    this.#server = createServer((request, response) => {
+    this.#server = new HttpServer((request, response) => {
       // Without an answer, the client sees a lost connection.
       this.#pass(request, response).catch(() => response.destroy())
     })
@@ -49,13 +42,12 @@ export class ClickHouseGate {
 
   static async open(targetUrl: string): Promise<ClickHouseGate> {
     const gate = new ClickHouseGate(targetUrl)
-    gate.#server.listen(0, HOST)
-    await once(gate.#server, 'listening')
+    await gate.#server.listen()
     return gate
   }
 
   get url(): string {
-    return `http://${HOST}:${(this.#server.address() as AddressInfo).port}`
+    return this.#server.url
   }
 
   /** Inserts that are being delayed now. */
@@ -64,11 +56,8 @@ export class ClickHouseGate {
   }
 
   /** Closes all connections. */
-  async close(): Promise<void> {
-    const closed = once(this.#server, 'close')
-    this.#server.close()
-    this.#server.closeAllConnections()
-    await closed
+  close(): Promise<void> {
+    return this.#server.close()
   }
 
   async #pass(request: IncomingMessage, response: ServerResponse): Promise<void> {

@@ -20,7 +20,11 @@ export async function scrape(opsUrl: string): Promise<Samples> {
   )
 }
 
-/** The sum of all series of a metric, over several processes. @param label one label that the series must have, for example `stage="added"` */
+/**
+ * The sum of all series of a metric, over several processes.
+ *
+ * @param label one label that the series must have, for example `stage="added"`
+ */
 export function sumOf(pages: readonly Samples[], metric: string, label = ''): number {
   let sum = 0
   for (const page of pages)

@@ -1,6 +1,6 @@
-import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
-import type { AddressInfo } from 'node:net'
+import type { IncomingMessage, ServerResponse } from 'node:http'
 import { text } from 'node:stream/consumers'
+import { HttpServer } from './http-server.ts'
 
 type Value = string | number | boolean
 
@@ -64,23 +64,19 @@ export class OtlpReceiver {
   mode: ReceiverMode = 'accepting'
   /** Requests that have arrived. */
   requests = 0
-  readonly #server: Server
+  readonly #server = new HttpServer((request, response) => void this.#receive(request, response))
   /** The answers that were not sent. */
   readonly #held: ServerResponse[] = []
 
-  private constructor() {
-    this.#server = createServer((request, response) => void this.#receive(request, response))
-  }
-
   static async open(): Promise<OtlpReceiver> {
     const receiver = new OtlpReceiver()
-    await new Promise<void>((resolve) => receiver.#server.listen(0, '127.0.0.1', resolve))
+    await receiver.#server.listen()
     return receiver
   }
 
   /** For `OTEL_EXPORTER_OTLP_TRACES_ENDPOINT`. */
   get url(): string {
-    return `http://127.0.0.1:${(this.#server.address() as AddressInfo).port}/v1/traces`
+    return `${this.#server.url}/v1/traces`
   }
 
   /** The received spans with this name. */
@@ -91,9 +87,7 @@ export class OtlpReceiver {
   /** Rejects what it has not answered: a sender would retry after a connection that is closed. */
   async close(): Promise<void> {
     await Promise.all(this.#held.map((response) => this.#answer(response, 401)))
-    const closed = new Promise((resolve) => this.#server.close(resolve))
-    this.#server.closeAllConnections()
-    await closed
+    await this.#server.close()
   }
 
   async #receive(request: IncomingMessage, response: ServerResponse): Promise<void> {

@@ -1,14 +1,13 @@
-import { once } from 'node:events'
-import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
-import type { AddressInfo } from 'node:net'
+import type { IncomingMessage, ServerResponse } from 'node:http'
 import { text } from 'node:stream/consumers'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { ClickHouseGate } from '../src/clickhouse-gate.ts'
+import { HttpServer } from '../src/http-server.ts'
 import { eventually } from '../src/waiting.ts'
 
 const INSERT = '/?query=INSERT+INTO+logs+(id)+FORMAT+TabSeparated'
 
-let target: Server
+let target: HttpServer
 let gate: ClickHouseGate
 let received: string[]
 
@@ -19,16 +18,14 @@ beforeEach(async () => {
     response.setHeader('x-clickhouse-summary', '{"written_rows":"3"}')
     response.end('answer')
   }
-  target = createServer((request, response) => void answer(request, response))
-  target.listen(0, '127.0.0.1')
-  await once(target, 'listening')
-  gate = await ClickHouseGate.open(`http://127.0.0.1:${(target.address() as AddressInfo).port}`)
+  target = new HttpServer((request, response) => void answer(request, response))
+  await target.listen()
+  gate = await ClickHouseGate.open(target.url)
 })
 
 afterEach(async () => {
   await gate.close()
-  target.closeAllConnections()
-  target.close()
+  await target.close()
 })
 
 async function post(path: string, body: string, signal?: AbortSignal): Promise<string> {

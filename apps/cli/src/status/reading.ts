@@ -55,7 +55,7 @@ export interface Reading {
 
 export interface ReadingSources {
   readonly redis: RedisAccess
-  /** Why there is none, if no address is configured. */
+  /** The error to report if the address of ClickHouse is not configured. */
   readonly clickhouse: ClickHouseAccess | CliError
   readonly monotonicMs: () => number
 }

@@ -2,9 +2,9 @@ import type { HeldChunk } from '@sluice/queue'
 import { Collector } from '../../src/collector.ts'
 import { Semaphore } from '../../src/semaphore.ts'
 import { Shard } from '../../src/shard.ts'
+import { WorkerCounts } from '../../src/worker-counts.ts'
 import { makeChunk } from './chunks.ts'
 import { TestClock } from './test-clock.ts'
-import { WorkerCounts } from '../../src/worker-counts.ts'
 
 /** Each has another value, so that a test notices which one is used. */
 export const limits = {

@@ -8,9 +8,9 @@ import type { BatchInRepair, EarlierAttempts } from '../../src/batch.ts'
 import { InsertHealth } from '../../src/insert-health.ts'
 import { workerLimits } from '../../src/limits.ts'
 import { Retrier } from '../../src/retrier.ts'
+import { WorkerCounts } from '../../src/worker-counts.ts'
 import { makeChunk, makeRow } from './chunks.ts'
 import { TestClock } from './test-clock.ts'
-import { WorkerCounts } from '../../src/worker-counts.ts'
 
 export interface SplitterFixtureOptions {
   /** Whether ClickHouse stores a token and its rows in one step, so that nothing is looked up after an insert. */

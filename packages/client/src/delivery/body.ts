@@ -12,37 +12,33 @@ const COMPRESSED_BYTES_MIN = 1_400
 export async function encodeBody(entries: readonly QueuedEntry[], compression: Compression): Promise<Body> {
   const bytes = new TextEncoder().encode(`{"logs":[${entries.map(({ json }) => json).join(',')}]}`)
   if (compression === 'none' || bytes.length < COMPRESSED_BYTES_MIN) return { bytes, encoding: undefined }
-  const zstd = compression === 'auto' ? zstdCompressor() : undefined
-  return zstd === undefined
-    ? { bytes: await gzip(bytes), encoding: 'gzip' }
-    : { bytes: await zstd(bytes), encoding: 'zstd' }
+  const { zstdCompress, gzip } = nodeCompressors()
+  if (compression === 'auto' && zstdCompress !== undefined)
+    return { bytes: await compressWith(zstdCompress, bytes), encoding: 'zstd' }
+  return {
+    bytes: await (gzip === undefined ? gzipStream(bytes) : compressWith(gzip, bytes)),
+    encoding: 'gzip',
+  }
 }
 
-async function gzip(bytes: Uint8Array<ArrayBuffer>): Promise<Uint8Array<ArrayBuffer>> {
-  const stream = new Blob([bytes]).stream().pipeThrough(new CompressionStream('gzip'))
-  return new Uint8Array(await new Response(stream).arrayBuffer())
-}
-
-type Compressor = (bytes: Uint8Array) => Promise<Uint8Array<ArrayBuffer>>
+type Compressor = (bytes: Uint8Array, done: (error: unknown, result: Uint8Array<ArrayBuffer>) => void) => void
 
 /**
- * zstd takes a fifth of gzip's time. Node has it from 22.15 on, but only in its own module. It is not imported: this file runs in browsers
- * too.
+ * The compressors of Node, which Deno and Bun have too. They work in threads, and need half of the CPU time of a CompressionStream. They
+ * are not imported, since browsers do not have them. zstd needs half of gzip's time, and exists in Node from 22.15 on.
  */
-function zstdCompressor(): Compressor | undefined {
+function nodeCompressors(): { readonly zstdCompress?: Compressor; readonly gzip?: Compressor } {
   const { process } = globalThis as { process?: { getBuiltinModule?: (name: string) => unknown } }
-  const zlib = process?.getBuiltinModule?.('node:zlib') as
-    | {
-        zstdCompress?: (
-          bytes: Uint8Array,
-          done: (error: unknown, result: Uint8Array<ArrayBuffer>) => void,
-        ) => void
-      }
-    | undefined
-  const compress = zlib?.zstdCompress
-  if (compress === undefined) return undefined
-  return (bytes) =>
-    new Promise((resolve, reject) => {
-      compress(bytes, (error, result) => (error instanceof Error ? reject(error) : resolve(result)))
-    })
+  return process?.getBuiltinModule?.('node:zlib') ?? {}
+}
+
+function compressWith(compress: Compressor, bytes: Uint8Array): Promise<Uint8Array<ArrayBuffer>> {
+  return new Promise((resolve, reject) => {
+    compress(bytes, (error, result) => (error instanceof Error ? reject(error) : resolve(result)))
+  })
+}
+
+async function gzipStream(bytes: Uint8Array<ArrayBuffer>): Promise<Uint8Array<ArrayBuffer>> {
+  const stream = new Blob([bytes]).stream().pipeThrough(new CompressionStream('gzip'))
+  return new Uint8Array(await new Response(stream).arrayBuffer())
 }

@@ -10,13 +10,17 @@ const neverSentCodes: ReadonlySet<unknown> = new Set([
   'ConnectionRefused',
 ])
 
+/** Deno has no codes: "error sending request for url (…): client error (Connect): …". */
+const NEVER_SENT_IN_DENO = 'client error (Connect)'
+
 /** Whether what `fetch` threw shows that the request was not sent. */
 export function wasNeverSent(error: unknown): boolean {
   if (typeof error !== 'object' || error === null) return false
-  const { code, cause, errors } = error as { code?: unknown; cause?: unknown; errors?: unknown }
+  const { code, cause, errors, message } = error as Readonly<Record<string, unknown>>
   // A host with several addresses fails with one error for each address.
   if (Array.isArray(errors)) return errors.length > 0 && errors.every(wasNeverSent)
-  return neverSentCodes.has(code) || wasNeverSent(cause)
+  if (neverSentCodes.has(code) || String(message).includes(NEVER_SENT_IN_DENO)) return true
+  return wasNeverSent(cause)
 }
 
 /** For people: the message of the innermost cause, which is the one that names the problem. */

@@ -43,7 +43,7 @@ function isShort(value: unknown): boolean {
   return typeof value === 'number' || typeof value === 'boolean' || value === undefined || value === null
 }
 
-/** A copy with the own members of an object, each of which was read once. Never throws. */
+/** A copy with the own members of an object. Reads each once. Never throws. */
 export function copyFields(fields: object): object {
   if (isError(fields)) return { error: fields }
   try {

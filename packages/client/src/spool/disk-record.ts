@@ -36,6 +36,7 @@ export class DiskRecord implements SpoolRecord {
   /** The size of the file without its `attempt`. */
   #fileBytes = 0
   #isAttempted = false
+  #isAttemptWanted = false
   #failure: { readonly error: unknown } | undefined
 
   constructor(host: RecordHost, name: string) {
@@ -69,20 +70,20 @@ export class DiskRecord implements SpoolRecord {
     if (this.#isWriteScheduled) return
     this.#isWriteScheduled = true
     // Writes all entries that are added until then. A failure is reported, and stays.
-    this.#run(() => this.#write()).catch(() => undefined)
+    this.#run((path) => this.#write(path)).catch(() => undefined)
   }
 
   markAttempt(): Promise<void> {
+    // A write that has not begun writes the mark too.
+    this.#isAttemptWanted = true
     return this.#run(async (path) => {
       if (this.#failure !== undefined) throw this.#failure.error
-      if (this.#isAttempted) return
-      const { files, wallMs } = this.#host
-      await this.#orFail(path, files.append(path, encodeAttempt(wallMs(), this.#entries)))
-      this.#isAttempted = true
+      await this.#append(path, [])
     })
   }
 
   clearAttempt(): Promise<void> {
+    this.#isAttemptWanted = false
     return this.#run(async (path) => {
       if (!this.#isAttempted) return
       await this.#orFail(path, this.#host.files.truncate(path, this.#fileBytes))
@@ -121,15 +122,23 @@ export class DiskRecord implements SpoolRecord {
     return running
   }
 
-  async #write(): Promise<void> {
+  async #write(path: string): Promise<void> {
     this.#isWriteScheduled = false
     const entries = this.#unwritten
     this.#unwritten = []
-    if (this.#failure !== undefined) return
-    const path = `${await this.#host.folder}/${this.#name}`
-    const part = encodeEntries(entries)
-    await this.#orFail(path, this.#host.files.append(path, part))
+    if (this.#failure === undefined) await this.#append(path, entries)
+  }
+
+  /** Appends entries, and the mark of an attempt if it is wanted. */
+  async #append(path: string, entries: readonly string[]): Promise<void> {
+    const { files, wallMs } = this.#host
+    const part = entries.length === 0 ? Buffer.alloc(0) : encodeEntries(entries)
+    const isMarked = this.#isAttemptWanted && !this.#isAttempted && this.#unwritten.length === 0
+    const mark = isMarked ? encodeAttempt(wallMs(), this.#entries) : Buffer.alloc(0)
+    if (part.length + mark.length === 0) return
+    await this.#orFail(path, files.append(path, Buffer.concat([part, mark])))
     this.#fileBytes += part.length
+    this.#isAttempted ||= isMarked
   }
 
   /** After a failure, a part of the file may be missing. The batch must not be sent from it. */

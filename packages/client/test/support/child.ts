@@ -21,7 +21,7 @@ export async function runProgram(program: string): Promise<ChildResult> {
   return { code, stdout, stderr, elapsedMs: performance.now() - startedAtMs }
 }
 
-export function startProgram(program: string) {
+function startProgram(program: string) {
   const imports = `import { SluiceClient } from '${clientUrl}'; import { DiskSpool } from '${spoolUrl}';`
   return spawn(process.execPath, ['--input-type=module', '--eval', `${imports}\n${program}`], {
     stdio: ['ignore', 'pipe', 'pipe'],

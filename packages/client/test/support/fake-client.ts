@@ -4,7 +4,7 @@ import { systemPlatform } from '../../src/platform.ts'
 import { FakeFetch } from './fake-fetch.ts'
 
 /** What the hooks were called with. */
-export interface Reported {
+interface Reported {
   readonly rejections: Rejection[]
   readonly drops: { readonly messages: unknown[]; readonly reason: DropReason }[]
   readonly retries: Retry[]
@@ -12,7 +12,7 @@ export interface Reported {
   readonly settlements: Settlement[]
 }
 
-export const messagesOf = (entries: readonly QueuedEntry[]): unknown[] =>
+const messagesOf = (entries: readonly QueuedEntry[]): unknown[] =>
   entries.map(({ json }) => (JSON.parse(json) as { message: unknown }).message)
 
 /** A client without a network, whose random numbers are constant. Fake timers control its clocks. */
