@@ -63,9 +63,13 @@ async function measure(state: Row['api'], load: PinoLoad): Promise<void> {
   const { destination, linesPerS } = load
   console.error(`${destination}, ${linesPerS} lines/s, the API is ${state}`)
   const application = start('pino-application-main.ts', JSON.stringify(load))
-  const exited = once(application, 'exit')
-  const [figures] = (await once(application, 'message')) as [PinoFigures]
-  await exited
+  let figures: PinoFigures | undefined
+  application.once('message', (message: PinoFigures) => {
+    figures = message
+  })
+  const [code] = (await once(application, 'close')) as [number | null]
+  // pino may end an application because of its transport.
+  if (figures === undefined || code !== 0) throw new Error(`the application ended with ${code}`)
   rows.push({ api: state, destination, rate: Number.isFinite(linesPerS) ? linesPerS : null, ...figures })
 }
 
