@@ -16,6 +16,7 @@ COPY apps/api/package.json apps/api/
 COPY apps/cli/package.json apps/cli/
 COPY apps/worker/package.json apps/worker/
 COPY packages/clickhouse/package.json packages/clickhouse/
+COPY packages/client/package.json packages/client/
 COPY packages/projects/package.json packages/projects/
 COPY packages/queue/package.json packages/queue/
 COPY packages/row-scanner/package.json packages/row-scanner/

@@ -1,7 +1,7 @@
 #!/bin/sh
 # Sends one entry. curl retries with the same Idempotency-Key if there is no answer, or one with a transient error (429, 5xx).
 #
-#   SLUICE_URL=https://logs.example.com SLUICE_API_KEY=slk_… ./send.sh "Backup finished"
+#   SLUICE_API_URL=https://logs.example.com SLUICE_API_KEY=slk_… ./send.sh "Backup finished"
 set -eu
 message=$(printf '%s' "$1" | sed 's/\\/\\\\/g; s/"/\\"/g' | tr '\n\t\r' '   ')
 answer=$(curl --silent --show-error --write-out ' (status %{http_code})' \
@@ -10,7 +10,7 @@ answer=$(curl --silent --show-error --write-out ' (status %{http_code})' \
   --header 'Content-Type: application/json' \
   --header "Idempotency-Key: $(cat /proc/sys/kernel/random/uuid)" \
   --data "{\"level\":\"info\",\"message\":\"$message\",\"service\":\"backup\",\"metadata\":{\"host\":\"$(uname -n)\"}}" \
-  "$SLUICE_URL/v1/logs")
+  "$SLUICE_API_URL/v1/logs")
 case $answer in
   *'(status 202)') ;;
   *) printf '%s\n' "$answer" >&2; exit 1 ;;

@@ -7,7 +7,7 @@ import sys
 from sluice_handler import SluiceHandler
 
 handler = SluiceHandler(
-    url=os.environ["SLUICE_URL"],
+    url=os.environ["SLUICE_API_URL"],
     api_key=os.environ["SLUICE_API_KEY"],
     service=os.environ.get("SERVICE", "checkout"),
     environment="production",

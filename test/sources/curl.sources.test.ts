@@ -23,7 +23,7 @@ describe.skipIf(!isInstalled('curl'))('the example with curl, if the PATH has it
   })
 
   const environment = (apiKey = sources.installation.apiKey): Record<string, string> => ({
-    SLUICE_URL: sources.installation.apiUrl,
+    SLUICE_API_URL: sources.installation.apiUrl,
     SLUICE_API_KEY: apiKey,
   })
 
@@ -44,7 +44,7 @@ describe.skipIf(!isInstalled('curl'))('the example with curl, if the PATH has it
     try {
       const run = await runProgram(
         [program, 'lost answer'],
-        { ...environment(), SLUICE_URL: proxy.url },
+        { ...environment(), SLUICE_API_URL: proxy.url },
         { deadlineMs: RUN_DEADLINE_MS },
       )
       expect(run).toMatchObject({ code: 0 })

@@ -28,7 +28,7 @@ async function start(command: readonly [string, ...string[]], service: string): 
   const input = join(folder, `${service}.log`)
   await writeFile(input, Array.from({ length: LINES }, (_, i) => `warning line ${i} of ${LINES}\n`).join(''))
   const environment = {
-    SLUICE_URL: sources.installation.apiUrl,
+    SLUICE_API_URL: sources.installation.apiUrl,
     SLUICE_API_KEY: sources.installation.apiKey,
     SERVICE: service,
     INPUT: input,

@@ -36,7 +36,7 @@ describe.skipIf(!isReady)('the example with Log4j 2, if there is Java, and tools
     const example = examplePath('log4j2')
     const command = ['java', '-cp', `${libraries}/*:${example}`, join(example, 'Main.java'), String(events)]
     const environment = {
-      SLUICE_URL: sources.installation.apiUrl,
+      SLUICE_API_URL: sources.installation.apiUrl,
       SLUICE_API_KEY: sources.installation.apiKey,
       SERVICE: service,
     }

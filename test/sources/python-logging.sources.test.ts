@@ -23,7 +23,7 @@ describe.skipIf(!isInstalled('python3'))('the example with Python, if the PATH h
   })
 
   const environment = (service: string): Record<string, string> => ({
-    SLUICE_URL: sources.installation.apiUrl,
+    SLUICE_API_URL: sources.installation.apiUrl,
     SLUICE_API_KEY: sources.installation.apiKey,
     SERVICE: service,
     PYTHONDONTWRITEBYTECODE: '1',
@@ -81,7 +81,7 @@ describe.skipIf(!isInstalled('python3'))('the example with Python, if the PATH h
     try {
       const run = await runProgram(
         ['python3', program, String(RECORDS)],
-        { ...environment(service), SLUICE_URL: proxy.url },
+        { ...environment(service), SLUICE_API_URL: proxy.url },
         { deadlineMs: RUN_DEADLINE_MS },
       )
       expect(run).toMatchObject({ code: 0 })

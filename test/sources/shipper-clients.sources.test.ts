@@ -20,7 +20,7 @@ afterAll(async () => {
 
 function run(command: readonly [string, ...string[]], service: string): Promise<ProgramRun> {
   const { apiUrl, apiKey } = sources.installation
-  const environment = { SLUICE_URL: apiUrl, SLUICE_API_KEY: apiKey, SERVICE: service }
+  const environment = { SLUICE_API_URL: apiUrl, SLUICE_API_KEY: apiKey, SERVICE: service }
   return runProgram(command, environment, { deadlineMs: RUN_DEADLINE_MS })
 }
 

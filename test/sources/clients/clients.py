@@ -10,7 +10,7 @@ from datadog_api_client.v2.model.http_log_item import HTTPLogItem
 from elasticsearch import Elasticsearch, helpers
 from splunk_handler import SplunkHandler
 
-url = os.environ["SLUICE_URL"]
+url = os.environ["SLUICE_API_URL"]
 key = os.environ["SLUICE_API_KEY"]
 service = os.environ["SERVICE"]
 

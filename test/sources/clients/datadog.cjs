@@ -1,7 +1,7 @@
 const { client, v2 } = require('@datadog/datadog-api-client')
 const { ServerConfiguration } = require('@datadog/datadog-api-client/dist/packages/datadog-api-client-common')
 
-const { SLUICE_URL: url, SLUICE_API_KEY: key, SERVICE: service } = process.env
+const { SLUICE_API_URL: url, SLUICE_API_KEY: key, SERVICE: service } = process.env
 const configuration = client.createConfiguration({
   baseServer: new ServerConfiguration(url, {}),
   authMethods: { apiKeyAuth: key },

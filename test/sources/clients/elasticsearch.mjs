@@ -1,7 +1,7 @@
 import { Client } from '@elastic/elasticsearch'
 
-const { SLUICE_URL, SLUICE_API_KEY, SERVICE } = process.env
-const client = new Client({ node: `${SLUICE_URL}/elasticsearch`, auth: { apiKey: SLUICE_API_KEY } })
+const { SLUICE_API_URL, SLUICE_API_KEY, SERVICE } = process.env
+const client = new Client({ node: `${SLUICE_API_URL}/elasticsearch`, auth: { apiKey: SLUICE_API_KEY } })
 const documents = Array.from({ length: 1_000 }, (_, i) => ({
   '@timestamp': new Date().toISOString(),
   message: `document ${i}`,

@@ -2,7 +2,7 @@ const pino = require('pino')
 const winston = require('winston')
 const LokiTransport = require('winston-loki')
 
-const { SLUICE_URL: host, SLUICE_API_KEY: password, SERVICE: service } = process.env
+const { SLUICE_API_URL: host, SLUICE_API_KEY: password, SERVICE: service } = process.env
 for (const json of [true, false]) {
   const transport = new LokiTransport({
     host,

@@ -1,6 +1,6 @@
 const { Logger } = require('splunk-logging')
 
-const { SLUICE_URL: url, SLUICE_API_KEY: token, SERVICE: service } = process.env
+const { SLUICE_API_URL: url, SLUICE_API_KEY: token, SERVICE: service } = process.env
 const logger = new Logger({ token, url })
 logger.send(
   {

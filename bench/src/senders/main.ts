@@ -1,0 +1,91 @@
+// `npm run bench:senders`: what a call of the TypeScript client costs, its memory while the API is unavailable, and its throughput.
+import { spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { mkdtemp, rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { text } from 'node:stream/consumers'
+import { fileURLToPath } from 'node:url'
+import { CommandLine } from '@sluice/harness/command-line'
+import { Supervisor } from '@sluice/local'
+import { readNames, readPositive } from '../options.ts'
+import { alignColumns } from '../report/table.ts'
+import type { SenderFigures, SenderRun } from './sender-run.ts'
+import { startAnswering, startRealSluice, startClosedPort, startSilent, type Target } from './targets.ts'
+
+interface SenderCase {
+  readonly name: string
+  readonly start: (supervisor: Supervisor) => Promise<Target>
+  readonly pace: SenderRun['pace']
+  readonly hasSpool: boolean
+}
+
+const cases: readonly SenderCase[] = [
+  { name: 'closed', start: startClosedPort, pace: 'flood', hasSpool: false },
+  { name: 'silent', start: startSilent, pace: 'flood', hasSpool: false },
+  { name: 'answering', start: startAnswering, pace: 'fill', hasSpool: false },
+  { name: 'sluice', start: startRealSluice, pace: 'fill', hasSpool: false },
+  { name: 'sluice-spool', start: startRealSluice, pace: 'fill', hasSpool: true },
+]
+
+const commandLine = new CommandLine(`npm run bench:senders -- [options]
+
+  --case NAMES        ${cases.map(({ name }) => name).join(',')}; default all
+  --seconds N         length of each measurement; default 5
+  --dead-seconds N    length of each measurement without an API that answers; default 60
+  --json              prints JSON instead of a table (npm run --silent bench:senders -- --json > FILE)
+  --help              prints this text
+`)
+const values = commandLine.read({
+  case: { type: 'string', multiple: true },
+  seconds: { type: 'string', default: '5' },
+  'dead-seconds': { type: 'string', default: '60' },
+  json: { type: 'boolean', default: false },
+})
+const chosen = readNames(commandLine, '--case', values.case, cases, ({ name }) => name)
+const durationMs = readPositive(commandLine, '--seconds', values.seconds) * 1_000
+const deadMs = readPositive(commandLine, '--dead-seconds', values['dead-seconds']) * 1_000
+
+const results: { name: string; figures: SenderFigures }[] = []
+for (const { name, start, pace, hasSpool } of chosen) {
+  console.error(name)
+  const supervisor = await Supervisor.open()
+  const folder = await mkdtemp(join(tmpdir(), 'spool-'))
+  try {
+    const target = await start(supervisor)
+    const spoolDirectory = hasSpool ? folder : undefined
+    const run = { ...target, pace, durationMs: pace === 'flood' ? deadMs : durationMs, spoolDirectory }
+    results.push({ name, figures: await runSender(run) })
+  } finally {
+    await supervisor.stop()
+    await rm(folder, { recursive: true, force: true })
+  }
+}
+console.log(values.json ? JSON.stringify(results, undefined, 2) : formatResults())
+process.exit()
+
+async function runSender(run: SenderRun): Promise<SenderFigures> {
+  const path = fileURLToPath(new URL('sender-main.ts', import.meta.url))
+  const child = spawn(process.execPath, [path, JSON.stringify(run)], { stdio: ['ignore', 'pipe', 'inherit'] })
+  const [output, [code]] = await Promise.all([text(child.stdout), once(child, 'close')])
+  if (code !== 0) throw new Error(`the sender exited with ${String(code)}`)
+  return JSON.parse(output) as SenderFigures
+}
+
+function formatResults(): string {
+  const header = ['case', 'calls', 'µs/call', 'CPU µs/call: process', 'accepted/s', 'dropped', 'RSS max MB']
+  const rows = results.map(({ name, figures }) => [
+    name,
+    count(figures.calls),
+    figures.callUs.toFixed(1),
+    figures.processUs.toFixed(1),
+    count((figures.accepted / figures.elapsedMs) * 1_000),
+    count(figures.dropped),
+    count(figures.rssMaxBytes / 1e6),
+  ])
+  return alignColumns([header, ...rows]).join('\n')
+}
+
+function count(value: number): string {
+  return Math.round(value).toLocaleString('en')
+}

@@ -1,0 +1,57 @@
+import winston from 'winston'
+
+/** Where winston keeps the level before it is coloured. */
+const LEVEL = Symbol.for('level')
+
+/** The levels of winston's `npm`, `syslog` and `cli`. Others are `info`. */
+const levels = new Map([
+  ['emerg', 'error'],
+  ['alert', 'error'],
+  ['crit', 'error'],
+  ['error', 'error'],
+  ['warn', 'warn'],
+  ['warning', 'warn'],
+  ['notice', 'info'],
+  ['help', 'info'],
+  ['data', 'info'],
+  ['info', 'info'],
+  ['http', 'debug'],
+  ['prompt', 'debug'],
+  ['verbose', 'debug'],
+  ['input', 'debug'],
+  ['debug', 'debug'],
+  ['silly', 'debug'],
+])
+
+/** A transport of winston that sends to Sluice. It needs the format `errors({ stack: true })` for stack traces. */
+export class SluiceTransport extends winston.Transport {
+  #client
+
+  /** @param options `client`: a SluiceClient; and those of every transport, such as `level` */
+  constructor({ client, ...options }) {
+    super(options)
+    this.#client = client
+  }
+
+  log(info, done) {
+    const { level: _level, message, stack, timestamp, ...fields } = info
+    const name = info[LEVEL]
+    const level = levels.get(name) ?? 'info'
+    this.#client.send({
+      level,
+      message: typeof message === 'string' ? message : JSON.stringify(message ?? fields),
+      stack: typeof stack === 'string' ? stack : undefined,
+      // The format `timestamp()` makes an ISO text. Without it, the client adds the time.
+      timestamp: typeof timestamp === 'string' ? timestamp : undefined,
+      metadata: { ...fields, ...(name !== level && { originalLevel: name }) },
+    })
+    // The client has a queue of its own, which is limited. winston does not have to wait.
+    done()
+  }
+
+  /** winston calls this when the logger ends. It emits `finish` afterwards. */
+  async _final(done) {
+    await this.#client.close()
+    done()
+  }
+}

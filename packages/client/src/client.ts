@@ -1,0 +1,125 @@
+/// <reference lib="esnext.disposable" preserve="true" />
+import { Delivery, type Persistence } from './delivery/delivery.ts'
+import { type FlushOptions, type FlushResult, SettledCounts } from './delivery/flush.ts'
+import { type EntryCounts, Settlements } from './delivery/settlements.ts'
+import { copyFields } from './encoding/metadata.ts'
+import type { Metadata } from './entry.ts'
+import { flushBeforeExit } from './exit.ts'
+import { HookCaller } from './hook-caller.ts'
+import { Intake } from './intake.ts'
+import { Logger } from './logger.ts'
+import { type ClientOptions, readOptions } from './options.ts'
+import { type Platform, systemPlatform } from './platform.ts'
+import { keepAliveUntil } from './timers.ts'
+
+export interface CloseOptions extends FlushOptions {
+  /** What is done with entries that are not acknowledged. Default: `retry`, until the timeout. */
+  readonly remaining?: Persistence | undefined
+}
+
+export interface ClientStats extends Readonly<EntryCounts> {
+  readonly failedAttempts: number
+  readonly queuedEntries: number
+  readonly queuedBytes: number
+  readonly requestsInFlight: number
+}
+
+/** Long enough for some retries, and shorter than the time that platforms wait before they kill a process. */
+const CLOSE_TIMEOUT_MS = 10_000
+
+/**
+ * Sends log entries to Sluice, in batches. Its methods for logging never throw and never wait.
+ *
+ * open → closing (drops new entries, sends those in the queue) → closed.
+ */
+export class SluiceClient extends Logger {
+  readonly #delivery: Delivery
+  readonly #settlements: Settlements
+  readonly #intake: Intake
+  readonly #forgetExit: () => void
+  #closing: Promise<FlushResult> | undefined
+
+  /**
+   * @param platform clocks, randomness and globals, for tests
+   * @throws TypeError if an option is invalid, or if there is an API key in a browser
+   */
+  constructor(options: ClientOptions, platform: Platform = systemPlatform()) {
+    const settings = readOptions(options, platform)
+    const hooks = new HookCaller(options)
+    const settlements = new Settlements(hooks)
+    const delivery = new Delivery(settings, platform, hooks, settlements)
+    const intake = new Intake(delivery, settlements, platform.wallMs)
+    super(intake, settings.entryDefaults, copyFields(options.metadata ?? {}) as Metadata)
+    this.#delivery = delivery
+    this.#settlements = settlements
+    this.#intake = intake
+    this.#forgetExit = settings.flushOnExit
+      ? flushBeforeExit((limits) => this.flush(limits))
+      : () => undefined
+  }
+
+  /**
+   * Sends an entry that is already JSON text, as it is: without context, defaults and checks. The API rejects the whole request if the
+   * text is not valid JSON.
+   *
+   * @param tag any value: hooks get it with the entry
+   */
+  sendJson(json: string, tag?: unknown): void {
+    this.#intake.addJson(json, tag)
+  }
+
+  /** Resolves when the queue has room for a batch, or the client is closed. For senders that can wait, such as one that reads a file. */
+  waitForRoom(): Promise<void> {
+    return keepAliveUntil(this.#delivery.waitForRoom())
+  }
+
+  get stats(): ClientStats {
+    const { memory, requestsInFlight, failedAttempts } = this.#delivery
+    return {
+      ...this.#settlements.counts,
+      failedAttempts,
+      queuedEntries: memory.entries,
+      queuedBytes: memory.bytes,
+      requestsInFlight,
+    }
+  }
+
+  /**
+   * Sends what is in the queue, without waiting for further entries.
+   *
+   * @returns when every entry that was in the queue at the call is acknowledged or given up, after `timeoutMs`, or when the API rejects
+   *   all requests
+   */
+  async flush(options: FlushOptions = {}): Promise<FlushResult> {
+    this.#delivery.hurry()
+    const counts = new SettledCounts(this.#delivery)
+    await keepAliveUntil(counts.endOrTimeout(options))
+    return counts.result()
+  }
+
+  /**
+   * Sends what is in the queue, and gives up what is not acknowledged after `timeoutMs` (10 s by default). Entries that are logged later
+   * are dropped.
+   */
+  close(options: CloseOptions = {}): Promise<FlushResult> {
+    this.#closing ??= this.#close(options)
+    return this.#closing
+  }
+
+  async #close({ timeoutMs = CLOSE_TIMEOUT_MS, remaining = 'retry' }: CloseOptions): Promise<FlushResult> {
+    this.#forgetExit()
+    this.#intake.close()
+    const counts = new SettledCounts(this.#delivery)
+    this.#delivery.hurry()
+    this.#delivery.setPersistence(remaining)
+    await keepAliveUntil(counts.endOrTimeout({ timeoutMs }))
+    this.#delivery.abort()
+    await keepAliveUntil(counts.end())
+    await keepAliveUntil(this.#delivery.closeSpool())
+    return counts.result()
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.close()
+  }
+}

@@ -1,0 +1,134 @@
+import type { EntryError } from '../entry.ts'
+import { parseRetryAfterMs } from './backoff.ts'
+
+/** What a response means for its batch. */
+export type Answer =
+  | { readonly kind: 'processed'; readonly accepted: number; readonly rejections: readonly EntryRejection[] }
+  | Failure
+  /** The request is too large: its parts may be accepted. */
+  | { readonly kind: 'too-large'; readonly error: EntryError }
+  | { readonly kind: 'rejected'; readonly error: EntryError }
+  | Misconfiguration
+
+/** Every request would be rejected. */
+export interface Misconfiguration {
+  readonly kind: 'misconfigured'
+  readonly status: number
+  readonly message: string
+}
+
+/** A transient failure. */
+export interface Failure {
+  readonly kind: 'failed'
+  readonly reason: string
+  readonly status: number | undefined
+  readonly cause: unknown
+  readonly retryAfterMs: number | undefined
+  /** Whether the API may have accepted the entries. */
+  readonly mayBeStored: boolean
+}
+
+export interface EntryRejection {
+  /** The position of the entry in the request. */
+  readonly index: number
+  readonly error: EntryError
+}
+
+/** Transient statuses, with the reason if the response has none. */
+const transientStatuses: ReadonlyMap<number, string> = new Map([
+  [408, 'the request took too long'],
+  [429, 'the project is over its rate limit'],
+  [500, 'the API failed'],
+  [502, 'the API is unavailable'],
+  [503, 'the API is overloaded'],
+  [504, 'the API is unavailable'],
+])
+/** The request itself is at fault. */
+const requestStatuses: ReadonlySet<number> = new Set([400, 413, 415, 422, 431])
+/** Problems of the API that arise before anything is stored. Others may come from a proxy, after the API stored the entries. */
+const nothingStoredCodes: ReadonlySet<unknown> = new Set([
+  'request_timeout',
+  'rate_limited',
+  'too_many_idempotency_keys',
+  'too_many_failed_attempts',
+  'overloaded',
+  'not_ready',
+  'shutting_down',
+])
+
+/** @param body counts of entries, or a problem document (RFC 9457) */
+export function interpretAnswer(
+  status: number,
+  retryAfter: string | null,
+  body: string,
+  entries: number,
+  wallMs: number,
+): Answer {
+  const fields = parseObject(body)
+  if (status === 202) return interpretCounts(fields, entries)
+  const problem = describeProblem(fields)
+  const transient = transientStatuses.get(status)
+  if (transient !== undefined) {
+    return {
+      kind: 'failed',
+      reason: `${problem ?? transient} (${status})`,
+      status,
+      cause: undefined,
+      retryAfterMs: parseRetryAfterMs(retryAfter, wallMs),
+      mayBeStored: !nothingStoredCodes.has(fields['code']),
+    }
+  }
+  const { code } = fields
+  if (requestStatuses.has(status)) {
+    const error = {
+      path: '',
+      code: typeof code === 'string' ? code : `http_${status}`,
+      message: `${problem ?? 'the request was rejected'} (${status})`,
+    }
+    return { kind: status === 413 || code === 'too_many_entries' ? 'too-large' : 'rejected', error }
+  }
+  const message = problem === undefined ? NOT_SLUICE : problem
+  return { kind: 'misconfigured', status, message: `${message} (${status})` }
+}
+
+const NOT_SLUICE = 'the response is not from a Sluice API'
+
+function interpretCounts(fields: Fields, entries: number): Answer {
+  const { accepted, rejected, errors = [] } = fields
+  if (typeof accepted !== 'number' || typeof rejected !== 'number' || accepted + rejected !== entries)
+    return {
+      kind: 'misconfigured',
+      status: 202,
+      message: `${NOT_SLUICE}: it has no valid counts of entries (202)`,
+    }
+  const list: readonly unknown[] = Array.isArray(errors) ? errors : []
+  return { kind: 'processed', accepted, rejections: list.flatMap(readRejection) }
+}
+
+type Fields = Readonly<Record<string, unknown>>
+
+function readRejection(value: unknown): EntryRejection[] {
+  const { index, path, code, message } = asFields(value)
+  if (typeof index !== 'number' || typeof path !== 'string' || typeof message !== 'string') return []
+  return [{ index, error: { path, code: typeof code === 'string' ? code : '', message } }]
+}
+
+/** The human-readable part of a problem document: its detail, and the first invalid field. */
+function describeProblem({ detail, title, errors }: Fields): string | undefined {
+  const text = [detail, title].find((value) => typeof value === 'string')
+  const { path, message } = asFields(Array.isArray(errors) ? errors[0] : undefined)
+  const field = typeof path === 'string' && typeof message === 'string' ? `: ${path} ${message}` : ''
+  return text === undefined ? undefined : `${text.replace(/\.$/, '')}${field}`
+}
+
+function parseObject(text: string): Fields {
+  try {
+    return asFields(JSON.parse(text))
+  } catch {
+    return {}
+  }
+}
+
+function asFields(value: unknown): Fields {
+  return typeof value === 'object' && value !== null ? (value as Fields) : {}
+}

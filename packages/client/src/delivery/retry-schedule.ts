@@ -1,0 +1,75 @@
+import type { DropReason } from '../hooks.ts'
+import type { Platform } from '../platform.ts'
+import { delayMs } from './backoff.ts'
+import type { Batch, ClockTimes } from './batch.ts'
+import { Pause } from './pause.ts'
+
+export interface RetryLimits {
+  readonly retryForMs: number
+  readonly idempotencyWindowMs: number
+  readonly requestTimeoutMs: number
+}
+
+/** While the API rejects all requests, one is made in this time: a project may be enabled again. */
+const MISCONFIGURED_RETRY_MS = 60_000
+
+/** When failed batches are sent again, and when nothing is sent at all. */
+export class RetrySchedule {
+  readonly #limits: RetryLimits
+  readonly #platform: Platform
+  readonly #pause = new Pause()
+
+  constructor(limits: RetryLimits, platform: Platform) {
+    this.#limits = limits
+    this.#platform = platform
+  }
+
+  /** Until when nothing is sent. */
+  get pausedUntilMs(): number {
+    return this.#pause.untilMs
+  }
+
+  succeed(): void {
+    this.#pause.succeed()
+  }
+
+  /**
+   * Schedules the next attempt for a batch.
+   *
+   * @returns how long it waits, or why there is no further attempt
+   */
+  fail(batch: Batch, retryAfterMs: number | undefined): number | DropReason {
+    const { random, monotonicMs } = this.#platform
+    const nowMs = monotonicMs()
+    const isRequested = retryAfterMs !== undefined
+    this.#pause.extend(nowMs + delayMs(this.#pause.countFailure(nowMs), retryAfterMs, random()), isRequested)
+    // The batch waits longer than the others if it alone fails again and again.
+    const waitMs = delayMs(batch.failedAttempts, retryAfterMs, random())
+    batch.retryAtMs = Math.max(nowMs + waitMs, this.#pause.untilMs)
+    return this.#endOfRetries(batch) ?? batch.retryAtMs - nowMs
+  }
+
+  waitForOperator(batch: Batch): void {
+    batch.retryAtMs = this.#platform.monotonicMs() + MISCONFIGURED_RETRY_MS
+    this.#pause.extend(batch.retryAtMs, true)
+  }
+
+  /** Whether a further attempt could store entries twice: the API may have forgotten the idempotency key of an earlier one. */
+  isTooLate({ uncertainSince, retryAtMs }: Batch): boolean {
+    if (uncertainSince === undefined) return false
+    const { idempotencyWindowMs, requestTimeoutMs } = this.#limits
+    const waitMs = Math.max(0, retryAtMs - this.#platform.monotonicMs())
+    // The attempt must arrive within the window. A sixth of it is for clocks that differ, and for the proxies in between.
+    return this.#ageMs(uncertainSince) + waitMs > (idempotencyWindowMs * 5) / 6 - requestTimeoutMs
+  }
+
+  #ageMs({ monotonicMs, wallMs }: ClockTimes): number {
+    return Math.max(this.#platform.monotonicMs() - monotonicMs, this.#platform.wallMs() - wallMs)
+  }
+
+  #endOfRetries(batch: Batch): DropReason | undefined {
+    const { retryAtMs, firstAttemptAtMs = 0 } = batch
+    if (retryAtMs > firstAttemptAtMs + this.#limits.retryForMs) return 'retries'
+    return this.isTooLate(batch) ? 'outcome-unknown' : undefined
+  }
+}

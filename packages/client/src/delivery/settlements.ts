@@ -1,0 +1,80 @@
+import type { EntryError, QueuedEntry } from '../entry.ts'
+import type { HookCaller } from '../hook-caller.ts'
+import type { DropReason, Settlement } from '../hooks.ts'
+import type { EntryRejection } from './answers.ts'
+import type { Batch, BatchResult } from './batch.ts'
+
+/** Counts of entries since the client was created. */
+export interface EntryCounts {
+  /** Stored, or queued by the API. */
+  accepted: number
+  rejected: number
+  dropped: number
+  /** Left in the spool by `close`. */
+  kept: number
+}
+
+/** Ends batches: counts their entries, and tells the hooks. */
+export class Settlements {
+  readonly counts: EntryCounts = { accepted: 0, rejected: 0, dropped: 0, kept: 0 }
+  readonly #hooks: HookCaller
+
+  constructor(hooks: HookCaller) {
+    this.#hooks = hooks
+  }
+
+  processed(batch: Batch, accepted: number, rejections: readonly EntryRejection[]): void {
+    const { entries } = batch
+    this.#settle(batch, { outcome: 'answered', accepted, rejected: batch.count - accepted })
+    for (const { index, error } of rejections) {
+      const entry = entries[index]
+      if (entry !== undefined) this.#hooks.onRejected({ entry: entry.json, error, tag: entry.tag })
+    }
+  }
+
+  rejected(batch: Batch, error: EntryError): void {
+    const { entries } = batch
+    this.#settle(batch, { outcome: 'rejected', rejected: batch.count, reason: error.message })
+    for (const { json, tag } of entries) this.#hooks.onRejected({ entry: json, error, tag })
+  }
+
+  dropped(batch: Batch, outcome: DropReason, reason?: string): void {
+    const { entries } = batch
+    this.#settle(batch, { outcome, dropped: batch.count, reason })
+    this.#hooks.onDropped(entries, outcome)
+  }
+
+  /** @param reason why the last attempt failed */
+  kept(batch: Batch, reason?: string): void {
+    this.#settle(batch, { outcome: 'kept', kept: batch.count, reason })
+  }
+
+  /** Entries that never were in a batch. */
+  droppedEntry(entry: QueuedEntry, reason: DropReason): void {
+    this.counts.dropped += 1
+    this.#hooks.onDropped([entry], reason)
+  }
+
+  rejectedEntry(entry: unknown, error: EntryError, tag: unknown): void {
+    this.counts.rejected += 1
+    this.#hooks.onRejected({ entry, error, tag })
+  }
+
+  #settle(
+    batch: Batch,
+    {
+      outcome,
+      reason,
+      ...some
+    }: Partial<BatchResult> & Pick<Settlement, 'outcome'> & { reason?: string | undefined },
+  ): void {
+    const result = { accepted: 0, rejected: 0, dropped: 0, kept: 0, ...some }
+    this.counts.accepted += result.accepted
+    this.counts.rejected += result.rejected
+    this.counts.dropped += result.dropped
+    this.counts.kept += result.kept
+    const { accepted, rejected } = result
+    this.#hooks.onSettled({ entries: batch.entries, outcome, accepted, rejected, reason })
+    batch.settle(result)
+  }
+}

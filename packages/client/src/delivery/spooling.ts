@@ -1,0 +1,118 @@
+import type { QueuedEntry } from '../entry.ts'
+import { utf8Bytes } from '../encoding/utf8.ts'
+import type { HookCaller } from '../hook-caller.ts'
+import type { Platform } from '../platform.ts'
+import { SluiceError } from '../sluice-error.ts'
+import type { RecoveredRecord, Spool, SpoolRecord } from '../spool.ts'
+import { Batch } from './batch.ts'
+
+/** Keeps batches in a spool. If the spool fails, they are in memory only. */
+export class Spooling {
+  readonly #spool: Spool
+  readonly #platform: Platform
+  readonly #hooks: HookCaller
+  /** Whether the last failure was reported, and nothing has succeeded since. */
+  #isFailing = false
+
+  constructor(spool: Spool, platform: Platform, hooks: HookCaller) {
+    this.#spool = spool
+    this.#platform = platform
+    this.#hooks = hooks
+  }
+
+  /** @param onRecovered gets the batches of processes that have ended */
+  async open(onRecovered: (batches: readonly Batch[]) => void): Promise<void> {
+    try {
+      await this.#spool.open({
+        onRecovered: (records) => onRecovered(records.map((record) => this.#toBatch(record))),
+        onError: (message, cause) => this.#report(message, cause),
+      })
+    } catch (error) {
+      this.#report('cannot be opened', error)
+    }
+  }
+
+  #toBatch(recovered: RecoveredRecord): Batch {
+    const nowMs = this.#platform.monotonicMs()
+    const batch = Batch.unloaded(recovered.idempotencyKey, nowMs, recovered)
+    const { attemptedAtMs } = recovered
+    if (attemptedAtMs !== undefined) batch.uncertainSince = { monotonicMs: nowMs, wallMs: attemptedAtMs }
+    return batch
+  }
+
+  create(idempotencyKey: string): SpoolRecord | undefined {
+    return this.#spool.create(idempotencyKey)
+  }
+
+  hasRoomFor(bytes: number): boolean {
+    return this.#spool.hasRoomFor(bytes)
+  }
+
+  /**
+   * Prepares a batch for an attempt: everything that is needed to repeat it is in the spool first.
+   *
+   * @returns whether its entries are loaded
+   */
+  async prepare(batch: Batch): Promise<boolean> {
+    const { record } = batch
+    if (record === undefined) return true
+    try {
+      await record.markAttempt()
+      this.#isFailing = false
+    } catch (error) {
+      await this.remove(batch)
+      batch.record = undefined
+      this.#report('cannot be written; entries are kept in memory only', error)
+      return batch.isLoaded
+    }
+    if (!batch.isLoaded) await this.load(batch)
+    return batch.isLoaded
+  }
+
+  /** Reads the entries of a batch, unless this fails. */
+  async load(batch: Batch): Promise<void> {
+    try {
+      const texts = (await batch.record?.read()) ?? []
+      batch.load(texts.map(toQueuedEntry))
+    } catch (error) {
+      this.#report(`cannot be read; ${batch.count} entries are lost`, error)
+    }
+  }
+
+  /** No attempt has succeeded. */
+  async clearAttempt(batch: Batch): Promise<void> {
+    if (batch.uncertainSince !== undefined) return
+    await batch.record?.clearAttempt().catch((error: unknown) => this.#report('cannot be written', error))
+  }
+
+  async remove({ record }: Batch): Promise<void> {
+    await record?.remove().catch((error: unknown) => this.#report('cannot remove a file', error))
+  }
+
+  /**
+   * Removes a dropped batch, which makes room at once.
+   *
+   * @returns when its entries are loaded for the hooks; undefined if they are
+   */
+  drop(batch: Batch): Promise<void> | undefined {
+    // The spool reads a record before it removes it.
+    const loading = batch.isLoaded ? undefined : this.load(batch)
+    void this.remove(batch)
+    return loading
+  }
+
+  async close(): Promise<void> {
+    await this.#spool.close().catch((error: unknown) => this.#report('cannot be closed', error))
+  }
+
+  #report(message: string, cause: unknown): void {
+    if (this.#isFailing) return
+    this.#isFailing = true
+    const reason = cause instanceof Error ? `: ${cause.message}` : ''
+    this.#hooks.onError(new SluiceError('spool', `the spool ${message}${reason}`, { cause }))
+  }
+}
+
+function toQueuedEntry(json: string): QueuedEntry {
+  return { json, bytes: utf8Bytes(json), tag: undefined }
+}

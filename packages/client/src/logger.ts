@@ -1,0 +1,90 @@
+import { toEntryError } from './encoding/limit-error.ts'
+import { copyFields, plainMetadata } from './encoding/metadata.ts'
+import { isError } from './encoding/plain-values.ts'
+import { splitEntry } from './encoding/split-entry.ts'
+import type { Entry, EntryError, Level, Metadata } from './entry.ts'
+import type { EntryDefaults } from './options.ts'
+
+/** Where a logger sends its entries. */
+export interface EntryIntake {
+  /** @throws LimitError if the entry cannot be stored */
+  add(entry: Entry, tag: unknown): void
+  reject(entry: unknown, error: EntryError, tag: unknown): void
+  /** The current time, as a timestamp. */
+  timestamp(): string
+}
+
+/** Makes entries from messages and fields. No method of it throws or waits. */
+export class Logger {
+  readonly #intake: EntryIntake
+  readonly #defaults: EntryDefaults
+  readonly #context: Metadata
+
+  constructor(intake: EntryIntake, defaults: EntryDefaults, context: Metadata) {
+    this.#intake = intake
+    this.#defaults = defaults
+    this.#context = context
+  }
+
+  log(message: string | Error, fields?: object): void {
+    this.#write('log', message, fields)
+  }
+
+  debug(message: string | Error, fields?: object): void {
+    this.#write('debug', message, fields)
+  }
+
+  info(message: string | Error, fields?: object): void {
+    this.#write('info', message, fields)
+  }
+
+  success(message: string | Error, fields?: object): void {
+    this.#write('success', message, fields)
+  }
+
+  warn(message: string | Error, fields?: object): void {
+    this.#write('warn', message, fields)
+  }
+
+  error(message: string | Error, fields?: object): void {
+    this.#write('error', message, fields)
+  }
+
+  /**
+   * Sends an entry with all its fields. The logger adds its context, its defaults and the time.
+   *
+   * @param tag any value: hooks get it with the entry
+   */
+  send(entry: Entry, tag?: unknown): void {
+    try {
+      const { fields, metadata: given } = splitEntry(entry)
+      const { metadata, stack } = plainMetadata(this.#context, given, undefined)
+      const timestamp = this.#intake.timestamp()
+      this.#intake.add({ timestamp, ...this.#defaults, stack, ...fields, metadata }, tag)
+    } catch (error) {
+      this.#intake.reject(entry, toEntryError(error), tag)
+    }
+  }
+
+  /**
+   * A logger that adds `context` to the metadata of its entries.
+   *
+   * @param defaults replaces those of this logger
+   */
+  child(context: object, defaults: EntryDefaults = {}): Logger {
+    const merged = { ...this.#context, ...copyFields(context) }
+    return new Logger(this.#intake, { ...this.#defaults, ...defaults }, merged)
+  }
+
+  #write(level: Level, message: string | Error, fields: object | undefined): void {
+    try {
+      const error = isError(message) ? message : undefined
+      const { metadata, stack } = plainMetadata(this.#context, fields, error)
+      const text = error === undefined ? String(message) : error.message || error.name
+      const timestamp = this.#intake.timestamp()
+      this.#intake.add({ level, message: text, timestamp, ...this.#defaults, stack, metadata }, undefined)
+    } catch (error) {
+      this.#intake.reject({ level, message, metadata: fields }, toEntryError(error), undefined)
+    }
+  }
+}

@@ -1,0 +1,21 @@
+/**
+ * A problem that an operator has to solve.
+ *
+ * - `configuration`: the API rejects every request, because of the key, its scope, its project or the address.
+ * - `spool`: the disk does not take entries. They are kept in memory only.
+ * - `hook`: a hook threw.
+ */
+export type SluiceErrorKind = 'configuration' | 'spool' | 'hook'
+
+export class SluiceError extends Error {
+  override name = 'SluiceError'
+  readonly kind: SluiceErrorKind
+  /** The status of the response, if there was one. */
+  readonly status: number | undefined
+
+  constructor(kind: SluiceErrorKind, message: string, options: { status?: number; cause?: unknown } = {}) {
+    super(message, 'cause' in options ? { cause: options.cause } : undefined)
+    this.kind = kind
+    this.status = options.status
+  }
+}

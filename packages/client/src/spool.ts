@@ -1,0 +1,54 @@
+/** Keeps the entries of batches until they are acknowledged, also if the process ends. `DiskSpool` is one. */
+export interface Spool {
+  /**
+   * Starts. Called once, before everything else.
+   *
+   * @param events are called at any time until the spool is closed
+   */
+  open(events: SpoolEvents): Promise<void>
+  /** Whether it takes further entries of this size. */
+  hasRoomFor(bytes: number): boolean
+  /** Creates a record for a new batch. Its entries may be added before the spool is open. Does not throw. */
+  create(idempotencyKey: string): SpoolRecord
+  /** Resolves when everything was written. The records that were not removed are left to the next process. */
+  close(): Promise<void>
+}
+
+export interface SpoolEvents {
+  /** The records of processes that have ended, oldest first. */
+  readonly onRecovered: (records: readonly RecoveredRecord[]) => void
+  /** Something could not be read or removed. */
+  readonly onError: (message: string, cause: unknown) => void
+}
+
+/** The entries of one batch. No method is called after `remove`. */
+export interface SpoolRecord {
+  /** Adds an entry, as JSON text of one line. It is written soon. Does not throw. */
+  add(json: string, bytes: number): void
+  /** Whether all entries are written. */
+  readonly isWritten: boolean
+  /** Resolves when all entries are written, or cannot be written. */
+  written(): Promise<void>
+  /**
+   * Resolves when all entries are written, and that an attempt may have been made to send them.
+   *
+   * Rejects if they cannot be written. Then the record does not exist any more.
+   */
+  markAttempt(): Promise<void>
+  /** Removes the mark: no attempt has succeeded. */
+  clearAttempt(): Promise<void>
+  /** The entries, as JSON text. */
+  read(): Promise<string[]>
+  /** Its room is free at once, also while it is still being read. */
+  remove(): Promise<void>
+}
+
+/** A record that another process left. */
+export interface RecoveredRecord {
+  readonly idempotencyKey: string
+  readonly record: SpoolRecord
+  readonly entries: number
+  readonly bytes: number
+  /** The time of day of the first attempt that may have succeeded. Undefined if there was none. */
+  readonly attemptedAtMs: number | undefined
+}

@@ -1,0 +1,169 @@
+import { readFile } from 'node:fs/promises'
+import { resolve } from 'node:path'
+import type { RecoveredRecord, Spool, SpoolEvents, SpoolRecord } from '../spool.ts'
+import { startTimer, type Timer } from '../timers.ts'
+import { parseBatchFile } from './batch-file.ts'
+import { DiskRecord, type RecordHost } from './disk-record.ts'
+import { diskFiles, type Files } from './files.ts'
+import { ProcessFolder } from './process-folder.ts'
+
+export interface DiskSpoolOptions {
+  /** For the clients of one project on one machine. It is created if it does not exist. */
+  readonly directory: string
+  /** The most bytes of this client. Default: 256 MiB. */
+  readonly bytesMax?: number | undefined
+  /** Whether entries survive a power cut, not only the end of the process. Default: false. */
+  readonly fsync?: boolean | undefined
+}
+
+/** What tests replace. */
+export interface DiskSpoolPlatform {
+  readonly files?: Files
+  readonly wallMs?: () => number
+}
+
+const MIB = 1024 * 1024
+/** Some hours of a busy application. */
+const BYTES_MAX = 256 * MIB
+/** Room for the largest request. */
+const BYTES_MAX_MIN = 8 * MIB
+/** A process that ends later than this one starts leaves its files until then. */
+const ADOPTION_INTERVAL_MS = 60_000
+
+/** Keeps entries in files until they are acknowledged. The guarantees are in the README. */
+export class DiskSpool implements Spool {
+  readonly #directory: string
+  readonly #bytesMax: number
+  readonly #host: RecordHost
+  readonly #records = new Set<DiskRecord>()
+  #setFolder: (folder: Promise<string>) => void = () => undefined
+  #folder: ProcessFolder | undefined
+  #events: SpoolEvents | undefined
+  #timer: Timer | undefined
+  #isClosed = false
+  #bytes = 0
+  #created = 0
+
+  constructor(
+    { directory, bytesMax = BYTES_MAX, fsync = false }: DiskSpoolOptions,
+    { files = diskFiles(fsync), wallMs = Date.now }: DiskSpoolPlatform = {},
+  ) {
+    if (!Number.isInteger(bytesMax) || bytesMax < BYTES_MAX_MIN)
+      throw new TypeError(`\`bytesMax\` must be an integer of at least ${BYTES_MAX_MIN}`)
+    this.#directory = resolve(directory)
+    this.#bytesMax = bytesMax
+    this.#host = {
+      files,
+      wallMs,
+      folder: new Promise((resolveFolder) => {
+        this.#setFolder = resolveFolder
+      }),
+      count: (bytes) => {
+        this.#bytes += bytes
+      },
+      onRemove: (record) => this.#records.delete(record),
+      onWriteError: (error) =>
+        this.#events?.onError('cannot be written; entries are kept in memory only', error),
+    }
+  }
+
+  async open(events: SpoolEvents): Promise<void> {
+    if (this.#events !== undefined) throw new Error('a spool belongs to one client')
+    this.#events = events
+    const opening = ProcessFolder.create(this.#directory)
+    this.#setFolder(opening.then(({ path }) => path))
+    this.#folder = await opening
+    await this.#adopt()
+    this.#adoptLater()
+  }
+
+  hasRoomFor(bytes: number): boolean {
+    return this.#bytes + bytes <= this.#bytesMax
+  }
+
+  create(idempotencyKey: string): SpoolRecord {
+    this.#created += 1
+    const record = new DiskRecord(this.#host, fileName(this.#host.wallMs(), this.#created, idempotencyKey))
+    this.#records.add(record)
+    return record
+  }
+
+  /** Resolves when all entries that were logged until now are written. */
+  async written(): Promise<void> {
+    await Promise.all([...this.#records].map((record) => record.written()))
+  }
+
+  async close(): Promise<void> {
+    this.#isClosed = true
+    clearTimeout(this.#timer)
+    await this.written()
+    await this.#folder?.close()
+  }
+
+  #adoptLater(): void {
+    if (this.#isClosed) return
+    this.#timer = startTimer(() => {
+      const adopting = this.#adopt().catch((error: unknown) =>
+        this.#events?.onError('cannot read the files of other processes', error),
+      )
+      void adopting.then(() => this.#adoptLater())
+    }, ADOPTION_INTERVAL_MS)
+  }
+
+  /** Takes over the files of processes that have ended, as many as there is room for. */
+  async #adopt(): Promise<void> {
+    const folder = this.#folder
+    if (folder === undefined) return
+    let bytes = 0
+    const names = await folder.adopt((name, size) => {
+      if (keyOf(name) === undefined || !this.hasRoomFor(bytes + size)) return false
+      bytes += size
+      return true
+    })
+    const recovered: RecoveredRecord[] = []
+    for (const name of names) {
+      const record = await this.#recover(`${folder.path}/${name}`, name)
+      if (record !== undefined) recovered.push(record)
+    }
+    if (recovered.length > 0) this.#events?.onRecovered(recovered)
+  }
+
+  async #recover(path: string, name: string): Promise<RecoveredRecord | undefined> {
+    try {
+      const bytes = await readFile(path)
+      const file = parseBatchFile(bytes)
+      // The process ended before it had written the first part.
+      if (file.attemptedAtMs === undefined && file.entries.length === 0) {
+        await this.#host.files.remove(path)
+        return undefined
+      }
+      // The body of the attempt is lost.
+      if (file.attemptedAtMs !== undefined && file.isDamaged) throw new Error(`${name} is damaged`)
+      // Nothing can be appended to a part that was written incompletely.
+      if (file.isDamaged) await this.#host.files.truncate(path, file.readableBytes)
+      const isAttempted = file.attemptedAtMs !== undefined
+      const entries = file.entries.length
+      const record = DiskRecord.existing(this.#host, name, {
+        entries,
+        bytes: file.readableBytes,
+        isAttempted,
+      })
+      this.#records.add(record)
+      const idempotencyKey = keyOf(name) ?? ''
+      return { idempotencyKey, record, entries, bytes: bytes.length, attemptedAtMs: file.attemptedAtMs }
+    } catch (error) {
+      this.#events?.onError('has a file that cannot be read; its entries are lost', error)
+      await this.#host.files.remove(path)
+      return undefined
+    }
+  }
+}
+
+/** Sorted by name, the files are in the order of their creation. */
+function fileName(wallMs: number, number: number, idempotencyKey: string): string {
+  return `${String(wallMs).padStart(15, '0')}-${String(number).padStart(9, '0')}-${idempotencyKey}.batch`
+}
+
+function keyOf(name: string): string | undefined {
+  return /^\d+-\d+-([\w-]{1,200})\.batch$/.exec(name)?.[1]
+}

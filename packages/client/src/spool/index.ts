@@ -1,0 +1,2 @@
+export { DiskSpool, type DiskSpoolOptions, type DiskSpoolPlatform } from './disk-spool.ts'
+export type { Files } from './files.ts'

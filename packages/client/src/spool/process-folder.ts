@@ -1,0 +1,144 @@
+import { randomBytes } from 'node:crypto'
+import { mkdir, readdir, rename, rmdir, stat, unlink } from 'node:fs/promises'
+import { connect, createServer, type Server } from 'node:net'
+import { join } from 'node:path'
+import { hasCode, ignoreMissing } from './files.ts'
+
+const FOLDER_MODE = 0o700
+const LOCK = 'lock'
+/** The suffix of a folder that its process has left. */
+const LEFT = '.left'
+/** Between the creation of a folder and of its lock are milliseconds. A folder without a lock is a remnant after this time. */
+const LOCK_GRACE_MS = 60_000
+/** A process that does not accept the connection to its lock in this time is alive: a dead one rejects it at once. */
+const LOCK_ANSWER_MS = 1_000
+/** macOS has the shortest paths of sockets: 104 bytes with a zero at their end. */
+const LOCK_PATH_BYTES_MAX = 103
+
+/**
+ * A folder that belongs to one client while its process lives.
+ *
+ * The lock is a socket on which the client listens. The operating system closes it when the process ends, however it ends. So no process ever
+ * has to guess from a process id or a time whether another one lives.
+ */
+export class ProcessFolder {
+  readonly #directory: string
+  readonly #name: string
+  readonly #lock: Server
+
+  private constructor(directory: string, name: string, lock: Server) {
+    this.#directory = directory
+    this.#name = name
+    this.#lock = lock
+  }
+
+  /** @param directory of all processes */
+  static async create(directory: string): Promise<ProcessFolder> {
+    const name = randomBytes(4).toString('hex')
+    const path = join(directory, name)
+    if (Buffer.byteLength(join(path, LOCK)) > LOCK_PATH_BYTES_MAX)
+      throw new Error(`the path of the directory is too long: ${directory}`)
+    await mkdir(path, { recursive: true, mode: FOLDER_MODE })
+    return new ProcessFolder(directory, name, await listen(lockAddress(path)))
+  }
+
+  get path(): string {
+    return join(this.#directory, this.#name)
+  }
+
+  /**
+   * Moves the files of ended processes into this folder. If several processes do this at the same time, each gets some of the files.
+   *
+   * @param isWanted whether to move a file, by its name and size
+   * @returns the names of the moved files, in the order in which they were created
+   */
+  async adopt(isWanted: (name: string, bytes: number) => boolean): Promise<string[]> {
+    const adopted: string[] = []
+    for (const name of await readdir(this.#directory)) {
+      const path = join(this.#directory, name)
+      if (name === this.#name || !(await isAbandoned(path))) continue
+      adopted.push(...(await this.#adoptFrom(path, isWanted)))
+    }
+    return adopted.toSorted()
+  }
+
+  async #adoptFrom(path: string, isWanted: (name: string, bytes: number) => boolean): Promise<string[]> {
+    const adopted: string[] = []
+    const files = (await readdir(path)).filter((file) => file !== LOCK)
+    for (const file of files) {
+      try {
+        if (!isWanted(file, (await stat(join(path, file))).size)) continue
+        await rename(join(path, file), join(this.path, file))
+        adopted.push(file)
+      } catch (error) {
+        // Another process was faster.
+        ignoreMissing(error)
+      }
+    }
+    if (adopted.length === files.length) await removeFolder(path)
+    return adopted
+  }
+
+  /** Leaves the files to the next process. */
+  async close(): Promise<void> {
+    await new Promise((resolve) => this.#lock.close(resolve))
+    const left = `${this.path}${LEFT}`
+    await rename(this.path, left).catch(ignoreMissing)
+    await rmdir(left).catch(ignoreNotEmpty)
+  }
+}
+
+async function listen(address: string): Promise<Server> {
+  const server = createServer((socket) => socket.destroy())
+  await new Promise<void>((resolve, reject) => {
+    server.once('error', reject)
+    server.listen(address, resolve)
+  })
+  server.unref()
+  return server
+}
+
+async function isAbandoned(path: string): Promise<boolean> {
+  if (path.endsWith(LEFT)) return true
+  const code = await connectTo(lockAddress(path))
+  if (code === 'ECONNREFUSED') return true
+  // Windows has no file for the lock of a process that has ended.
+  return code === 'ENOENT' && (process.platform === 'win32' || (await isOld(path)))
+}
+
+/** @returns the code of the error, if there is one */
+function connectTo(address: string): Promise<string | undefined> {
+  return new Promise((resolve) => {
+    const socket = connect(address)
+    socket.setTimeout(LOCK_ANSWER_MS)
+    socket.once('connect', () => resolve(undefined))
+    socket.once('timeout', () => resolve(undefined))
+    socket.once('error', (error: NodeJS.ErrnoException) => resolve(error.code))
+    socket.once('close', () => resolve(undefined))
+    for (const event of ['connect', 'timeout']) socket.once(event, () => socket.destroy())
+  })
+}
+
+async function isOld(path: string): Promise<boolean> {
+  try {
+    const { mtimeMs } = await stat(path)
+    return Date.now() - mtimeMs > LOCK_GRACE_MS
+  } catch (error) {
+    ignoreMissing(error)
+    return false
+  }
+}
+
+async function removeFolder(path: string): Promise<void> {
+  await unlink(join(path, LOCK)).catch(ignoreMissing)
+  await rmdir(path).catch(ignoreNotEmpty)
+}
+
+/** The folder is gone, or has files that another process did not want. */
+function ignoreNotEmpty(error: unknown): void {
+  if (!hasCode(error, 'ENOENT', 'ENOTEMPTY', 'EEXIST')) throw error
+}
+
+function lockAddress(path: string): string {
+  return process.platform === 'win32' ? `\\\\.\\pipe\\${join(path, LOCK)}` : join(path, LOCK)
+}

@@ -1,0 +1,320 @@
+import { runInNewContext } from 'node:vm'
+import * as fc from 'fast-check'
+import { describe, expect, test } from 'vitest'
+import { LimitError } from '../../src/encoding/limit-error.ts'
+import { plainMetadata } from '../../src/encoding/metadata.ts'
+import { contractLimits } from '../../src/limits.ts'
+
+const convert = (fields: object): unknown =>
+  JSON.parse(JSON.stringify(plainMetadata({}, fields, undefined).metadata ?? {}))
+
+describe('a value that JSON cannot hold', () => {
+  class Point {
+    readonly x = 1
+    readonly #hidden = 2
+    get sum(): number {
+      return this.x + this.#hidden
+    }
+  }
+  const circular: Record<string, unknown> = { name: 'a' }
+  circular['self'] = circular
+  circular['list'] = [circular]
+
+  test.each<[string, unknown, unknown]>([
+    ['a BigInt', 12345678901234567890n, '12345678901234567890'],
+    ['a circular reference', circular, { name: 'a', self: '[Circular]', list: ['[Circular]'] }],
+    ['NaN', Number.NaN, null],
+    ['a date', new Date(0), '1970-01-01T00:00:00.000Z'],
+    ['an invalid date', new Date(Number.NaN), null],
+    [
+      'a map',
+      new Map<unknown, unknown>([
+        ['a', 1],
+        [2, new Map([['b', 3n]])],
+      ]),
+      { a: 1, '2': { b: '3' } },
+    ],
+    ['a set', new Set([1, 'a']), [1, 'a']],
+    ['a regular expression', /a+/g, '/a+/g'],
+    ['bytes', Buffer.from('abc').subarray(1), { type: 'Buffer', data: [98, 99] }],
+    ['a typed array', new Float64Array(3), '[Float64Array: 24 bytes]'],
+    ['an array buffer', new ArrayBuffer(8), '[ArrayBuffer: 8 bytes]'],
+    ['a URL', new URL('https://a.example/b'), 'https://a.example/b'],
+    ['a boxed text', Object('abc') as unknown, 'abc'],
+    ['an instance of a class', new Point(), { x: 1 }],
+    ['an object without a prototype', Object.assign(Object.create(null) as object, { a: 1 }), { a: 1 }],
+    ['functions and symbols in an array', [() => 1, Symbol('a'), undefined], [null, null, null]],
+    ['toJSON', { toJSON: () => ({ a: 1n }) }, { a: '1' }],
+    [
+      'toJSON that returns the object',
+      {
+        a: 1,
+        toJSON(): unknown {
+          return this
+        },
+      },
+      { a: 1 },
+    ],
+    [
+      'toJSON that returns another one with toJSON',
+      { toJSON: () => ({ b: 1, toJSON: () => 'never' }) },
+      { b: 1 },
+    ],
+    [
+      'toJSON that throws',
+      {
+        toJSON: () => {
+          throw new Error('no')
+        },
+      },
+      '[Threw: no]',
+    ],
+    [
+      'a getter that throws',
+      {
+        a: 1,
+        get b() {
+          throw new Error('no')
+        },
+      },
+      { a: 1, b: '[Threw: no]' },
+    ],
+    [
+      'a getter that throws a text',
+      {
+        get b() {
+          // oxlint-disable-next-line only-throw-error -- an application may
+          throw 'no'
+        },
+      },
+      { b: '[Threw: no]' },
+    ],
+    [
+      'a getter that throws something without a text',
+      {
+        get b() {
+          throw Object.create(null)
+        },
+      },
+      { b: '[Threw]' },
+    ],
+    [
+      'a proxy that throws',
+      new Proxy(
+        {},
+        {
+          ownKeys: () => {
+            throw new Error('no')
+          },
+        },
+      ),
+      '[Threw: no]',
+    ],
+  ])('is replaced: %s', (_name, value, expected) => {
+    expect(convert({ value, nested: { value } })).toEqual({ value: expected, nested: { value: expected } })
+  })
+
+  test('is left out: functions, symbols and undefined', () => {
+    const nothing = { a: () => 1, b: Symbol('b'), c: undefined }
+    expect(convert({ ...nothing, nested: nothing })).toEqual({ nested: {} })
+  })
+
+  test('is left out: toJSON of the fields, which would replace them', () => {
+    expect(convert({ a: 1, toJSON: () => 'never' })).toEqual({ a: 1 })
+  })
+
+  test('is replaced if the fields themselves throw', () => {
+    const fields = {
+      a: 1,
+      get b() {
+        throw new Error('no')
+      },
+    }
+    expect(convert(fields)).toEqual({ a: 1, b: '[Threw: no]' })
+    const proxy = new Proxy(
+      {},
+      {
+        ownKeys: () => {
+          throw new Error('no')
+        },
+      },
+    )
+    expect(convert(proxy)).toEqual({ fields: '[Threw: no]' })
+  })
+
+  test('never causes an exception other than that of a limit, and never a circular result', () => {
+    fc.assert(
+      fc.property(
+        fc.dictionary(
+          fc.string(),
+          fc.anything({
+            withBigInt: true,
+            withMap: true,
+            withSet: true,
+            withDate: true,
+            withTypedArray: true,
+            withNullPrototype: true,
+            withBoxedValues: true,
+            withObjectString: true,
+          }),
+        ),
+        (fields) => {
+          expect(() => describeConversion(fields)).not.toThrow()
+        },
+      ),
+    )
+  })
+})
+
+/** The result, or the code of the limit that is exceeded. */
+function describeConversion(fields: object): unknown {
+  try {
+    return convert(fields)
+  } catch (error) {
+    if (error instanceof LimitError) return error.entryError.code
+    throw error
+  }
+}
+
+describe('names with a special meaning', () => {
+  test('are members like any other, and never change a prototype', () => {
+    const fields = JSON.parse(
+      '{"__proto__":{"a":1},"constructor":2,"nested":{"__proto__":{"polluted":true}}}',
+    ) as object
+    const { metadata } = plainMetadata({}, fields, undefined)
+    expect(JSON.stringify(metadata)).toBe(
+      '{"__proto__":{"a":1},"constructor":2,"nested":{"__proto__":{"polluted":true}}}',
+    )
+    expect({}).not.toHaveProperty('polluted')
+  })
+})
+
+describe('an error', () => {
+  test('becomes the stack of the entry, and metadata without the stack', () => {
+    const error = Object.assign(new TypeError('no', { cause: new Error('why') }), { code: 'E_NO' })
+    const { metadata, stack } = plainMetadata({}, { failure: error, a: 1 }, undefined)
+    expect(stack).toBe(error.stack)
+    expect(metadata).toEqual({
+      a: 1,
+      failure: {
+        name: 'TypeError',
+        message: 'no',
+        code: 'E_NO',
+        cause: { name: 'Error', message: 'why', stack: (error.cause as Error).stack },
+      },
+    })
+  })
+
+  test('of several keeps its own stack, if it is not the first', () => {
+    const [first, second] = [new Error('1'), new Error('2')]
+    const { metadata, stack } = plainMetadata({}, { first, second }, undefined)
+    expect(stack).toBe(first.stack)
+    expect(metadata).toMatchObject({ second: { message: '2', stack: second.stack } })
+  })
+
+  test('as the message is the field `error`, unless there is one', () => {
+    const error = new Error('no')
+    expect(plainMetadata({}, undefined, error)).toMatchObject({
+      stack: error.stack,
+      metadata: { error: { message: 'no' } },
+    })
+    expect(plainMetadata({}, { error: 'other' }, error)).toEqual({
+      stack: error.stack,
+      metadata: { error: 'other' },
+    })
+  })
+
+  test('in place of the fields is the field `error`', () => {
+    const error = new Error('no')
+    expect(plainMetadata({ a: 1 }, error, undefined)).toMatchObject({
+      stack: error.stack,
+      metadata: { a: 1, error: { message: 'no' } },
+    })
+  })
+
+  test('of another realm is recognised', () => {
+    const error = runInNewContext('new RangeError("far")') as Error
+    expect(plainMetadata({}, { error }, undefined)).toMatchObject({
+      stack: error.stack,
+      metadata: { error: { name: 'RangeError', message: 'far' } },
+    })
+  })
+
+  test('that is its own cause is not followed', () => {
+    const error = new Error('no')
+    error.cause = error
+    expect(convert({ error })).toEqual({ error: { name: 'Error', message: 'no', cause: '[Circular]' } })
+  })
+
+  test('with several errors shows them', () => {
+    const error = new AggregateError([new Error('1'), new Error('2')], 'all')
+    expect(convert({ error })).toMatchObject({
+      error: { message: 'all', errors: [{ message: '1' }, { message: '2' }] },
+    })
+  })
+
+  test('with a stack that throws or is no text has no stack', () => {
+    const broken = Object.defineProperty(new Error('a'), 'stack', {
+      get: () => {
+        throw new Error('b')
+      },
+    })
+    expect(plainMetadata({}, { broken }, undefined).stack).toBeUndefined()
+    expect(
+      plainMetadata({}, { error: Object.assign(new Error('a'), { stack: 1 }) }, undefined).stack,
+    ).toBeUndefined()
+  })
+})
+
+/** Objects in objects; the metadata itself is level 1. */
+const nested = (levels: number): object => {
+  let value: object = {}
+  for (let level = 2; level < levels; level += 1) value = level % 2 === 0 ? { value } : [value]
+  return { value }
+}
+const codeOf = (fields: object): string => {
+  try {
+    convert(fields)
+  } catch (error) {
+    if (error instanceof LimitError) return `${error.entryError.path} ${error.entryError.code}`
+  }
+  return 'valid'
+}
+
+describe('a limit', () => {
+  test('of levels is exact', () => {
+    expect(codeOf(nested(contractLimits.metadataDepthMax))).toBe('valid')
+    expect(codeOf(nested(contractLimits.metadataDepthMax + 1))).toBe('/metadata too_deep')
+  })
+
+  test('of levels does not count texts, such as dates and causes at the end', () => {
+    const levels = nested(contractLimits.metadataDepthMax) as { value: unknown }
+    let deepest: unknown = levels
+    while (Object.values(deepest as object)[0] !== undefined)
+      [deepest] = Object.values(deepest as object) as [unknown]
+    Object.assign(deepest as object, { date: new Date(0), url: new URL('https://a.example') })
+    expect(codeOf(levels)).toBe('valid')
+  })
+
+  test.each<[string, object]>([
+    ['an array of a billion holes', { value: Object.assign([], { length: 1_000_000_000 }) }],
+    ['a set of a million numbers', { value: new Set(Array.from({ length: 1_000_000 }, (_, i) => i)) }],
+    ['a text of 100 MB', { value: 'x'.repeat(100_000_000) }],
+    ['many texts', { value: Array.from({ length: 100 }, () => 'x'.repeat(1_000)) }],
+    ['a graph that doubles with each level', { value: doubling(16) }],
+  ])('of bytes stops the conversion of %s early', (_name, fields) => {
+    const startedAtMs = performance.now()
+    expect(codeOf(fields)).toBe('/metadata too_large')
+    expect(performance.now() - startedAtMs).toBeLessThan(500)
+  })
+})
+
+/** An object in which each level refers to the next one 16 times: 16 to the power of its levels when it is written out. */
+function doubling(levels: number): object {
+  let value: object = {}
+  for (let level = 2; level < levels; level += 1) {
+    const next = value
+    value = Object.fromEntries(Array.from({ length: 16 }, (_, i) => [i, next]))
+  }
+  return value
+}

@@ -1,0 +1,50 @@
+import * as fc from 'fast-check'
+import { describe, expect, test } from 'vitest'
+import { countUtf8Bytes, isLongerThan, repairSurrogates, utf8Bytes } from '../../src/encoding/utf8.ts'
+
+test('the size of a text is that of its UTF-8', () => {
+  fc.assert(
+    fc.property(fc.string({ unit: 'binary' }), (text) => {
+      expect(utf8Bytes(text)).toBe(Buffer.byteLength(text))
+      expect(countUtf8Bytes(text)).toBe(Buffer.byteLength(text))
+    }),
+  )
+})
+
+describe('the length of a text', () => {
+  test.each([
+    ['a'.repeat(5), 5, false],
+    ['a'.repeat(6), 5, true],
+    ['😀'.repeat(5), 5, false],
+    ['😀'.repeat(6), 5, true],
+    ['😀'.repeat(100), 5, true],
+  ])('%s is compared with %i in code points', (text, max, isLonger) => {
+    expect(isLongerThan(text, max)).toBe(isLonger)
+  })
+})
+
+describe('half of a surrogate pair', () => {
+  test('is replaced', () => {
+    const cut = '😀'.slice(0, 1)
+    const text = { [cut]: `a${cut}`, b: '😀'.slice(1), whole: '😀' }
+    expect(JSON.parse(repairSurrogates(JSON.stringify(text)))).toEqual({
+      '\uFFFD': 'a\uFFFD',
+      b: '\uFFFD',
+      whole: '😀',
+    })
+  })
+
+  test('is not confused with a text that looks like its escape', () => {
+    const text = { a: String.raw`\ud83d \\ud83d`, b: String.raw`\u0041` }
+    expect(JSON.parse(repairSurrogates(JSON.stringify(text)))).toEqual(text)
+  })
+
+  test('never remains, and nothing else changes', () => {
+    const unit = fc.constantFrom('\uD83D', '\uDE00', '\\', 'ud83d', '"', 'a', '\n')
+    fc.assert(
+      fc.property(fc.string({ unit }), (text) => {
+        expect(JSON.parse(repairSurrogates(JSON.stringify(text)))).toBe(text.toWellFormed())
+      }),
+    )
+  })
+})

@@ -1,0 +1,193 @@
+import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest'
+import { fakeClient } from './support/fake-client.ts'
+import { pass, refused } from './support/fake-fetch.ts'
+
+beforeEach(() => void vi.useFakeTimers())
+afterEach(() => void vi.useRealTimers())
+
+describe('flush', () => {
+  test('resolves at once if there is nothing to send', async () => {
+    const { client } = fakeClient()
+    expect(await client.flush()).toEqual({
+      accepted: 0,
+      rejected: 0,
+      dropped: 0,
+      pending: 0,
+      problem: undefined,
+    })
+  })
+
+  test('waits for the entries in flight, delayed and in the queue, but not for later ones', async () => {
+    const { client, api, log } = fakeClient({ batchEntriesMax: 1, requestsInFlightMax: 2 })
+    log(3)
+    await pass(0)
+    api.requests[0]?.fail(refused())
+    await pass(0)
+    const flushed = client.flush()
+    log(1)
+    await pass(250)
+    api.requests[1]?.accept()
+    await pass(0)
+    for (const request of api.requests.slice(2)) if (request.messages[0] !== '4') request.accept()
+    await pass(0)
+    for (const request of api.requests.slice(2)) if (request.messages[0] !== '4') request.accept()
+    expect(await flushed).toMatchObject({ accepted: 3, pending: 0 })
+    expect(client.stats.queuedEntries).toBe(1)
+  })
+
+  test('reports what is pending after a timeout, and changes nothing', async () => {
+    const { client, api, log } = fakeClient()
+    log(2)
+    const flushed = client.flush({ timeoutMs: 5_000 })
+    await pass(5_000)
+    expect(await flushed).toMatchObject({ accepted: 0, pending: 2 })
+    api.last.accept()
+    await pass(0)
+    expect(client.stats.accepted).toBe(2)
+  })
+
+  test('of several callers at the same time resolves for each, when its entries are settled', async () => {
+    const { client, api, log } = fakeClient()
+    log(1)
+    const first = client.flush()
+    await pass(0)
+    log(1)
+    const second = client.flush()
+    await pass(0)
+    api.requests[0]?.accept()
+    expect(await first).toMatchObject({ accepted: 1 })
+    api.requests[1]?.accept()
+    expect(await second).toMatchObject({ accepted: 2 })
+  })
+
+  test('in a loop during an outage does not make small requests', async () => {
+    const { client, api, log } = fakeClient()
+    log(1)
+    const flushes = [client.flush()]
+    await pass(0)
+    api.last.respond(503, undefined, { 'retry-after': '60' })
+    await pass(0)
+    for (let i = 0; i < 100; i += 1) {
+      log(1)
+      flushes.push(client.flush())
+      await pass(10)
+    }
+    api.isAccepting = true
+    await pass(60_000)
+    await Promise.all(flushes)
+    expect(api.requests.map(({ messages }) => messages.length)).toEqual([1, 1, 100])
+  })
+})
+
+describe('close', () => {
+  test('sends what is left, and drops what is logged later', async () => {
+    const { client, api, reported, log } = fakeClient()
+    log(2)
+    const closed = client.close()
+    log(1)
+    await pass(0)
+    api.last.accept()
+    expect(await closed).toMatchObject({ accepted: 2 })
+    log(1)
+    expect(reported.drops).toEqual([
+      { messages: ['3'], reason: 'closed' },
+      { messages: ['4'], reason: 'closed' },
+    ])
+    expect(client.stats).toMatchObject({ accepted: 2, dropped: 2 })
+  })
+
+  test('retries until its timeout, then aborts the request in flight and drops the rest', async () => {
+    const { client, api, reported, log } = fakeClient({ requestsInFlightMax: 1, batchEntriesMax: 2 })
+    log(3)
+    const closed = client.close({ timeoutMs: 1_000 })
+    await pass(0)
+    api.last.fail(refused())
+    await pass(250)
+    const [, second] = api.requests
+    await pass(749)
+    expect(second?.signal.aborted).toBe(false)
+    await pass(1)
+    expect(second?.signal.aborted).toBe(true)
+    expect(await closed).toMatchObject({ accepted: 0, dropped: 3, pending: 0 })
+    expect(
+      reported.drops
+        .flatMap(({ messages }) => messages)
+        .map(String)
+        .toSorted((a, b) => a.localeCompare(b)),
+    ).toEqual(['1', '2', '3'])
+    expect(client.stats).toMatchObject({ queuedEntries: 0, queuedBytes: 0, requestsInFlight: 0 })
+    await pass(60_000)
+    expect(api.requests).toHaveLength(2)
+  })
+
+  test('has a timeout of 10 s by default', async () => {
+    const { client, log } = fakeClient()
+    log(1)
+    const closed = client.close()
+    await pass(9_999)
+    expect(client.stats.dropped).toBe(0)
+    await pass(1)
+    expect(await closed).toMatchObject({ dropped: 1 })
+  })
+
+  test('twice is one close', async () => {
+    const { client, api, log } = fakeClient()
+    log(1)
+    const [first, second] = [client.close(), client.close()]
+    await pass(0)
+    api.last.accept()
+    expect(await first).toEqual(await second)
+    expect(api.requests).toHaveLength(1)
+  })
+
+  test('is the end of `await using`', async () => {
+    const { client, api, log } = fakeClient()
+    api.isAccepting = true
+    {
+      await using used = client
+      log(1)
+      expect(used.stats.accepted).toBe(0)
+    }
+    expect(client.stats.accepted).toBe(1)
+  })
+
+  test('with try-once sends each entry, and gives up at the first failure', async () => {
+    const { client, api, reported, log } = fakeClient({ requestsInFlightMax: 1, batchEntriesMax: 1 })
+    log(3)
+    const closed = client.close({ remaining: 'try-once' })
+    await pass(0)
+    api.last.accept()
+    await pass(0)
+    api.last.fail(refused())
+    await pass(0)
+    expect(await closed).toMatchObject({ accepted: 1, dropped: 2 })
+    expect(api.requests.map(({ messages }) => messages)).toEqual([['1'], ['2']])
+    expect(reported.settlements.map(({ outcome, reason }) => ({ outcome, reason }))).toEqual([
+      { outcome: 'answered', reason: undefined },
+      { outcome: 'closed', reason: 'connect ECONNREFUSED' },
+      { outcome: 'closed', reason: undefined },
+    ])
+  })
+
+  test('with try-once does not wait for the end of a pause', async () => {
+    const { client, api, log } = fakeClient()
+    log(1)
+    await pass(1_000)
+    api.last.respond(429, undefined, { 'retry-after': '60' })
+    await pass(0)
+    log(1)
+    expect(await client.close({ remaining: 'try-once' })).toMatchObject({ dropped: 2 })
+    expect(api.requests).toHaveLength(1)
+  })
+
+  test('with give-up only awaits what is in flight', async () => {
+    const { client, api, log } = fakeClient({ requestsInFlightMax: 1, batchEntriesMax: 1 })
+    log(3)
+    await pass(0)
+    const closed = client.close({ remaining: 'give-up' })
+    await pass(0)
+    api.last.accept()
+    expect(await closed).toMatchObject({ accepted: 1, dropped: 2 })
+    expect(api.requests).toHaveLength(1)
+  })
+})

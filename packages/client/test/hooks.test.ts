@@ -1,0 +1,166 @@
+import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest'
+import { SluiceClient } from '../src/index.ts'
+import { fakeClient } from './support/fake-client.ts'
+import { pass, problemOf } from './support/fake-fetch.ts'
+
+beforeEach(() => void vi.useFakeTimers())
+afterEach(() => void vi.useRealTimers())
+
+const full = { requestsInFlightMax: 1, batchEntriesMax: 1, queueEntriesMax: 2 } as const
+
+const raise = (): never => {
+  throw new Error('hook')
+}
+
+const rejectLater: (...values: unknown[]) => unknown = () => Promise.reject(new Error('hook'))
+
+describe('a hook that throws', () => {
+  test('never reaches the application, and is reported once', async () => {
+    const { client, api, reported, log } = fakeClient({
+      ...full,
+      onDropped: raise,
+      onSettled: raise,
+      onRejected: raise,
+      onRetry: raise,
+    })
+    log(1)
+    await pass(0)
+    log(3)
+    client.send({ level: 'fatal' as 'error', message: '' })
+    api.last.respond(503)
+    await pass(1_000)
+    api.last.accept()
+    await pass(0)
+    api.last.accept()
+    await pass(0)
+    expect(client.stats).toMatchObject({ accepted: 2, dropped: 2, rejected: 1 })
+    expect(reported.errors).toMatchObject([
+      { kind: 'hook', message: 'onSettled threw. Further exceptions of hooks are not reported.' },
+    ])
+  })
+
+  test('is survived if it is onError', async () => {
+    const { client, api, log } = fakeClient({ onError: raise, onDropped: raise })
+    log(1)
+    await pass(1_000)
+    api.last.respond(401, problemOf('unauthorized'))
+    await pass(0)
+    expect(client.stats.queuedEntries).toBe(1)
+  })
+
+  test('asynchronously does not end the process', async () => {
+    const { reported, log } = fakeClient({
+      ...full,
+      onDropped: rejectLater,
+    })
+    log(1)
+    await pass(0)
+    log(2)
+    await pass(0)
+    expect(reported.errors).toMatchObject([{ kind: 'hook' }])
+  })
+})
+
+test('a hook that logs does not call itself forever', async () => {
+  let calls = 0
+  const { client, log } = fakeClient({
+    ...full,
+    onDropped: () => {
+      calls += 1
+      if (calls < 1_000) client.error('dropped')
+    },
+  })
+  log(1)
+  await pass(0)
+  log(2)
+  expect(calls).toBe(1)
+  expect(client.stats).toMatchObject({ dropped: 2, queuedEntries: 2 })
+})
+
+test('without onError, a problem is printed once', async () => {
+  const print = vi.spyOn(console, 'error').mockImplementation(() => undefined)
+  const client = new SluiceClient({
+    url: 'https://logs.example.com',
+    apiKey: 'slk_secret',
+    flushOnExit: false,
+    fetch: async () => Response.json(problemOf('unauthorized'), { status: 401 }),
+  })
+  client.info('a')
+  await pass(200_000)
+  expect(print.mock.calls).toEqual([
+    ['@sluice/client: https://logs.example.com/v1/logs rejects all requests: Detail of unauthorized (401)'],
+  ])
+})
+
+describe('a log call never throws', () => {
+  test.each<[string, (client: SluiceClient) => void]>([
+    ['with a message that is no text', (client) => client.info(null as unknown as string)],
+    ['with a message that cannot become a text', (client) => client.info(Object.create(null) as string)],
+    ['with a symbol as the message', (client) => client.info(Symbol('a') as unknown as string)],
+    ['with fields that are no object', (client) => client.info('a', 7 as unknown as object)],
+    ['with null as the fields', (client) => client.info('a', null as unknown as object)],
+    [
+      'with an entry that is null',
+      (client) => client.send(null as unknown as { level: 'info'; message: string }),
+    ],
+    [
+      'with an entry that is a text',
+      (client) => client.send('a' as unknown as { level: 'info'; message: string }),
+    ],
+    [
+      'with metadata that is a text',
+      (client) => client.send({ level: 'info', message: 'a', metadata: 'b' as unknown as {} }),
+    ],
+    ['with JSON that is no text', (client) => client.sendJson(7 as unknown as string)],
+    ['with a context that is null', (client) => client.child(null as unknown as object).info('a')],
+    [
+      'with an error whose message throws',
+      (client) =>
+        client.error(
+          Object.defineProperty(new Error('a'), 'message', {
+            get: () => {
+              throw new Error('b')
+            },
+          }),
+        ),
+    ],
+    [
+      'with an entry whose getter throws',
+      (client) =>
+        client.send({
+          level: 'info',
+          get message(): string {
+            throw new Error('b')
+          },
+        }),
+    ],
+    [
+      'after the close',
+      (client) => {
+        void client.close()
+        client.info('a')
+      },
+    ],
+  ])('%s', async (_name, call) => {
+    const { client, api } = fakeClient()
+    call(client)
+    api.isAccepting = true
+    await pass(1_000)
+    const { accepted, rejected, dropped } = client.stats
+    expect(accepted + rejected + dropped).toBe(1)
+  })
+})
+
+test('an entry that is rejected here is reported as it was passed, with its tag', () => {
+  const { client, reported } = fakeClient()
+  const entry = { level: 'info', message: 'x'.repeat(65_537) } as const
+  client.send(entry, 'tag')
+  client.info('m', { huge: 'x'.repeat(70_000) })
+  client.sendJson(`{"level":"info","message":"${'x'.repeat(5 * 1024 * 1024)}"}`, 'json')
+  expect(reported.rejections).toMatchObject([
+    { entry, tag: 'tag', error: { path: '/message', code: 'too_long' } },
+    { entry: { level: 'info', message: 'm' }, error: { path: '/metadata', code: 'too_large' } },
+    { tag: 'json', error: { path: '', code: 'too_large' } },
+  ])
+  expect(client.stats).toMatchObject({ rejected: 3, queuedEntries: 0 })
+})

@@ -1,0 +1,162 @@
+import { execFile } from 'node:child_process'
+import { readdir, readFile, rm, writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import { promisify } from 'node:util'
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest'
+import { buildTestApi, type TestApi } from '../../../apps/api/test/support/test-api.ts'
+import { findProgram, installPackedClient } from './support/packed-client.ts'
+
+const run = promisify(execFile)
+const modules = fileURLToPath(new URL('../../../node_modules', import.meta.url))
+
+const node = (await findProgram('node')) ?? process.execPath
+const nodeVersion = (await run(node, ['--version'])).stdout.trim()
+const deno = await findProgram('deno')
+const bun = await findProgram('bun')
+
+let project = ''
+beforeAll(async () => {
+  project = await installPackedClient()
+}, 120_000)
+afterAll(() => rm(join(project, '..'), { recursive: true, force: true }))
+
+const installed = (path: string): string => join(project, 'node_modules/@sluice/client', path)
+
+let api: TestApi
+let url = ''
+beforeEach(async () => {
+  api = buildTestApi()
+  url = await api.app.listen({ host: '127.0.0.1', port: 0 })
+})
+afterEach(() => api.close())
+
+/** Sends 150 entries through a spool, one of them with everything that needs encoding. */
+async function writeProgram(): Promise<string> {
+  const path = join(project, 'send.mjs')
+  await writeFile(
+    path,
+    `import { SluiceClient } from '@sluice/client'
+     import { DiskSpool } from '@sluice/client/spool'
+     const client = new SluiceClient({
+       url: '${url}',
+       apiKey: '${api.key}',
+       service: 'packed',
+       spool: new DiskSpool({ directory: '${join(project, 'spool')}' }),
+       onRejected: ({ error }) => console.error(error),
+     })
+     for (let i = 0; i < 149; i += 1) client.child({ i }).info('entry', { text: 'é😀' })
+     client.error(new TypeError('no', { cause: new Error('why') }))
+     console.log(JSON.stringify(await client.close()))`,
+  )
+  return path
+}
+
+/** Checks what the API stored, after the program. @returns what the program printed */
+async function sentBy(program: string, ...options: string[]): Promise<unknown> {
+  const { stdout, stderr } = await run(program, [...options, await writeProgram()])
+  expect(stderr).toBe('')
+  expect(api.queue.rows).toHaveLength(150)
+  const error = api.queue.rows.find(({ level }) => level === 'error')
+  expect(error).toMatchObject({ message: 'no', service: 'packed' })
+  expect(error?.['stack']).toContain('TypeError: no')
+  expect(await readdir(join(project, 'spool'))).toEqual([])
+  return JSON.parse(stdout)
+}
+
+const result = { accepted: 150, rejected: 0, dropped: 0, pending: 0 }
+
+describe('the installed archive', () => {
+  test(`sends entries with Node ${nodeVersion}`, async () => {
+    expect(await sentBy(node)).toEqual(result)
+  })
+
+  test.skipIf(deno === undefined)('sends entries with Deno', async () => {
+    expect(await sentBy(deno ?? '', 'run', '--allow-all', '--quiet')).toEqual(result)
+  })
+
+  test.skipIf(bun === undefined)('sends entries with Bun', async () => {
+    expect(await sentBy(bun ?? '')).toEqual(result)
+  })
+
+  test('has compiled files, declarations, license and documentation, and nothing else', async () => {
+    const files = await readdir(installed(''), { recursive: true })
+    const others = files.filter((file) => !/^dist(\/|$)/.test(file))
+    expect(others.toSorted((a, b) => a.localeCompare(b))).toEqual(['LICENSE', 'package.json', 'README.md'])
+    expect(files.filter((file) => /\.\w+$/.test(file) && !/\.(js|d\.ts|json|md)$/.test(file))).toEqual([])
+    const manifest = JSON.parse(await readFile(installed('package.json'), 'utf8')) as object
+    expect(manifest).not.toHaveProperty('dependencies')
+    expect(manifest).not.toHaveProperty('scripts')
+  })
+
+  test('imports modules of Node only in the spool', async () => {
+    const files = await readdir(installed('dist'), { recursive: true })
+    const importing: string[] = []
+    for (const file of files.filter((name) => name.endsWith('.js'))) {
+      const text = await readFile(installed(`dist/${file}`), 'utf8')
+      if (/from ['"](?!\.)/.test(text)) importing.push(file)
+    }
+    expect(importing.length).toBeGreaterThan(0)
+    expect(importing.filter((file) => !file.startsWith('spool/'))).toEqual([])
+  })
+})
+
+describe('the declarations', () => {
+  const consumer = `
+    import { type Entry, SluiceClient, type SluiceError } from '@sluice/client'
+    import { DiskSpool } from '@sluice/client/spool'
+    const entry: Entry = { level: 'info', message: 'm', metadata: { a: 1 } }
+    interface Order { id: number }
+    const order: Order = { id: 1 }
+    await using client = new SluiceClient({
+      url: 'https://logs.example.com',
+      apiKey: process.env.SLUICE_API_KEY,
+      environment: 'production',
+      spool: new DiskSpool({ directory: '/var/spool/app' }),
+      onError: (error: SluiceError) => void error.kind,
+      onRejected: ({ entry, error }) => void [entry, error.code, error.path],
+      onDropped: (entries, reason) => void [entries.length, reason === 'overflow'],
+    })
+    client.send(entry)
+    client.info('paid', order)
+    client.error(new Error('no'))
+    // @ts-expect-error -- not a level
+    client.send({ level: 'fatal', message: 'm' })
+    // @ts-expect-error -- not an option
+    new SluiceClient({ url: '', retries: 3 })
+    const { accepted, problem } = await client.flush({ timeoutMs: 1_000 })
+    const kind: 'configuration' | 'spool' | 'hook' | undefined = problem?.kind
+    export const result: [number, typeof kind] = [accepted, kind]
+  `
+
+  test.each([
+    { module: 'node16', moduleResolution: 'node16', lib: ['es2022', 'esnext.disposable'] },
+    { module: 'esnext', moduleResolution: 'bundler', lib: ['es2022', 'dom', 'esnext.disposable'] },
+  ])('are complete with moduleResolution $moduleResolution', async (options) => {
+    await writeFile(join(project, 'consumer.ts'), consumer)
+    const compilerOptions = {
+      ...options,
+      target: 'es2022',
+      strict: true,
+      exactOptionalPropertyTypes: true,
+      skipLibCheck: false,
+      noEmit: true,
+      types: ['node'],
+      typeRoots: [join(modules, '@types')],
+    }
+    await writeFile(
+      join(project, 'tsconfig.json'),
+      JSON.stringify({ compilerOptions, files: ['consumer.ts'] }),
+    )
+    const compiled = await run(join(modules, '.bin/tsc'), ['--project', project]).catch(
+      (error: { stdout: string }) => error,
+    )
+    expect(compiled.stdout).toBe('')
+  })
+})
+
+const read = (path: string): Promise<string> => readFile(new URL(path, import.meta.url), 'utf8')
+
+test('the license is that of the project', async () => {
+  expect(await read('../LICENSE')).toBe(await read('../../../LICENSE'))
+})

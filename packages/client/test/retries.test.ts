@@ -1,0 +1,244 @@
+import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest'
+import { fakeClient } from './support/fake-client.ts'
+import { pass, problemOf, refused } from './support/fake-fetch.ts'
+
+beforeEach(() => void vi.useFakeTimers({ now: Date.UTC(2026, 10, 23) }))
+afterEach(() => void vi.useRealTimers())
+
+const MINUTE_MS = 60_000
+
+describe('a request is retried with the same key and body', () => {
+  test.each([408, 429, 500, 502, 503, 504])('after %i', async (status) => {
+    const { client, api, reported, log } = fakeClient()
+    log(2)
+    const flushed = client.flush()
+    await pass(0)
+    api.last.respond(status, '<html>')
+    await pass(250)
+    expect(api.requests).toHaveLength(2)
+    expect(api.requests[1]).toMatchObject({ key: api.requests[0]?.key, messages: ['1', '2'] })
+    expect(reported.retries).toMatchObject([
+      { status, attempt: 1, delayMs: 250, entries: 2, hasReceivedResponse: true },
+    ])
+    api.last.accept()
+    expect(await flushed).toMatchObject({ accepted: 2 })
+    expect(client.stats).toMatchObject({ accepted: 2, failedAttempts: 1, queuedEntries: 0, queuedBytes: 0 })
+  })
+
+  test('after a network error', async () => {
+    const { api, reported, log } = fakeClient()
+    log(1)
+    await pass(1_000)
+    const error = refused()
+    api.last.fail(error)
+    await pass(250)
+    expect(api.requests[1]?.key).toBe(api.requests[0]?.key)
+    expect(reported.retries).toMatchObject([
+      { reason: 'connect ECONNREFUSED', status: undefined, cause: error, hasReceivedResponse: false },
+    ])
+  })
+
+  test('after a timeout, and the attempt is aborted', async () => {
+    const { api, reported, log } = fakeClient({ requestTimeoutMs: 5_000 })
+    log(1)
+    await pass(1_000)
+    await pass(4_999)
+    expect(api.last.signal.aborted).toBe(false)
+    await pass(1)
+    expect(api.last.signal.aborted).toBe(true)
+    await pass(250)
+    expect(api.requests).toHaveLength(2)
+    expect(reported.retries).toMatchObject([{ reason: 'no response within 5000 ms' }])
+  })
+})
+
+test('a `fetch` that ignores its signal does not block the client', async () => {
+  const requests: unknown[] = []
+  const { log } = fakeClient({
+    requestTimeoutMs: 1_000,
+    fetch: (url) => {
+      requests.push(url)
+      return new Promise<never>(() => undefined)
+    },
+  })
+  log(1)
+  await pass(1_000)
+  await pass(1_250)
+  expect(requests).toHaveLength(2)
+})
+
+test('the waits grow from half a second to half a minute, at random from zero on', async () => {
+  const { reported, api, log } = fakeClient({}, 0.999_999)
+  log(1)
+  await pass(1_000)
+  for (let i = 0; i < 9; i += 1) {
+    api.last.fail(refused())
+    await pass(30_000)
+  }
+  expect(reported.retries.map(({ delayMs }) => delayMs)).toEqual([
+    500, 1_000, 2_000, 4_000, 8_000, 16_000, 30_000, 30_000, 30_000,
+  ])
+  const atOnce = fakeClient({}, 0)
+  atOnce.log(1)
+  await pass(1_000)
+  atOnce.api.last.fail(refused())
+  await pass(1)
+  expect(atOnce.api.requests).toHaveLength(2)
+})
+
+describe('Retry-After', () => {
+  test.each([
+    ['7', 7_000],
+    [new Date(Date.UTC(2026, 10, 23, 0, 0, 31)).toUTCString(), 30_000],
+    ['0', 250],
+    ['soon', 250],
+    ['999999999', 60 * MINUTE_MS],
+  ])('%s is honoured by all requests', async (header, waitMs) => {
+    const { api, log } = fakeClient({ batchEntriesMax: 1 })
+    log(1)
+    await pass(1_000)
+    api.last.respond(429, problemOf('rate_limited'), { 'retry-after': header })
+    await pass(0)
+    log(1)
+    await pass(waitMs - 1)
+    expect(api.requests).toHaveLength(1)
+    await pass(2)
+    expect(api.requests.map(({ messages }) => messages)).toEqual([['1'], ['1'], ['2']])
+  })
+
+  test('is not ended by the success of a request in flight', async () => {
+    const { api, log } = fakeClient({ batchEntriesMax: 1 })
+    log(2)
+    await pass(0)
+    api.requests[0]?.respond(429, problemOf('rate_limited'), { 'retry-after': '10' })
+    await pass(0)
+    api.requests[1]?.accept()
+    log(1)
+    await pass(9_000)
+    expect(api.requests).toHaveLength(2)
+    await pass(1_100)
+    expect(api.requests).toHaveLength(4)
+  })
+})
+
+test('while the API is unavailable, few requests are made, however many wait', async () => {
+  const { api, log } = fakeClient({ batchEntriesMax: 1, requestsInFlightMax: 4 })
+  for (let second = 0; second < 60; second += 1) {
+    log(10)
+    for (const request of api.requests) request.fail(refused())
+    await pass(1_000)
+  }
+  expect(api.requests.length).toBeLessThan(60)
+})
+
+test('a request that fails again and again does not stop others', async () => {
+  const { api, log } = fakeClient({ batchEntriesMax: 1 })
+  log(1)
+  await pass(0)
+  const poison = api.last.key
+  api.last.respond(500)
+  const answered = new Set<string>()
+  for (let i = 2; i < 100; i += 1) {
+    log(1)
+    await pass(1_000)
+    for (const request of api.requests) {
+      if (request.key === poison) request.respond(500)
+      else {
+        request.accept()
+        answered.add(request.key)
+      }
+    }
+  }
+  await pass(1_000)
+  expect(answered.size).toBeGreaterThan(95)
+})
+
+describe('the idempotency window', () => {
+  test('ends the retries of a request whose outcome is unknown, before the API forgets its key', async () => {
+    const { api, reported, log } = fakeClient()
+    log(1)
+    await pass(1_000)
+    const startedAtMs = Date.now()
+    let lastMs = 0
+    for (let i = 0; reported.drops.length === 0; i += 1) {
+      lastMs = Date.now() - startedAtMs
+      api.last.respond(502)
+      await pass(30_000)
+    }
+    expect(reported.drops).toEqual([{ messages: ['1'], reason: 'outcome-unknown' }])
+    expect(lastMs).toBeGreaterThan(45 * MINUTE_MS)
+    expect(lastMs).toBeLessThan(50 * MINUTE_MS)
+    expect(new Set(api.requests.map(({ key }) => key)).size).toBe(1)
+  })
+
+  test.each<
+    [
+      string,
+      (request: {
+        respond: (status: number, body?: unknown) => void
+        fail: (error: unknown) => void
+      }) => void,
+    ]
+  >([
+    ['refused connections', (request) => request.fail(refused())],
+    ['overload', (request) => request.respond(503, problemOf('overloaded'))],
+    ['rate limits', (request) => request.respond(429, problemOf('rate_limited'))],
+  ])('does not limit %s, after which nothing was stored', async (_name, respond) => {
+    const { api, reported, log } = fakeClient()
+    log(1)
+    await pass(1_000)
+    const startedAtMs = Date.now()
+    while (Date.now() - startedAtMs < 120 * MINUTE_MS) {
+      respond(api.last)
+      await pass(30_000)
+    }
+    expect(reported.drops).toEqual([])
+    api.last.accept()
+    await pass(0)
+    expect(reported.settlements).toMatchObject([{ outcome: 'answered', accepted: 1 }])
+  })
+
+  test.each([
+    ['queue_unavailable', 503, problemOf('queue_unavailable')],
+    ['a 503 of a proxy', 503, '<html>'],
+    ['a 500', 500, problemOf('internal_error')],
+  ])('limits %s, after which the entries may be stored', async (_name, status, body) => {
+    const { api, reported, log } = fakeClient()
+    log(1)
+    await pass(1_000)
+    api.last.respond(status, body)
+    // Later failures are known, but the first one still counts.
+    for (let i = 0; i < 120; i += 1) {
+      await pass(30_000)
+      if (reported.drops.length > 0) break
+      api.last.fail(refused())
+    }
+    expect(reported.drops).toEqual([{ messages: ['1'], reason: 'outcome-unknown' }])
+  })
+
+  test('is measured by the time of day too: the other clock may stop while a computer sleeps', async () => {
+    const { api, reported, log } = fakeClient()
+    log(1)
+    await pass(1_000)
+    api.last.respond(502)
+    await pass(0)
+    vi.setSystemTime(Date.now() + 60 * MINUTE_MS)
+    await pass(1_000)
+    expect(api.requests).toHaveLength(1)
+    expect(reported.drops).toEqual([{ messages: ['1'], reason: 'outcome-unknown' }])
+  })
+})
+
+test('retries end after `retryForMs`', async () => {
+  const { client, api, reported, log } = fakeClient({ retryForMs: 5_000 })
+  log(1)
+  const flushed = client.flush()
+  await pass(0)
+  for (let i = 0; i < 10 && reported.drops.length === 0; i += 1) {
+    api.last.fail(refused())
+    await pass(4_000)
+  }
+  expect(reported.drops).toEqual([{ messages: ['1'], reason: 'retries' }])
+  expect(reported.settlements).toMatchObject([{ outcome: 'retries', reason: 'connect ECONNREFUSED' }])
+  expect(await flushed).toMatchObject({ accepted: 0, dropped: 1 })
+})

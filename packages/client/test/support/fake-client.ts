@@ -1,0 +1,44 @@
+import { type ClientOptions, SluiceClient } from '../../src/index.ts'
+import type { DropReason, QueuedEntry, Rejection, Retry, Settlement, SluiceError } from '../../src/index.ts'
+import { systemPlatform } from '../../src/platform.ts'
+import { FakeFetch } from './fake-fetch.ts'
+
+/** What the hooks were called with. */
+interface Reported {
+  readonly rejections: Rejection[]
+  readonly drops: { readonly messages: unknown[]; readonly reason: DropReason }[]
+  readonly retries: Retry[]
+  readonly errors: SluiceError[]
+  readonly settlements: Settlement[]
+}
+
+const messagesOf = (entries: readonly QueuedEntry[]): unknown[] =>
+  entries.map(({ json }) => (JSON.parse(json) as { message: unknown }).message)
+
+/** A client without a network, whose random numbers are constant. Fake timers control its clocks. */
+export function fakeClient(options: Partial<ClientOptions> = {}, random = 0.5) {
+  const api = new FakeFetch()
+  const reported: Reported = { rejections: [], drops: [], retries: [], errors: [], settlements: [] }
+  const client = new SluiceClient(
+    {
+      url: 'https://logs.example.com',
+      apiKey: 'slk_test',
+      compression: 'none',
+      flushOnExit: false,
+      fetch: api.fetch,
+      onRejected: (rejection) => reported.rejections.push(rejection),
+      onDropped: (entries, reason) => reported.drops.push({ messages: messagesOf(entries), reason }),
+      onRetry: (retry) => reported.retries.push(retry),
+      onError: (error) => reported.errors.push(error),
+      onSettled: (settlement) => reported.settlements.push(settlement),
+      ...options,
+    },
+    { ...systemPlatform(), random: () => random },
+  )
+  /** Logs entries with consecutive numbers as messages. */
+  let logged = 0
+  const log = (count: number): void => {
+    for (let i = 0; i < count; i += 1) client.info(String((logged += 1)))
+  }
+  return { client, api, reported, log }
+}

@@ -1,0 +1,64 @@
+import { vi } from 'vitest'
+
+/** A request that waits for its response. */
+export interface FakeRequest {
+  readonly key: string
+  readonly messages: readonly unknown[]
+  readonly bytes: number
+  readonly signal: AbortSignal
+  respond(status: number, body?: unknown, headers?: Readonly<Record<string, string>>): void
+  accept(): void
+  fail(error: unknown): void
+}
+
+/** A `fetch` whose responses a test sends. Bodies must not be compressed. */
+export class FakeFetch {
+  readonly requests: FakeRequest[] = []
+  /** Whether to accept requests at once. */
+  isAccepting = false
+
+  readonly fetch = (_url: unknown, init: RequestInit = {}): Promise<Response> =>
+    new Promise((resolve, reject) => {
+      const body = init.body as Uint8Array
+      const { logs } = JSON.parse(new TextDecoder().decode(body)) as { logs: { message: unknown }[] }
+      const { signal } = init as { signal: AbortSignal }
+      signal.addEventListener('abort', () => reject(signal.reason as Error))
+      const request: FakeRequest = {
+        key: new Headers(init.headers).get('idempotency-key') ?? '',
+        messages: logs.map(({ message }) => message),
+        bytes: body.length,
+        signal,
+        respond: (status, content, headers = {}) =>
+          resolve(new Response(toBody(content), { status, headers })),
+        accept: () => request.respond(202, { success: true, accepted: logs.length, rejected: 0 }),
+        fail: reject,
+      }
+      this.requests.push(request)
+      if (this.isAccepting) request.accept()
+    })
+
+  get last(): FakeRequest {
+    const last = this.requests.at(-1)
+    if (last === undefined) throw new Error('there was no request')
+    return last
+  }
+}
+
+/** @param content a text as it is, or a value as JSON */
+function toBody(content: unknown): string | null {
+  return content === undefined ? null : typeof content === 'string' ? content : JSON.stringify(content)
+}
+
+/** The problem document of the API. */
+export const problemOf = (code: string): object => ({ title: 'Problem', detail: `Detail of ${code}.`, code })
+
+/** What Node's `fetch` throws when nothing listens at the address. */
+export function refused(): TypeError {
+  const cause = Object.assign(new Error('connect ECONNREFUSED'), { code: 'ECONNREFUSED' })
+  return new TypeError('fetch failed', { cause })
+}
+
+/** Advances the fake timers and clocks. */
+export async function pass(ms: number): Promise<void> {
+  await vi.advanceTimersByTimeAsync(ms)
+}

@@ -1,0 +1,84 @@
+import { type ClientOptions, type DropReason, type Entry, type Rejection, SluiceClient } from '@sluice/client'
+import type { Reports } from './reports.ts'
+
+/** What remains of metadata that the API would reject: enough to find the entry. */
+const REDUCED_NAMES_MAX = 100
+const REDUCED_CHARACTERS_MAX = 256
+
+const dropReasons: Readonly<Record<DropReason, string>> = {
+  overflow: 'dropped: the queue is full',
+  retries: 'dropped: the API did not accept them in time',
+  'outcome-unknown': 'given up: the API may have stored them, but did not respond',
+  unreadable: 'lost: the spool cannot be read',
+  closed: 'dropped: the application ended before the API accepted them',
+}
+
+/** The client, its reports, and entries that exceed a limit. */
+export class EntrySender {
+  readonly client: SluiceClient
+  readonly #reports: Reports
+  /** The entry that is being sent, and its rejection by the client. */
+  #entry: Entry | undefined
+  #rejection: Rejection | undefined
+  #hasWarned = false
+
+  constructor(options: ClientOptions, reports: Reports) {
+    this.#reports = reports
+    this.client = new SluiceClient({
+      ...options,
+      onError: ({ message }) => reports.problem(message),
+      onRejected: (rejection) => this.#onRejected(rejection),
+      onDropped: ({ length }, reason) => reports.lost(length, dropReasons[reason]),
+      onRetry: ({ hasReceivedResponse, reason }) => this.#warnWithoutResponse(hasReceivedResponse, reason),
+    })
+  }
+
+  /** Sends an entry. Of metadata that is too large or too deep, only short values are sent. */
+  send(entry: Entry): void {
+    const rejection = this.#trySend(entry)
+    if (rejection === undefined) return
+    const reduced = { ...entry, metadata: reduceMetadata(entry.metadata ?? {}, rejection.error.message) }
+    const second = this.#trySend(reduced)
+    if (second !== undefined) this.#report(second)
+  }
+
+  #trySend(entry: Entry): Rejection | undefined {
+    this.#entry = entry
+    this.#rejection = undefined
+    this.client.send(entry)
+    return this.#rejection
+  }
+
+  #onRejected(rejection: Rejection): void {
+    // The client passes the entry itself if it rejects it at once. After a response, it passes JSON text.
+    if (rejection.entry === this.#entry) this.#rejection = rejection
+    else this.#report(rejection)
+  }
+
+  #report({ error: { path, message } }: Rejection): void {
+    this.#reports.lost(1, `rejected: ${path} ${message}`)
+  }
+
+  /** The address may be wrong. */
+  #warnWithoutResponse(hasReceivedResponse: boolean, reason: string): void {
+    if (this.#hasWarned || hasReceivedResponse) return
+    this.#hasWarned = true
+    this.#reports.problem(`no response so far: ${reason}. The transport continues to try.`)
+  }
+}
+
+function reduceMetadata(
+  metadata: Readonly<Record<string, unknown>>,
+  reason: string,
+): Record<string, unknown> {
+  const short = Object.entries(metadata)
+    .filter(([name, value]) => name.length <= REDUCED_CHARACTERS_MAX && isShort(value))
+    .slice(0, REDUCED_NAMES_MAX)
+  return { ...Object.fromEntries(short), metadataReduced: reason }
+}
+
+function isShort(value: unknown): boolean {
+  return typeof value === 'string'
+    ? value.length <= REDUCED_CHARACTERS_MAX
+    : typeof value === 'number' || typeof value === 'boolean'
+}

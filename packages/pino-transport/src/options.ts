@@ -1,0 +1,98 @@
+import type { ClientOptions, Hooks } from '@sluice/client'
+import type { DiskSpoolOptions } from '@sluice/client/spool'
+import type { PinoConfig } from './line-entry.ts'
+import { pinoLevelNames } from './pino-config.ts'
+
+/** The custom levels of a logger: their numbers by their names. */
+export type PinoLevels = Readonly<Record<string, number>>
+
+/**
+ * What is done with lines that do not fit into the queue.
+ *
+ * - `drop`: lines are dropped, and never wait.
+ * - `wait`: the thread of the transport waits for the API, for some seconds at most. With pino's option `sync`, the application waits too.
+ */
+export type WhenFull = 'drop' | 'wait'
+
+/** The options under `transport.options`. They cross to another thread, so they have no functions. */
+export interface SluiceTransportOptions extends Omit<
+  ClientOptions,
+  keyof Hooks | 'apiKey' | 'fetch' | 'flushOnExit' | 'spool' | 'url'
+> {
+  /** The address of the API. Default: the environment variable SLUICE_API_URL. */
+  readonly url?: string | undefined
+  /** Default: the environment variable SLUICE_API_KEY. */
+  readonly apiKey?: string | undefined
+  /** Keeps entries on disk until the API has accepted them. */
+  readonly spool?: DiskSpoolOptions | undefined
+  readonly whenFull?: WhenFull | undefined
+  /** The longest wait for the API when the application ends, or flushes the logger. */
+  readonly flushTimeoutMs?: number | undefined
+  /** Default: that of the logger. */
+  readonly messageKey?: string | undefined
+  /** Default: that of the logger. */
+  readonly errorKey?: string | undefined
+  /** Default: those of the logger. */
+  readonly customLevels?: PinoLevels | undefined
+}
+
+/** Long enough for some retries. The application waits this long for an API that does not respond. */
+const FLUSH_TIMEOUT_MS = 5_000
+/** pino's thread stream gives the transport up after 10 s. */
+const FLUSH_TIMEOUT_MS_MAX = 9_000
+
+export interface Settings {
+  readonly client: ClientOptions
+  readonly spool: DiskSpoolOptions | undefined
+  readonly whenFull: WhenFull
+  readonly flushTimeoutMs: number
+  /** What precedes the configuration of the logger. */
+  readonly pinoConfig: Partial<PinoConfig>
+}
+
+/** @throws TypeError if an option is missing or invalid */
+export function readOptions(
+  options: SluiceTransportOptions,
+  environment: Readonly<Record<string, string | undefined>>,
+): Settings {
+  const {
+    whenFull = 'drop',
+    flushTimeoutMs = FLUSH_TIMEOUT_MS,
+    messageKey,
+    errorKey,
+    customLevels,
+    spool,
+    ...rest
+  } = options
+  const url = rest.url ?? environment['SLUICE_API_URL']
+  const apiKey = rest.apiKey ?? environment['SLUICE_API_KEY']
+  if (isEmpty(url))
+    throw new TypeError('the address of Sluice is missing: set `options.url` or SLUICE_API_URL')
+  if (isEmpty(apiKey)) throw new TypeError('the API key is missing: set `options.apiKey` or SLUICE_API_KEY')
+  if (whenFull !== 'drop' && whenFull !== 'wait') throw new TypeError('`whenFull` must be one of drop, wait')
+  if (!Number.isInteger(flushTimeoutMs) || flushTimeoutMs < 0 || flushTimeoutMs > FLUSH_TIMEOUT_MS_MAX)
+    throw new TypeError(`\`flushTimeoutMs\` must be an integer from 0 to ${FLUSH_TIMEOUT_MS_MAX}`)
+  return {
+    // The thread is told by pino when the process ends.
+    client: { ...rest, url, apiKey, flushOnExit: false },
+    spool,
+    whenFull,
+    flushTimeoutMs,
+    pinoConfig: {
+      ...(messageKey !== undefined && { messageKey }),
+      ...(errorKey !== undefined && { errorKey }),
+      ...(customLevels !== undefined && { levelNames: namesByNumber(customLevels) }),
+    },
+  }
+}
+
+function isEmpty(text: string | undefined): text is undefined | '' {
+  return text === undefined || text === ''
+}
+
+function namesByNumber(levels: PinoLevels): Record<string, string> {
+  return {
+    ...pinoLevelNames,
+    ...Object.fromEntries(Object.entries(levels).map(([name, number]) => [number, name])),
+  }
+}

@@ -1,0 +1,88 @@
+import type { SluiceClient } from '@sluice/client'
+import type { WhenFull } from './options.ts'
+
+/** pino's buffer between the threads. */
+const BUFFER_CHARACTERS = 4 * 1024 * 1024
+
+interface Budget {
+  /** How long the thread may take for each 4 MiB, if it waits. */
+  readonly msPerBuffer: number
+  /** What may be saved up, in addition. */
+  readonly savedMsMax: number
+}
+
+/**
+ * - `drop`: for an API that accepts entries a little more slowly than they come.
+ * - `wait`: an application that waits until the buffer is read ends the transport after 10 s, on a busy machine after 8 s. With 5 s, the
+ *   thread waits for an API that accepts at least 1 MB/s.
+ */
+const budgets: Readonly<Record<WhenFull, Budget>> = {
+  drop: { msPerBuffer: 500, savedMsMax: 500 },
+  wait: { msPerBuffer: 4_000, savedMsMax: 1_000 },
+}
+
+/** Waits until the queue of the client has room, within limits. */
+export class RoomWait {
+  readonly #client: Pick<SluiceClient, 'waitForRoom'>
+  readonly #budget: Budget
+  readonly #mayStall: boolean
+  readonly #monotonicMs: () => number
+  #savedMs: number
+  #endMs = 0
+  #isStalled = false
+
+  constructor(
+    client: Pick<SluiceClient, 'waitForRoom'>,
+    whenFull: WhenFull,
+    monotonicMs: () => number = () => performance.now(),
+  ) {
+    this.#client = client
+    this.#budget = budgets[whenFull]
+    this.#mayStall = whenFull === 'drop'
+    this.#monotonicMs = monotonicMs
+    this.#savedMs = this.#budget.savedMsMax
+  }
+
+  /** Whether, with `drop`, the budget was exceeded and there has been no room since. Then nothing waits. */
+  get isStalled(): boolean {
+    return this.#isStalled
+  }
+
+  /** Begins a piece of text. */
+  begin(characters: number): void {
+    const budgetMs = (this.#budget.msPerBuffer * characters) / BUFFER_CHARACTERS
+    this.#endMs = this.#monotonicMs() + this.#savedMs + budgetMs
+  }
+
+  /** Ends the piece. */
+  end(): void {
+    const leftMs = this.#endMs - this.#monotonicMs()
+    this.#savedMs = Math.min(Math.max(0, leftMs), this.#budget.savedMsMax)
+  }
+
+  async wait(): Promise<void> {
+    if (this.#isStalled) return
+    const room = this.#client.waitForRoom()
+    const hasRoom = await within(room, Math.max(0, this.#endMs - this.#monotonicMs()))
+    if (hasRoom || !this.#mayStall) return
+    this.#isStalled = true
+    void this.#endStall(room)
+  }
+
+  async #endStall(room: Promise<void>): Promise<void> {
+    await room
+    this.#isStalled = false
+  }
+}
+
+async function within(promise: Promise<void>, ms: number): Promise<boolean> {
+  let timer: ReturnType<typeof setTimeout> | undefined
+  const timeout = new Promise<false>((resolve) => {
+    timer = setTimeout(resolve, ms, false)
+  })
+  try {
+    return await Promise.race([promise.then(() => true), timeout])
+  } finally {
+    clearTimeout(timer)
+  }
+}

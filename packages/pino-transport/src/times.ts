@@ -1,0 +1,42 @@
+/** What the API accepts, and the loggers that write a space instead of the T. */
+const DATE_TIME = /^(\d{4}-\d\d-\d\d)[Tt ](\d\d:\d\d(?::\d\d(?:[.,]\d{1,9})?)?(?:[Zz]|[+-]\d\d(?::?\d\d)?)?)$/
+/** 19 digits are the nanoseconds of the year 2261. */
+const EPOCH = /^(\d{9,19})(?:\.(\d{1,9}))?\d*$/
+/** Smaller numbers are durations or counters. As seconds, this is in March 1973. */
+const EPOCH_SECONDS_MIN = 100_000_000
+/** The end of the last year that the API accepts. */
+const EPOCH_SECONDS_MAX = Date.UTC(2262, 0, 1) / 1_000
+
+/** The time of a line as ISO 8601. Undefined if it is of another form. */
+export function readTime(value: unknown): string | undefined {
+  if (typeof value === 'number') return readMilliseconds(value) ?? readEpoch(String(value))
+  return typeof value === 'string' ? (readDateTime(value) ?? readEpoch(value)) : undefined
+}
+
+/** The default of pino. */
+function readMilliseconds(value: number): string | undefined {
+  const isMilliseconds =
+    Number.isInteger(value) && value >= 100_000_000_000 && value < EPOCH_SECONDS_MAX * 1_000
+  return isMilliseconds ? new Date(value).toISOString() : undefined
+}
+
+function readDateTime(text: string): string | undefined {
+  const [, date, time] = DATE_TIME.exec(text) ?? []
+  if (date === undefined || time === undefined) return undefined
+  const year = Number(date.slice(0, 4))
+  // The API checks the rest. Here, only the ends of its range, which depend on the offset.
+  const isValid = year > 1970 && year < 2261 && !Number.isNaN(Date.parse(`${date}T${time.slice(0, 5)}Z`))
+  return isValid ? `${date}T${time}` : undefined
+}
+
+/** The number of digits shows the unit: seconds, milliseconds, microseconds or nanoseconds. */
+function readEpoch(text: string): string | undefined {
+  const [, whole, fraction = ''] = EPOCH.exec(text) ?? []
+  if (whole === undefined) return undefined
+  const decimals = whole.length <= 11 ? 0 : whole.length <= 14 ? 3 : whole.length <= 17 ? 6 : 9
+  const seconds = Number(whole.slice(0, whole.length - decimals))
+  if (seconds < EPOCH_SECONDS_MIN || seconds >= EPOCH_SECONDS_MAX) return undefined
+  const digits = `${whole.slice(whole.length - decimals)}${fraction}`.slice(0, 9)
+  const point = digits === '' ? '' : `.${digits}`
+  return `${new Date(seconds * 1_000).toISOString().slice(0, 19)}${point}Z`
+}

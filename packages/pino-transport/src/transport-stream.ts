@@ -1,0 +1,108 @@
+import { Writable } from 'node:stream'
+import { setImmediate } from 'node:timers/promises'
+import type { Entry } from '@sluice/client'
+import { Backlog } from './backlog.ts'
+import type { EntrySender } from './entry-sender.ts'
+import { type EntryContext, entryOfLine, textEntry } from './line-entry.ts'
+import { LineSplitter } from './line-splitter.ts'
+import type { Settings } from './options.ts'
+import type { PinoConfigReceiver } from './pino-config.ts'
+import type { Reports } from './reports.ts'
+import { RoomWait } from './room-wait.ts'
+
+/** One request, and a millisecond of work. Requests are sent, and responses read, in between. */
+const LINES_PER_TURN = 100
+
+/** What pino's thread writes lines to. It never emits an error: pino would end the transport. */
+export class TransportStream extends Writable {
+  readonly #sender: EntrySender
+  readonly #config: PinoConfigReceiver
+  readonly #reports: Reports
+  readonly #settings: Settings
+  readonly #splitter = new LineSplitter()
+  readonly #backlog = new Backlog()
+  readonly #room: RoomWait
+  /** Known before the first line. */
+  #context: EntryContext | undefined
+  /** Pieces may be shorter than a turn. */
+  #linesOfTurn = 0
+  /** The write that is being processed. */
+  #writing: Promise<void> = Promise.resolve()
+
+  constructor(sender: EntrySender, config: PinoConfigReceiver, reports: Reports, settings: Settings) {
+    super({ decodeStrings: false })
+    this.#sender = sender
+    this.#config = config
+    this.#reports = reports
+    this.#settings = settings
+    this.#room = new RoomWait(sender.client, settings.whenFull)
+  }
+
+  override _write(piece: string | Buffer, _encoding: BufferEncoding, done: () => void): void {
+    this.#writing = this.#take(piece.toString(), done)
+  }
+
+  override _final(done: () => void): void {
+    void this.#close(done)
+  }
+
+  /** pino calls this for `logger.flush(callback)`. The callback gets no error: pino would end the transport. */
+  flush(done: () => void): void {
+    void this.#flush(done)
+  }
+
+  async #take(piece: string, done: () => void): Promise<void> {
+    this.#context ??= await this.#readContext()
+    // With `wait`, the application waits as well, or has chosen to keep its lines in memory.
+    if (this.#settings.whenFull === 'drop' && this.#backlog.isTooLarge(piece, this.#room.isStalled))
+      this.#reports.lost(this.#splitter.skip(piece), BEHIND)
+    else await this.#sendLines(piece, this.#context)
+    done()
+  }
+
+  async #sendLines(piece: string, context: EntryContext): Promise<void> {
+    this.#room.begin(piece.length)
+    for (const line of this.#splitter.push(piece)) {
+      this.#send(line, context)
+      this.#linesOfTurn += 1
+      if (this.#linesOfTurn < LINES_PER_TURN) continue
+      this.#linesOfTurn = 0
+      await setImmediate()
+      await this.#room.wait()
+    }
+    this.#room.end()
+  }
+
+  async #readContext(): Promise<EntryContext> {
+    await this.#config.wait()
+    return { ...this.#config.config, hasService: this.#settings.client.service !== undefined }
+  }
+
+  #send(line: string, context: EntryContext): void {
+    this.#sender.send(toEntry(line, context))
+  }
+
+  async #flush(done: () => void): Promise<void> {
+    await this.#writing
+    await this.#sender.client.flush({ timeoutMs: this.#settings.flushTimeoutMs })
+    done()
+  }
+
+  async #close(done: () => void): Promise<void> {
+    for (const line of this.#splitter.end()) this.#send(line, this.#context ?? (await this.#readContext()))
+    await this.#sender.client.close({ timeoutMs: this.#settings.flushTimeoutMs })
+    this.#reports.end()
+    done()
+  }
+}
+
+function toEntry(line: string, context: EntryContext): Entry {
+  try {
+    return entryOfLine(line, context)
+  } catch {
+    // An object that is nested thousands of levels deep.
+    return textEntry(line)
+  }
+}
+
+const BEHIND = 'dropped: the application logs faster than the transport reads'

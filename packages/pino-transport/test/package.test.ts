@@ -1,0 +1,122 @@
+import { execFile } from 'node:child_process'
+import { readdir, readFile, rm, writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import { promisify } from 'node:util'
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest'
+import { FakeApi } from '../../client/test/support/fake-api.ts'
+import { findProgram } from '../../client/test/support/packed-client.ts'
+import { installPackedTransport } from './support/packed-transport.ts'
+
+const run = promisify(execFile)
+const modules = fileURLToPath(new URL('../../../node_modules', import.meta.url))
+const tsc = join(modules, '.bin/tsc')
+const nodeTypes = join(modules, '@types')
+const node = (await findProgram('node')) ?? process.execPath
+const nodeVersion = (await run(node, ['--version'])).stdout.trim()
+
+let project = ''
+beforeAll(async () => {
+  project = await installPackedTransport()
+}, 120_000)
+afterAll(() => rm(join(project, '..'), { recursive: true, force: true }))
+
+let api: FakeApi
+beforeEach(async () => {
+  api = new FakeApi()
+  await api.start()
+})
+afterEach(() => api.stop())
+
+const installed = (path: string): string => join(project, 'node_modules/@sluice/pino-transport', path)
+
+describe('the installed archive', () => {
+  it.each([
+    ['send.mjs', `import { pino } from 'pino'`],
+    ['send.cjs', `const { pino } = require('pino')`],
+  ])(`sends lines with Node ${nodeVersion}, from %s`, async (name, imports) => {
+    const options = { url: api.url, apiKey: 'slk_test', spool: { directory: join(project, 'spool') } }
+    await writeFile(
+      join(project, name),
+      `${imports}
+       const logger = pino({
+         name: 'packed',
+         customLevels: { success: 35 },
+         transport: { target: '@sluice/pino-transport', options: ${JSON.stringify(options)} },
+       })
+       for (let i = 0; i < 149; i += 1) logger.success({ i, big: 12345678901234567890n }, 'line')
+       logger.error(new TypeError('no'))`,
+    )
+    const { stdout, stderr } = await run(node, [join(project, name)])
+    expect({ stdout, stderr }).toEqual({ stdout: '', stderr: '' })
+    const entries = api.received.flatMap(({ logs }) => logs)
+    expect(entries).toHaveLength(150)
+    expect(entries[0]).toMatchObject({
+      level: 'success',
+      service: 'packed',
+      metadata: { i: 0, big: '12345678901234567890' },
+    })
+    expect(entries.at(-1)).toMatchObject({
+      level: 'error',
+      message: 'no',
+      stack: expect.any(String) as string,
+    })
+    expect(await readdir(join(project, 'spool'))).toEqual([])
+  })
+
+  it('has compiled files, declarations, license and documentation, and depends on a version of the client', async () => {
+    const files = await readdir(installed(''), { recursive: true })
+    const others = files.filter((file) => !/^dist(\/|$)/.test(file))
+    expect(others.toSorted((a, b) => a.localeCompare(b))).toEqual(['LICENSE', 'package.json', 'README.md'])
+    expect(files.filter((file) => /\.\w+$/.test(file) && !/\.(js|d\.ts|json|md)$/.test(file))).toEqual([])
+    const manifest = JSON.parse(await readFile(installed('package.json'), 'utf8')) as object
+    expect(manifest).toMatchObject({ dependencies: { '@sluice/client': '^0.1.0' } })
+    expect(manifest).not.toHaveProperty('devDependencies')
+    expect(manifest).not.toHaveProperty('scripts')
+  })
+})
+
+describe('the declarations', () => {
+  const consumer = `
+    import { pino } from 'pino'
+    import type { SluiceTransportOptions } from '@sluice/pino-transport'
+    const options: SluiceTransportOptions = {
+      url: 'https://logs.example.com',
+      apiKey: process.env.SLUICE_API_KEY,
+      environment: 'production',
+      metadata: { region: 'eu' },
+      whenFull: 'wait',
+      spool: { directory: '/var/spool/app', fsync: true },
+      customLevels: { success: 35 },
+    }
+    pino({ transport: { target: '@sluice/pino-transport', options } })
+    pino(pino.transport<SluiceTransportOptions>({ target: '@sluice/pino-transport', options: {} }))
+    // @ts-expect-error -- a function does not cross to another thread
+    export const hook: SluiceTransportOptions = { onError: () => undefined }
+    // @ts-expect-error -- not a value of the option
+    export const whenFull: SluiceTransportOptions = { whenFull: 'block' }
+  `
+
+  it.each([
+    { module: 'node16', moduleResolution: 'node16' },
+    { module: 'esnext', moduleResolution: 'bundler' },
+  ])('are complete with moduleResolution $moduleResolution', async (options) => {
+    await writeFile(join(project, 'consumer.ts'), consumer)
+    const compilerOptions = {
+      ...options,
+      lib: ['es2022', 'dom', 'esnext.disposable'],
+      target: 'es2022',
+      strict: true,
+      exactOptionalPropertyTypes: true,
+      noEmit: true,
+      types: ['node'],
+      typeRoots: [nodeTypes],
+    }
+    await writeFile(
+      join(project, 'tsconfig.json'),
+      JSON.stringify({ compilerOptions, files: ['consumer.ts'] }),
+    )
+    const compiled = await run(tsc, ['--project', project]).catch((error: { stdout: string }) => error)
+    expect(compiled.stdout).toBe('')
+  })
+})

@@ -1,0 +1,53 @@
+import { type ChildProcess, fork } from 'node:child_process'
+import { once } from 'node:events'
+import { fileURLToPath } from 'node:url'
+import type { ApplicationSettings, Command } from './application.ts'
+
+const program = fileURLToPath(new URL('application.ts', import.meta.url))
+
+/** Runs the application, and tells it what to do. */
+export class ApplicationProcess {
+  readonly #child: ChildProcess
+  readonly exited: Promise<{ readonly code: number | null; readonly tookMs: number }>
+  stderr = ''
+  #askedAtMs = 0
+
+  constructor(settings: ApplicationSettings, environment: Readonly<Record<string, string>> = {}) {
+    this.#child = fork(program, [JSON.stringify(settings)], {
+      env: { PATH: process.env['PATH'], ...environment },
+      stdio: ['ignore', 'pipe', 'pipe', 'ipc'],
+    })
+    this.#child.stdout?.resume()
+    this.#child.stderr?.on('data', (text: Buffer) => {
+      this.stderr += text.toString()
+    })
+    this.exited = once(this.#child, 'close').then(([code]) => ({
+      code: code as number | null,
+      tookMs: performance.now() - this.#askedAtMs,
+    }))
+  }
+
+  /** Resolves with the result, when the application has done it. */
+  async ask(command: Command): Promise<unknown> {
+    const answer = once(this.#child, 'message')
+    this.#tell(command)
+    const [{ result }] = (await answer) as [{ result: unknown }]
+    return result
+  }
+
+  /** For a command that ends the process. Resolves when it has ended. */
+  async end(command: Command): Promise<{ readonly code: number | null; readonly tookMs: number }> {
+    this.#tell(command)
+    return this.exited
+  }
+
+  async kill(): Promise<void> {
+    this.#child.kill('SIGKILL')
+    await this.exited
+  }
+
+  #tell(command: Command): void {
+    this.#askedAtMs = performance.now()
+    this.#child.send(command)
+  }
+}

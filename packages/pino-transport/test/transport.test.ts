@@ -1,0 +1,279 @@
+import { mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import { FakeApi, neverAnswer, problem } from '../../client/test/support/fake-api.ts'
+import { ApplicationProcess } from './support/application-process.ts'
+
+const target = '@sluice/pino-transport'
+let api: FakeApi
+let started: ApplicationProcess[]
+let folder: string
+
+beforeEach(async () => {
+  api = new FakeApi()
+  await api.start()
+  started = []
+  folder = mkdtempSync(join(tmpdir(), 'pino-'))
+})
+afterEach(async () => {
+  await Promise.all(started.map((each) => each.kill()))
+  await api.stop()
+  rmSync(folder, { recursive: true })
+})
+
+const numbers = (from: number, to: number): number[] => Array.from({ length: to - from }, (_, i) => from + i)
+/** The numbers of the lines that were stored. Requests may overtake each other. */
+const stored = (): number[] =>
+  api.storedMessages.map((message) => Number(String(message).slice('m-'.length))).toSorted((a, b) => a - b)
+
+interface Changes {
+  readonly options?: object
+  readonly transport?: object
+  readonly pino?: object
+}
+
+function start({ options, transport, pino }: Changes = {}): ApplicationProcess {
+  const all = { target, options: { url: api.url, apiKey: 'slk_test', ...options }, ...transport }
+  const application = new ApplicationProcess({ transport: all, ...(pino !== undefined && { pino }) })
+  started.push(application)
+  return application
+}
+
+describe('the configuration of the logger', () => {
+  it('reaches the transport: levels, keys, name', async () => {
+    const application = start({
+      pino: { name: 'shop', messageKey: 'text', errorKey: 'problem', customLevels: { success: 35 } },
+    })
+    await application.ask({ act: 'fields', level: 'success', fields: { order: 7 }, message: 'paid' })
+    await application.ask({ act: 'error', message: 'no' })
+    expect(await application.end({ act: 'end' })).toMatchObject({ code: 0 })
+    expect(api.received.flatMap(({ logs }) => logs)).toMatchObject([
+      { level: 'success', message: 'paid', service: 'shop', metadata: { order: 7 } },
+      {
+        level: 'error',
+        message: 'no',
+        stack: expect.stringMatching(/^TypeError: no\n {4}at /) as string,
+        metadata: { problem: { type: 'TypeError', message: 'no' } },
+      },
+    ])
+    expect(application.stderr).toBe('')
+  })
+
+  it('comes from options if pino does not pass it on', async () => {
+    const options = { url: api.url, apiKey: 'slk_test', messageKey: 'text', customLevels: { success: 35 } }
+    const application = new ApplicationProcess({
+      transport: { targets: [{ target: 'pino/file' }, { target, options }], levels: { success: 35 } },
+      pino: { messageKey: 'text', customLevels: { success: 35 } },
+    })
+    started.push(application)
+    await application.ask({ act: 'fields', level: 'success', fields: {}, message: 'paid' })
+    await application.end({ act: 'end' })
+    expect(api.received.flatMap(({ logs }) => logs)).toMatchObject([{ level: 'success', message: 'paid' }])
+  })
+
+  it('may have address and key in the environment', async () => {
+    const environment = { SLUICE_API_URL: api.url, SLUICE_API_KEY: 'slk_env' }
+    const application = new ApplicationProcess({ transport: { target } }, environment)
+    started.push(application)
+    await application.ask({ act: 'log', from: 0, to: 1 })
+    await application.end({ act: 'end' })
+    expect(api.received[0]?.headers.authorization).toBe('Bearer slk_env')
+  })
+
+  it('that is incomplete ends the application with a message', async () => {
+    const application = new ApplicationProcess({ transport: { target } })
+    started.push(application)
+    expect(await application.exited).toMatchObject({ code: 1 })
+    expect(application.stderr).toContain('set `options.url` or SLUICE_API_URL')
+  })
+})
+
+describe('at its end, the application sends what it has logged', () => {
+  it.each([
+    [{ act: 'end' } as const, 0],
+    [{ act: 'exit', code: 3 } as const, 3],
+    [{ act: 'throw' } as const, 1],
+  ])('by %j', async (command, code) => {
+    const application = start()
+    await application.ask({ act: 'log', from: 0, to: 1_234 })
+    expect(await application.end(command)).toMatchObject({ code })
+    expect(stored()).toEqual(numbers(0, 1_234))
+  })
+
+  it('in the first moment, before the thread has started', async () => {
+    const application = start()
+    application.ask({ act: 'log', from: 0, to: 5 }).catch(() => undefined)
+    await application.end({ act: 'exit', code: 0 })
+    expect(stored()).toEqual(numbers(0, 5))
+  })
+
+  it.each([
+    ['does not respond', neverAnswer],
+    ['fails', problem(503, 'not_ready')],
+  ])('but ends in time if the API %s', async (_name, responder) => {
+    api.defaultResponder = responder
+    const application = start({ options: { flushTimeoutMs: 1_000 } })
+    await application.ask({ act: 'log', from: 0, to: 150 })
+    const { code, tookMs } = await application.end({ act: 'end' })
+    expect(code).toBe(0)
+    expect(tookMs).toBeGreaterThan(900)
+    expect(tookMs).toBeLessThan(3_000)
+    expect(application.stderr).toContain('log entries were dropped: the application ended before')
+  })
+})
+
+it('`flush` of the logger waits until the API has accepted the lines', async () => {
+  const application = start({ options: { flushIntervalMs: 3_600_000 } })
+  await application.ask({ act: 'log', from: 0, to: 50 })
+  expect(api.received).toEqual([])
+  await application.ask({ act: 'flush' })
+  expect(stored()).toEqual(numbers(0, 50))
+  await application.end({ act: 'end' })
+})
+
+it('`flush` ends without an error if the API is unavailable, and logging continues', async () => {
+  api.defaultResponder = problem(503, 'not_ready', { 'retry-after': '1' })
+  const application = start({ options: { flushTimeoutMs: 200 } })
+  await application.ask({ act: 'log', from: 0, to: 1 })
+  await application.ask({ act: 'flush' })
+  api.responders = []
+  api.defaultResponder = (response, { logs }) => {
+    response
+      .writeHead(202, { 'content-type': 'application/json' })
+      .end(JSON.stringify({ success: true, accepted: logs.length, rejected: 0 }))
+  }
+  await application.ask({ act: 'log', from: 1, to: 2 })
+  await expect.poll(() => stored(), { timeout: 10_000 }).toEqual(numbers(0, 2))
+  await application.end({ act: 'end' })
+})
+
+it('an API that is down and comes back gets every line once', async () => {
+  const application = start()
+  await application.ask({ act: 'log', from: 0, to: 100 })
+  await expect.poll(() => api.storedMessages).toHaveLength(100)
+  await api.stop()
+  await application.ask({ act: 'log', from: 100, to: 600 })
+  await application.ask({ act: 'log', from: 600, to: 1_000 })
+  await api.start()
+  await expect.poll(() => stored(), { timeout: 20_000 }).toEqual(numbers(0, 1_000))
+  await application.end({ act: 'end' })
+  expect(application.stderr).toBe('')
+})
+
+it('tells once that there was never a response', async () => {
+  await api.stop()
+  const application = start({ options: { flushTimeoutMs: 1_500 } })
+  await application.ask({ act: 'log', from: 0, to: 1 })
+  await application.end({ act: 'end' })
+  expect(application.stderr.match(/no response so far/g)).toHaveLength(1)
+})
+
+it('tells that the API rejects the key, and never prints a line or the key', async () => {
+  api.defaultResponder = problem(401, 'invalid_api_key')
+  const application = start()
+  await application.ask({ act: 'fields', level: 'info', fields: {}, message: 'my secret' })
+  await expect.poll(() => application.stderr, { timeout: 10_000 }).toContain('(401)')
+  await application.end({ act: 'end' })
+  expect(application.stderr).not.toMatch(/my secret|slk_test/)
+})
+
+describe('an entry that exceeds a limit', () => {
+  it('loses its large metadata, but not its message', async () => {
+    const application = start()
+    const fields = { user: 7, huge: 'x'.repeat(70_000), list: [1] }
+    await application.ask({ act: 'fields', level: 'warn', fields, message: 'large' })
+    await application.end({ act: 'end' })
+    expect(api.received.flatMap(({ logs }) => logs)).toEqual([
+      {
+        level: 'warn',
+        message: 'large',
+        timestamp: expect.any(String) as string,
+        metadata: {
+          pid: expect.any(Number) as number,
+          hostname: expect.any(String) as string,
+          user: 7,
+          metadataReduced: expect.stringContaining('65536') as string,
+        },
+      },
+    ])
+    expect(application.stderr).toBe('')
+  })
+})
+
+describe('kill -9', () => {
+  it('loses nothing that the API has accepted', async () => {
+    const application = start()
+    await application.ask({ act: 'log', from: 0, to: 300 })
+    await application.ask({ act: 'flush' })
+    await application.ask({ act: 'log', from: 300, to: 310 })
+    await application.kill()
+    expect(stored().slice(0, 300)).toEqual(numbers(0, 300))
+  })
+
+  it('with a spool, the next process sends what the killed one could not', async () => {
+    await api.stop()
+    const options = { spool: { directory: folder } }
+    const first = start({ options: { ...options, flushTimeoutMs: 1_000 } })
+    await first.ask({ act: 'log', from: 0, to: 500 })
+    // Afterwards the thread has read all lines, and the spool has them.
+    await first.ask({ act: 'flush' })
+    await first.kill()
+    await api.start()
+    const second = start({ options })
+    await second.ask({ act: 'log', from: 500, to: 501 })
+    await expect.poll(() => stored(), { timeout: 20_000 }).toEqual(numbers(0, 501))
+    await second.end({ act: 'end' })
+  })
+})
+
+describe('an application that logs faster than the API accepts', () => {
+  it('waits with `wait` and `sync`, and loses nothing', async () => {
+    const application = start({
+      options: { whenFull: 'wait', queueEntriesMax: 500 },
+      transport: { sync: true },
+    })
+    await application.ask({ act: 'log', from: 0, to: 20_000 })
+    await application.end({ act: 'end' })
+    expect(stored()).toEqual(numbers(0, 20_000))
+    expect(application.stderr).toBe('')
+  })
+
+  it('waits with `wait` if the lines come in small pieces, too', async () => {
+    const application = start({ options: { whenFull: 'wait', queueEntriesMax: 500 } })
+    await application.ask({ act: 'log', from: 0, to: 20_000, turns: 10 })
+    await application.end({ act: 'end' })
+    expect(stored()).toEqual(numbers(0, 20_000))
+    expect(application.stderr).toBe('')
+  })
+
+  it(
+    'waits with `wait` and `sync` for an API that is down, and is not ended by pino',
+    { timeout: 60_000 },
+    async () => {
+      await api.stop()
+      const application = start({
+        options: { whenFull: 'wait', flushTimeoutMs: 100, queueEntriesMax: 500 },
+        transport: { sync: true },
+      })
+      // Two buffers of pino.
+      const tookMs = (await application.ask({ act: 'log', from: 0, to: 8_000, pad: 1_000 })) as number
+      expect(tookMs).toBeGreaterThan(3_000)
+      expect(await application.end({ act: 'end' })).toMatchObject({ code: 0 })
+      expect(application.stderr).not.toContain('Error')
+    },
+  )
+
+  it('does not wait if the API is unavailable, and its memory is bounded', { timeout: 60_000 }, async () => {
+    api.defaultResponder = neverAnswer
+    const application = start({ options: { flushTimeoutMs: 100 } })
+    // Until the API is known to be unavailable, there is a backlog.
+    await application.ask({ act: 'log', from: 0, to: 200_000, turns: 100, pad: 1_000 })
+    // A GB of lines in some seconds: without a bound, they would be in memory.
+    await application.ask({ act: 'log', from: 0, to: 800_000, turns: 100, pad: 1_000 })
+    const bytes = (await application.ask({ act: 'memory' })) as number
+    expect(bytes / 1024 ** 2).toBeLessThan(250)
+    await application.end({ act: 'end' })
+    expect(application.stderr).toContain('log entries were dropped')
+  })
+})
