@@ -37,13 +37,15 @@ export class SluiceClient extends Logger {
   readonly #settlements: Settlements
   readonly #intake: Intake
   readonly #forgetExit: () => void
+  readonly #monotonicMs: () => number
   #closing: Promise<FlushResult> | undefined
 
   /**
-   * @param platform clocks, randomness and globals, for tests
+   * @param given clocks, randomness and globals that replace those of the system, for tests
    * @throws TypeError if an option is invalid, or if there is an API key in a browser
    */
-  constructor(options: ClientOptions, platform: Platform = systemPlatform()) {
+  constructor(options: ClientOptions, given: Partial<Platform> = {}) {
+    const platform = { ...systemPlatform(), ...given }
     const settings = readOptions(options, platform)
     const hooks = new HookCaller(options)
     const settlements = new Settlements(hooks)
@@ -53,6 +55,7 @@ export class SluiceClient extends Logger {
     this.#delivery = delivery
     this.#settlements = settlements
     this.#intake = intake
+    this.#monotonicMs = platform.monotonicMs
     this.#forgetExit = settings.flushOnExit
       ? flushBeforeExit((limits) => this.flush(limits))
       : () => undefined
@@ -68,9 +71,12 @@ export class SluiceClient extends Logger {
     this.#intake.addJson(json, tag)
   }
 
-  /** Resolves when the queue has room for a batch, or the client is closed. For senders that can wait, such as one that reads a file. */
-  waitForRoom(): Promise<void> {
-    return keepAliveUntil(this.#delivery.waitForRoom())
+  /**
+   * Resolves when the queue has room for a batch, or for an entry of this many bytes if it is larger, or when the client is closed. For
+   * senders that can wait, such as one that reads a file.
+   */
+  waitForRoom(bytes = 0): Promise<void> {
+    return keepAliveUntil(this.#delivery.waitForRoom(bytes))
   }
 
   get stats(): ClientStats {
@@ -90,19 +96,20 @@ export class SluiceClient extends Logger {
    * @returns when every entry that was in the queue at the call is acknowledged or given up, after `timeoutMs`, or when the API rejects
    *   all requests
    */
-  async flush(options: FlushOptions = {}): Promise<FlushResult> {
+  async flush({ timeoutMs = Infinity }: FlushOptions = {}): Promise<FlushResult> {
     this.#delivery.hurry()
     const counts = new SettledCounts(this.#delivery)
-    await keepAliveUntil(counts.endOrTimeout(options))
+    await keepAliveUntil(counts.endOrTimeout(timeoutMs, { endsOnProblem: true }))
     return counts.result()
   }
 
   /**
-   * Sends what is in the queue, and gives up what is not acknowledged after `timeoutMs` (10 s by default). Entries that are logged later
-   * are dropped.
+   * Sends what is in the queue, and gives up what is not acknowledged after `timeoutMs` (10 s by default), or when the API rejects all
+   * requests. Entries that are logged later are dropped. A further call can only change what `remaining` says.
    */
   close(options: CloseOptions = {}): Promise<FlushResult> {
-    this.#closing ??= this.#close(options)
+    if (this.#closing === undefined) this.#closing = this.#close(options)
+    else if (options.remaining !== undefined) this.#delivery.setPersistence(options.remaining)
     return this.#closing
   }
 
@@ -112,11 +119,20 @@ export class SluiceClient extends Logger {
     const counts = new SettledCounts(this.#delivery)
     this.#delivery.hurry()
     this.#delivery.setPersistence(remaining)
-    await keepAliveUntil(counts.endOrTimeout({ timeoutMs }))
-    this.#delivery.abort()
-    await keepAliveUntil(counts.end())
+    await keepAliveUntil(this.#endWithin(counts, timeoutMs))
     await keepAliveUntil(this.#delivery.closeSpool())
     return counts.result()
+  }
+
+  async #endWithin(counts: SettledCounts, timeoutMs: number): Promise<void> {
+    const endMs = this.#monotonicMs() + timeoutMs
+    await counts.endOrTimeout(timeoutMs, { endsOnProblem: true })
+    // After a problem, others of the requests in flight may still be accepted.
+    this.#delivery.setPersistence('give-up')
+    const restMs = endMs - this.#monotonicMs()
+    if (restMs > 0) await counts.endOrTimeout(restMs, { endsOnProblem: false })
+    this.#delivery.abort()
+    await counts.end()
   }
 
   async [Symbol.asyncDispose](): Promise<void> {

@@ -12,10 +12,17 @@ export class SluiceError extends Error {
   readonly kind: SluiceErrorKind
   /** The status of the response, if there was one. */
   readonly status: number | undefined
+  /** The reason alone, without the address. */
+  readonly reason: string
 
-  constructor(kind: SluiceErrorKind, message: string, options: { status?: number; cause?: unknown } = {}) {
+  constructor(
+    kind: SluiceErrorKind,
+    message: string,
+    options: { status?: number; reason?: string; cause?: unknown } = {},
+  ) {
     super(message, 'cause' in options ? { cause: options.cause } : undefined)
     this.kind = kind
     this.status = options.status
+    this.reason = options.reason ?? message
   }
 }

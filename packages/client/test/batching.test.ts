@@ -90,6 +90,15 @@ describe('requests in flight', () => {
   })
 })
 
+test('while all requests are in flight, no timer runs for the next one', async () => {
+  const { log } = fakeClient({ requestsInFlightMax: 1, batchEntriesMax: 1 })
+  log(3)
+  await pass(0)
+  const start = vi.spyOn(globalThis, 'setTimeout')
+  await pass(20_000)
+  expect(start).not.toHaveBeenCalled()
+})
+
 test('each request has its own idempotency key, a UUID', async () => {
   const { api, log } = fakeClient({ batchEntriesMax: 1 })
   log(3)

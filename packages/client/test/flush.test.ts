@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest'
 import { fakeClient } from './support/fake-client.ts'
-import { pass, refused } from './support/fake-fetch.ts'
+import { pass, problemOf, refused } from './support/fake-fetch.ts'
 
 beforeEach(() => void vi.useFakeTimers())
 afterEach(() => void vi.useRealTimers())
@@ -138,6 +138,31 @@ describe('close', () => {
     api.last.accept()
     expect(await first).toEqual(await second)
     expect(api.requests).toHaveLength(1)
+  })
+
+  test('can be shortened by a further call', async () => {
+    const { client, api, log } = fakeClient({ requestsInFlightMax: 1, batchEntriesMax: 1 })
+    log(2)
+    const closed = client.close({ timeoutMs: 60_000 })
+    await pass(0)
+    void client.close()
+    api.last.respond(503, undefined, { 'retry-after': '30' })
+    await pass(1_000)
+    expect(client.stats.queuedEntries).toBe(2)
+    void client.close({ remaining: 'try-once' })
+    expect(await closed).toMatchObject({ dropped: 2 })
+  })
+
+  test('awaits the requests in flight although the API has rejected another one for its key', async () => {
+    const { client, api, log } = fakeClient({ requestsInFlightMax: 2, batchEntriesMax: 1 })
+    log(3)
+    const closed = client.close()
+    await pass(0)
+    api.requests[0]?.respond(401, problemOf('unauthorized'))
+    await pass(5_000)
+    expect(api.requests[1]?.signal.aborted).toBe(false)
+    api.requests[1]?.accept()
+    expect(await closed).toMatchObject({ accepted: 1, dropped: 2 })
   })
 
   test('is the end of `await using`', async () => {

@@ -88,7 +88,9 @@ test('without onError, a problem is printed once', async () => {
   client.info('a')
   await pass(200_000)
   expect(print.mock.calls).toEqual([
-    ['@sluice/client: https://logs.example.com/v1/logs rejects all requests: Detail of unauthorized (401)'],
+    [
+      '@sluice/client: https://logs.example.com/v1/logs rejects all requests: the API key is missing, malformed, unknown, expired or revoked (401)',
+    ],
   ])
 })
 

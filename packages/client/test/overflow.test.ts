@@ -107,6 +107,29 @@ describe('waiting for room', () => {
     await waiting
   })
 
+  test('for a large entry ends when that one fits', async () => {
+    const { client, api } = fakeClient({
+      requestsInFlightMax: 1,
+      batchEntriesMax: 1,
+      batchBytesMax: 1_000,
+      queueBytesMax: 10_000,
+    })
+    client.info('x'.repeat(6_000))
+    await pass(0)
+    await client.waitForRoom()
+    let hasRoom = false
+    const waiting = client.waitForRoom(6_000).then(() => {
+      hasRoom = true
+      return undefined
+    })
+    await pass(1_000)
+    expect(hasRoom).toBe(false)
+    api.last.accept()
+    await waiting
+    // It will be dropped.
+    await client.waitForRoom(1_000_000)
+  })
+
   test('ends when the client is closed', async () => {
     const { client, log } = await fill({ queueEntriesMax: 20 })
     log(1)

@@ -87,10 +87,12 @@ export function interpretAnswer(
     }
     return { kind: status === 413 || code === 'too_many_entries' ? 'too-large' : 'rejected', error }
   }
-  const message = problem === undefined ? NOT_SLUICE : problem
+  const message = problem === undefined ? NOT_SLUICE : status === 401 ? REJECTED_KEY : problem
   return { kind: 'misconfigured', status, message: `${message} (${status})` }
 }
 
+/** The API does not tell which: a hint would help those who guess keys. */
+const REJECTED_KEY = 'the API key is missing, malformed, unknown, expired or revoked'
 const NOT_SLUICE = 'the response is not from a Sluice API'
 
 function interpretCounts(fields: Fields, entries: number): Answer {

@@ -85,9 +85,12 @@ export class Delivery {
     return [...this.#inFlight, ...this.#waiting.batches]
   }
 
-  /** Resolves when a further batch fits into the queue, or none is taken any more. */
-  async waitForRoom(): Promise<void> {
-    while (!this.#waiting.memory.hasRoomForBatch && this.#persistence === 'retry') await this.changes.next()
+  /** Resolves when a further batch or an entry of this size fits into the queue, or when none is taken any more. */
+  async waitForRoom(bytes: number): Promise<void> {
+    const { memory } = this.#waiting
+    // An entry that never fits is dropped.
+    const wanted = Math.min(bytes, this.#settings.queueBytesMax)
+    while (!memory.hasRoomForBatch(wanted) && this.#persistence === 'retry') await this.changes.next()
   }
 
   add(entry: QueuedEntry): void {
@@ -281,8 +284,9 @@ export class Delivery {
     if (this.#persistence === 'retry') this.#waiting.delay(batch)
     else this.#giveUp(batch, answer.message)
     if (this.#problem !== undefined) return
-    const message = `${this.#settings.url} rejects all requests: ${answer.message}`
-    this.#problem = new SluiceError('configuration', message, { status: answer.status })
+    const { status, message: reason } = answer
+    const message = `${this.#settings.url} rejects all requests: ${reason}`
+    this.#problem = new SluiceError('configuration', message, { status, reason })
     this.#hooks.onError(this.#problem)
     this.changes.happen()
   }

@@ -52,12 +52,19 @@ export class SettledCounts {
     await this.#all
   }
 
-  /** Resolves when all are settled, after the timeout, or when the API rejects all requests. */
-  async endOrTimeout({ timeoutMs = Infinity }: FlushOptions): Promise<void> {
+  /**
+   * Resolves when all are settled, or after the timeout.
+   *
+   * @param endsOnProblem whether to resolve as soon as the API rejects all requests
+   */
+  async endOrTimeout(
+    timeoutMs: number,
+    { endsOnProblem }: { readonly endsOnProblem: boolean },
+  ): Promise<void> {
     const delivery = this.#delivery
     const { promise: gaveUp, resolve: giveUp } = deferred<void>()
     const giveUpOnProblem = (): void => {
-      if (delivery.problem !== undefined) giveUp()
+      if (endsOnProblem && delivery.problem !== undefined) giveUp()
     }
     const timer = timeoutMs === Infinity ? undefined : startTimer(giveUp, timeoutMs)
     const unsubscribe = delivery.changes.subscribe(giveUpOnProblem)

@@ -30,9 +30,11 @@ export class Memory {
     return this.#entries < queueEntriesMax && this.#bytes + bytes <= queueBytesMax
   }
 
-  get hasRoomForBatch(): boolean {
+  /** Whether there is room for a full batch, or for an entry that is larger. */
+  hasRoomForBatch(entryBytes = 0): boolean {
     const { queueEntriesMax, queueBytesMax, batchEntriesMax, batchBytesMax } = this.#limits
-    return this.#entries + batchEntriesMax <= queueEntriesMax && this.#bytes + batchBytesMax <= queueBytesMax
+    const bytes = Math.max(batchBytesMax, entryBytes)
+    return this.#entries + batchEntriesMax <= queueEntriesMax && this.#bytes + bytes <= queueBytesMax
   }
 
   addEntry(bytes: number): void {

@@ -30,7 +30,7 @@ export async function postBatch(
   const onStop = (): void => abort.abort(new Error('the client was closed'))
   stopped.addEventListener('abort', onStop)
   if (stopped.aborted) onStop()
-  const timeout = new Error(`no response within ${settings.requestTimeoutMs} ms`)
+  const timeout = new DOMException(`no response within ${settings.requestTimeoutMs} ms`, 'TimeoutError')
   const timer = startTimer(() => abort.abort(timeout), settings.requestTimeoutMs)
   try {
     // The attempt may ignore the signal, if the application passed its own `fetch`.

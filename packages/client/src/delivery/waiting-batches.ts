@@ -54,7 +54,7 @@ export class WaitingBatches {
 
   /** Adds a batch that waits until its `retryAtMs`. */
   delay(batch: Batch): void {
-    if (canUnload(batch) && !this.memory.hasRoomForBatch) this.#unload(batch)
+    if (canUnload(batch) && !this.memory.hasRoomForBatch()) this.#unload(batch)
     this.#delayed.add(batch)
   }
 

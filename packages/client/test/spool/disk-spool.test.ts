@@ -198,6 +198,30 @@ describe('the next process sends', () => {
   })
 })
 
+test('the file of a split request is removed after those of its parts are written', async () => {
+  const operations: string[] = []
+  const disk = diskFiles(false)
+  const nameOf = (path: string): string => /-[12]\.batch$/.exec(path)?.[0] ?? 'whole'
+  const append = async (path: string, bytes: Buffer): Promise<void> => {
+    await sleep(20)
+    await disk.append(path, bytes)
+    operations.push(`append ${nameOf(path)}`)
+  }
+  const remove = async (path: string): Promise<void> => {
+    operations.push(`remove ${nameOf(path)}`)
+    await disk.remove(path)
+  }
+  api.responders = [problem(413, 'body_too_large')]
+  const { client } = start({}, {}, { files: { ...disk, append, remove } })
+  log(client, 1, 2)
+  expect(await client.flush()).toMatchObject({ accepted: 2 })
+  const removed = operations.indexOf('remove whole')
+  for (const part of ['append -1.batch', 'append -2.batch']) {
+    expect(operations).toContain(part)
+    expect(removed).toBeGreaterThan(operations.indexOf(part))
+  }
+})
+
 /** Leaves a file with one part for each entry. */
 async function leave(entries: number): Promise<string> {
   const first = start({ flushIntervalMs: 60_000 })
