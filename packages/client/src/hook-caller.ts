@@ -5,8 +5,8 @@ import { SluiceError } from './sluice-error.ts'
 export class HookCaller {
   readonly #hooks: Hooks
   #hasThrown = false
-  /** Whether a hook is being called. Entries that it logs and that are dropped do not call it again. */
-  #isCalling = false
+  /** The hooks that are being called. Entries that a hook logs, and that are dropped, do not call it again. */
+  readonly #active = new Set<string>()
 
   constructor(hooks: Hooks) {
     this.#hooks = hooks
@@ -34,14 +34,14 @@ export class HookCaller {
     hook: ((...values: Arguments) => void) | undefined,
     ...values: Arguments
   ): void {
-    if (hook === undefined || this.#isCalling) return
-    this.#isCalling = true
+    if (hook === undefined || this.#active.has(name)) return
+    this.#active.add(name)
     try {
       ignoreRejection(hook(...values), (error) => this.#report(name, error))
     } catch (error) {
       this.#report(name, error)
     } finally {
-      this.#isCalling = false
+      this.#active.delete(name)
     }
   }
 

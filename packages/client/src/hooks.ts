@@ -47,6 +47,8 @@ export interface Settlement {
   readonly rejected: number
   /** Why the request was rejected or given up, for people. */
   readonly reason: string | undefined
+  /** What `fetch` threw in the last attempt. */
+  readonly cause: unknown
 }
 
 /** Functions that the client calls. An exception in one of them is reported to `onError`, and has no other effect. */

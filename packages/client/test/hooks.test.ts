@@ -77,6 +77,17 @@ test('a hook that logs does not call itself forever', async () => {
   expect(client.stats).toMatchObject({ dropped: 2, queuedEntries: 2 })
 })
 
+test('a hook may close the client, and others are called meanwhile', async () => {
+  const { client, api, reported, log } = fakeClient({
+    onError: () => void client.close({ remaining: 'give-up' }),
+  })
+  log(2)
+  await pass(1_000)
+  api.last.respond(401, problemOf('unauthorized'))
+  await pass(0)
+  expect(reported.drops).toEqual([{ messages: ['1', '2'], reason: 'closed' }])
+})
+
 test('without onError, a problem is printed once', async () => {
   const print = vi.spyOn(console, 'error').mockImplementation(() => undefined)
   const client = new SluiceClient({

@@ -48,7 +48,9 @@ describe('a request is retried with the same key and body', () => {
     expect(api.last.signal.aborted).toBe(true)
     await pass(250)
     expect(api.requests).toHaveLength(2)
-    expect(reported.retries).toMatchObject([{ reason: 'no response within 5000 ms' }])
+    expect(reported.retries).toMatchObject([
+      { reason: 'no response within 5000 ms', cause: { name: 'TimeoutError' } },
+    ])
   })
 })
 
@@ -239,6 +241,7 @@ test('retries end after `retryForMs`', async () => {
     await pass(4_000)
   }
   expect(reported.drops).toEqual([{ messages: ['1'], reason: 'retries' }])
-  expect(reported.settlements).toMatchObject([{ outcome: 'retries', reason: 'connect ECONNREFUSED' }])
+  const cause = expect.any(TypeError) as TypeError
+  expect(reported.settlements).toMatchObject([{ outcome: 'retries', reason: 'connect ECONNREFUSED', cause }])
   expect(await flushed).toMatchObject({ accepted: 0, dropped: 1 })
 })

@@ -1,5 +1,16 @@
+import {
+  type DropReason,
+  type QueuedEntry,
+  type Rejection as ClientRejection,
+  type Retry,
+  type Settlement,
+  SluiceClient,
+  type SluiceError,
+} from '@sluice/client'
 import { limits } from '@sluice/schema'
-import type { Rejection } from './responses.ts'
+import { CliError, describeNetworkError, wasNeverSent } from '../errors.ts'
+import type { ApiAccess } from '../service-access.ts'
+import { redactUrl } from '../terminal.ts'
 
 /** An entry to be sent, and its origin. */
 export interface OutgoingEntry {
@@ -11,6 +22,13 @@ export interface OutgoingEntry {
   readonly origin: string
   /** The line in the whole input. Ascends from entry to entry. */
   readonly line: number
+}
+
+/** Why the API rejected an entry. */
+export interface Rejection {
+  /** JSON Pointer to the invalid field of the entry; '' for the entry itself. */
+  readonly path: string
+  readonly message: string
 }
 
 export const sendLimits = {
@@ -29,7 +47,8 @@ export const sendLimits = {
 /** The longest entry that can be sent at all. */
 export const entryBytesMax = limits.bodyBytesMax - sendLimits.envelopeBytesMax
 
-type Post = (entries: readonly string[]) => Promise<{ accepted: number; rejections: readonly Rejection[] }>
+/** The requests in flight, one that is gathered, and one that it must have room for. */
+const QUEUE_ENTRIES_MAX = (sendLimits.requestsInFlightMax + 2) * sendLimits.entriesPerRequestMax
 
 export interface SenderEvents {
   onResponse(counts: { entries: number; accepted: number }): void
@@ -38,25 +57,61 @@ export interface SenderEvents {
   onUnanswered(entries: readonly OutgoingEntry[]): void
 }
 
+export interface SenderOptions {
+  readonly api: ApiAccess
+  /** How long a request is retried, at least. */
+  readonly retryForMs: number
+  /** Aborts pauses, and with them the retries. Requests in flight are awaited. */
+  readonly interrupted: AbortSignal
+  readonly nowMs: () => number
+  readonly random: () => number
+  /** Called when all sending pauses. */
+  readonly onPause: (reason: string, pauseMs: number) => void
+}
+
+/** Thrown when a request cannot be sent. The requests after it would fail as well. */
+class SendError extends CliError {
+  override name = 'SendError'
+}
+
 /**
- * Gathers entries into requests, and sends several requests at a time. The order of the entries is not kept.
- *
- * Sends until a request fails. Then `failed` is aborted, `end` throws the failure, and all entries added later count as
- * unanswered.
+ * Sends entries with the client, and stops at the first request that fails permanently: then `failed` is aborted, `end` throws the
+ * failure, and all entries added later count as unanswered.
  */
 export class EntrySender {
-  readonly #post: Post
+  readonly #options: SenderOptions
   readonly #events: SenderEvents
-  readonly #inFlight = new Set<Promise<void>>()
+  readonly #client: SluiceClient
   readonly #stop = new AbortController()
-  #gathered: OutgoingEntry[] = []
-  #gatheredBytes = 0
-  #timer: NodeJS.Timeout | undefined
-  #failure: unknown
+  readonly #unanswered = new WeakSet<OutgoingEntry>()
+  #resumeAtMs = 0
+  #hasReceivedResponse = false
+  #failure: SendError | undefined
 
-  constructor(post: Post, events: SenderEvents) {
-    this.#post = post
+  constructor(options: SenderOptions, events: SenderEvents) {
+    const { api, retryForMs, interrupted, random } = options
+    this.#options = options
     this.#events = events
+    this.#client = new SluiceClient(
+      {
+        url: api.url,
+        apiKey: api.key,
+        batchEntriesMax: sendLimits.entriesPerRequestMax,
+        batchBytesMax: sendLimits.requestBytesMax,
+        flushIntervalMs: sendLimits.requestAgeMaxMs,
+        requestsInFlightMax: sendLimits.requestsInFlightMax,
+        queueEntriesMax: QUEUE_ENTRIES_MAX,
+        retryForMs,
+        flushOnExit: false,
+        onSettled: (settlement) => this.#onSettled(settlement),
+        onRejected: (rejection) => this.#onRejected(rejection),
+        onDropped: (entries, reason) => this.#onDropped(entries, reason),
+        onRetry: (retry) => this.#onRetry(retry),
+        onError: (error) => this.#onError(error),
+      },
+      { random },
+    )
+    interrupted.addEventListener('abort', () => this.#giveUpPause())
   }
 
   /** Aborted when a request could not be sent. */
@@ -64,13 +119,10 @@ export class EntrySender {
     return this.#stop.signal
   }
 
-  /** Resolves when there is room for the next entry. Must not be called again before that. */
+  /** Resolves when the entry is in the queue. Must not be called again before that. */
   async add(outgoing: OutgoingEntry): Promise<void> {
-    if (this.#gatheredBytes + outgoing.bytes > sendLimits.requestBytesMax) await this.#flush()
-    this.#gathered.push(outgoing)
-    this.#gatheredBytes += outgoing.bytes
-    if (this.#gathered.length >= sendLimits.entriesPerRequestMax) await this.#flush()
-    else this.#timer ??= setTimeout(() => void this.#flush(), sendLimits.requestAgeMaxMs)
+    await this.#client.waitForRoom(outgoing.bytes)
+    this.#client.sendJson(outgoing.entry, outgoing)
   }
 
   /**
@@ -79,40 +131,90 @@ export class EntrySender {
    * @throws the error of the first request that could not be sent
    */
   async end(): Promise<void> {
-    await this.#flush()
-    await Promise.all(this.#inFlight)
-    if (this.#stop.signal.aborted) throw this.#failure
+    if (this.#failure === undefined)
+      await this.#close(this.#options.interrupted.aborted ? 'try-once' : 'retry')
+    else await this.#close('give-up')
+    if (this.#failure !== undefined) throw this.#failure
   }
 
-  /**
-   * Waits until another request may be sent, and takes the gathered entries only then, unless another call has taken
-   * them: no second set of entries ever waits. Never rejects.
-   */
-  async #flush(): Promise<void> {
-    while (this.#inFlight.size >= sendLimits.requestsInFlightMax) await Promise.race(this.#inFlight)
-    clearTimeout(this.#timer)
-    this.#timer = undefined
-    const outgoing = this.#gathered
-    if (outgoing.length === 0) return
-    this.#gathered = []
-    this.#gatheredBytes = 0
-    const sending = this.#send(outgoing).finally(() => this.#inFlight.delete(sending))
-    this.#inFlight.add(sending)
-  }
-
-  async #send(outgoing: readonly OutgoingEntry[]): Promise<void> {
-    if (this.#stop.signal.aborted) return this.#events.onUnanswered(outgoing)
-    try {
-      const { accepted, rejections } = await this.#post(outgoing.map(({ entry }) => entry))
-      this.#events.onResponse({ entries: outgoing.length, accepted })
-      for (const rejection of rejections) {
-        this.#events.onRejection(outgoing[rejection.index]?.origin ?? 'an entry', rejection)
-      }
-    } catch (error) {
-      this.#events.onUnanswered(outgoing)
-      if (this.#stop.signal.aborted) return
-      this.#failure = error
-      this.#stop.abort()
+  #onSettled({ outcome, entries, accepted, reason, cause }: Settlement): void {
+    this.#hasReceivedResponse ||= outcome === 'answered' || outcome === 'rejected'
+    if (outcome === 'answered') this.#events.onResponse({ entries: entries.length, accepted })
+    else if (outcome === 'rejected') {
+      this.#countUnanswered(entries)
+      this.#fail(`${this.#apiName} rejected the request: ${reason}`)
+    } else if (outcome === 'retries' || outcome === 'outcome-unknown') {
+      this.#fail(
+        this.#neverAnswered(cause) ?? `${this.#apiName}: ${describeFailure(reason, cause)}; gave up retrying`,
+      )
     }
   }
+
+  #onRejected({ tag, error }: ClientRejection): void {
+    const outgoing = tag as OutgoingEntry
+    // Of a request that was rejected as a whole, only the reason is shown.
+    if (!this.#unanswered.has(outgoing)) this.#events.onRejection(outgoing.origin, error)
+  }
+
+  #onDropped(entries: readonly QueuedEntry[], reason: DropReason): void {
+    this.#countUnanswered(entries)
+    if (reason === 'closed' && this.#failure === undefined)
+      this.#failure = new SendError('interrupted while waiting to retry')
+  }
+
+  #countUnanswered(entries: readonly QueuedEntry[]): void {
+    const outgoing = entries.map(({ tag }) => tag as OutgoingEntry)
+    for (const each of outgoing) this.#unanswered.add(each)
+    this.#events.onUnanswered(outgoing)
+  }
+
+  #onRetry({ reason, cause, delayMs, hasReceivedResponse }: Retry): void {
+    const { nowMs, onPause, interrupted } = this.#options
+    this.#hasReceivedResponse ||= hasReceivedResponse
+    const neverAnswered = this.#neverAnswered(cause)
+    if (neverAnswered !== undefined) return this.#fail(neverAnswered)
+    // The other requests in flight usually fail for the same reason; it is reported once.
+    if (nowMs() >= this.#resumeAtMs) onPause(describeFailure(reason, cause), delayMs)
+    this.#resumeAtMs = Math.max(this.#resumeAtMs, nowMs() + delayMs)
+    if (interrupted.aborted) this.#giveUpPause()
+  }
+
+  #onError({ kind, status, reason }: SluiceError): void {
+    if (kind !== 'configuration') return
+    const hint = status === 401 && reason.startsWith('the API key') ? KEY_HINT : ''
+    this.#fail(`${this.#apiName} rejected the request: ${reason}${hint}`)
+  }
+
+  /** @returns the failure if the API has never responded: the address is probably wrong, and retries would not help */
+  #neverAnswered(cause: unknown): string | undefined {
+    if (this.#hasReceivedResponse || !wasNeverSent(cause)) return undefined
+    return `${this.#apiName} ${describeNetworkError(cause)}; \`npm start\` starts a local API`
+  }
+
+  get #apiName(): string {
+    return `the API at ${redactUrl(this.#options.api.url)}`
+  }
+
+  #fail(message: string): void {
+    if (this.#failure !== undefined) return
+    this.#failure = new SendError(message)
+    void this.#close('give-up')
+    this.#stop.abort()
+  }
+
+  #giveUpPause(): void {
+    if (this.#options.nowMs() < this.#resumeAtMs) void this.#close('try-once')
+  }
+
+  /** Each attempt has a timeout, and the retries have their end. The close needs none. */
+  async #close(remaining: 'retry' | 'try-once' | 'give-up'): Promise<void> {
+    await this.#client.close({ remaining, timeoutMs: Infinity })
+  }
+}
+
+const KEY_HINT = '; set SLUICE_API_KEY or pass --api-key'
+
+function describeFailure(reason: string | undefined, cause: unknown): string {
+  const text = describeNetworkError(cause)
+  return text === undefined ? (reason ?? 'no reason') : `the API ${text}`
 }

@@ -12,7 +12,6 @@ import { type EntryDefaults, lineToEntry } from './line-entry.ts'
 import { formatLineRanges, type LineRange, LineSkipper, linesToSkip, parseLineRanges } from './line-ranges.ts'
 import { type Line, LineSplitter } from './lines.ts'
 import { formatCount, Progress } from './progress.ts'
-import { postLimits, RequestPoster } from './request-poster.ts'
 import { openSources, type Source } from './sources.ts'
 import { Tally } from './tally.ts'
 
@@ -49,16 +48,17 @@ export async function send(files: readonly string[], options: SendOptions, conte
     elapsedMs: nowMs() - startedAtMs,
   }))
   const tally = new Tally((text) => progress.note(text))
-  const poster = new RequestPoster({
-    api,
-    retryForMs,
-    requestTimeoutMs: postLimits.requestTimeoutMs,
-    signal: interrupted,
-    nowMs,
-    random,
-    onPause: (reason, pauseMs) => progress.note(`Waiting ${(pauseMs / 1_000).toFixed(1)} s: ${reason}.`),
-  })
-  const sender = new EntrySender((entries) => poster.post(entries), tally)
+  const sender = new EntrySender(
+    {
+      api,
+      retryForMs,
+      interrupted,
+      nowMs,
+      random,
+      onPause: (reason, pauseMs) => progress.note(`Waiting ${(pauseMs / 1_000).toFixed(1)} s: ${reason}.`),
+    },
+    tally,
+  )
 
   progress.start()
   const signal = AbortSignal.any([interrupted, sender.failed])

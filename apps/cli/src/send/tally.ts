@@ -1,7 +1,6 @@
-import type { OutgoingEntry, SenderEvents } from './entry-sender.ts'
+import type { OutgoingEntry, Rejection, SenderEvents } from './entry-sender.ts'
 import type { LineRange } from './line-ranges.ts'
 import { formatCount, perSecond } from './progress.ts'
-import type { Rejection } from './responses.ts'
 
 /** The first rejections show what is wrong. Thousands more would add nothing. */
 const REJECTIONS_SHOWN_MAX = 10

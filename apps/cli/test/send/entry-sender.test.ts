@@ -1,104 +1,242 @@
+import type { ServerResponse } from 'node:http'
+import { buffer } from 'node:stream/consumers'
 import { setTimeout as sleep } from 'node:timers/promises'
-import { describe, expect, test } from 'vitest'
+import { zstdDecompressSync } from 'node:zlib'
+import { HttpServer } from '@sluice/harness/http-server'
+import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest'
 import { EntrySender, type OutgoingEntry, sendLimits } from '../../src/send/entry-sender.ts'
 import { Tally } from '../../src/send/tally.ts'
 
-const outgoing = (index: number, bytes = 10): OutgoingEntry => ({
-  entry: `entry ${index}`,
-  bytes,
-  origin: `file:${index}`,
-  line: index + 1,
-})
-
-/** A sender, and an API that responds when the test calls `accept` or `fail`. */
-function setup() {
-  const requests: (readonly string[])[] = []
-  const responses: { accept: () => void; fail: (error: Error) => void }[] = []
-  const notes: string[] = []
-  const tally = new Tally((text) => notes.push(text))
-  const sender = new EntrySender((entries) => {
-    requests.push(entries)
-    return new Promise((resolve, reject) => {
-      responses.push({ accept: () => resolve({ accepted: entries.length, rejections: [] }), fail: reject })
-    })
-  }, tally)
-  const fill = async (): Promise<void> => {
-    for (let index = 0; index < sendLimits.entriesPerRequestMax; index += 1) await sender.add(outgoing(index))
-  }
-  return { requests, responses, notes, tally, sender, fill }
+/** A request that waits for its response. */
+interface HeldRequest {
+  readonly messages: readonly string[]
+  readonly respond: (status: number, body: object, headers?: Readonly<Record<string, string>>) => void
+  readonly accept: () => void
 }
+
+/** The requests in the order of their arrival. */
+let requests: HeldRequest[] = []
+let server: HttpServer
+beforeEach(async () => {
+  requests = []
+  server = new HttpServer((request, response) => {
+    void buffer(request).then((bytes) => {
+      const body = request.headers['content-encoding'] === 'zstd' ? zstdDecompressSync(bytes) : bytes
+      return requests.push(hold(body.toString(), response))
+    })
+  })
+  await server.listen()
+})
+afterEach(() => server.close())
+
+function hold(body: string, response: ServerResponse): HeldRequest {
+  const { logs } = JSON.parse(body) as { logs: { message: string }[] }
+  const respond: HeldRequest['respond'] = (status, answer, headers = {}) =>
+    void response.writeHead(status, headers).end(JSON.stringify(answer))
+  return {
+    messages: logs.map(({ message }) => message),
+    respond,
+    accept: () => respond(202, { success: true, accepted: logs.length, rejected: 0 }),
+  }
+}
+
+function outgoing(index: number, size = 0): OutgoingEntry {
+  const entry = JSON.stringify({ level: 'info', message: String(index), text: 'x'.repeat(size) })
+  return { entry, bytes: entry.length, origin: `file:${index}`, line: index + 1 }
+}
+
+function setup(retryForMs = 60_000) {
+  const notes: string[] = []
+  const pauses: string[] = []
+  const tally = new Tally((text) => notes.push(text))
+  const interrupted = new AbortController()
+  const sender = new EntrySender(
+    {
+      api: { url: `${server.url}/v1/logs`, key: 'slk_test' },
+      retryForMs,
+      interrupted: interrupted.signal,
+      nowMs: Date.now,
+      random: () => 0.5,
+      onPause: (reason) => pauses.push(reason),
+    },
+    tally,
+  )
+  let index = 0
+  const add = async (count: number, size = 0): Promise<void> => {
+    for (let i = 0; i < count; i += 1) await sender.add(outgoing((index += 1), size))
+  }
+  return { sender, tally, notes, pauses, interrupted, add }
+}
+
+const arrived = (count: number): Promise<void> =>
+  vi.waitFor(() => expect(requests.length).toBeGreaterThanOrEqual(count), { timeout: 5_000, interval: 5 })
+const counts = (): number[] => requests.map(({ messages }) => messages.length)
 
 describe('a request is sent', () => {
   test('when it is full', async () => {
-    const { requests, responses, tally, sender, fill } = setup()
-    await fill()
-    expect(requests.map(({ length }) => length)).toEqual([100])
-    responses[0]?.accept()
+    const { sender, tally, add } = setup()
+    await add(100)
+    await arrived(1)
+    expect(counts()).toEqual([100])
+    requests[0]?.accept()
     await sender.end()
     expect(tally).toMatchObject({ answered: 100, accepted: 100, rejected: 0, unanswered: 0 })
   })
 
   test('before it exceeds its maximum size', async () => {
-    const { requests, responses, sender } = setup()
-    for (let index = 0; index < 3; index += 1) {
-      await sender.add(outgoing(index, sendLimits.requestBytesMax * 0.4))
-    }
-    expect(requests).toEqual([['entry 0', 'entry 1']])
-    responses[0]?.accept()
+    const { sender, add } = setup()
+    await add(3, sendLimits.requestBytesMax * 0.4)
+    await arrived(1)
+    expect(requests[0]?.messages).toEqual(['1', '2'])
     const ended = sender.end()
-    await sleep(0)
-    responses[1]?.accept()
+    await arrived(2)
+    expect(requests[1]?.messages).toEqual(['3'])
+    for (const { accept } of requests) accept()
     await ended
-    expect(requests[1]).toEqual(['entry 2'])
   })
 
   test('with one entry alone, if that entry exceeds the size', async () => {
-    const { requests, sender } = setup()
-    await sender.add(outgoing(0))
-    await sender.add(outgoing(1, sendLimits.requestBytesMax * 2))
-    await sender.add(outgoing(2))
-    expect(requests).toEqual([['entry 0'], ['entry 1']])
+    const { sender, add } = setup()
+    await add(1)
+    await add(1, 3 * sendLimits.requestBytesMax)
+    await add(1)
+    const ended = sender.end()
+    await arrived(3)
+    expect(counts()).toEqual([1, 1, 1])
+    for (const { accept } of requests) accept()
+    await ended
   })
 
   test('when its first entry has waited long enough', async () => {
-    const { requests, sender } = setup()
-    await sender.add(outgoing(0))
+    const { sender, add } = setup()
+    await add(1)
     await sleep(sendLimits.requestAgeMaxMs / 2)
-    await sender.add(outgoing(1))
+    await add(1)
     expect(requests).toEqual([])
-    await sleep(sendLimits.requestAgeMaxMs / 2 + 100)
-    expect(requests).toEqual([['entry 0', 'entry 1']])
+    await arrived(1)
+    expect(requests[0]?.messages).toEqual(['1', '2'])
+    requests[0]?.accept()
+    await sender.end()
   })
 })
 
-test('the number of requests in flight is limited; adding waits', async () => {
-  const { requests, responses, sender, fill } = setup()
-  for (let request = 0; request < sendLimits.requestsInFlightMax; request += 1) await fill()
-  let isFilled = false
-  const filling = fill().finally(() => {
-    isFilled = true
+test('the number of requests in flight is limited; adding waits, and drops nothing', async () => {
+  const { sender, tally, add } = setup()
+  let isAdded = false
+  const adding = add(1_000).then(() => {
+    isAdded = true
+    return undefined
   })
+  await arrived(sendLimits.requestsInFlightMax)
   await sleep(sendLimits.requestAgeMaxMs + 100)
   expect(requests).toHaveLength(sendLimits.requestsInFlightMax)
-  expect(isFilled).toBe(false)
-
-  responses[1]?.accept()
-  await filling
-  expect(requests).toHaveLength(sendLimits.requestsInFlightMax + 1)
-  for (const { accept } of responses) accept()
+  expect(isAdded).toBe(false)
+  for (let answered = 0; answered < 10; answered += 1) {
+    await arrived(answered + 1)
+    requests[answered]?.accept()
+  }
+  await adding
   await sender.end()
+  expect(tally).toMatchObject({ answered: 1_000, accepted: 1_000, unanswered: 0 })
 })
 
-test('after a request failed nothing more is sent, and every entry is counted', async () => {
-  const { requests, responses, tally, sender, fill } = setup()
-  await fill()
-  await fill()
-  responses[0]?.fail(new Error('unauthorized'))
-  await sleep(0)
-  expect(sender.failed.aborted).toBe(true)
-  await sender.add(outgoing(0))
-  responses[1]?.accept()
-  await expect(sender.end()).rejects.toThrow('unauthorized')
-  expect(requests).toHaveLength(2)
-  expect(tally).toMatchObject({ answered: 100, accepted: 100, unanswered: 101 })
+describe('after a request failed permanently', () => {
+  test('nothing more is sent, requests in flight are awaited, and every entry is counted', async () => {
+    const { sender, tally, notes, add } = setup()
+    await add(250)
+    await arrived(2)
+    requests[0]?.respond(401, { title: 'Unauthorized', detail: 'The key is unknown.' })
+    await vi.waitFor(() => expect(sender.failed.aborted).toBe(true))
+    await add(1)
+    const ended = sender.end()
+    await sleep(50)
+    const errors = [{ index: 7, path: '/level', code: 'missing', message: 'level is required' }]
+    requests[1]?.respond(202, { success: true, accepted: 99, rejected: 1, errors })
+    await expect(ended).rejects.toThrow(
+      `the API at ${server.url}/v1/logs rejected the request: the API key is missing, malformed, unknown, expired or revoked (401); set SLUICE_API_KEY or pass --api-key`,
+    )
+    expect(requests).toHaveLength(2)
+    expect(tally).toMatchObject({ answered: 100, accepted: 99, rejected: 1, unanswered: 151 })
+    expect(notes).toEqual(['file:108: /level level is required'])
+  })
+
+  test.each([
+    [400, { detail: 'The body is not an object.' }, 'The body is not an object (400)'],
+    [413, { detail: 'The body is too large.' }, 'The body is too large (413)'],
+    [422, { detail: 'The key was used.' }, 'The key was used (422)'],
+    [301, {}, 'the response is not from a Sluice API (301)'],
+    [200, { accepted: 1 }, 'the response is not from a Sluice API (200)'],
+    [401, {}, 'the response is not from a Sluice API (401)'],
+  ])('%i: the reason is shown, and its entry counts as unanswered', async (status, body, reason) => {
+    const { sender, tally, notes, add } = setup()
+    await add(1)
+    const ended = sender.end()
+    await arrived(1)
+    requests[0]?.respond(status, body)
+    await expect(ended).rejects.toThrow(new RegExp(`rejected the request: ${escape(reason)}$`))
+    expect(tally).toMatchObject({ answered: 0, rejected: 0, unanswered: 1 })
+    expect(notes).toEqual([])
+  })
+})
+
+const escape = (text: string): string => text.replaceAll(/[()]/g, String.raw`\$&`)
+
+describe('a failure of the network', () => {
+  test('is described, and retried', async () => {
+    const { sender, tally, pauses, add } = setup()
+    vi.spyOn(globalThis, 'fetch')
+      .mockRejectedValueOnce(new DOMException('no response', 'TimeoutError'))
+      .mockRejectedValueOnce(
+        new TypeError('fetch failed', { cause: Object.assign(new Error('reset'), { code: 'ECONNRESET' }) }),
+      )
+    await add(1)
+    const ended = sender.end()
+    await arrived(1)
+    requests[0]?.accept()
+    await ended
+    expect(pauses).toEqual(['the API did not respond in time', 'the API closed the connection'])
+    expect(tally.accepted).toBe(1)
+  })
+
+  test('ends the sending when the time for retries is over', async () => {
+    const { sender, add } = setup(0)
+    vi.spyOn(globalThis, 'fetch').mockRejectedValue(new DOMException('no response', 'TimeoutError'))
+    await add(1)
+    await expect(sender.end()).rejects.toThrow('/v1/logs: the API did not respond in time; gave up retrying')
+  })
+
+  test('ends the sending at once if the API has never answered', async () => {
+    const { sender, tally, add } = setup(0)
+    await server.close()
+    await add(1)
+    await expect(sender.end()).rejects.toThrow('refused the connection; `npm start` starts a local API')
+    expect(tally.unanswered).toBe(1)
+  })
+})
+
+describe('an interrupt', () => {
+  test('ends a pause', async () => {
+    const { sender, tally, pauses, interrupted, add } = setup()
+    await add(1)
+    const ended = sender.end()
+    await arrived(1)
+    requests[0]?.respond(429, {}, { 'retry-after': '30' })
+    await vi.waitFor(() => expect(pauses).toHaveLength(1))
+    interrupted.abort()
+    await expect(ended).rejects.toThrow('interrupted while waiting to retry')
+    expect(tally.unanswered).toBe(1)
+  })
+
+  test('lets requests in flight end, and is noticed by the next failure', async () => {
+    const { sender, tally, interrupted, add } = setup()
+    await add(200)
+    await arrived(2)
+    interrupted.abort()
+    const ended = sender.end()
+    requests[0]?.accept()
+    await sleep(50)
+    requests[1]?.respond(503, {})
+    await expect(ended).rejects.toThrow('interrupted while waiting to retry')
+    expect(tally).toMatchObject({ accepted: 100, unanswered: 100 })
+  })
 })

@@ -11,7 +11,7 @@ import { Changes } from './changes.ts'
 import type { Memory } from './memory.ts'
 import { postBatch } from './post.ts'
 import { RetrySchedule } from './retry-schedule.ts'
-import { Settlements } from './settlements.ts'
+import type { LastAttempt, Settlements } from './settlements.ts'
 import { splitBatch } from './split-batch.ts'
 import { Spooling } from './spooling.ts'
 import { WaitingBatches } from './waiting-batches.ts'
@@ -228,22 +228,17 @@ export class Delivery {
     this.changes.happen()
   }
 
-  async #settleDropped(
-    batch: Batch,
-    loading: Promise<void> | undefined,
-    outcome: DropReason,
-    reason?: string,
-  ): Promise<void> {
+  async #settleDropped(batch: Batch, loading: Promise<void> | undefined, outcome: DropReason): Promise<void> {
     if (loading !== undefined) await loading
-    this.#settlements.dropped(batch, outcome, reason)
+    this.#settlements.dropped(batch, outcome)
     this.changes.happen()
   }
 
   /** Ends a batch because the client is closing. */
-  #giveUp(batch: Batch, reason?: string): void {
+  #giveUp(batch: Batch, last?: LastAttempt): void {
     this.#waiting.memory.release(batch)
-    if (batch.record !== undefined) this.#settlements.kept(batch, reason)
-    else this.#settlements.dropped(batch, 'closed', reason)
+    if (batch.record !== undefined) this.#settlements.kept(batch, last)
+    else this.#settlements.dropped(batch, 'closed', last)
     this.changes.happen()
   }
 
@@ -260,9 +255,9 @@ export class Delivery {
     batch.failedAttempts += 1
     this.#failedAttempts += 1
     const delayMs = this.#schedule.fail(batch, failure.retryAfterMs)
-    if (this.#persistence !== 'retry') return this.#giveUp(batch, failure.reason)
+    if (this.#persistence !== 'retry') return this.#giveUp(batch, failure)
     if (typeof delayMs !== 'number') {
-      return this.#settle(batch, () => this.#settlements.dropped(batch, delayMs, failure.reason))
+      return this.#settle(batch, () => this.#settlements.dropped(batch, delayMs, failure))
     }
     this.#waiting.delay(batch)
     this.#hooks.onRetry({
@@ -282,7 +277,7 @@ export class Delivery {
     this.#failedAttempts += 1
     this.#schedule.waitForOperator(batch)
     if (this.#persistence === 'retry') this.#waiting.delay(batch)
-    else this.#giveUp(batch, answer.message)
+    else this.#giveUp(batch, { reason: answer.message, cause: undefined })
     if (this.#problem !== undefined) return
     const { status, message: reason } = answer
     const message = `${this.#settings.url} rejects all requests: ${reason}`

@@ -14,6 +14,12 @@ export interface EntryCounts {
   kept: number
 }
 
+/** Why an attempt failed. */
+export interface LastAttempt {
+  readonly reason: string
+  readonly cause: unknown
+}
+
 /** Ends batches: counts their entries, and tells the hooks. */
 export class Settlements {
   readonly counts: EntryCounts = { accepted: 0, rejected: 0, dropped: 0, kept: 0 }
@@ -38,15 +44,16 @@ export class Settlements {
     for (const { json, tag } of entries) this.#hooks.onRejected({ entry: json, error, tag })
   }
 
-  dropped(batch: Batch, outcome: DropReason, reason?: string): void {
+  /** @param last the attempt that failed last, if there was one */
+  dropped(batch: Batch, outcome: DropReason, last?: LastAttempt): void {
     const { entries } = batch
-    this.#settle(batch, { outcome, dropped: batch.count, reason })
+    this.#settle(batch, { outcome, dropped: batch.count, reason: last?.reason, cause: last?.cause })
     this.#hooks.onDropped(entries, outcome)
   }
 
-  /** @param reason why the last attempt failed */
-  kept(batch: Batch, reason?: string): void {
-    this.#settle(batch, { outcome: 'kept', kept: batch.count, reason })
+  /** Leaves a batch in the spool. */
+  kept(batch: Batch, last?: LastAttempt): void {
+    this.#settle(batch, { outcome: 'kept', kept: batch.count, reason: last?.reason, cause: last?.cause })
   }
 
   /** Entries that never were in a batch. */
@@ -65,8 +72,9 @@ export class Settlements {
     {
       outcome,
       reason,
+      cause,
       ...some
-    }: Partial<BatchResult> & Pick<Settlement, 'outcome'> & { reason?: string | undefined },
+    }: Partial<BatchResult> & Pick<Settlement, 'outcome'> & { reason?: string | undefined; cause?: unknown },
   ): void {
     const result = { accepted: 0, rejected: 0, dropped: 0, kept: 0, ...some }
     this.counts.accepted += result.accepted
@@ -74,7 +82,7 @@ export class Settlements {
     this.counts.dropped += result.dropped
     this.counts.kept += result.kept
     const { accepted, rejected } = result
-    this.#hooks.onSettled({ entries: batch.entries, outcome, accepted, rejected, reason })
+    this.#hooks.onSettled({ entries: batch.entries, outcome, accepted, rejected, reason, cause })
     batch.settle(result)
   }
 }

@@ -198,10 +198,11 @@ describe('the next process sends', () => {
   })
 })
 
+const nameOf = (path: string): string => /-[12]\.batch$/.exec(path)?.[0] ?? 'whole'
+
 test('the file of a split request is removed after those of its parts are written', async () => {
   const operations: string[] = []
   const disk = diskFiles(false)
-  const nameOf = (path: string): string => /-[12]\.batch$/.exec(path)?.[0] ?? 'whole'
   const append = async (path: string, bytes: Buffer): Promise<void> => {
     await sleep(20)
     await disk.append(path, bytes)
