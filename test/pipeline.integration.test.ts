@@ -180,6 +180,8 @@ describe('during an outage', () => {
 
   it("returns a worker's chunks to the queue when it is stopped without ClickHouse", async () => {
     const { clickhouse: server, worker } = installation.processes
+    // Rows are visible before their batch is confirmed.
+    await eventually(5_000, async () => expect(await jobCounts()).toMatchObject({ wait: 0, active: 0 }))
     await server.stop({ signal: 'SIGKILL' })
     const sent = await sendBatches('requeued', 5)
     await eventually(5_000, async () => expect(await jobCounts()).toMatchObject({ wait: 0 }))

@@ -264,9 +264,9 @@ describe('hostile records', () => {
       property(dictionary(names, jsonValue({ maxDepth: 2 })), (record) => {
         const kept = new Set(stringsOf(entryOf(record)))
         const values = Object.entries(record).flatMap(([name, value]) =>
-          name === 'stack' ? [] : stringsOf(value),
+          name === 'stack' || typeof value === 'number' ? [] : stringsOf(value),
         )
-        // No value generated here is translated when it is used. For a field of the contract, null means nothing.
+        // Numbers of levels and times are translated. For a field of the contract, null means nothing.
         expect(values.filter((value) => value !== null && !kept.has(value))).toEqual([])
       }),
       { numRuns: 2_000 },

@@ -28,7 +28,7 @@ async function handle(request, response) {
   if (request.method !== 'GET') return answer(response, 405, 'Only GET, and POST to /v1/logs.')
   if (pathname === '/') return sendFile(response, new URL('public/index.html', import.meta.url), 'text/html')
   // A real application bundles the client into its own script.
-  const [, module] = /^\/client\/([\w/-]+\.js)$/.exec(pathname) ?? []
+  const [, module] = /^\/client\/((?:[\w-]+\/)*[\w-]+\.js)$/.exec(pathname) ?? []
   if (module === undefined) return answer(response, 404, 'There is no such page.')
   await sendFile(response, new URL(module, import.meta.resolve('@sluice/client')), 'text/javascript')
 }
