@@ -1,24 +1,25 @@
 import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { cp, rm } from 'node:fs/promises'
+import { cp } from 'node:fs/promises'
 import { createServer } from 'node:net'
 import type { AddressInfo } from 'node:net'
-import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest'
+import { afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import { buildTestApi, type TestApi } from '../../../apps/api/test/support/test-api.ts'
 import { SluiceClient } from '../src/index.ts'
 import { systemPlatform } from '../src/platform.ts'
-import { findProgram, installPackedClient } from './support/packed-client.ts'
+import { findProgram } from './support/find-program.ts'
+import { installPacked } from './support/packed-project.ts'
 
 const node = (await findProgram('node')) ?? process.execPath
 
 let project = ''
 beforeAll(async () => {
-  project = await installPackedClient()
+  const packed = await installPacked('client')
+  project = packed.path
   await cp(fileURLToPath(new URL('../examples/browser-proxy', import.meta.url)), project, { recursive: true })
+  return packed.remove
 }, 120_000)
-afterAll(() => rm(join(project, '..'), { recursive: true, force: true }))
 
 let api: TestApi
 let proxy: ChildProcess

@@ -1,11 +1,12 @@
 import { execFile } from 'node:child_process'
-import { readdir, readFile, rm, writeFile } from 'node:fs/promises'
+import { readdir, readFile, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { promisify } from 'node:util'
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest'
+import { afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import { buildTestApi, type TestApi } from '../../../apps/api/test/support/test-api.ts'
-import { findProgram, installPackedClient } from './support/packed-client.ts'
+import { findProgram } from './support/find-program.ts'
+import { installPacked } from './support/packed-project.ts'
 
 const run = promisify(execFile)
 const modules = fileURLToPath(new URL('../../../node_modules', import.meta.url))
@@ -17,9 +18,10 @@ const bun = await findProgram('bun')
 
 let project = ''
 beforeAll(async () => {
-  project = await installPackedClient()
+  const packed = await installPacked('client')
+  project = packed.path
+  return packed.remove
 }, 120_000)
-afterAll(() => rm(join(project, '..'), { recursive: true, force: true }))
 
 const installed = (path: string): string => join(project, 'node_modules/@sluice/client', path)
 

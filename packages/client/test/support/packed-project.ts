@@ -1,5 +1,5 @@
 import { execFile } from 'node:child_process'
-import { cp, mkdir, mkdtemp, realpath, symlink, writeFile } from 'node:fs/promises'
+import { cp, mkdir, mkdtemp, realpath, rm, symlink, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
@@ -8,19 +8,32 @@ import { promisify } from 'node:util'
 const run = promisify(execFile)
 const root = fileURLToPath(new URL('../../../../', import.meta.url))
 
-/** A project with pino, and with client and transport installed from their archives. Nothing in the repository is changed. */
-export async function installPackedTransport(): Promise<string> {
+export interface PackedProject {
+  readonly path: string
+  /** Only this knows which folder to remove: a path computed from `path` could be that of the repository. */
+  readonly remove: () => Promise<void>
+}
+
+/**
+ * A project with packages of this repository, installed from their archives as they would be published. Nothing in the repository is
+ * changed.
+ *
+ * @param names folders in packages/, each after those that it depends on
+ */
+export async function installPacked(...names: string[]): Promise<PackedProject> {
   const folder = await mkdtemp(join(await realpath(tmpdir()), 'packed-'))
-  const archives = await packAll(join(folder, 'repository'), ['client', 'pino-transport'])
-  const project = join(folder, 'project')
-  await mkdir(project)
-  await writeFile(join(project, 'package.json'), '{"name":"project","private":true,"type":"module"}')
-  await run('npm', ['install', '--offline', '--no-audit', '--no-fund', ...archives], { cwd: project })
-  await symlink(
-    await realpath(join(root, 'packages/pino-transport/node_modules/pino')),
-    join(project, 'node_modules/pino'),
-  )
-  return project
+  const remove = (): Promise<void> => rm(folder, { recursive: true })
+  try {
+    const archives = await packAll(join(folder, 'repository'), names)
+    const path = join(folder, 'project')
+    await mkdir(path)
+    await writeFile(join(path, 'package.json'), '{"name":"project","private":true,"type":"module"}')
+    await run('npm', ['install', '--offline', '--no-audit', '--no-fund', ...archives], { cwd: path })
+    return { path, remove }
+  } catch (error) {
+    await remove()
+    throw error
+  }
 }
 
 const isCopied = (path: string): boolean => !/\/(test|node_modules|dist)$/.test(path)
