@@ -99,7 +99,7 @@ export function readKeyValues(
       if (name === 'key') key = readText(part, 'key')
       else if (name === 'value') member = readAnyValue(part, level, budget)
     }
-    budget.take()
+    budget.takeMember(key)
     setMember(members, key, member)
   }
   return members
@@ -144,7 +144,7 @@ function readList(value: unknown, level: number, budget: ValueBudget): unknown[]
   for (const [name, part] of membersOf(value, 'arrayValue')) {
     if (name !== 'values') continue
     for (const element of elementsOf(part, name)) {
-      budget.take()
+      budget.takeElement()
       list.push(readAnyValue(element, level, budget))
     }
   }

@@ -46,7 +46,7 @@ export function readKeyValue(
     else if (tag === value) member = readAnyValue(reader.message(), member, level, budget)
     else reader.skip()
   }
-  budget.take()
+  budget.takeMember(name)
   setMember(members, name, member)
 }
 
@@ -104,7 +104,7 @@ function readArray(
   for (let tag = reader.next(); tag !== -1; tag = reader.next()) {
     if (tag !== values) reader.skip()
     else {
-      budget.take()
+      budget.takeElement()
       elements.push(readAnyValue(reader.message(), null, level, budget))
     }
   }

@@ -7,8 +7,11 @@ export const recordLimits = {
    * whose numbers take up to six times their bytes as JSON.
    */
   bytesMax: 1024 * 1024,
-  /** Each value in metadata takes at least two bytes: one character and a separator. */
-  valuesMax: limits.metadataBytesMax / 2,
+  /**
+   * The least bytes that values take as JSON, those of repeated names included. The addition is for the names of attributes that become
+   * columns.
+   */
+  valueBytesMax: limits.metadataBytesMax + 256,
 } as const
 
 /**
@@ -19,11 +22,20 @@ export const levels = { body: 1, attributes: 2, scopeAttributes: 3 } as const
 
 /** Bounds the values of a record, a resource or a scope while they are decoded: a value may take only two bytes. */
 export class ValueBudget {
-  #left: number = recordLimits.valuesMax
+  #left: number = recordLimits.valueBytesMax
 
-  /** Takes one value. @throws RecordError */
-  take(): void {
-    this.#left -= 1
+  /** Takes an element of an array: at least one character and a separator. @throws RecordError */
+  takeElement(): void {
+    this.#take(2)
+  }
+
+  /** Takes a member of an object: in addition two quotes and a colon. @throws RecordError */
+  takeMember(name: string): void {
+    this.#take(5 + name.length)
+  }
+
+  #take(bytes: number): void {
+    this.#left -= bytes
     if (this.#left < 0) {
       const message = `must have at most ${limits.metadataBytesMax} bytes as JSON`
       throw new RecordError('too_large', message, '/metadata')
