@@ -10,10 +10,20 @@ import { RecordError } from '../../../src/protocols/otlp/record-error.ts'
 import { recordLimits, ValueBudget } from '../../../src/protocols/otlp/value-budget.ts'
 import { Problem } from '../../../src/problems.ts'
 
+/** An array in Protocol Buffers. */
+function list(values: number): ProtobufReader {
+  return new ProtobufReader(encodeValue(Array.from({ length: values }, () => null)))
+}
+
+/** An entry whose resource has a text of this length. */
+function entryWith(characters: number): unknown {
+  const resource = { ...emptyResource(), attributes: { k: 'a'.repeat(characters) } }
+  const origin = originOf(originOfResource(resource), emptyScope())
+  return entryOf({ ...emptyRecord(), attributes: { a: 1 } }, origin)
+}
+
 describe('what would be rejected later, after more work, is rejected', () => {
   it('while its values are decoded', () => {
-    const list = (values: number): ProtobufReader =>
-      new ProtobufReader(encodeValue(Array.from({ length: values }, () => null)))
     // An element takes two bytes.
     const valuesMax = recordLimits.valueBytesMax / 2
     expect(readAnyValue(list(valuesMax), null, 2, new ValueBudget())).toHaveLength(valuesMax)
@@ -28,11 +38,6 @@ describe('what would be rejected later, after more work, is rejected', () => {
 
   it('before its metadata is written, exactly at the limit', () => {
     const frame = '{"attributes":{"a":1},"resource":{"k":""}}'.length
-    const entryWith = (characters: number): unknown => {
-      const resource = { ...emptyResource(), attributes: { k: 'a'.repeat(characters) } }
-      const origin = originOf(originOfResource(resource), emptyScope())
-      return entryOf({ ...emptyRecord(), attributes: { a: 1 } }, origin)
-    }
     expect(() => entryWith(limits.metadataBytesMax - frame)).not.toThrow()
     expect(() => entryWith(limits.metadataBytesMax - frame + 1)).toThrow(RecordError)
   })
