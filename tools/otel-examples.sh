@@ -1,10 +1,11 @@
 #!/usr/bin/env bash
-# Prepares the examples with the OpenTelemetry SDKs in a folder: packages of npm and PyPI, and the compiled program. What has no
-# Node.js, Python or Go is left out.
+# Prepares the examples with the OpenTelemetry SDKs, and the test of their exporters, in a folder: packages of npm and PyPI, and compiled
+# programs. What needs Python or Go is left out where they are missing.
 #
 #   tools/otel-examples.sh FOLDER
 set -euo pipefail
-folder=$(realpath -m "$1") examples=$(realpath "$(dirname "$0")/../examples")
+folder=$(realpath -m "$1") root=$(realpath "$(dirname "$0")/..")
+examples=$root/examples
 
 mkdir -p "$folder/js"
 cp "$examples"/otel-js/{main.js,package.json} "$folder/js/"
@@ -17,4 +18,5 @@ fi
 
 if command -v go >/dev/null; then
   (cd "$examples/otel-go" && CGO_ENABLED=0 go build -o "$folder/go/example" .)
+  (cd "$root/test/sources/go" && CGO_ENABLED=0 go build -mod=readonly -o "$folder/go/exporter" .)
 fi

@@ -40,7 +40,7 @@ describe.skipIf(!isInstalled('curl'))('the example with curl, if the PATH has it
   })
 
   it('sends an entry once although the first answer is lost', async () => {
-    const proxy = await LosingProxy.open(sources.installation.apiUrl, 2)
+    const proxy = await LosingProxy.open(sources.installation.apiUrl, { every: 2, instead: 'close' })
     try {
       const run = await runProgram(
         [program, 'lost answer'],

@@ -1,25 +1,32 @@
-import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
+import { createServer, request, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
-import { buffer } from 'node:stream/consumers'
 
-/** Forwards requests to an API, and loses some of its answers: it closes the connection instead. */
+export interface Losses {
+  /** 1 loses every answer of acceptance. 3 loses the first, the fourth, and so on. Infinity loses only the first. */
+  readonly every: number
+  /** What the client gets: nothing, because its connection is closed, or an answer that asks it to try again. */
+  readonly instead: 'close' | 503
+}
+
+/** Forwards requests to an API, and loses some of the answers that say that a request was accepted. */
 export class LosingProxy {
+  /** The statuses of the API's answers, with ` replayed` for repetitions. */
+  readonly answers: string[] = []
   /** How many answers it has lost. */
   lost = 0
   readonly #apiUrl: string
-  readonly #losesEvery: number
+  readonly #losses: Losses
   readonly #server: Server
-  #requests = 0
+  #accepted = 0
 
-  private constructor(apiUrl: string, losesEvery: number) {
+  private constructor(apiUrl: string, losses: Losses) {
     this.#apiUrl = apiUrl
-    this.#losesEvery = losesEvery
-    this.#server = createServer((request, response) => void this.#forward(request, response))
+    this.#losses = losses
+    this.#server = createServer((incoming, outgoing) => this.#forward(incoming, outgoing))
   }
 
-  /** @param losesEvery 3 loses the first answer, the fourth, and so on */
-  static async open(apiUrl: string, losesEvery: number): Promise<LosingProxy> {
-    const proxy = new LosingProxy(apiUrl, losesEvery)
+  static async open(apiUrl: string, losses: Losses): Promise<LosingProxy> {
+    const proxy = new LosingProxy(apiUrl, losses)
     await new Promise<void>((resolve) => proxy.#server.listen(0, '127.0.0.1', resolve))
     return proxy
   }
@@ -34,21 +41,26 @@ export class LosingProxy {
     await closed
   }
 
-  async #forward(request: IncomingMessage, response: ServerResponse): Promise<void> {
-    const { host: _host, connection: _connection, 'content-length': _length, ...headers } = request.headers
-    const body = await buffer(request)
-    const answer = await fetch(`${this.#apiUrl}${request.url ?? ''}`, {
-      method: request.method ?? 'POST',
-      headers: headers as Record<string, string>,
-      body: new Uint8Array(body),
+  #forward(incoming: IncomingMessage, outgoing: ServerResponse): void {
+    const { method = 'GET', url = '/', headers } = incoming
+    const forwarded = request(new URL(url, this.#apiUrl), { method, headers }, (answer) => {
+      if (this.#isLost(answer)) {
+        answer.resume()
+        if (this.#losses.instead === 'close') incoming.socket.destroy()
+        else outgoing.writeHead(this.#losses.instead, { 'retry-after': '1' }).end()
+      } else {
+        outgoing.writeHead(answer.statusCode ?? 502, answer.headers)
+        answer.pipe(outgoing)
+      }
     })
-    const text = await answer.text()
-    this.#requests += 1
-    if (answer.ok && this.#requests % this.#losesEvery === 1) {
-      this.lost += 1
-      request.socket.destroy()
-      return
-    }
-    response.writeHead(answer.status, { 'content-type': answer.headers.get('content-type') ?? '' }).end(text)
+    forwarded.on('error', () => outgoing.destroy())
+    incoming.pipe(forwarded)
+  }
+
+  #isLost({ statusCode = 502, headers }: IncomingMessage): boolean {
+    this.answers.push(`${statusCode}${headers['idempotency-replayed'] === 'true' ? ' replayed' : ''}`)
+    if (statusCode >= 300 || this.#accepted++ % this.#losses.every !== 0) return false
+    this.lost += 1
+    return true
   }
 }

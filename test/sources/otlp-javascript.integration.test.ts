@@ -3,29 +3,29 @@ import { OTLPLogExporter as JsonExporter } from '@opentelemetry/exporter-logs-ot
 import { OTLPLogExporter as ProtobufExporter } from '@opentelemetry/exporter-logs-otlp-proto'
 import { resourceFromAttributes } from '@opentelemetry/resources'
 import { BatchLogRecordProcessor, LoggerProvider } from '@opentelemetry/sdk-logs'
-import { startTestInstallation } from '@sluice/harness/test-installation'
-import type { Installation } from '@sluice/local'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { ForgetfulProxy } from './forgetful-proxy.ts'
-import { storedLogs } from './stored-logs.ts'
+import { type Losses, LosingProxy } from './losing-proxy.ts'
+import { SourcesInstallation } from './stored-entries.ts'
 
 const RECORDS = 600
+/** Not all exporters send again if their connection is closed. */
+const ONCE: Losses = { every: Infinity, instead: 503 }
 
-let installation: Installation
+let sources: SourcesInstallation
 
 beforeAll(async () => {
-  installation = await startTestInstallation()
+  sources = await SourcesInstallation.start()
 })
 
 afterAll(async () => {
-  await installation?.stop()
+  await sources?.stop()
 })
 
 const exporters = { protobuf: ProtobufExporter, JSON: JsonExporter } as const
 
 /** Emits records with an exporter of OpenTelemetry, and resolves when they are exported. */
 async function emit(form: keyof typeof exporters, url: string, service: string): Promise<void> {
-  const headers = { authorization: `Bearer ${installation.apiKey}`, 'sluice-idempotency': 'body' }
+  const headers = { authorization: `Bearer ${sources.installation.apiKey}`, 'sluice-idempotency': 'body' }
   const exporter = new exporters[form]({ url, headers })
   const provider = new LoggerProvider({
     resource: resourceFromAttributes({ 'service.name': service, 'deployment.environment.name': 'prod' }),
@@ -49,8 +49,8 @@ async function emit(form: keyof typeof exporters, url: string, service: string):
 describe.each(['protobuf', 'JSON'] as const)('the exporter of JavaScript for %s', (form) => {
   it('has its records stored with all parts', async () => {
     const service = `js-${form}`
-    await emit(form, `${installation.apiUrl}/v1/logs`, service)
-    const rows = await storedLogs(installation, service, RECORDS)
+    await emit(form, `${sources.installation.apiUrl}/v1/logs`, service)
+    const rows = await sources.entriesOf(service, RECORDS)
     expect(rows).toHaveLength(RECORDS)
     expect(new Set(rows.map(({ message }) => message)).size).toBe(RECORDS)
     const row = rows.find(({ message }) => message.startsWith('declined 7 '))
@@ -61,7 +61,7 @@ describe.each(['protobuf', 'JSON'] as const)('the exporter of JavaScript for %s'
       environment: 'production',
       stack: 'Error: x\n    at y',
     })
-    expect(JSON.parse(row?.metadata_text ?? '')).toMatchObject({
+    expect(row?.metadata).toMatchObject({
       attributes: { cart: 7, total: 9.99, tags: ['a', 'b'] },
       resource: { 'deployment.environment.name': 'prod' },
       scope: { name: 'checkout', version: '1.2.3' },
@@ -70,14 +70,14 @@ describe.each(['protobuf', 'JSON'] as const)('the exporter of JavaScript for %s'
   })
 
   it('has its records stored once if an answer is lost', async () => {
-    const proxy = await ForgetfulProxy.start(installation.apiUrl)
+    const proxy = await LosingProxy.open(sources.installation.apiUrl, ONCE)
     const service = `js-${form}-lost`
     try {
       await emit(form, `${proxy.url}/v1/logs`, service)
     } finally {
-      await proxy.stop()
+      await proxy.close()
     }
     expect(proxy.answers.toSorted()).toEqual(['200', '200', '200', '200 replayed'])
-    expect(await storedLogs(installation, service, RECORDS)).toHaveLength(RECORDS)
+    expect(await sources.entriesOf(service, RECORDS)).toHaveLength(RECORDS)
   })
 })

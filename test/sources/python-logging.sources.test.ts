@@ -77,7 +77,7 @@ describe.skipIf(!isInstalled('python3'))('the example with Python, if the PATH h
 
   it('sends each record once although each third answer is lost', async () => {
     const service = 'python-lost-answers'
-    const proxy = await LosingProxy.open(sources.installation.apiUrl, 3)
+    const proxy = await LosingProxy.open(sources.installation.apiUrl, { every: 3, instead: 'close' })
     try {
       const run = await runProgram(
         ['python3', program, String(RECORDS)],

@@ -100,7 +100,7 @@ describe.each(daemons)('$daemon', ({ daemon, start, signal }) => {
 
     it('stores nearly every message once although each third answer is lost', async () => {
       const service = `lost-${daemon}`
-      const proxy = await LosingProxy.open(sources.installation.apiUrl, 3)
+      const proxy = await LosingProxy.open(sources.installation.apiUrl, { every: 3, instead: 'close' })
       try {
         const losing = await start(sources, proxy.url)
         await sendLines(losing.port, numbered(service, MESSAGES))
