@@ -212,8 +212,6 @@ export class RowScanner {
     const { ORIGIN, ORIGIN_BYTES_MAX, setOrigin } = this.#scanner
     const fields = origin.fields === '' ? '' : `${origin.fields},`
     const metadata = origin.metadata === '' ? '' : `${origin.metadata},`
-    // The bytes are not fewer than the characters. A text of a MiB is not encoded for each scope.
-    if (fields.length + metadata.length > ORIGIN_BYTES_MAX.value) return false
     const text = Buffer.from(fields + metadata)
     if (text.length > ORIGIN_BYTES_MAX.value) return false
     this.#memory.set(text, ORIGIN.value)

@@ -99,7 +99,11 @@ export class ProtobufReader {
 
   /** Official decoders reject a message with text that is not UTF-8. */
   string(): string {
-    const bytes = this.bytes()
+    return this.toText(this.bytes())
+  }
+
+  /** @param bytes what `bytes` returned */
+  toText(bytes: Buffer): string {
     if (!isUtf8(bytes)) throw this.#malformed('a text is not UTF-8')
     return bytes.toString()
   }
