@@ -39,7 +39,7 @@ export function* pushedProtobuf(body: Buffer): Generator<SourceRecord | undefine
         count += 1
         if (count > limits.recordsPerRequestMax) throw tooManyRecords()
         yield* linesOfStream(request.bytes(), steps)
-      } else request.skip()
+      } else steps.skip(request)
     }
   } catch (error) {
     if (!(error instanceof MalformedProtobuf)) throw error
@@ -57,7 +57,7 @@ function* linesOfStream(bytes: Buffer, steps: Steps): Generator<SourceRecord | u
     if (tag === streamTags.labels) labels = head.bytes()
     else {
       hasLines ||= tag === streamTags.entries
-      head.skip()
+      steps.skip(head)
     }
   }
   if (!hasLines) return
@@ -67,7 +67,7 @@ function* linesOfStream(bytes: Buffer, steps: Steps): Generator<SourceRecord | u
   const reader = new ProtobufReader(bytes)
   for (let tag = reader.next(); tag !== -1; tag = reader.next()) {
     if (steps.isDue()) yield undefined
-    if (tag !== streamTags.entries) reader.skip()
+    if (tag !== streamTags.entries) steps.skip(reader)
     else {
       const start = reader.at
       const entry = reader.message()

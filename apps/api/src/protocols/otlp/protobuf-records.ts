@@ -78,7 +78,7 @@ function* decodeRecords(
     if (steps.isDue()) yield undefined
     const tag = reader.next()
     if (tag === logRecord) yield toSource(reader.bytes(), origin)
-    else if (tag !== -1) reader.skip()
+    else if (tag !== -1) steps.skip(reader)
   } while (reader.at < end)
   return reader.at
 }

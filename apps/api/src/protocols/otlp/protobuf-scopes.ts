@@ -42,7 +42,7 @@ export function* protobufScopes(body: Buffer, steps: Steps): Generator<ScopeLogs
   for (let tag = request.next(); tag !== -1; tag = request.next()) {
     if (steps.isDue()) yield undefined
     if (tag === tags.resourceLogs) yield* scopesOfResource(request.bytes(), steps)
-    else request.skip()
+    else steps.skip(request)
   }
 }
 
@@ -53,14 +53,14 @@ function* scopesOfResource(bytes: Buffer, steps: Steps): Generator<ScopeLogs | u
     if (steps.isDue()) yield undefined
     if (tag === tags.resource) resource.read(head, steps, readResource)
     else if (tag === tags.schemaUrl) resource.readSchemaUrl(head, steps)
-    else head.skip()
+    else steps.skip(head)
   }
   const origin = resource.error ?? orError(() => originOfResource(resource.value))
   const rest = new ProtobufReader(bytes)
   for (let tag = rest.next(); tag !== -1; tag = rest.next()) {
     if (steps.isDue()) yield undefined
     if (tag === tags.scopeLogs) yield* scopeOf(origin, rest.bytes(), steps)
-    else rest.skip()
+    else steps.skip(rest)
   }
 }
 
@@ -78,7 +78,7 @@ function* scopeOf(
     else if (tag === tags.schemaUrl) scope.readSchemaUrl(head, steps)
     else {
       hasRecords ||= tag === tags.logRecord
-      head.skip()
+      steps.skip(head)
     }
   }
   // A request may have a million scopes without records.
@@ -105,6 +105,13 @@ export class Steps {
 
   count(bytes: number): void {
     this.#left -= bytes / UNIT_BYTES
+  }
+
+  /** Skips the value of a field, which may be a group of many. */
+  skip(reader: ProtobufReader): void {
+    const start = reader.at
+    reader.skip()
+    this.count(reader.at - start)
   }
 }
 

@@ -26,6 +26,19 @@ describe('a push request in Protocol Buffers', () => {
     expect(isRecord).toEqual([false, true, false, true, false, true])
   })
 
+  it('is read in a step for two groups', () => {
+    const group = Buffer.concat([
+      Buffer.from([0x7b]),
+      repeat(field.varint(9, 1), 16_384),
+      Buffer.from([0x7c]),
+    ])
+    const groups = repeat(group, 100)
+    expect(Array.from(pushedProtobuf(groups)).length).toBeGreaterThanOrEqual(49)
+    expect(Array.from(pushedProtobuf(inStream(groups))).length).toBeGreaterThanOrEqual(49)
+    // The fields of a stream are passed twice: for the labels, and for the lines.
+    expect(Array.from(pushedProtobuf(inStream(groups, lineOf()))).length).toBeGreaterThanOrEqual(98)
+  })
+
   it('has no work for the labels of streams without lines', () => {
     expect(Array.from(pushedProtobuf(repeat(inStream(labels), 1_000)))).toEqual([])
   })

@@ -18,9 +18,10 @@ const list = (value: string, count: number): string =>
   `[${Array.from({ length: count }, () => value).join()}]`
 const members = (count: number): string =>
   `{${Array.from({ length: count }, (_, i) => `"name-${i}":0`).join()}}`
-/** A record with one attribute: an array of digits. */
-const digits = (count: number): string =>
-  `{"attributes":[{"key":"a","value":{"arrayValue":{"values":${list('{"intValue":1}', count)}}}}]}`
+/** A record with one attribute: an array. */
+const withArray = (element: string, count: number): string =>
+  `{"attributes":[{"key":"a","value":{"arrayValue":{"values":${list(element, count)}}}}]}`
+const digits = (count: number): string => withArray('{"intValue":1}', count)
 
 afterEach(() => {
   vi.restoreAllMocks()
@@ -43,6 +44,13 @@ describe('a large value of OTLP in JSON', () => {
     expect(recordsOf('{}', '{}', make(max + 1))).toMatchObject([{ error: { code } }])
     const longest = Math.max(0, ...parse.mock.calls.map(([text]) => text.length))
     expect(longest).toBeLessThan(10)
+  })
+
+  it('has a bounded number of integers beyond 2^53', () => {
+    const long = '{"intValue":"9223372036854775807"}'
+    const max = Math.floor((recordLimits.valueBytesMax - 6) / 17)
+    expect(recordsOf(withArray(long, max))).toMatchObject([{ entry: {} }])
+    expect(recordsOf(withArray(long, max + 1))).toMatchObject([{ error: { code: 'too_large' } }])
   })
 
   it('is counted in steps', () => {
