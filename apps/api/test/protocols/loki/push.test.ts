@@ -253,9 +253,12 @@ describe('a push request', () => {
     expect(api.queue.rows).toMatchObject([{ message: 'a\u{FFFD}b' }])
   })
 
-  it('cannot become much larger than its body', async () => {
+  it.each([
+    ['valid', 'x'],
+    ['invalid', '\ud800'],
+  ])('cannot become much larger than its body by %s lines', async (_what, line) => {
     const labels = { app: 'x', long: 'l'.repeat(16_000) }
-    const values = Array.from({ length: 4_000 }, () => ['0', 'x'])
+    const values = Array.from({ length: 4_000 }, () => ['0', line])
     const answer = await pushJson({ streams: [{ stream: labels, values }] })
     expect(answer.statusCode).toBe(413)
     expect(answer.body).toMatch(/rows of the request have more than/)
