@@ -171,7 +171,7 @@ function apiPage(): string {
     ),
     '## Errors of an entry',
     'The `code` of a member of `errors`. `path` is a JSON Pointer into the entry, and `index` the position of the entry in its request. ' +
-      'A path of more than 512 characters is cut: it ends at an object around the value.',
+      'A path that would have more than about 512 characters ends at an object around the value.',
     table(
       ['`code`', 'Meaning'],
       Object.entries(entryErrorCodes).map(([code, meaning]) => [`\`${code}\``, meaning]),
