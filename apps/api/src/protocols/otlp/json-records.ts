@@ -2,7 +2,7 @@ import { parseChecked } from '@sluice/rows'
 import type { SourceRecord } from '../../intake/records.ts'
 import { entryOf, type Origin, originOf, originOfResource } from './entry-of-record.ts'
 import { type FoundValue, OtlpJsonFinder } from './json-finder.ts'
-import { checkParts } from './json-parts.ts'
+import { checkParts, partLimits } from './json-parts.ts'
 import {
   membersOf,
   readAnyValue,
@@ -59,8 +59,14 @@ function* toSource(
   origin: Origin | RecordError,
 ): Generator<undefined, SourceRecord> {
   if (origin instanceof RecordError) return { error: origin.entryError }
-  const entry =
-    (yield* checkParts(body, found)) ?? orError(() => entryOf(readLogRecord(parse(body, found)), origin))
+  const error = yield* checkParts(body, found)
+  if (error !== undefined) return { error: error.entryError }
+  const value = parse(body, found)
+  // To parse a large record takes as long as to decode it, and as to make a row of it.
+  const isLarge = found.end - found.start > partLimits.uncheckedBytesMax
+  if (isLarge) yield undefined
+  const entry = orError(() => entryOf(readLogRecord(value), origin))
+  if (isLarge) yield undefined
   return entry instanceof RecordError ? { error: entry.entryError } : { entry }
 }
 

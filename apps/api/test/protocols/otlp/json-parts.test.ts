@@ -18,6 +18,8 @@ const list = (value: string, count: number): string =>
   `[${Array.from({ length: count }, () => value).join()}]`
 const members = (count: number): string =>
   `{${Array.from({ length: count }, (_, i) => `"name-${i}":0`).join()}}`
+/** A record of this many bytes. */
+const recordOf = (bytes: number): string => `{"x":"${'x'.repeat(bytes - '{"x":""}'.length)}"}`
 /** A record with one attribute: an array. */
 const withArray = (element: string, count: number): string =>
   `{"attributes":[{"key":"a","value":{"arrayValue":{"values":${list(element, count)}}}}]}`
@@ -58,6 +60,12 @@ describe('a large value of OTLP in JSON', () => {
     const found = Math.floor(record.length / (64 * 1024))
     const counted = Math.floor(record.length / (32 * 1024))
     expect(stepsOf(record).length).toBeGreaterThan(found + counted)
+  })
+
+  it('is parsed, decoded and made a row in three steps', () => {
+    const bytes = partLimits.uncheckedBytesMax
+    // Three steps count its parts, and two are between parsing, decoding and the row.
+    expect(stepsOf(recordOf(bytes + 1)).length - stepsOf(recordOf(bytes)).length).toBe(3 + 2)
   })
 
   it('may repeat the names of OTLP', () => {
