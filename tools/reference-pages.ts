@@ -170,7 +170,8 @@ function apiPage(): string {
         .toSorted(([a = ''], [b = '']) => Number(a) - Number(b)),
     ),
     '## Errors of an entry',
-    'The `code` of a member of `errors`. `path` is a JSON Pointer into the entry, and `index` the position of the entry in its request.',
+    'The `code` of a member of `errors`. `path` is a JSON Pointer into the entry, and `index` the position of the entry in its request. ' +
+      'A path that would have more than about 512 characters ends at an object around the value.',
     table(
       ['`code`', 'Meaning'],
       Object.entries(entryErrorCodes).map(([code, meaning]) => [`\`${code}\``, meaning]),

@@ -4,6 +4,7 @@ import { isUtf8 } from 'node:buffer'
 import { readFileSync } from 'node:fs'
 import { columns, writeFields } from './fields.ts'
 import { textPlaces, writeTexts } from './otlp-texts.ts'
+import { partStart } from './parts.ts'
 import { type NotAPromise, type Owned, ownedRows, Rows } from './rows.ts'
 import { type Constant, Instance, type Memory, Module } from './web-assembly.ts'
 
@@ -89,10 +90,9 @@ export class RowScanner {
   #prefixBytes = 0
   /** The origin that is in the scanner's memory. */
   #origin: RecordOrigin = { fields: '', metadata: '' }
-  /** The message that has a part in the scanner's memory: from this place, this number of bytes. */
+  /** The message that has a part in the scanner's memory, and where that part begins. */
   #records: Buffer | undefined
   #recordsStart = 0
-  #recordsBytes = 0
   /** The length of the fields that were transcoded last. */
   #bytesTaken = 0
   /** The numbers of the current body that JavaScript has written. */
@@ -173,19 +173,17 @@ export class RowScanner {
    * Makes rows of records of OTLP in Protocol Buffers: as many as one step should have. The records become lines with entries, which are
    * scanned like a body. As with `scan`, these are exactly the rows that the decoder makes, or nothing.
    *
+   * The result follows from the arguments alone, and not from what was scanned before: the pieces of a request are made of these groups,
+   * and a retry must have the same pieces.
+   *
    * @param at where a field of ScopeLogs begins
    * @param origin the same object for the same origin saves time
    */
   scanRecords(scopeLogs: Buffer, at: number, origin: RecordOrigin, prefix: RowPrefix): ScannedRecords {
     if (!this.#usePrefix(prefix) || !this.#useOrigin(origin))
       return { rows: undefined, bytes: scopeLogs.length - at }
-    const isStart = this.#useRecords(scopeLogs, at)
-    let count = this.#transcode(at)
-    // The field may be complete in the next part.
-    if (this.#bytesTaken === 0 && !isStart) {
-      this.#loadRecords(scopeLogs, at)
-      count = this.#transcode(at)
-    }
+    const start = partStart(scopeLogs, at, this.#scanner.LOG_RECORDS_BYTES_MAX.value)
+    const count = this.#transcode(at, this.#useRecords(scopeLogs, start))
     return { rows: count === 0 ? undefined : this.#scanLines(count), bytes: this.#bytesTaken }
   }
 
@@ -199,10 +197,11 @@ export class RowScanner {
     return ownedRows(count, Buffer.from(this.#memory.subarray(this.#rows, this.#scanner.rowsEnd())))
   }
 
-  #transcode(at: number): number {
+  /** @param part what is in the scanner's memory */
+  #transcode(at: number, part: Buffer): number {
     const { transcode, takenTo, LOG_RECORDS } = this.#scanner
     const from = LOG_RECORDS.value + at - this.#recordsStart
-    const count = transcode(from, LOG_RECORDS.value + this.#recordsBytes, limits.entriesPerRequestMax)
+    const count = transcode(from, LOG_RECORDS.value + part.length, limits.entriesPerRequestMax)
     this.#bytesTaken = takenTo() - from
     return count
   }
@@ -222,21 +221,16 @@ export class RowScanner {
     return true
   }
 
-  /** Writes a part of a message that includes a place. @returns whether the part begins there */
-  #useRecords(scopeLogs: Buffer, at: number): boolean {
-    const place = at - this.#recordsStart
-    if (scopeLogs !== this.#records || place < 0 || place >= this.#recordsBytes)
-      this.#loadRecords(scopeLogs, at)
-    return at === this.#recordsStart
-  }
-
-  #loadRecords(scopeLogs: Buffer, at: number): void {
+  /** Writes the part of a message that begins at a place, unless it is in the memory already. @returns the part */
+  #useRecords(scopeLogs: Buffer, start: number): Buffer {
     const { LOG_RECORDS, LOG_RECORDS_BYTES_MAX } = this.#scanner
-    const part = scopeLogs.subarray(at, at + LOG_RECORDS_BYTES_MAX.value)
-    this.#memory.set(part, LOG_RECORDS.value)
-    this.#records = scopeLogs
-    this.#recordsStart = at
-    this.#recordsBytes = part.length
+    const part = scopeLogs.subarray(start, start + LOG_RECORDS_BYTES_MAX.value)
+    if (scopeLogs !== this.#records || start !== this.#recordsStart) {
+      this.#memory.set(part, LOG_RECORDS.value)
+      this.#records = scopeLogs
+      this.#recordsStart = start
+    }
+    return part
   }
 
   #usePrefix(prefix: RowPrefix): boolean {

@@ -5,7 +5,13 @@ import { escapeTsv, type RowPrefix } from './row-codec.ts'
 import { parseTimestamp } from './timestamps.ts'
 
 /** A valid entry as one line in ClickHouse's TabSeparated format, newline included; or the reason why it is invalid. */
-export type ShapedRow = { readonly row: string } | { readonly error: EntryError }
+export type ShapedRow =
+  | { readonly row: string }
+  | {
+      readonly error: EntryError
+      /** The length of its metadata as JSON, if it was written before the entry was found to be invalid. It is most of the work. */
+      readonly metadataCharacters: number
+    }
 
 /**
  * Makes a row of an entry that has passed `EntryValidator`: adds unknown fields to the metadata, and checks the limits of the
@@ -21,21 +27,24 @@ export function shapeRow(
   mayHoldLoneSurrogates: boolean,
 ): ShapedRow {
   const metadata = foldMetadata(entry)
-  const metadataFails = (code: MetadataErrorCode): ShapedRow => ({
+  const metadataFails = (code: MetadataErrorCode, metadataCharacters: number): ShapedRow => ({
     error: metadataError(code, Object.hasOwn(entry, 'metadata')),
+    metadataCharacters,
   })
-  if (isTooDeep(metadata, 1)) return metadataFails('too_deep')
+  if (isTooDeep(metadata, 1)) return metadataFails('too_deep', 0)
   const metadataText = JSON.stringify(metadata)
-  if (isTooLarge(metadataText)) return metadataFails('too_large')
-  if (hasTooManyNames(metadata, metadataText)) return metadataFails('too_many_names')
+  const { length } = metadataText
+  if (isTooLarge(metadataText)) return metadataFails('too_large', length)
+  if (hasTooManyNames(metadata, metadataText)) return metadataFails('too_many_names', length)
 
   const timestamp = typeof entry.timestamp === 'string' ? parseTimestamp(entry.timestamp) : prefix.receivedAt
   if (timestamp === undefined) {
-    return fail('/timestamp', 'invalid_timestamp', 'must be an ISO 8601 date-time of 1970–2261')
+    return fail('/timestamp', 'invalid_timestamp', 'must be an ISO 8601 date-time of 1970–2261', length)
   }
   if (mayHoldLoneSurrogates) {
     const path = findLoneSurrogate(entry, metadata)
-    if (path !== undefined) return fail(path, 'invalid_unicode', 'must not contain half of a surrogate pair')
+    if (path !== undefined)
+      return fail(path, 'invalid_unicode', 'must not contain half of a surrogate pair', length)
   }
   const row =
     `${prefix.text}${id}\t${timestamp}\t${entry.level}\t${entry.environment ?? ''}\t${entry.source ?? ''}\t` +
@@ -44,8 +53,13 @@ export function shapeRow(
   return { row }
 }
 
-function fail(path: string, code: EntryError['code'], message: string): ShapedRow {
-  return { error: { path, code, message } }
+function fail(
+  path: string,
+  code: EntryError['code'],
+  message: string,
+  metadataCharacters: number,
+): ShapedRow {
+  return { error: { path, code, message }, metadataCharacters }
 }
 
 const metadataMessages = {

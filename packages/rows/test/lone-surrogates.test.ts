@@ -27,6 +27,16 @@ describe('a lone surrogate', () => {
     expect(errorOf(text)).toMatchObject({ path, code: 'invalid_unicode' })
   })
 
+  it('has a path of bounded length, which ends at an object around the value', () => {
+    const name = 'n'.repeat(511)
+    expect(errorOf(entry(`"metadata":{"${name}":"\\ud83d"}`))).toMatchObject({ path: `/metadata/${name}` })
+    expect(errorOf(entry(`"metadata":{"${name}n":"\\ud83d"}`))).toMatchObject({ path: '/metadata' })
+    expect(errorOf(entry(`"metadata":{"a":{"b":{"${name}n":"\\ud83d"}}}`))).toMatchObject({
+      path: '/metadata/a/b',
+    })
+    expect(errorOf(entry(`"${name}n":"\\ud83d"`))).toMatchObject({ path: '' })
+  })
+
   it('in an unknown field is reported at the path where the client sent it', () => {
     expect(errorOf(entry('"extra":{"a":"\\ud83d"}'))).toMatchObject({
       path: '/extra/a',

@@ -18,7 +18,10 @@ export interface EntryRow {
   readonly timestamp: string
 }
 
-type Shaped = EntryRow | { readonly errors: readonly EntryError[] }
+type Shaped =
+  | EntryRow
+  /** The characters are those of metadata that was written before the entry was found to be invalid. */
+  | { readonly errors: readonly EntryError[]; readonly metadataCharacters?: number }
 
 /** An escaped half of a surrogate pair: the only form in which valid UTF-8 can contain one. */
 const ESCAPED_SURROGATE = /\\u[dD][89a-fA-F]/
@@ -53,7 +56,8 @@ export class EntryShaper {
     const id = this.#makeId()
     const timestamp = value.timestamp ?? this.#stamped.receivedAt
     const shaped = shapeRow(value, id, this.#stamped.prefix, mayHoldLoneSurrogates)
-    return 'error' in shaped ? { errors: [shaped.error] } : { row: shaped.row, id, timestamp }
+    if ('row' in shaped) return { row: shaped.row, id, timestamp }
+    return { errors: [shaped.error], metadataCharacters: shaped.metadataCharacters }
   }
 
   /** Like `shapeRow`, this checks the metadata after the structure. */

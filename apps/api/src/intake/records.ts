@@ -45,7 +45,7 @@ export interface ReadRecords extends Outcome {
  *
  * @param records undefined stands for a step of the work that ended without a record
  * @param hold called with the bytes of each piece
- * @throws Problem `too_many_entries`; `body_too_large` if the rows are too large
+ * @throws Problem `too_many_entries`; `body_too_large` if the rows are too large, with those of rejected records
  */
 export async function readRecords(
   records: Iterable<SourceRecord | undefined>,
@@ -58,12 +58,17 @@ export async function readRecords(
   let text = new RowText()
   let index = 0
   let start = 0
+  /** Of rows, and of metadata of rejected records: each of 16,384 records may repeat 64 KiB of what they have in common. */
   let bytes = 0
+
+  function addBytes(more: number): void {
+    bytes += more
+    if (bytes > limits.rowBytesPerRequestMax) throw rowsTooLarge()
+  }
 
   function endPiece(): void {
     const rows = text.take()
-    bytes += rows.byteLength
-    if (bytes > limits.rowBytesPerRequestMax) throw rowsTooLarge()
+    addBytes(rows.byteLength)
     hold(rows.byteLength)
     pieces.push({ rows, start, end: index })
     start = index
@@ -80,7 +85,10 @@ export async function readRecords(
     else {
       const shaped = 'error' in record ? { errors: [record.error] } : shaper.shapeValue(record.entry, true)
       if ('row' in shaped) text.add(shaped.row)
-      else rejected.set(index, shaped.errors[0] ?? unknownError)
+      else {
+        rejected.set(index, shaped.errors[0] ?? unknownError)
+        addBytes(shaped.metadataCharacters ?? 0)
+      }
     }
     index += count
     if (text.count >= chunkLimits.rowsMax || text.characters >= chunkLimits.bytesMax) endPiece()
@@ -94,8 +102,8 @@ const unknownError: EntryError = { path: '', code: 'wrong_type', message: 'is in
 function rowsTooLarge(): Problem {
   return new Problem(
     'body_too_large',
-    `The rows of the request have more than ${limits.rowBytesPerRequestMax} bytes, because each of them repeats what its records have in ` +
-      'common. Send fewer records per request.',
+    `The rows of the request have more than ${limits.rowBytesPerRequestMax} bytes, with the metadata of rejected records, because each of ` +
+      'them repeats what its records have in common. Send fewer records per request.',
   )
 }
 

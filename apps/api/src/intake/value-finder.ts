@@ -12,8 +12,10 @@ export interface Shape {
   readonly elements?: Shape
   /** The shapes of the members, if the value is an object. Names are ASCII. */
   readonly members?: Readonly<Record<string, Shape>>
-  /** An object whose members are searched is reported under this tag, before its members. */
+  /** An array or an object that is searched is reported under this tag, before what is in it. So is null in its place. */
   readonly group?: string
+  /** A value of another type is reported under this tag. */
+  readonly other?: string
 }
 
 /** A value in a body, and what is known of it before it is parsed. */
@@ -21,7 +23,7 @@ export interface FoundValue {
   readonly tag: string
   /** The place of its first byte. */
   readonly start: number
-  /** The place after its last byte. For a group, the same as `start`. */
+  /** The place after its last byte. For a group or a value of another type, the same as `start`. */
   readonly end: number
   /** Whether it has names or numbers that JSON.parse does not read correctly. */
   readonly isExact: boolean
@@ -45,8 +47,8 @@ export const valueBounds = {
   longTextDepthMax: 3,
   /** Metadata may have 16 levels. A few more are those around it. */
   levelsMax: limits.metadataDepthMax + 4,
-  /** Found values in one text: enough for each record to have one of its own and one more. */
-  foundMax: 3 * limits.recordsPerRequestMax,
+  /** Found values in one text: enough for each record to have one of its own, and a group with two more. */
+  foundMax: 4 * limits.recordsPerRequestMax,
 } as const
 
 /** Scanning this many bytes takes less than a millisecond. */
@@ -134,11 +136,12 @@ export class ValueFinder implements JsonObserver {
     const shape = depth === 0 ? this.#next : (this.#shapes[depth - 1]?.elements ?? this.#next)
     this.#next = undefined
     if (shape === undefined) return
-    if (byte === OPEN_BRACKET && shape.elements !== undefined)
-      this.#shapes.push({ elements: shape.elements, members: [] })
-    else if (byte === OPEN_BRACE && shape.members !== undefined) {
+    const isArray = byte === OPEN_BRACKET && shape.elements !== undefined
+    const isObject = byte === OPEN_BRACE && shape.members !== undefined
+    if (isArray || isObject || (byte === LOWER_N && shape.group !== undefined)) {
       if (shape.group !== undefined) this.#add(shape.group, at, at, undefined)
-      this.#shapes.push({ elements: undefined, members: namesOf(shape.members) })
+      if (isArray) this.#shapes.push({ elements: shape.elements, members: [] })
+      if (isObject) this.#shapes.push({ elements: undefined, members: namesOf(shape.members) })
     } else if (shape.take !== undefined) {
       this.#tag = shape.take
       this.#valueDepth = depth
@@ -148,7 +151,7 @@ export class ValueFinder implements JsonObserver {
       this.#textStart = byte === QUOTE ? at : -1
       this.#textWaste = waste
       this.#scanner.takeDeepest()
-    }
+    } else if (shape.other !== undefined) this.#add(shape.other, at, at, undefined)
   }
 
   name(start: number, end: number, depth: number): void {
@@ -249,4 +252,5 @@ function namesOf(members: Readonly<Record<string, Shape>>): readonly NamedShape[
 
 const QUOTE = 0x22
 const OPEN_BRACKET = 0x5b
+const LOWER_N = 0x6e
 const OPEN_BRACE = 0x7b

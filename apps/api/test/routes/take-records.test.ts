@@ -210,14 +210,14 @@ describe('the bytes of a request', () => {
   })
 
   it('are limited after what its records share is repeated', async () => {
-    const labels = { long: 'l'.repeat(60_000) }
+    const labels = { long: 'l'.repeat(16_000) }
     const push = (lines: number): Promise<LightMyRequestResponse> =>
       api.post(
         { streams: [{ stream: labels, values: Array.from({ length: lines }, () => ['0', 'x']) }] },
         { url: '/loki/api/v1/push' },
       )
     expect((await push(300)).statusCode).toBe(204)
-    expect((await push(Math.ceil(limits.rowBytesPerRequestMax / 60_000) + 20)).statusCode).toBe(413)
+    expect((await push(Math.ceil(limits.rowBytesPerRequestMax / 16_000) + 20)).statusCode).toBe(413)
     expect(api.queue.rows.length).toBe(300)
   })
 })

@@ -22,6 +22,10 @@ const pairTags = { name: tagOf(1, 'bytes'), value: tagOf(2, 'bytes') } as const
 const LINE_BYTES_MAX = 4 * limits.messageCharactersMax
 /** A line with its structured metadata, and with fields that are not known. */
 const ENTRY_BYTES_MAX = LINE_BYTES_MAX + 2 * limits.metadataBytesMax
+/** Two numbers of at most ten bytes, and room for fields that are not known. The length is counted too. */
+const TIME_BYTES_MAX = 64
+/** Fields of a line and of its structured metadata: each name has three. */
+const FIELDS_MAX = 4 * NAMES_MAX
 
 /** The lines of a push request in Protocol Buffers. @throws Problem */
 export function* pushedProtobuf(body: Buffer): Generator<SourceRecord | undefined> {
@@ -35,7 +39,7 @@ export function* pushedProtobuf(body: Buffer): Generator<SourceRecord | undefine
         count += 1
         if (count > limits.recordsPerRequestMax) throw tooManyRecords()
         yield* linesOfStream(request.bytes(), steps)
-      } else request.skip()
+      } else steps.skip(request)
     }
   } catch (error) {
     if (!(error instanceof MalformedProtobuf)) throw error
@@ -45,18 +49,25 @@ export function* pushedProtobuf(body: Buffer): Generator<SourceRecord | undefine
 
 function* linesOfStream(bytes: Buffer, steps: Steps): Generator<SourceRecord | undefined> {
   let labels: Buffer = Buffer.from('{}')
+  let hasLines = false
   // The labels may follow the lines. The last ones count.
   const head = new ProtobufReader(bytes)
   for (let tag = head.next(); tag !== -1; tag = head.next()) {
     if (steps.isDue()) yield undefined
     if (tag === streamTags.labels) labels = head.bytes()
-    else head.skip()
+    else {
+      hasLines ||= tag === streamTags.entries
+      steps.skip(head)
+    }
   }
+  if (!hasLines) return
   const stream = streamOf(labels)
+  // Labels take up to a millisecond.
+  yield undefined
   const reader = new ProtobufReader(bytes)
   for (let tag = reader.next(); tag !== -1; tag = reader.next()) {
     if (steps.isDue()) yield undefined
-    if (tag !== streamTags.entries) reader.skip()
+    if (tag !== streamTags.entries) steps.skip(reader)
     else {
       const start = reader.at
       const entry = reader.message()
@@ -73,31 +84,39 @@ function streamOf(bytes: Buffer): Stream | undefined {
 }
 
 function lineOf(reader: ProtobufReader, stream: Stream): SourceRecord {
-  let unixNano = 0n
+  let unixNano: bigint | undefined = 0n
   let line = ''
   const metadata: Members = {}
   let metadataBytes = 0
   let names = 0
+  let fields = 0
   for (let tag = reader.next(); tag !== -1; tag = reader.next()) {
-    if (tag === entryTags.timestamp) unixNano = readTime(reader.message())
-    else if (tag === entryTags.line) {
+    fields += 1
+    if (fields > FIELDS_MAX) return tooManyFields
+    const start = reader.at
+    if (tag === entryTags.timestamp) {
+      const time = reader.message()
+      unixNano = reader.at - start > TIME_BYTES_MAX ? undefined : readTime(time)
+    } else if (tag === entryTags.line) {
       const bytes = reader.bytes()
       if (bytes.length > LINE_BYTES_MAX) return tooLong
       // Lines of files may have bytes that are not UTF-8. They become U+FFFD.
       line = bytes.toString()
     } else if (tag === entryTags.metadata) {
-      const start = reader.at
-      readPair(reader.message(), metadata)
+      const pair = reader.message()
       metadataBytes += reader.at - start
       names += 1
       if (names > NAMES_MAX) return tooManyNames
       if (metadataBytes > limits.metadataBytesMax) return tooLarge
+      fields += readPair(pair, metadata, FIELDS_MAX - fields)
+      if (fields > FIELDS_MAX) return tooManyFields
     } else reader.skip()
   }
-  return stream.entryOf({ unixNano: unixNano < 0n ? undefined : unixNano, line, metadata })
+  return stream.entryOf({ unixNano, line, metadata })
 }
 
-function readTime(reader: ProtobufReader): bigint {
+/** @returns undefined for a time before 1970 */
+function readTime(reader: ProtobufReader): bigint | undefined {
   let seconds = 0n
   let nanos = 0
   for (let tag = reader.next(); tag !== -1; tag = reader.next()) {
@@ -105,22 +124,30 @@ function readTime(reader: ProtobufReader): bigint {
     else if (tag === timeTags.nanos) nanos = reader.int32()
     else reader.skip()
   }
-  return seconds * 1_000_000_000n + BigInt(nanos)
+  const unixNano = seconds * 1_000_000_000n + BigInt(nanos)
+  return unixNano < 0n ? undefined : unixNano
 }
 
-function readPair(reader: ProtobufReader, metadata: Members): void {
+/** @param fieldsMax reading stops after one more field @returns the number of fields that were read */
+function readPair(reader: ProtobufReader, metadata: Members, fieldsMax: number): number {
   let name = ''
   let value = ''
-  for (let tag = reader.next(); tag !== -1; tag = reader.next()) {
+  let fields = 0
+  for (let tag = reader.next(); tag !== -1 && fields <= fieldsMax; tag = reader.next()) {
+    fields += 1
     if (tag === pairTags.name) name = reader.bytes().toString()
     else if (tag === pairTags.value) value = reader.bytes().toString()
     else reader.skip()
   }
   setMember(metadata, name, value)
+  return fields
 }
 
 const wrongLabels: SourceRecord = {
   error: { path: '', code: 'wrong_type', message: 'has a stream without valid labels, such as {app="x"}' },
+}
+const tooManyFields: SourceRecord = {
+  error: { path: '', code: 'too_large', message: `must have at most ${FIELDS_MAX} fields` },
 }
 const tooLong: SourceRecord = {
   error: {

@@ -51,10 +51,11 @@ export class Stream {
     if (unixNano === undefined || (unixNano !== 0n && !isTimestamp(unixNano))) return invalidTimestamp
     const { columns, rest } =
       Object.keys(metadata).length === 0 ? this.#fields : divide(together(metadata, this.#labels))
-    // Columns have microseconds.
-    const exact = hasWholeMicroseconds(unixNano) ? {} : { timeUnixNano: String(unixNano) }
+    const kept: Members = { ...rest }
+    // Columns have microseconds. A label may have the name.
+    if (!hasWholeMicroseconds(unixNano)) addMember(kept, 'timeUnixNano', String(unixNano))
     const timestamp = unixNano === 0n ? {} : { timestamp: toTimestamp(unixNano) }
-    return { entry: toEntry({ ...timestamp, ...columns, message: line, metadata: { ...rest, ...exact } }) }
+    return { entry: toEntry({ ...timestamp, ...columns, message: line, metadata: kept }) }
   }
 }
 

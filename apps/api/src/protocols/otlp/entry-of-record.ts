@@ -13,17 +13,22 @@ export interface ResourceOrigin {
   readonly environment: Entry['environment'] | undefined
   /** The last members of the metadata of each entry. */
   readonly metadata: Attributes
-  /** The same as JSON. */
+  /** The same as JSON, without braces. */
   readonly text: RecordOrigin
-}
-
-/** What the entries of one scope have in common. */
-export interface Origin extends ResourceOrigin {
   /** The length of `text.metadata` in UTF-8. */
   readonly metadataBytes: number
 }
 
-/** Above this, an entry is checked before its metadata is written: a request may have thousands that are too large. */
+/** What the entries of one scope have in common. */
+export interface Origin extends Omit<ResourceOrigin, 'text'> {
+  /** Undefined if it is too long for the scanner. It is not made then, because a large resource may have thousands of scopes. */
+  readonly text: RecordOrigin | undefined
+}
+
+/**
+ * Above this, an entry is checked before its metadata is written: a request may have thousands that are too large. The scanner has no room
+ * for more.
+ */
 const LARGE_METADATA_BYTES = 16 * 1024
 
 /** An id of zeros is no id. */
@@ -33,6 +38,7 @@ const ZEROS = /^0*$/
  * The mapping is documented in docs/sources/otlp.md.
  *
  * @param resource changed by this function
+ * @throws RecordError if no record can have it
  */
 export function originOfResource({
   attributes,
@@ -46,10 +52,10 @@ export function originOfResource({
   if (schemaUrl !== '') metadata['resource_schema_url'] = schemaUrl
   if (droppedAttributesCount > 0) metadata['resource_dropped_attributes_count'] = droppedAttributesCount
   const text = { fields: membersOf({ service, environment }), metadata: membersOf(metadata) }
-  return { service, environment, metadata, text }
+  return { service, environment, metadata, text, metadataBytes: checkedBytes(text.metadata, 0) }
 }
 
-/** Cheap for a large resource, which may have thousands of scopes. */
+/** Cheap for a large resource, which may have thousands of scopes. @throws RecordError if no record can have it */
 export function originOf(
   { text: { fields, metadata: members }, ...resource }: ResourceOrigin,
   scope: Scope,
@@ -57,10 +63,29 @@ export function originOf(
   const described = describeScope(scope)
   const hasScope = !isEmpty(described)
   const metadata = hasScope ? { ...resource.metadata, scope: described } : resource.metadata
-  const parts = [members, hasScope ? membersOf({ scope: described }) : '']
-  const text = { fields, metadata: parts.filter((part) => part !== '').join(',') }
-  return { ...resource, metadata, text, metadataBytes: Buffer.byteLength(text.metadata) }
+  const own = hasScope ? membersOf({ scope: described }) : ''
+  const metadataBytes = checkedBytes(own, resource.metadataBytes)
+  const parts = [members, own].filter((part) => part !== '')
+  const text = metadataBytes > LARGE_METADATA_BYTES ? undefined : { fields, metadata: parts.join(',') }
+  return { ...resource, metadata, text, metadataBytes }
 }
+
+/**
+ * Counts the bytes of members of metadata.
+ *
+ * @param text members without braces
+ * @param others the bytes of the members before them
+ * @returns the bytes of all
+ * @throws RecordError if they are more than metadata may have
+ */
+function checkedBytes(text: string, others: number): number {
+  const comma = text === '' || others === 0 ? 0 : 1
+  const bytes = others + comma + Buffer.byteLength(text)
+  if (bytes + BRACES_BYTES > limits.metadataBytesMax) throw metadataTooLarge()
+  return bytes
+}
+
+const BRACES_BYTES = 2
 
 /** The JSON of an object, without its braces. */
 function membersOf(members: object): string {
@@ -101,7 +126,7 @@ export function entryOf(
   if (time !== 0n && !(isTimestamp(time) && hasWholeMicroseconds(time))) own['time_unix_nano'] = String(time)
   if (observed !== 0n && observed !== time) own['observed_time_unix_nano'] = String(observed)
   if (isStructured(body)) own['body'] = body
-  if (metadataBytes > LARGE_METADATA_BYTES) checkMetadata(own, metadataBytes)
+  if (metadataBytes > LARGE_METADATA_BYTES) checkedBytes(membersOf(own), metadataBytes)
   return {
     level: severity.level,
     message: messageOf(body, eventName),
@@ -115,13 +140,8 @@ export function entryOf(
   }
 }
 
-/** @param bytes the length of the other members @throws RecordError */
-function checkMetadata(own: Attributes, bytes: number): void {
-  const { length } = Buffer.from(membersOf(own))
-  // Braces, and a comma between the two parts.
-  const all = bytes + length + (length > 0 ? 3 : 2)
-  if (all <= limits.metadataBytesMax) return
-  throw new RecordError(
+function metadataTooLarge(): RecordError {
+  return new RecordError(
     'too_large',
     `must have at most ${limits.metadataBytesMax} bytes as JSON`,
     '/metadata',

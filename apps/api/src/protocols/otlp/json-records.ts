@@ -2,6 +2,7 @@ import { parseChecked } from '@sluice/rows'
 import type { SourceRecord } from '../../intake/records.ts'
 import { entryOf, type Origin, originOf, originOfResource } from './entry-of-record.ts'
 import { type FoundValue, OtlpJsonFinder } from './json-finder.ts'
+import { checkParts, partLimits } from './json-parts.ts'
 import {
   membersOf,
   readAnyValue,
@@ -19,16 +20,11 @@ import {
   type Resource,
   type Scope,
 } from './log-record.ts'
-import { RecordError } from './record-error.ts'
-import { checkBytes, levels, recordLimits, ValueBudget } from './value-budget.ts'
+import { orError, RecordError } from './record-error.ts'
+import { levels, ValueBudget } from './value-budget.ts'
 
 /** Scanning this many bytes takes less than a millisecond. */
 const STEP_BYTES = 64 * 1024
-/** Texts in escapes may take several times their bytes. */
-const SOURCE_BYTES_MAX = 2 * recordLimits.bytesMax
-/** Each level of metadata takes at most four levels of messages. Official decoders have the same limit. */
-const SOURCE_LEVELS_MAX = 100
-
 /**
  * The records of an ExportLogsServiceRequest in JSON.
  *
@@ -41,41 +37,41 @@ export function* jsonRecords(body: Buffer): Generator<SourceRecord | undefined, 
   let found = finder.step(STEP_BYTES)
   for (; found === undefined; found = finder.step(STEP_BYTES)) yield undefined
   for (const group of found) {
-    const resource = orError(() => originOfResource(readResource(body, group.resource, group.schemaUrl)))
+    const resource =
+      (yield* checkParts(body, group.resource, group.schemaUrl)) ??
+      orError(() => originOfResource(readResource(body, group.resource, group.schemaUrl)))
     yield undefined
     for (const one of group.scopes) {
-      const origin = orError(() => {
-        if (resource instanceof RecordError) throw resource
-        return originOf(resource, readScope(body, one.scope, one.schemaUrl))
-      })
+      const origin =
+        resource instanceof RecordError
+          ? resource
+          : ((yield* checkParts(body, one.scope, one.schemaUrl)) ??
+            orError(() => originOf(resource, readScope(body, one.scope, one.schemaUrl))))
       yield undefined
-      for (const record of one.records) yield toSource(body, record, origin)
+      for (const record of one.records) yield yield* toSource(body, record, origin)
     }
   }
 }
 
-function toSource(body: Buffer, found: FoundValue, origin: Origin | RecordError): SourceRecord {
-  const entry = orError(() => {
-    if (origin instanceof RecordError) throw origin
-    return entryOf(readLogRecord(parse(body, found)), origin)
-  })
+function* toSource(
+  body: Buffer,
+  found: FoundValue,
+  origin: Origin | RecordError,
+): Generator<undefined, SourceRecord> {
+  if (origin instanceof RecordError) return { error: origin.entryError }
+  const error = yield* checkParts(body, found)
+  if (error !== undefined) return { error: error.entryError }
+  const value = parse(body, found)
+  // To parse a large record takes as long as to decode it, and as to make a row of it.
+  const isLarge = found.end - found.start > partLimits.uncheckedBytesMax
+  if (isLarge) yield undefined
+  const entry = orError(() => entryOf(readLogRecord(value), origin))
+  if (isLarge) yield undefined
   return entry instanceof RecordError ? { error: entry.entryError } : { entry }
 }
 
-function orError<Result>(read: () => Result): Result | RecordError {
-  try {
-    return read()
-  } catch (error) {
-    if (error instanceof RecordError) return error
-    throw error
-  }
-}
-
-/** @throws RecordError */
-function parse(body: Buffer, { start, end, bytes, levels: depth, isExact }: FoundValue): unknown {
-  checkBytes(end - start > SOURCE_BYTES_MAX ? end - start : bytes)
-  if (depth > SOURCE_LEVELS_MAX)
-    throw new RecordError('too_deep', `must have at most ${SOURCE_LEVELS_MAX} levels`)
+/** @param found checked with `checkParts` */
+function parse(body: Buffer, { start, end, isExact }: FoundValue): unknown {
   return parseChecked(body.toString('utf8', start, end), isExact)
 }
 

@@ -119,6 +119,7 @@ export function readAnyValue(value: unknown, level: number, budget: ValueBudget)
         break
       case 'intValue':
         result = readInt64(part)
+        if (isRawJson(result)) budget.takeLongInteger()
         break
       case 'doubleValue':
         result = readDouble(part)

@@ -1,10 +1,11 @@
+import type { RecordOrigin } from '@sluice/row-scanner'
 import type { ScanRecords, SourceRecord } from '../../intake/records.ts'
 import { entryOf, type Origin } from './entry-of-record.ts'
 import { emptyRecord, type LogRecord } from './log-record.ts'
 import { ProtobufReader, tagOf } from './protobuf-reader.ts'
 import { protobufScopes, type ScopeLogs, Steps } from './protobuf-scopes.ts'
 import { readAnyValue, readKeyValue } from './protobuf-values.ts'
-import { RecordError } from './record-error.ts'
+import { orError, RecordError } from './record-error.ts'
 import { checkBytes, levels, ValueBudget } from './value-budget.ts'
 
 /** In ScopeLogs. */
@@ -39,9 +40,9 @@ export function* protobufRecords(
   const steps = new Steps()
   for (const scope of protobufScopes(body, steps)) {
     if (scope === undefined) yield undefined
-    else if (scan === undefined || scope.origin instanceof RecordError)
+    else if (scan === undefined || scope.origin instanceof RecordError || scope.origin.text === undefined)
       yield* decodeRecords(scope, 0, scope.bytes.length, steps)
-    else yield* scanRecords(scope.bytes, scope.origin, scan, steps)
+    else yield* scanRecords(scope.bytes, scope.origin, scope.origin.text, scan, steps)
   }
 }
 
@@ -49,11 +50,12 @@ export function* protobufRecords(
 function* scanRecords(
   bytes: Buffer,
   origin: Origin,
+  text: RecordOrigin,
   scan: ScanRecords,
   steps: Steps,
 ): Generator<SourceRecord | undefined, void> {
   for (let at = 0; at < bytes.length;) {
-    const scanned = scan(bytes, at, origin.text)
+    const scanned = scan(bytes, at, text)
     if (scanned.rows === undefined)
       at = yield* decodeRecords({ bytes, origin }, at, at + scanned.bytes, steps)
     else {
@@ -76,20 +78,15 @@ function* decodeRecords(
     if (steps.isDue()) yield undefined
     const tag = reader.next()
     if (tag === logRecord) yield toSource(reader.bytes(), origin)
-    else if (tag !== -1) reader.skip()
+    else if (tag !== -1) steps.skip(reader)
   } while (reader.at < end)
   return reader.at
 }
 
 /** @throws MalformedProtobuf */
 function toSource(bytes: Buffer, origin: Origin | RecordError): SourceRecord {
-  try {
-    if (origin instanceof RecordError) throw origin
-    return { entry: entryOf(readLogRecord(bytes), origin) }
-  } catch (error) {
-    if (!(error instanceof RecordError)) throw error
-    return { error: error.entryError }
-  }
+  const entry = origin instanceof RecordError ? origin : orError(() => entryOf(readLogRecord(bytes), origin))
+  return entry instanceof RecordError ? { error: entry.entryError } : { entry }
 }
 
 /** @throws MalformedProtobuf, RecordError */
@@ -99,6 +96,7 @@ function readLogRecord(bytes: Buffer): LogRecord {
   const budget = new ValueBudget()
   const reader = new ProtobufReader(bytes)
   for (let tag = reader.next(); tag !== -1; tag = reader.next()) {
+    budget.takeField()
     switch (tag) {
       case tags.timeUnixNano:
         record.timeUnixNano = reader.fixed64()

@@ -2,7 +2,7 @@ import { type Origin, originOf, originOfResource, type ResourceOrigin } from './
 import { emptyResource, emptyScope, type Resource, type Scope } from './log-record.ts'
 import { ProtobufReader, tagOf } from './protobuf-reader.ts'
 import { readKeyValue } from './protobuf-values.ts'
-import { RecordError } from './record-error.ts'
+import { orError, RecordError } from './record-error.ts'
 import { checkBytes, levels, ValueBudget } from './value-budget.ts'
 
 /** The fields of ExportLogsServiceRequest, ResourceLogs and ScopeLogs. */
@@ -42,7 +42,7 @@ export function* protobufScopes(body: Buffer, steps: Steps): Generator<ScopeLogs
   for (let tag = request.next(); tag !== -1; tag = request.next()) {
     if (steps.isDue()) yield undefined
     if (tag === tags.resourceLogs) yield* scopesOfResource(request.bytes(), steps)
-    else request.skip()
+    else steps.skip(request)
   }
 }
 
@@ -52,15 +52,15 @@ function* scopesOfResource(bytes: Buffer, steps: Steps): Generator<ScopeLogs | u
   for (let tag = head.next(); tag !== -1; tag = head.next()) {
     if (steps.isDue()) yield undefined
     if (tag === tags.resource) resource.read(head, steps, readResource)
-    else if (tag === tags.schemaUrl) resource.readSchemaUrl(head)
-    else head.skip()
+    else if (tag === tags.schemaUrl) resource.readSchemaUrl(head, steps)
+    else steps.skip(head)
   }
-  const origin = resource.error ?? originOfResource(resource.value)
+  const origin = resource.error ?? orError(() => originOfResource(resource.value))
   const rest = new ProtobufReader(bytes)
   for (let tag = rest.next(); tag !== -1; tag = rest.next()) {
     if (steps.isDue()) yield undefined
     if (tag === tags.scopeLogs) yield* scopeOf(origin, rest.bytes(), steps)
-    else rest.skip()
+    else steps.skip(rest)
   }
 }
 
@@ -75,16 +75,16 @@ function* scopeOf(
   for (let tag = head.next(); tag !== -1; tag = head.next()) {
     if (steps.isDue()) yield undefined
     if (tag === tags.scope) scope.read(head, steps, readScope)
-    else if (tag === tags.schemaUrl) scope.readSchemaUrl(head)
+    else if (tag === tags.schemaUrl) scope.readSchemaUrl(head, steps)
     else {
       hasRecords ||= tag === tags.logRecord
-      head.skip()
+      steps.skip(head)
     }
   }
   // A request may have a million scopes without records.
   if (!hasRecords) return
   if (resource instanceof RecordError) yield { bytes, origin: resource }
-  else yield { bytes, origin: scope.error ?? originOf(resource, scope.value) }
+  else yield { bytes, origin: scope.error ?? orError(() => originOf(resource, scope.value)) }
 }
 
 /** Passing this many fields or units of bytes takes less than a millisecond. */
@@ -106,6 +106,13 @@ export class Steps {
   count(bytes: number): void {
     this.#left -= bytes / UNIT_BYTES
   }
+
+  /** Skips the value of a field, which may be a group of many. */
+  skip(reader: ProtobufReader): void {
+    const start = reader.at
+    reader.skip()
+    this.count(reader.at - start)
+  }
 }
 
 /** A resource or a scope. Official decoders merge a repeated one. */
@@ -114,6 +121,7 @@ class Head<Value extends { schemaUrl: string }> {
   /** Why all records of it are rejected. */
   error: RecordError | undefined
   readonly #budget = new ValueBudget()
+  #bytes = 0
 
   constructor(value: Value) {
     this.value = value
@@ -126,32 +134,31 @@ class Head<Value extends { schemaUrl: string }> {
   ): void {
     const start = reader.at
     const message = reader.message()
-    const bytes = reader.at - start
+    this.#catch(reader.at - start, steps, () => readInto(message, this.value, this.#budget))
+  }
+
+  readSchemaUrl(reader: ProtobufReader, steps: Steps): void {
+    const bytes = reader.bytes()
+    this.#catch(bytes.length, steps, () => {
+      this.value.schemaUrl = reader.toText(bytes)
+    })
+  }
+
+  /** Counts the bytes of all messages together, because they become one value. */
+  #catch(bytes: number, steps: Steps, read: () => void): void {
     steps.count(bytes)
-    this.#catch(() => {
-      checkBytes(bytes)
-      readInto(message, this.value, this.#budget)
-    })
-  }
-
-  readSchemaUrl(reader: ProtobufReader): void {
-    this.#catch(() => {
-      this.value.schemaUrl = reader.string()
-    })
-  }
-
-  #catch(read: () => void): void {
-    try {
+    this.#bytes += bytes
+    const error = orError(() => {
+      checkBytes(this.#bytes)
       read()
-    } catch (error) {
-      if (!(error instanceof RecordError)) throw error
-      this.error = error
-    }
+    })
+    if (error instanceof RecordError) this.error = error
   }
 }
 
 function readResource(reader: ProtobufReader, resource: Resource, budget: ValueBudget): void {
   for (let tag = reader.next(); tag !== -1; tag = reader.next()) {
+    budget.takeField()
     if (tag === resourceTags.attribute)
       readKeyValue(reader.message(), resource.attributes, levels.attributes, budget)
     else if (tag === resourceTags.droppedAttributesCount) resource.droppedAttributesCount = reader.uint32()
@@ -161,6 +168,7 @@ function readResource(reader: ProtobufReader, resource: Resource, budget: ValueB
 
 function readScope(reader: ProtobufReader, scope: Scope, budget: ValueBudget): void {
   for (let tag = reader.next(); tag !== -1; tag = reader.next()) {
+    budget.takeField()
     if (tag === scopeTags.name) scope.name = reader.string()
     else if (tag === scopeTags.version) scope.version = reader.string()
     else if (tag === scopeTags.attribute)

@@ -42,6 +42,7 @@ export function readKeyValue(
   let name = ''
   let member: unknown = null
   for (let tag = reader.next(); tag !== -1; tag = reader.next()) {
+    budget.takeField()
     if (tag === key) name = reader.string()
     else if (tag === value) member = readAnyValue(reader.message(), member, level, budget)
     else reader.skip()
@@ -65,6 +66,7 @@ export function readAnyValue(
 ): unknown {
   let result = previous
   for (let tag = reader.next(); tag !== -1; tag = reader.next()) {
+    budget.takeField()
     switch (tag) {
       case stringValue:
         result = reader.string()
@@ -74,6 +76,7 @@ export function readAnyValue(
         break
       case intValue:
         result = reader.int64()
+        if (isRawJson(result)) budget.takeLongInteger()
         break
       case doubleValue:
         result = asJsonNumber(reader.double())
@@ -102,6 +105,7 @@ function readArray(
 ): unknown[] {
   checkNesting(level)
   for (let tag = reader.next(); tag !== -1; tag = reader.next()) {
+    budget.takeField()
     if (tag !== values) reader.skip()
     else {
       budget.takeElement()
@@ -119,6 +123,7 @@ function readKeyValues(
 ): Attributes {
   checkNesting(level)
   for (let tag = reader.next(); tag !== -1; tag = reader.next()) {
+    budget.takeField()
     if (tag === values) readKeyValue(reader.message(), members, level, budget)
     else reader.skip()
   }

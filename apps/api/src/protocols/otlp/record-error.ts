@@ -11,3 +11,13 @@ export class RecordError extends Error {
     this.entryError = { path, code, message }
   }
 }
+
+/** What a function returns, or the error of the records that it read. */
+export function orError<Result>(read: () => Result): Result | RecordError {
+  try {
+    return read()
+  } catch (error) {
+    if (error instanceof RecordError) return error
+    throw error
+  }
+}

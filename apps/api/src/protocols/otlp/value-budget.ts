@@ -8,10 +8,15 @@ export const recordLimits = {
    */
   bytesMax: 1024 * 1024,
   /**
-   * The least bytes that values take as JSON, those of repeated names included. The addition is for the names of attributes that become
-   * columns.
+   * The least bytes that values take as JSON, those of repeated names and fields included. The addition is for the names of attributes
+   * that become columns, and for a body.
    */
   valueBytesMax: limits.metadataBytesMax + 256,
+  /**
+   * Fields of Protocol Buffers, and values of JSON. Two of them are needed for an element of an array, which takes at least two bytes as
+   * JSON. The addition is for the record itself.
+   */
+  partsMax: limits.metadataBytesMax + 1024,
 } as const
 
 /**
@@ -23,6 +28,14 @@ export const levels = { body: 1, attributes: 2, scopeAttributes: 3 } as const
 /** Bounds the values of a record, a resource or a scope while they are decoded: a value may take only two bytes. */
 export class ValueBudget {
   #left: number = recordLimits.valueBytesMax
+  #parts: number = recordLimits.partsMax
+
+  /** Takes a field of Protocol Buffers: a message may repeat each of its fields. @throws RecordError */
+  takeField(): void {
+    this.#parts -= 1
+    if (this.#parts < 0)
+      throw new RecordError('too_large', `must have at most ${recordLimits.partsMax} fields`)
+  }
 
   /** Takes an element of an array: at least one character and a separator. @throws RecordError */
   takeElement(): void {
@@ -32,6 +45,11 @@ export class ValueBudget {
   /** Takes a member of an object: in addition two quotes and a colon. @throws RecordError */
   takeMember(name: string): void {
     this.#take(5 + name.length)
+  }
+
+  /** Takes an integer beyond 2^53, in addition to the element or the member: it has at least 16 digits. @throws RecordError */
+  takeLongInteger(): void {
+    this.#take(15)
   }
 
   #take(bytes: number): void {

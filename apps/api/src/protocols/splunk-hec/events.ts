@@ -1,4 +1,5 @@
-import type { SourceRecord } from '../../intake/records.ts'
+import { limits } from '@sluice/schema'
+import { type SourceRecord, tooManyRecords } from '../../intake/records.ts'
 import { parseFound, search, type Shape } from '../../intake/value-finder.ts'
 import { Problem } from '../../problems.ts'
 import { isObject, type Members, notAnObject } from '../entries.ts'
@@ -11,10 +12,19 @@ const shape: Shape = { take: 'event', elements: { take: 'event' } }
 /** A step over whitespace. */
 const STEP_BYTES = 64 * 1024
 
-/** The events of `/services/collector/event`. @throws Problem for a body that is not a sequence of JSON values */
+/**
+ * The events of `/services/collector/event`.
+ *
+ * @throws Problem for a body that is not a sequence of JSON values, or has more values than a request may have records
+ */
 export function* jsonEvents(body: Buffer): Generator<SourceRecord | undefined> {
   let count = 0
+  let values = 0
   for (let at = yield* skipBlanks(body, 0); at < body.length; at = yield* skipBlanks(body, at)) {
+    values += 1
+    // A body may have millions of arrays without an event.
+    if (values > limits.recordsPerRequestMax) throw tooManyRecords()
+    yield undefined
     const finder = yield* search(body, shape, at)
     if (finder.rootEnd < 0) throw new Problem('invalid_json', `Event ${count} is not JSON. ${finder.fault}`)
     for (const found of finder.found) {

@@ -156,6 +156,49 @@ describe('a push request', () => {
     expect(api.queue.adds).toEqual([])
   })
 
+  it('may have null instead of a list', async () => {
+    expect((await pushJson({ streams: null })).statusCode).toBe(204)
+    expect((await pushJson({ streams: [{ stream: {}, values: null }] })).statusCode).toBe(204)
+  })
+
+  it.each<[string, string]>([
+    ['without streams', '{"foo":1}'],
+    ['that is an array', '[{"stream":{},"values":[["0","x"]]}]'],
+    ['that is a number', '5'],
+    ['that is null', 'null'],
+    ['whose streams are an object', '{"streams":{"stream":{},"values":[["0","x"]]}}'],
+    ['with a stream that is a text', '{"streams":["x"]}'],
+    ['with a stream that is null', '{"streams":[null]}'],
+    ['with lines in an object', '{"streams":[{"stream":{"app":"x"},"values":{"0":"x"}}]}'],
+    [
+      'in an earlier form',
+      '{"streams":[{"labels":"{}","entries":[{"ts":"2026-11-20T00:00:00Z","line":"x"}]}]}',
+    ],
+    ['with a stream without lines between others', '{"streams":[{"values":[["0","x"]]},{},{"values":[]}]}'],
+  ])('in JSON of another form is rejected, because its lines would be lost: one %s', async (_what, body) => {
+    const answer = await pushJson(body)
+    expect(answer.statusCode).toBe(400)
+    expect(answer.body).toContain('Send {"streams": [')
+    expect(api.queue.adds).toEqual([])
+  })
+
+  it('keeps a label that has the name of an added member', async () => {
+    const labels = { timeUnixNano: 'own' }
+    await pushJson({ streams: [{ stream: labels, values: [['1763632800123456789', 'x']] }] })
+    expect(metadata()).toEqual([{ timeUnixNano: 'own', timeUnixNano_2: '1763632800123456789' }])
+  })
+
+  it('may have labels of 16 KiB in JSON', async () => {
+    for (const [characters, status] of [
+      [16_384, 204],
+      [16_385, 400],
+    ] as const) {
+      const labels = { name: 'v'.repeat(characters - '{"name":""}'.length) }
+      const answer = await pushJson({ streams: [{ stream: labels, values: [['0', 'x']] }] })
+      expect(answer.statusCode).toBe(status)
+    }
+  })
+
   it('stores the valid lines, and rejects the others with 400, after which no client retries', async () => {
     const answer = await pushJson({
       streams: [
@@ -210,9 +253,12 @@ describe('a push request', () => {
     expect(api.queue.rows).toMatchObject([{ message: 'a\u{FFFD}b' }])
   })
 
-  it('cannot become much larger than its body', async () => {
-    const labels = { app: 'x', long: 'l'.repeat(60_000) }
-    const values = Array.from({ length: 1_000 }, () => ['0', 'x'])
+  it.each([
+    ['valid', 'x'],
+    ['invalid', '\ud800'],
+  ])('cannot become much larger than its body by %s lines', async (_what, line) => {
+    const labels = { app: 'x', long: 'l'.repeat(16_000) }
+    const values = Array.from({ length: 4_000 }, () => ['0', line])
     const answer = await pushJson({ streams: [{ stream: labels, values }] })
     expect(answer.statusCode).toBe(413)
     expect(answer.body).toMatch(/rows of the request have more than/)

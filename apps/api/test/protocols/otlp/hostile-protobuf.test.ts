@@ -69,6 +69,14 @@ const malformed: readonly (readonly [what: string, body: Buffer])[] = [
   ['101 levels in an attribute', withRecord(attribute('k', nested(100)))],
   ['10,000 levels in an attribute', withRecord(attribute('k', nested(10_000)))],
   ['10,000 levels in the body', withRecord(body(nested(10_000)))],
+  [
+    'a group of 16,385 fields',
+    Buffer.concat([
+      Buffer.from([0x1b]),
+      Buffer.alloc(2 * 16_385, Buffer.from([0x08, 0])),
+      Buffer.from([0x1c]),
+    ]),
+  ],
   ['a fixed64 of seven bytes', Buffer.from([0x11, 1, 2, 3, 4, 5, 6, 7])],
   ['a fixed32 of three bytes', Buffer.from([0x15, 1, 2, 3])],
   ['a record that ends within a field', withRecord(body('m'), Buffer.from([0x09, 1]))],
@@ -109,6 +117,11 @@ const unusual: readonly (readonly [what: string, body: Buffer, rows: readonly ob
     [m],
   ],
   ['groups', withRecord(group(3, field.bytes(1, 'x'), group(4)), body('m')), [m]],
+  [
+    'a group of 16,384 fields',
+    withRecord(group(3, Buffer.alloc(2 * 16_384, Buffer.from([0x08, 0]))), body('m')),
+    [m],
+  ],
   ['100 groups', withRecord(Buffer.alloc(100, 0x1b), Buffer.alloc(100, 0x1c), body('m')), [m]],
   [
     'known fields with other types',

@@ -35,6 +35,8 @@ const record = (...fields: readonly Buffer[]): Buffer => field.bytes(2, message(
 const attribute = (bytes: number): Buffer =>
   message(field.bytes(1, 'k'), field.bytes(2, field.bytes(1, 'a'.repeat(bytes))))
 const large = (bytes: number): Buffer => field.bytes(1, attribute(bytes))
+/** A group of the most fields. */
+const group = message(Buffer.from([0x7b]), repeat(field.varint(9, 1), 2 * 16_384), Buffer.from([0x7c]))
 const MIB = 1024 * 1024
 const resource = field.bytes(1, large(60_000))
 const tooLarge = field.bytes(1, large(limits.metadataBytesMax - 100))
@@ -48,6 +50,10 @@ const attacks: readonly (readonly [what: string, body: Buffer, stepsMin: number]
     600,
   ],
   ['unknown fields', repeat(field.varint(9, 1), max), 600],
+  ['groups', repeat(group, max), 70],
+  ['groups of a resource', field.bytes(1, repeat(group, max - 100)), 140],
+  ['resources with groups', repeat(field.bytes(1, group), max), 140],
+  ['groups of a scope', inScope(repeat(group, max - 100), record()), 140],
   ['unknown fields of a resource', field.bytes(1, repeat(field.varint(9, 1), max - 100)), 600],
   ['unknown fields of a scope', inScope(repeat(field.varint(9, 1), max - 100)), 600],
   [

@@ -1,0 +1,86 @@
+import { field } from '@sluice/harness/otlp-logs'
+import { afterEach, describe, expect, it, vi } from 'vitest'
+import type { SourceRecord } from '../../../src/intake/records.ts'
+import { pushedJson } from '../../../src/protocols/loki/push-json.ts'
+import { pushedProtobuf } from '../../../src/protocols/loki/push-protobuf.ts'
+
+const labels = field.bytes(1, '{app="x"}')
+const repeat = (bytes: Buffer, count: number): Buffer => Buffer.alloc(bytes.length * count, bytes)
+const inStream = (...fields: readonly Buffer[]): Buffer => field.bytes(1, Buffer.concat(fields))
+const lineOf = (...fields: readonly Buffer[]): Buffer => field.bytes(2, Buffer.concat(fields))
+
+/** The steps of a request with one line, without those that found nothing. */
+function readLine(...fields: readonly Buffer[]): SourceRecord[] {
+  const steps = Array.from(pushedProtobuf(inStream(labels, lineOf(...fields))))
+  return steps.filter((step) => step !== undefined)
+}
+
+afterEach(() => {
+  vi.restoreAllMocks()
+})
+
+describe('a push request in Protocol Buffers', () => {
+  it('is read in a step for the labels of each stream, and one for each line', () => {
+    const body = repeat(inStream(labels, lineOf(field.bytes(2, 'x'))), 3)
+    const isRecord = Array.from(pushedProtobuf(body), (step) => step !== undefined)
+    expect(isRecord).toEqual([false, true, false, true, false, true])
+  })
+
+  it('is read in a step for two groups', () => {
+    const group = Buffer.concat([
+      Buffer.from([0x7b]),
+      repeat(field.varint(9, 1), 16_384),
+      Buffer.from([0x7c]),
+    ])
+    const groups = repeat(group, 100)
+    expect(Array.from(pushedProtobuf(groups)).length).toBeGreaterThanOrEqual(49)
+    expect(Array.from(pushedProtobuf(inStream(groups))).length).toBeGreaterThanOrEqual(49)
+    // The fields of a stream are passed twice: for the labels, and for the lines.
+    expect(Array.from(pushedProtobuf(inStream(groups, lineOf()))).length).toBeGreaterThanOrEqual(98)
+  })
+
+  it('has no work for the labels of streams without lines', () => {
+    expect(Array.from(pushedProtobuf(repeat(inStream(labels), 1_000)))).toEqual([])
+  })
+
+  it.each<[what: string, unit: Buffer, max: number]>([
+    ['unknown fields', field.varint(9, 1), 1_152],
+    ['times', field.bytes(1, ''), 1_152],
+    ['lines', field.bytes(2, ''), 1_152],
+    ['fields of structured metadata', field.bytes(3, repeat(field.bytes(1, ''), 99)), 11],
+  ])('may have 1,152 fields in a line: %s', (_what, unit, max) => {
+    expect(readLine(repeat(unit, max))).toMatchObject([{ entry: {} }])
+    expect(readLine(repeat(unit, max + 1))).toMatchObject([
+      { error: { code: 'too_large', message: 'must have at most 1152 fields' } },
+    ])
+  })
+
+  it('has times of at most 64 bytes, with their length', () => {
+    expect(readLine(field.bytes(1, repeat(field.varint(1, 7), 31)))).toMatchObject([{ entry: {} }])
+    expect(readLine(field.bytes(1, repeat(field.varint(1, 7), 32)))).toMatchObject([
+      { error: { code: 'invalid_timestamp' } },
+    ])
+  })
+})
+
+describe('a push request in JSON', () => {
+  it('has its labels parsed once, also if they are repeated', () => {
+    const parse = vi.spyOn(JSON, 'parse')
+    const repeated = '"stream":{"a":"first"},'.repeat(1_000)
+    const body = Buffer.from(
+      `{"streams":[{${repeated}"stream":{"a":"last"},"values":[["0","x"]],"stream":{"a":"after"}}]}`,
+    )
+    const records = Array.from(pushedJson(body)).filter((step) => step !== undefined)
+    expect(records).toMatchObject([{ entry: { metadata: { a: 'after' } } }])
+    expect(parse).toHaveBeenCalledTimes(2)
+  })
+
+  it('has labels that are too large to be parsed', () => {
+    const parse = vi.spyOn(JSON, 'parse')
+    const long = 'x'.repeat(100_000)
+    const body = Buffer.from(`{"streams":[{"stream":{"a":"${long}"},"values":[["0","x"]]}]}`)
+    const records = Array.from(pushedJson(body)).filter((step) => step !== undefined)
+    expect(records).toMatchObject([{ error: { code: 'wrong_type' } }])
+    expect(parse).not.toHaveBeenCalled()
+  })
+})
