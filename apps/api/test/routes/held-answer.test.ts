@@ -3,7 +3,7 @@ import { EventEmitter } from 'node:events'
 import type { ServerResponse } from 'node:http'
 import { type AddressInfo, connect, type Socket } from 'node:net'
 import { gzipSync } from 'node:zlib'
-import { afterEach, beforeEach, expect, it } from 'vitest'
+import { afterEach, beforeEach, expect, it, vi } from 'vitest'
 import { BODY_LIMITS_MIN } from '../../src/overload/body-budget.ts'
 import { HeldAnswer } from '../../src/routes/held-answer.ts'
 import { buildTestApi, type TestApi } from '../support/test-api.ts'
@@ -59,6 +59,28 @@ it('a small answer is not held any more when it is sent', () => {
   }
   response.emit('close')
   expect(api.bodies.status.bytes).toBe(0)
+})
+
+it('a connection is closed if its client takes more than a minute to read an answer', () => {
+  vi.useFakeTimers()
+  try {
+    const destroy = vi.fn<() => void>()
+    const response = Object.assign(new EventEmitter(), { destroy }) as unknown as ServerResponse
+    const held = new HeldAnswer({ id: 'p' }, api.bodies)
+    held.hold(65_536)
+    held.releaseAfter(response)
+    vi.advanceTimersByTime(59_999)
+    expect(destroy).not.toHaveBeenCalled()
+    vi.advanceTimersByTime(1)
+    expect(destroy).toHaveBeenCalledOnce()
+    response.emit('close')
+    held.hold(65_536)
+    held.releaseAfter(response)
+    response.emit('close')
+    expect(vi.getTimerCount()).toBe(0)
+  } finally {
+    vi.useRealTimers()
+  }
 })
 
 it('an answer that is not read is held in the budget of bodies until the connection is closed', async () => {
