@@ -144,13 +144,14 @@ function connections(): Promise<number> {
   })
 }
 
-it('a body is not kept while its answer is sent', async () => {
-  const bodies: unknown[] = []
-  api.app.addHook('onSend', async (request) => {
-    bodies.push(request.body)
+it('a body is not kept while its answer is sent, and a small answer is sent at once', async () => {
+  const sent: unknown[] = []
+  api.app.addHook('onSend', async (request, _reply, payload) => {
+    sent.push([request.body, payload])
   })
-  expect((await api.post('{"index":{}}\n{}\n', { url: path })).statusCode).toBe(200)
-  expect(bodies).toEqual([undefined])
+  const answer = await api.post('{"index":{}}\n{}\n', { url: path })
+  expect(answer.statusCode).toBe(200)
+  expect(sent).toEqual([[undefined, answer.rawPayload]])
 })
 
 it('the largest request fits into the smallest budget together with its answer', async () => {
