@@ -162,7 +162,7 @@ function apiPage(): string {
     'Every answer other than 2xx, except to Protocol Buffers, is a problem document (RFC 9457, `application/problem+json`) with `type`, `title`, `status`, `detail`, ' +
       '`code`, `requestId` and, where fields are invalid, `errors`. Clients may rely on `code`. A request that is answered with 4xx, or ' +
       'with a 503 other than `queue_unavailable`, adds nothing to the queue. After `queue_unavailable`, or without an answer, its entries ' +
-      'are queued once or not at all: retry with the same `Idempotency-Key`. The causes of a 503 are in [overload.md](overload.md#answer-to-the-client).',
+      'are queued once, in part or not at all: retry with the same `Idempotency-Key`. The causes of a 503 are in [overload.md](overload.md#answer-to-the-client).',
     table(
       ['Status', '`code`', 'Meaning'],
       Object.entries(problems)

@@ -1,14 +1,23 @@
 import type { FastifyReply } from 'fastify'
+import { Readable } from 'node:stream'
+
+/** The operating system takes a smaller answer at once. A stream would cost more. */
+const STREAMED_BYTES_MIN = 64 * 1024
 
 /** An answer in the form that the clients of a protocol expect. */
 export interface Answer {
   readonly status: number
   /** The media type. */
   readonly type: string
-  readonly body: string | Buffer
+  /** A long one may have parts, which are passed to the operating system one by one. */
+  readonly body: string | Buffer | readonly Buffer[]
   readonly headers?: Readonly<Record<string, string>>
 }
 
 export function sendAnswer(reply: FastifyReply, { status, type, body, headers = {} }: Answer): FastifyReply {
-  return reply.code(status).headers(headers).type(type).send(body)
+  void reply.code(status).headers(headers).type(type)
+  if (typeof body === 'string' || Buffer.isBuffer(body)) return reply.send(body)
+  const bytes = body.reduce((sum, part) => sum + part.length, 0)
+  if (bytes < STREAMED_BYTES_MIN) return reply.send(Buffer.concat(body))
+  return reply.header('content-length', bytes).send(Readable.from(body))
 }

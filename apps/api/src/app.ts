@@ -24,6 +24,7 @@ import { logsRoute } from './routes/logs.ts'
 import { protocolRoutes } from './routes/protocols.ts'
 import { documentRoute, referenceRoutes } from './routes/reference.ts'
 import { decorateRequests } from './routes/request-state.ts'
+import { Turns } from './turns.ts'
 
 declare module 'fastify' {
   interface FastifyRequest {
@@ -32,7 +33,7 @@ declare module 'fastify' {
   }
 }
 
-export interface AppDependencies extends Omit<IntakeDependencies, 'decoder'> {
+export interface AppDependencies extends Omit<IntakeDependencies, 'decoder' | 'turns'> {
   readonly logger: Logger
   readonly readiness: () => Readiness
   /** From `parseTrustedProxies`. */
@@ -93,7 +94,7 @@ export function buildApp(dependencies: AppDependencies): FastifyInstance {
   app.server.on('connect', (_request, socket: Socket) => guard.onConnect(socket))
   healthRoutes(app, dependencies.readiness)
   decorateRequests(app, dependencies.traces)
-  const intake = { ...dependencies, decoder: new ContentDecoder() }
+  const intake = { ...dependencies, decoder: new ContentDecoder(), turns: new Turns() }
   logsRoute(app, intake)
   void app.register((scope) => protocolRoutes(scope, intake))
   documentRoute(app)

@@ -13,7 +13,7 @@ function readIdempotencyKey(headers: IncomingHttpHeaders): string | undefined {
   throw new Problem('invalid_idempotency_key', problems.invalid_idempotency_key.detail)
 }
 
-/** What makes a request a repetition of an earlier one: the same key. The digest shows whether the body is the same too. */
+/** What makes a request a repetition of an earlier one: the same key. The digest shows whether target and body are the same too. */
 export interface RequestIdentity {
   readonly key: string
   /** From `digestRequest`. */
@@ -24,8 +24,7 @@ export interface RequestIdentity {
  * The identity of a request that has an idempotency key, or whose body is its key: clients that can only send constant headers.
  *
  * @param body decoded
- * @param target what distinguishes requests with the same body: the path and the query of a protocol, the same text for paths that are one
- *   resource
+ * @param target see `digestRequest`
  * @throws Problem `invalid_idempotency_key`
  */
 export function identifyRequest(
@@ -36,15 +35,15 @@ export function identifyRequest(
   const key = readIdempotencyKey(headers)
   const source = headers['sluice-idempotency']
   if (key === undefined && source === undefined) return undefined
-  const digest = digestRequest(headers['content-type'] ?? '', body)
+  const digest = digestRequest(headers['content-type'] ?? '', body, target)
   if (source === undefined) return { key: key ?? '', digest }
   if (source !== KEY_IS_BODY) {
     throw new Problem('invalid_idempotency_key', 'Sluice-Idempotency has one value, "body". Send it once.')
   }
   if (key !== undefined)
     throw new Problem('invalid_idempotency_key', 'Send Idempotency-Key or Sluice-Idempotency, not both.')
-  // No client can send this key: it has spaces.
-  return { key: `body ${digest} ${target}`, digest }
+  // No client can send this key: it has a space.
+  return { key: `body ${digest}`, digest }
 }
 
 /** The value of the header Sluice-Idempotency. */
@@ -68,11 +67,18 @@ export interface IdempotencyRecord extends EntryReceipt {
 const HASH_CHARACTERS = 22
 const ID_CHARACTERS = 36
 
-/** The same for the same body, if it has the same media type. */
-function digestRequest(contentType: string, body: Buffer): string {
+/**
+ * The same for the same body, if it has the same media type and the same target.
+ *
+ * @param target the path and the query, which say how a protocol reads the body. Empty for the paths of entries: they are one resource, and
+ *   earlier versions recorded its requests with this digest
+ */
+function digestRequest(contentType: string, body: Buffer, target: string): string {
   const [mediaType = ''] = contentType.split(';', 1)
+  // A target has no spaces, and neither has a media type of entries: no two requests have the same line.
+  const line = target === '' ? '' : ` ${target}`
   return createHash('sha256')
-    .update(`${mediaType.trim().toLowerCase()}\n`)
+    .update(`${mediaType.trim().toLowerCase()}${line}\n`)
     .update(body)
     .digest('base64url')
     .slice(0, HASH_CHARACTERS)

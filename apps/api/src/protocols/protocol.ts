@@ -5,11 +5,20 @@ import type { Problem } from '../problems.ts'
 
 /** The parts of a request that a protocol may read. */
 export interface ProtocolRequest {
-  readonly id: string
   readonly headers: IncomingHttpHeaders
   readonly params: Readonly<Record<string, string>>
   /** A repeated name has an array. */
   readonly query: Readonly<Record<string, unknown>>
+}
+
+/** What a protocol may need to answer a request. */
+export interface Answering {
+  /** The same for a request and for its repetitions with its idempotency key, and different for all other requests. */
+  readonly identity: string
+  /** Holds bytes of a long answer until the client has read it. @throws Problem `overloaded` */
+  readonly hold: (bytes: number) => void
+  /** Resolves in a later turn of the event loop. A long answer is made in steps. */
+  readonly nextTurn: () => Promise<void>
 }
 
 /** One request of a protocol. */
@@ -21,8 +30,13 @@ export interface Reading {
    * @throws Problem if the request as a whole is rejected. Nothing is stored then
    */
   readonly records: (scan?: ScanRecords) => Iterable<SourceRecord | undefined>
-  /** The answer to the request once its rows are stored. It follows from the request alone, so that a replay gets the same. */
-  readonly answer: (outcome: Outcome) => Answer
+  /**
+   * The answer to the request. It is made before its rows are stored, and sent afterwards. It follows from the request alone, so that a replay
+   * gets the same.
+   *
+   * @throws Problem if there is no room for it. Nothing is stored then
+   */
+  readonly answer: (outcome: Outcome, answering: Answering) => Answer | Promise<Answer>
 }
 
 /** An answer that never changes, to what a shipper asks before it sends records. */

@@ -11,7 +11,7 @@ export async function pay(request: FastifyRequest, cost: Amount): Promise<void> 
   request.paid = cost
 }
 
-/** Charges a request whose body was rejected: it costs as much work as an accepted one. Updates the headers of the answer. */
+/** Charges a request whose body was rejected: its bytes cost as much work as those of an accepted one. Updates the headers of the answer. */
 export function settle(error: unknown, request: FastifyRequest, reply: FastifyReply, bytes: number): void {
   const { allowance } = request
   if (allowance === null) return

@@ -8,6 +8,7 @@ import type { BodyBudget } from '../overload/body-budget.ts'
 import type { OverloadMonitor } from '../overload/overload-monitor.ts'
 import type { ProjectRateLimits } from '../rate-limits/project-rate-limits.ts'
 import type { RequestTraces } from '../traces/request-traces.ts'
+import type { Turns } from '../turns.ts'
 
 /** What every route that takes entries needs. */
 export interface IntakeDependencies {
@@ -20,6 +21,8 @@ export interface IntakeDependencies {
   readonly bodies: BodyBudget
   readonly decoder: ContentDecoder
   readonly counts: RequestCounts
+  /** For work that many requests may cause at once. */
+  readonly turns: Turns
   /** The clock of all API processes: rows expire by it. It may throw ClockError. */
   readonly wallMs: () => number
   /**

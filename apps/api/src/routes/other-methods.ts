@@ -14,8 +14,10 @@ export function rejectOtherMethods(
   config: FastifyContextConfig = {},
 ): void {
   for (const method of METHODS) if (!app.supportedMethods.includes(method)) app.addHttpMethod(method)
+  const { method_not_allowed: standard } = problems
+  const detail = allowed.includes('POST') ? standard.detail : `Use ${allowed.join(' or ')}.`
   const methodNotAllowed = (): Problem =>
-    new Problem('method_not_allowed', problems.method_not_allowed.detail, {
+    new Problem('method_not_allowed', detail, {
       headers: { allow: allowed.join(', ') },
     })
   app.route({

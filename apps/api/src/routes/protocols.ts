@@ -3,7 +3,6 @@ import { sendAnswer } from '../answer.ts'
 import { readBody } from '../intake/read-body.ts'
 import type { FixedAnswer, Protocol } from '../protocols/protocol.ts'
 import { protocols } from './served-protocols.ts'
-import { Turns } from '../turns.ts'
 import { admit } from './admission.ts'
 import { chargeUnknownLength } from './charges.ts'
 import type { IntakeDependencies } from './intake-dependencies.ts'
@@ -35,9 +34,8 @@ export async function protocolRoutes(
   app.addContentTypeParser('*', (request, payload, done) => {
     readBody(request, payload, bodies, done)
   })
-  const turns = new Turns()
   for (const protocol of served) {
-    for (const path of protocol.paths) addRoute(app, path, protocol, dependencies, turns)
+    for (const path of protocol.paths) addRoute(app, path, protocol, dependencies)
     for (const fixed of protocol.fixedAnswers ?? []) {
       for (const path of fixed.paths) addFixedAnswer(app, path, fixed, protocol, dependencies)
     }
@@ -49,9 +47,8 @@ function addRoute(
   path: string,
   protocol: Protocol,
   dependencies: IntakeDependencies,
-  turns: Turns,
 ): void {
-  const { counts } = dependencies
+  const { counts, turns } = dependencies
   const { reject, methods, encoding } = protocol
   const countOf = (method: string) => (status: number) => counts.countOf(path, method, status)
   rejectOtherMethods(app, path, methods, { reject })
@@ -75,6 +72,8 @@ function addRoute(
         },
         encoding && { encoding, turns },
       )
+      // The answer may wait for its client for long. The body is not held any more.
+      request.body = undefined
       return sendAnswer(reply, answer)
     },
   })

@@ -1,25 +1,25 @@
 import type { FastifyRequest } from 'fastify'
 import { digestPiece, type RequestIdentity } from '../idempotency/idempotency-record.ts'
 import type { Piece } from '../intake/records.ts'
-import { Problem, problems } from '../problems.ts'
 import type { IntakeDependencies } from './intake-dependencies.ts'
+import { partlyStored } from './store-problem.ts'
 
 /** Pieces of one request that are written at a time. More would only make other requests wait. */
 const PIECES_IN_FLIGHT_MAX = 4
 
 /**
  * Stores all pieces of a request. With an idempotency key, each piece has a record of its own, so a retry stores only those that are
- * not stored yet. The first piece is stored before the others: if it is rejected, nothing is stored.
+ * not stored yet. The first piece is stored before the others: if it is rejected, nothing is stored by this attempt.
  *
  * @returns the number of rows that were stored now
- * @throws Problem `queue_unavailable` if some pieces are stored and others are not; otherwise the error of the first piece
+ * @throws the error of the first piece; Problem `queue_unavailable` if another one is not stored
  */
 export async function storePieces(
   pieces: readonly Piece[],
   request: FastifyRequest,
   projectId: string,
   identity: RequestIdentity | undefined,
-  { writer, idempotency }: Pick<IntakeDependencies, 'writer' | 'idempotency'>,
+  { writer, idempotency, overload }: Pick<IntakeDependencies, 'writer' | 'idempotency' | 'overload'>,
 ): Promise<number> {
   const [first, ...rest] = pieces
   if (first === undefined) return 0
@@ -45,23 +45,17 @@ export async function storePieces(
   }
 
   await store(first)
-  let isFailed = false
+  const errors: unknown[] = []
   async function storeRest(): Promise<void> {
-    for (let piece = rest.shift(); piece !== undefined && !isFailed; piece = rest.shift()) {
+    for (let piece = rest.shift(); piece !== undefined && errors.length === 0; piece = rest.shift()) {
       try {
         await store(piece)
-      } catch {
-        isFailed = true
+      } catch (error) {
+        errors.push(error)
       }
     }
   }
   await Promise.all(Array.from({ length: PIECES_IN_FLIGHT_MAX }, storeRest))
-  if (isFailed) throw partlyStored()
+  if (errors.length > 0) throw partlyStored(errors[0], overload)
   return stored
-}
-
-function partlyStored(): Problem {
-  return new Problem('queue_unavailable', problems.queue_unavailable.detail, {
-    headers: { 'retry-after': '1' },
-  })
 }

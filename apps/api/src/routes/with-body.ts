@@ -1,15 +1,12 @@
-import { QueueFullError, QueueUnavailableError } from '@sluice/queue'
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import { type ContentDecoder, decodeSmall } from '../intake/content-encoding.ts'
-import { OverloadedError } from '../overload/overloaded-error.ts'
-import type { OverloadMonitor } from '../overload/overload-monitor.ts'
-import { Problem, problems } from '../problems.ts'
 import type { OwnEncoding } from '../protocols/protocol.ts'
 import { requestAttributes } from '../traces/request-traces.ts'
 import type { Turns } from '../turns.ts'
 import { chargeUpTo, pay, settle } from './charges.ts'
 import type { IntakeDependencies } from './intake-dependencies.ts'
 import { emptyBody, type IntakeRequest } from './request-state.ts'
+import { storeProblem } from './store-problem.ts'
 
 /**
  * Decodes the body of a request, passes it to `use`, and releases what is held for it. A request that is rejected is charged for the work
@@ -40,7 +37,7 @@ export async function withBody<Answer>(
     return await use(body)
   } catch (error) {
     settle(error, request, reply, body.length)
-    throw toProblem(error, overload)
+    throw storeProblem(error, overload)
   } finally {
     if (request.span !== null) request.span.set({ [requestAttributes.bytes]: body.length })
     bodies.release(request)
@@ -75,16 +72,4 @@ async function decodeLarge(request: FastifyRequest, body: Buffer, decoder: Conte
   // Even if the decoded body turns out to be above the limit.
   chargeUpTo({ entries: 1, bytes: Math.ceil(decoded.length / DECODED_PER_PARSED) }, request)
   return decoded
-}
-
-/** The answer to a request whose entries could not be stored. */
-function toProblem(error: unknown, overload: Pick<OverloadMonitor, 'reject'>): unknown {
-  if (error instanceof OverloadedError) return overload.reject(error.reason)
-  if (error instanceof QueueFullError) return overload.reject('redis_memory')
-  if (error instanceof QueueUnavailableError) {
-    return new Problem('queue_unavailable', problems.queue_unavailable.detail, {
-      headers: { 'retry-after': '1' },
-    })
-  }
-  return error
 }

@@ -46,7 +46,7 @@ describe.each(samples)('%s', (_path, protocol) => {
     let records = 0
     let problem: unknown
     try {
-      const request = { id: 'r', headers: { 'content-type': 'application/json' }, params: {}, query: {} }
+      const request = { headers: { 'content-type': 'application/json' }, params: {}, query: {} }
       for (const record of protocol.read(body, request).records()) {
         steps += 1
         if (record !== undefined) records += 1

@@ -179,8 +179,9 @@ describe.each(samples)('$name', (sample) => {
   })
 
   it('names its methods in a 405', async () => {
-    const { allow } = (await send(sample, {}, 'GET')).headers
-    expect(allow).toBe(sample.name === 'Elasticsearch' ? 'POST, PUT' : 'POST')
+    const { headers, body } = await send(sample, {}, 'GET')
+    expect(headers.allow).toBe(sample.name === 'Elasticsearch' ? 'POST, PUT' : 'POST')
+    expect(body).toContain('Send logs with POST.')
   })
 
   it.each([undefined, 'text/plain', 'application/octet-stream'])(
@@ -219,6 +220,15 @@ describe.each(samples)('$name', (sample) => {
     connection.destroy()
   })
 })
+
+it.each(['/elasticsearch', '/services/collector/health', '/api/v1/validate'])(
+  'a path without records names its methods in a 405: %s',
+  async (url) => {
+    const { statusCode, headers, body } = await api.post('{}', { url })
+    expect([statusCode, headers.allow]).toEqual([405, 'GET, HEAD'])
+    expect(body).toContain('Use GET or HEAD.')
+  },
+)
 
 it('a PUT whose body has not arrived is read', async () => {
   await api.app.listen({ host: '127.0.0.1', port: 0 })

@@ -1,6 +1,7 @@
-import { QueueUnavailableError } from '@sluice/queue'
+import { QueueFullError, QueueUnavailableError } from '@sluice/queue'
 import type { LightMyRequestResponse } from 'fastify'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import { OverloadedError } from '../../src/overload/overloaded-error.ts'
 import { decodeAnswer, oneScope, postLogs } from '../protocols/otlp/otlp-api.ts'
 import { buildTestApi, type TestApi } from '../support/test-api.ts'
 
@@ -24,20 +25,40 @@ function codeOf({ statusCode, rawPayload }: LightMyRequestResponse): string {
   return message.split(':', 1)[0] ?? ''
 }
 
-/** Fails adds from the one with this number on. @returns ends this */
-function failFrom(number: number): () => void {
+type AddRecorded = TestApi['queue']['addRecorded']
+
+/** Replaces new adds from the one with this number on, until the function that it returns is called. */
+function replaceFrom(number: number, replacement: AddRecorded): () => void {
   const { queue } = api
   const addRecorded = queue.addRecorded.bind(queue)
   let adds = 0
-  queue.addRecorded = async (...args) => {
-    adds += 1
-    if (adds >= number) throw new QueueUnavailableError('no answer')
-    return addRecorded(...args)
+  queue.addRecorded = (...args) => {
+    const [, , { records }] = args
+    const isNew = records.some(({ name }) => !queue.records.has(name))
+    adds += isNew ? 1 : 0
+    return isNew && adds >= number ? replacement(...args) : addRecorded(...args)
   }
   return () => {
     queue.addRecorded = addRecorded
   }
 }
+
+function failing(error: Error): AddRecorded {
+  return async () => {
+    throw error
+  }
+}
+const unavailable = failing(new QueueUnavailableError('no answer'))
+
+/** What stops a piece after the first one, and the Retry-After that it asks for. */
+const obstacles: readonly (readonly [name: string, replacement: AddRecorded, retryAfterS: string])[] = [
+  ['Redis does not answer', unavailable, '1'],
+  ['Redis is full', failing(new QueueFullError('full')), '5'],
+  ['the process is full', failing(new OverloadedError('bytes_in_flight', 'full')), '1'],
+  ['the quota of keys is used up', async (_id, _chunk, { records }) => records.map(() => 90_000), '90'],
+  // The record of a key that was used an hour ago expires a moment after that of the first piece.
+  ['an old record', async (_id, _chunk, { records }) => records.map(() => 'x'.repeat(58)), '1'],
+]
 
 describe('a request of several chunks', () => {
   it('is stored, and releases what was held for it', async () => {
@@ -47,7 +68,7 @@ describe('a request of several chunks', () => {
   })
 
   it('is completed by a retry with its key if a part of it was stored', async () => {
-    const restore = failFrom(2)
+    const restore = replaceFrom(2, unavailable)
     const headers = { 'idempotency-key': 'k' }
     const first = await postLogs(api, logs('a'), headers)
     expect(codeOf(first)).toBe('queue_unavailable')
@@ -61,6 +82,51 @@ describe('a request of several chunks', () => {
     expect(second.headers).not.toHaveProperty('idempotency-replayed')
     expect(queue.rows).toHaveLength(RECORDS)
     expect(new Set(queue.rows.map(({ message }) => message)).size).toBe(RECORDS)
+  })
+
+  it.each(obstacles)(
+    'is to be retried after its first part is stored, and is then stored once: %s',
+    async (_name, replacement, retryAfterS) => {
+      const headers = { 'idempotency-key': 'k' }
+      const restore = replaceFrom(2, replacement)
+      for (let attempt = 0; attempt < 2; attempt += 1) {
+        const answer = await postLogs(api, logs('a'), headers)
+        expect([answer.statusCode, codeOf(answer)]).toEqual([503, 'queue_unavailable'])
+        expect(answer.headers['retry-after']).toBe(retryAfterS)
+        expect(answer.body).toContain('A part of the request is stored')
+        expect(api.queue.rows).toHaveLength(2_000)
+        // Ends an overload.
+        await api.signals.monitor.poll()
+      }
+      restore()
+      expect((await postLogs(api, logs('a'), headers)).statusCode).toBe(200)
+      expect(api.queue.rows).toHaveLength(RECORDS)
+      expect(new Set(api.queue.rows.map(({ message }) => message)).size).toBe(RECORDS)
+    },
+  )
+
+  it.each(obstacles.slice(1, 4))(
+    'is rejected with its own error if its first part is not stored: %s',
+    async (_name, replacement, retryAfterS) => {
+      replaceFrom(1, replacement)
+      const answer = await postLogs(api, logs('a'), { 'idempotency-key': 'k' })
+      expect(codeOf(answer)).toMatch(/^(overloaded|too_many_idempotency_keys)$/)
+      expect(answer.headers['retry-after']).toBe(retryAfterS)
+    },
+  )
+
+  it('fails if the code of this service does, although a part is stored', async () => {
+    replaceFrom(2, failing(new TypeError('a defect')))
+    const answer = await postLogs(api, logs('a'), { 'idempotency-key': 'k' })
+    expect([answer.statusCode, codeOf(answer)]).toEqual([500, 'internal_error'])
+  })
+
+  it('without a key is to be retried after a part is stored', async () => {
+    const add = api.queue.add.bind(api.queue)
+    api.queue.add = (...args) =>
+      api.queue.adds.length === 0 ? add(...args) : Promise.reject(new QueueFullError('full'))
+    const answer = await postLogs(api, logs('a'))
+    expect([codeOf(answer), answer.headers['retry-after']]).toEqual(['queue_unavailable', '5'])
   })
 
   it('stores nothing if its first chunk is rejected', async () => {

@@ -1,8 +1,10 @@
+import { encodeLogs } from '@sluice/harness/otlp-logs'
 import { QueueFullError, QueueUnavailableError } from '@sluice/queue'
 import { limits } from '@sluice/schema'
 import type { LightMyRequestResponse } from 'fastify'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { chunkLimits } from '../../src/chunks/chunk-writer.ts'
+import { oneScope } from '../protocols/otlp/otlp-api.ts'
 import { buildTestApi, type TestApi } from '../support/test-api.ts'
 
 // The bulk API of Elasticsearch stands for all protocols.
@@ -62,7 +64,6 @@ describe('a request with more rows than a chunk', () => {
     failAdds(new QueueFullError('full'), 1)
     const answer = await bulk(documents(MANY))
     expect(answer.statusCode).toBe(429)
-    expect(answer.headers['retry-after']).toBe('1')
     expect(api.counts.rejected).toContainEqual([['queue_unavailable'], 1])
     expect(api.queue.rows.length).toBe(MANY - chunkLimits.rowsMax)
     expect(api.counts.accepted).toBe(0)
@@ -162,6 +163,32 @@ describe('a rate limit', () => {
     expect(answer.headers['ratelimit']).toBe('"entries";r=199;t=1')
   })
 
+  it('is charged for the records that were read before the body was rejected', async () => {
+    const answer = await bulk(`${documents(30)}{`)
+    expect(answer.statusCode).toBe(400)
+    expect(answer.headers['ratelimit']).toBe('"entries";r=170;t=1')
+    expect((await bulk(documents(1))).headers['ratelimit']).toBe('"entries";r=169;t=1')
+  })
+
+  it('is charged for records of OTLP that were read before the body was rejected', async () => {
+    const logs = encodeLogs(oneScope(...Array.from({ length: 30 }, () => ({ body: 'm' }))))
+    const headers = { 'content-type': 'application/x-protobuf' }
+    // A message that ends too early.
+    const answer = await api.post(Buffer.concat([logs, Buffer.from([0x0a, 0x7f])]), { headers })
+    expect(answer.statusCode).toBe(400)
+    expect(answer.headers['ratelimit']).toBe('"entries";r=170;t=1')
+  })
+
+  it('is charged once for records that are not stored', async () => {
+    failAdds(new QueueUnavailableError('no answer'), 0)
+    expect((await bulk(documents(30))).headers['ratelimit']).toBe('"entries";r=170;t=1')
+  })
+
+  it('may become a debt after a rejected body of many records', async () => {
+    expect((await bulk(`${documents(1_000)}{`)).statusCode).toBe(400)
+    expect((await bulk(documents(1))).statusCode).toBe(429)
+  })
+
   it('rejects a request with more records than it has left, and stores nothing', async () => {
     expect((await bulk(documents(150))).statusCode).toBe(200)
     const answer = await bulk(documents(60))
@@ -185,7 +212,7 @@ describe('the bytes of a request', () => {
   it('include its rows', async () => {
     await api.close()
     api = buildTestApi({ bodyLimits: { bytesMax: 1_000_000, projectBytesMax: 60_000 } })
-    const small = documents(1_000)
+    const small = documents(50, `,"n":"${'x'.repeat(1_000)}"`)
     expect(small.length).toBeLessThan(60_000)
     const answer = await bulk(small)
     expect(answer.statusCode).toBe(429)
@@ -193,6 +220,25 @@ describe('the bytes of a request', () => {
     expect(api.queue.adds).toEqual([])
     expect(api.bodies.status.bytes).toBe(0)
   })
+
+  it.each([
+    [450_000, 200],
+    [200_000, 429],
+  ])(
+    'include what is kept of each record, valid or not: with %i, a request of 1,000 gets %i',
+    async (max, status) => {
+      await api.close()
+      api = buildTestApi({ bodyLimits: { bytesMax: 1_000_000, projectBytesMax: max } })
+      const path = '/api/v2/logs'
+      const logs = `[${'7,'.repeat(999)}{"message":"m"}]`
+      expect((await bulk('{"index":{}}\n7\n'.repeat(1_000))).statusCode).toBe(status)
+      expect((await api.post(logs, { url: path, headers: { 'dd-api-key': api.key } })).statusCode).toBe(
+        status === 200 ? 202 : 503,
+      )
+      expect(api.queue.adds.length).toBe(status === 200 ? 1 : 0)
+      expect(api.bodies.status.bytes).toBe(0)
+    },
+  )
 
   it('include what is decoded, before it is decoded', async () => {
     await api.close()

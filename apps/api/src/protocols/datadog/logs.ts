@@ -27,10 +27,15 @@ export const datadogLogs: Protocol = {
   },
   reject: ({ code, message }) => {
     const status = statuses[code] ?? problems[code].status
-    return json(status, { errors: [errorOf(status, problems[code].title, message)] })
+    const isWithoutKey = code === 'unauthorized' && message === problems.unauthorized.detail
+    const detail = isWithoutKey ? KEY_EXPECTED : message
+    return json(status, { errors: [errorOf(status, problems[code].title, detail)] })
   },
   fixedAnswers: [{ paths: ['/api/v1/validate'], needsKey: true, answer: json(200, { valid: true }) }],
 }
+
+/** Other protocols have another header. */
+const KEY_EXPECTED = 'Send the header DD-API-KEY with a valid key.'
 
 const statuses: Partial<Readonly<Record<ProblemCode, number>>> = { too_many_entries: 413 }
 

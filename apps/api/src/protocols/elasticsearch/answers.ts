@@ -5,8 +5,8 @@ import { type Problem, type ProblemCode, problems } from '../../problems.ts'
 const headers = { 'x-elastic-product': 'Elasticsearch' }
 
 /** @param body JSON */
-export function elasticAnswer(status: number, body: string): Answer {
-  return { status, type: 'application/json', body, headers }
+export function elasticAnswer(status: number, body: Answer['body']): Answer {
+  return { status, type: 'application/json; charset=utf-8', body, headers }
 }
 
 export const errorOf = (type: string, reason: string): object => ({ type, reason })

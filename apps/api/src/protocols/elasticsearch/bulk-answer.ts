@@ -1,77 +1,97 @@
 import type { EntryError } from '@sluice/schema'
 import type { Answer } from '../../answer.ts'
 import type { Outcome } from '../../intake/records.ts'
-import { elasticAnswer, errorOf } from './answers.ts'
+import type { Answering } from '../protocol.ts'
+import { elasticAnswer } from './answers.ts'
 import type { Filter } from './filter-path.ts'
+import { type ItemError, ItemErrors } from './item-errors.ts'
 
 /** An action of a bulk request, and the document that it is about. */
 export interface Item {
   readonly action: string
-  /** The index of the action, or else that of the path. */
+  /** The index of the action, or else that of the path. Null if there is none, or if the action is invalid. */
   readonly index: string | null
   readonly id: string | null
+  /** What is wrong with the action. Undefined if its document decides. */
+  readonly error?: ItemError
 }
 
-/** Errors that are about the action. Documents that Elasticsearch cannot parse have another type. */
-export const UNSUPPORTED_ACTION = 'must be index or create'
+/** Items that are made in one turn of the event loop: about 2 ms. */
+const ITEMS_PER_STEP = 1_024
 
 /** The answer to a bulk request: an item for each action. */
-export function bulkAnswer(items: readonly Item[], { rejected }: Outcome, filter: Filter): Answer {
-  const parts: string[] = []
-  if (filter.took) parts.push('"took":0')
-  if (filter.errors) parts.push(`"errors":${rejected.size > 0}`)
-  const texts: string[] = []
-  const textOf = cached((text) => JSON.stringify(text))
-  const errorText = cached((reason) => JSON.stringify(itemError(reason)))
-  for (const [at, item] of items.entries()) {
-    const error = rejected.get(at)
-    const fields = fieldsOf(item, error && errorText(reasonOf(error)), filter, textOf)
-    // Elasticsearch omits items without fields as well.
-    if (fields !== '') texts.push(`{"${item.action}":{${fields}}}`)
+export async function bulkAnswer(
+  items: readonly Item[],
+  { rejected }: Outcome,
+  filter: Filter,
+  { hold, nextTurn }: Pick<Answering, 'hold' | 'nextTurn'>,
+): Promise<Answer> {
+  const body: Buffer[] = []
+  function add(text: string): void {
+    const bytes = Buffer.from(text)
+    hold(bytes.length)
+    body.push(bytes)
   }
-  if (texts.length > 0) parts.push(`"items":[${texts.join(',')}]`)
-  return elasticAnswer(200, `{${parts.join(',')}}`)
+
+  const head = headOf(rejected.size > 0, filter)
+  const writer = new ItemWriter(filter)
+  let separator = `{${head}${head === '' ? '' : ','}"items":[`
+  for (let start = 0; start < items.length; start += ITEMS_PER_STEP) {
+    if (items.length > ITEMS_PER_STEP) await nextTurn()
+    const texts = items
+      .slice(start, start + ITEMS_PER_STEP)
+      .map((item, at) => writer.json(item, rejected.get(start + at)))
+      .filter((text) => text !== '')
+    if (texts.length === 0) continue
+    add(separator + texts.join(','))
+    separator = ','
+  }
+  add(body.length === 0 ? `{${head}}` : ']}')
+  return elasticAnswer(200, body)
 }
 
-/** Most items have the same texts. An answer may have 16 Ki items, and is made in one step. */
-function cached(make: (text: string) => string): (text: string) => string {
-  const known = new Map<string, string>()
-  return (text) => {
-    const found = known.get(text)
-    if (found !== undefined) return found
-    const made = make(text)
-    known.set(text, made)
-    return made
+function headOf(hasErrors: boolean, filter: Filter): string {
+  return [...(filter.took ? ['"took":0'] : []), ...(filter.errors ? [`"errors":${hasErrors}`] : [])].join(',')
+}
+
+/** Writes the items of one answer. */
+class ItemWriter {
+  readonly #filter: Filter
+  readonly #errors = new ItemErrors()
+  /** The last index. Most items have the same. */
+  #index: string | null = null
+  #indexJson = 'null'
+
+  constructor(filter: Filter) {
+    this.#filter = filter
+  }
+
+  /** Empty if no field of the item is asked for: Elasticsearch omits such items. */
+  json({ action, index, id, error: ownError }: Item, entryError: EntryError | undefined): string {
+    const error = entryError && (ownError ?? documentError(entryError))
+    const { field } = this.#filter
+    const fields: string[] = []
+    if (field('_index')) fields.push(`"_index":${this.#jsonOfIndex(index)}`)
+    if (field('_id')) fields.push(`"_id":${JSON.stringify(id)}`)
+    if (field('status')) fields.push(`"status":${error === undefined ? 201 : 400}`)
+    if (error === undefined) {
+      if (field('result')) fields.push('"result":"created"')
+    } else if (field('error')) fields.push(`"error":${this.#errors.json(error)}`)
+    return fields.length === 0 ? '' : `{"${action}":{${fields.join(',')}}}`
+  }
+
+  #jsonOfIndex(index: string | null): string {
+    if (index !== this.#index) {
+      this.#index = index
+      this.#indexJson = JSON.stringify(index)
+    }
+    return this.#indexJson
   }
 }
 
-/** @param error JSON */
-function fieldsOf(
-  { index, id }: Item,
-  error: string | undefined,
-  { field }: Filter,
-  textOf: (text: string) => string,
-): string {
-  const fields: string[] = []
-  if (field('_index')) fields.push(`"_index":${index === null ? 'null' : textOf(index)}`)
-  if (field('_id')) fields.push(`"_id":${id === null ? 'null' : JSON.stringify(id)}`)
-  if (field('status')) fields.push(`"status":${error === undefined ? 201 : 400}`)
-  if (error === undefined) {
-    if (field('result')) fields.push('"result":"created"')
-  } else if (field('error')) fields.push(`"error":${error}`)
-  return fields.join(',')
-}
-
-function reasonOf({ path, message }: EntryError): string {
-  return message === UNSUPPORTED_ACTION
-    ? UNSUPPORTED_REASON
-    : `${path === '' ? 'The document' : path} ${message}`
-}
-
-const UNSUPPORTED_REASON = `The action ${UNSUPPORTED_ACTION}`
-
-function itemError(reason: string): object {
-  const type =
-    reason === UNSUPPORTED_REASON ? 'action_request_validation_exception' : 'document_parsing_exception'
-  return errorOf(type, reason)
+function documentError({ path, message }: EntryError): ItemError {
+  return {
+    type: 'document_parsing_exception',
+    reason: `${path === '' ? 'The document' : path} ${message}`,
+  }
 }

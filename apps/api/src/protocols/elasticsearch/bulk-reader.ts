@@ -12,11 +12,16 @@ import {
   tooManyNames,
 } from '../entries.ts'
 import { type Line, linesOf } from '../lines.ts'
-import { type Item, UNSUPPORTED_ACTION } from './bulk-answer.ts'
+import type { Item } from './bulk-answer.ts'
+import { faultOfIndexName } from './index-name.ts'
+import type { ItemError } from './item-errors.ts'
 
 const whole: Shape = { take: 'value' }
 
-/** The longest names of indices have 255 bytes, the longest ids 512. An action has no other long text. */
+/** Of the name of an index in a reason, so that the fault is in the reason too. */
+const NAME_CHARACTERS_MAX = 40
+
+/** The longest name of an index has 255 bytes, the longest id of Elasticsearch 512. An action has no other long text. */
 const ACTION_BYTES_MAX = 8 * 1024
 
 /**
@@ -50,7 +55,7 @@ export function* readBulk(
     if (item.action === 'delete') {
       items.push(item)
       item = undefined
-      yield unsupportedAction
+      yield invalidAction
     } else yield undefined
   }
   if (item !== undefined) throw malformed(number, 'The document after the action is missing.')
@@ -73,11 +78,33 @@ function* readAction(
   const target = action === undefined ? undefined : value[action]
   if (action === undefined || others.length > 0 || !actions.has(action) || !isObject(target))
     throw malformed(number, 'Expected one of create, delete, index and update, with an object.')
-  return { action, index: text(target['_index']) ?? pathIndex, id: text(target['_id']) }
+  const index = nameOf(target, '_index', number) ?? pathIndex
+  const id = nameOf(target, '_id', number)
+  const error = errorOfAction(action, index)
+  return error === undefined ? { action, index, id } : { action, index: null, id, error }
+}
+
+/** Elasticsearch reads a number as its text. */
+function nameOf(target: Members, field: string, number: number): string | null {
+  const value = target[field] ?? null
+  if (value === null || typeof value === 'string') return value
+  if (isObject(value) || Array.isArray(value))
+    throw malformed(number, `Expected a simple value for field [${field}].`)
+  return JSON.stringify(value)
+}
+
+/** Without an index, documents are stored as well: Sluice has none. */
+function errorOfAction(action: string, index: string | null): ItemError | undefined {
+  if (action === 'update' || action === 'delete')
+    return { type: 'action_request_validation_exception', reason: 'The action must be index or create' }
+  const fault = index === null ? undefined : faultOfIndexName(index)
+  if (index === null || fault === undefined) return undefined
+  const name = index.length > NAME_CHARACTERS_MAX ? `${index.slice(0, NAME_CHARACTERS_MAX)}…` : index
+  return { type: 'invalid_index_name_exception', reason: `Invalid index name [${name}], ${fault}` }
 }
 
 function* readDocument(body: Buffer, { start, end }: Line, item: Item): Generator<undefined, SourceRecord> {
-  if (item.action === 'update') return unsupportedAction
+  if (item.error !== undefined) return invalidAction
   if (!isUtf8(body.subarray(start, end)))
     return { error: { path: '', code: 'invalid_json', message: 'must be UTF-8' } }
   const finder = yield* search(body, whole, start, end)
@@ -99,10 +126,8 @@ function withItem(document: Members, { index, id }: Item): Members {
 }
 
 const actions: ReadonlySet<string> = new Set(['create', 'delete', 'index', 'update'])
-const text = (value: unknown): string | null => (typeof value === 'string' ? value : null)
-const unsupportedAction: SourceRecord = {
-  error: { path: '', code: 'not_allowed', message: UNSUPPORTED_ACTION },
-}
+/** The item has the reason. */
+const invalidAction: SourceRecord = { error: { path: '', code: 'not_allowed', message: 'is not stored' } }
 
 function malformed(line: number, what: string): Problem {
   return new Problem('invalid_json', `Malformed action/metadata line [${line}]. ${what}`)

@@ -25,7 +25,7 @@ export const elasticsearchBulk: Protocol = {
     const filter = readFilter(query['filter_path'])
     return {
       records: () => readBulk(body, params['index'] ?? null, items),
-      answer: (outcome) => bulkAnswer(items, outcome, filter),
+      answer: (outcome, answering) => bulkAnswer(items, outcome, filter, answering),
     }
   },
   reject: rejectBulk,

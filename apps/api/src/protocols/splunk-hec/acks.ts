@@ -1,22 +1,22 @@
 import { parseJsonExactly } from '@sluice/rows'
 import { createHash } from 'node:crypto'
-import type { IncomingHttpHeaders } from 'node:http'
 import { Problem } from '../../problems.ts'
 import { isObject } from '../entries.ts'
+import type { ProtocolRequest } from '../protocol.ts'
 
-/** Clients ask for at most some thousand acknowledgements at once. */
-const ACKS_BYTES_MAX = 64 * 1024
+/** Clients ask for some hundred acknowledgements at once. A question is answered in one step. */
+const ACKS_BYTES_MAX = 16 * 1024
 /** A number that all clients read exactly. */
 const ID_BYTES = 6
 
-/** The number of a request that a client may ask for later. Only requests with a channel have one. */
-export function ackIdOf(
-  requestId: string,
-  headers: IncomingHttpHeaders,
-  query: Readonly<Record<string, unknown>>,
-): number | undefined {
-  if (headers['x-splunk-request-channel'] === undefined && query['channel'] === undefined) return undefined
-  return createHash('sha256').update(requestId).digest().readUIntBE(0, ID_BYTES)
+/** Only requests with a channel get a number. */
+export function hasChannel({ headers, query }: Pick<ProtocolRequest, 'headers' | 'query'>): boolean {
+  return headers['x-splunk-request-channel'] !== undefined || query['channel'] !== undefined
+}
+
+/** The number of a request that a client may ask for later. A replay has the number of the first answer. */
+export function ackIdOf(identity: string): number {
+  return createHash('sha256').update(identity).digest().readUIntBE(0, ID_BYTES)
 }
 
 /**

@@ -2,8 +2,8 @@ import { checkBody } from '../../intake/body.ts'
 import { Problem, problems } from '../../problems.ts'
 import { asBearer } from '../authorization.ts'
 import { queryText } from '../entries.ts'
-import type { Protocol, ProtocolRequest } from '../protocol.ts'
-import { ackIdOf, readAcks } from './acks.ts'
+import type { Protocol, ProtocolRequest, Reading } from '../protocol.ts'
+import { ackIdOf, hasChannel, readAcks } from './acks.ts'
 import { eventsAnswer, hecAnswer, jsonAnswer, rejectHec } from './answers.ts'
 import { jsonEvents, rawEvents } from './events.ts'
 
@@ -18,10 +18,9 @@ const common = {
 const events: Protocol = {
   ...common,
   paths: ['/services/collector', '/services/collector/event', '/services/collector/event/1.0'],
-  read(body, { id, headers, query }) {
+  read(body, request) {
     checkBody(body)
-    const ackId = ackIdOf(id, headers, query)
-    return { records: () => jsonEvents(body), answer: (outcome) => eventsAnswer(outcome, ackId) }
+    return { records: () => jsonEvents(body), answer: answerTo(request) }
   },
   fixedAnswers: [
     {
@@ -36,14 +35,11 @@ const events: Protocol = {
 const raw: Protocol = {
   ...common,
   paths: ['/services/collector/raw', '/services/collector/raw/1.0'],
-  read(body, { id, headers, query }) {
+  read(body, request) {
+    const { query } = request
     if (body.length === 0) throw new Problem('empty_body', problems.empty_body.detail)
-    const ackId = ackIdOf(id, headers, query)
     const origin = Object.fromEntries(originNames.map((name) => [name, queryText(query, name)]))
-    return {
-      records: () => rawEvents(body, queryText(query, 'time'), origin),
-      answer: (outcome) => eventsAnswer(outcome, ackId),
-    }
+    return { records: () => rawEvents(body, queryText(query, 'time'), origin), answer: answerTo(request) }
   },
 }
 const originNames = ['host', 'source', 'sourcetype', 'index']
@@ -58,6 +54,10 @@ const acks: Protocol = {
 }
 
 export const splunkHec: readonly Protocol[] = [events, raw, acks]
+
+function answerTo(request: ProtocolRequest): Reading['answer'] {
+  return (outcome, { identity }) => eventsAnswer(outcome, hasChannel(request) ? ackIdOf(identity) : undefined)
+}
 
 /** @throws Problem */
 function rejectToken({ query }: Pick<ProtocolRequest, 'query'>): void {

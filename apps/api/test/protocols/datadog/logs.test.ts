@@ -99,6 +99,7 @@ describe('a key', () => {
       api.app.inject({ url: '/api/v1/validate', headers: { 'dd-api-key': key } })
     expect((await validate(api.key)).json()).toEqual({ valid: true })
     expect((await validate('x')).statusCode).toBe(401)
+    expect((await validate('x')).body).toContain('Send the header DD-API-KEY with a valid key.')
   })
 
   it('is only read from its header', async () => {
@@ -106,6 +107,8 @@ describe('a key', () => {
       401,
     )
     const inUrl = await send({}, {}, `/api/v2/logs?dd-api-key=${api.key}`)
-    expect(inUrl.json<{ errors: { detail: string }[] }>().errors[0]?.detail).toContain('header DD-API-KEY')
+    expect(inUrl.json<{ errors: { detail: string }[] }>().errors[0]?.detail).toContain(
+      'A key in a URL ends up in logs.',
+    )
   })
 })

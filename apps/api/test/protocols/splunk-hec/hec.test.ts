@@ -189,6 +189,27 @@ describe('acknowledgements', () => {
   })
 
   it.each([
+    ['a key', { 'idempotency-key': 'k' }],
+    ['the body as its key', { 'sluice-idempotency': 'body' }],
+  ])('have the number of the first answer in a replay of a request with %s', async (_what, more) => {
+    const headers = { 'x-splunk-request-channel': 'c', ...more }
+    const first = await send('{"event":1}', { headers })
+    const second = await send('{"event":1}', { headers })
+    expect(second.headers['idempotency-replayed']).toBe('true')
+    expect(second.body).toBe(first.body)
+    const other = { ...headers, ...('idempotency-key' in more ? { 'idempotency-key': 'l' } : {}) }
+    expect((await send('{"event":2}', { headers: other })).body).not.toBe(first.body)
+  })
+
+  it('are answered for a body of up to 16 KiB', async () => {
+    const path = '/services/collector/ack'
+    const body = `{"acks":[${' '.repeat(16_384 - 12)}7]}`
+    const answer = await send(body, { path })
+    expect([answer.statusCode, answer.json()]).toEqual([200, { acks: { 7: true } }])
+    expect((await send(`${body} `, { path })).statusCode).toBe(413)
+  })
+
+  it.each([
     '',
     '{',
     '7',

@@ -1,0 +1,116 @@
+import { type EntryError, limits } from '@sluice/schema'
+import { describe, expect, it } from 'vitest'
+import { bulkAnswer, type Item } from '../../../src/protocols/elasticsearch/bulk-answer.ts'
+import { readFilter } from '../../../src/protocols/elasticsearch/filter-path.ts'
+
+const itemsOf = (count: number): Item[] =>
+  Array.from({ length: count }, (_, i) => ({
+    action: 'index',
+    index: i % 3 === 0 ? null : `i${i % 2}`,
+    id: String(i),
+  }))
+const invalid: EntryError = { path: '', code: 'wrong_type', message: 'must be an object' }
+
+interface Made {
+  readonly parts: readonly Buffer[]
+  readonly turns: number
+  readonly held: number
+  /** Items that were made in a turn, at most. */
+  readonly stepMax: number
+}
+
+async function make(
+  items: readonly Item[],
+  rejected = new Map<number, EntryError>(),
+  filter?: string,
+): Promise<Made> {
+  let turns = 0
+  let held = 0
+  let step = 0
+  let stepMax = 0
+  const counted = items.map((item) => ({
+    ...item,
+    get action() {
+      step += 1
+      stepMax = Math.max(stepMax, step)
+      return item.action
+    },
+  }))
+  const answer = await bulkAnswer(counted, { records: items.length, rejected }, readFilter(filter), {
+    hold: (bytes) => {
+      held += bytes
+    },
+    nextTurn: async () => {
+      turns += 1
+      step = 0
+    },
+  })
+  return { parts: answer.body as readonly Buffer[], turns, held, stepMax }
+}
+
+const textOf = ({ parts }: Made): string => Buffer.concat(parts).toString()
+
+describe('the answer to a bulk request', () => {
+  it.each([0, 1, 1_023, 1_024, 1_025, 5_000])(
+    'has an item for each of %i actions, in order',
+    async (count) => {
+      const made = await make(itemsOf(count), new Map([[1_024, invalid]]))
+      const { items = [] } = JSON.parse(textOf(made)) as {
+        items?: { index: { _id: string; status: number } }[]
+      }
+      expect(items.map(({ index: { _id: id } }) => Number(id))).toEqual(
+        Array.from({ length: count }, (_, i) => i),
+      )
+      expect(items.filter(({ index }) => index.status !== 201).length).toBe(count > 1_024 ? 1 : 0)
+    },
+  )
+
+  it('has the index of each item', async () => {
+    const { items } = JSON.parse(textOf(await make(itemsOf(8)))) as {
+      items: { index: { _index: unknown } }[]
+    }
+    expect(items.map(({ index: { _index: name } }) => name)).toEqual([
+      null,
+      'i1',
+      'i0',
+      null,
+      'i0',
+      'i1',
+      null,
+      'i1',
+    ])
+  })
+
+  it('is made in steps of 1,024 items, each in a turn of its own', async () => {
+    const made = await make(itemsOf(limits.recordsPerRequestMax))
+    expect([made.turns, made.stepMax]).toEqual([16, 1_024])
+    expect((await make(itemsOf(1_024))).turns).toBe(0)
+  })
+
+  it('is held while it is made', async () => {
+    const made = await make(itemsOf(5_000))
+    expect(made.held).toBe(Buffer.byteLength(textOf(made)))
+    const full = new Error('full')
+    let steps = 0
+    await expect(
+      bulkAnswer(itemsOf(5_000), { records: 5_000, rejected: new Map() }, readFilter(undefined), {
+        hold: () => {
+          steps += 1
+          if (steps === 2) throw full
+        },
+        nextTurn: async () => undefined,
+      }),
+    ).rejects.toBe(full)
+    expect(steps).toBe(2)
+  })
+
+  it('omits items without fields, in any step', async () => {
+    const rejected = new Map([0, 2_000, 4_999].map((at) => [at, invalid]))
+    const made = await make(itemsOf(5_000), rejected, 'errors,items.*.error')
+    const { items } = JSON.parse(textOf(made)) as { items: unknown[] }
+    expect(items.length).toBe(3)
+    expect(textOf(await make(itemsOf(5_000), new Map(), 'errors,items.*.error'))).toBe('{"errors":false}')
+    expect(JSON.parse(textOf(await make(itemsOf(5_000), rejected, 'items.*.error')))).toEqual({ items })
+    expect(textOf(await make(itemsOf(3), new Map(), 'items.*.error'))).toBe('{}')
+  })
+})
