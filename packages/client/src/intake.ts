@@ -12,6 +12,7 @@ import type { EntryIntake } from './logger.ts'
 
 /** Reserved for the request around an entry that is sent alone. */
 const ENVELOPE_BYTES_MAX = 64
+const JSON_BYTES_MAX = contractLimits.bodyBytesMax - ENVELOPE_BYTES_MAX
 
 /** Encodes entries and queues them. */
 export class Intake implements EntryIntake {
@@ -35,10 +36,14 @@ export class Intake implements EntryIntake {
   addJson(json: string, tag: unknown): void {
     if (typeof json !== 'string')
       return this.reject(json, { path: '', code: 'wrong_type', message: 'must be JSON text' }, tag)
-    if (utf8Bytes(json) + ENVELOPE_BYTES_MAX <= contractLimits.bodyBytesMax)
-      return this.#queue(toOneLine(json), tag)
-    const message = `must have at most ${contractLimits.bodyBytesMax - ENVELOPE_BYTES_MAX} bytes`
-    this.reject(json, { path: '', code: 'too_large', message }, tag)
+    // The number of characters, which costs nothing, is never above that of the bytes.
+    if (json.length > JSON_BYTES_MAX || utf8Bytes(json) > JSON_BYTES_MAX) {
+      const message = `must have at most ${JSON_BYTES_MAX} bytes`
+      return this.reject(json, { path: '', code: 'too_large', message }, tag)
+    }
+    if (json.trim() === '')
+      return this.reject(json, { path: '', code: 'invalid_json', message: 'must not be empty' }, tag)
+    this.#queue(toOneLine(json), tag)
   }
 
   /** @throws TypeError if the API would certainly reject the request */
