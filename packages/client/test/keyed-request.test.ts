@@ -99,6 +99,18 @@ test('resolves when it is given up', async () => {
   expect(client.stats).toMatchObject({ dropped: 3, queuedEntries: 0, queuedBytes: 0 })
 })
 
+test('is dropped as soon as the client is closing', async () => {
+  const { client, api, log } = fakeClient()
+  log(1)
+  const closed = client.close()
+  const sent = watch(client.sendRequest(texts('a'), 'key'))
+  await pass(0)
+  expect(sent.value).toMatchObject({ outcome: 'closed' })
+  api.last.accept()
+  expect(await closed).toMatchObject({ accepted: 1 })
+  expect(api.requests).toHaveLength(1)
+})
+
 test('is dropped if it does not fit into the queue', async () => {
   const { client, api, reported } = fakeClient({
     batchEntriesMax: 1,

@@ -37,6 +37,10 @@ export class Batch {
   isUrgent = false
   /** How many attempts have failed. */
   failedAttempts = 0
+  /** How many attempts the API answered with a problem of the configuration, although others succeeded in between. */
+  problems = 0
+  /** How many requests had succeeded at the last of them. */
+  successesAtProblem = -1
   firstAttemptAtMs: number | undefined
   /** When the first attempt began that may have succeeded without an answer. */
   uncertainSince: ClockTimes | undefined
@@ -44,6 +48,10 @@ export class Batch {
   retryAtMs = 0
   readonly settled: Promise<BatchResult>
   readonly settle: (result: BatchResult) => void
+  /** Undefined until the batch is settled. */
+  result: BatchResult | undefined
+  /** The halves of a batch that was split. */
+  parts: readonly Batch[] = []
   #entries: readonly QueuedEntry[] | undefined
   #open: QueuedEntry[] = []
   #count = 0
@@ -61,7 +69,10 @@ export class Batch {
     this.#entries = this.#open
     const { promise, resolve } = deferred<BatchResult>()
     this.settled = promise
-    this.settle = resolve
+    this.settle = (result) => {
+      this.result = result
+      resolve(result)
+    }
   }
 
   /** A batch with entries that are only in the spool. */
@@ -103,6 +114,8 @@ export class Batch {
 
   load(entries: readonly QueuedEntry[]): void {
     this.#entries = entries
+    this.#count = entries.length
+    this.#bytes = entries.reduce((sum, { bytes }) => sum + bytes, 0)
   }
 
   unload(): void {

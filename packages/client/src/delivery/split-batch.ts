@@ -18,9 +18,12 @@ export function splitBatch(
   const halves = [entries.slice(0, middle), entries.slice(middle)].map((half, index) => {
     const key = `${idempotencyKey}-${index + 1}`
     const part = new Batch(key, openedAtMs, { record: createRecord(key) })
+    // Another process may have sent the parts before.
+    part.uncertainSince = batch.uncertainSince
     for (const entry of half) part.add(entry)
     return part
   })
+  batch.parts = halves
   void settleWith(batch, halves)
   return halves
 }

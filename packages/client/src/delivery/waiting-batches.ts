@@ -37,6 +37,11 @@ export class WaitingBatches {
     return [...this.#delayed, ...this.#queue.batches]
   }
 
+  /** Entries that are only in the spool. */
+  get unloadedEntries(): number {
+    return this.batches.reduce((sum, { isLoaded, count }) => (isLoaded ? sum : sum + count), 0)
+  }
+
   /**
    * Adds an entry that fits.
    *
@@ -76,9 +81,15 @@ export class WaitingBatches {
     this.#queue.hurry()
   }
 
-  /** Takes a batch that can be sent now. */
-  takeDue(nowMs: number): Batch | undefined {
-    return this.#takeDelayed(({ retryAtMs }) => retryAtMs <= nowMs) ?? this.#queue.take(nowMs)
+  /**
+   * Takes a batch that can be sent now.
+   *
+   * @param prefersUntried whether batches that were not tried yet come first: what failed before may be at fault itself
+   */
+  takeDue(nowMs: number, { prefersUntried }: { readonly prefersUntried: boolean }): Batch | undefined {
+    const takeDelayed = (): Batch | undefined => this.#takeDelayed(({ retryAtMs }) => retryAtMs <= nowMs)
+    if (prefersUntried) return this.#queue.take(nowMs) ?? takeDelayed()
+    return takeDelayed() ?? this.#queue.take(nowMs)
   }
 
   /** Takes the oldest batch with a property. */
