@@ -38,7 +38,8 @@ export class DiskRecord implements SpoolRecord {
   /** The size of the file without its `attempt`. */
   #fileBytes = 0
   #isAttempted = false
-  #isAttemptWanted = false
+  /** When the first attempt was made whose mark is wanted. A mark may be written only at a later one. */
+  #attemptedAtMs: number | undefined
   /** Whether the last append failed. */
   #hasFailed = false
   /** Whether there may be bytes at the end of the file that are not part of it. */
@@ -81,12 +82,12 @@ export class DiskRecord implements SpoolRecord {
 
   markAttempt(): Promise<void> {
     // A write that has not begun writes the mark too.
-    this.#isAttemptWanted = true
+    this.#attemptedAtMs ??= this.#host.wallMs()
     return this.#run((path) => this.#append(path))
   }
 
   clearAttempt(): Promise<void> {
-    this.#isAttemptWanted = false
+    this.#attemptedAtMs = undefined
     return this.#run(async (path) => {
       if (!this.#isAttempted) return
       await this.#host.files.truncate(path, this.#fileBytes)
@@ -132,11 +133,11 @@ export class DiskRecord implements SpoolRecord {
 
   /** Appends the entries that are not written, and the mark of an attempt if it is wanted. */
   async #append(path: string): Promise<void> {
-    const { files, wallMs } = this.#host
+    const { files } = this.#host
     const count = this.#unwritten.length
     const part = count === 0 ? Buffer.alloc(0) : encodeEntries(this.#unwritten)
-    const isMarked = this.#isAttemptWanted && !this.#isAttempted
-    const mark = isMarked ? encodeAttempt(wallMs(), this.#entries) : Buffer.alloc(0)
+    const markedAtMs = this.#isAttempted ? undefined : this.#attemptedAtMs
+    const mark = markedAtMs === undefined ? Buffer.alloc(0) : encodeAttempt(markedAtMs, this.#entries)
     if (part.length + mark.length === 0) return
     try {
       // Nothing may follow what a failure left behind.
@@ -153,7 +154,7 @@ export class DiskRecord implements SpoolRecord {
     this.#hasFailed = false
     this.#unwritten.splice(0, count)
     this.#fileBytes += part.length
-    this.#isAttempted ||= isMarked
+    this.#isAttempted ||= markedAtMs !== undefined
   }
 
   async #cutRemnant(path: string): Promise<void> {

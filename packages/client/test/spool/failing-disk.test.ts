@@ -36,8 +36,13 @@ afterEach(async () => {
   unhandled.length = 0
 })
 
-function start(options: Partial<ClientOptions> = {}, files: Partial<Files> = {}, path = directory) {
-  const spool = new DiskSpool({ directory: path }, { files: { ...disk, ...files } })
+function start(
+  options: Partial<ClientOptions> = {},
+  files: Partial<Files> = {},
+  path = directory,
+  wallMs = Date.now,
+) {
+  const spool = new DiskSpool({ directory: path }, { files: { ...disk, ...files }, wallMs })
   const errors: SluiceError[] = []
   const dropped: { messages: string[]; reason: string }[] = []
   const client = new SluiceClient({
@@ -162,6 +167,25 @@ describe('a disk that becomes full', () => {
     }
     expect(appends).toBe(1)
     expect(await client.flush()).toMatchObject({ accepted: 20 })
+  })
+
+  test('gets the time of the first attempt with the mark that it takes later', async () => {
+    let isFull = false
+    let nowMs = 1_000
+    const append = (path: string, bytes: Uint8Array): Promise<void> =>
+      isFull ? full() : disk.append(path, bytes)
+    api.defaultResponder = loseAnswer
+    const { client, spool } = start({ flushIntervalMs: 200 }, { append }, directory, () => nowMs)
+    log(client, 1, 1)
+    await spool.written()
+    isFull = true
+    await soon(() => expect(client.stats.failedAttempts).toBe(1))
+    isFull = false
+    nowMs = 9_000
+    await soon(() => expect(client.stats.failedAttempts).toBe(2))
+    expect(await client.close({ timeoutMs: 0 })).toMatchObject({ pending: 1 })
+    const [path = ''] = await batchFiles()
+    expect(await readFile(path, 'utf8')).toMatch(/\nattempt 1000 1 .*\n$/)
   })
 
   test('is not said to have kept what it did not take', async () => {
