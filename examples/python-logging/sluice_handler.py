@@ -1,5 +1,7 @@
 """A handler for Python's logging that sends records to Sluice. It needs only the standard library of Python 3.9 or newer."""
 
+import email.utils
+import http.client
 import json
 import logging
 import math
@@ -26,6 +28,8 @@ GATHER_SECONDS = 0.5
 REQUEST_TIMEOUT_SECONDS = 40
 RETRY_SECONDS_MIN = 0.5
 RETRY_SECONDS_MAX = 30
+# A longer `Retry-After` is followed by another request after this time.
+RETRY_AFTER_SECONDS_MAX = 3_600
 # What a retry may resolve, in addition to 5xx. Any other 4xx would be the answer to each further attempt.
 RETRIED_STATUSES = {401, 403, 408, 429}
 
@@ -136,6 +140,7 @@ class SluiceHandler(logging.Handler):
         request = urllib.request.Request(self._url, body.encode(), headers, method="POST")
         pause = RETRY_SECONDS_MIN
         while True:
+            retry_after = 0
             left = max(0.1, self._give_up_at - time.monotonic())
             try:
                 with urllib.request.urlopen(request, timeout=min(left, REQUEST_TIMEOUT_SECONDS)) as response:
@@ -143,22 +148,52 @@ class SluiceHandler(logging.Handler):
                     return
             except urllib.error.HTTPError as error:
                 with error:
-                    reason = error.read(2_000).decode(errors="replace")
+                    reason = _reason_of(error)
+                    retry_after = _seconds_of(error.headers.get("Retry-After"))
                 if error.code < 500 and error.code not in RETRIED_STATUSES:
                     self._drop(self._sending)
                     print(f"sluice: a request was rejected: {error.code} {reason}", file=sys.stderr)
                     return
-            except (OSError, ValueError, KeyError):
-                # No answer, or not one of Sluice.
+            except (OSError, http.client.HTTPException, ValueError, KeyError, TypeError):
+                # No answer, a part of one, or not one of Sluice.
                 pass
-            if time.monotonic() + pause > self._give_up_at:
+            if not self._wait(pause, retry_after):
                 self._drop(self._sending)
                 return
-            if self._closing.is_set():
-                time.sleep(pause)
-            else:
-                self._closing.wait(pause)
             pause = min(pause * 2, RETRY_SECONDS_MAX if math.isinf(self._give_up_at) else 1)
+
+    def _wait(self, pause, retry_after):
+        """Returns whether there is time for another attempt. The end of the program shortens the pause, but not what Sluice asked for."""
+        resume_at = time.monotonic() + retry_after
+        if not self._closing.is_set():
+            self._closing.wait(max(pause, retry_after))
+            pause = 0
+        left = max(pause, resume_at - time.monotonic())
+        if time.monotonic() + left > self._give_up_at:
+            return False
+        time.sleep(max(0, left))
+        return True
+
+
+def _reason_of(error):
+    try:
+        return error.read(2_000).decode(errors="replace")
+    except (OSError, http.client.HTTPException):
+        return "the answer is incomplete"
+
+
+def _seconds_of(retry_after):
+    """The value of `Retry-After`: seconds, or a date."""
+    try:
+        seconds = float(retry_after) if retry_after.strip().isdigit() else _seconds_until(retry_after)
+        return min(max(0, seconds), RETRY_AFTER_SECONDS_MAX)
+    except (AttributeError, TypeError, ValueError, OverflowError):
+        # There is none, or not a valid one.
+        return 0
+
+
+def _seconds_until(date):
+    return email.utils.parsedate_to_datetime(date).timestamp() - time.time()
 
 
 def _level_of(number):

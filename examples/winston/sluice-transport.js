@@ -39,7 +39,7 @@ export class SluiceTransport extends winston.Transport {
     const level = levels.get(name) ?? 'info'
     this.#client.send({
       level,
-      message: typeof message === 'string' ? message : JSON.stringify(message ?? fields),
+      message: typeof message === 'string' ? message : toText(message ?? fields),
       stack: typeof stack === 'string' ? stack : undefined,
       // The format `timestamp()` makes an ISO text. Without it, the client adds the time.
       timestamp: typeof timestamp === 'string' ? timestamp : undefined,
@@ -53,5 +53,17 @@ export class SluiceTransport extends winston.Transport {
   async _final(done) {
     await this.#client.close()
     done()
+  }
+}
+
+/** A message that is not a text: as JSON, if it can be. Neither a BigInt nor a circle may throw in the call that logs. */
+function toText(value) {
+  try {
+    return (
+      JSON.stringify(value, (_name, each) => (typeof each === 'bigint' ? String(each) : each)) ??
+      String(value)
+    )
+  } catch {
+    return 'a message that JSON cannot hold'
   }
 }

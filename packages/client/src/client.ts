@@ -1,11 +1,13 @@
 /// <reference lib="esnext.disposable" preserve="true" />
-import { Delivery, type Persistence } from './delivery/delivery.ts'
+import { checkOptions } from './check-options.ts'
+import { Delivery } from './delivery/delivery.ts'
 import { type FlushOptions, type FlushResult, SettledCounts } from './delivery/flush.ts'
+import { type Persistence, persistences } from './delivery/persistence.ts'
 import { type EntryCounts, Settlements } from './delivery/settlements.ts'
 import { copyFields } from './encoding/metadata.ts'
-import type { Metadata } from './entry.ts'
 import { flushBeforeExit } from './exit.ts'
 import { HookCaller } from './hook-caller.ts'
+import type { Settlement } from './hooks.ts'
 import { Intake } from './intake.ts'
 import { Logger } from './logger.ts'
 import { type ClientOptions, readOptions } from './options.ts'
@@ -19,8 +21,11 @@ export interface CloseOptions extends FlushOptions {
 
 export interface ClientStats extends Readonly<EntryCounts> {
   readonly failedAttempts: number
+  /** In memory, those in flight included. */
   readonly queuedEntries: number
   readonly queuedBytes: number
+  /** Waiting in the spool, and not in memory. */
+  readonly spooledEntries: number
   readonly requestsInFlight: number
 }
 
@@ -47,11 +52,12 @@ export class SluiceClient extends Logger {
   constructor(options: ClientOptions, given: Partial<Platform> = {}) {
     const platform = { ...systemPlatform(), ...given }
     const settings = readOptions(options, platform)
+    checkOptions(options, settings)
     const hooks = new HookCaller(options)
     const settlements = new Settlements(hooks)
     const delivery = new Delivery(settings, platform, hooks, settlements)
     const intake = new Intake(delivery, settlements, platform.wallMs)
-    super(intake, settings.entryDefaults, copyFields(options.metadata ?? {}) as Metadata)
+    super(intake, settings.entryDefaults, copyFields(options.metadata ?? {}))
     this.#delivery = delivery
     this.#settlements = settlements
     this.#intake = intake
@@ -72,6 +78,19 @@ export class SluiceClient extends Logger {
   }
 
   /**
+   * Sends exactly these entries, in this order, in one request with this idempotency key. For programs that choose keys which follow from the
+   * origin of the entries, so that the same request can be made again after a crash. The request is retried as the options say, is not split,
+   * and is not kept in the spool.
+   *
+   * @param texts 1 to 100 entries as JSON texts, which are sent as they are
+   * @param idempotencyKey 1 to 255 visible ASCII characters. Another body with the same key is rejected
+   * @returns what became of the request. Rejects with a TypeError if the arguments are invalid, and for no other reason
+   */
+  async sendRequest(texts: readonly string[], idempotencyKey: string): Promise<Settlement> {
+    return keepAliveUntil(this.#intake.addRequest(texts, idempotencyKey))
+  }
+
+  /**
    * Resolves when the queue has room for a batch, or for an entry of this many bytes if it is larger, or when the client is closed. For
    * senders that can wait, such as one that reads a file.
    */
@@ -80,12 +99,13 @@ export class SluiceClient extends Logger {
   }
 
   get stats(): ClientStats {
-    const { memory, requestsInFlight, failedAttempts } = this.#delivery
+    const { memory, unloadedEntries, requestsInFlight, failedAttempts } = this.#delivery
     return {
       ...this.#settlements.counts,
       failedAttempts,
       queuedEntries: memory.entries,
       queuedBytes: memory.bytes,
+      spooledEntries: unloadedEntries,
       requestsInFlight,
     }
   }
@@ -97,9 +117,10 @@ export class SluiceClient extends Logger {
    *   all requests
    */
   async flush({ timeoutMs = Infinity }: FlushOptions = {}): Promise<FlushResult> {
+    checkTimeout(timeoutMs)
     this.#delivery.hurry()
     const counts = new SettledCounts(this.#delivery)
-    await keepAliveUntil(counts.endOrTimeout(timeoutMs, { endsOnProblem: true }))
+    await keepAliveUntil(counts.endOrTimeout(timeoutMs, { endsOnProblem: 'known' }))
     return counts.result()
   }
 
@@ -107,7 +128,11 @@ export class SluiceClient extends Logger {
    * Sends what is in the queue, and gives up what is not acknowledged after `timeoutMs` (10 s by default), or when the API rejects all
    * requests. Entries that are logged later are dropped. A further call can only change what `remaining` says.
    */
-  close(options: CloseOptions = {}): Promise<FlushResult> {
+  async close(options: CloseOptions = {}): Promise<FlushResult> {
+    const { timeoutMs = 0, remaining = 'retry' } = options
+    checkTimeout(timeoutMs)
+    if (!persistences.includes(remaining))
+      throw new TypeError(`\`remaining\` must be one of ${persistences.join(', ')}`)
     if (this.#closing === undefined) this.#closing = this.#close(options)
     else if (options.remaining !== undefined) this.#delivery.setPersistence(options.remaining)
     return this.#closing
@@ -117,6 +142,7 @@ export class SluiceClient extends Logger {
     this.#forgetExit()
     this.#intake.close()
     const counts = new SettledCounts(this.#delivery)
+    this.#delivery.tryAgain()
     this.#delivery.hurry()
     this.#delivery.setPersistence(remaining)
     await keepAliveUntil(this.#endWithin(counts, timeoutMs))
@@ -126,11 +152,11 @@ export class SluiceClient extends Logger {
 
   async #endWithin(counts: SettledCounts, timeoutMs: number): Promise<void> {
     const endMs = this.#monotonicMs() + timeoutMs
-    await counts.endOrTimeout(timeoutMs, { endsOnProblem: true })
+    await counts.endOrTimeout(timeoutMs, { endsOnProblem: 'new' })
     // After a problem, others of the requests in flight may still be accepted.
     this.#delivery.setPersistence('give-up')
     const restMs = endMs - this.#monotonicMs()
-    if (restMs > 0) await counts.endOrTimeout(restMs, { endsOnProblem: false })
+    if (restMs > 0) await counts.endOrTimeout(restMs, { endsOnProblem: 'never' })
     this.#delivery.abort()
     await counts.end()
   }
@@ -138,4 +164,9 @@ export class SluiceClient extends Logger {
   async [Symbol.asyncDispose](): Promise<void> {
     await this.close()
   }
+}
+
+function checkTimeout(timeoutMs: number): void {
+  if (typeof timeoutMs !== 'number' || !(timeoutMs >= 0))
+    throw new TypeError('`timeoutMs` must be a number of at least 0')
 }

@@ -1,13 +1,18 @@
+import { deferred } from './deferred.ts'
+import { Batch } from './delivery/batch.ts'
 import type { Delivery } from './delivery/delivery.ts'
 import type { Settlements } from './delivery/settlements.ts'
 import { entryText } from './encoding/entry-text.ts'
 import { utf8Bytes } from './encoding/utf8.ts'
 import type { Entry, EntryError } from './entry.ts'
+import type { Settlement } from './hooks.ts'
+import { readRequest } from './keyed-request.ts'
 import { contractLimits } from './limits.ts'
 import type { EntryIntake } from './logger.ts'
 
 /** Reserved for the request around an entry that is sent alone. */
 const ENVELOPE_BYTES_MAX = 64
+const JSON_BYTES_MAX = contractLimits.bodyBytesMax - ENVELOPE_BYTES_MAX
 
 /** Encodes entries and queues them. */
 export class Intake implements EntryIntake {
@@ -31,10 +36,26 @@ export class Intake implements EntryIntake {
   addJson(json: string, tag: unknown): void {
     if (typeof json !== 'string')
       return this.reject(json, { path: '', code: 'wrong_type', message: 'must be JSON text' }, tag)
-    if (utf8Bytes(json) + ENVELOPE_BYTES_MAX <= contractLimits.bodyBytesMax)
-      return this.#queue(toOneLine(json), tag)
-    const message = `must have at most ${contractLimits.bodyBytesMax - ENVELOPE_BYTES_MAX} bytes`
-    this.reject(json, { path: '', code: 'too_large', message }, tag)
+    // The number of characters, which costs nothing, is never above that of the bytes.
+    if (json.length > JSON_BYTES_MAX || utf8Bytes(json) > JSON_BYTES_MAX) {
+      const message = `must have at most ${JSON_BYTES_MAX} bytes`
+      return this.reject(json, { path: '', code: 'too_large', message }, tag)
+    }
+    if (json.trim() === '')
+      return this.reject(json, { path: '', code: 'invalid_json', message: 'must not be empty' }, tag)
+    this.#queue(toOneLine(json), tag)
+  }
+
+  /** @throws TypeError if the API would certainly reject the request */
+  addRequest(texts: readonly string[], idempotencyKey: string): Promise<Settlement> {
+    const entries = readRequest(texts, idempotencyKey)
+    const { promise, resolve } = deferred<Settlement>()
+    // Without a record in the spool: who chooses the key can make the same request again.
+    const batch = new Batch(idempotencyKey, 0, { onSettlement: resolve })
+    for (const entry of entries) batch.add(entry)
+    if (this.#isClosed) this.#settlements.dropped(batch, 'closed')
+    else this.#delivery.addRequest(batch)
+    return promise
   }
 
   reject(entry: unknown, error: EntryError, tag: unknown): void {

@@ -5,6 +5,7 @@ import type { Hooks } from './hooks.ts'
 import { contractLimits } from './limits.ts'
 import type { Platform } from './platform.ts'
 import type { Spool } from './spool.ts'
+import { HOUR_MS } from './timers.ts'
 
 /** Fields that all entries of a logger have, unless the entry has its own value. */
 export interface EntryDefaults {
@@ -60,7 +61,6 @@ export interface ClientOptions extends EntryDefaults, Hooks {
 }
 
 const MIB = 1024 * 1024
-const HOUR_MS = 3_600_000
 
 export const defaults = {
   /** The most that the API accepts. */
@@ -86,7 +86,7 @@ export const defaults = {
   flushOnExit: true,
 } as const
 
-/** Options that were checked, with all defaults. */
+/** Options with all defaults. */
 export interface Settings {
   /** The address of the logs resource. */
   readonly url: string
@@ -108,12 +108,17 @@ export interface Settings {
   readonly entryDefaults: EntryDefaults
 }
 
-/** @throws TypeError if an option is invalid */
+/**
+ * Adds the defaults. `checkOptions` checks the result.
+ *
+ * @throws TypeError if the address is invalid, or if there is a key in a browser
+ */
 export function readOptions(options: ClientOptions, platform: Platform): Settings {
+  if (typeof options !== 'object' || options === null) throw new TypeError('the options must be an object')
   const inBrowser = isBrowser(platform.scope)
   if (inBrowser && options.apiKey !== undefined) throw new TypeError(KEY_IN_BROWSER)
   const given = Object.fromEntries(Object.entries(options).filter(([, value]) => value !== undefined))
-  const settings: Settings = {
+  return {
     ...defaults,
     ...(given as Partial<Settings>),
     url: logsAddress(options.url),
@@ -127,41 +132,8 @@ export function readOptions(options: ClientOptions, platform: Platform): Setting
       source: options.source ?? (inBrowser ? 'client' : undefined),
     },
   }
-  checkSettings(settings)
-  return settings
 }
 
 const KEY_IN_BROWSER =
   '`apiKey` must not be used in a browser: every user of the page could read it. Leave it out, and let `url` be a backend of your own ' +
   'that adds the key. packages/client/examples/browser-proxy is an example.'
-
-function checkSettings(settings: Settings): void {
-  requireInteger(settings, 'batchEntriesMax', 1, contractLimits.entriesPerRequestMax)
-  requireInteger(settings, 'batchBytesMax', 1, contractLimits.bodyBytesMax / 2)
-  requireInteger(settings, 'flushIntervalMs', 0, HOUR_MS)
-  requireInteger(settings, 'requestsInFlightMax', 1, 100)
-  // While requests are in flight, there is room for another one. So a full queue always has something that can be dropped.
-  const batches = settings.requestsInFlightMax + 1
-  requireInteger(settings, 'queueEntriesMax', batches * settings.batchEntriesMax)
-  requireInteger(settings, 'queueBytesMax', batches * settings.batchBytesMax)
-  requireInteger(settings, 'requestTimeoutMs', 1, HOUR_MS)
-  requireOneOf(settings, 'overflow', ['drop-oldest', 'drop-newest'])
-  requireOneOf(settings, 'compression', ['auto', 'gzip', 'none'])
-}
-
-type NumberName = { [Name in keyof Settings]: Settings[Name] extends number ? Name : never }[keyof Settings]
-
-function requireInteger(
-  settings: Settings,
-  name: NumberName,
-  min: number,
-  max = Number.MAX_SAFE_INTEGER,
-): void {
-  const value = settings[name]
-  if (!Number.isInteger(value) || value < min || value > max)
-    throw new TypeError(`\`${name}\` must be an integer from ${min} to ${max}`)
-}
-
-function requireOneOf(settings: Settings, name: 'overflow' | 'compression', values: readonly string[]): void {
-  if (!values.includes(settings[name])) throw new TypeError(`\`${name}\` must be one of ${values.join(', ')}`)
-}

@@ -14,6 +14,11 @@ export interface Spool {
   close(): Promise<void>
 }
 
+/** The entries of a record are lost. */
+export class UnreadableError extends Error {
+  override name = 'UnreadableError'
+}
+
 export interface SpoolEvents {
   /** The records of processes that have ended, oldest first. */
   readonly onRecovered: (records: readonly RecoveredRecord[]) => void
@@ -25,19 +30,19 @@ export interface SpoolEvents {
 export interface SpoolRecord {
   /** Adds an entry, as JSON text of one line. It is written soon. Does not throw. */
   add(json: string, bytes: number): void
-  /** Whether all entries are written. */
+  /** Whether all entries are written, and an end of the process would not lose them. */
   readonly isWritten: boolean
   /** Resolves when all entries are written, or cannot be written. */
   written(): Promise<void>
   /**
    * Resolves when all entries are written, and that an attempt may have been made to send them.
    *
-   * Rejects if they cannot be written. Then the record does not exist any more.
+   * Rejects if one of these cannot be written. What was written before stays.
    */
   markAttempt(): Promise<void>
   /** Removes the mark: no attempt has succeeded. */
   clearAttempt(): Promise<void>
-  /** The entries, as JSON text. */
+  /** The entries, as JSON text. Rejects with an `UnreadableError` if they are lost, and with another error if a later call may succeed. */
   read(): Promise<string[]>
   /** Its room is free at once, also while it is still being read. */
   remove(): Promise<void>

@@ -1,3 +1,5 @@
+export const HOUR_MS = 3_600_000
+
 /** The longest delay that setTimeout supports. A longer one would end at once. */
 const DELAY_MS_MAX = 2 ** 31 - 1
 

@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest'
 import { fakeClient } from './support/fake-client.ts'
-import { pass, problemOf } from './support/fake-fetch.ts'
+import { pass, problemOf, refused } from './support/fake-fetch.ts'
 
 beforeEach(() => void vi.useFakeTimers())
 afterEach(() => void vi.useRealTimers())
@@ -26,15 +26,39 @@ describe('202', () => {
     expect(client.stats).toMatchObject({ accepted: 2, rejected: 1 })
   })
 
-  test.each(['', '{}', 'null', '<html>', '{"accepted":1,"rejected":1}', '{"accepted":"1","rejected":0}'])(
-    'without counts that add up is not from the API: %j',
-    async (body) => {
-      const { api, reported, log } = fakeClient({ compression: 'none' })
+  test.each([
+    '',
+    '{}',
+    'null',
+    '<html>',
+    '{"accepted":"1","rejected":0}',
+    '{"accepted":-1,"rejected":2}',
+    '{"accepted":0.5,"rejected":0.5}',
+  ])('without counts is not from the API: %j', async (body) => {
+    const { api, reported, log } = fakeClient({ compression: 'none' })
+    log(1)
+    await pass(1_000)
+    api.last.respond(202, body === '' ? undefined : body)
+    await pass(0)
+    expect(reported.errors).toMatchObject([{ kind: 'configuration', status: 202 }])
+  })
+
+  test.each(['{"level":"info","message":"a"},{"level":"info","message":"b"}', '{}'])(
+    'with counts of other entries ends the request: a text was not exactly one entry: %s',
+    async (text) => {
+      const { client, api, reported, log } = fakeClient()
+      client.sendJson(text)
+      const flushed = client.flush()
+      await pass(0)
+      api.last.respond(202, { accepted: 2, rejected: 1 })
+      expect(await flushed).toMatchObject({ rejected: 1, problem: undefined })
+      expect(reported.rejections).toMatchObject([
+        { error: { code: 'wrong_count', message: expect.stringContaining('accepted 2') as string } },
+      ])
       log(1)
       await pass(1_000)
-      api.last.respond(202, body === '' ? undefined : body)
-      await pass(0)
-      expect(reported.errors).toMatchObject([{ kind: 'configuration', status: 202 }])
+      expect(api.requests).toHaveLength(2)
+      expect(reported.errors).toEqual([])
     },
   )
 
@@ -114,16 +138,36 @@ describe('a request that is too large', () => {
     expect(reported.rejections).toMatchObject([{ error: { code: 'body_too_large' } }])
   })
 
-  test('is not split after an attempt that may have succeeded: the parts have other keys', async () => {
+  test('is split after an attempt without an answer too: it would have been rejected as well', async () => {
+    const { client, api, reported, log } = fakeClient()
+    log(2)
+    await pass(1_000)
+    // What a client sees whose server rejects a large body before it was read.
+    api.last.fail(new TypeError('fetch failed', { cause: new Error('write EPIPE') }))
+    await pass(1_000)
+    api.last.respond(413, problemOf('body_too_large'))
+    await pass(0)
+    const whole = api.requests[0]?.key
+    expect(api.requests.slice(2).map(({ key }) => key)).toEqual([`${whole}-1`, `${whole}-2`])
+    for (const request of api.requests.slice(2)) request.accept()
+    await pass(0)
+    expect(reported.rejections).toEqual([])
+    expect(client.stats).toMatchObject({ accepted: 2, queuedEntries: 0, queuedBytes: 0 })
+  })
+
+  test('has parts that are given up before the API forgets the keys of earlier attempts', async () => {
     const { api, reported, log } = fakeClient()
     log(2)
     await pass(1_000)
     api.last.respond(502)
     await pass(1_000)
     api.last.respond(413, problemOf('body_too_large'))
-    await pass(1_000)
-    expect(api.requests).toHaveLength(2)
-    expect(reported.rejections).toHaveLength(2)
+    await pass(0)
+    for (let i = 0; i < 120 && reported.drops.length < 2; i += 1) {
+      for (const request of api.requests.slice(2)) request.fail(refused())
+      await pass(30_000)
+    }
+    expect(reported.drops.map(({ reason }) => reason)).toEqual(['outcome-unknown', 'outcome-unknown'])
   })
 
   test('has parts with the same keys whenever it is sent', async () => {

@@ -35,6 +35,18 @@ describe('flush', () => {
     expect(client.stats.queuedEntries).toBe(1)
   })
 
+  test('counts the half of a split request that is settled', async () => {
+    const { client, api, log } = fakeClient()
+    log(3)
+    const flushed = client.flush({ timeoutMs: 5_000 })
+    await pass(0)
+    api.last.respond(413)
+    await pass(0)
+    api.requests[1]?.accept()
+    await pass(5_000)
+    expect(await flushed).toMatchObject({ accepted: 2, pending: 1 })
+  })
+
   test('reports what is pending after a timeout, and changes nothing', async () => {
     const { client, api, log } = fakeClient()
     log(2)

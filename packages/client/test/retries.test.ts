@@ -8,7 +8,7 @@ afterEach(() => void vi.useRealTimers())
 const MINUTE_MS = 60_000
 
 describe('a request is retried with the same key and body', () => {
-  test.each([408, 429, 500, 502, 503, 504])('after %i', async (status) => {
+  test.each([408, 429, 500, 501, 502, 503, 504, 507, 520, 524, 599])('after %i', async (status) => {
     const { client, api, reported, log } = fakeClient()
     log(2)
     const flushed = client.flush()
@@ -204,15 +204,19 @@ describe('the idempotency window', () => {
     ['queue_unavailable', 503, problemOf('queue_unavailable')],
     ['a 503 of a proxy', 503, '<html>'],
     ['a 500', 500, problemOf('internal_error')],
+    ['a 524 of a proxy', 524, '<html>'],
+    ['a 200 of something else', 200, '<html>'],
+    ['a 202 without counts', 202, '{}'],
+    ['a 204', 204, undefined],
   ])('limits %s, after which the entries may be stored', async (_name, status, body) => {
     const { api, reported, log } = fakeClient()
     log(1)
     await pass(1_000)
     api.last.respond(status, body)
+    await pass(0)
     // Later failures are known, but the first one still counts.
-    for (let i = 0; i < 120; i += 1) {
-      await pass(30_000)
-      if (reported.drops.length > 0) break
+    for (let second = 0; second < 3_600 && reported.drops.length === 0; second += 1) {
+      await pass(1_000)
       api.last.fail(refused())
     }
     expect(reported.drops).toEqual([{ messages: ['1'], reason: 'outcome-unknown' }])
@@ -244,4 +248,25 @@ test('retries end after `retryForMs`', async () => {
   const cause = expect.any(TypeError) as TypeError
   expect(reported.settlements).toMatchObject([{ outcome: 'retries', reason: 'connect ECONNREFUSED', cause }])
   expect(await flushed).toMatchObject({ accepted: 0, dropped: 1 })
+})
+
+describe('an error of `fetch` that cannot be read', () => {
+  const circle = new Error('circle')
+  circle.cause = circle
+  test.each<[string, unknown]>([
+    ['an object without a prototype', Object.create(null)],
+    ['a circle of causes', circle],
+  ])('is a failure like any other: %s', async (_name, error) => {
+    const { client, api, log } = fakeClient()
+    log(1)
+    await pass(1_000)
+    api.last.fail(error)
+    await pass(250)
+    expect(client.stats).toMatchObject({ failedAttempts: 1, requestsInFlight: 1 })
+    api.last.fail(error)
+    await pass(0)
+    const closed = client.close({ timeoutMs: 0 })
+    await pass(0)
+    expect(await closed).toMatchObject({ dropped: 1 })
+  })
 })

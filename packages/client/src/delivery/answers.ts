@@ -1,4 +1,5 @@
 import type { EntryError } from '../entry.ts'
+import type { EntryRejection } from '../hooks.ts'
 import { parseRetryAfterMs } from './backoff.ts'
 
 /** What a response means for its batch. */
@@ -15,6 +16,8 @@ export interface Misconfiguration {
   readonly kind: 'misconfigured'
   readonly status: number
   readonly message: string
+  /** Whether the API may have accepted the entries. */
+  readonly mayBeStored: boolean
 }
 
 /** A transient failure. */
@@ -28,13 +31,7 @@ export interface Failure {
   readonly mayBeStored: boolean
 }
 
-export interface EntryRejection {
-  /** The position of the entry in the request. */
-  readonly index: number
-  readonly error: EntryError
-}
-
-/** Transient statuses, with the reason if the response has none. */
+/** Transient statuses, with the reason if the response has none. Others from 500 on are transient too: they come from proxies. */
 const transientStatuses: ReadonlyMap<number, string> = new Map([
   [408, 'the request took too long'],
   [429, 'the project is over its rate limit'],
@@ -67,7 +64,7 @@ export function interpretAnswer(
   const fields = parseObject(body)
   if (status === 202) return interpretCounts(fields, entries)
   const problem = describeProblem(fields)
-  const transient = transientStatuses.get(status)
+  const transient = transientStatuses.get(status) ?? (status >= 500 ? 'the API is unavailable' : undefined)
   if (transient !== undefined) {
     return {
       kind: 'failed',
@@ -88,7 +85,8 @@ export function interpretAnswer(
     return { kind: status === 413 || code === 'too_many_entries' ? 'too-large' : 'rejected', error }
   }
   const message = problem === undefined ? NOT_SLUICE : status === 401 ? REJECTED_KEY : problem
-  return { kind: 'misconfigured', status, message: `${message} (${status})` }
+  // Whatever answered 2xx may have passed the request on.
+  return { kind: 'misconfigured', status, message: `${message} (${status})`, mayBeStored: status < 300 }
 }
 
 /** The API does not tell which: a hint would help those who guess keys. */
@@ -97,14 +95,21 @@ const NOT_SLUICE = 'the response is not from a Sluice API'
 
 function interpretCounts(fields: Fields, entries: number): Answer {
   const { accepted, rejected, errors = [] } = fields
-  if (typeof accepted !== 'number' || typeof rejected !== 'number' || accepted + rejected !== entries)
-    return {
-      kind: 'misconfigured',
-      status: 202,
-      message: `${NOT_SLUICE}: it has no valid counts of entries (202)`,
-    }
+  if (!isCount(accepted) || !isCount(rejected)) {
+    const message = `${NOT_SLUICE}: it has no valid counts of entries (202)`
+    return { kind: 'misconfigured', status: 202, message, mayBeStored: true }
+  }
+  // The API has read other entries than the client had: a text that was sent as it is was not exactly one value.
+  if (accepted + rejected !== entries) {
+    const message = `the API counted ${accepted + rejected} entries instead of ${entries}, and accepted ${accepted} of them (202)`
+    return { kind: 'rejected', error: { path: '', code: 'wrong_count', message } }
+  }
   const list: readonly unknown[] = Array.isArray(errors) ? errors : []
   return { kind: 'processed', accepted, rejections: list.flatMap(readRejection) }
+}
+
+function isCount(value: unknown): value is number {
+  return typeof value === 'number' && Number.isInteger(value) && value >= 0
 }
 
 type Fields = Readonly<Record<string, unknown>>

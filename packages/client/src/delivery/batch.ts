@@ -1,5 +1,6 @@
 import { deferred } from '../deferred.ts'
 import type { QueuedEntry } from '../entry.ts'
+import type { Settlement } from '../hooks.ts'
 import type { SpoolRecord } from '../spool.ts'
 
 /** What became of the entries of a batch. */
@@ -28,12 +29,18 @@ export interface ClockTimes {
 export class Batch {
   readonly idempotencyKey: string
   readonly openedAtMs: number
+  /** Gets the end of a request that the caller made, with its own key. Such a batch is never split: its parts would have other keys. */
+  readonly onSettlement: ((settlement: Settlement) => void) | undefined
   /** Undefined if the batch is not in the spool. */
   record: SpoolRecord | undefined
   /** Whether to send it before it is full or due. */
   isUrgent = false
   /** How many attempts have failed. */
   failedAttempts = 0
+  /** How many attempts the API answered with a problem of the configuration, although others succeeded in between. */
+  problems = 0
+  /** How many requests had succeeded at the last of them. */
+  successesAtProblem = -1
   firstAttemptAtMs: number | undefined
   /** When the first attempt began that may have succeeded without an answer. */
   uncertainSince: ClockTimes | undefined
@@ -41,19 +48,31 @@ export class Batch {
   retryAtMs = 0
   readonly settled: Promise<BatchResult>
   readonly settle: (result: BatchResult) => void
+  /** Undefined until the batch is settled. */
+  result: BatchResult | undefined
+  /** The halves of a batch that was split. */
+  parts: readonly Batch[] = []
   #entries: readonly QueuedEntry[] | undefined
   #open: QueuedEntry[] = []
   #count = 0
   #bytes = 0
 
-  constructor(idempotencyKey: string, openedAtMs: number, record?: SpoolRecord) {
+  constructor(
+    idempotencyKey: string,
+    openedAtMs: number,
+    { record, onSettlement }: Partial<Pick<Batch, 'record' | 'onSettlement'>> = {},
+  ) {
     this.idempotencyKey = idempotencyKey
     this.openedAtMs = openedAtMs
     this.record = record
+    this.onSettlement = onSettlement
     this.#entries = this.#open
     const { promise, resolve } = deferred<BatchResult>()
     this.settled = promise
-    this.settle = resolve
+    this.settle = (result) => {
+      this.result = result
+      resolve(result)
+    }
   }
 
   /** A batch with entries that are only in the spool. */
@@ -62,7 +81,7 @@ export class Batch {
     openedAtMs: number,
     { record, entries, bytes }: { record: SpoolRecord; entries: number; bytes: number },
   ): Batch {
-    const batch = new Batch(idempotencyKey, openedAtMs, record)
+    const batch = new Batch(idempotencyKey, openedAtMs, { record })
     batch.#entries = undefined
     batch.#count = entries
     batch.#bytes = bytes
@@ -95,6 +114,8 @@ export class Batch {
 
   load(entries: readonly QueuedEntry[]): void {
     this.#entries = entries
+    this.#count = entries.length
+    this.#bytes = entries.reduce((sum, { bytes }) => sum + bytes, 0)
   }
 
   unload(): void {

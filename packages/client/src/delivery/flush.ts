@@ -25,26 +25,13 @@ export interface FlushResult {
 /** Counts what becomes of the batches that are not settled now. */
 export class SettledCounts {
   readonly #delivery: Delivery
-  readonly #pending: Set<Batch>
+  readonly #batches: readonly Batch[]
   readonly #all: Promise<unknown>
-  #accepted = 0
-  #rejected = 0
-  #dropped = 0
-  #kept = 0
 
   constructor(delivery: Delivery) {
     this.#delivery = delivery
-    this.#pending = new Set(delivery.unsettled())
-    this.#all = Promise.all([...this.#pending].map((batch) => this.#count(batch)))
-  }
-
-  async #count(batch: Batch): Promise<void> {
-    const { accepted, rejected, dropped, kept } = await batch.settled
-    this.#pending.delete(batch)
-    this.#accepted += accepted
-    this.#rejected += rejected
-    this.#dropped += dropped
-    this.#kept += kept
+    this.#batches = delivery.unsettled()
+    this.#all = Promise.all(this.#batches.map(({ settled }) => settled))
   }
 
   /** Resolves when all are settled. */
@@ -55,16 +42,18 @@ export class SettledCounts {
   /**
    * Resolves when all are settled, or after the timeout.
    *
-   * @param endsOnProblem whether to resolve as soon as the API rejects all requests
+   * @param endsOnProblem whether to resolve as soon as the API rejects all requests: as far as it is known already, or only if it answers so
+   *   from now on
    */
   async endOrTimeout(
     timeoutMs: number,
-    { endsOnProblem }: { readonly endsOnProblem: boolean },
+    { endsOnProblem }: { readonly endsOnProblem: 'known' | 'new' | 'never' },
   ): Promise<void> {
     const delivery = this.#delivery
     const { promise: gaveUp, resolve: giveUp } = deferred<void>()
+    const occurrencesMin = { known: 0, new: delivery.problemOccurrences + 1, never: Infinity }[endsOnProblem]
     const giveUpOnProblem = (): void => {
-      if (endsOnProblem && delivery.problem !== undefined) giveUp()
+      if (delivery.problem !== undefined && delivery.problemOccurrences >= occurrencesMin) giveUp()
     }
     const timer = timeoutMs === Infinity ? undefined : startTimer(giveUp, timeoutMs)
     const unsubscribe = delivery.changes.subscribe(giveUpOnProblem)
@@ -75,14 +64,22 @@ export class SettledCounts {
   }
 
   result(): FlushResult {
-    let pending = this.#kept
-    for (const { count } of this.#pending) pending += count
-    return {
-      accepted: this.#accepted,
-      rejected: this.#rejected,
-      dropped: this.#dropped,
-      pending,
-      problem: this.#delivery.problem,
-    }
+    const sums = { accepted: 0, rejected: 0, dropped: 0, pending: 0 }
+    for (const batch of this.#batches) addResult(sums, batch)
+    return { ...sums, problem: this.#delivery.problem }
+  }
+}
+
+type Sums = { -readonly [Name in Exclude<keyof FlushResult, 'problem'>]: number }
+
+function addResult(sums: Sums, { result, parts, count }: Batch): void {
+  // Of a batch that was split, one half may be settled.
+  if (result === undefined && parts.length > 0) for (const part of parts) addResult(sums, part)
+  else if (result === undefined) sums.pending += count
+  else {
+    sums.accepted += result.accepted
+    sums.rejected += result.rejected
+    sums.dropped += result.dropped
+    sums.pending += result.kept
   }
 }

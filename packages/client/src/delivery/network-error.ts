@@ -13,20 +13,44 @@ const neverSentCodes: ReadonlySet<unknown> = new Set([
 /** Deno has no codes: "error sending request for url (…): client error (Connect): …". */
 const NEVER_SENT_IN_DENO = 'client error (Connect)'
 
-/** Whether what `fetch` threw shows that the request was not sent. */
+/** Errors that wrap each other have fewer levels. A chain of causes may be a circle. */
+const LEVELS_MAX = 8
+
+/** Whether what `fetch` threw shows that the request was not sent. Never throws. */
 export function wasNeverSent(error: unknown): boolean {
-  if (typeof error !== 'object' || error === null) return false
-  const { code, cause, errors, message } = error as Readonly<Record<string, unknown>>
-  // A host with several addresses fails with one error for each address.
-  if (Array.isArray(errors)) return errors.length > 0 && errors.every(wasNeverSent)
-  if (neverSentCodes.has(code) || String(message).includes(NEVER_SENT_IN_DENO)) return true
-  return wasNeverSent(cause)
+  try {
+    return isNeverSent(error, 1)
+  } catch {
+    // An error of the application's own `fetch` that cannot be read.
+    return false
+  }
 }
 
-/** For people: the message of the innermost cause, which is the one that names the problem. */
+function isNeverSent(error: unknown, level: number): boolean {
+  if (typeof error !== 'object' || error === null || level > LEVELS_MAX) return false
+  const { code, cause, errors, message } = error as Readonly<Record<string, unknown>>
+  // A host with several addresses fails with one error for each address.
+  if (Array.isArray(errors))
+    return errors.length > 0 && errors.every((inner) => isNeverSent(inner, level + 1))
+  if (neverSentCodes.has(code)) return true
+  if (typeof message === 'string' && message.includes(NEVER_SENT_IN_DENO)) return true
+  return isNeverSent(cause, level + 1)
+}
+
+/** For people: the message of the innermost cause, which is the one that names the problem. Never throws. */
 export function describeNetworkError(error: unknown): string {
+  try {
+    return describe(error, 1)
+  } catch {
+    return 'an error that cannot be read'
+  }
+}
+
+function describe(error: unknown, level: number): string {
   if (!(error instanceof Error)) return String(error)
   const inner: unknown = error instanceof AggregateError ? error.errors[0] : error.cause
-  if (inner instanceof Error) return describeNetworkError(inner)
-  return error.message === '' ? error.name : error.message
+  if (inner instanceof Error && level < LEVELS_MAX) return describe(inner, level + 1)
+  // Of any type: the application may have replaced it.
+  const message: unknown = error.message === '' ? error.name : error.message
+  return String(message)
 }

@@ -13,6 +13,9 @@ export interface RetryLimits {
 /** While the API rejects all requests, one is made in this time: a project may be enabled again. */
 const MISCONFIGURED_RETRY_MS = 60_000
 
+/** A disk that cannot be read now may work later: too many open files, for example. */
+const DISK_RETRY_MS = 30_000
+
 /** When failed batches are sent again, and when nothing is sent at all. */
 export class RetrySchedule {
   readonly #limits: RetryLimits
@@ -41,17 +44,36 @@ export class RetrySchedule {
   fail(batch: Batch, retryAfterMs: number | undefined): number | DropReason {
     const { random, monotonicMs } = this.#platform
     const nowMs = monotonicMs()
-    const isRequested = retryAfterMs !== undefined
-    this.#pause.extend(nowMs + delayMs(this.#pause.countFailure(nowMs), retryAfterMs, random()), isRequested)
+    const untilMs = nowMs + delayMs(this.#pause.countFailure(nowMs), retryAfterMs, random())
+    if (retryAfterMs === undefined) this.#pause.extend(untilMs)
+    else this.#pause.extendRequested(untilMs)
     // The batch waits longer than the others if it alone fails again and again.
     const waitMs = delayMs(batch.failedAttempts, retryAfterMs, random())
     batch.retryAtMs = Math.max(nowMs + waitMs, this.#pause.untilMs)
     return this.#endOfRetries(batch) ?? batch.retryAtMs - nowMs
   }
 
-  waitForOperator(batch: Batch): void {
-    batch.retryAtMs = this.#platform.monotonicMs() + MISCONFIGURED_RETRY_MS
-    this.#pause.extend(batch.retryAtMs, true)
+  /**
+   * Schedules the next attempt for a batch that was answered with a problem of the configuration.
+   *
+   * @param isAlone whether other requests succeed: they do not wait
+   * @returns why there is no further attempt, if there is none
+   */
+  waitForOperator(batch: Batch, isAlone: boolean): DropReason | undefined {
+    const untilMs = this.#platform.monotonicMs() + MISCONFIGURED_RETRY_MS
+    if (!isAlone) this.#pause.extend(untilMs)
+    batch.retryAtMs = Math.max(untilMs, this.#pause.untilMs)
+    return this.#endOfRetries(batch)
+  }
+
+  /** Schedules another attempt to read a batch from the spool. */
+  waitForDisk(batch: Batch): void {
+    batch.retryAtMs = this.#platform.monotonicMs() + DISK_RETRY_MS
+  }
+
+  /** Ends a pause, except one that the API asked for. */
+  resume(): void {
+    this.#pause.resume()
   }
 
   /** Whether a further attempt could store entries twice: the API may have forgotten the idempotency key of an earlier one. */

@@ -3,8 +3,16 @@ import { utf8Bytes } from '../encoding/utf8.ts'
 import type { HookCaller } from '../hook-caller.ts'
 import type { Platform } from '../platform.ts'
 import { SluiceError } from '../sluice-error.ts'
-import type { RecoveredRecord, Spool, SpoolRecord } from '../spool.ts'
+import { type RecoveredRecord, type Spool, type SpoolRecord, UnreadableError } from '../spool.ts'
 import { Batch } from './batch.ts'
+
+/** Clocks of machines are corrected by less than this. The idempotency window has a reserve for it. */
+const CLOCK_AHEAD_MS_MAX = 60_000
+
+/**
+ * Whether a batch can be sent: `lost` if its entries are, `unreadable` if they may be read later.
+ */
+export type Readiness = 'ready' | 'lost' | 'unreadable'
 
 /** Keeps batches in a spool. If the spool fails, they are in memory only. */
 export class Spooling {
@@ -36,7 +44,11 @@ export class Spooling {
     const nowMs = this.#platform.monotonicMs()
     const batch = Batch.unloaded(recovered.idempotencyKey, nowMs, recovered)
     const { attemptedAtMs } = recovered
-    if (attemptedAtMs !== undefined) batch.uncertainSince = { monotonicMs: nowMs, wallMs: attemptedAtMs }
+    if (attemptedAtMs !== undefined) {
+      // The clock was set back since: the age of the attempt is unknown, so it counts as old.
+      const isAhead = attemptedAtMs > this.#platform.wallMs() + CLOCK_AHEAD_MS_MAX
+      batch.uncertainSince = { monotonicMs: nowMs, wallMs: isAhead ? -Infinity : attemptedAtMs }
+    }
     return batch
   }
 
@@ -48,34 +60,37 @@ export class Spooling {
     return this.#spool.hasRoomFor(bytes)
   }
 
-  /**
-   * Prepares a batch for an attempt: everything that is needed to repeat it is in the spool first.
-   *
-   * @returns whether its entries are loaded
-   */
-  async prepare(batch: Batch): Promise<boolean> {
+  /** Prepares a batch for an attempt: everything that is needed to repeat it is in the spool first, if the disk takes it. */
+  async prepare(batch: Batch): Promise<Readiness> {
     const { record } = batch
-    if (record === undefined) return true
+    if (record === undefined) return 'ready'
+    // Before the mark: without its entries, there is no attempt.
+    const readiness = batch.isLoaded ? 'ready' : await this.load(batch)
+    if (readiness !== 'ready') return readiness
     try {
       await record.markAttempt()
       this.#isFailing = false
     } catch (error) {
-      await this.remove(batch)
-      batch.record = undefined
       this.#report('cannot be written; entries are kept in memory only', error)
-      return batch.isLoaded
+      // The next process must not send a part of the entries under the key of all.
+      if (!record.isWritten) {
+        await this.remove(batch)
+        batch.record = undefined
+      }
     }
-    if (!batch.isLoaded) await this.load(batch)
-    return batch.isLoaded
+    return 'ready'
   }
 
   /** Reads the entries of a batch, unless this fails. */
-  async load(batch: Batch): Promise<void> {
+  async load(batch: Batch): Promise<Readiness> {
     try {
       const texts = (await batch.record?.read()) ?? []
       batch.load(texts.map(toQueuedEntry))
+      return 'ready'
     } catch (error) {
-      this.#report(`cannot be read; ${batch.count} entries are lost`, error)
+      const isLost = error instanceof UnreadableError
+      this.#report(isLost ? `cannot be read; ${batch.count} entries are lost` : 'cannot be read', error)
+      return isLost ? 'lost' : 'unreadable'
     }
   }
 
@@ -94,7 +109,7 @@ export class Spooling {
    *
    * @returns when its entries are loaded for the hooks; undefined if they are
    */
-  drop(batch: Batch): Promise<void> | undefined {
+  drop(batch: Batch): Promise<unknown> | undefined {
     // The spool reads a record before it removes it.
     const loading = batch.isLoaded ? undefined : this.load(batch)
     void this.remove(batch)

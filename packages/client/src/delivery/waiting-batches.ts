@@ -21,7 +21,7 @@ export class WaitingBatches {
   readonly #events: WaitingEvents
   /** Batches that were not tried yet. */
   readonly #queue: BatchQueue
-  /** Batches that wait for another attempt. */
+  /** Batches that wait for another attempt, and requests of the caller. */
   readonly #delayed = new Set<Batch>()
   /** Counts the entries in flight too. */
   readonly memory: Memory
@@ -37,6 +37,11 @@ export class WaitingBatches {
     return [...this.#delayed, ...this.#queue.batches]
   }
 
+  /** Entries that are only in the spool. */
+  get unloadedEntries(): number {
+    return this.batches.reduce((sum, { isLoaded, count }) => (isLoaded ? sum : sum + count), 0)
+  }
+
   /**
    * Adds an entry that fits.
    *
@@ -45,6 +50,19 @@ export class WaitingBatches {
   add(entry: QueuedEntry, nowMs: number): boolean {
     this.memory.addEntry(entry.bytes)
     return this.#queue.add(entry, nowMs)
+  }
+
+  /**
+   * Adds a request that is sent as it is.
+   *
+   * @returns whether it fits
+   */
+  addRequest(batch: Batch): boolean {
+    const { count, bytes } = batch
+    if (!this.#makeRoomInMemory(bytes, count)) return false
+    this.memory.add(batch)
+    this.#delayed.add(batch)
+    return true
   }
 
   /** Adds batches that are older than all others. */
@@ -63,9 +81,15 @@ export class WaitingBatches {
     this.#queue.hurry()
   }
 
-  /** Takes a batch that can be sent now. */
-  takeDue(nowMs: number): Batch | undefined {
-    return this.#takeDelayed(({ retryAtMs }) => retryAtMs <= nowMs) ?? this.#queue.take(nowMs)
+  /**
+   * Takes a batch that can be sent now.
+   *
+   * @param prefersUntried whether batches that were not tried yet come first: what failed before may be at fault itself
+   */
+  takeDue(nowMs: number, { prefersUntried }: { readonly prefersUntried: boolean }): Batch | undefined {
+    const takeDelayed = (): Batch | undefined => this.#takeDelayed(({ retryAtMs }) => retryAtMs <= nowMs)
+    if (prefersUntried) return this.#queue.take(nowMs) ?? takeDelayed()
+    return takeDelayed() ?? this.#queue.take(nowMs)
   }
 
   /** Takes the oldest batch with a property. */
@@ -86,12 +110,17 @@ export class WaitingBatches {
    * @returns whether there is room
    */
   makeRoom(bytes: number, hasSpoolRoom: (bytes: number) => boolean): boolean {
-    if (bytes > this.#limits.queueBytesMax) return false
-    while (!this.memory.hasRoomFor(bytes)) {
-      if (!this.#unloadNewest() && !this.#dropOldest((batch) => batch.isLoaded)) return false
-    }
+    if (!this.#makeRoomInMemory(bytes, 1)) return false
     while (!hasSpoolRoom(bytes)) {
       if (!this.#dropOldest(({ record }) => record !== undefined)) return false
+    }
+    return true
+  }
+
+  #makeRoomInMemory(bytes: number, entries: number): boolean {
+    if (bytes > this.#limits.queueBytesMax || entries > this.#limits.queueEntriesMax) return false
+    while (!this.memory.hasRoomFor(bytes, entries)) {
+      if (!this.#unloadNewest() && !this.#dropOldest((batch) => batch.isLoaded)) return false
     }
     return true
   }

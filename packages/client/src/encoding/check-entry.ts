@@ -2,13 +2,16 @@ import { type Entry, type EntryError, environments, levels, sources } from '../e
 import { contractLimits } from '../limits.ts'
 import { isLongerThan } from './utf8.ts'
 
+/** Longer than any ISO 8601 date-time that the API accepts. */
+const TIMESTAMP_CHARACTERS_MAX = 64
+
 /** The texts of an entry and their limits, in characters. */
 const texts = {
   service: contractLimits.serviceCharactersMax,
   url: contractLimits.urlCharactersMax,
   pathname: contractLimits.pathnameCharactersMax,
   stack: contractLimits.stackCharactersMax,
-  timestamp: Infinity,
+  timestamp: TIMESTAMP_CHARACTERS_MAX,
 } as const
 const textNames = Object.keys(texts) as (keyof typeof texts)[]
 

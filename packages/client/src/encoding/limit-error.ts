@@ -10,9 +10,20 @@ export class LimitError extends Error {
   }
 }
 
-/** @param error of any kind: objects of the application may throw whatever they like when they are read */
+/** @param error of any kind: objects of the application may throw whatever they like when they are read. Never throws */
 export function toEntryError(error: unknown): EntryError {
-  if (error instanceof LimitError) return error.entryError
-  const message = error instanceof Error ? error.message : 'an object of the entry threw when it was read'
-  return { path: '', code: 'unreadable', message }
+  const unreadable = {
+    path: '',
+    code: 'unreadable',
+    message: 'an object of the entry threw when it was read',
+  }
+  try {
+    if (error instanceof LimitError) return error.entryError
+    if (!(error instanceof Error)) return unreadable
+    // Of any type: the application may have replaced it.
+    const message: unknown = error.message
+    return { ...unreadable, message: String(message) }
+  } catch {
+    return unreadable
+  }
 }

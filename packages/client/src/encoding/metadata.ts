@@ -1,5 +1,6 @@
 import type { Metadata } from '../entry.ts'
-import { describeThrown, isError, PlainValues } from './plain-values.ts'
+import { contractLimits } from '../limits.ts'
+import { describeThrown, isError, PlainValues, tooLarge } from './plain-values.ts'
 
 /** Metadata that JSON can hold. */
 export interface PlainMetadata {
@@ -19,12 +20,17 @@ export function plainMetadata(
   fields: object | undefined,
   error: Error | undefined,
 ): PlainMetadata {
-  const metadata: Metadata = { ...context, ...(error && { error }), ...(fields && copyFields(fields)) }
+  const metadata: Metadata = { ...context }
+  if (error !== undefined) metadata['error'] = error
+  if (fields !== undefined && fields !== null) addFields(metadata, fields)
   let main = error
   let values: PlainValues | undefined
   const names = Object.keys(metadata)
   if (names.length === 0) return { metadata: undefined, stack: undefined }
+  let nameCharacters = 0
   for (const name of names) {
+    nameCharacters += name.length
+    if (nameCharacters > contractLimits.metadataBytesMax) throw tooLarge()
     const value = metadata[name]
     // The usual case needs no converter: a few short texts and numbers.
     if (isShort(value)) continue
@@ -43,24 +49,58 @@ function isShort(value: unknown): boolean {
   return typeof value === 'number' || typeof value === 'boolean' || value === undefined || value === null
 }
 
-/** A copy with the own members of an object. Reads each once. Never throws. */
-export function copyFields(fields: object): object {
-  if (isError(fields)) return { error: fields }
-  try {
-    return { ...fields }
-  } catch {
-    return copyReadable(fields)
+/** A copy with the own members of an object, up to one more than an entry may have. Reads each once. Never throws. */
+export function copyFields(fields: object): Metadata {
+  const copy: Metadata = {}
+  addFields(copy, fields)
+  return copy
+}
+
+function addFields(target: Metadata, fields: object): void {
+  // A caller without types may pass anything. The members of a text would be its characters.
+  if (isError(fields)) target['error'] = fields
+  else if (typeof fields !== 'object' && typeof fields !== 'function') target['fields'] = fields
+  else {
+    try {
+      addMembers(target, fields as Metadata)
+    } catch {
+      addReadable(target, fields)
+    }
+  }
+}
+
+/**
+ * Adds own members, up to one more than an entry may have: the entry is rejected then. A loop over the names of an object with a million
+ * members costs a tenth of a copy.
+ */
+function addMembers(target: Metadata, fields: Metadata): void {
+  let members = 0
+  for (const name in fields) {
+    // Own members come first.
+    if (!Object.hasOwn(fields, name)) return
+    const value = fields[name]
+    addMember(target, name, value)
+    if (value !== undefined) members += 1
+    if (members > contractLimits.metadataNamesMax) return
   }
 }
 
 /** For objects with a getter that throws. */
-function copyReadable(fields: object): object {
+function addReadable(target: Metadata, fields: object): void {
   try {
-    return new PlainValues().copy(fields, 1)
+    const readable = new PlainValues().copy(fields, 1)
+    for (const name of Object.keys(readable)) addMember(target, name, readable[name])
   } catch (error) {
     // Too large, or a proxy that throws even for its names.
-    return { fields: describeThrown(error) }
+    target['fields'] = describeThrown(error)
   }
+}
+
+function addMember(target: Metadata, name: string, value: unknown): void {
+  // An assignment to it would set the prototype.
+  if (name === '__proto__')
+    Object.defineProperty(target, name, { value, enumerable: true, writable: true, configurable: true })
+  else target[name] = value
 }
 
 function readStack(error: Error): string | undefined {

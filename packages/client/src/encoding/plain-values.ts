@@ -31,7 +31,7 @@ export class PlainValues {
 
   /** @param level the level of the value, if it is an object or an array */
   #convert(value: unknown, name: string, level: number): unknown {
-    if (typeof value === 'bigint') return this.#convert(String(value), name, level)
+    if (typeof value === 'bigint') return this.#convert(digits(value), name, level)
     if (typeof value === 'object' && value !== null) return this.#convertObject(value, name, level, true)
     this.#count(typeof value === 'string' ? value.length + 2 : 1)
     // JSON.stringify leaves them out. It would call a function with the name toJSON.
@@ -41,7 +41,9 @@ export class PlainValues {
   /** @throws LimitError */
   copy(value: object, level: number): Record<string, unknown> {
     const copy = emptyObject()
-    for (const name of Object.keys(value)) {
+    for (const name in value) {
+      // Own members come first.
+      if (!Object.hasOwn(value, name)) break
       this.#count(name.length + 4)
       copy[name] = this.#convertMember(value, name, level + 1)
     }
@@ -68,6 +70,9 @@ export class PlainValues {
   }
 
   #convertKind(value: object, name: string, level: number, honoursToJson: boolean): unknown {
+    // Before toJSON: that of a Buffer makes an array of all its bytes.
+    if (ArrayBuffer.isView(value) || value instanceof ArrayBuffer)
+      return this.#convert(`[${value.constructor.name}: ${value.byteLength} bytes]`, name, level)
     if (honoursToJson && !isError(value) && 'toJSON' in value && typeof value.toJSON === 'function') {
       const replaced: unknown = value.toJSON(name)
       return typeof replaced === 'object' && replaced !== null && replaced !== value
@@ -78,8 +83,6 @@ export class PlainValues {
     }
     if (value instanceof RegExp) return this.#convert(String(value), name, level)
     if (isBoxed(value)) return this.#convert(value.valueOf(), name, level)
-    if (ArrayBuffer.isView(value) || value instanceof ArrayBuffer)
-      return `[${value.constructor.name}: ${value.byteLength} bytes]`
     this.#count(2)
     if (level > contractLimits.metadataDepthMax) throw tooDeep()
     if (isError(value)) return this.#convertError(value, level)
@@ -120,10 +123,24 @@ export class PlainValues {
   }
 }
 
+/** Never throws. */
 export function isError(value: unknown): value is Error {
   if (typeof value !== 'object' || value === null) return false
-  // Errors of another realm, such as a vm, are not instances of this realm's class.
-  return value instanceof Error || Object.prototype.toString.call(value) === '[object Error]'
+  try {
+    // Errors of another realm, such as a vm, are not instances of this realm's class.
+    return value instanceof Error || Object.prototype.toString.call(value) === '[object Error]'
+  } catch {
+    // A proxy that was revoked.
+    return false
+  }
+}
+
+/** More digits than metadata can have. The conversion of a larger number would take long. */
+const BIGINT_MAX = 1n << 220_000n
+
+function digits(value: bigint): string {
+  if (value > BIGINT_MAX || value < -BIGINT_MAX) throw tooLarge()
+  return String(value)
 }
 
 /** Whether a value is what `new String('')` and the like return. */

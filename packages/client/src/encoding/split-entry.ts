@@ -1,4 +1,7 @@
 import type { Entry, Metadata } from '../entry.ts'
+import { contractLimits } from '../limits.ts'
+import { LimitError } from './limit-error.ts'
+import { copyFields } from './metadata.ts'
 
 const fieldNames: ReadonlySet<string> = new Set([
   'level',
@@ -16,18 +19,26 @@ const fieldNames: ReadonlySet<string> = new Set([
 export function splitEntry(entry: Entry): { fields: Entry; metadata: object } {
   const fields: Metadata = {}
   const others: Metadata = {}
-  for (const name of Object.keys(entry)) {
+  let othersCount = 0
+  for (const name in entry) {
+    // Own members come first.
+    if (!Object.hasOwn(entry, name)) break
     const value = entry[name]
     // An absent field must not replace a default.
     if (name === 'metadata' || value === undefined || value === null) continue
     if (fieldNames.has(name)) fields[name] = value
-    // Defined, not assigned: an assignment to `__proto__` would set the prototype.
-    else Object.defineProperty(others, name, { value, enumerable: true, writable: true, configurable: true })
+    // One more than an entry may have. It is rejected then.
+    else if (othersCount <= contractLimits.metadataNamesMax) {
+      othersCount += 1
+      // Defined, not assigned: an assignment to `__proto__` would set the prototype.
+      Object.defineProperty(others, name, { value, enumerable: true, writable: true, configurable: true })
+    }
   }
   const { metadata } = entry
-  const isEmpty = Object.keys(others).length === 0
+  if (metadata !== undefined && metadata !== null && typeof metadata !== 'object')
+    throw new LimitError('/metadata', 'wrong_type', 'must be of type object')
   return {
     fields: fields as Entry,
-    metadata: isEmpty ? (metadata ?? {}) : { ...others, ...metadata },
+    metadata: othersCount === 0 ? (metadata ?? {}) : { ...others, ...copyFields(metadata ?? {}) },
   }
 }

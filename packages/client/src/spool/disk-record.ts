@@ -1,5 +1,5 @@
 import { readFile } from 'node:fs/promises'
-import type { SpoolRecord } from '../spool.ts'
+import { type SpoolRecord, UnreadableError } from '../spool.ts'
 import { encodeAttempt, encodeEntries, parseBatchFile } from './batch-file.ts'
 import type { Files } from './files.ts'
 
@@ -21,14 +21,16 @@ const FILE_BYTES = 4_096
 /**
  * The file of one batch.
  *
- * empty → written ⇄ attempted → removed. A file that cannot be written is removed, and the record has failed.
+ * empty → written ⇄ attempted → removed. What could not be written stays in memory, and is written with the next mark at the latest. A file is
+ * only removed by `remove`: what a failure leaves behind is cut off.
  */
 export class DiskRecord implements SpoolRecord {
   readonly #host: RecordHost
   readonly #name: string
   /** Operations run one after the other. */
   #last: Promise<unknown> = Promise.resolve()
-  #unwritten: string[] = []
+  /** What is not in the file, also while it is being appended. */
+  readonly #unwritten: string[] = []
   #isWriteScheduled = false
   #entries = 0
   /** The counted bytes. */
@@ -36,8 +38,12 @@ export class DiskRecord implements SpoolRecord {
   /** The size of the file without its `attempt`. */
   #fileBytes = 0
   #isAttempted = false
-  #isAttemptWanted = false
-  #failure: { readonly error: unknown } | undefined
+  /** When the first attempt was made whose mark is wanted. A mark may be written only at a later one. */
+  #attemptedAtMs: number | undefined
+  /** Whether the last append failed. */
+  #hasFailed = false
+  /** Whether there may be bytes at the end of the file that are not part of it. */
+  #hasRemnant = false
 
   constructor(host: RecordHost, name: string) {
     this.#host = host
@@ -60,33 +66,31 @@ export class DiskRecord implements SpoolRecord {
   }
 
   get isWritten(): boolean {
-    return this.#unwritten.length === 0 && !this.#isWriteScheduled && this.#failure === undefined
+    return this.#unwritten.length === 0
   }
 
   add(json: string, bytes: number): void {
     this.#count(bytes)
     this.#entries += 1
     this.#unwritten.push(json)
-    if (this.#isWriteScheduled) return
+    // A disk that is full is not asked again for each entry.
+    if (this.#isWriteScheduled || this.#hasFailed) return
     this.#isWriteScheduled = true
-    // Writes all entries that are added until then. A failure is reported, and stays.
-    this.#run((path) => this.#write(path)).catch(() => undefined)
+    // Writes all entries that are added until then.
+    this.#run((path) => this.#write(path)).catch((error: unknown) => this.#host.onWriteError(error))
   }
 
   markAttempt(): Promise<void> {
     // A write that has not begun writes the mark too.
-    this.#isAttemptWanted = true
-    return this.#run(async (path) => {
-      if (this.#failure !== undefined) throw this.#failure.error
-      await this.#append(path, [])
-    })
+    this.#attemptedAtMs ??= this.#host.wallMs()
+    return this.#run((path) => this.#append(path))
   }
 
   clearAttempt(): Promise<void> {
-    this.#isAttemptWanted = false
+    this.#attemptedAtMs = undefined
     return this.#run(async (path) => {
       if (!this.#isAttempted) return
-      await this.#orFail(path, this.#host.files.truncate(path, this.#fileBytes))
+      await this.#host.files.truncate(path, this.#fileBytes)
       this.#isAttempted = false
     })
   }
@@ -94,7 +98,7 @@ export class DiskRecord implements SpoolRecord {
   read(): Promise<string[]> {
     return this.#run(async (path) => {
       const { entries, isDamaged } = parseBatchFile(await readFile(path))
-      if (isDamaged || entries.length !== this.#entries) throw new Error(`${path} is damaged`)
+      if (isDamaged || entries.length !== this.#entries) throw new UnreadableError(`${path} is damaged`)
       return [...entries]
     })
   }
@@ -124,33 +128,39 @@ export class DiskRecord implements SpoolRecord {
 
   async #write(path: string): Promise<void> {
     this.#isWriteScheduled = false
-    const entries = this.#unwritten
-    this.#unwritten = []
-    if (this.#failure === undefined) await this.#append(path, entries)
+    await this.#append(path)
   }
 
-  /** Appends entries, and the mark of an attempt if it is wanted. */
-  async #append(path: string, entries: readonly string[]): Promise<void> {
-    const { files, wallMs } = this.#host
-    const part = entries.length === 0 ? Buffer.alloc(0) : encodeEntries(entries)
-    const isMarked = this.#isAttemptWanted && !this.#isAttempted && this.#unwritten.length === 0
-    const mark = isMarked ? encodeAttempt(wallMs(), this.#entries) : Buffer.alloc(0)
+  /** Appends the entries that are not written, and the mark of an attempt if it is wanted. */
+  async #append(path: string): Promise<void> {
+    const { files } = this.#host
+    const count = this.#unwritten.length
+    const part = count === 0 ? Buffer.alloc(0) : encodeEntries(this.#unwritten)
+    const markedAtMs = this.#isAttempted ? undefined : this.#attemptedAtMs
+    const mark = markedAtMs === undefined ? Buffer.alloc(0) : encodeAttempt(markedAtMs, this.#entries)
     if (part.length + mark.length === 0) return
-    await this.#orFail(path, files.append(path, Buffer.concat([part, mark])))
-    this.#fileBytes += part.length
-    this.#isAttempted ||= isMarked
-  }
-
-  /** After a failure, a part of the file may be missing. The batch must not be sent from it. */
-  async #orFail(path: string, operation: Promise<void>): Promise<void> {
     try {
-      await operation
+      // Nothing may follow what a failure left behind.
+      if (this.#hasRemnant) await this.#cutRemnant(path)
+      this.#hasRemnant = true
+      await files.append(path, Buffer.concat([part, mark]))
+      this.#hasRemnant = false
     } catch (error) {
-      this.#failure = { error }
-      this.#host.onWriteError(error)
-      await this.#host.files.remove(path)
+      this.#hasFailed = true
+      // If this fails too, the next append tries it again. Until then, the checksums tell the remnant from the complete parts.
+      await this.#cutRemnant(path).catch(() => undefined)
       throw error
     }
+    this.#hasFailed = false
+    this.#unwritten.splice(0, count)
+    this.#fileBytes += part.length
+    this.#isAttempted ||= markedAtMs !== undefined
+  }
+
+  async #cutRemnant(path: string): Promise<void> {
+    const { files } = this.#host
+    await (this.#fileBytes === 0 ? files.remove(path) : files.truncate(path, this.#fileBytes))
+    this.#hasRemnant = false
   }
 
   #count(bytes: number): void {

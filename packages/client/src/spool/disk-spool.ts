@@ -1,6 +1,12 @@
 import { readFile } from 'node:fs/promises'
 import { resolve } from 'node:path'
-import type { RecoveredRecord, Spool, SpoolEvents, SpoolRecord } from '../spool.ts'
+import {
+  type RecoveredRecord,
+  type Spool,
+  type SpoolEvents,
+  type SpoolRecord,
+  UnreadableError,
+} from '../spool.ts'
 import { startTimer, type Timer } from '../timers.ts'
 import { parseBatchFile } from './batch-file.ts'
 import { DiskRecord, type RecordHost } from './disk-record.ts'
@@ -48,16 +54,23 @@ export class DiskSpool implements Spool {
     { directory, bytesMax = BYTES_MAX, fsync = false }: DiskSpoolOptions,
     { files = diskFiles(fsync), wallMs = Date.now }: DiskSpoolPlatform = {},
   ) {
+    // An empty path would be the current folder of the process.
+    if (typeof directory !== 'string' || directory === '' || directory.includes('\0'))
+      throw new TypeError('`directory` must be the path of a folder')
+    if (typeof fsync !== 'boolean') throw new TypeError('`fsync` must be true or false')
     if (!Number.isInteger(bytesMax) || bytesMax < BYTES_MAX_MIN)
       throw new TypeError(`\`bytesMax\` must be an integer of at least ${BYTES_MAX_MIN}`)
     this.#directory = resolve(directory)
     this.#bytesMax = bytesMax
+    const folder = new Promise<string>((resolveFolder) => {
+      this.#setFolder = resolveFolder
+    })
+    // `open` reports it. Without a record, nothing else would handle the rejection.
+    folder.catch(() => undefined)
     this.#host = {
       files,
       wallMs,
-      folder: new Promise((resolveFolder) => {
-        this.#setFolder = resolveFolder
-      }),
+      folder,
       count: (bytes) => {
         this.#bytes += bytes
       },
@@ -73,8 +86,7 @@ export class DiskSpool implements Spool {
     const opening = ProcessFolder.create(this.#directory)
     this.#setFolder(opening.then(({ path }) => path))
     this.#folder = await opening
-    await this.#adopt()
-    this.#adoptLater()
+    await this.#tryAdopt()
   }
 
   hasRoomFor(bytes: number): boolean {
@@ -100,14 +112,15 @@ export class DiskSpool implements Spool {
     await this.#folder?.close()
   }
 
-  #adoptLater(): void {
+  /** Now, and in each minute. */
+  async #tryAdopt(): Promise<void> {
+    try {
+      await this.#adopt()
+    } catch (error) {
+      this.#events?.onError('cannot read the files of other processes', error)
+    }
     if (this.#isClosed) return
-    this.#timer = startTimer(() => {
-      const adopting = this.#adopt().catch((error: unknown) =>
-        this.#events?.onError('cannot read the files of other processes', error),
-      )
-      void adopting.then(() => this.#adoptLater())
-    }, ADOPTION_INTERVAL_MS)
+    this.#timer = startTimer(() => void this.#tryAdopt(), ADOPTION_INTERVAL_MS)
   }
 
   /** Takes over the files of processes that have ended, as many as there is room for. */
@@ -115,11 +128,14 @@ export class DiskSpool implements Spool {
     const folder = this.#folder
     if (folder === undefined) return
     let bytes = 0
-    const names = await folder.adopt((name, size) => {
+    const isWanted = (name: string, size: number): boolean => {
       if (keyOf(name) === undefined || !this.hasRoomFor(bytes + size)) return false
       bytes += size
       return true
-    })
+    }
+    const names = await folder.adopt(isWanted, (error) =>
+      this.#events?.onError('cannot adopt the files of another process', error),
+    )
     const recovered: RecoveredRecord[] = []
     for (const name of names) {
       const record = await this.#recover(`${folder.path}/${name}`, name)
@@ -130,32 +146,40 @@ export class DiskSpool implements Spool {
 
   async #recover(path: string, name: string): Promise<RecoveredRecord | undefined> {
     try {
-      const bytes = await readFile(path)
-      const file = parseBatchFile(bytes)
-      // The process ended before it had written the first part.
-      if (file.attemptedAtMs === undefined && file.entries.length === 0) {
-        await this.#host.files.remove(path)
-        return undefined
-      }
-      // The body of the attempt is lost.
-      if (file.attemptedAtMs !== undefined && file.isDamaged) throw new Error(`${name} is damaged`)
-      // Nothing can be appended to a part that was written incompletely.
-      if (file.isDamaged) await this.#host.files.truncate(path, file.readableBytes)
-      const isAttempted = file.attemptedAtMs !== undefined
-      const entries = file.entries.length
-      const record = DiskRecord.existing(this.#host, name, {
-        entries,
-        bytes: file.readableBytes,
-        isAttempted,
-      })
-      this.#records.add(record)
-      const idempotencyKey = keyOf(name) ?? ''
-      return { idempotencyKey, record, entries, bytes: bytes.length, attemptedAtMs: file.attemptedAtMs }
+      return await this.#recoverFrom(path, name, await readFile(path))
     } catch (error) {
-      this.#events?.onError('has a file that cannot be read; its entries are lost', error)
+      // The disk may work when the next process adopts the file.
+      const outcome =
+        error instanceof UnreadableError ? 'its entries are lost' : 'it is left to the next process'
+      this.#events?.onError(`has a file that cannot be read; ${outcome}`, error)
+      return undefined
+    }
+  }
+
+  async #recoverFrom(path: string, name: string, bytes: Buffer): Promise<RecoveredRecord | undefined> {
+    const file = parseBatchFile(bytes)
+    // The process ended before it had written the first part.
+    if (file.attemptedAtMs === undefined && file.entries.length === 0) {
       await this.#host.files.remove(path)
       return undefined
     }
+    // The body of the attempt is lost.
+    if (file.attemptedAtMs !== undefined && file.isDamaged) {
+      await this.#host.files.remove(path)
+      throw new UnreadableError(`${name} is damaged`)
+    }
+    // Nothing can be appended to a part that was written incompletely.
+    if (file.isDamaged) await this.#host.files.truncate(path, file.readableBytes)
+    const isAttempted = file.attemptedAtMs !== undefined
+    const entries = file.entries.length
+    const record = DiskRecord.existing(this.#host, name, {
+      entries,
+      bytes: file.readableBytes,
+      isAttempted,
+    })
+    this.#records.add(record)
+    const idempotencyKey = keyOf(name) ?? ''
+    return { idempotencyKey, record, entries, bytes: bytes.length, attemptedAtMs: file.attemptedAtMs }
   }
 }
 

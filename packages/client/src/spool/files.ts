@@ -8,7 +8,7 @@ const FILE_MODE = 0o600
 /** What a spool does with files. Tests replace it by a disk that is full. */
 export interface Files {
   /** Creates the file if it does not exist. */
-  append(path: string, bytes: Buffer): Promise<void>
+  append(path: string, bytes: Uint8Array): Promise<void>
   truncate(path: string, bytes: number): Promise<void>
   /** Removes the file if it exists. */
   remove(path: string): Promise<void>
@@ -25,7 +25,7 @@ export function diskFiles(fsync: boolean): Files {
   }
 }
 
-async function append(path: string, bytes: Buffer, fsync: boolean): Promise<void> {
+async function append(path: string, bytes: Uint8Array, fsync: boolean): Promise<void> {
   const file = await open(path, constants.O_APPEND | constants.O_CREAT | constants.O_WRONLY, FILE_MODE)
   let isNew = false
   try {

@@ -6,6 +6,8 @@ import { hasCode, ignoreMissing } from './files.ts'
 
 const FOLDER_MODE = 0o700
 const LOCK = 'lock'
+/** The names of the folders of clients. Other folders and files in the directory are not touched. */
+const FOLDER_NAME = /^[0-9a-f]{8}(\.left)?$/
 /** The suffix of a folder that its process has left. */
 const LEFT = '.left'
 /** Between the creation of a folder and of its lock are milliseconds. A folder without a lock is a remnant after this time. */
@@ -25,6 +27,8 @@ export class ProcessFolder {
   readonly #directory: string
   readonly #name: string
   readonly #lock: Server
+  /** Those that were reported. */
+  readonly #failedFolders = new Set<string>()
 
   private constructor(directory: string, name: string, lock: Server) {
     this.#directory = directory
@@ -50,33 +54,48 @@ export class ProcessFolder {
    * Moves the files of ended processes into this folder. If several processes do this at the same time, each gets some of the files.
    *
    * @param isWanted whether to move a file, by its name and size
+   * @param onError called with a folder that cannot be read, once for each. It does not stop the adoption of others
    * @returns the names of the moved files, in the order in which they were created
    */
-  async adopt(isWanted: (name: string, bytes: number) => boolean): Promise<string[]> {
+  async adopt(
+    isWanted: (name: string, bytes: number) => boolean,
+    onError: (error: unknown) => void,
+  ): Promise<string[]> {
     const adopted: string[] = []
     for (const name of await readdir(this.#directory)) {
       const path = join(this.#directory, name)
-      if (name === this.#name || !(await isAbandoned(path))) continue
-      adopted.push(...(await this.#adoptFrom(path, isWanted)))
+      if (name === this.#name || !FOLDER_NAME.test(name)) continue
+      try {
+        if (await isAbandoned(path)) await this.#adoptFrom(path, isWanted, adopted)
+      } catch (error) {
+        // Of another user, for example.
+        if (!this.#failedFolders.has(name)) onError(error)
+        this.#failedFolders.add(name)
+      }
     }
     return adopted.toSorted()
   }
 
-  async #adoptFrom(path: string, isWanted: (name: string, bytes: number) => boolean): Promise<string[]> {
-    const adopted: string[] = []
+  /** @param adopted gets the names of the moved files, also of those that were moved before a failure */
+  async #adoptFrom(
+    path: string,
+    isWanted: (name: string, bytes: number) => boolean,
+    adopted: string[],
+  ): Promise<void> {
     const files = (await readdir(path)).filter((file) => file !== LOCK)
+    let left = files.length
     for (const file of files) {
       try {
         if (!isWanted(file, (await stat(join(path, file))).size)) continue
         await rename(join(path, file), join(this.path, file))
         adopted.push(file)
+        left -= 1
       } catch (error) {
         // Another process was faster.
         ignoreMissing(error)
       }
     }
-    if (adopted.length === files.length) await removeFolder(path)
-    return adopted
+    if (left === 0) await removeFolder(path)
   }
 
   /** Leaves the files to the next process. */
@@ -95,6 +114,8 @@ async function listen(address: string): Promise<Server> {
     server.listen(address, resolve)
   })
   server.unref()
+  // Without a listener, a connection that cannot be accepted for lack of descriptors would end the application.
+  server.on('error', () => undefined)
   return server
 }
 

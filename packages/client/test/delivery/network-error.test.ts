@@ -57,3 +57,30 @@ test.each<[unknown, string]>([
 ])('%s is described by its innermost cause', (error, text) => {
   expect(describeNetworkError(error)).toBe(text)
 })
+
+describe('an error of the application that cannot be read is survived', () => {
+  const circle = new Error('circle')
+  circle.cause = circle
+  const circles = new AggregateError([], 'circles')
+  circles.errors.push(circles)
+  const { proxy, revoke } = Proxy.revocable({}, {})
+  revoke()
+  test.each<[string, unknown, string]>([
+    ['a circle of causes', circle, 'circle'],
+    ['a circle of errors', circles, 'circles'],
+    ['an object without a prototype', Object.create(null), 'an error that cannot be read'],
+    ['a proxy that was revoked', proxy, 'an error that cannot be read'],
+    ['undefined', undefined, 'undefined'],
+    ['a symbol', Symbol('a'), 'Symbol(a)'],
+  ])('%s', (_name, error, text) => {
+    expect(wasNeverSent(error)).toBe(false)
+    expect(describeNetworkError(error)).toBe(text)
+  })
+})
+
+test('a chain of causes is followed to its eighth level', () => {
+  let error: unknown = coded('a', 'ECONNREFUSED')
+  for (let level = 2; level <= 8; level += 1) error = new Error('b', { cause: error })
+  expect(wasNeverSent(error)).toBe(true)
+  expect(wasNeverSent(new Error('c', { cause: error }))).toBe(false)
+})

@@ -1,7 +1,8 @@
 import { link, mkdir, mkdtemp, readdir, rename, rm, utimes, writeFile } from 'node:fs/promises'
+import { Server } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { afterEach, beforeEach, describe, expect, test } from 'vitest'
+import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest'
 import { ProcessFolder } from '../../src/spool/process-folder.ts'
 
 let directory = ''
@@ -21,6 +22,9 @@ async function open(): Promise<ProcessFolder> {
 }
 
 const all = (): boolean => true
+const fail = (error: unknown): void => {
+  throw error
+}
 
 /** What a process leaves that was killed: files, and a socket on which nothing listens. */
 async function leaveKilled(...files: string[]): Promise<string> {
@@ -30,7 +34,7 @@ async function leaveKilled(...files: string[]): Promise<string> {
   const lock = join(directory, 'lock-of-killed')
   await link(join(folder.path, 'lock'), lock)
   await folder.close()
-  const path = join(directory, 'killed')
+  const path = join(directory, '00000001')
   await rename(`${folder.path}.left`, path)
   await rename(lock, join(path, 'lock'))
   return path
@@ -40,7 +44,7 @@ describe('adopts the files', () => {
   test('of a process that was killed, in their order', async () => {
     await leaveKilled('2.batch', '1.batch')
     const folder = await open()
-    expect(await folder.adopt(all)).toEqual(['1.batch', '2.batch'])
+    expect(await folder.adopt(all, fail)).toEqual(['1.batch', '2.batch'])
     expect(await readdir(directory)).toEqual([folder.path.slice(directory.length + 1)])
     expect((await readdir(folder.path)).toSorted()).toEqual(['1.batch', '2.batch', 'lock'])
   })
@@ -50,16 +54,16 @@ describe('adopts the files', () => {
     await writeFile(join(first.path, '1.batch'), '')
     await first.close()
     const second = await open()
-    expect(await second.adopt(all)).toEqual(['1.batch'])
+    expect(await second.adopt(all, fail)).toEqual(['1.batch'])
   })
 
   test('only while there is room, and leaves the others', async () => {
     const path = await leaveKilled('1.batch', '2.batch')
     const folder = await open()
     let isFirst = true
-    expect(await folder.adopt(() => isFirst && !(isFirst = false))).toHaveLength(1)
+    expect(await folder.adopt(() => isFirst && !(isFirst = false), fail)).toHaveLength(1)
     expect(await readdir(path)).toHaveLength(2)
-    expect(await folder.adopt(all)).toHaveLength(1)
+    expect(await folder.adopt(all, fail)).toHaveLength(1)
     expect(await readdir(directory)).toHaveLength(1)
   })
 
@@ -67,7 +71,7 @@ describe('adopts the files', () => {
     const names = Array.from({ length: 50 }, (_, i) => `${i}.batch`)
     await leaveKilled(...names)
     const folders = await Promise.all([open(), open(), open()])
-    const adopted = await Promise.all(folders.map((folder) => folder.adopt(all)))
+    const adopted = await Promise.all(folders.map((folder) => folder.adopt(all, fail)))
     expect(adopted.flat().toSorted()).toEqual(names.toSorted())
   })
 })
@@ -77,20 +81,35 @@ describe('does not touch', () => {
     const first = await open()
     await writeFile(join(first.path, '1.batch'), '')
     const second = await open()
-    expect(await second.adopt(all)).toEqual([])
+    expect(await second.adopt(all, fail)).toEqual([])
     expect(await readdir(first.path)).toContain('1.batch')
   })
 
   test('a folder whose lock is about to be created, until it is a minute old', async () => {
-    const path = join(directory, 'young')
+    const path = join(directory, '00000002')
     await mkdir(path)
     await writeFile(join(path, '1.batch'), '')
     const folder = await open()
-    expect(await folder.adopt(all)).toEqual([])
+    expect(await folder.adopt(all, fail)).toEqual([])
     const twoMinutesAgo = Date.now() / 1_000 - 120
     await utimes(path, twoMinutesAgo, twoMinutesAgo)
-    expect(await folder.adopt(all)).toEqual(['1.batch'])
+    expect(await folder.adopt(all, fail)).toEqual(['1.batch'])
   })
+})
+
+test('a folder that cannot be read is reported once', async () => {
+  await writeFile(join(directory, '00000003.left'), '')
+  const folder = await open()
+  const errors: unknown[] = []
+  for (let i = 0; i < 3; i += 1) await folder.adopt(all, (error) => errors.push(error))
+  expect(errors).toMatchObject([{ code: 'ENOTDIR' }])
+})
+
+test('a connection that the lock cannot accept does not end the application', async () => {
+  const listen = vi.spyOn(Server.prototype, 'listen')
+  await open()
+  const server = listen.mock.contexts[0] as Server
+  for (let i = 0; i < 3; i += 1) expect(() => server.emit('error', new Error('accept EMFILE'))).not.toThrow()
 })
 
 test('a closed folder without files is removed', async () => {

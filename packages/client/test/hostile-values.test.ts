@@ -1,0 +1,144 @@
+import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest'
+import { fakeClient } from './support/fake-client.ts'
+import { pass } from './support/fake-fetch.ts'
+
+const revoked = (): object => {
+  const { proxy, revoke } = Proxy.revocable({}, {})
+  revoke()
+  return proxy
+}
+const raise = (error: unknown): never => {
+  throw error
+}
+const throwing = (property: string, error: unknown = new Error('no')): object =>
+  Object.defineProperty({}, property, { get: () => raise(error), enumerable: true })
+
+/** An error whose message throws the error itself. */
+function circularError(): Error {
+  const error = new Error('a')
+  Object.defineProperty(error, 'message', {
+    get: () => raise(error),
+  })
+  return error
+}
+
+const values: [string, () => unknown][] = [
+  ['a proxy that was revoked', revoked],
+  ['a getter that throws', () => throwing('a')],
+  ['a getter that throws a proxy that was revoked', () => throwing('a', revoked())],
+  ['a toJSON that throws', () => ({ toJSON: () => raise(new Error('no')) })],
+  ['a getter of toJSON that throws', () => throwing('toJSON')],
+  ['a toString that throws', () => ({ toString: () => raise(new Error('no')) })],
+  ['a toString that throws an error that throws', () => ({ toString: () => raise(circularError()) })],
+  ['an object without a prototype', () => Object.create(null) as object],
+  ['an error whose message throws itself', circularError],
+  ['an error whose cause is itself', () => Object.assign(circularError(), { cause: circularError() })],
+  ['a symbol', () => Symbol('a')],
+  ['a proxy whose names throw', () => new Proxy({}, { ownKeys: () => raise(revoked()) })],
+  ['a map with a key that throws', () => new Map([[throwing('toString'), 1]])],
+  ['bytes without a constructor', () => Object.setPrototypeOf(new Uint8Array(1), null)],
+  ['null', () => null],
+  ['a text', () => '"text"'],
+  ['a number', () => 5],
+]
+
+type Call = (client: ReturnType<typeof fakeClient>['client'], value: never) => void
+const calls: [string, Call][] = [
+  ['the message', (client, value) => client.info(value)],
+  ['the fields', (client, value) => client.info('m', value)],
+  ['a field', (client, value) => client.info('m', { value })],
+  ['a nested field', (client, value) => client.info('m', { a: [{ value }] })],
+  ['the context', (client, value) => client.child(value).info('m')],
+  ['a value of the context', (client, value) => client.child({ value }).info('m')],
+  ['an entry', (client, value) => client.send(value)],
+  [
+    'the metadata of an entry',
+    (client, value) => client.send({ level: 'info', message: 'm', metadata: value }),
+  ],
+  ['an unknown field of an entry', (client, value) => client.send({ level: 'info', message: 'm', value })],
+  ['the url of an entry', (client, value) => client.send({ level: 'info', message: 'm', url: value })],
+  ['JSON text', (client, value) => client.sendJson(value)],
+  ['a tag', (client, value) => client.send({ level: 'info', message: 'm' }, value)],
+]
+
+describe('no call that logs throws, and each entry is sent or reported', () => {
+  beforeEach(() => void vi.useFakeTimers())
+  afterEach(() => void vi.useRealTimers())
+
+  test.each(calls.flatMap(([place, call]) => values.map(([name, make]) => ({ place, call, name, make }))))(
+    '$name as $place',
+    async ({ call, make }) => {
+      const { client, api } = fakeClient()
+      api.isAccepting = true
+      expect(() => call(client, make() as never)).not.toThrow()
+      await pass(1_000)
+      const { accepted, rejected, dropped, queuedEntries, queuedBytes } = client.stats
+      expect({ settled: accepted + rejected, dropped, queuedEntries, queuedBytes }).toEqual({
+        settled: 1,
+        dropped: 0,
+        queuedEntries: 0,
+        queuedBytes: 0,
+      })
+    },
+  )
+})
+
+test('metadata that is not an object is rejected', async () => {
+  const { client, reported } = fakeClient()
+  client.send({ level: 'info', message: 'm', metadata: 'text' as never })
+  expect(reported.rejections).toMatchObject([{ error: { path: '/metadata', code: 'wrong_type' } }])
+  await client.close()
+})
+
+test('metadata with a huge name is rejected before it is encoded', async () => {
+  const stringify = vi.spyOn(JSON, 'stringify')
+  const { client, reported } = fakeClient()
+  client.info('m', { ['x'.repeat(70_000)]: 1 })
+  expect(reported.rejections).toMatchObject([{ error: { path: '/metadata', code: 'too_large' } }])
+  expect(stringify).not.toHaveBeenCalledWith(expect.objectContaining({ message: 'm' }))
+  await client.close()
+})
+
+describe('a call with a huge value does not take long', () => {
+  const manyNames: Record<string, number> = {}
+  for (let i = 0; i < 1_000_000; i += 1) manyNames[`k${i}`] = i
+  const text = 'x'.repeat(100_000_000)
+  /** Far above what the calls need, and far below what a copy of the values needs. The names of an object are listed as a whole. */
+  const ms = 2_500
+
+  test.each<[string, Call]>([
+    ['bytes', (client) => client.info('m', { a: Buffer.alloc(100_000_000) })],
+    ['a million names', (client) => client.info('m', manyNames)],
+    ['a million names in a field', (client) => client.info('m', { a: manyNames })],
+    ['a million names in the context', (client) => client.child(manyNames).info('m')],
+    [
+      'a million names of an entry',
+      (client) => client.send(Object.assign(manyNames, { level: 'info', message: 'm' }) as never),
+    ],
+    [
+      'a million names in the metadata of an entry',
+      (client) => client.send({ level: 'info', message: 'm', metadata: manyNames, other: 1 }),
+    ],
+    ['a million items', (client) => client.info('m', { a: Array.from({ length: 1_000_000 }, () => 0) })],
+    ['a sparse array', (client) => client.info('m', { a: Object.assign([], { length: 4_294_967_295 }) })],
+    ['a long message', (client) => client.info(text)],
+    ['a long field', (client) => client.info('m', { a: text })],
+    ['a long name', (client) => client.info('m', { [text]: 1 })],
+    ['long fields', (client) => client.info('m', text as never)],
+    ['a long timestamp', (client) => client.send({ level: 'info', message: 'm', timestamp: text })],
+    ['a long url', (client) => client.send({ level: 'info', message: 'm', url: text })],
+    ['long JSON text', (client) => client.sendJson(text)],
+    ['long blank text', (client) => client.sendJson(' '.repeat(100_000_000))],
+    ['a number with many digits', (client) => client.info('m', { a: 1n << 20_000_000n })],
+    ['a long stack', (client) => client.error(Object.assign(new Error('m'), { stack: text }))],
+  ])('%s', (_name, call) => {
+    const { client, reported } = fakeClient()
+    const make = call.bind(undefined, client)
+    const startedAtMs = performance.now()
+    make(undefined as never)
+    expect(performance.now() - startedAtMs).toBeLessThan(ms)
+    const isBytes = _name === 'bytes'
+    expect(reported.rejections).toHaveLength(isBytes ? 0 : 1)
+    expect(client.stats).toMatchObject({ queuedEntries: isBytes ? 1 : 0, rejected: isBytes ? 0 : 1 })
+  })
+})
