@@ -6,6 +6,7 @@ import { copyFields } from './encoding/metadata.ts'
 import type { Metadata } from './entry.ts'
 import { flushBeforeExit } from './exit.ts'
 import { HookCaller } from './hook-caller.ts'
+import type { Settlement } from './hooks.ts'
 import { Intake } from './intake.ts'
 import { Logger } from './logger.ts'
 import { type ClientOptions, readOptions } from './options.ts'
@@ -69,6 +70,19 @@ export class SluiceClient extends Logger {
    */
   sendJson(json: string, tag?: unknown): void {
     this.#intake.addJson(json, tag)
+  }
+
+  /**
+   * Sends exactly these entries, in this order, in one request with this idempotency key. For programs that choose keys which follow from the
+   * origin of the entries, so that the same request can be made again after a crash. The request is retried as the options say, is not split,
+   * and is not kept in the spool.
+   *
+   * @param texts 1 to 100 entries as JSON texts, which are sent as they are
+   * @param idempotencyKey 1 to 255 visible ASCII characters. Another body with the same key is rejected
+   * @returns what became of the request. Rejects with a TypeError if the arguments are invalid, and for no other reason
+   */
+  async sendRequest(texts: readonly string[], idempotencyKey: string): Promise<Settlement> {
+    return keepAliveUntil(this.#intake.addRequest(texts, idempotencyKey))
   }
 
   /**

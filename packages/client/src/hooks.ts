@@ -38,6 +38,13 @@ export interface Retry {
   readonly hasReceivedResponse: boolean
 }
 
+/** A rejected entry of a request. */
+export interface EntryRejection {
+  /** The position of the entry in the request. */
+  readonly index: number
+  readonly error: EntryError
+}
+
 /** The end of a request with all its attempts. */
 export interface Settlement {
   readonly entries: readonly QueuedEntry[]
@@ -45,6 +52,8 @@ export interface Settlement {
   readonly outcome: 'answered' | 'rejected' | 'kept' | DropReason
   readonly accepted: number
   readonly rejected: number
+  /** Which entries were rejected. */
+  readonly rejections: readonly EntryRejection[]
   /** Why the request was rejected or given up, for people. */
   readonly reason: string | undefined
   /** What `fetch` threw in the last attempt. */

@@ -13,7 +13,7 @@ export {
   type Source,
   sources,
 } from './entry.ts'
-export type { DropReason, Hooks, Rejection, Retry, Settlement } from './hooks.ts'
+export type { DropReason, EntryRejection, Hooks, Rejection, Retry, Settlement } from './hooks.ts'
 export { contractLimits } from './limits.ts'
 export { Logger } from './logger.ts'
 export type { ClientOptions, Compression, EntryDefaults, OverflowPolicy } from './options.ts'

@@ -1,8 +1,12 @@
+import { deferred } from './deferred.ts'
+import { Batch } from './delivery/batch.ts'
 import type { Delivery } from './delivery/delivery.ts'
 import type { Settlements } from './delivery/settlements.ts'
 import { entryText } from './encoding/entry-text.ts'
 import { utf8Bytes } from './encoding/utf8.ts'
 import type { Entry, EntryError } from './entry.ts'
+import type { Settlement } from './hooks.ts'
+import { readRequest } from './keyed-request.ts'
 import { contractLimits } from './limits.ts'
 import type { EntryIntake } from './logger.ts'
 
@@ -35,6 +39,18 @@ export class Intake implements EntryIntake {
       return this.#queue(toOneLine(json), tag)
     const message = `must have at most ${contractLimits.bodyBytesMax - ENVELOPE_BYTES_MAX} bytes`
     this.reject(json, { path: '', code: 'too_large', message }, tag)
+  }
+
+  /** @throws TypeError if the API would certainly reject the request */
+  addRequest(texts: readonly string[], idempotencyKey: string): Promise<Settlement> {
+    const entries = readRequest(texts, idempotencyKey)
+    const { promise, resolve } = deferred<Settlement>()
+    // Without a record in the spool: who chooses the key can make the same request again.
+    const batch = new Batch(idempotencyKey, 0, { onSettlement: resolve })
+    for (const entry of entries) batch.add(entry)
+    if (this.#isClosed) this.#settlements.dropped(batch, 'closed')
+    else this.#delivery.addRequest(batch)
+    return promise
   }
 
   reject(entry: unknown, error: EntryError, tag: unknown): void {

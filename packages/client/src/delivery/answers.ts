@@ -1,4 +1,5 @@
 import type { EntryError } from '../entry.ts'
+import type { EntryRejection } from '../hooks.ts'
 import { parseRetryAfterMs } from './backoff.ts'
 
 /** What a response means for its batch. */
@@ -26,12 +27,6 @@ export interface Failure {
   readonly retryAfterMs: number | undefined
   /** Whether the API may have accepted the entries. */
   readonly mayBeStored: boolean
-}
-
-export interface EntryRejection {
-  /** The position of the entry in the request. */
-  readonly index: number
-  readonly error: EntryError
 }
 
 /** Transient statuses, with the reason if the response has none. */

@@ -1,5 +1,6 @@
 import { deferred } from '../deferred.ts'
 import type { QueuedEntry } from '../entry.ts'
+import type { Settlement } from '../hooks.ts'
 import type { SpoolRecord } from '../spool.ts'
 
 /** What became of the entries of a batch. */
@@ -28,6 +29,8 @@ export interface ClockTimes {
 export class Batch {
   readonly idempotencyKey: string
   readonly openedAtMs: number
+  /** Gets the end of a request that the caller made, with its own key. Such a batch is never split: its parts would have other keys. */
+  readonly onSettlement: ((settlement: Settlement) => void) | undefined
   /** Undefined if the batch is not in the spool. */
   record: SpoolRecord | undefined
   /** Whether to send it before it is full or due. */
@@ -46,10 +49,15 @@ export class Batch {
   #count = 0
   #bytes = 0
 
-  constructor(idempotencyKey: string, openedAtMs: number, record?: SpoolRecord) {
+  constructor(
+    idempotencyKey: string,
+    openedAtMs: number,
+    { record, onSettlement }: Partial<Pick<Batch, 'record' | 'onSettlement'>> = {},
+  ) {
     this.idempotencyKey = idempotencyKey
     this.openedAtMs = openedAtMs
     this.record = record
+    this.onSettlement = onSettlement
     this.#entries = this.#open
     const { promise, resolve } = deferred<BatchResult>()
     this.settled = promise
@@ -62,7 +70,7 @@ export class Batch {
     openedAtMs: number,
     { record, entries, bytes }: { record: SpoolRecord; entries: number; bytes: number },
   ): Batch {
-    const batch = new Batch(idempotencyKey, openedAtMs, record)
+    const batch = new Batch(idempotencyKey, openedAtMs, { record })
     batch.#entries = undefined
     batch.#count = entries
     batch.#bytes = bytes

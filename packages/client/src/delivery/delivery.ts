@@ -97,11 +97,22 @@ export class Delivery {
     const hasRoom = this.#waiting.makeRoom(entry.bytes, (bytes) => this.#spooling?.hasRoomFor(bytes) ?? true)
     if (!hasRoom) this.#settlements.droppedEntry(entry, 'overflow')
     else if (this.#waiting.add(entry, this.#platform.monotonicMs())) this.#pumpSoon()
-    // Hooks are called when the queue is consistent again: they may log.
+    this.#settleOverflowed()
+  }
+
+  /** Hooks are called when the queue is consistent again: they may log. */
+  #settleOverflowed(): void {
     const overflowed = this.#overflowed
     if (overflowed.length === 0) return
     this.#overflowed = []
     for (const { batch, loading } of overflowed) void this.#settleDropped(batch, loading, 'overflow')
+  }
+
+  /** Adds a request that the caller made. It is sent as soon as possible. */
+  addRequest(batch: Batch): void {
+    if (this.#waiting.addRequest(batch)) this.#pumpSoon()
+    else this.#settlements.dropped(batch, 'overflow')
+    this.#settleOverflowed()
   }
 
   /** Sends everything in the queue, without waiting for more entries. */
@@ -130,7 +141,7 @@ export class Delivery {
 
   #createBatch(nowMs: number): Batch {
     const key = this.#platform.uuid()
-    return new Batch(key, nowMs, this.#spooling?.create(key))
+    return new Batch(key, nowMs, { record: this.#spooling?.create(key) })
   }
 
   #recover(batches: readonly Batch[]): void {
@@ -215,9 +226,7 @@ export class Delivery {
       const { accepted, rejections } = answer
       return this.#settle(batch, () => this.#settlements.processed(batch, accepted, rejections))
     }
-    // An attempt that may have succeeded must not be followed by others with other keys.
-    if (answer.kind === 'too-large' && batch.count > 1 && batch.uncertainSince === undefined)
-      return this.#split(batch)
+    if (answer.kind === 'too-large' && canSplit(batch)) return this.#split(batch)
     this.#settle(batch, () => this.#settlements.rejected(batch, answer.error))
   }
 
@@ -285,4 +294,9 @@ export class Delivery {
     this.#hooks.onError(this.#problem)
     this.changes.happen()
   }
+}
+
+/** An attempt that may have succeeded must not be followed by others with other keys. */
+function canSplit({ count, uncertainSince, onSettlement }: Batch): boolean {
+  return count > 1 && uncertainSince === undefined && onSettlement === undefined
 }

@@ -25,9 +25,9 @@ export class Memory {
     return this.#bytes
   }
 
-  hasRoomFor(bytes: number): boolean {
+  hasRoomFor(bytes: number, entries = 1): boolean {
     const { queueEntriesMax, queueBytesMax } = this.#limits
-    return this.#entries < queueEntriesMax && this.#bytes + bytes <= queueBytesMax
+    return this.#entries + entries <= queueEntriesMax && this.#bytes + bytes <= queueBytesMax
   }
 
   /** Whether there is room for a full batch, or for an entry that is larger. */

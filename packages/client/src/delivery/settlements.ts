@@ -1,7 +1,6 @@
 import type { EntryError, QueuedEntry } from '../entry.ts'
 import type { HookCaller } from '../hook-caller.ts'
-import type { DropReason, Settlement } from '../hooks.ts'
-import type { EntryRejection } from './answers.ts'
+import type { DropReason, EntryRejection, Settlement } from '../hooks.ts'
 import type { Batch, BatchResult } from './batch.ts'
 
 /** Counts of entries since the client was created. */
@@ -31,7 +30,7 @@ export class Settlements {
 
   processed(batch: Batch, accepted: number, rejections: readonly EntryRejection[]): void {
     const { entries } = batch
-    this.#settle(batch, { outcome: 'answered', accepted, rejected: batch.count - accepted })
+    this.#settle(batch, { outcome: 'answered', accepted, rejected: batch.count - accepted, rejections })
     for (const { index, error } of rejections) {
       const entry = entries[index]
       if (entry !== undefined) this.#hooks.onRejected({ entry: entry.json, error, tag: entry.tag })
@@ -40,7 +39,8 @@ export class Settlements {
 
   rejected(batch: Batch, error: EntryError): void {
     const { entries } = batch
-    this.#settle(batch, { outcome: 'rejected', rejected: batch.count, reason: error.message })
+    const rejections = entries.map((_, index) => ({ index, error }))
+    this.#settle(batch, { outcome: 'rejected', rejected: batch.count, rejections, reason: error.message })
     for (const { json, tag } of entries) this.#hooks.onRejected({ entry: json, error, tag })
   }
 
@@ -67,22 +67,21 @@ export class Settlements {
     this.#hooks.onRejected({ entry, error, tag })
   }
 
-  #settle(
-    batch: Batch,
-    {
-      outcome,
-      reason,
-      cause,
-      ...some
-    }: Partial<BatchResult> & Pick<Settlement, 'outcome'> & { reason?: string | undefined; cause?: unknown },
-  ): void {
+  #settle(batch: Batch, { outcome, rejections = [], reason, cause, ...some }: Ending): void {
     const result = { accepted: 0, rejected: 0, dropped: 0, kept: 0, ...some }
     this.counts.accepted += result.accepted
     this.counts.rejected += result.rejected
     this.counts.dropped += result.dropped
     this.counts.kept += result.kept
     const { accepted, rejected } = result
-    this.#hooks.onSettled({ entries: batch.entries, outcome, accepted, rejected, reason, cause })
+    const settlement = { entries: batch.entries, outcome, accepted, rejected, rejections, reason, cause }
+    this.#hooks.onSettled(settlement)
     batch.settle(result)
+    batch.onSettlement?.(settlement)
   }
 }
+
+/** How a batch ended. Counts that are absent are 0. */
+type Ending = Partial<BatchResult> &
+  Pick<Settlement, 'outcome'> &
+  Partial<Pick<Settlement, 'rejections' | 'reason' | 'cause'>>

@@ -17,7 +17,7 @@ export function splitBatch(
   const middle = Math.ceil(entries.length / 2)
   const halves = [entries.slice(0, middle), entries.slice(middle)].map((half, index) => {
     const key = `${idempotencyKey}-${index + 1}`
-    const part = new Batch(key, openedAtMs, createRecord(key))
+    const part = new Batch(key, openedAtMs, { record: createRecord(key) })
     for (const entry of half) part.add(entry)
     return part
   })

@@ -21,7 +21,7 @@ export class WaitingBatches {
   readonly #events: WaitingEvents
   /** Batches that were not tried yet. */
   readonly #queue: BatchQueue
-  /** Batches that wait for another attempt. */
+  /** Batches that wait for another attempt, and requests of the caller. */
   readonly #delayed = new Set<Batch>()
   /** Counts the entries in flight too. */
   readonly memory: Memory
@@ -45,6 +45,19 @@ export class WaitingBatches {
   add(entry: QueuedEntry, nowMs: number): boolean {
     this.memory.addEntry(entry.bytes)
     return this.#queue.add(entry, nowMs)
+  }
+
+  /**
+   * Adds a request that is sent as it is.
+   *
+   * @returns whether it fits
+   */
+  addRequest(batch: Batch): boolean {
+    const { count, bytes } = batch
+    if (!this.#makeRoomInMemory(bytes, count)) return false
+    this.memory.add(batch)
+    this.#delayed.add(batch)
+    return true
   }
 
   /** Adds batches that are older than all others. */
@@ -86,12 +99,17 @@ export class WaitingBatches {
    * @returns whether there is room
    */
   makeRoom(bytes: number, hasSpoolRoom: (bytes: number) => boolean): boolean {
-    if (bytes > this.#limits.queueBytesMax) return false
-    while (!this.memory.hasRoomFor(bytes)) {
-      if (!this.#unloadNewest() && !this.#dropOldest((batch) => batch.isLoaded)) return false
-    }
+    if (!this.#makeRoomInMemory(bytes, 1)) return false
     while (!hasSpoolRoom(bytes)) {
       if (!this.#dropOldest(({ record }) => record !== undefined)) return false
+    }
+    return true
+  }
+
+  #makeRoomInMemory(bytes: number, entries: number): boolean {
+    if (bytes > this.#limits.queueBytesMax || entries > this.#limits.queueEntriesMax) return false
+    while (!this.memory.hasRoomFor(bytes, entries)) {
+      if (!this.#unloadNewest() && !this.#dropOldest((batch) => batch.isLoaded)) return false
     }
     return true
   }
