@@ -11,6 +11,8 @@ export interface KeyedSenderOptions {
   readonly signal: AbortSignal
   readonly random: () => number
   readonly note: (text: string) => void
+  /** The default of the client, except in tests. */
+  readonly idempotencyWindowMs?: number
 }
 
 export type Answer = Pick<Settlement, 'accepted' | 'rejections'>
@@ -23,7 +25,7 @@ export class KeyedSender {
   #failure: CliError | undefined
 
   constructor(options: KeyedSenderOptions) {
-    const { api, signal, random } = options
+    const { api, signal, random, idempotencyWindowMs } = options
     const requestsMax = sendLimits.requestsInFlightMax + 1
     this.#options = options
     this.#client = new SluiceClient(
@@ -33,6 +35,7 @@ export class KeyedSender {
         requestsInFlightMax: sendLimits.requestsInFlightMax,
         queueEntriesMax: requestsMax * limits.entriesPerRequestMax,
         queueBytesMax: requestsMax * limits.bodyBytesMax,
+        idempotencyWindowMs,
         flushOnExit: false,
         onRetry: ({ reason, cause }) => this.#onRetry(describeFailure(reason, cause)),
         onError: (error) => this.#onError(error),

@@ -39,12 +39,16 @@ afterEach(async () => {
   await once(server, 'close')
 })
 
-function sender(port = (server.address() as AddressInfo).port): KeyedSender {
+function sender(
+  port = (server.address() as AddressInfo).port,
+  options: { idempotencyWindowMs?: number } = {},
+): KeyedSender {
   return new KeyedSender({
     api: { url: `http://127.0.0.1:${port}/v1/logs`, key: 'slk_test' },
     signal: stop.signal,
     random: () => 0.99,
     note: (text) => notes.push(text),
+    ...options,
   })
 }
 
@@ -64,6 +68,15 @@ test('posts entries with the key, and retries with the same one until the API an
     expect(body).toBe('{"logs":[{"a":1},{"b":2}]}')
   }
   expect(notes).toEqual(['Waiting until the API is available: Problem (503).', 'The API is available again.'])
+})
+
+test('makes the same request again if the API may have stored it and forgotten its key', async () => {
+  answers = [(response) => response.destroy()]
+  const { port } = server.address() as AddressInfo
+  expect(await sender(port, { idempotencyWindowMs: 1 }).send(['{}', '{}'], 'key')).toMatchObject({
+    accepted: 2,
+  })
+  expect(received.map(({ request }) => request.headers['idempotency-key'])).toEqual(['key', 'key'])
 })
 
 test('throws when the API rejects the request', async () => {
