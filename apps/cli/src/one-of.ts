@@ -1,7 +1,12 @@
 import { UsageError } from './errors.ts'
 
 /** @throws UsageError when the value of an option is not one of those allowed */
-export function requireOneOf(option: string, value: string, allowed: readonly string[]): void {
-  if (allowed.includes(value)) return
+export function requireOneOf<Allowed extends string>(
+  option: string,
+  value: string,
+  allowed: readonly Allowed[],
+): Allowed {
+  const found = allowed.find((one) => one === value)
+  if (found !== undefined) return found
   throw new UsageError(`${option} must be one of ${allowed.join(', ')}, not "${value}"`)
 }

@@ -1,3 +1,8 @@
 export { timeOfEpoch } from './epoch.ts'
 export { type Level, levelOf, levelOfSyslogSeverity } from './levels.ts'
+export { entriesOf, type EntryDefaults, type LogEntry } from './lines/entries.ts'
+export { LineParser } from './lines/line-parser.ts'
+export { type LogRecord, rawRecord, recordLimits } from './lines/open-record.ts'
+export { RecordAssembler } from './lines/record-assembler.ts'
 export { entryOfRecord } from './record.ts'
+export { timeZoneOf } from './times/time-zone.ts'

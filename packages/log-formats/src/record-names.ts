@@ -19,7 +19,8 @@ export type Role =
 const namesByRole: Readonly<Record<Role, string>> = {
   time:
     'timestamp @timestamp time ts datetime eventtime event_time asctime t @t time_local time_iso8601 ' +
-    '__realtime_timestamp date timeunixnano observedtimestamp observedtimeunixnano',
+    '__realtime_timestamp date timeunixnano observedtimestamp observedtimeunixnano timemillis instant ' +
+    'requestreceivedtimestamp',
   level:
     'level severity levelname log.level loglevel log_level lvl severitytext severity_text level_name ' +
     'error_severity @l',
@@ -28,7 +29,7 @@ const namesByRole: Readonly<Record<Role, string>> = {
   levelPython: 'levelno',
   message:
     'message msg event log body text short_message full_message @m @mt renderedmessage rendered_message ' +
-    'messagetemplate textpayload',
+    'messagetemplate textpayload fields.message',
   service:
     'service service.name service_name servicename app application appname app_name application_name ' +
     'syslog_identifier',
@@ -37,7 +38,7 @@ const namesByRole: Readonly<Record<Role, string>> = {
     'environment env service.environment deployment.environment deployment.environment.name node_env',
   stack:
     'stack stacktrace stack_trace exception exc_info exc_text error.stack_trace error.stack err.stack ' +
-    'err.stack_trace exception.stacktrace @x',
+    'err.stack_trace exception.stacktrace thrown.extendedstacktrace @x',
   source: 'source',
   url: 'url url.full',
   pathname: 'pathname url.path',

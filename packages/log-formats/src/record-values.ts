@@ -10,7 +10,7 @@ import {
   levelOfPythonNumber,
   levelOfSyslogSeverity,
 } from './levels.ts'
-import { isPlainObject } from './plain-object.ts'
+import { isPlainObject, type Members } from './plain-object.ts'
 
 export interface LevelReading {
   readonly level: Level
@@ -44,12 +44,21 @@ interface RawJson {
 /** ECMAScript 2026, which TypeScript's library does not declare yet. */
 const json = JSON as unknown as { isRawJSON(value: unknown): value is RawJson }
 
-/** A time in ISO 8601 or as a number since 1970. MongoDB's `{"$date": …}` is one, too. */
+/** A time in ISO 8601 or as a number since 1970, or one of the objects that loggers make of a time. */
 export function readTime(value: unknown): string | undefined {
   if (typeof value === 'string') return timeOfIso(value) ?? timeOfEpoch(value)
   if (typeof value === 'number') return timeOfEpoch(String(value))
   if (json.isRawJSON(value)) return timeOfEpoch(value.rawJSON)
-  return isMongoDate(value) ? readTime(value.$date) : undefined
+  if (!isPlainObject(value)) return undefined
+  return isMongoDate(value) ? readTime(value.$date) : readTimeObject(value)
+}
+
+/** Log4j: `{"epochSecond": …, "nanoOfSecond": …}`. Google: `{"seconds": …, "nanos": …}`. PHP: `{"date": …, "timezone": "UTC"}`. */
+function readTimeObject(value: Members): string | undefined {
+  const { seconds = value['epochSecond'], nanos = value['nanoOfSecond'], date, timezone } = value
+  if (typeof date === 'string' && timezone === 'UTC') return timeOfIso(date)
+  if (typeof seconds !== 'number' || typeof nanos !== 'number') return undefined
+  return timeOfEpoch(`${seconds}.${String(nanos).padStart(9, '0')}`)
 }
 
 function isMongoDate(value: unknown): value is { readonly $date: string | number } {

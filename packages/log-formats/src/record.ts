@@ -52,7 +52,7 @@ export function entryOfRecord(
   const timestamp = uses.get('timestamp')
   if (timestamp !== undefined) entry['timestamp'] = timestamp.value
   entry['level'] = level?.level ?? options.defaultLevel
-  entry['message'] = uses.has('message') ? uses.get('message')?.value : JSON.stringify(record)
+  entry['message'] = uses.has('message') ? uses.get('message')?.value : jsonOf(record)
   for (const field of ['service', 'environment', 'source', 'url', 'pathname', 'stack']) {
     const use = uses.get(field)
     if (use !== undefined) entry[field] = use.value
@@ -64,6 +64,16 @@ export function entryOfRecord(
   }
   if (uses.has('metadata') || Object.keys(metadata).length > 0) entry['metadata'] = metadata
   return entry
+}
+
+/** The text of a record; '' if it is nested deeper than JavaScript can write. Such metadata is above the limit of the contract. */
+function jsonOf(record: Fields): string {
+  try {
+    return JSON.stringify(record)
+  } catch (error) {
+    if (error instanceof RangeError) return ''
+    throw error
+  }
 }
 
 /** Finds the best usable value for each field. */

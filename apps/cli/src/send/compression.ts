@@ -1,15 +1,18 @@
 import { pipeline, Readable } from 'node:stream'
-import { createGunzip, createZstdDecompress } from 'node:zlib'
+import { createBrotliDecompress, createGunzip, createZstdDecompress } from 'node:zlib'
 import { CliError } from '../errors.ts'
 
-interface Format {
+interface Compression {
   readonly name: string
-  /** The first bytes of the data, in Latin-1. */
-  readonly signature: string
   /** Absent for formats that Node cannot decompress. */
   readonly decompressor?: () => NodeJS.ReadWriteStream
   /** A command that decompresses a file. */
   readonly command: string
+}
+
+interface Format extends Compression {
+  /** The first bytes of the data, in Latin-1. */
+  readonly signature: string
 }
 
 /** Each signature contains a byte that text does not have, or is ten characters long. */
@@ -30,16 +33,27 @@ const formats: readonly Format[] = [
   })),
 ]
 
+/** Has no signature: only the name of a file shows it. */
+const brotli: Compression = {
+  name: 'brotli',
+  decompressor: () => createBrotliDecompress(),
+  command: 'brotli -dc',
+}
+
 export const signatureBytesMax = Math.max(...formats.map(({ signature }) => signature.length))
 
-/** @param start the first bytes of the data, `signatureBytesMax` or all of them */
-export function detectCompression(start: Buffer): Format | undefined {
+/**
+ * @param start the first bytes of the data, `signatureBytesMax` or all of them
+ * @param name of the file
+ */
+export function detectCompression(start: Buffer, name: string): Compression | undefined {
   const text = start.toString('latin1', 0, signatureBytesMax)
-  return formats.find(({ signature }) => text.startsWith(signature))
+  const format = formats.find(({ signature }) => text.startsWith(signature))
+  return format ?? (name.endsWith('.br') ? brotli : undefined)
 }
 
 /** @throws CliError when the data is compressed in a format that cannot be decompressed here */
-export function requireReadable(format: Format | undefined, name: string): void {
+export function requireReadable(format: Compression | undefined, name: string): void {
   if (format === undefined || format.decompressor !== undefined) return
   throw new CliError(
     `cannot read ${name}: it is compressed (${format.name}); decompress it first: ${format.command} FILE | …`,
@@ -47,17 +61,17 @@ export function requireReadable(format: Format | undefined, name: string): void 
 }
 
 /**
- * Yields the bytes of a stream, decompressed if it is compressed with gzip or zstd. Holds one piece of the stream at a
+ * Yields the bytes of a stream, decompressed if it is compressed with gzip, zstd or brotli. Holds one piece of the stream at a
  * time, whatever its compression ratio.
  *
- * @param name of the stream, for errors
+ * @param name of the file, or of the stream for errors
  * @throws CliError
  */
 export async function* decompress(stream: Readable, name: string): AsyncGenerator<Buffer> {
   const pieces = (stream as AsyncIterable<Buffer>)[Symbol.asyncIterator]()
   try {
     const start = await readStart(pieces)
-    const format = detectCompression(start)
+    const format = detectCompression(start, name)
     requireReadable(format, name)
     const whole = prepend(start, { [Symbol.asyncIterator]: () => pieces })
     if (format?.decompressor === undefined) yield* whole
@@ -108,5 +122,9 @@ async function* decompressWith(
 
 /** Node's codes: https://nodejs.org/api/zlib.html#zlib-constants */
 function isDecompressionError(error: unknown): boolean {
-  return error instanceof Error && 'code' in error && /^(Z_|ZSTD_|ERR_ZSTD|ERR_ZLIB)/.test(String(error.code))
+  return (
+    error instanceof Error &&
+    'code' in error &&
+    /^(Z_|ZSTD_|ERR_ZSTD|ERR_ZLIB|ERR__ERROR_)/.test(String(error.code))
+  )
 }

@@ -10,7 +10,7 @@ import {
 import { limits } from '@sluice/schema'
 import { CliError, describeNetworkError, wasNeverSent } from '../errors.ts'
 import type { ApiAccess } from '../service-access.ts'
-import { redactUrl } from '../terminal.ts'
+import { describeFailure, describeMisconfiguration, nameOfApi } from './failures.ts'
 
 /** An entry to be sent, and its origin. */
 export interface OutgoingEntry {
@@ -179,10 +179,9 @@ export class EntrySender {
     if (interrupted.aborted) this.#giveUpPause()
   }
 
-  #onError({ kind, status, reason }: SluiceError): void {
-    if (kind !== 'configuration') return
-    const hint = status === 401 && reason.startsWith('the API key') ? KEY_HINT : ''
-    this.#fail(`${this.#apiName} rejected the request: ${reason}${hint}`)
+  #onError(error: SluiceError): void {
+    if (error.kind !== 'configuration') return
+    this.#fail(describeMisconfiguration(this.#options.api, error))
   }
 
   /** @returns the failure if the API has never responded: the address is probably wrong, and retries would not help */
@@ -192,7 +191,7 @@ export class EntrySender {
   }
 
   get #apiName(): string {
-    return `the API at ${redactUrl(this.#options.api.url)}`
+    return nameOfApi(this.#options.api)
   }
 
   #fail(message: string): void {
@@ -210,11 +209,4 @@ export class EntrySender {
   async #close(remaining: 'retry' | 'try-once' | 'give-up'): Promise<void> {
     await this.#client.close({ remaining, timeoutMs: Infinity })
   }
-}
-
-const KEY_HINT = '; set SLUICE_API_KEY or pass --api-key'
-
-function describeFailure(reason: string | undefined, cause: unknown): string {
-  const text = describeNetworkError(cause)
-  return text === undefined ? (reason ?? 'no reason') : `the API ${text}`
 }

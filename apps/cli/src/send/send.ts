@@ -1,17 +1,15 @@
-import { addAbortSignal } from 'node:stream'
 import { levels } from '@sluice/schema'
 import { type Context, INTERRUPTED_EXIT_CODE } from '../context.ts'
 import { environments } from '../environments.ts'
-import { CliError, describeReadError } from '../errors.ts'
+import { CliError, UsageError } from '../errors.ts'
 import { requireOneOf } from '../one-of.ts'
 import { apiAccess, type ApiFlags } from '../service-access.ts'
 import { requireDurationMs } from '../times.ts'
-import { decompress } from './compression.ts'
-import { EntrySender, entryBytesMax, type OutgoingEntry } from './entry-sender.ts'
-import { type EntryDefaults, lineToEntry } from './line-entry.ts'
+import { EntrySender } from './entry-sender.ts'
 import { formatLineRanges, type LineRange, LineSkipper, linesToSkip, parseLineRanges } from './line-ranges.ts'
-import { type Line, LineSplitter } from './lines.ts'
 import { formatCount, Progress } from './progress.ts'
+import { type Position, sendSource } from './send-source.ts'
+import { type LineOptions, requireTimeZone } from './source-entries.ts'
 import { openSources, type Source } from './sources.ts'
 import { Tally } from './tally.ts'
 
@@ -19,20 +17,23 @@ export interface SendOptions extends ApiFlags {
   level: string
   service?: string
   environment?: string
+  raw?: true
+  timezone?: string
+  follow?: true
+  state?: string
   retryFor: string
   skipLines?: string
 }
 
-/** How much of the input was sent or skipped. */
-interface Position {
-  lines: number
-  bytes: number
-}
-
 /** `sluice send`: sends the lines of files, or of stdin, as entries. */
 export async function send(files: readonly string[], options: SendOptions, context: Context): Promise<void> {
-  const { retryForMs, skipped, ...defaults } = parseOptions(options)
+  const { retryForMs, skipped, lines } = parseOptions(options, context)
   const api = await apiAccess(options, context)
+  if (options.follow === true) {
+    const { follow } = await import('./follow/follow.ts')
+    await follow(files, { api, lines, statePath: options.state }, context)
+    return
+  }
   const sources = await openSources(files, context.stdin)
   const interrupted = context.abortOnInterrupt()
   const { nowMs, random } = context
@@ -73,7 +74,7 @@ export async function send(files: readonly string[], options: SendOptions, conte
   let isAllRead = true
   try {
     for (const source of sources) {
-      const isRead = await sendSource(source, defaults, to).catch((error: unknown) => {
+      const isRead = await sendSource(source, lines, to).catch((error: unknown) => {
         unreadSources += 1
         noteFailure(error)
       })
@@ -108,73 +109,6 @@ async function adviseHowToContinue(done: readonly LineRange[], { stderr }: Conte
   await stderr.write(`To send the rest, run the same command with the same input and --skip-lines ${lines}\n`)
 }
 
-/**
- * Sends a source to its end, or until the signal is aborted.
- *
- * @returns whether all lines were read
- */
-async function sendSource(
-  source: Source,
-  defaults: EntryDefaults,
-  to: {
-    sender: EntrySender
-    tally: Tally
-    skipper: LineSkipper
-    position: Position
-    signal: AbortSignal
-  },
-): Promise<boolean> {
-  const { sender, tally, skipper, position, signal } = to
-  if (signal.aborted) return false
-  const sourceDefaults = { ...defaults, service: defaults.service ?? source.service }
-  try {
-    for await (const line of readLines(source, signal)) {
-      if (signal.aborted) return false
-      const lineOfInput = position.lines + 1
-      const outgoing = skipper.skips(lineOfInput)
-        ? undefined
-        : toOutgoing(line, lineOfInput, source, sourceDefaults, tally)
-      if (outgoing !== undefined) await sender.add(outgoing)
-      position.lines = lineOfInput
-      position.bytes += line.bytes
-    }
-    return true
-  } catch (error) {
-    if (signal.aborted) return false
-    const reason = describeReadError(error)
-    throw reason === undefined
-      ? error
-      : new CliError(`cannot read the rest of ${source.name}: ${reason}`, { cause: error })
-  }
-}
-
-/** @returns undefined for lines that are not sent: blank ones, and those that are too long */
-function toOutgoing(
-  { number, text, wasUtf8 }: Line,
-  line: number,
-  source: Source,
-  defaults: EntryDefaults,
-  tally: Tally,
-): OutgoingEntry | undefined {
-  const origin = `${source.name}:${number}`
-  if (text === undefined) tally.onTooLong(origin, entryBytesMax)
-  if (text === undefined || text.trim() === '') return undefined
-  if (!wasUtf8) tally.repaired += 1
-  const entry = lineToEntry(text, defaults)
-  const bytes = Buffer.byteLength(entry)
-  if (bytes <= entryBytesMax) return { entry, bytes, origin, line }
-  tally.onTooLong(origin, entryBytesMax)
-  return undefined
-}
-
-async function* readLines(source: Source, signal: AbortSignal): AsyncGenerator<Line> {
-  const splitter = new LineSplitter(entryBytesMax)
-  for await (const bytes of decompress(addAbortSignal(signal, source.open()), source.name)) {
-    yield* splitter.push(bytes)
-  }
-  yield* splitter.end()
-}
-
 function totalBytes(sources: readonly Source[]): number | undefined {
   let total = 0
   for (const { bytes } of sources) {
@@ -185,12 +119,27 @@ function totalBytes(sources: readonly Source[]): number | undefined {
 }
 
 /** @throws UsageError */
-function parseOptions({ level, service, environment, retryFor, skipLines }: SendOptions): EntryDefaults & {
-  retryForMs: number
-  skipped: readonly LineRange[]
-} {
-  requireOneOf('--level', level, levels)
-  if (environment !== undefined) requireOneOf('--environment', environment, environments)
+function parseOptions(
+  { level, service, environment, raw, timezone, follow, state, retryFor, skipLines }: SendOptions,
+  { nowMs }: Context,
+): { lines: LineOptions; retryForMs: number; skipped: readonly LineRange[] } {
+  requireTimeZone(timezone)
+  if (follow === true && skipLines !== undefined) {
+    throw new UsageError('--skip-lines cannot be combined with --follow, which continues by itself')
+  }
+  if (follow !== true && state !== undefined) throw new UsageError('--state needs --follow')
+  const lines = {
+    defaults: {
+      level: requireOneOf('--level', level, levels),
+      service,
+      fallbackService: undefined,
+      environment:
+        environment === undefined ? undefined : requireOneOf('--environment', environment, environments),
+    },
+    isRaw: raw === true,
+    timeZone: timezone,
+    nowMs,
+  }
   const skipped = skipLines === undefined ? [] : parseLineRanges(skipLines)
-  return { level, service, environment, skipped, retryForMs: requireDurationMs('--retry-for', retryFor) }
+  return { lines, skipped, retryForMs: requireDurationMs('--retry-for', retryFor) }
 }

@@ -4,6 +4,7 @@ import { parse } from 'node:path'
 import type { Readable } from 'node:stream'
 import { CliError, throwReadError } from '../errors.ts'
 import { detectCompression, requireReadable, signatureBytesMax } from './compression.ts'
+import { detectUtf16 } from './text-encoding.ts'
 
 /** A file or stream to read lines from. */
 export interface Source {
@@ -28,6 +29,17 @@ export async function openSources(files: readonly string[], stdin: Readable): Pr
   return Promise.all(names.map((name) => (name === '-' ? stdinSource(stdin) : fileSource(name))))
 }
 
+/** Checks a file that is read as it grows. It need not exist. @throws CliError when it is a directory, compressed or in UTF-16 */
+export async function requireFollowable(path: string): Promise<void> {
+  const stats = await stat(path).catch(() => undefined)
+  if (stats === undefined) return
+  if (!stats.isFile()) throw new CliError(`cannot follow ${path}: it is not a file`)
+  const start = await readStart(path).catch(throwReadError(path))
+  const format = detectCompression(start, path)
+  if (format !== undefined) throw new CliError(`cannot follow ${path}: it is compressed (${format.name})`)
+  if (detectUtf16(start) !== undefined) throw new CliError(`cannot follow ${path}: it is in UTF-16`)
+}
+
 async function stdinSource(stdin: Readable): Promise<Source> {
   return { name: '(stdin)', ...unknownFile, open: () => stdin }
 }
@@ -44,12 +56,12 @@ async function fileSource(path: string): Promise<Source> {
 }
 
 async function describeFile(path: string, bytes: number): Promise<Pick<Source, 'service' | 'bytes'>> {
-  const format = detectCompression(await readStart(path).catch(throwReadError(path)))
+  const format = detectCompression(await readStart(path).catch(throwReadError(path)), path)
   requireReadable(format, path)
   const { name } = parse(path)
   return format === undefined
     ? { service: name, bytes }
-    : { service: /\.(?:gz|zst)$/.test(path) ? parse(name).name : name, bytes: undefined }
+    : { service: /\.(?:gz|zst|br)$/.test(path) ? parse(name).name : name, bytes: undefined }
 }
 
 async function readStart(path: string): Promise<Buffer> {

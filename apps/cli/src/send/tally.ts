@@ -1,24 +1,26 @@
 import type { OutgoingEntry, Rejection, SenderEvents } from './entry-sender.ts'
 import type { LineRange } from './line-ranges.ts'
+import { LineSpans } from './line-spans.ts'
 import { formatCount, perSecond } from './progress.ts'
 
 /** The first rejections show what is wrong. Thousands more would add nothing. */
 const REJECTIONS_SHOWN_MAX = 10
 
-/** Counts the outcomes of the lines, and reports the first rejections. */
+/** Counts the outcomes of the entries, and reports the first rejections. */
 export class Tally implements SenderEvents {
   readonly #note: (text: string) => void
   #rejections = 0
-  /** Lines with a response. */
+  /** Entries with a response. */
   answered = 0
   accepted = 0
-  /** Lines too long to be sent. */
+  /** Lines and entries too long to be sent. */
   tooLong = 0
   unanswered = 0
   /** The lines of each request without a response. Nothing is sent after a failure, so there are few. */
   readonly unansweredLines: LineRange[] = []
   /** Lines that were not valid UTF-8, and were sent with U+FFFD in place of the invalid bytes. */
   repaired = 0
+  readonly spans = new LineSpans()
 
   constructor(note: (text: string) => void) {
     this.#note = note
@@ -49,20 +51,20 @@ export class Tally implements SenderEvents {
     this.unanswered += entries.length
     const [first, last] = [entries[0], entries.at(-1)]
     if (first !== undefined && last !== undefined) {
-      this.unansweredLines.push({ first: first.line, last: last.line })
+      this.unansweredLines.push({ first: first.line, last: this.spans.lastLineOf(last.line) })
     }
   }
 
   summary(elapsedMs: number): string {
-    const lines = this.answered + this.tooLong + this.unanswered
+    const entries = this.answered + this.tooLong + this.unanswered
     const parts = [
-      `${formatCount(this.answered)} of ${formatCount(lines)} lines sent`,
+      `${formatCount(this.answered)} of ${formatCount(entries)} entries sent`,
       `${formatCount(this.accepted)} accepted`,
       `${formatCount(this.rejected)} rejected`,
       ...(this.unanswered === 0 ? [] : [`${formatCount(this.unanswered)} not sent or without a response`]),
       ...(this.repaired === 0 ? [] : [`${formatCount(this.repaired)} repaired because of invalid UTF-8`]),
     ]
     const rate = formatCount(perSecond(this.answered, elapsedMs))
-    return `${parts.join(', ')}; ${(elapsedMs / 1_000).toFixed(1)} s, ${rate} lines/s.`
+    return `${parts.join(', ')}; ${(elapsedMs / 1_000).toFixed(1)} s, ${rate} entries/s.`
   }
 }

@@ -1,17 +1,17 @@
 import { PassThrough, Readable } from 'node:stream'
-import { gzipSync, zstdCompressSync } from 'node:zlib'
+import { brotliCompressSync, gzipSync, zstdCompressSync } from 'node:zlib'
 import { describe, expect, test } from 'vitest'
 import { decompress } from '../../src/send/compression.ts'
 
 const TEXT = 'first line\nsecond line\n'.repeat(50_000)
 
 /** The output for data that arrives in pieces of `pieceBytes`. */
-async function output(data: Buffer, pieceBytes = 65_536): Promise<string> {
+async function output(data: Buffer, pieceBytes = 65_536, name = 'the file'): Promise<string> {
   const pieces: Buffer[] = []
   for (let from = 0; from < data.length; from += pieceBytes)
     pieces.push(data.subarray(from, from + pieceBytes))
   const found: Buffer[] = []
-  for await (const piece of decompress(Readable.from(pieces), 'the file')) found.push(piece)
+  for await (const piece of decompress(Readable.from(pieces), name)) found.push(piece)
   return Buffer.concat(found).toString()
 }
 
@@ -55,6 +55,13 @@ describe('decompress', () => {
     await expect(output(data.subarray(0, -9))).rejects.toThrow(
       'cannot read the rest of the file: the compressed data is damaged or incomplete',
     )
+  })
+
+  test('knows brotli by the name of the file', async () => {
+    const data = brotliCompressSync(TEXT)
+    expect(await output(data, 1_000, 'app.log.br')).toBe(TEXT)
+    for (const damaged of [data.subarray(0, -9), Buffer.from(TEXT)])
+      await expect(output(damaged, 1_000, 'app.log.br')).rejects.toThrow('damaged or incomplete')
   })
 
   test('yields the first bytes of an open stream of text at once', async () => {

@@ -94,7 +94,7 @@ function contextFor(stdin: Readable = Readable.from([])): FakeContext {
   return fakeContext({ stdin, environment: { SLUICE_API_URL: api.url, SLUICE_API_KEY: 'slk_test' } })
 }
 
-const RATE = /; \d+\.\d s, [\d,]+ lines\/s\.\n$/
+const RATE = /; \d+\.\d s, [\d,]+ entries\/s\.\n$/
 
 describe('sends', () => {
   test('the lines of files in requests of 100, with the key, and the name of the file as the service', async () => {
@@ -112,8 +112,32 @@ describe('sends', () => {
       service: 'web',
     })
     expect(context.written.stdout).toMatch(RATE)
-    expect(context.written.stdout).toContain('250 of 250 lines sent, 250 accepted, 0 rejected')
+    expect(context.written.stdout).toContain('250 of 250 entries sent, 250 accepted, 0 rejected')
     expect(context.written.stderr).toBe('')
+  })
+
+  test('log lines with their times and levels, and stack traces as one entry', async () => {
+    const text =
+      '2026-11-20 10:00:00,123 ERROR [main] a.B: failed\n\tat a.B.c(B.java:1)\n2026-11-20 10:00:01 INFO done\n'
+    const flags = ['--timezone', 'Asia/Tokyo']
+    expect(await run(['send', await file('shop.log', text), ...flags], contextFor())).toBe(0)
+    expect(api.received[0]?.logs).toEqual([
+      {
+        timestamp: '2026-11-20T10:00:00.123+09:00',
+        level: 'error',
+        message: 'failed',
+        service: 'shop',
+        stack: '\tat a.B.c(B.java:1)',
+        metadata: { thread: 'main', logger: 'a.B' },
+      },
+      { timestamp: '2026-11-20T10:00:01+09:00', level: 'info', message: 'done', service: 'shop' },
+    ])
+  })
+
+  test('each line as a message with --raw', async () => {
+    const path = await file('shop.log', '2026-11-20 10:00:00 ERROR a\n  b\n{"message":"c"}')
+    expect(await run(['send', path, '--raw'], contextFor())).toBe(0)
+    expect(api.messages).toEqual(['2026-11-20 10:00:00 ERROR a', '  b', '{"message":"c"}'])
   })
 
   test('compressed requests, except small ones', async () => {
@@ -159,7 +183,7 @@ describe('sends', () => {
       message: 'line 249',
       service: 'web',
     })
-    expect(context.written.stdout).toContain('250 of 250 lines sent')
+    expect(context.written.stdout).toContain('250 of 250 entries sent')
   })
 
   test('the lines of compressed stdin', async () => {
@@ -206,7 +230,7 @@ describe('an invalid line', () => {
     )
     expect(await run(['send', path], context)).toBe(1)
     expect(context.written.stderr).toBe(`${path}:3: /level must be one of \\e[31m…\n`)
-    expect(context.written.stdout).toContain('2 of 2 lines sent, 1 accepted, 1 rejected')
+    expect(context.written.stdout).toContain('2 of 2 entries sent, 1 accepted, 1 rejected')
   })
 
   test('is not sent and is reported if it exceeds the size of a request', async () => {
@@ -237,7 +261,7 @@ describe('a transient failure is retried', () => {
     expect(first).toMatch(/^[0-9a-f-]{36}$/)
     expect(second).toBe(first)
     expect(context.written.stderr).toBe('Waiting 1.0 s: Over the rate limit (429).\n')
-    expect(context.written.stdout).toContain('1 of 1 lines sent, 1 accepted, 0 rejected')
+    expect(context.written.stdout).toContain('1 of 1 entries sent, 1 accepted, 0 rejected')
   })
 
   test('while all other requests pause as well, and the pause is reported once', async () => {
@@ -310,7 +334,7 @@ describe('after an interrupt', () => {
     context.interrupt()
     expect(await running).toBe(130)
     expect(api.messages).toEqual(['text'])
-    expect(context.written.stdout).toContain('1 of 1 lines sent, 1 accepted')
+    expect(context.written.stdout).toContain('1 of 1 entries sent, 1 accepted')
   })
 
   test('a pause ends, and the waiting lines are counted', async () => {
@@ -320,7 +344,7 @@ describe('after an interrupt', () => {
     while (!context.written.stderr.includes('Waiting')) await sleep(10)
     context.interrupt()
     expect(await running).toBe(130)
-    expect(context.written.stdout).toContain('0 of 1 lines sent')
+    expect(context.written.stdout).toContain('0 of 1 entries sent')
     expect(context.written.stdout).toContain('1 not sent or without a response')
   })
 })
@@ -353,7 +377,7 @@ describe('after an incomplete run', () => {
     const second = await sendAll(context)
     expect(context.exitCode).toBe(130)
     expect(context.written.stdout).toMatch(
-      /^Interrupted at \d+ % of the input \([\d,]+ of 6,[\d,]+ bytes\): ([\d,]+) of \1 lines sent, \1 accepted, 0 rejected; /,
+      /^Interrupted at \d+ % of the input \([\d,]+ of 6,[\d,]+ bytes\): ([\d,]+) of \1 entries sent, \1 accepted, 0 rejected; /,
     )
     expect(context.written.stderr).toMatch(
       /^To send the rest, run the same command with the same input and --skip-lines \d+\n$/,
@@ -375,6 +399,29 @@ describe('after an incomplete run', () => {
     expect(context.written.stdout).toMatch(/^Stopped at 0 % of the input /)
     expect(context.written.stderr).toMatch(/--skip-lines 1-\d+,\d+-\d+\n$/)
     expect(api.accepted.toSorted()).toEqual(all.toSorted())
+  })
+
+  test('records of several lines are continued exactly', async () => {
+    const count = 1_500
+    const text = Array.from(
+      { length: count },
+      (_, index) =>
+        `2026-11-20 10:00:00 ERROR record ${index}\n  more ${index}\n\n\tat a.B.c${index}(B.java:1)\n`,
+    ).join('')
+    const path = await file('a.log', text)
+    const rejected = problem(401, 'Revoked.')
+    const late: Responder = (response, received) => {
+      response.statusCode = 202
+      setTimeout(() => accept(response, received), 100)
+    }
+    api.responders = [accept, accept, late, rejected, late, late]
+    const context = contextFor()
+    expect(await run(['send', path], context)).toBe(1)
+    const [, skipped = 'none'] = /--skip-lines (\S+)\n$/.exec(context.written.stderr) ?? []
+    expect(await run(['send', path, '--skip-lines', skipped], contextFor())).toBe(0)
+    expect(api.accepted.toSorted()).toEqual(
+      Array.from({ length: count }, (_, index) => `record ${index}\n  more ${index}`).toSorted(),
+    )
   })
 
   test('several interruptions in a row', async () => {
@@ -417,7 +464,7 @@ describe('after an incomplete run', () => {
     context.interrupt()
     expect(await running).toBe(130)
     expect(api.messages).toEqual(['sent'])
-    expect(context.written.stdout).toMatch(/^Interrupted: 1 of 1 lines sent, /)
+    expect(context.written.stdout).toMatch(/^Interrupted: 1 of 1 entries sent, /)
     expect(context.written.stderr).toMatch(/--skip-lines 2\n$/)
   })
 })

@@ -10,7 +10,7 @@ describe('Tally', () => {
       Array.from({ length: 50 }, (_, index) => ({ entry: '', bytes: 0, origin: '', line: 100 + index })),
     )
     expect(tally.summary(500)).toBe(
-      '2,000 of 2,051 lines sent, 1,998 accepted, 3 rejected, 50 not sent or without a response; 0.5 s, 4,000 lines/s.',
+      '2,000 of 2,051 entries sent, 1,998 accepted, 3 rejected, 50 not sent or without a response; 0.5 s, 4,000 entries/s.',
     )
     expect(tally.unansweredLines).toEqual([{ first: 100, last: 149 }])
   })

@@ -1,0 +1,156 @@
+import { createHash, randomUUID } from 'node:crypto'
+import { mkdir, open, readFile, rename, rm, writeFile } from 'node:fs/promises'
+import { homedir } from 'node:os'
+import { dirname, join } from 'node:path'
+import { CliError } from '../../errors.ts'
+import type { FileIdentity } from './file-identity.ts'
+
+/** A file that is read, and how far its entries were acknowledged. */
+export interface Segment {
+  identity: FileIdentity
+  /** Distinguishes the requests of this file from those of others with the same contents. */
+  readonly generation: string
+  /** The entries before this byte are acknowledged. */
+  offset: number
+  /** Where the requests end that were sent and are not acknowledged, in ascending order. */
+  ends: number[]
+}
+
+export function newSegment(identity: FileIdentity, offset: number): Segment {
+  return { identity, generation: randomUUID(), offset, ends: [] }
+}
+
+const VERSION = 1
+
+interface Contents {
+  readonly version: number
+  /** By the absolute path. A rotated file stays here until its last entry is acknowledged. */
+  readonly files: Record<string, Segment[]>
+}
+
+/**
+ * Persists how far files were sent. Each write replaces the file as a whole, so that it is never half written. Writes that
+ * are requested while another one runs become one.
+ */
+export class FollowState {
+  readonly #path: string
+  readonly #files: Map<string, Segment[]>
+  /** The last write that was requested. It may be running. */
+  #last: Promise<void> = Promise.resolve()
+  /** The last write, if it has not begun. */
+  #waiting: Promise<void> | undefined
+
+  private constructor(path: string, files: Map<string, Segment[]>) {
+    this.#path = path
+    this.#files = files
+  }
+
+  /** @throws CliError when the file cannot be read, or another process uses it */
+  static async open(path: string): Promise<FollowState> {
+    await mkdir(dirname(path), { recursive: true }).catch(failure(path))
+    await lock(`${path}.lock`, path)
+    const text = await readFile(path, 'utf8').catch((error: NodeJS.ErrnoException) => {
+      if (error.code === 'ENOENT') return undefined
+      return failure(path)(error)
+    })
+    return new FollowState(path, text === undefined ? new Map() : parse(text, path))
+  }
+
+  segmentsOf(file: string): Segment[] {
+    const known = this.#files.get(file) ?? []
+    this.#files.set(file, known)
+    return known
+  }
+
+  /** Resolves when the present state is on the disk. @throws CliError */
+  save(): Promise<void> {
+    if (this.#waiting !== undefined) return this.#waiting
+    const begin = (): Promise<void> => {
+      this.#waiting = undefined
+      return this.#write().catch(failure(this.#path))
+    }
+    this.#waiting = this.#last.then(begin, begin)
+    this.#last = this.#waiting
+    return this.#waiting
+  }
+
+  async close(): Promise<void> {
+    await this.save()
+    await rm(`${this.#path}.lock`, { force: true })
+  }
+
+  async #write(): Promise<void> {
+    const contents: Contents = { version: VERSION, files: Object.fromEntries(this.#files) }
+    const temporary = `${this.#path}.tmp`
+    await using file = await open(temporary, 'w', 0o600)
+    await file.writeFile(JSON.stringify(contents))
+    await file.sync()
+    await rename(temporary, this.#path)
+  }
+}
+
+/** The default state of a file: in the user's folder for state, one for each API and file. */
+export function defaultStatePath(
+  file: string,
+  apiUrl: string,
+  environment: Readonly<Record<string, string | undefined>>,
+): string {
+  const folder = environment['XDG_STATE_HOME'] || join(environment['HOME'] || homedir(), '.local', 'state')
+  const name = createHash('sha256').update(`${apiUrl}\n${file}`).digest('hex').slice(0, 32)
+  return join(folder, 'sluice', 'follow', `${name}.json`)
+}
+
+function failure(path: string): (error: unknown) => never {
+  return (error) => {
+    const reason = error instanceof Error ? error.message : String(error)
+    throw new CliError(`cannot use the state file ${path}: ${reason}`, { cause: error })
+  }
+}
+
+function parse(text: string, path: string): Map<string, Segment[]> {
+  try {
+    const { version, files } = JSON.parse(text) as Contents
+    if (version !== VERSION) throw new Error(`version ${String(version)} is unknown`)
+    return new Map(Object.entries(files))
+  } catch (error) {
+    throw new CliError(
+      `the state file ${path} is damaged; delete it to send the files from their beginning: ${String(error)}`,
+      { cause: error },
+    )
+  }
+}
+
+/** Two processes with the same state would send each entry twice. A process that was killed leaves its lock behind. */
+async function lock(path: string, statePath: string): Promise<void> {
+  for (;;) {
+    try {
+      await writeFile(path, `${process.pid} ${await startOf(process.pid)}`, { flag: 'wx', mode: 0o600 })
+      return
+    } catch (error) {
+      if ((error as NodeJS.ErrnoException).code !== 'EEXIST') failure(statePath)(error)
+    }
+    const [pid, start = ''] = (await readFile(path, 'utf8').catch(() => '')).split(' ')
+    const owner = Number(pid)
+    const isOwner = owner > 0 && owner !== process.pid && isRunning(owner)
+    if (isOwner && (start === '' || start === (await startOf(owner)))) {
+      throw new CliError(`process ${owner} follows with the state file ${statePath}; pass another --state`)
+    }
+    await rm(path, { force: true })
+  }
+}
+
+function isRunning(pid: number): boolean {
+  try {
+    process.kill(pid, 0)
+    return true
+  } catch (error) {
+    return (error as NodeJS.ErrnoException).code === 'EPERM'
+  }
+}
+
+/** When a process started, on Linux: distinguishes it from a later one with the same id. */
+async function startOf(pid: number): Promise<string> {
+  const stat = await readFile(`/proc/${pid}/stat`, 'utf8').catch(() => '')
+  // The name of the program is in parentheses, and may have blanks. The start is the 20th field after it.
+  return stat.slice(stat.lastIndexOf(')') + 2).split(' ')[19] ?? ''
+}

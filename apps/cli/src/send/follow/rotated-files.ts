@@ -1,0 +1,57 @@
+import { type FileHandle, open, readdir } from 'node:fs/promises'
+import { basename, dirname, join, parse } from 'node:path'
+import { type FileIdentity, hasHeadOf, hasNumbersOf } from './file-identity.ts'
+
+/** A copy is recognized by its first bytes alone. Fewer could be those of another file. */
+const COPY_HEAD_BYTES_MIN = 64
+const SIBLINGS_MAX = 1_000
+const COMPRESSED = /\.(?:gz|zst|bz2|xz|br|zip|lz4)$/
+
+export interface RotatedFile {
+  readonly path: string
+  readonly file: FileHandle
+  readonly modifiedMs: number
+}
+
+/** The names that rotation gives to a log: `app.log.1`, `app.log-20261120`, `app-2026-11-20.log`, `app.1.log`. */
+function rotatedNames(path: string): RegExp {
+  const { name, ext, base } = parse(path)
+  const [whole, stem, extension] = [base, name, ext].map((text) => text.replaceAll(/\W/g, String.raw`\$&`))
+  const version = String.raw`[._-]\d[\w.-]*`
+  return new RegExp(String.raw`^(?:${whole}${version}|${whole}\.old|${stem}${version}${extension})$`)
+}
+
+/** Opens the rotated files of a log that are not compressed, the oldest first. The caller must close them. */
+export async function openRotated(path: string): Promise<RotatedFile[]> {
+  const names = rotatedNames(path)
+  const folder = dirname(path)
+  const found: RotatedFile[] = []
+  const siblings = (await readdir(folder).catch(() => [])).filter(
+    (name) => name !== basename(path) && names.test(name) && !COMPRESSED.test(name),
+  )
+  for (const name of siblings.slice(0, SIBLINGS_MAX)) {
+    const opened = await openRegular(join(folder, name))
+    if (opened !== undefined) found.push(opened)
+  }
+  return found.toSorted((a, b) => a.modifiedMs - b.modifiedMs)
+}
+
+async function openRegular(path: string): Promise<RotatedFile | undefined> {
+  // It may be rotated again at any time.
+  const file = await open(path).catch(() => undefined)
+  if (file === undefined) return undefined
+  const stats = await file.stat()
+  if (stats.isFile()) return { path, file, modifiedMs: stats.mtimeMs }
+  await file.close()
+  return undefined
+}
+
+/** Whether this is the file with the identity, or a copy that has at least as many bytes. */
+export async function isFileOrCopy(
+  file: FileHandle,
+  identity: FileIdentity,
+  offset: number,
+): Promise<boolean> {
+  if (!(await hasHeadOf(file, identity)) || (await file.stat()).size < offset) return false
+  return identity.headBytes >= COPY_HEAD_BYTES_MIN || hasNumbersOf(file, identity)
+}

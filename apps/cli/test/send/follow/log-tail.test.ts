@@ -1,0 +1,241 @@
+import {
+  appendFile,
+  copyFile,
+  mkdtemp,
+  rename,
+  rm,
+  truncate,
+  unlink,
+  utimes,
+  writeFile,
+} from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { afterEach, beforeEach, describe, expect, test } from 'vitest'
+import type { Segment } from '../../../src/send/follow/follow-state.ts'
+import { LogTail } from '../../../src/send/follow/log-tail.ts'
+
+let folder = ''
+let path = ''
+beforeEach(async () => {
+  folder = await mkdtemp(join(tmpdir(), 'sluice-tail-'))
+  path = join(folder, 'app.log')
+})
+afterEach(() => rm(folder, { recursive: true }))
+
+/** Reads a log in the background, and acknowledges everything at once. */
+class Reader {
+  readonly segments: Segment[]
+  readonly notes: string[] = []
+  /** What was read, with `|` between files. */
+  text = ''
+  readonly #stop = new AbortController()
+  readonly #running: Promise<void>
+
+  constructor(segments: Segment[] = [], rotatedQuietMs = 60) {
+    this.segments = segments
+    this.#running = this.#run(rotatedQuietMs)
+  }
+
+  async #run(rotatedQuietMs: number): Promise<void> {
+    const { signal } = this.#stop
+    const tail = new LogTail({
+      path,
+      segments: this.segments,
+      signal,
+      nowMs: Date.now,
+      sleep: (ms) => sleep(ms, undefined, { signal }).catch(() => undefined),
+      note: (text) => this.notes.push(text),
+      limits: { pollMs: 5, rotatedQuietMs, pieceBytes: 7 },
+    })
+    let current: Segment | undefined
+    for await (const event of tail.events()) {
+      if (event.kind === 'begin') current = event.segment
+      if (event.kind === 'bytes') {
+        this.text += event.bytes.toString()
+        if (current !== undefined) current.offset += event.bytes.length
+      }
+      if (event.kind === 'end') {
+        this.text += '|'
+        if (current !== undefined) this.segments.splice(this.segments.indexOf(current), 1)
+      }
+    }
+  }
+
+  /** Waits for a text. @returns what was read */
+  async until(text: string): Promise<string> {
+    const giveUpMs = Date.now() + 10_000
+    while (this.text !== text && Date.now() < giveUpMs) await sleep(2)
+    return this.text
+  }
+
+  /** @returns what the next reader has to know */
+  async stop(): Promise<Segment[]> {
+    this.#stop.abort()
+    await this.#running
+    return JSON.parse(JSON.stringify(this.segments)) as Segment[]
+  }
+}
+
+/** More than the first bytes by which a copy is recognized. */
+const LONG = `${'first line '.repeat(10)}\n`
+
+describe('a log that grows', () => {
+  test('is read from its beginning, as it grows', async () => {
+    await writeFile(path, 'one\n')
+    const reader = new Reader()
+    expect(await reader.until('one\n')).toBe('one\n')
+    await appendFile(path, 'two\n')
+    expect(await reader.until('one\ntwo\n')).toBe('one\ntwo\n')
+    await reader.stop()
+  })
+
+  test('may not exist at first', async () => {
+    const reader = new Reader()
+    await sleep(30)
+    expect(reader.notes).toEqual([`${path}: waiting for the file (ENOENT)`])
+    await writeFile(path, 'one\n')
+    expect(await reader.until('one\n')).toBe('one\n')
+    await reader.stop()
+  })
+
+  test('continues where it was left', async () => {
+    await writeFile(path, 'one\n')
+    const first = new Reader()
+    expect(await first.until('one\n')).toBe('one\n')
+    const state = await first.stop()
+    await appendFile(path, 'two\n')
+    const second = new Reader(state)
+    expect(await second.until('two\n')).toBe('two\n')
+    await second.stop()
+  })
+})
+
+describe('a log that is renamed', () => {
+  test('is read to its end, also what is written after the renaming, before the new one', async () => {
+    await writeFile(path, 'one\n')
+    const reader = new Reader([], 1_000)
+    expect(await reader.until('one\n')).toBe('one\n')
+    await rename(path, `${path}.1`)
+    await appendFile(`${path}.1`, 'two\n')
+    await sleep(1_100)
+    await writeFile(path, 'new\n')
+    await sleep(100)
+    await appendFile(`${path}.1`, 'three\n')
+    expect(await reader.until('one\ntwo\nthree\n|new\n')).toBe('one\ntwo\nthree\n|new\n')
+    expect(reader.segments).toHaveLength(1)
+    await reader.stop()
+  })
+
+  test('while nothing reads it: its rest is found under the other name', async () => {
+    await writeFile(path, LONG)
+    const first = new Reader()
+    expect(await first.until(LONG)).toBe(LONG)
+    const state = await first.stop()
+    await appendFile(path, 'rest\n')
+    await rename(path, `${path}.1`)
+    await writeFile(path, 'new\n')
+    const second = new Reader(state)
+    expect(await second.until('rest\n|new\n')).toBe('rest\n|new\n')
+    await second.stop()
+  })
+
+  test('several times while nothing reads it: all files in between are read', async () => {
+    await writeFile(path, 'one\n')
+    const first = new Reader()
+    expect(await first.until('one\n')).toBe('one\n')
+    const state = await first.stop()
+    await writeFile(`${path}.3`, 'sent long ago\n')
+    await utimes(`${path}.3`, 1_000, 1_000)
+    await appendFile(path, 'rest\n')
+    await rename(path, `${path}.2`)
+    await utimes(`${path}.2`, 2_000, 2_000)
+    await writeFile(`${path}.1`, 'between\n')
+    await utimes(`${path}.1`, 3_000, 3_000)
+    await writeFile(`${path}.1.gz`, 'compressed')
+    await writeFile(join(folder, 'app.login'), 'other')
+    await writeFile(path, 'new\n')
+    const second = new Reader(state)
+    expect(await second.until('rest\n|between\n|new\n')).toBe('rest\n|between\n|new\n')
+    await second.stop()
+  })
+
+  test('is not read again after another rotation, although it was written later than the file after it', async () => {
+    await writeFile(path, 'one\n')
+    const reader = new Reader()
+    expect(await reader.until('one\n')).toBe('one\n')
+    await rename(path, `${path}.1`)
+    await writeFile(path, 'new\n')
+    expect(await reader.until('one\n|new\n')).toBe('one\n|new\n')
+    const laterSeconds = Date.now() / 1_000 + 60
+    await utimes(`${path}.1`, laterSeconds, laterSeconds)
+    await rename(`${path}.1`, `${path}.2`)
+    await rename(path, `${path}.1`)
+    await writeFile(path, 'newest\n')
+    expect(await reader.until('one\n|new\n|newest\n')).toBe('one\n|new\n|newest\n')
+    await reader.stop()
+  })
+
+  test('and deleted while nothing reads it: this is reported', async () => {
+    await writeFile(path, LONG)
+    const first = new Reader()
+    expect(await first.until(LONG)).toBe(LONG)
+    const state = await first.stop()
+    await unlink(path)
+    await writeFile(path, 'new\n')
+    const second = new Reader(state)
+    expect(await second.until('new\n')).toBe('new\n')
+    expect(second.notes).toEqual([
+      `${path}: the file that was read before is gone; its last lines may not have been sent`,
+    ])
+    await second.stop()
+  })
+})
+
+describe('a log that is truncated', () => {
+  test('is read from its beginning again', async () => {
+    await writeFile(path, 'one\ntwo\n')
+    const reader = new Reader()
+    expect(await reader.until('one\ntwo\n')).toBe('one\ntwo\n')
+    await truncate(path)
+    await appendFile(path, 'new\n')
+    expect(await reader.until('one\ntwo\n|new\n')).toBe('one\ntwo\n|new\n')
+    await reader.stop()
+  })
+
+  test('and is longer than before at once, is still recognized', async () => {
+    await writeFile(path, 'one\n')
+    const reader = new Reader()
+    expect(await reader.until('one\n')).toBe('one\n')
+    await writeFile(path, 'other and longer\n')
+    expect(await reader.until('one\n|other and longer\n')).toBe('one\n|other and longer\n')
+    await reader.stop()
+  })
+
+  test('after it was copied, while nothing reads it: the rest is read from the copy', async () => {
+    await writeFile(path, LONG)
+    const first = new Reader()
+    expect(await first.until(LONG)).toBe(LONG)
+    const state = await first.stop()
+    await appendFile(path, 'rest\n')
+    await copyFile(path, `${path}.1`)
+    await truncate(path)
+    await appendFile(path, 'new\n')
+    const second = new Reader(state)
+    expect(await second.until('rest\n|new\n')).toBe('rest\n|new\n')
+    await second.stop()
+  })
+
+  test('after it was copied, before the last lines were read: they are read from the copy', async () => {
+    await writeFile(path, LONG)
+    const reader = new Reader()
+    expect(await reader.until(LONG)).toBe(LONG)
+    await copyFile(path, `${path}.1`)
+    await appendFile(`${path}.1`, 'rest\n')
+    await truncate(path)
+    await appendFile(path, 'new\n')
+    expect(await reader.until(`${LONG}rest\n|new\n`)).toBe(`${LONG}rest\n|new\n`)
+    await reader.stop()
+  })
+})

@@ -1,0 +1,34 @@
+import type { Level } from '../../levels.ts'
+import { type Members, setMember } from '../../plain-object.ts'
+
+/** Only requests in access logs are longer, and their messages have them. Four of them fit into the metadata of an entry. */
+const VALUE_CHARACTERS_MAX = 8_192
+
+/** What the prefix of a line says, and the rest of the line. A mutable builder: formats fill it in. */
+export class LogLine {
+  /** ISO 8601 with an offset. */
+  timestamp: string | undefined = undefined
+  /** Whether the line says which offset its time has. */
+  isZoned = false
+  level: Level | undefined = undefined
+  service: string | undefined = undefined
+  pathname: string | undefined = undefined
+  message = ''
+  /** What the prefix says in addition: thread, logger, process id, host. */
+  metadata: Members | undefined = undefined
+  /** The fields of a line that is a JSON object, or pairs of keys and values. Then there is no message. */
+  record: Members | undefined = undefined
+  /** The prefix says that the line belongs to the one before, such as `DETAIL:` of PostgreSQL. */
+  continues = false
+  /** The message is in the next lines. */
+  awaitsMessage = false
+  /** There is a level and no time. Lines of stack traces and of other texts look like this, too. */
+  isWeak = false
+  /** Adds what is not empty. What is very long stays only in the message. */
+  add(name: string, value: string | number | undefined): void {
+    if (value === undefined || value === '' || value === '-') return
+    if (typeof value === 'string' && value.length > VALUE_CHARACTERS_MAX) return
+    this.metadata ??= {}
+    setMember(this.metadata, name, value)
+  }
+}

@@ -1,0 +1,59 @@
+import { type LineFormat, matchAt } from './format.ts'
+import { setLevelOf, setLevelOfLetter } from './level-words.ts'
+import { LogLine } from './log-line.ts'
+import { readProgram, skipSequence } from './syslog.ts'
+
+/** BIND: ` general: info: message` after the time. */
+const BIND = / ([a-z][a-z-]{1,30}): (debug|info|notice|warning|error|critical)(?: \d{1,2})?: /y
+
+export function readBind(text: string, at: number, line: LogLine): boolean {
+  const match = matchAt(BIND, text, at)
+  if (match === undefined) return false
+  line.add('logger', match[1])
+  setLevelOf(line, match[2] ?? '')
+  line.message = text.slice(BIND.lastIndex)
+  return true
+}
+
+/** Unbound and NSD: ` unbound[1234:0] info: message` after the time in brackets. */
+const UNBOUND = / ([\w.-]{1,40})\[(\d{1,10})(?::(\w{1,10}))?\] ?:? ([a-z]{4,8}): /y
+
+export function readUnbound(text: string, at: number, line: LogLine): boolean {
+  const match = matchAt(UNBOUND, text, at)
+  if (match === undefined || !setLevelOf(line, match[4] ?? '')) return false
+  line.service = match[1]
+  line.add('pid', match[2])
+  line.add('tid', match[3])
+  line.message = text.slice(UNBOUND.lastIndex)
+  return true
+}
+
+/** Gluster: ` E [MSGID: 1] [x.c:1:f] 0-x: message` after the time in brackets. */
+const GLUSTER = / ([TDINWECAM]) (?=\[(?:MSGID: \d|[\w./-]{1,100}:\d))/y
+
+export function readGluster(text: string, at: number, line: LogLine): boolean {
+  const match = matchAt(GLUSTER, text, at)
+  if (match === undefined) return false
+  setLevelOfLetter(line, match[1] ?? '')
+  line.message = text.slice(GLUSTER.lastIndex)
+  return true
+}
+
+/** Cisco's devices, without the priority. */
+export const cisco: LineFormat = (text, { time }) => {
+  const start = skipSequence(text, 0)
+  if (start === 0 || !text.includes('%')) return undefined
+  const line = new LogLine()
+  line.timestamp = time.read(text, start)
+  if (line.timestamp === undefined) return undefined
+  line.isZoned = time.isZoned
+  readProgram(text, time.end, line)
+  return line.level === undefined ? undefined : line
+}
+
+/** The firewalls of Cisco: `: %ASA-6-302013: message` after a time with a year. */
+export function readCisco(text: string, at: number, line: LogLine): boolean {
+  if (!text.startsWith(': %', at)) return false
+  readProgram(text, at, line)
+  return true
+}
