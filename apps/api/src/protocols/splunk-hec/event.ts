@@ -17,7 +17,7 @@ export const EVENT_BLANK = 'has a blank event'
 export function recordOfEvent(envelope: Members): SourceRecord {
   if (hasTooManyNames(envelope)) return tooManyNames
   const { event, fields, time, ...origin } = envelope
-  if ([event, fields, innerMessage(event)].some((part) => isObject(part) && hasTooManyNames(part)))
+  if ([event, fields, ...partsOf(event)].some((part) => isObject(part) && hasTooManyNames(part)))
     return tooManyNames
   if (event === undefined) return missingEvent
   if (event === null || event === '') return blankEvent
@@ -49,16 +49,22 @@ function timeOf(time: unknown): string | undefined {
   return time === undefined ? undefined : timeOfEpoch(JSON.stringify(time))
 }
 
-const innerMessage = (event: unknown): unknown => (isObject(event) ? event['message'] : undefined)
+/** What `membersOf` takes the members of. */
+const partsOf = (event: unknown): unknown[] =>
+  isObject(event) ? [event['message'], event['line'], event['attrs']] : []
 
 function membersOf(event: unknown): Members {
   if (!isObject(event)) return { message: typeof event === 'string' ? event : JSON.stringify(event) }
   const { line, message, ...rest } = event
   // Splunk's library for JavaScript has the fields of a message there.
   if (isObject(message)) return together(message, rest, 'line' in event ? { line } : {})
-  // Docker's logging driver has the message there.
-  if (message === undefined && typeof line === 'string' && Object.hasOwn(event, 'source'))
-    return together({ message: line }, rest, {})
+  if (message === undefined && Object.hasOwn(event, 'source')) {
+    // Docker's logging driver has the message there, or its fields if it is JSON.
+    const { attrs, ...origin } = rest
+    const labels = isObject(attrs) ? attrs : {}
+    if (typeof line === 'string') return together({ message: line }, labels, origin)
+    if (isObject(line)) return together(line, labels, origin)
+  }
   return event
 }
 
