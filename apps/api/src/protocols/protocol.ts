@@ -75,4 +75,6 @@ export interface Protocol {
   /** The answer to a request that is rejected. */
   readonly reject: (problem: Problem, requestId: string) => Answer
   readonly fixedAnswers?: readonly FixedAnswer[]
+  /** The answer to OPTIONS on the paths, without a key. Without it, the method is rejected. */
+  readonly optionsAnswer?: Answer
 }

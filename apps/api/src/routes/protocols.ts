@@ -1,5 +1,5 @@
-import type { FastifyInstance, FastifyRequest } from 'fastify'
-import { sendAnswer } from '../answer.ts'
+import type { FastifyInstance, FastifyRequest, RouteOptions } from 'fastify'
+import { type Answer, sendAnswer } from '../answer.ts'
 import { readBody } from '../intake/read-body.ts'
 import type { FixedAnswer, Protocol } from '../protocols/protocol.ts'
 import { protocols } from './served-protocols.ts'
@@ -49,9 +49,10 @@ function addRoute(
   dependencies: IntakeDependencies,
 ): void {
   const { counts, turns } = dependencies
-  const { reject, methods, encoding } = protocol
+  const { reject, methods, encoding, optionsAnswer } = protocol
   const countOf = (method: string) => (status: number) => counts.countOf(path, method, status)
-  rejectOtherMethods(app, path, methods, { reject })
+  rejectOtherMethods(app, path, optionsAnswer === undefined ? methods : [...methods, 'OPTIONS'], { reject })
+  if (optionsAnswer !== undefined) addAnswer(app, path, ['OPTIONS'], optionsAnswer, protocol, dependencies)
   app.route<ProtocolRoute>({
     method: [...methods],
     url: path,
@@ -83,18 +84,33 @@ function addFixedAnswer(
   app: FastifyInstance,
   path: string,
   { answer, needsKey }: FixedAnswer,
-  { authorization, reject }: Protocol,
-  { authenticator, counts }: IntakeDependencies,
+  protocol: Protocol,
+  dependencies: IntakeDependencies,
 ): void {
+  const { authenticator } = dependencies
+  const { authorization, reject } = protocol
   async function authenticate(request: FastifyRequest): Promise<void> {
     await authenticator.authenticate(authorization(request.headers), request)
   }
   rejectOtherMethods(app, path, ['GET', 'HEAD'], { reject })
+  const hooks = needsKey ? { onRequest: authenticate } : {}
+  addAnswer(app, path, ['GET', 'HEAD'], answer, protocol, dependencies, hooks)
+}
+
+function addAnswer(
+  app: FastifyInstance,
+  path: string,
+  methods: string[],
+  answer: Answer,
+  { reject }: Protocol,
+  { counts }: IntakeDependencies,
+  hooks: Pick<RouteOptions, 'onRequest'> = {},
+): void {
   app.route({
-    method: ['GET', 'HEAD'],
+    method: methods,
     url: path,
     config: { reject },
-    ...(needsKey ? { onRequest: authenticate } : {}),
+    ...hooks,
     handler: async ({ method }, reply) => {
       counts.countOf(path, method, answer.status).count += 1
       return sendAnswer(reply, answer)

@@ -22,6 +22,8 @@ const events: Protocol = {
     checkBody(body)
     return { records: () => jsonEvents(body), answer: answerTo(request) }
   },
+  // Docker's logging driver asks so before a container starts.
+  optionsAnswer: hecAnswer(200, 'success'),
   fixedAnswers: [
     {
       paths: ['/services/collector/health', '/services/collector/health/1.0'],

@@ -144,6 +144,39 @@ describe('events', () => {
   })
 })
 
+describe("Docker's logging driver", () => {
+  it.each(['/services/collector', '/services/collector/event', '/services/collector/event/1.0'])(
+    'learns that %s is there without a key',
+    async (url) => {
+      const { statusCode, body } = await api.app.inject({ method: 'OPTIONS', url })
+      expect([statusCode, body]).toEqual([200, '{"text":"Success","code":0}'])
+      const { headers } = await api.app.inject({ method: 'GET', url })
+      expect(headers.allow).toBe('POST, OPTIONS')
+    },
+  )
+
+  it('sends lines of text, or of JSON, with labels of the container', async () => {
+    const origin = { source: 'stderr', tag: 'shop', attrs: { service: 'checkout', region: 'eu' } }
+    await send(
+      concatenated(
+        { host: 'node1', event: { line: 'text', ...origin } },
+        { host: 'node1', event: { line: { level: 'warn', msg: 'fields', n: 1, tag: 'own' }, ...origin } },
+        { host: 'node1', event: { line: null, ...origin } },
+      ),
+    )
+    expect(api.queue.rows).toMatchObject([
+      { level: 'log', message: 'text', service: 'checkout' },
+      { level: 'warn', message: 'fields', service: 'checkout' },
+      { level: 'log', message: JSON.stringify({ line: null, ...origin }), service: '' },
+    ])
+    expect(metadata()).toEqual([
+      { region: 'eu', source: 'stderr', tag: 'shop', host: 'node1' },
+      { n: 1, tag: 'own', region: 'eu', source: 'stderr', tag_2: 'shop', host: 'node1' },
+      { line: null, ...origin, host: 'node1' },
+    ])
+  })
+})
+
 describe('raw events', () => {
   it('are lines', async () => {
     const body = Buffer.concat([Buffer.from('one\r\n\ntwo {"a":1}\n'), Buffer.from([0x61, 0xff])])
