@@ -1,0 +1,92 @@
+import { execFile, execFileSync } from 'node:child_process'
+import { promisify } from 'node:util'
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { SourcesInstallation } from './stored-entries.ts'
+
+const IMAGE = 'node:26-bookworm-slim'
+const DOCKER_DEADLINE_MS = 30_000
+const LINES = 5_000
+
+const run = promisify(execFile)
+const docker = async (...args: string[]): Promise<string> =>
+  (await run('docker', args, { timeout: DOCKER_DEADLINE_MS })).stdout.trim()
+
+function hasImage(): boolean {
+  try {
+    execFileSync('docker', ['image', 'inspect', IMAGE], { stdio: 'ignore', timeout: DOCKER_DEADLINE_MS })
+    return true
+  } catch {
+    return false
+  }
+}
+
+describe.skipIf(!hasImage())(`a Docker engine, if it has ${IMAGE}`, () => {
+  let sources: SourcesInstallation
+
+  beforeAll(async () => {
+    sources = await SourcesInstallation.start()
+  })
+
+  afterAll(async () => {
+    await sources?.stop()
+  })
+
+  /** Runs a program in a container that sends its output with the driver `splunk`. */
+  async function runWithDriver(service: string, program: string, ...options: string[]): Promise<void> {
+    const { apiUrl, apiKey } = sources.installation
+    await docker(
+      ...['run', '--rm', '--log-driver', 'splunk', '--label', `service=${service}`, ...options],
+      ...['--log-opt', `splunk-url=${apiUrl}`, '--log-opt', `splunk-token=${apiKey}`],
+      ...['--log-opt', 'splunk-format=json', '--log-opt', 'labels=service', '--log-opt', 'tag={{.Name}}'],
+      ...[IMAGE, 'node', '-e', program],
+    )
+  }
+
+  it('sends lines with the driver splunk, as texts or with the fields of their JSON', async () => {
+    const program = `
+      console.log('text')
+      console.error(JSON.stringify({ level: 'warn', message: 'fields', orderId: 4711 }))`
+    await runWithDriver('docker-driver', program, '--name', 'sluice-docker-driver')
+    const entries = await sources.entriesOf('docker-driver', 2)
+    expect(entries).toHaveLength(2)
+    const origin = { tag: 'sluice-docker-driver', host: expect.any(String) as unknown }
+    expect(entries).toContainEqual(
+      expect.objectContaining({
+        level: 'log',
+        message: 'text',
+        metadata: { ...origin, source: 'stdout' },
+      }),
+    )
+    expect(entries).toContainEqual(
+      expect.objectContaining({
+        level: 'warn',
+        message: 'fields',
+        metadata: { ...origin, source: 'stderr', orderId: 4711 },
+      }),
+    )
+  })
+
+  it('sends compressed lines, each once', async () => {
+    const program = `for (let i = 0; i < ${LINES}; i += 1) console.log('line ' + i)`
+    await runWithDriver('docker-many', program, '--log-opt', 'splunk-gzip=true')
+    const entries = await sources.entriesOf('docker-many', LINES)
+    expect(new Set(entries.map(({ message }) => message)).size).toBe(LINES)
+    expect(entries).toHaveLength(LINES)
+  })
+
+  it('sends the lines of the time in which the API was down', async () => {
+    const program = `
+      let i = 0
+      const timer = setInterval(() => {
+        console.log('line ' + i)
+        if ((i += 1) === 100) clearInterval(timer)
+      }, 100)`
+    const running = runWithDriver('docker-outage', program)
+    await sources.entriesOf('docker-outage', 1)
+    await sources.killApi()
+    await sources.startApi()
+    await running
+    // If the API is killed before its answer, the driver sends a batch again.
+    expect((await sources.countsOf('docker-outage', 100)).distinct).toBe(100)
+  })
+})
