@@ -2,7 +2,7 @@ import { mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { clientsFolder } from './clients.ts'
+import { examplePath } from './examples.ts'
 import { isInstalled } from './programs.ts'
 import { type RunningProgram, startProgram } from './run-program.ts'
 import { SourcesInstallation } from './stored-entries.ts'
@@ -37,19 +37,22 @@ async function start(command: readonly [string, ...string[]], service: string): 
   return startProgram(command, environment, { deadlineMs: RUN_DEADLINE_MS })
 }
 
-/** The program is killed while the API is down or up, and its lines are stored in any case. */
+/** The program starts while the API is down, and sends all lines once it is up. */
 async function expectAllLines(command: readonly [string, ...string[]], service: string): Promise<void> {
   await sources.killApi()
   const program = await start(command, service)
-  await sources.startApi()
-  const counts = await sources.countsOf(service, LINES)
-  expect(counts.distinct).toBe(LINES)
+  try {
+    await sources.startApi()
+    expect((await sources.countsOf(service, LINES)).distinct).toBe(LINES)
+  } finally {
+    await program.stop()
+  }
   expect(program.output()).not.toMatch(/panic|fatal/i)
 }
 
 describe.skipIf(!isInstalled('promtail'))('Promtail, if it is on the PATH', () => {
   it('sends each line, also those from when the API was down', async () => {
-    const config = join(clientsFolder, 'promtail.yml')
+    const config = examplePath('promtail/promtail.yml')
     await expectAllLines(['promtail', '-config.expand-env', `-config.file=${config}`], 'promtail')
     const [first] = await sources.entriesOf('promtail', LINES)
     expect(first).toMatchObject({ level: 'warn' })
@@ -58,7 +61,7 @@ describe.skipIf(!isInstalled('promtail'))('Promtail, if it is on the PATH', () =
 
 describe.skipIf(!isInstalled('filebeat'))('Filebeat, if it is on the PATH', () => {
   it('sends each line, also those from when the API was down', async () => {
-    const config = join(clientsFolder, 'filebeat.yml')
+    const config = examplePath('filebeat/filebeat.yml')
     const home = join(folder, 'filebeat')
     await expectAllLines(
       [

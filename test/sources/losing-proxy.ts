@@ -4,7 +4,7 @@ import type { AddressInfo } from 'node:net'
 export interface Losses {
   /** 1 loses every answer of acceptance. 3 loses the first, the fourth, and so on. Infinity loses only the first. */
   readonly every: number
-  /** What the client gets: nothing, because its connection is closed, or an answer that asks it to try again. */
+  /** What the client gets: nothing, because its connection is closed, or an answer that asks it to retry. */
   readonly instead: 'close' | 503
 }
 

@@ -9,6 +9,8 @@ export interface RunningProgram {
   /** Its output until now. */
   readonly output: () => string
   readonly ended: Promise<ProgramRun>
+  /** Ends a program that runs until it is told to end. */
+  readonly stop: () => Promise<void>
 }
 
 const OUTPUT_CHARACTERS_MAX = 100_000
@@ -34,7 +36,11 @@ export function startProgram(
     })
   child.once('error', reject)
   child.once('close', (code) => resolve({ code, output }))
-  return { output: () => output, ended }
+  const stop = async (): Promise<void> => {
+    child.kill()
+    await ended
+  }
+  return { output: () => output, ended, stop }
 }
 
 /** Runs a program to its end. */
