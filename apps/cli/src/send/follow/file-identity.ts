@@ -21,6 +21,10 @@ export async function identify(file: FileHandle, bytesMax: number): Promise<File
   return { device: String(dev), inode: String(ino), headBytes: head.length, headHash: hashOf(head) }
 }
 
+/** The numbers of a file as a key. */
+export const numberOf = ({ device, inode }: Pick<FileIdentity, 'device' | 'inode'>): string =>
+  `${device}:${inode}`
+
 /** Whether the file begins with the bytes of this identity. It may be the file itself, or a copy. */
 export async function hasHeadOf(file: FileHandle, { headBytes, headHash }: FileIdentity): Promise<boolean> {
   return hashOf(await readHead(file, headBytes)) === headHash

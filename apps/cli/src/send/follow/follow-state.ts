@@ -14,10 +14,14 @@ export interface Segment {
   offset: number
   /** Where the requests end that were sent and are not acknowledged, in ascending order. */
   ends: number[]
+  /** When the file was last written, as far as it was read. Rotated files that were written later were not read. */
+  modifiedMs: number
+  /** All its entries are acknowledged. It is kept until the next file is known, so that no file in between is forgotten. */
+  isEnded: boolean
 }
 
-export function newSegment(identity: FileIdentity, offset: number): Segment {
-  return { identity, generation: randomUUID(), offset, ends: [] }
+export function newSegment(identity: FileIdentity, offset: number, modifiedMs: number): Segment {
+  return { identity, generation: randomUUID(), offset, ends: [], modifiedMs, isEnded: false }
 }
 
 const VERSION = 1

@@ -9,7 +9,7 @@ import { type DeliveryContext, type FollowedEntry, SegmentDelivery } from './seg
 export interface FollowedFileOptions {
   readonly path: string
   readonly lines: LineOptions
-  /** Those of the state. They are removed when their last entry is acknowledged. */
+  /** Those of the state. They are removed when their last entry is acknowledged, and there is a newer one. */
   readonly segments: Segment[]
   readonly delivery: DeliveryContext
   readonly nowMs: () => number
@@ -30,13 +30,20 @@ export class FollowedFile {
   /** Reads until the tail ends. Resolves when all requests are answered, or have failed. */
   async run(tail: Pick<LogTail, 'events'>): Promise<void> {
     for await (const event of tail.events()) {
-      if (event.kind === 'begin') this.#reading = new SegmentReading(event.segment, this.#options)
+      if (event.kind === 'begin') await this.#begin(event.segment)
       else if (event.kind === 'bytes') await this.#reading?.addBytes(event.bytes)
       else if (event.kind === 'pause') await this.#reading?.onPause()
       else await this.#end()
     }
     await this.#reading?.settled()
     await Promise.all(this.#ending)
+  }
+
+  async #begin(segment: Segment): Promise<void> {
+    // Lines may have been added to it since.
+    segment.isEnded = false
+    this.#reading = new SegmentReading(segment, this.#options)
+    await this.#forgetEnded()
   }
 
   async #end(): Promise<void> {
@@ -49,9 +56,16 @@ export class FollowedFile {
 
   async #forgetWhenComplete(reading: SegmentReading): Promise<void> {
     await reading.settled()
-    if (!reading.isComplete) return
+    reading.segment.isEnded = reading.isComplete
+    await this.#forgetEnded()
+  }
+
+  /** Forgets the files whose entries are all acknowledged, except for those from whose time on the next file is searched. */
+  async #forgetEnded(): Promise<void> {
     const { segments, delivery } = this.#options
-    segments.splice(segments.indexOf(reading.segment), 1)
+    const newestMs = Math.max(...segments.map(({ modifiedMs }) => modifiedMs))
+    const left = segments.filter(({ isEnded, modifiedMs }) => !isEnded || modifiedMs >= newestMs)
+    segments.splice(0, segments.length, ...left)
     await delivery.state.save().catch(delivery.onFailure)
   }
 }

@@ -1,5 +1,6 @@
 import { type FileHandle, open, stat } from 'node:fs/promises'
 import { hasHeadOf, hasNumbersOf, headBytesMax, identify } from './file-identity.ts'
+import { FinishedFiles } from './finished-files.ts'
 import { newSegment, type Segment } from './follow-state.ts'
 import { isFileOrCopy, openRotated, type RotatedFile } from './rotated-files.ts'
 
@@ -56,8 +57,7 @@ interface OpenFile {
 export class LogTail {
   readonly #options: TailOptions
   readonly #limits: TailLimits
-  /** The files that were read to their end by this process. */
-  readonly #finished = new Set<string>()
+  readonly #finished = new FinishedFiles()
   #position = 0
 
   constructor(options: TailOptions) {
@@ -68,17 +68,31 @@ export class LogTail {
   async *events(): AsyncGenerator<TailEvent> {
     let current = yield* this.#readKnown()
     while (!this.#options.signal.aborted) {
-      current ??= await this.#openPath()
+      current ??= yield* this.#next()
       if (current === undefined) return
       yield* this.#readWhileItGrows(current)
       current = undefined
     }
   }
 
+  /**
+   * Opens the file at the path, and reads the files in between first. In this order, no rotation in the meantime hides a file: the open
+   * one is not lost when it is renamed, and the others are listed again until all were read.
+   *
+   * @returns undefined when the signal is aborted
+   */
+  async *#next(): AsyncGenerator<TailEvent, OpenFile | undefined> {
+    const file = await this.#openPath()
+    if (file === undefined) return undefined
+    yield* this.#readBetween(file)
+    if (!this.#options.signal.aborted) return this.#begin(file, await this.#add(file))
+    await file.close()
+    return undefined
+  }
+
   /** Reads the rest of what was read before. @returns the file at the path, if it is one of those */
   async *#readKnown(): AsyncGenerator<TailEvent, OpenFile | undefined> {
     const { path, segments, note } = this.#options
-    let newestMs: number | undefined
     for (const segment of segments.slice()) {
       const file = await open(path).catch(() => undefined)
       const isCurrent =
@@ -89,19 +103,17 @@ export class LogTail {
       await file?.close()
       const found = await this.#findRotated(segment, segment.offset)
       if (found === undefined) {
-        note(`${path}: the file that was read before is gone; its last lines may not have been sent`)
+        if (!segment.isEnded)
+          note(`${path}: the file that was read before is gone; its last lines may not have been sent`)
         segments.splice(segments.indexOf(segment), 1)
-        continue
-      }
-      newestMs = found.modifiedMs
-      yield* this.#readToEnd(this.#begin(found.file, segment))
+        this.#finished.addDeleted(segment.modifiedMs)
+      } else yield* this.#readToEnd(this.#begin(found.file, segment))
     }
-    if (newestMs !== undefined) yield* this.#readBetween(newestMs)
     return undefined
   }
 
   /** Waits until there is a file at the path. @returns undefined when the signal is aborted */
-  async #openPath(): Promise<OpenFile | undefined> {
+  async #openPath(): Promise<FileHandle | undefined> {
     const { path, signal, sleep, note } = this.#options
     let isNoted = false
     while (!signal.aborted) {
@@ -110,14 +122,15 @@ export class LogTail {
         isNoted = true
         return undefined
       })
-      if (file !== undefined) return this.#begin(file, await this.#add(file))
+      if (file !== undefined) return file
       await sleep(this.#limits.pollMs)
     }
     return undefined
   }
 
   async #add(file: FileHandle): Promise<Segment> {
-    const segment = newSegment(await identify(file, 0), 0)
+    const { mtimeMs } = await file.stat()
+    const segment = newSegment(await identify(file, 0), 0, mtimeMs)
     this.#options.segments.push(segment)
     return segment
   }
@@ -127,14 +140,19 @@ export class LogTail {
     return { file, segment }
   }
 
-  /** Reads rotated files that were written after a time, and never seen at the path. */
-  async *#readBetween(modifiedAfterMs: number): AsyncGenerator<TailEvent> {
-    for (const { file, modifiedMs } of await openRotated(this.#options.path)) {
-      if (modifiedMs <= modifiedAfterMs || this.#finished.has(await keyOf(file))) {
-        await file.close()
-        continue
+  /** Reads the rotated files that were written later than those that were read, and never seen at the path: the oldest first. */
+  async *#readBetween(current: FileHandle): AsyncGenerator<TailEvent> {
+    const { path, signal } = this.#options
+    while (!signal.aborted) {
+      const unread = await this.#finished.openUnread(path, current, signal)
+      if (unread.length === 0) return
+      try {
+        for (const { file } of unread) {
+          if (!signal.aborted) yield* this.#readToEnd(this.#begin(file, await this.#add(file)))
+        }
+      } finally {
+        for (const { file } of unread) await file.close()
       }
-      yield* this.#readToEnd(this.#begin(file, await this.#add(file)))
     }
   }
 
@@ -143,7 +161,7 @@ export class LogTail {
     try {
       yield* this.#readAvailable(opened)
       if (this.#options.signal.aborted) return
-      this.#finished.add(await keyOf(opened.file))
+      await this.#finished.add(opened.file)
     } finally {
       await opened.file.close()
     }
@@ -176,11 +194,12 @@ export class LogTail {
         await sleep(this.#limits.pollMs)
       }
       if (signal.aborted) return
-      if (rest !== undefined) yield* this.#readAvailable({ file: rest.file, segment })
-      const { mtimeMs } = await file.stat()
-      this.#finished.add(await keyOf(file))
+      if (rest !== undefined) {
+        yield* this.#readAvailable({ file: rest.file, segment })
+        await this.#finished.add(rest.file)
+      }
+      await this.#finished.add(file)
       yield { kind: 'end' }
-      if (rest === undefined) yield* this.#readBetween(mtimeMs)
     } finally {
       await file.close()
       await rest?.file.close()
@@ -196,7 +215,10 @@ export class LogTail {
         this.#limits.pieceBytes,
         this.#position,
       )
-      if (bytesRead === 0) return
+      if (bytesRead === 0) {
+        segment.modifiedMs = (await file.stat()).mtimeMs
+        return
+      }
       this.#position += bytesRead
       if (segment.identity.headBytes < headBytesMax) segment.identity = await identify(file, this.#position)
       yield { kind: 'bytes', bytes: buffer.subarray(0, bytesRead) }
@@ -227,10 +249,4 @@ export class LogTail {
     }
     return found
   }
-}
-
-/** Distinguishes files that do not grow any more, also from later ones with the same number. */
-async function keyOf(file: FileHandle): Promise<string> {
-  const { device, inode, headHash } = await identify(file, headBytesMax)
-  return `${device}:${inode}:${headHash}`
 }

@@ -1,15 +1,18 @@
 import { type FileHandle, open, readdir } from 'node:fs/promises'
 import { basename, dirname, join, parse } from 'node:path'
-import { type FileIdentity, hasHeadOf, hasNumbersOf } from './file-identity.ts'
+import { type FileIdentity, hasHeadOf, hasNumbersOf, numberOf } from './file-identity.ts'
 
 /** A copy is recognized by its first bytes alone. Fewer could be those of another file. */
 const COPY_HEAD_BYTES_MIN = 64
 const SIBLINGS_MAX = 1_000
+const NS_PER_MS = 1e6
 const COMPRESSED = /\.(?:gz|zst|bz2|xz|br|zip|lz4)$/
 
 export interface RotatedFile {
   readonly path: string
   readonly file: FileHandle
+  /** `numberOf` its identity. */
+  readonly number: string
   readonly modifiedMs: number
 }
 
@@ -40,8 +43,11 @@ async function openRegular(path: string): Promise<RotatedFile | undefined> {
   // It may be rotated again at any time.
   const file = await open(path).catch(() => undefined)
   if (file === undefined) return undefined
-  const stats = await file.stat()
-  if (stats.isFile()) return { path, file, modifiedMs: stats.mtimeMs }
+  const stats = await file.stat({ bigint: true })
+  if (stats.isFile()) {
+    const number = numberOf({ device: String(stats.dev), inode: String(stats.ino) })
+    return { path, file, number, modifiedMs: Number(stats.mtimeNs) / NS_PER_MS }
+  }
   await file.close()
   return undefined
 }

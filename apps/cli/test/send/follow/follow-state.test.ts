@@ -16,8 +16,8 @@ afterEach(() => rm(folder, { recursive: true }))
 
 test('what was saved is read again', async () => {
   const state = await FollowState.open(path)
-  state.segmentsOf('/a').push(newSegment(identity, 7))
-  state.segmentsOf('__proto__').push(newSegment(identity, 8))
+  state.segmentsOf('/a').push(newSegment(identity, 7, 0))
+  state.segmentsOf('__proto__').push(newSegment(identity, 8, 0))
   await state.save()
   await state.close()
   const again = await FollowState.open(path)
@@ -29,7 +29,7 @@ test('what was saved is read again', async () => {
 
 test('a save includes every change before it, also while another save runs', async () => {
   const state = await FollowState.open(path)
-  const segment = newSegment(identity, 0)
+  const segment = newSegment(identity, 0, 0)
   state.segmentsOf('/a').push(segment)
   const persisted: (number | undefined)[] = []
   const expected: number[] = []

@@ -1,4 +1,5 @@
-import { mkdtemp, readFile, rm } from 'node:fs/promises'
+import { readFileSync } from 'node:fs'
+import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
@@ -30,8 +31,8 @@ afterEach(async () => {
   await rm(folder, { recursive: true })
 })
 
-async function persisted(): Promise<Segment[]> {
-  const { files } = JSON.parse(await readFile(join(folder, 'state.json'), 'utf8')) as {
+function persisted(): Segment[] {
+  const { files } = JSON.parse(readFileSync(join(folder, 'state.json'), 'utf8')) as {
     files: Record<string, Segment[]>
   }
   return files['app.log'] ?? []
@@ -74,7 +75,7 @@ class Following {
   }
 
   async #post(entries: readonly string[], key: string): Promise<Answer> {
-    const [segment] = await persisted()
+    const [segment] = persisted()
     if (segment === undefined) throw new Error('nothing is persisted')
     const { promise, resolve } = Promise.withResolvers<number>()
     this.posted.push({
@@ -102,8 +103,8 @@ const lines = (from: number, to: number): string =>
   Array.from({ length: to - from }, (_, index) => `[INFO] line ${from + index}\n`).join('')
 
 /** A file that was not read before. */
-function begin(): TailEvent {
-  const segment = newSegment(identity, 0)
+function begin(modifiedMs = 0): TailEvent {
+  const segment = newSegment(identity, 0, modifiedMs)
   state.segmentsOf('app.log').push(segment)
   return { kind: 'begin', segment }
 }
@@ -129,7 +130,8 @@ describe('requests', () => {
       const last = messages.at(-1) ?? ''
       expect(segment.ends).toContain(text.indexOf(`${last}\n`) + last.length + 1)
     }
-    expect(await persisted()).toEqual([])
+    // It stays until the next file is known.
+    expect(persisted()).toMatchObject([{ isEnded: true, ends: [] }])
   })
 
   test('are sent when they have waited, and with them the last record', async () => {
@@ -178,11 +180,11 @@ describe('the offset', () => {
     second?.answer()
     third?.answer()
     await new Promise((resolve) => setTimeout(resolve, 50))
-    expect((await persisted())[0]).toMatchObject({ offset: 0 })
+    expect(persisted()[0]).toMatchObject({ offset: 0 })
     first?.answer()
     await following.end()
     // The last line waits for its continuation.
-    expect((await persisted())[0]).toMatchObject({ offset: lines(0, 300).length, ends: [] })
+    expect(persisted()[0]).toMatchObject({ offset: lines(0, 300).length, ends: [] })
   })
 
   test('does not pass a record that waits for its continuation', async () => {
@@ -198,7 +200,7 @@ describe('the offset', () => {
     })
     await following.end()
     expect(following.posted[0]?.messages).toEqual(['a', 'b\n  more\n  of b'])
-    expect((await persisted())[0]).toMatchObject({ offset: '[INFO] a\n[INFO] b\n  more\n  of b\n'.length })
+    expect(persisted()[0]).toMatchObject({ offset: '[INFO] a\n[INFO] b\n  more\n  of b\n'.length })
   })
 
   test('does not pass a line without its end', async () => {
@@ -213,7 +215,7 @@ describe('the offset', () => {
     })
     await following.end()
     expect(following.posted[0]?.messages).toEqual(['a'])
-    expect((await persisted())[0]).toMatchObject({ offset: '[INFO] a\n'.length })
+    expect(persisted()[0]).toMatchObject({ offset: '[INFO] a\n'.length })
   })
 })
 
@@ -285,5 +287,40 @@ test('rejected and too long lines are reported with their places, and passed', a
   await following.end()
   expect(following.posted[0]?.messages).toEqual(['a', 'b', 'c'])
   expect(following.notes).toEqual(['too long: app.log, byte 18', 'app.log, byte 9: rejected'])
-  expect(await persisted()).toEqual([])
+  expect(persisted()).toMatchObject([{ isEnded: true }])
+})
+
+test('a file that was sent is kept if lines were added to it since', async () => {
+  state.segmentsOf('app.log').push({ ...newSegment(identity, 0, 0), isEnded: true })
+  const following = new Following(async function* (clock) {
+    yield continued()
+    yield bytes(lines(0, 100))
+    yield { kind: 'end' }
+    await clock.until(1)
+    yield begin(1)
+  })
+  following.isAnswering = false
+  await following.until(1)
+  await new Promise((resolve) => setTimeout(resolve, 50))
+  expect(persisted()).toHaveLength(2)
+  following.posted[0]?.answer()
+  await following.end()
+  expect(persisted()).toHaveLength(1)
+})
+
+test('a file that was sent is forgotten when a file is known that was written later', async () => {
+  const known: number[][] = []
+  const following = new Following(async function* () {
+    for (const modifiedMs of [1, 2, 2, 3]) {
+      yield begin(modifiedMs)
+      yield bytes(lines(0, 1))
+      yield { kind: 'end' }
+      // The answer arrives, and the state is saved.
+      await new Promise((resolve) => setTimeout(resolve, 50))
+      known.push(persisted().map((segment) => segment.modifiedMs))
+    }
+  })
+  await following.end()
+  // After a restart, both files of the same time must be known, or one would be sent again.
+  expect(known).toEqual([[1], [2], [2, 2], [3]])
 })

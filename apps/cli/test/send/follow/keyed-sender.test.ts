@@ -73,7 +73,7 @@ test('posts entries with the key, and retries with the same one until the API an
 test('makes the same request again if the API may have stored it and forgotten its key', async () => {
   answers = [(response) => response.destroy()]
   const { port } = server.address() as AddressInfo
-  expect(await sender(port, { idempotencyWindowMs: 1 }).send(['{}', '{}'], 'key')).toMatchObject({
+  expect(await sender(port, { idempotencyWindowMs: 1_000 }).send(['{}', '{}'], 'key')).toMatchObject({
     accepted: 2,
   })
   expect(received.map(({ request }) => request.headers['idempotency-key'])).toEqual(['key', 'key'])

@@ -31,10 +31,13 @@ class Reader {
   /** What was read, with `|` between files. */
   text = ''
   readonly #stop = new AbortController()
+  /** Called between a file and the next one. */
+  readonly #onEnd: (() => Promise<void>) | undefined
   readonly #running: Promise<void>
 
-  constructor(segments: Segment[] = [], rotatedQuietMs = 60) {
+  constructor(segments: Segment[] = [], rotatedQuietMs = 60, onEnd?: () => Promise<void>) {
     this.segments = segments
+    this.#onEnd = onEnd
     this.#running = this.#run(rotatedQuietMs)
   }
 
@@ -59,6 +62,7 @@ class Reader {
       if (event.kind === 'end') {
         this.text += '|'
         if (current !== undefined) this.segments.splice(this.segments.indexOf(current), 1)
+        await this.#onEnd?.()
       }
     }
   }
@@ -190,6 +194,68 @@ describe('a log that is renamed', () => {
       `${path}: the file that was read before is gone; its last lines may not have been sent`,
     ])
     await second.stop()
+  })
+
+  test('while nothing reads it, after it was read to its end: the next files are read', async () => {
+    await writeFile(path, LONG)
+    const first = new Reader()
+    expect(await first.until(LONG)).toBe(LONG)
+    const [segment, ...others] = await first.stop()
+    expect(others).toEqual([])
+    if (segment === undefined) throw new Error('there is no segment')
+    await writeFile(`${path}.3`, 'sent long ago\n')
+    await utimes(`${path}.3`, 1_000, 1_000)
+    await unlink(path)
+    await writeFile(`${path}.1`, 'between\n')
+    await writeFile(path, 'new\n')
+    const second = new Reader([{ ...segment, isEnded: true }])
+    expect(await second.until('between\n|new\n')).toBe('between\n|new\n')
+    // All of the file that is gone was sent.
+    expect(second.notes).toEqual([])
+    await second.stop()
+  })
+
+  test('while the files in between are read: none is left out', async () => {
+    const rotate = async (number: number): Promise<void> => {
+      for (let last = number; last > 1; last -= 1) await rename(`${path}.${last - 1}`, `${path}.${last}`)
+      await rename(path, `${path}.1`)
+      await writeFile(path, `${number + 1}\n`)
+    }
+    let rotations = 0
+    await writeFile(path, '1\n')
+    const reader = new Reader([], 20, async () => {
+      for (let i = 0; i < 2 && rotations < 6; i += 1) await rotate((rotations += 1))
+    })
+    expect(await reader.until('1\n')).toBe('1\n')
+    await rotate((rotations += 1))
+    // Files that were written at the same time are read in any order.
+    const isAtEnd = (): boolean => reader.text.split('|').includes('7\n')
+    const giveUpMs = Date.now() + 10_000
+    while (!isAtEnd() && Date.now() < giveUpMs) await sleep(5)
+    await sleep(50)
+    await reader.stop()
+    expect(reader.text.split('|').toSorted()).toEqual(['1\n', '2\n', '3\n', '4\n', '5\n', '6\n', '7\n'])
+  })
+
+  test('again and again, faster than it is read: each line is read once', async () => {
+    const ROTATIONS = 60
+    await writeFile(path, '1 of 0\n')
+    const reader = new Reader([], 20)
+    expect(await reader.until('1 of 0\n')).toBe('1 of 0\n')
+    let line = 1
+    for (let rotations = 0; rotations < ROTATIONS; rotations += 1) {
+      for (let i = 0; i < 5; i += 1) await appendFile(path, `${(line += 1)} of ${rotations}\n`)
+      for (let number = rotations; number > 0; number -= 1)
+        await rename(`${path}.${number}`, `${path}.${number + 1}`)
+      await rename(path, `${path}.1`)
+      if (rotations % 7 === 0) await sleep(30)
+    }
+    await appendFile(path, 'end\n')
+    const giveUpMs = Date.now() + 10_000
+    while (!reader.text.endsWith('end\n') && Date.now() < giveUpMs) await sleep(10)
+    await reader.stop()
+    const numbers = [...reader.text.matchAll(/(\d+) of/g)].map(([, number]) => Number(number))
+    expect(numbers.toSorted((a, b) => a - b)).toEqual(Array.from({ length: line }, (_, i) => i + 1))
   })
 })
 

@@ -1,0 +1,66 @@
+import type { FileHandle } from 'node:fs/promises'
+import { type FileIdentity, hasHeadOf, headBytesMax, identify, numberOf } from './file-identity.ts'
+import { openRotated, type RotatedFile } from './rotated-files.ts'
+
+/** More rotated files are not kept. */
+const FILES_MAX = 1_000
+
+/** The files of a log that were read to their end, and with them, the rotated files that were not. */
+export class FinishedFiles {
+  /** The newest `FILES_MAX`, by number. A later file may have got the number of one that was deleted. */
+  readonly #identities = new Map<string, FileIdentity>()
+  /** When the newest of them was last written. Undefined if the log was never read before. */
+  #modifiedMs: number | undefined
+
+  async add(file: FileHandle): Promise<void> {
+    const identity = await identify(file, headBytesMax)
+    const number = numberOf(identity)
+    this.#identities.delete(number)
+    this.#identities.set(number, identity)
+    const [oldest] = this.#identities.keys()
+    if (this.#identities.size > FILES_MAX && oldest !== undefined) this.#identities.delete(oldest)
+    this.addDeleted((await file.stat()).mtimeMs)
+  }
+
+  /** Adds a file that does not exist any more, by the time when it was last written. */
+  addDeleted(modifiedMs: number): void {
+    this.#modifiedMs = Math.max(this.#modifiedMs ?? 0, modifiedMs)
+  }
+
+  /**
+   * Opens the rotated files that were written later than the finished ones, the oldest first. The caller must close them.
+   *
+   * @param current the open file that was at the path. It is not one of them, even if it was rotated meanwhile
+   */
+  async openUnread(path: string, current: FileHandle, signal: AbortSignal): Promise<RotatedFile[]> {
+    const currentNumber = numberOf(await identify(current, 0))
+    const unread: RotatedFile[] = []
+    for (const rotated of await openWhenStill(path, signal)) {
+      if (rotated.number !== currentNumber && (await this.#isUnread(rotated))) unread.push(rotated)
+      else await rotated.file.close()
+    }
+    return unread
+  }
+
+  async #isUnread({ file, number, modifiedMs }: RotatedFile): Promise<boolean> {
+    if (this.#modifiedMs === undefined || modifiedMs < this.#modifiedMs) return false
+    const finished = this.#identities.get(number)
+    return finished === undefined || !(await hasHeadOf(file, finished))
+  }
+}
+
+/**
+ * Opens the rotated files when none was renamed meanwhile: their names are listed before they are opened, so that a rotation in between
+ * could hide one.
+ */
+async function openWhenStill(path: string, signal: AbortSignal): Promise<RotatedFile[]> {
+  let namesBefore: string | undefined
+  while (!signal.aborted) {
+    const rotated = await openRotated(path)
+    const names = JSON.stringify(rotated.map(({ path: name, number }) => [name, number]))
+    if (names === namesBefore) return rotated
+    namesBefore = names
+    for (const { file } of rotated) await file.close()
+  }
+  return []
+}
