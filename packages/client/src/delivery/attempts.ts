@@ -1,6 +1,7 @@
 import type { HookCaller } from '../hook-caller.ts'
 import type { Settings } from '../options.ts'
 import type { Platform } from '../platform.ts'
+import { unlessAborted } from '../unless-aborted.ts'
 import type { Answer, Failure, Misconfiguration } from './answers.ts'
 import type { Batch, ClockTimes } from './batch.ts'
 import type { Endings } from './endings.ts'
@@ -29,15 +30,11 @@ export interface AttemptParts {
 /** Makes attempts to send batches. After each, the batch is settled or waits for another one. */
 export class Attempts {
   readonly #parts: AttemptParts
-  readonly #stopped: Promise<'stopped'>
   #hasReceivedResponse = false
   #failed = 0
 
   constructor(parts: AttemptParts) {
     this.#parts = parts
-    this.#stopped = new Promise((resolve) => {
-      parts.stop.addEventListener('abort', () => resolve('stopped'))
-    })
   }
 
   get failed(): number {
@@ -50,7 +47,7 @@ export class Attempts {
     const wasLoaded = batch.isLoaded
     const readiness = spooling === undefined ? 'ready' : await this.#unlessStopped(spooling.prepare(batch))
     if (!wasLoaded && batch.isLoaded) waiting.memory.add(batch)
-    if (readiness === 'stopped' || stop.aborted) return endings.giveUp(batch)
+    if (readiness === 'aborted' || stop.aborted) return endings.giveUp(batch)
     if (readiness === 'lost') return endings.settle(batch, (end) => end.dropped(batch, 'unreadable'))
     if (readiness === 'unreadable') {
       schedule.waitForDisk(batch)
@@ -162,8 +159,8 @@ export class Attempts {
   }
 
   /** A disk that hangs must not delay the end of a close. */
-  #unlessStopped<Result>(promise: Promise<Result>): Promise<Result | 'stopped'> {
-    return Promise.race([promise, this.#stopped])
+  #unlessStopped<Result>(promise: Promise<Result>): Promise<Result | 'aborted'> {
+    return unlessAborted(promise, this.#parts.stop)
   }
 }
 
