@@ -82,7 +82,7 @@ export class ProcessFolder {
     isWanted: (name: string, bytes: number) => boolean,
     adopted: string[],
   ): Promise<void> {
-    const files = (await readdir(path)).filter((file) => file !== LOCK)
+    const files = (await filesIn(path)).filter((file) => file !== LOCK)
     let left = files.length
     for (const file of files) {
       try {
@@ -147,6 +147,16 @@ async function isOld(path: string): Promise<boolean> {
   } catch (error) {
     ignoreMissing(error)
     return false
+  }
+}
+
+async function filesIn(path: string): Promise<string[]> {
+  try {
+    return await readdir(path)
+  } catch (error) {
+    // Another process was faster.
+    ignoreMissing(error)
+    return []
   }
 }
 

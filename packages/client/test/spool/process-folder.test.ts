@@ -57,6 +57,18 @@ describe('adopts the files', () => {
     expect(await second.adopt(all, fail)).toEqual(['1.batch'])
   })
 
+  test('once, and without errors, if several clients adopt at the same time', async () => {
+    const names = Array.from({ length: 60 }, (_, i) => `${i + 10}.batch`)
+    for (const name of names) {
+      const closed = await ProcessFolder.create(directory)
+      await writeFile(join(closed.path, name), '')
+      await closed.close()
+    }
+    const folders = [await open(), await open(), await open(), await open()]
+    const adopted = await Promise.all(folders.map((folder) => folder.adopt(all, fail)))
+    expect(adopted.flat().toSorted()).toEqual(names)
+  })
+
   test('only while there is room, and leaves the others', async () => {
     const path = await leaveKilled('1.batch', '2.batch')
     const folder = await open()
