@@ -17,7 +17,7 @@ import { labelledSyslog, losAlamos } from './formats/supercomputers.ts'
 import { prioritySyslog } from './formats/syslog.ts'
 import { audit, decodedKernel, erlangReport, indented } from './formats/system.ts'
 import { levelFirst, timed } from './formats/timed.ts'
-import { createW3c } from './formats/w3c.ts'
+import { createW3c, isW3cHeader } from './formats/w3c.ts'
 import { LogLine } from './formats/log-line.ts'
 import { unwrap, type UnwrappedLine } from './unwrapper.ts'
 
@@ -41,10 +41,17 @@ export class LineParser {
   readonly #formats: readonly (readonly LineFormat[])[]
   /** The format of the last line, if its lines cannot be mistaken for those of another format. It is tried first. */
   #last: LineFormat | undefined
+  /** The last line that named the fields of the lines after it. */
+  #header: string | undefined
 
   constructor({ zone, nowMs, parseJson }: LineParserOptions) {
     this.#context = { time: new TimeReader(zone, nowMs), parseJson }
     this.#formats = formatsByFirstCharacter()
+  }
+
+  /** What the lines after this one mean, for a parser that begins there: it must parse this line first. */
+  get header(): string | undefined {
+    return this.#header
   }
 
   /** Takes a line out of what a container runtime has put around it. */
@@ -54,6 +61,7 @@ export class LineParser {
 
   /** @returns undefined if the line has no prefix of a known format */
   parse(text: string): LogLine | undefined {
+    if (isW3cHeader(text)) this.#header = text
     if (!text.includes(ESCAPE)) return this.#parse(text)
     return this.#parse(text.replaceAll(TERMINAL_SEQUENCE, ''))
   }

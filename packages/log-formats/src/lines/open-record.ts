@@ -1,5 +1,8 @@
 import { limits } from '@sluice/schema'
+import type { Level } from '../levels.ts'
+import type { Members } from '../plain-object.ts'
 import { LogLine } from './formats/log-line.ts'
+import { isTraceback } from './stack-lines.ts'
 
 export const recordLimits = {
   /** Message and stack together, in UTF-16 code units: each of them alone is then within its limit. */
@@ -26,6 +29,24 @@ export function rawRecord(text: string, number: number): LogRecord {
   head.message = text
   return { firstLine: number, lastLine: number, head, more: [], text: undefined }
 }
+
+/** What a record needs for lines that come later: which of them belong to it, and what they take from it. As JSON. */
+export interface RecordMemory {
+  readonly timestamp?: string | undefined
+  readonly level?: Level | undefined
+  readonly service?: string | undefined
+  readonly metadata?: Members | undefined
+  readonly isFields: boolean
+  readonly awaitsMessage: boolean
+  readonly hasPrefix: boolean
+  readonly stream?: unknown
+  /** The beginnings of the lines that matter. */
+  readonly message: string
+  readonly more: readonly string[]
+}
+
+/** Of a line, only its first words show whether it begins a stack trace. */
+const MEMORY_CHARACTERS = 64
 
 /** The record that the next lines may belong to. */
 export class OpenRecord implements LogRecord {
@@ -97,5 +118,30 @@ export class OpenRecord implements LogRecord {
       { firstLine: number, lastLine: number, text: undefined },
       { hasPrefix: this.hasPrefix, stream: this.stream },
     )
+  }
+
+  get memory(): RecordMemory {
+    const { timestamp, level, service, metadata, awaitsMessage, message, record } = this.head
+    const last = this.more.at(-1)
+    const lines = [last === undefined ? undefined : this.more.find(isTraceback), last]
+    return {
+      timestamp,
+      level,
+      service,
+      metadata,
+      isFields: record !== undefined,
+      awaitsMessage,
+      hasPrefix: this.hasPrefix,
+      stream: this.stream,
+      message: message.slice(0, MEMORY_CHARACTERS),
+      more: lines.flatMap((line) => (line === undefined ? [] : [line.slice(0, MEMORY_CHARACTERS)])),
+    }
+  }
+
+  static fromMemory({ hasPrefix, stream, isFields, more, ...fields }: RecordMemory): OpenRecord {
+    const head = Object.assign(new LogLine(), fields, { record: isFields ? {} : undefined })
+    const record = new OpenRecord(head, { firstLine: 0, lastLine: 0, text: undefined }, { hasPrefix, stream })
+    record.more.push(...more)
+    return record
   }
 }

@@ -2,7 +2,7 @@ import { levelOf } from '../levels.ts'
 import { setMember } from '../plain-object.ts'
 import type { LineParser } from './line-parser.ts'
 import { LogLine } from './formats/log-line.ts'
-import { type LogRecord, OpenRecord, recordLimits } from './open-record.ts'
+import { type LogRecord, OpenRecord, type RecordMemory, recordLimits } from './open-record.ts'
 import { isFrame, isHeadline, isPythonException, isTraceback } from './stack-lines.ts'
 import { unwrapCompose, type UnwrappedLine, type Wrapper } from './unwrapper.ts'
 
@@ -11,6 +11,17 @@ import { unwrapCompose, type UnwrappedLine, type Wrapper } from './unwrapper.ts'
  * with a prefix, the file is rather a text in which one line looks like a log line.
  */
 const LOOSE_LINES_PER_PREFIX_MAX = 50
+
+/** What an assembler knows of the lines before, for one that continues in the middle of the same file. As JSON. */
+export interface AssemblerMemory {
+  readonly prefixes: number
+  readonly looseLines: number
+  readonly hasTimes: boolean
+  readonly isCompose: boolean
+  readonly header?: string | undefined
+  /** The record before. */
+  readonly before?: RecordMemory | undefined
+}
 
 /** A part of a line that its container runtime has broken. */
 interface Parts {
@@ -36,9 +47,27 @@ export class RecordAssembler {
   #looseLines = 0
   #hasTimes = false
   #isCompose = false
+  /** What was known before the first line that waits. */
+  #memoryOfWaiting: AssemblerMemory | undefined
 
-  constructor(parser: LineParser) {
+  /** @param memory of the lines before, if the first line is not the first of the file */
+  constructor(parser: LineParser, memory?: AssemblerMemory) {
     this.#parser = parser
+    if (memory === undefined) return
+    this.#prefixes = memory.prefixes
+    this.#looseLines = memory.looseLines
+    this.#hasTimes = memory.hasTimes
+    this.#isCompose = memory.isCompose
+    if (memory.header !== undefined) parser.parse(memory.header)
+    if (memory.before !== undefined) this.#flushed = OpenRecord.fromMemory(memory.before)
+  }
+
+  /**
+   * What another assembler must know to make the same records of the lines from `firstOpenLine` on, or of the lines after the last one
+   * if none waits.
+   */
+  get memory(): AssemblerMemory {
+    return (this.hasOpen ? this.#memoryOfWaiting : undefined) ?? this.#remember(this.#flushed)
   }
 
   /** Whether `flush` would return a record. */
@@ -68,12 +97,13 @@ export class RecordAssembler {
     const joined = this.#joinParts(unwrapped, number)
     if (joined === undefined) return undefined
     const { wrapper } = joined
+    const looseLinesBefore = this.#looseLines
     const parsed = this.#parser.parse(joined.text)
     const stream = wrapper?.metadata['stream']
     const before = this.#open ?? this.#flushed
     if (before !== undefined && before.stream === stream) {
       const addition = this.#additionTo(before, parsed, joined.text)
-      if (addition !== undefined) return this.#continue(before, addition, number)
+      if (addition !== undefined) return this.#continue(before, addition, number, looseLinesBefore)
     }
     const isWhole = wrapper === undefined && joined.firstLine === number
     return this.#begin(parsed, joined, isWhole ? text : undefined)
@@ -116,6 +146,7 @@ export class RecordAssembler {
     if (before === undefined && !isPartial) return joined
     this.#parts.delete(stream)
     if (!isPartial || joined.text.length >= recordLimits.charactersMax) return joined
+    if (!this.hasOpen) this.#memoryOfWaiting = this.#remember(this.#flushed)
     this.#parts.set(stream, joined)
     return undefined
   }
@@ -140,15 +171,32 @@ export class RecordAssembler {
     return this.#looseLines <= this.#prefixes * LOOSE_LINES_PER_PREFIX_MAX
   }
 
-  #continue(record: OpenRecord, addition: string, number: number): LogRecord | undefined {
+  #continue(
+    record: OpenRecord,
+    addition: string,
+    number: number,
+    looseLinesBefore: number,
+  ): LogRecord | undefined {
     if (record === this.#open && record.hasRoomFor(addition)) {
       record.add(addition, number)
       return undefined
     }
+    this.#memoryOfWaiting = { ...this.#remember(record), looseLines: looseLinesBefore }
     const closed = this.#open
     this.#open = record.continuation(addition, number)
     this.#flushed = undefined
     return closed
+  }
+
+  #remember(before: OpenRecord | undefined): AssemblerMemory {
+    return {
+      prefixes: this.#prefixes,
+      looseLines: this.#looseLines,
+      hasTimes: this.#hasTimes,
+      isCompose: this.#isCompose,
+      header: this.#parser.header,
+      before: before?.memory,
+    }
   }
 
   #begin(
@@ -156,6 +204,7 @@ export class RecordAssembler {
     { text, firstLine, lastLine, wrapper }: Parts,
     whole: string | undefined,
   ): LogRecord | undefined {
+    this.#memoryOfWaiting = this.#remember(undefined)
     const head = parsed ?? new LogLine()
     if (parsed === undefined) head.message = text
     else {

@@ -1,6 +1,6 @@
 import { limits } from '@sluice/schema'
 import { describe, expect, test } from 'vitest'
-import { entriesOf, recordLimits } from '../../src/index.ts'
+import { type AssemblerMemory, entriesOf, RecordAssembler, recordLimits } from '../../src/index.ts'
 import { assembler, defaults, entriesOfText, recordsOf } from './support.ts'
 
 const time = '2026-11-20T10:00:00Z'
@@ -205,4 +205,52 @@ test('a record is open until the next one begins or the input ends', () => {
   expect(records.flush()?.head.message).toBe('b')
   expect(records.flush()).toBeUndefined()
   expect(records.hasOpen).toBe(false)
+})
+
+/** The records from a line on, each with its messages and what waits for the next one. */
+function recordsFrom(from: RecordAssembler, lines: readonly (readonly [string, number])[]): unknown[] {
+  const found: unknown[] = []
+  const take = (record: ReturnType<RecordAssembler['push']>): void => {
+    if (record !== undefined) found.push([record.firstLine, record.lastLine, entriesOf(record, defaults)])
+  }
+  for (const [line, number] of lines) take(line === '<flush>' ? from.flush() : from.push(line, number))
+  while (from.hasOpen) take(from.flush())
+  return found
+}
+
+describe('an assembler that continues in the middle of a file', () => {
+  const text = [
+    '#Fields: date time sc-status',
+    '2026-11-20 10:00:00 500',
+    `${prefix} failed`,
+    'java.lang.IllegalStateException: no',
+    '\tat org.example.Shop.order(Shop.java:12)',
+    '<flush>',
+    '\tat org.example.Shop.main(Shop.java:1)',
+    ...Array.from({ length: 60 }, (_, index) => `loose ${index}`),
+    `${prefix} Traceback (most recent call last):`,
+    '  File "a.py", line 3, in f',
+    '<flush>',
+    'ValueError: no',
+    '[INFO] weak',
+    'shop-1 | 2026-11-20T10:00:00.123456789Z hello',
+    'shop-1 | plain',
+    '2026-11-20 10:00:00 404',
+  ]
+
+  test('makes the same records as one that has read all lines', () => {
+    const numbered = text.map((line, index) => [line, index] as const)
+    for (const end of numbered.keys()) {
+      const first = assembler()
+      for (const [line, number] of numbered.slice(0, end + 1)) {
+        if (line === '<flush>') first.flush()
+        else first.push(line, number)
+      }
+      const resumeAt = first.firstOpenLine ?? end + 1
+      const memory = JSON.parse(JSON.stringify(first.memory)) as AssemblerMemory
+      const expected = recordsFrom(first, numbered.slice(end + 1))
+      const rest = numbered.slice(resumeAt)
+      expect([end, recordsFrom(assembler(undefined, memory), rest)]).toEqual([end, expected])
+    }
+  })
 })

@@ -1,4 +1,5 @@
 import {
+  type AssemblerMemory,
   entriesOf,
   type EntryDefaults,
   LineParser,
@@ -14,9 +15,10 @@ export const defaults: EntryDefaults = {
   environment: undefined,
 }
 
-export function assembler(nowMs = Date.UTC(2026, 10, 23, 17)): RecordAssembler {
+export function assembler(nowMs = Date.UTC(2026, 10, 23, 17), memory?: AssemblerMemory): RecordAssembler {
   return new RecordAssembler(
     new LineParser({ zone: timeZoneOf('UTC'), nowMs: () => nowMs, parseJson: JSON.parse }),
+    memory,
   )
 }
 

@@ -5,6 +5,10 @@ import { levelOfStatus, readTarget } from './access-log.ts'
 const FIELDS = /#Fields:\s+(.{1,2000})$/y
 const FIELDS_MAX = 64
 
+/** Whether a line names the fields of the lines after it. */
+export const isW3cHeader = (text: string): boolean =>
+  text.startsWith('#Fields:') && matchAt(FIELDS, text, 0) !== undefined
+
 const names: Readonly<Record<string, string>> = {
   'c-ip': 'client',
   'cs-method': 'method',
@@ -29,8 +33,10 @@ export function createW3c(): LineFormat {
     if (values.length !== fields.length || date === undefined || clock === undefined) return undefined
     const line = new LogLine()
     // The standard says that the times are UTC.
-    line.timestamp = time.read(`${date} ${clock}Z`, 0)
-    if (line.timestamp === undefined) return undefined
+    const dateAndTime = `${date} ${clock}Z`
+    line.timestamp = time.read(dateAndTime, 0)
+    // A line of another program may have as many words.
+    if (line.timestamp === undefined || time.end < dateAndTime.length) return undefined
     for (const [index, field] of fields.entries()) {
       const value = values[index] ?? ''
       if (field === 'date' || field === 'time' || value === '-') continue
