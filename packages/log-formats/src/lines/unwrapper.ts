@@ -110,9 +110,9 @@ function unwrapDocker(text: string, parseJson: (text: string) => unknown): Unwra
   if (!isPlainObject(record)) return bare(text)
   const { log, time, ...metadata } = record
   const timestamp = typeof time === 'string' ? timeOfIso(time) : undefined
-  if (typeof log !== 'string' || timestamp === undefined || typeof record['stream'] !== 'string') {
-    return bare(text)
-  }
+  // Each stream has a line that waits for its rest: there must not be any number of them.
+  const isStream = record['stream'] === 'stdout' || record['stream'] === 'stderr'
+  if (typeof log !== 'string' || timestamp === undefined || !isStream) return bare(text)
   const isPartial = !log.endsWith('\n')
   return {
     text: isPartial ? log : log.slice(0, log.endsWith('\r\n') ? -2 : -1),

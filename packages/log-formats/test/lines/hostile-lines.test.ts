@@ -87,3 +87,10 @@ test('many lines of one record take a time in proportion to their number', () =>
   for (let number = 2; number < 100_000; number += 1) records.push('  x', number)
   expect(performance.now() - startedAtMs).toBeLessThan(5_000)
 })
+
+test('lines of any number of streams do not wait for their rest', () => {
+  const records = assembler()
+  for (let number = 1; number <= 10; number += 1)
+    records.push(`{"log":"x","stream":"${number}","time":"2026-11-20T10:00:00.1Z"}`, number)
+  expect(records.firstOpenLine).toBe(10)
+})

@@ -198,7 +198,7 @@ describe.each<[group: string, lines: [text: string, expected: ExpectedLine][]]>(
           time: exact,
           level: 'error',
           message: 'failed',
-          metadata: { pid: '1702', tid: '2395', logger: 'Shop' },
+          metadata: { pid: '1702', tid: '2395', package: 'com.example', logger: 'Shop' },
         },
       ],
       [
@@ -207,7 +207,7 @@ describe.each<[group: string, lines: [text: string, expected: ExpectedLine][]]>(
           time: exact,
           level: 'warn',
           message: 'low',
-          metadata: { pid: '1702', tid: '2395', logger: 'Shop' },
+          metadata: { pid: '1702', tid: '2395', package: 'com.example', logger: 'Shop' },
         },
       ],
     ],
@@ -353,6 +353,17 @@ test('the reports of Erlang have their message in the next line', () => {
       metadata: { originalLevel: 'CRASH' },
     },
   ])
+})
+
+test('no text is lost of a line that only looks like a report of Erlang, or one of W3C', () => {
+  expect(entriesOfText('=INFO REPORT==== 20-Nov-2026::10:00:00 === text\nnext')).toEqual([
+    { level: 'info', message: '=INFO REPORT==== 20-Nov-2026::10:00:00 === text' },
+    { level: 'info', message: 'next' },
+  ])
+  const [, line] = entriesOfText(
+    '#Fields: date time cs-method cs-uri-stem sc-status\n20261120-10:00:00:123|Step|300|a b c d e',
+  )
+  expect(line).toMatchObject({ message: 'a b c d e', metadata: { logger: 'Step' } })
 })
 
 test('the lines of a log of npm have levels after its first line', () => {

@@ -9,8 +9,8 @@ const TIME = /\s+([VDIWEFAS])\/([^(\n]{1,100}?)\s*\(\s*(\d+)(?::\s*\d+)?\): ?/y
 const BRIEF = /([VDIWEFAS])\/([^(\s:][^(\n]{0,100}?)\s*\(\s*(\d+)\): ?/y
 
 /** Android Studio: `  1702-2395/com.example E/Tag: message`, and since 2022 `  1702-2395  Tag   com.example   E  message`. */
-const STUDIO_OLD = /\s+(\d{1,10})-(\d{1,10})\/[\w.:?]{1,200} ([VDIWEFAS])\/([^:\n]{1,100}): ?/y
-const STUDIO = / {1,4}(\d{1,10})-(\d{1,10}) {1,4}(\S.{0,60}?) {1,60}[\w.:-]{1,200} {1,60}([VDIWEFAS])  /y
+const STUDIO_OLD = /\s+(\d{1,10})-(\d{1,10})\/([\w.:?]{1,200}) ([VDIWEFAS])\/([^:\n]{1,100}): ?/y
+const STUDIO = / {1,4}(\d{1,10})-(\d{1,10}) {1,4}(\S.{0,60}?) {1,60}([\w.:-]{1,200}) {1,60}([VDIWEFAS])  /y
 
 /** Reads logcat after the time. */
 export function readLogcat(text: string, at: number, line: LogLine): boolean {
@@ -25,14 +25,16 @@ export function readLogcat(text: string, at: number, line: LogLine): boolean {
   if (studio !== undefined) {
     line.add('pid', studio[1])
     line.add('tid', studio[2])
-    finish(text, studio[3], studio[4], STUDIO_OLD.lastIndex, line)
+    line.add('package', studio[3] === '?' ? undefined : studio[3])
+    finish(text, studio[4], studio[5], STUDIO_OLD.lastIndex, line)
     return true
   }
   const column = matchAt(STUDIO, text, at)
   if (column !== undefined) {
     line.add('pid', column[1])
     line.add('tid', column[2])
-    finish(text, column[4], column[3], STUDIO.lastIndex, line)
+    line.add('package', column[4])
+    finish(text, column[5], column[3], STUDIO.lastIndex, line)
     return true
   }
   const time = matchAt(TIME, text, at)

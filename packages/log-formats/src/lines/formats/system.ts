@@ -46,7 +46,7 @@ export const erlangReport: LineFormat = (text, { time }) => {
   if (match === undefined) return undefined
   const line = new LogLine()
   line.timestamp = time.read(text, REPORT.lastIndex)
-  if (line.timestamp === undefined) return undefined
+  if (line.timestamp === undefined || !/^\s*(?:=== ?)?$/.test(text.slice(time.end))) return undefined
   line.isZoned = time.isZoned
   const [, kind = ''] = match
   const isCrash = kind === 'CRASH' || kind === 'SUPERVISOR'
