@@ -1,9 +1,11 @@
+import type { AssemblerMemory } from '@sluice/log-formats'
 import { createHash, randomUUID } from 'node:crypto'
-import { mkdir, open, readFile, rename, rm, writeFile } from 'node:fs/promises'
+import { mkdir, open, readFile, rename, rm } from 'node:fs/promises'
 import { homedir } from 'node:os'
 import { dirname, join } from 'node:path'
 import { CliError } from '../../errors.ts'
 import type { FileIdentity } from './file-identity.ts'
+import { takeLock } from './state-lock.ts'
 
 /** A file that is read, and how far its entries were acknowledged. */
 export interface Segment {
@@ -12,6 +14,8 @@ export interface Segment {
   readonly generation: string
   /** The entries before this byte are acknowledged. */
   offset: number
+  /** What the lines before the offset say about those after it. Absent at the beginning of a file, and with `--raw`. */
+  memory?: AssemblerMemory | undefined
   /** Where the requests end that were sent and are not acknowledged, in ascending order. */
   ends: number[]
   /** When the file was last written, as far as it was read. Rotated files that were written later were not read. */
@@ -124,37 +128,9 @@ function parse(text: string, path: string): Map<string, Segment[]> {
   }
 }
 
-/** Two processes with the same state would send each entry twice. A process that was killed leaves its lock behind. */
+/** Two processes with the same state would send each entry twice. */
 async function lock(path: string, statePath: string): Promise<void> {
-  for (;;) {
-    try {
-      await writeFile(path, `${process.pid} ${await startOf(process.pid)}`, { flag: 'wx', mode: 0o600 })
-      return
-    } catch (error) {
-      if ((error as NodeJS.ErrnoException).code !== 'EEXIST') failure(statePath)(error)
-    }
-    const [pid, start = ''] = (await readFile(path, 'utf8').catch(() => '')).split(' ')
-    const owner = Number(pid)
-    const isOwner = owner > 0 && owner !== process.pid && isRunning(owner)
-    if (isOwner && (start === '' || start === (await startOf(owner)))) {
-      throw new CliError(`process ${owner} follows with the state file ${statePath}; pass another --state`)
-    }
-    await rm(path, { force: true })
-  }
-}
-
-function isRunning(pid: number): boolean {
-  try {
-    process.kill(pid, 0)
-    return true
-  } catch (error) {
-    return (error as NodeJS.ErrnoException).code === 'EPERM'
-  }
-}
-
-/** When a process started, on Linux: distinguishes it from a later one with the same id. */
-async function startOf(pid: number): Promise<string> {
-  const stat = await readFile(`/proc/${pid}/stat`, 'utf8').catch(() => '')
-  // The name of the program is in parentheses, and may have blanks. The start is the 20th field after it.
-  return stat.slice(stat.lastIndexOf(')') + 2).split(' ')[19] ?? ''
+  const owner = await takeLock(path).catch(failure(statePath))
+  if (owner === undefined) return
+  throw new CliError(`process ${owner} follows with the state file ${statePath}; pass another --state`)
 }
