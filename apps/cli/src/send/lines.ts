@@ -12,6 +12,7 @@ export interface Line {
   readonly wasUtf8: boolean
 }
 
+const NUL = 0
 const NEWLINE = 0x0a
 const CARRIAGE_RETURN = 0x0d
 const BYTE_ORDER_MARK = '\uFEFF'
@@ -19,12 +20,17 @@ const BYTE_ORDER_MARK = '\uFEFF'
 /**
  * Splits a stream of bytes into lines that end in LF or CRLF. Buffers at most one line.
  *
+ * NUL bytes before a line do not belong to it: a program that keeps its offset in a file that is emptied leaves a hole in it,
+ * of any size, and so does a power failure.
+ *
  * @param lineBytesMax longer lines are yielded without their text
  */
 export class LineSplitter {
   readonly #lineBytesMax: number
   #pieces: Buffer[] = []
   #bytes = 0
+  /** The bytes before the line. */
+  #holeBytes = 0
   #lines = 0
 
   constructor(lineBytesMax: number) {
@@ -47,7 +53,13 @@ export class LineSplitter {
     if (this.#bytes > 0) yield this.#finishLine(0)
   }
 
-  #append(piece: Buffer): void {
+  #append(text: Buffer): void {
+    let piece = text
+    if (this.#bytes === 0 && text[0] === NUL) {
+      const start = text.findIndex((byte) => byte !== NUL)
+      piece = text.subarray(start === -1 ? text.length : start)
+      this.#holeBytes += text.length - piece.length
+    }
     this.#bytes += piece.length
     // One byte more than the limit: a carriage return at the end does not count.
     if (this.#bytes > this.#lineBytesMax + 1) this.#pieces = []
@@ -59,7 +71,8 @@ export class LineSplitter {
     const joined = this.#pieces.length === 1 && only !== undefined ? only : Buffer.concat(this.#pieces)
     const bytes = joined.at(-1) === CARRIAGE_RETURN ? joined.subarray(0, -1) : joined
     const isTooLong = this.#bytes > joined.length || bytes.length > this.#lineBytesMax
-    const inputBytes = this.#bytes + newlineBytes
+    const inputBytes = this.#holeBytes + this.#bytes + newlineBytes
+    this.#holeBytes = 0
     this.#pieces = []
     this.#bytes = 0
     this.#lines += 1

@@ -26,6 +26,16 @@ describe.each([1, 2, 3, 7, 1_000])('in pieces of %i bytes', (pieceBytes) => {
     expect(texts(split('a\rb\r\r\n', pieceBytes))).toEqual(['a\rb\r'])
   })
 
+  test('NUL bytes before a line count, and do not belong to it', () => {
+    const lines = split(`\0\0\0\0\0\0\0a\0b\n\0\n\0\0c`, pieceBytes, 5)
+    expect(lines.map(({ text, bytes }) => [text, bytes])).toEqual([
+      ['a\0b', 11],
+      ['', 2],
+      ['c', 3],
+    ])
+    expect(split('a\n\0\0', pieceBytes)).toHaveLength(1)
+  })
+
   test('characters stay whole wherever the pieces end', () => {
     expect(texts(split('Ä東👩‍💻\nß', pieceBytes))).toEqual(['Ä東👩‍💻', 'ß'])
   })
