@@ -1,4 +1,5 @@
 import {
+  type AssemblerMemory,
   entriesOf,
   type EntryDefaults,
   LineParser,
@@ -32,17 +33,22 @@ export class SourceEntries {
   readonly #defaults: EntryDefaults
   readonly #assembler: RecordAssembler | undefined
 
-  /** @throws UsageError when there is no such time zone */
-  constructor({ defaults, isRaw, timeZone, nowMs }: LineOptions) {
+  /** @param memory of the lines before @throws UsageError when there is no such time zone */
+  constructor({ defaults, isRaw, timeZone, nowMs }: LineOptions, memory?: AssemblerMemory) {
     this.#defaults = defaults
     if (isRaw) return
     const parser = new LineParser({ zone: requireTimeZone(timeZone), nowMs, parseJson })
-    this.#assembler = new RecordAssembler(parser)
+    this.#assembler = new RecordAssembler(parser, memory)
   }
 
   /** The first line that waits for its continuation. */
   get firstWaitingLine(): number | undefined {
     return this.#assembler?.firstOpenLine
+  }
+
+  /** What is known of the lines before the first that waits. Undefined if the lines do not depend on each other. */
+  get memory(): AssemblerMemory | undefined {
+    return this.#assembler?.memory
   }
 
   /** Whether lines wait for their continuation. */

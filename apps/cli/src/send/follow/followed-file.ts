@@ -70,6 +70,9 @@ export class FollowedFile {
   }
 }
 
+type Place = Pick<FollowedEntry, 'resumeAt' | 'memory'>
+const placeOf = ({ resumeAt, memory }: Place): Place => ({ resumeAt, memory })
+
 /** Makes requests of the bytes of one file. */
 class SegmentReading {
   readonly segment: Segment
@@ -78,25 +81,27 @@ class SegmentReading {
   readonly #entries: SourceEntries
   readonly #delivery: SegmentDelivery
   /** Where the requests ended that may have been sent before a crash. */
-  readonly #boundaries: number[]
+  #boundaries: readonly number[]
   /** Where each line begins that waits for its continuation. */
   readonly #lineStarts = new Map<number, number>()
   #gathered: FollowedEntry[] = []
   #gatheredBytes = 0
   #gatheredSinceMs = 0
   #lastLineMs = 0
+  /** No line came for a while, so that the last record was closed. */
+  #hasPaused = false
   /** The position after the last line. */
   #position: number
   /** Where the last request ended. */
-  #sentUpTo: number
+  #sentUpTo: Place
 
   constructor(segment: Segment, options: FollowedFileOptions) {
     this.segment = segment
     this.#options = options
     this.#position = segment.offset
-    this.#sentUpTo = segment.offset
-    this.#boundaries = segment.ends.slice()
-    this.#entries = new SourceEntries(options.lines)
+    this.#sentUpTo = { resumeAt: segment.offset, memory: segment.memory }
+    this.#boundaries = segment.ends
+    this.#entries = new SourceEntries(options.lines, segment.memory)
     this.#delivery = new SegmentDelivery(segment, options.delivery)
   }
 
@@ -115,7 +120,10 @@ class SegmentReading {
   /** Sends what has waited long enough. */
   async onPause(): Promise<void> {
     const nowMs = this.#options.nowMs()
-    if (this.#entries.isWaiting && nowMs - this.#lastLineMs >= continuationWaitMs) await this.#flushRecords()
+    if (this.#entries.isWaiting && nowMs - this.#lastLineMs >= continuationWaitMs) {
+      await this.#flushRecords()
+      this.#hasPaused = true
+    }
     if (this.#gathered.length > 0 && nowMs - this.#gatheredSinceMs >= sendLimits.requestAgeMaxMs)
       await this.#send()
   }
@@ -129,12 +137,16 @@ class SegmentReading {
 
   async #addLine({ number, text, bytes, wasUtf8 }: Line): Promise<void> {
     const start = this.#position
-    const boundary = this.#boundaries[0]
-    if (boundary !== undefined && start >= boundary) {
+    if (this.#hasPaused) {
+      // After a crash, there is no pause before this line. The end of the request shows that there was one.
+      await this.#send()
+      this.#hasPaused = false
+    }
+    if (start >= (this.#boundaries[0] ?? Number.POSITIVE_INFINITY)) {
       // The request before a crash ended here. Its entries must become the same request again.
       await this.#flushRecords()
       await this.#send()
-      this.#boundaries.shift()
+      this.#boundaries = this.#boundaries.filter((boundary) => boundary > start)
     }
     this.#lineStarts.set(number, start)
     this.#position = start + bytes
@@ -153,6 +165,9 @@ class SegmentReading {
   async #addEntries(made: readonly SourceEntry[]): Promise<void> {
     const waiting = this.#entries.firstWaitingLine
     const resumeAt = (waiting === undefined ? undefined : this.#lineStarts.get(waiting)) ?? this.#position
+    const { memory } = this.#entries
+    // The entries of one record begin a request, or are all in it: after a crash, the same requests are made from its first line on.
+    if (made.length > 1 && !this.#hasRoomFor(made)) await this.#send()
     for (const [index, { entry, firstLine }] of made.entries()) {
       const bytes = Buffer.byteLength(entry)
       const origin = this.#originOf(this.#lineStarts.get(firstLine) ?? this.#position)
@@ -164,18 +179,27 @@ class SegmentReading {
       if (this.#gathered.length === 0) this.#gatheredSinceMs = this.#options.nowMs()
       // Of several entries of one record, only the last one lets the offset pass the record.
       const isLast = index === made.length - 1
-      const before = this.#gathered.at(-1)?.resumeAt ?? this.#sentUpTo
-      this.#gathered.push({ entry, bytes, origin, resumeAt: isLast ? resumeAt : before })
+      const before = this.#gathered.at(-1) ?? this.#sentUpTo
+      this.#gathered.push({ entry, bytes, origin, ...(isLast ? { resumeAt, memory } : placeOf(before)) })
       this.#gatheredBytes += bytes
       if (this.#gathered.length >= sendLimits.entriesPerRequestMax) await this.#send()
     }
+  }
+
+  #hasRoomFor(made: readonly SourceEntry[]): boolean {
+    let bytes = this.#gatheredBytes
+    for (const { entry } of made) bytes += Buffer.byteLength(entry)
+    return (
+      bytes <= sendLimits.requestBytesMax &&
+      this.#gathered.length + made.length <= sendLimits.entriesPerRequestMax
+    )
   }
 
   async #send(): Promise<void> {
     const entries = this.#gathered
     this.#gathered = []
     this.#gatheredBytes = 0
-    this.#sentUpTo = entries.at(-1)?.resumeAt ?? this.#sentUpTo
+    this.#sentUpTo = entries.at(-1) ?? this.#sentUpTo
     await this.#delivery.send(entries)
   }
 

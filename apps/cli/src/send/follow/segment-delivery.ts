@@ -1,3 +1,4 @@
+import type { AssemblerMemory } from '@sluice/log-formats'
 import { createHash } from 'node:crypto'
 import type { FollowState, Segment } from './follow-state.ts'
 import type { Answer } from './keyed-sender.ts'
@@ -11,6 +12,8 @@ export interface FollowedEntry {
   readonly origin: string
   /** Where to continue when this entry and all before it are acknowledged. */
   readonly resumeAt: number
+  /** What the lines before `resumeAt` say about those after it. */
+  readonly memory: AssemblerMemory | undefined
 }
 
 export interface DeliveryContext {
@@ -26,6 +29,7 @@ export interface DeliveryContext {
 
 interface Request {
   readonly resumeAt: number
+  readonly memory: AssemblerMemory | undefined
   isAcknowledged: boolean
 }
 
@@ -59,7 +63,7 @@ export class SegmentDelivery {
     const { state, slots } = this.#context
     const texts = entries.map(({ entry }) => entry)
     const key = this.#keyOf(texts)
-    const request: Request = { resumeAt: last.resumeAt, isAcknowledged: false }
+    const request: Request = { resumeAt: last.resumeAt, memory: last.memory, isAcknowledged: false }
     this.#requests.push(request)
     this.#start = last.resumeAt
     this.#noteEnds()
@@ -101,6 +105,7 @@ export class SegmentDelivery {
   #advance(): void {
     while (this.#requests[0]?.isAcknowledged === true) {
       this.#segment.offset = this.#requests[0].resumeAt
+      this.#segment.memory = this.#requests[0].memory
       this.#requests.shift()
     }
     this.#noteEnds()

@@ -14,6 +14,7 @@ const identity = { device: '1', inode: '2', headBytes: 0, headHash: '' }
 
 interface Posted {
   readonly messages: readonly string[]
+  readonly entries: readonly unknown[]
   readonly key: string
   /** The state on the disk when the request was sent. */
   readonly segment: Segment
@@ -81,6 +82,7 @@ class Following {
     this.posted.push({
       key,
       segment,
+      entries: entries.map((entry): unknown => JSON.parse(entry)),
       messages: entries.map((entry) => (JSON.parse(entry) as { message: string }).message),
       answer: (accepted = entries.length) => resolve(accepted),
     })
@@ -256,6 +258,80 @@ describe('after a crash', () => {
     expect(third?.key).not.toBe(second?.key)
     for (const { answer } of crashed.posted) answer()
     await crashed.end()
+  })
+
+  test('a line that came late belongs to its record again', async () => {
+    const crashed = new Following(async function* (clock) {
+      yield begin()
+      yield bytes('#Fields: date time sc-status\n[INFO] a\n')
+      clock.nowMs += 600
+      yield { kind: 'pause' }
+      // Before the request is sent.
+      yield bytes('  of a\n')
+      clock.nowMs += 2_000
+      yield { kind: 'pause' }
+      clock.nowMs += 2_000
+      yield { kind: 'pause' }
+      await clock.until(2)
+      clock.posted[0]?.answer()
+      yield bytes('  still of a\n')
+      clock.nowMs += 2_000
+      yield { kind: 'pause' }
+      clock.nowMs += 2_000
+      yield { kind: 'pause' }
+    })
+    crashed.isAnswering = false
+    await crashed.until(3)
+    while (persisted()[0]?.offset === 0) await new Promise(setImmediate)
+    const segment = JSON.parse(JSON.stringify(persisted()[0])) as Segment
+    const restarted = new Following(async function* () {
+      yield { kind: 'begin', segment }
+      yield bytes('  of a\n  still of a\n2026-11-20 10:00:00 500\n')
+      yield { kind: 'end' }
+    })
+    await restarted.end()
+    expect(restarted.posted.slice(0, 2).map(({ key }) => key)).toEqual(
+      crashed.posted.slice(1).map(({ key }) => key),
+    )
+    expect(restarted.posted[0]?.entries).toMatchObject([{ message: '  of a', metadata: { part: 2 } }])
+    // The line that names the fields was read before the crash.
+    expect(restarted.posted[2]?.entries).toMatchObject([
+      { level: 'error', timestamp: '2026-11-20T10:00:00Z' },
+    ])
+    for (const { answer } of crashed.posted) answer()
+    await crashed.end()
+  })
+
+  test.each([
+    ['of two requests', 40, 1],
+    ['of several requests', 40, 2],
+    ['that does not fit into the request before', 3, 1],
+  ])('a record %s becomes the same requests', async (_name, parts, answered) => {
+    const text = `${lines(0, 98)}[INFO] ${'x'.repeat(65_536 * parts)}\n${lines(98, 250)}`
+    const crashed = new Following(async function* () {
+      yield begin()
+      yield bytes(text)
+      yield { kind: 'end' }
+    })
+    crashed.isAnswering = false
+    await crashed.until(answered)
+    for (const { answer } of crashed.posted.slice(0, answered)) answer()
+    await crashed.until(answered + 1)
+    while (persisted()[0]?.offset === 0) await new Promise(setImmediate)
+    const segment = JSON.parse(JSON.stringify(persisted()[0])) as Segment
+    const { offset } = segment
+    for (const { answer } of crashed.posted) answer()
+    crashed.isAnswering = true
+    await crashed.end()
+    const restarted = new Following(async function* () {
+      yield { kind: 'begin', segment }
+      yield bytes(text.slice(offset))
+      yield { kind: 'end' }
+    })
+    await restarted.end()
+    const keys = crashed.posted.map(({ key }) => key)
+    expect(restarted.posted.map(({ key }) => key)).toEqual(keys.slice(1))
+    expect(new Set(keys).size).toBe(keys.length)
   })
 
   test('the same lines at another place, or in another file, become another request', async () => {
