@@ -31,12 +31,19 @@ export class FinishedFiles {
    * Opens the rotated files that were written later than the finished ones, the oldest first. The caller must close them.
    *
    * @param current the open file that was at the path. It is not one of them, even if it was rotated meanwhile
+   * @param others the paths of other logs, whose names may look like those of rotated files
    */
-  async openUnread(path: string, current: FileHandle, signal: AbortSignal): Promise<RotatedFile[]> {
+  async openUnread(
+    path: string,
+    current: FileHandle,
+    signal: AbortSignal,
+    others: ReadonlySet<string> = new Set(),
+  ): Promise<RotatedFile[]> {
     const currentNumber = numberOf(await identify(current, 0))
     const unread: RotatedFile[] = []
     for (const rotated of await openWhenStill(path, signal)) {
-      if (rotated.number !== currentNumber && (await this.#isUnread(rotated))) unread.push(rotated)
+      const isOther = rotated.number === currentNumber || others.has(rotated.path)
+      if (!isOther && (await this.#isUnread(rotated))) unread.push(rotated)
       else await rotated.file.close()
     }
     return unread

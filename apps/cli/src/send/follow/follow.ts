@@ -59,6 +59,7 @@ export async function follow(
   const sender = new KeyedSender({ api, signal, note, random: context.random })
   const slots = new Slots(sendLimits.requestsInFlightMax)
   const states = await openStates(paths, statePath, api, context)
+  const others = new Set(paths)
 
   progress.start()
   try {
@@ -92,6 +93,7 @@ export async function follow(
         })
         const tail = new LogTail({
           path,
+          others,
           segments,
           signal,
           note,

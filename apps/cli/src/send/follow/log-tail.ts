@@ -1,5 +1,5 @@
 import { type FileHandle, open, stat } from 'node:fs/promises'
-import { hasHeadOf, hasNumbersOf, headBytesMax, identify } from './file-identity.ts'
+import { hasHeadOf, hasNumbersOf, headBytesMax, identify, numberOf } from './file-identity.ts'
 import { FinishedFiles } from './finished-files.ts'
 import { newSegment, type Segment } from './follow-state.ts'
 import { isFileOrCopy, openRotated, type RotatedFile } from './rotated-files.ts'
@@ -30,6 +30,8 @@ export type TailEvent =
 
 export interface TailOptions {
   readonly path: string
+  /** The paths of other logs that are followed. None of them is a rotated file of this one, whatever its name is. */
+  readonly others?: ReadonlySet<string>
   /** What was read before, the oldest first. New files are added, and those that cannot be found are removed. */
   readonly segments: Segment[]
   readonly signal: AbortSignal
@@ -39,6 +41,18 @@ export interface TailOptions {
   readonly note: (text: string) => void
   /** `tailLimits` except in tests. */
   readonly limits?: Partial<TailLimits>
+}
+
+/** Nothing of the file was read: its copy could not be recognized, so that all later files are read as new ones. */
+const isUntouched = ({ identity, offset, ends, isEnded }: Segment): boolean =>
+  identity.headBytes === 0 && offset === 0 && ends.length === 0 && !isEnded
+
+/** @throws Error also when it is a directory, which can be opened, and not be read */
+async function openFile(path: string): Promise<FileHandle> {
+  const file = await open(path)
+  if ((await file.stat()).isFile()) return file
+  await file.close()
+  throw new Error('it is not a file')
 }
 
 /** A file that is open, and the segment that it is read for. */
@@ -94,6 +108,10 @@ export class LogTail {
   async *#readKnown(): AsyncGenerator<TailEvent, OpenFile | undefined> {
     const { path, segments, note } = this.#options
     for (const segment of segments.slice()) {
+      if (isUntouched(segment)) {
+        this.#forget(segment)
+        continue
+      }
       const file = await open(path).catch(() => undefined)
       const isCurrent =
         file !== undefined &&
@@ -105,11 +123,17 @@ export class LogTail {
       if (found === undefined) {
         if (!segment.isEnded)
           note(`${path}: the file that was read before is gone; its last lines may not have been sent`)
-        segments.splice(segments.indexOf(segment), 1)
-        this.#finished.addDeleted(segment.modifiedMs)
+        this.#forget(segment)
       } else yield* this.#readToEnd(this.#begin(found.file, segment))
     }
     return undefined
+  }
+
+  /** What was written later is searched as if the file did not exist any more. */
+  #forget(segment: Segment): void {
+    const { segments } = this.#options
+    segments.splice(segments.indexOf(segment), 1)
+    this.#finished.addDeleted(segment.modifiedMs)
   }
 
   /** Waits until there is a file at the path. @returns undefined when the signal is aborted */
@@ -117,7 +141,7 @@ export class LogTail {
     const { path, signal, sleep, note } = this.#options
     let isNoted = false
     while (!signal.aborted) {
-      const file = await open(path).catch((error: NodeJS.ErrnoException) => {
+      const file = await openFile(path).catch((error: NodeJS.ErrnoException) => {
         if (!isNoted) note(`${path}: waiting for the file (${error.code ?? error.message})`)
         isNoted = true
         return undefined
@@ -142,9 +166,9 @@ export class LogTail {
 
   /** Reads the rotated files that were written later than those that were read, and never seen at the path: the oldest first. */
   async *#readBetween(current: FileHandle): AsyncGenerator<TailEvent> {
-    const { path, signal } = this.#options
+    const { path, signal, others } = this.#options
     while (!signal.aborted) {
-      const unread = await this.#finished.openUnread(path, current, signal)
+      const unread = await this.#finished.openUnread(path, current, signal, others)
       if (unread.length === 0) return
       try {
         for (const { file } of unread) {
@@ -190,7 +214,8 @@ export class LogTail {
         const wasRenamed = isRenamed
         isRenamed = await this.#isRenamed(segment)
         if (isRenamed && !wasRenamed) quietSinceMs = nowMs()
-        if (isRenamed && nowMs() - quietSinceMs >= this.#limits.rotatedQuietMs) break
+        const isQuiet = isRenamed && nowMs() - quietSinceMs >= this.#limits.rotatedQuietMs
+        if (isQuiet && !(await this.#mayStillBeWritten(file))) break
         await sleep(this.#limits.pollMs)
       }
       if (signal.aborted) return
@@ -225,11 +250,18 @@ export class LogTail {
     }
   }
 
-  /** Whether the file was emptied, and perhaps filled again: it is shorter, or begins with other bytes. */
+  /** Whether the file was emptied, and perhaps filled again: it is shorter, or was written since and begins with other bytes. */
   async #isTruncated({ file, segment }: OpenFile): Promise<boolean> {
-    const { size } = await file.stat()
+    const { size, mtimeMs } = await file.stat()
     if (size < this.#position) return true
-    return size > this.#position && !(await hasHeadOf(file, segment.identity))
+    const isWritten = size > this.#position || mtimeMs !== segment.modifiedMs
+    return isWritten && !(await hasHeadOf(file, segment.identity))
+  }
+
+  /** The program has not opened its new log yet if that is empty. A file that was deleted is not kept open for it. */
+  async #mayStillBeWritten(file: FileHandle): Promise<boolean> {
+    const next = await stat(this.#options.path).catch(() => undefined)
+    return next?.size === 0 && (await file.stat()).nlink > 0
   }
 
   /** Whether there is another file at the path. Without any, the program has not opened the new one yet. */
@@ -242,7 +274,9 @@ export class LogTail {
   async #findRotated({ identity }: Segment, offset: number): Promise<RotatedFile | undefined> {
     let found: RotatedFile | undefined
     for (const rotated of await openRotated(this.#options.path)) {
-      if (await isFileOrCopy(rotated.file, identity, offset)) {
+      // Files that begin with the same lines look like copies. The file itself is the one.
+      const isFound = found?.number === numberOf(identity)
+      if (!isFound && (await isFileOrCopy(rotated.file, identity, offset))) {
         await found?.file.close()
         found = rotated
       } else await rotated.file.close()

@@ -1,11 +1,10 @@
-import { type FileHandle, open, readdir } from 'node:fs/promises'
-import { basename, dirname, join, parse } from 'node:path'
+import { type FileHandle, open, readdir, readlink, realpath } from 'node:fs/promises'
+import { basename, dirname, join, parse, resolve } from 'node:path'
 import { type FileIdentity, hasHeadOf, hasNumbersOf, numberOf } from './file-identity.ts'
 
 /** A copy is recognized by its first bytes alone. Fewer could be those of another file. */
 const COPY_HEAD_BYTES_MIN = 64
 const SIBLINGS_MAX = 1_000
-const NS_PER_MS = 1e6
 const COMPRESSED = /\.(?:gz|zst|bz2|xz|br|zip|lz4)$/
 
 export interface RotatedFile {
@@ -26,6 +25,25 @@ function rotatedNames(path: string): RegExp {
 
 /** Opens the rotated files of a log that are not compressed, the oldest first. The caller must close them. */
 export async function openRotated(path: string): Promise<RotatedFile[]> {
+  const found = new Map<string, RotatedFile>()
+  for (const place of new Set([path, await targetOf(path)])) {
+    for (const rotated of await openRotatedIn(place)) {
+      if (found.has(rotated.number)) await rotated.file.close()
+      else found.set(rotated.number, rotated)
+    }
+  }
+  return [...found.values()].toSorted((a, b) => a.modifiedMs - b.modifiedMs)
+}
+
+/** Where the log is. Kubernetes rotates it there, and leaves the link as it is. */
+async function targetOf(path: string): Promise<string> {
+  return realpath(path).catch(async () => {
+    const target = await readlink(path).catch(() => '')
+    return target === '' ? path : resolve(dirname(path), target)
+  })
+}
+
+async function openRotatedIn(path: string): Promise<RotatedFile[]> {
   const names = rotatedNames(path)
   const folder = dirname(path)
   const found: RotatedFile[] = []
@@ -36,7 +54,7 @@ export async function openRotated(path: string): Promise<RotatedFile[]> {
     const opened = await openRegular(join(folder, name))
     if (opened !== undefined) found.push(opened)
   }
-  return found.toSorted((a, b) => a.modifiedMs - b.modifiedMs)
+  return found
 }
 
 async function openRegular(path: string): Promise<RotatedFile | undefined> {
@@ -46,7 +64,9 @@ async function openRegular(path: string): Promise<RotatedFile | undefined> {
   const stats = await file.stat({ bigint: true })
   if (stats.isFile()) {
     const number = numberOf({ device: String(stats.dev), inode: String(stats.ino) })
-    return { path, file, number, modifiedMs: Number(stats.mtimeNs) / NS_PER_MS }
+    // Not from `stats`: the same time must be the same number everywhere.
+    const { mtimeMs } = await file.stat()
+    return { path, file, number, modifiedMs: mtimeMs }
   }
   await file.close()
   return undefined

@@ -1,5 +1,5 @@
 import { renameSync, writeFileSync } from 'node:fs'
-import { type FileHandle, mkdtemp, open, rm, utimes, writeFile } from 'node:fs/promises'
+import { type FileHandle, mkdtemp, open, rm, stat, utimes, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, beforeEach, expect, test } from 'vitest'
@@ -75,5 +75,19 @@ test('files are found from the time on at which the finished ones were written, 
   expect(await unread(current)).toEqual(['2', '3', '4'])
   await finish(`${path}.3`)
   expect(await unread(current)).toEqual(['4'])
+  await current.close()
+})
+
+test('a file that was written at the time of the last one is unread, whatever the fraction of the time is', async () => {
+  await writeFile(path, 'current')
+  const current = await open(path)
+  for (let fraction = 0; fraction < 200; fraction += 1) {
+    const seconds = 1_795_481_184 + fraction / 199
+    await writeFile(`${path}.1`, 'unread')
+    await utimes(`${path}.1`, seconds, seconds)
+    finished = new FinishedFiles()
+    finished.addDeleted((await stat(`${path}.1`)).mtimeMs)
+    expect(await unread(current)).toEqual(['unread'])
+  }
   await current.close()
 })

@@ -1,9 +1,12 @@
 import {
   appendFile,
   copyFile,
+  mkdir,
   mkdtemp,
   rename,
   rm,
+  rmdir,
+  symlink,
   truncate,
   unlink,
   utimes,
@@ -33,10 +36,17 @@ class Reader {
   readonly #stop = new AbortController()
   /** Called between a file and the next one. */
   readonly #onEnd: (() => Promise<void>) | undefined
+  readonly #others: ReadonlySet<string> | undefined
   readonly #running: Promise<void>
 
-  constructor(segments: Segment[] = [], rotatedQuietMs = 60, onEnd?: () => Promise<void>) {
+  constructor(
+    segments: Segment[] = [],
+    rotatedQuietMs = 60,
+    onEnd?: () => Promise<void>,
+    others?: ReadonlySet<string>,
+  ) {
     this.segments = segments
+    this.#others = others
     this.#onEnd = onEnd
     this.#running = this.#run(rotatedQuietMs)
   }
@@ -45,6 +55,7 @@ class Reader {
     const { signal } = this.#stop
     const tail = new LogTail({
       path,
+      ...(this.#others === undefined ? {} : { others: this.#others }),
       segments: this.segments,
       signal,
       nowMs: Date.now,
@@ -99,6 +110,17 @@ describe('a log that grows', () => {
     const reader = new Reader()
     await sleep(30)
     expect(reader.notes).toEqual([`${path}: waiting for the file (ENOENT)`])
+    await writeFile(path, 'one\n')
+    expect(await reader.until('one\n')).toBe('one\n')
+    await reader.stop()
+  })
+
+  test('may be a folder at first', async () => {
+    await mkdir(path)
+    const reader = new Reader()
+    await sleep(30)
+    expect(reader.notes).toEqual([`${path}: waiting for the file (it is not a file)`])
+    await rmdir(path)
     await writeFile(path, 'one\n')
     expect(await reader.until('one\n')).toBe('one\n')
     await reader.stop()
@@ -215,6 +237,79 @@ describe('a log that is renamed', () => {
     await second.stop()
   })
 
+  test('where a link points to, while nothing reads it: its rest is found there', async () => {
+    const place = join(folder, 'pods')
+    await mkdir(place)
+    const target = join(place, '0.log')
+    await writeFile(target, LONG)
+    await symlink(target, path)
+    const first = new Reader()
+    expect(await first.until(LONG)).toBe(LONG)
+    const state = await first.stop()
+    await appendFile(target, 'rest\n')
+    await rename(target, `${target}.20261120-101010`)
+    await utimes(`${target}.20261120-101010`, 1_000, 1_000)
+    // The program has not opened its new log yet.
+    const second = new Reader(state)
+    expect(await second.until('rest\n|')).toBe('rest\n|')
+    await writeFile(target, 'new\n')
+    expect(await second.until('rest\n|new\n')).toBe('rest\n|new\n')
+    await second.stop()
+  })
+
+  test('while nothing reads it, and the next file begins with the same lines: it is not taken for a copy', async () => {
+    const banner = LONG.repeat(20)
+    await writeFile(path, banner)
+    const first = new Reader()
+    expect(await first.until(banner)).toBe(banner)
+    const state = await first.stop()
+    await appendFile(path, 'rest\n')
+    await rename(path, `${path}.2`)
+    await utimes(`${path}.2`, 2_000, 2_000)
+    await writeFile(`${path}.1`, `${banner}between, and longer\n`)
+    await writeFile(path, 'new\n')
+    const second = new Reader(state)
+    const all = `rest\n|${banner}between, and longer\n|new\n`
+    expect(await second.until(all)).toBe(all)
+    await second.stop()
+  })
+
+  test('and written on, because the program has not opened its new log: it is read until that has lines', async () => {
+    await writeFile(path, 'one\n')
+    const reader = new Reader()
+    expect(await reader.until('one\n')).toBe('one\n')
+    await rename(path, `${path}.1`)
+    await writeFile(path, '')
+    await sleep(200)
+    await appendFile(`${path}.1`, 'two\n')
+    expect(await reader.until('one\ntwo\n')).toBe('one\ntwo\n')
+    await appendFile(path, 'new\n')
+    expect(await reader.until('one\ntwo\n|new\n')).toBe('one\ntwo\n|new\n')
+    await reader.stop()
+  })
+
+  test('and deleted is not kept open, although the new log is empty', async () => {
+    await writeFile(path, 'one\n')
+    const reader = new Reader()
+    expect(await reader.until('one\n')).toBe('one\n')
+    await unlink(path)
+    await writeFile(path, '')
+    expect(await reader.until('one\n|')).toBe('one\n|')
+    await reader.stop()
+  })
+
+  test('does not take another log for a rotated file', async () => {
+    const other = join(folder, 'app-2.log')
+    await writeFile(path, 'one\n')
+    const reader = new Reader([], 60, undefined, new Set([path, other]))
+    expect(await reader.until('one\n')).toBe('one\n')
+    await writeFile(other, 'other\n')
+    await rename(path, `${path}.1`)
+    await writeFile(path, 'new\n')
+    expect(await reader.until('one\n|new\n')).toBe('one\n|new\n')
+    await reader.stop()
+  })
+
   test('while the files in between are read: none is left out', async () => {
     const rotate = async (number: number): Promise<void> => {
       for (let last = number; last > 1; last -= 1) await rename(`${path}.${last - 1}`, `${path}.${last}`)
@@ -279,6 +374,16 @@ describe('a log that is truncated', () => {
     await reader.stop()
   })
 
+  test('and is as long as before at once, is still recognized', async () => {
+    await writeFile(path, 'one\n')
+    const reader = new Reader()
+    expect(await reader.until('one\n')).toBe('one\n')
+    await sleep(20)
+    await writeFile(path, 'two\n')
+    expect(await reader.until('one\n|two\n')).toBe('one\n|two\n')
+    await reader.stop()
+  })
+
   test('after it was copied, while nothing reads it: the rest is read from the copy', async () => {
     await writeFile(path, LONG)
     const first = new Reader()
@@ -290,6 +395,21 @@ describe('a log that is truncated', () => {
     await appendFile(path, 'new\n')
     const second = new Reader(state)
     expect(await second.until('rest\n|new\n')).toBe('rest\n|new\n')
+    await second.stop()
+  })
+
+  test('after it was copied, while nothing reads it, and nothing of it was read before: the copy is read', async () => {
+    await writeFile(path, '')
+    const first = new Reader()
+    while (first.segments.length === 0) await sleep(2)
+    const state = await first.stop()
+    expect(state).toMatchObject([{ offset: 0, identity: { headBytes: 0 } }])
+    await appendFile(path, LONG)
+    await copyFile(path, `${path}.1`)
+    await truncate(path)
+    await appendFile(path, 'new\n')
+    const second = new Reader(state)
+    expect(await second.until(`${LONG}|new\n`)).toBe(`${LONG}|new\n`)
     await second.stop()
   })
 
