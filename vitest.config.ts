@@ -103,8 +103,6 @@ export default defineConfig({
           // Only for tests that stall. On a busy machine, a test may take many times as long as on an idle one.
           testTimeout: 30_000,
           hookTimeout: 30_000,
-          // By default, one worker on two cores.
-          maxWorkers: 2,
         },
       },
       {

@@ -181,16 +181,16 @@ describe('during an outage', () => {
   it("returns a worker's chunks to the queue when it is stopped without ClickHouse", async () => {
     const { clickhouse: server, worker } = installation.processes
     // Rows are visible before their batch is confirmed.
-    await eventually(20_000, async () => expect(await jobCounts()).toMatchObject({ wait: 0, active: 0 }))
+    await eventually(5_000, async () => expect(await jobCounts()).toMatchObject({ wait: 0, active: 0 }))
     await server.stop({ signal: 'SIGKILL' })
     const sent = await sendBatches('requeued', 5)
-    await eventually(20_000, async () => expect(await jobCounts()).toMatchObject({ wait: 0 }))
+    await eventually(5_000, async () => expect(await jobCounts()).toMatchObject({ wait: 0 }))
     await worker.stop()
     expect(await worker.exited).toMatchObject({ code: 0 })
     expect(await jobCounts()).toMatchObject({ active: 0, failed: 0 })
     await server.start()
     await worker.start()
-    await eventually(20_000, async () => {
+    await eventually(5_000, async () => {
       expect(await counts('requeued')).toEqual({ rows: sent, distinct: sent })
     })
   }, 60_000)
