@@ -19,6 +19,8 @@ export interface RecordHost {
 
 /** What a file system needs for a file, whatever its size. */
 export const FILE_BYTES = 4_096
+/** What a record without a file needs in memory until it is removed. */
+const RECORD_BYTES = 1_024
 
 /**
  * The file of one batch.
@@ -106,19 +108,16 @@ export class DiskRecord implements SpoolRecord {
   }
 
   remove(): Promise<void> {
-    const removingBytes = this.#mayHaveFile ? this.#bytes : 0
+    const removingBytes = this.#mayHaveFile ? this.#bytes : RECORD_BYTES
     this.#count(-this.#bytes)
     this.#host.countRemoving(removingBytes)
     // What the disk has not begun to write needs no memory any more.
     this.#unwritten.length = 0
-    return this.#run(async (path) => {
-      try {
-        await this.#host.files.remove(path)
-        this.#host.onRemove(this)
-      } finally {
-        this.#host.countRemoving(-removingBytes)
-      }
+    const removed = this.#run(async (path) => {
+      await this.#host.files.remove(path)
+      this.#host.onRemove(this)
     })
+    return removed.finally(() => this.#host.countRemoving(-removingBytes))
   }
 
   async written(): Promise<void> {

@@ -332,6 +332,17 @@ describe('a disk that hangs', () => {
     expect(await batchFiles()).toHaveLength(50)
   })
 
+  test('before the folder exists gets a limited number of batches', () => {
+    const spool = new DiskSpool({ directory })
+    const created = Array.from({ length: 20_000 }, () => {
+      const record = spool.create('key')
+      void record?.remove()
+      return record
+    })
+    expect(created.slice(0, 15_000)).not.toContain(undefined)
+    expect(created.at(-1)).toBeUndefined()
+  })
+
   test('needs no memory for entries that were dropped', async () => {
     const { client } = start({ ...small, onDropped: () => undefined }, { append: never })
     const before = heapBytes()
