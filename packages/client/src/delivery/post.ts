@@ -89,8 +89,9 @@ async function attempt(
 
 /** Reads the body of a response, and stops at the limit. */
 async function readText(response: Response): Promise<string> {
-  const reader = response.body?.getReader()
-  if (reader === undefined) return ''
+  // The application's own `fetch` may have another stream, as node-fetch has.
+  if (typeof response.body?.getReader !== 'function') return response.text()
+  const reader = response.body.getReader()
   const decoder = new TextDecoder()
   let text = ''
   let bytes = 0
