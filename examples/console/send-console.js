@@ -20,6 +20,9 @@ export function sendConsole(client) {
       isSending = true
       try {
         client.send(toEntry(level, values))
+      } catch {
+        // A getter or a proxy among the values threw. It was printed, and must not end the program here.
+        client.send({ level, message: 'values that cannot be read' })
       } finally {
         isSending = false
       }

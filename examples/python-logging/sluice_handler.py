@@ -37,6 +37,16 @@ RETRIED_STATUSES = {401, 403, 408, 429}
 STANDARD_ATTRIBUTES = set(vars(logging.makeLogRecord({}))) | {"message", "asctime", "taskName"}
 
 
+class _NoRedirects(urllib.request.HTTPRedirectHandler):
+    """A redirect that is followed turns the POST into a GET, and tells the key to whatever server it names."""
+
+    def redirect_request(self, *_):
+        return None
+
+
+_opener = urllib.request.build_opener(_NoRedirects)
+
+
 class SluiceHandler(logging.Handler):
     """Sends records from a thread of its own, so that the application does not wait for the network.
 
@@ -68,6 +78,7 @@ class SluiceHandler(logging.Handler):
         except queue.Full:
             self._drop(1)
         except Exception:
+            self._drop(1)
             self.handleError(record)
 
     def close(self):
@@ -143,7 +154,7 @@ class SluiceHandler(logging.Handler):
             retry_after = 0
             left = max(0.1, self._give_up_at - time.monotonic())
             try:
-                with urllib.request.urlopen(request, timeout=min(left, REQUEST_TIMEOUT_SECONDS)) as response:
+                with _opener.open(request, timeout=min(left, REQUEST_TIMEOUT_SECONDS)) as response:
                     self._drop(json.load(response)["rejected"])
                     return
             except urllib.error.HTTPError as error:

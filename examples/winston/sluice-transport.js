@@ -23,6 +23,9 @@ const levels = new Map([
   ['silly', 'debug'],
 ])
 
+/** What the format `timestamp()` makes. Sluice rejects a time in another format, such as "2026-11-23 14:30:00". */
+const ISO_TIME = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d{1,9})?(Z|[+-]\d\d:\d\d)$/
+
 /** A transport of winston that sends to Sluice. It needs the format `errors({ stack: true })` for stack traces. */
 export class SluiceTransport extends winston.Transport {
   #client
@@ -37,13 +40,18 @@ export class SluiceTransport extends winston.Transport {
     const { level: _level, message, stack, timestamp, ...fields } = info
     const name = info[LEVEL]
     const level = levels.get(name) ?? 'info'
+    const hasTime = typeof timestamp === 'string' && ISO_TIME.test(timestamp)
     this.#client.send({
       level,
       message: typeof message === 'string' ? message : toText(message ?? fields),
       stack: typeof stack === 'string' ? stack : undefined,
-      // The format `timestamp()` makes an ISO text. Without it, the client adds the time.
-      timestamp: typeof timestamp === 'string' ? timestamp : undefined,
-      metadata: { ...fields, ...(name !== level && { originalLevel: name }) },
+      // Without it, the client adds the time.
+      timestamp: hasTime ? timestamp : undefined,
+      metadata: {
+        ...fields,
+        ...(!hasTime && { timestamp }),
+        ...(name !== level && { originalLevel: name }),
+      },
     })
     // The client has a queue of its own, which is limited. winston does not have to wait.
     done()

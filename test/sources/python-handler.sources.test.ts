@@ -43,7 +43,7 @@ describe.skipIf(!isInstalled('python3'))('the handler for Python, if the PATH ha
     socket.on('error', () => undefined)
   }
 
-  function logOneLine(): Promise<{ code: number | null; output: string }> {
+  function logOneLine(values = "'one'"): Promise<{ code: number | null; output: string }> {
     const program = `
 import logging, sys, time
 sys.path.insert(0, ${JSON.stringify(examplePath('python-logging'))})
@@ -52,7 +52,7 @@ handler = SluiceHandler('http://127.0.0.1:${(server.address() as AddressInfo).po
 log = logging.getLogger('a')
 log.addHandler(handler)
 log.setLevel(logging.INFO)
-log.info('one')
+log.info(${values})
 time.sleep(3.5)
 `
     const environment = { PYTHONDONTWRITEBYTECODE: '1' }
@@ -83,6 +83,24 @@ time.sleep(3.5)
     const [first = { atMs: 0 }, second = { atMs: 0 }] = requests
     // The date has whole seconds, and was made before the program started.
     expect(second.atMs - first.atMs).toBeGreaterThan(900)
+  })
+
+  it('does not follow a redirect, which would tell the key to another server', async () => {
+    const { port } = server.address() as AddressInfo
+    answers = [response('302 Found', '', `Location: http://localhost:${port}/elsewhere\r\n`)]
+    const { code, output } = await logOneLine()
+    expect({ code, output }).toEqual({
+      code: 0,
+      output: 'sluice: a request was rejected: 302 \nsluice: 1 records were not sent\n',
+    })
+    expect(requests).toHaveLength(1)
+  })
+
+  it('counts a record that cannot be formatted', async () => {
+    const { code, output } = await logOneLine("'%d', 'not a number'")
+    expect(code).toBe(0)
+    expect(output).toContain('sluice: 1 records were not sent')
+    expect(requests).toEqual([])
   })
 
   it('does not wait for what Retry-After asks for when the program ends before', async () => {

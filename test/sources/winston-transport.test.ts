@@ -34,3 +34,16 @@ it.each<[string, object, string]>([
   expect(isDone).toBe(true)
   expect(sent).toMatchObject([{ message }])
 })
+
+it.each([
+  ['2026-11-23T14:30:00.123Z', { timestamp: '2026-11-23T14:30:00.123Z', metadata: {} }],
+  ['2026-11-23T14:30:00+01:00', { timestamp: '2026-11-23T14:30:00+01:00', metadata: {} }],
+  ['2026-11-23 14:30:00', { metadata: { timestamp: '2026-11-23 14:30:00' } }],
+])('the transport for winston sends the time %s so that the API accepts the entry', (timestamp, expected) => {
+  const sent: string[] = []
+  const transport = new SluiceTransport({ client: { send: (entry) => sent.push(JSON.stringify(entry)) } })
+  transport.log({ level: 'info', message: 'm', timestamp }, () => undefined)
+  expect(sent.map((json) => JSON.parse(json) as unknown)).toEqual([
+    { level: 'info', message: 'm', ...expected },
+  ])
+})

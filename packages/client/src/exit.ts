@@ -8,6 +8,13 @@ interface ProcessEvents {
   off?: (event: 'beforeExit', listener: () => void) => unknown
 }
 
+/** Of all clients. A listener of each one would make Node warn of a leak, from the eleventh on. */
+const flushes = new Set<() => Promise<void>>()
+
+const flushAll = (): void => {
+  for (const flush of flushes) void flush()
+}
+
 /**
  * Flushes when the process has nothing else to do. `process.exit` and signals do not cause the event.
  *
@@ -17,15 +24,21 @@ export function flushBeforeExit(flush: (options: FlushOptions) => Promise<FlushR
   // Not in browsers and in workers.
   const { process } = globalThis as { process?: ProcessEvents }
   if (process?.on === undefined || process.off === undefined) return () => undefined
-  let isPossible = true
-  // The event is emitted again after the flush, until there is nothing to do.
+  let leftMs = EXIT_FLUSH_MS
+  let isFlushing = false
+  // The event is emitted again after the flush, until there is nothing to do. A hook that logs must not keep the process alive.
   const flushOnce = async (): Promise<void> => {
-    if (!isPossible) return
-    isPossible = false
-    const { accepted, pending } = await flush({ timeoutMs: EXIT_FLUSH_MS })
-    isPossible = accepted > 0 && pending === 0
+    if (isFlushing || leftMs <= 0) return
+    isFlushing = true
+    const startedAtMs = performance.now()
+    const { pending } = await flush({ timeoutMs: leftMs })
+    leftMs = pending > 0 ? 0 : leftMs - (performance.now() - startedAtMs)
+    isFlushing = false
   }
-  const listener = (): void => void flushOnce()
-  process.on('beforeExit', listener)
-  return () => process.off?.('beforeExit', listener)
+  if (flushes.size === 0) process.on('beforeExit', flushAll)
+  flushes.add(flushOnce)
+  return () => {
+    flushes.delete(flushOnce)
+    if (flushes.size === 0) process.off?.('beforeExit', flushAll)
+  }
 }

@@ -8,8 +8,12 @@ export interface Spool {
   open(events: SpoolEvents): Promise<void>
   /** Whether it takes further entries of this size. */
   hasRoomFor(bytes: number): boolean
-  /** Creates a record for a new batch. Its entries may be added before the spool is open. Does not throw. */
-  create(idempotencyKey: string): SpoolRecord
+  /**
+   * Creates a record for a new batch. Its entries may be added before the spool is open. Does not throw.
+   *
+   * @returns undefined if the spool does not keep up. The batch is in memory only then
+   */
+  create(idempotencyKey: string): SpoolRecord | undefined
   /** Resolves when everything was written. The records that were not removed are left to the next process. */
   close(): Promise<void>
 }

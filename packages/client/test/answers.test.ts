@@ -1,3 +1,4 @@
+import { Readable } from 'node:stream'
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest'
 import { fakeClient } from './support/fake-client.ts'
 import { pass, problemOf, refused } from './support/fake-fetch.ts'
@@ -266,4 +267,19 @@ test('an endless response is cut off', async () => {
   await pass(1_000)
   expect(reported.errors).toMatchObject([{ kind: 'configuration' }])
   expect(pulled).toBeLessThan(20)
+})
+
+test('a fetch whose responses have no web stream, such as that of node-fetch, is read as text', async () => {
+  const { client, log } = fakeClient({
+    fetch: async () =>
+      ({
+        status: 202,
+        headers: new Headers(),
+        body: Readable.from(['not read']),
+        text: async () => '{"accepted":2,"rejected":0}',
+      }) as unknown as Response,
+  })
+  log(2)
+  await pass(1_000)
+  expect(client.stats).toMatchObject({ accepted: 2, failedAttempts: 0 })
 })

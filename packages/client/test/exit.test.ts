@@ -53,6 +53,31 @@ describe('a process that has nothing else to do', () => {
     expect(code).toBe(0)
     expect(api.messages.map(String).toSorted((a, b) => a.localeCompare(b))).toEqual(['first', 'second'])
   })
+
+  test('sends what listeners of its end log, although there was nothing to send before', async () => {
+    const { code } = await runProgram(`
+      ${create()}
+      process.once('beforeExit', () => setTimeout(() => client.info('late'), 200))`)
+    expect(code).toBe(0)
+    expect(api.messages).toEqual(['late'])
+  })
+
+  test('ends after two seconds although a hook logs with each request', { timeout: 20_000 }, async () => {
+    const { code, elapsedMs } = await runProgram(`
+      ${create("onSettled: () => client.debug('a request is over')")}
+      client.info('first')
+      setTimeout(() => process.exit(1), 12_000).unref()`)
+    expect(code).toBe(0)
+    expect(elapsedMs).toBeGreaterThan(2_000)
+    expect(api.messages[0]).toBe('first')
+  })
+
+  test('has any number of clients without a warning', async () => {
+    const { code, stderr } = await runProgram(`
+      for (let i = 0; i < 11; i += 1) { ${create()} client.info('last words') }`)
+    expect({ code, stderr }).toEqual({ code: 0, stderr: '' })
+    expect(api.messages).toHaveLength(11)
+  })
 })
 
 describe('a process that awaits its client is kept alive', () => {

@@ -1,6 +1,7 @@
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest'
 import { fakeClient } from './support/fake-client.ts'
 import { pass, problemOf, refused } from './support/fake-fetch.ts'
+import { heapBytes } from './support/heap-bytes.ts'
 
 beforeEach(() => void vi.useFakeTimers())
 afterEach(() => void vi.useRealTimers())
@@ -70,6 +71,19 @@ describe('flush', () => {
     expect(await first).toMatchObject({ accepted: 1 })
     api.requests[1]?.accept()
     expect(await second).toMatchObject({ accepted: 2 })
+  })
+
+  test('in a loop during an outage needs no memory for those that are over', async () => {
+    const { client, log } = fakeClient()
+    log(9_000)
+    const before = heapBytes()
+    for (let i = 0; i < 1_000; i += 1) {
+      const flushed = client.flush({ timeoutMs: 1 })
+      await pass(1)
+      expect(await flushed).toMatchObject({ pending: 9_000 })
+    }
+    // 8 MB, if each flush waits for the promise of each request.
+    expect(heapBytes() - before).toBeLessThan(3_000_000)
   })
 
   test('in a loop during an outage does not make small requests', async () => {

@@ -44,6 +44,9 @@ async function writeProgram(): Promise<string> {
        url: '${url}',
        apiKey: '${api.key}',
        service: 'packed',
+       // More than ten at once, which Node must not take for a leak.
+       requestsInFlightMax: 20,
+       batchEntriesMax: 10,
        spool: new DiskSpool({ directory: '${join(project, 'spool')}' }),
        onRejected: ({ error }) => console.error(error),
      })

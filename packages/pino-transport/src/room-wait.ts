@@ -30,6 +30,9 @@ export class RoomWait {
   #savedMs: number
   #endMs = 0
   #isStalled = false
+  #isWaitingForRoom = false
+  /** Ends the current wait. */
+  #onRoom: () => void = () => undefined
 
   constructor(
     client: Pick<SluiceClient, 'waitForRoom'>,
@@ -62,27 +65,28 @@ export class RoomWait {
 
   async wait(): Promise<void> {
     if (this.#isStalled) return
-    const room = this.#client.waitForRoom()
-    const hasRoom = await within(room, Math.max(0, this.#endMs - this.#monotonicMs()))
-    if (hasRoom || !this.#mayStall) return
-    this.#isStalled = true
-    void this.#endStall(room)
+    const hasRoom = await this.#waitFor(Math.max(0, this.#endMs - this.#monotonicMs()))
+    if (!hasRoom && this.#mayStall) this.#isStalled = this.#isWaitingForRoom
   }
 
-  async #endStall(room: Promise<void>): Promise<void> {
-    await room
+  /** @returns whether there is room */
+  #waitFor(ms: number): Promise<boolean> {
+    return new Promise((resolve) => {
+      const timer = setTimeout(resolve, ms, false)
+      this.#onRoom = () => {
+        clearTimeout(timer)
+        resolve(true)
+      }
+      if (!this.#isWaitingForRoom) void this.#waitForRoom()
+    })
+  }
+
+  /** One at a time: it may last as long as an outage, and each needs memory and a timer. */
+  async #waitForRoom(): Promise<void> {
+    this.#isWaitingForRoom = true
+    await this.#client.waitForRoom()
+    this.#isWaitingForRoom = false
     this.#isStalled = false
-  }
-}
-
-async function within(promise: Promise<void>, ms: number): Promise<boolean> {
-  let timer: ReturnType<typeof setTimeout> | undefined
-  const timeout = new Promise<false>((resolve) => {
-    timer = setTimeout(resolve, ms, false)
-  })
-  try {
-    return await Promise.race([promise.then(() => true), timeout])
-  } finally {
-    clearTimeout(timer)
+    this.#onRoom()
   }
 }

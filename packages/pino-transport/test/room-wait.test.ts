@@ -99,6 +99,29 @@ it.each([1, 3, 64])('with `wait`, reads 4 MiB within 5 s without room, in %d pie
   expect(room.isStalled).toBe(false)
 })
 
+it('with `wait`, asks the client once for room, however many waits end without it', async () => {
+  const { queue, clock, room } = setup('wait')
+  queue.hasRoom = false
+  room.begin(0)
+  for (let i = 0; i < 10; i += 1) expect(await waitFor(room, clock, 1_000)).toBe(true)
+  expect(queue.calls).toBe(1)
+  queue.makeRoom()
+  await settle()
+  await room.wait()
+  expect(queue.calls).toBe(2)
+})
+
+it('with `drop`, does not stall if there is room at the moment when the budget ends', async () => {
+  const { queue, room } = setup('drop')
+  queue.hasRoom = false
+  room.begin(0)
+  const waiting = room.wait()
+  queue.makeRoom()
+  vi.advanceTimersByTime(1_000)
+  await waiting
+  expect(room.isStalled).toBe(false)
+})
+
 it('does not stall without a budget if there is room', async () => {
   const { queue, room } = setup('drop')
   room.begin(0)

@@ -1,7 +1,6 @@
 import type { HookCaller } from '../hook-caller.ts'
 import type { Settings } from '../options.ts'
 import type { Platform } from '../platform.ts'
-import { unlessAborted } from '../unless-aborted.ts'
 import type { Answer, Failure, Misconfiguration } from './answers.ts'
 import type { Batch, ClockTimes } from './batch.ts'
 import type { Endings } from './endings.ts'
@@ -11,6 +10,8 @@ import { postBatch } from './post.ts'
 import type { RetrySchedule } from './retry-schedule.ts'
 import { splitBatch } from './split-batch.ts'
 import type { Spooling } from './spooling.ts'
+import type { Stop } from './stop.ts'
+import { unlessStopped } from './unless-stopped.ts'
 import type { WaitingBatches } from './waiting-batches.ts'
 
 export interface AttemptParts {
@@ -22,7 +23,7 @@ export interface AttemptParts {
   readonly spooling: Spooling | undefined
   readonly waiting: WaitingBatches
   readonly endings: Endings
-  readonly stop: AbortSignal
+  readonly stop: Stop
   /** Of the moment. */
   readonly persistence: () => Persistence
 }
@@ -47,7 +48,7 @@ export class Attempts {
     const wasLoaded = batch.isLoaded
     const readiness = spooling === undefined ? 'ready' : await this.#unlessStopped(spooling.prepare(batch))
     if (!wasLoaded && batch.isLoaded) waiting.memory.add(batch)
-    if (readiness === 'aborted' || stop.aborted) return endings.giveUp(batch)
+    if (readiness === 'stopped' || stop.hasHappened) return endings.giveUp(batch)
     if (readiness === 'lost') return endings.settle(batch, (end) => end.dropped(batch, 'unreadable'))
     if (readiness === 'unreadable') {
       schedule.waitForDisk(batch)
@@ -159,8 +160,8 @@ export class Attempts {
   }
 
   /** A disk that hangs must not delay the end of a close. */
-  #unlessStopped<Result>(promise: Promise<Result>): Promise<Result | 'aborted'> {
-    return unlessAborted(promise, this.#parts.stop)
+  #unlessStopped<Result>(promise: Promise<Result>): Promise<Result | 'stopped'> {
+    return unlessStopped(promise, this.#parts.stop)
   }
 }
 

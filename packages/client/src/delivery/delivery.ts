@@ -15,6 +15,7 @@ import type { Persistence } from './persistence.ts'
 import { RetrySchedule } from './retry-schedule.ts'
 import type { Settlements } from './settlements.ts'
 import { Spooling } from './spooling.ts'
+import { Stop } from './stop.ts'
 import { WaitingBatches } from './waiting-batches.ts'
 
 /** How long a disk is waited for after the end of a close. Usually, a write takes a millisecond. */
@@ -35,7 +36,7 @@ export class Delivery {
   readonly #endings: Endings
   readonly #attempts: Attempts
   readonly #inFlight = new Set<Batch>()
-  readonly #stop = new AbortController()
+  readonly #stop = new Stop()
   readonly #diskEnd = deferred<void>()
   /** Dropped batches, while room is made for an entry. */
   #overflowed: { readonly batch: Batch; readonly loading: Promise<unknown> | undefined }[] = []
@@ -72,7 +73,7 @@ export class Delivery {
       spooling,
       waiting: this.#waiting,
       endings: this.#endings,
-      stop: this.#stop.signal,
+      stop: this.#stop,
       persistence: () => this.#persistence,
     })
     this.#opened = spooling?.open((batches) => this.#recover(batches)) ?? Promise.resolve()
@@ -160,7 +161,7 @@ export class Delivery {
 
   /** Aborts the requests in flight, and sends nothing more. */
   abort(): void {
-    this.#stop.abort()
+    this.#stop.happen()
     startTimer(() => this.#diskEnd.resolve(), DISK_WAIT_MS)
     this.setPersistence('give-up')
   }

@@ -26,17 +26,17 @@ export interface FlushResult {
 export class SettledCounts {
   readonly #delivery: Delivery
   readonly #batches: readonly Batch[]
-  readonly #all: Promise<unknown>
+  /** How many of the first batches are known to be settled. */
+  #settled = 0
 
   constructor(delivery: Delivery) {
     this.#delivery = delivery
     this.#batches = delivery.unsettled()
-    this.#all = Promise.all(this.#batches.map(({ settled }) => settled))
   }
 
   /** Resolves when all are settled. */
-  async end(): Promise<void> {
-    await this.#all
+  end(): Promise<void> {
+    return this.endOrTimeout(Infinity, { endsOnProblem: 'never' })
   }
 
   /**
@@ -50,17 +50,25 @@ export class SettledCounts {
     { endsOnProblem }: { readonly endsOnProblem: 'known' | 'new' | 'never' },
   ): Promise<void> {
     const delivery = this.#delivery
-    const { promise: gaveUp, resolve: giveUp } = deferred<void>()
+    const { promise: ended, resolve: end } = deferred<void>()
     const occurrencesMin = { known: 0, new: delivery.problemOccurrences + 1, never: Infinity }[endsOnProblem]
-    const giveUpOnProblem = (): void => {
-      if (delivery.problem !== undefined && delivery.problemOccurrences >= occurrencesMin) giveUp()
+    const check = (): void => {
+      const hasProblem = delivery.problem !== undefined && delivery.problemOccurrences >= occurrencesMin
+      if (hasProblem || this.#areAllSettled()) end()
     }
-    const timer = timeoutMs === Infinity ? undefined : startTimer(giveUp, timeoutMs)
-    const unsubscribe = delivery.changes.subscribe(giveUpOnProblem)
-    giveUpOnProblem()
-    await Promise.race([this.#all, gaveUp])
+    const timer = timeoutMs === Infinity ? undefined : startTimer(end, timeoutMs)
+    // Not with the promises of the batches: what waits for a promise stays in memory until it is settled, and an outage may be long.
+    const unsubscribe = delivery.changes.subscribe(check)
+    check()
+    await ended
     clearTimeout(timer)
     unsubscribe()
+  }
+
+  #areAllSettled(): boolean {
+    const rest = (): Batch | undefined => this.#batches[this.#settled]
+    for (let batch = rest(); batch !== undefined && isSettled(batch); batch = rest()) this.#settled += 1
+    return this.#settled === this.#batches.length
   }
 
   result(): FlushResult {
@@ -68,6 +76,11 @@ export class SettledCounts {
     for (const batch of this.#batches) addResult(sums, batch)
     return { ...sums, problem: this.#delivery.problem }
   }
+}
+
+/** A batch that was split is settled with its parts. */
+function isSettled({ result, parts }: Batch): boolean {
+  return result !== undefined || (parts.length > 0 && parts.every(isSettled))
 }
 
 type Sums = { -readonly [Name in Exclude<keyof FlushResult, 'problem'>]: number }

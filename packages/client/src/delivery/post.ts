@@ -4,6 +4,7 @@ import { type Answer, interpretAnswer } from './answers.ts'
 import type { Batch } from './batch.ts'
 import { encodeBody } from './body.ts'
 import { describeNetworkError, wasNeverSent } from './network-error.ts'
+import type { Stop } from './stop.ts'
 
 /** Far above the largest response: every entry rejected, with all its errors and the longest paths. */
 const RESPONSE_BYTES_MAX = 1024 * 1024
@@ -18,18 +19,16 @@ export interface PostResult {
 /**
  * Makes one attempt to send a batch. Never rejects.
  *
- * @param stopped aborts the attempt
+ * @param stop aborts the attempt
  */
 export async function postBatch(
   batch: Batch,
   settings: PostSettings,
-  stopped: AbortSignal,
+  stop: Stop,
   wallMs: () => number,
 ): Promise<PostResult> {
   const abort = new AbortController()
-  const onStop = (): void => abort.abort(new Error('the client was closed'))
-  stopped.addEventListener('abort', onStop)
-  if (stopped.aborted) onStop()
+  const unsubscribe = stop.subscribe(() => abort.abort(new Error('the client was closed')))
   const timeout = new DOMException(`no response within ${settings.requestTimeoutMs} ms`, 'TimeoutError')
   const timer = startTimer(() => abort.abort(timeout), settings.requestTimeoutMs)
   try {
@@ -49,7 +48,7 @@ export async function postBatch(
     }
   } finally {
     clearTimeout(timer)
-    stopped.removeEventListener('abort', onStop)
+    unsubscribe()
   }
 }
 
@@ -90,8 +89,9 @@ async function attempt(
 
 /** Reads the body of a response, and stops at the limit. */
 async function readText(response: Response): Promise<string> {
-  const reader = response.body?.getReader()
-  if (reader === undefined) return ''
+  // The application's own `fetch` may have another stream, as node-fetch has.
+  if (typeof response.body?.getReader !== 'function') return response.text()
+  const reader = response.body.getReader()
   const decoder = new TextDecoder()
   let text = ''
   let bytes = 0

@@ -1,7 +1,7 @@
 import { readFile } from 'node:fs/promises'
 import { type SpoolRecord, UnreadableError } from '../spool.ts'
 import { encodeAttempt, encodeEntries, parseBatchFile } from './batch-file.ts'
-import type { Files } from './files.ts'
+import { type Files, hasCode } from './files.ts'
 
 /** What a record needs of its spool. */
 export interface RecordHost {
@@ -11,12 +11,16 @@ export interface RecordHost {
   readonly folder: Promise<string>
   /** Counts the bytes of a record, which may be negative. */
   readonly count: (bytes: number) => void
+  /** Counts the bytes of records that the disk has to remove, which may be negative. */
+  readonly countRemoving: (bytes: number) => void
   readonly onRemove: (record: DiskRecord) => void
   readonly onWriteError: (error: unknown) => void
 }
 
 /** What a file system needs for a file, whatever its size. */
-const FILE_BYTES = 4_096
+export const FILE_BYTES = 4_096
+/** What a record without a file needs in memory until it is removed. */
+const RECORD_BYTES = 1_024
 
 /**
  * The file of one batch.
@@ -97,22 +101,31 @@ export class DiskRecord implements SpoolRecord {
 
   read(): Promise<string[]> {
     return this.#run(async (path) => {
-      const { entries, isDamaged } = parseBatchFile(await readFile(path))
+      const { entries, isDamaged } = parseBatchFile(await readFile(path).catch(throwMissing))
       if (isDamaged || entries.length !== this.#entries) throw new UnreadableError(`${path} is damaged`)
       return [...entries]
     })
   }
 
   remove(): Promise<void> {
+    const removingBytes = this.#mayHaveFile ? this.#bytes : RECORD_BYTES
     this.#count(-this.#bytes)
-    return this.#run(async (path) => {
+    this.#host.countRemoving(removingBytes)
+    // What the disk has not begun to write needs no memory any more.
+    this.#unwritten.length = 0
+    const removed = this.#run(async (path) => {
       await this.#host.files.remove(path)
       this.#host.onRemove(this)
     })
+    return removed.finally(() => this.#host.countRemoving(-removingBytes))
   }
 
   async written(): Promise<void> {
     await this.#last
+  }
+
+  get #mayHaveFile(): boolean {
+    return this.#fileBytes > 0 || this.#hasRemnant
   }
 
   #run<Result>(operation: (path: string) => Promise<Result>): Promise<Result> {
@@ -167,4 +180,9 @@ export class DiskRecord implements SpoolRecord {
     this.#bytes += bytes
     this.#host.count(bytes)
   }
+}
+
+/** Another program has deleted the file. */
+function throwMissing(error: unknown): never {
+  throw hasCode(error, 'ENOENT') ? new UnreadableError('the file was deleted', { cause: error }) : error
 }

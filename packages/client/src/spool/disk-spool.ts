@@ -9,7 +9,7 @@ import {
 } from '../spool.ts'
 import { startTimer, type Timer } from '../timers.ts'
 import { parseBatchFile } from './batch-file.ts'
-import { DiskRecord, type RecordHost } from './disk-record.ts'
+import { DiskRecord, FILE_BYTES, type RecordHost } from './disk-record.ts'
 import { diskFiles, type Files } from './files.ts'
 import { ProcessFolder } from './process-folder.ts'
 
@@ -33,6 +33,11 @@ const MIB = 1024 * 1024
 const BYTES_MAX = 256 * MIB
 /** Room for the largest request. */
 const BYTES_MAX_MIN = 8 * MIB
+/**
+ * The most bytes of files that are being removed. A disk that works needs a millisecond for each. One that hangs would fill the memory with
+ * those that it still has to remove: further batches are not in the spool.
+ */
+const REMOVING_BYTES_MAX = 16 * MIB
 /** A process that ends later than this one starts leaves its files until then. */
 const ADOPTION_INTERVAL_MS = 60_000
 
@@ -48,6 +53,7 @@ export class DiskSpool implements Spool {
   #timer: Timer | undefined
   #isClosed = false
   #bytes = 0
+  #removingBytes = 0
   #created = 0
 
   constructor(
@@ -74,6 +80,9 @@ export class DiskSpool implements Spool {
       count: (bytes) => {
         this.#bytes += bytes
       },
+      countRemoving: (bytes) => {
+        this.#removingBytes += bytes
+      },
       onRemove: (record) => this.#records.delete(record),
       onWriteError: (error) =>
         this.#events?.onError('cannot be written; entries are kept in memory only', error),
@@ -93,7 +102,11 @@ export class DiskSpool implements Spool {
     return this.#bytes + bytes <= this.#bytesMax
   }
 
-  create(idempotencyKey: string): SpoolRecord {
+  create(idempotencyKey: string): SpoolRecord | undefined {
+    if (this.#removingBytes > REMOVING_BYTES_MAX) {
+      this.#events?.onError('does not keep up; entries are kept in memory only', undefined)
+      return undefined
+    }
     this.#created += 1
     const record = new DiskRecord(this.#host, fileName(this.#host.wallMs(), this.#created, idempotencyKey))
     this.#records.add(record)
@@ -129,8 +142,8 @@ export class DiskSpool implements Spool {
     if (folder === undefined) return
     let bytes = 0
     const isWanted = (name: string, size: number): boolean => {
-      if (keyOf(name) === undefined || !this.hasRoomFor(bytes + size)) return false
-      bytes += size
+      if (keyOf(name) === undefined || !this.hasRoomFor(bytes + size + FILE_BYTES)) return false
+      bytes += size + FILE_BYTES
       return true
     }
     const names = await folder.adopt(isWanted, (error) =>

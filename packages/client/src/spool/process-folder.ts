@@ -6,6 +6,11 @@ import { hasCode, ignoreMissing } from './files.ts'
 
 const FOLDER_MODE = 0o700
 const LOCK = 'lock'
+/**
+ * The name of the lock until the client listens on it. When a process ends by itself, Node removes the file of a socket by the name that it was
+ * created with. Without a file, the folder could be one whose lock is about to be created, and would not be adopted for a minute.
+ */
+const NEW_LOCK = 'bind'
 /** The names of the folders of clients. Other folders and files in the directory are not touched. */
 const FOLDER_NAME = /^[0-9a-f]{8}(\.left)?$/
 /** The suffix of a folder that its process has left. */
@@ -43,7 +48,9 @@ export class ProcessFolder {
     if (Buffer.byteLength(join(path, LOCK)) > LOCK_PATH_BYTES_MAX)
       throw new Error(`the path of the directory is too long: ${directory}`)
     await mkdir(path, { recursive: true, mode: FOLDER_MODE })
-    return new ProcessFolder(directory, name, await listen(lockAddress(path)))
+    const lock = await listen(lockAddress(path, NEW_LOCK))
+    if (process.platform !== 'win32') await rename(join(path, NEW_LOCK), join(path, LOCK))
+    return new ProcessFolder(directory, name, lock)
   }
 
   get path(): string {
@@ -82,7 +89,7 @@ export class ProcessFolder {
     isWanted: (name: string, bytes: number) => boolean,
     adopted: string[],
   ): Promise<void> {
-    const files = (await filesIn(path)).filter((file) => file !== LOCK)
+    const files = (await filesIn(path)).filter((file) => file !== LOCK && file !== NEW_LOCK)
     let left = files.length
     for (const file of files) {
       try {
@@ -103,7 +110,7 @@ export class ProcessFolder {
     await new Promise((resolve) => this.#lock.close(resolve))
     const left = `${this.path}${LEFT}`
     await rename(this.path, left).catch(ignoreMissing)
-    await rmdir(left).catch(ignoreNotEmpty)
+    await removeFolder(left)
   }
 }
 
@@ -121,7 +128,7 @@ async function listen(address: string): Promise<Server> {
 
 async function isAbandoned(path: string): Promise<boolean> {
   if (path.endsWith(LEFT)) return true
-  const code = await connectTo(lockAddress(path))
+  const code = await connectTo(lockAddress(path, LOCK))
   if (code === 'ECONNREFUSED') return true
   // Windows has no file for the lock of a process that has ended.
   return code === 'ENOENT' && (process.platform === 'win32' || (await isOld(path)))
@@ -161,7 +168,7 @@ async function filesIn(path: string): Promise<string[]> {
 }
 
 async function removeFolder(path: string): Promise<void> {
-  await unlink(join(path, LOCK)).catch(ignoreMissing)
+  for (const name of [LOCK, NEW_LOCK]) await unlink(join(path, name)).catch(ignoreMissing)
   await rmdir(path).catch(ignoreNotEmpty)
 }
 
@@ -170,6 +177,7 @@ function ignoreNotEmpty(error: unknown): void {
   if (!hasCode(error, 'ENOENT', 'ENOTEMPTY', 'EEXIST')) throw error
 }
 
-function lockAddress(path: string): string {
-  return process.platform === 'win32' ? `\\\\.\\pipe\\${join(path, LOCK)}` : join(path, LOCK)
+/** Pipes of Windows have no files, and one name. */
+function lockAddress(path: string, name: string): string {
+  return process.platform === 'win32' ? `\\\\.\\pipe\\${join(path, LOCK)}` : join(path, name)
 }

@@ -450,6 +450,23 @@ test('fsync waits for the disk, of the file and of a new name', async () => {
   }
 })
 
+test('files of other processes are adopted only as far as there is room for them, the overhead of each included', async () => {
+  api.defaultResponder = problem(503, 'overloaded', { 'retry-after': '60' })
+  const left = join(directory, '00000001.left')
+  await mkdir(left)
+  const file = encodeEntries([JSON.stringify({ level: 'info', message: 'left' })])
+  const files = 3_000
+  for (let i = 0; i < files; i += 1)
+    await writeFile(join(left, `000000000000001-${String(i).padStart(9, '0')}-key-${i}.batch`), file)
+  const { client, errors } = start({}, { bytesMax: 8 * 1024 * 1024 })
+  await soon(() => expect(client.stats.spooledEntries).toBeGreaterThan(0))
+  log(client, 1, 1)
+  await sleep(100)
+  expect(client.stats.dropped).toBe(0)
+  expect(errors).toEqual([])
+  expect(client.stats.spooledEntries).toBeLessThan(2_100)
+})
+
 test('a limit that is too small for a request is rejected', () => {
   expect(() => new DiskSpool({ directory, bytesMax: 1_000 })).toThrow(TypeError)
 })

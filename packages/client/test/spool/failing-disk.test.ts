@@ -1,7 +1,7 @@
-import { mkdir, mkdtemp, readdir, readFile, rename, rm, symlink, writeFile } from 'node:fs/promises'
+import { mkdir, mkdtemp, readdir, readFile, rename, rm, symlink, unlink, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { setTimeout as sleep } from 'node:timers/promises'
+import { setImmediate as nextTurn, setTimeout as sleep } from 'node:timers/promises'
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest'
 import { type ClientOptions, SluiceClient, type SluiceError } from '../../src/index.ts'
 import { DiskSpool, type Files } from '../../src/spool/index.ts'
@@ -9,6 +9,7 @@ import { encodeAttempt, encodeEntries } from '../../src/spool/batch-file.ts'
 import { deferred } from '../../src/deferred.ts'
 import { diskFiles } from '../../src/spool/files.ts'
 import { accept, FakeApi, loseAnswer, problem } from '../support/fake-api.ts'
+import { heapBytes } from '../support/heap-bytes.ts'
 
 const disk = diskFiles(false)
 const soon = (check: () => unknown): Promise<unknown> => vi.waitFor(check, { timeout: 5_000, interval: 10 })
@@ -282,6 +283,7 @@ test('a mark of a time in the future has an unknown age: what it marks is not se
 })
 
 describe('a disk that hangs', () => {
+  const small = { queueEntriesMax: 500, batchEntriesMax: 10 }
   test.each<[string, Partial<Files>]>([
     ['while it writes', { append: never }],
     ['while it removes a mark', { truncate: never }],
@@ -296,6 +298,79 @@ describe('a disk that hangs', () => {
     expect(dropped + pending).toBe(3)
     expect(client.stats).toMatchObject({ queuedEntries: 0, queuedBytes: 0, requestsInFlight: 0 })
   })
+
+  test('does not get further entries when it has too many, and memory is bounded', async () => {
+    let begun = 0
+    const append = (): Promise<never> => {
+      begun += 1
+      return never()
+    }
+    const { client, errors } = start({ ...small, onDropped: () => undefined }, { append })
+    const logBatches = async (batches: number): Promise<number> => {
+      for (let i = 0; i < batches; i += 1) {
+        // 30 KB per batch.
+        for (let j = 0; j < 10; j += 1) client.info(`${i} ${j} ${'x'.repeat(3_000)}`)
+        await nextTurn()
+      }
+      return heapBytes()
+    }
+    const before = await logBatches(700)
+    expect(errors).toMatchObject([{ message: expect.stringContaining('does not keep up') as string }])
+    const begunBefore = begun
+    expect((await logBatches(700)) - before).toBeLessThan(3_000_000)
+    expect(begun).toBe(begunBefore)
+    expect(client.stats).toMatchObject({ queuedEntries: 500, dropped: 13_500 })
+  })
+
+  test('does not mean that more entries than the queue takes were logged at once: the disk gets the last of them', async () => {
+    api.defaultResponder = problem(503, 'overloaded', { 'retry-after': '60' })
+    const { client, spool, errors } = start({ ...small, onDropped: () => undefined })
+    for (let i = 0; i < 7_000; i += 1) client.info(`${i} ${'x'.repeat(3_000)}`)
+    await spool.written()
+    expect(errors).toEqual([])
+    expect(client.stats.dropped).toBe(6_500)
+    expect(await batchFiles()).toHaveLength(50)
+  })
+
+  test('before the folder exists gets a limited number of batches', () => {
+    const spool = new DiskSpool({ directory })
+    const created = Array.from({ length: 20_000 }, () => {
+      const record = spool.create('key')
+      void record?.remove()
+      return record
+    })
+    expect(created.slice(0, 15_000)).not.toContain(undefined)
+    expect(created.at(-1)).toBeUndefined()
+  })
+
+  test('needs no memory for entries that were dropped', async () => {
+    const { client } = start({ ...small, onDropped: () => undefined }, { append: never })
+    const before = heapBytes()
+    for (let i = 0; i < 400; i += 1) {
+      for (let j = 0; j < 10; j += 1) client.info(`${i} ${j} ${'x'.repeat(3_000)}`)
+      await nextTurn()
+    }
+    // The queue has 1.5 MB. All that was logged is 12 MB.
+    expect(heapBytes() - before).toBeLessThan(6_000_000)
+  })
+})
+
+test('entries whose files were deleted are dropped as unreadable, and do not stop a flush', async () => {
+  api.defaultResponder = problem(503, 'overloaded', { 'retry-after': '1' })
+  const { client, spool, errors, dropped } = start({ queueEntriesMax: 500, batchEntriesMax: 100 })
+  for (let i = 0; i < 10; i += 1) {
+    log(client, i * 100 + 1, i * 100 + 100)
+    await spool.written()
+  }
+  const { spooledEntries } = client.stats
+  expect(spooledEntries).toBeGreaterThanOrEqual(500)
+  for (const file of await batchFiles()) await unlink(file)
+  api.defaultResponder = accept
+  const { accepted, pending } = await client.flush({ timeoutMs: 10_000 })
+  expect({ accepted, pending }).toEqual({ accepted: 1_000 - spooledEntries, pending: 0 })
+  expect(client.stats.dropped).toBe(spooledEntries)
+  expect(new Set(dropped.map(({ reason }) => reason))).toEqual(new Set(['unreadable']))
+  expect(errors[0]?.message).toContain('was deleted')
 })
 
 test('statistics tell what is only in the spool', async () => {
