@@ -3,13 +3,16 @@ const SLICE_MS = 5
 
 /**
  * Gives out the turns of the event loop, one in each turn, to work that many requests or connections may cause at once: the loop never does
- * the work of two of them without serving all others in between.
+ * the work of two of them without serving all others in between. Groups, such as projects, take turns: a group with much work does not
+ * delay the others.
  */
 export class Turns {
   readonly #schedule: (turn: () => void) => void
   readonly #monotonicMs: () => number
-  /** At most one per request or connection. */
-  readonly #waiting: (() => void)[] = []
+  /** At most one per request or connection, by their group. The first group is the next one. */
+  readonly #waiting = new Map<string, (() => void)[]>()
+  /** When the time ends that all work which begins in this turn has together. Undefined if none has begun. */
+  #beginningEndMs: number | undefined
 
   /** @param schedule calls a function in the next turn of the event loop */
   constructor(
@@ -20,22 +23,38 @@ export class Turns {
     this.#monotonicMs = monotonicMs
   }
 
-  /** Begins the work of a request, in the current turn. */
-  begin(): Pace {
-    return new Pace(() => this.next(), this.#monotonicMs)
+  /**
+   * Begins the work of a request, in the current turn. A hundred connections may have a request in it, so they share the time of one slice:
+   * call `Pace.pause` before the first step, too.
+   */
+  begin(group: string): Pace {
+    if (this.#beginningEndMs === undefined) {
+      this.#beginningEndMs = this.#monotonicMs() + SLICE_MS
+      this.#schedule(() => {
+        this.#beginningEndMs = undefined
+      })
+    }
+    return new Pace(() => this.next(group), this.#monotonicMs, this.#beginningEndMs)
   }
 
-  /** Resolves in a later turn, in the order of the calls. */
-  next(): Promise<void> {
+  /** Resolves in a later turn, in the order of the calls of a group. */
+  next(group = ''): Promise<void> {
     return new Promise((resolve) => {
-      this.#waiting.push(resolve)
-      if (this.#waiting.length === 1) this.#schedule(this.#give)
+      const waiting = this.#waiting.get(group)
+      if (waiting !== undefined) waiting.push(resolve)
+      else if (this.#waiting.set(group, [resolve]).size === 1) this.#schedule(this.#give)
     })
   }
 
   readonly #give = (): void => {
-    this.#waiting.shift()?.()
-    if (this.#waiting.length > 0) this.#schedule(this.#give)
+    for (const [group, waiting] of this.#waiting) {
+      waiting.shift()?.()
+      this.#waiting.delete(group)
+      // The last one now.
+      if (waiting.length > 0) this.#waiting.set(group, waiting)
+      break
+    }
+    if (this.#waiting.size > 0) this.#schedule(this.#give)
   }
 }
 
@@ -45,13 +64,13 @@ export class Pace {
   readonly #monotonicMs: () => number
   #sliceEndMs: number
 
-  constructor(nextTurn: () => Promise<void>, monotonicMs: () => number) {
+  constructor(nextTurn: () => Promise<void>, monotonicMs: () => number, sliceEndMs: number) {
     this.#nextTurn = nextTurn
     this.#monotonicMs = monotonicMs
-    this.#sliceEndMs = monotonicMs() + SLICE_MS
+    this.#sliceEndMs = sliceEndMs
   }
 
-  /** Call it after each step, and wait for its result before the next one. @returns undefined while the slice has time left */
+  /** Call it between steps, and wait for its result before the next one. @returns undefined while the slice has time left */
   pause(): Promise<void> | undefined {
     return this.#monotonicMs() < this.#sliceEndMs ? undefined : this.nextSlice()
   }

@@ -52,7 +52,8 @@ export function withMetadata(entry: Members, added: Readonly<Members>): Members 
   const given = entry['metadata']
   const metadata: Members = isObject(given) ? { ...given } : {}
   const fields: Members = {}
-  for (const name of Object.keys(entry)) setMember(entryFields.has(name) ? fields : metadata, name, entry[name])
+  for (const name of Object.keys(entry))
+    setMember(entryFields.has(name) ? fields : metadata, name, entry[name])
   for (const name of Object.keys(added)) {
     const value = added[name]
     if (value !== undefined && value !== null && value !== '') addMember(metadata, name, value)

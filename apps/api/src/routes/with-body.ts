@@ -31,7 +31,7 @@ export async function withBody<Answer>(
       // The allowance may be used up since the body was admitted.
       request.allowance?.rejectEarly(request.headers)
       if (!bodies.hold(request, own.encoding.decodedBytes(body))) throw bodies.reject(request)
-      body = await inSlices(own.encoding.decode(body), own.turns)
+      body = await inSlices(own.encoding.decode(body), own.turns, request.project?.id ?? '')
     }
     counts.decodedBytes += body.length
     return await use(body)
@@ -44,12 +44,17 @@ export async function withBody<Answer>(
   }
 }
 
-async function inSlices(steps: Generator<undefined, Buffer>, turns: Turns): Promise<Buffer> {
-  const pace = turns.begin()
-  for (let step = steps.next(); ; step = steps.next()) {
-    if (step.done === true) return step.value
+async function inSlices(
+  steps: Generator<undefined, Buffer>,
+  turns: Turns,
+  projectId: string,
+): Promise<Buffer> {
+  const pace = turns.begin(projectId)
+  for (;;) {
     const pause = pace.pause()
     if (pause !== undefined) await pause
+    const step = steps.next()
+    if (step.done === true) return step.value
   }
 }
 
