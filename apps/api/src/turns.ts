@@ -1,3 +1,5 @@
+import { FairQueue } from './fair-queue.ts'
+
 /** One slice of long work may take this long. Then other requests are served. */
 const SLICE_MS = 5
 
@@ -9,8 +11,8 @@ const SLICE_MS = 5
 export class Turns {
   readonly #schedule: (turn: () => void) => void
   readonly #monotonicMs: () => number
-  /** At most one per request or connection, by their group. The first group is the next one. */
-  readonly #waiting = new Map<string, (() => void)[]>()
+  /** At most one per request or connection. */
+  readonly #waiting = new FairQueue<() => void>()
   /** When the time ends that all work which begins in this turn has together. Undefined if none has begun. */
   #beginningEndMs: number | undefined
 
@@ -40,20 +42,13 @@ export class Turns {
   /** Resolves in a later turn, in the order of the calls of a group. */
   next(group = ''): Promise<void> {
     return new Promise((resolve) => {
-      const waiting = this.#waiting.get(group)
-      if (waiting !== undefined) waiting.push(resolve)
-      else if (this.#waiting.set(group, [resolve]).size === 1) this.#schedule(this.#give)
+      this.#waiting.push(group, resolve)
+      if (this.#waiting.size === 1) this.#schedule(this.#give)
     })
   }
 
   readonly #give = (): void => {
-    for (const [group, waiting] of this.#waiting) {
-      waiting.shift()?.()
-      this.#waiting.delete(group)
-      // The last one now.
-      if (waiting.length > 0) this.#waiting.set(group, waiting)
-      break
-    }
+    this.#waiting.shift()?.()
     if (this.#waiting.size > 0) this.#schedule(this.#give)
   }
 }

@@ -73,7 +73,7 @@ function decode({ headers, allowance }: FastifyRequest, body: Buffer): Buffer | 
 /** Before it is decoded, a large body costs one entry, and its bytes as they arrived. @throws Problem */
 async function decodeLarge(request: FastifyRequest, body: Buffer, decoder: ContentDecoder): Promise<Buffer> {
   await pay(request, { entries: 1, bytes: body.length })
-  const decoded = await decoder.decode(body, request.headers['content-encoding'])
+  const decoded = await decoder.decode(body, request.headers['content-encoding'], request.project?.id ?? '')
   // Even if the decoded body turns out to be above the limit.
   chargeUpTo({ entries: 1, bytes: Math.ceil(decoded.length / DECODED_PER_PARSED) }, request)
   return decoded
