@@ -17,8 +17,7 @@ beforeEach(() => {
 /** Runs one turn of the event loop. */
 async function runTurn(): Promise<void> {
   for (const call of scheduled.splice(0)) call()
-  await Promise.resolve()
-  await Promise.resolve()
+  await new Promise(setImmediate)
 }
 
 describe('long work', () => {
@@ -52,9 +51,11 @@ describe('long work', () => {
 
   describe('of several requests', () => {
     let slices: string[]
+    let sliceMs: number
 
     beforeEach(() => {
       slices = []
+      sliceMs = 5
     })
 
     /** Work of two slices. */
@@ -63,6 +64,7 @@ describe('long work', () => {
       for (let slice = 1; slice <= 2; slice += 1) {
         await pace.nextSlice()
         slices.push(`${name}${slice}`)
+        nowMs += sliceMs
       }
     }
 
@@ -84,6 +86,36 @@ describe('long work', () => {
     it('takes turns by their groups: much work of one does not delay the others', async () => {
       await runAll(['a', 'b', 'c', 'd'].map((name) => work(name, name === 'd' ? 'small' : 'large')))
       expect(slices).toEqual(['a1', 'd1', 'b1', 'd2', 'c1', 'a2', 'b2', 'c2'])
+    })
+
+    it('shares a turn if it is short', async () => {
+      sliceMs = 2
+      const all = Promise.all(['a', 'b', 'c', 'd'].map((name) => work(name, 'group')))
+      await runTurn()
+      expect(slices).toEqual(['a1', 'b1', 'c1'])
+      await runTurn()
+      expect(slices.slice(3)).toEqual(['d1', 'a2', 'b2'])
+      await runTurn()
+      await all
+    })
+
+    it('has a turn for each if it continues after it', async () => {
+      turns = new Turns(
+        (turn) => void scheduled.push(turn),
+        () => nowMs,
+        0,
+      )
+      sliceMs = 0
+      await runAll(['a', 'b'].map((name) => work(name, 'group')))
+      expect(slices).toEqual(['a1', 'b1', 'a2', 'b2'])
+    })
+
+    it('is not overtaken by work that begins', async () => {
+      const first = work('a', 'group')
+      expect(turns.begin('other').pause()).toBeInstanceOf(Promise)
+      await runTurn()
+      await runTurn()
+      await first
     })
   })
 })

@@ -17,21 +17,27 @@ import { storeProblem } from './store-problem.ts'
 export async function withBody<Answer>(
   request: IntakeRequest,
   reply: FastifyReply,
-  { overload, bodies, counts, decoder }: IntakeDependencies,
+  { overload, bodies, counts, decoder, turns }: IntakeDependencies,
   use: (body: Buffer) => Promise<Answer>,
-  own?: { readonly encoding: OwnEncoding; readonly turns: Turns },
+  own?: OwnEncoding,
 ): Promise<Answer> {
+  const projectId = request.project?.id ?? ''
   let body = request.body ?? emptyBody
   try {
     counts.bodyBytes += body.length
-    if (request.headers['content-encoding'] !== own?.encoding.name)
+    const encoding = request.headers['content-encoding']
+    if (encoding !== undefined && encoding !== own?.name) {
+      // Dozens of compressed bodies may arrive in one turn.
+      const pause = turns.begin(projectId).pause()
+      if (pause !== undefined) await pause
       body = decode(request, body) ?? (await decodeLarge(request, body, decoder))
+    }
     if (body !== request.body && !bodies.hold(request, body.length)) throw bodies.reject(request)
-    if (own?.encoding.isUsed(request.headers) === true) {
+    if (own?.isUsed(request.headers) === true) {
       // The allowance may be used up since the body was admitted.
       request.allowance?.rejectEarly(request.headers)
-      if (!bodies.hold(request, own.encoding.decodedBytes(body))) throw bodies.reject(request)
-      body = await inSlices(own.encoding.decode(body), own.turns, request.project?.id ?? '')
+      if (!bodies.hold(request, own.decodedBytes(body))) throw bodies.reject(request)
+      body = await inSlices(own.decode(body), turns, projectId)
     }
     counts.decodedBytes += body.length
     return await use(body)
