@@ -102,7 +102,8 @@ async function answerOf(
 ): Promise<string> {
   const format = isNdjson ? ndjsonFormat : jsonFormat
   try {
-    const body = decodeSmall(encoded, encoding) ?? (await new ContentDecoder().decode(encoded, encoding))
+    const body =
+      decodeSmall(encoded, encoding) ?? (await new ContentDecoder().decode(encoded, encoding, 'demo'))
     const scanned = intake.scan(body, stamp, format, ({ rows }) => ({ count: rows.count }))
     const count = scanned?.count ?? (await intake.parse(body, stamp, format))?.rows.count
     return `${count} rows`

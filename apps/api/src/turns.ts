@@ -1,41 +1,76 @@
+import { FairQueue } from './fair-queue.ts'
+
 /** One slice of long work may take this long. Then other requests are served. */
 const SLICE_MS = 5
 
 /**
- * Gives out the turns of the event loop, one in each turn, to work that many requests or connections may cause at once: the loop never does
- * the work of two of them without serving all others in between.
+ * Gives out the turns of the event loop to work that many requests or connections may cause at once: the loop never does the work of two of
+ * them without serving all others in between, except for short work, which shares a turn. Groups, such as projects, take turns: a group with
+ * much work does not delay the others.
  */
 export class Turns {
   readonly #schedule: (turn: () => void) => void
   readonly #monotonicMs: () => number
+  readonly #sharedMs: number
   /** At most one per request or connection. */
-  readonly #waiting: (() => void)[] = []
+  readonly #waiting = new FairQueue<() => void>()
+  /** When the time ends that all work which begins in this turn has together. Undefined if none has begun. */
+  #beginningEndMs: number | undefined
 
-  /** @param schedule calls a function in the next turn of the event loop */
+  /**
+   * @param schedule calls a function in the next turn of the event loop
+   * @param sharedMs for how long a turn is given to one after the other. 0: each turn is given once
+   */
   constructor(
     schedule: (turn: () => void) => void = setImmediate,
     monotonicMs: () => number = () => performance.now(),
+    sharedMs: number = SLICE_MS,
   ) {
     this.#schedule = schedule
     this.#monotonicMs = monotonicMs
+    this.#sharedMs = sharedMs
   }
 
-  /** Begins the work of a request, in the current turn. */
-  begin(): Pace {
-    return new Pace(() => this.next(), this.#monotonicMs)
+  /** Each turn is given once: for work that continues after it, such as a read. */
+  static unshared(): Turns {
+    return new Turns(undefined, undefined, 0)
   }
 
-  /** Resolves in a later turn, in the order of the calls. */
-  next(): Promise<void> {
+  /**
+   * Begins the work of a request, in the current turn. A hundred connections may have a request in it, so they share the time of one slice,
+   * and do not overtake those that wait: call `Pace.pause` before the first step, too.
+   */
+  begin(group: string): Pace {
+    if (this.#beginningEndMs === undefined) {
+      this.#beginningEndMs = this.#monotonicMs() + SLICE_MS
+      this.#schedule(() => {
+        this.#beginningEndMs = undefined
+      })
+    }
+    const endMs = this.#waiting.size > 0 ? Number.NEGATIVE_INFINITY : this.#beginningEndMs
+    return new Pace(() => this.next(group), this.#monotonicMs, endMs)
+  }
+
+  /** Resolves in a later turn, in the order of the calls of a group. */
+  next(group = ''): Promise<void> {
     return new Promise((resolve) => {
-      this.#waiting.push(resolve)
-      if (this.#waiting.length === 1) this.#schedule(this.#give)
+      this.#waiting.push(group, resolve)
+      if (this.#waiting.size === 1) this.#schedule(this.#give)
     })
   }
 
-  readonly #give = (): void => {
+  readonly #give = (): void => this.#giveUntil(this.#monotonicMs() + this.#sharedMs)
+
+  #giveUntil(endMs: number): void {
     this.#waiting.shift()?.()
-    if (this.#waiting.length > 0) this.#schedule(this.#give)
+    if (this.#waiting.size === 0) return
+    // A tick from a microtask comes after all microtasks: the work of the one before.
+    queueMicrotask(() =>
+      process.nextTick(() => {
+        if (this.#monotonicMs() < endMs) this.#giveUntil(endMs)
+        else this.#schedule(this.#give)
+      }),
+    )
   }
 }
 
@@ -45,13 +80,13 @@ export class Pace {
   readonly #monotonicMs: () => number
   #sliceEndMs: number
 
-  constructor(nextTurn: () => Promise<void>, monotonicMs: () => number) {
+  constructor(nextTurn: () => Promise<void>, monotonicMs: () => number, sliceEndMs: number) {
     this.#nextTurn = nextTurn
     this.#monotonicMs = monotonicMs
-    this.#sliceEndMs = monotonicMs() + SLICE_MS
+    this.#sliceEndMs = sliceEndMs
   }
 
-  /** Call it after each step, and wait for its result before the next one. @returns undefined while the slice has time left */
+  /** Call it between steps, and wait for its result before the next one. @returns undefined while the slice has time left */
   pause(): Promise<void> | undefined {
     return this.#monotonicMs() < this.#sliceEndMs ? undefined : this.nextSlice()
   }

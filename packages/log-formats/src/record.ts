@@ -159,7 +159,13 @@ function isUnchanged(record: Fields, uses: Uses): boolean {
   for (const field of entryFields) {
     if (!uses.has(field) && record[field] !== undefined && record[field] !== null) return false
   }
-  return true
+  return !isRepeated(record, uses.get('metadata')?.value)
+}
+
+/** Whether a field that becomes metadata has the name of a value in it: the API would replace one by the other. */
+function isRepeated(record: Fields, metadata: unknown): boolean {
+  if (!isPlainObject(metadata)) return false
+  return Object.keys(record).some((name) => !entryFields.has(name) && Object.hasOwn(metadata, name))
 }
 
 /** The metadata of the record, and all values that are not used. */

@@ -28,6 +28,13 @@ describe('an entry of the contract', () => {
     expect(entryOf(record)).toBe(record)
   })
 
+  test('has no unknown field with the name of a value in its metadata: nothing is replaced', () => {
+    expect(entryOf({ ...base, host: 'outer', metadata: { host: 'inner' } })).toEqual({
+      ...base,
+      metadata: { host: 'inner', host_2: 'outer' },
+    })
+  })
+
   test('keeps its fields if another is filled in', () => {
     expect(entryOf({ ...base, service: 'own', app: 'other', time: '2026-11-20 10:00:00' })).toEqual({
       ...base,

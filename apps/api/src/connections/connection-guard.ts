@@ -24,7 +24,7 @@ export class ConnectionGuard {
   readonly #onRejected: (problem: ProblemCode) => void
   readonly #answeredEarly = new WeakSet<Socket>()
   readonly #lingering = new WeakSet<Socket>()
-  readonly #reads = new Turns()
+  readonly #reads = Turns.unshared()
   /** Their next request is broken, and earlier ones are not answered yet. */
   readonly #broken = new WeakSet<Socket>()
 

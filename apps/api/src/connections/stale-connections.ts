@@ -15,7 +15,7 @@ export class StaleConnections {
   readonly #limits: Pick<ConnectionLimits, 'staleMs'>
   readonly #monotonicMs: () => number
   readonly #connections = new Map<HttpSocket, Progress>()
-  readonly #turns = new Turns()
+  readonly #turns = Turns.unshared()
 
   constructor(limits: Pick<ConnectionLimits, 'staleMs'>, monotonicMs: () => number) {
     this.#limits = limits

@@ -16,6 +16,7 @@ import {
   type ZlibOptions,
   type ZstdOptions,
 } from 'node:zlib'
+import { FairQueue } from '../fair-queue.ts'
 import { Problem, problems } from '../problems.ts'
 
 /** The result of the decoders with `info: true`, which Node's types do not declare. */
@@ -47,6 +48,9 @@ export const decodingLimits = {
   /** Encoded bodies that wait for a thread. More would wait for more than a second. */
   waitingMax: 200,
   waitingBytesMax: 32 * 1024 * 1024,
+  /** Half: one project cannot take all places. */
+  projectWaitingMax: 100,
+  projectWaitingBytesMax: 16 * 1024 * 1024,
 } as const
 
 /** @param bytesMax decoding stops here: a decompression bomb costs as much as a large body */
@@ -150,39 +154,54 @@ export function decodeSmall(body: Buffer, header: string | undefined): Buffer | 
   return complete(decoded, body)
 }
 
-/** Decodes bodies in threads, in the order of their arrival. */
+/** What waits for a thread. */
+interface Waiting {
+  bodies: number
+  bytes: number
+}
+
+/** Decodes bodies in threads. Those of a project are decoded in the order of their arrival, and projects take turns. */
 export class ContentDecoder {
   #running = 0
-  readonly #waiting: (() => void)[] = []
-  #waitingBytes = 0
+  readonly #queue = new FairQueue<() => void>()
+  readonly #waiting: Waiting = { bodies: 0, bytes: 0 }
+  readonly #waitingByProject = new Map<string, Waiting>()
 
   /**
    * @param header the Content-Encoding header
    * @throws Problem `unsupported_encoding`, `body_too_large`, `invalid_encoding`; `overloaded` if too many bodies wait
    */
-  async decode(body: Buffer, header: string | undefined): Promise<Buffer> {
+  async decode(body: Buffer, header: string | undefined, projectId: string): Promise<Buffer> {
     const decoder = decoderFor(header)
     if (decoder === undefined || body.length === 0) return body
-    await this.#takeThread(body.length)
+    if (this.#running >= decodingLimits.threadsMax) await this.#wait(body.length, projectId)
+    this.#running += 1
     try {
       return complete(await decodeInThread(decoder, body), body)
     } finally {
       this.#running -= 1
-      this.#waiting.shift()?.()
+      this.#queue.shift()?.()
     }
   }
 
-  async #takeThread(bytes: number): Promise<void> {
-    if (this.#running >= decodingLimits.threadsMax) {
-      const { waitingMax, waitingBytesMax } = decodingLimits
-      if (this.#waiting.length >= waitingMax || this.#waitingBytes + bytes > waitingBytesMax) {
-        throw new Problem('overloaded', problems.overloaded.detail, { headers: { 'retry-after': '1' } })
-      }
-      this.#waitingBytes += bytes
-      await new Promise<void>((resolve) => this.#waiting.push(resolve))
-      this.#waitingBytes -= bytes
+  async #wait(bytes: number, projectId: string): Promise<void> {
+    const { waitingMax, waitingBytesMax, projectWaitingMax, projectWaitingBytesMax } = decodingLimits
+    const all = this.#waiting
+    const own = this.#waitingByProject.get(projectId) ?? { bodies: 0, bytes: 0 }
+    const isFull = all.bodies >= waitingMax || all.bytes + bytes > waitingBytesMax
+    if (isFull || own.bodies >= projectWaitingMax || own.bytes + bytes > projectWaitingBytesMax)
+      throw new Problem('overloaded', problems.overloaded.detail, { headers: { 'retry-after': '1' } })
+    this.#waitingByProject.set(projectId, own)
+    for (const waiting of [all, own]) {
+      waiting.bodies += 1
+      waiting.bytes += bytes
     }
-    this.#running += 1
+    await new Promise<void>((resolve) => this.#queue.push(projectId, resolve))
+    for (const waiting of [all, own]) {
+      waiting.bodies -= 1
+      waiting.bytes -= bytes
+    }
+    if (own.bodies === 0) this.#waitingByProject.delete(projectId)
   }
 }
 

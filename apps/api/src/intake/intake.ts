@@ -106,7 +106,7 @@ export class Intake {
   ): Promise<ParsedRequest<Owned> | undefined> {
     const release = this.#budget.reserve(stamp.projectId, body.length)
     try {
-      return await this.#parse(body, this.#stampedLike(stamp), format)
+      return await this.#parse(body, stamp, format)
     } finally {
       release()
     }
@@ -114,12 +114,12 @@ export class Intake {
 
   async #parse(
     body: Buffer,
-    stamped: Stamped,
+    stamp: RequestStamp,
     format: BodyFormat,
   ): Promise<ParsedRequest<Owned> | undefined> {
-    const pace = this.#turns.begin()
-    // Many requests may arrive in one turn. Small ones are not worth a wait.
-    if (body.length > STEP_BYTES) await pace.nextSlice()
+    const pace = this.#turns.begin(stamp.projectId)
+    // Small bodies are not worth a wait, unless many of them arrive in one turn.
+    await (body.length > STEP_BYTES ? pace.nextSlice() : pace.pause())
     const finder = format.findEntries(body)
     let found = finder.step(STEP_BYTES)
     while (found === undefined) {
@@ -127,7 +127,7 @@ export class Intake {
       found = finder.step(STEP_BYTES)
     }
     if (found.kind === 'otlp') return undefined
-    const shaper = this.#shaper(stamped)
+    const shaper = this.#shaper(this.#stampedLike(stamp))
     const rows = new RowText()
     const errors: FieldError[] = []
     for (const [index, entry] of found.entries.entries()) {
@@ -164,8 +164,8 @@ export class Intake {
   ): Promise<ReadRecords> {
     const release = this.#budget.reserve(stamp.projectId, body.length)
     try {
-      const pace = this.#turns.begin()
-      if (body.length > STEP_BYTES) await pace.nextSlice()
+      const pace = this.#turns.begin(stamp.projectId)
+      await (body.length > STEP_BYTES ? pace.nextSlice() : pace.pause())
       const stamped = this.#stampedLike(stamp)
       const scan: ScanRecords = (scopeLogs, at, origin) =>
         this.#scanner.scanRecords(scopeLogs, at, origin, stamped.prefix)

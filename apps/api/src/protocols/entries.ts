@@ -1,5 +1,5 @@
 import { entryOfRecord } from '@sluice/log-formats'
-import { limits } from '@sluice/schema'
+import { entryFields, limits } from '@sluice/schema'
 import type { SourceRecord } from '../intake/records.ts'
 
 export type Members = Record<string, unknown>
@@ -43,15 +43,22 @@ export function toEntry(record: Members): Members {
   return entryOfRecord(record, { defaultLevel: DEFAULT_LEVEL })
 }
 
-/** Adds what the envelope of a record says to the metadata of its entry. Undefined and empty values are not added. */
+/**
+ * Adds what the envelope of a record says to the metadata of its entry. Undefined and empty values are not added.
+ *
+ * @param entry from `toEntry`. Its unknown fields become metadata too, so they come first
+ */
 export function withMetadata(entry: Members, added: Readonly<Members>): Members {
   const given = entry['metadata']
   const metadata: Members = isObject(given) ? { ...given } : {}
+  const fields: Members = {}
+  for (const name of Object.keys(entry))
+    setMember(entryFields.has(name) ? fields : metadata, name, entry[name])
   for (const name of Object.keys(added)) {
     const value = added[name]
     if (value !== undefined && value !== null && value !== '') addMember(metadata, name, value)
   }
-  return Object.keys(metadata).length === 0 ? entry : { ...entry, metadata }
+  return Object.keys(metadata).length === 0 ? entry : { ...fields, metadata }
 }
 
 /** A record with an object that `hasTooManyNames`. */

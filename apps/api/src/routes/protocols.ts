@@ -48,7 +48,7 @@ function addRoute(
   protocol: Protocol,
   dependencies: IntakeDependencies,
 ): void {
-  const { counts, turns } = dependencies
+  const { counts } = dependencies
   const { reject, methods, encoding, optionsAnswer } = protocol
   const countOf = (method: string) => (status: number) => counts.countOf(path, method, status)
   rejectOtherMethods(app, path, optionsAnswer === undefined ? methods : [...methods, 'OPTIONS'], { reject })
@@ -71,7 +71,7 @@ function addRoute(
           const reading = protocol.read(body, request)
           return takeRecords(reading, body, request, reply, countOf(request.method), dependencies)
         },
-        encoding && { encoding, turns },
+        encoding,
       )
       // The answer may wait for its client for long. The body is not held any more.
       request.body = undefined

@@ -40,7 +40,7 @@ export function referenceRoutes(app: FastifyInstance): void {
     void asset(reply, 'text/javascript; charset=utf-8').send(referenceScript)
   })
   // The operating system copies 1.4 MB of an answer at once. Hundreds of answers in one turn of the event loop would take a second.
-  const turns = new Turns()
+  const turns = Turns.unshared()
   for (const [name, type] of Object.entries(referenceAssets)) {
     // Two files of 2 MB, and 0.5 MB compressed. Answers share these bytes, so an answer that is not read costs little memory.
     const load = once(() => loadAsset(name as keyof typeof referenceAssets))

@@ -46,7 +46,7 @@ export async function takeRecords(
     const answer = await reading.answer(outcome, {
       identity: identity === undefined ? request.id : `${identity.key} ${identity.digest}`,
       hold: (bytes) => held.hold(bytes),
-      nextTurn: () => turns.next(),
+      nextTurn: () => turns.next(project.id),
     })
     const stored = await storePieces(pieces, request, project.id, identity, dependencies)
     if (identity !== undefined && stored === 0 && pieces.length > 0) {

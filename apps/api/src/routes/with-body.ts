@@ -17,21 +17,27 @@ import { storeProblem } from './store-problem.ts'
 export async function withBody<Answer>(
   request: IntakeRequest,
   reply: FastifyReply,
-  { overload, bodies, counts, decoder }: IntakeDependencies,
+  { overload, bodies, counts, decoder, turns }: IntakeDependencies,
   use: (body: Buffer) => Promise<Answer>,
-  own?: { readonly encoding: OwnEncoding; readonly turns: Turns },
+  own?: OwnEncoding,
 ): Promise<Answer> {
+  const projectId = request.project?.id ?? ''
   let body = request.body ?? emptyBody
   try {
     counts.bodyBytes += body.length
-    if (request.headers['content-encoding'] !== own?.encoding.name)
+    const encoding = request.headers['content-encoding']
+    if (encoding !== undefined && encoding !== own?.name) {
+      // Dozens of compressed bodies may arrive in one turn.
+      const pause = turns.begin(projectId).pause()
+      if (pause !== undefined) await pause
       body = decode(request, body) ?? (await decodeLarge(request, body, decoder))
+    }
     if (body !== request.body && !bodies.hold(request, body.length)) throw bodies.reject(request)
-    if (own?.encoding.isUsed(request.headers) === true) {
+    if (own?.isUsed(request.headers) === true) {
       // The allowance may be used up since the body was admitted.
       request.allowance?.rejectEarly(request.headers)
-      if (!bodies.hold(request, own.encoding.decodedBytes(body))) throw bodies.reject(request)
-      body = await inSlices(own.encoding.decode(body), own.turns)
+      if (!bodies.hold(request, own.decodedBytes(body))) throw bodies.reject(request)
+      body = await inSlices(own.decode(body), turns, projectId)
     }
     counts.decodedBytes += body.length
     return await use(body)
@@ -44,12 +50,17 @@ export async function withBody<Answer>(
   }
 }
 
-async function inSlices(steps: Generator<undefined, Buffer>, turns: Turns): Promise<Buffer> {
-  const pace = turns.begin()
-  for (let step = steps.next(); ; step = steps.next()) {
-    if (step.done === true) return step.value
+async function inSlices(
+  steps: Generator<undefined, Buffer>,
+  turns: Turns,
+  projectId: string,
+): Promise<Buffer> {
+  const pace = turns.begin(projectId)
+  for (;;) {
     const pause = pace.pause()
     if (pause !== undefined) await pause
+    const step = steps.next()
+    if (step.done === true) return step.value
   }
 }
 
@@ -68,7 +79,7 @@ function decode({ headers, allowance }: FastifyRequest, body: Buffer): Buffer | 
 /** Before it is decoded, a large body costs one entry, and its bytes as they arrived. @throws Problem */
 async function decodeLarge(request: FastifyRequest, body: Buffer, decoder: ContentDecoder): Promise<Buffer> {
   await pay(request, { entries: 1, bytes: body.length })
-  const decoded = await decoder.decode(body, request.headers['content-encoding'])
+  const decoded = await decoder.decode(body, request.headers['content-encoding'], request.project?.id ?? '')
   // Even if the decoded body turns out to be above the limit.
   chargeUpTo({ entries: 1, bytes: Math.ceil(decoded.length / DECODED_PER_PARSED) }, request)
   return decoded

@@ -8,7 +8,7 @@ import {
   gzipSync,
   zstdCompressSync,
 } from 'node:zlib'
-import { describe, expect, it } from 'vitest'
+import { beforeEach, describe, expect, it } from 'vitest'
 import { ContentDecoder, decodeSmall, decodingLimits } from '../../src/intake/content-encoding.ts'
 import { Problem } from '../../src/problems.ts'
 import { problemCode } from '../support/problem.ts'
@@ -38,7 +38,7 @@ const withWindow = (exponent: number): Buffer =>
 const decoder = new ContentDecoder()
 /** As the route does: at once if the body is small. */
 const decodeContent = async (body: Buffer, header: string | undefined): Promise<Buffer> =>
-  decodeSmall(body, header) ?? (await decoder.decode(body, header))
+  decodeSmall(body, header) ?? (await decoder.decode(body, header, 'demo'))
 
 const problemOf = async (body: Buffer, header: string): Promise<Problem> => {
   try {
@@ -161,27 +161,68 @@ describe('the event loop', () => {
 })
 
 describe('bodies that are decoded at the same time', () => {
-  it('wait for a thread, up to a limit', async () => {
-    const { threadsMax, waitingMax } = decodingLimits
-    const busy = new ContentDecoder()
-    const encoded = gzipSync(text)
-    const results = Array.from({ length: threadsMax + waitingMax + 1 }, () =>
-      busy.decode(encoded, 'gzip').then(
-        (content) => content.length,
-        (problem: Problem) => problem.code,
+  const encoded = gzipSync(text)
+  const { threadsMax, waitingMax, projectWaitingMax } = decodingLimits
+  let busy: ContentDecoder
+  let decoded: string[]
+
+  beforeEach(() => {
+    busy = new ContentDecoder()
+    decoded = []
+  })
+
+  /** The codes of the problems of some bodies. */
+  async function problemsOf(projectId: string, bodies: number): Promise<string[]> {
+    const results = Array.from({ length: bodies }, () =>
+      busy.decode(encoded, 'gzip', projectId).then(
+        (content) => {
+          expect(content).toEqual(text)
+          decoded.push(projectId)
+          return []
+        },
+        (problem: Problem) => [problem.code],
       ),
     )
-    const settled = await Promise.all(results)
-    expect(settled.slice(0, -1)).toEqual(Array.from({ length: threadsMax + waitingMax }, () => text.length))
-    expect(settled.at(-1)).toBe('overloaded')
-    expect(await busy.decode(encoded, 'gzip')).toEqual(text)
+    return (await Promise.all(results)).flat()
+  }
+
+  it('wait for a thread, up to a limit for each project', async () => {
+    const found = await problemsOf('a', threadsMax + projectWaitingMax + 1)
+    expect([found, decoded.length]).toEqual([['overloaded'], threadsMax + projectWaitingMax])
+    expect(await problemsOf('a', 1)).toEqual([])
+  })
+
+  it('wait for a thread, up to a limit for all projects', async () => {
+    const projects = Array.from({ length: 4 }, (_, i) => `project-${i}`)
+    const found = await Promise.all(projects.map((project) => problemsOf(project, projectWaitingMax - 10)))
+    expect([found.flat().length, decoded.length]).toEqual([
+      4 * (projectWaitingMax - 10) - threadsMax - waitingMax,
+      threadsMax + waitingMax,
+    ])
+  })
+
+  it('are decoded by their projects in turn', async () => {
+    await Promise.all([problemsOf('large', threadsMax + 50), problemsOf('small', 2)])
+    expect(decoded.lastIndexOf('small')).toBeLessThan(threadsMax + 10)
+  })
+
+  it('wait with their bytes, up to a limit for each project', async () => {
+    const large = Buffer.alloc(decodingLimits.projectWaitingBytesMax / 2 + 1)
+    const running = Array.from({ length: threadsMax }, () => busy.decode(encoded, 'gzip', 'a'))
+    const results = await Promise.allSettled(['a', 'a', 'b'].map((id) => busy.decode(large, 'gzip', id)))
+    expect(results.map((result) => 'reason' in result && (result.reason as Problem).code)).toEqual([
+      'invalid_encoding',
+      'overloaded',
+      'invalid_encoding',
+    ])
+    await Promise.all(running)
   })
 
   it('do not disturb each other if some are corrupt', async () => {
     const bodies = Array.from({ length: 20 }, (_, i) =>
       i % 2 === 0 ? gzipSync(text) : Buffer.from('garbage'),
     )
-    const results = await Promise.allSettled(bodies.map((body) => decoder.decode(body, 'gzip')))
+    const results = await Promise.allSettled(bodies.map((body) => decoder.decode(body, 'gzip', 'demo')))
     expect(results.map(({ status }) => status === 'fulfilled')).toEqual(bodies.map((_, i) => i % 2 === 0))
   })
 })

@@ -1,8 +1,9 @@
 import { EntryValidator, IdSource, type RequestStamp } from '@sluice/rows'
 import { limits } from '@sluice/schema'
 import { beforeEach, describe, expect, it, vi } from 'vitest'
-import { jsonFormat, ndjsonFormat } from '../../src/intake/body.ts'
+import { type BodyFormat, jsonFormat, ndjsonFormat } from '../../src/intake/body.ts'
 import { Intake } from '../../src/intake/intake.ts'
+import type { SourceRecord } from '../../src/intake/records.ts'
 import { Turns } from '../../src/turns.ts'
 import { Problem } from '../../src/problems.ts'
 import { noScanner } from '../support/no-scanner.ts'
@@ -111,8 +112,42 @@ describe('a large body', () => {
 })
 
 describe('a small body', () => {
-  it('is parsed within the turn in which it arrived', async () => {
-    await intake.parse(Buffer.from('[{"level":"info","message":"m","a":1e400},{}]'), stamp, jsonFormat)
-    expect(turns).toBe(0)
+  const body = Buffer.from('[{"level":"info","message":"m","a":1e400},{}]')
+  /** Bodies whose work has begun, and those of them in the first turn. */
+  let begun: number
+  let inTurn: number
+
+  beforeEach(() => {
+    begun = 0
+    setImmediate(() => (inTurn = begun))
+  })
+
+  const counting: BodyFormat = {
+    isNdjson: false,
+    findEntries: (bytes) => {
+      begun += 1
+      return jsonFormat.findEntries(bytes)
+    },
+  }
+  function* oneRecord(): Generator<SourceRecord> {
+    begun += 1
+    yield { entry: { level: 'info', message: 'm' } }
+  }
+  const reads: readonly (readonly [what: string, read: () => Promise<unknown>])[] = [
+    ['entries', () => intake.parse(body, stamp, counting)],
+    ['records', () => intake.readRecords(oneRecord, body, stamp, () => {})],
+  ]
+
+  it.each(reads)('of %s is parsed within the turn in which it arrived', async (_what, read) => {
+    let isLater = false
+    setImmediate(() => (isLater = true))
+    await read()
+    expect(isLater).toBe(false)
+  })
+
+  it.each(reads)('of %s waits if others took the time of this turn', async (_what, read) => {
+    await Promise.all(Array.from({ length: 20 }, read))
+    expect(inTurn).toBeLessThan(STEPS_PER_SLICE)
+    expect(begun).toBe(20)
   })
 })

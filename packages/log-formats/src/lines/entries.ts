@@ -1,4 +1,4 @@
-import { limits } from '@sluice/schema'
+import { entryFields, limits } from '@sluice/schema'
 import { type Level, levelOf } from '../levels.ts'
 import { isPlainObject, type Members, setMember } from '../plain-object.ts'
 import { entryOfRecord } from '../record.ts'
@@ -66,7 +66,7 @@ function entryOfFields(record: LogRecord, fields: Members, defaults: EntryDefaul
   addMissing('timestamp', head.timestamp)
   addMissing('service', defaults.service ?? head.service ?? defaults.fallbackService)
   addMissing('environment', defaults.environment)
-  const metadata = mergedMetadata(converted['metadata'], head.metadata)
+  const metadata = mergedMetadata(converted, head.metadata)
   if (metadata !== undefined) additions['metadata'] = metadata
   if (more.length > 0) {
     const name = findStack(more) === -1 ? 'message' : 'stack'
@@ -78,12 +78,18 @@ function entryOfFields(record: LogRecord, fields: Members, defaults: EntryDefaul
   return { entry: { ...converted, ...additions } }
 }
 
-/** @returns undefined if there is nothing to add */
-function mergedMetadata(own: unknown, added: Members | undefined): Members | undefined {
+/**
+ * Adds to the metadata of an entry what it does not have itself, in its metadata or as an unknown field, which becomes metadata too.
+ *
+ * @returns undefined if there is nothing to add
+ */
+function mergedMetadata(entry: Members, added: Members | undefined): Members | undefined {
   if (added === undefined) return undefined
+  const own = entry['metadata']
   const merged: Members = isPlainObject(own) ? { ...own } : {}
   for (const name of Object.keys(added)) {
-    if (!Object.hasOwn(merged, name)) setMember(merged, name, added[name])
+    const isUnknownField = Object.hasOwn(entry, name) && !entryFields.has(name)
+    if (!isUnknownField && !Object.hasOwn(merged, name)) setMember(merged, name, added[name])
   }
   return merged
 }

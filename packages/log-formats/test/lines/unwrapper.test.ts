@@ -60,6 +60,11 @@ describe('Kubernetes', () => {
       { timestamp: time, level: 'warn', message: 'm', a: 1, metadata: { stream: 'stdout' } },
     ])
   })
+
+  test('has JSON in the line with a name of the metadata, which stays that of the program', () => {
+    const [entry] = entriesOfText(`${time} stdout F {"level":"warn","message":"m","stream":"own"}`)
+    expect(entry).toEqual({ timestamp: time, level: 'warn', message: 'm', stream: 'own', metadata: {} })
+  })
 })
 
 describe('Docker', () => {

@@ -29,7 +29,8 @@ const ACTION_BYTES_MAX = 8 * 1024
  *
  * @param pathIndex the index of actions that name no other
  * @param items gets an item for each record, in the same order
- * @throws Problem `invalid_json` for an action that is malformed: what its line is about is not known, so nothing is stored
+ * @throws Problem `invalid_json` for an action that is malformed: what its line is about is not known, so nothing is stored; `empty_body` if
+ *   there is no action
  */
 export function* readBulk(
   body: Buffer,
@@ -59,6 +60,7 @@ export function* readBulk(
     } else yield undefined
   }
   if (item !== undefined) throw malformed(number, 'The document after the action is missing.')
+  if (items.length === 0) throw new Problem('empty_body', 'no requests added')
 }
 
 function* readAction(

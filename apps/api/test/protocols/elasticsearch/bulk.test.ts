@@ -178,11 +178,14 @@ describe('a bulk request', () => {
     expect(answer.body).toContain('The document must have at most 256 names')
   })
 
-  it('is rejected without a body', async () => {
-    const answer = await bulk('')
+  it.each([
+    ['', 'request body is required'],
+    ['\n\r\n', 'no requests added'],
+  ])('is rejected without an action: %j', async (body, reason) => {
+    const answer = await bulk(body)
     expect([answer.statusCode, answer.json<{ error: { reason: string } }>().error.reason]).toEqual([
       400,
-      'request body is required',
+      reason,
     ])
   })
 

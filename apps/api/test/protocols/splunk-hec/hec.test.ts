@@ -90,6 +90,12 @@ describe('events', () => {
     ])
   })
 
+  it('keep what their envelope and an entry of the contract both have', async () => {
+    const entry = { level: 'info', message: 'm', host: 'inner', metadata: { index: 7 } }
+    await send(concatenated({ event: entry, host: 'node', index: 'main' }))
+    expect(metadata()).toEqual([{ index: 7, host: 'inner', host_2: 'node', index_2: 'main' }])
+  })
+
   it('are answered with 200 if one is stored, so that no client sends them once more', async () => {
     const answer = await send(
       concatenated(

@@ -1,0 +1,31 @@
+import { setImmediate as nextTurn } from 'node:timers/promises'
+import { gzipSync } from 'node:zlib'
+import { afterEach, beforeEach, expect, it, vi } from 'vitest'
+import { Turns } from '../../src/turns.ts'
+import { buildTestApi, type TestApi } from '../support/test-api.ts'
+
+let api: TestApi
+
+beforeEach(() => {
+  api = buildTestApi()
+})
+
+afterEach(async () => {
+  vi.restoreAllMocks()
+  await api.close()
+})
+
+it('a compressed body waits before it is decoded if others took the time of the turn', async () => {
+  let decodedBytes: number | undefined
+  vi.spyOn(Turns.prototype, 'begin').mockImplementationOnce((group) => {
+    const pace = new Turns().begin(group)
+    pace.pause = async () => {
+      for (let turn = 0; turn < 10; turn += 1) await nextTurn()
+      decodedBytes = api.counts.decodedBytes
+    }
+    return pace
+  })
+  const body = gzipSync('{"level":"info","message":"m"}')
+  const answer = await api.post(body, { headers: { 'content-encoding': 'gzip' } })
+  expect([answer.statusCode, decodedBytes]).toEqual([202, 0])
+})
