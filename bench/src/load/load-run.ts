@@ -4,7 +4,7 @@ import { exponential } from '../entries/distributions.ts'
 import { HttpConnection } from './http-connection.ts'
 import type { ClosedLoop, LoadResult, OpenLoop, Progress } from './protocol.ts'
 import type { RequestPool } from './request-pool.ts'
-import { Tally } from './tally.ts'
+import { isAccepted, Tally } from './tally.ts'
 
 /** How often requests that have become due are sent. Timers have no finer resolution. */
 const TICK_MS = 1
@@ -66,7 +66,7 @@ export class LoadRun {
     const events = {
       onAnswer: (connection: HttpConnection, status: number, answer: Buffer) => {
         this.#tally.answered(status, connection, answer)
-        if (status === 202) this.#onFree(connection)
+        if (isAccepted(status)) this.#onFree(connection)
         else setTimeout(() => this.#onFree(connection), REJECTED_PAUSE_MS)
       },
       onFailure: (error: Error) => this.#failed.reject(error),

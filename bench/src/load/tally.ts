@@ -4,6 +4,11 @@ import type { LoadResult } from './protocol.ts'
 /** The end of a rejection is kept because its body contains the reason. */
 const REJECTION_BYTES_MAX = 400
 
+/** 200 is the answer to OTLP. */
+export function isAccepted(status: number): boolean {
+  return status === 202 || status === 200
+}
+
 /** Counts the outcomes of a run's requests. */
 export class Tally {
   readonly #latency = new DurationHistogram()
@@ -34,8 +39,7 @@ export class Tally {
     answer: Buffer,
   ): void {
     this.#recordLatency(request.dueMs)
-    // 200 is the answer to OTLP.
-    if (status === 202 || status === 200) {
+    if (isAccepted(status)) {
       this.#accepted += request.entries
     } else {
       this.#countRejected(String(status))
