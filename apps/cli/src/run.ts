@@ -125,4 +125,5 @@ Connection settings come from flags, else from the environment, else from the se
 Other variables: SLUICE_DATA_DIR is the folder of the data of \`npm start\` (default: .data). SLUICE_DEBUG=1 prints stack
 traces of errors. NO_COLOR turns colours off.
 
-Exit codes: 0 success, 1 failure or rejected entries, 2 usage error, 130 interrupted.`
+Exit codes: 0 success, 1 failure or rejected entries, 2 usage error, 130 interrupted.
+Ctrl-C is a success for send --follow and status --watch.`

@@ -145,13 +145,15 @@ describe('after a request failed permanently', () => {
     const { sender, tally, notes, add } = setup()
     await add(250)
     await arrived(2)
-    requests[0]?.respond(401, { title: 'Unauthorized', detail: 'The key is unknown.' })
+    // They are sent at once, so either may arrive first.
+    const requestFrom = (message: string) => requests.find(({ messages }) => messages[0] === message)
+    requestFrom('1')?.respond(401, { title: 'Unauthorized', detail: 'The key is unknown.' })
     await vi.waitFor(() => expect(sender.failed.aborted).toBe(true))
     await add(1)
     const ended = sender.end()
     await sleep(50)
     const errors = [{ index: 7, path: '/level', code: 'missing', message: 'level is required' }]
-    requests[1]?.respond(202, { success: true, accepted: 99, rejected: 1, errors })
+    requestFrom('101')?.respond(202, { success: true, accepted: 99, rejected: 1, errors })
     await expect(ended).rejects.toThrow(
       `the API at ${server.url}/v1/logs rejected the request: the API key is missing, malformed, unknown, expired or revoked (401); set SLUICE_API_KEY or pass --api-key`,
     )

@@ -119,6 +119,8 @@ function parse(text: string, path: string): Map<string, Segment[]> {
   try {
     const { version, files } = JSON.parse(text) as Contents
     if (version !== VERSION) throw new Error(`version ${String(version)} is unknown`)
+    if (!Object.values(files).every((segments) => segments.every(isSegment)))
+      throw new Error('the position in a file is malformed')
     return new Map(Object.entries(files))
   } catch (error) {
     throw new CliError(
@@ -126,6 +128,14 @@ function parse(text: string, path: string): Map<string, Segment[]> {
       { cause: error },
     )
   }
+}
+
+/** The memory is not checked: only the parser of lines knows its contents. */
+function isSegment({ identity, generation, offset, ends, modifiedMs, isEnded }: Segment): boolean {
+  const { device, inode, headBytes, headHash } = identity
+  const areTexts = [device, inode, headHash, generation].every((value) => typeof value === 'string')
+  const areCounts = [headBytes, offset, ...ends].every((value) => Number.isSafeInteger(value) && value >= 0)
+  return areTexts && areCounts && Number.isFinite(modifiedMs) && typeof isEnded === 'boolean'
 }
 
 /** Two processes with the same state would send each entry twice. */

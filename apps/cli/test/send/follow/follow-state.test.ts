@@ -74,10 +74,25 @@ test.runIf(process.platform === 'linux')(
   },
 )
 
+const ofSegment = (segment: unknown): string =>
+  JSON.stringify({ version: 1, files: { '/app.log': [segment] } })
+
 test('a damaged state is reported, and not replaced', async () => {
   const state = await FollowState.open(path)
   await state.close()
-  for (const contents of ['', '{', '{"version":2,"files":{}}']) {
+  const segment = newSegment(identity, 0, 0)
+  const malformed = [
+    null,
+    { ...segment, identity: { ...identity, inode: 2 } },
+    { ...segment, offset: -1 },
+    { ...segment, ends: [1, '2'] },
+    { ...segment, modifiedMs: null },
+    { ...segment, isEnded: undefined },
+  ]
+  await writeFile(path, ofSegment(segment))
+  const other = await FollowState.open(path)
+  await other.close()
+  for (const contents of ['', '{', '{"version":2,"files":{}}', ...malformed.map(ofSegment)]) {
     await writeFile(path, contents)
     await expect(FollowState.open(path)).rejects.toThrow(
       `the state file ${path} is damaged; delete it to send`,
