@@ -4,6 +4,7 @@ import type { ClickHouseClient } from './client.ts'
 import { describeError } from './insert-errors.ts'
 import { queryIds } from './query-ids.ts'
 import { type QueryWatcher, unwatched } from './query-watch.ts'
+import { selectRows } from './select-rows.ts'
 
 /** Nothing may be inserted or looked up now: ClickHouse's clock is wrong, or unknown. Transient. */
 export class ClockSkewError extends Error {
@@ -128,15 +129,7 @@ export class ClickHouseClock {
       const sentAtMs = monotonicMs()
       const query = "SELECT toString(toUnixTimestamp64Milli(now64(3, 'UTC'))) AS nowMs"
       const queryId = queryIds.clock(randomUUID())
-      const [row] = await watch.run(queryId, async ({ signal }) => {
-        const result = await client.query({
-          query,
-          format: 'JSONEachRow',
-          query_id: queryId,
-          abort_signal: signal,
-        })
-        return result.json<{ nowMs: string }>()
-      })
+      const [row] = await selectRows<{ nowMs: string }>(client, watch, queryId, { query })
       const roundTripMs = monotonicMs() - sentAtMs
       if (row === undefined) throw new Error('no answer')
       this.#last = { offsetMs: Number(row.nowMs) - sentAtMs - roundTripMs / 2, roundTripMs, sentAtMs }

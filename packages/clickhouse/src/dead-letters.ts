@@ -4,6 +4,7 @@ import { hash } from 'node:crypto'
 import { InsertOnce, type InsertOnceOptions, type InsertTarget, REPLACEMENTS_MAX } from './insert-once.ts'
 import { queryIds } from './query-ids.ts'
 import { type QueryWatcher, unwatched } from './query-watch.ts'
+import { selectRows } from './select-rows.ts'
 import { deadLettersTable } from './tables.ts'
 
 /** A row that ClickHouse rejected, or a chunk that cannot be decompressed. */
@@ -59,15 +60,9 @@ export class DeadLetters {
   async #has({ text }: DeadLetter): Promise<boolean> {
     // By its hash: a query parameter is part of the URL, which has no room for a text.
     const queryId = queryIds.lookup(this.#makeId())
-    const rows = await this.#watch.run(queryId, async ({ signal }) => {
-      const result = await this.#client.query({
-        query: `SELECT 1 FROM ${deadLettersTable} WHERE project_id = {projectId: String} AND SHA256(text) = unhex({sha256: String}) LIMIT 1`,
-        query_params: { projectId: projectOf(text), sha256: hash('sha256', text) },
-        format: 'JSONEachRow',
-        query_id: queryId,
-        abort_signal: signal,
-      })
-      return result.json()
+    const rows = await selectRows(this.#client, this.#watch, queryId, {
+      query: `SELECT 1 FROM ${deadLettersTable} WHERE project_id = {projectId: String} AND SHA256(text) = unhex({sha256: String}) LIMIT 1`,
+      query_params: { projectId: projectOf(text), sha256: hash('sha256', text) },
     })
     return rows.length > 0
   }

@@ -1,5 +1,6 @@
 import type { ClickHouseClient } from '@clickhouse/client'
-import { Readable } from 'node:stream'
+import { addAbortSignal, Readable } from 'node:stream'
+import { finished } from 'node:stream/promises'
 import { queryIds } from './query-ids.ts'
 import { type QueryWatcher, unwatched } from './query-watch.ts'
 import { insertBlock, logsInsertQuery, logsInsertSettings } from './tables.ts'
@@ -39,8 +40,8 @@ export class FrameInserter {
           min_insert_block_size_bytes: String(insertBlock.bytesMin),
         },
       })
-      // The response of an insert is empty. Reading it to its end releases the connection.
-      stream.resume()
+      // The response of an insert is empty. Its end releases the connection, which may fall silent before: others would wait for it.
+      await finished(addAbortSignal(signal, stream).resume())
     })
   }
 

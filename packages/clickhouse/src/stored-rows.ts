@@ -4,6 +4,7 @@ import { randomUUID } from 'node:crypto'
 import { clickhouseClockLimits } from './clickhouse-clock.ts'
 import { queryIds } from './query-ids.ts'
 import { type QueryWatcher, unwatched } from './query-watch.ts'
+import { selectRows } from './select-rows.ts'
 import { logsTable } from './tables.ts'
 
 /** Rows per query. Rows of one time and project share granules, and each query reads a granule once. */
@@ -86,16 +87,7 @@ export class StoredRows {
   }
 
   async #lookUp<Row>(parameters: Omit<QueryParams, 'format'>): Promise<Row[]> {
-    const queryId = queryIds.lookup(this.#makeId())
-    return this.#watch.run(queryId, async ({ signal }) => {
-      const result = await this.#client.query({
-        ...parameters,
-        format: 'JSONEachRow',
-        query_id: queryId,
-        abort_signal: signal,
-      })
-      return result.json<Row>()
-    })
+    return selectRows<Row>(this.#client, this.#watch, queryIds.lookup(this.#makeId()), parameters)
   }
 }
 
