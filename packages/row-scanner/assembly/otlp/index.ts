@@ -222,17 +222,18 @@ function readField(end: i32): bool {
   return false
 }
 
+/** Reads a text that was not sent before: of two, only the last one would be written, and so be checked for UTF-8. */
 function readText(text: Span, end: i32): bool {
   const textEnd = Wire.contentEnd(end)
-  if (textEnd < 0) return false
+  if (textEnd < 0 || text.start !== 0) return false
   text.set(Wire.at, textEnd)
   Wire.at = textEnd
   return true
 }
 
-/** A body that is a string, or nothing, and was not sent before. */
+/** A body that is a string, or nothing. */
 function readBody(end: i32): bool {
-  if (end < 0 || body.start !== 0) return false
+  if (end < 0) return false
   if (Wire.at === end) return true
   if (load<u8>(Wire.at) !== STRING) return false
   Wire.at += 1
@@ -253,8 +254,6 @@ function writeAttribute(end: i32): bool {
   const column = columnOf(key, keyEnd)
   // An empty text does not become a column: it has a tag and a length.
   if (column !== null && load<u8>(Wire.at) === STRING && end - Wire.at > 2) {
-    // Of two attributes with a name, the last one counts.
-    if (!column.isEmpty) return false
     Wire.at += 1
     return readText(column, end) && Wire.at === end
   }

@@ -83,7 +83,8 @@ const anyId = (bytes: number): fc.Arbitrary<string> =>
     )
     .map((id) => Buffer.from(id).toString('hex'))
 
-const anyRecord = fc.record({
+/** A record with any of its fields. */
+export const anyRecord = fc.record({
   timeUnixNano: maybe(anyTime),
   observedTimeUnixNano: maybe(anyTime),
   severityNumber: maybe(fc.integer({ min: -1, max: 26 })),

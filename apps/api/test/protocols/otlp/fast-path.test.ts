@@ -1,4 +1,4 @@
-import { encodeLogs, type OtlpLogRecord } from '@sluice/harness/otlp-logs'
+import { encodeLogs, encodeRecord, field, type OtlpLogRecord } from '@sluice/harness/otlp-logs'
 import { type Owned, type Rows, RowScanner } from '@sluice/row-scanner'
 import { EntryValidator, makeRowPrefix } from '@sluice/rows'
 import * as fc from 'fast-check'
@@ -8,7 +8,7 @@ import { readProtobuf } from '../../../src/protocols/otlp/otlp.ts'
 import { protobufRecords } from '../../../src/protocols/otlp/protobuf-records.ts'
 import { Problem } from '../../../src/problems.ts'
 import { noScanner } from '../../support/no-scanner.ts'
-import { anyLogs } from './any-logs.ts'
+import { anyLogs, anyRecord } from './any-logs.ts'
 import { oneScope } from './otlp-api.ts'
 
 const ID = '01a1fb4d-5bd1-74f9-83e0-56d2211cd84d'
@@ -40,6 +40,11 @@ function textOf(rows: Rows<Owned>): string {
   const bytes = Buffer.alloc(rows.byteLength)
   rows.copyTo(bytes, 0)
   return bytes.toString()
+}
+
+/** A body with one record, in the order of its fields. */
+function bodyOf(...fields: Buffer[]): Buffer {
+  return field.bytes(1, field.bytes(2, field.bytes(2, Buffer.concat(fields))))
 }
 
 /** The number of records that were scanned, and of those that were decoded. */
@@ -80,6 +85,8 @@ const ordinary: OtlpLogRecord = {
 const resource = { attributes: { 'service.name': 'shop', 'host.name': 'web-1' } }
 const scope = { name: 'http', version: '1' }
 
+const anyChange = fc.record({ at: fc.nat(), byte: fc.nat({ max: 255 }) })
+
 describe('the scanner of records', () => {
   it('makes the rows of the decoder', async () => {
     await fc.assert(
@@ -92,8 +99,7 @@ describe('the scanner of records', () => {
   })
 
   it('makes the rows of the decoder if bytes are changed', async () => {
-    const change = fc.record({ at: fc.nat(), byte: fc.nat({ max: 255 }) })
-    const changes = fc.array(change, { minLength: 1, maxLength: 3 })
+    const changes = fc.array(anyChange, { minLength: 1, maxLength: 3 })
     await fc.assert(
       fc.asyncProperty(anyLogs, changes, async (logs, changed) => {
         const body = encodeLogs(logs)
@@ -102,6 +108,28 @@ describe('the scanner of records', () => {
       }),
       { numRuns: 3_000 },
     )
+  })
+
+  // Official decoders merge the two.
+  it('makes the rows of the decoder if a record has all its fields twice, and a byte is changed', async () => {
+    await fc.assert(
+      fc.asyncProperty(anyRecord, anyRecord, anyChange, async (first, second, { at, byte }) => {
+        const body = bodyOf(encodeRecord(first), encodeRecord(second))
+        body[at % body.length] = byte
+        expect(await read(fast, body)).toEqual(await read(slow, body))
+      }),
+      { numRuns: 3_000 },
+    )
+  })
+
+  it.each([
+    ['its severity', 3],
+    ['the name of its event', 12],
+  ])('rejects a body if a record has %s twice, and the first is not UTF-8', async (_what, number) => {
+    const body = bodyOf(field.varint(2, 9), field.bytes(number, Buffer.of(0xff)), field.bytes(number, 'a'))
+    const problem = 'The body is not an ExportLogsServiceRequest: a text is not UTF-8, at byte 5.'
+    expect(await read(slow, body)).toEqual({ problem })
+    expect(await read(fast, body)).toEqual({ problem })
   })
 
   it('reads many ordinary records, also of large messages', async () => {
