@@ -3,6 +3,7 @@ import { toClickHouseTime } from '@sluice/rows'
 import { hash } from 'node:crypto'
 import { InsertOnce, type InsertOnceOptions, type InsertTarget, REPLACEMENTS_MAX } from './insert-once.ts'
 import { queryIds } from './query-ids.ts'
+import { insertStream } from './insert-stream.ts'
 import { type QueryWatcher, unwatched } from './query-watch.ts'
 import { selectRows } from './select-rows.ts'
 import { deadLettersTable } from './tables.ts'
@@ -76,17 +77,13 @@ export class DeadLetters {
       reason: reason.slice(0, REASON_CHARACTERS_MAX),
       text,
     }
-    const queryId = queryIds.deadLetter(token)
-    await this.#watch.run(queryId, ({ signal }) =>
-      this.#client.insert({
-        table: deadLettersTable,
-        format: 'JSONEachRow',
-        values: [row],
-        query_id: queryId,
-        abort_signal: signal,
-        clickhouse_settings: { async_insert: 0, insert_deduplicate: 1, insert_deduplication_token: token },
-      }),
-    )
+    const params = {
+      query: `INSERT INTO ${deadLettersTable} FORMAT JSONEachRow`,
+      clickhouse_settings: { async_insert: 0, insert_deduplicate: 1, insert_deduplication_token: token },
+    } as const
+    await insertStream(this.#client, this.#watch, queryIds.deadLetter(token), params, () => [
+      Buffer.from(JSON.stringify(row)),
+    ])
   }
 }
 

@@ -1,6 +1,5 @@
 import type { ClickHouseClient } from '@clickhouse/client'
-import { addAbortSignal, Readable } from 'node:stream'
-import { finished } from 'node:stream/promises'
+import { insertStream } from './insert-stream.ts'
 import { queryIds } from './query-ids.ts'
 import { type QueryWatcher, unwatched } from './query-watch.ts'
 import { insertBlock, logsInsertQuery, logsInsertSettings } from './tables.ts'
@@ -26,23 +25,17 @@ export class FrameInserter {
    * @throws errors for `classifyInsertError`
    */
   async insert(frames: readonly Buffer[], token: string, queryId = queryIds.rows(token)): Promise<void> {
-    await this.#watch.run(queryId, async ({ signal, progressed }) => {
-      const { stream } = await this.#client.exec({
-        query: logsInsertQuery,
-        values: Readable.from(piecesOf(frames, progressed), { objectMode: false }),
-        query_id: queryId,
-        abort_signal: signal,
-        http_headers: { 'Content-Encoding': 'zstd' },
-        clickhouse_settings: {
-          ...logsInsertSettings,
-          insert_deduplication_token: token,
-          min_insert_block_size_rows: String(insertBlock.rowsMin),
-          min_insert_block_size_bytes: String(insertBlock.bytesMin),
-        },
-      })
-      // The response of an insert is empty. Its end releases the connection, which may fall silent before: others would wait for it.
-      await finished(addAbortSignal(signal, stream).resume())
-    })
+    const params = {
+      query: logsInsertQuery,
+      http_headers: { 'Content-Encoding': 'zstd' },
+      clickhouse_settings: {
+        ...logsInsertSettings,
+        insert_deduplication_token: token,
+        min_insert_block_size_rows: String(insertBlock.rowsMin),
+        min_insert_block_size_bytes: String(insertBlock.bytesMin),
+      },
+    } as const
+    await insertStream(this.#client, this.#watch, queryId, params, (onPiece) => piecesOf(frames, onPiece))
   }
 
   /** Whether ClickHouse certainly runs an insert with this token. */
@@ -51,7 +44,6 @@ export class FrameInserter {
   }
 }
 
-/** @param onPiece called when a piece is needed, because those before it are sent */
 function* piecesOf(frames: readonly Buffer[], onPiece: () => void): Generator<Buffer> {
   for (const frame of frames) {
     for (let from = 0; from < frame.length; from += PIECE_BYTES) {

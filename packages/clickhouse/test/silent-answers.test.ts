@@ -1,12 +1,15 @@
 import { HttpServer } from '@sluice/harness/http-server'
+import { randomUUID } from 'node:crypto'
 import { setImmediate } from 'node:timers/promises'
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
 import { type ClickHouseClient, connectClickHouse } from '../src/client.ts'
+import { DeadLetters } from '../src/dead-letters.ts'
 import { FrameInserter } from '../src/frame-inserter.ts'
-import { LostQueryError, QueryWatch, unwatched } from '../src/query-watch.ts'
+import { LostQueryError, type QueryWatcher, QueryWatch, unwatched } from '../src/query-watch.ts'
 import { selectRows } from '../src/select-rows.ts'
 
 const frames = [Buffer.from('frame')]
+const WAIT = { timeout: 10_000, interval: 1 }
 
 /** The number of answers. The first one never ends, the others are complete. */
 let begun: number
@@ -56,6 +59,7 @@ async function expectGivenUp(method: 'exec' | 'query', send: () => Promise<unkno
   const spy = vi.spyOn(client, method)
   const sent = send()
   sent.catch(() => undefined)
+  await vi.waitFor(() => expect(spy).toHaveBeenCalled(), WAIT)
   await spy.mock.results[0]?.value
   lose()
   await expect(sent).rejects.toThrow(LostQueryError)
@@ -65,6 +69,21 @@ describe('when an answer begins and does not end', () => {
   it('an insert is given up, and its connection does not make others wait', async () => {
     await expectGivenUp('exec', () => new FrameInserter(client, watch).insert(frames, 'first'))
     await new FrameInserter(client).insert(frames, 'second')
+    expect(begun).toBe(2)
+  })
+
+  it('a dead letter is given up, and its connection does not make others wait', async () => {
+    const options = {
+      areTokensAtomic: false,
+      sleep: async () => {},
+      beforeAttempt: async () => {},
+      onTokenWithoutRows: () => {},
+    }
+    const letter = { code: 'INCORRECT_DATA', reason: 'a reason', text: '{}' }
+    const store = (token: string, queries: QueryWatcher): Promise<unknown> =>
+      new DeadLetters(client, randomUUID, Date.now, options, queries).prepare(letter, token, false).run()
+    await expectGivenUp('exec', () => store('first', watch))
+    await store('second', unwatched)
     expect(begun).toBe(2)
   })
 
