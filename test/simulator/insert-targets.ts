@@ -198,7 +198,7 @@ export class RealTargets implements InsertTargets {
     // What is not found would be inserted.
     const withoutInserts = new Proxy(this.#clickhouse, {
       get: (client, name) => {
-        if (name === 'insert') return () => Promise.reject(new NotFoundError())
+        if (name === 'exec') return () => Promise.reject(new NotFoundError())
         const member: unknown = Reflect.get(client, name, client)
         return typeof member === 'function' ? member.bind(client) : member
       },

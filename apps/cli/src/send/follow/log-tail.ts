@@ -59,6 +59,8 @@ async function openFile(path: string): Promise<FileHandle> {
 interface OpenFile {
   readonly file: FileHandle
   readonly segment: Segment
+  /** When the file was last written, the last time that it was seen to begin as before. */
+  checkedMs?: number
 }
 
 /**
@@ -251,11 +253,14 @@ export class LogTail {
   }
 
   /** Whether the file was emptied, and perhaps filled again: it is shorter, or was written since and begins with other bytes. */
-  async #isTruncated({ file, segment }: OpenFile): Promise<boolean> {
-    const { size, mtimeMs } = await file.stat()
+  async #isTruncated(opened: OpenFile): Promise<boolean> {
+    // The time comes before the check: what is written after it has another time, and is checked at the next poll.
+    const { size, mtimeMs } = await opened.file.stat()
     if (size < this.#position) return true
-    const isWritten = size > this.#position || mtimeMs !== segment.modifiedMs
-    return isWritten && !(await hasHeadOf(file, segment.identity))
+    const isWritten = size > this.#position || mtimeMs !== opened.checkedMs
+    if (isWritten && !(await hasHeadOf(opened.file, opened.segment.identity))) return true
+    opened.checkedMs = mtimeMs
+    return false
   }
 
   /** The program has not opened its new log yet if that is empty. A file that was deleted is not kept open for it. */

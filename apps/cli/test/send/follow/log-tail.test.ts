@@ -384,6 +384,21 @@ describe('a log that is truncated', () => {
     await reader.stop()
   })
 
+  test('and is as long as before at once, is recognized at any moment of a poll', async () => {
+    let expected = 'line 0\n'
+    await writeFile(path, expected)
+    const reader = new Reader()
+    for (let i = 1; i < 100; i += 1) {
+      expect(await reader.until(expected)).toBe(expected)
+      await sleep(20)
+      const text = `line ${i % 10}\n`
+      await writeFile(path, text, { flag: 'r+' })
+      expected += `|${text}`
+    }
+    expect(await reader.until(expected)).toBe(expected)
+    await reader.stop()
+  })
+
   test('after it was copied, while nothing reads it: the rest is read from the copy', async () => {
     await writeFile(path, LONG)
     const first = new Reader()
