@@ -28,5 +28,4 @@ try {
   request.error(error, 'Answer of the bank is invalid')
 }
 
-// The entries are sent when the program ends. A platform that freezes a program between requests needs this:
-await new Promise((resolve) => logger.flush(resolve))
+// The entries are sent when the program ends.

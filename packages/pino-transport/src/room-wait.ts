@@ -63,28 +63,29 @@ export class RoomWait {
     this.#savedMs = Math.min(Math.max(0, leftMs), this.#budget.savedMsMax)
   }
 
-  async wait(): Promise<void> {
+  /** @param bytes the most that is then added to the queue */
+  async wait(bytes: number): Promise<void> {
     if (this.#isStalled) return
-    const hasRoom = await this.#waitFor(Math.max(0, this.#endMs - this.#monotonicMs()))
+    const hasRoom = await this.#waitFor(bytes, Math.max(0, this.#endMs - this.#monotonicMs()))
     if (!hasRoom && this.#mayStall) this.#isStalled = this.#isWaitingForRoom
   }
 
   /** @returns whether there is room */
-  #waitFor(ms: number): Promise<boolean> {
+  #waitFor(bytes: number, ms: number): Promise<boolean> {
     return new Promise((resolve) => {
       const timer = setTimeout(resolve, ms, false)
       this.#onRoom = () => {
         clearTimeout(timer)
         resolve(true)
       }
-      if (!this.#isWaitingForRoom) void this.#waitForRoom()
+      if (!this.#isWaitingForRoom) void this.#waitForRoom(bytes)
     })
   }
 
   /** One at a time: it may last as long as an outage, and each needs memory and a timer. */
-  async #waitForRoom(): Promise<void> {
+  async #waitForRoom(bytes: number): Promise<void> {
     this.#isWaitingForRoom = true
-    await this.#client.waitForRoom()
+    await this.#client.waitForRoom(bytes)
     this.#isWaitingForRoom = false
     this.#isStalled = false
     this.#onRoom()

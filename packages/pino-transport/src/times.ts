@@ -1,5 +1,6 @@
-/** What the API accepts, and the loggers that write a space instead of the T. */
-const DATE_TIME = /^(\d{4}-\d\d-\d\d)[Tt ](\d\d:\d\d(?::\d\d(?:[.,]\d{1,9})?)?(?:[Zz]|[+-]\d\d(?::?\d\d)?)?)$/
+/** What the API accepts, and the loggers that write a space instead of the T. The day of the month is checked apart. */
+const DATE_TIME =
+  /^(\d{4}-\d\d-\d\d)[Tt ]((?:[01]\d|2[0-3]):[0-5]\d(?::(?:[0-5]\d|60)(?:[.,]\d{1,9})?)?(?:[Zz]|[+-](?:[01]\d|2[0-3])(?::?[0-5]\d)?)?)$/
 /** 19 digits are the nanoseconds of the year 2261. */
 const EPOCH = /^(\d{9,19})(?:\.(\d{1,9}))?\d*$/
 /** Smaller numbers are durations or counters. As seconds, this is in March 1973. */
@@ -24,9 +25,14 @@ function readDateTime(text: string): string | undefined {
   const [, date, time] = DATE_TIME.exec(text) ?? []
   if (date === undefined || time === undefined) return undefined
   const year = Number(date.slice(0, 4))
-  // The API checks the rest. Here, only the ends of its range, which depend on the offset.
-  const isValid = year > 1970 && year < 2261 && !Number.isNaN(Date.parse(`${date}T${time.slice(0, 5)}Z`))
-  return isValid ? `${date}T${time}` : undefined
+  // Not the years at the ends of the API's range: whether they are in it depends on the offset.
+  return year > 1970 && year < 2261 && isDate(date) ? `${date}T${time}` : undefined
+}
+
+/** JavaScript reads February 30 as March 2. */
+function isDate(date: string): boolean {
+  const dayMs = Date.parse(`${date}T00:00:00Z`)
+  return !Number.isNaN(dayMs) && new Date(dayMs).toISOString().startsWith(date)
 }
 
 /** The number of digits shows the unit: seconds, milliseconds, microseconds or nanoseconds. */

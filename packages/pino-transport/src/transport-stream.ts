@@ -12,6 +12,10 @@ import { RoomWait } from './room-wait.ts'
 
 /** One request, and a millisecond of work. Requests are sent, and responses read, in between. */
 const LINES_PER_TURN = 100
+/** 100 lines of usual length are shorter. */
+const CHARACTERS_PER_TURN = 64 * 1024
+/** What JSON needs for a control character. */
+const BYTES_PER_CHARACTER_MAX = 6
 
 /** What pino's thread writes lines to. It never emits an error: pino would end the transport. */
 export class TransportStream extends Writable {
@@ -24,8 +28,9 @@ export class TransportStream extends Writable {
   readonly #room: RoomWait
   /** Known before the first line. */
   #context: EntryContext | undefined
-  /** Pieces may be shorter than a turn. */
-  #linesOfTurn = 0
+  /** What is left of the turn, for which the queue has room. Pieces may be shorter than a turn. */
+  #linesLeft = 0
+  #charactersLeft = 0
   /** The write that is being processed. */
   #writing: Promise<void> = Promise.resolve()
 
@@ -63,14 +68,20 @@ export class TransportStream extends Writable {
   async #sendLines(piece: string, context: EntryContext): Promise<void> {
     this.#room.begin(piece.length)
     for (const line of this.#splitter.push(piece)) {
+      if (this.#linesLeft === 0 || line.length > this.#charactersLeft) await this.#beginTurn(line.length)
+      this.#linesLeft -= 1
+      this.#charactersLeft -= line.length
       this.#send(line, context)
-      this.#linesOfTurn += 1
-      if (this.#linesOfTurn < LINES_PER_TURN) continue
-      this.#linesOfTurn = 0
-      await setImmediate()
-      await this.#room.wait()
     }
     this.#room.end()
+  }
+
+  /** @param characters of the first line, which may be longer than a turn */
+  async #beginTurn(characters: number): Promise<void> {
+    this.#linesLeft = Math.min(LINES_PER_TURN, this.#settings.client.batchEntriesMax ?? LINES_PER_TURN)
+    this.#charactersLeft = Math.max(CHARACTERS_PER_TURN, characters)
+    await setImmediate()
+    await this.#room.wait(this.#charactersLeft * BYTES_PER_CHARACTER_MAX)
   }
 
   async #readContext(): Promise<EntryContext> {

@@ -27,7 +27,7 @@ const settle = (): Promise<void> => new Promise((resolve) => setImmediate(resolv
 /** Waits without room while the clock advances. @returns whether the wait has ended */
 async function waitFor(room: RoomWait, clock: { ms: number }, ms: number): Promise<boolean> {
   let isOver = false
-  void room.wait().then(() => (isOver = true))
+  void room.wait(1).then(() => (isOver = true))
   await settle()
   clock.ms += ms
   vi.advanceTimersByTime(ms)
@@ -49,7 +49,7 @@ it.each(['drop', 'wait'] as const)('with `%s`, waits until there is room', async
   queue.hasRoom = false
   room.begin(BUFFER)
   let isOver = false
-  const waiting = room.wait().then(() => (isOver = true))
+  const waiting = room.wait(1).then(() => (isOver = true))
   await settle()
   expect(isOver).toBe(false)
   clock.ms = 100
@@ -68,12 +68,12 @@ it('with `drop`, does not wait again after its budget, until there is room', asy
   await settle()
   expect(room.isStalled).toBe(true)
   room.begin(BUFFER)
-  await room.wait()
+  await room.wait(1)
   expect(queue.calls).toBe(1)
   queue.makeRoom()
   await settle()
   expect(room.isStalled).toBe(false)
-  await room.wait()
+  await room.wait(1)
   expect(queue.calls).toBe(2)
 })
 
@@ -84,7 +84,7 @@ it.each([1, 3, 64])('with `wait`, reads 4 MiB within 5 s without room, in %d pie
   for (let i = 0; i < pieces; i += 1) {
     room.begin(BUFFER / pieces)
     const wait = { isOver: false }
-    void room.wait().then(() => (wait.isOver = true))
+    void room.wait(1).then(() => (wait.isOver = true))
     while (!wait.isOver && clock.ms < 20_000) {
       clock.ms += stepMs
       vi.advanceTimersByTime(stepMs)
@@ -107,7 +107,7 @@ it('with `wait`, asks the client once for room, however many waits end without i
   expect(queue.calls).toBe(1)
   queue.makeRoom()
   await settle()
-  await room.wait()
+  await room.wait(1)
   expect(queue.calls).toBe(2)
 })
 
@@ -115,7 +115,7 @@ it('with `drop`, does not stall if there is room at the moment when the budget e
   const { queue, room } = setup('drop')
   queue.hasRoom = false
   room.begin(0)
-  const waiting = room.wait()
+  const waiting = room.wait(1)
   queue.makeRoom()
   vi.advanceTimersByTime(1_000)
   await waiting
@@ -125,8 +125,8 @@ it('with `drop`, does not stall if there is room at the moment when the budget e
 it('does not stall without a budget if there is room', async () => {
   const { queue, room } = setup('drop')
   room.begin(0)
-  await room.wait()
-  await room.wait()
+  await room.wait(1)
+  await room.wait(1)
   expect(queue.calls).toBe(2)
 })
 

@@ -239,6 +239,14 @@ describe('an application that logs faster than the API accepts', () => {
     expect(application.stderr).toBe('')
   })
 
+  it('waits with `wait` and `sync` if the lines are long, and loses nothing', async () => {
+    const application = start({ options: { whenFull: 'wait' }, transport: { sync: true } })
+    await application.ask({ act: 'log', from: 0, to: 8_000, pad: 10_000 })
+    await application.end({ act: 'end' })
+    expect(stored()).toEqual(numbers(0, 8_000))
+    expect(application.stderr).toBe('')
+  })
+
   it('waits with `wait` if the lines come in small pieces, too', async () => {
     const application = start({ options: { whenFull: 'wait', queueEntriesMax: 500 } })
     await application.ask({ act: 'log', from: 0, to: 20_000, turns: 10 })
