@@ -1,5 +1,5 @@
 export { timeOfEpoch } from './epoch.ts'
-export { type Level, levelOf, levelOfSyslogSeverity } from './levels.ts'
+export { isSynonym, type Level, levelOf, levelOfSyslogSeverity } from './levels.ts'
 export { entriesOf, type EntryDefaults, type LogEntry } from './lines/entries.ts'
 export { LineParser } from './lines/line-parser.ts'
 export { type LogRecord, rawRecord, recordLimits } from './lines/open-record.ts'

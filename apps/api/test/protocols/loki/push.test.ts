@@ -1,7 +1,8 @@
 import { limits } from '@sluice/schema'
 import type { LightMyRequestResponse } from 'fastify'
 import { gzipSync } from 'node:zlib'
-import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
+import { Stream } from '../../../src/protocols/loki/stream.ts'
 import { bytesField, numberField } from '../../../src/protocols/otlp/protobuf-writer.ts'
 import { buildTestApi, type TestApi } from '../../support/test-api.ts'
 
@@ -263,6 +264,34 @@ describe('a push request', () => {
     expect(answer.statusCode).toBe(413)
     expect(answer.body).toMatch(/rows of the request have more than/)
     expect(api.queue.adds).toEqual([])
+  })
+
+  it('may have 256 names in the metadata of a line, with those of its labels', async () => {
+    const labels = Object.fromEntries(Array.from({ length: 254 }, (_, i) => [`l${i}`, 'x']))
+    const values = [
+      ['1763632800123456789', 'two more', { a: '1', l0: 'x', level: 'info' }],
+      ['1763632800123456789', 'three more', { a: '1', l0: 'y', level: 'info' }],
+      ['0', 'two more', { a: '1', l0: 'y', level: 'info' }],
+      ['0', 'three more', { a: '1', l0: 'y', level: 'info', severity: 'warn' }],
+      ['0', 'three more', { a: '1', l0: 'y', level: 'critical' }],
+      ['0', 'two more', { a: '1', level: 'critical' }],
+    ]
+    const answer = await pushJson({ streams: [{ stream: { ...labels, app: 'shop' }, values }] })
+    expect(answer.body).toBe(
+      '3 lines are stored, 3 are rejected. Line 1: /metadata must have at most 256 names.\n',
+    )
+    expect(metadata().map((members) => Object.keys(members as object).length)).toEqual([256, 256, 256])
+  })
+
+  it('has the labels of a stream copied for no line that has too many names', () => {
+    const labels = Object.fromEntries(Array.from({ length: 256 }, (_, i) => [`l${i}`, 'x']))
+    const wide = new Stream(labels)
+    const hasOwn = vi.spyOn(Object, 'hasOwn')
+    const record = wide.entryOf({ unixNano: 0n, line: 'x', metadata: { a: '1' } })
+    const calls = hasOwn.mock.calls.length
+    hasOwn.mockRestore()
+    expect(record).toMatchObject({ error: { code: 'too_many_names' } })
+    expect(calls).toBeLessThan(100)
   })
 
   it.each<[string, string | Buffer, string, number, string]>([
