@@ -4,5 +4,6 @@ export { entriesOf, type EntryDefaults, type LogEntry } from './lines/entries.ts
 export { LineParser } from './lines/line-parser.ts'
 export { type LogRecord, rawRecord, recordLimits } from './lines/open-record.ts'
 export { type AssemblerMemory, RecordAssembler } from './lines/record-assembler.ts'
+export { readEnvironment } from './record-values.ts'
 export { entryOfRecord } from './record.ts'
 export { timeZoneOf } from './times/time-zone.ts'

@@ -19,12 +19,24 @@ export function setMember(members: Members, name: string, value: unknown): void 
   } else members[name] = value
 }
 
-/** Adds a member. If its name is taken, a number after the name makes it a new one: nothing is replaced. */
-export function addMember(members: Members, name: string, value: unknown): void {
+/**
+ * Adds a member. If its name is taken, a number after the name makes it a new one: nothing is replaced.
+ *
+ * @param numbers the next number for each name, where hundreds of members may have the same name
+ */
+export function addMember(
+  members: Members,
+  name: string,
+  value: unknown,
+  numbers?: Map<string, number>,
+): void {
   let free = name
-  for (let number = 2; Object.hasOwn(members, free); number += 1) free = `${name}_${number}`
+  let number = numbers?.get(name) ?? FIRST_NUMBER
+  for (; Object.hasOwn(members, free); number += 1) free = `${name}_${number}`
+  if (free !== name) numbers?.set(name, number)
   setMember(members, free, value)
 }
+const FIRST_NUMBER = 2
 
 /** Names of a record that become columns. */
 const COLUMN_NAMES_MAX = 32

@@ -1,4 +1,4 @@
-import { isSynonym, levelOf } from '@sluice/log-formats'
+import { isSynonym, levelOf, readEnvironment } from '@sluice/log-formats'
 import { metadataError } from '@sluice/rows'
 import { limits } from '@sluice/schema'
 import type { SourceRecord } from '../../intake/records.ts'
@@ -18,7 +18,7 @@ const isUsable: Readonly<Record<Column, (value: string) => boolean>> = {
   // Loki and its clients write this name if they know none.
   service: (value) =>
     value !== '' && value.length <= limits.serviceCharactersMax && value !== 'unknown_service',
-  environment: (value) => value !== '',
+  environment: (value) => readEnvironment(value) !== undefined,
 }
 
 /** A line, as it is in JSON or in Protocol Buffers. */

@@ -55,14 +55,16 @@ function stream(labels: string, lines: readonly ProtoLine[]): Buffer {
       Buffer.concat([
         bytesField(1, Buffer.concat([numberField(1, seconds), numberField(2, nanos)])),
         bytesField(2, line),
-        ...Object.entries(metadata).map(([name, value]) =>
-          bytesField(3, Buffer.concat([bytesField(1, name), bytesField(2, value)])),
-        ),
+        ...Object.entries(metadata).map(([name, value]) => pair(name, value)),
       ]),
     ),
   )
   return bytesField(1, Buffer.concat([bytesField(1, labels), ...entries, numberField(3, 7)]))
 }
+
+/** Structured metadata of a line. */
+const pair = (name: string, value: string): Buffer =>
+  bytesField(3, Buffer.concat([bytesField(1, name), bytesField(2, value)]))
 
 const metadata = (): unknown[] =>
   api.queue.rows.map(({ metadata_text }) => JSON.parse(metadata_text ?? '{}') as unknown)
@@ -151,6 +153,26 @@ describe('a push request', () => {
     expect(api.queue.rows).toMatchObject([{ service }])
   })
 
+  it.each<[Record<string, string>, string, Record<string, string>]>([
+    [{ env: 'qa' }, '', { env: 'qa' }],
+    [{ environment: 'qa', env: 'prod' }, 'production', { environment: 'qa' }],
+    [{ environment: 'staging', env: 'prod' }, 'staging', { env: 'prod' }],
+  ])(
+    'has the environment of its labels %j, if it is one of the three',
+    async (labels, environment, others) => {
+      await pushJson({ streams: [{ stream: labels, values: [['0', 'x']] }] })
+      expect(api.queue.rows).toMatchObject([{ environment }])
+      expect(metadata()).toEqual([others])
+    },
+  )
+
+  it('keeps all values of a name that is sent twice', async () => {
+    const line = [bytesField(2, 'x'), pair('a', '1'), pair('a', '2'), pair('a_2', '3'), pair('a', '4')]
+    const labels = bytesField(1, '{b="1",b_2="2",b="3"}')
+    await push(bytesField(1, Buffer.concat([labels, bytesField(2, Buffer.concat(line))])))
+    expect(metadata()).toEqual([{ a: '1', a_2: '2', a_2_2: '3', a_3: '4', b: '1', b_2: '2', b_3: '3' }])
+  })
+
   it('may be empty', async () => {
     expect((await pushJson({ streams: [] })).statusCode).toBe(204)
     expect((await pushJson({ streams: [{ stream: { app: 'x' }, values: [] }] })).statusCode).toBe(204)
@@ -213,6 +235,7 @@ describe('a push request', () => {
             7,
             ['0', 'm'.repeat(limits.messageCharactersMax + 1)],
             ['0', 'x', []],
+            ['0', 'x', {}, 'lost'],
             ['0', 'last'],
           ],
         },
@@ -222,7 +245,7 @@ describe('a push request', () => {
     expect(answer.statusCode).toBe(400)
     expect(answer.headers['content-type']).toBe('text/plain; charset=utf-8')
     expect(answer.body).toBe(
-      '2 lines are stored, 7 are rejected. Line 1: /timestamp must be nanoseconds of the years 1970–2261.\n',
+      '2 lines are stored, 8 are rejected. Line 1: /timestamp must be nanoseconds of the years 1970–2261.\n',
     )
     expect(api.queue.rows.map(({ message }) => message)).toEqual(['first', 'last'])
     expect(api.counts.answers).toContainEqual([[url, 'POST', '400'], 1])
