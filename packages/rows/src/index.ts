@@ -5,6 +5,7 @@ export { buildExactly } from './json/builder.ts'
 export { describeFault } from './json/fault.ts'
 export { parseChecked, parseJsonExactly } from './json/parse.ts'
 export { type JsonObserver, JsonScanner } from './json/scanner.ts'
+export { isTooDeep } from './metadata.ts'
 export {
   makeRowPrefix,
   type RequestStamp,

@@ -20,6 +20,11 @@ export interface RequestIdentity {
   readonly digest: string
 }
 
+/** Whether a request is identified by a key or by its body. */
+export function hasIdentity(headers: IncomingHttpHeaders): boolean {
+  return headers['idempotency-key'] !== undefined || headers['sluice-idempotency'] !== undefined
+}
+
 /**
  * The identity of a request that has an idempotency key, or whose body is its key: clients that can only send constant headers.
  *
@@ -32,9 +37,9 @@ export function identifyRequest(
   body: Buffer,
   target: string,
 ): RequestIdentity | undefined {
+  if (!hasIdentity(headers)) return undefined
   const key = readIdempotencyKey(headers)
   const source = headers['sluice-idempotency']
-  if (key === undefined && source === undefined) return undefined
   const digest = digestRequest(headers['content-type'] ?? '', body, target)
   if (source === undefined) return { key: key ?? '', digest }
   if (source !== KEY_IS_BODY) {

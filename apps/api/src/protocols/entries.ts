@@ -19,12 +19,24 @@ export function setMember(members: Members, name: string, value: unknown): void 
   } else members[name] = value
 }
 
-/** Adds a member. If its name is taken, a number after the name makes it a new one: nothing is replaced. */
-export function addMember(members: Members, name: string, value: unknown): void {
+/**
+ * Adds a member. If its name is taken, a number after the name makes it a new one: nothing is replaced.
+ *
+ * @param numbers the next number for each name, where hundreds of members may have the same name
+ */
+export function addMember(
+  members: Members,
+  name: string,
+  value: unknown,
+  numbers?: Map<string, number>,
+): void {
   let free = name
-  for (let number = 2; Object.hasOwn(members, free); number += 1) free = `${name}_${number}`
+  let number = numbers?.get(name) ?? FIRST_NUMBER
+  for (; Object.hasOwn(members, free); number += 1) free = `${name}_${number}`
+  if (free !== name) numbers?.set(name, number)
   setMember(members, free, value)
 }
+const FIRST_NUMBER = 2
 
 /** Names of a record that become columns. */
 const COLUMN_NAMES_MAX = 32
@@ -44,7 +56,7 @@ export function toEntry(record: Members): Members {
 }
 
 /**
- * Adds what the envelope of a record says to the metadata of its entry. Undefined and empty values are not added.
+ * Adds what the envelope of a record says to the metadata of its entry. Undefined values are not added.
  *
  * @param entry from `toEntry`. Its unknown fields become metadata too, so they come first
  */
@@ -56,7 +68,7 @@ export function withMetadata(entry: Members, added: Readonly<Members>): Members 
     setMember(entryFields.has(name) ? fields : metadata, name, entry[name])
   for (const name of Object.keys(added)) {
     const value = added[name]
-    if (value !== undefined && value !== null && value !== '') addMember(metadata, name, value)
+    if (value !== undefined) addMember(metadata, name, value)
   }
   return Object.keys(metadata).length === 0 ? entry : { ...fields, metadata }
 }
@@ -71,9 +83,9 @@ export const notAnObject = {
   error: { path: '', code: 'wrong_type', message: 'must be an object' },
 } as const satisfies SourceRecord
 
-/** The first value of a parameter of a query. Longer values than a metadata value of some use are ignored. */
-export function queryText(query: Readonly<Record<string, unknown>>, name: string): string | undefined {
+/** The values of a parameter of a query. */
+export function queryTexts(query: Readonly<Record<string, unknown>>, name: string): readonly string[] {
   const value = query[name]
-  const [first] = Array.isArray(value) ? (value as readonly unknown[]) : [value]
-  return typeof first === 'string' && first.length <= limits.serviceCharactersMax ? first : undefined
+  const values = Array.isArray(value) ? (value as readonly unknown[]) : [value]
+  return values.filter((one) => typeof one === 'string')
 }

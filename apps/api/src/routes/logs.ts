@@ -3,7 +3,7 @@ import type { RequestStamp } from '@sluice/rows'
 import type { FastifyInstance, FastifyReply } from 'fastify'
 import type { ChunkWriter } from '../chunks/chunk-writer.ts'
 import { logsPaths } from '../http-contract.ts'
-import { identifyRequest, type RequestIdentity } from '../idempotency/idempotency-record.ts'
+import type { RequestIdentity } from '../idempotency/idempotency-record.ts'
 import { type BodyFormat, jsonFormat, ndjsonFormat } from '../intake/body.ts'
 import type { ParsedRequest } from '../intake/intake.ts'
 import { readBody } from '../intake/read-body.ts'
@@ -16,6 +16,7 @@ import type { RequestOrigin } from '../traces/request-traces.ts'
 import { acknowledge, noteReplay } from './acknowledgement.ts'
 import { admit } from './admission.ts'
 import { chargeUnknownLength, pay } from './charges.ts'
+import { identify } from './identify.ts'
 import type { IntakeDependencies } from './intake-dependencies.ts'
 import { rejectOtherMethods } from './other-methods.ts'
 import type { IntakeRequest } from './request-state.ts'
@@ -58,10 +59,15 @@ export function logsRoute(app: FastifyInstance, dependencies: IntakeDependencies
       errorHandler: chargeUnknownLength,
       handler: (request, reply) =>
         withBody(request, reply, dependencies, async (body) => {
+          const hashed = identify(request, body, dependencies.turns)
+          const identity = hashed instanceof Promise ? await hashed : hashed
           const take = async (reading: Reading): Promise<FastifyReply> =>
-            sendAnswer(reply, await takeRecords(reading, body, request, reply, countOf, dependencies))
+            sendAnswer(
+              reply,
+              await takeRecords(reading, body, request, reply, countOf, dependencies, identity),
+            )
           if (request.mediaType === OTLP_PROTOBUF) return take(readProtobuf(body))
-          const received = receive(request, body, dependencies.wallMs())
+          const received = receive(request, body, identity, dependencies.wallMs())
           const parsed =
             scanAndCharge(request, received, dependencies) ??
             (await parseAndCharge(request, received, dependencies))
@@ -87,8 +93,9 @@ export function logsRoute(app: FastifyInstance, dependencies: IntakeDependencies
 }
 
 function receive(
-  { project, headers, mediaType = '' }: IntakeRequest,
+  { project, mediaType = '' }: IntakeRequest,
   body: Buffer,
+  identity: RequestIdentity | undefined,
   receivedAtMs: number,
 ): ReceivedRequest {
   if (project === null) throw new Error('the request is not authenticated')
@@ -97,8 +104,7 @@ function receive(
     body,
     format: formats[mediaType] ?? jsonFormat,
     stamp: { projectId, retentionDays, receivedAtMs },
-    // Both paths are one resource.
-    identity: identifyRequest(headers, body, ''),
+    identity,
   }
 }
 

@@ -1,4 +1,4 @@
-import type { FastifyInstance, FastifyRequest, RouteOptions } from 'fastify'
+import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import { type Answer, sendAnswer } from '../answer.ts'
 import { readBody } from '../intake/read-body.ts'
 import type { FixedAnswer, Protocol } from '../protocols/protocol.ts'
@@ -93,10 +93,10 @@ function addFixedAnswer(
     await authenticator.authenticate(authorization(request.headers), request)
   }
   rejectOtherMethods(app, path, ['GET', 'HEAD'], { reject })
-  const hooks = needsKey ? { onRequest: authenticate } : {}
-  addAnswer(app, path, ['GET', 'HEAD'], answer, protocol, dependencies, hooks)
+  addAnswer(app, path, ['GET', 'HEAD'], answer, protocol, dependencies, needsKey ? [authenticate] : [])
 }
 
+/** Answers before the body is read: Fastify reads that of an OPTIONS request, and no handler would release it. */
 function addAnswer(
   app: FastifyInstance,
   path: string,
@@ -104,16 +104,17 @@ function addAnswer(
   answer: Answer,
   { reject }: Protocol,
   { counts }: IntakeDependencies,
-  hooks: Pick<RouteOptions, 'onRequest'> = {},
+  checks: readonly ((request: FastifyRequest) => Promise<void>)[] = [],
 ): void {
+  async function respond({ method }: FastifyRequest, reply: FastifyReply): Promise<FastifyReply> {
+    counts.countOf(path, method, answer.status).count += 1
+    return sendAnswer(reply, answer)
+  }
   app.route({
     method: methods,
     url: path,
     config: { reject },
-    ...hooks,
-    handler: async ({ method }, reply) => {
-      counts.countOf(path, method, answer.status).count += 1
-      return sendAnswer(reply, answer)
-    },
+    onRequest: [...checks, respond],
+    handler: respond,
   })
 }

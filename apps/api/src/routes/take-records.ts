@@ -1,8 +1,7 @@
 import type { Project } from '@sluice/projects'
 import type { FastifyReply } from 'fastify'
 import type { Answer } from '../answer.ts'
-import { logsPaths } from '../http-contract.ts'
-import { identifyRequest } from '../idempotency/idempotency-record.ts'
+import type { RequestIdentity } from '../idempotency/idempotency-record.ts'
 import type { ReadRecords, ScanRecords, SourceRecord } from '../intake/records.ts'
 import type { AnswerCount } from '../metrics/request-counts.ts'
 import { RECORD_BYTES } from '../overload/body-budget.ts'
@@ -10,6 +9,7 @@ import type { Reading } from '../protocols/protocol.ts'
 import { acknowledge, noteReplay } from './acknowledgement.ts'
 import { chargeUpTo, pay } from './charges.ts'
 import { HeldAnswer } from './held-answer.ts'
+import { identify } from './identify.ts'
 import type { IntakeDependencies } from './intake-dependencies.ts'
 import type { IntakeRequest } from './request-state.ts'
 import { storePieces } from './store-pieces.ts'
@@ -21,6 +21,7 @@ const RECORDS_PER_HOLD = 64
  * Reads the records of a request, charges and stores them.
  *
  * @param countOf the count of answers with a status
+ * @param known the identity of the request, if its body has been hashed
  * @returns the answer, once everything is stored
  * @throws Problem, and the errors of the writers
  */
@@ -31,13 +32,13 @@ export async function takeRecords(
   reply: FastifyReply,
   countOf: (status: number) => AnswerCount,
   dependencies: IntakeDependencies,
+  known?: RequestIdentity,
 ): Promise<Answer> {
-  const { project, headers, allowance, url, routeOptions } = request
+  const { project, allowance } = request
   const { bodies, counts, turns } = dependencies
   if (project === null) throw new Error('the request is not authenticated')
-  // The paths of entries are one resource.
-  const target = logsPaths.includes(routeOptions.url ?? '') ? '' : url
-  const identity = identifyRequest(headers, body, target)
+  const hashed = known ?? identify(request, body, turns)
+  const identity = hashed instanceof Promise ? await hashed : hashed
   const { pieces, ...outcome } = await readAndCharge(reading, body, project, request, dependencies)
   if (allowance !== null) void reply.header('ratelimit', allowance.state)
 

@@ -170,6 +170,47 @@ describe('nothing is held any more', () => {
     await held(0)
   })
 
+  /** Requests whose bodies no handler uses. */
+  const unread = [
+    ['OPTIONS', '/services/collector', 200],
+    ['OPTIONS', '/services/collector/event', 200],
+    ['OPTIONS', '/services/collector/event/1.0', 200],
+    ['OPTIONS', '/services/collector/raw', 405],
+    ['OPTIONS', '/v1/logs', 405],
+    ['PUT', '/v1/logs', 405],
+    ['PATCH', '/services/collector', 405],
+    ['GET', '/elasticsearch/', 200],
+    ['POST', '/elasticsearch/', 405],
+    ['GET', '/elasticsearch/_bulk', 405],
+    ['GET', '/api/v1/validate', 200],
+    ['GET', '/services/collector/health', 200],
+    ['POST', '/services/collector/health', 405],
+    ['DELETE', '/loki/api/v1/push', 405],
+    ['GET', '/livez', 200],
+    ['GET', '/docs', 200],
+    ['GET', '/openapi.json', 200],
+    ['POST', '/openapi.json', 404],
+    ['OPTIONS', '/unknown', 404],
+    ['POST', '/unknown', 404],
+  ] as const
+
+  it.each(unread)('after %s %s with a body', async (method, url, status) => {
+    const key = `Authorization: Bearer ${api.key}\r\nDD-API-KEY: ${api.key}`
+    const head = `${method} ${url} HTTP/1.1\r\nHost: x\r\n${key}\r\n`
+    const length = `${head}Content-Length: 1000\r\n`
+    for (const text of [
+      `${length}\r\n${' '.repeat(1_000)}`,
+      `${length}Content-Type: application/json\r\n\r\n${' '.repeat(1_000)}`,
+      `${head}Transfer-Encoding: chunked\r\n\r\n${chunkText(' '.repeat(1_000))}0\r\n\r\n`,
+      // The client waits for an answer before it sends the body.
+      `${length}Expect: 100-continue\r\n\r\n`,
+    ]) {
+      const connection = await start(text)
+      await expect.poll(() => statuses(connection), PATIENCE).toEqual([status])
+      expect(api.bodies.status).toMatchObject({ bytes: 0, rejected: 0 })
+    }
+  })
+
   it('after garbage in a chunked body', async () => {
     const connection = await start(`${chunked(api.key)}${chunkText(' '.repeat(10))}no size\r\n`)
     await expect.poll(() => statuses(connection), PATIENCE).toEqual([400])

@@ -252,12 +252,12 @@ function writeAttribute(end: i32): bool {
   if (key < 0) return false
   const keyEnd = Key.end
   const column = columnOf(key, keyEnd)
-  // An empty text does not become a column: it has a tag and a length.
-  if (column !== null && load<u8>(Wire.at) === STRING && end - Wire.at > 2) {
+  if (column !== null) {
+    if (Wire.at === end || load<u8>(Wire.at) !== STRING) return false
     Wire.at += 1
-    return readText(column, end) && Wire.at === end
+    // An empty text does not become a column.
+    return readText(column, end) && !column.isEmpty && Wire.at === end
   }
-  if (column !== null) return false
   Lines.string(key, keyEnd)
   Lines.byte(COLON)
   return writeValue(end, ATTRIBUTES_LEVEL)

@@ -9,12 +9,15 @@ import { type ItemError, ItemErrors } from './item-errors.ts'
 /** An action of a bulk request, and the document that it is about. */
 export interface Item {
   readonly action: string
-  /** The index of the action, or else that of the path. Null if there is none, or if the action is invalid. */
+  /** The index of the action, or else that of the path. Null if there is none. Shortened if it is invalid. */
   readonly index: string | null
   readonly id: string | null
   /** What is wrong with the action. Undefined if its document decides. */
   readonly error?: ItemError
 }
+
+/** Stands for no index: Elastic's client for Java discards an answer that has null. */
+const NO_INDEX = 'sluice'
 
 /** Items that are made in one turn of the event loop: about 2 ms. */
 const ITEMS_PER_STEP = 1_024
@@ -59,8 +62,8 @@ class ItemWriter {
   readonly #filter: Filter
   readonly #errors = new ItemErrors()
   /** The last index. Most items have the same. */
-  #index: string | null = null
-  #indexJson = 'null'
+  #index = NO_INDEX
+  #indexJson = JSON.stringify(NO_INDEX)
 
   constructor(filter: Filter) {
     this.#filter = filter
@@ -71,7 +74,7 @@ class ItemWriter {
     const error = entryError && (ownError ?? documentError(entryError))
     const { field } = this.#filter
     const fields: string[] = []
-    if (field('_index')) fields.push(`"_index":${this.#jsonOfIndex(index)}`)
+    if (field('_index')) fields.push(`"_index":${this.#jsonOfIndex(index ?? NO_INDEX)}`)
     if (field('_id')) fields.push(`"_id":${JSON.stringify(id)}`)
     if (field('status')) fields.push(`"status":${error === undefined ? 201 : 400}`)
     if (error === undefined) {
@@ -80,7 +83,7 @@ class ItemWriter {
     return fields.length === 0 ? '' : `{"${action}":{${fields.join(',')}}}`
   }
 
-  #jsonOfIndex(index: string | null): string {
+  #jsonOfIndex(index: string): string {
     if (index !== this.#index) {
       this.#index = index
       this.#indexJson = JSON.stringify(index)

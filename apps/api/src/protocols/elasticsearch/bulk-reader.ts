@@ -18,7 +18,7 @@ import type { ItemError } from './item-errors.ts'
 
 const whole: Shape = { take: 'value' }
 
-/** Of the name of an index in a reason, so that the fault is in the reason too. */
+/** Of an invalid name of an index in an item and in its reason, so that the fault is in the reason too. */
 const NAME_CHARACTERS_MAX = 40
 
 /** The longest name of an index has 255 bytes, the longest id of Elasticsearch 512. An action has no other long text. */
@@ -82,8 +82,10 @@ function* readAction(
     throw malformed(number, 'Expected one of create, delete, index and update, with an object.')
   const index = nameOf(target, '_index', number) ?? pathIndex
   const id = nameOf(target, '_id', number)
-  const error = errorOfAction(action, index)
-  return error === undefined ? { action, index, id } : { action, index: null, id, error }
+  const fault = index === null ? undefined : faultOfIndexName(index)
+  if (fault === undefined && isStored(action)) return { action, index, id }
+  const shown = index === null || fault === undefined ? index : shorten(index)
+  return { action, index: shown, id, error: errorOfAction(action, shown, fault) }
 }
 
 /** Elasticsearch reads a number as its text. */
@@ -95,14 +97,18 @@ function nameOf(target: Members, field: string, number: number): string | null {
   return JSON.stringify(value)
 }
 
-/** Without an index, documents are stored as well: Sluice has none. */
-function errorOfAction(action: string, index: string | null): ItemError | undefined {
-  if (action === 'update' || action === 'delete')
-    return { type: 'action_request_validation_exception', reason: 'The action must be index or create' }
-  const fault = index === null ? undefined : faultOfIndexName(index)
-  if (index === null || fault === undefined) return undefined
-  const name = index.length > NAME_CHARACTERS_MAX ? `${index.slice(0, NAME_CHARACTERS_MAX)}…` : index
-  return { type: 'invalid_index_name_exception', reason: `Invalid index name [${name}], ${fault}` }
+/** Documents are stored without an index as well: Sluice has none. */
+const isStored = (action: string): boolean => action === 'index' || action === 'create'
+
+function errorOfAction(action: string, shown: string | null, fault: string | undefined): ItemError {
+  return isStored(action)
+    ? { type: 'invalid_index_name_exception', reason: `Invalid index name [${shown}], ${fault}` }
+    : { type: 'action_request_validation_exception', reason: 'The action must be index or create' }
+}
+
+/** An invalid name may be long, and 16 Ki items may have it. */
+function shorten(name: string): string {
+  return name.length > NAME_CHARACTERS_MAX ? `${name.slice(0, NAME_CHARACTERS_MAX).toWellFormed()}…` : name
 }
 
 function* readDocument(body: Buffer, { start, end }: Line, item: Item): Generator<undefined, SourceRecord> {

@@ -1,4 +1,4 @@
-import { hasTooManyNames, type Members, setMember } from '../entries.ts'
+import { addMember, type Members, NAMES_MAX } from '../entries.ts'
 
 /** Loki's own limits allow about 46 KiB. The labels of a stream are in the row of each of its lines. */
 export const LABELS_CHARACTERS_MAX = 16_384
@@ -9,7 +9,7 @@ const LABEL =
 const END = /\s*\}\s*$/y
 
 /**
- * Parses the labels of a stream: `{app="x", level="info"}`.
+ * Parses the labels of a stream: `{app="x", level="info"}`. A second value of a label gets a number.
  *
  * @returns undefined if the text is malformed or too long, or has too many labels
  */
@@ -17,17 +17,21 @@ export function parseLabels(text: string): Members | undefined {
   const start = /^\s*\{/.exec(text.slice(0, LABELS_CHARACTERS_MAX))?.[0].length
   if (start === undefined || text.length > LABELS_CHARACTERS_MAX) return undefined
   const labels: Members = {}
+  const numbers = new Map<string, number>()
+  let count = 0
   LABEL.lastIndex = start
   let end = start
   for (let match = LABEL.exec(text); match !== null; match = LABEL.exec(text)) {
     const [, name = '', value = ''] = match
-    setMember(labels, name.startsWith('"') ? unquote(name) : name, unquote(value))
+    count += 1
+    if (count > NAMES_MAX) return undefined
+    addMember(labels, name.startsWith('"') ? unquote(name) : name, unquote(value), numbers)
     end = LABEL.lastIndex
     if (text[end] === '}') break
     LABEL.lastIndex = end
   }
   END.lastIndex = end
-  return END.test(text) && !hasTooManyNames(labels) ? labels : undefined
+  return END.test(text) ? labels : undefined
 }
 
 /** An escape in a text of Go. */

@@ -82,8 +82,8 @@ const BYTES_PER_CHARACTER_MAX = 6
 
 function lineOf(value: unknown, stream: Stream): SourceRecord {
   if (!Array.isArray(value)) return wrongLine
-  const [time, line, metadata = {}] = value as readonly unknown[]
-  if (typeof line !== 'string' || !isObject(metadata)) return wrongLine
+  const [time, line, metadata = {}, ...more] = value as readonly unknown[]
+  if (more.length > 0 || typeof line !== 'string' || !isObject(metadata)) return wrongLine
   if (hasTooManyNames(metadata)) return tooManyNames
   return stream.entryOf({ unixNano: readNanoseconds(time), line, metadata })
 }

@@ -1,7 +1,7 @@
 import { type SourceRecord, tooManyRecords } from '../../intake/records.ts'
 import { limits } from '@sluice/schema'
 import { Problem } from '../../problems.ts'
-import { type Members, NAMES_MAX, setMember, tooManyNames } from '../entries.ts'
+import { addMember, type Members, NAMES_MAX, tooManyNames } from '../entries.ts'
 import { MalformedProtobuf, ProtobufReader, tagOf } from '../otlp/protobuf-reader.ts'
 import { Steps } from '../otlp/protobuf-scopes.ts'
 import { LABELS_CHARACTERS_MAX, parseLabels } from './labels.ts'
@@ -87,6 +87,7 @@ function lineOf(reader: ProtobufReader, stream: Stream): SourceRecord {
   let unixNano: bigint | undefined = 0n
   let line = ''
   const metadata: Members = {}
+  const numbers = new Map<string, number>()
   let metadataBytes = 0
   let names = 0
   let fields = 0
@@ -108,7 +109,7 @@ function lineOf(reader: ProtobufReader, stream: Stream): SourceRecord {
       names += 1
       if (names > NAMES_MAX) return tooManyNames
       if (metadataBytes > limits.metadataBytesMax) return tooLarge
-      fields += readPair(pair, metadata, FIELDS_MAX - fields)
+      fields += readPair(pair, metadata, numbers, FIELDS_MAX - fields)
       if (fields > FIELDS_MAX) return tooManyFields
     } else reader.skip()
   }
@@ -128,8 +129,17 @@ function readTime(reader: ProtobufReader): bigint | undefined {
   return unixNano < 0n ? undefined : unixNano
 }
 
-/** @param fieldsMax reading stops after one more field @returns the number of fields that were read */
-function readPair(reader: ProtobufReader, metadata: Members, fieldsMax: number): number {
+/**
+ * @param numbers see `addMember`
+ * @param fieldsMax reading stops after one more field
+ * @returns the number of fields that were read
+ */
+function readPair(
+  reader: ProtobufReader,
+  metadata: Members,
+  numbers: Map<string, number>,
+  fieldsMax: number,
+): number {
   let name = ''
   let value = ''
   let fields = 0
@@ -139,7 +149,7 @@ function readPair(reader: ProtobufReader, metadata: Members, fieldsMax: number):
     else if (tag === pairTags.value) value = reader.bytes().toString()
     else reader.skip()
   }
-  setMember(metadata, name, value)
+  addMember(metadata, name, value, numbers)
   return fields
 }
 

@@ -6,6 +6,7 @@ import { severityOf } from './level-of-record.ts'
 import { type Attributes, isEmpty, type LogRecord, type Resource, type Scope } from './log-record.ts'
 import { hasWholeMicroseconds, isTimestamp, toTimestamp } from './nanoseconds.ts'
 import { RecordError } from './record-error.ts'
+import { checkDepth, levels } from './value-budget.ts'
 
 /** What the entries of one resource have in common. */
 export interface ResourceOrigin {
@@ -45,6 +46,7 @@ export function originOfResource({
   schemaUrl,
   droppedAttributesCount,
 }: Resource): ResourceOrigin {
+  checkDepth(attributes, levels.attributes)
   const service = takeService(attributes)
   const environment = takeEnvironment(attributes)
   const metadata: Attributes = {}
@@ -60,6 +62,7 @@ export function originOf(
   { text: { fields, metadata: members }, ...resource }: ResourceOrigin,
   scope: Scope,
 ): Origin {
+  checkDepth(scope.attributes, levels.scopeAttributes)
   const described = describeScope(scope)
   const hasScope = !isEmpty(described)
   const metadata = hasScope ? { ...resource.metadata, scope: described } : resource.metadata

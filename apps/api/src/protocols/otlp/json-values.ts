@@ -2,7 +2,6 @@ import { isRawJson, keepInexact } from '@sluice/rows'
 import { type Attributes, setMember } from './log-record.ts'
 import { RecordError } from './record-error.ts'
 import type { ValueBudget } from './value-budget.ts'
-import { asJsonNumber } from './values.ts'
 
 const INT64_MIN = -(2n ** 63n)
 const INT64_MAX = 2n ** 63n - 1n
@@ -13,6 +12,10 @@ const INT32_MAX = 2 ** 31 - 1
 
 /** An integer as a text: the JSON form of 64-bit numbers. Longer texts are not numbers of 64 bits. */
 const INTEGER = /^-?\d{1,20}$/
+/** A number of JSON that may be an integer of 64 bits: digits, a fraction and an exponent. */
+const DECIMAL = /^(-?\d{1,40})(?:\.(\d{1,40}))?(?:[eE]([+-]?\d{1,2}))?$/
+/** More zeros make a number of more than 64 bits. */
+const ZEROS_MAX = 20
 const NUMBER = /^-?\d+(?:\.\d+)?(?:[eE][+-]?\d+)?$/
 /** Both alphabets. */
 const BASE64 = /^[A-Za-z0-9+/_-]*={0,2}$/
@@ -34,8 +37,18 @@ export function readText(value: unknown, what: string): string {
 /** An integer of at most 64 bits, as a number or a text. Undefined for anything else. */
 function toInteger(value: unknown): bigint | undefined {
   if (typeof value === 'number') return Number.isInteger(value) ? BigInt(value) : undefined
-  const text = isRawJson(value) ? value.rawJSON : value
-  return typeof text === 'string' && INTEGER.test(text) ? BigInt(text) : undefined
+  if (isRawJson(value)) return integerOf(value.rawJSON)
+  return typeof value === 'string' && INTEGER.test(value) ? BigInt(value) : undefined
+}
+
+/** The exact value of a number beyond 2^53. It has at least 16 digits before its point. */
+function integerOf(number: string): bigint | undefined {
+  const [, whole, fraction = '', exponent = '0'] = DECIMAL.exec(number) ?? []
+  if (whole === undefined) return undefined
+  const digits = whole + fraction
+  const zeros = Number(exponent) - fraction.length
+  if (zeros >= 0) return zeros > ZEROS_MAX ? undefined : BigInt(digits + '0'.repeat(zeros))
+  return /^0+$/.test(digits.slice(zeros)) ? BigInt(digits.slice(0, zeros)) : undefined
 }
 
 /** @throws RecordError */
@@ -67,11 +80,13 @@ function readInt64(value: unknown): unknown {
 }
 
 function readDouble(value: unknown): number | string {
-  if (typeof value === 'number') return asJsonNumber(value)
+  if (typeof value === 'number') return value
   const text = isRawJson(value) ? value.rawJSON : value
   if (typeof text === 'string' && NOT_FINITE.has(text)) return text
-  if (typeof text === 'string' && NUMBER.test(text)) return asJsonNumber(Number(text))
-  throw wrongType('doubleValue', 'a number')
+  const number = typeof text === 'string' && NUMBER.test(text) ? Number(text) : undefined
+  // A number that is too large for a double is not infinite.
+  if (number !== undefined && Number.isFinite(number)) return number
+  throw wrongType('doubleValue', 'a double')
 }
 
 function readBytes(value: unknown): string {

@@ -147,6 +147,8 @@ class Head<Value extends { schemaUrl: string }> {
   /** Counts the bytes of all messages together, because they become one value. */
   #catch(bytes: number, steps: Steps, read: () => void): void {
     steps.count(bytes)
+    // A request may repeat the message two million times. Each error would cost microseconds.
+    if (this.error !== undefined) return
     this.#bytes += bytes
     const error = orError(() => {
       checkBytes(this.#bytes)

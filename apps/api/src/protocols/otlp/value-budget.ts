@@ -1,4 +1,6 @@
+import { isTooDeep } from '@sluice/rows'
 import { limits } from '@sluice/schema'
+import type { Attributes } from './log-record.ts'
 import { RecordError } from './record-error.ts'
 
 export const recordLimits = {
@@ -62,10 +64,22 @@ export class ValueBudget {
 
   /** @throws RecordError for an array or a key-value list that metadata cannot have at this level */
   enter(level: number): void {
-    if (level > limits.metadataDepthMax) {
-      throw new RecordError('too_deep', `must have at most ${limits.metadataDepthMax} levels`, '/metadata')
-    }
+    if (level > limits.metadataDepthMax) throw metadataTooDeep()
   }
+}
+
+/**
+ * Checks attributes that many records have in common, once: a record is checked when its row is made.
+ *
+ * @param level their level in metadata
+ * @throws RecordError
+ */
+export function checkDepth(attributes: Attributes, level: number): void {
+  if (isTooDeep(attributes, level)) throw metadataTooDeep()
+}
+
+function metadataTooDeep(): RecordError {
+  return new RecordError('too_deep', `must have at most ${limits.metadataDepthMax} levels`, '/metadata')
 }
 
 /** @throws RecordError */

@@ -31,19 +31,20 @@ export function recordOfEvent(envelope: Members): SourceRecord {
   return { entry: withMetadata(toEntry(record), { ...origin, ...kept, ...unread }) }
 }
 
+/** What the parameters of `/services/collector/raw` say about all lines. */
+export interface LinesOrigin {
+  readonly timestamp?: string
+  readonly metadata: Readonly<Members>
+}
+
 /** A line of `/services/collector/raw`. */
-export function recordOfLine(
-  message: string,
-  time: string | undefined,
-  origin: Readonly<Members>,
-): SourceRecord {
-  const timestamp = timeOf(time)
+export function recordOfLine(message: string, { timestamp, metadata }: LinesOrigin): SourceRecord {
   const entry = toEntry({ message, ...(timestamp === undefined ? {} : { timestamp }) })
-  return { entry: withMetadata(entry, origin) }
+  return { entry: withMetadata(entry, metadata) }
 }
 
 /** Seconds since 1970 with a fraction, as a number or as a text. */
-function timeOf(time: unknown): string | undefined {
+export function timeOf(time: unknown): string | undefined {
   if (typeof time === 'string') return timeOfEpoch(time.trim())
   // The text of a number that was parsed exactly has all its digits.
   return time === undefined ? undefined : timeOfEpoch(JSON.stringify(time))

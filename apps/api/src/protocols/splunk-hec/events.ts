@@ -2,9 +2,9 @@ import { limits } from '@sluice/schema'
 import { type SourceRecord, tooManyRecords } from '../../intake/records.ts'
 import { parseFound, search, type Shape } from '../../intake/value-finder.ts'
 import { Problem } from '../../problems.ts'
-import { isObject, type Members, notAnObject } from '../entries.ts'
+import { isObject, notAnObject } from '../entries.ts'
 import { linesOf } from '../lines.ts'
-import { recordOfEvent, recordOfLine } from './event.ts'
+import { type LinesOrigin, recordOfEvent, recordOfLine } from './event.ts'
 
 /** Most clients write one object after another. Some send an array. */
 const shape: Shape = { take: 'event', elements: { take: 'event' } }
@@ -38,15 +38,11 @@ export function* jsonEvents(body: Buffer): Generator<SourceRecord | undefined> {
 }
 
 /** The lines of `/services/collector/raw`. Bytes that are not UTF-8 become U+FFFD. */
-export function* rawEvents(
-  body: Buffer,
-  time: string | undefined,
-  origin: Readonly<Members>,
-): Generator<SourceRecord | undefined> {
+export function* rawEvents(body: Buffer, origin: LinesOrigin): Generator<SourceRecord | undefined> {
   for (const line of linesOf(body)) {
     if (line === undefined) yield undefined
     else if (line.end - line.start > LINE_BYTES_MAX) yield tooLong
-    else yield recordOfLine(body.toString('utf8', line.start, line.end), time, origin)
+    else yield recordOfLine(body.toString('utf8', line.start, line.end), origin)
   }
 }
 

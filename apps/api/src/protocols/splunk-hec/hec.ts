@@ -1,10 +1,11 @@
 import { checkBody } from '../../intake/body.ts'
 import { Problem, problems } from '../../problems.ts'
 import { asBearer } from '../authorization.ts'
-import { queryText } from '../entries.ts'
+import { addMember, type Members, queryTexts } from '../entries.ts'
 import type { Protocol, ProtocolRequest, Reading } from '../protocol.ts'
 import { ackIdOf, hasChannel, readAcks } from './acks.ts'
 import { eventsAnswer, hecAnswer, jsonAnswer, rejectHec } from './answers.ts'
+import { type LinesOrigin, timeOf } from './event.ts'
 import { jsonEvents, rawEvents } from './events.ts'
 
 const common = {
@@ -40,11 +41,31 @@ const raw: Protocol = {
   read(body, request) {
     const { query } = request
     if (body.length === 0) throw new Problem('empty_body', problems.empty_body.detail)
-    const origin = Object.fromEntries(originNames.map((name) => [name, queryText(query, name)]))
-    return { records: () => rawEvents(body, queryText(query, 'time'), origin), answer: answerTo(request) }
+    const origin = originOfLines(query)
+    return { records: () => rawEvents(body, origin), answer: answerTo(request) }
   },
 }
-const originNames = ['host', 'source', 'sourcetype', 'index']
+
+const originNames = ['host', 'source', 'sourcetype', 'index', 'time']
+/** Of all parameters: each row has them. */
+const VALUES_MAX = 16
+
+/** Nothing is lost: a time that is not read is kept too. @throws Problem */
+function originOfLines(query: ProtocolRequest['query']): LinesOrigin {
+  const values = originNames.flatMap((name) => queryTexts(query, name).map((value) => [name, value] as const))
+  if (values.length > VALUES_MAX) {
+    const detail = `The parameters ${originNames.join(', ')} may have at most ${VALUES_MAX} values together.`
+    throw new Problem('bad_request', detail)
+  }
+  const metadata: Members = {}
+  let timestamp: string | undefined
+  for (const [name, value] of values) {
+    const time = name === 'time' && timestamp === undefined ? timeOf(value) : undefined
+    if (time === undefined) addMember(metadata, name, value)
+    else timestamp = time
+  }
+  return timestamp === undefined ? { metadata } : { timestamp, metadata }
+}
 
 const acks: Protocol = {
   ...common,

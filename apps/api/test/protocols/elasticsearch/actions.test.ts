@@ -13,7 +13,7 @@ afterEach(async () => {
 })
 
 interface ItemAnswer {
-  readonly _index: string | null
+  readonly _index: string
   readonly _id: string | null
   readonly status: number
   readonly error?: { readonly type: string; readonly reason: string }
@@ -38,13 +38,13 @@ describe('an action', () => {
     ['"a"', 'a'],
   ])('with the id %s keeps it as text', async (id, text) => {
     const [item] = await itemsOf(`{"index":{"_id":${id}}}\n{"message":"m"}\n`)
-    expect(item).toMatchObject({ _index: null, _id: text, status: 201 })
+    expect(item).toMatchObject({ _index: 'sluice', _id: text, status: 201 })
     expect(metadata()).toEqual([{ _id: text }])
   })
 
   it('may have null for index and id', async () => {
     const action = '{"create":{"_index":null,"_id":null}}\n{"message":"m"}\n'
-    expect(await itemsOf(action)).toMatchObject([{ _index: null, _id: null, status: 201 }])
+    expect(await itemsOf(action)).toMatchObject([{ _index: 'sluice', _id: null, status: 201 }])
     expect(await itemsOf(action, '/elasticsearch/logs/_bulk')).toMatchObject([
       { _index: 'logs', status: 201 },
     ])
@@ -67,7 +67,7 @@ describe('an action', () => {
     )
     expect(items).toEqual([
       {
-        _index: null,
+        _index: 'Logs',
         _id: '1',
         status: 400,
         error: {
@@ -89,8 +89,9 @@ describe('an action', () => {
     ])
   })
 
-  it('with a long name has its beginning and the fault in the reason', async () => {
+  it('with a long name has its beginning in the item, with the fault in the reason', async () => {
     const [item] = await itemsOf(`{"index":{"_index":"${'x'.repeat(7_000)}"}}\n{}\n`)
+    expect(item).toMatchObject({ _index: `${'x'.repeat(40)}…` })
     expect(item?.error?.reason).toBe(
       `Invalid index name [${'x'.repeat(40)}…], index name is too long, (7000 > 255)`,
     )
@@ -98,8 +99,9 @@ describe('an action', () => {
 
   it('that is not supported has that reason, whatever its index is', async () => {
     const items = await itemsOf('{"update":{"_index":"A"}}\n{"doc":{}}\n{"delete":{"_index":"A"}}\n')
-    for (const { status, error } of items)
-      expect([status, error]).toEqual([
+    for (const { _index: index, status, error } of items)
+      expect([index, status, error]).toEqual([
+        'A',
         400,
         { type: 'action_request_validation_exception', reason: 'The action must be index or create' },
       ])

@@ -54,7 +54,7 @@ describe('a bulk request', () => {
     expect(answer.body).toBe(
       '{"took":0,"errors":false,"items":[' +
         '{"create":{"_index":"filebeat","_id":"a","status":201,"result":"created"}},' +
-        '{"index":{"_index":null,"_id":null,"status":201,"result":"created"}}]}',
+        '{"index":{"_index":"sluice","_id":null,"status":201,"result":"created"}}]}',
     )
     const [one, two] = api.queue.rows
     expect(one).toMatchObject({
@@ -215,12 +215,12 @@ describe('filter_path', () => {
     ['took', '{"took":0}'],
     [
       'items.*._index,items.*.error.type',
-      '{"items":[{"index":{"_index":null}},{"index":{"_index":null,"error":E}}]}',
+      '{"items":[{"index":{"_index":"sluice"}},{"index":{"_index":"sluice","error":E}}]}',
     ],
     [
       '-took',
-      '{"took":0,"errors":true,"items":[{"index":{"_index":null,"_id":null,"status":201,"result":"created"}},' +
-        '{"index":{"_index":null,"_id":null,"status":400,"error":E}}]}',
+      '{"took":0,"errors":true,"items":[{"index":{"_index":"sluice","_id":null,"status":201,"result":"created"}},' +
+        '{"index":{"_index":"sluice","_id":null,"status":400,"error":E}}]}',
     ],
   ])('%s', async (filter, expected) => {
     const answer = await bulk(

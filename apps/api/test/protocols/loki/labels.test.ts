@@ -1,5 +1,9 @@
-import { describe, expect, it } from 'vitest'
+import { describe, expect, it, vi } from 'vitest'
+import { NAMES_MAX } from '../../../src/protocols/entries.ts'
 import { LABELS_CHARACTERS_MAX, parseLabels } from '../../../src/protocols/loki/labels.ts'
+
+/** Labels with the same name. */
+const same = (count: number): string => `{${'a="",'.repeat(count)}}`
 
 describe('parseLabels', () => {
   it.each<[string, Record<string, string>]>([
@@ -15,7 +19,7 @@ describe('parseLabels', () => {
     ['{a="}",b=",",c="{x=\'y\'}"}', { a: '}', b: ',', c: "{x='y'}" }],
     ['{a=`raw \\n "x"`}', { a: 'raw \\n "x"' }],
     ['{"service.name"="x"}', { 'service.name': 'x' }],
-    ['{a="1",a="2"}', { a: '2' }],
+    ['{a="1",a="2"}', { a: '1', a_2: '2' }],
     ['{a=""}', { a: '' }],
   ])('reads %s', (text, labels) => {
     expect(parseLabels(text)).toEqual(labels)
@@ -46,6 +50,19 @@ describe('parseLabels', () => {
     const value = 'x'.repeat(LABELS_CHARACTERS_MAX - '{a=""}'.length)
     expect(parseLabels(`{a="${value}"}`)).toEqual({ a: value })
     expect(parseLabels(`{a="${value}x"}`)).toBeUndefined()
+  })
+
+  it('has a limit of the number of labels, which counts those with the same name', () => {
+    expect(Object.keys(parseLabels(same(NAMES_MAX)) ?? {})).toHaveLength(NAMES_MAX)
+    expect(parseLabels(same(NAMES_MAX + 1))).toBeUndefined()
+  })
+
+  it('passes no name twice in the search for a number', () => {
+    const hasOwn = vi.spyOn(Object, 'hasOwn')
+    parseLabels(same(NAMES_MAX))
+    const calls = hasOwn.mock.calls.length
+    hasOwn.mockRestore()
+    expect(calls).toBeLessThan(3 * NAMES_MAX)
   })
 
   it('takes no longer for hostile texts', () => {

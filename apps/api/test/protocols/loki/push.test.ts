@@ -1,7 +1,8 @@
 import { limits } from '@sluice/schema'
 import type { LightMyRequestResponse } from 'fastify'
 import { gzipSync } from 'node:zlib'
-import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
+import { Stream } from '../../../src/protocols/loki/stream.ts'
 import { bytesField, numberField } from '../../../src/protocols/otlp/protobuf-writer.ts'
 import { buildTestApi, type TestApi } from '../../support/test-api.ts'
 
@@ -54,14 +55,16 @@ function stream(labels: string, lines: readonly ProtoLine[]): Buffer {
       Buffer.concat([
         bytesField(1, Buffer.concat([numberField(1, seconds), numberField(2, nanos)])),
         bytesField(2, line),
-        ...Object.entries(metadata).map(([name, value]) =>
-          bytesField(3, Buffer.concat([bytesField(1, name), bytesField(2, value)])),
-        ),
+        ...Object.entries(metadata).map(([name, value]) => pair(name, value)),
       ]),
     ),
   )
   return bytesField(1, Buffer.concat([bytesField(1, labels), ...entries, numberField(3, 7)]))
 }
+
+/** Structured metadata of a line. */
+const pair = (name: string, value: string): Buffer =>
+  bytesField(3, Buffer.concat([bytesField(1, name), bytesField(2, value)]))
 
 const metadata = (): unknown[] =>
   api.queue.rows.map(({ metadata_text }) => JSON.parse(metadata_text ?? '{}') as unknown)
@@ -150,6 +153,26 @@ describe('a push request', () => {
     expect(api.queue.rows).toMatchObject([{ service }])
   })
 
+  it.each<[Record<string, string>, string, Record<string, string>]>([
+    [{ env: 'qa' }, '', { env: 'qa' }],
+    [{ environment: 'qa', env: 'prod' }, 'production', { environment: 'qa' }],
+    [{ environment: 'staging', env: 'prod' }, 'staging', { env: 'prod' }],
+  ])(
+    'has the environment of its labels %j, if it is one of the three',
+    async (labels, environment, others) => {
+      await pushJson({ streams: [{ stream: labels, values: [['0', 'x']] }] })
+      expect(api.queue.rows).toMatchObject([{ environment }])
+      expect(metadata()).toEqual([others])
+    },
+  )
+
+  it('keeps all values of a name that is sent twice', async () => {
+    const line = [bytesField(2, 'x'), pair('a', '1'), pair('a', '2'), pair('a_2', '3'), pair('a', '4')]
+    const labels = bytesField(1, '{b="1",b_2="2",b="3"}')
+    await push(bytesField(1, Buffer.concat([labels, bytesField(2, Buffer.concat(line))])))
+    expect(metadata()).toEqual([{ a: '1', a_2: '2', a_2_2: '3', a_3: '4', b: '1', b_2: '2', b_3: '3' }])
+  })
+
   it('may be empty', async () => {
     expect((await pushJson({ streams: [] })).statusCode).toBe(204)
     expect((await pushJson({ streams: [{ stream: { app: 'x' }, values: [] }] })).statusCode).toBe(204)
@@ -212,6 +235,7 @@ describe('a push request', () => {
             7,
             ['0', 'm'.repeat(limits.messageCharactersMax + 1)],
             ['0', 'x', []],
+            ['0', 'x', {}, 'lost'],
             ['0', 'last'],
           ],
         },
@@ -221,7 +245,7 @@ describe('a push request', () => {
     expect(answer.statusCode).toBe(400)
     expect(answer.headers['content-type']).toBe('text/plain; charset=utf-8')
     expect(answer.body).toBe(
-      '2 lines are stored, 7 are rejected. Line 1: /timestamp must be nanoseconds of the years 1970–2261.\n',
+      '2 lines are stored, 8 are rejected. Line 1: /timestamp must be nanoseconds of the years 1970–2261.\n',
     )
     expect(api.queue.rows.map(({ message }) => message)).toEqual(['first', 'last'])
     expect(api.counts.answers).toContainEqual([[url, 'POST', '400'], 1])
@@ -263,6 +287,34 @@ describe('a push request', () => {
     expect(answer.statusCode).toBe(413)
     expect(answer.body).toMatch(/rows of the request have more than/)
     expect(api.queue.adds).toEqual([])
+  })
+
+  it('may have 256 names in the metadata of a line, with those of its labels', async () => {
+    const labels = Object.fromEntries(Array.from({ length: 254 }, (_, i) => [`l${i}`, 'x']))
+    const values = [
+      ['1763632800123456789', 'two more', { a: '1', l0: 'x', level: 'info' }],
+      ['1763632800123456789', 'three more', { a: '1', l0: 'y', level: 'info' }],
+      ['0', 'two more', { a: '1', l0: 'y', level: 'info' }],
+      ['0', 'three more', { a: '1', l0: 'y', level: 'info', severity: 'warn' }],
+      ['0', 'three more', { a: '1', l0: 'y', level: 'critical' }],
+      ['0', 'two more', { a: '1', level: 'critical' }],
+    ]
+    const answer = await pushJson({ streams: [{ stream: { ...labels, app: 'shop' }, values }] })
+    expect(answer.body).toBe(
+      '3 lines are stored, 3 are rejected. Line 1: /metadata must have at most 256 names.\n',
+    )
+    expect(metadata().map((members) => Object.keys(members as object).length)).toEqual([256, 256, 256])
+  })
+
+  it('has the labels of a stream copied for no line that has too many names', () => {
+    const labels = Object.fromEntries(Array.from({ length: 256 }, (_, i) => [`l${i}`, 'x']))
+    const wide = new Stream(labels)
+    const hasOwn = vi.spyOn(Object, 'hasOwn')
+    const record = wide.entryOf({ unixNano: 0n, line: 'x', metadata: { a: '1' } })
+    const calls = hasOwn.mock.calls.length
+    hasOwn.mockRestore()
+    expect(record).toMatchObject({ error: { code: 'too_many_names' } })
+    expect(calls).toBeLessThan(100)
   })
 
   it.each<[string, string | Buffer, string, number, string]>([

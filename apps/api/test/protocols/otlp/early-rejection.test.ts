@@ -1,6 +1,6 @@
 import { encodeLogs, encodeValue, field } from '@sluice/harness/otlp-logs'
 import { limits } from '@sluice/schema'
-import { describe, expect, it } from 'vitest'
+import { describe, expect, it, vi } from 'vitest'
 import {
   entryOf,
   type Origin,
@@ -44,6 +44,12 @@ function recordsOf(body: Buffer): unknown[] {
   return Array.from(protobufRecords(body)).filter((step) => step !== undefined)
 }
 const unknown = varint(99, 1)
+/** An attribute with arrays in one another. */
+function nested(levels: number): Buffer {
+  let value: Buffer = none
+  for (let level = 0; level < levels; level += 1) value = bytes(5, bytes(1, value))
+  return Buffer.concat([bytes(1, 'k'), bytes(2, value)])
+}
 
 /** Messages that repeat a field, and how many fields are around them. */
 const repeated: readonly (readonly [
@@ -120,6 +126,33 @@ describe('what would be rejected later, after more work, is rejected', () => {
     const comma = ',"scope":{"name":"n"}'.length
     expect(read(none, resourceOf(max - comma), scope)).toMatchObject([{ entry: {} }])
     expect(read(none, resourceOf(max - comma + 1), scope)).toMatchObject([{ error: { path: '/metadata' } }])
+  })
+
+  it.each([
+    ['its resource', (attribute: Buffer) => read(none, bytes(1, bytes(1, attribute)))],
+    ['its scope', (attribute: Buffer) => read(none, none, bytes(1, bytes(3, attribute)))],
+  ])('once for all records, with too many levels in %s', (what, readWith) => {
+    const max = limits.metadataDepthMax - (what === 'its resource' ? 2 : 3)
+    expect(readWith(nested(max))).toMatchObject([{ entry: {} }])
+    expect(readWith(nested(max + 1))).toEqual([
+      { error: { path: '/metadata', code: 'too_deep', message: 'must have at most 16 levels' } },
+    ])
+  })
+
+  it.each([
+    ['a resource', (head: Buffer) => read(none, head)],
+    ['a scope', (head: Buffer) => read(none, none, head)],
+  ])('without reading the rest of it: %s', (_what, readWith) => {
+    const takeField = vi.spyOn(ValueBudget.prototype, 'takeField')
+    const first = bytes(1, repeat(unknown, recordLimits.partsMax + 1))
+    expect(readWith(first)).toMatchObject([{ error: { code: 'too_large' } }])
+    const fields = takeField.mock.calls.length
+    takeField.mockClear()
+    expect(readWith(Buffer.concat([first, repeat(bytes(1, unknown), 1_000)]))).toMatchObject([
+      { error: { code: 'too_large' } },
+    ])
+    expect(takeField).toHaveBeenCalledTimes(fields)
+    takeField.mockRestore()
   })
 
   it('before it is written for each scope', () => {

@@ -10,6 +10,7 @@ import { Problem } from '../../../src/problems.ts'
 import { noScanner } from '../../support/no-scanner.ts'
 import { anyLogs, anyRecord } from './any-logs.ts'
 import { oneScope } from './otlp-api.ts'
+import { overlong } from './overlong.ts'
 
 const ID = '01a1fb4d-5bd1-74f9-83e0-56d2211cd84d'
 const ids = { next: () => ID, write: (memory: Buffer, to: number): void => void memory.write(ID, to) }
@@ -109,6 +110,32 @@ describe('the scanner of records', () => {
       { numRuns: 3_000 },
     )
   })
+
+  it('makes the rows of the decoder if numbers and lengths have more bytes than they need', async () => {
+    const lengths = fc.infiniteStream(fc.constantFrom(0, 0, 0, 1, 2, 9))
+    await fc.assert(
+      fc.asyncProperty(anyLogs, lengths, async (logs, more) => {
+        const body = overlong(encodeLogs(logs), () => more.next().value ?? 0)
+        expect(await read(fast, body)).toEqual(await read(slow, body))
+      }),
+      { numRuns: 3_000 },
+    )
+  })
+
+  it.each(['exception.stacktrace', 'url.full', 'url.path'])(
+    'keeps an empty text in the attribute of a column, however long its length is: %s',
+    async (name) => {
+      for (const length of [[0], [0x80, 0], [0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0]]) {
+        const value = field.bytes(2, Buffer.from([0x0a, ...length]))
+        const body = bodyOf(field.varint(2, 9), field.bytes(6, Buffer.concat([field.bytes(1, name), value])))
+        const rows = await read(slow, body)
+        expect(rows).toMatchObject({
+          rows: expect.stringContaining(`{"attributes":{"${name}":""}}`) as string,
+        })
+        expect(await read(fast, body)).toEqual(rows)
+      }
+    },
+  )
 
   // Official decoders merge the two.
   it('makes the rows of the decoder if a record has all its fields twice, and a byte is changed', async () => {

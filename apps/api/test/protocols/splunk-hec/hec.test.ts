@@ -75,7 +75,7 @@ describe('events', () => {
           fields: { msg: 'f' },
           extra: true,
         },
-        { time: 'soon', fields: [1], event: 'e', host: '' },
+        { time: 'soon', fields: [1], event: 'e', host: '', foo: null },
         { event: { line: 'of a container', source: 'stdout', tag: 't' } },
         { event: { message: { msg: 'inner', line: 1 }, severity: 'warn', line: 2, n: 3 } },
       ),
@@ -84,7 +84,7 @@ describe('events', () => {
     expect(api.queue.rows[0]).toMatchObject({ timestamp: '2025-11-20T10:00:00Z' })
     expect(metadata()).toEqual([
       { timestamp_2: 'x', source: 'y', msg_2: 'f', source_2: 's', extra: true },
-      { time: 'soon', fields: [1] },
+      { host: '', foo: null, fields: [1], time: 'soon' },
       { source: 'stdout', tag: 't' },
       { line: 1, n: 3, line_2: 2 },
     ])
@@ -195,7 +195,25 @@ describe('raw events', () => {
       { message: 'two {"a":1}' },
       { message: 'a\u{FFFD}' },
     ])
-    expect(metadata()[0]).toEqual({ host: 'h', sourcetype: 's' })
+    expect(metadata()[0]).toEqual({ host: 'h', sourcetype: 's', sourcetype_2: 't' })
+  })
+
+  it('keep the parameters of their request, whatever they are', async () => {
+    const path = `/services/collector/raw?time=yesterday&time=1763632800&time=1&source=${'s'.repeat(5_000)}&index=`
+    expect((await send('x', { path })).statusCode).toBe(200)
+    expect(api.queue.rows).toMatchObject([{ timestamp: '2025-11-20T10:00:00Z' }])
+    expect(metadata()).toEqual([{ source: 's'.repeat(5_000), index: '', time: 'yesterday', time_2: '1' }])
+  })
+
+  it('may have 16 values of parameters, because each row has them', async () => {
+    for (const [count, status] of [
+      [16, 200],
+      [17, 400],
+    ] as const) {
+      const answer = await send('x', { path: `/services/collector/raw?${'host=h&'.repeat(count)}other=o` })
+      expect(answer.statusCode).toBe(status)
+    }
+    expect(api.queue.rows).toHaveLength(1)
   })
 
   it('with lines that are too long are stored without these', async () => {
