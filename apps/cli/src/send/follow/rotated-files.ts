@@ -81,3 +81,8 @@ export async function isFileOrCopy(
   if (!(await hasHeadOf(file, identity)) || (await file.stat()).size < offset) return false
   return identity.headBytes >= COPY_HEAD_BYTES_MIN || hasNumbersOf(file, identity)
 }
+
+/** Whether the file has the bytes of the identity and no others. If the file itself was truncated, this is its copy, however short. */
+export async function isWholeCopy(file: FileHandle, identity: FileIdentity): Promise<boolean> {
+  return (await file.stat()).size === identity.headBytes && hasHeadOf(file, identity)
+}
