@@ -274,6 +274,36 @@ describe('a log that is renamed', () => {
     await second.stop()
   })
 
+  test.each(['shop-1-20261118.log', 'shop.host.log.INFO.20261118-100000.17'])(
+    'where a link points to %s and to its next files, while nothing reads it: all of them are read',
+    async (first) => {
+      const place = join(folder, 'dated')
+      await mkdir(place)
+      const names = [18, 19, 20, 21].map((day) => first.replace('18', String(day)))
+      const [second = '', third = '', last = ''] = names.slice(1).map((name) => join(place, name))
+      await writeFile(join(place, first), LONG)
+      await symlink(join(place, first), path)
+      const reader = new Reader()
+      expect(await reader.until(LONG)).toBe(LONG)
+      const state = await reader.stop()
+      await appendFile(join(place, first), 'rest\n')
+      await sleep(20)
+      await writeFile(second, 'second\n')
+      // Another log, whose name has another number before the date.
+      await writeFile(join(place, 'shop-2-20261119.log'), 'other\n')
+      await sleep(20)
+      await writeFile(third, 'third\n')
+      await writeFile(last, 'last\n')
+      await unlink(path)
+      await symlink(last, path)
+      const restarted = new Reader(state)
+      const expected = 'rest\n|second\n|third\n|last\n'
+      expect(await restarted.until(expected)).toBe(expected)
+      expect(restarted.notes).toEqual([])
+      await restarted.stop()
+    },
+  )
+
   test('while nothing reads it, and the next file begins with the same lines: it is not taken for a copy', async () => {
     const banner = LONG.repeat(20)
     await writeFile(path, banner)
