@@ -5,6 +5,8 @@ import { type FileIdentity, hasHeadOf, hasNumbersOf, numberOf } from './file-ide
 /** A copy is recognized by its first bytes alone. Fewer could be those of another file. */
 const COPY_HEAD_BYTES_MIN = 64
 const SIBLINGS_MAX = 1_000
+/** Compared at a time. */
+const PIECE_BYTES = 256 * 1024
 const COMPRESSED = /\.(?:gz|zst|bz2|xz|br|zip|lz4)$/
 
 export interface RotatedFile {
@@ -111,4 +113,25 @@ export async function isFileOrCopy(
 /** Whether the file has the bytes of the identity and no others. If the file itself was truncated, this is its copy, however short. */
 export async function isWholeCopy(file: FileHandle, identity: FileIdentity): Promise<boolean> {
   return (await file.stat()).size === identity.headBytes && hasHeadOf(file, identity)
+}
+
+/** Whether all bytes of the file are the first ones of the other file. False if the signal is aborted meanwhile. */
+export async function isBeginningOf(
+  file: FileHandle,
+  whole: FileHandle,
+  signal: AbortSignal,
+): Promise<boolean> {
+  const { size } = await file.stat()
+  if ((await whole.stat()).size < size) return false
+  for (let at = 0; at < size; at += PIECE_BYTES) {
+    const bytes = Math.min(PIECE_BYTES, size - at)
+    const [piece, expected] = await Promise.all([readAt(file, at, bytes), readAt(whole, at, bytes)])
+    if (signal.aborted || piece.length < bytes || !piece.equals(expected)) return false
+  }
+  return true
+}
+
+async function readAt(file: FileHandle, position: number, bytes: number): Promise<Buffer> {
+  const { buffer, bytesRead } = await file.read(Buffer.allocUnsafe(bytes), 0, bytes, position)
+  return buffer.subarray(0, bytesRead)
 }
