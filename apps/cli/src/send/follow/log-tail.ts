@@ -36,7 +36,7 @@ export interface TailOptions {
   /** What was read before, the oldest first. New files are added, and those that cannot be found are removed. */
   readonly segments: Segment[]
   readonly signal: AbortSignal
-  readonly nowMs: () => number
+  readonly monotonicMs: () => number
   /** Ends early when the signal is aborted. */
   readonly sleep: (ms: number) => Promise<void>
   readonly note: (text: string) => void
@@ -208,11 +208,11 @@ export class LogTail {
   }
 
   async *#readWhileItGrows(opened: OpenLog): AsyncGenerator<TailEvent> {
-    const { signal, sleep, nowMs } = this.#options
+    const { signal, sleep, monotonicMs } = this.#options
     const { file, segment } = opened
     yield { kind: 'begin', segment }
     /** When the file last grew, or was first seen to be renamed. */
-    let quietSinceMs = nowMs()
+    let quietSinceMs = monotonicMs()
     let isRenamed = false
     let isTruncated = false
     try {
@@ -220,13 +220,13 @@ export class LogTail {
         const { position } = opened
         isTruncated = yield* this.#readAvailable(opened)
         if (isTruncated) break
-        if (opened.position > position) quietSinceMs = nowMs()
+        if (opened.position > position) quietSinceMs = monotonicMs()
         if (signal.aborted) return
         yield { kind: 'pause' }
         const wasRenamed = isRenamed
         isRenamed = await this.#isRenamed(segment)
-        if (isRenamed && !wasRenamed) quietSinceMs = nowMs()
-        const isQuiet = isRenamed && nowMs() - quietSinceMs >= this.#limits.rotatedQuietMs
+        if (isRenamed && !wasRenamed) quietSinceMs = monotonicMs()
+        const isQuiet = isRenamed && monotonicMs() - quietSinceMs >= this.#limits.rotatedQuietMs
         if (isQuiet && !(await this.#mayStillBeWritten(file))) break
         await sleep(this.#limits.pollMs)
       }

@@ -60,7 +60,7 @@ class Reader {
       ...(this.#others === undefined ? {} : { others: this.#others }),
       segments: this.segments,
       signal,
-      nowMs: Date.now,
+      monotonicMs: () => performance.now(),
       sleep: (ms) => sleep(ms, undefined, { signal }).catch(() => undefined),
       note: (text) => this.notes.push(text),
       limits: { pollMs: 5, rotatedQuietMs, pieceBytes: 7 },
