@@ -1,6 +1,7 @@
 import { pipeline, Readable } from 'node:stream'
 import { createBrotliDecompress, createGunzip, createZstdDecompress } from 'node:zlib'
 import { CliError } from '../errors.ts'
+import { ZstdFrames } from './zstd-frames.ts'
 
 interface Compression {
   readonly name: string
@@ -8,6 +9,8 @@ interface Compression {
   readonly decompressor?: () => NodeJS.ReadWriteStream
   /** A command that decompresses a file. */
   readonly command: string
+  /** Finds what the decompressor leaves out without an error. */
+  readonly frames?: () => ZstdFrames
 }
 
 interface Format extends Compression {
@@ -15,15 +18,19 @@ interface Format extends Compression {
   readonly signature: string
 }
 
+const zstd: Compression = {
+  name: 'zstd',
+  decompressor: () => createZstdDecompress(),
+  command: 'zstd -dc',
+  frames: () => new ZstdFrames(),
+}
+
 /** Each signature contains a byte that text does not have, or is ten characters long. */
 const formats: readonly Format[] = [
   { name: 'gzip', signature: '\u001F\u008B\b', decompressor: () => createGunzip(), command: 'gzip -dc' },
-  {
-    name: 'zstd',
-    signature: '(\u00B5/\u00FD',
-    decompressor: () => createZstdDecompress(),
-    command: 'zstd -dc',
-  },
+  { ...zstd, signature: '(\u00B5/\u00FD' },
+  // Frames that are not data: pzstd begins with one.
+  ...Array.from('PQRSTUVWXYZ[\\]^_', (first) => ({ ...zstd, signature: `${first}*M\u0018` })),
   { name: 'xz', signature: '\u00FD7zXZ\u0000', command: 'xz -dc' },
   { name: 'zip', signature: 'PK\u0003\u0004', command: 'unzip -p' },
   ...[1, 2, 3, 4, 5, 6, 7, 8, 9].map((level) => ({
@@ -75,7 +82,7 @@ export async function* decompress(stream: Readable, name: string): AsyncGenerato
     requireReadable(format, name)
     const whole = prepend(start, { [Symbol.asyncIterator]: () => pieces })
     if (format?.decompressor === undefined) yield* whole
-    else yield* decompressWith(format.decompressor(), whole, name)
+    else yield* decompressWith(format.decompressor(), whole, name, format.frames?.())
   } finally {
     // Stdin that is still open would keep the process alive.
     stream.destroy()
@@ -107,16 +114,31 @@ async function* decompressWith(
   decompressor: NodeJS.ReadWriteStream,
   input: AsyncIterable<Buffer>,
   name: string,
+  frames: ZstdFrames | undefined,
 ): AsyncGenerator<Buffer> {
+  const known = frames === undefined ? input : framesOf(input, frames)
   // The iteration throws the error of any part of the pipeline.
-  const output = pipeline(Readable.from(input), decompressor, () => undefined)
+  const output = pipeline(Readable.from(known), decompressor, () => undefined)
   try {
     for await (const piece of output) yield piece as Buffer
   } catch (error) {
     if (!isDecompressionError(error)) throw error
-    throw new CliError(`cannot read the rest of ${name}: the compressed data is damaged or incomplete`, {
-      cause: error,
-    })
+    throw damaged(name, error)
+  }
+  if (frames?.isComplete === false) throw damaged(name)
+}
+
+function damaged(name: string, cause?: unknown): CliError {
+  const message = `cannot read the rest of ${name}: the compressed data is damaged or incomplete`
+  return new CliError(message, { cause })
+}
+
+/** Yields the input up to the first bytes that are no frame. */
+async function* framesOf(input: AsyncIterable<Buffer>, frames: ZstdFrames): AsyncGenerator<Buffer> {
+  for await (const piece of input) {
+    const known = frames.push(piece)
+    if (known.length > 0) yield known
+    if (known.length < piece.length) return
   }
 }
 

@@ -21,6 +21,12 @@ export async function identify(file: FileHandle, bytesMax: number): Promise<File
   return { device: String(dev), inode: String(ino), headBytes: head.length, headHash: hashOf(head) }
 }
 
+/** The identity of a file with these numbers that begins with these bytes. */
+export function withHead({ device, inode }: FileIdentity, bytes: Buffer): FileIdentity {
+  const head = bytes.subarray(0, headBytesMax)
+  return { device, inode, headBytes: head.length, headHash: hashOf(head) }
+}
+
 /** The numbers of a file as a key. */
 export const numberOf = ({ device, inode }: Pick<FileIdentity, 'device' | 'inode'>): string =>
   `${device}:${inode}`

@@ -1,9 +1,12 @@
 import type { FileHandle } from 'node:fs/promises'
 import { type FileIdentity, hasHeadOf, headBytesMax, identify, numberOf } from './file-identity.ts'
-import { openRotated, type RotatedFile } from './rotated-files.ts'
+import { isBeginningOf, openRotated, type RotatedFile } from './rotated-files.ts'
 
 /** More rotated files are not kept. */
 const FILES_MAX = 1_000
+
+/** A shorter file is not taken for a copy of another one: it may be a new log that has the same first lines. */
+const COPY_BYTES_MIN = headBytesMax
 
 /** The files of a log that were read to their end, and with them, the rotated files that were not. */
 export class FinishedFiles {
@@ -28,7 +31,8 @@ export class FinishedFiles {
   }
 
   /**
-   * Opens the rotated files that were written later than the finished ones, the oldest first. The caller must close them.
+   * Opens the rotated files that were written later than the finished ones, the oldest first. The caller must close them. Copies
+   * that a user made of a finished file are not among them. They are compared byte by byte, so that no other file is taken for a copy.
    *
    * @param current the open file that was at the path. It is not one of them, even if it was rotated meanwhile
    * @param others the paths of other logs, whose names may look like those of rotated files
@@ -40,19 +44,30 @@ export class FinishedFiles {
     others: ReadonlySet<string> = new Set(),
   ): Promise<RotatedFile[]> {
     const currentNumber = numberOf(await identify(current, 0))
+    const all = await openWhenStill(path, signal)
     const unread: RotatedFile[] = []
-    for (const rotated of await openWhenStill(path, signal)) {
+    for (const rotated of all) {
       const isOther = rotated.number === currentNumber || others.has(rotated.path)
-      if (!isOther && (await this.#isUnread(rotated))) unread.push(rotated)
-      else await rotated.file.close()
+      if (!isOther && (await this.#isUnread(rotated, all, signal))) unread.push(rotated)
     }
+    for (const rotated of all) if (!unread.includes(rotated)) await rotated.file.close()
     return unread
   }
 
-  async #isUnread({ file, number, modifiedMs }: RotatedFile): Promise<boolean> {
-    if (this.#modifiedMs === undefined || modifiedMs < this.#modifiedMs) return false
+  async #isUnread(rotated: RotatedFile, all: readonly RotatedFile[], signal: AbortSignal): Promise<boolean> {
+    if (this.#modifiedMs === undefined || rotated.modifiedMs < this.#modifiedMs) return false
+    if (await this.#isFinished(rotated)) return false
+    if ((await rotated.file.stat()).size < COPY_BYTES_MIN) return true
+    for (const whole of all) {
+      if ((await this.#isFinished(whole)) && (await isBeginningOf(rotated.file, whole.file, signal)))
+        return false
+    }
+    return true
+  }
+
+  async #isFinished({ file, number }: RotatedFile): Promise<boolean> {
     const finished = this.#identities.get(number)
-    return finished === undefined || !(await hasHeadOf(file, finished))
+    return finished !== undefined && (await hasHeadOf(file, finished))
   }
 }
 

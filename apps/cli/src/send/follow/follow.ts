@@ -1,3 +1,4 @@
+import { processClock } from '@sluice/runtime'
 import { parse, resolve } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Context } from '../../context.ts'
@@ -17,6 +18,9 @@ import { Slots } from './slots.ts'
 
 /** Each file has an open descriptor, and up to 2 MiB of entries that wait. */
 const FILES_MAX = 256
+
+/** For waits: the clock of the machine may be set back meanwhile. */
+const monotonicMs = (): number => processClock.nowMs()
 
 export interface FollowOptions {
   readonly api: ApiAccess
@@ -45,14 +49,14 @@ export async function follow(
     stop.abort()
   }
 
-  const startedAtMs = context.nowMs()
+  const startedAtMs = monotonicMs()
   let bytesRead = 0
   const progress = new Progress(context.stderr, () => ({
     bytesRead,
     bytesTotal: undefined,
     accepted: tally.accepted,
     rejected: tally.rejected,
-    elapsedMs: context.nowMs() - startedAtMs,
+    elapsedMs: monotonicMs() - startedAtMs,
   }))
   const tally = new Tally((text) => progress.note(text))
   const note = (text: string): void => progress.note(text)
@@ -84,7 +88,7 @@ export async function follow(
           segments,
           delivery,
           lines: { ...lines, defaults: { ...lines.defaults, fallbackService: parse(path).name } },
-          nowMs: context.nowMs,
+          monotonicMs,
           onLine: ({ bytes, wasUtf8 }) => {
             bytesRead += bytes
             if (!wasUtf8) tally.repaired += 1
@@ -97,7 +101,7 @@ export async function follow(
           segments,
           signal,
           note,
-          nowMs: context.nowMs,
+          monotonicMs,
           sleep: (ms) => sleep(ms, undefined, { signal }).catch(() => undefined),
         })
         await followed.run(tail).catch(onFailure)
@@ -107,7 +111,7 @@ export async function follow(
     progress.stop()
     await Promise.all([...new Set(states)].map((state) => state.close()))
   }
-  await context.stdout.write(`${tally.summary(context.nowMs() - startedAtMs)}\n`)
+  await context.stdout.write(`${tally.summary(monotonicMs() - startedAtMs)}\n`)
   const [failure] = failures
   if (failure !== undefined) throw failure
 }

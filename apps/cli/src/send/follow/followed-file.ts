@@ -12,7 +12,7 @@ export interface FollowedFileOptions {
   /** Those of the state. They are removed when their last entry is acknowledged, and there is a newer one. */
   readonly segments: Segment[]
   readonly delivery: DeliveryContext
-  readonly nowMs: () => number
+  readonly monotonicMs: () => number
   readonly onLine: (line: { readonly bytes: number; readonly wasUtf8: boolean }) => void
   readonly onTooLong: (origin: string) => void
 }
@@ -119,7 +119,7 @@ class SegmentReading {
 
   /** Sends what has waited long enough. */
   async onPause(): Promise<void> {
-    const nowMs = this.#options.nowMs()
+    const nowMs = this.#options.monotonicMs()
     if (this.#entries.isWaiting && nowMs - this.#lastLineMs >= continuationWaitMs) {
       await this.#flushRecords()
       this.#hasPaused = true
@@ -150,7 +150,7 @@ class SegmentReading {
     }
     this.#lineStarts.set(number, start)
     this.#position = start + bytes
-    this.#lastLineMs = this.#options.nowMs()
+    this.#lastLineMs = this.#options.monotonicMs()
     this.#options.onLine({ bytes, wasUtf8 })
     if (text === undefined) this.#options.onTooLong(this.#originOf(start))
     else await this.#addEntries(this.#entries.push(text, number))
@@ -176,7 +176,7 @@ class SegmentReading {
         continue
       }
       if (this.#gatheredBytes + bytes > sendLimits.requestBytesMax) await this.#send()
-      if (this.#gathered.length === 0) this.#gatheredSinceMs = this.#options.nowMs()
+      if (this.#gathered.length === 0) this.#gatheredSinceMs = this.#options.monotonicMs()
       // Of several entries of one record, only the last one lets the offset pass the record.
       const isLast = index === made.length - 1
       const before = this.#gathered.at(-1) ?? this.#sentUpTo

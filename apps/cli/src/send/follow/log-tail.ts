@@ -1,8 +1,9 @@
 import { type FileHandle, open, stat } from 'node:fs/promises'
-import { hasHeadOf, hasNumbersOf, headBytesMax, identify, numberOf } from './file-identity.ts'
+import { hasNumbersOf, identify, numberOf } from './file-identity.ts'
 import { FinishedFiles } from './finished-files.ts'
 import { newSegment, type Segment } from './follow-state.ts'
-import { isFileOrCopy, openRotated, type RotatedFile } from './rotated-files.ts'
+import { OpenLog } from './open-log.ts'
+import { isFileOrCopy, isWholeCopy, openRotated, type RotatedFile } from './rotated-files.ts'
 
 interface TailLimits {
   readonly pollMs: number
@@ -35,7 +36,7 @@ export interface TailOptions {
   /** What was read before, the oldest first. New files are added, and those that cannot be found are removed. */
   readonly segments: Segment[]
   readonly signal: AbortSignal
-  readonly nowMs: () => number
+  readonly monotonicMs: () => number
   /** Ends early when the signal is aborted. */
   readonly sleep: (ms: number) => Promise<void>
   readonly note: (text: string) => void
@@ -55,14 +56,6 @@ async function openFile(path: string): Promise<FileHandle> {
   throw new Error('it is not a file')
 }
 
-/** A file that is open, and the segment that it is read for. */
-interface OpenFile {
-  readonly file: FileHandle
-  readonly segment: Segment
-  /** When the file was last written, the last time that it was seen to begin as before. */
-  checkedMs?: number
-}
-
 /**
  * Reads a log as it grows, like `tail -F`, and continues where it was left.
  *
@@ -74,7 +67,6 @@ export class LogTail {
   readonly #options: TailOptions
   readonly #limits: TailLimits
   readonly #finished = new FinishedFiles()
-  #position = 0
 
   constructor(options: TailOptions) {
     this.#options = options
@@ -97,17 +89,17 @@ export class LogTail {
    *
    * @returns undefined when the signal is aborted
    */
-  async *#next(): AsyncGenerator<TailEvent, OpenFile | undefined> {
+  async *#next(): AsyncGenerator<TailEvent, OpenLog | undefined> {
     const file = await this.#openPath()
     if (file === undefined) return undefined
     yield* this.#readBetween(file)
-    if (!this.#options.signal.aborted) return this.#begin(file, await this.#add(file))
+    if (!this.#options.signal.aborted) return this.#addNew(file)
     await file.close()
     return undefined
   }
 
   /** Reads the rest of what was read before. @returns the file at the path, if it is one of those */
-  async *#readKnown(): AsyncGenerator<TailEvent, OpenFile | undefined> {
+  async *#readKnown(): AsyncGenerator<TailEvent, OpenLog | undefined> {
     const { path, segments, note } = this.#options
     for (const segment of segments.slice()) {
       if (isUntouched(segment)) {
@@ -119,14 +111,14 @@ export class LogTail {
         file !== undefined &&
         (await hasNumbersOf(file, segment.identity)) &&
         (await isFileOrCopy(file, segment.identity, segment.offset))
-      if (isCurrent) return this.#begin(file, segment)
+      if (isCurrent) return new OpenLog(file, segment, segment.offset)
       await file?.close()
       const found = await this.#findRotated(segment, segment.offset)
       if (found === undefined) {
         if (!segment.isEnded)
           note(`${path}: the file that was read before is gone; its last lines may not have been sent`)
         this.#forget(segment)
-      } else yield* this.#readToEnd(this.#begin(found.file, segment))
+      } else yield* this.#readToEnd(new OpenLog(found.file, segment, segment.offset))
     }
     return undefined
   }
@@ -154,16 +146,11 @@ export class LogTail {
     return undefined
   }
 
-  async #add(file: FileHandle): Promise<Segment> {
+  async #addNew(file: FileHandle): Promise<OpenLog> {
     const { mtimeMs } = await file.stat()
     const segment = newSegment(await identify(file, 0), 0, mtimeMs)
     this.#options.segments.push(segment)
-    return segment
-  }
-
-  #begin(file: FileHandle, segment: Segment): OpenFile {
-    this.#position = segment.offset
-    return { file, segment }
+    return new OpenLog(file, segment, 0)
   }
 
   /** Reads the rotated files that were written later than those that were read, and never seen at the path: the oldest first. */
@@ -174,7 +161,7 @@ export class LogTail {
       if (unread.length === 0) return
       try {
         for (const { file } of unread) {
-          if (!signal.aborted) yield* this.#readToEnd(this.#begin(file, await this.#add(file)))
+          if (!signal.aborted) yield* this.#readToEnd(await this.#addNew(file))
         }
       } finally {
         for (const { file } of unread) await file.close()
@@ -182,84 +169,84 @@ export class LogTail {
     }
   }
 
-  async *#readToEnd(opened: OpenFile): AsyncGenerator<TailEvent> {
+  async *#readToEnd(opened: OpenLog): AsyncGenerator<TailEvent> {
     yield { kind: 'begin', segment: opened.segment }
     try {
-      yield* this.#readAvailable(opened)
-      if (this.#options.signal.aborted) return
-      await this.#finished.add(opened.file)
+      yield* this.#readWhole(opened)
     } finally {
       await opened.file.close()
     }
-    yield { kind: 'end' }
+    if (!this.#options.signal.aborted) yield { kind: 'end' }
   }
 
-  async *#readWhileItGrows(opened: OpenFile): AsyncGenerator<TailEvent> {
-    const { signal, sleep, nowMs } = this.#options
+  /** Reads a file that does not grow any more. If it is truncated meanwhile, the rest is read from its copy. */
+  async *#readWhole(opened: OpenLog): AsyncGenerator<TailEvent> {
+    const isTruncated = yield* this.#readAvailable(opened)
+    if (this.#options.signal.aborted) return
+    if (isTruncated) yield* this.#readCopy(opened)
+    else await this.#finished.add(opened.file)
+  }
+
+  /** Reads the rest of a file that was truncated. It has other lines now, so it is not finished itself. */
+  async *#readCopy({ segment, position }: OpenLog): AsyncGenerator<TailEvent> {
+    const { path, note } = this.#options
+    const copy =
+      (await this.#findRotated(segment, position)) ??
+      (await this.#findRotated(segment, position, isWholeCopy))
+    if (copy === undefined) {
+      note(
+        `${path}: the file was truncated, and no copy of it was found; its lines after byte ${position} may not have been sent`,
+      )
+      this.#finished.addDeleted(segment.modifiedMs)
+      return
+    }
+    try {
+      yield* this.#readWhole(new OpenLog(copy.file, segment, position))
+    } finally {
+      await copy.file.close()
+    }
+  }
+
+  async *#readWhileItGrows(opened: OpenLog): AsyncGenerator<TailEvent> {
+    const { signal, sleep, monotonicMs } = this.#options
     const { file, segment } = opened
     yield { kind: 'begin', segment }
     /** When the file last grew, or was first seen to be renamed. */
-    let quietSinceMs = nowMs()
+    let quietSinceMs = monotonicMs()
     let isRenamed = false
-    let rest: RotatedFile | undefined
+    let isTruncated = false
     try {
       while (!signal.aborted) {
-        if (await this.#isTruncated(opened)) {
-          rest = await this.#findRotated(segment, this.#position)
-          break
-        }
-        const position = this.#position
-        yield* this.#readAvailable(opened)
-        if (this.#position > position) quietSinceMs = nowMs()
+        const { position } = opened
+        isTruncated = yield* this.#readAvailable(opened)
+        if (isTruncated) break
+        if (opened.position > position) quietSinceMs = monotonicMs()
         if (signal.aborted) return
         yield { kind: 'pause' }
         const wasRenamed = isRenamed
         isRenamed = await this.#isRenamed(segment)
-        if (isRenamed && !wasRenamed) quietSinceMs = nowMs()
-        const isQuiet = isRenamed && nowMs() - quietSinceMs >= this.#limits.rotatedQuietMs
+        if (isRenamed && !wasRenamed) quietSinceMs = monotonicMs()
+        const isQuiet = isRenamed && monotonicMs() - quietSinceMs >= this.#limits.rotatedQuietMs
         if (isQuiet && !(await this.#mayStillBeWritten(file))) break
         await sleep(this.#limits.pollMs)
       }
       if (signal.aborted) return
-      if (rest !== undefined) {
-        yield* this.#readAvailable({ file: rest.file, segment })
-        await this.#finished.add(rest.file)
-      }
-      await this.#finished.add(file)
-      yield { kind: 'end' }
+      if (isTruncated) yield* this.#readCopy(opened)
+      else await this.#finished.add(file)
+      if (!signal.aborted) yield { kind: 'end' }
     } finally {
       await file.close()
-      await rest?.file.close()
     }
   }
 
-  async *#readAvailable({ file, segment }: OpenFile): AsyncGenerator<TailEvent> {
-    const { signal } = this.#options
-    while (!signal.aborted) {
-      const { buffer, bytesRead } = await file.read(
-        Buffer.allocUnsafe(this.#limits.pieceBytes),
-        0,
-        this.#limits.pieceBytes,
-        this.#position,
-      )
-      if (bytesRead === 0) {
-        segment.modifiedMs = (await file.stat()).mtimeMs
-        return
-      }
-      this.#position += bytesRead
-      if (segment.identity.headBytes < headBytesMax) segment.identity = await identify(file, this.#position)
-      yield { kind: 'bytes', bytes: buffer.subarray(0, bytesRead) }
+  /** Reads what the file has. @returns whether it was truncated */
+  async *#readAvailable(opened: OpenLog): AsyncGenerator<TailEvent, boolean> {
+    while (!this.#options.signal.aborted) {
+      const bytes = await opened.readPiece(this.#limits.pieceBytes)
+      if (bytes === undefined) return true
+      if (bytes.length === 0) return false
+      yield { kind: 'bytes', bytes }
     }
-  }
-
-  /** Whether the file was emptied, and perhaps filled again: it is shorter, or was written since and begins with other bytes. */
-  async #isTruncated(opened: OpenFile): Promise<boolean> {
-    // The time comes before the check: what is written after it has another time, and is checked at the next poll.
-    const { size, mtimeMs } = await opened.file.stat()
-    if (size < this.#position) return true
-    const isWritten = size > this.#position || mtimeMs !== opened.checkedMs
-    if (isWritten && !(await hasHeadOf(opened.file, opened.segment.identity))) return true
-    opened.checkedMs = mtimeMs
     return false
   }
 
@@ -276,12 +263,16 @@ export class LogTail {
     return String(stats.ino) !== identity.inode || String(stats.dev) !== identity.device
   }
 
-  async #findRotated({ identity }: Segment, offset: number): Promise<RotatedFile | undefined> {
+  async #findRotated(
+    { identity }: Segment,
+    offset: number,
+    isTheFile = isFileOrCopy,
+  ): Promise<RotatedFile | undefined> {
     let found: RotatedFile | undefined
     for (const rotated of await openRotated(this.#options.path)) {
       // Files that begin with the same lines look like copies. The file itself is the one.
       const isFound = found?.number === numberOf(identity)
-      if (!isFound && (await isFileOrCopy(rotated.file, identity, offset))) {
+      if (!isFound && (await isTheFile(rotated.file, identity, offset))) {
         await found?.file.close()
         found = rotated
       } else await rotated.file.close()

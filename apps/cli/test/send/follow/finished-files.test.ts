@@ -1,8 +1,8 @@
 import { renameSync, writeFileSync } from 'node:fs'
-import { type FileHandle, mkdtemp, open, rm, stat, utimes, writeFile } from 'node:fs/promises'
+import { type FileHandle, mkdtemp, open, rename, rm, stat, utimes, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { afterEach, beforeEach, expect, test } from 'vitest'
+import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import { FinishedFiles } from '../../../src/send/follow/finished-files.ts'
 
 let folder = ''
@@ -90,4 +90,38 @@ test('a file that was written at the time of the last one is unread, whatever th
     expect(await unread(current)).toEqual(['unread'])
   }
   await current.close()
+})
+
+const lines = (count: number): string => Array.from({ length: count }, (_, i) => `line ${i}\n`).join('')
+
+describe('a copy of a finished file that a user made', () => {
+  let current: FileHandle
+  beforeEach(async () => {
+    await writeFile(`${path}.1`, lines(100_000))
+    await finish(`${path}.1`)
+    await writeFile(path, 'current')
+    current = await open(path)
+  })
+  afterEach(() => current.close())
+
+  test('is not found, whenever it was made', async () => {
+    await writeFile(`${path}.old`, lines(100_000))
+    await writeFile(`${path}.2026-11-20`, lines(90_000))
+    expect(await unread(current)).toEqual([])
+  })
+
+  test.each([
+    ['differs at its end', `${lines(90_000)}other\n`],
+    ['is longer', lines(100_001)],
+    ['is too short to tell', lines(10)],
+  ])('is found as another file if it %s', async (_name, text) => {
+    await writeFile(`${path}.old`, text)
+    expect(await unread(current)).toEqual([text])
+  })
+
+  test('is found if the finished file was compressed, so that they cannot be compared', async () => {
+    await rename(`${path}.1`, `${path}.1.gz`)
+    await writeFile(`${path}.old`, lines(100_000))
+    expect(await unread(current)).toEqual([lines(100_000)])
+  })
 })

@@ -1,4 +1,4 @@
-import { appendFile, mkdtemp, readdir, rm, writeFile } from 'node:fs/promises'
+import { appendFile, mkdtemp, readdir, rename, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
@@ -66,6 +66,19 @@ test('sends what the files have and what they get, and continues where it ended'
   expect(
     (await readdir(join(folder, 'state', 'sluice', 'follow'))).every((name) => name.endsWith('.json')),
   ).toBe(true)
+})
+
+test('sends lines, and what comes after a rotation, although the clock is set back again and again', async () => {
+  const log = join(folder, 'a.log')
+  await writeFile(log, 'one\n')
+  let timeMs = Date.now()
+  const context = { ...contextFor(), nowMs: () => (timeMs -= 1_000) }
+  const done = followUntil([log], () => messages().length === 2, context)
+  await sleep(500)
+  await rename(log, `${log}.1`)
+  await writeFile(log, 'two\n')
+  await done
+  expect(messages()).toEqual(['one', 'two'])
 })
 
 test('keeps its state where --state says', async () => {

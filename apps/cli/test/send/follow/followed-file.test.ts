@@ -58,7 +58,7 @@ class Following {
         timeZone: 'UTC',
         nowMs: () => 0,
       },
-      nowMs: () => this.nowMs,
+      monotonicMs: () => this.nowMs,
       onLine: () => undefined,
       onTooLong: (origin) => this.notes.push(`too long: ${origin}`),
       delivery: {

@@ -33,6 +33,8 @@ class Reader {
   readonly notes: string[] = []
   /** What was read, with `|` between files. */
   text = ''
+  /** Until then, nothing more is read: the API does not answer. */
+  hold: Promise<void> | undefined
   readonly #stop = new AbortController()
   /** Called between a file and the next one. */
   readonly #onEnd: (() => Promise<void>) | undefined
@@ -58,7 +60,7 @@ class Reader {
       ...(this.#others === undefined ? {} : { others: this.#others }),
       segments: this.segments,
       signal,
-      nowMs: Date.now,
+      monotonicMs: () => performance.now(),
       sleep: (ms) => sleep(ms, undefined, { signal }).catch(() => undefined),
       note: (text) => this.notes.push(text),
       limits: { pollMs: 5, rotatedQuietMs, pieceBytes: 7 },
@@ -69,6 +71,7 @@ class Reader {
       if (event.kind === 'bytes') {
         this.text += event.bytes.toString()
         if (current !== undefined) current.offset += event.bytes.length
+        await this.hold
       }
       if (event.kind === 'end') {
         this.text += '|'
@@ -95,6 +98,20 @@ class Reader {
 
 /** More than the first bytes by which a copy is recognized. */
 const LONG = `${'first line '.repeat(10)}\n`
+
+/** Writes the lines 20 times, and reads the first of them and 7 bytes more, until the API answers. */
+async function readInOutage(line: string): Promise<{ reader: Reader; readBytes: number; end: () => void }> {
+  const outage = Promise.withResolvers<void>()
+  await writeFile(path, line)
+  const reader = new Reader()
+  expect(await reader.until(line)).toBe(line)
+  reader.hold = outage.promise
+  await appendFile(path, line.repeat(19))
+  const readBytes = line.length + 7
+  const text = line.repeat(20).slice(0, readBytes)
+  expect(await reader.until(text)).toBe(text)
+  return { reader, readBytes, end: outage.resolve }
+}
 
 describe('a log that grows', () => {
   test('is read from its beginning, as it grows', async () => {
@@ -256,6 +273,36 @@ describe('a log that is renamed', () => {
     expect(await second.until('rest\n|new\n')).toBe('rest\n|new\n')
     await second.stop()
   })
+
+  test.each(['shop-1-20261118.log', 'shop.host.log.INFO.20261118-100000.17'])(
+    'where a link points to %s and to its next files, while nothing reads it: all of them are read',
+    async (first) => {
+      const place = join(folder, 'dated')
+      await mkdir(place)
+      const names = [18, 19, 20, 21].map((day) => first.replace('18', String(day)))
+      const [second = '', third = '', last = ''] = names.slice(1).map((name) => join(place, name))
+      await writeFile(join(place, first), LONG)
+      await symlink(join(place, first), path)
+      const reader = new Reader()
+      expect(await reader.until(LONG)).toBe(LONG)
+      const state = await reader.stop()
+      await appendFile(join(place, first), 'rest\n')
+      await sleep(20)
+      await writeFile(second, 'second\n')
+      // Another log, whose name has another number before the date.
+      await writeFile(join(place, 'shop-2-20261119.log'), 'other\n')
+      await sleep(20)
+      await writeFile(third, 'third\n')
+      await writeFile(last, 'last\n')
+      await unlink(path)
+      await symlink(last, path)
+      const restarted = new Reader(state)
+      const expected = 'rest\n|second\n|third\n|last\n'
+      expect(await restarted.until(expected)).toBe(expected)
+      expect(restarted.notes).toEqual([])
+      await restarted.stop()
+    },
+  )
 
   test('while nothing reads it, and the next file begins with the same lines: it is not taken for a copy', async () => {
     const banner = LONG.repeat(20)
@@ -437,6 +484,82 @@ describe('a log that is truncated', () => {
     await truncate(path)
     await appendFile(path, 'new\n')
     expect(await reader.until(`${LONG}rest\n|new\n`)).toBe(`${LONG}rest\n|new\n`)
+    await reader.stop()
+  })
+
+  test.each([
+    ['and is longer at once', LONG.toUpperCase().repeat(30)],
+    ['and is shorter', 'new\n'],
+  ])(
+    'after it was copied, while the API does not answer, %s: the rest is read from the copy',
+    async (_name, text) => {
+      const { reader, end } = await readInOutage(LONG)
+      await copyFile(path, `${path}.1`)
+      await writeFile(path, text)
+      end()
+      const expected = `${LONG.repeat(20)}|${text}`
+      expect(await reader.until(expected)).toBe(expected)
+      expect(reader.notes).toEqual([])
+      await reader.stop()
+    },
+  )
+
+  test('twice, after it was copied, while the API does not answer: both copies are read', async () => {
+    const [second, third] = [`b ${LONG}`.repeat(20), `c ${LONG}`.repeat(30)]
+    const { reader, end } = await readInOutage(LONG)
+    await copyFile(path, `${path}.2`)
+    await writeFile(path, second)
+    await copyFile(path, `${path}.1`)
+    await writeFile(path, third)
+    end()
+    const expected = `${LONG.repeat(20)}|${second}|${third}`
+    expect(await reader.until(expected)).toBe(expected)
+    await reader.stop()
+  })
+
+  test('while its copy is read, and the copy is overwritten: the rest is read from the copy of the copy', async () => {
+    const [second, third] = [`b ${LONG}`.repeat(20), `c ${LONG}`.repeat(30)]
+    const { reader, readBytes, end } = await readInOutage(LONG)
+    await copyFile(path, `${path}.1`)
+    await writeFile(path, second)
+    const next = Promise.withResolvers<void>()
+    reader.hold = next.promise
+    end()
+    const text = LONG.repeat(20).slice(0, readBytes + 7)
+    expect(await reader.until(text)).toBe(text)
+    await copyFile(`${path}.1`, `${path}.2`)
+    await copyFile(path, `${path}.1`)
+    await writeFile(path, third)
+    next.resolve()
+    const expected = `${LONG.repeat(20)}|${second}|${third}`
+    expect(await reader.until(expected)).toBe(expected)
+    await reader.stop()
+  })
+
+  test('without a copy: this is reported', async () => {
+    const { reader, readBytes, end } = await readInOutage(LONG)
+    const text = LONG.toUpperCase().repeat(30)
+    await writeFile(path, text)
+    end()
+    const expected = `${LONG.repeat(20).slice(0, readBytes)}|${text}`
+    expect(await reader.until(expected)).toBe(expected)
+    expect(reader.notes).toEqual([
+      `${path}: the file was truncated, and no copy of it was found; its lines after byte ${readBytes} may not have been sent`,
+    ])
+    await reader.stop()
+  })
+
+  test('after a copy, although the file is short: the copy is not sent', async () => {
+    await writeFile(path, 'one\n')
+    const reader = new Reader()
+    expect(await reader.until('one\n')).toBe('one\n')
+    await sleep(20)
+    await copyFile(path, `${path}.1`)
+    await truncate(path)
+    expect(await reader.until('one\n|')).toBe('one\n|')
+    await appendFile(path, 'new\n')
+    expect(await reader.until('one\n|new\n')).toBe('one\n|new\n')
+    expect(reader.notes).toEqual([])
     await reader.stop()
   })
 })
