@@ -13,6 +13,7 @@ export interface RecordHost {
   readonly count: (bytes: number) => void
   /** Counts the bytes of records that the disk has to remove, which may be negative. */
   readonly countRemoving: (bytes: number) => void
+  /** Called when the removal has ended, also if it failed. */
   readonly onRemove: (record: DiskRecord) => void
   readonly onWriteError: (error: unknown) => void
 }
@@ -113,11 +114,12 @@ export class DiskRecord implements SpoolRecord {
     this.#host.countRemoving(removingBytes)
     // What the disk has not begun to write needs no memory any more.
     this.#unwritten.length = 0
-    const removed = this.#run(async (path) => {
-      await this.#host.files.remove(path)
+    const removed = this.#run((path) => this.#host.files.remove(path))
+    // Also of a file that cannot be removed: the record is not used again.
+    return removed.finally(() => {
+      this.#host.countRemoving(-removingBytes)
       this.#host.onRemove(this)
     })
-    return removed.finally(() => this.#host.countRemoving(-removingBytes))
   }
 
   async written(): Promise<void> {

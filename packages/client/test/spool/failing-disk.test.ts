@@ -13,6 +13,7 @@ import { heapBytes } from '../support/heap-bytes.ts'
 
 const disk = diskFiles(false)
 const soon = (check: () => unknown): Promise<unknown> => vi.waitFor(check, { timeout: 5_000, interval: 10 })
+const ignore = (): void => undefined
 const never = (): Promise<never> => new Promise(() => undefined)
 const full = async (): Promise<never> => {
   throw Object.assign(new Error('ENOSPC: no space left on device'), { code: 'ENOSPC' })
@@ -90,6 +91,29 @@ test('a spool that cannot be opened is reported without an unhandled rejection, 
   expect(unhandled).toEqual([])
   log(client, 1, 1)
   expect(await client.close()).toMatchObject({ accepted: 1 })
+})
+
+describe('a batch that was sent needs no memory', () => {
+  test.each<[string, string, Partial<Files>]>([
+    ['if the folder could not be created', 'file/spool', {}],
+    ['if its file cannot be removed', 'spool', { append: async () => undefined, remove: full }],
+  ])('%s', async (_name, path, files) => {
+    await writeFile(join(directory, 'file'), '')
+    const spool = new DiskSpool({ directory: join(directory, path) }, { files: { ...disk, ...files } })
+    await spool.open({ onRecovered: ignore, onError: ignore }).catch(ignore)
+    const useRecords = async (count: number): Promise<number> => {
+      for (let i = 0; i < count; i += 1) {
+        const record = spool.create('key')
+        record?.add('{}', 2)
+        await record?.remove().catch(ignore)
+      }
+      return heapBytes()
+    }
+    const before = await useRecords(2_000)
+    // 10,000 records would have about 5 MB.
+    expect((await useRecords(10_000)) - before).toBeLessThan(1_000_000)
+    await spool.close()
+  })
 })
 
 describe('a folder that cannot be read does not stop the adoption of others', () => {
