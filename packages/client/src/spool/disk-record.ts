@@ -7,8 +7,8 @@ import { type Files, hasCode } from './files.ts'
 export interface RecordHost {
   readonly files: Files
   readonly wallMs: () => number
-  /** Resolves with the folder of the files. */
-  readonly folder: Promise<string>
+  /** Resolves with the folder of the files, or rejects while there is none. */
+  readonly folder: () => Promise<string>
   /** Counts the bytes of a record, which may be negative. */
   readonly count: (bytes: number) => void
   /** Counts the bytes of records that the disk has to remove, which may be negative. */
@@ -134,7 +134,7 @@ export class DiskRecord implements SpoolRecord {
     const before = this.#last
     const run = async (): Promise<Result> => {
       await before
-      return operation(`${await this.#host.folder}/${this.#name}`)
+      return operation(`${await this.#host.folder()}/${this.#name}`)
     }
     const running = run()
     this.#last = running.catch(() => undefined)
