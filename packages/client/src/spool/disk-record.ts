@@ -114,6 +114,7 @@ export class DiskRecord implements SpoolRecord {
     this.#host.countRemoving(removingBytes)
     // What the disk has not begun to write needs no memory any more.
     this.#unwritten.length = 0
+    this.#attemptedAtMs = undefined
     const removed = this.#run((path) => this.#host.files.remove(path))
     // Also of a file that cannot be removed: the record is not used again.
     return removed.finally(() => {
