@@ -16,6 +16,8 @@ export interface Misconfiguration {
   readonly kind: 'misconfigured'
   readonly status: number
   readonly message: string
+  /** Whether the API itself says so, not a proxy or a firewall. */
+  readonly isFromApi: boolean
   /** Whether the API may have accepted the entries. */
   readonly mayBeStored: boolean
 }
@@ -86,7 +88,13 @@ export function interpretAnswer(
   }
   const message = problem === undefined ? NOT_SLUICE : status === 401 ? REJECTED_KEY : problem
   // Whatever answered 2xx may have passed the request on.
-  return { kind: 'misconfigured', status, message: `${message} (${status})`, mayBeStored: status < 300 }
+  return {
+    kind: 'misconfigured',
+    status,
+    message: `${message} (${status})`,
+    isFromApi: problem !== undefined,
+    mayBeStored: status < 300,
+  }
 }
 
 /** The API does not tell which: a hint would help those who guess keys. */
@@ -97,7 +105,7 @@ function interpretCounts(fields: Fields, entries: number): Answer {
   const { accepted, rejected, errors = [] } = fields
   if (!isCount(accepted) || !isCount(rejected)) {
     const message = `${NOT_SLUICE}: it has no valid counts of entries (202)`
-    return { kind: 'misconfigured', status: 202, message, mayBeStored: true }
+    return { kind: 'misconfigured', status: 202, message, isFromApi: false, mayBeStored: true }
   }
   // The API has read other entries than the client had: a text that was sent as it is was not exactly one value.
   if (accepted + rejected !== entries) {

@@ -118,7 +118,7 @@ export class Attempts {
 
   #waitForOperator(batch: Batch, answer: Misconfiguration): void {
     const { schedule, endings, problem } = this.#parts
-    const scope = problem.occur(batch)
+    const scope = problem.occur(batch, answer)
     if (scope === 'terminal') {
       const message = `${answer.message}, ${batch.problems} times, while other requests succeeded`
       const error = { path: '', code: `http_${answer.status}`, message }
