@@ -47,9 +47,6 @@ const requestStatuses: ReadonlySet<number> = new Set([400, 413, 415, 422, 431])
 /** Problems of the API that arise before anything is stored. Others may come from a proxy, after the API stored the entries. */
 const nothingStoredCodes: ReadonlySet<unknown> = new Set([
   'request_timeout',
-  'rate_limited',
-  'too_many_idempotency_keys',
-  'too_many_failed_attempts',
   'overloaded',
   'not_ready',
   'shutting_down',
@@ -74,7 +71,8 @@ export function interpretAnswer(
       status,
       cause: undefined,
       retryAfterMs: parseRetryAfterMs(retryAfter, wallMs),
-      mayBeStored: !nothingStoredCodes.has(fields['code']),
+      // Whatever limits a rate does it before it handles a request.
+      mayBeStored: status !== 429 && !nothingStoredCodes.has(fields['code']),
     }
   }
   const { code } = fields

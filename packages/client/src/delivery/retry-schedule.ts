@@ -35,6 +35,11 @@ export class RetrySchedule {
     return this.#pause.untilMs
   }
 
+  /** Whether no request has succeeded since one failed. */
+  get isFailing(): boolean {
+    return this.#pause.isFailing
+  }
+
   succeed(): void {
     this.#pause.succeed()
   }
