@@ -62,7 +62,7 @@ export interface Settlement {
 
 /** Functions that the client calls. An exception in one of them is reported to `onError`, and has no other effect. */
 export interface Hooks {
-  /** Called for each entry that is invalid, as found by the client or by the API. */
+  /** Called for each entry that is invalid, as found by the client or by the API. Without it, `onError` is called for the first one. */
   readonly onRejected?: ((rejection: Rejection) => void) | undefined
   /** Called with entries that will not be sent. */
   readonly onDropped?: ((entries: readonly QueuedEntry[], reason: DropReason) => void) | undefined

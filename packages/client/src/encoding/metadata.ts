@@ -13,12 +13,14 @@ export interface PlainMetadata {
  * Merges the context of a logger with the fields of a call. Fields win.
  *
  * @param error becomes the field `error`, unless there is one
+ * @param reducesErrors whether errors have no properties of their own, except their code
  * @throws LimitError
  */
 export function plainMetadata(
   context: Metadata,
   fields: object | undefined,
   error: Error | undefined,
+  reducesErrors = false,
 ): PlainMetadata {
   const metadata: Metadata = { ...context }
   if (error !== undefined) metadata['error'] = error
@@ -35,7 +37,7 @@ export function plainMetadata(
     // The usual case needs no converter: a few short texts and numbers.
     if (isShort(value)) continue
     if (main === undefined && isError(value)) main = value
-    values ??= new PlainValues()
+    values ??= new PlainValues(reducesErrors)
     metadata[name] = values.convert(value, name, main)
   }
   return { metadata, stack: main && readStack(main) }
