@@ -80,7 +80,6 @@ describe('a rejected request is not retried, and all its entries are reported', 
     [400, problemOf('invalid_json'), 'invalid_json'],
     [415, problemOf('unsupported_media_type'), 'unsupported_media_type'],
     [422, problemOf('idempotency_key_reused'), 'idempotency_key_reused'],
-    [400, '<html>', 'http_400'],
   ])('%i %o', async (status, body, code) => {
     const { client, api, reported, log } = fakeClient()
     log(2)
@@ -189,6 +188,11 @@ describe('a wrong key, project or address', () => {
     [404, problemOf('project_not_found')],
     [404, '<html>'],
     [405, '<html>'],
+    [400, '<html>'],
+    [400, '{}'],
+    [415, undefined],
+    [422, '<html>'],
+    [431, undefined],
     [301, undefined],
     [200, '<html>'],
   ])('is reported once, and the entries are kept: %i', async (status, body) => {

@@ -74,6 +74,23 @@ describe('a request that is rejected while others succeed', () => {
     expect(reported.errors).toEqual([])
   })
 
+  test('is rejected with a 400 that is not from the API, after the third time', async () => {
+    const { api, reported, log } = fakeClient({ batchEntriesMax: 1 })
+    for (const waitMs of [0, 1_000, 60_000]) {
+      api.isAccepting = true
+      log(1)
+      await pass(0)
+      api.isAccepting = false
+      if (waitMs === 0) log(1)
+      await pass(waitMs)
+      api.last.respond(400, '<html>')
+      await pass(0)
+    }
+    expect(reported.rejections).toMatchObject([{ error: { code: 'http_400' } }])
+    expect(api.requests.filter(({ key }) => key === api.last.key)).toHaveLength(3)
+    expect(reported.errors).toEqual([])
+  })
+
   test('is kept if no other succeeds', async () => {
     const { client, api, reported, log } = fakeClient()
     log(1)

@@ -42,8 +42,10 @@ const transientStatuses: ReadonlyMap<number, string> = new Map([
   [503, 'the API is overloaded'],
   [504, 'the API is unavailable'],
 ])
-/** The request itself is at fault. */
-const requestStatuses: ReadonlySet<number> = new Set([400, 413, 415, 422, 431])
+/** The request itself is at fault, if the API says so: a proxy answers 400 to all requests that are not encrypted, for example. */
+const requestStatuses: ReadonlySet<number> = new Set([400, 415, 422, 431])
+/** Also of a proxy: its limit is that of the way to the API. */
+const TOO_LARGE_STATUS = 413
 /** Problems of the API that arise before anything is stored. Others may come from a proxy, after the API stored the entries. */
 const nothingStoredCodes: ReadonlySet<unknown> = new Set([
   'request_timeout',
@@ -76,13 +78,16 @@ export function interpretAnswer(
     }
   }
   const { code } = fields
-  if (requestStatuses.has(status)) {
+  if (status === TOO_LARGE_STATUS || (requestStatuses.has(status) && problem !== undefined)) {
     const error = {
       path: '',
       code: typeof code === 'string' ? code : `http_${status}`,
       message: `${problem ?? 'the request was rejected'} (${status})`,
     }
-    return { kind: status === 413 || code === 'too_many_entries' ? 'too-large' : 'rejected', error }
+    return {
+      kind: status === TOO_LARGE_STATUS || code === 'too_many_entries' ? 'too-large' : 'rejected',
+      error,
+    }
   }
   const message = problem === undefined ? NOT_SLUICE : status === 401 ? REJECTED_KEY : problem
   // Whatever answered 2xx may have passed the request on.
