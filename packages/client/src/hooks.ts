@@ -5,6 +5,7 @@ import type { SluiceError } from './sluice-error.ts'
 export interface Rejection {
   /** The entry as it was passed to the client, or as JSON text if it was sent. */
   readonly entry: unknown
+  /** The first one that was found. */
   readonly error: EntryError
   /** The value that was passed to `send` or `sendJson`. */
   readonly tag: unknown
@@ -38,7 +39,7 @@ export interface Retry {
   readonly hasReceivedResponse: boolean
 }
 
-/** A rejected entry of a request. */
+/** An error of a rejected entry of a request. An entry may have several. */
 export interface EntryRejection {
   /** The position of the entry in the request. */
   readonly index: number

@@ -13,7 +13,10 @@ describe('202', () => {
     for (const tag of tags) client.send({ level: 'info', message: String(tag.line) }, tag)
     const flushed = client.flush()
     await pass(0)
-    const errors = [{ index: 1, path: '/timestamp', code: 'invalid_timestamp', message: 'must be …' }]
+    const errors = [
+      { index: 1, path: '/timestamp', code: 'invalid_timestamp', message: 'must be …' },
+      { index: 1, path: '/level', code: 'not_allowed', message: 'must be …' },
+    ]
     api.last.respond(202, { success: true, accepted: 2, rejected: 1, errors })
     expect(await flushed).toMatchObject({ accepted: 2, rejected: 1 })
     expect(reported.rejections).toEqual([
