@@ -94,6 +94,10 @@ describe('Retry-After', () => {
     [new Date(Date.UTC(2026, 10, 23, 0, 0, 31)).toUTCString(), 30_000],
     ['0', 250],
     ['soon', 250],
+    ['7, 7', 7_000],
+    ['1.5', 250],
+    ['-1', 250],
+    ['Monday 5', 250],
     ['999999999', 60 * MINUTE_MS],
   ])('%s is honoured by all requests', async (header, waitMs) => {
     const { api, log } = fakeClient({ batchEntriesMax: 1 })
