@@ -64,10 +64,33 @@ function addFields(target: Metadata, fields: object): void {
   else if (typeof fields !== 'object' && typeof fields !== 'function') target['fields'] = fields
   else {
     try {
-      addMembers(target, fields as Metadata)
+      addMembersOf(target, fields)
     } catch {
       addReadable(target, fields)
     }
+  }
+}
+
+/** Adds what a nested value of this kind would have as members. */
+function addMembersOf(target: Metadata, fields: object): void {
+  if (!('toJSON' in fields) || typeof fields.toJSON !== 'function') return addKnown(target, fields)
+  const replaced: unknown = fields.toJSON('')
+  if (typeof replaced === 'object' && replaced !== null) addKnown(target, replaced)
+  else target['fields'] = replaced
+}
+
+function addKnown(target: Metadata, fields: object): void {
+  if (fields instanceof Map) addMapMembers(target, fields)
+  else addMembers(target, fields as Metadata)
+}
+
+function addMapMembers(target: Metadata, fields: ReadonlyMap<unknown, unknown>): void {
+  let members = 0
+  for (const [key, value] of fields) {
+    addMember(target, String(key), value)
+    // One more than an entry may have. It is rejected then.
+    members += 1
+    if (members > contractLimits.metadataNamesMax) return
   }
 }
 
