@@ -42,6 +42,9 @@ const REMOVING_BYTES_MAX = 16 * MIB
 /** A process that ends later than this one starts leaves its files until then. A folder that could not be created is tried as often. */
 const INTERVAL_MS = 60_000
 
+/** The suffix of a name without a file, for entries that were lost. */
+const LOST = '.lost'
+
 /** Keeps entries in files until they are acknowledged. The guarantees are in the README. */
 export class DiskSpool implements Spool {
   readonly #directory: string
@@ -178,48 +181,45 @@ export class DiskSpool implements Spool {
     )
     const recovered: RecoveredRecord[] = []
     for (const name of names) {
-      const record = await this.#recover(`${folder.path}/${name}`, name)
-      if (record !== undefined) recovered.push(record)
+      recovered.push(...(await this.#recover(`${folder.path}/${name}`, name)))
     }
     if (recovered.length > 0) this.#events?.onRecovered(recovered)
   }
 
-  async #recover(path: string, name: string): Promise<RecoveredRecord | undefined> {
+  async #recover(path: string, name: string): Promise<RecoveredRecord[]> {
     try {
       return await this.#recoverFrom(path, name, await readFile(path))
     } catch (error) {
       // The disk may work when the next process adopts the file.
-      const outcome =
-        error instanceof UnreadableError ? 'its entries are lost' : 'it is left to the next process'
-      this.#events?.onError(`has a file that cannot be read; ${outcome}`, error)
-      return undefined
+      this.#events?.onError('has a file that cannot be read; it is left to the next process', error)
+      return []
     }
   }
 
-  async #recoverFrom(path: string, name: string, bytes: Buffer): Promise<RecoveredRecord | undefined> {
-    const file = parseBatchFile(bytes)
-    // The process ended before it had written the first part.
-    if (file.attemptedAtMs === undefined && file.entries.length === 0) {
-      await this.#host.files.remove(path)
-      return undefined
+  async #recoverFrom(path: string, name: string, bytes: Buffer): Promise<RecoveredRecord[]> {
+    const { attemptedAtMs, entries, lost, isDamaged, readableBytes } = parseBatchFile(bytes)
+    const recover = (file: string, count: number): RecoveredRecord => {
+      const isAttempted = attemptedAtMs !== undefined
+      const parts = { entries: count, bytes: readableBytes, isAttempted }
+      const record = DiskRecord.existing(this.#host, file, parts)
+      this.#records.add(record)
+      return { idempotencyKey: keyOf(name) ?? '', record, entries: count, bytes: bytes.length, attemptedAtMs }
     }
-    // The body of the attempt is lost.
-    if (file.attemptedAtMs !== undefined && file.isDamaged) {
+    // Its entries are counted as lost when it is read. If there was an attempt, its body is lost.
+    if (lost !== 0 && (attemptedAtMs !== undefined || entries.length === 0))
+      return [recover(name, Math.max(lost + entries.length, 1))]
+    if (attemptedAtMs === undefined && entries.length === 0) {
+      // The process ended before it had written the first part.
       await this.#host.files.remove(path)
-      throw new UnreadableError(`${name} is damaged`)
+      return []
     }
     // Nothing can be appended to a part that was written incompletely.
-    if (file.isDamaged) await this.#host.files.truncate(path, file.readableBytes)
-    const isAttempted = file.attemptedAtMs !== undefined
-    const entries = file.entries.length
-    const record = DiskRecord.existing(this.#host, name, {
-      entries,
-      bytes: file.readableBytes,
-      isAttempted,
-    })
-    this.#records.add(record)
-    const idempotencyKey = keyOf(name) ?? ''
-    return { idempotencyKey, record, entries, bytes: bytes.length, attemptedAtMs: file.attemptedAtMs }
+    if (isDamaged) await this.#host.files.truncate(path, readableBytes)
+    if (lost === 0) return [recover(name, entries.length)]
+    const error = new UnreadableError(`${name} is damaged`)
+    this.#events?.onError(`has a file with damaged parts; at least ${lost} entries are lost`, error)
+    // The record of a file that does not exist stands for the lost entries.
+    return [recover(name, entries.length), recover(`${name}${LOST}`, lost)]
   }
 }
 
