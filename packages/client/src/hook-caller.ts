@@ -1,3 +1,4 @@
+import type { EntryError } from './entry.ts'
 import type { Hooks } from './hooks.ts'
 import { SluiceError } from './sluice-error.ts'
 
@@ -5,6 +6,7 @@ import { SluiceError } from './sluice-error.ts'
 export class HookCaller {
   readonly #hooks: Hooks
   #hasThrown = false
+  #hasReportedRejection = false
   /** The hooks that are being called. Entries that a hook logs, and that are dropped, do not call it again. */
   readonly #active = new Set<string>()
 
@@ -14,8 +16,11 @@ export class HookCaller {
 
   onSettled: NonNullable<Hooks['onSettled']> = (settlement) =>
     this.#call('onSettled', this.#hooks.onSettled, settlement)
-  onRejected: NonNullable<Hooks['onRejected']> = (rejection) =>
-    this.#call('onRejected', this.#hooks.onRejected, rejection)
+  onRejected: NonNullable<Hooks['onRejected']> = (rejection) => {
+    const { onRejected } = this.#hooks
+    if (onRejected === undefined) this.#reportRejection(rejection.error)
+    else this.#call('onRejected', onRejected, rejection)
+  }
   onDropped: NonNullable<Hooks['onDropped']> = (entries, reason) =>
     this.#call('onDropped', this.#hooks.onDropped, entries, reason)
   onRetry: NonNullable<Hooks['onRetry']> = (retry) => this.#call('onRetry', this.#hooks.onRetry, retry)
@@ -43,6 +48,16 @@ export class HookCaller {
     } finally {
       this.#active.delete(name)
     }
+  }
+
+  /** Without a hook, the application would not notice. The message has no content of the entry: not even names in its metadata. */
+  #reportRejection({ code, path }: EntryError): void {
+    if (this.#hasReportedRejection) return
+    this.#hasReportedRejection = true
+    const [field = ''] = /^\/[a-z]+/.exec(path) ?? []
+    const reason = field === '' ? code : `${code} in ${field}`
+    const message = `an entry was rejected (${reason}), and there is no onRejected. Further ones are not reported.`
+    this.onError(new SluiceError('rejection', message, { reason }))
   }
 
   #report(name: string, cause: unknown): void {

@@ -5,6 +5,7 @@ import type { SluiceError } from './sluice-error.ts'
 export interface Rejection {
   /** The entry as it was passed to the client, or as JSON text if it was sent. */
   readonly entry: unknown
+  /** The first one that was found. */
   readonly error: EntryError
   /** The value that was passed to `send` or `sendJson`. */
   readonly tag: unknown
@@ -38,7 +39,7 @@ export interface Retry {
   readonly hasReceivedResponse: boolean
 }
 
-/** A rejected entry of a request. */
+/** An error of a rejected entry of a request. An entry may have several. */
 export interface EntryRejection {
   /** The position of the entry in the request. */
   readonly index: number
@@ -62,7 +63,7 @@ export interface Settlement {
 
 /** Functions that the client calls. An exception in one of them is reported to `onError`, and has no other effect. */
 export interface Hooks {
-  /** Called for each entry that is invalid, as found by the client or by the API. */
+  /** Called for each entry that is invalid, as found by the client or by the API. Without it, `onError` is called for the first one. */
   readonly onRejected?: ((rejection: Rejection) => void) | undefined
   /** Called with entries that will not be sent. */
   readonly onDropped?: ((entries: readonly QueuedEntry[], reason: DropReason) => void) | undefined

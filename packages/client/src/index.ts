@@ -13,6 +13,7 @@ export {
   type Source,
   sources,
 } from './entry.ts'
+export type { Fetch, FetchInit, FetchResponse } from './fetch.ts'
 export type { DropReason, EntryRejection, Hooks, Rejection, Retry, Settlement } from './hooks.ts'
 export { contractLimits } from './limits.ts'
 export { Logger } from './logger.ts'

@@ -1,4 +1,4 @@
-import { toEntryError } from './encoding/limit-error.ts'
+import { LimitError, toEntryError } from './encoding/limit-error.ts'
 import { copyFields, plainMetadata } from './encoding/metadata.ts'
 import { isError } from './encoding/plain-values.ts'
 import { splitEntry } from './encoding/split-entry.ts'
@@ -58,9 +58,11 @@ export class Logger {
   send(entry: Entry, tag?: unknown): void {
     try {
       const { fields, metadata: given } = splitEntry(entry)
-      const { metadata, stack } = plainMetadata(this.#context, given, undefined)
       const timestamp = this.#intake.timestamp()
-      this.#intake.add({ timestamp, ...this.#defaults, stack, ...fields, metadata }, tag)
+      this.#add((reducesErrors) => {
+        const { metadata, stack } = plainMetadata(this.#context, given, undefined, reducesErrors)
+        return { timestamp, ...this.#defaults, stack, ...fields, metadata }
+      }, tag)
     } catch (error) {
       this.#intake.reject(entry, toEntryError(error), tag)
     }
@@ -76,13 +78,25 @@ export class Logger {
     return new Logger(this.#intake, { ...this.#defaults, ...defaults }, merged)
   }
 
+  /** Errors of HTTP clients have the request, its configuration and sockets as properties. Rather without them than not at all. */
+  #add(toEntry: (reducesErrors: boolean) => Entry, tag: unknown): void {
+    try {
+      this.#intake.add(toEntry(false), tag)
+    } catch (error) {
+      if (!(error instanceof LimitError) || !error.mayReduceErrors) throw error
+      this.#intake.add(toEntry(true), tag)
+    }
+  }
+
   #write(level: Level, message: string | Error, fields: object | undefined): void {
     try {
       const error = isError(message) ? message : undefined
-      const { metadata, stack } = plainMetadata(this.#context, fields, error)
       const text = error === undefined ? String(message) : error.message || error.name
       const timestamp = this.#intake.timestamp()
-      this.#intake.add({ level, message: text, timestamp, ...this.#defaults, stack, metadata }, undefined)
+      this.#add((reducesErrors) => {
+        const { metadata, stack } = plainMetadata(this.#context, fields, error, reducesErrors)
+        return { level, message: text, timestamp, ...this.#defaults, stack, metadata }
+      }, undefined)
     } catch (error) {
       this.#intake.reject({ level, message, metadata: fields }, toEntryError(error), undefined)
     }

@@ -1,6 +1,7 @@
 import { logsAddress } from './address.ts'
 import { isBrowser } from './browser.ts'
 import type { Environment, Source } from './entry.ts'
+import type { Fetch } from './fetch.ts'
 import type { Hooks } from './hooks.ts'
 import { contractLimits } from './limits.ts'
 import type { Platform } from './platform.ts'
@@ -57,7 +58,7 @@ export interface ClientOptions extends EntryDefaults, Hooks {
   /** Whether to send what is left when Node, Deno or Bun has nothing else to do. */
   readonly flushOnExit?: boolean | undefined
   /** Default: the global `fetch`. */
-  readonly fetch?: typeof fetch | undefined
+  readonly fetch?: Fetch | undefined
 }
 
 const MIB = 1024 * 1024
@@ -104,7 +105,7 @@ export interface Settings {
   readonly idempotencyWindowMs: number
   readonly spool: Spool | undefined
   readonly flushOnExit: boolean
-  readonly fetch: typeof fetch
+  readonly fetch: Fetch
   readonly entryDefaults: EntryDefaults
 }
 
@@ -125,7 +126,7 @@ export function readOptions(options: ClientOptions, platform: Platform): Setting
     apiKey: options.apiKey,
     spool: options.spool,
     // Called without an object: browsers reject another `this` than the window.
-    fetch: options.fetch ?? ((input, init) => fetch(input, init)),
+    fetch: options.fetch ?? ((url, init) => fetch(url, init)),
     entryDefaults: {
       service: options.service,
       environment: options.environment,

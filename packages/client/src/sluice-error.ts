@@ -4,8 +4,9 @@
  * - `configuration`: the API rejects every request, because of the key, its scope, its project or the address.
  * - `spool`: the disk does not take entries. They are kept in memory only.
  * - `hook`: a hook threw.
+ * - `rejection`: an entry was rejected, and there is no `onRejected`.
  */
-export type SluiceErrorKind = 'configuration' | 'spool' | 'hook'
+export type SluiceErrorKind = 'configuration' | 'spool' | 'hook' | 'rejection'
 
 export class SluiceError extends Error {
   override name = 'SluiceError'

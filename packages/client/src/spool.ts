@@ -26,7 +26,7 @@ export class UnreadableError extends Error {
 export interface SpoolEvents {
   /** The records of processes that have ended, oldest first. */
   readonly onRecovered: (records: readonly RecoveredRecord[]) => void
-  /** Something could not be read or removed. */
+  /** Something could not be opened, read, written or removed. */
   readonly onError: (message: string, cause: unknown) => void
 }
 

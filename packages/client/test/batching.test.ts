@@ -113,7 +113,7 @@ test('JSON text is sent as it is, on one line', async () => {
   const bodies: string[] = []
   const { client } = fakeClient({
     fetch: async (_url, init) => {
-      bodies.push(new TextDecoder().decode(init?.body as Uint8Array))
+      bodies.push(new TextDecoder().decode(init.body))
       return Response.json({ accepted: 1, rejected: 0 }, { status: 202 })
     },
   })

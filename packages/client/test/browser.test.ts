@@ -46,8 +46,8 @@ describe('in a browser', () => {
       {
         url: 'https://shop.example.com/telemetry',
         compression: 'none',
-        fetch: async (url, init = {}) => {
-          requests.push({ url: url as string, init })
+        fetch: async (url, init) => {
+          requests.push({ url, init })
           return Response.json({ success: true, accepted: 1, rejected: 0 }, { status: 202 })
         },
       },

@@ -101,7 +101,7 @@ describe('flush', () => {
     api.isAccepting = true
     await pass(60_000)
     await Promise.all(flushes)
-    expect(api.requests.map(({ messages }) => messages.length)).toEqual([1, 1, 100])
+    expect(api.requests.map(({ messages }) => messages.length)).toEqual([1, 100, 1])
   })
 })
 

@@ -177,3 +177,76 @@ test('an entry that is rejected here is reported as it was passed, with its tag'
   ])
   expect(client.stats).toMatchObject({ rejected: 3, queuedEntries: 0 })
 })
+
+/** Like an error of Axios: the request has its sockets, and the message is what counts. */
+function httpError(): Error {
+  const socket: Record<string, unknown> = { buffer: 'é'.repeat(40_000) }
+  const request = { socket, headers: { authorization: 'Bearer secret' } }
+  socket['request'] = request
+  const error = new Error('Request failed with status code 500', { cause: new Error('aborted') })
+  return Object.assign(error, { code: 'ERR_BAD_RESPONSE', config: { request }, request })
+}
+describe('an error with properties that are too large, such as those of HTTP clients', () => {
+  const reduced = {
+    name: 'Error',
+    message: 'Request failed with status code 500',
+    code: 'ERR_BAD_RESPONSE',
+    cause: { name: 'Error', message: 'aborted', stack: expect.stringContaining('aborted') as string },
+  }
+
+  test.each<[string, (client: SluiceClient) => void, object]>([
+    [
+      'as a field',
+      (client) => client.error('payment failed', { error: httpError(), order: 7 }),
+      { error: reduced, order: 7 },
+    ],
+    ['as the message', (client) => client.error(httpError()), { error: reduced }],
+    [
+      'in an object',
+      (client) => client.send({ level: 'error', message: 'm', metadata: { a: { error: httpError() } } }),
+      { a: { error: { ...reduced, stack: expect.stringContaining('500') as string } } },
+    ],
+  ])('is sent without them: %s', async (_name, log, metadata) => {
+    const logged: string[] = []
+    const { client, api, reported } = fakeClient({
+      onSettled: ({ entries }) => logged.push(...entries.map(({ json }) => json)),
+    })
+    log(client)
+    api.isAccepting = true
+    await pass(1_000)
+    expect(reported.rejections).toEqual([])
+    expect(JSON.parse(logged[0] ?? '')).toMatchObject({ metadata })
+    expect(logged[0]).not.toContain('secret')
+  })
+
+  test('keeps them if they are within the limits', async () => {
+    const logged: string[] = []
+    const { client, api } = fakeClient({
+      onSettled: ({ entries }) => logged.push(...entries.map(({ json }) => json)),
+    })
+    client.error('m', { error: Object.assign(new Error('a'), { config: { url: '/pay' } }) })
+    api.isAccepting = true
+    await pass(1_000)
+    expect(JSON.parse(logged[0] ?? '')).toMatchObject({ metadata: { error: { config: { url: '/pay' } } } })
+  })
+
+  test('does not save an entry whose other fields are too large', () => {
+    const { client, reported } = fakeClient()
+    client.error('m', { error: httpError(), huge: 'x'.repeat(70_000) })
+    expect(reported.rejections).toMatchObject([{ error: { path: '/metadata', code: 'too_large' } }])
+  })
+})
+
+test('without `onRejected`, the first rejected entry is reported to `onError`, without its content', async () => {
+  const { client, api, reported, log } = fakeClient({ onRejected: undefined })
+  client.info('m', { huge: 'secret'.repeat(20_000) })
+  log(1)
+  await pass(1_000)
+  api.last.respond(400, problemOf('invalid_json'))
+  await pass(0)
+  expect(client.stats.rejected).toBe(2)
+  expect(reported.errors).toMatchObject([
+    { kind: 'rejection', message: expect.stringContaining('too_large in /metadata') as string },
+  ])
+  expect(reported.errors[0]?.message).not.toContain('secret')
+})

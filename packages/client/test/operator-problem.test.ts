@@ -43,6 +43,54 @@ describe('a request that is rejected while others succeed', () => {
     expect(client.stats).toMatchObject({ rejected: 1, dropped: 0 })
   })
 
+  test('does not stop the others, and is not reported, if one has succeeded before', async () => {
+    const { client, api, reported, log } = fakeClient({ batchEntriesMax: 1 })
+    api.isAccepting = true
+    log(1)
+    await pass(0)
+    api.isAccepting = false
+    log(1)
+    await pass(0)
+    const blocked = api.last
+    blocked.respond(403, '<html>')
+    api.isAccepting = true
+    log(10)
+    await pass(0)
+    expect(client.stats).toMatchObject({ accepted: 11, queuedEntries: 1 })
+    api.isAccepting = false
+    const blockAgain = async (afterMs: number): Promise<void> => {
+      await pass(afterMs)
+      expect(api.last.key).toBe(blocked.key)
+      api.last.respond(403, '<html>')
+      api.isAccepting = true
+      log(1)
+      await pass(0)
+      api.isAccepting = false
+    }
+    await blockAgain(1_000)
+    await blockAgain(60_000)
+    expect(reported.rejections).toMatchObject([{ error: { code: 'http_403' } }])
+    expect(client.stats).toMatchObject({ accepted: 13, rejected: 1, queuedEntries: 0 })
+    expect(reported.errors).toEqual([])
+  })
+
+  test('is rejected with a 400 that is not from the API, after the third time', async () => {
+    const { api, reported, log } = fakeClient({ batchEntriesMax: 1 })
+    for (const waitMs of [0, 1_000, 60_000]) {
+      api.isAccepting = true
+      log(1)
+      await pass(0)
+      api.isAccepting = false
+      if (waitMs === 0) log(1)
+      await pass(waitMs)
+      api.last.respond(400, '<html>')
+      await pass(0)
+    }
+    expect(reported.rejections).toMatchObject([{ error: { code: 'http_400' } }])
+    expect(api.requests.filter(({ key }) => key === api.last.key)).toHaveLength(3)
+    expect(reported.errors).toEqual([])
+  })
+
   test('is kept if no other succeeds', async () => {
     const { client, api, reported, log } = fakeClient()
     log(1)
@@ -53,6 +101,58 @@ describe('a request that is rejected while others succeed', () => {
     await pass(0)
     expect(reported.rejections).toEqual([])
     expect(client.stats.queuedEntries).toBe(1)
+  })
+})
+
+describe('when all requests begin to be rejected', () => {
+  test('by the API, the first is reported', async () => {
+    const { api, reported, log } = fakeClient()
+    api.isAccepting = true
+    log(1)
+    await pass(1_000)
+    api.isAccepting = false
+    log(1)
+    await pass(1_000)
+    unauthorized(api.last)
+    await pass(0)
+    expect(reported.errors).toMatchObject([{ kind: 'configuration', status: 401 }])
+  })
+
+  test('by something else, the second is reported, and all sending pauses', async () => {
+    const { api, reported, log } = fakeClient({ batchEntriesMax: 1 })
+    api.isAccepting = true
+    log(1)
+    await pass(0)
+    api.isAccepting = false
+    log(3)
+    await pass(0)
+    api.requests[1]?.respond(403, '<html>')
+    await pass(0)
+    expect(reported.errors).toEqual([])
+    api.requests[2]?.respond(403, '<html>')
+    await pass(0)
+    expect(reported.errors).toMatchObject([{ kind: 'configuration', status: 403 }])
+    api.last.respond(403, '<html>')
+    log(1)
+    await pass(59_000)
+    expect(api.requests).toHaveLength(4)
+    await pass(2_000)
+    expect(api.requests).toHaveLength(5)
+  })
+
+  test('a single request is repeated after a second, and a flush ends with the problem', async () => {
+    const { client, api, log } = fakeClient()
+    api.isAccepting = true
+    log(1)
+    await client.flush()
+    api.isAccepting = false
+    log(1)
+    const flushed = client.flush()
+    await pass(0)
+    api.last.respond(403, '<html>')
+    await pass(1_000)
+    api.last.respond(403, '<html>')
+    expect(await flushed).toMatchObject({ pending: 1, problem: { status: 403 } })
   })
 })
 

@@ -130,7 +130,7 @@ describe('the declarations', () => {
     // @ts-expect-error -- not an option
     new SluiceClient({ url: '', retries: 3 })
     const { accepted, problem } = await client.flush({ timeoutMs: 1_000 })
-    const kind: 'configuration' | 'spool' | 'hook' | undefined = problem?.kind
+    const kind: 'configuration' | 'spool' | 'hook' | 'rejection' | undefined = problem?.kind
     export const result: [number, typeof kind] = [accepted, kind]
   `
 

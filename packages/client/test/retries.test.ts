@@ -94,6 +94,10 @@ describe('Retry-After', () => {
     [new Date(Date.UTC(2026, 10, 23, 0, 0, 31)).toUTCString(), 30_000],
     ['0', 250],
     ['soon', 250],
+    ['7, 7', 7_000],
+    ['1.5', 250],
+    ['-1', 250],
+    ['Monday 5', 250],
     ['999999999', 60 * MINUTE_MS],
   ])('%s is honoured by all requests', async (header, waitMs) => {
     const { api, log } = fakeClient({ batchEntriesMax: 1 })
@@ -105,7 +109,11 @@ describe('Retry-After', () => {
     await pass(waitMs - 1)
     expect(api.requests).toHaveLength(1)
     await pass(2)
-    expect(api.requests.map(({ messages }) => messages)).toEqual([['1'], ['1'], ['2']])
+    // One request finds out whether others are accepted.
+    expect(api.requests.map(({ messages }) => messages)).toEqual([['1'], ['2']])
+    api.last.accept()
+    await pass(0)
+    expect(api.last.messages).toEqual(['1'])
   })
 
   test('is not ended by the success of a request in flight', async () => {
@@ -131,6 +139,53 @@ test('while the API is unavailable, few requests are made, however many wait', a
     await pass(1_000)
   }
   expect(api.requests.length).toBeLessThan(60)
+})
+
+describe('during an outage after which requests may be stored', () => {
+  test('one request at a time is sent, and mostly one of those that were sent before', async () => {
+    let seed = 1
+    const random = (): number => (seed = (seed * 16_807) % 2_147_483_647) / 2_147_483_647
+    const { client, api, reported, log } = fakeClient({ batchEntriesMax: 1 }, random)
+    log(50)
+    await pass(0)
+    expect(api.requests).toHaveLength(4)
+    for (const request of api.requests) request.respond(502)
+    for (let second = 0; second < 40 * 60; second += 1) {
+      const sent = api.requests.length
+      await pass(1_000)
+      expect(api.requests.length - sent).toBeLessThanOrEqual(1)
+      api.last.respond(502)
+    }
+    const tried = new Set(api.requests.map(({ key }) => key)).size
+    expect(api.requests.length).toBeGreaterThan(100)
+    expect(tried).toBeLessThanOrEqual(6)
+    // Those are dropped at the end of the window, and no other.
+    for (let second = 0; second < 20 * 60; second += 1) {
+      await pass(1_000)
+      api.last.fail(refused())
+    }
+    expect(reported.drops).toHaveLength(tried)
+    expect(reported.drops.every(({ reason }) => reason === 'outcome-unknown')).toBe(true)
+    api.isAccepting = true
+    api.last.accept()
+    await pass(60_000)
+    expect(client.stats).toMatchObject({ accepted: 50 - tried, queuedEntries: 0 })
+  })
+
+  test('a request that hangs does not prevent others from being sent', async () => {
+    const { client, api, log } = fakeClient({ batchEntriesMax: 1 })
+    log(4)
+    await pass(0)
+    api.requests[0]?.respond(502)
+    await pass(1_000)
+    // Three requests hang since before the failure.
+    expect(api.requests).toHaveLength(5)
+    api.isAccepting = true
+    api.last.accept()
+    log(10)
+    await pass(1_000)
+    expect(client.stats).toMatchObject({ accepted: 11, requestsInFlight: 3 })
+  })
 })
 
 test('a request that fails again and again does not stop others', async () => {
@@ -185,6 +240,7 @@ describe('the idempotency window', () => {
     ['refused connections', (request) => request.fail(refused())],
     ['overload', (request) => request.respond(503, problemOf('overloaded'))],
     ['rate limits', (request) => request.respond(429, problemOf('rate_limited'))],
+    ['rate limits of a proxy', (request) => request.respond(429, '<html>')],
   ])('does not limit %s, after which nothing was stored', async (_name, respond) => {
     const { api, reported, log } = fakeClient()
     log(1)
@@ -203,6 +259,7 @@ describe('the idempotency window', () => {
   test.each([
     ['queue_unavailable', 503, problemOf('queue_unavailable')],
     ['a 503 of a proxy', 503, '<html>'],
+    ['a 408 of a proxy', 408, '<html>'],
     ['a 500', 500, problemOf('internal_error')],
     ['a 524 of a proxy', 524, '<html>'],
     ['a 200 of something else', 200, '<html>'],

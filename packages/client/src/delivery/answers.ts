@@ -16,6 +16,8 @@ export interface Misconfiguration {
   readonly kind: 'misconfigured'
   readonly status: number
   readonly message: string
+  /** Whether the API itself says so, not a proxy or a firewall. */
+  readonly isFromApi: boolean
   /** Whether the API may have accepted the entries. */
   readonly mayBeStored: boolean
 }
@@ -40,14 +42,13 @@ const transientStatuses: ReadonlyMap<number, string> = new Map([
   [503, 'the API is overloaded'],
   [504, 'the API is unavailable'],
 ])
-/** The request itself is at fault. */
-const requestStatuses: ReadonlySet<number> = new Set([400, 413, 415, 422, 431])
+/** The request itself is at fault, if the API says so: a proxy answers 400 to all requests that are not encrypted, for example. */
+const requestStatuses: ReadonlySet<number> = new Set([400, 415, 422, 431])
+/** Also of a proxy: its limit is that of the way to the API. */
+const TOO_LARGE_STATUS = 413
 /** Problems of the API that arise before anything is stored. Others may come from a proxy, after the API stored the entries. */
 const nothingStoredCodes: ReadonlySet<unknown> = new Set([
   'request_timeout',
-  'rate_limited',
-  'too_many_idempotency_keys',
-  'too_many_failed_attempts',
   'overloaded',
   'not_ready',
   'shutting_down',
@@ -72,21 +73,31 @@ export function interpretAnswer(
       status,
       cause: undefined,
       retryAfterMs: parseRetryAfterMs(retryAfter, wallMs),
-      mayBeStored: !nothingStoredCodes.has(fields['code']),
+      // Whatever limits a rate does it before it handles a request.
+      mayBeStored: status !== 429 && !nothingStoredCodes.has(fields['code']),
     }
   }
   const { code } = fields
-  if (requestStatuses.has(status)) {
+  if (status === TOO_LARGE_STATUS || (requestStatuses.has(status) && problem !== undefined)) {
     const error = {
       path: '',
       code: typeof code === 'string' ? code : `http_${status}`,
       message: `${problem ?? 'the request was rejected'} (${status})`,
     }
-    return { kind: status === 413 || code === 'too_many_entries' ? 'too-large' : 'rejected', error }
+    return {
+      kind: status === TOO_LARGE_STATUS || code === 'too_many_entries' ? 'too-large' : 'rejected',
+      error,
+    }
   }
   const message = problem === undefined ? NOT_SLUICE : status === 401 ? REJECTED_KEY : problem
   // Whatever answered 2xx may have passed the request on.
-  return { kind: 'misconfigured', status, message: `${message} (${status})`, mayBeStored: status < 300 }
+  return {
+    kind: 'misconfigured',
+    status,
+    message: `${message} (${status})`,
+    isFromApi: problem !== undefined,
+    mayBeStored: status < 300,
+  }
 }
 
 /** The API does not tell which: a hint would help those who guess keys. */
@@ -97,7 +108,7 @@ function interpretCounts(fields: Fields, entries: number): Answer {
   const { accepted, rejected, errors = [] } = fields
   if (!isCount(accepted) || !isCount(rejected)) {
     const message = `${NOT_SLUICE}: it has no valid counts of entries (202)`
-    return { kind: 'misconfigured', status: 202, message, mayBeStored: true }
+    return { kind: 'misconfigured', status: 202, message, isFromApi: false, mayBeStored: true }
   }
   // The API has read other entries than the client had: a text that was sent as it is was not exactly one value.
   if (accepted + rejected !== entries) {

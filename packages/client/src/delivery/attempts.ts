@@ -118,7 +118,7 @@ export class Attempts {
 
   #waitForOperator(batch: Batch, answer: Misconfiguration): void {
     const { schedule, endings, problem } = this.#parts
-    const scope = problem.occur(batch)
+    const scope = problem.occur(batch, answer)
     if (scope === 'terminal') {
       const message = `${answer.message}, ${batch.problems} times, while other requests succeeded`
       const error = { path: '', code: `http_${answer.status}`, message }
@@ -146,7 +146,7 @@ export class Attempts {
     const { spooling, waiting } = this.#parts
     const parts = splitBatch(batch, (key) => spooling?.create(key))
     for (const { record } of parts) {
-      if (record !== undefined) await this.#unlessStopped(record.written())
+      if (record !== undefined && spooling !== undefined) await this.#unlessStopped(spooling.written(record))
     }
     if (parts.every(({ record }) => record?.isWritten === true)) void spooling?.remove(batch)
     else void this.#removeAfterParts(batch)

@@ -17,10 +17,16 @@ export function delayMs(failures: number, retryAfterMs: number | undefined, rand
   return Math.round(Math.max(jitterMs, Math.min(retryAfterMs ?? 0, RETRY_AFTER_MS_MAX)))
 }
 
+/** One number, or several: a header that was sent twice arrives as a list. */
+const SECONDS = /^\s*(\d{1,9})\s*(,|$)/
+/** `Date.parse` reads almost any text as some date. All forms of HTTP dates begin with the day of the week, and have a time. */
+const HTTP_DATE = /^\s*[A-Z][a-z]+,? .*\d\d:\d\d:\d\d/
+
 /** Parses `Retry-After`: seconds, or a date (RFC 9110). */
 export function parseRetryAfterMs(text: string | null, wallMs: number): number | undefined {
-  if (text === null || text.trim() === '') return undefined
-  if (/^\s*\d{1,9}\s*$/.test(text)) return Number(text) * 1_000
-  const dateMs = Date.parse(text)
+  if (text === null) return undefined
+  const [, seconds] = SECONDS.exec(text) ?? []
+  if (seconds !== undefined) return Number(seconds) * 1_000
+  const dateMs = HTTP_DATE.test(text) ? Date.parse(text) : Number.NaN
   return Number.isNaN(dateMs) ? undefined : Math.max(0, dateMs - wallMs)
 }

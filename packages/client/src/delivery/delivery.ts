@@ -16,7 +16,7 @@ import { RetrySchedule } from './retry-schedule.ts'
 import type { Settlements } from './settlements.ts'
 import { Spooling } from './spooling.ts'
 import { Stop } from './stop.ts'
-import { WaitingBatches } from './waiting-batches.ts'
+import { type Preference, WaitingBatches } from './waiting-batches.ts'
 
 /** How long a disk is waited for after the end of a close. Usually, a write takes a millisecond. */
 const DISK_WAIT_MS = 500
@@ -36,6 +36,8 @@ export class Delivery {
   readonly #endings: Endings
   readonly #attempts: Attempts
   readonly #inFlight = new Set<Batch>()
+  /** The request that finds out whether the API works again. */
+  #probe: Batch | undefined
   readonly #stop = new Stop()
   readonly #diskEnd = deferred<void>()
   /** Dropped batches, while room is made for an entry. */
@@ -203,17 +205,32 @@ export class Delivery {
   }
 
   #startRequests(nowMs: number): void {
-    while (this.#inFlight.size < this.#requestsMax) {
-      const batch = this.#waiting.takeDue(nowMs, { prefersUntried: this.#problem.error !== undefined })
+    while (this.#canStartRequest) {
+      const batch = this.#waiting.takeDue(nowMs, this.#preference)
       if (batch === undefined) return
       this.#inFlight.add(batch)
+      this.#probe = this.#isProbing ? batch : undefined
       void this.#send(batch)
     }
   }
 
-  /** While the API rejects all requests, one at a time finds out whether it still does. */
-  get #requestsMax(): number {
-    return this.#problem.error === undefined ? this.#settings.requestsInFlightMax : 1
+  /**
+   * While nothing succeeds, one request at a time finds out whether the API works again: each could be stored without an answer, and could not be
+   * repeated after the window.
+   */
+  get #isProbing(): boolean {
+    return this.#problem.error !== undefined || this.#schedule.isFailing
+  }
+
+  get #canStartRequest(): boolean {
+    if (this.#isProbing && this.#probe !== undefined) return false
+    return this.#inFlight.size < this.#settings.requestsInFlightMax
+  }
+
+  get #preference(): Preference {
+    // What was rejected before may be at fault itself.
+    if (this.#problem.error !== undefined) return 'untried'
+    return this.#schedule.isFailing ? 'uncertain' : 'failed'
   }
 
   #giveUpWaiting(): void {
@@ -223,7 +240,7 @@ export class Delivery {
 
   #startTimer(nowMs: number): void {
     // The end of a request starts the next one.
-    if (this.#inFlight.size >= this.#requestsMax) return
+    if (!this.#canStartRequest) return
     const atMs = Math.max(this.#waiting.nextAtMs(nowMs), this.#schedule.pausedUntilMs)
     if (atMs === Infinity || this.#timerAtMs <= atMs) return
     clearTimeout(this.#timer)
@@ -237,6 +254,7 @@ export class Delivery {
   async #send(batch: Batch): Promise<void> {
     await this.#attempts.make(batch)
     this.#inFlight.delete(batch)
+    if (this.#probe === batch) this.#probe = undefined
     this.changes.happen()
     this.#pump()
   }

@@ -8,6 +8,20 @@ const neverSentCodes: ReadonlySet<unknown> = new Set([
   'UND_ERR_CONNECT_TIMEOUT',
   // Bun
   'ConnectionRefused',
+  // The certificate of the server is verified before the first byte of the request.
+  'CERT_HAS_EXPIRED',
+  'CERT_NOT_YET_VALID',
+  'CERT_REVOKED',
+  'CERT_UNTRUSTED',
+  'CERT_REJECTED',
+  'CERT_SIGNATURE_FAILURE',
+  'DEPTH_ZERO_SELF_SIGNED_CERT',
+  'SELF_SIGNED_CERT_IN_CHAIN',
+  'UNABLE_TO_GET_ISSUER_CERT',
+  'UNABLE_TO_GET_ISSUER_CERT_LOCALLY',
+  'UNABLE_TO_VERIFY_LEAF_SIGNATURE',
+  'HOSTNAME_MISMATCH',
+  'ERR_TLS_CERT_ALTNAME_INVALID',
 ])
 
 /** Deno has no codes: "error sending request for url (…): client error (Connect): …". */
@@ -28,11 +42,12 @@ export function wasNeverSent(error: unknown): boolean {
 
 function isNeverSent(error: unknown, level: number): boolean {
   if (typeof error !== 'object' || error === null || level > LEVELS_MAX) return false
-  const { code, cause, errors, message } = error as Readonly<Record<string, unknown>>
+  const { code, syscall, cause, errors, message } = error as Readonly<Record<string, unknown>>
   // A host with several addresses fails with one error for each address.
   if (Array.isArray(errors))
     return errors.length > 0 && errors.every((inner) => isNeverSent(inner, level + 1))
-  if (neverSentCodes.has(code)) return true
+  // Of the system: ETIMEDOUT, for example, which a connection that was established can have too.
+  if (neverSentCodes.has(code) || syscall === 'connect') return true
   if (typeof message === 'string' && message.includes(NEVER_SENT_IN_DENO)) return true
   return isNeverSent(cause, level + 1)
 }

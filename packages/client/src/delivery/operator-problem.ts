@@ -6,7 +6,12 @@ import type { Batch } from './batch.ts'
 /** A request with this many such answers while others succeed is itself at fault: a firewall does not like its text, for example. */
 const PROBLEMS_MAX = 3
 
-/** What follows from a problem: all sending waits, only this batch waits, or the batch is at fault. */
+/**
+ * What follows from a problem: all sending waits, only this batch waits, or the batch is at fault.
+ *
+ * A batch waits alone if the answer is not from the API, and a request has succeeded since the last problem: what other requests get shows whether
+ * all are rejected.
+ */
 export type ProblemScope = 'all' | 'batch' | 'terminal'
 
 /**
@@ -20,6 +25,8 @@ export class OperatorProblem {
   #error: SluiceError | undefined
   #occurrences = 0
   #successes = 0
+  /** How many requests had succeeded at the last problem of any batch. */
+  #successesAtProblem = 0
 
   constructor(url: string, hooks: HookCaller) {
     this.#url = url
@@ -42,13 +49,15 @@ export class OperatorProblem {
   }
 
   /** Counts an answer with a problem. */
-  occur(batch: Batch): ProblemScope {
+  occur(batch: Batch, { isFromApi }: Pick<Misconfiguration, 'isFromApi'>): ProblemScope {
     this.#occurrences += 1
+    const isSending = this.#successes > this.#successesAtProblem
     const haveOthersSucceeded = batch.problems > 0 && this.#successes > batch.successesAtProblem
     if (batch.problems === 0 || haveOthersSucceeded) batch.problems += 1
     batch.successesAtProblem = this.#successes
+    this.#successesAtProblem = this.#successes
     if (batch.problems >= PROBLEMS_MAX) return 'terminal'
-    return haveOthersSucceeded ? 'batch' : 'all'
+    return haveOthersSucceeded || (isSending && !isFromApi) ? 'batch' : 'all'
   }
 
   /** Tells the application, once until a request succeeds. */

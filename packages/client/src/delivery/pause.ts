@@ -14,6 +14,11 @@ export class Pause {
     return Math.max(this.#ownUntilMs, this.#requestedUntilMs)
   }
 
+  /** Whether nothing has succeeded since the last failure. */
+  get isFailing(): boolean {
+    return this.#failuresInRow > 0
+  }
+
   /** How many failures there were without a success, those during a pause not counted. */
   countFailure(nowMs: number): number {
     if (nowMs >= this.untilMs) this.#failuresInRow += 1

@@ -1,3 +1,4 @@
+import type { FetchResponse } from '../fetch.ts'
 import type { Settings } from '../options.ts'
 import { startTimer } from '../timers.ts'
 import { type Answer, interpretAnswer } from './answers.ts'
@@ -88,9 +89,9 @@ async function attempt(
 }
 
 /** Reads the body of a response, and stops at the limit. */
-async function readText(response: Response): Promise<string> {
+async function readText(response: FetchResponse): Promise<string> {
   // The application's own `fetch` may have another stream, as node-fetch has.
-  if (typeof response.body?.getReader !== 'function') return response.text()
+  if (!isWebStream(response.body)) return response.text()
   const reader = response.body.getReader()
   const decoder = new TextDecoder()
   let text = ''
@@ -104,4 +105,8 @@ async function readText(response: Response): Promise<string> {
   }
   await reader.cancel()
   return text
+}
+
+function isWebStream(body: unknown): body is ReadableStream<Uint8Array> {
+  return typeof body === 'object' && body !== null && 'getReader' in body
 }

@@ -13,6 +13,9 @@ export interface RetryLimits {
 /** While the API rejects all requests, one is made in this time: a project may be enabled again. */
 const MISCONFIGURED_RETRY_MS = 60_000
 
+/** After its first such answer while others succeed, a request is repeated soon: if it was the first of all, the application is told soon. */
+const FIRST_MISCONFIGURED_RETRY_MS = 1_000
+
 /** A disk that cannot be read now may work later: too many open files, for example. */
 const DISK_RETRY_MS = 30_000
 
@@ -30,6 +33,11 @@ export class RetrySchedule {
   /** Until when nothing is sent. */
   get pausedUntilMs(): number {
     return this.#pause.untilMs
+  }
+
+  /** Whether no request has succeeded since one failed. */
+  get isFailing(): boolean {
+    return this.#pause.isFailing
   }
 
   succeed(): void {
@@ -60,7 +68,8 @@ export class RetrySchedule {
    * @returns why there is no further attempt, if there is none
    */
   waitForOperator(batch: Batch, isAlone: boolean): DropReason | undefined {
-    const untilMs = this.#platform.monotonicMs() + MISCONFIGURED_RETRY_MS
+    const waitMs = isAlone && batch.problems === 1 ? FIRST_MISCONFIGURED_RETRY_MS : MISCONFIGURED_RETRY_MS
+    const untilMs = this.#platform.monotonicMs() + waitMs
     if (!isAlone) this.#pause.extend(untilMs)
     batch.retryAtMs = Math.max(untilMs, this.#pause.untilMs)
     return this.#endOfRetries(batch)

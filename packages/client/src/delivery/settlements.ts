@@ -31,9 +31,13 @@ export class Settlements {
   processed(batch: Batch, accepted: number, rejections: readonly EntryRejection[]): void {
     const { entries } = batch
     this.#settle(batch, { outcome: 'answered', accepted, rejected: batch.count - accepted, rejections })
+    // The API lists several errors of one entry.
+    const reported = new Set<number>()
     for (const { index, error } of rejections) {
       const entry = entries[index]
-      if (entry !== undefined) this.#hooks.onRejected({ entry: entry.json, error, tag: entry.tag })
+      if (entry === undefined || reported.has(index)) continue
+      reported.add(index)
+      this.#hooks.onRejected({ entry: entry.json, error, tag: entry.tag })
     }
   }
 

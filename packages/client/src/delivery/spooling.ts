@@ -1,13 +1,18 @@
+import { deferred } from '../deferred.ts'
 import type { QueuedEntry } from '../entry.ts'
 import { utf8Bytes } from '../encoding/utf8.ts'
 import type { HookCaller } from '../hook-caller.ts'
 import type { Platform } from '../platform.ts'
 import { SluiceError } from '../sluice-error.ts'
 import { type RecoveredRecord, type Spool, type SpoolRecord, UnreadableError } from '../spool.ts'
+import { startTimer } from '../timers.ts'
 import { Batch } from './batch.ts'
 
 /** Clocks of machines are corrected by less than this. The idempotency window has a reserve for it. */
 const CLOCK_AHEAD_MS_MAX = 60_000
+
+/** How long a request waits for the disk. A disk that is busy, or wakes up, takes a second or two. One that hangs must not stop all sending. */
+const DISK_ANSWER_MS = 5_000
 
 /**
  * Whether a batch can be sent: `lost` if its entries are, `unreadable` if they may be read later.
@@ -21,6 +26,8 @@ export class Spooling {
   readonly #hooks: HookCaller
   /** Whether the last failure was reported, and nothing has succeeded since. */
   #isFailing = false
+  /** How many operations have not ended in time, and may still end. */
+  #overdue = 0
 
   constructor(spool: Spool, platform: Platform, hooks: HookCaller) {
     this.#spool = spool
@@ -68,14 +75,15 @@ export class Spooling {
     const readiness = batch.isLoaded ? 'ready' : await this.load(batch)
     if (readiness !== 'ready') return readiness
     try {
-      await record.markAttempt()
+      await this.#inTime(record.markAttempt())
       this.#isFailing = false
     } catch (error) {
       this.#report('cannot be written; entries are kept in memory only', error)
       // The next process must not send a part of the entries under the key of all.
       if (!record.isWritten) {
-        await this.remove(batch)
+        const removed = this.remove(batch)
         batch.record = undefined
+        await this.#inTime(removed).catch(() => undefined)
       }
     }
     return 'ready'
@@ -84,7 +92,7 @@ export class Spooling {
   /** Reads the entries of a batch, unless this fails. */
   async load(batch: Batch): Promise<Readiness> {
     try {
-      const texts = (await batch.record?.read()) ?? []
+      const texts = batch.record === undefined ? [] : await this.#inTime(batch.record.read())
       batch.load(texts.map(toQueuedEntry))
       return 'ready'
     } catch (error) {
@@ -96,8 +104,16 @@ export class Spooling {
 
   /** No attempt has succeeded. */
   async clearAttempt(batch: Batch): Promise<void> {
-    if (batch.uncertainSince !== undefined) return
-    await batch.record?.clearAttempt().catch((error: unknown) => this.#report('cannot be written', error))
+    const { record, uncertainSince } = batch
+    if (record === undefined || uncertainSince !== undefined) return
+    await this.#inTime(record.clearAttempt()).catch((error: unknown) =>
+      this.#report('cannot be written', error),
+    )
+  }
+
+  /** Resolves when all entries of a record are written, or cannot be written. */
+  async written(record: SpoolRecord): Promise<void> {
+    await this.#inTime(record.written()).catch((error: unknown) => this.#report('cannot be written', error))
   }
 
   async remove({ record }: Batch): Promise<void> {
@@ -118,6 +134,26 @@ export class Spooling {
 
   async close(): Promise<void> {
     await this.#spool.close().catch((error: unknown) => this.#report('cannot be closed', error))
+  }
+
+  /**
+   * Waits for an operation of the disk, for a limited time. While one is overdue, others are not waited for.
+   *
+   * @throws if the operation fails, or does not end in time. It may still end later
+   */
+  async #inTime<Result>(operation: Promise<Result>): Promise<Result> {
+    const { promise: end, resolve } = deferred<'late'>()
+    const timer = startTimer(() => resolve('late'), this.#overdue > 0 ? 0 : DISK_ANSWER_MS)
+    try {
+      const result = await Promise.race([operation.then((value) => ({ value })), end])
+      if (result !== 'late') return result.value
+    } finally {
+      clearTimeout(timer)
+    }
+    this.#overdue += 1
+    const endOverdue = (): void => void (this.#overdue -= 1)
+    operation.then(endOverdue, endOverdue)
+    throw new Error(`the disk did not answer within ${DISK_ANSWER_MS} ms`)
   }
 
   #report(message: string, cause: unknown): void {

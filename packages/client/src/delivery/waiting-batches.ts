@@ -15,6 +15,12 @@ export interface WaitingEvents {
   readonly onOverflow: (batch: Batch) => unknown
 }
 
+/**
+ * Which batches are sent first: those that failed, those that were not tried yet, or those that may have been stored, except the one that
+ * failed last.
+ */
+export type Preference = 'failed' | 'untried' | 'uncertain'
+
 /** The batches that are not in flight: within the limits of memory and of the spool. */
 export class WaitingBatches {
   readonly #limits: WaitingLimits
@@ -81,15 +87,20 @@ export class WaitingBatches {
     this.#queue.hurry()
   }
 
-  /**
-   * Takes a batch that can be sent now.
-   *
-   * @param prefersUntried whether batches that were not tried yet come first: what failed before may be at fault itself
-   */
-  takeDue(nowMs: number, { prefersUntried }: { readonly prefersUntried: boolean }): Batch | undefined {
-    const takeDelayed = (): Batch | undefined => this.#takeDelayed(({ retryAtMs }) => retryAtMs <= nowMs)
-    if (prefersUntried) return this.#queue.take(nowMs) ?? takeDelayed()
-    return takeDelayed() ?? this.#queue.take(nowMs)
+  /** Takes a batch that can be sent now. */
+  takeDue(nowMs: number, preference: Preference): Batch | undefined {
+    const takeDelayed = (matches: (batch: Batch) => boolean): Batch | undefined =>
+      this.#takeDelayed((batch) => batch.retryAtMs <= nowMs && matches(batch))
+    const takeAny = (): Batch | undefined => takeDelayed(() => true)
+    if (preference === 'untried') return this.#queue.take(nowMs) ?? takeAny()
+    if (preference === 'failed') return takeAny() ?? this.#queue.take(nowMs)
+    const last = [...this.#delayed].at(-1)
+    return (
+      takeDelayed((batch) => batch !== last && batch.uncertainSince !== undefined) ??
+      takeDelayed((batch) => batch !== last) ??
+      this.#queue.take(nowMs) ??
+      takeAny()
+    )
   }
 
   /** Takes the oldest batch with a property. */

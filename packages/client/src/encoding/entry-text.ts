@@ -33,6 +33,9 @@ function checkMetadata(metadata: Metadata, text: string): void {
   if (
     text.length > CHARACTERS_WITHIN_LIMITS &&
     utf8Bytes(repairSurrogates(JSON.stringify(metadata))) > contractLimits.metadataBytesMax
-  )
-    throw tooLarge()
+  ) {
+    const error = tooLarge()
+    error.mayReduceErrors = true
+    throw error
+  }
 }

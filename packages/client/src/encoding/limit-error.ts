@@ -3,6 +3,8 @@ import type { EntryError } from '../entry.ts'
 /** Thrown while an entry is encoded, if it exceeds a limit of the API. */
 export class LimitError extends Error {
   readonly entryError: EntryError
+  /** Whether the metadata may be within the limits if its errors are reduced. */
+  mayReduceErrors = false
 
   constructor(path: string, code: string, message: string) {
     super(message)

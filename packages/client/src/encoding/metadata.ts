@@ -13,12 +13,14 @@ export interface PlainMetadata {
  * Merges the context of a logger with the fields of a call. Fields win.
  *
  * @param error becomes the field `error`, unless there is one
+ * @param reducesErrors whether errors have no properties of their own, except their code
  * @throws LimitError
  */
 export function plainMetadata(
   context: Metadata,
   fields: object | undefined,
   error: Error | undefined,
+  reducesErrors = false,
 ): PlainMetadata {
   const metadata: Metadata = { ...context }
   if (error !== undefined) metadata['error'] = error
@@ -35,7 +37,7 @@ export function plainMetadata(
     // The usual case needs no converter: a few short texts and numbers.
     if (isShort(value)) continue
     if (main === undefined && isError(value)) main = value
-    values ??= new PlainValues()
+    values ??= new PlainValues(reducesErrors)
     metadata[name] = values.convert(value, name, main)
   }
   return { metadata, stack: main && readStack(main) }
@@ -62,10 +64,33 @@ function addFields(target: Metadata, fields: object): void {
   else if (typeof fields !== 'object' && typeof fields !== 'function') target['fields'] = fields
   else {
     try {
-      addMembers(target, fields as Metadata)
+      addMembersOf(target, fields)
     } catch {
       addReadable(target, fields)
     }
+  }
+}
+
+/** Adds what a nested value of this kind would have as members. */
+function addMembersOf(target: Metadata, fields: object): void {
+  if (!('toJSON' in fields) || typeof fields.toJSON !== 'function') return addKnown(target, fields)
+  const replaced: unknown = fields.toJSON('')
+  if (typeof replaced === 'object' && replaced !== null) addKnown(target, replaced)
+  else target['fields'] = replaced
+}
+
+function addKnown(target: Metadata, fields: object): void {
+  if (fields instanceof Map) addMapMembers(target, fields)
+  else addMembers(target, fields as Metadata)
+}
+
+function addMapMembers(target: Metadata, fields: ReadonlyMap<unknown, unknown>): void {
+  let members = 0
+  for (const [key, value] of fields) {
+    addMember(target, String(key), value)
+    // One more than an entry may have. It is rejected then.
+    members += 1
+    if (members > contractLimits.metadataNamesMax) return
   }
 }
 

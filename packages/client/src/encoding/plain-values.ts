@@ -17,6 +17,13 @@ export class PlainValues {
   readonly #ancestors: object[] = []
   /** The error whose stack trace is the `stack` of the entry. It is not repeated in the metadata. */
   #main: Error | undefined
+  readonly #reducesErrors: boolean
+  #hasErrors = false
+
+  /** @param reducesErrors whether errors have no properties of their own, except their code */
+  constructor(reducesErrors = false) {
+    this.#reducesErrors = reducesErrors
+  }
 
   /**
    * Converts a member of the metadata.
@@ -26,7 +33,12 @@ export class PlainValues {
    */
   convert(value: unknown, name: string, main?: Error): unknown {
     this.#main = main
-    return this.#convert(value, name, MEMBER_LEVEL)
+    try {
+      return this.#convert(value, name, MEMBER_LEVEL)
+    } catch (error) {
+      if (error instanceof LimitError) error.mayReduceErrors = this.#hasErrors && !this.#reducesErrors
+      throw error
+    }
   }
 
   /** @param level the level of the value, if it is an object or an array */
@@ -93,8 +105,10 @@ export class PlainValues {
 
   /** The name, message, stack and own properties of an error, and its cause. */
   #convertError(error: Error, level: number): Record<string, unknown> {
-    const converted = this.copy(error, level)
-    const names = ['name', 'message', ...(error === this.#main ? [] : ['stack']), 'cause', 'errors'] as const
+    this.#hasErrors = true
+    const converted = this.#reducesErrors ? emptyObject() : this.copy(error, level)
+    const last = this.#reducesErrors ? 'code' : 'errors'
+    const names = ['name', 'message', ...(error === this.#main ? [] : ['stack']), 'cause', last] as const
     for (const name of names) {
       if (!Object.hasOwn(converted, name) && name in error)
         converted[name] = this.#convertMember(error, name, level + 1)

@@ -7,12 +7,13 @@ import { type Files, hasCode } from './files.ts'
 export interface RecordHost {
   readonly files: Files
   readonly wallMs: () => number
-  /** Resolves with the folder of the files. */
-  readonly folder: Promise<string>
+  /** Resolves with the folder of the files, or rejects while there is none. */
+  readonly folder: () => Promise<string>
   /** Counts the bytes of a record, which may be negative. */
   readonly count: (bytes: number) => void
   /** Counts the bytes of records that the disk has to remove, which may be negative. */
   readonly countRemoving: (bytes: number) => void
+  /** Called when the removal has ended, also if it failed. */
   readonly onRemove: (record: DiskRecord) => void
   readonly onWriteError: (error: unknown) => void
 }
@@ -113,11 +114,13 @@ export class DiskRecord implements SpoolRecord {
     this.#host.countRemoving(removingBytes)
     // What the disk has not begun to write needs no memory any more.
     this.#unwritten.length = 0
-    const removed = this.#run(async (path) => {
-      await this.#host.files.remove(path)
+    this.#attemptedAtMs = undefined
+    const removed = this.#run((path) => this.#host.files.remove(path))
+    // Also of a file that cannot be removed: the record is not used again.
+    return removed.finally(() => {
+      this.#host.countRemoving(-removingBytes)
       this.#host.onRemove(this)
     })
-    return removed.finally(() => this.#host.countRemoving(-removingBytes))
   }
 
   async written(): Promise<void> {
@@ -132,7 +135,7 @@ export class DiskRecord implements SpoolRecord {
     const before = this.#last
     const run = async (): Promise<Result> => {
       await before
-      return operation(`${await this.#host.folder}/${this.#name}`)
+      return operation(`${await this.#host.folder()}/${this.#name}`)
     }
     const running = run()
     this.#last = running.catch(() => undefined)

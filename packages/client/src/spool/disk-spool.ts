@@ -26,6 +26,7 @@ export interface DiskSpoolOptions {
 export interface DiskSpoolPlatform {
   readonly files?: Files
   readonly wallMs?: () => number
+  readonly intervalMs?: number
 }
 
 const MIB = 1024 * 1024
@@ -38,8 +39,11 @@ const BYTES_MAX_MIN = 8 * MIB
  * those that it still has to remove: further batches are not in the spool.
  */
 const REMOVING_BYTES_MAX = 16 * MIB
-/** A process that ends later than this one starts leaves its files until then. */
-const ADOPTION_INTERVAL_MS = 60_000
+/** A process that ends later than this one starts leaves its files until then. A folder that could not be created is tried as often. */
+const INTERVAL_MS = 60_000
+
+/** The suffix of a name without a file, for entries that were lost. */
+const LOST = '.lost'
 
 /** Keeps entries in files until they are acknowledged. The guarantees are in the README. */
 export class DiskSpool implements Spool {
@@ -47,8 +51,13 @@ export class DiskSpool implements Spool {
   readonly #bytesMax: number
   readonly #host: RecordHost
   readonly #records = new Set<DiskRecord>()
-  #setFolder: (folder: Promise<string>) => void = () => undefined
+  readonly #intervalMs: number
   #folder: ProcessFolder | undefined
+  /** The path of the folder. While it cannot be created, this is rejected. */
+  #path: Promise<string>
+  #resolvePath: (path: Promise<string>) => void = () => undefined
+  /** The current creation of the folder, and adoption of files. */
+  #running: Promise<void> = Promise.resolve()
   #events: SpoolEvents | undefined
   #timer: Timer | undefined
   #isClosed = false
@@ -58,7 +67,7 @@ export class DiskSpool implements Spool {
 
   constructor(
     { directory, bytesMax = BYTES_MAX, fsync = false }: DiskSpoolOptions,
-    { files = diskFiles(fsync), wallMs = Date.now }: DiskSpoolPlatform = {},
+    { files = diskFiles(fsync), wallMs = Date.now, intervalMs = INTERVAL_MS }: DiskSpoolPlatform = {},
   ) {
     // An empty path would be the current folder of the process.
     if (typeof directory !== 'string' || directory === '' || directory.includes('\0'))
@@ -68,15 +77,16 @@ export class DiskSpool implements Spool {
       throw new TypeError(`\`bytesMax\` must be an integer of at least ${BYTES_MAX_MIN}`)
     this.#directory = resolve(directory)
     this.#bytesMax = bytesMax
-    const folder = new Promise<string>((resolveFolder) => {
-      this.#setFolder = resolveFolder
+    this.#intervalMs = intervalMs
+    this.#path = new Promise<string>((resolvePath) => {
+      this.#resolvePath = resolvePath
     })
-    // `open` reports it. Without a record, nothing else would handle the rejection.
-    folder.catch(() => undefined)
+    // `#createFolder` reports it. Without a record, nothing else would handle the rejection.
+    this.#path.catch(() => undefined)
     this.#host = {
       files,
       wallMs,
-      folder,
+      folder: () => this.#path,
       count: (bytes) => {
         this.#bytes += bytes
       },
@@ -92,10 +102,7 @@ export class DiskSpool implements Spool {
   async open(events: SpoolEvents): Promise<void> {
     if (this.#events !== undefined) throw new Error('a spool belongs to one client')
     this.#events = events
-    const opening = ProcessFolder.create(this.#directory)
-    this.#setFolder(opening.then(({ path }) => path))
-    this.#folder = await opening
-    await this.#tryAdopt()
+    await this.#start()
   }
 
   hasRoomFor(bytes: number): boolean {
@@ -121,25 +128,48 @@ export class DiskSpool implements Spool {
   async close(): Promise<void> {
     this.#isClosed = true
     clearTimeout(this.#timer)
+    await this.#running
     await this.written()
     await this.#folder?.close()
   }
 
   /** Now, and in each minute. */
-  async #tryAdopt(): Promise<void> {
+  async #start(): Promise<void> {
+    this.#running = this.#createAndAdopt()
+    await this.#running
+    if (this.#isClosed) return
+    this.#timer = startTimer(() => void this.#start(), this.#intervalMs)
+  }
+
+  /** A disk that was full, or not mounted, may work now. */
+  async #createAndAdopt(): Promise<void> {
+    this.#folder ??= await this.#createFolder()
+    if (this.#folder === undefined) return
     try {
-      await this.#adopt()
+      await this.#adopt(this.#folder)
     } catch (error) {
       this.#events?.onError('cannot read the files of other processes', error)
     }
-    if (this.#isClosed) return
-    this.#timer = startTimer(() => void this.#tryAdopt(), ADOPTION_INTERVAL_MS)
+  }
+
+  async #createFolder(): Promise<ProcessFolder | undefined> {
+    const creating = ProcessFolder.create(this.#directory)
+    const path = creating.then((folder) => folder.path)
+    this.#resolvePath(path)
+    try {
+      const folder = await creating
+      // Records that were created before fail until now, and not while another attempt is made.
+      this.#path = path
+      return folder
+    } catch (error) {
+      path.catch(() => undefined)
+      this.#events?.onError('cannot be opened; entries are kept in memory only', error)
+      return undefined
+    }
   }
 
   /** Takes over the files of processes that have ended, as many as there is room for. */
-  async #adopt(): Promise<void> {
-    const folder = this.#folder
-    if (folder === undefined) return
+  async #adopt(folder: ProcessFolder): Promise<void> {
     let bytes = 0
     const isWanted = (name: string, size: number): boolean => {
       if (keyOf(name) === undefined || !this.hasRoomFor(bytes + size + FILE_BYTES)) return false
@@ -151,48 +181,45 @@ export class DiskSpool implements Spool {
     )
     const recovered: RecoveredRecord[] = []
     for (const name of names) {
-      const record = await this.#recover(`${folder.path}/${name}`, name)
-      if (record !== undefined) recovered.push(record)
+      recovered.push(...(await this.#recover(`${folder.path}/${name}`, name)))
     }
     if (recovered.length > 0) this.#events?.onRecovered(recovered)
   }
 
-  async #recover(path: string, name: string): Promise<RecoveredRecord | undefined> {
+  async #recover(path: string, name: string): Promise<RecoveredRecord[]> {
     try {
       return await this.#recoverFrom(path, name, await readFile(path))
     } catch (error) {
       // The disk may work when the next process adopts the file.
-      const outcome =
-        error instanceof UnreadableError ? 'its entries are lost' : 'it is left to the next process'
-      this.#events?.onError(`has a file that cannot be read; ${outcome}`, error)
-      return undefined
+      this.#events?.onError('has a file that cannot be read; it is left to the next process', error)
+      return []
     }
   }
 
-  async #recoverFrom(path: string, name: string, bytes: Buffer): Promise<RecoveredRecord | undefined> {
-    const file = parseBatchFile(bytes)
-    // The process ended before it had written the first part.
-    if (file.attemptedAtMs === undefined && file.entries.length === 0) {
-      await this.#host.files.remove(path)
-      return undefined
+  async #recoverFrom(path: string, name: string, bytes: Buffer): Promise<RecoveredRecord[]> {
+    const { attemptedAtMs, entries, lost, isDamaged, readableBytes } = parseBatchFile(bytes)
+    const recover = (file: string, count: number): RecoveredRecord => {
+      const isAttempted = attemptedAtMs !== undefined
+      const parts = { entries: count, bytes: readableBytes, isAttempted }
+      const record = DiskRecord.existing(this.#host, file, parts)
+      this.#records.add(record)
+      return { idempotencyKey: keyOf(name) ?? '', record, entries: count, bytes: bytes.length, attemptedAtMs }
     }
-    // The body of the attempt is lost.
-    if (file.attemptedAtMs !== undefined && file.isDamaged) {
+    // Its entries are counted as lost when it is read. If there was an attempt, its body is lost.
+    if (lost !== 0 && (attemptedAtMs !== undefined || entries.length === 0))
+      return [recover(name, Math.max(lost + entries.length, 1))]
+    if (attemptedAtMs === undefined && entries.length === 0) {
+      // The process ended before it had written the first part.
       await this.#host.files.remove(path)
-      throw new UnreadableError(`${name} is damaged`)
+      return []
     }
     // Nothing can be appended to a part that was written incompletely.
-    if (file.isDamaged) await this.#host.files.truncate(path, file.readableBytes)
-    const isAttempted = file.attemptedAtMs !== undefined
-    const entries = file.entries.length
-    const record = DiskRecord.existing(this.#host, name, {
-      entries,
-      bytes: file.readableBytes,
-      isAttempted,
-    })
-    this.#records.add(record)
-    const idempotencyKey = keyOf(name) ?? ''
-    return { idempotencyKey, record, entries, bytes: bytes.length, attemptedAtMs: file.attemptedAtMs }
+    if (isDamaged) await this.#host.files.truncate(path, readableBytes)
+    if (lost === 0) return [recover(name, entries.length)]
+    const error = new UnreadableError(`${name} is damaged`)
+    this.#events?.onError(`has a file with damaged parts; at least ${lost} entries are lost`, error)
+    // The record of a file that does not exist stands for the lost entries.
+    return [recover(name, entries.length), recover(`${name}${LOST}`, lost)]
   }
 }
 

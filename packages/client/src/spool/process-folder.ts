@@ -118,7 +118,8 @@ async function listen(address: string): Promise<Server> {
   const server = createServer((socket) => socket.destroy())
   await new Promise<void>((resolve, reject) => {
     server.once('error', reject)
-    server.listen(address, resolve)
+    // In a worker of node:cluster, the primary process would own the socket otherwise, and close it when the worker only disconnects.
+    server.listen({ path: address, exclusive: true }, resolve)
   })
   server.unref()
   // Without a listener, a connection that cannot be accepted for lack of descriptors would end the application.

@@ -15,6 +15,16 @@ describe('a request was certainly not sent', () => {
         cause: new AggregateError([coded('a', 'ECONNREFUSED'), coded('b', 'ENETUNREACH')]),
       }),
     ],
+    [
+      'before the system gave the connection up',
+      new TypeError('fetch failed', {
+        cause: Object.assign(coded('connect ETIMEDOUT', 'ETIMEDOUT'), { syscall: 'connect' }),
+      }),
+    ],
+    [
+      'to a server whose certificate has expired',
+      new TypeError('fetch failed', { cause: coded('certificate has expired', 'CERT_HAS_EXPIRED') }),
+    ],
     ['in Bun', coded('Unable to connect.', 'ECONNREFUSED')],
     [
       'in Deno',
@@ -31,6 +41,12 @@ describe('a request was certainly not sent', () => {
 
 describe('a request may have been sent', () => {
   test.each<[string, unknown]>([
+    [
+      'over a connection that fell silent',
+      new TypeError('fetch failed', {
+        cause: Object.assign(coded('read ETIMEDOUT', 'ETIMEDOUT'), { syscall: 'read' }),
+      }),
+    ],
     ['after a reset', new TypeError('fetch failed', { cause: coded('read ECONNRESET', 'ECONNRESET') })],
     ['in a browser, which tells nothing', new TypeError('Failed to fetch')],
     [

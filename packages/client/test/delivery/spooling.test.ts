@@ -1,7 +1,7 @@
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest'
 import { type Spool, type SpoolRecord, UnreadableError } from '../../src/index.ts'
 import { fakeClient } from '../support/fake-client.ts'
-import { pass } from '../support/fake-fetch.ts'
+import { pass, problemOf } from '../support/fake-fetch.ts'
 
 beforeEach(() => void vi.useFakeTimers())
 afterEach(() => void vi.useRealTimers())
@@ -80,5 +80,96 @@ describe('a batch of another process', () => {
     expect(await closed).toMatchObject({ pending: 2, dropped: 0 })
     expect(client.stats.kept).toBe(2)
     expect(spool.removed).toEqual([])
+  })
+})
+
+/** A spool whose records have some operations that never end. */
+function hangingSpool(hanging: Partial<SpoolRecord>): Spool {
+  const record: SpoolRecord = {
+    add: () => undefined,
+    isWritten: true,
+    written: async () => undefined,
+    markAttempt: async () => undefined,
+    clearAttempt: async () => undefined,
+    read: async () => texts,
+    remove: async () => undefined,
+    ...hanging,
+  }
+  const recovered = { idempotencyKey: 'key', record, entries: 2, bytes: 999, attemptedAtMs: undefined }
+  return {
+    open: async ({ onRecovered }) => ('read' in hanging ? onRecovered([recovered]) : undefined),
+    hasRoomFor: () => true,
+    create: () => record,
+    close: async () => undefined,
+  }
+}
+
+const never = (): Promise<never> => new Promise(() => undefined)
+
+describe('a disk that hangs delays requests by five seconds at most, and is reported once', () => {
+  const late = { kind: 'spool', message: expect.stringContaining('did not answer within 5000 ms') as string }
+
+  test.each<[string, Partial<SpoolRecord>]>([
+    ['while it writes the mark of an attempt', { markAttempt: never }],
+    ['while it writes entries', { markAttempt: never, isWritten: false, remove: never }],
+  ])('%s', async (_name, hanging) => {
+    const { client, api, reported, log } = fakeClient({ spool: hangingSpool(hanging), batchEntriesMax: 1 })
+    api.isAccepting = true
+    log(4)
+    await pass(4_900)
+    expect(client.stats.accepted).toBe(0)
+    await pass(200)
+    expect(client.stats.accepted).toBe(4)
+    // It is not waited for again before it has answered.
+    log(4)
+    await pass(1)
+    expect(client.stats.accepted).toBe(8)
+    expect(reported.errors).toMatchObject([late])
+  })
+
+  test('while it removes the mark of an attempt', async () => {
+    const { client, api, reported, log } = fakeClient({ spool: hangingSpool({ clearAttempt: never }) })
+    log(1)
+    await pass(1_000)
+    api.last.respond(503, problemOf('overloaded'))
+    await pass(5_500)
+    api.last.accept()
+    await pass(0)
+    expect(client.stats.accepted).toBe(1)
+    expect(reported.errors).toMatchObject([late])
+  })
+
+  test('while it reads entries, which are read later', async () => {
+    let isHanging = true
+    const read = (): Promise<string[]> => (isHanging ? never() : Promise.resolve(texts))
+    const { client, api, reported, log } = fakeClient({
+      spool: hangingSpool({ read }),
+      requestsInFlightMax: 1,
+    })
+    api.isAccepting = true
+    log(1)
+    await pass(6_000)
+    expect(client.stats.accepted).toBe(1)
+    isHanging = false
+    await pass(30_000)
+    expect(client.stats.accepted).toBe(3)
+    expect(reported.errors).toMatchObject([late])
+  })
+
+  test('and is waited for again when it has answered', async () => {
+    const answers: (() => void)[] = []
+    const markAttempt = (): Promise<void> => new Promise((resolve) => answers.push(resolve))
+    const { client, api, log } = fakeClient({ spool: hangingSpool({ markAttempt }) })
+    api.isAccepting = true
+    log(1)
+    await pass(6_000)
+    expect(client.stats.accepted).toBe(1)
+    answers[0]?.()
+    log(1)
+    await pass(2_000)
+    expect(client.stats.accepted).toBe(1)
+    answers[1]?.()
+    await pass(0)
+    expect(client.stats.accepted).toBe(2)
   })
 })

@@ -8,6 +8,44 @@ import { contractLimits } from '../../src/limits.ts'
 const convert = (fields: object): unknown =>
   JSON.parse(JSON.stringify(plainMetadata({}, fields, undefined).metadata ?? {}))
 
+describe('fields that are converted as a whole', () => {
+  const document = { secret: 1, toJSON: () => ({ id: 7, at: new Date(0) }) }
+  test.each<[string, object, unknown]>([
+    [
+      'a map',
+      new Map<unknown, unknown>([
+        ['a', 1n],
+        [2, new Set([1])],
+      ]),
+      { a: '1', '2': [1] },
+    ],
+    ['an object with toJSON', document, { id: 7, at: '1970-01-01T00:00:00.000Z' }],
+    ['an object whose toJSON returns a map', { toJSON: () => new Map([['a', 1]]) }, { a: 1 }],
+    [
+      'an object whose toJSON returns a text',
+      new URL('https://a.example/b'),
+      { fields: 'https://a.example/b' },
+    ],
+    [
+      'an object whose toJSON returns itself',
+      {
+        a: 1,
+        toJSON(): unknown {
+          return this
+        },
+      },
+      { a: 1 },
+    ],
+  ])('%s', (_name, fields, expected) => {
+    expect(convert(fields)).toEqual(expected)
+  })
+
+  test('a map with too many names: one more than the limit is read', () => {
+    const map = new Map(Array.from({ length: 1_000 }, (_, i) => [`name-${i}`, 1]))
+    expect(Object.keys(convert(map) as object)).toHaveLength(contractLimits.metadataNamesMax + 1)
+  })
+})
+
 describe('a value that JSON cannot hold', () => {
   class Point {
     readonly x = 1
@@ -119,8 +157,8 @@ describe('a value that JSON cannot hold', () => {
     expect(convert({ ...nothing, nested: nothing })).toEqual({ nested: {} })
   })
 
-  test('is left out: toJSON of the fields, which would replace them', () => {
-    expect(convert({ a: 1, toJSON: () => 'never' })).toEqual({ a: 1 })
+  test('is left out: toJSON of what toJSON of the fields returns, which would replace it', () => {
+    expect(convert({ toJSON: () => ({ a: 1, toJSON: () => 'never' }) })).toEqual({ a: 1 })
   })
 
   test('is replaced if the fields themselves throw', () => {

@@ -8,13 +8,14 @@ const attempted = Buffer.concat([written, encodeAttempt(1_764_000_000_000, 3)])
 
 describe('a file', () => {
   test('has its entries, and the time of its first attempt', () => {
-    const file = { entries: parts.flat(), isDamaged: false, readableBytes: written.length }
+    const file = { entries: parts.flat(), isDamaged: false, lost: 0, readableBytes: written.length }
     expect(parseBatchFile(written)).toEqual({ ...file, attemptedAtMs: undefined })
     expect(parseBatchFile(attempted)).toEqual({ ...file, attemptedAtMs: 1_764_000_000_000 })
     expect(parseBatchFile(Buffer.alloc(0))).toEqual({
       entries: [],
       attemptedAtMs: undefined,
       isDamaged: false,
+      lost: 0,
       readableBytes: 0,
     })
   })
@@ -27,6 +28,7 @@ describe('a file', () => {
         entries: parts.slice(0, complete).flat(),
         attemptedAtMs: undefined,
         isDamaged: !ends.includes(bytes),
+        lost: 0,
         readableBytes: ends[complete],
       })
     }
@@ -39,10 +41,25 @@ describe('a file', () => {
         damaged[index] = (damaged[index] ?? 0) ^ change
         const { entries, isDamaged } = parseBatchFile(damaged)
         expect(isDamaged).toBe(true)
-        expect(parts.flat().slice(0, entries.length)).toEqual(entries)
+        expect(parts.flat().filter((entry) => entries.includes(entry))).toEqual(entries)
       }),
       { numRuns: 1_000 },
     )
+  })
+
+  test('with a damaged part in front of a complete one has the entries of the other, and a count of those that are lost', () => {
+    for (const index of [0, 8, 30, 60]) {
+      const damaged = Buffer.from(written)
+      damaged[index] = 0
+      const { entries, lost, isDamaged, readableBytes } = parseBatchFile(damaged)
+      expect({ entries, isDamaged, readableBytes }).toEqual({
+        entries: parts[1],
+        isDamaged: false,
+        readableBytes: written.length,
+      })
+      // If its head is damaged, the number is unknown.
+      expect(lost).toBe(index < 30 ? 1 : 2)
+    }
   })
 
   test('that lost a part in front of its attempt is damaged', () => {

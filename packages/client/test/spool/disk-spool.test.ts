@@ -258,12 +258,51 @@ describe('a damaged file', () => {
     const path = await leave(1)
     const damaged = Buffer.concat([encodeEntries(['{}']), encodeAttempt(Date.now(), 2)])
     await writeFile(join(path, '..', '000000000000001-000000001-key.batch'), damaged)
-    const { errors } = start()
+    const { client, errors } = start()
     await soon(() => expect(api.storedMessages).toEqual(['1']))
     await soon(async () => expect(await batchFiles()).toEqual([]))
     expect(errors).toMatchObject([
-      { kind: 'spool', message: expect.stringContaining('cannot be read') as string },
+      { kind: 'spool', message: expect.stringContaining('cannot be read; 2 entries are lost') as string },
     ])
+    expect(client.stats.dropped).toBe(2)
+  })
+
+  test('with a damaged part has the entries of the others, and those of the part are dropped as unreadable', async () => {
+    const path = await leave(3)
+    const text = await readFile(path, 'utf8')
+    await writeFile(path, text.replace('"message":"1"', '"message":"7"'))
+    const drops: string[] = []
+    const { client, errors } = start({ onDropped: (_entries, reason) => drops.push(reason) })
+    await soon(() => expect(client.stats).toMatchObject({ accepted: 2, dropped: 1 }))
+    expect(api.storedMessages).toEqual(['2', '3'])
+    expect(drops).toEqual(['unreadable'])
+    expect(errors).toMatchObject([{ message: expect.stringContaining('1 entries are lost') as string }])
+    await soon(async () => expect(await batchFiles()).toEqual([]))
+  })
+
+  test('whose only part is damaged is removed, and its entries are dropped as unreadable', async () => {
+    const path = await leave(1)
+    const text = await readFile(path, 'utf8')
+    await writeFile(path, text.replace('"message":"1"', '"message":"7"'))
+    const { client, errors } = start()
+    await soon(() => expect(client.stats.dropped).toBe(1))
+    expect(api.received).toEqual([])
+    expect(errors).toMatchObject([{ message: expect.stringContaining('is damaged') as string }])
+    await soon(async () => expect(await batchFiles()).toEqual([]))
+  })
+
+  test('with a damaged part is sent again with the same body by another process', async () => {
+    const path = await leave(3)
+    const text = await readFile(path, 'utf8')
+    await writeFile(path, text.replace('"message":"2"', '"message":"7"'))
+    api.defaultResponder = loseAnswer
+    const first = start()
+    await soon(() => expect(first.client.stats.failedAttempts).toBeGreaterThan(0))
+    await first.client.close({ timeoutMs: 0 })
+    api.defaultResponder = accept
+    const { client } = start()
+    await soon(() => expect(client.stats.accepted).toBe(2))
+    expect(new Set(api.received.map(({ body }) => body)).size).toBe(1)
   })
 
   test('of another program is not touched', async () => {

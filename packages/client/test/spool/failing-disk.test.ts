@@ -13,6 +13,7 @@ import { heapBytes } from '../support/heap-bytes.ts'
 
 const disk = diskFiles(false)
 const soon = (check: () => unknown): Promise<unknown> => vi.waitFor(check, { timeout: 5_000, interval: 10 })
+const ignore = (): void => undefined
 const never = (): Promise<never> => new Promise(() => undefined)
 const full = async (): Promise<never> => {
   throw Object.assign(new Error('ENOSPC: no space left on device'), { code: 'ENOSPC' })
@@ -42,8 +43,9 @@ function start(
   files: Partial<Files> = {},
   path = directory,
   wallMs = Date.now,
+  intervalMs = 60_000,
 ) {
-  const spool = new DiskSpool({ directory: path }, { files: { ...disk, ...files }, wallMs })
+  const spool = new DiskSpool({ directory: path }, { files: { ...disk, ...files }, wallMs, intervalMs })
   const errors: SluiceError[] = []
   const dropped: { messages: string[]; reason: string }[] = []
   const client = new SluiceClient({
@@ -90,6 +92,44 @@ test('a spool that cannot be opened is reported without an unhandled rejection, 
   expect(unhandled).toEqual([])
   log(client, 1, 1)
   expect(await client.close()).toMatchObject({ accepted: 1 })
+})
+
+test('a spool that could not be opened is retried, and keeps entries when it works', async () => {
+  const path = join(directory, 'spool')
+  await writeFile(path, '')
+  api.defaultResponder = problem(503, 'overloaded', { 'retry-after': '60' })
+  const { client, errors } = start({ batchEntriesMax: 1 }, {}, path, Date.now, 20)
+  log(client, 1, 1)
+  await sleep(100)
+  expect(errors).toMatchObject([{ message: expect.stringContaining('cannot be opened') as string }])
+  await unlink(path)
+  await soon(async () => expect(await readdir(path)).toHaveLength(1))
+  log(client, 2, 2)
+  await soon(async () => expect(await batchFiles()).toHaveLength(1))
+  expect(await client.close({ timeoutMs: 0 })).toMatchObject({ pending: 1, dropped: 1 })
+})
+
+describe('a batch that was sent needs no memory', () => {
+  test.each<[string, string, Partial<Files>]>([
+    ['if the folder could not be created', 'file/spool', {}],
+    ['if its file cannot be removed', 'spool', { append: async () => undefined, remove: full }],
+  ])('%s', async (_name, path, files) => {
+    await writeFile(join(directory, 'file'), '')
+    const spool = new DiskSpool({ directory: join(directory, path) }, { files: { ...disk, ...files } })
+    await spool.open({ onRecovered: ignore, onError: ignore })
+    const useRecords = async (count: number): Promise<number> => {
+      for (let i = 0; i < count; i += 1) {
+        const record = spool.create('key')
+        record?.add('{}', 2)
+        await record?.remove().catch(ignore)
+      }
+      return heapBytes()
+    }
+    const before = await useRecords(2_000)
+    // 10,000 records would have about 5 MB.
+    expect((await useRecords(10_000)) - before).toBeLessThan(1_000_000)
+    await spool.close()
+  })
 })
 
 describe('a folder that cannot be read does not stop the adoption of others', () => {

@@ -1,9 +1,15 @@
+import { execFile } from 'node:child_process'
 import { link, mkdir, mkdtemp, readdir, rename, rm, utimes, writeFile } from 'node:fs/promises'
 import { Server } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import { promisify } from 'node:util'
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest'
 import { ProcessFolder } from '../../src/spool/process-folder.ts'
+
+const run = promisify(execFile)
+const clusterChild = fileURLToPath(new URL('../support/cluster-child.ts', import.meta.url))
 
 let directory = ''
 const opened: ProcessFolder[] = []
@@ -95,6 +101,11 @@ describe('does not touch', () => {
     const second = await open()
     expect(await second.adopt(all, fail)).toEqual([])
     expect(await readdir(first.path)).toContain('1.batch')
+  })
+
+  test('the files of a worker of node:cluster that is disconnected, and still lives', async () => {
+    const { stdout } = await run(process.execPath, [clusterChild, directory])
+    expect(stdout).toBe('adopted 0 files\n')
   })
 
   test('a folder whose lock is about to be created, until it is a minute old', async () => {

@@ -15,8 +15,12 @@ interface Reported {
 const messagesOf = (entries: readonly QueuedEntry[]): unknown[] =>
   entries.map(({ json }) => (JSON.parse(json) as { message: unknown }).message)
 
-/** A client without a network, whose random numbers are constant. Fake timers control its clocks. */
-export function fakeClient(options: Partial<ClientOptions> = {}, random = 0.5) {
+/**
+ * A client without a network. Fake timers control its clocks.
+ *
+ * @param random its random numbers
+ */
+export function fakeClient(options: Partial<ClientOptions> = {}, random: number | (() => number) = 0.5) {
   const api = new FakeFetch()
   const reported: Reported = { rejections: [], drops: [], retries: [], errors: [], settlements: [] }
   const client = new SluiceClient(
@@ -33,7 +37,7 @@ export function fakeClient(options: Partial<ClientOptions> = {}, random = 0.5) {
       onSettled: (settlement) => reported.settlements.push(settlement),
       ...options,
     },
-    { ...systemPlatform(), random: () => random },
+    { ...systemPlatform(), random: typeof random === 'number' ? () => random : random },
   )
   /** Logs entries with consecutive numbers as messages. */
   let logged = 0
