@@ -16,21 +16,23 @@ export interface ApiKeyRecord {
   readonly revokedAt: string | undefined
   /** The id of the key that replaced this one in a rotation. */
   readonly replacedBy?: string | undefined
+  /** When the project was deleted. If it exists, it was imported from a backup without this key, which is no longer valid. */
+  readonly deletedAt?: string | undefined
   /** When the key last authenticated a request. It lags by some minutes. */
   readonly lastUsedAt?: string | undefined
 }
 
 /** The record of a key of a project in a backup. The key itself is stored nowhere. */
-export interface KeyBackup extends Omit<ApiKeyRecord, 'projectId'> {
+export interface KeyBackup extends Omit<ApiKeyRecord, 'projectId' | 'deletedAt'> {
   /** The SHA-256 of the key, in hexadecimal digits. */
   readonly hash: string
 }
 
 export type KeyState = 'active' | 'expired' | 'revoked'
 
-/** A revoked key stays revoked after its expiry. */
-export function keyState({ revokedAt, expiresAt }: ApiKeyRecord, nowMs: number): KeyState {
-  if (revokedAt !== undefined) return 'revoked'
+/** A revoked key stays revoked after its expiry. So does a key of a deleted project. */
+export function keyState({ revokedAt, deletedAt, expiresAt }: ApiKeyRecord, nowMs: number): KeyState {
+  if (revokedAt !== undefined || deletedAt !== undefined) return 'revoked'
   return expiresAt !== undefined && Date.parse(expiresAt) <= nowMs ? 'expired' : 'active'
 }
 
@@ -60,7 +62,17 @@ export function keyToHash({ scopes, ...record }: ApiKeyRecord): Record<string, s
 
 /** @param fields of a Redis hash; empty when there is no such key */
 export function keyFromHash(fields: Record<string, string>): ApiKeyRecord | undefined {
-  const { id, projectId, name = '', createdAt = '', expiresAt, revokedAt, replacedBy, lastUsedAt } = fields
+  const {
+    id,
+    projectId,
+    name = '',
+    createdAt = '',
+    expiresAt,
+    revokedAt,
+    replacedBy,
+    deletedAt,
+    lastUsedAt,
+  } = fields
   if (id === undefined || projectId === undefined) return undefined
   const scopes = (fields['scopes'] ?? '').split(' ').filter(isScope)
   return {
@@ -72,6 +84,7 @@ export function keyFromHash(fields: Record<string, string>): ApiKeyRecord | unde
     expiresAt,
     revokedAt,
     ...(replacedBy === undefined ? {} : { replacedBy }),
+    ...(deletedAt === undefined ? {} : { deletedAt }),
     ...(lastUsedAt === undefined ? {} : { lastUsedAt }),
   }
 }

@@ -99,10 +99,19 @@ export class Projects {
    */
   async delete(id: string): Promise<Date> {
     const { names, now } = this.#store
+    const nowMs = now()
     const keptUntilMs = await this.#store.run(
       DELETE_PROJECT,
       [names.project(id), names.projects, names.tombstone(id), names.keysOfProject(id), names.keyIds],
-      [id, now(), retentionDaysDefault, KEPT_BEYOND_RETENTION_DAYS, names.apiKey(''), names.changesChannel],
+      [
+        id,
+        nowMs,
+        retentionDaysDefault,
+        KEPT_BEYOND_RETENTION_DAYS,
+        names.apiKey(''),
+        names.changesChannel,
+        new Date(nowMs).toISOString(),
+      ],
     )
     if (keptUntilMs === 0) throw noSuchProject(id)
     return new Date(Number(keptUntilMs))
@@ -110,7 +119,7 @@ export class Projects {
 
   /**
    * Stores a project and its keys as they were when the backup was made, also if its id is reserved because it was deleted. A key that was
-   * revoked since then stays revoked.
+   * revoked or rotated since then stays revoked or replaced, and one that was created since then stays deleted.
    *
    * @returns false if the project exists; then nothing is changed
    */

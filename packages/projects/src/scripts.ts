@@ -49,7 +49,9 @@ return 1`
 /**
  * KEYS: the project, the set of projects, the project's tombstone, the set of its keys, the key ids.
  * ARGV: id, deletion time in ms, retention in days for a record without one, days to keep beyond the retention, Redis key
- * of an API key's record without the hash, channel.
+ * of an API key's record without the hash, channel, deletion time as text.
+ *
+ * Each key is marked: if the project is imported later, only the keys of the backup become active again.
  *
  * @returns the time until which the id is reserved, ms; 0 when there is no such project
  */
@@ -60,8 +62,11 @@ local keptUntilMs = string.format('%.0f', tonumber(ARGV[2]) + days * 86400000)
 for _, hash in ipairs(redis.call('SMEMBERS', KEYS[4])) do
   local key = ARGV[5] .. hash
   local id = redis.call('HGET', key, 'id')
-  if id then redis.call('HDEL', KEYS[5], id) end
-  redis.call('PEXPIREAT', key, keptUntilMs)
+  if id then
+    redis.call('HDEL', KEYS[5], id)
+    redis.call('HSET', key, 'deletedAt', ARGV[7])
+    redis.call('PEXPIREAT', key, keptUntilMs)
+  end
 end
 redis.call('DEL', KEYS[1], KEYS[4])
 redis.call('SREM', KEYS[2], ARGV[1])
@@ -74,7 +79,8 @@ return tonumber(keptUntilMs)`
  * ARGV: id, channel, the number of fields and values of the project, these; then for each key its hash, its id, the number of fields and
  * values of its record, and these.
  *
- * A key of a deleted project is still known, and may have been revoked after the backup.
+ * A key of a deleted project is still known, and may have been revoked or rotated after the backup: this remains. Its mark as deleted
+ * does not.
  *
  * @returns 1; 0 when the project exists
  */
@@ -89,13 +95,17 @@ local at = setFields(KEYS[1], 3)
 redis.call('SADD', KEYS[2], ARGV[1])
 redis.call('DEL', KEYS[3])
 for i = 6, #KEYS do
-  local revokedAt = redis.call('HGET', KEYS[i], 'revokedAt')
+  local revokedAt, replacedBy, expiresAt =
+    unpack(redis.call('HMGET', KEYS[i], 'revokedAt', 'replacedBy', 'expiresAt'))
   redis.call('DEL', KEYS[i])
   redis.call('SADD', KEYS[4], ARGV[at])
   redis.call('HSET', KEYS[5], ARGV[at + 1], ARGV[at])
   redis.call('PUBLISH', ARGV[2], ARGV[at])
   at = setFields(KEYS[i], at + 2)
   if revokedAt then redis.call('HSET', KEYS[i], 'revokedAt', revokedAt) end
+  if replacedBy then redis.call('HSET', KEYS[i], 'replacedBy', replacedBy) end
+  local imported = redis.call('HGET', KEYS[i], 'expiresAt')
+  if expiresAt and (not imported or expiresAt < imported) then redis.call('HSET', KEYS[i], 'expiresAt', expiresAt) end
 end
 redis.call('PUBLISH', ARGV[2], ARGV[1])
 return 1`
@@ -123,7 +133,9 @@ return 1`
  */
 export const ROTATE_KEY = `
 if redis.call('EXISTS', KEYS[1], KEYS[5]) < 2 then return 'no project' end
-local expiresAt, revokedAt, replacedBy = unpack(redis.call('HMGET', KEYS[5], 'expiresAt', 'revokedAt', 'replacedBy'))
+local expiresAt, revokedAt, replacedBy, deletedAt =
+  unpack(redis.call('HMGET', KEYS[5], 'expiresAt', 'revokedAt', 'replacedBy', 'deletedAt'))
+if deletedAt then return 'no project' end
 if revokedAt then return 'revoked' end
 if replacedBy then return 'replaced' end
 if expiresAt and expiresAt <= ARGV[5] then return 'expired' end
