@@ -33,7 +33,11 @@ export async function checkReplication(server: Redis, replicas: number): Promise
     typeof sentinels === 'object' ? sentinels.replicas : 0,
     await countClusterReplicas(server),
   )
-  const warnings = [...(await warnAboutIsolation(server)), ...warnAboutSentinels(sentinels)]
+  const warnings = [
+    ...(await warnAboutIsolation(server)),
+    ...(await warnAboutVersion(server)),
+    ...warnAboutSentinels(sentinels),
+  ]
   if (known > replicas) {
     const danger = `has ${known} replicas, and only ${replicas} must confirm (REDIS_REPLICAS_ACK): another one may be promoted without acknowledged entries`
     return { danger, problems: [danger], warnings }
@@ -61,6 +65,16 @@ async function countClusterReplicas(server: Redis): Promise<number> {
 async function warnAboutIsolation(server: Redis): Promise<string[]> {
   const [, value] = (await server.config('GET', 'min-replicas-to-write').catch(() => [])) as string[]
   return value === '0' ? ['min-replicas-to-write is 0 instead of 1'] : []
+}
+
+/** `WAIT` alone also confirms what a replica has only in memory: see `ReplicatedRedis`. */
+async function warnAboutVersion(server: Redis): Promise<string[]> {
+  const [command] = (await server.call('COMMAND', 'INFO', 'WAITAOF').catch(() => [])) as unknown[]
+  return command === null
+    ? [
+        'has no WAITAOF: after a full synchronisation, a replica confirms what is not on its disk yet. Use Redis or Valkey 7.2 or later',
+      ]
+    : []
 }
 
 interface Sentinels {

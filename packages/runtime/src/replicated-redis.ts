@@ -59,7 +59,8 @@ const REDISCOVERY_AFTER_MS = 2_000
  *   before `WAITAOF` makes it sync first: with `appendfsync always`, it answers a second question after that.
  * - `ROLE` lists the connected replicas. One that did not have to confirm could be promoted, so then nothing is confirmed.
  * - Servers without `WAITAOF` (before 7.2) get `WAIT` only. It confirms the memory of the replicas. With `appendfsync always` it confirms
- *   their disks, too, since they send their answers after they have synced.
+ *   their disks, too, since they send their answers after they have synced. The exception is a replica that rewrites its append-only file
+ *   after a full synchronisation: until the rewrite ends, it confirms what is only in its memory.
  */
 export class ReplicatedRedis {
   readonly #options: ReplicatedRedisOptions

@@ -13,12 +13,23 @@ const primaryInfo = (online: number): string =>
   ].join('\r\n')
 
 /** A server that answers what a check asks. `nodes`: its answer to CLUSTER NODES, or an error. */
-function serverWith(info: string, nodes: string | Error, minReplicas = '1'): Redis {
-  const server: Pick<Redis, 'info' | 'options'> & Record<'config' | 'call', () => Promise<unknown>> = {
+function serverWith(
+  info: string,
+  nodes: string | Error,
+  { minReplicas = '1', hasWaitAof = true } = {},
+): Redis {
+  const server: Pick<Redis, 'info' | 'options'> & {
+    config: () => Promise<unknown>
+    call: (command: string) => Promise<unknown>
+  } = {
     options: {},
     info: () => Promise.resolve(info),
     config: () => Promise.resolve(['min-replicas-to-write', minReplicas]),
-    call: () => (nodes instanceof Error ? Promise.reject(nodes) : Promise.resolve(nodes)),
+    call: async (command) => {
+      if (command === 'COMMAND') return [hasWaitAof ? ['waitaof', 4] : null]
+      if (nodes instanceof Error) throw nodes
+      return nodes
+    },
   }
   return server as unknown as Redis
 }
@@ -59,8 +70,19 @@ describe('a check of the replicas', () => {
   })
 
   it('warns of a primary that accepts writes without a replica', async () => {
-    const { warnings } = await checkReplication(serverWith(primaryInfo(1), noCluster, '0'), 1)
+    const { warnings } = await checkReplication(
+      serverWith(primaryInfo(1), noCluster, { minReplicas: '0' }),
+      1,
+    )
     expect(warnings).toEqual(['min-replicas-to-write is 0 instead of 1'])
+  })
+
+  it('warns of a server that cannot ask what is on the disks of its replicas', async () => {
+    const { warnings } = await checkReplication(
+      serverWith(primaryInfo(1), noCluster, { hasWaitAof: false }),
+      1,
+    )
+    expect(warnings).toEqual([expect.stringContaining('has no WAITAOF')])
   })
 
   it('leaves a replica to the check of its primary', async () => {
