@@ -1,5 +1,6 @@
 import type { Redis } from 'ioredis'
 import type { Logger } from 'pino'
+import { isForbidden } from './forbidden-command.ts'
 import type { Readiness } from './ops-server.ts'
 import { type RedisConnection, redisServers } from './redis.ts'
 import { redisInfoField } from './redis-info.ts'
@@ -111,11 +112,8 @@ export class DurabilityCheck {
     if (!(durable instanceof ReplicatedRedis)) return []
     try {
       this.#replication.set(address, await checkReplication(server, durable.replicas))
-    } catch (error) {
+    } catch {
       // Without an answer, the last findings hold.
-      if (isForbidden(error)) {
-        this.#replication.set(address, { problems: [], warnings: ['does not permit reading its replicas'] })
-      }
     }
     this.#block()
     const { problems = [], warnings = [] } = this.#replication.get(address) ?? {}
@@ -176,15 +174,6 @@ async function readValues(server: Redis): Promise<Values> {
     if (!isForbidden(error)) throw error
     return {}
   }
-}
-
-/** Providers disable commands with different messages. The exceptions are states of a server that end. */
-function isForbidden(error: unknown): boolean {
-  return (
-    error instanceof Error &&
-    error.name === 'ReplyError' &&
-    !/^(LOADING|BUSY|MASTERDOWN|CLUSTERDOWN|NOAUTH)\b/.test(error.message)
-  )
 }
 
 /** Empty for a server behind Sentinels, since its address changes. */

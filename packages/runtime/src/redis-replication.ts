@@ -1,4 +1,5 @@
 import { Redis } from 'ioredis'
+import { isForbidden } from './forbidden-command.ts'
 import { redisInfoField } from './redis-info.ts'
 
 /** What speaks against a set-up with replicas. */
@@ -20,10 +21,13 @@ const SENTINEL_TIMEOUT_MS = 2_000
  * lack it. A replica that is away counts, because it may return without it when the primary is gone.
  *
  * @param replicas `REDIS_REPLICAS_ACK`, at least 1
- * @throws if the server is unavailable, or does not permit `INFO`
+ * @throws if the server is unavailable
  */
 export async function checkReplication(server: Redis, replicas: number): Promise<ReplicationFindings> {
-  const info = await server.info('replication')
+  const info = await server.info('replication').catch((error: unknown) => {
+    if (!isForbidden(error)) throw error
+  })
+  if (info === undefined) return { problems: [], warnings: ['does not permit reading its replicas'] }
   if (redisInfoField(info, 'role') !== 'master') return { problems: [], warnings: [] }
   const connected = Number(redisInfoField(info, 'connected_slaves') ?? 0)
   const online = info.match(/^slave\d+:.*state=online/gm)?.length ?? 0
