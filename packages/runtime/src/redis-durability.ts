@@ -112,11 +112,17 @@ export class DurabilityCheck {
     if (!(durable instanceof ReplicatedRedis)) return []
     try {
       this.#replication.set(address, await checkReplication(server, durable.replicas))
-    } catch {
-      // Without an answer, the last findings hold.
+    } catch (error) {
+      this.#logOnce(
+        address,
+        `Redis${address}: its replicas cannot be checked; the last result holds`,
+        (message) => logger.warn({ err: error }, message),
+      )
     }
     this.#block()
-    const { problems = [], warnings = [] } = this.#replication.get(address) ?? {}
+    const findings = this.#replication.get(address)
+    if (findings === undefined) return [`Redis${address}: its replicas are not checked yet`]
+    const { problems, warnings } = findings
     for (const warning of warnings)
       this.#logOnce(address, `Redis${address}: ${warning}`, (message) => logger.warn(message))
     return problems.map((problem) => `Redis${address} ${problem}`)

@@ -1,6 +1,7 @@
 import { Redis } from 'ioredis'
 import { isForbidden } from './forbidden-command.ts'
 import { redisInfoField } from './redis-info.ts'
+import { NotReplicatedError } from './replicated-redis.ts'
 
 /** What speaks against a set-up with replicas. */
 export interface ReplicationFindings {
@@ -21,7 +22,7 @@ const SENTINEL_TIMEOUT_MS = 2_000
  * lack it. A replica that is away counts, because it may return without it when the primary is gone.
  *
  * @param replicas `REDIS_REPLICAS_ACK`, at least 1
- * @throws if the server is unavailable
+ * @throws if the server is unavailable, or if no Sentinel answers: then the replicas are not known
  */
 export async function checkReplication(server: Redis, replicas: number): Promise<ReplicationFindings> {
   const info = await server.info('replication').catch((error: unknown) => {
@@ -57,7 +58,10 @@ export async function checkReplication(server: Redis, replicas: number): Promise
 
 /** The replicas of a cluster node, with those that have failed. 0 without a cluster, or if the server does not permit the question. */
 async function countClusterReplicas(server: Redis): Promise<number> {
-  const text = await server.call('CLUSTER', 'NODES').catch(() => '')
+  const text = await server.call('CLUSTER', 'NODES').catch((error: unknown) => {
+    if (!isForbidden(error)) throw error
+    return ''
+  })
   const nodes = String(text)
     .split('\n')
     .map((line) => line.split(' '))
@@ -88,9 +92,9 @@ interface Sentinels {
   readonly replicas: number
 }
 
-function warnAboutSentinels(sentinels: Sentinels | 'silent' | undefined): string[] {
+function warnAboutSentinels(sentinels: Sentinels | 'forbidden' | undefined): string[] {
   if (sentinels === undefined) return []
-  if (sentinels === 'silent') return ['no Sentinel answers; their settings are not checked']
+  if (sentinels === 'forbidden') return ['the Sentinels do not permit reading their replicas']
   const { count, quorum } = sentinels
   if (count >= 3 && quorum > count / 2) return []
   return [
@@ -98,10 +102,15 @@ function warnAboutSentinels(sentinels: Sentinels | 'silent' | undefined): string
   ]
 }
 
-/** What the first Sentinel that answers knows. Undefined if the server was not found through Sentinels. */
-async function readSentinels({ options }: Redis): Promise<Sentinels | 'silent' | undefined> {
+/**
+ * What the first Sentinel that answers knows. Undefined if the server was not found through Sentinels.
+ *
+ * @throws if none answers
+ */
+async function readSentinels({ options }: Redis): Promise<Sentinels | 'forbidden' | undefined> {
   const { sentinels, name, sentinelPassword, sentinelTLS, enableTLSForSentinelMode } = options
   if (!sentinels || name === undefined) return undefined
+  let isAnswered = false
   for (const { host, port } of sentinels) {
     const sentinel = new Redis({
       ...(host === undefined ? {} : { host }),
@@ -123,11 +132,13 @@ async function readSentinels({ options }: Redis): Promise<Sentinels | 'silent' |
         quorum: valueOf('quorum'),
         replicas: replicas.length,
       }
-    } catch {
+    } catch (error) {
       // Another one may answer.
+      isAnswered ||= isForbidden(error) && !String(error).includes('No such master')
     } finally {
       sentinel.disconnect()
     }
   }
-  return 'silent'
+  if (isAnswered) return 'forbidden'
+  throw new NotReplicatedError('no Sentinel answers which replicas it knows')
 }

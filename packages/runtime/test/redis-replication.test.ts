@@ -1,5 +1,7 @@
-import type { Redis } from 'ioredis'
-import { describe, expect, it } from 'vitest'
+import { ReplyError, type Redis } from 'ioredis'
+import { once } from 'node:events'
+import { type AddressInfo, createServer } from 'node:net'
+import { describe, expect, it, onTestFinished } from 'vitest'
 import { checkReplication } from '../src/redis-replication.ts'
 
 const primaryInfo = (online: number): string =>
@@ -16,13 +18,13 @@ const primaryInfo = (online: number): string =>
 function serverWith(
   info: string,
   nodes: string | Error,
-  { minReplicas = '1', hasWaitAof = true } = {},
+  { minReplicas = '1', hasWaitAof = true, sentinelPort = 0 } = {},
 ): Redis {
   const server: Pick<Redis, 'info' | 'options'> & {
     config: () => Promise<unknown>
     call: (command: string) => Promise<unknown>
   } = {
-    options: {},
+    options: sentinelPort === 0 ? {} : { name: 'm', sentinels: [{ host: '127.0.0.1', port: sentinelPort }] },
     info: () => Promise.resolve(info),
     config: () => Promise.resolve(['min-replicas-to-write', minReplicas]),
     call: async (command) => {
@@ -34,7 +36,7 @@ function serverWith(
   return server as unknown as Redis
 }
 
-const noCluster = new Error('ERR This instance has cluster support disabled')
+const noCluster = new ReplyError('ERR This instance has cluster support disabled')
 const clusterNodes = (otherPrimary: string): string =>
   [
     'aaa 127.0.0.1:1@11 myself,master - 0 0 1 connected 0-8191',
@@ -43,6 +45,29 @@ const clusterNodes = (otherPrimary: string): string =>
     `ddd 127.0.0.1:4@14 slave,fail ${otherPrimary} 0 0 1 disconnected`,
     '',
   ].join('\n')
+
+/** A server that answers each command with this error. */
+async function rejectingServer(error: string): Promise<number> {
+  const server = createServer((socket) => {
+    socket.on('data', (data) => {
+      const commands = data.toString().match(/^\*\d+\r$/gm)?.length ?? 0
+      socket.write(`-${error}\r\n`.repeat(commands))
+    })
+  })
+  server.listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  onTestFinished(() => void server.close())
+  return (server.address() as AddressInfo).port
+}
+
+async function closedPort(): Promise<number> {
+  const server = createServer().listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  const { port } = server.address() as AddressInfo
+  server.close()
+  await once(server, 'close')
+  return port
+}
 
 describe('a check of the replicas', () => {
   it('finds nothing wrong with as many as must confirm', async () => {
@@ -83,6 +108,28 @@ describe('a check of the replicas', () => {
       1,
     )
     expect(warnings).toEqual([expect.stringContaining('has no WAITAOF')])
+  })
+
+  it('has no result if the nodes of the cluster are not known: the last one holds', async () => {
+    const server = serverWith(primaryInfo(1), new Error('Command timed out'))
+    await expect(checkReplication(server, 1)).rejects.toThrow('Command timed out')
+  })
+
+  it('has no result if no Sentinel answers', async () => {
+    const server = serverWith(primaryInfo(1), noCluster, { sentinelPort: await closedPort() })
+    await expect(checkReplication(server, 1)).rejects.toThrow('no Sentinel answers')
+  })
+
+  it('has no result if no Sentinel knows the primary', async () => {
+    const sentinelPort = await rejectingServer('ERR No such master with that name')
+    const server = serverWith(primaryInfo(1), noCluster, { sentinelPort })
+    await expect(checkReplication(server, 1)).rejects.toThrow('no Sentinel answers')
+  })
+
+  it('has a result if the Sentinels do not permit the question', async () => {
+    const sentinelPort = await rejectingServer('NOPERM this user has no permissions')
+    const { warnings } = await checkReplication(serverWith(primaryInfo(1), noCluster, { sentinelPort }), 1)
+    expect(warnings).toEqual(['the Sentinels do not permit reading their replicas'])
   })
 
   it('leaves a replica to the check of its primary', async () => {
