@@ -126,11 +126,11 @@ export class Projects {
   async import({ keys, ...project }: ProjectBackup): Promise<boolean> {
     const { names } = this.#store
     const { id, createdAt, enabled, retentionDays, limits = {} } = project
-    const projectFields = Object.entries({
+    const fields = Object.entries({
       createdAt,
       enabled: String(enabled),
-      retentionDays,
-      ...limits,
+      retentionDays: String(retentionDays),
+      ...Object.fromEntries(Object.entries(limits).map(([name, value]) => [name, String(value)])),
     }).flat()
     const records = keys.map(({ hash, ...record }) => ({
       hash,
@@ -139,21 +139,8 @@ export class Projects {
     }))
     const imported = await this.#store.run(
       IMPORT_PROJECT,
-      [
-        names.project(id),
-        names.projects,
-        names.tombstone(id),
-        names.keysOfProject(id),
-        names.keyIds,
-        ...records.map(({ hash }) => names.apiKey(hash)),
-      ],
-      [
-        id,
-        names.changesChannel,
-        projectFields.length,
-        ...projectFields,
-        ...records.flatMap((record) => [record.hash, record.id, record.fields.length, record.fields].flat()),
-      ],
+      [names.project(id), names.projects, names.tombstone(id), names.keysOfProject(id), names.keyIds],
+      [id, names.changesChannel, names.apiKey(''), JSON.stringify({ fields, keys: records })],
     )
     return imported === 1
   }

@@ -75,9 +75,9 @@ redis.call('PUBLISH', ARGV[6], ARGV[1])
 return tonumber(keptUntilMs)`
 
 /**
- * KEYS: the project, the set of projects, the project's tombstone, the set of its keys, the key ids, then the keys.
- * ARGV: id, channel, the number of fields and values of the project, these; then for each key its hash, its id, the number of fields and
- * values of its record, and these.
+ * KEYS: the project, the set of projects, the project's tombstone, the set of its keys, the key ids.
+ * ARGV: id, channel, Redis key of an API key's record without the hash, then as JSON: the fields and values of the project, and for each
+ * key its hash, its id, and the fields and values of its record. One argument, because a command has a limited number of them.
  *
  * A key of a deleted project is still known, and may have been revoked or rotated after the backup: this remains. Its mark as deleted
  * does not.
@@ -86,26 +86,23 @@ return tonumber(keptUntilMs)`
  */
 export const IMPORT_PROJECT = `
 if redis.call('EXISTS', KEYS[1]) == 1 then return 0 end
-local function setFields(name, at)
-  local last = at + tonumber(ARGV[at])
-  for i = at + 1, last, 2 do redis.call('HSET', name, ARGV[i], ARGV[i + 1]) end
-  return last + 1
-end
-local at = setFields(KEYS[1], 3)
+local backup = cjson.decode(ARGV[4])
+redis.call('HSET', KEYS[1], unpack(backup.fields))
 redis.call('SADD', KEYS[2], ARGV[1])
 redis.call('DEL', KEYS[3])
-for i = 6, #KEYS do
+for _, key in ipairs(backup.keys) do
+  local name = ARGV[3] .. key.hash
   local revokedAt, replacedBy, expiresAt =
-    unpack(redis.call('HMGET', KEYS[i], 'revokedAt', 'replacedBy', 'expiresAt'))
-  redis.call('DEL', KEYS[i])
-  redis.call('SADD', KEYS[4], ARGV[at])
-  redis.call('HSET', KEYS[5], ARGV[at + 1], ARGV[at])
-  redis.call('PUBLISH', ARGV[2], ARGV[at])
-  at = setFields(KEYS[i], at + 2)
-  if revokedAt then redis.call('HSET', KEYS[i], 'revokedAt', revokedAt) end
-  if replacedBy then redis.call('HSET', KEYS[i], 'replacedBy', replacedBy) end
-  local imported = redis.call('HGET', KEYS[i], 'expiresAt')
-  if expiresAt and (not imported or expiresAt < imported) then redis.call('HSET', KEYS[i], 'expiresAt', expiresAt) end
+    unpack(redis.call('HMGET', name, 'revokedAt', 'replacedBy', 'expiresAt'))
+  redis.call('DEL', name)
+  redis.call('SADD', KEYS[4], key.hash)
+  redis.call('HSET', KEYS[5], key.id, key.hash)
+  redis.call('PUBLISH', ARGV[2], key.hash)
+  redis.call('HSET', name, unpack(key.fields))
+  if revokedAt then redis.call('HSET', name, 'revokedAt', revokedAt) end
+  if replacedBy then redis.call('HSET', name, 'replacedBy', replacedBy) end
+  local imported = redis.call('HGET', name, 'expiresAt')
+  if expiresAt and (not imported or expiresAt < imported) then redis.call('HSET', name, 'expiresAt', expiresAt) end
 end
 redis.call('PUBLISH', ARGV[2], ARGV[1])
 return 1`

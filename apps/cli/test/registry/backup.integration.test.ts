@@ -1,3 +1,4 @@
+import { createHash } from 'node:crypto'
 import { mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -87,6 +88,23 @@ test('a deleted project is restored with its keys, and those revoked since then 
     { name: 'kept', state: 'active' },
     { name: 'leaked', state: 'revoked' },
   ])
+})
+
+test('a project with 10,000 keys is imported as it was exported, and is left as it is the second time', async () => {
+  const keys = Array.from({ length: 10_000 }, (_, i) => {
+    const hash = createHash('sha256').update(String(i)).digest('hex')
+    const createdAt = new Date(Date.UTC(2026, 10, 23) + i).toISOString()
+    return { hash, id: `key_${hash.slice(0, 16)}`, name: 'ü "n" \\', scopes: ['ingest', 'read'], createdAt }
+  })
+  const file = await save(projectWith({ id: 'big', limits: { bytesPerSecond: 1_000_000_000_000 }, keys }))
+  expect(await target.sluice('projects', 'import', file)).toBe('Imported the project big with 10000 keys.\n')
+  expect(await target.sluice('projects', 'import', file)).toBe('Left the project big as it is: it exists.\n')
+  const { projects } = JSON.parse(await target.sluice('projects', 'export')) as { projects: { id: string }[] }
+  expect(projects.find(({ id }) => id === 'big')).toMatchObject({
+    limits: { bytesPerSecond: 1_000_000_000_000 },
+    keys,
+  })
+  await target.sluice('projects', 'delete', 'big', '--yes')
 })
 
 test.each([
