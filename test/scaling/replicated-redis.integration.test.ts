@@ -190,6 +190,17 @@ describe('a script', () => {
     expect(answers).toEqual(['OK', 'OK', 'OK', 'OK'])
   })
 
+  it('rejects while a replica is connected that was not counted: it may have replaced one that is away', async () => {
+    const own = await open(urlOf(primary), WAIT_MS)
+    onTestFinished(() => own.close())
+    own.block(undefined, new Set(['127.0.0.1:1']))
+    await expect(own.script(GET)(['{t}:a'], [])).rejects.toThrow(
+      `the replica 127.0.0.1:${replica.port} is connected, and was not counted yet`,
+    )
+    own.block(undefined, new Set(['127.0.0.1:1', `127.0.0.1:${replica.port}`]))
+    await own.script(GET)(['{t}:a'], [])
+  })
+
   it('does not wait behind another one that waits', async () => {
     freezeReplica()
     const set = impatient.script(SET)

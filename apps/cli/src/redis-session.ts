@@ -2,11 +2,13 @@ import { once } from 'node:events'
 import {
   checkReplication,
   connectRedis,
+  countedIn,
   type DurableRedis,
   durableRedis,
   NotReplicatedError,
   type RedisConnection,
   redisServers,
+  type ReplicationFindings,
   ReplicatedRedis,
 } from '@sluice/runtime'
 import { CliError, describeNetworkError } from './errors.ts'
@@ -47,8 +49,9 @@ export async function withRedis<Result>(
     await openNodes(redis)
     if (durable instanceof ReplicatedRedis) {
       await durable.ready(AbortSignal.timeout(CONNECT_DEADLINE_MS))
-      danger = await findDanger(redis, replicas)
-      durable.block(danger)
+      const findings = await checkServers(redis, replicas)
+      danger = findings.find((each) => each.danger !== undefined)?.danger
+      durable.block(danger, countedIn(findings))
     }
     return await task(redis, durable)
   } catch (error) {
@@ -64,10 +67,9 @@ export async function withRedis<Result>(
 }
 
 /** The check that API processes and workers repeat. Servers that are unavailable reject the commands that need them. */
-async function findDanger(redis: RedisConnection, replicas: number): Promise<string | undefined> {
+function checkServers(redis: RedisConnection, replicas: number): Promise<ReplicationFindings[]> {
   const servers = redisServers(redis).filter(({ status }) => status === 'ready')
-  const findings = await Promise.all(servers.map((server) => checkReplication(server, replicas)))
-  return findings.find(({ danger }) => danger !== undefined)?.danger
+  return Promise.all(servers.map((server) => checkReplication(server, replicas)))
 }
 
 /**

@@ -4,7 +4,7 @@ import { isForbidden } from './forbidden-command.ts'
 import type { Readiness } from './ops-server.ts'
 import { type RedisConnection, redisServers } from './redis.ts'
 import { redisInfoField } from './redis-info.ts'
-import { checkReplication, type ReplicationFindings } from './redis-replication.ts'
+import { checkReplication, countedIn, type ReplicationFindings } from './redis-replication.ts'
 import { type DurableRedis, ReplicatedRedis } from './replicated-redis.ts'
 
 /** With other values, Redis loses what it has acknowledged in a crash, or evicts it. */
@@ -134,7 +134,7 @@ export class DurabilityCheck {
     const findings = [...this.#replication]
     if (findings.length === 0) return durable.block('the replicas of Redis are not checked yet')
     const found = findings.find(([, { danger }]) => danger !== undefined)
-    durable.block(found && `Redis${found[0]} ${found[1].danger}`)
+    durable.block(found && `Redis${found[0]} ${found[1].danger}`, countedIn(findings.map(([, each]) => each)))
   }
 
   #logOnce(address: string, message: string, log: (message: string) => void): void {

@@ -46,18 +46,35 @@ const clusterNodes = (otherPrimary: string): string =>
     '',
   ].join('\n')
 
-/** A server that answers each command with this error. */
-async function rejectingServer(error: string): Promise<number> {
+/** A Sentinel. @param answer to a command, as it is sent */
+async function sentinel(answer: (command: string) => string): Promise<number> {
   const server = createServer((socket) => {
     socket.on('data', (data) => {
-      const commands = data.toString().match(/^\*\d+\r$/gm)?.length ?? 0
-      socket.write(`-${error}\r\n`.repeat(commands))
+      for (const command of data
+        .toString()
+        .split(/^\*\d+\r$/m)
+        .slice(1))
+        socket.write(answer(command))
     })
   })
   server.listen(0, '127.0.0.1')
   await once(server, 'listening')
   onTestFinished(() => void server.close())
   return (server.address() as AddressInfo).port
+}
+
+const list = (items: readonly string[]): string => `*${items.length}\r\n${items.join('')}`
+const texts = (items: readonly string[]): string =>
+  list(items.map((item) => `$${item.length}\r\n${item}\r\n`))
+
+/** A Sentinel that lists replicas with these addresses, and counts `hidden` more. */
+function sentinelWith(hosts: readonly string[], hidden = 0): Promise<number> {
+  const replicas = hosts.map((ip) => texts(['name', 'ip', 'ip', ip, 'port', '7000']))
+  const counts = { 'num-slaves': hosts.length + hidden, 'num-other-sentinels': 2, quorum: 2 }
+  return sentinel((command) => {
+    if (command.includes('REPLICAS')) return list(replicas)
+    return command.includes('MASTER') ? texts(Object.entries(counts).flat().map(String)) : '+OK\r\n'
+  })
 }
 
 async function closedPort(): Promise<number> {
@@ -110,6 +127,34 @@ describe('a check of the replicas', () => {
     expect(warnings).toEqual([expect.stringContaining('has no WAITAOF')])
   })
 
+  it.each([
+    ['the one that is connected', ['127.0.0.1'], 0, 1],
+    ['another one, which is away', ['127.0.0.2'], 0, 2],
+    ['the same one by another address', ['2001:db8::1'], 0, 1],
+    ['the same one by a name', ['redis-2'], 0, 1],
+    ['one by a name, and another one', ['redis-2', 'redis-3'], 0, 2],
+    ['one that is hidden', [], 1, 1],
+    ['one that is hidden, and another one', ['127.0.0.1'], 1, 2],
+  ])('counts the connected replicas and those of the Sentinels: %s', async (_which, hosts, hidden, count) => {
+    const sentinelPort = await sentinelWith(hosts, hidden)
+    const findings = await checkReplication(serverWith(primaryInfo(1), noCluster, { sentinelPort }), 1)
+    expect(findings.warnings).toEqual([])
+    expect(findings.problems.join()).toContain(count === 1 ? '' : `has ${count} replicas`)
+    expect(findings.danger === undefined).toBe(count === 1)
+  })
+
+  it.each([
+    ['reports', primaryInfo(1), ['127.0.0.1:7000', '127.0.0.2:7000']],
+    ['hides', 'role:master\r\nconnected_slaves:1', undefined],
+  ])(
+    'names the replicas that it counted with Sentinels, if the server %s them',
+    async (_how, info, counted) => {
+      const sentinelPort = await sentinelWith(['127.0.0.2'])
+      const findings = await checkReplication(serverWith(info, noCluster, { sentinelPort }), 2)
+      expect(findings.counted).toEqual(counted)
+    },
+  )
+
   it('has no result if the nodes of the cluster are not known: the last one holds', async () => {
     const server = serverWith(primaryInfo(1), new Error('Command timed out'))
     await expect(checkReplication(server, 1)).rejects.toThrow('Command timed out')
@@ -121,13 +166,13 @@ describe('a check of the replicas', () => {
   })
 
   it('has no result if no Sentinel knows the primary', async () => {
-    const sentinelPort = await rejectingServer('ERR No such master with that name')
+    const sentinelPort = await sentinel(() => '-ERR No such master with that name\r\n')
     const server = serverWith(primaryInfo(1), noCluster, { sentinelPort })
     await expect(checkReplication(server, 1)).rejects.toThrow('no Sentinel answers')
   })
 
   it('has a result if the Sentinels do not permit the question', async () => {
-    const sentinelPort = await rejectingServer('NOPERM this user has no permissions')
+    const sentinelPort = await sentinel(() => '-NOPERM this user has no permissions\r\n')
     const { warnings } = await checkReplication(serverWith(primaryInfo(1), noCluster, { sentinelPort }), 1)
     expect(warnings).toEqual(['the Sentinels do not permit reading their replicas'])
   })
