@@ -4,6 +4,9 @@ import { generateApiKey, hashApiKey } from './api-key.ts'
 export type Scope = 'ingest' | 'read'
 export const scopeNames: readonly Scope[] = ['ingest', 'read']
 
+/** A name is one cell of a table on a terminal. */
+const NAME_CHARACTERS_MAX = 200
+
 /** The stored record of an API key. Times are ISO 8601 in UTC with milliseconds, so they sort as text. */
 export interface ApiKeyRecord {
   /** Identifies the key to operators. It reveals nothing about the secret. */
@@ -49,9 +52,19 @@ export function createKey(
 ): CreatedKey {
   const key = generateApiKey()
   const keyHash = hashApiKey(key)
-  const id = `key_${keyHash.slice(0, 16)}`
+  const id = keyIdOf(keyHash)
   const createdAt = new Date(nowMs).toISOString()
   return { key, keyHash, record: { id, ...fields, createdAt, revokedAt: undefined } }
+}
+
+export function keyIdOf(keyHash: string): string {
+  return `key_${keyHash.slice(0, 16)}`
+}
+
+/** A human-readable reason why a key cannot have this name and these scopes, or undefined if it can. */
+export function explainKey(name: string, scopes: readonly Scope[]): string | undefined {
+  if (name.length > NAME_CHARACTERS_MAX) return `a key's name has at most ${NAME_CHARACTERS_MAX} characters`
+  return scopes.length === 0 ? 'a key needs at least one scope' : undefined
 }
 
 /** The record as the fields of a Redis hash. Undefined values have no field. */

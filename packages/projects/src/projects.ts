@@ -122,6 +122,7 @@ export class Projects {
    * revoked or rotated since then stays revoked or replaced, and one that was created since then stays deleted.
    *
    * @returns false if the project exists; then nothing is changed
+   * @throws RegistryError when one of the keys belongs to another project, which may be deleted; then nothing is changed
    */
   async import({ keys, ...project }: ProjectBackup): Promise<boolean> {
     const { names } = this.#store
@@ -142,6 +143,12 @@ export class Projects {
       [names.project(id), names.projects, names.tombstone(id), names.keysOfProject(id), names.keyIds],
       [id, names.changesChannel, names.apiKey(''), JSON.stringify({ fields, keys: records })],
     )
+    if (Array.isArray(imported)) {
+      const [keyId, owner] = imported as string[]
+      throw new RegistryError(
+        `the project ${id} cannot be imported: its key ${keyId} belongs to the project ${owner}`,
+      )
+    }
     return imported === 1
   }
 

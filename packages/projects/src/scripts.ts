@@ -82,11 +82,17 @@ return tonumber(keptUntilMs)`
  * A key of a deleted project is still known, and may have been revoked or rotated after the backup: this remains. Its mark as deleted
  * does not.
  *
- * @returns 1; 0 when the project exists
+ * @returns 1; 0 when the project exists; the id of a key of another project, and the id of that project. All records are read before
+ *   the first write: while the slot of a cluster moves, a read of one that is not on the node aborts the script
  */
 export const IMPORT_PROJECT = `
 if redis.call('EXISTS', KEYS[1]) == 1 then return 0 end
 local backup = cjson.decode(ARGV[4])
+for _, key in ipairs(backup.keys) do
+  local hash = redis.call('HGET', KEYS[5], key.id) or key.hash
+  local owner = redis.call('HGET', ARGV[3] .. hash, 'projectId')
+  if owner and owner ~= ARGV[1] then return {key.id, owner} end
+end
 redis.call('HSET', KEYS[1], unpack(backup.fields))
 redis.call('SADD', KEYS[2], ARGV[1])
 redis.call('DEL', KEYS[3])

@@ -273,4 +273,29 @@ describe('importing a deleted project', () => {
       expiresAt: expiring.record.expiresAt,
     })
   })
+  it('changes nothing if one of the keys belongs to another project, deleted or not', async () => {
+    await registry.keys.create('demo')
+    const backup = { ...(await exportDemo()), id: 'copy' }
+    const before = await registry.keys.export('demo')
+    const reason = 'belongs to the project demo'
+    await expect(registry.projects.import(backup)).rejects.toThrow(reason)
+    expect(await registry.keys.export('demo')).toEqual(before)
+    expect(await registry.keys.list('demo')).toMatchObject([{ projectId: 'demo' }])
+    expect(await registry.projects.find('copy')).toBeUndefined()
+    await registry.projects.delete('demo')
+    await expect(registry.projects.import(backup)).rejects.toThrow(reason)
+  })
+
+  it('changes nothing if one of the keys has the id of a key of another project', async () => {
+    const { record } = await registry.keys.create('demo')
+    const project = { id: 'copy', createdAt: record.createdAt, enabled: true, retentionDays: 7 }
+    const { projectId: _id, ...fields } = record
+    const keys = [{ ...fields, hash: record.id.slice(4).padEnd(64, '0') }]
+    await expect(registry.projects.import({ ...project, keys })).rejects.toThrow(
+      'belongs to the project demo',
+    )
+    expect(await registry.projects.find('copy')).toBeUndefined()
+    await registry.keys.revoke(record.id)
+    expect(await registry.keys.list('demo')).toMatchObject([{ revokedAt: expect.any(String) as string }])
+  })
 })
