@@ -256,13 +256,17 @@ function connectedReplicas([error, role]: readonly [Error | null, unknown]): str
   return Array.isArray(replicas) ? (replicas as string[][]).map(([ip, port]) => `${ip}:${port}`) : []
 }
 
-/** The deletion permits the write above `maxmemory`: see `permitWrites`. */
+/**
+ * The deletion permits the write above `maxmemory`: see `permitWrites`. While the slot of a cluster moves, Redis aborts a script at the first
+ * key that the node does not have. The key that is deleted never exists, so it is read first: then the script aborts before it writes.
+ */
 function withLastWrite(lua: string): string {
   return `local function run()
 ${lua}
 end
-local answer = run()
 local last = string.match(KEYS[1], '^{.-}') .. ':last-write'
+redis.call('EXISTS', last .. ':none')
+local answer = run()
 redis.call('DEL', last .. ':none')
 redis.call('SET', last, '1')
 return answer`
