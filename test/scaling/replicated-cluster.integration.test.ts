@@ -80,3 +80,18 @@ it('a node that rejects scripts for two seconds is looked for, although others c
   }
   expect(refresh).toHaveBeenCalled()
 })
+
+it('a script whose slot is moving is rejected, and changes nothing', async () => {
+  const set = redis.script(SET)
+  const at = await cluster.nodeOf(FIRST)
+  const [source = 0, target = 0] = [cluster.nodes[at]?.port, cluster.nodes[1 - at]?.port]
+  await eventually(DEADLINE_MS, async () => expect(await set([FIRST], ['1'])).toBe('OK'))
+  const slot = await queryServer(source, (node) => node.cluster('KEYSLOT', FIRST))
+  const targetId = String(await queryServer(target, (node) => node.call('CLUSTER', 'MYID')))
+  await queryServer(source, (node) => node.call('CLUSTER', 'SETSLOT', slot, 'MIGRATING', targetId))
+  onTestFinished(async () => {
+    await queryServer(source, (node) => node.call('CLUSTER', 'SETSLOT', slot, 'STABLE'))
+  })
+  await expect(set([FIRST], ['2'])).rejects.toThrow('non local key')
+  expect(await queryServer(source, (node) => node.get(FIRST))).toBe('1')
+})

@@ -9,6 +9,7 @@ import {
   ReplicatedRedis,
 } from '@sluice/runtime'
 import { afterAll, beforeAll, beforeEach, describe, expect, it, onTestFinished, vi } from 'vitest'
+import { runSluice } from '../sluice-command.ts'
 import { durable, PASSWORD, queryServer, startRedisServer, type TestServer } from './redis-servers.ts'
 
 /** Longer than the disk of a busy machine takes. */
@@ -189,6 +190,17 @@ describe('a script', () => {
     expect(answers).toEqual(['OK', 'OK', 'OK', 'OK'])
   })
 
+  it('rejects while a replica is connected that was not counted: it may have replaced one that is away', async () => {
+    const own = await open(urlOf(primary), WAIT_MS)
+    onTestFinished(() => own.close())
+    own.block(undefined, new Set(['127.0.0.1:1']))
+    await expect(own.script(GET)(['{t}:a'], [])).rejects.toThrow(
+      `the replica 127.0.0.1:${replica.port} is connected, and was not counted yet`,
+    )
+    own.block(undefined, new Set(['127.0.0.1:1', `127.0.0.1:${replica.port}`]))
+    await own.script(GET)(['{t}:a'], [])
+  })
+
   it('does not wait behind another one that waits', async () => {
     freezeReplica()
     const set = impatient.script(SET)
@@ -273,5 +285,33 @@ describe('a check of the replicas', () => {
     await third.process.stop({ signal: 'SIGKILL' })
     await vi.waitFor(() => expect(check.readiness.ready).toBe(true), { timeout: 15_000 })
     await scripts.script(GET)(['{t}:a'], [])
+  })
+})
+
+const sluice = (...args: string[]): ReturnType<typeof runSluice> =>
+  runSluice(args, { REDIS_URL: urlOf(primary), REDIS_REPLICAS_ACK: '1', SLUICE_PREFIX: 'cli' })
+
+describe('the command line', () => {
+  it('changes nothing while there is a replica that need not confirm, and still reads', async () => {
+    expect(await sluice('projects', 'create', 'before')).toMatchObject({ code: 0 })
+    const fourth = await startRedisServer(supervisor, 'fourth', [
+      ...configuration,
+      `replicaof 127.0.0.1 ${primary.port}`,
+    ])
+    onTestFinished(async () => {
+      await fourth.process.stop({ signal: 'SIGKILL' })
+    })
+    await eventually(DEADLINE_MS, async () =>
+      expect(await queryServer(primary.port, (connection) => connection.info('replication'))).toContain(
+        'connected_slaves:2',
+      ),
+    )
+    const created = await sluice('projects', 'create', 'shop')
+    expect(created.code).toBe(1)
+    expect(created.stderr).toContain('has 2 replicas, and only 1 must confirm')
+    expect(created.stderr).toContain('Correct this, and repeat the command')
+    const { stdout } = await sluice('projects', 'list')
+    expect(stdout).toContain('before')
+    expect(stdout).not.toContain('shop')
   })
 })

@@ -1,11 +1,14 @@
 import { once } from 'node:events'
 import {
+  checkReplication,
   connectRedis,
+  countedIn,
   type DurableRedis,
   durableRedis,
   NotReplicatedError,
   type RedisConnection,
   redisServers,
+  type ReplicationFindings,
   ReplicatedRedis,
 } from '@sluice/runtime'
 import { CliError, describeNetworkError } from './errors.ts'
@@ -21,7 +24,7 @@ const REPLICATION_WAIT_MS = 4_000
 /**
  * Opens a connection to Redis for one task, and closes it in any case.
  *
- * @param task durable: what changes run on
+ * @param task durable: what changes run on. They are rejected while a replica that need not confirm may be promoted
  * @throws CliError when Redis is unavailable or returns an error
  */
 export async function withRedis<Result>(
@@ -40,17 +43,33 @@ export async function withRedis<Result>(
     waitMs: REPLICATION_WAIT_MS,
     onError: ignore,
   })
+  let danger: string | undefined
   try {
     await once(redis, 'ready', { signal: AbortSignal.timeout(CONNECT_DEADLINE_MS) })
     await openNodes(redis)
-    if (durable instanceof ReplicatedRedis) await durable.ready(AbortSignal.timeout(CONNECT_DEADLINE_MS))
+    if (durable instanceof ReplicatedRedis) {
+      await durable.ready(AbortSignal.timeout(CONNECT_DEADLINE_MS))
+      const findings = await checkServers(redis, replicas)
+      danger = findings.find((each) => each.danger !== undefined)?.danger
+      durable.block(danger, countedIn(findings))
+    }
     return await task(redis, durable)
   } catch (error) {
+    if (danger !== undefined && error instanceof NotReplicatedError) {
+      const reason = `Redis at ${redactUrl(url)} ${danger}`
+      throw new CliError(`${reason}. Correct this, and repeat the command`, { cause: error })
+    }
     throw toCliError(error, access)
   } finally {
     if (durable instanceof ReplicatedRedis) durable.close()
     redis.disconnect()
   }
+}
+
+/** The check that API processes and workers repeat. Servers that are unavailable reject the commands that need them. */
+function checkServers(redis: RedisConnection, replicas: number): Promise<ReplicationFindings[]> {
+  const servers = redisServers(redis).filter(({ status }) => status === 'ready')
+  return Promise.all(servers.map((server) => checkReplication(server, replicas)))
 }
 
 /**

@@ -99,10 +99,19 @@ export class Projects {
    */
   async delete(id: string): Promise<Date> {
     const { names, now } = this.#store
+    const nowMs = now()
     const keptUntilMs = await this.#store.run(
       DELETE_PROJECT,
       [names.project(id), names.projects, names.tombstone(id), names.keysOfProject(id), names.keyIds],
-      [id, now(), retentionDaysDefault, KEPT_BEYOND_RETENTION_DAYS, names.apiKey(''), names.changesChannel],
+      [
+        id,
+        nowMs,
+        retentionDaysDefault,
+        KEPT_BEYOND_RETENTION_DAYS,
+        names.apiKey(''),
+        names.changesChannel,
+        new Date(nowMs).toISOString(),
+      ],
     )
     if (keptUntilMs === 0) throw noSuchProject(id)
     return new Date(Number(keptUntilMs))
@@ -110,18 +119,19 @@ export class Projects {
 
   /**
    * Stores a project and its keys as they were when the backup was made, also if its id is reserved because it was deleted. A key that was
-   * revoked since then stays revoked.
+   * revoked or rotated since then stays revoked or replaced, and one that was created since then stays deleted.
    *
    * @returns false if the project exists; then nothing is changed
+   * @throws RegistryError when one of the keys belongs to another project, which may be deleted; then nothing is changed
    */
   async import({ keys, ...project }: ProjectBackup): Promise<boolean> {
     const { names } = this.#store
     const { id, createdAt, enabled, retentionDays, limits = {} } = project
-    const projectFields = Object.entries({
+    const fields = Object.entries({
       createdAt,
       enabled: String(enabled),
-      retentionDays,
-      ...limits,
+      retentionDays: String(retentionDays),
+      ...Object.fromEntries(Object.entries(limits).map(([name, value]) => [name, String(value)])),
     }).flat()
     const records = keys.map(({ hash, ...record }) => ({
       hash,
@@ -130,22 +140,15 @@ export class Projects {
     }))
     const imported = await this.#store.run(
       IMPORT_PROJECT,
-      [
-        names.project(id),
-        names.projects,
-        names.tombstone(id),
-        names.keysOfProject(id),
-        names.keyIds,
-        ...records.map(({ hash }) => names.apiKey(hash)),
-      ],
-      [
-        id,
-        names.changesChannel,
-        projectFields.length,
-        ...projectFields,
-        ...records.flatMap((record) => [record.hash, record.id, record.fields.length, record.fields].flat()),
-      ],
+      [names.project(id), names.projects, names.tombstone(id), names.keysOfProject(id), names.keyIds],
+      [id, names.changesChannel, names.apiKey(''), JSON.stringify({ fields, keys: records })],
     )
+    if (Array.isArray(imported)) {
+      const [keyId, owner] = imported as string[]
+      throw new RegistryError(
+        `the project ${id} cannot be imported: its key ${keyId} belongs to the project ${owner}`,
+      )
+    }
     return imported === 1
   }
 

@@ -1,4 +1,4 @@
-import { type KeyBackup, type Scope, scopeNames } from './key-record.ts'
+import { explainKey, type KeyBackup, keyIdOf, type Scope, scopeNames } from './key-record.ts'
 import { explainLimit, projectLimitNames, type ProjectLimits } from './limits.ts'
 import { type ProjectBackup, PROJECT_ID, retentionDaysAllowed } from './projects.ts'
 import { RegistryError } from './registry-store.ts'
@@ -25,7 +25,21 @@ export function readBackup(text: string): ProjectBackup[] {
   if (format !== FORMAT) throw new RegistryError(`the file is no backup: its format is not "${FORMAT}"`)
   if (version !== VERSION)
     throw new RegistryError(`the backup has the version ${String(version)} instead of ${VERSION}`)
-  return arrayAt(projects, 'projects').map((project, i) => readProject(project, `projects[${i}]`))
+  const read = arrayAt(projects, 'projects').map((project, i) => readProject(project, `projects[${i}]`))
+  requireUnique(read.map(({ id }, i) => [id, `projects[${i}].id`]))
+  requireUnique(
+    read.flatMap(({ keys }, i) => keys.map(({ id }, k) => [id, `projects[${i}].keys[${k}].id`] as const)),
+  )
+  return read
+}
+
+function requireUnique(ids: readonly (readonly [id: string, place: string])[]): void {
+  const places = new Map<string, string>()
+  for (const [id, place] of ids) {
+    const first = places.get(id)
+    if (first !== undefined) throw new RegistryError(`${place} is the same as ${first}`)
+    places.set(id, place)
+  }
 }
 
 function readProject(value: unknown, place: string): ProjectBackup {
@@ -59,17 +73,23 @@ function readLimits(value: unknown, place: string): ProjectLimits {
 
 function readKey(value: unknown, place: string): KeyBackup {
   const fields = objectAt(value, place)
-  const { name, scopes } = fields
+  const { id, name } = fields
   const hash = textAt(fields['hash'], `${place}.hash`, KEY_HASH, '64 hexadecimal digits')
   const optionalTime = (field: string): string | undefined =>
     fields[field] === undefined ? undefined : timeAt(fields[field], `${place}.${field}`)
   const [replacedBy, lastUsedAt] = [fields['replacedBy'], optionalTime('lastUsedAt')]
   if (typeof name !== 'string') throw invalid(`${place}.name`, 'a text')
+  const scopes = arrayAt(fields['scopes'], `${place}.scopes`).map((scope) =>
+    scopeAt(scope, `${place}.scopes`),
+  )
+  const reason = explainKey(name, scopes)
+  if (reason !== undefined) throw new RegistryError(`${place}: ${reason}`)
+  if (id !== keyIdOf(hash)) throw invalid(`${place}.id`, `${keyIdOf(hash)}, which follows from its hash`)
   return {
     hash,
-    id: textAt(fields['id'], `${place}.id`, KEY_ID, 'the id of a key'),
+    id,
     name,
-    scopes: arrayAt(scopes, `${place}.scopes`).map((scope) => scopeAt(scope, `${place}.scopes`)),
+    scopes,
     createdAt: timeAt(fields['createdAt'], `${place}.createdAt`),
     expiresAt: optionalTime('expiresAt'),
     revokedAt: optionalTime('revokedAt'),
@@ -99,7 +119,12 @@ function textAt(value: unknown, place: string, pattern: RegExp, expected: string
 }
 
 function timeAt(value: unknown, place: string): string {
-  return textAt(value, place, ISO_TIME, 'a time such as 2026-11-23T08:00:00.000Z')
+  const expected = 'a time such as 2026-11-23T08:00:00.000Z'
+  const time = textAt(value, place, ISO_TIME, expected)
+  const date = new Date(time)
+  // Some days that no month has are read as days of the next one.
+  if (Number.isNaN(date.getTime()) || date.toISOString() !== time) throw invalid(place, expected)
+  return time
 }
 
 function scopeAt(value: unknown, place: string): Scope {

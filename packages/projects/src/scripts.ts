@@ -49,7 +49,9 @@ return 1`
 /**
  * KEYS: the project, the set of projects, the project's tombstone, the set of its keys, the key ids.
  * ARGV: id, deletion time in ms, retention in days for a record without one, days to keep beyond the retention, Redis key
- * of an API key's record without the hash, channel.
+ * of an API key's record without the hash, channel, deletion time as text.
+ *
+ * Each key is marked: if the project is imported later, only the keys of the backup become active again.
  *
  * @returns the time until which the id is reserved, ms; 0 when there is no such project
  */
@@ -60,8 +62,11 @@ local keptUntilMs = string.format('%.0f', tonumber(ARGV[2]) + days * 86400000)
 for _, hash in ipairs(redis.call('SMEMBERS', KEYS[4])) do
   local key = ARGV[5] .. hash
   local id = redis.call('HGET', key, 'id')
-  if id then redis.call('HDEL', KEYS[5], id) end
-  redis.call('PEXPIREAT', key, keptUntilMs)
+  if id then
+    redis.call('HDEL', KEYS[5], id)
+    redis.call('HSET', key, 'deletedAt', ARGV[7])
+    redis.call('PEXPIREAT', key, keptUntilMs)
+  end
 end
 redis.call('DEL', KEYS[1], KEYS[4])
 redis.call('SREM', KEYS[2], ARGV[1])
@@ -70,32 +75,40 @@ redis.call('PUBLISH', ARGV[6], ARGV[1])
 return tonumber(keptUntilMs)`
 
 /**
- * KEYS: the project, the set of projects, the project's tombstone, the set of its keys, the key ids, then the keys.
- * ARGV: id, channel, the number of fields and values of the project, these; then for each key its hash, its id, the number of fields and
- * values of its record, and these.
+ * KEYS: the project, the set of projects, the project's tombstone, the set of its keys, the key ids.
+ * ARGV: id, channel, Redis key of an API key's record without the hash, then as JSON: the fields and values of the project, and for each
+ * key its hash, its id, and the fields and values of its record. One argument, because a command has a limited number of them.
  *
- * A key of a deleted project is still known, and may have been revoked after the backup.
+ * A key of a deleted project is still known, and may have been revoked or rotated after the backup: this remains. Its mark as deleted
+ * does not.
  *
- * @returns 1; 0 when the project exists
+ * @returns 1; 0 when the project exists; the id of a key of another project, and the id of that project. All records are read before
+ *   the first write: while the slot of a cluster moves, a read of one that is not on the node aborts the script
  */
 export const IMPORT_PROJECT = `
 if redis.call('EXISTS', KEYS[1]) == 1 then return 0 end
-local function setFields(name, at)
-  local last = at + tonumber(ARGV[at])
-  for i = at + 1, last, 2 do redis.call('HSET', name, ARGV[i], ARGV[i + 1]) end
-  return last + 1
+local backup = cjson.decode(ARGV[4])
+for _, key in ipairs(backup.keys) do
+  local hash = redis.call('HGET', KEYS[5], key.id) or key.hash
+  local owner = redis.call('HGET', ARGV[3] .. hash, 'projectId')
+  if owner and owner ~= ARGV[1] then return {key.id, owner} end
 end
-local at = setFields(KEYS[1], 3)
+redis.call('HSET', KEYS[1], unpack(backup.fields))
 redis.call('SADD', KEYS[2], ARGV[1])
 redis.call('DEL', KEYS[3])
-for i = 6, #KEYS do
-  local revokedAt = redis.call('HGET', KEYS[i], 'revokedAt')
-  redis.call('DEL', KEYS[i])
-  redis.call('SADD', KEYS[4], ARGV[at])
-  redis.call('HSET', KEYS[5], ARGV[at + 1], ARGV[at])
-  redis.call('PUBLISH', ARGV[2], ARGV[at])
-  at = setFields(KEYS[i], at + 2)
-  if revokedAt then redis.call('HSET', KEYS[i], 'revokedAt', revokedAt) end
+for _, key in ipairs(backup.keys) do
+  local name = ARGV[3] .. key.hash
+  local revokedAt, replacedBy, expiresAt =
+    unpack(redis.call('HMGET', name, 'revokedAt', 'replacedBy', 'expiresAt'))
+  redis.call('DEL', name)
+  redis.call('SADD', KEYS[4], key.hash)
+  redis.call('HSET', KEYS[5], key.id, key.hash)
+  redis.call('PUBLISH', ARGV[2], key.hash)
+  redis.call('HSET', name, unpack(key.fields))
+  if revokedAt then redis.call('HSET', name, 'revokedAt', revokedAt) end
+  if replacedBy then redis.call('HSET', name, 'replacedBy', replacedBy) end
+  local imported = redis.call('HGET', name, 'expiresAt')
+  if expiresAt and (not imported or expiresAt < imported) then redis.call('HSET', name, 'expiresAt', expiresAt) end
 end
 redis.call('PUBLISH', ARGV[2], ARGV[1])
 return 1`
@@ -123,7 +136,9 @@ return 1`
  */
 export const ROTATE_KEY = `
 if redis.call('EXISTS', KEYS[1], KEYS[5]) < 2 then return 'no project' end
-local expiresAt, revokedAt, replacedBy = unpack(redis.call('HMGET', KEYS[5], 'expiresAt', 'revokedAt', 'replacedBy'))
+local expiresAt, revokedAt, replacedBy, deletedAt =
+  unpack(redis.call('HMGET', KEYS[5], 'expiresAt', 'revokedAt', 'replacedBy', 'deletedAt'))
+if deletedAt then return 'no project' end
 if revokedAt then return 'revoked' end
 if replacedBy then return 'replaced' end
 if expiresAt and expiresAt <= ARGV[5] then return 'expired' end

@@ -1,5 +1,7 @@
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
 import { hashApiKey } from '../src/api-key.ts'
+import { keyState } from '../src/key-record.ts'
+import type { ProjectBackup } from '../src/projects.ts'
 import { RegistryError } from '../src/registry-store.ts'
 import type { Registry } from '../src/registry.ts'
 import { RegistryFixture } from './registry-fixture.ts'
@@ -158,7 +160,10 @@ describe('deleting a project', () => {
     expect(await registry.projects.find('demo')).toBeUndefined()
     expect(await registry.projects.list()).toEqual([])
     expect(await registry.keys.list('demo')).toEqual([])
-    expect(await registry.keys.find(hashApiKey(key))).toEqual(record)
+    expect(await registry.keys.find(hashApiKey(key))).toEqual({
+      ...record,
+      deletedAt: new Date(fixture.nowMs).toISOString(),
+    })
     const freeOn = new Date(fixture.nowMs + KEPT_MS).toISOString()
     await expect(registry.projects.create('demo')).rejects.toThrow(`free again on ${freeOn}`)
     await expect(registry.keys.create('demo')).rejects.toThrow('there is no project demo')
@@ -219,5 +224,78 @@ describe('deleting a project', () => {
         expect([name, await fixture.redis.pexpiretime(name)]).toEqual([name, fixture.nowMs + KEPT_MS])
       }
     }
+  })
+})
+
+const exportDemo = async (): Promise<ProjectBackup> => {
+  const project = await registry.projects.find('demo')
+  if (project === undefined) throw new Error('the project does not exist')
+  return { ...project, keys: await registry.keys.export('demo') }
+}
+const stateOf = async (key: string): Promise<string | undefined> => {
+  const record = await registry.keys.find(hashApiKey(key))
+  return record && keyState(record, fixture.nowMs)
+}
+
+describe('importing a deleted project', () => {
+  beforeEach(async () => {
+    // Redis expires keys by its own clock.
+    fixture.nowMs = Date.now()
+    await registry.projects.create('demo', 7)
+  })
+
+  it('activates the keys of the backup, and no key that was created after it', async () => {
+    const kept = await registry.keys.create('demo')
+    const backup = await exportDemo()
+    const later = await registry.keys.create('demo')
+    await registry.projects.delete('demo')
+    expect(await registry.projects.import(backup)).toBe(true)
+    expect(await registry.keys.list('demo')).toEqual([kept.record])
+    expect(await fixture.redis.pttl(`${fixture.prefix}:key:${hashApiKey(kept.key)}`)).toBe(-1)
+    expect([await stateOf(kept.key), await stateOf(later.key)]).toEqual(['active', 'revoked'])
+    await expect(registry.keys.rotate(later.record.id, 0)).rejects.toThrow('there is no key')
+  })
+
+  it('keeps keys revoked or rotated that were revoked or rotated after the backup', async () => {
+    const [revoked, rotated] = [await registry.keys.create('demo'), await registry.keys.create('demo')]
+    const expiring = await registry.keys.create('demo', { expiresAt: new Date(fixture.nowMs + 1_000) })
+    const backup = await exportDemo()
+    await registry.keys.revoke(revoked.record.id)
+    const { record, replaced } = await registry.keys.rotate(rotated.record.id, 0)
+    await registry.keys.rotate(expiring.record.id, 60_000)
+    await registry.projects.delete('demo')
+    await registry.projects.import(backup)
+    expect(await stateOf(revoked.key)).toBe('revoked')
+    expect(await stateOf(rotated.key)).toBe('expired')
+    expect(await registry.keys.find(hashApiKey(rotated.key))).toEqual(replaced)
+    expect(replaced.replacedBy).toBe(record.id)
+    expect(await registry.keys.find(hashApiKey(expiring.key))).toMatchObject({
+      expiresAt: expiring.record.expiresAt,
+    })
+  })
+  it('changes nothing if one of the keys belongs to another project, deleted or not', async () => {
+    await registry.keys.create('demo')
+    const backup = { ...(await exportDemo()), id: 'copy' }
+    const before = await registry.keys.export('demo')
+    const reason = 'belongs to the project demo'
+    await expect(registry.projects.import(backup)).rejects.toThrow(reason)
+    expect(await registry.keys.export('demo')).toEqual(before)
+    expect(await registry.keys.list('demo')).toMatchObject([{ projectId: 'demo' }])
+    expect(await registry.projects.find('copy')).toBeUndefined()
+    await registry.projects.delete('demo')
+    await expect(registry.projects.import(backup)).rejects.toThrow(reason)
+  })
+
+  it('changes nothing if one of the keys has the id of a key of another project', async () => {
+    const { record } = await registry.keys.create('demo')
+    const project = { id: 'copy', createdAt: record.createdAt, enabled: true, retentionDays: 7 }
+    const { projectId: _id, ...fields } = record
+    const keys = [{ ...fields, hash: record.id.slice(4).padEnd(64, '0') }]
+    await expect(registry.projects.import({ ...project, keys })).rejects.toThrow(
+      'belongs to the project demo',
+    )
+    expect(await registry.projects.find('copy')).toBeUndefined()
+    await registry.keys.revoke(record.id)
+    expect(await registry.keys.list('demo')).toMatchObject([{ revokedAt: expect.any(String) as string }])
   })
 })

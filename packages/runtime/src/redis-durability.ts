@@ -1,9 +1,10 @@
 import type { Redis } from 'ioredis'
 import type { Logger } from 'pino'
+import { isForbidden } from './forbidden-command.ts'
 import type { Readiness } from './ops-server.ts'
 import { type RedisConnection, redisServers } from './redis.ts'
 import { redisInfoField } from './redis-info.ts'
-import { checkReplication, type ReplicationFindings } from './redis-replication.ts'
+import { checkReplication, countedIn, type ReplicationFindings } from './redis-replication.ts'
 import { type DurableRedis, ReplicatedRedis } from './replicated-redis.ts'
 
 /** With other values, Redis loses what it has acknowledged in a crash, or evicts it. */
@@ -112,13 +113,16 @@ export class DurabilityCheck {
     try {
       this.#replication.set(address, await checkReplication(server, durable.replicas))
     } catch (error) {
-      // Without an answer, the last findings hold.
-      if (isForbidden(error)) {
-        this.#replication.set(address, { problems: [], warnings: ['does not permit reading its replicas'] })
-      }
+      this.#logOnce(
+        address,
+        `Redis${address}: its replicas cannot be checked; the last result holds`,
+        (message) => logger.warn({ err: error }, message),
+      )
     }
     this.#block()
-    const { problems = [], warnings = [] } = this.#replication.get(address) ?? {}
+    const findings = this.#replication.get(address)
+    if (findings === undefined) return [`Redis${address}: its replicas are not checked yet`]
+    const { problems, warnings } = findings
     for (const warning of warnings)
       this.#logOnce(address, `Redis${address}: ${warning}`, (message) => logger.warn(message))
     return problems.map((problem) => `Redis${address} ${problem}`)
@@ -130,7 +134,7 @@ export class DurabilityCheck {
     const findings = [...this.#replication]
     if (findings.length === 0) return durable.block('the replicas of Redis are not checked yet')
     const found = findings.find(([, { danger }]) => danger !== undefined)
-    durable.block(found && `Redis${found[0]} ${found[1].danger}`)
+    durable.block(found && `Redis${found[0]} ${found[1].danger}`, countedIn(findings.map(([, each]) => each)))
   }
 
   #logOnce(address: string, message: string, log: (message: string) => void): void {
@@ -176,15 +180,6 @@ async function readValues(server: Redis): Promise<Values> {
     if (!isForbidden(error)) throw error
     return {}
   }
-}
-
-/** Providers disable commands with different messages. The exceptions are states of a server that end. */
-function isForbidden(error: unknown): boolean {
-  return (
-    error instanceof Error &&
-    error.name === 'ReplyError' &&
-    !/^(LOADING|BUSY|MASTERDOWN|CLUSTERDOWN|NOAUTH)\b/.test(error.message)
-  )
 }
 
 /** Empty for a server behind Sentinels, since its address changes. */

@@ -57,9 +57,11 @@ const REDISCOVERY_AFTER_MS = 2_000
  *   not be on the replicas yet.
  * - A replica that is asked reports what it has synced before it syncs what it has just received, and then only once per second. `WAIT`
  *   before `WAITAOF` makes it sync first: with `appendfsync always`, it answers a second question after that.
- * - `ROLE` lists the connected replicas. One that did not have to confirm could be promoted, so then nothing is confirmed.
+ * - `ROLE` lists the connected replicas. One that did not have to confirm could be promoted, so then nothing is confirmed: also if one was
+ *   not counted yet, since it may have confirmed in the place of another one that is away.
  * - Servers without `WAITAOF` (before 7.2) get `WAIT` only. It confirms the memory of the replicas. With `appendfsync always` it confirms
- *   their disks, too, since they send their answers after they have synced.
+ *   their disks, too, since they send their answers after they have synced. The exception is a replica that rewrites its append-only file
+ *   after a full synchronisation: until the rewrite ends, it confirms what is only in its memory.
  */
 export class ReplicatedRedis {
   readonly #options: ReplicatedRedisOptions
@@ -69,6 +71,8 @@ export class ReplicatedRedis {
   readonly #failingSinceMs = new Map<string, number>()
   /** See `block`. */
   #blockedBecause: string | undefined
+  /** See `block`. */
+  #counted: ReadonlySet<string> | undefined
   /** Whether the server has `WAITAOF`. */
   #hasWaitAof: Promise<boolean> | undefined
 
@@ -136,9 +140,15 @@ export class ReplicatedRedis {
     return this.#options.replicas
   }
 
-  /** Rejects all scripts because of a danger that their own answers do not show. Undefined ends this. */
-  block(reason: string | undefined): void {
+  /**
+   * Rejects all scripts because of a danger that their own answers do not show. Undefined ends this.
+   *
+   * @param counted the addresses of the replicas that the danger was looked for with. If another one is connected, it may have taken the
+   *   place of one that is away and may be promoted, so scripts are rejected until it was counted. Undefined if they are not known
+   */
+  block(reason: string | undefined, counted?: ReadonlySet<string>): void {
     this.#blockedBecause = reason
+    this.#counted = counted
   }
 
   /** Whether at least one connection is open. */
@@ -199,8 +209,13 @@ export class ReplicatedRedis {
     if (local !== 1 || count === undefined || count < replicas)
       throw new NotReplicatedError(`${count} of ${replicas} replicas have confirmed in time`)
     const connected = connectedReplicas(role)
-    if (connected > replicas)
-      throw new NotReplicatedError(`${connected} replicas are connected, and only ${replicas} must confirm`)
+    if (connected.length > replicas)
+      throw new NotReplicatedError(
+        `${connected.length} replicas are connected, and only ${replicas} must confirm`,
+      )
+    const uncounted = connected.find((address) => this.#counted?.has(address) === false)
+    if (uncounted !== undefined)
+      throw new NotReplicatedError(`the replica ${uncounted} is connected, and was not counted yet`)
     return answer
   }
 
@@ -234,20 +249,24 @@ function hashTagOf([key = '']: readonly string[]): string {
   return key.slice(0, key.indexOf('}') + 1)
 }
 
-/** 0 if the server does not permit `ROLE`. */
-function connectedReplicas([error, role]: readonly [Error | null, unknown]): number {
-  if (error !== null || !Array.isArray(role)) return 0
+/** Their addresses. None if the server does not permit `ROLE`. */
+function connectedReplicas([error, role]: readonly [Error | null, unknown]): string[] {
+  if (error !== null || !Array.isArray(role)) return []
   const replicas: unknown = role[2]
-  return Array.isArray(replicas) ? replicas.length : 0
+  return Array.isArray(replicas) ? (replicas as string[][]).map(([ip, port]) => `${ip}:${port}`) : []
 }
 
-/** The deletion permits the write above `maxmemory`: see `permitWrites`. */
+/**
+ * The deletion permits the write above `maxmemory`: see `permitWrites`. While the slot of a cluster moves, Redis aborts a script at the first
+ * key that the node does not have. The key that is deleted never exists, so it is read first: then the script aborts before it writes.
+ */
 function withLastWrite(lua: string): string {
   return `local function run()
 ${lua}
 end
-local answer = run()
 local last = string.match(KEYS[1], '^{.-}') .. ':last-write'
+redis.call('EXISTS', last .. ':none')
+local answer = run()
 redis.call('DEL', last .. ':none')
 redis.call('SET', last, '1')
 return answer`

@@ -57,6 +57,7 @@ export class Authenticator {
     if (credential === 'unknown') throw unauthorized()
     const { record, project } = credential
     if (record.revokedAt !== undefined || this.#isPast(record.expiresAt)) throw unauthorized()
+    if (project !== undefined && record.deletedAt !== undefined) throw unauthorized()
     if (project !== undefined) identified?.(project)
     if (!record.scopes.includes('ingest')) {
       throw new Problem('forbidden', missingScopeDetail('ingest', record.scopes))

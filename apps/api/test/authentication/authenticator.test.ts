@@ -107,6 +107,14 @@ describe('a key', () => {
     )
   })
 
+  it('of a project that was deleted, and imported without the key, is rejected', async () => {
+    const deletedAt = '2026-11-19T00:00:00.000Z'
+    expect(await authenticate(`Bearer ${registry.addKey({ deletedAt }).key}`)).toBe('unauthorized')
+    expect(await authenticate(`Bearer ${registry.addKey({ projectId: 'deleted', deletedAt }).key}`)).toBe(
+      'project_not_found',
+    )
+  })
+
   it('that is revoked reveals neither a deleted project nor a missing scope', async () => {
     const revokedAt = '2026-11-19T00:00:00.000Z'
     const { key } = registry.addKey({ projectId: 'deleted', scopes: [], revokedAt })

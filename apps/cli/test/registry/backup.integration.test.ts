@@ -1,3 +1,4 @@
+import { createHash } from 'node:crypto'
 import { mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -89,6 +90,23 @@ test('a deleted project is restored with its keys, and those revoked since then 
   ])
 })
 
+test('a project with 10,000 keys is imported as it was exported, and is left as it is the second time', async () => {
+  const keys = Array.from({ length: 10_000 }, (_, i) => {
+    const hash = createHash('sha256').update(String(i)).digest('hex')
+    const createdAt = new Date(Date.UTC(2026, 10, 23) + i).toISOString()
+    return { hash, id: `key_${hash.slice(0, 16)}`, name: 'ü "n" \\', scopes: ['ingest', 'read'], createdAt }
+  })
+  const file = await save(projectWith({ id: 'big', limits: { bytesPerSecond: 1_000_000_000_000 }, keys }))
+  expect(await target.sluice('projects', 'import', file)).toBe('Imported the project big with 10000 keys.\n')
+  expect(await target.sluice('projects', 'import', file)).toBe('Left the project big as it is: it exists.\n')
+  const { projects } = JSON.parse(await target.sluice('projects', 'export')) as { projects: { id: string }[] }
+  expect(projects.find(({ id }) => id === 'big')).toMatchObject({
+    limits: { bytesPerSecond: 1_000_000_000_000 },
+    keys,
+  })
+  await target.sluice('projects', 'delete', 'big', '--yes')
+})
+
 test.each([
   ['{', 'the backup is not valid JSON'],
   ['[]', 'the backup must be an object'],
@@ -103,6 +121,30 @@ test.each([
     'projects[0].limits: entriesPerSecond must be a whole number',
   ],
   [projectWith({ keys: [{ hash: 'x' }] }), 'projects[0].keys[0].hash must be 64 hexadecimal digits'],
+  [projectWith({ createdAt: '2026-02-30T08:00:00.000Z' }), 'projects[0].createdAt must be a time such as'],
+  [
+    projectWith({ keys: [keyWith({ expiresAt: '2020-99-99T99:99:99.999Z' })] }),
+    'projects[0].keys[0].expiresAt must be a time such as',
+  ],
+  [
+    projectWith({ keys: [keyWith({ id: 'key_0123456789abcdef' })] }),
+    'projects[0].keys[0].id must be key_aaaaaaaaaaaaaaaa, which follows from its hash',
+  ],
+  [
+    projectWith({ keys: [keyWith({ name: 'n'.repeat(201) })] }),
+    "projects[0].keys[0]: a key's name has at most 200 characters",
+  ],
+  [projectWith({ keys: [keyWith({ scopes: [] })] }), 'projects[0].keys[0]: a key needs at least one scope'],
+  [projectWith({ keys: [keyWith({ scopes: ['all'] })] }), 'projects[0].keys[0].scopes must be some of'],
+  [
+    projectWith({ keys: [keyWith({}), keyWith({})] }),
+    'projects[0].keys[1].id is the same as projects[0].keys[0].id',
+  ],
+  [backupOf([{}, { id: 'b' }, {}]), 'projects[2].id is the same as projects[0].id'],
+  [
+    backupOf([{ keys: [keyWith({})] }, { id: 'b', keys: [keyWith({})] }]),
+    'projects[1].keys[0].id is the same as projects[0].keys[0].id',
+  ],
 ])('an invalid backup changes nothing: %s', async (text, reason) => {
   const before = await target.sluice('projects', 'export')
   const used = target.context()
@@ -117,7 +159,23 @@ test('a file that does not exist is an error of one line', async () => {
   expect(used.written.stderr).toContain('none.json: no such file')
 })
 
+function keyWith(fields: object): object {
+  const createdAt = '2026-11-23T08:00:00.000Z'
+  return {
+    hash: 'a'.repeat(64),
+    id: 'key_aaaaaaaaaaaaaaaa',
+    name: '',
+    scopes: ['ingest'],
+    createdAt,
+    ...fields,
+  }
+}
+
 function projectWith(fields: object): string {
+  return backupOf([fields])
+}
+
+function backupOf(changes: readonly object[]): string {
   const project = {
     id: 'new',
     createdAt: '2026-11-23T08:00:00.000Z',
@@ -125,5 +183,6 @@ function projectWith(fields: object): string {
     retentionDays: 30,
     keys: [],
   }
-  return JSON.stringify({ format: 'sluice-projects', version: 1, projects: [{ ...project, ...fields }] })
+  const projects = changes.map((fields) => ({ ...project, ...fields }))
+  return JSON.stringify({ format: 'sluice-projects', version: 1, projects })
 }
