@@ -83,3 +83,10 @@ it('never tells users to run a package of npm by the name of the command', async
   // The changelog names the former way to call the command.
   expect(pages.map(({ path }) => path).filter((path) => path !== 'CHANGELOG.md')).toEqual([])
 })
+
+it('has no marks of a conflict', async () => {
+  const documents = await readDocuments()
+  // The formatter separates the last mark with blanks.
+  const marked = documents.filter(({ text }) => /^(<{7}|>{7}|(> ){7})/m.test(text))
+  expect(marked.map(({ path }) => path)).toEqual([])
+})
