@@ -5,9 +5,9 @@
 
 /** The fraction after a comma, a point, or a colon as in `10:00:00:123`. A zone after it, also after a blank. */
 const FRACTION = String.raw`(?:[.,](?<fraction>\d{1,9})\d*|:(?<ms>\d{1,3})(?![\d:]))?`
-/** Go writes the name of the zone after its offset. */
+/** Go writes the name of the zone after its offset. PostgreSQL writes only the hours of an offset, after a blank. */
 const ZONE_NAME = String.raw`(?:(?<=\d) (?:UTC|GMT|CES?T|EES?T|[ECMP][SD]T|BST|IST|JST|MSK)(?: m=[+-][\d.]{1,30})?(?= |$))?`
-const ZONE = String.raw`(?:(?<blank> ?)(?<zone>[Zz](?![A-Za-z])|[+-]\d\d:?\d\d(?!\d)|(?<=\d)[+-]\d\d(?![\d:])|[A-Z]{3,5}(?=[ \]>:,]|$))${ZONE_NAME})?`
+const ZONE = String.raw`(?:(?<blank> ?)(?<zone>[Zz](?![A-Za-z])|[+-]\d\d:?\d\d(?!\d|\.\d)|(?<=\d)[+-]\d\d(?![\d:])|[+-]\d\d(?= \[|:[\w[.])|[A-Z]{3,5}(?=[ \]>:,]|$))${ZONE_NAME})?`
 /** The name of a zone, as PHP writes it: `Europe/Berlin`. */
 const REGION = String.raw`(?: (?<region>[A-Z][A-Za-z]{2,19}(?:\/[A-Za-z_+-]{2,30}){1,2}))?`
 const TIME = String.raw`(?<hour>[01]?\d|2[0-3]):(?<minute>[0-5]?\d):(?<second>[0-5]?\d|60)`
@@ -25,7 +25,7 @@ export const YEAR_FIRST = sticky(
 
 /** The most frequent case of the form above, without a zone, and with two digits for each part. */
 export const COMMON =
-  /(\d{4})[-/](\d\d)[-/](\d\d)[T ]([01]\d|2[0-3]):([0-5]\d):([0-5]\d)(?:[.,](\d{1,9})(?!\d)|(?![.,]\d))(?= [-[\]a-z|\d<({]|[,|\]]| (?:INFO|WARN|ERROR|DEBUG|FATAL|TRACE)\b|$)/y
+  /(\d{4})[-/](\d\d)[-/](\d\d)[T ]([01]\d|2[0-3]):([0-5]\d):([0-5]\d)(?:[.,](\d{1,9})(?!\d)|(?![.,]\d))(?= (?:-(?!\d\d)|[[\]a-z|\d<({])|[,|\]]| (?:INFO|WARN|ERROR|DEBUG|FATAL|TRACE)\b|$)/y
 
 /** `20261120-22:15:29:606`, `20261120T101500.123Z`, `20261120 10:15:00`, `20261120.101500,123`. */
 export const COMPACT = sticky(

@@ -70,3 +70,11 @@ export function readLine(text: string): ExpectedLine {
     message,
   }
 }
+
+/** The time, level and message of a line. */
+export function summaryOf(
+  text: string,
+): [time: string | undefined, level: string | undefined, message: string] {
+  const { time, level, message } = readLine(text)
+  return [time, level, message]
+}
