@@ -1,6 +1,6 @@
 import { entryFields } from '@sluice/schema'
 import type { Level } from './levels.ts'
-import { isPlainObject, type Members, setMember } from './plain-object.ts'
+import { freeName, isPlainObject, type Members, setMember } from './plain-object.ts'
 import { isParent, type NameRole, type Role, roleOfName } from './record-names.ts'
 import {
   type LevelReading,
@@ -60,7 +60,7 @@ export function entryOfRecord(
   const metadata = collectMetadata(record, uses)
   const levelUse = uses.get('level')
   if (level?.isExact === false && levelUse !== undefined) {
-    addMember(metadata, 'originalLevel', valueAt(record, levelUse))
+    setMember(metadata, freeName(metadata, 'originalLevel'), valueAt(record, levelUse))
   }
   if (uses.has('metadata') || Object.keys(metadata).length > 0) entry['metadata'] = metadata
   return entry
@@ -183,7 +183,7 @@ function collectMetadata(record: Fields, uses: Uses): Members {
     const rest = withoutUsed(record[name], used.get(name))
     // For a field of the contract, null means that it is absent.
     const isAbsent = rest === undefined || (rest === null && entryFields.has(name))
-    if (!isAbsent) addMember(metadata, name, rest)
+    if (!isAbsent) setMember(metadata, freeName(metadata, name), rest)
   }
   return metadata
 }
@@ -194,13 +194,6 @@ function withoutUsed(value: unknown, used: ReadonlySet<string | undefined> | und
   if (used.has(undefined) || !isPlainObject(value)) return undefined
   const rest = Object.fromEntries(Object.entries(value).filter(([name]) => !used.has(name)))
   return Object.keys(rest).length === 0 ? undefined : rest
-}
-
-/** Adds a value under its name. If the name is taken, a number after it makes it a new one: nothing is replaced. */
-function addMember(metadata: Members, name: string, value: unknown): void {
-  let free = name
-  for (let number = 2; Object.hasOwn(metadata, free); number += 1) free = `${name}_${number}`
-  setMember(metadata, free, value)
 }
 
 function valueAt(record: Fields, { name, child }: Use): unknown {

@@ -49,12 +49,13 @@ export const proxyLog: LineFormat = (text, { time }) => {
     line.add('bytes', Number(status[2]))
   }
   line.add('client', client[1])
+  line.add('clientPort', client[2])
   line.message = text.slice(time.end + 2)
   return line
 }
 
 /** The owner of a bucket of Amazon S3, and the bucket, before the time. */
-const BUCKET = /[0-9a-f]{64} ([\w.-]{3,63}) \[(?=\d)/y
+const BUCKET = /([0-9a-f]{64}) ([\w.-]{3,63}) \[(?=\d)/y
 
 export const bucketLog: LineFormat = (text, { time }) => {
   const bucket = matchAt(BUCKET, text, 0)
@@ -63,7 +64,8 @@ export const bucketLog: LineFormat = (text, { time }) => {
   line.timestamp = time.read(text, BUCKET.lastIndex)
   if (line.timestamp === undefined) return undefined
   line.isZoned = time.isZoned
-  line.add('bucket', bucket[1])
+  line.add('owner', bucket[1])
+  line.add('bucket', bucket[2])
   line.message = text.slice(time.end + 1).trimStart()
   return line
 }

@@ -160,7 +160,7 @@ export function readPhp(text: string, at: number, line: LogLine): boolean {
   if (match === undefined) return false
   const [, name = ''] = match
   const isError = /error/.test(name)
-  setLevel(line, isError ? 'error' : /arning/.test(name) ? 'warn' : 'info', isError ? 'error' : name)
+  setLevel(line, isError ? 'error' : /arning/.test(name) ? 'warn' : 'info', name)
   line.message = text.slice(PHP.lastIndex)
   return true
 }
