@@ -1,4 +1,4 @@
-import { levelOfSyslogSeverity } from '../../levels.ts'
+import { levelOf, levelOfSyslogSeverity } from '../../levels.ts'
 import { type LineFormat, matchAt } from './format.ts'
 import { readInnerLevel } from './inner-level.ts'
 import { readUptime } from './kernel.ts'
@@ -121,12 +121,14 @@ function readHeader5424(
 const ELEMENT = /\[([^\s=\]"]{1,64})((?: [^\s=\]"]{1,64}="(?:[^"\\\]]|\\.)*")*)\]/y
 const PARAMETER = / ([^\s=\]"]+)="((?:[^"\\\]]|\\.)*)"/g
 
-/** RFC 5424 without the priority: rsyslog writes files like this. */
-const BODY_5424 = /\s(\w[\w.:-]{0,254}) (\S{1,48}) (\d{1,10}|-) (\S{1,32}) (?=- |-$|\[[^\s=\]"]{1,64}[ \]])/y
+/** RFC 5424 without the priority: rsyslog writes files like this, and names the offset of the time. */
+const BODY_5424 =
+  /\s(\w[\w.:-]{0,254}) ([^\s[]{1,48}) (\d{1,10}|-) (\S{1,32}) (?=- |-$|\[[^\s=\]"]{1,64}[ \]])/y
 
 export function readBody5424(text: string, at: number, line: LogLine): boolean {
-  const match = matchAt(BODY_5424, text, at)
+  const match = line.isZoned ? matchAt(BODY_5424, text, at) : undefined
   if (match === undefined) return false
+  if (levelOf(match[1] ?? '') !== undefined || levelOf(match[2] ?? '') !== undefined) return false
   line.add('host', match[1])
   if (match[2] !== '-') line.service = match[2]
   line.add('pid', match[3])
