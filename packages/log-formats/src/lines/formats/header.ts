@@ -19,21 +19,44 @@ const LEVEL_CHARACTERS_MAX = 16
 export function readHeader(text: string, start: number, line: LogLine): void {
   const from = skipSeparators(text, start)
   const metadata: [name: string, value: string][] = []
+  let candidate: Candidate | undefined
   let at = from
   for (let count = 0; count < PARTS_MAX; count += 1) {
     const part = readPart(text, at)
     if (part === undefined) break
-    if (readLevel(text, part, line, count === 0)) {
-      for (const [name, value] of metadata) line.add(name, value)
-      readAfterLevel(text, skipSeparators(text, levelEnd(text, part)), line)
-      return
-    }
-    const name = nameBeforeLevel(text, part, metadata)
+    const isDoubtful = DOUBTFUL.test(part.text)
+    if (!isDoubtful && readLevel(text, part, line, count === 0))
+      return finishHeader(text, part, metadata, line)
+    const name = nameBeforeLevel(text, part, metadata) ?? (isDoubtful ? 'logger' : undefined)
+    if (isDoubtful) candidate ??= { part, before: metadata.length, isFirst: count === 0 }
     if (name === undefined) break
     metadata.push([name, part.text.trim()])
     at = skipSeparators(text, part.end)
   }
+  if (candidate !== undefined && readLevel(text, candidate.part, line, candidate.isFirst))
+    return finishHeader(text, candidate.part, metadata.slice(0, candidate.before), line)
   line.message = text.slice(from)
+}
+
+/** A part that is the level only if no other part is. */
+interface Candidate {
+  readonly part: Part
+  /** The number of values before it. */
+  readonly before: number
+  readonly isFirst: boolean
+}
+
+/** Levels that are names of components, too: `[audit] ERROR failed`, `[trace/7f3] ERROR failed`. */
+const DOUBTFUL = /^ ?(?:config|audit|system|note|log|success|(?:trace|debug|info)\/.*) ?$/i
+
+function finishHeader(
+  text: string,
+  level: Part,
+  metadata: readonly (readonly [name: string, value: string])[],
+  line: LogLine,
+): void {
+  for (const [name, value] of metadata) line.add(name, value)
+  readAfterLevel(text, skipSeparators(text, levelEnd(text, level)), line)
 }
 
 function readLevel(text: string, part: Part, line: LogLine, isFirst: boolean): boolean {
@@ -48,6 +71,8 @@ function readLevel(text: string, part: Part, line: LogLine, isFirst: boolean): b
     setLevel(line, level, part.text)
     return true
   }
+  // In lower case, these are names of components: `[system] started`.
+  if (/^(?:config|audit|system)$/.test(part.text)) return false
   const level = part.text.length > LEVEL_CHARACTERS_MAX ? undefined : levelOf(part.text)
   if (level !== undefined) {
     setLevel(line, level, part.text)
