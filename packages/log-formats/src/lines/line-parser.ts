@@ -1,12 +1,13 @@
 import { isPlainObject } from '../plain-object.ts'
 import { TimeReader } from '../times/time-reader.ts'
-import type { TimeZone } from '../times/time-zone.ts'
+import { type TimeZone, timeZoneOf } from '../times/time-zone.ts'
 import type { FormatContext, LineFormat } from './formats/format.ts'
 import { accessLog, bucketLog, proxyLog } from './formats/access-log.ts'
 import { briefLogcat } from './formats/android.ts'
 import { clockOnly } from './formats/clock-only.ts'
 import { mySqlSlow, redis } from './formats/databases.ts'
 import { chromium, glog, letterFirst, tornado } from './formats/glog.ts'
+import { timeOfFields } from './formats/field-time.ts'
 import { dotNetConsole, levelOnly } from './formats/level-only.ts'
 import { kernel } from './formats/kernel.ts'
 import { cisco } from './formats/network.ts'
@@ -45,7 +46,8 @@ export class LineParser {
   #header: string | undefined
 
   constructor({ zone, nowMs, parseJson }: LineParserOptions) {
-    this.#context = { time: new TimeReader(zone, nowMs), parseJson }
+    const fieldTime = new TimeReader(timeZoneOf('UTC'), nowMs)
+    this.#context = { time: new TimeReader(zone, nowMs), fieldTime, parseJson }
     this.#formats = formatsByFirstCharacter()
   }
 
@@ -96,13 +98,14 @@ const distinctFormats: ReadonlySet<LineFormat> = new Set([
   redis,
 ])
 
-const json: LineFormat = (text, { parseJson }) => {
+const json: LineFormat = (text, { parseJson, fieldTime }) => {
   if (!/^\s*\{/.test(text)) return undefined
   try {
     const value = parseJson(text)
     if (!isPlainObject(value)) return undefined
     const line = new LogLine()
     line.record = value
+    line.timestamp = timeOfFields(value, fieldTime)
     return line
   } catch {
     return undefined
