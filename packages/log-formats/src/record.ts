@@ -90,7 +90,7 @@ function findUses(record: Fields): Uses {
     const value = record[name]
     const role = roleOfName(name)
     if (role !== undefined) offer(name, undefined, role, value)
-    if (!isParent(name) || !isPlainObject(value)) continue
+    if (!isPlainObject(value) || !isParent(name)) continue
     for (const child of Object.keys(value)) {
       const childRole = roleOfName(`${name}.${child}`)
       if (childRole !== undefined) offer(name, child, childRole, value[child])

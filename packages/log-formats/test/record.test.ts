@@ -84,6 +84,9 @@ describe('the time', () => {
     [{ timestamp: { seconds: 1_795_168_800, nanos: 123_000_000 } }, '2026-11-20T10:00:00.123000000Z'],
     [{ datetime: { date: '2026-11-20 10:00:00.5', timezone: 'UTC' } }, '2026-11-20T10:00:00.5'],
     [{ timeMillis: 1_795_168_800_123 }, '2026-11-20T10:00:00.123Z'],
+    [{ record: { time: { repr: '2026-11-20 10:00:00.5+01:00' } } }, '2026-11-20T10:00:00.5+01:00'],
+    [{ created_at: '2026-11-20T10:00:00Z ' }, '2026-11-20T10:00:00Z'],
+    [{ written_at: '2026-11-20T10:00:00Z' }, '2026-11-20T10:00:00Z'],
   ])('is found in objects and names of some loggers: %j', (fields, time) => {
     expect(entryOf({ ...base, ...fields })['timestamp']).toBe(time)
   })
@@ -158,6 +161,9 @@ describe('the level', () => {
       { short_message: 'short', version: '1.1' },
     ],
     [{ level: 200, level_name: 'WARNING' }, 'warn', { level: 200 }],
+    [{ '@level': 'warn' }, 'warn'],
+    [{ sev: 'ERROR' }, 'error'],
+    [{ jsonPayload: { level: 'error' } }, 'error'],
     [{ s: 'W', t: { $date: '2026-11-20T22:43:01Z' } }, 'warn'],
   ])('is found in %j', (record, level, metadata?: unknown) => {
     const entry = entryOf({ message: 'm', ...record })
@@ -190,6 +196,30 @@ describe('the message', () => {
       expect(entryOf({ level: 'INFO', [name]: 'm', a: 1 })).toEqual({ ...base, metadata: { a: 1 } })
     },
   )
+
+  test.each([
+    { '@level': 'info', '@message': 'm', '@module': 'a', '@timestamp': '2026-11-20T10:00:00.123456Z' },
+    { severity: 'INFO', jsonPayload: { message: 'm', a: 1 }, timestamp: '2026-11-20T10:00:00.123456Z' },
+    {
+      text: '2026-11-20 | INFO | m\n',
+      record: {
+        level: { name: 'INFO', no: 20, icon: 'i' },
+        message: 'm',
+        time: { repr: '2026-11-20T10:00:00.123456Z', timestamp: 1 },
+      },
+    },
+  ])('is found in records of hclog, Google and Loguru: %j', (record) => {
+    expect(entryOf(record)).toMatchObject({ ...base, timestamp: '2026-11-20T10:00:00.123456Z' })
+  })
+
+  test('of Loguru has a level with other values, which are kept', () => {
+    const level = { name: 'ERROR', no: 40, icon: 'x' }
+    expect(entryOf({ record: { level, message: 'm', line: 7 } })).toEqual({
+      level: 'error',
+      message: 'm',
+      metadata: { record: { line: 7 }, originalLevel: level },
+    })
+  })
 
   test('is the JSON of the record if there is none', () => {
     expect(entryOf({ level: 'info', a: 1 })).toEqual({
