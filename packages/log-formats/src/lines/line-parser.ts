@@ -138,6 +138,7 @@ function formatsByFirstCharacter(): readonly (readonly LineFormat[])[] {
   add('(', timed)
   add('[', timed, chromium, tornado, levelFirst, clockOnly, kernel, bracketsFirst, levelOnly)
   add('@', timed)
+  add('/', fileNameFirst)
   add(':', accessLog)
   add('#', w3c, mySqlSlow, hashesFirst)
   add(digits, w3c, timed, accessLog, redis, losAlamos, clockOnly, cisco, npm, fileNameFirst)

@@ -2,14 +2,21 @@ import { type LineFormat, matchAt } from './format.ts'
 import { setLevelOf } from './level-words.ts'
 import { readTimed } from './timed.ts'
 
-/** The name of a file before the time, as in collected logs of OpenStack. */
-const FILE_NAME = /([\w.@/:-]{1,200}) (?=\d{4}-\d\d-\d\d[ T]\d\d:)/y
+/** A word before the time: the name of a file, as in collected logs of OpenStack, or of a program. */
+const WORD = /([\w.@/:-]{0,199}[\w@/-]) (?=\d{4}-\d\d-\d\d[ T]\d\d:)/y
 
+/** A word without a point or slash, before a time without a level, is part of a sentence. */
 export const fileNameFirst: LineFormat = (text, context) => {
-  const match = matchAt(FILE_NAME, text, 0)
+  const match = matchAt(WORD, text, 0)
   if (match === undefined) return undefined
-  const line = readTimed(text, FILE_NAME.lastIndex, context)
-  line?.add('file', match[1])
+  const [, word = ''] = match
+  const line = readTimed(text, WORD.lastIndex, context)
+  if (line === undefined) return undefined
+  // The version of RFC 5424, which follows the priority.
+  if (word === '1' && line.isZoned) return line
+  const isFile = /[./]/.test(word)
+  if (!isFile && line.level === undefined) return undefined
+  line.add(isFile ? 'file' : 'context', word)
   return line
 }
 
