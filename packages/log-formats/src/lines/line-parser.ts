@@ -2,7 +2,7 @@ import { isPlainObject } from '../plain-object.ts'
 import { TimeReader } from '../times/time-reader.ts'
 import { type TimeZone, timeZoneOf } from '../times/time-zone.ts'
 import type { FormatContext, LineFormat } from './formats/format.ts'
-import { accessLog, bucketLog, proxyLog } from './formats/access-log.ts'
+import { accessLog, uwsgi } from './formats/access-log.ts'
 import { briefLogcat } from './formats/android.ts'
 import { clockOnly } from './formats/clock-only.ts'
 import { mySqlSlow, redis } from './formats/databases.ts'
@@ -19,6 +19,7 @@ import { prioritySyslog } from './formats/syslog.ts'
 import { audit, decodedKernel, erlangReport, indented } from './formats/system.ts'
 import { levelFirst, timed } from './formats/timed.ts'
 import { createW3c, isW3cHeader } from './formats/w3c.ts'
+import { balancerLog, bucketLog, proxyLog } from './formats/load-balancers.ts'
 import { LogLine } from './formats/log-line.ts'
 import { unwrap, type UnwrappedLine } from './unwrapper.ts'
 
@@ -134,9 +135,10 @@ function formatsByFirstCharacter(): readonly (readonly LineFormat[])[] {
   add('=', erlangReport)
   add('*.', cisco)
   add('<', prioritySyslog, timed)
-  add('-', labelledSyslog)
+  add('-', labelledSyslog, accessLog)
+  add('ghw', balancerLog)
   add('(', timed)
-  add('[', timed, chromium, tornado, levelFirst, clockOnly, kernel, bracketsFirst, levelOnly)
+  add('[', timed, uwsgi, chromium, tornado, levelFirst, clockOnly, kernel, bracketsFirst, levelOnly)
   add('@', timed)
   add('/', fileNameFirst)
   add(':', accessLog)

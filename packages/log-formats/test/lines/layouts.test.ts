@@ -551,7 +551,9 @@ describe.each<[group: string, lines: [text: string, expected: ExpectedLine][]]>(
         '1795168800.123    456 192.0.2.7 TCP_MISS/200 1234 GET http://a.example/ - HIER_DIRECT/192.0.2.9 text/html',
         {
           time: '2026-11-20T10:00:00.123Z',
+          level: 'info',
           message: '456 192.0.2.7 TCP_MISS/200 1234 GET http://a.example/ - HIER_DIRECT/192.0.2.9 text/html',
+          metadata: { status: 200 },
         },
       ],
       [

@@ -3,6 +3,7 @@ import { type LineFormat, matchAt } from './format.ts'
 import { readInnerLevel } from './inner-level.ts'
 import { readUptime } from './kernel.ts'
 import { setLevel, setLevelOf } from './level-words.ts'
+import { readProxyMessage } from './load-balancers.ts'
 import { LogLine } from './log-line.ts'
 
 const severities = ['emergency', 'alert', 'critical', 'error', 'warning', 'notice', 'informational', 'debug']
@@ -60,6 +61,7 @@ export function readProgram(text: string, at: number, line: LogLine): void {
   if (program[5] !== undefined) setLevelOf(line, program[5])
   line.message = text.slice(PROGRAM.lastIndex)
   if (line.level === undefined) readInnerLevel(line)
+  if (line.service === 'haproxy') readProxyMessage(line)
 }
 
 function setSeverity(line: LogLine, severity: number): void {

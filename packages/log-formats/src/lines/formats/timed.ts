@@ -25,6 +25,8 @@ import {
   readWebSphere,
   readWindows,
 } from './servers.ts'
+import { readRequest } from './access-log.ts'
+import { readSquid } from './load-balancers.ts'
 import { readMacUnified } from './mac.ts'
 import { readBody5424, readSyslogBody } from './syslog.ts'
 
@@ -33,7 +35,7 @@ type Layout = (text: string, at: number, line: LogLine) => boolean
 
 /** The layouts after a time, a blank, and … */
 const beforeBracket: readonly Layout[] = [readNginxError, readClickHouse, readPostgres]
-const beforeDigit: readonly Layout[] = [readMySql, readLogcat, readMacUnified, readPostgres]
+const beforeDigit: readonly Layout[] = [readSquid, readMySql, readLogcat, readMacUnified, readPostgres]
 const beforeOneLetter: readonly Layout[] = [
   readMongo,
   readLetterAfterTime,
@@ -68,6 +70,7 @@ const OPEN_BRACKET = 91
 
 /** The layouts after a time in brackets. */
 const bracketLayouts: readonly Layout[] = [
+  readRequest,
   readMonolog,
   readPhp,
   readProxifier,
