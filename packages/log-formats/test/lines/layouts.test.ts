@@ -569,6 +569,7 @@ describe.each<[group: string, lines: [text: string, expected: ExpectedLine][]]>(
         'Nov 20 10:00:00 web1 sshd[4711]: error: maximum authentication attempts exceeded',
         {
           time: '2026-11-20T10:00:00Z',
+          level: 'error',
           service: 'sshd',
           message: 'error: maximum authentication attempts exceeded',
           metadata: { host: 'web1', pid: '4711' },

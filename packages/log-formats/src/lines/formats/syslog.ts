@@ -1,12 +1,12 @@
-import { levelOf, levelOfSyslogSeverity } from '../../levels.ts'
+import { levelOf } from '../../levels.ts'
 import { type LineFormat, matchAt } from './format.ts'
+import { readHeader } from './header.ts'
 import { readInnerLevel } from './inner-level.ts'
 import { readUptime } from './kernel.ts'
-import { setLevel, setLevelOf } from './level-words.ts'
+import { setLevelOf, setSeverity } from './level-words.ts'
 import { readProxyMessage } from './load-balancers.ts'
 import { LogLine } from './log-line.ts'
 
-const severities = ['emergency', 'alert', 'critical', 'error', 'warning', 'notice', 'informational', 'debug']
 const facilities =
   'kern user mail daemon auth syslog lpr news uucp cron authpriv ftp ntp audit alert clock ' +
   'local0 local1 local2 local3 local4 local5 local6 local7'
@@ -15,6 +15,8 @@ const facilityNames = facilities.split(' ')
 /** A name of a host, and of BusyBox also the facility and severity. */
 const HOST =
   /\s+(?!last message repeated)([\w.:@/%-]{1,255})(?: (\w{1,20})\.(emerg|alert|crit|err|warn|warning|notice|info|debug))?(?=\s|$)/y
+/** A level where the host is: Tor and other programs write the time of syslog, and no host. */
+const NO_HOST = / (?:\[ ?[A-Za-z]{4,8} ?\]|[A-Z]{4,8}:?) /y
 /**
  * The program before the first colon, with its process id, and the level that macOS adds. The name may have blanks only if a
  * process id follows.
@@ -31,6 +33,10 @@ const CISCO = /(?: [A-Z]{3,4})?:? %[A-Z][A-Z0-9_]*(?:-[A-Z0-9_]+)*-([0-7])-[A-Z0
  */
 export function readSyslogBody(text: string, at: number, line: LogLine): void {
   let end = at
+  if (matchAt(NO_HOST, text, at) !== undefined) {
+    readHeader(text, at, line)
+    if (line.level !== undefined) return
+  }
   const host = matchAt(HOST, text, at)
   // Cisco ends the time with a colon, and has no host.
   if (host !== undefined && !(host[1] ?? '').startsWith('%')) {
@@ -53,6 +59,7 @@ export function readProgram(text: string, at: number, line: LogLine): void {
   const program = matchAt(PROGRAM, text, at)
   if (program === undefined) {
     line.message = text.slice(at).replace(/^:?\s+/, '')
+    if (line.level === undefined) readInnerLevel(line)
     return
   }
   line.service = program[1] ?? program[2]
@@ -62,11 +69,6 @@ export function readProgram(text: string, at: number, line: LogLine): void {
   line.message = text.slice(PROGRAM.lastIndex)
   if (line.level === undefined) readInnerLevel(line)
   if (line.service === 'haproxy') readProxyMessage(line)
-}
-
-function setSeverity(line: LogLine, severity: number): void {
-  const level = levelOfSyslogSeverity(severity)
-  if (level !== undefined) setLevel(line, level, severities[severity] ?? '')
 }
 
 const PRIORITY = /<(\d{1,3})>(?:(1) )?/y
