@@ -70,6 +70,10 @@ export const SYSLOG = sticky(
   String.raw`${MONTH_NAME}(?: {1,2}|-)(?<day>\d\d?) ${CLOCK}(?:(?<blank> ?)(?<zone>Z|(?:UTC|GMT)(?=[ :])|[+-]\d\d:?\d\d))?`,
 )
 
+/** The most frequent case of the form above, without a fraction and a zone. */
+export const COMMON_SYSLOG =
+  /(Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec) ([ \d]\d) ([01]\d|2[0-3]):([0-5]\d):([0-5]\d)(?= (?!UTC|GMT|Z)[A-Za-z])/y
+
 /** `03-17 16:13:38.811` (Android), `10.30 16:49:06` (Proxifier), `11/20 10:00:00`. */
 export const MONTH_AND_DAY = sticky(String.raw`(?<month>[01]?\d)[-./](?<day>[0-3]?\d)[ -]${CLOCK}(?![\d:])`)
 

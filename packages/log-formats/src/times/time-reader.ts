@@ -3,6 +3,7 @@ import { fullYear, isDate, monthOf, twoDigits } from './calendar.ts'
 import { MissingYear } from './missing-year.ts'
 import {
   COMMON,
+  COMMON_SYSLOG,
   COMPACT,
   COMPACT_SHORT,
   DAY_AND_MONTH,
@@ -110,12 +111,26 @@ export class TimeReader {
   }
 
   #readNames(line: string, at: number): string | undefined {
-    const syslog = this.#try(SYSLOG, line, at)
+    const syslog = this.#readCommonSyslog(line, at) ?? this.#try(SYSLOG, line, at)
     this.isSyslog = syslog !== undefined
     const time = syslog ?? this.#try(YEAR_LAST, line, at) ?? this.#try(MONTH_FIRST, line, at)
     if (time !== undefined) return time
     WEEKDAY.lastIndex = at
     return WEEKDAY.test(line) ? this.#readDigits(line, WEEKDAY.lastIndex) : undefined
+  }
+
+  /** Reads `Nov 20 10:00:00`, several times faster than the expression for all its variants. */
+  #readCommonSyslog(line: string, at: number): string | undefined {
+    COMMON_SYSLOG.lastIndex = at
+    const match = COMMON_SYSLOG.exec(line)
+    if (match === null) return undefined
+    const [, name = '', dayText = '', hour = '', minute = '', second = ''] = match
+    const [month = 0, day] = [monthOf(name), Number(dayText)]
+    const year = this.#missingYear.yearOf(month, day, Number(hour), Number(minute), Number(second))
+    if (!isDate(year, month, day)) return undefined
+    this.end = COMMON_SYSLOG.lastIndex
+    const offset = this.#zone.offsetAt(year, month, day, Number(hour), Number(minute))
+    return `${year}-${twoDigits(month)}-${twoDigits(day)}T${hour}:${minute}:${second}${offset}`
   }
 
   /** Reads a number of seconds, milliseconds, microseconds or nanoseconds since 1970. */

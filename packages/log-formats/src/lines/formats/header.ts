@@ -24,7 +24,7 @@ export function readHeader(text: string, start: number, line: LogLine): void {
   for (let count = 0; count < PARTS_MAX; count += 1) {
     const part = readPart(text, at)
     if (part === undefined) break
-    const isDoubtful = DOUBTFUL.test(part.text)
+    const isDoubtful = isDoubtfulLevel(part)
     if (!isDoubtful && readLevel(text, part, line, count === 0))
       return finishHeader(text, part, metadata, line)
     const name = nameBeforeLevel(text, part, metadata) ?? (isDoubtful ? 'logger' : undefined)
@@ -47,7 +47,28 @@ interface Candidate {
 }
 
 /** Levels that are names of components, too: `[audit] ERROR failed`, `[trace/7f3] ERROR failed`. */
-const DOUBTFUL = /^ ?(?:config|audit|system|note|log|success|(?:trace|debug|info)\/.*) ?$/i
+const DOUBTFUL_WORD = /^ ?(?:config|audit|system|note|log|success) ?$/i
+const DOUBTFUL_NAME = /^(?:trace|debug|info)\//i
+
+/** Most parts are known by their first letter: the expressions are slower. */
+function isDoubtfulLevel({ text }: Part): boolean {
+  switch (text.charAt(0)) {
+    case 'T':
+    case 't':
+    case 'D':
+    case 'd':
+    case 'I':
+    case 'i':
+      return text.includes('/') && DOUBTFUL_NAME.test(text)
+    case 'E':
+    case 'e':
+    case 'W':
+    case 'w':
+      return false
+    default:
+      return text.length <= LEVEL_CHARACTERS_MAX && DOUBTFUL_WORD.test(text)
+  }
+}
 
 function finishHeader(
   text: string,
@@ -71,10 +92,10 @@ function readLevel(text: string, part: Part, line: LogLine, isFirst: boolean): b
     setLevel(line, level, part.text)
     return true
   }
-  // In lower case, these are names of components: `[system] started`.
-  if (/^(?:config|audit|system)$/.test(part.text)) return false
   const level = part.text.length > LEVEL_CHARACTERS_MAX ? undefined : levelOf(part.text)
   if (level !== undefined) {
+    // In lower case, these are names of components: `[system] started`.
+    if (/^(?:config|audit|system)$/.test(part.text)) return false
     setLevel(line, level, part.text)
     return true
   }

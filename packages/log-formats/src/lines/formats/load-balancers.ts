@@ -83,6 +83,8 @@ export const balancerLog: LineFormat = (text, { time }) => {
 const SQUID = /\s{1,10}\d{1,10} \S{1,100} [A-Z][A-Z_]{2,40}\/(\d{3}) \d{1,15} [A-Z]{3,10} /y
 
 export function readSquid(text: string, at: number, line: LogLine): boolean {
+  // Its times are seconds since 1970 with milliseconds.
+  if (text.charAt(10) !== '.' || at !== 14) return false
   const match = matchAt(SQUID, text, at)
   if (match === undefined) return false
   addStatus(match[1] === '000' ? undefined : match[1], line)

@@ -29,6 +29,7 @@ export class LogLine {
     if (value === undefined || value === '' || value === '-') return
     if (typeof value === 'string' && value.length > VALUE_CHARACTERS_MAX) return
     this.metadata ??= {}
-    setMember(this.metadata, freeName(this.metadata, name), value)
+    const isTaken = this.metadata[name] !== undefined
+    setMember(this.metadata, isTaken ? freeName(this.metadata, name) : name, value)
   }
 }

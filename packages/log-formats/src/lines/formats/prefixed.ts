@@ -3,18 +3,19 @@ import { setLevelOf } from './level-words.ts'
 import { readTimed } from './timed.ts'
 
 /** A word before the time: the name of a file, as in collected logs of OpenStack, or of a program. */
-const WORD = /([\w.@/:-]{0,199}[\w@/-]) (?=\d{4}-\d\d-\d\d[ T]\d\d:)/y
+const WORD = /([\w.@/:-]{1,200}) (?=\d{4}-\d\d-\d\d[ T]\d\d:)/y
 
 /** A word without a point or slash, before a time without a level, is part of a sentence. */
 export const fileNameFirst: LineFormat = (text, context) => {
   const match = matchAt(WORD, text, 0)
   if (match === undefined) return undefined
   const [, word = ''] = match
+  if (word.endsWith(':') || word.endsWith('.')) return undefined
   const line = readTimed(text, WORD.lastIndex, context)
   if (line === undefined) return undefined
   // The version of RFC 5424, which follows the priority.
   if (word === '1' && line.isZoned) return line
-  const isFile = /[./]/.test(word)
+  const isFile = word.includes('.') || word.includes('/')
   if (!isFile && line.level === undefined) return undefined
   line.add(isFile ? 'file' : 'context', word)
   return line

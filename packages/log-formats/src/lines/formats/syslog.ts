@@ -33,7 +33,9 @@ const CISCO = /(?: [A-Z]{3,4})?:? %[A-Z][A-Z0-9_]*(?:-[A-Z0-9_]+)*-([0-7])-[A-Z0
  */
 export function readSyslogBody(text: string, at: number, line: LogLine): void {
   let end = at
-  if (matchAt(NO_HOST, text, at) !== undefined) {
+  // The name of a host is rarely in capitals. The search is faster than the expression.
+  const mayBeLevel = text.charAt(at + 1) === '[' || text.charCodeAt(at + 2) < 97
+  if (mayBeLevel && matchAt(NO_HOST, text, at) !== undefined) {
     readHeader(text, at, line)
     if (line.level !== undefined) return
   }

@@ -126,7 +126,10 @@ function readAfterBracket(text: string, end: number, line: LogLine): void {
   if (close === -1) return readHeader(text, end, line)
   readInBracket(text.slice(end, close), line)
   const after = close + 1
-  for (const layout of bracketLayouts) if (layout(text, after, line)) return
+  // None of them has a bracket here.
+  if (text.charAt(after + 1) !== '[') {
+    for (const layout of bracketLayouts) if (layout(text, after, line)) return
+  }
   if (line.level === undefined) readHeader(text, after, line)
   else line.message = text.slice(after).replace(/^:?\s+(?:-{1,2}\s+)?/, '')
 }
