@@ -6,14 +6,14 @@ import { accessLog, uwsgi } from './formats/access-log.ts'
 import { briefLogcat } from './formats/android.ts'
 import { clockOnly } from './formats/clock-only.ts'
 import { mySqlSlow, redis } from './formats/databases.ts'
-import { chromium, glog, letterFirst, tornado } from './formats/glog.ts'
+import { chromium, glog, letterFirst, markFirst, tornado } from './formats/glog.ts'
 import { timeOfFields } from './formats/field-time.ts'
 import { dotNetConsole, levelOnly } from './formats/level-only.ts'
 import { kernel } from './formats/kernel.ts'
 import { cisco } from './formats/network.ts'
 import { createNpm } from './formats/npm.ts'
 import { pairs } from './formats/pairs.ts'
-import { bracketsFirst, doubleColons, fileNameFirst, hashesFirst } from './formats/prefixed.ts'
+import { barsFirst, bracketsFirst, doubleColons, fileNameFirst, hashesFirst } from './formats/prefixed.ts'
 import { labelledSyslog, losAlamos } from './formats/supercomputers.ts'
 import { prioritySyslog } from './formats/syslog.ts'
 import { audit, decodedKernel, erlangReport, indented } from './formats/system.ts'
@@ -134,11 +134,23 @@ function formatsByFirstCharacter(): readonly (readonly LineFormat[])[] {
   add(' \t', indented)
   add('=', erlangReport)
   add('*.', cisco)
-  add('<', prioritySyslog, timed)
+  add('<', prioritySyslog, timed, markFirst)
   add('-', labelledSyslog, accessLog)
   add('ghw', balancerLog)
-  add('(', timed)
-  add('[', timed, uwsgi, chromium, tornado, levelFirst, clockOnly, kernel, bracketsFirst, levelOnly)
+  add('(', timed, markFirst)
+  add(
+    '[',
+    timed,
+    uwsgi,
+    chromium,
+    tornado,
+    levelFirst,
+    clockOnly,
+    kernel,
+    bracketsFirst,
+    barsFirst,
+    levelOnly,
+  )
   add('@', timed)
   add('/', fileNameFirst)
   add(':', accessLog)
@@ -150,7 +162,7 @@ function formatsByFirstCharacter(): readonly (readonly LineFormat[])[] {
   add('dklmnsu', decodedKernel)
   add('n', npm)
   add('JFMASONDTW', timed)
-  add(capitals, glog, letterFirst, levelFirst, briefLogcat, labelledSyslog)
+  add(capitals, glog, letterFirst, markFirst, levelFirst, briefLogcat, labelledSyslog)
   add(capitals.toLowerCase(), levelFirst)
   add(letters, accessLog, dotNetConsole, levelOnly, pairs, fileNameFirst, doubleColons)
   return table

@@ -11,10 +11,12 @@ import {
   EPOCH,
   MONTH_AND_DAY,
   MONTH_FIRST,
+  POINTS,
   SYSLOG,
   TAI64N,
   THREE_NUMBERS,
   WEEKDAY,
+  YEAR_AND_MONTH,
   YEAR_FIRST,
   YEAR_LAST,
 } from './time-forms.ts'
@@ -30,7 +32,9 @@ const YEAR_MAX = 2261
 const TAI_OFFSET_SECONDS = 10
 
 const EPOCH_SECONDS_DIGITS = 10
-const LEVEL_AFTER_EPOCH = /^\d{10} \[?(?:TRACE|DEBUG|INFO|WARN|WARNING|ERROR|FATAL|CRITICAL)\b/
+const LEVEL_AFTER_EPOCH = /^\d{10}(?:: | \[?(?:TRACE|DEBUG|INFO|WARN|WARNING|ERROR|FATAL|CRITICAL)\b)/
+/** A number and a word of a sentence. */
+const COUNT = /^\d{13,19} (?!(?:trace|debug|info|warn|error)\b)[a-z]/
 
 const DIGIT_0 = 48
 const DIGIT_9 = 57
@@ -74,7 +78,17 @@ export class TimeReader {
       case '-':
       case '/':
       case '.':
-        return this.#readCommon(line, at) ?? this.#try(YEAR_FIRST, line, at) ?? this.#readNumbers(line, at)
+        return (
+          this.#readCommon(line, at) ??
+          this.#try(YEAR_FIRST, line, at) ??
+          this.#try(POINTS, line, at) ??
+          this.#readNumbers(line, at)
+        )
+      case ' ': {
+        const time = this.#try(YEAR_AND_MONTH, line, at)
+        this.isSyslog = time !== undefined
+        return time ?? this.#readNumbers(line, at)
+      }
       default:
         return this.#readNumbers(line, at)
     }
@@ -137,10 +151,11 @@ export class TimeReader {
   #readEpoch(line: string, at: number): string | undefined {
     EPOCH.lastIndex = at
     const match = EPOCH.exec(line)
-    // At the start of a line, ten digits may be any number.
+    // At the start of a line, digits may be any number. Mosquitto has a colon after them.
     if (match === null) return undefined
     const isAnyNumber = at === 0 && match[0].length === EPOCH_SECONDS_DIGITS
     if (isAnyNumber && !LEVEL_AFTER_EPOCH.test(line)) return undefined
+    if (at === 0 && COUNT.test(line)) return undefined
     this.end = EPOCH.lastIndex
     this.isZoned = true
     return timeOfEpoch(match[0])

@@ -1,3 +1,4 @@
+import { addStatus } from './access-log.ts'
 import { type LineFormat, matchAt } from './format.ts'
 import { setLevelOf } from './level-words.ts'
 import { readTimed } from './timed.ts'
@@ -32,6 +33,7 @@ export const bracketsFirst: LineFormat = (text, context) => {
   const [, name = '', pid] = match
   line.add(/^\d+$/.test(name) ? 'pid' : 'context', name)
   line.add('pid', pid)
+  if (name === 'GIN') addStatus(/^(\d{3}) \|/.exec(line.message)?.[1], line)
   return line
 }
 
@@ -40,6 +42,12 @@ const HASHES = /####(?=<)/y
 /** The log of a server of WebLogic: the same layout as its output, after four signs. */
 export const hashesFirst: LineFormat = (text, context) =>
   matchAt(HASHES, text, 0) === undefined ? undefined : readTimed(text, HASHES.lastIndex, context)
+
+const GLASSFISH = /\[#\|(?=\d)/y
+
+/** GlassFish and Payara: the values of a record between bars, `[#|2026-11-20T10:00:00.123+0100|INFO|glassfish 5|shop|…|message|#]`. */
+export const barsFirst: LineFormat = (text, context) =>
+  matchAt(GLASSFISH, text, 0) === undefined ? undefined : readTimed(text, GLASSFISH.lastIndex, context)
 
 /** Thread, level, time, module, line and others, between double colons (oVirt). */
 const DOUBLE_COLONS = /([^:\s]{1,100})::([A-Z]{4,8})::(?=\d{4}-)/y

@@ -171,7 +171,7 @@ function skipBlank(text: string, at: number): number {
  * (logrus).
  */
 const LEVEL_FIRST =
-  /(?:\[ ?([A-Za-z]{3,9}) ?\]|([A-Za-z]{3,11}))(?:(?::| -| \|)?\s{1,5}(?:\[([^\]]{1,100})\]\s{1,3})?(?:- )?(?=\[?\d)|\|(?=\d)|(?=\[\d{4}-))/y
+  /(?:\[ ?([A-Za-z]{3,9}) ?\]|([A-Za-z]{3,11}))(?:(?::| -| \|)?\s{1,5}(?:\[([^\]]{1,100})\]\s{1,3})?(?:- )?(?=\[?\d)|[|:](?=\d{4}-)|\|(?=\d)|(?=\[\d{4}-))/y
 
 /** Lines that begin with a level, and have a date and time directly after it. */
 export const levelFirst: LineFormat = (text, context) => {
