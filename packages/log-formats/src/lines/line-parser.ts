@@ -9,7 +9,7 @@ import { mySqlSlow, redis } from './formats/databases.ts'
 import { chromium, glog, letterFirst, markFirst, tornado } from './formats/glog.ts'
 import { timeOfFields } from './formats/field-time.ts'
 import { dotNetConsole, levelOnly } from './formats/level-only.ts'
-import { kernel } from './formats/kernel.ts'
+import { jvm, kernel } from './formats/kernel.ts'
 import { cisco } from './formats/network.ts'
 import { createNpm } from './formats/npm.ts'
 import { pairs } from './formats/pairs.ts'
@@ -147,6 +147,7 @@ function formatsByFirstCharacter(): readonly (readonly LineFormat[])[] {
     levelFirst,
     clockOnly,
     kernel,
+    jvm,
     bracketsFirst,
     barsFirst,
     levelOnly,

@@ -1,5 +1,5 @@
 import { levelOf } from '../../levels.ts'
-import { levelOfFreeWord, setLevel } from './level-words.ts'
+import { levelOfFreeWord, setLevel, setLevelOf, setLevelOfLetter } from './level-words.ts'
 import { matchAt } from './format.ts'
 import { type Part, readPart, skipSeparators } from './header-parts.ts'
 import type { LogLine } from './log-line.ts'
@@ -24,10 +24,13 @@ export function readHeader(text: string, start: number, line: LogLine): void {
   for (let count = 0; count < PARTS_MAX; count += 1) {
     const part = readPart(text, at)
     if (part === undefined) break
+    const [, named] = part.text.startsWith('l') ? (PAIR.exec(part.text) ?? []) : []
+    if (named !== undefined && setLevelOf(line, named)) break
     const isDoubtful = isDoubtfulLevel(part)
     if (!isDoubtful && readLevel(text, part, line, count === 0))
       return finishHeader(text, part, metadata, line)
-    const name = nameBeforeLevel(text, part, metadata) ?? (isDoubtful ? 'logger' : undefined)
+    const isLogger = isDoubtful || (count === 0 && isPythonLogger(text, part))
+    const name = nameBeforeLevel(text, part, metadata) ?? (isLogger ? 'logger' : undefined)
     if (isDoubtful) candidate ??= { part, before: metadata.length, isFirst: count === 0 }
     if (name === undefined) break
     metadata.push([name, part.text.trim()])
@@ -70,6 +73,21 @@ function isDoubtfulLevel({ text }: Part): boolean {
   }
 }
 
+const LEVEL_IN_CAPITALS = / (?:DEBUG|INFO|WARNING|WARN|ERROR|CRITICAL|FATAL)[ :]/y
+
+/** One plain word between a time of Python, which has milliseconds after a comma, and the level: `10:00:00,123 root INFO started`. */
+function isPythonLogger(text: string, { start, end, kind, text: word }: Part): boolean {
+  return (
+    kind === 'word' &&
+    text.charAt(start - 5) === ',' &&
+    /^[a-z][\w-]*$/.test(word) &&
+    matchAt(LEVEL_IN_CAPITALS, text, end) !== undefined
+  )
+}
+
+/** `level=error msg="failed"`: logfmt after a time. */
+const PAIR = /^(?:level|lvl)="?([A-Za-z]{3,11})"?$/
+
 function finishHeader(
   text: string,
   level: Part,
@@ -90,6 +108,10 @@ function readLevel(text: string, part: Part, line: LogLine, isFirst: boolean): b
     )
       return false
     setLevel(line, level, part.text)
+    return true
+  }
+  if (part.kind === '[' && /^[TDIWEF]$/.test(part.text)) {
+    setLevelOfLetter(line, part.text)
     return true
   }
   const level = part.text.length > LEVEL_CHARACTERS_MAX ? undefined : levelOf(part.text)

@@ -5,7 +5,17 @@ import { setLevel, setLevelOf } from './level-words.ts'
 import { LogLine } from './log-line.ts'
 import { readLogcat } from './android.ts'
 import { readMongo, readMySql, readPostgres } from './databases.ts'
-import { readBind, readCisco, readGluster, readUnbound } from './network.ts'
+import {
+  readAsterisk,
+  readBind,
+  readCisco,
+  readGitea,
+  readGluster,
+  readIcinga,
+  readLibvirt,
+  readTelegraf,
+  readUnbound,
+} from './network.ts'
 import {
   hasIsoProgram,
   readBars,
@@ -37,16 +47,17 @@ type Layout = (text: string, at: number, line: LogLine) => boolean
 const beforeBracket: readonly Layout[] = [readNginxError, readClickHouse, readPostgres]
 const beforeDigit: readonly Layout[] = [readSquid, readMySql, readLogcat, readMacUnified, readPostgres]
 const beforeOneLetter: readonly Layout[] = [
+  readTelegraf,
   readMongo,
   readLetterAfterTime,
   readLogcat,
   readCloudInit,
   readJob,
 ]
-const beforeWord: readonly Layout[] = [readSpringBoot, readBind, readPairsFirst, readPostgres]
+const beforeWord: readonly Layout[] = [readSpringBoot, readGitea, readBind, readPairsFirst, readPostgres]
 /** … and after a time and another character. */
 const layouts: Readonly<Record<string, readonly Layout[]>> = {
-  ':': [readLetterAfterTime, readCisco, readPostgres],
+  ':': [readLetterAfterTime, readLibvirt, readCisco, readPostgres],
   ',': [readWindows, readCommas],
   '|': [readBars],
 }
@@ -76,6 +87,8 @@ const bracketLayouts: readonly Layout[] = [
   readProxifier,
   readUnbound,
   readGluster,
+  readAsterisk,
+  readIcinga,
   readWebSphere,
 ]
 
