@@ -29,7 +29,7 @@ const namesByRole: Readonly<Record<Role, string>> = {
   levelPython: 'levelno',
   message:
     'message msg event log body record.message text short_message full_message @m @mt renderedmessage rendered_message ' +
-    'messagetemplate textpayload fields.message @message jsonpayload.message jsonpayload.msg',
+    'messagetemplate textpayload fields.message @message jsonpayload.message jsonpayload.msg logevent.message',
   service:
     'service service.name service_name servicename app application appname app_name application_name ' +
     'syslog_identifier',

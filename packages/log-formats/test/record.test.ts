@@ -200,6 +200,7 @@ describe('the message', () => {
   test.each([
     { '@level': 'info', '@message': 'm', '@module': 'a', '@timestamp': '2026-11-20T10:00:00.123456Z' },
     { severity: 'INFO', jsonPayload: { message: 'm', a: 1 }, timestamp: '2026-11-20T10:00:00.123456Z' },
+    { level: 'INFO', logEvent: { message: 'm', a: 1 }, time: '2026-11-20T10:00:00.123456Z' },
     {
       text: '2026-11-20 | INFO | m\n',
       record: {
@@ -208,7 +209,7 @@ describe('the message', () => {
         time: { repr: '2026-11-20T10:00:00.123456Z', timestamp: 1 },
       },
     },
-  ])('is found in records of hclog, Google and Loguru: %j', (record) => {
+  ])('is found in records of hclog, Google, Logstash and Loguru: %j', (record) => {
     expect(entryOf(record)).toMatchObject({ ...base, timestamp: '2026-11-20T10:00:00.123456Z' })
   })
 
