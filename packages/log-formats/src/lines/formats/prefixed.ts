@@ -4,7 +4,10 @@ import { setLevelOf } from './level-words.ts'
 import { readTimed } from './timed.ts'
 
 /** A word before the time: the name of a file, as in collected logs of OpenStack, or of a program. */
-const WORD = /([\w.@/:-]{1,200}) (?=\d{4}-\d\d-\d\d[ T]\d\d:)/y
+const WORD = /([\w.@/:-]{1,200}) {1,2}(?=\d{4}-\d\d-\d\d[ T]\d\d:)/y
+
+/** `Zigbee2MQTT:info`. */
+const NAME_AND_LEVEL = /^(.{1,100}):(debug|info|warn|warning|error)$/
 
 /** A word without a point or slash, before a time without a level, is part of a sentence. */
 export const fileNameFirst: LineFormat = (text, context) => {
@@ -16,6 +19,11 @@ export const fileNameFirst: LineFormat = (text, context) => {
   if (line === undefined) return undefined
   // The version of RFC 5424, which follows the priority.
   if (word === '1' && line.isZoned) return line
+  const [, program, level = ''] = word.includes(':') ? (NAME_AND_LEVEL.exec(word) ?? []) : []
+  if (program !== undefined && setLevelOf(line, level)) {
+    line.add('context', program)
+    return line
+  }
   const isFile = word.includes('.') || word.includes('/')
   if (!isFile && line.level === undefined) return undefined
   line.add(isFile ? 'file' : 'context', word)

@@ -21,6 +21,18 @@ test('a name may be before a time with a level', () => {
   })
 })
 
+test.each([
+  ['Zigbee2MQTT:info  2026-11-20 10:00:00: started', 'info', 'started'],
+  ['Zigbee2MQTT:error 2026-11-20 10:00:00: failed', 'error', 'failed'],
+])('a name with a level may be before a time: %s', (text, level, message) => {
+  expect(readLine(text)).toEqual({
+    time: '2026-11-20T10:00:00Z',
+    level,
+    message,
+    metadata: { context: 'Zigbee2MQTT' },
+  })
+})
+
 test('the version of syslog may be before a time, without the priority', () => {
   expect(readLine('1 2026-11-20T10:00:00Z web1 shop 12 order - done')).toMatchObject({
     service: 'shop',
