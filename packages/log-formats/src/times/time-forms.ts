@@ -21,7 +21,7 @@ const sticky = (source: string): RegExp => new RegExp(source, 'y')
 
 /** `2026-11-20 10:00:00,123`, `2026/11/20T10:00:00.123Z`, `2026.11.20 10:00:00`, `2026-11-20-10:00:00`, `2026-11-20 10:00`. */
 export const YEAR_FIRST = sticky(
-  String.raw`(?<year>\d{4})(?<separator>[-/.])(?<month>\d\d?)\k<separator>(?<day>\d\d?)(?:[Tt_-]|,? {1,2}| - |::?)` +
+  String.raw`(?<year>\d{4})(?<separator>[-/.:])(?<month>\d\d?)\k<separator>(?<day>\d\d?)(?:[Tt_-]|,? {1,2}| - |::?)` +
     String.raw`(?<hour>[01]?\d|2[0-3]):(?<minute>[0-5]?\d)(?::(?<second>60|[0-5]?\d)${FRACTION}${MERIDIEM}|(?![\d:]))${ZONE}`,
 )
 
@@ -62,6 +62,11 @@ export const MONTH_FIRST = sticky(
 /** `2026 Nov 20 10:00:00.123`, as Cisco's switches write it. */
 export const YEAR_AND_MONTH = sticky(
   String.raw`(?<year>\d{4}) ${MONTH_NAME} {1,2}(?<day>\d\d?) ${CLOCK}${ZONE}`,
+)
+
+/** `Nov-20-26 10:00:00`, as ASSP writes it. */
+export const MONTH_WITH_DASHES = sticky(
+  String.raw`${MONTH_NAME}-(?<day>\d\d)-(?<year>\d\d) ${CLOCK}(?![\d:])`,
 )
 
 /** `2026.11.20-10.00.00:123`, as the Unreal Engine writes it. */

@@ -11,6 +11,7 @@ import {
   EPOCH,
   MONTH_AND_DAY,
   MONTH_FIRST,
+  MONTH_WITH_DASHES,
   POINTS,
   SYSLOG,
   TAI64N,
@@ -78,6 +79,7 @@ export class TimeReader {
       case '-':
       case '/':
       case '.':
+      case ':':
         return (
           this.#readCommon(line, at) ??
           this.#try(YEAR_FIRST, line, at) ??
@@ -127,7 +129,11 @@ export class TimeReader {
   #readNames(line: string, at: number): string | undefined {
     const syslog = this.#readCommonSyslog(line, at) ?? this.#try(SYSLOG, line, at)
     this.isSyslog = syslog !== undefined
-    const time = syslog ?? this.#try(YEAR_LAST, line, at) ?? this.#try(MONTH_FIRST, line, at)
+    const time =
+      syslog ??
+      this.#try(YEAR_LAST, line, at) ??
+      this.#try(MONTH_FIRST, line, at) ??
+      this.#try(MONTH_WITH_DASHES, line, at)
     if (time !== undefined) return time
     WEEKDAY.lastIndex = at
     return WEEKDAY.test(line) ? this.#readDigits(line, WEEKDAY.lastIndex) : undefined

@@ -40,6 +40,8 @@ describe('times of other forms', () => {
     ['(W) 2026-11-20T10:00:00 - low', time, 'warn', 'low'],
     ['<W>2026-11-20 10:00:00.123 low', exact, 'warn', 'low'],
     ['E 2026-11-20 10:00:00 failed', time, 'error', 'failed'],
+    ['Nov-20-26 10:00:00 [Worker_1] blocked', time, undefined, '[Worker_1] blocked'],
+    ['2026:11:20-10:00:00: failed login', time, undefined, 'failed login'],
     ['20-NOV-2026 10:00:00 ERROR failed', time, 'error', 'failed'],
     ['[#|2026-11-20T10:00:00.123Z|INFO|shop 5|started|#]', exact, 'info', 'shop 5|started|#]'],
     ['<174>1 2016-12-31T23:59:60-04:00 web1 shop 7 - - up', '2016-12-31T23:59:60-04:00', 'info', 'up'],
