@@ -19,14 +19,14 @@ export const fileNameFirst: LineFormat = (text, context) => {
   if (line === undefined) return undefined
   // The version of RFC 5424, which follows the priority.
   if (word === '1' && line.isZoned) return line
-  const [, program, level = ''] = word.includes(':') ? (NAME_AND_LEVEL.exec(word) ?? []) : []
-  if (program !== undefined && setLevelOf(line, level)) {
-    line.add('context', program)
+  if (word.includes('.') || word.includes('/')) {
+    line.add('file', word)
     return line
   }
-  const isFile = word.includes('.') || word.includes('/')
-  if (!isFile && line.level === undefined) return undefined
-  line.add(isFile ? 'file' : 'context', word)
+  const [, program = word, level = ''] = NAME_AND_LEVEL.exec(word) ?? []
+  if (level !== '') setLevelOf(line, level)
+  if (line.level === undefined) return undefined
+  line.add('context', program)
   return line
 }
 
