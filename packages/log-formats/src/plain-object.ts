@@ -8,6 +8,13 @@ export function isPlainObject(value: unknown): value is Members {
   return typeof value === 'object' && value !== null && Object.getPrototypeOf(value) === Object.prototype
 }
 
+/** The name itself, or with a number after it if the name is taken: what is added under it replaces nothing. */
+export function freeName(members: Members, name: string): string {
+  let free = name
+  for (let number = 2; Object.hasOwn(members, free); number += 1) free = `${name}_${number}`
+  return free
+}
+
 /** Sets a member under any name. An assignment to `__proto__` would set the prototype. */
 export function setMember(members: Members, name: string, value: unknown): void {
   if (name === '__proto__') {

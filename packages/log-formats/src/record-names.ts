@@ -20,16 +20,16 @@ const namesByRole: Readonly<Record<Role, string>> = {
   time:
     'timestamp @timestamp time ts datetime eventtime event_time asctime t @t time_local time_iso8601 ' +
     '__realtime_timestamp date timeunixnano observedtimestamp observedtimeunixnano timemillis instant ' +
-    'requestreceivedtimestamp',
+    'requestreceivedtimestamp created_at createdat written_at record.time',
   level:
     'level severity levelname log.level loglevel log_level lvl severitytext severity_text level_name ' +
-    'error_severity @l',
+    'error_severity @l @level sev record.level jsonpayload.level',
   levelSyslog: 'priority syslog_severity syslog.severity log.syslog.severity.code',
   levelOtel: 'severitynumber severity_number',
   levelPython: 'levelno',
   message:
-    'message msg event log body text short_message full_message @m @mt renderedmessage rendered_message ' +
-    'messagetemplate textpayload fields.message',
+    'message msg event log body record.message text short_message full_message @m @mt renderedmessage rendered_message ' +
+    'messagetemplate textpayload fields.message @message jsonpayload.message jsonpayload.msg logevent.message',
   service:
     'service service.name service_name servicename app application appname app_name application_name ' +
     'syslog_identifier',
@@ -78,5 +78,5 @@ export function roleOfName(name: string): NameRole | undefined {
 }
 
 export function isParent(name: string): boolean {
-  return parents.has(name)
+  return name.length <= NAME_CHARACTERS_MAX && parents.has(name.toLowerCase())
 }

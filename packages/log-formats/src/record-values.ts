@@ -34,6 +34,11 @@ export function readLevel(value: unknown, numbers: LevelNumbers): LevelReading |
     const level = read(number)
     return level === undefined ? undefined : { level, isExact: exact.some((one) => one === number) }
   }
+  // Loguru: `{"name": "ERROR", "no": 40}`. The object is kept as the original level.
+  if (isPlainObject(value) && typeof value['name'] === 'string') {
+    const named = levelOf(value['name'])
+    return named === undefined ? undefined : { level: named, isExact: false }
+  }
   const level = typeof value === 'string' ? levelOf(value) : undefined
   return level === undefined ? undefined : { level, isExact: isSynonym(String(value)) }
 }
@@ -46,16 +51,17 @@ const json = JSON as unknown as { isRawJSON(value: unknown): value is RawJson }
 
 /** A time in ISO 8601 or as a number since 1970, or one of the objects that loggers make of a time. */
 export function readTime(value: unknown): string | undefined {
-  if (typeof value === 'string') return timeOfIso(value) ?? timeOfEpoch(value)
+  if (typeof value === 'string') return timeOfIso(value.trim()) ?? timeOfEpoch(value)
   if (typeof value === 'number') return timeOfEpoch(String(value))
   if (json.isRawJSON(value)) return timeOfEpoch(value.rawJSON)
   if (!isPlainObject(value)) return undefined
   return isMongoDate(value) ? readTime(value.$date) : readTimeObject(value)
 }
 
-/** Log4j: `{"epochSecond": …, "nanoOfSecond": …}`. Google: `{"seconds": …, "nanos": …}`. PHP: `{"date": …, "timezone": "UTC"}`. */
+/** Log4j: `{"epochSecond": …, "nanoOfSecond": …}`. Google: `{"seconds": …, "nanos": …}`. PHP: `{"date": …, "timezone": "UTC"}`. Loguru: `{"repr": …}`. */
 function readTimeObject(value: Members): string | undefined {
-  const { seconds = value['epochSecond'], nanos = value['nanoOfSecond'], date, timezone } = value
+  const { seconds = value['epochSecond'], nanos = value['nanoOfSecond'], date, timezone, repr } = value
+  if (typeof repr === 'string') return timeOfIso(repr)
   if (typeof date === 'string' && timezone === 'UTC') return timeOfIso(date)
   if (typeof seconds !== 'number' || typeof nanos !== 'number') return undefined
   return timeOfEpoch(`${seconds}.${String(nanos).padStart(9, '0')}`)

@@ -1,6 +1,6 @@
 import { entryFields } from '@sluice/schema'
 import type { Level } from './levels.ts'
-import { isPlainObject, type Members, setMember } from './plain-object.ts'
+import { freeName, isPlainObject, type Members, setMember } from './plain-object.ts'
 import { isParent, type NameRole, type Role, roleOfName } from './record-names.ts'
 import {
   type LevelReading,
@@ -60,7 +60,7 @@ export function entryOfRecord(
   const metadata = collectMetadata(record, uses)
   const levelUse = uses.get('level')
   if (level?.isExact === false && levelUse !== undefined) {
-    addMember(metadata, 'originalLevel', valueAt(record, levelUse))
+    setMember(metadata, freeName(metadata, 'originalLevel'), valueAt(record, levelUse))
   }
   if (uses.has('metadata') || Object.keys(metadata).length > 0) entry['metadata'] = metadata
   return entry
@@ -90,7 +90,7 @@ function findUses(record: Fields): Uses {
     const value = record[name]
     const role = roleOfName(name)
     if (role !== undefined) offer(name, undefined, role, value)
-    if (!isParent(name) || !isPlainObject(value)) continue
+    if (!isPlainObject(value) || !isParent(name)) continue
     for (const child of Object.keys(value)) {
       const childRole = roleOfName(`${name}.${child}`)
       if (childRole !== undefined) offer(name, child, childRole, value[child])
@@ -183,7 +183,7 @@ function collectMetadata(record: Fields, uses: Uses): Members {
     const rest = withoutUsed(record[name], used.get(name))
     // For a field of the contract, null means that it is absent.
     const isAbsent = rest === undefined || (rest === null && entryFields.has(name))
-    if (!isAbsent) addMember(metadata, name, rest)
+    if (!isAbsent) setMember(metadata, freeName(metadata, name), rest)
   }
   return metadata
 }
@@ -194,13 +194,6 @@ function withoutUsed(value: unknown, used: ReadonlySet<string | undefined> | und
   if (used.has(undefined) || !isPlainObject(value)) return undefined
   const rest = Object.fromEntries(Object.entries(value).filter(([name]) => !used.has(name)))
   return Object.keys(rest).length === 0 ? undefined : rest
-}
-
-/** Adds a value under its name. If the name is taken, a number after it makes it a new one: nothing is replaced. */
-function addMember(metadata: Members, name: string, value: unknown): void {
-  let free = name
-  for (let number = 2; Object.hasOwn(metadata, free); number += 1) free = `${name}_${number}`
-  setMember(metadata, free, value)
 }
 
 function valueAt(record: Fields, { name, child }: Use): unknown {

@@ -1,23 +1,25 @@
 import { isPlainObject } from '../plain-object.ts'
 import { TimeReader } from '../times/time-reader.ts'
-import type { TimeZone } from '../times/time-zone.ts'
+import { type TimeZone, timeZoneOf } from '../times/time-zone.ts'
 import type { FormatContext, LineFormat } from './formats/format.ts'
-import { accessLog, bucketLog, proxyLog } from './formats/access-log.ts'
+import { accessLog, uwsgi } from './formats/access-log.ts'
 import { briefLogcat } from './formats/android.ts'
 import { clockOnly } from './formats/clock-only.ts'
 import { mySqlSlow, redis } from './formats/databases.ts'
-import { chromium, glog, letterFirst, tornado } from './formats/glog.ts'
+import { chromium, glog, letterFirst, markFirst, tornado } from './formats/glog.ts'
+import { timeOfFields } from './formats/field-time.ts'
 import { dotNetConsole, levelOnly } from './formats/level-only.ts'
-import { kernel } from './formats/kernel.ts'
+import { jvm, kernel } from './formats/kernel.ts'
 import { cisco } from './formats/network.ts'
 import { createNpm } from './formats/npm.ts'
 import { pairs } from './formats/pairs.ts'
-import { bracketsFirst, doubleColons, fileNameFirst, hashesFirst } from './formats/prefixed.ts'
+import { barsFirst, bracketsFirst, doubleColons, fileNameFirst, hashesFirst } from './formats/prefixed.ts'
 import { labelledSyslog, losAlamos } from './formats/supercomputers.ts'
 import { prioritySyslog } from './formats/syslog.ts'
 import { audit, decodedKernel, erlangReport, indented } from './formats/system.ts'
 import { levelFirst, timed } from './formats/timed.ts'
 import { createW3c, isW3cHeader } from './formats/w3c.ts'
+import { balancerLog, bucketLog, proxyLog } from './formats/load-balancers.ts'
 import { LogLine } from './formats/log-line.ts'
 import { unwrap, type UnwrappedLine } from './unwrapper.ts'
 
@@ -45,7 +47,8 @@ export class LineParser {
   #header: string | undefined
 
   constructor({ zone, nowMs, parseJson }: LineParserOptions) {
-    this.#context = { time: new TimeReader(zone, nowMs), parseJson }
+    const fieldTime = new TimeReader(timeZoneOf('UTC'), nowMs)
+    this.#context = { time: new TimeReader(zone, nowMs), fieldTime, parseJson }
     this.#formats = formatsByFirstCharacter()
   }
 
@@ -96,13 +99,14 @@ const distinctFormats: ReadonlySet<LineFormat> = new Set([
   redis,
 ])
 
-const json: LineFormat = (text, { parseJson }) => {
+const json: LineFormat = (text, { parseJson, fieldTime }) => {
   if (!/^\s*\{/.test(text)) return undefined
   try {
     const value = parseJson(text)
     if (!isPlainObject(value)) return undefined
     const line = new LogLine()
     line.record = value
+    line.timestamp = timeOfFields(value, fieldTime)
     return line
   } catch {
     return undefined
@@ -130,11 +134,26 @@ function formatsByFirstCharacter(): readonly (readonly LineFormat[])[] {
   add(' \t', indented)
   add('=', erlangReport)
   add('*.', cisco)
-  add('<', prioritySyslog, timed)
-  add('-', labelledSyslog)
-  add('(', timed)
-  add('[', timed, chromium, tornado, levelFirst, clockOnly, kernel, bracketsFirst, levelOnly)
+  add('<', prioritySyslog, timed, markFirst)
+  add('-', labelledSyslog, accessLog)
+  add('ghw', balancerLog)
+  add('(', timed, markFirst)
+  add(
+    '[',
+    timed,
+    uwsgi,
+    chromium,
+    tornado,
+    levelFirst,
+    clockOnly,
+    kernel,
+    jvm,
+    bracketsFirst,
+    barsFirst,
+    levelOnly,
+  )
   add('@', timed)
+  add('/', fileNameFirst)
   add(':', accessLog)
   add('#', w3c, mySqlSlow, hashesFirst)
   add(digits, w3c, timed, accessLog, redis, losAlamos, clockOnly, cisco, npm, fileNameFirst)
@@ -144,7 +163,7 @@ function formatsByFirstCharacter(): readonly (readonly LineFormat[])[] {
   add('dklmnsu', decodedKernel)
   add('n', npm)
   add('JFMASONDTW', timed)
-  add(capitals, glog, letterFirst, levelFirst, briefLogcat, labelledSyslog)
+  add(capitals, glog, letterFirst, markFirst, levelFirst, briefLogcat, labelledSyslog)
   add(capitals.toLowerCase(), levelFirst)
   add(letters, accessLog, dotNetConsole, levelOnly, pairs, fileNameFirst, doubleColons)
   return table

@@ -3,7 +3,7 @@ import { setMember } from '../plain-object.ts'
 import type { LineParser } from './line-parser.ts'
 import { LogLine } from './formats/log-line.ts'
 import { type LogRecord, OpenRecord, type RecordMemory, recordLimits } from './open-record.ts'
-import { isFrame, isHeadline, isPythonException, isTraceback } from './stack-lines.ts'
+import { isCrash, isFrame, isHeadline, isPythonException, isTraceback } from './stack-lines.ts'
 import { unwrapCompose, type UnwrappedLine, type Wrapper } from './unwrapper.ts'
 
 /**
@@ -101,6 +101,8 @@ export class RecordAssembler {
     const parsed = this.#parser.parse(joined.text)
     const stream = wrapper?.metadata['stream']
     const before = this.#open ?? this.#flushed
+    if (parsed === undefined && this.#isCrash(joined.text, before, stream))
+      return this.#begin(crashLine(joined.text, before), joined, undefined, before)
     if (before !== undefined && before.stream === stream) {
       const addition = this.#additionTo(before, parsed, joined.text)
       if (addition !== undefined) return this.#continue(before, addition, number, looseLinesBefore)
@@ -159,6 +161,12 @@ export class RecordAssembler {
     return this.#belongsTo(record, text) ? text : undefined
   }
 
+  /** Whether a line tells of a crash, which is no part of the record before: that is no error. */
+  #isCrash(text: string, before: OpenRecord | undefined, stream: unknown): boolean {
+    if (this.#prefixes === 0 || !isCrash(text)) return false
+    return before === undefined || before.stream !== stream || before.head.level !== 'error'
+  }
+
   #belongsTo(record: OpenRecord, text: string): boolean {
     if (/^\s/.test(text) || isFrame(text)) return true
     const last = record.more.at(-1)
@@ -203,8 +211,9 @@ export class RecordAssembler {
     parsed: LogLine | undefined,
     { text, firstLine, lastLine, wrapper }: Parts,
     whole: string | undefined,
+    before?: OpenRecord,
   ): LogRecord | undefined {
-    this.#memoryOfWaiting = this.#remember(undefined)
+    this.#memoryOfWaiting = this.#remember(before)
     const head = parsed ?? new LogLine()
     if (parsed === undefined) head.message = text
     else {
@@ -221,6 +230,16 @@ export class RecordAssembler {
     )
     return closed
   }
+}
+
+/** A crash has no time of its own: it follows the record before. */
+function crashLine(text: string, before: OpenRecord | undefined): LogLine {
+  const line = new LogLine()
+  line.level = 'error'
+  line.message = text
+  line.timestamp = before?.head.timestamp
+  line.service = before?.head.service
+  return line
 }
 
 /** A time that names its offset is that of the program. Any other one is less certain than that of the wrapper. */

@@ -30,6 +30,20 @@ const HEADLINE = new RegExp(
   ].join('|'),
   'y',
 )
+/** What a runtime writes when a program ends without its logger. */
+const CRASH = new RegExp(
+  [
+    'panic: ',
+    'fatal error: ',
+    'FATAL ERROR: ',
+    'Exception in thread ',
+    String.raw`thread '[^']{0,200}' (?:\(\d{1,10}\) )?panicked at `,
+    String.raw`Unhandled exception\. `,
+    'terminate called ',
+    'Segmentation fault',
+  ].join('|'),
+  'y',
+)
 /** The last line of a Python traceback. */
 const PYTHON_EXCEPTION = /(?:[\w]{1,100}\.){0,20}[A-Za-z_]\w{0,100}(?:: |:?$)/y
 
@@ -42,6 +56,7 @@ const matches = (expression: RegExp, text: string): boolean => {
 
 export const isFrame = (text: string): boolean => matches(FRAME, text)
 export const isHeadline = (text: string): boolean => matches(HEADLINE, text)
+export const isCrash = (text: string): boolean => matches(CRASH, text)
 export const isTraceback = (text: string): boolean => text.startsWith(TRACEBACK)
 export const endsWithTraceback = (text: string): boolean => text.trimEnd().endsWith(TRACEBACK)
 /** Whether the line ends a Python traceback, if it is the first line that is not indented. */

@@ -23,6 +23,9 @@ const CRI =
 const NANOSECONDS = /(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{9}Z) /y
 /** `docker compose logs`: container and bar. */
 const COMPOSE = /([\w.-]{1,100})\s+\| /y
+/** The same in colour. */
+// eslint-disable-next-line no-control-regex
+const COLOURED_COMPOSE = /(?:\u001B\[[\d;]{1,20}m){1,3}([\w.-]{1,100})\s+\|(?: \u001B\[0m|\u001B\[0m ?)/y
 /** `kubectl logs --prefix`. */
 const POD = /\[pod\/([\w.-]{1,253})\/([\w.-]{1,253})\] /y
 
@@ -45,10 +48,11 @@ export function unwrap(text: string, parseJson: (text: string) => unknown): Unwr
 
 /** A line of `docker compose logs`, if it is one. Other texts have bars, too: the caller has to decide. */
 export function unwrapCompose(text: string): UnwrappedLine | undefined {
-  const match = text.includes('| ') ? matchAtStart(COMPOSE, text) : undefined
+  const expression = text.startsWith('\u001B[') ? COLOURED_COMPOSE : COMPOSE
+  const match = text.includes('|') ? matchAtStart(expression, text) : undefined
   if (match === undefined) return undefined
   const [, container = ''] = match
-  const inner = unwrapTimed(text.slice(COMPOSE.lastIndex))
+  const inner = unwrapTimed(text.slice(expression.lastIndex))
   return {
     text: inner.text,
     wrapper: {

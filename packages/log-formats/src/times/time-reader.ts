@@ -3,6 +3,7 @@ import { fullYear, isDate, monthOf, twoDigits } from './calendar.ts'
 import { MissingYear } from './missing-year.ts'
 import {
   COMMON,
+  COMMON_SYSLOG,
   COMPACT,
   COMPACT_SHORT,
   DAY_AND_MONTH,
@@ -10,10 +11,13 @@ import {
   EPOCH,
   MONTH_AND_DAY,
   MONTH_FIRST,
+  MONTH_WITH_DASHES,
+  POINTS,
   SYSLOG,
   TAI64N,
   THREE_NUMBERS,
   WEEKDAY,
+  YEAR_AND_MONTH,
   YEAR_FIRST,
   YEAR_LAST,
 } from './time-forms.ts'
@@ -29,7 +33,9 @@ const YEAR_MAX = 2261
 const TAI_OFFSET_SECONDS = 10
 
 const EPOCH_SECONDS_DIGITS = 10
-const LEVEL_AFTER_EPOCH = /^\d{10} \[?(?:TRACE|DEBUG|INFO|WARN|WARNING|ERROR|FATAL|CRITICAL)\b/
+const LEVEL_AFTER_EPOCH = /^\d{10}(?:: | \[?(?:TRACE|DEBUG|INFO|WARN|WARNING|ERROR|FATAL|CRITICAL)\b)/
+/** A number and a word of a sentence. */
+const COUNT = /^\d{13,19} (?!(?:trace|debug|info|warn|error)\b)[a-z]/
 
 const DIGIT_0 = 48
 const DIGIT_9 = 57
@@ -73,7 +79,18 @@ export class TimeReader {
       case '-':
       case '/':
       case '.':
-        return this.#readCommon(line, at) ?? this.#try(YEAR_FIRST, line, at) ?? this.#readNumbers(line, at)
+      case ':':
+        return (
+          this.#readCommon(line, at) ??
+          this.#try(YEAR_FIRST, line, at) ??
+          this.#try(POINTS, line, at) ??
+          this.#readNumbers(line, at)
+        )
+      case ' ': {
+        const time = this.#try(YEAR_AND_MONTH, line, at)
+        this.isSyslog = time !== undefined
+        return time ?? this.#readNumbers(line, at)
+      }
       default:
         return this.#readNumbers(line, at)
     }
@@ -110,22 +127,41 @@ export class TimeReader {
   }
 
   #readNames(line: string, at: number): string | undefined {
-    const syslog = this.#try(SYSLOG, line, at)
+    const syslog = this.#readCommonSyslog(line, at) ?? this.#try(SYSLOG, line, at)
     this.isSyslog = syslog !== undefined
-    const time = syslog ?? this.#try(YEAR_LAST, line, at) ?? this.#try(MONTH_FIRST, line, at)
+    const time =
+      syslog ??
+      this.#try(YEAR_LAST, line, at) ??
+      this.#try(MONTH_FIRST, line, at) ??
+      this.#try(MONTH_WITH_DASHES, line, at)
     if (time !== undefined) return time
     WEEKDAY.lastIndex = at
     return WEEKDAY.test(line) ? this.#readDigits(line, WEEKDAY.lastIndex) : undefined
+  }
+
+  /** Reads `Nov 20 10:00:00`, several times faster than the expression for all its variants. */
+  #readCommonSyslog(line: string, at: number): string | undefined {
+    COMMON_SYSLOG.lastIndex = at
+    const match = COMMON_SYSLOG.exec(line)
+    if (match === null) return undefined
+    const [, name = '', dayText = '', hour = '', minute = '', second = ''] = match
+    const [month = 0, day] = [monthOf(name), Number(dayText)]
+    const year = this.#missingYear.yearOf(month, day, Number(hour), Number(minute), Number(second))
+    if (!isDate(year, month, day)) return undefined
+    this.end = COMMON_SYSLOG.lastIndex
+    const offset = this.#zone.offsetAt(year, month, day, Number(hour), Number(minute))
+    return `${year}-${twoDigits(month)}-${twoDigits(day)}T${hour}:${minute}:${second}${offset}`
   }
 
   /** Reads a number of seconds, milliseconds, microseconds or nanoseconds since 1970. */
   #readEpoch(line: string, at: number): string | undefined {
     EPOCH.lastIndex = at
     const match = EPOCH.exec(line)
-    // At the start of a line, ten digits may be any number.
+    // At the start of a line, digits may be any number. Mosquitto has a colon after them.
     if (match === null) return undefined
     const isAnyNumber = at === 0 && match[0].length === EPOCH_SECONDS_DIGITS
     if (isAnyNumber && !LEVEL_AFTER_EPOCH.test(line)) return undefined
+    if (at === 0 && COUNT.test(line)) return undefined
     this.end = EPOCH.lastIndex
     this.isZoned = true
     return timeOfEpoch(match[0])

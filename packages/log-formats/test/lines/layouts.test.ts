@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import { type ExpectedLine, readLine } from './support.ts'
+import { type ExpectedLine, lostWordsOf, readLine } from './support.ts'
 
 /** The expectations were written by hand from the documentation of each format, or from lines of the program itself. */
 describe.each<[group: string, lines: [text: string, expected: ExpectedLine][]]>([
@@ -376,7 +376,12 @@ describe.each<[group: string, lines: [text: string, expected: ExpectedLine][]]>(
       ],
       [
         '[20-Nov-2026 10:00:00 UTC] PHP Fatal error:  Uncaught Exception: no in /a.php:3',
-        { time: '2026-11-20T10:00:00Z', level: 'error', message: 'Uncaught Exception: no in /a.php:3' },
+        {
+          time: '2026-11-20T10:00:00Z',
+          level: 'error',
+          message: 'Uncaught Exception: no in /a.php:3',
+          metadata: { originalLevel: 'Fatal error' },
+        },
       ],
       [
         '[20-Nov-2026 10:00:00] NOTICE: fpm is running, pid 1',
@@ -416,7 +421,13 @@ describe.each<[group: string, lines: [text: string, expected: ExpectedLine][]]>(
           time: '2026-11-20T10:00:00Z',
           level: 'log',
           message: 'duration: 12.3 ms',
-          metadata: { pid: '4711', user: 'shop', database: 'orders' },
+          metadata: {
+            pid: '4711',
+            user: 'shop',
+            database: 'orders',
+            client: '192.0.2.7',
+            clientPort: '5432',
+          },
         },
       ],
       [
@@ -540,7 +551,9 @@ describe.each<[group: string, lines: [text: string, expected: ExpectedLine][]]>(
         '1795168800.123    456 192.0.2.7 TCP_MISS/200 1234 GET http://a.example/ - HIER_DIRECT/192.0.2.9 text/html',
         {
           time: '2026-11-20T10:00:00.123Z',
+          level: 'info',
           message: '456 192.0.2.7 TCP_MISS/200 1234 GET http://a.example/ - HIER_DIRECT/192.0.2.9 text/html',
+          metadata: { status: 200 },
         },
       ],
       [
@@ -556,6 +569,7 @@ describe.each<[group: string, lines: [text: string, expected: ExpectedLine][]]>(
         'Nov 20 10:00:00 web1 sshd[4711]: error: maximum authentication attempts exceeded',
         {
           time: '2026-11-20T10:00:00Z',
+          level: 'error',
           service: 'sshd',
           message: 'error: maximum authentication attempts exceeded',
           metadata: { host: 'web1', pid: '4711' },
@@ -718,6 +732,7 @@ describe.each<[group: string, lines: [text: string, expected: ExpectedLine][]]>(
 ])('%s', (_group, lines) => {
   test.each(lines)('%s', (text, expected) => {
     expect(readLine(text)).toEqual(expected)
+    expect(lostWordsOf(text)).toEqual([])
   })
 })
 

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import { entriesOfText, type ExpectedLine, readLine } from './support.ts'
+import { entriesOfText, type ExpectedLine, lostWordsOf, readLine } from './support.ts'
 
 const time = '2026-11-20T10:00:00Z'
 const exact = '2026-11-20T10:00:00.123Z'
@@ -69,7 +69,7 @@ describe.each<[group: string, lines: [text: string, expected: ExpectedLine][]]>(
           level: 'error',
           service: 'kernel',
           message: '(disk) slow',
-          metadata: { pid: '123' },
+          metadata: { pid: '123', thread: '0x1a2b' },
         },
       ],
       [
@@ -133,7 +133,7 @@ describe.each<[group: string, lines: [text: string, expected: ExpectedLine][]]>(
         {
           time: '2026-11-20T10:00:00+0000',
           message: '192.0.2.3 - "GET /a HTTP/1.1" 200',
-          metadata: { bucket: 'files' },
+          metadata: { owner: '7'.repeat(64), bucket: 'files' },
         },
       ],
     ],
@@ -187,7 +187,7 @@ describe.each<[group: string, lines: [text: string, expected: ExpectedLine][]]>(
         '[20Nov2026 10:00:00.123] [main/WARN] slow',
         { time: exact, level: 'warn', message: 'slow', metadata: { thread: 'main' } },
       ],
-      ['npm ERR! code ENOENT', { level: 'error', message: 'code ENOENT' }],
+      ['npm ERR! code ENOENT', { level: 'error', service: 'npm', message: 'code ENOENT' }],
       [
         '[20-Nov-2026 10:00:00 Europe/Berlin] PHP Warning:  low',
         { time: '2026-11-20T10:00:00+01:00', level: 'warn', message: 'low' },
@@ -282,7 +282,7 @@ describe.each<[group: string, lines: [text: string, expected: ExpectedLine][]]>(
           time: exact,
           level: 'error',
           message: 'web shop/srv1 0/0/0/1/1 503 123 - - ----',
-          metadata: { status: 503, bytes: 123, client: '192.0.2.7' },
+          metadata: { status: 503, bytes: 123, client: '192.0.2.7', clientPort: '5555' },
         },
       ],
       ['11/20-10:00:00.123 [**] [1:2:3] scan [**]', { time: exact, message: '[**] [1:2:3] scan [**]' }],
@@ -340,6 +340,7 @@ describe.each<[group: string, lines: [text: string, expected: ExpectedLine][]]>(
 ])('%s', (_group, lines) => {
   test.each(lines)('%s', (text, expected) => {
     expect(readLine(text)).toEqual(expected)
+    expect(lostWordsOf(text)).toEqual([])
   })
 })
 

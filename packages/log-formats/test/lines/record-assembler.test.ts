@@ -58,6 +58,60 @@ describe('lines that belong to the line before', () => {
   })
 })
 
+describe('a crash', () => {
+  test.each([
+    ['panic: no', '\n\ngoroutine 1 [running]:\nmain.main()\n\t/shop/main.go:7 +0x1d'],
+    [
+      'fatal error: all goroutines are asleep - deadlock!',
+      '\n\ngoroutine 1 [select (no cases)]:\nmain.main()',
+    ],
+    ['Exception in thread "main" java.lang.OutOfMemoryError: no', '\n\tat a.B.c(B.java:1)'],
+    ["thread 'main' panicked at src/main.rs:2:5:", '\nno\nnote: run with a variable'],
+    ['Unhandled exception. System.InvalidOperationException: no', '\n   at A.B.C()'],
+    ['Segmentation fault (core dumped)', ''],
+  ])('after a line that is no error begins an entry: %s', (headline, rest) => {
+    const info = '2026-11-20 10:00:00 INFO'
+    const entries = entriesOfText(`${info} started\n${headline}${rest}\n${info} restarted`)
+    expect(entries).toMatchObject([
+      { timestamp: time, level: 'info', message: 'started' },
+      { timestamp: time, level: 'error' },
+      { timestamp: time, level: 'info', message: 'restarted' },
+    ])
+    const { message, stack } = entries[1] as { message: string; stack?: string }
+    expect(message.startsWith(headline)).toBe(true)
+    expect(`${message}\n${stack ?? ''}`.split('\n').filter((line) => line !== '')).toEqual(
+      `${headline}${rest}`.split('\n').filter((line) => line !== ''),
+    )
+  })
+
+  test('after an error is its stack trace', () => {
+    expect(entriesOfText(`${prefix} failed\npanic: no\n\ngoroutine 1 [running]:`)).toEqual([
+      { ...head, message: 'failed', stack: 'panic: no\n\ngoroutine 1 [running]:' },
+    ])
+  })
+
+  test('after a record of JSON, or on another stream, begins an entry', () => {
+    expect(
+      entriesOfText('{"level":"info","msg":"started"}\npanic: no\n\ngoroutine 1 [running]:\nmain()'),
+    ).toEqual([
+      { level: 'info', message: 'started' },
+      { level: 'error', message: 'panic: no', stack: 'goroutine 1 [running]:\nmain()' },
+    ])
+    const line = `${time.slice(0, -1)}.5Z`
+    expect(entriesOfText(`${line} stdout F ${prefix} a\n${line} stderr F panic: no`)).toMatchObject([
+      { level: 'error', message: 'a' },
+      { timestamp: line, level: 'error', message: 'panic: no', metadata: { stream: 'stderr' } },
+    ])
+  })
+
+  test('in a text without prefixes is a line like others', () => {
+    expect(entriesOfText('started\npanic: no')).toEqual([
+      { level: 'info', message: 'started' },
+      { level: 'info', message: 'panic: no' },
+    ])
+  })
+})
+
 describe('a text without prefixes', () => {
   test('has an entry for each line, but indented lines belong to the line before', () => {
     expect(entriesOfText('one\ntwo\n  three\nfour')).toEqual([
@@ -233,6 +287,12 @@ describe('an assembler that continues in the middle of a file', () => {
     '<flush>',
     'ValueError: no',
     '[INFO] weak',
+    '2026-11-20 10:00:00 INFO started',
+    'panic: no',
+    '',
+    'goroutine 1 [running]:',
+    'main.main()',
+    'exit status 2',
     'shop-1 | 2026-11-20T10:00:00.123456789Z hello',
     'shop-1 | plain',
     '2026-11-20 10:00:00 404',

@@ -2,6 +2,7 @@ import {
   type AssemblerMemory,
   entriesOf,
   type EntryDefaults,
+  levelOf,
   LineParser,
   type LogRecord,
   RecordAssembler,
@@ -69,4 +70,32 @@ export function readLine(text: string): ExpectedLine {
     ...(metadata === undefined ? {} : { metadata }),
     message,
   }
+}
+
+/** The time, level and message of a line. */
+export function summaryOf(
+  text: string,
+): [time: string | undefined, level: string | undefined, message: string] {
+  const { time, level, message } = readLine(text)
+  return [time, level, message]
+}
+
+/** Words that the entry has as its time, its level, or the name of a field. */
+const OTHER_FORM =
+  /^(?:Mon|Tue|Wed|Thu|Fri|Sat|Sun|Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec|AM|PM|UTC|CET|EST|Europe|Berlin|EE|WW|PHP|node|db|msg|audit|us|0x0)$/
+/** Times in other digits than those of the entry, the severities of glog, the priorities of syslog. */
+const OTHER_DIGITS = /^(?:\d{1,3}|\d{2}[01]\d[0-3]\d|\d{9,19}|[IWEF]\d{4,8}|4[0-9a-f]{23}|\d\d(?:Nov|T)\w*)$/
+
+/** The words of a line that its entries do not have, neither as text nor as time and level. */
+export function lostWordsOf(text: string): string[] {
+  const entries = JSON.stringify(entriesOfText(text))
+  const digits = entries.replaceAll(/[^\d]/g, '')
+  return (text.match(/[\p{L}\p{N}]{2,}/gu) ?? []).filter(
+    (word) =>
+      !entries.includes(word) &&
+      !digits.includes(word) &&
+      !OTHER_FORM.test(word) &&
+      !OTHER_DIGITS.test(word) &&
+      levelOf(word) === undefined,
+  )
 }

@@ -95,6 +95,12 @@ describe('Docker', () => {
     ])
   })
 
+  test('has the name of the container in coloured lines of Compose', () => {
+    expect(entriesOfText('\u001B[36mweb-1  |\u001B[0m [INFO] a\n\u001B[36mweb-1  | \u001B[0m  b')).toEqual([
+      { level: 'info', message: 'a\n  b', service: 'web', metadata: { container: 'web-1' } },
+    ])
+  })
+
   test('has the name of the container in lines of Compose', () => {
     const text = `WARN  | INFO: x\nweb-1  | [INFO] a\nweb-1  |   b\ndb-1   | 2026-11-20 10:00:00 UTC [7] LOG:  c`
     expect(entriesOfText(text)).toEqual([

@@ -1,9 +1,11 @@
 import { type LineFormat, matchAt } from './format.ts'
 import { LogLine } from './log-line.ts'
 
-/** Client, identity and user before the time; some servers write their own name before the client. */
-const CLIENT = /(?:([\w.:-]+) )?([\w.:%-]+) (\S+) (\S[^["]{0,100}?) \[(?=\d{1,2}\/[A-Z][a-z]{2}\/\d{4}:)/y
-const REQUEST = /\] "((?:[^"\\]|\\.)*)" (\d{3}|-) (\d+|-)(?: "((?:[^"\\]|\\.)*)" "((?:[^"\\]|\\.)*)")?/y
+/** Client, or the clients of proxies, identity and user before the time; some servers write their own name before the client. */
+const CLIENT =
+  /(?:([\w.:-]+) )?([\w.:%-]+(?:, ?[\w.:%-]+){0,10}) (\S+) (\S[^["]{0,100}?) \[(?=\d{1,2}\/[A-Z][a-z]{2}\/\d{4}[: ]|\d{4}-\d\d-\d\dT)/y
+const REQUEST =
+  /\] "((?:[^"\\]|\\.)*)" (\d{3}|-)(?: (\d+|-)(?= |$))?(?: "((?:[^"\\]|\\.)*)" "((?:[^"\\]|\\.)*)")?/y
 const REQUEST_LINE = /^([A-Z][A-Z_-]{1,20}) (\S+)(?: (\S+))?$/
 
 /** Apache and nginx: the common and the combined format, with any fields after them. */
@@ -15,15 +17,16 @@ export const accessLog: LineFormat = (text, { time }) => {
   if (line.timestamp === undefined) return undefined
   const request = matchAt(REQUEST, text, time.end)
   if (request === undefined) return undefined
+  line.isZoned = time.isZoned
   line.add('server', client[1])
   line.add('client', client[2])
   line.add('identity', client[3])
   line.add('user', client[4])
   const [, requestLine = '', status = '-', bytes, referrer, userAgent] = request
   readRequestLine(requestLine, line)
-  line.level = levelOfStatus(status)
-  line.add('status', status === '-' ? undefined : Number(status))
-  line.add('bytes', bytes === '-' ? undefined : Number(bytes))
+  if (status === '-') line.level = 'info'
+  else addStatus(status, line)
+  line.add('bytes', bytes === undefined || bytes === '-' ? undefined : Number(bytes))
   line.add('referrer', referrer)
   line.add('userAgent', userAgent)
   // After the bracket and the blank.
@@ -31,41 +34,47 @@ export const accessLog: LineFormat = (text, { time }) => {
   return line
 }
 
-/** HAProxy without syslog: client and port before the time, the status after the times of the parts. */
-const PROXY_CLIENT = /([\d.a-fA-F:]{3,45}):(\d{1,5}) \[(?=\d{1,2}\/[A-Z])/y
-const PROXY_STATUS = /\] \S{1,100} \S{1,200} [\d/+-]{3,60} (\d{3}) (\d{1,15})/y
+/** The request and its status after a time in brackets: ` "GET / HTTP/1.1" 503 UF 0 12` (Envoy, Django), also after the client. */
+const REQUEST_AFTER_BRACKET =
+  / (?:([\d.a-fA-F:]{3,45}) )?"([A-Z]{3,10} [^"\\]{1,8000} HTTP\/[\d.]{1,3})" (\d{3})(?=[ ,]|$)/y
 
-export const proxyLog: LineFormat = (text, { time }) => {
-  const client = matchAt(PROXY_CLIENT, text, 0)
-  if (client === undefined) return undefined
+export function readRequest(text: string, at: number, line: LogLine): boolean {
+  const match = matchAt(REQUEST_AFTER_BRACKET, text, at)
+  if (match === undefined) return false
+  const [, client, requestLine = '', status = ''] = match
+  line.add('client', client)
+  readRequestLine(requestLine, line)
+  addStatus(status, line)
+  line.message = text.slice(at + 1)
+  return true
+}
+
+/** uWSGI: `[pid: 12|app: 0|req: 1/1] 192.0.2.7 () {28 vars in 300 bytes} [Fri Nov 20 10:00:00 2026] GET / => generated 12 bytes`. */
+const UWSGI =
+  /\[pid: (\d{1,10})\|app: [^|\]]{1,20}\|req: [^\]]{1,40}\] (\S{1,100}) \(([^)]{0,100})\) \{[^}]{1,60}\} \[/y
+const UWSGI_STATUS = /\(HTTP\/[\d.]{1,3} (\d{3})\) \d/
+
+export const uwsgi: LineFormat = (text, { time }) => {
+  const match = matchAt(UWSGI, text, 0)
+  if (match === undefined) return undefined
   const line = new LogLine()
-  line.timestamp = time.read(text, PROXY_CLIENT.lastIndex)
+  line.timestamp = time.read(text, UWSGI.lastIndex)
   if (line.timestamp === undefined) return undefined
-  line.isZoned = time.isZoned
-  const status = matchAt(PROXY_STATUS, text, time.end)
-  if (status !== undefined) {
-    line.level = levelOfStatus(status[1] ?? '')
-    line.add('status', Number(status[1]))
-    line.add('bytes', Number(status[2]))
-  }
-  line.add('client', client[1])
-  line.message = text.slice(time.end + 2)
+  line.add('pid', match[1])
+  line.add('client', match[2])
+  line.add('user', match[3])
+  const request = text.slice(time.end + 2)
+  readRequestLine(/^\S+ \S+(?= =>)/.exec(request)?.[0] ?? '', line)
+  addStatus(UWSGI_STATUS.exec(request)?.[1], line)
+  line.message = text
   return line
 }
 
-/** The owner of a bucket of Amazon S3, and the bucket, before the time. */
-const BUCKET = /[0-9a-f]{64} ([\w.-]{3,63}) \[(?=\d)/y
-
-export const bucketLog: LineFormat = (text, { time }) => {
-  const bucket = matchAt(BUCKET, text, 0)
-  if (bucket === undefined) return undefined
-  const line = new LogLine()
-  line.timestamp = time.read(text, BUCKET.lastIndex)
-  if (line.timestamp === undefined) return undefined
-  line.isZoned = time.isZoned
-  line.add('bucket', bucket[1])
-  line.message = text.slice(time.end + 1).trimStart()
-  return line
+/** Adds the status of a request, and the level that follows from it. */
+export function addStatus(status: string | undefined, line: LogLine): void {
+  if (status === undefined) return
+  line.level = levelOfStatus(status)
+  line.add('status', Number(status))
 }
 
 export function levelOfStatus(status: string): 'error' | 'info' | 'warn' {
@@ -74,7 +83,7 @@ export function levelOfStatus(status: string): 'error' | 'info' | 'warn' {
 }
 
 /** Adds method, path and query of `GET /a?b HTTP/1.1`. Clients send other texts, too: those are only in the message. */
-function readRequestLine(requestLine: string, line: LogLine): void {
+export function readRequestLine(requestLine: string, line: LogLine): void {
   const [, method, target = '', protocol] = REQUEST_LINE.exec(requestLine) ?? []
   if (method === undefined) return
   line.add('method', method)

@@ -35,14 +35,15 @@ export const redis: LineFormat = (text, { time }) => {
 }
 
 /** MongoDB before 4.4: ` I NETWORK  [conn1] message` after the time. */
-const MONGO = / ([FEWID])\d? ([A-Z_]{3,16}|-) +\[([^\]]{1,100})\] /y
+const MONGO = / ([FEWID])(\d)? ([A-Z_]{3,16}|-) +\[([^\]]{1,100})\] /y
 
 export function readMongo(text: string, at: number, line: LogLine): boolean {
   const match = matchAt(MONGO, text, at)
   if (match === undefined) return false
   setLevelOfLetter(line, match[1] ?? '')
-  line.add('logger', match[2])
-  line.add('thread', match[3])
+  if (match[2] !== undefined) line.add('originalLevel', `${match[1]}${match[2]}`)
+  line.add('logger', match[3])
+  line.add('thread', match[4])
   line.message = text.slice(MONGO.lastIndex)
   return true
 }
@@ -67,26 +68,43 @@ export function readMySql(text: string, at: number, line: LogLine): boolean {
  * few words. Lines such as `DETAIL:` and `STATEMENT:` belong to the line before.
  */
 const POSTGRES =
-  /(?::[^\s:]{0,100}| [\w.@[\](),=/-]{1,100}){0,5}?[ :](?:(LOG|DEBUG[1-5]?|INFO|NOTICE|WARNING|ERROR|FATAL|PANIC)|(DETAIL|HINT|QUERY|CONTEXT|STATEMENT|LOCATION|BACKTRACE)): {2}/y
-const POSTGRES_PID = /\[(\d+)(?:-\d+)?\]/
-const POSTGRES_USER = /(?:^|[ :])([\w.-]+)@([\w.-]+)(?=[ :]|$)/
+  /((?::[^\s:]{0,100}| [\w.@[\](),=/-]{1,100}){0,8}?)[ :](?:(LOG|DEBUG[1-5]?|INFO|NOTICE|WARNING|ERROR|FATAL|PANIC)|(DETAIL|HINT|QUERY|CONTEXT|STATEMENT|LOCATION|BACKTRACE)): {2}/y
 
 export function readPostgres(text: string, at: number, line: LogLine): boolean {
   // No other logger has two blanks here. The search is faster than the expression.
   if (!text.includes(':  ', at)) return false
   const match = matchAt(POSTGRES, text, at)
   if (match === undefined) return false
-  const [prefix, level, detail] = match
-  const [, pid] = POSTGRES_PID.exec(prefix) ?? []
-  const [, user, database] = POSTGRES_USER.exec(prefix) ?? []
-  line.add('pid', pid)
-  line.add('user', user)
-  line.add('database', database)
+  const [, prefix = '', level, detail] = match
+  readPostgresPrefix(prefix, line)
   const message = text.slice(POSTGRES.lastIndex)
   if (level !== undefined) setLevelOf(line, level)
   line.continues = detail !== undefined
   line.message = detail === undefined ? message : `${detail}:  ${message}`
   return true
+}
+
+/** The parts of a prefix that show what they are, and the names of what they have. */
+const POSTGRES_PARTS: readonly (readonly [part: RegExp, ...names: string[]])[] = [
+  [/\[(\d+)(?:-(\d+))?\]/, 'pid', 'sessionLine'],
+  [/(?<=^|[ :])([\w.-]+)@([\w.-]+)(?=[ :]|$)/, 'user', 'database'],
+  [/(?<=^|[ :])((?:\d{1,3}\.){3}\d{1,3})(?:\((\d+)\))?(?=[ :]|$)/, 'client', 'clientPort'],
+  [/(?<=[ ,])user=([^\s,]*),?/, 'user'],
+  [/(?<=[ ,]|^)(?:db|database)=([^\s,]*),?/, 'database'],
+  [/(?<=[ ,]|^)app(?:lication)?=([^,=]*)(?:,|(?= \w+=)|$)/, 'application'],
+  [/(?<=[ ,]|^)(?:client|host|remote)=([^\s,(]*)(?:\((\d+)\))?,?/, 'client', 'clientPort'],
+]
+
+/** Reads the known parts of a prefix. What is left is kept as it is. */
+function readPostgresPrefix(prefix: string, line: LogLine): void {
+  let rest = prefix
+  for (const [part, ...names] of POSTGRES_PARTS) {
+    const match = part.exec(rest)
+    if (match === null) continue
+    for (const [index, name] of names.entries()) line.add(name, match[index + 1])
+    rest = `${rest.slice(0, match.index)}${rest.slice(match.index + match[0].length)}`
+  }
+  line.add('prefix', rest.replaceAll(/^[\s:,-]+|[\s:,-]+$/g, ''))
 }
 
 /** The slow query log of MySQL: the time, and the query in the next lines. */

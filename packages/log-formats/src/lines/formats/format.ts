@@ -4,6 +4,8 @@ import type { LogLine } from './log-line.ts'
 /** What formats need to read a line. */
 export interface FormatContext {
   readonly time: TimeReader
+  /** For fields of records: their times without an offset are UTC. */
+  readonly fieldTime: TimeReader
   /** Parses JSON, with all digits of numbers. Throws if the text is not JSON. */
   readonly parseJson: (text: string) => unknown
 }

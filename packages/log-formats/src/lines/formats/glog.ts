@@ -1,5 +1,6 @@
 import { type LineFormat, matchAt } from './format.ts'
 import { setLevelOf, setLevelOfLetter } from './level-words.ts'
+import { skipSeparators } from './header-parts.ts'
 import { LogLine } from './log-line.ts'
 
 /** The letter, and the date without separators: with a year of four digits, of two, or without one. */
@@ -65,6 +66,22 @@ export const letterFirst: LineFormat = (text, { time }) => {
   }
   if (text.charAt(time.end) !== ']') return undefined
   line.message = text.slice(time.end + 1).trimStart()
+  return line
+}
+
+/** qBittorrent, Murmur and others: `(W) 2026-11-20T10:00:00 - message`, `<W>2026-11-20 10:00:00.123 message`, `I 2026-11-20 10:00:00`. */
+const MARK = /(?:\(([A-Z])\) |<([A-Z])>|([TDINWECF]) )(?=\d{4}-\d\d-\d\d[T ])/y
+
+export const markFirst: LineFormat = (text, { time }) => {
+  const mark = matchAt(MARK, text, 0)
+  if (mark === undefined) return undefined
+  const line = new LogLine()
+  line.timestamp = time.read(text, MARK.lastIndex)
+  if (line.timestamp === undefined) return undefined
+  line.isZoned = time.isZoned
+  setLevelOfLetter(line, mark[1] ?? mark[2] ?? mark[3] ?? '')
+  if (line.level === undefined) return undefined
+  line.message = text.slice(skipSeparators(text, time.end))
   return line
 }
 

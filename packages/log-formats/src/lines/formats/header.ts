@@ -1,5 +1,5 @@
 import { levelOf } from '../../levels.ts'
-import { levelOfFreeWord, setLevel } from './level-words.ts'
+import { levelOfFreeWord, setLevel, setLevelOf, setLevelOfLetter } from './level-words.ts'
 import { matchAt } from './format.ts'
 import { type Part, readPart, skipSeparators } from './header-parts.ts'
 import type { LogLine } from './log-line.ts'
@@ -19,21 +19,83 @@ const LEVEL_CHARACTERS_MAX = 16
 export function readHeader(text: string, start: number, line: LogLine): void {
   const from = skipSeparators(text, start)
   const metadata: [name: string, value: string][] = []
+  let candidate: Candidate | undefined
   let at = from
   for (let count = 0; count < PARTS_MAX; count += 1) {
     const part = readPart(text, at)
     if (part === undefined) break
-    if (readLevel(text, part, line, count === 0)) {
-      for (const [name, value] of metadata) line.add(name, value)
-      readAfterLevel(text, skipSeparators(text, levelEnd(text, part)), line)
-      return
-    }
-    const name = nameBeforeLevel(text, part, metadata)
+    const [, named] = part.text.startsWith('l') ? (PAIR.exec(part.text) ?? []) : []
+    if (named !== undefined && setLevelOf(line, named)) break
+    const isDoubtful = isDoubtfulLevel(part)
+    if (!isDoubtful && readLevel(text, part, line, count === 0))
+      return finishHeader(text, part, metadata, line)
+    const isLogger = isDoubtful || (count === 0 && isPythonLogger(text, part))
+    const name = nameBeforeLevel(text, part, metadata) ?? (isLogger ? 'logger' : undefined)
+    if (isDoubtful) candidate ??= { part, before: metadata.length, isFirst: count === 0 }
     if (name === undefined) break
     metadata.push([name, part.text.trim()])
     at = skipSeparators(text, part.end)
   }
+  if (candidate !== undefined && readLevel(text, candidate.part, line, candidate.isFirst))
+    return finishHeader(text, candidate.part, metadata.slice(0, candidate.before), line)
   line.message = text.slice(from)
+}
+
+/** A part that is the level only if no other part is. */
+interface Candidate {
+  readonly part: Part
+  /** The number of values before it. */
+  readonly before: number
+  readonly isFirst: boolean
+}
+
+/** Levels that are names of components, too: `[audit] ERROR failed`, `[trace/7f3] ERROR failed`. */
+const DOUBTFUL_WORD = /^ ?(?:config|audit|system|note|log|success) ?$/i
+const DOUBTFUL_NAME = /^(?:trace|debug|info)\//i
+
+/** Most parts are known by their first letter: the expressions are slower. */
+function isDoubtfulLevel({ text }: Part): boolean {
+  switch (text.charAt(0)) {
+    case 'T':
+    case 't':
+    case 'D':
+    case 'd':
+    case 'I':
+    case 'i':
+      return text.includes('/') && DOUBTFUL_NAME.test(text)
+    case 'E':
+    case 'e':
+    case 'W':
+    case 'w':
+      return false
+    default:
+      return text.length <= LEVEL_CHARACTERS_MAX && DOUBTFUL_WORD.test(text)
+  }
+}
+
+const LEVEL_IN_CAPITALS = / (?:DEBUG|INFO|WARNING|WARN|ERROR|CRITICAL|FATAL)[ :]/y
+
+/** One plain word between a time of Python, which has milliseconds after a comma, and the level: `10:00:00,123 root INFO started`. */
+function isPythonLogger(text: string, { start, end, kind, text: word }: Part): boolean {
+  return (
+    kind === 'word' &&
+    text.charAt(start - 5) === ',' &&
+    /^[a-z][\w-]*$/.test(word) &&
+    matchAt(LEVEL_IN_CAPITALS, text, end) !== undefined
+  )
+}
+
+/** `level=error msg="failed"`: logfmt after a time. */
+const PAIR = /^(?:level|lvl)="?([A-Za-z]{3,11})"?$/
+
+function finishHeader(
+  text: string,
+  level: Part,
+  metadata: readonly (readonly [name: string, value: string])[],
+  line: LogLine,
+): void {
+  for (const [name, value] of metadata) line.add(name, value)
+  readAfterLevel(text, skipSeparators(text, levelEnd(text, level)), line)
 }
 
 function readLevel(text: string, part: Part, line: LogLine, isFirst: boolean): boolean {
@@ -48,8 +110,14 @@ function readLevel(text: string, part: Part, line: LogLine, isFirst: boolean): b
     setLevel(line, level, part.text)
     return true
   }
+  if (part.kind === '[' && /^[TDIWEF]$/.test(part.text)) {
+    setLevelOfLetter(line, part.text)
+    return true
+  }
   const level = part.text.length > LEVEL_CHARACTERS_MAX ? undefined : levelOf(part.text)
   if (level !== undefined) {
+    // In lower case, these are names of components: `[system] started`.
+    if (/^(?:config|audit|system)$/.test(part.text)) return false
     setLevel(line, level, part.text)
     return true
   }

@@ -1,4 +1,4 @@
-import { isSynonym, type Level, levelOf } from '../../levels.ts'
+import { isSynonym, type Level, levelOf, levelOfSyslogSeverity } from '../../levels.ts'
 import type { LogLine } from './log-line.ts'
 
 /** Words of English that are levels only in capitals, or where only a level can be: in brackets or between bars. */
@@ -60,4 +60,12 @@ const letters: ReadonlyMap<string, readonly [Level, string]> = new Map([
 export function setLevelOfLetter(line: LogLine, letter: string): void {
   const known = letters.get(letter)
   if (known !== undefined) setLevel(line, known[0], known[1])
+}
+
+const severities = ['emergency', 'alert', 'critical', 'error', 'warning', 'notice', 'informational', 'debug']
+
+/** @param severity 0 (emergency) to 7 (debug), as syslog has it */
+export function setSeverity(line: LogLine, severity: number): void {
+  const level = levelOfSyslogSeverity(severity)
+  if (level !== undefined) setLevel(line, level, severities[severity] ?? '')
 }

@@ -1,5 +1,5 @@
 import type { Level } from '../../levels.ts'
-import { type Members, setMember } from '../../plain-object.ts'
+import { freeName, type Members, setMember } from '../../plain-object.ts'
 
 /** Only requests in access logs are longer, and their messages have them. Four of them fit into the metadata of an entry. */
 const VALUE_CHARACTERS_MAX = 8_192
@@ -24,11 +24,12 @@ export class LogLine {
   awaitsMessage = false
   /** There is a level and no time. Lines of stack traces and of other texts look like this, too. */
   isWeak = false
-  /** Adds what is not empty. What is very long stays only in the message. */
+  /** Adds what is not empty, and replaces nothing. What is very long stays only in the message. */
   add(name: string, value: string | number | undefined): void {
     if (value === undefined || value === '' || value === '-') return
     if (typeof value === 'string' && value.length > VALUE_CHARACTERS_MAX) return
     this.metadata ??= {}
-    setMember(this.metadata, name, value)
+    const isTaken = this.metadata[name] !== undefined
+    setMember(this.metadata, isTaken ? freeName(this.metadata, name) : name, value)
   }
 }

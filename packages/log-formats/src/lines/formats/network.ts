@@ -57,3 +57,62 @@ export function readCisco(text: string, at: number, line: LogLine): boolean {
   readProgram(text, at, line)
   return true
 }
+
+/** Asterisk: ` WARNING[1234][C-1]: file.c:12 message` after the time in brackets. */
+const ASTERISK = / ([A-Z]{4,8})\[(\d{1,10})\](?:\[(C-[0-9a-f]{1,16})\])?:? /y
+
+export function readAsterisk(text: string, at: number, line: LogLine): boolean {
+  const match = matchAt(ASTERISK, text, at)
+  if (match === undefined || !setLevelOf(line, match[1] ?? '')) return false
+  line.add('pid', match[2])
+  line.add('call', match[3])
+  line.message = text.slice(ASTERISK.lastIndex)
+  return true
+}
+
+/** Icinga: ` warning/Notification: message` after the time in brackets. */
+const ICINGA = / ([a-z]{4,11})\/(\w{1,60}): /y
+
+export function readIcinga(text: string, at: number, line: LogLine): boolean {
+  const match = matchAt(ICINGA, text, at)
+  if (match === undefined || !setLevelOf(line, match[1] ?? '')) return false
+  line.add('logger', match[2])
+  line.message = text.slice(ICINGA.lastIndex)
+  return true
+}
+
+/** libvirt: `: 1234: error : function:12 : message` after the time. */
+const LIBVIRT = /: (\d{1,10}): (debug|info|warning|error) : /y
+
+export function readLibvirt(text: string, at: number, line: LogLine): boolean {
+  const match = matchAt(LIBVIRT, text, at)
+  if (match === undefined) return false
+  line.add('tid', match[1])
+  setLevelOf(line, match[2] ?? '')
+  line.message = text.slice(LIBVIRT.lastIndex)
+  return true
+}
+
+/** Telegraf: ` E! [outputs.file] message` after the time. */
+const TELEGRAF = / ([TDIWE])! /y
+
+export function readTelegraf(text: string, at: number, line: LogLine): boolean {
+  const match = matchAt(TELEGRAF, text, at)
+  if (match === undefined) return false
+  setLevelOfLetter(line, match[1] ?? '')
+  line.message = text.slice(TELEGRAF.lastIndex)
+  return true
+}
+
+/** Gitea: ` routers/web.go:12:Run() [I] message` after the time. */
+const GITEA = / (\S{1,200}\(\)) \[([TDIWECF])\] /y
+
+export function readGitea(text: string, at: number, line: LogLine): boolean {
+  // The search is faster than the expression.
+  const match = text.includes('() [', at) ? matchAt(GITEA, text, at) : undefined
+  if (match === undefined) return false
+  line.add('caller', match[1])
+  setLevelOfLetter(line, match[2] ?? '')
+  line.message = text.slice(GITEA.lastIndex)
+  return true
+}

@@ -28,6 +28,7 @@ export function createNpm(): LineFormat {
     const [whole, word = ''] = match
     const line = new LogLine()
     setLevelOf(line, levelsOfNpm[word] ?? word)
+    if (expression === OUTPUT) line.service = 'npm'
     line.isWeak = !isLog
     line.message = text.slice(whole.length)
     return line

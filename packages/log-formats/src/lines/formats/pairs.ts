@@ -1,4 +1,5 @@
 import { type Members, setMember } from '../../plain-object.ts'
+import { timeOfFields } from './field-time.ts'
 import type { LineFormat } from './format.ts'
 import { LogLine } from './log-line.ts'
 
@@ -8,11 +9,12 @@ const PAIR = /\s*([^\s="]{1,256})=(?:"((?:[^"\\]|\\.)*)"|([^\s"]*))(?=\s|$)/y
 const KNOWN = /(?:^|\s)(?:level|lvl|severity|msg|message|time|ts|t|timestamp)=/
 
 /** Lines in logfmt: only pairs of keys and values, `level=info msg="all good"`. */
-export const pairs: LineFormat = (text) => {
+export const pairs: LineFormat = (text, { fieldTime }) => {
   const record = parsePairs(text)
   if (record === undefined) return undefined
   const line = new LogLine()
   line.record = record
+  line.timestamp = timeOfFields(record, fieldTime)
   return line
 }
 

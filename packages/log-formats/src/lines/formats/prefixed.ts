@@ -1,15 +1,32 @@
+import { addStatus } from './access-log.ts'
 import { type LineFormat, matchAt } from './format.ts'
 import { setLevelOf } from './level-words.ts'
 import { readTimed } from './timed.ts'
 
-/** The name of a file before the time, as in collected logs of OpenStack. */
-const FILE_NAME = /([\w.@/:-]{1,200}) (?=\d{4}-\d\d-\d\d[ T]\d\d:)/y
+/** A word before the time: the name of a file, as in collected logs of OpenStack, or of a program. */
+const WORD = /([\w.@/:-]{1,200}) {1,2}(?=\d{4}-\d\d-\d\d[ T]\d\d:)/y
 
+/** `Zigbee2MQTT:info`. */
+const NAME_AND_LEVEL = /^(.{1,100}):(debug|info|warn|warning|error)$/
+
+/** A word without a point or slash, before a time without a level, is part of a sentence. */
 export const fileNameFirst: LineFormat = (text, context) => {
-  const match = matchAt(FILE_NAME, text, 0)
+  const match = matchAt(WORD, text, 0)
   if (match === undefined) return undefined
-  const line = readTimed(text, FILE_NAME.lastIndex, context)
-  line?.add('file', match[1])
+  const [, word = ''] = match
+  if (word.endsWith(':') || word.endsWith('.')) return undefined
+  const line = readTimed(text, WORD.lastIndex, context)
+  if (line === undefined) return undefined
+  // The version of RFC 5424, which follows the priority.
+  if (word === '1' && line.isZoned) return line
+  if (word.includes('.') || word.includes('/')) {
+    line.add('file', word)
+    return line
+  }
+  const [, program = word, level = ''] = NAME_AND_LEVEL.exec(word) ?? []
+  if (level !== '') setLevelOf(line, level)
+  if (line.level === undefined) return undefined
+  line.add('context', program)
   return line
 }
 
@@ -24,6 +41,7 @@ export const bracketsFirst: LineFormat = (text, context) => {
   const [, name = '', pid] = match
   line.add(/^\d+$/.test(name) ? 'pid' : 'context', name)
   line.add('pid', pid)
+  if (name === 'GIN') addStatus(/^(\d{3}) \|/.exec(line.message)?.[1], line)
   return line
 }
 
@@ -32,6 +50,12 @@ const HASHES = /####(?=<)/y
 /** The log of a server of WebLogic: the same layout as its output, after four signs. */
 export const hashesFirst: LineFormat = (text, context) =>
   matchAt(HASHES, text, 0) === undefined ? undefined : readTimed(text, HASHES.lastIndex, context)
+
+const GLASSFISH = /\[#\|(?=\d)/y
+
+/** GlassFish and Payara: the values of a record between bars, `[#|2026-11-20T10:00:00.123+0100|INFO|glassfish 5|shop|…|message|#]`. */
+export const barsFirst: LineFormat = (text, context) =>
+  matchAt(GLASSFISH, text, 0) === undefined ? undefined : readTimed(text, GLASSFISH.lastIndex, context)
 
 /** Thread, level, time, module, line and others, between double colons (oVirt). */
 const DOUBLE_COLONS = /([^:\s]{1,100})::([A-Z]{4,8})::(?=\d{4}-)/y

@@ -36,20 +36,29 @@ export function readWindows(text: string, at: number, line: LogLine): boolean {
   return true
 }
 
-/** Spring Boot: `  INFO 1234 --- [shop] [main] org.example.Shop : message` after the time. */
-const SPRING = /\s+([A-Z]{4,5}) (\d+)? ?--- ((?:\[[^\]]{0,100}\] ?){1,4})\s*(\S+)\s*: /y
+/**
+ * Spring Boot: `  INFO 1234 --- [shop] [main] org.example.Shop : message` after the time. Spring Cloud Sleuth adds application,
+ * trace and span before the process id.
+ */
+const SPRING =
+  /\s+([A-Z]{4,5}) (?:\[([\w.-]{0,100})((?:,[\w.-]{0,100}){1,4})\] )?(\d+)? ?--- ((?:\[[^\]]{0,100}\] ?){1,4})\s*(\S+)\s*: /y
 const SPRING_GROUP = /\[([^\]]*)\]/g
 
 export function readSpringBoot(text: string, at: number, line: LogLine): boolean {
   const match = matchAt(SPRING, text, at)
   if (match === undefined || !setLevelOf(line, match[1] ?? '')) return false
-  line.add('pid', match[2])
-  const groups = [...(match[3] ?? '').matchAll(SPRING_GROUP)].map(([, group = '']) => group.trim())
+  if (match[2] !== undefined && match[2] !== '') line.service = match[2]
+  const [, trace, span, isExported] = (match[3] ?? '').split(',')
+  line.add('trace', trace)
+  line.add('span', span)
+  line.add('isExported', isExported)
+  line.add('pid', match[4])
+  const groups = [...(match[5] ?? '').matchAll(SPRING_GROUP)].map(([, group = '']) => group.trim())
   // With the name of the application, it is before the thread. A trace id may follow.
   if (groups.length > 1 && groups[0] !== '') line.service = groups[0]
   line.add('thread', groups.length > 1 ? groups[1] : groups[0])
   line.add('trace', groups[2])
-  line.add('logger', match[4])
+  line.add('logger', match[6])
   line.message = text.slice(SPRING.lastIndex)
   return true
 }
@@ -160,7 +169,7 @@ export function readPhp(text: string, at: number, line: LogLine): boolean {
   if (match === undefined) return false
   const [, name = ''] = match
   const isError = /error/.test(name)
-  setLevel(line, isError ? 'error' : /arning/.test(name) ? 'warn' : 'info', isError ? 'error' : name)
+  setLevel(line, isError ? 'error' : /arning/.test(name) ? 'warn' : 'info', name)
   line.message = text.slice(PHP.lastIndex)
   return true
 }
@@ -174,10 +183,14 @@ const ISO_PROGRAM = /\s+[\w.:@%-]{1,255} [A-Za-z_./][\w./@-]{0,79}\[\d{1,10}\]: 
 export function readIsoSyslog(text: string, at: number, line: LogLine): boolean {
   const match = matchAt(ISO_SYSLOG, text, at)
   if (match === undefined || levelOf(match[1] ?? '') !== undefined) return false
+  line.message = text.slice(ISO_SYSLOG.lastIndex)
+  if (match[3] === undefined && setLevelOf(line, match[2] ?? '')) {
+    line.add('logger', match[1])
+    return true
+  }
   line.add('host', match[1])
   line.service = match[2]
   line.add('pid', match[3])
-  line.message = text.slice(ISO_SYSLOG.lastIndex)
   readInnerLevel(line)
   return true
 }

@@ -1,11 +1,12 @@
-import { levelOfSyslogSeverity } from '../../levels.ts'
+import { levelOf } from '../../levels.ts'
 import { type LineFormat, matchAt } from './format.ts'
+import { readHeader } from './header.ts'
 import { readInnerLevel } from './inner-level.ts'
 import { readUptime } from './kernel.ts'
-import { setLevel, setLevelOf } from './level-words.ts'
+import { setLevelOf, setSeverity } from './level-words.ts'
+import { readProxyMessage } from './load-balancers.ts'
 import { LogLine } from './log-line.ts'
 
-const severities = ['emergency', 'alert', 'critical', 'error', 'warning', 'notice', 'informational', 'debug']
 const facilities =
   'kern user mail daemon auth syslog lpr news uucp cron authpriv ftp ntp audit alert clock ' +
   'local0 local1 local2 local3 local4 local5 local6 local7'
@@ -14,6 +15,8 @@ const facilityNames = facilities.split(' ')
 /** A name of a host, and of BusyBox also the facility and severity. */
 const HOST =
   /\s+(?!last message repeated)([\w.:@/%-]{1,255})(?: (\w{1,20})\.(emerg|alert|crit|err|warn|warning|notice|info|debug))?(?=\s|$)/y
+/** A level where the host is: Tor and other programs write the time of syslog, and no host. */
+const NO_HOST = / (?:\[ ?[A-Za-z]{4,8} ?\]|[A-Z]{4,8}:?) /y
 /**
  * The program before the first colon, with its process id, and the level that macOS adds. The name may have blanks only if a
  * process id follows.
@@ -30,6 +33,12 @@ const CISCO = /(?: [A-Z]{3,4})?:? %[A-Z][A-Z0-9_]*(?:-[A-Z0-9_]+)*-([0-7])-[A-Z0
  */
 export function readSyslogBody(text: string, at: number, line: LogLine): void {
   let end = at
+  // The name of a host is rarely in capitals. The search is faster than the expression.
+  const mayBeLevel = text.charAt(at + 1) === '[' || text.charCodeAt(at + 2) < 97
+  if (mayBeLevel && matchAt(NO_HOST, text, at) !== undefined) {
+    readHeader(text, at, line)
+    if (line.level !== undefined) return
+  }
   const host = matchAt(HOST, text, at)
   // Cisco ends the time with a colon, and has no host.
   if (host !== undefined && !(host[1] ?? '').startsWith('%')) {
@@ -52,6 +61,7 @@ export function readProgram(text: string, at: number, line: LogLine): void {
   const program = matchAt(PROGRAM, text, at)
   if (program === undefined) {
     line.message = text.slice(at).replace(/^:?\s+/, '')
+    if (line.level === undefined) readInnerLevel(line)
     return
   }
   line.service = program[1] ?? program[2]
@@ -60,11 +70,7 @@ export function readProgram(text: string, at: number, line: LogLine): void {
   if (program[5] !== undefined) setLevelOf(line, program[5])
   line.message = text.slice(PROGRAM.lastIndex)
   if (line.level === undefined) readInnerLevel(line)
-}
-
-function setSeverity(line: LogLine, severity: number): void {
-  const level = levelOfSyslogSeverity(severity)
-  if (level !== undefined) setLevel(line, level, severities[severity] ?? '')
+  if (line.service === 'haproxy') readProxyMessage(line)
 }
 
 const PRIORITY = /<(\d{1,3})>(?:(1) )?/y
@@ -121,12 +127,14 @@ function readHeader5424(
 const ELEMENT = /\[([^\s=\]"]{1,64})((?: [^\s=\]"]{1,64}="(?:[^"\\\]]|\\.)*")*)\]/y
 const PARAMETER = / ([^\s=\]"]+)="((?:[^"\\\]]|\\.)*)"/g
 
-/** RFC 5424 without the priority: rsyslog writes files like this. */
-const BODY_5424 = /\s(\w[\w.:-]{0,254}) (\S{1,48}) (\d{1,10}|-) (\S{1,32}) (?=- |-$|\[[^\s=\]"]{1,64}[ \]])/y
+/** RFC 5424 without the priority: rsyslog writes files like this, and names the offset of the time. */
+const BODY_5424 =
+  /\s(\w[\w.:-]{0,254}) ([^\s[]{1,48}) (\d{1,10}|-) (\S{1,32}) (?=- |-$|\[[^\s=\]"]{1,64}[ \]])/y
 
 export function readBody5424(text: string, at: number, line: LogLine): boolean {
-  const match = matchAt(BODY_5424, text, at)
+  const match = line.isZoned ? matchAt(BODY_5424, text, at) : undefined
   if (match === undefined) return false
+  if (levelOf(match[1] ?? '') !== undefined || levelOf(match[2] ?? '') !== undefined) return false
   line.add('host', match[1])
   if (match[2] !== '-') line.service = match[2]
   line.add('pid', match[3])

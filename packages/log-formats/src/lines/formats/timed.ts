@@ -5,7 +5,17 @@ import { setLevel, setLevelOf } from './level-words.ts'
 import { LogLine } from './log-line.ts'
 import { readLogcat } from './android.ts'
 import { readMongo, readMySql, readPostgres } from './databases.ts'
-import { readBind, readCisco, readGluster, readUnbound } from './network.ts'
+import {
+  readAsterisk,
+  readBind,
+  readCisco,
+  readGitea,
+  readGluster,
+  readIcinga,
+  readLibvirt,
+  readTelegraf,
+  readUnbound,
+} from './network.ts'
 import {
   hasIsoProgram,
   readBars,
@@ -25,6 +35,8 @@ import {
   readWebSphere,
   readWindows,
 } from './servers.ts'
+import { readRequest } from './access-log.ts'
+import { readSquid } from './load-balancers.ts'
 import { readMacUnified } from './mac.ts'
 import { readBody5424, readSyslogBody } from './syslog.ts'
 
@@ -33,18 +45,19 @@ type Layout = (text: string, at: number, line: LogLine) => boolean
 
 /** The layouts after a time, a blank, and … */
 const beforeBracket: readonly Layout[] = [readNginxError, readClickHouse, readPostgres]
-const beforeDigit: readonly Layout[] = [readMySql, readLogcat, readMacUnified, readPostgres]
+const beforeDigit: readonly Layout[] = [readSquid, readMySql, readLogcat, readMacUnified, readPostgres]
 const beforeOneLetter: readonly Layout[] = [
+  readTelegraf,
   readMongo,
   readLetterAfterTime,
   readLogcat,
   readCloudInit,
   readJob,
 ]
-const beforeWord: readonly Layout[] = [readSpringBoot, readBind, readPairsFirst, readPostgres]
+const beforeWord: readonly Layout[] = [readSpringBoot, readGitea, readBind, readPairsFirst, readPostgres]
 /** … and after a time and another character. */
 const layouts: Readonly<Record<string, readonly Layout[]>> = {
-  ':': [readLetterAfterTime, readCisco, readPostgres],
+  ':': [readLetterAfterTime, readLibvirt, readCisco, readPostgres],
   ',': [readWindows, readCommas],
   '|': [readBars],
 }
@@ -68,11 +81,14 @@ const OPEN_BRACKET = 91
 
 /** The layouts after a time in brackets. */
 const bracketLayouts: readonly Layout[] = [
+  readRequest,
   readMonolog,
   readPhp,
   readProxifier,
   readUnbound,
   readGluster,
+  readAsterisk,
+  readIcinga,
   readWebSphere,
 ]
 
@@ -123,7 +139,10 @@ function readAfterBracket(text: string, end: number, line: LogLine): void {
   if (close === -1) return readHeader(text, end, line)
   readInBracket(text.slice(end, close), line)
   const after = close + 1
-  for (const layout of bracketLayouts) if (layout(text, after, line)) return
+  // None of them has a bracket here.
+  if (text.charAt(after + 1) !== '[') {
+    for (const layout of bracketLayouts) if (layout(text, after, line)) return
+  }
   if (line.level === undefined) readHeader(text, after, line)
   else line.message = text.slice(after).replace(/^:?\s+(?:-{1,2}\s+)?/, '')
 }
@@ -165,7 +184,7 @@ function skipBlank(text: string, at: number): number {
  * (logrus).
  */
 const LEVEL_FIRST =
-  /(?:\[ ?([A-Za-z]{3,9}) ?\]|([A-Za-z]{3,11}))(?:(?::| -| \|)?\s{1,5}(?:\[([^\]]{1,100})\]\s{1,3})?(?:- )?(?=\[?\d)|\|(?=\d)|(?=\[\d{4}-))/y
+  /(?:\[ ?([A-Za-z]{3,9}) ?\]|([A-Za-z]{3,11}))(?:(?::| -| \|)?\s{1,5}(?:\[([^\]]{1,100})\]\s{1,3})?(?:- )?(?=\[?\d)|[|:](?=\d{4}-)|\|(?=\d)|(?=\[\d{4}-))/y
 
 /** Lines that begin with a level, and have a date and time directly after it. */
 export const levelFirst: LineFormat = (text, context) => {
