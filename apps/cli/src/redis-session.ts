@@ -49,8 +49,12 @@ export async function withRedis<Result>(
     await openNodes(redis)
     if (durable instanceof ReplicatedRedis) {
       await durable.ready(AbortSignal.timeout(CONNECT_DEADLINE_MS))
-      const findings = await checkServers(redis, replicas)
-      danger = findings.find((each) => each.danger !== undefined)?.danger
+      const findings = await checkServers(redis, replicas).catch((error: unknown) => {
+        if (!(error instanceof NotReplicatedError)) throw error
+        danger = `cannot be checked: ${error.message}`
+        return []
+      })
+      danger ??= findings.find((each) => each.danger !== undefined)?.danger
       durable.block(danger, countedIn(findings))
     }
     return await task(redis, durable)

@@ -6,7 +6,7 @@ import type { QueryWatcher } from './query-watch.ts'
 /**
  * Sends a watched insert. Resolves when ClickHouse has acknowledged it.
  *
- * @param pieces the body. `onPiece` must be called when a piece is needed, because those before it are sent
+ * @param pieces the body. `onPiece` may be called when a piece is needed: those before it are sent, which is progress
  * @throws errors for `classifyInsertError`
  */
 export async function insertStream(

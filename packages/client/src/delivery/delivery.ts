@@ -210,6 +210,7 @@ export class Delivery {
       if (batch === undefined) return
       this.#inFlight.add(batch)
       this.#probe = this.#isProbing ? batch : undefined
+      if (this.#schedule.isFailing) this.#schedule.probeTurns.next()
       void this.#send(batch)
     }
   }
@@ -230,7 +231,8 @@ export class Delivery {
   get #preference(): Preference {
     // What was rejected before may be at fault itself.
     if (this.#problem.error !== undefined) return 'untried'
-    return this.#schedule.isFailing ? 'uncertain' : 'failed'
+    if (!this.#schedule.isFailing) return 'failed'
+    return this.#schedule.probeTurns.isOfUntried ? 'untried' : 'uncertain'
   }
 
   #giveUpWaiting(): void {

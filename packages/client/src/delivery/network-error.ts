@@ -46,7 +46,7 @@ function isNeverSent(error: unknown, level: number): boolean {
   // A host with several addresses fails with one error for each address.
   if (Array.isArray(errors))
     return errors.length > 0 && errors.every((inner) => isNeverSent(inner, level + 1))
-  // Of the system: ETIMEDOUT, for example, which a connection that was established can have too.
+  // ETIMEDOUT alone does not tell: an established connection can have it too.
   if (neverSentCodes.has(code) || syscall === 'connect') return true
   if (typeof message === 'string' && message.includes(NEVER_SENT_IN_DENO)) return true
   return isNeverSent(cause, level + 1)

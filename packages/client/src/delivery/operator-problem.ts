@@ -9,8 +9,8 @@ const PROBLEMS_MAX = 3
 /**
  * What follows from a problem: all sending waits, only this batch waits, or the batch is at fault.
  *
- * A batch waits alone if the answer is not from the API, and a request has succeeded since the last problem: what other requests get shows whether
- * all are rejected.
+ * A batch waits alone if the answer is not from the API, and a request has succeeded since the last problem. The answers to other requests then
+ * show whether all are rejected.
  */
 export type ProblemScope = 'all' | 'batch' | 'terminal'
 

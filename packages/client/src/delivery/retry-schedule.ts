@@ -3,6 +3,7 @@ import type { Platform } from '../platform.ts'
 import { delayMs } from './backoff.ts'
 import type { Batch, ClockTimes } from './batch.ts'
 import { Pause } from './pause.ts'
+import { ProbeTurns } from './probe-turns.ts'
 
 export interface RetryLimits {
   readonly retryForMs: number
@@ -24,6 +25,8 @@ export class RetrySchedule {
   readonly #limits: RetryLimits
   readonly #platform: Platform
   readonly #pause = new Pause()
+  /** Of the requests that are sent while all fail. */
+  readonly probeTurns = new ProbeTurns()
 
   constructor(limits: RetryLimits, platform: Platform) {
     this.#limits = limits
@@ -42,6 +45,7 @@ export class RetrySchedule {
 
   succeed(): void {
     this.#pause.succeed()
+    this.probeTurns.reset()
   }
 
   /**

@@ -143,7 +143,8 @@ export class Spooling {
    */
   async #inTime<Result>(operation: Promise<Result>): Promise<Result> {
     const { promise: end, resolve } = deferred<'late'>()
-    const timer = startTimer(() => resolve('late'), this.#overdue > 0 ? 0 : DISK_ANSWER_MS)
+    const waitMs = this.#overdue > 0 ? 0 : DISK_ANSWER_MS
+    const timer = startTimer(() => resolve('late'), waitMs)
     try {
       const result = await Promise.race([operation.then((value) => ({ value })), end])
       if (result !== 'late') return result.value
@@ -153,7 +154,7 @@ export class Spooling {
     this.#overdue += 1
     const endOverdue = (): void => void (this.#overdue -= 1)
     operation.then(endOverdue, endOverdue)
-    throw new Error(`the disk did not answer within ${DISK_ANSWER_MS} ms`)
+    throw new Error(waitMs === 0 ? 'the disk does not answer' : `the disk did not answer within ${waitMs} ms`)
   }
 
   #report(message: string, cause: unknown): void {

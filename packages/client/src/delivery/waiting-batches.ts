@@ -16,8 +16,8 @@ export interface WaitingEvents {
 }
 
 /**
- * Which batches are sent first: those that failed, those that were not tried yet, or those that may have been stored, except the one that
- * failed last.
+ * Which batches are sent first: those that wait for another attempt, those that were not tried yet, or those that may have been stored. Of the
+ * last ones, the newest is taken only if there is nothing else.
  */
 export type Preference = 'failed' | 'untried' | 'uncertain'
 
@@ -92,7 +92,11 @@ export class WaitingBatches {
     const takeDelayed = (matches: (batch: Batch) => boolean): Batch | undefined =>
       this.#takeDelayed((batch) => batch.retryAtMs <= nowMs && matches(batch))
     const takeAny = (): Batch | undefined => takeDelayed(() => true)
-    if (preference === 'untried') return this.#queue.take(nowMs) ?? takeAny()
+    if (preference === 'untried') {
+      const takeRequest = (): Batch | undefined =>
+        takeDelayed(({ firstAttemptAtMs }) => firstAttemptAtMs === undefined)
+      return this.#queue.take(nowMs) ?? takeRequest() ?? takeAny()
+    }
     if (preference === 'failed') return takeAny() ?? this.#queue.take(nowMs)
     const last = [...this.#delayed].at(-1)
     return (

@@ -45,7 +45,7 @@ export class DiskRecord implements SpoolRecord {
   #isAttempted = false
   /** When the first attempt was made whose mark is wanted. A mark may be written only at a later one. */
   #attemptedAtMs: number | undefined
-  /** Whether the last append failed. */
+  /** Whether the last append failed, or there is no folder. */
   #hasFailed = false
   /** Whether there may be bytes at the end of the file that are not part of it. */
   #hasRemnant = false
@@ -82,7 +82,20 @@ export class DiskRecord implements SpoolRecord {
     if (this.#isWriteScheduled || this.#hasFailed) return
     this.#isWriteScheduled = true
     // Writes all entries that are added until then.
-    this.#run((path) => this.#write(path)).catch((error: unknown) => this.#host.onWriteError(error))
+    this.#startWrite()
+  }
+
+  /** Writes what could not be written while there was no folder. */
+  writeRest(): void {
+    if (this.#hasFailed && !this.isWritten) this.#startWrite()
+  }
+
+  #startWrite(): void {
+    this.#run((path) => this.#write(path)).catch((error: unknown) => {
+      this.#isWriteScheduled = false
+      this.#hasFailed = true
+      this.#host.onWriteError(error)
+    })
   }
 
   markAttempt(): Promise<void> {

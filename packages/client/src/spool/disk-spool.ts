@@ -158,8 +158,9 @@ export class DiskSpool implements Spool {
     this.#resolvePath(path)
     try {
       const folder = await creating
-      // Records that were created before fail until now, and not while another attempt is made.
+      // Until now, operations of records have failed at once: they do not wait for another attempt.
       this.#path = path
+      for (const record of this.#records) record.writeRest()
       return folder
     } catch (error) {
       path.catch(() => undefined)

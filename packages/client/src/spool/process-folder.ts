@@ -48,9 +48,17 @@ export class ProcessFolder {
     if (Buffer.byteLength(join(path, LOCK)) > LOCK_PATH_BYTES_MAX)
       throw new Error(`the path of the directory is too long: ${directory}`)
     await mkdir(path, { recursive: true, mode: FOLDER_MODE })
-    const lock = await listen(lockAddress(path, NEW_LOCK))
-    if (process.platform !== 'win32') await rename(join(path, NEW_LOCK), join(path, LOCK))
-    return new ProcessFolder(directory, name, lock)
+    let lock: Server | undefined
+    try {
+      lock = await listen(lockAddress(path, NEW_LOCK))
+      if (process.platform !== 'win32') await rename(join(path, NEW_LOCK), join(path, LOCK))
+      return new ProcessFolder(directory, name, lock)
+    } catch (error) {
+      // It is attempted again each minute, with another name.
+      lock?.close()
+      await removeFolder(path).catch(() => undefined)
+      throw error
+    }
   }
 
   get path(): string {

@@ -1,5 +1,6 @@
 import { mkdir, mkdtemp, readdir, readFile, rename, rm, symlink, unlink, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
+import { Server } from 'node:net'
 import { join } from 'node:path'
 import { setImmediate as nextTurn, setTimeout as sleep } from 'node:timers/promises'
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest'
@@ -107,6 +108,34 @@ test('a spool that could not be opened is retried, and keeps entries when it wor
   log(client, 2, 2)
   await soon(async () => expect(await batchFiles()).toHaveLength(1))
   expect(await client.close({ timeoutMs: 0 })).toMatchObject({ pending: 1, dropped: 1 })
+})
+
+test('what was logged before a spool could be opened is written then', async () => {
+  const path = join(directory, 'spool')
+  await writeFile(path, '')
+  const spool = new DiskSpool({ directory: path }, { intervalMs: 20 })
+  await spool.open({ onRecovered: ignore, onError: ignore })
+  const record = spool.create('key')
+  record?.add('{}', 2)
+  await sleep(50)
+  expect(record?.isWritten).toBe(false)
+  await unlink(path)
+  await soon(async () => expect(record?.isWritten).toBe(true))
+  await spool.close()
+})
+
+test('a spool whose folder cannot get a lock leaves no folders behind', async () => {
+  const listen = vi.spyOn(Server.prototype, 'listen').mockImplementation(function (this: Server) {
+    process.nextTick(() => this.emit('error', new Error('not supported')))
+    return this
+  })
+  const path = join(directory, 'spool')
+  const spool = new DiskSpool({ directory: path }, { intervalMs: 5 })
+  await spool.open({ onRecovered: ignore, onError: ignore })
+  await soon(async () => expect(listen.mock.calls.length).toBeGreaterThan(3))
+  await spool.close()
+  listen.mockRestore()
+  expect(await readdir(path)).toEqual([])
 })
 
 describe('a batch that was sent needs no memory', () => {

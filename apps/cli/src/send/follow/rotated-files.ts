@@ -41,6 +41,13 @@ function escapePattern(text: string): string {
   return text.replaceAll(/\W/g, String.raw`\$&`)
 }
 
+/** The newest files are the first ones of those with numbers, and the last ones of those with dates. */
+function newest(names: readonly string[]): readonly string[] {
+  if (names.length <= SIBLINGS_MAX) return names
+  const sorted = names.toSorted((a, b) => a.localeCompare(b, 'en', { numeric: true }))
+  return [...sorted.slice(0, SIBLINGS_MAX / 2), ...sorted.slice(-SIBLINGS_MAX / 2)]
+}
+
 /** Opens the rotated files of a log that are not compressed, the oldest first. The caller must close them. */
 export async function openRotated(path: string): Promise<RotatedFile[]> {
   const found = new Map<string, RotatedFile>()
@@ -77,8 +84,7 @@ async function openSiblings(path: string, names: readonly RegExp[]): Promise<Rot
     (name) =>
       name !== basename(path) && names.some((pattern) => pattern.test(name)) && !COMPRESSED.test(name),
   )
-  // Of names with dates, the last ones are the newest.
-  for (const name of siblings.toSorted().slice(-SIBLINGS_MAX)) {
+  for (const name of newest(siblings)) {
     const opened = await openRegular(join(folder, name))
     if (opened !== undefined) found.push(opened)
   }
