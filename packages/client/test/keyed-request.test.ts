@@ -84,6 +84,23 @@ test('is not split, since its parts would have other keys', async () => {
   })
 })
 
+test('is sent although two others fail again and again', async () => {
+  const { client, api } = fakeClient()
+  const poison: ReadonlySet<string> = new Set(['p1', 'p2'])
+  for (const key of poison) void client.sendRequest(texts('x'), key)
+  await pass(0)
+  const sent: { value: Settlement | undefined }[] = []
+  for (let second = 0; second < 100; second += 1) {
+    sent.push(watch(client.sendRequest(texts('a'), `key${second}`)))
+    for (const request of api.requests) {
+      if (poison.has(request.key)) request.respond(500)
+      else request.accept()
+    }
+    await pass(1_000)
+  }
+  expect(sent.filter(({ value }) => value?.outcome === 'answered').length).toBeGreaterThan(90)
+})
+
 test('resolves when it is given up', async () => {
   const { client, api } = fakeClient({ retryForMs: 0 })
   const sent = watch(client.sendRequest(texts('a'), 'key'))

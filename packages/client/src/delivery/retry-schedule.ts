@@ -14,7 +14,7 @@ export interface RetryLimits {
 /** While the API rejects all requests, one is made in this time: a project may be enabled again. */
 const MISCONFIGURED_RETRY_MS = 60_000
 
-/** After its first such answer while others succeed, a request is repeated soon: if it was the first of all, the application is told soon. */
+/** The first repetition of a request, if others have succeeded. If all are rejected from now on, the application soon learns it. */
 const FIRST_MISCONFIGURED_RETRY_MS = 1_000
 
 /** A disk that cannot be read now may work later: too many open files, for example. */

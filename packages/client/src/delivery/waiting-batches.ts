@@ -92,11 +92,8 @@ export class WaitingBatches {
     const takeDelayed = (matches: (batch: Batch) => boolean): Batch | undefined =>
       this.#takeDelayed((batch) => batch.retryAtMs <= nowMs && matches(batch))
     const takeAny = (): Batch | undefined => takeDelayed(() => true)
-    if (preference === 'untried') {
-      const takeRequest = (): Batch | undefined =>
-        takeDelayed(({ firstAttemptAtMs }) => firstAttemptAtMs === undefined)
-      return this.#queue.take(nowMs) ?? takeRequest() ?? takeAny()
-    }
+    // A batch that has failed comes after the requests of the caller that waited then.
+    if (preference === 'untried') return this.#queue.take(nowMs) ?? takeAny()
     if (preference === 'failed') return takeAny() ?? this.#queue.take(nowMs)
     const last = [...this.#delayed].at(-1)
     return (

@@ -33,7 +33,7 @@ export interface LineParserOptions {
 }
 
 /** Colours and other sequences for terminals. */
-// eslint-disable-next-line no-control-regex
+// oxlint-disable-next-line no-control-regex -- sequences for terminals begin with a control character
 const TERMINAL_SEQUENCE = /\u001B\[[\d;?]{0,20}[A-Za-z]/g
 const ESCAPE = '\u001B['
 

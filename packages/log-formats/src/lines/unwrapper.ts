@@ -24,7 +24,7 @@ const NANOSECONDS = /(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{9}Z) /y
 /** `docker compose logs`: container and bar. */
 const COMPOSE = /([\w.-]{1,100})\s+\| /y
 /** The same in colour. */
-// eslint-disable-next-line no-control-regex
+// oxlint-disable-next-line no-control-regex -- colours begin with a control character
 const COLOURED_COMPOSE = /(?:\u001B\[[\d;]{1,20}m){1,3}([\w.-]{1,100})\s+\|(?: \u001B\[0m|\u001B\[0m ?)/y
 /** `kubectl logs --prefix`. */
 const POD = /\[pod\/([\w.-]{1,253})\/([\w.-]{1,253})\] /y

@@ -3,6 +3,7 @@ import { metadataError } from '@sluice/rows'
 import { limits } from '@sluice/schema'
 import type { SourceRecord } from '../../intake/records.ts'
 import { addMember, type Members, setMember, toEntry } from '../entries.ts'
+import { isEmpty } from '../otlp/log-record.ts'
 import { hasWholeMicroseconds, isTimestamp, toTimestamp } from '../otlp/nanoseconds.ts'
 
 /** The names of labels and of structured metadata that become columns. The first with a usable value is taken. */
@@ -124,11 +125,6 @@ function findUses(members: Readonly<Members>, others: Readonly<Members> = {}): r
     }
   }
   return uses
-}
-
-function isEmpty(members: Readonly<Members>): boolean {
-  for (const _ in members) return false
-  return true
 }
 
 const tooManyNames: SourceRecord = { error: metadataError('too_many_names', true) }

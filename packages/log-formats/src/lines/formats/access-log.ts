@@ -1,5 +1,5 @@
 import { type LineFormat, matchAt } from './format.ts'
-import { LogLine } from './log-line.ts'
+import { lineWithTime, type LogLine } from './log-line.ts'
 
 /** Client, or the clients of proxies, identity and user before the time; some servers write their own name before the client. */
 const CLIENT =
@@ -12,12 +12,10 @@ const REQUEST_LINE = /^([A-Z][A-Z_-]{1,20}) (\S+)(?: (\S+))?$/
 export const accessLog: LineFormat = (text, { time }) => {
   const client = matchAt(CLIENT, text, 0)
   if (client === undefined) return undefined
-  const line = new LogLine()
-  line.timestamp = time.read(text, CLIENT.lastIndex)
-  if (line.timestamp === undefined) return undefined
+  const line = lineWithTime(text, CLIENT.lastIndex, time)
+  if (line === undefined) return undefined
   const request = matchAt(REQUEST, text, time.end)
   if (request === undefined) return undefined
-  line.isZoned = time.isZoned
   line.add('server', client[1])
   line.add('client', client[2])
   line.add('identity', client[3])
@@ -57,9 +55,8 @@ const UWSGI_STATUS = /\(HTTP\/[\d.]{1,3} (\d{3})\) \d/
 export const uwsgi: LineFormat = (text, { time }) => {
   const match = matchAt(UWSGI, text, 0)
   if (match === undefined) return undefined
-  const line = new LogLine()
-  line.timestamp = time.read(text, UWSGI.lastIndex)
-  if (line.timestamp === undefined) return undefined
+  const line = lineWithTime(text, UWSGI.lastIndex, time)
+  if (line === undefined) return undefined
   line.add('pid', match[1])
   line.add('client', match[2])
   line.add('user', match[3])

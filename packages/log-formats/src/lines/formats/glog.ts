@@ -1,7 +1,7 @@
 import { type LineFormat, matchAt } from './format.ts'
 import { setLevelOf, setLevelOfLetter } from './level-words.ts'
 import { skipSeparators } from './header-parts.ts'
-import { LogLine } from './log-line.ts'
+import { lineWithTime, LogLine } from './log-line.ts'
 
 /** The letter, and the date without separators: with a year of four digits, of two, or without one. */
 const DATE = /([IWEFD])(?:(\d{4})(?=\d{4} )|(\d{2})(?=\d{4} ))?(\d\d)(\d\d) (?=\d\d:\d\d:\d\d)/y
@@ -75,10 +75,8 @@ const MARK = /(?:\(([A-Z])\) |<([A-Z])>|([TDINWECF]) )(?=\d{4}-\d\d-\d\d[T ])/y
 export const markFirst: LineFormat = (text, { time }) => {
   const mark = matchAt(MARK, text, 0)
   if (mark === undefined) return undefined
-  const line = new LogLine()
-  line.timestamp = time.read(text, MARK.lastIndex)
-  if (line.timestamp === undefined) return undefined
-  line.isZoned = time.isZoned
+  const line = lineWithTime(text, MARK.lastIndex, time)
+  if (line === undefined) return undefined
   setLevelOfLetter(line, mark[1] ?? mark[2] ?? mark[3] ?? '')
   if (line.level === undefined) return undefined
   line.message = text.slice(skipSeparators(text, time.end))

@@ -1,6 +1,6 @@
 import { addStatus, readRequestLine } from './access-log.ts'
 import { type LineFormat, matchAt } from './format.ts'
-import { LogLine } from './log-line.ts'
+import { lineWithTime, type LogLine } from './log-line.ts'
 
 /** HAProxy without syslog: client and port before the time, the status after the times of the parts. */
 const PROXY_CLIENT = /([\d.a-fA-F:]{3,45}):(\d{1,5}) \[(?=\d{1,2}\/[A-Z])/y
@@ -9,10 +9,8 @@ const PROXY_STATUS = /\] \S{1,100} \S{1,200} [\d/+-]{3,60} (\d{3}) (\d{1,15})/y
 export const proxyLog: LineFormat = (text, { time }) => {
   const client = matchAt(PROXY_CLIENT, text, 0)
   if (client === undefined) return undefined
-  const line = new LogLine()
-  line.timestamp = time.read(text, PROXY_CLIENT.lastIndex)
-  if (line.timestamp === undefined) return undefined
-  line.isZoned = time.isZoned
+  const line = lineWithTime(text, PROXY_CLIENT.lastIndex, time)
+  if (line === undefined) return undefined
   readProxyStatus(text, time.end, line)
   line.add('client', client[1])
   line.add('clientPort', client[2])
@@ -42,10 +40,8 @@ const BUCKET_STATUS = /"(?:[^"\\]|\\.)*" (\d{3})(?= )/y
 export const bucketLog: LineFormat = (text, { time }) => {
   const bucket = matchAt(BUCKET, text, 0)
   if (bucket === undefined) return undefined
-  const line = new LogLine()
-  line.timestamp = time.read(text, BUCKET.lastIndex)
-  if (line.timestamp === undefined) return undefined
-  line.isZoned = time.isZoned
+  const line = lineWithTime(text, BUCKET.lastIndex, time)
+  if (line === undefined) return undefined
   line.add('owner', bucket[1])
   line.add('bucket', bucket[2])
   addStatus(matchAt(BUCKET_STATUS, text, text.indexOf('"', time.end))?.[1], line)
@@ -61,10 +57,8 @@ const BALANCER_FIELDS =
 export const balancerLog: LineFormat = (text, { time }) => {
   const balancer = matchAt(BALANCER, text, 0)
   if (balancer === undefined) return undefined
-  const line = new LogLine()
-  line.timestamp = time.read(text, BALANCER.lastIndex)
-  if (line.timestamp === undefined) return undefined
-  line.isZoned = time.isZoned
+  const line = lineWithTime(text, BALANCER.lastIndex, time)
+  if (line === undefined) return undefined
   const fields = matchAt(BALANCER_FIELDS, text, time.end)
   if (fields === undefined) return undefined
   const [, name, client, port, , status = '-', bytes, requestLine = ''] = fields

@@ -1,5 +1,6 @@
 import type { Level } from '../../levels.ts'
 import { freeName, type Members, setMember } from '../../plain-object.ts'
+import type { TimeReader } from '../../times/time-reader.ts'
 
 /** Only requests in access logs are longer, and their messages have them. Four of them fit into the metadata of an entry. */
 const VALUE_CHARACTERS_MAX = 8_192
@@ -32,4 +33,14 @@ export class LogLine {
     const isTaken = this.metadata[name] !== undefined
     setMember(this.metadata, isTaken ? freeName(this.metadata, name) : name, value)
   }
+}
+
+/** A line with the time at a position. Undefined if there is no time. */
+export function lineWithTime(text: string, at: number, time: TimeReader): LogLine | undefined {
+  const timestamp = time.read(text, at)
+  if (timestamp === undefined) return undefined
+  const line = new LogLine()
+  line.timestamp = timestamp
+  line.isZoned = time.isZoned
+  return line
 }
