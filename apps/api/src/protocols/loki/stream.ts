@@ -1,4 +1,4 @@
-import { isSynonym, levelOf, readEnvironment } from '@sluice/log-formats'
+import { isSynonym, levelOf, readEnvironment } from '@sluice/records'
 import { metadataError } from '@sluice/rows'
 import { limits } from '@sluice/schema'
 import type { SourceRecord } from '../../intake/records.ts'
