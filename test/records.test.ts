@@ -140,19 +140,16 @@ describe.each(Object.entries<Source>(sources))('%s', (_name, { url, headers = {}
   })
 })
 
-describe.each(Object.entries<Source>(sources).filter(([name]) => name !== 'Loki'))(
-  '%s',
-  (_name, { url, headers = {}, body }) => {
-    it('reads the numbers of OpenTelemetry', async () => {
-      const numbers = Array.from({ length: 24 }, (_, at) => at + 1)
-      await api.post(body(numbers.map((severityNumber) => ({ severityNumber }))), {
-        url,
-        headers: { 'dd-api-key': api.key, ...headers },
-      })
-      const four = (level: string): string[] => Array.from({ length: 4 }, () => level)
-      expect(api.queue.rows.map(({ level }) => level)).toEqual(
-        ['debug', 'debug', 'info', 'warn', 'error', 'error'].flatMap(four),
-      )
-    })
+/** The level of each number of OpenTelemetry, from 1 to 24. */
+const numbered = ['debug', 'debug', 'info', 'warn', 'error', 'error'].flatMap((level) =>
+  Array.from({ length: 4 }, () => level),
+)
+
+it.each(Object.entries<Source>(sources).filter(([name]) => name !== 'Loki'))(
+  '%s reads the numbers of OpenTelemetry',
+  async (_name, { url, headers = {}, body }) => {
+    const records = numbered.map((_, at) => ({ severityNumber: at + 1 }))
+    await api.post(body(records), { url, headers: { 'dd-api-key': api.key, ...headers } })
+    expect(api.queue.rows.map(({ level }) => level)).toEqual(numbered)
   },
 )
