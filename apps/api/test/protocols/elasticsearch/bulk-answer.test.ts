@@ -1,7 +1,11 @@
 import { type EntryError, limits } from '@sluice/schema'
 import { describe, expect, it } from 'vitest'
-import { bulkAnswer, type Item } from '../../../src/protocols/elasticsearch/bulk-answer.ts'
-import { readFilter } from '../../../src/protocols/elasticsearch/filter-path.ts'
+import {
+  bulkAnswer,
+  type Item,
+  ItemWriter,
+  readFilter,
+} from '../../../src/protocols/elasticsearch/bulk-answer.ts'
 
 const itemsOf = (count: number): Item[] =>
   Array.from({ length: count }, (_, i) => ({
@@ -112,5 +116,32 @@ describe('the answer to a bulk request', () => {
     expect(textOf(await make(itemsOf(5_000), new Map(), 'errors,items.*.error'))).toBe('{"errors":false}')
     expect(JSON.parse(textOf(await make(itemsOf(5_000), rejected, 'items.*.error')))).toEqual({ items })
     expect(textOf(await make(itemsOf(3), new Map(), 'items.*.error'))).toBe('{}')
+  })
+})
+
+/** Writes the reasons of the items of one answer. */
+function writer(): (reason: string) => string {
+  const items = new ItemWriter(readFilter('items.*.error'))
+  return (reason) => {
+    const item = { action: 'index', index: null, id: null, error: { type: 't', reason } }
+    return (JSON.parse(items.json(item, invalid)) as { index: { error: { reason: string } } }).index.error
+      .reason
+  }
+}
+
+describe('the reason of an error', () => {
+  it.each([
+    ['x'.repeat(160), 'x'.repeat(160)],
+    ['x'.repeat(161), `${'x'.repeat(159)}…`],
+    [`${'x'.repeat(158)}😀😀`, `${'x'.repeat(158)}\u{FFFD}…`],
+  ])('has up to 160 characters', (reason, written) => {
+    expect(writer()(reason)).toBe(written)
+  })
+
+  it('is one of 512 different ones', () => {
+    const write = writer()
+    for (let i = 0; i < 512; i += 1) expect(write(`r${i}`)).toBe(`r${i}`)
+    expect(write('r512')).toContain('too many different reasons')
+    expect(write('r511')).toBe('r511')
   })
 })
