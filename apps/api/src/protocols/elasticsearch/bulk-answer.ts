@@ -88,13 +88,12 @@ export async function bulkAnswer(
     ...(filter.took ? ['"took":0'] : []),
     ...(filter.errors ? [`"errors":${rejected.size > 0}`] : []),
   ]
-  const writer = new ItemWriter(filter)
   let separator = `{${[...head, '"items":['].join(',')}`
   for (let start = 0; start < items.length; start += ITEMS_PER_STEP) {
     if (items.length > ITEMS_PER_STEP) await nextTurn()
     const texts = items
       .slice(start, start + ITEMS_PER_STEP)
-      .map((item, at) => writer.json(item, rejected.get(start + at)))
+      .map((item, at) => itemJson(item, rejected.get(start + at), filter))
       .filter((text) => text !== '')
     if (texts.length === 0) continue
     add(separator + texts.join(','))
@@ -106,58 +105,27 @@ export async function bulkAnswer(
 
 /** Stands for no index: Elastic's client for Java discards an answer that has null. */
 const NO_INDEX = 'sluice'
-/** An answer has up to 16 Ki errors. Each further reason costs memory and time. */
-const REASONS_MAX = 512
-/** Enough to find the cause. A reason may have a name that the client chose. */
+/** Enough to find the cause. A reason may have a name that the client chose, and an answer has up to 16 Ki of them. */
 const REASON_CHARACTERS_MAX = 160
 
-/** Writes the items of one answer. */
-export class ItemWriter {
-  readonly #field: Filter['field']
-  /** The JSON of the errors so far. */
-  readonly #errors = new Map<string, string>()
-  /** The last index. Most items have the same. */
-  #index = NO_INDEX
-  #indexJson = JSON.stringify(NO_INDEX)
-
-  constructor({ field }: Filter) {
-    this.#field = field
+/** Empty if no field of the item is asked for: Elasticsearch omits such items. */
+function itemJson(
+  { action, index, id, error: ownError }: Item,
+  invalid: EntryError | undefined,
+  { field }: Filter,
+): string {
+  const fields: string[] = []
+  if (field('_index')) fields.push(`"_index":${JSON.stringify(index ?? NO_INDEX)}`)
+  if (field('_id')) fields.push(`"_id":${JSON.stringify(id)}`)
+  if (field('status')) fields.push(`"status":${invalid === undefined ? 201 : 400}`)
+  if (invalid === undefined) {
+    if (field('result')) fields.push('"result":"created"')
+  } else if (field('error')) {
+    const { type, reason } =
+      ownError ?? errorOf('document_parsing_exception', describeError(invalid, 'The document'))
+    fields.push(`"error":${JSON.stringify(errorOf(type, shorten(reason, REASON_CHARACTERS_MAX)))}`)
   }
-
-  /** Empty if no field of the item is asked for: Elasticsearch omits such items. */
-  json({ action, index, id, error: ownError }: Item, entryError: EntryError | undefined): string {
-    const error =
-      entryError &&
-      (ownError ?? errorOf('document_parsing_exception', describeError(entryError, 'The document')))
-    const fields: string[] = []
-    if (this.#field('_index')) fields.push(`"_index":${this.#jsonOfIndex(index ?? NO_INDEX)}`)
-    if (this.#field('_id')) fields.push(`"_id":${JSON.stringify(id)}`)
-    if (this.#field('status')) fields.push(`"status":${error === undefined ? 201 : 400}`)
-    if (error === undefined) {
-      if (this.#field('result')) fields.push('"result":"created"')
-    } else if (this.#field('error')) fields.push(`"error":${this.#jsonOfError(error)}`)
-    return fields.length === 0 ? '' : `{"${action}":{${fields.join(',')}}}`
-  }
-
-  #jsonOfIndex(index: string): string {
-    if (index !== this.#index) {
-      this.#index = index
-      this.#indexJson = JSON.stringify(index)
-    }
-    return this.#indexJson
-  }
-
-  /** The reason may be shortened or, after many others, omitted. */
-  #jsonOfError({ type, reason }: ElasticError): string {
-    const key = `${type} ${reason}`
-    const known = this.#errors.get(key)
-    if (known !== undefined) return known
-    if (this.#errors.size >= REASONS_MAX)
-      return JSON.stringify(errorOf(type, 'There are too many different reasons to give this one'))
-    const made = JSON.stringify(errorOf(type, shorten(reason, REASON_CHARACTERS_MAX)))
-    this.#errors.set(key, made)
-    return made
-  }
+  return fields.length === 0 ? '' : `{"${action}":{${fields.join(',')}}}`
 }
 
 /** The string itself, or its beginning and an ellipsis if it is longer. */
