@@ -1,5 +1,4 @@
 import { isPlainObject, type Members } from '@sluice/records'
-import { limits } from '@sluice/schema'
 import type { IncomingHttpHeaders } from 'node:http'
 import type { Answer } from '../../answer.ts'
 import { checkBody } from '../../intake/body.ts'
@@ -9,7 +8,7 @@ import { Problem, problems } from '../../problems.ts'
 import type { Protocol } from '../protocol.ts'
 import { asBearer, describeError, hasTooManyNames, rejection, tooManyNames } from '../shippers.ts'
 import { pushedProtobuf } from './push-protobuf.ts'
-import { decodeSnappy, snappyBytes, SnappyError } from './snappy.ts'
+import { decodeSnappy, snappyBytes } from './snappy.ts'
 import { LABELS_CHARACTERS_MAX, type LineReader, linesOfStream } from './stream.ts'
 
 /**
@@ -23,18 +22,8 @@ export const lokiPush: Protocol = {
   encoding: {
     name: 'snappy',
     isUsed: (headers) => !isJson(headers),
-    decodedBytes(body) {
-      if (body.length === 0) throw new Problem('empty_body', problems.empty_body.detail)
-      return orProblem(() => snappyBytes(body, limits.bodyBytesMax))
-    },
-    *decode(body) {
-      const steps = decodeSnappy(body, limits.bodyBytesMax)
-      for (;;) {
-        const { done, value } = orProblem(() => steps.next())
-        if (done === true) return value
-        yield undefined
-      }
-    },
+    decodedBytes: snappyBytes,
+    decode: decodeSnappy,
   },
   read(body, { headers }) {
     if (isJson(headers)) checkBody(body)
@@ -56,16 +45,6 @@ export const lokiPush: Protocol = {
 /** Everything else is Protocol Buffers with snappy, as for Loki. */
 function isJson({ 'content-type': contentType = '' }: IncomingHttpHeaders): boolean {
   return /^application\/json\s*(;|$)/i.test(contentType)
-}
-
-function orProblem<Result>(decode: () => Result): Result {
-  try {
-    return decode()
-  } catch (error) {
-    if (!(error instanceof SnappyError)) throw error
-    if (error.isTooLarge) throw new Problem('body_too_large', problems.body_too_large.detail)
-    throw new Problem('invalid_encoding', `The body is not snappy: ${error.message}.`)
-  }
 }
 
 function textAnswer(status: number, body: string): Answer {

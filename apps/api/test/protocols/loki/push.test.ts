@@ -1,8 +1,8 @@
+import { field, varint } from '@sluice/harness/otlp-logs'
 import { limits } from '@sluice/schema'
 import type { LightMyRequestResponse } from 'fastify'
 import { gzipSync } from 'node:zlib'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
-import { bytesField, numberField } from '../../../src/protocols/otlp/protobuf-writer.ts'
 import { buildTestApi, type TestApi } from '../../support/test-api.ts'
 
 let api: TestApi
@@ -33,13 +33,6 @@ function snappy(bytes: Buffer): Buffer {
   return Buffer.concat(parts)
 }
 
-function varint(value: number): Buffer {
-  const bytes: number[] = []
-  let rest = value
-  for (; rest >= 0x80; rest = Math.floor(rest / 0x80)) bytes.push((rest & 0x7f) | 0x80)
-  return Buffer.from([...bytes, rest])
-}
-
 interface ProtoLine {
   readonly seconds?: number
   readonly nanos?: number
@@ -49,21 +42,21 @@ interface ProtoLine {
 
 function stream(labels: string, lines: readonly ProtoLine[]): Buffer {
   const entries = lines.map(({ seconds = 1_763_632_800, nanos = 0, line, metadata = {} }) =>
-    bytesField(
+    field.bytes(
       2,
       Buffer.concat([
-        bytesField(1, Buffer.concat([numberField(1, seconds), numberField(2, nanos)])),
-        bytesField(2, line),
+        field.bytes(1, Buffer.concat([field.varint(1, seconds), field.varint(2, nanos)])),
+        field.bytes(2, line),
         ...Object.entries(metadata).map(([name, value]) => pair(name, value)),
       ]),
     ),
   )
-  return bytesField(1, Buffer.concat([bytesField(1, labels), ...entries, numberField(3, 7)]))
+  return field.bytes(1, Buffer.concat([field.bytes(1, labels), ...entries, field.varint(3, 7)]))
 }
 
 /** Structured metadata of a line. */
 const pair = (name: string, value: string): Buffer =>
-  bytesField(3, Buffer.concat([bytesField(1, name), bytesField(2, value)]))
+  field.bytes(3, Buffer.concat([field.bytes(1, name), field.bytes(2, value)]))
 
 const metadata = (): unknown[] =>
   api.queue.rows.map(({ metadata_text }) => JSON.parse(metadata_text ?? '{}') as unknown)
@@ -166,9 +159,9 @@ describe('a push request', () => {
   )
 
   it('keeps all values of a name that is sent twice', async () => {
-    const line = [bytesField(2, 'x'), pair('a', '1'), pair('a', '2'), pair('a_2', '3'), pair('a', '4')]
-    const labels = bytesField(1, '{b="1",b_2="2",b="3"}')
-    await push(bytesField(1, Buffer.concat([labels, bytesField(2, Buffer.concat(line))])))
+    const line = [field.bytes(2, 'x'), pair('a', '1'), pair('a', '2'), pair('a_2', '3'), pair('a', '4')]
+    const labels = field.bytes(1, '{b="1",b_2="2",b="3"}')
+    await push(field.bytes(1, Buffer.concat([labels, field.bytes(2, Buffer.concat(line))])))
     expect(metadata()).toEqual([{ a: '1', a_2: '2', a_2_2: '3', a_3: '4', b: '1', b_2: '2', b_3: '3' }])
   })
 
