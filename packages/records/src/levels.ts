@@ -1,9 +1,9 @@
-import { type Entry, levels } from '@sluice/schema'
+import { levels } from '@sluice/schema/limits'
 import { isPlainObject } from './members.ts'
 import { isMongoDate } from './times.ts'
 
 /** A level of the contract. */
-export type Level = Entry['level']
+export type Level = (typeof levels)[number]
 
 export interface LevelReading {
   readonly level: Level

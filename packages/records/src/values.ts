@@ -1,6 +1,6 @@
-import { type Entry, entrySchema, hasAtMostCharacters, limits } from '@sluice/schema'
+import { environments, hasAtMostCharacters, limits, sources } from '@sluice/schema/limits'
 
-export type Environment = NonNullable<Entry['environment']>
+export type Environment = (typeof environments)[number]
 
 /** The names that deployments give to each environment of the contract, in lower case. */
 const environmentNames: Readonly<Record<Environment, readonly string[]>> = {
@@ -9,8 +9,8 @@ const environmentNames: Readonly<Record<Environment, readonly string[]>> = {
   production: ['production', 'prod', 'prd'],
 }
 const environmentsByName: ReadonlyMap<string, Environment> = new Map(
-  Object.entries(environmentNames).flatMap(([environment, names]) =>
-    names.map((name): [string, Environment] => [name, environment as Environment]),
+  environments.flatMap((environment) =>
+    environmentNames[environment].map((name): [string, Environment] => [name, environment]),
   ),
 )
 /** The longest name is far shorter. */
@@ -36,7 +36,7 @@ export function readStack(value: unknown, name: string): string | undefined {
 }
 
 export function readSource(value: unknown): string | undefined {
-  return entrySchema.properties.source.enum.find((known) => known === value) ?? undefined
+  return sources.find((known) => known === value)
 }
 
 export const readService = stringReader(limits.serviceCharactersMax)

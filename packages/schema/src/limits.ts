@@ -1,3 +1,8 @@
+/** The values that fields of an entry may have. */
+export const levels = ['log', 'debug', 'info', 'success', 'warn', 'error'] as const
+export const environments = ['development', 'staging', 'production'] as const
+export const sources = ['server', 'client', 'edge'] as const
+
 /**
  * Every limit of the contract. The names end with their units; characters are Unicode code points. The validation, the OpenAPI
  * document and the tests read the limits from here.
