@@ -31,12 +31,12 @@ type Uses = Map<string, Use>
  *
  * Fields of the contract that are valid stay as they are. Missing ones are taken from the names that other loggers use, and
  * translated. What is not used stays in the metadata under its own name. This includes values that are not usable, such
- * as a level that is unknown; the default is then used. A level that says more than that of the contract, such as
- * `FATAL`, is kept as `originalLevel`. A record without a message gets its own JSON text as the message.
+ * as a level that is unknown; the default is then used. A level that says more than the contract's, such as `FATAL`, is
+ * kept as `originalLevel`. A record without a message gets its own JSON as the message.
  *
  * A record that needs no change is returned itself.
  *
- * The texts of message and stack may exceed the limits of the contract: nothing is cut here.
+ * Message and stack may exceed the limits of the contract: nothing is cut here.
  */
 export function entryOfRecord(
   record: Fields,
@@ -63,7 +63,7 @@ export function entryOfRecord(
   return entry
 }
 
-/** The text of a record; '' if it is nested deeper than JavaScript can write. Such metadata is above the limit of the contract. */
+/** A record as JSON; '' if it is nested deeper than JavaScript can write. Such metadata is above the limit of the contract. */
 function jsonOf(record: Fields): string {
   try {
     return JSON.stringify(record)
@@ -141,7 +141,7 @@ function isBunyanRecord(record: Fields): boolean {
   )
 }
 
-/** GELF has the severity of syslog as `level`. A number under `severity` is that of syslog by RFC 5424. */
+/** GELF has the severity of syslog as `level`. A number under `severity` is syslog's too (RFC 5424). */
 function isSyslogNumber(name: string, record: Fields): boolean {
   return name === 'severity' || (name === 'level' && Object.hasOwn(record, 'short_message'))
 }

@@ -35,16 +35,16 @@ export function isMongoDate(value: unknown): value is { readonly $date: string |
 const DATE_TIME =
   /^(\d{4})([-/.]?)(\d\d)\2(\d\d)[Tt _](\d\d):?(\d\d)(?::?(\d\d)(?:[.,](\d{1,30}))?)?(?: ?([Zz]|UTC|GMT|[+-]\d\d(?::?\d\d)?))?$/
 
-/** What the API reads: the text of such a time is left as it is. */
+/** What the API reads: such a time is left as it is. */
 const CONTRACT_FORM = /^\d{4}-\d\d-\d\d[Tt]\d\d:\d\d(?::\d\d(?:[.,]\d{1,30})?)?(?:[Zz]|[+-]\d\d(?::?\d\d)?)?$/
 
 /** Neither ISO 8601 nor a close relative is longer. */
 const TIME_CHARACTERS_MAX = 70
 
-/** The time as the contract's ISO 8601, with all digits and its offset; undefined if the text is not such a time. */
-export function timeOfIso(text: string): string | undefined {
-  if (text.length > TIME_CHARACTERS_MAX) return undefined
-  const match = DATE_TIME.exec(text)
+/** The time as the contract's ISO 8601, with all digits and its offset; undefined if the string is not such a time. */
+export function timeOfIso(string: string): string | undefined {
+  if (string.length > TIME_CHARACTERS_MAX) return undefined
+  const match = DATE_TIME.exec(string)
   if (match === null) return undefined
   const [, year = '', , month = '', day = '', hour = '', minute = '', second = '00', fraction, zone = ''] =
     match
@@ -52,7 +52,7 @@ export function timeOfIso(text: string): string | undefined {
   const offset = zone === 'UTC' || zone === 'GMT' ? 'Z' : zone
   if (!isOffset(offset) || !isInYearsOfContract([+year, +month, +day, +hour, +minute, +second], offset))
     return undefined
-  if (CONTRACT_FORM.test(text)) return text
+  if (CONTRACT_FORM.test(string)) return string
   const point = fraction === undefined ? '' : `.${fraction}`
   return `${year}-${month}-${day}T${hour}:${minute}:${second}${point}${offset}`
 }
@@ -92,10 +92,10 @@ const EPOCH_SECONDS_MAX = Date.UTC(2262, 0, 1) / 1_000
  * has seconds, up to 14 milliseconds, up to 17 microseconds, else nanoseconds. Each unit has the range of the years 1973
  * to 2261 for itself. All digits are kept, up to nine of the fraction.
  *
- * @param text a decimal number
+ * @param string a decimal number
  */
-export function timeOfEpoch(text: string): string | undefined {
-  const [, whole, fraction = ''] = DECIMAL.exec(text) ?? []
+export function timeOfEpoch(string: string): string | undefined {
+  const [, whole, fraction = ''] = DECIMAL.exec(string) ?? []
   if (whole === undefined) return undefined
   const decimals = whole.length <= 11 ? 0 : whole.length <= 14 ? 3 : whole.length <= 17 ? 6 : 9
   const seconds = Number(whole.slice(0, whole.length - decimals))

@@ -16,7 +16,7 @@ export const datadogLogs: Protocol = {
     checkBody(body)
     return {
       records: () => logsOf(body),
-      // The Agent does not retry after 400. As soon as a log is stored the answer is 202, because Fluent Bit retries after any other.
+      // The Agent does not retry after 400. As soon as a log is stored the response is 202, because Fluent Bit retries after any other.
       answer({ records, rejected }) {
         const [first] = rejected
         if (first === undefined) return jsonAnswer(202, {})

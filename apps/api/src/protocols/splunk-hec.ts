@@ -22,7 +22,7 @@ import {
   withMetadata,
 } from './shippers.ts'
 
-/** The codes of HEC that this service has, with their texts. */
+/** The codes of HEC that this service has, with their messages. */
 const codes = {
   success: [0, 'Success'],
   disabled: [1, 'Token disabled'],
@@ -258,14 +258,14 @@ function readAckIds(body: Buffer): readonly number[] {
   throw new Problem('invalid_json', 'Send {"acks": [numbers]}.')
 }
 
-/** A request with a channel gets a number, which a client may ask for later. A replay has the number of the first answer. */
+/** A request with a channel gets a number, which a client may ask for later. A replay has the number of the first response. */
 function ackOf({ headers, query }: ProtocolRequest, identity: string): object {
   if (headers['x-splunk-request-channel'] === undefined && query['channel'] === undefined) return {}
   return { ackId: createHash('sha256').update(identity).digest().readUIntBE(0, ACK_ID_BYTES) }
 }
 
 /**
- * Docker sends a batch once more after each answer but 200, so that is the answer as soon as an event is stored: the others are only counted.
+ * Docker sends a batch once more after each response but 200, so the response is 200 as soon as an event is stored: the others are only counted.
  * A request without a valid event is rejected.
  */
 function answerTo(request: ProtocolRequest): Reading['answer'] {

@@ -4,7 +4,7 @@ import type { Outcome } from '../../intake/records.ts'
 import type { Answering } from '../protocol.ts'
 import { describeError } from '../shippers.ts'
 
-/** Elastic's clients reject answers without this header. */
+/** Elastic's clients reject responses without this header. */
 const headers = { 'x-elastic-product': 'Elasticsearch' }
 
 /** @param body JSON */
@@ -31,7 +31,7 @@ export interface Item {
 
 type ItemField = '_index' | '_id' | 'status' | 'result' | 'error'
 
-/** The parts of an answer that a client asks for with the parameter `filter_path`. */
+/** The parts of a response that a client asks for with the parameter `filter_path`. */
 export interface Filter {
   readonly took: boolean
   readonly errors: boolean
@@ -46,7 +46,7 @@ const FILTER_CHARACTERS_MAX = 1_024
 
 /**
  * Reads a list such as `errors,items.*.error,items.*.status` of Filebeat and Logstash. Lists with exclusions or with other wildcards are not
- * supported: the answer has everything then, which is valid for all clients.
+ * supported: the response has everything then, which is valid for all clients.
  */
 export function readFilter(list: unknown): Filter {
   if (typeof list !== 'string' || list === '' || list.length > FILTER_CHARACTERS_MAX) return everything
@@ -70,7 +70,7 @@ function isSupported([first = '', action = '*', field = '*']: readonly string[])
 /** Items that are made in one turn of the event loop: about 2 ms. */
 const ITEMS_PER_STEP = 1_024
 
-/** The answer to a bulk request: an item for each action. */
+/** The response to a bulk request: an item for each action. */
 export async function bulkAnswer(
   items: readonly Item[],
   { rejected }: Outcome,
@@ -103,9 +103,9 @@ export async function bulkAnswer(
   return elasticAnswer(200, body)
 }
 
-/** Stands for no index: Elastic's client for Java discards an answer that has null. */
+/** Stands for no index: Elastic's client for Java discards a response that has null. */
 const NO_INDEX = 'sluice'
-/** Enough to find the cause. A reason may have a name that the client chose, and an answer has up to 16 Ki of them. */
+/** Enough to find the cause. A reason may have a name that the client chose, and a response has up to 16 Ki of them. */
 const REASON_CHARACTERS_MAX = 160
 
 /** Empty if no field of the item is asked for: Elasticsearch omits such items. */

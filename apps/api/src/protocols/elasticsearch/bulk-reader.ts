@@ -105,7 +105,7 @@ const indexRules: readonly (readonly [RegExp, fault: string])[] = [
     /[\\/*?"<>| ,]/,
     String.raw`must not contain the following characters ['\','/','*','?','"','<','>','|',' ',',']`,
   ],
-  // As JSON, each would take six bytes in each item of the answer.
+  // As JSON, each would take six bytes in each item of the response.
   [/\p{Cc}/u, 'must not contain control characters'],
   [/#/, "must not contain '#'"],
   [/:/, "must not contain ':'"],

@@ -26,7 +26,7 @@ function json(paths: readonly string[], body: object): FixedAnswer {
   return { paths, needsKey: true, answer: elasticAnswer(200, JSON.stringify(body)) }
 }
 
-/** The bulk API of Elasticsearch: documents become entries, and each gets an item of the answer. */
+/** The bulk API of Elasticsearch: documents become entries, and each gets an item of the response. */
 export const elasticsearchBulk: Protocol = {
   // Fluent Bit writes the slash if it has a pipeline.
   paths: [
@@ -55,6 +55,7 @@ export const elasticsearchBulk: Protocol = {
     json(['/elasticsearch/_license'], { license }),
     // Vector.
     json(['/elasticsearch/_cluster/health'], health),
+    // Scripts that wait for a cluster.
     {
       paths: ['/elasticsearch/_cat/health'],
       needsKey: true,

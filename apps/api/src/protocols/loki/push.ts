@@ -29,7 +29,7 @@ export const lokiPush: Protocol = {
     if (isJson(headers)) checkBody(body)
     return {
       records: () => (isJson(headers) ? pushedJson(body) : pushedProtobuf(body)),
-      // No client retries after 400, so the valid lines are stored, and the answer says what is wrong with the others. Loki does the same.
+      // No client retries after 400, so the valid lines are stored, and the response says what is wrong with the others. Loki does the same.
       answer({ records, rejected }) {
         const [first] = rejected
         if (first === undefined) return textAnswer(204, '')

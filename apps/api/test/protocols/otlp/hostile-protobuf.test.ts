@@ -240,8 +240,8 @@ describe('an invalid record', () => {
         field.bytes(
           2,
           Buffer.concat(
-            [encodeRecord({ body: 'a' }), record, encodeRecord({ body: 'b' })].map((one) =>
-              field.bytes(2, one),
+            [encodeRecord({ body: 'a' }), record, encodeRecord({ body: 'b' })].map((bytes) =>
+              field.bytes(2, bytes),
             ),
           ),
         ),
