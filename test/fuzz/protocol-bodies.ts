@@ -1,5 +1,5 @@
 import { happens, integer, pick, type Random } from '@sluice/harness'
-import { bytesField, numberField } from '../../apps/api/src/protocols/otlp/protobuf-writer.ts'
+import { field, varint } from '@sluice/harness/otlp-logs'
 
 /** A body for the API of a shipper. */
 export interface ProtocolBody {
@@ -105,26 +105,29 @@ function lokiJson(random: Random): ProtocolBody {
 }
 
 function lokiProtobuf(random: Random): ProtocolBody {
-  const time = bytesField(
+  const time = field.bytes(
     1,
-    Buffer.concat([numberField(1, integer(random, 0, 2_000_000_000)), numberField(2, 7)]),
+    Buffer.concat([field.varint(1, integer(random, 0, 2_000_000_000)), field.varint(2, 7)]),
   )
   const lines = repeat(random, () => value(random)).map((line) =>
-    bytesField(2, Buffer.concat([time, bytesField(2, line.slice(0, 40)), bytesField(3, bytesField(1, 'a'))])),
+    field.bytes(
+      2,
+      Buffer.concat([time, field.bytes(2, line.slice(0, 40)), field.bytes(3, field.bytes(1, 'a'))]),
+    ),
   )
   const labels = pick(random, ['{}', '{app="x"}', '{app=`y`, level="warn"}', '{', 'x', '{a="\\xff"}'])
   return {
     protocol: 'loki',
     target: '/loki/api/v1/push',
     contentType: 'application/x-protobuf',
-    bytes: snappy(bytesField(1, Buffer.concat([bytesField(1, labels), ...lines]))),
+    bytes: snappy(field.bytes(1, Buffer.concat([field.bytes(1, labels), ...lines]))),
     isCounted: false,
   }
 }
 
 /** A block of literals. */
 function snappy(bytes: Buffer): Buffer {
-  const parts: Buffer[] = [numberField(1, bytes.length).subarray(1)]
+  const parts: Buffer[] = [varint(bytes.length)]
   if (bytes.length === 0) parts.push(Buffer.from([0]))
   for (let at = 0; at < bytes.length; at += 60) {
     const part = bytes.subarray(at, at + 60)

@@ -1,20 +1,17 @@
 import { entryFields } from '@sluice/schema'
-import type { Level } from './levels.ts'
-import { freeName, isPlainObject, type Members, setMember } from './plain-object.ts'
-import { isParent, type NameRole, type Role, roleOfName } from './record-names.ts'
+import { type Level, type LevelReading, readLevel, readMongoLevel } from './levels.ts'
+import { addMember, isPlainObject, type Members, setMember } from './members.ts'
+import { isParent, type NameRole, type Role, roleOfName } from './names.ts'
+import { readTime } from './times.ts'
 import {
-  type LevelReading,
   readEnvironment,
-  readLevel,
   readMessage,
-  readMongoLevel,
   readPathname,
   readService,
   readSource,
   readStack,
-  readTime,
   readUrl,
-} from './record-values.ts'
+} from './values.ts'
 
 type Fields = Readonly<Record<string, unknown>>
 
@@ -34,12 +31,12 @@ type Uses = Map<string, Use>
  *
  * Fields of the contract that are valid stay as they are. Missing ones are taken from the names that other loggers use, and
  * translated. What is not used stays in the metadata under its own name. This includes values that are not usable, such
- * as a level that is unknown; the default is then used. A level that says more than that of the contract, such as
- * `FATAL`, is kept as `originalLevel`. A record without a message gets its own JSON text as the message.
+ * as a level that is unknown; the default is then used. A level that says more than the contract's, such as `FATAL`, is
+ * kept as `originalLevel`. A record without a message gets its own JSON as the message.
  *
  * A record that needs no change is returned itself.
  *
- * The texts of message and stack may exceed the limits of the contract: nothing is cut here.
+ * Message and stack may exceed the limits of the contract: nothing is cut here.
  */
 export function entryOfRecord(
   record: Fields,
@@ -60,13 +57,13 @@ export function entryOfRecord(
   const metadata = collectMetadata(record, uses)
   const levelUse = uses.get('level')
   if (level?.isExact === false && levelUse !== undefined) {
-    setMember(metadata, freeName(metadata, 'originalLevel'), valueAt(record, levelUse))
+    addMember(metadata, 'originalLevel', valueAt(record, levelUse))
   }
   if (uses.has('metadata') || Object.keys(metadata).length > 0) entry['metadata'] = metadata
   return entry
 }
 
-/** The text of a record; '' if it is nested deeper than JavaScript can write. Such metadata is above the limit of the contract. */
+/** A record as JSON; '' if it is nested deeper than JavaScript can write. Such metadata is above the limit of the contract. */
 function jsonOf(record: Fields): string {
   try {
     return JSON.stringify(record)
@@ -144,7 +141,7 @@ function isBunyanRecord(record: Fields): boolean {
   )
 }
 
-/** GELF has the severity of syslog as `level`. A number under `severity` is that of syslog by RFC 5424. */
+/** GELF has the severity of syslog as `level`. A number under `severity` is syslog's too (RFC 5424). */
 function isSyslogNumber(name: string, record: Fields): boolean {
   return name === 'severity' || (name === 'level' && Object.hasOwn(record, 'short_message'))
 }
@@ -183,7 +180,7 @@ function collectMetadata(record: Fields, uses: Uses): Members {
     const rest = withoutUsed(record[name], used.get(name))
     // For a field of the contract, null means that it is absent.
     const isAbsent = rest === undefined || (rest === null && entryFields.has(name))
-    if (!isAbsent) setMember(metadata, freeName(metadata, name), rest)
+    if (!isAbsent) addMember(metadata, name, rest)
   }
   return metadata
 }
