@@ -145,7 +145,6 @@ await runProcess({
       pid: process.pid,
       version: packageJson.version,
       readiness,
-      hasView: config.QUEUE_VIEW,
       metrics,
       wallMs: clock.nowMs,
       monotonicMs,
@@ -218,7 +217,6 @@ await runProcess({
       dependencies: () => dependencies.status,
       pages,
       metrics: metrics.page,
-      view: reporting.view,
     })
     reporting.start()
     eventLoopDelay.start()

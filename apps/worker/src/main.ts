@@ -243,7 +243,6 @@ await runProcess({
       version: packageJson.version,
       readiness,
       work: () => ({ chunksHeld: shards.heldChunks, lag: counts.recentLag.read() }),
-      hasView: config.QUEUE_VIEW,
       metrics,
       wallMs: redisClock.nowMs,
       monotonicMs,
@@ -281,7 +280,6 @@ await runProcess({
       readiness,
       metrics: metrics.page,
       dependencies: () => dependencyStates.status,
-      view: reporting.view,
       isAlive: () => fetchMonitor.isAlive && clickhouseMonitor.isAlive && watchdog.isAlive,
     })
     reporting.start()

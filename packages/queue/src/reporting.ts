@@ -1,36 +1,33 @@
-import { installationNames, type Metrics, type OpsView, redisServers } from '@sluice/runtime'
+import { installationNames, type Metrics, redisServers } from '@sluice/runtime'
 import { Heartbeat, type HeartbeatOptions } from './heartbeat.ts'
 import { QueueGauge, type QueueGaugeOptions } from './queue-gauge.ts'
 import { exportQueues } from './queue-metrics.ts'
 import { QueueReporter } from './queue-reporter.ts'
-import { QueueView } from './queue-view.ts'
 import type { ShardCount } from './shard-count.ts'
 
 export interface ReportingOptions
   extends HeartbeatOptions, Pick<QueueGaugeOptions, 'memoryBytes' | 'wallMs'> {
   readonly shards: ShardCount
   readonly metrics: Metrics
-  /** Whether the pages of the queues are shown. */
-  readonly hasView: boolean
 }
 
 /**
- * What each process reports to operators next to its own metrics: the state of the queues, as metrics and as pages, and itself, for
+ * What each process reports to operators next to its own metrics: the state of the queues, as metrics, and itself, for
  * `sluice status`.
  */
 export class Reporting {
   readonly gauge: QueueGauge
-  /** For the ops server. */
-  readonly view: OpsView | undefined
   readonly #reporter: QueueReporter
   readonly #heartbeat: Heartbeat
 
   constructor(options: ReportingOptions) {
-    const { redis, prefix, metrics, hasView } = options
+    const { redis, prefix, metrics } = options
     this.gauge = new QueueGauge({ ...options, servers: () => redisServers(redis) })
-    const shared = { ...options, gauge: this.gauge }
-    this.view = hasView ? new QueueView(shared).answer : undefined
-    this.#reporter = new QueueReporter({ ...shared, leaseKey: installationNames(prefix).reporterKey })
+    this.#reporter = new QueueReporter({
+      ...options,
+      gauge: this.gauge,
+      leaseKey: installationNames(prefix).reporterKey,
+    })
     this.#heartbeat = new Heartbeat(options)
     exportQueues(metrics, this.#reporter)
   }

@@ -16,21 +16,6 @@ export interface OpsServer {
   close(): Promise<void>
 }
 
-/** An answer of a view. */
-export interface OpsAnswer {
-  readonly status: number
-  readonly headers: Readonly<Record<string, string>>
-  readonly body: string
-}
-
-/**
- * Further documents of the process that are not in memory.
- *
- * @param path of a GET request
- * @returns undefined for a path that the view does not have. The promise never rejects
- */
-export type OpsView = (path: string) => Promise<OpsAnswer> | undefined
-
 interface OpsServerOptions {
   readonly host: string
   readonly port: number
@@ -43,25 +28,18 @@ interface OpsServerOptions {
   readonly pages?: ReadonlyMap<string, () => unknown>
   /** The page `/metrics`. */
   readonly metrics?: Metrics['page']
-  /** Default: none. */
-  readonly view?: OpsView | undefined
 }
 
 /**
  * The HTTP server of each process for its operators: `/livez` (the process need not be restarted), `/readyz` (it can do its work),
  * `/metrics` and the further pages. All these responses come from memory: if a health check queried a database, an outage of the database
- * would take down every process. Only a view may query something.
+ * would take down every process.
  */
 export async function startOpsServer(options: OpsServerOptions): Promise<OpsServer> {
   const server = createServer((request, response) => {
     const { metrics } = options
     if (request.url === '/metrics' && metrics !== undefined) {
       void sendMetrics(response, metrics)
-      return
-    }
-    const viewed = request.method === 'GET' ? options.view?.(request.url ?? '/') : undefined
-    if (viewed !== undefined) {
-      void viewed.then(({ status, headers, body }) => response.writeHead(status, headers).end(body))
       return
     }
     const { status, body } = answer(request.url ?? '/', options)

@@ -95,27 +95,6 @@ describe('the ops server', () => {
     expect((await fetch(`${server.url}/lo`)).status).toBe(404)
   })
 
-  it('serves what a view answers, to GET requests only, and its own pages otherwise', async () => {
-    const headers = { 'content-type': 'text/plain', 'x-test': '1' }
-    const server = await startOpsServer({
-      host: '127.0.0.1',
-      port: 0,
-      readiness: ready,
-      view: (path) =>
-        path === '/view' ? Promise.resolve({ status: 203, headers, body: 'seen' }) : undefined,
-    })
-    servers.push(server)
-    const response = await fetch(`${server.url}/view`)
-    expect([response.status, response.headers.get('x-test'), await response.text()]).toEqual([
-      203,
-      '1',
-      'seen',
-    ])
-    expect((await fetch(`${server.url}/view`, { method: 'POST' })).status).toBe(404)
-    expect((await fetch(`${server.url}/other`)).status).toBe(404)
-    expect((await fetch(`${server.url}/readyz`)).status).toBe(200)
-  })
-
   it.each(['/', '/livez/', '/metrics', '/LIVEZ', '/%zz'])('answers %s with 404', async (path) => {
     const { url } = await start(ready)
     const response = await fetch(url + path)
