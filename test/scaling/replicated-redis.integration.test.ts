@@ -39,8 +39,8 @@ beforeAll(async () => {
 })
 
 afterAll(async () => {
-  redis?.close()
-  impatient?.close()
+  await redis?.close()
+  await impatient?.close()
   await supervisor?.stop({ force: true })
 })
 
@@ -229,7 +229,7 @@ function startCheck(replicas: number): {
   check.start()
   onTestFinished(() => {
     check.stop()
-    scripts.close()
+    void scripts.close()
     connection.disconnect()
   })
   return { check, scripts, connection }
@@ -250,7 +250,7 @@ describe('a check of the replicas', () => {
   it('is not ready without a connection for scripts', async () => {
     const { check, scripts } = startCheck(1)
     await vi.waitFor(() => expect(check.readiness.ready).toBe(true), { timeout: 5_000 })
-    scripts.close()
+    await scripts.close()
     await vi.waitFor(() =>
       expect(check.readiness.reasons).toEqual(['no connection for confirmed steps is open']),
     )

@@ -11,31 +11,19 @@ import {
   StoredRows,
   watchLimits,
 } from '@sluice/clickhouse'
-import {
-  BatchLedger,
-  ChunkConsumer,
-  FetchMonitor,
-  type QueueNames,
-  Reporting,
-  ShardCount,
-} from '@sluice/queue'
+import { Dependencies, exportProcess, Metrics, redisDependency, Reporting, startOpsServer } from '@sluice/ops'
+import { BatchLedger, ChunkConsumer, FetchMonitor, type QueueNames, ShardCount } from '@sluice/queue'
 import { IdSource } from '@sluice/rows'
 import {
   connectRedis,
   createLogger,
-  Dependencies,
   DurabilityCheck,
   durableRedis,
-  exportProcess,
   installationNames,
-  Metrics,
   processClock as clock,
   readSettingsOrExit,
   RedisClock,
-  redisDependency,
-  ReplicatedRedis,
   runProcess,
-  startOpsServer,
 } from '@sluice/runtime'
 import { startTraces } from '@sluice/traces'
 import { randomUUID } from 'node:crypto'
@@ -303,7 +291,7 @@ await runProcess({
         redisClock.stop()
         await ops.close()
         await reporting.stop()
-        if (durable instanceof ReplicatedRedis) durable.close()
+        await durable.close()
         redis.disconnect()
         reportingRedis.disconnect()
         // Last, and never in the second half of the time: a silent endpoint must not make a shutdown fail.
