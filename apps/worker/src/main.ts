@@ -1,13 +1,11 @@
 import {
   clickhouseAccessFrom,
   ClickHouseClock,
-  ClickHouseMonitor,
   connectClickHouse,
   DeadLetters,
   FrameInserter,
   QueryWatch,
   RowInserter,
-  RunningQueries,
   StoredRows,
   watchLimits,
 } from '@sluice/clickhouse'
@@ -92,12 +90,7 @@ await runProcess({
       connectionsMax,
       reusesConnections: false,
     })
-    const clickhouseMonitor = new ClickHouseMonitor(monotonicMs)
-    const watch = new QueryWatch({
-      runningQueries: new RunningQueries(questions, { isCluster: access.cluster !== undefined }),
-      monitor: clickhouseMonitor,
-      monotonicMs,
-    })
+    const watch = new QueryWatch({ client: questions, isCluster: access.cluster !== undefined, monotonicMs })
     const clickhouseClock = new ClickHouseClock({
       client: clickhouse,
       wallMs: redisClock.nowMs,
@@ -202,7 +195,7 @@ await runProcess({
       const reasons = [
         ...(redis.status === 'ready' ? [] : [`the connection to Redis is ${redis.status}`]),
         ...fetchMonitor.readiness.reasons,
-        ...clickhouseMonitor.readiness.reasons,
+        ...watch.readiness.reasons,
         ...durability.readiness.reasons,
         ...(health.failure === undefined ? [] : [health.failure]),
         ...redisClock.readiness.reasons,
@@ -246,7 +239,7 @@ await runProcess({
         redisCheck,
         {
           name: 'clickhouse',
-          failure: () => health.lastError ?? clickhouseMonitor.readiness.reasons[0],
+          failure: () => health.lastError ?? watch.readiness.reasons[0],
         },
         ...shards.served.map(({ names }) => ({
           name: `shard ${names.shard}`,
@@ -268,7 +261,7 @@ await runProcess({
       readiness,
       metrics: metrics.page,
       dependencies: () => dependencyStates.status,
-      isAlive: () => fetchMonitor.isAlive && clickhouseMonitor.isAlive && watchdog.isAlive,
+      isAlive: () => fetchMonitor.isAlive && watch.isAlive && watchdog.isAlive,
     })
     reporting.start()
     logger.info({ opsUrl: ops.url }, 'working')
