@@ -1,4 +1,4 @@
-import type { RecentLag } from '@sluice/queue'
+import type { RecentLag } from '@sluice/ops'
 
 /** The time that `read` covers, at least. */
 const WINDOW_MS = 60_000

@@ -1,41 +1,27 @@
 import {
   clickhouseAccessFrom,
   ClickHouseClock,
-  ClickHouseMonitor,
   connectClickHouse,
   DeadLetters,
   FrameInserter,
   QueryWatch,
   RowInserter,
-  RunningQueries,
   StoredRows,
   watchLimits,
 } from '@sluice/clickhouse'
-import {
-  BatchLedger,
-  ChunkConsumer,
-  FetchMonitor,
-  type QueueNames,
-  Reporting,
-  ShardCount,
-} from '@sluice/queue'
+import { Dependencies, exportProcess, Metrics, redisDependency, Reporting, startOpsServer } from '@sluice/ops'
+import { BatchLedger, ChunkConsumer, FetchMonitor, type QueueNames, ShardCount } from '@sluice/queue'
 import { IdSource } from '@sluice/rows'
 import {
   connectRedis,
   createLogger,
-  Dependencies,
   DurabilityCheck,
   durableRedis,
-  exportProcess,
   installationNames,
-  Metrics,
   processClock as clock,
   readSettingsOrExit,
   RedisClock,
-  redisDependency,
-  ReplicatedRedis,
   runProcess,
-  startOpsServer,
 } from '@sluice/runtime'
 import { startTraces } from '@sluice/traces'
 import { randomUUID } from 'node:crypto'
@@ -104,12 +90,7 @@ await runProcess({
       connectionsMax,
       reusesConnections: false,
     })
-    const clickhouseMonitor = new ClickHouseMonitor(monotonicMs)
-    const watch = new QueryWatch({
-      runningQueries: new RunningQueries(questions, { isCluster: access.cluster !== undefined }),
-      monitor: clickhouseMonitor,
-      monotonicMs,
-    })
+    const watch = new QueryWatch({ client: questions, isCluster: access.cluster !== undefined, monotonicMs })
     const clickhouseClock = new ClickHouseClock({
       client: clickhouse,
       wallMs: redisClock.nowMs,
@@ -214,7 +195,7 @@ await runProcess({
       const reasons = [
         ...(redis.status === 'ready' ? [] : [`the connection to Redis is ${redis.status}`]),
         ...fetchMonitor.readiness.reasons,
-        ...clickhouseMonitor.readiness.reasons,
+        ...watch.readiness.reasons,
         ...durability.readiness.reasons,
         ...(health.failure === undefined ? [] : [health.failure]),
         ...redisClock.readiness.reasons,
@@ -243,7 +224,6 @@ await runProcess({
       version: packageJson.version,
       readiness,
       work: () => ({ chunksHeld: shards.heldChunks, lag: counts.recentLag.read() }),
-      hasView: config.QUEUE_VIEW,
       metrics,
       wallMs: redisClock.nowMs,
       monotonicMs,
@@ -259,7 +239,7 @@ await runProcess({
         redisCheck,
         {
           name: 'clickhouse',
-          failure: () => health.lastError ?? clickhouseMonitor.readiness.reasons[0],
+          failure: () => health.lastError ?? watch.readiness.reasons[0],
         },
         ...shards.served.map(({ names }) => ({
           name: `shard ${names.shard}`,
@@ -281,8 +261,7 @@ await runProcess({
       readiness,
       metrics: metrics.page,
       dependencies: () => dependencyStates.status,
-      view: reporting.view,
-      isAlive: () => fetchMonitor.isAlive && clickhouseMonitor.isAlive && watchdog.isAlive,
+      isAlive: () => fetchMonitor.isAlive && watch.isAlive && watchdog.isAlive,
     })
     reporting.start()
     logger.info({ opsUrl: ops.url }, 'working')
@@ -305,7 +284,7 @@ await runProcess({
         redisClock.stop()
         await ops.close()
         await reporting.stop()
-        if (durable instanceof ReplicatedRedis) durable.close()
+        await durable.close()
         redis.disconnect()
         reportingRedis.disconnect()
         // Last, and never in the second half of the time: a silent endpoint must not make a shutdown fail.

@@ -1,7 +1,7 @@
 import { classifyInsertError } from '@sluice/clickhouse'
 import type { HeldChunk } from '@sluice/queue'
 import { idTimeMs } from '@sluice/rows'
-import { LabelledCounts, type Metrics } from '@sluice/runtime'
+import { LabelledCounts, type Metrics } from '@sluice/ops'
 import { LagWindow } from './lag-window.ts'
 
 /** ClickHouse has hundreds of errors. Few of them happen in an installation. */
