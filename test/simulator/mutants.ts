@@ -29,7 +29,7 @@ export const mutants: readonly Mutant[] = [
   },
   {
     name: 'an insert without an answer counts as stored',
-    file: 'apps/worker/src/insert-attempt.ts',
+    file: 'apps/worker/src/retrier.ts',
     find: '    throw error',
     replace: "    return { at: 'stored' }",
   },
@@ -179,8 +179,8 @@ export const mutants: readonly Mutant[] = [
   },
   {
     name: 'a lookup without an answer does not count as a failed insert',
-    file: 'apps/worker/src/observed-clickhouse.ts',
-    find: 'health.observeStep(() => counts.lookUp(() => storedRows.find(frames)))',
+    file: 'apps/worker/src/worker-events.ts',
+    find: "run({ kind: 'lookup', startedMs: clock.nowMs() }, () => storedRows.find(frames))",
     replace: 'storedRows.find(frames)',
   },
   {

@@ -1,4 +1,4 @@
-import { RequeueError } from './delivery-errors.ts'
+import { RequeueError } from './retrier.ts'
 
 /** Limits the number of tasks that run at the same time. Others wait, in the order in which they arrived. */
 export class Semaphore {

@@ -1,6 +1,6 @@
 import { AssertionError } from 'node:assert'
 import { beforeEach, describe, expect, it } from 'vitest'
-import { RequeueError, UndeliverableError } from '../src/delivery-errors.ts'
+import { RequeueError, UndeliverableError } from '../src/retrier.ts'
 import { workerLimits } from '../src/limits.ts'
 import type { Stage } from '../src/batch.ts'
 import { insertErrors, makeChunk } from './support/chunks.ts'
