@@ -12,7 +12,7 @@ import {
   type QueueNames,
   shardNames,
 } from '@sluice/queue'
-import { connectRedis, createLogger, type RedisConnection } from '@sluice/runtime'
+import { connectRedis, createLogger, plainRedis, type RedisConnection } from '@sluice/runtime'
 import { randomUUID } from 'node:crypto'
 import { once } from 'node:events'
 import { setTimeout as delay } from 'node:timers/promises'
@@ -90,7 +90,7 @@ class Shard {
   private constructor(apiRedis: RedisConnection, workerRedis: RedisConnection) {
     this.#apiRedis = apiRedis
     this.#workerRedis = workerRedis
-    this.ledger = new BatchLedger(workerRedis, this.names)
+    this.ledger = new BatchLedger(plainRedis(workerRedis), this.names)
     this.queue = new ChunkQueue(apiRedis, this.names, logger)
     this.consumer = openConsumer(workerRedis, this.names, randomUUID())
   }

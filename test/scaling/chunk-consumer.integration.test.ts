@@ -9,7 +9,7 @@ import {
   shardNames,
 } from '@sluice/queue'
 import { openQueue } from '@sluice/queue/testing'
-import { connectRedis, createLogger, type RedisConnection } from '@sluice/runtime'
+import { closeRedis, connectRedis, createLogger, type RedisConnection, plainRedis } from '@sluice/runtime'
 import { once } from 'node:events'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { afterAll, beforeAll, expect, it, onTestFinished } from 'vitest'
@@ -33,7 +33,7 @@ afterAll(() => supervisor?.stop({ force: true }))
 async function connect(failFast: boolean): Promise<RedisConnection> {
   const redis = connectRedis(cluster.url, { failFast })
   redis.on('error', () => undefined)
-  onTestFinished(() => redis.disconnect())
+  onTestFinished(() => closeRedis(redis))
   await once(redis, 'ready')
   return redis
 }
@@ -51,7 +51,7 @@ it('on a cluster, each operation of the consumer works for the shards of all nod
   const [api, redis] = [await connect(true), await connect(false)]
   await Promise.all(
     shards.map(async (names) => {
-      const ledger = new BatchLedger(redis, names)
+      const ledger = new BatchLedger(plainRedis(redis), names)
       const queue = openQueue(redis, names)
       onTestFinished(() => queue.close())
       const consumer = new ChunkConsumer({

@@ -1,7 +1,7 @@
 import { pause } from '@sluice/harness'
 import { Supervisor } from '@sluice/local'
 import { BatchLedger, ChunkConsumer, ChunkQueue, encodeChunk, FetchMonitor, queueNames } from '@sluice/queue'
-import { connectRedis, createLogger, type RedisConnection } from '@sluice/runtime'
+import { closeRedis, connectRedis, createLogger, type RedisConnection, plainRedis } from '@sluice/runtime'
 import { randomUUID } from 'node:crypto'
 import { afterAll, afterEach, beforeAll, beforeEach, expect, it } from 'vitest'
 import { PASSWORD, queryServer, startRedisCluster, type TestCluster } from './redis-servers.ts'
@@ -39,7 +39,7 @@ beforeEach(async () => {
   for (const id of ['one', 'two', 'three', 'four'])
     await queue.add(id, encodeChunk(1, Buffer.from('row\n')), performance.now() + ADD_MS)
   await consumer.fetch(3, { isBusy: false })
-  await new BatchLedger(redis, names).claim(BATCH, ['one', 'two'])
+  await new BatchLedger(plainRedis(redis), names).claim(BATCH, ['one', 'two'])
   // As after a check for stalled jobs.
   await redis.sadd(names.jobKey('stalled'), 'one', 'two', 'three')
 })
@@ -47,7 +47,7 @@ beforeEach(async () => {
 afterEach(async () => {
   await consumer.close()
   await queue.close()
-  redis.disconnect()
+  await closeRedis(redis)
 })
 
 function openConsumer(lockDurationMs: number): ChunkConsumer {

@@ -1,12 +1,14 @@
 import { eventually, pause } from '@sluice/harness'
 import { Supervisor } from '@sluice/local'
 import {
+  closeRedis,
   connectRedis,
   createLogger,
   DurabilityCheck,
   type RedisConnection,
   redisServers,
   type RedisTuning,
+  plainRedis,
 } from '@sluice/runtime'
 import { once } from 'node:events'
 import { afterAll, beforeAll, describe, expect, it, onTestFinished } from 'vitest'
@@ -42,7 +44,7 @@ const node = (index: number): TestServer => {
 async function connect(tuning: RedisTuning): Promise<RedisConnection> {
   const redis = connectRedis(cluster.url, tuning)
   redis.on('error', () => undefined)
-  onTestFinished(() => redis.disconnect())
+  onTestFinished(() => closeRedis(redis))
   await once(redis, 'ready')
   for (const key of keys) await redis.get(key)
   return redis
@@ -167,7 +169,7 @@ it('the durability of every node is checked', async () => {
   const check = new DurabilityCheck({
     redis,
     allowUnsafe: false,
-    durable: redis,
+    durable: plainRedis(redis),
     logger: createLogger('test', 'silent'),
   })
   check.start()

@@ -1,6 +1,6 @@
 import { eventually, pause } from '@sluice/harness'
 import { Supervisor } from '@sluice/local'
-import { connectRedis, ReplicatedRedis } from '@sluice/runtime'
+import { closeRedis, connectRedis, ReplicatedRedis } from '@sluice/runtime'
 import { Cluster } from 'ioredis'
 import { afterAll, afterEach, beforeAll, beforeEach, expect, it, onTestFinished, vi } from 'vitest'
 import { queryServer, startRedisCluster, type TestCluster } from './redis-servers.ts'
@@ -36,9 +36,9 @@ beforeEach(async () => {
   await redis.ready(AbortSignal.timeout(DEADLINE_MS))
 })
 
-afterEach(() => {
-  redis.close()
-  other.disconnect()
+afterEach(async () => {
+  await redis.close()
+  await closeRedis(other)
 })
 
 /** Moves the slot of a key, without its keys, to the other node. */

@@ -1,7 +1,7 @@
 import { eventually, FaultProxy, pause } from '@sluice/harness'
 import { Supervisor } from '@sluice/local'
 import { ChunkConsumer, ChunkQueue, encodeChunk, FetchMonitor, queueNames } from '@sluice/queue'
-import { connectRedis, createLogger, keepSubscribed, type RedisConnection } from '@sluice/runtime'
+import { closeRedis, connectRedis, createLogger, keepSubscribed, type RedisConnection } from '@sluice/runtime'
 import { once } from 'node:events'
 import { afterAll, beforeAll, describe, expect, it, type TestContext } from 'vitest'
 import { durable, PASSWORD, queryServer, startRedisServer } from './redis-servers.ts'
@@ -87,7 +87,7 @@ type AtEnd = TestContext['onTestFinished']
 async function connect(url: string, failFast: boolean, atEnd: AtEnd): Promise<RedisConnection> {
   const connection = connectRedis(url, failFast ? { failFast, commandTimeoutMs: 5_000 } : { failFast })
   connection.on('error', () => undefined)
-  atEnd(() => connection.disconnect())
+  atEnd(() => closeRedis(connection))
   await once(connection, 'ready')
   return connection
 }
@@ -154,7 +154,7 @@ async function startSubscriber(
       await publisher.publish(channel, message)
       await eventually(100, async () => expect(received).toContain(message))
     } finally {
-      publisher.disconnect()
+      await closeRedis(publisher)
     }
   }
 }

@@ -9,12 +9,11 @@ import {
 } from '@sluice/clickhouse'
 import type { BatchLedger, HeldChunk } from '@sluice/queue'
 import { compressRows, rowAsJson, rowKey, rowsOfFrame } from '@sluice/rows'
-import type { Logger, MonotonicClock } from '@sluice/runtime'
+import { type Logger, type MonotonicClock, withTimeout } from '@sluice/runtime'
 import type { BatchInRepair, EarlierAttempts, Suspension } from './batch.ts'
 import type { InsertHealth } from './insert-health.ts'
 import { workerLimits } from './limits.ts'
 import { type AttemptResult, attemptInsert, isFinal, type Retrier, UndeliverableError } from './retrier.ts'
-import { within } from './within.ts'
 import type { Emit } from './worker-events.ts'
 
 export interface BatchSplitterDependencies {
@@ -261,8 +260,8 @@ export class BatchSplitter {
   /** @returns whether the parts of the range may be sent */
   async #recordSplit({ id, repair, splits }: Pass, range: string): Promise<boolean> {
     const { ledger, clock, events } = this.#deps
-    const isClaimed = await within(workerLimits.repairStepMaxMs, ledger.recordSplit(id, range, repair), clock)
-    if (isClaimed === 'late') throw new Error('Redis does not record the split')
+    const recording = ledger.recordSplit(id, range, repair)
+    const isClaimed = await withTimeout(recording, workerLimits.repairStepMaxMs, clock)
     if (isClaimed && !splits.has(range)) {
       splits.add(range)
       events.emit('range split')

@@ -1,43 +1,30 @@
 import {
   clickhouseAccessFrom,
   ClickHouseClock,
-  ClickHouseMonitor,
   connectClickHouse,
   DeadLetters,
   FrameInserter,
   type QueryWatcher,
   QueryWatch,
   RowInserter,
-  RunningQueries,
   StoredRows,
   watchLimits,
 } from '@sluice/clickhouse'
-import {
-  BatchLedger,
-  ChunkConsumer,
-  FetchMonitor,
-  type QueueNames,
-  Reporting,
-  ShardCount,
-} from '@sluice/queue'
+import { Dependencies, exportProcess, Metrics, redisDependency, Reporting, startOpsServer } from '@sluice/ops'
+import { BatchLedger, ChunkConsumer, FetchMonitor, type QueueNames, ShardCount } from '@sluice/queue'
 import { IdSource } from '@sluice/rows'
 import {
   connectRedis,
   createLogger,
-  Dependencies,
   DurabilityCheck,
   durableRedis,
-  exportProcess,
   installationNames,
-  Metrics,
   processClock as clock,
   readSettingsOrExit,
   RedisClock,
   type RedisConnection,
-  redisDependency,
-  ReplicatedRedis,
   runProcess,
-  startOpsServer,
+  Semaphore,
 } from '@sluice/runtime'
 import { startTraces } from '@sluice/traces'
 import { randomUUID } from 'node:crypto'
@@ -49,8 +36,7 @@ import { readWorkerConfig } from './config.ts'
 import { InsertHealth } from './insert-health.ts'
 import { workerLimits } from './limits.ts'
 import { Progress } from './progress.ts'
-import { Retrier } from './retrier.ts'
-import { Semaphore } from './semaphore.ts'
+import { RequeueError, Retrier } from './retrier.ts'
 import { fetchLimits } from './shard.ts'
 import { ServedShards, type ShardDependencies, type ShardQueue, startShard } from './shards.ts'
 import { observeQueries, WorkerEvents } from './worker-events.ts'
@@ -96,14 +82,16 @@ await runProcess({
     const redis = connect({ failFast: false })
     // A shard that does not answer must not delay the report of the others.
     const reportingRedis = connect({ failFast: true, commandTimeoutMs: workerLimits.reportTimeoutMs })
-    const durable = durableRedis(redis, {
-      ...redisAccess,
-      url: config.REDIS_URL,
-      replicas: config.REDIS_REPLICAS_ACK,
-      waitMs: workerLimits.replicationWaitMs,
-      onError,
-    })
-    if (durable instanceof ReplicatedRedis) stack.defer(() => durable.close())
+    const durable = stack.adopt(
+      durableRedis(redis, {
+        ...redisAccess,
+        url: config.REDIS_URL,
+        replicas: config.REDIS_REPLICAS_ACK,
+        waitMs: workerLimits.replicationWaitMs,
+        onError,
+      }),
+      (its) => its.close(),
+    )
     const redisClock = stack.adopt(
       new RedisClock({
         redis,
@@ -135,12 +123,7 @@ await runProcess({
       }),
       (client) => client.close(),
     )
-    const clickhouseMonitor = new ClickHouseMonitor(monotonicMs)
-    const watch = new QueryWatch({
-      runningQueries: new RunningQueries(questions, { isCluster: access.cluster !== undefined }),
-      monitor: clickhouseMonitor,
-      monotonicMs,
-    })
+    const watch = new QueryWatch({ client: questions, isCluster: access.cluster !== undefined, monotonicMs })
     const clickhouseClock = stack.adopt(
       new ClickHouseClock({ client: clickhouse, wallMs: redisClock.nowMs, monotonicMs, logger, watch }),
       (its) => its.stop(),
@@ -217,7 +200,7 @@ await runProcess({
       const reasons = [
         ...(redis.status === 'ready' ? [] : [`the connection to Redis is ${redis.status}`]),
         ...fetchMonitor.readiness.reasons,
-        ...clickhouseMonitor.readiness.reasons,
+        ...watch.readiness.reasons,
         ...durability.readiness.reasons,
         ...(health.failure === undefined ? [] : [health.failure]),
         ...redisClock.readiness.reasons,
@@ -233,7 +216,7 @@ await runProcess({
           redisCheck,
           {
             name: 'clickhouse',
-            failure: () => health.lastError ?? clickhouseMonitor.readiness.reasons[0],
+            failure: () => health.lastError ?? watch.readiness.reasons[0],
           },
           ...shards.watched.map(({ names }) => ({
             name: `shard ${names.shard}`,
@@ -265,7 +248,6 @@ await runProcess({
         version: packageJson.version,
         readiness,
         work: () => ({ chunksHeld: shards.heldChunks, lag: recentLag.read() }),
-        hasView: config.QUEUE_VIEW,
         metrics,
         wallMs: redisClock.nowMs,
         monotonicMs,
@@ -280,8 +262,7 @@ await runProcess({
         readiness,
         metrics: metrics.page,
         dependencies: () => dependencyStates.status,
-        view: reporting.view,
-        isAlive: () => fetchMonitor.isAlive && clickhouseMonitor.isAlive && progress.isAlive,
+        isAlive: () => fetchMonitor.isAlive && watch.isAlive && progress.isAlive,
       }),
       (its) => its.close(),
     )
@@ -294,7 +275,7 @@ await runProcess({
     shards.start()
     stack.defer(async () => {
       const requeue = setTimeout(
-        () => stopping.abort(),
+        () => stopping.abort(new RequeueError('stopping')),
         Math.max(0, config.SHUTDOWN_DEADLINE_MS - workerLimits.requeueMs),
       )
       await shards.stop()

@@ -1,7 +1,6 @@
 import type { QueueNames } from '@sluice/queue'
-import type { MonotonicClock } from '@sluice/runtime'
+import { type MonotonicClock, withTimeout } from '@sluice/runtime'
 import { workerLimits } from './limits.ts'
-import { within } from './within.ts'
 import type { WorkerEvents } from './worker-events.ts'
 
 export const progressLimits = {
@@ -94,8 +93,8 @@ export class Progress {
   async #doesRedisAnswer(): Promise<boolean> {
     const { clock, shards } = this.#options
     const answers = Promise.all(shards().map(({ askRedis }) => askRedis()))
-    return within(progressLimits.redisAnswerMs, answers, clock).then(
-      (result) => result !== 'late',
+    return withTimeout(answers, progressLimits.redisAnswerMs, clock).then(
+      () => true,
       () => false,
     )
   }

@@ -1,10 +1,9 @@
 import type { ChunkConsumer, Fetch, HeldChunk } from '@sluice/queue'
-import type { MonotonicClock } from '@sluice/runtime'
+import type { MonotonicClock, Semaphore } from '@sluice/runtime'
 import type { BatchDelivery } from './batch-delivery.ts'
 import type { Collector, HeldShare } from './collector.ts'
 import type { InsertHealth } from './insert-health.ts'
 import { workerLimits } from './limits.ts'
-import type { Semaphore } from './semaphore.ts'
 import type { Emit } from './worker-events.ts'
 
 /** How chunks are fetched. */

@@ -1,6 +1,6 @@
 import type { DeadLetters, RowInserter } from '@sluice/clickhouse'
 import type { BatchLedger, ChunkConsumer, QueueNames, ShardCount } from '@sluice/queue'
-import type { Logger, MonotonicClock } from '@sluice/runtime'
+import { type Logger, type MonotonicClock, Semaphore } from '@sluice/runtime'
 import { BatchDelivery } from './batch-delivery.ts'
 import { BatchSplitter } from './batch-splitter.ts'
 import { BatchStages } from './batch-stages.ts'
@@ -10,7 +10,6 @@ import type { InsertHealth } from './insert-health.ts'
 import { workerLimits } from './limits.ts'
 import type { WatchedShard } from './progress.ts'
 import type { Retrier } from './retrier.ts'
-import { Semaphore } from './semaphore.ts'
 import { type FetchLimits, Shard } from './shard.ts'
 import type { WorkerEvents } from './worker-events.ts'
 
@@ -41,7 +40,7 @@ export interface ShardDependencies {
   readonly chunkBudget: HeldBudget
   readonly byteBudget: HeldBudget
   readonly heldInAllShards: () => number
-  /** Aborted when chunks that are not delivered must be requeued. */
+  /** Aborted with a RequeueError when chunks that are not delivered must be requeued. */
   readonly signal: AbortSignal
   readonly retrier: Retrier
   readonly events: WorkerEvents

@@ -1,7 +1,6 @@
 import { classifyInsertError } from '@sluice/clickhouse'
-import type { RecentLag } from '@sluice/queue'
+import { LabelledCounts, type Metrics, type RecentLag } from '@sluice/ops'
 import { idTimeMs } from '@sluice/rows'
-import { LabelledCounts, type Metrics } from '@sluice/runtime'
 import type { WorkerEvents } from './worker-events.ts'
 
 /** ClickHouse has hundreds of errors. Few of them happen in an installation. */

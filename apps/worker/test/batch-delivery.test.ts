@@ -562,7 +562,7 @@ describe('when the process stops', () => {
     own('D', 'c')
     await deliver(a, b, c)
     await fixture.clock.pass(0)
-    fixture.stopping.abort()
+    fixture.stopping.abort(new RequeueError('stopping'))
     await fixture.clock.pass(0)
     expect(fixture.only('requeue').toSorted()).toEqual(['requeue a to the front', 'requeue c to the front'])
     loaded.resolve()

@@ -6,6 +6,7 @@ import {
   connectClickHouse,
   logsTable,
 } from '@sluice/clickhouse'
+import { startOpsServer } from '@sluice/ops'
 import {
   commonSettings,
   connectRedis,
@@ -13,7 +14,6 @@ import {
   readSettings,
   redisSettings,
   runProcess,
-  startOpsServer,
 } from '@sluice/runtime'
 import { Worker } from 'bullmq'
 import { type Row, rowQueue } from './row.ts'

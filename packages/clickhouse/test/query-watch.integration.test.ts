@@ -3,13 +3,16 @@ import { compressRows, makeRowPrefix, shapeRow } from '@sluice/rows'
 import { randomBytes, randomUUID } from 'node:crypto'
 import { afterAll, beforeAll, describe, expect, inject, it, type TestContext } from 'vitest'
 import { type ClickHouseClient, connectClickHouse } from '../src/client.ts'
-import { ClickHouseMonitor } from '../src/clickhouse-monitor.ts'
 import { DeadLetters } from '../src/dead-letters.ts'
-import { FrameInserter } from '../src/frame-inserter.ts'
-import { queryIds } from '../src/query-ids.ts'
-import { LostQueryError, QueryWatch, type QueryWatcher, unwatched, watchLimits } from '../src/query-watch.ts'
-import { RowInserter } from '../src/row-inserter.ts'
-import { RunningQueries } from '../src/running-queries.ts'
+import {
+  LostQueryError,
+  queryIds,
+  QueryWatch,
+  type QueryWatcher,
+  unwatched,
+  watchLimits,
+} from '../src/query-watch.ts'
+import { FrameInserter, RowInserter } from '../src/row-inserter.ts'
 import { StoredRows } from '../src/stored-rows.ts'
 import { deadLettersTable, logsTable } from '../src/tables.ts'
 import { countRows, databaseOf, openTestDatabase } from './test-database.ts'
@@ -64,7 +67,6 @@ interface Worker {
   readonly proxy: FaultProxy
   readonly client: ClickHouseClient
   readonly watch: QueryWatch
-  readonly monitor: ClickHouseMonitor
   readonly rowInserter: RowInserter
   readonly projectId: string
   readonly token: string
@@ -75,8 +77,6 @@ interface Worker {
 
 /** Concurrent tests must register what happens at their end with their context. */
 type AtEnd = TestContext['onTestFinished']
-
-const monotonicMs = (): number => performance.now()
 
 async function openWorker(
   of: ClickHouseClient,
@@ -96,15 +96,16 @@ async function openWorker(
     await client.close()
     await questions.close()
   })
-  const monitor = new ClickHouseMonitor(monotonicMs)
-  const runningQueries = new RunningQueries(questions, { isCluster: false })
-  const watch = new QueryWatch({ runningQueries, monitor, monotonicMs })
+  const watch = new QueryWatch({
+    client: questions,
+    isCluster: false,
+    monotonicMs: () => performance.now(),
+  })
   const [projectId, token] = [randomUUID(), randomUUID()]
   return {
     proxy,
     client,
     watch,
-    monitor,
     rowInserter: rowInserterOf(client, watch),
     projectId,
     token,
@@ -128,13 +129,13 @@ const isEventuallyRunning = (queryId: string): Promise<void> =>
 
 describe.concurrent('a slow insert', { timeout: TEST_MAX_MS }, () => {
   it('is not given up and not sent again, and the worker stays ready', async ({ onTestFinished }) => {
-    const { rowInserter, monitor, token, frame, stored } = await openWorker(slow, onTestFinished)
+    const { rowInserter, watch, token, frame, stored } = await openWorker(slow, onTestFinished)
     const startMs = performance.now()
     const insert = rowInserter.prepare([frame], token, false).run()
     const reasons: string[] = []
     while (performance.now() - startMs < SLOW_MS - 1_000) {
       await pause(250)
-      reasons.push(...monitor.readiness.reasons)
+      reasons.push(...watch.readiness.reasons)
       expect((await runningIds(queryIds.rows(token))).length).toBeLessThanOrEqual(1)
     }
     expect(await insert).toBe('stored')
@@ -226,27 +227,27 @@ describe.concurrent('silent connections, while new ones work', { timeout: TEST_M
   }) => {
     // With one connection, the next insert must use the one that this insert leaves open.
     const worker = await openWorker(fast, onTestFinished, { connectionsMax: 1 })
-    const { proxy, rowInserter, monitor, projectId, frame, token, stored } = worker
+    const { proxy, rowInserter, watch, projectId, frame, token, stored } = worker
     await rowInserter.prepare([makeFrame(projectId)], randomUUID(), false).run()
     expect(proxy.silence()).toBeGreaterThan(0)
     const attempts = rowInserter.prepare([frame], token, false)
-    const notReady = eventually(10_000, async () => expect(monitor.readiness.ready).toBe(false))
+    const notReady = eventually(10_000, async () => expect(watch.readiness.ready).toBe(false))
     const { errors, tookMs } = await retry(() => attempts.run())
     await notReady
     expect(errors).toEqual([expect.any(LostQueryError)])
     expect(tookMs).toBeLessThan(20_000)
-    expect(monitor.readiness).toEqual({ ready: true, reasons: [] })
-    expect(monitor.isAlive).toBe(true)
+    expect(watch.readiness).toEqual({ ready: true, reasons: [] })
+    expect(watch.isAlive).toBe(true)
     expect(await stored()).toBe(2)
   })
 
   it('are given up, and an insert that ClickHouse runs meanwhile is stored once', async ({
     onTestFinished,
   }) => {
-    const { proxy, rowInserter, monitor, frame, token, stored } = await openWorker(slow, onTestFinished)
+    const { proxy, rowInserter, watch, frame, token, stored } = await openWorker(slow, onTestFinished)
     const attempts = rowInserter.prepare([frame], token, false)
     const reasons = new Set<string>()
-    const timer = setInterval(() => monitor.readiness.reasons.forEach((reason) => reasons.add(reason)), 50)
+    const timer = setInterval(() => watch.readiness.reasons.forEach((reason) => reasons.add(reason)), 50)
     onTestFinished(() => clearInterval(timer))
     const result = retry(() => attempts.run())
     await isEventuallyRunning(queryIds.rows(token))
@@ -276,7 +277,7 @@ describe.concurrent('a ClickHouse that is silent on new connections too', { time
   it('is reported within 10 s, and an insert is stored once when it answers again', async ({
     onTestFinished,
   }) => {
-    const { proxy, rowInserter, monitor, frame, token, stored } = await openWorker(fast, onTestFinished)
+    const { proxy, rowInserter, watch, frame, token, stored } = await openWorker(fast, onTestFinished)
     proxy.hold('both')
     const startMs = performance.now()
     const attempts = rowInserter.prepare([frame], token, false)
@@ -286,10 +287,10 @@ describe.concurrent('a ClickHouse that is silent on new connections too', { time
       (error: unknown) => (result = error),
     )
     await eventually(10_000, async () =>
-      expect(monitor.readiness.reasons).toEqual(['ClickHouse does not answer on new connections']),
+      expect(watch.readiness.reasons).toEqual(['ClickHouse does not answer on new connections']),
     )
     expect(performance.now() - startMs).toBeLessThan(10_000)
-    expect(monitor.isAlive).toBe(true)
+    expect(watch.isAlive).toBe(true)
     // It is not given up: ClickHouse has not said that it does not run it.
     await pause(5_000)
     expect(result).toBeUndefined()
@@ -298,22 +299,16 @@ describe.concurrent('a ClickHouse that is silent on new connections too', { time
     proxy.resume()
     await eventually(20_000, async () => expect(result).toBeInstanceOf(LostQueryError))
     expect(await attempts.run()).toBe('stored')
-    expect(monitor.readiness).toEqual({ ready: true, reasons: [] })
+    expect(watch.readiness).toEqual({ ready: true, reasons: [] })
     expect(await stored()).toBe(1)
   })
 
   it('is not silent if it rejects connections', async ({ onTestFinished }) => {
-    const { proxy, rowInserter, monitor, frame, token } = await openWorker(fast, onTestFinished)
+    const { proxy, rowInserter, watch, frame, token } = await openWorker(fast, onTestFinished)
     await proxy.down()
     await expect(rowInserter.prepare([frame], token, false).run()).rejects.toMatchObject({
       code: 'ECONNREFUSED',
     })
-    expect(monitor.readiness).toEqual({ ready: true, reasons: [] })
+    expect(watch.readiness).toEqual({ ready: true, reasons: [] })
   })
-})
-
-it('on a cluster it is not known whether a query is running, since another server may run it', async () => {
-  const { signal } = new AbortController()
-  expect(await new RunningQueries(fast, { isCluster: false }).has('no query', signal)).toBe(false)
-  expect(await new RunningQueries(fast, { isCluster: true }).has('no query', signal)).toBeUndefined()
 })

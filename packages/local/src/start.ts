@@ -2,7 +2,7 @@
 import { fstatSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
-import { exitAtOnce, ignoreErrors } from '@sluice/runtime'
+import { ignoreErrors } from '@sluice/runtime'
 import { LocalRun } from './local-run.ts'
 import { Reporter } from './reporter.ts'
 import { readStartSettings } from './start-settings.ts'
@@ -34,7 +34,7 @@ try {
 } catch (error) {
   reporter.fail(error instanceof Error ? error.message : String(error))
 }
-exitAtOnce(exitCode)
+process.exit(exitCode)
 
 /** A process gets a new parent when its parent dies. */
 function watchParent(onDeath: () => void): void {

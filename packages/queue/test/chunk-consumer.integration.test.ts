@@ -1,5 +1,5 @@
 import { FaultProxy } from '@sluice/harness'
-import { connectRedis, type RedisConnection } from '@sluice/runtime'
+import { closeRedis, connectRedis, type RedisConnection } from '@sluice/runtime'
 import { beforeEach, describe, expect, it, onTestFinished, vi } from 'vitest'
 import type { ChunkConsumer } from '../src/chunk-consumer.ts'
 import { FetchMonitor } from '../src/fetch-monitor.ts'
@@ -25,7 +25,7 @@ async function openProxied(): Promise<{ readonly proxy: FaultProxy; readonly pro
   onTestFinished(() => proxy.down())
   const proxied = connectRedis(proxy.url, { failFast: false })
   proxied.on('error', () => undefined)
-  onTestFinished(() => proxied.disconnect())
+  onTestFinished(() => closeRedis(proxied))
   return { proxy, proxied }
 }
 

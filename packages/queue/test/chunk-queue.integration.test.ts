@@ -1,11 +1,12 @@
 import { FaultProxy } from '@sluice/harness'
-import { connectRedis, createLogger, type RedisConnection } from '@sluice/runtime'
+import { closeRedis, connectRedis, createLogger, type RedisConnection } from '@sluice/runtime'
 import { Queue } from 'bullmq'
 import { randomUUID } from 'node:crypto'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { afterEach, beforeEach, describe, expect, inject, it, vi } from 'vitest'
 import { type Chunk, encodeChunk } from '../src/chunk.ts'
-import { ChunkQueue, QueueUnavailableError, type Timing } from '../src/chunk-queue.ts'
+import { ChunkQueue, type Timing } from '../src/chunk-queue.ts'
+import { QueueUnavailableError } from '../src/recorded-add.ts'
 import { queueNames, type QueueNames } from '../src/queue-names.ts'
 
 /** The API gives an add this much time. */
@@ -55,8 +56,8 @@ afterEach(async () => {
   await stored.obliterate({ force: true })
   await stored.close()
   await queue.close()
-  redis.disconnect()
-  direct.disconnect()
+  await closeRedis(redis)
+  await closeRedis(direct)
   await proxy.down()
 })
 
@@ -253,7 +254,7 @@ describe('a Redis that is down', () => {
     await late.add('two', chunk, performance.now() + ADD_DEADLINE_MS)
     expect(await stored.getJob('two')).toBeDefined()
     await late.close()
-    cold.disconnect()
+    await closeRedis(cold)
   })
 })
 
@@ -306,7 +307,7 @@ describe('a Redis that rejects writes', () => {
     expect(performance.now() - startedMs).toBeLessThan(ANSWER_WITHIN_MS)
     expect(await waitingIds()).toEqual([])
     await rejecting.close()
-    limited.disconnect()
+    await closeRedis(limited)
     await direct.call('ACL', 'DELUSER', user)
   })
 })

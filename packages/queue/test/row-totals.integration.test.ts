@@ -4,7 +4,7 @@ import { encodeChunk } from '../src/chunk.ts'
 import type { ChunkConsumer } from '../src/chunk-consumer.ts'
 import { ChunkQueue } from '../src/chunk-queue.ts'
 import { FailedChunks } from '../src/failed-chunks.ts'
-import { queuedRows, readRowTotals, type RowTotals } from '../src/row-totals.ts'
+import { queuedRows, readRowTotals, type RowTotals } from '../src/queue-names.ts'
 import { ConsumerFixture, fetchIds, useTestRedis } from './support/consumer-fixture.ts'
 
 const WITHIN_MS = 10_000

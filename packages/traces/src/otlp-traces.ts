@@ -8,7 +8,7 @@ import {
   TracerProvider,
   type SpanExporter,
 } from '@opentelemetry/sdk-trace'
-import { waitUpTo } from '@sluice/runtime'
+import { withTimeout } from '@sluice/runtime'
 import { lookup as dnsLookup } from 'node:dns'
 import type { LookupFunction } from 'node:net'
 import {
@@ -102,7 +102,7 @@ export class OtlpTraces implements Traces {
   async close(deadlineMs: number): Promise<void> {
     const waitMs = Math.min(spanLimits.closeMaxMs, deadlineMs - performance.now())
     // A failure was logged by the exporter.
-    await waitUpTo(Math.max(0, waitMs), this.#provider.shutdown())
+    await withTimeout(this.#provider.shutdown(), waitMs).catch(() => undefined)
   }
 }
 

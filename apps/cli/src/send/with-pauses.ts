@@ -1,4 +1,4 @@
-import { waitUpTo } from '@sluice/runtime'
+import { withTimeout } from '@sluice/runtime'
 
 /**
  * Yields the values of an iteration, and `undefined` once whenever the next value has not come for a while.
@@ -20,7 +20,7 @@ export async function* withPauses<Value>(
         () => (isSettled = true),
       )
       if (isWaiting()) {
-        await waitUpTo(pauseMs, settled)
+        await withTimeout(settled, pauseMs).catch(() => undefined)
         if (!isSettled) yield undefined
       }
       const result = await next

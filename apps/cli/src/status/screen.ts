@@ -1,4 +1,4 @@
-import type { ProcessReport } from '@sluice/queue'
+import type { ProcessReport } from '@sluice/ops'
 import { escapeControls, type Paint } from '../terminal.ts'
 import type { QueueStatus, Rates, ServerStatus, Status } from './status.ts'
 

@@ -1,4 +1,4 @@
-import { MemoryTrend } from '@sluice/queue'
+import { MemoryTrend } from '@sluice/ops'
 import { processClock } from '@sluice/runtime'
 import type { Context } from '../context.ts'
 import { CliError } from '../errors.ts'

@@ -1,10 +1,5 @@
-import {
-  type MemoryTrend,
-  type ProcessReport,
-  queuedRows,
-  type RecentLag,
-  type ServerMemory,
-} from '@sluice/queue'
+import type { MemoryTrend, ProcessReport, RecentLag, ServerMemory } from '@sluice/ops'
+import { queuedRows } from '@sluice/queue'
 import type { DeadLetterCount, Reading, RedisReading, ShardRows } from './reading.ts'
 
 /** Entries per second between two readings. */

@@ -1,4 +1,5 @@
-import { Heartbeat, queueNames } from '@sluice/queue'
+import { Heartbeat } from '@sluice/ops'
+import { queueNames } from '@sluice/queue'
 import { connectRedis, createLogger, type RedisConnection } from '@sluice/runtime'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { run } from '../../src/run.ts'

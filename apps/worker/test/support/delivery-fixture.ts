@@ -1,10 +1,9 @@
-import { createLogger, type Logger } from '@sluice/runtime'
+import { createLogger, type Logger, Semaphore } from '@sluice/runtime'
 import { type MockInstance, vi } from 'vitest'
 import { BatchDelivery, type BatchDeliveryDependencies } from '../../src/batch-delivery.ts'
 import type { Recovery, Stage } from '../../src/batch.ts'
 import { Retrier } from '../../src/retrier.ts'
 import { WorkerEvents } from '../../src/worker-events.ts'
-import { Semaphore } from '../../src/semaphore.ts'
 import { TestClock } from './test-clock.ts'
 
 type OpenStage = Exclude<Stage, { at: 'done' }>

@@ -1,6 +1,6 @@
 import type { HeldChunk } from '@sluice/queue'
+import { Semaphore } from '@sluice/runtime'
 import { Collector } from '../../src/collector.ts'
-import { Semaphore } from '../../src/semaphore.ts'
 import { Shard } from '../../src/shard.ts'
 import { WorkerEvents } from '../../src/worker-events.ts'
 import { makeChunk } from './chunks.ts'

@@ -1,4 +1,4 @@
-import { connectRedis, type RedisConnection } from '@sluice/runtime'
+import { closeRedis, connectRedis, type RedisConnection } from '@sluice/runtime'
 import { createRedisBackend, type Job, Queue, Worker } from 'bullmq'
 import { randomUUID } from 'node:crypto'
 import { onTestFinished } from 'vitest'
@@ -24,7 +24,7 @@ export class BullmqFixture {
 
   constructor(url: string) {
     this.redis = connectRedis(url, { failFast: false })
-    onTestFinished(() => this.redis.disconnect())
+    onTestFinished(() => closeRedis(this.redis))
     this.queue = this.openQueue()
   }
 

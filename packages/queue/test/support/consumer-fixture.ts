@@ -1,5 +1,5 @@
 import { startRedis, Supervisor } from '@sluice/local'
-import { connectRedis, createLogger, type RedisConnection } from '@sluice/runtime'
+import { closeRedis, connectRedis, createLogger, plainRedis, type RedisConnection } from '@sluice/runtime'
 import { Queue } from 'bullmq'
 import { randomUUID } from 'node:crypto'
 import { afterAll, beforeAll, type MockInstance, onTestFinished, vi } from 'vitest'
@@ -50,7 +50,7 @@ export class ConsumerFixture {
   constructor(url: string) {
     this.redis = connectRedis(url, { failFast: false })
     this.redis.on('error', () => undefined)
-    onTestFinished(() => this.redis.disconnect())
+    onTestFinished(() => closeRedis(this.redis))
     this.queue = new Queue<Chunk>(this.names.queue, {
       connection: this.redis,
       prefix: this.names.queuePrefix,
@@ -58,7 +58,7 @@ export class ConsumerFixture {
     })
     this.queue.on('error', () => undefined)
     onTestFinished(() => this.queue.close())
-    this.ledger = new BatchLedger(this.redis, this.names)
+    this.ledger = new BatchLedger(plainRedis(this.redis), this.names)
   }
 
   /** A worker's consumer. Several consumers are several workers. */
