@@ -4,16 +4,16 @@ import { isEmpty } from '@sluice/harness/drain'
 import { Fleet } from '@sluice/harness/fleet'
 import { Journal } from '@sluice/harness/journal'
 import { afterAll, beforeAll, expect, it } from 'vitest'
-import { report } from './report.ts'
+import { report } from './support.ts'
 
-const LOCK_DURATION_MS = 2_000
+const LOCK_DURATION_MS = 1_000
 const FROZEN_MS = 3 * LOCK_DURATION_MS
 /** Longer than it takes to freeze Redis while the inserts are in flight. */
 const INSERT_DELAY_MS = 1_500
-const FREEZES = 3
+const FREEZES = 2
 /** More than one worker can insert, so that both are busy. */
 const CHUNKS_PER_S = 200
-const FED_MS = 20_000
+const FED_MS = 12_000
 const DRAINED_WITHIN_MS = 60_000
 
 let fleet: Fleet

@@ -4,7 +4,7 @@ import { isEmpty } from '@sluice/harness/drain'
 import { Fleet } from '@sluice/harness/fleet'
 import { Journal } from '@sluice/harness/journal'
 import { afterAll, beforeAll, expect, it } from 'vitest'
-import { report } from './report.ts'
+import { report } from './support.ts'
 
 const CHUNKS = 3_000
 const ROWS_PER_CHUNK = 5
@@ -16,7 +16,7 @@ const DRAINED_WITHIN_MS = 60_000
 let fleet: Fleet
 
 beforeAll(async () => {
-  fleet = await Fleet.start({ environment: { LOCK_DURATION_MS: '2000', BATCH_ROWS_MAX: '1000' } })
+  fleet = await Fleet.start({ environment: { LOCK_DURATION_MS: '1000', BATCH_ROWS_MAX: '1000' } })
 })
 
 afterAll(() => fleet?.stop())

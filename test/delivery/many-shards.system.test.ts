@@ -3,12 +3,12 @@ import { isEmpty } from '@sluice/harness/drain'
 import { Fleet } from '@sluice/harness/fleet'
 import { Journal } from '@sluice/harness/journal'
 import { afterAll, beforeAll, expect, it } from 'vitest'
-import { report } from './report.ts'
+import { report } from './support.ts'
 
 const SHARDS = 16
 /** With two slots, the shards wait for each other. */
-const INSERT_DELAY_MS = 1_200
-const FEED = { chunksPerS: 90, rowsPerChunk: 10, durationMs: 35_000 }
+const INSERT_DELAY_MS = 400
+const FEED = { chunksPerS: 90, rowsPerChunk: 10, durationMs: 12_000 }
 /** Two inserts of each shard. The first ones are small, since their shards did not wait. */
 const WARM_UP_INSERTS = 2 * SHARDS
 const DRAINED_WITHIN_MS = 60_000
@@ -26,7 +26,7 @@ it('one worker with slow inserts stores the chunks of all shards, in turns, and 
   const journal = new Journal('many-shards')
   fleet.gate.insertDelayMs = INSERT_DELAY_MS
   await fleet.feed(journal, FEED)
-  // A shard that gets a slot again before the others have had one inserts what arrived in a second.
+  // A shard that gets a slot again before the others have had one inserts what arrived in half a second.
   const sizes = fleet.gate.acknowledged.slice(WARM_UP_INSERTS).map(({ rows }) => rows)
   const mean = sizes.reduce((sum, rows) => sum + rows, 0) / sizes.length
   report(`rows per insert: ${sizes.join(' ')}`)

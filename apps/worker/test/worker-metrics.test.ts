@@ -1,5 +1,5 @@
 import { beforeEach, expect, it } from 'vitest'
-import { LagWindow } from '../src/lag-window.ts'
+import { LagWindow } from '../src/worker-metrics.ts'
 
 let nowMs: number
 let window: LagWindow

@@ -1,6 +1,14 @@
 import { type ClickHouseClient, connectClickHouse } from '@sluice/clickhouse'
 import { Fleet } from '@sluice/harness/fleet'
 
+/** The environment of workers whose waits are shorter: see shorter-waits.ts. */
+export const shorterWaits = { NODE_OPTIONS: `--import=${import.meta.resolve('./shorter-waits.ts')}` }
+
+/** Prints a time that a test measured. No test asserts it, because it depends on how busy the machine is. */
+export function report(text: string): void {
+  process.stdout.write(`${text}\n`)
+}
+
 /** A fleet of two workers whose ClickHouse can reject rows with a code that is not listed. */
 export class RejectingFleet {
   readonly fleet: Fleet
@@ -15,7 +23,7 @@ export class RejectingFleet {
   }
 
   static async start(): Promise<RejectingFleet> {
-    const rejecting = new RejectingFleet(await Fleet.start())
+    const rejecting = new RejectingFleet(await Fleet.start({ environment: shorterWaits }))
     for (let worker = 0; worker < 2; worker += 1) await rejecting.fleet.startWorker()
     return rejecting
   }
