@@ -134,7 +134,7 @@ function orUnavailable(lookup: Promise<Credential>): Promise<Credential> {
 }
 
 /** The detail of a `forbidden` problem. Only the owner of the key gets it. */
-export function missingScopeDetail(required: Scope, scopes: readonly Scope[]): string {
+function missingScopeDetail(required: Scope, scopes: readonly Scope[]): string {
   const existing =
     scopes.length === 0 ? 'no scope' : `the scope ${scopes.map((scope) => `"${scope}"`).join(', ')}`
   return `The request needs the scope "${required}". The API key has ${existing}.`

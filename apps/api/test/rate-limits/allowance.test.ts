@@ -182,6 +182,13 @@ describe('a Redis that fails', () => {
   })
 })
 
+/** The result of a request that waits for the timeout of a lease. */
+async function passSilently(entries: number): Promise<string> {
+  const sent = send(entries)
+  await vi.advanceTimersByTimeAsync(leaseLimits.timeoutMs)
+  return sent
+}
+
 describe('a Redis that is silent', () => {
   let answer: () => void
   let fail: (reason: Error) => void
@@ -197,12 +204,6 @@ describe('a Redis that is silent', () => {
   afterEach(() => {
     vi.useRealTimers()
   })
-
-  const passSilently = async (entries: number): Promise<string> => {
-    const sent = send(entries)
-    await vi.advanceTimersByTimeAsync(leaseLimits.timeoutMs)
-    return sent
-  }
 
   it('delays requests by the timeout at most, and its late answer pays for them once', async () => {
     expect(await passSilently(100)).toBe('passed')
