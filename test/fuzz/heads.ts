@@ -59,7 +59,7 @@ const encodings = [
 ]
 
 /** 8 MiB of blanks in each encoding. No decoder may decode them to the end. */
-const bombs = Object.values(encoders).map((encode) => encode(Buffer.alloc(8 * 1_024 * 1_024, ' ')))
+const bombs = Object.values(encoders).map((compress) => compress(Buffer.alloc(8 * 1_024 * 1_024, ' ')))
 
 function encode(draft: Draft, random: Random): void {
   const encoding = pick(random, encodings)
