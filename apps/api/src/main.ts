@@ -96,7 +96,7 @@ await runProcess({
       logger,
     })
 
-    const buckets = new SharedBuckets(redis, names, randomUUID())
+    const buckets = new SharedBuckets(redis, names)
     const rateLimits = new ProjectRateLimits(buckets, defaultsFromSettings(config), logger)
     const metrics = new Metrics({ app: 'api', version: packageJson.version })
     const counts = countApi(metrics, config.METRICS_PROJECTS_MAX)

@@ -78,16 +78,6 @@ export function drawCostlyBody(random: Random): CostlyBody {
   }
 }
 
-/** Replaces about two of the choices. */
-export function mutateCostlyBody(body: CostlyBody, random: Random): CostlyBody {
-  const other = drawCostlyBody(random)
-  const kept = Object.entries(body).map(([name, value]) => [
-    name,
-    happens(random, 0.25) ? other[name as keyof CostlyBody] : value,
-  ])
-  return Object.fromEntries(kept) as CostlyBody
-}
-
 /** The bytes before they are encoded: at most those of the largest body. */
 export function writeCostlyBody({ format, entryBytes, totalBytes, ...body }: CostlyBody): Buffer {
   if (format === 'entry') return Buffer.from(entryOf(body, totalBytes))

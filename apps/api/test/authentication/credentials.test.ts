@@ -1,6 +1,6 @@
 import type { ApiKeyRecord } from '@sluice/projects'
 import { expect, it } from 'vitest'
-import { KeyLookups } from '../../src/authentication/key-lookups.ts'
+import { KeyLookups } from '../../src/authentication/credentials.ts'
 import { FakeRegistry } from '../support/fake-registry.ts'
 
 /** Lookups in a registry that records its round trips. */
