@@ -126,4 +126,4 @@ Other variables: SLUICE_DATA_DIR is the folder of the data of \`npm start\` (def
 traces of errors. NO_COLOR turns colours off.
 
 Exit codes: 0 success, 1 failure or rejected entries, 2 usage error, 130 interrupted.
-Ctrl-C is a success for send --follow and status --watch.`
+Ctrl-C is a success for status --watch.`

@@ -24,11 +24,6 @@ export function addSendCommand(program: Command, context: Context): void {
         'service of lines without one (default: the name of the file, without extension)',
       )
       .option('--environment <name>', 'environment of lines without one: development, staging or production')
-      .option('--follow', 'send the lines of files as they are written, until Ctrl-C')
-      .option(
-        '--state <file>',
-        'where --follow keeps how far it has sent (default: a file for each log in ~/.local/state/sluice)',
-      )
       .option(
         '--skip-lines <lines>',
         'lines of the input that are not sent, to continue after an interruption: a number, or ranges such as 1-200,301-400',
@@ -42,7 +37,6 @@ export function addSendCommand(program: Command, context: Context): void {
         ['send /var/log/*.log', 'the lines of files'],
         ['send app.log.gz --environment production', 'a compressed file'],
         ['send app.log --skip-lines 58500', 'the rest of the lines, after an interruption'],
-        ['send --follow /var/log/app.log', 'a file as it grows'],
         ['send --service web --level warn', 'the lines of stdin'],
       ),
     )
@@ -56,4 +50,4 @@ const LINES_HELP = `
 Times, levels, programs and stack traces are recognized in the formats of most programs. A line that is a JSON object is sent
 as an entry with all its fields; names such as "severity", "@timestamp" and "msg" are understood. What a line does not have
 comes from the flags. Any other line becomes the message of an entry. Blank lines are skipped. With --raw, each line is a
-message. --follow continues where it was stopped, through rotation and restarts.`
+message. Lines of stdin are sent within a second.`

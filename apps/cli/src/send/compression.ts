@@ -1,7 +1,6 @@
 import { pipeline, Readable } from 'node:stream'
 import { createBrotliDecompress, createGunzip, createZstdDecompress } from 'node:zlib'
 import { CliError } from '../errors.ts'
-import { ZstdFrames } from './zstd-frames.ts'
 
 interface Compression {
   readonly name: string
@@ -9,8 +8,6 @@ interface Compression {
   readonly decompressor?: () => NodeJS.ReadWriteStream
   /** A command that decompresses a file. */
   readonly command: string
-  /** Finds what the decompressor leaves out without an error. */
-  readonly frames?: () => ZstdFrames
 }
 
 interface Format extends Compression {
@@ -22,7 +19,6 @@ const zstd: Compression = {
   name: 'zstd',
   decompressor: () => createZstdDecompress(),
   command: 'zstd -dc',
-  frames: () => new ZstdFrames(),
 }
 
 /** Each signature contains a byte that text does not have, or is ten characters long. */
@@ -82,7 +78,7 @@ export async function* decompress(stream: Readable, name: string): AsyncGenerato
     requireReadable(format, name)
     const whole = prepend(start, { [Symbol.asyncIterator]: () => pieces })
     if (format?.decompressor === undefined) yield* whole
-    else yield* decompressWith(format.decompressor(), whole, name, format.frames?.())
+    else yield* decompressWith(format.decompressor(), whole, name)
   } finally {
     // Stdin that is still open would keep the process alive.
     stream.destroy()
@@ -114,31 +110,15 @@ async function* decompressWith(
   decompressor: NodeJS.ReadWriteStream,
   input: AsyncIterable<Buffer>,
   name: string,
-  frames: ZstdFrames | undefined,
 ): AsyncGenerator<Buffer> {
-  const known = frames === undefined ? input : framesOf(input, frames)
   // The iteration throws the error of any part of the pipeline.
-  const output = pipeline(Readable.from(known), decompressor, () => undefined)
+  const output = pipeline(Readable.from(input), decompressor, () => undefined)
   try {
     for await (const piece of output) yield piece as Buffer
   } catch (error) {
     if (!isDecompressionError(error)) throw error
-    throw damaged(name, error)
-  }
-  if (frames?.isComplete === false) throw damaged(name)
-}
-
-function damaged(name: string, cause?: unknown): CliError {
-  const message = `cannot read the rest of ${name}: the compressed data is damaged or incomplete`
-  return new CliError(message, { cause })
-}
-
-/** Yields the input up to the first bytes that are no frame. */
-async function* framesOf(input: AsyncIterable<Buffer>, frames: ZstdFrames): AsyncGenerator<Buffer> {
-  for await (const piece of input) {
-    const known = frames.push(piece)
-    if (known.length > 0) yield known
-    if (known.length < piece.length) return
+    const message = `cannot read the rest of ${name}: the compressed data is damaged or incomplete`
+    throw new CliError(message, { cause: error })
   }
 }
 

@@ -1,7 +1,7 @@
 import { levels } from '@sluice/schema'
 import { type Context, INTERRUPTED_EXIT_CODE } from '../context.ts'
 import { environments } from '../environments.ts'
-import { CliError, UsageError } from '../errors.ts'
+import { CliError } from '../errors.ts'
 import { requireOneOf } from '../one-of.ts'
 import { apiAccess, type ApiFlags } from '../service-access.ts'
 import { requireDurationMs } from '../times.ts'
@@ -19,8 +19,6 @@ export interface SendOptions extends ApiFlags {
   environment?: string
   raw?: true
   timezone?: string
-  follow?: true
-  state?: string
   retryFor: string
   skipLines?: string
 }
@@ -29,11 +27,6 @@ export interface SendOptions extends ApiFlags {
 export async function send(files: readonly string[], options: SendOptions, context: Context): Promise<void> {
   const { retryForMs, skipped, lines } = parseOptions(options, context)
   const api = await apiAccess(options, context)
-  if (options.follow === true) {
-    const { follow } = await import('./follow/follow.ts')
-    await follow(files, { api, lines, statePath: options.state }, context)
-    return
-  }
   const sources = await openSources(files, context.stdin)
   const interrupted = context.abortOnInterrupt()
   const { nowMs, random } = context
@@ -120,14 +113,10 @@ function totalBytes(sources: readonly Source[]): number | undefined {
 
 /** @throws UsageError */
 function parseOptions(
-  { level, service, environment, raw, timezone, follow, state, retryFor, skipLines }: SendOptions,
+  { level, service, environment, raw, timezone, retryFor, skipLines }: SendOptions,
   { nowMs }: Context,
 ): { lines: LineOptions; retryForMs: number; skipped: readonly LineRange[] } {
   requireTimeZone(timezone)
-  if (follow === true && skipLines !== undefined) {
-    throw new UsageError('--skip-lines cannot be combined with --follow, which continues by itself')
-  }
-  if (follow !== true && state !== undefined) throw new UsageError('--state needs --follow')
   const lines = {
     defaults: {
       level: requireOneOf('--level', level, levels),
