@@ -1,4 +1,4 @@
-import { entryOfRecord } from '@sluice/log-formats'
+import { entryOfRecord } from '@sluice/records'
 import { entryFields, limits } from '@sluice/schema'
 import type { SourceRecord } from '../intake/records.ts'
 

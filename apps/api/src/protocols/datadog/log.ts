@@ -1,4 +1,4 @@
-import { levelOf } from '@sluice/log-formats'
+import { levelOf } from '@sluice/records'
 import { type Members, setMember, toEntry } from '../entries.ts'
 
 /** Makes an entry of a log of Datadog: its status is the level, and its tags may have the environment and the service. */

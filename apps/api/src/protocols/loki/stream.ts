@@ -1,4 +1,4 @@
-import { isSynonym, levelOf, readEnvironment } from '@sluice/log-formats'
+import { readEnvironment, readLevel } from '@sluice/records'
 import { metadataError } from '@sluice/rows'
 import { limits } from '@sluice/schema'
 import type { SourceRecord } from '../../intake/records.ts'
@@ -15,7 +15,7 @@ const names = {
 type Column = keyof typeof names
 
 const isUsable: Readonly<Record<Column, (value: string) => boolean>> = {
-  level: (value) => levelOf(value) !== undefined,
+  level: (value) => readLevel(value, 'pino') !== undefined,
   // Loki and its clients write this name if they know none.
   service: (value) =>
     value !== '' && value.length <= limits.serviceCharactersMax && value !== 'unknown_service',
@@ -82,7 +82,7 @@ export class Stream {
     for (const name of Object.keys(metadata)) if (!isRepeated(name, metadata, this.#labels)) count += 1
     const uses = findUses(metadata, this.#labels)
     // A level that says more than that of the entry is kept in addition.
-    const isLevelKept = uses.some(({ column, value }) => column === 'level' && !isSynonym(value))
+    const isLevelKept = uses.some(({ column, value }) => column === 'level' && readLevel(value, 'pino')?.isExact === false)
     return count - uses.length + (isLevelKept ? 1 : 0)
   }
 }

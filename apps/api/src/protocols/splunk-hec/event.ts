@@ -1,4 +1,4 @@
-import { timeOfEpoch } from '@sluice/log-formats'
+import { timeOfEpoch } from '@sluice/records'
 import type { SourceRecord } from '../../intake/records.ts'
 import {
   addMember,
