@@ -4,14 +4,14 @@ import { decompress } from './compression.ts'
 import { type EntrySender, entryBytesMax } from './entry-sender.ts'
 import type { LineSkipper } from './line-ranges.ts'
 import { type Line, LineSplitter } from './lines.ts'
-import { type LineOptions, SourceEntries, type SourceEntry } from './source-entries.ts'
+import { type LineOptions, SourceEntries, type SourceEntry } from '../lines/entries.ts'
 import type { Source } from './sources.ts'
 import type { Tally } from './tally.ts'
 import { toUtf8 } from './text-encoding.ts'
 import { withPauses } from './with-pauses.ts'
 
 /** How long a record of a live stream waits for more lines. A program writes a stack trace at once. */
-export const continuationWaitMs = 500
+const continuationWaitMs = 500
 
 /** How much of the input was sent or skipped. */
 export interface Position {

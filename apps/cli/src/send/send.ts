@@ -9,7 +9,7 @@ import { EntrySender } from './entry-sender.ts'
 import { formatLineRanges, type LineRange, LineSkipper, linesToSkip, parseLineRanges } from './line-ranges.ts'
 import { formatCount, Progress } from './progress.ts'
 import { type Position, sendSource } from './send-source.ts'
-import { type LineOptions, requireTimeZone } from './source-entries.ts'
+import { type LineOptions, requireTimeZone } from '../lines/entries.ts'
 import { openSources, type Source } from './sources.ts'
 import { Tally } from './tally.ts'
 
@@ -116,7 +116,6 @@ function parseOptions(
   { level, service, environment, raw, timezone, retryFor, skipLines }: SendOptions,
   { nowMs }: Context,
 ): { lines: LineOptions; retryForMs: number; skipped: readonly LineRange[] } {
-  requireTimeZone(timezone)
   const lines = {
     defaults: {
       level: requireOneOf('--level', level, levels),
@@ -126,7 +125,7 @@ function parseOptions(
         environment === undefined ? undefined : requireOneOf('--environment', environment, environments),
     },
     isRaw: raw === true,
-    timeZone: timezone,
+    zone: requireTimeZone(timezone),
     nowMs,
   }
   const skipped = skipLines === undefined ? [] : parseLineRanges(skipLines)

@@ -5,7 +5,7 @@ const utf16Marks = [
 ] as const
 
 /** @param start the first two bytes of a text @returns undefined for UTF-8 and everything else */
-export function detectUtf16(start: Buffer): (typeof utf16Marks)[number]['encoding'] | undefined {
+function detectUtf16(start: Buffer): (typeof utf16Marks)[number]['encoding'] | undefined {
   return utf16Marks.find(({ mark }) => start.subarray(0, mark.length).equals(mark))?.encoding
 }
 

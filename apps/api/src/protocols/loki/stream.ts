@@ -82,7 +82,9 @@ export class Stream {
     for (const name of Object.keys(metadata)) if (!isRepeated(name, metadata, this.#labels)) count += 1
     const uses = findUses(metadata, this.#labels)
     // A level that says more than that of the entry is kept in addition.
-    const isLevelKept = uses.some(({ column, value }) => column === 'level' && readLevel(value, 'pino')?.isExact === false)
+    const isLevelKept = uses.some(
+      ({ column, value }) => column === 'level' && readLevel(value, 'pino')?.isExact === false,
+    )
     return count - uses.length + (isLevelKept ? 1 : 0)
   }
 }
