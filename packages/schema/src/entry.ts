@@ -77,6 +77,9 @@ export const entryFields: ReadonlySet<string> = new Set(Object.keys(entrySchema.
 
 export const levels = entrySchema.properties.level.enum
 
+/** The environments that an entry may name. */
+export const environments = entrySchema.properties.environment.enum.filter((name) => name !== null)
+
 /** An error in an entry. `path` is a JSON Pointer (RFC 6901) into the entry; '' is the entry itself. */
 export interface EntryError {
   readonly path: string

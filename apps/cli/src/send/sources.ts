@@ -3,7 +3,7 @@ import { access, constants, open, stat } from 'node:fs/promises'
 import { parse } from 'node:path'
 import type { Readable } from 'node:stream'
 import { CliError, throwReadError } from '../errors.ts'
-import { detectCompression, requireReadable, signatureBytesMax } from './compression.ts'
+import { detectCompression, requireReadable, signatureBytesMax } from './decoding.ts'
 
 /** A file or stream to read lines from. */
 export interface Source {

@@ -42,7 +42,7 @@ function hold(body: string, response: ServerResponse): HeldRequest {
 
 function outgoing(index: number, size = 0): OutgoingEntry {
   const entry = JSON.stringify({ level: 'info', message: String(index), text: 'x'.repeat(size) })
-  return { entry, bytes: entry.length, origin: `file:${index}`, line: index + 1 }
+  return { entry, bytes: entry.length, origin: `file:${index}`, firstLine: index + 1, lastLine: index + 1 }
 }
 
 function setup(retryForMs = 60_000) {

@@ -1,5 +1,5 @@
 import { afterAll, expect, test } from 'vitest'
-import { testInstallation } from './installation.ts'
+import { testInstallation } from '../installation.ts'
 
 const { sluice, connect, database } = testInstallation()
 

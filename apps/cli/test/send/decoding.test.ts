@@ -1,7 +1,7 @@
 import { PassThrough, Readable } from 'node:stream'
 import { brotliCompressSync, constants, gzipSync, zstdCompressSync } from 'node:zlib'
 import { describe, expect, test } from 'vitest'
-import { decompress } from '../../src/send/compression.ts'
+import { decompress, toUtf8 } from '../../src/send/decoding.ts'
 
 /** A frame of zstd that is not data. */
 const skippable = (kind: number): Buffer => Buffer.from([0x50 + kind, 0x2a, 0x4d, 0x18, 3, 0, 0, 0, 1, 2, 3])
@@ -103,4 +103,38 @@ describe('decompress', () => {
     expect(bytes).toBe(200_000_000)
     expect(largest).toBeLessThanOrEqual(65_536)
   })
+})
+
+const SPECIAL_TEXT = 'Käse\r\n🧀 second line\n'
+const little = Buffer.concat([Buffer.from([0xff, 0xfe]), Buffer.from(SPECIAL_TEXT, 'utf16le')])
+const big = Buffer.from(little).swap16()
+
+async function decode(bytes: Buffer, pieceBytes: number): Promise<Buffer> {
+  async function* pieces(): AsyncGenerator<Buffer> {
+    for (let from = 0; from < bytes.length; from += pieceBytes) yield bytes.subarray(from, from + pieceBytes)
+  }
+  const decoded: Buffer[] = []
+  for await (const piece of toUtf8(pieces())) decoded.push(piece)
+  return Buffer.concat(decoded)
+}
+
+test.each([1, 3, 1_000])(
+  'UTF-16 with a byte order mark becomes UTF-8, in pieces of %i bytes',
+  async (bytes) => {
+    expect((await decode(little, bytes)).toString()).toBe(SPECIAL_TEXT)
+    expect((await decode(big, bytes)).toString()).toBe(SPECIAL_TEXT)
+  },
+)
+
+test.each([
+  ['UTF-8', Buffer.from(SPECIAL_TEXT)],
+  ['Latin-1', Buffer.from(SPECIAL_TEXT, 'latin1')],
+  ['one byte of a mark', Buffer.from([0xff])],
+  ['nothing', Buffer.alloc(0)],
+])('%s is not changed', async (_name, bytes) => {
+  expect(await decode(bytes, 1)).toEqual(bytes)
+})
+
+test('half a character at the end is replaced', async () => {
+  expect((await decode(little.subarray(0, 5), 2)).toString()).toBe('K\uFFFD')
 })

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import { readTimeRange } from '../../src/logs/time-range.ts'
+import { readTimeRange } from '../../src/commands/logs.ts'
 
 const NOW_MS = Date.UTC(2026, 10, 20, 12)
 

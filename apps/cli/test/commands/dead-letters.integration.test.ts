@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, expect, test } from 'vitest'
-import { SLUICE } from '../src/program-name.ts'
-import { run } from '../src/run.ts'
-import { testInstallation } from './installation.ts'
+import { SLUICE } from '../../src/options.ts'
+import { run } from '../../src/run.ts'
+import { testInstallation } from '../installation.ts'
 
 const { context, sluice, connect, database, deleteRedisKeys } = testInstallation()
 
