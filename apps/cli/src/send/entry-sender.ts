@@ -32,7 +32,7 @@ export interface Rejection {
   readonly message: string
 }
 
-export const sendLimits = {
+const sendLimits = {
   /** A request is sent when it has the maximum number of entries … */
   entriesPerRequestMax: limits.entriesPerRequestMax,
   /** … or before its entries exceed this size, which keeps the requests in flight small in total … */

@@ -8,7 +8,7 @@ import {
 import type { DeadLetterCount, Reading, RedisReading, ShardRows } from './reading.ts'
 
 /** Entries per second between two readings. */
-export interface Rates {
+interface Rates {
   readonly intervalS: number
   /** Added to the queue. */
   readonly added: number
