@@ -17,7 +17,6 @@ COPY apps/cli/package.json apps/cli/
 COPY apps/worker/package.json apps/worker/
 COPY packages/clickhouse/package.json packages/clickhouse/
 COPY packages/client/package.json packages/client/
-COPY packages/log-formats/package.json packages/log-formats/
 COPY packages/ops/package.json packages/ops/
 COPY packages/projects/package.json packages/projects/
 COPY packages/queue/package.json packages/queue/

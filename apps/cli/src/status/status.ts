@@ -3,7 +3,7 @@ import { queuedRows } from '@sluice/queue'
 import type { DeadLetterCount, Reading, RedisReading, ShardRows } from './reading.ts'
 
 /** Entries per second between two readings. */
-export interface Rates {
+interface Rates {
   readonly intervalS: number
   /** Added to the queue. */
   readonly added: number

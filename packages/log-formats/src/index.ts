@@ -1,5 +1,0 @@
-export { entriesOf, type EntryDefaults, type LogEntry } from './lines/entries.ts'
-export { LineParser } from './lines/line-parser.ts'
-export { type LogRecord, rawRecord, recordLimits } from './lines/open-record.ts'
-export { type AssemblerMemory, RecordAssembler } from './lines/record-assembler.ts'
-export { timeZoneOf } from './times/time-zone.ts'
