@@ -1,12 +1,11 @@
 import * as fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
-import { countUtf8Bytes, isLongerThan, repairSurrogates, utf8Bytes } from '../../src/encoding/utf8.ts'
+import { isLongerThan, repairSurrogates, utf8Bytes } from '../../src/encode.ts'
 
 test('the size of a text is that of its UTF-8', () => {
   fc.assert(
     fc.property(fc.string({ unit: 'binary' }), (text) => {
       expect(utf8Bytes(text)).toBe(Buffer.byteLength(text))
-      expect(countUtf8Bytes(text)).toBe(Buffer.byteLength(text))
     }),
   )
 })
