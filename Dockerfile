@@ -20,6 +20,7 @@ COPY packages/client/package.json packages/client/
 COPY packages/log-formats/package.json packages/log-formats/
 COPY packages/projects/package.json packages/projects/
 COPY packages/queue/package.json packages/queue/
+COPY packages/records/package.json packages/records/
 COPY packages/row-scanner/package.json packages/row-scanner/
 COPY packages/rows/package.json packages/rows/
 COPY packages/runtime/package.json packages/runtime/

@@ -1,5 +1,5 @@
 // The API reads lines of pino that shippers send. An application that changes to the transport must not see other entries.
-import { entryOfRecord, levelOf } from '@sluice/log-formats'
+import { entryOfRecord, levelOf } from '@sluice/records'
 import { describe, expect, it } from 'vitest'
 import { levelsByName } from '../src/levels.ts'
 import { entryOfLine } from '../src/line-entry.ts'

@@ -1,7 +1,5 @@
+import { entryOfRecord, isPlainObject, type Level, levelOf, type Members, setMember } from '@sluice/records'
 import { entryFields, limits } from '@sluice/schema'
-import { type Level, levelOf } from '../levels.ts'
-import { isPlainObject, type Members, setMember } from '../plain-object.ts'
-import { entryOfRecord } from '../record.ts'
 import { setLevel } from './formats/level-words.ts'
 import type { LogLine } from './formats/log-line.ts'
 import type { LogRecord } from './open-record.ts'

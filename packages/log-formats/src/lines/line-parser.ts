@@ -1,4 +1,4 @@
-import { isPlainObject } from '../plain-object.ts'
+import { isPlainObject } from '@sluice/records'
 import { TimeReader } from '../times/time-reader.ts'
 import { type TimeZone, timeZoneOf } from '../times/time-zone.ts'
 import type { FormatContext, LineFormat } from './formats/format.ts'

@@ -1,6 +1,5 @@
+import type { Level, Members } from '@sluice/records'
 import { limits } from '@sluice/schema'
-import type { Level } from '../levels.ts'
-import type { Members } from '../plain-object.ts'
 import { LogLine } from './formats/log-line.ts'
 import { isTraceback } from './stack-lines.ts'
 

@@ -1,5 +1,4 @@
-import { levelOf } from '../levels.ts'
-import { setMember } from '../plain-object.ts'
+import { levelOf, setMember } from '@sluice/records'
 import type { LineParser } from './line-parser.ts'
 import { LogLine } from './formats/log-line.ts'
 import { type LogRecord, OpenRecord, type RecordMemory, recordLimits } from './open-record.ts'

@@ -1,5 +1,4 @@
-import { timeOfIso } from '../iso-time.ts'
-import { isPlainObject, type Members } from '../plain-object.ts'
+import { isPlainObject, type Members, timeOfIso } from '@sluice/records'
 
 /** What a container runtime or another collector has put around a line. */
 export interface Wrapper {

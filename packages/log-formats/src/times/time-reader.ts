@@ -1,4 +1,4 @@
-import { timeOfEpoch } from '../epoch.ts'
+import { timeOfEpoch } from '@sluice/records'
 import { fullYear, isDate, monthOf, twoDigits } from './calendar.ts'
 import { MissingYear } from './missing-year.ts'
 import {

@@ -1,8 +1,8 @@
+import { levelOf } from '@sluice/records'
 import {
   type AssemblerMemory,
   entriesOf,
   type EntryDefaults,
-  levelOf,
   LineParser,
   type LogRecord,
   RecordAssembler,

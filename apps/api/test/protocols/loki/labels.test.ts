@@ -1,6 +1,6 @@
 import { describe, expect, it, vi } from 'vitest'
-import { NAMES_MAX } from '../../../src/protocols/entries.ts'
-import { LABELS_CHARACTERS_MAX, parseLabels } from '../../../src/protocols/loki/labels.ts'
+import { LABELS_CHARACTERS_MAX, parseLabels } from '../../../src/protocols/loki/stream.ts'
+import { NAMES_MAX } from '../../../src/protocols/shippers.ts'
 
 /** Labels with the same name. */
 const same = (count: number): string => `{${'a="",'.repeat(count)}}`

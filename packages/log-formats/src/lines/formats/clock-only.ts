@@ -1,4 +1,4 @@
-import { levelOf } from '../../levels.ts'
+import { levelOf } from '@sluice/records'
 import { type LineFormat, matchAt } from './format.ts'
 import { readHeader } from './header.ts'
 import { setLevel } from './level-words.ts'

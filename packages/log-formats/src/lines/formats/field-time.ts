@@ -1,6 +1,4 @@
-import { roleOfName } from '../../record-names.ts'
-import { readTime } from '../../record-values.ts'
-import type { Members } from '../../plain-object.ts'
+import { type Members, readTime, roleOfName } from '@sluice/records'
 import type { TimeReader } from '../../times/time-reader.ts'
 
 /** Longer texts are no times. */

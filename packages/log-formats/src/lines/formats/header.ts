@@ -1,4 +1,4 @@
-import { levelOf } from '../../levels.ts'
+import { levelOf } from '@sluice/records'
 import { levelOfFreeWord, setLevel, setLevelOf, setLevelOfLetter } from './level-words.ts'
 import { matchAt } from './format.ts'
 import { type Part, readPart, skipSeparators } from './header-parts.ts'

@@ -1,4 +1,4 @@
-import { levelOf } from '../../levels.ts'
+import { levelOf } from '@sluice/records'
 import { matchAt } from './format.ts'
 import { setLevel, setLevelOfLetter, setSeverity } from './level-words.ts'
 import type { LogLine } from './log-line.ts'

@@ -1,4 +1,4 @@
-import { levelOf } from '../../levels.ts'
+import { levelOf } from '@sluice/records'
 import { type LineFormat, matchAt } from './format.ts'
 import { setLevel, setLevelOf } from './level-words.ts'
 import { LogLine } from './log-line.ts'

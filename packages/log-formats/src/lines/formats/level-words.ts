@@ -1,4 +1,4 @@
-import { isSynonym, type Level, levelOf, levelOfSyslogSeverity } from '../../levels.ts'
+import { isSynonym, type Level, levelOf, levelOfSyslogSeverity } from '@sluice/records'
 import type { LogLine } from './log-line.ts'
 
 /** Words of English that are levels only in capitals, or where only a level can be: in brackets or between bars. */

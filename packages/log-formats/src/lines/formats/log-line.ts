@@ -1,5 +1,4 @@
-import type { Level } from '../../levels.ts'
-import { freeName, type Members, setMember } from '../../plain-object.ts'
+import { addMember, type Level, type Members } from '@sluice/records'
 import type { TimeReader } from '../../times/time-reader.ts'
 
 /** Only requests in access logs are longer, and their messages have them. Four of them fit into the metadata of an entry. */
@@ -30,8 +29,7 @@ export class LogLine {
     if (value === undefined || value === '' || value === '-') return
     if (typeof value === 'string' && value.length > VALUE_CHARACTERS_MAX) return
     this.metadata ??= {}
-    const isTaken = this.metadata[name] !== undefined
-    setMember(this.metadata, isTaken ? freeName(this.metadata, name) : name, value)
+    addMember(this.metadata, name, value)
   }
 }
 

@@ -1,4 +1,4 @@
-import { type Members, setMember } from '../../plain-object.ts'
+import { type Members, setMember } from '@sluice/records'
 import { timeOfFields } from './field-time.ts'
 import type { LineFormat } from './format.ts'
 import { LogLine } from './log-line.ts'

@@ -1,4 +1,4 @@
-import { levelOf } from '../../levels.ts'
+import { levelOf } from '@sluice/records'
 import { matchAt } from './format.ts'
 import { readInnerLevel } from './inner-level.ts'
 import { setLevel, setLevelOf, setLevelOfLetter } from './level-words.ts'

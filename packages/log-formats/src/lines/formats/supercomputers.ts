@@ -1,4 +1,4 @@
-import { timeOfEpoch } from '../../epoch.ts'
+import { timeOfEpoch } from '@sluice/records'
 import { type LineFormat, matchAt } from './format.ts'
 import { setLevelOf } from './level-words.ts'
 import { LogLine } from './log-line.ts'

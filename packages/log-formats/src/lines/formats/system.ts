@@ -1,5 +1,4 @@
-import { timeOfEpoch } from '../../epoch.ts'
-import { levelOf } from '../../levels.ts'
+import { levelOf, timeOfEpoch } from '@sluice/records'
 import { type LineFormat, matchAt } from './format.ts'
 import { setLevel, setLevelOf } from './level-words.ts'
 import { readUptime } from './kernel.ts'

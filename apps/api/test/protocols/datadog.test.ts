@@ -1,7 +1,7 @@
 import { limits } from '@sluice/schema'
 import type { LightMyRequestResponse } from 'fastify'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
-import { buildTestApi, type TestApi } from '../../support/test-api.ts'
+import { buildTestApi, type TestApi } from '../support/test-api.ts'
 
 let api: TestApi
 

@@ -1,20 +1,17 @@
 import { entryFields } from '@sluice/schema'
-import type { Level } from './levels.ts'
-import { freeName, isPlainObject, type Members, setMember } from './plain-object.ts'
-import { isParent, type NameRole, type Role, roleOfName } from './record-names.ts'
+import { type Level, type LevelReading, readLevel, readMongoLevel } from './levels.ts'
+import { addMember, isPlainObject, type Members, setMember } from './members.ts'
+import { isParent, type NameRole, type Role, roleOfName } from './names.ts'
+import { readTime } from './times.ts'
 import {
-  type LevelReading,
   readEnvironment,
-  readLevel,
   readMessage,
-  readMongoLevel,
   readPathname,
   readService,
   readSource,
   readStack,
-  readTime,
   readUrl,
-} from './record-values.ts'
+} from './values.ts'
 
 type Fields = Readonly<Record<string, unknown>>
 
@@ -60,7 +57,7 @@ export function entryOfRecord(
   const metadata = collectMetadata(record, uses)
   const levelUse = uses.get('level')
   if (level?.isExact === false && levelUse !== undefined) {
-    setMember(metadata, freeName(metadata, 'originalLevel'), valueAt(record, levelUse))
+    addMember(metadata, 'originalLevel', valueAt(record, levelUse))
   }
   if (uses.has('metadata') || Object.keys(metadata).length > 0) entry['metadata'] = metadata
   return entry
@@ -183,7 +180,7 @@ function collectMetadata(record: Fields, uses: Uses): Members {
     const rest = withoutUsed(record[name], used.get(name))
     // For a field of the contract, null means that it is absent.
     const isAbsent = rest === undefined || (rest === null && entryFields.has(name))
-    if (!isAbsent) setMember(metadata, freeName(metadata, name), rest)
+    if (!isAbsent) addMember(metadata, name, rest)
   }
   return metadata
 }

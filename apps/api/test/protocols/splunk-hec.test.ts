@@ -1,7 +1,9 @@
 import { limits } from '@sluice/schema'
 import type { LightMyRequestResponse } from 'fastify'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
-import { buildTestApi, type TestApi } from '../../support/test-api.ts'
+import { Problem } from '../../src/problems.ts'
+import { jsonEvents } from '../../src/protocols/splunk-hec.ts'
+import { buildTestApi, type TestApi } from '../support/test-api.ts'
 
 let api: TestApi
 
@@ -317,4 +319,18 @@ it('rate limits and overload are 503, because some clients do not retry after 42
   const limited = await send('{"event":1}')
   expect([limited.statusCode, limited.json<{ code: number }>().code]).toEqual([503, 9])
   expect(Number(limited.headers['retry-after'])).toBeGreaterThanOrEqual(1)
+})
+
+describe('a body with many values', () => {
+  it.each(['[]', '[] ', '{}', '"x"'])('is read in a step for each value: %s', (value) => {
+    const steps = Array.from(jsonEvents(Buffer.from(value.repeat(limits.recordsPerRequestMax))))
+    expect(steps.filter((step) => step === undefined).length).toBeGreaterThanOrEqual(
+      limits.recordsPerRequestMax,
+    )
+  })
+
+  it('has at most as many values as a request may have records', () => {
+    const records = jsonEvents(Buffer.from('[]'.repeat(limits.recordsPerRequestMax + 1)))
+    expect(() => Array.from(records)).toThrow(Problem)
+  })
 })
