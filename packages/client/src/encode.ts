@@ -1,3 +1,4 @@
+import { hasAtMostCharacters } from '@sluice/schema/limits'
 import {
   contractLimits,
   type Entry,
@@ -105,7 +106,7 @@ function checkEntry(entry: Entry): void {
     if (isAbsent(name, value)) continue
     if (typeof value !== 'string') throw new LimitError(`/${name}`, 'wrong_type', 'must be of type string')
     const max = strings[name]
-    if (isLongerThan(value, max))
+    if (!hasAtMostCharacters(value, max))
       throw new LimitError(`/${name}`, 'too_long', `must have at most ${max} characters`)
   }
 }
@@ -173,16 +174,6 @@ const encoder = new TextEncoder()
 /** The size of a well-formed string in UTF-8. */
 export const utf8Bytes: (text: string) => number =
   Buffer === undefined ? (text) => encoder.encode(text).length : (text) => Buffer.byteLength(text)
-
-/** Whether a string has more code points than `max`. */
-export function isLongerThan(text: string, max: number): boolean {
-  if (text.length <= max) return false
-  // A code point has at most two units.
-  if (text.length > max * 2) return true
-  let count = 0
-  for (const _ of text) if (++count > max) return true
-  return false
-}
 
 /**
  * Replaces half surrogate pairs by U+FFFD. They have no UTF-8 form, and the API would reject the entry. They come from strings that were
