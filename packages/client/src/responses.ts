@@ -1,9 +1,8 @@
-import type { EntryError } from '../entry.ts'
-import type { EntryRejection } from '../hooks.ts'
-import { parseRetryAfterMs } from './backoff.ts'
+import type { EntryError } from './entry.ts'
+import type { EntryRejection } from './hooks.ts'
 
 /** What a response means for its batch. */
-export type Answer =
+export type Outcome =
   | { readonly kind: 'processed'; readonly accepted: number; readonly rejections: readonly EntryRejection[] }
   | Failure
   /** The request is too large: its parts may be accepted. */
@@ -44,7 +43,7 @@ const transientStatuses: ReadonlyMap<number, string> = new Map([
 ])
 /** The request itself is at fault, if the API says so: a proxy answers 400 to all requests that are not encrypted, for example. */
 const requestStatuses: ReadonlySet<number> = new Set([400, 415, 422, 431])
-/** Also of a proxy: its limit is that of the way to the API. */
+/** A proxy can send it too: its body limit then applies. */
 const TOO_LARGE_STATUS = 413
 /** Problems of the API that arise before anything is stored. Others may come from a proxy, after the API stored the entries. */
 const nothingStoredCodes: ReadonlySet<unknown> = new Set([
@@ -55,13 +54,13 @@ const nothingStoredCodes: ReadonlySet<unknown> = new Set([
 ])
 
 /** @param body counts of entries, or a problem document (RFC 9457) */
-export function interpretAnswer(
+export function interpretResponse(
   status: number,
   retryAfter: string | null,
   body: string,
   entries: number,
   wallMs: number,
-): Answer {
+): Outcome {
   const fields = parseObject(body)
   if (status === 202) return interpretCounts(fields, entries)
   const problem = describeProblem(fields)
@@ -73,7 +72,7 @@ export function interpretAnswer(
       status,
       cause: undefined,
       retryAfterMs: parseRetryAfterMs(retryAfter, wallMs),
-      // Whatever limits a rate does it before it handles a request.
+      // Rate limits apply before a request is handled.
       mayBeStored: status !== 429 && !nothingStoredCodes.has(fields['code']),
     }
   }
@@ -90,7 +89,7 @@ export function interpretAnswer(
     }
   }
   const message = problem === undefined ? NOT_SLUICE : status === 401 ? REJECTED_KEY : problem
-  // Whatever answered 2xx may have passed the request on.
+  // The sender of a 2xx may have passed the request on.
   return {
     kind: 'misconfigured',
     status,
@@ -100,17 +99,17 @@ export function interpretAnswer(
   }
 }
 
-/** The API does not tell which: a hint would help those who guess keys. */
+/** The API does not say which: a hint would help to guess keys. */
 const REJECTED_KEY = 'the API key is missing, malformed, unknown, expired or revoked'
 const NOT_SLUICE = 'the response is not from a Sluice API'
 
-function interpretCounts(fields: Fields, entries: number): Answer {
+function interpretCounts(fields: Fields, entries: number): Outcome {
   const { accepted, rejected, errors = [] } = fields
   if (!isCount(accepted) || !isCount(rejected)) {
     const message = `${NOT_SLUICE}: it has no valid counts of entries (202)`
     return { kind: 'misconfigured', status: 202, message, isFromApi: false, mayBeStored: true }
   }
-  // The API has read other entries than the client had: a text that was sent as it is was not exactly one value.
+  // An entry that was sent as it is was not exactly one JSON value.
   if (accepted + rejected !== entries) {
     const message = `the API counted ${accepted + rejected} entries instead of ${entries}, and accepted ${accepted} of them (202)`
     return { kind: 'rejected', error: { path: '', code: 'wrong_count', message } }
@@ -149,4 +148,18 @@ function parseObject(text: string): Fields {
 
 function asFields(value: unknown): Fields {
   return typeof value === 'object' && value !== null ? (value as Fields) : {}
+}
+
+/** One number, or several: a header that was sent twice arrives as a list. */
+const SECONDS = /^\s*(\d{1,9})\s*(,|$)/
+/** `Date.parse` reads almost any string as some date. All forms of HTTP dates begin with the day of the week, and have a time. */
+const HTTP_DATE = /^\s*[A-Z][a-z]+,? .*\d\d:\d\d:\d\d/
+
+/** Parses `Retry-After`: seconds, or a date (RFC 9110). */
+function parseRetryAfterMs(text: string | null, wallMs: number): number | undefined {
+  if (text === null) return undefined
+  const [, seconds] = SECONDS.exec(text) ?? []
+  if (seconds !== undefined) return Number(seconds) * 1_000
+  const dateMs = HTTP_DATE.test(text) ? Date.parse(text) : Number.NaN
+  return Number.isNaN(dateMs) ? undefined : Math.max(0, dateMs - wallMs)
 }

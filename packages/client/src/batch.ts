@@ -1,16 +1,25 @@
-import { deferred } from '../deferred.ts'
-import type { QueuedEntry } from '../entry.ts'
-import type { Settlement } from '../hooks.ts'
-import type { SpoolRecord } from '../spool.ts'
+import type { QueuedEntry } from './entry.ts'
+import type { Settlement } from './hooks.ts'
+import type { SpoolRecord } from './spool.ts'
 
-/** What became of the entries of a batch. */
-export interface BatchResult {
-  readonly accepted: number
-  readonly rejected: number
-  readonly dropped: number
+/** The number of entries by their outcomes. */
+export interface EntryCounts {
+  /** Stored, or queued by the API. */
+  accepted: number
+  rejected: number
+  dropped: number
   /** Left in the spool for the next process. */
-  readonly kept: number
+  kept: number
 }
+
+export function addCounts(target: EntryCounts, { accepted, rejected, dropped, kept }: EntryCounts): void {
+  target.accepted += accepted
+  target.rejected += rejected
+  target.dropped += dropped
+  target.kept += kept
+}
+
+export const noEntries: Readonly<EntryCounts> = { accepted: 0, rejected: 0, dropped: 0, kept: 0 }
 
 /** A time, by both clocks: the monotonic one may stop while a computer sleeps, and the time of day may be changed. */
 export interface ClockTimes {
@@ -18,14 +27,7 @@ export interface ClockTimes {
   readonly wallMs: number
 }
 
-/**
- * The entries of one request, and the state of its attempts.
- *
- * open (entries are added) → closed (full) → in flight ⇄ delayed (waits for its next attempt) → settled. An open batch that is due is sent
- * as it is. A batch that is split is settled when its halves are.
- *
- * The entries of a batch with a record may be unloaded, until the next attempt.
- */
+/** The entries of one request, and what is known of its attempts. `Delivery` has its states. */
 export class Batch {
   readonly idempotencyKey: string
   readonly openedAtMs: number
@@ -42,18 +44,16 @@ export class Batch {
   /** How many requests had succeeded at the last of them. */
   successesAtProblem = -1
   firstAttemptAtMs: number | undefined
-  /** When the first attempt began that may have succeeded without an answer. */
+  /** When the first attempt began that may have succeeded without a response. */
   uncertainSince: ClockTimes | undefined
   /** The time of the next attempt. */
   retryAtMs = 0
-  readonly settled: Promise<BatchResult>
-  readonly settle: (result: BatchResult) => void
   /** Undefined until the batch is settled. */
-  result: BatchResult | undefined
-  /** The halves of a batch that was split. */
-  parts: readonly Batch[] = []
-  #entries: readonly QueuedEntry[] | undefined
-  #open: QueuedEntry[] = []
+  result: EntryCounts | undefined
+  /** The batch of which this is a half, and the halves of this one. */
+  whole: Batch | undefined
+  halves: readonly Batch[] = []
+  #entries: QueuedEntry[] | undefined = []
   #count = 0
   #bytes = 0
 
@@ -66,13 +66,6 @@ export class Batch {
     this.openedAtMs = openedAtMs
     this.record = record
     this.onSettlement = onSettlement
-    this.#entries = this.#open
-    const { promise, resolve } = deferred<BatchResult>()
-    this.settled = promise
-    this.settle = (result) => {
-      this.result = result
-      resolve(result)
-    }
   }
 
   /** A batch with entries that are only in the spool. */
@@ -105,14 +98,19 @@ export class Batch {
     return this.#entries !== undefined
   }
 
+  /** Whether the entries may leave memory: they are loaded again for the next attempt. */
+  get canUnload(): boolean {
+    return this.isLoaded && this.record?.isWritten === true
+  }
+
   add(entry: QueuedEntry): void {
-    this.#open.push(entry)
+    this.#entries?.push(entry)
     this.#count += 1
     this.#bytes += entry.bytes
     this.record?.add(entry.json, entry.bytes)
   }
 
-  load(entries: readonly QueuedEntry[]): void {
+  load(entries: QueuedEntry[]): void {
     this.#entries = entries
     this.#count = entries.length
     this.#bytes = entries.reduce((sum, { bytes }) => sum + bytes, 0)
@@ -120,6 +118,25 @@ export class Batch {
 
   unload(): void {
     this.#entries = undefined
-    this.#open = []
+  }
+
+  /**
+   * Splits the batch into halves that are sent on their own. Their keys follow from the key of the whole: if the process ends before the
+   * record of the whole is removed, and the batch is split again, the API recognises the halves.
+   *
+   * @param createRecord for the half with this key
+   */
+  split(createRecord: (idempotencyKey: string) => SpoolRecord | undefined): readonly Batch[] {
+    const middle = Math.ceil(this.#count / 2)
+    this.halves = [this.entries.slice(0, middle), this.entries.slice(middle)].map((entries, index) => {
+      const key = `${this.idempotencyKey}-${index + 1}`
+      const half = new Batch(key, this.openedAtMs, { record: createRecord(key) })
+      half.whole = this
+      // Another process may have sent the halves before.
+      half.uncertainSince = this.uncertainSince
+      for (const entry of entries) half.add(entry)
+      return half
+    })
+    return this.halves
   }
 }

@@ -1,6 +1,28 @@
-import { afterEach, beforeEach, expect, it, vi } from 'vitest'
-import type { WhenFull } from '../src/options.ts'
-import { RoomWait } from '../src/room-wait.ts'
+import { expect, it, afterEach, beforeEach, vi } from 'vitest'
+import { Backlog, RoomWait } from '../src/pace.ts'
+import { type WhenFull } from '../src/options.ts'
+
+const large = 'x'.repeat(4 * 1024 * 1024)
+
+it('is too large after 16 MiB in large pieces, until a small piece', () => {
+  const backlog = new Backlog()
+  for (let i = 0; i < 4; i += 1) expect(backlog.isTooLarge(large, false)).toBe(false)
+  expect(backlog.isTooLarge(large, false)).toBe(true)
+  expect(backlog.isTooLarge(large, false)).toBe(true)
+  expect(backlog.isTooLarge('x', false)).toBe(false)
+  expect(backlog.isTooLarge(large, false)).toBe(false)
+})
+
+it('is not too large if the thread catches up in between', () => {
+  const backlog = new Backlog()
+  for (let i = 0; i < 50; i += 1) expect(backlog.isTooLarge(i % 4 === 3 ? 'x' : large, false)).toBe(false)
+})
+
+it('is too large with any large piece while the API accepts nothing', () => {
+  const backlog = new Backlog()
+  expect(backlog.isTooLarge(large, true)).toBe(true)
+  expect(backlog.isTooLarge('x', true)).toBe(false)
+})
 
 /** A queue whose room the test controls. */
 class Queue {

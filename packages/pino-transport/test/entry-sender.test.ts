@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest'
-import { Reports } from '../src/reports.ts'
+import { Reports } from '../src/entry-sender.ts'
 
 const setup = (): { reports: Reports; printed: string[]; clock: { ms: number } } => {
   const printed: string[] = []
