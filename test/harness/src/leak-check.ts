@@ -3,7 +3,7 @@ import { afterAll, afterEach, vi } from 'vitest'
 import { findLeaks, openResources, openSockets } from './open-resources.ts'
 
 /** Long enough for the closing handshakes of connections on a busy machine. Only a file with a leak waits this long. */
-const GRACE_MS = 3_000
+const GRACE_MS = 20_000
 /** Disables vitest's timeout of the hook: its timer would count as open. */
 const NO_TIMEOUT = 0
 
