@@ -77,21 +77,14 @@ export class ApiKeys {
 
   /** All keys of a project, oldest first. They include revoked ones. */
   async list(projectId: string): Promise<ApiKeyRecord[]> {
-    const keys = await this.export(projectId)
-    return keys.map(({ hash: _hash, ...record }) => ({ ...record, projectId }))
+    const keys = await this.#ofProject(projectId)
+    return keys.map(({ record }) => record)
   }
 
   /** The keys of `list` with their hashes. */
   async export(projectId: string): Promise<KeyBackup[]> {
-    const hashes = await this.#store.redis.smembers(this.#store.names.keysOfProject(projectId))
-    const records = await this.findMany(hashes)
-    return records
-      .flatMap((record, i) => {
-        if (record === undefined) return []
-        const { projectId: _id, ...fields } = record
-        return [{ hash: hashes[i] ?? '', ...fields }]
-      })
-      .toSorted((a, b) => a.createdAt.localeCompare(b.createdAt))
+    const keys = await this.#ofProject(projectId)
+    return keys.map(({ hash, record: { projectId: _id, ...fields } }) => Object.assign(fields, { hash }))
   }
 
   /** @param keyHash from `hashApiKey` */
@@ -164,6 +157,17 @@ export class ApiKeys {
     const fields = Object.entries(keyToHash(record)).flat()
     const parameters = [keyHash, id, names.changesChannel, oldHash, createdAt, oldExpiresAt, ...fields]
     return this.#store.run(CREATE_KEY, keys, parameters)
+  }
+
+  async #ofProject(projectId: string): Promise<{ hash: string; record: ApiKeyRecord }[]> {
+    const hashes = await this.#store.redis.smembers(this.#store.names.keysOfProject(projectId))
+    const records = await this.findMany(hashes)
+    return hashes
+      .flatMap((hash, i) => {
+        const record = records[i]
+        return record === undefined ? [] : [{ hash, record }]
+      })
+      .toSorted((a, b) => a.record.createdAt.localeCompare(b.record.createdAt))
   }
 
   async #findById(keyId: string): Promise<{ keyHash: string; record: ApiKeyRecord }> {

@@ -22,10 +22,6 @@ describe('a generated key', () => {
     expect(new Set([keys[0], ...others]).size).toBe(33)
   })
 
-  it('is different each time', () => {
-    expect(new Set(Array.from({ length: 100 }, () => generateApiKey())).size).toBe(100)
-  })
-
   it.each([0, 31, 33])('is not generated from %i bytes', (length) => {
     expect(() => generateApiKey(new Uint8Array(length))).toThrow(RangeError)
   })
@@ -47,13 +43,6 @@ describe('a mistyped key is rejected', () => {
     ).filter((typo) => typo !== key)
     expect(typos.length).toBeGreaterThan(0)
     expect(typos.filter((typo) => isWellFormedApiKey(typo))).toEqual([])
-  })
-
-  it.each(keys)('with any one character left out or doubled: %s', (key) => {
-    for (let i = 0; i < key.length; i += 1) {
-      expect(isWellFormedApiKey(key.slice(0, i) + key.slice(i + 1))).toBe(false)
-      expect(isWellFormedApiKey(key.slice(0, i + 1) + key.slice(i))).toBe(false)
-    }
   })
 
   it.each(['', ' ', '\n', '\0', '='])('with %j added at either end', (more) => {

@@ -70,10 +70,6 @@ describe('keys', () => {
     await expect(registry.keys.create('demo:keys')).rejects.toThrow(RegistryError)
   })
 
-  it('are not found by an unknown hash', async () => {
-    expect(await registry.keys.find(hashApiKey('slk_x'))).toBeUndefined()
-  })
-
   it('are found together, in the order of their hashes', async () => {
     const [one, two] = [await registry.keys.create('demo'), await registry.keys.create('demo')]
     const hashes = [hashApiKey(two.key), '0'.repeat(64), hashApiKey(one.key)]
@@ -81,19 +77,9 @@ describe('keys', () => {
     expect(await registry.keys.findMany([])).toEqual([])
   })
 
-  it('are not found together if one of the lookups fails', async () => {
-    const { key } = await registry.keys.create('demo')
-    await fixture.redis.set(`${fixture.prefix}:key:${'0'.repeat(64)}`, 'not a hash')
-    await expect(registry.keys.findMany([hashApiKey(key), '0'.repeat(64)])).rejects.toThrow('WRONGTYPE')
-  })
-
   it('have a name of at most 200 characters', async () => {
     await registry.keys.create('demo', { name: 'n'.repeat(200) })
     await expect(registry.keys.create('demo', { name: 'n'.repeat(201) })).rejects.toThrow(RegistryError)
-  })
-
-  it('have at least one scope', async () => {
-    await expect(registry.keys.create('demo', { scopes: [] })).rejects.toThrow(RegistryError)
   })
 
   it('are published when they are created and revoked', async () => {
@@ -117,13 +103,6 @@ describe('revoking a key', () => {
     expect(await registry.keys.list('demo')).toEqual([revoked])
   })
 
-  it('does not change the other keys of the project', async () => {
-    const { record } = await registry.keys.create('demo')
-    const other = await registry.keys.create('demo')
-    await registry.keys.revoke(record.id)
-    expect(await registry.keys.find(hashApiKey(other.key))).toMatchObject({ revokedAt: undefined })
-  })
-
   it('a second time keeps the time of the first revocation', async () => {
     const { record } = await registry.keys.create('demo')
     const { revokedAt } = await registry.keys.revoke(record.id)
@@ -144,14 +123,6 @@ describe('revoking a key', () => {
     })
     await expect(registry.keys.revoke(record.id)).rejects.toThrow(RegistryError)
     expect(await fixture.redis.exists(keyName)).toBe(0)
-  })
-
-  it('is seen by another registry on the same prefix', async () => {
-    const { key, record } = await registry.keys.create('demo')
-    const another = new Registry(fixture.redis, fixture.prefix)
-    expect(await another.keys.find(hashApiKey(key))).toMatchObject({ revokedAt: undefined })
-    await registry.keys.revoke(record.id)
-    expect((await another.keys.find(hashApiKey(key)))?.revokedAt).toBeDefined()
   })
 })
 
@@ -190,16 +161,6 @@ describe('rotating a key', () => {
     const { record, replaced } = await registry.keys.rotate(old.id, 5 * DAY_MS)
     expect(record.expiresAt).toBe(inMs(10 * DAY_MS))
     expect(replaced.expiresAt).toBe(old.expiresAt)
-  })
-
-  it('creates a key that can be revoked and rotated', async () => {
-    const { record: first } = await registry.keys.create('demo')
-    fixture.nowMs += 1_000
-    const { record: second } = await registry.keys.rotate(first.id, 0)
-    fixture.nowMs += 1_000
-    const { record: third } = await registry.keys.rotate(second.id, 0)
-    await registry.keys.revoke(third.id)
-    expect((await registry.keys.list('demo')).at(-1)).toMatchObject({ revokedAt: inMs(0) })
   })
 
   it.each([
@@ -250,10 +211,5 @@ describe('the last use of keys', () => {
     const others = Array.from({ length: 2_500 }, (_, i) => [hashApiKey(String(i)), START_MS] as const)
     await registry.keys.recordUses(new Map([...others, [hashApiKey(key), START_MS]]))
     expect(await registry.keys.list('demo')).toEqual([{ ...record, lastUsedAt: '2026-11-20T12:00:00.000Z' }])
-  })
-
-  it('never creates a key', async () => {
-    await registry.keys.recordUses(new Map([[hashApiKey('slk_x'), START_MS]]))
-    expect(await fixture.redis.exists(`${fixture.prefix}:key:${hashApiKey('slk_x')}`)).toBe(0)
   })
 })

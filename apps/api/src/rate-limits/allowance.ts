@@ -22,6 +22,8 @@ interface Waiter {
   readonly cost: Amount
   /** The part of the cost that was taken before. It stays taken if the request is rejected. */
   readonly paid: Amount
+  /** What a retry may cost. */
+  readonly whole: Amount
   readonly resolve: () => void
   readonly reject: (problem: Problem) => void
 }
@@ -116,11 +118,12 @@ export class Allowance {
   /**
    * Lets a request pass and counts its cost, at once or after a lease.
    *
+   * @param whole what the whole request may cost, if `cost` is a part of it: the wait of a rejection must suffice for a retry
    * @returns undefined if the request passes at once
    * @throws Problem `rate_limited`, or rejects with it; then no cost was counted
    */
-  take(cost: Amount): Promise<void> | undefined {
-    return this.#take(this.#counted(cost), nothing)
+  take(cost: Amount, whole: Amount = cost): Promise<void> | undefined {
+    return this.#take(this.#counted(cost), nothing, this.#counted(whole))
   }
 
   /**
@@ -128,13 +131,14 @@ export class Allowance {
    * pass. If it does not, its part stays paid.
    *
    * @param cost includes `paid`
+   * @param whole see `take`
    * @returns undefined if the request passes at once
    * @throws Problem `rate_limited`, or rejects with it
    */
-  raise(paid: Amount, cost: Amount): Promise<void> | undefined {
+  raise(paid: Amount, cost: Amount, whole: Amount = cost): Promise<void> | undefined {
     const counted = this.#counted(paid)
     this.#held = plus(this.#held, counted)
-    return this.#take(this.#counted(cost), counted)
+    return this.#take(this.#counted(cost), counted, this.#counted(whole))
   }
 
   /**
@@ -149,20 +153,20 @@ export class Allowance {
     if (this.#shouldLeaseAhead(nowMs)) this.#requestLease()
   }
 
-  #take(counted: Amount, paid: Amount): Promise<void> | undefined {
+  #take(cost: Amount, paid: Amount, whole: Amount): Promise<void> | undefined {
     const nowMs = this.#tick()
     if (this.#isOnCredit) {
-      this.#takeOnCredit(counted, paid)
+      this.#takeOnCredit(cost, paid, whole)
       return undefined
     }
-    if (nowMs - this.#heldSinceMs < leaseLimits.sliceKeptMs && covers(this.#held, counted)) {
-      this.#held = minus(this.#held, counted)
+    if (nowMs - this.#heldSinceMs < leaseLimits.sliceKeptMs && covers(this.#held, cost)) {
+      this.#held = minus(this.#held, cost)
       if (this.#shouldLeaseAhead(nowMs)) this.#requestLease()
       return undefined
     }
-    if (this.#isLacking(counted, nowMs)) throw this.#reject(counted, paid)
+    if (this.#isLacking(cost, nowMs)) throw this.#reject(whole, paid)
     return new Promise((resolve, reject) => {
-      this.#waiters.push({ cost: counted, paid, resolve, reject })
+      this.#waiters.push({ cost, paid, whole, resolve, reject })
       this.#requestLease()
     })
   }
@@ -247,7 +251,7 @@ export class Allowance {
   #settle({ paid }: Lease, waiters: readonly Waiter[]): void {
     for (const [index, waiter] of waiters.entries()) {
       if (paid[index]) waiter.resolve()
-      else waiter.reject(this.#reject(waiter.cost, waiter.paid))
+      else waiter.reject(this.#reject(waiter.whole, waiter.paid))
     }
   }
 
@@ -263,31 +267,31 @@ export class Allowance {
       if (covers(this.#held, waiter.cost)) {
         this.#held = minus(this.#held, waiter.cost)
         waiter.resolve()
-      } else if (this.#isLacking(waiter.cost, nowMs)) waiter.reject(this.#reject(waiter.cost, waiter.paid))
+      } else if (this.#isLacking(waiter.cost, nowMs)) waiter.reject(this.#reject(waiter.whole, waiter.paid))
       else this.#waiters.push(waiter)
     }
     if (this.#waiters.length > 0) this.#requestLease()
   }
 
-  #decide({ cost, paid, resolve, reject }: Waiter): void {
+  #decide({ cost, paid, whole, resolve, reject }: Waiter): void {
     try {
-      this.#takeOnCredit(cost, paid)
+      this.#takeOnCredit(cost, paid, whole)
       resolve()
     } catch (problem) {
       reject(problem as Problem)
     }
   }
 
-  #takeOnCredit(cost: Amount, paid: Amount): void {
+  #takeOnCredit(cost: Amount, paid: Amount, whole: Amount): void {
     const { burst } = this.#limit
-    if (!covers(plus(this.#held, burst), lesser(cost, burst))) throw this.#reject(cost, paid)
+    if (!covers(plus(this.#held, burst), lesser(cost, burst))) throw this.#reject(whole, paid)
     this.#held = minus(this.#held, cost)
   }
 
   /** The rejection of a request that has paid a part of its cost. */
-  #reject(cost: Amount, paid: Amount): Problem {
+  #reject(whole: Amount, paid: Amount): Problem {
     this.#held = minus(this.#held, paid)
-    return this.#rejection(cost)
+    return this.#rejection(whole)
   }
 
   /**

@@ -63,15 +63,6 @@ describe('the Authorization header', () => {
 })
 
 describe('a key', () => {
-  it('that is unknown is rejected', async () => {
-    expect(await authenticate(`Bearer ${generateApiKey()}`)).toBe('unauthorized')
-  })
-
-  it('that is revoked is rejected', async () => {
-    const { key } = registry.addKey({ revokedAt: '2026-11-19T00:00:00.000Z' })
-    expect(await authenticate(`Bearer ${key}`)).toBe('unauthorized')
-  })
-
   it('is valid until it expires, also while it is cached', async () => {
     const { key } = registry.addKey({ expiresAt: new Date(wallMs + 1_000).toISOString() })
     wallMs += 999
@@ -80,21 +71,12 @@ describe('a key', () => {
     expect(await authenticate(`Bearer ${key}`)).toBe('unauthorized')
   })
 
-  it('without the scope "ingest" is forbidden', async () => {
-    expect(await authenticate(`Bearer ${registry.addKey({ scopes: ['read'] }).key}`)).toBe('forbidden')
-    expect(await authenticate(`Bearer ${registry.addKey({ scopes: [] }).key}`)).toBe('forbidden')
-  })
-
   it.each([
     ['read', ['read'], 'The request needs the scope "ingest". The API key has the scope "read".'],
     ['none', [], 'The request needs the scope "ingest". The API key has no scope.'],
   ] as const)('gets to know the scope that it lacks: %s', async (_what, scopes, detail) => {
     const { key } = registry.addKey({ scopes })
     await expect(authenticator.authenticate(`Bearer ${key}`, CLIENT)).rejects.toThrow(detail)
-  })
-
-  it('with the scopes "read" and "ingest" is accepted', async () => {
-    expect(await authenticate(`Bearer ${registry.addKey({ scopes: ['read', 'ingest'] }).key}`)).toBe('demo')
   })
 
   it('of a deleted or disabled project gets project_not_found', async () => {
@@ -236,13 +218,6 @@ describe('a registry that is unavailable', () => {
       .catch((reason: unknown) => reason)
     expect(error).toMatchObject({ code: 'queue_unavailable', headers: { 'retry-after': '1' } })
     expect((error as Problem).message).not.toContain('10.1.2.3')
-  })
-
-  it('is queried again by the next request', async () => {
-    const { key } = registry.addKey()
-    expect(await authenticate(`Bearer ${key}`)).toBe('queue_unavailable')
-    registry.beforeAnswer = () => Promise.resolve()
-    expect(await authenticate(`Bearer ${key}`)).toBe('demo')
   })
 
   it('does not affect a cached key', async () => {

@@ -1,9 +1,8 @@
 import { beforeEach, describe, expect, it } from 'vitest'
 import { addressGroup, attemptLimits, FailedAttempts } from '../../src/authentication/failed-attempts.ts'
 
-const { addressBurst, addressesMax, spareShare, totalBurst, totalPerSecond } = attemptLimits
+const { addressBurst, addressesMax, totalBurst, totalPerSecond } = attemptLimits
 const A = '192.0.2.1'
-const B = '192.0.2.2'
 
 let attempts: FailedAttempts
 
@@ -28,25 +27,6 @@ describe('an address', () => {
     expect(attempts.record(A, 1_000)).toBe(0)
     expect(attempts.record(A, 1_000)).toBe(1_000)
   })
-
-  it('has its full burst again after a pause, but not more', () => {
-    record(addressBurst, A, 0)
-    const laterMs = 3_600_000
-    record(addressBurst - 1, A, laterMs)
-    expect(attempts.hasAttempts(A, laterMs)).toBe(true)
-    record(1, A, laterMs)
-    expect(attempts.hasAttempts(A, laterMs)).toBe(false)
-  })
-
-  it('does not affect other addresses', () => {
-    record(addressBurst, A, 0)
-    expect(attempts.hasAttempts(B, 0)).toBe(true)
-  })
-
-  it('does not wait longer the more attempts it makes', () => {
-    record(1_000, A, 0)
-    expect(attempts.record(A, 0)).toBe(1_000)
-  })
 })
 
 describe('all addresses together', () => {
@@ -57,15 +37,6 @@ describe('all addresses together', () => {
     expect(attempts.hasTotal(1, 0)).toBe(false)
     expect(attempts.hasTotal(1, 1_000 / totalPerSecond)).toBe(false)
     expect(attempts.hasTotal(1, 4_000 / totalPerSecond)).toBe(true)
-  })
-
-  it('have a share left that some addresses may not use', () => {
-    record(totalBurst * spareShare - 2, A, 0)
-    expect(attempts.hasTotal(spareShare, 0)).toBe(true)
-    record(3, A, 0)
-    expect(attempts.hasTotal(spareShare, 0)).toBe(false)
-    expect(attempts.hasTotal(1, 0)).toBe(true)
-    expect(attempts.hasTotal(spareShare, 4_000 / totalPerSecond)).toBe(true)
   })
 
   it('are remembered up to a limit', () => {

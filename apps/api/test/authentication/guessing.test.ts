@@ -8,8 +8,6 @@ import { credentialLimits } from '../../src/authentication/credentials.ts'
 import { attemptLimits } from '../../src/authentication/failed-attempts.ts'
 import { Problem } from '../../src/problems.ts'
 import { FakeRegistry } from '../support/fake-registry.ts'
-import { problemCode } from '../support/problem.ts'
-import { buildTestApi } from '../support/test-api.ts'
 
 const { addressBurst, spareShare, totalBurst, totalPerSecond } = attemptLimits
 const GUESSER = '192.0.2.66'
@@ -53,30 +51,12 @@ describe('an address that sends unknown keys', () => {
     expect(await guess()).toBe('too_many_failed_attempts')
   })
 
-  it('shares its attempts with its whole /64, and with no other address', async () => {
-    for (let i = 0; i < addressBurst; i += 1) await guess(`2001:db8:1:2::${i}`)
-    expect(await guess('2001:db8:1:2:ffff::1')).toBe('too_many_failed_attempts')
-    expect(await guess('2001:db8:1:3::1')).toBe('unauthorized')
-    expect(await guess('192.0.2.1')).toBe('unauthorized')
-  })
-
   it('still gets 401 for malformed keys, which cost no attempt', async () => {
     for (let i = 0; i < 100; i += 1) {
       expect(codeOf(await authenticate('slk_typo', GUESSER))).toBe('unauthorized')
     }
     await useUpAttempts()
     expect(codeOf(await authenticate('slk_typo', GUESSER))).toBe('unauthorized')
-  })
-
-  it('uses one attempt per lookup of a repeated wrong key', async () => {
-    const wrong = generateApiKey()
-    for (let i = 0; i < 100; i += 1) expect(codeOf(await authenticate(wrong, GUESSER))).toBe('unauthorized')
-    await Promise.all(
-      Array.from({ length: addressBurst - 2 }, async () => expect(await guess()).toBe('unauthorized')),
-    )
-    expect(await guess()).toBe('unauthorized')
-    expect(await guess()).toBe('too_many_failed_attempts')
-    expect(codeOf(await authenticate(wrong, GUESSER))).toBe('unauthorized')
   })
 
   it('uses one attempt for concurrent requests with the same wrong key', async () => {
@@ -125,38 +105,11 @@ describe('a valid key from an address that guesses', () => {
     }
   })
 
-  it('that was never seen is accepted among concurrent guesses', async () => {
-    const answers = await Promise.all(
-      Array.from({ length: 1_000 }, async (_, i) =>
-        i % 10 === 0 ? authenticate(registry.addKey().key, GUESSER) : guess(),
-      ),
-    )
-    expect(answers.filter((answer) => answer === 'demo')).toHaveLength(100)
-    expect(answers.filter((answer) => answer === 'unauthorized')).toHaveLength(addressBurst)
-    expect(answers.filter((answer) => answer === 'too_many_failed_attempts')).toHaveLength(900 - addressBurst)
-  })
-
   it('costs no attempt, regardless of the number of keys', async () => {
     const keys = Array.from({ length: 10 * addressBurst }, () => registry.addKey().key)
     const answers = await Promise.all(keys.map((key) => authenticate(key, GUESSER)))
     expect(new Set(answers)).toEqual(new Set(['demo']))
     expect(await guess()).toBe('unauthorized')
-  })
-})
-
-describe('too many guesses', () => {
-  it('get a 429 with Retry-After, and nothing is enqueued', async () => {
-    const api = buildTestApi()
-    const post = (key: string) =>
-      api.post({ level: 'info', message: 'hello' }, { headers: { authorization: `Bearer ${key}` } })
-    for (let i = 0; i < addressBurst; i += 1) {
-      expect(problemCode(await post(generateApiKey()))).toBe('unauthorized')
-    }
-    const response = await post(generateApiKey())
-    expect(problemCode(response)).toBe('too_many_failed_attempts')
-    expect(response.headers['retry-after']).toMatch(/^[1-9]\d*$/)
-    expect(api.queue.adds).toEqual([])
-    await api.close()
   })
 })
 
@@ -191,16 +144,6 @@ describe('guesses from one address, as fast as possible', () => {
 })
 
 describe('guesses from many addresses', () => {
-  it('leave room for new valid keys, from the same and from other addresses', async () => {
-    const addresses = 10_000
-    const answers = await guessForASecond(0.9 * totalPerSecond, (i) => address(i % addresses))
-    expect([...answers.keys()]).toEqual(['unauthorized'])
-    for (let i = 0; i < 100; i += 1) {
-      expect(await authenticate(registry.addKey().key, address(i))).toBe('demo')
-      expect(await authenticate(registry.addKey().key, '192.0.2.1')).toBe('demo')
-    }
-  })
-
   it('are looked up at a limited rate, and valid keys are still accepted', async () => {
     const { key } = registry.addKey()
     expect(await authenticate(key, GUESSER)).toBe('demo')

@@ -39,12 +39,6 @@ describe('the last uses of keys', () => {
     ])
   })
 
-  it('cause no write if there are none', async () => {
-    usage.start()
-    await vi.advanceTimersByTimeAsync(10 * usageLimits.writeIntervalMs)
-    expect(written).toEqual([])
-  })
-
   it('are persisted by close, and not afterwards', async () => {
     usage.start()
     usage.recordUse('a', 1)

@@ -4,7 +4,7 @@ import type { ProblemCode } from '../../src/problems.ts'
 /** A request with a valid body and an invalid head. Its headers are added to valid ones. */
 export type BadRequest = readonly [what: string, options: Omit<InjectOptions, 'payload'>, code: ProblemCode]
 
-const badTypes = [
+export const badTypes = [
   '',
   'json',
   'text/plain',
@@ -33,9 +33,9 @@ const badTypes = [
   'application/jsonl',
 ] as const
 
-const badEncodings = ['lz4', 'gzip, identity, x', 'gzip, gzip', 'utf-8', '*', 'snappy'] as const
+export const badEncodings = ['lz4', 'gzip, identity, x', 'gzip, gzip', 'utf-8', '*', 'snappy'] as const
 
-const badPaths: readonly BadRequest[] = [
+export const badPaths: readonly BadRequest[] = [
   ['an invalid escape', { url: '/%zz' }, 'bad_request'],
   ['a truncated escape', { url: '/v1/logs%2' }, 'bad_request'],
   ['an escape that is not UTF-8', { url: '/v1/%ff' }, 'bad_request'],
@@ -55,7 +55,7 @@ const badPaths: readonly BadRequest[] = [
   ['a path traversal', { url: '/../../etc/passwd' }, 'not_found'],
 ]
 
-const badMethods = ['GET', 'PUT', 'PATCH', 'DELETE', 'OPTIONS', 'TRACE', 'PROPFIND', 'LOCK'] as const
+export const badMethods = ['GET', 'PUT', 'PATCH', 'DELETE', 'OPTIONS', 'TRACE', 'PROPFIND', 'LOCK'] as const
 
 const badKeys: readonly BadRequest[] = [
   ['no key', { headers: { authorization: undefined } }, 'unauthorized'],

@@ -258,6 +258,12 @@ describe('a request that pays in parts', () => {
     expect(allowance.state).toBe(`"entries";r=${1_000 - 20 - 300 - 600};t=1`)
   })
 
+  it('is told a wait that suffices for the whole of it', async () => {
+    buckets.level = { entries: 0, bytes: 0 }
+    const taken = Promise.resolve(allowance.take(part, { entries: 1_500, bytes: 100 }))
+    await expect(taken).rejects.toMatchObject({ headers: { 'retry-after': '2' } })
+  })
+
   it('passes if it costs more than the burst and the bucket was full', async () => {
     buckets.level = { entries: 2_000, bytes: 0 }
     expect(await pay(2_500)).toBe('passed')
