@@ -72,7 +72,7 @@ export async function runCollector(options: CollectorRunOptions): Promise<Collec
 
 async function runOn(installation: Installation, options: CollectorRunOptions): Promise<CollectorReport> {
   const { records, recordsPerSecond, isIdempotent, killsCollector, readsFiles, log } = options
-  const logFolder = join(installation.supervisor.dataDir, 'logs')
+  const logFolder = join(installation.supervisor.dataDir, 'shop')
   mkdirSync(logFolder)
   const collector = await startCollector(installation.supervisor, {
     example: readsFiles ? 'otel-collector/files.yaml' : 'otel-collector/config.yaml',

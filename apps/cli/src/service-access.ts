@@ -1,8 +1,9 @@
+import { readFile } from 'node:fs/promises'
+import { join } from 'node:path'
 import { type ClickHouseAccess, clickhouseAccessFrom, clickhouseSettings } from '@sluice/clickhouse'
 import { parseRedisUrl, readSettings, redisSettings, SettingsError } from '@sluice/runtime'
 import type { Context } from './context.ts'
-import { CliError } from './errors.ts'
-import { readLocalServices } from './local-services.ts'
+import { CliError, describeReadError } from './errors.ts'
 import { SLUICE } from './options.ts'
 
 export interface RedisFlags {
@@ -177,4 +178,35 @@ function requireHttpUrl(url: string, service: string): void {
   if (URL.canParse(url) && ['http:', 'https:'].includes(new URL(url).protocol)) return
   // The address is not printed: it may contain a password.
   throw new CliError(`the address of ${service} must start with http:// or https://`)
+}
+
+/** The content of `local.json`: how to reach the services that `npm start` runs. */
+export interface LocalServices {
+  readonly apiUrl?: string
+  readonly apiKey?: string
+  readonly projectId?: string
+  readonly redisUrl?: string
+  readonly clickhouse?: Partial<ClickHouseAccess>
+}
+
+/** @returns an empty object where `npm start` never ran */
+export async function readLocalServices({
+  dataDirectory,
+}: Pick<Context, 'dataDirectory'>): Promise<LocalServices> {
+  const path = join(dataDirectory, 'local.json')
+  try {
+    const services: unknown = JSON.parse(await readFile(path, 'utf8'))
+    if (typeof services === 'object' && services !== null) return services
+  } catch (error) {
+    if (error instanceof Error && 'code' in error && error.code === 'ENOENT') return {}
+    const reason =
+      describeReadError(error) ?? (error instanceof Error && 'syscall' in error ? error.message : undefined)
+    if (reason !== undefined) {
+      throw new CliError(`cannot read ${path}: ${reason}; SLUICE_DATA_DIR selects another folder`, {
+        cause: error,
+      })
+    }
+    if (!(error instanceof SyntaxError)) throw error
+  }
+  throw new CliError(`${path} is not a valid JSON object; \`npm start\` writes a new one`)
 }

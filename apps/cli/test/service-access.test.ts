@@ -6,6 +6,7 @@ import {
   apiAccess,
   clickhouseAccess,
   logsUrl,
+  readLocalServices,
   redisAccess,
   registryAccess,
   tablesAccess,
@@ -164,5 +165,26 @@ describe('the ClickHouse with the tables of a Redis', () => {
     expect(await tablesAccess({}, { url: 'redis://elsewhere' }, sources)).toMatchObject({
       url: 'http://there:8123',
     })
+  })
+})
+
+describe('local.json', () => {
+  test('is not needed where `npm start` never ran', async () => {
+    expect(await readLocalServices({ dataDirectory: join(dataDirectory, 'none') })).toEqual({})
+  })
+
+  test('that cannot be read is reported, and how to select another folder', async () => {
+    await writeFile(join(dataDirectory, 'file'), '')
+    const reading = readLocalServices({ dataDirectory: join(dataDirectory, 'file') })
+    await expect(reading).rejects.toThrow(
+      /^cannot read .*local\.json: .* is not a directory; SLUICE_DATA_DIR selects another folder$/,
+    )
+  })
+
+  test.each(['{"apiUrl":', 'null', ''])('that is broken is reported: %j', async (content) => {
+    await writeFile(join(dataDirectory, 'local.json'), content)
+    await expect(readLocalServices({ dataDirectory })).rejects.toThrow(
+      'local.json is not a valid JSON object',
+    )
   })
 })

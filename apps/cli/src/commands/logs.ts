@@ -4,7 +4,6 @@ import type { Command } from 'commander'
 import { describeClickHouseError, withClickHouse } from '../clickhouse-session.ts'
 import { type Context, INTERRUPTED_EXIT_CODE } from '../context.ts'
 import { UsageError } from '../errors.ts'
-import { readLocalServices } from '../local-services.ts'
 import { jsonLine, stackLines, textLine } from '../logs/entry-line.ts'
 import { Follower, followUntil } from '../logs/follow.ts'
 import { type FoundEntry, LogSource } from '../logs/log-source.ts'
@@ -21,7 +20,12 @@ import {
   withRedisOptions,
 } from '../options.ts'
 import { requireProject } from '../registry-session.ts'
-import { clickhouseAccess, type ClickHouseFlags, type RedisFlags } from '../service-access.ts'
+import {
+  clickhouseAccess,
+  type ClickHouseFlags,
+  readLocalServices,
+  type RedisFlags,
+} from '../service-access.ts'
 import { painter, printNotice } from '../terminal.ts'
 import { parseTime, toPreciseTime } from '../times.ts'
 
