@@ -3,12 +3,9 @@ import { Supervisor } from '@sluice/local'
 import {
   closeRedis,
   connectRedis,
-  createLogger,
-  DurabilityCheck,
   type RedisConnection,
   redisServers,
   type RedisTuning,
-  plainRedis,
 } from '@sluice/runtime'
 import { once } from 'node:events'
 import { afterAll, beforeAll, describe, expect, it, onTestFinished } from 'vitest'
@@ -162,28 +159,6 @@ describe('while a node is down', () => {
       expect((await resultOf(redis.get(keys[2] ?? ''))).result).toBe('answered'),
     )
   })
-})
-
-it('the durability of every node is checked', async () => {
-  const redis = await connect(failFast)
-  const check = new DurabilityCheck({
-    redis,
-    allowUnsafe: false,
-    durable: plainRedis(redis),
-    logger: createLogger('test', 'silent'),
-  })
-  check.start()
-  onTestFinished(() => check.stop())
-  await eventually(5_000, async () => expect(check.readiness).toEqual({ ready: true, reasons: [] }))
-  const { port } = node(2)
-  await queryServer(port, (server) => server.config('SET', 'appendfsync', 'everysec'))
-  await eventually(10_000, async () =>
-    expect(check.readiness.reasons).toEqual([
-      `Redis 127.0.0.1:${port} may lose acknowledged entries: appendfsync is everysec instead of always. REDIS_ALLOW_UNSAFE=true permits this`,
-    ]),
-  )
-  await queryServer(port, (server) => server.config('SET', 'appendfsync', 'always'))
-  await eventually(10_000, async () => expect(check.readiness.ready).toBe(true))
 })
 
 it('fails while all nodes are down, and recovers with them', async () => {

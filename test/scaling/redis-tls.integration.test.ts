@@ -100,16 +100,4 @@ describe('a Redis with TLS and a user', () => {
   it('is not trusted under a name that is not in its certificate', async () => {
     expect(await ping(urlOf('127.0.0.1'), { tlsCaFile: caFile })).toMatch(/127\.0\.0\.1 is not in the cert/)
   })
-
-  it('rejects connections without TLS and wrong passwords', async () => {
-    expect(await ping(urlOf('localhost').replace('rediss:', 'redis:'))).not.toBe('PONG')
-    const error = await ping(urlOf('localhost', `${USER}:wrong`), { tlsCaFile: caFile })
-    expect(error).toMatch(/^WRONGPASS/)
-  })
-
-  it('is not used when the CA file is missing', async () => {
-    await expect(ping(urlOf('localhost'), { tlsCaFile: '/nowhere/ca.crt' })).rejects.toThrow(
-      'REDIS_TLS_CA_FILE',
-    )
-  })
 })

@@ -75,12 +75,6 @@ describe('a script', () => {
     expect(await queryServer(replica.port, (connection) => connection.get('{t}:a'))).toBe('1')
   })
 
-  it('gets bytes as they are', async () => {
-    const bytes = Buffer.from([0, 0xff, 0x80, 10])
-    await redis.script(SET)(['{t}:bytes'], [bytes])
-    expect(await queryServer(replica.port, (connection) => connection.getBuffer('{t}:bytes'))).toEqual(bytes)
-  })
-
   it('runs again after Redis has forgotten it', async () => {
     const set = redis.script(SET)
     await set(['{t}:b'], ['1'])
@@ -125,12 +119,6 @@ describe('a script', () => {
       await queryServer(primary.port, (connection) => connection.config('SET', 'appendfsync', 'always'))
     })
     await expect(impatient.script(SET)(['{t}:j'], ['1'])).rejects.toThrow(NotReplicatedError)
-  })
-
-  it('rejects with the error of Redis', async () => {
-    await expect(redis.script("return redis.call('NONE')")(['{t}:f'], [])).rejects.toThrow(
-      /Unknown (Redis )?command/,
-    )
   })
 
   it('rejects if the server has become a replica after it ran', async () => {

@@ -12,6 +12,7 @@ const REPORTED_WITHIN_MS = 10_000
 /** The interval of a worker without chunks. */
 const FETCH_INTERVAL_MS = 100
 const MASTER = 'sluice'
+const SENTINEL_PASSWORD = 'secret-of-the-sentinel'
 
 let supervisor: Supervisor
 /** A proxy in front of a Redis, and the URL by which a client gets to the Redis through this proxy. */
@@ -51,6 +52,7 @@ async function startSentinel(): Promise<Proxied> {
     'sentinel',
     [
       `port ${port}`,
+      `requirepass ${SENTINEL_PASSWORD}`,
       `sentinel monitor ${MASTER} 127.0.0.1 ${master.proxy.port} 1`,
       `sentinel auth-pass ${MASTER} ${PASSWORD}`,
       `sentinel down-after-milliseconds ${MASTER} 600000`,
@@ -59,8 +61,10 @@ async function startSentinel(): Promise<Proxied> {
       port,
       args: ['--sentinel'],
       isReady: async () =>
-        (await queryServer(port, (redis) => redis.ping(), { password: '', enableReadyCheck: false })) ===
-        'PONG',
+        (await queryServer(port, (redis) => redis.ping(), {
+          password: SENTINEL_PASSWORD,
+          enableReadyCheck: false,
+        })) === 'PONG',
     },
   )
   return { ...master, url: `redis-sentinel://:${PASSWORD}@127.0.0.1:${port}/${MASTER}` }
@@ -85,7 +89,11 @@ afterAll(async () => {
 type AtEnd = TestContext['onTestFinished']
 
 async function connect(url: string, failFast: boolean, atEnd: AtEnd): Promise<RedisConnection> {
-  const connection = connectRedis(url, failFast ? { failFast, commandTimeoutMs: 5_000 } : { failFast })
+  const connection = connectRedis(url, {
+    failFast,
+    sentinelPassword: SENTINEL_PASSWORD,
+    ...(failFast ? { commandTimeoutMs: 5_000 } : {}),
+  })
   connection.on('error', () => undefined)
   atEnd(() => closeRedis(connection))
   await once(connection, 'ready')
@@ -148,7 +156,11 @@ async function startSubscriber(
   subscriber.on('message', (_channel: string, message: string) => received.add(message))
   atEnd(keepSubscribed(subscriber, channel, () => undefined))
   return async (message) => {
-    const publisher = connectRedis(url, { failFast: true, commandTimeoutMs: 1_000 })
+    const publisher = connectRedis(url, {
+      failFast: true,
+      commandTimeoutMs: 1_000,
+      sentinelPassword: SENTINEL_PASSWORD,
+    })
     try {
       await once(publisher, 'ready')
       await publisher.publish(channel, message)

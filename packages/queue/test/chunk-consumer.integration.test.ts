@@ -45,15 +45,6 @@ describe('a chunk', () => {
     expect(await fixture.queue.getJob('a-chunk')).toBeUndefined()
   })
 
-  it('that is dropped is no longer in hand, and its job stays', async () => {
-    await fixture.addMany(2)
-    const consumer = fixture.openConsumer()
-    await fetchMine(consumer, 2)
-    consumer.forget(['chunk-0', 'chunk-0', 'another'])
-    expect([consumer.heldChunks, consumer.heldBytes]).toEqual([1, chunkOf('row\n').frame.length])
-    expect(await fixture.counts()).toEqual({ active: 2 })
-  })
-
   it.each([
     ['of an unknown version', { v: 2 as 1 }],
     ['with other columns', { columns: '0123abcd' }],
@@ -191,15 +182,6 @@ describe('close', () => {
 })
 
 describe('the consumer', () => {
-  it('opens no connection', async () => {
-    const before = await fixture.statistic('clients', 'connected_clients')
-    await fixture.add('a-chunk')
-    const consumer = fixture.openConsumer()
-    await fetchMine(consumer, 1)
-    await consumer.finish({ id: 'a-batch', members: ['a-chunk'] }, undefined)
-    expect(await fixture.statistic('clients', 'connected_clients')).toBe(before)
-  })
-
   it('continues after its connection was lost', async () => {
     const { proxy, proxied } = await openProxied()
     const consumer = fixture.openConsumer({ redis: proxied })

@@ -173,17 +173,6 @@ describe('an add', () => {
     expect(await stored.getWaitingCount()).toBe(1)
   })
 
-  it('makes one job, however often it is repeated with the same id', async () => {
-    await Promise.all([add('one'), add('one'), add('one')])
-    await add('one')
-    expect(await stored.getWaitingCount()).toBe(1)
-  })
-
-  it('makes a separate job for each id', async () => {
-    await Promise.all(Array.from({ length: 20 }, (_, i) => add(`chunk-${i}`)))
-    expect(await stored.getWaitingCount()).toBe(20)
-  })
-
   it('keeps the stream of events short', async () => {
     for (let i = 0; i < 300; i += 1) await add(`chunk-${i}`)
     expect(await direct.xlen(`${names.queuePrefix}:${names.queue}:events`)).toBeLessThan(200)
@@ -204,14 +193,6 @@ describe('a connection that is cut between the add and its answer', () => {
     await add('the-chunk')
     expect(proxy.cuts).toBe(1)
     expect(await stored.getWaitingCount()).toBe(1)
-  })
-
-  it('causes a retry of every add in flight', async () => {
-    await add('warm-up')
-    proxy.cutAnswerTo('chunk-1')
-    await Promise.all(Array.from({ length: 3 }, (_, i) => add(`chunk-${i}`)))
-    expect(proxy.cuts).toBe(1)
-    expect(await stored.getWaitingCount()).toBe(4)
   })
 })
 
@@ -269,16 +250,6 @@ describe('a Redis that stalls', () => {
   it('is reported for the first add, too', async () => {
     proxy.hold('both')
     expect(await resultOfAdd('one')).toBe('unavailable')
-  })
-
-  it('is used again when it recovers', async () => {
-    await add('before')
-    proxy.hold('both')
-    expect(await resultOfAdd('one')).toBe('unavailable')
-    proxy.resume()
-    await connected()
-    await add('afterwards')
-    expect(await waitingIds()).toContain('afterwards')
   })
 
   it('does not delay the failure of an add whose deadline has passed', async () => {

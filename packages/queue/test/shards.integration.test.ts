@@ -155,26 +155,6 @@ describe('an add to a shard', () => {
     expect(await Promise.all(count.names.map((names) => count.isEmpty(names)))).toEqual([true, true, true])
   })
 
-  it('costs one more command per connection, and none for the first shard', async () => {
-    const commandsOf = async (shard: number): Promise<[first: number, second: number]> => {
-      const { queue, connection } = openQueue(shard)
-      await vi.waitUntil(() => queue.isConnected, { timeout: ADD_DEADLINE_MS })
-      const sent = vi.spyOn(connection, 'sendCommand')
-      await add(queue, 'first')
-      const first = sent.mock.calls.length
-      await add(queue, 'second')
-      return [first, sent.mock.calls.length - first]
-    }
-    // Redis has all scripts: each of them is one command.
-    await add(openQueue(1).queue, 'warm-up')
-    const [first, second] = await commandsOf(0)
-    expect(await commandsOf(1)).toEqual([first + 1, second])
-    expect(second).toBe(1)
-    await redis.del(installationNames(prefix).shardCountKey)
-    await add(openQueue(0).queue, 'third')
-    expect(await record()).toBeNull()
-  })
-
   it('is recorded again on a new connection, which may lead to another Redis', async () => {
     const proxy = await FaultProxy.open(server.url)
     onTestFinished(() => proxy.down())

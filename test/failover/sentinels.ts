@@ -1,51 +1,37 @@
 import type { Supervisor } from '@sluice/local'
 import type { Redis } from 'ioredis'
-import { PASSWORD, queryServer, startRedisServer } from './redis-servers.ts'
+import { PASSWORD, queryServer, startRedisServer } from '../scaling/redis-servers.ts'
 
 const COUNT = 3
 const NAME = 'sluice'
 
-export interface TestSentinelsOptions {
-  /** Of the Sentinels themselves. Default: none. */
-  readonly password?: string
-  readonly failoverTimeoutMs: number
-  /** The user of the servers as whom the Sentinels connect. Default: the default user. */
-  readonly authUser?: string
-}
-
 /** Three Sentinels of one primary. */
-export class TestSentinels {
+export class Sentinels {
   readonly #ports: readonly number[]
-  readonly #password: string
 
-  private constructor(ports: readonly number[], password: string) {
+  private constructor(ports: readonly number[]) {
     this.#ports = ports
-    this.#password = password
   }
 
-  static async start(
-    supervisor: Supervisor,
-    primaryPort: number,
-    { password = '', failoverTimeoutMs, authUser }: TestSentinelsOptions,
-  ): Promise<TestSentinels> {
+  /** @param authUser the user of the servers as whom the Sentinels connect */
+  static async start(supervisor: Supervisor, primaryPort: number, authUser: string): Promise<Sentinels> {
     const lines = [
-      ...(password === '' ? [] : [`requirepass ${password}`]),
       `sentinel monitor ${NAME} 127.0.0.1 ${primaryPort} 2`,
-      ...(authUser === undefined ? [] : [`sentinel auth-user ${NAME} ${authUser}`]),
+      `sentinel auth-user ${NAME} ${authUser}`,
       `sentinel auth-pass ${NAME} ${PASSWORD}`,
       `sentinel down-after-milliseconds ${NAME} 1000`,
-      `sentinel failover-timeout ${NAME} ${failoverTimeoutMs}`,
+      `sentinel failover-timeout ${NAME} 3000`,
     ]
     const start = async (_: unknown, i: number): Promise<number> => {
       const port = await supervisor.ports.free()
       await startRedisServer(supervisor, `sentinel-${i + 1}`, [`port ${port}`, ...lines], {
         port,
         args: ['--sentinel'],
-        isReady: async () => (await querySentinel(port, password, (redis) => redis.ping())) === 'PONG',
+        isReady: async () => (await querySentinel(port, (redis) => redis.ping())) === 'PONG',
       })
       return port
     }
-    return new TestSentinels(await Promise.all(Array.from({ length: COUNT }, start)), password)
+    return new Sentinels(await Promise.all(Array.from({ length: COUNT }, start)))
   }
 
   /** The address of the primary, for the processes of Sluice. */
@@ -67,7 +53,7 @@ export class TestSentinels {
   /** @throws unless all Sentinels know each other and this number of replicas */
   async requireFormed(replicaCount: number): Promise<void> {
     for (const port of this.#ports) {
-      const [sentinels, replicas] = await querySentinel(port, this.#password, (redis) =>
+      const [sentinels, replicas] = await querySentinel(port, (redis) =>
         Promise.all(
           ['SENTINELS', 'REPLICAS'].map((what) => redis.call('SENTINEL', what, NAME) as Promise<unknown[]>),
         ),
@@ -78,13 +64,13 @@ export class TestSentinels {
   }
 
   #queryFirst<T>(query: (redis: Redis) => Promise<T>): Promise<T> {
-    return querySentinel(this.#ports[0] ?? 0, this.#password, query)
+    return querySentinel(this.#ports[0] ?? 0, query)
   }
 }
 
-function querySentinel<T>(port: number, password: string, query: (redis: Redis) => Promise<T>): Promise<T> {
+function querySentinel<T>(port: number, query: (redis: Redis) => Promise<T>): Promise<T> {
   return queryServer(port, query, {
-    password,
+    password: '',
     commandTimeout: 1_000,
     retryStrategy: () => null,
     enableReadyCheck: false,
