@@ -7,9 +7,9 @@ import { connectRedis, type RedisConnection } from '@sluice/runtime'
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
 import { ChaosInstallation } from './chaos-installation.ts'
 
-const LOCK_DURATION_MS = 2_000
+const LOCK_DURATION_MS = 1_000
 /** Long enough to freeze a worker between fetching and claiming its chunks. */
-const BATCH_WAIT_MS = 1_500
+const BATCH_WAIT_MS = 1_000
 /** A lock, and two checks of the queue for expired locks. */
 const TAKEOVER_DEADLINE_MS = 40_000
 const TEST_DEADLINE_MS = 90_000

@@ -16,6 +16,8 @@ export interface RunOptions {
   readonly entriesPerSecond: number
   /** Whether the power of Redis and ClickHouse is cut, too. See `PowerDisk` for what it needs. */
   readonly hasPowerCuts: boolean
+  /** See `PlanOptions`. */
+  readonly deckMs?: number
   /** Receives the progress, line by line. */
   readonly log: (line: string) => void
 }
@@ -37,9 +39,10 @@ export function planRun({
   seed,
   minutes,
   hasPowerCuts,
-}: Pick<RunOptions, 'seed' | 'minutes' | 'hasPowerCuts'>): Fault[] {
+  deckMs,
+}: Omit<RunOptions, 'entriesPerSecond' | 'log'>): Fault[] {
   const topology = buildTopology(runSettings.apis, runSettings.workers)
-  return planFaults({ seed, durationMs: minutes * 60_000, topology, hasPowerCuts })
+  return planFaults({ seed, durationMs: minutes * 60_000, topology, hasPowerCuts, deckMs })
 }
 
 /**

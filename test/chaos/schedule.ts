@@ -193,19 +193,21 @@ export interface PlanOptions {
   readonly topology: Topology
   /** Whether the disks of Redis and ClickHouse can lose their power. */
   readonly hasPowerCuts: boolean
+  /** The duration of one deck. A shorter one has the same faults at shorter intervals. Default: `scheduleLimits.deckMs` */
+  readonly deckMs?: number | undefined
 }
 
 /** The faults of a run, ordered by time. The same arguments return the same faults. */
 export function planFaults(options: PlanOptions): Fault[] {
-  const { durationMs, topology, hasPowerCuts } = options
+  const { durationMs, topology, hasPowerCuts, deckMs = scheduleLimits.deckMs } = options
   const random = seededRandom(options.seed)
   const dealer = new Dealer(random, topology, durationMs)
   const faults: Fault[] = []
-  for (let number = 0; number * scheduleLimits.deckMs < durationMs; number += 1) {
+  for (let number = 0; number * deckMs < durationMs; number += 1) {
     const cards = [...deck, ...(hasPowerCuts ? powerCards : []), ...dealer.longCards(number)]
-    const slotMs = scheduleLimits.deckMs / cards.length
+    const slotMs = deckMs / cards.length
     for (const [slot, card] of shuffle(random, cards).entries()) {
-      const atMs = Math.round(number * scheduleLimits.deckMs + (slot + random()) * slotMs)
+      const atMs = Math.round(number * deckMs + (slot + random()) * slotMs)
       dealer.atMs = atMs
       faults.push({ atMs, ...card(dealer, number) })
     }

@@ -50,8 +50,9 @@ export class SimulatedClickHouse {
 
   insert(frames: readonly Buffer[], token: string): void {
     const rows = frames.flatMap((frame) => rowsOfFrame(frame) ?? [])
-    const byPartition = Map.groupBy(rows.map(rowKey), ({ expiresOn }) => expiresOn)
-    const rejection = this.#rejection(rows)
+    const allKeys = rows.map(rowKey)
+    const byPartition = Map.groupBy(allKeys, ({ expiresOn }) => expiresOn)
+    const rejection = this.#rejection(allKeys)
     if (rejection !== undefined && !(this.faults.storesRejected && rejection.type !== NO_MEMORY)) {
       const [first] = byPartition
       if (first !== undefined && byPartition.size > 1 && this.faults.keepsPartOfRejected()) {
@@ -98,12 +99,12 @@ export class SimulatedClickHouse {
     return token !== undefined && this.#time.nowMs - token.atMs < WINDOW_MS
   }
 
-  #rejection(rows: readonly string[]): ClickHouseError | undefined {
-    if (this.faults.isTableBroken && rows.length > 0) return error('9999', 'NEW_CODE')
-    const ids = this.faults.acceptsAll ? [] : rows.map((row) => rowKey(row).id)
-    if (ids.some((id) => id.startsWith(rejectedIds.poison))) return error('117', 'INCORRECT_DATA')
-    if (ids.some((id) => id.startsWith(rejectedIds.unknown))) return error('9999', 'NEW_CODE')
-    return rows.length > 1 && (this.faults.isShortOfMemory || this.faults.failsForMemory())
+  #rejection(keys: readonly { readonly id: string }[]): ClickHouseError | undefined {
+    if (this.faults.isTableBroken && keys.length > 0) return error('9999', 'NEW_CODE')
+    const open = this.faults.acceptsAll ? [] : keys
+    if (open.some(({ id }) => id.startsWith(rejectedIds.poison))) return error('117', 'INCORRECT_DATA')
+    if (open.some(({ id }) => id.startsWith(rejectedIds.unknown))) return error('9999', 'NEW_CODE')
+    return keys.length > 1 && (this.faults.isShortOfMemory || this.faults.failsForMemory())
       ? error('241', NO_MEMORY)
       : undefined
   }

@@ -55,7 +55,8 @@ export function startSimulatedWorker(options: SimulatedWorkerOptions): Simulated
     },
     frameInserter: {
       insert: (frames, token) => {
-        const isSingle = frames.flatMap((frame) => rowsOfFrame(frame) ?? []).length === 1
+        const isSingle =
+          frames.length === 1 && frames[0] !== undefined && rowsOfFrame(frames[0])?.length === 1
         return process.request(
           `insert ${token}`,
           () => clickhouse.insert(frames, token),

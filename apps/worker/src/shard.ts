@@ -23,7 +23,7 @@ export const fetchLimits = {
 export type FetchLimits = Readonly<Record<keyof typeof fetchLimits, number>>
 
 export interface ShardOptions {
-  readonly consumer: Pick<ChunkConsumer, 'fetch' | 'requeue' | 'forget'>
+  readonly consumer: Pick<ChunkConsumer, 'fetch' | 'requeue' | 'forget' | 'heldChunks' | 'close'>
   readonly collector: Collector
   readonly delivery: Pick<BatchDelivery, 'deliver' | 'close' | 'repairs' | 'chunksInRepair'>
   /** The insert slots of all shards. A slot is taken before the batch is claimed, so no claimed batch waits for one. */
@@ -66,6 +66,10 @@ export class Shard {
     this.#running = this.#run()
   }
 
+  get heldChunks(): number {
+    return this.#options.consumer.heldChunks
+  }
+
   /** When the last round of its loop ended. */
   get loopedAtMs(): number {
     return this.#loopedAtMs
@@ -78,6 +82,7 @@ export class Shard {
     this.#wake.abort()
     await this.#running
     await this.#options.delivery.close()
+    await this.#options.consumer.close()
   }
 
   async #run(): Promise<void> {

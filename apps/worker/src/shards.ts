@@ -51,23 +51,14 @@ export interface ShardDependencies {
   readonly logger: Logger
 }
 
-export interface RunningShard {
-  readonly heldChunks: number
-  /** When the last round of its loop ended. */
-  readonly loopedAtMs: number
-  /** Resolves when everything that was fetched is delivered or returned. */
-  stop(): Promise<void>
-}
-
 /**
  * Starts the delivery of one shard's queue. Its batches only have chunks of this queue, and their records are next to it. It shares
  * nothing with other shards but the limits, so that a shard whose Redis is unavailable does not block the others.
  *
  * @param number of the shard, for events
  */
-export function startShard(queue: ShardQueue, number: number, dependencies: ShardDependencies): RunningShard {
+export function startShard(queue: ShardQueue, number: number, dependencies: ShardDependencies): Shard {
   const { config, signal } = dependencies
-  const { consumer } = queue
   const shared = {
     ...dependencies,
     ...queue,
@@ -80,7 +71,7 @@ export function startShard(queue: ShardQueue, number: number, dependencies: Shar
     // The consumer renews each lock before half of it has passed, so a frozen worker still owns its jobs for the other half.
     ownershipTrustedMs: config.LOCK_DURATION_MS / 2,
   })
-  const shard = new Shard({
+  return new Shard({
     ...shared,
     collector: new Collector({
       chunksMax: workerLimits.batchChunksMax,
@@ -92,19 +83,9 @@ export function startShard(queue: ShardQueue, number: number, dependencies: Shar
     chunkShare: dependencies.chunkBudget.share(),
     byteShare: dependencies.byteBudget.share(),
   })
-  return {
-    get heldChunks() {
-      return consumer.heldChunks
-    },
-    get loopedAtMs() {
-      return shard.loopedAtMs
-    },
-    stop: async () => {
-      await shard.stop()
-      await consumer.close()
-    },
-  }
 }
+
+type RunningShard = Pick<Shard, 'heldChunks' | 'loopedAtMs' | 'stop'>
 
 export interface ServedShardsOptions {
   readonly shards: Pick<ShardCount, 'names' | 'refresh' | 'isEmpty'>

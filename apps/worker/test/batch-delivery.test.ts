@@ -592,11 +592,3 @@ describe('chunks that cannot be returned', () => {
     expect(fixture.only('requeue', 'fail', 'forget')).toEqual(['fail a: no', 'forget a b'])
   })
 })
-
-it('is idle when it has no work', async () => {
-  await idle()
-  await deliver(a)
-  await idle()
-  await idle()
-  expect(fixture.clock.nowMs()).toBe(0)
-})

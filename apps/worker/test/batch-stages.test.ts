@@ -9,7 +9,6 @@ import {
   type Batch,
   type BatchInRepair,
   type EarlierAttempts,
-  idsOf,
   type Recovery,
   type Stage,
 } from '../src/batch.ts'
@@ -460,6 +459,30 @@ it('the recovery of a batch that another worker may be inserting has unsettled r
   })
 })
 
-it('names the chunks of a batch in order', () => {
-  expect(idsOf(batch)).toEqual(['a', 'b'])
+it('each step has events of its beginning and its end, and of what happened to the batch', async () => {
+  const seen: unknown[][] = []
+  for (const event of ['step started', 'step ended', 'batch stored', 'batch finished'] as const)
+    events.on(event, (...args: unknown[]) => seen.push([event, ...args]))
+  const from = { at: 'claimed', batch, sinceMs: 0 } as const
+  const of = { shard: 4, from, startedMs: 0 }
+  inserts = [new RequeueError('stopping')]
+  await expect(step(from)).rejects.toThrow('stopping')
+  inserts = ['stored']
+  const to = await step(from)
+  expect(seen).toEqual([
+    ['step started', of],
+    ['step ended', of, { error: new RequeueError('stopping') }],
+    ['step started', of],
+    ['batch stored', batch.chunks],
+    ['step ended', of, { to }],
+  ])
+  seen.length = 0
+  finishes = [true]
+  const rows = { inserted: 1, deadLettered: 1 }
+  const stored = { at: 'stored', stored: { id: 'B', members: ['a', 'b'], rows }, repair: 0 } as const
+  await step(stored)
+  expect(seen.slice(1)).toEqual([
+    ['batch finished', stored.stored],
+    ['step ended', { shard: 4, from: stored, startedMs: 0 }, { to: { at: 'done' } }],
+  ])
 })

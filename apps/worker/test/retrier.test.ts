@@ -2,9 +2,8 @@ import { createLogger } from '@sluice/runtime'
 import { AssertionError } from 'node:assert'
 import { beforeEach, describe, expect, it, type MockInstance, vi } from 'vitest'
 import { workerLimits } from '../src/limits.ts'
-import { isFinal, RequeueError, Retrier, UndeliverableError } from '../src/retrier.ts'
+import { RequeueError, Retrier, UndeliverableError } from '../src/retrier.ts'
 import { WorkerEvents } from '../src/worker-events.ts'
-import { insertErrors } from './support/chunks.ts'
 
 let stopping: AbortController
 /** The pauses that have started and not ended. */
@@ -97,6 +96,8 @@ describe('Retrier.retry', () => {
     new RequeueError('stopping'),
     new UndeliverableError('rows are not found'),
     new TypeError('x is not a function'),
+    new RangeError('invalid length'),
+    new ReferenceError('x is not defined'),
     new AssertionError({ message: 'broken' }),
   ])('does not retry after an error that no attempt resolves: %s', async (error) => {
     const operation = new Operation('insert', error)
@@ -234,15 +235,6 @@ describe('Retrier.failures', () => {
     expect(retrier.failures).toEqual([])
   })
 
-  it('does not report an operation that has succeeded', async () => {
-    const operation = new Operation('insert', refused)
-    await turn()
-    operation.isFixed = true
-    await retryNext()
-    await operation.result
-    expect(retrier.failures).toEqual([])
-  })
-
   it('does not report an operation that was given up because the process stops', async () => {
     const operation = new Operation('insert', refused)
     await turn()
@@ -251,29 +243,4 @@ describe('Retrier.failures', () => {
     await expect(operation.result).rejects.toThrow(RequeueError)
     expect(retrier.failures).toEqual([])
   })
-})
-
-describe('isFinal', () => {
-  it.each([
-    new RequeueError('stopping'),
-    new UndeliverableError('rows are not found'),
-    new TypeError('x is not a function'),
-    new RangeError('invalid length'),
-    new ReferenceError('x is not defined'),
-    new AssertionError({ message: 'broken' }),
-  ])('is true for an error that no attempt resolves: %s', (error) => {
-    expect(isFinal(error)).toBe(true)
-  })
-
-  it.each([new Error('connection lost'), ...Object.values(insertErrors), 'text', undefined])(
-    'is false for an error that may pass: %s',
-    (error) => {
-      expect(isFinal(error)).toBe(false)
-    },
-  )
-})
-
-it('returns chunks to the front of the queue by default', () => {
-  expect(new RequeueError('stopping').end).toBe('front')
-  expect(new RequeueError('rejected', 'back').end).toBe('back')
 })

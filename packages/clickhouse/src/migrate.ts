@@ -198,6 +198,6 @@ export function replicatedStatement(statement: string, cluster: string): string 
 }
 
 /** The name is quoted: only a quoted name may be a macro. */
-export function onCluster(cluster: string): string {
+function onCluster(cluster: string): string {
   return `ON CLUSTER '${cluster}'`
 }

@@ -165,7 +165,7 @@ export class QueryWatch implements QueryWatcher {
 
   /** @returns whether the query is to be given up; false when it has ended. Never rejects */
   async #watch(queryId: string, progressAtMs: () => number, ended: AbortSignal): Promise<boolean> {
-    const { monotonicMs, sleep = processClock.sleep } = this.#options
+    const { monotonicMs, sleep = (ms, signal) => processClock.sleep(ms, signal) } = this.#options
     let inARow = { missing: 0, silent: 0 }
     for (let waitMs: number = watchLimits.quietMs; ;) {
       await sleep(waitMs, ended)

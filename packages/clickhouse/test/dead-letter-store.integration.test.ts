@@ -1,15 +1,15 @@
 import { eventually } from '@sluice/harness'
-import { compressRows, makeRowPrefix, rowAsJson, rowKey, shapeRow } from '@sluice/rows'
+import { compressRows, rowAsJson, rowKey } from '@sluice/rows'
 import { validTimestamps } from '@sluice/rows/testing'
 import { randomUUID } from 'node:crypto'
 import { afterAll, beforeAll, beforeEach, describe, expect, inject, it } from 'vitest'
 import { type ClickHouseClient, connectClickHouse } from '../src/client.ts'
 import { DeadLetterStore, type StoredDeadLetter } from '../src/dead-letter-store.ts'
-import { FrameInserter } from '../src/row-inserter.ts'
 import { queryIds, QueryWatch } from '../src/query-watch.ts'
+import { FrameInserter } from '../src/row-inserter.ts'
 import { deadLettersTable, logsTable } from '../src/tables.ts'
 import { countingReads, fillLogs, GRANULE_ROWS } from './read-rows.ts'
-import { countRows, databaseOf, loseRows, openTestDatabase } from './test-database.ts'
+import { countRows, databaseOf, loseRows, makeRow, openTestDatabase } from './test-database.ts'
 
 let clickhouse: ClickHouseClient
 let store: DeadLetterStore
@@ -28,17 +28,7 @@ afterAll(async () => {
   await clickhouse.close()
 })
 
-function rowOf(timestamp?: string, id: string = randomUUID()): string {
-  const entry = { level: 'info', message: 'm', ...(timestamp !== undefined && { timestamp }) } as const
-  const shaped = shapeRow(
-    entry,
-    id,
-    makeRowPrefix({ projectId, retentionDays: 30, receivedAtMs: Date.now() }),
-    false,
-  )
-  if ('error' in shaped) throw new Error(shaped.error.message)
-  return shaped.row
-}
+const rowOf = (timestamp?: string): string => makeRow({ projectId }, { timestamp })
 
 function objectOf(row: string): Record<string, string> {
   return JSON.parse(rowAsJson(row) ?? '') as Record<string, string>

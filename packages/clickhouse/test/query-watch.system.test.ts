@@ -1,5 +1,5 @@
 import { eventually, FaultProxy, pause } from '@sluice/harness'
-import { compressRows, makeRowPrefix, shapeRow } from '@sluice/rows'
+import { compressRows } from '@sluice/rows'
 import { randomBytes, randomUUID } from 'node:crypto'
 import { afterAll, beforeAll, describe, expect, inject, it, type TestContext } from 'vitest'
 import { type ClickHouseClient, connectClickHouse } from '../src/client.ts'
@@ -15,7 +15,7 @@ import {
 import { FrameInserter, RowInserter } from '../src/row-inserter.ts'
 import { StoredRows } from '../src/stored-rows.ts'
 import { deadLettersTable, logsTable } from '../src/tables.ts'
-import { countRows, databaseOf, openTestDatabase } from './test-database.ts'
+import { countRows, databaseOf, makeRow, openTestDatabase } from './test-database.ts'
 
 /** `sleepEachRow` sleeps for at most 3 s per block. ClickHouse computes equal expressions once, so each column needs another time. */
 const SLEEPS_S = [2.8, 2.81, 2.82, 2.83]
@@ -44,12 +44,8 @@ afterAll(async () => {
   await slow?.close()
 })
 
-function makeFrame(projectId: string, message = 'm'): Buffer {
-  const prefix = makeRowPrefix({ projectId, retentionDays: 30, receivedAtMs: Date.now() })
-  const shaped = shapeRow({ level: 'info', message }, randomUUID(), prefix, false)
-  if ('error' in shaped) throw new Error(shaped.error.message)
-  return compressRows(shaped.row)
-}
+const makeFrame = (projectId: string, message?: string): Buffer =>
+  compressRows(makeRow({ projectId }, message === undefined ? {} : { message }))
 
 function rowInserterOf(client: ClickHouseClient, watch: QueryWatcher): RowInserter {
   return new RowInserter({

@@ -1,13 +1,12 @@
-import { compressRows, makeRowPrefix, shapeRow } from '@sluice/rows'
+import { compressRows } from '@sluice/rows'
 import { randomUUID } from 'node:crypto'
 import { afterAll, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest'
 import type { ClickHouseClient } from '../src/client.ts'
-import { FrameInserter } from '../src/row-inserter.ts'
 import { classifyInsertError } from '../src/insert-errors.ts'
-import { RowInserter } from '../src/row-inserter.ts'
+import { FrameInserter, RowInserter } from '../src/row-inserter.ts'
 import { StoredRows } from '../src/stored-rows.ts'
 import { logsTable } from '../src/tables.ts'
-import { countRows, loseRows, openTestDatabase } from './test-database.ts'
+import { countRows, loseRows, makeRow, openTestDatabase } from './test-database.ts'
 
 let clickhouse: ClickHouseClient
 let frameInserter: FrameInserter
@@ -38,12 +37,8 @@ afterAll(async () => {
 
 /** Rows with these retentions. By default they have two days of expiry, so that ClickHouse makes two parts of them. */
 function makeRows(projectId: string, retentions: readonly number[] = [30, 30, 31], ageMs = 0): string[] {
-  return retentions.map((retentionDays) => {
-    const prefix = makeRowPrefix({ projectId, retentionDays, receivedAtMs: Date.now() - ageMs })
-    const shaped = shapeRow({ level: 'info', message: 'm' }, randomUUID(), prefix, false)
-    if ('error' in shaped) throw new Error(shaped.error.message)
-    return shaped.row
-  })
+  const receivedAtMs = Date.now() - ageMs
+  return retentions.map((retentionDays) => makeRow({ projectId, retentionDays, receivedAtMs }))
 }
 
 function makeFrame(projectId: string, retentions?: readonly number[], ageMs?: number): Buffer {

@@ -1,12 +1,4 @@
-import {
-  compressRows,
-  framesWithout,
-  makeRowPrefix,
-  type RequestStamp,
-  rowKey,
-  rowsOfFrame,
-  shapeRow,
-} from '@sluice/rows'
+import { compressRows, framesWithout, type RequestStamp, rowKey, rowsOfFrame } from '@sluice/rows'
 import { validTimestamps } from '@sluice/rows/testing'
 import { randomUUID } from 'node:crypto'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
@@ -15,7 +7,7 @@ import { FrameInserter } from '../src/row-inserter.ts'
 import { StoredRows } from '../src/stored-rows.ts'
 import { logsTable } from '../src/tables.ts'
 import { countingReads, fillLogs, GRANULE_ROWS } from './read-rows.ts'
-import { openTestDatabase } from './test-database.ts'
+import { makeRow, openTestDatabase } from './test-database.ts'
 
 let clickhouse: ClickHouseClient
 
@@ -37,14 +29,7 @@ function frameOf(
   }),
   timestampOf: (i: number) => string | undefined = () => undefined,
 ): Buffer {
-  const rows = ids.map((id, i) => {
-    const timestamp = timestampOf(i)
-    const entry = { level: 'info', message: 'm', ...(timestamp !== undefined && { timestamp }) } as const
-    const shaped = shapeRow(entry, id, makeRowPrefix(stampOf(i)), false)
-    if ('error' in shaped) throw new Error(shaped.error.message)
-    return shaped.row
-  })
-  return compressRows(rows.join(''))
+  return compressRows(ids.map((id, i) => makeRow(stampOf(i), { id, timestamp: timestampOf(i) })).join(''))
 }
 
 const newIds = (count: number): string[] => Array.from({ length: count }, () => randomUUID())

@@ -1,3 +1,4 @@
+import { makeRowPrefix, type RequestStamp, shapeRow } from '@sluice/rows'
 import { randomUUID } from 'node:crypto'
 import { inject } from 'vitest'
 import { type ClickHouseClient, connectClickHouse } from '../src/client.ts'
@@ -8,6 +9,19 @@ export async function openTestDatabase(): Promise<ClickHouseClient> {
   const access = { ...inject('services').clickhouse, database: `test_${randomUUID().slice(0, 8)}` }
   await migrate(access, await readMigrations(migrationsFolder))
   return connectClickHouse(access, { requestTimeoutMs: 20_000, connectionsMax: 1 })
+}
+
+/** A row of an entry. By default it was received now, and expires in 30 days. */
+export function makeRow(
+  stamp: Pick<RequestStamp, 'projectId'> & Partial<RequestStamp>,
+  { id = randomUUID(), ...fields }: { id?: string; message?: string; timestamp?: string | undefined } = {},
+): string {
+  const prefix = makeRowPrefix({ retentionDays: 30, receivedAtMs: Date.now(), ...stamp })
+  const { message = 'm', timestamp } = fields
+  const entry = { level: 'info', message, ...(timestamp !== undefined && { timestamp }) } as const
+  const shaped = shapeRow(entry, id, prefix, false)
+  if ('error' in shaped) throw new Error(shaped.error.message)
+  return shaped.row
 }
 
 /** The name of a client's database. */

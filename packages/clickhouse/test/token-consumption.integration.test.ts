@@ -1,14 +1,13 @@
 import { eventually } from '@sluice/harness'
-import { compressRows, makeRowPrefix, rowKey, shapeRow } from '@sluice/rows'
+import { compressRows, rowKey } from '@sluice/rows'
 import { randomUUID } from 'node:crypto'
 import { Readable } from 'node:stream'
 import { afterAll, beforeAll, beforeEach, describe, expect, inject, it } from 'vitest'
 import { type ClickHouseClient, connectClickHouse } from '../src/client.ts'
-import { FrameInserter } from '../src/row-inserter.ts'
-import { RowInserter } from '../src/row-inserter.ts'
+import { FrameInserter, RowInserter } from '../src/row-inserter.ts'
 import { StoredRows } from '../src/stored-rows.ts'
 import { insertBlock, logsInsertQuery, logsInsertSettings, logsTable } from '../src/tables.ts'
-import { openTestDatabase } from './test-database.ts'
+import { databaseOf, makeRow, openTestDatabase } from './test-database.ts'
 
 // The splitter of batches relies on what is tested here. It is a property of ClickHouse, not of this project's code.
 
@@ -32,12 +31,7 @@ let token: string
 
 beforeAll(async () => {
   splitter = await openTestDatabase()
-  const result = await splitter.query({
-    query: 'SELECT currentDatabase() AS database',
-    format: 'JSONEachRow',
-  })
-  const [{ database } = { database: '' }] = await result.json<{ database: string }>()
-  const access = { ...inject('services').clickhouse, database }
+  const access = { ...inject('services').clickhouse, database: await databaseOf(splitter) }
   others = connectClickHouse(access, { requestTimeoutMs: 20_000, connectionsMax: 4 })
   rowInserter = new RowInserter({
     frameInserter: new FrameInserter(splitter),
@@ -61,12 +55,9 @@ function makeBatch(): void {
   projectId = randomUUID()
   token = randomUUID()
   const receivedAtMs = Date.now()
-  batch = [30, 31, 30, 31, 30, 31].map((retentionDays) => {
-    const prefix = makeRowPrefix({ projectId, retentionDays, receivedAtMs })
-    const shaped = shapeRow({ level: 'info', message: LONG_MESSAGE }, randomUUID(), prefix, false)
-    if ('error' in shaped) throw new Error(shaped.error.message)
-    return shaped.row
-  })
+  batch = [30, 31, 30, 31, 30, 31].map((retentionDays) =>
+    makeRow({ projectId, retentionDays, receivedAtMs }, { message: LONG_MESSAGE }),
+  )
   partitions = [
     batch.filter((_row, index) => index % 2 === 0),
     batch.filter((_row, index) => index % 2 === 1),

@@ -67,10 +67,6 @@ describe('the age', () => {
     expect(reading).toMatchObject({ waiting: 1, inHand: 2, oldestAgeS: 7 })
   })
 
-  it('is 0 while the queue is empty', async () => {
-    expect(await read([], memory(1, 0, 0))).toMatchObject({ waiting: 0, inHand: 0, oldestAgeS: 0 })
-  })
-
   it('is not negative if an id is ahead of the clock', async () => {
     expect(await read([idOf(-5_000)], memory(1, 0, 0))).toMatchObject({ oldestAgeS: 0 })
   })
@@ -81,14 +77,6 @@ describe('the numbers', () => {
     expect(await read([idOf(10)], memory(1, 0, 0), [], { delayed: 2 })).toMatchObject({
       waiting: 3,
       failed: 0,
-    })
-  })
-
-  it('of failed chunks are separate', async () => {
-    expect(await read([], memory(1, 0, 0), [], { failed: 4 })).toMatchObject({
-      waiting: 0,
-      inHand: 0,
-      failed: 4,
     })
   })
 })

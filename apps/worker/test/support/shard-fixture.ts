@@ -74,6 +74,8 @@ export class ShardFixture {
         },
         requeue: async (ids, end) => this.#request('requeue', ` ${ids.join(' ')} to the ${end}`),
         forget: (ids) => void calls.push(`forget ${ids.join(' ')}`),
+        heldChunks: 0,
+        close: () => Promise.resolve(),
       },
       collector: new Collector({
         chunksMax: BATCH_CHUNKS_MAX,

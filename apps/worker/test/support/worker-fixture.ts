@@ -6,8 +6,8 @@ import { InsertHealth } from '../../src/insert-health.ts'
 import { workerLimits } from '../../src/limits.ts'
 import { Progress, type WatchedShard } from '../../src/progress.ts'
 import { Retrier } from '../../src/retrier.ts'
-import { fetchLimits } from '../../src/shard.ts'
-import { type RunningShard, type ShardDependencies, type ShardQueue, startShard } from '../../src/shards.ts'
+import { fetchLimits, type Shard } from '../../src/shard.ts'
+import { type ShardDependencies, type ShardQueue, startShard } from '../../src/shards.ts'
 import { observeQueries, WorkerEvents } from '../../src/worker-events.ts'
 import { makeChunk } from './chunks.ts'
 import { TestClock } from './test-clock.ts'
@@ -22,7 +22,7 @@ function unused(): never {
 export class WorkerFixture {
   readonly clock = new TestClock()
   readonly calls: string[] = []
-  readonly shards: RunningShard[] = []
+  readonly shards: Shard[] = []
   readonly progress: Progress
   readonly insertSlots: Semaphore
   /** What each request to Redis does. */

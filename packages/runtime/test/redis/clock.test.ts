@@ -99,12 +99,6 @@ describe('the time', () => {
     expect(errorMs()).toBe(0)
   })
 
-  it('is an integer', async () => {
-    monotonicMs = 0.75
-    await start()
-    expect(Number.isInteger(clock.nowMs())).toBe(true)
-  })
-
   it('goes on while Redis is unavailable', async () => {
     await start()
     redis.isDown = true
