@@ -26,10 +26,10 @@ const COPIES = 'bundled'
 const SCOPE = '@sluice/'
 
 const steps = { manifest: replaceManifest, imports: rewriteImports, restore: restoreManifest }
-const [name = ''] = process.argv.slice(2)
-if (!Object.hasOwn(steps, name))
+const [step = ''] = process.argv.slice(2)
+if (!Object.hasOwn(steps, step))
   throw new Error(`usage: published-package.mjs ${Object.keys(steps).join(' | ')}`)
-steps[name]()
+steps[step]()
 
 function replaceManifest() {
   // An earlier run may have failed.

@@ -42,7 +42,11 @@ export function systemDisk(fsync: boolean): Disk {
     // Windows cannot open folders, and does not need it.
     if (!fsync || process.platform === 'win32') return
     const folder = await open(dirname(path), 'r')
-    await folder.sync().finally(() => folder.close())
+    try {
+      await folder.sync()
+    } finally {
+      await folder.close()
+    }
   }
   return {
     append: async (path, bytes) => {
