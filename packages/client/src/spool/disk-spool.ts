@@ -53,7 +53,7 @@ export class DiskSpool implements Spool {
   #isClosed = false
   #bytes = 0
   #created = 0
-  /** Operations of the disk that have not ended, and those of them that wait for others. */
+  /** Disk operations that have not ended, and how many of them are running. The others wait. */
   #operations = 0
   #running = 0
   readonly #waiting: (() => void)[] = []
@@ -196,8 +196,8 @@ export class DiskSpool implements Spool {
         this.#events?.onError(`cannot adopt a file: ${formatFileName(file)}`, error)
       }
     }
-    for (const id of abandoned) await disk.remove(join(this.#directory, `${id}.lock`))
     if (recovered.length > 0) this.#events?.onRecovered(recovered)
+    for (const id of abandoned) await disk.remove(join(this.#directory, `${id}.lock`))
   }
 
   /** Moves a file to this client, if there is room. If several processes do this at the same time, one of them gets it. */

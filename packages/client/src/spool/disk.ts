@@ -19,7 +19,7 @@ export interface Lock {
   release(): Promise<void>
 }
 
-/** What a spool does with a disk. Tests replace it by one that is full, or hangs. */
+/** What a spool does with a disk. Tests replace it by a full or hanging disk. */
 export interface Disk {
   /** Creates the file if it does not exist. */
   append(path: string, bytes: Uint8Array): Promise<void>

@@ -502,7 +502,7 @@ function renameOnly(pattern: RegExp): Disk['rename'] {
 }
 
 describe('a directory', () => {
-  test('that cannot be used is tried again each minute, and then gets what was logged before', async () => {
+  test('that cannot be used is retried each minute, and then gets what was logged before', async () => {
     let isBroken = true
     const own = shared.process()
     const { client, api, reported, log } = start(
