@@ -1,8 +1,8 @@
 // The steps of `prepack` and `postpack` of a package that is published, in the folder of the package:
 //
 //   manifest   Inside the repository, the exports are TypeScript sources, which Node does not run below node_modules. The archive has the
-//              exports of `publishConfig` instead: the compiled files. Dependencies within the repository get versions. Development
-//              dependencies within the repository are not published: their sources are copied, and compiled with those of the package.
+//              exports of `publishConfig` instead: the compiled files. Dependencies within the repository get versions. Private ones
+//              are not published: their sources are copied, and compiled with those of the package.
 //   imports    tsc rewrites `./file.ts` to `./file.js` in the compiled files, but not in the declarations, nor the names of packages.
 //   restore    The manifest of the repository is put back.
 //
@@ -26,10 +26,10 @@ const COPIES = 'bundled'
 const SCOPE = '@sluice/'
 
 const steps = { manifest: replaceManifest, imports: rewriteImports, restore: restoreManifest }
-const [name = ''] = process.argv.slice(2)
-if (!Object.hasOwn(steps, name))
+const [step = ''] = process.argv.slice(2)
+if (!Object.hasOwn(steps, step))
   throw new Error(`usage: published-package.mjs ${Object.keys(steps).join(' | ')}`)
-steps[name]()
+steps[step]()
 
 function replaceManifest() {
   // An earlier run may have failed.
@@ -45,33 +45,30 @@ function replaceManifest() {
     ...manifest,
     exports,
     publishConfig,
-    dependencies: withVersions(manifest.dependencies),
+    dependencies: publishedDependencies(manifest),
     scripts: undefined,
     devDependencies: undefined,
   }
   writeFileSync(MANIFEST, `${JSON.stringify(published, undefined, 2)}\n`)
 }
 
-function bundledBy({ devDependencies = {} }) {
-  return Object.keys(devDependencies)
-    .filter((name) => name.startsWith(SCOPE))
+/** The dependencies that are not published. */
+function bundledBy({ dependencies = {} }) {
+  return Object.keys(dependencies)
+    .filter((name) => name.startsWith(SCOPE) && manifestOf(name).private)
     .map((name) => name.slice(SCOPE.length))
 }
 
 /** Packages of the repository depend on each other as they are. In the archive, they depend on a version. */
-function withVersions(dependencies) {
-  if (dependencies === undefined) return undefined
-  return Object.fromEntries(
-    Object.entries(dependencies).map(([dependency, range]) => [
-      dependency,
-      range === 'workspace:*' ? versionOf(dependency) : range,
-    ]),
-  )
+function publishedDependencies({ dependencies = {} }) {
+  const published = Object.entries(dependencies)
+    .filter(([name]) => !(name.startsWith(SCOPE) && manifestOf(name).private))
+    .map(([name, range]) => [name, range === 'workspace:*' ? `^${manifestOf(name).version}` : range])
+  return published.length === 0 ? undefined : Object.fromEntries(published)
 }
 
-function versionOf(dependency) {
-  const folder = join('..', dependency.slice(SCOPE.length))
-  return `^${JSON.parse(readFileSync(join(folder, MANIFEST), 'utf8')).version}`
+function manifestOf(name) {
+  return JSON.parse(readFileSync(join('..', name.slice(SCOPE.length), MANIFEST), 'utf8'))
 }
 
 function rewriteImports() {

@@ -50,8 +50,9 @@ export class Batch {
   retryAtMs = 0
   /** Undefined until the batch is settled. */
   result: EntryCounts | undefined
-  /** The batch of which this is a half, and the halves of this one. */
+  /** The batch that was split into this half and another one. */
   whole: Batch | undefined
+  /** Not empty if this batch was split. */
   halves: readonly Batch[] = []
   #entries: QueuedEntry[] | undefined = []
   #count = 0

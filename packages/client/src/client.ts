@@ -57,7 +57,7 @@ export class SluiceClient extends Logger {
   #closing: Promise<FlushResult> | undefined
 
   /**
-   * @param given clocks, randomness and globals that replace those of the system, for tests
+   * @param given clocks, randomness and globals for tests. Default: the system's
    * @throws TypeError if an option is invalid, or if there is an API key in a browser
    */
   constructor(options: ClientOptions, given: Partial<Platform> = {}) {
@@ -87,7 +87,7 @@ export class SluiceClient extends Logger {
     const reject = (code: string, message: string): void =>
       this.#delivery.reject(json, { path: '', code, message }, tag)
     if (typeof json !== 'string') return reject('wrong_type', 'must be JSON text')
-    // The number of characters, which costs nothing, is never above that of the bytes.
+    // The number of characters, which costs nothing, is never above the number of bytes.
     if (json.length > JSON_BYTES_MAX || utf8Bytes(json) > JSON_BYTES_MAX)
       return reject('too_large', `must have at most ${JSON_BYTES_MAX} bytes`)
     if (json.trim() === '') return reject('invalid_json', 'must not be empty')
@@ -117,7 +117,7 @@ export class SluiceClient extends Logger {
 
   /**
    * Resolves when the queue has room for a batch, or for an entry of this many bytes if it is larger, or when the client is closed. For
-   * senders that can wait, such as one that reads a file.
+   * senders that can wait, such as a reader of files.
    */
   waitForRoom(bytes = 0): Promise<void> {
     return keepAliveUntil(this.#delivery.waitForRoom(bytes))

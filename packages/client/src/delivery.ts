@@ -40,6 +40,8 @@ type Ending =
   | { readonly outcome: 'rejected'; readonly error: EntryError }
   | { readonly outcome: DropReason | 'kept'; readonly last?: LastAttempt | undefined }
 
+type Loading = ReturnType<SpoolRecord['load']>
+
 /** Why an attempt failed. */
 type LastAttempt = Pick<Settlement, 'reason' | 'cause'>
 
@@ -76,7 +78,7 @@ export class Delivery {
   /** The only request in flight that was started while nothing succeeds. */
   #probe: Batch | undefined
   /** Dropped batches, while room is made for an entry. */
-  #overflowed: { readonly batch: Batch; readonly loading: ReturnType<SpoolRecord['load']> | undefined }[] = []
+  #overflowed: { readonly batch: Batch; readonly loading: Loading | undefined }[] = []
   #timer: Timer | undefined
   #timerAtMs = Infinity
   #isPumpScheduled = false
@@ -385,14 +387,15 @@ export class Delivery {
   /** Hooks are called when the queue is consistent again: they may log. */
   #settleOverflowed(): void {
     for (const { batch, loading } of this.#overflowed.splice(0)) {
-      const report = (): void => this.#report(batch, { outcome: 'overflow' })
-      if (loading === undefined) report()
-      else
-        void loading.then((loaded) => {
-          if (Array.isArray(loaded)) batch.load(loaded)
-          report()
-        })
+      if (loading === undefined) this.#report(batch, { outcome: 'overflow' })
+      else void this.#reportLoaded(batch, loading)
     }
+  }
+
+  async #reportLoaded(batch: Batch, loading: Loading): Promise<void> {
+    const loaded = await loading
+    if (Array.isArray(loaded)) batch.load(loaded)
+    this.#report(batch, { outcome: 'overflow' })
   }
 
   /** Frees what a batch occupies, and reports its end. */

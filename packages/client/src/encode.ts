@@ -166,7 +166,7 @@ export function readRequest(texts: readonly string[], idempotencyKey: string): Q
   return entries
 }
 
-/** Node, Deno and Bun have a faster function than those of browsers. */
+/** Node, Deno and Bun have a faster function than browsers. */
 const { Buffer } = globalThis as { Buffer?: { byteLength(text: string): number } }
 
 const encoder = new TextEncoder()

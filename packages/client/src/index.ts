@@ -30,7 +30,14 @@ export {
   type SluiceErrorKind,
 } from './hooks.ts'
 export { Logger } from './logger.ts'
-export type { ClientOptions, Compression, EntryDefaults, OverflowPolicy } from './options.ts'
+export type {
+  ClientOptions,
+  Compression,
+  EntryDefaults,
+  Fetch,
+  FetchInit,
+  FetchResponse,
+  OverflowPolicy,
+} from './options.ts'
 export type { Platform } from './platform.ts'
-export type { Fetch, FetchInit, FetchResponse } from './send.ts'
 export type { RecoveredRecord, Spool, SpoolEvents, SpoolRecord } from './spool.ts'

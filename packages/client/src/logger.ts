@@ -66,7 +66,7 @@ export class Logger {
   /**
    * A logger that adds `context` to the metadata of its entries.
    *
-   * @param defaults replaces those of this logger
+   * @param defaults replaces the defaults of this logger
    */
   child(context: object, defaults: EntryDefaults = {}): Logger {
     const merged = { ...this.#context, ...copyFields(context) }

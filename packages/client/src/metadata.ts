@@ -191,7 +191,7 @@ class PlainValues {
   }
 
   #convertKind(value: object, name: string, level: number, honoursToJson: boolean): unknown {
-    // Before toJSON: that of a Buffer makes an array of all its bytes.
+    // Before toJSON, which would make an array of all bytes of a Buffer.
     if (ArrayBuffer.isView(value) || value instanceof ArrayBuffer)
       return this.#convert(`[${value.constructor.name}: ${value.byteLength} bytes]`, name, level)
     const replaced = honoursToJson && !isError(value) ? callToJson(value, name) : value

@@ -3,7 +3,6 @@ import { contractLimits, type Environment, type Source } from './entry.ts'
 import type { Hooks } from './hooks.ts'
 import { copyFields, plainMetadata } from './metadata.ts'
 import { HOUR_MS, isBrowser, type Platform } from './platform.ts'
-import type { Fetch } from './send.ts'
 import type { Spool } from './spool.ts'
 
 /** Fields that all entries of a logger have, unless the entry has its own value. */
@@ -18,6 +17,27 @@ export interface EntryDefaults {
 /** `auto` is zstd where the runtime has it, otherwise gzip. */
 export type Compression = 'auto' | 'gzip' | 'none'
 export type OverflowPolicy = 'drop-oldest' | 'drop-newest'
+
+/**
+ * What the client needs of a `fetch`. Not the type of the global one: libraries have other properties, which the client does not use.
+ */
+export type Fetch = (url: string, init: FetchInit) => Promise<FetchResponse>
+
+export interface FetchInit {
+  readonly method: 'POST'
+  readonly headers: Record<string, string>
+  readonly body: Uint8Array<ArrayBuffer>
+  readonly redirect: 'manual'
+  readonly signal: AbortSignal
+}
+
+export interface FetchResponse {
+  readonly status: number
+  readonly headers: { get(name: string): string | null }
+  /** Read up to a limit if it is a web stream. */
+  readonly body: unknown
+  text(): Promise<string>
+}
 
 /** The defaults are in `defaults`, with their reasons. */
 export interface ClientOptions extends EntryDefaults, Hooks {

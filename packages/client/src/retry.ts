@@ -38,7 +38,7 @@ type RetryLimits = Pick<Settings, 'url' | 'retryForMs' | 'idempotencyWindowMs' |
  *        └──────────────────────────┘          └──────────────────────────────────┘
  *
  * While it fails or is misconfigured, nothing is sent until a pause is over, then one request at a time is: the probe. A success ends the pause
- * that the client chose, never one that the API asked for.
+ * that the client chose, never a pause that the API asked for.
  */
 export class RetryPolicy {
   readonly #limits: RetryLimits

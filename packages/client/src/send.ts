@@ -1,28 +1,7 @@
 import type { QueuedEntry } from './entry.ts'
-import type { Compression, Settings } from './options.ts'
+import type { Compression, FetchResponse, Settings } from './options.ts'
 import { startTimer } from './platform.ts'
 import { interpretResponse, type Outcome } from './responses.ts'
-
-/**
- * What the client needs of a `fetch`. Not the type of the global one: those of libraries have other properties, which the client does not use.
- */
-export type Fetch = (url: string, init: FetchInit) => Promise<FetchResponse>
-
-export interface FetchInit {
-  readonly method: 'POST'
-  readonly headers: Record<string, string>
-  readonly body: Uint8Array<ArrayBuffer>
-  readonly redirect: 'manual'
-  readonly signal: AbortSignal
-}
-
-export interface FetchResponse {
-  readonly status: number
-  readonly headers: { get(name: string): string | null }
-  /** Read up to a limit if it is a web stream. */
-  readonly body: unknown
-  text(): Promise<string>
-}
 
 interface Sendable {
   readonly entries: readonly QueuedEntry[]
@@ -203,7 +182,7 @@ function isNeverSent(error: unknown, level: number): boolean {
   return isNeverSent(cause, level + 1)
 }
 
-/** For people: the message of the innermost cause, which is the one that names the problem. Never throws. */
+/** For people: the message of the innermost cause, which names the problem. Never throws. */
 export function describeNetworkError(error: unknown): string {
   try {
     return describe(error, 1)

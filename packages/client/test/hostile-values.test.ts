@@ -101,25 +101,25 @@ test('metadata with a huge name is rejected before it is encoded', async () => {
 
 describe('a call with a huge value does not take long', () => {
   const manyNames: Record<string, number> = {}
-  for (let i = 0; i < 1_000_000; i += 1) manyNames[`k${i}`] = i
-  const text = 'x'.repeat(100_000_000)
+  for (let i = 0; i < 300_000; i += 1) manyNames[`k${i}`] = i
+  const text = 'x'.repeat(10_000_000)
   /** Far above what the calls need, and far below what a copy of the values needs. The names of an object are listed as a whole. */
-  const ms = 2_500
+  const ms = 1_000
 
   test.each<[string, Call]>([
-    ['bytes', (client) => client.info('m', { a: Buffer.alloc(100_000_000) })],
-    ['a million names', (client) => client.info('m', manyNames)],
-    ['a million names in a field', (client) => client.info('m', { a: manyNames })],
-    ['a million names in the context', (client) => client.child(manyNames).info('m')],
+    ['bytes', (client) => client.info('m', { a: Buffer.alloc(10_000_000) })],
+    ['many names', (client) => client.info('m', manyNames)],
+    ['many names in a field', (client) => client.info('m', { a: manyNames })],
+    ['many names in the context', (client) => client.child(manyNames).info('m')],
     [
-      'a million names of an entry',
+      'many names of an entry',
       (client) => client.send(Object.assign(manyNames, { level: 'info', message: 'm' }) as never),
     ],
     [
-      'a million names in the metadata of an entry',
+      'many names in the metadata of an entry',
       (client) => client.send({ level: 'info', message: 'm', metadata: manyNames, other: 1 }),
     ],
-    ['a million items', (client) => client.info('m', { a: Array.from({ length: 1_000_000 }, () => 0) })],
+    ['many items', (client) => client.info('m', { a: Array.from({ length: 300_000 }, () => 0) })],
     ['a sparse array', (client) => client.info('m', { a: Object.assign([], { length: 4_294_967_295 }) })],
     ['a long message', (client) => client.info(text)],
     ['a long field', (client) => client.info('m', { a: text })],
@@ -128,8 +128,8 @@ describe('a call with a huge value does not take long', () => {
     ['a long timestamp', (client) => client.send({ level: 'info', message: 'm', timestamp: text })],
     ['a long url', (client) => client.send({ level: 'info', message: 'm', url: text })],
     ['long JSON text', (client) => client.sendJson(text)],
-    ['long blank text', (client) => client.sendJson(' '.repeat(100_000_000))],
-    ['a number with many digits', (client) => client.info('m', { a: 1n << 20_000_000n })],
+    ['long blank text', (client) => client.sendJson(' '.repeat(10_000_000))],
+    ['a number with many digits', (client) => client.info('m', { a: 1n << 8_000_000n })],
     ['a long stack', (client) => client.error(Object.assign(new Error('m'), { stack: text }))],
   ])('%s', (_name, call) => {
     const { client, reported } = fakeClient()

@@ -96,7 +96,7 @@ const OTHER_REASONS = 'lost for other reasons'
 export class Reports {
   readonly #print: (text: string) => void
   readonly #monotonicMs: () => number
-  /** By their texts: how many entries, and when it was printed. */
+  /** By reason: how many entries, and when it was printed. */
   readonly #counts = new Map<string, { entries: number; printedAtMs: number }>()
 
   constructor(print: (text: string) => void, monotonicMs: () => number) {

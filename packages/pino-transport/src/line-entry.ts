@@ -10,7 +10,7 @@ import {
 } from '@sluice/records'
 import { hasAtMostCharacters, limits } from '@sluice/schema/limits'
 
-/** What the logger tells the transport about its lines. */
+/** The logger's settings that the transport needs to read its lines. */
 export interface PinoConfig {
   /** The names of levels, by their numbers. */
   readonly levelNames: Readonly<Record<string, string>>

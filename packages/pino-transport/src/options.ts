@@ -27,11 +27,11 @@ export interface SluiceTransportOptions extends Omit<
   readonly whenFull?: WhenFull | undefined
   /** The longest wait for the API when the application ends, or flushes the logger. */
   readonly flushTimeoutMs?: number | undefined
-  /** Default: that of the logger. */
+  /** Default: the logger's. */
   readonly messageKey?: string | undefined
-  /** Default: that of the logger. */
+  /** Default: the logger's. */
   readonly errorKey?: string | undefined
-  /** Default: those of the logger. */
+  /** Default: the logger's. */
   readonly customLevels?: PinoLevels | undefined
 }
 

@@ -53,7 +53,7 @@ export class DiskSpool implements Spool {
   #isClosed = false
   #bytes = 0
   #created = 0
-  /** Operations of the disk that have not ended, and those of them that wait for others. */
+  /** Disk operations that have not ended, and how many of them are running. The others wait. */
   #operations = 0
   #running = 0
   readonly #waiting: (() => void)[] = []
@@ -196,8 +196,8 @@ export class DiskSpool implements Spool {
         this.#events?.onError(`cannot adopt a file: ${formatFileName(file)}`, error)
       }
     }
-    for (const id of abandoned) await disk.remove(join(this.#directory, `${id}.lock`))
     if (recovered.length > 0) this.#events?.onRecovered(recovered)
+    for (const id of abandoned) await disk.remove(join(this.#directory, `${id}.lock`))
   }
 
   /** Moves a file to this client, if there is room. If several processes do this at the same time, one of them gets it. */
@@ -254,34 +254,26 @@ export class DiskSpool implements Spool {
    *
    * @throws if the operation fails, or does not end in time. It may still end later
    */
-  #inTime<Result>(operation: Promise<Result>): Promise<Result> {
+  async #inTime<Result>(operation: Promise<Result>): Promise<Result> {
     const waitMs = this.#overdue > 0 || this.#isAborted ? 0 : DISK_RESPONSE_MS
-    return new Promise((resolveResult, reject) => {
-      const giveUp = (): void => {
-        end()
-        this.#overdue += 1
-        const endOverdue = (): void => void (this.#overdue -= 1)
-        operation.then(endOverdue, endOverdue)
-        const detail = waitMs === 0 ? 'does not answer' : `did not answer within ${waitMs} ms`
-        reject(new Error(`the disk ${detail}`))
-      }
-      const timer = startTimer(giveUp, waitMs)
-      const end = (): void => {
-        clearTimeout(timer)
-        this.#giveUps.delete(giveUp)
-      }
-      this.#giveUps.add(giveUp)
-      operation.then(
-        (result) => {
-          end()
-          resolveResult(result)
-        },
-        (error: unknown) => {
-          end()
-          reject(error as Error)
-        },
-      )
+    const wait = new AbortController()
+    const giveUp = (): void => wait.abort()
+    const timer = startTimer(giveUp, waitMs)
+    this.#giveUps.add(giveUp)
+    const late = new Promise<'late'>((resolveLate) => {
+      wait.signal.addEventListener('abort', () => resolveLate('late'))
     })
+    try {
+      const result = await Promise.race([operation.then((value) => ({ value })), late])
+      if (result !== 'late') return result.value
+    } finally {
+      clearTimeout(timer)
+      this.#giveUps.delete(giveUp)
+    }
+    this.#overdue += 1
+    const endOverdue = (): void => void (this.#overdue -= 1)
+    operation.then(endOverdue, endOverdue)
+    throw new Error(waitMs === 0 ? 'the disk does not answer' : `the disk did not answer within ${waitMs} ms`)
   }
 
   #report(message: string, cause: unknown): void {

@@ -19,7 +19,7 @@ export interface Lock {
   release(): Promise<void>
 }
 
-/** What a spool does with a disk. Tests replace it by one that is full, or hangs. */
+/** What a spool does with a disk. Tests replace it by a full or hanging disk. */
 export interface Disk {
   /** Creates the file if it does not exist. */
   append(path: string, bytes: Uint8Array): Promise<void>
@@ -42,7 +42,11 @@ export function systemDisk(fsync: boolean): Disk {
     // Windows cannot open folders, and does not need it.
     if (!fsync || process.platform === 'win32') return
     const folder = await open(dirname(path), 'r')
-    await folder.sync().finally(() => folder.close())
+    try {
+      await folder.sync()
+    } finally {
+      await folder.close()
+    }
   }
   return {
     append: async (path, bytes) => {

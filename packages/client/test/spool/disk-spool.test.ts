@@ -46,6 +46,18 @@ function put(name: string, text: string | Uint8Array): void {
 const lineOf = (...messages: string[]): Buffer =>
   encodeLine(messages.map((message) => JSON.stringify({ level: 'info', message })))
 
+/** Whether the name of the oldest file, which has one entry, has the mark of an attempt. */
+const isMarked = (): boolean => /\.\d+-1\.batch$/.test(shared.paths[0] ?? '')
+
+/** Does not take the files of halves. */
+const refuseHalves = (own: Disk): Partial<Disk> => ({
+  append: (path, bytes) => (/-[12]\.batch$/.test(path) ? full() : own.append(path, bytes)),
+})
+
+const ignore = (): void => undefined
+
+const halfOf = (path: string): string => /[0-9a-f]{32}(-[12])?/.exec(path)?.[1] ?? 'whole'
+
 describe('a file', () => {
   test('has the entries soon after they were logged, long before they are sent', async () => {
     const { api, spool, log } = start({ flushIntervalMs: HOUR_MS })
@@ -72,7 +84,6 @@ describe('a file', () => {
 
   test('is marked while the outcome of an attempt is unknown, and not after others', async () => {
     const { api, log } = start()
-    const isMarked = (): boolean => /\.\d+-1\.batch$/.test(shared.paths[0] ?? '')
     log(1)
     await pass(0)
     const marks = [isMarked()]
@@ -170,23 +181,17 @@ describe('the next process sends', () => {
 })
 
 describe('of a split request', () => {
-  /** Does not take the files of halves. */
-  const refuseHalves = (own: Disk): Partial<Disk> => ({
-    append: (path, bytes) => (/-[12]\.batch$/.test(path) ? full() : own.append(path, bytes)),
-  })
-
   test('the file is removed after those of its halves are written', async () => {
     const operations: string[] = []
     const own = shared.process()
-    const name = (path: string): string => /[0-9a-f]{32}(-[12])?/.exec(path)?.[1] ?? 'whole'
     const { api, log } = start(
       {},
       {
         append: async (path, bytes) => {
           await own.append(path, bytes)
-          operations.push(`append ${name(path)}`)
+          operations.push(`append ${halfOf(path)}`)
         },
-        remove: async (path) => void operations.push(`remove ${name(path)}`),
+        remove: async (path) => void operations.push(`remove ${halfOf(path)}`),
       },
     )
     log(2)
@@ -442,7 +447,7 @@ describe('a disk that is full', () => {
   })
 
   test('while a batch is being written does not lose the batch', async () => {
-    let release = (): void => undefined
+    let release = ignore
     const gate = new Promise<void>((resolve) => {
       release = resolve
     })
@@ -497,7 +502,7 @@ function renameOnly(pattern: RegExp): Disk['rename'] {
 }
 
 describe('a directory', () => {
-  test('that cannot be used is tried again each minute, and then gets what was logged before', async () => {
+  test('that cannot be used is retried each minute, and then gets what was logged before', async () => {
     let isBroken = true
     const own = shared.process()
     const { client, api, reported, log } = start(
@@ -714,7 +719,6 @@ test('records whose files cannot be removed need no memory', async () => {
     { directory: '/spool' },
     { disk: { ...shared.process(), append: full, remove: full } },
   )
-  const ignore = (): void => undefined
   spool.open({ onRecovered: ignore, onLost: ignore, onError: ignore })
   const useRecords = async (count: number): Promise<number> => {
     for (let i = 0; i < count; i += 1) {

@@ -22,7 +22,7 @@ afterEach(async () => {
   await rm(directory, { recursive: true })
 })
 
-async function lock(path = directory): Promise<Lock> {
+async function createLock(path = directory): Promise<Lock> {
   const created = await disk.lock(path)
   locks.push(created)
   return created
@@ -30,23 +30,23 @@ async function lock(path = directory): Promise<Lock> {
 
 describe('a lock', () => {
   test('is held until it is released, and leaves nothing then', async () => {
-    const { id, release } = await lock(join(directory, 'deep', 'er'))
-    expect(await disk.isAbandoned(join(directory, 'deep', 'er'), id)).toBe(false)
-    await release()
+    const held = await createLock(join(directory, 'deep', 'er'))
+    expect(await disk.isAbandoned(join(directory, 'deep', 'er'), held.id)).toBe(false)
+    await held.release()
     locks.length = 0
-    expect(await disk.isAbandoned(join(directory, 'deep', 'er'), id)).toBe(true)
+    expect(await disk.isAbandoned(join(directory, 'deep', 'er'), held.id)).toBe(true)
     expect(await readdir(join(directory, 'deep', 'er'))).toEqual([])
   })
 
   test('of a process that was killed is abandoned: its socket exists, and nothing listens on it', async () => {
-    const { id, release } = await lock()
+    const held = await createLock()
     // Node removes the socket when it closes the server. A process that is killed does not.
     const socket = join(directory, 'socket')
-    await link(join(directory, `${id}.lock`), socket)
-    await release()
+    await link(join(directory, `${held.id}.lock`), socket)
+    await held.release()
     locks.length = 0
-    await rename(socket, join(directory, `${id}.lock`))
-    expect(await disk.isAbandoned(directory, id)).toBe(true)
+    await rename(socket, join(directory, `${held.id}.lock`))
+    expect(await disk.isAbandoned(directory, held.id)).toBe(true)
   })
 
   test('of a worker of node:cluster that is disconnected, and still lives, is held', async () => {
@@ -56,7 +56,7 @@ describe('a lock', () => {
 
   test('that cannot accept a connection does not end the application', async () => {
     const listen = vi.spyOn(Server.prototype, 'listen')
-    await lock()
+    await createLock()
     const server = listen.mock.contexts[0] as Server
     for (let i = 0; i < 3; i += 1)
       expect(() => server.emit('error', new Error('accept EMFILE'))).not.toThrow()
@@ -90,11 +90,11 @@ test('fsync waits for the disk, of the file and of a new name', async () => {
   }
   await writeFile(join(directory, 'old'), '')
   for (const fsync of [false, true]) {
-    const { append, rename: move } = systemDisk(fsync)
+    const synced = systemDisk(fsync)
     const path = join(directory, String(fsync))
-    await append(path, Buffer.from('1'))
-    await append(path, Buffer.from('2'))
-    await move(path, `${path}.marked`)
+    await synced.append(path, Buffer.from('1'))
+    await synced.append(path, Buffer.from('2'))
+    await synced.rename(path, `${path}.marked`)
   }
   expect(calls).toEqual(['datasync', 'sync', 'datasync', 'sync'])
 })

@@ -20,17 +20,6 @@ const json = (response: ServerResponse, status: number, body: unknown, headers =
 export const accept: Responder = (response, { logs }) =>
   json(response, 202, { success: true, accepted: logs.length, rejected: 0 })
 
-/** Accepts all entries except one. */
-export const rejectOne =
-  (index: number): Responder =>
-  (response, { logs }) =>
-    json(response, 202, {
-      success: true,
-      accepted: logs.length - 1,
-      rejected: 1,
-      errors: [{ index, path: '/level', code: 'not_allowed', message: 'must be one of …' }],
-    })
-
 export const problem =
   (status: number, code: string, headers: Readonly<Record<string, string>> = {}): Responder =>
   (response) =>

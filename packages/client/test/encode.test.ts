@@ -1,9 +1,10 @@
 import { EntryValidator } from '@sluice/rows'
-import { describe, expect, test } from 'vitest'
-import { encodeEntry } from '../../src/encode.ts'
-import { LimitError } from '../../src/encode.ts'
-import type { Entry } from '../../src/entry.ts'
-import { contractLimits as limits } from '../../src/entry.ts'
+import { describe, expect, test, expectTypeOf } from 'vitest'
+import { encodeEntry, LimitError, repairSurrogates, utf8Bytes } from '../src/encode.ts'
+import { contractLimits as limits } from '../src/entry.ts'
+import * as fc from 'fast-check'
+import { type Entry as ServerEntry, entrySchema } from '@sluice/schema'
+import { type Entry, environments, levels, sources } from '../src/index.ts'
 
 const entry = (fields: object = {}): Entry => ({ level: 'info', message: 'm', ...fields })
 
@@ -83,3 +84,57 @@ test.each<[string, object, string]>([
 ])('%s: %o is %s', (_name, fields, result) => {
   expect(check(entry(fields))).toBe(result)
 })
+
+test('the size of a text is that of its UTF-8', () => {
+  fc.assert(
+    fc.property(fc.string({ unit: 'binary' }), (text) => {
+      expect(utf8Bytes(text)).toBe(Buffer.byteLength(text))
+    }),
+  )
+})
+
+describe('half of a surrogate pair', () => {
+  test('is replaced', () => {
+    const cut = '😀'.slice(0, 1)
+    const text = { [cut]: `a${cut}`, b: '😀'.slice(1), whole: '😀' }
+    expect(JSON.parse(repairSurrogates(JSON.stringify(text)))).toEqual({
+      '\uFFFD': 'a\uFFFD',
+      b: '\uFFFD',
+      whole: '😀',
+    })
+  })
+
+  test('is not confused with a text that looks like its escape', () => {
+    const text = { a: String.raw`\ud83d \\ud83d`, b: String.raw`\u0041` }
+    expect(JSON.parse(repairSurrogates(JSON.stringify(text)))).toEqual(text)
+  })
+
+  test('never remains, and nothing else changes', () => {
+    const unit = fc.constantFrom('\uD83D', '\uDE00', '\\', 'ud83d', '"', 'a', '\n')
+    fc.assert(
+      fc.property(fc.string({ unit }), (text) => {
+        expect(JSON.parse(repairSurrogates(JSON.stringify(text)))).toBe(text.toWellFormed())
+      }),
+    )
+  })
+})
+
+describe('the contract of the client is that of the server', () => {
+  // `npm run types` checks it, not the test run.
+  test('in the type of an entry', () => {
+    expectTypeOf<Known<Entry>>().toEqualTypeOf<Known<ServerEntry>>()
+    expectTypeOf<ServerEntry>().toExtend<Entry>()
+  })
+
+  test('in the allowed values', () => {
+    const { level, environment, source } = entrySchema.properties
+    expect(levels).toEqual(level.enum)
+    expect([...environments, null]).toEqual(environment.enum)
+    expect([...sources, null]).toEqual(source.enum)
+  })
+})
+
+/** The fields with a name. In the type of the client, an optional field may also be `undefined`, which JSON leaves out. */
+type Known<Type> = {
+  [Name in keyof Type as string extends Name ? never : Name]: Exclude<Type[Name], undefined>
+}
