@@ -1,5 +1,5 @@
 import { Registry } from '@sluice/projects'
-import { ChunkQueue, Reporting, ShardCount, ShardedQueue, shardNames } from '@sluice/queue'
+import { ChunkQueue, Reporting, ShardCount, shardNames } from '@sluice/queue'
 import { EntryValidator, IdSource } from '@sluice/rows'
 import {
   connectRedis,
@@ -30,7 +30,6 @@ import { chunkLimits, ChunkWriter } from './chunks/chunk-writer.ts'
 import { readApiConfig } from './config.ts'
 import { connectionLimits } from './connections/connection-limits.ts'
 import { Idempotency } from './idempotency/idempotency.ts'
-import { IdempotentWriter } from './idempotency/idempotent-writer.ts'
 import { Intake } from './intake/intake.ts'
 import { countApi, exportApi } from './metrics/api-metrics.ts'
 import { BodyBudget } from './overload/body-budget.ts'
@@ -120,13 +119,17 @@ await runProcess({
       trace: chunkTrace(logger),
       spans: traces === undefined ? undefined : new ChunkSpans(traces),
     }
-    const writer = new ChunkWriter(new ShardedQueue(queues), makeId, queues.length, monotonicMs, followers)
-    const idempotentWriter = new IdempotentWriter(queues, makeId, {
-      windowMs: config.IDEMPOTENCY_WINDOW_SECONDS * 1_000,
-      recordsPerProjectMax: config.IDEMPOTENCY_KEYS_PER_PROJECT_MAX,
+    const writer = new ChunkWriter({
+      queues,
+      makeId,
+      records: {
+        windowMs: config.IDEMPOTENCY_WINDOW_SECONDS * 1_000,
+        perProjectMax: config.IDEMPOTENCY_KEYS_PER_PROJECT_MAX,
+      },
+      monotonicMs,
       ...followers,
     })
-    const idempotency = new Idempotency(idempotentWriter, shards, makeId)
+    const idempotency = new Idempotency(writer, shards, makeId)
     const eventLoopDelay = new EventLoopDelay()
     const shardCount = new ShardCount(redis, config.SLUICE_PREFIX, config.QUEUE_SHARDS)
     const readiness = (): { ready: boolean; reasons: string[] } => {
@@ -151,7 +154,7 @@ await runProcess({
       monotonicMs,
       logger,
     })
-    const bytesInFlight = (): number => writer.bytesWaiting + idempotentWriter.bytesWaiting
+    const bytesInFlight = (): number => writer.bytesWaiting
     const overload = new OverloadMonitor({
       thresholds: config.overloadThresholds,
       queue: reporting.gauge,
@@ -229,7 +232,7 @@ await runProcess({
       stop: async () => {
         const stoppingMs = monotonicMs()
         await app.close()
-        await Promise.all([writer.drain(), idempotentWriter.drain()])
+        await writer.drain()
         overload.stop()
         dependencies.stop()
         unsubscribe()

@@ -5,7 +5,7 @@ import { type ChunkQueue, QueueUnavailableError } from './chunk-queue.ts'
 const PROBE_INTERVAL_MS = 5_000
 
 interface Shard {
-  readonly queue: Pick<ChunkQueue, 'add' | 'addsPerS'>
+  readonly queue: Pick<ChunkQueue, 'add'>
   readonly index: number
   addsInFlight: number
   failedAtMs: number
@@ -21,7 +21,7 @@ export class ShardedQueue {
   #turn = 0
 
   constructor(
-    queues: readonly Pick<ChunkQueue, 'add' | 'addsPerS'>[],
+    queues: readonly Pick<ChunkQueue, 'add'>[],
     monotonicMs: () => number = () => performance.now(),
   ) {
     this.#shards = queues.map((queue, index) => ({
@@ -46,11 +46,6 @@ export class ShardedQueue {
     } finally {
       shard.addsInFlight -= 1
     }
-  }
-
-  /** See `ChunkQueue.addsPerS`: the mean of the shards. */
-  get addsPerS(): number {
-    return this.#shards.reduce((sum, { queue }) => sum + queue.addsPerS, 0) / this.#shards.length
   }
 
   #choose(): Shard {

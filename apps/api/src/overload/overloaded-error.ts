@@ -8,14 +8,3 @@ export const overloadReasons = [
 ] as const
 
 export type OverloadReason = (typeof overloadReasons)[number]
-
-/** There is no room in this process for the entries of a request. Nothing of it was enqueued. */
-export class OverloadedError extends Error {
-  override name = 'OverloadedError'
-  readonly reason: OverloadReason
-
-  constructor(reason: OverloadReason, message: string, options?: ErrorOptions) {
-    super(message, options)
-    this.reason = reason
-  }
-}

@@ -133,13 +133,14 @@ type ChargedRequest =
 function scanAndCharge(
   request: IntakeRequest,
   { body, format, stamp, identity }: ReceivedRequest,
-  { intake, writer }: IntakeDependencies,
+  { intake, writer, bodies }: IntakeDependencies,
 ): ChargedRequest | undefined {
   const { allowance, paid } = request
   return intake.scan(body, stamp, format, (parsed): ChargedRequest => {
     // A request without entries costs as much work as one with an entry.
     const cost = { entries: Math.max(1, parsed.entries), bytes: body.length }
     const charged = paid === null ? allowance?.take(cost) : allowance?.raise(paid, cost)
+    if (!bodies.hold(request, parsed.rows.byteLength)) throw bodies.reject(request)
     if (charged === undefined && identity === undefined)
       return {
         charged,
@@ -160,12 +161,13 @@ function scanAndCharge(
 async function parseAndCharge(
   request: IntakeRequest,
   { body, format, stamp }: ReceivedRequest,
-  { intake }: IntakeDependencies,
+  { intake, bodies }: IntakeDependencies,
 ): Promise<ChargedRequest | undefined> {
   const cost = { entries: 1, bytes: body.length }
   await pay(request, cost)
   const parsed = await intake.parse(body, stamp, format)
   if (parsed === undefined) return undefined
+  if (!bodies.hold(request, parsed.rows.byteLength)) throw bodies.reject(request)
   if (parsed.entries > 1) await pay(request, { ...cost, entries: parsed.entries })
   return { charged: undefined, request: parsed }
 }
@@ -184,8 +186,7 @@ async function store(
     projectId: stamp.projectId,
     ...identity,
     parsed,
-    requestId: request.id,
-    span: request.span,
+    origin: request,
   })
 }
 

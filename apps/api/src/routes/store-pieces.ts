@@ -38,8 +38,7 @@ export async function storePieces(
       key: start === first?.start ? key : `${key} ${start}-${end}`,
       digest: pieces.length === 1 ? digest : digestPiece(digest, start, end),
       parsed: { entries: end - start, rows, answer: '' },
-      requestId: request.id,
-      span: request.span,
+      origin: request,
     })
     if (!isReplay) stored += rows.count
   }

@@ -1,5 +1,4 @@
 import { QueueFullError, QueueUnavailableError } from '@sluice/queue'
-import { OverloadedError } from '../overload/overloaded-error.ts'
 import type { OverloadMonitor } from '../overload/overload-monitor.ts'
 import { Problem, problems } from '../problems.ts'
 
@@ -9,7 +8,6 @@ const PARTLY_STORED =
 
 /** The answer to a request whose entries could not be stored. Other errors are returned as they are. */
 export function storeProblem(error: unknown, overload: Pick<OverloadMonitor, 'reject'>): unknown {
-  if (error instanceof OverloadedError) return overload.reject(error.reason)
   if (error instanceof QueueFullError) return overload.reject('redis_memory')
   return error instanceof QueueUnavailableError ? queueUnavailable(RETRY_AFTER_S) : error
 }
