@@ -3,7 +3,7 @@ import { traceSettings } from '@sluice/traces'
 import { parseTrustedProxies } from './connections/trusted-proxies.ts'
 import { overloadSettings, overloadThresholds, type OverloadThresholds } from './overload/settings.ts'
 import { rateLimitSettings } from './rate-limits/settings.ts'
-import { sampleSettings } from './traces/settings.ts'
+import { sampleSettings } from './traces/request-traces.ts'
 
 export const apiSettings = {
   ...commonSettings,

@@ -4,7 +4,7 @@ import type { Authenticator } from '../authentication/authenticator.ts'
 import type { Intake } from '../intake/intake.ts'
 import type { BodyBudget } from '../overload/body-budget.ts'
 import type { OverloadMonitor } from '../overload/overload-monitor.ts'
-import { overloadReasons } from '../overload/overloaded-error.ts'
+import { overloadReasons } from '../overload/settings.ts'
 import { RequestCounts } from './request-counts.ts'
 
 /** An add to the queue ends after 1.8 s, and a request soon after it. */

@@ -1,10 +1,8 @@
 import type { Logger } from '@sluice/runtime'
 import type { QueueGauge, QueueReading } from '@sluice/queue'
-import type { Problem } from '../problems.ts'
-import { type OverloadReason, overloadReasons } from './overloaded-error.ts'
-import { retryLater, type RetryRange } from './retry-later.ts'
-import type { OverloadThresholds } from './settings.ts'
-import { type Thresholds, Watermark } from './watermark.ts'
+import { type ELDHistogram, monitorEventLoopDelay } from 'node:perf_hooks'
+import { type Problem, retryLater, type RetryRange } from '../problems.ts'
+import { type OverloadReason, overloadReasons, type OverloadThresholds, type Thresholds } from './settings.ts'
 
 /** Redis grows by at most about 30 MB a second, which is little compared with the memory above the high-water mark. */
 const POLL_INTERVAL_MS = 1_000
@@ -49,6 +47,39 @@ export interface OverloadStatus {
   readonly signals: Readonly<Record<OverloadReason, SignalStatus>>
   /** Number of requests rejected since the process started. A request counts for the first of its reasons only. */
   readonly refused: Readonly<Record<OverloadReason, number>>
+}
+
+/** A signal with thresholds. Under → over (at `high` or above, or tripped) → under (at `low` or below). */
+class Watermark {
+  readonly thresholds: Thresholds
+  #value: number | undefined
+  #isOver = false
+
+  /** @throws RangeError when `low` is not below `high` */
+  constructor(thresholds: Thresholds) {
+    if (!(thresholds.low < thresholds.high))
+      throw new RangeError('the low-water mark must be below the high-water mark')
+    this.thresholds = thresholds
+  }
+
+  /** The last value; undefined before the first. */
+  get value(): number | undefined {
+    return this.#value
+  }
+
+  get isOver(): boolean {
+    return this.#isOver
+  }
+
+  update(value: number): void {
+    this.#value = value
+    this.#isOver = this.#isOver ? value > this.thresholds.low : value >= this.thresholds.high
+  }
+
+  /** Makes the signal over regardless of its last value, until an update is at the low-water mark or below. */
+  trip(): void {
+    this.#isOver = true
+  }
 }
 
 /**
@@ -168,5 +199,31 @@ function byReason<T>(make: (reason: OverloadReason) => T): Record<OverloadReason
     queue_age: make('queue_age'),
     bytes_in_flight: make('bytes_in_flight'),
     event_loop_delay: make('event_loop_delay'),
+  }
+}
+
+/** Fifty samples a second. Node takes them with an internal timer, without running JavaScript. */
+const RESOLUTION_MS = 20
+
+/**
+ * Measures how late the turns of the event loop start. It reports the median, because a single long turn or a single pause
+ * of the process is not an overload.
+ */
+export class EventLoopDelay {
+  readonly #histogram: ELDHistogram = monitorEventLoopDelay({ resolution: RESOLUTION_MS })
+
+  start(): void {
+    this.#histogram.enable()
+  }
+
+  stop(): void {
+    this.#histogram.disable()
+  }
+
+  /** The median since the last call, in ms. */
+  takeMs(): number {
+    const medianMs = this.#histogram.percentile(50) / 1e6
+    this.#histogram.reset()
+    return Math.max(0, Math.round(medianMs - RESOLUTION_MS))
   }
 }

@@ -1,7 +1,23 @@
 import { SettingsError, type SettingsOf } from '@sluice/runtime'
 import { BODY_LIMITS_MIN } from './body-budget.ts'
-import type { OverloadReason } from './overloaded-error.ts'
-import type { Thresholds } from './watermark.ts'
+
+/** Why requests are rejected, in order of precedence if there are several reasons. */
+export const overloadReasons = [
+  'redis_memory',
+  'queue_depth',
+  'queue_age',
+  'bytes_in_flight',
+  'event_loop_delay',
+] as const
+
+export type OverloadReason = (typeof overloadReasons)[number]
+
+/** The high-water mark and the low-water mark of a signal. */
+export interface Thresholds {
+  readonly high: number
+  /** Below `high`. The gap keeps a signal near the high-water mark from switching on and off every second. */
+  readonly low: number
+}
 
 /**
  * The high-water and low-water marks that can be set; docs/overload.md explains how to choose them. A full Redis also stops

@@ -23,6 +23,8 @@ interface Waiter {
   readonly cost: Amount
   /** The part of the cost that was taken before. It stays taken if the request is rejected. */
   readonly paid: Amount
+  /** What a retry may cost. */
+  readonly whole: Amount
   readonly resolve: () => void
   readonly reject: (problem: Problem) => void
 }
@@ -128,11 +130,12 @@ export class Allowance {
   /**
    * Lets a request pass and counts its cost, at once or after a lease.
    *
+   * @param whole what the whole request may cost, if `cost` is a part of it: the wait of a rejection must suffice for a retry
    * @returns undefined if the request passes at once
    * @throws Problem `rate_limited`, or rejects with it; then no cost was counted
    */
-  take(cost: Amount): Promise<void> | undefined {
-    return this.#take(this.#counted(cost), nothing)
+  take(cost: Amount, whole: Amount = cost): Promise<void> | undefined {
+    return this.#take(this.#counted(cost), nothing, this.#counted(whole))
   }
 
   /**
@@ -140,13 +143,14 @@ export class Allowance {
    * pass. If it does not, its part stays paid.
    *
    * @param cost includes `paid`
+   * @param whole see `take`
    * @returns undefined if the request passes at once
    * @throws Problem `rate_limited`, or rejects with it
    */
-  raise(paid: Amount, cost: Amount): Promise<void> | undefined {
+  raise(paid: Amount, cost: Amount, whole: Amount = cost): Promise<void> | undefined {
     const counted = this.#counted(paid)
     this.#held = plus(this.#held, counted)
-    return this.#take(this.#counted(cost), counted)
+    return this.#take(this.#counted(cost), counted, this.#counted(whole))
   }
 
   /**
@@ -161,10 +165,10 @@ export class Allowance {
     if (this.#aloneAtMs === undefined && this.#shouldLeaseAhead(nowMs)) this.#requestLease()
   }
 
-  #take(counted: Amount, paid: Amount): Promise<void> | undefined {
+  #take(counted: Amount, paid: Amount, whole: Amount): Promise<void> | undefined {
     const nowMs = this.#tick()
     if (this.#aloneAtMs !== undefined) {
-      this.#takeAlone(counted, paid)
+      this.#takeAlone(counted, paid, whole)
       return undefined
     }
     if (nowMs - this.#heldSinceMs < leaseLimits.sliceKeptMs && covers(this.#held, counted)) {
@@ -172,9 +176,9 @@ export class Allowance {
       if (this.#shouldLeaseAhead(nowMs)) this.#requestLease()
       return undefined
     }
-    if (this.#isLacking(counted, nowMs)) throw this.#reject(counted, paid)
+    if (this.#isLacking(counted, nowMs)) throw this.#reject(whole, paid)
     return new Promise((resolve, reject) => {
-      this.#waiters.push({ cost: counted, paid, resolve, reject })
+      this.#waiters.push({ cost: counted, paid, whole, resolve, reject })
       this.#requestLease()
     })
   }
@@ -263,7 +267,7 @@ export class Allowance {
   #settle({ paid }: Lease, waiters: readonly Waiter[]): void {
     for (const [index, waiter] of waiters.entries()) {
       if (paid[index]) waiter.resolve()
-      else waiter.reject(this.#reject(waiter.cost, waiter.paid))
+      else waiter.reject(this.#reject(waiter.whole, waiter.paid))
     }
   }
 
@@ -279,7 +283,7 @@ export class Allowance {
       if (covers(this.#held, waiter.cost)) {
         this.#held = minus(this.#held, waiter.cost)
         waiter.resolve()
-      } else if (this.#isLacking(waiter.cost, nowMs)) waiter.reject(this.#reject(waiter.cost, waiter.paid))
+      } else if (this.#isLacking(waiter.cost, nowMs)) waiter.reject(this.#reject(waiter.whole, waiter.paid))
       else this.#waiters.push(waiter)
     }
     if (this.#waiters.length > 0) this.#requestLease()
@@ -293,9 +297,9 @@ export class Allowance {
     }
     this.#makeTokens(nowMs)
     this.#retryAtMs = nowMs + leaseLimits.retryMs
-    for (const { cost, paid, resolve, reject } of [...waiters, ...this.#waiters.splice(0)]) {
+    for (const { cost, paid, whole, resolve, reject } of [...waiters, ...this.#waiters.splice(0)]) {
       try {
-        this.#takeAlone(cost, paid)
+        this.#takeAlone(cost, paid, whole)
         resolve()
       } catch (problem) {
         reject(problem as Problem)
@@ -321,15 +325,15 @@ export class Allowance {
     this.#owed = plus(this.#owed, made)
   }
 
-  #takeAlone(cost: Amount, paid: Amount): void {
-    if (!covers(this.#held, lesser(cost, this.#share))) throw this.#reject(cost, paid)
+  #takeAlone(cost: Amount, paid: Amount, whole: Amount): void {
+    if (!covers(this.#held, lesser(cost, this.#share))) throw this.#reject(whole, paid)
     this.#held = minus(this.#held, cost)
   }
 
   /** The rejection of a request that has paid a part of its cost. */
-  #reject(cost: Amount, paid: Amount): Problem {
+  #reject(whole: Amount, paid: Amount): Problem {
     this.#held = minus(this.#held, paid)
-    return this.#rejection(cost)
+    return this.#rejection(whole)
   }
 
   /**
