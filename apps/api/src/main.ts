@@ -26,7 +26,7 @@ import packageJson from '../package.json' with { type: 'json' }
 import { buildApp } from './app.ts'
 import { Authenticator } from './authentication/authenticator.ts'
 import { KeyUsage } from './authentication/key-usage.ts'
-import { chunkTrace } from './chunks/chunk-trace.ts'
+import { followChunks } from './chunks/chunk-follower.ts'
 import { chunkLimits, ChunkWriter } from './chunks/chunk-writer.ts'
 import { readApiConfig } from './config.ts'
 import { connectionLimits } from './connections/connection-limits.ts'
@@ -38,7 +38,6 @@ import { EventLoopDelay, OverloadMonitor } from './overload/overload-monitor.ts'
 import { ProjectRateLimits } from './rate-limits/project-rate-limits.ts'
 import { defaultsFromSettings } from './rate-limits/settings.ts'
 import { SharedBuckets } from './rate-limits/shared-buckets.ts'
-import { ChunkSpans } from './traces/chunk-spans.ts'
 import { RequestTraces } from './traces/request-traces.ts'
 
 /**
@@ -133,8 +132,7 @@ await runProcess({
         perProjectMax: config.IDEMPOTENCY_KEYS_PER_PROJECT_MAX,
       },
       monotonicMs,
-      trace: chunkTrace(logger),
-      spans: traces && new ChunkSpans(traces),
+      follow: followChunks(logger, traces),
     })
     const bytesInFlight = (): number => writer.bytesWaiting
 

@@ -9,10 +9,8 @@ import {
   ShardedQueue,
 } from '@sluice/queue'
 import type { Owned, Rows } from '@sluice/row-scanner'
-import type { Span } from '@sluice/traces'
-import type { ChunkSpan, ChunkSpans } from '../traces/chunk-spans.ts'
 import type { RequestOrigin } from '../traces/request-traces.ts'
-import type { ChunkTrace, TracedRequest } from './chunk-trace.ts'
+import type { FollowedChunk } from './chunk-follower.ts'
 
 /** The limits of the writer. Sizes are those of rows before compression. */
 export const chunkLimits = {
@@ -63,15 +61,7 @@ const RATE_MS = 100
 /** Rows whose request is not followed. */
 const unknownOrigin: RequestOrigin = { id: '', span: null }
 
-/** What follows requests into chunks. */
-export interface ChunkFollowers {
-  /** Undefined if requests are not logged. */
-  readonly trace?: ChunkTrace | undefined
-  /** Undefined if requests have no spans. */
-  readonly spans?: ChunkSpans | undefined
-}
-
-export interface ChunkWriterOptions extends ChunkFollowers {
+export interface ChunkWriterOptions {
   /** One for each shard. */
   readonly queues: readonly Pick<ChunkQueue, 'add' | 'addRecorded'>[]
   /** Makes the job id of a chunk: unique, without colons. */
@@ -80,6 +70,8 @@ export interface ChunkWriterOptions extends ChunkFollowers {
   readonly records: { readonly windowMs: number; readonly perProjectMax: number }
   /** The clock of the queue's deadlines. */
   readonly monotonicMs?: () => number
+  /** Undefined if no requests are followed: then a chunk costs no object and a request one branch. */
+  readonly follow?: (() => FollowedChunk) | undefined
 }
 
 /** The rows of a request, and the record to be stored with them. */
@@ -120,15 +112,17 @@ class Gathering {
   /** Takes the requests of this one that were not stored because of the records of others. No other request joins it. */
   retry: Gathering | undefined
   readonly isRetry: boolean
-  /** Its requests. Empty unless they are logged. */
-  readonly requests: TracedRequest[] = []
-  /** The spans of its requests. Undefined while no request has one: without traces, a chunk costs no array and a request one branch. */
-  spans: Span[] | undefined
+  readonly followed: FollowedChunk | undefined
 
-  constructor(sinceMs: number, memory: Buffer, isRetry: boolean) {
+  constructor(
+    sinceMs: number,
+    memory: Buffer,
+    { isRetry, followed }: { isRetry: boolean; followed: FollowedChunk | undefined },
+  ) {
     this.sinceMs = sinceMs
     this.memory = memory
     this.isRetry = isRetry
+    this.followed = followed
   }
 
   add<Scope>(rows: Rows<Scope>): void {
@@ -197,8 +191,7 @@ interface Lane {
 export class ChunkWriter {
   readonly #makeId: () => string
   readonly #monotonicMs: () => number
-  readonly #trace: ChunkTrace | undefined
-  readonly #spans: ChunkSpans | undefined
+  readonly #follow: (() => FollowedChunk) | undefined
   /** The lane of rows without records. */
   readonly #anyShard: Lane
   /** The lane of each shard. */
@@ -219,13 +212,11 @@ export class ChunkWriter {
     makeId,
     records: { windowMs, perProjectMax },
     monotonicMs = () => performance.now(),
-    trace,
-    spans,
+    follow,
   }: ChunkWriterOptions) {
     this.#makeId = makeId
     this.#monotonicMs = monotonicMs
-    this.#trace = trace
-    this.#spans = spans
+    this.#follow = follow
     const sharded = new ShardedQueue(queues, monotonicMs)
     this.#anyShard = makeLane(queues.length, async (chunkId, chunk, _records, deadlineMs) => {
       if (chunk === undefined) throw new RangeError('a chunk without records has rows')
@@ -323,18 +314,13 @@ export class ChunkWriter {
   #newGathering(sinceMs: number, isRetry: boolean): Gathering {
     this.#unsettled += 1
     const memory = this.#spareMemories.pop() ?? Buffer.allocUnsafeSlow(MEMORY_BYTES)
-    return new Gathering(sinceMs, memory, isRetry)
+    return new Gathering(sinceMs, memory, { isRetry, followed: this.#follow?.() })
   }
 
   #gather<Scope>(lane: Lane, gathering: Gathering, rows: Rows<Scope>, origin: RequestOrigin): void {
     gathering.add(rows)
-    if (rows.count > 0) {
-      if (this.#trace !== undefined) {
-        const text = gathering.text.subarray(-rows.byteLength)
-        gathering.requests.push(this.#trace.describe(origin.id, rows.count, text))
-      }
-      if (origin.span !== null) (gathering.spans ??= []).push(origin.span)
-    }
+    if (gathering.followed !== undefined && rows.count > 0)
+      gathering.followed.gather(origin, rows.count, gathering.text.subarray(-rows.byteLength))
     this.#bytesWaiting += rows.byteLength
     this.#scheduleTurn(lane)
   }
@@ -379,24 +365,19 @@ export class ChunkWriter {
   }
 
   async #send(lane: Lane, gathering: Gathering): Promise<void> {
-    const { bytes, records, requests, sinceMs, stored } = gathering
-    let chunkId = ''
-    let span: ChunkSpan | undefined
+    const { bytes, followed, records, sinceMs, stored } = gathering
     lane.addsInFlight += 1
     try {
       const deadlineMs = sinceMs + chunkLimits.addDeadlineMs
       if (this.#monotonicMs() >= deadlineMs) throw new QueueUnavailableError('Redis is too slow')
       // Each attempt of a write has a new id, so that two different chunks never have the same id.
-      chunkId = this.#makeId()
-      span = this.#startSpan(chunkId, gathering)
-      const chunk = this.#pack(gathering, span?.traceparent)
+      const chunkId = this.#makeId()
+      const chunk = this.#pack(gathering, followed?.sent(chunkId, gathering))
       const { shard, found } = await lane.add(chunkId, chunk, records, deadlineMs)
-      if (found === undefined) this.#trace?.added(chunkId, requests)
       stored.resolve(found)
-      span?.ended(found === undefined ? 'added' : 'not added', shard)
+      followed?.answered(found === undefined, shard)
     } catch (error) {
-      this.#trace?.failed(chunkId, requests, error)
-      span?.failed(error)
+      followed?.failed(error)
       stored.reject(error)
     } finally {
       lane.addsInFlight -= 1
@@ -412,11 +393,6 @@ export class ChunkWriter {
     if (memory.length === MEMORY_BYTES && this.#spareMemories.length < SPARE_MEMORIES_MAX)
       this.#spareMemories.push(memory)
     return chunk
-  }
-
-  #startSpan(chunkId: string, { spans, sinceMs, rows, bytes }: Gathering): ChunkSpan | undefined {
-    if (spans === undefined) return undefined
-    return this.#spans?.start({ chunkId, sinceMs, rows, bytes, requests: spans })
   }
 }
 

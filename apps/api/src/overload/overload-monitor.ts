@@ -49,50 +49,17 @@ export interface OverloadStatus {
   readonly refused: Readonly<Record<OverloadReason, number>>
 }
 
-/** A signal with thresholds. Under → over (at `high` or above, or tripped) → under (at `low` or below). */
-class Watermark {
-  readonly thresholds: Thresholds
-  #value: number | undefined
-  #isOver = false
-
-  /** @throws RangeError when `low` is not below `high` */
-  constructor(thresholds: Thresholds) {
-    if (!(thresholds.low < thresholds.high))
-      throw new RangeError('the low-water mark must be below the high-water mark')
-    this.thresholds = thresholds
-  }
-
-  /** The last value; undefined before the first. */
-  get value(): number | undefined {
-    return this.#value
-  }
-
-  get isOver(): boolean {
-    return this.#isOver
-  }
-
-  update(value: number): void {
-    this.#value = value
-    this.#isOver = this.#isOver ? value > this.thresholds.low : value >= this.thresholds.high
-  }
-
-  /** Makes the signal over regardless of its last value, until an update is at the low-water mark or below. */
-  trip(): void {
-    this.#isOver = true
-  }
-}
-
 /**
  * Decides whether requests must be rejected because more entries arrive than can be stored.
  *
- * Accepting → rejecting (at least one signal has reached its high-water mark) → accepting (every signal is again at its
- * low-water mark or below). The monitor reads the signals once a second, never during a request. While Redis cannot
+ * Accepting → rejecting (at least one signal has reached its high-water mark, or had no room for a request) → accepting (every signal
+ * is again at its low-water mark or below). The monitor reads the signals once a second, never during a request. While Redis cannot
  * be read, its signals keep their state: a full Redis is probably still full, and an unavailable Redis makes the adds fail.
  * One read of Redis is in flight at a time.
  */
 export class OverloadMonitor {
   readonly #options: OverloadMonitorOptions
-  readonly #watermarks: Readonly<Record<OverloadReason, Watermark>>
+  readonly #signals = byReason<Omit<SignalStatus, keyof Thresholds>>(() => ({ value: null, isOver: false }))
   readonly #refused = byReason(() => 0)
   /** The first of the current reasons. */
   #reason: OverloadReason | undefined
@@ -103,7 +70,6 @@ export class OverloadMonitor {
 
   constructor(options: OverloadMonitorOptions) {
     this.#options = options
-    this.#watermarks = byReason((reason) => new Watermark(options.thresholds[reason]))
   }
 
   /** Reads the signals from now on. The first read is after one second: by then the connection to Redis is established. */
@@ -126,7 +92,7 @@ export class OverloadMonitor {
    */
   reject(reason: OverloadReason): Problem {
     this.#refused[reason] += 1
-    if (!this.#watermarks[reason].isOver) this.#change(reason, (watermark) => watermark.trip())
+    this.#set(reason, this.#signals[reason].value, true)
     return retryLater(retryAfterS[reason], this.#options.random())
   }
 
@@ -155,14 +121,12 @@ export class OverloadMonitor {
   }
 
   get status(): OverloadStatus {
+    const { thresholds } = this.#options
     return {
       overloaded: this.#reason !== undefined,
       redisReadable: this.#redisReadable,
       queue: this.#queue,
-      signals: byReason((reason) => {
-        const { value = null, isOver, thresholds } = this.#watermarks[reason]
-        return { value, isOver, ...thresholds }
-      }),
+      signals: byReason((reason) => ({ ...this.#signals[reason], ...thresholds[reason] })),
       refused: { ...this.#refused },
     }
   }
@@ -176,19 +140,18 @@ export class OverloadMonitor {
   }
 
   #update(reason: OverloadReason, value: number): void {
-    this.#change(reason, (watermark) => watermark.update(value))
+    const { high, low } = this.#options.thresholds[reason]
+    this.#set(reason, value, this.#signals[reason].isOver ? value > low : value >= high)
   }
 
-  #change(reason: OverloadReason, apply: (watermark: Watermark) => void): void {
-    const watermark = this.#watermarks[reason]
-    const wasOver = watermark.isOver
-    apply(watermark)
-    const { isOver, value, thresholds } = watermark
+  #set(reason: OverloadReason, value: number | null, isOver: boolean): void {
+    const wasOver = this.#signals[reason].isOver
+    this.#signals[reason] = { value, isOver }
     if (isOver === wasOver) return
-    this.#reason = overloadReasons.find((candidate) => this.#watermarks[candidate].isOver)
-    const { logger } = this.#options
-    if (isOver) logger.warn({ reason, value, ...thresholds }, 'overloaded, rejecting requests')
-    else logger.info({ reason, value, ...thresholds }, 'no longer overloaded')
+    this.#reason = overloadReasons.find((candidate) => this.#signals[candidate].isOver)
+    const { logger, thresholds } = this.#options
+    if (isOver) logger.warn({ reason, value, ...thresholds[reason] }, 'overloaded, rejecting requests')
+    else logger.info({ reason, value, ...thresholds[reason] }, 'no longer overloaded')
   }
 }
 

@@ -4,6 +4,7 @@ import type { FastifyReply, FastifyRequest } from 'fastify'
 import type { Authenticator } from '../authentication/authenticator.ts'
 import type { ChunkWriter } from '../chunks/chunk-writer.ts'
 import type { Idempotency } from '../idempotency/idempotency.ts'
+import type { RequestIdentity } from '../idempotency/idempotency-record.ts'
 import { checkContentEncoding, type ContentDecoder } from '../intake/content-encoding.ts'
 import type { Intake } from '../intake/intake.ts'
 import { checkLength } from '../intake/read-body.ts'
@@ -52,12 +53,15 @@ export interface IntakeDependencies {
 /** What is known of a request from its authentication to its answer. One for each request, made by `admit`. */
 export class Admission implements RequestOrigin {
   readonly id: string
+  readonly reply: FastifyReply
   /** When the head of the request arrived, on the monotonic clock. */
   readonly startedMs: number
   readonly project: Project
   readonly held: HeldBytes
   /** Null unless the request is traced. */
   span: Span | null = null
+  /** Undefined for a request without an idempotency key, and before its body has arrived. */
+  identity: RequestIdentity | undefined
   /** Why the request was rejected. Undefined if it was not. */
   problem: ProblemCode | undefined
   /** The rate limit of the project. Null for a project without one. */
@@ -65,8 +69,15 @@ export class Admission implements RequestOrigin {
   /** The part of the cost that was charged. Null if nothing was. */
   #charged: Amount | null = null
 
-  constructor(id: string, startedMs: number, project: Project, allowance: Allowance | null, held: HeldBytes) {
-    this.id = id
+  constructor(
+    reply: FastifyReply,
+    startedMs: number,
+    project: Project,
+    allowance: Allowance | null,
+    held: HeldBytes,
+  ) {
+    this.id = reply.request.id
+    this.reply = reply
     this.startedMs = startedMs
     this.project = project
     this.#allowance = allowance
@@ -123,9 +134,11 @@ export class Admission implements RequestOrigin {
   }
 
   /** Sets the rate limit headers of the answer. */
-  showLimits(reply: FastifyReply): void {
+  showLimits(): void {
     if (this.#allowance === null) return
-    void reply.header('ratelimit-policy', this.#allowance.policy).header('ratelimit', this.#allowance.state)
+    void this.reply
+      .header('ratelimit-policy', this.#allowance.policy)
+      .header('ratelimit', this.#allowance.state)
   }
 
   /** Counts an answer that acknowledges this number of new entries. */
@@ -135,10 +148,10 @@ export class Admission implements RequestOrigin {
   }
 
   /** Marks an answer from an idempotency record, and counts it. */
-  markReplay(reply: FastifyReply, counts: RequestCounts): void {
+  markReplay(counts: RequestCounts): void {
     counts.replays += 1
     if (this.span !== null) this.span.set({ [requestAttributes.isReplay]: true })
-    void reply.header('idempotency-replayed', 'true')
+    void this.reply.header('idempotency-replayed', 'true')
   }
 }
 
@@ -164,8 +177,8 @@ export async function admit(
   const { headers } = request
   const startedMs = performance.now()
   await authenticator.authenticate(authorization, request, (project) => {
-    const { id } = project
-    request.admission = new Admission(request.id, startedMs, project, rateLimits.of(project), bodies.open(id))
+    const held = bodies.open(project.id)
+    request.admission = new Admission(reply, startedMs, project, rateLimits.of(project), held)
   })
   const admission = admissionOf(request)
   if (traces !== undefined) admission.span = traces.start(request, admission)
@@ -181,8 +194,8 @@ export async function admit(
 }
 
 /** The error handler of a route that takes entries: every answer to an authenticated request has the rate limit headers. @throws the error */
-export function rejectWithLimits(error: Error, { admission }: FastifyRequest, reply: FastifyReply): never {
-  admission?.showLimits(reply)
+export function rejectWithLimits(error: Error, { admission }: FastifyRequest): never {
+  admission?.showLimits()
   throw error
 }
 

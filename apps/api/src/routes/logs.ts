@@ -1,22 +1,14 @@
 import type { Owned } from '@sluice/row-scanner'
 import type { RequestStamp } from '@sluice/rows'
-import type { FastifyInstance, FastifyReply } from 'fastify'
+import type { FastifyInstance } from 'fastify'
 import { type Answer, sendAnswer } from '../answer.ts'
 import { logsPaths } from '../http-contract.ts'
-import { identify, type RequestIdentity } from '../idempotency/idempotency-record.ts'
 import { type BodyFormat, jsonFormat, ndjsonFormat } from '../intake/body.ts'
 import type { ParsedRequest } from '../intake/intake.ts'
 import type { AnswerCount } from '../metrics/request-counts.ts'
 import { OTLP_PROTOBUF, rejectOtlp } from '../protocols/otlp/answers.ts'
 import { readJson, readProtobuf } from '../protocols/otlp/otlp.ts'
-import type { Reading } from '../protocols/protocol.ts'
-import {
-  admit,
-  type Admission,
-  type IntakeDependencies,
-  type IntakeRequest,
-  rejectWithLimits,
-} from './admission.ts'
+import { admit, type Admission, type IntakeDependencies, rejectWithLimits } from './admission.ts'
 import { rejectOtherMethods } from './protocols.ts'
 import { readBytes, withBody } from './receive-body.ts'
 import { takeRecords } from './take-records.ts'
@@ -38,15 +30,19 @@ export function logsRoute(app: FastifyInstance, dependencies: IntakeDependencies
 
   for (const url of logsPaths) {
     rejectOtherMethods(app, url, ['POST'])
-    const countOf = (status: number): AnswerCount => counts.countOf(url, 'POST', status)
-    const accepted = countOf(202)
+    const accepted = counts.countOf(url, 'POST', 202)
+    const countOf = (status: number): AnswerCount =>
+      status === 202 ? accepted : counts.countOf(url, 'POST', status)
     app.post<{ Body: Buffer | undefined }>(url, {
       config: { reject: rejectOtlp },
       onRequest: (request, reply) => admit(request, reply, dependencies, request.headers.authorization),
       errorHandler: rejectWithLimits,
       handler: async (request, reply) => {
-        const answer = await withBody(request, reply, dependencies, (body, admission) =>
-          takeEntries(body, admission, request, reply, accepted, countOf, dependencies),
+        const { mediaType = '' } = request
+        const answer = await withBody(request, dependencies, (body, admission) =>
+          mediaType === OTLP_PROTOBUF
+            ? takeRecords(readProtobuf(body), body, admission, countOf, dependencies)
+            : takeEntries(body, formats[mediaType] ?? jsonFormat, admission, countOf, dependencies),
         )
         return typeof answer === 'string' ? answer : sendAnswer(reply, answer)
       },
@@ -57,28 +53,20 @@ export function logsRoute(app: FastifyInstance, dependencies: IntakeDependencies
 /** Stores the entries of a body, or its records if it is OTLP. @returns the answer; the JSON of a 202 for entries */
 async function takeEntries(
   body: Buffer,
+  format: BodyFormat,
   admission: Admission,
-  request: IntakeRequest,
-  reply: FastifyReply,
-  accepted: AnswerCount,
   countOf: (status: number) => AnswerCount,
   dependencies: IntakeDependencies,
 ): Promise<string | Answer> {
-  const { counts, idempotency, turns, wallMs, writer } = dependencies
-  const { held, project } = admission
-  const hashed = identify(request, body, turns, project.id)
-  const identity = hashed instanceof Promise ? await hashed : hashed
-  const take = (reading: Reading): Promise<Answer> =>
-    takeRecords(reading, body, admission, request, reply, countOf, dependencies, identity)
-  const { mediaType = '' } = request
-  if (mediaType === OTLP_PROTOBUF) return take(readProtobuf(body))
-  const format = formats[mediaType] ?? jsonFormat
+  const { held, identity, project, reply } = admission
+  const { counts, idempotency, wallMs, writer } = dependencies
   const stamp = { projectId: project.id, retentionDays: project.retentionDays, receivedAtMs: wallMs() }
   const read =
-    scanEntries(body, format, stamp, identity, admission, dependencies) ??
+    scanEntries(body, format, stamp, admission, dependencies) ??
     (await parseEntries(body, format, stamp, admission, dependencies))
-  if (read === undefined) return take(readJson(body))
+  if (read === undefined) return takeRecords(readJson(body), body, admission, countOf, dependencies)
   void reply.code(202).type('application/json; charset=utf-8')
+  const accepted = countOf(202)
   if ('stored' in read) {
     await read.stored
     admission.acknowledge(accepted, read.rows, counts)
@@ -92,13 +80,10 @@ async function takeEntries(
     admission.acknowledge(accepted, parsed.rows.count, counts)
     return parsed.answer
   }
-  const { answer, isReplay } = await idempotency.write({
-    projectId: project.id,
-    ...identity,
-    parsed,
-    origin: admission,
-  })
-  if (isReplay) admission.markReplay(reply, counts)
+  const origin = admission
+  const write = { projectId: project.id, ...identity, parsed, origin }
+  const { answer, isReplay } = await idempotency.write(write)
+  if (isReplay) admission.markReplay(counts)
   admission.acknowledge(accepted, isReplay ? 0 : parsed.rows.count, counts)
   return answer
 }
@@ -119,14 +104,13 @@ function scanEntries(
   body: Buffer,
   format: BodyFormat,
   stamp: RequestStamp,
-  identity: RequestIdentity | undefined,
   admission: Admission,
   { intake, writer }: IntakeDependencies,
 ): ReadRequest | undefined {
   return intake.scan(body, stamp, format, (parsed): ReadRequest => {
     const { rows, answer } = parsed
     const charged = admission.chargeEntries(parsed.entries)
-    if (charged !== undefined || identity !== undefined)
+    if (charged !== undefined || admission.identity !== undefined)
       return { charged, parsed: { ...parsed, rows: rows.copy() } }
     admission.held.hold(rows.byteLength)
     const stored = rows.count > 0 ? writer.write(rows, admission) : Promise.resolve()

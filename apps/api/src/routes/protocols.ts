@@ -64,15 +64,12 @@ function addRoute(
     },
     errorHandler: rejectWithLimits,
     handler: async (request, reply) => {
+      const answers = countOf(request.method)
       const answer = await withBody(
         request,
-        reply,
         dependencies,
-        (body, admission) => {
-          const reading = protocol.read(body, request)
-          const answers = countOf(request.method)
-          return takeRecords(reading, body, admission, request, reply, answers, dependencies)
-        },
+        async (body, admission) =>
+          takeRecords(protocol.read(body, request), body, admission, answers, dependencies),
         encoding,
       )
       // The answer may wait for its client for long. The body is not held any more.

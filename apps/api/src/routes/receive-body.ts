@@ -1,6 +1,7 @@
 import { limits } from '@sluice/schema'
-import type { FastifyReply, FastifyRequest } from 'fastify'
+import type { FastifyRequest } from 'fastify'
 import type { IncomingMessage } from 'node:http'
+import { identify } from '../idempotency/idempotency-record.ts'
 import { decodeSmall } from '../intake/content-encoding.ts'
 import { readBody } from '../intake/read-body.ts'
 import type { OwnEncoding } from '../protocols/protocol.ts'
@@ -31,19 +32,18 @@ export function readBytes(
 }
 
 /**
- * Passes the decoded and charged body of a request to `use`, and releases what is held for it when `use` has settled.
+ * Decodes and charges the body of a request, identifies the request, and releases what is held for it when `use` has settled.
  *
  * @throws Problem, and what `use` throws
  */
 export async function withBody<Answer>(
   request: IntakeRequest,
-  reply: FastifyReply,
   dependencies: IntakeDependencies,
   use: (body: Buffer, admission: Admission) => Promise<Answer>,
   own?: OwnEncoding,
 ): Promise<Answer> {
   const admission = admissionOf(request)
-  const { counts } = dependencies
+  const { counts, overload, turns } = dependencies
   const received = request.body ?? emptyBody
   counts.bodyBytes += received.length
   try {
@@ -52,11 +52,13 @@ export async function withBody<Answer>(
     if (admission.span !== null) admission.span.set({ [requestAttributes.bytes]: body.length })
     const charged = admission.chargeBytes(body.length)
     if (charged !== undefined) await charged
+    const identity = identify(request, body, turns, admission.project.id)
+    admission.identity = identity instanceof Promise ? await identity : identity
     const answer = await use(body, admission)
-    admission.showLimits(reply)
+    admission.showLimits()
     return answer
   } catch (error) {
-    throw storeProblem(error, dependencies.overload)
+    throw storeProblem(error, overload)
   } finally {
     admission.held.release()
   }

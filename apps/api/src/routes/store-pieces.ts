@@ -1,5 +1,5 @@
 import { QueueFullError, QueueUnavailableError } from '@sluice/queue'
-import { digestPiece, type RequestIdentity } from '../idempotency/idempotency-record.ts'
+import { digestPiece } from '../idempotency/idempotency-record.ts'
 import type { Piece } from '../intake/records.ts'
 import type { OverloadMonitor } from '../overload/overload-monitor.ts'
 import { Problem, problems } from '../problems.ts'
@@ -21,9 +21,9 @@ const PARTLY_STORED =
 export async function storePieces(
   pieces: readonly Piece[],
   admission: Admission,
-  identity: RequestIdentity | undefined,
   { writer, idempotency, overload }: Pick<IntakeDependencies, 'writer' | 'idempotency' | 'overload'>,
 ): Promise<number> {
+  const { identity, project } = admission
   const [first, ...rest] = pieces
   if (first === undefined) return 0
   let stored = 0
@@ -36,7 +36,7 @@ export async function storePieces(
     }
     const { key, digest } = identity
     const { isReplay } = await idempotency.write({
-      projectId: admission.project.id,
+      projectId: project.id,
       // The keys of clients have no spaces, so no client can send the key of a piece.
       key: start === first?.start ? key : `${key} ${start}-${end}`,
       digest: pieces.length === 1 ? digest : digestPiece(digest, start, end),

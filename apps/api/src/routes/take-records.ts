@@ -1,11 +1,9 @@
-import type { FastifyReply } from 'fastify'
 import type { Answer } from '../answer.ts'
-import { identify, type RequestIdentity } from '../idempotency/idempotency-record.ts'
 import type { ReadRecords, ScanRecords, SourceRecord } from '../intake/records.ts'
 import type { AnswerCount } from '../metrics/request-counts.ts'
 import { RECORD_BYTES } from '../overload/body-budget.ts'
 import type { Reading } from '../protocols/protocol.ts'
-import type { Admission, IntakeDependencies, IntakeRequest } from './admission.ts'
+import type { Admission, IntakeDependencies } from './admission.ts'
 import { storePieces } from './store-pieces.ts'
 
 /** A request of fewer records takes less memory than its connection. */
@@ -15,7 +13,6 @@ const RECORDS_PER_HOLD = 64
  * Reads the records of a request, charges and stores them.
  *
  * @param countOf the count of answers with a status
- * @param known the identity of the request, if its body has been hashed
  * @returns the answer, once everything is stored
  * @throws Problem, and the errors of the writers
  */
@@ -23,27 +20,22 @@ export async function takeRecords(
   reading: Reading,
   body: Buffer,
   admission: Admission,
-  request: IntakeRequest,
-  reply: FastifyReply,
   countOf: (status: number) => AnswerCount,
   dependencies: IntakeDependencies,
-  known?: RequestIdentity,
 ): Promise<Answer> {
-  const { id: projectId } = admission.project
+  const { id, identity, project, reply } = admission
   const { bodies, counts, turns } = dependencies
-  const hashed = known ?? identify(request, body, turns, projectId)
-  const identity = hashed instanceof Promise ? await hashed : hashed
   const { pieces, ...outcome } = await readAndCharge(reading, body, admission, dependencies)
 
-  const held = bodies.open(projectId)
+  const held = bodies.open(project.id)
   try {
     const answer = await reading.answer(outcome, {
-      identity: identity === undefined ? request.id : `${identity.key} ${identity.digest}`,
+      identity: identity === undefined ? id : `${identity.key} ${identity.digest}`,
       hold: (bytes) => held.hold(bytes),
-      nextTurn: () => turns.next(projectId),
+      nextTurn: () => turns.next(project.id),
     })
-    const stored = await storePieces(pieces, admission, identity, dependencies)
-    if (identity !== undefined && stored === 0 && pieces.length > 0) admission.markReplay(reply, counts)
+    const stored = await storePieces(pieces, admission, dependencies)
+    if (identity !== undefined && stored === 0 && pieces.length > 0) admission.markReplay(counts)
     admission.acknowledge(countOf(answer.status), stored, counts)
     held.releaseAfter(reply.raw)
     return answer

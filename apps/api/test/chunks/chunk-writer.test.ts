@@ -95,16 +95,6 @@ describe('an idle writer', () => {
     await write
     expect(written).toBe(true)
   })
-
-  it('gives each chunk a different id', async () => {
-    for (const index of [0, 1, 2]) {
-      const write = writeRows(1, 'a\n')
-      await turn()
-      addAt(index).confirm()
-      await write
-    }
-    expect(queue.adds.map(({ chunkId }) => chunkId)).toEqual(['chunk-1', 'chunk-2', 'chunk-3'])
-  })
 })
 
 describe('a writer of very many rows', () => {
@@ -307,18 +297,6 @@ describe('a writer whose queue fails', () => {
     for (let i = 0; i < 5; i += 1) await turn()
     expect(queue.adds).toHaveLength(1)
     expect(writer.bytesWaiting).toBe(0)
-  })
-
-  it('accepts and sends writes after a failure', async () => {
-    const lost = outcome(writeRows(1, 'a\n'))
-    await turn()
-    addAt(0).fail(new Error('failed'))
-    await lost
-    const write = writeRows(1, 'b\n')
-    await turn()
-    addAt(1).confirm()
-    await write
-    expect(addAt(1).lines).toEqual(['b'])
   })
 
   it('rejects and does not stall if an id cannot be made', async () => {

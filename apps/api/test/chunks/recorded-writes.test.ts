@@ -46,18 +46,6 @@ describe('writes', () => {
     expect(await Promise.all(results)).toEqual(['new', 'new', 'new'])
   })
 
-  it('gather while a commit is in flight', async () => {
-    const results = [resultOf(writeOf('a'))]
-    const first = await nthAdd(0)
-    for (const name of ['b', 'c']) results.push(resultOf(writeOf(name)))
-    await turn()
-    expect(queue.adds).toHaveLength(1)
-    first.confirm()
-    expect((await nthAdd(1)).lines).toEqual(['b', 'c'])
-    queue.adds[1]?.confirm()
-    expect(await Promise.all(results)).toEqual(['new', 'new', 'new'])
-  })
-
   it('to one shard do not wait for another shard', async () => {
     const other = new FakeQueue({ holding: false })
     writer = writerOf([queue, other])
@@ -92,13 +80,15 @@ describe('writes', () => {
     expect(queue.adds.map(({ lines }) => lines)).toEqual([['b'], ['a', 'c']])
   })
 
-  it('have a different chunk id in each attempt', async () => {
+  it('have a different chunk id in each attempt, and the same deadline', async () => {
     queue.holding = false
     const added = vi.spyOn(queue, 'addRecorded')
     await writer.writeOnce(writeOf('b'))
     await Promise.all(['a', 'b'].map((name) => writer.writeOnce(writeOf(name))))
     expect(added).toHaveBeenCalledTimes(3)
     expect(new Set(added.mock.calls.map(([chunkId]) => chunkId)).size).toBe(3)
+    const [, first, second] = added.mock.calls.map(([, , , deadlineMs]) => deadlineMs)
+    expect(second).toBe(first)
   })
 
   it('without rows make no chunk and no record, and find existing records', async () => {
@@ -176,40 +166,9 @@ describe('a commit', () => {
     await Promise.all(Array.from({ length: count }, (_, i) => writer.writeOnce(writeOf(`${i}`))))
     expect(queue.adds.map(({ chunk }) => chunk.rows)).toEqual([count - 1, 1])
   })
-
-  it('has at most the rows of a chunk', async () => {
-    queue.holding = false
-    const { rowsMax } = chunkLimits
-    await Promise.all(
-      [rowsMax - 1, 1, 1].map((count, i) => writer.writeOnce(writeOf(`${i}`, 'x\n'.repeat(count), count))),
-    )
-    expect(queue.adds.map(({ chunk }) => chunk.rows)).toEqual([rowsMax, 1])
-  })
-
-  it('has at most the bytes of a chunk, unless one request has more', async () => {
-    queue.holding = false
-    const big = `${'x'.repeat(chunkLimits.bytesMax)}\n`
-    await Promise.all([writer.writeOnce(writeOf('a', big)), writer.writeOnce(writeOf('b'))])
-    expect(queue.adds.map(({ chunk }) => chunk.rows)).toEqual([1, 1])
-  })
-
-  it('has the deadline of its first write', async () => {
-    const startedMs = performance.now()
-    const written = resultOf(writeOf('a'))
-    const { deadlineMs, confirm } = await nthAdd(0)
-    expect(deadlineMs).toBeGreaterThanOrEqual(startedMs + chunkLimits.addDeadlineMs)
-    expect(deadlineMs).toBeLessThanOrEqual(performance.now() + chunkLimits.addDeadlineMs)
-    confirm()
-    await written
-  })
 })
 
 describe('drain', () => {
-  it('resolves at once if no write is waiting', async () => {
-    await writer.drain()
-    expect(queue.adds).toEqual([])
-  })
-
   it('resolves when all writes are settled', async () => {
     const results = [resultOf(writeOf('a'))]
     const first = await nthAdd(0)

@@ -5,7 +5,7 @@ import type { FastifyInstance, InjectOptions, LightMyRequestResponse } from 'fas
 import { randomUUIDv7 } from 'node:crypto'
 import { buildApp, type AppDependencies } from '../../src/app.ts'
 import { Authenticator } from '../../src/authentication/authenticator.ts'
-import { type ChunkFollowers, ChunkWriter } from '../../src/chunks/chunk-writer.ts'
+import { ChunkWriter, type ChunkWriterOptions } from '../../src/chunks/chunk-writer.ts'
 import { connectionLimits } from '../../src/connections/connection-limits.ts'
 import { Idempotency } from '../../src/idempotency/idempotency.ts'
 import { Intake } from '../../src/intake/intake.ts'
@@ -46,9 +46,9 @@ export type Body = string | Buffer | object | undefined
 
 export function buildTestApi({
   bodyLimits = { bytesMax: 100_000_000, projectBytesMax: 100_000_000 },
-  followers = {},
+  follow,
   ...dependencies
-}: { readonly bodyLimits?: BodyLimits; readonly followers?: ChunkFollowers } & Partial<
+}: { readonly bodyLimits?: BodyLimits; readonly follow?: ChunkWriterOptions['follow'] } & Partial<
   Pick<
     AppDependencies,
     'connectionLimits' | 'docsEnabled' | 'logger' | 'traces' | 'trustedProxies' | 'wallMs'
@@ -68,7 +68,7 @@ export function buildTestApi({
     queues: [queue],
     makeId: randomUUIDv7,
     records: { windowMs: WINDOW_MS, perProjectMax: 1_000_000 },
-    ...followers,
+    follow,
   })
   const api: TestApi = {
     registry,
