@@ -153,7 +153,7 @@ export function exportApi(metrics: Metrics, { requests }: ApiCounts, parts: Coun
   )
   metrics.gauge({ name: 'sluice_bytes_in_flight', help: 'Bytes of rows that wait for Redis.' }, bytesInFlight)
   metrics.gauge(
-    { name: 'sluice_body_bytes_held', help: 'Bytes of request bodies in memory.' },
+    { name: 'sluice_body_bytes_held', help: 'Bytes of request bodies and their rows in memory.' },
     () => bodies.status.bytes,
   )
 }

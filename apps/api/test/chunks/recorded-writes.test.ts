@@ -80,6 +80,15 @@ describe('writes', () => {
     expect(queue.adds.map(({ lines }) => lines)).toEqual([['b'], ['a', 'c']])
   })
 
+  it('that are committed again are not joined by others, whose records may exist as well', async () => {
+    queue.holding = false
+    queue.records.set('b', 'a record')
+    const first = resultOf(writeOf('a'))
+    expect(await resultOf(writeOf('b'))).toBe('known')
+    expect(await Promise.all([first, resultOf(writeOf('c'))])).toEqual(['new', 'new'])
+    expect(queue.adds.map(({ lines }) => lines)).toEqual([['a'], ['c']])
+  })
+
   it('have a different chunk id in each attempt, and the same deadline', async () => {
     queue.holding = false
     const added = vi.spyOn(queue, 'addRecorded')
