@@ -26,6 +26,8 @@ const send = (message: string, key?: string): Promise<LightMyRequestResponse> =>
     },
   )
 
+const count = (message: string): number => api.queue.rows.filter((row) => row['message'] === message).length
+
 /** Sends requests, and calls `release` when all of their bodies are scanned. @returns how often each message is stored */
 async function storedMessages(
   sendAll: () => Promise<LightMyRequestResponse>[],
@@ -34,7 +36,6 @@ async function storedMessages(
   const scan = vi.spyOn(Intake.prototype, 'scan')
   const requests = sendAll()
   await vi.waitUntil(() => scan.mock.calls.length === requests.length, { interval: 1, timeout: 10_000 })
-  const count = (message: string): number => api.queue.rows.filter((row) => row['message'] === message).length
   expect(messages.map(count)).toEqual([0, 0, 0, 0])
   release()
   const responses = await Promise.all(requests)
