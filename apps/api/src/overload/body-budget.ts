@@ -128,7 +128,7 @@ export class HeldBytes {
     this.#project = project
   }
 
-  /** Rejects a request that needs so many further bytes, as far as is known now. @throws Problem `overloaded` */
+  /** Rejects a request whose further bytes do not fit now. @throws Problem `overloaded` */
   check(bytes: number): void {
     if (!this.#budget.fits(this.#project, bytes)) throw this.#budget.reject(this.#project)
   }
