@@ -5,7 +5,6 @@ import { type AddressInfo, connect, type Socket } from 'node:net'
 import { gzipSync } from 'node:zlib'
 import { afterEach, beforeEach, expect, it, vi } from 'vitest'
 import { BODY_LIMITS_MIN } from '../../src/overload/body-budget.ts'
-import { HeldAnswer } from '../../src/routes/held-answer.ts'
 import { buildTestApi, type TestApi } from '../support/test-api.ts'
 
 const PATIENCE = { timeout: 10_000 }
@@ -51,7 +50,7 @@ it('a small answer is not held any more when it is sent', () => {
     [65_535, 0],
     [65_536, 65_536],
   ] as const) {
-    const held = new HeldAnswer({ id: 'p' }, api.bodies)
+    const held = api.bodies.open('p')
     held.hold(bytes)
     expect(api.bodies.status.bytes).toBe(bytes)
     held.releaseAfter(response)
@@ -66,7 +65,7 @@ it('a connection is closed if its client takes more than a minute to read an ans
   try {
     const destroy = vi.fn<() => void>()
     const response = Object.assign(new EventEmitter(), { destroy }) as unknown as ServerResponse
-    const held = new HeldAnswer({ id: 'p' }, api.bodies)
+    const held = api.bodies.open('p')
     held.hold(65_536)
     held.releaseAfter(response)
     vi.advanceTimersByTime(59_999)

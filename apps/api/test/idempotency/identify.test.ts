@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto'
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
-import { identify } from '../../src/routes/identify.ts'
+import { identify } from '../../src/idempotency/idempotency-record.ts'
 import { Turns } from '../../src/turns.ts'
 import { buildTestApi, type TestApi } from '../support/test-api.ts'
 
@@ -26,7 +26,7 @@ afterEach(() => {
 })
 
 const identifyBody = (bytes: number, sent: Readonly<Record<string, string>> = headers) =>
-  identify({ headers: sent, project: null, routeOptions: {}, url: '/x' } as never, Buffer.alloc(bytes), turns)
+  identify({ headers: sent, routeOptions: {}, url: '/x' }, Buffer.alloc(bytes), turns, 'demo')
 
 describe('the body of a request with an identity', () => {
   it('is hashed at once if it is small', () => {

@@ -3,25 +3,22 @@ import { ownedRows } from '@sluice/row-scanner'
 import { randomUUID } from 'node:crypto'
 import { setImmediate as turn } from 'node:timers/promises'
 import { beforeEach, describe, expect, it, vi } from 'vitest'
-import { paceLimits } from '../../src/chunks/add-pace.ts'
-import { chunkLimits } from '../../src/chunks/chunk-writer.ts'
-import {
-  idempotentLimits,
-  IdempotentWriter,
-  type RecordedWrite,
-} from '../../src/idempotency/idempotent-writer.ts'
-import { OverloadedError } from '../../src/overload/overloaded-error.ts'
+import { chunkLimits, ChunkWriter, type RecordedWrite } from '../../src/chunks/chunk-writer.ts'
 import { FakeQueue, type PendingAdd } from '../support/fake-queue.ts'
 
-const LIMITS = { windowMs: 60_000, recordsPerProjectMax: 1_000 }
+const records = { windowMs: 60_000, perProjectMax: 1_000 }
 
 let queue: FakeQueue
-let writer: IdempotentWriter
+let writer: ChunkWriter
 
 beforeEach(() => {
   queue = new FakeQueue({ holding: true })
-  writer = new IdempotentWriter([queue], randomUUID, LIMITS)
+  writer = writerOf([queue])
 })
+
+function writerOf(queues: readonly FakeQueue[]): ChunkWriter {
+  return new ChunkWriter({ queues, makeId: randomUUID, records })
+}
 
 const writeOf = (name: string, text = `${name}\n`, count = 1): RecordedWrite => ({
   shard: 0,
@@ -29,14 +26,13 @@ const writeOf = (name: string, text = `${name}\n`, count = 1): RecordedWrite => 
   quota: 'quota',
   record: randomUUID(),
   rows: ownedRows(count, text),
-  requestId: 'a-request',
 })
 const nthAdd = (index: number): Promise<PendingAdd> =>
   vi.waitUntil(() => queue.adds[index], { interval: 1, timeout: 5_000 })
 /** The result of a write: `new`, `known`, or the name of the error. */
 const resultOf = async (write: RecordedWrite): Promise<string> => {
   try {
-    return (await writer.write(write)) === write.record ? 'new' : 'known'
+    return (await writer.writeOnce(write)) === write.record ? 'new' : 'known'
   } catch (error) {
     return error instanceof Error ? error.name : 'not an error'
   }
@@ -50,21 +46,9 @@ describe('writes', () => {
     expect(await Promise.all(results)).toEqual(['new', 'new', 'new'])
   })
 
-  it('gather while a commit is in flight', async () => {
-    const results = [resultOf(writeOf('a'))]
-    const first = await nthAdd(0)
-    for (const name of ['b', 'c']) results.push(resultOf(writeOf(name)))
-    await turn()
-    expect(queue.adds).toHaveLength(1)
-    first.confirm()
-    expect((await nthAdd(1)).lines).toEqual(['b', 'c'])
-    queue.adds[1]?.confirm()
-    expect(await Promise.all(results)).toEqual(['new', 'new', 'new'])
-  })
-
   it('to one shard do not wait for another shard', async () => {
     const other = new FakeQueue({ holding: false })
-    writer = new IdempotentWriter([queue, other], randomUUID, LIMITS)
+    writer = writerOf([queue, other])
     const held = resultOf(writeOf('a'))
     expect(await resultOf({ ...writeOf('b'), shard: 1 })).toBe('new')
     expect(other.lines).toEqual(['b'])
@@ -96,13 +80,24 @@ describe('writes', () => {
     expect(queue.adds.map(({ lines }) => lines)).toEqual([['b'], ['a', 'c']])
   })
 
-  it('have a different chunk id in each attempt', async () => {
+  it('that are committed again are not joined by others, whose records may exist as well', async () => {
+    queue.holding = false
+    queue.records.set('b', 'a record')
+    const first = resultOf(writeOf('a'))
+    expect(await resultOf(writeOf('b'))).toBe('known')
+    expect(await Promise.all([first, resultOf(writeOf('c'))])).toEqual(['new', 'new'])
+    expect(queue.adds.map(({ lines }) => lines)).toEqual([['a'], ['c']])
+  })
+
+  it('have a different chunk id in each attempt, and the same deadline', async () => {
     queue.holding = false
     const added = vi.spyOn(queue, 'addRecorded')
-    await writer.write(writeOf('b'))
-    await Promise.all(['a', 'b'].map((name) => writer.write(writeOf(name))))
+    await writer.writeOnce(writeOf('b'))
+    await Promise.all(['a', 'b'].map((name) => writer.writeOnce(writeOf(name))))
     expect(added).toHaveBeenCalledTimes(3)
     expect(new Set(added.mock.calls.map(([chunkId]) => chunkId)).size).toBe(3)
+    const [, first, second] = added.mock.calls.map(([, , , deadlineMs]) => deadlineMs)
+    expect(second).toBe(first)
   })
 
   it('without rows make no chunk and no record, and find existing records', async () => {
@@ -126,48 +121,20 @@ describe('writes', () => {
     ]
     expect(await Promise.all(results)).toEqual(['RecordQuotaError', 'new', 'known', 'new'])
     expect(queue.lines).toEqual(['b'])
-    await expect(writer.write({ ...writeOf('a'), quota: 'rogue' })).rejects.toMatchObject({ waitMs: 7_000 })
+    await expect(writer.writeOnce({ ...writeOf('a'), quota: 'rogue' })).rejects.toMatchObject({
+      waitMs: 7_000,
+    })
     queue.usedUp.clear()
     expect(await resultOf({ ...writeOf('a'), quota: 'rogue' })).toBe('new')
   })
 
   it('give each shard an equal share of a quota', async () => {
     const queues = [0, 1, 2].map(() => new FakeQueue({ holding: false }))
-    writer = new IdempotentWriter(queues, randomUUID, LIMITS)
+    writer = writerOf(queues)
     const [first] = queues
     const added = vi.spyOn(first ?? queue, 'addRecorded')
-    await writer.write(writeOf('a'))
+    await writer.writeOnce(writeOf('a'))
     expect(added.mock.calls[0]?.[2]).toMatchObject({ recordLimits: { windowMs: 60_000, recordsMax: 333 } })
-  })
-})
-
-describe('a writer of a queue to which all processes add more than the budget', () => {
-  beforeEach(() => {
-    queue.holding = false
-    queue.addsPerS = 10 * paceLimits.budgetPerS
-  })
-
-  it('commits its first write without waiting, and the next one when the interval has passed', async () => {
-    await writer.write(writeOf('a'))
-    const startedMs = performance.now()
-    await writer.write(writeOf('b'))
-    // A timer may fire a millisecond early.
-    expect(performance.now() - startedMs).toBeGreaterThan(paceLimits.intervalMaxMs / 2)
-    expect(queue.adds.map(({ lines }) => lines)).toEqual([['a'], ['b']])
-  })
-})
-
-describe('a writer of a queue to which all processes add less than the budget', () => {
-  it('commits as soon as the last commit is answered', async () => {
-    queue.holding = false
-    queue.addsPerS = 0.9 * paceLimits.budgetPerS
-    await writer.write(writeOf('a'))
-    // The loop of the first commit ends.
-    await turn()
-    const write = writer.write(writeOf('b'))
-    await turn()
-    expect(queue.adds).toHaveLength(2)
-    await write
   })
 })
 
@@ -184,7 +151,7 @@ describe('a commit that fails', () => {
 
   it('does not change the result of writes that were settled earlier', async () => {
     queue.holding = false
-    await writer.write(writeOf('a'))
+    await writer.writeOnce(writeOf('a'))
     queue.holding = true
     const results = ['a', 'b'].map((name) => resultOf(writeOf(name)))
     ;(await nthAdd(1)).fail(new QueueUnavailableError('no answer'))
@@ -202,67 +169,15 @@ describe('a commit that fails', () => {
 })
 
 describe('a commit', () => {
-  it('has at most recordsPerCommitMax records', async () => {
+  it('has at most recordsMax records', async () => {
     queue.holding = false
-    const count = idempotentLimits.recordsPerCommitMax + 1
-    await Promise.all(Array.from({ length: count }, (_, i) => writer.write(writeOf(`${i}`))))
+    const count = chunkLimits.recordsMax + 1
+    await Promise.all(Array.from({ length: count }, (_, i) => writer.writeOnce(writeOf(`${i}`))))
     expect(queue.adds.map(({ chunk }) => chunk.rows)).toEqual([count - 1, 1])
-  })
-
-  it('has at most the rows of a chunk', async () => {
-    queue.holding = false
-    const { rowsMax } = chunkLimits
-    await Promise.all(
-      [rowsMax - 1, 1, 1].map((count, i) => writer.write(writeOf(`${i}`, 'x\n'.repeat(count), count))),
-    )
-    expect(queue.adds.map(({ chunk }) => chunk.rows)).toEqual([rowsMax, 1])
-  })
-
-  it('has at most the bytes of a chunk, unless one request has more', async () => {
-    queue.holding = false
-    const big = `${'x'.repeat(chunkLimits.bytesMax)}\n`
-    await Promise.all([writer.write(writeOf('a', big)), writer.write(writeOf('b'))])
-    expect(queue.adds.map(({ chunk }) => chunk.rows)).toEqual([1, 1])
-  })
-
-  it('has the deadline of its first write', async () => {
-    const startedMs = performance.now()
-    const written = resultOf(writeOf('a'))
-    const { deadlineMs, confirm } = await nthAdd(0)
-    expect(deadlineMs).toBeGreaterThanOrEqual(startedMs + chunkLimits.addDeadlineMs)
-    expect(deadlineMs).toBeLessThanOrEqual(performance.now() + chunkLimits.addDeadlineMs)
-    confirm()
-    await written
-  })
-})
-
-describe('a full writer', () => {
-  it('rejects one byte too many at once, and accepts it when there is room', async () => {
-    const { bytesWaitingMax } = idempotentLimits
-    const first = resultOf(writeOf('a', `${'x'.repeat(bytesWaitingMax - 1)}\n`))
-    expect(await resultOf(writeOf('b', '\n'))).toBe('OverloadedError')
-    ;(await nthAdd(0)).confirm()
-    expect(await first).toBe('new')
-    queue.holding = false
-    expect(await resultOf(writeOf('b', '\n'))).toBe('new')
-  })
-
-  it('rejects one record too many', async () => {
-    const count = idempotentLimits.recordsWaitingMax
-    const results = Array.from({ length: count }, (_, i) => resultOf(writeOf(`${i}`)))
-    await expect(writer.write(writeOf('one more'))).rejects.toThrow(OverloadedError)
-    queue.holding = false
-    ;(await nthAdd(0)).confirm()
-    expect(new Set(await Promise.all(results))).toEqual(new Set(['new']))
   })
 })
 
 describe('drain', () => {
-  it('resolves at once if no write is waiting', async () => {
-    await writer.drain()
-    expect(queue.adds).toEqual([])
-  })
-
   it('resolves when all writes are settled', async () => {
     const results = [resultOf(writeOf('a'))]
     const first = await nthAdd(0)

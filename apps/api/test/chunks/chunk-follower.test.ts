@@ -1,12 +1,12 @@
 import { QueueUnavailableError } from '@sluice/queue'
 import { createLogger, type Logger } from '@sluice/runtime'
 import { afterEach, beforeEach, expect, it, type MockInstance, vi } from 'vitest'
-import { chunkTrace, REQUESTS_PER_LINE_MAX, type TracedRequest } from '../../src/chunks/chunk-trace.ts'
+import { followChunks, type FollowedRequest, REQUESTS_PER_LINE_MAX } from '../../src/chunks/chunk-follower.ts'
 import { buildTestApi, type TestApi } from '../support/test-api.ts'
 
 interface Line {
   readonly chunkId: string
-  readonly requests: readonly TracedRequest[]
+  readonly requests: readonly FollowedRequest[]
   readonly reason?: string
 }
 
@@ -17,7 +17,7 @@ let api: TestApi
 beforeEach(() => {
   logger = createLogger('test', 'debug')
   debug = vi.spyOn(logger, 'debug').mockImplementation(() => undefined)
-  api = buildTestApi({ followers: { trace: chunkTrace(logger) } })
+  api = buildTestApi({ follow: followChunks(logger) })
 })
 
 afterEach(() => api.close())
@@ -95,22 +95,18 @@ it.each<Record<string, string>>([{}, { 'idempotency-key': 'a-key' }])(
   },
 )
 
-it('divides the requests of a chunk among lines', () => {
-  const trace = chunkTrace(logger)
-  const request = { entries: 1, firstEntryId: 'a', lastEntryId: 'a' }
-  const requests = Array.from({ length: 2 * REQUESTS_PER_LINE_MAX + 1 }, (_, i) => ({
-    ...request,
-    requestId: `r${i}`,
-  }))
-  trace?.added('chunk-1', requests)
-  expect(lines('chunk added').map((line) => line.requests.length)).toEqual([
+it('divides the requests of a chunk among lines', async () => {
+  const ids = Array.from({ length: 2 * REQUESTS_PER_LINE_MAX + 1 }, (_, i) => `r${i}`)
+  await Promise.all(ids.map((id) => post(id, entries(1))))
+  const logged = lines('chunk added')
+  expect(logged.map(({ requests }) => requests.length)).toEqual([
     REQUESTS_PER_LINE_MAX,
     REQUESTS_PER_LINE_MAX,
     1,
   ])
-  expect(lines('chunk added').flatMap((line) => line.requests)).toEqual(requests)
+  expect(logged.flatMap(({ requests }) => requests.map(({ requestId }) => requestId))).toEqual(ids)
 })
 
 it.each(['info', 'warn', 'silent'])('does not exist at level %s', (level) => {
-  expect(chunkTrace(createLogger('test', level))).toBeUndefined()
+  expect(followChunks(createLogger('test', level))).toBeUndefined()
 })

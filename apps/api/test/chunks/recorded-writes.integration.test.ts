@@ -14,12 +14,12 @@ import { connectRedis, createLogger, type RedisConnection } from '@sluice/runtim
 import { randomUUID } from 'node:crypto'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { afterEach, beforeEach, describe, expect, inject, it, vi } from 'vitest'
-import { chunkLimits } from '../../src/chunks/chunk-writer.ts'
 import {
-  IdempotentWriter,
+  chunkLimits,
+  ChunkWriter,
   type RecordedWrite,
   RecordQuotaError,
-} from '../../src/idempotency/idempotent-writer.ts'
+} from '../../src/chunks/chunk-writer.ts'
 
 const WINDOW_MS = 60_000
 const RECORDS_MAX = 1_000
@@ -30,7 +30,7 @@ interface Process {
   readonly proxy: FaultProxy
   readonly redis: RedisConnection
   readonly queue: ChunkQueue
-  readonly writer: IdempotentWriter
+  readonly writer: ChunkWriter
 }
 
 let names: QueueNames
@@ -39,7 +39,7 @@ let processes: Process[] = []
 let direct: RedisConnection
 
 beforeEach(() => {
-  names = queueNames(`test-idempotent-writer-${randomUUID()}`)
+  names = queueNames(`test-recorded-writes-${randomUUID()}`)
   direct = connectRedis(inject('services').redisUrl, { failFast: false })
 })
 
@@ -64,7 +64,11 @@ async function startProcess({ windowMs, recordsMax } = recordLimits): Promise<Pr
   })
   redis.on('error', () => undefined)
   const queue = new ChunkQueue(redis, names, createLogger('test', 'silent'))
-  const writer = new IdempotentWriter([queue], randomUUID, { windowMs, recordsPerProjectMax: recordsMax })
+  const writer = new ChunkWriter({
+    queues: [queue],
+    makeId: randomUUID,
+    records: { windowMs, perProjectMax: recordsMax },
+  })
   const started = { proxy, redis, queue, writer }
   processes.push(started)
   await connected(started)
@@ -81,7 +85,6 @@ const writeOf = (key: string, line: string, project = 'demo'): RecordedWrite => 
   quota: names.idempotencyQuotaKey(project),
   record: `${line} ${randomUUID()}`,
   rows: ownedRows(1, `${line}\n`),
-  requestId: 'a-request',
 })
 
 /** The ids of the waiting jobs, oldest first. */
@@ -142,7 +145,7 @@ describe('a write', () => {
   it('stores the rows and the record', async () => {
     const { writer } = await startProcess()
     const write = writeOf('k', 'a')
-    expect(await writer.write(write)).toBe(write.record)
+    expect(await writer.writeOnce(write)).toBe(write.record)
     expect(await direct.get(write.name)).toBe(write.record)
     const ttlMs = await direct.pttl(write.name)
     expect(ttlMs).toBeGreaterThan(WINDOW_MS - 30_000)
@@ -153,38 +156,38 @@ describe('a write', () => {
   it('without rows stores nothing, and finds the record of an earlier write', async () => {
     const { writer } = await startProcess()
     const empty = { ...writeOf('k', ''), rows: ownedRows(0, '') }
-    expect(await writer.write(empty)).toBe(empty.record)
+    expect(await writer.writeOnce(empty)).toBe(empty.record)
     expect(await direct.exists(empty.name, empty.quota)).toBe(0)
     const write = writeOf('k', 'a')
-    expect(await writer.write(write)).toBe(write.record)
-    expect(await writer.write(empty)).toBe(write.record)
+    expect(await writer.writeOnce(write)).toBe(write.record)
+    expect(await writer.writeOnce(empty)).toBe(write.record)
     expect(await queuedLines()).toEqual(['a'])
   })
 
   it('gets the record of the first write, even after the rows have left the queue', async () => {
     const { writer } = await startProcess()
     const first = writeOf('k', 'a')
-    await writer.write(first)
+    await writer.writeOnce(first)
     await removeJobs()
-    expect(await writer.write(writeOf('k', 'b'))).toBe(first.record)
+    expect(await writer.writeOnce(writeOf('k', 'b'))).toBe(first.record)
     expect(await queuedLines()).toEqual([])
   })
 
   it('is a first write again when the window is over', async () => {
     const { writer } = await startProcess({ windowMs: 50, recordsMax: RECORDS_MAX })
-    await writer.write(writeOf('k', 'a'))
+    await writer.writeOnce(writeOf('k', 'a'))
     await vi.waitUntil(async () => (await direct.exists(names.idempotencyKey('k'))) === 0, { timeout: 5_000 })
     const again = writeOf('k', 'a')
-    expect(await writer.write(again)).toBe(again.record)
+    expect(await writer.writeOnce(again)).toBe(again.record)
     expect(await queuedLines()).toEqual(['a', 'a'])
   })
 
   it('is committed together with writes whose records exist already', async () => {
     const { writer } = await startProcess()
     const known = [1, 3].map((i) => writeOf(`k${i}`, `${i}`))
-    await Promise.all(known.map((write) => writer.write(write)))
+    await Promise.all(known.map((write) => writer.writeOnce(write)))
     const all = [0, 1, 2, 3, 4].map((i) => writeOf(`k${i}`, `${i} again`))
-    const held = await Promise.all(all.map((write) => writer.write(write)))
+    const held = await Promise.all(all.map((write) => writer.writeOnce(write)))
     expect(held).toEqual(all.map((write, i) => (i % 2 === 1 ? known[(i - 1) / 2] : write)?.record))
     expect(await queuedLines()).toEqual(['0 again', '1', '2 again', '3', '4 again'])
   })
@@ -194,7 +197,7 @@ describe('many concurrent writes', () => {
   it('of one key are stored once by two processes', async () => {
     const writers = [await startProcess(), await startProcess()].map(({ writer }) => writer)
     const writes = Array.from({ length: 100 }, (_, i) => writeOf('k', `${i}`))
-    const held = await Promise.all(writes.map(async (write, i) => writers[i % 2]?.write(write)))
+    const held = await Promise.all(writes.map(async (write, i) => writers[i % 2]?.writeOnce(write)))
     expect(new Set(held).size).toBe(1)
     expect(writes.filter(({ record }) => record === held[0])).toHaveLength(1)
     expect(await queuedLines()).toHaveLength(1)
@@ -206,7 +209,7 @@ describe('many concurrent writes', () => {
       Array.from({ length: 50 }, (_each, i) => ({ key: `k${i}`, write: writeOf(`k${i}`, `${i}`), round })),
     ).flat()
     const held = await Promise.all(
-      rounds.map(async ({ key, write, round }) => [key, await writers[round % 2]?.write(write)] as const),
+      rounds.map(async ({ key, write, round }) => [key, await writers[round % 2]?.writeOnce(write)] as const),
     )
     const byKey = Map.groupBy(held, ([key]) => key)
     expect(byKey.size).toBe(50)
@@ -218,7 +221,7 @@ describe('many concurrent writes', () => {
 /** `stored`, `known`, or the time after which the quota has room again. */
 const resultOf = async ({ writer }: Process, write: RecordedWrite): Promise<string | number> => {
   try {
-    return (await writer.write(write)) === write.record ? 'stored' : 'known'
+    return (await writer.writeOnce(write)) === write.record ? 'stored' : 'known'
   } catch (error) {
     if (error instanceof RecordQuotaError) return error.waitMs
     throw error
@@ -249,7 +252,7 @@ describe('the quota of a project', () => {
 
   it('does not affect other projects, known keys and writes without rows, even in the same commit', async () => {
     const api = await startProcess({ windowMs: WINDOW_MS, recordsMax: 2 })
-    await Promise.all(['a', 'b'].map((key) => api.writer.write(writeOf(key, key))))
+    await Promise.all(['a', 'b'].map((key) => api.writer.writeOnce(writeOf(key, key))))
     const results = await Promise.all([
       resultOf(api, writeOf('c', 'c')),
       resultOf(api, writeOf('d', 'd', 'other')),
@@ -316,10 +319,10 @@ describe('the quota of a project', () => {
 describe('a connection that is cut between a commit and its answer', () => {
   it('causes a retry, and the writes are stored once', async () => {
     const { writer, proxy } = await startProcess()
-    await writer.write(writeOf('warm-up', 'warm-up'))
+    await writer.writeOnce(writeOf('warm-up', 'warm-up'))
     const writes = ['a', 'b'].map((line) => writeOf(line, line))
     proxy.cutAnswerTo(writes[1]?.record ?? '')
-    const held = await Promise.all(writes.map((write) => writer.write(write)))
+    const held = await Promise.all(writes.map((write) => writer.writeOnce(write)))
     expect(proxy.cuts).toBe(1)
     expect(held).toEqual(writes.map(({ record }) => record))
     expect(await queuedLines()).toEqual(['a', 'b', 'warm-up'])
@@ -329,7 +332,7 @@ describe('a connection that is cut between a commit and its answer', () => {
     const { writer, proxy } = await startProcess()
     const write = writeOf('k', 'a')
     proxy.cutAnswerTo(write.record)
-    const written = writer.write(write)
+    const written = writer.writeOnce(write)
     await vi.waitUntil(async () => (await waitingIds()).length === 1, { interval: 1 })
     await removeJobs()
     expect(await written).toBe(write.record)
@@ -340,10 +343,10 @@ describe('a connection that is cut between a commit and its answer', () => {
     const [dying, next] = [await startProcess(), await startProcess()]
     const write = writeOf('k', 'a')
     dying.proxy.cutAnswerTo(write.record)
-    const lost = dying.writer.write(write).catch(() => 'lost')
+    const lost = dying.writer.writeOnce(write).catch(() => 'lost')
     await vi.waitUntil(() => dying.proxy.cuts === 1, { interval: 1 })
     await dying.proxy.down()
-    expect(await next.writer.write(writeOf('k', 'b'))).toBe(write.record)
+    expect(await next.writer.writeOnce(writeOf('k', 'b'))).toBe(write.record)
     expect(await queuedLines()).toEqual(['a'])
     await lost
   })
@@ -354,23 +357,23 @@ describe('a Redis that is unavailable', () => {
     const { writer, proxy, queue } = await startProcess()
     await proxy.down()
     const startedMs = performance.now()
-    const writes = ['a', 'a', 'b'].map((key) => writer.write(writeOf(key, key)))
+    const writes = ['a', 'a', 'b'].map((key) => writer.writeOnce(writeOf(key, key)))
     const results = await Promise.allSettled(writes)
     expect(performance.now() - startedMs).toBeLessThan(2_500)
     for (const result of results) expect(result).toMatchObject({ reason: expect.any(QueueUnavailableError) })
     await proxy.up()
     await vi.waitUntil(() => queue.isConnected, { timeout: 10_000 })
     const again = writeOf('a', 'a')
-    expect(await writer.write(again)).toBe(again.record)
+    expect(await writer.writeOnce(again)).toBe(again.record)
     expect(await queuedLines()).toEqual(['a'])
   })
 
   it('gets the script again after it has lost it', async () => {
     const { writer } = await startProcess()
-    await writer.write(writeOf('a', 'a'))
+    await writer.writeOnce(writeOf('a', 'a'))
     await direct.script('FLUSH')
     const write = writeOf('b', 'b')
-    expect(await writer.write(write)).toBe(write.record)
+    expect(await writer.writeOnce(write)).toBe(write.record)
     expect(await queuedLines()).toEqual(['a', 'b'])
   })
 })
@@ -380,10 +383,10 @@ it('stores no record if the job cannot be added', async () => {
   // BullMQ's script increments this counter before it changes anything else.
   const counter = `${names.queuePrefix}:${names.queue}:id`
   await direct.set(counter, 'not a number')
-  await expect(writer.write(writeOf('k', 'a'))).rejects.toThrow(QueueUnavailableError)
+  await expect(writer.writeOnce(writeOf('k', 'a'))).rejects.toThrow(QueueUnavailableError)
   expect(await direct.exists(names.idempotencyKey('k'))).toBe(0)
   await direct.del(counter)
   const again = writeOf('k', 'a')
-  expect(await writer.write(again)).toBe(again.record)
+  expect(await writer.writeOnce(again)).toBe(again.record)
   expect(await queuedLines()).toEqual(['a'])
 })
