@@ -60,7 +60,7 @@ const row =
 const chunk: Chunk = encodeChunk(ROWS, Buffer.from(row.repeat(ROWS)))
 
 const supervisor = await Supervisor.open()
-const { url, version } = await startRedis(supervisor)
+const { url } = await startRedis(supervisor)
 
 async function connect(failFast: boolean): Promise<RedisConnection> {
   const redis = connectRedis(url, failFast ? { failFast, commandTimeoutMs: 5_000 } : { failFast })
@@ -324,7 +324,7 @@ async function measureRest(): Promise<void> {
 
 try {
   console.log(
-    `${version}, appendfsync always. CPU time of the main thread. Chunks of ${ROWS} rows, ${chunk.frame.length} bytes of base64`,
+    `appendfsync always. CPU time of the main thread. Chunks of ${ROWS} rows, ${chunk.frame.length} bytes of base64`,
   )
   console.log('\nBy operation, µs per chunk')
   line('', ['total', 'user', 'system', 'in script'])
