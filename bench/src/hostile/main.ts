@@ -15,9 +15,8 @@ import { machineTimes, sizeOf } from '../measure/process-meter.ts'
 import { readNames, readPositive } from '../options.ts'
 import type { Orders } from './attackers-main.ts'
 import { type Attack, attacks, entry } from './attacks.ts'
-import { DiskWatch } from './disk-watch.ts'
 
-const commandLine = new CommandLine(`npm run bench:hostile -- [options]
+const commandLine = new CommandLine(`npm run lab -- hostile -- [options]
 
   --only LIST        comma-separated; default all of:
                      pages    11 connections, each with 2,000 pipelined requests for the largest page, which read nothing
@@ -99,14 +98,13 @@ async function measureTogether(durationMin: number): Promise<void> {
     lowerPriority(installation.processes.worker.pid)
     const url = `${installation.apiUrl}/v1/logs`
     const { apiKey } = installation
-    await generator.prepare({ url, apiKey, requests: OTHER_REQUESTS, corpus: undefined, seed: SEED })
+    await generator.prepare({ url, apiKey, requests: OTHER_REQUESTS, seed: SEED })
     // Without attackers, so that the code is compiled.
     await generator.run({ ...OTHER_LOAD, durationMs: 10_000 })
     const orders: Orders = { port: apiPort(installation), keys, names, slowConnections }
     // When the connections of the generator are open: new ones wait.
     setTimeout(() => attackers.send(orders), ATTACK_AFTER_MS)
     const watch = watchMemory(SAMPLE_INTERVAL_MS.together)
-    const disk = new DiskWatch(redisFolder)
     const stolenBefore = machineTimes().stolenMs
     const result = await generator.run(
       { ...OTHER_LOAD, durationMs: durationMin * 60_000 },
@@ -119,7 +117,6 @@ async function measureTogether(durationMin: number): Promise<void> {
 other project: ${Math.round(acceptedPerS(result))} entries/s, p50 ${p50} ms, p99 ${p99} ms, p99.9 ${p999} ms, slowest ${max} ms
 not accepted: ${describeRejected(result) || 'none'} ${result.rejection ?? ''}
 most memory of the API: ${Math.round((await watch.stop()).mostMb)} MB
-slowest sync of a file where Redis has its data: ${Math.round(await disk.stop())} ms
 cores that the host gave to other machines: ${stolenCores.toFixed(2)}`)
   } finally {
     attackers.kill()

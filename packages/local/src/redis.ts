@@ -178,7 +178,7 @@ export async function findRedis(note: (text: string) => void = () => undefined):
     note("Downloading Redis from Debian's packages …")
     await unpack()
   }
-  const libraries = globSync(join(UNPACKED, 'usr/lib/*-linux-gnu'))
+  const libraries = globSync(join(UNPACKED, '{usr/lib,lib}/*-linux-gnu'))
   return {
     command: join(UNPACKED, 'usr/bin/redis-server'),
     environment: { LD_LIBRARY_PATH: libraries.join(':') },
