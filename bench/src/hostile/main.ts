@@ -3,10 +3,7 @@ import { CommandLine } from '@sluice/harness/command-line'
 import { pause, postLogs } from '@sluice/harness'
 import { type Installation, provisionProject, startInstallation, withRegistry } from '@sluice/local'
 import { writeFileSync } from 'node:fs'
-import { mkdtemp, rm } from 'node:fs/promises'
 import type { Socket } from 'node:net'
-import { tmpdir } from 'node:os'
-import { join } from 'node:path'
 import { fork } from 'node:child_process'
 import { fileURLToPath } from 'node:url'
 import { LoadProcess } from '../load/load-process.ts'
@@ -32,7 +29,6 @@ const commandLine = new CommandLine(`npm run lab -- hostile -- [options]
                      project with 1,000 entries and 2 MB per second, instead of four without limits
   --connections N    connections of slow; default 10,000
   --old-space-mb N   --max-old-space-size of the API
-  --redis-dir DIR    the folder for the data of Redis, for example /dev/shm where the disk has pauses; default a temporary folder
   --help             prints this text
 `)
 const values = commandLine.read({
@@ -41,7 +37,6 @@ const values = commandLine.read({
   together: { type: 'string' },
   connections: { type: 'string', default: '10000' },
   'old-space-mb': { type: 'string' },
-  'redis-dir': { type: 'string' },
 })
 const names = readNames(commandLine, '--only', values.only, Object.keys(attacks), (name) => name)
 const minutes =
@@ -49,7 +44,6 @@ const minutes =
 const windowMs = readPositive(commandLine, '--seconds', values.seconds) * 1_000
 const slowConnections = readPositive(commandLine, '--connections', values.connections)
 const oldSpaceMb = values['old-space-mb']
-const redisFolder = await mkdtemp(join(values['redis-dir'] ?? tmpdir(), 'sluice-hostile-'))
 
 /** A sample of the descriptors of 10,000 connections takes milliseconds, and holds a lock that the API needs. */
 const SAMPLE_INTERVAL_MS = { each: 100, together: 1_000 } as const
@@ -64,7 +58,6 @@ const ATTACK_AFTER_MS = 2_000
 const BYTES_PER_MB = 1_048_576
 
 const installation = await startInstallation({
-  redis: { folder: redisFolder },
   api: {
     environment: oldSpaceMb === undefined ? {} : { NODE_OPTIONS: `--max-old-space-size=${oldSpaceMb}` },
   },
@@ -73,7 +66,6 @@ try {
   await (minutes === undefined ? measureEach() : measureTogether(minutes))
 } finally {
   await installation.stop()
-  await rm(redisFolder, { recursive: true })
 }
 process.exit()
 

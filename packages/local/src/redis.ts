@@ -27,8 +27,6 @@ export interface RedisOptions {
   readonly name?: string | undefined
   /** The URL of the server whose replica it becomes. */
   readonly replicaOf?: string | undefined
-  /** The folder for the data. */
-  readonly folder?: string | undefined
   /** Redis' `maxmemory`. Default: a quarter of this machine's memory, and at least 256 MiB. */
   readonly memoryBytesMax?: number | undefined
   /** Receives a line before a slow step. */
@@ -50,7 +48,8 @@ export async function startRedis(
   supervisor: Supervisor,
   options: RedisOptions = {},
 ): Promise<{ process: SupervisedProcess; url: string }> {
-  const { name = 'redis', folder = join(supervisor.dataDir, name), replicaOf } = options
+  const { name = 'redis', replicaOf } = options
+  const folder = join(supervisor.dataDir, name)
   const password =
     options.password ??
     (replicaOf === undefined ? randomBytes(18).toString('base64url') : new URL(replicaOf).password)

@@ -9,11 +9,6 @@ import { runLocally } from './local-run.ts'
 
 /** How often to check whether npm, which started this process, is still running. */
 const PARENT_CHECK_INTERVAL_MS = 500
-/**
- * One Ctrl-C can cause two signals: the terminal sends one to the whole foreground group, and npm forwards its own. No user
- * presses the keys twice within this time.
- */
-const SAME_INTERRUPT_MS = 200
 /** An interrupted run ends after this time, whatever is in progress. An orderly stop takes less. */
 const STOP_DEADLINE_MS = 9_900
 
@@ -22,7 +17,7 @@ const DETERMINED =
   /^(CLICKHOUSE_.*|OPS_HOST|OPS_PORT|REDIS_SENTINEL_PASSWORD|REDIS_TLS_CA_FILE|REDIS_URL|SHUTDOWN_DEADLINE_MS|SLUICE_PREFIX)$/
 
 const interrupted = Promise.withResolvers<void>()
-let interruptedAtMs: number | undefined
+let isInterrupted = false
 // Closing the terminal closes the output. Without this the error would prevent the orderly stop.
 ignoreErrors(process.stdout)
 for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.on(signal, interrupt)
@@ -64,18 +59,14 @@ function write(text: string): void {
   process.stdout.write(text)
 }
 
-/** Begins an orderly stop. A second call exits, which kills all processes. */
+/** Begins an orderly stop. One Ctrl-C may cause two signals, because npm forwards the one of the terminal. */
 function interrupt(): void {
-  const nowMs = performance.now()
-  if (interruptedAtMs === undefined) {
-    interruptedAtMs = nowMs
-    write('\nStopping … Press Ctrl-C again to kill all processes.\n')
-    interrupted.resolve()
-    setTimeout(() => process.exit(1), STOP_DEADLINE_MS)
-  } else if (nowMs - interruptedAtMs > SAME_INTERRUPT_MS) {
-    write('Killed all processes. Accepted entries are not lost.\n')
-    process.exit(1)
-  }
+  if (isInterrupted) return
+  isInterrupted = true
+  write('\nStopping …\n')
+  interrupted.resolve()
+  // Kills what is left.
+  setTimeout(() => process.exit(1), STOP_DEADLINE_MS)
 }
 
 /** A process gets a new parent when its parent dies. */

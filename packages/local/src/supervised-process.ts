@@ -1,5 +1,5 @@
 import { type ChildProcess, spawn } from 'node:child_process'
-import { closeSync, openSync, readFileSync, statSync } from 'node:fs'
+import { closeSync, existsSync, openSync, readFileSync, statSync } from 'node:fs'
 import type { Duplex } from 'node:stream'
 import { setTimeout as delay } from 'node:timers/promises'
 
@@ -47,7 +47,8 @@ export class ProcessError extends Error {
   constructor(message: string, logFile: string) {
     super(message)
     this.logFile = logFile
-    this.log = lastLines(logFile)
+    const lines = existsSync(logFile) ? readFileSync(logFile, 'utf8').split('\n') : []
+    this.log = lines.filter((line) => line.trim() !== '').slice(-LOG_LINES_SHOWN)
   }
 }
 
@@ -122,7 +123,8 @@ export class SupervisedProcess {
     const { readyDeadlineMs = READY_DEADLINE_MS } = this.#spec
     const deadline = AbortSignal.timeout(readyDeadlineMs)
     while (run.exit === undefined && !deadline.aborted) {
-      if (await this.#isReady()) return
+      const isReady = this.#spec.isReady(AbortSignal.timeout(READY_ANSWER_DEADLINE_MS))
+      if (await isReady.catch(() => false)) return
       await Promise.race([run.exited, delay(READY_POLL_MS)])
     }
     if (run.exit !== undefined) {
@@ -159,14 +161,6 @@ export class SupervisedProcess {
     return !this.running
   }
 
-  async #isReady(): Promise<boolean> {
-    try {
-      return await this.#spec.isReady(AbortSignal.timeout(READY_ANSWER_DEADLINE_MS))
-    } catch {
-      return false
-    }
-  }
-
   #spawn(): Run {
     const { command, args, cwd, environment } = this.#spec
     const isFull = (statSync(this.logFile, { throwIfNoEntry: false })?.size ?? 0) >= LOG_BYTES_MAX
@@ -196,11 +190,4 @@ export class SupervisedProcess {
 /** Human-readable: `exit code 1`, `SIGKILL`, … */
 export function describeExit({ code, signal }: Exit): string {
   return signal ?? `exit code ${code ?? 'unknown'}`
-}
-
-/** The last lines of a log file that are not blank. */
-function lastLines(path: string): string[] {
-  if (statSync(path, { throwIfNoEntry: false }) === undefined) return []
-  const lines = readFileSync(path, 'utf8').split('\n')
-  return lines.filter((line) => line.trim() !== '').slice(-LOG_LINES_SHOWN)
 }

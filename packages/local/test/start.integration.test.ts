@@ -200,23 +200,17 @@ test('a second start on the same data reports the address of the first one', asy
   expect(await first.send('still here')).toBe(202)
 })
 
-test.each([
-  ['ends orderly within 10 s', 0, 10_000],
-  ['ends at once after a second interrupt', 1, 1_500],
-])('a run whose ClickHouse does not answer %s', async (_what, code, deadlineMs) => {
+test('an orderly stop takes less than 10 s even if ClickHouse does not answer', async () => {
   const command = await start().isReady()
   const processes = descendantsOf(command.child.pid)
   process.kill(pidOf(command, 'clickhouse-server'), 'SIGSTOP')
-  // The worker waits for ClickHouse, so an orderly stop lasts until its deadline.
+  // The worker waits for ClickHouse until its deadline.
   expect(await command.send('waits')).toBe(202)
-  await new Promise((resolve) => setTimeout(resolve, 500))
-  command.child.kill('SIGINT')
-  await command.prints('Stopping')
-  await new Promise((resolve) => setTimeout(resolve, 300))
   const interruptedAtMs = performance.now()
-  if (code === 1) command.child.kill('SIGINT')
-  expect(await command.exitCode).toBe(code)
-  expect(performance.now() - interruptedAtMs).toBeLessThan(deadlineMs)
+  command.child.kill('SIGINT')
+  command.child.kill('SIGTERM')
+  expect(await command.exitCode).toBe(0)
+  expect(performance.now() - interruptedAtMs).toBeLessThan(10_000)
   await allEnd(processes)
 })
 
