@@ -17,9 +17,10 @@ COPY apps/cli/package.json apps/cli/
 COPY apps/worker/package.json apps/worker/
 COPY packages/clickhouse/package.json packages/clickhouse/
 COPY packages/client/package.json packages/client/
-COPY packages/log-formats/package.json packages/log-formats/
+COPY packages/ops/package.json packages/ops/
 COPY packages/projects/package.json packages/projects/
 COPY packages/queue/package.json packages/queue/
+COPY packages/records/package.json packages/records/
 COPY packages/row-scanner/package.json packages/row-scanner/
 COPY packages/rows/package.json packages/rows/
 COPY packages/runtime/package.json packages/runtime/
@@ -59,7 +60,7 @@ FROM runtime AS service
 ENV OPS_HOST=0.0.0.0 OPS_PORT=9090
 EXPOSE 9090
 HEALTHCHECK --interval=10s --timeout=4s --start-period=10s --retries=3 \
-  CMD ["node", "packages/runtime/src/health-check-main.ts", "/livez"]
+  CMD ["node", "packages/ops/src/health-check-main.ts", "/livez"]
 
 FROM service AS worker
 COPY apps/worker apps/worker

@@ -1,13 +1,15 @@
 // The steps of `prepack` and `postpack` of a package that is published, in the folder of the package:
 //
-//   manifest       Inside the repository, the exports are TypeScript sources, which Node does not run below node_modules. The archive has the
-//                  exports of `publishConfig` instead: the compiled files. Dependencies within the repository get versions.
-//   declarations   tsc rewrites `./file.ts` to `./file.js` in the compiled files, but not in the declarations.
-//   restore        The manifest of the repository is put back.
+//   manifest   Inside the repository, the exports are TypeScript sources, which Node does not run below node_modules. The archive has the
+//              exports of `publishConfig` instead: the compiled files. Dependencies within the repository get versions. Development
+//              dependencies within the repository are not published: their sources are copied, and compiled with those of the package.
+//   imports    tsc rewrites `./file.ts` to `./file.js` in the compiled files, but not in the declarations, nor the names of packages.
+//   restore    The manifest of the repository is put back.
 //
 // This file is plain JavaScript because npm runs it with any version of Node.
 import {
   copyFileSync,
+  cpSync,
   existsSync,
   readdirSync,
   readFileSync,
@@ -15,13 +17,15 @@ import {
   rmSync,
   writeFileSync,
 } from 'node:fs'
-import { join } from 'node:path'
+import { dirname, join, relative } from 'node:path'
 
 const MANIFEST = 'package.json'
 const ORIGINAL = 'package.json.original'
 const COMPILED = 'dist'
+const COPIES = 'bundled'
+const SCOPE = '@sluice/'
 
-const steps = { manifest: replaceManifest, declarations: rewriteDeclarations, restore: restoreManifest }
+const steps = { manifest: replaceManifest, imports: rewriteImports, restore: restoreManifest }
 const [name = ''] = process.argv.slice(2)
 if (!Object.hasOwn(steps, name))
   throw new Error(`usage: published-package.mjs ${Object.keys(steps).join(' | ')}`)
@@ -34,6 +38,8 @@ function replaceManifest() {
   copyFileSync(MANIFEST, ORIGINAL)
   const manifest = JSON.parse(readFileSync(MANIFEST, 'utf8'))
   const { exports, ...publishConfig } = manifest.publishConfig
+  for (const bundled of bundledBy(manifest))
+    cpSync(join('..', bundled, 'src'), join('src', COPIES, bundled), { recursive: true })
   // Undefined members are left out.
   const published = {
     ...manifest,
@@ -44,6 +50,12 @@ function replaceManifest() {
     devDependencies: undefined,
   }
   writeFileSync(MANIFEST, `${JSON.stringify(published, undefined, 2)}\n`)
+}
+
+function bundledBy({ devDependencies = {} }) {
+  return Object.keys(devDependencies)
+    .filter((name) => name.startsWith(SCOPE))
+    .map((name) => name.slice(SCOPE.length))
 }
 
 /** Packages of the repository depend on each other as they are. In the archive, they depend on a version. */
@@ -58,19 +70,30 @@ function withVersions(dependencies) {
 }
 
 function versionOf(dependency) {
-  const folder = join('..', dependency.slice('@sluice/'.length))
+  const folder = join('..', dependency.slice(SCOPE.length))
   return `^${JSON.parse(readFileSync(join(folder, MANIFEST), 'utf8')).version}`
 }
 
-function rewriteDeclarations() {
+function rewriteImports() {
+  const bundled = bundledBy(JSON.parse(readFileSync(ORIGINAL, 'utf8')))
   for (const file of readdirSync(COMPILED, { recursive: true, encoding: 'utf8' })) {
-    if (!file.endsWith('.d.ts')) continue
+    if (!/\.(d\.ts|js)$/.test(file)) continue
     const path = join(COMPILED, file)
+    const copies = relative(dirname(file), COPIES) || '.'
     const text = readFileSync(path, 'utf8')
-    writeFileSync(path, text.replaceAll(/(from |import\()'(\.\.?\/[^']+)\.ts'/g, "$1'$2.js'"))
+      .replaceAll(/(from |import\()'(\.\.?\/[^']+)\.ts'/g, "$1'$2.js'")
+      .replaceAll(
+        /(from |import\()'@sluice\/([\w-]+)(?:\/([\w-]+))?'/g,
+        (whole, start, name, module = 'index') =>
+          bundled.includes(name)
+            ? `${start}'${copies.startsWith('.') ? copies : `./${copies}`}/${name}/${module}.js'`
+            : whole,
+      )
+    writeFileSync(path, text)
   }
 }
 
 function restoreManifest() {
+  rmSync(join('src', COPIES), { recursive: true, force: true })
   if (existsSync(ORIGINAL)) renameSync(ORIGINAL, MANIFEST)
 }

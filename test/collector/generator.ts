@@ -1,17 +1,20 @@
 import { pause } from '@sluice/harness'
 
-export interface GeneratorOptions {
-  /** The Collector. */
-  readonly url: string
+export interface RecordOptions {
   /** What each message starts with. */
   readonly label: string
   readonly records: number
   readonly recordsPerRequest: number
   /** On average. */
   readonly recordsPerSecond: number
-  readonly connections: number
-  /** Called with the number of records that the Collector has acknowledged. */
+  /** Called with the number of records that the Collector has acknowledged, or that are written. */
   readonly progress: (records: number) => void
+}
+
+export interface GeneratorOptions extends RecordOptions {
+  /** The Collector. */
+  readonly url: string
+  readonly connections: number
 }
 
 const MS_PER_SECOND = 1_000

@@ -12,6 +12,7 @@ const commandLine = new CommandLine(`npm run chaos:collector -- [options]
   --seed S            default random
   --without-key       sends requests without Sluice-Idempotency: body
   --kill-collector    kills the Collector too
+  --files             writes lines to files that are rotated, which the Collector reads
 
 Needs ${COLLECTOR} on the PATH: see tools/collector.sh. Exits with status 1 if a record is lost, or, with the header and a Collector that
 is not killed, duplicated.
@@ -23,6 +24,7 @@ const values = commandLine.read({
   seed: { type: 'string', default: randomSeed() },
   'without-key': { type: 'boolean', default: false },
   'kill-collector': { type: 'boolean', default: false },
+  files: { type: 'boolean', default: false },
 })
 const records = Number(values.records)
 const recordsPerSecond = Number(values.rate)
@@ -42,6 +44,7 @@ const report = await runCollector({
   random: seededRandom(seed),
   isIdempotent,
   killsCollector,
+  readsFiles: values.files,
   log,
 })
 log(JSON.stringify(report, null, 2))

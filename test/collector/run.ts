@@ -5,9 +5,11 @@ import { awaitInserts, drainQueue, isEmpty } from '@sluice/harness/drain'
 import { startTestInstallation } from '@sluice/harness/test-installation'
 import type { Installation } from '@sluice/local'
 import { queueNames } from '@sluice/queue'
-import { readFileSync } from 'node:fs'
+import { mkdirSync, readFileSync } from 'node:fs'
+import { join } from 'node:path'
 import { startCollector } from '../sources/collector.ts'
 import { generate } from './generator.ts'
+import { writeFiles } from './files.ts'
 import { Killer } from './killer.ts'
 
 export interface CollectorRunOptions {
@@ -18,6 +20,8 @@ export interface CollectorRunOptions {
   readonly isIdempotent: boolean
   /** Whether the Collector is killed too. */
   readonly killsCollector: boolean
+  /** Whether it reads files. Otherwise it receives OTLP. */
+  readonly readsFiles: boolean
   readonly log: (line: string) => void
 }
 
@@ -67,11 +71,14 @@ export async function runCollector(options: CollectorRunOptions): Promise<Collec
 }
 
 async function runOn(installation: Installation, options: CollectorRunOptions): Promise<CollectorReport> {
-  const { records, recordsPerSecond, isIdempotent, killsCollector, log } = options
+  const { records, recordsPerSecond, isIdempotent, killsCollector, readsFiles, log } = options
+  const logFolder = join(installation.supervisor.dataDir, 'logs')
+  mkdirSync(logFolder)
   const collector = await startCollector(installation.supervisor, {
-    example: 'otel-collector/config.yaml',
+    example: readsFiles ? 'otel-collector/files.yaml' : 'otel-collector/config.yaml',
     replacements: {
       'https://logs.example.com': installation.apiUrl,
+      ...(readsFiles ? { '/var/log/shop': logFolder } : {}),
       ...(isIdempotent ? {} : { '      Sluice-Idempotency: body\n': '' }),
     },
     environment: { SLUICE_API_KEY: installation.apiKey },
@@ -81,19 +88,21 @@ async function runOn(installation: Installation, options: CollectorRunOptions): 
   const startedAtMs = performance.now()
   let nextReport = PROGRESS_RECORDS
   killer.start()
-  const repeated = await generate({
-    url: collector.url,
+  const progress = (done: number): void => {
+    if (done < nextReport) return
+    nextReport += PROGRESS_RECORDS
+    log(`${done} records are ${readsFiles ? 'written' : 'acknowledged'}; ${killer.count} kills`)
+  }
+  const sending = {
     label: LABEL,
     records,
     recordsPerRequest: RECORDS_PER_REQUEST,
     recordsPerSecond,
-    connections: CONNECTIONS,
-    progress: (acknowledged) => {
-      if (acknowledged < nextReport) return
-      nextReport += PROGRESS_RECORDS
-      log(`the Collector has acknowledged ${acknowledged} records; ${killer.count} kills`)
-    },
-  })
+    progress,
+  }
+  const repeated = readsFiles
+    ? await writeFiles({ ...sending, file: join(logFolder, 'app.log') })
+    : await generate({ ...sending, url: collector.url, connections: CONNECTIONS })
   await killer.stop()
   await awaitStored(installation, records, (stored) => log(`${stored} records are stored`))
   const seconds = Math.round((performance.now() - startedAtMs) / 1_000)

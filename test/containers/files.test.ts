@@ -44,14 +44,14 @@ it.each(['api', 'worker'] as const)(
   },
 )
 
-it('Compose, CI and the container tests use the same images', async () => {
-  const [compose, ci, dockerfile] = await Promise.all(
-    ['docker-compose.yml', '.ci/run', 'Dockerfile'].map(read),
+it('Compose and the container tests use the same images', async () => {
+  const [compose, check, dockerfile] = await Promise.all(
+    ['docker-compose.yml', 'tools/has-images.sh', 'Dockerfile'].map(read),
   )
   const [, node = ''] = /^ARG NODE_IMAGE=(\S+)$/m.exec(dockerfile ?? '') ?? []
   expect(node).toMatch(/^node:/)
   for (const image of Object.values(officialImages)) expect(compose).toContain(`:-${image}}`)
-  for (const image of [node, ...Object.values(officialImages)]) expect(ci).toContain(image)
+  for (const image of [node, ...Object.values(officialImages)]) expect(check).toContain(image)
 })
 
 /** The services of docker-compose.yml as text, each with the lines of the block that it merges. */

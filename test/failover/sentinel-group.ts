@@ -7,8 +7,8 @@ import {
   startRedisServer,
   type TestServer,
 } from '../scaling/redis-servers.ts'
-import { TestSentinels } from '../scaling/test-sentinels.ts'
 import { type RedisGroup, replicaFaultsOf } from './redis-group.ts'
+import { Sentinels } from './sentinels.ts'
 
 /** The replicas and the Sentinels have users of their own, so that a primary can be cut off from them and not from clients. */
 const PEERS = ['replica', 'sentinel'] as const
@@ -32,9 +32,9 @@ export class SentinelGroup implements RedisGroup {
   }
   readonly replicaFaults = replicaFaultsOf(() => this.#replica())
   readonly #servers: readonly TestServer[]
-  readonly #sentinels: TestSentinels
+  readonly #sentinels: Sentinels
 
-  private constructor(servers: readonly TestServer[], sentinels: TestSentinels) {
+  private constructor(servers: readonly TestServer[], sentinels: Sentinels) {
     this.#servers = servers
     this.#sentinels = sentinels
   }
@@ -49,10 +49,7 @@ export class SentinelGroup implements RedisGroup {
         ]),
       ),
     )
-    const sentinels = await TestSentinels.start(supervisor, primary.port, {
-      failoverTimeoutMs: 3_000,
-      authUser: 'sentinel',
-    })
+    const sentinels = await Sentinels.start(supervisor, primary.port, 'sentinel')
     const group = new SentinelGroup([primary, ...followers], sentinels)
     await group.formed()
     return group

@@ -8,6 +8,8 @@ import { badEntries } from '../../apps/api/test/bad-inputs/entries.ts'
 import { anyLogs } from '../../apps/api/test/protocols/otlp/any-logs.ts'
 import { OTLP_PROTOBUF } from '../../apps/api/src/protocols/otlp/answers.ts'
 import { problems } from '../../apps/api/src/problems.ts'
+import type { ShipperName } from './fuzz-request.ts'
+import { drawShipperBody } from './shipper-bodies.ts'
 
 export interface FuzzBody {
   /** What kind of body it is, for the report. */
@@ -15,8 +17,14 @@ export interface FuzzBody {
   readonly bytes: Buffer
   /** Default: application/json. */
   readonly contentType?: string
-  /** The number of entries, if it is an intact batch. */
+  /** The number of entries of an intact batch, or of records of an intact OTLP request. */
   readonly entries?: number
+  readonly records?: number
+  /** Whether the answer reports how many rows are stored. Default: true. */
+  readonly isCounted?: boolean
+  /** The shipper whose API it is for, and the path of this API. */
+  readonly shipper?: ShipperName
+  readonly target?: string
   /** The status that an otherwise valid request with this body gets, if it is known. */
   readonly status?: number
 }
@@ -64,6 +72,7 @@ export class Bodies {
     [23, (random) => this.#drawDamaged(random)],
     [12, (random) => draw(this.#bad, random)],
     [15, (random) => this.#drawOtlp(random)],
+    [29, drawShipperBody],
   ]
 
   #drawValid(random: Random): FuzzBody {
@@ -100,8 +109,9 @@ export class Bodies {
     const contentType = isJson ? 'application/json' : OTLP_PROTOBUF
     const what = isJson ? 'OTLP in JSON' : 'OTLP'
     if (happens(random, 0.4) && bytes.length > 0)
-      return { what: `damaged ${what}`, bytes: damage(bytes, random), contentType }
-    return { what, bytes, contentType, status: 200 }
+      return { what: `damaged ${what}`, bytes: damage(bytes, random), contentType, isCounted: false }
+    const records = logs.flatMap(({ scopeLogs }) => scopeLogs.flatMap(({ logRecords }) => logRecords)).length
+    return { what, bytes, contentType, records, status: 200 }
   }
 }
 
@@ -127,24 +137,7 @@ function batch(entries: readonly string[], random: Random): Buffer {
   return Buffer.from(happens(random, 0.5) ? list : `{"logs":${list}}`)
 }
 
-const tokens = [
-  '"',
-  '\\',
-  '{',
-  '}',
-  '[',
-  ']',
-  ',',
-  ':',
-  '\0',
-  '\n',
-  '-',
-  '1e400',
-  '\\u',
-  '\\ud83d',
-  '//',
-  '\ufeff',
-]
+const tokens = ['"', '\\', '{', '}', '[', ']', ',', ':', '\0', '\n', '-', '1e400', '\\u', '\\ud83d', '\ufeff']
 
 /** Cuts the end off, or changes up to four places: to a JSON token, to a byte that is not ASCII, or by one bit. */
 function damage(sound: Buffer, random: Random): Buffer {

@@ -1,4 +1,6 @@
-import type { ProtocolName } from './protocol-bodies.ts'
+import type { FuzzBody } from './bodies.ts'
+
+export type ShipperName = 'elasticsearch' | 'loki' | 'splunk' | 'datadog'
 
 /**
  * What a request does to its connection, from the best to the worst:
@@ -28,13 +30,13 @@ export interface FuzzRequest {
   readonly requestId: string | undefined
   /** The number of entries in a batch, if it is known: the sum of the accepted and rejected ones. */
   readonly entries: number | undefined
-  /** The number of records, if the body is OTLP and arrives as a whole: the sum of the stored and rejected ones. */
+  /** The number of records of an OTLP request, if it is known: the sum of the stored and rejected ones. */
   readonly records?: number | undefined
   /** The only correct statuses, if they are known. */
   readonly statuses: readonly number[] | undefined
-  /** The API of a shipper that the request is for. Undefined for entries. */
-  readonly protocol?: ProtocolName | undefined
-  /** Whether its answer tells how many rows it has. If not, it has the key of `torn`. */
+  /** The shipper whose API the request is for. Undefined for entries and OTLP. */
+  readonly shipper?: ShipperName | undefined
+  /** Whether its answer reports how many rows it has. If not, it has the key of `torn`. */
   readonly isCounted?: boolean
 }
 
@@ -55,11 +57,11 @@ export interface FuzzKeys {
 export class Draft {
   readonly number: number
   method = 'POST'
-  target = '/v1/logs'
+  target: string
   version = 'HTTP/1.1'
   /** Without Authorization, and without the headers of the body's length: these are added at the end. */
   headers: string[] = ['Host: localhost']
-  contentType: string | undefined = 'application/json'
+  contentType: string | undefined
   requestId: string | undefined
   /** Undefined: the valid key for the ending. */
   authorization: ((keys: FuzzKeys, valid: string) => string | undefined) | undefined
@@ -67,20 +69,33 @@ export class Draft {
   entries: number | undefined
   records: number | undefined
   statuses: readonly number[] | undefined
-  protocol: ProtocolName | undefined
-  /** Whether the answer tells how many records were stored. */
-  isCounted = true
-  readonly mutations: string[] = []
+  shipper: ShipperName | undefined
+  isCounted: boolean
+  readonly mutations: string[]
   #ending: Ending = 'keeps'
 
-  constructor(number: number, body: Buffer) {
+  constructor(number: number, { what, bytes, contentType, ...known }: FuzzBody) {
     this.number = number
-    this.body = body
+    this.body = bytes
     this.requestId = `f-${number}`
+    this.contentType = contentType ?? 'application/json'
+    this.target = known.target ?? '/v1/logs'
+    this.shipper = known.shipper
+    this.entries = known.entries
+    this.records = known.records
+    this.isCounted = known.isCounted ?? true
+    this.mutations = [what]
   }
 
   get ending(): Ending {
     return this.#ending
+  }
+
+  /** Records that it is not known any more what the body contains. */
+  forgetContent(): void {
+    this.entries = undefined
+    this.records = undefined
+    this.isCounted = false
   }
 
   /** Whether all answers to the request can be read. */
@@ -101,7 +116,7 @@ export class Draft {
     const lines = [`${this.method} ${this.target} ${this.version}`, ...this.headers]
     if (authorization !== undefined)
       lines.push(
-        this.protocol === 'datadog'
+        this.shipper === 'datadog'
           ? `DD-API-KEY: ${authorization.replace(/^Bearer /, '')}`
           : `Authorization: ${authorization}`,
       )

@@ -8,8 +8,9 @@ function textOf({ pieces }: FuzzRequest): string {
   return Buffer.concat(pieces).toString('latin1')
 }
 
+const generator = new RequestGenerator(7, keys)
+
 it('makes the same request again from its seed and number', () => {
-  const generator = new RequestGenerator(7, keys)
   const numbers = Array.from({ length: 500 }, (_, number) => number)
   const first = numbers.map((number) => generator.make(number))
   const fresh = new RequestGenerator(7, keys)
@@ -20,7 +21,6 @@ it('makes the same request again from its seed and number', () => {
 })
 
 it('uses the key whose rows are counted exactly only where every answer is read', () => {
-  const generator = new RequestGenerator(1, keys)
   const lossy = Array.from({ length: 3_000 }, (_, number) => generator.make(number)).filter(
     ({ ending }) => ending === 'torn' || ending === 'abandoned',
   )
@@ -29,7 +29,6 @@ it('uses the key whose rows are counted exactly only where every answer is read'
 })
 
 it('knows the status of a body with a normal head', () => {
-  const generator = new RequestGenerator(2, keys)
   const statuses = new Set(
     Array.from({ length: 3_000 }, (_, number) => generator.make(number)).flatMap(
       ({ statuses: known }) => known ?? [],

@@ -1,11 +1,9 @@
 import { happens, integer, type Random, seededRandom } from '@sluice/harness'
 import { limits } from '@sluice/schema'
 import { Bodies, type FuzzBody } from './bodies.ts'
-import { countRecords } from './count-records.ts'
 import { frame } from './framing.ts'
 import { Draft, type FuzzKeys, type FuzzRequest } from './fuzz-request.ts'
 import { headMutations } from './heads.ts'
-import { drawProtocolBody } from './protocol-bodies.ts'
 
 /** The requests of a run. Except for the keys, a request depends only on the seed of the run and on its number. */
 export class RequestGenerator {
@@ -22,25 +20,11 @@ export class RequestGenerator {
   make(number: number): FuzzRequest {
     // Two odd factors: neighbouring seeds and neighbouring numbers begin with different values.
     const random = seededRandom(Math.imul(this.#seed, 0x9e3779b1) ^ Math.imul(number, 0x85ebca6b))
-    const shipped = happens(random, PROTOCOL_SHARE) ? drawProtocolBody(random) : undefined
-    const body: FuzzBody =
-      shipped === undefined
-        ? this.#bodies.draw(random)
-        : { what: `records of ${shipped.protocol}`, bytes: shipped.bytes }
-    const draft = new Draft(number, body.bytes)
-    draft.entries = body.entries
-    draft.contentType = body.contentType ?? draft.contentType
-    draft.mutated(body.what)
-    if (shipped !== undefined) {
-      draft.protocol = shipped.protocol
-      draft.target = shipped.target
-      draft.contentType = shipped.contentType
-      draft.isCounted = shipped.isCounted
-    }
+    const body = this.#bodies.draw(random)
+    const draft = new Draft(number, body)
     for (const [probability, mutate] of headMutations) {
       if (happens(random, probability)) mutate(draft, random)
     }
-    draft.records = countRecords(body.bytes, draft.contentType ?? '')
     if (mayBeCutOff(draft)) draft.mutated('larger than the server reads', 'torn')
     const isHeadNormal = draft.mutations.length === 1
     const assemble = frame(draft, random)
@@ -64,14 +48,11 @@ export class RequestGenerator {
       records: draft.isExact ? draft.records : undefined,
       statuses: knownStatuses(draft, isHeadNormal ? body : undefined),
       // Another target has answers in its own form.
-      protocol: draft.target === shipped?.target ? draft.protocol : undefined,
+      shipper: draft.target === body.target ? draft.shipper : undefined,
       isCounted: draft.isCounted,
     }
   }
 }
-
-/** Of requests for the APIs of shippers. */
-const PROTOCOL_SHARE = 0.2
 
 /** How much the sockets hold without a reader. */
 const UNREAD_BYTES_MAX = 65_536

@@ -22,23 +22,19 @@ const contentTypes = [
   'application/json; charset=utf-8',
   'APPLICATION/JSON',
   'application/x-ndjson',
+  'application/x-protobuf',
   'text/plain',
   '',
-  'application',
   'application/json; charset=latin1',
   'application/json;;;',
-  'application/json, text/html',
-  '*/*',
   'a/b; c="d',
-  'application/x-protobuf',
-  'multipart/form-data; boundary=x',
   `application/json; x=${'y'.repeat(2e3)}`,
   'ÿ/þ',
 ]
 
 function changeContentType(draft: Draft, random: Random): void {
   draft.contentType = happens(random, 0.1) ? undefined : pick(random, contentTypes)
-  draft.entries = undefined
+  draft.forgetContent()
   // An unsupported charset is rejected by the body reader. Fastify then closes the connection.
   draft.mutated(`content type ${draft.contentType?.slice(0, 40)}`, 'closes')
 }
@@ -49,59 +45,36 @@ const encoders: Readonly<Record<string, (body: Buffer) => Buffer>> = {
   deflate: (body) => deflateSync(body, { level: 1 }),
   br: (body) => brotliCompressSync(body, fast),
   zstd: (body) => zstdCompressSync(body),
-  identity: (body) => body,
 }
 const encodings = [
   ...Object.keys(encoders),
+  'identity',
   'gzip, gzip',
-  'GZIP',
   'x-gzip',
   'lz4',
   '',
-  ',',
   '*',
   'gzip;q=1',
   'br, zstd',
 ]
 
 /** 8 MiB of blanks in each encoding. No decoder may decode them to the end. */
-const bombs = new Map<string, Buffer>()
+const bombs = Object.values(encoders).map((compress) => compress(Buffer.alloc(8 * 1_024 * 1_024, ' ')))
 
 function encode(draft: Draft, random: Random): void {
   const encoding = pick(random, encodings)
   const encoder = happens(random, 0.1) ? pick(random, Object.values(encoders)) : encoders[encoding]
   draft.headers.push(`Content-Encoding: ${encoding}`)
-  if (happens(random, 0.02)) {
-    draft.body = bombOf(
-      pick(
-        random,
-        Object.keys(encoders).filter((name) => name !== 'identity'),
-      ),
-    )
-  } else if (encoder !== undefined) draft.body = encoder(draft.body)
+  if (happens(random, 0.02)) draft.body = pick(random, bombs)
+  else if (encoder !== undefined) draft.body = encoder(draft.body)
   if (happens(random, 0.2)) draft.body = draft.body.subarray(0, integer(random, 0, draft.body.length))
   if (happens(random, 0.1)) draft.body = Buffer.concat([draft.body, draft.body])
-  draft.entries = undefined
+  draft.forgetContent()
   // A server that cannot decode a body need not read the rest of it.
   draft.mutated(`content encoding ${encoding}`, 'closes')
 }
 
-function bombOf(encoding: string): Buffer {
-  const bomb =
-    bombs.get(encoding) ?? encoders[encoding]?.(Buffer.alloc(8 * 1_024 * 1_024, ' ')) ?? Buffer.alloc(0)
-  bombs.set(encoding, bomb)
-  return bomb
-}
-
-const badAuthorizations = [
-  '',
-  'Bearer',
-  'Bearer ',
-  'Basic ZGVtbzpkZW1v',
-  'Bearer undefined',
-  'Bearer slk_x y',
-  '\xff',
-]
+const badAuthorizations = ['', 'Bearer', 'Bearer ', 'Basic ZGVtbzpkZW1v', 'Bearer slk_x y', '\xff']
 
 function changeAuthorization(draft: Draft, random: Random): void {
   const kind = integer(random, 0, 6)
@@ -146,76 +119,60 @@ function expectContinue(draft: Draft, random: Random): void {
   draft.mutated(`expect ${value}`, 'closes')
 }
 
-const methods: readonly (readonly [string, Ending])[] = [
-  ...['GET', 'HEAD', 'PUT', 'PATCH', 'DELETE', 'OPTIONS', 'TRACE', 'PROPFIND'].map(
-    (name) => [name, 'keeps'] as const,
-  ),
-  ...['CONNECT', 'FOO', 'post', 'P\0ST', '', 'POST POST', 'PRI', '\x16\x03\x01'].map(
-    (name) => [name, 'torn'] as const,
-  ),
-]
+/** Values after which another request may follow, and values after which it is ambiguous where the request ends. */
+interface Choices {
+  readonly keeps: readonly string[]
+  readonly torn: readonly string[]
+}
+
+function pickChoice({ keeps, torn }: Choices, random: Random): readonly [string, Ending] {
+  const value = pick(random, [...keeps, ...torn])
+  return [value, keeps.includes(value) ? 'keeps' : 'torn']
+}
+
+const methods: Choices = {
+  keeps: ['GET', 'HEAD', 'PUT', 'PATCH', 'DELETE', 'OPTIONS', 'TRACE', 'PROPFIND'],
+  torn: ['CONNECT', 'FOO', 'post', 'P\0ST', '', 'POST POST', 'PRI', '\x16\x03\x01'],
+}
 
 function changeMethod(draft: Draft, random: Random): void {
-  const [method, ending] = pick(random, methods)
+  const [method, ending] = pickChoice(methods, random)
   draft.method = method
   draft.mutated(`method ${method}`, ending)
 }
 
-const targets: readonly (readonly [string, Ending])[] = [
-  ...[
+const targets: Choices = {
+  keeps: [
     '/api/v1/logs',
     '/v1/logs?a=b',
-    '/v1/logs?',
     '/v1/logs/',
-    '//v1/logs',
     '/v2/logs',
     '/',
     '/livez',
-    '/readyz',
-  ].map((target) => [target, 'keeps'] as const),
-  ...[
     '/%zz',
     '/v1/%ff',
     '/v1/logs%00',
-    '/v1/logs%2',
     '/../etc/passwd',
     '/__proto__',
-    '/v1/logs;a',
     '*',
-    '/V1/LOGS',
-  ].map((target) => [target, 'keeps'] as const),
-  [`/${'a'.repeat(5_000)}`, 'keeps'],
-  [`/v1/logs?${'a=b&'.repeat(1_000)}`, 'keeps'],
-  ...[
-    '',
-    'v1/logs',
-    '/v1/ logs',
-    '/v1/logs\0',
-    '/\xff',
-    'http://',
-    'http://localhost/v1/logs',
-    '/v1/logs#x',
-    '?',
-  ].map((target) => [target, 'torn'] as const),
-]
+    `/${'a'.repeat(5_000)}`,
+    `/v1/logs?${'a=b&'.repeat(1_000)}`,
+  ],
+  torn: ['', 'v1/logs', '/v1/ logs', '/v1/logs\0', '/\xff', 'http://localhost/v1/logs', '/v1/logs#x'],
+}
 
 function changeTarget(draft: Draft, random: Random): void {
-  const [target, ending] = pick(random, targets)
+  const [target, ending] = pickChoice(targets, random)
   draft.target = target
   draft.mutated(`target ${target.slice(0, 40)}`, ending)
 }
 
-const versions: readonly (readonly [string, Ending])[] = [
-  ['HTTP/1.0', 'closes'],
-  ...['HTTP/1.2', 'HTTP/2.0', 'HTTP/0.9', 'http/1.1', 'HTTP/1.', 'HTTP/11', '', 'HTTP/1.1 ', 'ICE/1.0'].map(
-    (version) => [version, 'torn'] as const,
-  ),
-]
+const badVersions = ['HTTP/1.2', 'HTTP/2.0', 'HTTP/0.9', 'http/1.1', 'HTTP/1.', '', 'HTTP/1.1 ', 'ICE/1.0']
 
 function changeVersion(draft: Draft, random: Random): void {
-  const [version, ending] = pick(random, versions)
-  draft.version = version
-  draft.mutated(`version ${version}`, ending)
+  const isOld = happens(random, 0.1)
+  draft.version = isOld ? 'HTTP/1.0' : pick(random, badVersions)
+  draft.mutated(`version ${draft.version}`, isOld ? 'closes' : 'torn')
 }
 
 function changeRequestId(draft: Draft, random: Random): void {
@@ -225,55 +182,42 @@ function changeRequestId(draft: Draft, random: Random): void {
   draft.mutated(`request id ${id.slice(0, 20)}`)
 }
 
-const oddHeaders: readonly (readonly [string, Ending])[] = [
-  ...[
+const numbered = (count: number): string =>
+  Array.from({ length: count }, (_, i) => `X${i}: ${i}`).join('\r\n')
+const oddHeaders: Choices = {
+  keeps: [
     'X-Empty:',
     'x-latin: \xe9\xff',
     '__proto__: x',
-    'constructor: x',
     'Host: other',
-    'TE: trailers',
-    'Trailer: x',
     'Keep-Alive: timeout=0',
-    'Range: bytes=0-1',
-    'If-None-Match: *',
-    'X-HTTP-Method-Override: GET',
-    'Cookie: a=b',
-    'Connection: keep-alive',
-    'Accept: image/png',
     'Accept-Encoding: *;q=0',
     'Origin: https://example.com',
     'Authorization: Bearer x',
     'Content-Type: text/html',
-    'Forwarded: for=1',
-    'X-Forwarded-Proto: x',
     `X-Large: ${'x'.repeat(5_000)}`,
-    Array.from({ length: 200 }, (_, i) => `X-${i}: ${i}`).join('\r\n'),
-  ].map((header) => [header, 'keeps'] as const),
-  ['Connection: close', 'closes'],
-  ['Connection: close, keep-alive', 'closes'],
-  ...[
+    numbered(200),
+  ],
+  torn: [
     'X-Bad\0: x',
     'X-Bad : x',
     'no colon',
-    ': x',
     'X-Bad: a\0b',
     'X-Bad: a\nb',
-    'X-Bad: a\rb',
     ' folded: x',
     'X-Fold: a\r\n b',
     'Connection: Upgrade\r\nUpgrade: h2c',
-    '\x80: x',
+    'Connection: close, keep-alive',
     `X-Huge: ${'x'.repeat(20_000)}`,
-    Array.from({ length: 3_000 }, (_, i) => `X${i}: ${i}`).join('\r\n'),
-  ].map((header) => [header, 'torn'] as const),
-]
+    numbered(3_000),
+  ],
+}
 
 function addHeader(draft: Draft, random: Random): void {
-  const [header, ending] = pick(random, oddHeaders)
+  const [header, ending] = pickChoice(oddHeaders, random)
   // In front of the valid headers: Node uses the first of two.
   if (happens(random, 0.5)) draft.headers.unshift(header)
   else draft.headers.push(header)
-  if (/^(authorization|content-type)/i.test(header)) draft.entries = undefined
+  if (/^(authorization|content-type)/i.test(header)) draft.forgetContent()
   draft.mutated(`header ${JSON.stringify(header.slice(0, 40))}`, ending)
 }

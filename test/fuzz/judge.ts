@@ -3,8 +3,7 @@ import { entryErrorCodes } from '@sluice/schema'
 import { problems } from '../../apps/api/src/problems.ts'
 import { OTLP_PROTOBUF, rpcCode } from '../../apps/api/src/protocols/otlp/answers.ts'
 import { decodeAnswer } from '../../apps/api/test/protocols/otlp/otlp-api.ts'
-import type { FuzzRequest } from './fuzz-request.ts'
-import { judgeProtocol } from './judge-protocol.ts'
+import type { FuzzRequest, ShipperName } from './fuzz-request.ts'
 
 /** The result of checking an answer. */
 export interface Verdict {
@@ -22,9 +21,9 @@ type Document = Readonly<Record<string, unknown>>
 export function judge(request: FuzzRequest, answer: HttpResponse): Verdict {
   const isProblem = (answer.headers['content-type'] ?? '').startsWith('application/problem')
   // What is not a valid request for any route is answered with a problem.
-  if (request.protocol !== undefined && !isProblem) {
-    const { fault, rows } = judgeProtocol(request.protocol, answer, request.isHead)
-    return { fault: idFault(request, answer) ?? fault, label: `${answer.status} ${request.protocol}`, rows }
+  if (request.shipper !== undefined && !isProblem) {
+    const { fault, rows } = judgeShipper(request.shipper, answer, request.isHead)
+    return { fault: idFault(request, answer) ?? fault, label: `${answer.status} ${request.shipper}`, rows }
   }
   const { status, headers } = answer
   const document = request.isHead ? {} : parse(answer)
@@ -46,7 +45,8 @@ function isProtobuf(headers: HttpResponse['headers']): boolean {
   return headers['content-type'] === OTLP_PROTOBUF
 }
 
-function storedRecords({ records = 0 }: FuzzRequest, { partialSuccess }: Document): number {
+function storedRecords({ records }: FuzzRequest, { partialSuccess }: Document): number {
+  if (records === undefined) return 0
   const { rejectedLogRecords = '0' } = (partialSuccess ?? {}) as { rejectedLogRecords?: string }
   return records - Number(rejectedLogRecords)
 }
@@ -138,7 +138,7 @@ function errorsFault(errors: unknown, isBatch: boolean): string | undefined {
 }
 
 function otlpFault(request: FuzzRequest, document: Document): string | undefined {
-  if (request.ending === 'torn' || request.ending === 'abandoned') return undefined
+  if (request.ending === 'torn' || request.isCounted === false) return undefined
   if (request.records === undefined) return 'a 200 to a request that is not OTLP'
   const stored = storedRecords(request, document)
   return stored >= 0 && stored <= request.records
@@ -156,6 +156,58 @@ function rpcFault(status: number, document: Document): string | undefined {
 function acceptedRows({ accepted, id }: Document): number {
   if (isCount(accepted)) return accepted
   return isText(id) ? 1 : 0
+}
+
+/** What an answer in the form of a shipper's API reports. Only that of Elasticsearch has the number of stored rows. */
+function judgeShipper(
+  shipper: ShipperName,
+  answer: HttpResponse,
+  isHead: boolean,
+): Pick<Verdict, 'fault' | 'rows'> {
+  const { status, body, headers } = answer
+  const ofRoutes = [400, 401, 403, 405, 413, 415, 422, 501]
+  if (status !== shipperSuccess[shipper] && ![...ofRoutes, ...otherStatuses[shipper]].includes(status))
+    return { fault: `${shipper} answers with the status ${status}`, rows: 0 }
+  if (isHead) return { fault: undefined, rows: 0 }
+  const document = shipper === 'loki' ? {} : parse(answer)
+  if (document === undefined) return { fault: `${shipper} answers without a JSON object`, rows: 0 }
+  if (shipper === 'elasticsearch' && status === 200) return judgeBulk(document, headers)
+  const isValid = {
+    elasticsearch: document['status'] === status && typeof document['error'] === 'object',
+    loki: status === 204 ? body === '' : body.endsWith('\n'),
+    splunk: Number.isInteger(document['code']),
+    datadog: status === 202 || Array.isArray(document['errors']),
+  }
+  return { fault: isValid[shipper] ? undefined : `a malformed answer of ${shipper}`, rows: 0 }
+}
+
+const shipperSuccess: Readonly<Record<ShipperName, number>> = {
+  elasticsearch: 200,
+  loki: 204,
+  splunk: 200,
+  datadog: 202,
+}
+/** HEC has no 404 and no 429: guessed keys and rate limits are 503. */
+const otherStatuses: Readonly<Record<ShipperName, readonly number[]>> = {
+  elasticsearch: [404, 429],
+  loki: [404, 429],
+  splunk: [503],
+  datadog: [404, 429],
+}
+
+function judgeBulk(
+  { errors, items = [] }: Document,
+  headers: HttpResponse['headers'],
+): Pick<Verdict, 'fault' | 'rows'> {
+  if (!Array.isArray(items)) return { fault: 'items that are not an array', rows: 0 }
+  const statuses = (items as readonly Document[]).map(
+    (item) => (Object.values(item)[0] as Document | undefined)?.['status'],
+  )
+  const stored = statuses.filter((status) => status === 201).length
+  const rejected = statuses.filter((status) => status === 400).length
+  if (stored + rejected !== items.length) return { fault: 'an item with another status', rows: 0 }
+  if (errors !== rejected > 0) return { fault: 'errors differ from the items', rows: 0 }
+  return { fault: undefined, rows: headers['idempotency-replayed'] === undefined ? stored : 0 }
 }
 
 function parse({ status, headers, body, bytes }: HttpResponse): Document | undefined {

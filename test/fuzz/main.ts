@@ -1,7 +1,5 @@
-// `npm run fuzz`: sends invalid requests of every known kind to a separate installation, and checks each answer and what is
-// stored. With --costs, it searches for the body that holds the event loop for the longest time instead.
+// `npm run fuzz`: sends invalid requests of every known kind to a separate installation, and checks each answer and what is stored.
 import { CommandLine, randomSeed } from '@sluice/harness/command-line'
-import { describeFound, searchCosts } from './cost-search.ts'
 import { describeReport, hasPassed } from './report.ts'
 import { runFuzz } from './run.ts'
 
@@ -10,8 +8,6 @@ const commandLine = new CommandLine(`npm run fuzz -- [options]
   --requests N   number of requests; default 100000
   --seed S       repeats the requests of an earlier run; default random
   --only N       sends only request N of the seed
-  --costs        searches for the most expensive body, without an installation
-  --rounds N     number of bodies that --costs tries; default 300
 
 Exits with status 1 if an answer or a stored row is wrong.
 `)
@@ -20,28 +16,17 @@ const values = commandLine.read({
   requests: { type: 'string', default: '100000' },
   seed: { type: 'string', default: randomSeed() },
   only: { type: 'string' },
-  costs: { type: 'boolean', default: false },
-  rounds: { type: 'string', default: '300' },
 })
 const seed = readNumber('seed', values.seed)
 const requests = readNumber('requests', values.requests)
 const only = values.only === undefined ? undefined : readNumber('only', values.only)
 const log = (line: string): void => void process.stdout.write(`${line}\n`)
 
-if (values.costs) {
-  const rounds = readNumber('rounds', values.rounds)
-  log(`seed ${seed}, ${rounds} bodies`)
-  const found = await searchCosts(seed, rounds, log)
-  log(`\nthe most expensive bodies\n${found.map(describeFound).join('\n')}`)
-} else await fuzz()
-
-async function fuzz(): Promise<void> {
-  log(only === undefined ? `seed ${seed}, ${requests} requests` : `seed ${seed}, request ${only}`)
-  const range = only === undefined ? { first: 0, end: requests } : { first: only, end: only + 1 }
-  const report = await runFuzz({ seed, ...range, log })
-  log(`\n${describeReport(report)}`)
-  process.exitCode = hasPassed(report) ? 0 : 1
-}
+log(only === undefined ? `seed ${seed}, ${requests} requests` : `seed ${seed}, request ${only}`)
+const range = only === undefined ? { first: 0, end: requests } : { first: only, end: only + 1 }
+const report = await runFuzz({ seed, ...range, log })
+log(`\n${describeReport(report)}`)
+process.exitCode = hasPassed(report) ? 0 : 1
 
 function readNumber(name: string, text: string): number {
   const number = Number(text)

@@ -63,8 +63,6 @@ export interface Report {
   /** The API after the warm-up and at the end, both at rest. */
   readonly sizes: { readonly before: ProcessSize; readonly after: ProcessSize }
   readonly rows: RowCounts
-  /** The duration of each period in which the fuzzer itself stalled. */
-  readonly stallsMs: readonly number[]
   /** What is wrong after the run, independent of a single request. */
   readonly findings: readonly string[]
 }
@@ -90,7 +88,6 @@ export function describeReport(report: Report): string {
       .join(', ')}`,
     `API after the warm-up: ${describeSize(sizes.before)}; at the end: ${describeSize(sizes.after)}`,
     describeFaults(seed, ledger),
-    describeStalls(report.stallsMs),
     ...findings.slice(0, FINDINGS_SHOWN).map((finding) => `FINDING: ${finding.slice(0, 1_000)}`),
     `${ledger.faultCount} faults, ${findings.length} findings: ${hasPassed(report) ? 'passed' : 'FAILED'}`,
   ]
@@ -110,9 +107,4 @@ export function describeFaults(seed: number, { faults }: Ledger): string {
         `FAULT of request ${number} (--seed ${seed} --only ${number}): ${what}\n  ${mutations.join('; ')}\n  ${sent}`,
     )
     .join('\n')
-}
-
-function describeStalls(stallsMs: readonly number[]): string {
-  if (stallsMs.length === 0) return ''
-  return `THE FUZZER ITSELF STALLED for ${stallsMs.join(', ')} ms: late answers in these periods are not faults of the API`
 }

@@ -39,22 +39,16 @@ const runSettings = {
 export async function runFuzz(options: RunOptions): Promise<Report> {
   const ledger = new Ledger()
   const installation = await startFuzzInstallation()
-  const stallWatch = new StallWatch()
   try {
-    return { ...(await runOn(installation, ledger, options)), stallsMs: stallWatch.stallsMs }
+    return await runOn(installation, ledger, options)
   } catch (error) {
     throw new Error(`the run was aborted\n${describeFaults(options.seed, ledger)}`, { cause: error })
   } finally {
-    stallWatch.stop()
     await installation.stop({ force: true })
   }
 }
 
-async function runOn(
-  installation: FuzzInstallation,
-  ledger: Ledger,
-  options: RunOptions,
-): Promise<Omit<Report, 'stallsMs'>> {
+async function runOn(installation: FuzzInstallation, ledger: Ledger, options: RunOptions): Promise<Report> {
   const { seed, first, end } = options
   const pids = pidsOf(installation)
   const canaries = new Canaries(installation.port, installation.canaryKey)
@@ -161,33 +155,4 @@ function logFindings({ processes: { api, worker } }: FuzzInstallation): string[]
     ([line, count]) => `${count} × in a log: ${line}`,
   )
   return [...fatal, ...counted]
-}
-
-const WATCH_INTERVAL_MS = 250
-/** One turn of the fuzzer's event loop takes milliseconds, or some hundred on a busy machine. */
-const STALL_MS = 3_000
-
-/**
- * Detects when this process did not run, because the machine was suspended or another program had stopped everything. Late
- * answers in such a period are not faults of the API.
- */
-class StallWatch {
-  readonly stallsMs: number[] = []
-  #checkedAtMs = performance.now()
-  readonly #timer: NodeJS.Timeout
-
-  constructor() {
-    this.#timer = setInterval(() => this.#check(), WATCH_INTERVAL_MS)
-  }
-
-  stop(): void {
-    clearInterval(this.#timer)
-  }
-
-  #check(): void {
-    const nowMs = performance.now()
-    const lateMs = nowMs - this.#checkedAtMs - WATCH_INTERVAL_MS
-    if (lateMs > STALL_MS) this.stallsMs.push(Math.round(lateMs))
-    this.#checkedAtMs = nowMs
-  }
 }

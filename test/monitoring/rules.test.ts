@@ -30,13 +30,9 @@ describe.each(alerts.map((rule) => [rule.alert, rule] as const))('%s', (name, ru
     expect(Object.keys(rule.annotations).toSorted()).toEqual(['description', 'runbook_url', 'summary'])
   })
 
-  it('links to the heading of its name in a runbook with a diagnosis, an action and an end', async () => {
-    const { runbook_url: link = '' } = rule.annotations
-    const [page = '', anchor] = link.split('#')
-    expect(page).toMatch(/^docs\/runbooks\/[\w-]+\.md$/)
-    expect(anchor).toBe(name.toLowerCase())
-    const headings = [...(await read(page)).matchAll(/^## (.*)$/gm)].map(([, heading]) => heading)
-    expect(headings).toEqual(expect.arrayContaining([name, 'Diagnosis', 'Action', 'Over']))
+  it('links to the heading of its name in the runbook', async () => {
+    expect(rule.annotations['runbook_url']).toBe(`docs/runbooks/alerts.md#${name.toLowerCase()}`)
+    expect(await read('docs/runbooks/alerts.md')).toContain(`\n## ${name}\n`)
   })
 
   it('has a row in docs/monitoring.md with its severity and its time', async () => {

@@ -1,14 +1,16 @@
 // `npm run simulate`: runs random schedules of requests and faults with the code of API and worker against simulated servers.
 import { CommandLine, randomSeed } from '@sluice/harness/command-line'
-import { mutants } from './mutants.ts'
+import { checkMutants, mutants } from './mutants.ts'
 import { runSchedules } from './runner.ts'
 import { runSchedule } from './schedule.ts'
 
-const MUTANT_SCHEDULES_MAX = 100_000
+const SCHEDULES = 10_000
+/** The rarest one needs tens of thousands. */
+const MUTANT_SCHEDULES = 100_000
 
 const commandLine = new CommandLine(`npm run simulate -- [options]
 
-  --schedules N   number of schedules; default 10000
+  --schedules N   number of schedules; default ${SCHEDULES}, and at most ${MUTANT_SCHEDULES} for each mutant
   --seed S        the first seed; default random
   --trace S       runs the schedule of one seed, and prints what happens
   --mutants       removes each guard in turn, and reports which schedule detects it
@@ -16,7 +18,7 @@ const commandLine = new CommandLine(`npm run simulate -- [options]
 Exits with status 1 if an entry was lost or duplicated, or a mutant was not detected.
 `)
 const values = commandLine.read({
-  schedules: { type: 'string', default: '10000' },
+  schedules: { type: 'string' },
   seed: { type: 'string', default: randomSeed() },
   trace: { type: 'string' },
   mutants: { type: 'boolean', default: false },
@@ -25,8 +27,8 @@ const log = (line: string): void => void process.stdout.write(`${line}\n`)
 const seed = Number(values.seed)
 
 if (values.trace !== undefined) await trace(Number(values.trace))
-else if (values.mutants) await runMutants()
-else await run(Number(values.schedules))
+else if (values.mutants) await runMutants(Number(values.schedules ?? MUTANT_SCHEDULES))
+else await run(Number(values.schedules ?? SCHEDULES))
 
 async function run(count: number): Promise<void> {
   const startedMs = performance.now()
@@ -49,9 +51,10 @@ async function run(count: number): Promise<void> {
   }
 }
 
-async function runMutants(): Promise<void> {
+async function runMutants(count: number): Promise<void> {
+  checkMutants()
   for (const [mutant, { name }] of mutants.entries()) {
-    const { schedules, failure } = await runSchedules({ seed, count: MUTANT_SCHEDULES_MAX, mutant })
+    const { schedules, failure } = await runSchedules({ seed, count, mutant })
     if (failure === undefined) process.exitCode = 1
     const verdict = failure === undefined ? 'NOT DETECTED' : `detected: ${failure.reason}`
     log(`${String(schedules).padStart(7)} schedules  ${name}: ${verdict}`)

@@ -1,3 +1,6 @@
+import { readFileSync } from 'node:fs'
+import { resolve } from 'node:path'
+
 /** A change of one guard in the code. The simulator must find out that it is missing. */
 export interface Mutant {
   readonly name: string
@@ -29,7 +32,7 @@ export const mutants: readonly Mutant[] = [
   },
   {
     name: 'an insert without an answer counts as stored',
-    file: 'apps/worker/src/insert-attempt.ts',
+    file: 'apps/worker/src/retrier.ts',
     find: '    throw error',
     replace: "    return { at: 'stored' }",
   },
@@ -179,8 +182,8 @@ export const mutants: readonly Mutant[] = [
   },
   {
     name: 'a lookup without an answer does not count as a failed insert',
-    file: 'apps/worker/src/observed-clickhouse.ts',
-    find: 'health.observeStep(() => counts.lookUp(() => storedRows.find(frames)))',
+    file: 'apps/worker/src/worker-events.ts',
+    find: "run({ kind: 'lookup', startedMs: clock.nowMs() }, () => storedRows.find(frames))",
     replace: 'storedRows.find(frames)',
   },
   {
@@ -196,3 +199,21 @@ export const mutants: readonly Mutant[] = [
     replace: '',
   },
 ]
+
+export function pathOf({ file }: Mutant): string {
+  return resolve(import.meta.dirname, '../..', file)
+}
+
+/** @returns the changed source. @throws if the source does not have exactly one place to change */
+export function mutate(mutant: Mutant): string {
+  const { name, file, find, replace } = mutant
+  const source = readFileSync(pathOf(mutant), 'utf8')
+  if (source.split(find).length !== 2 || find === replace)
+    throw new Error(`${file} must contain this string once, for '${name}': ${find}`)
+  return source.replace(find, () => replace)
+}
+
+/** @throws if one of the mutants cannot be made */
+export function checkMutants(): void {
+  for (const mutant of mutants) mutate(mutant)
+}

@@ -7,23 +7,22 @@ import type {
   RowTotals,
   StoredBatch,
 } from '@sluice/queue'
-import { createLogger } from '@sluice/runtime'
+import { createLogger, plainRedis, defineScript } from '@sluice/runtime'
 import { onTestFinished, vi } from 'vitest'
 import { BatchFinisher } from '../../packages/queue/src/batch-finish.ts'
-import { bullmqQueue } from '../../packages/queue/src/bullmq-queue.ts'
+import { bullmqQueue } from '../../packages/queue/src/bullmq-internals.ts'
 import { decodeChunk, readJobData } from '../../packages/queue/src/chunk.ts'
-import { HeldJobs } from '../../packages/queue/src/held-jobs.ts'
+import { HeldJobs, JobLocks } from '../../packages/queue/src/held-jobs.ts'
 import { JobFetcher } from '../../packages/queue/src/job-fetch.ts'
-import { JobLocks } from '../../packages/queue/src/job-locks.ts'
 import { JobMover } from '../../packages/queue/src/job-moves.ts'
 import {
   addArguments,
   type AddScript,
-  defineRecordedAdd,
+  ADD_RECORDED,
   noRecords,
   sendAdd,
 } from '../../packages/queue/src/recorded-add.ts'
-import { readRowTotals } from '../../packages/queue/src/row-totals.ts'
+import { readRowTotals } from '../../packages/queue/src/queue-names.ts'
 import { ConsumerFixture, WAIT_MS } from '../../packages/queue/test/support/consumer-fixture.ts'
 import { SimulatedRedis } from './simulated-redis.ts'
 
@@ -174,7 +173,7 @@ export class RealScripts implements QueueScripts {
     this.#queue = bullmqQueue(redis, names)
     onTestFinished(() => this.#queue.close())
     this.#mover = new JobMover(redis, names)
-    this.#addScript = defineRecordedAdd(redis)
+    this.#addScript = defineScript(redis, ADD_RECORDED)
   }
 
   async add(chunkId: string, chunk: Chunk, withinMs: number): Promise<'added' | 'late'> {
@@ -256,7 +255,7 @@ export class RealScripts implements QueueScripts {
 
   async finish(batch: StoredBatch, repair: number | undefined, tokens: Tokens): Promise<boolean> {
     const { redis, names } = this.#fixture
-    return new BatchFinisher(redis, names, heldJobs(tokens)).finish(batch, repair)
+    return new BatchFinisher(plainRedis(redis), names, heldJobs(tokens)).finish(batch, repair)
   }
 
   async counts() {

@@ -1,16 +1,13 @@
 import { ClockSkewError, InsertOnce, REPLACEMENTS_MAX, RowInserter } from '@sluice/clickhouse'
 import type { Random } from '@sluice/harness'
 import { rowsOfFrame } from '@sluice/rows'
-import { createLogger } from '@sluice/runtime'
-import { HeldBudget } from '../../apps/worker/src/held-budget.ts'
+import { createLogger, Semaphore } from '@sluice/runtime'
+import { HeldBudget } from '../../apps/worker/src/collector.ts'
 import { InsertHealth } from '../../apps/worker/src/insert-health.ts'
 import { workerLimits } from '../../apps/worker/src/limits.ts'
-import { observeSteps } from '../../apps/worker/src/observed-clickhouse.ts'
 import { Retrier } from '../../apps/worker/src/retrier.ts'
-import { Semaphore } from '../../apps/worker/src/semaphore.ts'
-import type { ShardQueue } from '../../apps/worker/src/shard-queue.ts'
-import { type ShardDependencies, startShard } from '../../apps/worker/src/start-shard.ts'
-import { WorkerCounts } from '../../apps/worker/src/worker-counts.ts'
+import { type ShardDependencies, type ShardQueue, startShard } from '../../apps/worker/src/shards.ts'
+import { observeQueries, WorkerEvents } from '../../apps/worker/src/worker-events.ts'
 import type { SimulatedClickHouse } from './simulated-clickhouse.ts'
 import type { Link, SimulatedProcess } from './simulated-process.ts'
 import type { SimulatedRedis } from './simulated-redis.ts'
@@ -50,13 +47,9 @@ export function startSimulatedWorker(options: SimulatedWorkerOptions): Simulated
   const toClickHouse = <T>(name: string, run: () => T): Promise<T> =>
     process.request(name, run, options.toClickHouse)
   const { signal } = new AbortController()
-  const health = new InsertHealth(process, workerLimits)
-  const counts = new WorkerCounts(
-    undefined,
-    () => process.nowMs(),
-    () => process.nowMs(),
-  )
-  const observed = observeSteps(health, counts, {
+  const events = new WorkerEvents()
+  const health = new InsertHealth(process, workerLimits, events)
+  const queries = observeQueries(events, process, {
     checkClock: async () => {
       if (clickhouse.faults.isClockWrong) throw new ClockSkewError('the clock of ClickHouse is wrong')
     },
@@ -78,13 +71,13 @@ export function startSimulatedWorker(options: SimulatedWorkerOptions): Simulated
   const insertOnce = {
     areTokensAtomic,
     sleep: (ms: number) => process.sleep(ms),
-    beforeAttempt: observed.beforeAttempt,
+    beforeAttempt: queries.beforeAttempt,
     onTokenWithoutRows: () => undefined,
   }
   const queue = simulatedQueue(options)
   const dependencies: ShardDependencies = {
     config: { BATCH_ROWS_MAX: 6, BATCH_WAIT_MS: 500, LOCK_DURATION_MS: LOCK_MS },
-    rowInserter: new RowInserter({ ...insertOnce, ...observed }),
+    rowInserter: new RowInserter({ ...insertOnce, ...queries }),
     deadLetters: {
       prepare: (letter, token, wasSent) =>
         new InsertOnce(
@@ -105,22 +98,22 @@ export function startSimulatedWorker(options: SimulatedWorkerOptions): Simulated
         ),
     },
     health,
-    insertNothing: observed.insertNothing,
+    insertNothing: queries.insertNothing,
     insertSlots: new Semaphore(workerLimits.insertsInFlightMax, signal),
     repairPermits: new Semaphore(workerLimits.repairsInFlightMax, signal),
     chunkBudget: new HeldBudget(workerLimits.chunksMax),
     byteBudget: new HeldBudget(workerLimits.heldBytesMax),
     heldInAllShards: () => queue.consumer.heldChunks,
     signal,
-    counts,
-    retrier: new Retrier({ logger, signal, clock: process, random }),
+    events,
+    retrier: new Retrier({ logger, signal, clock: process, random, events }),
     makeId,
     workerId: process.name,
     clock: process,
     fetchLimits,
     logger,
   }
-  startShard(queue, dependencies)
+  startShard(queue, 0, dependencies)
   return {
     process,
     get heldChunks() {

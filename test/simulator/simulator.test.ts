@@ -1,5 +1,4 @@
 import { execFile } from 'node:child_process'
-import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
 import { describe, expect, it } from 'vitest'
@@ -7,16 +6,16 @@ import { mutants } from './mutants.ts'
 import { runSchedules } from './runner.ts'
 
 const folder = import.meta.dirname
-const root = join(folder, '../..')
 const run = promisify(execFile)
 
 describe('the simulator', () => {
-  it('loses and duplicates no entry in 300 schedules', { timeout: 240_000 }, async () => {
-    const { schedules, acknowledged, faults, failure } = await runSchedules({ seed: 1, count: 300 })
+  it('loses and duplicates no entry in 10,000 schedules', { timeout: 900_000 }, async () => {
+    const count = 10_000
+    const { schedules, acknowledged, faults, failure } = await runSchedules({ seed: 1, count })
     expect(failure).toBeUndefined()
-    expect(schedules).toBe(300)
-    expect(acknowledged).toBeGreaterThan(300)
-    expect(faults).toBeGreaterThan(300)
+    expect(schedules).toBe(count)
+    expect(acknowledged).toBeGreaterThan(count)
+    expect(faults).toBeGreaterThan(count)
   })
 
   it('detects a missing guard, and traces what leads to the failure', { timeout: 240_000 }, async () => {
@@ -34,10 +33,4 @@ describe('the simulator', () => {
     // The same seed leads to the same failure.
     expect(lines.at(-1)).toBe(failure?.reason)
   })
-})
-
-it.each(mutants)('the text that a mutant changes occurs once: $name', async ({ file, find, replace }) => {
-  const source = await readFile(join(root, file), 'utf8')
-  expect(source.split(find)).toHaveLength(2)
-  expect(replace).not.toBe(find)
 })

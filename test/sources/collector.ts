@@ -3,9 +3,10 @@ import { mkdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { adaptExample } from './examples.ts'
 
-/** A Collector with an example as its configuration. It receives OTLP over HTTP. */
+/** A Collector with an example as its configuration. */
 export interface Collector {
   readonly process: SupervisedProcess
+  /** Where it receives OTLP over HTTP, if the example has that. */
   readonly url: string
 }
 
@@ -32,12 +33,10 @@ export async function startCollector(
     mkdirSync(folder)
     const file = join(folder, 'config.yaml')
     const url = `http://127.0.0.1:${port}`
-    const text = adaptExample(example, {
-      ...replacements,
-      '127.0.0.1:4317': `127.0.0.1:${grpcPort}`,
-      '127.0.0.1:4318': `127.0.0.1:${port}`,
-    })
-    writeFileSync(file, text.replaceAll('/var/lib/otelcol', folder))
+    const text = adaptExample(example, { ...replacements, '/var/lib/otelcol': folder })
+      .replaceAll('127.0.0.1:4317', `127.0.0.1:${grpcPort}`)
+      .replaceAll('127.0.0.1:4318', `127.0.0.1:${port}`)
+    writeFileSync(file, text)
     const process = await supervisor.start({
       // Stopped together with the API.
       role: 'api',
@@ -54,10 +53,9 @@ export async function startCollector(
       environment: { PATH: globalThis.process.env['PATH'] ?? '', ...environment },
       readyDeadlineMs: READY_DEADLINE_MS,
       isReady: async (signal) => {
-        const response = await fetch(`${url}/v1/logs`, { signal })
+        const response = await fetch(`http://127.0.0.1:${telemetryPort}/metrics`, { signal })
         await response.body?.cancel()
-        // It answers 405 to this method.
-        return true
+        return response.ok
       },
     })
     return { process, url }

@@ -1,18 +1,11 @@
 import { execFile, execFileSync } from 'node:child_process'
-import { mkdtemp, readdir, rm } from 'node:fs/promises'
-import { tmpdir } from 'node:os'
-import { basename, dirname, join } from 'node:path'
-import { fileURLToPath } from 'node:url'
 import { promisify } from 'node:util'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { type RunningProgram, startProgram } from './run-program.ts'
 import { SourcesInstallation } from './stored-entries.ts'
 
 const IMAGE = 'node:26-bookworm-slim'
 const DOCKER_DEADLINE_MS = 30_000
 const LINES = 5_000
-const FOLLOWS_DEADLINE_MS = 50_000
-const command = fileURLToPath(new URL('../../apps/cli/src/main.ts', import.meta.url))
 
 const run = promisify(execFile)
 /** @param options separated by spaces */
@@ -30,19 +23,13 @@ function hasImage(): boolean {
 
 describe.skipIf(!hasImage())(`a Docker engine, if it has ${IMAGE}`, () => {
   let sources: SourcesInstallation
-  let statePath: string
-  let removeState: () => Promise<void>
 
   beforeAll(async () => {
     sources = await SourcesInstallation.start()
-    const folder = await mkdtemp(join(tmpdir(), 'sluice-docker-'))
-    statePath = join(folder, 'state.json')
-    removeState = () => rm(folder, { recursive: true })
   })
 
   afterAll(async () => {
     await sources?.stop()
-    await removeState?.()
   })
 
   /** Runs a program in a container that sends its output with the driver `splunk`. */
@@ -105,44 +92,5 @@ describe.skipIf(!hasImage())(`a Docker engine, if it has ${IMAGE}`, () => {
     await running
     // If the API is killed before its answer, the driver sends a batch again.
     expect((await sources.countsOf('docker-outage', 100)).distinct).toBe(100)
-  })
-
-  it('writes files that the command follows while Docker rotates them, each line once', async () => {
-    const program = `
-      let i = 0
-      const timer = setInterval(() => {
-        for (let end = i + 50; i < end; i += 1) console.log(JSON.stringify({ severity: 'WARN', msg: 'line ' + i }))
-        if (i === ${LINES}) clearInterval(timer)
-      }, 50)`
-    const options = 'run --detach --log-driver json-file --log-opt max-size=100k --log-opt max-file=20'
-    const id = await docker(options, IMAGE, 'node', '-e', program)
-    let following: RunningProgram | undefined
-    try {
-      const log = await docker('inspect --format {{.LogPath}}', id)
-      const { apiUrl, apiKey } = sources.installation
-      following = startProgram(
-        [
-          process.execPath,
-          command,
-          'send',
-          '--follow',
-          log,
-          '--service',
-          'docker-file',
-          '--state',
-          statePath,
-        ],
-        { SLUICE_API_URL: apiUrl, SLUICE_API_KEY: apiKey },
-        { deadlineMs: FOLLOWS_DEADLINE_MS },
-      )
-      const entries = await sources.entriesOf('docker-file', LINES)
-      expect(entries).toHaveLength(LINES)
-      expect(new Set(entries.map(({ message }) => message)).size).toBe(LINES)
-      expect(entries[0]).toMatchObject({ level: 'warn', message: 'line 0' })
-      expect(await readdir(dirname(log))).toContain(`${basename(log)}.1`)
-    } finally {
-      await following?.stop()
-      await docker('rm --force', id)
-    }
   })
 })

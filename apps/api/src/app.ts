@@ -17,6 +17,7 @@ import { handleError } from './errors.ts'
 import { ContentDecoder } from './intake/content-encoding.ts'
 import { OTHER, type RequestCounts } from './metrics/request-counts.ts'
 import { logsPaths, REQUEST_ID_PATTERN } from './http-contract.ts'
+import { collectOperations } from './openapi/document.ts'
 import { Problem, problems } from './problems.ts'
 import { healthRoutes } from './routes/health.ts'
 import type { IntakeDependencies } from './routes/intake-dependencies.ts'
@@ -92,13 +93,16 @@ export function buildApp(dependencies: AppDependencies): FastifyInstance {
   })
   app.removeAllContentTypeParsers()
   app.server.on('connect', (_request, socket: Socket) => guard.onConnect(socket))
-  healthRoutes(app, dependencies.readiness)
   decorateRequests(app, dependencies.traces)
+  collectOperations(app)
   const intake = { ...dependencies, decoder: new ContentDecoder(), turns: new Turns() }
-  logsRoute(app, intake)
+  void app.register(async (scope) => {
+    healthRoutes(scope, dependencies.readiness)
+    logsRoute(scope, intake)
+    documentRoute(scope)
+    if (dependencies.docsEnabled) referenceRoutes(scope)
+  })
   void app.register((scope) => protocolRoutes(scope, intake))
-  documentRoute(app)
-  if (dependencies.docsEnabled) referenceRoutes(app)
   return app
 }
 

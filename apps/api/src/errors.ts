@@ -45,7 +45,7 @@ export function handleError(error: FastifyError, request: FastifyRequest, reply:
 }
 
 const problemsByParserCode: Readonly<Record<string, ClientError>> = {
-  // From `limitHeads` in connections/http-socket.ts.
+  // From `limitHeads` in connections/http-server.ts.
   HPE_CB_HEADERS_COMPLETE: {
     code: 'overloaded',
     detail: 'Too many pipelined requests wait for their answers. Send this request over a new connection.',

@@ -1,22 +1,17 @@
+import { Dependencies, exportProcess, Metrics, redisDependency, Reporting, startOpsServer } from '@sluice/ops'
 import { Registry } from '@sluice/projects'
-import { ChunkQueue, Reporting, ShardCount, ShardedQueue, shardNames } from '@sluice/queue'
+import { ChunkQueue, ShardCount, ShardedQueue, shardNames } from '@sluice/queue'
 import { EntryValidator, IdSource } from '@sluice/rows'
 import {
   connectRedis,
   createLogger,
-  Dependencies,
   DurabilityCheck,
   durableRedis,
-  exportProcess,
   installationNames,
   keepSubscribed,
-  Metrics,
   readSettingsOrExit,
   RedisClock,
-  redisDependency,
-  ReplicatedRedis,
   runProcess,
-  startOpsServer,
 } from '@sluice/runtime'
 import { startTraces } from '@sluice/traces'
 import { randomUUID } from 'node:crypto'
@@ -101,7 +96,7 @@ await runProcess({
       logger,
     })
 
-    const buckets = new SharedBuckets(redis, names, randomUUID())
+    const buckets = new SharedBuckets(redis, names)
     const rateLimits = new ProjectRateLimits(buckets, defaultsFromSettings(config), logger)
     const metrics = new Metrics({ app: 'api', version: packageJson.version })
     const counts = countApi(metrics, config.METRICS_PROJECTS_MAX)
@@ -145,7 +140,6 @@ await runProcess({
       pid: process.pid,
       version: packageJson.version,
       readiness,
-      hasView: config.QUEUE_VIEW,
       metrics,
       wallMs: clock.nowMs,
       monotonicMs,
@@ -218,7 +212,6 @@ await runProcess({
       dependencies: () => dependencies.status,
       pages,
       metrics: metrics.page,
-      view: reporting.view,
     })
     reporting.start()
     eventLoopDelay.start()
@@ -240,7 +233,7 @@ await runProcess({
         await Promise.all(queues.map((queue) => queue.close()))
         await ops.close()
         await reporting.stop()
-        if (durable instanceof ReplicatedRedis) durable.close()
+        await durable.close()
         redis.disconnect()
         subscriber.disconnect()
         // Last, and never in the second half of the time: a silent endpoint must not make a shutdown fail.

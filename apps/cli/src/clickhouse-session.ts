@@ -5,7 +5,7 @@ import {
   connectClickHouse,
 } from '@sluice/clickhouse'
 import { CliError, describeNetworkError } from './errors.ts'
-import { SLUICE } from './program-name.ts'
+import { SLUICE } from './options.ts'
 import { redactUrl } from './terminal.ts'
 
 /** How long ClickHouse may send nothing. A search through all rows of a big project takes seconds. */

@@ -1,6 +1,7 @@
 import { once } from 'node:events'
 import {
   checkReplication,
+  closeRedis,
   connectRedis,
   countedIn,
   type DurableRedis,
@@ -9,7 +10,6 @@ import {
   type RedisConnection,
   redisServers,
   type ReplicationFindings,
-  ReplicatedRedis,
 } from '@sluice/runtime'
 import { CliError, describeNetworkError } from './errors.ts'
 import { convertSettingsErrors, type RedisAccess } from './service-access.ts'
@@ -47,8 +47,8 @@ export async function withRedis<Result>(
   try {
     await once(redis, 'ready', { signal: AbortSignal.timeout(CONNECT_DEADLINE_MS) })
     await openNodes(redis)
-    if (durable instanceof ReplicatedRedis) {
-      await durable.ready(AbortSignal.timeout(CONNECT_DEADLINE_MS))
+    await durable.ready(AbortSignal.timeout(CONNECT_DEADLINE_MS))
+    if (durable.replicas > 0) {
       const findings = await checkServers(redis, replicas).catch((error: unknown) => {
         if (!(error instanceof NotReplicatedError)) throw error
         danger = `cannot be checked: ${error.message}`
@@ -65,8 +65,7 @@ export async function withRedis<Result>(
     }
     throw toCliError(error, access)
   } finally {
-    if (durable instanceof ReplicatedRedis) durable.close()
-    redis.disconnect()
+    await Promise.all([durable.close(), closeRedis(redis)])
   }
 }
 

@@ -1,25 +1,58 @@
 import { Command, CommanderError } from 'commander'
 import packageJson from '../package.json' with { type: 'json' }
-import { addDeadLettersCommands } from './commands/dead-letters.ts'
-import { addFailedChunksCommands } from './commands/failed-chunks.ts'
-import { examples } from './commands/help.ts'
-import { addKeysCommands } from './commands/keys.ts'
-import { addLogsCommand } from './commands/logs.ts'
-import { addMigrateCommand } from './commands/migrate.ts'
-import { addProjectsCommands } from './commands/projects.ts'
-import { addSendCommand } from './commands/send.ts'
-import { addStatusCommand } from './commands/status.ts'
 import type { Context } from './context.ts'
-import { CliError, UsageError } from './errors.ts'
-import { SLUICE } from './program-name.ts'
-import { isDebugSet, stackTrace } from './stack-trace.ts'
+import { CliError, isDebugSet, stackTrace, UsageError } from './errors.ts'
+import { SLUICE, withExamples } from './options.ts'
 import { escapeControls, painter } from './terminal.ts'
+
+/** Adds the options, the subcommands and the action of a command. */
+type Define = (command: Command, context: Context) => void
+
+/** The file of a command is loaded only if the arguments name it: its packages take far longer to load than the help. */
+const commands: readonly (readonly [name: string, description: string, load: () => Promise<Define>])[] = [
+  [
+    'projects',
+    'manage projects, which own API keys and rows',
+    async () => (await import('./commands/projects.ts')).defineProjects,
+  ],
+  ['keys', "manage a project's API keys", async () => (await import('./commands/keys.ts')).defineKeys],
+  [
+    'migrate',
+    "create ClickHouse's database and tables, or bring them up to date",
+    async () => (await import('./commands/migrate.ts')).defineMigrate,
+  ],
+  [
+    'logs',
+    'print the newest matching entries, oldest first',
+    async () => (await import('./commands/logs.ts')).defineLogs,
+  ],
+  [
+    'send',
+    'send the lines of log files or of stdin as entries',
+    async () => (await import('./commands/send.ts')).defineSend,
+  ],
+  [
+    'status',
+    'show rates, backlog, lag, processes, shards, dead letters and the memory of Redis',
+    async () => (await import('./commands/status.ts')).defineStatus,
+  ],
+  [
+    'dead-letters',
+    'list, retry and remove rows that ClickHouse rejected',
+    async () => (await import('./commands/dead-letters.ts')).defineDeadLetters,
+  ],
+  [
+    'failed-chunks',
+    'list, retry and remove chunks that no worker could deliver',
+    async () => (await import('./commands/failed-chunks.ts')).defineFailedChunks,
+  ],
+]
 
 const EXIT_CODE_USAGE = 2
 
 /** Runs one command, and returns its exit code. Reports operating errors on stderr; throws programming errors. */
 export async function run(args: readonly string[], context: Context): Promise<number> {
-  const program = createProgram(context)
+  const program = await createProgram(context, args)
   let running = program
   program.hook('preAction', (_program, command) => {
     running = command
@@ -66,8 +99,8 @@ function commandPath(command: Command): string {
   return command.parent === null ? SLUICE : `${commandPath(command.parent)} ${command.name()}`
 }
 
-/** The commands with their options and help. */
-export function createProgram(context: Context): Command {
+/** @param args the commands that they name are complete. Of the others, only name and description are known */
+export async function createProgram(context: Context, args: readonly string[]): Promise<Command> {
   const { stdout, stderr } = context
   const program = new Command(SLUICE)
     .description(
@@ -83,25 +116,18 @@ export function createProgram(context: Context): Command {
       // Every error of the command line starts in the same way, whether Commander or a command finds it.
       outputError: (text, write) => write(`${errorPrefix(stderr)} ${text.replace(/^error: /, '')}`),
     })
-    .addHelpText(
-      'after',
-      examples(
-        ['send /var/log/*.log', 'send the lines of files'],
-        ['logs --project shop --follow', 'print the newest entries, then new ones'],
-        ['keys create --project shop', 'create an API key'],
-        ['status --watch', 'rates, backlog, lag, processes, memory of Redis'],
-        ['help logs', 'show the options of a command'],
-      ),
-    )
-    .addHelpText('after', SETTINGS_HELP)
-  addProjectsCommands(program, context)
-  addKeysCommands(program, context)
-  addMigrateCommand(program, context)
-  addLogsCommand(program, context)
-  addSendCommand(program, context)
-  addStatusCommand(program, context)
-  addDeadLettersCommands(program, context)
-  addFailedChunksCommands(program, context)
+  withExamples(
+    program,
+    ['send /var/log/*.log', 'send the lines of files'],
+    ['logs --project shop --follow', 'print the newest entries, then new ones'],
+    ['keys create --project shop', 'create an API key'],
+    ['status --watch', 'rates, backlog, lag, processes, memory of Redis'],
+    ['help logs', 'show the options of a command'],
+  ).addHelpText('after', SETTINGS_HELP)
+  for (const [name, description, load] of commands) {
+    const command = program.command(name).description(description)
+    if (args.includes(name)) (await load())(command, context)
+  }
   setUsageHints(program)
   return program
 }
@@ -126,4 +152,4 @@ Other variables: SLUICE_DATA_DIR is the folder of the data of \`npm start\` (def
 traces of errors. NO_COLOR turns colours off.
 
 Exit codes: 0 success, 1 failure or rejected entries, 2 usage error, 130 interrupted.
-Ctrl-C is a success for send --follow and status --watch.`
+Ctrl-C is a success for status --watch.`

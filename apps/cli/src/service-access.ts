@@ -3,7 +3,7 @@ import { parseRedisUrl, readSettings, redisSettings, SettingsError } from '@slui
 import type { Context } from './context.ts'
 import { CliError } from './errors.ts'
 import { readLocalServices } from './local-services.ts'
-import { SLUICE } from './program-name.ts'
+import { SLUICE } from './options.ts'
 
 export interface RedisFlags {
   redisUrl?: string

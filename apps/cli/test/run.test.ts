@@ -2,7 +2,7 @@ import { readdirSync, readFileSync } from 'node:fs'
 import { describe, expect, test } from 'vitest'
 import type { Command } from 'commander'
 import packageJson from '../../../package.json' with { type: 'json' }
-import { SLUICE } from '../src/program-name.ts'
+import { SLUICE } from '../src/options.ts'
 import { createProgram, run } from '../src/run.ts'
 import { fakeContext } from './fake-context.ts'
 
@@ -137,8 +137,10 @@ function allCommands(command: Command, path: readonly string[] = []): (readonly 
   ]
 }
 
-describe('each help page has examples with valid options', () => {
-  test.each(allCommands(createProgram(fakeContext())))('sluice %s', async (path, command) => {
+const COMMANDS = ['projects', 'keys', 'migrate', 'logs', 'send', 'dead-letters', 'failed-chunks', 'status']
+
+describe('each help page has examples with valid options', async () => {
+  test.each(allCommands(await createProgram(fakeContext(), COMMANDS)))('sluice %s', async (path, command) => {
     const context = fakeContext()
     expect(await run([...path.split(' ').filter(Boolean), '--help'], context)).toBe(0)
     const [, section = ''] = context.written.stdout.split('\nExamples:\n')
@@ -177,8 +179,5 @@ test('the help lists every environment variable that the command line reads', as
 test('the help lists every command', async () => {
   const context = fakeContext()
   expect(await run(['help'], context)).toBe(0)
-  const commands = ['projects', 'keys', 'migrate', 'logs', 'send', 'dead-letters', 'failed-chunks', 'status']
-  for (const command of commands) {
-    expect(context.written.stdout).toContain(command)
-  }
+  for (const command of COMMANDS) expect(context.written.stdout).toContain(command)
 })

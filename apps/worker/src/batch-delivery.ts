@@ -1,14 +1,11 @@
 import { describeError } from '@sluice/clickhouse'
 import type { BatchLedger, ChunkConsumer, HeldChunk } from '@sluice/queue'
-import type { Logger, MonotonicClock } from '@sluice/runtime'
+import { type Logger, type MonotonicClock, type Semaphore, withTimeout } from '@sluice/runtime'
 import type { BatchStages } from './batch-stages.ts'
 import { type Batch, idsOf, type Recovery, type Stage } from './batch.ts'
-import { isFinal, RequeueError } from './delivery-errors.ts'
 import type { InsertHealth } from './insert-health.ts'
 import { workerLimits } from './limits.ts'
-import type { Retrier } from './retrier.ts'
-import type { Semaphore } from './semaphore.ts'
-import { within } from './within.ts'
+import { isFinal, RequeueError, type Retrier } from './retrier.ts'
 
 export interface BatchDeliveryDependencies {
   readonly ledger: Pick<BatchLedger, 'claim' | 'renewLease' | 'endLease'>
@@ -24,7 +21,7 @@ export interface BatchDeliveryDependencies {
   readonly clock: MonotonicClock
   readonly makeId: () => string
   readonly workerId: string
-  /** Aborted when chunks that are not delivered must be requeued. */
+  /** Aborted with a RequeueError when chunks that are not delivered must be requeued. */
   readonly signal: AbortSignal
 }
 
@@ -77,12 +74,14 @@ export class BatchDelivery {
    */
   async deliver(chunks: readonly HeldChunk[]): Promise<void> {
     const claiming = this.#claim(chunks)
-    const claimed = await within(workerLimits.claimMaxMs, claiming, this.#deps.clock)
-    if (claimed === 'late') {
-      this.#inBackground(claiming.then((batch) => this.#deliverLate(batch)))
-    } else if (claimed !== undefined) {
-      await this.#deliverNew(claimed)
+    let claimed: Claim | undefined
+    try {
+      claimed = await withTimeout(claiming, workerLimits.claimMaxMs, this.#deps.clock)
+    } catch {
+      // It never rejects, so it is late.
+      return this.#inBackground(claiming.then((batch) => this.#deliverLate(batch)))
     }
+    if (claimed !== undefined) await this.#deliverNew(claimed)
   }
 
   /** Returns the batches that wait, and resolves when no work is left. To be called after the last `deliver`. */

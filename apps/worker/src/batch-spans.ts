@@ -1,6 +1,7 @@
-import { describeError, type FrameInserter, queryIds } from '@sluice/clickhouse'
-import { parseTraceparent, type Span, type SpanContext, type Traces } from '@sluice/traces'
-import { type Batch, type BatchInRepair, rowsOf, type Stage } from './batch.ts'
+import { describeError } from '@sluice/clickhouse'
+import { parseTraceparent, type Span, type Traces } from '@sluice/traces'
+import { type Batch, rowsOf, type Stage } from './batch.ts'
+import type { Query, Step, WorkerEventMap, WorkerEvents } from './worker-events.ts'
 
 /** Spans of inserts per batch. One that is inserted in parts may need thousands of inserts; all of them are counted. */
 export const INSERT_SPANS_MAX = 20
@@ -32,12 +33,20 @@ interface OpenBatch {
   inserts: number
 }
 
-type OpenStage = Exclude<Stage, { readonly at: 'done' }>
+type Result = WorkerEventMap['step ended'][1]
+type Insert = Extract<Query, { readonly kind: 'insert' }>
 
-/** Makes the spans of a shard's batches. */
-export interface ShardSpans {
-  /** Runs a step of a batch. Its result and its error are those of `run`. */
-  step(stage: OpenStage, run: () => Promise<Stage>): Promise<Stage>
+/** @param monotonicMs the clock of `performance.now()` */
+export function traceBatches(
+  traces: Traces,
+  events: Pick<WorkerEvents, 'on'>,
+  monotonicMs: () => number,
+): void {
+  const spans = new BatchSpans(traces, monotonicMs)
+  events.on('step started', (step) => spans.stepStarted(step))
+  events.on('step ended', (step, result) => spans.stepEnded(step, result))
+  events.on('query started', (query) => query.kind === 'insert' && spans.insertStarted(query))
+  events.on('query ended', (query, failure) => spans.insertEnded(query, failure))
 }
 
 /**
@@ -47,60 +56,34 @@ export interface ShardSpans {
  * For each batch: none → open (a new batch is inserted, or a repair has loaded the batch) → ended, when the batch is finished or must wait.
  * The next repair opens another span.
  */
-export class BatchSpans {
+class BatchSpans {
   readonly #traces: Traces
   readonly #monotonicMs: () => number
   /** By the id of the batch. A worker has few batches in work, and no span is open while a batch waits. */
   readonly #open = new Map<string, OpenBatch>()
+  readonly #inserts = new Map<Query, Span>()
 
-  /** @param monotonicMs the clock of `performance.now()` */
   constructor(traces: Traces, monotonicMs: () => number) {
     this.#traces = traces
     this.#monotonicMs = monotonicMs
   }
 
-  ofShard(shard: number): ShardSpans {
-    return { step: (stage, run) => this.#step(shard, stage, run) }
+  stepStarted({ from, shard }: Step): void {
+    if (from.at === 'claimed') this.#begin(from.batch, { shard, startMs: from.sinceMs, repair: 0 })
   }
 
-  /** The same inserter. Its inserts of batches with a span have one, too. */
-  inserter(
-    inserter: Pick<FrameInserter, 'insert' | 'isRunning'>,
-  ): Pick<FrameInserter, 'insert' | 'isRunning'> {
-    return {
-      insert: (frames, token, givenId?: string) => {
-        const queryId = givenId ?? queryIds.rows(token)
-        const run = (): Promise<void> => inserter.insert(frames, token, queryId)
-        const [batchId = ''] = token.split('/', 1)
-        const open = this.#open.get(batchId)
-        return open === undefined ? run() : this.#insert(open, { frames, token, queryId }, run)
-      },
-      isRunning: (token) => inserter.isRunning(token),
-    }
-  }
-
-  async #step(shard: number, stage: OpenStage, run: () => Promise<Stage>): Promise<Stage> {
-    const id = batchIdOf(stage)
-    if (stage.at === 'claimed') this.#begin(stage.batch, { shard, startMs: stage.sinceMs, repair: 0 })
-    const startMs = this.#monotonicMs()
-    try {
-      const next = await run()
-      if (next.at === 'loaded' || next.at === 'rejected') this.#beginRepair(next.batch, shard, startMs)
-      else if (next.at !== 'stored') this.#end(id, next.at)
-      return next
-    } catch (error) {
-      this.#end(id, 'failed', error)
-      throw error
-    }
-  }
-
-  /** A batch that was rejected as a whole has its span already. */
-  #beginRepair(batch: BatchInRepair, shard: number, startMs: number): void {
-    if (!this.#open.has(batch.id)) this.#begin(batch, { shard, startMs, repair: batch.repair })
+  stepEnded({ from, shard, startedMs }: Step, result: Result): void {
+    const id = batchIdOf(from)
+    if ('error' in result) return this.#end(id, 'failed', result.error)
+    const { to } = result
+    if (to.at === 'loaded' || to.at === 'rejected') {
+      // A batch that was rejected as a whole has its span already.
+      if (!this.#open.has(id)) this.#begin(to.batch, { shard, startMs: startedMs, repair: to.batch.repair })
+    } else if (to.at !== 'stored') this.#end(id, to.at)
   }
 
   #begin(batch: Batch, { shard, startMs, repair }: { shard: number; startMs: number; repair: number }): void {
-    const links = batch.chunks.flatMap(({ trace }) => contextOf(trace) ?? [])
+    const links = batch.chunks.flatMap(({ trace }) => (trace && parseTraceparent(trace)) || [])
     if (links.length === 0) return
     const span = this.#traces.start({
       name: 'batch',
@@ -131,23 +114,16 @@ export class BatchSpans {
     open.span.end(result === 'failed' ? 'error' : undefined)
   }
 
-  async #insert(open: OpenBatch, insert: Insert, run: () => Promise<void>): Promise<void> {
+  insertStarted(insert: Insert): void {
+    const { frames, token, queryId } = insert
+    const [batchId = ''] = token.split('/', 1)
+    const open = this.#open.get(batchId)
+    if (open === undefined) return
     open.inserts += 1
-    if (open.inserts > INSERT_SPANS_MAX) return run()
-    const span = this.#startInsert(open, insert)
-    try {
-      await run()
-      span.end()
-    } catch (error) {
-      span.set({ [batchAttributes.error]: describeError(error) })
-      span.end('error')
-      throw error
-    }
-  }
-
-  #startInsert({ span, batch }: OpenBatch, { frames, token, queryId }: Insert): Span {
+    if (open.inserts > INSERT_SPANS_MAX) return
+    const { span, batch } = open
     const isWhole = token === batch.id && frames.length === batch.chunks.length
-    return this.#traces.start({
+    const child = this.#traces.start({
       name: 'insert',
       kind: 'client',
       startMs: this.#monotonicMs(),
@@ -163,21 +139,18 @@ export class BatchSpans {
         [batchAttributes.insertBytes]: frames.reduce((sum, { length }) => sum + length, 0),
       },
     })
+    this.#inserts.set(insert, child)
+  }
+
+  insertEnded(query: Query, failure: { readonly error: unknown } | undefined): void {
+    const span = this.#inserts.get(query)
+    this.#inserts.delete(query)
+    if (failure !== undefined) span?.set({ [batchAttributes.error]: describeError(failure.error) })
+    span?.end(failure && 'error')
   }
 }
 
-interface Insert {
-  readonly frames: readonly Buffer[]
-  readonly token: string
-  readonly queryId: string
-}
-
-function batchIdOf(stage: OpenStage): string {
+function batchIdOf(stage: Step['from']): string {
   if ('recovery' in stage) return stage.recovery.batchId
   return 'batch' in stage ? stage.batch.id : stage.stored.id
-}
-
-/** Of the span of a chunk. Undefined for a chunk without one. */
-function contextOf(trace: string | undefined): SpanContext | undefined {
-  return trace === undefined ? undefined : parseTraceparent(trace)
 }

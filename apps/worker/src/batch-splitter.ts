@@ -9,15 +9,12 @@ import {
 } from '@sluice/clickhouse'
 import type { BatchLedger, HeldChunk } from '@sluice/queue'
 import { compressRows, rowAsJson, rowKey, rowsOfFrame } from '@sluice/rows'
-import type { Logger, MonotonicClock } from '@sluice/runtime'
+import { type Logger, type MonotonicClock, withTimeout } from '@sluice/runtime'
 import type { BatchInRepair, EarlierAttempts, Suspension } from './batch.ts'
-import { isFinal, UndeliverableError } from './delivery-errors.ts'
-import { type AttemptResult, attemptInsert } from './insert-attempt.ts'
 import type { InsertHealth } from './insert-health.ts'
 import { workerLimits } from './limits.ts'
-import type { Retrier } from './retrier.ts'
-import { within } from './within.ts'
-import type { WorkerCounts } from './worker-counts.ts'
+import { type AttemptResult, attemptInsert, isFinal, type Retrier, UndeliverableError } from './retrier.ts'
+import type { Emit } from './worker-events.ts'
 
 export interface BatchSplitterDependencies {
   readonly ledger: Pick<BatchLedger, 'recordSplit'>
@@ -26,7 +23,7 @@ export interface BatchSplitterDependencies {
   readonly retrier: Pick<Retrier, 'retry'>
   readonly health: Pick<InsertHealth, 'giveUpSignal' | 'hasSucceededSince'>
   readonly clock: MonotonicClock
-  readonly counts: Pick<WorkerCounts, 'splits'>
+  readonly events: Emit
   readonly logger: Logger
   /** How long after its failure an attempt to insert a single row may still commit, ms. */
   readonly insertLingerMaxMs: number
@@ -262,12 +259,12 @@ export class BatchSplitter {
 
   /** @returns whether the parts of the range may be sent */
   async #recordSplit({ id, repair, splits }: Pass, range: string): Promise<boolean> {
-    const { ledger, clock, counts } = this.#deps
-    const isClaimed = await within(workerLimits.repairStepMaxMs, ledger.recordSplit(id, range, repair), clock)
-    if (isClaimed === 'late') throw new Error('Redis does not record the split')
+    const { ledger, clock, events } = this.#deps
+    const recording = ledger.recordSplit(id, range, repair)
+    const isClaimed = await withTimeout(recording, workerLimits.repairStepMaxMs, clock)
     if (isClaimed && !splits.has(range)) {
       splits.add(range)
-      counts.splits += 1
+      events.emit('range split')
     }
     return isClaimed
   }

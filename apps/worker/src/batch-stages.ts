@@ -12,11 +12,9 @@ import {
   type Recovery,
   type Stage,
 } from './batch.ts'
-import { isFinal, UndeliverableError } from './delivery-errors.ts'
-import { type AttemptResult, attemptInsert } from './insert-attempt.ts'
 import type { InsertHealth } from './insert-health.ts'
-import type { Retrier } from './retrier.ts'
-import type { WorkerCounts } from './worker-counts.ts'
+import { type AttemptResult, attemptInsert, isFinal, type Retrier, UndeliverableError } from './retrier.ts'
+import type { Emit, Step } from './worker-events.ts'
 
 export interface BatchStagesDependencies {
   readonly ledger: Pick<BatchLedger, 'read' | 'beginRepair'>
@@ -25,7 +23,9 @@ export interface BatchStagesDependencies {
   readonly splitter: Pick<BatchSplitter, 'insertByParts'>
   readonly retrier: Pick<Retrier, 'retry'>
   readonly health: Pick<InsertHealth, 'giveUpSignal'>
-  readonly counts: Pick<WorkerCounts, 'stored' | 'recoveries' | 'rowsInserted' | 'rowsDeadLettered'>
+  readonly events: Emit
+  /** The number of the shard, for events. */
+  readonly shard: number
   readonly logger: Logger
   readonly clock: Pick<MonotonicClock, 'nowMs'>
   /** The name of this process in leases. */
@@ -67,7 +67,21 @@ export class BatchStages {
   }
 
   /** @throws RequeueError if the process stops, or the worker gives up inserting; other errors are those of Redis and ClickHouse */
-  step(stage: Exclude<Stage, { at: 'done' }>): Promise<Stage> {
+  async step(from: Step['from']): Promise<Stage> {
+    const { events, shard, clock } = this.#deps
+    const step = { shard, from, startedMs: clock.nowMs() }
+    events.emit('step started', step)
+    try {
+      const to = await this.#leave(from)
+      events.emit('step ended', step, { to })
+      return to
+    } catch (error) {
+      events.emit('step ended', step, { error })
+      throw error
+    }
+  }
+
+  #leave(stage: Step['from']): Promise<Stage> {
     if (stage.at === 'claimed') return this.#insertNew(stage.batch, stage.sinceMs)
     if (stage.at === 'loaded') return this.#insertMissing(stage.recovery, stage.batch)
     if (stage.at === 'rejected') return this.#insertByParts(stage.recovery, stage.batch)
@@ -108,7 +122,7 @@ export class BatchStages {
   }
 
   async #load(from: Recovery): Promise<Stage> {
-    const { ledger, consumer, logger, counts, workerId } = this.#deps
+    const { ledger, consumer, logger, events, workerId } = this.#deps
     const { batchId, chunkIds, isRejected } = from
     const record = await ledger.read(batchId)
     if (record?.state !== 'claimed') return confirmed(batchId, record?.members ?? chunkIds)
@@ -128,7 +142,7 @@ export class BatchStages {
       if (now?.state !== 'claimed') return confirmed(batchId, record.members)
       throw new UndeliverableError(`the queue does not have all chunks of batch ${batchId}`)
     }
-    counts.recoveries += 1
+    events.emit('repair started')
     logger.info({ batchId, chunks: chunks.length }, 'recovering a batch')
     const { number, splits } = repair
     const batch: BatchInRepair = { id: batchId, chunks, splits, repair: number }
@@ -194,19 +208,18 @@ export class BatchStages {
 
   /** @param deadLettered how many of its rows are dead letters */
   #stored(batch: Batch, repair: number, deadLettered = 0): Stage {
-    this.#deps.counts.stored(batch.chunks)
+    this.#deps.events.emit('batch stored', batch.chunks)
     const rows = { inserted: rowsOf(batch) - deadLettered, deadLettered }
     return { at: 'stored', stored: { id: batch.id, members: idsOf(batch), rows }, repair }
   }
 
   async #finish({ stored: batch, repair }: Extract<Stage, { at: 'stored' }>): Promise<Stage> {
-    const { consumer, retrier, logger, counts } = this.#deps
-    const { id: batchId, members, rows } = batch
+    const { consumer, retrier, logger, events } = this.#deps
+    const { id: batchId, members } = batch
     const isFinished = await retrier.retry('batch not finished', () => consumer.finish(batch, repair))
     // Another worker may have consumed a token of this batch: an insert that ClickHouse acknowledged here may have been ignored.
     if (!isFinished) return { at: 'recovering', recovery: this.recoveryOf(batchId, members) }
-    counts.rowsInserted += rows?.inserted ?? 0
-    counts.rowsDeadLettered += rows?.deadLettered ?? 0
+    events.emit('batch finished', batch)
     logger.debug({ batchId, chunks: members.length }, 'finished a batch')
     return { at: 'done' }
   }

@@ -1,5 +1,6 @@
 import { ClickHouseError, classifyInsertError, describeError } from '@sluice/clickhouse'
 import type { MonotonicClock } from '@sluice/runtime'
+import type { Query, WorkerEvents } from './worker-events.ts'
 
 /** ClickHouse is slow, and works. */
 const STILL_RUNNING = 'QUERY_WITH_SAME_ID_IS_ALREADY_RUNNING'
@@ -25,52 +26,24 @@ export interface InsertHealthLimits {
 export class InsertHealth {
   readonly #clock: Pick<MonotonicClock, 'nowMs'>
   readonly #limits: InsertHealthLimits
-  readonly #onFailure: () => void
   #failingSinceMs: number | undefined
   #succeededAtMs = Number.NEGATIVE_INFINITY
   #lastError: string | undefined
   #giveUp = new AbortController()
   #nextProbeAtMs = Number.NEGATIVE_INFINITY
 
-  /** @param onFailure called for each insert, or step before one, that fails without an error about the rows */
+  /** @param events of the queries that it takes into account */
   constructor(
     clock: Pick<MonotonicClock, 'nowMs'>,
     limits: InsertHealthLimits,
-    onFailure: () => void = () => undefined,
+    events: Pick<WorkerEvents, 'on'>,
   ) {
     this.#clock = clock
     this.#limits = limits
-    this.#onFailure = onFailure
-  }
-
-  /** Runs one insert and takes its result into account. @throws what `insert` throws */
-  async observe<T>(insert: () => Promise<T>): Promise<T> {
-    const startedMs = this.#clock.nowMs()
-    try {
-      const result = await insert()
-      this.#succeeded()
-      return result
-    } catch (error) {
-      const { failure, code } = classifyInsertError(error)
-      if (failure === 'transient' && code !== STILL_RUNNING) this.#failed(startedMs, error)
-      throw error
-    }
-  }
-
-  /**
-   * Runs a step that precedes an insert. It counts as a failed insert if ClickHouse gives no answer. If ClickHouse rejects the step, the
-   * first insert of a batch, which needs no such step, may still succeed.
-   *
-   * @throws what `step` throws
-   */
-  async observeStep<T>(step: () => Promise<T>): Promise<T> {
-    const startedMs = this.#clock.nowMs()
-    try {
-      return await step()
-    } catch (error) {
-      if (!(error instanceof ClickHouseError)) this.#failed(startedMs, error)
-      throw error
-    }
+    events.on('query ended', ({ kind, startedMs }, failure) => {
+      if (failure !== undefined && isInability(kind, failure.error)) this.#failed(startedMs, failure.error)
+      else if (failure === undefined && kind === 'insert') this.#succeeded()
+    })
   }
 
   /** Aborted while the worker has given up. */
@@ -114,11 +87,20 @@ export class InsertHealth {
   }
 
   #failed(startedMs: number, error: unknown): void {
-    this.#onFailure()
     // Another insert has succeeded meanwhile.
     if (startedMs < this.#succeededAtMs) return
     this.#lastError = describeError(error)
     this.#failingSinceMs ??= startedMs
     if (this.#clock.nowMs() - this.#failingSinceMs >= this.#limits.giveUpMs) this.#giveUp.abort()
   }
+}
+
+/**
+ * Whether a failed query shows that the worker cannot insert. If ClickHouse rejects what precedes an insert, the first insert of a batch,
+ * which needs no such query, may still succeed.
+ */
+function isInability(kind: Query['kind'], error: unknown): boolean {
+  if (kind !== 'insert') return !(error instanceof ClickHouseError)
+  const { failure, code } = classifyInsertError(error)
+  return failure === 'transient' && code !== STILL_RUNNING
 }

@@ -1,7 +1,55 @@
-import { describeError } from '@sluice/clickhouse'
+import { classifyInsertError, describeError, type InsertFailure, type InsertResult } from '@sluice/clickhouse'
 import { backoffMs, type Logger, type MonotonicClock } from '@sluice/runtime'
-import { isFinal, RequeueError } from './delivery-errors.ts'
+import { AssertionError } from 'node:assert'
 import { workerLimits } from './limits.ts'
+import type { Emit } from './worker-events.ts'
+
+/** The worker gives up work that it has begun. Its chunks are returned to the queue. */
+export class RequeueError extends Error {
+  override name = 'RequeueError'
+  /** The end of the queue to which they return: the front, or behind all other chunks. */
+  readonly end: 'front' | 'back'
+
+  constructor(message: string, end: 'front' | 'back' = 'front') {
+    super(message)
+    this.end = end
+  }
+}
+
+/** No retry can deliver the chunks. An operator must find out why. Their jobs are moved to the failed jobs. */
+export class UndeliverableError extends Error {
+  override name = 'UndeliverableError'
+}
+
+/** Whether another attempt cannot succeed: the worker gives up, an operator is needed, or the code has a defect. */
+export function isFinal(error: unknown): boolean {
+  return [RequeueError, UndeliverableError, TypeError, RangeError, ReferenceError, AssertionError].some(
+    (type) => error instanceof type,
+  )
+}
+
+/** The result of an attempt to insert. A rejection is an error of ClickHouse that a retry does not resolve. */
+export type AttemptResult =
+  | { readonly at: InsertResult }
+  | { readonly at: 'rejected'; readonly error: unknown }
+
+/**
+ * Makes one attempt to insert.
+ *
+ * @param run the attempt
+ * @param isRejection which failures are rejections; others are thrown, to be retried
+ */
+export async function attemptInsert(
+  run: () => Promise<InsertResult>,
+  isRejection: (failure: InsertFailure) => boolean,
+): Promise<AttemptResult> {
+  try {
+    return { at: await run() }
+  } catch (error) {
+    if (isRejection(classifyInsertError(error).failure)) return { at: 'rejected', error }
+    throw error
+  }
+}
 
 export interface RetrierOptions {
   readonly logger: Logger
@@ -10,8 +58,7 @@ export interface RetrierOptions {
   readonly clock: Pick<MonotonicClock, 'sleep'>
   /** 0 ≤ random < 1 */
   readonly random: () => number
-  /** Called for each failed attempt, with its message. */
-  readonly onFailure?: (failureMessage: string) => void
+  readonly events: Emit
 }
 
 /** Retries operations with backoff until they succeed, or until no more attempts may be made. */
@@ -44,7 +91,7 @@ export class Retrier {
     run: () => Promise<T>,
     giveUp: () => AbortSignal = () => this.#options.signal,
   ): Promise<T> {
-    const { signal, logger, clock, random, onFailure } = this.#options
+    const { signal, logger, clock, random, events } = this.#options
     const operation = Symbol(failureMessage)
     try {
       for (let attempt = 1; ; attempt += 1) {
@@ -55,7 +102,7 @@ export class Retrier {
           if (isFinal(error)) throw error
           const reason = describeError(error)
           this.#failing.set(operation, `${failureMessage}: ${reason}`)
-          onFailure?.(failureMessage)
+          events.emit('attempt failed', failureMessage)
           const retryInMs = backoffMs(attempt, workerLimits.retry, random())
           logger.warn({ reason, attempt, retryInMs }, failureMessage)
           const end = AbortSignal.any([signal, giveUp()])

@@ -1,12 +1,10 @@
 import type { ChunkConsumer, Fetch, HeldChunk } from '@sluice/queue'
-import type { MonotonicClock } from '@sluice/runtime'
+import type { MonotonicClock, Semaphore } from '@sluice/runtime'
 import type { BatchDelivery } from './batch-delivery.ts'
-import type { Collector } from './collector.ts'
-import type { HeldShare } from './held-budget.ts'
+import type { Collector, HeldShare } from './collector.ts'
 import type { InsertHealth } from './insert-health.ts'
 import { workerLimits } from './limits.ts'
-import type { Semaphore } from './semaphore.ts'
-import type { WorkerCounts } from './worker-counts.ts'
+import type { Emit } from './worker-events.ts'
 
 /** How chunks are fetched. */
 export const fetchLimits = {
@@ -37,7 +35,7 @@ export interface ShardOptions {
   readonly byteShare: HeldShare
   /** Inserts no rows, to learn whether ClickHouse accepts inserts. */
   readonly insertNothing: () => Promise<unknown>
-  readonly counts: Pick<WorkerCounts, 'batchTaken'>
+  readonly events: Emit
   readonly clock: MonotonicClock
   /** `fetchLimits`, except in tests. */
   readonly fetchLimits: FetchLimits
@@ -60,10 +58,17 @@ export class Shard {
   #bytes = 0
   #isWaitingForSlot = false
   #hasGivenUp = false
+  #loopedAtMs: number
 
   constructor(options: ShardOptions) {
     this.#options = options
+    this.#loopedAtMs = options.clock.nowMs()
     this.#running = this.#run()
+  }
+
+  /** When the last round of its loop ended. */
+  get loopedAtMs(): number {
+    return this.#loopedAtMs
   }
 
   /** Resolves when everything that was fetched is delivered or returned. */
@@ -83,6 +88,7 @@ export class Shard {
       await this.#returnAfterGivingUp()
       if (!this.#isStopping && clock.nowMs() >= fetchAtMs) fetchAtMs = clock.nowMs() + (await this.#fetch())
       this.#deliverDue()
+      this.#loopedAtMs = clock.nowMs()
       if (!this.#isDone) await clock.sleep(this.#restMs(fetchAtMs), this.#wake.signal)
     }
   }
@@ -171,7 +177,7 @@ export class Shard {
   }
 
   async #deliver(): Promise<void> {
-    const { collector, clock, delivery, counts } = this.#options
+    const { collector, clock, delivery, events } = this.#options
     // When the worker gives up, the slots of its failed inserts become free. Nothing else may be claimed in them.
     await this.#returnAfterGivingUp()
     const nowMs = clock.nowMs()
@@ -180,7 +186,7 @@ export class Shard {
     this.#isWaitingForSlot = false
     this.#wake.abort()
     if (chunks === undefined) return
-    counts.batchTaken(nowMs - sinceMs)
+    events.emit('batch taken', nowMs - sinceMs)
     await delivery.deliver(chunks)
     this.#hold(chunks, -1)
   }

@@ -1,6 +1,6 @@
 import { AssertionError } from 'node:assert'
 import { beforeEach, describe, expect, it } from 'vitest'
-import { RequeueError, UndeliverableError } from '../src/delivery-errors.ts'
+import { RequeueError, UndeliverableError } from '../src/retrier.ts'
 import { workerLimits } from '../src/limits.ts'
 import type { Stage } from '../src/batch.ts'
 import { insertErrors, makeChunk } from './support/chunks.ts'
@@ -562,7 +562,7 @@ describe('when the process stops', () => {
     own('D', 'c')
     await deliver(a, b, c)
     await fixture.clock.pass(0)
-    fixture.stopping.abort()
+    fixture.stopping.abort(new RequeueError('stopping'))
     await fixture.clock.pass(0)
     expect(fixture.only('requeue').toSorted()).toEqual(['requeue a to the front', 'requeue c to the front'])
     loaded.resolve()

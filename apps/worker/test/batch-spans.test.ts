@@ -1,9 +1,10 @@
 import { type FrameInserter, queryIds } from '@sluice/clickhouse'
 import { RecordedTraces } from '@sluice/harness/recorded-traces'
 import { beforeEach, describe, expect, it } from 'vitest'
-import { BatchSpans, INSERT_SPANS_MAX, type ShardSpans } from '../src/batch-spans.ts'
+import { INSERT_SPANS_MAX, traceBatches } from '../src/batch-spans.ts'
 import type { Batch, BatchInRepair, Recovery, Stage } from '../src/batch.ts'
-import { RequeueError } from '../src/delivery-errors.ts'
+import { RequeueError } from '../src/retrier.ts'
+import { type ObservedQueries, observeQueries, type Step, WorkerEvents } from '../src/worker-events.ts'
 import { makeChunk } from './support/chunks.ts'
 
 const context = { traceId: '4bf92f3577b34da6a3ce929d0e0e4736', spanId: '00f067aa0ba902b7' }
@@ -28,9 +29,11 @@ const rejected = { at: 'rejected', recovery, batch: inRepair } as const
 const stored = { at: 'stored', stored: { id: 'B', members: ['a', 'b', 'c'] }, repair: 0 } as const
 const waiting = { at: 'waiting', recovery } as const
 
+const unused = (): Promise<never> => Promise.reject(new Error('not used'))
+
 let traces: RecordedTraces
-let shard: ShardSpans
-let inserter: ReturnType<BatchSpans['inserter']>
+let events: WorkerEvents
+let inserter: ObservedQueries['frameInserter']
 /** The arguments of the inserts. */
 let inserts: Parameters<FrameInserter['insert']>[]
 /** The result of each insert. */
@@ -38,33 +41,42 @@ let insert: () => Promise<void>
 
 beforeEach(() => {
   traces = new RecordedTraces()
-  const spans = new BatchSpans(traces, () => 7)
-  shard = spans.ofShard(4)
+  events = new WorkerEvents()
+  traceBatches(traces, events, () => 7)
   inserts = []
   insert = () => Promise.resolve()
-  inserter = spans.inserter({
-    insert: (...args) => {
-      inserts.push(args)
-      return insert()
+  const { frameInserter } = observeQueries(
+    events,
+    { nowMs: () => 7 },
+    {
+      checkClock: unused,
+      storedRows: { find: unused },
+      frameInserter: {
+        insert: (...args) => {
+          inserts.push(args)
+          return insert()
+        },
+      },
     },
-    isRunning: async (token) => token === 'running',
-  })
+  )
+  inserter = frameInserter
 })
 
 /** A step with this result, during which the inserts have these tokens. */
-const step = (from: Exclude<Stage, { at: 'done' }>, to: Stage, ...tokens: string[]): Promise<Stage> =>
-  shard.step(from, async () => {
-    for (const token of tokens) await inserter.insert(frames, token).catch(() => undefined)
-    return to
-  })
+async function step(from: Step['from'], result: Stage | Error, ...tokens: string[]): Promise<void> {
+  const made = { shard: 4, from, startedMs: 6 }
+  events.emit('step started', made)
+  for (const token of tokens) await inserter.insert(frames, token).catch(() => undefined)
+  events.emit('step ended', made, result instanceof Error ? { error: result } : { to: result })
+}
 
 describe('a new batch', () => {
   it('with a traced chunk has a span with a link to it, and its insert is a child', async () => {
-    expect(await step(claimed, stored, 'B')).toBe(stored)
+    await step(claimed, stored, 'B')
     const [span, child, ...others] = traces.spans
     expect(others).toEqual([])
     expect(span?.ended).toBeUndefined()
-    expect(await step(stored, { at: 'done' })).toEqual({ at: 'done' })
+    await step(stored, { at: 'done' })
     expect(span?.options).toMatchObject({ name: 'batch', kind: 'consumer', startMs: 5 })
     expect(span?.options.parent).toBeUndefined()
     expect(span?.links).toMatchObject([context])
@@ -106,9 +118,8 @@ describe('a new batch', () => {
     expect(inserts).toEqual([[frames, 'B', queryIds.rows('B')]])
   })
 
-  it('that fails has a span with the error, and the error is thrown', async () => {
-    const error = new RequeueError('stopping')
-    await expect(shard.step(claimed, () => Promise.reject(error))).rejects.toBe(error)
+  it('that fails has a span with the error', async () => {
+    await step(claimed, new RequeueError('stopping'))
     expect(traces.spans[0]?.attributes).toMatchObject({ 'sluice.batch.result': 'failed' })
     expect(traces.spans[0]?.attributes['error.type']).toContain('stopping')
     expect(traces.spans[0]?.ended).toBe('error')
@@ -156,23 +167,17 @@ describe('a repair', () => {
 })
 
 describe('an insert', () => {
-  it('that fails has a span with the error, and the error is thrown', async () => {
+  it('that fails has a span with the error', async () => {
     insert = () => Promise.reject(lost)
-    const failing = shard.step(claimed, async () => {
-      await inserter.insert(frames, 'B')
-      return stored
-    })
-    await expect(failing).rejects.toBe(lost)
+    await step(claimed, lost, 'B')
     const [span] = traces.named('insert')
     expect(span?.attributes['error.type']).toBe('Error: connection lost')
     expect(span?.ended).toBe('error')
   })
 
   it('has the query id of the caller', async () => {
-    await shard.step(claimed, async () => {
-      await inserter.insert(frames.slice(1), 'B', 'another id')
-      return stored
-    })
+    events.emit('step started', { shard: 4, from: claimed, startedMs: 6 })
+    await inserter.insert(frames.slice(1), 'B', 'another id')
     expect(inserts).toEqual([[frames.slice(1), 'B', 'another id']])
     expect(traces.named('insert')[0]?.attributes).toMatchObject({
       'sluice.insert.query_id': 'another id',
@@ -184,10 +189,5 @@ describe('an insert', () => {
     await inserter.insert([], 'probe')
     expect(traces.spans).toEqual([])
     expect(inserts).toEqual([[[], 'probe', queryIds.rows('probe')]])
-  })
-
-  it('that is running is reported', async () => {
-    expect(await inserter.isRunning('running')).toBe(true)
-    expect(await inserter.isRunning('ended')).toBe(false)
   })
 })

@@ -1,7 +1,7 @@
 import { rowColumns } from '@sluice/rows'
 import { beforeEach, describe, expect, it } from 'vitest'
 import type { EarlierAttempts, Suspension } from '../src/batch.ts'
-import { RequeueError, UndeliverableError } from '../src/delivery-errors.ts'
+import { RequeueError, UndeliverableError } from '../src/retrier.ts'
 import { workerLimits } from '../src/limits.ts'
 import { insertErrors, makeChunk, makeRow } from './support/chunks.ts'
 import { batchOf, SplitterFixture } from './support/splitter-fixture.ts'
@@ -283,7 +283,7 @@ describe('rows that ClickHouse rejects with an unknown code', () => {
     ['if ClickHouse has accepted no row since the last attempt', unknownRejectionMs, unknownRejectionMs - 2],
   ])('are not dead-lettered %s', async (_when, startMs, succeededAtMs) => {
     await fixture.clock.pass(succeededAtMs)
-    await fixture.health.observe(async () => undefined)
+    fixture.otherInsert()
     await fixture.clock.pass(startMs - succeededAtMs)
     expect(await fixture.split(batch, later(unknownRejectionMs - 1))).toMatchObject({ at: 'suspended' })
     expect(fixture.deadLetters).toEqual([])
@@ -291,7 +291,7 @@ describe('rows that ClickHouse rejects with an unknown code', () => {
 
   it('are dead-lettered when their time is over, and ClickHouse has accepted rows since the last attempt', async () => {
     await fixture.clock.pass(unknownRejectionMs - 1)
-    await fixture.health.observe(async () => undefined)
+    fixture.otherInsert()
     await fixture.clock.pass(1)
     expect(await fixture.split(batch, later(unknownRejectionMs - 1))).toMatchObject({ at: 'stored' })
     expect(fixture.deadLetters).toMatchObject([{ code: 'NEW_CODE' }])
@@ -299,7 +299,7 @@ describe('rows that ClickHouse rejects with an unknown code', () => {
 
   it('are not dead-lettered while an earlier attempt may still commit', async () => {
     await fixture.clock.pass(unknownRejectionMs)
-    await fixture.health.observe(async () => undefined)
+    fixture.otherInsert()
     const earlier = { ...later(0), unsettledUntilMs: unknownRejectionMs + 1 }
     expect(await fixture.split(batch, earlier)).toMatchObject({ at: 'suspended' })
     expect(fixture.deadLetters).toEqual([])
@@ -337,7 +337,7 @@ describe('rows that ClickHouse rejects with an unknown code', () => {
 
   it('do not keep back the parts in the attempt that dead-letters them', async () => {
     await fixture.clock.pass(unknownRejectionMs)
-    await fixture.health.observe(async () => undefined)
+    fixture.otherInsert()
     expect(await fixture.split(batchOf(['unknown-a', 'unknown-b']), later(0))).toMatchObject({ at: 'stored' })
     expect(fixture.deadLetters).toHaveLength(2)
   })
@@ -352,7 +352,7 @@ describe('rows that ClickHouse rejects with an unknown code', () => {
   it('do not end the attempt if ClickHouse has accepted a row of any batch meanwhile', async () => {
     fixture.beforeLookup = () => {
       fixture.beforeLookup = () => undefined
-      void fixture.health.observe(async () => undefined)
+      fixture.otherInsert()
     }
     expect(await fixture.split(batchOf(suspects(SUSPECTS_MAX + 4)))).toMatchObject({ at: 'suspended' })
     expect(fixture.calls.some((call) => call.endsWith(' unknown-19'))).toBe(true)
@@ -502,9 +502,9 @@ describe('transient errors', () => {
   ])('of %s end when the worker gives up inserting', async (_what, fail) => {
     fail()
     // Another batch of this worker cannot be inserted either.
-    const failing = (): Promise<unknown> => fixture.health.observe(lose).catch(() => undefined)
-    await failing()
-    fixture.clock.after(giveUpMs, () => void failing())
+    const failing = (): void => fixture.otherInsert(new Error('connection lost'))
+    failing()
+    fixture.clock.after(giveUpMs, failing)
     await expect(fixture.split(batchOf(['poison-a']))).rejects.toThrow(RequeueError)
     expect(fixture.clock.nowMs()).toBe(giveUpMs)
   })

@@ -13,9 +13,8 @@ import {
   type Recovery,
   type Stage,
 } from '../src/batch.ts'
-import { RequeueError, UndeliverableError } from '../src/delivery-errors.ts'
-import { Retrier } from '../src/retrier.ts'
-import { WorkerCounts } from '../src/worker-counts.ts'
+import { RequeueError, Retrier, UndeliverableError } from '../src/retrier.ts'
+import { WorkerEvents } from '../src/worker-events.ts'
 import { insertErrors, makeChunk } from './support/chunks.ts'
 import { TestClock } from './support/test-clock.ts'
 
@@ -53,6 +52,7 @@ let repairs: (BatchRepair | undefined | Error)[]
 let loads: (HeldChunk[] | undefined | Error)[]
 let finishes: (boolean | Error)[]
 let stages: BatchStages
+let events: WorkerEvents
 
 /** The next result of a list. */
 function next<T>(results: (T | Error)[]): T {
@@ -77,8 +77,10 @@ beforeEach(() => {
   loads = []
   finishes = []
   const logger = createLogger('test', 'silent')
+  events = new WorkerEvents()
   stages = new BatchStages({
-    counts: new WorkerCounts(undefined, () => 0),
+    events,
+    shard: 4,
     ledger: {
       read: async (batchId) => {
         calls.push(`read ${batchId}`)
@@ -116,7 +118,7 @@ beforeEach(() => {
         return next(parts)
       },
     },
-    retrier: new Retrier({ logger, signal: stopping.signal, clock, random: () => 0 }),
+    retrier: new Retrier({ logger, signal: stopping.signal, clock, random: () => 0, events }),
     health: {
       get giveUpSignal() {
         return givingUp.signal

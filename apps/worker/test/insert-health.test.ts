@@ -1,6 +1,7 @@
 import { beforeEach, describe, expect, it } from 'vitest'
 import { ClickHouseError } from '@sluice/clickhouse'
 import { InsertHealth } from '../src/insert-health.ts'
+import { type ObservedQueries, observeQueries, WorkerEvents } from '../src/worker-events.ts'
 import { insertErrors } from './support/chunks.ts'
 import { TestClock } from './support/test-clock.ts'
 
@@ -8,27 +9,34 @@ const limits = { giveUpMs: 10_000, probeIntervalMs: 5_000 }
 
 let clock: TestClock
 let health: InsertHealth
+let queries: ObservedQueries
+/** What the next query does. */
+let send: () => Promise<void>
 
 beforeEach(async () => {
   clock = new TestClock()
-  health = new InsertHealth(clock, limits)
+  const events = new WorkerEvents()
+  health = new InsertHealth(clock, limits, events)
+  queries = observeQueries(events, clock, {
+    checkClock: () => send(),
+    frameInserter: { insert: () => send() },
+    storedRows: { find: () => send().then(() => new Set()) },
+  })
   await clock.pass(1_000)
 })
 
-const succeed = (): Promise<string> => health.observe(async () => 'stored')
+const insert = (itsSend: () => Promise<void>): Promise<void> => {
+  send = itsSend
+  return queries.frameInserter.insert([], 'token')
+}
+const succeed = (): Promise<void> => insert(() => Promise.resolve())
 /** An insert that fails after some time. */
 const fail = async (error: Error, tookMs = 0): Promise<void> => {
-  const insert = health.observe(async () => {
+  const failing = insert(async () => {
     await clock.sleep(tookMs)
     throw error
   })
-  await expect(clock.settle(insert)).rejects.toBe(error)
-}
-const failStep = async (error: Error): Promise<void> => {
-  const step = health.observeStep(async () => {
-    throw error
-  })
-  await expect(step).rejects.toBe(error)
+  await expect(clock.settle(failing)).rejects.toBe(error)
 }
 const isHealthy = (): boolean => health.fetchMax(100) === Number.POSITIVE_INFINITY
 const lost = new Error('connection lost')
@@ -38,7 +46,7 @@ describe('a worker', () => {
     expect(isHealthy()).toBe(true)
     expect(health.failure).toBeUndefined()
     expect(health.giveUpSignal.aborted).toBe(false)
-    expect(await succeed()).toBe('stored')
+    await succeed()
     expect(isHealthy()).toBe(true)
   })
 
@@ -134,26 +142,41 @@ describe('a worker', () => {
   })
 })
 
-describe('a step before an insert', () => {
+describe.each([
+  ['a check of the clock', () => queries.beforeAttempt()],
+  ['a lookup', () => queries.storedRows.find([])],
+  ['the check before an insert of nothing', () => queries.insertNothing()],
+])('%s', (_name, query) => {
+  const failQuery = async (error: Error): Promise<void> => {
+    send = async () => {
+      throw error
+    }
+    await expect(query()).rejects.toBe(error)
+  }
+
   it('counts as a failed insert without an answer of ClickHouse', async () => {
-    await failStep(lost)
+    await failQuery(lost)
     expect(isHealthy()).toBe(false)
     await clock.pass(limits.giveUpMs)
-    await failStep(lost)
+    await failQuery(lost)
     expect(health.giveUpSignal.aborted).toBe(true)
   })
 
   it('changes nothing if ClickHouse rejects it', async () => {
-    await failStep(insertErrors.transient)
+    await failQuery(insertErrors.transient)
     expect(isHealthy()).toBe(true)
   })
+})
 
-  it('does not show that inserts succeed', async () => {
-    await fail(lost)
-    expect(await health.observeStep(async () => 'found')).toBe('found')
-    expect(isHealthy()).toBe(false)
-    expect(health.hasSucceededSince(0)).toBe(false)
-  })
+it('a query before an insert does not show that inserts succeed', async () => {
+  await fail(lost)
+  send = () => Promise.resolve()
+  await queries.beforeAttempt()
+  expect(await queries.storedRows.find([])).toEqual(new Set())
+  expect(isHealthy()).toBe(false)
+  expect(health.hasSucceededSince(0)).toBe(false)
+  await queries.insertNothing()
+  expect(isHealthy()).toBe(true)
 })
 
 describe('a failing worker', () => {
@@ -187,7 +210,7 @@ describe('the last success', () => {
   })
 
   it('is when an insert ended', async () => {
-    await clock.settle(health.observe(() => clock.sleep(300)))
+    await clock.settle(insert(() => clock.sleep(300)))
     expect(health.hasSucceededSince(1_300)).toBe(true)
   })
 })

@@ -1,9 +1,10 @@
 import { createLogger } from '@sluice/runtime'
 import { AssertionError } from 'node:assert'
 import { beforeEach, describe, expect, it, type MockInstance, vi } from 'vitest'
-import { RequeueError, UndeliverableError } from '../src/delivery-errors.ts'
 import { workerLimits } from '../src/limits.ts'
-import { Retrier } from '../src/retrier.ts'
+import { isFinal, RequeueError, Retrier, UndeliverableError } from '../src/retrier.ts'
+import { WorkerEvents } from '../src/worker-events.ts'
+import { insertErrors } from './support/chunks.ts'
 
 let stopping: AbortController
 /** The pauses that have started and not ended. */
@@ -11,6 +12,7 @@ let pauses: PromiseWithResolvers<void>[]
 /** Their lengths. */
 let pausesMs: number[]
 let warnings: MockInstance
+let events: WorkerEvents
 let retrier: Retrier
 
 beforeEach(() => {
@@ -27,7 +29,8 @@ beforeEach(() => {
     signal?.addEventListener('abort', () => pause.resolve())
     return pause.promise
   }
-  retrier = new Retrier({ logger, signal: stopping.signal, clock: { sleep }, random: () => 0.5 })
+  events = new WorkerEvents()
+  retrier = new Retrier({ logger, signal: stopping.signal, clock: { sleep }, random: () => 0.5, events })
 })
 
 /** An operation that fails until the test lets it succeed. */
@@ -103,6 +106,8 @@ describe('Retrier.retry', () => {
   })
 
   it('waits longer after each attempt, and logs each failure without its details', async () => {
+    const failed = vi.fn<(message: string) => void>()
+    events.on('attempt failed', failed)
     const operation = new Operation('insert', refused)
     await turn()
     for (let retry = 1; retry <= 7; retry += 1) await retryNext()
@@ -114,6 +119,7 @@ describe('Retrier.retry', () => {
       { reason: 'Error: connection refused', attempt: 2, retryInMs: 1.5 * baseMs },
       'insert failed',
     ])
+    expect(failed.mock.calls).toEqual(Array.from({ length: 8 }, () => ['insert failed']))
     stopping.abort()
     await expect(operation.result).rejects.toThrow(RequeueError)
   })
@@ -245,4 +251,29 @@ describe('Retrier.failures', () => {
     await expect(operation.result).rejects.toThrow(RequeueError)
     expect(retrier.failures).toEqual([])
   })
+})
+
+describe('isFinal', () => {
+  it.each([
+    new RequeueError('stopping'),
+    new UndeliverableError('rows are not found'),
+    new TypeError('x is not a function'),
+    new RangeError('invalid length'),
+    new ReferenceError('x is not defined'),
+    new AssertionError({ message: 'broken' }),
+  ])('is true for an error that no attempt resolves: %s', (error) => {
+    expect(isFinal(error)).toBe(true)
+  })
+
+  it.each([new Error('connection lost'), ...Object.values(insertErrors), 'text', undefined])(
+    'is false for an error that may pass: %s',
+    (error) => {
+      expect(isFinal(error)).toBe(false)
+    },
+  )
+})
+
+it('returns chunks to the front of the queue by default', () => {
+  expect(new RequeueError('stopping').end).toBe('front')
+  expect(new RequeueError('rejected', 'back').end).toBe('back')
 })

@@ -4,7 +4,7 @@ import { limits } from '@sluice/schema'
 import { once } from 'node:events'
 import { connect, type Socket } from 'node:net'
 import { zstdCompressSync } from 'node:zlib'
-import { drawCostlyBody, writeCostlyBody } from '../../../test/fuzz/costly-body.ts'
+import { drawCostlyBody, writeCostlyBody } from './costly-body.ts'
 
 /** An API process that is attacked, and what the attackers have of it. */
 export interface Target {

@@ -20,7 +20,7 @@ const commandLine = new CommandLine(`npm run lab -- hostile -- [options]
                      heads    200 connections with 64 KB of the shortest pipelined requests behind such a page, which read nothing
                      bodies   200 connections, each with a body of 5 MiB that lacks its last byte
                      zstd     64 connections that send bodies of 5 MiB, each of them 600 bytes as zstd
-                     costly   32 connections that send bodies of the fuzzer's search for costs, as zstd
+                     costly   32 connections that send bodies of many small parts, as zstd
                      empty    16 connections that send empty batches with new idempotency keys
                      guesses  16 connections that guess keys
                      slow     10,000 connections that send a head or a body of 8 KB slowly

@@ -2,9 +2,7 @@ import { randomUUID } from 'node:crypto'
 import { ClockError, describeSkew, type Logger, type Readiness } from '@sluice/runtime'
 import type { ClickHouseClient } from './client.ts'
 import { describeError } from './insert-errors.ts'
-import { queryIds } from './query-ids.ts'
-import { type QueryWatcher, unwatched } from './query-watch.ts'
-import { selectRows } from './select-rows.ts'
+import { queryIds, type QueryWatcher, selectRows, unwatched } from './query-watch.ts'
 
 /** Nothing may be inserted or looked up now: ClickHouse's clock is wrong, or unknown. Transient. */
 export class ClockSkewError extends Error {

@@ -4,7 +4,7 @@ import { hash } from 'node:crypto'
 import { setTimeout } from 'node:timers/promises'
 import { classifyInsertError } from './insert-errors.ts'
 import { InsertOnce, type InsertTarget, REPLACEMENTS_MAX } from './insert-once.ts'
-import { queryIds } from './query-ids.ts'
+import { queryIds } from './query-watch.ts'
 import { deadLettersTable, logsInsertJsonQuery, logsInsertSettings, logsTable } from './tables.ts'
 
 /** A dead letter as it is stored. `failedAt` is ISO 8601. */

@@ -2,10 +2,7 @@ import type { ClickHouseClient } from '@clickhouse/client'
 import { toClickHouseTime } from '@sluice/rows'
 import { hash } from 'node:crypto'
 import { InsertOnce, type InsertOnceOptions, type InsertTarget, REPLACEMENTS_MAX } from './insert-once.ts'
-import { queryIds } from './query-ids.ts'
-import { insertStream } from './insert-stream.ts'
-import { type QueryWatcher, unwatched } from './query-watch.ts'
-import { selectRows } from './select-rows.ts'
+import { insertStream, queryIds, type QueryWatcher, selectRows, unwatched } from './query-watch.ts'
 import { deadLettersTable } from './tables.ts'
 
 /** A row that ClickHouse rejected, or a chunk that cannot be decompressed. */

@@ -3,13 +3,12 @@ export {
   type ClickHouseAccess,
   clickhouseAccessFrom,
   type ClickHouseClient,
+  clickhouseSettings,
   connectClickHouse,
   quorumSettings,
 } from './client.ts'
-export { ClickHouseMonitor } from './clickhouse-monitor.ts'
 export { type DeadLetter, DeadLetters } from './dead-letters.ts'
 export { DeadLetterStore, type RetryOutcome, type StoredDeadLetter } from './dead-letter-store.ts'
-export { FrameInserter } from './frame-inserter.ts'
 export { ClickHouseError, classifyInsertError, describeError, type InsertFailure } from './insert-errors.ts'
 export {
   InsertOnce,
@@ -18,13 +17,16 @@ export {
   REPLACEMENTS_MAX,
   StillRunningError,
 } from './insert-once.ts'
-export { migrate, type Migration, MigrationError, migrationsFolder, readMigrations } from './migrate.ts'
-export { queryIds } from './query-ids.ts'
-export { QueryWatch, type QueryWatcher, watchLimits } from './query-watch.ts'
-export { replicatedStatement } from './replicated-sql.ts'
-export { RowInserter, type RowInserterOptions } from './row-inserter.ts'
-export { RunningQueries } from './running-queries.ts'
-export { clickhouseSettings } from './settings.ts'
+export {
+  migrate,
+  type Migration,
+  MigrationError,
+  migrationsFolder,
+  readMigrations,
+  replicatedStatement,
+} from './migrate.ts'
+export { queryIds, QueryWatch, type QueryWatcher, watchLimits } from './query-watch.ts'
+export { FrameInserter, RowInserter, type RowInserterOptions } from './row-inserter.ts'
 export { StoredRows } from './stored-rows.ts'
 export {
   deadLettersTable,

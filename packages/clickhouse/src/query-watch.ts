@@ -1,25 +1,52 @@
-import { setTimeout } from 'node:timers/promises'
-import type { ClickHouseMonitor } from './clickhouse-monitor.ts'
-import type { RunningQueries } from './running-queries.ts'
+import type { ClickHouseClient, ExecParams, QueryParams } from '@clickhouse/client'
+import { processClock, type MonotonicClock, type Readiness } from '@sluice/runtime'
+import { addAbortSignal, Readable } from 'node:stream'
+import { finished } from 'node:stream/promises'
 
 /** The times of the questions. Together they are less than 10 s, within which operators learn of a silent connection. */
 export const watchLimits = {
   /** A query that neither sends nor gets anything for this long is asked about. Nearly all queries end sooner, and cost no question. */
   quietMs: 4_000,
-  /** From one question to the next. An answer that was in flight when the query had just ended arrives in this time. */
+  /** From one question to the next. A response that was in flight when the query had just ended arrives in this time. */
   intervalMs: 3_000,
-  /** A question without an answer for this long means that ClickHouse is silent. It reads a few rows of memory. */
+  /** A question without a response for this long means that ClickHouse is silent. It reads a few rows of memory. */
   questionTimeoutMs: 3_000,
   /** A query that is not running by this many questions in a row is given up. */
   missingMax: 2,
   /**
-   * A query is given up after this many questions in a row without an answer, which is 13 s after its last sign. By then its worker must
+   * A query is given up after this many questions in a row without a response, which is 13 s after its last sign. By then its worker must
    * return its chunks, so that a worker that reaches ClickHouse can insert them. The second question follows a short disturbance.
    */
   silentMax: 2,
+  /** A worker whose questions get no response for this long is not alive. Longer than ClickHouse takes for a restart. */
+  aliveSilenceMaxMs: 120_000,
+  /**
+   * A question without a response says something about ClickHouse for this long. While something waits for ClickHouse, questions follow
+   * each other in less than this time. While nothing waits, none are asked, and an old one must not count.
+   */
+  evidenceMaxMs: 20_000,
 } as const
 
-/** A query without an answer was given up, because ClickHouse does not run it, or does not answer at all. It may have run, or still run. */
+/**
+ * The ids of Sluice's queries in ClickHouse. An insert has the same id in all of its attempts, in whichever process: ClickHouse rejects
+ * an attempt while an earlier one is still running (error 216). Operators recognise the ids by their prefix.
+ */
+export const queryIds = {
+  /** An insert of rows. */
+  rows: (token: string) => `sluice/rows/${token}`,
+  /** The insert of a row that consumes a token. Another id than that of the insert with this token, for which it must not wait. */
+  consumedToken: (token: string) => `sluice/token/${token}`,
+  /** An insert of a dead letter. */
+  deadLetter: (token: string) => `sluice/dead-letter/${token}`,
+  /** The retry of a dead letter: an insert of its row. */
+  deadLetterRetry: (letterId: string) => `sluice/dead-letter-retry/${letterId}`,
+  /** A lookup. Each has another id. */
+  lookup: (id: string) => `sluice/lookup/${id}`,
+  /** A query of the clock. Each has another id. */
+  clock: (id: string) => `sluice/clock/${id}`,
+} as const
+
+/** A query without a response was given up, because ClickHouse does not run it, or does not respond at all. It may have run, or still run. */
 export class LostQueryError extends Error {
   override name = 'LostQueryError'
 }
@@ -46,12 +73,16 @@ export const unwatched: QueryWatcher = {
 }
 
 export interface QueryWatchOptions {
-  readonly runningQueries: Pick<RunningQueries, 'has'>
-  readonly monitor: Pick<ClickHouseMonitor, 'answered' | 'silent' | 'lost' | 'found'>
+  /** Opens a new connection for each question: one that is open may be silent. */
+  readonly client: Pick<ClickHouseClient, 'query'>
+  /** Whether a question may reach another server than the query did. Then only that server knows whether it runs the query. */
+  readonly isCluster: boolean
   readonly monotonicMs: () => number
-  /** Resolves after `ms`, or when the signal is aborted. */
-  readonly sleep?: (ms: number, signal: AbortSignal) => Promise<void>
+  readonly sleep?: MonotonicClock['sleep']
 }
+
+/** What ClickHouse says about a query. `unknown`: it responds, but cannot tell. `silent`: nothing arrives. */
+type Finding = 'running' | 'missing' | 'unknown' | 'silent'
 
 /**
  * Watches queries: a slow one may take its time, and one whose connection is silent is given up within seconds.
@@ -59,101 +90,131 @@ export interface QueryWatchOptions {
  * A connection may be open while nothing arrives on it, because a load balancer lost its state or a route is gone. Silence alone does not
  * show this: a slow insert is silent too. Therefore the watch asks ClickHouse, over a new connection, whether it runs the query.
  *
- * Sending → (the request is sent, and nothing follows for a while) quiet → asked: running → quiet again; not running, twice → given up;
- * no answer → the monitor reports that ClickHouse is silent, and it is asked again; no answer, twice → given up.
+ * ```
+ * a query       sending ──▶ quiet (nothing sent or received for 4 s) ──▶ asked ──┬─ running or unknown ─▶ quiet
+ *                                                                               ├─ missing, twice ──────▶ given up
+ *                                                                               └─ silent, twice ───────▶ given up
+ * ClickHouse    responding ⇄ silent (a question got no response) ──▶ not alive (for two minutes, while something waited)
+ * ```
+ *
+ * A response is whatever shows that something is there: a refused connection and an error are responses too, since a restart of the worker
+ * would not help. A worker that does not wait for ClickHouse is ready and alive.
  */
 export class QueryWatch implements QueryWatcher {
   readonly #options: QueryWatchOptions
+  /** The queries without a response that ClickHouse does not run. */
+  readonly #missing = new Set<string>()
+  /** The questions without a response since the last response. */
+  #silence: { readonly sinceMs: number; readonly lastMs: number } | undefined
 
   constructor(options: QueryWatchOptions) {
     this.#options = options
   }
 
   async run<T>(queryId: string, send: (query: WatchedQuery) => Promise<T>): Promise<T> {
-    const { monitor, monotonicMs } = this.#options
+    const { monotonicMs } = this.#options
     const [ended, givenUp] = [new AbortController(), new AbortController()]
     let progressAtMs = monotonicMs()
     const progressed = (): void => {
       progressAtMs = monotonicMs()
     }
-    void this.#watch(
-      queryId,
-      () => progressAtMs,
-      ended.signal,
-      () => givenUp.abort(),
-    )
+    const isLost = this.#watch(queryId, () => progressAtMs, ended.signal)
+    void isLost.then((lost) => lost && givenUp.abort())
     try {
       const result = await send({ signal: givenUp.signal, progressed })
-      monitor.answered()
+      this.#silence = undefined
       return result
     } catch (error) {
       if (givenUp.signal.aborted)
         throw new LostQueryError(
-          'there is no answer, and ClickHouse does not run it or does not answer at all',
+          'there is no response, and ClickHouse does not run it or does not respond at all',
         )
-      if (!isSilence(error)) monitor.answered()
+      if (!isSilence(error)) this.#silence = undefined
       throw error
     } finally {
       ended.abort()
-      monitor.found(queryId)
+      this.#missing.delete(queryId)
     }
   }
 
   async isRunning(queryId: string): Promise<boolean> {
-    return (await this.#ask(queryId, new AbortController().signal)) === true
+    return (await this.#ask(queryId, new AbortController().signal)) === 'running'
   }
 
-  /** Never rejects. */
-  async #watch(
-    queryId: string,
-    progressAtMs: () => number,
-    ended: AbortSignal,
-    giveUp: () => void,
-  ): Promise<void> {
-    const { monitor, monotonicMs, sleep = sleepUnlessAborted } = this.#options
-    let missing = 0
-    let silent = 0
+  get readiness(): Readiness {
+    const reasons = [
+      ...(this.#currentSilence === undefined ? [] : ['ClickHouse does not answer on new connections']),
+      ...(this.#missing.size === 0
+        ? []
+        : ['ClickHouse does not run queries that wait for its answer: their connections may be silent']),
+    ]
+    return { ready: reasons.length === 0, reasons }
+  }
+
+  /** False if ClickHouse has responded to nothing for two minutes, while the worker waited for it. */
+  get isAlive(): boolean {
+    const silence = this.#currentSilence
+    return silence === undefined || silence.lastMs - silence.sinceMs <= watchLimits.aliveSilenceMaxMs
+  }
+
+  get #currentSilence(): { readonly sinceMs: number; readonly lastMs: number } | undefined {
+    const silence = this.#silence
+    if (silence === undefined) return undefined
+    return this.#options.monotonicMs() - silence.lastMs > watchLimits.evidenceMaxMs ? undefined : silence
+  }
+
+  /** @returns whether the query is to be given up; false when it has ended. Never rejects */
+  async #watch(queryId: string, progressAtMs: () => number, ended: AbortSignal): Promise<boolean> {
+    const { monotonicMs, sleep = processClock.sleep } = this.#options
+    let inARow = { missing: 0, silent: 0 }
     for (let waitMs: number = watchLimits.quietMs; ;) {
       await sleep(waitMs, ended)
-      if (ended.aborted) return
+      if (ended.aborted) return false
       const quietMs = monotonicMs() - progressAtMs()
       if (quietMs < watchLimits.quietMs) {
         waitMs = watchLimits.quietMs - quietMs
-        missing = 0
-        silent = 0
-        monitor.found(queryId)
+        inARow = { missing: 0, silent: 0 }
+        this.#missing.delete(queryId)
         continue
       }
-      const isRunning = await this.#ask(queryId, ended)
-      if (ended.aborted) return
-      silent = isRunning === 'silent' ? silent + 1 : 0
-      if (isRunning === true) {
-        missing = 0
-        monitor.found(queryId)
-      } else if (isRunning === false) {
-        missing += 1
-        monitor.lost(queryId)
+      const finding = await this.#ask(queryId, ended)
+      if (ended.aborted) return false
+      inARow.silent = finding === 'silent' ? inARow.silent + 1 : 0
+      if (finding === 'running') {
+        inARow.missing = 0
+        this.#missing.delete(queryId)
+      } else if (finding === 'missing') {
+        inARow.missing += 1
+        this.#missing.add(queryId)
       }
-      if (missing === watchLimits.missingMax || silent === watchLimits.silentMax) return giveUp()
+      if (inARow.missing === watchLimits.missingMax || inARow.silent === watchLimits.silentMax) return true
       waitMs = watchLimits.intervalMs
     }
   }
 
-  /** Undefined if ClickHouse does not say it. Never rejects. */
-  async #ask(queryId: string, signal: AbortSignal): Promise<boolean | 'silent' | undefined> {
-    const { runningQueries, monitor } = this.#options
+  /** Never rejects. */
+  async #ask(queryId: string, signal: AbortSignal): Promise<Finding> {
+    const { client, isCluster } = this.#options
     try {
-      const isRunning = await runningQueries.has(queryId, signal)
-      monitor.answered()
-      return isRunning
+      const result = await client.query({
+        query: 'SELECT 1 FROM system.processes WHERE query_id = {queryId: String} LIMIT 1',
+        query_params: { queryId },
+        format: 'JSONEachRow',
+        abort_signal: signal,
+      })
+      const rows = await result.json()
+      this.#silence = undefined
+      if (isCluster) return 'unknown'
+      return rows.length > 0 ? 'running' : 'missing'
     } catch (error) {
-      if (signal.aborted) return undefined
-      if (isSilence(error)) {
-        monitor.silent()
-        return 'silent'
+      if (signal.aborted) return 'unknown'
+      if (!isSilence(error)) {
+        this.#silence = undefined
+        return 'unknown'
       }
-      monitor.answered()
-      return undefined
+      const nowMs = this.#options.monotonicMs()
+      this.#silence = { sinceMs: this.#currentSilence?.sinceMs ?? nowMs, lastMs: nowMs }
+      return 'silent'
     }
   }
 }
@@ -167,6 +228,51 @@ function isSilence(error: unknown): boolean {
   return error.message === CLIENT_TIMEOUT || ('code' in error && error.code === 'ETIMEDOUT')
 }
 
-async function sleepUnlessAborted(ms: number, signal: AbortSignal): Promise<void> {
-  await setTimeout(ms, undefined, { signal }).catch(() => undefined)
+/**
+ * Sends a watched query, and reads its rows.
+ *
+ * @throws the errors of the client, and LostQueryError
+ */
+export async function selectRows<Row>(
+  client: Pick<ClickHouseClient, 'query'>,
+  watch: QueryWatcher,
+  queryId: string,
+  parameters: Pick<QueryParams, 'query' | 'query_params' | 'clickhouse_settings'>,
+): Promise<Row[]> {
+  return watch.run(queryId, async ({ signal }) => {
+    const result = await client.query({
+      ...parameters,
+      format: 'JSONEachRow',
+      query_id: queryId,
+      abort_signal: signal,
+    })
+    // The client heeds the signal until the answer begins. A connection may fall silent after that.
+    signal.addEventListener('abort', () => result.close(), { once: true })
+    return result.json<Row>()
+  })
+}
+
+/**
+ * Sends a watched insert. Resolves when ClickHouse has acknowledged it.
+ *
+ * @param pieces the body. `onPiece` may be called when a piece is needed: those before it are sent, which is progress
+ * @throws errors for `classifyInsertError`
+ */
+export async function insertStream(
+  client: Pick<ClickHouseClient, 'exec'>,
+  watch: QueryWatcher,
+  queryId: string,
+  params: Pick<ExecParams, 'query' | 'clickhouse_settings' | 'http_headers'>,
+  pieces: (onPiece: () => void) => Iterable<Buffer>,
+): Promise<void> {
+  await watch.run(queryId, async ({ signal, progressed }) => {
+    const { stream } = await client.exec({
+      ...params,
+      values: Readable.from(pieces(progressed), { objectMode: false }),
+      query_id: queryId,
+      abort_signal: signal,
+    })
+    // The response of an insert is empty. Its end releases the connection, which may fall silent before: others would wait for it.
+    await finished(addAbortSignal(signal, stream).resume())
+  })
 }

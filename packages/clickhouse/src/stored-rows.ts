@@ -2,9 +2,7 @@ import type { ClickHouseClient, QueryParams } from '@clickhouse/client'
 import { type RowKey, rowKey, rowsOfFrame } from '@sluice/rows'
 import { randomUUID } from 'node:crypto'
 import { clickhouseClockLimits } from './clickhouse-clock.ts'
-import { queryIds } from './query-ids.ts'
-import { type QueryWatcher, unwatched } from './query-watch.ts'
-import { selectRows } from './select-rows.ts'
+import { queryIds, type QueryWatcher, selectRows, unwatched } from './query-watch.ts'
 import { logsTable } from './tables.ts'
 
 /** Rows per query. Rows of one time and project share granules, and each query reads a granule once. */

@@ -1,10 +1,14 @@
-import { readSettings } from '@sluice/runtime'
+import { readSettings, SettingsError } from '@sluice/runtime'
 import { mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { type ClickHouseAccess, clickhouseAccessFrom, connectClickHouse } from '../src/client.ts'
-import { clickhouseSettings } from '../src/settings.ts'
+import {
+  type ClickHouseAccess,
+  clickhouseAccessFrom,
+  clickhouseSettings,
+  connectClickHouse,
+} from '../src/client.ts'
 import { startRecorder } from './recorder.ts'
 
 let folder: string
@@ -87,4 +91,25 @@ describe('an insert', () => {
     expect(names).toContain('async_insert')
     expect(names.filter((name) => name.includes('quorum'))).toEqual([])
   })
+})
+
+it.each(['x; DROP DATABASE y', 'a-b', '1a', 'a.b', '`a`', 'a'.repeat(65)])(
+  'the settings do not allow the database name %j, since the name becomes part of SQL',
+  (name) => {
+    expect(() => readSettings(clickhouseSettings, { CLICKHOUSE_DATABASE: name })).toThrow(
+      'CLICKHOUSE_DATABASE',
+    )
+  },
+)
+
+it('invalid settings are rejected without quoting the password', () => {
+  const environment = { CLICKHOUSE_PASSWORD: 'hunter2', CLICKHOUSE_DATABASE: '!' }
+  let message = ''
+  try {
+    readSettings(clickhouseSettings, environment)
+  } catch (error) {
+    if (error instanceof SettingsError) message = error.message
+  }
+  expect(message).toContain('CLICKHOUSE_DATABASE')
+  expect(message).not.toContain('hunter2')
 })

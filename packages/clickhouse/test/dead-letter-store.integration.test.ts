@@ -5,9 +5,8 @@ import { randomUUID } from 'node:crypto'
 import { afterAll, beforeAll, beforeEach, describe, expect, inject, it } from 'vitest'
 import { type ClickHouseClient, connectClickHouse } from '../src/client.ts'
 import { DeadLetterStore, type StoredDeadLetter } from '../src/dead-letter-store.ts'
-import { FrameInserter } from '../src/frame-inserter.ts'
-import { queryIds } from '../src/query-ids.ts'
-import { RunningQueries } from '../src/running-queries.ts'
+import { FrameInserter } from '../src/row-inserter.ts'
+import { queryIds, QueryWatch } from '../src/query-watch.ts'
 import { deadLettersTable, logsTable } from '../src/tables.ts'
 import { countingReads, fillLogs, GRANULE_ROWS } from './read-rows.ts'
 import { countRows, databaseOf, loseRows, openTestDatabase } from './test-database.ts'
@@ -309,8 +308,8 @@ describe('two operators who retry the same dead letter', () => {
     // It stands for a slow insert.
     const running = second.query({ query: 'SELECT sleep(3)', format: 'JSONEachRow', query_id: queryId })
     await eventually(2_000, async () => {
-      const { signal } = new AbortController()
-      expect(await new RunningQueries(clickhouse, { isCluster: false }).has(queryId, signal)).toBe(true)
+      const watch = new QueryWatch({ client: clickhouse, isCluster: false, monotonicMs: () => 0 })
+      expect(await watch.isRunning(queryId)).toBe(true)
     })
     expect(await store.retry([letter])).toEqual([
       { id: letter.id, rejection: 'another retry of it is running' },

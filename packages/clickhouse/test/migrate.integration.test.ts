@@ -1,8 +1,14 @@
 import { randomUUID } from 'node:crypto'
 import { afterAll, beforeAll, describe, expect, inject, it } from 'vitest'
 import { type ClickHouseClient, connectClickHouse } from '../src/client.ts'
-import { migrate, type Migration, migrationsFolder, readMigrations, statementsOf } from '../src/migrate.ts'
-import { replicatedStatement } from '../src/replicated-sql.ts'
+import {
+  migrate,
+  type Migration,
+  migrationsFolder,
+  readMigrations,
+  replicatedStatement,
+  statementsOf,
+} from '../src/migrate.ts'
 
 const database = `migrate_${randomUUID().replaceAll('-', '')}`
 const access = { ...inject('services').clickhouse, database }

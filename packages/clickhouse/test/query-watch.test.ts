@@ -1,41 +1,67 @@
-import { beforeEach, describe, expect, it } from 'vitest'
-import { LostQueryError, QueryWatch, watchLimits } from '../src/query-watch.ts'
+import { HttpServer } from '@sluice/harness/http-server'
+import { randomUUID } from 'node:crypto'
+import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
+import { type ClickHouseClient, connectClickHouse } from '../src/client.ts'
+import { DeadLetters } from '../src/dead-letters.ts'
+import {
+  LostQueryError,
+  QueryWatch,
+  type QueryWatchOptions,
+  type QueryWatcher,
+  selectRows,
+  unwatched,
+  watchLimits,
+} from '../src/query-watch.ts'
+import { FrameInserter } from '../src/row-inserter.ts'
 
 const SILENCE = new Error('Timeout error.')
+const READY = { ready: true, reasons: [] }
+const SILENT = { ready: false, reasons: ['ClickHouse does not answer on new connections'] }
+const MISSING = {
+  ready: false,
+  reasons: ['ClickHouse does not run queries that wait for its answer: their connections may be silent'],
+}
 
-/** What ClickHouse says about the query when it is asked. An error is thrown. */
-type Answer = boolean | undefined | Error
+/** Whether ClickHouse runs the query, when it is asked. An error is thrown. */
+type Finding = boolean | Error
 
 let nowMs: number
-let log: string[]
-let answers: Answer[]
+let findings: Finding[]
+/** When each question was asked. */
+let askedAtMs: number[]
 let watch: QueryWatch
 /** When pieces of the request are sent. */
 let piecesAtMs: number[]
 let sendPiece: () => void
 
+/** A client for questions, which gets these responses. */
+function questionsOf(respond: () => Finding | undefined): QueryWatchOptions['client'] {
+  const query = async () => {
+    const finding = respond()
+    if (finding instanceof Error) throw finding
+    return { json: async () => (finding === true ? [{}] : []) }
+  }
+  return { query } as unknown as QueryWatchOptions['client']
+}
+
 beforeEach(() => {
   nowMs = 0
-  log = []
-  answers = []
+  findings = []
+  askedAtMs = []
   piecesAtMs = []
   sendPiece = () => undefined
-  const note = (what: string) => () => void log.push(`${nowMs} ${what}`)
   watch = new QueryWatch({
-    runningQueries: {
-      has: async () => {
-        const answer = answers.shift()
-        if (answer instanceof Error) throw answer
-        return answer
-      },
-    },
-    monitor: { answered: note('answered'), silent: note('silent'), lost: note('lost'), found: note('found') },
+    client: questionsOf(() => {
+      askedAtMs.push(nowMs)
+      return findings.shift()
+    }),
+    isCluster: false,
     monotonicMs: () => nowMs,
     // When there is nothing left to ask, the clock stops and the query ends.
     sleep: async (ms, signal) => {
       await new Promise(setImmediate)
-      if (answers.length === 0)
-        return new Promise((resolve) => signal.addEventListener('abort', () => resolve()))
+      if (findings.length === 0)
+        return new Promise((resolve) => signal?.addEventListener('abort', () => resolve()))
       const endMs = nowMs + ms
       for (let atMs = piecesAtMs[0]; atMs !== undefined && atMs <= endMs; atMs = piecesAtMs[0]) {
         piecesAtMs.shift()
@@ -48,99 +74,258 @@ beforeEach(() => {
   })
 })
 
-/** Runs a query that has no answer. It ends when it is given up, or when there is nothing left to ask. */
-async function runUnanswered(): Promise<void> {
+/** Runs a query without a response. It ends when it is given up, or when there is nothing left to ask. */
+async function runUnanswered(responses: readonly Finding[]): Promise<void> {
+  findings = [...responses]
   await watch.run('id', async ({ signal, progressed }) => {
     sendPiece = progressed
-    while (answers.length > 0 && !signal.aborted) await new Promise(setImmediate)
-    // The last answer arrives.
+    while (findings.length > 0 && !signal.aborted) await new Promise(setImmediate)
+    // The last response arrives.
     for (let turn = 0; turn < 3; turn += 1) await new Promise(setImmediate)
     throw new Error(signal.aborted ? 'The user aborted a request.' : SILENCE.message)
   })
 }
 
-describe('a query without an answer', () => {
-  it('is given up when ClickHouse does not run it, by two questions', async () => {
-    answers = [false, false, true]
-    await expect(runUnanswered()).rejects.toThrow(LostQueryError)
-    expect(log).toEqual(['4000 answered', '4000 lost', '7000 answered', '7000 lost', '7000 found'])
+describe('a query without a response', () => {
+  it.each([
+    ['ClickHouse does not run it, by two questions', [false, false, true]],
+    ['ClickHouse does not run it, and is silent at times', [SILENCE, false, SILENCE, false]],
+    ['ClickHouse is silent, by two questions in a row', [SILENCE, SILENCE, true]],
+  ])('is given up when %s', async (_when, responses) => {
+    await expect(runUnanswered(responses)).rejects.toThrow(LostQueryError)
+    expect(askedAtMs.slice(0, 2)).toEqual([4_000, 7_000])
   })
 
-  it('is not given up while ClickHouse runs it', async () => {
-    answers = [true, true, true, true]
-    await expect(runUnanswered()).rejects.toThrow(SILENCE.message)
-    expect(log.filter((line) => line.endsWith('lost'))).toEqual([])
-  })
-
-  it('is not given up by one question, since its answer may be in flight', async () => {
-    answers = [true, false, true, false, true]
-    await expect(runUnanswered()).rejects.toThrow(SILENCE.message)
-  })
-
-  it('is not given up if ClickHouse does not say whether it runs it', async () => {
-    answers = [undefined, undefined, new Error('no permission'), undefined]
-    await expect(runUnanswered()).rejects.toThrow(SILENCE.message)
-    expect(log.map((line) => line.split(' ')[1])).toEqual(Array(4).fill('answered').concat('found'))
-  })
-
-  it('is given up when ClickHouse is silent, by two questions in a row', async () => {
-    answers = [SILENCE, SILENCE, true]
-    await expect(runUnanswered()).rejects.toThrow(LostQueryError)
-    expect(log.map((line) => line.split(' ')[1])).toEqual(['silent', 'silent', 'found'])
-    answers = [SILENCE, true, SILENCE, true, SILENCE]
-    await expect(runUnanswered()).rejects.toThrow(SILENCE.message)
-    answers = [SILENCE, false, SILENCE, false]
-    await expect(runUnanswered()).rejects.toThrow(LostQueryError)
+  it.each([
+    ['while ClickHouse runs it', [true, true, true, true]],
+    ['by one question, since its response may be in flight', [true, false, true, false, true]],
+    ['by one question without a response', [SILENCE, true, SILENCE, true, SILENCE]],
+    ['if ClickHouse does not say whether it runs it', [new Error('no permission'), new Error('no'), true]],
+  ])('is not given up %s', async (_when, responses) => {
+    await expect(runUnanswered(responses)).rejects.toThrow(SILENCE.message)
   })
 
   it('is not asked about while its request is being sent', async () => {
-    answers = [true]
     piecesAtMs = [1_000, 4_000, 7_000, 9_000]
-    await expect(runUnanswered()).rejects.toThrow(SILENCE.message)
-    expect(log.find((line) => line.endsWith('answered'))).toBe('13000 answered')
+    await expect(runUnanswered([true])).rejects.toThrow(SILENCE.message)
+    expect(askedAtMs).toEqual([13_000])
   })
 
   it('is not given up if its request makes progress between two questions', async () => {
-    answers = [false, false, false, true]
     piecesAtMs = [6_000, 12_000, 17_000]
-    await expect(runUnanswered()).rejects.toThrow(SILENCE.message)
+    await expect(runUnanswered([false, false, false, true])).rejects.toThrow(SILENCE.message)
   })
 })
 
 it('asks nothing about a query that is answered soon', async () => {
-  answers = [false]
+  findings = [false]
   expect(await watch.run('id', async () => 'result')).toBe('result')
-  expect(answers).toHaveLength(1)
-  expect(log).toEqual(['0 answered', '0 found'])
-})
-
-it.each([
-  ['an error of ClickHouse', Object.assign(new Error('m'), { code: '241' })],
-  ['a refused connection', Object.assign(new Error('m'), { code: 'ECONNREFUSED' })],
-  ['a reset connection', Object.assign(new Error('m'), { code: 'ECONNRESET' })],
-  ['a page of a load balancer', new Error('<html>502 Bad Gateway</html>')],
-])('takes %s for an answer', async (_what, error) => {
-  await expect(watch.run('id', () => Promise.reject(error))).rejects.toBe(error)
-  expect(log).toEqual(['0 answered', '0 found'])
-})
-
-it.each([
-  ['the client', SILENCE],
-  ['the kernel', Object.assign(new Error('m'), { code: 'ETIMEDOUT' })],
-])('does not take a timeout of %s for an answer', async (_what, error) => {
-  await expect(watch.run('id', () => Promise.reject(error))).rejects.toBe(error)
-  expect(log).toEqual(['0 found'])
+  expect(askedAtMs).toEqual([])
 })
 
 it('knows that a query is running only if ClickHouse says so', async () => {
-  answers = [true, false, undefined, new Error('no permission'), SILENCE]
+  findings = [true, false, new Error('no permission'), SILENCE]
   const known: boolean[] = []
-  while (answers.length > 0) known.push(await watch.isRunning('id'))
-  expect(known).toEqual([true, false, false, false, false])
+  while (findings.length > 0) known.push(await watch.isRunning('id'))
+  expect(known).toEqual([true, false, false, false])
+})
+
+it('on a cluster it is not known whether a query is running, since another server may run it', async () => {
+  const cluster = new QueryWatch({ client: questionsOf(() => true), isCluster: true, monotonicMs: () => 0 })
+  expect(await cluster.isRunning('id')).toBe(false)
 })
 
 it('reports a silent connection within 10 s, and gives it up soon enough for a retry within 20 s', () => {
   const { quietMs, intervalMs, questionTimeoutMs, missingMax } = watchLimits
   expect(quietMs + questionTimeoutMs).toBeLessThan(10_000)
   expect(quietMs + (missingMax - 1) * intervalMs + missingMax * questionTimeoutMs).toBeLessThan(15_000)
+})
+
+/** Asks, and gets no response. */
+async function askInVain(): Promise<void> {
+  findings = [SILENCE]
+  await watch.isRunning('id')
+}
+
+/** Questions without a response, every six seconds. */
+async function askFor(silentMs: number): Promise<void> {
+  for (const endMs = nowMs + silentMs; nowMs < endMs; nowMs += 6_000) await askInVain()
+}
+
+async function hearAnswer(): Promise<void> {
+  await watch.run('another', async () => 'a result')
+}
+
+describe('readiness', () => {
+  it('is there before the first query, and ends with a question without a response', async () => {
+    expect(watch.readiness).toEqual(READY)
+    await askInVain()
+    expect(watch.readiness).toEqual(SILENT)
+  })
+
+  it.each([
+    ['a result', undefined],
+    ['an error of ClickHouse', Object.assign(new Error('m'), { code: '241' })],
+    ['a refused connection', Object.assign(new Error('m'), { code: 'ECONNREFUSED' })],
+    ['a reset connection', Object.assign(new Error('m'), { code: 'ECONNRESET' })],
+    ['a page of a load balancer', new Error('<html>502 Bad Gateway</html>')],
+  ])('returns with %s', async (_what, error) => {
+    await askInVain()
+    const send = async () => {
+      if (error !== undefined) throw error
+    }
+    expect(await watch.run('id', send).catch((thrown: unknown) => thrown)).toBe(error)
+    expect(watch.readiness).toEqual(READY)
+  })
+
+  it.each([
+    ['the client', SILENCE],
+    ['the kernel', Object.assign(new Error('m'), { code: 'ETIMEDOUT' })],
+  ])('does not return with a timeout of %s', async (_what, error) => {
+    await askInVain()
+    await expect(watch.run('id', () => Promise.reject(error))).rejects.toBe(error)
+    expect(watch.readiness).toEqual(SILENT)
+  })
+
+  it('returns when nothing waits for ClickHouse any more', async () => {
+    await askInVain()
+    nowMs += watchLimits.evidenceMaxMs
+    expect(watch.readiness).toEqual(SILENT)
+    nowMs += 1
+    expect(watch.readiness).toEqual(READY)
+  })
+
+  it('ends with a query that ClickHouse does not run, until the query ends', async () => {
+    findings = [false]
+    await watch.run('id', async () => {
+      await vi.waitFor(() => expect(watch.readiness).toEqual(MISSING))
+      nowMs += 600_000
+      expect(watch.isAlive).toBe(true)
+    })
+    expect(watch.readiness).toEqual(READY)
+  })
+})
+
+describe('liveness', () => {
+  it('ends after two minutes without any response', async () => {
+    await askFor(120_000)
+    expect(watch.isAlive).toBe(true)
+    await askFor(12_000)
+    expect(watch.isAlive).toBe(false)
+    await hearAnswer()
+    expect(watch.isAlive).toBe(true)
+  })
+
+  it('is there if ClickHouse responds once in two minutes', async () => {
+    for (let minute = 0; minute < 10; minute += 1) {
+      await askFor(60_000)
+      expect(watch.isAlive).toBe(true)
+      await hearAnswer()
+    }
+  })
+
+  it('is there if nothing waits for ClickHouse', async () => {
+    await askFor(60_000)
+    nowMs += 600_000
+    expect(watch.isAlive).toBe(true)
+    // The process was suspended, or had no queries. The silence begins again.
+    await askFor(60_000)
+    expect(watch.isAlive).toBe(true)
+  })
+})
+
+describe('a response that begins', () => {
+  const frames = [Buffer.from('frame')]
+  const WAIT = { timeout: 10_000, interval: 1 }
+  /** The number of responses. The first one never ends, the others are complete. */
+  let begun: number
+  let server: HttpServer
+  let client: ClickHouseClient
+  /** The queries that are watched are given up when this resolves. */
+  let lose: () => void
+
+  beforeEach(async () => {
+    begun = 0
+    server = new HttpServer((request, response) => {
+      request.resume().on('end', () => {
+        response.writeHead(200).write('{"n":1}\n')
+        begun += 1
+        if (begun > 1) response.end()
+      })
+    })
+    await server.listen()
+    const access = { url: server.url, username: 'default', password: '', database: 'default' }
+    // A query waits while the one before it holds the connection, for longer than a test may take.
+    client = connectClickHouse(access, { requestTimeoutMs: 300_000, connectionsMax: 1 })
+    let lookedAtMs = 0
+    const lost = Promise.withResolvers<void>()
+    lose = lost.resolve
+    watch = new QueryWatch({
+      client: questionsOf(() => false),
+      isCluster: false,
+      // Each look at the clock is far later than the one before it.
+      monotonicMs: () => (lookedAtMs += 10_000),
+      sleep: async (_ms, signal) => {
+        const ended = new Promise<void>((resolve) => signal?.addEventListener('abort', () => resolve()))
+        await Promise.race([lost.promise, ended])
+        await new Promise(setImmediate)
+      },
+    })
+  })
+
+  afterEach(async () => {
+    lose()
+    await client.close()
+    await server.close()
+  })
+
+  /** Gives a query up after its answer has begun. */
+  async function expectGivenUp(method: 'exec' | 'query', send: () => Promise<unknown>): Promise<void> {
+    const spy = vi.spyOn(client, method)
+    const sent = send()
+    sent.catch(() => undefined)
+    await vi.waitFor(() => expect(spy).toHaveBeenCalled(), WAIT)
+    await spy.mock.results[0]?.value
+    lose()
+    await expect(sent).rejects.toThrow(LostQueryError)
+  }
+
+  describe('and does not end', () => {
+    it('an insert is given up, and its connection does not make others wait', async () => {
+      await expectGivenUp('exec', () => new FrameInserter(client, watch).insert(frames, 'first'))
+      await new FrameInserter(client).insert(frames, 'second')
+      expect(begun).toBe(2)
+    })
+
+    it('a dead letter is given up, and its connection does not make others wait', async () => {
+      const options = {
+        areTokensAtomic: false,
+        sleep: async () => {},
+        beforeAttempt: async () => {},
+        onTokenWithoutRows: () => {},
+      }
+      const letter = { code: 'INCORRECT_DATA', reason: 'a reason', text: '{}' }
+      const store = (token: string, queries: QueryWatcher): Promise<unknown> =>
+        new DeadLetters(client, randomUUID, Date.now, options, queries).prepare(letter, token, false).run()
+      await expectGivenUp('exec', () => store('first', watch))
+      await store('second', unwatched)
+      expect(begun).toBe(2)
+    })
+
+    it('rows are given up, and their connection does not make others wait', async () => {
+      await expectGivenUp('query', () => selectRows(client, watch, 'first', { query: 'SELECT 1' }))
+      expect(await selectRows(client, unwatched, 'second', { query: 'SELECT 1' })).toEqual([{ n: 1 }])
+    })
+  })
+
+  describe('and is cut off', () => {
+    it('an insert fails, since its end is not known', async () => {
+      const exec = vi.spyOn(client, 'exec')
+      const sent = new FrameInserter(client).insert(frames, 'token')
+      sent.catch(() => undefined)
+      await exec.mock.results[0]?.value
+      await server.close()
+      await expect(sent).rejects.toThrow('aborted')
+    })
+  })
 })

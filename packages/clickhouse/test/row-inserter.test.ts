@@ -2,7 +2,7 @@ import { ClickHouseError } from '@clickhouse/client'
 import { compressRows } from '@sluice/rows'
 import { beforeEach, describe, expect, it } from 'vitest'
 import { classifyInsertError } from '../src/insert-errors.ts'
-import { queryIds } from '../src/query-ids.ts'
+import { queryIds } from '../src/query-watch.ts'
 import { RowInserter } from '../src/row-inserter.ts'
 
 const frame = compressRows('row\n')

@@ -1,22 +1,33 @@
 /// <reference lib="esnext.disposable" preserve="true" />
-import { checkOptions } from './check-options.ts'
-import { Delivery } from './delivery/delivery.ts'
-import { type FlushOptions, type FlushResult, SettledCounts } from './delivery/flush.ts'
-import { type Persistence, persistences } from './delivery/persistence.ts'
-import { type EntryCounts, Settlements } from './delivery/settlements.ts'
-import { copyFields } from './encoding/metadata.ts'
-import { flushBeforeExit } from './exit.ts'
-import { HookCaller } from './hook-caller.ts'
-import type { Settlement } from './hooks.ts'
-import { Intake } from './intake.ts'
+import { Batch, type EntryCounts } from './batch.ts'
+import { Delivery, type Persistence, persistences } from './delivery.ts'
+import { encodeEntry, readRequest, utf8Bytes } from './encode.ts'
+import { contractLimits, type Entry, type EntryError } from './entry.ts'
+import { HookCaller, type Settlement, type SluiceError } from './hooks.ts'
 import { Logger } from './logger.ts'
+import { copyFields } from './metadata.ts'
 import { type ClientOptions, readOptions } from './options.ts'
-import { type Platform, systemPlatform } from './platform.ts'
-import { keepAliveUntil } from './timers.ts'
+import { flushBeforeExit, keepAliveUntil, type Platform, startTimer, systemPlatform } from './platform.ts'
+
+export interface FlushOptions {
+  /** Default of `flush`: without an end. Default of `close`: 10 s. */
+  readonly timeoutMs?: number | undefined
+}
 
 export interface CloseOptions extends FlushOptions {
   /** What is done with entries that are not acknowledged. Default: `retry`, until the timeout. */
   readonly remaining?: Persistence | undefined
+}
+
+/** The entries that were in the queue, by outcome. Entries that were logged later and travel in the same request are counted too. */
+export interface FlushResult {
+  readonly accepted: number
+  readonly rejected: number
+  readonly dropped: number
+  /** Still in the queue. After `close`, in the spool for the next process. */
+  readonly pending: number
+  /** Why the API rejects all requests. */
+  readonly problem: SluiceError | undefined
 }
 
 export interface ClientStats extends Readonly<EntryCounts> {
@@ -31,6 +42,8 @@ export interface ClientStats extends Readonly<EntryCounts> {
 
 /** Long enough for some retries, and shorter than the time that platforms wait before they kill a process. */
 const CLOSE_TIMEOUT_MS = 10_000
+/** The largest entry: the rest is reserved for the request around it. */
+const JSON_BYTES_MAX = contractLimits.bodyBytesMax - 64
 
 /**
  * Sends log entries to Sluice, in batches. Its methods for logging never throw and never wait.
@@ -39,8 +52,6 @@ const CLOSE_TIMEOUT_MS = 10_000
  */
 export class SluiceClient extends Logger {
   readonly #delivery: Delivery
-  readonly #settlements: Settlements
-  readonly #intake: Intake
   readonly #forgetExit: () => void
   readonly #monotonicMs: () => number
   #closing: Promise<FlushResult> | undefined
@@ -52,15 +63,14 @@ export class SluiceClient extends Logger {
   constructor(options: ClientOptions, given: Partial<Platform> = {}) {
     const platform = { ...systemPlatform(), ...given }
     const settings = readOptions(options, platform)
-    checkOptions(options, settings)
-    const hooks = new HookCaller(options)
-    const settlements = new Settlements(hooks)
-    const delivery = new Delivery(settings, platform, hooks, settlements)
-    const intake = new Intake(delivery, settlements, platform.wallMs)
+    const delivery = new Delivery(settings, platform, new HookCaller(options))
+    const intake = {
+      add: (entry: Entry, tag: unknown) => delivery.add(encodeEntry(entry), tag),
+      reject: (entry: unknown, error: EntryError, tag: unknown) => delivery.reject(entry, error, tag),
+      timestamp: cachedTimestamp(platform.wallMs),
+    }
     super(intake, settings.entryDefaults, copyFields(options.metadata ?? {}))
     this.#delivery = delivery
-    this.#settlements = settlements
-    this.#intake = intake
     this.#monotonicMs = platform.monotonicMs
     this.#forgetExit = settings.flushOnExit
       ? flushBeforeExit((limits) => this.flush(limits))
@@ -68,13 +78,21 @@ export class SluiceClient extends Logger {
   }
 
   /**
-   * Sends an entry that is already JSON text, as it is: without context, defaults and checks. The API rejects the whole request if the
-   * text is not valid JSON.
+   * Sends an entry that is already JSON, as it is: without context, defaults and checks. The API rejects the whole request if it is not valid
+   * JSON.
    *
    * @param tag any value: hooks get it with the entry
    */
   sendJson(json: string, tag?: unknown): void {
-    this.#intake.addJson(json, tag)
+    const reject = (code: string, message: string): void =>
+      this.#delivery.reject(json, { path: '', code, message }, tag)
+    if (typeof json !== 'string') return reject('wrong_type', 'must be JSON text')
+    // The number of characters, which costs nothing, is never above that of the bytes.
+    if (json.length > JSON_BYTES_MAX || utf8Bytes(json) > JSON_BYTES_MAX)
+      return reject('too_large', `must have at most ${JSON_BYTES_MAX} bytes`)
+    if (json.trim() === '') return reject('invalid_json', 'must not be empty')
+    // A spool separates entries by them. In JSON, they are only white space: strings have escapes.
+    this.#delivery.add(json.replaceAll(/[\t\r\n]+/g, ' '), tag)
   }
 
   /**
@@ -82,12 +100,19 @@ export class SluiceClient extends Logger {
    * origin of the entries, so that the same request can be made again after a crash. The request is retried as the options say, is not split,
    * and is not kept in the spool.
    *
-   * @param texts 1 to 100 entries as JSON texts, which are sent as they are
+   * @param texts 1 to 100 entries as JSON, which are sent as they are
    * @param idempotencyKey 1 to 255 visible ASCII characters. Another body with the same key is rejected
-   * @returns what became of the request. Rejects with a TypeError if the arguments are invalid, and for no other reason
+   * @returns the end of the request. Rejects with a TypeError if the arguments are invalid, and for no other reason
    */
   async sendRequest(texts: readonly string[], idempotencyKey: string): Promise<Settlement> {
-    return keepAliveUntil(this.#intake.addRequest(texts, idempotencyKey))
+    const entries = readRequest(texts, idempotencyKey)
+    const settlement = new Promise<Settlement>((onSettlement) => {
+      // Without a record in the spool: who chooses the key can make the same request again.
+      const batch = new Batch(idempotencyKey, 0, { onSettlement })
+      for (const entry of entries) batch.add(entry)
+      this.#delivery.addRequest(batch)
+    })
+    return keepAliveUntil(settlement)
   }
 
   /**
@@ -99,13 +124,14 @@ export class SluiceClient extends Logger {
   }
 
   get stats(): ClientStats {
-    const { memory, unloadedEntries, requestsInFlight, failedAttempts } = this.#delivery
+    const { counts, queue, failedAttempts, requestsInFlight } = this.#delivery
+    const spooled = queue.batches.filter(({ isLoaded }) => !isLoaded)
     return {
-      ...this.#settlements.counts,
+      ...counts,
       failedAttempts,
-      queuedEntries: memory.entries,
-      queuedBytes: memory.bytes,
-      spooledEntries: unloadedEntries,
+      queuedEntries: queue.entries,
+      queuedBytes: queue.bytes,
+      spooledEntries: spooled.reduce((sum, { count }) => sum + count, 0),
       requestsInFlight,
     }
   }
@@ -119,9 +145,9 @@ export class SluiceClient extends Logger {
   async flush({ timeoutMs = Infinity }: FlushOptions = {}): Promise<FlushResult> {
     checkTimeout(timeoutMs)
     this.#delivery.hurry()
-    const counts = new SettledCounts(this.#delivery)
-    await keepAliveUntil(counts.endOrTimeout(timeoutMs, { endsOnProblem: 'known' }))
-    return counts.result()
+    const batches = this.#delivery.unsettled()
+    await keepAliveUntil(this.#settled(batches, timeoutMs, 0))
+    return this.#resultOf(batches)
   }
 
   /**
@@ -133,36 +159,91 @@ export class SluiceClient extends Logger {
     checkTimeout(timeoutMs)
     if (!persistences.includes(remaining))
       throw new TypeError(`\`remaining\` must be one of ${persistences.join(', ')}`)
-    if (this.#closing === undefined) this.#closing = this.#close(options)
+    if (this.#closing === undefined) this.#closing = keepAliveUntil(this.#close(options))
     else if (options.remaining !== undefined) this.#delivery.setPersistence(options.remaining)
     return this.#closing
   }
 
   async #close({ timeoutMs = CLOSE_TIMEOUT_MS, remaining = 'retry' }: CloseOptions): Promise<FlushResult> {
+    const delivery = this.#delivery
     this.#forgetExit()
-    this.#intake.close()
-    const counts = new SettledCounts(this.#delivery)
-    this.#delivery.tryAgain()
-    this.#delivery.hurry()
-    this.#delivery.setPersistence(remaining)
-    await keepAliveUntil(this.#endWithin(counts, timeoutMs))
-    await keepAliveUntil(this.#delivery.closeSpool())
-    return counts.result()
-  }
-
-  async #endWithin(counts: SettledCounts, timeoutMs: number): Promise<void> {
+    delivery.stopAdding()
     const endMs = this.#monotonicMs() + timeoutMs
-    await counts.endOrTimeout(timeoutMs, { endsOnProblem: 'new' })
+    const batches = delivery.unsettled()
+    delivery.retry.tryAgain(batches)
+    delivery.hurry()
+    delivery.setPersistence(remaining)
+    await this.#settled(batches, timeoutMs, delivery.retry.problemResponses + 1)
     // After a problem, others of the requests in flight may still be accepted.
-    this.#delivery.setPersistence('give-up')
+    delivery.setPersistence('give-up')
     const restMs = endMs - this.#monotonicMs()
-    if (restMs > 0) await counts.endOrTimeout(restMs, { endsOnProblem: 'never' })
-    this.#delivery.abort()
-    await counts.end()
+    if (restMs > 0) await this.#settled(batches, restMs)
+    delivery.abort()
+    await this.#settled(batches)
+    await delivery.closeSpool()
+    return this.#resultOf(batches)
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
     await this.close()
+  }
+
+  /**
+   * Resolves when all batches are settled, or after the timeout.
+   *
+   * @param problemResponsesMin resolves too if the API rejects all requests, and has said so this often
+   */
+  async #settled(
+    batches: readonly Batch[],
+    timeoutMs = Infinity,
+    problemResponsesMin = Infinity,
+  ): Promise<void> {
+    const { listeners, retry } = this.#delivery
+    let next = 0
+    await new Promise<void>((resolve) => {
+      // Not with promises of the batches: what waits for a promise stays in memory until it is settled, and an outage may be long.
+      const end = (): void => {
+        clearTimeout(timer)
+        listeners.delete(check)
+        resolve()
+      }
+      const check = (): void => {
+        while (next < batches.length && batches[next]?.result !== undefined) next += 1
+        const hasProblem = retry.problem !== undefined && retry.problemResponses >= problemResponsesMin
+        if (hasProblem || next === batches.length) end()
+      }
+      const timer = timeoutMs === Infinity ? undefined : startTimer(end, timeoutMs)
+      listeners.add(check)
+      check()
+    })
+  }
+
+  #resultOf(batches: readonly Batch[]): FlushResult {
+    const sums = { accepted: 0, rejected: 0, dropped: 0, pending: 0 }
+    const add = ({ result, halves, count }: Batch): void => {
+      // Of a batch that was split, one half may be settled.
+      if (result === undefined && halves.length > 0) return halves.forEach(add)
+      sums.accepted += result?.accepted ?? 0
+      sums.rejected += result?.rejected ?? 0
+      sums.dropped += result?.dropped ?? 0
+      sums.pending += result?.kept ?? (result === undefined ? count : 0)
+    }
+    batches.forEach(add)
+    return { ...sums, problem: this.#delivery.retry.problem }
+  }
+}
+
+/** Many entries have the same millisecond, and the conversion costs as much as a part of the JSON. */
+function cachedTimestamp(wallMs: () => number): () => string {
+  let timestamp = ''
+  let timestampMs = -1
+  return () => {
+    const nowMs = wallMs()
+    if (nowMs !== timestampMs) {
+      timestampMs = nowMs
+      timestamp = new Date(nowMs).toISOString()
+    }
+    return timestamp
   }
 }
 

@@ -1,3 +1,6 @@
+/** Of the HTTP API. Characters are Unicode code points. */
+export { limits as contractLimits } from '@sluice/schema/limits'
+
 export const levels = ['log', 'debug', 'info', 'success', 'warn', 'error'] as const
 export const environments = ['development', 'staging', 'production'] as const
 export const sources = ['server', 'client', 'edge'] as const
@@ -35,10 +38,10 @@ export interface EntryError {
   readonly message: string
 }
 
-/** An entry in the queue, as JSON text. */
+/** An entry in the queue, as JSON. */
 export interface QueuedEntry {
   readonly json: string
-  /** The size of the text in UTF-8. */
+  /** The size of the JSON in UTF-8. */
   readonly bytes: number
   /** The value that was passed to `send` or `sendJson`. */
   readonly tag: unknown

@@ -1,9 +1,8 @@
 import type { EntryError, QueuedEntry } from './entry.ts'
-import type { SluiceError } from './sluice-error.ts'
 
 /** An entry that cannot be stored. A retry would not help. */
 export interface Rejection {
-  /** The entry as it was passed to the client, or as JSON text if it was sent. */
+  /** The entry as it was passed to the client, or as JSON if it was sent. */
   readonly entry: unknown
   /** The first one that was found. */
   readonly error: EntryError
@@ -72,4 +71,103 @@ export interface Hooks {
   readonly onError?: ((error: SluiceError) => void) | undefined
   /** Called when a request is over, before `onRejected` and `onDropped` for its entries. */
   readonly onSettled?: ((settlement: Settlement) => void) | undefined
+}
+
+/**
+ * A problem that an operator has to solve.
+ *
+ * - `configuration`: the API rejects every request, because of the key, its scope, its project or the address.
+ * - `spool`: the disk does not take entries. They are kept in memory only.
+ * - `hook`: a hook threw.
+ * - `rejection`: an entry was rejected, and there is no `onRejected`.
+ */
+export type SluiceErrorKind = 'configuration' | 'spool' | 'hook' | 'rejection'
+
+export class SluiceError extends Error {
+  override name = 'SluiceError'
+  readonly kind: SluiceErrorKind
+  /** The status of the response, if there was one. */
+  readonly status: number | undefined
+  /** The reason alone, without the address. */
+  readonly reason: string
+
+  constructor(
+    kind: SluiceErrorKind,
+    message: string,
+    options: { status?: number; reason?: string; cause?: unknown } = {},
+  ) {
+    super(message, 'cause' in options ? { cause: options.cause } : undefined)
+    this.kind = kind
+    this.status = options.status
+    this.reason = options.reason ?? message
+  }
+}
+
+type HookName = Exclude<keyof Hooks, 'onError'>
+
+/** Calls the hooks of the application. What they throw never reaches the caller. */
+export class HookCaller {
+  readonly #hooks: Hooks
+  #hasThrown = false
+  #hasReportedRejection = false
+  /** The hooks that are being called. Entries that a hook logs, and that are dropped, do not call it again. */
+  readonly #active = new Set<HookName>()
+
+  constructor(hooks: Hooks) {
+    this.#hooks = hooks
+  }
+
+  call<Name extends HookName>(name: Name, ...values: Parameters<NonNullable<Hooks[Name]>>): void {
+    const hook = this.#hooks[name] as ((...values: unknown[]) => unknown) | undefined
+    if (hook === undefined || this.#active.has(name)) return
+    this.#active.add(name)
+    try {
+      ignoreRejection(hook(...values), (error) => this.#report(name, error))
+    } catch (error) {
+      this.#report(name, error)
+    } finally {
+      this.#active.delete(name)
+    }
+  }
+
+  reject(rejection: Rejection): void {
+    if (this.#hooks.onRejected === undefined) this.#reportRejection(rejection.error)
+    else this.call('onRejected', rejection)
+  }
+
+  error(error: SluiceError): void {
+    try {
+      const { onError = printError } = this.#hooks
+      ignoreRejection(onError(error))
+    } catch {
+      // There is no one left to report it to.
+    }
+  }
+
+  /** Without a hook, the application would not notice. The message has no content of the entry: not even names in its metadata. */
+  #reportRejection({ code, path }: EntryError): void {
+    if (this.#hasReportedRejection) return
+    this.#hasReportedRejection = true
+    const [field = ''] = /^\/[a-z]+/.exec(path) ?? []
+    const reason = field === '' ? code : `${code} in ${field}`
+    const message = `an entry was rejected (${reason}), and there is no onRejected. Further ones are not reported.`
+    this.error(new SluiceError('rejection', message, { reason }))
+  }
+
+  #report(name: HookName, cause: unknown): void {
+    if (this.#hasThrown) return
+    this.#hasThrown = true
+    const message = `${name} threw. Further exceptions of hooks are not reported.`
+    this.error(new SluiceError('hook', message, { cause }))
+  }
+}
+
+/** An asynchronous hook returns a promise. Without a handler, its rejection would end the process. */
+function ignoreRejection(returned: unknown, report: (error: unknown) => void = () => undefined): void {
+  if (returned instanceof Promise) returned.catch(report)
+}
+
+function printError(error: SluiceError): void {
+  // oxlint-disable-next-line no-console -- the only place where an application without hooks can notice the problem
+  console.error(`@sluice/client: ${error.message}`)
 }

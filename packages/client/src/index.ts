@@ -1,7 +1,13 @@
-export { type ClientStats, type CloseOptions, SluiceClient } from './client.ts'
-export type { FlushOptions, FlushResult } from './delivery/flush.ts'
-export type { Persistence } from './delivery/persistence.ts'
 export {
+  type ClientStats,
+  type CloseOptions,
+  type FlushOptions,
+  type FlushResult,
+  SluiceClient,
+} from './client.ts'
+export type { Persistence } from './delivery.ts'
+export {
+  contractLimits,
   type Entry,
   type EntryError,
   type Environment,
@@ -13,17 +19,18 @@ export {
   type Source,
   sources,
 } from './entry.ts'
-export type { Fetch, FetchInit, FetchResponse } from './fetch.ts'
-export type { DropReason, EntryRejection, Hooks, Rejection, Retry, Settlement } from './hooks.ts'
-export { contractLimits } from './limits.ts'
+export {
+  type DropReason,
+  type EntryRejection,
+  type Hooks,
+  type Rejection,
+  type Retry,
+  type Settlement,
+  SluiceError,
+  type SluiceErrorKind,
+} from './hooks.ts'
 export { Logger } from './logger.ts'
 export type { ClientOptions, Compression, EntryDefaults, OverflowPolicy } from './options.ts'
 export type { Platform } from './platform.ts'
-export {
-  type RecoveredRecord,
-  type Spool,
-  type SpoolEvents,
-  type SpoolRecord,
-  UnreadableError,
-} from './spool.ts'
-export { SluiceError, type SluiceErrorKind } from './sluice-error.ts'
+export type { Fetch, FetchInit, FetchResponse } from './send.ts'
+export type { RecoveredRecord, Spool, SpoolEvents, SpoolRecord } from './spool.ts'

@@ -1,8 +1,6 @@
-import { LimitError, toEntryError } from './encoding/limit-error.ts'
-import { copyFields, plainMetadata } from './encoding/metadata.ts'
-import { isError } from './encoding/plain-values.ts'
-import { splitEntry } from './encoding/split-entry.ts'
+import { LimitError, splitEntry, toEntryError } from './encode.ts'
 import type { Entry, EntryError, Level, Metadata } from './entry.ts'
+import { copyFields, isError, plainMetadata } from './metadata.ts'
 import type { EntryDefaults } from './options.ts'
 
 /** Where a logger sends its entries. */
@@ -57,12 +55,9 @@ export class Logger {
    */
   send(entry: Entry, tag?: unknown): void {
     try {
-      const { fields, metadata: given } = splitEntry(entry)
-      const timestamp = this.#intake.timestamp()
-      this.#add((reducesErrors) => {
-        const { metadata, stack } = plainMetadata(this.#context, given, undefined, reducesErrors)
-        return { timestamp, ...this.#defaults, stack, ...fields, metadata }
-      }, tag)
+      const { fields, others } = splitEntry(entry)
+      const context = others === undefined ? this.#context : { ...this.#context, ...others }
+      this.#add(context, entry.metadata, undefined, fields, tag)
     } catch (error) {
       this.#intake.reject(entry, toEntryError(error), tag)
     }
@@ -78,27 +73,28 @@ export class Logger {
     return new Logger(this.#intake, { ...this.#defaults, ...defaults }, merged)
   }
 
-  /** Errors of HTTP clients have the request, its configuration and sockets as properties. Rather without them than not at all. */
-  #add(toEntry: (reducesErrors: boolean) => Entry, tag: unknown): void {
-    try {
-      this.#intake.add(toEntry(false), tag)
-    } catch (error) {
-      if (!(error instanceof LimitError) || !error.mayReduceErrors) throw error
-      this.#intake.add(toEntry(true), tag)
-    }
-  }
-
   #write(level: Level, message: string | Error, fields: object | undefined): void {
     try {
       const error = isError(message) ? message : undefined
       const text = error === undefined ? String(message) : error.message || error.name
-      const timestamp = this.#intake.timestamp()
-      this.#add((reducesErrors) => {
-        const { metadata, stack } = plainMetadata(this.#context, fields, error, reducesErrors)
-        return { level, message: text, timestamp, ...this.#defaults, stack, metadata }
-      }, undefined)
+      this.#add(this.#context, fields, error, { level, message: text }, undefined)
     } catch (error) {
       this.#intake.reject({ level, message, metadata: fields }, toEntryError(error), undefined)
+    }
+  }
+
+  #add(context: Metadata, given: unknown, error: Error | undefined, fields: Entry, tag: unknown): void {
+    const timestamp = this.#intake.timestamp()
+    const add = (reducesErrors: boolean): void => {
+      const { metadata, stack } = plainMetadata(context, given, error, reducesErrors)
+      this.#intake.add({ timestamp, ...this.#defaults, stack, ...fields, metadata }, tag)
+    }
+    try {
+      add(false)
+    } catch (limit) {
+      if (!(limit instanceof LimitError) || !limit.mayReduceErrors) throw limit
+      // Errors of HTTP clients have the request, its configuration and sockets as properties. Rather without them than not at all.
+      add(true)
     }
   }
 }

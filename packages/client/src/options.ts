@@ -1,12 +1,10 @@
-import { logsAddress } from './address.ts'
-import { isBrowser } from './browser.ts'
-import type { Environment, Source } from './entry.ts'
-import type { Fetch } from './fetch.ts'
+import { encodeEntry, LimitError } from './encode.ts'
+import { contractLimits, type Environment, type Source } from './entry.ts'
 import type { Hooks } from './hooks.ts'
-import { contractLimits } from './limits.ts'
-import type { Platform } from './platform.ts'
+import { copyFields, plainMetadata } from './metadata.ts'
+import { HOUR_MS, isBrowser, type Platform } from './platform.ts'
+import type { Fetch } from './send.ts'
 import type { Spool } from './spool.ts'
-import { HOUR_MS } from './timers.ts'
 
 /** Fields that all entries of a logger have, unless the entry has its own value. */
 export interface EntryDefaults {
@@ -87,39 +85,28 @@ export const defaults = {
   flushOnExit: true,
 } as const
 
-/** Options with all defaults. */
-export interface Settings {
-  /** The address of the logs resource. */
+/** Options with all defaults. `url` is the address of the logs resource. */
+export type Settings = {
+  readonly [Name in keyof typeof defaults]: NonNullable<ClientOptions[Name]>
+} & {
   readonly url: string
   readonly apiKey: string | undefined
-  readonly batchEntriesMax: number
-  readonly batchBytesMax: number
-  readonly flushIntervalMs: number
-  readonly compression: Compression
-  readonly queueEntriesMax: number
-  readonly queueBytesMax: number
-  readonly overflow: OverflowPolicy
-  readonly requestsInFlightMax: number
-  readonly requestTimeoutMs: number
-  readonly retryForMs: number
-  readonly idempotencyWindowMs: number
   readonly spool: Spool | undefined
-  readonly flushOnExit: boolean
   readonly fetch: Fetch
   readonly entryDefaults: EntryDefaults
 }
 
 /**
- * Adds the defaults. `checkOptions` checks the result.
+ * Adds the defaults, and checks all options.
  *
- * @throws TypeError if the address is invalid, or if there is a key in a browser
+ * @throws TypeError that names the option, also if there is a key in a browser. Its message never has the value of the key
  */
 export function readOptions(options: ClientOptions, platform: Platform): Settings {
   if (typeof options !== 'object' || options === null) throw new TypeError('the options must be an object')
   const inBrowser = isBrowser(platform.scope)
   if (inBrowser && options.apiKey !== undefined) throw new TypeError(KEY_IN_BROWSER)
   const given = Object.fromEntries(Object.entries(options).filter(([, value]) => value !== undefined))
-  return {
+  const settings: Settings = {
     ...defaults,
     ...(given as Partial<Settings>),
     url: logsAddress(options.url),
@@ -133,8 +120,106 @@ export function readOptions(options: ClientOptions, platform: Platform): Setting
       source: options.source ?? (inBrowser ? 'client' : undefined),
     },
   }
+  checkSettings(settings)
+  checkTypes(options)
+  checkEntryOptions(options, settings)
+  return settings
 }
 
 const KEY_IN_BROWSER =
   '`apiKey` must not be used in a browser: every user of the page could read it. Leave it out, and let `url` be a backend of your own ' +
   'that adds the key. packages/client/examples/browser-proxy is an example.'
+
+/**
+ * The address of the logs resource.
+ *
+ * @param url the address of the API, with or without `/v1` or `/v1/logs` at its end
+ * @throws TypeError
+ */
+export function logsAddress(url: string): string {
+  if (!URL.canParse(url)) throw new TypeError('`url` must be an address such as https://logs.example.com')
+  const { protocol, username, password, origin, pathname, search } = new URL(url)
+  if (protocol !== 'http:' && protocol !== 'https:')
+    throw new TypeError('`url` must start with http:// or https://')
+  // `fetch` rejects such addresses. The address is not part of the message: it has a password.
+  if (username !== '' || password !== '') throw new TypeError('`url` must not contain a user or a password')
+  const path = pathname.replace(/\/+$/, '').replace(/\/v1(\/logs)?$/, '')
+  return `${origin}${path}/v1/logs${search}`
+}
+
+function checkSettings(settings: Settings): void {
+  requireInteger(settings, 'batchEntriesMax', 1, contractLimits.entriesPerRequestMax)
+  requireInteger(settings, 'batchBytesMax', 1, contractLimits.bodyBytesMax / 2)
+  requireInteger(settings, 'flushIntervalMs', 0, HOUR_MS)
+  requireInteger(settings, 'requestsInFlightMax', 1, 100)
+  // While requests are in flight, there is room for another one. So a full queue always has something that can be dropped.
+  const batches = settings.requestsInFlightMax + 1
+  requireInteger(settings, 'queueEntriesMax', batches * settings.batchEntriesMax)
+  requireInteger(settings, 'queueBytesMax', batches * settings.batchBytesMax)
+  requireInteger(settings, 'requestTimeoutMs', 1, HOUR_MS)
+  if (settings.retryForMs !== Infinity) requireInteger(settings, 'retryForMs', 0)
+  requireInteger(settings, 'idempotencyWindowMs', 1_000)
+  requireOneOf(settings, 'overflow', ['drop-oldest', 'drop-newest'])
+  requireOneOf(settings, 'compression', ['auto', 'gzip', 'none'])
+  requireOneOf(settings, 'flushOnExit', [true, false])
+}
+
+type NumberName = { [Name in keyof Settings]: Settings[Name] extends number ? Name : never }[keyof Settings]
+
+function requireInteger(
+  settings: Settings,
+  name: NumberName,
+  min: number,
+  max = Number.MAX_SAFE_INTEGER,
+): void {
+  const value = settings[name]
+  if (!Number.isInteger(value) || value < min || value > max)
+    throw new TypeError(`\`${name}\` must be an integer from ${min} to ${max}`)
+}
+
+function requireOneOf<Name extends keyof Settings>(
+  settings: Settings,
+  name: Name,
+  values: readonly Settings[Name][],
+): void {
+  if (!values.includes(settings[name])) throw new TypeError(`\`${name}\` must be one of ${values.join(', ')}`)
+}
+
+/** Visible ASCII. For other characters, `fetch` throws an error with the whole header in its message. */
+const KEY = /^[!-~]+$/
+
+const functions = ['fetch', 'onRejected', 'onDropped', 'onRetry', 'onError', 'onSettled'] as const
+const spoolMethods = ['open', 'hasRoomFor', 'create', 'close'] as const
+
+/** Applications without types may pass anything. */
+function checkTypes(options: ClientOptions): void {
+  const { apiKey, spool, metadata } = options as { readonly [Name in keyof ClientOptions]: unknown }
+  if (apiKey !== undefined && (typeof apiKey !== 'string' || !KEY.test(apiKey)))
+    throw new TypeError('`apiKey` must be visible ASCII characters, without spaces and line breaks')
+  for (const name of functions) {
+    if (options[name] !== undefined && typeof options[name] !== 'function')
+      throw new TypeError(`\`${name}\` must be a function`)
+  }
+  const methods = (typeof spool === 'object' && spool !== null ? spool : {}) as Record<string, unknown>
+  for (const name of spoolMethods) {
+    if (spool !== undefined && typeof methods[name] !== 'function')
+      throw new TypeError(`\`spool\` must be a DiskSpool, or another object with the method ${name}`)
+  }
+  if (
+    metadata !== undefined &&
+    (typeof metadata !== 'object' || metadata === null || Array.isArray(metadata))
+  )
+    throw new TypeError('`metadata` must be an object')
+}
+
+/** Rejects default fields that would make every entry invalid. */
+function checkEntryOptions({ metadata: given = {} }: ClientOptions, { entryDefaults }: Settings): void {
+  try {
+    const { metadata } = plainMetadata({}, copyFields(given), undefined)
+    encodeEntry({ level: 'info', message: '', ...entryDefaults, metadata })
+  } catch (error) {
+    if (!(error instanceof LimitError)) throw error
+    const { path, message } = error.entryError
+    throw new TypeError(`\`${path.slice(1)}\` ${message}`, { cause: error })
+  }
+}

@@ -1,54 +1,53 @@
-/** Keeps the entries of batches until they are acknowledged, also if the process ends. `DiskSpool` is one. */
+import type { QueuedEntry } from './entry.ts'
+
+/**
+ * Keeps the entries of batches until they are acknowledged, also if the process ends. `DiskSpool` of `@sluice/client/spool` is one. No method
+ * throws or rejects, and none waits longer than some seconds for a disk that hangs.
+ */
 export interface Spool {
-  /**
-   * Starts. Called once, before everything else.
-   *
-   * @param events are called at any time until the spool is closed
-   */
-  open(events: SpoolEvents): Promise<void>
+  /** Starts. Called once, before everything else. */
+  open(events: SpoolEvents): void
   /** Whether it takes further entries of this size. */
   hasRoomFor(bytes: number): boolean
-  /**
-   * Creates a record for a new batch. Its entries may be added before the spool is open. Does not throw.
-   *
-   * @returns undefined if the spool does not keep up. The batch is in memory only then
-   */
+  /** @returns a record for a new batch. Undefined if the spool does not keep up: the batch is in memory only then */
   create(idempotencyKey: string): SpoolRecord | undefined
-  /** Resolves when everything was written. The records that were not removed are left to the next process. */
+  /** Ends all waits: the client is closing. */
+  abort(): void
+  /** Leaves the records to the next process. Called after `abort`. Resolves when everything is written, or half a second after the abort. */
   close(): Promise<void>
 }
 
-/** The entries of a record are lost. */
-export class UnreadableError extends Error {
-  override name = 'UnreadableError'
-}
-
+/** Called at any time until the spool is closed. */
 export interface SpoolEvents {
   /** The records of processes that have ended, oldest first. */
   readonly onRecovered: (records: readonly RecoveredRecord[]) => void
-  /** Something could not be opened, read, written or removed. */
+  /** Entries of such records cannot be read. */
+  readonly onLost: (entries: number) => void
+  /** Something could not be opened, read, written or removed. Called once until something succeeds. */
   readonly onError: (message: string, cause: unknown) => void
 }
 
 /** The entries of one batch. No method is called after `remove`. */
 export interface SpoolRecord {
-  /** Adds an entry, as JSON text of one line. It is written soon. Does not throw. */
+  /** Adds an entry, as JSON without line breaks and tabs. It is written soon. */
   add(json: string, bytes: number): void
   /** Whether all entries are written, and an end of the process would not lose them. */
   readonly isWritten: boolean
   /** Resolves when all entries are written, or cannot be written. */
   written(): Promise<void>
+  /** Like `written`, but waits until half a second after the abort. */
+  left(): Promise<void>
+  /** The entries; `lost` if they are, or `unreadable` if a later call may succeed. */
+  load(): Promise<QueuedEntry[] | 'lost' | 'unreadable'>
   /**
-   * Resolves when all entries are written, and that an attempt may have been made to send them.
+   * Writes all entries, and that an attempt may have been made to send them.
    *
-   * Rejects if one of these cannot be written. What was written before stays.
+   * @returns false if entries cannot be written. The record is removed then: the next process must not send a part of them with the key of all
    */
-  markAttempt(): Promise<void>
+  markAttempt(): Promise<boolean>
   /** Removes the mark: no attempt has succeeded. */
   clearAttempt(): Promise<void>
-  /** The entries, as JSON text. Rejects with an `UnreadableError` if they are lost, and with another error if a later call may succeed. */
-  read(): Promise<string[]>
-  /** Its room is free at once, also while it is still being read. */
+  /** Its room is free at once, also while it is still being loaded. */
   remove(): Promise<void>
 }
 

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { logsAddress } from '../src/address.ts'
+import { logsAddress } from '../src/options.ts'
 
 test.each([
   ['https://logs.example.com', 'https://logs.example.com/v1/logs'],

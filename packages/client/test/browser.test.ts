@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import { type GlobalScope, isBrowser } from '../src/browser.ts'
+import { type GlobalScope, isBrowser } from '../src/platform.ts'
 import { SluiceClient } from '../src/index.ts'
 import { systemPlatform } from '../src/platform.ts'
 

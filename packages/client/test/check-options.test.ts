@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest'
 import { SluiceClient } from '../src/index.ts'
-import { DiskSpool } from '../src/spool/index.ts'
+import { DiskSpool } from '../src/spool/disk-spool.ts'
 
 const create = (options: object): SluiceClient =>
   new SluiceClient({ url: 'http://127.0.0.1:9', flushOnExit: false, ...options })

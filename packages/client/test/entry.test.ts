@@ -1,6 +1,6 @@
-import { type Entry as ServerEntry, entrySchema, limits } from '@sluice/schema'
+import { type Entry as ServerEntry, entrySchema } from '@sluice/schema'
 import { describe, expect, expectTypeOf, test } from 'vitest'
-import { contractLimits, type Entry, environments, levels, sources } from '../src/index.ts'
+import { type Entry, environments, levels, sources } from '../src/index.ts'
 
 describe('the contract of the client is that of the server', () => {
   // `npm run types` checks it, not the test run.
@@ -14,17 +14,6 @@ describe('the contract of the client is that of the server', () => {
     expect(levels).toEqual(level.enum)
     expect([...environments, null]).toEqual(environment.enum)
     expect([...sources, null]).toEqual(source.enum)
-  })
-
-  test('in the limits', () => {
-    // The client sends no records of other protocols, and rows are made by the server.
-    const {
-      errorsPerEntryMax: _errors,
-      recordsPerRequestMax: _records,
-      rowBytesPerRequestMax: _rows,
-      ...clientLimits
-    } = limits
-    expect(contractLimits).toEqual(clientLimits)
   })
 })
 

@@ -1,9 +1,7 @@
 import { parentPort } from 'node:worker_threads'
 import { DiskSpool } from '@sluice/client/spool'
-import { EntrySender } from './entry-sender.ts'
-import { readOptions, type SluiceTransportOptions } from './options.ts'
-import { PinoConfigReceiver } from './pino-config.ts'
-import { printReport, Reports } from './reports.ts'
+import { EntrySender, printReport, Reports } from './entry-sender.ts'
+import { PinoConfigReceiver, readOptions, type SluiceTransportOptions } from './options.ts'
 import { TransportStream } from './transport-stream.ts'
 
 export type { PinoLevels, SluiceTransportOptions, WhenFull } from './options.ts'

@@ -1,7 +1,14 @@
-import { contractLimits, type Entry, environments, type Metadata, sources } from '@sluice/client'
-import { readLevel } from './levels.ts'
-import { type Fields, parseLine } from './line-record.ts'
-import { readTime } from './times.ts'
+import { type Entry, type Level, type Metadata, sources } from '@sluice/client'
+import {
+  addMember,
+  isPlainObject,
+  type LevelReading,
+  type Members,
+  readEnvironment,
+  readLevelName,
+  readTime,
+} from '@sluice/records'
+import { hasAtMostCharacters, limits } from '@sluice/schema/limits'
 
 /** What the logger tells the transport about its lines. */
 export interface PinoConfig {
@@ -24,7 +31,7 @@ export function entryOfLine(line: string, context: EntryContext): Entry {
   const record = parseLine(line)
   if (record === undefined) return textEntry(line)
   const { metadata: given } = record
-  const metadata: Metadata = isObject(given) ? { ...given } : {}
+  const metadata: Metadata = isPlainObject(given) ? { ...given } : {}
   const entry: Entry = { level: DEFAULT_LEVEL, message: '', metadata }
   const messageName = context.messageKey in record ? context.messageKey : 'message'
   const serviceName = nameOfService(record, context)
@@ -46,9 +53,9 @@ export function textEntry(line: string): Entry {
 }
 
 /** The member that becomes the service: `service`, or the name of the logger. */
-function nameOfService({ service, name }: Fields, { hasService }: EntryContext): string | undefined {
-  if (isText(service, contractLimits.serviceCharactersMax)) return 'service'
-  return !hasService && isText(name, contractLimits.serviceCharactersMax) ? 'name' : undefined
+function nameOfService({ service, name }: Members, { hasService }: EntryContext): string | undefined {
+  if (isShort(service, limits.serviceCharactersMax)) return 'service'
+  return !hasService && isShort(name, limits.serviceCharactersMax) ? 'name' : undefined
 }
 
 /** @returns whether the value is in the entry now */
@@ -68,21 +75,21 @@ function takeField(
       return takeTime(entry, value)
     case 'stack':
       if (typeof value !== 'string' || typeof entry.stack === 'string') return false
-      entry.stack = cut(value, contractLimits.stackCharactersMax)
+      entry.stack = cut(value, limits.stackCharactersMax)
       return true
     case 'url':
     case 'pathname':
-      if (!isText(value, contractLimits[`${name}CharactersMax`])) return false
+      if (!isShort(value, limits[`${name}CharactersMax`])) return false
       entry[name] = value
       return true
     case 'environment':
-      entry.environment = environments.find((known) => known === value)
+      entry.environment = readEnvironment(value)
       return entry.environment !== undefined
     case 'source':
       entry.source = sources.find((known) => known === value)
       return entry.source !== undefined
     case 'metadata':
-      return isObject(value)
+      return isPlainObject(value)
     default:
       return false
   }
@@ -110,10 +117,10 @@ function takeLevel(
 
 /** The stack trace of an error becomes the `stack` of the entry. The rest of the error stays in the metadata. */
 function addError(entry: Entry, metadata: Metadata, name: string, value: unknown): void {
-  if (!isObject(value) || typeof value['stack'] !== 'string' || typeof entry.stack === 'string')
+  if (!isPlainObject(value) || typeof value['stack'] !== 'string' || typeof entry.stack === 'string')
     return addMember(metadata, name, value)
   const { stack, ...rest } = value
-  entry.stack = cut(stack, contractLimits.stackCharactersMax)
+  entry.stack = cut(stack, limits.stackCharactersMax)
   addMember(metadata, name, rest)
 }
 
@@ -121,27 +128,58 @@ function readMessage(value: unknown): string {
   return cutMessage(typeof value === 'string' ? value : JSON.stringify(value))
 }
 
-const cutMessage = (text: string): string => cut(text, contractLimits.messageCharactersMax)
+const cutMessage = (text: string): string => cut(text, limits.messageCharactersMax)
 
-/** The API rejects longer texts. The start of a text is worth more than nothing. */
+/** The API rejects longer strings. The start of one is better than nothing. */
 function cut(text: string, charactersMax: number): string {
   return text.length <= charactersMax ? text : `${text.slice(0, charactersMax - 1)}…`
 }
 
-/** A text never has more characters than UTF-16 code units. */
-function isText(value: unknown, charactersMax: number): value is string {
-  return typeof value === 'string' && value.length <= charactersMax
+function isShort(value: unknown, charactersMax: number): value is string {
+  return typeof value === 'string' && hasAtMostCharacters(value, charactersMax)
 }
 
-function isObject(value: unknown): value is Fields {
-  return typeof value === 'object' && value !== null && !Array.isArray(value)
+/** Where a level begins. pino orders numbers by severity, and its own are the multiples of 10 from 10 to 60. */
+const thresholds: readonly (readonly [number, Level])[] = [
+  [50, 'error'],
+  [40, 'warn'],
+  [30, 'info'],
+]
+
+/**
+ * @param value of a line: a number, or a string if the application has a formatter for levels
+ * @param names the names of the logger's levels, by their numbers
+ */
+function readLevel(value: unknown, names: PinoConfig['levelNames']): LevelReading | undefined {
+  if (typeof value === 'string') return readLevelName(value)
+  if (typeof value !== 'number') return undefined
+  const named = readLevelName(names[value] ?? '')
+  return named ?? { level: thresholds.find(([from]) => value >= from)?.[1] ?? 'debug', isExact: false }
 }
 
-/** Adds a value under its name, or with a number after the name: no value of the line replaces another one. */
-function addMember(metadata: Metadata, name: string, value: unknown): void {
-  let free = name
-  for (let number = 2; Object.hasOwn(metadata, free); number += 1) free = `${name}_${number}`
-  // An assignment to `__proto__` would set the prototype.
-  if (free !== '__proto__') metadata[free] = value
-  else Object.defineProperty(metadata, free, { value, enumerable: true, configurable: true, writable: true })
+/** An integer that a JavaScript number may not hold exactly has at least 16 digits. */
+const MANY_DIGITS = /\d{16}/
+/** The strings and the numbers of valid JSON. */
+const TOKENS = /"[^"\\]*(?:\\.[^"\\]*)*"|-?\d[\d.eE+-]*/g
+const LONG_INTEGER = /^-?\d{16,}$/
+/** A longer line is not searched for integers: the cost of the search must not depend on what an application logs. */
+const SEARCHED_CHARACTERS_MAX = 262_144
+
+/** The object of a line. Undefined if the line is no JSON object. */
+export function parseLine(line: string): Members | undefined {
+  // Everything that pino writes is an object.
+  if (!line.startsWith('{')) return undefined
+  const hasLongInteger = line.length <= SEARCHED_CHARACTERS_MAX && MANY_DIGITS.test(line)
+  try {
+    return JSON.parse(hasLongInteger ? quoteLongIntegers(line) : line) as Members
+  } catch {
+    return undefined
+  }
+}
+
+/** Integers that would lose digits become strings. pino writes a BigInt as such a number. */
+function quoteLongIntegers(json: string): string {
+  return json.replaceAll(TOKENS, (token) =>
+    LONG_INTEGER.test(token) && !Number.isSafeInteger(Number(token)) ? `"${token}"` : token,
+  )
 }

@@ -1,14 +1,11 @@
 import { Writable } from 'node:stream'
 import { setImmediate } from 'node:timers/promises'
 import type { Entry } from '@sluice/client'
-import { Backlog } from './backlog.ts'
-import type { EntrySender } from './entry-sender.ts'
+import type { EntrySender, Reports } from './entry-sender.ts'
 import { type EntryContext, entryOfLine, textEntry } from './line-entry.ts'
 import { LineSplitter } from './line-splitter.ts'
-import type { Settings } from './options.ts'
-import type { PinoConfigReceiver } from './pino-config.ts'
-import type { Reports } from './reports.ts'
-import { RoomWait } from './room-wait.ts'
+import type { PinoConfigReceiver, Settings } from './options.ts'
+import { Backlog, RoomWait } from './pace.ts'
 
 /** One request, and a millisecond of work. Requests are sent, and responses read, in between. */
 const LINES_PER_TURN = 100
@@ -71,7 +68,7 @@ export class TransportStream extends Writable {
       if (this.#linesLeft === 0 || line.length > this.#charactersLeft) await this.#beginTurn(line.length)
       this.#linesLeft -= 1
       this.#charactersLeft -= line.length
-      this.#send(line, context)
+      this.#sender.send(toEntry(line, context))
     }
     this.#room.end()
   }
@@ -89,10 +86,6 @@ export class TransportStream extends Writable {
     return { ...this.#config.config, hasService: this.#settings.client.service !== undefined }
   }
 
-  #send(line: string, context: EntryContext): void {
-    this.#sender.send(toEntry(line, context))
-  }
-
   async #flush(done: () => void): Promise<void> {
     await this.#writing
     await this.#sender.client.flush({ timeoutMs: this.#settings.flushTimeoutMs })
@@ -100,7 +93,8 @@ export class TransportStream extends Writable {
   }
 
   async #close(done: () => void): Promise<void> {
-    for (const line of this.#splitter.end()) this.#send(line, this.#context ?? (await this.#readContext()))
+    for (const line of this.#splitter.end())
+      this.#sender.send(toEntry(line, this.#context ?? (await this.#readContext())))
     await this.#sender.client.close({ timeoutMs: this.#settings.flushTimeoutMs })
     this.#reports.end()
     done()

@@ -1,6 +1,7 @@
+import { entryOfRecord, levelsByName } from '@sluice/records'
 import { describe, expect, it } from 'vitest'
-import { type EntryContext, entryOfLine } from '../src/line-entry.ts'
-import { pinoLevelNames } from '../src/pino-config.ts'
+import { type EntryContext, entryOfLine, parseLine } from '../src/line-entry.ts'
+import { pinoLevelNames } from '../src/options.ts'
 
 const context: EntryContext = {
   levelNames: pinoLevelNames,
@@ -19,21 +20,6 @@ it('maps an ordinary line', () => {
     timestamp: '2018-07-09T21:17:54.631Z',
     message: 'hello',
     metadata: { pid: 657, hostname: 'a', req: { id: 1 } },
-  })
-})
-
-describe('the level', () => {
-  it('keeps the name of a level that says more', () => {
-    expect(entryOf({ level: 60, msg: '' })).toMatchObject({
-      level: 'error',
-      metadata: { originalLevel: 'fatal' },
-    })
-  })
-  it('keeps the number of a level without a name', () => {
-    expect(entryOf({ level: 33, msg: '' })).toMatchObject({ level: 'info', metadata: { originalLevel: 33 } })
-  })
-  it('is info if there is none, and the value stays in the metadata', () => {
-    expect(entryOf({ level: 'loud', msg: '' })).toMatchObject({ level: 'info', metadata: { level: 'loud' } })
   })
 })
 
@@ -163,4 +149,94 @@ it.each([
   const { metadata } = entryOfLine(line, context)
   expect(Object.getPrototypeOf(metadata)).toBe(Object.prototype)
   expect(JSON.parse(JSON.stringify(metadata))).toEqual(JSON.parse(expected))
+})
+
+it('parses an object', () => {
+  expect(parseLine('{"a":[1,"x",null],"b":{"c":true}}')).toEqual({ a: [1, 'x', null], b: { c: true } })
+})
+
+it.each([['hello'], ['{"a":1'], [' {"a":1}'], ['[1]'], ['1'], ['null'], ['"a"'], ['{"a":1}}']])(
+  'does not parse %j',
+  (line) => {
+    expect(parseLine(line)).toBeUndefined()
+  },
+)
+
+it('keeps the digits of large integers, as texts', () => {
+  const line = '{"id":12345678901234567890,"n":-98765432109876543210,"list":[11111111111111111111]}'
+  expect(parseLine(line)).toEqual({
+    id: '12345678901234567890',
+    n: '-98765432109876543210',
+    list: ['11111111111111111111'],
+  })
+})
+
+it('leaves numbers that are exact, fractions, exponents and digits in texts as they are', () => {
+  const line = String.raw`{"max":9007199254740991,"f":0.1234567890123456789,"e":1234567890123456e10,"t":"1234567890123456789","q":"\" 12345678901234567890"}`
+  expect(parseLine(line)).toEqual({
+    max: 9_007_199_254_740_991,
+    f: 0.123_456_789_012_345_68,
+    e: 1_234_567_890_123_456e10,
+    t: '1234567890123456789',
+    q: '" 12345678901234567890',
+  })
+})
+
+it('does not search a huge line for integers', () => {
+  const line = `{"text":"${'x'.repeat(300_000)}","id":12345678901234567890}`
+  expect(parseLine(line)?.['id']).toBe(Number('12345678901234567890'))
+})
+
+describe('the level', () => {
+  const levelNames = { ...pinoLevelNames, 25: 'http', 35: 'success', 45: 'audit' }
+
+  it.each([
+    [10, 'debug', 'trace'],
+    [20, 'debug', undefined],
+    [50, 'error', undefined],
+    [60, 'error', 'fatal'],
+    // Custom levels, by their names, otherwise by their rank among the levels of pino.
+    [35, 'success', undefined],
+    [45, 'info', 'audit'],
+    [25, 'debug', 'http'],
+    [29.5, 'debug', 29.5],
+    [49, 'warn', 49],
+    [70, 'error', 70],
+    [-1, 'debug', -1],
+    ['WARNING', 'warn', undefined],
+    [' FATAL ', 'error', ' FATAL '],
+  ])('%j is %s', (level, expected, originalLevel) => {
+    const metadata = originalLevel === undefined ? {} : { originalLevel }
+    expect(entryOf({ level, msg: '' }, { levelNames })).toEqual({ level: expected, message: '', metadata })
+  })
+
+  it.each(['loud', '', null, true, {}])('%j is not known, and stays in the metadata', (level) => {
+    expect(entryOf({ level, msg: '' })).toEqual({ level: 'info', message: '', metadata: { level } })
+  })
+})
+
+// The API reads lines of pino that shippers send. An application that changes to the transport must not see other entries.
+describe('the entry is the one that the API makes', () => {
+  it.each([
+    ...Object.keys(pinoLevelNames).map((level) => ({ level: Number(level), msg: 'a' })),
+    ...[...levelsByName.keys()].map((level) => ({ level, msg: 'a' })),
+    { level: 30, time: 1_531_171_074_631, pid: 1, hostname: 'a', name: 'shop', msg: 'a' },
+    { level: 30, time: '2018-07-09T21:17:54.631123456Z', msg: 'a' },
+    { level: 30, time: 1_531_171_074.25, msg: 'a' },
+    { level: 30, time: '2026-02-31T10:00:00Z', msg: 'a' },
+    { level: 30, pid: 1, hostname: 'a', name: 'shop', service: 'other', msg: 'a' },
+    { level: 50, err: { type: 'Error', message: 'a', stack: 'Error: a\n    at b', code: 1 }, msg: 'a' },
+    { level: 30, url: '/a', pathname: '/a', environment: 'prd', source: 'edge', msg: 'a' },
+    { level: 30, url: { a: 1 }, source: 'moon', msg: 'a' },
+    { level: 30, metadata: { a: 1 }, a: 2, msg: 'a' },
+    { level: 30, a: 1 },
+  ])('of the record %j', (record) => {
+    const { metadata, ...fields } = entryOf(record) as Record<string, unknown>
+    const { metadata: expectedMetadata = {}, ...expected } = entryOfRecord(record, { defaultLevel: 'info' })
+    expect(fields).toEqual(expected)
+    // The only difference: the transport knows the names of levels.
+    const { originalLevel, ...rest } = expectedMetadata as Record<string, unknown>
+    const name = typeof originalLevel === 'number' ? pinoLevelNames[originalLevel] : originalLevel
+    expect(metadata).toEqual(name === undefined ? rest : { ...rest, originalLevel: name })
+  })
 })

@@ -39,3 +39,102 @@ function base62(value: bigint, digits: number): string {
   for (let rest = value; rest > 0n; rest /= 62n) text = DIGITS.charAt(Number(rest % 62n)) + text
   return text.padStart(digits, '0')
 }
+
+/** What a key permits. */
+export type Scope = 'ingest' | 'read'
+export const scopeNames: readonly Scope[] = ['ingest', 'read']
+
+/** A name is one cell of a table on a terminal. */
+const NAME_CHARACTERS_MAX = 200
+
+/** The stored record of an API key. Times are ISO 8601 in UTC with milliseconds, so they sort as text. */
+export interface ApiKeyRecord {
+  /** Identifies the key to operators. It reveals nothing about the secret. */
+  readonly id: string
+  readonly projectId: string
+  readonly name: string
+  readonly scopes: readonly Scope[]
+  readonly createdAt: string
+  readonly expiresAt: string | undefined
+  readonly revokedAt: string | undefined
+  /** The id of the key that replaced this one in a rotation. */
+  readonly replacedBy?: string | undefined
+  /** When the project was deleted. If it exists, it was imported from a backup without this key, which is no longer valid. */
+  readonly deletedAt?: string | undefined
+  /** When the key last authenticated a request. It lags by some minutes. */
+  readonly lastUsedAt?: string | undefined
+}
+
+/** The record of a key of a project in a backup. The key itself is stored nowhere. */
+export interface KeyBackup extends Omit<ApiKeyRecord, 'projectId' | 'deletedAt'> {
+  /** The SHA-256 of the key, in hexadecimal digits. */
+  readonly hash: string
+}
+
+export type KeyState = 'active' | 'expired' | 'revoked'
+
+/** A revoked key stays revoked after its expiry. So does a key of a deleted project. */
+export function keyState({ revokedAt, deletedAt, expiresAt }: ApiKeyRecord, nowMs: number): KeyState {
+  if (revokedAt !== undefined || deletedAt !== undefined) return 'revoked'
+  return expiresAt !== undefined && Date.parse(expiresAt) <= nowMs ? 'expired' : 'active'
+}
+
+/** Makes a key. Only its record and its hash are stored. */
+export function createKey(
+  fields: Pick<ApiKeyRecord, 'projectId' | 'name' | 'scopes' | 'expiresAt'>,
+  nowMs: number,
+): { readonly key: string; readonly keyHash: string; readonly record: ApiKeyRecord } {
+  const key = generateApiKey()
+  const keyHash = hashApiKey(key)
+  const createdAt = new Date(nowMs).toISOString()
+  return { key, keyHash, record: { id: keyIdOf(keyHash), ...fields, createdAt, revokedAt: undefined } }
+}
+
+export function keyIdOf(keyHash: string): string {
+  return `key_${keyHash.slice(0, 16)}`
+}
+
+/** A human-readable reason why a key cannot have this name and these scopes, or undefined if it can. */
+export function explainKey(name: string, scopes: readonly Scope[]): string | undefined {
+  if (name.length > NAME_CHARACTERS_MAX) return `a key's name has at most ${NAME_CHARACTERS_MAX} characters`
+  return scopes.length === 0 ? 'a key needs at least one scope' : undefined
+}
+
+/** The record as the fields of a Redis hash. Undefined values have no field. */
+export function keyToHash({ scopes, ...record }: ApiKeyRecord): Record<string, string> {
+  const fields = Object.entries({ ...record, scopes: scopes.join(' ') })
+  return Object.fromEntries(fields.filter((field): field is [string, string] => field[1] !== undefined))
+}
+
+/** @param fields of a Redis hash; empty when there is no such key */
+export function keyFromHash(fields: Record<string, string>): ApiKeyRecord | undefined {
+  const {
+    id,
+    projectId,
+    name = '',
+    createdAt = '',
+    expiresAt,
+    revokedAt,
+    replacedBy,
+    deletedAt,
+    lastUsedAt,
+  } = fields
+  if (id === undefined || projectId === undefined) return undefined
+  const scopes = (fields['scopes'] ?? '').split(' ').filter(isScope)
+  return {
+    id,
+    projectId,
+    name,
+    scopes,
+    createdAt,
+    expiresAt,
+    revokedAt,
+    ...(replacedBy === undefined ? {} : { replacedBy }),
+    ...(deletedAt === undefined ? {} : { deletedAt }),
+    ...(lastUsedAt === undefined ? {} : { lastUsedAt }),
+  }
+}
+
+function isScope(text: string): text is Scope {
+  return scopeNames.some((scope) => scope === text)
+}

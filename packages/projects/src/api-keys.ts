@@ -1,16 +1,15 @@
 import {
   type ApiKeyRecord,
-  type CreatedKey,
   createKey,
   explainKey,
   keyFromHash,
   type KeyBackup,
   keyToHash,
   type Scope,
-} from './key-record.ts'
+} from './api-key.ts'
 import { noSuchProject, PROJECT_ID } from './projects.ts'
 import { RegistryError, type RegistryStore } from './registry-store.ts'
-import { CREATE_KEY, RECORD_KEY_USES, REVOKE_KEY, ROTATE_KEY } from './scripts.ts'
+import { CREATE_KEY, RECORD_KEY_USES, REVOKE_KEY } from './scripts.ts'
 
 /** Redis runs nothing else during a script. At about 2 µs per key, 1,000 keys take 2 ms. */
 const KEY_USES_PER_SCRIPT_MAX = 1_000
@@ -44,17 +43,9 @@ export class ApiKeys {
     const reason = explainKey(name, scopes)
     if (reason !== undefined) throw new RegistryError(reason)
     if (!PROJECT_ID.test(projectId)) throw noSuchProject(projectId)
-    const { names, now } = this.#store
     const expiresAt = options.expiresAt?.toISOString()
-    const created = createKey({ projectId, name, scopes, expiresAt }, now())
-    const { key, keyHash, record } = created
-    const found = await this.#store.run(CREATE_KEY, this.#redisKeysOf(created), [
-      keyHash,
-      record.id,
-      names.changesChannel,
-      ...Object.entries(keyToHash(record)).flat(),
-    ])
-    if (found === 0) throw noSuchProject(projectId)
+    const { key, keyHash, record } = createKey({ projectId, name, scopes, expiresAt }, this.#store.now())
+    if ((await this.#add(keyHash, record)) !== 'done') throw noSuchProject(projectId)
     return { key, record }
   }
 
@@ -70,27 +61,14 @@ export class ApiKeys {
     overlapMs: number,
   ): Promise<{ key: string; record: ApiKeyRecord; replaced: ApiKeyRecord }> {
     const { keyHash: oldHash, record: old } = await this.#findById(keyId)
-    const { names, now } = this.#store
-    const nowMs = now()
+    const nowMs = this.#store.now()
     const { projectId, name, scopes, createdAt } = old
     const lifetimeMs =
       old.expiresAt === undefined ? undefined : Date.parse(old.expiresAt) - Date.parse(createdAt)
     const expiresAt = lifetimeMs === undefined ? undefined : new Date(nowMs + lifetimeMs).toISOString()
-    const created = createKey({ projectId, name, scopes, expiresAt }, nowMs)
-    const { key, keyHash, record } = created
-    const outcome = await this.#store.run(
-      ROTATE_KEY,
-      [...this.#redisKeysOf(created), names.apiKey(oldHash)],
-      [
-        keyHash,
-        record.id,
-        names.changesChannel,
-        oldHash,
-        new Date(nowMs).toISOString(),
-        new Date(nowMs + overlapMs).toISOString(),
-        ...Object.entries(keyToHash(record)).flat(),
-      ],
-    )
+    const { key, keyHash, record } = createKey({ projectId, name, scopes, expiresAt }, nowMs)
+    const oldExpiresAt = new Date(nowMs + overlapMs).toISOString()
+    const outcome = await this.#add(keyHash, record, { oldHash, oldExpiresAt })
     if (outcome !== 'done') {
       throw new RegistryError(`the key ${keyId} cannot be rotated: ${explainRejection(outcome)}`)
     }
@@ -99,15 +77,11 @@ export class ApiKeys {
 
   /** All keys of a project, oldest first. They include revoked ones. */
   async list(projectId: string): Promise<ApiKeyRecord[]> {
-    const records = await this.findMany(
-      await this.#store.redis.smembers(this.#store.names.keysOfProject(projectId)),
-    )
-    return records
-      .filter((record) => record !== undefined)
-      .toSorted((a, b) => a.createdAt.localeCompare(b.createdAt))
+    const keys = await this.export(projectId)
+    return keys.map(({ hash: _hash, ...record }) => ({ ...record, projectId }))
   }
 
-  /** All keys of a project with their hashes, oldest first. */
+  /** The keys of `list` with their hashes. */
   async export(projectId: string): Promise<KeyBackup[]> {
     const hashes = await this.#store.redis.smembers(this.#store.names.keysOfProject(projectId))
     const records = await this.findMany(hashes)
@@ -171,10 +145,25 @@ export class ApiKeys {
     }
   }
 
-  /** The first KEYS of both scripts that create a key. */
-  #redisKeysOf({ keyHash, record: { projectId } }: CreatedKey): string[] {
+  /** Stores a new key, which may replace an old one. Resolves with what CREATE_KEY returns. */
+  #add(
+    keyHash: string,
+    record: ApiKeyRecord,
+    replaced?: { readonly oldHash: string; readonly oldExpiresAt: string },
+  ): Promise<unknown> {
     const { names } = this.#store
-    return [names.project(projectId), names.keysOfProject(projectId), names.apiKey(keyHash), names.keyIds]
+    const { id, projectId, createdAt } = record
+    const keys = [
+      names.project(projectId),
+      names.keysOfProject(projectId),
+      names.apiKey(keyHash),
+      names.keyIds,
+    ]
+    if (replaced !== undefined) keys.push(names.apiKey(replaced.oldHash))
+    const { oldHash = '', oldExpiresAt = '' } = replaced ?? {}
+    const fields = Object.entries(keyToHash(record)).flat()
+    const parameters = [keyHash, id, names.changesChannel, oldHash, createdAt, oldExpiresAt, ...fields]
+    return this.#store.run(CREATE_KEY, keys, parameters)
   }
 
   async #findById(keyId: string): Promise<{ keyHash: string; record: ApiKeyRecord }> {
@@ -189,7 +178,7 @@ function noSuchKey(keyId: string): RegistryError {
   return new RegistryError(`there is no key ${keyId}`)
 }
 
-/** Why ROTATE_KEY did not rotate a key. */
+/** Why CREATE_KEY did not rotate a key. */
 function explainRejection(outcome: unknown): string {
   switch (outcome) {
     case 'revoked':

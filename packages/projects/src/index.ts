@@ -1,8 +1,13 @@
-export { generateApiKey, hashApiKey, isWellFormedApiKey } from './api-key.ts'
+export {
+  type ApiKeyRecord,
+  generateApiKey,
+  hashApiKey,
+  isWellFormedApiKey,
+  keyState,
+  type Scope,
+} from './api-key.ts'
 export type { ApiKeys } from './api-keys.ts'
-export { type ApiKeyRecord, keyState, type Scope } from './key-record.ts'
-export type { ProjectLimitChanges, ProjectLimitName, ProjectLimits } from './limits.ts'
-export type { Project, Projects } from './projects.ts'
+export type { Project, ProjectLimitChanges, ProjectLimitName, ProjectLimits, Projects } from './projects.ts'
 export { readBackup, writeBackup } from './registry-backup.ts'
 export { Registry } from './registry.ts'
 export { RegistryError } from './registry-store.ts'

@@ -1,13 +1,6 @@
-import { type KeyBackup, keyToHash } from './key-record.ts'
-import {
-  explainLimit,
-  limitsFromHash,
-  projectLimitNames,
-  type ProjectLimitChanges,
-  type ProjectLimits,
-} from './limits.ts'
+import { type KeyBackup, keyToHash } from './api-key.ts'
 import { RegistryError, type RegistryStore } from './registry-store.ts'
-import { CREATE_PROJECT, DELETE_PROJECT, ENABLE_PROJECT, IMPORT_PROJECT, SET_LIMITS } from './scripts.ts'
+import { CHANGE_PROJECT, CREATE_PROJECT, DELETE_PROJECT, IMPORT_PROJECT } from './scripts.ts'
 
 /** Owns keys and rows. */
 export interface Project {
@@ -81,13 +74,7 @@ export class Projects {
    * @throws RegistryError when there is no such project
    */
   async setEnabled(id: string, enabled: boolean): Promise<void> {
-    const { names } = this.#store
-    const found = await this.#store.run(
-      ENABLE_PROJECT,
-      [names.project(id)],
-      [id, String(enabled), names.changesChannel],
-    )
-    if (found === 0) throw noSuchProject(id)
+    await this.#change(id, ['enabled', String(enabled)])
   }
 
   /**
@@ -189,16 +176,76 @@ export class Projects {
       if (value === null) removed.push(name)
       else if (value !== undefined) set.push(name, value)
     }
-    const { names } = this.#store
-    const parameters = [id, names.changesChannel, set.length / 2, ...set, ...removed]
-    const found =
-      PROJECT_ID.test(id) && (await this.#store.run(SET_LIMITS, [names.project(id)], parameters)) === 1
-    const project = found ? await this.find(id) : undefined
+    await this.#change(id, set, removed)
+    const project = await this.find(id)
     if (project === undefined) throw noSuchProject(id)
     return project
+  }
+
+  /** @param set names and values of fields, in turn */
+  async #change(
+    id: string,
+    set: readonly (string | number)[],
+    removed: readonly string[] = [],
+  ): Promise<void> {
+    const { names } = this.#store
+    const parameters = [id, names.changesChannel, set.length / 2, ...set, ...removed]
+    const found = PROJECT_ID.test(id)
+      ? await this.#store.run(CHANGE_PROJECT, [names.project(id)], parameters)
+      : 0
+    if (found === 0) throw noSuchProject(id)
   }
 }
 
 export function noSuchProject(id: string): RegistryError {
   return new RegistryError(`there is no project ${id}`)
+}
+
+/**
+ * The rate limits of a project that differ from the defaults of the API processes. An absent limit means the default. A
+ * rate of 0 means no limit. A burst is the amount that may be sent at once after a pause.
+ */
+export interface ProjectLimits {
+  readonly entriesPerSecond?: number
+  readonly burstEntries?: number
+  /** Counts decoded bodies. */
+  readonly bytesPerSecond?: number
+  readonly burstBytes?: number
+}
+
+export type ProjectLimitName = keyof ProjectLimits
+
+/** Changes to a project's limits. Null restores the default. */
+export type ProjectLimitChanges = { readonly [Name in ProjectLimitName]?: number | null }
+
+/**
+ * The allowed values. The maxima are far above what any installation can process, and keep sums exact. A byte limit below
+ * 1 KiB per second would allow less than one entry per second: almost certainly a mistake in the unit.
+ */
+const projectLimitRanges: Readonly<
+  Record<ProjectLimitName, { min: number; max: number; mayBeUnlimited: boolean }>
+> = {
+  entriesPerSecond: { min: 1, max: 1_000_000_000, mayBeUnlimited: true },
+  burstEntries: { min: 1, max: 1_000_000_000, mayBeUnlimited: false },
+  bytesPerSecond: { min: 1_024, max: 1_000_000_000_000, mayBeUnlimited: true },
+  burstBytes: { min: 1_024, max: 1_000_000_000_000, mayBeUnlimited: false },
+}
+
+export const projectLimitNames = Object.keys(projectLimitRanges) as readonly ProjectLimitName[]
+
+/** A human-readable reason why the value is invalid, or undefined if it is valid. */
+export function explainLimit(name: ProjectLimitName, value: number): string | undefined {
+  const { min, max, mayBeUnlimited } = projectLimitRanges[name]
+  if (Number.isInteger(value) && value >= min && value <= max) return undefined
+  if (mayBeUnlimited && value === 0) return undefined
+  return `${name} must be a whole number from ${min} to ${max}${mayBeUnlimited ? ', or 0 for no limit' : ''}`
+}
+
+/** The limits in the fields of a project's hash; undefined when the project has none. */
+function limitsFromHash(fields: Readonly<Record<string, string>>): ProjectLimits | undefined {
+  const found = projectLimitNames.flatMap((name) => {
+    const value = fields[name]
+    return value === undefined ? [] : [[name, Number(value)] as const]
+  })
+  return found.length === 0 ? undefined : Object.fromEntries(found)
 }

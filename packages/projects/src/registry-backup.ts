@@ -1,6 +1,12 @@
-import { explainKey, type KeyBackup, keyIdOf, type Scope, scopeNames } from './key-record.ts'
-import { explainLimit, projectLimitNames, type ProjectLimits } from './limits.ts'
-import { type ProjectBackup, PROJECT_ID, retentionDaysAllowed } from './projects.ts'
+import { explainKey, type KeyBackup, keyIdOf, type Scope, scopeNames } from './api-key.ts'
+import {
+  explainLimit,
+  type ProjectBackup,
+  PROJECT_ID,
+  projectLimitNames,
+  type ProjectLimits,
+  retentionDaysAllowed,
+} from './projects.ts'
 import { RegistryError } from './registry-store.ts'
 
 const FORMAT = 'sluice-projects'

@@ -1,4 +1,4 @@
-import { type DurableRedis, type RedisConnection, ReplicatedRedis } from '@sluice/runtime'
+import type { DurableRedis, RedisConnection } from '@sluice/runtime'
 
 /** The registry rejected an operation. The message is meant for the operator who requested it. */
 export class RegistryError extends Error {
@@ -22,9 +22,7 @@ export class RegistryStore {
 
   /** Runs one of the scripts in `scripts.ts`. */
   run(script: string, keys: readonly string[], args: readonly (string | number)[]): Promise<unknown> {
-    return this.#durable instanceof ReplicatedRedis
-      ? this.#durable.script(script)(keys, args)
-      : this.#durable.eval(script, keys.length, ...keys, ...args)
+    return this.#durable.script(script)(keys, args)
   }
 }
 

@@ -1,4 +1,4 @@
-import type { DurableRedis, RedisConnection } from '@sluice/runtime'
+import { type DurableRedis, plainRedis, type RedisConnection } from '@sluice/runtime'
 import { ApiKeys } from './api-keys.ts'
 import { Projects } from './projects.ts'
 import { RegistryStore } from './registry-store.ts'
@@ -18,7 +18,7 @@ export class Registry {
     redis: RedisConnection,
     prefix: string,
     now: () => number = Date.now,
-    durable: DurableRedis = redis,
+    durable: DurableRedis = plainRedis(redis),
   ) {
     const store = new RegistryStore(redis, prefix, now, durable)
     this.projects = new Projects(store)

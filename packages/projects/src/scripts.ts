@@ -22,23 +22,11 @@ return 1`
 
 /**
  * KEYS: the project.
- * ARGV: id, 'true' or 'false', channel.
- *
- * @returns 1; 0 when there is no such project
- */
-export const ENABLE_PROJECT = `
-if redis.call('EXISTS', KEYS[1]) == 0 then return 0 end
-redis.call('HSET', KEYS[1], 'enabled', ARGV[2])
-redis.call('PUBLISH', ARGV[3], ARGV[1])
-return 1`
-
-/**
- * KEYS: the project.
  * ARGV: id, channel, the number of fields to set, these fields with their values, the fields to remove.
  *
  * @returns 1; 0 when there is no such project
  */
-export const SET_LIMITS = `
+export const CHANGE_PROJECT = `
 if redis.call('EXISTS', KEYS[1]) == 0 then return 0 end
 local last = 3 + 2 * tonumber(ARGV[3])
 for i = 4, last, 2 do redis.call('HSET', KEYS[1], ARGV[i], ARGV[i + 1]) end
@@ -114,41 +102,29 @@ redis.call('PUBLISH', ARGV[2], ARGV[1])
 return 1`
 
 /**
- * KEYS: the project, the set of its keys, the new key, the key ids.
- * ARGV: the new key's hash and id, channel, then the fields and values of its record.
- *
- * @returns 1; 0 when there is no such project
- */
-export const CREATE_KEY = `
-if redis.call('EXISTS', KEYS[1]) == 0 then return 0 end
-redis.call('HSET', KEYS[3], unpack(ARGV, 4))
-redis.call('SADD', KEYS[2], ARGV[1])
-redis.call('HSET', KEYS[4], ARGV[2], ARGV[1])
-redis.call('PUBLISH', ARGV[3], ARGV[1])
-return 1`
-
-/**
- * KEYS: the project, the set of its keys, the new key, the key ids, the old key.
+ * KEYS: the project, the set of its keys, the new key, the key ids, and the old key if the new one replaces it.
  * ARGV: the new key's hash and id, channel, the old key's hash, now, the old key's new expiry, then the fields and values
  * of the new record.
  *
  * @returns 'done', or the reason for the rejection: 'no project', 'revoked', 'replaced', 'expired'
  */
-export const ROTATE_KEY = `
-if redis.call('EXISTS', KEYS[1], KEYS[5]) < 2 then return 'no project' end
-local expiresAt, revokedAt, replacedBy, deletedAt =
-  unpack(redis.call('HMGET', KEYS[5], 'expiresAt', 'revokedAt', 'replacedBy', 'deletedAt'))
-if deletedAt then return 'no project' end
-if revokedAt then return 'revoked' end
-if replacedBy then return 'replaced' end
-if expiresAt and expiresAt <= ARGV[5] then return 'expired' end
-if expiresAt and expiresAt < ARGV[6] then ARGV[6] = expiresAt end
-redis.call('HSET', KEYS[5], 'expiresAt', ARGV[6], 'replacedBy', ARGV[2])
+export const CREATE_KEY = `
+if redis.call('EXISTS', KEYS[1]) == 0 then return 'no project' end
+if KEYS[5] then
+  local id, expiresAt, revokedAt, replacedBy, deletedAt =
+    unpack(redis.call('HMGET', KEYS[5], 'id', 'expiresAt', 'revokedAt', 'replacedBy', 'deletedAt'))
+  if deletedAt or not id then return 'no project' end
+  if revokedAt then return 'revoked' end
+  if replacedBy then return 'replaced' end
+  if expiresAt and expiresAt <= ARGV[5] then return 'expired' end
+  if expiresAt and expiresAt < ARGV[6] then ARGV[6] = expiresAt end
+  redis.call('HSET', KEYS[5], 'expiresAt', ARGV[6], 'replacedBy', ARGV[2])
+end
 redis.call('HSET', KEYS[3], unpack(ARGV, 7))
 redis.call('SADD', KEYS[2], ARGV[1])
 redis.call('HSET', KEYS[4], ARGV[2], ARGV[1])
 redis.call('PUBLISH', ARGV[3], ARGV[1])
-redis.call('PUBLISH', ARGV[3], ARGV[4])
+if KEYS[5] then redis.call('PUBLISH', ARGV[3], ARGV[4]) end
 return 'done'`
 
 /**

@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto'
 import { readFileSync } from 'node:fs'
 import { describe, expect, it } from 'vitest'
 import { API_KEY, generateApiKey, hashApiKey, isWellFormedApiKey } from '../src/api-key.ts'
-import { createKey } from '../src/key-record.ts'
+import { createKey } from '../src/api-key.ts'
 
 const DIGITS = '0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz'
 

@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
 import { hashApiKey } from '../src/api-key.ts'
-import { keyState } from '../src/key-record.ts'
+import { keyState } from '../src/api-key.ts'
 import type { ProjectBackup } from '../src/projects.ts'
 import { RegistryError } from '../src/registry-store.ts'
 import type { Registry } from '../src/registry.ts'

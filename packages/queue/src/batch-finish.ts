@@ -1,10 +1,8 @@
-import type { DurableRedis } from '@sluice/runtime'
+import { type DurableRedis, permitWrites, readClock, type RedisScript } from '@sluice/runtime'
 import { batchState, CONFIRMED_TTL_S, RELEASED_TTL_S, REPAIRS_FIELD } from './batch-ledger.ts'
 import { finisherLua, HAS_NO_LOCK } from './bullmq-internals.ts'
 import type { HeldJob, HeldJobs } from './held-jobs.ts'
-import type { QueueNames } from './queue-names.ts'
-import { defineScript, permitWrites, readClock, type RedisScript } from './redis-script.ts'
-import { totalsField } from './row-totals.ts'
+import { type QueueNames, totalsField } from './queue-names.ts'
 
 /** Jobs per run of the script. Redis answers no other client meanwhile, for two to three milliseconds. */
 export const FINISHED_PER_RUN_MAX = 64
@@ -93,7 +91,7 @@ export class BatchFinisher {
   constructor(redis: DurableRedis, names: QueueNames, jobs: HeldJobs) {
     this.#names = names
     this.#jobs = jobs
-    this.#run = defineScript(redis, 'sluiceFinish', FINISH)
+    this.#run = redis.script(FINISH)
   }
 
   /** See `ChunkConsumer.finish`. */

@@ -1,6 +1,5 @@
-import type { DurableRedis } from '@sluice/runtime'
+import { DELETE_IF_EQUAL, type DurableRedis, permitWrites, type RedisScript } from '@sluice/runtime'
 import type { QueueNames } from './queue-names.ts'
-import { defineScript, DELETE_IF_EQUAL, permitWrites, type RedisScript } from './redis-script.ts'
 
 /**
  * The state of a batch, as persisted in Redis:
@@ -128,12 +127,12 @@ export class BatchLedger {
 
   constructor(redis: DurableRedis, names: QueueNames) {
     this.#names = names
-    this.#claim = defineScript(redis, 'sluiceClaim', CLAIM)
-    this.#read = defineScript(redis, 'sluiceReadBatch', READ)
-    this.#split = defineScript(redis, 'sluiceSplit', SPLIT)
-    this.#beginRepair = defineScript(redis, 'sluiceBeginRepair', BEGIN_REPAIR)
-    this.#renewLease = defineScript(redis, 'sluiceRenewLease', RENEW_LEASE)
-    this.#deleteIfEqual = defineScript(redis, 'sluiceDeleteIfEqual', DELETE_IF_EQUAL)
+    this.#claim = redis.script(CLAIM)
+    this.#read = redis.script(READ)
+    this.#split = redis.script(SPLIT)
+    this.#beginRepair = redis.script(BEGIN_REPAIR)
+    this.#renewLease = redis.script(RENEW_LEASE)
+    this.#deleteIfEqual = redis.script(DELETE_IF_EQUAL)
   }
 
   /**

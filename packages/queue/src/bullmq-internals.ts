@@ -1,4 +1,5 @@
-import { type IRedisTransaction, Job, type Queue } from 'bullmq'
+import type { RedisConnection } from '@sluice/runtime'
+import { type IRedisTransaction, Job, Queue } from 'bullmq'
 import { addStandardJob } from 'bullmq/dist/esm/scripts/addStandardJob-9.js'
 import { extendLocks } from 'bullmq/dist/esm/scripts/extendLocks-1.js'
 import { moveJobFromActiveToWait } from 'bullmq/dist/esm/scripts/moveJobFromActiveToWait-9.js'
@@ -7,7 +8,7 @@ import { moveToActive } from 'bullmq/dist/esm/scripts/moveToActive-11.js'
 import { moveToDelayed } from 'bullmq/dist/esm/scripts/moveToDelayed-11.js'
 import { moveToFinished } from 'bullmq/dist/esm/scripts/moveToFinished-14.js'
 import { type Chunk } from './chunk.ts'
-import { chunkJobName } from './queue-names.ts'
+import { chunkJobName, type QueueNames } from './queue-names.ts'
 
 // The only file that depends on parts of BullMQ that are not its public API: the Lua scripts behind its operations, and their keys
 // and arguments. The number of keys of each script is checked when this module loads. The contract test
@@ -16,6 +17,25 @@ import { chunkJobName } from './queue-names.ts'
 // Each script is embedded as a Lua function whose parameters hide the KEYS and ARGV of the script around it. The functions derive
 // the names of the queue's keys from `base`, the beginning of all keys of the queue (`QueueNames.jobKey('')`), as BullMQ does for
 // those of its jobs. All of them are in one hash slot.
+
+/** BullMQ keeps a stream of events per queue. Nothing reads it here, so it is kept as short as possible. */
+const EVENTS_MAX = 1
+
+/** A shard's queue as an object of BullMQ. Closing it leaves the connection open. */
+export function bullmqQueue(
+  redis: RedisConnection,
+  { queue: name, queuePrefix: prefix }: QueueNames,
+): Queue<Chunk> {
+  const queue = new Queue<Chunk>(name, {
+    connection: redis,
+    prefix,
+    streams: { events: { maxLen: EVENTS_MAX } },
+    defaultJobOptions: { attempts: 1, removeOnComplete: true, removeOnFail: false },
+  })
+  // BullMQ emits the errors of the connection again. The owner of the connection handles them.
+  queue.on('error', () => undefined)
+  return queue
+}
 
 /** A script as BullMQ exports it. */
 interface BullmqScript {

@@ -1,14 +1,19 @@
-import { type DurableRedis, type Logger, type RedisConnection, waitUpTo } from '@sluice/runtime'
+import {
+  type DurableRedis,
+  type Logger,
+  plainRedis,
+  type RedisConnection,
+  type RedisScript,
+  withTimeout,
+} from '@sluice/runtime'
 import { isNotConnectionError } from 'bullmq'
 import { BatchFinisher, type StoredBatch } from './batch-finish.ts'
 import { decodeChunk, type HeldChunk, readJobData } from './chunk.ts'
 import type { FetchMonitor } from './fetch-monitor.ts'
-import { type HeldJob, HeldJobs } from './held-jobs.ts'
+import { type HeldJob, HeldJobs, JobLocks } from './held-jobs.ts'
 import { type FetchedJob, JobFetcher, type JobFetch } from './job-fetch.ts'
-import { JobLocks } from './job-locks.ts'
 import { JobMover, type QueueEnd } from './job-moves.ts'
 import type { QueueNames } from './queue-names.ts'
-import { defineScript, type RedisScript } from './redis-script.ts'
 
 /** A chunk of an unknown version, or with other columns, waits this long for another worker. */
 const UNKNOWN_FORMAT_DELAY_MS = 5_000
@@ -79,12 +84,12 @@ export class ChunkConsumer {
 
   constructor(options: ChunkConsumerOptions) {
     this.#options = options
-    const { redis, durable = redis, names, workerId, lockDurationMs, fetchMonitor } = options
+    const { redis, durable = plainRedis(redis), names, workerId, lockDurationMs, fetchMonitor } = options
     this.#fetcher = new JobFetcher(redis, names, workerId, lockDurationMs)
     this.#finisher = new BatchFinisher(durable, names, this.#jobs)
     this.#mover = new JobMover(redis, names)
     this.#locks = new JobLocks(options, this.#jobs)
-    this.#readJobs = defineScript(durable, 'sluiceReadJobs', READ_JOBS)
+    this.#readJobs = durable.script(READ_JOBS)
     fetchMonitor.started(names.queuePrefix)
     // The consumers of all shards share a connection. Above ten listeners, Node would warn of a leak.
     redis.setMaxListeners(redis.getMaxListeners() + 1)
@@ -199,7 +204,7 @@ export class ChunkConsumer {
     redis.off('error', this.#noteConnectionError)
     redis.setMaxListeners(redis.getMaxListeners() - 1)
     // Without an answer, or after an error, the turn expires.
-    await waitUpTo(YIELD_TIMEOUT_MS, this.yieldTurn())
+    await withTimeout(this.yieldTurn(), YIELD_TIMEOUT_MS).catch(() => undefined)
   }
 
   async #monitored(fetch: () => Promise<JobFetch>): Promise<JobFetch> {

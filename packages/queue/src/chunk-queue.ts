@@ -3,38 +3,32 @@ import {
   backoffMs,
   type DurableRedis,
   type Logger,
+  plainRedis,
   type RedisConnection,
-  ReplicatedRedis,
+  TimeoutError,
+  withTimeout,
 } from '@sluice/runtime'
 import type { Queue } from 'bullmq'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { AddRate } from './add-rate.ts'
-import { bullmqQueue } from './bullmq-queue.ts'
+import { bullmqQueue } from './bullmq-internals.ts'
 import type { Chunk } from './chunk.ts'
 import type { QueueNames } from './queue-names.ts'
 import {
   type Add,
+  ADD_RECORDED,
   addArguments,
   type AddAnswer,
   type AddArguments,
   type AddScript,
   clockArguments,
-  defineRecordedAdd,
   type FoundRecord,
   noRecords,
+  QueueFullError,
+  QueueUnavailableError,
   sendAdd,
 } from './recorded-add.ts'
-import { shardRecorder } from './shard-count.ts'
-
-/** It is not known whether Redis has the chunk, so its entries must not be acknowledged. */
-export class QueueUnavailableError extends Error {
-  override name = 'QueueUnavailableError'
-}
-
-/** Redis is out of memory. The chunk is not in the queue. */
-export class QueueFullError extends Error {
-  override name = 'QueueFullError'
-}
+import { shardRecorder } from './shards.ts'
 
 const RETRY: Backoff = { baseMs: 25, maxMs: 250 }
 
@@ -113,7 +107,7 @@ export class ChunkQueue {
     names: QueueNames,
     logger: Logger,
     {
-      durable = redis,
+      durable = plainRedis(redis),
       timing = processTiming,
       onAdd = () => undefined,
     }: { durable?: DurableRedis; timing?: Timing; onAdd?: AddObserver } = {},
@@ -124,9 +118,8 @@ export class ChunkQueue {
     this.#logger = logger
     this.#timing = timing
     this.#recordShards = shardRecorder(durable, names.shardCountKey)
-    this.#addScript = defineRecordedAdd(durable)
-    this.#stopListening =
-      durable instanceof ReplicatedRedis ? durable.onClose(this.#forgetConnection) : () => undefined
+    this.#addScript = durable.script(ADD_RECORDED)
+    this.#stopListening = durable.onClose(this.#forgetConnection)
   }
 
   /**
@@ -187,7 +180,7 @@ export class ChunkQueue {
       } catch (error) {
         if (isOutOfMemory(error)) throw outOfMemoryError(attempt, error)
         const waitMs = backoffMs(attempt, RETRY, Math.random())
-        if (error instanceof DeadlineError || this.#timing.monotonicMs() + waitMs >= deadlineMs) {
+        if (error instanceof TimeoutError || this.#timing.monotonicMs() + waitMs >= deadlineMs) {
           throw new QueueUnavailableError('Redis did not confirm the chunk in time', { cause: error })
         }
         await this.#timing.sleep(waitMs)
@@ -201,12 +194,12 @@ export class ChunkQueue {
     await this.#recordShard()
     const args = await addArguments(queue, this.#names, add)
     const offsetMs = this.#freshOffsetMs() ?? (await this.#measureOffset(queue))
-    if (this.#timing.monotonicMs() >= add.deadlineMs) throw new DeadlineError('the deadline has passed')
+    if (this.#timing.monotonicMs() >= add.deadlineMs) throw new TimeoutError('the deadline has passed')
     const earlierFenceMs = add.fenceMs
     add.fenceMs = Math.min(earlierFenceMs, add.deadlineMs + offsetMs)
     const { isLate, found } = await this.#send(args, add.fenceMs)
     if (!isLate) return found
-    if (earlierFenceMs !== Infinity) throw new DeadlineError('the deadline has passed by the clock of Redis')
+    if (earlierFenceMs !== Infinity) throw new TimeoutError('the deadline has passed by the clock of Redis')
     // Only if Redis' clock was set, or another server has taken over: the next attempt uses the new offset.
     add.fenceMs = Infinity
     throw new Error('the clock of Redis has changed')
@@ -262,7 +255,6 @@ export class ChunkQueue {
   }
 
   async close(): Promise<void> {
-    this.#redis.off('close', this.#forgetConnection)
     this.#stopListening()
     await this.#queue?.close()
   }
@@ -281,8 +273,6 @@ export class ChunkQueue {
 
   #open(): Queue<Chunk> {
     const queue = bullmqQueue(this.#redis, this.#names)
-    // Only one listener, if an earlier Queue object stayed unusable. BullMQ has raised the limit of listeners.
-    this.#redis.off('close', this.#forgetConnection).on('close', this.#forgetConnection)
     // BullMQ queries the version of Redis once. If that fails, this Queue object stays unusable.
     queue.waitUntilReady().catch((error: unknown) => {
       this.#queue = undefined
@@ -305,20 +295,4 @@ function outOfMemoryError(attempt: number, cause: Error): Error {
   return attempt === 1
     ? new QueueFullError('Redis is out of memory', { cause })
     : new QueueUnavailableError('Redis is out of memory and did not answer an earlier attempt', { cause })
-}
-
-class DeadlineError extends Error {
-  override name = 'DeadlineError'
-}
-
-async function withTimeout<T>(promise: Promise<T>, timeoutMs: number): Promise<T> {
-  let timer: NodeJS.Timeout | undefined
-  const late = new Promise<never>((_resolve, reject) => {
-    timer = setTimeout(() => reject(new DeadlineError('no answer')), Math.max(0, timeoutMs))
-  })
-  try {
-    return await Promise.race([promise, late])
-  } finally {
-    clearTimeout(timer)
-  }
 }

@@ -1,11 +1,16 @@
-import type { DurableRedis, RedisConnection } from '@sluice/runtime'
+import {
+  defineScript,
+  type DurableRedis,
+  permitWrites,
+  plainRedis,
+  type RedisConnection,
+  type RedisScript,
+} from '@sluice/runtime'
 import type { Queue } from 'bullmq'
 import { BatchLedger, type BatchRecord, RELEASED_TTL_S } from './batch-ledger.ts'
-import { bullmqQueue } from './bullmq-queue.ts'
+import { bullmqQueue } from './bullmq-internals.ts'
 import { type Chunk, readJobData, rowsOfJobData } from './chunk.ts'
-import type { QueueNames } from './queue-names.ts'
-import { defineScript, permitWrites, type RedisScript } from './redis-script.ts'
-import { totalsField } from './row-totals.ts'
+import { type QueueNames, totalsField } from './queue-names.ts'
 
 /** A chunk whose job failed. Its rows are not stored, unless its batch is confirmed. */
 export interface FailedChunk {
@@ -91,10 +96,10 @@ export class FailedChunks {
   readonly #shards: readonly Shard[]
 
   /** To be closed by the caller. */
-  constructor({ redis, durable = redis, shards, makeId }: FailedChunksOptions) {
+  constructor({ redis, durable = plainRedis(redis), shards, makeId }: FailedChunksOptions) {
     this.#redis = redis
     this.#makeId = makeId
-    this.#purge = defineScript(redis, 'sluicePurge', PURGE)
+    this.#purge = defineScript(redis, PURGE)
     this.#shards = shards.map((names) => ({
       names,
       queue: bullmqQueue(redis, names),

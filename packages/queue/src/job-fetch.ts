@@ -1,7 +1,13 @@
-import type { RedisConnection } from '@sluice/runtime'
+import {
+  defineScript,
+  DELETE_IF_EQUAL,
+  permitWrites,
+  readClock,
+  type RedisConnection,
+  type RedisScript,
+} from '@sluice/runtime'
 import { fetcherLua, isDueLua } from './bullmq-internals.ts'
 import type { QueueNames } from './queue-names.ts'
-import { defineScript, DELETE_IF_EQUAL, permitWrites, readClock, type RedisScript } from './redis-script.ts'
 
 export const fetchLimits = {
   /** One fetch. Above it, the frames of a fetch would delay the answers to other commands on the connection. */
@@ -98,8 +104,8 @@ export class JobFetcher {
     this.#workerId = workerId
     this.#marks = { idle: `${MARK.idle}${workerId}`, busy: `${MARK.busy}${workerId}` }
     this.#lockDurationMs = lockDurationMs
-    this.#run = defineScript(redis, 'sluiceFetch', FETCH)
-    this.#deleteIfEqual = defineScript(redis, 'sluiceDeleteIfEqual', DELETE_IF_EQUAL)
+    this.#run = defineScript(redis, FETCH)
+    this.#deleteIfEqual = defineScript(redis, DELETE_IF_EQUAL)
   }
 
   /**

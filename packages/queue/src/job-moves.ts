@@ -1,8 +1,7 @@
-import type { RedisConnection } from '@sluice/runtime'
+import { defineScript, readClock, type RedisConnection, type RedisScript } from '@sluice/runtime'
 import { delayJobLua, finisherLua, isFailedLua, requeuerLua } from './bullmq-internals.ts'
 import type { HeldJob } from './held-jobs.ts'
 import type { QueueNames } from './queue-names.ts'
-import { defineScript, readClock, type RedisScript } from './redis-script.ts'
 
 /** Jobs per run of a script. Redis answers no other client meanwhile, for about two milliseconds. */
 const MOVED_PER_RUN_MAX = 64
@@ -56,9 +55,9 @@ export class JobMover {
 
   constructor(redis: RedisConnection, names: QueueNames) {
     this.#names = names
-    this.#requeue = defineScript(redis, 'sluiceRequeue', REQUEUE)
-    this.#delay = defineScript(redis, 'sluiceDelay', DELAY)
-    this.#fail = defineScript(redis, 'sluiceFail', FAIL)
+    this.#requeue = defineScript(redis, REQUEUE)
+    this.#delay = defineScript(redis, DELAY)
+    this.#fail = defineScript(redis, FAIL)
   }
 
   /** The jobs keep their order. */

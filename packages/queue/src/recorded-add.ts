@@ -1,10 +1,18 @@
-import type { DurableRedis } from '@sluice/runtime'
+import type { RedisScript } from '@sluice/runtime'
 import type { Queue } from 'bullmq'
 import { addScript, addScriptArguments } from './bullmq-internals.ts'
 import type { Chunk } from './chunk.ts'
-import type { QueueNames } from './queue-names.ts'
-import { defineScript, type RedisScript } from './redis-script.ts'
-import { totalsField } from './row-totals.ts'
+import { type QueueNames, totalsField } from './queue-names.ts'
+
+/** It is not known whether Redis has the chunk, so its entries must not be acknowledged. */
+export class QueueUnavailableError extends Error {
+  override name = 'QueueUnavailableError'
+}
+
+/** Redis is out of memory. The chunk is not in the queue. */
+export class QueueFullError extends Error {
+  override name = 'QueueFullError'
+}
 
 /** A text that is in Redis if, and only if, the chunk added with it is in the queue. */
 export interface QueueRecord {
@@ -73,7 +81,7 @@ const OWN_KEYS = 3
  * BullMQ's script runs inside this one. A transaction of BullMQ's add and the records would keep the records if the add
  * failed, and would then replay answers for entries that were never stored. Here the records follow the completed add.
  */
-const ADD_RECORDED = `
+export const ADD_RECORDED = `
 local function addJob()
 ${addScript.lua}
 end
@@ -152,10 +160,6 @@ return {clock, 0, addsBefore}`
 
 /** The script that `sendAdd` runs. */
 export type AddScript = RedisScript<Answer>
-
-export function defineRecordedAdd(redis: DurableRedis): AddScript {
-  return defineScript(redis, 'sluiceAddRecorded', ADD_RECORDED)
-}
 
 /** The arguments of an add's script, without the fence. They are prepared first, so that nothing delays the command itself. */
 export interface AddArguments {

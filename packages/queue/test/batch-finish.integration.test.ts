@@ -78,14 +78,6 @@ describe('finish', () => {
     },
   )
 
-  it('of a batch completes its jobs in one run of a script', async () => {
-    const ids = await claimed(FINISHED_PER_RUN_MAX)
-    await consumer.finish({ id: 'another', members: [] }, undefined)
-    const before = await fixture.scriptRuns()
-    await consumer.finish({ id: BATCH, members: ids }, 0)
-    expect((await fixture.scriptRuns()) - before).toBe(1)
-  })
-
   it('persists the confirmation before it completes jobs: the records are those of earlier versions', async () => {
     const ids = await claimed(1)
     await consumer.finish({ id: BATCH, members: ids }, 0)
@@ -111,14 +103,6 @@ describe('finish', () => {
     expect(await consumer.finish({ id: BATCH, members: ids }, 0)).toBe(true)
     expect(await fixture.counts()).toEqual({})
     expect(await fixture.redis.exists(fixture.names.batchKey(BATCH))).toBe(0)
-  })
-
-  it('completes no jobs of other batches, and none that are not in hand', async () => {
-    const ids = await claimed(2)
-    await fixture.add('waiting')
-    expect(await consumer.finish({ id: BATCH, members: [ids[0] ?? '', 'waiting'] }, 0)).toBe(true)
-    expect(await fixture.counts()).toEqual({ active: 1, waiting: 1 })
-    expect(consumer.heldChunks).toBe(1)
   })
 })
 

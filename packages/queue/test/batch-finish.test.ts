@@ -1,4 +1,4 @@
-import type { RedisConnection } from '@sluice/runtime'
+import { plainRedis, type RedisConnection } from '@sluice/runtime'
 import { expect, it, vi } from 'vitest'
 import { BatchFinisher } from '../src/batch-finish.ts'
 import { HeldJobs } from '../src/held-jobs.ts'
@@ -7,16 +7,16 @@ import { queueNames } from '../src/queue-names.ts'
 it('completes a job that was fetched again while its completion was in flight, with its new lock', async () => {
   const jobs = new HeldJobs()
   jobs.add({ id: 'a-chunk', token: 'a-token', bytes: 1 })
-  const sluiceFinish = vi
+  const finish = vi
     .fn<(...args: unknown[]) => Promise<number>>()
     .mockImplementationOnce(async () => {
       jobs.add({ id: 'a-chunk', token: 'another-token', bytes: 1 })
       return 1
     })
     .mockResolvedValueOnce(1)
-  const redis = { defineCommand: () => undefined, sluiceFinish } as unknown as RedisConnection
-  const finisher = new BatchFinisher(redis, queueNames('test'), jobs)
+  const redis = { evalsha: finish } as unknown as RedisConnection
+  const finisher = new BatchFinisher(plainRedis(redis), queueNames('test'), jobs)
   expect(await finisher.finish({ id: 'a-batch', members: ['a-chunk'] }, 0)).toBe(true)
-  expect(sluiceFinish.mock.calls.map((args) => args.includes('another-token'))).toEqual([false, true])
+  expect(finish.mock.calls.map((args) => args.includes('another-token'))).toEqual([false, true])
   expect(jobs.size).toBe(0)
 })

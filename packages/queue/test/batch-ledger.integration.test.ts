@@ -1,4 +1,4 @@
-import { connectRedis, type RedisConnection } from '@sluice/runtime'
+import { closeRedis, connectRedis, plainRedis, type RedisConnection } from '@sluice/runtime'
 import { randomUUID } from 'node:crypto'
 import { afterAll, beforeAll, describe, expect, inject, it } from 'vitest'
 import { BatchLedger, type BatchRepair, LEASE_TTL_MS } from '../src/batch-ledger.ts'
@@ -10,11 +10,11 @@ let ledger: BatchLedger
 
 beforeAll(() => {
   redis = connectRedis(inject('services').redisUrl, { failFast: false })
-  ledger = new BatchLedger(redis, names)
+  ledger = new BatchLedger(plainRedis(redis), names)
 })
 
-afterAll(() => {
-  redis.disconnect()
+afterAll(async () => {
+  await closeRedis(redis)
 })
 
 /** Makes chunk ids, each with a job as the queue stores it. */

@@ -1,12 +1,11 @@
 import { createLogger } from '@sluice/runtime'
-import { isNotConnectionError, Job } from 'bullmq'
-import { setTimeout as sleep } from 'node:timers/promises'
+import { isNotConnectionError } from 'bullmq'
 import { isDeepStrictEqual } from 'node:util'
 import { beforeEach, describe, expect, it, onTestFinished, vi } from 'vitest'
 import { addScript, addScriptArguments } from '../src/bullmq-internals.ts'
-import type { Chunk } from '../src/chunk.ts'
 import { ChunkConsumer } from '../src/chunk-consumer.ts'
-import { ChunkQueue, QueueFullError } from '../src/chunk-queue.ts'
+import { ChunkQueue } from '../src/chunk-queue.ts'
+import { QueueFullError } from '../src/recorded-add.ts'
 import { FetchMonitor } from '../src/fetch-monitor.ts'
 import { chunkJobName, shardNames } from '../src/queue-names.ts'
 import {
@@ -86,7 +85,7 @@ describe('the keys', () => {
 
 it('the wait list has the ids of the waiting jobs, and the last one is the oldest', async () => {
   const { redis, names } = bullmq
-  await bullmq.add('first', 'second', 'third')
+  for (const id of ['first', 'second', 'third']) await bullmq.add(id)
   expect(await redis.llen(names.waitKey)).toBe(3)
   expect(await redis.lindex(names.waitKey, -1)).toBe('first')
   await bullmq.fetch(bullmq.openWorker())
@@ -132,7 +131,7 @@ describe('an add', () => {
     expect(await bullmq.storedJob('by-script')).toEqual(byQueue)
     expect(await bullmq.storedJob('by-chunk-queue')).toEqual(byQueue)
     expect(await bullmq.storedJob('recorded')).toEqual(byQueue)
-    expect(await bullmq.waiting()).toEqual(['recorded', 'by-chunk-queue', 'by-script', 'by-queue'])
+    expect(await bullmq.waiting()).toEqual(['by-queue', 'by-script', 'by-chunk-queue', 'recorded'])
   })
 
   it('increases the counter by one, and nothing decreases it', async () => {
@@ -152,16 +151,6 @@ describe('an add', () => {
     }
     expect(await bullmq.counts()).toEqual({})
     expect(await redis.get(counter)).toBe('2')
-  })
-
-  it('by its script makes a job that is fetched and completed like any other', async () => {
-    const { queue, chunk, redis } = bullmq
-    const values = await addScriptArguments(queue, 'by-script', chunk)
-    await redis.eval(addScript.lua, addScript.keys, ...values)
-    const job = await bullmq.fetch(bullmq.openWorker())
-    expect(job).toMatchObject({ id: 'by-script', name: chunkJobName, data: chunk })
-    await job?.moveToCompleted(undefined, TOKEN, false)
-    expect(await bullmq.counts()).toEqual({})
   })
 })
 
@@ -239,8 +228,7 @@ describe.each(Object.entries(steps))(
     it('is stored in Redis as if BullMQ had done it', async () => {
       const other = new BullmqFixture(server.url)
       const [worker, consumer] = [bullmq.openWorker(), openConsumer(other)]
-      await bullmq.add('a-chunk', 'newer')
-      await other.add('a-chunk', 'newer')
+      for (const id of ['a-chunk', 'newer']) await Promise.all([bullmq.add(id), other.add(id)])
       const job = from === 'active' ? await bullmq.fetch(worker) : undefined
       if (from === 'active') await fetchMine(consumer, 1)
       expect(await stateOf(other)).toEqual(await stateOf(bullmq))
@@ -276,31 +264,6 @@ it('a job that is delayed by the consumer is stored as if BullMQ had done it', a
 })
 
 describe('a queue with workers of this version and of earlier ones', () => {
-  it('gives each job to one of them, and the other cannot complete it', async () => {
-    const [worker, consumer] = [bullmq.openWorker(), openConsumer(bullmq)]
-    await bullmq.add('first', 'second', 'third')
-    const first = await bullmq.fetch(worker)
-    expect((await fetchMine(consumer, 1)).chunks.map(({ id }) => id)).toEqual(['second'])
-    expect((await bullmq.fetch(worker))?.id).toBe('third')
-    await consumer.finish({ id: 'a-batch', members: ['first', 'third'] }, undefined)
-    expect(await bullmq.counts()).toEqual({ active: 3 })
-    const second = await Job.fromId<Chunk, void>(worker, 'second')
-    await expect(second?.moveToCompleted(undefined, TOKEN, false)).rejects.toThrow('second')
-    await first?.moveToCompleted(undefined, TOKEN, false)
-    await consumer.finish({ id: 'a-batch', members: ['second'] }, undefined)
-    expect(await bullmq.counts()).toEqual({ active: 1 })
-  })
-
-  it('keeps the locks that the consumer renews from the stalled check of earlier versions', async () => {
-    // The disk of a busy machine may pause for a second, and Redis with it.
-    const lockDurationMs = 2_000
-    await bullmq.add('a-chunk')
-    await fetchMine(openConsumer(bullmq, lockDurationMs), 1)
-    await bullmq.openWorker({ lockDuration: lockDurationMs, stalledInterval: 100 }).startStalledCheckTimer()
-    await sleep(2 * lockDurationMs)
-    expect(await bullmq.counts()).toEqual({ active: 1 })
-  })
-
   it.each([
     ['earlier versions', true],
     ['this version', false],
@@ -308,7 +271,7 @@ describe('a queue with workers of this version and of earlier ones', () => {
     'requeues the jobs of a dead worker of %s, as the next ones, however often they stalled',
     async (_what, isEarlier) => {
       const lockDurationMs = 500
-      await bullmq.add('a-chunk', 'newer')
+      for (const id of ['a-chunk', 'newer']) await bullmq.add(id)
       await bullmq.redis.hset(bullmq.names.jobKey('a-chunk'), 'stc', STALLED_COUNT_MAX - 2)
       const dead = openConsumer(bullmq, lockDurationMs)
       const worker = bullmq.openWorker({ lockDuration: lockDurationMs, stalledInterval: 100 })
@@ -317,7 +280,7 @@ describe('a queue with workers of this version and of earlier ones', () => {
       await dead.close()
       if (isEarlier) openConsumer(bullmq, lockDurationMs)
       else await worker.startStalledCheckTimer()
-      await vi.waitFor(async () => expect(await bullmq.waiting()).toEqual(['newer', 'a-chunk']), WAIT_MS)
+      await vi.waitFor(async () => expect(await bullmq.waiting()).toEqual(['a-chunk', 'newer']), WAIT_MS)
       const { names, redis } = bullmq
       expect(await redis.hget(names.jobKey('a-chunk'), 'stc')).toBe(String(STALLED_COUNT_MAX - 1))
       // BullMQ fails a job that has this field when it is fetched.
@@ -341,7 +304,7 @@ describe('while Redis is out of memory', () => {
     expect(String(error)).toMatch(/OOM /)
     expect(isUnchanged).toBe(true)
     await bullmq.add('a-chunk')
-    expect(await bullmq.waiting()).toEqual(['a-chunk', 'before'])
+    expect(await bullmq.waiting()).toEqual(['before', 'a-chunk'])
   })
 
   it('both adds of ChunkQueue reject with QueueFullError and store nothing', async () => {

@@ -1,11 +1,12 @@
 import { FaultProxy } from '@sluice/harness'
-import { connectRedis, createLogger, type RedisConnection } from '@sluice/runtime'
+import { closeRedis, connectRedis, createLogger, type RedisConnection } from '@sluice/runtime'
 import { Queue } from 'bullmq'
 import { randomUUID } from 'node:crypto'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { afterEach, beforeEach, describe, expect, inject, it, vi } from 'vitest'
 import { type Chunk, encodeChunk } from '../src/chunk.ts'
-import { ChunkQueue, QueueUnavailableError, type Timing } from '../src/chunk-queue.ts'
+import { ChunkQueue, type Timing } from '../src/chunk-queue.ts'
+import { QueueUnavailableError } from '../src/recorded-add.ts'
 import { queueNames, type QueueNames } from '../src/queue-names.ts'
 
 /** The API gives an add this much time. */
@@ -55,8 +56,8 @@ afterEach(async () => {
   await stored.obliterate({ force: true })
   await stored.close()
   await queue.close()
-  redis.disconnect()
-  direct.disconnect()
+  await closeRedis(redis)
+  await closeRedis(direct)
   await proxy.down()
 })
 
@@ -172,17 +173,6 @@ describe('an add', () => {
     expect(await stored.getWaitingCount()).toBe(1)
   })
 
-  it('makes one job, however often it is repeated with the same id', async () => {
-    await Promise.all([add('one'), add('one'), add('one')])
-    await add('one')
-    expect(await stored.getWaitingCount()).toBe(1)
-  })
-
-  it('makes a separate job for each id', async () => {
-    await Promise.all(Array.from({ length: 20 }, (_, i) => add(`chunk-${i}`)))
-    expect(await stored.getWaitingCount()).toBe(20)
-  })
-
   it('keeps the stream of events short', async () => {
     for (let i = 0; i < 300; i += 1) await add(`chunk-${i}`)
     expect(await direct.xlen(`${names.queuePrefix}:${names.queue}:events`)).toBeLessThan(200)
@@ -203,14 +193,6 @@ describe('a connection that is cut between the add and its answer', () => {
     await add('the-chunk')
     expect(proxy.cuts).toBe(1)
     expect(await stored.getWaitingCount()).toBe(1)
-  })
-
-  it('causes a retry of every add in flight', async () => {
-    await add('warm-up')
-    proxy.cutAnswerTo('chunk-1')
-    await Promise.all(Array.from({ length: 3 }, (_, i) => add(`chunk-${i}`)))
-    expect(proxy.cuts).toBe(1)
-    expect(await stored.getWaitingCount()).toBe(4)
   })
 })
 
@@ -253,7 +235,7 @@ describe('a Redis that is down', () => {
     await late.add('two', chunk, performance.now() + ADD_DEADLINE_MS)
     expect(await stored.getJob('two')).toBeDefined()
     await late.close()
-    cold.disconnect()
+    await closeRedis(cold)
   })
 })
 
@@ -268,16 +250,6 @@ describe('a Redis that stalls', () => {
   it('is reported for the first add, too', async () => {
     proxy.hold('both')
     expect(await resultOfAdd('one')).toBe('unavailable')
-  })
-
-  it('is used again when it recovers', async () => {
-    await add('before')
-    proxy.hold('both')
-    expect(await resultOfAdd('one')).toBe('unavailable')
-    proxy.resume()
-    await connected()
-    await add('afterwards')
-    expect(await waitingIds()).toContain('afterwards')
   })
 
   it('does not delay the failure of an add whose deadline has passed', async () => {
@@ -306,7 +278,7 @@ describe('a Redis that rejects writes', () => {
     expect(performance.now() - startedMs).toBeLessThan(ANSWER_WITHIN_MS)
     expect(await waitingIds()).toEqual([])
     await rejecting.close()
-    limited.disconnect()
+    await closeRedis(limited)
     await direct.call('ACL', 'DELUSER', user)
   })
 })

@@ -1,4 +1,4 @@
-import { compressRows, rowColumns } from '@sluice/rows'
+import { rowColumns } from '@sluice/rows'
 import { zstdDecompressSync } from 'node:zlib'
 import { describe, expect, it } from 'vitest'
 import {
@@ -35,16 +35,6 @@ describe('a chunk', () => {
     expect(zstdDecompressSync(frameOf(chunk)).toString()).toBe(text)
   })
 
-  it('is the same after JSON, in which BullMQ stores it', () => {
-    const chunk = encodeChunk(3, Buffer.from(rows(0, 3)))
-    expect(JSON.parse(JSON.stringify(chunk))).toEqual(chunk)
-  })
-
-  it('is smaller than its rows', () => {
-    const text = rows(0, 500)
-    expect(encodeChunk(500, Buffer.from(text)).frame.length).toBeLessThan(text.length / 4)
-  })
-
   it('has a frame that can be concatenated with those of other chunks', () => {
     const [a, b] = [rows(0, 100), rows(100, 250)]
     const both = Buffer.concat([
@@ -52,11 +42,6 @@ describe('a chunk', () => {
       frameOf(encodeChunk(150, Buffer.from(b))),
     ])
     expect(zstdDecompressSync(both).toString()).toBe(a + b)
-  })
-
-  it('has a frame that can be concatenated with one of `compressRows`', () => {
-    const both = Buffer.concat([compressRows(rows(0, 2)), frameOf(encodeChunk(2, Buffer.from(rows(2, 4))))])
-    expect(zstdDecompressSync(both).toString()).toBe(rows(0, 4))
   })
 })
 
@@ -129,10 +114,6 @@ describe('the trace of a chunk', () => {
     const { trace: _trace, ...others } = chunk
     expect(encodeChunk(1, text)).toStrictEqual(others)
     expect(traceOf(encodeChunk(1, text))).toBeUndefined()
-  })
-
-  it('does not change the format: workers of earlier versions read the chunk', () => {
-    expect(isKnown(chunk)).toBe(true)
   })
 
   it.each([5, null, {}, '', 'short', trace.repeat(1_000)])('is ignored if it is %j', (invalid) => {

@@ -90,11 +90,6 @@ describe('list', () => {
       ['chunk-0', 0],
     ])
   })
-
-  it('is empty if no chunk failed', async () => {
-    await fixture.add('waiting')
-    expect(await failed.list(10)).toEqual([])
-  })
 })
 
 describe('retry', () => {

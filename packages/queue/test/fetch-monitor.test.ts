@@ -92,11 +92,4 @@ describe('isAlive', () => {
     }
     expect(monitor.isAlive).toBe(false)
   })
-
-  it('lasts while a worker stops', () => {
-    monitor.stopped('a')
-    monitor.fetched('a')
-    nowMs += 1_000_000
-    expect(monitor.isAlive).toBe(true)
-  })
 })

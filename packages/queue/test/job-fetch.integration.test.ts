@@ -1,4 +1,3 @@
-import { setTimeout as sleep } from 'node:timers/promises'
 import { beforeEach, describe, expect, it, vi } from 'vitest'
 import { fetchLimits } from '../src/job-fetch.ts'
 import {
@@ -47,15 +46,6 @@ describe('a fetch', () => {
     const locks = await Promise.all(ids.map((id) => fixture.redis.get(fixture.lockKey(id))))
     expect(new Set(locks).size).toBe(3)
     expect(locks).not.toContain(null)
-  })
-
-  it('returns no more than the limit', async () => {
-    const ids = await fixture.addMany(fetchLimits.jobsMax + 2)
-    const consumer = fixture.openConsumer()
-    expect(await fetchIds(consumer, 1)).toEqual(ids.slice(0, 1))
-    const { chunks, hasMore } = await fetchMine(consumer, 1_000)
-    expect(chunks.map(({ id }) => id)).toEqual(ids.slice(1, fetchLimits.jobsMax + 1))
-    expect(hasMore).toBe(true)
   })
 
   it('of 0 chunks fetches nothing, and knows whether chunks are waiting', async () => {
@@ -127,17 +117,6 @@ describe('a fetch', () => {
       expect(await other.fetch(64, idle)).toEqual(taken)
     }
     expect(await written()).toBe(before)
-  })
-
-  it('without a result does not run the script of BullMQ', async () => {
-    const consumer = fixture.openConsumer()
-    await fetchMine(consumer, 1)
-    await fixture.queue.add('chunk', chunkOf('row\n'), { jobId: 'a-chunk', delay: 60_000 })
-    // BullMQ's script moves a job with this command.
-    const moves = (): Promise<number> => fixture.statistic('commandstats', 'cmdstat_rpoplpush:calls')
-    const before = await moves()
-    await fetchMine(consumer, 64)
-    expect(await moves()).toBe(before)
   })
 
   it('returns the chunks of the runs that Redis did not reject, and reports that there may be more', async () => {
@@ -230,17 +209,6 @@ describe('the turn', () => {
     await fixture.redis.pexpire(turnKey, 2_400)
     await fetchMine(consumer, 0)
     expect(await leftMs()).toBeGreaterThan(3_500)
-  })
-
-  it('of another worker is not changed by a fetch', async () => {
-    const [first, second] = [fixture.openConsumer(), fixture.openConsumer()]
-    await fetchMine(first, 0)
-    await fixture.add('a-chunk')
-    await sleep(2)
-    const before = await fixture.content()
-    await second.fetch(1, idle)
-    await second.fetch(0, busy)
-    expect(await fixture.content()).toEqual(before)
   })
 
   it('does not protect a chunk: a worker that ignores it fetches, and each chunk is fetched once', async () => {

@@ -1,5 +1,5 @@
 import { FaultProxy } from '@sluice/harness'
-import { connectRedis } from '@sluice/runtime'
+import { closeRedis, connectRedis } from '@sluice/runtime'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { beforeEach, describe, expect, it, onTestFinished, vi } from 'vitest'
 import { ConsumerFixture, fetchIds, fetchMine, useTestRedis, WAIT_MS } from './support/consumer-fixture.ts'
@@ -60,7 +60,7 @@ describe('the locks of chunks in hand', () => {
     onTestFinished(() => proxy.down())
     const proxied = connectRedis(proxy.url, { failFast: false })
     proxied.on('error', () => undefined)
-    onTestFinished(() => proxied.disconnect())
+    onTestFinished(() => closeRedis(proxied))
     await fixture.addMany(2)
     const consumer = fixture.openConsumer({ redis: proxied, lockDurationMs: 4 * LOCK_MS })
     await fetchMine(consumer, 2)

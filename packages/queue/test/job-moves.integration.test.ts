@@ -105,13 +105,6 @@ describe('fail', () => {
     )
   })
 
-  it('leaves a chunk that is not in hand', async () => {
-    await fixture.add('a-chunk')
-    await consumer.fail('a-chunk', new Error('a bug'))
-    expect(await fixture.counts()).toEqual({ waiting: 1 })
-    expect(fixture.errors).not.toHaveBeenCalled()
-  })
-
   it('leaves a chunk that another worker has locked, and logs no error', async () => {
     await fixture.add('a-chunk')
     await fetchMine(consumer, 1)

@@ -4,7 +4,7 @@ import { encodeChunk } from '../src/chunk.ts'
 import type { ChunkConsumer } from '../src/chunk-consumer.ts'
 import { ChunkQueue } from '../src/chunk-queue.ts'
 import { FailedChunks } from '../src/failed-chunks.ts'
-import { queuedRows, readRowTotals, type RowTotals } from '../src/row-totals.ts'
+import { queuedRows, readRowTotals, type RowTotals } from '../src/queue-names.ts'
 import { ConsumerFixture, fetchIds, useTestRedis } from './support/consumer-fixture.ts'
 
 const WITHIN_MS = 10_000
@@ -38,10 +38,6 @@ async function claim(batchId: string, ids: readonly string[]): Promise<void> {
 }
 
 describe('the totals', () => {
-  it('are zero before the first chunk', async () => {
-    expect(await totals()).toEqual({ added: 0, inserted: 0, deadLettered: 0, removed: 0 })
-  })
-
   it('count the rows of a chunk once, however often its add is repeated', async () => {
     await add('one', 3)
     await add('one', 3)
@@ -78,14 +74,6 @@ describe('the totals', () => {
     const rows = { inserted: 3, deadLettered: 0 }
     expect(await consumer.finish({ id: 'a-batch', members: ['one'], rows }, 0)).toBe(false)
     expect(await totals()).toMatchObject({ inserted: 0 })
-  })
-
-  it('never expire', async () => {
-    await add('one', 3)
-    await claim('a-batch', ['one'])
-    const rows = { inserted: 3, deadLettered: 0 }
-    await consumer.finish({ id: 'a-batch', members: ['one'], rows }, 0)
-    expect(await fixture.redis.ttl(fixture.names.totalsKey)).toBe(-1)
   })
 
   it('count the rows of failed chunks that an operator deletes, and not those that are stored', async () => {

@@ -1,4 +1,11 @@
-import { type Entry, type EntryError, type EntryErrorCode, entrySchema, limits } from '@sluice/schema'
+import {
+  type Entry,
+  type EntryError,
+  type EntryErrorCode,
+  entrySchema,
+  hasAtMostCharacters,
+  limits,
+} from '@sluice/schema'
 import { Ajv, type ErrorObject, type ValidateFunction } from 'ajv'
 import { isRawJson } from './exact-json.ts'
 
@@ -55,28 +62,20 @@ function compile({ allErrors }: { allErrors: boolean }): ValidateFunction<Entry>
     allowUnionTypes: true,
     validateFormats: false,
   })
-  // ajv counts code points one by one, which costs more than the rest of the validation of a long message. A string never has more
-  // code points than code units, so only a string that may be too long is counted.
+  // ajv counts code points one by one, which costs more than the rest of the validation of a long message.
   ajv.removeKeyword('maxLength')
   ajv.addKeyword({
     keyword: 'maxLength',
     type: 'string',
     schemaType: 'number',
     error: { message: ({ schemaCode }) => `must have at most ${String(schemaCode)} characters` },
-    compile: (max: number) => (data: string) => data.length <= max || codePointsWithin(data, max),
+    compile: (max: number) => (data: string) => hasAtMostCharacters(data, max),
   })
   return ajv.compile<Entry>(entrySchema)
 }
 
 function notAnObject(path: string): EntryError {
   return { path, code: 'wrong_type', message: 'must be of type object' }
-}
-
-function codePointsWithin(text: string, max: number): boolean {
-  if (text.length > max * 2) return false
-  let count = 0
-  for (const _ of text) if (++count > max) return false
-  return true
 }
 
 function toEntryError(error: ErrorObject): EntryError {

@@ -1,14 +1,14 @@
+import { type Members, setMember } from '@sluice/records'
 import { type Entry, entryFields, limits } from '@sluice/schema'
 import { isRawJson } from './exact-json.ts'
 
 /** The entry's metadata with its unknown fields added. Changes the metadata object of the entry. */
-export function foldMetadata(entry: Entry): Record<string, unknown> {
-  const metadata: Record<string, unknown> = entry.metadata ?? {}
-  const fields: Record<string, unknown> = entry
+export function foldMetadata(entry: Entry): Members {
+  const metadata: Members = entry.metadata ?? {}
+  const fields: Members = entry
   for (const name in fields) {
     if (entryFields.has(name) || Object.hasOwn(metadata, name)) continue
-    // Defined, not assigned: an assignment to `__proto__` would set the prototype.
-    Object.defineProperty(metadata, name, { value: fields[name], enumerable: true, writable: true })
+    setMember(metadata, name, fields[name])
   }
   return metadata
 }

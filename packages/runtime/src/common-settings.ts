@@ -25,12 +25,6 @@ export const commonSettings = {
     default: 0,
     description: 'The port of the ops server. 0 selects a free port.',
   },
-  QUEUE_VIEW: {
-    type: 'boolean',
-    default: false,
-    description:
-      'If true, the ops server shows the queues and their chunks at `/queues`, without the rows. See docs/failed-chunks.md.',
-  },
   SHUTDOWN_DEADLINE_MS: {
     type: 'integer',
     minimum: 100,

@@ -1,24 +1,23 @@
-export * from './backoff.ts'
-export * from './clock-skew.ts'
 export * from './common-settings.ts'
-export * from './dependencies.ts'
-export { ignoreErrors } from './log-output.ts'
-export * from './logger.ts'
-export { LabelledCounts, Metrics, type Sample } from './metrics.ts'
-export * from './monotonic-clock.ts'
-export * from './ops-server.ts'
+export { createLogger, ignoreErrors, type LogFormat, type Logger, type ProcessLogger } from './logger.ts'
 export { parseObject } from './parse-object.ts'
-export * from './process-metrics.ts'
 export * from './process.ts'
-export * from './redis-clock.ts'
-export * from './redis-dependency.ts'
-export * from './redis-durability.ts'
-export * from './redis-info.ts'
-export * from './redis-names.ts'
-export { checkReplication, countedIn, type ReplicationFindings } from './redis-replication.ts'
-export * from './redis-url.ts'
-export * from './redis.ts'
-export * from './replicated-redis.ts'
+export * from './promises.ts'
+export * from './redis/clock.ts'
+export * from './redis/connection.ts'
+export * from './redis/durability.ts'
+export {
+  defineScript,
+  DELETE_IF_EQUAL,
+  type DurableRedis,
+  permitWrites,
+  plainRedis,
+  readClock,
+  type RedisScript,
+} from './redis/durable-redis.ts'
+export * from './redis/names.ts'
+export * from './redis/replicated-redis.ts'
+export { checkReplication, countedIn, type ReplicationFindings } from './redis/replication.ts'
+export * from './redis/url.ts'
 export * from './settings.ts'
-export { waitUpTo } from './wait-up-to.ts'
-export { withoutSecrets } from './without-secrets.ts'
+export * from './timing.ts'

@@ -1,9 +1,14 @@
-import { flushed } from './log-output.ts'
-import { createLogger, type Logger, type ProcessLogger } from './logger.ts'
+import { createLogger, flushed, type Logger, type ProcessLogger } from './logger.ts'
 import { SettingsError } from './settings.ts'
 
 /** Enough for a reader of the log that is alive. */
 const FLUSH_DEADLINE_MS = 500
+
+/** Whether a process can do its work. `reasons` are human-readable, and empty when it is ready. */
+export interface Readiness {
+  readonly ready: boolean
+  readonly reasons: readonly string[]
+}
 
 /**
  * Runs a process until a signal stops it. This is the only place in a service that handles signals and uncaught errors.
@@ -21,7 +26,7 @@ export async function runProcess(options: {
   const { logger, deadlineMs } = options
   const exit = (code: number): never => {
     logger.reportRepeated()
-    return exitAtOnce(code)
+    return process.exit(code)
   }
   const fail = (error: unknown): void => {
     logFailure(logger, error)
@@ -38,7 +43,7 @@ export async function runProcess(options: {
     logger.reportRepeated()
     logger.info('stopped')
     await flushed(process.stdout, FLUSH_DEADLINE_MS)
-    exitAtOnce(0)
+    process.exit(0)
   }
   const onSignal = (signal: NodeJS.Signals): void => {
     if (stopping) {
@@ -66,7 +71,7 @@ export function readSettingsOrExit<Settings>(name: string, read: () => Settings)
   } catch (error) {
     if (!(error instanceof SettingsError)) throw error
     createLogger(name, 'fatal').fatal(error.message)
-    return exitAtOnce(1)
+    return process.exit(1)
   }
 }
 
@@ -76,18 +81,4 @@ function logFailure(logger: Logger, error: unknown): void {
   else if (error instanceof Error && 'syscall' in error && error.syscall === 'listen')
     logger.fatal(`invalid settings: ${error.message}: choose another address or port`)
   else logger.fatal({ err: error }, 'stopped by an unexpected error')
-}
-
-/** Jobs of Node's thread pool that may take any time: a name server may be silent, and a file may be a pipe. */
-const SLOW_JOB = /^(FSReq|GetAddrInfoReq|GetNameInfoReq)/
-
-/**
- * Exits, also while a thread of Node's pool is blocked. `process.exit` waits for these threads: with a silent name server, for
- * several times its timeout. Replacing the program of the process does not wait for them.
- */
-export function exitAtOnce(code: number): never {
-  if (process.getActiveResourcesInfo().some((resource) => SLOW_JOB.test(resource))) {
-    process.execve?.(process.execPath, [process.execPath, '--eval', `process.exit(${code})`], {})
-  }
-  process.exit(code)
 }

@@ -2,7 +2,7 @@ import { spawnSync } from 'node:child_process'
 import { Writable } from 'node:stream'
 import { describe, expect, it } from 'vitest'
 import { logLimits } from '../src/log-limiter.ts'
-import { formattedOutput, type LogFormat, type LogStream } from '../src/logger.ts'
+import { flushed, formattedOutput, type LogFormat, logOutput, type LogStream } from '../src/logger.ts'
 
 /** Runs a script with the logger. @returns its standard output */
 function outputOf(script: string, environment: Readonly<Record<string, string>> = {}): string {
@@ -65,44 +65,106 @@ it('does not keep its process alive for a report', () => {
   expect(performance.now() - startedMs).toBeLessThan(logLimits.intervalMs / 2)
 })
 
-describe('the format', () => {
-  const line = '{"level":30,"msg":"working"}\n'
+/** What a stream gets of a line. */
+function formatted(
+  format: LogFormat,
+  terminal: Pick<LogStream, 'isTTY' | 'hasColors'>,
+  line = '{"level":30,"msg":"working"}\n',
+): string {
+  const lines: string[] = []
+  const stream = new Writable({
+    decodeStrings: false,
+    write: (text: string, _encoding, done) => {
+      lines.push(text)
+      done()
+    },
+  })
+  formattedOutput(Object.assign(stream, terminal), format).write(line)
+  return lines.join('')
+}
 
-  /** What a stream gets. */
-  function written(format: LogFormat, terminal: Pick<LogStream, 'isTTY' | 'hasColors'>): string {
-    const texts: string[] = []
-    const stream = new Writable({
-      decodeStrings: false,
-      write: (text: string, _encoding, done) => {
-        texts.push(text)
-        done()
-      },
-    })
-    formattedOutput(Object.assign(stream, terminal), format).write(line)
-    return texts.join('')
-  }
+describe('the format', () => {
   const coloured = { isTTY: true, hasColors: () => true } as const
   const plain = { isTTY: true, hasColors: () => false } as const
 
   it.each([
     ['auto', 'no terminal', {}],
     ['json', 'a terminal', coloured],
-    ['json', 'no terminal', {}],
   ] as const)('%s is JSON on %s', (format, _where, terminal) => {
-    expect(written(format, terminal)).toBe(line)
+    expect(formatted(format, terminal)).toBe('{"level":30,"msg":"working"}\n')
   })
 
   it('auto is for people on a terminal, with its colours', () => {
-    expect(written('auto', coloured)).toContain('\u001B[32mINFO ')
+    expect(formatted('auto', coloured)).toContain('\u001B[32mINFO')
   })
 
   it.each([
     ['auto', 'a terminal without colours', plain],
-    ['pretty', 'a terminal without colours', plain],
     ['pretty', 'no terminal', {}],
   ] as const)('%s is for people, without colours, on %s', (format, _where, terminal) => {
-    const text = written(format, terminal)
-    expect(text).toMatch(/INFO +working\n$/)
-    expect(text).not.toContain('\u001B')
+    const line = formatted(format, terminal)
+    expect(line).toMatch(/INFO.*working\n$/)
+    expect(line).not.toContain('\u001B')
   })
+
+  it('passes no control character of a value to the terminal', () => {
+    const evil = '\u001B[2J\u009B31m\u202Eab\rc\b\u007F\\u001b'
+    const line = `${JSON.stringify({ level: 40, msg: evil, [evil]: evil, err: { type: 'Error', message: evil, stack: evil } })}\n`
+    const shown = formatted('pretty', plain, line)
+    // oxlint-disable-next-line no-control-regex -- these must not be shown
+    expect(shown.replaceAll('\n', '')).not.toMatch(/[\u0000-\u001F\u007F-\u009F\u202E]/u)
+    expect(shown).toContain(String.raw`\u001b[2J`)
+  })
+})
+
+/** A stream that keeps what it gets, and can stall or fail. */
+class Sink extends Writable {
+  readonly written: string[] = []
+  failure: Error | undefined
+  #stalled: (() => void)[] | undefined
+
+  constructor() {
+    super({ decodeStrings: false, autoDestroy: false })
+  }
+
+  override _write(line: string, _encoding: BufferEncoding, done: (error?: Error) => void): void {
+    const finish = (): void => {
+      if (this.failure === undefined) this.written.push(line)
+      done(this.failure)
+    }
+    if (this.#stalled === undefined) finish()
+    else this.#stalled.push(finish)
+  }
+
+  stall(): void {
+    this.#stalled = []
+  }
+
+  resume(): void {
+    const waiting = this.#stalled ?? []
+    this.#stalled = undefined
+    for (const finish of waiting) finish()
+  }
+}
+
+it('drops lines above the limit, and reports their number with the next line that fits', async () => {
+  const sink = new Sink()
+  const output = logOutput(sink, { waitingBytesMax: 10 })
+  sink.stall()
+  for (const line of ['1234\n', '5678\n', 'dropped\n', 'dropped\n']) output.write(line)
+  sink.resume()
+  await flushed(sink, 1_000)
+  output.write('next\n')
+  await flushed(sink, 1_000)
+  const [first, second, report = '', next] = sink.written.filter((line) => line !== '')
+  expect([first, second, next]).toEqual(['1234\n', '5678\n', 'next\n'])
+  expect(JSON.parse(report)).toMatchObject({ level: 40, dropped: 2, msg: 'log lines dropped' })
+})
+
+it('does not wait for a stalled stream beyond the deadline', async () => {
+  const sink = new Sink()
+  sink.stall()
+  logOutput(sink).write('never written\n')
+  await flushed(sink, 50)
+  expect(sink.written).toEqual([])
 })

@@ -1,5 +1,5 @@
 import type { FromSchema, JSONSchema } from 'json-schema-to-ts'
-import { limits } from './limits.ts'
+import { environments, levels, limits, sources } from './limits.ts'
 
 /**
  * The JSON Schema of an entry as clients send it: the source of its type, its validation and its documentation. `null` for an
@@ -14,7 +14,7 @@ export const entrySchema = {
   properties: {
     level: {
       type: 'string',
-      enum: ['log', 'debug', 'info', 'success', 'warn', 'error'],
+      enum: levels,
       description: 'Severity of the entry.',
     },
     message: {
@@ -31,12 +31,12 @@ export const entrySchema = {
     },
     environment: {
       type: ['string', 'null'],
-      enum: ['development', 'staging', 'production', null],
+      enum: [...environments, null],
       description: 'Environment in which the application runs.',
     },
     source: {
       type: ['string', 'null'],
-      enum: ['server', 'client', 'edge', null],
+      enum: [...sources, null],
       description: 'Side of the application that logged the entry.',
     },
     service: {
@@ -74,8 +74,6 @@ export type Entry = FromSchema<typeof entrySchema>
 
 /** The names of the fields that have a column. */
 export const entryFields: ReadonlySet<string> = new Set(Object.keys(entrySchema.properties))
-
-export const levels = entrySchema.properties.level.enum
 
 /** An error in an entry. `path` is a JSON Pointer (RFC 6901) into the entry; '' is the entry itself. */
 export interface EntryError {

@@ -1,3 +1,8 @@
+/** The values that fields of an entry may have. */
+export const levels = ['log', 'debug', 'info', 'success', 'warn', 'error'] as const
+export const environments = ['development', 'staging', 'production'] as const
+export const sources = ['server', 'client', 'edge'] as const
+
 /**
  * Every limit of the contract. The names end with their units; characters are Unicode code points. The validation, the OpenAPI
  * document and the tests read the limits from here.
@@ -30,3 +35,12 @@ export const limits = {
   /** Errors reported per rejected entry, so that an answer is small compared with its request. */
   errorsPerEntryMax: 8,
 } as const
+
+/** Whether a string has at most this many characters. It never has more code points than code units, or less than half of them. */
+export function hasAtMostCharacters(string: string, charactersMax: number): boolean {
+  if (string.length <= charactersMax) return true
+  if (string.length > charactersMax * 2) return false
+  let count = 0
+  for (const _ of string) if (++count > charactersMax) return false
+  return true
+}

@@ -1,5 +1,5 @@
 import { ROOT_CONTEXT, SpanKind, SpanStatusCode, trace, TraceFlags } from '@opentelemetry/api'
-import type { Span as OtelSpan, SpanContext as OtelContext, Tracer } from '@opentelemetry/api'
+import type { SpanContext as OtelContext, Tracer } from '@opentelemetry/api'
 import { OTLPTraceExporter } from '@opentelemetry/exporter-trace-otlp-http'
 import { resourceFromAttributes } from '@opentelemetry/resources'
 import {
@@ -8,18 +8,17 @@ import {
   TracerProvider,
   type SpanExporter,
 } from '@opentelemetry/sdk-trace'
-import { waitUpTo } from '@sluice/runtime'
+import { withTimeout } from '@sluice/runtime'
+import { lookup as dnsLookup } from 'node:dns'
 import type { LookupFunction } from 'node:net'
-import { sharedLookup } from './shared-lookup.ts'
-import type { SpanContext } from './traceparent.ts'
 import {
-  type Attributes,
   type Span,
+  type SpanContext,
   spanLimits,
   type SpanOptions,
   type Traces,
   type TracesOptions,
-} from './traces.ts'
+} from './index.ts'
 
 const kinds = {
   client: SpanKind.CLIENT,
@@ -87,38 +86,23 @@ export class OtlpTraces implements Traces {
       links: links.slice(0, spanLimits.linksMax).map((link) => ({ context: remote(link) })),
       attributes,
     }
-    return new OtlpSpan(this.#tracer.startSpan(name, options, context))
+    const span = this.#tracer.startSpan(name, options, context)
+    return {
+      context: span.spanContext(),
+      set: (later) => void span.setAttributes(later),
+      link: (to) => void span.addLink({ context: remote(to) }),
+      end: (result) => {
+        if (result === 'error') span.setStatus({ code: SpanStatusCode.ERROR })
+        // On the clock of the start. Without a time, the end would be that of the system's clock in whole milliseconds.
+        span.end(performance.now())
+      },
+    }
   }
 
   async close(deadlineMs: number): Promise<void> {
     const waitMs = Math.min(spanLimits.closeMaxMs, deadlineMs - performance.now())
     // A failure was logged by the exporter.
-    await waitUpTo(Math.max(0, waitMs), this.#provider.shutdown())
-  }
-}
-
-class OtlpSpan implements Span {
-  readonly #span: OtelSpan
-  readonly context: SpanContext
-
-  constructor(span: OtelSpan) {
-    this.#span = span
-    this.context = span.spanContext()
-  }
-
-  set(attributes: Attributes): void {
-    if (this.#span.isRecording()) this.#span.setAttributes(attributes)
-  }
-
-  link(to: SpanContext): void {
-    if (this.#span.isRecording()) this.#span.addLink({ context: remote(to) })
-  }
-
-  end(result?: 'error'): void {
-    if (!this.#span.isRecording()) return
-    if (result === 'error') this.#span.setStatus({ code: SpanStatusCode.ERROR })
-    // On the clock of the start. Without a time, the end would be that of the system's clock in whole milliseconds.
-    this.#span.end(performance.now())
+    await withTimeout(this.#provider.shutdown(), waitMs).catch(() => undefined)
   }
 }
 
@@ -146,4 +130,32 @@ function reasonOf(error: Error): string {
   const code = 'code' in error ? error.code : undefined
   if (typeof code === 'number') return `HTTP ${code}`
   return typeof code === 'string' ? code : error.message.slice(0, REASON_LENGTH_MAX)
+}
+
+type Callback = Parameters<LookupFunction>[2]
+type Answer = Parameters<Callback>
+
+/**
+ * Looks hosts up like `dns.lookup`, but never a host that is being looked up already: callers then share the answer.
+ *
+ * A lookup takes one of the four threads of Node's pool, for half a minute if the name server is silent. An export gives up before that,
+ * and the next one looks the host up as well. Without this function they would use all threads, and the API decodes large bodies in them.
+ */
+export function sharedLookup(base: LookupFunction = dnsLookup): LookupFunction {
+  /** The callers that wait, by what they look up. */
+  const waiting = new Map<string, Callback[]>()
+  return (hostname, options, callback) => {
+    const key = `${hostname} ${options.all === true} ${options.family ?? 0}`
+    const others = waiting.get(key)
+    if (others !== undefined) {
+      others.push(callback)
+      return
+    }
+    const callbacks = [callback]
+    waiting.set(key, callbacks)
+    base(hostname, options, (...answer: Answer) => {
+      waiting.delete(key)
+      for (const each of callbacks) each(...answer)
+    })
+  }
 }

@@ -119,15 +119,18 @@ export class FaultProxy {
     this.resume()
   }
 
-  /** Resets all connections. New ones fail with ECONNREFUSED. */
+  /** Resets all connections, and waits until their sockets are closed. New ones fail with ECONNREFUSED. */
   async down(): Promise<void> {
     const server = this.#server
     if (server === undefined) return
     this.#server = undefined
-    const closed = once(server, 'close')
+    const closed = [
+      once(server, 'close'),
+      ...Array.from(this.#connections, (connection) => connection.closed),
+    ]
     server.close()
     this.reset()
-    await closed
+    await Promise.all(closed)
   }
 
   /** Listens again, on the same port. Without effect if it listens. */
@@ -143,27 +146,22 @@ export class FaultProxy {
   #accept(client: Socket): void {
     const { hostname: host, port } = this.#target
     const target = connect({ host, port: Number(port), allowHalfOpen: true, noDelay: true })
-    const connection: Connection = new Connection(client, target, this.#faults, {
-      onClose: () => this.#connections.delete(connection),
-      onCut: () => {
-        this.#cuts += 1
-      },
+    const connection = new Connection(client, target, this.#faults, () => {
+      this.#cuts += 1
     })
     this.#connections.add(connection)
+    void connection.closed.then(() => this.#connections.delete(connection))
   }
-}
-
-interface ConnectionEvents {
-  readonly onClose: () => void
-  readonly onCut: () => void
 }
 
 /** A connection from the client, and its counterpart to the target. */
 class Connection {
   readonly #sockets: readonly [client: Socket, target: Socket]
   readonly #flows: Readonly<Record<Direction, Flow>>
+  /** Resolves when both sockets are closed. */
+  readonly closed: Promise<unknown>
 
-  constructor(client: Socket, target: Socket, faults: Faults, { onClose, onCut }: ConnectionEvents) {
+  constructor(client: Socket, target: Socket, faults: Faults, onCut: () => void) {
     this.#sockets = [client, target]
     const answer = new Flow(target, client, 'answer', faults, { onCut })
     const request = new Flow(client, target, 'request', faults, {
@@ -175,15 +173,11 @@ class Connection {
       },
     })
     this.#flows = { request, answer }
-    let open = this.#sockets.length
-    for (const socket of this.#sockets) {
-      // `close` follows, and reports whether there was an error.
-      socket.on('error', () => undefined)
-      socket.on('close', () => {
-        open -= 1
-        if (open === 0) onClose()
-      })
-    }
+    // `close` follows, and reports whether there was an error.
+    for (const socket of this.#sockets) socket.on('error', () => undefined)
+    this.closed = Promise.all(
+      this.#sockets.map((socket) => new Promise<void>((resolve) => socket.once('close', () => resolve()))),
+    )
   }
 
   heldBytes(direction: Direction): number {

@@ -13,8 +13,9 @@ export class Authenticator {
   readonly #usage: Pick<KeyUsage, 'recordUse'> | undefined
   readonly #wallMs: () => number
   readonly #monotonicMs: () => number
-  #cacheHits = 0
-  #cacheMisses = 0
+  /** Requests whose API key was cached, and requests whose key was not. */
+  cacheHits = 0
+  cacheMisses = 0
 
   constructor(
     registry: CredentialSource,
@@ -51,8 +52,8 @@ export class Authenticator {
     if (key === undefined || !isWellFormedApiKey(key)) throw unauthorized()
     const keyHash = hashApiKey(key)
     const cached = this.#credentials.peek(keyHash, this.#monotonicMs())
-    if (cached === undefined) this.#cacheMisses += 1
-    else this.#cacheHits += 1
+    if (cached === undefined) this.cacheMisses += 1
+    else this.cacheHits += 1
     const credential = cached ?? (await this.#lookUp(keyHash, client.ip))
     if (credential === 'unknown') throw unauthorized()
     const { record, project } = credential
@@ -67,16 +68,6 @@ export class Authenticator {
     }
     this.#usage?.recordUse(keyHash, this.#wallMs())
     return project
-  }
-
-  /** Requests whose API key was cached. */
-  get cacheHits(): number {
-    return this.#cacheHits
-  }
-
-  /** Requests whose API key was not cached. */
-  get cacheMisses(): number {
-    return this.#cacheMisses
   }
 
   /** Stops trusting what is cached of a changed key (given its hash) or of the keys of a changed project (given its id). */
@@ -134,7 +125,7 @@ function orUnavailable(lookup: Promise<Credential>): Promise<Credential> {
 }
 
 /** The detail of a `forbidden` problem. Only the owner of the key gets it. */
-export function missingScopeDetail(required: Scope, scopes: readonly Scope[]): string {
+function missingScopeDetail(required: Scope, scopes: readonly Scope[]): string {
   const existing =
     scopes.length === 0 ? 'no scope' : `the scope ${scopes.map((scope) => `"${scope}"`).join(', ')}`
   return `The request needs the scope "${required}". The API key has ${existing}.`

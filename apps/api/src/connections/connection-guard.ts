@@ -6,7 +6,7 @@ import { parserProblem } from '../errors.ts'
 import { Problem, problemBody, type ProblemCode, problems } from '../problems.ts'
 import { Turns } from '../turns.ts'
 import type { ConnectionLimits } from './connection-limits.ts'
-import { currentResponse, type HttpSocket, stopReading } from './http-socket.ts'
+import { currentResponse, type HttpSocket, stopReading } from './http-server.ts'
 
 /**
  * Closes connections as early as possible, but so that the client can still read the reason.

@@ -3,7 +3,6 @@ export interface ConnectionLimits {
   readonly requestMs: number
   readonly headersMs: number
   readonly idleMs: number
-  readonly silenceMs: number
   readonly staleMs: number
   readonly staleIntervalMs: number
   readonly deadlineIntervalMs: number
@@ -21,12 +20,10 @@ export const connectionLimits: ConnectionLimits = {
   headersMs: 10_000,
   /** A connection between requests. Longer than the 60 s of common proxies, so that the proxy closes first. */
   idleMs: 65_000,
-  /** A connection on which no byte moves during a request: its client does not read the answers. */
-  silenceMs: 40_000,
   /**
-   * From an answer to the next one, except while a request is handled: longer than an idle connection and the headers of the next
-   * request may take. Otherwise a client could keep a connection with a line break, or with a byte of the answer that it reads, every
-   * minute.
+   * From one byte of a response to the next, except while a request is handled: longer than an idle connection and the headers of the next
+   * request may take. Node's own timeouts start again with every byte that arrives, so a client could keep a connection with a line break
+   * every minute, or with requests whose responses it does not read.
    */
   staleMs: 75_000,
   /** The interval of checks for stale connections. */
@@ -48,10 +45,6 @@ export const connectionLimits: ConnectionLimits = {
   waitingRequestsMax: 10_000,
 }
 
-const { requestMs, headersMs, idleMs, silenceMs, staleMs, deadlineIntervalMs } = connectionLimits
+const { requestMs, headersMs, idleMs, staleMs } = connectionLimits
 if (headersMs >= requestMs) throw new Error('headersMs must be less than requestMs')
-// Otherwise a slow request would be closed without an answer.
-if (silenceMs <= requestMs + deadlineIntervalMs) {
-  throw new Error('silenceMs must exceed requestMs + deadlineIntervalMs')
-}
 if (staleMs < idleMs + headersMs) throw new Error('staleMs must be at least idleMs + headersMs')

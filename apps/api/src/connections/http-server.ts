@@ -1,8 +1,13 @@
-import { createServer, type RequestListener, type Server } from 'node:http'
+import {
+  createServer,
+  type IncomingMessage,
+  type RequestListener,
+  type Server,
+  type ServerResponse,
+} from 'node:http'
+import type { Socket } from 'node:net'
+import { Turns } from '../turns.ts'
 import type { ConnectionLimits } from './connection-limits.ts'
-import { type HttpSocket, limitHeads } from './http-socket.ts'
-import { RequestTurns } from './request-turns.ts'
-import { StaleConnections } from './stale-connections.ts'
 
 /** Makes the HTTP server, which enforces the limits of connections. It does not listen yet. */
 export function createHttpServer(handle: RequestListener, limits: ConnectionLimits): Server {
@@ -22,7 +27,6 @@ export function createHttpServer(handle: RequestListener, limits: ConnectionLimi
     },
     onRequest,
   )
-  server.setTimeout(limits.silenceMs)
   // Unlimited: at a limit Node drops requests without a problem document, and distributing connections is the task of the proxy.
   server.maxRequestsPerSocket = 0
   // Node would answer `100 Continue` at once, and reject other expectations without a problem document. The route sends 100 when the
@@ -42,4 +46,176 @@ export function createHttpServer(handle: RequestListener, limits: ConnectionLimi
   })
   server.on('close', () => clearInterval(timer))
   return server
+}
+
+interface Queue {
+  requests: number
+  readonly keepPaused: () => void
+  readonly close: () => void
+}
+
+/**
+ * Passes one request of a connection at a time to the handler: the next one when the operating system has taken the whole answer to
+ * the one before. A client that does not read its answers costs the memory of one answer.
+ *
+ * Node parses all heads of a read, up to 64 KiB, before the first one is answered. A connection is
+ *
+ * - open: it has at most one request, which is handled at once;
+ * - waiting: requests wait for the answer to the first one, and nothing is read. When none waits, it is open again.
+ */
+class RequestTurns {
+  readonly #handle: RequestListener
+  readonly #limits: ConnectionLimits
+  /** The connections with waiting requests. */
+  readonly #queues = new Map<Socket, Queue>()
+  #requests = 0
+
+  constructor(handle: RequestListener, limits: ConnectionLimits) {
+    this.#handle = handle
+    this.#limits = limits
+  }
+
+  /** Whether another request of the connection can be handled or may wait. */
+  hasRoom(socket: HttpSocket): boolean {
+    if (this.#requests === 0 || currentResponse(socket) === undefined) return true
+    const { waitingRequestsMax, waitingRequestsPerConnectionMax } = this.#limits
+    const requests = this.#queues.get(socket)?.requests ?? 0
+    return requests < waitingRequestsPerConnectionMax && this.#requests < waitingRequestsMax
+  }
+
+  /** To be called for each request, in the order of arrival. */
+  onRequest(request: IncomingMessage, response: ServerResponse): void {
+    // Node assigns the socket to the response whose turn it is.
+    if (response.socket === null) this.#wait(request, response)
+    else this.#handle(request, response)
+  }
+
+  #wait(request: IncomingMessage, response: ServerResponse): void {
+    const { socket } = request
+    const queue = this.#queues.get(socket) ?? this.#open(socket)
+    queue.requests += 1
+    this.#requests += 1
+    // Emitted when Node assigns the socket. By then the answer before has left this process.
+    response.once('socket', () => this.#take(request, response))
+  }
+
+  #open(socket: Socket): Queue {
+    const queue: Queue = {
+      requests: 0,
+      // Node resumes the socket whenever a body is read. The bodies of waiting requests have arrived, except that of the last one.
+      keepPaused: () => stopReading(socket),
+      close: () => this.#close(socket, queue),
+    }
+    this.#queues.set(socket, queue)
+    stopReading(socket)
+    socket.on('resume', queue.keepPaused)
+    socket.on('close', queue.close)
+    return queue
+  }
+
+  #take(request: IncomingMessage, response: ServerResponse): void {
+    const { socket } = request
+    const queue = this.#queues.get(socket)
+    if (queue === undefined) return
+    queue.requests -= 1
+    this.#requests -= 1
+    if (queue.requests === 0) {
+      this.#close(socket, queue)
+      socket.resume()
+    }
+    this.#handle(request, response)
+  }
+
+  #close(socket: Socket, queue: Queue): void {
+    this.#requests -= queue.requests
+    this.#queues.delete(socket)
+    socket.off('resume', queue.keepPaused)
+    socket.off('close', queue.close)
+  }
+}
+
+interface Progress {
+  bytesWritten: number
+  sinceMs: number
+}
+
+/**
+ * Closes connections on which no byte of a response was written for `staleMs`, and whose next request is not being handled. Their client
+ * either sends something other than a request, or does not read the response.
+ */
+export class StaleConnections {
+  readonly #limits: Pick<ConnectionLimits, 'staleMs'>
+  readonly #monotonicMs: () => number
+  readonly #connections = new Map<HttpSocket, Progress>()
+  readonly #turns = Turns.unshared()
+
+  constructor(limits: Pick<ConnectionLimits, 'staleMs'>, monotonicMs: () => number) {
+    this.#limits = limits
+    this.#monotonicMs = monotonicMs
+  }
+
+  /** To be called for each new connection. */
+  add(socket: HttpSocket): void {
+    this.#connections.set(socket, { bytesWritten: 0, sinceMs: this.#monotonicMs() })
+    // Prepended, because `on` and `once` would make an array of two listeners where Node also makes those of each request. If hundreds of
+    // connections open together, V8 learns that arrays from there live long, and allocates all of them in the old generation. Each then
+    // keeps its request until the next major collection: scavenges took three times as long, a tenth of the CPU time of a request.
+    socket.prependListener('close', () => this.#connections.delete(socket))
+  }
+
+  /** To be called at an interval. */
+  check(): void {
+    const nowMs = this.#monotonicMs()
+    for (const [socket, progress] of this.#connections) {
+      const { bytesWritten, writableLength } = socket
+      const isHandled = currentResponse(socket) !== undefined && writableLength === 0
+      if (isHandled || bytesWritten !== progress.bytesWritten) {
+        progress.bytesWritten = bytesWritten
+        progress.sinceMs = nowMs
+      } else if (nowMs - progress.sinceMs >= this.#limits.staleMs) {
+        this.#connections.delete(socket)
+        // To close thousands in one turn of the event loop would take half a second.
+        void this.#turns.next().then(() => socket.destroy())
+      }
+    }
+  }
+}
+
+/** A connection of Node's HTTP server, with the parts that Node does not document. */
+export interface HttpSocket extends Socket {
+  /** Node's handler of parser errors uses it as well. */
+  readonly _httpMessage?: ServerResponse | null
+  readonly parser?: HttpParser | null
+}
+
+/** The response that Node is writing to the socket. Undefined between requests. */
+export function currentResponse({ _httpMessage: response }: HttpSocket): ServerResponse | undefined {
+  return response ?? undefined
+}
+
+interface HttpParser {
+  /** Called when the head of a request is complete. After a negative result the parser fails at once. */
+  onIncoming: (request: IncomingMessage, keepAlive: boolean) => number
+}
+
+/**
+ * Stops reading from the connection until Node resumes it. If the stream is paused while it is being resumed, Node starts reading
+ * although it stays paused, and `pause` alone has no effect. Node stops reading in its listener of the event.
+ */
+export function stopReading(socket: Socket): void {
+  socket.pause()
+  socket.emit('pause')
+}
+
+const REJECT_HEAD = -1
+
+/**
+ * Makes the parser fail at a head, before Node makes a response for it, unless `hasRoom` returns true. The code of the error is
+ * `HPE_CB_HEADERS_COMPLETE`.
+ */
+function limitHeads(socket: HttpSocket, hasRoom: (socket: HttpSocket) => boolean): void {
+  const parser = socket.parser ?? undefined
+  if (parser === undefined) return
+  const { onIncoming } = parser
+  parser.onIncoming = (request, keepAlive) => (hasRoom(socket) ? onIncoming(request, keepAlive) : REJECT_HEAD)
 }

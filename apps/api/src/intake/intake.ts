@@ -7,7 +7,7 @@ import {
   type ScannedRows,
 } from '@sluice/row-scanner'
 import { type EntryValidator, type IdSource, makeRowPrefix, type RequestStamp } from '@sluice/rows'
-import { LabelledCounts } from '@sluice/runtime'
+import { LabelledCounts } from '@sluice/ops'
 import { entryErrorCodes } from '@sluice/schema'
 import type { FieldError } from '../problems.ts'
 import { Turns } from '../turns.ts'

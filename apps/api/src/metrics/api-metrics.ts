@@ -1,5 +1,5 @@
 import type { AddObserver } from '@sluice/queue'
-import type { Metrics } from '@sluice/runtime'
+import type { Metrics } from '@sluice/ops'
 import type { Authenticator } from '../authentication/authenticator.ts'
 import type { Intake } from '../intake/intake.ts'
 import type { BodyBudget } from '../overload/body-budget.ts'

@@ -1,4 +1,4 @@
-import { LabelledCounts, type Sample } from '@sluice/runtime'
+import { LabelledCounts, type Sample } from '@sluice/ops'
 import { METHODS } from 'node:http'
 import { type ProblemCode, problems } from '../problems.ts'
 

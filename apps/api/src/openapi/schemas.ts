@@ -61,7 +61,9 @@ export const schemas = {
         minItems: 1,
         maxItems: limits.entriesPerRequestMax * limits.errorsPerEntryMax,
         description: 'Present only if entries were rejected.',
-        items: { $ref: '#/components/schemas/FieldError', type: 'object', required: ['index'] },
+        items: {
+          allOf: [{ $ref: '#/components/schemas/FieldError' }, { type: 'object', required: ['index'] }],
+        },
       },
     },
   },

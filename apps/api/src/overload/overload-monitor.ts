@@ -1,5 +1,5 @@
 import type { Logger } from '@sluice/runtime'
-import type { QueueGauge, QueueReading } from '@sluice/queue'
+import type { QueueGauge, QueueReading } from '@sluice/ops'
 import type { Problem } from '../problems.ts'
 import { type OverloadReason, overloadReasons } from './overloaded-error.ts'
 import { retryLater, type RetryRange } from './retry-later.ts'

@@ -4,7 +4,6 @@ import {
   type Amount,
   covers,
   estimateCost,
-  isSameLimit,
   lesser,
   minus,
   nothing,
@@ -36,9 +35,10 @@ interface Waiter {
  *   returns the slice to the bucket and pays for these requests. Those that the bucket does not cover are rejected.
  * - Lacking, for `leaseIntervalMs` after a lease, or longer if the bucket is empty: requests that the bucket certainly does
  *   not cover are rejected without a lease. Then it is holding again.
- * - Alone, after Redis failed or did not answer within `timeoutMs`: the process makes tokens without Redis, and owes them to
- *   the bucket. It makes its share of the last known level and of the rate since then; its share follows from the last known
- *   number of processes. It requests a lease every `retryMs`. An answer, even a late one, ends this mode.
+ * - On credit, when Redis has not answered a lease within `timeoutMs`: requests pass at once and leave a debt of at most one
+ *   burst, which the late lease or the next one settles. It is holding again after the lease.
+ *
+ * If a lease fails, the waiting requests pass and the debt is cancelled: the queue is in the same Redis, so it rejects them.
  */
 export class Allowance {
   readonly #lease: (limit: RateLimit, request: LeaseRequest) => Promise<Lease>
@@ -47,20 +47,15 @@ export class Allowance {
   #limit: RateLimit
   #policy: string
   #slice: Amount
-  /** Tokens that were leased, or made while alone, and are not used. Alone, a cost above the burst makes it negative. */
+  /** Tokens that were leased and are not used. Below zero it is a debt: of a charge, or of requests that passed on credit. */
   #held = nothing
   #heldSinceMs = Number.NEGATIVE_INFINITY
   /** The level of the bucket after the last lease, and the time at which that lease was requested. */
   #level: Amount
   #levelAtMs: number
   #lackingUntilMs = Number.NEGATIVE_INFINITY
-  #processes = 1
-  /** Tokens that were made while alone and are not yet deducted from the bucket. */
-  #owed = nothing
-  /** The time up to which tokens were made. Undefined while Redis answers. */
-  #aloneAtMs: number | undefined
-  #retryAtMs = 0
   #isLeasing = false
+  #isOnCredit = false
   #waiters: Waiter[] = []
   /** The time of the last request. */
   #atMs: number
@@ -88,7 +83,6 @@ export class Allowance {
 
   /** Takes effect at once, also while the bucket is lacking under the old limit. */
   setLimit(limit: RateLimit): void {
-    if (isSameLimit(limit, this.#limit)) return
     this.#limit = limit
     this.#policy = policyHeader(limit)
     this.#slice = sliceOf(limit)
@@ -103,7 +97,6 @@ export class Allowance {
 
   /** The value of `RateLimit`, as of the last request. */
   get state(): string {
-    if (this.#aloneAtMs !== undefined) return stateHeader(this.#limit, this.#held)
     const sinceMs = Math.max(0, this.#atMs - this.#levelAtMs)
     const refilled = plus(this.#level, scaled(this.#limit.perSecond, sinceMs / 1_000))
     return stateHeader(this.#limit, plus(refilled, this.#held))
@@ -115,14 +108,9 @@ export class Allowance {
    * @throws Problem `rate_limited`
    */
   rejectEarly(headers: IncomingHttpHeaders): void {
-    const nowMs = this.#tick()
-    if (this.#aloneAtMs === undefined && nowMs >= this.#lackingUntilMs) return
+    if (this.#tick() >= this.#lackingUntilMs) return
     const { min, max } = estimateCost(headers)
-    const isCovered =
-      this.#aloneAtMs === undefined
-        ? covers(plus(this.#level, this.#held), lesser(this.#counted(min), this.#limit.burst))
-        : covers(this.#held, lesser(this.#counted(min), this.#share))
-    if (!isCovered) throw this.#rejection(this.#counted(max))
+    if (!this.#mayCover(this.#counted(min))) throw this.#rejection(this.#counted(max))
   }
 
   /**
@@ -158,13 +146,13 @@ export class Allowance {
     const { burst } = this.#limit
     const left = minus(this.#held, this.#counted(cost))
     this.#held = lesser(this.#held, minus(positive(plus(left, burst)), burst))
-    if (this.#aloneAtMs === undefined && this.#shouldLeaseAhead(nowMs)) this.#requestLease()
+    if (this.#shouldLeaseAhead(nowMs)) this.#requestLease()
   }
 
   #take(counted: Amount, paid: Amount): Promise<void> | undefined {
     const nowMs = this.#tick()
-    if (this.#aloneAtMs !== undefined) {
-      this.#takeAlone(counted, paid)
+    if (this.#isOnCredit) {
+      this.#takeOnCredit(counted, paid)
       return undefined
     }
     if (nowMs - this.#heldSinceMs < leaseLimits.sliceKeptMs && covers(this.#held, counted)) {
@@ -182,10 +170,6 @@ export class Allowance {
   #tick(): number {
     const nowMs = this.#monotonicMs()
     this.#atMs = nowMs
-    if (this.#aloneAtMs !== undefined) {
-      this.#makeTokens(nowMs)
-      if (nowMs >= this.#retryAtMs) this.#requestLease()
-    }
     return nowMs
   }
 
@@ -195,10 +179,13 @@ export class Allowance {
     return { entries: perSecond.entries === 0 ? 0 : entries, bytes: perSecond.bytes === 0 ? 0 : bytes }
   }
 
+  /** Whether the bucket may cover the cost, by what the last lease reported. A cost above the burst needs a full bucket. */
+  #mayCover(cost: Amount): boolean {
+    return covers(plus(this.#level, this.#held), lesser(cost, this.#limit.burst))
+  }
+
   #isLacking(cost: Amount, nowMs: number): boolean {
-    return (
-      nowMs < this.#lackingUntilMs && !covers(plus(this.#level, this.#held), lesser(cost, this.#limit.burst))
-    )
+    return nowMs < this.#lackingUntilMs && !this.#mayCover(cost)
   }
 
   #shouldLeaseAhead(nowMs: number): boolean {
@@ -213,21 +200,18 @@ export class Allowance {
     const waiters = this.#waiters.splice(0, leaseLimits.costsMax)
     const costs = waiters.map(({ cost }) => cost)
     const back = waiters.length === 0 ? nothing : this.#held
-    const owed = this.#owed
     this.#held = minus(this.#held, back)
-    this.#owed = nothing
     const ahead = positive(minus(this.#slice, this.#held))
-    void this.#exchange({ back: minus(back, owed), costs, ahead }, waiters, owed)
+    void this.#exchange({ back, costs, ahead }, waiters)
   }
 
   /** One round trip. Its waiters are decided when it completes, or when it has taken too long. */
-  async #exchange(request: LeaseRequest, waiters: readonly Waiter[], owed: Amount): Promise<void> {
+  async #exchange(request: LeaseRequest, waiters: readonly Waiter[]): Promise<void> {
     const sentMs = this.#monotonicMs()
-    let isLate = false
     const timer = setTimeout(() => {
-      isLate = true
       this.#onFailure(new Error('Redis did not answer within the timeout'))
-      this.#goAlone(waiters)
+      this.#isOnCredit = true
+      for (const waiter of [...waiters, ...this.#waiters.splice(0)]) this.#decide(waiter)
     }, leaseLimits.timeoutMs)
     let lease: Lease | undefined
     try {
@@ -236,25 +220,25 @@ export class Allowance {
       this.#onFailure(error)
     }
     clearTimeout(timer)
-    if (lease === undefined) {
-      this.#owed = plus(this.#owed, owed)
-      this.#goAlone(isLate ? [] : waiters)
-    } else {
-      this.#learn(lease, sentMs)
-      if (isLate) this.#keepPaid(lease, request.costs)
-      else this.#settle(lease, waiters)
-    }
+    const wasLate = this.#isOnCredit
+    this.#isOnCredit = false
     this.#isLeasing = false
+    if (lease === undefined) {
+      this.#held = positive(this.#held)
+      for (const { resolve } of [...(wasLate ? [] : waiters), ...this.#waiters.splice(0)]) resolve()
+      return
+    }
+    this.#learn(lease, sentMs)
+    if (wasLate) this.#keepPaid(lease, request.costs)
+    else this.#settle(lease, waiters)
     this.#decideNext()
   }
 
-  #learn({ ahead, level, processes }: Lease, sentMs: number): void {
-    this.#aloneAtMs = undefined
+  #learn({ ahead, level }: Lease, sentMs: number): void {
     this.#held = plus(this.#held, ahead)
     this.#heldSinceMs = sentMs
-    this.#level = minus(level, this.#owed)
+    this.#level = level
     this.#levelAtMs = sentMs
-    this.#processes = processes
     const oneMs = waitMs(this.#limit, level, { entries: 1, bytes: 1 })
     this.#lackingUntilMs =
       sentMs + Math.max(leaseLimits.leaseIntervalMs, Math.min(leaseLimits.dryMsMax, oneMs))
@@ -267,7 +251,7 @@ export class Allowance {
     }
   }
 
-  /** The waiters of a late lease were decided alone, with owed tokens. The tokens that were paid for them are now free. */
+  /** The waiters of a late lease have passed on credit, or were rejected. What was paid for them reduces the debt. */
   #keepPaid({ paid }: Lease, costs: readonly Amount[]): void {
     for (const [index, cost] of costs.entries()) if (paid[index]) this.#held = plus(this.#held, cost)
   }
@@ -285,44 +269,18 @@ export class Allowance {
     if (this.#waiters.length > 0) this.#requestLease()
   }
 
-  #goAlone(waiters: readonly Waiter[]): void {
-    const nowMs = this.#monotonicMs()
-    if (this.#aloneAtMs === undefined) {
-      this.#aloneAtMs = this.#levelAtMs
-      this.#make(scaled(this.#level, 1 / this.#processes))
-    }
-    this.#makeTokens(nowMs)
-    this.#retryAtMs = nowMs + leaseLimits.retryMs
-    for (const { cost, paid, resolve, reject } of [...waiters, ...this.#waiters.splice(0)]) {
-      try {
-        this.#takeAlone(cost, paid)
-        resolve()
-      } catch (problem) {
-        reject(problem as Problem)
-      }
+  #decide({ cost, paid, resolve, reject }: Waiter): void {
+    try {
+      this.#takeOnCredit(cost, paid)
+      resolve()
+    } catch (problem) {
+      reject(problem as Problem)
     }
   }
 
-  /** The share of the burst that this process may hold while alone. */
-  get #share(): Amount {
-    return scaled(this.#limit.burst, 1 / this.#processes)
-  }
-
-  #makeTokens(nowMs: number): void {
-    const seconds = (nowMs - (this.#aloneAtMs ?? nowMs)) / 1_000
-    this.#aloneAtMs = nowMs
-    this.#make(scaled(this.#limit.perSecond, seconds / this.#processes))
-  }
-
-  /** Makes tokens, up to this process's share of the burst. */
-  #make(amount: Amount): void {
-    const made = positive(lesser(amount, minus(this.#share, this.#held)))
-    this.#held = plus(this.#held, made)
-    this.#owed = plus(this.#owed, made)
-  }
-
-  #takeAlone(cost: Amount, paid: Amount): void {
-    if (!covers(this.#held, lesser(cost, this.#share))) throw this.#reject(cost, paid)
+  #takeOnCredit(cost: Amount, paid: Amount): void {
+    const { burst } = this.#limit
+    if (!covers(plus(this.#held, burst), lesser(cost, burst))) throw this.#reject(cost, paid)
     this.#held = minus(this.#held, cost)
   }
 
@@ -337,11 +295,7 @@ export class Allowance {
    * debts do.
    */
   #rejection(cost: Amount): Problem {
-    const { perSecond } = this.#limit
-    const wait =
-      this.#aloneAtMs === undefined
-        ? waitMs(this.#limit, plus(this.#level, lesser(this.#held, nothing)), cost)
-        : waitMs({ perSecond: scaled(perSecond, 1 / this.#processes), burst: this.#share }, this.#held, cost)
+    const wait = waitMs(this.#limit, plus(this.#level, lesser(this.#held, nothing)), cost)
     const seconds = Math.max(1, Math.ceil(wait / 1_000))
     return new Problem('rate_limited', rateLimitedDetail(this.#limit, seconds), {
       headers: { 'retry-after': String(seconds) },

@@ -56,10 +56,7 @@ export class ProjectRateLimits {
     const nowMs = this.#monotonicMs()
     if (nowMs - this.#warnedAtMs < WARN_INTERVAL_MS) return
     this.#warnedAtMs = nowMs
-    this.#logger.warn(
-      { err: error },
-      'redis cannot lease rate limits, each process applies its share of them alone',
-    )
+    this.#logger.warn({ err: error }, 'redis cannot lease rate limits, requests pass on credit')
   }
 }
 

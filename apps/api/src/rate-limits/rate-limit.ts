@@ -78,15 +78,6 @@ function resolveBurst(perSecond: number, configured: number | undefined, largest
   return Math.max(perSecond, configured ?? Math.max(BURST_SECONDS * perSecond, largestRequest))
 }
 
-export function isSameLimit(one: RateLimit, other: RateLimit): boolean {
-  return (
-    covers(one.perSecond, other.perSecond) &&
-    covers(other.perSecond, one.perSecond) &&
-    covers(one.burst, other.burst) &&
-    covers(other.burst, one.burst)
-  )
-}
-
 /** The shortest valid entry with its separator: `{"level":"log","message":""},`. */
 const ENTRY_BYTES_MIN = 29
 

@@ -7,6 +7,7 @@ import type { RequestIdentity } from '../idempotency/idempotency-record.ts'
 import { type BodyFormat, jsonFormat, ndjsonFormat } from '../intake/body.ts'
 import type { ParsedRequest } from '../intake/intake.ts'
 import { readBody } from '../intake/read-body.ts'
+import { logsOperation } from '../openapi/operations.ts'
 import { OTLP_PROTOBUF, rejectOtlp } from '../protocols/otlp/answers.ts'
 import { readJson, readProtobuf } from '../protocols/otlp/otlp.ts'
 import type { Reading } from '../protocols/protocol.ts'
@@ -54,7 +55,7 @@ export function logsRoute(app: FastifyInstance, dependencies: IntakeDependencies
     const accepted = counts.countOf(url, 'POST', 202)
     const countOf = (status: number): AnswerCount => counts.countOf(url, 'POST', status)
     app.post<{ Body: Buffer | undefined }>(url, {
-      config: { reject: rejectOtlp },
+      config: { reject: rejectOtlp, operation: logsOperation(url) },
       onRequest: (request, reply) => admit(request, reply, dependencies, request.headers.authorization),
       errorHandler: chargeUnknownLength,
       handler: (request, reply) =>

@@ -1,6 +1,7 @@
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import { type Answer, sendAnswer } from '../answer.ts'
 import { readBody } from '../intake/read-body.ts'
+import { shipperOperation } from '../openapi/operations.ts'
 import type { FixedAnswer, Protocol } from '../protocols/protocol.ts'
 import { protocols } from './served-protocols.ts'
 import { admit } from './admission.ts'
@@ -56,7 +57,7 @@ function addRoute(
   app.route<ProtocolRoute>({
     method: [...methods],
     url: path,
-    config: { reject, takesPut: methods.includes('PUT') },
+    config: { reject, takesPut: methods.includes('PUT'), operation: shipperOperation(path) },
     onRequest: async (request, reply) => {
       protocol.check?.(request)
       await admit(request, reply, dependencies, protocol.authorization(request.headers), encoding?.name)

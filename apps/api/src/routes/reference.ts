@@ -1,57 +1,97 @@
 import type { FastifyInstance, FastifyReply } from 'fastify'
-import {
-  loadAsset,
-  referenceAssets,
-  referencePage,
-  referencePagePolicy,
-  referenceScript,
-} from '../openapi/reference-page.ts'
+import { readFile } from 'node:fs/promises'
+import { fileURLToPath } from 'node:url'
+import { promisify } from 'node:util'
+import { gzip } from 'node:zlib'
 import { Turns } from '../turns.ts'
 
-/** The page's files change only with a release, so browsers fetch them once a day. */
-const ASSET_AGE_MAX_SECONDS = 86_400
+/** The page at `/docs`. Its URLs are relative, so that a proxy can serve it under a path prefix. */
+const page = `<!doctype html>
+<html lang="en">
+  <head>
+    <meta charset="utf-8">
+    <meta name="viewport" content="width=device-width, initial-scale=1">
+    <title>Sluice: API reference</title>
+    <link rel="stylesheet" href="docs/swagger-ui.css">
+  </head>
+  <body>
+    <div id="reference"></div>
+    <script src="docs/swagger-ui-bundle.js"></script>
+    <script src="docs/start.js"></script>
+  </body>
+</html>
+`
+
+/** Shows the document only. There is no form for requests, because API keys must not be used in browsers. */
+const startScript = `SwaggerUIBundle({
+  url: 'openapi.json',
+  dom_id: '#reference',
+  deepLinking: true,
+  supportedSubmitMethods: [],
+  validatorUrl: null,
+  plugins: [{ wrapComponents: { authorizeBtn: () => () => null, authorizeOperationBtn: () => () => null } }],
+})
+`
+
+/** Forbids inline scripts and other servers. Swagger UI needs style attributes, but no inline style elements. */
+const pagePolicy =
+  "default-src 'none'; script-src 'self'; style-src 'self'; style-src-attr 'unsafe-inline'; img-src 'self' data:; " +
+  "connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+
+const JAVASCRIPT = 'text/javascript; charset=utf-8'
+
+/** The files of the page that are part of Swagger UI, with their media types. */
+const assets = { 'swagger-ui-bundle.js': JAVASCRIPT, 'swagger-ui.css': 'text/css; charset=utf-8' } as const
 
 /** A client accepts gzip if it lists it, and not with the weight 0. */
 const ACCEPTS_GZIP = /\bgzip\b(?!\s*;\s*q=0(?:\.0*)?\s*(?:,|$))/i
 
-/** `/openapi.json` describes requests and answers for programs. It needs no key. */
+/** `/openapi.json` describes requests and responses for programs. It needs no key. */
 export function documentRoute(app: FastifyInstance): void {
-  // Loaded and built at the first request, because it would slow down the start of the process.
-  const document = once(async () => {
-    const { buildDocument } = await import('../openapi/document.ts')
-    return JSON.stringify(buildDocument())
+  let document: string | undefined
+  app.get('/openapi.json', (_request, reply) => {
+    document ??= JSON.stringify(app.swagger())
+    void withSecurityHeaders(reply).type('application/json').send(document)
   })
-  app.get('/openapi.json', async (_request, reply) =>
-    withSecurityHeaders(reply)
-      .type('application/json')
-      .send(await document()),
-  )
 }
 
-/** `/docs` shows the document to humans. It needs no key. */
+/**
+ * `/docs` shows the document to humans. It needs no key. The files are sent from memory: a plugin that opens a file for each request
+ * would hold a descriptor and a buffer for each connection that does not read.
+ */
 export function referenceRoutes(app: FastifyInstance): void {
   app.get('/docs', (_request, reply) => {
     void withSecurityHeaders(reply)
-      .header('content-security-policy', referencePagePolicy)
+      .header('content-security-policy', pagePolicy)
       .type('text/html; charset=utf-8')
-      .send(referencePage)
+      .send(page)
   })
   app.get('/docs/start.js', (_request, reply) => {
-    void asset(reply, 'text/javascript; charset=utf-8').send(referenceScript)
+    void withSecurityHeaders(reply).header('cache-control', CACHE_CONTROL).type(JAVASCRIPT).send(startScript)
   })
   // The operating system copies 1.4 MB of an answer at once. Hundreds of answers in one turn of the event loop would take a second.
   const turns = Turns.unshared()
-  for (const [name, type] of Object.entries(referenceAssets)) {
-    // Two files of 2 MB, and 0.5 MB compressed. Answers share these bytes, so an answer that is not read costs little memory.
-    const load = once(() => loadAsset(name as keyof typeof referenceAssets))
+  for (const [name, type] of Object.entries(assets)) {
+    const load = once(() => readAsset(name))
     app.get(`/docs/${name}`, async ({ headers }, reply) => {
       const { content, gzipped } = await load()
       await turns.next()
-      void asset(reply, type).header('vary', 'accept-encoding')
+      void withSecurityHeaders(reply)
+        .headers({ 'cache-control': CACHE_CONTROL, vary: 'accept-encoding' })
+        .type(type)
       if (!ACCEPTS_GZIP.test(headers['accept-encoding'] ?? '')) return reply.send(content)
       return reply.header('content-encoding', 'gzip').send(gzipped)
     })
   }
+}
+
+/** The page's files change only with a release, so browsers fetch them once a day. */
+const CACHE_CONTROL = 'public, max-age=86400'
+
+/** Both files take 2 MB of memory, and 0.5 MB compressed. All answers share these bytes. */
+async function readAsset(name: string): Promise<{ content: Buffer; gzipped: Buffer }> {
+  const content = await readFile(fileURLToPath(import.meta.resolve(`swagger-ui-dist/${name}`)))
+  return { content, gzipped: await promisify(gzip)(content) }
 }
 
 /** Runs `load` at the first call. Later calls share its result, unless it failed. */
@@ -64,12 +104,6 @@ function once<T>(load: () => Promise<T>): () => Promise<T> {
     })
     return loading
   }
-}
-
-function asset(reply: FastifyReply, type: string): FastifyReply {
-  return withSecurityHeaders(reply)
-    .header('cache-control', `public, max-age=${ASSET_AGE_MAX_SECONDS}`)
-    .type(type)
 }
 
 /** Browsers must not guess another media type, and must not send the page's address to other sites. */

@@ -11,7 +11,6 @@ const short: ConnectionLimits = {
   ...connectionLimits,
   headersMs: 300,
   requestMs: 600,
-  silenceMs: 900,
   idleMs: 400,
   staleMs: 700,
   staleIntervalMs: 50,
@@ -20,7 +19,7 @@ const short: ConnectionLimits = {
 /** Much longer than all of them, for a loaded machine. */
 const PATIENCE = { timeout: 4_000 }
 /** Longer than a test, so that no other timeout closes the connection. */
-const never = { headersMs: 50_000, requestMs: 60_000, silenceMs: 70_000, idleMs: 60_000, staleMs: 110_000 }
+const never = { headersMs: 50_000, requestMs: 60_000, idleMs: 60_000, staleMs: 110_000 }
 
 const closing: (() => Promise<void> | void)[] = []
 afterEach(async () => {
@@ -61,7 +60,7 @@ async function dribble(connection: HttpConnection, text: string): Promise<void> 
 
 describe('the connection of a slow client is closed', () => {
   it('while it sends headers slowly, with the reason', async () => {
-    const { open } = await setup({ requestMs: 50_000, silenceMs: 60_000 })
+    const { open } = await setup({ requestMs: 50_000 })
     const connection = await open()
     connection.write('POST /v1/logs HTTP/1.1\r\n')
     await dribble(connection, 'X-Note: a\r\n')
@@ -70,7 +69,7 @@ describe('the connection of a slow client is closed', () => {
   })
 
   it('at its own deadline, and not in the same turn of the event loop as many others', async () => {
-    const { api, open } = await setup({ requestMs: 50_000, silenceMs: 60_000 })
+    const { api, open } = await setup({ requestMs: 50_000 })
     let turn = 0
     const turns: number[] = []
     api.app.server.on('clientError', () => turns.push(turn))
@@ -95,7 +94,7 @@ describe('the connection of a slow client is closed', () => {
   })
 
   it('while it sends a body slowly, with the reason, and nothing is enqueued', async () => {
-    const { api, open } = await setup({ silenceMs: 60_000 })
+    const { api, open } = await setup()
     const connection = await open()
     connection.write(postHead(api.key, ['Content-Length: 1000000']))
     await dribble(connection, ' ')
@@ -105,7 +104,7 @@ describe('the connection of a slow client is closed', () => {
   })
 
   it('while it sends the rest of a small rejected body slowly, without a second answer', async () => {
-    const { open } = await setup({ silenceMs: 60_000 })
+    const { open } = await setup()
     const connection = await open()
     connection.write(postHead('unknown', ['Content-Length: 10000']))
     await dribble(connection, ' ')
@@ -114,7 +113,7 @@ describe('the connection of a slow client is closed', () => {
   })
 
   it('if it sends nothing', async () => {
-    const { open } = await setup({ requestMs: 50_000, silenceMs: 60_000 })
+    const { open } = await setup({ requestMs: 50_000 })
     const connection = await open()
     await expect.poll(() => connection.received, PATIENCE).toContain('request_timeout')
   })
@@ -140,7 +139,7 @@ describe('the connection of a slow client is closed', () => {
   it.each([1, 8, 50])(
     'if it sends all the time, %i requests at once, and does not read answers',
     async (count) => {
-      const { api, port } = await setup({ ...never, silenceMs: 500 })
+      const { api, port } = await setup({ ...never, staleMs: 500 })
       const socket = connect({ port, host: '127.0.0.1' })
       closing.push(() => void socket.destroy())
       socket.on('error', () => undefined)

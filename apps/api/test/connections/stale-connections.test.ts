@@ -1,8 +1,7 @@
 import { EventEmitter } from 'node:events'
 import { setImmediate } from 'node:timers/promises'
 import { beforeEach, describe, expect, it } from 'vitest'
-import type { HttpSocket } from '../../src/connections/http-socket.ts'
-import { StaleConnections } from '../../src/connections/stale-connections.ts'
+import { type HttpSocket, StaleConnections } from '../../src/connections/http-server.ts'
 
 const STALE_MS = 1_000
 

@@ -41,7 +41,9 @@ describe('/openapi.json', () => {
 
   it('gives each operation a unique id', () => {
     const names = described.operations.map(({ operation }) => operation.operationId)
-    expect(new Set(names).size).toBe(names.length)
+    const given = names.filter((name) => name !== undefined)
+    expect(given.length).toBeGreaterThan(3)
+    expect(new Set(given).size).toBe(given.length)
   })
 })
 
@@ -53,34 +55,21 @@ describe('the resource', () => {
     expect(others).not.toEqual([])
   })
 
-  it('documents every problem under its status', () => {
-    const documented: Record<string, string[]> = {}
+  it('documents every problem under its status, and no other', () => {
+    const documented = new Map<string, Set<number>>()
     for (const { operation } of described.operations) {
-      for (const [status, { content, description }] of Object.entries(operation.responses)) {
-        for (const code of Object.keys(content['application/problem+json']?.examples ?? {})) {
-          expect(description).toContain(`\`${code}\``)
-          documented[code] = [...(documented[code] ?? []), status]
+      for (const [status, { content = {}, description }] of Object.entries(operation.responses)) {
+        for (const [, code = ''] of description.matchAll(/^- `(\w+)`/gm)) {
+          documented.set(code, (documented.get(code) ?? new Set()).add(Number(status)))
+          const { schema = {}, example } = content['application/problem+json'] ?? {}
+          expect(described.faults(schema, { ...(example as object), code })).toEqual([])
+          expect(described.faults(schema, { ...(example as object), code: 'other' })).not.toEqual([])
+          expect(described.faults(schema, { ...(example as object), status: 299 })).not.toEqual([])
         }
       }
     }
-    expect(Object.keys(documented).toSorted()).toEqual(Object.keys(problems).toSorted())
-    for (const [code, { status }] of Object.entries(problems)) {
-      expect(new Set(documented[code])).toEqual(new Set([String(status)]))
-    }
-  })
-
-  it('allows only the codes of a status in its schema', () => {
-    const { schema = {}, examples = {} } =
-      described.post().responses[429]?.content['application/problem+json'] ?? {}
-    expect(Object.keys(examples)).toEqual([
-      'rate_limited',
-      'too_many_idempotency_keys',
-      'too_many_failed_attempts',
-    ])
-    const problem = examples['rate_limited']?.value
-    expect(described.faults(schema, problem)).toEqual([])
-    expect(described.faults(schema, { ...(problem as object), code: 'overloaded' })).not.toEqual([])
-    expect(described.faults(schema, { ...(problem as object), status: 503 })).not.toEqual([])
+    const expected = Object.entries(problems).map(([code, { status }]) => [code, new Set([status])] as const)
+    expect(documented).toEqual(new Map(expected))
   })
 
   it('lists the codes of invalid entries', () => {
@@ -116,45 +105,47 @@ interface ExampleCase {
   readonly value: unknown
 }
 
-function examplesOf(place: string, content: Readonly<Record<string, DescribedContent>>): ExampleCase[] {
-  return Object.entries(content).flatMap(([type, { schema, example, examples }]) => {
-    const all = examples ?? { only: { value: example } }
-    return Object.entries(all).map(([name, { value }]) => ({
-      place: `${place}, ${type}, ${name}`,
-      schema,
-      value,
-    }))
+function examplesOf(place: string, content: Readonly<Record<string, DescribedContent>> = {}): ExampleCase[] {
+  return Object.entries(content).flatMap(([type, { schema, example, examples = {} }]) => {
+    const values = Object.values(examples).map(({ value }) => value)
+    const all = example === undefined ? values : [...values, example]
+    return all.map((value, index) => ({ place: `${place}, ${type}, ${index}`, schema, value }))
   })
 }
 
 const bodies = described.operations.flatMap(({ name, operation }) =>
-  examplesOf(name, operation.requestBody?.content ?? {}),
+  examplesOf(name, operation.requestBody?.content),
 )
 const answers = described.operations.flatMap(({ name, operation }) =>
   Object.entries(operation.responses).flatMap(([status, { content }]) =>
     examplesOf(`${name}, ${status}`, content),
   ),
 )
+const { parameters = [], responses } = described.post()
 const headers = [
-  ...Object.entries(document.components.headers),
-  ...(described
-    .post()
-    .parameters?.map((parameter) => [`request: ${parameter.name}`, parameter] as const)
-    .values() ?? []),
-].map(([place, { schema, example }]) => ({ place, schema, value: example }))
+  ...parameters.map(({ name, schema, example }) => ({ place: `request: ${name}`, schema, value: example })),
+  ...Object.values(responses).flatMap((each) =>
+    Object.entries(each.headers).map(([place, { schema }]) => ({
+      place,
+      schema,
+      value: schema.examples?.[0],
+    })),
+  ),
+]
 
 describe('an example', () => {
-  it('exists for each body, answer and header', () => {
-    expect([bodies.length, answers.length, headers.length].every((count) => count > 3)).toBe(true)
-    for (const { value } of [...bodies, ...answers, ...headers]) expect(value).toBeDefined()
+  it('exists for each header, and for bodies and answers', () => {
+    expect([bodies.length, answers.length, headers.length].every((count) => count > 9)).toBe(true)
+    for (const { value } of headers) expect(value).toBeDefined()
   })
 
-  it.each([...bodies, ...headers])('is valid: $place', ({ schema, value }) => {
-    expect(described.faults(schema, value)).toEqual([])
-  })
-
-  it.each(answers)('is valid and has no other fields: $place', ({ schema, value }) => {
-    expect(described.faultsOfAnswer(schema, value)).toEqual([])
+  it('is valid, and that of an answer has no other fields', () => {
+    for (const { place, schema, value } of [...bodies, ...headers]) {
+      expect([place, described.faults(schema, value)]).toEqual([place, []])
+    }
+    for (const { place, schema, value } of answers) {
+      expect([place, described.faultsOfAnswer(schema, value)]).toEqual([place, []])
+    }
   })
 
   it('that is invalid is detected', () => {

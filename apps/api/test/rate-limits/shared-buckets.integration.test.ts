@@ -40,7 +40,7 @@ beforeEach(async () => {
   connections = []
   proxy = await FaultProxy.open(redisUrl)
   redis = await connect(redisUrl)
-  buckets = new SharedBuckets(redis, names, 'one')
+  buckets = new SharedBuckets(redis, names)
 })
 
 afterEach(async () => {
@@ -120,23 +120,11 @@ describe('a bucket', () => {
     const costs = [{ entries: 1_000, bytes: 0 }]
     await buckets.lease('demo', fast, { back: none, costs, ahead: none })
     const ttlMs = await redis.pttl(names.rateLimitKey('demo'))
-    expect(ttlMs).toBeGreaterThan(5_000)
-    expect(ttlMs).toBeLessThan(15_000)
+    expect(ttlMs).toBeGreaterThan(0)
+    expect(ttlMs).toBeLessThanOrEqual(1_000)
     await sleep(100)
     const { level } = await buckets.lease('demo', fast, { back: none, costs: [], ahead: none })
     expect(level.entries).toBeGreaterThanOrEqual(90)
-  })
-
-  it('counts the processes that lease from it', async () => {
-    expect((await pay()).processes).toBe(1)
-    const other = new SharedBuckets(redis, names, 'two')
-    expect(await other.lease('demo', limit, { back: none, costs: [], ahead: none })).toMatchObject({
-      processes: 2,
-    })
-    expect((await pay()).processes).toBe(2)
-    await redis.hset(names.rateLimitKey('demo'), 'process:two', '1')
-    expect((await pay()).processes).toBe(1)
-    expect(await redis.hexists(names.rateLimitKey('demo'), 'process:two')).toBe(0)
   })
 })
 
@@ -163,12 +151,9 @@ async function send(
   }
 }
 
-async function apiProcess(url: string, id: string): Promise<ProjectRateLimits> {
-  return new ProjectRateLimits(
-    new SharedBuckets(await connect(url), names, id),
-    unlimited,
-    createLogger('test', 'silent'),
-  )
+async function apiProcess(url: string): Promise<ProjectRateLimits> {
+  const own = new SharedBuckets(await connect(url), names)
+  return new ProjectRateLimits(own, unlimited, createLogger('test', 'silent'))
 }
 
 describe('waiting for Retry-After', () => {
@@ -178,7 +163,7 @@ describe('waiting for Retry-After', () => {
     [{ bytesPerSecond: 1_024, burstBytes: 1_024 }, 1_500],
   ])('suffices under %j for %i, in every process', async (limits, entries) => {
     const { redisUrl } = inject('services')
-    const processes = await Promise.all(['a', 'b', 'c'].map((id) => apiProcess(redisUrl, id)))
+    const processes = await Promise.all([1, 2, 3].map(() => apiProcess(redisUrl)))
     const project = projectWith(limits)
     let rejections = 0
     for (let request = 0; rejections < 2; request += 1) {
@@ -194,40 +179,38 @@ describe('waiting for Retry-After', () => {
 })
 
 describe('a Redis that becomes unavailable', () => {
-  const project = projectWith({ entriesPerSecond: 500, burstEntries: 500 })
+  // A rate so low that the bucket does not refill during the test.
+  const project = projectWith({ entriesPerSecond: 1, burstEntries: 500 })
+  let rateLimits: ProjectRateLimits
 
-  it.each(['frozen', 'down'])(
-    '%s: delays no request, limits still apply, and leases continue when it recovers',
-    async (how) => {
-      const rateLimits = await apiProcess(proxy.url, 'one')
-      expect(await send(rateLimits, project, 1)).toBe('passed')
-      if (how === 'frozen') proxy.hold('both')
-      else await proxy.down()
-      const startMs = performance.now()
-      let admitted = 0
-      while (performance.now() - startMs < 1_000) {
-        if ((await send(rateLimits, project, 25)) === 'passed') admitted += 25
-        await sleep(1)
-      }
-      const seconds = (performance.now() - startMs) / 1_000
-      expect(seconds).toBeLessThan(2)
-      expect(admitted).toBeGreaterThanOrEqual(500)
-      expect(admitted).toBeLessThanOrEqual(500 * 1.1 + 500 * seconds)
-      if (how === 'frozen') proxy.resume()
-      else await proxy.up()
-      // The debt of that time is deducted from the bucket, which had become full.
-      await expect
-        .poll(
-          async () => {
-            await send(rateLimits, project, 1)
-            const level = await redis.hget(names.rateLimitKey('demo'), 'entries')
-            return Number(level)
-          },
-          { timeout: 10_000, interval: 5 },
-        )
-        .toBeLessThan(450)
-    },
-  )
+  beforeEach(async () => {
+    rateLimits = await apiProcess(proxy.url)
+    await send(rateLimits, project, 1)
+  })
+
+  it('delays no request while it is down, and leases continue when it is back', async () => {
+    await proxy.down()
+    await redis.del(names.rateLimitKey('demo'))
+    for (let i = 0; i < 100; i += 1) expect(await send(rateLimits, project, 25)).toBe('passed')
+    await proxy.up()
+    const isLeased = async (): Promise<boolean> => {
+      await send(rateLimits, project, 25)
+      return (await redis.exists(names.rateLimitKey('demo'))) === 1
+    }
+    await vi.waitUntil(isLeased, { timeout: 20_000, interval: 5 })
+  })
+
+  it('gives credit while it is frozen, and the bucket pays for it afterwards', async () => {
+    proxy.hold('both')
+    for (let i = 0; i < 20; i += 1) expect(await send(rateLimits, project, 25)).toBe('passed')
+    expect(await send(rateLimits, project, 500)).toBeTypeOf('number')
+    proxy.resume()
+    const isPaid = async (): Promise<boolean> => {
+      await send(rateLimits, project, 25)
+      return Number(await redis.hget(names.rateLimitKey('demo'), 'entries')) < 25
+    }
+    await vi.waitUntil(isPaid, { timeout: 20_000, interval: 5 })
+  })
 })
 
 describe('a limit that is changed', () => {
@@ -237,7 +220,7 @@ describe('a limit that is changed', () => {
     await registry.projects.create('demo')
     const { key } = await registry.keys.create('demo')
     const authenticator = new Authenticator(registry)
-    const rateLimits = await apiProcess(redisUrl, 'one')
+    const rateLimits = await apiProcess(redisUrl)
     const outcome = async (): Promise<number | 'passed'> =>
       send(rateLimits, await authenticator.authenticate(`Bearer ${key}`, { ip: '192.0.2.1' }), 100)
 

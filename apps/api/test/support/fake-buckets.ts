@@ -4,7 +4,6 @@ import type { Lease, LeaseRequest } from '../../src/rate-limits/shared-buckets.t
 /** A bucket in memory that does not refill: only the test changes its level. */
 export class FakeBuckets {
   level = { entries: 0, bytes: 0 }
-  processes = 1
   /** All requests in order. */
   readonly requests: LeaseRequest[] = []
   /** Runs before each lease is answered. An exception becomes the error of Redis. */
@@ -22,6 +21,6 @@ export class FakeBuckets {
     const room = { entries: Math.max(0, this.level.entries), bytes: Math.max(0, this.level.bytes) }
     const ahead = paid.includes(false) ? { entries: 0, bytes: 0 } : lesser(request.ahead, room)
     this.level = minus(this.level, ahead)
-    return { paid, ahead, level: this.level, processes: this.processes }
+    return { paid, ahead, level: this.level }
   }
 }

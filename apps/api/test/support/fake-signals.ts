@@ -1,5 +1,5 @@
 import { createLogger, type Logger } from '@sluice/runtime'
-import type { QueueReading } from '@sluice/queue'
+import type { QueueReading } from '@sluice/ops'
 import { OverloadMonitor } from '../../src/overload/overload-monitor.ts'
 import type { OverloadReason } from '../../src/overload/overloaded-error.ts'
 import type { Thresholds } from '../../src/overload/watermark.ts'

@@ -1,19 +1,38 @@
+import type { ClickHouseAccess } from '@sluice/clickhouse'
+import { environments, levels } from '@sluice/schema'
 import type { Command } from 'commander'
-import type { Context } from '../context.ts'
-import type { LogsOptions } from '../logs/show-logs.ts'
-import { examples } from './help.ts'
-import { integer, JSON_OPTION, list, repeated, withClickHouseOptions, withRedisOptions } from './options.ts'
+import { describeClickHouseError, withClickHouse } from '../clickhouse-session.ts'
+import { type Context, INTERRUPTED_EXIT_CODE } from '../context.ts'
+import { UsageError } from '../errors.ts'
+import { readLocalServices } from '../local-services.ts'
+import { jsonLine, stackLines, textLine } from '../logs/entry-line.ts'
+import { Follower, followUntil } from '../logs/follow.ts'
+import { type FoundEntry, LogSource } from '../logs/log-source.ts'
+import { metadataFilterLimits, parseMetadataFilter } from '../logs/metadata-filter.ts'
+import type { LogFilter, LogRow, TimeRange } from '../logs/queries.ts'
+import {
+  integer,
+  JSON_OPTION,
+  list,
+  repeated,
+  requireOneOf,
+  withClickHouseOptions,
+  withExamples,
+  withRedisOptions,
+} from '../options.ts'
+import { requireProject } from '../registry-session.ts'
+import { clickhouseAccess, type ClickHouseFlags, type RedisFlags } from '../service-access.ts'
+import { painter, printNotice } from '../terminal.ts'
+import { parseTime, toPreciseTime } from '../times.ts'
 
 const LIMIT_DEFAULT = 100
 /** ClickHouse sorts this many entries in memory, with all their texts. */
 const LIMIT_MAX = 100_000
 
-export function addLogsCommand(program: Command, context: Context): void {
-  withRedisOptions(
+export function defineLogs(command: Command, context: Context): void {
+  const options = withRedisOptions(
     withClickHouseOptions(
-      program
-        .command('logs')
-        .description('print the newest matching entries, oldest first')
+      command
         .option('--project <id>', 'project that the entries belong to (default: the project of `npm start`)')
         .option(
           '--level <levels>',
@@ -50,21 +69,14 @@ export function addLogsCommand(program: Command, context: Context): void {
         .option(...JSON_OPTION),
     ),
   )
-    .addHelpText('after', WHERE_HELP)
-    .addHelpText(
-      'after',
-      examples(
-        ['logs --project shop --follow', 'the newest entries, then new ones'],
-        ['logs --project shop --level error --since 15m', 'errors of the last 15 minutes'],
-        ['logs --project shop --from 2026-11-20T08:00Z --until 2026-11-20T09:00Z', 'one hour'],
-        ['logs --project shop --where metadata.user.id=42', 'entries with this metadata'],
-        ['logs --project shop --search timeout --limit 1000 --json', 'for a program'],
-      ),
-    )
-    .action(async (options: LogsOptions) => {
-      const { showLogs } = await import('../logs/show-logs.ts')
-      await showLogs(options, context)
-    })
+  withExamples(
+    options.addHelpText('after', WHERE_HELP),
+    ['logs --project shop --follow', 'the newest entries, then new ones'],
+    ['logs --project shop --level error --since 15m', 'errors of the last 15 minutes'],
+    ['logs --project shop --from 2026-11-20T08:00Z --until 2026-11-20T09:00Z', 'one hour'],
+    ['logs --project shop --where metadata.user.id=42', 'entries with this metadata'],
+    ['logs --project shop --search timeout --limit 1000 --json', 'for a program'],
+  ).action((given: LogsOptions) => showLogs(given, context))
 }
 
 const WHERE_HELP = `
@@ -76,3 +88,161 @@ const WHERE_HELP = `
   'metadata."a b"=x'        a name with blanks, quotes or operators
 Strings are compared with upper and lower case. Objects and arrays do not match. metadata.http.status is the status in
 http, or the single name "http.status".`
+
+interface LogsOptions extends ClickHouseFlags, RedisFlags, TimeRangeFlags {
+  project?: string
+  level?: readonly string[]
+  service?: string
+  environment?: readonly string[]
+  search?: string
+  where?: readonly string[]
+  limit: number
+  follow?: true
+  stack?: true
+  json?: true
+}
+
+/** A larger number of entries of the future is not counted: a sender with a wrong clock may have sent any number. */
+export const futureEntriesMax = 10_000
+
+/** `sluice logs`: prints the newest matching entries and, with `follow`, the new entries that arrive. */
+async function showLogs(options: LogsOptions, context: Context): Promise<void> {
+  const filter = await readFilter(options, context)
+  const range = readTimeRange(options, context.nowMs())
+  const access = await clickhouseAccess(options, context)
+  const print = printer(options, context)
+  const signal = context.abortOnInterrupt()
+  const found = await withClickHouse(access, async (client) => {
+    const source = new LogSource(client, filter, signal)
+    const follower = options.follow ? new Follower(source, print) : undefined
+    try {
+      await follower?.start()
+      const count = await printNewest(source.newest(range, options.limit), print, follower)
+      if (!range.isUntilSelected) await reportFutureEntries(source, range, { access, signal }, context)
+      if (count === 0 && !(await source.hasEntries())) {
+        await requireProject(filter.projectId, { clickhouse: access, flags: options }, context)
+      }
+      if (follower === undefined) return count
+      await followUntil(signal, follower, {
+        random: context.random,
+        describe: (error) => describeClickHouseError(error, access),
+        report: (message) => printNotice(context.stderr, message),
+      })
+    } catch (error) {
+      // Ctrl-C makes whatever is in flight fail, with various errors that do not matter.
+      if (!signal.aborted) throw error
+    }
+    context.exitCode = INTERRUPTED_EXIT_CODE
+    return undefined
+  })
+  if (found === 0 && context.stderr.isTerminal) await context.stderr.write('No matching entries.\n')
+}
+
+async function printNewest(
+  found: AsyncIterable<readonly FoundEntry[]>,
+  print: (rows: readonly LogRow[]) => Promise<void>,
+  follower: Follower | undefined,
+): Promise<number> {
+  let count = 0
+  for await (const entries of found) {
+    await print(entries)
+    for (const entry of entries) follower?.markPrinted(entry)
+    count += entries.length
+  }
+  return count
+}
+
+/** Reports how many entries the default of --until hides. */
+async function reportFutureEntries(
+  source: LogSource,
+  range: TimeRange,
+  { access, signal }: { access: ClickHouseAccess; signal: AbortSignal },
+  { stderr }: Context,
+): Promise<void> {
+  const option = `(--until ${range.until.replace(' ', 'T').slice(0, -3)}Z)`
+  const count = await source.countAfter(range, futureEntriesMax + 1).catch((error: unknown) => {
+    const reason = describeClickHouseError(error, access)
+    if (reason === undefined || signal.aborted) throw error
+    // The current entries are printed already. A large number of future ones must not make the command fail.
+    return reason
+  })
+  if (typeof count === 'string') {
+    await printNotice(
+      stderr,
+      `entries of the future are not shown ${option}; they were not counted: ${count}`,
+    )
+  } else if (count > 0) {
+    const verb = count === 1 ? 'is' : 'are'
+    await printNotice(stderr, `${describeCount(count)} of the future ${verb} not shown ${option}`)
+  }
+}
+
+function describeCount(count: number): string {
+  if (count > futureEntriesMax) return `more than ${futureEntriesMax.toLocaleString('en-US')} entries`
+  return count === 1 ? '1 entry' : `${count.toLocaleString('en-US')} entries`
+}
+
+function printer(
+  { json, stack }: LogsOptions,
+  { stdout }: Context,
+): (rows: readonly LogRow[]) => Promise<void> {
+  const paint = painter(stdout.colours)
+  const toLines = (row: LogRow): string[] => {
+    if (json) return [jsonLine(row)]
+    return [textLine(row, paint), ...(stack ? stackLines(row, paint) : [])]
+  }
+  return (rows) => stdout.write(rows.flatMap((row) => toLines(row).map((line) => `${line}\n`)).join(''))
+}
+
+async function readFilter(options: LogsOptions, context: Context): Promise<LogFilter> {
+  const { level = [], service, environment = [], search, where = [] } = options
+  const wanted = level.map((name) => name.toLowerCase())
+  for (const name of wanted) requireOneOf('--level', name, levels)
+  for (const name of environment) requireOneOf('--environment', name, environments)
+  if (where.length > metadataFilterLimits.filtersMax) {
+    throw new UsageError(`--where can be repeated up to ${metadataFilterLimits.filtersMax} times`)
+  }
+  const metadata = where.map(parseMetadataFilter)
+  const projectId = options.project ?? (await readLocalServices(context)).projectId
+  if (projectId === undefined)
+    throw new UsageError(
+      'no project is selected: pass --project, or start the local services with `npm start`',
+    )
+  return { projectId, levels: wanted, service, environments: environment, search, metadata }
+}
+
+/**
+ * Entries with a later timestamp are hidden by default. Clocks of senders may be ahead by some minutes. Timestamps that
+ * are further ahead come from a wrong clock or from an attacker, and would hide all current entries: the newest are
+ * printed.
+ */
+const FUTURE_ALLOWED_MS = 3_600_000
+
+interface TimeRangeFlags {
+  from?: string
+  since?: string
+  until?: string
+}
+
+/** @throws UsageError when a time is malformed, or the range is empty */
+export function readTimeRange({ from, since, until }: TimeRangeFlags, nowMs: number): TimeRange {
+  if (from !== undefined && since !== undefined) {
+    throw new UsageError('pass --from or --since, not both: they have the same meaning')
+  }
+  const option = from === undefined ? '--since' : '--from'
+  const text = from ?? since
+  const range: TimeRange = {
+    from: text === undefined ? undefined : parseTime(option, text, nowMs),
+    until:
+      until === undefined ? toPreciseTime(nowMs + FUTURE_ALLOWED_MS) : parseTime('--until', until, nowMs),
+    isUntilSelected: until !== undefined,
+  }
+  if (range.from !== undefined && range.from >= range.until) {
+    throw new UsageError(
+      range.isUntilSelected
+        ? `${option} must be before --until`
+        : `${option} is after the default of --until, one hour from now; pass --until too`,
+    )
+  }
+  return range
+}

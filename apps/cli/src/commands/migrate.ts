@@ -1,23 +1,29 @@
+import { migrate, MigrationError, migrationsFolder, readMigrations } from '@sluice/clickhouse'
 import type { Command } from 'commander'
+import { toCliError } from '../clickhouse-session.ts'
 import type { Context } from '../context.ts'
-import type { ClickHouseFlags } from '../service-access.ts'
-import { examples } from './help.ts'
-import { withClickHouseOptions } from './options.ts'
+import { CliError } from '../errors.ts'
+import { withClickHouseOptions, withExamples } from '../options.ts'
+import { clickhouseAccess, type ClickHouseFlags } from '../service-access.ts'
+import { redactUrl } from '../terminal.ts'
 
-export function addMigrateCommand(program: Command, context: Context): void {
-  withClickHouseOptions(
-    program
-      .command('migrate')
-      .description("create ClickHouse's database and tables, or bring them up to date")
-      .addHelpText(
-        'after',
-        examples(
-          ['migrate', 'the database of `npm start`, or of CLICKHOUSE_URL'],
-          ['migrate --clickhouse-url http://clickhouse:8123', 'another server'],
-        ),
-      ),
-  ).action(async (options: ClickHouseFlags) => {
-    const { migrateTables } = await import('../migrate-tables.ts')
-    await migrateTables(options, context)
+export function defineMigrate(command: Command, context: Context): void {
+  withExamples(
+    withClickHouseOptions(command),
+    ['migrate', 'the database of `npm start`, or of CLICKHOUSE_URL'],
+    ['migrate --clickhouse-url http://clickhouse:8123', 'another server'],
+  ).action(async (flags: ClickHouseFlags) => {
+    const access = await clickhouseAccess(flags, context)
+    const migrations = await readMigrations(migrationsFolder)
+    const applied = await migrate(access, migrations).catch((error: unknown) => {
+      throw error instanceof MigrationError
+        ? new CliError(error.message, { cause: error })
+        : toCliError(error, access)
+    })
+    for (const { version, name } of applied) await context.stdout.write(`Applied ${version} (${name}).\n`)
+    await context.stdout.write(
+      `The database ${access.database} at ${redactUrl(access.url)} is up to date: ` +
+        `${migrations.length} migrations, ${applied.length} of them applied now.\n`,
+    )
   })
 }

@@ -1,38 +1,212 @@
+import { MemoryTrend, type ProcessReport } from '@sluice/ops'
+import { processClock } from '@sluice/runtime'
 import type { Command } from 'commander'
 import type { Context } from '../context.ts'
-import type { StatusOptions } from '../status/show-status.ts'
-import { examples } from './help.ts'
-import { integer, withClickHouseOptions, withRedisOptions } from './options.ts'
+import { CliError } from '../errors.ts'
+import { integer, withClickHouseOptions, withExamples, withRedisOptions } from '../options.ts'
+import { type ClickHouseFlags, redisAccess, type RedisFlags, tablesAccess } from '../service-access.ts'
+import { type Reading, type ReadingSources, readStart, readStatus } from '../status/reading.ts'
+import { type QueueStatus, type ServerStatus, type Status, statusJson, statusOf } from '../status/status.ts'
+import { escapeControls, escapeJsonControls, type Paint, painter, table } from '../terminal.ts'
 
 /** Long enough for a rate, and short enough to wait for. */
 const INTERVAL_DEFAULT_S = 2
 const INTERVAL_MAX_S = 60
 
-export function addStatusCommand(program: Command, context: Context): void {
-  withRedisOptions(
-    withClickHouseOptions(
-      program
-        .command('status')
-        .description('show rates, backlog, lag, processes, shards, dead letters and the memory of Redis')
-        .addHelpText(
-          'after',
-          examples(
-            ['status', 'once, after two seconds'],
-            ['status --watch', 'refreshed every two seconds, until Ctrl-C'],
-            ['status --watch --interval 10 --json', 'for a program, every ten seconds'],
-          ),
-        )
-        .option('-w, --watch', 'refresh until Ctrl-C, which ends with exit code 0')
-        .option(
-          '--interval <seconds>',
-          'the time over which rates are measured, and between refreshes',
-          integer(1, INTERVAL_MAX_S),
-          INTERVAL_DEFAULT_S,
-        )
-        .option('--json', 'print one JSON object; with --watch one per line and interval'),
+export function defineStatus(command: Command, context: Context): void {
+  withExamples(
+    withRedisOptions(
+      withClickHouseOptions(
+        command
+          .option('-w, --watch', 'refresh until Ctrl-C, which ends with exit code 0')
+          .option(
+            '--interval <seconds>',
+            'the time over which rates are measured, and between refreshes',
+            integer(1, INTERVAL_MAX_S),
+            INTERVAL_DEFAULT_S,
+          )
+          .option('--json', 'print one JSON object; with --watch one per line and interval'),
+      ),
     ),
+    ['status', 'once, after two seconds'],
+    ['status --watch', 'refreshed every two seconds, until Ctrl-C'],
+    ['status --watch --interval 10 --json', 'for a program, every ten seconds'],
   ).action(async (options: StatusOptions) => {
-    const { showStatus } = await import('../status/show-status.ts')
-    await showStatus(options, context)
+    const redis = await redisAccess(options, context)
+    const clickhouse = await tablesAccess(options, redis, context).catch((error: unknown) => {
+      if (error instanceof CliError) return error
+      throw error
+    })
+    const sources = { redis, clickhouse, monotonicMs: () => processClock.nowMs() }
+    await (options.watch ? watch : showOnce)(sources, options, context)
   })
+}
+
+interface StatusOptions extends RedisFlags, ClickHouseFlags {
+  watch?: true
+  /** Seconds. */
+  interval: number
+  json?: true
+}
+
+async function showOnce(sources: ReadingSources, options: StatusOptions, context: Context): Promise<void> {
+  const trend = new MemoryTrend(sources.monotonicMs)
+  const before = await readStart(sources)
+  // Without Redis there are no rates to wait for.
+  if (before.redis !== undefined) {
+    for (const memory of before.redis.servers) trend.headroomS(memory)
+    await processClock.sleep(options.interval * 1_000)
+  }
+  const now = await readStatus(sources)
+  await print(statusOf(now, before, trend, context.nowMs()), options, context)
+  if (now.errors.length > 0) context.exitCode = 1
+}
+
+async function watch(sources: ReadingSources, options: StatusOptions, context: Context): Promise<void> {
+  const signal = context.abortOnInterrupt()
+  const trend = new MemoryTrend(sources.monotonicMs)
+  let before: Reading | undefined
+  while (!signal.aborted) {
+    const startedMs = sources.monotonicMs()
+    const now = await readStatus(sources)
+    if (signal.aborted) return
+    const status = statusOf(now, before, trend, context.nowMs())
+    // A program gets no object without rates that it would have to ignore.
+    if (!options.json || before !== undefined) await print(status, options, context)
+    before = now
+    await processClock.sleep(options.interval * 1_000 - (sources.monotonicMs() - startedMs), signal)
+  }
+}
+
+/** Clears the screen, and moves to its first line. */
+const CLEAR_SCREEN = '\u001B[2J\u001B[H'
+
+async function print(status: Status, options: StatusOptions, { stdout }: Context): Promise<void> {
+  if (options.json) return stdout.write(`${escapeJsonControls(statusJson(status))}\n`)
+  const start = options.watch && stdout.isTerminal ? CLEAR_SCREEN : ''
+  const end = options.watch && !stdout.isTerminal ? '\n' : ''
+  await stdout.write(`${start}${statusText(status, painter(stdout.colours))}${end}`)
+}
+
+const UNKNOWN = 'unknown'
+/** The labels of the lines, and the blanks behind them. */
+const LABEL_WIDTH = 14
+
+/** The status as lines and tables. */
+export function statusText(status: Status, paint: Paint): string {
+  const { atMs, queue, lag, deadLetters, servers, processes, shards, errors } = status
+  const lines: [label: string, text: string][] = [
+    ['Rates', ratesText(queue)],
+    ['Backlog', queue === undefined ? UNKNOWN : backlogText(queue)],
+    ['Oldest chunk', queue === undefined ? UNKNOWN : ageText(queue)],
+    ['Lag', processes === undefined ? UNKNOWN : lagText(lag)],
+    [
+      'Dead letters',
+      deadLetters === undefined ? UNKNOWN : `${count(deadLetters.total)}, ${count(deadLetters.today)} today`,
+    ],
+    ...servers.map((server): [string, string] => ['Redis', memoryText(server)]),
+    ...(servers.length === 0 ? [['Redis', UNKNOWN] as [string, string]] : []),
+  ]
+  return [
+    `Sluice, ${new Date(atMs).toISOString().slice(0, 19).replace('T', ' ')} UTC\n`,
+    ...lines.map(([label, text]) => `${paint('dim', label.padEnd(LABEL_WIDTH))}${escapeControls(text)}\n`),
+    `\n${processTable(processes, paint)}`,
+    ...(shards.length === 0 ? [] : [`\n${shardTable(shards, paint)}`]),
+    ...errors.map((error) => `\n${paint('red', `Error: ${escapeControls(error)}`)}\n`),
+  ].join('')
+}
+
+function ratesText(queue: QueueStatus | undefined): string {
+  if (queue === undefined) return UNKNOWN
+  if (queue.rates === undefined) return 'known after the next refresh'
+  const { added, inserted, deadLettered, intervalS } = queue.rates
+  const parts = [`${rate(added)} entries/s added`, `${rate(inserted)}/s stored`]
+  if (deadLettered > 0) parts.push(`${rate(deadLettered)}/s dead-lettered`)
+  return `${parts.join(', ')} (over ${intervalS.toFixed(1)} s)`
+}
+
+function backlogText({ rows, waiting, delayed, inHand, failed }: QueueStatus): string {
+  const chunks = [`${count(waiting)} waiting`, `${count(inHand)} in hand`]
+  if (delayed > 0) chunks.push(`${count(delayed)} delayed`)
+  if (failed > 0) chunks.push(`${count(failed)} failed`)
+  return `${count(rows)} rows; chunks: ${chunks.join(', ')}`
+}
+
+function ageText({ waiting, inHand, oldestAgeS }: QueueStatus): string {
+  return waiting + inHand === 0 ? 'none waits or is in hand' : `${duration(oldestAgeS)} old`
+}
+
+function lagText(lag: Status['lag']): string {
+  if (lag === undefined) return 'no chunk was stored in the last minute'
+  return `mean ${duration(lag.meanS)}, max ${duration(lag.maxS)} (${count(lag.chunks)} chunks in the last minute)`
+}
+
+/** At a rate that a few seconds show, times that are further away mean nothing. */
+const HEADROOM_SHOWN_MAX_S = 86_400
+
+function memoryText({ server, usedBytes, limitBytes, headroomS }: ServerStatus): string {
+  const percent = Math.round((100 * usedBytes) / limitBytes)
+  const isFar = headroomS !== undefined && headroomS > HEADROOM_SHOWN_MAX_S
+  const growth =
+    headroomS === undefined
+      ? 'not growing'
+      : isFar
+        ? 'not full within a day'
+        : `full in ${duration(headroomS)} at this rate`
+  return `${server}: ${bytes(usedBytes)} of ${bytes(limitBytes)} (${percent} %), ${growth}`
+}
+
+function processTable(processes: Status['processes'], paint: Paint): string {
+  if (processes === undefined) return `${'Processes'.padEnd(LABEL_WIDTH)}${UNKNOWN}\n`
+  if (processes.length === 0) return `${paint('red', 'No process has reported itself in the last 15 s.')}\n`
+  const headings = ['PROCESS', 'HOST', 'PID', 'VERSION', 'UPTIME', 'IN HAND', 'STATE']
+  return table([headings, ...processes.map(processCells)], paint)
+}
+
+function processCells({ role, host, pid, version, uptimeS, chunksHeld, notReady }: ProcessReport): string[] {
+  const held = chunksHeld === undefined ? '-' : count(chunksHeld)
+  const state = notReady === undefined ? 'ready' : `not ready: ${notReady}`
+  return [role, host, `${pid}`, version, duration(uptimeS), held, state]
+}
+
+function shardTable(shards: Status['shards'], paint: Paint): string {
+  const headings = 'SHARD,ROWS,WAITING,IN HAND,DELAYED,FAILED,OLDEST,ADDED/S,STORED/S'.split(',')
+  const rows = shards.map(({ shard, rows: queued, waiting, inHand, delayed, failed, oldestAgeS, rates }) => [
+    `${shard}`,
+    ...[queued, waiting, inHand, delayed, failed].map(count),
+    waiting + inHand === 0 ? '-' : duration(oldestAgeS),
+    ratePart(rates?.added),
+    ratePart(rates?.inserted),
+  ])
+  return table([headings, ...rows], paint)
+}
+
+const ratePart = (perSecond: number | undefined): string => (perSecond === undefined ? '-' : rate(perSecond))
+
+function count(value: number): string {
+  return value.toLocaleString('en-US')
+}
+
+/** With one digit after the point below ten: a few entries per minute are not nothing. */
+function rate(perSecond: number): string {
+  return perSecond > 0 && perSecond < 10 ? perSecond.toFixed(1) : count(Math.round(perSecond))
+}
+
+const bytesFormat = new Intl.NumberFormat('en-US', { notation: 'compact', maximumSignificantDigits: 3 })
+const BYTE_UNITS: Readonly<Record<string, string>> = { K: ' kB', M: ' MB', B: ' GB', T: ' TB' }
+
+function bytes(value: number): string {
+  const text = bytesFormat.format(value)
+  const unit = BYTE_UNITS[text.at(-1) ?? '']
+  return unit === undefined ? `${text} B` : `${text.slice(0, -1)}${unit}`
+}
+
+/** For example `0.82 s`, `42 s`, `5 min 3 s`, `2 h 3 min` or `5 d 2 h`. */
+function duration(seconds: number): string {
+  if (seconds < 10) return `${Number(seconds.toFixed(2))} s`
+  const whole = Math.floor(seconds)
+  if (whole < 60) return `${whole} s`
+  if (whole < 3_600) return `${Math.floor(whole / 60)} min ${whole % 60} s`
+  if (whole < 86_400) return `${Math.floor(whole / 3_600)} h ${Math.floor((whole % 3_600) / 60)} min`
+  return `${count(Math.floor(whole / 86_400))} d ${Math.floor((whole % 86_400) / 3_600)} h`
 }

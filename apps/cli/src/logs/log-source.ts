@@ -1,7 +1,7 @@
 import type { ClickHouseClient } from '@sluice/clickhouse'
 import { toClickHouseTime } from '@sluice/rows'
 import { CliError } from '../errors.ts'
-import type { Arrival } from './follow-window.ts'
+import type { Arrival } from './follow.ts'
 import {
   anyEntryQuery,
   arrivalsQuery,
@@ -12,8 +12,8 @@ import {
   newestEntriesQuery,
   newestReceivedQuery,
   type Query,
+  type TimeRange,
 } from './queries.ts'
-import type { TimeRange } from './time-range.ts'
 
 /** For queries with small results. Following sends them all the time, and retries a query that takes longer. */
 const SMALL_QUERY_DEADLINE_MS = 15_000

@@ -1,5 +1,4 @@
 import { metadataCondition, type MetadataFilter } from './metadata-filter.ts'
-import type { TimeRange } from './time-range.ts'
 
 /** Selects entries of one project. */
 export interface LogFilter {
@@ -13,6 +12,16 @@ export interface LogFilter {
   readonly search: string | undefined
   /** All of these conditions. */
   readonly metadata: readonly MetadataFilter[]
+}
+
+/** A range of timestamps. Times are UTC with microseconds, in ClickHouse's text form. */
+export interface TimeRange {
+  /** Included. Undefined: without a beginning. */
+  readonly from: string | undefined
+  /** Excluded. */
+  readonly until: string
+  /** Whether the user selected the end. By default it only excludes entries of the future. */
+  readonly isUntilSelected: boolean
 }
 
 /** An entry as ClickHouse returns it. Absent texts are empty. Times are UTC, in ClickHouse's text form. */

@@ -10,7 +10,7 @@ import {
 import { limits } from '@sluice/schema'
 import { CliError, describeNetworkError, wasNeverSent } from '../errors.ts'
 import type { ApiAccess } from '../service-access.ts'
-import { describeFailure, describeMisconfiguration, nameOfApi } from './failures.ts'
+import { redactUrl } from '../terminal.ts'
 
 /** An entry to be sent, and its origin. */
 export interface OutgoingEntry {
@@ -20,8 +20,9 @@ export interface OutgoingEntry {
   readonly bytes: number
   /** Human-readable: `file:line`. */
   readonly origin: string
-  /** The line in the whole input. Ascends from entry to entry. */
-  readonly line: number
+  /** The lines that it was made of, in the whole input. */
+  readonly firstLine: number
+  readonly lastLine: number
 }
 
 /** Why the API rejected an entry. */
@@ -31,7 +32,7 @@ export interface Rejection {
   readonly message: string
 }
 
-export const sendLimits = {
+const sendLimits = {
   /** A request is sent when it has the maximum number of entries … */
   entriesPerRequestMax: limits.entriesPerRequestMax,
   /** … or before its entries exceed this size, which keeps the requests in flight small in total … */
@@ -181,7 +182,9 @@ export class EntrySender {
 
   #onError(error: SluiceError): void {
     if (error.kind !== 'configuration') return
-    this.#fail(describeMisconfiguration(this.#options.api, error))
+    const { status, reason } = error
+    const hint = status === 401 && reason.startsWith('the API key') ? KEY_HINT : ''
+    this.#fail(`${this.#apiName} rejected the request: ${reason}${hint}`)
   }
 
   /** @returns the failure if the API has never responded: the address is probably wrong, and retries would not help */
@@ -191,7 +194,7 @@ export class EntrySender {
   }
 
   get #apiName(): string {
-    return nameOfApi(this.#options.api)
+    return `the API at ${redactUrl(this.#options.api.url)}`
   }
 
   #fail(message: string): void {
@@ -209,4 +212,12 @@ export class EntrySender {
   async #close(remaining: 'retry' | 'try-once' | 'give-up'): Promise<void> {
     await this.#client.close({ remaining, timeoutMs: Infinity })
   }
+}
+
+const KEY_HINT = '; set SLUICE_API_KEY or pass --api-key'
+
+/** Why an attempt failed: what `fetch` threw, or what the client says. */
+function describeFailure(reason: string | undefined, cause: unknown): string {
+  const text = describeNetworkError(cause)
+  return text === undefined ? (reason ?? 'no reason') : `the API ${text}`
 }

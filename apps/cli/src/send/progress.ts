@@ -3,9 +3,7 @@ import { escapeControls, painter } from '../terminal.ts'
 
 /** Faster changes are not visible. */
 const REDRAW_INTERVAL_MS = 100
-const BAR_WIDTH_MAX = 30
 const CLEAR_LINE = '\r\u001B[2K'
-const SPINNER = ['⠋', '⠙', '⠹', '⠸', '⠼', '⠴', '⠦', '⠧', '⠇', '⠏'] as const
 
 export interface ProgressState {
   readonly bytesRead: number
@@ -21,7 +19,6 @@ export class Progress {
   readonly #output: Output
   readonly #state: () => ProgressState
   #timer: NodeJS.Timeout | undefined
-  #frame = 0
 
   constructor(output: Output, state: () => ProgressState) {
     this.#output = output
@@ -48,8 +45,7 @@ export class Progress {
 
   #write(note: string): void {
     if (this.#timer === undefined) return this.#print(note)
-    this.#frame += 1
-    const line = progressLine(this.#state(), this.#frame).slice(0, this.#output.columns() - 1)
+    const line = progressLine(this.#state()).slice(0, this.#output.columns() - 1)
     this.#print(`${CLEAR_LINE}${note}${painter(this.#output.colours)('cyan', line)}`)
   }
 
@@ -59,17 +55,20 @@ export class Progress {
   }
 }
 
-/** For example `█████████████░░░░░░░░░░░░░░░░░  45 %  5,400 accepted, 2 rejected, 9,800/s`. */
-export function progressLine(state: ProgressState, frame: number): string {
-  const { bytesRead, bytesTotal, accepted, rejected, elapsedMs } = state
-  const counts =
+/** For example `45 %  5,400 accepted, 2 rejected, 9,800/s`. A stream has no fraction. */
+export function progressLine({
+  bytesRead,
+  bytesTotal,
+  accepted,
+  rejected,
+  elapsedMs,
+}: ProgressState): string {
+  const fraction = bytesTotal === 0 ? 1 : Math.min(1, bytesRead / (bytesTotal ?? Number.NaN))
+  return (
+    (bytesTotal === undefined ? '' : `${String(Math.floor(fraction * 100)).padStart(3)} %  `) +
     `${formatCount(accepted)} accepted, ${rejected === 0 ? '' : `${formatCount(rejected)} rejected, `}` +
     `${formatCount(perSecond(accepted + rejected, elapsedMs))}/s`
-  if (bytesTotal === undefined) return `${SPINNER[frame % SPINNER.length] ?? ''} ${counts}`
-  const fraction = bytesTotal === 0 ? 1 : Math.min(1, bytesRead / bytesTotal)
-  const filled = Math.floor(fraction * BAR_WIDTH_MAX)
-  const bar = '█'.repeat(filled) + '░'.repeat(BAR_WIDTH_MAX - filled)
-  return `${bar} ${String(Math.floor(fraction * 100)).padStart(3)} %  ${counts}`
+  )
 }
 
 export function perSecond(count: number, elapsedMs: number): number {

@@ -1,17 +1,16 @@
+import { withTimeout } from '@sluice/runtime'
 import { addAbortSignal } from 'node:stream'
 import { CliError, describeReadError } from '../errors.ts'
-import { decompress } from './compression.ts'
+import { decompress, toUtf8 } from './decoding.ts'
 import { type EntrySender, entryBytesMax } from './entry-sender.ts'
 import type { LineSkipper } from './line-ranges.ts'
 import { type Line, LineSplitter } from './lines.ts'
-import { type LineOptions, SourceEntries, type SourceEntry } from './source-entries.ts'
+import { type LineOptions, SourceEntries, type SourceEntry } from '../lines/entries.ts'
 import type { Source } from './sources.ts'
 import type { Tally } from './tally.ts'
-import { toUtf8 } from './text-encoding.ts'
-import { withPauses } from './with-pauses.ts'
 
 /** How long a record of a live stream waits for more lines. A program writes a stack trace at once. */
-export const continuationWaitMs = 500
+const continuationWaitMs = 500
 
 /** How much of the input was sent or skipped. */
 export interface Position {
@@ -117,8 +116,7 @@ class SourceReader {
         tally.onTooLong(origin, entryBytesMax)
         continue
       }
-      tally.spans.add(firstLine, lastLine)
-      await sender.add({ entry, bytes, origin, line: firstLine })
+      await sender.add({ entry, bytes, origin, firstLine, lastLine })
     }
   }
 
@@ -134,4 +132,36 @@ async function* readLines(source: Source, signal: AbortSignal): AsyncGenerator<L
     yield [...splitter.push(bytes)]
   }
   yield [...splitter.end()]
+}
+
+/**
+ * Yields the values of an iteration, and `undefined` once whenever the next value has not come for a while.
+ *
+ * @param isWaiting whether the consumer wants to know
+ */
+async function* withPauses<Value>(
+  values: AsyncIterable<Value>,
+  pauseMs: number,
+  isWaiting: () => boolean,
+): AsyncGenerator<Value | undefined> {
+  const iterator = values[Symbol.asyncIterator]()
+  try {
+    for (;;) {
+      const next = iterator.next()
+      let isSettled = false
+      const settled = next.then(
+        () => (isSettled = true),
+        () => (isSettled = true),
+      )
+      if (isWaiting()) {
+        await withTimeout(settled, pauseMs).catch(() => undefined)
+        if (!isSettled) yield undefined
+      }
+      const result = await next
+      if (result.done === true) return
+      yield result.value
+    }
+  } finally {
+    await iterator.return?.()
+  }
 }

@@ -3,8 +3,7 @@ import { access, constants, open, stat } from 'node:fs/promises'
 import { parse } from 'node:path'
 import type { Readable } from 'node:stream'
 import { CliError, throwReadError } from '../errors.ts'
-import { detectCompression, requireReadable, signatureBytesMax } from './compression.ts'
-import { detectUtf16 } from './text-encoding.ts'
+import { detectCompression, requireReadable, signatureBytesMax } from './decoding.ts'
 
 /** A file or stream to read lines from. */
 export interface Source {
@@ -27,17 +26,6 @@ export async function openSources(files: readonly string[], stdin: Readable): Pr
   const names = files.length === 0 ? ['-'] : files
   if (names.indexOf('-') !== names.lastIndexOf('-')) throw new CliError('stdin (-) can be read only once')
   return Promise.all(names.map((name) => (name === '-' ? stdinSource(stdin) : fileSource(name))))
-}
-
-/** Checks a file that is read as it grows. It need not exist. @throws CliError when it is a directory, compressed or in UTF-16 */
-export async function requireFollowable(path: string): Promise<void> {
-  const stats = await stat(path).catch(() => undefined)
-  if (stats === undefined) return
-  if (!stats.isFile()) throw new CliError(`cannot follow ${path}: it is not a file`)
-  const start = await readStart(path).catch(throwReadError(path))
-  const format = detectCompression(start, path)
-  if (format !== undefined) throw new CliError(`cannot follow ${path}: it is compressed (${format.name})`)
-  if (detectUtf16(start) !== undefined) throw new CliError(`cannot follow ${path}: it is in UTF-16`)
 }
 
 async function stdinSource(stdin: Readable): Promise<Source> {

@@ -1,6 +1,5 @@
 import type { OutgoingEntry, Rejection, SenderEvents } from './entry-sender.ts'
 import type { LineRange } from './line-ranges.ts'
-import { LineSpans } from './line-spans.ts'
 import { formatCount, perSecond } from './progress.ts'
 
 /** The first rejections show what is wrong. Thousands more would add nothing. */
@@ -20,7 +19,6 @@ export class Tally implements SenderEvents {
   readonly unansweredLines: LineRange[] = []
   /** Lines that were not valid UTF-8, and were sent with U+FFFD in place of the invalid bytes. */
   repaired = 0
-  readonly spans = new LineSpans()
 
   constructor(note: (text: string) => void) {
     this.#note = note
@@ -51,7 +49,7 @@ export class Tally implements SenderEvents {
     this.unanswered += entries.length
     const [first, last] = [entries[0], entries.at(-1)]
     if (first !== undefined && last !== undefined) {
-      this.unansweredLines.push({ first: first.line, last: this.spans.lastLineOf(last.line) })
+      this.unansweredLines.push({ first: first.firstLine, last: last.lastLine })
     }
   }
 

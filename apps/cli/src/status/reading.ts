@@ -2,21 +2,13 @@ import { type ClickHouseAccess, DeadLetterStore } from '@sluice/clickhouse'
 import {
   type ProcessReport,
   QueueGauge,
-  type QueueNames,
   readProcesses,
-  readRowTotals,
-  type RowTotals,
   type ServerMemory,
-  ShardCount,
   type ShardReading,
-} from '@sluice/queue'
-import {
-  installationNames,
-  readRedisTimeMs,
-  type RedisConnection,
-  redisServers,
   withoutSecrets,
-} from '@sluice/runtime'
+} from '@sluice/ops'
+import { type QueueNames, readRowTotals, type RowTotals, ShardCount } from '@sluice/queue'
+import { installationNames, readRedisTimeMs, type RedisConnection, redisServers } from '@sluice/runtime'
 import { withClickHouse } from '../clickhouse-session.ts'
 import { CliError } from '../errors.ts'
 import { withRedis } from '../redis-session.ts'

@@ -1,14 +1,9 @@
-import {
-  type MemoryTrend,
-  type ProcessReport,
-  queuedRows,
-  type RecentLag,
-  type ServerMemory,
-} from '@sluice/queue'
+import type { MemoryTrend, ProcessReport, RecentLag, ServerMemory } from '@sluice/ops'
+import { queuedRows } from '@sluice/queue'
 import type { DeadLetterCount, Reading, RedisReading, ShardRows } from './reading.ts'
 
 /** Entries per second between two readings. */
-export interface Rates {
+interface Rates {
   readonly intervalS: number
   /** Added to the queue. */
   readonly added: number

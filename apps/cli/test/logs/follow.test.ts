@@ -1,7 +1,13 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { describe, expect, test } from 'vitest'
-import { Follower, followLimits, type FollowSource, followUntil } from '../../src/logs/follow.ts'
-import type { Arrival } from '../../src/logs/follow-window.ts'
+import {
+  type Arrival,
+  Follower,
+  followLimits,
+  type FollowSource,
+  followUntil,
+  FollowWindow,
+} from '../../src/logs/follow.ts'
 import type { LogRow } from '../../src/logs/queries.ts'
 
 const NOON_MS = Date.UTC(2026, 10, 20, 12)
@@ -162,4 +168,13 @@ test('followUntil throws an unknown failure', async () => {
     report: async () => undefined,
   })
   await expect(following).rejects.toThrow('unavailable')
+})
+
+const received = (receivedAtMs: number) => ({ id: `entry-${receivedAtMs}`, receivedAtMs })
+
+test('FollowWindow is bounded: the floor rises above a forgotten id', () => {
+  const window = new FollowWindow({ overlapMs: 1_000_000, seenMax: 3 })
+  for (const ms of [10, 20, 30, 40, 50]) window.add(received(ms))
+  expect(window.size).toBe(3)
+  expect(window.floorMs).toBe(21)
 })

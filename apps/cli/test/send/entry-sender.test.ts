@@ -4,7 +4,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { zstdDecompressSync } from 'node:zlib'
 import { HttpServer } from '@sluice/harness/http-server'
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest'
-import { EntrySender, type OutgoingEntry, sendLimits } from '../../src/send/entry-sender.ts'
+import { EntrySender, type OutgoingEntry } from '../../src/send/entry-sender.ts'
 import { Tally } from '../../src/send/tally.ts'
 
 /** A request that waits for its response. */
@@ -42,7 +42,7 @@ function hold(body: string, response: ServerResponse): HeldRequest {
 
 function outgoing(index: number, size = 0): OutgoingEntry {
   const entry = JSON.stringify({ level: 'info', message: String(index), text: 'x'.repeat(size) })
-  return { entry, bytes: entry.length, origin: `file:${index}`, line: index + 1 }
+  return { entry, bytes: entry.length, origin: `file:${index}`, firstLine: index + 1, lastLine: index + 1 }
 }
 
 function setup(retryForMs = 60_000) {
@@ -70,75 +70,6 @@ function setup(retryForMs = 60_000) {
 
 const arrived = (count: number): Promise<void> =>
   vi.waitFor(() => expect(requests.length).toBeGreaterThanOrEqual(count), { timeout: 5_000, interval: 5 })
-const counts = (): number[] => requests.map(({ messages }) => messages.length)
-
-describe('a request is sent', () => {
-  test('when it is full', async () => {
-    const { sender, tally, add } = setup()
-    await add(100)
-    await arrived(1)
-    expect(counts()).toEqual([100])
-    requests[0]?.accept()
-    await sender.end()
-    expect(tally).toMatchObject({ answered: 100, accepted: 100, rejected: 0, unanswered: 0 })
-  })
-
-  test('before it exceeds its maximum size', async () => {
-    const { sender, add } = setup()
-    await add(3, sendLimits.requestBytesMax * 0.4)
-    await arrived(1)
-    expect(requests[0]?.messages).toEqual(['1', '2'])
-    const ended = sender.end()
-    await arrived(2)
-    expect(requests[1]?.messages).toEqual(['3'])
-    for (const { accept } of requests) accept()
-    await ended
-  })
-
-  test('with one entry alone, if that entry exceeds the size', async () => {
-    const { sender, add } = setup()
-    await add(1)
-    await add(1, 3 * sendLimits.requestBytesMax)
-    await add(1)
-    const ended = sender.end()
-    await arrived(3)
-    expect(counts()).toEqual([1, 1, 1])
-    for (const { accept } of requests) accept()
-    await ended
-  })
-
-  test('when its first entry has waited long enough', async () => {
-    const { sender, add } = setup()
-    await add(1)
-    await sleep(sendLimits.requestAgeMaxMs / 2)
-    await add(1)
-    expect(requests).toEqual([])
-    await arrived(1)
-    expect(requests[0]?.messages).toEqual(['1', '2'])
-    requests[0]?.accept()
-    await sender.end()
-  })
-})
-
-test('the number of requests in flight is limited; adding waits, and drops nothing', async () => {
-  const { sender, tally, add } = setup()
-  let isAdded = false
-  const adding = add(1_000).then(() => {
-    isAdded = true
-    return undefined
-  })
-  await arrived(sendLimits.requestsInFlightMax)
-  await sleep(sendLimits.requestAgeMaxMs + 100)
-  expect(requests).toHaveLength(sendLimits.requestsInFlightMax)
-  expect(isAdded).toBe(false)
-  for (let answered = 0; answered < 10; answered += 1) {
-    await arrived(answered + 1)
-    requests[answered]?.accept()
-  }
-  await adding
-  await sender.end()
-  expect(tally).toMatchObject({ answered: 1_000, accepted: 1_000, unanswered: 0 })
-})
 
 describe('after a request failed permanently', () => {
   test('nothing more is sent, requests in flight are awaited, and every entry is counted', async () => {
@@ -182,39 +113,6 @@ describe('after a request failed permanently', () => {
 })
 
 const escape = (text: string): string => text.replaceAll(/[()]/g, String.raw`\$&`)
-
-describe('a failure of the network', () => {
-  test('is described, and retried', async () => {
-    const { sender, tally, pauses, add } = setup()
-    vi.spyOn(globalThis, 'fetch')
-      .mockRejectedValueOnce(new DOMException('no response', 'TimeoutError'))
-      .mockRejectedValueOnce(
-        new TypeError('fetch failed', { cause: Object.assign(new Error('reset'), { code: 'ECONNRESET' }) }),
-      )
-    await add(1)
-    const ended = sender.end()
-    await arrived(1)
-    requests[0]?.accept()
-    await ended
-    expect(pauses).toEqual(['the API did not respond in time', 'the API closed the connection'])
-    expect(tally.accepted).toBe(1)
-  })
-
-  test('ends the sending when the time for retries is over', async () => {
-    const { sender, add } = setup(0)
-    vi.spyOn(globalThis, 'fetch').mockRejectedValue(new DOMException('no response', 'TimeoutError'))
-    await add(1)
-    await expect(sender.end()).rejects.toThrow('/v1/logs: the API did not respond in time; gave up retrying')
-  })
-
-  test('ends the sending at once if the API has never answered', async () => {
-    const { sender, tally, add } = setup(0)
-    await server.close()
-    await add(1)
-    await expect(sender.end()).rejects.toThrow('refused the connection; `npm start` starts a local API')
-    expect(tally.unanswered).toBe(1)
-  })
-})
 
 describe('an interrupt', () => {
   test('ends a pause', async () => {

@@ -7,7 +7,13 @@ describe('Tally', () => {
     tally.onResponse({ entries: 2_000, accepted: 1_998 })
     tally.onTooLong('file:7', 100)
     tally.onUnanswered(
-      Array.from({ length: 50 }, (_, index) => ({ entry: '', bytes: 0, origin: '', line: 100 + index })),
+      Array.from({ length: 50 }, (_, index) => ({
+        entry: '',
+        bytes: 0,
+        origin: '',
+        firstLine: 100 + index,
+        lastLine: 100 + index,
+      })),
     )
     expect(tally.summary(500)).toBe(
       '2,000 of 2,051 entries sent, 1,998 accepted, 3 rejected, 50 not sent or without a response; 0.5 s, 4,000 entries/s.',

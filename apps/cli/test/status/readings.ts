@@ -1,4 +1,4 @@
-import type { ProcessReport } from '@sluice/queue'
+import type { ProcessReport } from '@sluice/ops'
 import type { Reading, RedisReading, ShardRows } from '../../src/status/reading.ts'
 
 /** A shard without chunks. */

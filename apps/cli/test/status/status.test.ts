@@ -1,5 +1,8 @@
 import { describe, expect, test } from 'vitest'
+import { statusText } from '../../src/commands/status.ts'
+import type { Reading } from '../../src/status/reading.ts'
 import { statusJson, statusOf } from '../../src/status/status.ts'
+import { painter } from '../../src/terminal.ts'
 import { processReport, readingOf, shardRows } from './readings.ts'
 
 const trend = { headroomS: () => Number.POSITIVE_INFINITY }
@@ -102,4 +105,109 @@ test('the JSON has the headroom of each server, null if its memory does not grow
     { ...servers[0], headroomS: 1.235 },
     { ...servers[1], headroomS: null },
   ])
+})
+
+function linesOf(now: Reading, before?: Reading, headroomS = Number.POSITIVE_INFINITY): string[] {
+  const status = statusOf(now, before, { headroomS: () => headroomS }, 0)
+  return statusText(status, painter(false)).trimEnd().split('\n').slice(1)
+}
+
+const lineOf = (lines: readonly string[], label: string): string | undefined =>
+  lines
+    .find((line) => line.startsWith(label))
+    ?.slice(label.length)
+    .trim()
+
+test('a busy installation', () => {
+  const server = { server: '10.0.0.1:6379', usedBytes: 410_000_000, limitBytes: 1_073_741_824 }
+  const at = (atMs: number, added: number, inserted: number): Reading =>
+    readingOf(
+      {
+        atMs,
+        servers: [server],
+        processes: [
+          processReport({ uptimeS: 7_380 }),
+          processReport({ role: 'worker', chunksHeld: 16, lag: { chunks: 120, meanS: 0.61, maxS: 1.2 } }),
+        ],
+        shards: [
+          shardRows({
+            waiting: 600,
+            inHand: 16,
+            delayed: 1,
+            failed: 2,
+            oldestAgeS: 75,
+            totals: { added, inserted, deadLettered: 3, removed: 0 },
+          }),
+        ],
+      },
+      { deadLetters: { total: 1_003, today: 3 } },
+    )
+  expect(linesOf(at(2_000, 1_300_000, 100_007), at(0, 1_280_000, 100_000), 11_520)).toEqual([
+    'Rates         10,000 entries/s added, 3.5/s stored (over 2.0 s)',
+    'Backlog       1,199,990 rows; chunks: 600 waiting, 16 in hand, 1 delayed, 2 failed',
+    'Oldest chunk  1 min 15 s old',
+    'Lag           mean 0.61 s, max 1.2 s (120 chunks in the last minute)',
+    'Dead letters  1,003, 3 today',
+    'Redis         10.0.0.1:6379: 410 MB of 1.07 GB (38 %), full in 3 h 12 min at this rate',
+    '',
+    'PROCESS  HOST   PID  VERSION  UPTIME     IN HAND  STATE',
+    'api      web-1  7    1.2.3    2 h 3 min  -        ready',
+    'worker   web-1  7    1.2.3    1 min 0 s  16       ready',
+    '',
+    'SHARD  ROWS       WAITING  IN HAND  DELAYED  FAILED  OLDEST      ADDED/S  STORED/S',
+    '0      1,199,990  600      16       1        2       1 min 15 s  10,000   3.5',
+  ])
+})
+
+test('the first of several outputs has no rates', () => {
+  expect(lineOf(linesOf(readingOf()), 'Rates')).toBe('known after the next refresh')
+})
+
+test('an idle installation has no age and no lag', () => {
+  const lines = linesOf(readingOf({ processes: [processReport()] }))
+  expect(lineOf(lines, 'Oldest chunk')).toBe('none waits or is in hand')
+  expect(lineOf(lines, 'Lag')).toBe('no chunk was stored in the last minute')
+})
+
+test.each([
+  [Number.POSITIVE_INFINITY, 'not growing'],
+  [86_401, 'not full within a day'],
+  [90, 'full in 1 min 30 s at this rate'],
+])('with a headroom of %s s, the memory of Redis is %s', (headroomS, text) => {
+  const servers = [{ server: 'r:1', usedBytes: 10, limitBytes: 1_000 }]
+  expect(lineOf(linesOf(readingOf({ servers }), undefined, headroomS), 'Redis')).toBe(
+    `r:1: 10 B of 1 kB (1 %), ${text}`,
+  )
+})
+
+describe('processes', () => {
+  test('that are not ready have the reason', () => {
+    const lines = linesOf(readingOf({ processes: [processReport({ notReady: 'no insert has succeeded' })] }))
+    expect(lines.find((line) => line.startsWith('api'))).toMatch(/ {2}not ready: no insert has succeeded$/)
+  })
+
+  test('that are missing are reported', () => {
+    expect(linesOf(readingOf())).toContain('No process has reported itself in the last 15 s.')
+  })
+})
+
+test('what could not be read is unknown, and each error is shown', () => {
+  const lines = linesOf(
+    readingOf({}, { redis: undefined, deadLetters: undefined, errors: ['no Redis', 'x'] }),
+  )
+  for (const label of ['Rates', 'Backlog', 'Oldest chunk', 'Lag', 'Dead letters', 'Redis', 'Processes'])
+    expect(lineOf(lines, label)).toBe('unknown')
+  expect(lines.slice(-3)).toEqual(['Error: no Redis', '', 'Error: x'])
+})
+
+test('texts from elsewhere cannot control the terminal', () => {
+  const hostile = 'long\u001B[2J'
+  const now = readingOf(
+    {
+      servers: [{ server: hostile, usedBytes: 1, limitBytes: 2 }],
+      processes: [processReport({ host: hostile, version: hostile, notReady: hostile })],
+    },
+    { errors: [hostile] },
+  )
+  expect(linesOf(now).join('\n')).not.toContain('\u001B')
 })

@@ -1,9 +1,9 @@
-import { createLogger, type Logger } from '@sluice/runtime'
+import { createLogger, type Logger, Semaphore } from '@sluice/runtime'
 import { type MockInstance, vi } from 'vitest'
 import { BatchDelivery, type BatchDeliveryDependencies } from '../../src/batch-delivery.ts'
 import type { Recovery, Stage } from '../../src/batch.ts'
 import { Retrier } from '../../src/retrier.ts'
-import { Semaphore } from '../../src/semaphore.ts'
+import { WorkerEvents } from '../../src/worker-events.ts'
 import { TestClock } from './test-clock.ts'
 
 type OpenStage = Exclude<Stage, { at: 'done' }>
@@ -130,7 +130,13 @@ export class DeliveryFixture {
           earlier: { unsettledUntilMs: clock.nowMs(), suspension: undefined },
         }),
       },
-      retrier: new Retrier({ logger: this.#logger, signal, clock, random: () => 0 }),
+      retrier: new Retrier({
+        logger: this.#logger,
+        signal,
+        clock,
+        random: () => 0,
+        events: new WorkerEvents(),
+      }),
       health: {
         get giveUpSignal() {
           return giveUpSignal()

@@ -1,8 +1,8 @@
 import type { HeldChunk } from '@sluice/queue'
+import { Semaphore } from '@sluice/runtime'
 import { Collector } from '../../src/collector.ts'
-import { Semaphore } from '../../src/semaphore.ts'
 import { Shard } from '../../src/shard.ts'
-import { WorkerCounts } from '../../src/worker-counts.ts'
+import { WorkerEvents } from '../../src/worker-events.ts'
 import { makeChunk } from './chunks.ts'
 import { TestClock } from './test-clock.ts'
 
@@ -62,7 +62,7 @@ export class ShardFixture {
     const { clock, calls, delivery } = this
     const giveUpSignal = (): AbortSignal => this.givingUp.signal
     return new Shard({
-      counts: new WorkerCounts(),
+      events: new WorkerEvents(),
       consumer: {
         fetch: async (count, { isBusy }) => {
           this.fetchedAtMs.push(clock.nowMs())

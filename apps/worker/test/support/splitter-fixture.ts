@@ -1,4 +1,10 @@
-import { type DeadLetter, InsertOnce, REPLACEMENTS_MAX, RowInserter } from '@sluice/clickhouse'
+import {
+  type DeadLetter,
+  type FrameInserter,
+  InsertOnce,
+  REPLACEMENTS_MAX,
+  RowInserter,
+} from '@sluice/clickhouse'
 import { rowKey, rowsOfFrame } from '@sluice/rows'
 import { createLogger } from '@sluice/runtime'
 import { type MockInstance, vi } from 'vitest'
@@ -8,7 +14,7 @@ import type { BatchInRepair, EarlierAttempts } from '../../src/batch.ts'
 import { InsertHealth } from '../../src/insert-health.ts'
 import { workerLimits } from '../../src/limits.ts'
 import { Retrier } from '../../src/retrier.ts'
-import { WorkerCounts } from '../../src/worker-counts.ts'
+import { observeQueries, WorkerEvents } from '../../src/worker-events.ts'
 import { makeChunk, makeRow } from './chunks.ts'
 import { TestClock } from './test-clock.ts'
 
@@ -20,6 +26,7 @@ export interface SplitterFixtureOptions {
 /** A splitter with the real inserter, and simulated tables. Everything that is requested is in `calls`, in order. */
 export class SplitterFixture {
   readonly clock = new TestClock()
+  readonly #events = new WorkerEvents()
   readonly stopping = new AbortController()
   readonly health: InsertHealth
   readonly table: SimulatedClickHouse
@@ -45,12 +52,15 @@ export class SplitterFixture {
   readonly errors: MockInstance
   readonly retrier: Retrier
   readonly splitter: BatchSplitter
+  /** An insert of this worker. */
+  readonly insert: FrameInserter['insert']
 
   constructor({ areTokensAtomic }: SplitterFixtureOptions = { areTokensAtomic: true }) {
     const { clock, stopping, calls } = this
     const logger = createLogger('test', 'silent')
     this.errors = vi.spyOn(logger, 'error')
-    this.health = new InsertHealth(clock, workerLimits)
+    const events = this.#events
+    this.health = new InsertHealth(clock, workerLimits, events)
     const time = {
       get nowMs() {
         return clock.nowMs()
@@ -72,9 +82,22 @@ export class SplitterFixture {
       beforeAttempt: () => Promise.resolve(),
       onTokenWithoutRows: () => undefined,
     }
-    this.retrier = new Retrier({ logger, signal: stopping.signal, clock, random: () => 0 })
+    this.retrier = new Retrier({ logger, signal: stopping.signal, clock, random: () => 0, events })
+    const { frameInserter } = observeQueries(events, clock, {
+      checkClock: () => Promise.resolve(),
+      storedRows: { find: () => Promise.reject(new Error('not used')) },
+      frameInserter: {
+        insert: async (frames, token) => {
+          const ids = idsOf(frames)
+          calls.push(`insert ${token}: ${ids.join(' ')}`)
+          this.beforeInsert(token, ids, frames)
+          this.table.insert(frames, token)
+        },
+      },
+    })
+    this.insert = frameInserter.insert
     this.splitter = new BatchSplitter({
-      counts: new WorkerCounts(),
+      events,
       ledger: {
         recordSplit: (_batchId, range, repair) => {
           calls.push(`persist ${range}`)
@@ -84,7 +107,7 @@ export class SplitterFixture {
       },
       rowInserter: new RowInserter({
         ...insertOnce,
-        frameInserter: { insert: (frames, token) => this.insert(frames, token) },
+        frameInserter,
         storedRows: {
           find: async (frames) => {
             calls.push(`look up ${idsOf(frames).join(' ')}`)
@@ -115,14 +138,16 @@ export class SplitterFixture {
     })
   }
 
-  /** An insert of this worker. */
-  insert(frames: readonly Buffer[], token: string): Promise<void> {
-    return this.health.observe(async () => {
-      const ids = idsOf(frames)
-      this.calls.push(`insert ${token}: ${ids.join(' ')}`)
-      this.beforeInsert(token, ids, frames)
-      this.table.insert(frames, token)
-    })
+  /** The end of an insert of another batch. */
+  otherInsert(error?: Error): void {
+    const insert = {
+      kind: 'insert',
+      startedMs: this.clock.nowMs(),
+      frames: [],
+      token: '',
+      queryId: '',
+    } as const
+    this.#events.emit('query ended', insert, error && { error })
   }
 
   split(batch: BatchInRepair, earlier: EarlierAttempts = nothingEarlier): Promise<PartsResult> {

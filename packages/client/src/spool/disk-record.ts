@@ -1,77 +1,87 @@
-import { readFile } from 'node:fs/promises'
-import { type SpoolRecord, UnreadableError } from '../spool.ts'
-import { encodeAttempt, encodeEntries, parseBatchFile } from './batch-file.ts'
-import { type Files, hasCode } from './files.ts'
+import { utf8Bytes } from '../encode.ts'
+import type { QueuedEntry } from '../entry.ts'
+import type { SpoolRecord } from '../spool.ts'
+import { encodeLine, type FileName, formatFileName, parseFile } from './batch-file.ts'
+import { type Disk, isMissing } from './disk.ts'
 
 /** What a record needs of its spool. */
 export interface RecordHost {
-  readonly files: Files
+  readonly disk: Disk
   readonly wallMs: () => number
-  /** Resolves with the folder of the files, or rejects while there is none. */
-  readonly folder: () => Promise<string>
+  /** Runs an operation of the disk after another one, and when few others run. It gets the directory, and the id of the lock. Rejects while there is none. */
+  readonly run: <Result>(
+    before: Promise<unknown>,
+    operation: (directory: string, id: string) => Promise<Result>,
+  ) => Promise<Result>
+  /** Waits for an operation for a limited time. */
+  readonly inTime: <Result>(operation: Promise<Result>) => Promise<Result>
+  readonly closeEnd: Promise<void>
+  readonly isAborted: () => boolean
+  readonly onSuccess: () => void
+  readonly onError: (message: string, cause: unknown) => void
   /** Counts the bytes of a record, which may be negative. */
   readonly count: (bytes: number) => void
-  /** Counts the bytes of records that the disk has to remove, which may be negative. */
-  readonly countRemoving: (bytes: number) => void
-  /** Called when the removal has ended, also if it failed. */
-  readonly onRemove: (record: DiskRecord) => void
-  readonly onWriteError: (error: unknown) => void
+  readonly onRemoved: (record: DiskRecord) => void
 }
 
 /** What a file system needs for a file, whatever its size. */
 export const FILE_BYTES = 4_096
-/** What a record without a file needs in memory until it is removed. */
-const RECORD_BYTES = 1_024
+
+const CANNOT_BE_WRITTEN = 'cannot be written; entries are kept in memory only'
+
+class LostError extends Error {}
 
 /**
  * The file of one batch.
  *
- * empty → written ⇄ attempted → removed. What could not be written stays in memory, and is written with the next mark at the latest. A file is
- * only removed by `remove`: what a failure leaves behind is cut off.
+ *              append        rename, before an attempt
+ *     no file ───────▶ written ⇄ marked ───▶ removed
+ *
+ * What could not be written stays in memory, and is written with the next mark at the latest. A file is only removed by `remove`: what a failed
+ * append leaves behind is cut off.
  */
 export class DiskRecord implements SpoolRecord {
   readonly #host: RecordHost
-  readonly #name: string
+  readonly #name: Omit<FileName, 'id' | 'attempt'>
+  /** The mark in the name of the file. */
+  #attempt: FileName['attempt']
+  /** When the first attempt was made whose mark is wanted. A mark may be written only at a later one. */
+  #attemptedAtMs: number | undefined
   /** Operations run one after the other. */
   #last: Promise<unknown> = Promise.resolve()
   /** What is not in the file, also while it is being appended. */
   readonly #unwritten: string[] = []
   #isWriteScheduled = false
+  /** Whether the last append failed. */
+  #hasFailed = false
   #entries = 0
   /** The counted bytes. */
   #bytes = 0
-  /** The size of the file without its `attempt`. */
-  #fileBytes = 0
-  #isAttempted = false
-  /** When the first attempt was made whose mark is wanted. A mark may be written only at a later one. */
-  #attemptedAtMs: number | undefined
-  /** Whether the last append failed, or there is no folder. */
-  #hasFailed = false
+  #fileBytes: number
   /** Whether there may be bytes at the end of the file that are not part of it. */
   #hasRemnant = false
 
-  constructor(host: RecordHost, name: string) {
+  /** @param file that exists already */
+  constructor(
+    host: RecordHost,
+    name: Omit<FileName, 'id'>,
+    file: { readonly entries: number; readonly bytes: number } = { entries: 0, bytes: 0 },
+  ) {
     this.#host = host
     this.#name = name
-    this.#count(FILE_BYTES)
-  }
-
-  /** A record whose file exists. */
-  static existing(
-    host: RecordHost,
-    name: string,
-    file: { readonly entries: number; readonly bytes: number; readonly isAttempted: boolean },
-  ): DiskRecord {
-    const record = new DiskRecord(host, name)
-    record.#entries = file.entries
-    record.#fileBytes = file.bytes
-    record.#isAttempted = file.isAttempted
-    record.#count(file.bytes)
-    return record
+    this.#attempt = name.attempt
+    this.#entries = file.entries
+    this.#fileBytes = file.bytes
+    this.#count(FILE_BYTES + file.bytes)
   }
 
   get isWritten(): boolean {
     return this.#unwritten.length === 0
+  }
+
+  /** Resolves when the operations that were started have ended. */
+  async settled(): Promise<void> {
+    await this.#last
   }
 
   add(json: string, bytes: number): void {
@@ -79,116 +89,133 @@ export class DiskRecord implements SpoolRecord {
     this.#entries += 1
     this.#unwritten.push(json)
     // A disk that is full is not asked again for each entry.
-    if (this.#isWriteScheduled || this.#hasFailed) return
-    this.#isWriteScheduled = true
-    // Writes all entries that are added until then.
-    this.#startWrite()
+    if (!this.#isWriteScheduled && !this.#hasFailed) this.#startWrite()
   }
 
-  /** Writes what could not be written while there was no folder. */
+  /** Writes what could not be written while there was no directory. */
   writeRest(): void {
     if (this.#hasFailed && !this.isWritten) this.#startWrite()
   }
 
-  #startWrite(): void {
-    this.#run((path) => this.#write(path)).catch((error: unknown) => {
-      this.#isWriteScheduled = false
-      this.#hasFailed = true
-      this.#host.onWriteError(error)
-    })
+  async written(): Promise<void> {
+    await this.#host.inTime(this.settled()).catch(this.#reporter('cannot be written'))
   }
 
-  markAttempt(): Promise<void> {
-    // A write that has not begun writes the mark too.
+  async left(): Promise<void> {
+    await Promise.race([this.settled(), this.#host.closeEnd])
+  }
+
+  async load(): Promise<QueuedEntry[] | 'lost' | 'unreadable'> {
+    const reading = this.#run(async (path) => {
+      const { entries } = parseFile(await this.#host.disk.read(path))
+      if (entries.length !== this.#entries) throw new LostError(`${path} is damaged`)
+      return entries.map((json) => ({ json, bytes: utf8Bytes(json), tag: undefined }))
+    })
+    try {
+      return await this.#host.inTime(reading)
+    } catch (error) {
+      const isLost = error instanceof LostError || isMissing(error)
+      this.#host.onError(
+        isLost ? `cannot be read; ${this.#entries} entries are lost` : 'cannot be read',
+        error,
+      )
+      return isLost ? 'lost' : 'unreadable'
+    }
+  }
+
+  async markAttempt(): Promise<boolean> {
     this.#attemptedAtMs ??= this.#host.wallMs()
-    return this.#run((path) => this.#append(path))
+    try {
+      await this.#host.inTime(this.#run((path) => this.#mark(path)))
+      this.#host.onSuccess()
+    } catch (error) {
+      this.#host.onError(CANNOT_BE_WRITTEN, error)
+      // After an abort, there is no attempt.
+      if (this.isWritten || this.#host.isAborted()) return true
+      await this.#host.inTime(this.remove()).catch(() => undefined)
+      return false
+    }
+    return true
   }
 
-  clearAttempt(): Promise<void> {
+  async clearAttempt(): Promise<void> {
     this.#attemptedAtMs = undefined
-    return this.#run(async (path) => {
-      if (!this.#isAttempted) return
-      await this.#host.files.truncate(path, this.#fileBytes)
-      this.#isAttempted = false
-    })
+    const clearing = this.#run((path) => this.#rename(path, undefined))
+    await this.#host.inTime(clearing).catch(this.#reporter('cannot be written'))
   }
 
-  read(): Promise<string[]> {
-    return this.#run(async (path) => {
-      const { entries, isDamaged } = parseBatchFile(await readFile(path).catch(throwMissing))
-      if (isDamaged || entries.length !== this.#entries) throw new UnreadableError(`${path} is damaged`)
-      return [...entries]
-    })
-  }
-
-  remove(): Promise<void> {
-    const removingBytes = this.#mayHaveFile ? this.#bytes : RECORD_BYTES
+  async remove(): Promise<void> {
     this.#count(-this.#bytes)
-    this.#host.countRemoving(removingBytes)
     // What the disk has not begun to write needs no memory any more.
     this.#unwritten.length = 0
     this.#attemptedAtMs = undefined
-    const removed = this.#run((path) => this.#host.files.remove(path))
-    // Also of a file that cannot be removed: the record is not used again.
-    return removed.finally(() => {
-      this.#host.countRemoving(-removingBytes)
-      this.#host.onRemove(this)
+    await this.#run((path) => this.#host.disk.remove(path)).catch(this.#reporter('cannot remove a file'))
+    // Also if its file cannot be removed: it is not used again.
+    this.#host.onRemoved(this)
+  }
+
+  #startWrite(): void {
+    this.#isWriteScheduled = true
+    // Writes all entries that are added until then.
+    const writing = this.#run((path) => {
+      this.#isWriteScheduled = false
+      return this.#write(path)
+    })
+    writing.catch((error: unknown) => {
+      this.#isWriteScheduled = false
+      this.#hasFailed = true
+      this.#host.onError(CANNOT_BE_WRITTEN, error)
     })
   }
 
-  async written(): Promise<void> {
-    await this.#last
-  }
-
-  get #mayHaveFile(): boolean {
-    return this.#fileBytes > 0 || this.#hasRemnant
-  }
-
   #run<Result>(operation: (path: string) => Promise<Result>): Promise<Result> {
-    const before = this.#last
-    const run = async (): Promise<Result> => {
-      await before
-      return operation(`${await this.#host.folder()}/${this.#name}`)
-    }
-    const running = run()
+    const running = this.#host.run(this.#last, (directory, id) =>
+      operation(`${directory}/${formatFileName({ ...this.#name, id, attempt: this.#attempt })}`),
+    )
     this.#last = running.catch(() => undefined)
     return running
   }
 
-  async #write(path: string): Promise<void> {
-    this.#isWriteScheduled = false
-    await this.#append(path)
+  async #mark(path: string): Promise<void> {
+    await this.#write(path)
+    const wallMs = this.#attemptedAtMs
+    if (this.#attempt === undefined && wallMs !== undefined)
+      await this.#rename(path, { wallMs, entries: this.#entries })
   }
 
-  /** Appends the entries that are not written, and the mark of an attempt if it is wanted. */
-  async #append(path: string): Promise<void> {
-    const { files } = this.#host
+  async #rename(path: string, attempt: FileName['attempt']): Promise<void> {
+    if (this.#attempt === attempt) return
+    const { idempotencyKey, order } = this.#name
+    const id = path.slice(path.lastIndexOf('/') + 1).slice(0, 8)
+    const name = formatFileName({ id, order, idempotencyKey, attempt })
+    await this.#host.disk.rename(path, `${path.slice(0, path.lastIndexOf('/'))}/${name}`)
+    this.#attempt = attempt
+  }
+
+  async #write(path: string): Promise<void> {
     const count = this.#unwritten.length
-    const part = count === 0 ? Buffer.alloc(0) : encodeEntries(this.#unwritten)
-    const markedAtMs = this.#isAttempted ? undefined : this.#attemptedAtMs
-    const mark = markedAtMs === undefined ? Buffer.alloc(0) : encodeAttempt(markedAtMs, this.#entries)
-    if (part.length + mark.length === 0) return
+    if (count === 0) return
+    const line = encodeLine(this.#unwritten)
     try {
       // Nothing may follow what a failure left behind.
       if (this.#hasRemnant) await this.#cutRemnant(path)
       this.#hasRemnant = true
-      await files.append(path, Buffer.concat([part, mark]))
+      await this.#host.disk.append(path, line)
       this.#hasRemnant = false
     } catch (error) {
       this.#hasFailed = true
-      // If this fails too, the next append tries it again. Until then, the checksums tell the remnant from the complete parts.
+      // If this fails too, the next append tries it again.
       await this.#cutRemnant(path).catch(() => undefined)
       throw error
     }
     this.#hasFailed = false
     this.#unwritten.splice(0, count)
-    this.#fileBytes += part.length
-    this.#isAttempted ||= markedAtMs !== undefined
+    this.#fileBytes += line.length
   }
 
   async #cutRemnant(path: string): Promise<void> {
-    const { files } = this.#host
-    await (this.#fileBytes === 0 ? files.remove(path) : files.truncate(path, this.#fileBytes))
+    const { disk } = this.#host
+    await (this.#fileBytes === 0 ? disk.remove(path) : disk.truncate(path, this.#fileBytes))
     this.#hasRemnant = false
   }
 
@@ -196,9 +223,8 @@ export class DiskRecord implements SpoolRecord {
     this.#bytes += bytes
     this.#host.count(bytes)
   }
-}
 
-/** Another program has deleted the file. */
-function throwMissing(error: unknown): never {
-  throw hasCode(error, 'ENOENT') ? new UnreadableError('the file was deleted', { cause: error }) : error
+  #reporter(message: string): (error: unknown) => void {
+    return (error) => this.#host.onError(message, error)
+  }
 }

@@ -1,6 +1,6 @@
 import { gunzipSync, zstdDecompressSync } from 'node:zlib'
 import { afterEach, describe, expect, test, vi } from 'vitest'
-import { encodeBody } from '../../src/delivery/body.ts'
+import { encodeBody } from '../../src/send.ts'
 
 const entriesOf = (characters: number) => {
   const json = `{"level":"info","message":"${'é'.repeat(characters)}"}`

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import { describeNetworkError, wasNeverSent } from '../../src/delivery/network-error.ts'
+import { describeNetworkError, wasNeverSent } from '../../src/send.ts'
 
 const coded = (message: string, code: string): Error => Object.assign(new Error(message), { code })
 

@@ -1,15 +1,15 @@
 import { EntryValidator } from '@sluice/rows'
 import { describe, expect, test } from 'vitest'
-import { entryText } from '../../src/encoding/entry-text.ts'
-import { LimitError } from '../../src/encoding/limit-error.ts'
+import { encodeEntry } from '../../src/encode.ts'
+import { LimitError } from '../../src/encode.ts'
 import type { Entry } from '../../src/entry.ts'
-import { contractLimits as limits } from '../../src/limits.ts'
+import { contractLimits as limits } from '../../src/entry.ts'
 
 const entry = (fields: object = {}): Entry => ({ level: 'info', message: 'm', ...fields })
 
 function check(value: Entry): string {
   try {
-    entryText(value)
+    encodeEntry(value)
     return 'valid'
   } catch (error) {
     if (!(error instanceof LimitError)) throw error
@@ -62,7 +62,7 @@ describe('an entry is valid at each limit, and rejected beyond it', () => {
     expect(check(entry(fields(max)))).toBe('valid')
     expect(check(entry(fields(max + 1)))).toBe(error)
     // The server agrees that it is valid.
-    const text = JSON.parse(entryText(entry(fields(max)))) as unknown
+    const text = JSON.parse(encodeEntry(entry(fields(max)))) as unknown
     expect(new EntryValidator().isEntry(text)).toBe(true)
   })
 })

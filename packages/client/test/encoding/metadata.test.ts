@@ -1,9 +1,9 @@
 import { runInNewContext } from 'node:vm'
 import * as fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
-import { LimitError } from '../../src/encoding/limit-error.ts'
-import { plainMetadata } from '../../src/encoding/metadata.ts'
-import { contractLimits } from '../../src/limits.ts'
+import { LimitError } from '../../src/encode.ts'
+import { plainMetadata } from '../../src/metadata.ts'
+import { contractLimits } from '../../src/entry.ts'
 
 const convert = (fields: object): unknown =>
   JSON.parse(JSON.stringify(plainMetadata({}, fields, undefined).metadata ?? {}))

@@ -1,26 +1,13 @@
 import * as fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
-import { countUtf8Bytes, isLongerThan, repairSurrogates, utf8Bytes } from '../../src/encoding/utf8.ts'
+import { repairSurrogates, utf8Bytes } from '../../src/encode.ts'
 
 test('the size of a text is that of its UTF-8', () => {
   fc.assert(
     fc.property(fc.string({ unit: 'binary' }), (text) => {
       expect(utf8Bytes(text)).toBe(Buffer.byteLength(text))
-      expect(countUtf8Bytes(text)).toBe(Buffer.byteLength(text))
     }),
   )
-})
-
-describe('the length of a text', () => {
-  test.each([
-    ['a'.repeat(5), 5, false],
-    ['a'.repeat(6), 5, true],
-    ['😀'.repeat(5), 5, false],
-    ['😀'.repeat(6), 5, true],
-    ['😀'.repeat(100), 5, true],
-  ])('%s is compared with %i in code points', (text, max, isLonger) => {
-    expect(isLongerThan(text, max)).toBe(isLonger)
-  })
 })
 
 describe('half of a surrogate pair', () => {

@@ -1,69 +1,59 @@
 import * as fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
-import { encodeAttempt, encodeEntries, parseBatchFile } from '../../src/spool/batch-file.ts'
+import { encodeLine, formatFileName, parseFile, parseFileName } from '../../src/spool/batch-file.ts'
 
 const parts = [['{"message":"1"}', '{"message":"é😀"}'], ['{"message":"3"}']] as const
-const written = Buffer.concat(parts.map((entries) => encodeEntries(entries)))
-const attempted = Buffer.concat([written, encodeAttempt(1_764_000_000_000, 3)])
+const written = Buffer.concat(parts.map((entries) => encodeLine(entries)))
 
 describe('a file', () => {
-  test('has its entries, and the time of its first attempt', () => {
-    const file = { entries: parts.flat(), isDamaged: false, lost: 0, readableBytes: written.length }
-    expect(parseBatchFile(written)).toEqual({ ...file, attemptedAtMs: undefined })
-    expect(parseBatchFile(attempted)).toEqual({ ...file, attemptedAtMs: 1_764_000_000_000 })
-    expect(parseBatchFile(Buffer.alloc(0))).toEqual({
-      entries: [],
-      attemptedAtMs: undefined,
-      isDamaged: false,
-      lost: 0,
-      readableBytes: 0,
-    })
-  })
-
-  test('that is cut off anywhere has the entries of its complete parts, and no attempt', () => {
-    const ends = [0, encodeEntries(parts[0]).length, written.length]
-    for (let bytes = 0; bytes < attempted.length; bytes += 1) {
+  test('that is cut off anywhere has the entries of its complete lines', () => {
+    const ends = [0, encodeLine(parts[0]).length, written.length]
+    for (let bytes = 0; bytes <= written.length; bytes += 1) {
       const complete = ends.findLastIndex((end) => end <= bytes)
-      expect(parseBatchFile(attempted.subarray(0, bytes))).toEqual({
+      expect(parseFile(written.subarray(0, bytes))).toEqual({
         entries: parts.slice(0, complete).flat(),
-        attemptedAtMs: undefined,
-        isDamaged: !ends.includes(bytes),
         lost: 0,
-        readableBytes: ends[complete],
+        bytes: ends[complete],
       })
     }
   })
 
   test('in which a byte was changed is never read wrongly', () => {
     fc.assert(
-      fc.property(fc.nat(attempted.length - 1), fc.integer({ min: 1, max: 255 }), (index, change) => {
-        const damaged = Buffer.from(attempted)
+      fc.property(fc.nat(written.length - 1), fc.integer({ min: 1, max: 255 }), (index, change) => {
+        const damaged = Buffer.from(written)
         damaged[index] = (damaged[index] ?? 0) ^ change
-        const { entries, isDamaged } = parseBatchFile(damaged)
-        expect(isDamaged).toBe(true)
+        const { entries } = parseFile(damaged)
+        expect(entries.length).toBeLessThan(3)
         expect(parts.flat().filter((entry) => entries.includes(entry))).toEqual(entries)
       }),
       { numRuns: 1_000 },
     )
   })
 
-  test('with a damaged part in front of a complete one has the entries of the other, and a count of those that are lost', () => {
-    for (const index of [0, 8, 30, 60]) {
+  test('with a damaged line has the entries of the others, and a count of those that are lost', () => {
+    for (const index of [0, 20, 40]) {
       const damaged = Buffer.from(written)
       damaged[index] = 0
-      const { entries, lost, isDamaged, readableBytes } = parseBatchFile(damaged)
-      expect({ entries, isDamaged, readableBytes }).toEqual({
-        entries: parts[1],
-        isDamaged: false,
-        readableBytes: written.length,
-      })
-      // If its head is damaged, the number is unknown.
-      expect(lost).toBe(index < 30 ? 1 : 2)
+      expect(parseFile(damaged)).toEqual({ entries: parts[1], lost: 2, bytes: written.length })
     }
   })
+})
 
-  test('that lost a part in front of its attempt is damaged', () => {
-    const lost = Buffer.concat([encodeEntries(parts[0]), encodeAttempt(1, 3)])
-    expect(parseBatchFile(lost)).toMatchObject({ isDamaged: true, attemptedAtMs: 1 })
-  })
+describe('the name of a file', () => {
+  const name = { id: '0a1b2c3d', order: '000001764000000-000000001', idempotencyKey: 'a-b_C-1' }
+
+  test.each([undefined, { wallMs: 1_764_000_000_000, entries: 100 }])(
+    'has its owner and its mark: %o',
+    (attempt) => {
+      expect(parseFileName(formatFileName({ ...name, attempt }))).toEqual({ ...name, attempt })
+    },
+  )
+
+  test.each(['notes.txt', '0a1b2c3d.lock', '0a1b2c3d.1-1-key.batch', '../0a1b2c3d.batch', ''])(
+    'of another program is not read: %s',
+    (text) => {
+      expect(parseFileName(text)).toBeUndefined()
+    },
+  )
 })

@@ -1,511 +1,730 @@
-import { mkdir, mkdtemp, readdir, readFile, rm, stat, truncate, writeFile } from 'node:fs/promises'
-import { tmpdir } from 'node:os'
-import { join } from 'node:path'
-import { setTimeout as sleep } from 'node:timers/promises'
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest'
-import { type ClientOptions, SluiceClient, type SluiceError } from '../../src/index.ts'
-import { DiskSpool, type DiskSpoolOptions, type DiskSpoolPlatform } from '../../src/spool/index.ts'
-import { encodeAttempt, encodeEntries } from '../../src/spool/batch-file.ts'
-import { diskFiles } from '../../src/spool/files.ts'
-import { accept, FakeApi, loseAnswer, problem, rejectOne } from '../support/fake-api.ts'
+import type { ClientOptions } from '../../src/index.ts'
+import { encodeLine } from '../../src/spool/batch-file.ts'
+import type { Disk } from '../../src/spool/disk.ts'
+import { DiskSpool, type DiskSpoolOptions } from '../../src/spool/disk-spool.ts'
+import { fakeClient } from '../support/fake-client.ts'
+import { pass, problemOf, refused } from '../support/fake-fetch.ts'
+import { heapBytes } from '../support/heap-bytes.ts'
+import { full, hang, MemoryDisk } from '../support/memory-disk.ts'
+
+let shared: MemoryDisk
+beforeEach(() => {
+  vi.useFakeTimers({ now: Date.UTC(2026, 10, 23) })
+  shared = new MemoryDisk()
+})
+afterEach(() => void vi.useRealTimers())
 
 const HOUR_MS = 3_600_000
 
-const soon = (check: () => unknown): Promise<unknown> => vi.waitFor(check, { timeout: 5_000, interval: 10 })
-
-let api: FakeApi
-let directory = ''
-const clients: SluiceClient[] = []
-beforeEach(async () => {
-  api = new FakeApi()
-  await api.start()
-  directory = await mkdtemp(join(tmpdir(), 'spool-'))
-})
-afterEach(async () => {
-  for (const client of clients.splice(0)) await client.close({ timeoutMs: 0 })
-  await api.stop()
-  await rm(directory, { recursive: true })
-})
-
+/** A process with a client. */
 function start(
   options: Partial<ClientOptions> = {},
+  disk: Partial<Disk> = {},
   spoolOptions: Partial<DiskSpoolOptions> = {},
-  platform: DiskSpoolPlatform = {},
 ) {
-  const spool = new DiskSpool({ directory, ...spoolOptions }, platform)
-  const errors: SluiceError[] = []
-  const dropped: { json: string; reason: string }[] = []
-  const client = new SluiceClient({
-    url: api.url,
-    apiKey: 'slk_test',
-    flushIntervalMs: 20,
-    flushOnExit: false,
-    spool,
-    onError: (error) => errors.push(error),
-    onDropped: (entries, reason) => dropped.push(...entries.map(({ json }) => ({ json, reason }))),
-    ...options,
-  })
-  clients.push(client)
-  return { client, spool, errors, dropped }
+  const { kill, ...own } = shared.process()
+  const spool = new DiskSpool({ directory: '/spool', ...spoolOptions }, { disk: { ...own, ...disk } })
+  const fake = fakeClient({ spool, ...options })
+  return { ...fake, spool, kill, disk: own }
 }
 
-/** The paths of all files of batches. */
-async function batchFiles(): Promise<string[]> {
-  const names = await readdir(directory, { recursive: true })
-  return names
-    .filter((name) => name.endsWith('.batch'))
-    .map((name) => join(directory, name))
-    .toSorted()
+/** Leaves the files of a process that was killed, with entries that were never sent. Each is a line. */
+async function leave(entries: number): Promise<string> {
+  const { log, kill } = start({ flushIntervalMs: HOUR_MS })
+  for (let i = 0; i < entries; i += 1) {
+    log(1)
+    await pass(0)
+  }
+  kill()
+  return shared.paths.at(-1) ?? ''
 }
 
-const log = (client: SluiceClient, first: number, last: number): void => {
-  for (let i = first; i <= last; i += 1) client.info(String(i))
+function put(name: string, text: string | Uint8Array): void {
+  shared.files.set(`/spool/${name}`, Buffer.from(text))
 }
-const range = (first: number, last: number): string[] =>
-  Array.from({ length: last - first + 1 }, (_, i) => String(first + i))
-const sorted = (values: readonly unknown[]): string[] =>
-  values.map(String).toSorted((a, b) => Number(a) - Number(b))
+const lineOf = (...messages: string[]): Buffer =>
+  encodeLine(messages.map((message) => JSON.stringify({ level: 'info', message })))
 
 describe('a file', () => {
   test('has the entries soon after they were logged, long before they are sent', async () => {
-    const { client, spool } = start({ flushIntervalMs: 60_000 })
-    log(client, 1, 3)
+    const { api, spool, log } = start({ flushIntervalMs: HOUR_MS })
+    log(3)
     await spool.written()
-    const [path = '', ...others] = await batchFiles()
-    expect(others).toEqual([])
-    expect(await readFile(path, 'utf8')).toMatch(
-      /^entries 3 .*\n.*"message":"1".*\n.*"message":"2".*\n.*"message":"3".*\n$/,
-    )
-    expect((await stat(path)).mode & 0o777).toBe(0o600)
-    expect(api.received).toEqual([])
+    expect(shared.batches).toEqual([
+      expect.stringMatching(/^[0-9a-f]{16}(\t\{[^\t]*"message":"\d"[^\t]*\}){3}\n$/),
+    ])
+    expect(api.requests).toEqual([])
   })
 
-  test('is removed after the acknowledgement, and the folder with the close', async () => {
-    const { client } = start()
-    log(client, 1, 250)
-    expect(await client.close()).toMatchObject({ accepted: 250 })
-    expect(await readdir(directory)).toEqual([])
+  test('is removed after the response, and the lock with the close', async () => {
+    const { client, api, log } = start({ batchEntriesMax: 1, requestsInFlightMax: 1 })
+    log(2)
+    await pass(0)
+    api.last.accept()
+    await pass(0)
+    api.last.respond(400, problemOf('invalid_json'))
+    await pass(0)
+    expect(shared.paths).toEqual([])
+    await client.close()
+    expect([...shared.files.keys()]).toEqual([])
   })
 
-  test('is removed after a rejection', async () => {
-    api.responders = [rejectOne(0), problem(400, 'invalid_json')]
-    const { client } = start({ batchEntriesMax: 1 })
-    log(client, 1, 2)
-    expect(await client.flush()).toMatchObject({ rejected: 2 })
-    await soon(async () => expect(await batchFiles()).toEqual([]))
-  })
-
-  test('marks an attempt whose outcome is unknown, and no other', async () => {
-    const seen: string[] = []
-    const look = async (): Promise<void> =>
-      void seen.push(await readFile((await batchFiles())[0] ?? '', 'utf8'))
-    api.responders = [
-      (response, received) => void look().then(() => problem(503, 'overloaded')(response, received)),
-      (response, received) => void look().then(() => loseAnswer(response, received)),
-    ]
-    const { client } = start({
-      onRetry: () => void look(),
-    })
-    log(client, 1, 1)
-    expect(await client.flush()).toMatchObject({ accepted: 1 })
-    expect(seen.map((text) => text.includes('\nattempt '))).toEqual([true, false, true, true])
+  test('is marked while the outcome of an attempt is unknown, and not after others', async () => {
+    const { api, log } = start()
+    const isMarked = (): boolean => /\.\d+-1\.batch$/.test(shared.paths[0] ?? '')
+    log(1)
+    await pass(0)
+    const marks = [isMarked()]
+    await pass(1_000)
+    marks.push(isMarked())
+    api.last.respond(503, problemOf('overloaded'))
+    await pass(0)
+    marks.push(isMarked())
+    await pass(1_000)
+    api.last.respond(502)
+    await pass(0)
+    marks.push(isMarked())
+    expect(marks).toEqual([false, true, false, true])
   })
 })
 
 describe('the next process sends', () => {
   test('what was never sent, with the key of its file', async () => {
-    const first = start({ flushIntervalMs: 60_000 })
-    log(first.client, 1, 3)
-    await first.spool.written()
-    const result = await first.client.close({ remaining: 'give-up' })
-    expect(result).toMatchObject({ pending: 3, dropped: 0 })
+    const first = start({ flushIntervalMs: HOUR_MS })
+    first.log(3)
+    const closed = first.client.close({ remaining: 'give-up' })
+    await pass(0)
+    expect(await closed).toMatchObject({ pending: 3, dropped: 0 })
     expect(first.client.stats).toMatchObject({ kept: 3, dropped: 0 })
-    const [path = ''] = await batchFiles()
-
-    start()
-    await soon(() => expect(api.storedMessages).toEqual(['1', '2', '3']))
-    expect(path).toContain(api.received[0]?.headers['idempotency-key'])
-    await soon(async () => expect(await batchFiles()).toEqual([]))
+    const [path = ''] = shared.paths
+    const { api } = start()
+    await pass(0)
+    expect(api.requests).toMatchObject([{ messages: ['1', '2', '3'] }])
+    expect(path).toContain(api.last.key)
+    api.last.accept()
+    await pass(0)
+    expect(shared.paths).toEqual([])
   })
 
-  test('what got no answer, with the same key and the same body', async () => {
-    api.defaultResponder = loseAnswer
+  test('what got no response, with the same key and the same body, after kill -9', async () => {
     const first = start()
-    log(first.client, 1, 3)
-    await soon(() => expect(api.received.length).toBeGreaterThan(0))
-    await first.client.close({ timeoutMs: 0 })
-    const before = api.received.length
-    api.defaultResponder = accept
-
-    const { client } = start()
-    await soon(() => expect(client.stats.accepted).toBe(3))
-    const [sent, resent] = [api.received[0], api.received[before]]
-    expect(resent?.headers['idempotency-key']).toBe(sent?.headers['idempotency-key'])
-    expect(resent?.body).toBe(sent?.body)
+    first.log(3)
+    await pass(1_000)
+    first.kill()
+    const { api } = start()
+    await pass(0)
+    expect(api.requests).toMatchObject([{ key: first.api.last.key, messages: ['1', '2', '3'] }])
   })
 
   test('nothing whose outcome is unknown, after the window: it is dropped and reported', async () => {
-    api.defaultResponder = loseAnswer
-    const first = start({}, {}, { wallMs: () => Date.now() - HOUR_MS })
-    log(first.client, 1, 2)
-    await soon(() => expect(api.received.length).toBeGreaterThan(0))
-    await first.client.close({ timeoutMs: 0 })
-    const before = api.received.length
-
-    const { client, dropped } = start()
-    await soon(() =>
-      expect(dropped).toMatchObject([{ reason: 'outcome-unknown' }, { reason: 'outcome-unknown' }]),
-    )
-    expect(api.received).toHaveLength(before)
-    expect(client.stats.dropped).toBe(2)
-    await soon(async () => expect(await batchFiles()).toEqual([]))
+    const first = start()
+    first.log(2)
+    await pass(1_000)
+    first.api.last.respond(502)
+    await pass(0)
+    first.kill()
+    vi.setSystemTime(Date.now() + HOUR_MS)
+    const { api, reported } = start()
+    await pass(0)
+    expect(api.requests).toEqual([])
+    expect(reported.drops).toEqual([{ messages: ['1', '2'], reason: 'outcome-unknown' }])
+    expect(shared.paths).toEqual([])
   })
 
   test('everything that was certainly not stored, however old it is', async () => {
-    api.defaultResponder = problem(503, 'overloaded')
-    const first = start({}, {}, { wallMs: () => Date.now() - 24 * HOUR_MS })
-    log(first.client, 1, 2)
-    await soon(() => expect(first.client.stats.failedAttempts).toBeGreaterThan(0))
-    await first.client.close({ timeoutMs: 0 })
-    api.defaultResponder = accept
-
-    start()
-    await soon(() => expect(api.storedMessages).toEqual(['1', '2']))
-  })
-
-  test('the parts of a split request again under the same keys', async () => {
-    const partKeys = new Set<unknown>()
-    api.defaultResponder = (response, received) => {
-      if (received.logs.length > 1) return problem(413, 'body_too_large')(response, received)
-      partKeys.add(received.headers['idempotency-key'])
-      return received.logs[0]?.['message'] === '1'
-        ? accept(response, received)
-        : loseAnswer(response, received)
-    }
     const first = start()
-    log(first.client, 1, 2)
-    await soon(() => expect([partKeys.size, first.client.stats.accepted]).toEqual([2, 1]))
-    expect(await first.client.close({ timeoutMs: 0 })).toMatchObject({ accepted: 0, pending: 1, dropped: 0 })
-    api.defaultResponder = (response, received) =>
-      received.logs.length > 1
-        ? problem(413, 'body_too_large')(response, received)
-        : accept(response, received)
+    first.log(2)
+    await pass(1_000)
+    first.api.last.fail(refused())
+    await pass(0)
+    first.kill()
+    vi.setSystemTime(Date.now() + 24 * HOUR_MS)
+    const { api } = start()
+    await pass(0)
+    expect(api.requests).toMatchObject([{ messages: ['1', '2'] }])
+  })
 
-    start()
-    await soon(() => expect(sorted(api.storedMessages)).toEqual(['1', '2']))
-    expect(api.stored.size).toBe(2)
-    await soon(async () => expect(await batchFiles()).toEqual([]))
+  test('nothing with a mark of a time in the future: its age is unknown', async () => {
+    put(`0000000a.000000000000001-000000001-key.${Date.now() + 2 * HOUR_MS}-1.batch`, lineOf('future'))
+    const { api, reported } = start()
+    await pass(0)
+    expect(api.requests).toEqual([])
+    expect(reported.drops).toEqual([{ messages: ['future'], reason: 'outcome-unknown' }])
+  })
+
+  test('the halves of a split request under the same keys', async () => {
+    const first = start()
+    first.log(2)
+    await pass(1_000)
+    first.api.last.respond(413)
+    await pass(0)
+    const [, accepted, lost] = first.api.requests
+    accepted?.accept()
+    await pass(0)
+    first.kill()
+    const { api } = start()
+    await pass(0)
+    expect(api.requests).toMatchObject([{ key: lost?.key, messages: ['2'] }])
   })
 })
 
-const nameOf = (path: string): string => /-[12]\.batch$/.exec(path)?.[0] ?? 'whole'
+describe('of a split request', () => {
+  /** Does not take the files of halves. */
+  const refuseHalves = (own: Disk): Partial<Disk> => ({
+    append: (path, bytes) => (/-[12]\.batch$/.test(path) ? full() : own.append(path, bytes)),
+  })
 
-test('the file of a split request is removed after those of its parts are written', async () => {
-  const operations: string[] = []
-  const disk = diskFiles(false)
-  const append = async (path: string, bytes: Buffer): Promise<void> => {
-    await sleep(20)
-    await disk.append(path, bytes)
-    operations.push(`append ${nameOf(path)}`)
-  }
-  const remove = async (path: string): Promise<void> => {
-    operations.push(`remove ${nameOf(path)}`)
-    await disk.remove(path)
-  }
-  api.responders = [problem(413, 'body_too_large')]
-  const { client } = start({}, {}, { files: { ...disk, append, remove } })
-  log(client, 1, 2)
-  expect(await client.flush()).toMatchObject({ accepted: 2 })
-  const removed = operations.indexOf('remove whole')
-  for (const part of ['append -1.batch', 'append -2.batch']) {
-    expect(operations).toContain(part)
-    expect(removed).toBeGreaterThan(operations.indexOf(part))
-  }
+  test('the file is removed after those of its halves are written', async () => {
+    const operations: string[] = []
+    const own = shared.process()
+    const name = (path: string): string => /[0-9a-f]{32}(-[12])?/.exec(path)?.[1] ?? 'whole'
+    const { api, log } = start(
+      {},
+      {
+        append: async (path, bytes) => {
+          await own.append(path, bytes)
+          operations.push(`append ${name(path)}`)
+        },
+        remove: async (path) => void operations.push(`remove ${name(path)}`),
+      },
+    )
+    log(2)
+    await pass(1_000)
+    api.last.respond(413)
+    await pass(0)
+    expect(operations).toEqual(['append whole', 'append -1', 'append -2', 'remove whole'])
+  })
+
+  test('whose halves the disk does not take, the file stays until both are acknowledged', async () => {
+    const { api, log } = start({}, refuseHalves(shared.process()))
+    log(2)
+    await pass(1_000)
+    api.last.respond(413)
+    await pass(0)
+    api.requests[1]?.accept()
+    await pass(0)
+    expect(shared.paths).toHaveLength(1)
+    api.requests[2]?.accept()
+    await pass(0)
+    expect(shared.paths).toEqual([])
+  })
+
+  test('the next process splits it again, with the same keys, if the halves were not acknowledged', async () => {
+    const first = start({}, refuseHalves(shared.process()))
+    first.log(2)
+    await pass(1_000)
+    first.api.last.respond(413)
+    await pass(0)
+    first.api.requests[1]?.respond(502)
+    const closed = first.client.close({ timeoutMs: 0 })
+    await pass(1_000)
+    await closed
+    expect(shared.paths).toHaveLength(1)
+    const { api } = start()
+    await pass(0)
+    api.last.respond(413)
+    await pass(0)
+    expect(api.requests.map(({ key }) => key)).toEqual(first.api.requests.slice(0, 3).map(({ key }) => key))
+  })
 })
-
-/** Leaves a file with one part for each entry. */
-async function leave(entries: number): Promise<string> {
-  const first = start({ flushIntervalMs: 60_000 })
-  for (let i = 1; i <= entries; i += 1) {
-    log(first.client, i, i)
-    await first.spool.written()
-  }
-  await first.client.close({ remaining: 'give-up' })
-  return (await batchFiles())[0] ?? ''
-}
 
 describe('a damaged file', () => {
-  test('that was cut off has the entries of its complete parts', async () => {
+  const name = '0000000a.000000000000001-000000001-key'
+
+  test('that was cut off has the entries of its complete lines', async () => {
     const path = await leave(3)
-    await truncate(path, (await stat(path)).size - 5)
-    const { errors } = start()
-    await soon(() => expect(api.storedMessages).toEqual(['1', '2']))
-    expect(errors).toEqual([])
-    await soon(async () => expect(await batchFiles()).toEqual([]))
+    shared.files.set(path, (shared.files.get(path) ?? Buffer.alloc(0)).subarray(0, -5))
+    const { api, reported } = start()
+    await pass(0)
+    expect(api.requests).toMatchObject([{ messages: ['1', '2'] }])
+    expect(reported.errors).toEqual([])
   })
 
-  test('without a complete part is removed', async () => {
-    const path = await leave(1)
-    await writeFile(join(path, '..', '000000000000001-000000001-key.batch'), 'entries 1 2')
-    await writeFile(join(path, '..', '000000000000001-000000002-key.batch'), '')
-    const { errors } = start()
-    await soon(() => expect(api.storedMessages).toEqual(['1']))
-    await soon(async () => expect(await batchFiles()).toEqual([]))
-    expect(errors).toEqual([])
+  test('without a complete line is removed', async () => {
+    put(`${name}.batch`, 'abc')
+    put('0000000a.000000000000001-000000002-key.batch', '')
+    const { client, reported } = start()
+    await pass(0)
+    expect(shared.paths).toEqual([])
+    expect(reported.errors).toEqual([])
+    expect(client.stats.dropped).toBe(0)
   })
 
-  test('that may have been sent is removed and reported, and does not stop others', async () => {
-    const path = await leave(1)
-    const damaged = Buffer.concat([encodeEntries(['{}']), encodeAttempt(Date.now(), 2)])
-    await writeFile(join(path, '..', '000000000000001-000000001-key.batch'), damaged)
-    const { client, errors } = start()
-    await soon(() => expect(api.storedMessages).toEqual(['1']))
-    await soon(async () => expect(await batchFiles()).toEqual([]))
-    expect(errors).toMatchObject([
-      { kind: 'spool', message: expect.stringContaining('cannot be read; 2 entries are lost') as string },
+  test.each([
+    ['that may have been sent, and lost an entry', `${name}.1-3.batch`, 3],
+    ['whose only line is damaged', `${name}.batch`, 2],
+  ])('%s is removed and reported, and does not stop others', async (_name, file, lost) => {
+    await leave(1)
+    const line = lineOf('a', 'b')
+    if (file.endsWith(`${name}.batch`)) line[20] = 0
+    put(file, line)
+    const { client, api, reported } = start()
+    await pass(0)
+    expect(api.requests).toMatchObject([{ messages: ['1'] }])
+    expect(client.stats.dropped).toBe(lost)
+    expect(reported.drops).toEqual([{ messages: [], reason: 'unreadable' }])
+    expect(reported.errors).toMatchObject([
+      { kind: 'spool', message: expect.stringContaining(`at least ${lost} entries are lost`) as string },
     ])
-    expect(client.stats.dropped).toBe(2)
   })
 
-  test('with a damaged part has the entries of the others, and those of the part are dropped as unreadable', async () => {
-    const path = await leave(3)
-    const text = await readFile(path, 'utf8')
-    await writeFile(path, text.replace('"message":"1"', '"message":"7"'))
-    const drops: string[] = []
-    const { client, errors } = start({ onDropped: (_entries, reason) => drops.push(reason) })
-    await soon(() => expect(client.stats).toMatchObject({ accepted: 2, dropped: 1 }))
-    expect(api.storedMessages).toEqual(['2', '3'])
-    expect(drops).toEqual(['unreadable'])
-    expect(errors).toMatchObject([{ message: expect.stringContaining('1 entries are lost') as string }])
-    await soon(async () => expect(await batchFiles()).toEqual([]))
-  })
-
-  test('whose only part is damaged is removed, and its entries are dropped as unreadable', async () => {
-    const path = await leave(1)
-    const text = await readFile(path, 'utf8')
-    await writeFile(path, text.replace('"message":"1"', '"message":"7"'))
-    const { client, errors } = start()
-    await soon(() => expect(client.stats.dropped).toBe(1))
-    expect(api.received).toEqual([])
-    expect(errors).toMatchObject([{ message: expect.stringContaining('is damaged') as string }])
-    await soon(async () => expect(await batchFiles()).toEqual([]))
-  })
-
-  test('with a damaged part is sent again with the same body by another process', async () => {
-    const path = await leave(3)
-    const text = await readFile(path, 'utf8')
-    await writeFile(path, text.replace('"message":"2"', '"message":"7"'))
-    api.defaultResponder = loseAnswer
+  test('with a damaged line has the entries of the others, and the same body in each process', async () => {
+    const damaged = lineOf('b')
+    damaged[20] = 0
+    put(`${name}.batch`, Buffer.concat([lineOf('a'), damaged, lineOf('c', 'd')]))
     const first = start()
-    await soon(() => expect(first.client.stats.failedAttempts).toBeGreaterThan(0))
-    await first.client.close({ timeoutMs: 0 })
-    api.defaultResponder = accept
-    const { client } = start()
-    await soon(() => expect(client.stats.accepted).toBe(2))
-    expect(new Set(api.received.map(({ body }) => body)).size).toBe(1)
+    await pass(0)
+    first.api.last.respond(502)
+    await pass(0)
+    expect(first.reported.drops).toEqual([{ messages: [], reason: 'unreadable' }])
+    first.kill()
+    const second = start()
+    await pass(0)
+    for (const { api } of [first, second])
+      expect(api.last).toMatchObject({ key: 'key', messages: ['a', 'c', 'd'] })
+    expect(second.client.stats.dropped).toBe(0)
   })
 
   test('of another program is not touched', async () => {
-    const path = await leave(1)
-    await writeFile(join(path, '..', 'notes.txt'), 'text')
+    put('0000000a.notes.txt', 'text')
+    put('key.batch', 'text')
     start()
-    await soon(() => expect(api.storedMessages).toEqual(['1']))
-    expect(await readdir(directory, { recursive: true })).toContainEqual(expect.stringMatching(/notes\.txt$/))
+    await pass(0)
+    expect([...shared.files.keys()]).toContain('/spool/0000000a.notes.txt')
+    expect(shared.paths).toEqual(['/spool/key.batch'])
+  })
+
+  test('that was deleted is dropped as unreadable, and does not stop a flush', async () => {
+    const { client, api, reported, log, spool } = start({ queueEntriesMax: 500 })
+    log(1)
+    await pass(1_000)
+    api.last.respond(503, problemOf('overloaded'), { 'retry-after': '1' })
+    await pass(0)
+    for (let i = 0; i < 10; i += 1) {
+      log(100)
+      await spool.written()
+    }
+    const { spooledEntries } = client.stats
+    expect(spooledEntries).toBeGreaterThanOrEqual(500)
+    for (const path of shared.paths) shared.files.delete(path)
+    api.isAccepting = true
+    const flushed = client.flush()
+    await pass(2_000)
+    expect(await flushed).toMatchObject({
+      accepted: 1_001 - spooledEntries,
+      dropped: spooledEntries,
+      pending: 0,
+    })
+    expect(new Set(reported.drops.map(({ reason }) => reason))).toEqual(new Set(['unreadable']))
   })
 })
 
 describe('an outage', () => {
   test('longer than memory lasts is survived: entries wait on disk', async () => {
-    api.defaultResponder = problem(503, 'overloaded', { 'retry-after': '1' })
-    const { client, spool, dropped } = start({ queueEntriesMax: 500 })
-    for (let first = 1; first <= 2_000; first += 50) {
-      log(client, first, first + 49)
+    const { client, api, reported, log, spool } = start({ queueEntriesMax: 500 })
+    for (let i = 0; i < 40; i += 1) {
+      log(50)
       await spool.written()
+      for (const request of api.requests) request.fail(refused())
       expect(client.stats.queuedEntries).toBeLessThanOrEqual(500)
     }
-    expect(dropped).toEqual([])
-    api.defaultResponder = accept
-    expect(await client.flush()).toMatchObject({ accepted: 2_000, pending: 0 })
-    expect(sorted(api.storedMessages)).toEqual(range(1, 2_000))
-    expect(client.stats).toMatchObject({ queuedEntries: 0, queuedBytes: 0, dropped: 0 })
-  }, 30_000)
+    const { queuedEntries, spooledEntries } = client.stats
+    expect(queuedEntries + spooledEntries).toBe(2_000)
+    api.isAccepting = true
+    const flushed = client.flush()
+    for (const request of api.requests) request.fail(refused())
+    await pass(60_000)
+    expect(await flushed).toMatchObject({ accepted: 2_000, pending: 0 })
+    expect(reported.drops).toEqual([])
+    expect(client.stats).toMatchObject({ queuedEntries: 0, queuedBytes: 0, spooledEntries: 0 })
+    expect(shared.paths).toEqual([])
+  })
 
-  test.each([
-    ['drop-oldest', (kept: readonly string[]) => Number(kept.at(-1)) === 400],
-    ['drop-newest', (kept: readonly string[]) => Number(kept[0]) === 1],
-  ] as const)(
+  test.each(['drop-oldest', 'drop-newest'] as const)(
     'longer than the disk lasts ends with %s',
-    async (overflow, keepsTheRightOnes) => {
-      api.defaultResponder = problem(503, 'overloaded', { 'retry-after': '1' })
+    async (overflow) => {
       const bytesMax = 8 * 1024 * 1024
-      const { client, spool, dropped } = start(
-        { overflow, batchEntriesMax: 10, queueEntriesMax: 50 },
+      const { client, api, reported, spool } = start(
+        { overflow, batchEntriesMax: 10, queueEntriesMax: 50, flushIntervalMs: HOUR_MS },
+        {},
         { bytesMax },
       )
       for (let i = 1; i <= 400; i += 1) {
         client.info(String(i), { text: 'x'.repeat(50_000) })
-        if (i % 10 === 0) await spool.written()
+        await spool.written()
+        for (const request of api.requests) request.fail(refused())
       }
-      const messages = dropped.map(({ json }) => (JSON.parse(json) as { message: string }).message)
+      const bytes = [...shared.files.values()].reduce((sum, { length }) => sum + length, 0)
+      expect(bytes).toBeLessThan(bytesMax)
+      expect(bytes).toBeGreaterThan(bytesMax * 0.8)
+      const dropped = reported.drops.flatMap(({ messages }) => messages.map(Number))
       expect(dropped.length).toBeGreaterThan(150)
-      expect(dropped.every(({ reason }) => reason === 'overflow')).toBe(true)
-      const sizes = await Promise.all((await batchFiles()).map(async (path) => (await stat(path)).size))
-      expect(sizes.reduce((sum, size) => sum + size, 0)).toBeLessThanOrEqual(bytesMax)
-      api.defaultResponder = accept
-      await client.flush()
-      const stored = sorted(api.storedMessages)
-      expect(keepsTheRightOnes(stored)).toBe(true)
-      expect(sorted([...stored, ...messages])).toEqual(range(1, 400))
+      expect(dropped.includes(1)).toBe(overflow === 'drop-oldest')
+      expect(dropped.includes(400)).toBe(overflow === 'drop-newest')
+      expect(reported.drops.every(({ reason }) => reason === 'overflow')).toBe(true)
     },
-    30_000,
   )
 })
 
-const full = (): never => {
-  throw Object.assign(new Error('ENOSPC: no space left on device'), { code: 'ENOSPC' })
+describe('a disk that is full', () => {
+  test('is reported once until it has space, and entries are sent from memory', async () => {
+    let isFull = true
+    const own = shared.process()
+    const append: Disk['append'] = (path, bytes) => (isFull ? full() : own.append(path, bytes))
+    const { client, api, reported, log } = start({ batchEntriesMax: 1 }, { append })
+    api.isAccepting = true
+    for (const isFullNow of [true, true, false, true]) {
+      isFull = isFullNow
+      log(1)
+      await pass(0)
+    }
+    expect(client.stats.accepted).toBe(4)
+    expect(reported.errors).toMatchObject([
+      { kind: 'spool', message: expect.stringContaining('ENOSPC') as string },
+      { kind: 'spool' },
+    ])
+    expect(shared.paths).toEqual([])
+  })
+
+  test('is not asked again for each entry, and takes the rest with the next attempt', async () => {
+    let isFull = true
+    const own = shared.process()
+    const append = vi.fn<Disk['append']>((path, bytes) => (isFull ? full() : own.append(path, bytes)))
+    const { log } = start({}, { append })
+    for (let i = 0; i < 20; i += 1) {
+      log(1)
+      await pass(0)
+    }
+    expect(append).toHaveBeenCalledTimes(1)
+    isFull = false
+    await pass(1_000)
+    expect(shared.batches).toEqual([expect.stringMatching(/(\t[^\t]*){20}\n/)])
+  })
+
+  test('does not lose what another process left: it is sent without a mark, and its file stays until then', async () => {
+    await leave(3)
+    const { client, api, reported } = start({}, { append: full, rename: renameOnly(/0{7}2\./) })
+    await pass(0)
+    expect(shared.paths).toHaveLength(1)
+    api.last.respond(502)
+    const closed = client.close({ timeoutMs: 0 })
+    await pass(1_000)
+    expect(await closed).toMatchObject({ pending: 3, dropped: 0 })
+    expect(reported.drops).toEqual([])
+    const { api: next } = start()
+    await pass(0)
+    expect(next.requests).toMatchObject([{ messages: ['1', '2', '3'] }])
+  })
+
+  test('gets the time of the first attempt with the mark that it takes later', async () => {
+    let isFull = true
+    const own = shared.process()
+    const { api, log } = start({}, { rename: (from, to) => (isFull ? full() : own.rename(from, to)) })
+    log(1)
+    await pass(1_000)
+    const firstAttemptMs = Date.now()
+    api.last.respond(502)
+    isFull = false
+    await pass(1_000)
+    expect(api.requests).toHaveLength(2)
+    expect(shared.paths).toEqual([expect.stringContaining(`.${firstAttemptMs}-1.batch`)])
+  })
+
+  test('is not said to have kept what it did not take', async () => {
+    const { client, reported, log } = start({ flushIntervalMs: HOUR_MS }, { append: full })
+    log(3)
+    await pass(0)
+    const closed = client.close({ remaining: 'give-up' })
+    await pass(0)
+    expect(await closed).toMatchObject({ pending: 0, dropped: 3 })
+    expect(reported.drops).toEqual([{ messages: ['1', '2', '3'], reason: 'closed' }])
+  })
+
+  test('while a batch is being written does not lose the batch', async () => {
+    let release = (): void => undefined
+    const gate = new Promise<void>((resolve) => {
+      release = resolve
+    })
+    const { client, api, reported, log } = start(
+      { batchEntriesMax: 10, requestsInFlightMax: 1, queueEntriesMax: 20, overflow: 'drop-newest' },
+      { append: () => gate.then(full) },
+    )
+    api.isAccepting = true
+    log(21)
+    await pass(50)
+    log(1)
+    release()
+    await pass(1_000)
+    expect(reported.drops.flatMap(({ messages }) => messages)).toEqual(['21', '22'])
+    expect(client.stats).toMatchObject({ accepted: 20, queuedEntries: 0, queuedBytes: 0 })
+  })
+
+  test.each([true, false])(
+    'keeps the complete lines in front of a remnant (that it cuts off: %s)',
+    async (cuts) => {
+      let isFull = false
+      const own = shared.process()
+      const append: Disk['append'] = async (path, bytes) => {
+        await own.append(path, isFull ? bytes.subarray(0, 20) : bytes)
+        if (isFull) await full()
+      }
+      const truncate: Disk['truncate'] = (path, bytes) =>
+        isFull && !cuts ? full() : own.truncate(path, bytes)
+      const { log, kill } = start({}, { append, truncate })
+      log(1)
+      await pass(0)
+      isFull = true
+      log(1)
+      await pass(0)
+      expect(shared.batches[0]).toMatch(cuts ? /^[^\n]*\n$/ : /^[^\n]*\n[^\n]+$/)
+      isFull = false
+      await pass(1_000)
+      kill()
+      // `kill` ended another view of the disk.
+      for (const path of [...shared.files.keys()].filter((name) => name.endsWith('.lock')))
+        shared.files.delete(path)
+      expect(shared.batches[0]?.split('\n')).toHaveLength(3)
+      expect(shared.batches[0]).not.toContain('\0')
+    },
+  )
+})
+
+/** Renames files only to names that match. */
+function renameOnly(pattern: RegExp): Disk['rename'] {
+  const own = shared.process()
+  return (from, to) => (pattern.test(to) && !pattern.test(from) ? own.rename(from, to) : full())
 }
 
-describe('a disk that does not take files', () => {
-  test('is reported once, and entries are sent from memory', async () => {
-    const { client, errors } = start(
-      { batchEntriesMax: 10 },
-      {},
-      { files: { ...diskFiles(false), append: async () => full() } },
+describe('a directory', () => {
+  test('that cannot be used is tried again each minute, and then gets what was logged before', async () => {
+    let isBroken = true
+    const own = shared.process()
+    const { client, api, reported, log } = start(
+      { batchEntriesMax: 1 },
+      { lock: (path) => (isBroken ? full() : own.lock(path)) },
     )
-    log(client, 1, 35)
-    expect(await client.flush()).toMatchObject({ accepted: 35 })
-    expect(sorted(api.storedMessages)).toEqual(range(1, 35))
-    expect(errors).toMatchObject([
-      { kind: 'spool', message: expect.stringMatching(/memory only.*ENOSPC/) as string },
+    log(1)
+    await pass(0)
+    api.last.respond(503, problemOf('overloaded'), { 'retry-after': '3600' })
+    await pass(0)
+    expect(reported.errors).toMatchObject([
+      { message: expect.stringContaining('cannot be opened') as string },
     ])
+    log(1)
+    isBroken = false
+    await pass(60_000)
+    // The first one may not be written any more: it has been sent.
+    expect(shared.batches).toEqual([expect.stringContaining('"message":"2"')])
+    const closed = client.close({ timeoutMs: 0 })
+    await pass(1_000)
+    expect(await closed).toMatchObject({ pending: 1, dropped: 1 })
   })
 
-  test('in the middle of a batch does not leave a part of it behind', async () => {
-    let isFull = false
-    const disk = diskFiles(false)
-    const append = async (path: string, bytes: Buffer): Promise<void> => {
-      await disk.append(path, isFull ? bytes.subarray(0, 20) : bytes)
-      if (isFull) full()
-    }
-    api.defaultResponder = loseAnswer
-    const { client, spool } = start({ flushIntervalMs: 100 }, {}, { files: { ...disk, append } })
-    log(client, 1, 1)
-    await spool.written()
-    isFull = true
-    log(client, 2, 2)
-    await spool.written()
-    await soon(() => expect(api.received.length).toBeGreaterThan(0))
-    expect(await batchFiles()).toEqual([])
-    expect(api.received[0]?.logs).toHaveLength(2)
-    expect(await client.close({ timeoutMs: 0 })).toMatchObject({ dropped: 2, pending: 0 })
-  })
-
-  test('is used again when it has space', async () => {
-    let isFull = true
-    const disk = diskFiles(false)
-    const append = async (path: string, bytes: Buffer): Promise<void> =>
-      isFull ? full() : disk.append(path, bytes)
-    const { client, spool, errors } = start(
-      { batchEntriesMax: 1, flushIntervalMs: 60_000 },
-      {},
-      { files: { ...disk, append } },
-    )
-    log(client, 1, 1)
-    await client.flush()
-    isFull = false
-    log(client, 2, 2)
-    await client.flush()
-    isFull = true
-    log(client, 3, 3)
-    await client.flush()
-    await spool.written()
-    expect(errors).toHaveLength(2)
-    expect(client.stats.accepted).toBe(3)
-  })
-
-  test.each<[string, () => Promise<string>]>([
-    [
-      'a file',
-      async () => {
-        const path = join(directory, 'file')
-        await writeFile(path, '')
-        return path
-      },
-    ],
-    ['a path that is too long', async () => join(directory, 'x'.repeat(150))],
-  ])('because the directory is %s, is reported', async (_name, makePath) => {
-    const { client, errors } = start({}, { directory: await makePath() })
-    log(client, 1, 3)
-    expect(await client.flush()).toMatchObject({ accepted: 3 })
-    expect(errors).toMatchObject([
-      { kind: 'spool', message: expect.stringContaining('cannot be opened') as string },
-    ])
-  })
-})
-
-describe('two processes with one directory', () => {
-  test('do not touch the files of each other', async () => {
-    api.defaultResponder = problem(503, 'overloaded', { 'retry-after': '1' })
+  test('may be shared: clients do not touch the files of each other', async () => {
     const [a, b] = [start(), start()]
-    log(a.client, 1, 10)
-    log(b.client, 11, 20)
-    await Promise.all([a.spool.written(), b.spool.written()])
-    start()
-    await sleep(100)
-    api.defaultResponder = accept
-    await Promise.all([a.client.flush(), b.client.flush()])
-    expect(sorted(api.messages.filter((_message, i) => i >= 0)).length).toBeGreaterThanOrEqual(20)
-    expect(sorted(api.storedMessages)).toEqual(range(1, 20))
+    a.log(1)
+    b.log(1)
+    await pass(0)
+    const before = shared.paths
+    const third = start()
+    await pass(120_000)
+    expect(third.api.requests).toEqual([])
+    expect(shared.paths.map((path) => path.split('.')[0])).toEqual(before.map((path) => path.split('.')[0]))
+  })
+
+  test('with the files of a killed process is adopted once, although several clients start', async () => {
+    for (let i = 0; i < 20; i += 1) await leave(1)
+    const clients = [start({ batchEntriesMax: 1 }), start(), start()]
+    for (const { api } of clients) api.isAccepting = true
+    await pass(1_000)
+    const accepted = clients.map(({ client }) => client.stats.accepted)
+    expect(accepted.reduce((sum, count) => sum + count)).toBe(20)
+    expect(clients.flatMap(({ reported }) => reported.errors)).toEqual([])
+    expect([...shared.files.keys()]).toHaveLength(clients.length)
+  })
+
+  test('of a process that ends later is adopted within a minute', async () => {
+    const first = start({ flushIntervalMs: HOUR_MS })
+    first.log(1)
+    const second = start()
+    await pass(30_000)
+    first.kill()
+    await pass(31_000)
+    expect(second.api.requests).toMatchObject([{ messages: ['1'] }])
+  })
+
+  test('with a file that cannot be read: it stays, is reported once, and does not stop others', async () => {
+    await leave(1)
+    const broken = '0000000a.000000000000001-000000001-key.batch'
+    put(broken, lineOf('a'))
+    const own = shared.process()
+    const read: Disk['read'] = (path) =>
+      path.endsWith(broken) ? Promise.reject(new Error('EACCES')) : own.read(path)
+    const { client, api, reported } = start({}, { read })
+    api.isAccepting = true
+    await pass(130_000)
+    expect(client.stats.accepted).toBe(1)
+    expect(reported.errors).toMatchObject([{ message: expect.stringContaining('cannot adopt') as string }])
+    expect(shared.paths).toEqual([`/spool/${broken}`])
+  })
+
+  test('is adopted only as far as there is room, the overhead of each file included', async () => {
+    const files = 3_000
+    for (let i = 0; i < files; i += 1)
+      put(`0000000a.000000000000001-${String(i).padStart(9, '0')}-key-${i}.batch`, lineOf('left'))
+    const { client, log, reported } = start({}, {}, { bytesMax: 8 * 1024 * 1024 })
+    await pass(0)
+    log(1)
+    await pass(0)
+    expect(client.stats.dropped).toBe(0)
+    expect(reported.errors).toEqual([])
+    const { queuedEntries, spooledEntries } = client.stats
+    expect(queuedEntries + spooledEntries).toBeGreaterThan(1_900)
+    expect(queuedEntries + spooledEntries).toBeLessThan(2_100)
   })
 })
 
-test('fsync waits for the disk, of the file and of a new name', async () => {
-  // The effect needs a power cut. The test counts the calls.
-  const { open } = await import('node:fs/promises')
-  const probe = await open(join(directory, 'probe'), 'w')
-  const prototype = Object.getPrototypeOf(probe) as {
-    datasync: () => Promise<void>
-    sync: () => Promise<void>
-  }
-  await probe.close()
-  const calls: string[] = []
-  const original = { datasync: prototype.datasync, sync: prototype.sync }
-  for (const name of ['datasync', 'sync'] as const) {
-    prototype[name] = function count(this: unknown) {
-      calls.push(name)
-      return original[name].call(this)
+describe('a disk that hangs', () => {
+  const late = { kind: 'spool', message: expect.stringContaining('did not answer within 5000 ms') as string }
+
+  test.each<[string, Partial<Disk>]>([
+    ['while it writes', { append: hang }],
+    ['while it marks an attempt', { rename: hang }],
+    ['before there is a directory', { lock: hang }],
+  ])('%s delays requests by five seconds at most, and is reported once', async (_name, hanging) => {
+    const { client, api, reported, log } = start({ batchEntriesMax: 1 }, hanging)
+    api.isAccepting = true
+    log(4)
+    await pass(4_900)
+    expect(client.stats.accepted).toBe(0)
+    await pass(200)
+    expect(client.stats.accepted).toBe(4)
+    // It is not waited for again before it has answered.
+    log(4)
+    await pass(1)
+    expect(client.stats.accepted).toBe(8)
+    expect(reported.errors).toMatchObject([late])
+  })
+
+  test('while it removes a mark delays the next attempt by five seconds at most', async () => {
+    let renames = 0
+    const own = shared.process()
+    const rename: Disk['rename'] = (from, to) => ((renames += 1) > 1 ? hang() : own.rename(from, to))
+    const { client, api, reported, log } = start({}, { rename })
+    log(1)
+    await pass(1_000)
+    api.last.respond(503, problemOf('overloaded'))
+    await pass(5_500)
+    api.last.accept()
+    await pass(0)
+    expect(client.stats.accepted).toBe(1)
+    expect(reported.errors).toMatchObject([late])
+  })
+
+  test('while it reads: the entries are read later', async () => {
+    await leave(2)
+    let reads = 0
+    const own = shared.process()
+    // The first one adopts the file.
+    const read: Disk['read'] = (path) => ((reads += 1) === 2 ? hang() : own.read(path))
+    const { client, api, reported, log } = start({ requestsInFlightMax: 1, batchEntriesMax: 2 }, { read })
+    api.isAccepting = true
+    log(1)
+    await pass(6_000)
+    expect(client.stats).toMatchObject({ accepted: 1, spooledEntries: 2 })
+    expect(reported.errors).toMatchObject([late])
+    expect(shared.paths).toHaveLength(1)
+  })
+
+  test('is waited for again when it has answered', async () => {
+    const answers: (() => void)[] = []
+    const rename = (): Promise<void> => new Promise((resolve) => answers.push(resolve))
+    const { client, api, log } = start({}, { rename })
+    api.isAccepting = true
+    log(1)
+    await pass(6_500)
+    expect(client.stats.accepted).toBe(1)
+    answers[0]?.()
+    log(1)
+    await pass(2_000)
+    expect(client.stats.accepted).toBe(1)
+    answers[1]?.()
+    await pass(0)
+    expect(client.stats.accepted).toBe(2)
+  })
+
+  test.each<[string, Partial<Disk>]>([
+    ['while it writes', { append: hang }],
+    ['while it marks or removes a mark', { rename: hang }],
+    ['while it creates the lock', { lock: hang }],
+  ])('%s delays the end of a close by half a second', async (_name, hanging) => {
+    const { client, log } = start({ flushIntervalMs: 0 }, hanging)
+    log(3)
+    await pass(100)
+    const closed = client.close({ timeoutMs: 200 })
+    await pass(750)
+    const { dropped, pending } = await closed
+    expect(dropped + pending).toBe(3)
+    expect(client.stats).toMatchObject({ queuedEntries: 0, queuedBytes: 0, requestsInFlight: 0 })
+  })
+
+  test('gets few operations at a time and a limited number of batches, and memory is bounded', async () => {
+    const append = vi.fn<Disk['append']>(hang)
+    const spool = new DiskSpool({ directory: '/spool' }, { disk: { ...shared.process(), append } })
+    const errors: string[] = []
+    spool.open({
+      onRecovered: () => undefined,
+      onLost: () => undefined,
+      onError: (message) => errors.push(message),
+    })
+    const text = 'x'.repeat(30_000)
+    const useRecords = async (count: number): Promise<number> => {
+      for (let i = 0; i < count; i += 1) {
+        const record = spool.create('key')
+        record?.add(`${text}${i}`, text.length)
+        if (i % 100 === 0) await pass(0)
+        void record?.remove()
+      }
+      return heapBytes()
     }
-  }
-  try {
-    await mkdir(join(directory, 'a'))
-    for (const fsync of [false, true]) {
-      const files = diskFiles(fsync)
-      await files.append(join(directory, 'a', String(fsync)), Buffer.from('1'))
-      await files.append(join(directory, 'a', String(fsync)), Buffer.from('2'))
-    }
-    expect(calls).toEqual(['datasync', 'sync', 'datasync'])
-  } finally {
-    Object.assign(prototype, original)
-  }
+    const before = await useRecords(10_000)
+    expect(spool.create('key')).toBeUndefined()
+    expect(errors).toEqual([expect.stringContaining('does not keep up')])
+    expect((await useRecords(10_000)) - before).toBeLessThan(2_000_000)
+    expect(append).toHaveBeenCalledTimes(4)
+  })
+
+  test('does not mean that more was logged at once than the queue takes: the disk gets the last entries', async () => {
+    const { client, reported, spool } = start({
+      queueEntriesMax: 500,
+      batchEntriesMax: 10,
+      onDropped: () => undefined,
+    })
+    for (let i = 0; i < 7_000; i += 1) client.info(`${i} ${'x'.repeat(3_000)}`)
+    await spool.written()
+    expect(reported.errors).toEqual([])
+    expect(client.stats.dropped).toBe(6_500)
+    expect(shared.paths).toHaveLength(50)
+  })
 })
 
-test('files of other processes are adopted only as far as there is room for them, the overhead of each included', async () => {
-  api.defaultResponder = problem(503, 'overloaded', { 'retry-after': '60' })
-  const left = join(directory, '00000001.left')
-  await mkdir(left)
-  const file = encodeEntries([JSON.stringify({ level: 'info', message: 'left' })])
-  const files = 3_000
-  for (let i = 0; i < files; i += 1)
-    await writeFile(join(left, `000000000000001-${String(i).padStart(9, '0')}-key-${i}.batch`), file)
-  const { client, errors } = start({}, { bytesMax: 8 * 1024 * 1024 })
-  await soon(() => expect(client.stats.spooledEntries).toBeGreaterThan(0))
-  log(client, 1, 1)
-  await sleep(100)
-  expect(client.stats.dropped).toBe(0)
-  expect(errors).toEqual([])
-  expect(client.stats.spooledEntries).toBeLessThan(2_100)
-})
-
-test('a limit that is too small for a request is rejected', () => {
-  expect(() => new DiskSpool({ directory, bytesMax: 1_000 })).toThrow(TypeError)
+test('records whose files cannot be removed need no memory', async () => {
+  const spool = new DiskSpool(
+    { directory: '/spool' },
+    { disk: { ...shared.process(), append: full, remove: full } },
+  )
+  const ignore = (): void => undefined
+  spool.open({ onRecovered: ignore, onLost: ignore, onError: ignore })
+  const useRecords = async (count: number): Promise<number> => {
+    for (let i = 0; i < count; i += 1) {
+      const record = spool.create('key')
+      record?.add('{}', 2)
+      await record?.remove()
+    }
+    return heapBytes()
+  }
+  const before = await useRecords(1_000)
+  // 10,000 records would have about 5 MB.
+  expect((await useRecords(10_000)) - before).toBeLessThan(1_000_000)
 })

@@ -8,7 +8,7 @@ export interface ChildResult {
 }
 
 const clientUrl = new URL('../../src/index.ts', import.meta.url).href
-const spoolUrl = new URL('../../src/spool/index.ts', import.meta.url).href
+const spoolUrl = new URL('../../src/spool/disk-spool.ts', import.meta.url).href
 
 /** Runs a program in a process of its own. It has `SluiceClient` and `DiskSpool`. */
 export async function runProgram(program: string): Promise<ChildResult> {

@@ -36,11 +36,14 @@ export async function installPacked(...names: string[]): Promise<PackedProject> 
   }
 }
 
+/** Packages whose sources are copied into others. */
+const BUNDLED = ['records', 'schema']
+
 const isCopied = (path: string): boolean => !/\/(test|node_modules|dist)$/.test(path)
 
 /** Packs copies of the packages, since `npm pack` changes their manifests for a moment. */
 async function packAll(repository: string, names: readonly string[]): Promise<string[]> {
-  for (const name of names)
+  for (const name of [...BUNDLED, ...names])
     await cp(join(root, 'packages', name), join(repository, 'packages', name), {
       recursive: true,
       filter: isCopied,

@@ -1,7 +1,7 @@
 // Logs numbers with a spool until it is killed, and prints which of them are in the spool. Arguments: the address of the API, the directory,
 // and the first number; without a number, it only sends what others left.
 import { SluiceClient } from '../../src/index.ts'
-import { DiskSpool } from '../../src/spool/index.ts'
+import { DiskSpool } from '../../src/spool/disk-spool.ts'
 
 const [url = '', directory = '', first] = process.argv.slice(2)
 const spool = new DiskSpool({ directory })

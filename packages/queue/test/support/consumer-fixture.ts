@@ -1,9 +1,10 @@
 import { startRedis, Supervisor } from '@sluice/local'
-import { connectRedis, createLogger, type RedisConnection } from '@sluice/runtime'
-import { Queue } from 'bullmq'
+import { closeRedis, connectRedis, createLogger, plainRedis, type RedisConnection } from '@sluice/runtime'
+import type { Queue } from 'bullmq'
 import { randomUUID } from 'node:crypto'
 import { afterAll, beforeAll, type MockInstance, onTestFinished, vi } from 'vitest'
 import { BatchLedger } from '../../src/batch-ledger.ts'
+import { bullmqQueue } from '../../src/bullmq-internals.ts'
 import { type Chunk, encodeChunk } from '../../src/chunk.ts'
 import { ChunkConsumer, type ChunkConsumerOptions, type Fetch } from '../../src/chunk-consumer.ts'
 import { FetchMonitor } from '../../src/fetch-monitor.ts'
@@ -50,24 +51,25 @@ export class ConsumerFixture {
   constructor(url: string) {
     this.redis = connectRedis(url, { failFast: false })
     this.redis.on('error', () => undefined)
-    onTestFinished(() => this.redis.disconnect())
-    this.queue = new Queue<Chunk>(this.names.queue, {
-      connection: this.redis,
-      prefix: this.names.queuePrefix,
-      streams: { events: { maxLen: 1 } },
-    })
-    this.queue.on('error', () => undefined)
-    onTestFinished(() => this.queue.close())
-    this.ledger = new BatchLedger(this.redis, this.names)
+    onTestFinished(() => closeRedis(this.redis))
+    this.queue = this.openQueue()
+    this.ledger = new BatchLedger(plainRedis(this.redis), this.names)
   }
 
-  /** A worker's consumer. Several consumers are several workers. */
+  /** The queue of a shard, with the options of the producer. */
+  openQueue(names = this.names): Queue<Chunk> {
+    const queue = bullmqQueue(this.redis, names)
+    onTestFinished(() => queue.close())
+    return queue
+  }
+
   /** Persists that ranges of a batch are split, in one repair. @returns whether each was persisted */
   async split(batchId: string, ranges: readonly string[]): Promise<boolean[]> {
     const repair = await this.ledger.beginRepair(batchId, 'a-worker')
     return Promise.all(ranges.map((range) => this.ledger.recordSplit(batchId, range, repair?.number ?? -1)))
   }
 
+  /** A worker's consumer. Several consumers are several workers. */
   openConsumer(options?: Partial<ChunkConsumerOptions>): ChunkConsumer {
     const { redis, names, fetchMonitor } = this
     const consumer = new ChunkConsumer({
@@ -84,7 +86,7 @@ export class ConsumerFixture {
   }
 
   async add(chunkId: string, chunk = chunkOf('row\n')): Promise<void> {
-    await this.queue.add(chunkJobName, chunk, { jobId: chunkId, removeOnComplete: true })
+    await this.queue.add(chunkJobName, chunk, { jobId: chunkId })
   }
 
   /** Adds chunks. @returns their ids */

@@ -1,6 +1,5 @@
+import { type Members, setMember } from '@sluice/records'
 import { keepInexact } from '../exact-json.ts'
-
-type Members = Record<string, unknown>
 
 /**
  * Builds the value of a JSON text in one pass, without recursion: what JSON.parse returns, but with the source text of each number
@@ -66,14 +65,6 @@ export function buildExactly(text: string): unknown {
     }
   }
   throw new SyntaxError('The text ends too early.')
-}
-
-/** Like JSON.parse: the last of several members with a name determines its value, and the first its place. */
-function setMember(members: Members, name: string, value: unknown): void {
-  if (name === '__proto__') {
-    // An assignment would set the prototype.
-    Object.defineProperty(members, name, { value, enumerable: true, configurable: true, writable: true })
-  } else members[name] = value
 }
 
 function stringEnd(text: string, from: number): number {

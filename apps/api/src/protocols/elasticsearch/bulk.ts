@@ -1,13 +1,32 @@
-import { Problem } from '../../problems.ts'
-import { asBearer } from '../authorization.ts'
-import type { Protocol } from '../protocol.ts'
-import { rejectBulk } from './answers.ts'
-import { bulkAnswer, type Item } from './bulk-answer.ts'
+import type { Answer } from '../../answer.ts'
+import { Problem, type ProblemCode, problems } from '../../problems.ts'
+import type { FixedAnswer, Protocol } from '../protocol.ts'
+import { asBearer } from '../shippers.ts'
+import { bulkAnswer, elasticAnswer, errorOf, type Item, readFilter } from './bulk-answer.ts'
 import { readBulk } from './bulk-reader.ts'
-import { readFilter } from './filter-path.ts'
-import { fixedAnswers } from './fixed-answers.ts'
 
-/** The bulk API of Elasticsearch: documents become entries, and each gets an item of the answer. */
+/**
+ * Filebeat and Logstash reject versions that are older than their own. This one is newer than all of them, and has the major version
+ * whose bulk requests are understood.
+ */
+const VERSION = '9.99.0'
+
+/** Elastic's clients of the versions 7 and 8 check the tagline, the flavor and a header. Logstash reads the UUID. */
+const banner = {
+  name: 'sluice',
+  cluster_name: 'sluice',
+  cluster_uuid: 'sluiceAAAAAAAAAAAAAAAA',
+  version: { number: VERSION, build_flavor: 'default', minimum_wire_compatibility_version: '8.0.0' },
+  tagline: 'You Know, for Search',
+}
+const license = { status: 'active', uid: '00000000-0000-0000-0000-000000000000', type: 'basic' }
+const health = { cluster_name: 'sluice', status: 'green', timed_out: false, number_of_nodes: 1 }
+
+function json(paths: readonly string[], body: object): FixedAnswer {
+  return { paths, needsKey: true, answer: elasticAnswer(200, JSON.stringify(body)) }
+}
+
+/** The bulk API of Elasticsearch: documents become entries, and each gets an item of the response. */
 export const elasticsearchBulk: Protocol = {
   // Fluent Bit writes the slash if it has a pipeline.
   paths: [
@@ -29,5 +48,45 @@ export const elasticsearchBulk: Protocol = {
     }
   },
   reject: rejectBulk,
-  fixedAnswers,
+  fixedAnswers: [
+    // Filebeat, Logstash and Elastic's clients.
+    json(['/elasticsearch', '/elasticsearch/'], banner),
+    // Filebeat and Logstash.
+    json(['/elasticsearch/_license'], { license }),
+    // Vector.
+    json(['/elasticsearch/_cluster/health'], health),
+    // Scripts that wait for a cluster.
+    {
+      paths: ['/elasticsearch/_cat/health'],
+      needsKey: true,
+      answer: { ...elasticAnswer(200, 'green\n'), type: 'text/plain; charset=UTF-8' },
+    },
+  ],
+}
+
+/** The types of errors that clients know. */
+const types: Partial<Readonly<Record<ProblemCode, string>>> = {
+  unauthorized: 'security_exception',
+  forbidden: 'security_exception',
+  project_not_found: 'security_exception',
+  body_too_large: 'content_too_long_exception',
+  too_many_entries: 'content_too_long_exception',
+  internal_error: 'internal_server_error',
+}
+
+/**
+ * All shippers retry after 429. Elastic's client for JavaScript repeats a request after 503 at once. After 413, Filebeat divides its batch.
+ */
+function statusOf(code: ProblemCode): number {
+  if (code === 'too_many_entries') return 413
+  const { status } = problems[code]
+  return status === 503 ? 429 : status
+}
+
+function rejectBulk({ code, message }: Problem): Answer {
+  const status = statusOf(code)
+  const type =
+    types[code] ?? (status === 429 ? 'es_rejected_execution_exception' : 'illegal_argument_exception')
+  const error = errorOf(type, message)
+  return elasticAnswer(status, JSON.stringify({ error: { root_cause: [error], ...error }, status }))
 }

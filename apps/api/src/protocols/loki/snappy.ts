@@ -1,13 +1,5 @@
-/** Bytes that are no block of snappy, or a block that becomes too large. */
-export class SnappyError extends Error {
-  override name = 'SnappyError'
-  readonly isTooLarge: boolean
-
-  constructor(message: string, isTooLarge = false) {
-    super(message)
-    this.isTooLarge = isTooLarge
-  }
-}
+import { limits } from '@sluice/schema'
+import { Problem, problems } from '../../problems.ts'
 
 /** An element of three bytes copies at most 64 bytes. A block that declares more is malformed: no memory is allocated for it. */
 const EXPANSION_MAX = 64 / 3
@@ -19,11 +11,12 @@ const CALL_BYTES_MIN = 64
 /**
  * The bytes that a block declares to have after decoding.
  *
- * @throws SnappyError if they are more than `bytesMax`, or more than any block of this size has
+ * @throws Problem `empty_body`; `body_too_large`; `invalid_encoding` if they are more than any block of this size has
  */
-export function snappyBytes(input: Buffer, bytesMax: number): number {
+export function snappyBytes(input: Buffer): number {
+  if (input.length === 0) throw new Problem('empty_body', problems.empty_body.detail)
   const { length, end } = readLength(input)
-  if (length > bytesMax) throw new SnappyError(`the block has ${length} bytes after decoding`, true)
+  if (length > limits.bodyBytesMax) throw new Problem('body_too_large', problems.body_too_large.detail)
   if (length > (input.length - end) * EXPANSION_MAX) throw malformed(end)
   return length
 }
@@ -31,10 +24,10 @@ export function snappyBytes(input: Buffer, bytesMax: number): number {
 /**
  * Decodes a block of snappy, in steps: https://github.com/google/snappy/blob/main/format_description.txt.
  *
- * @throws SnappyError if the block is malformed, or has more than `bytesMax` bytes after decoding
+ * @throws Problem like `snappyBytes`, and `invalid_encoding` if the block is malformed
  */
-export function* decodeSnappy(input: Buffer, bytesMax: number): Generator<undefined, Buffer> {
-  const length = snappyBytes(input, bytesMax)
+export function* decodeSnappy(input: Buffer): Generator<undefined, Buffer> {
+  const length = snappyBytes(input)
   let at = readLength(input).end
   // Not zeroed: a block that does not fill it is malformed.
   const output = Buffer.allocUnsafe(length)
@@ -95,6 +88,6 @@ function readLength(input: Buffer): { length: number; end: number } {
   throw malformed(0)
 }
 
-function malformed(at: number): SnappyError {
-  return new SnappyError(`the block is malformed at byte ${at}`)
+function malformed(at: number): Problem {
+  return new Problem('invalid_encoding', `The body is not snappy: the block is malformed at byte ${at}.`)
 }

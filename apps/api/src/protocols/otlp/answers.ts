@@ -3,7 +3,7 @@ import type { IncomingHttpHeaders } from 'node:http'
 import type { Answer } from '../../answer.ts'
 import type { Outcome } from '../../intake/records.ts'
 import { type Problem, problems } from '../../problems.ts'
-import { bytesField, numberField } from './protobuf-writer.ts'
+import { tagOf } from './protobuf-reader.ts'
 
 /** The media type of OTLP in Protocol Buffers. */
 export const OTLP_PROTOBUF = 'application/x-protobuf'
@@ -84,4 +84,23 @@ export function rejectOtlp(
     bytesField(2, `${problem.code}: ${problem.message}`),
   ])
   return { status, type: OTLP_PROTOBUF, body }
+}
+
+/** A field of a message with a number, which must not be negative. The default value 0 is not written. */
+function numberField(field: number, value: number): Buffer {
+  return value === 0 ? Buffer.alloc(0) : Buffer.from([tagOf(field, 'varint'), ...varint(value)])
+}
+
+/** A field of a message with a text or a message. */
+function bytesField(field: number, value: string | Buffer): Buffer {
+  const bytes = Buffer.from(value)
+  return Buffer.concat([Buffer.from([tagOf(field, 'bytes'), ...varint(bytes.length)]), bytes])
+}
+
+function varint(value: number): number[] {
+  const bytes: number[] = []
+  let left = value
+  for (; left >= 0x80; left = Math.floor(left / 0x80)) bytes.push((left % 0x80) | 0x80)
+  bytes.push(left)
+  return bytes
 }

@@ -1,19 +1,17 @@
 import type { RecordOrigin } from '@sluice/row-scanner'
+import { type Environment, type Level, type Members, readEnvironment, readLevel } from '@sluice/records'
 import { isRawJson } from '@sluice/rows'
-import { type Entry, limits } from '@sluice/schema'
-import { takeEnvironment, takeService, takeText } from './columns-of-attributes.ts'
-import { severityOf } from './level-of-record.ts'
-import { type Attributes, isEmpty, type LogRecord, type Resource, type Scope } from './log-record.ts'
+import { hasAtMostCharacters, limits } from '@sluice/schema'
+import { isEmpty, type LogRecord, RecordError, type Resource, type Scope } from './log-record.ts'
 import { hasWholeMicroseconds, isTimestamp, toTimestamp } from './nanoseconds.ts'
-import { RecordError } from './record-error.ts'
 import { checkDepth, levels } from './value-budget.ts'
 
 /** What the entries of one resource have in common. */
 export interface ResourceOrigin {
   readonly service: string | undefined
-  readonly environment: Entry['environment'] | undefined
+  readonly environment: Environment | undefined
   /** The last members of the metadata of each entry. */
-  readonly metadata: Attributes
+  readonly metadata: Members
   /** The same as JSON, without braces. */
   readonly text: RecordOrigin
   /** The length of `text.metadata` in UTF-8. */
@@ -47,9 +45,9 @@ export function originOfResource({
   droppedAttributesCount,
 }: Resource): ResourceOrigin {
   checkDepth(attributes, levels.attributes)
-  const service = takeService(attributes)
+  const service = takeString(attributes, 'service.name', limits.serviceCharactersMax)
   const environment = takeEnvironment(attributes)
-  const metadata: Attributes = {}
+  const metadata: Members = {}
   if (!isEmpty(attributes)) metadata['resource'] = attributes
   if (schemaUrl !== '') metadata['resource_schema_url'] = schemaUrl
   if (droppedAttributesCount > 0) metadata['resource_dropped_attributes_count'] = droppedAttributesCount
@@ -95,8 +93,8 @@ function membersOf(members: object): string {
   return JSON.stringify(members).slice(1, -1)
 }
 
-function describeScope({ name, version, attributes, droppedAttributesCount, schemaUrl }: Scope): Attributes {
-  const described: Attributes = {}
+function describeScope({ name, version, attributes, droppedAttributesCount, schemaUrl }: Scope): Members {
+  const described: Members = {}
   if (name !== '') described['name'] = name
   if (version !== '') described['version'] = version
   if (!isEmpty(attributes)) described['attributes'] = attributes
@@ -109,23 +107,23 @@ function describeScope({ name, version, attributes, droppedAttributesCount, sche
 export function entryOf(
   record: LogRecord,
   { service, environment, metadata, metadataBytes }: Origin,
-): Attributes {
+): Members {
   const { body, attributes, timeUnixNano: time, observedTimeUnixNano: observed, eventName } = record
-  const severity = severityOf(record.severityNumber, record.severityText)
-  const stack = takeText(attributes, 'exception.stacktrace', limits.stackCharactersMax)
-  const url = takeText(attributes, 'url.full', limits.urlCharactersMax)
-  const pathname = takeText(attributes, 'url.path', limits.pathnameCharactersMax)
+  const severity = severityOf(record)
+  const stack = takeString(attributes, 'exception.stacktrace', limits.stackCharactersMax)
+  const url = takeString(attributes, 'url.full', limits.urlCharactersMax)
+  const pathname = takeString(attributes, 'url.path', limits.pathnameCharactersMax)
   const timestamp = [time, observed].find(isTimestamp)
 
-  const own: Attributes = {}
+  const own: Members = {}
   if (!isEmpty(attributes)) own['attributes'] = attributes
   if (record.droppedAttributesCount > 0) own['dropped_attributes_count'] = record.droppedAttributesCount
   if (!ZEROS.test(record.traceId)) own['trace_id'] = record.traceId
   if (!ZEROS.test(record.spanId)) own['span_id'] = record.spanId
   if (record.flags !== 0) own['flags'] = record.flags
   if (eventName !== '') own['event_name'] = eventName
-  if (severity.severityNumber !== undefined) own['severity_number'] = severity.severityNumber
-  if (severity.severityText !== undefined) own['severity_text'] = severity.severityText
+  if (severity.number !== undefined) own['severity_number'] = severity.number
+  if (severity.text !== undefined) own['severity_text'] = severity.text
   if (time !== 0n && !(isTimestamp(time) && hasWholeMicroseconds(time))) own['time_unix_nano'] = String(time)
   if (observed !== 0n && observed !== time) own['observed_time_unix_nano'] = String(observed)
   if (isStructured(body)) own['body'] = body
@@ -140,6 +138,48 @@ export function entryOf(
     pathname: pathname ?? null,
     stack: stack ?? null,
     metadata: { ...own, ...metadata },
+  }
+}
+
+/** The current name and the earlier one. */
+const ENVIRONMENT_NAMES = ['deployment.environment.name', 'deployment.environment'] as const
+
+/**
+ * Removes an attribute that becomes a column. An attribute that is not a string, or is longer than the column allows, stays where it is.
+ *
+ * @returns undefined if there is no such attribute
+ */
+function takeString(attributes: Members, name: string, charactersMax: number): string | undefined {
+  const value = attributes[name]
+  if (typeof value !== 'string' || value === '' || !hasAtMostCharacters(value, charactersMax))
+    return undefined
+  delete attributes[name]
+  return value
+}
+
+/** Finds the environment. Removes the attribute if it says no more than the column. */
+function takeEnvironment(attributes: Members): Environment | undefined {
+  for (const name of ENVIRONMENT_NAMES) {
+    const environment = readEnvironment(attributes[name])
+    if (environment === undefined) continue
+    if (environment === attributes[name]) delete attributes[name]
+    return environment
+  }
+  return undefined
+}
+
+/** The level of a record, and the parts of its severity that say more than the level. */
+function severityOf({ severityNumber: number, severityText: text }: LogRecord): {
+  readonly level: Level
+  readonly number: number | undefined
+  readonly text: string | undefined
+} {
+  const numbered = readLevel(number, 'otel')
+  const level = numbered?.level ?? readLevel(text, 'pino')?.level ?? 'log'
+  return {
+    level,
+    number: number === 0 || numbered?.isExact === true ? undefined : number,
+    text: text === '' || text.toLowerCase() === level ? undefined : text,
   }
 }
 

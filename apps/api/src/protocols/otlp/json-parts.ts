@@ -1,6 +1,6 @@
 import { type JsonObserver, JsonScanner } from '@sluice/rows'
 import type { FoundValue } from './json-finder.ts'
-import { orError, RecordError } from './record-error.ts'
+import { orError, RecordError } from './log-record.ts'
 import { checkBytes, recordLimits } from './value-budget.ts'
 
 export const partLimits = {

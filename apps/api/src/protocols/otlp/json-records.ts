@@ -17,10 +17,11 @@ import {
   emptyResource,
   emptyScope,
   type LogRecord,
+  orError,
+  RecordError,
   type Resource,
   type Scope,
 } from './log-record.ts'
-import { orError, RecordError } from './record-error.ts'
 import { levels, ValueBudget } from './value-budget.ts'
 
 /** Scanning this many bytes takes less than a millisecond. */

@@ -1,6 +1,6 @@
 import { isRawJson, keepInexact } from '@sluice/rows'
-import { type Attributes, setMember } from './log-record.ts'
-import { RecordError } from './record-error.ts'
+import { type Members, setMember } from '@sluice/records'
+import { RecordError } from './log-record.ts'
 import type { ValueBudget } from './value-budget.ts'
 
 const INT64_MIN = -(2n ** 63n)
@@ -103,10 +103,10 @@ function readBytes(value: unknown): string {
 export function readKeyValues(
   value: unknown,
   what: string,
-  members: Attributes,
+  members: Members,
   level: number,
   budget: ValueBudget,
-): Attributes {
+): Members {
   for (const element of elementsOf(value, what)) {
     let key = ''
     let member: unknown = null
@@ -167,9 +167,9 @@ function readList(value: unknown, level: number, budget: ValueBudget): unknown[]
   return list
 }
 
-function readObject(value: unknown, level: number, budget: ValueBudget): Attributes {
+function readObject(value: unknown, level: number, budget: ValueBudget): Members {
   budget.enter(level)
-  const members: Attributes = {}
+  const members: Members = {}
   for (const [name, part] of membersOf(value, 'kvlistValue')) {
     if (name === 'values') readKeyValues(part, name, members, level, budget)
   }

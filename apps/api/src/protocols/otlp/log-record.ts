@@ -1,5 +1,5 @@
-/** Attributes, or the members of a key-value list, as members of a JSON object. */
-export type Attributes = Record<string, unknown>
+import type { Members } from '@sluice/records'
+import type { EntryError, EntryErrorCode } from '@sluice/schema'
 
 /** A log record of OTLP. Values are those of JSON. Fields that were not sent have the default values of Protocol Buffers. */
 export interface LogRecord {
@@ -9,7 +9,7 @@ export interface LogRecord {
   severityText: string
   /** Null if there is none. */
   body: unknown
-  readonly attributes: Attributes
+  readonly attributes: Members
   droppedAttributesCount: number
   flags: number
   /** Hexadecimal. */
@@ -36,7 +36,7 @@ export function emptyRecord(): LogRecord {
 
 /** Where records come from: a process, a host. */
 export interface Resource {
-  readonly attributes: Attributes
+  readonly attributes: Members
   droppedAttributesCount: number
   schemaUrl: string
 }
@@ -45,7 +45,7 @@ export interface Resource {
 export interface Scope {
   name: string
   version: string
-  readonly attributes: Attributes
+  readonly attributes: Members
   droppedAttributesCount: number
   schemaUrl: string
 }
@@ -58,15 +58,29 @@ export function emptyScope(): Scope {
   return { name: '', version: '', attributes: {}, droppedAttributesCount: 0, schemaUrl: '' }
 }
 
-/** Sets a member like JSON.parse: the last of several values counts, and its place is that of the first. */
-export function setMember(members: Attributes, name: string, value: unknown): void {
-  if (name === '__proto__') {
-    // An assignment would set the prototype.
-    Object.defineProperty(members, name, { value, enumerable: true, configurable: true, writable: true })
-  } else members[name] = value
-}
-
-export function isEmpty(members: Attributes): boolean {
+export function isEmpty(members: Members): boolean {
   for (const _ in members) return false
   return true
+}
+
+/** Why one record is rejected, or all records of a resource or a scope. The other records of the request are not affected. */
+export class RecordError extends Error {
+  override name = 'RecordError'
+  readonly entryError: EntryError
+
+  /** @param path a JSON Pointer into the entry */
+  constructor(code: EntryErrorCode, message: string, path = '') {
+    super(message)
+    this.entryError = { path, code, message }
+  }
+}
+
+/** What a function returns, or the error of the records that it read. */
+export function orError<Result>(read: () => Result): Result | RecordError {
+  try {
+    return read()
+  } catch (error) {
+    if (error instanceof RecordError) return error
+    throw error
+  }
 }

@@ -1,11 +1,10 @@
 import type { RecordOrigin } from '@sluice/row-scanner'
 import type { ScanRecords, SourceRecord } from '../../intake/records.ts'
 import { entryOf, type Origin } from './entry-of-record.ts'
-import { emptyRecord, type LogRecord } from './log-record.ts'
+import { emptyRecord, type LogRecord, orError, RecordError } from './log-record.ts'
 import { ProtobufReader, tagOf } from './protobuf-reader.ts'
 import { protobufScopes, type ScopeLogs, Steps } from './protobuf-scopes.ts'
 import { readAnyValue, readKeyValue } from './protobuf-values.ts'
-import { orError, RecordError } from './record-error.ts'
 import { checkBytes, levels, ValueBudget } from './value-budget.ts'
 
 /** In ScopeLogs. */

@@ -1,8 +1,7 @@
 import { type Origin, originOf, originOfResource, type ResourceOrigin } from './entry-of-record.ts'
-import { emptyResource, emptyScope, type Resource, type Scope } from './log-record.ts'
+import { emptyResource, emptyScope, orError, RecordError, type Resource, type Scope } from './log-record.ts'
 import { ProtobufReader, tagOf } from './protobuf-reader.ts'
 import { readKeyValue } from './protobuf-values.ts'
-import { orError, RecordError } from './record-error.ts'
 import { checkBytes, levels, ValueBudget } from './value-budget.ts'
 
 /** The fields of ExportLogsServiceRequest, ResourceLogs and ScopeLogs. */

@@ -1,7 +1,6 @@
 import { isRawJson } from '@sluice/rows'
-import { type Attributes, setMember } from './log-record.ts'
+import { type Members, setMember } from '@sluice/records'
 import { MalformedProtobuf, type ProtobufReader, tagOf } from './protobuf-reader.ts'
-import { asJsonNumber } from './values.ts'
 import type { ValueBudget } from './value-budget.ts'
 
 const key = tagOf(1, 'bytes')
@@ -35,7 +34,7 @@ function checkNesting(level: number): void {
  */
 export function readKeyValue(
   reader: ProtobufReader,
-  members: Attributes,
+  members: Members,
   level: number,
   budget: ValueBudget,
 ): void {
@@ -79,7 +78,7 @@ export function readAnyValue(
         if (isRawJson(result)) budget.takeLongInteger()
         break
       case doubleValue:
-        result = asJsonNumber(reader.double())
+        result = jsonNumber(reader.double())
         break
       case arrayValue:
         result = readArray(reader.message(), Array.isArray(result) ? result : [], level + 1, budget)
@@ -117,10 +116,10 @@ function readArray(
 
 function readKeyValues(
   reader: ProtobufReader,
-  members: Attributes,
+  members: Members,
   level: number,
   budget: ValueBudget,
-): Attributes {
+): Members {
   checkNesting(level)
   for (let tag = reader.next(); tag !== -1; tag = reader.next()) {
     budget.takeField()
@@ -130,6 +129,11 @@ function readKeyValues(
   return members
 }
 
-function isMembers(result: unknown): result is Attributes {
+/** JSON has no form for the doubles that are not finite: they become strings. */
+function jsonNumber(double: number): number | string {
+  return Number.isFinite(double) ? double : String(double)
+}
+
+function isMembers(result: unknown): result is Members {
   return typeof result === 'object' && result !== null && !Array.isArray(result) && !isRawJson(result)
 }

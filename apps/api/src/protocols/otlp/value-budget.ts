@@ -1,7 +1,7 @@
 import { isTooDeep } from '@sluice/rows'
 import { limits } from '@sluice/schema'
-import type { Attributes } from './log-record.ts'
-import { RecordError } from './record-error.ts'
+import type { Members } from '@sluice/records'
+import { RecordError } from './log-record.ts'
 
 export const recordLimits = {
   /**
@@ -74,7 +74,7 @@ export class ValueBudget {
  * @param level their level in metadata
  * @throws RecordError
  */
-export function checkDepth(attributes: Attributes, level: number): void {
+export function checkDepth(attributes: Members, level: number): void {
   if (isTooDeep(attributes, level)) throw metadataTooDeep()
 }
 

@@ -1,7 +1,6 @@
 import { type EntryError, limits } from '@sluice/schema'
 import { describe, expect, it } from 'vitest'
-import { bulkAnswer, type Item } from '../../../src/protocols/elasticsearch/bulk-answer.ts'
-import { readFilter } from '../../../src/protocols/elasticsearch/filter-path.ts'
+import { bulkAnswer, type Item, readFilter } from '../../../src/protocols/elasticsearch/bulk-answer.ts'
 
 const itemsOf = (count: number): Item[] =>
   Array.from({ length: count }, (_, i) => ({
@@ -66,19 +65,11 @@ describe('the answer to a bulk request', () => {
   )
 
   it('has the index of each item, or a constant: never null, which clients reject', async () => {
-    const { items } = JSON.parse(textOf(await make(itemsOf(8)))) as {
+    const { items } = JSON.parse(textOf(await make(itemsOf(6)))) as {
       items: { index: { _index: unknown } }[]
     }
-    expect(items.map(({ index: { _index: name } }) => name)).toEqual([
-      'sluice',
-      'i1',
-      'i0',
-      'sluice',
-      'i0',
-      'i1',
-      'sluice',
-      'i1',
-    ])
+    const names = items.map(({ index: { _index: name } }) => name)
+    expect(names).toEqual(['sluice', 'i1', 'i0', 'sluice', 'i0', 'i1'])
   })
 
   it('is made in steps of 1,024 items, each in a turn of its own', async () => {
@@ -112,5 +103,17 @@ describe('the answer to a bulk request', () => {
     expect(textOf(await make(itemsOf(5_000), new Map(), 'errors,items.*.error'))).toBe('{"errors":false}')
     expect(JSON.parse(textOf(await make(itemsOf(5_000), rejected, 'items.*.error')))).toEqual({ items })
     expect(textOf(await make(itemsOf(3), new Map(), 'items.*.error'))).toBe('{}')
+  })
+
+  it.each([
+    ['x'.repeat(160), 'x'.repeat(160)],
+    ['x'.repeat(161), `${'x'.repeat(159)}…`],
+    [`${'x'.repeat(158)}😀😀`, `${'x'.repeat(158)}\u{FFFD}…`],
+  ])('has up to 160 characters of a reason', async (reason, written) => {
+    const item = { action: 'index', index: null, id: null, error: { type: 't', reason } }
+    const made = await make([item], new Map([[0, invalid]]), 'items.*.error')
+    expect(textOf(made)).toBe(
+      JSON.stringify({ items: [{ index: { error: { type: 't', reason: written } } }] }),
+    )
   })
 })

@@ -1,6 +1,7 @@
 import { limits } from '@sluice/schema'
 import type { LightMyRequestResponse } from 'fastify'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import { faultOfIndexName } from '../../../src/protocols/elasticsearch/bulk-reader.ts'
 import { buildTestApi, type TestApi } from '../../support/test-api.ts'
 
 let api: TestApi
@@ -26,6 +27,19 @@ const bulk = (
 const base64 = (text: string): string => Buffer.from(text).toString('base64')
 const get = (url: string, authorization = `Bearer ${api.key}`): Promise<LightMyRequestResponse> =>
   api.app.inject({ method: 'GET', url, headers: { authorization } })
+
+interface ItemAnswer {
+  readonly _index: string
+  readonly _id: string | null
+  readonly status: number
+  readonly error?: { readonly type: string; readonly reason: string }
+}
+
+/** The items of an answer, with their actions. */
+async function itemsOf(body: string | Buffer, url?: string): Promise<(ItemAnswer & { action: string })[]> {
+  const { items } = (await bulk(body, url)).json<{ items: Record<string, ItemAnswer>[] }>()
+  return items.flatMap((one) => Object.entries(one).map(([action, item]) => Object.assign(item, { action })))
+}
 
 const metadataOf = (row: Record<string, string> | undefined): unknown =>
   JSON.parse(row?.['metadata_text'] ?? '{}')
@@ -98,7 +112,7 @@ describe('a bulk request', () => {
   })
 
   it('stores the valid documents, and reports the others one by one', async () => {
-    const answer = await bulk(
+    const items = await itemsOf(
       ndjson(
         { index: {} },
         { message: 'first' },
@@ -114,18 +128,12 @@ describe('a bulk request', () => {
         { index: {} },
         `{"message":"deep","a":${'['.repeat(40)}${']'.repeat(40)}}`,
         { index: {} },
+        Object.fromEntries(Array.from({ length: 300 }, (_, i) => [`n${i}`, i])),
+        { index: {} },
         { message: 'last' },
       ),
     )
-    expect(answer.statusCode).toBe(200)
-    const { errors, items } = answer.json<{
-      errors: boolean
-      items: Record<string, { status: number; error?: { type: string; reason: string } }>[]
-    }>()
-    expect(errors).toBe(true)
-    expect(
-      items.map((item) => Object.entries(item).map(([action, { status }]) => `${action} ${status}`)[0]),
-    ).toEqual([
+    expect(items.map(({ action, status }) => `${action} ${status}`)).toEqual([
       'index 201',
       'index 400',
       'create 400',
@@ -133,14 +141,15 @@ describe('a bulk request', () => {
       'delete 400',
       'index 400',
       'index 400',
+      'index 400',
       'index 201',
     ])
-    expect(items[1]?.['index']?.error).toEqual({
+    expect(items[1]?.error).toEqual({
       type: 'document_parsing_exception',
       reason: 'The document is not JSON. The text ends too early at line 1, column 12: expected a value.',
     })
-    expect(items[3]?.['update']?.error?.type).toBe('action_request_validation_exception')
-    expect(items[5]?.['index']?.error?.reason).toMatch(/^\/message must/)
+    expect(items[5]?.error?.reason).toMatch(/^\/message must/)
+    expect(items[7]?.error?.reason).toBe('The document must have at most 256 names')
     expect(api.queue.rows.map(({ message }) => message)).toEqual(['first', 'last'])
   })
 
@@ -150,10 +159,7 @@ describe('a bulk request', () => {
       Buffer.from([0x22, 0xff, 0x22, 0x0a]),
       Buffer.from(ndjson({ index: {} }, { message: 'b' })),
     ])
-    const answer = await bulk(body)
-    expect(
-      answer.json<{ items: { index: { status: number } }[] }>().items.map(({ index }) => index.status),
-    ).toEqual([201, 400, 201])
+    expect((await itemsOf(body)).map(({ status }) => status)).toEqual([201, 400, 201])
     expect(api.queue.rows.length).toBe(2)
   })
 
@@ -163,6 +169,8 @@ describe('a bulk request', () => {
     ['{"store":{}}', 'Expected one of'],
     ['{"index":{},"create":{}}', 'Expected one of'],
     ['{"index":7}', 'Expected one of'],
+    ['{"index":{"_id":{}}}', 'line [3]. Expected a simple value for field [_id]'],
+    ['{"index":{"_index":[]}}', 'Expected a simple value for field [_index]'],
     [`{"index":{"_id":"${'x'.repeat(10_000)}"}}`, 'Expected an object'],
     ['{"index":{}}', 'The document after the action is missing'],
   ])('is rejected as a whole for the action %s', async (action, reason) => {
@@ -170,12 +178,6 @@ describe('a bulk request', () => {
     expect(answer.statusCode).toBe(400)
     expect(answer.json<{ error: { reason: string } }>().error.reason).toContain(reason)
     expect(api.queue.rows).toEqual([])
-  })
-
-  it('with a document of many names reports it, before the names are copied', async () => {
-    const names = Object.fromEntries(Array.from({ length: 300 }, (_, i) => [`n${i}`, i]))
-    const answer = await bulk(ndjson({ index: {} }, names))
-    expect(answer.body).toContain('The document must have at most 256 names')
   })
 
   it.each([
@@ -202,6 +204,78 @@ describe('a bulk request', () => {
     expect(api.queue.rows[0]?.['metadata_text']).toBe(
       String.raw`{"n":12345678901234567890,"__proto__":{"a":1},"\n":2}`,
     )
+  })
+})
+
+describe('an action', () => {
+  it.each([
+    ['7', '7'],
+    ['-1.5', '-1.5'],
+    ['12345678901234567890', '12345678901234567890'],
+    ['1e400', '1e400'],
+    ['true', 'true'],
+    ['"a"', 'a'],
+  ])('with the id %s keeps it as text', async (id, text) => {
+    const [item] = await itemsOf(`{"index":{"_id":${id}}}\n{"message":"m"}\n`)
+    expect(item).toMatchObject({ _index: 'sluice', _id: text, status: 201 })
+    expect(api.queue.rows.map(metadataOf)).toEqual([{ _id: text }])
+  })
+
+  it('may have null for index and id', async () => {
+    const action = '{"create":{"_index":null,"_id":null}}\n{"message":"m"}\n'
+    expect(await itemsOf(action)).toMatchObject([{ _index: 'sluice', _id: null, status: 201 }])
+    expect(await itemsOf(action, '/elasticsearch/logs/_bulk')).toMatchObject([
+      { _index: 'logs', status: 201 },
+    ])
+    expect(api.queue.rows.map(metadataOf)).toEqual([{}, { _index: 'logs' }])
+  })
+
+  it('with the name of an index that Elasticsearch rejects is an item with an error', async () => {
+    const items = await itemsOf(
+      '{"index":{"_index":"Logs","_id":"1"}}\n{"message":"a"}\n{"index":{"_index":"logs"}}\n{"message":"b"}\n',
+    )
+    expect(items).toEqual([
+      {
+        action: 'index',
+        _index: 'Logs',
+        _id: '1',
+        status: 400,
+        error: {
+          type: 'invalid_index_name_exception',
+          reason: 'Invalid index name [Logs], must be lowercase',
+        },
+      },
+      { action: 'index', _index: 'logs', _id: null, status: 201, result: 'created' },
+    ])
+    expect(api.queue.rows.map(({ message }) => message)).toEqual(['b'])
+  })
+
+  it('may have an index although that of the path is invalid', async () => {
+    const body = '{"index":{"_index":"a"}}\n{"message":"a"}\n{"index":{}}\n{"message":"b"}\n'
+    expect(await itemsOf(body, '/elasticsearch/%01/_bulk')).toMatchObject([
+      { status: 201 },
+      { status: 400, error: { type: 'invalid_index_name_exception' } },
+    ])
+  })
+
+  it('with a long name has its beginning in the item, with the fault in the reason', async () => {
+    const [item] = await itemsOf(`{"index":{"_index":"${'x'.repeat(7_000)}"}}\n{}\n`)
+    expect(item).toMatchObject({ _index: `${'x'.repeat(40)}…` })
+    expect(item?.error?.reason).toBe(
+      `Invalid index name [${'x'.repeat(40)}…], index name is too long, (7000 > 255)`,
+    )
+  })
+
+  it('that is not supported has that reason, whatever its index is', async () => {
+    const items = await itemsOf('{"update":{"_index":"A"}}\n{"doc":{}}\n{"delete":{"_index":"A"}}\n')
+    const error = {
+      type: 'action_request_validation_exception',
+      reason: 'The action must be index or create',
+    }
+    expect(items).toMatchObject([
+      { action: 'update', _index: 'A', status: 400, error },
+      { action: 'delete', _index: 'A', status: 400, error },
+    ])
   })
 })
 
@@ -280,5 +354,43 @@ describe('what clients ask before they send', () => {
       headers: { authorization: `Bearer ${api.key}` },
     })
     expect([answer.statusCode, answer.body]).toEqual([200, ''])
+  })
+})
+
+describe('the name of an index', () => {
+  it.each([
+    'filebeat-8.17.0',
+    '.ds-logs-generic-default-2026.11.23-000001',
+    'logs-nginx.access-default',
+    'a',
+    '...',
+    'größe',
+    '日志',
+    'x'.repeat(255),
+  ])('%s is the name of an index', (name) => {
+    expect(faultOfIndexName(name)).toBeUndefined()
+  })
+
+  it.each([
+    ['', 'must not be empty'],
+    ['Logs', 'must be lowercase'],
+    ['GRÖSSE', 'must be lowercase'],
+    ['_all', "must not start with '_', '-', or '+'"],
+    ['-a', "must not start with '_', '-', or '+'"],
+    ['+a', "must not start with '_', '-', or '+'"],
+    ['.', "must not be '.' or '..'"],
+    ['..', "must not be '.' or '..'"],
+    ['a#b', "must not contain '#'"],
+    ['cluster:a', "must not contain ':'"],
+    ['a\u{0}b', 'must not contain control characters'],
+    ['a\u{7f}', 'must not contain control characters'],
+    ['x'.repeat(256), 'index name is too long, (256 > 255)'],
+    ['é'.repeat(128), 'index name is too long, (256 > 255)'],
+  ])('%j %s', (name, fault) => {
+    expect(faultOfIndexName(name)).toBe(fault)
+  })
+
+  it.each(Array.from(String.raw`\/*?"<>| ,`))('the character %s is not allowed', (character) => {
+    expect(faultOfIndexName(`a${character}`)).toContain('must not contain the following characters')
   })
 })

@@ -8,11 +8,15 @@ import {
   originOfResource,
 } from '../../../src/protocols/otlp/entry-of-record.ts'
 import { OtlpJsonFinder } from '../../../src/protocols/otlp/json-finder.ts'
-import { emptyRecord, emptyResource, emptyScope } from '../../../src/protocols/otlp/log-record.ts'
+import {
+  emptyRecord,
+  emptyResource,
+  emptyScope,
+  RecordError,
+} from '../../../src/protocols/otlp/log-record.ts'
 import { ProtobufReader } from '../../../src/protocols/otlp/protobuf-reader.ts'
 import { protobufRecords } from '../../../src/protocols/otlp/protobuf-records.ts'
 import { readAnyValue } from '../../../src/protocols/otlp/protobuf-values.ts'
-import { RecordError } from '../../../src/protocols/otlp/record-error.ts'
 import { recordLimits, ValueBudget } from '../../../src/protocols/otlp/value-budget.ts'
 import { Problem } from '../../../src/problems.ts'
 

@@ -16,9 +16,11 @@ afterEach(async () => {
 })
 
 /** A request with records whose JSON is given. */
-const withRecords = (...records: readonly string[]): string =>
+const logs = (...records: readonly string[]): string =>
   `{"resourceLogs":[{"scopeLogs":[{"logRecords":[${records.join(',')}]}]}]}`
-const withValue = (value: string): string => `{"body":${value}}`
+const bodyOf = (value: string): string => `{"body":${value}}`
+/** A request with a record that has a body. */
+const one = (value: string): string => logs(bodyOf(value))
 const attribute = (key: string, value: string): string =>
   `{"attributes":[{"key":${JSON.stringify(key)},"value":${value}}]}`
 
@@ -32,12 +34,12 @@ describe('a request in JSON', () => {
     ['nulls', '{"resourceLogs":[{"resource":null,"schemaUrl":null,"scopeLogs":null}]}', []],
     [
       'null in a record',
-      withRecords('{"body":null,"attributes":null,"timeUnixNano":null,"flags":null}'),
+      logs('{"body":null,"attributes":null,"timeUnixNano":null,"flags":null}'),
       [{ message: '', metadata: {} }],
     ],
-    ['blanks', `\n{ "resourceLogs" : [ {"scopeLogs":[{"logRecords":[ ${withValue(text)} ]}]} ] }\n`, [m]],
-    ['an escaped name', withRecords(withValue(text)).replace('resourceLogs', 'resource\\u004cogs'), [m]],
-    ['escaped names of records', withRecords(`{"b\\u006fdy":{"string\\u0056alue":"m"}}`), [m]],
+    ['blanks', `\n{ "resourceLogs" : [ {"scopeLogs":[{"logRecords":[ ${bodyOf(text)} ]}]} ] }\n`, [m]],
+    ['an escaped name', one(text).replace('resourceLogs', 'resource\\u004cogs'), [m]],
+    ['escaped names of records', logs(`{"b\\u006fdy":{"string\\u0056alue":"m"}}`), [m]],
     [
       'unknown fields',
       `{"a":1,"resourceLogs":[{"b":[2],"scopeLogs":[{"c":{},"logRecords":[{"d":{"e":1},"body":${text}}]}]}],"f":null}`,
@@ -45,7 +47,7 @@ describe('a request in JSON', () => {
     ],
     [
       'fields in snake case, which are unknown',
-      withRecords('{"severity_number":17,"event_name":"e"}'),
+      logs('{"severity_number":17,"event_name":"e"}'),
       [{ message: '', level: 'log' }],
     ],
     [
@@ -53,52 +55,40 @@ describe('a request in JSON', () => {
       `{"resourceLogs":[{"scopeLogs":[]}],"resourceLogs":[{"scopeLogs":[{"logRecords":[{}]}],"scopeLogs":[{"logRecords":[{},{}],"logRecords":[{"body":${text},"body":${text}}]}]}]}`,
       [m],
     ],
-    [
-      'several values: the last one counts',
-      withRecords(withValue('{"intValue":"1","stringValue":"m"}')),
-      [m],
-    ],
+    ['several values: the last one counts', one('{"intValue":"1","stringValue":"m"}'), [m]],
     [
       'a name of a severity',
-      withRecords('{"severityNumber":"SEVERITY_NUMBER_WARN2"}'),
+      logs('{"severityNumber":"SEVERITY_NUMBER_WARN2"}'),
       [{ level: 'warn', metadata: { severity_number: 14 } }],
     ],
-    [
-      'an unspecified severity',
-      withRecords('{"severityNumber":"SEVERITY_NUMBER_UNSPECIFIED"}'),
-      [{ level: 'log' }],
-    ],
+    ['an unspecified severity', logs('{"severityNumber":"SEVERITY_NUMBER_UNSPECIFIED"}'), [{ level: 'log' }]],
     [
       'an unknown severity',
-      withRecords('{"severityNumber":99}'),
+      logs('{"severityNumber":99}'),
       [{ level: 'log', metadata: { severity_number: 99 } }],
     ],
     [
       'numbers as texts',
-      withRecords('{"severityNumber":"9","flags":"1","droppedAttributesCount":"2"}'),
+      logs('{"severityNumber":"9","flags":"1","droppedAttributesCount":"2"}'),
       [{ level: 'info', metadata: { flags: 1, dropped_attributes_count: 2 } }],
     ],
     [
       'a time as a number',
-      withRecords('{"timeUnixNano":1544712660300000000}'),
+      logs('{"timeUnixNano":1544712660300000000}'),
       [{ timestamp: '2018-12-13T14:51:00.300000Z' }],
     ],
-    ['an integer as a number', withRecords(withValue('{"intValue":-7}')), [{ message: '-7' }]],
+    ['an integer as a number', one('{"intValue":-7}'), [{ message: '-7' }]],
     [
       'an integer of 64 bits as a number',
-      withRecords(withValue('{"intValue":9223372036854775807}')),
+      one('{"intValue":9223372036854775807}'),
       [{ message: '9223372036854775807' }],
     ],
-    ['an integer with leading zeros', withRecords(withValue('{"intValue":"-007"}')), [{ message: '-7' }]],
-    ['a double as a text', withRecords(withValue('{"doubleValue":"1e3"}')), [{ message: '1000' }]],
-    [
-      'a double that is not finite',
-      withRecords(withValue('{"doubleValue":"-Infinity"}')),
-      [{ message: '-Infinity' }],
-    ],
+    ['an integer with leading zeros', one('{"intValue":"-007"}'), [{ message: '-7' }]],
+    ['a double as a text', one('{"doubleValue":"1e3"}'), [{ message: '1000' }]],
+    ['a double that is not finite', one('{"doubleValue":"-Infinity"}'), [{ message: '-Infinity' }]],
     [
       'a time as a number with an exponent',
-      withRecords('{"timeUnixNano":1.7e18}', '{"timeUnixNano":17.00000000000000001E+17}'),
+      logs('{"timeUnixNano":1.7e18}', '{"timeUnixNano":17.00000000000000001E+17}'),
       [
         { timestamp: '2023-11-14T22:13:20.000000Z', metadata: {} },
         { timestamp: '2023-11-14T22:13:20.000000Z', metadata: { time_unix_nano: '1700000000000000001' } },
@@ -106,38 +96,34 @@ describe('a request in JSON', () => {
     ],
     [
       'a time as a number with a fraction of zeros',
-      withRecords('{"timeUnixNano":1700000000000000000.0}', '{"timeUnixNano":170000000000000000000e-2}'),
+      logs('{"timeUnixNano":1700000000000000000.0}', '{"timeUnixNano":170000000000000000000e-2}'),
       [{ timestamp: '2023-11-14T22:13:20.000000Z' }, { timestamp: '2023-11-14T22:13:20.000000Z' }],
     ],
     [
       'an integer as a number with an exponent',
-      withRecords(withValue('{"intValue":1e17}'), withValue('{"intValue":-9.223372036854775807e18}')),
+      logs(bodyOf('{"intValue":1e17}'), bodyOf('{"intValue":-9.223372036854775807e18}')),
       [{ message: '100000000000000000' }, { message: '-9223372036854775807' }],
     ],
-    ['the largest double', withRecords(withValue('{"doubleValue":1.5e308}')), [{ message: '1.5e+308' }]],
-    ['base64 for URLs', withRecords(withValue('{"bytesValue":"-_8"}')), [{ message: '+/8=' }]],
+    ['the largest double', one('{"doubleValue":1.5e308}'), [{ message: '1.5e+308' }]],
+    ['base64 for URLs', one('{"bytesValue":"-_8"}'), [{ message: '+/8=' }]],
     [
       'an id in upper case',
-      withRecords('{"traceId":"0AF7651916CD43DD8448EB211C80319C"}'),
+      logs('{"traceId":"0AF7651916CD43DD8448EB211C80319C"}'),
       [{ metadata: { trace_id: '0af7651916cd43dd8448eb211c80319c' } }],
     ],
     [
       'an id in base64, which is kept',
-      withRecords('{"spanId":"t61rcWkgMzE="}'),
+      logs('{"spanId":"t61rcWkgMzE="}'),
       [{ metadata: { span_id: 't61rcWkgMzE=' } }],
     ],
-    ['an id of zeros', withRecords('{"traceId":"00000000000000000000000000000000"}'), [{ metadata: {} }]],
-    ['a value without a type', withRecords(withValue('{}')), [{ message: '' }]],
+    ['an id of zeros', logs('{"traceId":"00000000000000000000000000000000"}'), [{ metadata: {} }]],
+    ['a value without a type', one('{}'), [{ message: '' }]],
     [
       'an attribute without a key and a value',
-      withRecords('{"attributes":[{}]}'),
+      logs('{"attributes":[{}]}'),
       [{ metadata: { attributes: { '': null } } }],
     ],
-    [
-      'an escaped surrogate pair',
-      withRecords(withValue('{"stringValue":"\\ud83d\\ude00"}')),
-      [{ message: '😀' }],
-    ],
+    ['an escaped surrogate pair', one('{"stringValue":"\\ud83d\\ude00"}'), [{ message: '😀' }]],
   ])('may have %s', async (_what, body, rows) => {
     const response = await api.post(body)
     expect({ status: response.statusCode, body: response.body }).toEqual({ status: 200, body: '{}' })
@@ -152,12 +138,12 @@ describe('a request in JSON', () => {
     ['scopeLogs as an object', '{"resourceLogs":[{"scopeLogs":{}}]}', 'invalid_body'],
     ['a scope as null', '{"resourceLogs":[{"scopeLogs":[null]}]}', 'invalid_body'],
     ['logRecords as a number', '{"resourceLogs":[{"scopeLogs":[{"logRecords":0}]}]}', 'invalid_body'],
-    ['a cut off end', withRecords('{}').slice(0, -1), 'invalid_json'],
+    ['a cut off end', logs('{}').slice(0, -1), 'invalid_json'],
     ['only resource_logs', '{"resource_logs":[]}', 'invalid_entry'],
     ['no field', '{}', 'invalid_entry'],
     [
       'too many records',
-      withRecords(...Array.from({ length: limits.recordsPerRequestMax + 1 }, () => '{}')),
+      logs(...Array.from({ length: limits.recordsPerRequestMax + 1 }, () => '{}')),
       'too_many_entries',
     ],
   ])('is rejected with %s', async (_what, body, code) => {
@@ -182,27 +168,27 @@ describe('an invalid record in JSON', () => {
     ['a number', '7', 'wrong_type'],
     ['null', 'null', 'wrong_type'],
     ['a text as its body', '{"body":"m"}', 'wrong_type'],
-    ['a number as a text', withValue('{"stringValue":1}'), 'wrong_type'],
-    ['a text as a boolean', withValue('{"boolValue":"true"}'), 'wrong_type'],
-    ['a fraction as an integer', withValue('{"intValue":1.5}'), 'wrong_type'],
-    ['an integer beyond 64 bits', withValue('{"intValue":"9223372036854775808"}'), 'wrong_type'],
-    ['an exponent in a text as an integer', withValue('{"intValue":"1e3"}'), 'wrong_type'],
-    ['an exponent beyond 64 bits', withValue('{"intValue":1e19}'), 'wrong_type'],
-    ['an exponent of two digits', withValue('{"intValue":1e99}'), 'wrong_type'],
-    ['an exponent of three digits', withValue('{"intValue":1e400}'), 'wrong_type'],
-    ['a large number with a fraction', withValue('{"intValue":1700000000000000000.5}'), 'wrong_type'],
+    ['a number as a text', bodyOf('{"stringValue":1}'), 'wrong_type'],
+    ['a text as a boolean', bodyOf('{"boolValue":"true"}'), 'wrong_type'],
+    ['a fraction as an integer', bodyOf('{"intValue":1.5}'), 'wrong_type'],
+    ['an integer beyond 64 bits', bodyOf('{"intValue":"9223372036854775808"}'), 'wrong_type'],
+    ['an exponent in a text as an integer', bodyOf('{"intValue":"1e3"}'), 'wrong_type'],
+    ['an exponent beyond 64 bits', bodyOf('{"intValue":1e19}'), 'wrong_type'],
+    ['an exponent of two digits', bodyOf('{"intValue":1e99}'), 'wrong_type'],
+    ['an exponent of three digits', bodyOf('{"intValue":1e400}'), 'wrong_type'],
+    ['a large number with a fraction', bodyOf('{"intValue":1700000000000000000.5}'), 'wrong_type'],
     [
       'a large number with an exponent and a fraction',
       '{"timeUnixNano":170000000000000000001e-2}',
       'wrong_type',
     ],
-    ['a double beyond the largest one', withValue('{"doubleValue":1e400}'), 'wrong_type'],
+    ['a double beyond the largest one', bodyOf('{"doubleValue":1e400}'), 'wrong_type'],
     ['a negative double beyond the largest one', attribute('a', '{"doubleValue":-1e400}'), 'wrong_type'],
-    ['a double beyond the largest one as a text', withValue('{"doubleValue":"1e400"}'), 'wrong_type'],
-    ['a text as a double', withValue('{"doubleValue":"one"}'), 'wrong_type'],
-    ['bytes that are not base64', withValue('{"bytesValue":"a b"}'), 'wrong_type'],
-    ['an array as a list', withValue('{"arrayValue":[]}'), 'wrong_type'],
-    ['an object of values', withValue('{"kvlistValue":{"values":{}}}'), 'wrong_type'],
+    ['a double beyond the largest one as a text', bodyOf('{"doubleValue":"1e400"}'), 'wrong_type'],
+    ['a text as a double', bodyOf('{"doubleValue":"one"}'), 'wrong_type'],
+    ['bytes that are not base64', bodyOf('{"bytesValue":"a b"}'), 'wrong_type'],
+    ['an array as a list', bodyOf('{"arrayValue":[]}'), 'wrong_type'],
+    ['an object of values', bodyOf('{"kvlistValue":{"values":{}}}'), 'wrong_type'],
     ['an object as attributes', '{"attributes":{"a":1}}', 'wrong_type'],
     ['a number as a key', '{"attributes":[{"key":1}]}', 'wrong_type'],
     ['a negative time', '{"timeUnixNano":"-1"}', 'wrong_type'],
@@ -211,10 +197,10 @@ describe('an invalid record in JSON', () => {
     ['an unknown name of a severity', '{"severityNumber":"SEVERITY_NUMBER_LOUD"}', 'wrong_type'],
     ['flags beyond 32 bits', '{"flags":4294967296}', 'wrong_type'],
     ['a number as an id', '{"traceId":1}', 'wrong_type'],
-    ['half a surrogate pair', withValue('{"stringValue":"\\ud83d"}'), 'invalid_unicode'],
+    ['half a surrogate pair', bodyOf('{"stringValue":"\\ud83d"}'), 'invalid_unicode'],
     ['half a surrogate pair in a key', '{"attributes":[{"key":"\\ude00"}]}', 'invalid_unicode'],
     ['15 levels', attribute('k', deep(15)), 'too_deep'],
-    ['10,000 levels', withValue(deep(10_000)), 'too_deep'],
+    ['10,000 levels', bodyOf(deep(10_000)), 'too_deep'],
     [
       '10,000 levels in an unknown field',
       `{"unknown":${'['.repeat(10_000)}${']'.repeat(10_000)}}`,
@@ -222,14 +208,14 @@ describe('an invalid record in JSON', () => {
     ],
     [
       'a long message',
-      withValue(`{"stringValue":"${'a'.repeat(limits.messageCharactersMax + 1)}"}`),
+      bodyOf(`{"stringValue":"${'a'.repeat(limits.messageCharactersMax + 1)}"}`),
       'too_long',
     ],
     ['too many values', attribute('k', `{"arrayValue":{"values":[${'{},'.repeat(40_000)}{}]}}`), 'too_large'],
     ['too many bytes', `{"unknown":"${'a'.repeat(recordLimits.bytesMax)}"}`, 'too_large'],
     ['too many bytes in escapes', `{"unknown":"${'\\u0061'.repeat(400_000)}"}`, 'too_large'],
   ])('is rejected without affecting the others: %s', async (_what, record, code) => {
-    const response = await api.post(withRecords(withValue(text), record, withValue(text)))
+    const response = await api.post(logs(bodyOf(text), record, bodyOf(text)))
     expect(response.json()).toEqual({
       partialSuccess: {
         rejectedLogRecords: '1',
@@ -247,7 +233,7 @@ describe('an invalid record in JSON', () => {
     ['schema URL', (head: string) => `"schemaUrl":${head},"scopeLogs":[{"logRecords":[{}]}]`],
   ])('is each record of an invalid %s', async (_what, wrap) => {
     const response = await api.post(
-      `{"resourceLogs":[{${wrap('[7]')}},{"scopeLogs":[{"logRecords":[${withValue(text)}]}]}]}`,
+      `{"resourceLogs":[{${wrap('[7]')}},{"scopeLogs":[{"logRecords":[${bodyOf(text)}]}]}]}`,
     )
     expect(response.json()).toMatchObject({ partialSuccess: { rejectedLogRecords: '1' } })
     expect(storedRows(api)).toMatchObject([m])
@@ -258,7 +244,7 @@ it('is never passed to JSON.parse with an escaped name', async () => {
   const parse = vi.spyOn(JSON, 'parse')
   // JSON.parse might read the name of the second record as that of the first: see `buildExactly`.
   for (const name of ['\\\\', '\\n']) {
-    const response = await api.post(withRecords(`{"a":1,"${name}":2,"body":${text}}`))
+    const response = await api.post(logs(`{"a":1,"${name}":2,"body":${text}}`))
     expect(response.statusCode).toBe(200)
   }
   expect(parse.mock.calls.filter(([json]) => json.includes('"a":1'))).toEqual([])

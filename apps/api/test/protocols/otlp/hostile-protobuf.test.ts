@@ -19,7 +19,7 @@ afterEach(async () => {
 
 const post = (body: Buffer): Promise<LightMyRequestResponse> => api.post(body, { headers: protobuf })
 /** A request with one record of these bytes. */
-const withRecord = (...fields: readonly Buffer[]): Buffer =>
+const one = (...fields: readonly Buffer[]): Buffer =>
   field.bytes(1, field.bytes(2, field.bytes(2, Buffer.concat(fields))))
 const text = (value: string): Buffer => field.bytes(1, value)
 const body = (value: string | Buffer): Buffer => field.bytes(5, Buffer.isBuffer(value) ? value : text(value))
@@ -60,15 +60,15 @@ const malformed: readonly (readonly [what: string, body: Buffer])[] = [
   ['a group with another end', Buffer.from([0x1b, 0x24])],
   ['10,000 open groups', Buffer.alloc(10_000, 0x1b)],
   ['101 groups', Buffer.concat([Buffer.alloc(101, 0x1b), Buffer.alloc(101, 0x1c)])],
-  ['a body that is not UTF-8', withRecord(body(invalidText))],
-  ['half a surrogate pair in bytes', withRecord(body(field.bytes(1, Buffer.from([0xed, 0xa0, 0xbd]))))],
-  ['a truncated sequence', withRecord(body(field.bytes(1, Buffer.from([0xe2, 0x82]))))],
-  ['a key that is not UTF-8', withRecord(attribute(invalid, text('v')))],
-  ['a value that is not UTF-8', withRecord(attribute('k', invalidText))],
-  ['a severity text that is not UTF-8', withRecord(field.bytes(3, invalid))],
-  ['101 levels in an attribute', withRecord(attribute('k', nested(100)))],
-  ['10,000 levels in an attribute', withRecord(attribute('k', nested(10_000)))],
-  ['10,000 levels in the body', withRecord(body(nested(10_000)))],
+  ['a body that is not UTF-8', one(body(invalidText))],
+  ['half a surrogate pair in bytes', one(body(field.bytes(1, Buffer.from([0xed, 0xa0, 0xbd]))))],
+  ['a truncated sequence', one(body(field.bytes(1, Buffer.from([0xe2, 0x82]))))],
+  ['a key that is not UTF-8', one(attribute(invalid, text('v')))],
+  ['a value that is not UTF-8', one(attribute('k', invalidText))],
+  ['a severity text that is not UTF-8', one(field.bytes(3, invalid))],
+  ['101 levels in an attribute', one(attribute('k', nested(100)))],
+  ['10,000 levels in an attribute', one(attribute('k', nested(10_000)))],
+  ['10,000 levels in the body', one(body(nested(10_000)))],
   [
     'a group of 16,385 fields',
     Buffer.concat([
@@ -79,9 +79,9 @@ const malformed: readonly (readonly [what: string, body: Buffer])[] = [
   ],
   ['a fixed64 of seven bytes', Buffer.from([0x11, 1, 2, 3, 4, 5, 6, 7])],
   ['a fixed32 of three bytes', Buffer.from([0x15, 1, 2, 3])],
-  ['a record that ends within a field', withRecord(body('m'), Buffer.from([0x09, 1]))],
-  ['an attribute that ends within a field', withRecord(field.bytes(6, Buffer.from([0x0a, 9, 0x61])))],
-  ['a value that ends within a field', withRecord(body(Buffer.from([0x0a, 1])))],
+  ['a record that ends within a field', one(body('m'), Buffer.from([0x09, 1]))],
+  ['an attribute that ends within a field', one(field.bytes(6, Buffer.from([0x0a, 9, 0x61])))],
+  ['a value that ends within a field', one(body(Buffer.from([0x0a, 1])))],
   ['a resource that ends within a field', field.bytes(1, field.bytes(1, Buffer.from([0x0a, 1])))],
   ['a scope that ends within a field', field.bytes(1, field.bytes(2, field.bytes(1, Buffer.from([0x0a]))))],
 ]
@@ -98,7 +98,7 @@ describe('a malformed request', () => {
   })
 
   it('stores none of its valid records', async () => {
-    const response = await post(Buffer.concat([withRecord(body('valid')), Buffer.from([0x0a, 1])]))
+    const response = await post(Buffer.concat([one(body('valid')), Buffer.from([0x0a, 1])]))
     expect(response.statusCode).toBe(400)
     expect(api.queue.adds).toEqual([])
   })
@@ -110,47 +110,39 @@ const unusual: readonly (readonly [what: string, body: Buffer, rows: readonly ob
   ['no bytes', Buffer.alloc(0), []],
   ['an empty resource', field.bytes(1, ''), []],
   ['an empty scope', field.bytes(1, field.bytes(2, '')), []],
-  ['an empty record', withRecord(), [{ message: '', level: 'log' }]],
-  [
-    'unknown fields',
-    withRecord(field.bytes(99, 'x'), field.varint(4, 1), body('m'), field.fixed64(77, 1n)),
-    [m],
-  ],
-  ['groups', withRecord(group(3, field.bytes(1, 'x'), group(4)), body('m')), [m]],
+  ['an empty record', one(), [{ message: '', level: 'log' }]],
+  ['unknown fields', one(field.bytes(99, 'x'), field.varint(4, 1), body('m'), field.fixed64(77, 1n)), [m]],
+  ['groups', one(group(3, field.bytes(1, 'x'), group(4)), body('m')), [m]],
   [
     'a group of 16,384 fields',
-    withRecord(group(3, Buffer.alloc(2 * 16_384, Buffer.from([0x08, 0]))), body('m')),
+    one(group(3, Buffer.alloc(2 * 16_384, Buffer.from([0x08, 0]))), body('m')),
     [m],
   ],
-  ['100 groups', withRecord(Buffer.alloc(100, 0x1b), Buffer.alloc(100, 0x1c), body('m')), [m]],
+  ['100 groups', one(Buffer.alloc(100, 0x1b), Buffer.alloc(100, 0x1c), body('m')), [m]],
   [
     'known fields with other types',
-    withRecord(field.varint(1, 7), field.fixed32(2, 9), field.varint(5, 1), field.fixed64(6, 1n), body('m')),
+    one(field.varint(1, 7), field.fixed32(2, 9), field.varint(5, 1), field.fixed64(6, 1n), body('m')),
     [{ ...m, level: 'log' }],
   ],
-  [
-    'a packed severity',
-    withRecord(field.bytes(2, Buffer.from([17, 9])), body('m')),
-    [{ ...m, level: 'log' }],
-  ],
+  ['a packed severity', one(field.bytes(2, Buffer.from([17, 9])), body('m')), [{ ...m, level: 'log' }]],
   [
     'repeated scalars',
-    withRecord(field.varint(2, 9), field.varint(2, 17), body('a'), body('m')),
+    one(field.varint(2, 9), field.varint(2, 17), body('a'), body('m')),
     [{ ...m, level: 'error' }],
   ],
   [
     'repeated lists, which are merged',
-    withRecord(body(encodeValue(['a'])), body(encodeValue(['b', { c: 1 }]))),
+    one(body(encodeValue(['a'])), body(encodeValue(['b', { c: 1 }]))),
     [{ message: '["a","b",{"c":1}]' }],
   ],
   [
     'repeated objects, which are merged',
-    withRecord(attribute('k', encodeValue({ a: 1, b: 2 })), attribute('k', encodeValue({ b: 3 }))),
+    one(attribute('k', encodeValue({ a: 1, b: 2 })), attribute('k', encodeValue({ b: 3 }))),
     [{ metadata: { attributes: { k: { b: 3 } } } }],
   ],
   [
     'a repeated value in an attribute, which is merged',
-    withRecord(
+    one(
       field.bytes(
         6,
         Buffer.concat([
@@ -164,21 +156,13 @@ const unusual: readonly (readonly [what: string, body: Buffer, rows: readonly ob
   ],
   [
     'a value of several types: the last one counts',
-    withRecord(body(Buffer.concat([encodeValue({ a: 1 }), encodeValue(2n ** 60n), text('m')]))),
+    one(body(Buffer.concat([encodeValue({ a: 1 }), encodeValue(2n ** 60n), text('m')]))),
     [m],
   ],
-  [
-    'an overlong varint',
-    withRecord(Buffer.from([0x10]), overlong(17, 10), body('m')),
-    [{ ...m, level: 'error' }],
-  ],
-  ['an overlong length', withRecord(Buffer.concat([Buffer.from([0x2a]), overlong(3, 5), text('m')])), [m]],
-  ['an overlong tag', withRecord(Buffer.concat([Buffer.from([0xaa, 0x80, 0x00, 3]), text('m')])), [m]],
-  [
-    'a severity of 64 bits',
-    withRecord(field.varint(2, 2n ** 63n + 9n), body('m')),
-    [{ ...m, level: 'info' }],
-  ],
+  ['an overlong varint', one(Buffer.from([0x10]), overlong(17, 10), body('m')), [{ ...m, level: 'error' }]],
+  ['an overlong length', one(Buffer.concat([Buffer.from([0x2a]), overlong(3, 5), text('m')])), [m]],
+  ['an overlong tag', one(Buffer.concat([Buffer.from([0xaa, 0x80, 0x00, 3]), text('m')])), [m]],
+  ['a severity of 64 bits', one(field.varint(2, 2n ** 63n + 9n), body('m')), [{ ...m, level: 'info' }]],
   [
     'a resource and a scope after their records',
     field.bytes(
@@ -201,23 +185,19 @@ const unusual: readonly (readonly [what: string, body: Buffer, rows: readonly ob
   ],
   [
     'an attribute without a key',
-    withRecord(field.bytes(6, field.bytes(2, text('v')))),
+    one(field.bytes(6, field.bytes(2, text('v')))),
     [{ metadata: { attributes: { '': 'v' } } }],
   ],
   [
     'an attribute without a value',
-    withRecord(field.bytes(6, field.bytes(1, 'k'))),
+    one(field.bytes(6, field.bytes(1, 'k'))),
     [{ metadata: { attributes: { k: null } } }],
   ],
-  [
-    'an id of another length',
-    withRecord(field.bytes(9, Buffer.from([1, 2]))),
-    [{ metadata: { trace_id: '0102' } }],
-  ],
-  ['a text with a byte order mark and a NUL', withRecord(body('\ufeffa\0')), [{ message: '\ufeffa\0' }]],
+  ['an id of another length', one(field.bytes(9, Buffer.from([1, 2]))), [{ metadata: { trace_id: '0102' } }]],
+  ['a text with a byte order mark and a NUL', one(body('\ufeffa\0')), [{ message: '\ufeffa\0' }]],
   [
     '14 levels in an attribute',
-    withRecord(attribute('k', nested(14))),
+    one(attribute('k', nested(14))),
     [{ metadata: { attributes: { k: expect.any(Array) as unknown } } }],
   ],
 ]
@@ -260,8 +240,8 @@ describe('an invalid record', () => {
         field.bytes(
           2,
           Buffer.concat(
-            [encodeRecord({ body: 'a' }), record, encodeRecord({ body: 'b' })].map((one) =>
-              field.bytes(2, one),
+            [encodeRecord({ body: 'a' }), record, encodeRecord({ body: 'b' })].map((bytes) =>
+              field.bytes(2, bytes),
             ),
           ),
         ),
@@ -288,7 +268,7 @@ describe('an invalid record', () => {
     const tooMany = field.bytes(5, Buffer.alloc(80_000, Buffer.from([0x0a, 0])))
     for (const value of [nested(20), tooMany]) {
       const head = withAttribute(Buffer.concat([field.bytes(1, 'k'), field.bytes(2, value)]))
-      const response = await post(Buffer.concat([field.bytes(1, head), withRecord(body('valid'))]))
+      const response = await post(Buffer.concat([field.bytes(1, head), one(body('valid'))]))
       expect(decodeAnswer(response.statusCode, response.rawPayload)).toMatchObject({
         partialSuccess: { rejectedLogRecords: '1' },
       })

@@ -1,0 +1,114 @@
+import { limits } from '@sluice/schema'
+import type { LightMyRequestResponse } from 'fastify'
+import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import { buildTestApi, type TestApi } from '../support/test-api.ts'
+
+let api: TestApi
+
+beforeEach(() => {
+  api = buildTestApi()
+})
+
+afterEach(async () => {
+  await api.close()
+})
+
+const send = (
+  body: object | string | Buffer,
+  headers: Record<string, string | undefined> = {},
+  url = '/api/v2/logs',
+): Promise<LightMyRequestResponse> =>
+  api.post(body, { url, headers: { authorization: undefined, 'dd-api-key': api.key, ...headers } })
+
+const metadata = (): unknown[] =>
+  api.queue.rows.map(({ metadata_text }) => JSON.parse(metadata_text ?? '{}') as unknown)
+
+describe('logs', () => {
+  it('are stored', async () => {
+    const answer = await send([
+      {
+        message: 'one',
+        status: 'warn',
+        timestamp: 1_763_632_800_123,
+        hostname: 'h',
+        service: 'shop',
+        ddsource: 'nodejs',
+        ddtags: 'env:prod,version:1.2,flag',
+      },
+      { message: 'two', status: 'OK', ddtags: 'service:cart, env:staging' },
+      { message: 'three', status: 'odd', level: 'error', env: 'dev', ddtags: 'env:prod' },
+      { message: 'four', status: 200 },
+    ])
+    expect([answer.statusCode, answer.body]).toEqual([202, '{}'])
+    expect(api.queue.rows).toMatchObject([
+      {
+        message: 'one',
+        level: 'warn',
+        timestamp: '2025-11-20T10:00:00.123Z',
+        service: 'shop',
+        environment: 'production',
+      },
+      { message: 'two', level: 'success', service: 'cart', environment: 'staging' },
+      { message: 'three', level: 'error', environment: 'development' },
+      { message: 'four', level: 'log' },
+    ])
+    expect(metadata()).toEqual([
+      { hostname: 'h', ddsource: 'nodejs', ddtags: 'env:prod,version:1.2,flag' },
+      { ddtags: 'service:cart, env:staging' },
+      { status: 'odd', ddtags: 'env:prod' },
+      { status: 200 },
+    ])
+  })
+
+  it('may be one log, or none', async () => {
+    expect((await send({ message: 'one' })).statusCode).toBe(202)
+    expect(api.queue.rows.length).toBe(1)
+    expect((await send({})).body).toBe('{}')
+    expect((await send([])).body).toBe('{}')
+    expect(api.queue.rows.length).toBe(1)
+  })
+
+  it('are answered with 202 if one is stored, else with 400', async () => {
+    const long = { message: 'm'.repeat(limits.messageCharactersMax + 1) }
+    const partly = await send([7, { message: 'a' }, long])
+    expect(partly.statusCode).toBe(202)
+    expect(partly.json<{ errors: { detail: string }[] }>().errors[0]?.detail).toBe(
+      '2 of 3 logs are rejected. Log 0: must be an object.',
+    )
+    expect(api.queue.rows.map(({ message }) => message)).toEqual(['a'])
+    expect((await send([long])).statusCode).toBe(400)
+  })
+
+  it.each<[string, string | Buffer, number]>([
+    ['an empty body', '', 400],
+    ['JSON that ends too early', '[{"message":"a"},', 400],
+    ['two values', '{"message":"a"}{"message":"b"}', 400],
+    ['bytes that are not UTF-8', Buffer.from([0x22, 0xff, 0x22]), 400],
+    ['too many logs', `[${'{"a":1},'.repeat(limits.recordsPerRequestMax)}{"a":1}]`, 413],
+  ])('in %s are rejected, and nothing is stored', async (_what, body, status) => {
+    const answer = await send(body)
+    expect(answer.statusCode).toBe(status)
+    expect(answer.json()).toMatchObject({ errors: [{ status: String(status) }] })
+    expect(api.queue.adds).toEqual([])
+  })
+})
+
+describe('a key', () => {
+  it('is checked by /api/v1/validate', async () => {
+    const validate = (key: string): Promise<LightMyRequestResponse> =>
+      api.app.inject({ url: '/api/v1/validate', headers: { 'dd-api-key': key } })
+    expect((await validate(api.key)).json()).toEqual({ valid: true })
+    expect((await validate('x')).statusCode).toBe(401)
+    expect((await validate('x')).body).toContain('Send the header DD-API-KEY with a valid key.')
+  })
+
+  it('is only read from its header', async () => {
+    expect((await send({}, { 'dd-api-key': undefined, authorization: `Bearer ${api.key}` })).statusCode).toBe(
+      401,
+    )
+    const inUrl = await send({}, {}, `/api/v2/logs?dd-api-key=${api.key}`)
+    expect(inUrl.json<{ errors: { detail: string }[] }>().errors[0]?.detail).toContain(
+      'A key in a URL ends up in logs.',
+    )
+  })
+})

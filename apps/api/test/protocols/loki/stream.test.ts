@@ -1,0 +1,82 @@
+import { describe, expect, it, vi } from 'vitest'
+import { LABELS_CHARACTERS_MAX, parseLabels } from '../../../src/protocols/loki/stream.ts'
+import { NAMES_MAX } from '../../../src/protocols/shippers.ts'
+
+/** Labels with the same name. */
+const same = (count: number): string => `{${'a="",'.repeat(count)}}`
+
+describe('parseLabels', () => {
+  it.each<[string, Record<string, string>]>([
+    ['{}', {}],
+    [' { } ', {}],
+    ['{app="x"}', { app: 'x' }],
+    ['{app="x",}', { app: 'x' }],
+    ['{ app = "x" , level= "info" }', { app: 'x', level: 'info' }],
+    [
+      String.raw`{a="q\"b\\n",b="\n\t\u00e9\U0001F600\x41\101\xff\ud800"}`,
+      { a: 'q"b\\n', b: '\n\té😀AA\u{FFFD}\u{FFFD}' },
+    ],
+    ['{a="}",b=",",c="{x=\'y\'}"}', { a: '}', b: ',', c: "{x='y'}" }],
+    ['{a=`raw \\n "x"`}', { a: 'raw \\n "x"' }],
+    ['{"service.name"="x"}', { 'service.name': 'x' }],
+    ['{a="1",a="2"}', { a: '1', a_2: '2' }],
+    ['{a=""}', { a: '' }],
+  ])('reads %s', (text, labels) => {
+    expect(parseLabels(text)).toEqual(labels)
+  })
+
+  it.each([
+    '',
+    'x',
+    '{',
+    '}',
+    '{a}',
+    '{a=}',
+    '{a=x}',
+    '{a="x"',
+    '{a="x}',
+    '{a="x" b="y"}',
+    '{,}',
+    '{a="x"}}',
+    '{a="x"} b',
+    '{1a="x"}',
+    '{a="\n"}',
+    '{a=~"x"}',
+  ])('rejects %j', (text) => {
+    expect(parseLabels(text)).toBeUndefined()
+  })
+
+  it('has a limit', () => {
+    const value = 'x'.repeat(LABELS_CHARACTERS_MAX - '{a=""}'.length)
+    expect(parseLabels(`{a="${value}"}`)).toEqual({ a: value })
+    expect(parseLabels(`{a="${value}x"}`)).toBeUndefined()
+  })
+
+  it('has a limit of the number of labels, which counts those with the same name', () => {
+    expect(Object.keys(parseLabels(same(NAMES_MAX)) ?? {})).toHaveLength(NAMES_MAX)
+    expect(parseLabels(same(NAMES_MAX + 1))).toBeUndefined()
+  })
+
+  it('passes no name twice in the search for a number', () => {
+    const hasOwn = vi.spyOn(Object, 'hasOwn')
+    parseLabels(same(NAMES_MAX))
+    const calls = hasOwn.mock.calls.length
+    hasOwn.mockRestore()
+    expect(calls).toBeLessThan(3 * NAMES_MAX)
+  })
+
+  it('takes no longer for hostile texts', () => {
+    const startMs = performance.now()
+    for (const unit of ['{', 'a=', '\\', '"', ' ', 'a="",', '`', '\\"', '{a="\\']) {
+      for (const head of ['', '{', '{a="', '{a="x"']) parseLabels(head + unit.repeat(5_000))
+    }
+    expect(performance.now() - startMs).toBeLessThan(1_000)
+  })
+
+  it('keeps hostile names', () => {
+    expect(Object.entries(parseLabels('{__proto__="x",constructor="y"}') ?? {})).toEqual([
+      ['__proto__', 'x'],
+      ['constructor', 'y'],
+    ])
+  })
+})

@@ -1,0 +1,336 @@
+import { limits } from '@sluice/schema'
+import type { LightMyRequestResponse } from 'fastify'
+import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import { Problem } from '../../src/problems.ts'
+import { jsonEvents } from '../../src/protocols/splunk-hec.ts'
+import { buildTestApi, type TestApi } from '../support/test-api.ts'
+
+let api: TestApi
+
+beforeEach(() => {
+  api = buildTestApi()
+})
+
+afterEach(async () => {
+  await api.close()
+})
+
+const send = (
+  body: string | Buffer,
+  {
+    path = '/services/collector',
+    headers = {},
+  }: { path?: string; headers?: Record<string, string | undefined> } = {},
+): Promise<LightMyRequestResponse> =>
+  api.post(body, {
+    url: path,
+    headers: { 'content-type': undefined, authorization: `Splunk ${api.key}`, ...headers },
+  })
+
+const concatenated = (...events: readonly unknown[]): string =>
+  events.map((event) => JSON.stringify(event)).join('')
+const metadata = (): unknown[] =>
+  api.queue.rows.map(({ metadata_text }) => JSON.parse(metadata_text ?? '{}') as unknown)
+
+describe('events', () => {
+  it.each(['', '/event', '/event/1.0'])('are stored from /services/collector%s', async (path) => {
+    const answer = await send(
+      concatenated(
+        {
+          time: 1_763_632_800.123_456,
+          host: 'h',
+          source: '/var/log/x',
+          sourcetype: 'syslog',
+          index: 'main',
+          event: 'text',
+          fields: { severity: 'WARN', region: 'eu' },
+        },
+        { time: '1763632801.5', event: { message: 'object', level: 'fatal', service: 'shop', n: 1 } },
+      ),
+      { path: `/services/collector${path}` },
+    )
+    expect([answer.statusCode, answer.body]).toEqual([200, '{"text":"Success","code":0}'])
+    expect(answer.headers['content-type']).toBe('application/json; charset=utf-8')
+    expect(api.queue.rows).toMatchObject([
+      { timestamp: '2025-11-20T10:00:00.123456Z', level: 'warn', message: 'text', service: '' },
+      { timestamp: '2025-11-20T10:00:01.5Z', level: 'error', message: 'object', service: 'shop' },
+    ])
+    expect(metadata()).toEqual([
+      { region: 'eu', host: 'h', source: '/var/log/x', sourcetype: 'syslog', index: 'main' },
+      { n: 1, originalLevel: 'fatal' },
+    ])
+  })
+
+  it('may be separated by whitespace, be in an array, and be of any type', async () => {
+    const answer = await send(' {"event":"a"}\r\n\n{"event":7} [{"event":[1]},{"event":false}]\t ')
+    expect(answer.json()).toEqual({ text: 'Success', code: 0 })
+    expect(api.queue.rows.map(({ message }) => message)).toEqual(['a', '7', '[1]', 'false'])
+  })
+
+  it('keep what their envelope and their event both have', async () => {
+    await send(
+      concatenated(
+        {
+          time: 1_763_632_800,
+          source: 's',
+          event: { msg: 'm', timestamp: 'x', source: 'y' },
+          fields: { msg: 'f' },
+          extra: true,
+        },
+        { time: 'soon', fields: [1], event: 'e', host: '', foo: null },
+        { event: { line: 'of a container', source: 'stdout', tag: 't' } },
+        { event: { message: { msg: 'inner', line: 1 }, severity: 'warn', line: 2, n: 3 } },
+      ),
+    )
+    expect(api.queue.rows.map(({ message }) => message)).toEqual(['m', 'e', 'of a container', 'inner'])
+    expect(api.queue.rows[0]).toMatchObject({ timestamp: '2025-11-20T10:00:00Z' })
+    expect(metadata()).toEqual([
+      { timestamp_2: 'x', source: 'y', msg_2: 'f', source_2: 's', extra: true },
+      { host: '', foo: null, fields: [1], time: 'soon' },
+      { source: 'stdout', tag: 't' },
+      { line: 1, n: 3, line_2: 2 },
+    ])
+  })
+
+  it('keep what their envelope and an entry of the contract both have', async () => {
+    const entry = { level: 'info', message: 'm', host: 'inner', metadata: { index: 7 } }
+    await send(concatenated({ event: entry, host: 'node', index: 'main' }))
+    expect(metadata()).toEqual([{ index: 7, host: 'inner', host_2: 'node', index_2: 'main' }])
+  })
+
+  it('are answered with 200 if one is stored, so that no client sends them once more', async () => {
+    const answer = await send(
+      concatenated(
+        { event: 'a' },
+        { host: 'h' },
+        'x',
+        { event: '' },
+        { event: 'm'.repeat(limits.messageCharactersMax + 1) },
+        { event: 'b' },
+      ),
+    )
+    expect(answer.statusCode).toBe(200)
+    expect(answer.json()).toEqual({
+      text: 'Success',
+      code: 0,
+      'invalid-event-number': 1,
+      rejected: 4,
+      detail: 'The event has no event',
+    })
+    expect(api.queue.rows.map(({ message }) => message)).toEqual(['a', 'b'])
+  })
+
+  it.each<[string, unknown, number, string]>([
+    ['no event', { host: 'h' }, 12, 'Event field is required'],
+    ['a blank event', { event: '' }, 13, 'Event field cannot be blank'],
+    ['an event that is null', { event: null }, 13, 'Event field cannot be blank'],
+    ['a text', 'x', 6, 'Invalid data format'],
+    [
+      'an event that is too deep',
+      { event: JSON.parse('['.repeat(30) + ']'.repeat(30)) as unknown },
+      6,
+      'Invalid data format',
+    ],
+  ])('with only %s are rejected', async (_what, event, code, text) => {
+    const answer = await send(concatenated(event))
+    expect(answer.statusCode).toBe(400)
+    expect(answer.json()).toMatchObject({ code, text, 'invalid-event-number': 0 })
+  })
+
+  it.each<[string, string | Buffer, number, number]>([
+    ['an empty body', '', 400, 5],
+    ['whitespace', ' \n ', 400, 5],
+    ['text', 'hello', 400, 6],
+    ['JSON that ends too early', '{"event":"a"}{"event":', 400, 6],
+    ['a comma between events', '{"event":"a"},{"event":"b"}', 400, 6],
+    ['bytes that are not UTF-8', Buffer.from([0x22, 0xff, 0x22]), 400, 6],
+    ['too many events', '{"event":1}'.repeat(limits.recordsPerRequestMax + 1), 413, 27],
+  ])('in %s are rejected, and nothing is stored', async (_what, body, status, code) => {
+    const answer = await send(body)
+    expect([answer.statusCode, answer.json<{ code: number }>().code]).toEqual([status, code])
+    expect(api.queue.adds).toEqual([])
+  })
+})
+
+describe("Docker's logging driver", () => {
+  it.each(['/services/collector', '/services/collector/event', '/services/collector/event/1.0'])(
+    'learns that %s is there without a key',
+    async (url) => {
+      const { statusCode, body } = await api.app.inject({ method: 'OPTIONS', url })
+      expect([statusCode, body]).toEqual([200, '{"text":"Success","code":0}'])
+      const { headers } = await api.app.inject({ method: 'GET', url })
+      expect(headers.allow).toBe('POST, OPTIONS')
+    },
+  )
+
+  it('sends lines of text, or of JSON, with labels of the container', async () => {
+    const origin = { source: 'stderr', tag: 'shop', attrs: { service: 'checkout', region: 'eu' } }
+    await send(
+      concatenated(
+        { host: 'node1', event: { line: 'text', ...origin } },
+        { host: 'node1', event: { line: { level: 'warn', msg: 'fields', n: 1, tag: 'own' }, ...origin } },
+        { host: 'node1', event: { line: null, ...origin } },
+      ),
+    )
+    expect(api.queue.rows).toMatchObject([
+      { level: 'log', message: 'text', service: 'checkout' },
+      { level: 'warn', message: 'fields', service: 'checkout' },
+      { level: 'log', message: JSON.stringify({ line: null, ...origin }), service: '' },
+    ])
+    expect(metadata()).toEqual([
+      { region: 'eu', source: 'stderr', tag: 'shop', host: 'node1' },
+      { n: 1, tag: 'own', region: 'eu', source: 'stderr', tag_2: 'shop', host: 'node1' },
+      { line: null, ...origin, host: 'node1' },
+    ])
+  })
+})
+
+describe('raw events', () => {
+  it('are lines', async () => {
+    const body = Buffer.concat([Buffer.from('one\r\n\ntwo {"a":1}\n'), Buffer.from([0x61, 0xff])])
+    const answer = await send(body, {
+      path: '/services/collector/raw?host=h&sourcetype=s&sourcetype=t&time=1763632800.25&channel=c&other=x',
+    })
+    expect(answer.json()).toMatchObject({ text: 'Success', code: 0, ackId: expect.any(Number) as unknown })
+    expect(api.queue.rows).toMatchObject([
+      { message: 'one', level: 'log', timestamp: '2025-11-20T10:00:00.25Z' },
+      { message: 'two {"a":1}' },
+      { message: 'a\u{FFFD}' },
+    ])
+    expect(metadata()[0]).toEqual({ host: 'h', sourcetype: 's', sourcetype_2: 't' })
+  })
+
+  it('keep the parameters of their request, whatever they are', async () => {
+    const path = `/services/collector/raw?time=yesterday&time=1763632800&time=1&source=${'s'.repeat(5_000)}&index=`
+    expect((await send('x', { path })).statusCode).toBe(200)
+    expect(api.queue.rows).toMatchObject([{ timestamp: '2025-11-20T10:00:00Z' }])
+    expect(metadata()).toEqual([{ source: 's'.repeat(5_000), index: '', time: 'yesterday', time_2: '1' }])
+  })
+
+  it('may have 16 values of parameters, because each row has them', async () => {
+    for (const [count, status] of [
+      [16, 200],
+      [17, 400],
+    ] as const) {
+      const answer = await send('x', { path: `/services/collector/raw?${'host=h&'.repeat(count)}other=o` })
+      expect(answer.statusCode).toBe(status)
+    }
+    expect(api.queue.rows).toHaveLength(1)
+  })
+
+  it('with lines that are too long are stored without these', async () => {
+    const answer = await send(`a\n${'x'.repeat(600_000)}\n${'y'.repeat(70_000)}\nb`, {
+      path: '/services/collector/raw/1.0',
+    })
+    expect(answer.json()).toMatchObject({ code: 0, rejected: 2, 'invalid-event-number': 1 })
+    expect(api.queue.rows.length).toBe(2)
+  })
+
+  it('need a body', async () => {
+    for (const body of ['', '\n\r\n\n'.repeat(50_000)])
+      expect((await send(body, { path: '/services/collector/raw' })).json()).toMatchObject({ code: 5 })
+  })
+})
+
+describe('acknowledgements', () => {
+  it('are true, because a request is stored before it gets its number', async () => {
+    const headers = { 'x-splunk-request-channel': 'c' }
+    const first = (await send('{"event":1}', { headers })).json<{ ackId: number }>().ackId
+    const second = (await send('{"event":1}', { headers })).json<{ ackId: number }>().ackId
+    expect(first).not.toBe(second)
+    const answer = await send(JSON.stringify({ acks: [first, second] }), {
+      path: '/services/collector/ack',
+      headers,
+    })
+    expect(answer.statusCode).toBe(200)
+    expect(answer.json()).toEqual({ acks: { [first]: true, [second]: true } })
+    expect(api.queue.rows.length).toBe(2)
+  })
+
+  it.each([
+    ['a key', { 'idempotency-key': 'k' }],
+    ['the body as its key', { 'sluice-idempotency': 'body' }],
+  ])('have the number of the first answer in a replay of a request with %s', async (_what, more) => {
+    const headers = { 'x-splunk-request-channel': 'c', ...more }
+    const first = await send('{"event":1}', { headers })
+    const second = await send('{"event":1}', { headers })
+    expect(second.headers['idempotency-replayed']).toBe('true')
+    expect(second.body).toBe(first.body)
+    const other = { ...headers, ...('idempotency-key' in more ? { 'idempotency-key': 'l' } : {}) }
+    expect((await send('{"event":2}', { headers: other })).body).not.toBe(first.body)
+  })
+
+  it('are answered for a body of up to 16 KiB', async () => {
+    const path = '/services/collector/ack'
+    const body = `{"acks":[${' '.repeat(16_384 - 12)}7]}`
+    const answer = await send(body, { path })
+    expect([answer.statusCode, answer.json()]).toEqual([200, { acks: { 7: true } }])
+    expect((await send(`${body} `, { path })).statusCode).toBe(413)
+  })
+
+  it.each([
+    '',
+    '{',
+    '7',
+    '{"acks":7}',
+    '{"acks":["x"]}',
+    '{"acks":[1e400]}',
+    `{"acks":[${'1,'.repeat(40_000)}1]}`,
+  ])('are not answered for %#', async (body) => {
+    const answer = await send(body, { path: '/services/collector/ack' })
+    expect([400, 413]).toContain(answer.statusCode)
+  })
+})
+
+describe('a key', () => {
+  it('may be the password', async () => {
+    const authorization = `Basic ${Buffer.from(`x:${api.key}`).toString('base64')}`
+    expect((await send('{"event":1}', { headers: { authorization } })).statusCode).toBe(200)
+  })
+
+  it.each(['Splunk x', undefined])('is not %s', async (authorization) => {
+    const answer = await send('{"event":1}', { headers: { authorization } })
+    expect([answer.statusCode, answer.json<{ code: number }>().code]).toEqual([401, 3])
+  })
+
+  it('must not be in the URL', async () => {
+    const answer = await send('{"event":1}', { path: `/services/collector?token=${api.key}` })
+    expect(answer.statusCode).toBe(401)
+    expect(answer.json<{ detail: string }>().detail).toContain('Authorization header')
+    expect(api.queue.adds).toEqual([])
+  })
+
+  it('of a disabled project is answered with 403', async () => {
+    api.registry.addProject({ enabled: false })
+    expect((await send('{"event":1}')).json()).toMatchObject({ code: 1, text: 'Token disabled' })
+  })
+})
+
+it('the health needs no key', async () => {
+  for (const path of ['/services/collector/health', '/services/collector/health/1.0']) {
+    const answer = await api.app.inject(path)
+    expect([answer.statusCode, answer.body]).toEqual([200, '{"text":"HEC is healthy","code":17}'])
+  }
+})
+
+it('rate limits and overload are 503, because some clients do not retry after 429', async () => {
+  api.registry.addProject({ limits: { entriesPerSecond: 1, burstEntries: 1 } })
+  api.buckets.level = { entries: 0, bytes: 0 }
+  const limited = await send('{"event":1}')
+  expect([limited.statusCode, limited.json<{ code: number }>().code]).toEqual([503, 9])
+  expect(Number(limited.headers['retry-after'])).toBeGreaterThanOrEqual(1)
+})
+
+describe('a body with many values', () => {
+  it.each(['[]', '[] ', '{}', '"x"'])('is read in a step for each value: %s', (value) => {
+    const steps = Array.from(jsonEvents(Buffer.from(value.repeat(limits.recordsPerRequestMax))))
+    expect(steps.filter((step) => step === undefined).length).toBeGreaterThanOrEqual(
+      limits.recordsPerRequestMax,
+    )
+  })
+
+  it('has at most as many values as a request may have records', () => {
+    const records = jsonEvents(Buffer.from('[]'.repeat(limits.recordsPerRequestMax + 1)))
+    expect(() => Array.from(records)).toThrow(Problem)
+  })
+})

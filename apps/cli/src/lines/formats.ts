@@ -1,0 +1,429 @@
+import {
+  isPlainObject,
+  isSynonym,
+  type Level,
+  levelOf,
+  levelOfSyslogSeverity,
+  type Members,
+  setMember,
+} from '@sluice/records'
+import { type TimeReader, timeForms, timeGroup } from './times.ts'
+
+type Groups = Readonly<Record<string, string | undefined>>
+
+/** What a line says. */
+export interface LogLine {
+  readonly format: LineFormat
+  /** ISO 8601 with an offset. */
+  timestamp?: string | undefined
+  level?: Level | undefined
+  service?: string
+  pathname?: string
+  message: string
+  /** What the line says in addition: thread, logger, process id, host. */
+  readonly metadata: Members
+  /** The members of a line that is a JSON object, or pairs of keys and values. It has nothing else. */
+  record?: Members | undefined
+}
+
+/** A layout of lines. */
+export interface LineFormat {
+  readonly name: string
+  readonly example: string
+  /**
+   * The groups `time`, `level`, `service` and `message` become the members of the line. Any other group becomes metadata under
+   * its own name, unless `translate` reads it. A line whose time or level is not valid has another format.
+   */
+  readonly pattern: RegExp
+  /** Translates groups that are not the values themselves. */
+  readonly translate?: (line: LogLine, groups: Groups) => void
+  /** The members of a line that consists of them; undefined if the line has another format. */
+  readonly members?: (text: string, parseJson: (text: string) => unknown) => Members | undefined
+  /** Has a level and no time. In a file with times, such a line belongs to the line before. */
+  readonly isWeak?: true
+  /** What a runtime writes when a program ends without its logger. */
+  readonly isCrash?: true
+}
+
+const CLOCK = String.raw`\d\d:\d\d:\d\d(?:[.,]\d{1,9})?`
+const OFFSET = String.raw`(?: ?(?:Z|UTC|GMT|[+-]\d\d:?\d\d)|[+-]\d\d)(?!\w)`
+const DATE = String.raw`\d{4}[-/]\d\d[-/]\d\d[T ]`
+/** ISO 8601 and its relatives: a blank before the clock, slashes in the date, a comma before the fraction. */
+const TIME = String.raw`\[?(?<time>${DATE}${CLOCK}(?:${OFFSET})?)\]?`
+/** The same, or only the time of the day, as Logback writes it without a configuration. */
+const TIME_OR_CLOCK = String.raw`\[?(?<time>(?:${DATE})?${CLOCK}(?:${OFFSET})?)\]?`
+
+const LEVELS =
+  'TRACE|DEBUG|INFO|NOTICE|WARN|WARNING|ERROR|ERR|CRITICAL|CRIT|FATAL|SEVERE|ALERT|EMERG|EMERGENCY|PANIC|' +
+  'FINE|FINER|FINEST|DBG|INF|WRN|FTL'
+/** In lower case only the words that no sentence begins with. */
+const LEVEL = String.raw`(?<level>(?:${LEVELS}|trace|debug|info|warn|warning|error|critical|fatal)(?![\w.@/-]))`
+const LEVEL_IN_BRACKETS = String.raw`[[<] ?(?<level>(?i:${LEVELS})) ?[\]>]`
+const ANY_LEVEL = `(?:${LEVEL_IN_BRACKETS}|${LEVEL})`
+
+const THREAD = String.raw`\[(?:(?<pid>\d{1,10})|\s{0,40}(?<thread>[^\]]{1,160}))\]`
+const LOGGER = String.raw`(?:(?<logger>[\w.$:/#-]{1,200}) - |(?<logger>[\w$]{1,100}(?:(?:\.|::)[\w$]{1,100}){1,20})\s{0,40}: )?`
+/** Blanks, dashes, colons and bars between the parts of a line. */
+const GAP = String.raw`(?:\s{0,20}[|:,-]{1,3}(?=\s|$))?(?:\s{1,40}|$|(?=\[))`
+const MESSAGE = '(?<message>.*)'
+/** A message of syslog may begin with a level. The level stays in the message. */
+const SYSLOG_MESSAGE = String.raw`(?<message>(?:(?<level>(?i:${LEVELS})): |${LEVEL_IN_BRACKETS} )?.*)`
+const PROGRAM = String.raw`(?<service>[^\s:[\]]{1,100})(?:\[(?<pid>[\w.-]{1,40})\])?:(?: |$)`
+const PRIORITY = String.raw`<(?<priority>\d{1,3})>`
+const QUOTED = String.raw`"(?:[^"\\]|\\.)*"`
+
+const sequence = (...parts: readonly string[]): RegExp => new RegExp(`^${parts.join('')}`, 's')
+
+/** The first format that fits is the format of a line. */
+export const formats: readonly LineFormat[] = [
+  {
+    name: 'JSON',
+    example: '{"time":"2026-11-20T10:00:00Z","severity":"WARN","msg":"Low on stock","orderId":7}',
+    pattern: /^\s*\{/,
+    members: jsonMembers,
+  },
+  {
+    name: 'logfmt, and slog as text',
+    example: 'time=2026-11-20T10:00:00Z level=WARN msg="Low on stock" orderId=7',
+    pattern: /^[\w.@/-]{1,64}=/,
+    members: logfmtMembers,
+  },
+  {
+    name: 'syslog, RFC 5424',
+    example: '<165>1 2026-11-20T10:00:00.003Z web1 shop 4711 ID47 [order@1 id="7"] Low on stock',
+    pattern: sequence(
+      PRIORITY,
+      String.raw`1 (?:-|(?<time>\S{20,40})) (?<host>\S{1,255}) (?<service>\S{1,48}) (?<pid>\S{1,128}) (?<messageId>\S{1,32})`,
+      String.raw` (?:-|(?<structuredData>(?:\[(?:[^\]"\\]|${QUOTED})*\]){1,16}))(?: \uFEFF?|$)`,
+      MESSAGE,
+    ),
+    translate: (made, groups) => {
+      translatePriority(made, groups)
+      translateStructuredData(made, groups)
+    },
+  },
+  {
+    name: 'syslog, RFC 3164',
+    example: 'Nov 20 10:00:00 web1 sshd[4711]: error: maximum authentication attempts exceeded',
+    pattern: sequence(
+      `(?:${PRIORITY})?`,
+      timeGroup(timeForms.syslog),
+      String.raw` (?<host>[\w.:@%-]{1,255}) (?:${PROGRAM})?`,
+      SYSLOG_MESSAGE,
+    ),
+    translate: translatePriority,
+  },
+  {
+    name: 'syslog with ISO 8601',
+    example: '2026-11-20T10:00:00.123456+01:00 web1 systemd[1]: Started shop.service.',
+    pattern: sequence(
+      `(?:${PRIORITY})?(?<time>${DATE}${CLOCK}${OFFSET})`,
+      String.raw` (?!(?:${LEVELS})\b)(?<host>[\w.:@%-]{1,255}) ${PROGRAM}`,
+      SYSLOG_MESSAGE,
+    ),
+    translate: translatePriority,
+  },
+  {
+    name: 'access log of Apache and nginx',
+    example:
+      '192.0.2.7 - ada [20/Nov/2026:10:00:00 +0100] "GET /orders?id=7 HTTP/1.1" 503 2326 "https://shop.example/" "curl/8"',
+    pattern: sequence(
+      String.raw`(?:(?<server>[\w.:-]{1,255}) )?(?<client>[\w.:%-]{1,255}) \S{1,255} (?<user>\S{1,255}|${QUOTED}) \[${timeGroup(timeForms.access)}\] `,
+      String.raw`(?<message>"(?:(?<method>[A-Z]{3,20}) (?<target>[^\s"]{1,8000}) (?<protocol>HTTP\/[\d.]{1,3})"|(?:[^"\\]|\\.)*") `,
+      String.raw`(?<status>\d{3}) (?:(?<bytes>\d{1,15})|-)(?: "(?<referrer>(?:[^"\\]|\\.)*)" "(?<userAgent>(?:[^"\\]|\\.)*)")?.*)`,
+    ),
+    translate: translateRequest,
+  },
+  {
+    name: 'error log of nginx',
+    example:
+      '2026/11/20 10:00:00 [error] 31#32: *7 open() "/x" failed, client: 192.0.2.7, server: shop.example, request: "GET /x HTTP/1.1"',
+    pattern: sequence(
+      TIME,
+      String.raw` ${LEVEL_IN_BRACKETS} (?<pid>\d{1,10})#(?<tid>\d{1,10}): (?:\*(?<connection>\d{1,20}) )?`,
+      MESSAGE,
+    ),
+    translate: ({ message, metadata }) => {
+      for (const [, name = '', quoted, plain] of message.matchAll(NGINX_FIELDS))
+        addMetadata(metadata, name, quoted ?? plain)
+    },
+  },
+  {
+    name: 'error log of Apache',
+    example:
+      '[Fri Nov 20 10:00:00.123456 2026] [proxy:error] [pid 31:tid 140] [client 192.0.2.7:4711] AH00898: Error reading from remote server',
+    pattern: sequence(
+      String.raw`\[${timeGroup(timeForms.apache)}\] \[(?:(?<module>[\w-]{0,40}):)?(?<level>[a-z]{4,6})\d?\] `,
+      String.raw`(?:\[pid (?<pid>\d{1,10})(?::tid (?<tid>\d{1,20}))?\] )?(?:\[client (?<client>[^\]\s]{1,255})\] )?`,
+      MESSAGE,
+    ),
+  },
+  {
+    name: 'klog and glog',
+    example: 'W1120 10:00:00.123456    4711 server.go:12] Low on stock',
+    pattern: sequence(
+      `(?<letter>[IWEFD])${timeGroup(timeForms.klog)}`,
+      String.raw`\s{1,40}(?<tid>\d{1,20}) (?<caller>[^\s:\]]{1,200}:\d{1,7})\] ?`,
+      MESSAGE,
+    ),
+    translate: (made, { letter = '' }) => setLevel(made, letterLevels[letter] ?? ''),
+  },
+  {
+    name: 'Spring Boot',
+    example:
+      '2026-11-20T10:00:00.123+01:00  WARN 4711 --- [shop] [           main] org.example.Shop : Low on stock',
+    pattern: sequence(
+      TIME,
+      String.raw`\s{1,40}${LEVEL} (?<pid>\d{1,10}) --- (?:\[(?<service>[^\]]{0,100})\] )?\[\s{0,40}(?<thread>[^\]]{0,160})\] (?<logger>\S{1,200})\s{0,60}: `,
+      MESSAGE,
+    ),
+  },
+  {
+    name: 'Log4j and Logback: level, thread, logger',
+    example: '2026-11-20 10:00:00,123 WARN  [main] org.example.Shop - Low on stock',
+    pattern: sequence(TIME_OR_CLOCK, GAP, ANY_LEVEL, GAP, THREAD, GAP, LOGGER, MESSAGE),
+  },
+  {
+    name: 'Log4j and Logback: thread, level, logger; Gunicorn',
+    example: '10:00:00.123 [main] WARN  org.example.Shop - Low on stock',
+    pattern: sequence(TIME_OR_CLOCK, GAP, THREAD, GAP, ANY_LEVEL, GAP, LOGGER, MESSAGE),
+  },
+  {
+    name: 'logging of Python',
+    example: '2026-11-20 10:00:00,123 - shop.orders - WARNING - Low on stock',
+    pattern: sequence(TIME, String.raw` - (?<logger>[\w.-]{1,200}) - ${LEVEL} - `, MESSAGE),
+  },
+  {
+    name: 'logging of Python, without a format',
+    example: 'WARNING:shop.orders:Low on stock',
+    pattern: sequence(
+      String.raw`(?<level>CRITICAL|ERROR|WARNING|INFO|DEBUG):(?<logger>[\w.-]{1,200}):`,
+      MESSAGE,
+    ),
+  },
+  {
+    name: 'log of Go, with the file',
+    example: '2026/11/20 10:00:00 main.go:23: Low on stock',
+    pattern: sequence(
+      String.raw`(?<time>\d{4}\/\d\d\/\d\d ${CLOCK}) (?<caller>[\w./-]{1,200}\.go:\d{1,7}): `,
+      MESSAGE,
+    ),
+  },
+  {
+    name: 'a time and a level',
+    example: '2026-11-20T10:00:00.123Z WARN shop::orders: Low on stock',
+    pattern: sequence(TIME_OR_CLOCK, GAP, ANY_LEVEL, GAP, LOGGER, MESSAGE),
+  },
+  {
+    name: 'a time',
+    example: '2026-11-20 10:00:00 Low on stock',
+    pattern: sequence(TIME, GAP, MESSAGE),
+  },
+  {
+    name: 'a level in brackets',
+    example: '[WARN] Low on stock',
+    pattern: sequence(LEVEL_IN_BRACKETS, GAP, MESSAGE),
+  },
+  {
+    name: 'a crash',
+    example: 'panic: no stock',
+    pattern: sequence(
+      '(?<message>(?:panic: |fatal error: |FATAL ERROR: |Exception in thread |',
+      String.raw`thread '[^']{0,200}' (?:\(\d{1,10}\) )?panicked at |Unhandled exception\. |terminate called |Segmentation fault).*)`,
+    ),
+    translate: (made) => setLevel(made, 'error'),
+    isCrash: true,
+  },
+  {
+    name: 'a level',
+    example: 'WARN: Low on stock',
+    pattern: sequence(LEVEL, String.raw`(?::| -)\s{1,40}`, MESSAGE),
+    isWeak: true,
+  },
+]
+
+function jsonMembers(text: string, parseJson: (text: string) => unknown): Members | undefined {
+  try {
+    const value = parseJson(text)
+    return isPlainObject(value) ? value : undefined
+  } catch {
+    return undefined
+  }
+}
+
+const PAIR = /\s*([^\s="]{1,256})=(?:"((?:[^"\\]|\\.)*)"|([^\s"]*))(?=\s|$)/y
+/** Without one of these, pairs of keys and values may be any text. */
+const KNOWN = /(?:^|\s)(?:level|lvl|severity|msg|message|time|ts|t|timestamp)=/
+
+function logfmtMembers(text: string): Members | undefined {
+  if (!KNOWN.test(text)) return undefined
+  const members: Members = {}
+  let at = 0
+  for (;;) {
+    PAIR.lastIndex = at
+    const [, name, quoted, plain = ''] = PAIR.exec(text) ?? []
+    if (name === undefined) break
+    // JSON takes the last of several values of a name. The others would be lost.
+    if (Object.hasOwn(members, name)) return undefined
+    setMember(members, name, quoted === undefined ? numberOrString(plain) : unescape(quoted))
+    at = PAIR.lastIndex
+  }
+  return Object.keys(members).length >= 2 && text.slice(at).trim() === '' ? members : undefined
+}
+
+/** A number, if JavaScript would write it in the same way: then it keeps all its digits. */
+function numberOrString(text: string): number | string {
+  const number = Number(text)
+  return text !== '' && Number.isFinite(number) && String(number) === text ? number : text
+}
+
+function unescape(text: string): string {
+  if (!text.includes('\\')) return text
+  try {
+    return JSON.parse(`"${text}"`) as string
+  } catch {
+    return text.replaceAll(/\\(["\\])/g, '$1')
+  }
+}
+
+const facilities = (
+  'kern user mail daemon auth syslog lpr news uucp cron authpriv ftp ntp audit alert clock ' +
+  'local0 local1 local2 local3 local4 local5 local6 local7'
+).split(' ')
+const severities = ['emergency', 'alert', 'critical', 'error', 'warning', 'notice', 'informational', 'debug']
+
+/** The priority is more certain than a word in the message. */
+function translatePriority(made: LogLine, { priority }: Groups): void {
+  if (priority === undefined) return
+  const severity = Number(priority) % 8
+  made.level = levelOfSyslogSeverity(severity)
+  keepWord(made, severities[severity] ?? '')
+  addMetadata(made.metadata, 'facility', facilities[Math.floor(Number(priority) / 8)])
+}
+
+const ELEMENT = /\[([^\s=\]"]{1,64})((?:[^\]"\\]|"(?:[^"\\]|\\.)*")*)\]/g
+const PARAMETER = / ([^\s=\]"]{1,64})="((?:[^"\\]|\\.)*)"/g
+
+function translateStructuredData(made: LogLine, { structuredData: text }: Groups): void {
+  if (text === undefined) return
+  if (text.length > VALUE_CHARACTERS_MAX) {
+    made.message = `${text} ${made.message}`
+    return
+  }
+  const elements: Members = {}
+  for (const [, id = '', parameters = ''] of text.matchAll(ELEMENT)) {
+    const members: Members = {}
+    for (const [, name = '', value = ''] of parameters.matchAll(PARAMETER))
+      setMember(members, name, value.replaceAll(/\\(["\\\]])/g, '$1'))
+    setMember(elements, id, members)
+  }
+  made.metadata['structuredData'] = elements
+}
+
+function translateRequest(made: LogLine, { target, status = '', bytes }: Groups): void {
+  const { metadata } = made
+  setLevel(made, status >= '500' ? 'error' : status >= '400' ? 'warn' : 'info')
+  metadata['status'] = Number(status)
+  if (bytes !== undefined) metadata['bytes'] = Number(bytes)
+  if (target?.startsWith('/') !== true) return
+  const [pathname = '', query] = target.split(/\?(.*)/s, 2)
+  made.pathname = pathname
+  addMetadata(metadata, 'query', query)
+}
+
+const NGINX_FIELDS = /, (client|server|request|upstream|host|referrer): (?:"((?:[^"\\]|\\.)*)"|([^,"]*))/g
+
+const letterLevels: Readonly<Record<string, string>> = {
+  D: 'debug',
+  I: 'info',
+  W: 'warning',
+  E: 'error',
+  F: 'fatal',
+}
+
+function setLevel(made: LogLine, word: string): boolean {
+  made.level = levelOf(word)
+  keepWord(made, word)
+  return made.level !== undefined
+}
+
+/** Keeps the word of a level if it says more than the level. */
+function keepWord({ metadata }: LogLine, word: string): void {
+  if (isSynonym(word)) delete metadata['originalLevel']
+  else metadata['originalLevel'] = word
+}
+
+/** Only requests are longer. Four such values fit into the metadata of an entry, and the message has all of them. */
+const VALUE_CHARACTERS_MAX = 8_192
+
+function addMetadata(metadata: Members, name: string, value: string | undefined): void {
+  if (value === undefined || value === '' || value === '-' || value.length > VALUE_CHARACTERS_MAX) return
+  metadata[name] = value.trimEnd()
+}
+
+/** The groups that only `translate` reads. */
+const translated: ReadonlySet<string> = new Set([
+  'priority',
+  'structuredData',
+  'letter',
+  'target',
+  'status',
+  'bytes',
+])
+
+/** @returns undefined if the line has another format */
+function readLine(
+  text: string,
+  format: LineFormat,
+  times: TimeReader,
+  parseJson: (text: string) => unknown,
+): LogLine | undefined {
+  const match = format.pattern.exec(text)
+  if (match === null) return undefined
+  const made: LogLine = { format, message: text, metadata: {} }
+  if (format.members !== undefined) {
+    made.record = format.members(text, parseJson)
+    return made.record === undefined ? undefined : made
+  }
+  const groups = match.groups ?? {}
+  for (const name of Object.keys(groups)) {
+    const value = groups[name]
+    if (value === undefined) continue
+    if (name === 'message') made.message = value
+    else if (name === 'time') made.timestamp = times.read(value)
+    else if (name === 'level') {
+      if (!setLevel(made, value)) return undefined
+    } else if (name === 'service') {
+      if (value !== '-' && value !== '') made.service = value
+    } else if (!translated.has(name)) addMetadata(made.metadata, name, value)
+  }
+  const { time } = groups
+  if (time !== undefined && made.timestamp === undefined) {
+    if (!/^\d\d:/.test(time)) return undefined
+    // Only the time of the day.
+    made.metadata['time'] = time
+  }
+  format.translate?.(made, groups)
+  return made
+}
+
+/** Colours and other sequences for terminals. */
+// oxlint-disable-next-line no-control-regex -- sequences for terminals begin with a control character
+const TERMINAL_SEQUENCE = /\u001B\[[\d;?]{0,20}[A-Za-z]/g
+const ESCAPE = '\u001B['
+
+export interface LineParserOptions {
+  readonly times: TimeReader
+  /** Parses JSON, with all digits of numbers. Throws if the text is not JSON. */
+  readonly parseJson: (text: string) => unknown
+}
+
+/** @returns undefined if the line has no known format */
+export function parseLine(line: string, { times, parseJson }: LineParserOptions): LogLine | undefined {
+  const text = line.includes(ESCAPE) ? line.replaceAll(TERMINAL_SEQUENCE, '') : line
+  for (const format of formats) {
+    const made = readLine(text, format, times, parseJson)
+    if (made !== undefined) return made
+  }
+  return undefined
+}

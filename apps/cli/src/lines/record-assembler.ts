@@ -1,0 +1,179 @@
+import { limits } from '@sluice/schema'
+import type { LogLine } from './formats.ts'
+import { isFrame, isHeadline, isPythonException, isTraceback } from './stack-traces.ts'
+
+export const recordLimits = {
+  /** Message and stack together, in UTF-16 code units: each of them alone is then within its limit. */
+  charactersMax: Math.min(limits.messageCharactersMax, limits.stackCharactersMax),
+  /** A stack overflow of Java has 1,024 frames. */
+  linesMax: 2_000,
+} as const
+
+/**
+ * Lines without a known format belong to the record before, if other lines of the file have one. With more of them per line with a
+ * format, the file is rather a text in which one line looks like a log line.
+ */
+const LOOSE_LINES_PER_FORMAT_MAX = 50
+
+/** The first line of a record; a line without a known format only has a message. */
+type Head = Omit<LogLine, 'format'> & Partial<Pick<LogLine, 'format'>>
+
+/** A record of a log, and the numbers of its lines in the input. */
+export interface LogRecord {
+  readonly firstLine: number
+  readonly lastLine: number
+  readonly head: Head
+  /** The lines after the first that belong to it. */
+  readonly more: readonly string[]
+  /** The text of the first line as it was in the input. */
+  readonly text: string
+}
+
+/** A line that is a message, whatever it contains. */
+export function rawRecord(text: string, number: number): LogRecord {
+  return openRecord({ message: text, metadata: {} }, text, number)
+}
+
+interface OpenRecord extends LogRecord {
+  lastLine: number
+  readonly more: string[]
+  characters: number
+  blankLines: number
+}
+
+function openRecord(head: Head, text: string, number: number): OpenRecord {
+  return {
+    firstLine: number,
+    lastLine: number,
+    head,
+    more: [],
+    text,
+    characters: head.message.length,
+    blankLines: 0,
+  }
+}
+
+/**
+ * Makes records of the lines of one file or stream: joins stack traces and other lines that belong to the line before.
+ *
+ * States: no record is open; or one is open, and the next line is added to it or closes it. A record that was closed because
+ * no line came for a while is continued by a record of its own.
+ */
+export class RecordAssembler {
+  readonly #parse: (text: string) => LogLine | undefined
+  #open: OpenRecord | undefined
+  /** The last record, if it was closed by `flush`. */
+  #flushed: OpenRecord | undefined
+  #knownLines = 0
+  #looseLines = 0
+  #hasTimes = false
+
+  /** @param parse returns undefined for a line without a known format */
+  constructor(parse: (text: string) => LogLine | undefined) {
+    this.#parse = parse
+  }
+
+  /** Whether `flush` would return a record. */
+  get hasOpen(): boolean {
+    return this.#open !== undefined
+  }
+
+  /**
+   * Adds a line.
+   *
+   * @param number of the line in the whole input; ascends
+   * @returns the record before, if this line does not belong to it
+   */
+  push(text: string, number: number): LogRecord | undefined {
+    if (text.trim() === '') {
+      if (this.#open !== undefined) this.#open.blankLines += 1
+      return undefined
+    }
+    const parsed = this.#parse(text)
+    const before = this.#open ?? this.#flushed
+    if (before !== undefined && this.#belongsTo(before, parsed, text))
+      return this.#continue(before, text, number)
+    return this.#begin(parsed, text, number)
+  }
+
+  /** Closes the open record, because the input ends or the next line does not come. */
+  flush(): LogRecord | undefined {
+    const open = this.#open
+    this.#flushed = open ?? this.#flushed
+    this.#open = undefined
+    return open
+  }
+
+  #belongsTo(record: OpenRecord, parsed: LogLine | undefined, text: string): boolean {
+    if (parsed?.format.isCrash === true && this.#knownLines > 0) return record.head.level === 'error'
+    const isLoose =
+      parsed === undefined ||
+      parsed.format.isCrash === true ||
+      (parsed.format.isWeak === true && this.#hasTimes)
+    if (!isLoose) return false
+    if (/^\s/.test(text) || isFrame(text)) return true
+    const last = record.more.at(-1)
+    if (last !== undefined && /^[}\])]{1,10}[,;]?$/.test(text)) return true
+    const isInTraceback = isTraceback(record.head.message) || record.more.some(isTraceback)
+    if (isInTraceback && last !== undefined && /^\s/.test(last) && isPythonException(text)) return true
+    if (record.head.record !== undefined || record.head.format === undefined) return false
+    if (isTraceback(text) || isHeadline(text)) return true
+    this.#looseLines += 1
+    return this.#looseLines <= this.#knownLines * LOOSE_LINES_PER_FORMAT_MAX
+  }
+
+  #continue(record: OpenRecord, text: string, number: number): LogRecord | undefined {
+    if (record === this.#open && hasRoomFor(record, text)) {
+      for (; record.blankLines > 0; record.blankLines -= 1) addLine(record, '')
+      addLine(record, text)
+      record.lastLine = number
+      return undefined
+    }
+    return this.#replaceOpen(openRecord(continuationOf(record.head, text), text, number))
+  }
+
+  #begin(parsed: LogLine | undefined, text: string, number: number): LogRecord | undefined {
+    // A crash in a text without known lines is a line like others.
+    const isText = parsed === undefined || (parsed.format.isCrash === true && this.#knownLines === 0)
+    if (isText) return this.#replaceOpen(openRecord({ message: text, metadata: {} }, text, number))
+    if (parsed.format.isCrash === true) {
+      // It has no time of its own.
+      const { timestamp, service } = (this.#open ?? this.#flushed)?.head ?? {}
+      if (timestamp !== undefined) parsed.timestamp = timestamp
+      if (service !== undefined) parsed.service = service
+    } else this.#knownLines += 1
+    this.#hasTimes ||= parsed.timestamp !== undefined
+    return this.#replaceOpen(openRecord(parsed, text, number))
+  }
+
+  #replaceOpen(record: OpenRecord): LogRecord | undefined {
+    const closed = this.#open
+    this.#open = record
+    this.#flushed = undefined
+    return closed
+  }
+}
+
+/** Blank lines count only if another line follows. */
+function hasRoomFor({ more, characters, blankLines }: OpenRecord, text: string): boolean {
+  return (
+    more.length + blankLines < recordLimits.linesMax &&
+    characters + blankLines + text.length + 1 <= recordLimits.charactersMax
+  )
+}
+
+function addLine(record: OpenRecord, text: string): void {
+  record.more.push(text)
+  record.characters += text.length + 1
+}
+
+/** The head of a record for lines that come too late or do not fit: with what the first line said, and a number. */
+function continuationOf(head: Head, message: string): Head {
+  const { part } = head.metadata
+  return {
+    ...head,
+    message,
+    record: undefined,
+    metadata: { ...head.metadata, part: (typeof part === 'number' ? part : 1) + 1 },
+  }
+}

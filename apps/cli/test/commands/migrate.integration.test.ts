@@ -1,0 +1,19 @@
+import { afterAll, expect, test } from 'vitest'
+import { testInstallation } from '../installation.ts'
+
+const { sluice, connect, database } = testInstallation()
+
+afterAll(async () => {
+  const client = connect({ database: 'default' })
+  for (const name of [database, `${database}_new`]) {
+    await client.command({ query: `DROP DATABASE IF EXISTS ${name} SYNC` })
+  }
+  await client.close()
+})
+
+test('migrate reports the applied migrations, and that none is missing', async () => {
+  const elsewhere = ['--clickhouse-database', `${database}_new`]
+  expect(await sluice('migrate', ...elsewhere)).toContain('Applied 1 (logs).\n')
+  await sluice('migrate')
+  expect(await sluice('migrate')).toMatch(/is up to date: \d+ migrations, 0 of them applied now\.\n$/)
+})

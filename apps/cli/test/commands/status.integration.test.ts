@@ -1,0 +1,148 @@
+import { Heartbeat } from '@sluice/ops'
+import { queueNames } from '@sluice/queue'
+import { connectRedis, createLogger, type RedisConnection } from '@sluice/runtime'
+import { afterAll, beforeAll, expect, test } from 'vitest'
+import { run } from '../../src/run.ts'
+import { jsonLines, testInstallation } from '../installation.ts'
+
+const WAIT_MS = 10_000
+
+const { context, sluice, connect, database, deleteRedisKeys, redisUrl, prefix } = testInstallation()
+let redis: RedisConnection
+
+beforeAll(async () => {
+  await sluice('migrate')
+  redis = connectRedis(redisUrl, { failFast: false })
+})
+afterAll(async () => {
+  redis.disconnect()
+  const client = connect({ database: 'default' })
+  await client.command({ query: `DROP DATABASE IF EXISTS ${database} SYNC` })
+  await client.close()
+  await deleteRedisKeys()
+})
+
+/** Counts rows as added until the test ends. */
+async function addRows(count: number): Promise<void> {
+  await redis.hincrby(queueNames(prefix).totalsKey, 'added', count)
+}
+
+test('the status has rates over the interval, the backlog, the processes and the dead letters', async () => {
+  await addRows(500)
+  await new Heartbeat({
+    redis,
+    prefix,
+    processId: 'w',
+    role: 'worker',
+    host: 'w-1',
+    pid: 7,
+    version: '1',
+    readiness: () => ({ ready: false, reasons: ['no insert has succeeded'] }),
+    work: () => ({ chunksHeld: 3 }),
+    monotonicMs: () => 0,
+    logger: createLogger('test', 'silent'),
+  }).beat()
+  const used = context()
+  const running = run(['status', '--json', '--interval', '1'], used)
+  const adding = setInterval(() => void addRows(10), 20)
+  expect(await running).toBe(0)
+  clearInterval(adding)
+  const [status, ...more] = jsonLines(used.written.stdout) as unknown as {
+    queue: { rows: number; rates: { intervalS: number; added: number } }
+  }[]
+  expect(more).toEqual([])
+  expect(status).toMatchObject({
+    queue: { waiting: 0, inHand: 0, failed: 0 },
+    shards: [{ shard: 0 }],
+    deadLetters: { total: 0, today: 0 },
+    servers: [{ usedBytes: expect.any(Number) as number }],
+    processes: [{ role: 'worker', host: 'w-1', notReady: 'no insert has succeeded', chunksHeld: 3 }],
+    errors: [],
+  })
+  expect(status?.queue.rows).toBeGreaterThan(500)
+  expect(status?.queue.rates.intervalS).toBeGreaterThanOrEqual(1)
+  expect(status?.queue.rates.added).toBeGreaterThan(0)
+  expect(used.written.stderr).toBe('')
+})
+
+test('a service that is unavailable is an error in the output, with exit code 1', async () => {
+  for (const [variable, address, name] of [
+    ['REDIS_URL', 'redis://me:secret@127.0.0.1:1', 'Redis'],
+    ['CLICKHOUSE_URL', 'http://127.0.0.1:1', 'ClickHouse'],
+  ] as const) {
+    const used = context({ [variable]: address })
+    expect(await run(['status', '--json', '--interval', '1'], used)).toBe(1)
+    const [status] = jsonLines(used.written.stdout)
+    expect(status?.['queue'] === null).toBe(name === 'Redis')
+    expect(status?.['deadLetters'] === null).toBe(name === 'ClickHouse')
+    expect(status?.['errors']).toEqual([expect.stringContaining(`${name} at`)])
+    expect(used.written.stdout).not.toContain('secret')
+  }
+})
+
+test('without an address of ClickHouse, the rest is shown', async () => {
+  const used = context({ CLICKHOUSE_URL: '' })
+  expect(await run(['status', '--interval', '1'], used)).toBe(1)
+  expect(used.written.stdout).toContain('Error: no ClickHouse address is configured')
+  expect(used.written.stdout).toMatch(/^Backlog {7}[\d,]+ rows/m)
+})
+
+/** Runs the command until its output has the text, and interrupts it. @returns the output and the exit code */
+async function watchUntil(
+  text: string,
+  terminal: boolean,
+  ...flags: string[]
+): Promise<{ stdout: string; code: number }> {
+  const used = context({}, { terminal } as object)
+  const running = run(['status', '--watch', '--interval', '1', ...flags], used)
+  const startedMs = performance.now()
+  while (!used.written.stdout.includes(text)) {
+    if (performance.now() - startedMs > WAIT_MS) throw new Error(used.written.stdout + used.written.stderr)
+    await new Promise((resolve) => {
+      setTimeout(resolve, 20)
+    })
+  }
+  used.interrupt()
+  return { code: await running, stdout: used.written.stdout }
+}
+
+const CLEAR = '\u001B[2J'
+
+test('--watch refreshes a terminal until Ctrl-C, which is success', async () => {
+  const { stdout, code } = await watchUntil('/s stored', true)
+  expect(code).toBe(0)
+  const [before, ...screens] = stdout.split(CLEAR)
+  expect(before).toBe('')
+  expect(screens.length).toBeGreaterThanOrEqual(2)
+  expect(screens[0]).toContain('known after the next refresh')
+})
+
+test('--watch prints one screen after another where there is no terminal', async () => {
+  const { stdout, code } = await watchUntil('/s stored', false)
+  expect(code).toBe(0)
+  expect(stdout).not.toContain('\u001B')
+  expect(stdout.split('\n\nSluice, ').length).toBeGreaterThanOrEqual(2)
+})
+
+test('--watch --json prints one object per line, each with rates', async () => {
+  const { stdout, code } = await watchUntil('}\n{', false, '--json')
+  expect(code).toBe(0)
+  const lines = jsonLines(stdout.slice(0, stdout.lastIndexOf('\n') + 1))
+  expect(lines.length).toBeGreaterThanOrEqual(2)
+  for (const line of lines) expect(line).toMatchObject({ queue: { rates: { added: 0 } } })
+})
+
+test('--watch reports a service that is unavailable, and goes on', async () => {
+  const used = context({ CLICKHOUSE_URL: 'http://127.0.0.1:1' })
+  const running = run(['status', '--watch', '--interval', '1'], used)
+  const errors = (): number => used.written.stdout.split('Error: ClickHouse at').length - 1
+  const startedMs = performance.now()
+  while (errors() < 2 && performance.now() - startedMs < WAIT_MS) {
+    await new Promise((resolve) => {
+      setTimeout(resolve, 20)
+    })
+  }
+  used.interrupt()
+  expect(await running).toBe(0)
+  expect(errors()).toBeGreaterThanOrEqual(2)
+})

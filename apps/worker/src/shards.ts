@@ -1,0 +1,183 @@
+import type { DeadLetters, RowInserter } from '@sluice/clickhouse'
+import type { BatchLedger, ChunkConsumer, QueueNames, ShardCount } from '@sluice/queue'
+import { type Logger, type MonotonicClock, Semaphore } from '@sluice/runtime'
+import { BatchDelivery } from './batch-delivery.ts'
+import { BatchSplitter } from './batch-splitter.ts'
+import { BatchStages } from './batch-stages.ts'
+import { Collector, type HeldBudget } from './collector.ts'
+import type { WorkerConfig } from './config.ts'
+import type { InsertHealth } from './insert-health.ts'
+import { workerLimits } from './limits.ts'
+import type { WatchedShard } from './progress.ts'
+import type { Retrier } from './retrier.ts'
+import { type FetchLimits, Shard } from './shard.ts'
+import type { WorkerEvents } from './worker-events.ts'
+
+/** A new shard is served within this time. Rows of it wait this much longer, once. */
+const REFRESH_INTERVAL_MS = 5_000
+
+/** The queue of a shard and the records next to it. */
+export interface ShardQueue {
+  readonly ledger: Pick<
+    BatchLedger,
+    'claim' | 'read' | 'recordSplit' | 'beginRepair' | 'renewLease' | 'endLease'
+  >
+  readonly consumer: Pick<
+    ChunkConsumer,
+    'fetch' | 'load' | 'finish' | 'requeue' | 'fail' | 'forget' | 'heldChunks' | 'close'
+  >
+}
+
+/** What all shards of a worker share. */
+export interface ShardDependencies {
+  readonly config: Pick<WorkerConfig, 'BATCH_ROWS_MAX' | 'BATCH_WAIT_MS' | 'LOCK_DURATION_MS'>
+  readonly rowInserter: Pick<RowInserter, 'prepare' | 'prepareSingle' | 'consumeToken' | 'findStored'>
+  readonly deadLetters: Pick<DeadLetters, 'prepare'>
+  readonly health: InsertHealth
+  readonly insertNothing: () => Promise<unknown>
+  readonly insertSlots: Semaphore
+  readonly repairPermits: Semaphore
+  readonly chunkBudget: HeldBudget
+  readonly byteBudget: HeldBudget
+  readonly heldInAllShards: () => number
+  /** Aborted with a RequeueError when chunks that are not delivered must be requeued. */
+  readonly signal: AbortSignal
+  readonly retrier: Retrier
+  readonly events: WorkerEvents
+  readonly makeId: () => string
+  readonly workerId: string
+  readonly clock: MonotonicClock
+  readonly fetchLimits: FetchLimits
+  readonly logger: Logger
+}
+
+export interface RunningShard {
+  readonly heldChunks: number
+  /** When the last round of its loop ended. */
+  readonly loopedAtMs: number
+  /** Resolves when everything that was fetched is delivered or returned. */
+  stop(): Promise<void>
+}
+
+/**
+ * Starts the delivery of one shard's queue. Its batches only have chunks of this queue, and their records are next to it. It shares
+ * nothing with other shards but the limits, so that a shard whose Redis is unavailable does not block the others.
+ *
+ * @param number of the shard, for events
+ */
+export function startShard(queue: ShardQueue, number: number, dependencies: ShardDependencies): RunningShard {
+  const { config, signal } = dependencies
+  const { consumer } = queue
+  const shared = {
+    ...dependencies,
+    ...queue,
+    shard: number,
+    insertLingerMaxMs: workerLimits.insertLingerMaxMs,
+  }
+  const stages = new BatchStages({
+    ...shared,
+    splitter: new BatchSplitter(shared),
+    // The consumer renews each lock before half of it has passed, so a frozen worker still owns its jobs for the other half.
+    ownershipTrustedMs: config.LOCK_DURATION_MS / 2,
+  })
+  const shard = new Shard({
+    ...shared,
+    collector: new Collector({
+      chunksMax: workerLimits.batchChunksMax,
+      rowsMax: config.BATCH_ROWS_MAX,
+      bytesMax: workerLimits.batchBytesMax,
+      waitMs: config.BATCH_WAIT_MS,
+    }),
+    delivery: new BatchDelivery({ ...shared, stages, shardRepairs: new Semaphore(1, signal) }),
+    chunkShare: dependencies.chunkBudget.share(),
+    byteShare: dependencies.byteBudget.share(),
+  })
+  return {
+    get heldChunks() {
+      return consumer.heldChunks
+    },
+    get loopedAtMs() {
+      return shard.loopedAtMs
+    },
+    stop: async () => {
+      await shard.stop()
+      await consumer.close()
+    },
+  }
+}
+
+export interface ServedShardsOptions {
+  readonly shards: Pick<ShardCount, 'names' | 'refresh' | 'isEmpty'>
+  readonly start: (names: QueueNames) => RunningShard
+  readonly clock: Pick<MonotonicClock, 'sleep'>
+  readonly logger: Logger
+}
+
+/**
+ * The shards that this worker serves: those of its setting, and all others that were ever in use. It learns of the others from Redis,
+ * at the start and then every few seconds, and serves them from then on. They are retired, or this worker has an old setting.
+ */
+export class ServedShards {
+  readonly #options: ServedShardsOptions
+  readonly #running: RunningShard[] = []
+  /** Shards beyond the setting that have not been found empty yet. */
+  readonly #retired = new Set<QueueNames>()
+  readonly #stopping = new AbortController()
+
+  constructor(options: ServedShardsOptions) {
+    this.#options = options
+  }
+
+  /** Serves the shards of the setting at once, since Redis may be unavailable, and the others as soon as it answers. */
+  start(): void {
+    const { shards, start } = this.#options
+    for (const names of shards.names) this.#running.push(start(names))
+    void this.#follow()
+  }
+
+  /** The shards that are served now, with a question that their Redis must answer. */
+  get watched(): WatchedShard[] {
+    const { shards } = this.#options
+    return shards.names.flatMap((names, index) => {
+      const running = this.#running[index]
+      if (running === undefined) return []
+      return [{ names, loopedAtMs: running.loopedAtMs, askRedis: () => shards.isEmpty(names) }]
+    })
+  }
+
+  get heldChunks(): number {
+    return this.#running.reduce((sum, { heldChunks }) => sum + heldChunks, 0)
+  }
+
+  /** Resolves when everything that was fetched is delivered or returned. */
+  async stop(): Promise<void> {
+    this.#stopping.abort()
+    await Promise.all(this.#running.map((shard) => shard.stop()))
+  }
+
+  async #follow(): Promise<void> {
+    const { clock, logger } = this.#options
+    const { signal } = this.#stopping
+    while (!signal.aborted) {
+      await this.#refresh().catch((error: unknown) => logger.warn({ err: error }, 'retired shards not read'))
+      await clock.sleep(REFRESH_INTERVAL_MS, signal)
+    }
+  }
+
+  async #refresh(): Promise<void> {
+    const { shards, start, logger } = this.#options
+    await shards.refresh()
+    // While Redis was unavailable, the worker may have been stopped.
+    if (this.#stopping.signal.aborted) return
+    for (const names of shards.names.slice(this.#running.length)) {
+      logger.info({ shard: names.shard }, 'serving a shard above QUEUE_SHARDS')
+      this.#running.push(start(names))
+      this.#retired.add(names)
+    }
+    for (const names of this.#retired) {
+      if (!(await shards.isEmpty(names))) continue
+      logger.info({ shard: names.shard }, 'a shard above QUEUE_SHARDS is empty')
+      this.#retired.delete(names)
+    }
+  }
+}

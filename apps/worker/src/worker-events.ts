@@ -1,0 +1,100 @@
+import type { FrameInserter, InsertOnceOptions, StoredRows } from '@sluice/clickhouse'
+import { queryIds } from '@sluice/clickhouse'
+import type { HeldChunk, StoredBatch } from '@sluice/queue'
+import type { MonotonicClock } from '@sluice/runtime'
+import { EventEmitter } from 'node:events'
+import type { Stage } from './batch.ts'
+
+/** A query that inserts rows, or that must precede an insert. */
+export type Query = { readonly startedMs: number } & (
+  | {
+      readonly kind: 'insert'
+      readonly frames: readonly Buffer[]
+      readonly token: string
+      readonly queryId: string
+    }
+  | { readonly kind: 'lookup' | 'clock' }
+)
+
+/** One transition of `BatchStages`. */
+export interface Step {
+  readonly shard: number
+  readonly from: Exclude<Stage, { readonly at: 'done' }>
+  readonly startedMs: number
+}
+
+export interface WorkerEventMap {
+  /** A batch is about to be claimed, this long after its first chunk was fetched. */
+  'batch taken': [waitMs: number]
+  'step started': [step: Step]
+  'step ended': [step: Step, result: { readonly to: Stage } | { readonly error: unknown }]
+  'repair started': []
+  'range split': []
+  /** All rows of a batch can be queried from now on. */
+  'batch stored': [chunks: readonly HeldChunk[]]
+  'batch finished': [batch: StoredBatch]
+  'query started': [query: Query]
+  /** `failure` is undefined if the query has succeeded. */
+  'query ended': [query: Query, failure: { readonly error: unknown } | undefined]
+  /** An operation failed and is retried. */
+  'attempt failed': [message: string]
+}
+
+/**
+ * What happens in a worker. Metrics, traces, `InsertHealth` and `Progress` listen. Nothing that delivers rows depends on a listener, and
+ * without one an event costs a lookup. A listener must not throw.
+ */
+export class WorkerEvents extends EventEmitter<WorkerEventMap> {}
+
+export type Emit = Pick<WorkerEvents, 'emit'>
+
+/** What a worker does at ClickHouse to insert a batch. */
+export interface InsertQueries {
+  readonly checkClock: () => Promise<void>
+  readonly frameInserter: Pick<FrameInserter, 'insert'> & Partial<Pick<FrameInserter, 'isRunning'>>
+  readonly storedRows: Pick<StoredRows, 'find'>
+}
+
+export interface ObservedQueries extends Omit<InsertQueries, 'checkClock'> {
+  readonly beforeAttempt: InsertOnceOptions['beforeAttempt']
+  /** Whether inserts succeed, without a batch. @throws if not */
+  readonly insertNothing: () => Promise<void>
+}
+
+/** The same queries, with events. */
+export function observeQueries(
+  events: Emit,
+  clock: Pick<MonotonicClock, 'nowMs'>,
+  { checkClock, frameInserter, storedRows }: InsertQueries,
+): ObservedQueries {
+  const run = async <T>(query: Query, send: () => Promise<T>): Promise<T> => {
+    events.emit('query started', query)
+    try {
+      const result = await send()
+      events.emit('query ended', query, undefined)
+      return result
+    } catch (error) {
+      events.emit('query ended', query, { error })
+      throw error
+    }
+  }
+  const insert = (frames: readonly Buffer[], token: string, queryId = queryIds.rows(token)): Promise<void> =>
+    run({ kind: 'insert', startedMs: clock.nowMs(), frames, token, queryId }, () =>
+      frameInserter.insert(frames, token, queryId),
+    )
+  const beforeAttempt = (): Promise<void> => run({ kind: 'clock', startedMs: clock.nowMs() }, checkClock)
+  return {
+    beforeAttempt,
+    frameInserter: {
+      insert,
+      isRunning: async (token) => (await frameInserter.isRunning?.(token)) === true,
+    },
+    storedRows: {
+      find: (frames) => run({ kind: 'lookup', startedMs: clock.nowMs() }, () => storedRows.find(frames)),
+    },
+    insertNothing: async () => {
+      await beforeAttempt()
+      await insert([], 'probe')
+    },
+  }
+}

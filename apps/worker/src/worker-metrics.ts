@@ -1,0 +1,180 @@
+import { classifyInsertError } from '@sluice/clickhouse'
+import { LabelledCounts, type Metrics, type RecentLag } from '@sluice/ops'
+import { idTimeMs } from '@sluice/rows'
+import type { WorkerEvents } from './worker-events.ts'
+
+/** ClickHouse has hundreds of errors. Few of them happen in an installation. */
+const ERROR_CODES_MAX = 50
+/** The code names a few operations that are retried. */
+const RETRIED_STEPS_MAX = 20
+
+/** A batch waits for at most `BATCH_WAIT_MS`, and then for an insert slot. */
+const WAIT_BUCKETS_S = [0.05, 0.1, 0.25, 0.5, 0.75, 1, 2, 5, 10, 30, 60]
+/** An insert is given up after a minute without an answer. */
+const INSERT_BUCKETS_S = [0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60]
+/** From a batch that did not wait to a backlog of a day. */
+const LAG_BUCKETS_S = [0.25, 0.5, 1, 2, 5, 10, 30, 60, 300, 900, 3_600, 21_600, 86_400]
+const ROWS_BUCKETS = [1, 10, 100, 1_000, 5_000, 10_000, 25_000, 50_000, 100_000, 500_000]
+const BYTES_BUCKETS = [1_000, 10_000, 100_000, 1_000_000, 4_000_000, 16_000_000, 64_000_000]
+
+/** The state of a worker that metrics show. */
+export interface WorkerState {
+  readonly chunksHeld: () => number
+  readonly isInserting: () => boolean
+  /** The clock of the ids of chunks, ms since 1970. */
+  readonly wallMs: () => number
+  readonly monotonicMs: () => number
+}
+
+/**
+ * Exports what a worker does. docs/metrics.md describes each metric.
+ *
+ * @returns the lag of the chunks that were stored in the last minute
+ */
+export function exportWorker(metrics: Metrics, events: WorkerEvents, state: WorkerState): LagWindow {
+  countEvents(metrics, events, state)
+  metrics.gauge({ name: 'sluice_worker_chunks_held', help: 'Chunks in hand.' }, state.chunksHeld)
+  metrics.gauge({ name: 'sluice_worker_inserting', help: '0 while no insert of this worker succeeds.' }, () =>
+    Number(state.isInserting()),
+  )
+  return measureBatches(metrics, events, state)
+}
+
+function countEvents(metrics: Metrics, events: WorkerEvents, { monotonicMs }: WorkerState): void {
+  const counts = { inserted: 0, deadLettered: 0, repairs: 0, splits: 0, lookups: 0, inFlight: 0 }
+  const retries = new LabelledCounts(RETRIED_STEPS_MAX)
+  const errors = new LabelledCounts(ERROR_CODES_MAX)
+  const insertSeconds = metrics.histogram(
+    { name: 'sluice_insert_duration_seconds', help: 'Each insert.', label: 'result', of: ['ok', 'error'] },
+    INSERT_BUCKETS_S,
+  )
+  events.on('attempt failed', (message) => retries.add(message))
+  events.on('repair started', () => (counts.repairs += 1))
+  events.on('range split', () => (counts.splits += 1))
+  events.on('batch finished', ({ rows }) => {
+    counts.inserted += rows?.inserted ?? 0
+    counts.deadLettered += rows?.deadLettered ?? 0
+  })
+  events.on('query started', ({ kind }) => {
+    if (kind === 'insert') counts.inFlight += 1
+    if (kind === 'lookup') counts.lookups += 1
+  })
+  events.on('query ended', ({ kind, startedMs }, failure) => {
+    if (kind === 'clock') return
+    if (failure !== undefined) errors.add(classifyInsertError(failure.error).code)
+    if (kind === 'lookup') return
+    counts.inFlight -= 1
+    insertSeconds((monotonicMs() - startedMs) / 1_000, failure === undefined ? 'ok' : 'error')
+  })
+  const counters: readonly [name: string, help: string, read: () => number][] = [
+    ['sluice_rows_inserted_total', 'Rows of confirmed batches.', () => counts.inserted],
+    ['sluice_rows_dead_lettered_total', 'Rows that are dead letters.', () => counts.deadLettered],
+    ['sluice_batches_recovered_total', 'Repairs of batches that began.', () => counts.repairs],
+    ['sluice_batch_splits_total', 'Ranges of rows that were split.', () => counts.splits],
+    ['sluice_row_lookups_total', 'Queries for rows that may be stored.', () => counts.lookups],
+  ]
+  for (const [name, help, read] of counters) metrics.counter({ name, help }, read)
+  metrics.counter(
+    { name: 'sluice_retries_total', help: 'Failed steps that were retried.', labels: ['step'] },
+    () => retries,
+  )
+  metrics.counter(
+    { name: 'sluice_insert_errors_total', help: 'Failed inserts and lookups.', labels: ['code'] },
+    () => errors,
+  )
+  metrics.gauge(
+    { name: 'sluice_worker_inserts_in_flight', help: 'Inserts that wait for ClickHouse.' },
+    () => counts.inFlight,
+  )
+}
+
+function measureBatches(
+  metrics: Metrics,
+  events: WorkerEvents,
+  { wallMs, monotonicMs }: WorkerState,
+): LagWindow {
+  const recentLag = new LagWindow(monotonicMs)
+  const batchRows = metrics.histogram(
+    { name: 'sluice_batch_rows', help: 'Rows of each batch that was stored.' },
+    ROWS_BUCKETS,
+  )
+  const batchBytes = metrics.histogram(
+    { name: 'sluice_batch_bytes', help: 'Bytes of its rows before compression.' },
+    BYTES_BUCKETS,
+  )
+  const batchWait = metrics.histogram(
+    { name: 'sluice_batch_wait_seconds', help: 'From the fetch of the first chunk of a batch to its claim.' },
+    WAIT_BUCKETS_S,
+  )
+  const lag = metrics.histogram(
+    {
+      name: 'sluice_lag_seconds',
+      help: 'For each chunk: from the receipt of its first row to the moment at which its rows can be queried.',
+    },
+    LAG_BUCKETS_S,
+  )
+  events.on('batch taken', (waitMs) => batchWait(waitMs / 1_000))
+  events.on('batch stored', (chunks) => {
+    batchRows(chunks.reduce((sum, { rows }) => sum + rows, 0))
+    batchBytes(chunks.reduce((sum, { bytes }) => sum + bytes, 0))
+    const nowMs = wallMs()
+    for (const { id } of chunks) {
+      const seconds = Math.max(0, nowMs - idTimeMs(id)) / 1_000
+      lag(seconds)
+      recentLag.add(seconds)
+    }
+  })
+  return recentLag
+}
+
+/** The time that `read` covers, at least. */
+const WINDOW_MS = 60_000
+/** One slice is forgotten at a time. */
+const SLICE_MS = 5_000
+
+interface Slice {
+  readonly startedMs: number
+  chunks: number
+  sumS: number
+  maxS: number
+}
+
+/** The lag of the chunks that a worker has stored in the last minute. */
+export class LagWindow {
+  readonly #monotonicMs: () => number
+  /** At most one per `SLICE_MS`, the newest last. */
+  #slices: Slice[] = []
+
+  constructor(monotonicMs: () => number) {
+    this.#monotonicMs = monotonicMs
+  }
+
+  /** Counts a chunk. */
+  add(seconds: number): void {
+    const nowMs = this.#monotonicMs()
+    let slice = this.#slices.at(-1)
+    if (slice === undefined || nowMs - slice.startedMs >= SLICE_MS) {
+      slice = { startedMs: nowMs, chunks: 0, sumS: 0, maxS: 0 }
+      this.#slices = [...this.#recent(nowMs), slice]
+    }
+    slice.chunks += 1
+    slice.sumS += seconds
+    slice.maxS = Math.max(slice.maxS, seconds)
+  }
+
+  /** Undefined if no chunk was stored in the last minute. */
+  read(): RecentLag | undefined {
+    const slices = this.#recent(this.#monotonicMs())
+    if (slices.length === 0) return undefined
+    const chunks = slices.reduce((sum, slice) => sum + slice.chunks, 0)
+    const sumS = slices.reduce((sum, slice) => sum + slice.sumS, 0)
+    const maxS = Math.max(...slices.map((slice) => slice.maxS))
+    return { chunks, meanS: round(sumS / chunks), maxS: round(maxS) }
+  }
+
+  #recent(nowMs: number): Slice[] {
+    return this.#slices.filter(({ startedMs }) => nowMs - startedMs < WINDOW_MS + SLICE_MS)
+  }
+}
+
+const round = (seconds: number): number => Math.round(seconds * 1_000) / 1_000

@@ -1,0 +1,194 @@
+import type { InsertResult } from '@sluice/clickhouse'
+import { type HeldChunk, shardNames } from '@sluice/queue'
+import { createLogger, Semaphore } from '@sluice/runtime'
+import { HeldBudget } from '../../src/collector.ts'
+import { InsertHealth } from '../../src/insert-health.ts'
+import { workerLimits } from '../../src/limits.ts'
+import { Progress, type WatchedShard } from '../../src/progress.ts'
+import { Retrier } from '../../src/retrier.ts'
+import { fetchLimits } from '../../src/shard.ts'
+import { type RunningShard, type ShardDependencies, type ShardQueue, startShard } from '../../src/shards.ts'
+import { observeQueries, WorkerEvents } from '../../src/worker-events.ts'
+import { makeChunk } from './chunks.ts'
+import { TestClock } from './test-clock.ts'
+
+export const config = { BATCH_ROWS_MAX: 4, BATCH_WAIT_MS: 50, LOCK_DURATION_MS: 10_000 }
+
+function unused(): never {
+  throw new Error('not used')
+}
+
+/** A worker of one or more shards, whose Redis and ClickHouse are under the control of the test. */
+export class WorkerFixture {
+  readonly clock = new TestClock()
+  readonly calls: string[] = []
+  readonly shards: RunningShard[] = []
+  readonly progress: Progress
+  readonly insertSlots: Semaphore
+  /** What each request to Redis does. */
+  readonly redis = {
+    claim: (): Promise<unknown> => Promise.resolve(),
+    read: (): Promise<unknown> => Promise.resolve(),
+    finish: (): Promise<unknown> => Promise.resolve(),
+    fetch: (_shard: number): Promise<unknown> => Promise.resolve(),
+    ask: (): Promise<unknown> => Promise.resolve(),
+  }
+  /** Makes one attempt to insert a batch. */
+  insert: (token: string) => Promise<unknown> = () => Promise.resolve()
+  /** Batches of chunks that are claimed already. */
+  readonly owners = new Map<string, string>()
+  /** Whether another worker has the lease of every batch. */
+  isLeased = false
+  /** Whether it can read what it fetches. Otherwise chunks stay in the queue. */
+  canRead = true
+  /** Whether chunks stay in hand after their batch is finished. */
+  keepsChunks = false
+  stored = 0
+  readonly #events = new WorkerEvents()
+  readonly #waiting: HeldChunk[][] = []
+  readonly #signal = new AbortController().signal
+
+  constructor(shards = 1) {
+    const { clock } = this
+    this.insertSlots = new Semaphore(2, this.#signal)
+    const dependencies = this.#dependencies()
+    for (let shard = 0; shard < shards; shard += 1) {
+      this.#waiting.push([])
+      this.shards.push(startShard(this.#queue(shard), shard, dependencies))
+    }
+    const names = shardNames('test', shards)
+    this.progress = new Progress({
+      events: this.#events,
+      clock,
+      heldChunks: () => this.heldChunks,
+      shards: () =>
+        names.flatMap((name, index): WatchedShard[] => {
+          const shard = this.shards[index]
+          if (shard === undefined) return []
+          return [{ names: name, loopedAtMs: shard.loopedAtMs, askRedis: () => this.redis.ask() }]
+        }),
+    })
+  }
+
+  get heldChunks(): number {
+    return this.shards.reduce((sum, shard) => sum + shard.heldChunks, 0)
+  }
+
+  add(id: string, shard = 0): void {
+    this.#waiting[shard]?.push(makeChunk(id))
+  }
+
+  /** Adds a chunk every ten seconds, and lets time pass. */
+  async feed(ms: number, shard = 0): Promise<void> {
+    for (let passedMs = 0; passedMs < ms; passedMs += 10_000) {
+      this.add(`chunk at ${this.clock.nowMs()}`, shard)
+      await this.clock.pass(10_000)
+    }
+  }
+
+  /** The calls that begin with this word. */
+  only(word: string): string[] {
+    return this.calls.filter((call) => call.startsWith(word))
+  }
+
+  #queue(shard: number): ShardQueue {
+    const { redis, calls, owners } = this
+    const waiting = this.#waiting[shard] ?? []
+    const held = new Set<string>()
+    const forget = (ids: readonly string[]): void => {
+      for (const id of ids) held.delete(id)
+    }
+    return {
+      ledger: {
+        claim: async (batchId, ids) => {
+          calls.push(`claim ${ids.join(' ')}`)
+          await redis.claim()
+          return ids.map((id) => owners.get(id) ?? batchId)
+        },
+        read: async (batchId) => {
+          calls.push(`read ${batchId}`)
+          await redis.read()
+          const members = [...owners.keys()].filter((id) => owners.get(id) === batchId)
+          if (members.length === 0) return undefined
+          return { state: 'claimed', members, splits: new Set(), repairs: 0 }
+        },
+        recordSplit: unused,
+        beginRepair: async () => (this.isLeased ? undefined : { number: 1, splits: new Set() }),
+        renewLease: () => Promise.resolve(),
+        endLease: () => Promise.resolve(),
+      },
+      consumer: {
+        fetch: async (count) => {
+          await redis.fetch(shard)
+          if (!this.canRead) await this.clock.sleep(100)
+          const chunks = this.canRead ? waiting.splice(0, count) : []
+          for (const { id } of chunks) held.add(id)
+          return { turn: 'mine', chunks, hasMore: waiting.length > 0 }
+        },
+        load: async (ids) => ids.map((id) => makeChunk(id)),
+        finish: async ({ id, members }) => {
+          calls.push(`finish ${id}`)
+          await redis.finish()
+          if (!this.keepsChunks) forget(members)
+          this.stored += members.length
+          return true
+        },
+        requeue: async (ids) => {
+          waiting.push(...ids.map((id) => makeChunk(id)))
+          forget(ids)
+        },
+        fail: async (id) => forget([id]),
+        forget,
+        get heldChunks() {
+          return held.size
+        },
+        close: async () => void calls.push('close'),
+      },
+    }
+  }
+
+  #dependencies(): ShardDependencies {
+    const { clock, calls } = this
+    const events = this.#events
+    const signal = this.#signal
+    const logger = createLogger('test', 'silent')
+    const { frameInserter } = observeQueries(events, clock, {
+      checkClock: unused,
+      storedRows: { find: unused },
+      frameInserter: {
+        insert: async (_frames, token) => {
+          calls.push(`insert ${token}`)
+          await this.insert(token)
+        },
+      },
+    })
+    const prepare: ShardDependencies['rowInserter']['prepare'] = (frames, token) => {
+      const run = async (): Promise<InsertResult> => {
+        await frameInserter.insert(frames, token)
+        return 'stored'
+      }
+      return { run } as ReturnType<ShardDependencies['rowInserter']['prepare']>
+    }
+    let batches = 0
+    return {
+      config,
+      rowInserter: { prepare, prepareSingle: unused, consumeToken: unused, findStored: unused },
+      deadLetters: { prepare: unused },
+      health: new InsertHealth(clock, workerLimits, events),
+      insertNothing: () => frameInserter.insert([], 'nothing'),
+      insertSlots: this.insertSlots,
+      repairPermits: new Semaphore(2, signal),
+      chunkBudget: new HeldBudget(workerLimits.chunksMax),
+      byteBudget: new HeldBudget(workerLimits.heldBytesMax),
+      heldInAllShards: () => this.heldChunks,
+      signal,
+      retrier: new Retrier({ logger, signal, clock, random: () => 0, events }),
+      events,
+      makeId: () => `new-${(batches += 1)}`,
+      workerId: 'me',
+      clock,
+      fetchLimits,
+      logger,
+    }
+  }
+}

@@ -1,0 +1,142 @@
+import type { QueuedEntry } from './entry.ts'
+import type { Settlement } from './hooks.ts'
+import type { SpoolRecord } from './spool.ts'
+
+/** The number of entries by their outcomes. */
+export interface EntryCounts {
+  /** Stored, or queued by the API. */
+  accepted: number
+  rejected: number
+  dropped: number
+  /** Left in the spool for the next process. */
+  kept: number
+}
+
+export function addCounts(target: EntryCounts, { accepted, rejected, dropped, kept }: EntryCounts): void {
+  target.accepted += accepted
+  target.rejected += rejected
+  target.dropped += dropped
+  target.kept += kept
+}
+
+export const noEntries: Readonly<EntryCounts> = { accepted: 0, rejected: 0, dropped: 0, kept: 0 }
+
+/** A time, by both clocks: the monotonic one may stop while a computer sleeps, and the time of day may be changed. */
+export interface ClockTimes {
+  readonly monotonicMs: number
+  readonly wallMs: number
+}
+
+/** The entries of one request, and what is known of its attempts. `Delivery` has its states. */
+export class Batch {
+  readonly idempotencyKey: string
+  readonly openedAtMs: number
+  /** Gets the end of a request that the caller made, with its own key. Such a batch is never split: its parts would have other keys. */
+  readonly onSettlement: ((settlement: Settlement) => void) | undefined
+  /** Undefined if the batch is not in the spool. */
+  record: SpoolRecord | undefined
+  /** Whether to send it before it is full or due. */
+  isUrgent = false
+  /** How many attempts have failed. */
+  failedAttempts = 0
+  /** How many attempts the API answered with a problem of the configuration, although others succeeded in between. */
+  problems = 0
+  /** How many requests had succeeded at the last of them. */
+  successesAtProblem = -1
+  firstAttemptAtMs: number | undefined
+  /** When the first attempt began that may have succeeded without a response. */
+  uncertainSince: ClockTimes | undefined
+  /** The time of the next attempt. */
+  retryAtMs = 0
+  /** Undefined until the batch is settled. */
+  result: EntryCounts | undefined
+  /** The batch of which this is a half, and the halves of this one. */
+  whole: Batch | undefined
+  halves: readonly Batch[] = []
+  #entries: QueuedEntry[] | undefined = []
+  #count = 0
+  #bytes = 0
+
+  constructor(
+    idempotencyKey: string,
+    openedAtMs: number,
+    { record, onSettlement }: Partial<Pick<Batch, 'record' | 'onSettlement'>> = {},
+  ) {
+    this.idempotencyKey = idempotencyKey
+    this.openedAtMs = openedAtMs
+    this.record = record
+    this.onSettlement = onSettlement
+  }
+
+  /** A batch with entries that are only in the spool. */
+  static unloaded(
+    idempotencyKey: string,
+    openedAtMs: number,
+    { record, entries, bytes }: { record: SpoolRecord; entries: number; bytes: number },
+  ): Batch {
+    const batch = new Batch(idempotencyKey, openedAtMs, { record })
+    batch.#entries = undefined
+    batch.#count = entries
+    batch.#bytes = bytes
+    return batch
+  }
+
+  get count(): number {
+    return this.#count
+  }
+
+  get bytes(): number {
+    return this.#bytes
+  }
+
+  /** Empty if they are not loaded. */
+  get entries(): readonly QueuedEntry[] {
+    return this.#entries ?? []
+  }
+
+  get isLoaded(): boolean {
+    return this.#entries !== undefined
+  }
+
+  /** Whether the entries may leave memory: they are loaded again for the next attempt. */
+  get canUnload(): boolean {
+    return this.isLoaded && this.record?.isWritten === true
+  }
+
+  add(entry: QueuedEntry): void {
+    this.#entries?.push(entry)
+    this.#count += 1
+    this.#bytes += entry.bytes
+    this.record?.add(entry.json, entry.bytes)
+  }
+
+  load(entries: QueuedEntry[]): void {
+    this.#entries = entries
+    this.#count = entries.length
+    this.#bytes = entries.reduce((sum, { bytes }) => sum + bytes, 0)
+  }
+
+  unload(): void {
+    this.#entries = undefined
+  }
+
+  /**
+   * Splits the batch into halves that are sent on their own. Their keys follow from the key of the whole: if the process ends before the
+   * record of the whole is removed, and the batch is split again, the API recognises the halves.
+   *
+   * @param createRecord for the half with this key
+   */
+  split(createRecord: (idempotencyKey: string) => SpoolRecord | undefined): readonly Batch[] {
+    const middle = Math.ceil(this.#count / 2)
+    this.halves = [this.entries.slice(0, middle), this.entries.slice(middle)].map((entries, index) => {
+      const key = `${this.idempotencyKey}-${index + 1}`
+      const half = new Batch(key, this.openedAtMs, { record: createRecord(key) })
+      half.whole = this
+      // Another process may have sent the halves before.
+      half.uncertainSince = this.uncertainSince
+      for (const entry of entries) half.add(entry)
+      return half
+    })
+    return this.halves
+  }
+}

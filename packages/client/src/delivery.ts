@@ -1,0 +1,472 @@
+import { utf8Bytes } from './encode.ts'
+import { addCounts, Batch, type ClockTimes, type EntryCounts, noEntries } from './batch.ts'
+import type { EntryError, QueuedEntry } from './entry.ts'
+import {
+  type DropReason,
+  type EntryRejection,
+  type HookCaller,
+  type Settlement,
+  SluiceError,
+} from './hooks.ts'
+import type { Settings } from './options.ts'
+import { type Platform, startTimer, type Timer } from './platform.ts'
+import { Queue } from './queue.ts'
+import type { Failure, Misconfiguration, Outcome } from './responses.ts'
+import { RetryPolicy } from './retry.ts'
+import { send } from './send.ts'
+import type { RecoveredRecord, Spool, SpoolRecord } from './spool.ts'
+
+export const persistences = ['retry', 'try-once', 'give-up'] as const
+
+/**
+ * What is done with entries that are not acknowledged.
+ *
+ * - `retry`: they are sent until they are acknowledged.
+ * - `try-once`: they are sent, but not after a failure, and not during a pause.
+ * - `give-up`: only requests in flight are awaited.
+ */
+export type Persistence = (typeof persistences)[number]
+
+/** Clocks of machines are corrected by less than this. The idempotency window has a reserve for it. */
+const CLOCK_AHEAD_MS_MAX = 60_000
+
+/** How a batch ends. */
+type Ending =
+  | {
+      readonly outcome: 'answered'
+      readonly accepted: number
+      readonly rejections: readonly EntryRejection[]
+    }
+  | { readonly outcome: 'rejected'; readonly error: EntryError }
+  | { readonly outcome: DropReason | 'kept'; readonly last?: LastAttempt | undefined }
+
+/** Why an attempt failed. */
+type LastAttempt = Pick<Settlement, 'reason' | 'cause'>
+
+/**
+ * Sends batches: several at a time, each until it is settled.
+ *
+ *     add ──▶ open ──▶ full ──┐
+ *              │ due          │ #pump, when a request may start       #settle
+ *              └──────────────┴─────────────▶ in flight ───────────▶ settled
+ *     addRequest,                    #pump ▲   │   │                    ▲
+ *     #recover ────────▶ waiting ──────────┘   │   └─▶ split ───────────┘ with its halves, which are delayed
+ *                                          ▲   │ #delay                 │
+ *                                          └─ delayed ──────────────────┘ overflow, or given up by a close
+ *
+ * - open, full and waiting: in the queue, not tried yet. An open batch takes entries; it is due when it is full or old enough, or after a flush.
+ * - in flight: an attempt is being made, the preparation in the spool included.
+ * - delayed: in the queue until `retryAtMs`, after a failure. Its key and its body stay the same.
+ * - split: too large for one request. Its halves are batches of their own.
+ * - settled: answered or rejected by the API, dropped, or kept in the spool for the next process. The hooks are called.
+ *
+ * A batch that is in the spool may be unloaded from memory while it is in the queue.
+ */
+export class Delivery {
+  readonly counts: EntryCounts = { ...noEntries }
+  readonly queue: Queue
+  readonly retry: RetryPolicy
+  /** Called whenever entries were settled, a problem began, or a request ended. */
+  readonly listeners = new Set<() => void>()
+  readonly #settings: Settings
+  readonly #platform: Platform
+  readonly #hooks: HookCaller
+  readonly #spool: Spool | undefined
+  readonly #inFlight = new Map<Batch, AbortController>()
+  /** The only request in flight that was started while nothing succeeds. */
+  #probe: Batch | undefined
+  /** Dropped batches, while room is made for an entry. */
+  #overflowed: { readonly batch: Batch; readonly loading: ReturnType<SpoolRecord['load']> | undefined }[] = []
+  #timer: Timer | undefined
+  #timerAtMs = Infinity
+  #isPumpScheduled = false
+  #persistence: Persistence = 'retry'
+  #isClosing = false
+  #isAborted = false
+  #failedAttempts = 0
+  #hasReceivedResponse = false
+
+  constructor(settings: Settings, platform: Platform, hooks: HookCaller) {
+    this.#settings = settings
+    this.#platform = platform
+    this.#hooks = hooks
+    this.retry = new RetryPolicy(settings, platform)
+    this.queue = new Queue(settings, {
+      create: (nowMs) => this.#createBatch(platform.randomKey(), nowMs),
+      onOverflow: (batch) => {
+        const loading = batch.isLoaded ? undefined : batch.record?.load()
+        // Makes room at once. The spool loads a record before it removes it.
+        void batch.record?.remove()
+        this.#overflowed.push({ batch, loading })
+      },
+    })
+    this.#spool = settings.spool
+    this.#spool?.open({
+      onRecovered: (records) => this.#recover(records),
+      onLost: (entries) => {
+        this.counts.dropped += entries
+        hooks.call('onDropped', [], 'unreadable')
+      },
+      onError: (message, cause) => {
+        const reason = cause instanceof Error ? `: ${cause.message}` : ''
+        hooks.error(new SluiceError('spool', `the spool ${message}${reason}`, { cause }))
+      },
+    })
+  }
+
+  get requestsInFlight(): number {
+    return this.#inFlight.size
+  }
+
+  get failedAttempts(): number {
+    return this.#failedAttempts
+  }
+
+  /** The batches that are not settled. */
+  unsettled(): Batch[] {
+    return [...this.#inFlight.keys(), ...this.queue.batches]
+  }
+
+  /** Resolves when a further batch or an entry of this size fits into the queue, or when none is taken any more. */
+  async waitForRoom(bytes: number): Promise<void> {
+    // An entry that never fits is dropped.
+    const wanted = Math.min(bytes, this.#settings.queueBytesMax)
+    while (!this.queue.hasRoomForBatch(wanted) && this.#persistence === 'retry') await this.#nextChange()
+  }
+
+  /** Adds an entry, as JSON. */
+  add(json: string, tag: unknown): void {
+    const entry = { json, bytes: utf8Bytes(json), tag }
+    if (this.#isClosing) return this.#drop(entry, 'closed')
+    const hasRoom = this.queue.makeRoom(1, entry.bytes, (bytes) => this.#spool?.hasRoomFor(bytes) ?? true)
+    if (!hasRoom) this.#drop(entry, 'overflow')
+    else if (this.queue.add(entry, this.#platform.monotonicMs())) this.#pumpSoon()
+    this.#settleOverflowed()
+  }
+
+  /** Adds a request that the caller made. It is sent as soon as possible. */
+  addRequest(batch: Batch): void {
+    if (this.#isClosing) return this.#report(batch, { outcome: 'closed' })
+    if (this.queue.makeRoom(batch.count, batch.bytes)) {
+      this.queue.count(batch)
+      this.queue.delay(batch)
+      this.#pumpSoon()
+    } else this.#report(batch, { outcome: 'overflow' })
+    this.#settleOverflowed()
+  }
+
+  #drop(entry: QueuedEntry, reason: DropReason): void {
+    this.counts.dropped += 1
+    this.#hooks.call('onDropped', [entry], reason)
+  }
+
+  /** Rejects an entry that never was in a batch. */
+  reject(entry: unknown, error: EntryError, tag: unknown): void {
+    this.counts.rejected += 1
+    this.#hooks.reject({ entry, error, tag })
+  }
+
+  /** Sends everything in the queue, without waiting for more entries. */
+  hurry(): void {
+    this.queue.hurry()
+    this.#pumpSoon()
+  }
+
+  setPersistence(persistence: Persistence): void {
+    this.#persistence = persistence
+    this.#pump()
+    this.#change()
+  }
+
+  /** Drops all further entries. */
+  stopAdding(): void {
+    this.#isClosing = true
+  }
+
+  /** Aborts the requests in flight, and sends nothing more. */
+  abort(): void {
+    this.#isAborted = true
+    for (const controller of this.#inFlight.values()) controller.abort(new Error('the client was closed'))
+    this.#spool?.abort()
+    this.setPersistence('give-up')
+  }
+
+  /** Must be called after `abort`. */
+  async closeSpool(): Promise<void> {
+    await this.#spool?.close()
+  }
+
+  #createBatch(key: string, nowMs: number): Batch {
+    return new Batch(key, nowMs, { record: this.#spool?.create(key) })
+  }
+
+  #recover(records: readonly RecoveredRecord[]): void {
+    const { monotonicMs, wallMs } = this.#platform
+    const batches = records.map((recovered) => {
+      const batch = Batch.unloaded(recovered.idempotencyKey, monotonicMs(), recovered)
+      const { attemptedAtMs } = recovered
+      // If the clock was set back since, the age of the attempt is unknown. It counts as old.
+      const isAhead = attemptedAtMs !== undefined && attemptedAtMs > wallMs() + CLOCK_AHEAD_MS_MAX
+      if (attemptedAtMs !== undefined)
+        batch.uncertainSince = { monotonicMs: monotonicMs(), wallMs: isAhead ? -Infinity : attemptedAtMs }
+      return batch
+    })
+    this.queue.addOldest(batches)
+    this.#pumpSoon()
+  }
+
+  /** Once for all entries of a turn, and not within the call that logs. */
+  #pumpSoon(): void {
+    if (this.#isPumpScheduled) return
+    this.#isPumpScheduled = true
+    queueMicrotask(() => {
+      this.#isPumpScheduled = false
+      this.#pump()
+    })
+  }
+
+  /** Starts the requests that can be started, and a timer for the next one. */
+  #pump(): void {
+    const nowMs = this.#platform.monotonicMs()
+    const isPaused = nowMs < this.retry.pausedUntilMs
+    if (this.#persistence === 'give-up' || (this.#persistence === 'try-once' && isPaused)) {
+      let batch = this.queue.takeOldest()
+      for (; batch !== undefined; batch = this.queue.takeOldest()) this.#giveUp(batch)
+      return
+    }
+    if (!isPaused) this.#startRequests(nowMs)
+    this.#startTimer(nowMs)
+  }
+
+  get #canStartRequest(): boolean {
+    if (this.retry.isProbing && this.#probe !== undefined) return false
+    return this.#inFlight.size < this.#settings.requestsInFlightMax
+  }
+
+  #startRequests(nowMs: number): void {
+    while (this.#canStartRequest) {
+      const batch = this.queue.takeDue(nowMs, this.retry.preference)
+      if (batch === undefined) return
+      const controller = new AbortController()
+      this.#inFlight.set(batch, controller)
+      this.#probe = this.retry.isProbing ? batch : undefined
+      this.retry.countSent()
+      void this.#attempt(batch, controller)
+    }
+  }
+
+  #startTimer(nowMs: number): void {
+    // The end of a request starts the next one.
+    if (!this.#canStartRequest) return
+    const atMs = Math.max(this.queue.nextAtMs(nowMs), this.retry.pausedUntilMs)
+    if (atMs === Infinity || this.#timerAtMs <= atMs) return
+    clearTimeout(this.#timer)
+    this.#timerAtMs = atMs
+    this.#timer = startTimer(() => {
+      this.#timerAtMs = Infinity
+      this.#pump()
+    }, atMs - nowMs)
+  }
+
+  /** After an attempt, the batch is settled, split or delayed. Never rejects. */
+  async #attempt(batch: Batch, controller: AbortController): Promise<void> {
+    if (await this.#prepare(batch)) {
+      const startedAt = { monotonicMs: this.#platform.monotonicMs(), wallMs: this.#platform.wallMs() }
+      batch.firstAttemptAtMs ??= startedAt.monotonicMs
+      const outcome = await send(batch, this.#settings, controller, this.#platform.wallMs)
+      this.#hasReceivedResponse ||= outcome.kind !== 'failed' || outcome.status !== undefined
+      await this.#handle(batch, outcome, startedAt)
+    }
+    this.#inFlight.delete(batch)
+    if (this.#probe === batch) this.#probe = undefined
+    this.#change()
+    this.#pump()
+  }
+
+  /** @returns whether the batch can be sent. Otherwise it is settled or delayed */
+  async #prepare(batch: Batch): Promise<boolean> {
+    const loaded = batch.isLoaded ? undefined : await batch.record?.load()
+    if (Array.isArray(loaded)) {
+      batch.load(loaded)
+      this.queue.count(batch)
+    }
+    // Everything that is needed to repeat the attempt is in the spool first, if the disk takes it.
+    if (batch.isLoaded && (await batch.record?.markAttempt()) === false) batch.record = undefined
+    if (this.#isAborted) this.#giveUp(batch)
+    else if (loaded === 'lost') this.#settle(batch, { outcome: 'unreadable' })
+    else if (loaded === 'unreadable') {
+      this.retry.waitForDisk(batch)
+      this.#delay(batch)
+    } else if (this.retry.isTooLate(batch)) this.#settle(batch, { outcome: 'outcome-unknown' })
+    else return true
+    return false
+  }
+
+  async #handle(batch: Batch, outcome: Outcome, startedAt: ClockTimes): Promise<void> {
+    if (outcome.kind === 'failed' || outcome.kind === 'misconfigured') {
+      batch.failedAttempts += 1
+      this.#failedAttempts += 1
+      if (outcome.mayBeStored) batch.uncertainSince ??= startedAt
+      if (batch.uncertainSince === undefined) await batch.record?.clearAttempt()
+      if (outcome.kind === 'failed') this.#retry(batch, outcome)
+      else this.#waitForOperator(batch, outcome)
+      return
+    }
+    this.retry.succeed()
+    if (outcome.kind === 'processed')
+      this.#settle(batch, { outcome: 'answered', accepted: outcome.accepted, rejections: outcome.rejections })
+    else if (outcome.kind === 'too-large' && batch.count > 1 && batch.onSettlement === undefined)
+      await this.#split(batch)
+    else this.#settle(batch, { outcome: 'rejected', error: outcome.error })
+  }
+
+  #retry(batch: Batch, failure: Failure): void {
+    const delayMs = this.retry.fail(batch, failure.retryAfterMs)
+    if (typeof delayMs !== 'number' && this.#persistence === 'retry')
+      return this.#settle(batch, { outcome: delayMs, last: failure })
+    if (!this.#delay(batch, failure) || typeof delayMs !== 'number') return
+    this.#hooks.call('onRetry', {
+      reason: failure.reason,
+      status: failure.status,
+      cause: failure.cause,
+      attempt: batch.failedAttempts,
+      delayMs,
+      entries: batch.count,
+      hasReceivedResponse: this.#hasReceivedResponse,
+    })
+  }
+
+  #waitForOperator(batch: Batch, response: Misconfiguration): void {
+    const known = this.retry.problem
+    const end = this.retry.misconfigure(batch, response)
+    const { problem } = this.retry
+    // Before the batch is settled: the problem explains its end.
+    if (problem !== undefined && problem !== known) this.#hooks.error(problem)
+    const last = { reason: response.message, cause: undefined }
+    if (end === 'at-fault') {
+      const message = `${response.message}, ${batch.problems} times, while other requests succeeded`
+      this.#settle(batch, {
+        outcome: 'rejected',
+        error: { path: '', code: `http_${response.status}`, message },
+      })
+    } else if (end !== undefined && this.#persistence === 'retry') this.#settle(batch, { outcome: end, last })
+    else this.#delay(batch, last)
+  }
+
+  /** @returns false if the batch is given up instead */
+  #delay(batch: Batch, last?: LastAttempt): boolean {
+    const isRetried = this.#persistence === 'retry'
+    if (isRetried) this.queue.delay(batch)
+    else this.#giveUp(batch, last)
+    return isRetried
+  }
+
+  async #split(batch: Batch): Promise<void> {
+    const halves = batch.split((key) => this.#spool?.create(key))
+    for (const { record } of halves) await record?.written()
+    // Otherwise the whole stays in the spool until its halves are settled: the next process splits it again.
+    if (halves.every(({ record }) => record?.isWritten === true)) {
+      void batch.record?.remove()
+      batch.record = undefined
+    }
+    for (const half of halves) this.queue.delay(half)
+  }
+
+  /** Settles a batch because the client is closing. What is in the spool stays there. */
+  #giveUp(batch: Batch, last?: LastAttempt): void {
+    const { record } = batch
+    this.queue.release(batch)
+    const report = (): void =>
+      this.#report(batch, { outcome: record?.isWritten === true ? 'kept' : 'closed', last })
+    if (record?.isWritten === false) void record.left().then(report)
+    else report()
+  }
+
+  /** Hooks are called when the queue is consistent again: they may log. */
+  #settleOverflowed(): void {
+    for (const { batch, loading } of this.#overflowed.splice(0)) {
+      const report = (): void => this.#report(batch, { outcome: 'overflow' })
+      if (loading === undefined) report()
+      else
+        void loading.then((loaded) => {
+          if (Array.isArray(loaded)) batch.load(loaded)
+          report()
+        })
+    }
+  }
+
+  /** Frees what a batch occupies, and reports its end. */
+  #settle(batch: Batch, ending: Ending): void {
+    this.queue.release(batch)
+    void batch.record?.remove()
+    this.#report(batch, ending)
+  }
+
+  /** Counts the end of a batch, and calls the hooks. */
+  #report(batch: Batch, ending: Ending): void {
+    const { entries, count } = batch
+    const { outcome } = ending
+    const result = { ...noEntries }
+    let rejections: readonly EntryRejection[] = []
+    let last: LastAttempt = { reason: undefined, cause: undefined }
+    if (ending.outcome === 'answered') {
+      rejections = ending.rejections
+      result.accepted = ending.accepted
+      result.rejected = count - ending.accepted
+    } else if (ending.outcome === 'rejected') {
+      const { error } = ending
+      rejections = entries.map((_, index) => ({ index, error }))
+      result.rejected = count
+      last = { reason: error.message, cause: undefined }
+    } else {
+      result[outcome === 'kept' ? 'kept' : 'dropped'] = count
+      last = ending.last ?? last
+    }
+    addCounts(this.counts, result)
+    const { reason, cause } = last
+    const { accepted, rejected } = result
+    const settlement = { entries, outcome, accepted, rejected, rejections, reason, cause }
+    this.#hooks.call('onSettled', settlement)
+    this.#setResult(batch, result)
+    batch.onSettlement?.(settlement)
+    // The API lists several errors of one entry.
+    const reported = new Set<number>()
+    for (const { index, error } of rejections) {
+      const entry = entries[index]
+      if (entry === undefined || reported.has(index)) continue
+      reported.add(index)
+      this.#hooks.reject({ entry: entry.json, error, tag: entry.tag })
+    }
+    if (outcome !== 'answered' && outcome !== 'rejected' && outcome !== 'kept')
+      this.#hooks.call('onDropped', entries, outcome)
+    this.#change()
+  }
+
+  /** A batch that was split is settled when both halves are. */
+  #setResult(batch: Batch, result: EntryCounts): void {
+    batch.result = result
+    const { whole } = batch
+    if (whole === undefined) return
+    const sum = { ...noEntries }
+    for (const half of whole.halves) {
+      if (half.result === undefined) return
+      addCounts(sum, half.result)
+    }
+    this.#setResult(whole, sum)
+    if (sum.kept + sum.dropped === 0) void whole.record?.remove()
+  }
+
+  #change(): void {
+    for (const listener of this.listeners) listener()
+  }
+
+  #nextChange(): Promise<void> {
+    return new Promise((resolve) => {
+      const listener = (): void => {
+        this.listeners.delete(listener)
+        resolve()
+      }
+      this.listeners.add(listener)
+    })
+  }
+}

@@ -1,0 +1,189 @@
+import { hasAtMostCharacters } from '@sluice/schema/limits'
+import {
+  contractLimits,
+  type Entry,
+  type EntryError,
+  environments,
+  levels,
+  type Metadata,
+  type QueuedEntry,
+  sources,
+} from './entry.ts'
+
+/** Thrown while an entry is encoded, if it exceeds a limit of the API. */
+export class LimitError extends Error {
+  readonly entryError: EntryError
+  /** Whether the metadata may be within the limits if its errors are reduced. */
+  mayReduceErrors = false
+
+  constructor(path: string, code: string, message: string) {
+    super(message)
+    this.entryError = { path, code, message }
+  }
+}
+
+export function metadataTooLarge(): LimitError {
+  const message = `must have at most ${contractLimits.metadataBytesMax} bytes as JSON`
+  return new LimitError('/metadata', 'too_large', message)
+}
+
+/** @param error of any kind: objects of the application may throw whatever they like when they are read. Never throws */
+export function toEntryError(error: unknown): EntryError {
+  const unreadable = {
+    path: '',
+    code: 'unreadable',
+    message: 'an object of the entry threw when it was read',
+  }
+  try {
+    if (error instanceof LimitError) return error.entryError
+    if (!(error instanceof Error)) return unreadable
+    // Of any type: the application may have replaced it.
+    const message: unknown = error.message
+    return { ...unreadable, message: String(message) }
+  } catch {
+    return unreadable
+  }
+}
+
+/** A code unit has at most three bytes of UTF-8. Metadata of an entry that is shorter than this is not too large. */
+const CHARACTERS_WITHIN_LIMITS = Math.floor(contractLimits.metadataBytesMax / 3)
+/** The shortest member of an object, such as `"":1,`. */
+const MEMBER_CHARACTERS_MIN = 5
+
+/**
+ * @param entry with metadata that JSON can hold
+ * @returns JSON
+ * @throws LimitError
+ */
+export function encodeEntry(entry: Entry): string {
+  checkEntry(entry)
+  const json = repairSurrogates(JSON.stringify(entry))
+  const { metadata } = entry
+  if (metadata !== undefined && metadata !== null) checkMetadata(metadata, json)
+  return json
+}
+
+function checkMetadata(metadata: Metadata, json: string): void {
+  const { metadataNamesMax, metadataBytesMax } = contractLimits
+  if (
+    json.length > metadataNamesMax * MEMBER_CHARACTERS_MIN &&
+    Object.values(metadata).filter((value) => value !== undefined).length > metadataNamesMax
+  )
+    throw new LimitError('/metadata', 'too_many_names', `must have at most ${metadataNamesMax} names`)
+  if (
+    json.length > CHARACTERS_WITHIN_LIMITS &&
+    utf8Bytes(repairSurrogates(JSON.stringify(metadata))) > metadataBytesMax
+  )
+    throw Object.assign(metadataTooLarge(), { mayReduceErrors: true })
+}
+
+/** The fields that hold one of some values. */
+const choices = { level: levels, environment: environments, source: sources } as const
+/** The other fields with a column, all strings, and their limits in characters. */
+const strings = {
+  message: contractLimits.messageCharactersMax,
+  service: contractLimits.serviceCharactersMax,
+  url: contractLimits.urlCharactersMax,
+  pathname: contractLimits.pathnameCharactersMax,
+  stack: contractLimits.stackCharactersMax,
+  /** Longer than any ISO 8601 date-time that the API accepts. */
+  timestamp: 64,
+} as const
+const choiceNames = Object.keys(choices) as (keyof typeof choices)[]
+const stringNames = Object.keys(strings) as (keyof typeof strings)[]
+const fieldNames: ReadonlySet<string> = new Set([...choiceNames, ...stringNames])
+
+/** Finds the first field that the API would reject. Metadata is checked when it is converted. */
+function checkEntry(entry: Entry): void {
+  for (const name of choiceNames) {
+    const value = entry[name]
+    const values: readonly unknown[] = choices[name]
+    if (!values.includes(value) && !isAbsent(name, value))
+      throw new LimitError(`/${name}`, 'not_allowed', `must be one of ${values.join(', ')}`)
+  }
+  for (const name of stringNames) {
+    const value: unknown = entry[name]
+    if (isAbsent(name, value)) continue
+    if (typeof value !== 'string') throw new LimitError(`/${name}`, 'wrong_type', 'must be of type string')
+    const max = strings[name]
+    if (!hasAtMostCharacters(value, max))
+      throw new LimitError(`/${name}`, 'too_long', `must have at most ${max} characters`)
+  }
+}
+
+function isAbsent(name: string, value: unknown): boolean {
+  return (value === undefined || value === null) && name !== 'level' && name !== 'message'
+}
+
+/** Separates the fields with a column from the others. The API stores the others in the metadata, where the same name wins. */
+export function splitEntry(entry: Entry): { fields: Entry; others: Metadata | undefined } {
+  const fields: Metadata = {}
+  let others: Metadata | undefined
+  let count = 0
+  for (const name in entry) {
+    // Own members come first.
+    if (!Object.hasOwn(entry, name)) break
+    const value = entry[name]
+    // An absent field must not replace a default.
+    if (name === 'metadata' || value === undefined || value === null) continue
+    if (fieldNames.has(name)) fields[name] = value
+    // One more than an entry may have. It is rejected then.
+    else if (count <= contractLimits.metadataNamesMax) {
+      count += 1
+      others ??= Object.create(null) as Metadata
+      others[name] = value
+    }
+  }
+  const { metadata } = entry
+  if (metadata !== undefined && metadata !== null && typeof metadata !== 'object')
+    throw new LimitError('/metadata', 'wrong_type', 'must be of type object')
+  return { fields: fields as Entry, others }
+}
+
+/** Visible ASCII, as the API accepts it. */
+const KEY = /^[!-~]{1,255}$/
+/** `{"logs":[` and `]}`. */
+export const ENVELOPE_BYTES = 11
+
+/**
+ * Checks a request that the caller made.
+ *
+ * @param texts entries as JSON
+ * @throws TypeError
+ */
+export function readRequest(texts: readonly string[], idempotencyKey: string): QueuedEntry[] {
+  if (typeof idempotencyKey !== 'string' || !KEY.test(idempotencyKey))
+    throw new TypeError('the idempotency key must have 1 to 255 visible ASCII characters')
+  const { entriesPerRequestMax, bodyBytesMax } = contractLimits
+  if (!Array.isArray(texts) || texts.length < 1 || texts.length > entriesPerRequestMax)
+    throw new TypeError(`a request must have 1 to ${entriesPerRequestMax} entries`)
+  const entries = texts.map((json: unknown) => {
+    if (typeof json !== 'string' || json.trim() === '') throw new TypeError('each entry must be JSON')
+    return { json, bytes: utf8Bytes(json), tag: undefined }
+  })
+  const bytes = entries.reduce((sum, entry) => sum + entry.bytes, ENVELOPE_BYTES + entries.length - 1)
+  if (bytes > bodyBytesMax) throw new TypeError(`a request must have at most ${bodyBytesMax} bytes`)
+  return entries
+}
+
+/** Node, Deno and Bun have a faster function than those of browsers. */
+const { Buffer } = globalThis as { Buffer?: { byteLength(text: string): number } }
+
+const encoder = new TextEncoder()
+
+/** The size of a well-formed string in UTF-8. */
+export const utf8Bytes: (text: string) => number =
+  Buffer === undefined ? (text) => encoder.encode(text).length : (text) => Buffer.byteLength(text)
+
+/**
+ * Replaces half surrogate pairs by U+FFFD. They have no UTF-8 form, and the API would reject the entry. They come from strings that were
+ * cut in the middle of a character.
+ *
+ * @param json from JSON.stringify, which escapes them
+ */
+export function repairSurrogates(json: string): string {
+  if (!json.includes(String.raw`\ud`)) return json
+  return json.replaceAll(/\\(?:u(d[89a-f][0-9a-f]{2})|[^])/g, (escape: string, half?: string) =>
+    half === undefined ? escape : '\uFFFD',
+  )
+}

@@ -1,0 +1,209 @@
+import type { Batch } from './batch.ts'
+import { ENVELOPE_BYTES } from './encode.ts'
+import type { QueuedEntry } from './entry.ts'
+import type { Settings } from './options.ts'
+
+type QueueLimits = Pick<
+  Settings,
+  'batchEntriesMax' | 'batchBytesMax' | 'flushIntervalMs' | 'queueEntriesMax' | 'queueBytesMax' | 'overflow'
+>
+
+export interface QueueEvents {
+  /** Makes an empty batch. */
+  readonly create: (nowMs: number) => Batch
+  /** A batch is dropped from the queue, which is full. */
+  readonly onOverflow: (batch: Batch) => void
+}
+
+/**
+ * Which batches are sent first: those that failed, those that were not tried yet, or those that may have been stored. Of the last ones, the
+ * newest is taken only if there is nothing else.
+ */
+export type Preference = 'failed' | 'untried' | 'uncertain'
+
+/** The batches that are not in flight, within the limits of memory and of the spool. Counts all entries in memory. */
+export class Queue {
+  readonly #limits: QueueLimits
+  readonly #events: QueueEvents
+  /** Batches that were not tried yet, oldest first. Only the last one takes further entries. */
+  #untried: Batch[] = []
+  /** Batches that wait for another attempt, and requests of the caller. */
+  readonly #delayed = new Set<Batch>()
+  #entries = 0
+  #bytes = 0
+
+  constructor(limits: QueueLimits, events: QueueEvents) {
+    this.#limits = limits
+    this.#events = events
+  }
+
+  /** The entries in memory, those in flight included. */
+  get entries(): number {
+    return this.#entries
+  }
+
+  get bytes(): number {
+    return this.#bytes
+  }
+
+  get batches(): readonly Batch[] {
+    return [...this.#delayed, ...this.#untried]
+  }
+
+  /** Whether there is room in memory for a full batch, or for an entry that is larger. */
+  hasRoomForBatch(entryBytes = 0): boolean {
+    const { batchEntriesMax, batchBytesMax } = this.#limits
+    return this.#hasRoomFor(batchEntriesMax, Math.max(batchBytesMax, entryBytes))
+  }
+
+  /**
+   * Makes room for entries: first in memory, by leaving batches to the spool or by dropping them, then in the spool.
+   *
+   * @returns whether there is room
+   */
+  makeRoom(entries: number, bytes: number, hasSpoolRoom: (bytes: number) => boolean = () => true): boolean {
+    const { queueEntriesMax, queueBytesMax } = this.#limits
+    if (bytes > queueBytesMax || entries > queueEntriesMax) return false
+    while (!this.#hasRoomFor(entries, bytes)) {
+      if (!this.#unloadNewest() && !this.#dropOldest(({ isLoaded }) => isLoaded)) return false
+    }
+    while (!hasSpoolRoom(bytes)) {
+      if (!this.#dropOldest(({ record }) => record !== undefined)) return false
+    }
+    return true
+  }
+
+  /**
+   * Adds an entry that fits.
+   *
+   * @returns whether another batch can be sent than before, or at another time
+   */
+  add(entry: QueuedEntry, nowMs: number): boolean {
+    this.#entries += 1
+    this.#bytes += entry.bytes
+    let last = this.#untried.at(-1)
+    const isNew = last === undefined || !this.#takes(last, entry.bytes)
+    if (last === undefined || isNew) {
+      last = this.#events.create(nowMs)
+      this.#untried.push(last)
+    }
+    last.add(entry)
+    return isNew || !this.#takes(last, 0)
+  }
+
+  /** Adds batches of other processes, which are older than all others. */
+  addOldest(batches: readonly Batch[]): void {
+    this.#untried = [...batches, ...this.#untried]
+  }
+
+  /** Adds a batch that waits until its `retryAtMs`. */
+  delay(batch: Batch): void {
+    if (batch.canUnload && !this.hasRoomForBatch()) this.#unload(batch)
+    this.#delayed.add(batch)
+  }
+
+  /** Makes all batches due that were not tried yet. */
+  hurry(): void {
+    const last = this.#untried.at(-1)
+    if (last !== undefined) last.isUrgent = true
+  }
+
+  /** Counts a batch whose entries have come into memory. */
+  count({ count, bytes }: Batch): void {
+    this.#entries += count
+    this.#bytes += bytes
+  }
+
+  /** No longer counts a batch. */
+  release({ isLoaded, count, bytes }: Batch): void {
+    if (!isLoaded) return
+    this.#entries -= count
+    this.#bytes -= bytes
+  }
+
+  /** Takes a batch that can be sent now. */
+  takeDue(nowMs: number, preference: Preference): Batch | undefined {
+    const takeDelayed = (matches: (batch: Batch) => boolean): Batch | undefined =>
+      this.#takeDelayed((batch) => batch.retryAtMs <= nowMs && matches(batch))
+    const takeAny = (): Batch | undefined => takeDelayed(() => true)
+    const takeUntried = (): Batch | undefined =>
+      this.#untriedDueAtMs(nowMs) <= nowMs ? this.#untried.shift() : undefined
+    // A batch that has failed comes after the requests of the caller that waited then.
+    if (preference === 'untried') return takeUntried() ?? takeAny()
+    if (preference === 'failed') return takeAny() ?? takeUntried()
+    const last = [...this.#delayed].at(-1)
+    return (
+      takeDelayed((batch) => batch !== last && batch.uncertainSince !== undefined) ??
+      takeDelayed((batch) => batch !== last) ??
+      takeUntried() ??
+      takeAny()
+    )
+  }
+
+  /** Takes the oldest batch. */
+  takeOldest(matches: (batch: Batch) => boolean = () => true): Batch | undefined {
+    const delayed = this.#takeDelayed(matches)
+    if (delayed !== undefined) return delayed
+    const index = this.#untried.findIndex(matches)
+    return index === -1 ? undefined : this.#untried.splice(index, 1)[0]
+  }
+
+  /** When a batch can be sent. Infinity if there is none. */
+  nextAtMs(nowMs: number): number {
+    let atMs = this.#untriedDueAtMs(nowMs)
+    for (const { retryAtMs } of this.#delayed) atMs = Math.min(atMs, retryAtMs)
+    return atMs
+  }
+
+  /** When the oldest untried batch is due: not after `nowMs` if it can be sent. Infinity if there is none. */
+  #untriedDueAtMs(nowMs: number): number {
+    const [first] = this.#untried
+    if (first === undefined) return Infinity
+    if (this.#untried.length > 1 || first.isUrgent || !this.#takes(first, 0)) return nowMs
+    return first.openedAtMs + this.#limits.flushIntervalMs
+  }
+
+  #takeDelayed(matches: (batch: Batch) => boolean): Batch | undefined {
+    for (const batch of this.#delayed) {
+      if (matches(batch) && this.#delayed.delete(batch)) return batch
+    }
+    return undefined
+  }
+
+  /** Whether a batch takes a further entry of this size. */
+  #takes({ isLoaded, count, bytes }: Batch, entryBytes: number): boolean {
+    const { batchEntriesMax, batchBytesMax } = this.#limits
+    if (!isLoaded || count >= batchEntriesMax) return false
+    // With a comma between two entries.
+    return ENVELOPE_BYTES + bytes + count + entryBytes <= batchBytesMax
+  }
+
+  #hasRoomFor(entries: number, bytes: number): boolean {
+    const { queueEntriesMax, queueBytesMax } = this.#limits
+    return this.#entries + entries <= queueEntriesMax && this.#bytes + bytes <= queueBytesMax
+  }
+
+  /** Leaves a batch to the spool: of the full ones the newest, since the others are sent earlier, else the open one. */
+  #unloadNewest(): boolean {
+    const newest =
+      this.#untried.findLast((batch, index) => index < this.#untried.length - 1 && batch.canUnload) ??
+      [...this.#delayed].find(({ canUnload }) => canUnload) ??
+      this.#untried.findLast(({ canUnload }) => canUnload)
+    if (newest !== undefined) this.#unload(newest)
+    return newest !== undefined
+  }
+
+  #unload(batch: Batch): void {
+    this.release(batch)
+    batch.unload()
+  }
+
+  #dropOldest(matches: (batch: Batch) => boolean): boolean {
+    if (this.#limits.overflow === 'drop-newest') return false
+    const oldest = this.takeOldest(matches)
+    if (oldest === undefined) return false
+    this.release(oldest)
+    this.#events.onOverflow(oldest)
+    return true
+  }
+}

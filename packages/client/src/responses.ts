@@ -1,0 +1,165 @@
+import type { EntryError } from './entry.ts'
+import type { EntryRejection } from './hooks.ts'
+
+/** What a response means for its batch. */
+export type Outcome =
+  | { readonly kind: 'processed'; readonly accepted: number; readonly rejections: readonly EntryRejection[] }
+  | Failure
+  /** The request is too large: its parts may be accepted. */
+  | { readonly kind: 'too-large'; readonly error: EntryError }
+  | { readonly kind: 'rejected'; readonly error: EntryError }
+  | Misconfiguration
+
+/** Every request would be rejected. */
+export interface Misconfiguration {
+  readonly kind: 'misconfigured'
+  readonly status: number
+  readonly message: string
+  /** Whether the API itself says so, not a proxy or a firewall. */
+  readonly isFromApi: boolean
+  /** Whether the API may have accepted the entries. */
+  readonly mayBeStored: boolean
+}
+
+/** A transient failure. */
+export interface Failure {
+  readonly kind: 'failed'
+  readonly reason: string
+  readonly status: number | undefined
+  readonly cause: unknown
+  readonly retryAfterMs: number | undefined
+  /** Whether the API may have accepted the entries. */
+  readonly mayBeStored: boolean
+}
+
+/** Transient statuses, with the reason if the response has none. Others from 500 on are transient too: they come from proxies. */
+const transientStatuses: ReadonlyMap<number, string> = new Map([
+  [408, 'the request took too long'],
+  [429, 'the project is over its rate limit'],
+  [500, 'the API failed'],
+  [502, 'the API is unavailable'],
+  [503, 'the API is overloaded'],
+  [504, 'the API is unavailable'],
+])
+/** The request itself is at fault, if the API says so: a proxy answers 400 to all requests that are not encrypted, for example. */
+const requestStatuses: ReadonlySet<number> = new Set([400, 415, 422, 431])
+/** A proxy can send it too: its body limit then applies. */
+const TOO_LARGE_STATUS = 413
+/** Problems of the API that arise before anything is stored. Others may come from a proxy, after the API stored the entries. */
+const nothingStoredCodes: ReadonlySet<unknown> = new Set([
+  'request_timeout',
+  'overloaded',
+  'not_ready',
+  'shutting_down',
+])
+
+/** @param body counts of entries, or a problem document (RFC 9457) */
+export function interpretResponse(
+  status: number,
+  retryAfter: string | null,
+  body: string,
+  entries: number,
+  wallMs: number,
+): Outcome {
+  const fields = parseObject(body)
+  if (status === 202) return interpretCounts(fields, entries)
+  const problem = describeProblem(fields)
+  const transient = transientStatuses.get(status) ?? (status >= 500 ? 'the API is unavailable' : undefined)
+  if (transient !== undefined) {
+    return {
+      kind: 'failed',
+      reason: `${problem ?? transient} (${status})`,
+      status,
+      cause: undefined,
+      retryAfterMs: parseRetryAfterMs(retryAfter, wallMs),
+      // Rate limits apply before a request is handled.
+      mayBeStored: status !== 429 && !nothingStoredCodes.has(fields['code']),
+    }
+  }
+  const { code } = fields
+  if (status === TOO_LARGE_STATUS || (requestStatuses.has(status) && problem !== undefined)) {
+    const error = {
+      path: '',
+      code: typeof code === 'string' ? code : `http_${status}`,
+      message: `${problem ?? 'the request was rejected'} (${status})`,
+    }
+    return {
+      kind: status === TOO_LARGE_STATUS || code === 'too_many_entries' ? 'too-large' : 'rejected',
+      error,
+    }
+  }
+  const message = problem === undefined ? NOT_SLUICE : status === 401 ? REJECTED_KEY : problem
+  // The sender of a 2xx may have passed the request on.
+  return {
+    kind: 'misconfigured',
+    status,
+    message: `${message} (${status})`,
+    isFromApi: problem !== undefined,
+    mayBeStored: status < 300,
+  }
+}
+
+/** The API does not say which: a hint would help to guess keys. */
+const REJECTED_KEY = 'the API key is missing, malformed, unknown, expired or revoked'
+const NOT_SLUICE = 'the response is not from a Sluice API'
+
+function interpretCounts(fields: Fields, entries: number): Outcome {
+  const { accepted, rejected, errors = [] } = fields
+  if (!isCount(accepted) || !isCount(rejected)) {
+    const message = `${NOT_SLUICE}: it has no valid counts of entries (202)`
+    return { kind: 'misconfigured', status: 202, message, isFromApi: false, mayBeStored: true }
+  }
+  // An entry that was sent as it is was not exactly one JSON value.
+  if (accepted + rejected !== entries) {
+    const message = `the API counted ${accepted + rejected} entries instead of ${entries}, and accepted ${accepted} of them (202)`
+    return { kind: 'rejected', error: { path: '', code: 'wrong_count', message } }
+  }
+  const list: readonly unknown[] = Array.isArray(errors) ? errors : []
+  return { kind: 'processed', accepted, rejections: list.flatMap(readRejection) }
+}
+
+function isCount(value: unknown): value is number {
+  return typeof value === 'number' && Number.isInteger(value) && value >= 0
+}
+
+type Fields = Readonly<Record<string, unknown>>
+
+function readRejection(value: unknown): EntryRejection[] {
+  const { index, path, code, message } = asFields(value)
+  if (typeof index !== 'number' || typeof path !== 'string' || typeof message !== 'string') return []
+  return [{ index, error: { path, code: typeof code === 'string' ? code : '', message } }]
+}
+
+/** The human-readable part of a problem document: its detail, and the first invalid field. */
+function describeProblem({ detail, title, errors }: Fields): string | undefined {
+  const text = [detail, title].find((value) => typeof value === 'string')
+  const { path, message } = asFields(Array.isArray(errors) ? errors[0] : undefined)
+  const field = typeof path === 'string' && typeof message === 'string' ? `: ${path} ${message}` : ''
+  return text === undefined ? undefined : `${text.replace(/\.$/, '')}${field}`
+}
+
+function parseObject(text: string): Fields {
+  try {
+    return asFields(JSON.parse(text))
+  } catch {
+    return {}
+  }
+}
+
+function asFields(value: unknown): Fields {
+  return typeof value === 'object' && value !== null ? (value as Fields) : {}
+}
+
+/** One number, or several: a header that was sent twice arrives as a list. */
+const SECONDS = /^\s*(\d{1,9})\s*(,|$)/
+/** `Date.parse` reads almost any string as some date. All forms of HTTP dates begin with the day of the week, and have a time. */
+const HTTP_DATE = /^\s*[A-Z][a-z]+,? .*\d\d:\d\d:\d\d/
+
+/** Parses `Retry-After`: seconds, or a date (RFC 9110). */
+function parseRetryAfterMs(text: string | null, wallMs: number): number | undefined {
+  if (text === null) return undefined
+  const [, seconds] = SECONDS.exec(text) ?? []
+  if (seconds !== undefined) return Number(seconds) * 1_000
+  const dateMs = HTTP_DATE.test(text) ? Date.parse(text) : Number.NaN
+  return Number.isNaN(dateMs) ? undefined : Math.max(0, dateMs - wallMs)
+}

@@ -1,0 +1,206 @@
+import type { Batch, ClockTimes } from './batch.ts'
+import { type DropReason, SluiceError } from './hooks.ts'
+import type { Settings } from './options.ts'
+import { HOUR_MS, type Platform } from './platform.ts'
+import type { Preference } from './queue.ts'
+import type { Misconfiguration } from './responses.ts'
+
+/** The longest first wait. It doubles with each failure. */
+const BACKOFF_MS_MIN = 500
+/** A server that is back is noticed within this time. */
+const BACKOFF_MS_MAX = 30_000
+/** A longer `Retry-After` is followed by another request after this time. */
+const RETRY_AFTER_MS_MAX = HOUR_MS
+
+/** While the API rejects all requests, one is made in this time: a project may be enabled again. */
+const MISCONFIGURED_RETRY_MS = 60_000
+/** The first repetition of a request, if others have succeeded. If all are rejected from now on, the application soon learns it. */
+const FIRST_MISCONFIGURED_RETRY_MS = 1_000
+/** A request with this many such responses while others succeed is itself at fault: a firewall rejects its content, for example. */
+const PROBLEMS_MAX = 3
+
+/** A disk that cannot be read now may work later: too many open files, for example. */
+const DISK_RETRY_MS = 30_000
+
+/** Short waits come first after a failure: the fourth probe is a few seconds later. */
+const PROBES_PER_UNTRIED_MIN = 4
+/** Several minutes, with the longest waits between two probes. */
+const PROBES_PER_UNTRIED_MAX = 32
+
+type RetryLimits = Pick<Settings, 'url' | 'retryForMs' | 'idempotencyWindowMs' | 'requestTimeoutMs'>
+
+/**
+ * Decides when failed batches are sent again, when nothing is sent at all, and which batch probes an API that fails.
+ *
+ *                    failure                    the API rejects all requests
+ *     sending ─────────────────▶ failing    sending ───────────────────────▶ misconfigured
+ *        ▲ a success                │          ▲ a success                        │
+ *        └──────────────────────────┘          └──────────────────────────────────┘
+ *
+ * While it fails or is misconfigured, nothing is sent until a pause is over, then one request at a time is: the probe. A success ends the pause
+ * that the client chose, never one that the API asked for.
+ */
+export class RetryPolicy {
+  readonly #limits: RetryLimits
+  readonly #platform: Platform
+  /** The ends of the pauses that the client chose, and that the API asked for. */
+  #chosenPauseEndMs = 0
+  #requestedPauseEndMs = 0
+  /** Failures without a success, those during a pause not counted. */
+  #failuresInRow = 0
+  #probesPerUntried = PROBES_PER_UNTRIED_MIN
+  #probesLeft = PROBES_PER_UNTRIED_MIN
+  #successes = 0
+  /** How many requests had succeeded at the last problem of the configuration. */
+  #successesAtProblem = 0
+  #problem: SluiceError | undefined
+  #problemResponses = 0
+
+  constructor(limits: RetryLimits, platform: Platform) {
+    this.#limits = limits
+    this.#platform = platform
+  }
+
+  /** Until when nothing is sent. */
+  get pausedUntilMs(): number {
+    return Math.max(this.#chosenPauseEndMs, this.#requestedPauseEndMs)
+  }
+
+  /** Why the API rejects all requests, until it accepts one. */
+  get problem(): SluiceError | undefined {
+    return this.#problem
+  }
+
+  /** How many responses had such a reason. */
+  get problemResponses(): number {
+    return this.#problemResponses
+  }
+
+  /** While nothing succeeds, each request could be stored without a response, and could not be repeated after the window. */
+  get isProbing(): boolean {
+    return this.#problem !== undefined || this.#failuresInRow > 0
+  }
+
+  /**
+   * Losing the response of a request again that may already be stored costs nothing. But such requests may be at fault themselves, so after
+   * some probes an untried one is sent. The number of probes until then doubles: in a long outage, each could cost a request.
+   */
+  get preference(): Preference {
+    // What was rejected before may be at fault itself.
+    if (this.#problem !== undefined) return 'untried'
+    if (this.#failuresInRow === 0) return 'failed'
+    return this.#probesLeft === 1 ? 'untried' : 'uncertain'
+  }
+
+  /** Counts a request that is sent. */
+  countSent(): void {
+    if (this.#failuresInRow === 0) return
+    this.#probesLeft -= 1
+    if (this.#probesLeft > 0) return
+    this.#probesPerUntried = Math.min(2 * this.#probesPerUntried, PROBES_PER_UNTRIED_MAX)
+    this.#probesLeft = this.#probesPerUntried
+  }
+
+  succeed(): void {
+    this.#successes += 1
+    this.#problem = undefined
+    this.#failuresInRow = 0
+    this.#probesPerUntried = PROBES_PER_UNTRIED_MIN
+    this.#probesLeft = PROBES_PER_UNTRIED_MIN
+    this.#chosenPauseEndMs = 0
+  }
+
+  /**
+   * Schedules the next attempt of a batch after a failure.
+   *
+   * @returns how long it waits, or why there is no further attempt
+   */
+  fail(batch: Batch, retryAfterMs: number | undefined): number | DropReason {
+    const { random, monotonicMs } = this.#platform
+    const nowMs = monotonicMs()
+    if (nowMs >= this.pausedUntilMs) this.#failuresInRow += 1
+    const pauseEndMs = nowMs + backoffMs(Math.max(1, this.#failuresInRow), retryAfterMs, random())
+    if (retryAfterMs === undefined) this.#pauseUntil(pauseEndMs)
+    else this.#requestedPauseEndMs = Math.max(this.#requestedPauseEndMs, pauseEndMs)
+    // The batch waits longer than the others if it alone fails again and again.
+    const waitMs = backoffMs(batch.failedAttempts, retryAfterMs, random())
+    batch.retryAtMs = Math.max(nowMs + waitMs, this.pausedUntilMs)
+    return this.#endOfRetries(batch) ?? batch.retryAtMs - nowMs
+  }
+
+  /**
+   * Schedules the next attempt of a batch that was rejected although nothing is wrong with it, and decides whether all requests are. They are not
+   * if others have succeeded since its last attempt. Nor if the response is not from the API, and a request has succeeded since the last such
+   * response: the responses to other requests will show it.
+   *
+   * @returns why there is no further attempt. `at-fault`: the batch is rejected again and again, while others succeed
+   */
+  misconfigure(
+    batch: Batch,
+    { isFromApi, status, message: reason }: Misconfiguration,
+  ): DropReason | 'at-fault' | undefined {
+    this.#problemResponses += 1
+    const isSending = this.#successes > this.#successesAtProblem
+    const haveOthersSucceeded = batch.problems > 0 && this.#successes > batch.successesAtProblem
+    if (batch.problems === 0 || haveOthersSucceeded) batch.problems += 1
+    batch.successesAtProblem = this.#successes
+    this.#successesAtProblem = this.#successes
+    if (batch.problems >= PROBLEMS_MAX) return 'at-fault'
+    const isAlone = haveOthersSucceeded || (isSending && !isFromApi)
+    const waitMs = isAlone && batch.problems === 1 ? FIRST_MISCONFIGURED_RETRY_MS : MISCONFIGURED_RETRY_MS
+    const untilMs = this.#platform.monotonicMs() + waitMs
+    if (!isAlone) {
+      this.#pauseUntil(untilMs)
+      const message = `${this.#limits.url} rejects all requests: ${reason}`
+      this.#problem ??= new SluiceError('configuration', message, { status, reason })
+    }
+    batch.retryAtMs = Math.max(untilMs, this.pausedUntilMs)
+    return this.#endOfRetries(batch)
+  }
+
+  /** Schedules another attempt to read a batch from the spool. */
+  waitForDisk(batch: Batch): void {
+    batch.retryAtMs = this.#platform.monotonicMs() + DISK_RETRY_MS
+  }
+
+  /** Ends the wait after a problem of the configuration, except for a pause that the API asked for. */
+  tryAgain(delayed: readonly Batch[]): void {
+    if (this.#problem !== undefined) this.#chosenPauseEndMs = 0
+    for (const batch of delayed) if (batch.problems > 0) batch.retryAtMs = 0
+  }
+
+  /** Whether a further attempt could store entries twice: the API may have forgotten the idempotency key of an earlier one. */
+  isTooLate({ uncertainSince, retryAtMs }: Batch): boolean {
+    if (uncertainSince === undefined) return false
+    const { idempotencyWindowMs, requestTimeoutMs } = this.#limits
+    const waitMs = Math.max(0, retryAtMs - this.#platform.monotonicMs())
+    // The attempt must arrive within the window. A sixth of it is for clocks that differ, and for the proxies in between.
+    return this.#ageMs(uncertainSince) + waitMs > (idempotencyWindowMs * 5) / 6 - requestTimeoutMs
+  }
+
+  #ageMs({ monotonicMs, wallMs }: ClockTimes): number {
+    return Math.max(this.#platform.monotonicMs() - monotonicMs, this.#platform.wallMs() - wallMs)
+  }
+
+  #pauseUntil(endMs: number): void {
+    this.#chosenPauseEndMs = Math.max(this.#chosenPauseEndMs, endMs)
+  }
+
+  #endOfRetries(batch: Batch): DropReason | undefined {
+    const { retryAtMs, firstAttemptAtMs = 0 } = batch
+    if (retryAtMs > firstAttemptAtMs + this.#limits.retryForMs) return 'retries'
+    return this.isTooLate(batch) ? 'outcome-unknown' : undefined
+  }
+}
+
+/**
+ * The wait after a failure: random, so that clients that failed together do not retry together ("full jitter"), and at least what the
+ * response asks for.
+ *
+ * @param failures 1 or more
+ * @param random 0 ≤ random < 1
+ */
+function backoffMs(failures: number, retryAfterMs: number | undefined, random: number): number {
+  const jitterMs = random * Math.min(BACKOFF_MS_MAX, BACKOFF_MS_MIN * 2 ** Math.min(failures - 1, 30))
+  return Math.round(Math.max(jitterMs, Math.min(retryAfterMs ?? 0, RETRY_AFTER_MS_MAX)))
+}

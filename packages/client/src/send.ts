@@ -1,0 +1,222 @@
+import type { QueuedEntry } from './entry.ts'
+import type { Compression, Settings } from './options.ts'
+import { startTimer } from './platform.ts'
+import { interpretResponse, type Outcome } from './responses.ts'
+
+/**
+ * What the client needs of a `fetch`. Not the type of the global one: those of libraries have other properties, which the client does not use.
+ */
+export type Fetch = (url: string, init: FetchInit) => Promise<FetchResponse>
+
+export interface FetchInit {
+  readonly method: 'POST'
+  readonly headers: Record<string, string>
+  readonly body: Uint8Array<ArrayBuffer>
+  readonly redirect: 'manual'
+  readonly signal: AbortSignal
+}
+
+export interface FetchResponse {
+  readonly status: number
+  readonly headers: { get(name: string): string | null }
+  /** Read up to a limit if it is a web stream. */
+  readonly body: unknown
+  text(): Promise<string>
+}
+
+interface Sendable {
+  readonly entries: readonly QueuedEntry[]
+  readonly idempotencyKey: string
+}
+
+type SendSettings = Pick<Settings, 'url' | 'apiKey' | 'compression' | 'requestTimeoutMs' | 'fetch'>
+
+/** Far above the largest response: every entry rejected, with all its errors and the longest paths. */
+const RESPONSE_BYTES_MAX = 1024 * 1024
+
+/**
+ * Makes one attempt to send a batch. Never rejects.
+ *
+ * @param controller of this attempt. The timeout aborts it too
+ */
+export async function send(
+  batch: Sendable,
+  settings: SendSettings,
+  controller: AbortController,
+  wallMs: () => number,
+): Promise<Outcome> {
+  const { signal } = controller
+  const timeout = new DOMException(`no response within ${settings.requestTimeoutMs} ms`, 'TimeoutError')
+  const timer = startTimer(() => controller.abort(timeout), settings.requestTimeoutMs)
+  try {
+    // The attempt may ignore the signal, if the application passed its own `fetch`.
+    return await Promise.race([attempt(batch, settings, signal, wallMs), rejectOnAbort(signal)])
+  } catch (error) {
+    return {
+      kind: 'failed',
+      reason: describeNetworkError(error),
+      status: undefined,
+      cause: error,
+      retryAfterMs: undefined,
+      mayBeStored: !wasNeverSent(error),
+    }
+  } finally {
+    clearTimeout(timer)
+  }
+}
+
+function rejectOnAbort(signal: AbortSignal): Promise<never> {
+  return new Promise((_, reject) => {
+    signal.addEventListener('abort', () => reject(signal.reason as Error))
+  })
+}
+
+async function attempt(
+  { entries, idempotencyKey }: Sendable,
+  { url, apiKey, compression, fetch }: SendSettings,
+  signal: AbortSignal,
+  wallMs: () => number,
+): Promise<Outcome> {
+  const { bytes, encoding } = await encodeBody(entries, compression)
+  signal.throwIfAborted()
+  const response = await fetch(url, {
+    method: 'POST',
+    headers: {
+      'content-type': 'application/json',
+      'idempotency-key': idempotencyKey,
+      ...(apiKey === undefined ? {} : { authorization: `Bearer ${apiKey}` }),
+      ...(encoding === undefined ? {} : { 'content-encoding': encoding }),
+    },
+    body: bytes,
+    // Following a redirect would turn the POST into a GET.
+    redirect: 'manual',
+    signal,
+  })
+  const text = await readText(response)
+  const retryAfter = response.headers.get('retry-after')
+  return interpretResponse(response.status, retryAfter, text, entries.length, wallMs())
+}
+
+/** Reads the body of a response, and stops at the limit. */
+async function readText(response: FetchResponse): Promise<string> {
+  // The application's own `fetch` may have another stream, as node-fetch has.
+  if (!isWebStream(response.body)) return response.text()
+  const reader = response.body.getReader()
+  const decoder = new TextDecoder()
+  let text = ''
+  let bytes = 0
+  for (;;) {
+    const { done, value } = await reader.read()
+    if (done) return text + decoder.decode()
+    bytes += value.length
+    if (bytes > RESPONSE_BYTES_MAX) break
+    text += decoder.decode(value, { stream: true })
+  }
+  await reader.cancel()
+  return text
+}
+
+function isWebStream(body: unknown): body is ReadableStream<Uint8Array> {
+  return typeof body === 'object' && body !== null && 'getReader' in body
+}
+
+/** A smaller body fits into one packet without compression. */
+const COMPRESSED_BYTES_MIN = 1_400
+
+interface Body {
+  readonly bytes: Uint8Array<ArrayBuffer>
+  readonly encoding: 'gzip' | 'zstd' | undefined
+}
+
+export async function encodeBody(entries: readonly QueuedEntry[], compression: Compression): Promise<Body> {
+  const bytes = new TextEncoder().encode(`{"logs":[${entries.map(({ json }) => json).join(',')}]}`)
+  if (compression === 'none' || bytes.length < COMPRESSED_BYTES_MIN) return { bytes, encoding: undefined }
+  const { zstdCompress, gzip } = nodeCompressors()
+  if (compression === 'auto' && zstdCompress !== undefined)
+    return { bytes: await compressWith(zstdCompress, bytes), encoding: 'zstd' }
+  return {
+    bytes: await (gzip === undefined ? gzipStream(bytes) : compressWith(gzip, bytes)),
+    encoding: 'gzip',
+  }
+}
+
+type Compressor = (bytes: Uint8Array, done: (error: unknown, result: Uint8Array<ArrayBuffer>) => void) => void
+
+/**
+ * The compressors of Node, which Deno and Bun have too. They work in threads, and need half of the CPU time of a CompressionStream. They
+ * are not imported, since browsers do not have them. zstd needs half of gzip's time, and exists in Node from 22.15 on.
+ */
+function nodeCompressors(): { readonly zstdCompress?: Compressor; readonly gzip?: Compressor } {
+  const { process } = globalThis as { process?: { getBuiltinModule?: (name: string) => unknown } }
+  return process?.getBuiltinModule?.('node:zlib') ?? {}
+}
+
+function compressWith(compress: Compressor, bytes: Uint8Array): Promise<Uint8Array<ArrayBuffer>> {
+  return new Promise((resolve, reject) => {
+    compress(bytes, (error, result) => (error instanceof Error ? reject(error) : resolve(result)))
+  })
+}
+
+async function gzipStream(bytes: Uint8Array<ArrayBuffer>): Promise<Uint8Array<ArrayBuffer>> {
+  const stream = new Blob([bytes]).stream().pipeThrough(new CompressionStream('gzip'))
+  return new Uint8Array(await new Response(stream).arrayBuffer())
+}
+
+/**
+ * Codes of errors that happen before a connection is established: the API cannot have received the request. The certificate of a server is
+ * verified before the first byte of the request.
+ */
+const neverSentCodes: ReadonlySet<unknown> = new Set(
+  (
+    'ECONNREFUSED ENOTFOUND EAI_AGAIN EHOSTUNREACH ENETUNREACH UND_ERR_CONNECT_TIMEOUT ConnectionRefused ' +
+    'CERT_HAS_EXPIRED CERT_NOT_YET_VALID CERT_REVOKED CERT_UNTRUSTED CERT_REJECTED CERT_SIGNATURE_FAILURE ' +
+    'DEPTH_ZERO_SELF_SIGNED_CERT SELF_SIGNED_CERT_IN_CHAIN UNABLE_TO_GET_ISSUER_CERT HOSTNAME_MISMATCH ' +
+    'UNABLE_TO_GET_ISSUER_CERT_LOCALLY UNABLE_TO_VERIFY_LEAF_SIGNATURE ERR_TLS_CERT_ALTNAME_INVALID'
+  ).split(' '),
+)
+
+/** Deno has no codes: "error sending request for url (…): client error (Connect): …". */
+const NEVER_SENT_IN_DENO = 'client error (Connect)'
+
+/** Errors that wrap each other have fewer levels. A chain of causes may be a circle. */
+const LEVELS_MAX = 8
+
+/** Whether what `fetch` threw shows that the request was not sent. Never throws. */
+export function wasNeverSent(error: unknown): boolean {
+  try {
+    return isNeverSent(error, 1)
+  } catch {
+    // An error of the application's own `fetch` that cannot be read.
+    return false
+  }
+}
+
+function isNeverSent(error: unknown, level: number): boolean {
+  if (typeof error !== 'object' || error === null || level > LEVELS_MAX) return false
+  const { code, syscall, cause, errors, message } = error as Readonly<Record<string, unknown>>
+  // A host with several addresses fails with one error for each address.
+  if (Array.isArray(errors))
+    return errors.length > 0 && errors.every((inner) => isNeverSent(inner, level + 1))
+  // ETIMEDOUT alone does not show it: an established connection can have it too.
+  if (neverSentCodes.has(code) || syscall === 'connect') return true
+  if (typeof message === 'string' && message.includes(NEVER_SENT_IN_DENO)) return true
+  return isNeverSent(cause, level + 1)
+}
+
+/** For people: the message of the innermost cause, which is the one that names the problem. Never throws. */
+export function describeNetworkError(error: unknown): string {
+  try {
+    return describe(error, 1)
+  } catch {
+    return 'an error that cannot be read'
+  }
+}
+
+function describe(error: unknown, level: number): string {
+  if (!(error instanceof Error)) return String(error)
+  const inner: unknown = error instanceof AggregateError ? error.errors[0] : error.cause
+  if (inner instanceof Error && level < LEVELS_MAX) return describe(inner, level + 1)
+  // Of any type: the application may have replaced it.
+  const message: unknown = error.message === '' ? error.name : error.message
+  return String(message)
+}

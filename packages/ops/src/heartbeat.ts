@@ -1,0 +1,221 @@
+import {
+  defineScript,
+  installationNames,
+  type Logger,
+  parseObject,
+  PeriodicTask,
+  permitWrites,
+  type Readiness,
+  readClock,
+  type RedisConnection,
+  type RedisScript,
+  withTimeout,
+} from '@sluice/runtime'
+import { withoutSecrets } from './dependencies.ts'
+
+export const heartbeatLimits = {
+  /** Each is one write that waits for the disk of Redis, and a screen that is refreshed every few seconds is current. */
+  intervalMs: 5_000,
+  /** A process that was killed disappears after this time. It covers two heartbeats that are lost. */
+  ttlMs: 15_000,
+  /** Processes that are recorded. Above it, further ones are not shown. Each takes less than 1 kB. */
+  processesMax: 256,
+  /** How long a process that stops waits for Redis. Afterwards its record expires. */
+  removalWaitMs: 500,
+  /** RFC 1035 allows names of hosts of this length. */
+  hostCharactersMax: 253,
+} as const
+
+/** What a process does. */
+type ProcessRole = 'api' | 'worker'
+
+/** How long rows took from their receipt until they could be queried, in the last minute. */
+export interface RecentLag {
+  readonly chunks: number
+  /** The mean over these chunks. */
+  readonly meanS: number
+  readonly maxS: number
+}
+
+/** What a process reports about its work. An API process has nothing in hand. */
+export interface ProcessWork {
+  readonly chunksHeld?: number | undefined
+  /** Undefined if no chunk was stored in the last minute. */
+  readonly lag?: RecentLag | undefined
+}
+
+/** A process, as it last reported itself. */
+export interface ProcessReport extends ProcessWork {
+  readonly id: string
+  readonly role: ProcessRole
+  readonly host: string
+  readonly pid: number
+  readonly version: string
+  readonly uptimeS: number
+  /** Why it is not ready: the first reason of `/readyz`. Undefined if it is ready. */
+  readonly notReady?: string | undefined
+  /** The age of the report. */
+  readonly ageS: number
+}
+
+/**
+ * KEYS: the times of the reports by process, the reports by process. ARGV: the process, its report, the TTL in ms, the maximum number of
+ * processes. Reports that are older than the TTL are removed.
+ */
+const RECORD = `
+${permitWrites}
+${readClock}
+local expired = redis.call('ZRANGEBYSCORE', KEYS[1], '-inf', nowMs - ARGV[3])
+if #expired > 0 then
+  redis.call('ZREM', KEYS[1], unpack(expired))
+  redis.call('HDEL', KEYS[2], unpack(expired))
+end
+if redis.call('ZCARD', KEYS[1]) >= tonumber(ARGV[4]) and not redis.call('ZSCORE', KEYS[1], ARGV[1]) then return 0 end
+redis.call('ZADD', KEYS[1], nowMs, ARGV[1])
+redis.call('HSET', KEYS[2], ARGV[1], ARGV[2])
+redis.call('PEXPIRE', KEYS[1], ARGV[3])
+redis.call('PEXPIRE', KEYS[2], ARGV[3])
+return 1`
+
+/** KEYS: as in RECORD. ARGV: the process. */
+const REMOVE = `
+redis.call('ZREM', KEYS[1], ARGV[1])
+redis.call('HDEL', KEYS[2], ARGV[1])`
+
+/** KEYS: as in RECORD. ARGV: the TTL in ms. Returns the id, the age in ms and the report of each process, the newest reports last. */
+const READ = `
+${readClock}
+local answer = {}
+local seen = redis.call('ZRANGEBYSCORE', KEYS[1], nowMs - ARGV[1], '+inf', 'WITHSCORES')
+for i = 1, #seen, 2 do
+  answer[#answer + 1] = seen[i]
+  answer[#answer + 1] = string.format('%.0f', nowMs - seen[i + 1])
+  answer[#answer + 1] = redis.call('HGET', KEYS[2], seen[i]) or ''
+end
+return answer`
+
+export interface HeartbeatOptions {
+  readonly redis: RedisConnection
+  /** The prefix of the installation. */
+  readonly prefix: string
+  readonly processId: string
+  readonly role: ProcessRole
+  readonly host: string
+  readonly pid: number
+  readonly version: string
+  readonly readiness: () => Readiness
+  readonly work?: () => ProcessWork
+  readonly monotonicMs: () => number
+  readonly logger: Logger
+}
+
+/**
+ * Records in Redis that this process exists, and whether it is ready, for `sluice status`. Nothing else depends on it: a report that
+ * fails is only in the log at the level `debug`, and the next one follows. Replicas do not have to confirm reports.
+ *
+ * Stopped → running (a report every five seconds) → stopped (the record is removed, if Redis answers in time).
+ */
+export class Heartbeat {
+  readonly #options: HeartbeatOptions
+  readonly #keys: readonly string[]
+  readonly #record: RedisScript<number>
+  readonly #remove: RedisScript<null>
+  readonly #startedMs: number
+  #task: PeriodicTask | undefined
+
+  constructor(options: HeartbeatOptions) {
+    this.#options = options
+    this.#keys = keysOf(options.prefix)
+    this.#record = defineScript(options.redis, RECORD)
+    this.#remove = defineScript(options.redis, REMOVE)
+    this.#startedMs = options.monotonicMs()
+  }
+
+  start(): void {
+    this.#task = new PeriodicTask(heartbeatLimits.intervalMs, () => this.beat())
+    void this.beat()
+  }
+
+  /** Reports once. Never rejects. */
+  async beat(): Promise<void> {
+    const { processId, logger } = this.#options
+    try {
+      const { ttlMs, processesMax } = heartbeatLimits
+      await this.#record(this.#keys, [processId, this.#report(), ttlMs, processesMax])
+    } catch (error) {
+      logger.debug({ err: error }, 'this process is not reported')
+    }
+  }
+
+  /** Removes the record. Never rejects, and waits for Redis no longer than `removalWaitMs`. */
+  async stop(): Promise<void> {
+    this.#task?.stop()
+    const removal = this.#remove(this.#keys, [this.#options.processId])
+    await withTimeout(removal, heartbeatLimits.removalWaitMs).catch(() => undefined)
+  }
+
+  #report(): string {
+    const { role, host, pid, version, readiness, work, monotonicMs } = this.#options
+    const { ready, reasons } = readiness()
+    return JSON.stringify({
+      role,
+      host: host.slice(0, heartbeatLimits.hostCharactersMax),
+      pid,
+      version,
+      uptimeS: Math.floor((monotonicMs() - this.#startedMs) / 1_000),
+      ...(ready ? {} : { notReady: withoutSecrets(reasons[0] ?? 'unknown') }),
+      ...work?.(),
+    })
+  }
+}
+
+/**
+ * The processes that have reported themselves in the last 15 seconds, API processes first, then by host. A record in another form, for
+ * example of a later version, is ignored.
+ *
+ * @throws if Redis rejects it
+ */
+export async function readProcesses(redis: RedisConnection, prefix: string): Promise<ProcessReport[]> {
+  const read = defineScript<readonly string[]>(redis, READ)
+  const answer = await read(keysOf(prefix), [heartbeatLimits.ttlMs])
+  const reports = Array.from({ length: answer.length / 3 }, (_, i) =>
+    parseReport(answer[3 * i] ?? '', Number(answer[3 * i + 1]), answer[3 * i + 2] ?? ''),
+  )
+  return reports
+    .filter((report) => report !== undefined)
+    .toSorted((a, b) => orderOf(a).localeCompare(orderOf(b)))
+}
+
+const orderOf = ({ role, host, pid, id }: ProcessReport): string =>
+  [role, host, String(pid).padStart(10, '0'), id].join(' ')
+
+function keysOf(prefix: string): readonly string[] {
+  const { processTimesKey, processesKey } = installationNames(prefix)
+  return [processTimesKey, processesKey]
+}
+
+function parseReport(id: string, ageMs: number, text: string): ProcessReport | undefined {
+  const { role, host, pid, version, uptimeS, notReady, chunksHeld, lag } = parseObject(text) ?? {}
+  if (role !== 'api' && role !== 'worker') return undefined
+  if (typeof host !== 'string' || typeof version !== 'string') return undefined
+  if (typeof pid !== 'number' || typeof uptimeS !== 'number') return undefined
+  // A clock of Redis that was set back makes reports of the future.
+  const ageS = Math.max(0, ageMs) / 1_000
+  return {
+    id,
+    role,
+    host,
+    pid,
+    version,
+    uptimeS: Math.floor(uptimeS + ageS),
+    ...(typeof notReady === 'string' ? { notReady } : {}),
+    ...(typeof chunksHeld === 'number' ? { chunksHeld } : {}),
+    ...(isLag(lag) ? { lag } : {}),
+    ageS,
+  }
+}
+
+function isLag(value: unknown): value is RecentLag {
+  const { chunks, meanS, maxS } = Object(value) as Readonly<Record<string, unknown>>
+  return [chunks, meanS, maxS].every((number) => typeof number === 'number')
+}

@@ -1,0 +1,251 @@
+import { queuedRows, readRowTotals, type RowTotals, type ShardCount } from '@sluice/queue'
+import {
+  defineScript,
+  DELETE_IF_EQUAL,
+  type Logger,
+  PeriodicTask,
+  permitWrites,
+  type RedisConnection,
+  type RedisScript,
+} from '@sluice/runtime'
+import type { Metrics, Sample } from './metrics.ts'
+import type { QueueGauge, QueueReading, ServerMemory } from './queue-gauge.ts'
+
+const INTERVAL_MS = 5_000
+/** The lease of a process that was killed ends after this time. It covers two attempts to renew it. */
+const LEASE_MS = 15_000
+
+/**
+ * KEYS: the lease. ARGV: the process, the TTL in ms. Returns 1 if the process has the lease now. A process has it until it ends, so that
+ * all values come from the same process while nothing fails.
+ */
+const TAKE_LEASE = `
+${permitWrites}
+local owner = redis.call('GET', KEYS[1])
+if owner and owner ~= ARGV[1] then return 0 end
+redis.call('SET', KEYS[1], ARGV[1], 'PX', ARGV[2])
+return 1`
+
+/** The state of the queues and of Redis, as one process of the installation reports it. */
+export interface QueueReport extends Pick<QueueReading, 'shards'> {
+  readonly totals: ReadonlyMap<number, RowTotals>
+  /** `headroomS`: see `MemoryTrend`. */
+  readonly servers: readonly { readonly memory: ServerMemory; readonly headroomS: number }[]
+}
+
+export interface QueueReporterOptions {
+  readonly redis: RedisConnection
+  readonly gauge: Pick<QueueGauge, 'read'>
+  readonly shards: Pick<ShardCount, 'names'>
+  /** See `InstallationNames.reporterKey`. */
+  readonly leaseKey: string
+  readonly processId: string
+  readonly monotonicMs: () => number
+  readonly logger: Logger
+}
+
+/**
+ * Reads the state of the queues every five seconds, if this process has the lease for it. Otherwise the sum over all processes would be a
+ * multiple of the truth.
+ *
+ * Without the lease (no report) → with it (a report) → without an answer of Redis (the last report, as long as the lease lasts) → without.
+ */
+export class QueueReporter {
+  readonly #options: QueueReporterOptions
+  readonly #takeLease: RedisScript<number>
+  readonly #endLease: RedisScript<null>
+  /** The last totals of each shard. */
+  readonly #totals = new Map<number, RowTotals>()
+  readonly #trend: MemoryTrend
+  #task: PeriodicTask | undefined
+  #report: QueueReport | undefined
+  #leasedUntilMs = Number.NEGATIVE_INFINITY
+  #hasFailed = false
+
+  constructor(options: QueueReporterOptions) {
+    this.#options = options
+    this.#takeLease = defineScript(options.redis, TAKE_LEASE)
+    this.#endLease = defineScript(options.redis, DELETE_IF_EQUAL)
+    this.#trend = new MemoryTrend(options.monotonicMs)
+  }
+
+  start(): void {
+    this.#task = new PeriodicTask(INTERVAL_MS, () => this.poll())
+    void this.poll()
+  }
+
+  /** The lease ends by itself. */
+  stop(): void {
+    this.#task?.stop()
+  }
+
+  /** Undefined if another process reports, or Redis has not answered for as long as the lease lasts. */
+  get report(): QueueReport | undefined {
+    return this.#options.monotonicMs() < this.#leasedUntilMs ? this.#report : undefined
+  }
+
+  /** Never rejects. */
+  async poll(): Promise<void> {
+    const { monotonicMs, leaseKey, processId, logger } = this.#options
+    try {
+      const startedMs = monotonicMs()
+      if (!(await this.#hasLease(leaseKey, processId))) {
+        this.#leasedUntilMs = Number.NEGATIVE_INFINITY
+        return
+      }
+      this.#report = await this.#readOrYield()
+      this.#leasedUntilMs = startedMs + LEASE_MS
+      this.#hasFailed = false
+    } catch (error) {
+      if (!this.#hasFailed) logger.warn({ err: error }, 'cannot report the state of the queues')
+      this.#hasFailed = true
+    }
+  }
+
+  /** A process that has the lease keeps it while Redis rejects writes: no other process can take it, and the report is needed most. */
+  async #hasLease(leaseKey: string, processId: string): Promise<boolean> {
+    try {
+      return (await this.#takeLease([leaseKey], [processId, LEASE_MS])) === 1
+    } catch (error) {
+      if (error instanceof Error && error.name === 'ReplyError' && this.report !== undefined) return true
+      throw error
+    }
+  }
+
+  /** A process that cannot read gives the lease to another one, which may be able to. */
+  async #readOrYield(): Promise<QueueReport> {
+    const { leaseKey, processId } = this.#options
+    try {
+      return await this.#read()
+    } catch (error) {
+      await this.#endLease([leaseKey], [processId]).catch(() => undefined)
+      throw error
+    }
+  }
+
+  /** As for the gauge, a shard that does not answer counts with its last reading. */
+  async #read(): Promise<QueueReport> {
+    const { gauge, shards, redis } = this.#options
+    const { shards: readings, servers } = await gauge.read()
+    await Promise.allSettled(
+      shards.names.map(async ({ shard, totalsKey }) => {
+        this.#totals.set(shard, readRowTotals(await redis.hgetall(totalsKey)))
+      }),
+    )
+    return {
+      shards: readings,
+      totals: new Map(this.#totals),
+      servers: servers.map((memory) => ({ memory, headroomS: this.#trend.headroomS(memory) })),
+    }
+  }
+}
+
+/** Long enough for the rewrites of an append-only file, and short enough for an outage of ClickHouse. */
+const WINDOW_MS = 300_000
+/** Fewer than two samples per this time are kept: 30 in a window. */
+const SAMPLE_INTERVAL_MS = 10_000
+
+interface MemorySample {
+  readonly atMs: number
+  readonly usedBytes: number
+}
+
+/** How fast the memory of each Redis server grows. */
+export class MemoryTrend {
+  readonly #monotonicMs: () => number
+  readonly #samples = new Map<string, MemorySample[]>()
+
+  constructor(monotonicMs: () => number) {
+    this.#monotonicMs = monotonicMs
+  }
+
+  /**
+   * Records the memory of a server.
+   *
+   * @returns the time in seconds until its limit at the rate of the last five minutes; Infinity if it does not grow
+   */
+  headroomS({ server, usedBytes, limitBytes }: ServerMemory): number {
+    const atMs = this.#monotonicMs()
+    const samples = (this.#samples.get(server) ?? []).filter((sample) => atMs - sample.atMs <= WINDOW_MS)
+    const [first] = samples
+    const last = samples.at(-1)
+    if (last === undefined || atMs - last.atMs >= SAMPLE_INTERVAL_MS) samples.push({ atMs, usedBytes })
+    this.#samples.set(server, samples)
+    this.#forget(atMs)
+    const grownBytes = first === undefined ? 0 : usedBytes - first.usedBytes
+    if (first === undefined || grownBytes <= 0) return Number.POSITIVE_INFINITY
+    return (Math.max(0, limitBytes - usedBytes) * (atMs - first.atMs)) / grownBytes / 1_000
+  }
+
+  /** A server that was replaced never returns. */
+  #forget(nowMs: number): void {
+    for (const [server, samples] of this.#samples)
+      if (nowMs - (samples.at(-1)?.atMs ?? nowMs) > WINDOW_MS) this.#samples.delete(server)
+  }
+}
+
+/** Exports the state of the queues and of Redis, if this process reports it. docs/metrics.md describes each metric. */
+export function exportQueues(metrics: Metrics, reporter: Pick<QueueReporter, 'report'>): void {
+  const samples = (of: (report: QueueReport) => Iterable<Sample>) => () =>
+    reporter.report === undefined ? [] : of(reporter.report)
+  metrics.gauge(
+    { name: 'sluice_queue_chunks', help: 'Chunks in the queue.', labels: ['shard', 'state'] },
+    samples(({ shards }) =>
+      shards.flatMap(({ shard, waiting, delayed, inHand, failed }): Sample[] => [
+        [[String(shard), 'waiting'], waiting],
+        [[String(shard), 'delayed'], delayed],
+        [[String(shard), 'in_hand'], inHand],
+        [[String(shard), 'failed'], failed],
+      ]),
+    ),
+  )
+  metrics.gauge(
+    {
+      name: 'sluice_queue_oldest_age_seconds',
+      help: 'Age of the oldest chunk that waits or is in hand.',
+      labels: ['shard'],
+    },
+    samples(({ shards }) => shards.map(({ shard, oldestAgeS }) => [[String(shard)], oldestAgeS])),
+  )
+  metrics.gauge(
+    { name: 'sluice_queue_rows', help: 'Rows in the queue.', labels: ['shard'] },
+    samples(({ totals }) => Array.from(totals, ([shard, rows]) => [[String(shard)], queuedRows(rows)])),
+  )
+  metrics.counter(
+    { name: 'sluice_rows_total', help: 'Rows by what became of them.', labels: ['shard', 'stage'] },
+    samples(({ totals }) =>
+      Array.from(totals).flatMap(([shard, { added, inserted, deadLettered, removed }]): Sample[] => [
+        [[String(shard), 'added'], added],
+        [[String(shard), 'inserted'], inserted],
+        [[String(shard), 'dead_lettered'], deadLettered],
+        [[String(shard), 'removed'], removed],
+      ]),
+    ),
+  )
+  const servers = (of: (server: QueueReport['servers'][number]) => number) =>
+    samples((report) => report.servers.map((each) => [[each.memory.server], of(each)]))
+  metrics.gauge(
+    {
+      name: 'sluice_redis_memory_used_bytes',
+      help: 'Memory of Redis that counts against its limit.',
+      labels: ['server'],
+    },
+    servers(({ memory }) => memory.usedBytes),
+  )
+  metrics.gauge(
+    {
+      name: 'sluice_redis_memory_limit_bytes',
+      help: 'The limit of the memory of Redis.',
+      labels: ['server'],
+    },
+    servers(({ memory }) => memory.limitBytes),
+  )
+  metrics.gauge(
+    {
+      name: 'sluice_redis_memory_headroom_seconds',
+      help: 'Time until the memory of Redis is full, at the rate of the last five minutes.',
+      labels: ['server'],
+    },
+    servers(({ headroomS }) => headroomS),
+  )
+}

@@ -1,0 +1,145 @@
+import {
+  closeRedis,
+  connectRedis,
+  createLogger,
+  installationNames,
+  type Readiness,
+  type RedisConnection,
+} from '@sluice/runtime'
+import { randomUUID } from 'node:crypto'
+import { beforeEach, expect, it, onTestFinished } from 'vitest'
+import { Heartbeat, heartbeatLimits, type HeartbeatOptions, readProcesses } from '../src/heartbeat.ts'
+import { useTestRedis } from '../../queue/test/support/consumer-fixture.ts'
+
+const server = useTestRedis()
+let redis: RedisConnection
+let prefix: string
+let nowMs: number
+
+beforeEach(() => {
+  redis = connectRedis(server.url, { failFast: false })
+  onTestFinished(() => closeRedis(redis))
+  prefix = `heartbeat-${randomUUID()}`
+  nowMs = 0
+})
+
+const ready = (): Readiness => ({ ready: true, reasons: [] })
+
+function heartbeatOf(processId: string, options: Partial<HeartbeatOptions> = {}): Heartbeat {
+  return new Heartbeat({
+    redis,
+    prefix,
+    processId,
+    role: 'api',
+    host: 'web-1',
+    pid: 7,
+    version: '1.2.3',
+    readiness: ready,
+    monotonicMs: () => nowMs,
+    logger: createLogger('test', 'silent'),
+    ...options,
+  })
+}
+
+/** Makes the reports of all processes older. */
+async function age(ms: number): Promise<void> {
+  const { processTimesKey } = installationNames(prefix)
+  for (const id of await redis.zrange(processTimesKey, '0', '-1'))
+    await redis.zincrby(processTimesKey, -ms, id)
+}
+
+const idsOf = async (): Promise<string[]> => (await readProcesses(redis, prefix)).map(({ id }) => id)
+
+it('a process is reported with its work, API processes first', async () => {
+  const lag = { chunks: 3, meanS: 0.5, maxS: 1.5 }
+  const worker = heartbeatOf('w', { role: 'worker', work: () => ({ chunksHeld: 4, lag }) })
+  const api = heartbeatOf('a')
+  nowMs = 65_000
+  await worker.beat()
+  await api.beat()
+  const common = { host: 'web-1', pid: 7, version: '1.2.3', uptimeS: 65, ageS: expect.any(Number) }
+  expect(await readProcesses(redis, prefix)).toEqual([
+    { id: 'a', role: 'api', ...common },
+    { id: 'w', role: 'worker', ...common, chunksHeld: 4, lag },
+  ])
+})
+
+it('a process that is not ready is reported with the first reason, without passwords', async () => {
+  const reasons = ['no answer of redis://me:secret@host', 'another']
+  await heartbeatOf('a', { readiness: () => ({ ready: false, reasons }) }).beat()
+  expect((await readProcesses(redis, prefix))[0]?.notReady).toBe('no answer of redis://host')
+  expect(JSON.stringify(await redis.hgetall(installationNames(prefix).processesKey))).not.toContain('secret')
+})
+
+it('a process that stops is removed at once', async () => {
+  const [stopped, other] = [heartbeatOf('stopped'), heartbeatOf('other')]
+  await stopped.beat()
+  await other.beat()
+  await stopped.stop()
+  expect(await idsOf()).toEqual(['other'])
+})
+
+it('a process that was killed disappears, and the next report of another one removes its record', async () => {
+  await heartbeatOf('killed').beat()
+  await age(heartbeatLimits.ttlMs - 5_000)
+  expect((await readProcesses(redis, prefix))[0]).toMatchObject({ id: 'killed', uptimeS: 10 })
+  await age(5_001)
+  expect(await idsOf()).toEqual([])
+  await heartbeatOf('other').beat()
+  expect(Object.keys(await redis.hgetall(installationNames(prefix).processesKey))).toEqual(['other'])
+})
+
+it('nothing is left when no process is left', async () => {
+  await heartbeatOf('killed').beat()
+  const { processTimesKey, processesKey } = installationNames(prefix)
+  for (const key of [processTimesKey, processesKey]) {
+    const ttlMs = await redis.pttl(key)
+    expect(ttlMs).toBeGreaterThan(heartbeatLimits.ttlMs - 5_000)
+    expect(ttlMs).toBeLessThanOrEqual(heartbeatLimits.ttlMs)
+  }
+})
+
+it('the number of processes is limited, and the known ones are still reported', async () => {
+  for (let n = 0; n <= heartbeatLimits.processesMax; n += 1) await heartbeatOf(`p-${n}`).beat()
+  expect(await idsOf()).toHaveLength(heartbeatLimits.processesMax)
+  expect(await idsOf()).not.toContain(`p-${heartbeatLimits.processesMax}`)
+  await heartbeatOf('p-0', { pid: 8 }).beat()
+  expect((await readProcesses(redis, prefix)).find(({ id }) => id === 'p-0')?.pid).toBe(8)
+})
+
+it.each(['', '{', 'null', '[]', '{"role":"proxy"}', '{"role":"api","host":1}'])(
+  'a record in another form is ignored: %j',
+  async (record) => {
+    await heartbeatOf('a').beat()
+    await redis.hset(installationNames(prefix).processesKey, 'a', record)
+    expect(await idsOf()).toEqual([])
+  },
+)
+
+it('processes are reported while Redis is above its maxmemory', async () => {
+  await redis.config('SET', 'maxmemory', '1')
+  onTestFinished(async () => {
+    await redis.config('SET', 'maxmemory', '0')
+  })
+  await heartbeatOf('a').beat()
+  expect(await idsOf()).toEqual(['a'])
+})
+
+it('without Redis, neither a report nor the stop fails', async () => {
+  const lost = connectRedis('redis://127.0.0.1:1', { failFast: true })
+  lost.on('error', () => undefined)
+  onTestFinished(() => closeRedis(lost))
+  const heartbeat = heartbeatOf('a', { redis: lost })
+  await expect(heartbeat.beat()).resolves.toBeUndefined()
+  await expect(heartbeat.stop()).resolves.toBeUndefined()
+})
+
+it('a stop does not wait for a Redis that is silent', async () => {
+  const waiting = connectRedis('redis://127.0.0.1:1', { failFast: false })
+  waiting.on('error', () => undefined)
+  onTestFinished(() => closeRedis(waiting))
+  const heartbeat = heartbeatOf('a', { redis: waiting })
+  const startedMs = performance.now()
+  await heartbeat.stop()
+  expect(performance.now() - startedMs).toBeGreaterThan(heartbeatLimits.removalWaitMs - 50)
+})

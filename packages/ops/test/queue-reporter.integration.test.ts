@@ -1,0 +1,139 @@
+import { queueNames } from '@sluice/queue'
+import { closeRedis, connectRedis, createLogger, type RedisConnection } from '@sluice/runtime'
+import { randomUUID } from 'node:crypto'
+import { beforeEach, expect, it, onTestFinished } from 'vitest'
+import { Metrics } from '../src/metrics.ts'
+import { exportQueues, QueueReporter } from '../src/queue-reporter.ts'
+import { useTestRedis } from '../../queue/test/support/consumer-fixture.ts'
+
+const server = useTestRedis()
+let redis: RedisConnection
+let names: ReturnType<typeof queueNames>
+let nowMs: number
+let isReadable: boolean
+
+beforeEach(() => {
+  redis = connectRedis(server.url, { failFast: false })
+  onTestFinished(() => closeRedis(redis))
+  names = queueNames(`reporter-${randomUUID()}`)
+  nowMs = 0
+  isReadable = true
+})
+
+const reporterOf = (processId: string): QueueReporter =>
+  new QueueReporter({
+    redis,
+    gauge: {
+      read: async () => {
+        if (!isReadable) throw new Error('no answer')
+        const shard = { shard: 0, waiting: 4, delayed: 1, inHand: 2, failed: 3, oldestAgeS: 7 }
+        const memory = { server: 'redis:1', usedBytes: 300, limitBytes: 1_000 }
+        return {
+          waiting: 5,
+          inHand: 2,
+          failed: 3,
+          oldestAgeS: 7,
+          memoryPercent: 30,
+          shards: [shard],
+          servers: [memory],
+        }
+      },
+    },
+    shards: { names: [names] },
+    leaseKey: `${names.queuePrefix}:reporter`,
+    processId,
+    monotonicMs: () => nowMs,
+    logger: createLogger('test', 'silent'),
+  })
+
+/** The lines of the metrics of a reporter. */
+const pageOf = async (reporter: QueueReporter): Promise<string[]> => {
+  const metrics = new Metrics({ app: 'test', version: '1' })
+  exportQueues(metrics, reporter)
+  return (await metrics.page.text()).split('\n').filter((line) => /^sluice_(queue|rows|redis)/.test(line))
+}
+
+it('one process reports, until its lease ends', async () => {
+  const [first, second] = [reporterOf('first'), reporterOf('second')]
+  await first.poll()
+  await second.poll()
+  expect(first.report).toBeDefined()
+  expect(second.report).toBeUndefined()
+  expect(await redis.pttl(`${names.queuePrefix}:reporter`)).toBeGreaterThan(14_000)
+  await redis.del(`${names.queuePrefix}:reporter`)
+  await second.poll()
+  await first.poll()
+  expect(first.report).toBeUndefined()
+  expect(second.report).toBeDefined()
+})
+
+it('a process that does not reach Redis stops reporting before another one begins', async () => {
+  const reporter = reporterOf('first')
+  await reporter.poll()
+  isReadable = false
+  nowMs = 14_999
+  await reporter.poll()
+  expect(reporter.report).toBeDefined()
+  nowMs = 15_000
+  expect(reporter.report).toBeUndefined()
+})
+
+it('a process keeps reporting while Redis rejects writes, and another one does not begin', async () => {
+  const [first, second] = [reporterOf('first'), reporterOf('second')]
+  await first.poll()
+  await redis.config('SET', 'min-replicas-to-write', '1')
+  try {
+    nowMs = 10_000
+    await first.poll()
+    await second.poll()
+    nowMs = 20_000
+    expect(first.report).toBeDefined()
+    expect(second.report).toBeUndefined()
+  } finally {
+    await redis.config('SET', 'min-replicas-to-write', '0')
+  }
+})
+
+it('a process that cannot read gives the lease to another one', async () => {
+  const [first, second] = [reporterOf('first'), reporterOf('second')]
+  isReadable = false
+  await first.poll()
+  isReadable = true
+  await second.poll()
+  expect(second.report).toBeDefined()
+})
+
+it('a shard that does not answer counts with its last totals', async () => {
+  const reporter = reporterOf('first')
+  await redis.hset(names.totalsKey, { added: 100 })
+  await reporter.poll()
+  await redis.del(names.totalsKey)
+  await redis.set(names.totalsKey, 'not a hash')
+  nowMs = 14_000
+  await reporter.poll()
+  nowMs = 20_000
+  expect(reporter.report?.totals.get(0)).toMatchObject({ added: 100 })
+})
+
+it('its metrics are the state of each shard and each server, and nothing without the lease', async () => {
+  const [first, second] = [reporterOf('first'), reporterOf('second')]
+  await redis.hset(names.totalsKey, { added: 100, inserted: 80, 'dead-lettered': 3, removed: 2 })
+  await first.poll()
+  await second.poll()
+  expect(await pageOf(second)).toEqual([])
+  expect(await pageOf(first)).toEqual([
+    'sluice_queue_chunks{shard="0",state="waiting"} 4',
+    'sluice_queue_chunks{shard="0",state="delayed"} 1',
+    'sluice_queue_chunks{shard="0",state="in_hand"} 2',
+    'sluice_queue_chunks{shard="0",state="failed"} 3',
+    'sluice_queue_oldest_age_seconds{shard="0"} 7',
+    'sluice_queue_rows{shard="0"} 15',
+    'sluice_rows_total{shard="0",stage="added"} 100',
+    'sluice_rows_total{shard="0",stage="inserted"} 80',
+    'sluice_rows_total{shard="0",stage="dead_lettered"} 3',
+    'sluice_rows_total{shard="0",stage="removed"} 2',
+    'sluice_redis_memory_used_bytes{server="redis:1"} 300',
+    'sluice_redis_memory_limit_bytes{server="redis:1"} 1000',
+    'sluice_redis_memory_headroom_seconds{server="redis:1"} +Inf',
+  ])
+})

@@ -1,0 +1,115 @@
+import type { SluiceClient } from '@sluice/client'
+import type { WhenFull } from './options.ts'
+
+/** A thread that keeps up gets less at once: pino's buffer between the threads has 4 MiB. */
+const LARGE_CHARACTERS = 1024 * 1024
+/** A burst of 80,000 usual lines. The application needs about ten times this memory for lines that wait. */
+const LARGE_CHARACTERS_IN_A_ROW_MAX = 16 * 1024 * 1024
+
+/**
+ * Notices that the application logs faster than this thread reads. pino keeps the lines in the application's memory, and does not tell how
+ * many there are. But each piece of text is then as large as the buffer between the threads.
+ */
+export class Backlog {
+  #charactersInARow = 0
+
+  /**
+   * @param isStalled whether the API accepts nothing. Then most lines would be dropped after they were encoded
+   * @returns whether lines should be skipped, so that the backlog ends
+   */
+  isTooLarge(piece: string, isStalled: boolean): boolean {
+    this.#charactersInARow = piece.length < LARGE_CHARACTERS ? 0 : this.#charactersInARow + piece.length
+    return this.#charactersInARow > (isStalled ? 0 : LARGE_CHARACTERS_IN_A_ROW_MAX)
+  }
+}
+
+/** pino's buffer between the threads. */
+const BUFFER_CHARACTERS = 4 * 1024 * 1024
+
+interface Budget {
+  /** How long the thread may take for each 4 MiB, if it waits. */
+  readonly msPerBuffer: number
+  /** What may be saved up, in addition. */
+  readonly savedMsMax: number
+}
+
+/**
+ * - `drop`: for an API that accepts entries a little more slowly than they come.
+ * - `wait`: an application that waits until the buffer is read ends the transport after 10 s, on a busy machine after 8 s. With 5 s, the
+ *   thread waits for an API that accepts at least 1 MB/s.
+ */
+const budgets: Readonly<Record<WhenFull, Budget>> = {
+  drop: { msPerBuffer: 500, savedMsMax: 500 },
+  wait: { msPerBuffer: 4_000, savedMsMax: 1_000 },
+}
+
+/** Waits until the queue of the client has room, within limits. */
+export class RoomWait {
+  readonly #client: Pick<SluiceClient, 'waitForRoom'>
+  readonly #budget: Budget
+  readonly #mayStall: boolean
+  readonly #monotonicMs: () => number
+  #savedMs: number
+  #endMs = 0
+  #isStalled = false
+  #isWaitingForRoom = false
+  /** Ends the current wait. */
+  #onRoom: () => void = () => undefined
+
+  constructor(
+    client: Pick<SluiceClient, 'waitForRoom'>,
+    whenFull: WhenFull,
+    monotonicMs: () => number = () => performance.now(),
+  ) {
+    this.#client = client
+    this.#budget = budgets[whenFull]
+    this.#mayStall = whenFull === 'drop'
+    this.#monotonicMs = monotonicMs
+    this.#savedMs = this.#budget.savedMsMax
+  }
+
+  /** Whether, with `drop`, the budget was exceeded and there has been no room since. Then nothing waits. */
+  get isStalled(): boolean {
+    return this.#isStalled
+  }
+
+  /** Begins a piece of text. */
+  begin(characters: number): void {
+    const budgetMs = (this.#budget.msPerBuffer * characters) / BUFFER_CHARACTERS
+    this.#endMs = this.#monotonicMs() + this.#savedMs + budgetMs
+  }
+
+  /** Ends the piece. */
+  end(): void {
+    const leftMs = this.#endMs - this.#monotonicMs()
+    this.#savedMs = Math.min(Math.max(0, leftMs), this.#budget.savedMsMax)
+  }
+
+  /** @param bytes the most that is then added to the queue */
+  async wait(bytes: number): Promise<void> {
+    if (this.#isStalled) return
+    const hasRoom = await this.#waitFor(bytes, Math.max(0, this.#endMs - this.#monotonicMs()))
+    if (!hasRoom && this.#mayStall) this.#isStalled = this.#isWaitingForRoom
+  }
+
+  /** @returns whether there is room */
+  #waitFor(bytes: number, ms: number): Promise<boolean> {
+    return new Promise((resolve) => {
+      const timer = setTimeout(resolve, ms, false)
+      this.#onRoom = () => {
+        clearTimeout(timer)
+        resolve(true)
+      }
+      if (!this.#isWaitingForRoom) void this.#waitForRoom(bytes)
+    })
+  }
+
+  /** One at a time: it may last as long as an outage, and each needs memory and a timer. */
+  async #waitForRoom(bytes: number): Promise<void> {
+    this.#isWaitingForRoom = true
+    await this.#client.waitForRoom(bytes)
+    this.#isWaitingForRoom = false
+    this.#isStalled = false
+    this.#onRoom()
+  }
+}

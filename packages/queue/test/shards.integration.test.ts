@@ -1,0 +1,172 @@
+import { FaultProxy } from '@sluice/harness'
+import {
+  closeRedis,
+  connectRedis,
+  createLogger,
+  installationNames,
+  type RedisConnection,
+} from '@sluice/runtime'
+import { randomUUID } from 'node:crypto'
+import { afterAll, beforeAll, beforeEach, describe, expect, it, onTestFinished, vi } from 'vitest'
+import { ChunkQueue } from '../src/chunk-queue.ts'
+import { QueueUnavailableError } from '../src/recorded-add.ts'
+import { shardNames, type QueueNames } from '../src/queue-names.ts'
+import { ShardCount } from '../src/shards.ts'
+import { chunkOf, startTestRedis } from './support/consumer-fixture.ts'
+
+const ADD_DEADLINE_MS = 5_000
+/** The deadline of an add that is to miss it. */
+const SHORT_DEADLINE_MS = 400
+
+let server: Awaited<ReturnType<typeof startTestRedis>>
+let redis: RedisConnection
+let prefix: string
+let shards: QueueNames[]
+
+beforeAll(async () => {
+  server = await startTestRedis()
+  redis = connectRedis(server.url, { failFast: false })
+})
+
+afterAll(async () => {
+  await closeRedis(redis)
+  await server.stop()
+})
+
+beforeEach(() => {
+  prefix = `test-${randomUUID()}`
+  shards = shardNames(prefix, 4)
+})
+
+const record = (): Promise<string | null> => redis.get(installationNames(prefix).shardCountKey)
+
+/** What a process with this setting knows after it has asked Redis. */
+async function knownWith(configured: number): Promise<number> {
+  const count = new ShardCount(redis, prefix, configured)
+  await count.refresh()
+  return count.names.length
+}
+
+describe('the number of shards', () => {
+  it('is the highest setting of any process, in any order', async () => {
+    expect(await knownWith(2)).toBe(2)
+    expect(await knownWith(4)).toBe(4)
+    expect(await knownWith(1)).toBe(4)
+    expect(await knownWith(3)).toBe(4)
+    expect(await record()).toBe('4')
+  })
+
+  it('is that of the setting before Redis has answered, and never falls', async () => {
+    const count = new ShardCount(redis, prefix, 2)
+    expect(count.names.map(({ queuePrefix }) => queuePrefix)).toEqual([`{${prefix}}`, `{${prefix}:1}`])
+    await knownWith(4)
+    await count.refresh()
+    await redis.del(installationNames(prefix).shardCountKey)
+    await count.refresh()
+    expect(count.names.map(({ shard }) => shard)).toEqual([0, 1, 2, 3])
+  })
+
+  it('is not stored for a single shard', async () => {
+    expect(await knownWith(1)).toBe(1)
+    expect(await record()).toBeNull()
+  })
+
+  it.each([
+    ['not a number', 2],
+    ['-5', 2],
+    ['nan', 2],
+    ['1000000000', 32],
+  ])('is valid if Redis has %j', async (stored, expected) => {
+    await redis.set(installationNames(prefix).shardCountKey, stored)
+    expect(await knownWith(2)).toBe(expected)
+  })
+
+  it('is recorded while Redis is above its `maxmemory`', async () => {
+    await redis.config('SET', 'maxmemory', '1')
+    onTestFinished(async () => void (await redis.config('SET', 'maxmemory', '0')))
+    expect(await knownWith(4)).toBe(4)
+    expect(await knownWith(1)).toBe(4)
+  })
+})
+
+it('a shard is empty if no chunk is in any state', async () => {
+  const count = new ShardCount(redis, prefix, 1)
+  const [names] = shards
+  if (names === undefined) throw new Error('there is no shard')
+  expect(await count.isEmpty(names)).toBe(true)
+  for (const list of [names.waitKey, names.activeKey]) {
+    await redis.lpush(list, 'id')
+    expect(await count.isEmpty(names)).toBe(false)
+    await redis.del(list)
+  }
+  for (const set of [names.delayedKey, names.failedKey]) {
+    await redis.zadd(set, '1', 'id')
+    expect(await count.isEmpty(names)).toBe(false)
+    await redis.del(set)
+  }
+})
+
+/** A queue of an API process, and the connection of it. */
+function openQueue(shard: number, url = server.url): { queue: ChunkQueue; connection: RedisConnection } {
+  const connection = connectRedis(url, { failFast: true, commandTimeoutMs: ADD_DEADLINE_MS })
+  connection.on('error', () => undefined)
+  const names = shards[shard]
+  if (names === undefined) throw new Error(`there is no shard ${shard}`)
+  const queue = new ChunkQueue(connection, names, createLogger('test', 'silent'))
+  onTestFinished(async () => {
+    await queue.close()
+    await closeRedis(connection)
+  })
+  return { queue, connection }
+}
+
+const add = (queue: ChunkQueue, id: string, withinMs = ADD_DEADLINE_MS): Promise<void> =>
+  queue.add(id, chunkOf('row\n'), performance.now() + withinMs)
+
+describe('an add to a shard', () => {
+  it('is recorded first', async () => {
+    const { queue } = openQueue(3)
+    await add(queue, 'one')
+    expect(await record()).toBe('4')
+    expect(await knownWith(1)).toBe(4)
+  })
+
+  it('stores nothing if the shard cannot be recorded', async () => {
+    // A script that reads a text fails on a list.
+    await redis.lpush(installationNames(prefix).shardCountKey, 'x')
+    const { queue } = openQueue(3)
+    await expect(add(queue, 'one', SHORT_DEADLINE_MS)).rejects.toThrow(QueueUnavailableError)
+    expect(await redis.keys(`{${prefix}:3}:logs:one`)).toEqual([])
+    expect(await redis.exists(shards[3]?.waitKey ?? '')).toBe(0)
+  })
+
+  it('leaves an empty shard if the process dies between the record and the add', async () => {
+    const proxy = await FaultProxy.open(server.url)
+    onTestFinished(() => proxy.down())
+    const { queue, connection } = openQueue(2, proxy.url)
+    await vi.waitUntil(() => queue.isConnected, { timeout: ADD_DEADLINE_MS })
+    proxy.cutAnswerTo(installationNames(prefix).shardCountKey)
+    // It does not connect again.
+    connection.once('close', () => connection.disconnect())
+    await expect(add(queue, 'one', SHORT_DEADLINE_MS)).rejects.toThrow(QueueUnavailableError)
+    expect(await record()).toBe('3')
+    const count = new ShardCount(redis, prefix, 1)
+    await count.refresh()
+    expect(await Promise.all(count.names.map((names) => count.isEmpty(names)))).toEqual([true, true, true])
+  })
+
+  it('is recorded again on a new connection, which may lead to another Redis', async () => {
+    const proxy = await FaultProxy.open(server.url)
+    onTestFinished(() => proxy.down())
+    const { queue } = openQueue(1, proxy.url)
+    await add(queue, 'one')
+    await redis.del(installationNames(prefix).shardCountKey)
+    await add(queue, 'two')
+    expect(await record()).toBeNull()
+    proxy.reset()
+    await vi.waitUntil(() => !queue.isConnected, { timeout: ADD_DEADLINE_MS })
+    await vi.waitUntil(() => queue.isConnected, { timeout: ADD_DEADLINE_MS })
+    await add(queue, 'three')
+    expect(await record()).toBe('2')
+  })
+})

@@ -1,0 +1,93 @@
+import { beforeEach, describe, expect, it } from 'vitest'
+import { encodeChunk } from '../src/chunk.ts'
+import { QueueUnavailableError } from '../src/recorded-add.ts'
+import { ShardedQueue } from '../src/shards.ts'
+
+const chunk = encodeChunk(1, Buffer.from('row\n'))
+
+/** A queue in memory. Its adds wait for the test, or are acknowledged at once. */
+class FakeQueue {
+  readonly ids: string[] = []
+  readonly pending: PromiseWithResolvers<void>[] = []
+  confirmsAtOnce = false
+  addsPerS = 0
+
+  add(chunkId: string): Promise<void> {
+    const add = Promise.withResolvers<void>()
+    this.ids.push(chunkId)
+    this.pending.push(add)
+    if (this.confirmsAtOnce) add.resolve()
+    return add.promise
+  }
+}
+
+let queues: FakeQueue[]
+let sharded: ShardedQueue
+let nowMs: number
+
+beforeEach(() => {
+  queues = [0, 1, 2].map(() => new FakeQueue())
+  nowMs = 0
+  sharded = new ShardedQueue(queues, () => nowMs)
+})
+
+const add = (id: string): Promise<string> =>
+  sharded.add(id, chunk, 1_000).then(
+    () => 'added',
+    (error: Error) => error.name,
+  )
+const ids = (): string[][] => queues.map((queue) => queue.ids)
+const confirmAllAtOnce = (some: readonly FakeQueue[]): void => {
+  for (const queue of some) queue.confirmsAtOnce = true
+}
+const failFirst = (queue: FakeQueue | undefined): void =>
+  queue?.pending[0]?.reject(new QueueUnavailableError('no answer'))
+
+describe('chunks are added', () => {
+  it('to each shard in turn', async () => {
+    confirmAllAtOnce(queues)
+    for (const id of ['a', 'b', 'c', 'd', 'e']) await add(id)
+    expect(ids()).toEqual([['a', 'd'], ['b', 'e'], ['c']])
+  })
+
+  it('and the shard of each is returned', async () => {
+    confirmAllAtOnce(queues)
+    const shards = await Promise.all(['a', 'b', 'c'].map((id) => sharded.add(id, chunk, 1_000)))
+    expect(shards).toEqual([0, 1, 2])
+  })
+
+  it('to the other shards while one is slow', async () => {
+    confirmAllAtOnce(queues.slice(1))
+    const slow = add('slow')
+    for (const id of ['a', 'b', 'c']) await add(id)
+    expect(ids()).toEqual([['slow'], ['a', 'c'], ['b']])
+    queues[0]?.pending[0]?.resolve()
+    expect(await slow).toBe('added')
+  })
+
+  it('to the other shards for five seconds after one failed, and then to that one again', async () => {
+    confirmAllAtOnce(queues.slice(1))
+    const failing = add('failing')
+    failFirst(queues[0])
+    expect(await failing).toBe('QueueUnavailableError')
+    for (const id of ['a', 'b', 'c', 'd']) await add(id)
+    expect(queues[0]?.ids).toEqual(['failing'])
+    nowMs += 5_001
+    confirmAllAtOnce(queues)
+    for (const id of ['e', 'f', 'g']) await add(id)
+    expect(queues[0]?.ids).toHaveLength(2)
+  })
+
+  it('to a shard that failed if all have failed', async () => {
+    const failing = ['a', 'b', 'c'].map(add)
+    for (const queue of queues) failFirst(queue)
+    await Promise.all(failing)
+    confirmAllAtOnce(queues)
+    expect(await add('d')).toBe('added')
+  })
+})
+
+it('the rate of adds is the mean of the shards', () => {
+  for (const [index, queue] of queues.entries()) queue.addsPerS = 100 * (index + 1)
+  expect(sharded.addsPerS).toBe(200)
+})

@@ -1,0 +1,106 @@
+import { isPlainObject, type Members } from './members.ts'
+
+interface RawJson {
+  readonly rawJSON: string
+}
+/** ECMAScript 2026, which TypeScript's library does not declare yet. */
+const json = JSON as unknown as { isRawJSON(value: unknown): value is RawJson }
+
+/** A time in ISO 8601 or as a number since 1970, or one of the objects that loggers make of a time. */
+export function readTime(value: unknown): string | undefined {
+  if (typeof value === 'string') return timeOfIso(value.trim()) ?? timeOfEpoch(value)
+  if (typeof value === 'number') return timeOfEpoch(String(value))
+  if (json.isRawJSON(value)) return timeOfEpoch(value.rawJSON)
+  if (!isPlainObject(value)) return undefined
+  return isMongoDate(value) ? readTime(value.$date) : readTimeObject(value)
+}
+
+/** Log4j: `{"epochSecond": …, "nanoOfSecond": …}`. Google: `{"seconds": …, "nanos": …}`. PHP: `{"date": …, "timezone": "UTC"}`. Loguru: `{"repr": …}`. */
+function readTimeObject(value: Members): string | undefined {
+  const { seconds = value['epochSecond'], nanos = value['nanoOfSecond'], date, timezone, repr } = value
+  if (typeof repr === 'string') return timeOfIso(repr)
+  if (typeof date === 'string' && timezone === 'UTC') return timeOfIso(date)
+  if (typeof seconds !== 'number' || typeof nanos !== 'number') return undefined
+  return timeOfEpoch(`${seconds}.${String(nanos).padStart(9, '0')}`)
+}
+
+export function isMongoDate(value: unknown): value is { readonly $date: string | number } {
+  return isPlainObject(value) && ['string', 'number'].includes(typeof value['$date'])
+}
+
+/**
+ * ISO 8601, and what loggers make of it: a space or an underscore in place of the T, slashes or nothing between the parts
+ * of the date, a comma before the fraction, `UTC` or an offset after a space.
+ */
+const DATE_TIME =
+  /^(\d{4})([-/.]?)(\d\d)\2(\d\d)[Tt _](\d\d):?(\d\d)(?::?(\d\d)(?:[.,](\d{1,30}))?)?(?: ?([Zz]|UTC|GMT|[+-]\d\d(?::?\d\d)?))?$/
+
+/** What the API reads: such a time is left as it is. */
+const CONTRACT_FORM = /^\d{4}-\d\d-\d\d[Tt]\d\d:\d\d(?::\d\d(?:[.,]\d{1,30})?)?(?:[Zz]|[+-]\d\d(?::?\d\d)?)?$/
+
+/** Neither ISO 8601 nor a close relative is longer. */
+const TIME_CHARACTERS_MAX = 70
+
+/** The time as the contract's ISO 8601, with all digits and its offset; undefined if the string is not such a time. */
+export function timeOfIso(string: string): string | undefined {
+  if (string.length > TIME_CHARACTERS_MAX) return undefined
+  const match = DATE_TIME.exec(string)
+  if (match === null) return undefined
+  const [, year = '', , month = '', day = '', hour = '', minute = '', second = '00', fraction, zone = ''] =
+    match
+  if (!isDate(+year, +month, +day) || +hour > 23 || +minute > 59 || +second > 60) return undefined
+  const offset = zone === 'UTC' || zone === 'GMT' ? 'Z' : zone
+  if (!isOffset(offset) || !isInYearsOfContract([+year, +month, +day, +hour, +minute, +second], offset))
+    return undefined
+  if (CONTRACT_FORM.test(string)) return string
+  const point = fraction === undefined ? '' : `.${fraction}`
+  return `${year}-${month}-${day}T${hour}:${minute}:${second}${point}${offset}`
+}
+
+function isOffset(offset: string): boolean {
+  return offset.length < 2 || (+offset.slice(1, 3) <= 23 && +offset.slice(3).replace(':', '') <= 59)
+}
+
+function isDate(year: number, month: number, day: number): boolean {
+  if (month < 1 || month > 12 || day < 1) return false
+  return day <= new Date(Date.UTC(2000 + (year % 400), month, 0)).getUTCDate()
+}
+
+/** Whether the time is in the years 1970 to 2261 in UTC. Only the offset of a time next to their ends matters. */
+function isInYearsOfContract(
+  [year, month, day, hour, minute, second]: readonly [number, number, number, number, number, number],
+  offset: string,
+): boolean {
+  if (year > 1970 && year < 2261) return true
+  if (year < 1969 || year > 2262) return false
+  const sign = offset.startsWith('-') ? -1 : 1
+  const ahead = offset.length < 2 ? 0 : sign * (+offset.slice(1, 3) * 60 + +offset.slice(3).replace(':', ''))
+  const utcYear = new Date(Date.UTC(year, month - 1, day, hour, minute - ahead, second)).getUTCFullYear()
+  return utcYear >= 1970 && utcYear <= 2261
+}
+
+/** A decimal number without a sign or an exponent. 19 digits are the nanoseconds of the year 2261. */
+const DECIMAL = /^(\d{1,19})(?:\.(\d{1,30}))?$/
+
+/** Smaller numbers are no seconds of a date after March 1973. They are durations or counters. */
+const EPOCH_SECONDS_MIN = 100_000_000
+/** The end of the year 2261, which is the last of the contract. */
+const EPOCH_SECONDS_MAX = Date.UTC(2262, 0, 1) / 1_000
+
+/**
+ * The time of a number since 1970 as ISO 8601 in UTC. The number of its digits shows the unit: with up to 11 digits it
+ * has seconds, up to 14 milliseconds, up to 17 microseconds, else nanoseconds. Each unit has the range of the years 1973
+ * to 2261 for itself. All digits are kept, up to nine of the fraction.
+ *
+ * @param string a decimal number
+ */
+export function timeOfEpoch(string: string): string | undefined {
+  const [, whole, fraction = ''] = DECIMAL.exec(string) ?? []
+  if (whole === undefined) return undefined
+  const decimals = whole.length <= 11 ? 0 : whole.length <= 14 ? 3 : whole.length <= 17 ? 6 : 9
+  const seconds = Number(whole.slice(0, whole.length - decimals))
+  if (seconds < EPOCH_SECONDS_MIN || seconds >= EPOCH_SECONDS_MAX) return undefined
+  const digits = `${whole.slice(whole.length - decimals)}${fraction}`.slice(0, 9)
+  const point = digits === '' ? '' : `.${digits}`
+  return `${new Date(seconds * 1_000).toISOString().slice(0, 19)}${point}Z`
+}

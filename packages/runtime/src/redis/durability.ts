@@ -1,0 +1,184 @@
+import type { Redis } from 'ioredis'
+import type { Logger } from 'pino'
+import type { Readiness } from '../process.ts'
+import { isForbidden, type RedisConnection, redisInfoField, redisServers } from './connection.ts'
+import type { DurableRedis } from './durable-redis.ts'
+import { checkReplication, countedIn, type ReplicationFindings } from './replication.ts'
+
+/** With other values, Redis loses what it has acknowledged in a crash, or evicts it. */
+const required = { appendonly: 'yes', appendfsync: 'always', 'maxmemory-policy': 'noeviction' } as const
+type Setting = keyof typeof required
+const settingNames = Object.keys(required) as Setting[]
+/** What a server reports. A value is undefined if the server does not permit reading it. */
+type Values = Readonly<Partial<Record<Setting, string | undefined>>>
+
+/** Settings can change while Redis runs. Nodes of a cluster are replaced without an event of the connection. */
+const CHECK_INTERVAL_MS = 5_000
+
+export interface DurabilityCheckOptions {
+  readonly redis: RedisConnection
+  /** Whether the process is ready with a Redis that may lose or evict acknowledged entries. */
+  readonly allowUnsafe: boolean
+  /** Where what is acknowledged goes. It is blocked while a replica that need not confirm may be promoted. */
+  readonly durable: DurableRedis
+  readonly logger: Logger
+}
+
+/**
+ * Checks that each Redis server that stores data keeps what it acknowledges: after each connect, and every five seconds. A server
+ * that does not permit reading its settings counts as safe, with a warning in the log.
+ */
+export class DurabilityCheck {
+  readonly #options: DurabilityCheckOptions
+  /** Why the process is not ready with each server that was checked, by its address. */
+  readonly #problems = new Map<string, readonly string[]>()
+  /** What the last check of the replicas of each server has found. */
+  readonly #replication = new Map<string, ReplicationFindings>()
+  /** The address of the server that each logged message was about. */
+  readonly #logged = new Map<string, string>()
+  readonly #onReady = (): void => void this.#check()
+  #timer: NodeJS.Timeout | undefined
+  #isChecking = false
+
+  constructor(options: DurabilityCheckOptions) {
+    this.#options = options
+  }
+
+  start(): void {
+    this.#block()
+    this.#options.redis.on('ready', this.#onReady)
+    this.#timer = setInterval(this.#onReady, CHECK_INTERVAL_MS)
+    void this.#check()
+  }
+
+  stop(): void {
+    this.#options.redis.off('ready', this.#onReady)
+    clearInterval(this.#timer)
+  }
+
+  /** Ready when at least one server was checked, and no checked server is unsafe. */
+  get readiness(): Readiness {
+    if (this.#options.allowUnsafe) return { ready: true, reasons: [] }
+    if (this.#problems.size === 0)
+      return { ready: false, reasons: ['the settings of Redis are not checked yet'] }
+    const reasons = [...this.#problems.values(), this.#options.durable.readiness.reasons].flat()
+    return { ready: reasons.length === 0, reasons }
+  }
+
+  /** Never rejects. */
+  async #check(): Promise<void> {
+    if (this.#isChecking) return
+    this.#isChecking = true
+    const servers = new Map(redisServers(this.#options.redis).map((server) => [addressOf(server), server]))
+    for (const results of [this.#problems, this.#replication])
+      for (const address of results.keys()) if (!servers.has(address)) results.delete(address)
+    for (const [message, address] of this.#logged) if (!servers.has(address)) this.#logged.delete(message)
+    await Promise.all([...servers].map(([address, server]) => this.#checkServer(address, server)))
+    this.#isChecking = false
+  }
+
+  async #checkServer(address: string, server: Redis): Promise<void> {
+    const { allowUnsafe, logger } = this.#options
+    let values: Values
+    try {
+      values = await readValues(server)
+    } catch {
+      // The server is unavailable. The owner of the connection logs it, and the last result holds.
+      return
+    }
+    const unknown = settingNames.filter((name) => values[name] === undefined)
+    if (unknown.length > 0)
+      this.#logOnce(address, `Redis does not permit reading ${unknown.join(', ')}; not checked`, (message) =>
+        logger.warn({ required }, message),
+      )
+    const reasons = [
+      ...describe(address, problemsOf(values)),
+      ...(await this.#checkReplicas(address, server)),
+    ]
+    this.#problems.set(address, reasons)
+    for (const reason of reasons)
+      this.#logOnce(address, reason, (message) =>
+        allowUnsafe ? logger.warn(message) : logger.error(message),
+      )
+  }
+
+  /** @returns why the process is not ready */
+  async #checkReplicas(address: string, server: Redis): Promise<string[]> {
+    const { durable, logger } = this.#options
+    if (durable.replicas === 0) return []
+    try {
+      this.#replication.set(address, await checkReplication(server, durable.replicas))
+    } catch (error) {
+      this.#logOnce(
+        address,
+        `Redis${address}: its replicas cannot be checked; the last result holds`,
+        (message) => logger.warn({ err: error }, message),
+      )
+    }
+    this.#block()
+    const findings = this.#replication.get(address)
+    if (findings === undefined) return [`Redis${address}: its replicas are not checked yet`]
+    const { problems, warnings } = findings
+    for (const warning of warnings)
+      this.#logOnce(address, `Redis${address}: ${warning}`, (message) => logger.warn(message))
+    return problems.map((problem) => `Redis${address} ${problem}`)
+  }
+
+  #block(): void {
+    const { durable } = this.#options
+    if (durable.replicas === 0) return
+    const findings = [...this.#replication]
+    if (findings.length === 0) return durable.block('the replicas of Redis are not checked yet')
+    const found = findings.find(([, { danger }]) => danger !== undefined)
+    durable.block(found && `Redis${found[0]} ${found[1].danger}`, countedIn(findings.map(([, each]) => each)))
+  }
+
+  #logOnce(address: string, message: string, log: (message: string) => void): void {
+    if (this.#logged.has(message)) return
+    this.#logged.set(message, address)
+    log(message)
+  }
+}
+
+function problemsOf(values: Values): string[] {
+  return settingNames.flatMap((name) => {
+    const value = values[name]
+    return value === undefined || value === required[name]
+      ? []
+      : [`${name} is ${value} instead of ${required[name]}`]
+  })
+}
+
+function describe(address: string, problems: readonly string[]): string[] {
+  if (problems.length === 0) return []
+  return [
+    `Redis${address} may lose acknowledged entries: ${problems.join(', ')}. REDIS_ALLOW_UNSAFE=true permits this`,
+  ]
+}
+
+/** @throws if the server is unavailable */
+async function readValues(server: Redis): Promise<Values> {
+  try {
+    // One by one: Redis 6 does not accept several names.
+    const replies = await Promise.all(settingNames.map((name) => server.config('GET', name)))
+    return Object.fromEntries(settingNames.map((name, i) => [name, replies[i]?.[1]]))
+  } catch (error) {
+    if (!isForbidden(error)) throw error
+  }
+  try {
+    const [persistence, memory] = await Promise.all([server.info('persistence'), server.info('memory')])
+    const isAppending = redisInfoField(persistence, 'aof_enabled')
+    return {
+      appendonly: isAppending === undefined ? undefined : isAppending === '1' ? 'yes' : 'no',
+      'maxmemory-policy': redisInfoField(memory, 'maxmemory_policy'),
+    }
+  } catch (error) {
+    if (!isForbidden(error)) throw error
+    return {}
+  }
+}
+
+/** Empty for a server behind Sentinels, since its address changes. */
+function addressOf({ options }: Redis): string {
+  return options.sentinels ? '' : ` ${options.host}:${options.port}`
+}

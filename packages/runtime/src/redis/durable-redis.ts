@@ -1,0 +1,98 @@
+import { createHash } from 'node:crypto'
+import type { Readiness } from '../process.ts'
+import type { RedisConnection } from './connection.ts'
+
+/** Runs a Lua script. All of its keys must be in one hash slot. */
+export type RedisScript<Answer> = (
+  keys: readonly string[],
+  args: readonly (string | number | Buffer)[],
+) => Promise<Answer>
+
+/** What steps run on whose effects must not be lost. */
+export interface DurableRedis {
+  /** How many replicas confirm each script. With 0, the disk of the primary has its effects, and nothing else needs to. */
+  readonly replicas: number
+  /** Whether scripts can run, as far as the process knows. */
+  readonly readiness: Readiness
+  /** Prepares a script. Its keys begin with a hash tag. Except for an error of Redis, a script that is rejected may have run. */
+  script<Answer>(lua: string): RedisScript<Answer>
+  /**
+   * Rejects all scripts because of a danger that their own answers do not show. Undefined ends this. Without replicas there is no danger.
+   *
+   * @param counted the addresses of the replicas that the danger was looked for with. If another one is connected, it may have taken the
+   *   place of one that is away and may be promoted, so scripts are rejected until it was counted. Undefined if they are not known
+   */
+  block(reason: string | undefined, counted?: ReadonlySet<string>): void
+  /** Calls a function whenever a connection is lost: the next one may lead to another server. @returns how to stop */
+  onClose(listener: () => void): () => void
+  /** Resolves when all of its connections are open. @throws the reason of the signal */
+  ready(signal: AbortSignal): Promise<void>
+  /** Closes the connections that it has opened. */
+  close(): Promise<void>
+}
+
+/** Steps run on a connection that its owner opens and closes. The disk of the primary is enough. */
+export function plainRedis(redis: RedisConnection): DurableRedis {
+  return {
+    replicas: 0,
+    // The owner of the connection knows whether it is open.
+    readiness: { ready: true, reasons: [] },
+    script: (lua) => defineScript(redis, lua),
+    block: () => undefined,
+    onClose: (listener) => {
+      // The queues of all shards share a connection. Above ten listeners, Node would warn of a leak.
+      redis.setMaxListeners(redis.getMaxListeners() + 1).on('close', listener)
+      return () => redis.off('close', listener).setMaxListeners(redis.getMaxListeners() - 1)
+    },
+    ready: async () => undefined,
+    close: async () => undefined,
+  }
+}
+
+/** By which `EVALSHA` finds a script. */
+export function scriptSha(lua: string): string {
+  return createHash('sha1').update(lua).digest('hex')
+}
+
+/** Whether a server rejects `EVALSHA` because it does not have the script. */
+export function isScriptUnknown(error: unknown): boolean {
+  return error instanceof Error && error.message.startsWith('NOSCRIPT')
+}
+
+/** Prepares a Lua script. Its text is only sent to a server that does not have it. */
+export function defineScript<Answer>(
+  redis: Pick<RedisConnection, 'eval' | 'evalsha'>,
+  lua: string,
+): RedisScript<Answer> {
+  const sha = scriptSha(lua)
+  return async (keys, args) => {
+    try {
+      return (await redis.evalsha(sha, keys.length, ...keys, ...args)) as Answer
+    } catch (error) {
+      if (!isScriptUnknown(error)) throw error
+      return (await redis.eval(lua, keys.length, ...keys, ...args)) as Answer
+    }
+  }
+}
+
+/**
+ * Lua: permits the writes that follow it while Redis is above its `maxmemory`. Otherwise workers could not drain the queue, and
+ * nothing else frees memory.
+ *
+ * For lack of memory, Redis rejects only the first write of a script, and never a deletion. This deletion finds nothing to delete, so
+ * nothing goes to the disk or to replicas (Redis 6.2 persists an empty transaction). The alternative is the header
+ * `#!lua flags=allow-oom`, which Redis 6.2 does not know. The deletion also makes a run without any other write fail on a replica
+ * (`READONLY`) and without enough replicas (`NOREPLICAS`), so that an idle worker learns of both.
+ */
+export const permitWrites = "redis.call('DEL', KEYS[1] .. ':none')"
+
+/** Lua: `nowMs` is Redis' clock as a string, ms since 1970. */
+export const readClock = `local time = redis.call('TIME')
+local nowMs = string.format('%.0f', time[1] * 1000 + math.floor(time[2] / 1000))`
+
+/** KEYS: one. ARGV: values. Deletes the key if it has one of them. */
+export const DELETE_IF_EQUAL = `
+local value = redis.call('GET', KEYS[1])
+for i = 1, #ARGV do
+  if value == ARGV[i] then redis.call('DEL', KEYS[1]) end
+end`

@@ -1,0 +1,282 @@
+import calculateSlot from 'cluster-key-slot'
+import { type ChainableCommander, Cluster, type Redis } from 'ioredis'
+import type { Readiness } from '../process.ts'
+import { closeRedis, connectRedis, type RedisConnection, type RedisTuning } from './connection.ts'
+import {
+  type DurableRedis,
+  isScriptUnknown,
+  plainRedis,
+  type RedisScript,
+  scriptSha,
+} from './durable-redis.ts'
+
+/** Redis ran the script, but too few replicas have confirmed it: it is not known whether its effects survive the loss of the primary. */
+export class NotReplicatedError extends Error {
+  override name = 'NotReplicatedError'
+}
+
+export interface ReplicatedRedisOptions extends Pick<RedisTuning, 'tlsCaFile' | 'sentinelPassword'> {
+  /** As `parseRedisUrl` reads it. */
+  readonly url: string
+  /** How many replicas must have everything on their disks. */
+  readonly replicas: number
+  /** How long a script waits for them. */
+  readonly waitMs: number
+  /** Receives the errors of the connections. */
+  readonly onError: (error: Error) => void
+  /** The other connections of the process to the same Redis: they may have to find the new primary, too. */
+  readonly others: readonly RedisConnection[]
+}
+
+/** @returns what steps run on if `options.replicas` must confirm them; without replicas, on the connection itself */
+export function durableRedis(
+  redis: RedisConnection,
+  options: Omit<ReplicatedRedisOptions, 'others'>,
+): DurableRedis {
+  return options.replicas === 0 ? plainRedis(redis) : new ReplicatedRedis({ ...options, others: [redis] })
+}
+
+/** The wait blocks a connection, so the scripts of a process take turns on several. */
+const CONNECTIONS = 4
+/** The time for the script itself, and for the network, in addition to the wait. */
+const ANSWER_MARGIN_MS = 800
+/** If nothing was confirmed for this long, the process asks which server is the primary. */
+const REDISCOVERY_AFTER_MS = 2_000
+
+/**
+ * Runs scripts so that their effects and their answers survive the loss of the primary: each resolves only when the primary and the
+ * replicas have on disk what the script has written, and everything that it has read.
+ *
+ * The script, `WAIT` and `WAITAOF` are sent together on one connection, which never sends a command again on a new one. So they reach the
+ * same server, and no other server confirms the script.
+ *
+ * - `WAITAOF` waits for the last write of its connection. So each script ends with a write, even if it has only read: what it has read may
+ *   not be on the replicas yet.
+ * - A replica that is asked reports what it has synced before it syncs what it has just received, and then only once per second. `WAIT`
+ *   before `WAITAOF` makes it sync first: with `appendfsync always`, it answers a second question after that.
+ * - `ROLE` lists the connected replicas. One that did not have to confirm could be promoted, so then nothing is confirmed: also if one was
+ *   not counted yet, since it may have confirmed in the place of another one that is away.
+ * - Servers without `WAITAOF` (before 7.2) get `WAIT` only. It confirms the memory of the replicas. With `appendfsync always` it confirms
+ *   their disks, too, since they send their answers after they have synced. The exception is a replica that rewrites its append-only file
+ *   after a full synchronisation: until the rewrite ends, it confirms what is only in its memory.
+ */
+export class ReplicatedRedis implements DurableRedis {
+  readonly #options: ReplicatedRedisOptions
+  readonly #links: { readonly redis: RedisConnection; running: number }[]
+  readonly #closeListeners = new Set<() => void>()
+  /** Since when the scripts of a hash tag are not confirmed. Those of other nodes of a cluster may be. */
+  readonly #failingSinceMs = new Map<string, number>()
+  /** See `block`. */
+  #blockedBecause: string | undefined
+  /** See `block`. */
+  #counted: ReadonlySet<string> | undefined
+  /** Whether the server has `WAITAOF`. */
+  #hasWaitAof: Promise<boolean> | undefined
+
+  constructor(options: ReplicatedRedisOptions) {
+    this.#options = options
+    const { url, tlsCaFile, sentinelPassword, waitMs, onError } = options
+    this.#links = Array.from({ length: CONNECTIONS }, () => {
+      const redis = connectRedis(url, {
+        tlsCaFile,
+        sentinelPassword,
+        failFast: true,
+        commandTimeoutMs: waitMs + ANSWER_MARGIN_MS,
+      })
+      redis.on('error', onError)
+      redis.on('close', () => {
+        // The next server may have another version.
+        this.#hasWaitAof = undefined
+        for (const listener of this.#closeListeners) listener()
+      })
+      return { redis, running: 0 }
+    })
+  }
+
+  script<Answer>(lua: string): RedisScript<Answer> {
+    const text = withLastWrite(lua)
+    const sha = scriptSha(text)
+    return async (keys, args) => {
+      if (this.#blockedBecause !== undefined) throw new NotReplicatedError(this.#blockedBecause)
+      const tag = hashTagOf(keys)
+      // A link that is being opened rejects at once, and would therefore always be the least busy one.
+      const ready = this.#links.filter(({ redis }) => redis.status === 'ready')
+      const [first, ...others] = ready
+      if (first === undefined) throw new Error('the connections to Redis are not open')
+      const link = others.reduce((best, each) => (each.running < best.running ? each : best), first)
+      link.running += 1
+      try {
+        const parameters = [keys.length, ...keys, ...args] as const
+        const server = await serverOf(link.redis, keys[0] ?? '')
+        const answer = await this.#run(server, (pipeline) => pipeline.evalsha(sha, ...parameters)).catch(
+          (error: unknown) => {
+            if (!isScriptUnknown(error)) throw error
+            return this.#run(server, (pipeline) => pipeline.eval(text, ...parameters))
+          },
+        )
+        this.#failingSinceMs.delete(tag)
+        return answer as Answer
+      } catch (error) {
+        if (isRedirection(error) && link.redis instanceof Cluster) link.redis.refreshSlotsCache()
+        if (isSignOfFailover(error)) this.#noteFailure(tag)
+        throw error
+      } finally {
+        link.running -= 1
+      }
+    }
+  }
+
+  get replicas(): number {
+    return this.#options.replicas
+  }
+
+  block(reason: string | undefined, counted?: ReadonlySet<string>): void {
+    this.#blockedBecause = reason
+    this.#counted = counted
+  }
+
+  /** Whether at least one connection is open. */
+  get readiness(): Readiness {
+    const isOpen = this.#links.some(({ redis }) => redis.status === 'ready')
+    return { ready: isOpen, reasons: isOpen ? [] : ['no connection for confirmed steps is open'] }
+  }
+
+  onClose(listener: () => void): () => void {
+    this.#closeListeners.add(listener)
+    return () => void this.#closeListeners.delete(listener)
+  }
+
+  async ready(signal: AbortSignal): Promise<void> {
+    for (const { redis } of this.#links) {
+      const { promise, resolve, reject } = Promise.withResolvers<void>()
+      const abort = (): void => reject(signal.reason)
+      signal.addEventListener('abort', abort)
+      // Not `once` of node:events, which rejects with the first error of a connection that is still trying.
+      redis.once('ready', resolve)
+      if (redis.status === 'ready') resolve()
+      if (signal.aborted) abort()
+      try {
+        await promise
+      } finally {
+        redis.off('ready', resolve)
+        signal.removeEventListener('abort', abort)
+      }
+    }
+  }
+
+  async close(): Promise<void> {
+    await Promise.all(this.#links.map(({ redis }) => closeRedis(redis)))
+  }
+
+  async #run(
+    redis: Redis,
+    addScript: (pipeline: ChainableCommander) => ChainableCommander,
+  ): Promise<unknown> {
+    const { replicas, waitMs } = this.#options
+    const pipeline = addScript(redis.pipeline())
+    pipeline.call('WAIT', replicas, waitMs / 2)
+    if (await (this.#hasWaitAof ??= this.#findWaitAof(redis)))
+      pipeline.call('WAITAOF', 1, replicas, waitMs / 2)
+    pipeline.call('ROLE')
+    const results = (await pipeline.exec()) ?? []
+    const [ran, waited, role] = [results[0], results.at(-2), results.at(-1)]
+    if (ran === undefined || waited === undefined || role === undefined)
+      throw new Error('the script was not sent')
+    const [error, answer] = ran
+    if (error !== null) throw error
+    const [waitError, confirmed] = waited
+    if (waitError !== null)
+      throw new NotReplicatedError('Redis did not confirm the replication', { cause: waitError })
+    const [local, count] = Array.isArray(confirmed) ? confirmed.map(Number) : [1, Number(confirmed)]
+    if (local !== 1 || count === undefined || count < replicas)
+      throw new NotReplicatedError(`${count} of ${replicas} replicas have confirmed in time`)
+    const connected = connectedReplicas(role)
+    if (connected.length > replicas)
+      throw new NotReplicatedError(
+        `${connected.length} replicas are connected, and only ${replicas} must confirm`,
+      )
+    const uncounted = connected.find((address) => this.#counted?.has(address) === false)
+    if (uncounted !== undefined)
+      throw new NotReplicatedError(`the replica ${uncounted} is connected, and was not counted yet`)
+    return answer
+  }
+
+  async #findWaitAof(redis: Redis): Promise<boolean> {
+    try {
+      const [command] = (await redis.call('COMMAND', 'INFO', 'WAITAOF')) as [unknown]
+      return command !== null
+    } catch (error) {
+      this.#hasWaitAof = undefined
+      throw error
+    }
+  }
+
+  /** The primary may have been replaced without knowing it: it is cut off from its replicas and from the Sentinels, but not from here. */
+  #noteFailure(tag: string): void {
+    const nowMs = performance.now()
+    const sinceMs = this.#failingSinceMs.get(tag) ?? nowMs
+    const isDue = nowMs - sinceMs >= REDISCOVERY_AFTER_MS
+    this.#failingSinceMs.set(tag, isDue ? nowMs : sinceMs)
+    if (!isDue) return
+    const connections = [...this.#links.map(({ redis }) => redis), ...this.#options.others]
+    for (const redis of connections) {
+      if (redis instanceof Cluster) redis.refreshSlotsCache()
+      else if (redis.status === 'ready') redis.disconnect(true)
+    }
+  }
+}
+
+/** Every key of Sluice begins with its hash tag. */
+function hashTagOf([key = '']: readonly string[]): string {
+  return key.slice(0, key.indexOf('}') + 1)
+}
+
+/** Their addresses. None if the server does not permit `ROLE`. */
+function connectedReplicas([error, role]: readonly [Error | null, unknown]): string[] {
+  if (error !== null || !Array.isArray(role)) return []
+  const replicas: unknown = role[2]
+  return Array.isArray(replicas) ? (replicas as string[][]).map(([ip, port]) => `${ip}:${port}`) : []
+}
+
+/**
+ * The deletion permits the write above `maxmemory`: see `permitWrites`. While the slot of a cluster moves, Redis aborts a script at the first
+ * key that the node does not have. The key that is deleted never exists, so it is read first: then the script aborts before it writes.
+ */
+function withLastWrite(lua: string): string {
+  return `local function run()
+${lua}
+end
+local last = string.match(KEYS[1], '^{.-}') .. ':last-write'
+redis.call('EXISTS', last .. ':none')
+local answer = run()
+redis.call('DEL', last .. ':none')
+redis.call('SET', last, '1')
+return answer`
+}
+
+/**
+ * The server of a key. In a cluster, the node is chosen once for all commands of a script: a pipeline of ioredis' `Cluster` chooses it for
+ * each command while the nodes change, and then commands that were never sent take the answers of others.
+ */
+async function serverOf(connection: RedisConnection, key: string): Promise<Redis> {
+  if (!(connection instanceof Cluster)) return connection
+  const address = connection.slots[calculateSlot(key)]?.[0]
+  const node = connection
+    .nodes('master')
+    .find(({ options }) => address !== undefined && `${options.host}:${options.port}` === address)
+  if (node?.status === 'wait') await node.connect()
+  if (node?.status === 'ready') return node
+  connection.refreshSlotsCache()
+  throw new Error('the connection to the node of the slot is not open')
+}
+
+function isRedirection(error: unknown): boolean {
+  return error instanceof Error && /(^|-)(MOVED|ASK|CLUSTERDOWN|READONLY) /.test(error.message)
+}
+
+function isSignOfFailover(error: unknown): boolean {
+  return (
+    error instanceof NotReplicatedError ||
+    (error instanceof Error && /(^|-)(NOREPLICAS|MOVED|ASK) /.test(error.message))
+  )
+}

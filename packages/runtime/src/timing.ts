@@ -1,0 +1,75 @@
+import { setTimeout } from 'node:timers/promises'
+
+/** Time that never goes back, and waits on it. An argument everywhere, so that tests can let it pass. */
+export interface MonotonicClock {
+  /** ms since any moment. */
+  nowMs(): number
+  /** Resolves after `ms`, or as soon as the signal is aborted. Never rejects. */
+  sleep(ms: number, signal?: AbortSignal): Promise<void>
+}
+
+/** The clock of this process. It may stop while the process is suspended. */
+export const processClock: MonotonicClock = {
+  nowMs: () => performance.now(),
+  sleep: async (ms, signal) => {
+    await setTimeout(ms, undefined, signal === undefined ? {} : { signal }).catch(() => undefined)
+  },
+}
+
+/** How long to wait before each retry of an operation that failed for a transient reason. */
+export interface Backoff {
+  readonly baseMs: number
+  /** The longest wait. */
+  readonly maxMs: number
+}
+
+/**
+ * The wait after `attempt` failed attempts (1 or more). It doubles from `baseMs` up to `maxMs`. A random part of up to half
+ * is subtracted, so that callers that failed together do not retry together.
+ *
+ * @param random 0 ≤ random < 1
+ */
+export function backoffMs(attempt: number, { baseMs, maxMs }: Backoff, random: number): number {
+  const full = Math.min(maxMs, baseMs * 2 ** Math.min(attempt - 1, 30))
+  return Math.round(full * (1 - random / 2))
+}
+
+/** Runs a task in an interval, first after one interval. A run that is late is not followed by another until it has ended. */
+export class PeriodicTask {
+  readonly #timer: NodeJS.Timeout
+
+  /** @param run never rejects */
+  constructor(intervalMs: number, run: () => Promise<void>) {
+    let isRunning = false
+    this.#timer = setInterval(() => {
+      // While Redis does not answer, runs would pile up in the queue of its connection.
+      if (isRunning) return
+      isRunning = true
+      void run().finally(() => (isRunning = false))
+    }, intervalMs)
+  }
+
+  /** A run that has started is not stopped. */
+  stop(): void {
+    clearInterval(this.#timer)
+  }
+}
+
+const units = [
+  ['day', 86_400_000],
+  ['hour', 3_600_000],
+  ['minute', 60_000],
+  ['second', 1_000],
+] as const
+
+/**
+ * Describes how far a clock is from another one: `40 days behind`, or `1 hour ahead of`.
+ *
+ * @param skewMs positive if the clock is ahead of the other
+ */
+export function describeSkew(skewMs: number): string {
+  const absoluteMs = Math.abs(skewMs)
+  const [name, ms] = units.find(([, unitMs]) => absoluteMs >= unitMs) ?? units[3]
+  const count = Math.round(absoluteMs / ms)
+  return `${count} ${name}${count === 1 ? '' : 's'} ${skewMs < 0 ? 'behind' : 'ahead of'}`
+}

@@ -1,0 +1,204 @@
+import { EventEmitter } from 'node:events'
+import { beforeEach, describe, expect, it, onTestFinished, vi } from 'vitest'
+import type { Logger } from '../../src/logger.ts'
+import type { RedisConnection } from '../../src/redis/connection.ts'
+import { ClockError, RedisClock } from '../../src/redis/clock.ts'
+
+const DAY_MS = 86_400_000
+/** Redis' clock when the monotonic clock is 0. */
+const START_MS = Date.UTC(2026, 10, 22)
+
+/** A Redis with a clock. Each answer takes `toRedisMs` and `fromRedisMs`. */
+class FakeRedis extends EventEmitter {
+  status = 'ready'
+  isDown = false
+  offsetMs = START_MS
+  toRedisMs = 1
+  fromRedisMs = 1
+  /** The key of each reading of the clock. */
+  readonly reads: string[] = []
+
+  eval = async (_script: string, _keys: number, key: string): Promise<[string, string]> => {
+    this.reads.push(key)
+    if (this.isDown) throw new Error('Connection is closed')
+    monotonicMs += this.toRedisMs
+    const nowMs = monotonicMs + this.offsetMs
+    monotonicMs += this.fromRedisMs
+    return [String(Math.floor(nowMs / 1_000)), String((nowMs % 1_000) * 1_000)]
+  }
+}
+
+let monotonicMs: number
+let processSkewMs: number
+let redis: FakeRedis
+let logged: [level: string, fields: object, message: string][]
+let clock: RedisClock
+
+beforeEach(() => {
+  vi.useFakeTimers()
+  onTestFinished(() => void vi.useRealTimers())
+  monotonicMs = 0
+  processSkewMs = 0
+  redis = new FakeRedis()
+  logged = []
+  const log = (level: string) => (fields: object, message: string) => logged.push([level, fields, message])
+  clock = new RedisClock({
+    redis: redis as unknown as RedisConnection,
+    key: '{test}:key',
+    logger: { error: log('error'), info: log('info') } as unknown as Logger,
+    wallMs: () => START_MS + monotonicMs + processSkewMs,
+    monotonicMs: () => monotonicMs,
+  })
+  onTestFinished(() => clock.stop())
+})
+
+/** Lets a second pass, in which one measurement is made. */
+async function nextSecond(passingMs = 1_000): Promise<void> {
+  monotonicMs += passingMs
+  await vi.advanceTimersByTimeAsync(1_000)
+}
+
+async function start(): Promise<void> {
+  clock.start()
+  await vi.advanceTimersByTimeAsync(0)
+}
+
+const errorMs = (): number => clock.nowMs() - (monotonicMs + redis.offsetMs)
+
+describe('before Redis has answered', () => {
+  it('the time is unknown, and the process is not ready', async () => {
+    redis.status = 'connecting'
+    await start()
+    expect(clock.nowMs).toThrow(ClockError)
+    expect(clock.readiness).toEqual({ ready: false, reasons: ['the time of Redis is not known yet'] })
+    expect(redis.reads).toEqual([])
+  })
+
+  it('the time becomes known as soon as the connection is ready', async () => {
+    redis.status = 'connecting'
+    await start()
+    redis.status = 'ready'
+    redis.emit('ready')
+    await vi.advanceTimersByTimeAsync(0)
+    expect(errorMs()).toBe(0)
+    expect(redis.reads).toEqual(['{test}:key'])
+    expect(clock.readiness).toEqual({ ready: true, reasons: [] })
+  })
+
+  it('an answer that took longer than two seconds is ignored', async () => {
+    redis.fromRedisMs = 2_001
+    await start()
+    expect(clock.nowMs).toThrow(ClockError)
+  })
+})
+
+describe('the time', () => {
+  it.each([-40 * DAY_MS, 40 * DAY_MS])('is that of Redis if the wall clock is off by %i ms', async (skew) => {
+    processSkewMs = skew
+    await start()
+    expect(errorMs()).toBe(0)
+  })
+
+  it('is an integer', async () => {
+    monotonicMs = 0.75
+    await start()
+    expect(Number.isInteger(clock.nowMs())).toBe(true)
+  })
+
+  it('goes on while Redis is unavailable', async () => {
+    await start()
+    redis.isDown = true
+    for (let i = 0; i < 60; i += 1) await nextSecond()
+    expect(errorMs()).toBe(0)
+    expect(clock.readiness.ready).toBe(true)
+  })
+
+  it('comes from the measurement with the shortest round trip', async () => {
+    redis.fromRedisMs = 401
+    await start()
+    expect(errorMs()).toBe(-200)
+    redis.fromRedisMs = 1
+    await nextSecond()
+    expect(errorMs()).toBe(0)
+    redis.fromRedisMs = 401
+    for (let i = 0; i < 5; i += 1) await nextSecond()
+    expect(errorMs()).toBe(0)
+  })
+
+  it('follows the drift of the clocks, although later measurements have longer round trips', async () => {
+    await start()
+    redis.fromRedisMs = 1.5
+    for (let i = 0; i < 3_600; i += 1) {
+      redis.offsetMs += 0.5
+      await nextSecond()
+    }
+    expect(Math.abs(errorMs())).toBeLessThan(10)
+  })
+
+  it.each([-40 * DAY_MS, 40 * DAY_MS, 600])(
+    'changes at the next measurement, however long it takes, if Redis was set by %i ms',
+    async (ms) => {
+      await start()
+      redis.offsetMs += ms
+      redis.fromRedisMs = 101
+      await nextSecond()
+      expect(Math.abs(errorMs())).toBeLessThanOrEqual(50)
+    },
+  )
+
+  it('is measured once at a time, and no longer after the stop', async () => {
+    const { promise, resolve } = Promise.withResolvers<[string, string]>()
+    const answer = vi.spyOn(redis, 'eval').mockReturnValue(promise)
+    await start()
+    for (let i = 0; i < 3; i += 1) await nextSecond()
+    expect(answer).toHaveBeenCalledOnce()
+    resolve(['1', '0'])
+    await nextSecond()
+    expect(answer).toHaveBeenCalledTimes(2)
+    clock.stop()
+    await nextSecond()
+    redis.emit('ready')
+    expect(answer).toHaveBeenCalledTimes(2)
+  })
+})
+
+describe('a process whose wall clock differs from that of Redis', () => {
+  it.each([-60_000, 60_000])('by %i ms is ready', async (skew) => {
+    processSkewMs = skew
+    await start()
+    expect(clock.readiness).toEqual({ ready: true, reasons: [] })
+    expect(logged).toEqual([])
+  })
+
+  it.each([
+    [-40 * DAY_MS, '40 days behind'],
+    [61_000, '1 minute ahead of'],
+  ])('by %i ms is not ready', async (skew, difference) => {
+    processSkewMs = skew
+    await start()
+    expect(clock.readiness).toEqual({
+      ready: false,
+      reasons: [`the clock of this process is ${difference} that of Redis`],
+    })
+  })
+
+  it('is not ready at once when its clock is set, also while Redis is unavailable', async () => {
+    await start()
+    redis.isDown = true
+    await nextSecond()
+    processSkewMs = DAY_MS
+    expect(clock.readiness.ready).toBe(false)
+  })
+
+  it('logs each change once', async () => {
+    await start()
+    for (const skew of [DAY_MS, DAY_MS, 0, 0]) {
+      processSkewMs = skew
+      await nextSecond()
+    }
+    expect(logged).toEqual([
+      ['error', { skewMs: DAY_MS }, 'the clock of this process differs from that of redis'],
+      ['info', { skewMs: 0 }, 'the clock of this process agrees with that of redis'],
+    ])
+  })
+})

@@ -1,0 +1,184 @@
+import { ReplyError, type Redis } from 'ioredis'
+import { once } from 'node:events'
+import { type AddressInfo, createServer } from 'node:net'
+import { describe, expect, it, onTestFinished } from 'vitest'
+import { checkReplication } from '../../src/redis/replication.ts'
+
+const primaryInfo = (online: number): string =>
+  [
+    'role:master',
+    `connected_slaves:${online}`,
+    ...Array.from(
+      { length: online },
+      (_, i) => `slave${i}:ip=127.0.0.1,port=${7000 + i},state=online,offset=1`,
+    ),
+  ].join('\r\n')
+
+/** A server that answers what a check asks. `nodes`: its answer to CLUSTER NODES, or an error. */
+function serverWith(
+  info: string,
+  nodes: string | Error,
+  { minReplicas = '1', hasWaitAof = true, sentinelPort = 0 } = {},
+): Redis {
+  const server: Pick<Redis, 'info' | 'options'> & {
+    config: () => Promise<unknown>
+    call: (command: string) => Promise<unknown>
+  } = {
+    options: sentinelPort === 0 ? {} : { name: 'm', sentinels: [{ host: '127.0.0.1', port: sentinelPort }] },
+    info: () => Promise.resolve(info),
+    config: () => Promise.resolve(['min-replicas-to-write', minReplicas]),
+    call: async (command) => {
+      if (command === 'COMMAND') return [hasWaitAof ? ['waitaof', 4] : null]
+      if (nodes instanceof Error) throw nodes
+      return nodes
+    },
+  }
+  return server as unknown as Redis
+}
+
+const noCluster = new ReplyError('ERR This instance has cluster support disabled')
+const clusterNodes = (otherPrimary: string): string =>
+  [
+    'aaa 127.0.0.1:1@11 myself,master - 0 0 1 connected 0-8191',
+    'bbb 127.0.0.1:2@12 master - 0 0 2 connected 8192-16383',
+    'ccc 127.0.0.1:3@13 slave aaa 0 0 1 connected',
+    `ddd 127.0.0.1:4@14 slave,fail ${otherPrimary} 0 0 1 disconnected`,
+    '',
+  ].join('\n')
+
+/** A Sentinel. @param answer to a command, as it is sent */
+async function sentinel(answer: (command: string) => string): Promise<number> {
+  const server = createServer((socket) => {
+    socket.on('data', (data) => {
+      for (const command of data
+        .toString()
+        .split(/^\*\d+\r$/m)
+        .slice(1))
+        socket.write(answer(command))
+    })
+  })
+  server.listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  onTestFinished(() => void server.close())
+  return (server.address() as AddressInfo).port
+}
+
+const list = (items: readonly string[]): string => `*${items.length}\r\n${items.join('')}`
+const texts = (items: readonly string[]): string =>
+  list(items.map((item) => `$${item.length}\r\n${item}\r\n`))
+
+/** A Sentinel that lists replicas with these addresses, and counts `hidden` more. */
+function sentinelWith(hosts: readonly string[], hidden = 0): Promise<number> {
+  const replicas = hosts.map((ip) => texts(['name', 'ip', 'ip', ip, 'port', '7000']))
+  const counts = { 'num-slaves': hosts.length + hidden, 'num-other-sentinels': 2, quorum: 2 }
+  return sentinel((command) => {
+    if (command.includes('REPLICAS')) return list(replicas)
+    return command.includes('MASTER') ? texts(Object.entries(counts).flat().map(String)) : '+OK\r\n'
+  })
+}
+
+async function closedPort(): Promise<number> {
+  const server = createServer().listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  const { port } = server.address() as AddressInfo
+  server.close()
+  await once(server, 'close')
+  return port
+}
+
+describe('a check of the replicas', () => {
+  it('finds nothing wrong with as many as must confirm', async () => {
+    const server = serverWith(primaryInfo(1), clusterNodes('bbb'))
+    expect(await checkReplication(server, 1)).toEqual({ problems: [], warnings: [] })
+  })
+
+  it('finds a replica of a cluster that has failed, and may return and be promoted', async () => {
+    const { danger, problems } = await checkReplication(serverWith(primaryInfo(1), clusterNodes('aaa')), 1)
+    expect(danger).toContain('has 2 replicas, and only 1 must confirm')
+    expect(problems).toEqual([danger])
+  })
+
+  it('finds a connected replica too many, without a cluster', async () => {
+    expect((await checkReplication(serverWith(primaryInfo(2), noCluster), 1)).danger).toContain(
+      'has 2 replicas',
+    )
+  })
+
+  it('finds a missing one, which is no danger', async () => {
+    expect(await checkReplication(serverWith(primaryInfo(0), noCluster), 1)).toMatchObject({
+      problems: [expect.stringContaining('has 0 of the 1 replicas')],
+    })
+    expect((await checkReplication(serverWith(primaryInfo(0), noCluster), 1)).danger).toBeUndefined()
+  })
+
+  it('warns of a primary that accepts writes without a replica', async () => {
+    const { warnings } = await checkReplication(
+      serverWith(primaryInfo(1), noCluster, { minReplicas: '0' }),
+      1,
+    )
+    expect(warnings).toEqual(['min-replicas-to-write is 0 instead of 1'])
+  })
+
+  it('warns of a server that cannot ask what is on the disks of its replicas', async () => {
+    const { warnings } = await checkReplication(
+      serverWith(primaryInfo(1), noCluster, { hasWaitAof: false }),
+      1,
+    )
+    expect(warnings).toEqual([expect.stringContaining('has no WAITAOF')])
+  })
+
+  it.each([
+    ['the one that is connected', ['127.0.0.1'], 0, 1],
+    ['another one, which is away', ['127.0.0.2'], 0, 2],
+    ['the same one by another address', ['2001:db8::1'], 0, 1],
+    ['the same one by a name', ['redis-2'], 0, 1],
+    ['one by a name, and another one', ['redis-2', 'redis-3'], 0, 2],
+    ['one that is hidden', [], 1, 1],
+    ['one that is hidden, and another one', ['127.0.0.1'], 1, 2],
+  ])('counts the connected replicas and those of the Sentinels: %s', async (_which, hosts, hidden, count) => {
+    const sentinelPort = await sentinelWith(hosts, hidden)
+    const findings = await checkReplication(serverWith(primaryInfo(1), noCluster, { sentinelPort }), 1)
+    expect(findings.warnings).toEqual([])
+    expect(findings.problems.join()).toContain(count === 1 ? '' : `has ${count} replicas`)
+    expect(findings.danger === undefined).toBe(count === 1)
+  })
+
+  it.each([
+    ['reports', primaryInfo(1), ['127.0.0.1:7000', '127.0.0.2:7000']],
+    ['hides', 'role:master\r\nconnected_slaves:1', undefined],
+  ])(
+    'names the replicas that it counted with Sentinels, if the server %s them',
+    async (_how, info, counted) => {
+      const sentinelPort = await sentinelWith(['127.0.0.2'])
+      const findings = await checkReplication(serverWith(info, noCluster, { sentinelPort }), 2)
+      expect(findings.counted).toEqual(counted)
+    },
+  )
+
+  it('has no result if the nodes of the cluster are not known: the last one holds', async () => {
+    const server = serverWith(primaryInfo(1), new Error('Command timed out'))
+    await expect(checkReplication(server, 1)).rejects.toThrow('Command timed out')
+  })
+
+  it('has no result if no Sentinel answers', async () => {
+    const server = serverWith(primaryInfo(1), noCluster, { sentinelPort: await closedPort() })
+    await expect(checkReplication(server, 1)).rejects.toThrow('no Sentinel answers')
+  })
+
+  it('has no result if no Sentinel knows the primary', async () => {
+    const sentinelPort = await sentinel(() => '-ERR No such master with that name\r\n')
+    const server = serverWith(primaryInfo(1), noCluster, { sentinelPort })
+    await expect(checkReplication(server, 1)).rejects.toThrow('no Sentinel answers')
+  })
+
+  it('has a result if the Sentinels do not permit the question', async () => {
+    const sentinelPort = await sentinel(() => '-NOPERM this user has no permissions\r\n')
+    const { warnings } = await checkReplication(serverWith(primaryInfo(1), noCluster, { sentinelPort }), 1)
+    expect(warnings).toEqual(['the Sentinels do not permit reading their replicas'])
+  })
+
+  it('leaves a replica to the check of its primary', async () => {
+    const server = serverWith('role:slave', clusterNodes('aaa'))
+    expect(await checkReplication(server, 1)).toEqual({ problems: [], warnings: [] })
+  })
+})

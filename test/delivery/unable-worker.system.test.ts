@@ -1,0 +1,171 @@
+import { eventually, FaultProxy, pause } from '@sluice/harness'
+import { isClean } from '@sluice/harness/audit'
+import { ClickHouseGate } from '@sluice/harness/clickhouse-gate'
+import { isEmpty } from '@sluice/harness/drain'
+import { Fleet } from '@sluice/harness/fleet'
+import { Journal } from '@sluice/harness/journal'
+import type { App } from '@sluice/local'
+import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest'
+import { report, shorterWaits } from './support.ts'
+
+/** Requests of one entry. */
+const CHUNKS_PER_S = 20
+/** What the unable worker had in hand when it gave up is stored within this time after the beginning of the fault. */
+const STORED_WITHIN_MS = 30_000
+/** An insert without an answer is given up after 5 s. A question that is asked then would take 5 s more. */
+const RETURNED_WITHIN_MS = 20_000
+/** By then, the worker has taken chunks if it takes any. */
+const TAKES_WITHIN_MS = 3_000
+const FED_MS = 10_000
+/** Several probes fall into this time. */
+const OBSERVED_MS = 3_000
+const READY_WITHIN_MS = 15_000
+const TEST_DEADLINE_MS = 120_000
+
+let fleet: Fleet
+/** Between the unable worker and ClickHouse. */
+let gate: ClickHouseGate
+let proxy: FaultProxy
+
+beforeAll(async () => {
+  fleet = await Fleet.start({ environment: shorterWaits })
+  gate = await ClickHouseGate.open(fleet.services.clickhouse.url)
+  proxy = await FaultProxy.open(gate.url)
+})
+
+afterAll(async () => {
+  await fleet?.stop()
+  await proxy?.down()
+  await gate?.close()
+})
+
+afterEach(() => Promise.all(fleet.workers.map(({ process }) => process.stop())))
+
+async function turnOwner(): Promise<string> {
+  return eventually(10_000, async () => {
+    const turn = await fleet.redis.get(fleet.names[0]?.turnKey ?? '')
+    expect(turn).not.toBeNull()
+    return turn?.replace(/^\w+:/, '') ?? ''
+  })
+}
+
+/** The chunks that a worker has locked. */
+async function chunksOf(workerId: string): Promise<string[]> {
+  const [names] = fleet.names
+  if (names === undefined) return []
+  const ids = await fleet.redis.lrange(names.activeKey, 0, -1)
+  const tokens = await Promise.all(ids.map((id) => fleet.redis.get(`${names.jobKey(id)}:lock`)))
+  return ids.filter((_id, index) => tokens[index]?.startsWith(workerId))
+}
+
+/** How many of the jobs exist. Jobs are removed after their rows are stored. */
+async function left(ids: Iterable<string>): Promise<number> {
+  const [names] = fleet.names
+  const keys = [...ids].map((id) => names?.jobKey(id) ?? '')
+  return keys.length === 0 ? 0 : fleet.redis.exists(...keys)
+}
+
+async function readiness({ opsUrl }: App): Promise<{ status: number; body: string }> {
+  const response = await fetch(`${opsUrl}/readyz`)
+  return { status: response.status, body: await response.text() }
+}
+
+const faults = {
+  'gets no answer': {
+    begin: () => proxy.hold('both'),
+    end: () => {
+      proxy.reset()
+      proxy.resume()
+    },
+  },
+  'is refused': { begin: () => proxy.down(), end: () => proxy.up() },
+  'has a wrong password': {
+    begin: () => {
+      gate.withholdsPassword = true
+    },
+    end: () => {
+      gate.withholdsPassword = false
+    },
+  },
+} as const
+
+/** `isExpected`: how many chunks the worker takes at once. It learns at its start that its password is wrong. A silence takes longer. */
+const cases = [
+  { fault: 'gets no answer', since: 'while it works', isExpected: (chunks: number) => chunks > 1 },
+  { fault: 'gets no answer', since: 'from its start', isExpected: () => true },
+  { fault: 'is refused', since: 'while it works', isExpected: (chunks: number) => chunks > 1 },
+  { fault: 'has a wrong password', since: 'from its start', isExpected: (chunks: number) => chunks <= 1 },
+] as const
+
+describe.each(cases)('a worker that $fault $since', ({ fault, since, isExpected }) => {
+  const { begin, end } = faults[fault]
+
+  it(
+    'returns its chunks to a healthy worker, fetches one at a time, and works again afterwards',
+    { timeout: TEST_DEADLINE_MS },
+    async () => {
+      const reportTime = (text: string, ms: number): void =>
+        report(`${fault} ${since}: ${text} ${Math.round(ms)} ms`)
+      if (since === 'from its start') await begin()
+      // The first worker has the turn, and keeps it while it is not busy.
+      const unable = await fleet.startWorker({ clickhouseUrl: proxy.url, until: 'alive' })
+      const unableId = await turnOwner()
+      const healthy = await fleet.startWorker()
+      const journal = new Journal(`unable-${fault}-${since}`)
+      if (since === 'while it works') await begin()
+
+      const beganMs = performance.now()
+      const feeding = fleet.feed(journal, {
+        chunksPerS: CHUNKS_PER_S,
+        rowsPerChunk: 1,
+        durationMs: FED_MS,
+      })
+      const taken = new Set<string>()
+      let takenAtOnce = 0
+      // One chunk may be its first probe.
+      for (let held = 0; held > 1 || performance.now() < beganMs + TAKES_WITHIN_MS; await pause(50)) {
+        const ids = await chunksOf(unableId)
+        held = ids.length
+        takenAtOnce = Math.max(takenAtOnce, held)
+        for (const id of ids) taken.add(id)
+        expect(performance.now() - beganMs).toBeLessThan(RETURNED_WITHIN_MS)
+      }
+      expect(takenAtOnce).toSatisfy(isExpected)
+      reportTime(`${taken.size} chunks returned after`, performance.now() - beganMs)
+      await eventually(beganMs + STORED_WITHIN_MS - performance.now(), async () =>
+        expect(await left(taken)).toBe(0),
+      )
+      reportTime('all of them stored after', performance.now() - beganMs)
+
+      let heldMax = 0
+      for (const endMs = performance.now() + OBSERVED_MS; performance.now() < endMs; await pause(50))
+        heldMax = Math.max(heldMax, (await chunksOf(unableId)).length)
+      expect(heldMax).toBeLessThanOrEqual(1)
+      expect(await readiness(unable)).toMatchObject({
+        status: 503,
+        body: expect.stringContaining('no insert has succeeded for'),
+      })
+      expect(await readiness(healthy)).toMatchObject({ status: 200 })
+      await feeding
+
+      await end()
+      const endedMs = performance.now()
+      await eventually(READY_WITHIN_MS, async () =>
+        expect(await readiness(unable)).toMatchObject({ status: 200 }),
+      )
+      reportTime('ready after', performance.now() - endedMs)
+      await healthy.process.stop()
+      const inserts = gate.acknowledged.length
+      await fleet.add(journal, 20, 1)
+      await eventually(READY_WITHIN_MS, async () =>
+        expect(await fleet.queued()).toEqual({ waiting: 0, active: 0 }),
+      )
+      expect(gate.acknowledged.length).toBeGreaterThan(inserts)
+
+      const { findings, stored, queues } = await fleet.settle(journal, READY_WITHIN_MS)
+      expect(queues.every(isEmpty)).toBe(true)
+      expect(findings).toSatisfy(isClean)
+      expect(stored).toMatchObject({ rows: journal.size, deadLetters: 0 })
+    },
+  )
+})

@@ -1,0 +1,152 @@
+import { pause } from '@sluice/harness'
+import { Supervisor } from '@sluice/local'
+import { BatchLedger, ChunkConsumer, ChunkQueue, encodeChunk, FetchMonitor, queueNames } from '@sluice/queue'
+import { closeRedis, connectRedis, createLogger, type RedisConnection, plainRedis } from '@sluice/runtime'
+import { randomUUID } from 'node:crypto'
+import { afterAll, afterEach, beforeAll, beforeEach, expect, it } from 'vitest'
+import { PASSWORD, queryServer, startRedisCluster, type TestCluster } from './redis-servers.ts'
+
+// While a slot moves, each of two nodes has some of its keys. Redis would abort a script at the first key that the node does not have.
+
+const ADD_MS = 10_000
+/** For how long a slot moves. Meanwhile each operation is sent, and three checks for stalled jobs are made. */
+const MOVE_MS = 700
+/** Jobs are checked at this interval. */
+const LOCK_MS = 200
+const BATCH = 'a-batch'
+const logger = createLogger('test', 'silent')
+
+let supervisor: Supervisor
+let cluster: TestCluster
+let redis: RedisConnection
+let names: ReturnType<typeof queueNames>
+let queue: ChunkQueue
+let consumer: ChunkConsumer
+
+beforeAll(async () => {
+  supervisor = await Supervisor.open()
+  cluster = await startRedisCluster(supervisor, 2)
+})
+
+afterAll(() => supervisor?.stop({ force: true }))
+
+beforeEach(async () => {
+  redis = connectRedis(cluster.url, { failFast: false })
+  redis.on('error', () => undefined)
+  names = queueNames(`moving-${randomUUID()}`)
+  queue = new ChunkQueue(redis, names, logger)
+  consumer = openConsumer(60_000)
+  for (const id of ['one', 'two', 'three', 'four'])
+    await queue.add(id, encodeChunk(1, Buffer.from('row\n')), performance.now() + ADD_MS)
+  await consumer.fetch(3, { isBusy: false })
+  await new BatchLedger(plainRedis(redis), names).claim(BATCH, ['one', 'two'])
+  // As after a check for stalled jobs.
+  await redis.sadd(names.jobKey('stalled'), 'one', 'two', 'three')
+})
+
+afterEach(async () => {
+  await consumer.close()
+  await queue.close()
+  await closeRedis(redis)
+})
+
+function openConsumer(lockDurationMs: number): ChunkConsumer {
+  const fetchMonitor = new FetchMonitor(() => performance.now())
+  return new ChunkConsumer({ redis, names, workerId: randomUUID(), lockDurationMs, logger, fetchMonitor })
+}
+
+/** The slot of the queue, and the ports of the node that has it and of the other one. */
+async function slotOfQueue(): Promise<{ slot: number; source: number; target: number }> {
+  const at = await cluster.nodeOf(names.waitKey)
+  const [source = 0, target = 0] = [cluster.nodes[at]?.port, cluster.nodes[1 - at]?.port]
+  return { slot: await queryServer(source, (node) => node.cluster('KEYSLOT', names.waitKey)), source, target }
+}
+
+const myId = (port: number): Promise<unknown> => queryServer(port, (node) => node.call('CLUSTER', 'MYID'))
+const keysOn = (port: number, slot: number): Promise<string[]> =>
+  queryServer(port, async (node) => (await node.call('CLUSTER', 'GETKEYSINSLOT', slot, 1_000)) as string[])
+
+/** Begins to move the slot of the queue. These keys stay where they are, and all others are moved. */
+async function beginMove(
+  staying: readonly string[],
+): Promise<{ slot: number; source: number; target: number }> {
+  const move = await slotOfQueue()
+  const { slot, source, target } = move
+  const [sourceId, targetId] = [String(await myId(source)), String(await myId(target))]
+  await queryServer(target, (node) => node.call('CLUSTER', 'SETSLOT', slot, 'IMPORTING', sourceId))
+  await queryServer(source, (node) => node.call('CLUSTER', 'SETSLOT', slot, 'MIGRATING', targetId))
+  const keys = (await keysOn(source, slot)).filter((key) => !staying.includes(key))
+  await migrate(keys, source, target)
+  return move
+}
+
+async function migrate(keys: readonly string[], source: number, target: number): Promise<void> {
+  if (keys.length === 0) return
+  await queryServer(source, (node) =>
+    node.call('MIGRATE', '127.0.0.1', target, '', 0, 5_000, 'AUTH', PASSWORD, 'KEYS', ...keys),
+  )
+}
+
+/** Moves what is left. It fails if a key exists on both nodes. */
+async function endMove({ slot, source, target }: Awaited<ReturnType<typeof beginMove>>): Promise<void> {
+  await migrate(await keysOn(source, slot), source, target)
+  const targetId = String(await myId(target))
+  for (const port of [target, source])
+    await queryServer(port, (node) => node.call('CLUSTER', 'SETSLOT', slot, 'NODE', targetId))
+}
+
+async function checkStalled(): Promise<void> {
+  const checking = openConsumer(LOCK_MS)
+  await pause(2 * MOVE_MS)
+  await checking.close()
+}
+
+const batch = { id: BATCH, members: ['one', 'two'], rows: { inserted: 2, deadLettered: 0 } }
+const operations: Readonly<Record<string, { run: () => Promise<unknown>; given: () => readonly string[] }>> =
+  {
+    'a fetch': { run: () => consumer.fetch(1, { isBusy: false }), given: () => [names.turnKey] },
+    'a fetch whose wait list has not moved': {
+      run: () => consumer.fetch(1, { isBusy: false }),
+      given: () => [names.turnKey, names.waitKey],
+    },
+    'a requeue': { run: () => consumer.requeue(['three'], 'front'), given: () => [names.waitKey] },
+    'a requeue to the back': { run: () => consumer.requeue(['three'], 'back'), given: () => [names.waitKey] },
+    'a failure': { run: () => consumer.fail('three', new Error('x')), given: () => [names.waitKey] },
+    'a confirmation': {
+      run: () => consumer.finish(batch, 0),
+      given: () => [
+        names.batchKey(BATCH),
+        names.totalsKey,
+        ...['one', 'two'].flatMap((id) => [names.chunkKey(id), names.jobKey(id)]),
+      ],
+    },
+    'a check for stalled jobs': { run: checkStalled, given: () => [names.waitKey, names.activeKey] },
+    'a check for stalled jobs whose wait list has moved': {
+      run: checkStalled,
+      given: () => [names.activeKey],
+    },
+  }
+
+it.each(Object.entries(operations))(
+  '%s waits while the slot moves, and changes nothing',
+  async (_name, { run, given }) => {
+    const { slot, source } = await slotOfQueue()
+    const before = (await keysOn(source, slot)).toSorted((a, b) => a.localeCompare(b))
+    const move = await beginMove(given())
+    const running = run()
+    await pause(MOVE_MS)
+    const now = [...(await keysOn(source, slot)), ...(await keysOn(move.target, slot))]
+    expect(now.toSorted((a, b) => a.localeCompare(b))).toEqual(before)
+    await endMove(move)
+    await running
+  },
+)
+
+it('a queue whose slot has moved is delivered', async () => {
+  await endMove(await beginMove([names.waitKey]))
+  expect(await consumer.finish(batch, 0)).toBe(true)
+  const fetch = await consumer.fetch(1, { isBusy: false })
+  expect(fetch.turn === 'mine' && fetch.chunks.map(({ id }) => id)).toEqual(['four'])
+  await consumer.requeue(['three', 'four'], 'front')
+  expect(await redis.lrange(names.waitKey, 0, -1)).toHaveLength(2)
+})

@@ -1,0 +1,301 @@
+import { eventually, pause } from '@sluice/harness'
+import { Supervisor } from '@sluice/local'
+import {
+  createLogger,
+  DurabilityCheck,
+  closeRedis,
+  connectRedis,
+  NotReplicatedError,
+  type RedisConnection,
+  ReplicatedRedis,
+} from '@sluice/runtime'
+import { afterAll, beforeAll, beforeEach, describe, expect, it, onTestFinished, vi } from 'vitest'
+import { runSluice } from '../sluice-command.ts'
+import { durable, PASSWORD, queryServer, startRedisServer, type TestServer } from './redis-servers.ts'
+
+/** Longer than the disk of a busy machine takes. */
+const WAIT_MS = 4_000
+const SHORT_WAIT_MS = 700
+const DEADLINE_MS = 20_000
+const configuration = [...durable, 'repl-diskless-sync-delay 0']
+
+let supervisor: Supervisor
+let primary: TestServer
+let replica: TestServer
+let redis: ReplicatedRedis
+/** For scripts that are not confirmed. */
+let impatient: ReplicatedRedis
+
+const urlOf = ({ port }: TestServer): string => `redis://:${PASSWORD}@127.0.0.1:${port}`
+
+beforeAll(async () => {
+  supervisor = await Supervisor.open()
+  primary = await startRedisServer(supervisor, 'primary', configuration)
+  replica = await startRedisServer(supervisor, 'replica', [
+    ...configuration,
+    `replicaof 127.0.0.1 ${primary.port}`,
+  ])
+  redis = await open(urlOf(primary), WAIT_MS)
+  impatient = await open(urlOf(primary), SHORT_WAIT_MS)
+})
+
+afterAll(async () => {
+  await redis?.close()
+  await impatient?.close()
+  await supervisor?.stop({ force: true })
+})
+
+beforeEach(() => eventually(DEADLINE_MS, () => requireInSync()))
+
+/** @throws unless the replica follows the primary, and has the data set in its append-only file */
+async function requireInSync(): Promise<void> {
+  const info = await queryServer(replica.port, (connection) => connection.info())
+  if (!info.includes('master_link_status:up')) throw new Error('the replica is not connected yet')
+  if (!info.includes('aof_rewrite_in_progress:0') || !info.includes('aof_rewrite_scheduled:0'))
+    throw new Error('the replica still writes its append-only file')
+}
+
+async function open(url: string, waitMs: number): Promise<ReplicatedRedis> {
+  const opened = new ReplicatedRedis({ url, replicas: 1, waitMs, onError: () => undefined, others: [] })
+  await opened.ready(AbortSignal.timeout(DEADLINE_MS))
+  return opened
+}
+
+function freezeReplica(): void {
+  replica.process.kill('SIGSTOP')
+  onTestFinished(() => replica.process.kill('SIGCONT'))
+}
+
+const SET = "return redis.call('SET', KEYS[1], ARGV[1])"
+const GET = "return redis.call('GET', KEYS[1])"
+
+describe('a script', () => {
+  it('is on the replica when it resolves', async () => {
+    expect(await redis.script(SET)(['{t}:a'], ['1'])).toBe('OK')
+    expect(await queryServer(replica.port, (connection) => connection.get('{t}:a'))).toBe('1')
+  })
+
+  it('runs again after Redis has forgotten it', async () => {
+    const set = redis.script(SET)
+    await set(['{t}:b'], ['1'])
+    await queryServer(primary.port, (connection) => connection.script('FLUSH'))
+    await set(['{t}:b'], ['2'])
+    expect(await queryServer(replica.port, (connection) => connection.get('{t}:b'))).toBe('2')
+  })
+
+  it('rejects if the replica does not confirm it, and resolves when it is repeated and the replica answers', async () => {
+    freezeReplica()
+    await expect(impatient.script(SET)(['{t}:c'], ['1'])).rejects.toThrow(NotReplicatedError)
+    replica.process.kill('SIGCONT')
+    await eventually(DEADLINE_MS, async () => expect(await redis.script(SET)(['{t}:c'], ['1'])).toBe('OK'))
+    expect(await queryServer(replica.port, (connection) => connection.get('{t}:c'))).toBe('1')
+  })
+
+  it('that only reads rejects if the replica does not have what it has read', async () => {
+    const get = redis.script(GET)
+    await get(['{t}:d'], [])
+    freezeReplica()
+    await queryServer(primary.port, (connection) => connection.set('{t}:d', '1'))
+    await expect(impatient.script(GET)(['{t}:d'], [])).rejects.toThrow(NotReplicatedError)
+  })
+
+  it('that only reads resolves while Redis is above its memory limit', async () => {
+    await queryServer(primary.port, (connection) => connection.config('SET', 'maxmemory', '1'))
+    onTestFinished(async () => {
+      await queryServer(primary.port, (connection) => connection.config('SET', 'maxmemory', '256mb'))
+    })
+    await expect(redis.script(SET)(['{t}:e'], ['1'])).rejects.toThrow('OOM')
+    expect(await redis.script(GET)(['{t}:none'], [])).toBeNull()
+  })
+
+  it('rejects if its own disk does not have it', async (test) => {
+    const [command] = await queryServer(
+      primary.port,
+      (connection) => connection.call('COMMAND', 'INFO', 'WAITAOF') as Promise<[unknown]>,
+    )
+    test.skip(command === null, 'The server has no WAITAOF.')
+    await queryServer(primary.port, (connection) => connection.config('SET', 'appendfsync', 'no'))
+    onTestFinished(async () => {
+      await queryServer(primary.port, (connection) => connection.config('SET', 'appendfsync', 'always'))
+    })
+    await expect(impatient.script(SET)(['{t}:j'], ['1'])).rejects.toThrow(NotReplicatedError)
+  })
+
+  it('rejects if the server has become a replica after it ran', async () => {
+    const slow = redis.script(`${SET.replace('return ', '')} return 'ran'`)
+    await slow(['{t}:g'], ['1'])
+    freezeReplica()
+    const running = slow(['{t}:g'], ['2'])
+    const failure = running.catch((error: unknown) => error)
+    await pause(100)
+    // Without an address that answers: it keeps its data, and is only no primary.
+    await queryServer(primary.port, (connection) => connection.replicaof('127.0.0.1', '1'))
+    onTestFinished(async () => {
+      await queryServer(primary.port, (connection) => connection.replicaof('NO', 'ONE'))
+    })
+    const error = await failure
+    expect(error).toBeInstanceOf(NotReplicatedError)
+    expect(String((error as Error).cause)).toMatch(/UNBLOCKED|replica|connection close/)
+  })
+
+  it('rejects without a connection, and is never sent on a new one', async () => {
+    const other = await startRedisServer(supervisor, 'other', configuration)
+    const alone = await open(urlOf(other), SHORT_WAIT_MS)
+    onTestFinished(() => alone.close())
+    const running = alone.script("return redis.call('INCR', KEYS[1])")(['{t}:n'], [])
+    const failure = running.catch((error: unknown) => error)
+    await eventually(DEADLINE_MS, async () =>
+      expect(await queryServer(other.port, (connection) => connection.get('{t}:n'))).toBe('1'),
+    )
+    await queryServer(other.port, (connection) =>
+      connection.call('CLIENT', 'KILL', 'TYPE', 'normal', 'SKIPME', 'yes'),
+    )
+    expect(await failure).toBeInstanceOf(Error)
+    await alone.ready(AbortSignal.timeout(DEADLINE_MS))
+    await pause(SHORT_WAIT_MS)
+    expect(await queryServer(other.port, (connection) => connection.get('{t}:n'))).toBe('1')
+  })
+
+  it('is sent on a connection that is open while another one cannot be opened again', async () => {
+    // Redis lets no new client in, so it is set through a connection that stays open.
+    const operator = connectRedis(urlOf(primary), { failFast: true, commandTimeoutMs: 2_000 })
+    operator.on('error', () => undefined)
+    await eventually(DEADLINE_MS, () => operator.ping())
+    onTestFinished(async () => {
+      await operator.config('SET', 'maxclients', '10000')
+      operator.disconnect()
+    })
+    const own = await open(urlOf(primary), WAIT_MS)
+    onTestFinished(() => own.close())
+    const set = own.script(SET)
+    // Each of the four connections has sent one.
+    await Promise.all(['1', '2', '3', '4'].map((value) => set(['{t}:i'], [value])))
+    const clients = String(await operator.call('CLIENT', 'LIST')).split('\n')
+    const last = clients.findLast((line) => line.includes('cmd=role'))
+    await operator.config('SET', 'maxclients', '1')
+    await operator.call('CLIENT', 'KILL', 'ID', /\bid=(\d+)/.exec(last ?? '')?.[1] ?? '')
+    await pause(100)
+    const answers = await Promise.all(['1', '2', '3', '4'].map((value) => set(['{t}:i'], [value])))
+    expect(answers).toEqual(['OK', 'OK', 'OK', 'OK'])
+  })
+
+  it('rejects while a replica is connected that was not counted: it may have replaced one that is away', async () => {
+    const own = await open(urlOf(primary), WAIT_MS)
+    onTestFinished(() => own.close())
+    own.block(undefined, new Set(['127.0.0.1:1']))
+    await expect(own.script(GET)(['{t}:a'], [])).rejects.toThrow(
+      `the replica 127.0.0.1:${replica.port} is connected, and was not counted yet`,
+    )
+    own.block(undefined, new Set(['127.0.0.1:1', `127.0.0.1:${replica.port}`]))
+    await own.script(GET)(['{t}:a'], [])
+  })
+
+  it('does not wait behind another one that waits', async () => {
+    freezeReplica()
+    const set = impatient.script(SET)
+    const startedMs = performance.now()
+    await Promise.allSettled(['1', '2', '3', '4'].map((value) => set(['{t}:h'], [value])))
+    expect(performance.now() - startedMs).toBeLessThan(2 * SHORT_WAIT_MS)
+  })
+})
+
+function startCheck(replicas: number): {
+  check: DurabilityCheck
+  scripts: ReplicatedRedis
+  connection: RedisConnection
+} {
+  const connection = connectRedis(urlOf(primary), { failFast: true, commandTimeoutMs: 2_000 })
+  connection.on('error', () => undefined)
+  const scripts = new ReplicatedRedis({
+    url: urlOf(primary),
+    replicas,
+    waitMs: WAIT_MS,
+    onError: () => undefined,
+    others: [],
+  })
+  const logger = createLogger('test', 'silent')
+  const check = new DurabilityCheck({ redis: connection, allowUnsafe: false, durable: scripts, logger })
+  check.start()
+  onTestFinished(async () => {
+    check.stop()
+    await scripts.close()
+    await closeRedis(connection)
+  })
+  return { check, scripts, connection }
+}
+
+describe('a check of the replicas', () => {
+  it('is ready with all replicas that must confirm, and blocks scripts until its first result', async () => {
+    const { check, scripts } = startCheck(1)
+    await expect(scripts.script(GET)(['{t}:a'], [])).rejects.toThrow('not checked yet')
+    await vi.waitFor(() => expect(check.readiness).toEqual({ ready: true, reasons: [] }), { timeout: 5_000 })
+    await scripts.script(GET)(['{t}:a'], [])
+    const more = startCheck(2)
+    await vi.waitFor(() => expect(more.check.readiness.reasons[0]).toContain('has 1 of the 2 replicas'), {
+      timeout: 5_000,
+    })
+  })
+
+  it('is not ready without a connection for scripts', async () => {
+    const { check, scripts } = startCheck(1)
+    await vi.waitFor(() => expect(check.readiness.ready).toBe(true), { timeout: 5_000 })
+    await scripts.close()
+    await vi.waitFor(() =>
+      expect(check.readiness.reasons).toEqual(['no connection for confirmed steps is open']),
+    )
+  })
+
+  it('blocks scripts while there is a replica that need not confirm, also while the server does not respond: it could be promoted', async () => {
+    const third = await startRedisServer(supervisor, 'third', [
+      ...configuration,
+      `replicaof 127.0.0.1 ${primary.port}`,
+    ])
+    // Without the check, too, as soon as the replica is connected.
+    await eventually(DEADLINE_MS, () =>
+      expect(redis.script(GET)(['{t}:a'], [])).rejects.toThrow('2 replicas are connected, and only 1 must'),
+    )
+    const { check, scripts, connection } = startCheck(1)
+    const reason = 'has 2 replicas, and only 1 must confirm'
+    await vi.waitFor(() => expect(check.readiness.reasons[0]).toContain(reason), { timeout: 10_000 })
+    await expect(scripts.script(GET)(['{t}:a'], [])).rejects.toThrow(reason)
+    const info = vi.spyOn(connection, 'info').mockRejectedValue(new Error('Command timed out'))
+    connection.emit('ready')
+    await vi.waitFor(() => expect(info).toHaveBeenCalled())
+    // The check itself ends after its last response.
+    await new Promise(setImmediate)
+    expect(check.readiness.reasons.join()).toContain(reason)
+    await expect(scripts.script(GET)(['{t}:a'], [])).rejects.toThrow(reason)
+    info.mockRestore()
+    await third.process.stop({ signal: 'SIGKILL' })
+    await vi.waitFor(() => expect(check.readiness.ready).toBe(true), { timeout: 15_000 })
+    await scripts.script(GET)(['{t}:a'], [])
+  })
+})
+
+const sluice = (...args: string[]): ReturnType<typeof runSluice> =>
+  runSluice(args, { REDIS_URL: urlOf(primary), REDIS_REPLICAS_ACK: '1', SLUICE_PREFIX: 'cli' })
+
+describe('the command line', () => {
+  it('changes nothing while there is a replica that need not confirm, and still reads', async () => {
+    expect(await sluice('projects', 'create', 'before')).toMatchObject({ code: 0 })
+    const fourth = await startRedisServer(supervisor, 'fourth', [
+      ...configuration,
+      `replicaof 127.0.0.1 ${primary.port}`,
+    ])
+    onTestFinished(async () => {
+      await fourth.process.stop({ signal: 'SIGKILL' })
+    })
+    await eventually(DEADLINE_MS, async () =>
+      expect(await queryServer(primary.port, (connection) => connection.info('replication'))).toContain(
+        'connected_slaves:2',
+      ),
+    )
+    const created = await sluice('projects', 'create', 'shop')
+    expect(created.code).toBe(1)
+    expect(created.stderr).toContain('has 2 replicas, and only 1 must confirm')
+    expect(created.stderr).toContain('Correct this, and repeat the command')
+    const { stdout } = await sluice('projects', 'list')
+    expect(stdout).toContain('before')
+    expect(stdout).not.toContain('shop')
+  })
+})
