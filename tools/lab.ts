@@ -19,7 +19,7 @@ const lab: Readonly<Record<string, readonly [entry: string, description: string]
   collector: ['test/collector/main.ts', 'kills behind an OpenTelemetry Collector; first: tools/collector.sh'],
   drill: ['test/drill/main.ts', 'an operator practises a runbook under load'],
   simulate: ['test/simulator/main.ts', 'random schedules of requests and faults against simulated servers'],
-  fuzz: ['test/fuzz/main.ts', 'invalid requests of every kind; --costs searches for the slowest body'],
+  fuzz: ['test/fuzz/main.ts', 'invalid requests of every kind'],
 }
 
 const [name, ...options] = process.argv.slice(2)
