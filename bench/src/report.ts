@@ -1,6 +1,5 @@
 import { availableParallelism, cpus, totalmem } from 'node:os'
 import type { Scenario } from './load/scenarios.ts'
-import type { Measurement } from './phases/measure-scenario.ts'
 import type { SystemName } from './systems.ts'
 
 /** How a figure is displayed and compared. */
@@ -56,6 +55,13 @@ const figureSpecs = {
 
 /** The figures that were measured. */
 export type Figures = Partial<Record<keyof typeof figureSpecs, number>>
+
+/** The result of one system under one scenario. */
+export interface Measurement {
+  readonly figures: Figures
+  /** Conditions that may distort the figures. */
+  readonly warnings: readonly string[]
+}
 
 export interface SystemReport extends Measurement {
   readonly system: SystemName

@@ -1,19 +1,12 @@
 import { describeRejected, type LoadResult } from '../load/protocol.ts'
 import { entriesPerRequest } from '../load/scenarios.ts'
 import { type MeterReading, totalCpuMs, type Usage } from '../measure/process-meter.ts'
-import type { Figures } from '../report.ts'
+import type { Figures, Measurement } from '../report.ts'
 import type { Roles } from '../systems.ts'
 import { findCapacity } from './capacity.ts'
 import type { MeasurementContext } from './context.ts'
 import { type Latencies, measureLatencies, measureQueueMemory } from './latencies.ts'
 import { findConnections, saturate } from './saturation.ts'
-
-/** The result of one system under one scenario. */
-export interface Measurement {
-  readonly figures: Figures
-  /** Conditions that may distort the figures. */
-  readonly warnings: readonly string[]
-}
 
 /** Above this share of a core, the generator may limit the rate, because it has one thread. */
 const GENERATOR_CORES_MAX = 0.8
