@@ -19,7 +19,8 @@ export default defineConfig({
           '**/node_modules/**',
           ...(name === 'unit' ? Object.keys(suites).flatMap((other) => filesOf(`.${other}`)) : []),
         ],
-        // Only for events that never come: a busy machine takes many times as long as an idle one.
+        // Only for tests that stall, and for events that never come: a busy machine takes many times as long as an idle one.
+        testTimeout: 60_000,
         expect: { poll: { timeout: 30_000, interval: 20 } },
         setupFiles: ['test/harness/src/leak-check.ts'],
         ...options,

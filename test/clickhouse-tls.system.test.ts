@@ -88,7 +88,7 @@ describe('with the CA file of a private authority', () => {
     const environment = { CLICKHOUSE_TLS_CA_FILE: caFile }
     const [code, migrated] = await sluice(['migrate'], environment)
     expect([code, migrated.written.stderr]).toEqual([0, ''])
-    await eventually(10_000, async () => {
+    await eventually(async () => {
       const [, read] = await sluice(['logs', '--project', installation.projectId, '--json'], environment)
       expect(read.written.stdout).toContain('By TLS')
     })

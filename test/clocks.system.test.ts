@@ -12,8 +12,6 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 
 const DAY_MS = 86_400_000
 const CLICKHOUSE_DEADLINE_MS = 5_000
-const STORED_WITHIN_MS = 20_000
-const REPORTED_WITHIN_MS = 10_000
 
 let installation: Installation
 let clickhouse: ClickHouseClient
@@ -70,7 +68,7 @@ async function storedRows(service: string): Promise<StoredRow[]> {
 
 /** A process that has just started answers 503 until Redis has answered it. */
 async function postAccepted(apiUrl: string, service: string): Promise<LogsResponse> {
-  return eventually(REPORTED_WITHIN_MS, async () => {
+  return eventually(async () => {
     const answer = await postLogs({ apiUrl, apiKey: installation.apiKey }, entryOf(service))
     expect(answer).toMatchObject({ status: 202 })
     return answer
@@ -86,7 +84,7 @@ async function readPage(opsUrl: string, path: string): Promise<{ status: number;
 
 /** Waits until a process is not ready for a reason that contains this text. @returns all reasons */
 async function notReadyReason(opsUrl: string, text = 'the clock of'): Promise<string> {
-  return eventually(REPORTED_WITHIN_MS, async () => {
+  return eventually(async () => {
     const { status, body } = await readPage(opsUrl, '/readyz')
     expect(status).toBe(503)
     const reasons = (body as { reasons: string[] }).reasons.join('; ')
@@ -107,7 +105,7 @@ describe.each([-40, 40])('an API process whose clock is off by %i days', (days) 
   it('stamps entries with the time of Redis, so that they are stored and stay', async () => {
     const service = `api-${days}`
     const { body } = await postAccepted(api.url, service)
-    await eventually(STORED_WITHIN_MS, async () => expect(await storedRows(service)).toHaveLength(1))
+    await eventually(async () => expect(await storedRows(service)).toHaveLength(1))
     await dropExpired('logs')
     const rows = await storedRows(service)
     expect(rows).toHaveLength(1)
@@ -117,7 +115,7 @@ describe.each([-40, 40])('an API process whose clock is off by %i days', (days) 
       expect(Math.abs(receivedAtMs - Date.now())).toBeLessThan(DAY_MS / 2)
       expect((expiresAtMs - receivedAtMs) / DAY_MS).toBeGreaterThan(30)
     }
-  }, 30_000)
+  })
 
   it('accepts and rejects keys by the time of Redis', async () => {
     const { valid, expired } = await withRegistry(installation, async ({ keys }) => ({
@@ -147,7 +145,7 @@ it.each([-2, 2])(
       // By the wall clocks, the first chunk is the older one.
       for (const { url } of days < 0 ? processes : processes.toReversed()) await postAccepted(url, service)
       for (const { url, opsUrl } of processes) {
-        await eventually(REPORTED_WITHIN_MS, async () => {
+        await eventually(async () => {
           const { body } = await readPage(opsUrl, '/overload')
           expect(body).toMatchObject({ queue: { waiting: expect.toSatisfy((chunks) => chunks >= 2) } })
         })
@@ -159,7 +157,7 @@ it.each([-2, 2])(
     } finally {
       await Promise.all([api.process.stop(), worker.start()])
     }
-    await eventually(STORED_WITHIN_MS, async () => {
+    await eventually(async () => {
       expect(await storedRows(service)).toHaveLength(2)
       expect(await storedRows(`${service}-after-reading`)).toHaveLength(2)
     })
@@ -209,14 +207,14 @@ describe.each([-100, 40])('a worker whose clock is off by %i days', (days) => {
         const letters = await select('SELECT 1 FROM dead_letters WHERE text = {text: String}', { text })
         return [(await storedRows(service)).length, letters.length]
       }
-      await eventually(STORED_WITHIN_MS, async () => expect(await counts()).toEqual([1, 1]))
+      await eventually(async () => expect(await counts()).toEqual([1, 1]))
       await dropExpired('logs')
       await dropExpired('dead_letters')
       expect(await counts()).toEqual([1, 1])
       const difference = `${Math.abs(days)} days ${days < 0 ? 'behind' : 'ahead of'} that of Redis`
       expect(await notReadyReason(worker.opsUrl)).toContain(`the clock of this process is ${difference}`)
     })
-  }, 60_000)
+  })
 })
 
 describe("ClickHouse's clock", () => {
@@ -262,8 +260,8 @@ describe("ClickHouse's clock", () => {
         const { wait, active, failed } = await drainQueue(installation.redisUrl, queueNames('sluice'), 0)
         expect([wait + active, failed]).toEqual([1, 0])
         shiftDays = 0
-        await eventually(STORED_WITHIN_MS, async () => expect(await storedRows(service)).toHaveLength(1))
-        await eventually(REPORTED_WITHIN_MS, async () =>
+        await eventually(async () => expect(await storedRows(service)).toHaveLength(1))
+        await eventually(async () =>
           expect(await readPage(worker.opsUrl, '/readyz')).toMatchObject({ status: 200 }),
         )
       }

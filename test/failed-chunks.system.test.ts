@@ -90,7 +90,7 @@ describe('failed chunks', () => {
     await redis.lrem(second.waitKey, 0, deleted[1])
     await installation.startWorkers()
 
-    await eventually(DEADLINE_MS, async () => expect(await list()).toHaveLength(2))
+    await eventually(async () => expect(await list()).toHaveLength(2))
     const chunks = await list()
     expect(chunks.find(({ id }) => id === damaged[1])).toEqual({
       id: damaged[1],
@@ -107,7 +107,7 @@ describe('failed chunks', () => {
       batchId: 'a-batch',
     })
     expect((await failedChunks('list')).stdout).toMatch(/^ID +FAILED +SHARD +ROWS +BATCH +REASON\n/)
-    await eventually(DEADLINE_MS, async () => expect(await failedInOverload()).toBe(2))
+    await eventually(async () => expect(await failedInOverload()).toBe(2))
 
     // The operator restores the deleted chunk, and retries.
     await restore(deleted)
@@ -116,13 +116,13 @@ describe('failed chunks', () => {
       stderr: `${damaged[1]} is damaged and cannot be retried\n`,
       code: 1,
     })
-    await eventually(DEADLINE_MS, async () => {
+    await eventually(async () => {
       expect(await stored()).toEqual({ deleted: 1, intact: 1, partner: 1 })
     })
     await redis.rpush(second.waitKey, deleted[1])
     expect(await failedChunks('purge', damaged[1])).toEqual({ stdout: '1 removed.\n', stderr: '', code: 0 })
     await expectNoJobs()
-    await eventually(DEADLINE_MS, async () => expect(await failedInOverload()).toBe(0))
+    await eventually(async () => expect(await failedInOverload()).toBe(0))
 
     // A failed chunk whose rows were stored long ago: the records of its batch have expired.
     await restore(intact)

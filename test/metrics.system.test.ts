@@ -5,9 +5,6 @@ import type { Installation } from '@sluice/local'
 import { readFile } from 'node:fs/promises'
 import { afterAll, beforeAll, expect, it } from 'vitest'
 
-/** The interval at which the state of the queues is read, and a margin. */
-const REPORTED_MS = 15_000
-
 let installation: Installation
 
 beforeAll(async () => {
@@ -26,7 +23,7 @@ it('counts requests, entries, chunks, batches and rows', async () => {
   await postLogs(installation, entry)
   await postLogs(installation, { level: 'info' })
   await fetch(`${installation.apiUrl}/no-such-path`)
-  await eventually(REPORTED_MS, async () => {
+  await eventually(async () => {
     const after = await pages()
     const grown = (metric: string, label?: string): number =>
       sumOf(after, metric, label) - sumOf(before, metric, label)

@@ -188,13 +188,13 @@ describe('without a running worker', () => {
   it('when a worker is started, every acknowledged entry is stored once, and the API accepts entries again', async () => {
     await installation.processes.worker.start()
     const accepted = answers.filter(({ status }) => status === 202).length * ENTRIES_PER_REQUEST
-    await eventually(20_000, async () => {
+    await eventually(async () => {
       expect(await stored()).toEqual({ rows: accepted, distinct: accepted })
     })
-    await eventually(5_000, async () => expect(await overload()).toMatchObject({ overloaded: false }))
+    await eventually(async () => expect(await overload()).toMatchObject({ overloaded: false }))
     expect(await timesLogged('no longer overloaded')).toBe(1)
     expect(await postEntries(1)).toMatchObject({ status: 202 })
-    await eventually(5_000, async () => {
+    await eventually(async () => {
       expect(await stored()).toEqual({ rows: accepted + 1, distinct: accepted + 1 })
     })
   })
@@ -212,7 +212,7 @@ describe('a Redis that is full although the API checks its memory', () => {
       failFast: true,
       commandTimeoutMs: chunkLimits.addDeadlineMs,
     })
-    await eventually(5_000, () => connection.ping())
+    await eventually(() => connection.ping())
     queue = new ChunkQueue(connection, names, createLogger('test', 'silent'))
     await queue.add(ids.next(), chunk, performance.now() + chunkLimits.addDeadlineMs)
     await installation.processes.worker.stop()
@@ -252,6 +252,6 @@ describe('a Redis that is full although the API checks its memory', () => {
     expect(rejection.tookMs).toBeLessThan(ANSWER_WITHIN_MS)
     expect(await redis.llen(queueNames(installation.prefix).waitKey)).toBe(before)
     await redis.config('SET', 'maxmemory', String(MEMORY_BYTES))
-    await eventually(5_000, async () => expect(await postEntries(1)).toMatchObject({ status: 202 }))
+    await eventually(async () => expect(await postEntries(1)).toMatchObject({ status: 202 }))
   })
 })

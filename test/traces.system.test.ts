@@ -6,8 +6,6 @@ import type { Installation } from '@sluice/local'
 import { spanLimits } from '@sluice/traces'
 import { afterAll, afterEach, beforeAll, expect, it } from 'vitest'
 
-/** Rows wait half a second for others, and spans up to a second for their export. */
-const EXPORTED_MS = 10_000
 /** Longer than all of it. What is not exported by then never is. */
 const NOT_EXPORTED_MS = 2_500
 const REQUEST = 'POST /v1/logs'
@@ -79,7 +77,7 @@ async function countRows(service: string): Promise<number> {
 }
 
 const stored = (service: string, rows: number): Promise<void> =>
-  eventually(EXPORTED_MS, async () => expect(await countRows(service)).toBe(rows))
+  eventually(async () => expect(await countRows(service)).toBe(rows))
 
 /** The one received span with this name that has the attribute. */
 function only(name: string, attribute?: string, value?: string): ReceivedSpan {
@@ -93,7 +91,7 @@ function only(name: string, attribute?: string, value?: string): ReceivedSpan {
 const endOf = ({ startMs, durationMs }: ReceivedSpan): number => startMs + durationMs
 
 const received = (...names: readonly string[]): Promise<void> =>
-  eventually(EXPORTED_MS, async () => {
+  eventually(async () => {
     expect(receiver.spans.map(({ name }) => name).toSorted()).toEqual([...names].toSorted())
   })
 
@@ -146,7 +144,7 @@ it('links a chunk to the requests that it has, and a batch to its chunks', async
   const callers = Array.from({ length: 6 }, () => makeCaller())
   const statuses = await Promise.all(callers.map(({ header }) => post('several', { traceparent: header })))
   expect(new Set(statuses)).toEqual(new Set([202]))
-  await eventually(EXPORTED_MS, async () => {
+  await eventually(async () => {
     const spans = receiver.named(REQUEST)
     expect(spans.map(({ traceId }) => traceId).toSorted()).toEqual(callers.map(({ traceId }) => traceId))
     const chunks = receiver.named('chunk')

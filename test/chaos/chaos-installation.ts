@@ -39,8 +39,6 @@ const PROJECT_ID = 'chaos'
 const INSERTS_DEADLINE_MS = 60_000
 /** The images are sparse files. */
 const DISK_SIZE = '8G'
-/** ClickHouse may be down, frozen, or without power. */
-const ALTER_DEADLINE_MS = 180_000
 const MEMORY_LIMIT = /<default(\/>|><max_memory_usage>\d+<\/max_memory_usage><\/default>)(?=\s*<starting>)/
 
 /**
@@ -153,7 +151,7 @@ export class ChaosInstallation {
     const profile =
       bytes === undefined ? '<default/>' : `<default><max_memory_usage>${bytes}</max_memory_usage></default>`
     // While the disk has no power, there is no file.
-    await eventually(ALTER_DEADLINE_MS, async () => {
+    await eventually(async () => {
       const text = await readFile(file, 'utf8')
       await writeFile(file, text.replace(MEMORY_LIMIT, profile), { flush: true })
     })
@@ -165,7 +163,7 @@ export class ChaosInstallation {
     const change = rejects
       ? "ADD CONSTRAINT IF NOT EXISTS rule CHECK match('', service) >= 0"
       : 'DROP CONSTRAINT IF EXISTS rule'
-    await eventually(ALTER_DEADLINE_MS, async () => {
+    await eventually(async () => {
       const client = connectClickHouse(this.services.clickhouse, {
         requestTimeoutMs: 5_000,
         connectionsMax: 1,

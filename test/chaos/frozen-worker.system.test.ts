@@ -63,7 +63,7 @@ async function activeJobs(): Promise<number> {
 }
 
 async function untilStored(journal: Journal): Promise<void> {
-  await eventually(TAKEOVER_DEADLINE_MS, async () => {
+  await eventually(async () => {
     const stored = await readStored(installation.services.clickhouse, journal.label)
     expect(stored.size).toBe(journal.count('acknowledged'))
   })
@@ -92,7 +92,7 @@ describe('a worker that is frozen for longer than its lock, and thawed after the
   it('if it had not claimed its chunks', { timeout: TEST_DEADLINE_MS }, async () => {
     const before = await claimedChunks()
     const journal = await send('unclaimed')
-    await eventually(BATCH_WAIT_MS, async () => expect(await activeJobs()).toBeGreaterThan(0))
+    await eventually(async () => expect(await activeJobs()).toBeGreaterThan(0))
     installation.victim('worker-1').process.kill('SIGSTOP')
     expect(await claimedChunks()).toBe(before)
     await freezeUntilTakenOver(journal)
@@ -106,7 +106,7 @@ describe('a worker that is frozen for longer than its lock, and thawed after the
       const link = installation.link('worker-1', 'clickhouse')
       link.hold('request')
       const journal = await send('on-the-way')
-      await eventually(5_000, async () => expect(link.heldBytes('request')).toBeGreaterThan(0))
+      await eventually(async () => expect(link.heldBytes('request')).toBeGreaterThan(0))
       await pause(200)
       await freezeUntilTakenOver(journal)
       link.resume()
@@ -120,7 +120,7 @@ describe('a worker that is frozen for longer than its lock, and thawed after the
     const link = installation.link('worker-1', 'clickhouse')
     link.hold('answer')
     const journal = await send('landed')
-    await eventually(5_000, async () => expect(link.heldBytes('answer')).toBeGreaterThan(0))
+    await eventually(async () => expect(link.heldBytes('answer')).toBeGreaterThan(0))
     await freezeUntilTakenOver(journal)
     link.reset()
     link.resume()

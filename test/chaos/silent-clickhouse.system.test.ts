@@ -61,31 +61,31 @@ async function storedRows(service: string): Promise<number> {
 it('a worker whose connections to ClickHouse are silent is not ready, and stores its rows over new ones', async () => {
   expect(await statusOf('/readyz')).toMatchObject(READY)
   await send('before')
-  await eventually(5_000, async () => expect(await storedRows('before')).toBe(1))
+  await eventually(async () => expect(await storedRows('before')).toBe(1))
   // The connection of this insert stays open for two seconds, for the next one.
   expect(proxy.silence()).toBeGreaterThan(0)
   const silentAtMs = performance.now()
   const silentMs = (): number => performance.now() - silentAtMs
   await send('after')
-  await eventually(REPORTED_WITHIN_MS, async () =>
+  await eventually(async () =>
     expect(await statusOf('/readyz')).toMatchObject({
       status: 503,
       body: expect.stringContaining('ClickHouse does not run queries that wait for its answer'),
     }),
   )
   expect(silentMs()).toBeLessThan(REPORTED_WITHIN_MS)
-  await eventually(STORED_WITHIN_MS, async () => expect(await storedRows('after')).toBe(1))
+  await eventually(async () => expect(await storedRows('after')).toBe(1))
   expect(silentMs()).toBeLessThan(STORED_WITHIN_MS)
-  await eventually(5_000, async () => expect(await statusOf('/readyz')).toMatchObject(READY))
+  await eventually(async () => expect(await statusOf('/readyz')).toMatchObject(READY))
   expect(await storedRows('before')).toBe(1)
   expect(await storedRows('after')).toBe(1)
-}, 60_000)
+})
 
 it('a worker is not ready while ClickHouse is silent on new connections too, and stores its rows afterwards', async () => {
   proxy.hold('both')
   await send('silence')
   const startMs = performance.now()
-  await eventually(REPORTED_WITHIN_MS, async () =>
+  await eventually(async () =>
     expect(await statusOf('/readyz')).toMatchObject({
       status: 503,
       body: expect.stringContaining('ClickHouse does not answer on new connections'),
@@ -95,7 +95,7 @@ it('a worker is not ready while ClickHouse is silent on new connections too, and
   expect(await statusOf('/livez')).toMatchObject({ status: 200 })
   proxy.silence()
   proxy.resume()
-  await eventually(STORED_WITHIN_MS, async () => expect(await storedRows('silence')).toBe(1))
-  await eventually(5_000, async () => expect(await statusOf('/readyz')).toMatchObject(READY))
+  await eventually(async () => expect(await storedRows('silence')).toBe(1))
+  await eventually(async () => expect(await statusOf('/readyz')).toMatchObject(READY))
   expect(await storedRows('silence')).toBe(1)
-}, 60_000)
+})

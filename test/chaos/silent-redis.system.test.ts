@@ -59,13 +59,11 @@ it('a worker whose connection to Redis is silent is not ready, and continues wit
   const silentAtMs = performance.now()
   const entry = { level: 'info', message: 'while silent', service: 'silent' }
   expect(await postLogs(installation, entry)).toMatchObject({ status: 202 })
-  await eventually(REPORTED_WITHIN_MS, async () =>
-    expect(await statusOf('/readyz')).toMatchObject({ status: 503 }),
-  )
+  await eventually(async () => expect(await statusOf('/readyz')).toMatchObject({ status: 503 }))
   expect(performance.now() - silentAtMs).toBeLessThan(REPORTED_WITHIN_MS)
   expect((await statusOf('/readyz')).body).toContain('Redis has not answered for')
   expect(await statusOf('/livez')).toMatchObject({ status: 200 })
-  await eventually(STORED_WITHIN_MS, async () => expect(await storedRows()).toBe(1))
+  await eventually(async () => expect(await storedRows()).toBe(1))
   expect(performance.now() - silentAtMs).toBeLessThan(STORED_WITHIN_MS)
-  await eventually(2_000, async () => expect(await statusOf('/readyz')).toMatchObject({ status: 200 }))
-}, 60_000)
+  await eventually(async () => expect(await statusOf('/readyz')).toMatchObject({ status: 200 }))
+})

@@ -21,7 +21,6 @@ export interface ContainerInstallationOptions {
 }
 
 const PROJECT_ID = 'images'
-const SERVER_DEADLINE_MS = 60_000
 /** The first health check runs after ten seconds. */
 const HEALTHY_DEADLINE_MS = 60_000
 /** Docker's deadline for a SIGTERM. It is longer than that of the processes (`SHUTDOWN_DEADLINE_MS`). */
@@ -121,7 +120,7 @@ export class ContainerInstallation {
       this.#add('redis', publish(redisContainer(this.#password), 6379, this.redisUrl)),
       this.#add('clickhouse', publish(clickhouseContainer(this.#password), 8123, this.clickhouse.url)),
     ])
-    await eventually(SERVER_DEADLINE_MS, () => this.#clickhouseAnswers())
+    await eventually(() => this.#clickhouseAnswers())
     await this.#sluice('migrate')
     await this.#sluice('projects', 'create', PROJECT_ID)
     this.#apiKey = await this.#sluice('keys', 'create', '--project', PROJECT_ID)

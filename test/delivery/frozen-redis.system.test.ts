@@ -14,7 +14,6 @@ const FREEZES = 2
 /** More than one worker can insert, so that both are busy. */
 const CHUNKS_PER_S = 200
 const FED_MS = 12_000
-const DRAINED_WITHIN_MS = 60_000
 
 let fleet: Fleet
 
@@ -34,16 +33,14 @@ it('while Redis is frozen for longer than the locks of two workers with batches 
   const feeding = fleet.feed(journal, { chunksPerS: CHUNKS_PER_S, rowsPerChunk: 2, durationMs: FED_MS })
   for (let freeze = 0; freeze < FREEZES; freeze += 1) {
     // Both slots of both workers.
-    await eventually(15_000, async () => expect(fleet.gate.delayedInserts).toBe(4))
+    await eventually(async () => expect(fleet.gate.delayedInserts).toBe(4))
     redis.kill('SIGSTOP')
     await pause(FROZEN_MS)
     redis.kill('SIGCONT')
   }
   const resumedMs = performance.now()
   await feeding
-  await eventually(DRAINED_WITHIN_MS, async () =>
-    expect(await fleet.queued()).toEqual({ waiting: 0, active: 0 }),
-  )
+  await eventually(async () => expect(await fleet.queued()).toEqual({ waiting: 0, active: 0 }))
   report(
     `${journal.size} entries stored ${Math.round(performance.now() - resumedMs)} ms after the last freeze, ` +
       `with ${fleet.logged('recovering a batch').length} recoveries`,

@@ -12,7 +12,6 @@ import {
 import { type RedisGroup, replicaFaultsOf } from './redis-group.ts'
 
 const PRIMARIES = 3
-const DEADLINE_MS = 60_000
 /** A replica that moves to another primary would be one that need not confirm. */
 const settings = ['cluster-allow-replica-migration no', 'repl-diskless-sync-delay 0', 'repl-timeout 10']
 
@@ -60,7 +59,7 @@ export class ClusterGroup implements RedisGroup {
     for (const { port } of replicas)
       await queryServer(port, (redis) => redis.call('CLUSTER', 'MEET', '127.0.0.1', first.port, bus))
     for (const [i, { port }] of replicas.entries())
-      await eventually(DEADLINE_MS, () =>
+      await eventually(() =>
         queryServer(port, async (redis) => {
           const id = await queryServer(cluster.nodes[i]?.port ?? 0, (primary) =>
             primary.call('CLUSTER', 'MYID'),
@@ -74,7 +73,7 @@ export class ClusterGroup implements RedisGroup {
 
   /** Waits until all nodes agree that each primary has a replica, and has sent it everything. */
   async formed(): Promise<void> {
-    await eventually(DEADLINE_MS, async () => {
+    await eventually(async () => {
       for (const { port } of this.#servers) {
         const nodes = await nodesOf(port)
         const primaries = nodes.filter(({ isPrimary, hasSlots }) => isPrimary && hasSlots)
@@ -110,7 +109,7 @@ export class ClusterGroup implements RedisGroup {
   async #forceFailover(): Promise<void> {
     const replica = pick(this.#random, await this.#replicas())
     await queryServer(replica.port, (redis) => redis.call('CLUSTER', 'FAILOVER', 'FORCE'))
-    await eventually(DEADLINE_MS, async () => {
+    await eventually(async () => {
       const found = (await nodesOf(replica.port)).find(({ id }) => id === replica.id)
       if (found?.isPrimary !== true) throw new Error('the replica has not taken over yet')
     })
@@ -153,7 +152,7 @@ export class ClusterGroup implements RedisGroup {
 
   async #replaced(port: number): Promise<void> {
     const other = this.#servers.find((server) => server.port !== port)?.port ?? 0
-    await eventually(DEADLINE_MS, async () => {
+    await eventually(async () => {
       const node = (await nodesOf(other)).find((each) => each.port === port)
       if (node?.hasSlots !== false) throw new Error('the primary is not replaced yet')
     })
@@ -199,7 +198,7 @@ async function nodesOf(port: number): Promise<Node[]> {
 
 /** Waits until a replica has all writes of the connection. */
 function awaitReplica(redis: Redis): Promise<void> {
-  return eventually(DEADLINE_MS, async () => {
+  return eventually(async () => {
     if ((await redis.wait(1, 1_000)) < 1) throw new Error('no replica has confirmed the move of the slot')
   })
 }

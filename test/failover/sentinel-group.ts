@@ -12,8 +12,6 @@ import { Sentinels } from './sentinels.ts'
 
 /** The replicas and the Sentinels have users of their own, so that a primary can be cut off from them and not from clients. */
 const PEERS = ['replica', 'sentinel'] as const
-const FORMED_DEADLINE_MS = 60_000
-const FAILOVER_DEADLINE_MS = 30_000
 
 const configuration = [
   ...durable,
@@ -71,7 +69,7 @@ export class SentinelGroup implements RedisGroup {
 
   /** Waits until one server is the primary and all others have everything that it has. */
   async formed(): Promise<void> {
-    await eventually(FORMED_DEADLINE_MS, async () => {
+    await eventually(async () => {
       const port = await this.#sentinels.primaryPort()
       await this.#sentinels.requireFormed(this.#servers.length - 1)
       for (const server of this.#servers) {
@@ -115,7 +113,7 @@ export class SentinelGroup implements RedisGroup {
   }
 
   async #replaced(port: number): Promise<void> {
-    await eventually(FAILOVER_DEADLINE_MS, async () => {
+    await eventually(async () => {
       if ((await this.#sentinels.primaryPort()) === port) throw new Error('the primary is not replaced yet')
     })
   }

@@ -229,7 +229,7 @@ describe('operators', () => {
       const names = queueNames(installation.prefix)
       await worker.stop()
       const sender = send()
-      const id = await eventually(FIRING_DEADLINE_MS, async () => {
+      const id = await eventually(async () => {
         const [oldest] = await monitored.redis.lrange(names.waitKey, -1, -1)
         if (oldest === undefined) throw new Error('no chunk waits')
         return oldest

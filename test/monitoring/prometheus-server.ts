@@ -9,7 +9,6 @@ import { join } from 'node:path'
 import { stringify } from 'yaml'
 import type { RulesFile } from './alert-rules.ts'
 
-const READY_DEADLINE_MS = 30_000
 const STOP_DEADLINE_MS = 10_000
 const ANSWER_DEADLINE_MS = 10_000
 const SCRAPE_INTERVAL = '1s'
@@ -71,7 +70,7 @@ export class PrometheusServer {
       closeSync(log)
       await once(child, 'spawn')
       const server = new PrometheusServer(folder, port, child)
-      await eventually(READY_DEADLINE_MS, () => server.#awaitReady())
+      await eventually(() => server.#awaitReady())
       return server
     })
   }

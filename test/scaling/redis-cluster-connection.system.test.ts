@@ -68,7 +68,7 @@ async function blocked(index: number): Promise<string[]> {
 
 /** Closes the connections that wait for an element, like a network failure. */
 async function cut(index: number): Promise<void> {
-  const ids = await eventually(5_000, async () => {
+  const ids = await eventually(async () => {
     const some = await blocked(index)
     if (some.length === 0) throw new Error('no connection is waiting')
     return some
@@ -90,14 +90,14 @@ describe('a command whose connection is lost', () => {
     expect((await waiting).result).toBe('failed')
     await pause(700)
     expect(await blocked(1)).toEqual([])
-    await eventually(5_000, async () => expect(await redis.get(keys[1] ?? '')).toBeNull())
+    await eventually(async () => expect(await redis.get(keys[1] ?? '')).toBeNull())
   })
 
   it('is retried without failFast', async () => {
     const redis = await connect(patient)
     const waiting = resultOf(wait(redis))
     await cut(1)
-    await eventually(5_000, async () => expect(await blocked(1)).toHaveLength(1))
+    await eventually(async () => expect(await blocked(1)).toHaveLength(1))
     expect((await waiting).result).toBe('answered')
   })
 })
@@ -114,9 +114,7 @@ describe('while a node is down', () => {
     }
     await node(2).process.start()
     expect((await late).result).toBe('answered')
-    await eventually(5_000, async () =>
-      expect((await resultOf(redis.get(keys[2] ?? ''))).result).toBe('answered'),
-    )
+    await eventually(async () => expect((await resultOf(redis.get(keys[2] ?? ''))).result).toBe('answered'))
     expect(redisServers(redis)).toHaveLength(NODES)
   })
 
@@ -138,9 +136,7 @@ describe('while a node is down', () => {
     expect(errors).toBeLessThanOrEqual(seconds + 2)
     // For the queries of the slot table, and for the test itself.
     expect(connections).toBeLessThan(10 * (seconds + 2))
-    await eventually(5_000, async () =>
-      expect((await resultOf(redis.get(keys[2] ?? ''))).result).toBe('answered'),
-    )
+    await eventually(async () => expect((await resultOf(redis.get(keys[2] ?? ''))).result).toBe('answered'))
   })
 
   it('but keeps its connections open, its commands time out, and it is used again when it answers', async () => {
@@ -155,19 +151,15 @@ describe('while a node is down', () => {
     } finally {
       node(2).process.kill('SIGCONT')
     }
-    await eventually(5_000, async () =>
-      expect((await resultOf(redis.get(keys[2] ?? ''))).result).toBe('answered'),
-    )
+    await eventually(async () => expect((await resultOf(redis.get(keys[2] ?? ''))).result).toBe('answered'))
   })
 })
 
 it('fails while all nodes are down, and recovers with them', async () => {
   const redis = await connect(failFast)
   await Promise.all(cluster.nodes.map(({ process }) => process.stop({ signal: 'SIGKILL' })))
-  await eventually(5_000, async () => expect(redis.status).not.toBe('ready'))
+  await eventually(async () => expect(redis.status).not.toBe('ready'))
   expect(await resultOf(redis.get(keys[0] ?? ''))).toMatchObject({ result: 'failed' })
   await Promise.all(cluster.nodes.map(({ process }) => process.start()))
-  await eventually(10_000, async () =>
-    expect((await resultOf(redis.get(keys[0] ?? ''))).result).toBe('answered'),
-  )
+  await eventually(async () => expect((await resultOf(redis.get(keys[0] ?? ''))).result).toBe('answered'))
 })

@@ -14,8 +14,6 @@ import { type ScaledInstallation, startScaledInstallation } from './scaled-insta
 const NODES = 3
 const SHARDS = 4
 const DRAIN_DEADLINE_MS = 30_000
-/** On a busy machine, Redis may answer too late, and the API then rejects requests. */
-const ANSWERED_DEADLINE_MS = 20_000
 
 let supervisor: Supervisor
 let cluster: TestCluster
@@ -73,7 +71,7 @@ async function expectExactlyOnce(journal: Journal): Promise<void> {
 it('distributes chunks over all shards, and the overload gauge returns their sums', async () => {
   const { api } = installation
   const journal = new Journal('spread')
-  await eventually(ANSWERED_DEADLINE_MS, async () => {
+  await eventually(async () => {
     const [number = -1] = journal.open(1)
     const { status } = await postLogs(installation, { level: 'info', message: journal.message(number) })
     journal.settle([number], status === 202 ? 'acknowledged' : 'refused')
@@ -84,7 +82,7 @@ it('distributes chunks over all shards, and the overload gauge returns their sum
   // An entry whose request was refused may still be queued.
   expect(depth).toBeGreaterThanOrEqual(3 * SHARDS)
   for (const each of depths) expect(each).toBeGreaterThan(0)
-  await eventually(5_000, async () => {
+  await eventually(async () => {
     const overload = await fetch(`${api.opsUrl}/overload`)
     const { redisReadable, signals } = (await overload.json()) as {
       redisReadable: boolean
@@ -137,7 +135,7 @@ it('rejects a revoked key, whichever node publishes the change', async () => {
   const status = async (): Promise<number> => (await postLogs(revoked, { logs: [] })).status
   expect(await status()).toBe(202)
   await installation.registry.keys.revoke(record.id)
-  await eventually(5_000, async () => expect(await status()).toBe(401))
+  await eventually(async () => expect(await status()).toBe(401))
 })
 
 it('loses and duplicates nothing when nodes and workers are killed under load, and continues without one node', async () => {
@@ -160,9 +158,7 @@ it('loses and duplicates nothing when nodes and workers are killed under load, a
   await node.stop({ signal: 'SIGKILL' })
   await pause(2_500)
   const before = journal.count('acknowledged')
-  await eventually(ANSWERED_DEADLINE_MS, async () =>
-    expect(journal.count('acknowledged')).toBeGreaterThan(before + 150),
-  )
+  await eventually(async () => expect(journal.count('acknowledged')).toBeGreaterThan(before + 150))
   await node.start()
 
   // The first shard's node also has the registry and the rate limits.
@@ -192,7 +188,7 @@ const shardsOf = (status: Record<string, unknown>): number[] =>
 it('`sluice status` shows all shards, servers and processes, and without one node the rest', async () => {
   const { clickhouse } = installation
   const readNow = () => runStatus({ redisUrl: cluster.url, prefix, clickhouse })
-  await eventually(ANSWERED_DEADLINE_MS, async () => {
+  await eventually(async () => {
     const { status, code } = await readNow()
     expect({ code, errors: status['errors'] }).toEqual({ code: 0, errors: [] })
     expect(shardsOf(status)).toEqual([0, 1, 2, 3])
@@ -207,7 +203,7 @@ it('`sluice status` shows all shards, servers and processes, and without one nod
   const lost = new Set<number>()
   for (const { shard } of names) if ((await serverOf(shard)) === node) lost.add(shard)
   await node.process.stop({ signal: 'SIGKILL' })
-  await eventually(ANSWERED_DEADLINE_MS, async () => {
+  await eventually(async () => {
     const { status, code } = await readNow()
     expect(code).toBe(1)
     expect(status['processes']).toHaveLength(3)

@@ -7,7 +7,6 @@ import { join } from 'node:path'
 export const PASSWORD = 'secret-of-the-test'
 
 const READY_DEADLINE_MS = 20_000
-const FORMED_DEADLINE_MS = 20_000
 const SLOTS = 16_384
 
 export interface TestServer {
@@ -122,7 +121,7 @@ export async function startRedisCluster(
       if (other !== first.port) await redis.call('CLUSTER', 'MEET', '127.0.0.1', other, bus)
     }
   })
-  await eventually(FORMED_DEADLINE_MS, async () => {
+  await eventually(async () => {
     for (const { port } of nodes) {
       const info = await queryServer(port, (redis) => redis.cluster('INFO'))
       if (!info.includes('cluster_state:ok') || !info.includes(`cluster_slots_ok:${SLOTS}`)) {

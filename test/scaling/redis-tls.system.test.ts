@@ -85,7 +85,7 @@ describe('a Redis with TLS and a user', () => {
       expect(status).toBe(202)
       journal.settle([number], 'acknowledged')
     }
-    await eventually(10_000, async () => {
+    await eventually(async () => {
       const { findings } = await audit(installation.clickhouse, journal)
       expect(findings).toSatisfy(isClean)
     })

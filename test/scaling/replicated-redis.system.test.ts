@@ -45,7 +45,7 @@ afterAll(async () => {
   await supervisor?.stop({ force: true })
 })
 
-beforeEach(() => eventually(DEADLINE_MS, () => requireInSync()))
+beforeEach(() => eventually(() => requireInSync()))
 
 /** @throws unless the replica follows the primary, and has the data set in its append-only file */
 async function requireInSync(): Promise<void> {
@@ -87,7 +87,7 @@ describe('a script', () => {
     freezeReplica()
     await expect(impatient.script(SET)(['{t}:c'], ['1'])).rejects.toThrow(NotReplicatedError)
     replica.process.kill('SIGCONT')
-    await eventually(DEADLINE_MS, async () => expect(await redis.script(SET)(['{t}:c'], ['1'])).toBe('OK'))
+    await eventually(async () => expect(await redis.script(SET)(['{t}:c'], ['1'])).toBe('OK'))
     expect(await queryServer(replica.port, (connection) => connection.get('{t}:c'))).toBe('1')
   })
 
@@ -144,7 +144,7 @@ describe('a script', () => {
     onTestFinished(() => alone.close())
     const running = alone.script("return redis.call('INCR', KEYS[1])")(['{t}:n'], [])
     const failure = running.catch((error: unknown) => error)
-    await eventually(DEADLINE_MS, async () =>
+    await eventually(async () =>
       expect(await queryServer(other.port, (connection) => connection.get('{t}:n'))).toBe('1'),
     )
     await queryServer(other.port, (connection) =>
@@ -160,7 +160,7 @@ describe('a script', () => {
     // Redis lets no new client in, so it is set through a connection that stays open.
     const operator = connectRedis(urlOf(primary), { failFast: true, commandTimeoutMs: 2_000 })
     operator.on('error', () => undefined)
-    await eventually(DEADLINE_MS, () => operator.ping())
+    await eventually(() => operator.ping())
     onTestFinished(async () => {
       await operator.config('SET', 'maxclients', '10000')
       operator.disconnect()
@@ -251,7 +251,7 @@ describe('a check of the replicas', () => {
       `replicaof 127.0.0.1 ${primary.port}`,
     ])
     // Without the check, too, as soon as the replica is connected.
-    await eventually(DEADLINE_MS, () =>
+    await eventually(() =>
       expect(redis.script(GET)(['{t}:a'], [])).rejects.toThrow('2 replicas are connected, and only 1 must'),
     )
     const { check, scripts, connection } = startCheck(1)
@@ -285,7 +285,7 @@ describe('the command line', () => {
     onTestFinished(async () => {
       await fourth.process.stop({ signal: 'SIGKILL' })
     })
-    await eventually(DEADLINE_MS, async () =>
+    await eventually(async () =>
       expect(await queryServer(primary.port, (connection) => connection.info('replication'))).toContain(
         'connected_slaves:2',
       ),

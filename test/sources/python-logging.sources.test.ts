@@ -64,7 +64,7 @@ describe.skipIf(!isInstalled('python3'))('the example with Python, if the PATH h
     const run = startProgram(['python3', program, String(RECORDS)], environment(service), {
       deadlineMs: RUN_DEADLINE_MS,
     })
-    await eventually(RUN_DEADLINE_MS, async () => {
+    await eventually(async () => {
       expect(run.output()).toContain(`number ${RECORDS - 1}`)
     })
     await sources.startApi()

@@ -22,8 +22,6 @@ export interface Counts {
 }
 
 const QUERY_DEADLINE_MS = 10_000
-/** For a shipper that waits between its attempts. */
-const STORED_DEADLINE_MS = 45_000
 
 /** An installation whose stored entries a test reads. */
 export class SourcesInstallation {
@@ -44,7 +42,7 @@ export class SourcesInstallation {
 
   /** Waits for as many entries with this service, and returns them by time. */
   async entriesOf(service: string, count: number): Promise<StoredEntry[]> {
-    return eventually(STORED_DEADLINE_MS, async () => {
+    return eventually(async () => {
       const result = await this.#clickhouse.query({
         query:
           'SELECT level, message, toString(timestamp) AS timestamp, service, environment, source, stack, metadata_text FROM logs ' +
@@ -62,7 +60,7 @@ export class SourcesInstallation {
 
   /** How many entries of a service are stored, and how many different ones, when there are at least this many different ones. */
   async countsOf(service: string, distinctMin: number): Promise<Counts> {
-    return eventually(STORED_DEADLINE_MS, async () => {
+    return eventually(async () => {
       const result = await this.#clickhouse.query({
         query:
           'SELECT toUInt32(count()) AS rows, toUInt32(uniqExact(message)) AS distinct FROM logs WHERE service = {service: String}',

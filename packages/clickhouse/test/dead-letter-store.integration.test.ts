@@ -297,7 +297,7 @@ describe('two operators who retry the same dead letter', () => {
     const queryId = queryIds.deadLetterRetry(letter.id)
     // It stands for a slow insert.
     const running = second.query({ query: 'SELECT sleep(3)', format: 'JSONEachRow', query_id: queryId })
-    await eventually(2_000, async () => {
+    await eventually(async () => {
       const watch = new QueryWatch({ client: clickhouse, isCluster: false, monotonicMs: () => 0 })
       expect(await watch.isRunning(queryId)).toBe(true)
     })

@@ -121,7 +121,7 @@ async function runningIds(prefix: string): Promise<string[]> {
 }
 
 const isEventuallyRunning = (queryId: string): Promise<void> =>
-  eventually(5_000, async () => expect(await runningIds(queryId)).toEqual([queryId]))
+  eventually(async () => expect(await runningIds(queryId)).toEqual([queryId]))
 
 describe.concurrent('a slow insert', { timeout: TEST_MAX_MS }, () => {
   it('is not given up and not sent again, and the worker stays ready', async ({ onTestFinished }) => {
@@ -153,7 +153,7 @@ describe.concurrent('a slow insert', { timeout: TEST_MAX_MS }, () => {
     await expect(other.run()).rejects.toMatchObject({ code: '216' })
     await expect(attempts.run()).rejects.toMatchObject({ name: 'StillRunningError' })
     expect(await runningIds(queryIds.rows(token))).toHaveLength(1)
-    await eventually(30_000, async () => expect(await attempts.run()).toBe('stored'))
+    await eventually(async () => expect(await attempts.run()).toBe('stored'))
     expect(await stored()).toBe(1)
   })
 
@@ -172,7 +172,7 @@ describe.concurrent('a slow insert', { timeout: TEST_MAX_MS }, () => {
     await expect(attempts.run()).rejects.toThrow('Timeout error.')
     await expect(attempts.run()).rejects.toMatchObject({ name: 'StillRunningError' })
     expect(await runningIds(queryIds.deadLetter(token))).toHaveLength(1)
-    await eventually(30_000, async () => expect(await attempts.run()).toBe('stored'))
+    await eventually(async () => expect(await attempts.run()).toBe('stored'))
     expect(await stored(deadLettersTable)).toBe(1)
   })
 
@@ -227,7 +227,7 @@ describe.concurrent('silent connections, while new ones work', { timeout: TEST_M
     await rowInserter.prepare([makeFrame(projectId)], randomUUID(), false).run()
     expect(proxy.silence()).toBeGreaterThan(0)
     const attempts = rowInserter.prepare([frame], token, false)
-    const notReady = eventually(10_000, async () => expect(watch.readiness.ready).toBe(false))
+    const notReady = eventually(async () => expect(watch.readiness.ready).toBe(false))
     const { errors, tookMs } = await retry(() => attempts.run())
     await notReady
     expect(errors).toEqual([expect.any(LostQueryError)])
@@ -282,7 +282,7 @@ describe.concurrent('a ClickHouse that is silent on new connections too', { time
       (value) => (result = value),
       (error: unknown) => (result = error),
     )
-    await eventually(10_000, async () =>
+    await eventually(async () =>
       expect(watch.readiness.reasons).toEqual(['ClickHouse does not answer on new connections']),
     )
     expect(performance.now() - startMs).toBeLessThan(10_000)
@@ -293,7 +293,7 @@ describe.concurrent('a ClickHouse that is silent on new connections too', { time
     // The connections that were made in the meantime stay silent. New ones work.
     proxy.silence()
     proxy.resume()
-    await eventually(20_000, async () => expect(result).toBeInstanceOf(LostQueryError))
+    await eventually(async () => expect(result).toBeInstanceOf(LostQueryError))
     expect(await attempts.run()).toBe('stored')
     expect(watch.readiness).toEqual({ ready: true, reasons: [] })
     expect(await stored()).toBe(1)

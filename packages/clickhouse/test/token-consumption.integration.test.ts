@@ -116,7 +116,7 @@ async function start(rows: readonly string[]): Promise<RunningInsert> {
       max_query_size: String(START_BYTES),
     },
   })
-  await Promise.race([confirmed, eventually(10_000, async () => expect(await isRunning(queryId)).toBe(true))])
+  await Promise.race([confirmed, eventually(async () => expect(await isRunning(queryId)).toBe(true))])
   return {
     finish: async () => {
       expect(await isRunning(queryId)).toBe(true)

@@ -160,7 +160,6 @@ describe('deleting a project', () => {
     await expect
       .poll(() => registry.projects.create('demo').catch((error: unknown) => error), {
         interval: 50,
-        timeout: 10_000,
       })
       .toMatchObject({ id: 'demo' })
     expect(await registry.keys.find(hashApiKey(key))).toBeUndefined()

@@ -8,8 +8,6 @@ const run = promisify(execFile)
 
 /** FS_IOC_SHUTDOWN with NOLOGFLUSH: from now on the file system reads and writes nothing, and forgets what is not on the disk. */
 const CUT_POWER = String.raw`my $flags = pack("L", 2); open(my $folder, "<", $ARGV[0]) or die $!; ioctl($folder, 0x8004587d, $flags) or die $!`
-/** A child of a killed process may still use the disk. Its first write fails. */
-const UNMOUNT_DEADLINE_MS = 20_000
 
 /**
  * A separate disk for one folder, whose power can be cut: what the kernel has not written to it is lost. Needs root, a loop device,
@@ -53,7 +51,7 @@ export class PowerDisk {
 
   /** To be called when the processes that use the disk are dead. */
   async restorePower(): Promise<void> {
-    await eventually(UNMOUNT_DEADLINE_MS, () => run('umount', [this.#folder]))
+    await eventually(() => run('umount', [this.#folder]))
     await this.#mount()
   }
 

@@ -65,15 +65,15 @@ it('has the URL of its target, with its own port', () => {
 
 it('forwards bytes and ends in both directions', async () => {
   client.write('question')
-  await eventually(1_000, async () => expect(atTarget.text).toBe('question'))
+  await eventually(async () => expect(atTarget.text).toBe('question'))
   target.end('answer')
-  await eventually(1_000, async () => expect(atClient).toMatchObject({ text: 'answer', ended: true }))
-  await eventually(1_000, async () => expect(atTarget).toMatchObject({ closed: true, error: undefined }))
+  await eventually(async () => expect(atClient).toMatchObject({ text: 'answer', ended: true }))
+  await eventually(async () => expect(atTarget).toMatchObject({ closed: true, error: undefined }))
 })
 
 it('resets every connection', async () => {
   expect(proxy.reset()).toBe(1)
-  await eventually(1_000, async () => {
+  await eventually(async () => {
     expect(atClient.error).toBe('ECONNRESET')
     expect(atTarget.error).toBe('ECONNRESET')
   })
@@ -84,13 +84,13 @@ describe('down', () => {
     const { port } = proxy
     await proxy.down()
     await proxy.down()
-    await eventually(1_000, async () => expect(atClient.error).toBe('ECONNRESET'))
+    await eventually(async () => expect(atClient.error).toBe('ECONNRESET'))
     await expect(once(connect(port, '127.0.0.1'), 'connect')).rejects.toMatchObject({ code: 'ECONNREFUSED' })
     await proxy.up()
     expect(proxy.port).toBe(port)
     await connectThrough()
     client.write('question')
-    await eventually(1_000, async () => expect(atTarget.text).toBe('question'))
+    await eventually(async () => expect(atTarget.text).toBe('question'))
   })
 })
 
@@ -98,12 +98,12 @@ describe('a black hole', () => {
   it('reads bytes and forwards none until it resumes', async () => {
     proxy.hold('request')
     client.write('question')
-    await eventually(1_000, async () => expect(proxy.heldBytes('request')).toBe(8))
+    await eventually(async () => expect(proxy.heldBytes('request')).toBe(8))
     target.write('unasked')
-    await eventually(1_000, async () => expect(atClient.text).toBe('unasked'))
+    await eventually(async () => expect(atClient.text).toBe('unasked'))
     expect(atTarget.text).toBe('')
     proxy.resume()
-    await eventually(1_000, async () => expect(atTarget.text).toBe('question'))
+    await eventually(async () => expect(atTarget.text).toBe('question'))
   })
 
   it('hides the end of a connection until it resumes', async () => {
@@ -113,21 +113,21 @@ describe('a black hole', () => {
     await pause(100)
     expect(atClient).toMatchObject({ text: '', closed: false })
     proxy.resume()
-    await eventually(1_000, async () => expect(atClient.closed).toBe(true))
+    await eventually(async () => expect(atClient.closed).toBe(true))
   })
 })
 
 describe('silence', () => {
   it('stops the open connections without closing them, and new ones work', async () => {
     client.write('before')
-    await eventually(2_000, async () => expect(atTarget.text).toBe('before'))
+    await eventually(async () => expect(atTarget.text).toBe('before'))
     expect(proxy.silence()).toBe(1)
     const [silent, atSilent, atSilentTarget] = [client, atClient, atTarget]
     silent.write('lost')
     target.write('lost')
     await connectThrough()
     client.write('after')
-    await eventually(2_000, async () => expect(atTarget.text).toBe('after'))
+    await eventually(async () => expect(atTarget.text).toBe('after'))
     proxy.heal()
     await pause(100)
     expect([atSilent.text, atSilentTarget.text, atSilent.closed]).toEqual(['', 'before', false])
@@ -140,7 +140,7 @@ describe('a cut', () => {
     proxy.armCut({ direction: 'request', afterBytes: 5 })
     client.write('abc')
     client.write('defg')
-    await eventually(1_000, async () => {
+    await eventually(async () => {
       expect(atTarget).toMatchObject({ text: 'abcde', ended: true, error: undefined })
       expect(atClient.error).toBe('ECONNRESET')
     })
@@ -150,37 +150,37 @@ describe('a cut', () => {
   it('ends an answer after the given bytes, and does not affect requests', async () => {
     proxy.armCut({ direction: 'answer', afterBytes: 2 })
     client.write('question')
-    await eventually(1_000, async () => expect(atTarget.text).toBe('question'))
+    await eventually(async () => expect(atTarget.text).toBe('question'))
     target.write('answer')
-    await eventually(1_000, async () => expect(atClient).toMatchObject({ text: 'an', ended: true }))
+    await eventually(async () => expect(atClient).toMatchObject({ text: 'an', ended: true }))
   })
 
   it('counts bytes from when it is armed, and none after it is disarmed', async () => {
     client.write('before')
-    await eventually(1_000, async () => expect(atTarget.text).toBe('before'))
+    await eventually(async () => expect(atTarget.text).toBe('before'))
     proxy.armCut({ direction: 'request', afterBytes: 5 })
     client.write('1234')
-    await eventually(1_000, async () => expect(atTarget.text).toBe('before1234'))
+    await eventually(async () => expect(atTarget.text).toBe('before1234'))
     proxy.disarmCut()
     client.write('56')
-    await eventually(1_000, async () => expect(atTarget.text).toBe('before123456'))
+    await eventually(async () => expect(atTarget.text).toBe('before123456'))
     expect(proxy.cuts).toBe(0)
   })
 
   it('replaces the answer to the first request with the given text', async () => {
     proxy.cutAnswerTo('marked')
     client.write('other')
-    await eventually(1_000, async () => expect(atTarget.text).toBe('other'))
+    await eventually(async () => expect(atTarget.text).toBe('other'))
     target.write('answer')
-    await eventually(1_000, async () => expect(atClient.text).toBe('answer'))
+    await eventually(async () => expect(atClient.text).toBe('answer'))
     client.write('a marked request')
-    await eventually(1_000, async () => expect(atTarget.text).toBe('othera marked request'))
+    await eventually(async () => expect(atTarget.text).toBe('othera marked request'))
     target.write('never forwarded')
-    await eventually(1_000, async () => expect(atClient).toMatchObject({ text: 'answer', ended: true }))
+    await eventually(async () => expect(atClient).toMatchObject({ text: 'answer', ended: true }))
     expect(proxy.cuts).toBe(1)
     await connectThrough()
     client.write('a marked request')
     target.write('answer')
-    await eventually(1_000, async () => expect(atClient.text).toBe('answer'))
+    await eventually(async () => expect(atClient.text).toBe('answer'))
   })
 })

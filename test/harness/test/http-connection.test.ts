@@ -32,7 +32,7 @@ afterEach(async () => {
 describe('responses', () => {
   it('are the complete final ones, and stay received', async () => {
     accepted.write(`HTTP/1.1 100 Continue\r\n\r\n${ok('first')}${ok('second').slice(0, -1)}`)
-    await eventually(DEADLINE_MS, async () =>
+    await eventually(async () =>
       expect(connection.responses).toEqual([
         {
           status: 200,
@@ -44,7 +44,7 @@ describe('responses', () => {
     )
     expect(connection.received).toContain('100 Continue')
     accepted.write('d')
-    await eventually(DEADLINE_MS, async () => expect(connection.responses).toHaveLength(2))
+    await eventually(async () => expect(connection.responses).toHaveLength(2))
     expect(connection.responses[1]?.body).toBe('second')
   })
 })
@@ -81,7 +81,7 @@ describe('readResponses', () => {
 
   it('rejects when the connection was reset before', async () => {
     accepted.resetAndDestroy()
-    await eventually(DEADLINE_MS, async () => expect(connection.isClosed).toBe(true))
+    await eventually(async () => expect(connection.isClosed).toBe(true))
     await expect(connection.readResponses([false], DEADLINE_MS)).rejects.toMatchObject({ code: 'ECONNRESET' })
   })
 })
@@ -96,7 +96,7 @@ describe('readToEnd', () => {
 
   it('returns what arrived before a reset', async () => {
     accepted.write(ok('first'))
-    await eventually(DEADLINE_MS, async () => expect(connection.responses).toHaveLength(1))
+    await eventually(async () => expect(connection.responses).toHaveLength(1))
     accepted.resetAndDestroy()
     expect(await connection.readToEnd(DEADLINE_MS)).toHaveLength(1)
   })

@@ -93,7 +93,7 @@ describe('a Redis', () => {
     await admin.config('SET', 'maxmemory-policy', 'allkeys-lfu')
     await vi.waitFor(() => expect(check.readiness.ready).toBe(false), RECHECKED)
     expect(errors).toHaveBeenCalledOnce()
-  }, 30_000)
+  })
 
   it('that is not safe is ready if this is allowed, with a warning', async () => {
     await admin.config('SET', 'appendfsync', 'everysec')
