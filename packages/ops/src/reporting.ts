@@ -1,5 +1,11 @@
 import type { ShardCount } from '@sluice/queue'
-import { installationNames, type ProcessLogger, type Readiness, redisServers } from '@sluice/runtime'
+import {
+  installationNames,
+  type ProcessLogger,
+  type Readiness,
+  type RedisConnection,
+  redisServers,
+} from '@sluice/runtime'
 import type { Dependencies } from './dependencies.ts'
 import { Heartbeat, type HeartbeatOptions } from './heartbeat.ts'
 import type { Metrics } from './metrics.ts'
@@ -18,11 +24,13 @@ export interface ReportingOptions
  */
 export class Reporting {
   readonly gauge: QueueGauge
+  readonly #redis: RedisConnection
   readonly #reporter: QueueReporter
   readonly #heartbeat: Heartbeat
 
   constructor(options: ReportingOptions) {
     const { redis, prefix, metrics } = options
+    this.#redis = redis
     this.gauge = new QueueGauge({ ...options, servers: () => redisServers(redis) })
     this.#reporter = new QueueReporter({
       ...options,
@@ -33,13 +41,20 @@ export class Reporting {
     exportQueues(metrics, this.#reporter)
   }
 
+  /** Before the connection is ready for the first time, each command would fail at once: there would be a warning at each start. */
   start(): void {
+    if (this.#redis.status === 'ready') this.#begin()
+    else this.#redis.once('ready', this.#begin)
+  }
+
+  readonly #begin = (): void => {
     this.#reporter.start()
     this.#heartbeat.start()
   }
 
   /** Never rejects, and waits for Redis no longer than `heartbeatLimits.removalWaitMs`. */
   async stop(): Promise<void> {
+    this.#redis.off('ready', this.#begin)
     this.#reporter.stop()
     await this.#heartbeat.stop()
   }

@@ -1,9 +1,10 @@
-import { queueNames } from '@sluice/queue'
+import { queueNames, ShardCount } from '@sluice/queue'
 import { closeRedis, connectRedis, createLogger, type RedisConnection } from '@sluice/runtime'
 import { randomUUID } from 'node:crypto'
-import { beforeEach, expect, it, onTestFinished } from 'vitest'
+import { beforeEach, expect, it, onTestFinished, vi } from 'vitest'
 import { Metrics } from '../src/metrics.ts'
 import { exportQueues, QueueReporter } from '../src/queue-reporter.ts'
+import { Reporting } from '../src/reporting.ts'
 import { useTestRedis } from '../../queue/test/support/consumer-fixture.ts'
 
 const server = useTestRedis()
@@ -136,4 +137,34 @@ it('its metrics are the state of each shard and each server, and nothing without
     'sluice_redis_memory_limit_bytes{server="redis:1"} 1000',
     'sluice_redis_memory_headroom_seconds{server="redis:1"} +Inf',
   ])
+})
+
+it('a process that starts before it is connected reports without a warning', async () => {
+  const prefix = `reporting-${randomUUID()}`
+  const connection = connectRedis(server.url, { failFast: true, commandTimeoutMs: 5_000 })
+  onTestFinished(() => closeRedis(connection))
+  const metrics = new Metrics({ app: 'worker', version: '1' })
+  const logger = createLogger('test', 'silent')
+  const warnings = vi.spyOn(logger, 'warn')
+  const reporting = new Reporting({
+    redis: connection,
+    prefix,
+    shards: new ShardCount(connection, prefix, 1),
+    memoryBytes: 1_000_000,
+    processId: 'a-worker',
+    role: 'worker',
+    host: 'here',
+    pid: 1,
+    version: '1',
+    readiness: () => ({ ready: true, reasons: [] }),
+    metrics,
+    wallMs: Date.now,
+    monotonicMs: () => performance.now(),
+    logger,
+  })
+  expect(connection.status).not.toBe('ready')
+  reporting.start()
+  onTestFinished(() => reporting.stop())
+  await expect.poll(() => metrics.page.text()).toContain('sluice_queue_chunks{shard="0",state="waiting"} 0')
+  expect(warnings).not.toHaveBeenCalled()
 })
