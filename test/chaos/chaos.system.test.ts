@@ -16,7 +16,7 @@ const faultKinds = [
 ]
 
 const DECK_MS = 30_000
-/** One deck. `npm run chaos` runs longer, with other seeds and with the faults that take long or need root. */
+/** One deck. `npm run lab -- chaos` runs longer, with other seeds and with the faults that take long or need root. */
 const shortRun = { seed: 1, minutes: DECK_MS / 60_000, deckMs: DECK_MS, hasPowerCuts: false }
 
 it('loses and duplicates nothing while processes crash and freeze and connections break', async () => {

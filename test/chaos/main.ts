@@ -1,4 +1,4 @@
-// `npm run chaos`: sends entries while processes, connections, disks and clocks fail, then compares what was acknowledged with what is
+// `npm run lab -- chaos`: sends entries while processes, connections, disks and clocks fail, then compares what was acknowledged with what is
 // stored.
 import { CommandLine, randomSeed } from '@sluice/harness/command-line'
 import { writeFile } from 'node:fs/promises'
@@ -7,7 +7,7 @@ import { describeReport } from './report.ts'
 import { planRun, runChaos, runSettings } from './run.ts'
 import { describeFault } from './schedule.ts'
 
-const commandLine = new CommandLine(`npm run chaos -- [options]
+const commandLine = new CommandLine(`npm run lab -- chaos [options]
 
   --minutes N   duration; default 1
   --seed S      repeats the schedule of an earlier run; default random

@@ -102,7 +102,7 @@ type FaultKind =
   | { readonly kind: 'power'; readonly process: string; readonly downMs: number }
 
 /** The limits of a schedule. */
-export const scheduleLimits = {
+const scheduleLimits = {
   /** The duration of one deck. It has 18 faults, and 20 with power cuts: one every 3 s, and 6 kills per minute. */
   deckMs: 60_000,
   downMs: { min: 0, max: 5_000 },

@@ -1,11 +1,11 @@
-// `npm run chaos:collector`: sends records through an OpenTelemetry Collector while API and worker are killed, then counts what is stored.
+// `npm run lab -- collector`: sends records through an OpenTelemetry Collector while API and worker are killed, then counts what is stored.
 import { seededRandom } from '@sluice/harness'
 import { CommandLine, randomSeed } from '@sluice/harness/command-line'
 import { isInstalled } from '../sources/programs.ts'
 import { COLLECTOR } from '../sources/collector.ts'
 import { runCollector } from './run.ts'
 
-const commandLine = new CommandLine(`npm run chaos:collector -- [options]
+const commandLine = new CommandLine(`npm run lab -- collector [options]
 
   --records N         default 100000
   --rate N            records per second, while processes are killed; default 10000

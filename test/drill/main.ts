@@ -1,10 +1,10 @@
-// `npm run drill`: sends entries to an installation on this machine while an operator practises a runbook, then compares what was
+// `npm run lab -- drill`: sends entries to an installation on this machine while an operator practises a runbook, then compares what was
 // acknowledged with what is stored.
 import { CommandLine } from '@sluice/harness/command-line'
 import { randomUUID } from 'node:crypto'
 import { runDrill } from './drill.ts'
 
-const commandLine = new CommandLine(`npm run drill -- [options]
+const commandLine = new CommandLine(`npm run lab -- drill [options]
 
   --rate N           entries per second; default 300
   --seconds N        duration; default 60

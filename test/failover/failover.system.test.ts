@@ -14,7 +14,7 @@ beforeAll(async () => {
 
 afterAll(() => supervisor?.stop({ force: true }))
 
-// The long run is `npm run chaos:failover`.
+// The long run is `npm run lab -- failover`.
 it('loses and duplicates nothing when the primary of Redis is replaced', async () => {
   const { journal, findings, left } = await runFailovers({
     supervisor,

@@ -1,4 +1,4 @@
-// `npm run chaos:failover`: sends entries while replicas take over from primaries of Redis, then compares what was acknowledged with what is
+// `npm run lab -- failover`: sends entries while replicas take over from primaries of Redis, then compares what was acknowledged with what is
 // stored.
 import { CommandLine, randomSeed } from '@sluice/harness/command-line'
 import { seededRandom } from '@sluice/harness'
@@ -9,7 +9,7 @@ import { ClusterGroup } from './cluster-group.ts'
 import { PREFIX, runFailovers } from './failover-run.ts'
 import { SentinelGroup } from './sentinel-group.ts'
 
-const commandLine = new CommandLine(`npm run chaos:failover -- [options]
+const commandLine = new CommandLine(`npm run lab -- failover [options]
 
   --cluster       a Redis Cluster of three primaries with a replica each, instead of a primary with Sentinels
   --failovers N   default 60

@@ -2,7 +2,7 @@ import { expect, it } from 'vitest'
 import { describeReport, hasPassed } from './report.ts'
 import { runFuzz } from './run.ts'
 
-/** About ten seconds. `npm run fuzz` runs longer, with other seeds. */
+/** About ten seconds. `npm run lab -- fuzz` runs longer, with other seeds. */
 const shortRun = { seed: 1, first: 0, end: 20_000 }
 
 it('answers every request as documented, keeps running, and stores what it has accepted', async () => {

@@ -1,9 +1,9 @@
-// `npm run fuzz`: sends invalid requests of every known kind to a separate installation, and checks each answer and what is stored.
+// `npm run lab -- fuzz`: sends invalid requests of every known kind to a separate installation, and checks each answer and what is stored.
 import { CommandLine, randomSeed } from '@sluice/harness/command-line'
 import { describeReport, hasPassed } from './report.ts'
 import { runFuzz } from './run.ts'
 
-const commandLine = new CommandLine(`npm run fuzz -- [options]
+const commandLine = new CommandLine(`npm run lab -- fuzz [options]
 
   --requests N   number of requests; default 100000
   --seed S       repeats the requests of an earlier run; default random

@@ -51,12 +51,3 @@ export function metricsIn(expression: string): readonly string[] {
   const names = withoutStrings.match(/\b(?:(?:sluice|nodejs|process)_\w+|\w+:\w+:\w+|up(?=\{))/g)
   return [...new Set(names)]
 }
-
-const unitSeconds = { s: 1, m: 60, h: 3_600 } as const
-
-/** @param duration such as `90s`, `5m` or `1h` */
-export function secondsOf(duration: string): number {
-  const [, count, unit] = /^(\d+)([smh])$/.exec(duration) ?? []
-  if (count === undefined) throw new Error(`${duration} is not a duration`)
-  return Number(count) * unitSeconds[unit as keyof typeof unitSeconds]
-}

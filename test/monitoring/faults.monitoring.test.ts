@@ -1,4 +1,4 @@
-// Needs prometheus: `npm run test:monitoring`. Each fault is real. Only the times of the rules are shorter.
+// Needs prometheus: `npm run test:release -- monitoring`. Each fault is real. Only the times of the rules are shorter.
 import { eventually, pause } from '@sluice/harness'
 import { type ApiApp, type Installation, startApi } from '@sluice/local'
 import { queueNames } from '@sluice/queue'

@@ -1,4 +1,4 @@
-// Needs prometheus: `npm run test:monitoring`.
+// Needs prometheus: `npm run test:release -- monitoring`.
 import { eventually } from '@sluice/harness'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { dashboards } from '../../tools/dashboards/dashboards.ts'

@@ -1,4 +1,4 @@
-// `npm run simulate`: runs random schedules of requests and faults with the code of API and worker against simulated servers.
+// `npm run lab -- simulate`: runs random schedules of requests and faults with the code of API and worker against simulated servers.
 import { CommandLine, randomSeed } from '@sluice/harness/command-line'
 import { checkMutants, mutants } from './mutants.ts'
 import { runSchedules } from './runner.ts'
@@ -8,7 +8,7 @@ const SCHEDULES = 10_000
 /** The rarest one needs tens of thousands. */
 const MUTANT_SCHEDULES = 100_000
 
-const commandLine = new CommandLine(`npm run simulate -- [options]
+const commandLine = new CommandLine(`npm run lab -- simulate [options]
 
   --schedules N   number of schedules; default ${SCHEDULES}, and at most ${MUTANT_SCHEDULES} for each mutant
   --seed S        the first seed; default random

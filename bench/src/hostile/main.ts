@@ -13,7 +13,7 @@ import { readNames, readPositive } from '../options.ts'
 import type { Orders } from './attackers-main.ts'
 import { type Attack, attacks, entry } from './attacks.ts'
 
-const commandLine = new CommandLine(`npm run lab -- hostile -- [options]
+const commandLine = new CommandLine(`npm run lab -- hostile [options]
 
   --only LIST        comma-separated; default all of:
                      pages    11 connections, each with 2,000 pipelined requests for the largest page, which read nothing

@@ -28,12 +28,12 @@ const cases: readonly SenderCase[] = [
   { name: 'sluice-spool', start: startRealSluice, pace: 'fill', hasSpool: true },
 ]
 
-const commandLine = new CommandLine(`npm run lab -- senders -- [options]
+const commandLine = new CommandLine(`npm run lab -- senders [options]
 
   --case NAMES        ${cases.map(({ name }) => name).join(',')}; default all
   --seconds N         length of each measurement; default 5
   --dead-seconds N    length of each measurement without an API that answers; default 60
-  --json              prints JSON instead of a table (npm run --silent lab -- senders -- --json > FILE)
+  --json              prints JSON instead of a table (npm run --silent lab -- senders --json > FILE)
   --help              prints this text
 `)
 const values = commandLine.read({

@@ -10,11 +10,11 @@ import { readPositive } from '../options.ts'
 import { alignColumns } from '../report.ts'
 import type { PinoDestination, PinoFigures, PinoLoad } from './pino-application-main.ts'
 
-const commandLine = new CommandLine(`npm run lab -- pino -- [options]
+const commandLine = new CommandLine(`npm run lab -- pino [options]
 
   --seconds N       length of each measurement window; default 5
   --down-seconds N  how long the API is down; default 60
-  --json            prints JSON instead of a table (npm run --silent lab -- pino -- --json > FILE)
+  --json            prints JSON instead of a table (npm run --silent lab -- pino --json > FILE)
   --help            prints this text
 `)
 const values = commandLine.read({
