@@ -162,16 +162,3 @@ it('the documented command creates different passwords in a file that only its o
     await rm(folder, { recursive: true })
   }
 })
-
-it('Compose does not require the password of Grafana, so that an older .env works without monitoring', async () => {
-  const compose = await read('docker-compose.yml')
-  expect(compose).toContain('${GRAFANA_PASSWORD:-}')
-  expect(compose).not.toMatch(/\$\{GRAFANA_PASSWORD:?\?/)
-})
-
-it('the packages are checked against the version of Node that runs them', async () => {
-  const workspace = await read('pnpm-workspace.yaml')
-  const [, version] = /^ {2}node: (\S+)$/m.exec(workspace) ?? []
-  expect(version).toMatch(/^\d+\.\d+\.\d+$/)
-  expect(workspace).toContain(`\nnodeVersion: ${version}\n`)
-})

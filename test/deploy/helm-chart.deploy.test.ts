@@ -292,11 +292,6 @@ it('calculates the grace periods from the shutdown deadline and the sleep', () =
   expect([grace('api'), grace('worker')]).toEqual([31 + 7 + 5, 31 + 5])
 })
 
-it('writes large integers with all their digits', () => {
-  const { settings } = new Manifest(render(EXAMPLE, ['settings.RATE_LIMIT_BYTES_PER_SECOND=1000000000000']))
-  expect(settings['RATE_LIMIT_BYTES_PER_SECOND']).toBe('1000000000000')
-})
-
 it('lets the processes connect to the endpoint of traces, if there is one', () => {
   const name = 'settings.OTEL_EXPORTER_OTLP_TRACES_ENDPOINT'
   const [off, on] = [portsWith([]), portsWith([`${name}=http://collector:4318/v1/traces`])]
@@ -326,18 +321,6 @@ it('asks Prometheus for the queue of its own release', () => {
   ])
 })
 
-/** What Helm prints after an installation. */
-function notes(sets: readonly string[]): string {
-  return helm(['install', 'logs', chart, '--dry-run=client', ...valuesOf(EXAMPLE, sets)])
-}
-
-it('names in its notes the deployment of the command line', () => {
-  expect(notes(['cli.enabled=true'])).toContain(
-    'exec deploy/logs-sluice-cli -- node apps/cli/src/main.ts projects',
-  )
-  expect(notes([])).toContain('--set cli.enabled=true')
-})
-
 it.each([
   ['a name that does not exist', 'api.replica=3'],
   ['a setting that does not exist', 'settings.LOG_LEVLE=info'],
@@ -358,16 +341,4 @@ it.each([
   ['clickhouse', 'clickhouse.existingSecret='],
 ])('requires the address of %s', (server, set) => {
   expect(() => render(EXAMPLE, [set])).toThrow(`set ${server}.url, or ${server}.existingSecret with the URL`)
-})
-
-it('validates against schemas that reject unknown fields', () => {
-  const text = render(EXAMPLE)
-  for (const field of ['terminationGracePeriodSeconds', 'maxUnavailable', 'backoffLimit', 'podSelector'])
-    expect(() => validate(text.replace(`${field}:`, `${field}X:`))).toThrow(`${field}X`)
-})
-
-it.runIf(crdFolders.length > 0)('validates custom resources too', () => {
-  const text = render('production-keda.yaml')
-  for (const field of ['pollingInterval', 'podMetricsEndpoints'])
-    expect(() => validate(text.replace(`${field}:`, `${field}X:`))).toThrow(`${field}X`)
 })

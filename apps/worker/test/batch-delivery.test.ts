@@ -65,28 +65,6 @@ describe('new chunks', () => {
     await idle()
   })
 
-  it('are logged with their batch at level debug, in lines of up to 100', async () => {
-    fixture = new DeliveryFixture(undefined, 'debug')
-    own('B', 'b')
-    fixture.owners.set('c', undefined)
-    const many = Array.from({ length: 150 }, (_, i) => makeChunk(`new ${i}`))
-    await deliver(b, c, ...many)
-    await idle()
-    const ids = many.map(({ id }) => id)
-    expect(fixture.debugLines.mock.calls).toEqual([
-      [{ batchId: 'B', chunkIds: ['b'] }, 'chunks of a batch'],
-      [{ batchId: undefined, chunkIds: ['c'] }, 'chunks were stored earlier'],
-      [{ batchId: 'new-1', chunkIds: ids.slice(0, 100) }, 'chunks of a batch'],
-      [{ batchId: 'new-1', chunkIds: ids.slice(100) }, 'chunks of a batch'],
-    ])
-  })
-
-  it('make no log line at other levels', async () => {
-    await deliver(a)
-    await idle()
-    expect(fixture.debugLines).not.toHaveBeenCalled()
-  })
-
   it('without an owner are forgotten, because they were delivered earlier', async () => {
     fixture.owners.set('a', undefined)
     await deliver(a, b)

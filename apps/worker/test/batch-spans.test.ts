@@ -9,7 +9,6 @@ import { makeChunk } from './support/chunks.ts'
 
 const context = { traceId: '4bf92f3577b34da6a3ce929d0e0e4736', spanId: '00f067aa0ba902b7' }
 const trace = `00-${context.traceId}-${context.spanId}-01`
-const lost = new Error('connection lost')
 
 const chunks = [{ ...makeChunk('a'), trace }, makeChunk('b'), { ...makeChunk('c'), trace: 'x'.repeat(55) }]
 const frames = chunks.map(({ frame }) => frame)
@@ -157,37 +156,5 @@ describe('a repair', () => {
       'sluice.insert.rows': undefined,
     })
     expect(inserts).toHaveLength(parts.length + 1)
-  })
-
-  it('of a batch that is confirmed already has no span', async () => {
-    await step(recovering, stored)
-    await step(stored, { at: 'done' })
-    expect(traces.spans).toEqual([])
-  })
-})
-
-describe('an insert', () => {
-  it('that fails has a span with the error', async () => {
-    insert = () => Promise.reject(lost)
-    await step(claimed, lost, 'B')
-    const [span] = traces.named('insert')
-    expect(span?.attributes['error.type']).toBe('Error: connection lost')
-    expect(span?.ended).toBe('error')
-  })
-
-  it('has the query id of the caller', async () => {
-    events.emit('step started', { shard: 4, from: claimed, startedMs: 6 })
-    await inserter.insert(frames.slice(1), 'B', 'another id')
-    expect(inserts).toEqual([[frames.slice(1), 'B', 'another id']])
-    expect(traces.named('insert')[0]?.attributes).toMatchObject({
-      'sluice.insert.query_id': 'another id',
-      'sluice.insert.rows': undefined,
-    })
-  })
-
-  it('of no batch has no span', async () => {
-    await inserter.insert([], 'probe')
-    expect(traces.spans).toEqual([])
-    expect(inserts).toEqual([[[], 'probe', queryIds.rows('probe')]])
   })
 })

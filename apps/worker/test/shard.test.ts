@@ -1,6 +1,5 @@
 import { beforeEach, describe, expect, it } from 'vitest'
 import { workerLimits } from '../src/limits.ts'
-import { fetchLimits } from '../src/shard.ts'
 import { BATCH_CHUNKS_MAX, limits, ShardFixture, WAIT_MS } from './support/shard-fixture.ts'
 
 let fixture: ShardFixture
@@ -275,12 +274,6 @@ describe('a worker that gives up inserting', () => {
     await fixture.clock.pass(limits.intervalMs)
     expect(fixture.only('requeue', 'forget')).toEqual(['requeue 1 2 to the front', 'forget 1 2'])
   })
-
-  it('returns nothing if it has collected nothing', async () => {
-    fixture.givingUp.abort()
-    await run(limits.standbyIntervalMs)
-    expect(fixture.only('requeue')).toEqual([])
-  })
 })
 
 describe('stop', () => {
@@ -376,9 +369,4 @@ it('returns what a fetch returns that is still running when the process stops wi
   answered.resolve()
   await fixture.clock.settle(stopped)
   expect(fixture.only('requeue', 'deliver')).toEqual(['requeue 1 to the front', 'requeue 2 to the front'])
-})
-
-it('fetches more often while chunks arrive, and much more rarely while another worker does', () => {
-  expect(fetchLimits.intervalMs).toBeLessThan(fetchLimits.idleIntervalMs)
-  expect(fetchLimits.standbyIntervalMs).toBeGreaterThanOrEqual(10 * fetchLimits.idleIntervalMs)
 })

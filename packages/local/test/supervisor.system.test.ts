@@ -126,19 +126,6 @@ describe('a process', () => {
     await expect(start).rejects.toMatchObject({ log: [expect.stringContaining('missing')] })
   })
 
-  it('that is not ready in time is stopped', async () => {
-    const start = supervisor.start(specOf(forever, { ...never, readyDeadlineMs: 200 }))
-    await expect(start).rejects.toThrow('script was not ready after 0.2 s')
-    expect(supervisor.processes[0]?.running).toBe(false)
-  })
-
-  it('has only the environment of its specification', async () => {
-    const print =
-      'console.log(Object.keys(process.env).filter((name) => !/^(_|PWD)/.test(name)).join()); process.exit()'
-    const start = supervisor.start(specOf(print, { ...never, environment: { GREETING: 'hello' } }))
-    await expect(start).rejects.toMatchObject({ log: ['GREETING'] })
-  })
-
   it('that ignores SIGTERM is killed after the deadline', async () => {
     const deaf = `process.on('SIGTERM', () => {}); console.log('deaf'); ${forever}`
     const stubborn = await supervisor.start(

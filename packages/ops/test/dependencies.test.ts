@@ -1,6 +1,6 @@
 import type { RedisConnection } from '@sluice/runtime'
 import { EventEmitter } from 'node:events'
-import { beforeEach, describe, expect, it, vi } from 'vitest'
+import { beforeEach, describe, expect, it } from 'vitest'
 import { Dependencies, type DependencyCheck, redisDependency } from '../src/dependencies.ts'
 
 let nowMs: number
@@ -44,28 +44,6 @@ describe('the states', () => {
     dependencies.check()
     nowMs = 7_000
     expect(dependencies.status[0]).toEqual({ name: 'redis', state: 'up', seconds: 2, lastError: 'two' })
-  })
-
-  it('are those of the present dependencies', () => {
-    dependencies.check()
-    failures.delete('shard 1')
-    failures.set('shard 2', undefined)
-    expect(dependencies.status.map(({ name }) => name)).toEqual(['redis', 'shard 0', 'shard 2'])
-  })
-
-  it('are checked every second', () => {
-    vi.useFakeTimers()
-    try {
-      dependencies.start()
-      failures.set('redis', 'short')
-      vi.advanceTimersByTime(1_000)
-      failures.set('redis', undefined)
-      expect(dependencies.status[0]).toMatchObject({ state: 'up', lastError: 'short' })
-      dependencies.stop()
-      expect(vi.getTimerCount()).toBe(0)
-    } finally {
-      vi.useRealTimers()
-    }
   })
 
   it.each([

@@ -33,15 +33,6 @@ it('is the free memory divided by the rate of growth', () => {
   ).toBe(40)
 })
 
-it('is 0 when the memory is full', () => {
-  expect(
-    headrooms([
-      [0, 500],
-      [10, 1_100],
-    ])[1],
-  ).toBe(0)
-})
-
 it('forgets what was more than five minutes ago', () => {
   expect(
     headrooms([

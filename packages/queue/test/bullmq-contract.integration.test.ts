@@ -289,15 +289,6 @@ it.each([
 })
 
 describe('while Redis is out of memory', () => {
-  it('an add is rejected with OOM and stores nothing. It succeeds later', async () => {
-    await bullmq.add('before')
-    const { error, isUnchanged } = await bullmq.whileFull(() => bullmq.failure(() => bullmq.add('a-chunk')))
-    expect(String(error)).toMatch(/OOM /)
-    expect(isUnchanged).toBe(true)
-    await bullmq.add('a-chunk')
-    expect(await bullmq.waiting()).toEqual(['before', 'a-chunk'])
-  })
-
   it('both adds of ChunkQueue reject with QueueFullError and store nothing', async () => {
     const chunkQueue = openChunkQueue()
     await vi.waitUntil(() => chunkQueue.isConnected)

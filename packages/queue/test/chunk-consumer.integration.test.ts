@@ -2,7 +2,6 @@ import { FaultProxy } from '@sluice/harness'
 import { closeRedis, connectRedis, type RedisConnection } from '@sluice/runtime'
 import { beforeEach, describe, expect, it, onTestFinished, vi } from 'vitest'
 import type { ChunkConsumer } from '../src/chunk-consumer.ts'
-import { FetchMonitor } from '../src/fetch-monitor.ts'
 import {
   chunkOf,
   ConsumerFixture,
@@ -98,16 +97,6 @@ describe('load', () => {
 describe('the monitor of fetches', () => {
   const ready = { ready: true, reasons: [] }
 
-  it('reports that Redis answers, with and without room for chunks, and without the turn', async () => {
-    const monitors = [1, 0, 1].map(() => new FetchMonitor(() => performance.now()))
-    const consumers = monitors.map((fetchMonitor) => fixture.openConsumer({ fetchMonitor }))
-    expect(monitors.map(({ readiness }) => readiness.ready)).toEqual([false, false, false])
-    await consumers[1]?.fetch(0, { isBusy: false })
-    expect(await consumers[0]?.fetch(1, { isBusy: false })).toEqual({ turn: 'taken' })
-    await consumers[2]?.fetch(1, { isBusy: false })
-    expect(monitors.map(({ readiness }) => readiness)).toEqual([ready, ready, ready])
-  })
-
   it('reports that Redis rejects writes, until one succeeds', async () => {
     const consumer = fixture.openConsumer()
     await fetchMine(consumer, 1)
@@ -141,12 +130,6 @@ describe('the monitor of fetches', () => {
     await fetch
     expect(fixture.fetchMonitor.readiness).toEqual(ready)
   })
-
-  it('ignores a consumer that is closed', async () => {
-    const consumer = fixture.openConsumer()
-    await consumer.close()
-    expect(fixture.fetchMonitor.readiness).toEqual(ready)
-  })
 })
 
 describe('close', () => {
@@ -166,33 +149,6 @@ describe('close', () => {
     await fetchMine(consumer, 0)
     await proxy.down()
     await consumer.close()
-    expect(fixture.warnings).not.toHaveBeenCalled()
-  })
-
-  it('removes the listeners of the consumer from its connection', async () => {
-    const { redis } = fixture
-    // Until then the queue has a second listener.
-    await fixture.queue.waitUntilReady()
-    const before = [redis.listenerCount('error'), redis.getMaxListeners()]
-    const consumers = Array.from({ length: 20 }, () => fixture.openConsumer())
-    expect(redis.listenerCount('error')).toBeLessThan(redis.getMaxListeners())
-    for (const consumer of consumers) await consumer.close()
-    expect([redis.listenerCount('error'), redis.getMaxListeners()]).toEqual(before)
-  })
-})
-
-describe('the consumer', () => {
-  it('continues after its connection was lost', async () => {
-    const { proxy, proxied } = await openProxied()
-    const consumer = fixture.openConsumer({ redis: proxied })
-    await fixture.add('a-chunk')
-    await fetchMine(consumer, 1)
-    await fixture.ledger.claim('a-batch', ['a-chunk'])
-    await proxy.down()
-    const finish = consumer.finish({ id: 'a-batch', members: ['a-chunk'] }, 0)
-    await proxy.up()
-    expect(await finish).toBe(true)
-    expect(await fixture.counts()).toEqual({})
     expect(fixture.warnings).not.toHaveBeenCalled()
   })
 })

@@ -110,12 +110,6 @@ describe('the trace of a chunk', () => {
     expect(traceOf(chunk)).toBe(trace)
   })
 
-  it('is no part of a chunk without a traced request', () => {
-    const { trace: _trace, ...others } = chunk
-    expect(encodeChunk(1, text)).toStrictEqual(others)
-    expect(traceOf(encodeChunk(1, text))).toBeUndefined()
-  })
-
   it.each([5, null, {}, '', 'short', trace.repeat(1_000)])('is ignored if it is %j', (invalid) => {
     expect(traceOf({ ...chunk, trace: invalid })).toBeUndefined()
   })

@@ -49,14 +49,6 @@ describe('readiness', () => {
     expect(monitor.readiness.ready).toBe(true)
   })
 
-  it('is known for each queue', () => {
-    monitor.started('b')
-    monitor.fetched('a')
-    expect(monitor.failureOf('a')).toBeUndefined()
-    expect(monitor.failureOf('b')).toBe('Redis has not answered yet')
-    expect(monitor.failureOf('c')).toBeUndefined()
-  })
-
   it('needs all queues', () => {
     monitor.started('b')
     monitor.fetched('a')

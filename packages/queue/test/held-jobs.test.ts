@@ -16,13 +16,6 @@ it('counts jobs and bytes, each job once', () => {
   expect([jobs.size, jobs.bytes]).toEqual([1, 10])
 })
 
-it('finds jobs in the order of the ids, with the token of the last fetch', () => {
-  const jobs = new HeldJobs()
-  for (const id of ['a', 'b', 'c']) jobs.add(job(id))
-  jobs.add(job('a', 'another-token'))
-  expect(jobs.of(['c', 'unknown', 'a'])).toEqual([job('c'), job('a', 'another-token')])
-})
-
 it('drops jobs when the step that releases their locks has succeeded, and keeps the others', async () => {
   const jobs = new HeldJobs()
   for (const id of ['a', 'b', 'c']) jobs.add(job(id))

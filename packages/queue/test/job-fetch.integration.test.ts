@@ -65,11 +65,6 @@ describe('a fetch', () => {
     expect(await fetchIds(consumer, 1)).toEqual(['a-chunk'])
   })
 
-  it('returns a chunk that another program added with a priority', async () => {
-    await fixture.queue.add('chunk', chunkOf('row\n'), { jobId: 'a-chunk', priority: 2 })
-    expect(await fetchIds(fixture.openConsumer(), 2)).toEqual(['a-chunk'])
-  })
-
   it('locks the chunks for the duration of a lock', async () => {
     await fixture.add('a-chunk')
     await fetchMine(fixture.openConsumer({ lockDurationMs: 5_000, workerId: 'a-worker' }), 1)
@@ -178,14 +173,6 @@ describe('the turn', () => {
     },
   )
 
-  it('of another worker is read without the script', async () => {
-    const [first, second] = [fixture.openConsumer(), fixture.openConsumer()]
-    await fetchMine(first, 0)
-    const before = await fixture.scriptRuns()
-    expect(await second.fetch(1, idle)).toEqual(taken)
-    expect(await fixture.scriptRuns()).toBe(before)
-  })
-
   it('expires some seconds after the last fetch of its worker', async () => {
     const [first, second] = [fixture.openConsumer(), fixture.openConsumer()]
     const { turnKey } = fixture.names
@@ -196,19 +183,6 @@ describe('the turn', () => {
     await fixture.redis.del(turnKey)
     expect((await second.fetch(0, idle)).turn).toBe('mine')
     expect(await first.fetch(0, idle)).toEqual(taken)
-  })
-
-  it('is renewed when less than half of its time is left', async () => {
-    const consumer = fixture.openConsumer()
-    const { turnKey } = fixture.names
-    const leftMs = (): Promise<number> => fixture.redis.pttl(turnKey)
-    await fetchMine(consumer, 0)
-    await fixture.redis.pexpire(turnKey, 3_500)
-    await fetchMine(consumer, 0)
-    expect(await leftMs()).toBeLessThanOrEqual(3_500)
-    await fixture.redis.pexpire(turnKey, 2_400)
-    await fetchMine(consumer, 0)
-    expect(await leftMs()).toBeGreaterThan(3_500)
   })
 
   it('does not protect a chunk: a worker that ignores it fetches, and each chunk is fetched once', async () => {

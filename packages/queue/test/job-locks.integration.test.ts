@@ -1,7 +1,5 @@
-import { FaultProxy } from '@sluice/harness'
-import { closeRedis, connectRedis } from '@sluice/runtime'
 import { setTimeout as sleep } from 'node:timers/promises'
-import { beforeEach, describe, expect, it, onTestFinished, vi } from 'vitest'
+import { beforeEach, describe, expect, it, vi } from 'vitest'
 import { ConsumerFixture, fetchIds, fetchMine, useTestRedis, WAIT_MS } from './support/consumer-fixture.ts'
 
 const LOCK_MS = 1_000
@@ -53,39 +51,5 @@ describe('the locks of chunks in hand', () => {
     await sleep(LOCK_MS)
     expect(await fixture.redis.get(fixture.lockKey('chunk-0'))).toBe('another-token')
     expect(await fixture.redis.exists(fixture.lockKey('chunk-1'))).toBe(1)
-  })
-
-  it('are not reported as lost while the step that releases them is in flight', async () => {
-    const proxy = await FaultProxy.open(server.url)
-    onTestFinished(() => proxy.down())
-    const proxied = connectRedis(proxy.url, { failFast: false })
-    proxied.on('error', () => undefined)
-    onTestFinished(() => closeRedis(proxied))
-    await fixture.addMany(2)
-    const consumer = fixture.openConsumer({ redis: proxied, lockDurationMs: 4 * LOCK_MS })
-    await fetchMine(consumer, 2)
-    proxy.hold('both')
-    const finish = consumer.finish({ id: 'a-batch', members: ['chunk-0', 'chunk-1'] }, undefined)
-    // A renewal would be sent while the completion is held. Redis would get it after the completion has released the locks.
-    await sleep(1.5 * LOCK_MS)
-    proxy.resume()
-    await finish
-    await sleep(LOCK_MS / 10)
-    expect(fixture.warnings).not.toHaveBeenCalled()
-  })
-})
-
-describe('the chunks of a worker that died', () => {
-  it('are fetched by another worker after their locks expired, as the next ones, and never fail', async () => {
-    await fixture.addMany(2)
-    const dead = fixture.openConsumer({ lockDurationMs: LOCK_MS })
-    await fetchMine(dead, 1)
-    // BullMQ counts here how often the job stalled, and fails it above a limit.
-    await fixture.redis.hset(fixture.names.jobKey('chunk-0'), 'stc', 1_000)
-    await dead.close()
-    const survivor = fixture.openConsumer({ lockDurationMs: LOCK_MS })
-    await vi.waitFor(async () => expect(await fixture.waiting()).toEqual(['chunk-0', 'chunk-1']), WAIT_MS)
-    expect(await fetchIds(survivor, 2)).toEqual(['chunk-0', 'chunk-1'])
-    expect(await fixture.counts()).toEqual({ active: 2 })
   })
 })

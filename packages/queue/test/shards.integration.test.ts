@@ -66,11 +66,6 @@ describe('the number of shards', () => {
     expect(count.names.map(({ shard }) => shard)).toEqual([0, 1, 2, 3])
   })
 
-  it('is not stored for a single shard', async () => {
-    expect(await knownWith(1)).toBe(1)
-    expect(await record()).toBeNull()
-  })
-
   it.each([
     ['not a number', 2],
     ['-5', 2],

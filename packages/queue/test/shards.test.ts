@@ -49,12 +49,6 @@ describe('chunks are added', () => {
     expect(ids()).toEqual([['a', 'd'], ['b', 'e'], ['c']])
   })
 
-  it('and the shard of each is returned', async () => {
-    confirmAllAtOnce(queues)
-    const shards = await Promise.all(['a', 'b', 'c'].map((id) => sharded.add(id, chunk, 1_000)))
-    expect(shards).toEqual([0, 1, 2])
-  })
-
   it('to the other shards while one is slow', async () => {
     confirmAllAtOnce(queues.slice(1))
     const slow = add('slow')

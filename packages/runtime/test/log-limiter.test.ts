@@ -3,7 +3,6 @@ import { LogLimiter, logLimits } from '../src/log-limiter.ts'
 
 const { intervalMs, kindsMax, linesMax } = logLimits
 const WARNINGS_MAX = linesMax['warn'] ?? 0
-const ERRORS_MAX = linesMax['error'] ?? 0
 
 let nowMs: number
 let timers: { atMs: number; run: () => void }[]
@@ -58,25 +57,6 @@ describe('lines of one kind', () => {
     pass(1)
     expect(written).toEqual([...lines, 'a × 7'])
     expect(limiter.linesDropped).toBe(7)
-  })
-
-  it('are written again in the next interval, and no interval without a dropped line is reported', () => {
-    log('a', { times: WARNINGS_MAX + 1 })
-    pass(intervalMs)
-    written = []
-    log('a')
-    pass(2 * intervalMs)
-    log('a')
-    expect(written).toEqual(['a', 'a'])
-    expect(limiter.linesDropped).toBe(1)
-    expect(timers).toHaveLength(1)
-  })
-
-  it('have a higher limit if they are errors', () => {
-    log('row dead-lettered', { level: 'error', times: ERRORS_MAX + 3 })
-    pass(intervalMs)
-    expect(written).toHaveLength(ERRORS_MAX + 1)
-    expect(written.at(-1)).toBe('row dead-lettered × 3')
   })
 
   it.each(['fatal', 'debug', 'trace'])('have no limit at level %s', (level) => {

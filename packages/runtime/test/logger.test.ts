@@ -59,12 +59,6 @@ it('reports repeated lines with the fields of the last one, and counts those tha
   expect(lines.at(-1)).toMatchObject({ msg: 'end', dropped: 3 * repeated })
 })
 
-it('does not keep its process alive for a report', () => {
-  const startedMs = performance.now()
-  outputOf(`const logger = createLogger('test', 'info'); for (let i = 0; i < 50; i += 1) logger.warn('a')`)
-  expect(performance.now() - startedMs).toBeLessThan(logLimits.intervalMs / 2)
-})
-
 /** What a stream gets of a line. */
 function formatted(
   format: LogFormat,

@@ -14,11 +14,6 @@ describe('oncePerInterval', () => {
     }
     expect(times).toEqual(['a 0', 'b 0', 'a 1000', 'b 1000', 'a 2000', 'b 2000'])
   })
-
-  it('is due at once for a new name', () => {
-    const isDue = oncePerInterval(1_000, () => 0)
-    expect([isDue('a'), isDue('b'), isDue('a')]).toEqual([true, true, false])
-  })
 })
 
 const INFO =
