@@ -1,10 +1,9 @@
 import { connectClickHouse, migrate, migrationsFolder, readMigrations } from '@sluice/clickhouse'
 import { eventually, FaultProxy } from '@sluice/harness'
-import { audit, type Audit } from '@sluice/harness/audit'
-import { awaitInserts, drainQueue, type QueueCounts } from '@sluice/harness/drain'
 import type { Journal } from '@sluice/harness/journal'
 import { type Accounts, readAccounts } from '@sluice/harness/metrics'
 import { PowerDisk } from '@sluice/harness/power-disk'
+import { settle, type Settlement } from '@sluice/harness/settle'
 import { startTestServices } from '@sluice/harness/test-installation'
 import { provisionProject, startApi, startWorker, withRegistry, type Services } from '@sluice/local'
 import { queueNames } from '@sluice/queue'
@@ -24,19 +23,13 @@ export interface ChaosInstallationOptions {
   readonly hasPowerCuts?: boolean
 }
 
-/** The audit of a journal, after the queue was drained. */
-export interface Settlement extends Audit {
-  /** The jobs that were left in the queue. */
-  readonly queue: QueueCounts
-  readonly drainMs: number
+export interface ChaosSettlement extends Settlement {
   /** What the metrics say of all rows, before the processes stop. */
   readonly accounts: Accounts
 }
 
 const PREFIX = 'chaos'
 const PROJECT_ID = 'chaos'
-/** An insert whose sender was killed ends when ClickHouse's timeout for a silent connection has passed. */
-const INSERTS_DEADLINE_MS = 60_000
 /** The images are sparse files. */
 const DISK_SIZE = '8G'
 const MEMORY_LIMIT = /<default(\/>|><max_memory_usage>\d+<\/max_memory_usage><\/default>)(?=\s*<starting>)/
@@ -189,15 +182,17 @@ export class ChaosInstallation {
    * Drains the queue, stops the APIs and workers, waits for their last inserts, and compares the journal with what is
    * stored.
    */
-  async settle(journal: Journal, drainDeadlineMs: number): Promise<Settlement> {
-    const { redisUrl, clickhouse } = this.services
-    const startedAtMs = performance.now()
-    const queue = await drainQueue(redisUrl, this.names, drainDeadlineMs)
-    const drainMs = performance.now() - startedAtMs
-    const accounts = await readAccounts(this.#opsUrls)
-    await Promise.all(this.apps.map((victim) => victim.retire()))
-    await awaitInserts(clickhouse, INSERTS_DEADLINE_MS)
-    return { ...(await audit(clickhouse, journal)), queue, drainMs, accounts }
+  async settle(journal: Journal, drainDeadlineMs?: number): Promise<ChaosSettlement> {
+    let accounts: Accounts | undefined
+    const settlement = await settle({ ...this.services, shards: [this.names] }, journal, {
+      ...(drainDeadlineMs === undefined ? {} : { drainDeadlineMs }),
+      drained: async () => {
+        accounts = await readAccounts(this.#opsUrls)
+        await Promise.all(this.apps.map((victim) => victim.retire()))
+      },
+    })
+    if (accounts === undefined) throw new Error('the metrics were not read')
+    return { ...settlement, accounts }
   }
 
   /** Kills all processes. */

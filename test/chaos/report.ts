@@ -1,9 +1,10 @@
-import { isClean, type Finding, type StoredCounts } from '@sluice/harness/audit'
-import { isEmpty, type QueueCounts } from '@sluice/harness/drain'
+import type { Finding, StoredCounts } from '@sluice/harness/audit'
+import type { QueueCounts } from '@sluice/harness/drain'
 import type { Journal } from '@sluice/harness/journal'
 import type { Accounts } from '@sluice/harness/metrics'
 import { type LogFindings, tally } from '@sluice/harness/process-logs'
-import type { Settlement } from './chaos-installation.ts'
+import { isExactlyOnce } from '@sluice/harness/settle'
+import type { ChaosSettlement } from './chaos-installation.ts'
 import type { FaultRecord } from './injector.ts'
 import { describeFault } from './schedule.ts'
 import type { UnexpectedExit, Victim } from './victim.ts'
@@ -39,7 +40,7 @@ export interface Report {
   /** From the end of the faults until all processes were ready, and from then until the queue was empty. */
   readonly recoveryMs: number
   readonly drainMs: number
-  readonly queue: QueueCounts
+  readonly queues: readonly QueueCounts[]
   readonly unexpectedExits: readonly UnexpectedExit[]
   readonly slowStarts: number
   /** How often each exit code or signal followed a SIGTERM. */
@@ -63,7 +64,7 @@ interface ListedEntry {
   readonly during: readonly string[]
 }
 
-export interface RunFacts extends Settlement {
+export interface RunFacts extends ChaosSettlement {
   readonly seed: number
   readonly minutes: number
   readonly startedAtMs: number
@@ -79,7 +80,7 @@ const LISTED_MAX = 20
 const NEARBY_MS = { before: 2_000, after: 5_000 } as const
 
 export function buildReport(facts: RunFacts): Report {
-  const { journal, records, victims, findings, queue, logs } = facts
+  const { journal, records, victims, findings, queues, logs } = facts
   const applied = records.filter((record) => record.applied).map(({ fault }) => fault)
   const kills = applied.flatMap((fault) => (fault.kind === 'kill' ? [fault.process] : []))
   const unexpectedExits = victims.flatMap((victim) => victim.unexpectedExits)
@@ -90,11 +91,7 @@ export function buildReport(facts: RunFacts): Report {
   return {
     seed: facts.seed,
     minutes: facts.minutes,
-    passed:
-      isClean(findings) &&
-      isEmpty(queue) &&
-      isBalanced(facts) &&
-      unexpectedExits.length + logs.fatal.length === 0,
+    passed: isExactlyOnce(facts) && isBalanced(facts) && unexpectedExits.length + logs.fatal.length === 0,
     accounts: facts.accounts,
     faults: tally(applied.map(({ kind }) => kind)),
     kills: { ...tally(kills), total: kills.length },
@@ -114,7 +111,7 @@ export function buildReport(facts: RunFacts): Report {
     foreign: findings.foreign.length,
     recoveryMs: Math.round(facts.recoveryMs),
     drainMs: Math.round(facts.drainMs),
-    queue,
+    queues,
     unexpectedExits,
     slowStarts: victims.reduce((sum, { slowStarts }) => sum + slowStarts, 0),
     terminations: tally(
@@ -155,7 +152,7 @@ function listEntry({ number, sentAtMs, outcome, rows, deadLetters }: Finding, fa
 
 /** The report as text. */
 export function describeReport(report: Report): string {
-  const { entries, stored, queue, logs } = report
+  const { entries, stored, queues, logs } = report
   const lines = [
     `${report.passed ? 'PASSED' : 'FAILED'}  seed ${report.seed}, ${report.minutes} minutes`,
     `faults        ${counts(report.faults)}; ${report.skippedFaults} had no effect`,
@@ -169,13 +166,16 @@ export function describeReport(report: Report): string {
     `duplicated    ${report.doubled.count}`,
     `stored although rejected ${report.storedThoughRejected.count}, although never sent ${report.foreign}`,
     `recovery      ${report.recoveryMs} ms, drain ${report.drainMs} ms`,
-    `left in queue wait ${queue.wait}, active ${queue.active}, delayed ${queue.delayed}, failed ${queue.failed}`,
+    ...queues.map(
+      ({ wait, active, delayed, failed }) =>
+        `left in queue wait ${wait}, active ${active}, delayed ${delayed}, failed ${failed}`,
+    ),
     `exits         ${report.unexpectedExits.length} unexpected, ${report.slowStarts} starts missed their deadline`,
     `log lines     fatal ${logs.fatal.length}, error: ${counts(logs.errors)}, not JSON: ${counts(logs.strange)}`,
   ]
   const details = [
     ...[...report.lost.some, ...report.doubled.some, ...report.storedThoughRejected.some].map(describeEntry),
-    ...queue.failedReasons.map((reason) => `  failed job: ${reason}`),
+    ...queues.flatMap(({ failedReasons }) => failedReasons).map((reason) => `  failed job: ${reason}`),
     ...report.unexpectedExits.map(
       (exit) => `  ${exit.process} exited: ${exit.signal ?? `code ${exit.code}`}`,
     ),

@@ -146,7 +146,7 @@ async function awaitStored(
 async function settle({ redisUrl, prefix, clickhouse }: Installation): Promise<void> {
   const queue = await drainQueue(redisUrl, queueNames(prefix), SETTLE_DEADLINE_MS)
   if (!isEmpty(queue)) throw new Error(`the queue has jobs left: ${JSON.stringify(queue)}`)
-  await awaitInserts(clickhouse, SETTLE_DEADLINE_MS)
+  await awaitInserts(clickhouse)
 }
 
 function compare(

@@ -1,8 +1,7 @@
 import { pause, seededRandom } from '@sluice/harness'
-import { audit, isClean } from '@sluice/harness/audit'
-import { awaitInserts, drainQueue, isEmpty } from '@sluice/harness/drain'
 import { Journal } from '@sluice/harness/journal'
 import { Load } from '@sluice/harness/load'
+import { isExactlyOnce, settle } from '@sluice/harness/settle'
 import { queueNames } from '@sluice/queue'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { buildImage, ContainerInstallation } from './container-installation.ts'
@@ -10,8 +9,6 @@ import { buildImage, ContainerInstallation } from './container-installation.ts'
 const LOCK_DURATION_MS = 2_000
 /** A lock, and two checks of the queue for expired locks. The rest is headroom for a busy machine. */
 const DRAIN_DEADLINE_MS = 90_000
-/** An insert whose sender was killed ends when ClickHouse's timeout for a silent connection has passed. */
-const INSERTS_DEADLINE_MS = 60_000
 const DOWN_MS = 1_500
 
 let installation: ContainerInstallation
@@ -79,13 +76,14 @@ describe('entries sent to containers', () => {
     await pause(DOWN_MS)
     await load.stop()
 
-    const queue = await drainQueue(redisUrl, queueNames('sluice'), DRAIN_DEADLINE_MS)
-    expect(queue).toSatisfy(isEmpty)
     const names = ['api-1', 'api-2', 'worker-1', 'worker-2']
-    expect(await Promise.all(names.map((name) => installation.terminate(name)))).toEqual([0, 0, 0, 0])
-    await awaitInserts(clickhouse, INSERTS_DEADLINE_MS)
-    const { findings } = await audit(clickhouse, journal)
-    expect(findings).toSatisfy(isClean)
+    const stores = { redisUrl, shards: [queueNames('sluice')], clickhouse }
+    const settlement = await settle(stores, journal, {
+      drainDeadlineMs: DRAIN_DEADLINE_MS,
+      drained: async () =>
+        expect(await Promise.all(names.map((name) => installation.terminate(name)))).toEqual([0, 0, 0, 0]),
+    })
+    expect(settlement).toSatisfy(isExactlyOnce)
     expect(journal.count('acknowledged')).toBeGreaterThan(1_000)
   }, 300_000)
 })

@@ -1,10 +1,9 @@
 import type { ClickHouseAccess } from '@sluice/clickhouse'
 import { pause, seededRandom } from '@sluice/harness'
-import { audit, isClean } from '@sluice/harness/audit'
-import { awaitInserts, drainQueue, isEmpty } from '@sluice/harness/drain'
 import { Journal } from '@sluice/harness/journal'
 import { Load } from '@sluice/harness/load'
 import { tally } from '@sluice/harness/process-logs'
+import { describeSettlement, isExactlyOnce, settle } from '@sluice/harness/settle'
 import { shardNames } from '@sluice/queue'
 
 /** A running installation. */
@@ -30,9 +29,6 @@ export interface DrillOptions {
 }
 
 const REPORT_INTERVAL_S = 10
-/** An insert whose sender was killed ends when ClickHouse's timeout for a silent connection has passed. */
-const INSERTS_DEADLINE_MS = 60_000
-const NUMBERS_SHOWN_MAX = 10
 
 /**
  * Sends entries at a constant rate while an operator does something to the installation. Then waits until the queue is empty, and compares
@@ -55,47 +51,12 @@ export async function runDrill(target: DrillTarget, options: DrillOptions): Prom
     )
   }
   await load.stop()
-  log(
-    `${clockText()} ${journal.size} entries sent: ${journal.count('acknowledged')} acknowledged, ${journal.count('rejected')} rejected (4xx), ` +
-      `${journal.count('refused')} answered with 5xx, ${journal.count('unknown')} without an answer`,
-  )
-  return settle(target, journal, options)
-}
-
-async function settle(
-  target: DrillTarget,
-  journal: Journal,
-  { drainSeconds, log }: DrillOptions,
-): Promise<boolean> {
-  const startedAtMs = performance.now()
-  const queues = await Promise.all(
-    shardNames(target.prefix, target.shards).map((names) =>
-      drainQueue(target.redisUrl, names, drainSeconds * 1000),
-    ),
-  )
-  const drained = queues.every(isEmpty)
-  log(
-    `${clockText()} the queue ${drained ? 'is empty' : 'is not empty'} after ${((performance.now() - startedAtMs) / 1000).toFixed(1)} s`,
-  )
-  await awaitInserts(target.clickhouse, INSERTS_DEADLINE_MS)
-  const { findings, stored } = await audit(target.clickhouse, journal)
-  log(
-    `${clockText()} stored: ${stored.rows} rows and ${stored.deadLetters} dead letters, of these ${stored.refusedButStored} answered with 5xx ` +
-      `and ${stored.unknownButStored} without an answer`,
-  )
-  const { lost, doubled, storedThoughRejected, foreign } = findings
-  log(
-    `${clockText()} audit: ${lost.length} lost, ${doubled.length} duplicated, ${storedThoughRejected.length} stored though rejected, ` +
-      `${foreign.length} never sent`,
-  )
-  for (const [what, found] of [
-    ['lost', lost],
-    ['duplicated', doubled],
-  ] as const) {
-    const numbers = found.slice(0, NUMBERS_SHOWN_MAX).map(({ number }) => journal.message(number))
-    if (numbers.length > 0) log(`${what}: ${numbers.join(', ')}${found.length > numbers.length ? ', …' : ''}`)
-  }
-  return drained && isClean(findings)
+  log(`${clockText()} waiting until the queue is empty`)
+  const { redisUrl, prefix, shards, clickhouse } = target
+  const stores = { redisUrl, shards: shardNames(prefix, shards), clickhouse }
+  const settlement = await settle(stores, journal, { drainDeadlineMs: options.drainSeconds * 1000 })
+  log(describeSettlement(journal, settlement))
+  return isExactlyOnce(settlement)
 }
 
 /** How often each answer was given since then, the most frequent first. */

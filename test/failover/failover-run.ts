@@ -1,8 +1,7 @@
 import { integer, pause, pick, seededRandom } from '@sluice/harness'
-import { audit, type Audit } from '@sluice/harness/audit'
-import { awaitInserts, drainQueue, type QueueCounts } from '@sluice/harness/drain'
 import { Journal } from '@sluice/harness/journal'
 import { Load } from '@sluice/harness/load'
+import { settle, type Settlement } from '@sluice/harness/settle'
 import { type ClickHouseAccess, migrate, migrationsFolder, readMigrations } from '@sluice/clickhouse'
 import { provisionProject, startApi, startWorker, type Supervisor, withRegistry } from '@sluice/local'
 import { shardNames } from '@sluice/queue'
@@ -23,10 +22,9 @@ export interface FailoverRunOptions {
   readonly log: (line: string) => void
 }
 
-export interface FailoverReport extends Audit {
+export interface FailoverReport {
   readonly journal: Journal
-  /** What is left in each shard. */
-  readonly left: readonly QueueCounts[]
+  readonly settlement: Settlement
 }
 
 export const PREFIX = 'failover'
@@ -87,9 +85,6 @@ export async function runFailovers(options: FailoverRunOptions): Promise<Failove
   } finally {
     await load.stop()
   }
-  const left = []
-  for (const names of shardNames(PREFIX, shards))
-    left.push(await drainQueue(group.url, names, DRAIN_DEADLINE_MS))
-  await awaitInserts(clickhouse, DRAIN_DEADLINE_MS)
-  return { journal, left, ...(await audit(clickhouse, journal)) }
+  const stores = { redisUrl: group.url, shards: shardNames(PREFIX, shards), clickhouse }
+  return { journal, settlement: await settle(stores, journal, { drainDeadlineMs: DRAIN_DEADLINE_MS }) }
 }

@@ -2,8 +2,7 @@
 // stored.
 import { CommandLine, randomSeed } from '@sluice/harness/command-line'
 import { seededRandom } from '@sluice/harness'
-import { isClean } from '@sluice/harness/audit'
-import { isEmpty } from '@sluice/harness/drain'
+import { describeSettlement, isExactlyOnce } from '@sluice/harness/settle'
 import { startServices } from '@sluice/local'
 import { ClusterGroup } from './cluster-group.ts'
 import { PREFIX, runFailovers } from './failover-run.ts'
@@ -39,7 +38,7 @@ log(`seed ${seed}, ${replicas} replicas, REDIS_REPLICAS_ACK=${replicasAck}`)
 const services = await startServices()
 try {
   const { supervisor } = services
-  const { journal, findings, stored, left } = await runFailovers({
+  const { journal, settlement } = await runFailovers({
     supervisor,
     group: values.cluster
       ? await ClusterGroup.start(supervisor, seededRandom(seed + 2), PREFIX)
@@ -53,10 +52,8 @@ try {
     log,
   })
   log(`
-sent ${journal.size}, acknowledged ${journal.count('acknowledged')}, refused ${journal.count('refused')}, unknown ${journal.count('unknown')}
-stored ${stored.rows} rows, ${stored.deadLetters} dead letters; left in the queue: ${JSON.stringify(left)}
-lost ${findings.lost.length}, duplicated ${findings.doubled.length}, stored though rejected ${findings.storedThoughRejected.length}, foreign ${findings.foreign.length}`)
-  process.exitCode = isClean(findings) && left.every(isEmpty) ? 0 : 1
+${describeSettlement(journal, settlement)}`)
+  process.exitCode = isExactlyOnce(settlement) ? 0 : 1
 } finally {
   await services.stop({ force: true })
 }

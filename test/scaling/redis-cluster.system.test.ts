@@ -1,8 +1,7 @@
 import { eventually, pause, postLogs, seededRandom } from '@sluice/harness'
-import { audit, isClean } from '@sluice/harness/audit'
-import { awaitInserts, drainQueue, isEmpty } from '@sluice/harness/drain'
 import { Journal } from '@sluice/harness/journal'
 import { Load } from '@sluice/harness/load'
+import { isExactlyOnce, settle } from '@sluice/harness/settle'
 import { Supervisor } from '@sluice/local'
 import { type QueueNames, shardNames } from '@sluice/queue'
 import { randomUUID } from 'node:crypto'
@@ -13,7 +12,6 @@ import { type ScaledInstallation, startScaledInstallation } from './scaled-insta
 
 const NODES = 3
 const SHARDS = 4
-const DRAIN_DEADLINE_MS = 30_000
 
 let supervisor: Supervisor
 let cluster: TestCluster
@@ -60,12 +58,8 @@ afterAll(async () => {
 
 /** Drains all shards, and compares what was acknowledged with what is stored. */
 async function expectExactlyOnce(journal: Journal): Promise<void> {
-  for (const shard of names) {
-    expect(await drainQueue(cluster.url, shard, DRAIN_DEADLINE_MS)).toSatisfy(isEmpty)
-  }
-  await awaitInserts(installation.clickhouse, DRAIN_DEADLINE_MS)
-  const { findings } = await audit(installation.clickhouse, journal)
-  expect(findings).toSatisfy(isClean)
+  const stores = { redisUrl: cluster.url, shards: names, clickhouse: installation.clickhouse }
+  expect(await settle(stores, journal)).toSatisfy(isExactlyOnce)
 }
 
 it('distributes chunks over all shards, and the overload gauge returns their sums', async () => {

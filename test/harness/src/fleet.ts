@@ -5,10 +5,9 @@ import { makeRowPrefix, shapeRow } from '@sluice/rows'
 import { connectRedis, createLogger, type RedisConnection } from '@sluice/runtime'
 import { randomUUIDv7 } from 'node:crypto'
 import { readFileSync } from 'node:fs'
-import { type Audit, audit } from './audit.ts'
 import { ClickHouseGate } from './clickhouse-gate.ts'
-import { awaitInserts, drainQueue, type QueueCounts } from './drain.ts'
 import type { Journal } from './journal.ts'
+import { settle, type Settlement } from './settle.ts'
 import { startTestServices, type TestServicesOptions } from './test-installation.ts'
 import { pause } from './waiting.ts'
 
@@ -35,20 +34,12 @@ export interface Feed {
   readonly durationMs: number
 }
 
-/** The audit of a journal, after the queue was drained. */
-export interface FleetSettlement extends Audit {
-  /** The jobs that were left in each shard's queue. */
-  readonly queues: readonly QueueCounts[]
-}
-
 const PREFIX = 'fleet'
 const ADD_DEADLINE_MS = 10_000
 /** Adds in flight. Redis syncs its disk once for all commands that have arrived. */
 const ADDS_IN_FLIGHT_MAX = 64
 /** The resolution of a feed. */
 const FEED_TICK_MS = 20
-/** An insert whose sender was killed ends when ClickHouse's timeout for a silent connection has passed. */
-const INSERTS_DEADLINE_MS = 60_000
 
 /**
  * Many workers on one Redis and one ClickHouse, without an API: chunks are added to the queue as the API would add them. Between the
@@ -155,12 +146,9 @@ export class Fleet {
   }
 
   /** Waits until the queues are empty, stops the workers, and compares the journal with what is stored. */
-  async settle(journal: Journal, drainDeadlineMs: number): Promise<FleetSettlement> {
-    const { redisUrl, clickhouse } = this.services
-    const queues = await Promise.all(this.names.map((names) => drainQueue(redisUrl, names, drainDeadlineMs)))
-    await Promise.all(this.workers.map(({ process }) => process.stop()))
-    await awaitInserts(clickhouse, INSERTS_DEADLINE_MS)
-    return { ...(await audit(clickhouse, journal)), queues }
+  async settle(journal: Journal): Promise<Settlement> {
+    const stopWorkers = (): Promise<unknown> => Promise.all(this.workers.map(({ process }) => process.stop()))
+    return settle({ ...this.services, shards: this.names }, journal, { drained: stopWorkers })
   }
 
   /** The lines with this message that all workers have logged. */
