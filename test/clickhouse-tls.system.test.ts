@@ -117,12 +117,4 @@ describe('without the CA file', () => {
       /^sluice: ClickHouse at https:\/\/127\.0\.0\.1:\d+ has a certificate that is not trusted \(UNABLE_TO_VERIFY_LEAF_SIGNATURE\); CLICKHOUSE_TLS_CA_FILE can name the file of its authority\n$/,
     )
   })
-
-  it('the command line reports why a CA file cannot be read', async () => {
-    const [code, { written }] = await sluice(['migrate'], {
-      CLICKHOUSE_TLS_CA_FILE: join(folder, 'none.pem'),
-    })
-    expect(code).toBe(1)
-    expect(written.stderr).toContain('CLICKHOUSE_TLS_CA_FILE cannot be read: ENOENT')
-  })
 })

@@ -135,17 +135,6 @@ describe('failed chunks', () => {
     await expectNoJobs()
     expect(await stored()).toEqual({ deleted: 1, intact: 1, partner: 1 })
   }, 90_000)
-
-  it('that do not exist are reported', async () => {
-    expect(await failedChunks('list')).toEqual({
-      stdout: '',
-      stderr: 'There are no failed chunks.\n',
-      code: 0,
-    })
-    const missing = { stderr: 'unknown is not a failed chunk\n', code: 1 }
-    expect(await failedChunks('retry', 'unknown')).toMatchObject(missing)
-    expect(await failedChunks('purge', 'unknown')).toMatchObject(missing)
-  })
 })
 
 async function restore([names, id, content]: Job): Promise<void> {

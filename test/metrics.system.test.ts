@@ -53,12 +53,6 @@ it('counts requests, entries, chunks, batches and rows', async () => {
   expect(accounts).toMatchObject({ deadLettered: 0, removed: 0, queued: 0 })
 })
 
-it('answers with the content type of Prometheus', async () => {
-  const response = await fetch(`${installation.opsUrls.worker}/metrics`)
-  expect(response.headers.get('content-type')).toBe('text/plain; version=0.0.4; charset=utf-8')
-  await response.text()
-})
-
 it('exports what docs/metrics.md describes, and describes what it exports', async () => {
   const document = await readFile(new URL('../docs/metrics.md', import.meta.url), 'utf8')
   const described = new Set(

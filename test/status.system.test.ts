@@ -67,8 +67,3 @@ it('no page of the ops server has a part of a chunk that waits', async () => {
     installation.processes.worker.kill('SIGCONT')
   }
 })
-
-it('a process that stops is no longer shown', async () => {
-  await installation.processes.worker.stop()
-  expect((await processes()).map(({ role }) => role)).toEqual(['api'])
-})

@@ -1,13 +1,11 @@
 import { type ClickHouseClient, connectClickHouse } from '@sluice/clickhouse'
-import { eventually, pause } from '@sluice/harness'
+import { eventually } from '@sluice/harness'
 import { OtlpReceiver, type ReceivedSpan } from '@sluice/harness/otlp-receiver'
 import { startTestInstallation } from '@sluice/harness/test-installation'
 import type { Installation } from '@sluice/local'
 import { spanLimits } from '@sluice/traces'
 import { afterAll, afterEach, beforeAll, expect, it } from 'vitest'
 
-/** Longer than all of it. What is not exported by then never is. */
-const NOT_EXPORTED_MS = 2_500
 const REQUEST = 'POST /v1/logs'
 
 let receiver: OtlpReceiver
@@ -44,11 +42,11 @@ interface Caller {
   readonly header: string
 }
 
-function makeCaller(flags = '01'): Caller {
+function makeCaller(): Caller {
   requests += 1
   const traceId = requests.toString(16).padStart(32, '1')
   const spanId = requests.toString(16).padStart(16, '2')
-  return { traceId, spanId, header: `00-${traceId}-${spanId}-${flags}` }
+  return { traceId, spanId, header: `00-${traceId}-${spanId}-01` }
 }
 
 async function post(service: string, headers: Record<string, string>): Promise<number> {
@@ -164,32 +162,6 @@ it('links a chunk to the requests that it has, and a batch to its chunks', async
     ).toEqual(chunks.map(({ spanId }) => spanId).toSorted())
   })
   await stored('several', 12)
-})
-
-it('marks the replay of an idempotency key, which is stored once', async () => {
-  const key = { 'idempotency-key': 'the-idempotency-key' }
-  const callers = [makeCaller(), makeCaller()]
-  for (const { header } of callers) expect(await post('replayed', { ...key, traceparent: header })).toBe(202)
-  await received(REQUEST, REQUEST, 'chunk', 'chunk', 'batch', 'insert')
-  const [first, replay] = callers.map(({ traceId }) =>
-    receiver.named(REQUEST).find((span) => span.traceId === traceId),
-  )
-  expect(first?.attributes).not.toHaveProperty('sluice.request.is_replay')
-  expect(replay?.attributes).toMatchObject({ 'sluice.request.is_replay': true, 'sluice.request.entries': 0 })
-  const chunk = only('chunk', 'sluice.chunk.result', 'added')
-  expect(chunk.links).toEqual([first?.spanId])
-  expect(only('chunk', 'sluice.chunk.result', 'not added').links).toEqual([replay?.spanId])
-  expect(only('batch').links).toEqual([chunk.spanId])
-  expect(JSON.stringify(receiver.spans)).not.toContain('the-idempotency-key')
-  await stored('replayed', 2)
-})
-
-it('makes no span for a request whose caller does not trace it, or whose traceparent is invalid', async () => {
-  const headers = [makeCaller('00').header, `${makeCaller().header}1`, 'invalid']
-  for (const traceparent of headers) expect(await post('not traced', { traceparent })).toBe(202)
-  await stored('not traced', 6)
-  await pause(NOT_EXPORTED_MS)
-  expect(receiver.spans).toEqual([])
 })
 
 it('exports the last spans of a process that stops', async () => {

@@ -6,7 +6,7 @@ import { Supervisor } from '@sluice/local'
 import { type QueueNames, shardNames } from '@sluice/queue'
 import { randomUUID } from 'node:crypto'
 import { afterAll, beforeAll, expect, it } from 'vitest'
-import { runSluice, runStatus } from '../sluice-command.ts'
+import { runStatus } from '../sluice-command.ts'
 import { queryServer, startRedisCluster, type TestCluster } from './redis-servers.ts'
 import { type ScaledInstallation, startScaledInstallation } from './scaled-installation.ts'
 
@@ -166,15 +166,6 @@ it('loses and duplicates nothing when nodes and workers are killed under load, a
   await expectExactlyOnce(journal)
   expect(journal.count('acknowledged')).toBeGreaterThan(1_000)
 }, 90_000)
-
-it('`sluice failed-chunks list` reads the shards of all nodes', async () => {
-  const env = { REDIS_URL: cluster.url, SLUICE_PREFIX: prefix }
-  expect(await runSluice(['failed-chunks', 'list', '--json'], env)).toEqual({
-    stdout: '',
-    stderr: '',
-    code: 0,
-  })
-})
 
 const shardsOf = (status: Record<string, unknown>): number[] =>
   (status['shards'] as { shard: number }[]).map(({ shard }) => shard).toSorted((a, b) => a - b)

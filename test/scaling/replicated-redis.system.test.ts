@@ -228,17 +228,15 @@ describe('a check of the replicas', () => {
   it('is ready with all replicas that must confirm, and blocks scripts until its first result', async () => {
     const { check, scripts } = startCheck(1)
     await expect(scripts.script(GET)(['{t}:a'], [])).rejects.toThrow('not checked yet')
-    await vi.waitFor(() => expect(check.readiness).toEqual({ ready: true, reasons: [] }), { timeout: 5_000 })
+    await expect.poll(() => check.readiness).toEqual({ ready: true, reasons: [] })
     await scripts.script(GET)(['{t}:a'], [])
     const more = startCheck(2)
-    await vi.waitFor(() => expect(more.check.readiness.reasons[0]).toContain('has 1 of the 2 replicas'), {
-      timeout: 5_000,
-    })
+    await expect.poll(() => more.check.readiness.reasons[0]).toContain('has 1 of the 2 replicas')
   })
 
   it('is not ready without a connection for scripts', async () => {
     const { check, scripts } = startCheck(1)
-    await vi.waitFor(() => expect(check.readiness.ready).toBe(true), { timeout: 5_000 })
+    await expect.poll(() => check.readiness.ready).toBe(true)
     await scripts.close()
     await vi.waitFor(() =>
       expect(check.readiness.reasons).toEqual(['no connection for confirmed steps is open']),
@@ -256,7 +254,7 @@ describe('a check of the replicas', () => {
     )
     const { check, scripts, connection } = startCheck(1)
     const reason = 'has 2 replicas, and only 1 must confirm'
-    await vi.waitFor(() => expect(check.readiness.reasons[0]).toContain(reason), { timeout: 10_000 })
+    await expect.poll(() => check.readiness.reasons[0]).toContain(reason)
     await expect(scripts.script(GET)(['{t}:a'], [])).rejects.toThrow(reason)
     const info = vi.spyOn(connection, 'info').mockRejectedValue(new Error('Command timed out'))
     connection.emit('ready')
@@ -267,7 +265,7 @@ describe('a check of the replicas', () => {
     await expect(scripts.script(GET)(['{t}:a'], [])).rejects.toThrow(reason)
     info.mockRestore()
     await third.process.stop({ signal: 'SIGKILL' })
-    await vi.waitFor(() => expect(check.readiness.ready).toBe(true), { timeout: 15_000 })
+    await expect.poll(() => check.readiness.ready).toBe(true)
     await scripts.script(GET)(['{t}:a'], [])
   })
 })

@@ -182,13 +182,6 @@ describe('a connection that is cut between the add and its answer', () => {
     expect(proxy.cuts).toBe(1)
     expect(await waitingIds()).toEqual(['the-chunk', 'warm-up'])
   })
-
-  it('causes a retry of the first add, too', async () => {
-    proxy.cutAnswerTo('the-chunk')
-    await add('the-chunk')
-    expect(proxy.cuts).toBe(1)
-    expect(await stored.getWaitingCount()).toBe(1)
-  })
 })
 
 describe('a Redis that is down', () => {
@@ -197,16 +190,6 @@ describe('a Redis that is down', () => {
     expect(await resultOfAdd('one')).toBe('unavailable')
     expect(await resultOfAdd('two')).toBe('unavailable')
     expect(await stored.getWaitingCount()).toBe(0)
-  })
-
-  it('is used again when it recovers', async () => {
-    await add('before')
-    await proxy.down()
-    expect(await resultOfAdd('lost')).toBe('unavailable')
-    await proxy.up()
-    await connected()
-    await add('afterwards')
-    expect(await waitingIds()).toEqual(['afterwards', 'before'])
   })
 
   it('gets the add if it recovers before the deadline', async () => {
@@ -240,11 +223,6 @@ describe('a Redis that stalls', () => {
     proxy.hold('both')
     expect(await resultOfAdd('one')).toBe('unavailable')
     expect(await resultOfAdd('two')).toBe('unavailable')
-  })
-
-  it('is reported for the first add, too', async () => {
-    proxy.hold('both')
-    expect(await resultOfAdd('one')).toBe('unavailable')
   })
 
   it('does not delay the failure of an add whose deadline has passed', async () => {

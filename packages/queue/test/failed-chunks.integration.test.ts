@@ -1,9 +1,7 @@
-import { randomUUID } from 'node:crypto'
 import { beforeEach, describe, expect, inject, it, onTestFinished } from 'vitest'
 import type { ChunkConsumer } from '../src/chunk-consumer.ts'
 import { FailedChunks } from '../src/failed-chunks.ts'
-import { shardNames } from '../src/queue-names.ts'
-import { chunkOf, ConsumerFixture, fetchIds } from './support/consumer-fixture.ts'
+import { ConsumerFixture, fetchIds } from './support/consumer-fixture.ts'
 
 let fixture: ConsumerFixture
 let consumer: ChunkConsumer
@@ -17,10 +15,10 @@ beforeEach(() => {
   failed = openFailed()
 })
 
-function openFailed(shards = [fixture.names]): FailedChunks {
+function openFailed(): FailedChunks {
   const opened = new FailedChunks({
     redis: fixture.redis,
-    shards,
+    shards: [fixture.names],
     makeId: () => `batch-of-retry-${(batches += 1)}`,
   })
   onTestFinished(() => opened.close())
@@ -74,21 +72,6 @@ describe('list', () => {
     })
     expect(await failed.list(2)).toEqual(chunks.slice(0, 2))
     expect(await fixture.counts()).toEqual({ failed: 3 })
-  })
-
-  it('has those of all shards', async () => {
-    const shards = shardNames(`test-${randomUUID()}`, 3)
-    for (const [index, names] of shards.entries()) {
-      await fixture.redis.zadd(names.failedKey, `${index}`, `chunk-${index}`)
-      await fixture.redis.hset(names.jobKey(`chunk-${index}`), 'data', JSON.stringify(chunkOf('row\n')))
-    }
-    const chunks = await openFailed(shards).list(10)
-    expect(await openFailed(shards).list(2)).toEqual(chunks.slice(0, 2))
-    expect(chunks.map(({ id, shard }) => [id, shard])).toEqual([
-      ['chunk-2', 2],
-      ['chunk-1', 1],
-      ['chunk-0', 0],
-    ])
   })
 })
 

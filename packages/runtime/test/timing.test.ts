@@ -9,12 +9,6 @@ describe('backoffMs', () => {
     expect(waits).toEqual([100, 200, 400, 800, 1_600, 3_200, 5_000, 5_000, 5_000])
   })
 
-  it('subtracts at most half of the wait', () => {
-    expect(backoffMs(3, backoff, 0)).toBe(400)
-    expect(backoffMs(3, backoff, 0.5)).toBe(300)
-    expect(backoffMs(3, backoff, 0.999999)).toBe(200)
-  })
-
   it.each([1, 2, 31, 32, 1_000, 1e9, Number.MAX_SAFE_INTEGER])(
     'is an integer within its bounds after %d attempts',
     (attempt) => {
