@@ -8,7 +8,7 @@ import { LoadProcess } from './load/load-process.ts'
 import { type Scenario, scenarios } from './load/scenarios.ts'
 import { redisInfo } from './measure/redis-info.ts'
 import { Store } from './measure/store.ts'
-import { readNames, readPositive } from './options.ts'
+import { readNames } from './options.ts'
 import { measureScenario } from './phases/measure-scenario.ts'
 import { describeMachine, formatReport, type ScenarioReport, type SystemReport } from './report.ts'
 import {
@@ -50,9 +50,9 @@ const chosenSystems = readNames(
   (name) => name,
   defaultSystems,
 )
-const windowMs = readPositive(commandLine, '--seconds', values.seconds ?? (values.quick ? '4' : '15')) * 1_000
+const windowMs = commandLine.positive('seconds', values.seconds ?? (values.quick ? '4' : '15')) * 1_000
 /** Entries per second at which latencies are measured. Undefined: half of each system's highest sustained rate. */
-const ratePerS = values.rate === undefined ? undefined : readPositive(commandLine, '--rate', values.rate)
+const ratePerS = values.rate === undefined ? undefined : commandLine.positive('rate', values.rate)
 const profile =
   values.profile === undefined
     ? undefined

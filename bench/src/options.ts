@@ -15,9 +15,3 @@ export function readNames<T>(
   if (found.length !== names.size) commandLine.fail(`${option} takes any of ${all.map(nameOf).join(', ')}`)
   return found
 }
-
-export function readPositive(commandLine: CommandLine, option: string, given: string): number {
-  const value = Number(given)
-  const isPositive = Number.isFinite(value) && value > 0
-  return isPositive ? value : commandLine.fail(`${option} must be a number greater than 0`)
-}

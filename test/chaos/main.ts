@@ -27,9 +27,9 @@ const values = commandLine.read({
   plan: { type: 'boolean', default: false },
   power: { type: 'boolean', default: false },
 })
-const minutes = readNumber('minutes', values.minutes)
-const seed = readNumber('seed', values.seed)
-const entriesPerSecond = readNumber('rate', values.rate)
+const minutes = commandLine.positive('minutes', values.minutes)
+const seed = commandLine.nonNegativeInteger('seed', values.seed)
+const entriesPerSecond = commandLine.positive('rate', values.rate)
 const hasPowerCuts = values.power
 const log = (line: string): void => void process.stdout.write(`${line}\n`)
 
@@ -43,9 +43,4 @@ if (values.plan) {
   if (values.json !== undefined) await writeFile(values.json, `${JSON.stringify(report, null, 2)}\n`)
   if (keptDataDir !== undefined) log(`the logs of the processes are in ${join(keptDataDir, 'logs')}`)
   process.exitCode = report.passed ? 0 : 1
-}
-
-function readNumber(name: string, text: string): number {
-  const number = Number(text)
-  return number > 0 ? number : commandLine.fail(`--${name} must be a number greater than 0`)
 }

@@ -26,12 +26,9 @@ const values = commandLine.read({
   'kill-collector': { type: 'boolean', default: false },
   files: { type: 'boolean', default: false },
 })
-const records = Number(values.records)
-const recordsPerSecond = Number(values.rate)
-const seed = Number(values.seed)
-if (!(records > 0)) commandLine.fail('--records must be a number greater than 0')
-if (!(recordsPerSecond > 0)) commandLine.fail('--rate must be a number greater than 0')
-if (Number.isNaN(seed)) commandLine.fail('--seed must be a number')
+const records = commandLine.positive('records', values.records)
+const recordsPerSecond = commandLine.positive('rate', values.rate)
+const seed = commandLine.nonNegativeInteger('seed', values.seed)
 if (!isInstalled(COLLECTOR)) commandLine.fail(`${COLLECTOR} is not on the PATH: see tools/collector.sh`)
 
 const log = (line: string): void => void process.stdout.write(`${line}\n`)

@@ -31,7 +31,7 @@ const passed = await runDrill(
     apiKey,
     redisUrl: env['REDIS_URL'] ?? 'redis://127.0.0.1:6379',
     prefix: env['SLUICE_PREFIX'] ?? 'sluice',
-    shards: readNumber('shards', values.shards),
+    shards: commandLine.positive('shards', values.shards),
     clickhouse: {
       url: env['CLICKHOUSE_URL'] ?? 'http://127.0.0.1:8123',
       username: env['CLICKHOUSE_USERNAME'] ?? 'default',
@@ -41,15 +41,10 @@ const passed = await runDrill(
   },
   {
     label: `drill-${randomUUID()}`,
-    entriesPerSecond: readNumber('rate', values.rate),
-    seconds: readNumber('seconds', values.seconds),
-    drainSeconds: readNumber('drain-seconds', values['drain-seconds']),
+    entriesPerSecond: commandLine.positive('rate', values.rate),
+    seconds: commandLine.positive('seconds', values.seconds),
+    drainSeconds: commandLine.positive('drain-seconds', values['drain-seconds']),
     log: (line) => void process.stdout.write(`${line}\n`),
   },
 )
 process.exitCode = passed ? 0 : 1
-
-function readNumber(name: string, text: string): number {
-  const number = Number(text)
-  return number > 0 ? number : commandLine.fail(`--${name} must be a number greater than 0`)
-}

@@ -27,8 +27,8 @@ const values = commandLine.read({
   rate: { type: 'string', default: '500' },
   seed: { type: 'string', default: randomSeed() },
 })
-const replicas = readNumber('replicas', values.replicas)
-const seed = readNumber('seed', values.seed)
+const replicas = commandLine.positive('replicas', values.replicas)
+const seed = commandLine.nonNegativeInteger('seed', values.seed)
 const replicasAck = values.ack === undefined ? replicas : Number(values.ack)
 const SHARDS = 4
 const log = (line: string): void => void process.stdout.write(`${line}\n`)
@@ -44,10 +44,10 @@ try {
       ? await ClusterGroup.start(supervisor, seededRandom(seed + 2), PREFIX)
       : await SentinelGroup.start(supervisor, replicas),
     clickhouse: { ...services.clickhouse, database: 'failover' },
-    failovers: readNumber('failovers', values.failovers),
+    failovers: commandLine.positive('failovers', values.failovers),
     replicasAck,
     shards: values.cluster ? SHARDS : 1,
-    entriesPerSecond: readNumber('rate', values.rate),
+    entriesPerSecond: commandLine.positive('rate', values.rate),
     seed,
     log,
   })
@@ -56,9 +56,4 @@ ${describeSettlement(journal, settlement)}`)
   process.exitCode = isExactlyOnce(settlement) ? 0 : 1
 } finally {
   await services.stop({ force: true })
-}
-
-function readNumber(name: string, text: string): number {
-  const number = Number(text)
-  return number > 0 ? number : commandLine.fail(`--${name} must be a number greater than 0`)
 }

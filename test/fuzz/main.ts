@@ -17,9 +17,9 @@ const values = commandLine.read({
   seed: { type: 'string', default: randomSeed() },
   only: { type: 'string' },
 })
-const seed = readNumber('seed', values.seed)
-const requests = readNumber('requests', values.requests)
-const only = values.only === undefined ? undefined : readNumber('only', values.only)
+const seed = commandLine.nonNegativeInteger('seed', values.seed)
+const requests = commandLine.positive('requests', values.requests)
+const only = values.only === undefined ? undefined : commandLine.nonNegativeInteger('only', values.only)
 const log = (line: string): void => void process.stdout.write(`${line}\n`)
 
 log(only === undefined ? `seed ${seed}, ${requests} requests` : `seed ${seed}, request ${only}`)
@@ -27,9 +27,3 @@ const range = only === undefined ? { first: 0, end: requests } : { first: only, 
 const report = await runFuzz({ seed, ...range, log })
 log(`\n${describeReport(report)}`)
 process.exitCode = hasPassed(report) ? 0 : 1
-
-function readNumber(name: string, text: string): number {
-  const number = Number(text)
-  const isValid = Number.isSafeInteger(number) && number >= 0
-  return isValid ? number : commandLine.fail(`--${name} must be a non-negative integer`)
-}

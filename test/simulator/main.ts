@@ -24,7 +24,7 @@ const values = commandLine.read({
   mutants: { type: 'boolean', default: false },
 })
 const log = (line: string): void => void process.stdout.write(`${line}\n`)
-const seed = Number(values.seed)
+const seed = commandLine.nonNegativeInteger('seed', values.seed)
 
 if (values.trace !== undefined) await trace(Number(values.trace))
 else if (values.mutants) await runMutants(Number(values.schedules ?? MUTANT_SCHEDULES))

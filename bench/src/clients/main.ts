@@ -6,7 +6,7 @@ import { acceptedPerS, describeRejected, type LoadResult, type Progress } from '
 import { ProcessMeter, totalCpuMs } from '../measure/process-meter.ts'
 import { redisCounter, redisUsedBytes } from '../measure/redis-info.ts'
 import { Store } from '../measure/store.ts'
-import { readNames, readPositive } from '../options.ts'
+import { readNames } from '../options.ts'
 import { BacklogWatch } from '../phases/backlog-watch.ts'
 import { alignColumns, formatNumber } from '../report.ts'
 import { startSluice, type System } from '../systems.ts'
@@ -60,7 +60,7 @@ const values = commandLine.read({
   seconds: { type: 'string', default: '5' },
 })
 const loads = readNames(commandLine, '--load', values.load, clientLoads, ({ name }) => name)
-const windowMs = readPositive(commandLine, '--seconds', values.seconds) * 1_000
+const windowMs = commandLine.positive('seconds', values.seconds) * 1_000
 
 let running: Supervisor | undefined
 for (const signal of ['SIGINT', 'SIGTERM'] as const) {

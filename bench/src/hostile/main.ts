@@ -9,7 +9,7 @@ import { fileURLToPath } from 'node:url'
 import { LoadProcess } from '../load/load-process.ts'
 import { acceptedPerS, describeRejected, type Progress } from '../load/protocol.ts'
 import { machineTimes, sizeOf } from '../measure/process-meter.ts'
-import { readNames, readPositive } from '../options.ts'
+import { readNames } from '../options.ts'
 import type { Orders } from './attackers-main.ts'
 import { type Attack, attacks, entry } from './attacks.ts'
 
@@ -39,10 +39,9 @@ const values = commandLine.read({
   'old-space-mb': { type: 'string' },
 })
 const names = readNames(commandLine, '--only', values.only, Object.keys(attacks), (name) => name)
-const minutes =
-  values.together === undefined ? undefined : readPositive(commandLine, '--together', values.together)
-const windowMs = readPositive(commandLine, '--seconds', values.seconds) * 1_000
-const slowConnections = readPositive(commandLine, '--connections', values.connections)
+const minutes = values.together === undefined ? undefined : commandLine.positive('together', values.together)
+const windowMs = commandLine.positive('seconds', values.seconds) * 1_000
+const slowConnections = commandLine.positive('connections', values.connections)
 const oldSpaceMb = values['old-space-mb']
 
 /** A sample of the descriptors of 10,000 connections takes milliseconds, and holds a lock that the API needs. */

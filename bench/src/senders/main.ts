@@ -8,7 +8,7 @@ import { text } from 'node:stream/consumers'
 import { fileURLToPath } from 'node:url'
 import { CommandLine } from '@sluice/harness/command-line'
 import { Supervisor } from '@sluice/local'
-import { readNames, readPositive } from '../options.ts'
+import { readNames } from '../options.ts'
 import { alignColumns } from '../report.ts'
 import type { SenderFigures, SenderRun } from './sender-run.ts'
 import { startAnswering, startRealSluice, startClosedPort, startSilent, type Target } from './targets.ts'
@@ -43,8 +43,8 @@ const values = commandLine.read({
   json: { type: 'boolean', default: false },
 })
 const chosen = readNames(commandLine, '--case', values.case, cases, ({ name }) => name)
-const durationMs = readPositive(commandLine, '--seconds', values.seconds) * 1_000
-const deadMs = readPositive(commandLine, '--dead-seconds', values['dead-seconds']) * 1_000
+const durationMs = commandLine.positive('seconds', values.seconds) * 1_000
+const deadMs = commandLine.positive('dead-seconds', values['dead-seconds']) * 1_000
 
 const results: { name: string; figures: SenderFigures }[] = []
 for (const { name, start, pace, hasSpool } of chosen) {

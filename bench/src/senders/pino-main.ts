@@ -6,7 +6,6 @@ import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
-import { readPositive } from '../options.ts'
 import { alignColumns } from '../report.ts'
 import type { PinoDestination, PinoFigures, PinoLoad } from './pino-application-main.ts'
 
@@ -22,8 +21,8 @@ const values = commandLine.read({
   'down-seconds': { type: 'string', default: '60' },
   json: { type: 'boolean', default: false },
 })
-const windowMs = readPositive(commandLine, '--seconds', values.seconds) * 1_000
-const downMs = readPositive(commandLine, '--down-seconds', values['down-seconds']) * 1_000
+const windowMs = commandLine.positive('seconds', values.seconds) * 1_000
+const downMs = commandLine.positive('down-seconds', values['down-seconds']) * 1_000
 
 /** Nothing listens there. */
 const DOWN = 'http://127.0.0.1:4'

@@ -7,7 +7,6 @@ import { scenarios } from '../load/scenarios.ts'
 import { sizeOf } from '../measure/process-meter.ts'
 import { redisInfo } from '../measure/redis-info.ts'
 import { Store } from '../measure/store.ts'
-import { readPositive } from '../options.ts'
 import { roles, startSluice, type System } from '../systems.ts'
 
 const scenarioNames = scenarios.map(({ name }) => name).join(', ')
@@ -30,7 +29,7 @@ const scenario =
   commandLine.fail(`--scenario must be one of ${scenarioNames}`)
 const minutes = Number(values.minutes)
 if (!(minutes >= 1)) commandLine.fail('--minutes must be a number of at least 1')
-const entriesPerS = readPositive(commandLine, '--rate', values.rate)
+const entriesPerS = commandLine.positive('rate', values.rate)
 
 const MINUTE_MS = 60_000
 const SEED = 42

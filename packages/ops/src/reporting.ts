@@ -41,20 +41,18 @@ export class Reporting {
     exportQueues(metrics, this.#reporter)
   }
 
-  /** Before the connection is ready for the first time, each command would fail at once: there would be a warning at each start. */
+  /** The queues are read once the connection is ready. Until then each command fails at once, which would be a warning at each start. */
   start(): void {
-    if (this.#redis.status === 'ready') this.#begin()
-    else this.#redis.once('ready', this.#begin)
+    this.#heartbeat.start()
+    if (this.#redis.status === 'ready') this.#reporter.start()
+    else this.#redis.once('ready', this.#startReporter)
   }
 
-  readonly #begin = (): void => {
-    this.#reporter.start()
-    this.#heartbeat.start()
-  }
+  readonly #startReporter = (): void => this.#reporter.start()
 
   /** Never rejects, and waits for Redis no longer than `heartbeatLimits.removalWaitMs`. */
   async stop(): Promise<void> {
-    this.#redis.off('ready', this.#begin)
+    this.#redis.off('ready', this.#startReporter)
     this.#reporter.stop()
     await this.#heartbeat.stop()
   }

@@ -20,6 +20,20 @@ export class CommandLine {
     }
   }
 
+  /** @param option its name, without dashes */
+  positive(option: string, given: string): number {
+    const value = Number(given)
+    const isPositive = Number.isFinite(value) && value > 0
+    return isPositive ? value : this.fail(`--${option} must be a number greater than 0`)
+  }
+
+  /** For seeds and numbers of requests. */
+  nonNegativeInteger(option: string, given: string): number {
+    const value = Number(given)
+    const isValid = Number.isSafeInteger(value) && value >= 0
+    return isValid ? value : this.fail(`--${option} must be a non-negative integer`)
+  }
+
   fail(reason: string): never {
     this.#exit(`${reason}\n\n${this.#usage}`, 1)
   }
