@@ -77,12 +77,6 @@ describe('Collector', () => {
     expect(ids(collector.take(0))).toEqual(['a'])
   })
 
-  it('keeps the order in which chunks arrived', () => {
-    const collector = new Collector(limits)
-    for (const id of ['c', 'a', 'b']) collector.add(chunk(id, 1), 0)
-    expect(ids(collector.take(50))).toEqual(['c', 'a', 'b'])
-  })
-
   it('returns all chunks at once after flush, including later ones', () => {
     const collector = new Collector(limits)
     collector.add(chunk('a', 1), 100)
@@ -103,15 +97,6 @@ describe('Collector', () => {
     collector.add(chunk('c', 60, 600), 200)
     expect(collector.take(249)).toBeUndefined()
     expect(ids(collector.take(250))).toEqual(['c'])
-  })
-
-  it('counts neither rows nor bytes of a batch that was taken', () => {
-    const collector = new Collector(limits)
-    for (let round = 0; round < 3; round += 1) {
-      collector.add(chunk('a', 60, 600), round * 1_000)
-      expect(collector.take(round * 1_000 + 49)).toBeUndefined()
-      expect(ids(collector.take(round * 1_000 + 50))).toEqual(['a'])
-    }
   })
 })
 
