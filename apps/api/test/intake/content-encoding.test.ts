@@ -88,7 +88,7 @@ describe.each(encodings)('a body in %s', (_encoding, header, encode) => {
   })
 
   it('costs no more than the largest body if it is a decompression bomb', async () => {
-    const bomb = encode(Buffer.alloc(100_000_000))
+    const bomb = encode(Buffer.alloc(30_000_000))
     await problemOf(bomb, header)
     const [cpu, memory] = [process.cpuUsage(), process.memoryUsage()]
     expect((await problemOf(bomb, header)).code).toBe('body_too_large')
