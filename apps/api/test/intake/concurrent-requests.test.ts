@@ -43,12 +43,12 @@ async function storedMessages(
   return messages.map(count)
 }
 
-/** Lets requests pay for their bytes, and makes them wait for the lease of their entries until the returned function is called. */
+/** Makes requests wait for the lease of their entries until the returned function is called. */
 function holdLeases(): () => void {
   api.registry.addProject({ limits: { entriesPerSecond: 100, burstEntries: 200 } })
   api.buckets.level = { entries: 200, bytes: 0 }
   const lease = Promise.withResolvers<void>()
-  api.buckets.beforeAnswer = () => (api.buckets.requests.length === 1 ? Promise.resolve() : lease.promise)
+  api.buckets.beforeAnswer = () => lease.promise
   return lease.resolve
 }
 
