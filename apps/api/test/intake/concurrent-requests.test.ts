@@ -1,4 +1,5 @@
 import type { LightMyRequestResponse } from 'fastify'
+import { setImmediate } from 'node:timers/promises'
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
 import { Intake } from '../../src/intake/intake.ts'
 import { buildTestApi, type TestApi } from '../support/test-api.ts'
@@ -35,7 +36,7 @@ async function storedMessages(
 ): Promise<number[]> {
   const scan = vi.spyOn(Intake.prototype, 'scan')
   const requests = sendAll()
-  await vi.waitUntil(() => scan.mock.calls.length === requests.length, { interval: 1, timeout: 10_000 })
+  while (scan.mock.calls.length < requests.length) await setImmediate()
   expect(messages.map(count)).toEqual([0, 0, 0, 0])
   release()
   const responses = await Promise.all(requests)
@@ -43,13 +44,17 @@ async function storedMessages(
   return messages.map(count)
 }
 
-/** Makes requests wait for the lease of their entries until the returned function is called. */
+/** Makes requests wait for the lease of their entries, without its timeout, until the returned function is called. */
 function holdLeases(): () => void {
   api.registry.addProject({ limits: { entriesPerSecond: 100, burstEntries: 200 } })
   api.buckets.level = { entries: 200, bytes: 0 }
   const lease = Promise.withResolvers<void>()
+  vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] })
   api.buckets.beforeAnswer = () => lease.promise
-  return lease.resolve
+  return () => {
+    vi.useRealTimers()
+    lease.resolve()
+  }
 }
 
 describe('each of several concurrent requests stores its own rows', () => {

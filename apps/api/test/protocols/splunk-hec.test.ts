@@ -211,11 +211,6 @@ describe('raw events', () => {
     expect(answer.json()).toMatchObject({ code: 0, rejected: 2, 'invalid-event-number': 1 })
     expect(api.queue.rows.length).toBe(2)
   })
-
-  it('need a body', async () => {
-    for (const body of ['', '\n\r\n\n'.repeat(50_000)])
-      expect((await send(body, { path: '/services/collector/raw' })).json()).toMatchObject({ code: 5 })
-  })
 })
 
 describe('acknowledgements', () => {
