@@ -45,12 +45,14 @@ async function storedMessages(
 }
 
 /** Makes requests wait for the lease of their entries, without its timeout, until the returned function is called. */
-function holdLeases(): () => void {
+async function holdLeases(): Promise<() => void> {
   api.registry.addProject({ limits: { entriesPerSecond: 100, burstEntries: 200 } })
   api.buckets.level = { entries: 200, bytes: 0 }
+  // Leaves a slice in the process: the requests pay from it on receipt, and are scanned.
+  await api.post({ level: 'info', message: 'first' })
   const lease = Promise.withResolvers<void>()
-  vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] })
   api.buckets.beforeAnswer = () => lease.promise
+  vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] })
   return () => {
     vi.useRealTimers()
     lease.resolve()
@@ -74,13 +76,13 @@ describe('each of several concurrent requests stores its own rows', () => {
   })
 
   it('while they wait for a rate-limit lease', async () => {
-    const release = holdLeases()
+    const release = await holdLeases()
     const stored = await storedMessages(() => messages.map((message) => send(message)), release)
     expect(stored).toEqual(messages.map(() => ENTRIES))
   })
 
   it('while they wait for a rate-limit lease, and then for a commit of idempotency keys', async () => {
-    const release = holdLeases()
+    const release = await holdLeases()
     const sendAll = (): Promise<LightMyRequestResponse>[] =>
       messages.map((message, i) => send(message, `key-${i}`))
     expect(await storedMessages(sendAll, release)).toEqual(messages.map(() => ENTRIES))
