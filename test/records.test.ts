@@ -4,6 +4,8 @@ import { encodeLogs, jsonLogs, type OtlpResourceLogs } from '@sluice/harness/otl
 import { levelsByName } from '@sluice/records'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { buildTestApi, type TestApi } from '../apps/api/test/support/test-api.ts'
+import { type EntryContext, entryOfLine } from '../packages/pino-transport/src/line-entry.ts'
+import { pinoLevelNames } from '../packages/pino-transport/src/options.ts'
 
 /** What a record says, in the words of its sender. */
 interface Said {
@@ -86,17 +88,21 @@ const spellings = (name: string): string[] => [
   `${name.charAt(0).toUpperCase()}${name.slice(1)}`,
 ]
 
-const levels: readonly (readonly [said: Said, level: string])[] = [
+type Leveled = readonly [said: Said, level: string]
+const knownLevels: readonly Leveled[] = [
   ...[...levelsByName].flatMap(([name, level]) =>
     spellings(name).map((spelling) => [{ level: spelling }, level] as const),
   ),
   ...['debug', 'debug', 'info', 'warn', 'error', 'error'].flatMap((level, at) =>
     [(at + 1) * 10, `${at + 1}0`].map((number) => [{ level: number }, level] as const),
   ),
-  ...['', 'banana', 'errors', '35', '__proto__', 'constructor', 'x'.repeat(300)].map(
-    (name) => [{ level: name }, 'log'] as const,
-  ),
 ]
+const unknownLevels = ['', 'banana', 'errors', '35', '__proto__', 'constructor', 'x'.repeat(300)]
+const levelsWith = (fallback: string): readonly Leveled[] => [
+  ...knownLevels,
+  ...unknownLevels.map((name): Leveled => [{ level: name }, fallback]),
+]
+const levels = levelsWith('log')
 
 const environments: Readonly<Record<string, readonly string[]>> = {
   development: ['development', 'develop', 'dev'],
@@ -104,6 +110,10 @@ const environments: Readonly<Record<string, readonly string[]>> = {
   production: ['production', 'prod', 'prd'],
   '': ['qa', 'test', '__proto__', 'productions'],
 }
+
+const namedEnvironments = Object.entries(environments).flatMap(([environment, names]) =>
+  names.flatMap(spellings).map((name): readonly [name: string, environment: string] => [name, environment]),
+)
 
 let api: TestApi
 
@@ -132,11 +142,38 @@ describe.each(Object.entries<Source>(sources))('%s', (_name, { url, headers = {}
   })
 
   it('reads every name of an environment', async () => {
-    const expected = Object.entries(environments).flatMap(([environment, names]) =>
-      names.flatMap(spellings).map((name) => [name, environment]),
+    const rows = await rowsOf(namedEnvironments.map(([environment]) => ({ environment })))
+    expect(rows.map(({ environment = '' }, at) => [namedEnvironments[at]?.[0], environment])).toEqual(
+      namedEnvironments,
     )
-    const rows = await rowsOf(expected.map(([environment = '']) => ({ environment })))
-    expect(rows.map(({ environment = '' }, at) => [expected[at]?.[0], environment])).toEqual(expected)
+  })
+})
+
+/** It makes entries of the contract, before they reach the API. */
+describe('the transport of pino', () => {
+  const context: EntryContext = {
+    levelNames: pinoLevelNames,
+    messageKey: 'msg',
+    errorKey: 'err',
+    hasService: false,
+  }
+  const entryOf = (said: Said): ReturnType<typeof entryOfLine> =>
+    entryOfLine(JSON.stringify({ msg: 'm', ...said }), context)
+
+  it('reads every name of a level, and has another default', () => {
+    // pino writes its numbers as numbers.
+    const expected = levelsWith('info').filter(
+      ([{ level }]) => typeof level === 'number' || !/^\d0$/.test(level ?? ''),
+    )
+    expect(expected.map(([said]) => [said, entryOf(said).level])).toEqual(expected)
+  })
+
+  it('reads every name of an environment', () => {
+    const read = namedEnvironments.map(([environment]) => [
+      environment,
+      entryOf({ environment }).environment ?? '',
+    ])
+    expect(read).toEqual(namedEnvironments)
   })
 })
 

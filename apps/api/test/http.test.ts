@@ -1,7 +1,7 @@
 import { chunkText, entryText, HttpConnection, type HttpResponse, postHead, postText } from '@sluice/harness'
 import { limits } from '@sluice/schema'
 import type { AddressInfo } from 'node:net'
-import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest'
 import { connectionLimits } from '../src/connections/connection-limits.ts'
 import { type ProblemCode, problems } from '../src/problems.ts'
 import { buildTestApi, type TestApi } from './support/test-api.ts'
@@ -9,16 +9,16 @@ import { buildTestApi, type TestApi } from './support/test-api.ts'
 let api: TestApi
 let connection: HttpConnection
 
-beforeEach(async () => {
+beforeAll(async () => {
   api = buildTestApi()
   await api.app.listen({ host: '127.0.0.1', port: 0 })
+})
+beforeEach(async () => {
+  api.queue.adds.length = 0
   connection = await HttpConnection.open((api.app.server.address() as AddressInfo).port)
 })
-
-afterEach(async () => {
-  connection.destroy()
-  await api.close()
-})
+afterEach(() => connection.destroy())
+afterAll(() => api.close())
 
 const head = (lines: readonly string[], key = api.key): string => postHead(key, lines)
 const post = (body: string, lines?: readonly string[]): string => postText(api.key, body, lines)
@@ -106,19 +106,8 @@ describe('a request', () => {
 })
 
 describe('a request with an invalid key is answered before its body arrives', () => {
-  it('if the body does not end', async () => {
-    connection.write(head(['Transfer-Encoding: chunked'], 'unknown') + chunkText('['))
-    expect(await problemCode()).toBe('unauthorized')
-    expect((await response()).headers['www-authenticate']).toBe('Bearer')
-  })
-
   it('if no byte of the body was sent', async () => {
     connection.write(head([`Content-Length: ${entryText.length}`], 'unknown'))
-    expect(await problemCode()).toBe('unauthorized')
-  })
-
-  it('if its Content-Length exceeds the limit', async () => {
-    connection.write(head(['Content-Length: 99999999999'], 'unknown'))
     expect(await problemCode()).toBe('unauthorized')
   })
 
@@ -167,23 +156,9 @@ describe('an invalid HTTP request gets a problem document', () => {
     ['an unknown version', () => 'POST /v1/logs HTTP/9.9\r\nHost: x\r\n\r\n', 'bad_request'],
     ['a header without a colon', () => 'POST /v1/logs HTTP/1.1\r\nHost x\r\n\r\n', 'bad_request'],
     ['a NUL in a header', () => post(entryText, ['X-Note: a\0b']), 'bad_request'],
-    ['a folded header', () => post(entryText, ['X-Note: a', ' b']), 'bad_request'],
-    ['a space before a colon', () => post(entryText, ['X-Note : a']), 'bad_request'],
-    ['two lengths', () => head(['Content-Length: 5', 'Content-Length: 6']) + entryText, 'bad_request'],
     ['a negative length', () => head(['Content-Length: -1']), 'bad_request'],
     ['a length in hexadecimal', () => head(['Content-Length: 0x1e']) + entryText, 'bad_request'],
     ['a length that is not a number', () => head(['Content-Length: many']) + entryText, 'bad_request'],
-    [
-      'a length and chunks',
-      () => `${head(['Content-Length: 5', 'Transfer-Encoding: chunked'])}0\r\n\r\n`,
-      'bad_request',
-    ],
-    [
-      'chunked, but not last',
-      () => head(['Transfer-Encoding: chunked, gzip']) + chunkText(entryText),
-      'bad_request',
-    ],
-    ['a chunk without a size', () => `${head(['Transfer-Encoding: chunked'])}zz\r\n`, 'bad_request'],
     [
       'headers of 20,000 bytes',
       () => post(entryText, [`X-Note: ${'a'.repeat(20_000)}`]),
@@ -220,17 +195,6 @@ describe('an invalid HTTP request gets a problem document', () => {
     connection.end()
     expect(await problemCode()).toBe('bad_request')
     expect(api.queue.adds).toEqual([])
-  })
-
-  it('and a client that disconnects within the body has no effect on later requests', async () => {
-    connection.write(head([`Content-Length: ${entryText.length + 1}`]) + entryText)
-    await new Promise((resolve) => setTimeout(resolve, 20))
-    connection.destroy()
-    const again = await HttpConnection.open((api.app.server.address() as AddressInfo).port)
-    again.write(post(entryText))
-    await expect.poll(() => again.responses.map(({ status }) => status)).toEqual([202])
-    again.destroy()
-    expect(api.queue.rows).toHaveLength(1)
   })
 })
 
@@ -304,7 +268,11 @@ describe('the documented limits of headers are exact', () => {
 })
 
 describe('a shutdown', () => {
-  it('waits for the answers to requests in flight', async () => {
+  it('waits for the answers to requests in flight, and not for idle connections', async () => {
+    const idle = await HttpConnection.open((api.app.server.address() as AddressInfo).port)
+    idle.write(post(entryText))
+    await expect.poll(() => idle.responses).toHaveLength(1)
+    api.queue.adds.length = 0
     api.queue.holding = true
     connection.write(post(entryText))
     await expect.poll(() => api.queue.adds).toHaveLength(1)
@@ -312,13 +280,6 @@ describe('a shutdown', () => {
     api.queue.adds[0]?.confirm()
     expect((await response()).status).toBe(202)
     await closed
-  })
-
-  it('does not wait for idle connections', async () => {
-    connection.write(post(entryText))
-    await response()
-    const startedMs = performance.now()
-    await api.close()
-    expect(performance.now() - startedMs).toBeLessThan(1_000)
+    idle.destroy()
   })
 })

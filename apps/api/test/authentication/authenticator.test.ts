@@ -37,24 +37,16 @@ describe('the Authorization header', () => {
 
   it.each([
     ['absent', () => undefined],
-    ['empty', () => ''],
     ['only the scheme', () => 'Bearer'],
-    ['the scheme and a space', () => 'Bearer '],
     ['only the key', (key: string) => key],
     ['another scheme', (key: string) => `Basic ${key}`],
-    ['the scheme Token', (key: string) => `Token ${key}`],
     ['no space', (key: string) => `Bearer${key}`],
-    ['a colon', (key: string) => `Bearer: ${key}`],
     ['a tab', (key: string) => `Bearer\t${key}`],
     ['a trailing comma', (key: string) => `Bearer ${key},`],
     ['two keys', (key: string) => `Bearer ${key} ${key}`],
-    ['two joined headers', (key: string) => `Bearer ${key}, Bearer ${key}`],
     ['quotes', (key: string) => `Bearer "${key}"`],
-    ['base64', (key: string) => `Bearer ${Buffer.from(key).toString('base64')}`],
     ['lower case', (key: string) => `Bearer ${key.toLowerCase()}`],
-    ['a leading space', (key: string) => ` Bearer ${key}`],
     ['a truncated key', (key: string) => `Bearer ${key.slice(0, -1)}`],
-    ['a long text', () => `Bearer ${'a'.repeat(100_000)}`],
     ['a long run of spaces', () => `Bearer ${' '.repeat(100_000)}`],
   ])('is rejected without a lookup: %s', async (_what, header) => {
     expect(await authenticate(header(registry.addKey().key))).toBe('unauthorized')
@@ -77,16 +69,6 @@ describe('a key', () => {
   ] as const)('gets to know the scope that it lacks: %s', async (_what, scopes, detail) => {
     const { key } = registry.addKey({ scopes })
     await expect(authenticator.authenticate(`Bearer ${key}`, CLIENT)).rejects.toThrow(detail)
-  })
-
-  it('of a deleted or disabled project gets project_not_found', async () => {
-    registry.addProject({ id: 'off', enabled: false })
-    expect(await authenticate(`Bearer ${registry.addKey({ projectId: 'deleted' }).key}`)).toBe(
-      'project_not_found',
-    )
-    expect(await authenticate(`Bearer ${registry.addKey({ projectId: 'off' }).key}`)).toBe(
-      'project_not_found',
-    )
   })
 
   it('of a project that was deleted, and imported without the key, is rejected', async () => {
@@ -218,13 +200,5 @@ describe('a registry that is unavailable', () => {
       .catch((reason: unknown) => reason)
     expect(error).toMatchObject({ code: 'queue_unavailable', headers: { 'retry-after': '1' } })
     expect((error as Problem).message).not.toContain('10.1.2.3')
-  })
-
-  it('does not affect a cached key', async () => {
-    registry.beforeAnswer = () => Promise.resolve()
-    const { key } = registry.addKey()
-    await authenticate(`Bearer ${key}`)
-    registry.beforeAnswer = () => Promise.reject(new Error('down'))
-    expect(await authenticate(`Bearer ${key}`)).toBe('demo')
   })
 })

@@ -148,7 +148,7 @@ describe('guesses from many addresses', () => {
     const { key } = registry.addKey()
     expect(await authenticate(key, GUESSER)).toBe('demo')
     const before = registry.lookups
-    const answers = await guessForASecond(4 * totalPerSecond, address)
+    const answers = await guessForASecond(3 * totalPerSecond, address)
     expect([...answers.keys()].toSorted()).toEqual(['overloaded', 'unauthorized'])
     expect(registry.lookups - before).toBeLessThanOrEqual(totalBurst + totalPerSecond + 100)
     expect(registry.lookups - before).toBeGreaterThan(totalPerSecond)
@@ -185,7 +185,7 @@ describe('guesses from many addresses', () => {
     expect(new Set(await Promise.all(waiting))).toEqual(new Set(['too_many_failed_attempts']))
   })
 
-  it('use bounded memory, and half a million of them evict no valid key', { timeout: 120_000 }, async () => {
+  it('use bounded memory, and evict no valid key', async () => {
     setFlagsFromString('--expose-gc')
     const collectGarbage = runInNewContext('gc') as () => void
     const { key } = registry.addKey()
@@ -203,9 +203,10 @@ describe('guesses from many addresses', () => {
       collectGarbage()
       return process.memoryUsage().heapUsed
     }
-    const before = await guessMany(0, 100_000)
-    const after = await guessMany(100_000, 500_000)
-    expect(registry.lookups).toBe(500_001)
+    // The first guesses fill the caches. 40,000 more would take 8 MB if they were remembered.
+    const before = await guessMany(0, 2 * credentialLimits.unknownMax)
+    const after = await guessMany(2 * credentialLimits.unknownMax, 6 * credentialLimits.unknownMax)
+    expect(registry.lookups).toBe(6 * credentialLimits.unknownMax + 1)
     expect(after - before).toBeLessThan(2_000_000)
     await useUpAttempts()
     expect(await guess()).toBe('too_many_failed_attempts')

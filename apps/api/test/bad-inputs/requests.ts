@@ -95,6 +95,5 @@ export const badRequests: readonly BadRequest[] = [
     'unsupported_encoding',
   ]),
   ...badPaths,
-  ...badMethods.map((method): BadRequest => [`the method ${method}`, { method }, 'method_not_allowed']),
   ...badKeys,
 ]

@@ -2,7 +2,7 @@ import { chunkText, entryText, HttpConnection, postHead, postText } from '@sluic
 import { once } from 'node:events'
 import { connect, type AddressInfo, type Socket } from 'node:net'
 import { setImmediate, setTimeout as sleep } from 'node:timers/promises'
-import { afterEach, describe, expect, it } from 'vitest'
+import { afterAll, afterEach, describe, expect, it } from 'vitest'
 import { connectionLimits, type ConnectionLimits } from '../../src/connections/connection-limits.ts'
 import { buildTestApi, type TestApi } from '../support/test-api.ts'
 
@@ -43,6 +43,21 @@ async function setup(limits: Partial<ConnectionLimits> = {}): Promise<Setup> {
     return connection
   }
   return { api, port, open }
+}
+
+/** For tests that change nothing in the API but what is stored, and in which no timeout closes a connection. */
+let shared: Setup | undefined
+afterAll(() => shared?.api.close())
+
+async function withoutTimeouts(): Promise<Setup> {
+  if (shared === undefined) {
+    shared = await setup(never)
+    // It stays open until the end of the file.
+    closing.shift()
+  }
+  shared.api.queue.holding = false
+  shared.api.queue.adds.length = 0
+  return shared
 }
 
 const statuses = (connection: HttpConnection): number[] => connection.responses.map(({ status }) => status)
@@ -166,7 +181,7 @@ describe('a request that is rejected before its body is read', () => {
     ['has no Content-Length', 'Transfer-Encoding: chunked'],
     ['waits for 100 Continue', 'Expect: 100-continue\r\nContent-Length: 100'],
   ])('closes its connection when it %s', async (_what, line) => {
-    const { open } = await setup(never)
+    const { open } = await withoutTimeouts()
     const connection = await open()
     connection.write(postHead(key, [line]))
     await expect.poll(() => statuses(connection), PATIENCE).toEqual([401])
@@ -180,7 +195,7 @@ describe('a request that is rejected before its body is read', () => {
     ['a GET', 'GET /v1/logs HTTP/1.1\r\nHost: x\r\n\r\n', 405],
     ['an unknown path', 'GET /nowhere HTTP/1.1\r\nHost: x\r\n\r\n', 404],
   ])('keeps its connection after %s', async (_what, text, status) => {
-    const { api, open } = await setup(never)
+    const { api, open } = await withoutTimeouts()
     const connection = await open()
     connection.write(text)
     await expect.poll(() => statuses(connection), PATIENCE).toEqual([status])
@@ -197,7 +212,7 @@ describe('a request that is rejected before its body is read', () => {
   ])(
     'closes also after %s, and a client that continues to send can read the answer',
     async (_what, start, status) => {
-      const { open } = await setup(never)
+      const { open } = await withoutTimeouts()
       const connection = await open()
       connection.write(`${start}\r\nHost: x\r\nContent-Length: 10000000000\r\n\r\n`)
       const part = Buffer.alloc(256 * 1024, 'a')
@@ -282,7 +297,7 @@ describe('a request that is rejected before its body is read', () => {
 
 describe('garbage after complete requests', () => {
   it('is answered after them and does not affect their answers', async () => {
-    const { api, open } = await setup(never)
+    const { api, open } = await withoutTimeouts()
     api.queue.holding = true
     const connection = await open()
     connection.write(`${postText(api.key, entryText).repeat(3)}garbage\r\n\r\n`)
@@ -297,7 +312,7 @@ describe('garbage after complete requests', () => {
   })
 
   it('in a body does not affect the answer to the request before', async () => {
-    const { api, open } = await setup(never)
+    const { api, open } = await withoutTimeouts()
     api.queue.holding = true
     const connection = await open()
     connection.write(
@@ -312,7 +327,7 @@ describe('garbage after complete requests', () => {
   })
 
   it('is answered once, and its connection is closed while it continues', async () => {
-    const { open } = await setup(never)
+    const { open } = await withoutTimeouts()
     const connection = await open()
     await dribble(connection, 'garbage\r\n\r\n')
     expect(connection.isClosed).toBe(true)
@@ -322,7 +337,7 @@ describe('garbage after complete requests', () => {
 
 describe('a request that only a proxy would handle', () => {
   it('CONNECT is rejected, and the connection is closed', async () => {
-    const { open } = await setup(never)
+    const { open } = await withoutTimeouts()
     const connection = await open()
     connection.write('CONNECT example.com:443 HTTP/1.1\r\nHost: example.com\r\n\r\n')
     await expect.poll(() => codes(connection), PATIENCE).toEqual(['method_not_allowed'])
@@ -331,7 +346,7 @@ describe('a request that only a proxy would handle', () => {
   })
 
   it.each(['websocket', 'h2c'])('an upgrade to %s is ignored, and the request is accepted', async (to) => {
-    const { api, open } = await setup(never)
+    const { api, open } = await withoutTimeouts()
     const connection = await open()
     connection.write(postText(api.key, entryText, ['Connection: Upgrade', `Upgrade: ${to}`]))
     await expect.poll(() => statuses(connection), PATIENCE).toEqual([202])
@@ -340,7 +355,7 @@ describe('a request that only a proxy would handle', () => {
 
 describe('a chunked body', () => {
   it('may have trailers, which are ignored', async () => {
-    const { api, open } = await setup(never)
+    const { api, open } = await withoutTimeouts()
     const connection = await open()
     const trailers = `0\r\nAuthorization: Bearer unknown\r\nContent-Encoding: gzip\r\n\r\n`
     connection.write(
@@ -361,7 +376,7 @@ describe('a chunked body', () => {
     ['a bare line feed', `1e\n${entryText}\n0\n\n`],
     ['an extension that is too long', `1e;${'a'.repeat(20_000)}\r\n${entryText}\r\n0\r\n\r\n`],
   ])('is rejected for %s, and nothing is enqueued', async (_what, text) => {
-    const { api, open } = await setup(never)
+    const { api, open } = await withoutTimeouts()
     const connection = await open()
     connection.write(postHead(api.key, ['Transfer-Encoding: chunked']) + text)
     await expect.poll(() => codes(connection), PATIENCE).toEqual(['bad_request'])
@@ -384,7 +399,7 @@ describe('request smuggling is rejected', () => {
     ['a carriage return in a header', ['X-Note: a\rContent-Length: 30']],
     ['a bare line feed in a header', ['X-Note: a\nContent-Length: 30']],
   ])('with %s', async (_what, lines) => {
-    const { api, open } = await setup(never)
+    const { api, open } = await withoutTimeouts()
     const connection = await open()
     connection.write(`${postHead(api.key, lines)}${entryText}`)
     await expect.poll(() => codes(connection), PATIENCE).toEqual(['bad_request'])
@@ -392,7 +407,7 @@ describe('request smuggling is rejected', () => {
   })
 
   it('uses the first of two media types', async () => {
-    const { api, open } = await setup(never)
+    const { api, open } = await withoutTimeouts()
     const connection = await open()
     connection.write(postText(api.key, entryText, ['Content-Type: application/x-ndjson']))
     await expect.poll(() => statuses(connection), PATIENCE).toEqual([202])
@@ -411,7 +426,7 @@ describe('an upload that is aborted', () => {
       (key: string) => `${postHead(key, ['Transfer-Encoding: chunked'])}${chunkText(entryText)}`,
     ],
   ])('%s leaves nothing behind', async (_where, text) => {
-    const { api, open } = await setup(never)
+    const { api, open } = await withoutTimeouts()
     const connection = await open()
     connection.write(text(api.key))
     await sleep(30)

@@ -1,5 +1,6 @@
+import { limits } from '@sluice/schema'
 import { describe, expect, it } from 'vitest'
-import { checkBody, jsonFormat } from '../../src/intake/body.ts'
+import { jsonFormat, ndjsonFormat } from '../../src/intake/body.ts'
 import type { FoundEntries } from '../../src/intake/entry-finder.ts'
 import { InvalidLine } from '../../src/intake/invalid-line.ts'
 import { Problem } from '../../src/problems.ts'
@@ -35,21 +36,7 @@ function textsOf(text: string, stepBytes: number): unknown[] {
   return [kind, ...texts]
 }
 
-describe('checkBody', () => {
-  it('accepts UTF-8', () => {
-    expect(codeOf(() => checkBody(Buffer.from('grüße 😀 \u0000')))).toBe('accepted')
-  })
-
-  it('rejects an empty body', () => {
-    expect(codeOf(() => checkBody(Buffer.alloc(0)))).toBe('empty_body')
-  })
-
-  it('rejects bytes that are not UTF-8', () => {
-    expect(codeOf(() => checkBody(Buffer.from([0x22, 0xff, 0x22])))).toBe('invalid_utf8')
-  })
-})
-
-describe.each([1, 3, 1e9])('a JSON body in steps of %i bytes', (stepBytes) => {
+describe.each([1, 1e9])('a JSON body in steps of %i bytes', (stepBytes) => {
   it.each([
     ['{"level":"info"}', ['entry', '{"level":"info"}']],
     [' {} ', ['entry', '{}']],
@@ -96,67 +83,55 @@ describe.each([1, 3, 1e9])('a JSON body in steps of %i bytes', (stepBytes) => {
   })
 })
 
-const excessOf = (members: string): unknown => {
-  const [entry] = find(`{"level":"info","message":"m"${members}}`, 1e9).entries
-  return entry instanceof InvalidLine ? entry : entry?.excess
+/** The texts of the lines of an NDJSON body, or what is wrong with them. */
+function linesOf(text: string, stepBytes: number): readonly unknown[] {
+  const finder = ndjsonFormat.findEntries(Buffer.from(text))
+  for (;;) {
+    const found = finder.step(stepBytes)
+    if (found === undefined) continue
+    expect(found.kind).toBe('batch')
+    return found.entries.map((entry) =>
+      entry instanceof InvalidLine ? entry : Buffer.from(text).toString('utf8', entry.start, entry.end),
+    )
+  }
 }
-const values = (count: number): string => Array.from({ length: count }, () => '0').join(',')
+const many = (count: number): string => '0\n'.repeat(count)
 
-describe('an entry', () => {
-  it('has no excess if it may be valid', () => {
-    const escapes = '\\ud83d\\ude00'.repeat(65_536)
-    expect(excessOf(`,"metadata":{"a":[${values(32_000)}]},"stack":"${escapes}","url":null`)).toBeUndefined()
-    expect(excessOf(`,"a":[${' 0,'.repeat(32_000)}0],"b":"${'\\u0061'.repeat(1_000)}"`)).toBeUndefined()
-    // As printf("%.20f") writes 0.1, which has three bytes in the stored metadata.
-    expect(excessOf(`,"a":[${'0.10000000000000000555,'.repeat(16_000)}-0]`)).toBeUndefined()
+describe.each([1, 1e9])('an NDJSON body in steps of %i bytes', (stepBytes) => {
+  it.each([
+    ['one line', '{"a":1}', ['{"a":1}']],
+    ['lines', '{"a":1}\n[2]\nnull\n"x"\n', ['{"a":1}', '[2]', 'null', '"x"']],
+    ['"logs" in a line', '{"logs":[1]}\n2', ['{"logs":[1]}', '2']],
+    ['a last line without a newline', '1\n2', ['1', '2']],
+    ['CRLF', '1\r\n2\r\n', ['1', '2']],
+    ['blank lines', '\n\r\n1\n \t\n\n\r\r\n2\n\n', ['1', '2']],
+    ['whitespace around a line', ' 1 \n\t2\t\r\n', ['1', '2']],
+    ['an empty text', '', []],
+    ['only whitespace', '\n \r\n', []],
+    ['an escaped newline', String.raw`{"a":"\n"}`, [String.raw`{"a":"\n"}`]],
+    ['other line separators within a line', '"a\u2028b\u0085c"', ['"a\u2028b\u0085c"']],
+  ])('is parsed: %s', (_what, text, found) => {
+    expect(linesOf(text, stepBytes)).toEqual(found)
   })
 
-  it('has an excess if its metadata and unknown fields are larger than metadata can be', () => {
-    expect(excessOf(`,"metadata":{"a":[${values(34_000)}]}`)).toMatchObject({
-      error: { path: '/metadata', code: 'too_large' },
-    })
-    expect(excessOf(`,"a":[${values(17_000)}],"b":[${values(17_000)}]`)).toMatchObject({
-      error: { path: '', code: 'too_large' },
-    })
-    expect(excessOf(`,"a":${'['.repeat(40_000)}${']'.repeat(40_000)}`)).toMatchObject({
-      error: { path: '', code: 'too_deep' },
-    })
-    expect(excessOf(`,"metadata":${'{"a":'.repeat(16)}[${values(34_000)}]${'}'.repeat(16)}`)).toMatchObject({
-      error: { code: 'too_deep' },
-    })
-    // An unknown field is a level below the metadata.
-    const nested = `${'['.repeat(15)}[${values(34_000)}]${']'.repeat(15)}`
-    expect(excessOf(`,"a":${nested}`)).toMatchObject({ error: { code: 'too_deep' } })
-    expect(excessOf(`,"a":${nested.slice(1, -1)}`)).toMatchObject({ error: { code: 'too_large' } })
-  })
+  it.each(['{', 'x', '1 2', '{"a":1}{"a":2}', '\ufeff1', '\u00a0', "{'a':1}", '"a\rb"', '['.repeat(1e4)])(
+    'has one invalid entry for a line that is not JSON: %j',
+    (line) => {
+      const [first, invalid, last, ...more] = linesOf(`1\n${line}\n2`, stepBytes)
+      expect([first, last, more]).toEqual(['1', '2', []])
+      expect(invalid).toMatchObject({ error: { path: '', code: 'invalid_json' } })
+      expect((invalid as InvalidLine).error.message).toMatch(
+        /^is not JSON: .* at line 1, column \d+: expected /,
+      )
+      expect((invalid as InvalidLine).error.message.length).toBeLessThan(200)
+    },
+  )
 
-  it('has an excess if a text is longer than any valid one, or is not a text', () => {
-    const tooLong = { substitute: { level: 'log', message: '', service: 'x'.repeat(257) }, error: undefined }
-    expect(excessOf(`,"service":"${'a'.repeat(4_000)}"`)).toEqual(tooLong)
-    const wrongType = { substitute: { level: 'log', message: '', service: [] } }
-    expect(excessOf(`,"service":[${values(34_000)}]`)).toMatchObject(wrongType)
-    expect(excessOf(`,"s\\u0065rvice":[${values(34_000)}]`)).toMatchObject(wrongType)
-    expect(excessOf(`,"level":null,"url":null,"a":[${values(34_000)}]`)).toMatchObject({
-      substitute: { level: [], message: '', url: null },
-    })
-  })
-
-  it('has an excess if it repeats its texts', () => {
-    expect(excessOf(`,"message":"${'a'.repeat(60_000)}"`.repeat(2))).toBeUndefined()
-    expect(excessOf(`,"message":"${'a'.repeat(60_000)}"`.repeat(3))).toMatchObject({
-      error: { code: 'too_large' },
-    })
-  })
-
-  it('has no excess if the last value of a repeated field may be valid', () => {
-    const long = `"${'a'.repeat(4_000)}"`
-    expect(excessOf(`,"service":${long},"service":"s"`)).toBeUndefined()
-    expect(excessOf(`,"service":"s","service":${long}`)).toMatchObject({
-      substitute: { service: 'x'.repeat(257) },
-    })
-    expect(excessOf(`,"stack":null,"stack":"${'é'.repeat(60_000)}"`)).toBeUndefined()
-    expect(excessOf(`,"service":[],"service":"s","metadata":[${values(34_000)}]`)).toMatchObject({
-      substitute: { service: null, metadata: [] },
-    })
+  it('counts all lines that are not blank, valid or not', () => {
+    expect(linesOf(`\n\n${many(limits.entriesPerRequestMax)}\n\n`, stepBytes)).toHaveLength(100)
+    for (const more of ['0', 'x', '\n\n{']) {
+      const body = many(limits.entriesPerRequestMax) + more
+      expect(() => linesOf(body, stepBytes)).toThrow('at most 100 entries')
+    }
   })
 })

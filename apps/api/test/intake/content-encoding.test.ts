@@ -11,15 +11,12 @@ import {
 import { beforeEach, describe, expect, it } from 'vitest'
 import { ContentDecoder, decodeSmall, decodingLimits } from '../../src/intake/content-encoding.ts'
 import { Problem } from '../../src/problems.ts'
-import { problemCode } from '../support/problem.ts'
-import { buildTestApi } from '../support/test-api.ts'
 
 const text = Buffer.from('{"level":"info","message":"grüße 😀"}'.repeat(500))
 const max = limits.bodyBytesMax
 
 const encodings: readonly (readonly [what: string, header: string, encode: (content: Buffer) => Buffer])[] = [
   ['gzip', 'gzip', gzipSync],
-  ['x-gzip', 'x-gzip', gzipSync],
   ['deflate with the zlib wrapper', 'deflate', deflateSync],
   ['deflate without the zlib wrapper', 'deflate', deflateRawSync],
   // The default quality is the slowest one.
@@ -87,15 +84,24 @@ describe.each(encodings)('a body in %s', (_encoding, header, encode) => {
     expect((await problemOf(encode(Buffer.alloc(max + 1, 'ab')), header)).code).toBe('body_too_large')
   })
 
-  it('costs no more than the largest body if it is a decompression bomb', async () => {
-    const bomb = encode(Buffer.alloc(100_000_000))
-    await problemOf(bomb, header)
-    const [cpu, memory] = [process.cpuUsage(), process.memoryUsage()]
-    expect((await problemOf(bomb, header)).code).toBe('body_too_large')
-    const { user, system } = process.cpuUsage(cpu)
+  it('costs about as much as the largest body if it is a decompression bomb', async () => {
+    const [bomb, largest] = [encode(Buffer.alloc(100_000_000)), encode(Buffer.alloc(max))]
+    const cpuMsOf = async (body: Buffer): Promise<number> => {
+      const cpu = process.cpuUsage()
+      await decodeContent(body, header).catch((error: unknown) => {
+        if (!(error instanceof Problem)) throw error
+      })
+      const { user, system } = process.cpuUsage(cpu)
+      return (user + system) / 1_000
+    }
+    await cpuMsOf(bomb)
+    const largestMs = await cpuMsOf(largest)
+    const memory = process.memoryUsage()
+    // The bomb has twenty times as many bytes. Garbage collection may be measured with it.
+    expect(await cpuMsOf(bomb)).toBeLessThan(6 * largestMs + 50)
     const { external, arrayBuffers } = process.memoryUsage()
-    expect((user + system) / 1_000).toBeLessThan(100)
     expect(external + arrayBuffers - memory.external - memory.arrayBuffers).toBeLessThan(6 * max)
+    expect((await problemOf(bomb, header)).code).toBe('body_too_large')
   })
 })
 
@@ -205,14 +211,6 @@ describe('bodies that are decoded at the same time', () => {
     await Promise.all([problemsOf('large', threadsMax + 50), problemsOf('small', 2)])
     expect(decoded.lastIndexOf('small')).toBeLessThan(threadsMax + 10)
   })
-
-  it('do not disturb each other if some are corrupt', async () => {
-    const bodies = Array.from({ length: 20 }, (_, i) =>
-      i % 2 === 0 ? gzipSync(text) : Buffer.from('garbage'),
-    )
-    const results = await Promise.allSettled(bodies.map((body) => decoder.decode(body, 'gzip', 'demo')))
-    expect(results.map(({ status }) => status === 'fulfilled')).toEqual(bodies.map((_, i) => i % 2 === 0))
-  })
 })
 
 describe('a body that needs much memory to decode', () => {
@@ -228,6 +226,10 @@ describe('a body that needs much memory to decode', () => {
 })
 
 describe('an encoding', () => {
+  it('may have its earlier name', async () => {
+    expect(await decodeContent(gzipSync(text), 'x-gzip')).toEqual(text)
+  })
+
   it.each([undefined, 'identity', 'IDENTITY'])('is optional: %s', async (header) => {
     expect(await decodeContent(text, header)).toBe(text)
   })
@@ -246,12 +248,5 @@ describe('an encoding', () => {
   it('of an empty body leaves it empty', async () => {
     expect(await decodeContent(Buffer.alloc(0), 'gzip')).toHaveLength(0)
     expect(await decodeContent(Buffer.alloc(0), 'zstd')).toHaveLength(0)
-  })
-
-  it('of a request without a body leaves it empty', async () => {
-    const api = buildTestApi()
-    const response = await api.post(undefined, { headers: { 'content-encoding': 'gzip' } })
-    expect(problemCode(response)).toBe('empty_body')
-    await api.close()
   })
 })

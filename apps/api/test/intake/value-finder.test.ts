@@ -1,6 +1,5 @@
 import { describe, expect, it } from 'vitest'
 import { findValues, parseFound, search, type Shape, valueBounds } from '../../src/intake/value-finder.ts'
-import { Problem } from '../../src/problems.ts'
 
 const STEPS_MAX = 1_000
 
@@ -60,39 +59,6 @@ describe('ValueFinder', () => {
   it('reads escaped names', () => {
     const text = String.raw`{"\u0073treams":[{"v\u0061lues":[{"\n":1,"\\":2}]}]}`
     expect(find(text, streams)).toEqual([['stream'], ['line', { '\n': 1, '\\': 2 }]])
-  })
-
-  it.each(['{}', '[]', '7', '{"streams":7}', '{"streams":{}}', '{"streams":[]}', '"streams"', '[[[]]]'])(
-    'finds nothing in %s',
-    (text) => {
-      expect(find(text, streams)).toEqual([])
-    },
-  )
-
-  it('takes the outermost value, or its elements', () => {
-    const shape: Shape = { take: 'one', elements: { take: 'many' } }
-    expect(find('{"a":1}', shape)).toEqual([['one', { a: 1 }]])
-    expect(find(' 7 ', shape)).toEqual([['one', 7]])
-    expect(find('[1,[2],{"a":[]}]', shape)).toEqual([
-      ['many', 1],
-      ['many', [2]],
-      ['many', { a: [] }],
-    ])
-  })
-
-  it('keeps the digits of large numbers', () => {
-    expect(JSON.stringify(find('[12345678901234567890,{"a":1e400}]', { elements: { take: 'n' } }))).toBe(
-      '[["n",12345678901234567890],["n",{"a":1e400}]]',
-    )
-  })
-
-  it.each(['', '{', '[1,]', '{"streams":[{"values":[1}]}', '[] []', 'nul'])('rejects %j', (text) => {
-    expect(() => find(text, streams)).toThrow(Problem)
-  })
-
-  it('stops at a number of values', () => {
-    const text = `[${'1,'.repeat(valueBounds.foundMax)}1]`
-    expect(() => find(text, { elements: { take: 'n' } })).toThrow(/at most .* records/)
   })
 
   it('tells where the first of several values ends', () => {

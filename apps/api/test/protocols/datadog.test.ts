@@ -1,17 +1,9 @@
 import { limits } from '@sluice/schema'
 import type { LightMyRequestResponse } from 'fastify'
-import { afterEach, beforeEach, describe, expect, it } from 'vitest'
-import { buildTestApi, type TestApi } from '../support/test-api.ts'
+import { describe, expect, it } from 'vitest'
+import { sharedTestApi } from '../support/shared-api.ts'
 
-let api: TestApi
-
-beforeEach(() => {
-  api = buildTestApi()
-})
-
-afterEach(async () => {
-  await api.close()
-})
+const api = sharedTestApi()
 
 const send = (
   body: object | string | Buffer,

@@ -1,19 +1,11 @@
 import { limits } from '@sluice/schema'
 import type { LightMyRequestResponse } from 'fastify'
-import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import { describe, expect, it } from 'vitest'
 import { Problem } from '../../src/problems.ts'
 import { jsonEvents } from '../../src/protocols/splunk-hec.ts'
-import { buildTestApi, type TestApi } from '../support/test-api.ts'
+import { sharedTestApi } from '../support/shared-api.ts'
 
-let api: TestApi
-
-beforeEach(() => {
-  api = buildTestApi()
-})
-
-afterEach(async () => {
-  await api.close()
-})
+const api = sharedTestApi()
 
 const send = (
   body: string | Buffer,
@@ -90,12 +82,6 @@ describe('events', () => {
       { source: 'stdout', tag: 't' },
       { line: 1, n: 3, line_2: 2 },
     ])
-  })
-
-  it('keep what their envelope and an entry of the contract both have', async () => {
-    const entry = { level: 'info', message: 'm', host: 'inner', metadata: { index: 7 } }
-    await send(concatenated({ event: entry, host: 'node', index: 'main' }))
-    expect(metadata()).toEqual([{ index: 7, host: 'inner', host_2: 'node', index_2: 'main' }])
   })
 
   it('are answered with 200 if one is stored, so that no client sends them once more', async () => {
@@ -225,11 +211,6 @@ describe('raw events', () => {
     expect(answer.json()).toMatchObject({ code: 0, rejected: 2, 'invalid-event-number': 1 })
     expect(api.queue.rows.length).toBe(2)
   })
-
-  it('need a body', async () => {
-    for (const body of ['', '\n\r\n\n'.repeat(50_000)])
-      expect((await send(body, { path: '/services/collector/raw' })).json()).toMatchObject({ code: 5 })
-  })
 })
 
 describe('acknowledgements', () => {
@@ -299,11 +280,6 @@ describe('a key', () => {
     expect(answer.json<{ detail: string }>().detail).toContain('Authorization header')
     expect(api.queue.adds).toEqual([])
   })
-
-  it('of a disabled project is answered with 403', async () => {
-    api.registry.addProject({ enabled: false })
-    expect((await send('{"event":1}')).json()).toMatchObject({ code: 1, text: 'Token disabled' })
-  })
 })
 
 it('the health needs no key', async () => {
@@ -311,14 +287,6 @@ it('the health needs no key', async () => {
     const answer = await api.app.inject(path)
     expect([answer.statusCode, answer.body]).toEqual([200, '{"text":"HEC is healthy","code":17}'])
   }
-})
-
-it('rate limits and overload are 503, because some clients do not retry after 429', async () => {
-  api.registry.addProject({ limits: { entriesPerSecond: 1, burstEntries: 1 } })
-  api.buckets.level = { entries: 0, bytes: 0 }
-  const limited = await send('{"event":1}')
-  expect([limited.statusCode, limited.json<{ code: number }>().code]).toEqual([503, 9])
-  expect(Number(limited.headers['retry-after'])).toBeGreaterThanOrEqual(1)
 })
 
 describe('a body with many values', () => {

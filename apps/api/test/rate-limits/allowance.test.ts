@@ -300,9 +300,4 @@ describe('a charge of rejected work', () => {
     expect(buckets.level.entries).toBe(0)
     expect(await send(1)).toBe('3 s')
   })
-
-  it('costs nothing in a unit without a limit', () => {
-    allowance.charge({ entries: 0, bytes: 1e12 })
-    expect(allowance.state).toBe('"entries";r=2000;t=1')
-  })
 })

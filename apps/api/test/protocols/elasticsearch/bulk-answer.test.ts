@@ -64,14 +64,6 @@ describe('the answer to a bulk request', () => {
     },
   )
 
-  it('has the index of each item, or a constant: never null, which clients reject', async () => {
-    const { items } = JSON.parse(textOf(await make(itemsOf(6)))) as {
-      items: { index: { _index: unknown } }[]
-    }
-    const names = items.map(({ index: { _index: name } }) => name)
-    expect(names).toEqual(['sluice', 'i1', 'i0', 'sluice', 'i0', 'i1'])
-  })
-
   it('is made in steps of 1,024 items, each in a turn of its own', async () => {
     const made = await make(itemsOf(limits.recordsPerRequestMax))
     expect([made.turns, made.stepMax]).toEqual([16, 1_024])

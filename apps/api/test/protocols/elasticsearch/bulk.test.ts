@@ -1,18 +1,10 @@
 import { limits } from '@sluice/schema'
 import type { LightMyRequestResponse } from 'fastify'
-import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import { describe, expect, it } from 'vitest'
 import { faultOfIndexName } from '../../../src/protocols/elasticsearch/bulk-reader.ts'
-import { buildTestApi, type TestApi } from '../../support/test-api.ts'
+import { sharedTestApi } from '../../support/shared-api.ts'
 
-let api: TestApi
-
-beforeEach(() => {
-  api = buildTestApi()
-})
-
-afterEach(async () => {
-  await api.close()
-})
+const api = sharedTestApi()
 
 const ndjson = (...lines: readonly (object | string)[]): string =>
   lines.map((line) => `${typeof line === 'string' ? line : JSON.stringify(line)}\n`).join('')
@@ -108,7 +100,6 @@ describe('a bulk request', () => {
     })
     expect(answer.statusCode).toBe(200)
     expect(api.queue.rows.length).toBe(1)
-    expect(api.counts.answers).toContainEqual([['/elasticsearch/_bulk/', 'PUT', '200'], 1])
   })
 
   it('stores the valid documents, and reports the others one by one', async () => {
@@ -250,14 +241,6 @@ describe('an action', () => {
     expect(api.queue.rows.map(({ message }) => message)).toEqual(['b'])
   })
 
-  it('may have an index although that of the path is invalid', async () => {
-    const body = '{"index":{"_index":"a"}}\n{"message":"a"}\n{"index":{}}\n{"message":"b"}\n'
-    expect(await itemsOf(body, '/elasticsearch/%01/_bulk')).toMatchObject([
-      { status: 201 },
-      { status: 400, error: { type: 'invalid_index_name_exception' } },
-    ])
-  })
-
   it('with a long name has its beginning in the item, with the fault in the reason', async () => {
     const [item] = await itemsOf(`{"index":{"_index":"${'x'.repeat(7_000)}"}}\n{}\n`)
     expect(item).toMatchObject({ _index: `${'x'.repeat(40)}…` })
@@ -330,7 +313,7 @@ describe('a key', () => {
 })
 
 describe('what clients ask before they send', () => {
-  it('is answered', async () => {
+  it('is answered, to a valid key', async () => {
     for (const path of ['/elasticsearch', '/elasticsearch/']) {
       const answer = await get(path)
       expect(answer.json()).toMatchObject({ version: { number: '9.99.0' }, tagline: 'You Know, for Search' })
@@ -339,58 +322,33 @@ describe('what clients ask before they send', () => {
     expect((await get('/elasticsearch/_license')).json()).toMatchObject({ license: { status: 'active' } })
     expect((await get('/elasticsearch/_cluster/health')).json()).toMatchObject({ status: 'green' })
     expect((await get('/elasticsearch/_cat/health?h=status')).body).toBe('green\n')
-    expect(api.counts.answers).toContainEqual([['/elasticsearch', 'GET', '200'], 1])
-  })
-
-  it('needs a key', async () => {
     const answer = await get('/elasticsearch/', 'ApiKey none')
     expect([answer.statusCode, answer.json<{ status: number }>().status]).toEqual([401, 401])
-  })
-
-  it('may be a HEAD request', async () => {
-    const answer = await api.app.inject({
-      method: 'HEAD',
-      url: '/elasticsearch/',
-      headers: { authorization: `Bearer ${api.key}` },
-    })
-    expect([answer.statusCode, answer.body]).toEqual([200, ''])
   })
 })
 
 describe('the name of an index', () => {
-  it.each([
-    'filebeat-8.17.0',
-    '.ds-logs-generic-default-2026.11.23-000001',
-    'logs-nginx.access-default',
-    'a',
-    '...',
-    'größe',
-    '日志',
-    'x'.repeat(255),
-  ])('%s is the name of an index', (name) => {
-    expect(faultOfIndexName(name)).toBeUndefined()
-  })
+  it.each(['.ds-logs-generic-default-2026.11.23-000001', 'a', '...', 'größe', 'x'.repeat(255)])(
+    'may be %s',
+    (name) => {
+      expect(faultOfIndexName(name)).toBeUndefined()
+    },
+  )
 
   it.each([
     ['', 'must not be empty'],
-    ['Logs', 'must be lowercase'],
     ['GRÖSSE', 'must be lowercase'],
     ['_all', "must not start with '_', '-', or '+'"],
-    ['-a', "must not start with '_', '-', or '+'"],
-    ['+a', "must not start with '_', '-', or '+'"],
-    ['.', "must not be '.' or '..'"],
     ['..', "must not be '.' or '..'"],
     ['a#b', "must not contain '#'"],
     ['cluster:a', "must not contain ':'"],
-    ['a\u{0}b', 'must not contain control characters'],
     ['a\u{7f}', 'must not contain control characters'],
-    ['x'.repeat(256), 'index name is too long, (256 > 255)'],
     ['é'.repeat(128), 'index name is too long, (256 > 255)'],
+    ...Array.from(String.raw`\/*?"<>| ,`, (character) => [
+      `a${character}`,
+      expect.stringContaining('must not contain the following characters') as string,
+    ]),
   ])('%j %s', (name, fault) => {
-    expect(faultOfIndexName(name)).toBe(fault)
-  })
-
-  it.each(Array.from(String.raw`\/*?"<>| ,`))('the character %s is not allowed', (character) => {
-    expect(faultOfIndexName(`a${character}`)).toContain('must not contain the following characters')
+    expect(faultOfIndexName(name ?? '')).toEqual(fault)
   })
 })

@@ -88,7 +88,7 @@ describe('decodeSnappy', () => {
       expect(() => decode(valid.subarray(0, end))).toThrow(Problem)
     }
     for (let at = 0; at < valid.length; at += 1) {
-      for (let byte = 0; byte < 256; byte += 1) {
+      for (let byte = 0; byte < 256; byte += 5) {
         const changed = Buffer.from(valid)
         changed[at] = byte
         expect(lengthOrError(changed)).toSatisfy(

@@ -39,14 +39,8 @@ describe('a push request in Protocol Buffers', () => {
     expect(Array.from(pushedProtobuf(inStream(groups, lineOf()))).length).toBeGreaterThanOrEqual(98)
   })
 
-  it('has no work for the labels of streams without lines', () => {
-    expect(Array.from(pushedProtobuf(repeat(inStream(labels), 1_000)))).toEqual([])
-  })
-
   it.each<[what: string, unit: Buffer, max: number]>([
     ['unknown fields', field.varint(9, 1), 1_152],
-    ['times', field.bytes(1, ''), 1_152],
-    ['lines', field.bytes(2, ''), 1_152],
     ['fields of a time', field.bytes(1, repeat(field.varint(1, 7), 99)), 11],
     ['fields of structured metadata', field.bytes(3, repeat(field.bytes(1, ''), 99)), 11],
   ])('may have 1,152 fields in a line: %s', (_what, unit, max) => {

@@ -1,19 +1,11 @@
 import { limits } from '@sluice/schema'
-import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
+import { describe, expect, it, vi } from 'vitest'
 import { recordLimits } from '../../../src/protocols/otlp/value-budget.ts'
 import { problemCode } from '../../support/problem.ts'
-import { buildTestApi, type TestApi } from '../../support/test-api.ts'
+import { sharedTestApi } from '../../support/shared-api.ts'
 import { storedRows } from './otlp-api.ts'
 
-let api: TestApi
-
-beforeEach(() => {
-  api = buildTestApi()
-})
-
-afterEach(async () => {
-  await api.close()
-})
+const api = sharedTestApi()
 
 /** A request with records whose JSON is given. */
 const logs = (...records: readonly string[]): string =>

@@ -2,20 +2,12 @@ import { encodeLogs, encodeRecord, encodeValue, field, varint } from '@sluice/ha
 import { limits } from '@sluice/schema'
 import * as fc from 'fast-check'
 import type { LightMyRequestResponse } from 'fastify'
-import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import { describe, expect, it } from 'vitest'
 import { recordLimits } from '../../../src/protocols/otlp/value-budget.ts'
-import { buildTestApi, type TestApi } from '../../support/test-api.ts'
+import { sharedTestApi } from '../../support/shared-api.ts'
 import { decodeAnswer, oneScope, postLogs, protobuf, storedRows } from './otlp-api.ts'
 
-let api: TestApi
-
-beforeEach(() => {
-  api = buildTestApi()
-})
-
-afterEach(async () => {
-  await api.close()
-})
+const api = sharedTestApi()
 
 const post = (body: Buffer): Promise<LightMyRequestResponse> => api.post(body, { headers: protobuf })
 /** A request with one record of these bytes. */

@@ -6,8 +6,8 @@ import {
   type OtlpResourceLogs,
 } from '@sluice/harness/otlp-logs'
 import { limits } from '@sluice/schema'
-import { afterEach, beforeEach, describe, expect, it } from 'vitest'
-import { buildTestApi, type TestApi } from '../../support/test-api.ts'
+import { describe, expect, it } from 'vitest'
+import { sharedTestApi } from '../../support/shared-api.ts'
 import { oneScope, protobuf, storedRows } from './otlp-api.ts'
 
 const RECEIVED = '2026-11-20 12:00:00.005'
@@ -18,15 +18,7 @@ const ofService = (name: string): OtlpResourceLogs => ({
   scopeLogs: [{ logRecords: [{}] }],
 })
 
-let api: TestApi
-
-beforeEach(() => {
-  api = buildTestApi()
-})
-
-afterEach(async () => {
-  await api.close()
-})
+const api = sharedTestApi()
 
 /** Each test runs with both forms of a request, which must make the same rows. */
 describe.each(['protobuf', 'JSON'] as const)('a record in %s', (form) => {

@@ -1,0 +1,151 @@
+import { encodeLogs, field } from '@sluice/harness/otlp-logs'
+import { limits } from '@sluice/schema'
+import { afterEach, describe, expect, it, vi } from 'vitest'
+import { partLimits } from '../../../src/protocols/otlp/json-parts.ts'
+import { jsonRecords } from '../../../src/protocols/otlp/json-records.ts'
+import { protobufRecords } from '../../../src/protocols/otlp/protobuf-records.ts'
+import { recordLimits } from '../../../src/protocols/otlp/value-budget.ts'
+import { oneScope } from './otlp-api.ts'
+
+afterEach(() => {
+  vi.restoreAllMocks()
+})
+
+/** The records of a request, without the steps that found none. */
+const recordsOf = (steps: Iterable<unknown>): unknown[] =>
+  Array.from(steps).filter((step) => step !== undefined)
+const accepted = [{ entry: {} }]
+const rejectedFor = (code: string): object[] => [{ error: { code } }]
+
+const { bytes, varint } = field
+const repeat = (unit: Buffer, count: number): Buffer => Buffer.alloc(unit.length * count, unit)
+/** A request whose record has an array of this length. */
+const logs = (length: number): Buffer =>
+  encodeLogs(oneScope({ attributes: { a: Array.from({ length }, () => 1) } }))
+
+const none = Buffer.alloc(0)
+/** An attribute with arrays in one another. */
+const nested = (levels: number): Buffer => {
+  let value: Buffer = none
+  for (let level = 0; level < levels; level += 1) value = bytes(5, bytes(1, value))
+  return Buffer.concat([bytes(1, 'k'), bytes(2, value)])
+}
+
+/** The record of a request, with fields of its resource and its scope. */
+function read(record: Buffer, resource: Buffer = none, scope: Buffer = none): unknown[] {
+  const scopeLogs = bytes(2, Buffer.concat([scope, bytes(2, record)]))
+  return recordsOf(protobufRecords(bytes(1, Buffer.concat([resource, scopeLogs]))))
+}
+const attribute = (characters: number): Buffer =>
+  Buffer.concat([bytes(1, 'k'), bytes(2, bytes(1, 'a'.repeat(characters)))])
+
+const resourceOf = (characters: number): Buffer => bytes(1, bytes(1, attribute(characters)))
+
+describe('a record in Protocol Buffers', () => {
+  const unknown = varint(99, 1)
+
+  it.each<[what: string, make: (count: number) => Parameters<typeof read>, others: number]>([
+    ['a record', (count) => [repeat(unknown, count)], 0],
+    ['an array of its body', (count) => [bytes(5, bytes(5, repeat(unknown, count)))], 2],
+    ['two resources', (count) => [none, repeat(bytes(1, repeat(unknown, count / 2)), 2)], 0],
+    ['a scope', (count) => [none, none, bytes(1, repeat(unknown, count))], 0],
+  ])('has a bounded number of fields, known or not: in %s', (_what, make, others) => {
+    const max = recordLimits.partsMax - others
+    expect(read(...make(max))).toMatchObject(accepted)
+    expect(read(...make(max + 2))).toMatchObject(rejectedFor('too_large'))
+  })
+
+  it('has a bounded number of bytes, also in its resource, its scope and their schema URLs', () => {
+    const half = recordLimits.bytesMax / 2
+    const unread = (length: number): Buffer => bytes(1, bytes(99, Buffer.alloc(length)))
+    const url = bytes(3, Buffer.alloc(2 * half + 1))
+    expect(read(none, repeat(unread(half - 10), 2))).toMatchObject(accepted)
+    expect(read(none, repeat(unread(half), 2))).toMatchObject(rejectedFor('too_large'))
+    expect(read(none, none, repeat(unread(half), 2))).toMatchObject(rejectedFor('too_large'))
+    expect(read(none, url)).toMatchObject(rejectedFor('too_large'))
+    expect(read(none, none, url)).toMatchObject(rejectedFor('too_large'))
+  })
+
+  it('may have the largest metadata', () => {
+    const count = (limits.metadataBytesMax - '{"attributes":{"a":[]}}'.length) / 2
+    expect(recordsOf(protobufRecords(logs(count)))).toMatchObject(accepted)
+    expect(recordsOf(protobufRecords(logs(2 * count)))).toMatchObject(rejectedFor('too_large'))
+  })
+
+  it('shares the bytes of metadata with its resource and its scope, exactly', () => {
+    const max = limits.metadataBytesMax - '{"resource":{"k":""}}'.length
+    const scope = bytes(1, bytes(1, 'n'))
+    const scopeBytes = ',"scope":{"name":"n"}'.length
+    const own = bytes(6, attribute(1))
+    const ownBytes = '"attributes":{"k":"a"},'.length
+    for (const [record, scopeField, room] of [
+      [none, none, max],
+      [none, scope, max - scopeBytes],
+      [own, none, max - ownBytes],
+    ] as const) {
+      expect(read(record, resourceOf(room), scopeField)).toMatchObject(accepted)
+      expect(read(record, resourceOf(room + 1), scopeField)).toMatchObject([{ error: { path: '/metadata' } }])
+    }
+  })
+
+  it.each([
+    ['resource', 2, (value: Buffer) => read(none, bytes(1, bytes(1, value)))],
+    ['scope', 3, (value: Buffer) => read(none, none, bytes(1, bytes(3, value)))],
+  ])('has at most 16 levels in the attributes of its %s', (_what, outer, readWith) => {
+    expect(readWith(nested(limits.metadataDepthMax - outer))).toMatchObject(accepted)
+    expect(readWith(nested(limits.metadataDepthMax - outer + 1))).toMatchObject(rejectedFor('too_deep'))
+  })
+})
+
+const list = (value: string, count: number): string =>
+  `[${Array.from({ length: count }, () => value).join()}]`
+const members = (count: number): string =>
+  `{${Array.from({ length: count }, (_, i) => `"name-${i}":0`).join()}}`
+/** A record with one attribute: an array. */
+const withArray = (element: string, count: number): string =>
+  `{"attributes":[{"key":"a","value":{"arrayValue":{"values":${list(element, count)}}}}]}`
+
+/** The steps of a request with one record. */
+const stepsOf = (record: string, resource = '{}', scope = '{}'): unknown[] =>
+  Array.from(
+    jsonRecords(
+      Buffer.from(
+        `{"resourceLogs":[{"resource":${resource},"scopeLogs":[{"scope":${scope},"logRecords":[${record}]}]}]}`,
+      ),
+    ),
+  )
+
+const readJson = (...parts: Parameters<typeof stepsOf>): unknown[] => recordsOf(stepsOf(...parts))
+
+describe('a record in JSON', () => {
+  it('may have the largest metadata', () => {
+    const count = (limits.metadataBytesMax - '{"attributes":{"a":[]}}'.length) / 2
+    expect(readJson(withArray('{"intValue":1}', count))).toMatchObject(accepted)
+  })
+
+  it.each([
+    ['values', (count: number) => `{"x":${list('0', count - 2)}}`, recordLimits.partsMax, 'too_large'],
+    ['unknown names', members, partLimits.unknownNamesMax, 'too_many_names'],
+  ])('has a bounded number of %s, and is not parsed above it', (_what, make, max, code) => {
+    expect(readJson(make(max))).toMatchObject(accepted)
+    const parse = vi.spyOn(JSON, 'parse')
+    expect(readJson(make(max + 1))).toMatchObject(rejectedFor(code))
+    expect(readJson('{}', make(max + 1))).toMatchObject(rejectedFor(code))
+    expect(readJson('{}', '{}', make(max + 1))).toMatchObject(rejectedFor(code))
+    expect(Math.max(0, ...parse.mock.calls.map(([text]) => text.length))).toBeLessThan(10)
+  })
+
+  it('has a bounded number of integers beyond 2^53', () => {
+    const long = '{"intValue":"9223372036854775807"}'
+    const max = Math.floor((recordLimits.valueBytesMax - 6) / 17)
+    expect(readJson(withArray(long, max))).toMatchObject(accepted)
+    expect(readJson(withArray(long, max + 1))).toMatchObject(rejectedFor('too_large'))
+  })
+
+  it('is found and counted in steps if it is large', () => {
+    const record = `{"x":"${'x'.repeat(1_000_000)}"}`
+    expect(stepsOf(record).length).toBeGreaterThan(
+      record.length / (64 * 1024) + record.length / (32 * 1024) - 2,
+    )
+  })
+})
