@@ -9,7 +9,6 @@ import { connectRedis, createLogger } from '@sluice/runtime'
 import { randomUUIDv7 } from 'node:crypto'
 import type { IncomingMessage } from 'node:http'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { shorterWaits } from './delivery/support.ts'
 
 const DAY_MS = 86_400_000
 const CLICKHOUSE_DEADLINE_MS = 5_000
@@ -252,7 +251,7 @@ describe("ClickHouse's clock", () => {
   }
 
   it('is off by 40 days: nothing is inserted until it is right again, and then each row is stored once', async () => {
-    await withWorker({ ...shorterWaits, CLICKHOUSE_URL: proxy.url }, async (worker) => {
+    await withWorker({ CLICKHOUSE_URL: proxy.url }, async (worker) => {
       for (const days of [-40, 40]) {
         const service = `clickhouse-${days}`
         shiftDays = days

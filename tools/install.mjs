@@ -3,10 +3,10 @@
 import { spawnSync } from 'node:child_process'
 import { createHash } from 'node:crypto'
 import { existsSync, readFileSync, writeFileSync } from 'node:fs'
-import { dirname, join } from 'node:path'
+import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 
-const root = dirname(dirname(fileURLToPath(import.meta.url)))
+const root = fileURLToPath(new URL('..', import.meta.url))
 const stamp = join(root, 'node_modules', '.sluice-installed')
 const read = (path) => readFileSync(join(root, path), 'utf8')
 
@@ -20,14 +20,22 @@ const installed = existsSync(stamp) && readFileSync(stamp, 'utf8') === fingerpri
 if (!installed) {
   const { packageManager } = JSON.parse(read('package.json'))
   console.log('Installing the dependencies of this project (one-time download of about 270 MB) …')
-  const { status } = spawnSync('npx', ['--yes', packageManager, 'install', '--frozen-lockfile'], {
-    cwd: root,
-    stdio: 'inherit',
-    // Without CI=true, pnpm prompts before it replaces a node_modules folder with a different layout.
-    env: { ...process.env, CI: 'true' },
-  })
+  const { status, error, stdout, stderr } = spawnSync(
+    'npx',
+    ['--yes', packageManager, 'install', '--frozen-lockfile'],
+    {
+      cwd: root,
+      // Without CI=true, pnpm prompts before it replaces a node_modules folder with a different layout.
+      env: { ...process.env, CI: 'true' },
+      encoding: 'utf8',
+      maxBuffer: Infinity,
+    },
+  )
   if (status !== 0) {
-    console.error('The installation failed. See the output of pnpm above.')
+    process.stderr.write(`${stdout}${stderr}`)
+    console.error(
+      `The installation failed${error ? `: ${error.message}` : '. See the output of pnpm above.'}`,
+    )
     process.exit(1)
   }
   writeFileSync(stamp, fingerprint)

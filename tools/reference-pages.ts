@@ -10,7 +10,7 @@ import { contentEncodings } from '../apps/api/src/intake/content-encoding.ts'
 import { overloadSettings } from '../apps/api/src/overload/settings.ts'
 import { problems } from '../apps/api/src/problems.ts'
 import { rateLimitSettings } from '../apps/api/src/rate-limits/settings.ts'
-import { sampleSettings } from '../apps/api/src/traces/settings.ts'
+import { sampleSettings } from '../apps/api/src/traces/request-traces.ts'
 import { workerSettings } from '../apps/worker/src/config.ts'
 import { dashboardFiles } from './dashboards/dashboards.ts'
 

@@ -1,7 +1,8 @@
 import type { ClickHouseAccess } from '@sluice/clickhouse'
 import { eventually } from '@sluice/harness'
 import { clickhouseContainer, redisContainer } from '@sluice/harness/container-services'
-import { askClickHouseVersion, docker, Ports } from '@sluice/local'
+import { docker } from '@sluice/harness/docker'
+import { clickhouseAnswers, Ports } from '@sluice/local'
 import { randomBytes } from 'node:crypto'
 import { fileURLToPath } from 'node:url'
 import {
@@ -170,8 +171,8 @@ export class ContainerInstallation {
   }
 
   async #clickhouseAnswers(): Promise<void> {
-    const version = await askClickHouseVersion(this.clickhouse, AbortSignal.timeout(1_000))
-    if (version === undefined) throw new Error('ClickHouse does not accept the password yet')
+    const answers = await clickhouseAnswers(this.clickhouse, AbortSignal.timeout(1_000))
+    if (!answers) throw new Error('ClickHouse does not accept the password yet')
   }
 }
 

@@ -1,5 +1,5 @@
 import { eventually } from '@sluice/harness'
-import { askRedisVersion, findRedis, type SupervisedProcess, type Supervisor } from '@sluice/local'
+import { findRedis, redisAnswers, type SupervisedProcess, type Supervisor } from '@sluice/local'
 import { Redis, type RedisOptions } from 'ioredis'
 import { mkdir, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
@@ -27,10 +27,7 @@ export async function startRedisServer(
   lines: readonly string[] = [],
   { port, isReady, args = [] }: ServerOptions = {},
 ): Promise<TestServer> {
-  const program = await findRedis(() => undefined)
-  if (program.kind !== 'binary') {
-    throw new Error('the tests of several Redis servers need a Redis on the PATH, not one in a container')
-  }
+  const program = await findRedis()
   const taken = port ?? (await supervisor.ports.free())
   const cwd = join(supervisor.dataDir, name)
   await mkdir(cwd)
@@ -39,22 +36,16 @@ export async function startRedisServer(
     ...(isReady === undefined ? [`port ${taken}`] : []),
     ...lines,
     `dir "${cwd}"`,
-    // A process title would overwrite the environment, by which the process is found again.
-    'set-proc-title no',
   ]
   await writeFile(join(cwd, 'redis.conf'), `${config.join('\n')}\n`)
   const process = await supervisor.start({
     role: 'redis',
     name,
-    command: program.command,
-    argv0: program.argv0,
+    ...program,
     args: [join(cwd, 'redis.conf'), ...args],
     cwd,
-    environment: {},
     readyDeadlineMs: READY_DEADLINE_MS,
-    isReady:
-      isReady ??
-      (async () => (await askRedisVersion(`redis://:${PASSWORD}@127.0.0.1:${taken}`)) !== undefined),
+    isReady: isReady ?? (() => redisAnswers(`redis://:${PASSWORD}@127.0.0.1:${taken}`)),
   })
   return { process, port: taken }
 }

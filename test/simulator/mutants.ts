@@ -21,8 +21,8 @@ export const mutants: readonly Mutant[] = [
   {
     name: 'a 202 is sent before the chunk is queued',
     file: 'apps/api/src/chunks/chunk-writer.ts',
-    find: '      const shard = await this.#queue.add(',
-    replace: '      written.resolve()\n      const shard = await this.#queue.add(',
+    find: '      const { shard, found } = await lane.add(',
+    replace: '      stored.resolve(undefined)\n      const { shard, found } = await lane.add(',
   },
   {
     name: 'a rejected batch counts as stored',

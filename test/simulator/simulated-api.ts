@@ -23,12 +23,16 @@ export class SimulatedApi {
   constructor(options: SimulatedApiOptions) {
     this.#options = options
     const { makeId, process } = options
-    this.#writer = new ChunkWriter(
-      { add: (id, chunk, deadlineMs) => this.#add(id, chunk, deadlineMs), addsPerS: 0 },
+    const queue = {
+      add: (id: string, chunk: Chunk, deadlineMs: number) => this.#add(id, chunk, deadlineMs),
+      addRecorded: () => Promise.reject(new Error('requests have no idempotency keys')),
+    }
+    this.#writer = new ChunkWriter({
+      queues: [queue],
       makeId,
-      1,
-      () => process.nowMs(),
-    )
+      records: { windowMs: 0, perProjectMax: 0 },
+      monotonicMs: () => process.nowMs(),
+    })
   }
 
   /** @returns whether the request was answered with a 202. Never settles if the process dies. */
@@ -42,7 +46,7 @@ export class SimulatedApi {
     }
   }
 
-  async #add(chunkId: string, chunk: Chunk, deadlineMs: number): Promise<number> {
+  async #add(chunkId: string, chunk: Chunk, deadlineMs: number): Promise<void> {
     const { process, redis, toRedis } = this.#options
     while (process.nowMs() < deadlineMs) {
       try {
@@ -51,7 +55,7 @@ export class SimulatedApi {
           () => redis.add(chunkId, chunk, deadlineMs + LATE_MAX_MS),
           toRedis,
         )
-        return 0
+        return
       } catch {
         await process.sleep(RETRY_MS)
       }

@@ -13,26 +13,18 @@ import { ConnectionGuard } from './connections/connection-guard.ts'
 import type { ConnectionLimits } from './connections/connection-limits.ts'
 import { createHttpServer } from './connections/http-server.ts'
 import { ForwardingCheck } from './connections/trusted-proxies.ts'
-import { handleError } from './errors.ts'
 import { ContentDecoder } from './intake/content-encoding.ts'
 import { OTHER, type RequestCounts } from './metrics/request-counts.ts'
 import { logsPaths, REQUEST_ID_PATTERN } from './http-contract.ts'
 import { collectOperations } from './openapi/document.ts'
-import { Problem, problems } from './problems.ts'
+import { Problem, problems, sendProblem, toProblem } from './problems.ts'
+import { Admission, type IntakeDependencies } from './routes/admission.ts'
 import { healthRoutes } from './routes/health.ts'
-import type { IntakeDependencies } from './routes/intake-dependencies.ts'
 import { logsRoute } from './routes/logs.ts'
 import { protocolRoutes } from './routes/protocols.ts'
 import { documentRoute, referenceRoutes } from './routes/reference.ts'
-import { decorateRequests } from './routes/request-state.ts'
+import type { RequestTraces } from './traces/request-traces.ts'
 import { Turns } from './turns.ts'
-
-declare module 'fastify' {
-  interface FastifyRequest {
-    /** When its head arrived, on the monotonic clock. */
-    startedMs: number
-  }
-}
 
 export interface AppDependencies extends Omit<IntakeDependencies, 'decoder' | 'turns'> {
   readonly logger: Logger
@@ -69,16 +61,28 @@ export function buildApp(dependencies: AppDependencies): FastifyInstance {
     frameworkErrors: (error, request, reply) => {
       void reply.header('x-request-id', request.id)
       guard.onAnswer(request, reply)
-      void handleError(error, request, reply)
-      countRejection(OTHER, request, reply, counts)
+      answerError(OTHER, error, request, reply)
     },
     clientErrorHandler: (error, socket) => guard.onClientError(error, socket),
   }) as unknown as FastifyInstance
-  app.decorateRequest('startedMs', 0)
-  app.decorateRequest('problem', null)
+  /** Answers an error, and counts the answer. */
+  function answerError(
+    route: string,
+    error: FastifyError,
+    request: FastifyRequest,
+    reply: FastifyReply,
+  ): void {
+    const problem = toProblem(error, request)
+    // A request with an invalid URL has no admission, not even null.
+    if (request.admission instanceof Admission) request.admission.problem = problem.code
+    void sendProblem(reply, problem)
+    counts.rejectedWith(route, request.method, problem.code, reply.statusCode)
+  }
+
+  app.decorateRequest('admission', null)
   countAnswers(app, counts)
+  if (dependencies.traces !== undefined) endSpans(app, dependencies.traces)
   app.addHook('onRequest', (request, reply, done) => {
-    request.startedMs = performance.now()
     void reply.header('x-request-id', request.id)
     guard.onRequest(request)
     forwarding.check(request)
@@ -87,13 +91,11 @@ export function buildApp(dependencies: AppDependencies): FastifyInstance {
   })
   app.setErrorHandler((error: FastifyError, request, reply) => {
     guard.onAnswer(request, reply)
-    handleError(error, request, reply)
-    countRejection(request.is404 ? OTHER : (request.routeOptions.url ?? OTHER), request, reply, counts)
+    answerError(request.is404 ? OTHER : (request.routeOptions.url ?? OTHER), error, request, reply)
     return reply
   })
   app.removeAllContentTypeParsers()
   app.server.on('connect', (_request, socket: Socket) => guard.onConnect(socket))
-  decorateRequests(app, dependencies.traces)
   collectOperations(app)
   const intake = { ...dependencies, decoder: new ContentDecoder(), turns: new Turns() }
   void app.register(async (scope) => {
@@ -110,20 +112,21 @@ export function buildApp(dependencies: AppDependencies): FastifyInstance {
 function countAnswers(app: FastifyInstance, counts: RequestCounts): void {
   app.addHook('onRoute', (route) => {
     if (logsPaths.includes(route.url) || route.config?.reject !== undefined) return
-    route.onSend = ({ method, problem }, { statusCode }, _payload, done) => {
-      if (problem === null) counts.countOf(route.url, method, statusCode).count += 1
+    route.onSend = ({ method }, { statusCode }, _payload, done) => {
+      // Errors are counted with their problems.
+      if (statusCode < 400) counts.countOf(route.url, method, statusCode).count += 1
       done()
     }
   })
 }
 
-function countRejection(
-  route: string,
-  { method, problem }: FastifyRequest,
-  { statusCode }: FastifyReply,
-  counts: RequestCounts,
-): void {
-  if (problem !== null) counts.rejectedWith(route, method, problem, statusCode)
+/** Ends the span of a request, even if its connection is closed before the answer. */
+function endSpans(app: FastifyInstance, traces: RequestTraces): void {
+  app.addHook('onSend', ({ admission }, { statusCode }, _payload, done) => {
+    if (admission !== null && admission.span !== null)
+      traces.end(admission.span, admission.problem, statusCode)
+    done()
+  })
 }
 
 /** Only the body of a POST is read, and of a PUT if its route takes entries. */

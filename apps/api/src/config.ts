@@ -1,10 +1,9 @@
 import { commonSettings, readSettings, redisSettings, type SettingsOf } from '@sluice/runtime'
 import { traceSettings } from '@sluice/traces'
-import { chunkLimits } from './chunks/chunk-writer.ts'
 import { parseTrustedProxies } from './connections/trusted-proxies.ts'
 import { overloadSettings, overloadThresholds, type OverloadThresholds } from './overload/settings.ts'
 import { rateLimitSettings } from './rate-limits/settings.ts'
-import { sampleSettings } from './traces/settings.ts'
+import { sampleSettings } from './traces/request-traces.ts'
 
 export const apiSettings = {
   ...commonSettings,
@@ -79,7 +78,7 @@ export function readApiConfig(environment: NodeJS.ProcessEnv): ApiConfig {
   return {
     ...settings,
     trustedProxies: parseTrustedProxies(settings.TRUST_PROXY),
-    overloadThresholds: overloadThresholds(settings, chunkLimits.bytesWaitingMax),
+    overloadThresholds: overloadThresholds(settings),
     traceSampleRatio: Number(settings.OTEL_TRACES_SAMPLER_ARG),
   }
 }

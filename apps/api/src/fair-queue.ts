@@ -9,6 +9,10 @@ export class FairQueue<Item> {
     return this.#size
   }
 
+  sizeOf(group: string): number {
+    return this.#groups.get(group)?.length ?? 0
+  }
+
   push(group: string, item: Item): void {
     this.#size += 1
     const items = this.#groups.get(group)

@@ -1,6 +1,6 @@
 import { Dependencies, exportProcess, Metrics, redisDependency, Reporting, startOpsServer } from '@sluice/ops'
 import { Registry } from '@sluice/projects'
-import { ChunkQueue, ShardCount, ShardedQueue, shardNames } from '@sluice/queue'
+import { ChunkQueue, ShardCount, shardNames } from '@sluice/queue'
 import { EntryValidator, IdSource } from '@sluice/rows'
 import {
   connectRedis,
@@ -10,6 +10,7 @@ import {
   installationNames,
   keepSubscribed,
   readSettingsOrExit,
+  type RedisConnection,
   RedisClock,
   runProcess,
 } from '@sluice/runtime'
@@ -20,21 +21,18 @@ import packageJson from '../package.json' with { type: 'json' }
 import { buildApp } from './app.ts'
 import { Authenticator } from './authentication/authenticator.ts'
 import { KeyUsage } from './authentication/key-usage.ts'
-import { chunkTrace } from './chunks/chunk-trace.ts'
+import { followChunks } from './chunks/chunk-follower.ts'
 import { chunkLimits, ChunkWriter } from './chunks/chunk-writer.ts'
 import { readApiConfig } from './config.ts'
 import { connectionLimits } from './connections/connection-limits.ts'
 import { Idempotency } from './idempotency/idempotency.ts'
-import { IdempotentWriter } from './idempotency/idempotent-writer.ts'
 import { Intake } from './intake/intake.ts'
 import { countApi, exportApi } from './metrics/api-metrics.ts'
 import { BodyBudget } from './overload/body-budget.ts'
-import { EventLoopDelay } from './overload/event-loop-delay.ts'
-import { OverloadMonitor } from './overload/overload-monitor.ts'
+import { EventLoopDelay, OverloadMonitor } from './overload/overload-monitor.ts'
 import { ProjectRateLimits } from './rate-limits/project-rate-limits.ts'
 import { defaultsFromSettings } from './rate-limits/settings.ts'
 import { SharedBuckets } from './rate-limits/shared-buckets.ts'
-import { ChunkSpans } from './traces/chunk-spans.ts'
 import { RequestTraces } from './traces/request-traces.ts'
 
 /**
@@ -54,56 +52,12 @@ await runProcess({
   logger,
   deadlineMs: config.SHUTDOWN_DEADLINE_MS,
   start: async () => {
+    // A resource is released before those that it was made of: in the reverse order.
+    const resources = new AsyncDisposableStack()
+    const stoppedAtEnd = <Part extends { stop: () => unknown }>(part: Part): Part =>
+      resources.adopt(part, async (started) => void (await started.stop()))
     const names = installationNames(config.SLUICE_PREFIX)
     const shards = shardNames(config.SLUICE_PREFIX, config.QUEUE_SHARDS)
-    const access = {
-      tlsCaFile: config.REDIS_TLS_CA_FILE,
-      sentinelPassword: config.REDIS_SENTINEL_PASSWORD,
-    }
-    const redis = connectRedis(config.REDIS_URL, {
-      ...access,
-      failFast: true,
-      commandTimeoutMs: chunkLimits.addDeadlineMs,
-    })
-    const subscriber = connectRedis(config.REDIS_URL, { ...access, failFast: false })
-    const onError = (error: Error): void => logger.warn({ err: error }, 'redis connection failed')
-    for (const connection of [redis, subscriber]) connection.on('error', onError)
-    const durable = durableRedis(redis, {
-      ...access,
-      url: config.REDIS_URL,
-      replicas: config.REDIS_REPLICAS_ACK,
-      waitMs: REPLICATION_WAIT_MS,
-      onError,
-    })
-    const clock = new RedisClock({
-      redis,
-      key: names.registryPrefix,
-      logger,
-      wallMs: Date.now,
-      monotonicMs,
-    })
-    const registry = new Registry(redis, names.registryPrefix, clock.nowMs)
-    const usage = new KeyUsage(registry.keys, logger)
-    const authenticator = new Authenticator(registry, { usage, wallMs: clock.nowMs, monotonicMs })
-    subscriber.on('message', (_channel: string, change: string) => authenticator.invalidate(change))
-    const unsubscribe = keepSubscribed(subscriber, registry.changesChannel, (error) => {
-      logger.warn({ err: error }, 'not subscribed to key changes; they take effect when caches expire')
-    })
-    const durability = new DurabilityCheck({
-      redis,
-      allowUnsafe: config.REDIS_ALLOW_UNSAFE,
-      durable,
-      logger,
-    })
-
-    const buckets = new SharedBuckets(redis, names)
-    const rateLimits = new ProjectRateLimits(buckets, defaultsFromSettings(config), logger)
-    const metrics = new Metrics({ app: 'api', version: packageJson.version })
-    const counts = countApi(metrics, config.METRICS_PROJECTS_MAX)
-    const { onAdd } = counts
-    const queues = shards.map((shard) => new ChunkQueue(redis, shard, logger, { durable, onAdd }))
-    const ids = new IdSource(clock.nowMs)
-    const makeId = (): string => ids.next()
     const traces = await startTraces({
       endpoint: config.OTEL_EXPORTER_OTLP_TRACES_ENDPOINT,
       app: 'api',
@@ -111,49 +65,105 @@ await runProcess({
       instanceId: randomUUID(),
       logger,
     })
-    const followers = {
-      trace: chunkTrace(logger),
-      spans: traces === undefined ? undefined : new ChunkSpans(traces),
+    // Last, and never in the second half of the time: a silent endpoint must not make a shutdown fail.
+    let stoppingMs = 0
+    resources.defer(() => traces?.close(stoppingMs + config.SHUTDOWN_DEADLINE_MS / 2))
+
+    const access = {
+      tlsCaFile: config.REDIS_TLS_CA_FILE,
+      sentinelPassword: config.REDIS_SENTINEL_PASSWORD,
     }
-    const writer = new ChunkWriter(new ShardedQueue(queues), makeId, queues.length, monotonicMs, followers)
-    const idempotentWriter = new IdempotentWriter(queues, makeId, {
-      windowMs: config.IDEMPOTENCY_WINDOW_SECONDS * 1_000,
-      recordsPerProjectMax: config.IDEMPOTENCY_KEYS_PER_PROJECT_MAX,
-      ...followers,
+    const onError = (error: Error): void => logger.warn({ err: error }, 'redis connection failed')
+    const connect = (options: Parameters<typeof connectRedis>[1]): RedisConnection => {
+      const connection = connectRedis(config.REDIS_URL, { ...access, ...options })
+      return resources.adopt(connection.on('error', onError), (opened) => opened.disconnect())
+    }
+    const redis = connect({ failFast: true, commandTimeoutMs: chunkLimits.addDeadlineMs })
+    const subscriber = connect({ failFast: false })
+    const durable = resources.adopt(
+      durableRedis(redis, {
+        ...access,
+        url: config.REDIS_URL,
+        replicas: config.REDIS_REPLICAS_ACK,
+        waitMs: REPLICATION_WAIT_MS,
+        onError,
+      }),
+      (opened) => opened.close(),
+    )
+    const clock = stoppedAtEnd(
+      new RedisClock({ redis, key: names.registryPrefix, logger, wallMs: Date.now, monotonicMs }),
+    )
+    const durability = stoppedAtEnd(
+      new DurabilityCheck({ redis, allowUnsafe: config.REDIS_ALLOW_UNSAFE, durable, logger }),
+    )
+
+    const registry = new Registry(redis, names.registryPrefix, clock.nowMs)
+    const usage = resources.adopt(new KeyUsage(registry.keys, logger), (started) => started.close())
+    const authenticator = new Authenticator(registry, { usage, wallMs: clock.nowMs, monotonicMs })
+    subscriber.on('message', (_channel: string, change: string) => authenticator.invalidate(change))
+    resources.defer(
+      keepSubscribed(subscriber, registry.changesChannel, (error) => {
+        logger.warn({ err: error }, 'not subscribed to key changes; they take effect when caches expire')
+      }),
+    )
+    const buckets = new SharedBuckets(redis, names)
+    const rateLimits = new ProjectRateLimits(buckets, defaultsFromSettings(config), logger)
+
+    const metrics = new Metrics({ app: 'api', version: packageJson.version })
+    const counts = countApi(metrics, config.METRICS_PROJECTS_MAX)
+    const { onAdd } = counts
+    const queues = shards.map((shard) =>
+      resources.adopt(new ChunkQueue(redis, shard, logger, { durable, onAdd }), (queue) => queue.close()),
+    )
+    const ids = new IdSource(clock.nowMs)
+    const makeId = (): string => ids.next()
+    const writer = new ChunkWriter({
+      queues,
+      makeId,
+      records: {
+        windowMs: config.IDEMPOTENCY_WINDOW_SECONDS * 1_000,
+        perProjectMax: config.IDEMPOTENCY_KEYS_PER_PROJECT_MAX,
+      },
+      monotonicMs,
+      follow: followChunks(logger, traces),
     })
-    const idempotency = new Idempotency(idempotentWriter, shards, makeId)
-    const eventLoopDelay = new EventLoopDelay()
+    const bytesInFlight = (): number => writer.bytesWaiting
+
     const shardCount = new ShardCount(redis, config.SLUICE_PREFIX, config.QUEUE_SHARDS)
     const readiness = (): { ready: boolean; reasons: string[] } => {
       const connection = redis.status === 'ready' ? [] : [`the connection to Redis is ${redis.status}`]
       const reasons = [...connection, ...durability.readiness.reasons, ...clock.readiness.reasons]
       return { ready: reasons.length === 0, reasons }
     }
-    const reporting = new Reporting({
-      redis,
-      prefix: config.SLUICE_PREFIX,
-      shards: shardCount,
-      memoryBytes: config.REDIS_MEMORY_BYTES,
-      processId: randomUUID(),
-      role: 'api',
-      host: hostname(),
-      pid: process.pid,
-      version: packageJson.version,
-      readiness,
-      metrics,
-      wallMs: clock.nowMs,
-      monotonicMs,
-      logger,
-    })
-    const bytesInFlight = (): number => writer.bytesWaiting + idempotentWriter.bytesWaiting
-    const overload = new OverloadMonitor({
-      thresholds: config.overloadThresholds,
-      queue: reporting.gauge,
-      bytesInFlight,
-      eventLoopDelayMs: () => eventLoopDelay.takeMs(),
-      logger,
-      random: Math.random,
-    })
+    const reporting = stoppedAtEnd(
+      new Reporting({
+        redis,
+        prefix: config.SLUICE_PREFIX,
+        shards: shardCount,
+        memoryBytes: config.REDIS_MEMORY_BYTES,
+        processId: randomUUID(),
+        role: 'api',
+        host: hostname(),
+        pid: process.pid,
+        version: packageJson.version,
+        readiness,
+        metrics,
+        wallMs: clock.nowMs,
+        monotonicMs,
+        logger,
+      }),
+    )
+    const eventLoopDelay = stoppedAtEnd(new EventLoopDelay())
+    const overload = stoppedAtEnd(
+      new OverloadMonitor({
+        thresholds: config.overloadThresholds,
+        queue: reporting.gauge,
+        bytesInFlight,
+        eventLoopDelayMs: () => eventLoopDelay.takeMs(),
+        logger,
+        random: Math.random,
+      }),
+    )
     const bodies = new BodyBudget({
       limits: { bytesMax: config.BODIES_BYTES_MAX, projectBytesMax: config.PROJECT_BODIES_BYTES_MAX },
       logger,
@@ -163,23 +173,25 @@ await runProcess({
     const intake = new Intake(new EntryValidator(), ids)
     exportApi(metrics, counts, { authenticator, intake, overload, bodies, bytesInFlight })
     const redisCheck = redisDependency(redis)
-    const dependencies = new Dependencies({
-      checks: () => [
-        redisCheck,
-        ...shardCount.names.map((shard) => ({
-          name: `shard ${shard.shard}`,
-          failure: () => reporting.gauge.failureOf(shard),
-        })),
-      ],
-      monotonicMs,
-    })
+    const dependencies = stoppedAtEnd(
+      new Dependencies({
+        checks: () => [
+          redisCheck,
+          ...shardCount.names.map((shard) => ({
+            name: `shard ${shard.shard}`,
+            failure: () => reporting.gauge.failureOf(shard),
+          })),
+        ],
+        monotonicMs,
+      }),
+    )
     exportProcess(metrics, { readiness, dependencies, logger })
     const app = buildApp({
       authenticator,
       rateLimits,
       intake,
       writer,
-      idempotency,
+      idempotency: new Idempotency(writer, shards, makeId),
       overload,
       bodies,
       counts: counts.requests,
@@ -190,54 +202,39 @@ await runProcess({
       trustedProxies: config.trustedProxies,
       docsEnabled: config.DOCS_ENABLED,
       traces:
-        traces === undefined
-          ? undefined
-          : new RequestTraces({
-              traces,
-              sampleRatio: config.traceSampleRatio,
-              random: Math.random,
-              monotonicMs,
-            }),
+        traces &&
+        new RequestTraces({
+          traces,
+          sampleRatio: config.traceSampleRatio,
+          random: Math.random,
+          monotonicMs,
+        }),
     })
+
     clock.start()
     const url = await app.listen({ host: config.HOST, port: config.PORT, backlog: CONNECTIONS_WAITING_MAX })
-    usage.start()
-    durability.start()
-    const pages = new Map([['/overload', () => ({ ...overload.status, bodies: bodies.status })]])
-    dependencies.start()
+    for (const part of [usage, durability, dependencies]) part.start()
     const ops = await startOpsServer({
       host: config.OPS_HOST,
       port: config.OPS_PORT,
       readiness,
       dependencies: () => dependencies.status,
-      pages,
+      pages: new Map([['/overload', () => ({ ...overload.status, bodies: bodies.status })]]),
       metrics: metrics.page,
     })
-    reporting.start()
-    eventLoopDelay.start()
-    overload.start()
+    resources.defer(() => ops.close())
+    // Released first: requests in flight need all of the above.
+    resources.defer(async () => {
+      await app.close()
+      await writer.drain()
+    })
+    for (const part of [reporting, eventLoopDelay, overload]) part.start()
     logger.info({ url, opsUrl: ops.url }, 'listening')
 
     return {
       stop: async () => {
-        const stoppingMs = monotonicMs()
-        await app.close()
-        await Promise.all([writer.drain(), idempotentWriter.drain()])
-        overload.stop()
-        dependencies.stop()
-        unsubscribe()
-        durability.stop()
-        clock.stop()
-        eventLoopDelay.stop()
-        await usage.close()
-        await Promise.all(queues.map((queue) => queue.close()))
-        await ops.close()
-        await reporting.stop()
-        await durable.close()
-        redis.disconnect()
-        subscriber.disconnect()
-        // Last, and never in the second half of the time: a silent endpoint must not make a shutdown fail.
-        await traces?.close(stoppingMs + config.SHUTDOWN_DEADLINE_MS / 2)
+        stoppingMs = monotonicMs()
+        await resources.disposeAsync()
       },
     }
   },

@@ -1,13 +1,10 @@
 import { type EntryErrorCode, limits } from '@sluice/schema'
-import type { FastifyReply } from 'fastify'
+import { ClockError } from '@sluice/runtime'
+import type { FastifyError, FastifyReply, FastifyRequest } from 'fastify'
 import type { IncomingHttpHeaders } from 'node:http'
 import { type Answer, sendAnswer } from './answer.ts'
 
 declare module 'fastify' {
-  interface FastifyRequest {
-    /** Why the request was rejected. Null if it was not. */
-    problem: ProblemCode | null
-  }
   interface FastifyContextConfig {
     /** Makes the answer to a rejected request. Undefined for a problem document. */
     reject?: (problem: Problem, requestId: string, headers: IncomingHttpHeaders) => Answer | undefined
@@ -158,6 +155,26 @@ export class Problem extends Error {
   }
 }
 
+/** Seconds. */
+export interface RetryRange {
+  readonly min: number
+  readonly max: number
+}
+
+/**
+ * A rejection whose `Retry-After` is random, because clients that were rejected at the same time must not all retry at the same time.
+ *
+ * @param random 0 ≤ random < 1
+ */
+export function retryLater(
+  { min, max }: RetryRange,
+  random: number,
+  detail: string = problems.overloaded.detail,
+): Problem {
+  const seconds = min + Math.floor(random * (max - min + 1))
+  return new Problem('overloaded', detail, { headers: { 'retry-after': String(seconds) } })
+}
+
 /** The problem document as JSON text. */
 export function problemBody({ code, message, errors }: Problem, requestId: string): string {
   const { status, title } = problems[code]
@@ -175,7 +192,6 @@ export function problemBody({ code, message, errors }: Problem, requestId: strin
 /** Sends a problem document, or what the clients of the route expect instead. */
 export function sendProblem(reply: FastifyReply, problem: Problem): FastifyReply {
   const { request } = reply
-  request.problem = problem.code
   const answer = request.routeOptions.config?.reject?.(problem, request.id, request.headers)
   if (answer !== undefined) return sendAnswer(reply.headers(problem.headers), answer)
   return reply
@@ -183,4 +199,56 @@ export function sendProblem(reply: FastifyReply, problem: Problem): FastifyReply
     .headers(problem.headers)
     .type('application/problem+json')
     .send(problemBody(problem, request.id))
+}
+
+interface ClientError {
+  readonly code: ProblemCode
+  readonly detail: string
+}
+
+/** Fastify's errors that a client can cause, and the problems that they become. */
+const problemsByFastifyCode: Readonly<Record<string, ClientError>> = {
+  FST_ERR_BAD_URL: { code: 'bad_request', detail: 'The path of the URL cannot be decoded.' },
+  FST_ERR_CTP_EMPTY_TYPE: { code: 'unsupported_media_type', detail: 'The Content-Type header is missing.' },
+  FST_ERR_CTP_INVALID_MEDIA_TYPE: {
+    code: 'unsupported_media_type',
+    detail: problems.unsupported_media_type.detail,
+  },
+  FST_ERR_MAX_PARAM_LENGTH: { code: 'not_found', detail: problems.not_found.detail },
+  FST_ERR_REOPENED_CLOSE_SERVER: { code: 'shutting_down', detail: problems.shutting_down.detail },
+}
+
+/** The answer to an error that a handler or Fastify threw. An unknown error is a fault of the server; the answer reveals nothing about it. */
+export function toProblem(error: FastifyError, request: FastifyRequest): Problem {
+  if (error instanceof Problem) return error
+  // Without the time, the rows of a request would have no day of expiry. Redis has not answered since the process started.
+  if (error instanceof ClockError)
+    return new Problem('queue_unavailable', problems.queue_unavailable.detail, {
+      headers: { 'retry-after': '1' },
+    })
+  const known = problemsByFastifyCode[error.code]
+  if (known !== undefined) return new Problem(known.code, known.detail)
+  // A client that disconnects during its upload is not a fault of the server, and it will not read the answer.
+  if (error.code === 'ECONNRESET') return new Problem('bad_request', 'The body is incomplete.')
+  request.log.error({ err: error, requestId: request.id }, 'request failed unexpectedly')
+  return new Problem('internal_error', problems.internal_error.detail)
+}
+
+const problemsByParserCode: Readonly<Record<string, ClientError>> = {
+  // From `limitHeads` in connections/http-server.ts.
+  HPE_CB_HEADERS_COMPLETE: {
+    code: 'overloaded',
+    detail: 'Too many pipelined requests wait for their answers. Send this request over a new connection.',
+  },
+  HPE_HEADER_OVERFLOW: { code: 'headers_too_large', detail: problems.headers_too_large.detail },
+  ERR_HTTP_REQUEST_TIMEOUT: { code: 'request_timeout', detail: problems.request_timeout.detail },
+}
+
+/** The problem for a request that Node's HTTP parser or its timeouts rejected before it was complete. */
+export function parserProblem(error: NodeJS.ErrnoException): Problem {
+  const { code, detail } = problemsByParserCode[error.code ?? ''] ?? {
+    code: 'bad_request',
+    detail: problems.bad_request.detail,
+  }
+  return new Problem(code, detail, code === 'overloaded' ? { headers: { 'retry-after': '1' } } : {})
 }

@@ -4,7 +4,6 @@ import { limits } from '@sluice/schema'
 import type { InjectOptions } from 'fastify'
 import { gzipSync } from 'node:zlib'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
-import { chunkLimits } from '../src/chunks/chunk-writer.ts'
 import { logsPaths } from '../src/http-contract.ts'
 import { problemCode } from './support/problem.ts'
 import { buildTestApi, type TestApi } from './support/test-api.ts'
@@ -174,7 +173,7 @@ describe('the queue', () => {
     api.queue.holding = true
     const message = 'a'.repeat(65_000)
     const body = JSON.stringify(Array.from({ length: 75 }, () => ({ level: 'info', message })))
-    const requests = Math.ceil(chunkLimits.bytesWaitingMax / body.length) + 1
+    const requests = Math.ceil(api.bodies.status.bytesMax / body.length) + 1
     const pending = Array.from({ length: requests }, () => api.post(body))
     const rejected = await Promise.race(pending)
     expect(problemCode(rejected)).toBe('overloaded')

@@ -6,7 +6,7 @@ import { hex, longTailed } from './distributions.ts'
 export type EntryContent = Pick<Entry, 'level' | 'message' | 'service'> &
   Partial<Pick<Entry, 'url' | 'pathname' | 'stack' | 'source'>>
 
-export type ContentSource = (random: Random) => EntryContent
+type ContentSource = (random: Random) => EntryContent
 
 const paths = ['/api/orders', '/api/cart/items', '/api/users/me', '/search', '/checkout', '/login']
 const tables = ['orders', 'customers', 'payments', 'inventory', 'sessions']

@@ -3,10 +3,7 @@ import { CommandLine } from '@sluice/harness/command-line'
 import { pause, postLogs } from '@sluice/harness'
 import { type Installation, provisionProject, startInstallation, withRegistry } from '@sluice/local'
 import { writeFileSync } from 'node:fs'
-import { mkdtemp, rm } from 'node:fs/promises'
 import type { Socket } from 'node:net'
-import { tmpdir } from 'node:os'
-import { join } from 'node:path'
 import { fork } from 'node:child_process'
 import { fileURLToPath } from 'node:url'
 import { LoadProcess } from '../load/load-process.ts'
@@ -15,9 +12,8 @@ import { machineTimes, sizeOf } from '../measure/process-meter.ts'
 import { readNames, readPositive } from '../options.ts'
 import type { Orders } from './attackers-main.ts'
 import { type Attack, attacks, entry } from './attacks.ts'
-import { DiskWatch } from './disk-watch.ts'
 
-const commandLine = new CommandLine(`npm run bench:hostile -- [options]
+const commandLine = new CommandLine(`npm run lab -- hostile -- [options]
 
   --only LIST        comma-separated; default all of:
                      pages    11 connections, each with 2,000 pipelined requests for the largest page, which read nothing
@@ -33,7 +29,6 @@ const commandLine = new CommandLine(`npm run bench:hostile -- [options]
                      project with 1,000 entries and 2 MB per second, instead of four without limits
   --connections N    connections of slow; default 10,000
   --old-space-mb N   --max-old-space-size of the API
-  --redis-dir DIR    the folder for the data of Redis, for example /dev/shm where the disk has pauses; default a temporary folder
   --help             prints this text
 `)
 const values = commandLine.read({
@@ -42,7 +37,6 @@ const values = commandLine.read({
   together: { type: 'string' },
   connections: { type: 'string', default: '10000' },
   'old-space-mb': { type: 'string' },
-  'redis-dir': { type: 'string' },
 })
 const names = readNames(commandLine, '--only', values.only, Object.keys(attacks), (name) => name)
 const minutes =
@@ -50,7 +44,6 @@ const minutes =
 const windowMs = readPositive(commandLine, '--seconds', values.seconds) * 1_000
 const slowConnections = readPositive(commandLine, '--connections', values.connections)
 const oldSpaceMb = values['old-space-mb']
-const redisFolder = await mkdtemp(join(values['redis-dir'] ?? tmpdir(), 'sluice-hostile-'))
 
 /** A sample of the descriptors of 10,000 connections takes milliseconds, and holds a lock that the API needs. */
 const SAMPLE_INTERVAL_MS = { each: 100, together: 1_000 } as const
@@ -65,7 +58,6 @@ const ATTACK_AFTER_MS = 2_000
 const BYTES_PER_MB = 1_048_576
 
 const installation = await startInstallation({
-  redis: { folder: redisFolder },
   api: {
     environment: oldSpaceMb === undefined ? {} : { NODE_OPTIONS: `--max-old-space-size=${oldSpaceMb}` },
   },
@@ -74,7 +66,6 @@ try {
   await (minutes === undefined ? measureEach() : measureTogether(minutes))
 } finally {
   await installation.stop()
-  await rm(redisFolder, { recursive: true })
 }
 process.exit()
 
@@ -99,14 +90,13 @@ async function measureTogether(durationMin: number): Promise<void> {
     lowerPriority(installation.processes.worker.pid)
     const url = `${installation.apiUrl}/v1/logs`
     const { apiKey } = installation
-    await generator.prepare({ url, apiKey, requests: OTHER_REQUESTS, corpus: undefined, seed: SEED })
+    await generator.prepare({ url, apiKey, requests: OTHER_REQUESTS, seed: SEED })
     // Without attackers, so that the code is compiled.
     await generator.run({ ...OTHER_LOAD, durationMs: 10_000 })
     const orders: Orders = { port: apiPort(installation), keys, names, slowConnections }
     // When the connections of the generator are open: new ones wait.
     setTimeout(() => attackers.send(orders), ATTACK_AFTER_MS)
     const watch = watchMemory(SAMPLE_INTERVAL_MS.together)
-    const disk = new DiskWatch(redisFolder)
     const stolenBefore = machineTimes().stolenMs
     const result = await generator.run(
       { ...OTHER_LOAD, durationMs: durationMin * 60_000 },
@@ -119,7 +109,6 @@ async function measureTogether(durationMin: number): Promise<void> {
 other project: ${Math.round(acceptedPerS(result))} entries/s, p50 ${p50} ms, p99 ${p99} ms, p99.9 ${p999} ms, slowest ${max} ms
 not accepted: ${describeRejected(result) || 'none'} ${result.rejection ?? ''}
 most memory of the API: ${Math.round((await watch.stop()).mostMb)} MB
-slowest sync of a file where Redis has its data: ${Math.round(await disk.stop())} ms
 cores that the host gave to other machines: ${stolenCores.toFixed(2)}`)
   } finally {
     attackers.kill()

@@ -11,7 +11,7 @@ const reply = (message: Reply): void => {
 
 async function execute(command: Command): Promise<Reply> {
   if (command.kind === 'prepare') {
-    const pool = await RequestPool.build(command)
+    const pool = RequestPool.build(command)
     target = { url: new URL(command.url), pool }
     return { kind: 'prepared', facts: pool.facts }
   }

@@ -22,7 +22,7 @@ const ARRIVAL_SEED = 7
 /**
  * One run of load.
  *
- * Connecting → sending (the window) → waiting for outstanding answers → done. The run fails as soon as one connection
+ * Sending (the window) → waiting for outstanding responses → done. The run fails as soon as one connection
  * fails: a system that closes connections under load is not measured.
  */
 export class LoadRun {
@@ -46,7 +46,7 @@ export class LoadRun {
 
   /** @throws when a connection fails */
   async run(options: ClosedLoop | OpenLoop): Promise<LoadResult> {
-    this.#connections = await this.#connect(options.connections)
+    this.#connections = this.#connect(options.connections)
     const progress = setInterval(() => this.#report(), PROGRESS_INTERVAL_MS)
     try {
       this.#tally = new Tally()
@@ -62,34 +62,30 @@ export class LoadRun {
     }
   }
 
-  #connect(count: number): Promise<HttpConnection[]> {
+  #connect(count: number): HttpConnection[] {
     const events = {
-      onAnswer: (connection: HttpConnection, status: number, answer: Buffer) => {
-        this.#tally.answered(status, connection, answer)
+      onResponse: (connection: HttpConnection, status: number, response: Buffer) => {
+        this.#tally.answered(status, connection, response)
         if (isAccepted(status)) this.#onFree(connection)
         else setTimeout(() => this.#onFree(connection), REJECTED_PAUSE_MS)
       },
       onFailure: (error: Error) => this.#failed.reject(error),
     }
-    return Promise.all(Array.from({ length: count }, () => HttpConnection.open(this.#url, events)))
+    return Array.from({ length: count }, () => new HttpConnection(this.#url, events))
   }
 
   #send(options: ClosedLoop | OpenLoop): Promise<void> {
     return options.loop === 'closed' ? this.#sendClosed(options) : this.#sendOpen(options)
   }
 
-  async #sendClosed({ durationMs, entriesMax = Infinity }: ClosedLoop): Promise<void> {
-    const ended = Promise.withResolvers<undefined>()
+  async #sendClosed({ durationMs }: ClosedLoop): Promise<void> {
     this.#onFree = (connection) => {
-      if (this.#tally.accepted >= entriesMax) return ended.resolve(undefined)
       const request = this.#pool.next()
       this.#tally.sent(request.entries)
       connection.send(request, performance.now())
     }
     for (const connection of this.#connections) this.#onFree(connection)
-    const timer = new AbortController()
-    await Promise.race([delay(durationMs, undefined, { signal: timer.signal }), ended.promise])
-    timer.abort()
+    await delay(durationMs)
     this.#onFree = () => undefined
   }
 

@@ -12,8 +12,6 @@ export interface Preparation {
   readonly requests: readonly RequestShare[]
   /** Default: json. */
   readonly format?: BodyFormat
-  /** A folder of log files that supply the messages. */
-  readonly corpus: string | undefined
   readonly seed: number
 }
 
@@ -22,8 +20,6 @@ export interface ClosedLoop {
   readonly loop: 'closed'
   readonly connections: number
   readonly durationMs: number
-  /** Ends the run before `durationMs`, once this many entries were accepted. */
-  readonly entriesMax: number | undefined
 }
 
 /** Requests are due at times that do not depend on the answers, as with many independent clients. */

@@ -21,16 +21,9 @@ export class RequestPool {
     this.facts = facts
   }
 
-  static async build({
-    url,
-    apiKey,
-    requests,
-    format = 'json',
-    corpus,
-    seed,
-  }: Preparation): Promise<RequestPool> {
+  static build({ url, apiKey, requests, format = 'json', seed }: Preparation): RequestPool {
     const random = seededRandom(seed)
-    const source = await EntrySource.open(corpus, random, Date.now())
+    const source = new EntrySource(random, Date.now())
     const head = requestHead(new URL(url), apiKey, contentTypes[format])
     const built: PreparedRequest[] = []
     let entries = 0

@@ -4,8 +4,10 @@ export interface RequestShare {
   readonly entries: number
 }
 
+export type BodyFormat = 'json' | 'otlp'
+
 export interface Scenario {
-  readonly name: ScenarioName
+  readonly name: string
   readonly title: string
   /** The shares add up to 1. */
   readonly requests: readonly RequestShare[]
@@ -13,65 +15,44 @@ export interface Scenario {
   readonly connections: number
   /** How a body is written. */
   readonly format: BodyFormat
-  /** Entries are sent while the worker is stopped. The worker is started afterwards. */
-  readonly burst: boolean
 }
 
-export type ScenarioName = 'batch-100' | 'single' | 'mix' | 'burst' | 'otlp' | 'otlp-1000'
-export type BodyFormat = 'json' | 'otlp'
+const all = (entries: number): readonly RequestShare[] => [{ share: 1, entries }]
+const mix = [
+  { share: 0.7, entries: 1 },
+  { share: 0.2, entries: 20 },
+  { share: 0.1, entries: 100 },
+]
 
 export const scenarios: readonly Scenario[] = [
   {
     name: 'batch-100',
     title: '100 entries per request',
-    requests: [{ share: 1, entries: 100 }],
+    requests: all(100),
     connections: 24,
     format: 'json',
-    burst: false,
   },
-  {
-    name: 'single',
-    title: 'one entry per request',
-    requests: [{ share: 1, entries: 1 }],
-    connections: 64,
-    format: 'json',
-    burst: false,
-  },
+  { name: 'single', title: 'one entry per request', requests: all(1), connections: 64, format: 'json' },
   {
     name: 'mix',
     title: 'of ten requests, seven with one entry, two with 20, one with 100',
-    requests: [
-      { share: 0.7, entries: 1 },
-      { share: 0.2, entries: 20 },
-      { share: 0.1, entries: 100 },
-    ],
+    requests: mix,
     connections: 48,
     format: 'json',
-    burst: false,
-  },
-  {
-    name: 'burst',
-    title: '100 entries per request while the worker is stopped, then the drain',
-    requests: [{ share: 1, entries: 100 }],
-    connections: 24,
-    format: 'json',
-    burst: true,
   },
   {
     name: 'otlp',
     title: '100 records per request, OTLP in Protocol Buffers',
-    requests: [{ share: 1, entries: 100 }],
+    requests: all(100),
     connections: 24,
     format: 'otlp',
-    burst: false,
   },
   {
     name: 'otlp-1000',
     title: '1,000 records per request, OTLP in Protocol Buffers',
-    requests: [{ share: 1, entries: 1_000 }],
+    requests: all(1_000),
     connections: 8,
     format: 'otlp',
-    burst: false,
   },
 ]
 

@@ -26,7 +26,7 @@ export class Tally {
   }
 
   get slowestMs(): number {
-    return this.#latency.percentileMs(100) ?? 0
+    return this.#latency.percentileMs(100)
   }
 
   sent(entries: number): void {
@@ -67,7 +67,7 @@ export class Tally {
   result(): LoadResult {
     if (this.#window === undefined) throw new Error('the window has not ended')
     const { user, system } = process.cpuUsage(this.#cpuAtStart)
-    const latency = (percentile: number): number => this.#latency.percentileMs(percentile) ?? 0
+    const latency = (percentile: number): number => this.#latency.percentileMs(percentile)
     return {
       startedAtMs: performance.timeOrigin + this.#startedMs,
       windowMs: this.#window.ms,

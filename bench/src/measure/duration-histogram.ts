@@ -12,8 +12,8 @@ export class DurationHistogram {
     this.#us.record(Math.min(DURATION_MAX_US, Math.max(1, us)))
   }
 
-  /** @param percentile above 0, up to 100. @returns milliseconds; undefined if nothing was recorded */
-  percentileMs(percentile: number): number | undefined {
-    return this.#us.count === 0 ? undefined : this.#us.percentile(percentile) / 1_000
+  /** @param percentile above 0, up to 100. @returns milliseconds; 0 if nothing was recorded */
+  percentileMs(percentile: number): number {
+    return this.#us.count === 0 ? 0 : this.#us.percentile(percentile) / 1_000
   }
 }

@@ -1,5 +1,5 @@
 import { readdirSync, readFileSync, writeFileSync } from 'node:fs'
-import type { Roles } from '../systems/system.ts'
+import { type Roles, roles } from '../systems.ts'
 
 /** Resources used by the processes of a role. */
 export interface Usage {
@@ -20,24 +20,20 @@ const TICK_MS = 10
 
 /**
  * Measures the CPU time and peak memory of a system's processes from /proc. CPU time is the user and system time of all
- * threads, and of child processes that were waited for. Each process leads a process group, and the whole group counts.
+ * threads, and of child processes that were waited for.
  */
 export class ProcessMeter {
-  readonly #roles: Roles<readonly number[]>
+  readonly #pids: Roles<readonly number[]>
   readonly #cpuAtStartMs: Roles<number>
   readonly #startedMs = performance.now()
   readonly #machineAtStartMs = machineCpuMs()
   readonly #ownAtStart = process.cpuUsage()
 
-  /** Starts measuring. @param roles the process ids of each role */
-  constructor(roles: Roles<readonly number[]>) {
-    this.#roles = roles
-    const groups = readGroups()
-    this.#cpuAtStartMs = mapRoles(roles, (leaders) => {
-      const group = membersOf(leaders, groups)
-      for (const { pid } of group) resetPeak(pid)
-      return group.reduce((sum, { cpuMs }) => sum + cpuMs, 0)
-    })
+  /** Starts measuring. @param pids the process ids of each role */
+  constructor(pids: Roles<readonly number[]>) {
+    this.#pids = pids
+    this.#cpuAtStartMs = mapRoles((role) => sum(pids[role], cpuMs))
+    for (const role of roles) for (const pid of pids[role]) resetPeak(pid)
   }
 
   /**
@@ -46,15 +42,10 @@ export class ProcessMeter {
    * @param generatorMs CPU time that the load generator used meanwhile
    */
   read(generatorMs: number): MeterReading {
-    const groups = readGroups()
-    const usage = mapRoles(this.#roles, (leaders, role) => {
-      const group = membersOf(leaders, groups)
-      const cpuMs = group.reduce((sum, each) => sum + each.cpuMs, 0)
-      return {
-        cpuMs: cpuMs - (this.#cpuAtStartMs[role] ?? 0),
-        peakRssBytes: group.reduce((sum, { pid }) => sum + peakRssBytes(pid), 0),
-      }
-    })
+    const usage = mapRoles((role) => ({
+      cpuMs: sum(this.#pids[role], cpuMs) - this.#cpuAtStartMs[role],
+      peakRssBytes: sum(this.#pids[role], (pid) => memoryBytes(statusOf(pid), 'VmHWM')),
+    }))
     const own = process.cpuUsage(this.#ownAtStart)
     const knownMs = generatorMs + (own.user + own.system) / 1_000 + totalCpuMs(usage)
     const othersMs = machineCpuMs() - this.#machineAtStartMs - knownMs
@@ -62,17 +53,16 @@ export class ProcessMeter {
   }
 }
 
-function mapRoles<A, B>(roles: Roles<A>, map: (value: A, role: keyof Roles<A>) => B): Roles<B> {
-  return {
-    api: map(roles.api, 'api'),
-    clickhouse: map(roles.clickhouse, 'clickhouse'),
-    ...(roles.worker === undefined ? {} : { worker: map(roles.worker, 'worker') }),
-    ...(roles.redis === undefined ? {} : { redis: map(roles.redis, 'redis') }),
-  }
+function mapRoles<T>(map: (role: keyof Roles<T>) => T): Roles<T> {
+  return { api: map('api'), worker: map('worker'), redis: map('redis'), clickhouse: map('clickhouse') }
 }
 
-export function totalCpuMs({ api, worker, redis, clickhouse }: Roles<Usage>): number {
-  return api.cpuMs + (worker?.cpuMs ?? 0) + (redis?.cpuMs ?? 0) + clickhouse.cpuMs
+export function totalCpuMs(usage: Roles<Usage>): number {
+  return sum(roles, (role) => usage[role].cpuMs)
+}
+
+function sum<T>(values: readonly T[], numberOf: (value: T) => number): number {
+  return values.reduce((total, value) => total + numberOf(value), 0)
 }
 
 /** CPU time of all programs on all cores since boot, including the time that the host took away. */
@@ -89,52 +79,16 @@ export function machineTimes(): { readonly programsMs: number; readonly stolenMs
   return { programsMs: (user + nice + system + irq + softirq) * TICK_MS, stolenMs: steal * TICK_MS }
 }
 
-interface ProcessTimes {
-  readonly pid: number
-  readonly cpuMs: number
-}
-
-function membersOf(
-  leaders: readonly number[],
-  groups: ReadonlyMap<number, readonly ProcessTimes[]>,
-): ProcessTimes[] {
-  return leaders.flatMap((leader) => groups.get(leader) ?? [])
-}
-
-/** All processes of the machine, by process group. */
-function readGroups(): Map<number, ProcessTimes[]> {
-  const groups = new Map<number, ProcessTimes[]>()
-  for (const entry of readdirSync('/proc')) {
-    if (!/^\d+$/.test(entry)) continue
-    const stat = readIfExists(`/proc/${entry}/stat`)
-    // The name is in parentheses and may contain any character, parentheses included. See proc_pid_stat(5).
-    const fields = stat.slice(stat.lastIndexOf(')') + 2).split(' ')
-    const [, , group] = fields
-    if (group === undefined) continue
-    const ticks = fields.slice(11, 15).reduce((sum, field) => sum + Number(field), 0)
-    const members = groups.get(Number(group)) ?? []
-    members.push({ pid: Number(entry), cpuMs: ticks * TICK_MS })
-    groups.set(Number(group), members)
-  }
-  return groups
+function cpuMs(pid: number): number {
+  const stat = readFileSync(`/proc/${pid}/stat`, 'utf8')
+  // The name is in parentheses and may contain any character, parentheses included. See proc_pid_stat(5).
+  const fields = stat.slice(stat.lastIndexOf(')') + 2).split(' ')
+  return sum(fields.slice(11, 15), Number) * TICK_MS
 }
 
 /** Resets VmHWM to the current size. See proc_pid_clear_refs(5). */
 function resetPeak(pid: number): void {
   writeFileSync(`/proc/${pid}/clear_refs`, '5')
-}
-
-function peakRssBytes(pid: number): number {
-  return memoryBytes(readIfExists(`/proc/${pid}/status`), 'VmHWM')
-}
-
-/** A process may exit between listing and reading it. */
-function readIfExists(path: string): string {
-  try {
-    return readFileSync(path, 'utf8')
-  } catch {
-    return ''
-  }
 }
 
 /** Resources that processes hold at a point in time. */
@@ -146,13 +100,14 @@ export interface ProcessSize {
 
 /** The total size of the given processes, from /proc. @throws when one of them has exited */
 export function sizeOf(pids: readonly number[]): ProcessSize {
-  let residentBytes = 0
-  let handles = 0
-  for (const pid of pids) {
-    residentBytes += memoryBytes(readFileSync(`/proc/${pid}/status`, 'utf8'), 'VmRSS')
-    handles += readdirSync(`/proc/${pid}/fd`).length
+  return {
+    residentBytes: sum(pids, (pid) => memoryBytes(statusOf(pid), 'VmRSS')),
+    handles: sum(pids, (pid) => readdirSync(`/proc/${pid}/fd`).length),
   }
-  return { residentBytes, handles }
+}
+
+function statusOf(pid: number): string {
+  return readFileSync(`/proc/${pid}/status`, 'utf8')
 }
 
 /** A size from a process's status, or 0 if the status lacks it. See proc_pid_status(5). */

@@ -1,6 +1,6 @@
 import { setTimeout as delay } from 'node:timers/promises'
 import { logsTable } from '@sluice/clickhouse'
-import type { System } from '../systems/system.ts'
+import type { System } from '../systems.ts'
 import { DurationHistogram } from './duration-histogram.ts'
 import type { Store } from './store.ts'
 
@@ -15,8 +15,8 @@ const EPOCH_MS = Date.UTC(2200, 0, 1)
 export interface QueryableTimes {
   /** The number of acknowledged probes. Each is a row in addition to the rows of the load. */
   readonly probes: number
-  readonly p50Ms: number | undefined
-  readonly p99Ms: number | undefined
+  readonly p50Ms: number
+  readonly p99Ms: number
 }
 
 /**

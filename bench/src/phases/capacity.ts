@@ -4,14 +4,8 @@ import { BacklogWatch } from './backlog-watch.ts'
 import { drain, formatRate, type MeasurementContext, startPhase } from './context.ts'
 import type { Saturation } from './saturation.ts'
 
-export interface Capacity {
-  /** The trial with the highest sustained rate. Undefined if no rate was sustained. */
-  readonly best: Trial | undefined
-  readonly trials: readonly Trial[]
-}
-
 /** One window of load at a fixed rate, and whether the system sustained it. */
-export interface Trial {
+interface Trial {
   readonly entriesPerS: number
   /** Reasons why the rate was not sustained; empty if it was. */
   readonly failures: readonly string[]
@@ -46,20 +40,26 @@ const DRAIN_WINDOW_SHARE_MAX = 0.15
 
 /**
  * Searches for the highest sustained rate: the highest one at which the queue does not grow, and drains after the window.
+ * Undefined if no rate was sustained.
  *
  * Saturation provides the bounds. Its end-to-end rate can usually be sustained, because the load took CPU time from the
  * drain. Its accepted rate can rarely be exceeded. Rates between the two are measured, each for a whole window.
  */
-export async function findCapacity(context: MeasurementContext, saturation: Saturation): Promise<Capacity> {
+export async function findCapacity(
+  context: MeasurementContext,
+  saturation: Saturation,
+): Promise<Trial | undefined> {
   const { connections, acceptedPerS: saturatedPerS, endToEndPerS } = saturation
-  const trials: Trial[] = []
   let best: Trial | undefined
   let low = endToEndPerS * STEP_DOWN
   let high = saturatedPerS * PRECISION
   let rate = Math.max(endToEndPerS, Math.sqrt(low * high))
-  while (trials.length < context.trialsMax + (best === undefined ? EXTRA_TRIALS_MAX : 0)) {
+  for (
+    let trials = 0;
+    trials < context.trialsMax + (best === undefined ? EXTRA_TRIALS_MAX : 0);
+    trials += 1
+  ) {
     const trial = await runTrial(context, connections, rate)
-    trials.push(trial)
     if (trial.failures.length === 0) {
       best = trial
       low = rate
@@ -72,7 +72,7 @@ export async function findCapacity(context: MeasurementContext, saturation: Satu
     if (best !== undefined && high / low <= PRECISION) break
     rate = Math.sqrt(low * high)
   }
-  return { best, trials }
+  return best
 }
 
 async function runTrial(

@@ -1,7 +1,7 @@
 import type { LoadProcess } from '../load/load-process.ts'
 import type { Scenario } from '../load/scenarios.ts'
 import type { Store } from '../measure/store.ts'
-import type { System } from '../systems/system.ts'
+import type { System } from '../systems.ts'
 
 /** One system under one scenario, with the tools to measure it. */
 export interface MeasurementContext {

@@ -32,23 +32,18 @@ export async function measureLatencies(
   const reading = meter.read(load.cpuMs)
   context.log(
     `at ${formatRate(entriesPerS)}: acknowledged after ${load.latencyMs.p50.toFixed(1)} ms (p99 ${load.latencyMs.p99.toFixed(1)}), ` +
-      `queryable ${queryable.p50Ms?.toFixed(0) ?? '–'} ms later (p99 ${queryable.p99Ms?.toFixed(0) ?? '–'})`,
+      `queryable ${queryable.p50Ms.toFixed(0)} ms later (p99 ${queryable.p99Ms.toFixed(0)})`,
   )
   return { load, queryable, reading }
 }
 
-/**
- * Measures how much of Redis' memory a queued entry takes, while the worker is stopped.
- *
- * @returns bytes per entry; undefined for a system without a queue
- */
+/** @returns the bytes of Redis' memory that a queued entry takes, measured while the worker is stopped */
 export async function measureQueueMemory(
   context: MeasurementContext,
   connections: number,
   entriesPerS: number,
-): Promise<number | undefined> {
+): Promise<number> {
   const { redisUrl, worker } = context.system
-  if (redisUrl === undefined || worker === undefined) return undefined
   await startPhase(context)
   await worker.stop()
   const before = await redisUsedBytes(redisUrl)

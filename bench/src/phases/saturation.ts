@@ -52,7 +52,7 @@ async function runClosedLoop(
 ): Promise<Saturation> {
   await startPhase(context)
   const startedMs = performance.now()
-  const result = await context.load.run({ loop: 'closed', connections, durationMs, entriesMax: undefined })
+  const result = await context.load.run({ loop: 'closed', connections, durationMs })
   const { accepted, rejected, rejection = '' } = result
   if (accepted === 0) throw new Error(`no entry was accepted: ${JSON.stringify(rejected)} ${rejection}`)
   await drain(context, accepted)

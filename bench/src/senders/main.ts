@@ -1,4 +1,4 @@
-// `npm run bench:senders`: what a call of the TypeScript client costs, its memory while the API is unavailable, and its throughput.
+// `npm run lab -- senders`: what a call of the TypeScript client costs, its memory while the API is unavailable, and its throughput.
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { mkdtemp, rm } from 'node:fs/promises'
@@ -9,7 +9,7 @@ import { fileURLToPath } from 'node:url'
 import { CommandLine } from '@sluice/harness/command-line'
 import { Supervisor } from '@sluice/local'
 import { readNames, readPositive } from '../options.ts'
-import { alignColumns } from '../report/table.ts'
+import { alignColumns } from '../report.ts'
 import type { SenderFigures, SenderRun } from './sender-run.ts'
 import { startAnswering, startRealSluice, startClosedPort, startSilent, type Target } from './targets.ts'
 
@@ -28,12 +28,12 @@ const cases: readonly SenderCase[] = [
   { name: 'sluice-spool', start: startRealSluice, pace: 'fill', hasSpool: true },
 ]
 
-const commandLine = new CommandLine(`npm run bench:senders -- [options]
+const commandLine = new CommandLine(`npm run lab -- senders -- [options]
 
   --case NAMES        ${cases.map(({ name }) => name).join(',')}; default all
   --seconds N         length of each measurement; default 5
   --dead-seconds N    length of each measurement without an API that answers; default 60
-  --json              prints JSON instead of a table (npm run --silent bench:senders -- --json > FILE)
+  --json              prints JSON instead of a table (npm run --silent lab -- senders -- --json > FILE)
   --help              prints this text
 `)
 const values = commandLine.read({

@@ -1,4 +1,4 @@
-// `npm run bench:pino`: what logging with pino costs an application, with the transport for Sluice and without it.
+// `npm run lab -- pino`: what logging with pino costs an application, with the transport for Sluice and without it.
 import { CommandLine } from '@sluice/harness/command-line'
 import { type ChildProcess, fork } from 'node:child_process'
 import { once } from 'node:events'
@@ -7,14 +7,14 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { readPositive } from '../options.ts'
-import { alignColumns } from '../report/table.ts'
+import { alignColumns } from '../report.ts'
 import type { PinoDestination, PinoFigures, PinoLoad } from './pino-application-main.ts'
 
-const commandLine = new CommandLine(`npm run bench:pino -- [options]
+const commandLine = new CommandLine(`npm run lab -- pino -- [options]
 
   --seconds N       length of each measurement window; default 5
   --down-seconds N  how long the API is down; default 60
-  --json            prints JSON instead of a table (npm run --silent bench:pino -- --json > FILE)
+  --json            prints JSON instead of a table (npm run --silent lab -- pino -- --json > FILE)
   --help            prints this text
 `)
 const values = commandLine.read({

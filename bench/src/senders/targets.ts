@@ -1,7 +1,7 @@
 import { once } from 'node:events'
 import { createServer as createHttpServer } from 'node:http'
 import { type AddressInfo, createServer, type Server } from 'node:net'
-import { startSluice } from '../systems/sluice.ts'
+import { startSluice } from '../systems.ts'
 import type { Supervisor } from '@sluice/local'
 
 /** Where a client sends its entries. */
@@ -38,7 +38,7 @@ export async function startAnswering(): Promise<Target> {
 }
 
 export async function startRealSluice(supervisor: Supervisor): Promise<Target> {
-  const system = await startSluice({ supervisor, profile: undefined })
+  const system = await startSluice({ supervisor })
   return { url: system.url, apiKey: system.apiKey }
 }
 

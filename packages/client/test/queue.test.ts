@@ -105,7 +105,7 @@ test('each request has its own random idempotency key', async () => {
   await pass(0)
   const keys = api.requests.map(({ key }) => key)
   expect(new Set(keys).size).toBe(3)
-  for (const key of keys) expect(key).toMatch(/^[0-9a-f]{32}$/)
+  for (const key of keys) expect(key).toMatch(/^[0-9a-f-]{36}$/)
 })
 
 test('JSON text is sent as it is, on one line', async () => {

@@ -14,17 +14,20 @@ export interface ApiApp extends App {
   readonly url: string
 }
 
-export interface AppOptions {
+export interface AppSettings {
+  readonly opsPort?: number | undefined
+  /** Additional environment variables. They override the settings of this file. */
+  readonly environment?: NodeJS.ProcessEnv | undefined
+  /** The file to run instead of the app's entry file. */
+  readonly entry?: string | undefined
+}
+
+export interface AppOptions extends AppSettings {
   readonly redisUrl: string
   /** Separates installations that share a Redis. */
   readonly prefix: string
   /** The name of the process and of its log. Only needed for a second process of the same role. */
   readonly name?: string | undefined
-  readonly opsPort?: number | undefined
-  /** Additional environment variables. They override the settings of this file. */
-  readonly environment?: Readonly<Record<string, string>> | undefined
-  /** The file to run instead of the app's entry file. */
-  readonly entry?: string | undefined
   /** What the start waits for. Default: `ready`. A process with a fault that it reports is alive, and not ready. */
   readonly until?: 'alive' | 'ready' | undefined
 }
@@ -33,16 +36,12 @@ export interface AppOptions {
  * The same options of Node as in the images. Bodies are Buffers. With Node's default young generation of 32 MB they
  * accumulate until V8 runs a major GC, every quarter of a second at full load. With 16 MB they are freed before that.
  *
- * V8 collects garbage with four threads of its own by default, and the event loop waits for all of them. Where there are fewer free
- * processors, they take turns with the loop: one thread halves the slowest answers under attack (see docs/overload.md).
+ * V8 collects garbage with four threads by default, and the event loop waits for all of them. On few processors they compete with the
+ * loop: a single thread halves the slowest responses under attack (see docs/overload.md).
  */
 export const nodeOptions = { api: ['--max-semi-space-size=16', '--v8-pool-size=1'], worker: [] } as const
-const READY_DEADLINE_MS = 30_000
-/** Leaves half a second between the deadline of the process and SIGKILL. */
-const SHUTDOWN_DEADLINE_MS = 3_000
-if (SHUTDOWN_DEADLINE_MS >= Math.min(stopDeadlinesMs.api, stopDeadlinesMs.worker)) {
-  throw new Error('SHUTDOWN_DEADLINE_MS must be less than the stop deadlines of the roles')
-}
+/** Leaves half a second before the supervisor kills the process. */
+const SHUTDOWN_DEADLINE_MS = Math.min(stopDeadlinesMs.api, stopDeadlinesMs.worker) - 500
 
 /**
  * Starts an API process, and waits until it is ready.
@@ -57,11 +56,12 @@ export async function startApi(
   const { host = '127.0.0.1' } = options
   const start = async (port: number): Promise<ApiApp> => {
     const app = await startApp(supervisor, 'api', options, {
-      HOST: host,
-      PORT: String(port),
       // On a local machine there are no other users to protect, and a load test is intended.
       RATE_LIMIT_ENTRIES_PER_SECOND: '0',
       RATE_LIMIT_BYTES_PER_SECOND: '0',
+      ...options.environment,
+      HOST: host,
+      PORT: String(port),
     })
     return { ...app, url: `http://${reachable(host)}:${port}` }
   }
@@ -80,7 +80,8 @@ export async function startWorker(
   supervisor: Supervisor,
   options: AppOptions & { clickhouse: ClickHouseAccess },
 ): Promise<App> {
-  return startApp(supervisor, 'worker', options, clickhouseEnvironment(options.clickhouse))
+  const environment = { ...clickhouseEnvironment(options.clickhouse), ...options.environment }
+  return startApp(supervisor, 'worker', options, environment)
 }
 
 /** The settings with which a process or a command connects to ClickHouse. */
@@ -97,33 +98,29 @@ export function clickhouseEnvironment(access: ClickHouseAccess): Readonly<Record
 async function startApp(
   supervisor: Supervisor,
   role: 'api' | 'worker',
-  options: AppOptions,
-  settings: Readonly<Record<string, string>>,
+  { name = role, opsPort: preferred, redisUrl, prefix, until, ...options }: AppOptions,
+  environment: NodeJS.ProcessEnv,
 ): Promise<App> {
   const entry = options.entry ?? createRequire(import.meta.url).resolve(`@sluice/${role}/main`)
-  return supervisor.ports.startOn(options.opsPort, async (opsPort) => {
+  return supervisor.ports.startOn(preferred, async (opsPort) => {
     const opsUrl = `http://127.0.0.1:${opsPort}`
     const process = await supervisor.start({
       role,
-      name: options.name ?? role,
+      name,
       command: globalThis.process.execPath,
       args: [...nodeOptions[role], entry],
       cwd: dirname(entry),
       environment: {
         LOG_LEVEL: 'info',
         SHUTDOWN_DEADLINE_MS: String(SHUTDOWN_DEADLINE_MS),
-        REDIS_URL: options.redisUrl,
-        SLUICE_PREFIX: options.prefix,
-        ...settings,
-        ...options.environment,
+        REDIS_URL: redisUrl,
+        SLUICE_PREFIX: prefix,
+        ...environment,
         OPS_HOST: '127.0.0.1',
         OPS_PORT: String(opsPort),
       },
-      readyDeadlineMs: READY_DEADLINE_MS,
       isReady: async (signal) => {
-        const response = await fetch(`${opsUrl}/${options.until === 'alive' ? 'livez' : 'readyz'}`, {
-          signal,
-        })
+        const response = await fetch(`${opsUrl}/${until === 'alive' ? 'livez' : 'readyz'}`, { signal })
         await response.body?.cancel()
         return response.ok
       },

@@ -1,8 +1,8 @@
 import { type ClickHouseAccess, migrate, migrationsFolder, readMigrations } from '@sluice/clickhouse'
-import { type ApiApp, type App, startApi, startWorker } from './apps.ts'
-import { type ClickHouseOptions, type ClickHouseProcess, startClickHouse } from './clickhouse-process.ts'
+import { type AppSettings, startApi, startWorker } from './apps.ts'
+import { type ClickHouseOptions, startClickHouse } from './clickhouse.ts'
 import { provisionProject, usableProject, withRegistry } from './provision.ts'
-import { type RedisOptions, type RedisProcess, startRedis } from './redis-process.ts'
+import { type RedisOptions, startRedis } from './redis.ts'
 import type { SupervisedProcess } from './supervised-process.ts'
 import { Supervisor } from './supervisor.ts'
 
@@ -24,25 +24,21 @@ export interface ServicesOptions {
   readonly supervisor?: Supervisor | undefined
   readonly redis?: RedisOptions | undefined
   readonly clickhouse?: ClickHouseOptions | undefined
-  readonly progress?: Progress | undefined
-}
-
-/** Receives the progress of a start. */
-export interface Progress {
-  /** A slow step has begun. */
-  note(text: string): void
-  /** A step is done. */
-  done(text: string, tookMs: number): void
+  /** Receives what a user should know about the start. */
+  readonly note?: ((text: string) => void) | undefined
 }
 
 /**
  * Starts Redis and ClickHouse. By default they are empty and have random passwords, and their data is deleted when they
- * stop, even if this process is killed.
+ * stop.
  */
 export async function startServices(options: ServicesOptions = {}): Promise<Services> {
   const supervisor = options.supervisor ?? (await Supervisor.open({ dataDir: options.dataDir }))
   try {
-    const { redis, clickhouse } = await startBoth(supervisor, options)
+    const [redis, clickhouse] = await Promise.all([
+      startRedis(supervisor, { note: options.note, ...options.redis }),
+      startClickHouse(supervisor, options.clickhouse),
+    ])
     return {
       supervisor,
       dataDir: supervisor.dataDir,
@@ -55,22 +51,6 @@ export async function startServices(options: ServicesOptions = {}): Promise<Serv
     await supervisor.stop({ force: true })
     throw error
   }
-}
-
-async function startBoth(
-  supervisor: Supervisor,
-  { redis, clickhouse, progress = silent }: ServicesOptions,
-): Promise<{ redis: RedisProcess; clickhouse: ClickHouseProcess }> {
-  const report = <T extends { version: string; port: number }>(started: T, tookMs: number): T => {
-    progress.done(`${started.version} on 127.0.0.1:${started.port}`, tookMs)
-    return started
-  }
-  const log = (line: string): void => progress.note(line)
-  const [a, b] = await Promise.all([
-    timed(() => startRedis(supervisor, { log, ...redis }), report),
-    timed(() => startClickHouse(supervisor, clickhouse), report),
-  ])
-  return { redis: a, clickhouse: b }
 }
 
 /** A running Sluice: services, an API, a worker, and a project with a key. */
@@ -99,31 +79,24 @@ export interface InstallationOptions extends ServicesOptions {
   readonly worker?: AppSettings
 }
 
-/** See `AppOptions`. */
-export interface AppSettings {
-  readonly opsPort?: number | undefined
-  readonly environment?: Readonly<Record<string, string>> | undefined
-  readonly entry?: string | undefined
-}
-
 /**
  * Starts an installation: Redis and ClickHouse with migrated tables, a project with a key, an API and a worker. `startApi`
  * and `startWorker` add more of them with the supervisor of the installation.
  */
 export async function startInstallation(options: InstallationOptions = {}): Promise<Installation> {
-  const { prefix = 'sluice', progress = silent } = options
+  const { prefix = 'sluice', note = () => undefined } = options
   const services = options.services ?? (await startServices(options))
-  const { redisUrl, clickhouse } = services
+  const { supervisor, redisUrl, clickhouse } = services
   try {
-    await timed(
-      async () => migrate(clickhouse, await readMigrations(migrationsFolder)),
-      (applied, tookMs) => progress.done(describeMigrations(applied.length), tookMs),
-    )
+    await migrate(clickhouse, await readMigrations(migrationsFolder))
     const { projectId, apiKey } = await withRegistry({ redisUrl, prefix }, async (registry) => {
-      const id = options.projectId ?? (await usableProject(registry, (text) => progress.note(text)))
+      const id = options.projectId ?? (await usableProject(registry, note))
       return { projectId: id, apiKey: await provisionProject(registry, id, options.apiKey) }
     })
-    const { api, worker } = await startApps(services, prefix, options)
+    const [api, worker] = await Promise.all([
+      startApi(supervisor, { ...options.api, redisUrl, prefix }),
+      startWorker(supervisor, { ...options.worker, redisUrl, prefix, clickhouse }),
+    ])
     return {
       ...services,
       apiUrl: api.url,
@@ -138,41 +111,3 @@ export async function startInstallation(options: InstallationOptions = {}): Prom
     throw error
   }
 }
-
-async function startApps(
-  { supervisor, redisUrl, clickhouse }: Services,
-  prefix: string,
-  { api, worker, progress = silent }: InstallationOptions,
-): Promise<{ api: ApiApp; worker: App }> {
-  const [a, b] = await Promise.all([
-    timed(
-      () => startApi(supervisor, { ...api, redisUrl, prefix }),
-      (app, tookMs) => {
-        progress.done(`API on ${app.url}`, tookMs)
-        return app
-      },
-    ),
-    timed(
-      () => startWorker(supervisor, { ...worker, redisUrl, prefix, clickhouse }),
-      (app, tookMs) => {
-        progress.done('Worker', tookMs)
-        return app
-      },
-    ),
-  ])
-  return { api: a, worker: b }
-}
-
-function describeMigrations(count: number): string {
-  return count === 0
-    ? 'Tables are up to date'
-    : `Tables created (${count} migration${count === 1 ? '' : 's'})`
-}
-
-async function timed<T, R>(act: () => Promise<T>, report: (result: T, tookMs: number) => R): Promise<R> {
-  const startedAtMs = performance.now()
-  const result = await act()
-  return report(result, performance.now() - startedAtMs)
-}
-
-const silent: Progress = { note: () => undefined, done: () => undefined }

@@ -1,6 +1,6 @@
-import { existsSync, readFileSync, renameSync, writeFileSync } from 'node:fs'
+import { readFileSync, renameSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import type { Installation, InstallationOptions } from './installation.ts'
+import type { Installation } from './installation.ts'
 
 /** The content of `local.json` in the data directory. Scripts and the CLI read addresses and credentials from it. */
 export type LocalFile = Pick<
@@ -8,42 +8,39 @@ export type LocalFile = Pick<
   'apiUrl' | 'apiKey' | 'projectId' | 'redisUrl' | 'clickhouse' | 'opsUrls'
 >
 
-const nameOf = (dataDir: string): string => join(dataDir, 'local.json')
-
 /** Writes `local.json`, readable by its owner only. Readers see the old or the new content, never a partial one. */
 export function writeLocalFile(dataDir: string, local: LocalFile): void {
   const { apiUrl, apiKey, projectId, redisUrl, clickhouse, opsUrls } = local
   const content: LocalFile = { apiUrl, apiKey, projectId, redisUrl, clickhouse, opsUrls }
-  const path = nameOf(dataDir)
+  const path = join(dataDir, 'local.json')
   writeFileSync(`${path}.new`, `${JSON.stringify(content, undefined, 2)}\n`, { mode: 0o600 })
   renameSync(`${path}.new`, path)
 }
 
-/** Reads the file of the latest start. @returns undefined if there is none, or if it is invalid */
-export function readLocalFile(dataDir: string): LocalFile | undefined {
-  if (!existsSync(nameOf(dataDir))) return undefined
-  try {
-    const content = JSON.parse(readFileSync(nameOf(dataDir), 'utf8')) as LocalFile
-    optionsFrom(content)
-    return content
-  } catch {
-    return undefined
-  }
+interface Server {
+  readonly port: number
+  readonly password: string
 }
 
-/** Options with the ports, passwords and key of an earlier start, so that saved addresses stay valid. */
-export function optionsFrom(earlier: LocalFile): Pick<
-  InstallationOptions,
-  'redis' | 'clickhouse' | 'apiKey'
-> & {
-  readonly opsPorts: { readonly api: number; readonly worker: number }
+/** What a start takes over from the earlier one, so that saved addresses stay valid. Nothing if the file is missing or invalid. */
+export function readEarlier(dataDir: string): {
+  readonly apiUrl?: string
+  readonly apiKey?: string
+  readonly redis?: Server
+  readonly clickhouse?: Server
+  readonly opsPorts?: { readonly api: number; readonly worker: number }
 } {
-  const { username, password, database, url } = earlier.clickhouse
-  return {
-    apiKey: earlier.apiKey,
-    redis: { port: portOf(earlier.redisUrl), password: new URL(earlier.redisUrl).password },
-    clickhouse: { port: portOf(url), username, password, database },
-    opsPorts: { api: portOf(earlier.opsUrls.api), worker: portOf(earlier.opsUrls.worker) },
+  try {
+    const local = JSON.parse(readFileSync(join(dataDir, 'local.json'), 'utf8')) as LocalFile
+    return {
+      apiUrl: local.apiUrl,
+      apiKey: local.apiKey,
+      redis: { port: portOf(local.redisUrl), password: new URL(local.redisUrl).password },
+      clickhouse: { port: portOf(local.clickhouse.url), password: local.clickhouse.password },
+      opsPorts: { api: portOf(local.opsUrls.api), worker: portOf(local.opsUrls.worker) },
+    }
+  } catch {
+    return {}
   }
 }
 

@@ -1,34 +1,22 @@
-import { concernsDataFolder } from './data-folder.ts'
-import { type Installation, startInstallation } from './installation.ts'
-import { keepAlive } from './keep-alive.ts'
-import { optionsFrom, readLocalFile, writeLocalFile } from './local-file.ts'
+import { startInstallation } from './installation.ts'
+import { type LocalFile, readEarlier, writeLocalFile } from './local-file.ts'
 import { probePort } from './ports.ts'
-import type { Reporter } from './reporter.ts'
-import type { StartSettings } from './start-settings.ts'
-import { ProcessError, stopAllDeadlineMs } from './supervised-process.ts'
+import { describeExit, ProcessError } from './supervised-process.ts'
 import { DataDirectoryBusyError, Supervisor } from './supervisor.ts'
 
-export interface LocalRunOptions extends Omit<StartSettings, 'dataDir'> {
+export interface LocalRunOptions {
+  /** An absolute path. */
   readonly dataDir: string
   readonly isDefaultDataDir: boolean
-  readonly reporter: Reporter
-  /** 0 ≤ random < 1 */
-  readonly random: () => number
+  /** The address and the port of the API. Port 0 chooses a free one. */
+  readonly host: string
+  readonly port: number
+  /** The settings of API and worker. */
+  readonly environment: NodeJS.ProcessEnv
+  /** Whether others may read the output. The key is then only in `local.json`. */
+  readonly hidesKey: boolean
+  readonly write: (text: string) => void
 }
-
-/** The run cannot continue. The message is meant for the user. */
-class CannotRunError extends Error {
-  override name = 'CannotRunError'
-}
-
-/**
- * One Ctrl-C can cause two signals: the terminal sends one to the whole foreground group, and npm forwards its own. No user
- * presses the keys twice within this time.
- */
-const SAME_INTERRUPT_MS = 200
-
-/** How long the end takes after everything was killed. */
-const KILL_ALL_DEADLINE_MS = 1_000
 
 const DEFAULT_PORT = 3_000
 /** On Linux, only root may use the ports below it. */
@@ -36,139 +24,106 @@ const UNPRIVILEGED_PORT_MIN = 1_024
 const PORT_MAX = 65_535
 
 /**
- * One run of `npm start`.
+ * Runs everything until it is interrupted, cannot start, or one process exits. Then it stops the others.
  *
- * Starting → ready → stopping → stopped. `interrupt` stops the run; during stopping it kills the remaining processes. A
- * process that keeps dying, or a failed start, stops the run too, with exit code 1.
- *
- * An interrupted run ends within a deadline, whatever does not answer or is in progress, such as the installation of Redis. The
- * caller must then exit: the watchdog stops processes that are left.
+ * @returns the exit code
  */
-export class LocalRun {
-  readonly #options: LocalRunOptions
-  readonly #interrupted = Promise.withResolvers<undefined>()
-  readonly #deadline = Promise.withResolvers<void>()
-  #supervisor: Supervisor | undefined
-  #interruptedAtMs: number | undefined
-  #forced = false
-
-  constructor(options: LocalRunOptions) {
-    this.#options = options
-  }
-
-  /** Stops everything in order. A second call kills everything. */
-  interrupt(): void {
-    const nowMs = performance.now()
-    if (this.#interruptedAtMs === undefined) {
-      this.#interruptedAtMs = nowMs
-      this.#options.reporter.blankLine()
-      this.#options.reporter.note('Stopping … Press Ctrl-C again to kill all processes.')
-      this.#interrupted.resolve(undefined)
-      this.#supervisor?.stop().catch(() => undefined)
-      this.#endWithin(stopAllDeadlineMs)
-    } else if (nowMs - this.#interruptedAtMs > SAME_INTERRUPT_MS && !this.#forced) {
-      this.#forced = true
-      this.#supervisor?.stop({ force: true }).catch(() => undefined)
-      this.#endWithin(KILL_ALL_DEADLINE_MS)
-    }
-  }
-
-  #endWithin(deadlineMs: number): void {
-    setTimeout(() => this.#deadline.resolve(), deadlineMs)
-  }
-
-  /** Runs until it is interrupted or cannot continue. @returns the exit code */
-  async run(): Promise<number> {
-    const kept = this.#startAndKeep().catch((error: unknown) => error)
-    const failure = await Promise.race([kept, this.#interrupted.promise])
-    const failed = failure !== undefined && this.#interruptedAtMs === undefined
-    if (failed) this.#explain(failure)
-    const stoppingAtMs = performance.now()
-    if (this.#supervisor === undefined) return failed ? 1 : 0
-    await Promise.race([this.#supervisor.stop(), this.#deadline.promise])
-    if (this.#supervisor.processes.length === 0) return failed ? 1 : 0
-    if (this.#forced) this.#options.reporter.warn('Killed all processes. Accepted entries are not lost.')
-    else this.#options.reporter.done('Stopped', performance.now() - (this.#interruptedAtMs ?? stoppingAtMs))
-    return failed || this.#forced ? 1 : 0
-  }
-
-  async #startAndKeep(): Promise<void> {
-    const { reporter, random } = this.#options
-    const installation = await this.#start()
-    const kept = Object.values(installation.processes).map((each) =>
-      keepAlive(installation.supervisor, each, { report: reporter, random }),
-    )
-    await Promise.race([this.#interrupted.promise, Promise.all(kept)])
-  }
-
-  async #start(): Promise<Installation> {
-    const { dataDir, isDefaultDataDir, reporter, host, api, worker } = this.#options
+export async function runLocally(options: LocalRunOptions, interrupted: Promise<void>): Promise<number> {
+  const { dataDir, write } = options
+  let supervisor: Supervisor | undefined
+  try {
     if (process.platform === 'win32') {
-      throw new CannotRunError(
-        'The embedded ClickHouse does not run on Windows. Use WSL, its Linux subsystem.',
-      )
+      throw new Error('The embedded ClickHouse does not run on Windows. Use WSL, its Linux subsystem.')
     }
-    const supervisor = await Supervisor.open({ dataDir })
-    this.#supervisor = supervisor
-    if (this.#interruptedAtMs !== undefined) throw new CannotRunError('interrupted')
-    if (supervisor.leftovers > 0) {
-      reporter.note(`Stopped ${supervisor.leftovers} processes of an earlier run`)
-    }
-    const port = await this.#apiPort()
-    const earlier = readLocalFile(dataDir)
-    const { opsPorts, ...options } = earlier === undefined ? { opsPorts: undefined } : optionsFrom(earlier)
-    const installation = await startInstallation({
-      ...options,
-      supervisor,
-      progress: reporter,
-      api: { host, port, opsPort: opsPorts?.api, environment: api },
-      worker: { opsPort: opsPorts?.worker, environment: worker },
-    })
-    writeLocalFile(dataDir, installation)
-    reporter.welcome(installation, { dataDir: supervisor.dataDir, isDefaultDataDir })
-    return installation
+    supervisor = await Supervisor.open({ dataDir })
+    await Promise.race([interrupted, startAndWatch(supervisor, options)])
+    await supervisor.stop()
+    return 0
+  } catch (error) {
+    write(`✗ ${explain(error, dataDir)}\n`)
+    await supervisor?.stop()
+    return 1
   }
+}
 
-  async #apiPort(): Promise<number | undefined> {
-    const { host, port } = this.#options
-    const probe = await probePort(port, host)
-    if ('port' in probe) return port === 0 ? undefined : port
-    throw new CannotRunError(describePort(host, port, probe.code))
-  }
+/** @throws the reason why the run cannot continue; it never returns */
+async function startAndWatch(supervisor: Supervisor, options: LocalRunOptions): Promise<never> {
+  const { dataDir, host, port, environment, write } = options
+  const probe = await probePort(port, host)
+  if ('code' in probe) throw new Error(describePort(host, port, probe.code))
+  write('Starting Redis, ClickHouse, API and worker …\n')
+  const { opsPorts, redis, clickhouse, apiKey } = readEarlier(dataDir)
+  const installation = await startInstallation({
+    supervisor,
+    redis,
+    clickhouse,
+    apiKey,
+    note: (text) => write(`${text}\n`),
+    api: { host, port: port === 0 ? undefined : port, opsPort: opsPorts?.api, environment },
+    worker: { opsPort: opsPorts?.worker, environment },
+  })
+  writeLocalFile(dataDir, installation)
+  write(welcome(installation, options))
+  const exits = Object.values(installation.processes).map(async (each) => ({ each, exit: await each.exited }))
+  const { each, exit } = await Promise.race(exits)
+  throw new ProcessError(`${each.name} exited (${describeExit(exit)})`, each.logFile)
+}
 
-  #explain(failure: unknown): void {
-    const { reporter, dataDir } = this.#options
-    if (failure instanceof DataDirectoryBusyError) {
-      const earlier = readLocalFile(dataDir)
-      const address = earlier === undefined ? '' : ` (API: ${earlier.apiUrl})`
-      reporter.fail(
-        `Sluice is already running on ${dataDir}${address}. Stop it first, or set SLUICE_DATA_DIR to another folder.`,
-      )
-    } else if (failure instanceof ProcessError) {
-      reporter.fail(failure.message, [
-        `Log file: ${failure.logFile}`,
-        ...failure.log.map((line) => `| ${line}`),
-      ])
-    } else if (concernsDataFolder(failure, dataDir)) {
-      reporter.fail(
-        `The data folder ${dataDir} cannot be used (${failure.message}). Set SLUICE_DATA_DIR to a folder that you may write to.`,
-      )
-    } else if (failure instanceof CannotRunError) {
-      reporter.fail(failure.message)
-    } else {
-      reporter.fail(failure instanceof Error ? failure.message : String(failure))
-    }
+function explain(failure: unknown, dataDir: string): string {
+  if (failure instanceof DataDirectoryBusyError) {
+    const { apiUrl } = readEarlier(dataDir)
+    const where = apiUrl === undefined ? '' : ` (API: ${apiUrl})`
+    return `Sluice is already running on ${dataDir}${where}. Stop it first, or set SLUICE_DATA_DIR to another folder.`
   }
+  if (failure instanceof ProcessError) {
+    const log = failure.log.map((line) => `\n    | ${line}`).join('')
+    return `${failure.message}\n    Log file: ${failure.logFile}${log}`
+  }
+  const message = failure instanceof Error ? failure.message : String(failure)
+  if (!concernsDataFolder(failure, dataDir)) return message
+  return `The data folder ${dataDir} cannot be used (${message}). Set SLUICE_DATA_DIR to a folder that you may write to.`
+}
+
+/** Whether an error is about the data folder or a file in it: it has no permission, is a file, is on a full disk. */
+function concernsDataFolder(error: unknown, dataDir: string): boolean {
+  if (!(error instanceof Error) || !('code' in error)) return false
+  // SQLite, which locks the folder, reports no path.
+  if (error.code === 'ERR_SQLITE_ERROR') return true
+  if (!('path' in error) || typeof error.path !== 'string') return false
+  return error.path.startsWith(dataDir) || dataDir.startsWith(error.path)
 }
 
 /** Why the API cannot listen, and what to do. */
 export function describePort(host: string, port: number, code: string): string {
-  if (code === 'EADDRINUSE') {
-    const next = port < UNPRIVILEGED_PORT_MIN || port >= PORT_MAX ? DEFAULT_PORT : port + 1
-    return `Port ${port} is used by another program. Choose another: PORT=${next} npm start`
+  const problem = `The API cannot listen on HOST=${host} and PORT=${port} (${code})`
+  if (code !== 'EADDRINUSE' && (code !== 'EACCES' || port >= UNPRIVILEGED_PORT_MIN)) {
+    return `${problem}. Choose an address of this machine: HOST=127.0.0.1 npm start`
   }
-  if (code === 'EACCES' && port < UNPRIVILEGED_PORT_MIN) {
-    return `Port ${port} needs the rights of root. Choose a port from ${UNPRIVILEGED_PORT_MIN}: PORT=${DEFAULT_PORT} npm start`
-  }
-  return `The API cannot listen on HOST=${host} and PORT=${port} (${code}). Choose an address of this machine: HOST=127.0.0.1 npm start`
+  const next = port < UNPRIVILEGED_PORT_MIN || port >= PORT_MAX ? DEFAULT_PORT : port + 1
+  return `${problem}. Choose another port: PORT=${next} npm start`
+}
+
+const exampleEntry = { level: 'info', message: 'Hello, Sluice', service: 'curl', metadata: { user: 42 } }
+
+/** What a run prints when everything is ready. The commands work in the root folder of the repository. */
+export function welcome(
+  { apiUrl, apiKey, projectId, opsUrls }: LocalFile,
+  { dataDir, isDefaultDataDir, hidesKey }: Pick<LocalRunOptions, 'dataDir' | 'isDefaultDataDir' | 'hidesKey'>,
+): string {
+  const quoted = `'${dataDir.replaceAll("'", String.raw`'\''`)}'`
+  const sluice = isDefaultDataDir ? './sluice' : `SLUICE_DATA_DIR=${quoted} ./sluice`
+  const curl =
+    `curl -sS ${apiUrl}/v1/logs -H 'Authorization: Bearer ${apiKey}' ` +
+    `-H 'Content-Type: application/json' -d '${JSON.stringify(exampleEntry)}'`
+  return `
+Sluice is ready. Ctrl-C stops it. The data stays in ${dataDir}
+
+  API      ${apiUrl}
+  Key      ${hidesKey ? `in ${dataDir}/local.json` : apiKey}  (project ${projectId})
+  Send     ${hidesKey ? `echo 'Hello, Sluice' | ${sluice} send` : curl}
+  Read     ${sluice} logs --project ${projectId} --follow
+  Docs     ${apiUrl}/docs
+  Metrics  ${opsUrls.api}/metrics (API), ${opsUrls.worker}/metrics (worker)
+
+`
 }

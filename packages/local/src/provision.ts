@@ -26,19 +26,18 @@ export async function withRegistry<T>(
   }
 }
 
-const PROJECT_ID = 'demo'
-/** Each start of a user who deletes the project every time takes another id. The ids become free after 32 days. */
+/** A user who deletes the project after every start needs a new id each time. The ids become free after 32 days. */
 const PROJECTS_MAX = 1_000
 
 /**
- * The id of a project that accepts entries: `demo`, created if it is missing. The id of a deleted project stays reserved until its
- * rows have expired, and a user may have disabled a project on purpose. Then it is `demo-2`, and so on.
+ * The id of a project that accepts entries: `demo`, created if it is missing, or `demo-2` and so on. The id of a deleted project stays
+ * reserved until its rows have expired, and a user may have disabled a project on purpose.
  *
  * @param note receives a line for each id that is not used
  */
 export async function usableProject({ projects }: Registry, note: (text: string) => void): Promise<string> {
   for (let number = 1; number <= PROJECTS_MAX; number++) {
-    const id = number === 1 ? PROJECT_ID : `${PROJECT_ID}-${number}`
+    const id = number === 1 ? 'demo' : `demo-${number}`
     const project = await projects.find(id)
     if (project?.enabled === true) return id
     if (project !== undefined) {
@@ -57,15 +56,12 @@ export async function usableProject({ projects }: Registry, note: (text: string)
 
 /** Creates the project if it is missing, and a key unless `knownKey` is still active. @returns the active key */
 export async function provisionProject(
-  registry: Registry,
+  { projects, keys }: Registry,
   projectId: string,
   knownKey?: string,
 ): Promise<string> {
-  const { projects, keys } = registry
   if ((await projects.find(projectId)) === undefined) await projects.create(projectId)
   const record = knownKey === undefined ? undefined : await keys.find(hashApiKey(knownKey))
   const isActive = record?.projectId === projectId && keyState(record, Date.now()) === 'active'
-  if (knownKey !== undefined && isActive) return knownKey
-  const { key } = await keys.create(projectId, { name: 'local' })
-  return key
+  return knownKey !== undefined && isActive ? knownKey : (await keys.create(projectId, { name: 'local' })).key
 }

@@ -1,37 +1,19 @@
 import { type ChildProcess, spawn } from 'node:child_process'
-import { closeSync, openSync } from 'node:fs'
+import { closeSync, existsSync, openSync, readFileSync, statSync } from 'node:fs'
+import type { Duplex } from 'node:stream'
 import { setTimeout as delay } from 'node:timers/promises'
-import { boundLog, lastLines } from './log-file.ts'
 
-/** The purpose of a process. */
-export type Role = 'api' | 'worker' | 'clickhouse' | 'redis'
-
-/**
- * The order in which processes are stopped: first the API, which accepts entries, then the worker, last the stores.
- * The roles of one stage are stopped together.
- */
+/** The order in which processes are stopped: the API, which accepts entries, then the worker, last the stores. */
 export const stopStages: readonly (readonly Role[])[] = [['api'], ['worker'], ['clickhouse', 'redis']]
 
 /**
- * How long a process may take to exit after SIGTERM before it is killed. Redis and ClickHouse have all acknowledged data on
- * disk, so killing them loses nothing. ClickHouse takes 1.5 s.
+ * How long a process may take to exit after SIGTERM before it is killed. Three stages take less than the 10 s after which `npm start`
+ * exits in any case. Redis and ClickHouse have all acknowledged data on disk, so killing them loses nothing.
  */
-export const stopDeadlinesMs: Readonly<Record<Role, number>> = {
-  api: 3_500,
-  worker: 3_500,
-  clickhouse: 2_500,
-  redis: 2_500,
-}
+export const stopDeadlinesMs = { api: 3_500, worker: 3_500, clickhouse: 2_500, redis: 2_500 } as const
 
-/** The maximum time for stopping everything, which `npm start` guarantees. */
-export const stopAllDeadlineMs = 10_000
-
-const worstCaseMs = stopStages
-  .map((stage) => Math.max(...stage.map((role) => stopDeadlinesMs[role])))
-  .reduce((sum, ms) => sum + ms, 0)
-if (worstCaseMs >= stopAllDeadlineMs) {
-  throw new Error('the sum of the stop deadlines must be below stopAllDeadlineMs')
-}
+/** The purpose of a process. */
+export type Role = keyof typeof stopDeadlinesMs
 
 /** The command of a process, and the check whether it is ready. */
 export interface ProcessSpec {
@@ -40,12 +22,11 @@ export interface ProcessSpec {
   readonly name: string
   readonly command: string
   readonly args: readonly string[]
-  /** The program's own name, for programs whose behaviour depends on it. */
-  readonly argv0?: string
   readonly cwd: string
   /** The complete environment of the process. */
-  readonly environment: Readonly<Record<string, string>>
-  readonly readyDeadlineMs: number
+  readonly environment: NodeJS.ProcessEnv
+  /** Default: 60 s. Redis and ClickHouse need some seconds per gigabyte to read their data. */
+  readonly readyDeadlineMs?: number
   /** Called repeatedly until it returns true. An error means that the process is not ready yet. */
   readonly isReady: (signal: AbortSignal) => Promise<boolean>
   /** Sends a signal in another way, for a local process that only represents the actual one. */
@@ -55,8 +36,6 @@ export interface ProcessSpec {
 export interface Exit {
   readonly code: number | null
   readonly signal: NodeJS.Signals | null
-  /** The reason why the process could not be started. */
-  readonly error?: Error
 }
 
 /** A process exited, or was not ready in time. `log` has the last lines of its output. */
@@ -68,28 +47,36 @@ export class ProcessError extends Error {
   constructor(message: string, logFile: string) {
     super(message)
     this.logFile = logFile
-    this.log = lastLines(logFile, 15)
+    const lines = existsSync(logFile) ? readFileSync(logFile, 'utf8').split('\n') : []
+    this.log = lines.filter((line) => line.trim() !== '').slice(-LOG_LINES_SHOWN)
   }
 }
 
+/**
+ * The shell that becomes the process. Before, it starts a guard in the same process group: a second shell, which waits for the end of a pipe
+ * and then kills the group. Only the supervisor holds the other end, and the kernel closes it however the supervisor dies. The id of the group
+ * cannot be reused while the guard is in it.
+ */
+const GUARDED = '(read -r _ <&3; kill -KILL -$$) & exec "$@" 3<&-'
+
+const READY_DEADLINE_MS = 60_000
 const READY_POLL_MS = 20
 const READY_ANSWER_DEADLINE_MS = 1_000
-/** The kernel handles SIGKILL at once. The rest is headroom for a busy machine. */
 const KILL_DEADLINE_MS = 5_000
+/** A log that has reached this size is emptied at the next start of its process. */
+const LOG_BYTES_MAX = 8 * 1024 * 1024
+const LOG_LINES_SHOWN = 15
 
 interface Run {
   readonly child: ChildProcess
-  readonly startedAtMs: number
   readonly exited: Promise<Exit>
-  exit: Exit | undefined
+  exit?: Exit
 }
 
 /**
- * A process that can be started, terminated by any signal, and started again with the same command.
+ * A process that can be started again after it has exited. Its output goes to a log file.
  *
- * Idle → (`start`) starting → ready → (crash, `kill`, `stop`) exited → (`start`) starting → …
- * It leads a separate process group, so that Ctrl-C in a terminal reaches only the supervisor. Signals go to the whole
- * group.
+ * Not started → starting → ready → exited → starting … It is killed if its supervisor or its guard dies.
  */
 export class SupervisedProcess {
   readonly role: Role
@@ -123,11 +110,6 @@ export class SupervisedProcess {
     return this.#run.exited
   }
 
-  /** How long the latest run has lasted. */
-  get uptimeMs(): number {
-    return this.#run === undefined ? 0 : performance.now() - this.#run.startedAtMs
-  }
-
   /**
    * Starts the process and waits until it is ready.
    *
@@ -138,31 +120,25 @@ export class SupervisedProcess {
     if (!this.#mayStart()) throw new Error(`${this.name} is not started: the supervisor is stopping`)
     const run = this.#spawn()
     this.#run = run
-    const deadline = AbortSignal.timeout(this.#spec.readyDeadlineMs)
+    const { readyDeadlineMs = READY_DEADLINE_MS } = this.#spec
+    const deadline = AbortSignal.timeout(readyDeadlineMs)
     while (run.exit === undefined && !deadline.aborted) {
-      if (await this.#isReady()) return
+      const isReady = this.#spec.isReady(AbortSignal.timeout(READY_ANSWER_DEADLINE_MS))
+      if (await isReady.catch(() => false)) return
       await Promise.race([run.exited, delay(READY_POLL_MS)])
     }
     if (run.exit !== undefined) {
       throw new ProcessError(`${this.name} exited while starting (${describeExit(run.exit)})`, this.logFile)
     }
     await this.stop({ signal: 'SIGKILL' })
-    throw new ProcessError(
-      `${this.name} was not ready after ${this.#spec.readyDeadlineMs / 1000} s`,
-      this.logFile,
-    )
+    throw new ProcessError(`${this.name} was not ready after ${readyDeadlineMs / 1000} s`, this.logFile)
   }
 
   /** Sends a signal, if the process is running. */
   kill(signal: NodeJS.Signals): void {
-    const pid = this.pid
-    if (pid === undefined) return
-    if (this.#spec.sendSignal !== undefined) return this.#spec.sendSignal(signal)
-    try {
-      process.kill(-pid, signal)
-    } catch {
-      // The process has exited, and its exit event is pending.
-    }
+    if (!this.running) return
+    if (this.#spec.sendSignal === undefined) this.#run?.child.kill(signal)
+    else this.#spec.sendSignal(signal)
   }
 
   /** Stops the process and waits until it has exited. After `deadlineMs` it is killed. */
@@ -181,50 +157,37 @@ export class SupervisedProcess {
   }
 
   async #exitsWithin(deadlineMs: number): Promise<boolean> {
-    const timer = new AbortController()
-    const timeout = delay(deadlineMs, undefined, { signal: timer.signal }).catch(() => undefined)
-    await Promise.race([this.exited, timeout])
-    timer.abort()
+    await Promise.race([this.exited, delay(deadlineMs, undefined, { ref: false })])
     return !this.running
   }
 
-  async #isReady(): Promise<boolean> {
-    try {
-      return await this.#spec.isReady(AbortSignal.timeout(READY_ANSWER_DEADLINE_MS))
-    } catch {
-      return false
-    }
-  }
-
   #spawn(): Run {
-    const { command, args, argv0, cwd, environment } = this.#spec
-    boundLog(this.logFile)
-    const log = openSync(this.logFile, 'a', 0o600)
-    try {
-      const child = spawn(command, args, {
-        cwd,
-        env: environment,
-        detached: true,
-        stdio: ['ignore', log, log],
-        ...(argv0 === undefined ? {} : { argv0 }),
-      })
-      const { promise: exited, resolve } = Promise.withResolvers<Exit>()
-      const run: Run = { child, startedAtMs: performance.now(), exited, exit: undefined }
-      const end = (exit: Exit): void => {
-        run.exit ??= exit
-        resolve(run.exit)
-      }
-      child.once('error', (error) => end({ code: null, signal: null, error }))
-      child.once('exit', (code, signal) => end({ code, signal }))
-      return run
-    } finally {
-      closeSync(log)
-    }
+    const { command, args, cwd, environment } = this.#spec
+    const isFull = (statSync(this.logFile, { throwIfNoEntry: false })?.size ?? 0) >= LOG_BYTES_MAX
+    const log = openSync(this.logFile, isFull ? 'w' : 'a', 0o600)
+    const child = spawn('/bin/sh', ['-c', GUARDED, 'guard', command, ...args], {
+      cwd,
+      env: environment,
+      detached: true,
+      stdio: ['ignore', log, log, 'pipe'],
+    })
+    closeSync(log)
+    const { promise: exited, resolve } = Promise.withResolvers<Exit>()
+    const run: Run = { child, exited }
+    // The pipe is a socket, so this process notices the death of the guard.
+    const pipe = child.stdio[3] as Duplex
+    pipe.on('error', () => undefined)
+    pipe.resume().once('close', () => child.kill('SIGKILL'))
+    child.once('exit', (code, signal) => {
+      run.exit = { code, signal }
+      pipe.destroy()
+      resolve(run.exit)
+    })
+    return run
   }
 }
 
 /** Human-readable: `exit code 1`, `SIGKILL`, … */
-export function describeExit({ code, signal, error }: Exit): string {
-  if (error !== undefined) return error.message
+export function describeExit({ code, signal }: Exit): string {
   return signal ?? `exit code ${code ?? 'unknown'}`
 }

@@ -1,14 +1,9 @@
-import { mkdtempSync, realpathSync } from 'node:fs'
+import { mkdirSync, mkdtempSync, realpathSync, rmSync, statSync } from 'node:fs'
 import { tmpdir } from 'node:os'
-import { join } from 'node:path'
+import { dirname, join } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
-import { makeFolder } from './data-folder.ts'
-import { removeContainer } from './docker.ts'
-import { boundLog, logCheckIntervalMs, logFileOf } from './log-file.ts'
 import { Ports } from './ports.ts'
-import { awaitWatchdogs, stopTagged, tagEnvironment } from './process-tags.ts'
 import { type ProcessSpec, stopStages, SupervisedProcess } from './supervised-process.ts'
-import { Watchdog } from './watchdog.ts'
 
 /** A process that was just killed may hold its lock for a moment longer. */
 const LOCK_WAIT_MS = 500
@@ -27,56 +22,34 @@ export class DataDirectoryBusyError extends Error {
 export class Supervisor {
   /** The real path, without symbolic links. */
   readonly dataDir: string
-  /** How many processes were left by a supervisor that was killed together with its watchdog. They have been stopped. */
-  readonly leftovers: number
   /** The ports for the processes. */
   readonly ports = new Ports()
   readonly #lock: DatabaseSync
-  readonly #watchdog: Watchdog
-  readonly #logCheck: NodeJS.Timeout
+  readonly #isTemporary: boolean
   readonly #processes: SupervisedProcess[] = []
   #stopped: Promise<void> | undefined
 
-  private constructor(dataDir: string, lock: DatabaseSync, leftovers: number, discardData: boolean) {
+  private constructor(dataDir: string, isTemporary: boolean) {
     this.dataDir = dataDir
-    this.leftovers = leftovers
-    this.#lock = lock
-    this.#watchdog = new Watchdog(dataDir, discardData)
-    this.#logCheck = setInterval(() => this.#boundLogs(), logCheckIntervalMs).unref()
+    makeFolder(join(dataDir, 'logs'))
+    this.#lock = takeLock(dataDir)
+    this.#isTemporary = isTemporary
   }
 
   /**
-   * Locks a data directory, and stops the processes that an earlier supervisor left on it.
+   * Locks a data directory.
    *
-   * @param dataDir created if it is missing; by default a temporary one, which is deleted at the end, even after `kill -9`
+   * @param dataDir created if it is missing; by default a temporary one, which is deleted by `stop`
    * @throws DataDirectoryBusyError
    */
   static async open({ dataDir }: { dataDir?: string | undefined } = {}): Promise<Supervisor> {
-    const discardData = dataDir === undefined
-    const path = realpathSync(makeDirectory(dataDir))
-    makeFolder(join(path, 'logs'))
-    const lock = takeLock(path)
-    try {
-      await awaitWatchdogs(path)
-      const leftovers = await stopTagged(path)
-      await removeContainer(path)
-      return new Supervisor(path, lock, leftovers, discardData)
-    } catch (error) {
-      lock.close()
-      throw error
-    }
-  }
-
-  get stopping(): boolean {
-    return this.#stopped !== undefined
+    if (dataDir !== undefined) makeFolder(dataDir)
+    const path = realpathSync(dataDir ?? mkdtempSync(join(tmpdir(), 'sluice-')))
+    return new Supervisor(path, dataDir === undefined)
   }
 
   get processes(): readonly SupervisedProcess[] {
     return this.#processes
-  }
-
-  get watchdogPid(): number | undefined {
-    return this.#watchdog.pid
   }
 
   /**
@@ -85,10 +58,9 @@ export class Supervisor {
    * @throws ProcessError
    */
   async start(spec: ProcessSpec): Promise<SupervisedProcess> {
-    const environment = { ...spec.environment, ...tagEnvironment(spec.role, this.dataDir) }
-    const logFile = logFileOf(this.dataDir, spec.name)
+    const logFile = join(this.dataDir, 'logs', `${spec.name}.log`)
     // A process started during the stop, for example by a caller that holds its handle, would never be stopped.
-    const started = new SupervisedProcess({ ...spec, environment }, logFile, () => !this.stopping)
+    const started = new SupervisedProcess(spec, logFile, () => this.#stopped === undefined)
     this.#processes.push(started)
     await started.start()
     return started
@@ -106,24 +78,34 @@ export class Supervisor {
   }
 
   async #stop(): Promise<void> {
-    clearInterval(this.#logCheck)
     for (const stage of stopStages) {
       const stopping = this.#processes.filter(({ role }) => stage.includes(role))
       await Promise.all(stopping.map((each) => each.stop()))
     }
-    await this.#watchdog.close()
     this.#lock.close()
-  }
-
-  #boundLogs(): void {
-    for (const { logFile } of this.#processes) boundLog(logFile)
+    if (this.#isTemporary) rmSync(this.dataDir, { recursive: true, force: true })
   }
 }
 
-function makeDirectory(path: string | undefined): string {
-  if (path === undefined) return mkdtempSync(join(tmpdir(), 'sluice-'))
-  makeFolder(path)
-  return path
+/**
+ * Creates a folder that only its owner can read, and the parents that are missing.
+ *
+ * Node's own recursive `mkdir` never returns where a file system does not allow new folders, for example below /proc.
+ */
+export function makeFolder(path: string): void {
+  if (isFolder(path)) return
+  const parent = dirname(path)
+  if (parent !== path) makeFolder(parent)
+  try {
+    mkdirSync(path, { mode: 0o700 })
+  } catch (error) {
+    // Another process may have created it in the meantime.
+    if (!isFolder(path)) throw error
+  }
+}
+
+function isFolder(path: string): boolean {
+  return statSync(path, { throwIfNoEntry: false })?.isDirectory() === true
 }
 
 /**

@@ -7,6 +7,7 @@ import type { LocalFile } from '../src/local-file.ts'
 
 const entry = fileURLToPath(new URL('../src/start.ts', import.meta.url))
 const DEADLINE_MS = 15_000
+const ARRIVAL_DEADLINE_MS = 60_000
 
 /** A running `npm start`. */
 export class StartCommand {
@@ -30,7 +31,7 @@ export class StartCommand {
    */
   static run(dataDir: string, settings: Record<string, string> = {}, output?: number): StartCommand {
     const child = spawn(process.execPath, [entry], {
-      env: { PORT: '0', SLUICE_DATA_DIR: dataDir, ...settings },
+      env: { PATH: process.env['PATH'], PORT: '0', SLUICE_DATA_DIR: dataDir, ...settings },
       stdio: ['ignore', output ?? 'pipe', 'inherit'],
     })
     return new StartCommand(dataDir, child)
@@ -63,7 +64,7 @@ export class StartCommand {
   }
 
   async isReady(): Promise<this> {
-    await this.prints('./sluice logs')
+    await this.prints('Metrics ')
     return this
   }
 
@@ -90,9 +91,10 @@ export class StartCommand {
     return (await response.text()).split('\n').filter((line) => line !== '')
   }
 
+  /** The locks of a worker that was killed expire after a while. */
   async arrives(message: string): Promise<void> {
     await vi.waitFor(async () => {
       if (!(await this.messages()).includes(message)) throw new Error(`${message} has not arrived`)
-    }, DEADLINE_MS)
+    }, ARRIVAL_DEADLINE_MS)
   }
 }

@@ -15,9 +15,8 @@ import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { afterEach, beforeEach, expect, test, vi } from 'vitest'
 import { Ports } from '../src/ports.ts'
-import { findTagged, stopTagged } from '../src/process-tags.ts'
 import { withRegistry } from '../src/provision.ts'
-import { stopStages } from '../src/supervised-process.ts'
+import { allEnd, descendantsOf } from './processes.ts'
 import { StartCommand } from './start-command.ts'
 
 let folder: string
@@ -25,12 +24,13 @@ let dataDir: string
 let running: StartCommand | undefined
 
 beforeEach(() => {
-  folder = realpathSync(mkdtempSync(join(tmpdir(), 'sluice-start-')))
+  folder = realpathSync(mkdtempSync(join(tmpdir(), 'sluice start & <')))
   dataDir = join(folder, 'data')
 })
 afterEach(async () => {
+  const left = descendantsOf(running?.child.pid)
   running?.child.kill('SIGKILL')
-  await stopTagged(dataDir)
+  await allEnd(left)
   rmSync(folder, { recursive: true, force: true })
 })
 
@@ -48,18 +48,18 @@ function sluice(...args: string[]): string {
   })
 }
 
-const pidOf = (role: string): number | undefined =>
-  findTagged(dataDir).find((each) => each.role === role)?.pid
-
-async function noProcessIsLeft(): Promise<void> {
-  await vi.waitFor(() => expect(findTagged(dataDir)).toEqual([]), 15_000)
+/** @param program a part of its command line */
+function pidOf(command: StartCommand, program: string): number {
+  const found = descendantsOf(command.child.pid).find(({ command: line }) => line.includes(program))
+  if (found === undefined) throw new Error(`${program} is not running`)
+  return found.pid
 }
 
 test('the printed curl command sends an entry, which arrives', async () => {
   const command = await start().isReady()
-  const curl = command.output.split('\n').find((line) => line.trim().startsWith('curl '))
+  const curl = command.output.split('\n').find((line) => line.trim().startsWith('Send '))
   // Replaces curl, which may not be installed: prints its arguments, each followed by a NUL.
-  const script = `curl() { printf '%s\\0' "$@"; }\n${curl ?? 'false'}`
+  const script = `Send() { "$@"; }\ncurl() { printf '%s\\0' "$@"; }\n${curl ?? 'false'}`
   const args = execFileSync('/bin/sh', ['-c', script], { encoding: 'utf8' }).split('\0')
   const valuesOf = (option: string): string[] =>
     args.flatMap((arg, index) => (arg === option ? [args[index + 1] ?? ''] : []))
@@ -79,9 +79,10 @@ test('key, addresses and rows stay the same after a stop and a start', async () 
   const first = await start().isReady()
   expect(await first.send('before')).toBe(202)
   const before = first.local
+  const processes = descendantsOf(first.child.pid)
   first.child.kill('SIGINT')
   expect(await first.exitCode).toBe(0)
-  expect(findTagged(dataDir)).toEqual([])
+  await allEnd(processes)
 
   const second = await start({ PORT: new URL(before.apiUrl).port }).isReady()
   expect(second.local).toEqual(before)
@@ -96,10 +97,7 @@ test('a taken PORT is reported, and nothing is started', async () => {
   await new Promise<void>((resolve) => server.listen(port, '127.0.0.1', resolve))
   const command = start({ PORT: String(port) })
   expect(await command.exitCode).toBe(1)
-  expect(command.output).toContain(
-    `Port ${port} is used by another program. Choose another: PORT=${port + 1}`,
-  )
-  expect(findTagged(dataDir)).toEqual([])
+  expect(command.output).toContain(`(EADDRINUSE). Choose another port: PORT=${port + 1} npm start`)
   server.close()
 })
 
@@ -171,26 +169,27 @@ test.each(['a reader that has exited', 'a full disk'])('SIGTERM stops everything
   running = command
   if (full !== undefined) closeSync(full)
   await vi.waitFor(() => expect(command.local.apiUrl).toContain('http'), 15_000)
+  const processes = descendantsOf(command.child.pid)
   command.child.stdout?.destroy()
   command.child.kill('SIGTERM')
   expect(await command.exitCode).toBe(0)
-  expect(findTagged(dataDir)).toEqual([])
+  await allEnd(processes)
 })
 
-test('an interrupt ends a start that waits for a program', async () => {
-  // The search for Redis asks this program for its version. It does not answer, and ignores SIGTERM.
+test('an interrupt ends a start that waits for a program, and its program', async () => {
+  // A Redis that never answers, and ignores SIGTERM.
   const script = `process.on('SIGTERM', () => {}); setTimeout(() => {}, 60_000)`
   const program = join(folder, 'redis-server')
-  writeFileSync(program, `#!/bin/sh\necho $$ > '${folder}/pid'\nexec '${process.execPath}' -e "${script}"\n`)
+  writeFileSync(program, `#!/bin/sh\nexec '${process.execPath}' -e "${script}"\n`)
   chmodSync(program, 0o755)
   const command = start({ PATH: `${folder}:/usr/bin:/bin` })
-  await command.prints('ClickHouse')
+  await command.prints('Starting')
+  const processes = descendantsOf(command.child.pid)
   const interruptedAtMs = performance.now()
   command.child.kill('SIGTERM')
   expect(await command.exitCode).toBe(0)
   expect(performance.now() - interruptedAtMs).toBeLessThan(10_000)
-  process.kill(Number(readFileSync(join(folder, 'pid'), 'utf8')), 'SIGKILL')
-  await noProcessIsLeft()
+  await allEnd(processes)
 })
 
 test('a second start on the same data reports the address of the first one', async () => {
@@ -201,82 +200,46 @@ test('a second start on the same data reports the address of the first one', asy
   expect(await first.send('still here')).toBe(202)
 })
 
-test('an interrupt during the start leaves no process', async () => {
-  const command = start()
-  await command.prints('ClickHouse')
-  command.child.kill('SIGINT')
-  expect(await command.exitCode).toBe(0)
-  expect(findTagged(dataDir)).toEqual([])
-})
-
-test('a second interrupt kills all processes', async () => {
-  const command = await start().isReady()
-  const clickhouse = pidOf('clickhouse')
-  if (clickhouse === undefined) throw new Error('ClickHouse is not running')
-  // The worker waits for a ClickHouse that does not answer, so an orderly stop lasts until its deadline.
-  process.kill(clickhouse, 'SIGSTOP')
-  expect(await command.send('waits')).toBe(202)
-  await new Promise((resolve) => setTimeout(resolve, 500))
-  command.child.kill('SIGINT')
-  await command.prints('Stopping')
-  await new Promise((resolve) => setTimeout(resolve, 300))
-  const forcedAtMs = performance.now()
-  command.child.kill('SIGINT')
-  expect(await command.exitCode).toBe(1)
-  expect(performance.now() - forcedAtMs).toBeLessThan(1_500)
-  expect(findTagged(dataDir)).toEqual([])
-})
-
 test('an orderly stop takes less than 10 s even if ClickHouse does not answer', async () => {
   const command = await start().isReady()
-  process.kill(pidOf('clickhouse') ?? 0, 'SIGSTOP')
+  const processes = descendantsOf(command.child.pid)
+  process.kill(pidOf(command, 'clickhouse-server'), 'SIGSTOP')
+  // The worker waits for ClickHouse until its deadline.
   expect(await command.send('waits')).toBe(202)
-  await new Promise((resolve) => setTimeout(resolve, 500))
   const interruptedAtMs = performance.now()
   command.child.kill('SIGINT')
+  command.child.kill('SIGTERM')
   expect(await command.exitCode).toBe(0)
   expect(performance.now() - interruptedAtMs).toBeLessThan(10_000)
-  expect(findTagged(dataDir)).toEqual([])
+  await allEnd(processes)
 })
 
 test('kill -9 leaves no process, and the next start delivers the accepted entries', async () => {
   const command = await start().isReady()
   expect(await command.send('survives')).toBe(202)
+  const processes = descendantsOf(command.child.pid)
   command.child.kill('SIGKILL')
-  await noProcessIsLeft()
+  await allEnd(processes)
   await (await start().isReady()).arrives('survives')
 })
 
 test('kill -9 of the parent npm stops everything', async () => {
   running = await StartCommand.runByNpm(dataDir, folder).isReady()
-  expect(findTagged(dataDir)).not.toEqual([])
+  const processes = descendantsOf(running.child.pid)
+  expect(processes.length).toBeGreaterThan(8)
   running.child.kill('SIGKILL')
-  await noProcessIsLeft()
+  await allEnd(processes)
 })
 
-test('every process that dies is restarted', async () => {
-  const command = await start().isReady()
-  for (const role of stopStages.flat()) {
-    const pid = pidOf(role)
-    if (pid === undefined) throw new Error(`${role} is not running`)
-    process.kill(pid, 'SIGKILL')
-    await command.prints(`${role} exited (SIGKILL); restarting it`)
-    await command.prints(`${role} is running again`)
-  }
-  // The API may still be reconnecting to Redis.
-  await vi.waitFor(async () => expect(await command.send('after all that')).toBe(202), 5_000)
-  await command.arrives('after all that')
-})
-
-test('a process that keeps dying stops everything, and its log file is reported', async () => {
-  const command = await start().isReady()
-  const killing = setInterval(() => {
-    const pid = pidOf('api')
-    if (pid !== undefined) process.kill(pid, 'SIGKILL')
-  }, 50)
-  expect(await command.exitCode).toBe(1)
-  clearInterval(killing)
-  expect(command.output).toContain('api exited 5 times within a minute (SIGKILL)')
-  expect(command.output).toContain(join(dataDir, 'logs', 'api.log'))
-  expect(findTagged(dataDir)).toEqual([])
-})
+test.each(['apps/api', 'apps/worker', 'clickhouse-server', 'redis-server'])(
+  'kill -9 of %s stops everything, and its log file is reported',
+  async (program) => {
+    const command = await start().isReady()
+    const processes = descendantsOf(command.child.pid)
+    process.kill(pidOf(command, program), 'SIGKILL')
+    expect(await command.exitCode).toBe(1)
+    expect(command.output).toContain('exited (SIGKILL)')
+    expect(command.output).toContain(join(dataDir, 'logs'))
+    await allEnd(processes)
+  },
+)

@@ -9,14 +9,7 @@ import {
   readTime,
 } from '@sluice/records'
 import { hasAtMostCharacters, limits } from '@sluice/schema/limits'
-
-/** The logger's settings that the transport needs to read its lines. */
-export interface PinoConfig {
-  /** The names of levels, by their numbers. */
-  readonly levelNames: Readonly<Record<string, string>>
-  readonly messageKey: string
-  readonly errorKey: string
-}
+import type { PinoConfig } from './options.ts'
 
 export interface EntryContext extends PinoConfig {
   /** Whether the transport has an option `service`. It precedes the name of the logger. */

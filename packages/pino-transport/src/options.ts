@@ -1,6 +1,5 @@
 import type { ClientOptions, Hooks } from '@sluice/client'
 import type { DiskSpoolOptions } from '@sluice/client/spool'
-import type { PinoConfig } from './line-entry.ts'
 
 /** The custom levels of a logger: their numbers by their names. */
 export type PinoLevels = Readonly<Record<string, number>>
@@ -33,6 +32,14 @@ export interface SluiceTransportOptions extends Omit<
   readonly errorKey?: string | undefined
   /** Default: the logger's. */
   readonly customLevels?: PinoLevels | undefined
+}
+
+/** The logger's settings that the transport needs to read its lines. */
+export interface PinoConfig {
+  /** The names of levels, by their numbers. */
+  readonly levelNames: Readonly<Record<string, string>>
+  readonly messageKey: string
+  readonly errorKey: string
 }
 
 /** Long enough for some retries. The application waits this long for an API that does not respond. */

@@ -152,9 +152,8 @@ end`
 
 /**
  * BullMQ's script, and the numbers of its keys and arguments. Others may follow them, so that the script finds its own in place.
- * Of the keys, `counterKey` (counted from 1) is the counter that BullMQ increases with each add.
  */
-export const addScript = { lua: addStandardJob.content, keys: 9, args: 3, counterKey: 4 } as const
+export const addScript = { lua: addStandardJob.content, keys: 9, args: 3 } as const
 
 requireKeys(addStandardJob, addScript.keys)
 

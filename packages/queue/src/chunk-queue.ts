@@ -10,7 +10,6 @@ import {
 } from '@sluice/runtime'
 import type { Queue } from 'bullmq'
 import { setTimeout as sleep } from 'node:timers/promises'
-import { AddRate } from './add-rate.ts'
 import { bullmqQueue } from './bullmq-internals.ts'
 import type { Chunk } from './chunk.ts'
 import type { QueueNames } from './queue-names.ts'
@@ -96,7 +95,6 @@ export class ChunkQueue {
   readonly #recordShards: (count: number) => Promise<number>
   /** Whether the shard was recorded as in use on the current connection. Each may lead to a Redis that does not have the record. */
   #isRecorded = false
-  readonly #rate = new AddRate()
 
   /**
    * @param redis a connection that fails fast and has a command timeout
@@ -231,7 +229,6 @@ export class ChunkQueue {
     try {
       const answer = await sendAdd(this.#addScript, args, fenceMs)
       const answeredAtMs = this.#timing.monotonicMs()
-      this.#rate.record(answer.addsBefore, answeredAtMs)
       // A process that was suspended before it sent the command measures an offset that is too large.
       this.#offset =
         answeredAtMs - sentAtMs > ROUND_TRIP_MAX_MS
@@ -243,11 +240,6 @@ export class ChunkQueue {
       this.#offset = undefined
       throw error
     }
-  }
-
-  /** The rate at which all processes together add chunks to this queue, as measured with this process' own adds. */
-  get addsPerS(): number {
-    return this.#rate.perS
   }
 
   get isConnected(): boolean {

@@ -1,4 +1,3 @@
-export { AddRate } from './add-rate.ts'
 export { BatchLedger, type BatchRecord, type BatchRepair, CONFIRMED_TTL_S } from './batch-ledger.ts'
 export { type Chunk, decodeChunk, encodeChunk, type HeldChunk } from './chunk.ts'
 export { ChunkConsumer, type ChunkConsumerOptions, type Fetch } from './chunk-consumer.ts'

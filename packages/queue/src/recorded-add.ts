@@ -50,13 +50,11 @@ export interface AddAnswer {
   readonly redisMs: number
   /** Redis' clock was past the fence: nothing was stored. */
   readonly isLate: boolean
-  /** How many adds to the queue Redis had counted before this one: those of all processes. */
-  readonly addsBefore: number
   /** Undefined if everything was stored; otherwise nothing was, and this is why, for each record. */
   readonly found: readonly FoundRecord[] | undefined
 }
 
-type Answer = readonly [redisMs: number, isLate: number, addsBefore: number, found?: readonly FoundRecord[]]
+type Answer = readonly [redisMs: number, isLate: number, found?: readonly FoundRecord[]]
 
 /**
  * A quota is a text: for each part of the window, when the part ends, in ms since 1970, and how many records were stored that expire
@@ -70,9 +68,9 @@ const OWN_KEYS = 3
  * KEYS: those of BullMQ's add script, then the chunk's job, the record of its batch, and the totals, then the records, then the quota of
  * each record. ARGV: those of BullMQ's add script, then the number of rows of the chunk, or -1 without a chunk, and the fence in ms since
  * 1970. If there are records, also their lifetime in ms, the number of records that a quota allows, and the texts of the records; an empty
- * text is not stored. Returns Redis' clock, whether the fence has passed, in which case it stores nothing, and BullMQ's counter of adds. If
+ * text is not stored. Returns Redis' clock, and whether the fence has passed, in which case it stores nothing. If
  * any record exists already, or has no room in its quota, it stores nothing and also returns what it found for each record. A second run
- * changes nothing but the counter: rows are counted when their chunk is neither in the queue nor in a batch, from which it may have left
+ * changes nothing but the counter of BullMQ: rows are counted when their chunk is neither in the queue nor in a batch, from which it may have left
  * the queue already.
  *
  * A quota never counts less than the records that have not expired. It counts them for a part of the window longer, and costs two
@@ -96,13 +94,12 @@ end
 local time = redis.call('TIME')
 local nowMs = time[1] * 1000 + time[2] / 1000
 local clock = math.ceil(nowMs)
-local addsBefore = tonumber(redis.call('GET', KEYS[${addScript.counterKey}])) or 0
-if nowMs > tonumber(ARGV[${addScript.args + 2}]) then return {clock, 1, addsBefore} end
+if nowMs > tonumber(ARGV[${addScript.args + 2}]) then return {clock, 1} end
 local recordsFrom = ${addScript.keys + OWN_KEYS}
 local count = (#KEYS - recordsFrom) / 2
 if count == 0 then
   add()
-  return {clock, 0, addsBefore}
+  return {clock, 0}
 end
 
 local function record(i) return KEYS[recordsFrom + i] end
@@ -146,7 +143,7 @@ for i = 1, count do
     end
   end
 end
-if not isStorable then return {clock, 0, addsBefore, found} end
+if not isStorable then return {clock, 0, found} end
 
 add()
 for i = 1, count do
@@ -156,7 +153,7 @@ for _, quota in ipairs(quotas) do
   quota.others[#quota.others + 1] = string.format('%.0f:%.0f', partEndMs, quota.started + quota.added)
   redis.call('SET', quota.name, table.concat(quota.others, ' '), 'PXAT', string.format('%.0f', quota.lastEndMs))
 end
-return {clock, 0, addsBefore}`
+return {clock, 0}`
 
 /** The script that `sendAdd` runs. */
 export type AddScript = RedisScript<Answer>
@@ -186,7 +183,7 @@ export async function sendAdd(
   fenceMs: number,
 ): Promise<AddAnswer> {
   const { windowMs, recordsMax } = recordLimits
-  const [redisMs, isLate, addsBefore, found] = await script(
+  const [redisMs, isLate, found] = await script(
     [
       ...job.slice(0, addScript.keys).map(String),
       ...ownKeys,
@@ -200,7 +197,7 @@ export async function sendAdd(
       ...(records.length === 0 ? [] : [windowMs, recordsMax, ...records.map(({ text = '' }) => text)]),
     ],
   )
-  return { redisMs, isLate: isLate === 1, addsBefore, found }
+  return { redisMs, isLate: isLate === 1, found }
 }
 
 /** The arguments of a script run that stores nothing. It reads the clock of the Redis that has the queue, in a cluster too. */

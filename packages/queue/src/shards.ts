@@ -88,7 +88,6 @@ const PROBE_INTERVAL_MS = 5_000
 /** The queue of a shard: see `ChunkQueue`. */
 interface ShardQueue {
   add(chunkId: string, chunk: Chunk, deadlineMs: number): Promise<void>
-  readonly addsPerS: number
 }
 
 interface Shard {
@@ -130,11 +129,6 @@ export class ShardedQueue {
     } finally {
       shard.addsInFlight -= 1
     }
-  }
-
-  /** See `ChunkQueue.addsPerS`: the mean of the shards. */
-  get addsPerS(): number {
-    return this.#shards.reduce((sum, { queue }) => sum + queue.addsPerS, 0) / this.#shards.length
   }
 
   #choose(): Shard {

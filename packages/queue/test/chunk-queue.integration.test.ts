@@ -119,11 +119,6 @@ class TestTiming implements Timing {
     this.#stoppedAtMs = this.monotonicMs()
   }
 
-  /** Moves a stopped clock. */
-  advance(ms: number): void {
-    this.#stoppedAtMs = this.monotonicMs() + ms
-  }
-
   /** What happens during the next wait before a retry. */
   suspendInWait(suspension: () => Promise<void>): void {
     this.#suspension = suspension
@@ -347,35 +342,6 @@ describe('an add that the network delays until after its deadline', () => {
     proxy.resume()
     await earlier
     expect(await keysOfDelayed(addDelayed)).toEqual([])
-  })
-})
-
-describe('the rate of adds', () => {
-  it('is that of all processes that add to the queue', async () => {
-    const other = new ChunkQueue(direct, names, createLogger('test', 'silent'))
-    timing.stop()
-    await add('first')
-    for (let i = 0; i < 18; i += 1) await other.add(`other-${i}`, chunk, performance.now() + HOUR_MS)
-    await addRecorded('recorded', chunk)
-    expect(queue.addsPerS).toBe(0)
-    timing.advance(1_000)
-    await add('second')
-    expect(queue.addsPerS).toBe(20)
-    expect(other.addsPerS).toBeGreaterThanOrEqual(0)
-    await other.close()
-  })
-
-  it('does not depend on the clock of Redis, and survives the loss of its data', async () => {
-    timing.stop()
-    for (let i = 0; i < 50; i += 1) await add(`chunk-${i}`)
-    await stored.obliterate({ force: true })
-    timing.advance(1_000)
-    await add('after the loss')
-    expect(queue.addsPerS).toBe(0)
-    for (let i = 0; i < 4; i += 1) await add(`later-${i}`)
-    timing.advance(1_000)
-    await add('last')
-    expect(queue.addsPerS).toBe(5)
   })
 })
 

@@ -10,7 +10,6 @@ class FakeQueue {
   readonly ids: string[] = []
   readonly pending: PromiseWithResolvers<void>[] = []
   confirmsAtOnce = false
-  addsPerS = 0
 
   add(chunkId: string): Promise<void> {
     const add = Promise.withResolvers<void>()
@@ -85,9 +84,4 @@ describe('chunks are added', () => {
     confirmAllAtOnce(queues)
     expect(await add('d')).toBe('added')
   })
-})
-
-it('the rate of adds is the mean of the shards', () => {
-  for (const [index, queue] of queues.entries()) queue.addsPerS = 100 * (index + 1)
-  expect(sharded.addsPerS).toBe(200)
 })

@@ -1,15 +1,14 @@
 import { randomBytes } from 'node:crypto'
 import {
-  askClickHouseVersion,
-  askRedisVersion,
-  docker,
-  dockerEnvironment,
+  clickhouseAnswers,
+  redisAnswers,
   type ProcessSpec,
   type Services,
   type SupervisedProcess,
   Supervisor,
 } from '@sluice/local'
 import { GenericContainer, type StartedTestContainer } from 'testcontainers'
+import { docker, dockerEnvironment } from './docker.ts'
 import type { TestServicesOptions } from './test-installation.ts'
 
 /** The images that docker-compose.yml names. */
@@ -78,14 +77,14 @@ export async function startContainerServices(options: TestServicesOptions = {}):
     const redisProcess = await run(
       redisContainer(password, options.redis?.memoryBytesMax),
       { inside: 6379, outside: redisPort },
-      { role: 'redis', isReady: async () => (await askRedisVersion(redisUrl)) !== undefined },
+      { role: 'redis', isReady: () => redisAnswers(redisUrl) },
     )
     const clickhouseProcess = await run(
       clickhouseContainer(password),
       { inside: 8123, outside: clickhousePort },
       {
         role: 'clickhouse',
-        isReady: async (signal) => (await askClickHouseVersion(clickhouse, signal)) !== undefined,
+        isReady: (signal) => clickhouseAnswers(clickhouse, signal),
       },
     )
     const processes = { redis: redisProcess, clickhouse: clickhouseProcess }

@@ -4,7 +4,7 @@ import { ChunkQueue, encodeChunk, type QueueNames, shardNames } from '@sluice/qu
 import { makeRowPrefix, shapeRow } from '@sluice/rows'
 import { connectRedis, createLogger, type RedisConnection } from '@sluice/runtime'
 import { randomUUIDv7 } from 'node:crypto'
-import { existsSync, readFileSync } from 'node:fs'
+import { readFileSync } from 'node:fs'
 import { type Audit, audit } from './audit.ts'
 import { ClickHouseGate } from './clickhouse-gate.ts'
 import { awaitInserts, drainQueue, type QueueCounts } from './drain.ts'
@@ -202,9 +202,8 @@ function makeRow(message: string): string {
 }
 
 function linesOf(logFile: string): Record<string, unknown>[] {
-  const texts = [`${logFile}.1`, logFile]
-    .filter((file) => existsSync(file))
-    .map((file) => readFileSync(file, 'utf8'))
-  const lines = texts.flatMap((text) => text.split('\n')).filter((line) => line.startsWith('{'))
+  const lines = readFileSync(logFile, 'utf8')
+    .split('\n')
+    .filter((line) => line.startsWith('{'))
   return lines.map((line) => JSON.parse(line) as Record<string, unknown>)
 }

@@ -1,13 +1,16 @@
-import { encodeChunk, type Chunk, QueueUnavailableError, type ShardedQueue } from '@sluice/queue'
-import type { Rows } from '@sluice/row-scanner'
-import { limits } from '@sluice/schema'
-import type { Span } from '@sluice/traces'
-import { OverloadedError } from '../overload/overloaded-error.ts'
-import type { ChunkSpan, ChunkSpans } from '../traces/chunk-spans.ts'
+import {
+  type Chunk,
+  type ChunkQueue,
+  encodeChunk,
+  type FoundRecord,
+  type QueueRecord,
+  QueueUnavailableError,
+  type RecordLimits,
+  ShardedQueue,
+} from '@sluice/queue'
+import type { Owned, Rows } from '@sluice/row-scanner'
 import type { RequestOrigin } from '../traces/request-traces.ts'
-import { AddPace } from './add-pace.ts'
-import type { ChunkTrace, TracedRequest } from './chunk-trace.ts'
-import { gatherIntervalMs, RowRate } from './row-rate.ts'
+import type { FollowedChunk } from './chunk-follower.ts'
 
 /** The limits of the writer. Sizes are those of rows before compression. */
 export const chunkLimits = {
@@ -16,25 +19,32 @@ export const chunkLimits = {
   /** A chunk is compressed at once: 1 MB blocks the event loop for about 2 ms. One request may be larger. */
   bytesMax: 1_000_000,
   /**
+   * Redis serves no other client while it stores a chunk with records: 2 ms for this number, and 6 ms if each record is of another
+   * project.
+   */
+  recordsMax: 500,
+  /**
    * Adds in flight with one shard. Each further shard allows one more, so that a shard that does not answer does not block the
    * others. With one add, Redis would be idle while the next chunk is packed. More adds only make chunks smaller.
    */
   addsInFlightMax: 3,
   /**
-   * With several shards: while an add is in flight, the next one starts at the earliest this long after it, unless its chunk is full.
-   * An add takes about 1 ms, so this is long enough to gather rows for one large chunk instead of a small one for each shard. It is
-   * short enough that a shard that does not answer delays the others little.
+   * While another add is in flight, or above `fastRowsPerS`, an add starts at the earliest this long after the last one, unless its chunk
+   * is full. An add takes about 1 ms, so this gathers one large chunk instead of several small ones, and a shard that does not
+   * answer delays the others little.
    */
-  overlapIntervalMs: 4,
-  /** All rows that wait or are in flight: about a second of the highest load. Above it, requests are rejected. */
-  bytesWaitingMax: 64_000_000,
+  intervalMs: 4,
+  /**
+   * A chunk costs Redis and the worker several hundred microseconds, whatever its size. Above this rate a process uses most of a core,
+   * so fewer chunks are worth more than an earlier answer.
+   */
+  fastRowsPerS: 150_000,
   /** Time from a request's arrival at the writer to Redis' answer. The contract allows two seconds. */
   addDeadlineMs: 1_800,
 } as const
 
-// A request within its own limits must fit: each row adds the server's fields, and escapes may double the text.
-if (chunkLimits.bytesWaitingMax < limits.bodyBytesMax * 4)
-  throw new Error('bytesWaitingMax is too small for the largest request')
+// The script passes the names of the records to Redis on Lua's stack, which has room for 8,000 values.
+if (chunkLimits.recordsMax > 7_000) throw new Error('recordsMax is too large for the stack of Lua')
 
 /**
  * The memory for one chunk. It holds a full chunk, and most requests that are larger than one. While Redis does not answer, many
@@ -43,35 +53,76 @@ if (chunkLimits.bytesWaitingMax < limits.bodyBytesMax * 4)
 const MEMORY_BYTES = 1.25 * chunkLimits.bytesMax
 /** A steady load uses one or two. The others are for bursts. */
 const SPARE_MEMORIES_MAX = 4
+/** A timer takes at least 1 ms. A shorter wait is not worth it. */
+const WAIT_MIN_MS = 0.5
+/** The rate of rows is a mean over this time. */
+const RATE_MS = 100
 
 /** Rows whose request is not followed. */
 const unknownOrigin: RequestOrigin = { id: '', span: null }
 
-/** What follows requests into chunks. */
-export interface ChunkFollowers {
-  /** Undefined if requests are not logged. */
-  readonly trace?: ChunkTrace | undefined
-  /** Undefined if requests have no spans. */
-  readonly spans?: ChunkSpans | undefined
+export interface ChunkWriterOptions {
+  /** One for each shard. */
+  readonly queues: readonly Pick<ChunkQueue, 'add' | 'addRecorded'>[]
+  /** Makes the job id of a chunk: unique, without colons. */
+  readonly makeId: () => string
+  /** How long a record lives, and how many a project has at a time. Each shard gets an equal share. */
+  readonly records: { readonly windowMs: number; readonly perProjectMax: number }
+  /** The clock of the queue's deadlines. */
+  readonly monotonicMs?: () => number
+  /** Undefined if no requests are followed: then a chunk costs no object and a request one branch. */
+  readonly follow?: (() => FollowedChunk) | undefined
 }
 
-/** The rows of the next chunk, as one text. */
+/** The rows of a request, and the record to be stored with them. */
+export interface RecordedWrite {
+  /** The index of the queue for the rows. */
+  readonly shard: number
+  /** The Redis key of the record, in the hash slot of that queue. */
+  readonly name: string
+  /** The Redis key of the quota of the project, in the same slot. */
+  readonly quota: string
+  /** The text of the record. No other write has the same. */
+  readonly record: string
+  readonly rows: Rows<Owned>
+}
+
+/** The project has no room for another record. Nothing of the write was stored. */
+export class RecordQuotaError extends Error {
+  override name = 'RecordQuotaError'
+  /** After this time, one of the project's records expires. */
+  readonly waitMs: number
+
+  constructor(waitMs: number) {
+    super('the quota of idempotency records is used up')
+    this.waitMs = waitMs
+  }
+}
+
+/** What one add stores, all of it or nothing: the rows of a chunk as one text, and records. */
 class Gathering {
   rows = 0
   bytes = 0
   memory: Buffer
-  /** Settles with its add. All requests of the chunk share this promise. */
-  readonly written = Promise.withResolvers<void>()
+  readonly records: QueueRecord[] = []
+  /** Settles with its add, for all its requests. Undefined if everything was stored; otherwise what Redis found for each record. */
+  readonly stored = Promise.withResolvers<readonly FoundRecord[] | undefined>()
   /** When its first request arrived. */
   readonly sinceMs: number
-  /** Its requests. Empty unless they are logged. */
-  readonly requests: TracedRequest[] = []
-  /** The spans of its requests. Undefined while no request has one: without traces, a chunk costs no array and a request one branch. */
-  spans: Span[] | undefined
+  /** Takes the requests of this one that were not stored because of the records of others. No other request joins it. */
+  retry: Gathering | undefined
+  readonly isRetry: boolean
+  readonly followed: FollowedChunk | undefined
 
-  constructor(sinceMs: number, memory: Buffer) {
+  constructor(
+    sinceMs: number,
+    memory: Buffer,
+    { isRetry, followed }: { isRetry: boolean; followed: FollowedChunk | undefined },
+  ) {
     this.sinceMs = sinceMs
     this.memory = memory
+    this.isRetry = isRetry
+    this.followed = followed
   }
 
   add<Scope>(rows: Rows<Scope>): void {
@@ -91,63 +142,93 @@ class Gathering {
     return this.memory.subarray(0, this.bytes)
   }
 
-  get isFull(): boolean {
-    return this.rows >= chunkLimits.rowsMax || this.bytes >= chunkLimits.bytesMax
+  /** Whether it takes no further requests, and is sent without waiting for more. */
+  get isClosed(): boolean {
+    const { rowsMax, bytesMax, recordsMax } = chunkLimits
+    return this.isRetry || this.rows >= rowsMax || this.bytes >= bytesMax || this.records.length >= recordsMax
   }
 }
 
+/** The adds to one shard, or to any shard. */
+interface Lane {
+  /** The shards that it may add to. */
+  readonly shards: number
+  /** @returns the shard, and what Redis found instead of storing the records */
+  readonly add: (
+    chunkId: string,
+    chunk: Chunk | undefined,
+    records: readonly QueueRecord[],
+    deadlineMs: number,
+  ) => Promise<{ readonly shard: number; readonly found: readonly FoundRecord[] | undefined }>
+  /** Chunks that are not sent yet: the last one gathers rows, the others are closed. */
+  readonly gatherings: Gathering[]
+  addsInFlight: number
+  /** When the last add has started. */
+  startedMs: number
+  isTurnScheduled: boolean
+  /** Set while rows wait for the interval between two adds. */
+  pacer: NodeJS.Timeout | undefined
+}
+
 /**
- * Gathers the rows of concurrent requests into chunks (group commit).
+ * Gathers the rows of concurrent requests into chunks (group commit): those without records for any shard, those with records for the
+ * shard of the records. Each of these lanes is in one state:
  *
  * - Idle (no add is in flight): a write waits until the end of the event loop's turn, so that writes that arrived in the same turn
  *   are sent with it.
- * - Busy (an add is in flight, or the next one must wait): writes gather, and are sent when this ends. If they fill a chunk, they are
- *   sent at once, up to `addsInFlightMax`. If there are several shards, they are also sent after `overlapIntervalMs`.
- * - Full (`bytesWaitingMax`): writes are rejected.
+ * - Busy (an add is in flight, or the next one must wait for `intervalMs`): writes gather, and are sent when this ends. If they close a
+ *   chunk, they are sent at once, up to `addsInFlightMax`. If there are several shards, they are also sent after `intervalMs`.
  *
- * Under low load a write costs one round trip; under high load chunks are large. A write must wait although no add is in flight only if
- * all processes together add more chunks than Redis should handle (`AddPace`), or if this process has very many rows
- * (`gatherIntervalMs`).
+ * Under low load a write costs one round trip; under high load chunks are large.
+ *
+ * A chunk and its records are one step in Redis, which stores nothing if any of the records exists already, or has no room in its quota.
+ * Then these writes are settled, and the others are sent again as another chunk. A write whose record is in flight waits for the result
+ * of the first. A write without rows only looks its record up: the answer to it follows from its body, and it has nothing that could be
+ * stored twice.
+ *
+ * The budget of bodies bounds the rows that wait: a request holds them until it is answered.
  */
 export class ChunkWriter {
-  readonly #queue: Pick<ShardedQueue, 'add'>
-  readonly #pace: AddPace
-  readonly #rowRate = new RowRate()
   readonly #makeId: () => string
   readonly #monotonicMs: () => number
-  readonly #shards: number
-  readonly #trace: ChunkTrace | undefined
-  readonly #spans: ChunkSpans | undefined
-  /** Chunks that are not sent yet: the last one gathers rows, the others are full. */
-  #gatherings: Gathering[] = []
+  readonly #follow: (() => FollowedChunk) | undefined
+  /** The lane of rows without records. */
+  readonly #anyShard: Lane
+  /** The lane of each shard. */
+  readonly #lanes: readonly Lane[]
+  /** The result of each record that waits or is being stored, by its name. */
+  readonly #inFlight = new Map<string, Promise<string>>()
   /** Memory of packed chunks, for reuse: allocating a buffer of this size per chunk triggers ten major GCs per second. */
   readonly #spareMemories: Buffer[] = []
-  #addsInFlight = 0
+  /** The mean of the rows that were sent, at the time of the last add. */
+  #rowsPerS = 0
+  #sentMs = Number.NEGATIVE_INFINITY
+  #unsettled = 0
   #bytesWaiting = 0
-  #turnScheduled = false
-  /** Set while rows wait for the pace. */
-  #pacer: NodeJS.Timeout | undefined
   #idle: (() => void)[] = []
 
-  /**
-   * @param makeId makes the job id of a chunk: unique, without colons
-   * @param shards the number of shards behind `queue`
-   * @param monotonicMs the clock of the queue's deadlines
-   */
-  constructor(
-    queue: Pick<ShardedQueue, 'add' | 'addsPerS'>,
-    makeId: () => string,
-    shards = 1,
-    monotonicMs: () => number = () => performance.now(),
-    { trace, spans }: ChunkFollowers = {},
-  ) {
-    this.#queue = queue
-    this.#pace = new AddPace(queue, monotonicMs)
+  constructor({
+    queues,
+    makeId,
+    records: { windowMs, perProjectMax },
+    monotonicMs = () => performance.now(),
+    follow,
+  }: ChunkWriterOptions) {
     this.#makeId = makeId
-    this.#shards = shards
     this.#monotonicMs = monotonicMs
-    this.#trace = trace
-    this.#spans = spans
+    this.#follow = follow
+    const sharded = new ShardedQueue(queues, monotonicMs)
+    this.#anyShard = makeLane(queues.length, async (chunkId, chunk, _records, deadlineMs) => {
+      if (chunk === undefined) throw new RangeError('a chunk without records has rows')
+      return { shard: await sharded.add(chunkId, chunk, deadlineMs), found: undefined }
+    })
+    const recordLimits: RecordLimits = { windowMs, recordsMax: Math.floor(perProjectMax / queues.length) }
+    this.#lanes = queues.map((queue, shard) =>
+      makeLane(1, async (chunkId, chunk, records, deadlineMs) => ({
+        shard,
+        found: await queue.addRecorded(chunkId, chunk, { records, recordLimits }, deadlineMs),
+      })),
+    )
   }
 
   /**
@@ -155,112 +236,174 @@ export class ChunkWriter {
    *
    * @param rows copied before this returns
    * @param origin only to follow the request
-   * @throws OverloadedError at once if this process has no room; nothing was enqueued
    * @throws QueueFullError if Redis has no room; nothing was enqueued
    * @throws QueueUnavailableError if Redis did not answer in time; the rows may or may not be enqueued
    */
   async write<Scope>(rows: Rows<Scope>, origin: RequestOrigin = unknownOrigin): Promise<void> {
-    if (this.#bytesWaiting + rows.byteLength > chunkLimits.bytesWaitingMax) {
-      throw new OverloadedError('bytes_in_flight', 'too many bytes are waiting for Redis')
-    }
-    let gathering = this.#gatherings.at(-1)
-    if (gathering === undefined || gathering.isFull) {
-      gathering = new Gathering(
-        this.#monotonicMs(),
-        this.#spareMemories.pop() ?? Buffer.allocUnsafeSlow(MEMORY_BYTES),
-      )
-      this.#gatherings.push(gathering)
-    }
-    gathering.add(rows)
-    if (this.#trace !== undefined) {
-      const text = gathering.text.subarray(-rows.byteLength)
-      gathering.requests.push(this.#trace.describe(origin.id, rows.count, text))
-    }
-    if (origin.span !== null) (gathering.spans ??= []).push(origin.span)
-    this.#bytesWaiting += rows.byteLength
-    this.#scheduleTurn()
-    await gathering.written.promise
+    const gathering = this.#openGathering(this.#anyShard)
+    this.#gather(this.#anyShard, gathering, rows, origin)
+    await gathering.stored.promise
+  }
+
+  /**
+   * Resolves with the record that Redis has on disk under the name: the record of this write, with its rows; or the record of an earlier
+   * write, in which case nothing of this one is stored. The record of a write without rows is returned, but not stored.
+   *
+   * @param origin only to follow the request
+   * @throws RecordQuotaError if the project has no room for the record; nothing was enqueued
+   * @throws QueueFullError if Redis has no room; nothing was enqueued
+   * @throws QueueUnavailableError if Redis did not answer in time; rows and record are both stored, or both not
+   */
+  async writeOnce(write: RecordedWrite, origin: RequestOrigin = unknownOrigin): Promise<string> {
+    const inFlight = this.#inFlight.get(write.name)
+    if (inFlight !== undefined) return inFlight
+    const lane = this.#lanes[write.shard]
+    if (lane === undefined) throw new RangeError(`there is no shard ${write.shard}`)
+    const held = this.#writeRecorded(lane, write, origin).finally(() => this.#inFlight.delete(write.name))
+    this.#inFlight.set(write.name, held)
+    return held
   }
 
   /** Resolves when all writes are settled. */
   async drain(): Promise<void> {
-    if (this.#bytesWaiting > 0) await new Promise<void>((resolve) => this.#idle.push(resolve))
+    await Promise.allSettled(this.#inFlight.values())
+    if (this.#unsettled > 0) await new Promise<void>((resolve) => this.#idle.push(resolve))
   }
 
+  /** Bytes of rows that wait or are in flight. */
   get bytesWaiting(): number {
     return this.#bytesWaiting
   }
 
-  #scheduleTurn(): void {
-    if (this.#turnScheduled) return
-    this.#turnScheduled = true
+  async #writeRecorded(
+    lane: Lane,
+    { name, quota, record, rows }: RecordedWrite,
+    origin: RequestOrigin,
+  ): Promise<string> {
+    const own = { name, quota, text: rows.count === 0 ? undefined : record }
+    let gathering = this.#openGathering(lane)
+    for (;;) {
+      const index = gathering.records.push(own) - 1
+      this.#gather(lane, gathering, rows, origin)
+      const found = await gathering.stored.promise
+      if (found === undefined) return record
+      const result = found[index]
+      if (typeof result === 'string') return result
+      if (typeof result === 'number') throw new RecordQuotaError(result)
+      gathering = this.#retryOf(lane, gathering)
+    }
+  }
+
+  /** The gathering that takes further requests. */
+  #openGathering(lane: Lane): Gathering {
+    const last = lane.gatherings.at(-1)
+    if (last !== undefined && !last.isClosed) return last
+    const opened = this.#newGathering(this.#monotonicMs(), false)
+    lane.gatherings.push(opened)
+    return opened
+  }
+
+  /** The gathering of all writes that are left of one. They join it in one turn, and it is sent at the end of the turn. */
+  #retryOf(lane: Lane, failed: Gathering): Gathering {
+    if (failed.retry !== undefined) return failed.retry
+    failed.retry = this.#newGathering(failed.sinceMs, true)
+    lane.gatherings.unshift(failed.retry)
+    return failed.retry
+  }
+
+  #newGathering(sinceMs: number, isRetry: boolean): Gathering {
+    this.#unsettled += 1
+    const memory = this.#spareMemories.pop() ?? Buffer.allocUnsafeSlow(MEMORY_BYTES)
+    return new Gathering(sinceMs, memory, { isRetry, followed: this.#follow?.() })
+  }
+
+  #gather<Scope>(lane: Lane, gathering: Gathering, rows: Rows<Scope>, origin: RequestOrigin): void {
+    gathering.add(rows)
+    if (gathering.followed !== undefined && rows.count > 0)
+      gathering.followed.gather(origin, rows.count, gathering.text.subarray(-rows.byteLength))
+    this.#bytesWaiting += rows.byteLength
+    this.#scheduleTurn(lane)
+  }
+
+  #scheduleTurn(lane: Lane): void {
+    if (lane.isTurnScheduled) return
+    lane.isTurnScheduled = true
     setImmediate(() => {
-      this.#turnScheduled = false
-      this.#sendDue()
+      lane.isTurnScheduled = false
+      this.#sendDue(lane)
     })
   }
 
-  #sendDue(): void {
-    for (let next = this.#gatherings[0]; next !== undefined; next = this.#gatherings[0]) {
-      const addsMax = next.isFull ? chunkLimits.addsInFlightMax + this.#shards - 1 : this.#shards
-      if (this.#addsInFlight >= addsMax || (!next.isFull && this.#isPaced())) return
-      this.#gatherings.shift()
-      this.#pace.start()
-      this.#rowRate.record(next.rows, this.#monotonicMs())
-      void this.#send(next)
+  #sendDue(lane: Lane): void {
+    for (let next = lane.gatherings[0]; next !== undefined; next = lane.gatherings[0]) {
+      const addsMax = next.isClosed ? chunkLimits.addsInFlightMax + lane.shards - 1 : lane.shards
+      if (lane.addsInFlight >= addsMax || (!next.isClosed && this.#isPaced(lane))) return
+      lane.gatherings.shift()
+      lane.startedMs = this.#monotonicMs()
+      this.#countRows(next.rows, lane.startedMs)
+      void this.#send(lane, next)
     }
   }
 
   /** Whether the next add must wait. If so, sends when it need not. */
-  #isPaced(): boolean {
-    const overlapMs = this.#addsInFlight === 0 ? 0 : chunkLimits.overlapIntervalMs
-    const waitMs = this.#pace.waitMs(Math.max(overlapMs, gatherIntervalMs(this.#rowRate.perS)))
-    if (waitMs === 0) return false
-    if (this.#pacer === undefined) {
-      this.#pacer = setTimeout(() => {
-        this.#pacer = undefined
-        this.#sendDue()
-      }, waitMs)
-    }
+  #isPaced(lane: Lane): boolean {
+    const { intervalMs, fastRowsPerS } = chunkLimits
+    if (lane.addsInFlight === 0 && this.#rowsPerS < fastRowsPerS) return false
+    const waitMs = lane.startedMs + intervalMs - this.#monotonicMs()
+    if (waitMs < WAIT_MIN_MS) return false
+    lane.pacer ??= setTimeout(() => {
+      lane.pacer = undefined
+      this.#sendDue(lane)
+    }, waitMs)
     return true
   }
 
-  #pack({ rows, text, memory }: Gathering, traceparent: string | undefined): Chunk {
-    const chunk = encodeChunk(rows, text, traceparent)
-    if (memory.length === MEMORY_BYTES && this.#spareMemories.length < SPARE_MEMORIES_MAX) {
-      this.#spareMemories.push(memory)
-    }
-    return chunk
+  #countRows(rows: number, nowMs: number): void {
+    const decay = Math.exp((this.#sentMs - nowMs) / RATE_MS)
+    this.#rowsPerS = this.#rowsPerS * decay + rows * (1_000 / RATE_MS)
+    this.#sentMs = nowMs
   }
 
-  #startSpan(chunkId: string, { spans, sinceMs, rows, bytes }: Gathering): ChunkSpan | undefined {
-    if (spans === undefined) return undefined
-    return this.#spans?.start({ chunkId, sinceMs, rows, bytes, requests: spans })
-  }
-
-  async #send(gathering: Gathering): Promise<void> {
-    const { bytes, written, sinceMs, requests } = gathering
-    let chunkId = ''
-    let span: ChunkSpan | undefined
-    this.#addsInFlight += 1
+  async #send(lane: Lane, gathering: Gathering): Promise<void> {
+    const { bytes, followed, records, sinceMs, stored } = gathering
+    lane.addsInFlight += 1
     try {
       const deadlineMs = sinceMs + chunkLimits.addDeadlineMs
       if (this.#monotonicMs() >= deadlineMs) throw new QueueUnavailableError('Redis is too slow')
-      chunkId = this.#makeId()
-      span = this.#startSpan(chunkId, gathering)
-      const shard = await this.#queue.add(chunkId, this.#pack(gathering, span?.traceparent), deadlineMs)
-      this.#trace?.added(chunkId, requests)
-      written.resolve()
-      span?.ended('added', shard)
+      // Each attempt of a write has a new id, so that two different chunks never have the same id.
+      const chunkId = this.#makeId()
+      const chunk = this.#pack(gathering, followed?.sent(chunkId, gathering))
+      const { shard, found } = await lane.add(chunkId, chunk, records, deadlineMs)
+      stored.resolve(found)
+      followed?.answered(found === undefined, shard)
     } catch (error) {
-      this.#trace?.failed(chunkId, requests, error)
-      span?.failed(error)
-      written.reject(error)
+      followed?.failed(error)
+      stored.reject(error)
     } finally {
-      this.#addsInFlight -= 1
+      lane.addsInFlight -= 1
       this.#bytesWaiting -= bytes
-      if (this.#bytesWaiting === 0) for (const resolve of this.#idle.splice(0)) resolve()
-      this.#sendDue()
+      this.#unsettled -= 1
+      if (this.#unsettled === 0) for (const resolve of this.#idle.splice(0)) resolve()
+      this.#sendDue(lane)
     }
+  }
+
+  #pack({ rows, text, memory }: Gathering, traceparent: string | undefined): Chunk | undefined {
+    const chunk = rows === 0 ? undefined : encodeChunk(rows, text, traceparent)
+    if (memory.length === MEMORY_BYTES && this.#spareMemories.length < SPARE_MEMORIES_MAX)
+      this.#spareMemories.push(memory)
+    return chunk
+  }
+}
+
+function makeLane(shards: number, add: Lane['add']): Lane {
+  return {
+    shards,
+    add,
+    gatherings: [],
+    addsInFlight: 0,
+    startedMs: Number.NEGATIVE_INFINITY,
+    isTurnScheduled: false,
+    pacer: undefined,
   }
 }

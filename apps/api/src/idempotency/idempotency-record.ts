@@ -1,7 +1,9 @@
 import { createHash, hash } from 'node:crypto'
 import type { IncomingHttpHeaders } from 'node:http'
 import type { EntryReceipt } from '../intake/intake.ts'
+import { logsPaths } from '../http-contract.ts'
 import { Problem, problems } from '../problems.ts'
+import type { Turns } from '../turns.ts'
 
 /** Visible ASCII. Node joins a repeated header with a comma and a space, so a repeated key never matches. */
 export const IDEMPOTENCY_KEY = /^[!-~]{1,255}$/
@@ -21,7 +23,7 @@ export interface RequestIdentity {
 }
 
 /** Whether a request is identified by a key or by its body. */
-export function hasIdentity(headers: IncomingHttpHeaders): boolean {
+function hasIdentity(headers: IncomingHttpHeaders): boolean {
   return headers['idempotency-key'] !== undefined || headers['sluice-idempotency'] !== undefined
 }
 
@@ -49,6 +51,40 @@ export function identifyRequest(
     throw new Problem('invalid_idempotency_key', 'Send Idempotency-Key or Sluice-Idempotency, not both.')
   // No client can send this key: it has a space.
   return { key: `body ${digest}`, digest }
+}
+
+/** Hashing this much takes about 0.1 ms: less than waiting for a later turn of the event loop costs. */
+const HASHED_AT_ONCE_BYTES_MAX = 64 * 1024
+
+/**
+ * The identity of a request, for which its body is hashed. 5 MiB take 8 ms, so large bodies take turns: dozens may arrive in the same
+ * moment.
+ *
+ * @param body decoded
+ * @returns not a promise for a small body, nor for a request without an identity
+ * @throws Problem `invalid_idempotency_key`, or rejects with it
+ */
+export function identify(
+  {
+    headers,
+    routeOptions,
+    url,
+  }: {
+    readonly headers: IncomingHttpHeaders
+    readonly routeOptions: { readonly url?: string | undefined }
+    readonly url: string
+  },
+  body: Buffer,
+  turns: Turns,
+  projectId: string,
+): RequestIdentity | undefined | Promise<RequestIdentity | undefined> {
+  if (!hasIdentity(headers)) return undefined
+  // The paths of entries are one resource.
+  const target = logsPaths.includes(routeOptions.url ?? '') ? '' : url
+  const pause = body.length > HASHED_AT_ONCE_BYTES_MAX ? turns.begin(projectId).pause() : undefined
+  return pause === undefined
+    ? identifyRequest(headers, body, target)
+    : pause.then(() => identifyRequest(headers, body, target))
 }
 
 /** The value of the header Sluice-Idempotency. */

@@ -1,10 +1,10 @@
 import type { QueueNames } from '@sluice/queue'
 import type { Owned } from '@sluice/row-scanner'
-import type { Span } from '@sluice/traces'
+import { type ChunkWriter, RecordQuotaError } from '../chunks/chunk-writer.ts'
 import { entryAnswer, type ParsedRequest } from '../intake/intake.ts'
 import { Problem, problems } from '../problems.ts'
 import { decodeRecord, encodeRecord, hashIdempotencyKey, shardOf } from './idempotency-record.ts'
-import { type IdempotentWriter, RecordQuotaError } from './idempotent-writer.ts'
+import type { RequestOrigin } from '../traces/request-traces.ts'
 
 /** A request with an idempotency key. */
 export interface KeyedRequest {
@@ -15,14 +15,13 @@ export interface KeyedRequest {
   readonly digest: string
   /** Stored if this is the first request with the key. */
   readonly parsed: ParsedRequest<Owned>
-  /** Only to follow the request, as is its span. */
-  readonly requestId: string
-  readonly span?: Span | null
+  /** Only to follow the request. */
+  readonly origin: RequestOrigin
 }
 
 /** Stores the entries of a request with an idempotency key once, and replays the answer to it. */
 export class Idempotency {
-  readonly #writer: Pick<IdempotentWriter, 'write'>
+  readonly #writer: Pick<ChunkWriter, 'writeOnce'>
   readonly #shards: readonly QueueNames[]
   readonly #makeId: () => string
 
@@ -30,7 +29,7 @@ export class Idempotency {
    * @param shards the names of each shard, in the order of the writer's queues
    * @param makeId makes a UUID
    */
-  constructor(writer: Pick<IdempotentWriter, 'write'>, shards: readonly QueueNames[], makeId: () => string) {
+  constructor(writer: Pick<ChunkWriter, 'writeOnce'>, shards: readonly QueueNames[], makeId: () => string) {
     this.#writer = writer
     this.#shards = shards
     this.#makeId = makeId
@@ -42,10 +41,10 @@ export class Idempotency {
    *
    * @returns the JSON of the answer, and whether it is the answer to an earlier request
    * @throws Problem `idempotency_key_reused`, `too_many_idempotency_keys`
-   * @throws what `IdempotentWriter.write` throws
+   * @throws what `ChunkWriter.writeOnce` throws
    */
   async write(request: KeyedRequest): Promise<{ readonly answer: string; readonly isReplay: boolean }> {
-    const { projectId, key, digest, parsed, requestId, span = null } = request
+    const { projectId, key, digest, parsed, origin } = request
     const { rows, answer, receipt } = parsed
     const record = encodeRecord({
       digest,
@@ -60,8 +59,7 @@ export class Idempotency {
     const name = names.idempotencyKey(keyHash)
     const quota = names.idempotencyQuotaKey(projectId)
 
-    const write = { shard, name, quota, record, rows, requestId, span }
-    const held = await this.#writer.write(write).catch(toProblem)
+    const held = await this.#writer.writeOnce({ shard, name, quota, record, rows }, origin).catch(toProblem)
     if (held === record) return { answer, isReplay: false }
     const first = decodeRecord(held)
     if (first.digest !== digest)

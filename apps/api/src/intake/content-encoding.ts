@@ -45,12 +45,10 @@ export const decodingLimits = {
    * files and names as well.
    */
   threadsMax: Math.max(1, Math.min(3, availableParallelism() - 1)),
-  /** Encoded bodies that wait for a thread. More would wait for more than a second. */
+  /** Encoded bodies that wait for a thread. More would wait for more than a second. The budget of bodies bounds their bytes. */
   waitingMax: 200,
-  waitingBytesMax: 32 * 1024 * 1024,
   /** Half: one project cannot take all places. */
   projectWaitingMax: 100,
-  projectWaitingBytesMax: 16 * 1024 * 1024,
 } as const
 
 /** @param bytesMax decoding stops here: a decompression bomb costs as much as a large body */
@@ -154,18 +152,10 @@ export function decodeSmall(body: Buffer, header: string | undefined): Buffer | 
   return complete(decoded, body)
 }
 
-/** What waits for a thread. */
-interface Waiting {
-  bodies: number
-  bytes: number
-}
-
 /** Decodes bodies in threads. Those of a project are decoded in the order of their arrival, and projects take turns. */
 export class ContentDecoder {
   #running = 0
   readonly #queue = new FairQueue<() => void>()
-  readonly #waiting: Waiting = { bodies: 0, bytes: 0 }
-  readonly #waitingByProject = new Map<string, Waiting>()
 
   /**
    * @param header the Content-Encoding header
@@ -174,7 +164,7 @@ export class ContentDecoder {
   async decode(body: Buffer, header: string | undefined, projectId: string): Promise<Buffer> {
     const decoder = decoderFor(header)
     if (decoder === undefined || body.length === 0) return body
-    if (this.#running >= decodingLimits.threadsMax) await this.#wait(body.length, projectId)
+    if (this.#running >= decodingLimits.threadsMax) await this.#wait(projectId)
     this.#running += 1
     try {
       return complete(await decodeInThread(decoder, body), body)
@@ -184,24 +174,11 @@ export class ContentDecoder {
     }
   }
 
-  async #wait(bytes: number, projectId: string): Promise<void> {
-    const { waitingMax, waitingBytesMax, projectWaitingMax, projectWaitingBytesMax } = decodingLimits
-    const all = this.#waiting
-    const own = this.#waitingByProject.get(projectId) ?? { bodies: 0, bytes: 0 }
-    const isFull = all.bodies >= waitingMax || all.bytes + bytes > waitingBytesMax
-    if (isFull || own.bodies >= projectWaitingMax || own.bytes + bytes > projectWaitingBytesMax)
+  async #wait(projectId: string): Promise<void> {
+    const { waitingMax, projectWaitingMax } = decodingLimits
+    if (this.#queue.size >= waitingMax || this.#queue.sizeOf(projectId) >= projectWaitingMax)
       throw new Problem('overloaded', problems.overloaded.detail, { headers: { 'retry-after': '1' } })
-    this.#waitingByProject.set(projectId, own)
-    for (const waiting of [all, own]) {
-      waiting.bodies += 1
-      waiting.bytes += bytes
-    }
     await new Promise<void>((resolve) => this.#queue.push(projectId, resolve))
-    for (const waiting of [all, own]) {
-      waiting.bodies -= 1
-      waiting.bytes -= bytes
-    }
-    if (own.bodies === 0) this.#waitingByProject.delete(projectId)
   }
 }
 

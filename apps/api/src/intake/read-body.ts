@@ -1,30 +1,28 @@
 import { limits } from '@sluice/schema'
 import type { IncomingHttpHeaders, IncomingMessage } from 'node:http'
-import type { BodyBudget, BodyHolder } from '../overload/body-budget.ts'
+import type { HeldBytes } from '../overload/body-budget.ts'
 import { Problem, problems } from '../problems.ts'
 
-type BodyRequest = BodyHolder & { readonly headers: IncomingHttpHeaders }
-
-/** Why a body must not be sent, as far as its headers show it. */
-export function rejectBody(request: BodyRequest, budget: BodyBudget): Problem | undefined {
-  const declared = declaredBytes(request) ?? 0
-  if (declared > limits.bodyBytesMax) return tooLarge()
-  return budget.fits(request, declared) ? undefined : budget.reject(request)
+/** Rejects a body that must not be sent, as far as its headers show it. @throws Problem */
+export function checkLength(headers: IncomingHttpHeaders, held: HeldBytes): void {
+  const declared = declaredBytes(headers) ?? 0
+  if (declared > limits.bodyBytesMax) throw tooLarge()
+  held.check(declared)
 }
 
 /**
- * Reads a body into one buffer. Its bytes are held in the budget until `BodyBudget.release`: at once if the length is declared,
+ * Reads a body into one buffer. Its bytes are held until `HeldBytes.release`: at once if the length is declared,
  * otherwise as they arrive.
  *
  * @param done called once, with the body, or with a Problem or the error of the connection. Then nothing is held
  */
 export function readBody(
-  request: BodyRequest,
+  headers: IncomingHttpHeaders,
   payload: IncomingMessage,
-  budget: BodyBudget,
+  held: HeldBytes,
   done: (error: Error | null, body?: Buffer) => void,
 ): void {
-  const declared = declaredBytes(request)
+  const declared = declaredBytes(headers)
   const chunks: Buffer[] = []
   let bytes = 0
 
@@ -32,8 +30,12 @@ export function readBody(
     bytes += chunk.length
     chunks.push(chunk)
     if (declared !== undefined) return
-    if (bytes > limits.bodyBytesMax) finish(tooLarge())
-    else if (!budget.hold(request, chunk.length)) finish(budget.reject(request))
+    try {
+      if (bytes > limits.bodyBytesMax) throw tooLarge()
+      held.hold(chunk.length)
+    } catch (error) {
+      finish(error as Problem)
+    }
   }
 
   function onEnd(): void {
@@ -53,25 +55,27 @@ export function readBody(
       const [only] = chunks
       done(null, chunks.length === 1 ? only : Buffer.concat(chunks, bytes))
     } else {
-      budget.release(request)
+      held.release()
       done(error)
     }
   }
 
-  const problem = rejectBody(request, budget)
-  if (problem !== undefined) done(problem)
-  // The client disconnected while its key was looked up. There are no more events.
-  else if (payload.destroyed) done(new Problem('bad_request', 'The body is incomplete.'))
-  else {
-    budget.hold(request, declared ?? 0)
-    payload.on('data', onData)
-    payload.on('end', onEnd)
-    payload.on('error', finish)
+  try {
+    checkLength(headers, held)
+    // The client disconnected while its key was looked up. There are no more events.
+    if (payload.destroyed) throw new Problem('bad_request', 'The body is incomplete.')
+    held.hold(declared ?? 0)
+  } catch (error) {
+    done(error as Problem)
+    return
   }
+  payload.on('data', onData)
+  payload.on('end', onEnd)
+  payload.on('error', finish)
 }
 
 /** Undefined for a body in chunks. */
-function declaredBytes({ headers }: BodyRequest): number | undefined {
+function declaredBytes(headers: IncomingHttpHeaders): number | undefined {
   const length = headers['content-length']
   return length === undefined ? undefined : Number(length)
 }

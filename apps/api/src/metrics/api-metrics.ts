@@ -4,7 +4,7 @@ import type { Authenticator } from '../authentication/authenticator.ts'
 import type { Intake } from '../intake/intake.ts'
 import type { BodyBudget } from '../overload/body-budget.ts'
 import type { OverloadMonitor } from '../overload/overload-monitor.ts'
-import { overloadReasons } from '../overload/overloaded-error.ts'
+import { overloadReasons } from '../overload/settings.ts'
 import { RequestCounts } from './request-counts.ts'
 
 /** An add to the queue ends after 1.8 s, and a request soon after it. */
@@ -153,7 +153,7 @@ export function exportApi(metrics: Metrics, { requests }: ApiCounts, parts: Coun
   )
   metrics.gauge({ name: 'sluice_bytes_in_flight', help: 'Bytes of rows that wait for Redis.' }, bytesInFlight)
   metrics.gauge(
-    { name: 'sluice_body_bytes_held', help: 'Bytes of request bodies in memory.' },
+    { name: 'sluice_body_bytes_held', help: 'Bytes of request bodies and their rows in memory.' },
     () => bodies.status.bytes,
   )
 }

@@ -1,41 +1,37 @@
 import type { Logger } from '@sluice/runtime'
 import { limits } from '@sluice/schema'
-import type { Problem } from '../problems.ts'
-import { retryLater } from './retry-later.ts'
+import type { ServerResponse } from 'node:http'
+import { type Problem, retryLater } from '../problems.ts'
 
-/** How many bytes of bodies one process may hold, of all projects and of one. */
+/** How many bytes one process may hold, of all projects and of one. */
 export interface BodyLimits {
   readonly bytesMax: number
   readonly projectBytesMax: number
 }
 
-/** What a record of a shipper takes besides its row: its item in an answer, or why it is rejected. Without it, 15 bytes of a body took 190. */
+/** Bytes held per record of a shipper besides its row: its item in an answer, or why it is rejected. Uncounted, a 15-byte record took 190. */
 export const RECORD_BYTES = 256
 
 /**
- * A compressed body is held together with the decoded one, and that of a shipper together with its rows and records. With lower limits, a
- * valid request would never fit.
+ * A compressed body is held together with the decoded one, and a body together with its rows and records. With lower limits, a valid
+ * request would never fit.
  */
 export const BODY_LIMITS_MIN =
   2 * limits.bodyBytesMax + limits.rowBytesPerRequestMax + limits.recordsPerRequestMax * RECORD_BYTES
 
-/** The bodies of one project. */
-export interface ProjectBodies {
-  bytes: number
-}
-
-/** A request, and what is held for it. */
-export interface BodyHolder {
-  readonly project: { readonly id: string } | null
-  projectBodies: ProjectBodies | null
-  bodyBytes: number
-}
+// The rows of entries have no limit of their own: each adds the server's fields, and escapes may double the text.
+if (limits.rowBytesPerRequestMax < 4 * limits.bodyBytesMax)
+  throw new Error('rowBytesPerRequestMax is too small for the rows of the largest body')
 
 /** Most bodies arrive within a second. */
 const RETRY_AFTER_S = { min: 1, max: 3 }
 /** Projects without bodies are forgotten when there are more. 10,000 of about 100 bytes: 1 MB. */
 const PROJECTS_MAX = 10_000
 const WARN_INTERVAL_MS = 10_000
+/** Smaller answers are not held while they are sent: the operating system takes them at once. */
+const SENT_AT_ONCE_BYTES_MAX = 64 * 1024
+/** 13 MB in 60 s are 1.7 Mbit/s. A client that reads a part every minute would use up the budget of all projects for long. */
+const READ_MS_MAX = 60_000
 
 export interface BodyBudgetOptions {
   readonly limits: BodyLimits
@@ -52,13 +48,20 @@ export interface BodyStatus extends BodyLimits {
   readonly rejected: number
 }
 
+/** What is held for one project. */
+interface ProjectBytes {
+  readonly id: string
+  bytes: number
+}
+
 /**
- * Counts the bytes of bodies from their arrival until their requests are answered, so that slow senders cannot fill the memory.
- * A request that does not fit is rejected. Others are not affected: one project alone cannot use all of the memory.
+ * Counts the bytes that requests hold from the first byte of their bodies until they are answered: bodies, decoded bodies, rows, and long
+ * answers until they are read. A request that does not fit is rejected. Others are not affected: one project alone cannot use all of the
+ * memory, and slow senders, slow readers and a slow Redis cannot fill it.
  */
 export class BodyBudget {
   readonly #options: BodyBudgetOptions
-  readonly #projects = new Map<string, ProjectBodies>()
+  readonly #projects = new Map<string, ProjectBytes>()
   #bytes = 0
   #rejected = 0
   #warnedAtMs = Number.NEGATIVE_INFINITY
@@ -67,39 +70,31 @@ export class BodyBudget {
     this.#options = options
   }
 
-  /** Whether further bytes of an authenticated request fit. */
-  fits(request: BodyHolder, bytes: number): boolean {
+  /** What a new request, or its answer, holds: nothing yet. */
+  open(projectId: string): HeldBytes {
+    return new HeldBytes(this, this.#find(projectId))
+  }
+
+  fits(project: ProjectBytes, bytes: number): boolean {
     const { bytesMax, projectBytesMax } = this.#options.limits
-    return this.#bytes + bytes <= bytesMax && this.#bodiesOf(request).bytes + bytes <= projectBytesMax
+    return this.#bytes + bytes <= bytesMax && project.bytes + bytes <= projectBytesMax
   }
 
-  /** Holds further bytes for a request, until `release`. False if they do not fit; then nothing changes. */
-  hold(request: BodyHolder, bytes: number): boolean {
-    if (!this.fits(request, bytes)) return false
-    this.#bodiesOf(request).bytes += bytes
+  /** @param bytes negative to release them */
+  add(project: ProjectBytes, bytes: number): void {
+    project.bytes += bytes
     this.#bytes += bytes
-    request.bodyBytes += bytes
-    return true
-  }
-
-  /** Releases what is held for a request. */
-  release(request: BodyHolder): void {
-    const { projectBodies, bodyBytes } = request
-    if (projectBodies !== null) projectBodies.bytes -= bodyBytes
-    this.#bytes -= bodyBytes
-    request.bodyBytes = 0
   }
 
   /** Counts and returns the rejection of a request that does not fit. */
-  reject(request: BodyHolder): Problem {
+  reject(project: ProjectBytes): Problem {
     const { logger, random, monotonicMs } = this.#options
     this.#rejected += 1
     const nowMs = monotonicMs()
     if (nowMs - this.#warnedAtMs >= WARN_INTERVAL_MS) {
       this.#warnedAtMs = nowMs
-      const { bytes: projectBytes } = this.#bodiesOf(request)
       logger.warn(
-        { projectId: request.project?.id, projectBytes, ...this.status },
+        { projectId: project.id, projectBytes: project.bytes, ...this.status },
         'too many bytes of bodies, rejecting requests',
       )
     }
@@ -110,18 +105,60 @@ export class BodyBudget {
     return { bytes: this.#bytes, ...this.#options.limits, rejected: this.#rejected }
   }
 
-  #bodiesOf(request: BodyHolder): ProjectBodies {
-    return (request.projectBodies ??= this.#find(request.project?.id ?? ''))
-  }
-
-  #find(projectId: string): ProjectBodies {
+  #find(projectId: string): ProjectBytes {
     const known = this.#projects.get(projectId)
     if (known !== undefined) return known
     if (this.#projects.size >= PROJECTS_MAX) {
       for (const [id, { bytes }] of this.#projects) if (bytes === 0) this.#projects.delete(id)
     }
-    const bodies = { bytes: 0 }
-    this.#projects.set(projectId, bodies)
-    return bodies
+    const project = { id: projectId, bytes: 0 }
+    this.#projects.set(projectId, project)
+    return project
+  }
+}
+
+/** What the budget holds for one request, or for its answer. */
+export class HeldBytes {
+  readonly #budget: BodyBudget
+  readonly #project: ProjectBytes
+  #bytes = 0
+
+  constructor(budget: BodyBudget, project: ProjectBytes) {
+    this.#budget = budget
+    this.#project = project
+  }
+
+  /** Rejects a request whose further bytes do not fit now. @throws Problem `overloaded` */
+  check(bytes: number): void {
+    if (!this.#budget.fits(this.#project, bytes)) throw this.#budget.reject(this.#project)
+  }
+
+  /** Holds further bytes until `release`. @throws Problem `overloaded`; then nothing changes */
+  hold(bytes: number): void {
+    this.check(bytes)
+    this.#budget.add(this.#project, bytes)
+    this.#bytes += bytes
+  }
+
+  release(): void {
+    this.#budget.add(this.#project, -this.#bytes)
+    this.#bytes = 0
+  }
+
+  /**
+   * Releases an answer when its client has read it or closes the connection. To be called before it is sent. Closes the connection of a
+   * client that takes too long to read it.
+   */
+  releaseAfter(response: ServerResponse): void {
+    // A response whose connection is closed emits no further event.
+    if (this.#bytes < SENT_AT_ONCE_BYTES_MAX || response.closed || response.destroyed) {
+      this.release()
+      return
+    }
+    const timer = setTimeout(() => response.destroy(), READ_MS_MAX)
+    response.once('close', () => {
+      clearTimeout(timer)
+      this.release()
+    })
   }
 }

@@ -1,10 +1,8 @@
 import type { Logger } from '@sluice/runtime'
 import type { QueueGauge, QueueReading } from '@sluice/ops'
-import type { Problem } from '../problems.ts'
-import { type OverloadReason, overloadReasons } from './overloaded-error.ts'
-import { retryLater, type RetryRange } from './retry-later.ts'
-import type { OverloadThresholds } from './settings.ts'
-import { type Thresholds, Watermark } from './watermark.ts'
+import { type ELDHistogram, monitorEventLoopDelay } from 'node:perf_hooks'
+import { type Problem, retryLater, type RetryRange } from '../problems.ts'
+import { type OverloadReason, overloadReasons, type OverloadThresholds, type Thresholds } from './settings.ts'
 
 /** Redis grows by at most about 30 MB a second, which is little compared with the memory above the high-water mark. */
 const POLL_INTERVAL_MS = 1_000
@@ -54,14 +52,14 @@ export interface OverloadStatus {
 /**
  * Decides whether requests must be rejected because more entries arrive than can be stored.
  *
- * Accepting → rejecting (at least one signal has reached its high-water mark) → accepting (every signal is again at its
- * low-water mark or below). The monitor reads the signals once a second, never during a request. While Redis cannot
+ * Accepting → rejecting (at least one signal has reached its high-water mark, or had no room for a request) → accepting (every signal
+ * is again at its low-water mark or below). The monitor reads the signals once a second, never during a request. While Redis cannot
  * be read, its signals keep their state: a full Redis is probably still full, and an unavailable Redis makes the adds fail.
  * One read of Redis is in flight at a time.
  */
 export class OverloadMonitor {
   readonly #options: OverloadMonitorOptions
-  readonly #watermarks: Readonly<Record<OverloadReason, Watermark>>
+  readonly #signals = byReason<Omit<SignalStatus, keyof Thresholds>>(() => ({ value: null, isOver: false }))
   readonly #refused = byReason(() => 0)
   /** The first of the current reasons. */
   #reason: OverloadReason | undefined
@@ -72,7 +70,6 @@ export class OverloadMonitor {
 
   constructor(options: OverloadMonitorOptions) {
     this.#options = options
-    this.#watermarks = byReason((reason) => new Watermark(options.thresholds[reason]))
   }
 
   /** Reads the signals from now on. The first read is after one second: by then the connection to Redis is established. */
@@ -95,7 +92,7 @@ export class OverloadMonitor {
    */
   reject(reason: OverloadReason): Problem {
     this.#refused[reason] += 1
-    if (!this.#watermarks[reason].isOver) this.#change(reason, (watermark) => watermark.trip())
+    this.#set(reason, this.#signals[reason].value, true)
     return retryLater(retryAfterS[reason], this.#options.random())
   }
 
@@ -124,14 +121,12 @@ export class OverloadMonitor {
   }
 
   get status(): OverloadStatus {
+    const { thresholds } = this.#options
     return {
       overloaded: this.#reason !== undefined,
       redisReadable: this.#redisReadable,
       queue: this.#queue,
-      signals: byReason((reason) => {
-        const { value = null, isOver, thresholds } = this.#watermarks[reason]
-        return { value, isOver, ...thresholds }
-      }),
+      signals: byReason((reason) => ({ ...this.#signals[reason], ...thresholds[reason] })),
       refused: { ...this.#refused },
     }
   }
@@ -145,19 +140,18 @@ export class OverloadMonitor {
   }
 
   #update(reason: OverloadReason, value: number): void {
-    this.#change(reason, (watermark) => watermark.update(value))
+    const { high, low } = this.#options.thresholds[reason]
+    this.#set(reason, value, this.#signals[reason].isOver ? value > low : value >= high)
   }
 
-  #change(reason: OverloadReason, apply: (watermark: Watermark) => void): void {
-    const watermark = this.#watermarks[reason]
-    const wasOver = watermark.isOver
-    apply(watermark)
-    const { isOver, value, thresholds } = watermark
+  #set(reason: OverloadReason, value: number | null, isOver: boolean): void {
+    const wasOver = this.#signals[reason].isOver
+    this.#signals[reason] = { value, isOver }
     if (isOver === wasOver) return
-    this.#reason = overloadReasons.find((candidate) => this.#watermarks[candidate].isOver)
-    const { logger } = this.#options
-    if (isOver) logger.warn({ reason, value, ...thresholds }, 'overloaded, rejecting requests')
-    else logger.info({ reason, value, ...thresholds }, 'no longer overloaded')
+    this.#reason = overloadReasons.find((candidate) => this.#signals[candidate].isOver)
+    const { logger, thresholds } = this.#options
+    if (isOver) logger.warn({ reason, value, ...thresholds[reason] }, 'overloaded, rejecting requests')
+    else logger.info({ reason, value, ...thresholds[reason] }, 'no longer overloaded')
   }
 }
 
@@ -168,5 +162,31 @@ function byReason<T>(make: (reason: OverloadReason) => T): Record<OverloadReason
     queue_age: make('queue_age'),
     bytes_in_flight: make('bytes_in_flight'),
     event_loop_delay: make('event_loop_delay'),
+  }
+}
+
+/** Fifty samples a second. Node takes them with an internal timer, without running JavaScript. */
+const RESOLUTION_MS = 20
+
+/**
+ * Measures how late the turns of the event loop start. It reports the median, because a single long turn or a single pause
+ * of the process is not an overload.
+ */
+export class EventLoopDelay {
+  readonly #histogram: ELDHistogram = monitorEventLoopDelay({ resolution: RESOLUTION_MS })
+
+  start(): void {
+    this.#histogram.enable()
+  }
+
+  stop(): void {
+    this.#histogram.disable()
+  }
+
+  /** The median since the last call, in ms. */
+  takeMs(): number {
+    const medianMs = this.#histogram.percentile(50) / 1e6
+    this.#histogram.reset()
+    return Math.max(0, Math.round(medianMs - RESOLUTION_MS))
   }
 }

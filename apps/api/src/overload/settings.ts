@@ -1,7 +1,23 @@
 import { SettingsError, type SettingsOf } from '@sluice/runtime'
 import { BODY_LIMITS_MIN } from './body-budget.ts'
-import type { OverloadReason } from './overloaded-error.ts'
-import type { Thresholds } from './watermark.ts'
+
+/** Why requests are rejected, in order of precedence if there are several reasons. */
+export const overloadReasons = [
+  'redis_memory',
+  'queue_depth',
+  'queue_age',
+  'bytes_in_flight',
+  'event_loop_delay',
+] as const
+
+export type OverloadReason = (typeof overloadReasons)[number]
+
+/** The high-water mark and the low-water mark of a signal. */
+export interface Thresholds {
+  readonly high: number
+  /** Below `high`. The gap keeps a signal near the high-water mark from switching on and off every second. */
+  readonly low: number
+}
 
 /**
  * The high-water and low-water marks that can be set; docs/overload.md explains how to choose them. A full Redis also stops
@@ -65,17 +81,17 @@ export const overloadSettings = {
   BODIES_BYTES_MAX: {
     type: 'integer',
     minimum: BODY_LIMITS_MIN,
-    // 128 MiB are 25 bodies of the maximum size, or 3,800 batch requests of 35 KB.
-    default: 134_217_728,
+    // 192 MiB are 19 bodies of the maximum size with their rows, or 2,800 batch requests of 35 KB.
+    default: 201_326_592,
     description:
-      'Bytes of request bodies that an API process holds at most, from their arrival until their requests are answered.',
+      'Bytes of request bodies and their rows that an API process holds at most, from their arrival until their requests are answered.',
   },
   PROJECT_BODIES_BYTES_MAX: {
     type: 'integer',
     minimum: BODY_LIMITS_MIN,
-    // As much as the rows of one project that may wait for Redis.
-    default: 67_108_864,
-    description: 'Bytes of request bodies that an API process holds at most for one project.',
+    // 128 MiB: half a second of the highest load while Redis does not answer. The rest is for other projects.
+    default: 134_217_728,
+    description: 'Bytes of request bodies and their rows that an API process holds at most for one project.',
   },
 } as const
 
@@ -83,14 +99,13 @@ export const overloadSettings = {
 export type OverloadThresholds = Readonly<Record<OverloadReason, Thresholds>>
 
 /**
- * @param bytesWaitingMax how many bytes of rows the process may hold. When three quarters of them are in use, new requests are
- *   rejected before their bodies are read. The last quarter is for requests whose bodies are already being read.
- * @throws SettingsError when a low-water mark is not below its high-water mark
+ * Rows that wait for Redis, bytes: most of a second of the highest load. Redis has stopped or is slow then, so requests are rejected
+ * before their bodies are read. The rows of bodies that are being read are bounded by `BODIES_BYTES_MAX`.
  */
-export function overloadThresholds(
-  settings: SettingsOf<typeof overloadSettings>,
-  bytesWaitingMax: number,
-): OverloadThresholds {
+const BYTES_IN_FLIGHT: Thresholds = { high: 48_000_000, low: 32_000_000 }
+
+/** @throws SettingsError when a low-water mark is not below its high-water mark */
+export function overloadThresholds(settings: SettingsOf<typeof overloadSettings>): OverloadThresholds {
   const pair = (low: keyof typeof settings, high: keyof typeof settings): Thresholds => {
     if (settings[low] < settings[high]) return { high: settings[high], low: settings[low] }
     throw new SettingsError(`invalid settings: ${low} must be below ${high}`)
@@ -99,7 +114,7 @@ export function overloadThresholds(
     redis_memory: pair('REDIS_MEMORY_LOW_PERCENT', 'REDIS_MEMORY_HIGH_PERCENT'),
     queue_depth: pair('QUEUE_LOW_JOBS', 'QUEUE_HIGH_JOBS'),
     queue_age: pair('QUEUE_AGE_LOW_S', 'QUEUE_AGE_HIGH_S'),
-    bytes_in_flight: { high: bytesWaitingMax * 0.75, low: bytesWaitingMax * 0.5 },
+    bytes_in_flight: BYTES_IN_FLIGHT,
     event_loop_delay: pair('EVENT_LOOP_DELAY_LOW_MS', 'EVENT_LOOP_DELAY_HIGH_MS'),
   }
 }

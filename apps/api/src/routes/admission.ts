@@ -1,9 +1,165 @@
+import type { Project } from '@sluice/projects'
+import type { Span } from '@sluice/traces'
 import type { FastifyReply, FastifyRequest } from 'fastify'
-import { checkContentEncoding } from '../intake/content-encoding.ts'
-import { rejectBody } from '../intake/read-body.ts'
-import { Problem } from '../problems.ts'
+import type { Authenticator } from '../authentication/authenticator.ts'
+import type { ChunkWriter } from '../chunks/chunk-writer.ts'
+import type { Idempotency } from '../idempotency/idempotency.ts'
+import type { RequestIdentity } from '../idempotency/idempotency-record.ts'
+import { checkContentEncoding, type ContentDecoder } from '../intake/content-encoding.ts'
+import type { Intake } from '../intake/intake.ts'
+import { checkLength } from '../intake/read-body.ts'
+import type { AnswerCount, RequestCounts } from '../metrics/request-counts.ts'
+import type { BodyBudget, HeldBytes } from '../overload/body-budget.ts'
+import type { OverloadMonitor } from '../overload/overload-monitor.ts'
+import { Problem, type ProblemCode } from '../problems.ts'
 import type { Allowance } from '../rate-limits/allowance.ts'
-import type { IntakeDependencies } from './intake-dependencies.ts'
+import type { ProjectRateLimits } from '../rate-limits/project-rate-limits.ts'
+import { type Amount, largestCost, minus, nothing, plus, positive } from '../rate-limits/rate-limit.ts'
+import { requestAttributes, type RequestOrigin, type RequestTraces } from '../traces/request-traces.ts'
+import type { Turns } from '../turns.ts'
+
+declare module 'fastify' {
+  interface FastifyRequest {
+    /** Null before authentication, and on routes that take no entries. */
+    admission: Admission | null
+  }
+}
+
+/** A request with entries. Its body arrives as bytes. */
+export type IntakeRequest = FastifyRequest<{ Body: Buffer | undefined }>
+
+/** What every route that takes entries needs. */
+export interface IntakeDependencies {
+  readonly authenticator: Authenticator
+  readonly rateLimits: ProjectRateLimits
+  readonly intake: Intake
+  readonly writer: ChunkWriter
+  readonly idempotency: Idempotency
+  readonly overload: Pick<OverloadMonitor, 'check' | 'reject'>
+  readonly bodies: BodyBudget
+  readonly decoder: ContentDecoder
+  readonly counts: RequestCounts
+  /** For work that many requests may cause at once. */
+  readonly turns: Turns
+  /** The clock of all API processes: rows expire by it. It may throw ClockError. */
+  readonly wallMs: () => number
+  /**
+   * Undefined if traces are off. Then no request has a span, and a request only costs the branches that test it: no hook, no closure and
+   * no object of it exists for traces.
+   */
+  readonly traces?: RequestTraces | undefined
+}
+
+/** What is known of a request from its authentication to its answer. One for each request, made by `admit`. */
+export class Admission implements RequestOrigin {
+  readonly id: string
+  readonly reply: FastifyReply
+  /** When the head of the request arrived, on the monotonic clock. */
+  readonly startedMs: number
+  readonly project: Project
+  readonly held: HeldBytes
+  /** Null unless the request is traced. */
+  span: Span | null = null
+  /** Undefined for a request without an idempotency key, and before its body has arrived. */
+  identity: RequestIdentity | undefined
+  /** Why the request was rejected. Undefined if it was not. */
+  problem: ProblemCode | undefined
+  /** The rate limit of the project. Null for a project without one. */
+  readonly #allowance: Allowance | null
+  /** The part of the cost that was charged. Null if nothing was. */
+  #charged: Amount | null = null
+
+  constructor(
+    reply: FastifyReply,
+    startedMs: number,
+    project: Project,
+    allowance: Allowance | null,
+    held: HeldBytes,
+  ) {
+    this.id = reply.request.id
+    this.reply = reply
+    this.startedMs = startedMs
+    this.project = project
+    this.#allowance = allowance
+    this.held = held
+  }
+
+  /**
+   * Charges one entry and the bytes of the body, before it is parsed.
+   *
+   * @returns undefined if it is charged at once
+   * @throws Problem `rate_limited`, or rejects with it
+   */
+  chargeBytes(bytes: number): Promise<void> | undefined {
+    if (this.#allowance === null) return undefined
+    const cost = { entries: 1, bytes }
+    const whole = largestCost(bytes)
+    const charged =
+      this.#charged === null
+        ? this.#allowance.take(cost, whole)
+        : this.#allowance.raise(this.#charged, cost, whole)
+    return this.#settle(cost, charged)
+  }
+
+  /**
+   * Charges the entries of the body, when they are counted. A request without entries costs as much work as one with an entry.
+   *
+   * @returns undefined if they are charged at once
+   * @throws Problem `rate_limited`, or rejects with it. The bytes stay charged
+   */
+  chargeEntries(entries: number): Promise<void> | undefined {
+    if (this.#allowance === null || this.#charged === null || entries <= 1) return undefined
+    const cost = { entries, bytes: this.#charged.bytes }
+    return this.#settle(cost, this.#allowance.raise(this.#charged, cost))
+  }
+
+  #settle(cost: Amount, charged: Promise<void> | undefined): Promise<void> | undefined {
+    if (charged !== undefined) return charged.then(() => void (this.#charged = cost))
+    this.#charged = cost
+    return undefined
+  }
+
+  /** Charges work that is done, whether the limit covers it or not, unless it was charged before. */
+  chargeDone(cost: Amount): void {
+    const charged = this.#charged ?? nothing
+    const owed = positive(minus(cost, charged))
+    if (this.#allowance === null || (owed.entries === 0 && owed.bytes === 0)) return
+    this.#allowance.charge(owed)
+    this.#charged = plus(charged, owed)
+  }
+
+  /** Rejects a request that the limit certainly does not cover, before further work is done. @throws Problem `rate_limited` */
+  rejectEarly(headers: FastifyRequest['headers']): void {
+    this.#allowance?.rejectEarly(headers)
+  }
+
+  /** Sets the rate limit headers of the answer. */
+  showLimits(): void {
+    if (this.#allowance === null) return
+    void this.reply
+      .header('ratelimit-policy', this.#allowance.policy)
+      .header('ratelimit', this.#allowance.state)
+  }
+
+  /** Counts an answer that acknowledges this number of new entries. */
+  acknowledge(answer: AnswerCount, entries: number, counts: RequestCounts): void {
+    if (this.span !== null) this.span.set({ [requestAttributes.entries]: entries })
+    counts.acknowledged(answer, entries, this.project.id, (performance.now() - this.startedMs) / 1_000)
+  }
+
+  /** Marks an answer from an idempotency record, and counts it. */
+  markReplay(counts: RequestCounts): void {
+    counts.replays += 1
+    if (this.span !== null) this.span.set({ [requestAttributes.isReplay]: true })
+    void this.reply.header('idempotency-replayed', 'true')
+  }
+}
+
+/** The admission of a request that is authenticated. */
+export function admissionOf({ admission }: FastifyRequest): Admission {
+  if (admission === null) throw new Error('the request is not authenticated')
+  return admission
+}
 
 /**
  * Everything that can reject a request before its body is read.
@@ -19,26 +175,28 @@ export async function admit(
   ownEncoding?: string,
 ): Promise<void> {
   const { headers } = request
-  request.project = await authenticator.authenticate(authorization, request, (project) => {
-    request.allowance = rateLimits.of(project)
-    if (request.allowance !== null) showLimits(request.allowance, reply)
+  const startedMs = performance.now()
+  await authenticator.authenticate(authorization, request, (project) => {
+    const held = bodies.open(project.id)
+    request.admission = new Admission(reply, startedMs, project, rateLimits.of(project), held)
   })
-  if (traces !== undefined) request.span = traces.start(request)
-  request.allowance?.rejectEarly(headers)
+  const admission = admissionOf(request)
+  if (traces !== undefined) admission.span = traces.start(request, admission)
+  admission.rejectEarly(headers)
   overload.check()
   const encoding = headers['content-encoding']
   if (encoding !== ownEncoding) checkContentEncoding(encoding)
   checkCharset(request)
   if (headers.expect === undefined) return
   // Last: the client need not send a body that is rejected.
-  const problem = rejectBody(request, bodies)
-  if (problem !== undefined) throw problem
+  checkLength(headers, admission.held)
   reply.raw.writeContinue()
 }
 
-/** Sets the rate limit headers for every answer. */
-function showLimits(allowance: Allowance, reply: FastifyReply): void {
-  void reply.header('ratelimit-policy', allowance.policy).header('ratelimit', allowance.state)
+/** The error handler of a route that takes entries: every answer to an authenticated request has the rate limit headers. @throws the error */
+export function rejectWithLimits(error: Error, { admission }: FastifyRequest): never {
+  admission?.showLimits()
+  throw error
 }
 
 /** @throws Problem `unsupported_media_type` */

@@ -1,15 +1,16 @@
-import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
+import type { FastifyContextConfig, FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
+import { METHODS } from 'node:http'
 import { type Answer, sendAnswer } from '../answer.ts'
-import { readBody } from '../intake/read-body.ts'
 import { shipperOperation } from '../openapi/operations.ts'
+import { datadogLogs } from '../protocols/datadog.ts'
+import { elasticsearchBulk } from '../protocols/elasticsearch/bulk.ts'
+import { lokiPush } from '../protocols/loki/push.ts'
 import type { FixedAnswer, Protocol } from '../protocols/protocol.ts'
-import { protocols } from './served-protocols.ts'
-import { admit } from './admission.ts'
-import { chargeUnknownLength } from './charges.ts'
-import type { IntakeDependencies } from './intake-dependencies.ts'
-import { rejectOtherMethods } from './other-methods.ts'
+import { splunkHec } from '../protocols/splunk-hec.ts'
+import { Problem, problems } from '../problems.ts'
+import { admit, type IntakeDependencies, rejectWithLimits } from './admission.ts'
+import { readBytes, withBody } from './receive-body.ts'
 import { takeRecords } from './take-records.ts'
-import { withBody } from './with-body.ts'
 
 declare module 'fastify' {
   interface FastifyContextConfig {
@@ -24,17 +25,17 @@ interface ProtocolRoute {
   Querystring: Readonly<Record<string, unknown>>
 }
 
+/** The protocols that have paths of their own. */
+export const protocols: readonly Protocol[] = [elasticsearchBulk, lokiPush, ...splunkHec, datadogLogs]
+
 /** The routes of all protocols that have paths of their own. */
 export async function protocolRoutes(
   app: FastifyInstance,
   dependencies: IntakeDependencies,
   served: readonly Protocol[] = protocols,
 ): Promise<void> {
-  const { bodies } = dependencies
   // Shippers send many media types for the same content. Only the protocol knows what a body must be.
-  app.addContentTypeParser('*', (request, payload, done) => {
-    readBody(request, payload, bodies, done)
-  })
+  app.addContentTypeParser('*', readBytes)
   for (const protocol of served) {
     for (const path of protocol.paths) addRoute(app, path, protocol, dependencies)
     for (const fixed of protocol.fixedAnswers ?? []) {
@@ -62,16 +63,14 @@ function addRoute(
       protocol.check?.(request)
       await admit(request, reply, dependencies, protocol.authorization(request.headers), encoding?.name)
     },
-    errorHandler: chargeUnknownLength,
+    errorHandler: rejectWithLimits,
     handler: async (request, reply) => {
+      const answers = countOf(request.method)
       const answer = await withBody(
         request,
-        reply,
         dependencies,
-        (body) => {
-          const reading = protocol.read(body, request)
-          return takeRecords(reading, body, request, reply, countOf(request.method), dependencies)
-        },
+        async (body, admission) =>
+          takeRecords(protocol.read(body, request), body, admission, answers, dependencies),
         encoding,
       )
       // The answer may wait for its client for long. The body is not held any more.
@@ -117,5 +116,35 @@ function addAnswer(
     config: { reject },
     onRequest: [...checks, respond],
     handler: respond,
+  })
+}
+
+/**
+ * Answers all other methods of a path with 405. Fastify would answer with 404, and knows only some of the methods.
+ *
+ * @param allowed the methods that the path has
+ */
+export function rejectOtherMethods(
+  app: FastifyInstance,
+  url: string,
+  allowed: readonly string[],
+  config: FastifyContextConfig = {},
+): void {
+  for (const method of METHODS) if (!app.supportedMethods.includes(method)) app.addHttpMethod(method)
+  const { method_not_allowed: standard } = problems
+  const detail = allowed.includes('POST') ? standard.detail : `Use ${allowed.join(' or ')}.`
+  const methodNotAllowed = (): Problem =>
+    new Problem('method_not_allowed', detail, {
+      headers: { allow: allowed.join(', ') },
+    })
+  app.route({
+    method: METHODS.filter((method) => !allowed.includes(method)),
+    url,
+    exposeHeadRoute: false,
+    config,
+    onRequest: (_request, _reply, done) => done(methodNotAllowed()),
+    handler: () => {
+      throw methodNotAllowed()
+    },
   })
 }

@@ -1,11 +1,15 @@
-import type { FastifyRequest } from 'fastify'
-import { digestPiece, type RequestIdentity } from '../idempotency/idempotency-record.ts'
+import { QueueFullError, QueueUnavailableError } from '@sluice/queue'
+import { digestPiece } from '../idempotency/idempotency-record.ts'
 import type { Piece } from '../intake/records.ts'
-import type { IntakeDependencies } from './intake-dependencies.ts'
-import { partlyStored } from './store-problem.ts'
+import type { OverloadMonitor } from '../overload/overload-monitor.ts'
+import { Problem, problems } from '../problems.ts'
+import type { Admission, IntakeDependencies } from './admission.ts'
 
 /** Pieces of one request that are written at a time. More would only make other requests wait. */
 const PIECES_IN_FLIGHT_MAX = 4
+const RETRY_AFTER_S = '1'
+const PARTLY_STORED =
+  'A part of the request is stored, and another part is not. Retry with the same idempotency key.'
 
 /**
  * Stores all pieces of a request. With an idempotency key, each piece has a record of its own, so a retry stores only those that are
@@ -16,30 +20,28 @@ const PIECES_IN_FLIGHT_MAX = 4
  */
 export async function storePieces(
   pieces: readonly Piece[],
-  request: FastifyRequest,
-  projectId: string,
-  identity: RequestIdentity | undefined,
+  admission: Admission,
   { writer, idempotency, overload }: Pick<IntakeDependencies, 'writer' | 'idempotency' | 'overload'>,
 ): Promise<number> {
+  const { identity, project } = admission
   const [first, ...rest] = pieces
   if (first === undefined) return 0
   let stored = 0
 
   async function store({ rows, start, end }: Piece): Promise<void> {
     if (identity === undefined) {
-      await writer.write(rows, request)
+      await writer.write(rows, admission)
       stored += rows.count
       return
     }
     const { key, digest } = identity
     const { isReplay } = await idempotency.write({
-      projectId,
+      projectId: project.id,
       // The keys of clients have no spaces, so no client can send the key of a piece.
       key: start === first?.start ? key : `${key} ${start}-${end}`,
       digest: pieces.length === 1 ? digest : digestPiece(digest, start, end),
       parsed: { entries: end - start, rows, answer: '' },
-      requestId: request.id,
-      span: request.span,
+      origin: admission,
     })
     if (!isReplay) stored += rows.count
   }
@@ -58,4 +60,27 @@ export async function storePieces(
   await Promise.all(Array.from({ length: PIECES_IN_FLIGHT_MAX }, storeRest))
   if (errors.length > 0) throw partlyStored(errors[0], overload)
   return stored
+}
+
+/** The answer to a request whose entries could not be stored. Other errors are returned as they are. */
+export function storeProblem(error: unknown, overload: Pick<OverloadMonitor, 'reject'>): unknown {
+  if (error instanceof QueueFullError) return overload.reject('redis_memory')
+  return error instanceof QueueUnavailableError ? queueUnavailable(RETRY_AFTER_S) : error
+}
+
+/**
+ * The answer to a request if a part of it is stored, whatever stopped the rest: every other problem says that nothing is stored. A retry with
+ * the idempotency key stores the rest. It waits as long as the cause asks for.
+ *
+ * @returns other errors as they are
+ */
+function partlyStored(error: unknown, overload: Pick<OverloadMonitor, 'reject'>): unknown {
+  const problem = storeProblem(error, overload)
+  return problem instanceof Problem
+    ? queueUnavailable(problem.headers['retry-after'] ?? RETRY_AFTER_S, PARTLY_STORED)
+    : problem
+}
+
+function queueUnavailable(retryAfterS: string, detail: string = problems.queue_unavailable.detail): Problem {
+  return new Problem('queue_unavailable', detail, { headers: { 'retry-after': retryAfterS } })
 }

@@ -1,5 +1,6 @@
 import { parseTraceparent, type Span, type Traces } from '@sluice/traces'
-import type { FastifyReply, FastifyRequest } from 'fastify'
+import type { FastifyRequest } from 'fastify'
+import type { ProblemCode } from '../problems.ts'
 
 /**
  * Requests that a process traces per second. Callers decide which of their requests are traced, so without a limit they would decide what
@@ -7,7 +8,17 @@ import type { FastifyReply, FastifyRequest } from 'fastify'
  */
 export const TRACED_PER_S_MAX = 100
 
-/** Where the rows of a request come from: the request itself, or what a test has of it. */
+/** Which requests are traced. Workers trace the batches of traced chunks. */
+export const sampleSettings = {
+  OTEL_TRACES_SAMPLER_ARG: {
+    type: 'string',
+    pattern: '^(0(\\.[0-9]{1,9})?|1(\\.0{1,9})?)$',
+    default: '1',
+    description: `The part of the requests without a valid \`traceparent\` that is traced, from 0 to 1. A process traces at most ${TRACED_PER_S_MAX} requests per second.`,
+  },
+} as const
+
+/** Where the rows of a request come from. */
 export interface RequestOrigin {
   readonly id: string
   /** Null if the request is not traced. */
@@ -51,7 +62,10 @@ export class RequestTraces {
   }
 
   /** To be called when the request is authenticated: others could use up what is traced per second. Null if it is not traced. */
-  start(request: FastifyRequest): Span | null {
+  start(
+    request: FastifyRequest,
+    { startedMs, project }: { readonly startedMs: number; readonly project: { readonly id: string } },
+  ): Span | null {
     const { traces, sampleRatio, random } = this.#options
     const { traceparent } = request.headers
     const parent = typeof traceparent === 'string' ? parseTraceparent(traceparent) : undefined
@@ -61,23 +75,20 @@ export class RequestTraces {
     return traces.start({
       name: `${request.method} ${route}`,
       kind: 'server',
-      startMs: request.startedMs,
+      startMs: startedMs,
       parent,
       attributes: {
         [requestAttributes.method]: request.method,
         [requestAttributes.route]: route,
         [requestAttributes.requestId]: request.id,
-        [requestAttributes.projectId]: request.project?.id,
+        [requestAttributes.projectId]: project.id,
       },
     })
   }
 
   /** Ends the span of a request whose answer is known. */
-  end(span: Span, { problem }: FastifyRequest, { statusCode }: FastifyReply): void {
-    span.set({
-      [requestAttributes.status]: statusCode,
-      [requestAttributes.error]: problem ?? undefined,
-    })
+  end(span: Span, problem: ProblemCode | undefined, statusCode: number): void {
+    span.set({ [requestAttributes.status]: statusCode, [requestAttributes.error]: problem })
     span.end(statusCode >= 500 ? 'error' : undefined)
   }
 

@@ -1,10 +1,7 @@
 import { QueueUnavailableError } from '@sluice/queue'
 import { ownedRows } from '@sluice/row-scanner'
 import { beforeEach, describe, expect, it, vi } from 'vitest'
-import { paceLimits } from '../../src/chunks/add-pace.ts'
 import { chunkLimits, ChunkWriter } from '../../src/chunks/chunk-writer.ts'
-import { gatherLimits } from '../../src/chunks/row-rate.ts'
-import { OverloadedError } from '../../src/overload/overloaded-error.ts'
 import { FakeQueue, type PendingAdd } from '../support/fake-queue.ts'
 
 let queue: FakeQueue
@@ -34,18 +31,32 @@ const confirmAll = async (writes: readonly Promise<string>[]): Promise<void> => 
   await Promise.all(writes)
 }
 
+/** Writes rows at a constant rate. */
+const writeFor = async (adds: number, rowsPerS: number): Promise<void> => {
+  const rows = (rowsPerS * chunkLimits.intervalMs) / 1_000
+  for (let add = 0; add < adds; add += 1) {
+    nowMs += chunkLimits.intervalMs
+    await writeRows(rows, 'a\n'.repeat(rows))
+  }
+  queue.adds.length = 0
+}
+
+function writerOf(shards: number): ChunkWriter {
+  let id = 0
+  return new ChunkWriter({
+    queues: Array.from({ length: shards }, () => queue),
+    makeId: () => `chunk-${(id += 1)}`,
+    records: { windowMs: 0, perProjectMax: 0 },
+    monotonicMs: () => (nowMs += clockStepMs),
+  })
+}
+
 beforeEach(() => {
   queue = new FakeQueue({ holding: true })
-  let id = 0
   nowMs = 0
   // Each call of the clock advances it: time passes between any two steps, unless a test stops the clock.
-  writer = new ChunkWriter(
-    queue,
-    () => `chunk-${(id += 1)}`,
-    1,
-    () => (nowMs += clockStepMs),
-  )
   clockStepMs = 10
+  writer = writerOf(1)
 })
 
 describe('an idle writer', () => {
@@ -84,75 +95,13 @@ describe('an idle writer', () => {
     await write
     expect(written).toBe(true)
   })
-
-  it('gives each chunk a different id', async () => {
-    for (const index of [0, 1, 2]) {
-      const write = writeRows(1, 'a\n')
-      await turn()
-      addAt(index).confirm()
-      await write
-    }
-    expect(queue.adds.map(({ chunkId }) => chunkId)).toEqual(['chunk-1', 'chunk-2', 'chunk-3'])
-  })
-})
-
-describe('a writer of a queue to which all processes add less than the budget', () => {
-  it('sends as soon as the last add is answered', async () => {
-    clockStepMs = 0
-    queue.holding = false
-    queue.addsPerS = 0.9 * paceLimits.budgetPerS
-    await writeRows(1, 'a\n')
-    const write = writeRows(1, 'b\n')
-    await turn()
-    expect(queue.adds).toHaveLength(2)
-    await write
-  })
-})
-
-describe('a writer of a queue to which all processes add more than the budget', () => {
-  beforeEach(() => {
-    clockStepMs = 0
-    queue.holding = false
-    queue.addsPerS = 10 * paceLimits.budgetPerS
-  })
-
-  it('sends its first chunk without waiting', async () => {
-    const write = writeRows(1, 'a\n')
-    await turn()
-    expect(queue.adds).toHaveLength(1)
-    await write
-  })
-
-  it('gathers until the interval has passed, even if the queue answers faster', async () => {
-    await writeRows(1, 'a\n')
-    const writes = [writeRows(1, 'b\n')]
-    await turn()
-    writes.push(writeRows(1, 'c\n'))
-    await turn()
-    expect(queue.adds).toHaveLength(1)
-    nowMs += paceLimits.intervalMaxMs
-    await Promise.all(writes)
-    expect(addAt(1)).toMatchObject({ lines: ['b', 'c'] })
-  })
-
-  it('sends a full chunk without waiting', async () => {
-    await writeRows(1, 'a\n')
-    await writeRows(chunkLimits.rowsMax, 'b\n')
-    expect(queue.adds).toHaveLength(2)
-  })
 })
 
 describe('a writer of very many rows', () => {
-  const rows = gatherLimits.rowsMax
   beforeEach(async () => {
     clockStepMs = 0
     queue.holding = false
-    // One add per 4 ms: 250,000 rows per second.
-    for (let adds = 1; adds <= 100; adds += 1) {
-      nowMs += gatherLimits.intervalMaxMs
-      await writeRows(rows, 'a\n'.repeat(rows))
-    }
-    queue.adds.length = 0
+    await writeFor(100, 1.2 * chunkLimits.fastRowsPerS)
   })
 
   it('gathers for an interval, even if the queue answers faster', async () => {
@@ -161,7 +110,7 @@ describe('a writer of very many rows', () => {
     writes.push(writeRows(1, 'c\n'))
     await turn()
     expect(queue.adds).toHaveLength(0)
-    nowMs += gatherLimits.intervalMaxMs
+    nowMs += chunkLimits.intervalMs
     await Promise.all(writes)
     expect(addAt(0)).toMatchObject({ lines: ['b', 'c'] })
   })
@@ -177,6 +126,15 @@ describe('a writer of very many rows', () => {
     const write = writeRows(1, 'c\n')
     await turn()
     expect(queue.adds).toHaveLength(2)
+    await write
+  })
+
+  it('sends as soon as the last add is answered below fastRowsPerS', async () => {
+    nowMs += 1_000
+    await writeFor(100, 0.9 * chunkLimits.fastRowsPerS)
+    const write = writeRows(1, 'b\n')
+    await turn()
+    expect(queue.adds).toHaveLength(1)
     await write
   })
 })
@@ -258,13 +216,7 @@ describe('a busy writer', () => {
 describe('a writer of several queues', () => {
   const QUEUES = 3
   beforeEach(() => {
-    let id = 0
-    writer = new ChunkWriter(
-      queue,
-      () => `chunk-${(id += 1)}`,
-      QUEUES,
-      () => (nowMs += clockStepMs),
-    )
+    writer = writerOf(QUEUES)
   })
 
   it('does not let other writes wait for a queue that does not answer', async () => {
@@ -279,7 +231,7 @@ describe('a writer of several queues', () => {
     expect(queue.adds.map(({ lines }) => lines)).toEqual([['stuck'], ['next']])
   })
 
-  it('gathers while another queue answers within overlapIntervalMs, instead of a small chunk for each queue', async () => {
+  it('gathers while another queue answers within intervalMs, instead of a small chunk for each queue', async () => {
     clockStepMs = 0
     const writes = [writeRows(1, 'a\n')]
     await turn()
@@ -295,13 +247,13 @@ describe('a writer of several queues', () => {
     await Promise.all(writes)
   })
 
-  it('sends after overlapIntervalMs if a queue does not answer', async () => {
+  it('sends after intervalMs if a queue does not answer', async () => {
     clockStepMs = 0
     const stuck = writeRows(1, 'stuck\n')
     await turn()
     const next = writeRows(1, 'next\n')
     await turn()
-    nowMs += chunkLimits.overlapIntervalMs
+    nowMs += chunkLimits.intervalMs
     await vi.waitUntil(() => queue.adds.length === 2, { timeout: 5_000 })
     expect(queue.lines).toEqual(['stuck', 'next'])
     await confirmAll([outcome(stuck), outcome(next)])
@@ -347,72 +299,58 @@ describe('a writer whose queue fails', () => {
     expect(writer.bytesWaiting).toBe(0)
   })
 
-  it('accepts and sends writes after a failure', async () => {
-    const lost = outcome(writeRows(1, 'a\n'))
-    await turn()
-    addAt(0).fail(new Error('failed'))
-    await lost
-    const write = writeRows(1, 'b\n')
-    await turn()
-    addAt(1).confirm()
-    await write
-    expect(addAt(1).lines).toEqual(['b'])
-  })
-
   it('rejects and does not stall if an id cannot be made', async () => {
-    const broken = new ChunkWriter(queue, () => {
-      throw new RangeError('no more ids')
+    const broken = new ChunkWriter({
+      queues: [queue],
+      makeId: () => {
+        throw new RangeError('no more ids')
+      },
+      records: { windowMs: 0, perProjectMax: 0 },
     })
     await expect(broken.write(ownedRows(1, 'a\n'))).rejects.toThrow('no more ids')
     expect(broken.bytesWaiting).toBe(0)
   })
 })
 
-describe('a full writer', () => {
-  const part = chunkLimits.bytesWaitingMax / 8
-  /** Fills the writer to the last byte. */
-  const fill = async (): Promise<Promise<string>[]> => {
-    const writes = Array.from({ length: 8 }, () => outcome(writeRows(1, lineOf(part))))
+describe('the deadline of a chunk', () => {
+  beforeEach(() => {
+    clockStepMs = 0
+    nowMs = 1_000
+  })
+
+  it('starts with its first write', async () => {
+    const writes = [writeRows(1, 'a\n')]
+    nowMs = 1_500
+    writes.push(writeRows(1, 'b\n'))
     await turn()
-    return writes
-  }
-  it('accepts writes up to its limit, and rejects one byte more', async () => {
-    const writes = await fill()
-    expect(writer.bytesWaiting).toBe(chunkLimits.bytesWaitingMax)
-    await expect(writeRows(1, '\n')).rejects.toThrow(OverloadedError)
-    await confirmAll(writes)
-    expect(queue.adds).toHaveLength(8)
-    expect(queue.lines.every((line) => line.length === part - 1)).toBe(true)
-  })
-
-  it('rejects at once', async () => {
-    const writes = await fill()
-    const order: string[] = []
-    const rejected = writeRows(1, 'x\n').catch(() => order.push('rejected'))
-    await Promise.all([rejected, turn().then(() => order.push('turn'))])
-    expect(order).toEqual(['rejected', 'turn'])
-    await confirmAll(writes)
-  })
-
-  it('accepts writes again when some of its rows are acknowledged', async () => {
-    const writes = await fill()
+    expect(addAt(0).deadlineMs).toBe(1_000 + chunkLimits.addDeadlineMs)
     addAt(0).confirm()
-    expect(await writes[0]).toBe('written')
-    const again = outcome(writeRows(1, lineOf(part)))
-    await confirmAll([...writes, again])
-    expect(await again).toBe('written')
+    await Promise.all(writes)
   })
 
-  it('accepts writes again when all of its rows have failed', async () => {
-    const writes = await fill()
-    for (let i = 0; i < 8; i += 1) {
-      addAt(i).fail(new Error('failed'))
-      await turn()
-    }
-    expect(await Promise.all(writes)).toEqual(Array.from({ length: 8 }, () => 'Error'))
+  it('fails the chunk without an add if it has passed', async () => {
+    const first = writeRows(1, 'a\n')
+    await turn()
+    const late = [outcome(writeRows(1, 'b\n')), outcome(writeRows(1, 'c\n'))]
+    nowMs += chunkLimits.addDeadlineMs
+    addAt(0).confirm()
+    await first
+    expect(await Promise.all(late)).toEqual(['QueueUnavailableError', 'QueueUnavailableError'])
+    expect(queue.adds).toHaveLength(1)
     expect(writer.bytesWaiting).toBe(0)
-    queue.holding = false
-    expect(await outcome(writeRows(1, 'a\n'))).toBe('written')
+  })
+
+  it('allows an add shortly before it passes', async () => {
+    const first = writeRows(1, 'a\n')
+    await turn()
+    const late = writeRows(1, 'b\n')
+    nowMs += chunkLimits.addDeadlineMs - 1
+    addAt(0).confirm()
+    await first
+    await turn()
+    addAt(1).confirm()
+    await late
+    expect(addAt(1).lines).toEqual(['b'])
   })
 })
 

@@ -178,10 +178,10 @@ it('stores no record of a request without a key', async () => {
 
 it('stores nothing if there is no shard for the key', async () => {
   const writes: unknown[] = []
-  const writer = { write: (write: unknown) => (writes.push(write), Promise.resolve('')) }
+  const writer = { writeOnce: (write: unknown) => (writes.push(write), Promise.resolve('')) }
   const idempotency = new Idempotency(writer, [], () => 'an-id')
   const parsed = { entries: 0, rows: ownedRows(0, ''), answer: '{}' }
-  const request = { projectId: 'p', key: 'k', digest: 'd', parsed, requestId: 'r' }
+  const request = { projectId: 'p', key: 'k', digest: 'd', parsed, origin: { id: 'r', span: null } }
   await expect(idempotency.write(request)).rejects.toThrow(RangeError)
   expect(writes).toEqual([])
 })

@@ -206,18 +206,6 @@ describe('bodies that are decoded at the same time', () => {
     expect(decoded.lastIndexOf('small')).toBeLessThan(threadsMax + 10)
   })
 
-  it('wait with their bytes, up to a limit for each project', async () => {
-    const large = Buffer.alloc(decodingLimits.projectWaitingBytesMax / 2 + 1)
-    const running = Array.from({ length: threadsMax }, () => busy.decode(encoded, 'gzip', 'a'))
-    const results = await Promise.allSettled(['a', 'a', 'b'].map((id) => busy.decode(large, 'gzip', id)))
-    expect(results.map((result) => 'reason' in result && (result.reason as Problem).code)).toEqual([
-      'invalid_encoding',
-      'overloaded',
-      'invalid_encoding',
-    ])
-    await Promise.all(running)
-  })
-
   it('do not disturb each other if some are corrupt', async () => {
     const bodies = Array.from({ length: 20 }, (_, i) =>
       i % 2 === 0 ? gzipSync(text) : Buffer.from('garbage'),

@@ -111,7 +111,7 @@ describe('bodies in flight', () => {
     api.queue.holding = true
     const pending = api.post(entryText)
     await expect.poll(() => api.queue.adds).toHaveLength(1)
-    expect(api.bodies.status.bytes).toBe(entryText.length)
+    expect(api.bodies.status.bytes).toBe(entryText.length + (api.queue.adds[0]?.chunk.bytes ?? 0))
     api.queue.adds[0]?.confirm()
     await pending
     expect(api.bodies.status.bytes).toBe(0)

@@ -1,6 +1,8 @@
 import type { Logger } from '@sluice/runtime'
-import { beforeEach, describe, expect, it, vi } from 'vitest'
-import { type OverloadReason, overloadReasons } from '../../src/overload/overloaded-error.ts'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
+import { EventLoopDelay } from '../../src/overload/overload-monitor.ts'
+import { type OverloadReason, overloadReasons } from '../../src/overload/settings.ts'
 import type { Problem } from '../../src/problems.ts'
 import { FakeSignals } from '../support/fake-signals.ts'
 
@@ -193,4 +195,37 @@ it('reads once a second between start and stop', async () => {
   } finally {
     vi.useRealTimers()
   }
+})
+
+const TURN_MS = 300
+
+/** Blocks the event loop for `TURN_MS` in each turn. */
+async function blockFor(turns: number): Promise<void> {
+  for (let turn = 0; turn < turns; turn += 1) {
+    for (const endMs = performance.now() + TURN_MS; performance.now() < endMs;);
+    await sleep(0)
+  }
+}
+
+describe('the delay of the event loop', () => {
+  const delay = new EventLoopDelay()
+
+  afterEach(() => delay.stop())
+
+  it('is the median delay since the last call', async () => {
+    delay.start()
+    await blockFor(6)
+    expect(delay.takeMs()).toBeGreaterThan(TURN_MS / 2)
+    // Short enough that the late turns would still be the majority if they were counted again.
+    await sleep(60)
+    expect(delay.takeMs()).toBeLessThan(TURN_MS / 2)
+  })
+
+  it('is not affected by a single long turn', async () => {
+    delay.start()
+    delay.takeMs()
+    await blockFor(1)
+    await sleep(1_000)
+    expect(delay.takeMs()).toBeLessThan(TURN_MS / 2)
+  })
 })

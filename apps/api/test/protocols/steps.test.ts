@@ -3,7 +3,7 @@ import { describe, expect, it, vi } from 'vitest'
 import { valueBounds } from '../../src/intake/value-finder.ts'
 import { Problem } from '../../src/problems.ts'
 import type { Protocol } from '../../src/protocols/protocol.ts'
-import { protocols } from '../../src/routes/served-protocols.ts'
+import { protocols } from '../../src/routes/protocols.ts'
 
 /** Enough for many steps. */
 const max = 1_500_000

@@ -1,7 +1,6 @@
 import { QueueFullError, QueueUnavailableError } from '@sluice/queue'
 import type { LightMyRequestResponse } from 'fastify'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
-import { OverloadedError } from '../../src/overload/overloaded-error.ts'
 import { decodeAnswer, oneScope, postLogs } from '../protocols/otlp/otlp-api.ts'
 import { buildTestApi, type TestApi } from '../support/test-api.ts'
 
@@ -54,7 +53,6 @@ const unavailable = failing(new QueueUnavailableError('no answer'))
 const obstacles: readonly (readonly [name: string, replacement: AddRecorded, retryAfterS: string])[] = [
   ['Redis does not answer', unavailable, '1'],
   ['Redis is full', failing(new QueueFullError('full')), '5'],
-  ['the process is full', failing(new OverloadedError('bytes_in_flight', 'full')), '1'],
   ['the quota of keys is used up', async (_id, _chunk, { records }) => records.map(() => 90_000), '90'],
   // The record of a key that was used an hour ago expires a moment after that of the first piece.
   ['an old record', async (_id, _chunk, { records }) => records.map(() => 'x'.repeat(58)), '1'],
@@ -105,7 +103,7 @@ describe('a request of several chunks', () => {
     },
   )
 
-  it.each(obstacles.slice(1, 4))(
+  it.each(obstacles.slice(1, 3))(
     'is rejected with its own error if its first part is not stored: %s',
     async (_name, replacement, retryAfterS) => {
       replaceFrom(1, replacement)

@@ -20,18 +20,17 @@ export class FakeQueue {
   /** The quotas that are used up, with the time in ms after which they have room again. */
   readonly usedUp = new Map<string, number>()
   holding: boolean
-  addsPerS = 0
 
   constructor({ holding }: { holding: boolean }) {
     this.holding = holding
   }
 
-  add(chunkId: string, chunk: Chunk, deadlineMs: number): Promise<number> {
-    const { promise, resolve, reject } = Promise.withResolvers<number>()
+  add(chunkId: string, chunk: Chunk, deadlineMs: number): Promise<void> {
+    const { promise, resolve, reject } = Promise.withResolvers<void>()
     const rows = rowsOfFrame(decodeChunk(chunkId, chunk).frame) ?? []
     const lines = rows.map((row) => row.replace(/\n$/, ''))
-    this.adds.push({ chunkId, chunk, deadlineMs, lines, confirm: () => resolve(0), fail: reject })
-    if (!this.holding) resolve(0)
+    this.adds.push({ chunkId, chunk, deadlineMs, lines, confirm: resolve, fail: reject })
+    if (!this.holding) resolve()
     return promise
   }
 

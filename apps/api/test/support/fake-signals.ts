@@ -1,8 +1,7 @@
 import { createLogger, type Logger } from '@sluice/runtime'
 import type { QueueReading } from '@sluice/ops'
 import { OverloadMonitor } from '../../src/overload/overload-monitor.ts'
-import type { OverloadReason } from '../../src/overload/overloaded-error.ts'
-import type { Thresholds } from '../../src/overload/watermark.ts'
+import type { OverloadReason, Thresholds } from '../../src/overload/settings.ts'
 
 const thresholds: Thresholds = { high: 80, low: 70 }
 

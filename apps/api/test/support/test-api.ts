@@ -5,10 +5,9 @@ import type { FastifyInstance, InjectOptions, LightMyRequestResponse } from 'fas
 import { randomUUIDv7 } from 'node:crypto'
 import { buildApp, type AppDependencies } from '../../src/app.ts'
 import { Authenticator } from '../../src/authentication/authenticator.ts'
-import { type ChunkFollowers, ChunkWriter } from '../../src/chunks/chunk-writer.ts'
+import { ChunkWriter, type ChunkWriterOptions } from '../../src/chunks/chunk-writer.ts'
 import { connectionLimits } from '../../src/connections/connection-limits.ts'
 import { Idempotency } from '../../src/idempotency/idempotency.ts'
-import { IdempotentWriter } from '../../src/idempotency/idempotent-writer.ts'
 import { Intake } from '../../src/intake/intake.ts'
 import { RequestCounts } from '../../src/metrics/request-counts.ts'
 import { BodyBudget, type BodyLimits } from '../../src/overload/body-budget.ts'
@@ -47,9 +46,9 @@ export type Body = string | Buffer | object | undefined
 
 export function buildTestApi({
   bodyLimits = { bytesMax: 100_000_000, projectBytesMax: 100_000_000 },
-  followers = {},
+  follow,
   ...dependencies
-}: { readonly bodyLimits?: BodyLimits; readonly followers?: ChunkFollowers } & Partial<
+}: { readonly bodyLimits?: BodyLimits; readonly follow?: ChunkWriterOptions['follow'] } & Partial<
   Pick<
     AppDependencies,
     'connectionLimits' | 'docsEnabled' | 'logger' | 'traces' | 'trustedProxies' | 'wallMs'
@@ -65,6 +64,12 @@ export function buildTestApi({
   const logger = createLogger('test', 'silent')
   const bodies = new BodyBudget({ limits: bodyLimits, logger, random: () => 0, monotonicMs: () => 0 })
   const counts = new RequestCounts()
+  const writer = new ChunkWriter({
+    queues: [queue],
+    makeId: randomUUIDv7,
+    records: { windowMs: WINDOW_MS, perProjectMax: 1_000_000 },
+    follow,
+  })
   const api: TestApi = {
     registry,
     queue,
@@ -80,16 +85,8 @@ export function buildTestApi({
       // Projects have limits only if a test sets them, and the clock of the limits is constant.
       rateLimits: new ProjectRateLimits(buckets, { entriesPerSecond: 0, bytesPerSecond: 0 }, logger, () => 0),
       intake: new Intake(new EntryValidator(), new IdSource(Date.now)),
-      writer: new ChunkWriter(queue, randomUUIDv7, 1, () => performance.now(), followers),
-      idempotency: new Idempotency(
-        new IdempotentWriter([queue], randomUUIDv7, {
-          windowMs: WINDOW_MS,
-          recordsPerProjectMax: 1_000_000,
-          ...followers,
-        }),
-        shardNames('test', 1),
-        randomUUIDv7,
-      ),
+      writer,
+      idempotency: new Idempotency(writer, shardNames('test', 1), randomUUIDv7),
       overload: signals.monitor,
       bodies,
       counts,

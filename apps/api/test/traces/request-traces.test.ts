@@ -1,8 +1,9 @@
 import { RecordedTraces } from '@sluice/harness/recorded-traces'
 import { QueueUnavailableError } from '@sluice/queue'
+import { createLogger } from '@sluice/runtime'
 import { connect } from 'node:net'
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
-import { ChunkSpans } from '../../src/traces/chunk-spans.ts'
+import { followChunks } from '../../src/chunks/chunk-follower.ts'
 import { RequestTraces, TRACED_PER_S_MAX } from '../../src/traces/request-traces.ts'
 import { buildTestApi, type TestApi } from '../support/test-api.ts'
 
@@ -23,7 +24,7 @@ beforeEach(() => {
   nowMs = 0
   random = 0.5
   api = buildTestApi({
-    followers: { spans: new ChunkSpans(traces) },
+    follow: followChunks(createLogger('test', 'silent'), traces),
     traces: new RequestTraces({ traces, sampleRatio: 0.5, random: () => random, monotonicMs: () => nowMs }),
   })
 })

@@ -1,6 +1,7 @@
+import { basename } from 'node:path'
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest'
 import type { ClientOptions } from '../../src/index.ts'
-import { encodeLine } from '../../src/spool/batch-file.ts'
+import { encodeLine, parseFileName } from '../../src/spool/batch-file.ts'
 import type { Disk } from '../../src/spool/disk.ts'
 import { DiskSpool, type DiskSpoolOptions } from '../../src/spool/disk-spool.ts'
 import { fakeClient } from '../support/fake-client.ts'
@@ -56,7 +57,8 @@ const refuseHalves = (own: Disk): Partial<Disk> => ({
 
 const ignore = (): void => undefined
 
-const halfOf = (path: string): string => /[0-9a-f]{32}(-[12])?/.exec(path)?.[1] ?? 'whole'
+const halfOf = (path: string): string =>
+  /-[12]$/.exec(parseFileName(basename(path))?.idempotencyKey ?? '')?.[0] ?? 'whole'
 
 describe('a file', () => {
   test('has the entries soon after they were logged, long before they are sent', async () => {

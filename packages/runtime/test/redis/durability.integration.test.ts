@@ -16,7 +16,7 @@ beforeAll(async () => {
   supervisor = await Supervisor.open()
   const redis = await startRedis(supervisor)
   url = redis.url
-  address = `127.0.0.1:${redis.port}`
+  address = new URL(redis.url).host
 })
 
 afterAll(() => supervisor.stop({ force: true }))

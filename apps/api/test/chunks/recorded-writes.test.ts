@@ -1,0 +1,194 @@
+import { QueueUnavailableError } from '@sluice/queue'
+import { ownedRows } from '@sluice/row-scanner'
+import { randomUUID } from 'node:crypto'
+import { setImmediate as turn } from 'node:timers/promises'
+import { beforeEach, describe, expect, it, vi } from 'vitest'
+import { chunkLimits, ChunkWriter, type RecordedWrite } from '../../src/chunks/chunk-writer.ts'
+import { FakeQueue, type PendingAdd } from '../support/fake-queue.ts'
+
+const records = { windowMs: 60_000, perProjectMax: 1_000 }
+
+let queue: FakeQueue
+let writer: ChunkWriter
+
+beforeEach(() => {
+  queue = new FakeQueue({ holding: true })
+  writer = writerOf([queue])
+})
+
+function writerOf(queues: readonly FakeQueue[]): ChunkWriter {
+  return new ChunkWriter({ queues, makeId: randomUUID, records })
+}
+
+const writeOf = (name: string, text = `${name}\n`, count = 1): RecordedWrite => ({
+  shard: 0,
+  name,
+  quota: 'quota',
+  record: randomUUID(),
+  rows: ownedRows(count, text),
+})
+const nthAdd = (index: number): Promise<PendingAdd> =>
+  vi.waitUntil(() => queue.adds[index], { interval: 1, timeout: 5_000 })
+/** The result of a write: `new`, `known`, or the name of the error. */
+const resultOf = async (write: RecordedWrite): Promise<string> => {
+  try {
+    return (await writer.writeOnce(write)) === write.record ? 'new' : 'known'
+  } catch (error) {
+    return error instanceof Error ? error.name : 'not an error'
+  }
+}
+
+describe('writes', () => {
+  it('that arrive together are one chunk', async () => {
+    const results = ['a', 'b', 'c'].map((name) => resultOf(writeOf(name)))
+    expect((await nthAdd(0)).lines).toEqual(['a', 'b', 'c'])
+    queue.adds[0]?.confirm()
+    expect(await Promise.all(results)).toEqual(['new', 'new', 'new'])
+  })
+
+  it('to one shard do not wait for another shard', async () => {
+    const other = new FakeQueue({ holding: false })
+    writer = writerOf([queue, other])
+    const held = resultOf(writeOf('a'))
+    expect(await resultOf({ ...writeOf('b'), shard: 1 })).toBe('new')
+    expect(other.lines).toEqual(['b'])
+    const drained = writer.drain()
+    ;(await nthAdd(0)).confirm()
+    expect(await held).toBe('new')
+    await drained
+    expect(queue.lines).toEqual(['a'])
+  })
+
+  it('of a record that is in flight wait for it, whether it is gathered or being committed', async () => {
+    const results = [resultOf(writeOf('a')), resultOf(writeOf('a'))]
+    const first = await nthAdd(0)
+    results.push(resultOf(writeOf('a')))
+    await turn()
+    first.confirm()
+    expect(await Promise.all(results)).toEqual(['new', 'known', 'known'])
+    expect(queue.lines).toEqual(['a'])
+  })
+
+  it('whose records exist already are left out, and the others are committed without them', async () => {
+    queue.holding = false
+    expect(await resultOf(writeOf('b'))).toBe('new')
+    expect(await Promise.all(['a', 'b', 'c'].map((name) => resultOf(writeOf(name))))).toEqual([
+      'new',
+      'known',
+      'new',
+    ])
+    expect(queue.adds.map(({ lines }) => lines)).toEqual([['b'], ['a', 'c']])
+  })
+
+  it('that are committed again are not joined by others, whose records may exist as well', async () => {
+    queue.holding = false
+    queue.records.set('b', 'a record')
+    const first = resultOf(writeOf('a'))
+    expect(await resultOf(writeOf('b'))).toBe('known')
+    expect(await Promise.all([first, resultOf(writeOf('c'))])).toEqual(['new', 'new'])
+    expect(queue.adds.map(({ lines }) => lines)).toEqual([['a'], ['c']])
+  })
+
+  it('have a different chunk id in each attempt, and the same deadline', async () => {
+    queue.holding = false
+    const added = vi.spyOn(queue, 'addRecorded')
+    await writer.writeOnce(writeOf('b'))
+    await Promise.all(['a', 'b'].map((name) => writer.writeOnce(writeOf(name))))
+    expect(added).toHaveBeenCalledTimes(3)
+    expect(new Set(added.mock.calls.map(([chunkId]) => chunkId)).size).toBe(3)
+    const [, first, second] = added.mock.calls.map(([, , , deadlineMs]) => deadlineMs)
+    expect(second).toBe(first)
+  })
+
+  it('without rows make no chunk and no record, and find existing records', async () => {
+    queue.holding = false
+    expect(await resultOf(writeOf('a', '', 0))).toBe('new')
+    expect(queue.adds).toEqual([])
+    expect(queue.records.size).toBe(0)
+    expect(await resultOf(writeOf('a'))).toBe('new')
+    expect(await resultOf(writeOf('a', '', 0))).toBe('known')
+  })
+
+  it('of a project whose quota is used up are rejected, and the others are committed without them', async () => {
+    queue.holding = false
+    queue.records.set('known', 'a record')
+    queue.usedUp.set('rogue', 7_000)
+    const results = [
+      resultOf({ ...writeOf('a'), quota: 'rogue' }),
+      resultOf(writeOf('b')),
+      resultOf({ ...writeOf('known'), quota: 'rogue' }),
+      resultOf({ ...writeOf('empty', '', 0), quota: 'rogue' }),
+    ]
+    expect(await Promise.all(results)).toEqual(['RecordQuotaError', 'new', 'known', 'new'])
+    expect(queue.lines).toEqual(['b'])
+    await expect(writer.writeOnce({ ...writeOf('a'), quota: 'rogue' })).rejects.toMatchObject({
+      waitMs: 7_000,
+    })
+    queue.usedUp.clear()
+    expect(await resultOf({ ...writeOf('a'), quota: 'rogue' })).toBe('new')
+  })
+
+  it('give each shard an equal share of a quota', async () => {
+    const queues = [0, 1, 2].map(() => new FakeQueue({ holding: false }))
+    writer = writerOf(queues)
+    const [first] = queues
+    const added = vi.spyOn(first ?? queue, 'addRecorded')
+    await writer.writeOnce(writeOf('a'))
+    expect(added.mock.calls[0]?.[2]).toMatchObject({ recordLimits: { windowMs: 60_000, recordsMax: 333 } })
+  })
+})
+
+describe('a commit that fails', () => {
+  it('rejects its writes and those that wait for their records, and no others', async () => {
+    const lost = [resultOf(writeOf('a')), resultOf(writeOf('a'))]
+    const first = await nthAdd(0)
+    const kept = resultOf(writeOf('b'))
+    first.fail(new QueueUnavailableError('no answer'))
+    expect(await Promise.all(lost)).toEqual(['QueueUnavailableError', 'QueueUnavailableError'])
+    ;(await nthAdd(1)).confirm()
+    expect(await kept).toBe('new')
+  })
+
+  it('does not change the result of writes that were settled earlier', async () => {
+    queue.holding = false
+    await writer.writeOnce(writeOf('a'))
+    queue.holding = true
+    const results = ['a', 'b'].map((name) => resultOf(writeOf(name)))
+    ;(await nthAdd(1)).fail(new QueueUnavailableError('no answer'))
+    expect(await Promise.all(results)).toEqual(['known', 'QueueUnavailableError'])
+  })
+
+  it('lets its records be written again', async () => {
+    const lost = resultOf(writeOf('a'))
+    ;(await nthAdd(0)).fail(new QueueUnavailableError('no answer'))
+    await lost
+    const again = resultOf(writeOf('a'))
+    ;(await nthAdd(1)).confirm()
+    expect(await again).toBe('new')
+  })
+})
+
+describe('a commit', () => {
+  it('has at most recordsMax records', async () => {
+    queue.holding = false
+    const count = chunkLimits.recordsMax + 1
+    await Promise.all(Array.from({ length: count }, (_, i) => writer.writeOnce(writeOf(`${i}`))))
+    expect(queue.adds.map(({ chunk }) => chunk.rows)).toEqual([count - 1, 1])
+  })
+})
+
+describe('drain', () => {
+  it('resolves when all writes are settled', async () => {
+    const results = [resultOf(writeOf('a'))]
+    const first = await nthAdd(0)
+    results.push(resultOf(writeOf('b')))
+    let isDrained = false
+    const drained = writer.drain().then(() => (isDrained = true))
+    first.confirm()
+    const second = await nthAdd(1)
+    expect(isDrained).toBe(false)
+    second.fail(new QueueUnavailableError('no answer'))
+    await drained
+    expect(await Promise.all(results)).toEqual(['new', 'QueueUnavailableError'])
+  })
+})

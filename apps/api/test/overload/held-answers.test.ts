@@ -1,0 +1,168 @@
+import { limits } from '@sluice/schema'
+import { EventEmitter } from 'node:events'
+import type { ServerResponse } from 'node:http'
+import { type AddressInfo, connect, type Socket } from 'node:net'
+import { gzipSync } from 'node:zlib'
+import { afterEach, beforeEach, expect, it, vi } from 'vitest'
+import { BODY_LIMITS_MIN } from '../../src/overload/body-budget.ts'
+import { buildTestApi, type TestApi } from '../support/test-api.ts'
+
+const PATIENCE = { timeout: 10_000 }
+
+/** A small request with the largest answers. The operating system takes up to 4 MB of one. */
+const body = gzipSync('{"index":{}}\nx\n'.repeat(limits.recordsPerRequestMax))
+const path = `/elasticsearch/${'x'.repeat(100)}/_bulk`
+
+let api: TestApi
+let sockets: Socket[]
+
+beforeEach(() => {
+  api = buildTestApi({ bodyLimits: { bytesMax: BODY_LIMITS_MIN, projectBytesMax: BODY_LIMITS_MIN } })
+  sockets = []
+})
+
+afterEach(async () => {
+  for (const socket of sockets) socket.destroy()
+  await api.close()
+})
+
+const head = (): string =>
+  `POST ${path} HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer ${api.key}\r\nContent-Encoding: gzip\r\n` +
+  `Content-Length: ${body.length}\r\n\r\n`
+const port = (): number => (api.app.server.address() as AddressInfo).port
+const answers = (status: string): number =>
+  api.counts.answers.find(([[, , counted]]) => counted === status)?.[1] ?? 0
+
+/** Sends a request, and reads nothing. */
+function sendUnread(): Socket {
+  const socket = connect(port(), '127.0.0.1')
+  sockets.push(socket)
+  socket.on('error', () => undefined)
+  socket.pause()
+  socket.write(head())
+  socket.write(body)
+  return socket
+}
+
+it('a small answer is not held any more when it is sent', () => {
+  const response = new EventEmitter() as ServerResponse
+  for (const [bytes, left] of [
+    [65_535, 0],
+    [65_536, 65_536],
+  ] as const) {
+    const held = api.bodies.open('p')
+    held.hold(bytes)
+    expect(api.bodies.status.bytes).toBe(bytes)
+    held.releaseAfter(response)
+    expect(api.bodies.status.bytes).toBe(left)
+  }
+  response.emit('close')
+  expect(api.bodies.status.bytes).toBe(0)
+})
+
+it('a connection is closed if its client takes more than a minute to read an answer', () => {
+  vi.useFakeTimers()
+  try {
+    const destroy = vi.fn<() => void>()
+    const response = Object.assign(new EventEmitter(), { destroy }) as unknown as ServerResponse
+    const held = api.bodies.open('p')
+    held.hold(65_536)
+    held.releaseAfter(response)
+    vi.advanceTimersByTime(59_999)
+    expect(destroy).not.toHaveBeenCalled()
+    vi.advanceTimersByTime(1)
+    expect(destroy).toHaveBeenCalledOnce()
+    response.emit('close')
+    held.hold(65_536)
+    held.releaseAfter(response)
+    response.emit('close')
+    expect(vi.getTimerCount()).toBe(0)
+  } finally {
+    vi.useRealTimers()
+  }
+})
+
+it('an answer that is not read is held in the budget of bodies until the connection is closed', async () => {
+  await api.app.listen({ host: '127.0.0.1', port: 0 })
+  const accepted = Promise.withResolvers<Socket>()
+  api.app.server.once('connection', accepted.resolve)
+  const socket = sendUnread()
+  await expect.poll(() => answers('200'), PATIENCE).toBe(1)
+  await expect.poll(() => api.bodies.status.bytes, PATIENCE).toBeGreaterThan(3_000_000)
+  // Its parts are passed to the connection one by one.
+  await expect.poll(async () => (await accepted.promise).writableLength, PATIENCE).toBeGreaterThan(0)
+  expect((await accepted.promise).writableLength).toBeLessThan(1_000_000)
+  socket.destroy()
+  await expect.poll(() => api.bodies.status.bytes, PATIENCE).toBe(0)
+})
+
+it('a request is rejected, and nothing is stored, if there is no room for its answer', async () => {
+  await api.app.listen({ host: '127.0.0.1', port: 0 })
+  const count = Math.ceil(BODY_LIMITS_MIN / 4_000_000) + 2
+  for (let sent = 0; sent < count; sent += 1) sendUnread()
+  await expect.poll(() => answers('200') + answers('429'), PATIENCE).toBe(count)
+  expect(answers('429')).toBeGreaterThan(0)
+  expect(api.bodies.status.bytes).toBeLessThanOrEqual(BODY_LIMITS_MIN)
+  for (const socket of sockets) socket.destroy()
+  await expect.poll(() => api.bodies.status.bytes, PATIENCE).toBe(0)
+})
+
+it('an answer that is read is held no longer', async () => {
+  await api.app.listen({ host: '127.0.0.1', port: 0 })
+  const headers = { authorization: `Bearer ${api.key}`, 'content-encoding': 'gzip' }
+  for (let count = 0; count < 2; count += 1) {
+    const answer = await fetch(`http://127.0.0.1:${port()}${path}`, { method: 'POST', headers, body })
+    const text = await answer.text()
+    expect(Number(answer.headers.get('content-length'))).toBe(text.length)
+    const { items } = JSON.parse(text) as { items: unknown[] }
+    expect(items.length).toBe(limits.recordsPerRequestMax)
+    await expect.poll(() => api.bodies.status.bytes, PATIENCE).toBe(0)
+  }
+  api.app.server.closeAllConnections()
+})
+
+it('the answer to a client that has left before it is made is not held', async () => {
+  api.queue.holding = true
+  await api.app.listen({ host: '127.0.0.1', port: 0 })
+  const valid = gzipSync('{"index":{}}\n{"message":"m"}\n'.repeat(2_000))
+  const socket = connect(port(), '127.0.0.1')
+  sockets.push(socket)
+  socket.write(head().replace(/Length: \d+/, `Length: ${valid.length}`))
+  socket.write(valid)
+  await expect.poll(() => api.queue.adds.length, PATIENCE).toBe(1)
+  expect(api.bodies.status.bytes).toBeGreaterThan(65_536)
+  socket.destroy()
+  await expect.poll(() => connections(), PATIENCE).toBe(0)
+  api.queue.adds[0]?.confirm()
+  await expect.poll(() => api.bodies.status.bytes, PATIENCE).toBe(0)
+})
+
+function connections(): Promise<number> {
+  return new Promise((resolve, reject) => {
+    api.app.server.getConnections((error, count) => (error === null ? resolve(count) : reject(error)))
+  })
+}
+
+it('a body is not kept while its answer is sent, and a small answer is sent at once', async () => {
+  const sent: unknown[] = []
+  api.app.addHook('onSend', async (request, _reply, payload) => {
+    sent.push([request.body, payload])
+  })
+  const answer = await api.post('{"index":{}}\n{}\n', { url: path })
+  expect(answer.statusCode).toBe(200)
+  expect(sent).toEqual([[undefined, answer.rawPayload]])
+})
+
+it('the largest request fits into the smallest budget together with its answer', async () => {
+  const id = 'x'.repeat(130)
+  const documents = Array.from(
+    { length: limits.recordsPerRequestMax },
+    (_, i) => `{"index":{"_id":"${id}${i}"}}\n{"message":"${'\\n'.repeat(60)}"}\n`,
+  ).join('')
+  expect(documents.length).toBeGreaterThan(0.9 * limits.bodyBytesMax)
+  expect(documents.length).toBeLessThan(limits.bodyBytesMax)
+  const answer = await api.post(documents, { url: path })
+  expect(answer.statusCode).toBe(200)
+  expect(answer.rawPayload.length).toBeGreaterThan(4_500_000)
+  await expect.poll(() => api.bodies.status.bytes, PATIENCE).toBe(0)
+})

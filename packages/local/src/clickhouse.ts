@@ -1,0 +1,114 @@
+import { hash, randomBytes } from 'node:crypto'
+import { writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import type { ClickHouseAccess } from '@sluice/clickhouse'
+import type { SupervisedProcess } from './supervised-process.ts'
+import { makeFolder, type Supervisor } from './supervisor.ts'
+
+export interface ClickHouseOptions {
+  /** Used if it is free. Otherwise a free port is chosen. */
+  readonly port?: number | undefined
+  /** Random by default. */
+  readonly password?: string | undefined
+}
+
+const entry = fileURLToPath(new URL('clickhouse-server.ts', import.meta.url))
+const USERNAME = 'sluice'
+
+/**
+ * Starts a ClickHouse with its HTTP interface on 127.0.0.1 and one user. It stores its data in `clickhouse` in the data
+ * directory. There are no system log tables: the embedded engine creates none. The database in the access is not created.
+ */
+export async function startClickHouse(
+  supervisor: Supervisor,
+  { port: preferredPort, password = randomBytes(18).toString('base64url') }: ClickHouseOptions = {},
+): Promise<{ process: SupervisedProcess; access: ClickHouseAccess }> {
+  const folder = join(supervisor.dataDir, 'clickhouse')
+  makeFolder(folder)
+  const configFile = join(folder, 'config.xml')
+  const usersFile = join(folder, 'users.xml')
+
+  return supervisor.ports.startOn(preferredPort, async (port) => {
+    writeFileSync(configFile, serverConfig(join(folder, 'data'), port, usersFile), { mode: 0o600 })
+    writeFileSync(usersFile, usersConfig(password), { mode: 0o600 })
+    const access = { url: `http://127.0.0.1:${port}`, username: USERNAME, password, database: 'sluice' }
+    const process = await supervisor.start({
+      role: 'clickhouse',
+      name: 'clickhouse',
+      command: globalThis.process.execPath,
+      // Node warns that `node:ffi` is experimental. The warning does not help the readers of the log.
+      args: ['--disable-warning=ExperimentalWarning', entry, configFile],
+      cwd: folder,
+      environment: { TZ: 'UTC' },
+      isReady: (signal) => clickhouseAnswers(access, signal),
+    })
+    return { process, access }
+  })
+}
+
+/** Whether the server answers a query. The password ensures that no other server answers. */
+export async function clickhouseAnswers(access: ClickHouseAccess, signal: AbortSignal): Promise<boolean> {
+  const response = await fetch(`${access.url}/?query=SELECT+1`, {
+    headers: { 'X-ClickHouse-User': access.username, 'X-ClickHouse-Key': access.password },
+    signal,
+  })
+  await response.body?.cancel()
+  return response.ok
+}
+
+/**
+ * The server's configuration, as XML. It suits a laptop: at most half of the memory, and small mark caches, because their
+ * defaults (5 GB) are meant for a dedicated machine.
+ */
+function serverConfig(folder: string, port: number, usersFile: string): string {
+  return `<clickhouse>
+  <path>${escape(folder)}</path>
+  <users_config>${escape(usersFile)}</users_config>
+  <http_port>${port}</http_port>
+  <listen_host>127.0.0.1</listen_host>
+  <max_server_memory_usage_to_ram_ratio>0.5</max_server_memory_usage_to_ram_ratio>
+  <mark_cache_size>268435456</mark_cache_size>
+  <index_mark_cache_size>67108864</index_mark_cache_size>
+  <primary_index_cache_size>268435456</primary_index_cache_size>
+</clickhouse>
+`
+}
+
+/**
+ * The users, as XML. chDB runs its first query as the user `default` without a password, so this user must exist. It has
+ * only the grants that the query needs, and may have one session. The query takes that session until the server stops.
+ */
+function usersConfig(password: string): string {
+  return `<clickhouse>
+  <profiles>
+    <default/>
+    <starting><max_sessions_for_user>1</max_sessions_for_user></starting>
+  </profiles>
+  <quotas><default/></quotas>
+  <users>
+    <default>
+      <password></password>
+      <networks><ip>127.0.0.1</ip></networks>
+      <profile>starting</profile>
+      <quota>default</quota>
+      <grants>
+        <query>GRANT SYSTEM LISTEN ON *.*</query>
+        <query>GRANT SELECT ON system.numbers</query>
+      </grants>
+    </default>
+    <${USERNAME}>
+      <password_sha256_hex>${hash('sha256', password, 'hex')}</password_sha256_hex>
+      <networks><ip>127.0.0.1</ip></networks>
+      <profile>default</profile>
+      <quota>default</quota>
+      <access_management>1</access_management>
+    </${USERNAME}>
+  </users>
+</clickhouse>
+`
+}
+
+function escape(text: string): string {
+  return text.replaceAll(/[<>&]/g, (character) => `&#${character.charCodeAt(0)};`)
+}

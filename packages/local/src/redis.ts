@@ -1,0 +1,203 @@
+import { execFile } from 'node:child_process'
+import { randomBytes } from 'node:crypto'
+import {
+  existsSync,
+  globSync,
+  mkdirSync,
+  mkdtempSync,
+  readFileSync,
+  renameSync,
+  rmSync,
+  writeFileSync,
+} from 'node:fs'
+import { totalmem } from 'node:os'
+import { delimiter, dirname, join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import { promisify } from 'node:util'
+import { Redis } from 'ioredis'
+import type { SupervisedProcess } from './supervised-process.ts'
+import { makeFolder, type Supervisor } from './supervisor.ts'
+
+export interface RedisOptions {
+  /** Used if it is free. Otherwise a free port is chosen. */
+  readonly port?: number | undefined
+  /** Letters, digits, `-` and `_`. Random by default. */
+  readonly password?: string | undefined
+  /** The name of the process, and of its folder for data in the data directory. Default: `redis`. */
+  readonly name?: string | undefined
+  /** The URL of the server whose replica it becomes. */
+  readonly replicaOf?: string | undefined
+  /** Redis' `maxmemory`. Default: a quarter of this machine's memory, and at least 256 MiB. */
+  readonly memoryBytesMax?: number | undefined
+  /** Receives a line before a slow step. */
+  readonly note?: ((text: string) => void) | undefined
+}
+
+/** Enough for some two million entries, and for the workers to process them. */
+const LEAST_MEMORY_BYTES = 256 * 1024 * 1024
+/** A connection to a server on this machine, and one command. */
+const ANSWER_DEADLINE_MS = 1_000
+/** Enough for apt-get over a slow connection. */
+const DOWNLOAD_DEADLINE_MS = 180_000
+
+/**
+ * Starts a Redis that loses no acknowledged write: it is append-only, and syncs to disk before it answers. It listens on
+ * 127.0.0.1, and requires a password, which the URL includes.
+ */
+export async function startRedis(
+  supervisor: Supervisor,
+  options: RedisOptions = {},
+): Promise<{ process: SupervisedProcess; url: string }> {
+  const { name = 'redis', replicaOf } = options
+  const folder = join(supervisor.dataDir, name)
+  const password =
+    options.password ??
+    (replicaOf === undefined ? randomBytes(18).toString('base64url') : new URL(replicaOf).password)
+  const program = await findRedis(options.note)
+  makeFolder(folder)
+  const configFile = join(folder, 'redis.conf')
+  await stopEarlier(configFile)
+  return supervisor.ports.startOn(options.port, async (port) => {
+    const url = `redis://:${password}@127.0.0.1:${port}`
+    writeFileSync(configFile, configuration({ ...options, port, folder, password }), { mode: 0o600 })
+    const process = await supervisor.start({
+      ...program,
+      role: 'redis',
+      name,
+      args: [configFile],
+      cwd: folder,
+      isReady: () => redisAnswers(url),
+    })
+    return { process, url }
+  })
+}
+
+/** A backlog must leave enough memory for the other programs on this machine. */
+function shareOfMemoryBytes(): number {
+  // Without a constraint, `constrainedMemory` returns 0, or more than the total memory.
+  const bytes = Math.min(totalmem(), process.constrainedMemory() || Infinity)
+  return Math.max(LEAST_MEMORY_BYTES, Math.floor(bytes / 4))
+}
+
+function configuration(options: RedisOptions & { folder: string; password: string }): string {
+  const replication =
+    options.replicaOf === undefined
+      ? ''
+      : `replicaof 127.0.0.1 ${new URL(options.replicaOf).port}\nmasterauth ${options.password}\n`
+  return `# Overwritten at each start.
+bind 127.0.0.1
+port ${options.port}
+protected-mode yes
+requirepass ${options.password}
+dir "${options.folder.replaceAll(/["\\]/g, String.raw`\$&`)}"
+# Acknowledged writes are on disk. If a crash cuts off the last write, it was not acknowledged.
+appendonly yes
+appendfsync always
+aof-load-truncated yes
+save ""
+# A queue must not evict jobs. The API rejects entries before the memory is full.
+maxmemory ${options.memoryBytesMax ?? shareOfMemoryBytes()}
+maxmemory-policy noeviction
+daemonize no
+${replication}`
+}
+
+/** Whether a server answers and has loaded its data. The password in the URL ensures that no other server answers. */
+export async function redisAnswers(url: string): Promise<boolean> {
+  return ask(url, (redis) => redis.ping())
+}
+
+/** Stops a server that outlived an earlier run, because its guard was killed too. Two servers must not append to one file. */
+async function stopEarlier(configFile: string): Promise<void> {
+  const config = existsSync(configFile) ? readFileSync(configFile, 'utf8') : ''
+  const [, port, password] = /^port (\d+)$[^]*^requirepass (\S+)$/m.exec(config) ?? []
+  if (port !== undefined)
+    await ask(`redis://:${password}@127.0.0.1:${port}`, (redis) => redis.shutdown('NOSAVE'))
+}
+
+/** @returns whether the command succeeded */
+async function ask(url: string, command: (redis: Redis) => Promise<unknown>): Promise<boolean> {
+  const redis = new Redis(url, {
+    lazyConnect: true,
+    connectTimeout: ANSWER_DEADLINE_MS,
+    commandTimeout: ANSWER_DEADLINE_MS,
+    enableReadyCheck: false,
+    maxRetriesPerRequest: 0,
+    retryStrategy: () => null,
+  })
+  redis.on('error', () => undefined)
+  try {
+    await redis.connect()
+    await command(redis)
+    return true
+  } catch {
+    return false
+  } finally {
+    // For a connection that is already closed, ioredis would wait 2 s for the close event.
+    if (redis.status !== 'end') redis.disconnect()
+  }
+}
+
+/** A program that runs as a Redis server, with what it needs from its environment. */
+export interface RedisProgram {
+  readonly command: string
+  readonly environment: Readonly<Record<string, string>>
+}
+
+const UNPACKED = fileURLToPath(new URL('../../../node_modules/.cache/redis', import.meta.url))
+
+/**
+ * Unpacks Debian's package with Redis, and the libraries that this system does not have, into the folder `$0`. Changes nothing
+ * else, and needs no root. The checker is the server's program: in Debian's package redis-server, the server is the same link.
+ */
+const UNPACK = `set -e
+mkdir -p "$0/lists/partial" "$0/archives/partial"
+apt() {
+  apt-get -qq -o Dir::State::Lists="$0/lists" -o Dir::Cache="$0" -o APT::Sandbox::User= -o Debug::NoLocking=true "$@"
+}
+apt update
+apt install --download-only --reinstall --yes --no-install-recommends redis-tools
+for package in "$0"/archives/*.deb; do dpkg-deb --extract "$package" "$0"; done
+ln -s redis-check-rdb "$0/usr/bin/redis-server"
+rm -rf "$0/lists" "$0/archives"`
+
+/**
+ * Finds a Redis server: on the PATH, or unpacked from Debian's package.
+ *
+ * @param note receives a line before the download
+ * @throws Error that explains what to install
+ */
+export async function findRedis(note: (text: string) => void = () => undefined): Promise<RedisProgram> {
+  for (const folder of (process.env['PATH'] ?? '/usr/bin').split(delimiter)) {
+    for (const name of ['redis-server', 'valkey-server']) {
+      if (existsSync(join(folder, name))) return { command: join(folder, name), environment: {} }
+    }
+  }
+  if (!existsSync(UNPACKED)) {
+    note("Downloading Redis from Debian's packages …")
+    await unpack()
+  }
+  const libraries = globSync(join(UNPACKED, '{usr/lib,lib}/*-linux-gnu'))
+  return {
+    command: join(UNPACKED, 'usr/bin/redis-server'),
+    environment: { LD_LIBRARY_PATH: libraries.join(':') },
+  }
+}
+
+async function unpack(): Promise<void> {
+  mkdirSync(dirname(UNPACKED), { recursive: true })
+  const folder = mkdtempSync(`${UNPACKED}-`)
+  try {
+    await promisify(execFile)('/bin/sh', ['-c', UNPACK, folder], { timeout: DOWNLOAD_DEADLINE_MS })
+    // Another process may have done the same in the meantime.
+    if (!existsSync(UNPACKED)) renameSync(folder, UNPACKED)
+  } catch (error) {
+    throw new Error(
+      'Redis was not found. Install it with `sudo apt-get install redis-server` (Debian, Ubuntu), `brew install redis` ' +
+        `(macOS) or \`sudo dnf install valkey\` (Fedora). Downloading it failed:\n${error instanceof Error ? error.message : String(error)}`,
+      { cause: error },
+    )
+  } finally {
+    rmSync(folder, { recursive: true, force: true })
+  }
+}
