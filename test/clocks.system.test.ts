@@ -255,6 +255,8 @@ describe("ClickHouse's clock", () => {
       for (const days of [-40, 40]) {
         const service = `clickhouse-${days}`
         shiftDays = days
+        // Until the worker reads the clock again, it inserts.
+        await notReadyReason(worker.opsUrl, 'the clock of ClickHouse is 40 days')
         await postAccepted(installation.apiUrl, service)
         const reasons = await notReadyReason(worker.opsUrl, 'batch not inserted: ClockSkewError')
         expect(reasons).toMatch(/the clock of ClickHouse is 40 days .* that of Redis/)
