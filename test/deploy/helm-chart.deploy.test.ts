@@ -259,7 +259,7 @@ describe('the migration', () => {
     for (const each of [jobHooks, policyHooks]) expect(each['helm.sh/hook']).toBe('pre-install,pre-upgrade')
     expect(Number(policyHooks['helm.sh/hook-weight'])).toBeLessThan(Number(jobHooks['helm.sh/hook-weight']))
     expect(containerOf(job).args).toEqual(['migrate'])
-    expect(containerOf(job).image).toBe('registry.example.com/sluice-cli:0.1.0')
+    expect(containerOf(job).image).toBe('registry.example.com/sluice-cli:0.2.0')
   })
 
   it('needs no object that the release creates later', () => {

@@ -73,7 +73,7 @@ describe('the installed archive', () => {
     expect(others.toSorted((a, b) => a.localeCompare(b))).toEqual(['LICENSE', 'package.json', 'README.md'])
     expect(files.filter((file) => /\.\w+$/.test(file) && !/\.(js|d\.ts|json|md)$/.test(file))).toEqual([])
     const manifest = JSON.parse(await readFile(installed('package.json'), 'utf8')) as object
-    expect(manifest).toMatchObject({ dependencies: { '@sluice/client': '^0.1.0' } })
+    expect(manifest).toMatchObject({ dependencies: { '@sluice/client': '^0.2.0' } })
     expect(manifest).not.toHaveProperty('devDependencies')
     expect(manifest).not.toHaveProperty('scripts')
   })
