@@ -23,7 +23,7 @@ describe('a usage error is reported with exit code 2', () => {
       ['logs', '--project', 'demo', '--level', 'info,banana'],
       '--level must be one of log, debug, info, success, warn, error, not "banana"',
     ],
-    [['logs', '--project', 'demo', '--since', 'banana'], '--since must be a duration'],
+    [['logs', '--project', 'demo', '--since', 'banana'], '--from must be a duration'],
     [['logs', '--project', 'demo', '--from', '2261-01-01'], 'pass --until too'],
     [['logs', '--project', 'demo', '--until', 'banana'], '--until must be a duration'],
     [

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest'
 import { jsonLine, textLine } from '../../src/logs/entry-line.ts'
-import type { LogRow } from '../../src/logs/queries.ts'
+import type { LogRow } from '../../src/logs/log-source.ts'
 import { painter } from '../../src/terminal.ts'
 
 const row: LogRow = {
