@@ -70,20 +70,17 @@ export async function redisAccess(flags: RedisFlags, sources: SettingSources): P
 }
 
 /**
- * The Redis with the projects whose rows are in this ClickHouse. The address in local.json is used only with the
- * ClickHouse next to it: another installation has other projects.
- *
- * @returns undefined if no address is configured
+ * Whether `redisAccess` finds the Redis with the projects whose rows are in this ClickHouse. The address in local.json counts only with
+ * the ClickHouse next to it: another installation has other projects.
  */
-export async function registryAccess(
+export async function hasRegistry(
   flags: RedisFlags,
   clickhouse: Pick<ClickHouseAccess, 'url'>,
   sources: SettingSources,
-): Promise<RedisAccess | undefined> {
+): Promise<boolean> {
+  if ((flags.redisUrl ?? nonEmpty(sources.environment['REDIS_URL'])) !== undefined) return true
   const { redisUrl, clickhouse: known } = await readLocalServices(sources)
-  const configured = flags.redisUrl ?? nonEmpty(sources.environment['REDIS_URL'])
-  const isLocal = redisUrl !== undefined && clickhouse.url === known?.url
-  return configured === undefined && !isLocal ? undefined : redisAccess(flags, sources)
+  return redisUrl !== undefined && clickhouse.url === known?.url
 }
 
 export async function clickhouseAccess(

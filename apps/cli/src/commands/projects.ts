@@ -1,4 +1,5 @@
 import {
+  type Project,
   type ProjectLimitChanges,
   type ProjectLimitName,
   type ProjectLimits,
@@ -9,11 +10,11 @@ import { type Command, InvalidArgumentError } from 'commander'
 import { readFile } from 'node:fs/promises'
 import * as consumers from 'node:stream/consumers'
 import type { Context } from '../context.ts'
-import { CliError, throwReadError, UsageError } from '../errors.ts'
+import { throwReadError, UsageError } from '../errors.ts'
 import { integer, JSON_OPTION, SLUICE, withExamples, withRedisOptions } from '../options.ts'
-import { convertRegistryErrors, withRegistry } from '../registry-session.ts'
-import { redisAccess, type RedisFlags } from '../service-access.ts'
-import { confirm, painter, table } from '../terminal.ts'
+import { convertRegistryErrors, keysOf, withRegistry } from '../registry-session.ts'
+import type { RedisFlags } from '../service-access.ts'
+import { confirm, type Listing, printList } from '../terminal.ts'
 
 const PROJECT_ID = `project id, as listed by \`${SLUICE} projects list\``
 const RETENTION_DAYS_MAX = 36_500
@@ -54,25 +55,22 @@ export function defineProjects(projects: Command, context: Context): void {
     ['projects list --json', 'for a program; absent limits are the defaults of the API'],
   ).action((options: ListProjectsOptions) => listProjects(options, context))
 
-  withExamples(
-    withRedisOptions(
-      projects
-        .command('disable')
-        .description('reject all requests of a project until it is enabled again; its keys and rows stay')
-        .argument('<id>', PROJECT_ID),
-    ),
-    ['projects disable shop', 'takes effect within five seconds'],
-  ).action((id: string, options: RedisFlags) => setProjectEnabled(id, false, options, context))
-
-  withExamples(
-    withRedisOptions(
-      projects
-        .command('enable')
-        .description('accept the requests of a disabled project again')
-        .argument('<id>', PROJECT_ID),
-    ),
-    ['projects enable shop', 'takes effect within five seconds'],
-  ).action((id: string, options: RedisFlags) => setProjectEnabled(id, true, options, context))
+  for (const [name, enabled, effect] of [
+    ['disable', false, 'reject all requests of a project until it is enabled again; its keys and rows stay'],
+    ['enable', true, 'accept the requests of a disabled project again'],
+  ] as const) {
+    withExamples(withRedisOptions(projects.command(name).description(effect).argument('<id>', PROJECT_ID)), [
+      `projects ${name} shop`,
+      'takes effect within five seconds',
+    ]).action(async (id: string, options: RedisFlags) => {
+      await withRegistry(options, context, (registry) => registry.projects.setEnabled(id, enabled))
+      await context.stdout.write(
+        enabled
+          ? `Enabled the project ${id}. Its requests are accepted within five seconds.\n`
+          : `Disabled the project ${id}. Its requests are rejected within five seconds.\n`,
+      )
+    })
+  }
 
   withExamples(
     withRedisOptions(
@@ -159,7 +157,7 @@ interface CreateProjectOptions extends RedisFlags {
 }
 
 async function createProject(id: string, options: CreateProjectOptions, context: Context): Promise<void> {
-  const project = await withRegistry(await redisAccess(options, context), (registry) =>
+  const project = await withRegistry(options, context, (registry) =>
     registry.projects.create(id, options.retentionDays),
   )
   await context.stdout.write(
@@ -173,15 +171,10 @@ interface ListProjectsOptions extends RedisFlags {
 }
 
 async function listProjects(options: ListProjectsOptions, context: Context): Promise<void> {
-  const projects = await withRegistry(await redisAccess(options, context), (registry) =>
-    registry.projects.list(),
-  )
-  if (options.json) {
-    await context.stdout.write(projects.map((project) => `${JSON.stringify(project)}\n`).join(''))
-  } else if (projects.length === 0) {
-    await context.stderr.write(`There are no projects yet. Create one with: ${SLUICE} projects create\n`)
-  } else {
-    const rows = projects.map(({ id, enabled, retentionDays, createdAt, limits = {} }) => [
+  const projects = await withRegistry(options, context, (registry) => registry.projects.list())
+  const listing: Listing<Project> = {
+    headings: ['PROJECT', 'STATE', 'RETENTION', 'CREATED', 'ENTRIES/S', 'BURST', 'BYTES/S', 'BURST'],
+    cells: ({ id, enabled, retentionDays, createdAt, limits = {} }) => [
       id,
       enabled ? 'enabled' : 'disabled',
       `${retentionDays} days`,
@@ -190,27 +183,10 @@ async function listProjects(options: ListProjectsOptions, context: Context): Pro
       formatLimit(limits.burstEntries),
       formatLimit(limits.bytesPerSecond),
       formatLimit(limits.burstBytes),
-    ])
-    const limitHeadings = ['ENTRIES/S', 'BURST', 'BYTES/S', 'BURST']
-    const headings = ['PROJECT', 'STATE', 'RETENTION', 'CREATED', ...limitHeadings]
-    await context.stdout.write(table([headings, ...rows], painter(context.stdout.colours)))
+    ],
+    empty: `There are no projects yet. Create one with: ${SLUICE} projects create`,
   }
-}
-
-async function setProjectEnabled(
-  id: string,
-  enabled: boolean,
-  options: RedisFlags,
-  context: Context,
-): Promise<void> {
-  await withRegistry(await redisAccess(options, context), (registry) =>
-    registry.projects.setEnabled(id, enabled),
-  )
-  await context.stdout.write(
-    enabled
-      ? `Enabled the project ${id}. Its requests are accepted within five seconds.\n`
-      : `Disabled the project ${id}. Its requests are rejected within five seconds.\n`,
-  )
+  await printList(projects, listing, options.json, context)
 }
 
 interface DeleteProjectOptions extends RedisFlags {
@@ -218,17 +194,13 @@ interface DeleteProjectOptions extends RedisFlags {
 }
 
 async function deleteProject(id: string, options: DeleteProjectOptions, context: Context): Promise<void> {
-  const access = await redisAccess(options, context)
-  const keys = await withRegistry(access, async (registry) => {
-    if ((await registry.projects.find(id)) === undefined) throw new CliError(`there is no project ${id}`)
-    return registry.keys.list(id)
-  })
+  const keys = await withRegistry(options, context, (registry) => keysOf(registry, id))
   const consequence =
     `This permanently deletes the project ${id} and its ${keys.length === 1 ? 'key' : `${keys.length} keys`}. ` +
     'Its rows stay until they expire.'
   if (!options.yes) await confirm(context, consequence, id)
   // A second session: the confirmation may take minutes, and no connection stays open meanwhile.
-  const idKeptUntil = await withRegistry(access, (registry) => registry.projects.delete(id))
+  const idKeptUntil = await withRegistry(options, context, (registry) => registry.projects.delete(id))
   await context.stdout.write(
     `Deleted the project ${id}. Its rows stay until they expire; ` +
       `its id is free again on ${idKeptUntil.toISOString()}.\n`,
@@ -250,9 +222,7 @@ async function updateProject(id: string, options: UpdateProjectOptions, context:
     Object.entries(given).map(([name, value]) => [name, toRegistryValue(value)]),
   )
   if (Object.keys(changes).length === 0) throw new UsageError('pass at least one limit to change')
-  const project = await withRegistry(await redisAccess(options, context), (registry) =>
-    registry.projects.setLimits(id, changes),
-  )
+  const project = await withRegistry(options, context, (registry) => registry.projects.setLimits(id, changes))
   await context.stdout.write(`${describeLimits(project.id, project.limits ?? {})}\n`)
 }
 
@@ -277,7 +247,7 @@ function formatLimit(value: number | undefined): string {
 
 /** Writes all projects with the hashes of their keys to stdout. */
 async function exportProjects(options: RedisFlags, context: Context): Promise<void> {
-  const projects = await withRegistry(await redisAccess(options, context), async (registry) => {
+  const projects = await withRegistry(options, context, async (registry) => {
     const backups = []
     for (const project of await registry.projects.list())
       backups.push({ ...project, keys: await registry.keys.export(project.id) })
@@ -292,7 +262,7 @@ async function importProjects(file: string, options: RedisFlags, context: Contex
     ? consumers.text(context.stdin)
     : readFile(file, 'utf8').catch(throwReadError(file)))
   const backups = await convertRegistryErrors(() => readBackup(content))
-  await withRegistry(await redisAccess(options, context), async (registry) => {
+  await withRegistry(options, context, async (registry) => {
     for (const backup of backups) {
       const isImported = await registry.projects.import(backup)
       await context.stdout.write(
