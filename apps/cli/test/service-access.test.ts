@@ -6,10 +6,8 @@ import {
   apiAccess,
   clickhouseAccess,
   hasRegistry,
-  logsUrl,
   readLocalServices,
   redisAccess,
-  tablesAccess,
 } from '../src/service-access.ts'
 
 const local = {
@@ -139,8 +137,10 @@ test.each([
   ['http://host:3000/', 'http://host:3000/v1/logs'],
   ['https://host/v1', 'https://host/v1/logs'],
   ['https://host/api/v1/', 'https://host/api/v1/logs'],
-])('the logs resource of %s is %s', (apiUrl, url) => {
-  expect(logsUrl(apiUrl)).toBe(url)
+])('the logs resource of %s is %s', async (apiUrl, url) => {
+  expect(await apiAccess({ apiUrl, apiKey: 'slk_x' }, { environment: {}, dataDirectory })).toMatchObject({
+    url,
+  })
 })
 
 test('an address of the API with a password is rejected without printing the password', async () => {
@@ -153,15 +153,15 @@ test('an address of the API with a password is rejected without printing the pas
 describe('the ClickHouse with the tables of a Redis', () => {
   test('is that of local.json only next to its Redis', async () => {
     const sources = { environment: {}, dataDirectory }
-    expect(await tablesAccess({}, { url: local.redisUrl }, sources)).toEqual(local.clickhouse)
-    await expect(tablesAccess({}, { url: 'redis://elsewhere' }, sources)).rejects.toThrow(
+    expect(await clickhouseAccess({}, sources, { url: local.redisUrl })).toEqual(local.clickhouse)
+    await expect(clickhouseAccess({}, sources, { url: 'redis://elsewhere' })).rejects.toThrow(
       'no ClickHouse address is configured',
     )
   })
 
   test('is the configured one next to any Redis', async () => {
     const sources = { environment: { CLICKHOUSE_URL: 'http://there:8123' }, dataDirectory }
-    expect(await tablesAccess({}, { url: 'redis://elsewhere' }, sources)).toMatchObject({
+    expect(await clickhouseAccess({}, sources, { url: 'redis://elsewhere' })).toMatchObject({
       url: 'http://there:8123',
     })
   })
@@ -172,12 +172,10 @@ describe('local.json', () => {
     expect(await readLocalServices({ dataDirectory: join(dataDirectory, 'none') })).toEqual({})
   })
 
-  test('that cannot be read is reported, and how to select another folder', async () => {
+  test('that cannot be read is reported', async () => {
     await writeFile(join(dataDirectory, 'file'), '')
     const reading = readLocalServices({ dataDirectory: join(dataDirectory, 'file') })
-    await expect(reading).rejects.toThrow(
-      /^cannot read .*local\.json: .* is not a directory; SLUICE_DATA_DIR selects another folder$/,
-    )
+    await expect(reading).rejects.toThrow(/^cannot read .*local\.json: .* is not a directory$/)
   })
 
   test.each(['{"apiUrl":', 'null', ''])('that is broken is reported: %j', async (content) => {

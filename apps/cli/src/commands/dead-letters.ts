@@ -21,7 +21,7 @@ const LIMIT_DEFAULT = 100
 const LIMIT_MAX = 10_000
 const NAMES = 'dead letters'
 
-export function defineDeadLetters(letters: Command, context: Context): void {
+export function define(letters: Command, context: Context): void {
   withExamples(
     letters,
     ['dead-letters list --project shop', 'those of one project'],

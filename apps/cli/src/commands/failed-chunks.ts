@@ -24,7 +24,7 @@ const LIMIT_DEFAULT = 100
 const LIMIT_MAX = 10_000
 const NAMES = 'failed chunks'
 
-export function defineFailedChunks(chunks: Command, context: Context): void {
+export function define(chunks: Command, context: Context): void {
   withExamples(
     chunks,
     ['failed-chunks list', 'the newest failures'],

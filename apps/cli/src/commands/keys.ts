@@ -11,7 +11,7 @@ const KEY_ID = `key id, as listed by \`${SLUICE} keys list\``
 /** A day: long enough to deploy the new key to every sender, and short enough not to be forgotten. */
 const OVERLAP_DEFAULT = '24h'
 
-export function defineKeys(keys: Command, context: Context): void {
+export function define(keys: Command, context: Context): void {
   withExamples(
     keys,
     ['keys create --project shop --name checkout', 'create a key and print it'],

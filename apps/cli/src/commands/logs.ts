@@ -31,7 +31,7 @@ const LIMIT_DEFAULT = 100
 /** ClickHouse sorts this many entries in memory, with all their texts. */
 const LIMIT_MAX = 100_000
 
-export function defineLogs(command: Command, context: Context): void {
+export function define(command: Command, context: Context): void {
   const options = withRedisOptions(
     withClickHouseOptions(
       command

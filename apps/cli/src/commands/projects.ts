@@ -21,7 +21,7 @@ const RETENTION_DAYS_MAX = 36_500
 const ENTRIES_RANGE = [1, 1_000_000_000] as const
 const BYTES_RANGE = [1_024, 1_000_000_000_000] as const
 
-export function defineProjects(projects: Command, context: Context): void {
+export function define(projects: Command, context: Context): void {
   withExamples(
     projects,
     ['projects create shop', 'create a project'],

@@ -18,7 +18,7 @@ import { EntrySender } from '../send/sender.ts'
 import { apiAccess, type ApiFlags } from '../service-access.ts'
 import { requireDurationMs } from '../times.ts'
 
-export function defineSend(command: Command, context: Context): void {
+export function define(command: Command, context: Context): void {
   const options = withApiOptions(
     command
       .argument(

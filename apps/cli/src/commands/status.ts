@@ -4,7 +4,7 @@ import type { Command } from 'commander'
 import type { Context } from '../context.ts'
 import { CliError } from '../errors.ts'
 import { integer, withClickHouseOptions, withExamples, withRedisOptions } from '../options.ts'
-import { type ClickHouseFlags, redisAccess, type RedisFlags, tablesAccess } from '../service-access.ts'
+import { clickhouseAccess, type ClickHouseFlags, redisAccess, type RedisFlags } from '../service-access.ts'
 import {
   type QueueStatus,
   type Reading,
@@ -21,7 +21,7 @@ import { escapeControls, escapeJsonControls, type Paint, painter, table } from '
 const INTERVAL_DEFAULT_S = 2
 const INTERVAL_MAX_S = 60
 
-export function defineStatus(command: Command, context: Context): void {
+export function define(command: Command, context: Context): void {
   withExamples(
     withRedisOptions(
       withClickHouseOptions(
@@ -41,7 +41,7 @@ export function defineStatus(command: Command, context: Context): void {
     ['status --watch --interval 10 --json', 'for a program, every ten seconds'],
   ).action(async (options: StatusOptions) => {
     const redis = await redisAccess(options, context)
-    const clickhouse = await tablesAccess(options, redis, context).catch((error: unknown) => {
+    const clickhouse = await clickhouseAccess(options, context, redis).catch((error: unknown) => {
       if (error instanceof CliError) return error
       throw error
     })
