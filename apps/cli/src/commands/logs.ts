@@ -200,7 +200,7 @@ interface TimeRangeFlags {
 }
 
 /** @throws UsageError when a time is malformed, or the range is empty */
-export function readTimeRange({ from, until }: TimeRangeFlags, nowMs: number): TimeRange {
+function readTimeRange({ from, until }: TimeRangeFlags, nowMs: number): TimeRange {
   const range: TimeRange = {
     from: from === undefined ? undefined : parseTime('--from', from, nowMs),
     until:

@@ -104,52 +104,30 @@ export function define(projects: Command, context: Context): void {
     ['projects import projects.json --prefix staging', 'into another installation'],
   ).action((file: string, options: RedisFlags) => importProjects(file, options, context))
 
+  const update = projects
+    .command('update')
+    .description("change a project's rate limits; takes effect within five seconds")
+    .argument('<id>', PROJECT_ID)
+  for (const [flags, description, [min, max]] of [
+    ['--entries-per-second <limit>', 'entries per second: a number', ENTRIES_RANGE],
+    ['--burst-entries <limit>', 'entries accepted at once after a pause: a number', ENTRIES_RANGE],
+    ['--bytes-per-second <limit>', 'bytes of decoded bodies per second: a number', BYTES_RANGE],
+    ['--burst-bytes <limit>', 'bytes accepted at once after a pause: a number', BYTES_RANGE],
+  ] as const) {
+    const words = flags.startsWith('--burst') ? ', or default' : ', unlimited or default'
+    update.option(flags, `${description}${words} (the API's setting)`, (text): LimitChange => {
+      if (text === 'default' || (text === 'unlimited' && words.includes(text))) return text
+      // The range is in the error only: the registry checks it.
+      if (/^[1-9]\d{0,14}$/.test(text)) return Number(text)
+      throw new InvalidArgumentError(`It must be a whole number from ${min} to ${max}${words}.`)
+    })
+  }
   withExamples(
-    withRedisOptions(
-      projects
-        .command('update')
-        .description("change a project's rate limits; takes effect within five seconds")
-        .argument('<id>', PROJECT_ID)
-        .option(
-          '--entries-per-second <limit>',
-          "entries per second: a number, unlimited, or default (the API's setting)",
-          rate(...ENTRIES_RANGE),
-        )
-        .option(
-          '--burst-entries <limit>',
-          'entries accepted at once after a pause: a number or default',
-          burst(...ENTRIES_RANGE),
-        )
-        .option(
-          '--bytes-per-second <limit>',
-          'bytes of decoded bodies per second: a number, unlimited or default',
-          rate(...BYTES_RANGE),
-        )
-        .option(
-          '--burst-bytes <limit>',
-          'bytes accepted at once after a pause: a number or default',
-          burst(...BYTES_RANGE),
-        ),
-    ),
+    withRedisOptions(update),
     ['projects update shop --entries-per-second 1000 --burst-entries 5000', 'limit the entries'],
     ['projects update shop --bytes-per-second unlimited', 'no limit on bytes'],
     ['projects update shop --entries-per-second default', "the API's default"],
   ).action((id: string, options: UpdateProjectOptions) => updateProject(id, options, context))
-}
-
-/** A parser for rates. The range is in the error only: the registry checks it. */
-function rate(min: number, max: number): (text: string) => LimitChange {
-  return (text) => (text === 'unlimited' ? text : limit(text, `from ${min} to ${max}, unlimited or default`))
-}
-
-function burst(min: number, max: number): (text: string) => LimitChange {
-  return (text) => limit(text, `from ${min} to ${max}, or default`)
-}
-
-function limit(text: string, accepted: string): LimitChange {
-  if (text === 'default') return text
-  if (/^[1-9]\d{0,14}$/.test(text)) return Number(text)
-  throw new InvalidArgumentError(`It must be a whole number ${accepted}.`)
 }
 
 interface CreateProjectOptions extends RedisFlags {
