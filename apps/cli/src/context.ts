@@ -6,8 +6,6 @@ export interface Output {
   readonly isTerminal: boolean
   /** Whether to print colours: on terminals, unless NO_COLOR is set. */
   readonly colours: boolean
-  /** The width of a line, in characters. */
-  columns(): number
   /** Resolves when the stream has room for more. */
   write(text: string): Promise<void>
 }

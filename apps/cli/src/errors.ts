@@ -5,17 +5,13 @@
 export class CliError extends Error {
   override name = 'CliError'
   /** The exit code of the process. */
-  get exitCode(): number {
-    return 1
-  }
+  readonly exitCode: number = 1
 }
 
 /** The command line is invalid. */
 export class UsageError extends CliError {
   override name = 'UsageError'
-  override get exitCode(): number {
-    return 2
-  }
+  override readonly exitCode = 2
 }
 
 const reasons: Readonly<Record<string, string>> = {

@@ -31,7 +31,6 @@ function output(stream: NodeJS.WriteStream & { readonly fd: number }): Output {
   return {
     isTerminal: isatty(stream.fd),
     colours: styleText('red', 'x', { stream }) !== 'x',
-    columns: () => stream.columns || 80,
     write: (text) =>
       new Promise((resolve) => {
         if (stream.write(text)) resolve()

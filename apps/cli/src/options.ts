@@ -83,7 +83,18 @@ export function requireOneOf<Allowed extends string>(
   throw new UsageError(`${option} must be one of ${allowed.join(', ')}, not "${value}"`)
 }
 
+/** For commands that retry or remove items: by their ids, or all of them. */
+export function withChoice(command: Command, names: string, parse = repeated): Command {
+  const ids = `ids, as listed by \`${SLUICE} ${command.parent?.name()} list\``
+  return command.argument('[ids...]', ids, parse).option('--all', `all ${names}`)
+}
+
 /** Retrying or removing everything must be requested explicitly. @throws UsageError */
-export function requireChoice(names: string, ids: readonly string[], all: true | undefined): void {
+export function requireChoice(
+  names: string,
+  ids: readonly string[],
+  all: true | undefined,
+): readonly string[] | 'all' {
   if (ids.length > 0 === (all === true)) throw new UsageError(`name the ${names} by their ids, or pass --all`)
+  return all ? 'all' : ids
 }

@@ -9,7 +9,6 @@ import {
   NotReplicatedError,
   type RedisConnection,
   redisServers,
-  type ReplicationFindings,
 } from '@sluice/runtime'
 import { CliError, describeNetworkError } from './errors.ts'
 import { convertSettingsErrors, type RedisAccess } from './service-access.ts'
@@ -46,14 +45,21 @@ export async function withRedis<Result>(
   let danger: string | undefined
   try {
     await once(redis, 'ready', { signal: AbortSignal.timeout(CONNECT_DEADLINE_MS) })
-    await openNodes(redis)
+    // Of a cluster. Otherwise each is opened by the first command, and further commands are rejected meanwhile. A node that is
+    // unavailable rejects the commands that need it.
+    const nodes = redisServers(redis).filter(({ status }) => status === 'wait')
+    await Promise.allSettled(nodes.map((node) => node.connect()))
     await durable.ready(AbortSignal.timeout(CONNECT_DEADLINE_MS))
     if (durable.replicas > 0) {
-      const findings = await checkServers(redis, replicas).catch((error: unknown) => {
-        if (!(error instanceof NotReplicatedError)) throw error
-        danger = `cannot be checked: ${error.message}`
-        return []
-      })
+      // The check that API processes and workers repeat.
+      const servers = redisServers(redis).filter(({ status }) => status === 'ready')
+      const findings = await Promise.all(servers.map((server) => checkReplication(server, replicas))).catch(
+        (error: unknown) => {
+          if (!(error instanceof NotReplicatedError)) throw error
+          danger = `cannot be checked: ${error.message}`
+          return []
+        },
+      )
       danger ??= findings.find((each) => each.danger !== undefined)?.danger
       durable.block(danger, countedIn(findings))
     }
@@ -63,40 +69,17 @@ export async function withRedis<Result>(
       const reason = `Redis at ${redactUrl(url)} ${danger}`
       throw new CliError(`${reason}. Correct this, and repeat the command`, { cause: error })
     }
-    throw toCliError(error, access)
+    const reason = describeRedisError(error)
+    if (reason === undefined) throw error
+    const message = `Redis at ${redactUrl(url)} ${reason}; \`npm start\` starts the local services`
+    throw new CliError(message, { cause: error })
   } finally {
     await Promise.all([durable.close(), closeRedis(redis)])
   }
 }
 
-/** The check that API processes and workers repeat. Servers that are unavailable reject the commands that need them. */
-function checkServers(redis: RedisConnection, replicas: number): Promise<ReplicationFindings[]> {
-  const servers = redisServers(redis).filter(({ status }) => status === 'ready')
-  return Promise.all(servers.map((server) => checkReplication(server, replicas)))
-}
-
-/**
- * Opens the connections to the nodes of a cluster. Otherwise each is opened by the first command, and further commands are rejected
- * meanwhile. A node that is unavailable rejects the commands that need it.
- */
-async function openNodes(redis: RedisConnection): Promise<void> {
-  await Promise.allSettled(
-    redisServers(redis)
-      .filter(({ status }) => status === 'wait')
-      .map((node) => node.connect()),
-  )
-}
-
 /** ioredis emits an error for each failed reconnection. The first failure also rejects the operation that awaits it. */
 function ignore(): void {}
-
-function toCliError(error: unknown, { url }: RedisAccess): unknown {
-  const reason = describeRedisError(error)
-  if (reason === undefined) return error
-  return new CliError(`Redis at ${redactUrl(url)} ${reason}; \`npm start\` starts the local services`, {
-    cause: error,
-  })
-}
 
 /** ioredis has no classes or codes for most of its errors, only these messages. */
 const lostConnection = /^Connection is closed|^Stream isn't writeable/

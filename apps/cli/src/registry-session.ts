@@ -1,11 +1,11 @@
-import { Registry, RegistryError } from '@sluice/projects'
+import { type ApiKeyRecord, Registry, RegistryError } from '@sluice/projects'
 import { installationNames } from '@sluice/runtime'
 import type { ClickHouseAccess } from '@sluice/clickhouse'
 import type { Context } from './context.ts'
 import { CliError } from './errors.ts'
 import { SLUICE } from './options.ts'
 import { withRedis } from './redis-session.ts'
-import { type RedisAccess, type RedisFlags, registryAccess } from './service-access.ts'
+import { hasRegistry, redisAccess, type RedisFlags } from './service-access.ts'
 import { printNotice } from './terminal.ts'
 
 /**
@@ -13,14 +13,23 @@ import { printNotice } from './terminal.ts'
  *
  * @throws CliError when Redis is unavailable, or the registry rejects the operation
  */
-export function withRegistry<Result>(
-  access: RedisAccess,
+export async function withRegistry<Result>(
+  flags: RedisFlags,
+  context: Context,
   task: (registry: Registry) => Promise<Result>,
 ): Promise<Result> {
+  const access = await redisAccess(flags, context)
   const prefix = installationNames(access.prefix).registryPrefix
   return withRedis(access, (redis, durable) =>
     convertRegistryErrors(() => task(new Registry(redis, prefix, Date.now, durable))),
   )
+}
+
+/** The keys of a project, including revoked ones. @throws CliError when there is no such project */
+export async function keysOf(registry: Registry, projectId: string): Promise<ApiKeyRecord[]> {
+  if ((await registry.projects.find(projectId)) === undefined)
+    throw new CliError(`there is no project ${projectId}`)
+  return registry.keys.list(projectId)
 }
 
 /** @throws CliError when the registry rejects the operation */
@@ -49,11 +58,11 @@ export async function requireProject(
 ): Promise<void> {
   const notice = (reason: string): Promise<void> =>
     printNotice(context.stderr, `it is unknown whether the project ${projectId} exists: ${reason}`)
-  const access = await registryAccess(flags, clickhouse, context)
-  if (access === undefined) return notice('set REDIS_URL or pass --redis-url to check it')
+  if (!(await hasRegistry(flags, clickhouse, context)))
+    return notice('set REDIS_URL or pass --redis-url to check it')
   let project: object | undefined
   try {
-    project = await withRegistry(access, (registry) => registry.projects.find(projectId))
+    project = await withRegistry(flags, context, (registry) => registry.projects.find(projectId))
   } catch (error) {
     if (!(error instanceof CliError)) throw error
     return notice(error.message)

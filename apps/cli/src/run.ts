@@ -5,46 +5,40 @@ import { CliError, isDebugSet, stackTrace, UsageError } from './errors.ts'
 import { SLUICE, withExamples } from './options.ts'
 import { escapeControls, painter } from './terminal.ts'
 
-/** Adds the options, the subcommands and the action of a command. */
-type Define = (command: Command, context: Context) => void
+interface CommandModule {
+  /** Adds the options, the subcommands and the action of a command. */
+  define(command: Command, context: Context): void
+}
 
 /** The file of a command is loaded only if the arguments name it: its packages take far longer to load than the help. */
-const commands: readonly (readonly [name: string, description: string, load: () => Promise<Define>])[] = [
-  [
-    'projects',
-    'manage projects, which own API keys and rows',
-    async () => (await import('./commands/projects.ts')).defineProjects,
-  ],
-  ['keys', "manage a project's API keys", async () => (await import('./commands/keys.ts')).defineKeys],
+const commands: readonly (readonly [
+  name: string,
+  description: string,
+  load: () => Promise<CommandModule>,
+])[] = [
+  ['projects', 'manage projects, which own API keys and rows', () => import('./commands/projects.ts')],
+  ['keys', "manage a project's API keys", () => import('./commands/keys.ts')],
   [
     'migrate',
     "create ClickHouse's database and tables, or bring them up to date",
-    async () => (await import('./commands/migrate.ts')).defineMigrate,
+    () => import('./commands/migrate.ts'),
   ],
-  [
-    'logs',
-    'print the newest matching entries, oldest first',
-    async () => (await import('./commands/logs.ts')).defineLogs,
-  ],
-  [
-    'send',
-    'send the lines of log files or of stdin as entries',
-    async () => (await import('./commands/send.ts')).defineSend,
-  ],
+  ['logs', 'print the newest matching entries, oldest first', () => import('./commands/logs.ts')],
+  ['send', 'send the lines of log files or of stdin as entries', () => import('./commands/send.ts')],
   [
     'status',
     'show rates, backlog, lag, processes, shards, dead letters and the memory of Redis',
-    async () => (await import('./commands/status.ts')).defineStatus,
+    () => import('./commands/status.ts'),
   ],
   [
     'dead-letters',
     'list, retry and remove rows that ClickHouse rejected',
-    async () => (await import('./commands/dead-letters.ts')).defineDeadLetters,
+    () => import('./commands/dead-letters.ts'),
   ],
   [
     'failed-chunks',
     'list, retry and remove chunks that no worker could deliver',
-    async () => (await import('./commands/failed-chunks.ts')).defineFailedChunks,
+    () => import('./commands/failed-chunks.ts'),
   ],
 ]
 
@@ -126,7 +120,7 @@ export async function createProgram(context: Context, args: readonly string[]): 
   ).addHelpText('after', SETTINGS_HELP)
   for (const [name, description, load] of commands) {
     const command = program.command(name).description(description)
-    if (args.includes(name)) (await load())(command, context)
+    if (args.includes(name)) (await load()).define(command, context)
   }
   setUsageHints(program)
   return program

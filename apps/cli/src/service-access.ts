@@ -3,7 +3,7 @@ import { join } from 'node:path'
 import { type ClickHouseAccess, clickhouseAccessFrom, clickhouseSettings } from '@sluice/clickhouse'
 import { parseRedisUrl, readSettings, redisSettings, SettingsError } from '@sluice/runtime'
 import type { Context } from './context.ts'
-import { CliError, describeReadError } from './errors.ts'
+import { CliError, throwReadError } from './errors.ts'
 import { SLUICE } from './options.ts'
 
 export interface RedisFlags {
@@ -51,14 +51,11 @@ export async function redisAccess(flags: RedisFlags, sources: SettingSources): P
   const url =
     flags.redisUrl ?? nonEmpty(environment['REDIS_URL']) ?? (await readLocalServices(sources)).redisUrl
   if (url === undefined) throw noAddress('Redis', 'REDIS_URL', '--redis-url')
-  convertSettingsErrors(() => parseRedisUrl(url))
-  const settings = convertSettingsErrors(() =>
-    readSettings(redisSettings, {
-      ...environment,
-      REDIS_URL: url,
-      SLUICE_PREFIX: flags.prefix ?? environment['SLUICE_PREFIX'],
-    }),
-  )
+  const settings = convertSettingsErrors(() => {
+    parseRedisUrl(url)
+    const prefix = flags.prefix ?? environment['SLUICE_PREFIX']
+    return readSettings(redisSettings, { ...environment, REDIS_URL: url, SLUICE_PREFIX: prefix })
+  })
   return {
     url,
     prefix: settings.SLUICE_PREFIX,
@@ -70,64 +67,46 @@ export async function redisAccess(flags: RedisFlags, sources: SettingSources): P
 }
 
 /**
- * The Redis with the projects whose rows are in this ClickHouse. The address in local.json is used only with the
- * ClickHouse next to it: another installation has other projects.
- *
- * @returns undefined if no address is configured
+ * Whether `redisAccess` finds the Redis with the projects whose rows are in this ClickHouse. The address in local.json counts only with
+ * the ClickHouse next to it: another installation has other projects.
  */
-export async function registryAccess(
+export async function hasRegistry(
   flags: RedisFlags,
   clickhouse: Pick<ClickHouseAccess, 'url'>,
   sources: SettingSources,
-): Promise<RedisAccess | undefined> {
+): Promise<boolean> {
+  if ((flags.redisUrl ?? nonEmpty(sources.environment['REDIS_URL'])) !== undefined) return true
   const { redisUrl, clickhouse: known } = await readLocalServices(sources)
-  const configured = flags.redisUrl ?? nonEmpty(sources.environment['REDIS_URL'])
-  const isLocal = redisUrl !== undefined && clickhouse.url === known?.url
-  return configured === undefined && !isLocal ? undefined : redisAccess(flags, sources)
+  return redisUrl !== undefined && clickhouse.url === known?.url
 }
 
+/** @param redis the ClickHouse with the tables of the installation in this Redis: the address in local.json counts only next to it */
 export async function clickhouseAccess(
   flags: ClickHouseFlags,
   sources: SettingSources,
+  redis?: Pick<RedisAccess, 'url'>,
 ): Promise<ClickHouseAccess> {
   const { environment } = sources
-  const { clickhouse: known } = await readLocalServices(sources)
-  const url = flags.clickhouseUrl ?? nonEmpty(environment['CLICKHOUSE_URL']) ?? known?.url
+  const { clickhouse: known, redisUrl } = await readLocalServices(sources)
+  const localUrl = redis === undefined || redis.url === redisUrl ? known?.url : undefined
+  const url = flags.clickhouseUrl ?? nonEmpty(environment['CLICKHOUSE_URL']) ?? localUrl
   if (url === undefined) throw noAddress('ClickHouse', 'CLICKHOUSE_URL', '--clickhouse-url')
   requireHttpUrl(url, 'ClickHouse')
   const local = url === known?.url ? known : undefined
+  const settingOf = (flag: string | undefined, variable: string, otherwise?: string): string | undefined =>
+    flag ?? nonEmpty(environment[variable]) ?? otherwise
   return convertSettingsErrors(() =>
     clickhouseAccessFrom(
       readSettings(clickhouseSettings, {
         CLICKHOUSE_URL: url,
         CLICKHOUSE_TLS_CA_FILE: environment['CLICKHOUSE_TLS_CA_FILE'],
         CLICKHOUSE_CLUSTER: environment['CLICKHOUSE_CLUSTER'],
-        CLICKHOUSE_USERNAME:
-          flags.clickhouseUsername ?? nonEmpty(environment['CLICKHOUSE_USERNAME']) ?? local?.username,
-        CLICKHOUSE_PASSWORD: nonEmpty(environment['CLICKHOUSE_PASSWORD']) ?? local?.password,
-        CLICKHOUSE_DATABASE:
-          flags.clickhouseDatabase ?? nonEmpty(environment['CLICKHOUSE_DATABASE']) ?? local?.database,
+        CLICKHOUSE_USERNAME: settingOf(flags.clickhouseUsername, 'CLICKHOUSE_USERNAME', local?.username),
+        CLICKHOUSE_PASSWORD: settingOf(undefined, 'CLICKHOUSE_PASSWORD', local?.password),
+        CLICKHOUSE_DATABASE: settingOf(flags.clickhouseDatabase, 'CLICKHOUSE_DATABASE', local?.database),
       }),
     ),
   )
-}
-
-/**
- * The ClickHouse with the tables of the installation that is in this Redis. The address in local.json is used only with the Redis
- * next to it.
- *
- * @throws CliError
- */
-export async function tablesAccess(
-  flags: ClickHouseFlags,
-  redis: Pick<RedisAccess, 'url'>,
-  sources: SettingSources,
-): Promise<ClickHouseAccess> {
-  const { redisUrl } = await readLocalServices(sources)
-  const configured = flags.clickhouseUrl ?? nonEmpty(sources.environment['CLICKHOUSE_URL'])
-  if (configured === undefined && redis.url !== redisUrl)
-    throw noAddress('ClickHouse', 'CLICKHOUSE_URL', '--clickhouse-url')
-  return clickhouseAccess(flags, sources)
 }
 
 export async function apiAccess(flags: ApiFlags, sources: SettingSources): Promise<ApiAccess> {
@@ -138,20 +117,15 @@ export async function apiAccess(flags: ApiFlags, sources: SettingSources): Promi
   requireHttpUrl(url, 'the API')
   if (new URL(url).username !== '' || new URL(url).password !== '')
     throw new CliError('the address of the API must not contain a user or a password')
-  const local = url === known.apiUrl ? known : undefined
-  const key = flags.apiKey ?? nonEmpty(environment['SLUICE_API_KEY']) ?? local?.apiKey
+  const localKey = url === known.apiUrl ? known.apiKey : undefined
+  const key = flags.apiKey ?? nonEmpty(environment['SLUICE_API_KEY']) ?? localKey
   if (key === undefined) {
     throw new CliError(
       `no API key is configured: create one with \`${SLUICE} keys create\`, and set SLUICE_API_KEY or pass --api-key`,
     )
   }
-  return { url: logsUrl(url), key }
-}
-
-/** @param apiUrl the address of the API's host, or a base address that ends with the version */
-export function logsUrl(apiUrl: string): string {
-  const base = apiUrl.replace(/\/+$/, '')
-  return base.endsWith('/v1') ? `${base}/logs` : `${base}/v1/logs`
+  // The address is the one of the host, or a base address that ends with the version.
+  return { url: `${url.replace(/\/+$/, '').replace(/\/v1$/, '')}/v1/logs`, key }
 }
 
 /** Invalid settings are reported to the user who set them. @throws CliError */
@@ -194,18 +168,14 @@ export async function readLocalServices({
   dataDirectory,
 }: Pick<Context, 'dataDirectory'>): Promise<LocalServices> {
   const path = join(dataDirectory, 'local.json')
+  const text = await readFile(path, 'utf8').catch((error: unknown) => {
+    if (error instanceof Error && 'code' in error && error.code === 'ENOENT') return '{}'
+    return throwReadError(path)(error)
+  })
   try {
-    const services: unknown = JSON.parse(await readFile(path, 'utf8'))
+    const services: unknown = JSON.parse(text)
     if (typeof services === 'object' && services !== null) return services
   } catch (error) {
-    if (error instanceof Error && 'code' in error && error.code === 'ENOENT') return {}
-    const reason =
-      describeReadError(error) ?? (error instanceof Error && 'syscall' in error ? error.message : undefined)
-    if (reason !== undefined) {
-      throw new CliError(`cannot read ${path}: ${reason}; SLUICE_DATA_DIR selects another folder`, {
-        cause: error,
-      })
-    }
     if (!(error instanceof SyntaxError)) throw error
   }
   throw new CliError(`${path} is not a valid JSON object; \`npm start\` writes a new one`)

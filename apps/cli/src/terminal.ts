@@ -53,6 +53,28 @@ export function redactUrl(url: string): string {
   return `${scheme}${hosts}${path === '/' ? '' : path}`
 }
 
+/** How a command lists records of one kind. */
+export interface Listing<Item> {
+  readonly headings: readonly string[]
+  readonly cells: (item: Item) => readonly string[]
+  /** What --json prints of an item. Default: the item. */
+  readonly object?: (item: Item) => object
+  /** The sentence for an empty list. */
+  readonly empty: string
+}
+
+/** Prints items as a table or, with `json`, as one object per line. */
+export async function printList<Item extends object>(
+  items: readonly Item[],
+  { headings, cells, object = (item) => item, empty }: Listing<Item>,
+  json: true | undefined,
+  { stdout, stderr }: Context,
+): Promise<void> {
+  if (json) await stdout.write(items.map((item) => `${JSON.stringify(object(item))}\n`).join(''))
+  else if (items.length === 0) await stderr.write(`${empty}\n`)
+  else await stdout.write(table([headings, ...items.map(cells)], painter(stdout.colours)))
+}
+
 /** Formats rows of cells, the first of them the headings, as aligned lines. */
 export function table(rows: readonly (readonly string[])[], paint: Paint): string {
   const safe = rows.map((row) => row.map(escapeControls))

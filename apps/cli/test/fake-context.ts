@@ -16,7 +16,6 @@ export function fakeContext(given: Partial<Context> & { readonly terminal?: bool
   const output = (name: 'stdout' | 'stderr'): Output => ({
     isTerminal: terminal,
     colours: terminal,
-    columns: () => 80,
     write: async (text) => {
       written[name] += text
     },

@@ -23,9 +23,11 @@ describe('a usage error is reported with exit code 2', () => {
       ['logs', '--project', 'demo', '--level', 'info,banana'],
       '--level must be one of log, debug, info, success, warn, error, not "banana"',
     ],
-    [['logs', '--project', 'demo', '--since', 'banana'], '--since must be a duration'],
+    [['logs', '--project', 'demo', '--since', 'banana'], '--from must be a duration'],
     [['logs', '--project', 'demo', '--from', '2261-01-01'], 'pass --until too'],
     [['logs', '--project', 'demo', '--until', 'banana'], '--until must be a duration'],
+    [['logs', '--project', 'demo', '--from', '1h', '--until', '2h'], '--from must be before --until'],
+    [['logs', '--project', 'demo', '--since', '1h', '--until', '1h'], '--from must be before --until'],
     [
       ['logs', '--project', 'demo', '--environment', 'production,banana'],
       '--environment must be one of development, staging, production, not "banana"',

@@ -5,11 +5,9 @@ import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import {
   apiAccess,
   clickhouseAccess,
-  logsUrl,
+  hasRegistry,
   readLocalServices,
   redisAccess,
-  registryAccess,
-  tablesAccess,
 } from '../src/service-access.ts'
 
 const local = {
@@ -97,18 +95,17 @@ test('the settings of a Redis with TLS and Sentinels come from the environment',
 describe('the Redis with the projects', () => {
   const elsewhere = { url: 'http://elsewhere:8123' }
 
-  test('is that of local.json only next to its ClickHouse', async () => {
+  test('is in local.json only next to its ClickHouse', async () => {
     const sources = { environment: {}, dataDirectory }
-    expect(await registryAccess({}, local.clickhouse, sources)).toMatchObject({ url: local.redisUrl })
-    expect(await registryAccess({}, elsewhere, sources)).toBeUndefined()
+    expect(await hasRegistry({}, local.clickhouse, sources)).toBe(true)
+    expect(await hasRegistry({}, elsewhere, sources)).toBe(false)
   })
 
-  test('is that of a flag or the environment with any ClickHouse', async () => {
+  test('is in a flag or the environment with any ClickHouse', async () => {
     const sources = { environment: { REDIS_URL: 'redis://elsewhere' }, dataDirectory }
-    const access = await registryAccess({}, elsewhere, sources)
-    expect(access).toMatchObject({ url: 'redis://elsewhere' })
-    const flagged = await registryAccess({ redisUrl: 'redis://here' }, elsewhere, sources)
-    expect(flagged).toMatchObject({ url: 'redis://here' })
+    expect(await hasRegistry({}, elsewhere, sources)).toBe(true)
+    const flags = { redisUrl: 'redis://here' }
+    expect(await hasRegistry(flags, elsewhere, { environment: {}, dataDirectory })).toBe(true)
   })
 })
 
@@ -140,8 +137,10 @@ test.each([
   ['http://host:3000/', 'http://host:3000/v1/logs'],
   ['https://host/v1', 'https://host/v1/logs'],
   ['https://host/api/v1/', 'https://host/api/v1/logs'],
-])('the logs resource of %s is %s', (apiUrl, url) => {
-  expect(logsUrl(apiUrl)).toBe(url)
+])('the logs resource of %s is %s', async (apiUrl, url) => {
+  expect(await apiAccess({ apiUrl, apiKey: 'slk_x' }, { environment: {}, dataDirectory })).toMatchObject({
+    url,
+  })
 })
 
 test('an address of the API with a password is rejected without printing the password', async () => {
@@ -154,15 +153,15 @@ test('an address of the API with a password is rejected without printing the pas
 describe('the ClickHouse with the tables of a Redis', () => {
   test('is that of local.json only next to its Redis', async () => {
     const sources = { environment: {}, dataDirectory }
-    expect(await tablesAccess({}, { url: local.redisUrl }, sources)).toEqual(local.clickhouse)
-    await expect(tablesAccess({}, { url: 'redis://elsewhere' }, sources)).rejects.toThrow(
+    expect(await clickhouseAccess({}, sources, { url: local.redisUrl })).toEqual(local.clickhouse)
+    await expect(clickhouseAccess({}, sources, { url: 'redis://elsewhere' })).rejects.toThrow(
       'no ClickHouse address is configured',
     )
   })
 
   test('is the configured one next to any Redis', async () => {
     const sources = { environment: { CLICKHOUSE_URL: 'http://there:8123' }, dataDirectory }
-    expect(await tablesAccess({}, { url: 'redis://elsewhere' }, sources)).toMatchObject({
+    expect(await clickhouseAccess({}, sources, { url: 'redis://elsewhere' })).toMatchObject({
       url: 'http://there:8123',
     })
   })
@@ -173,12 +172,10 @@ describe('local.json', () => {
     expect(await readLocalServices({ dataDirectory: join(dataDirectory, 'none') })).toEqual({})
   })
 
-  test('that cannot be read is reported, and how to select another folder', async () => {
+  test('that cannot be read is reported', async () => {
     await writeFile(join(dataDirectory, 'file'), '')
     const reading = readLocalServices({ dataDirectory: join(dataDirectory, 'file') })
-    await expect(reading).rejects.toThrow(
-      /^cannot read .*local\.json: .* is not a directory; SLUICE_DATA_DIR selects another folder$/,
-    )
+    await expect(reading).rejects.toThrow(/^cannot read .*local\.json: .* is not a directory$/)
   })
 
   test.each(['{"apiUrl":', 'null', ''])('that is broken is reported: %j', async (content) => {

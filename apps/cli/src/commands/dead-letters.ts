@@ -8,20 +8,20 @@ import {
   JSON_OPTION,
   requireChoice,
   SLUICE,
+  withChoice,
   withClickHouseOptions,
   withExamples,
   withRedisOptions,
 } from '../options.ts'
 import { requireProject } from '../registry-session.ts'
 import { clickhouseAccess, type ClickHouseFlags, type RedisFlags } from '../service-access.ts'
-import { painter, table } from '../terminal.ts'
+import { type Listing, printList } from '../terminal.ts'
 
 const LIMIT_DEFAULT = 100
 const LIMIT_MAX = 10_000
-const LETTERS_LIST = `as listed by \`${SLUICE} dead-letters list\``
-const LETTER_IDS = `dead letter ids, ${LETTERS_LIST}`
+const NAMES = 'dead letters'
 
-export function defineDeadLetters(letters: Command, context: Context): void {
+export function define(letters: Command, context: Context): void {
   withExamples(
     letters,
     ['dead-letters list --project shop', 'those of one project'],
@@ -48,7 +48,7 @@ export function defineDeadLetters(letters: Command, context: Context): void {
       letters
         .command('show')
         .description('print a dead letter: its row, and why ClickHouse rejected it')
-        .argument('<id>', `dead letter id, ${LETTERS_LIST}`, uuid),
+        .argument('<id>', `id, as listed by \`${SLUICE} dead-letters list\``, uuid),
     ),
     ['dead-letters show 01a1fb4e-a9e7-7c93-8c9d-f8683da79aa2', 'print a dead letter as JSON'],
   ).action(async (id: string, options: ClickHouseFlags) => {
@@ -58,11 +58,13 @@ export function defineDeadLetters(letters: Command, context: Context): void {
 
   withExamples(
     withClickHouseOptions(
-      letters
-        .command('retry')
-        .description('insert the rows again; rows that ClickHouse accepts are no longer dead letters')
-        .argument('[ids...]', LETTER_IDS, uuids)
-        .option('--all', 'all dead letters'),
+      withChoice(
+        letters
+          .command('retry')
+          .description('insert the rows again; rows that ClickHouse accepts are no longer dead letters'),
+        NAMES,
+        uuids,
+      ),
     ),
     ['dead-letters retry 01a1fb4e-a9e7-7c93-8c9d-f8683da79aa2', 'one row'],
     ['dead-letters retry --all', 'all rows'],
@@ -70,17 +72,13 @@ export function defineDeadLetters(letters: Command, context: Context): void {
 
   withExamples(
     withClickHouseOptions(
-      letters
-        .command('purge')
-        .description('permanently remove dead letters')
-        .argument('[ids...]', LETTER_IDS, uuids)
-        .option('--all', 'all dead letters'),
+      withChoice(letters.command('purge').description('permanently remove dead letters'), NAMES, uuids),
     ),
     ['dead-letters purge 01a1fb4e-a9e7-7c93-8c9d-f8683da79aa2', 'one dead letter'],
     ['dead-letters purge --all', 'all dead letters'],
   ).action(async (ids: string[], { all, ...flags }: ChoiceOptions) => {
-    requireChoice('dead letters', ids, all)
-    const removed = await withStore(flags, context, (store) => store.purge(all ? 'all' : ids))
+    const choice = requireChoice(NAMES, ids, all)
+    const removed = await withStore(flags, context, (store) => store.purge(choice))
     await context.stdout.write(`${removed} removed.\n`)
   })
 }
@@ -105,15 +103,12 @@ async function listLetters({ project, limit, json, ...flags }: ListOptions, cont
   if (letters.length === 0 && project !== undefined) {
     await requireProject(project, { clickhouse: await clickhouseAccess(flags, context), flags }, context)
   }
-  if (json) {
-    await context.stdout.write(letters.map((letter) => `${JSON.stringify(letter)}\n`).join(''))
-  } else if (letters.length === 0) {
-    await context.stderr.write('There are no dead letters.\n')
-  } else {
-    const rows = letters.map(({ id, failedAt, projectId, code }) => [id, failedAt, projectId, code])
-    const headings = ['ID', 'FAILED', 'PROJECT', 'CODE']
-    await context.stdout.write(table([headings, ...rows], painter(context.stdout.colours)))
+  const listing: Listing<StoredDeadLetter> = {
+    headings: ['ID', 'FAILED', 'PROJECT', 'CODE'],
+    cells: ({ id, failedAt, projectId, code }) => [id, failedAt, projectId, code],
+    empty: 'There are no dead letters.',
   }
+  await printList(letters, listing, json, context)
 }
 
 interface ChoiceOptions extends ClickHouseFlags {
@@ -125,9 +120,9 @@ async function retryLetters(
   { all, ...flags }: ChoiceOptions,
   context: Context,
 ): Promise<void> {
-  requireChoice('dead letters', ids, all)
+  const choice = requireChoice(NAMES, ids, all)
   const outcomes = await withStore(flags, context, async (store) =>
-    store.retry(all ? 'all' : await Promise.all(ids.map((id) => findLetter(store, id)))),
+    store.retry(choice === 'all' ? choice : await Promise.all(choice.map((id) => findLetter(store, id)))),
   )
   const rejected = outcomes.filter(({ rejection }) => rejection !== undefined)
   for (const { id, rejection = '' } of rejected)

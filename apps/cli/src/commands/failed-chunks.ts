@@ -8,16 +8,23 @@ import {
 import type { Command } from 'commander'
 import { randomUUID } from 'node:crypto'
 import type { Context } from '../context.ts'
-import { integer, JSON_OPTION, requireChoice, SLUICE, withExamples, withRedisOptions } from '../options.ts'
+import {
+  integer,
+  JSON_OPTION,
+  requireChoice,
+  withChoice,
+  withExamples,
+  withRedisOptions,
+} from '../options.ts'
 import { withRedis } from '../redis-session.ts'
 import { redisAccess, type RedisFlags } from '../service-access.ts'
-import { escapeControls, painter, table } from '../terminal.ts'
+import { escapeControls, type Listing, printList } from '../terminal.ts'
 
 const LIMIT_DEFAULT = 100
 const LIMIT_MAX = 10_000
-const CHUNK_IDS = `chunk ids, as listed by \`${SLUICE} failed-chunks list\``
+const NAMES = 'failed chunks'
 
-export function defineFailedChunks(chunks: Command, context: Context): void {
+export function define(chunks: Command, context: Context): void {
   withExamples(
     chunks,
     ['failed-chunks list', 'the newest failures'],
@@ -38,11 +45,12 @@ export function defineFailedChunks(chunks: Command, context: Context): void {
 
   withExamples(
     withRedisOptions(
-      chunks
-        .command('retry')
-        .description('return chunks to the queue; rows that are stored already are not stored again')
-        .argument('[ids...]', CHUNK_IDS)
-        .option('--all', 'all failed chunks'),
+      withChoice(
+        chunks
+          .command('retry')
+          .description('return chunks to the queue; rows that are stored already are not stored again'),
+        NAMES,
+      ),
     ),
     ['failed-chunks retry 01a1fb3f-6d5c-7aa0-8f31-2c5e9d7b4a10', 'one chunk'],
     ['failed-chunks retry --all', 'all failed chunks'],
@@ -50,11 +58,12 @@ export function defineFailedChunks(chunks: Command, context: Context): void {
 
   withExamples(
     withRedisOptions(
-      chunks
-        .command('purge')
-        .description('permanently remove chunks and their rows, which were acknowledged')
-        .argument('[ids...]', CHUNK_IDS)
-        .option('--all', 'all failed chunks'),
+      withChoice(
+        chunks
+          .command('purge')
+          .description('permanently remove chunks and their rows, which were acknowledged'),
+        NAMES,
+      ),
     ),
     ['failed-chunks purge 01a1fb3f-6d5c-7aa0-8f31-2c5e9d7b4a10', 'one chunk'],
     ['failed-chunks purge --all', 'all failed chunks'],
@@ -66,40 +75,34 @@ interface ListOptions extends RedisFlags {
   json?: true
 }
 
+const failedAt = ({ failedAtMs }: FailedChunk): string => new Date(failedAtMs).toISOString()
+
+const listing: Listing<FailedChunk> = {
+  headings: ['ID', 'FAILED', 'SHARD', 'ROWS', 'BATCH', 'REASON'],
+  cells: (chunk) => {
+    const { id, shard, rows = '-', batchId = '-', reason } = chunk
+    return [id, failedAt(chunk), `${shard}`, `${rows}`, batchId, reason]
+  },
+  object: (chunk) => {
+    const { id, shard, reason, rows = null, batchId = null } = chunk
+    return { id, shard, failedAt: failedAt(chunk), reason, rows, batchId }
+  },
+  empty: 'There are no failed chunks.',
+}
+
 async function listChunks({ limit, json, ...flags }: ListOptions, context: Context): Promise<void> {
   const chunks = await withFailedChunks(flags, context, (failed) => failed.list(limit))
-  if (json) {
-    await context.stdout.write(chunks.map((chunk) => `${JSON.stringify(jsonOf(chunk))}\n`).join(''))
-  } else if (chunks.length === 0) {
-    await context.stderr.write('There are no failed chunks.\n')
-  } else {
-    const rows = chunks.map((chunk) => [
-      chunk.id,
-      failedAt(chunk),
-      `${chunk.shard}`,
-      `${chunk.rows ?? '-'}`,
-      chunk.batchId ?? '-',
-      chunk.reason,
-    ])
-    const headings = ['ID', 'FAILED', 'SHARD', 'ROWS', 'BATCH', 'REASON']
-    await context.stdout.write(table([headings, ...rows], painter(context.stdout.colours)))
-  }
+  await printList(chunks, listing, json, context)
 }
-
-function jsonOf(chunk: FailedChunk): object {
-  const { id, shard, reason, rows = null, batchId = null } = chunk
-  return { id, shard, failedAt: failedAt(chunk), reason, rows, batchId }
-}
-
-const failedAt = ({ failedAtMs }: FailedChunk): string => new Date(failedAtMs).toISOString()
 
 interface ChoiceOptions extends RedisFlags {
   all?: true
 }
 
-/** Why a chunk was not retried. */
-const notRetried: Readonly<Partial<Record<RetryOutcome, string>>> = {
+/** Why a chunk was not retried or removed. */
+const failures: Readonly<Partial<Record<RetryOutcome | PurgeOutcome, string>>> = {
   damaged: 'is damaged and cannot be retried',
+  needed: 'is needed by other chunks of its batch: remove all of them, or retry it',
   missing: 'is not a failed chunk',
 }
 
@@ -108,17 +111,12 @@ async function retryChunks(
   { all, ...flags }: ChoiceOptions,
   context: Context,
 ): Promise<void> {
-  requireChoice('failed chunks', ids, all)
-  const outcomes = await withFailedChunks(flags, context, (failed) => failed.retry(all ? 'all' : ids))
-  await reportFailures(outcomes, notRetried, context)
-  const requeued = countOf(outcomes, 'requeued')
-  await context.stdout.write(`${requeued} requeued, ${countOf(outcomes, 'stored')} stored already.\n`)
-}
-
-/** Why a chunk was not removed. */
-const notRemoved: Readonly<Partial<Record<PurgeOutcome, string>>> = {
-  needed: 'is needed by other chunks of its batch: remove all of them, or retry it',
-  missing: 'is not a failed chunk',
+  const choice = requireChoice(NAMES, ids, all)
+  const count = await reportOutcomes(
+    await withFailedChunks(flags, context, (failed) => failed.retry(choice)),
+    context,
+  )
+  await context.stdout.write(`${count('requeued')} requeued, ${count('stored')} stored already.\n`)
 }
 
 async function purgeChunks(
@@ -126,27 +124,26 @@ async function purgeChunks(
   { all, ...flags }: ChoiceOptions,
   context: Context,
 ): Promise<void> {
-  requireChoice('failed chunks', ids, all)
-  const outcomes = await withFailedChunks(flags, context, (failed) => failed.purge(all ? 'all' : ids))
-  await reportFailures(outcomes, notRemoved, context)
-  await context.stdout.write(`${countOf(outcomes, 'removed')} removed.\n`)
+  const choice = requireChoice(NAMES, ids, all)
+  const count = await reportOutcomes(
+    await withFailedChunks(flags, context, (failed) => failed.purge(choice)),
+    context,
+  )
+  await context.stdout.write(`${count('removed')} removed.\n`)
 }
 
-async function reportFailures<Outcome extends string>(
+/** Reports the failures. @returns a function that counts an outcome */
+async function reportOutcomes<Outcome extends RetryOutcome | PurgeOutcome>(
   outcomes: ReadonlyMap<string, Outcome>,
-  failures: Readonly<Partial<Record<Outcome, string>>>,
   context: Context,
-): Promise<void> {
+): Promise<(wanted: Outcome) => number> {
   for (const [id, outcome] of outcomes) {
     const failure = failures[outcome]
     if (failure === undefined) continue
     await context.stderr.write(`${escapeControls(id)} ${failure}\n`)
     context.exitCode = 1
   }
-}
-
-function countOf<Outcome>(outcomes: ReadonlyMap<string, Outcome>, wanted: Outcome): number {
-  return [...outcomes.values()].filter((outcome) => outcome === wanted).length
+  return (wanted) => [...outcomes.values()].filter((outcome) => outcome === wanted).length
 }
 
 async function withFailedChunks<Result>(

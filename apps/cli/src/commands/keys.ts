@@ -1,18 +1,17 @@
 import { type ApiKeyRecord, keyState, type Scope } from '@sluice/projects'
 import { type Command, InvalidArgumentError } from 'commander'
 import type { Context } from '../context.ts'
-import { CliError } from '../errors.ts'
 import { JSON_OPTION, list, SLUICE, withExamples, withRedisOptions } from '../options.ts'
-import { withRegistry } from '../registry-session.ts'
-import { redisAccess, type RedisFlags } from '../service-access.ts'
-import { painter, table } from '../terminal.ts'
+import { keysOf, withRegistry } from '../registry-session.ts'
+import type { RedisFlags } from '../service-access.ts'
+import { type Listing, printList } from '../terminal.ts'
 import { parseExpiry, requireDurationMs } from '../times.ts'
 
 const KEY_ID = `key id, as listed by \`${SLUICE} keys list\``
 /** A day: long enough to deploy the new key to every sender, and short enough not to be forgotten. */
 const OVERLAP_DEFAULT = '24h'
 
-export function defineKeys(keys: Command, context: Context): void {
+export function define(keys: Command, context: Context): void {
   withExamples(
     keys,
     ['keys create --project shop --name checkout', 'create a key and print it'],
@@ -91,7 +90,7 @@ interface CreateKeyOptions extends RedisFlags {
 async function createKey(options: CreateKeyOptions, context: Context): Promise<void> {
   const { project, name, scope: scopes } = options
   const expiresAt = parseExpiry(options, context.nowMs())
-  const { key, record } = await withRegistry(await redisAccess(options, context), (registry) =>
+  const { key, record } = await withRegistry(options, context, (registry) =>
     registry.keys.create(project, {
       ...(name === undefined ? {} : { name }),
       ...(scopes === undefined ? {} : { scopes }),
@@ -109,7 +108,7 @@ interface RotateKeyOptions extends RedisFlags {
 
 async function rotateKey(keyId: string, options: RotateKeyOptions, context: Context): Promise<void> {
   const overlapMs = requireDurationMs('--overlap', options.overlap)
-  const { key, record, replaced } = await withRegistry(await redisAccess(options, context), (registry) =>
+  const { key, record, replaced } = await withRegistry(options, context, (registry) =>
     registry.keys.rotate(keyId, overlapMs),
   )
   if (options.json) await context.stdout.write(`${JSON.stringify({ key, ...record, replaced })}\n`)
@@ -137,37 +136,22 @@ interface ListKeysOptions extends RedisFlags {
   json?: true
 }
 
-async function listKeys(options: ListKeysOptions, context: Context): Promise<void> {
-  const records = await withRegistry(await redisAccess(options, context), async (registry) => {
-    if ((await registry.projects.find(options.project)) === undefined) {
-      throw new CliError(`there is no project ${options.project}`)
-    }
-    return registry.keys.list(options.project)
-  })
-  const nowMs = context.nowMs()
-  if (options.json) {
-    const lines = records.map((record) => JSON.stringify({ ...record, state: keyState(record, nowMs) }))
-    await context.stdout.write(lines.map((line) => `${line}\n`).join(''))
-  } else if (records.length === 0) {
-    await context.stderr.write(
-      `The project ${options.project} has no keys yet. ` +
-        `Create one with: ${SLUICE} keys create --project ${options.project}\n`,
-    )
-  } else {
-    const headings = ['KEY', 'STATE', 'SCOPES', 'CREATED', 'EXPIRES', 'LAST USED', 'NAME']
-    const rows = records.map((record) => tableRow(record, keyState(record, nowMs)))
-    await context.stdout.write(table([headings, ...rows], painter(context.stdout.colours)))
+async function listKeys({ project, json, ...flags }: ListKeysOptions, context: Context): Promise<void> {
+  const keys = await withRegistry(flags, context, (registry) => keysOf(registry, project))
+  const stateOf = (key: ApiKeyRecord): string => keyState(key, context.nowMs())
+  const listing: Listing<ApiKeyRecord> = {
+    headings: ['KEY', 'STATE', 'SCOPES', 'CREATED', 'EXPIRES', 'LAST USED', 'NAME'],
+    cells: (key) => {
+      const { id, scopes, createdAt, expiresAt = 'never', lastUsedAt = 'never', name } = key
+      return [id, stateOf(key), scopes.join(' ') || 'none', createdAt, expiresAt, lastUsedAt, name]
+    },
+    object: (key) => ({ ...key, state: stateOf(key) }),
+    empty: `The project ${project} has no keys yet. Create one with: ${SLUICE} keys create --project ${project}`,
   }
-}
-
-function tableRow(record: ApiKeyRecord, state: string): string[] {
-  const { id, scopes, createdAt, expiresAt = 'never', lastUsedAt = 'never', name } = record
-  return [id, state, scopes.length === 0 ? 'none' : scopes.join(' '), createdAt, expiresAt, lastUsedAt, name]
+  await printList(keys, listing, json, context)
 }
 
 async function revokeKey(keyId: string, options: RedisFlags, context: Context): Promise<void> {
-  const record = await withRegistry(await redisAccess(options, context), (registry) =>
-    registry.keys.revoke(keyId),
-  )
-  await context.stdout.write(`Revoked the key ${record.id} of the project ${record.projectId}.\n`)
+  const { id, projectId } = await withRegistry(options, context, (registry) => registry.keys.revoke(keyId))
+  await context.stdout.write(`Revoked the key ${id} of the project ${projectId}.\n`)
 }

@@ -1,4 +1,3 @@
-import type { ClickHouseAccess } from '@sluice/clickhouse'
 import { environments, levels } from '@sluice/schema'
 import type { Command } from 'commander'
 import { describeClickHouseError, withClickHouse } from '../clickhouse-session.ts'
@@ -6,9 +5,8 @@ import { type Context, INTERRUPTED_EXIT_CODE } from '../context.ts'
 import { UsageError } from '../errors.ts'
 import { jsonLine, stackLines, textLine } from '../logs/entry-line.ts'
 import { Follower, followUntil } from '../logs/follow.ts'
-import { type FoundEntry, LogSource } from '../logs/log-source.ts'
+import { type LogFilter, type LogRow, LogSource, type TimeRange } from '../logs/log-source.ts'
 import { metadataFilterLimits, parseMetadataFilter } from '../logs/metadata-filter.ts'
-import type { LogFilter, LogRow, TimeRange } from '../logs/queries.ts'
 import {
   integer,
   JSON_OPTION,
@@ -33,7 +31,7 @@ const LIMIT_DEFAULT = 100
 /** ClickHouse sorts this many entries in memory, with all their texts. */
 const LIMIT_MAX = 100_000
 
-export function defineLogs(command: Command, context: Context): void {
+export function define(command: Command, context: Context): void {
   const options = withRedisOptions(
     withClickHouseOptions(
       command
@@ -44,10 +42,9 @@ export function defineLogs(command: Command, context: Context): void {
           list,
         )
         .option(
-          '--from <when>',
+          '--since, --from <when>',
           'only entries from this time on: a duration ago (15m, 2h, 3d) or an ISO 8601 time',
         )
-        .option('--since <when>', 'the same as --from')
         .option(
           '--until <when>',
           'only entries before this time, as for --from; +1h is ahead of now (default: +1h, which hides entries of the future)',
@@ -116,74 +113,49 @@ async function showLogs(options: LogsOptions, context: Context): Promise<void> {
   const access = await clickhouseAccess(options, context)
   const print = printer(options, context)
   const signal = context.abortOnInterrupt()
-  const found = await withClickHouse(access, async (client) => {
+  const report = (message: string): Promise<void> => printNotice(context.stderr, message)
+  const describe = (error: unknown): string | undefined => describeClickHouseError(error, access)
+  await withClickHouse(access, async (client) => {
     const source = new LogSource(client, filter, signal)
     const follower = options.follow ? new Follower(source, print) : undefined
     try {
       await follower?.start()
-      const count = await printNewest(source.newest(range, options.limit), print, follower)
-      if (!range.isUntilSelected) await reportFutureEntries(source, range, { access, signal }, context)
+      let count = 0
+      for await (const entries of source.newest(range, options.limit)) {
+        await print(entries)
+        for (const entry of entries) follower?.markPrinted(entry)
+        count += entries.length
+      }
+      if (!range.isUntilSelected) {
+        const hidden = await countFutureEntries(source, range).catch((error: unknown) => {
+          // The current entries are printed already. A large number of future ones must not make the command fail.
+          if (signal.aborted || describe(error) === undefined) throw error
+          return `not counted, ${describe(error)}`
+        })
+        const until = `${range.until.replace(' ', 'T').slice(0, -3)}Z`
+        if (hidden !== '0') await report(`entries of the future are not shown (--until ${until}): ${hidden}`)
+      }
       if (count === 0 && !(await source.hasEntries())) {
         await requireProject(filter.projectId, { clickhouse: access, flags: options }, context)
       }
-      if (follower === undefined) return count
-      await followUntil(signal, follower, {
-        random: context.random,
-        describe: (error) => describeClickHouseError(error, access),
-        report: (message) => printNotice(context.stderr, message),
-      })
+      if (follower === undefined) {
+        if (count === 0 && context.stderr.isTerminal) await context.stderr.write('No matching entries.\n')
+        return
+      }
+      await followUntil(signal, follower, { random: context.random, describe, report })
     } catch (error) {
       // Ctrl-C makes whatever is in flight fail, with various errors that do not matter.
       if (!signal.aborted) throw error
     }
     context.exitCode = INTERRUPTED_EXIT_CODE
-    return undefined
   })
-  if (found === 0 && context.stderr.isTerminal) await context.stderr.write('No matching entries.\n')
 }
 
-async function printNewest(
-  found: AsyncIterable<readonly FoundEntry[]>,
-  print: (rows: readonly LogRow[]) => Promise<void>,
-  follower: Follower | undefined,
-): Promise<number> {
-  let count = 0
-  for await (const entries of found) {
-    await print(entries)
-    for (const entry of entries) follower?.markPrinted(entry)
-    count += entries.length
-  }
-  return count
-}
-
-/** Reports how many entries the default of --until hides. */
-async function reportFutureEntries(
-  source: LogSource,
-  range: TimeRange,
-  { access, signal }: { access: ClickHouseAccess; signal: AbortSignal },
-  { stderr }: Context,
-): Promise<void> {
-  const option = `(--until ${range.until.replace(' ', 'T').slice(0, -3)}Z)`
-  const count = await source.countAfter(range, futureEntriesMax + 1).catch((error: unknown) => {
-    const reason = describeClickHouseError(error, access)
-    if (reason === undefined || signal.aborted) throw error
-    // The current entries are printed already. A large number of future ones must not make the command fail.
-    return reason
-  })
-  if (typeof count === 'string') {
-    await printNotice(
-      stderr,
-      `entries of the future are not shown ${option}; they were not counted: ${count}`,
-    )
-  } else if (count > 0) {
-    const verb = count === 1 ? 'is' : 'are'
-    await printNotice(stderr, `${describeCount(count)} of the future ${verb} not shown ${option}`)
-  }
-}
-
-function describeCount(count: number): string {
-  if (count > futureEntriesMax) return `more than ${futureEntriesMax.toLocaleString('en-US')} entries`
-  return count === 1 ? '1 entry' : `${count.toLocaleString('en-US')} entries`
+/** How many entries the default of --until hides. */
+async function countFutureEntries(source: LogSource, range: TimeRange): Promise<string> {
+  const count = await source.countAfter(range, futureEntriesMax + 1)
+  const shown = Math.min(count, futureEntriesMax).toLocaleString('en-US')
+  return count > futureEntriesMax ? `more than ${shown}` : shown
 }
 
 function printer(
@@ -224,19 +196,13 @@ const FUTURE_ALLOWED_MS = 3_600_000
 
 interface TimeRangeFlags {
   from?: string
-  since?: string
   until?: string
 }
 
 /** @throws UsageError when a time is malformed, or the range is empty */
-export function readTimeRange({ from, since, until }: TimeRangeFlags, nowMs: number): TimeRange {
-  if (from !== undefined && since !== undefined) {
-    throw new UsageError('pass --from or --since, not both: they have the same meaning')
-  }
-  const option = from === undefined ? '--since' : '--from'
-  const text = from ?? since
+function readTimeRange({ from, until }: TimeRangeFlags, nowMs: number): TimeRange {
   const range: TimeRange = {
-    from: text === undefined ? undefined : parseTime(option, text, nowMs),
+    from: from === undefined ? undefined : parseTime('--from', from, nowMs),
     until:
       until === undefined ? toPreciseTime(nowMs + FUTURE_ALLOWED_MS) : parseTime('--until', until, nowMs),
     isUntilSelected: until !== undefined,
@@ -244,8 +210,8 @@ export function readTimeRange({ from, since, until }: TimeRangeFlags, nowMs: num
   if (range.from !== undefined && range.from >= range.until) {
     throw new UsageError(
       range.isUntilSelected
-        ? `${option} must be before --until`
-        : `${option} is after the default of --until, one hour from now; pass --until too`,
+        ? '--from must be before --until'
+        : '--from is after the default of --until, one hour from now; pass --until too',
     )
   }
   return range

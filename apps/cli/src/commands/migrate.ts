@@ -7,7 +7,7 @@ import { withClickHouseOptions, withExamples } from '../options.ts'
 import { clickhouseAccess, type ClickHouseFlags } from '../service-access.ts'
 import { redactUrl } from '../terminal.ts'
 
-export function defineMigrate(command: Command, context: Context): void {
+export function define(command: Command, context: Context): void {
   withExamples(
     withClickHouseOptions(command),
     ['migrate', 'the database of `npm start`, or of CLICKHOUSE_URL'],

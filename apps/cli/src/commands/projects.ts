@@ -1,4 +1,5 @@
 import {
+  type Project,
   type ProjectLimitChanges,
   type ProjectLimitName,
   type ProjectLimits,
@@ -9,18 +10,18 @@ import { type Command, InvalidArgumentError } from 'commander'
 import { readFile } from 'node:fs/promises'
 import * as consumers from 'node:stream/consumers'
 import type { Context } from '../context.ts'
-import { CliError, throwReadError, UsageError } from '../errors.ts'
+import { throwReadError, UsageError } from '../errors.ts'
 import { integer, JSON_OPTION, SLUICE, withExamples, withRedisOptions } from '../options.ts'
-import { convertRegistryErrors, withRegistry } from '../registry-session.ts'
-import { redisAccess, type RedisFlags } from '../service-access.ts'
-import { confirm, painter, table } from '../terminal.ts'
+import { convertRegistryErrors, keysOf, withRegistry } from '../registry-session.ts'
+import type { RedisFlags } from '../service-access.ts'
+import { confirm, type Listing, printList } from '../terminal.ts'
 
 const PROJECT_ID = `project id, as listed by \`${SLUICE} projects list\``
 const RETENTION_DAYS_MAX = 36_500
 const ENTRIES_RANGE = [1, 1_000_000_000] as const
 const BYTES_RANGE = [1_024, 1_000_000_000_000] as const
 
-export function defineProjects(projects: Command, context: Context): void {
+export function define(projects: Command, context: Context): void {
   withExamples(
     projects,
     ['projects create shop', 'create a project'],
@@ -54,25 +55,22 @@ export function defineProjects(projects: Command, context: Context): void {
     ['projects list --json', 'for a program; absent limits are the defaults of the API'],
   ).action((options: ListProjectsOptions) => listProjects(options, context))
 
-  withExamples(
-    withRedisOptions(
-      projects
-        .command('disable')
-        .description('reject all requests of a project until it is enabled again; its keys and rows stay')
-        .argument('<id>', PROJECT_ID),
-    ),
-    ['projects disable shop', 'takes effect within five seconds'],
-  ).action((id: string, options: RedisFlags) => setProjectEnabled(id, false, options, context))
-
-  withExamples(
-    withRedisOptions(
-      projects
-        .command('enable')
-        .description('accept the requests of a disabled project again')
-        .argument('<id>', PROJECT_ID),
-    ),
-    ['projects enable shop', 'takes effect within five seconds'],
-  ).action((id: string, options: RedisFlags) => setProjectEnabled(id, true, options, context))
+  for (const [name, enabled, effect] of [
+    ['disable', false, 'reject all requests of a project until it is enabled again; its keys and rows stay'],
+    ['enable', true, 'accept the requests of a disabled project again'],
+  ] as const) {
+    withExamples(withRedisOptions(projects.command(name).description(effect).argument('<id>', PROJECT_ID)), [
+      `projects ${name} shop`,
+      'takes effect within five seconds',
+    ]).action(async (id: string, options: RedisFlags) => {
+      await withRegistry(options, context, (registry) => registry.projects.setEnabled(id, enabled))
+      await context.stdout.write(
+        enabled
+          ? `Enabled the project ${id}. Its requests are accepted within five seconds.\n`
+          : `Disabled the project ${id}. Its requests are rejected within five seconds.\n`,
+      )
+    })
+  }
 
   withExamples(
     withRedisOptions(
@@ -106,52 +104,30 @@ export function defineProjects(projects: Command, context: Context): void {
     ['projects import projects.json --prefix staging', 'into another installation'],
   ).action((file: string, options: RedisFlags) => importProjects(file, options, context))
 
+  const update = projects
+    .command('update')
+    .description("change a project's rate limits; takes effect within five seconds")
+    .argument('<id>', PROJECT_ID)
+  for (const [flags, description, [min, max]] of [
+    ['--entries-per-second <limit>', 'entries per second: a number', ENTRIES_RANGE],
+    ['--burst-entries <limit>', 'entries accepted at once after a pause: a number', ENTRIES_RANGE],
+    ['--bytes-per-second <limit>', 'bytes of decoded bodies per second: a number', BYTES_RANGE],
+    ['--burst-bytes <limit>', 'bytes accepted at once after a pause: a number', BYTES_RANGE],
+  ] as const) {
+    const words = flags.startsWith('--burst') ? ', or default' : ', unlimited or default'
+    update.option(flags, `${description}${words} (the API's setting)`, (text): LimitChange => {
+      if (text === 'default' || (text === 'unlimited' && words.includes(text))) return text
+      // The range is in the error only: the registry checks it.
+      if (/^[1-9]\d{0,14}$/.test(text)) return Number(text)
+      throw new InvalidArgumentError(`It must be a whole number from ${min} to ${max}${words}.`)
+    })
+  }
   withExamples(
-    withRedisOptions(
-      projects
-        .command('update')
-        .description("change a project's rate limits; takes effect within five seconds")
-        .argument('<id>', PROJECT_ID)
-        .option(
-          '--entries-per-second <limit>',
-          "entries per second: a number, unlimited, or default (the API's setting)",
-          rate(...ENTRIES_RANGE),
-        )
-        .option(
-          '--burst-entries <limit>',
-          'entries accepted at once after a pause: a number or default',
-          burst(...ENTRIES_RANGE),
-        )
-        .option(
-          '--bytes-per-second <limit>',
-          'bytes of decoded bodies per second: a number, unlimited or default',
-          rate(...BYTES_RANGE),
-        )
-        .option(
-          '--burst-bytes <limit>',
-          'bytes accepted at once after a pause: a number or default',
-          burst(...BYTES_RANGE),
-        ),
-    ),
+    withRedisOptions(update),
     ['projects update shop --entries-per-second 1000 --burst-entries 5000', 'limit the entries'],
     ['projects update shop --bytes-per-second unlimited', 'no limit on bytes'],
     ['projects update shop --entries-per-second default', "the API's default"],
   ).action((id: string, options: UpdateProjectOptions) => updateProject(id, options, context))
-}
-
-/** A parser for rates. The range is in the error only: the registry checks it. */
-function rate(min: number, max: number): (text: string) => LimitChange {
-  return (text) => (text === 'unlimited' ? text : limit(text, `from ${min} to ${max}, unlimited or default`))
-}
-
-function burst(min: number, max: number): (text: string) => LimitChange {
-  return (text) => limit(text, `from ${min} to ${max}, or default`)
-}
-
-function limit(text: string, accepted: string): LimitChange {
-  if (text === 'default') return text
-  if (/^[1-9]\d{0,14}$/.test(text)) return Number(text)
-  throw new InvalidArgumentError(`It must be a whole number ${accepted}.`)
 }
 
 interface CreateProjectOptions extends RedisFlags {
@@ -159,7 +135,7 @@ interface CreateProjectOptions extends RedisFlags {
 }
 
 async function createProject(id: string, options: CreateProjectOptions, context: Context): Promise<void> {
-  const project = await withRegistry(await redisAccess(options, context), (registry) =>
+  const project = await withRegistry(options, context, (registry) =>
     registry.projects.create(id, options.retentionDays),
   )
   await context.stdout.write(
@@ -173,15 +149,10 @@ interface ListProjectsOptions extends RedisFlags {
 }
 
 async function listProjects(options: ListProjectsOptions, context: Context): Promise<void> {
-  const projects = await withRegistry(await redisAccess(options, context), (registry) =>
-    registry.projects.list(),
-  )
-  if (options.json) {
-    await context.stdout.write(projects.map((project) => `${JSON.stringify(project)}\n`).join(''))
-  } else if (projects.length === 0) {
-    await context.stderr.write(`There are no projects yet. Create one with: ${SLUICE} projects create\n`)
-  } else {
-    const rows = projects.map(({ id, enabled, retentionDays, createdAt, limits = {} }) => [
+  const projects = await withRegistry(options, context, (registry) => registry.projects.list())
+  const listing: Listing<Project> = {
+    headings: ['PROJECT', 'STATE', 'RETENTION', 'CREATED', 'ENTRIES/S', 'BURST', 'BYTES/S', 'BURST'],
+    cells: ({ id, enabled, retentionDays, createdAt, limits = {} }) => [
       id,
       enabled ? 'enabled' : 'disabled',
       `${retentionDays} days`,
@@ -190,27 +161,10 @@ async function listProjects(options: ListProjectsOptions, context: Context): Pro
       formatLimit(limits.burstEntries),
       formatLimit(limits.bytesPerSecond),
       formatLimit(limits.burstBytes),
-    ])
-    const limitHeadings = ['ENTRIES/S', 'BURST', 'BYTES/S', 'BURST']
-    const headings = ['PROJECT', 'STATE', 'RETENTION', 'CREATED', ...limitHeadings]
-    await context.stdout.write(table([headings, ...rows], painter(context.stdout.colours)))
+    ],
+    empty: `There are no projects yet. Create one with: ${SLUICE} projects create`,
   }
-}
-
-async function setProjectEnabled(
-  id: string,
-  enabled: boolean,
-  options: RedisFlags,
-  context: Context,
-): Promise<void> {
-  await withRegistry(await redisAccess(options, context), (registry) =>
-    registry.projects.setEnabled(id, enabled),
-  )
-  await context.stdout.write(
-    enabled
-      ? `Enabled the project ${id}. Its requests are accepted within five seconds.\n`
-      : `Disabled the project ${id}. Its requests are rejected within five seconds.\n`,
-  )
+  await printList(projects, listing, options.json, context)
 }
 
 interface DeleteProjectOptions extends RedisFlags {
@@ -218,17 +172,13 @@ interface DeleteProjectOptions extends RedisFlags {
 }
 
 async function deleteProject(id: string, options: DeleteProjectOptions, context: Context): Promise<void> {
-  const access = await redisAccess(options, context)
-  const keys = await withRegistry(access, async (registry) => {
-    if ((await registry.projects.find(id)) === undefined) throw new CliError(`there is no project ${id}`)
-    return registry.keys.list(id)
-  })
+  const keys = await withRegistry(options, context, (registry) => keysOf(registry, id))
   const consequence =
     `This permanently deletes the project ${id} and its ${keys.length === 1 ? 'key' : `${keys.length} keys`}. ` +
     'Its rows stay until they expire.'
   if (!options.yes) await confirm(context, consequence, id)
   // A second session: the confirmation may take minutes, and no connection stays open meanwhile.
-  const idKeptUntil = await withRegistry(access, (registry) => registry.projects.delete(id))
+  const idKeptUntil = await withRegistry(options, context, (registry) => registry.projects.delete(id))
   await context.stdout.write(
     `Deleted the project ${id}. Its rows stay until they expire; ` +
       `its id is free again on ${idKeptUntil.toISOString()}.\n`,
@@ -250,9 +200,7 @@ async function updateProject(id: string, options: UpdateProjectOptions, context:
     Object.entries(given).map(([name, value]) => [name, toRegistryValue(value)]),
   )
   if (Object.keys(changes).length === 0) throw new UsageError('pass at least one limit to change')
-  const project = await withRegistry(await redisAccess(options, context), (registry) =>
-    registry.projects.setLimits(id, changes),
-  )
+  const project = await withRegistry(options, context, (registry) => registry.projects.setLimits(id, changes))
   await context.stdout.write(`${describeLimits(project.id, project.limits ?? {})}\n`)
 }
 
@@ -277,7 +225,7 @@ function formatLimit(value: number | undefined): string {
 
 /** Writes all projects with the hashes of their keys to stdout. */
 async function exportProjects(options: RedisFlags, context: Context): Promise<void> {
-  const projects = await withRegistry(await redisAccess(options, context), async (registry) => {
+  const projects = await withRegistry(options, context, async (registry) => {
     const backups = []
     for (const project of await registry.projects.list())
       backups.push({ ...project, keys: await registry.keys.export(project.id) })
@@ -292,7 +240,7 @@ async function importProjects(file: string, options: RedisFlags, context: Contex
     ? consumers.text(context.stdin)
     : readFile(file, 'utf8').catch(throwReadError(file)))
   const backups = await convertRegistryErrors(() => readBackup(content))
-  await withRegistry(await redisAccess(options, context), async (registry) => {
+  await withRegistry(options, context, async (registry) => {
     for (const backup of backups) {
       const isImported = await registry.projects.import(backup)
       await context.stdout.write(

@@ -4,22 +4,21 @@ import { type Context, INTERRUPTED_EXIT_CODE } from '../context.ts'
 import { CliError } from '../errors.ts'
 import { type LineOptions, requireTimeZone } from '../lines/entries.ts'
 import { requireOneOf, withApiOptions, withExamples } from '../options.ts'
-import { EntrySender } from '../send/entry-sender.ts'
+import { openSources } from '../send/input.ts'
 import {
+  firstLineOutside,
   formatLineRanges,
   type LineRange,
-  LineSkipper,
   linesToSkip,
   parseLineRanges,
 } from '../send/line-ranges.ts'
-import { formatCount, Progress } from '../send/progress.ts'
-import { type Position, sendSource } from '../send/send-source.ts'
-import { openSources, type Source } from '../send/sources.ts'
-import { Tally } from '../send/tally.ts'
+import { formatCount, SendReport } from '../send/report.ts'
+import { sendSource } from '../send/send-source.ts'
+import { EntrySender } from '../send/sender.ts'
 import { apiAccess, type ApiFlags } from '../service-access.ts'
 import { requireDurationMs } from '../times.ts'
 
-export function defineSend(command: Command, context: Context): void {
+export function define(command: Command, context: Context): void {
   const options = withApiOptions(
     command
       .argument(
@@ -74,86 +73,49 @@ async function send(files: readonly string[], options: SendOptions, context: Con
   const api = await apiAccess(options, context)
   const sources = await openSources(files, context.stdin)
   const interrupted = context.abortOnInterrupt()
-  const { nowMs, random } = context
+  const { nowMs, stdout, stderr } = context
 
   const startedAtMs = nowMs()
-  const bytesTotal = totalBytes(sources)
-  const position: Position = { lines: 0, bytes: 0 }
-  const progress = new Progress(context.stderr, () => ({
-    bytesRead: position.bytes,
-    bytesTotal,
-    accepted: tally.accepted,
-    rejected: tally.rejected,
-    elapsedMs: nowMs() - startedAtMs,
-  }))
-  const tally = new Tally((text) => progress.note(text))
-  const sender = new EntrySender(
-    {
-      api,
-      retryForMs,
-      interrupted,
-      nowMs,
-      random,
-      onPause: (reason, pauseMs) => progress.note(`Waiting ${(pauseMs / 1_000).toFixed(1)} s: ${reason}.`),
-    },
-    tally,
-  )
-
-  progress.start()
+  const report = new SendReport(stderr)
+  const sender = new EntrySender({ api, retryForMs, interrupted, nowMs }, report)
   const signal = AbortSignal.any([interrupted, sender.failed])
-  const failures: CliError[] = []
+  let failures = 0
   const noteFailure = (error: unknown): void => {
     if (!(error instanceof CliError)) throw error
-    failures.push(error)
-    progress.note(`sluice: ${error.message}`)
+    failures += 1
+    report.note(`sluice: ${error.message}`)
   }
-  const to = { sender, tally, skipper: new LineSkipper(skipped), position, signal }
-  let unreadSources = 0
+  let areLinesKnown = true
   let isAllRead = true
+  report.start()
   try {
     for (const source of sources) {
-      const isRead = await sendSource(source, lines, to).catch((error: unknown) => {
-        unreadSources += 1
-        noteFailure(error)
-      })
+      const isRead = await sendSource(source, lines, { sender, report, skipped, signal }).catch(
+        (error: unknown) => {
+          // After a file that could not be read to its end, the numbers of the lines are unknown.
+          areLinesKnown = false
+          noteFailure(error)
+        },
+      )
       isAllRead &&= isRead === true
     }
     await sender.end().catch(noteFailure)
   } finally {
-    progress.stop()
+    report.stop()
   }
-  const isComplete = isAllRead && tally.unanswered === 0
-  const stop = isComplete ? '' : describeStop(position, bytesTotal, interrupted.aborted)
-  await context.stdout.write(`${stop}${tally.summary(nowMs() - startedAtMs)}\n`)
-  // After a file that could not be read to its end, the numbers of the lines are unknown.
-  if (!isComplete && unreadSources === 0) {
-    await adviseHowToContinue(linesToSkip(position.lines, tally.unansweredLines, skipped), context)
+  const isComplete = isAllRead && report.unanswered === 0
+  const done = linesToSkip(report.lines, report.unansweredLines, skipped)
+  const verb = interrupted.aborted ? 'Interrupted' : 'Stopped'
+  const stop = `${verb}${areLinesKnown ? ` at line ${formatCount(firstLineOutside(done))}` : ''}: `
+  await stdout.write(`${isComplete ? '' : stop}${report.summary(nowMs() - startedAtMs)}\n`)
+  const rest = formatLineRanges(done)
+  if (!isComplete && areLinesKnown && rest !== undefined) {
+    await stderr.write(
+      `To send the rest, run the same command with the same input and --skip-lines ${rest}\n`,
+    )
   }
   if (interrupted.aborted) context.exitCode = INTERRUPTED_EXIT_CODE
-  else if (failures.length + tally.rejected + tally.unanswered > 0) context.exitCode = 1
-}
-
-/** For example `Interrupted at 2 % of the input (5,310,000 of 310,000,000 bytes): `. */
-function describeStop({ bytes }: Position, bytesTotal: number | undefined, isInterrupted: boolean): string {
-  const verb = isInterrupted ? 'Interrupted' : 'Stopped'
-  if (bytesTotal === undefined || bytesTotal === 0) return `${verb}: `
-  const percent = Math.min(100, Math.floor((bytes / bytesTotal) * 100))
-  return `${verb} at ${percent} % of the input (${formatCount(bytes)} of ${formatCount(bytesTotal)} bytes): `
-}
-
-async function adviseHowToContinue(done: readonly LineRange[], { stderr }: Context): Promise<void> {
-  const lines = formatLineRanges(done)
-  if (lines === undefined) return
-  await stderr.write(`To send the rest, run the same command with the same input and --skip-lines ${lines}\n`)
-}
-
-function totalBytes(sources: readonly Source[]): number | undefined {
-  let total = 0
-  for (const { bytes } of sources) {
-    if (bytes === undefined) return undefined
-    total += bytes
-  }
-  return total
+  else if (failures + report.rejected + report.unanswered > 0) context.exitCode = 1
 }
 
 /** @throws UsageError */

@@ -4,16 +4,24 @@ import type { Command } from 'commander'
 import type { Context } from '../context.ts'
 import { CliError } from '../errors.ts'
 import { integer, withClickHouseOptions, withExamples, withRedisOptions } from '../options.ts'
-import { type ClickHouseFlags, redisAccess, type RedisFlags, tablesAccess } from '../service-access.ts'
-import { type Reading, type ReadingSources, readStart, readStatus } from '../status/reading.ts'
-import { type QueueStatus, type ServerStatus, type Status, statusJson, statusOf } from '../status/status.ts'
+import { clickhouseAccess, type ClickHouseFlags, redisAccess, type RedisFlags } from '../service-access.ts'
+import {
+  type QueueStatus,
+  type Reading,
+  type ReadingSources,
+  readStatus,
+  type ServerStatus,
+  type Status,
+  statusJson,
+  statusOf,
+} from '../status/status.ts'
 import { escapeControls, escapeJsonControls, type Paint, painter, table } from '../terminal.ts'
 
 /** Long enough for a rate, and short enough to wait for. */
 const INTERVAL_DEFAULT_S = 2
 const INTERVAL_MAX_S = 60
 
-export function defineStatus(command: Command, context: Context): void {
+export function define(command: Command, context: Context): void {
   withExamples(
     withRedisOptions(
       withClickHouseOptions(
@@ -33,12 +41,11 @@ export function defineStatus(command: Command, context: Context): void {
     ['status --watch --interval 10 --json', 'for a program, every ten seconds'],
   ).action(async (options: StatusOptions) => {
     const redis = await redisAccess(options, context)
-    const clickhouse = await tablesAccess(options, redis, context).catch((error: unknown) => {
+    const clickhouse = await clickhouseAccess(options, context, redis).catch((error: unknown) => {
       if (error instanceof CliError) return error
       throw error
     })
-    const sources = { redis, clickhouse, monotonicMs: () => processClock.nowMs() }
-    await (options.watch ? watch : showOnce)(sources, options, context)
+    await showStatus({ redis, clickhouse }, options, context)
   })
 }
 
@@ -49,32 +56,26 @@ interface StatusOptions extends RedisFlags, ClickHouseFlags {
   json?: true
 }
 
-async function showOnce(sources: ReadingSources, options: StatusOptions, context: Context): Promise<void> {
-  const trend = new MemoryTrend(sources.monotonicMs)
-  const before = await readStart(sources)
-  // Without Redis there are no rates to wait for.
-  if (before.redis !== undefined) {
-    for (const memory of before.redis.servers) trend.headroomS(memory)
-    await processClock.sleep(options.interval * 1_000)
-  }
-  const now = await readStatus(sources)
-  await print(statusOf(now, before, trend, context.nowMs()), options, context)
-  if (now.errors.length > 0) context.exitCode = 1
-}
-
-async function watch(sources: ReadingSources, options: StatusOptions, context: Context): Promise<void> {
-  const signal = context.abortOnInterrupt()
-  const trend = new MemoryTrend(sources.monotonicMs)
+async function showStatus(sources: ReadingSources, options: StatusOptions, context: Context): Promise<void> {
+  const { watch, json, interval } = options
+  const signal = watch ? context.abortOnInterrupt() : new AbortController().signal
+  const trend = new MemoryTrend(() => processClock.nowMs())
   let before: Reading | undefined
-  while (!signal.aborted) {
-    const startedMs = sources.monotonicMs()
+  for (;;) {
     const now = await readStatus(sources)
     if (signal.aborted) return
     const status = statusOf(now, before, trend, context.nowMs())
+    // Without Redis there are no rates to wait for.
+    const isComplete = before !== undefined || now.redis === undefined
     // A program gets no object without rates that it would have to ignore.
-    if (!options.json || before !== undefined) await print(status, options, context)
+    if (isComplete || (watch && !json)) await print(status, options, context)
+    if (isComplete && !watch) {
+      if (now.errors.length > 0) context.exitCode = 1
+      return
+    }
     before = now
-    await processClock.sleep(options.interval * 1_000 - (sources.monotonicMs() - startedMs), signal)
+    await processClock.sleep(interval * 1_000, signal)
+    if (signal.aborted) return
   }
 }
 
@@ -146,13 +147,9 @@ const HEADROOM_SHOWN_MAX_S = 86_400
 
 function memoryText({ server, usedBytes, limitBytes, headroomS }: ServerStatus): string {
   const percent = Math.round((100 * usedBytes) / limitBytes)
-  const isFar = headroomS !== undefined && headroomS > HEADROOM_SHOWN_MAX_S
-  const growth =
-    headroomS === undefined
-      ? 'not growing'
-      : isFar
-        ? 'not full within a day'
-        : `full in ${duration(headroomS)} at this rate`
+  let growth = `full in ${duration(headroomS)} at this rate`
+  if (headroomS === Number.POSITIVE_INFINITY) growth = 'not growing'
+  else if (headroomS > HEADROOM_SHOWN_MAX_S) growth = 'not full within a day'
   return `${server}: ${bytes(usedBytes)} of ${bytes(limitBytes)} (${percent} %), ${growth}`
 }
 

@@ -1,5 +1,5 @@
 import { escapeControls, escapeJsonControls, type Paint, type Style } from '../terminal.ts'
-import type { LogRow } from './queries.ts'
+import type { LogRow } from './log-source.ts'
 
 const levelStyles: ReadonlyMap<string, Style> = new Map<string, Style>([
   ['debug', 'gray'],

@@ -1,99 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { type Backoff, backoffMs } from '@sluice/runtime'
-import type { LogRow } from './queries.ts'
-
-/** An entry that was found, without its content. */
-export interface Arrival {
-  readonly id: string
-  readonly receivedAtMs: number
-}
-
-/**
- * Remembers which entries were printed: following prints each entry once, however late it is stored.
- *
- * Entries are not stored in the order in which they were received. Several API processes receive them, workers insert
- * them in batches, and a batch may have to wait. Each poll therefore starts at the *floor*, some time before the newest
- * known receive time, and the ids found since then are remembered. Polls never go below the floor. Ids below it need
- * not be remembered, and no entry is printed twice.
- *
- * The newest receive time is taken from the data, not from the clock. After an outage of an hour, the entries of that
- * hour still arrive roughly in the order in which they were received, and the floor waits for them.
- */
-export class FollowWindow {
-  readonly #overlapMs: number
-  readonly #seenMax: number
-  /** Receive times by id, in the order in which they were added, which is roughly the order of the times. */
-  readonly #seen = new Map<string, number>()
-  #newestMs = 0
-  #floorMs = 0
-
-  /**
-   * @param overlapMs how much later than its neighbours an entry may be stored
-   * @param seenMax maximum number of remembered ids; when there are more, the floor rises
-   */
-  constructor({ overlapMs, seenMax }: { overlapMs: number; seenMax: number }) {
-    this.#overlapMs = overlapMs
-    this.#seenMax = seenMax
-  }
-
-  /** Polls search for entries received at this time or later. */
-  get floorMs(): number {
-    return this.#floorMs
-  }
-
-  /** The newest known receive time. */
-  get newestMs(): number {
-    return this.#newestMs
-  }
-
-  /** The number of remembered ids. */
-  get size(): number {
-    return this.#seen.size
-  }
-
-  /** The number of remembered ids that were received at this time or later. */
-  countSince(fromMs: number): number {
-    let count = 0
-    for (const receivedAtMs of this.#seen.values()) if (receivedAtMs >= fromMs) count += 1
-    return count
-  }
-
-  has(id: string): boolean {
-    return this.#seen.has(id)
-  }
-
-  add({ id, receivedAtMs }: Arrival): void {
-    if (receivedAtMs < this.#floorMs) return
-    this.#seen.set(id, receivedAtMs)
-    if (this.#seen.size <= this.#seenMax) return
-    const [oldest] = this.#seen
-    if (oldest === undefined) return
-    this.#seen.delete(oldest[0])
-    this.raiseFloorAbove(oldest[1])
-  }
-
-  /** Excludes everything received up to this time from further polls. */
-  raiseFloorAbove(receivedAtMs: number): void {
-    this.#floorMs = Math.max(this.#floorMs, receivedAtMs + 1)
-  }
-
-  /** Call when every entry received up to `newestMs` and stored by now has been added. */
-  advance(newestMs: number): void {
-    this.#newestMs = Math.max(this.#newestMs, newestMs)
-    this.#floorMs = Math.max(this.#floorMs, this.#newestMs - this.#overlapMs)
-    for (const [id, receivedAtMs] of this.#seen) {
-      if (receivedAtMs >= this.#floorMs) break
-      this.#seen.delete(id)
-    }
-  }
-}
-
-/** Finds new entries: see LogSource. */
-export interface FollowSource {
-  newestReceivedMs(fromMs: number): Promise<number>
-  arrivals(fromMs: number, limit: number, end: 'oldest' | 'newest'): Promise<Arrival[]>
-  entries(found: readonly Arrival[]): AsyncIterable<readonly (LogRow & Arrival)[]>
-}
+import type { Arrival, LogRow, LogSource } from './log-source.ts'
 
 export const followLimits = {
   /** A user who watches does not notice this delay, and ClickHouse is idle most of the time. */
@@ -105,8 +12,8 @@ export const followLimits = {
   pollsPerSweep: 20,
   /** About 15 MB of ids. */
   seenMax: 100_000,
-  /** Maximum of new entries per poll; the next poll continues with the rest. */
-  arrivalsPerPollMax: 10_000,
+  /** More than this many new entries are left for the next poll. */
+  arrivalsPerPollMin: 10_000,
   /** A request of about 50 KB. The entries themselves are printed as they are received. */
   entriesPerFetchMax: 1_000,
 } as const
@@ -114,16 +21,30 @@ export const followLimits = {
 /** Pauses while ClickHouse is unavailable. It recovers within seconds after a restart. */
 const retryBackoff: Backoff = { baseMs: 500, maxMs: 5_000 }
 
-/** Finds the entries that arrive after its start, each once. */
+/**
+ * Prints each entry that arrives after its start once, however late it is stored.
+ *
+ * Entries are not stored in the order in which they were received. Several API processes receive them, workers insert
+ * them in batches, and a batch may have to wait. Each search therefore starts at the *floor*, some time before the newest
+ * known receive time, and the ids found since then are remembered. Searches never go below the floor. Ids below it need
+ * not be remembered, and no entry is printed twice.
+ *
+ * The newest receive time is taken from the data, not from the clock. After an outage of an hour, the entries of that
+ * hour still arrive roughly in the order in which they were received, and the floor waits for them.
+ */
 export class Follower {
-  readonly #source: FollowSource
+  readonly #source: Pick<LogSource, 'newestReceivedMs' | 'arrivals' | 'entries'>
   readonly #print: (rows: readonly LogRow[]) => Promise<void>
-  readonly #window = new FollowWindow(followLimits)
+  /** Receive times by id, in the order in which they were added, which is roughly the order of the times. */
+  readonly #seen = new Map<string, number>()
+  #newestMs = 0
+  #floorMs = 0
   #polls = 0
-  /** Whether the last poll left new entries for the next one. */
-  #isBehind = false
 
-  constructor(source: FollowSource, print: (rows: readonly LogRow[]) => Promise<void>) {
+  constructor(
+    source: Pick<LogSource, 'newestReceivedMs' | 'arrivals' | 'entries'>,
+    print: (rows: readonly LogRow[]) => Promise<void>,
+  ) {
     this.#source = source
     this.#print = print
   }
@@ -132,18 +53,20 @@ export class Follower {
   async start(): Promise<void> {
     const newestMs = await this.#source.newestReceivedMs(0)
     const fromMs = Math.max(0, newestMs - followLimits.overlapMs)
-    const stored = await this.#source.arrivals(fromMs, followLimits.seenMax, 'newest')
-    for (const arrival of stored) this.#window.add(arrival)
-    this.#window.advance(newestMs)
-    // Stored entries that are older than these must not count as new.
-    const oldest = stored[0]
-    if (stored.length === followLimits.seenMax && oldest !== undefined) {
-      this.#window.raiseFloorAbove(oldest.receivedAtMs)
-    }
+    // One more than are remembered: it raises the floor, so that stored entries before it do not count as new.
+    const stored = await this.#source.arrivals(fromMs, followLimits.seenMax + 1, 'newest')
+    for (const arrival of stored) this.markPrinted(arrival)
+    this.#advance(newestMs)
   }
 
-  markPrinted(arrival: Arrival): void {
-    this.#window.add(arrival)
+  /** Ids are bounded: the floor rises above one that is forgotten. */
+  markPrinted({ id, receivedAtMs }: Arrival): void {
+    if (receivedAtMs < this.#floorMs) return
+    this.#seen.set(id, receivedAtMs)
+    const [oldest] = this.#seen
+    if (this.#seen.size <= followLimits.seenMax || oldest === undefined) return
+    this.#seen.delete(oldest[0])
+    this.#floorMs = Math.max(this.#floorMs, oldest[1] + 1)
   }
 
   /**
@@ -151,37 +74,37 @@ export class Follower {
    *
    * @returns whether there are more
    */
-  async poll(): Promise<{ isBehind: boolean }> {
-    const window = this.#window
-    const fromMs = this.#nextFromMs()
-    // Queried before the arrivals: an entry that is stored between the two queries must not raise the floor.
-    const newestMs = await this.#source.newestReceivedMs(window.newestMs)
-    const limit = window.countSince(fromMs) + followLimits.arrivalsPerPollMax
-    const found = await this.#source.arrivals(fromMs, limit, 'oldest')
-    const fresh = found.filter(({ id }) => !window.has(id))
-    for (let from = 0; from < fresh.length; from += followLimits.entriesPerFetchMax) {
-      await this.#printEntries(fresh.slice(from, from + followLimits.entriesPerFetchMax))
-    }
-    this.#isBehind = found.length === limit
-    window.advance(this.#isBehind ? (found.at(-1)?.receivedAtMs ?? newestMs) : newestMs)
-    return { isBehind: this.#isBehind }
-  }
-
-  /** Where the next poll starts. Most polls skip the overlap: searching it for late entries would delay the others. */
-  #nextFromMs(): number {
-    const { floorMs, newestMs } = this.#window
+  async poll(): Promise<boolean> {
+    // Most polls skip the overlap: searching it for late entries would delay the others.
     const isSweep = this.#polls++ % followLimits.pollsPerSweep === 0
-    if (isSweep) return floorMs
-    return Math.max(floorMs, this.#isBehind ? newestMs : newestMs - followLimits.recentMs)
+    const fromMs = isSweep ? this.#floorMs : Math.max(this.#floorMs, this.#newestMs - followLimits.recentMs)
+    // Queried before the arrivals: an entry that is stored between the two queries must not raise the floor.
+    const newestMs = await this.#source.newestReceivedMs(this.#newestMs)
+    const limit = followLimits.seenMax + followLimits.arrivalsPerPollMin
+    const found = await this.#source.arrivals(fromMs, limit, 'oldest')
+    const fresh = found.filter(({ id }) => !this.#seen.has(id))
+    for (let from = 0; from < fresh.length; from += followLimits.entriesPerFetchMax) {
+      const arrivals = fresh.slice(from, from + followLimits.entriesPerFetchMax)
+      for await (const rows of this.#source.entries(arrivals)) {
+        await this.#print(rows)
+        for (const row of rows) this.markPrinted(row)
+      }
+      // Includes entries that were not returned because their retention has ended meanwhile.
+      for (const arrival of arrivals) this.markPrinted(arrival)
+    }
+    const isBehind = found.length === limit
+    this.#advance(isBehind ? (found.at(-1)?.receivedAtMs ?? newestMs) : newestMs)
+    return isBehind
   }
 
-  async #printEntries(arrivals: readonly Arrival[]): Promise<void> {
-    for await (const rows of this.#source.entries(arrivals)) {
-      await this.#print(rows)
-      for (const row of rows) this.#window.add(row)
+  /** Every entry received up to `newestMs` and stored by now has been printed. */
+  #advance(newestMs: number): void {
+    this.#newestMs = Math.max(this.#newestMs, newestMs)
+    this.#floorMs = Math.max(this.#floorMs, this.#newestMs - followLimits.overlapMs)
+    for (const [id, receivedAtMs] of this.#seen) {
+      if (receivedAtMs >= this.#floorMs) break
+      this.#seen.delete(id)
     }
-    // Includes entries that were not returned because their retention has ended meanwhile.
-    for (const arrival of arrivals) this.#window.add(arrival)
   }
 }
 
@@ -202,8 +125,7 @@ export async function followUntil(
   while (!signal.aborted) {
     let pauseMs: number = followLimits.pollIntervalMs
     try {
-      const { isBehind } = await follower.poll()
-      if (isBehind) pauseMs = 0
+      if (await follower.poll()) pauseMs = 0
       if (failures > 0) await options.report('ClickHouse is available again')
       failures = 0
     } catch (error) {

@@ -1,19 +1,63 @@
 import type { ClickHouseClient } from '@sluice/clickhouse'
 import { toClickHouseTime } from '@sluice/rows'
 import { CliError } from '../errors.ts'
-import type { Arrival } from './follow.ts'
-import {
-  anyEntryQuery,
-  arrivalsQuery,
-  entriesByIdQuery,
-  laterEntriesQuery,
-  type LogFilter,
-  type LogRow,
-  newestEntriesQuery,
-  newestReceivedQuery,
-  type Query,
-  type TimeRange,
-} from './queries.ts'
+import { metadataCondition, type MetadataFilter } from './metadata-filter.ts'
+
+/** Selects entries of one project. */
+export interface LogFilter {
+  readonly projectId: string
+  /** Any of these levels; every level if empty. */
+  readonly levels: readonly string[]
+  readonly service: string | undefined
+  /** Any of these environments; every environment, and none, if empty. */
+  readonly environments: readonly string[]
+  /** A part of the message; case is ignored. */
+  readonly search: string | undefined
+  /** All of these conditions. */
+  readonly metadata: readonly MetadataFilter[]
+}
+
+/** A range of timestamps. Times are UTC with microseconds, in ClickHouse's text form. */
+export interface TimeRange {
+  /** Included. Undefined: without a beginning. */
+  readonly from: string | undefined
+  /** Excluded. */
+  readonly until: string
+  /** Whether the user selected the end. By default it only excludes entries of the future. */
+  readonly isUntilSelected: boolean
+}
+
+/** An entry as ClickHouse returns it. Absent texts are empty. Times are UTC, in ClickHouse's text form. */
+export interface LogRow {
+  readonly id: string
+  readonly project_id: string
+  readonly timestamp: string
+  readonly received_at: string
+  readonly level: string
+  readonly service: string
+  readonly environment: string
+  readonly source: string
+  readonly message: string
+  readonly url: string
+  readonly pathname: string
+  readonly stack: string
+  /** JSON text. */
+  readonly metadata_text: string
+}
+
+/** An entry that was found, without its content. */
+export interface Arrival {
+  readonly id: string
+  readonly receivedAtMs: number
+}
+
+export type FoundEntry = LogRow & Arrival
+
+const COLUMNS =
+  'id, project_id, timestamp, received_at, level, service, environment, source, message, url, pathname, stack, metadata_text'
+
+/** ClickHouse sorts UUIDs by their second half. Numbers sort by the first half, which is the time of a UUIDv7. */
+const ID_ORDER = 'toUInt128(id)'
 
 /** For queries with small results. Following sends them all the time, and retries a query that takes longer. */
 const SMALL_QUERY_DEADLINE_MS = 15_000
@@ -26,49 +70,77 @@ const settings = {
   cancel_http_readonly_queries_on_client_close: 1,
 } as const
 
-export type FoundEntry = LogRow & Arrival
+type Params = Readonly<Record<string, unknown>>
 
-/** The entries of one project that match one filter, in ClickHouse. */
+/** The entries of one project that match one filter, in ClickHouse. What users pass is in the parameters of queries only. */
 export class LogSource {
   readonly #client: ClickHouseClient
-  readonly #filter: LogFilter
+  /** The conditions of the filter, and their parameters. */
+  readonly #matches: string
+  readonly #params: Params
   readonly #signal: AbortSignal
 
   /** @param signal aborts the queries in flight */
   constructor(client: ClickHouseClient, filter: LogFilter, signal: AbortSignal) {
+    const { conditions, params } = conditionsOf(filter)
     this.#client = client
-    this.#filter = filter
+    this.#matches = conditions.join(' AND ')
+    this.#params = params
     this.#signal = signal
   }
 
   /** Yields the newest `limit` entries of the range, oldest first, in pieces as they are received. */
-  newest(range: TimeRange, limit: number): AsyncGenerator<FoundEntry[]> {
+  newest({ from, until }: TimeRange, limit: number): AsyncGenerator<FoundEntry[]> {
+    const begin = from === undefined ? '' : "AND timestamp >= {from:DateTime64(6, 'UTC')}"
     // Without a deadline: the user may read the first entries for any length of time.
-    return this.#stream(newestEntriesQuery(this.#filter, range, limit))
+    return this.#stream(
+      `SELECT * FROM (
+        SELECT ${COLUMNS} FROM logs
+        WHERE ${this.#matches} AND timestamp < {until:DateTime64(6, 'UTC')} ${begin}
+        ORDER BY timestamp DESC, ${ID_ORDER} DESC LIMIT {limit:UInt32}
+      ) ORDER BY timestamp, ${ID_ORDER}`,
+      { limit, until, ...(from === undefined ? {} : { from }) },
+    )
   }
 
   /** The number of entries with a timestamp after the range, up to `max`. */
   async countAfter({ until }: TimeRange, max: number): Promise<number> {
-    const [row] = await this.#query<{ count: string }>(laterEntriesQuery(this.#filter, until, max))
+    const [row] = await this.#query<{ count: string }>(
+      `SELECT count() AS count FROM (
+        SELECT 1 FROM logs WHERE ${this.#matches} AND timestamp >= {until:DateTime64(6, 'UTC')} LIMIT {max:UInt32}
+      )`,
+      { until, max },
+    )
     return Number(row?.count ?? 0)
   }
 
   /** Whether the project has any row, whatever the other conditions. */
   async hasEntries(): Promise<boolean> {
-    return (await this.#query(anyEntryQuery(this.#filter))).length > 0
+    return (await this.#query('SELECT 1 FROM logs WHERE project_id = {project:String} LIMIT 1')).length > 0
   }
 
-  /** The newest receive time of the project's rows that were received at `fromMs` or later; 0 if there are none. */
+  /**
+   * The newest receive time of the project's rows received since `fromMs`, whatever the other conditions; 0 if there are none. A time in
+   * the future, from a machine whose clock is ahead, counts as now: otherwise it would hide everything that is received until then.
+   */
   async newestReceivedMs(fromMs: number): Promise<number> {
-    const query = newestReceivedQuery(this.#filter, toClickHouseTime(fromMs))
-    const [row] = await this.#query<{ newest: string }>(query)
+    const [row] = await this.#query<{ newest: string }>(
+      `SELECT least(max(received_at), now64(3, 'UTC')) AS newest FROM logs
+       WHERE project_id = {project:String} AND received_at >= {from:DateTime64(3, 'UTC')}`,
+      { from: toClickHouseTime(fromMs) },
+    )
     return row === undefined ? 0 : toEpochMs(row.newest)
   }
 
   /** Entries received at `fromMs` or later: the oldest or the newest `limit`, oldest first. */
   async arrivals(fromMs: number, limit: number, end: 'oldest' | 'newest'): Promise<Arrival[]> {
-    const query = arrivalsQuery(this.#filter, toClickHouseTime(fromMs), limit, end)
-    const rows = await this.#query<Pick<LogRow, 'id' | 'received_at'>>(query)
+    const direction = end === 'oldest' ? 'ASC' : 'DESC'
+    const rows = await this.#query<Pick<LogRow, 'id' | 'received_at'>>(
+      `SELECT id, received_at FROM logs
+       WHERE ${this.#matches} AND received_at >= {from:DateTime64(3, 'UTC')}
+       ORDER BY received_at ${direction}, ${ID_ORDER} ${direction} LIMIT {limit:UInt32}`,
+      { from: toClickHouseTime(fromMs), limit },
+    )
     if (end === 'newest') rows.reverse()
     return rows.map(({ id, received_at: receivedAt }) => ({ id, receivedAtMs: toEpochMs(receivedAt) }))
   }
@@ -81,21 +153,21 @@ export class LogSource {
   async *entries(found: readonly Arrival[]): AsyncGenerator<FoundEntry[]> {
     const [first, last] = [found[0], found.at(-1)]
     if (first === undefined || last === undefined) return
-    const ids = found.map(({ id }) => id)
-    const from = toClickHouseTime(first.receivedAtMs)
-    const to = toClickHouseTime(last.receivedAtMs)
-    yield* this.#stream(entriesByIdQuery(this.#filter.projectId, ids, from, to))
+    yield* this.#stream(
+      `SELECT ${COLUMNS} FROM logs
+       WHERE project_id = {project:String} AND id IN {ids:Array(UUID)}
+         AND received_at BETWEEN {from:DateTime64(3, 'UTC')} AND {to:DateTime64(3, 'UTC')}
+       ORDER BY received_at, ${ID_ORDER}`,
+      {
+        ids: found.map(({ id }) => id),
+        from: toClickHouseTime(first.receivedAtMs),
+        to: toClickHouseTime(last.receivedAtMs),
+      },
+    )
   }
 
-  async *#stream(query: Query): AsyncGenerator<FoundEntry[]> {
-    const result = await this.#client.query({
-      ...query,
-      format: 'JSONEachRow',
-      clickhouse_settings: settings,
-      // Hundreds of ids are too long for a URL.
-      use_multipart_params_auto: true,
-      abort_signal: this.#signal,
-    })
+  async *#stream(query: string, params: Params): AsyncGenerator<FoundEntry[]> {
+    const result = await this.#send(query, params, this.#signal)
     for await (const rows of result.stream<LogRow>()) {
       yield rows.map((row) => {
         const entry = row.json<LogRow>()
@@ -104,21 +176,51 @@ export class LogSource {
     }
   }
 
-  async #query<Row>(query: Query): Promise<Row[]> {
+  async #query<Row>(query: string, params: Params = {}): Promise<Row[]> {
     const deadline = AbortSignal.timeout(SMALL_QUERY_DEADLINE_MS)
     try {
-      const result = await this.#client.query({
-        ...query,
-        format: 'JSONEachRow',
-        clickhouse_settings: settings,
-        abort_signal: AbortSignal.any([this.#signal, deadline]),
-      })
+      const result = await this.#send(query, params, AbortSignal.any([this.#signal, deadline]))
       return await result.json<Row>()
     } catch (error) {
       // The client's error for an aborted request does not show which signal aborted it.
       throw deadline.aborted ? deadline.reason : error
     }
   }
+
+  #send(query: string, params: Params, signal: AbortSignal) {
+    return this.#client.query({
+      query,
+      query_params: { ...this.#params, ...params },
+      format: 'JSONEachRow',
+      clickhouse_settings: settings,
+      // Hundreds of ids are too long for a URL.
+      use_multipart_params_auto: true,
+      abort_signal: signal,
+    })
+  }
+}
+
+function conditionsOf({ projectId, levels, service, environments, search, metadata }: LogFilter): {
+  conditions: string[]
+  params: Params
+} {
+  const conditions = ['project_id = {project:String}']
+  const params: Record<string, unknown> = { project: projectId }
+  const add = (name: string, value: unknown, condition: string): void => {
+    conditions.push(condition)
+    params[name] = value
+  }
+  if (levels.length > 0) add('levels', levels, 'level IN {levels:Array(String)}')
+  if (service !== undefined) add('service', service, 'service = {service:String}')
+  if (environments.length > 0)
+    add('environments', environments, 'environment IN {environments:Array(String)}')
+  if (search !== undefined) add('search', search, 'positionCaseInsensitiveUTF8(message, {search:String}) > 0')
+  for (const [index, filter] of metadata.entries()) {
+    const added = metadataCondition(filter, `where${index}`)
+    conditions.push(added.condition)
+    Object.assign(params, added.params)
+  }
+  return { conditions, params }
 }
 
 /** Parses a UTC time in ClickHouse's text form. */

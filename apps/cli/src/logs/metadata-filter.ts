@@ -75,6 +75,10 @@ const PARSEABLE_METADATA = `if(isValidJSON(metadata_text), metadata_text, replac
 /** A number as in JSON. */
 const NUMBER = /^-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?$/
 
+const STRING = "('String')"
+/** Values other than null, objects and arrays. */
+const SCALARS = "('String', 'Int64', 'UInt64', 'Double', 'Bool')"
+
 /**
  * An SQL condition. The names and the value are parameters only.
  *
@@ -88,35 +92,23 @@ export function metadataCondition(
   const params: Record<string, unknown> = { [`${prefix}value`]: value }
   if (number !== undefined) params[`${prefix}number`] = number
   const alternatives = paths.flatMap((names, path) => {
-    const json = [PARSEABLE_METADATA]
-    for (const [index, name] of names.entries()) {
-      const parameter = `${prefix}path${path}name${index}`
-      params[parameter] = name
-      json.push(`{${parameter}:String}`)
-    }
-    const access = json.join(', ')
-    const isNull = value === 'null' && !isString
-    return [
-      equalText(access, isString ? STRING : SCALARS, `${prefix}value`),
-      ...(number === undefined ? [] : [equalNumber(access, number, `${prefix}number`)]),
-      // JSONType cannot distinguish null from an absent value.
-      ...(isNull ? [`(JSONType(${access}) = 'Null' AND JSONHas(${access}))`] : []),
+    const parameters = names.map((_, index) => `${prefix}path${path}name${index}`)
+    for (const [index, parameter] of parameters.entries()) params[parameter] = names[index]
+    /** The arguments of ClickHouse's JSON functions. */
+    const access = [PARSEABLE_METADATA, ...parameters.map((parameter) => `{${parameter}:String}`)].join(', ')
+    const type = `JSONType(${access})`
+    const found = [
+      `(${type} IN ${isString ? STRING : SCALARS} AND JSONExtractString(${access}) = {${prefix}value:String})`,
     ]
+    if (number !== undefined) {
+      // Finds 42.0 and 4.2e1 for 42. Large integers are compared as text only: as floats they would equal their neighbours.
+      const types =
+        Math.abs(number) <= Number.MAX_SAFE_INTEGER ? "('Int64', 'UInt64', 'Double')" : "('Double')"
+      found.push(`(${type} IN ${types} AND JSONExtractFloat(${access}) = {${prefix}number:Float64})`)
+    }
+    // JSONType cannot distinguish null from an absent value.
+    if (value === 'null' && !isString) found.push(`(${type} = 'Null' AND JSONHas(${access}))`)
+    return found
   })
   return { condition: `(${alternatives.join(' OR ')})`, params }
-}
-
-const STRING = "('String')"
-/** Values other than null, objects and arrays. */
-const SCALARS = "('String', 'Int64', 'UInt64', 'Double', 'Bool')"
-
-/** @param access the arguments of ClickHouse's JSON functions: the text and the path */
-function equalText(access: string, types: string, parameter: string): string {
-  return `(JSONType(${access}) IN ${types} AND JSONExtractString(${access}) = {${parameter}:String})`
-}
-
-/** Finds 42.0 and 4.2e1 for 42. Large integers are compared as text only: as floats they would equal their neighbours. */
-function equalNumber(access: string, number: number, parameter: string): string {
-  const types = Math.abs(number) <= Number.MAX_SAFE_INTEGER ? "('Int64', 'UInt64', 'Double')" : "('Double')"
-  return `(JSONType(${access}) IN ${types} AND JSONExtractFloat(${access}) = {${parameter}:Float64})`
 }

@@ -63,6 +63,11 @@ export function linesToSkip(
   return mergeRanges(done)
 }
 
+/** The first line that is in none of the merged ranges. */
+export function firstLineOutside([range]: readonly LineRange[]): number {
+  return range?.first === 1 ? range.last + 1 : 1
+}
+
 /** Sorts ranges, joins those that touch or overlap, and leaves out empty ones. */
 function mergeRanges(ranges: readonly LineRange[]): LineRange[] {
   const merged: LineRange[] = []
@@ -73,19 +78,4 @@ function mergeRanges(ranges: readonly LineRange[]): LineRange[] {
     else merged[merged.length - 1] = { first: before.first, last: Math.max(before.last, range.last) }
   }
   return merged
-}
-
-/** Finds out which lines to skip. Must be called with ascending lines. */
-export class LineSkipper {
-  readonly #ranges: readonly LineRange[]
-  #index = 0
-
-  constructor(ranges: readonly LineRange[]) {
-    this.#ranges = ranges
-  }
-
-  skips(line: number): boolean {
-    while ((this.#ranges[this.#index]?.last ?? Number.POSITIVE_INFINITY) < line) this.#index += 1
-    return (this.#ranges[this.#index]?.first ?? Number.POSITIVE_INFINITY) <= line
-  }
 }

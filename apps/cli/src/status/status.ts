@@ -1,6 +1,121 @@
-import type { MemoryTrend, ProcessReport, RecentLag, ServerMemory } from '@sluice/ops'
-import { queuedRows } from '@sluice/queue'
-import type { DeadLetterCount, Reading, RedisReading, ShardRows } from './reading.ts'
+import { type ClickHouseAccess, DeadLetterStore } from '@sluice/clickhouse'
+import {
+  type MemoryTrend,
+  type ProcessReport,
+  QueueGauge,
+  readProcesses,
+  type RecentLag,
+  type ServerMemory,
+  type ShardReading,
+  withoutSecrets,
+} from '@sluice/ops'
+import { queuedRows, readRowTotals, type RowTotals, ShardCount } from '@sluice/queue'
+import { installationNames, processClock, readRedisTimeMs, redisServers } from '@sluice/runtime'
+import { withClickHouse } from '../clickhouse-session.ts'
+import { CliError } from '../errors.ts'
+import { withRedis } from '../redis-session.ts'
+import type { RedisAccess } from '../service-access.ts'
+
+/** ClickHouse counts dead letters in milliseconds, unless it is unavailable. As long as a silent Redis is awaited. */
+const COUNT_TIMEOUT_MS = 5_000
+
+/** The state of one shard, and what became of its rows. */
+export interface ShardRows extends ShardReading {
+  readonly totals: RowTotals
+}
+
+/** What Redis knows at one moment. */
+export interface RedisReading {
+  readonly shards: readonly ShardRows[]
+  readonly servers: readonly ServerMemory[]
+  /** Undefined if they could not be read. */
+  readonly processes: readonly ProcessReport[] | undefined
+  /** When the totals were read, on the monotonic clock. */
+  readonly atMs: number
+}
+
+/** What Redis and ClickHouse know at one moment. What could not be read is undefined, and `errors` says why. */
+export interface Reading {
+  readonly redis: RedisReading | undefined
+  /** `today`: since midnight, UTC. */
+  readonly deadLetters: { readonly total: number; readonly today: number } | undefined
+  readonly errors: readonly string[]
+}
+
+export interface ReadingSources {
+  readonly redis: RedisAccess
+  /** The error to report if the address of ClickHouse is not configured. */
+  readonly clickhouse: ClickHouseAccess | CliError
+}
+
+/**
+ * Reads both services at the same time, each over a new connection: after an outage or a failover, the next reading is right again.
+ * Failures are part of the result.
+ *
+ * @throws programming errors. What ioredis and the readers throw for an operating error without a class of its own is an `Error`.
+ */
+export async function readStatus({ redis: access, clickhouse }: ReadingSources): Promise<Reading> {
+  const errors: string[] = []
+  const report = (error: unknown): undefined => {
+    if (!(error instanceof CliError) && Object(error).constructor !== Error) throw error
+    errors.push(messageOf(error))
+  }
+  const [redis, deadLetters] = await Promise.all([
+    readRedis(access, errors).catch(report),
+    clickhouse instanceof CliError
+      ? report(clickhouse)
+      : withClickHouse(clickhouse, (client) => new DeadLetterStore(client).count(), COUNT_TIMEOUT_MS).catch(
+          report,
+        ),
+  ])
+  return { redis, deadLetters, errors }
+}
+
+const monotonicMs = (): number => processClock.nowMs()
+
+async function readRedis(access: RedisAccess, errors: string[]): Promise<RedisReading> {
+  /** In a cluster, a node may be unavailable while others are not. */
+  const report =
+    (what: string) =>
+    (error: unknown): undefined => {
+      errors.push(`${what} were not read: ${messageOf(error)}`)
+    }
+  // Nothing is changed, so no replica has to confirm anything.
+  return withRedis({ ...access, replicas: 0 }, async (redis) => {
+    // A single shard is not recorded: this reads the number only.
+    const shards = new ShardCount(redis, access.prefix, 1)
+    const redisMs = await readRedisTimeMs(redis, installationNames(access.prefix).registryPrefix)
+    const offsetMs = redisMs - monotonicMs()
+    const gauge = new QueueGauge({
+      redis,
+      servers: () => redisServers(redis),
+      shards,
+      memoryBytes: access.memoryBytes,
+      wallMs: () => monotonicMs() + offsetMs,
+      monotonicMs,
+    })
+    const { shards: readings, servers } = await gauge.read()
+    const read = await Promise.all(
+      readings.map(async (reading): Promise<ShardRows[]> => {
+        const totalsKey = shards.names.find(({ shard }) => shard === reading.shard)?.totalsKey ?? ''
+        const hash = await redis.hgetall(totalsKey).catch(report(`the rows of shard ${reading.shard}`))
+        return hash === undefined ? [] : [{ ...reading, totals: readRowTotals(hash) }]
+      }),
+    )
+    const atMs = monotonicMs()
+    const processes = await readProcesses(redis, access.prefix).catch(report('the processes'))
+    for (const names of shards.names) {
+      const failure = gauge.failureOf(names)
+      if (failure !== undefined) errors.push(`shard ${names.shard} was not read: ${failure}`)
+    }
+    return { shards: read.flat(), servers, processes, atMs }
+  })
+}
+
+const messageOf = (error: unknown): string =>
+  error instanceof CliError
+    ? error.message
+    : withoutSecrets(error instanceof Error ? error.message : 'unknown')
 
 /** Entries per second between two readings. */
 interface Rates {
@@ -12,41 +127,29 @@ interface Rates {
   readonly deadLettered: number
 }
 
-/** The state of one shard or of all. */
-export interface QueueStatus {
+/** The state of one shard or of all. Chunks are counted by state. */
+export interface QueueStatus extends Omit<ShardReading, 'shard'> {
   /** Rows in the queue, those of failed chunks included. */
   readonly rows: number
-  /** Chunks, by state. */
-  readonly waiting: number
-  readonly delayed: number
-  readonly inHand: number
-  readonly failed: number
-  readonly oldestAgeS: number
   /** Undefined before the second reading. */
   readonly rates: Rates | undefined
 }
 
 export interface ServerStatus extends ServerMemory {
-  /** Time until the limit at the rate of the readings so far, five minutes at most. Undefined if the memory does not grow. */
-  readonly headroomS: number | undefined
-}
-
-interface ShardStatus extends QueueStatus {
-  readonly shard: number
+  /** Time until the limit at the rate of the readings so far, five minutes at most. Infinity if the memory does not grow. */
+  readonly headroomS: number
 }
 
 /** Everything that `sluice status` shows. What could not be read is undefined, and `errors` says why. */
-export interface Status {
+export interface Status extends Pick<Reading, 'deadLetters' | 'errors'> {
   /** By the clock of this machine, ms since 1970. */
   readonly atMs: number
   readonly queue: QueueStatus | undefined
-  readonly shards: readonly ShardStatus[]
+  readonly shards: readonly (QueueStatus & { readonly shard: number })[]
   /** Of all workers. Undefined if none has stored a chunk in the last minute. */
   readonly lag: RecentLag | undefined
-  readonly deadLetters: DeadLetterCount | undefined
   readonly servers: readonly ServerStatus[]
   readonly processes: readonly ProcessReport[] | undefined
-  readonly errors: readonly string[]
 }
 
 /** @param before an earlier reading, for the rates */
@@ -56,57 +159,46 @@ export function statusOf(
   trend: Pick<MemoryTrend, 'headroomS'>,
   atMs: number,
 ): Status {
-  const shards = (redis?.shards ?? []).map((shard) => shardStatus(shard, rateOf(shard, redis, before?.redis)))
+  const shardStatus = ({ totals, ...reading }: ShardRows) => ({
+    ...reading,
+    // A worker may confirm a batch between the two readings of a shard.
+    rows: Math.max(0, queuedRows(totals)),
+    rates: ratesOf(reading.shard, redis, before?.redis),
+  })
+  const serverStatus = (memory: ServerMemory) => ({ ...memory, headroomS: trend.headroomS(memory) })
+  const shards = (redis?.shards ?? []).map(shardStatus)
   return {
     atMs,
     queue: redis && sumOf(shards),
     shards,
     lag: lagOf(redis?.processes ?? []),
     deadLetters,
-    servers: (redis?.servers ?? []).map((memory) => serverStatus(memory, trend.headroomS(memory))),
+    servers: (redis?.servers ?? []).map(serverStatus),
     processes: redis?.processes,
     errors,
   }
 }
 
-function shardStatus({ totals, ...reading }: ShardRows, rates: Rates | undefined): ShardStatus {
-  // A worker may confirm a batch between the two readings of a shard.
-  return { ...reading, rows: Math.max(0, queuedRows(totals)), rates }
-}
-
-function serverStatus({ server, usedBytes, limitBytes }: ServerMemory, headroomS: number): ServerStatus {
-  return { server, usedBytes, limitBytes, headroomS: Number.isFinite(headroomS) ? headroomS : undefined }
-}
-
 /** Undefined without an earlier reading of the shard, and if its totals have gone back: Redis was restored or replaced. */
-function rateOf(
-  { shard, totals }: ShardRows,
+function ratesOf(
+  shard: number,
   now: RedisReading | undefined,
   before: RedisReading | undefined,
 ): Rates | undefined {
+  const totals = now?.shards.find((each) => each.shard === shard)?.totals
   const earlier = before?.shards.find((each) => each.shard === shard)?.totals
+  if (totals === undefined || earlier === undefined) return undefined
   const intervalS = ((now?.atMs ?? 0) - (before?.atMs ?? 0)) / 1_000
-  if (earlier === undefined || intervalS <= 0) return undefined
-  const grown = [
-    totals.added - earlier.added,
-    totals.inserted - earlier.inserted,
-    totals.deadLettered - earlier.deadLettered,
-  ] as const
-  if (grown.some((count) => count < 0)) return undefined
-  const [added, inserted, deadLettered] = grown
-  return {
-    intervalS,
-    added: added / intervalS,
-    inserted: inserted / intervalS,
-    deadLettered: deadLettered / intervalS,
-  }
+  const rate = (name: keyof RowTotals): number => (totals[name] - earlier[name]) / intervalS
+  const rates = { added: rate('added'), inserted: rate('inserted'), deadLettered: rate('deadLettered') }
+  return Object.values(rates).every((value) => value >= 0) ? { intervalS, ...rates } : undefined
 }
 
 function sumOf(shards: readonly QueueStatus[]): QueueStatus {
   const sum = (of: (shard: QueueStatus) => number): number =>
     shards.reduce((total, shard) => total + of(shard), 0)
-  const [first] = shards
-  const hasRates = shards.every(({ rates }) => rates !== undefined)
+  const intervalS = shards[0]?.rates?.intervalS
+  const hasRates = intervalS !== undefined && shards.every(({ rates }) => rates !== undefined)
   return {
     rows: sum(({ rows }) => rows),
     waiting: sum(({ waiting }) => waiting),
@@ -114,15 +206,14 @@ function sumOf(shards: readonly QueueStatus[]): QueueStatus {
     inHand: sum(({ inHand }) => inHand),
     failed: sum(({ failed }) => failed),
     oldestAgeS: Math.max(0, ...shards.map(({ oldestAgeS }) => oldestAgeS)),
-    rates:
-      first?.rates === undefined || !hasRates
-        ? undefined
-        : {
-            intervalS: first.rates.intervalS,
-            added: sum(({ rates }) => rates?.added ?? 0),
-            inserted: sum(({ rates }) => rates?.inserted ?? 0),
-            deadLettered: sum(({ rates }) => rates?.deadLettered ?? 0),
-          },
+    rates: hasRates
+      ? {
+          intervalS,
+          added: sum(({ rates }) => rates?.added ?? 0),
+          inserted: sum(({ rates }) => rates?.inserted ?? 0),
+          deadLettered: sum(({ rates }) => rates?.deadLettered ?? 0),
+        }
+      : undefined,
   }
 }
 
@@ -137,7 +228,7 @@ function lagOf(processes: readonly ProcessReport[]): RecentLag | undefined {
   }
 }
 
-/** The status as one line of JSON. What is unknown is null. */
+/** The status as one line of JSON. What is unknown or infinite is null. */
 export function statusJson({ atMs, ...status }: Status): string {
   return JSON.stringify({ at: new Date(atMs).toISOString(), ...status }, (_key, value: unknown) => {
     if (value === undefined) return null

@@ -233,6 +233,24 @@ describe('an invalid line', () => {
     expect(context.written.stdout).toContain('2 of 2 entries sent, 1 accepted, 1 rejected')
   })
 
+  test('is one of many: the first ones are shown, also above the counts on a terminal', async () => {
+    api.responders = [
+      (response, { logs }) =>
+        json(response, 202, {
+          success: true,
+          accepted: 0,
+          rejected: logs.length,
+          errors: logs.map((_, index) => ({ index, path: '', code: 'no', message: 'no' })),
+        }),
+    ]
+    const stderr = fakeContext({ terminal: true })
+    const context = { ...contextFor(), stderr: stderr.stderr }
+    expect(await run(['send', await file('a.log', lines(50))], context)).toBe(1)
+    expect(stderr.written.stderr.match(/a\.log:\d+: no\n/g)).toHaveLength(10)
+    expect(stderr.written.stderr).toContain('Further rejections are not shown.\n0 accepted, 50 rejected')
+    expect(stderr.written.stderr.endsWith('\r\u001B[2K')).toBe(true)
+  })
+
   test('is not sent and is reported if it exceeds the size of a request', async () => {
     const context = contextFor()
     const path = await file('a.log', `before\n${'x'.repeat(6 * 1024 * 1024)}\nafter`)
@@ -301,6 +319,24 @@ describe('a permanent failure stops the sending', () => {
       `sluice: the API at ${api.url}/v1/logs rejected the request: the API key is missing, malformed, unknown, expired or revoked (401); set SLUICE_API_KEY or pass --api-key\n`,
     )
     expect(api.received.length).toBeLessThanOrEqual(4)
+  })
+
+  test.each([
+    [400, { detail: 'The body is not an object.' }, 'The body is not an object (400)'],
+    [422, { detail: 'The key was used.' }, 'The key was used (422)'],
+    [301, {}, 'the response is not from a Sluice API (301)'],
+    [200, { accepted: 1 }, 'the response is not from a Sluice API (200)'],
+    [401, {}, 'the response is not from a Sluice API (401)'],
+  ])('%i, and its entries are not counted as sent', async (status, body, reason) => {
+    api.responders = [(response) => json(response, status, body)]
+    const context = contextFor()
+    expect(await run(['send', await file('a.log', 'text')], context)).toBe(1)
+    expect(context.written.stderr).toBe(
+      `sluice: the API at ${api.url}/v1/logs rejected the request: ${reason}\n`,
+    )
+    expect(context.written.stdout).toMatch(
+      /^Stopped at line 1: 0 of 1 entries sent, 0 accepted, 0 rejected, 1 not sent or without a response; /,
+    )
   })
 
   test('even if stdin is still open', async () => {
@@ -377,10 +413,11 @@ describe('after an incomplete run', () => {
     const second = await sendAll(context)
     expect(context.exitCode).toBe(130)
     expect(context.written.stdout).toMatch(
-      /^Interrupted at \d+ % of the input \([\d,]+ of 6,[\d,]+ bytes\): ([\d,]+) of \1 entries sent, \1 accepted, 0 rejected; /,
+      /^Interrupted at line [\d,]+: ([\d,]+) of \1 entries sent, \1 accepted, 0 rejected; /,
     )
-    expect(context.written.stderr).toMatch(
-      /^To send the rest, run the same command with the same input and --skip-lines \d+\n$/,
+    const [, line = ''] = /at line ([\d,]+):/.exec(context.written.stdout) ?? []
+    expect(context.written.stderr).toBe(
+      `To send the rest, run the same command with the same input and --skip-lines ${Number(line.replace(',', '')) - 1}\n`,
     )
     expect(second.written.stderr).not.toContain('--skip-lines')
     expect(api.accepted.toSorted()).toEqual(all.toSorted())
@@ -396,7 +433,7 @@ describe('after an incomplete run', () => {
     const context = contextFor()
     await sendAll(context)
     expect(context.exitCode).toBe(1)
-    expect(context.written.stdout).toMatch(/^Stopped at 0 % of the input /)
+    expect(context.written.stdout).toMatch(/^Stopped at line [\d,]+: /)
     expect(context.written.stderr).toMatch(/--skip-lines 1-\d+,\d+-\d+\n$/)
     expect(api.accepted.toSorted()).toEqual(all.toSorted())
   })
@@ -455,7 +492,7 @@ describe('after an incomplete run', () => {
     expect(context.written.stdout).toMatch(/^Stopped: /)
   })
 
-  test('the summary of a stream has no total', async () => {
+  test('a stream is continued, too', async () => {
     const stdin = new PassThrough()
     const context = contextFor(stdin)
     const running = run(['send', '--skip-lines', '1'], context)
@@ -464,7 +501,7 @@ describe('after an incomplete run', () => {
     context.interrupt()
     expect(await running).toBe(130)
     expect(api.messages).toEqual(['sent'])
-    expect(context.written.stdout).toMatch(/^Interrupted: 1 of 1 entries sent, /)
+    expect(context.written.stdout).toMatch(/^Interrupted at line 3: 1 of 1 entries sent, /)
     expect(context.written.stderr).toMatch(/--skip-lines 2\n$/)
   })
 })

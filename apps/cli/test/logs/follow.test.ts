@@ -1,19 +1,12 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { describe, expect, test } from 'vitest'
-import {
-  type Arrival,
-  Follower,
-  followLimits,
-  type FollowSource,
-  followUntil,
-  FollowWindow,
-} from '../../src/logs/follow.ts'
-import type { LogRow } from '../../src/logs/queries.ts'
+import { Follower, followLimits, followUntil } from '../../src/logs/follow.ts'
+import type { Arrival, LogRow } from '../../src/logs/log-source.ts'
 
 const NOON_MS = Date.UTC(2026, 10, 20, 12)
 
 /** A table in memory. */
-class FakeSource implements FollowSource {
+class FakeSource {
   stored: Arrival[] = []
   /** Which calls of `entries` fail, counted from 1. */
   failing: number[] = []
@@ -120,14 +113,25 @@ describe('Follower', () => {
     expect(printed).toEqual(ids)
   })
 
+  test('remembers a bounded number of ids, and repeats no entry that was stored before the start', async () => {
+    const { source, printed, follower } = setup()
+    for (let index = 0; index < followLimits.seenMax + 500; index += 1)
+      source.store([`stored ${index}`, index / 10_000])
+    await follower.start()
+    source.store(['new', 20])
+    await follower.poll()
+    expect(printed).toEqual(['new'])
+  })
+
   test('splits a flood over several polls, and loses no entry', async () => {
     const { source, printed, follower } = setup()
     await follower.start()
-    const total = followLimits.arrivalsPerPollMax + 500
-    source.store(...Array.from({ length: total }, (_, index) => [`entry ${index}`, index / 10] as const))
-    expect(await follower.poll()).toEqual({ isBehind: true })
-    expect(printed).toHaveLength(followLimits.arrivalsPerPollMax)
-    expect(await follower.poll()).toEqual({ isBehind: false })
+    const limit = followLimits.seenMax + followLimits.arrivalsPerPollMin
+    const total = limit + 500
+    for (let index = 0; index < total; index += 1) source.store([`entry ${index}`, index / 1_000])
+    expect(await follower.poll()).toBe(true)
+    expect(printed).toHaveLength(limit)
+    expect(await follower.poll()).toBe(false)
     expect(new Set(printed).size).toBe(total)
     expect(printed).toHaveLength(total)
   })
@@ -168,13 +172,4 @@ test('followUntil throws an unknown failure', async () => {
     report: async () => undefined,
   })
   await expect(following).rejects.toThrow('unavailable')
-})
-
-const received = (receivedAtMs: number) => ({ id: `entry-${receivedAtMs}`, receivedAtMs })
-
-test('FollowWindow is bounded: the floor rises above a forgotten id', () => {
-  const window = new FollowWindow({ overlapMs: 1_000_000, seenMax: 3 })
-  for (const ms of [10, 20, 30, 40, 50]) window.add(received(ms))
-  expect(window.size).toBe(3)
-  expect(window.floorMs).toBe(21)
 })

@@ -1,6 +1,11 @@
 import { describe, expect, test } from 'vitest'
 import { UsageError } from '../../src/errors.ts'
-import { formatLineRanges, LineSkipper, linesToSkip, parseLineRanges } from '../../src/send/line-ranges.ts'
+import {
+  firstLineOutside,
+  formatLineRanges,
+  linesToSkip,
+  parseLineRanges,
+} from '../../src/send/line-ranges.ts'
 
 const range = (first: number, last: number) => ({ first, last })
 
@@ -68,8 +73,11 @@ describe('linesToSkip', () => {
   })
 })
 
-test('LineSkipper skips the lines of the ranges', () => {
-  const skipper = new LineSkipper([range(1, 2), range(5, 5), range(7, 8)])
-  const skipped = Array.from({ length: 10 }, (_, index) => index + 1).filter((line) => skipper.skips(line))
-  expect(skipped).toEqual([1, 2, 5, 7, 8])
+test.each([
+  ['58500', 58_501],
+  ['1-200,301-400', 201],
+  ['5-7', 1],
+  ['0', 1],
+])('firstLineOutside of %s is %i', (text, line) => {
+  expect(firstLineOutside(parseLineRanges(text))).toBe(line)
 })

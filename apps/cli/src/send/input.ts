@@ -1,0 +1,210 @@
+import { isUtf8 } from 'node:buffer'
+import { createReadStream } from 'node:fs'
+import { access, constants, open, stat } from 'node:fs/promises'
+import { parse } from 'node:path'
+import { pipeline, Readable } from 'node:stream'
+import { createBrotliDecompress, createGunzip, createZstdDecompress } from 'node:zlib'
+import { CliError, throwReadError } from '../errors.ts'
+
+/** A file or stream to read lines from. */
+export interface Source {
+  /** Human-readable. */
+  readonly name: string
+  /** The default service of the lines: the name of the file without its extension, and without the one of a compression. */
+  readonly service: string | undefined
+  /** The bytes of the file, which may be compressed. */
+  open(): Readable
+}
+
+/**
+ * Checks that every file can be read, before the first one is opened. `-`, or no file, is stdin.
+ *
+ * @throws CliError when a file cannot be read
+ */
+export async function openSources(files: readonly string[], stdin: Readable): Promise<Source[]> {
+  const names = files.length === 0 ? ['-'] : files
+  if (names.indexOf('-') !== names.lastIndexOf('-')) throw new CliError('stdin (-) can be read only once')
+  return Promise.all(
+    names.map(async (name) =>
+      name === '-' ? { name: '(stdin)', service: undefined, open: () => stdin } : fileSource(name),
+    ),
+  )
+}
+
+async function fileSource(path: string): Promise<Source> {
+  const stats = await stat(path).catch(throwReadError(path))
+  if (stats.isDirectory()) throw new CliError(`cannot read ${path}: it is a directory`)
+  await access(path, constants.R_OK).catch(throwReadError(path))
+  // The name of a pipe or device has no meaning for its lines.
+  const service = stats.isFile() ? await serviceOf(path).catch(throwReadError(path)) : undefined
+  return { name: path, service, open: () => createReadStream(path) }
+}
+
+async function serviceOf(path: string): Promise<string> {
+  await using file = await open(path)
+  const { buffer, bytesRead } = await file.read(Buffer.alloc(SIGNATURE_BYTES_MAX))
+  const isCompressed = findCompression(buffer.subarray(0, bytesRead), path) !== undefined
+  const { name } = parse(path)
+  return isCompressed && /\.(?:gz|zst|br)$/.test(path) ? parse(name).name : name
+}
+
+type Decompressor = () => NodeJS.ReadWriteStream
+
+/** By the first bytes of the data, in hexadecimal. Each signature has a byte that text does not have, or ten bytes. */
+const compressions: readonly {
+  readonly name: string
+  readonly signature: RegExp
+  /** Creates a stream, or is the command for a format that Node cannot decompress. */
+  readonly decompressor: Decompressor | string
+}[] = [
+  { name: 'gzip', signature: /^1f8b08/, decompressor: () => createGunzip() },
+  // The second form is a frame that is not data: pzstd begins with one.
+  { name: 'zstd', signature: /^(?:28b52ffd|5.2a4d18)/, decompressor: () => createZstdDecompress() },
+  { name: 'xz', signature: /^fd377a585a00/, decompressor: 'xz -dc' },
+  { name: 'zip', signature: /^504b0304/, decompressor: 'unzip -p' },
+  { name: 'bzip2', signature: /^425a683[1-9]314159265359/, decompressor: 'bzip2 -dc' },
+]
+const SIGNATURE_BYTES_MAX = 10
+
+/**
+ * @param start the first bytes of the data, `SIGNATURE_BYTES_MAX` or all of them
+ * @returns undefined for data that is not compressed
+ * @throws CliError when the data is compressed in a format that cannot be decompressed here
+ */
+function findCompression(start: Buffer, name: string): Decompressor | undefined {
+  const hex = start.toString('hex')
+  const found = compressions.find(({ signature }) => signature.test(hex))
+  // Brotli has no signature.
+  if (found === undefined) return name.endsWith('.br') ? () => createBrotliDecompress() : undefined
+  if (typeof found.decompressor !== 'string') return found.decompressor
+  throw new CliError(
+    `cannot read ${name}: it is compressed (${found.name}); decompress it first: ${found.decompressor} FILE | …`,
+  )
+}
+
+/**
+ * Yields the bytes of a stream, decompressed if it is compressed with gzip, zstd or brotli. Holds one piece of the stream at a
+ * time, whatever its compression ratio.
+ *
+ * @param name of the file, or of the stream for errors
+ * @throws CliError
+ */
+export async function* decompress(pieces: AsyncIterable<Buffer>, name: string): AsyncGenerator<Buffer> {
+  const { start, whole } = await peek(pieces, SIGNATURE_BYTES_MAX)
+  const decompressor = findCompression(start, name)
+  if (decompressor === undefined) {
+    yield* whole
+    return
+  }
+  try {
+    // The iteration throws the error of any part of the pipeline.
+    const output = pipeline(Readable.from(whole), decompressor(), () => undefined)
+    for await (const piece of output) yield piece as Buffer
+  } catch (error) {
+    if (!isDecompressionError(error)) throw error
+    const message = `cannot read the rest of ${name}: the compressed data is damaged or incomplete`
+    throw new CliError(message, { cause: error })
+  }
+}
+
+/** Node's codes: https://nodejs.org/api/zlib.html#zlib-constants */
+function isDecompressionError(error: unknown): boolean {
+  const code = error instanceof Error && 'code' in error ? String(error.code) : ''
+  return /^(Z_|ZSTD_|ERR_ZSTD|ERR_ZLIB|ERR__ERROR_)/.test(code)
+}
+
+/** Yields text in UTF-8. Text is in UTF-16, as programs of Windows write it, if it begins with a byte order mark of UTF-16. */
+export async function* toUtf8(pieces: AsyncIterable<Buffer>): AsyncGenerator<Buffer> {
+  const { start, whole } = await peek(pieces, 2)
+  const mark = start.toString('hex', 0, 2)
+  if (mark !== 'fffe' && mark !== 'feff') {
+    yield* whole
+    return
+  }
+  const decoder = new TextDecoder(mark === 'fffe' ? 'utf-16le' : 'utf-16be')
+  for await (const piece of whole) yield Buffer.from(decoder.decode(piece, { stream: true }))
+  yield Buffer.from(decoder.decode())
+}
+
+/** Waits for the first bytes, but not beyond the first line: the lines of an open stream must not wait for others. */
+async function peek(
+  pieces: AsyncIterable<Buffer>,
+  bytes: number,
+): Promise<{ start: Buffer; whole: AsyncGenerator<Buffer> }> {
+  const iterator = pieces[Symbol.asyncIterator]()
+  let start: Buffer = Buffer.alloc(0)
+  while (start.length < bytes && !start.includes(NEWLINE)) {
+    const next = await iterator.next()
+    if (next.done === true) break
+    start = Buffer.concat([start, next.value])
+  }
+  async function* whole(): AsyncGenerator<Buffer> {
+    if (start.length > 0) yield start
+    yield* { [Symbol.asyncIterator]: () => iterator }
+  }
+  return { start, whole: whole() }
+}
+
+/** A line without its line ending. */
+export interface Line {
+  /** Undefined if the line exceeds the limit; its bytes were discarded. */
+  readonly text: string | undefined
+  /** Whether the line was valid UTF-8. Invalid bytes are replaced by U+FFFD. */
+  readonly wasUtf8: boolean
+}
+
+const NUL = 0
+const NEWLINE = 0x0a
+const CARRIAGE_RETURN = 0x0d
+const BYTE_ORDER_MARK = '\uFEFF'
+
+/**
+ * Splits bytes into lines that end in LF or CRLF. Yields the lines of each piece at once: an iteration per line would cost more than the
+ * rest. Buffers at most one line.
+ *
+ * NUL bytes before a line do not belong to it: a program that keeps its offset in a file that is emptied leaves a hole in it,
+ * of any size, and so does a power failure.
+ *
+ * @param bytesMax longer lines are yielded without their text
+ */
+export async function* readLines(pieces: AsyncIterable<Buffer>, bytesMax: number): AsyncGenerator<Line[]> {
+  let parts: Buffer[] = []
+  let bytes = 0
+  let isFirst = true
+
+  function append(text: Buffer): void {
+    const start = bytes === 0 ? text.findIndex((byte) => byte !== NUL) : 0
+    if (start === -1) return
+    const part = text.subarray(start)
+    bytes += part.length
+    // One byte more than the limit: a carriage return at the end does not count.
+    if (bytes > bytesMax + 1) parts = []
+    else parts.push(part)
+  }
+
+  function finishLine(): Line {
+    const [only] = parts
+    const joined = parts.length === 1 && only !== undefined ? only : Buffer.concat(parts)
+    const line = joined.at(-1) === CARRIAGE_RETURN ? joined.subarray(0, -1) : joined
+    const isTooLong = bytes > joined.length || line.length > bytesMax
+    const hasMark = isFirst && line.toString('utf8', 0, 3) === BYTE_ORDER_MARK
+    parts = []
+    bytes = 0
+    isFirst = false
+    if (isTooLong) return { text: undefined, wasUtf8: true }
+    return { text: line.toString('utf8', hasMark ? 3 : 0), wasUtf8: isUtf8(line) }
+  }
+
+  for await (const piece of pieces) {
+    const lines: Line[] = []
+    let from = 0
+    for (let end = piece.indexOf(NEWLINE); end !== -1; end = piece.indexOf(NEWLINE, from)) {
+      append(piece.subarray(from, end))
+      lines.push(finishLine())
+      from = end + 1
+    }
+    append(piece.subarray(from))
+    yield lines
+  }
+  if (bytes > 0) yield [finishLine()]
+}

@@ -1,0 +1,167 @@
+import { type QueuedEntry, type Retry, type Settlement, SluiceClient } from '@sluice/client'
+import { limits } from '@sluice/schema'
+import { CliError, describeNetworkError, wasNeverSent } from '../errors.ts'
+import type { SourceEntry } from '../lines/entries.ts'
+import type { ApiAccess } from '../service-access.ts'
+import { redactUrl } from '../terminal.ts'
+import type { SendReport } from './report.ts'
+
+/** An entry to be sent, and its origin. */
+export interface OutgoingEntry extends SourceEntry {
+  /** Human-readable: `file:line`. */
+  readonly origin: string
+}
+
+const sendLimits = {
+  entriesPerRequestMax: limits.entriesPerRequestMax,
+  /** Keeps the requests in flight small in total. */
+  requestBytesMax: 1024 * 1024,
+  /** The lines of a slow source are sent within about a second. */
+  requestAgeMaxMs: 1_000,
+  /** Enough to keep the API busy over a slow connection. More requests would only wait there. */
+  requestsInFlightMax: 4,
+  /** Reserved for the request around an entry that is sent alone: `{"logs":[` and `]}`. */
+  envelopeBytesMax: 64,
+} as const
+
+/** The longest entry that can be sent at all. */
+export const entryBytesMax = limits.bodyBytesMax - sendLimits.envelopeBytesMax
+
+/** The requests in flight, one that is gathered, and one that it must have room for. */
+const QUEUE_ENTRIES_MAX = (sendLimits.requestsInFlightMax + 2) * sendLimits.entriesPerRequestMax
+
+const KEY_HINT = '; set SLUICE_API_KEY or pass --api-key'
+
+export interface SenderOptions {
+  readonly api: ApiAccess
+  /** How long a request is retried, at least. */
+  readonly retryForMs: number
+  /** Ends pauses, and with them the retries. Requests in flight are awaited. */
+  readonly interrupted: AbortSignal
+  readonly nowMs: () => number
+}
+
+/**
+ * Sends entries with the client, and stops at the first request that fails permanently: then `failed` is aborted, `end` throws the
+ * failure, and all entries added later count as unanswered.
+ */
+export class EntrySender {
+  readonly #options: SenderOptions
+  readonly #report: SendReport
+  readonly #client: SluiceClient
+  readonly #stop = new AbortController()
+  #resumeAtMs = 0
+  #failure: CliError | undefined
+  /** Ends the wait of `add`. */
+  #proceed: () => void = () => undefined
+
+  constructor(options: SenderOptions, report: SendReport) {
+    const { api, retryForMs, interrupted } = options
+    this.#options = options
+    this.#report = report
+    this.#client = new SluiceClient({
+      url: api.url,
+      apiKey: api.key,
+      batchEntriesMax: sendLimits.entriesPerRequestMax,
+      batchBytesMax: sendLimits.requestBytesMax,
+      flushIntervalMs: sendLimits.requestAgeMaxMs,
+      requestsInFlightMax: sendLimits.requestsInFlightMax,
+      queueEntriesMax: QUEUE_ENTRIES_MAX,
+      retryForMs,
+      flushOnExit: false,
+      onSettled: (settlement) => this.#onSettled(settlement),
+      onDropped: (entries) => report.onUnanswered(outgoing(entries)),
+      onRetry: (retry) => this.#onRetry(retry),
+      onError: ({ kind, status, reason }) => {
+        const hint = status === 401 && reason.startsWith('the API key') ? KEY_HINT : ''
+        if (kind === 'configuration') this.#fail(`rejected the request: ${reason}${hint}`)
+      },
+      // They are in the settlement of their request.
+      onRejected: () => undefined,
+    })
+    interrupted.addEventListener('abort', () => this.#proceed())
+  }
+
+  /** Aborted when a request could not be sent. */
+  get failed(): AbortSignal {
+    return this.#stop.signal
+  }
+
+  /**
+   * Resolves when the entry is in the queue. After an interruption that is at once: few entries follow then. Must not be called again
+   * before that.
+   */
+  async add(entry: OutgoingEntry): Promise<void> {
+    const bytes = Buffer.byteLength(entry.entry)
+    if (bytes > entryBytesMax) return this.#report.onTooLong(entry.origin, entryBytesMax)
+    if (!this.#options.interrupted.aborted) {
+      await new Promise<void>((resolve) => {
+        this.#proceed = resolve
+        void this.#client.waitForRoom(bytes).then(resolve)
+      })
+    }
+    this.#client.sendJson(entry.entry, entry)
+  }
+
+  /**
+   * Sends the remaining entries and awaits all responses.
+   *
+   * @throws the error of the first request that could not be sent
+   */
+  async end(): Promise<void> {
+    const { interrupted } = this.#options
+    interrupted.addEventListener('abort', () => void this.#close('try-once'))
+    if (this.#failure === undefined) await this.#close(interrupted.aborted ? 'try-once' : 'retry')
+    else await this.#close('give-up')
+    if (this.#failure !== undefined) throw this.#failure
+  }
+
+  #onSettled({ outcome, entries, accepted, rejections, reason, cause }: Settlement): void {
+    if (outcome === 'answered') {
+      this.#report.answered += entries.length
+      this.#report.accepted += accepted
+      const sent = outgoing(entries)
+      const shown = new Set<number>()
+      for (const { index, error } of rejections) {
+        // The API lists several errors of one entry.
+        if (!shown.has(index)) this.#report.onRejection(sent[index]?.origin ?? '', error)
+        shown.add(index)
+      }
+    } else if (outcome === 'rejected') {
+      this.#report.onUnanswered(outgoing(entries))
+      this.#fail(`rejected the request: ${reason}`)
+    } else if (outcome === 'retries' || outcome === 'outcome-unknown') {
+      this.#fail(`${describeNetworkError(cause) ?? `failed: ${reason}`}; gave up retrying`)
+    }
+  }
+
+  #onRetry({ reason, cause, delayMs, hasReceivedResponse }: Retry): void {
+    const described = describeNetworkError(cause)
+    // The address is probably wrong, and retries would not help.
+    if (!hasReceivedResponse && wasNeverSent(cause))
+      return this.#fail(`${described}; \`npm start\` starts a local API`)
+    const nowMs = this.#options.nowMs()
+    // The other requests in flight usually fail for the same reason; it is reported once.
+    if (nowMs >= this.#resumeAtMs) {
+      const why = described === undefined ? reason : `the API ${described}`
+      this.#report.note(`Waiting ${(delayMs / 1_000).toFixed(1)} s: ${why}.`)
+    }
+    this.#resumeAtMs = Math.max(this.#resumeAtMs, nowMs + delayMs)
+  }
+
+  #fail(reason: string): void {
+    if (this.#failure !== undefined) return
+    this.#failure = new CliError(`the API at ${redactUrl(this.#options.api.url)} ${reason}`)
+    void this.#close('give-up')
+    this.#stop.abort()
+  }
+
+  /** Each attempt has a timeout, and the retries have their end. The close needs none. */
+  async #close(remaining: 'retry' | 'try-once' | 'give-up'): Promise<void> {
+    await this.#client.close({ remaining, timeoutMs: Infinity })
+  }
+}
+
+function outgoing(entries: readonly QueuedEntry[]): OutgoingEntry[] {
+  return entries.map(({ tag }) => tag as OutgoingEntry)
+}
