@@ -106,9 +106,10 @@ export class SluiceClient extends Logger {
    */
   async sendRequest(texts: readonly string[], idempotencyKey: string): Promise<Settlement> {
     const entries = readRequest(texts, idempotencyKey)
-    const settlement = new Promise<Settlement>((onSettlement) => {
+    const settlement = new Promise<Settlement>((resolve) => {
       // Without a record in the spool: who chooses the key can make the same request again.
-      const batch = new Batch(idempotencyKey, 0, { onSettlement })
+      const batch = new Batch(idempotencyKey, 0)
+      batch.onSettlement = resolve
       for (const entry of entries) batch.add(entry)
       this.#delivery.addRequest(batch)
     })

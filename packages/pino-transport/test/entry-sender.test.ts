@@ -69,8 +69,14 @@ async function send(respond: () => Response, entry: Entry): Promise<{ bodies: st
   return { bodies, printed }
 }
 
+const accept = (): Response => Response.json({ success: true, accepted: 1, rejected: 0 }, { status: 202 })
+const refuse = (): never => {
+  throw new Error('connection refused')
+}
+const reject = (): Response =>
+  Response.json({ title: 'Unauthorized', code: 'invalid_api_key' }, { status: 401 })
+
 it('sends an entry with metadata that exceeds a limit, without its large values', async () => {
-  const accept = (): Response => Response.json({ success: true, accepted: 1, rejected: 0 }, { status: 202 })
   const metadata = { user: 7, huge: 'x'.repeat(70_000), list: [1] }
   const { bodies, printed } = await send(accept, { level: 'warn', message: 'large', metadata })
   expect(bodies.map((body) => (JSON.parse(body) as { logs: unknown }).logs)).toMatchObject([
@@ -86,9 +92,6 @@ it('sends an entry with metadata that exceeds a limit, without its large values'
 })
 
 it('tells once that there was never a response', async () => {
-  const refuse = (): never => {
-    throw new Error('connection refused')
-  }
   const { printed } = await send(refuse, { level: 'info', message: 'my secret' })
   expect(printed).toEqual([
     'no response so far: connection refused. The transport continues to try.',
@@ -97,8 +100,6 @@ it('tells once that there was never a response', async () => {
 })
 
 it('tells that the API rejects the key, and never prints an entry or the key', async () => {
-  const reject = (): Response =>
-    Response.json({ title: 'Unauthorized', code: 'invalid_api_key' }, { status: 401 })
   const { printed } = await send(reject, { level: 'info', message: 'my secret' })
   expect(printed[0]).toContain('(401)')
   expect(printed.join('')).not.toMatch(/my secret|slk_test/)
