@@ -7,7 +7,7 @@ import { HookCaller, type Settlement, type SluiceError } from './hooks.ts'
 import { Logger } from './logger.ts'
 import { copyFields } from './metadata.ts'
 import { type ClientOptions, readOptions } from './options.ts'
-import { flushBeforeExit, keepAliveUntil, type Platform, startTimer, systemPlatform } from './platform.ts'
+import { flushBeforeExit, keepAliveUntil, type Platform, systemPlatform } from './platform.ts'
 
 export interface FlushOptions {
   /** Default of `flush`: without an end. Default of `close`: 10 s. */
@@ -199,24 +199,13 @@ export class SluiceClient extends Logger {
     timeoutMs = Infinity,
     problemResponsesMin = Infinity,
   ): Promise<void> {
-    const { listeners, retry } = this.#delivery
+    const { retry } = this.#delivery
     let next = 0
-    await new Promise<void>((resolve) => {
-      // Not with promises of the batches: what waits for a promise stays in memory until it is settled, and an outage may be long.
-      const end = (): void => {
-        clearTimeout(timer)
-        listeners.delete(check)
-        resolve()
-      }
-      const check = (): void => {
-        while (next < batches.length && batches[next]?.result !== undefined) next += 1
-        const hasProblem = retry.problem !== undefined && retry.problemResponses >= problemResponsesMin
-        if (hasProblem || next === batches.length) end()
-      }
-      const timer = timeoutMs === Infinity ? undefined : startTimer(end, timeoutMs)
-      listeners.add(check)
-      check()
-    })
+    await this.#delivery.until(() => {
+      while (next < batches.length && batches[next]?.result !== undefined) next += 1
+      const hasProblem = retry.problem !== undefined && retry.problemResponses >= problemResponsesMin
+      return hasProblem || next === batches.length
+    }, timeoutMs)
   }
 
   #resultOf(batches: readonly Batch[]): FlushResult {

@@ -56,7 +56,7 @@ export class Delivery {
   readonly queue: Queue
   readonly retry: RetryPolicy
   /** Called whenever entries were settled, a problem began, or a request ended. */
-  readonly listeners = new Set<() => void>()
+  readonly #listeners = new Set<() => void>()
   readonly #settings: Settings
   readonly #platform: Platform
   readonly #hooks: HookCaller
@@ -123,7 +123,7 @@ export class Delivery {
   async waitForRoom(bytes: number): Promise<void> {
     // An entry that never fits is dropped.
     const wanted = Math.min(bytes, this.#settings.queueBytesMax)
-    while (!this.queue.hasRoomForBatch(wanted) && this.#persistence === 'retry') await this.#nextChange()
+    await this.until(() => this.queue.hasRoomForBatch(wanted) || this.#persistence !== 'retry')
   }
 
   /** Adds an entry, as JSON. */
@@ -435,16 +435,26 @@ export class Delivery {
   }
 
   #change(): void {
-    for (const listener of this.listeners) listener()
+    for (const listener of this.#listeners) listener()
   }
 
-  #nextChange(): Promise<void> {
+  /**
+   * Resolves when the condition holds after a change, or after the timeout. Not with promises of the batches: what waits for a promise stays
+   * in memory until it is settled, and an outage may be long.
+   */
+  until(condition: () => boolean, timeoutMs = Infinity): Promise<void> {
     return new Promise((resolve) => {
-      const listener = (): void => {
-        this.listeners.delete(listener)
+      const end = (): void => {
+        clearTimeout(timer)
+        this.#listeners.delete(check)
         resolve()
       }
-      this.listeners.add(listener)
+      const check = (): void => {
+        if (condition()) end()
+      }
+      const timer = timeoutMs === Infinity ? undefined : startTimer(end, timeoutMs)
+      this.#listeners.add(check)
+      check()
     })
   }
 }
