@@ -1,18 +1,13 @@
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest'
 import { fakeClient } from './support/fake-client.ts'
 import { pass } from './support/fake-fetch.ts'
+import { raise, throwing } from './support/raise.ts'
 
 const revoked = (): object => {
   const { proxy, revoke } = Proxy.revocable({}, {})
   revoke()
   return proxy
 }
-const raise = (error: unknown): never => {
-  throw error
-}
-const throwing = (property: string, error: unknown = new Error('no')): object =>
-  Object.defineProperty({}, property, { get: () => raise(error), enumerable: true })
-
 /** An error whose message throws the error itself. */
 function circularError(): Error {
   const error = new Error('a')
