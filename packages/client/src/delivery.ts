@@ -53,6 +53,7 @@ type Loading = ReturnType<SpoolRecord['load']>
  */
 export class Delivery {
   readonly counts: EntryCounts = { ...noEntries }
+  failedAttempts = 0
   readonly queue: Queue
   readonly retry: RetryPolicy
   /** Called whenever entries were settled, a problem began, or a request ended. */
@@ -72,7 +73,6 @@ export class Delivery {
   #persistence: Persistence = 'retry'
   #isClosing = false
   #isAborted = false
-  #failedAttempts = 0
   #hasReceivedResponse = false
 
   constructor(settings: Settings, platform: Platform, hooks: HookCaller) {
@@ -108,10 +108,6 @@ export class Delivery {
 
   get requestsInFlight(): number {
     return this.#inFlight.size
-  }
-
-  get failedAttempts(): number {
-    return this.#failedAttempts
   }
 
   /** The batches that are not settled. */
@@ -295,7 +291,7 @@ export class Delivery {
   async #handle(batch: Batch, outcome: Outcome, startedAt: ClockTimes): Promise<void> {
     if (outcome.kind === 'failed' || outcome.kind === 'misconfigured') {
       batch.failedAttempts += 1
-      this.#failedAttempts += 1
+      this.failedAttempts += 1
       if (outcome.mayBeStored) batch.uncertainSince ??= startedAt
       if (batch.uncertainSince === undefined) await batch.record?.clearAttempt()
       if (outcome.kind === 'failed') this.#retry(batch, outcome)
