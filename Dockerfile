@@ -40,7 +40,7 @@ COPY packages packages
 ENV NODE_ENV=production
 # Numeric, so that an orchestrator can verify that it is not root. Nothing is written: the root file system may be read-only.
 USER 1000:1000
-ARG VERSION=0.1.0
+ARG VERSION=0.2.0
 ARG REVISION=unknown
 LABEL org.opencontainers.image.licenses="MIT" \
       org.opencontainers.image.version="${VERSION}" \

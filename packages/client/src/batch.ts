@@ -31,10 +31,15 @@ export interface ClockTimes {
 export class Batch {
   readonly idempotencyKey: string
   readonly openedAtMs: number
-  /** Gets the end of a request that the caller made, with its own key. Such a batch is never split: its parts would have other keys. */
-  readonly onSettlement: ((settlement: Settlement) => void) | undefined
   /** Undefined if the batch is not in the spool. */
   record: SpoolRecord | undefined
+  /** Gets the end of a request that the caller made, with its own key. Such a batch is never split: its parts would have other keys. */
+  onSettlement: ((settlement: Settlement) => void) | undefined
+  /** Empty if they are not loaded: then they are only in the spool. */
+  entries: QueuedEntry[] = []
+  isLoaded = true
+  count = 0
+  bytes = 0
   /** Whether to send it before it is full or due. */
   isUrgent = false
   /** How many attempts have failed. */
@@ -54,49 +59,11 @@ export class Batch {
   whole: Batch | undefined
   /** Not empty if this batch was split. */
   halves: readonly Batch[] = []
-  #entries: QueuedEntry[] | undefined = []
-  #count = 0
-  #bytes = 0
 
-  constructor(
-    idempotencyKey: string,
-    openedAtMs: number,
-    { record, onSettlement }: Partial<Pick<Batch, 'record' | 'onSettlement'>> = {},
-  ) {
+  constructor(idempotencyKey: string, openedAtMs: number, record?: SpoolRecord) {
     this.idempotencyKey = idempotencyKey
     this.openedAtMs = openedAtMs
     this.record = record
-    this.onSettlement = onSettlement
-  }
-
-  /** A batch with entries that are only in the spool. */
-  static unloaded(
-    idempotencyKey: string,
-    openedAtMs: number,
-    { record, entries, bytes }: { record: SpoolRecord; entries: number; bytes: number },
-  ): Batch {
-    const batch = new Batch(idempotencyKey, openedAtMs, { record })
-    batch.#entries = undefined
-    batch.#count = entries
-    batch.#bytes = bytes
-    return batch
-  }
-
-  get count(): number {
-    return this.#count
-  }
-
-  get bytes(): number {
-    return this.#bytes
-  }
-
-  /** Empty if they are not loaded. */
-  get entries(): readonly QueuedEntry[] {
-    return this.#entries ?? []
-  }
-
-  get isLoaded(): boolean {
-    return this.#entries !== undefined
   }
 
   /** Whether the entries may leave memory: they are loaded again for the next attempt. */
@@ -105,20 +72,22 @@ export class Batch {
   }
 
   add(entry: QueuedEntry): void {
-    this.#entries?.push(entry)
-    this.#count += 1
-    this.#bytes += entry.bytes
+    this.entries.push(entry)
+    this.count += 1
+    this.bytes += entry.bytes
     this.record?.add(entry.json, entry.bytes)
   }
 
   load(entries: QueuedEntry[]): void {
-    this.#entries = entries
-    this.#count = entries.length
-    this.#bytes = entries.reduce((sum, { bytes }) => sum + bytes, 0)
+    this.entries = entries
+    this.isLoaded = true
+    this.count = entries.length
+    this.bytes = entries.reduce((sum, { bytes }) => sum + bytes, 0)
   }
 
   unload(): void {
-    this.#entries = undefined
+    this.entries = []
+    this.isLoaded = false
   }
 
   /**
@@ -128,10 +97,10 @@ export class Batch {
    * @param createRecord for the half with this key
    */
   split(createRecord: (idempotencyKey: string) => SpoolRecord | undefined): readonly Batch[] {
-    const middle = Math.ceil(this.#count / 2)
+    const middle = Math.ceil(this.count / 2)
     this.halves = [this.entries.slice(0, middle), this.entries.slice(middle)].map((entries, index) => {
       const key = `${this.idempotencyKey}-${index + 1}`
-      const half = new Batch(key, this.openedAtMs, { record: createRecord(key) })
+      const half = new Batch(key, this.openedAtMs, createRecord(key))
       half.whole = this
       // Another process may have sent the halves before.
       half.uncertainSince = this.uncertainSince

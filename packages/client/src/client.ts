@@ -7,7 +7,7 @@ import { HookCaller, type Settlement, type SluiceError } from './hooks.ts'
 import { Logger } from './logger.ts'
 import { copyFields } from './metadata.ts'
 import { type ClientOptions, readOptions } from './options.ts'
-import { flushBeforeExit, keepAliveUntil, type Platform, startTimer, systemPlatform } from './platform.ts'
+import { flushBeforeExit, keepAliveUntil, type Platform, systemPlatform } from './platform.ts'
 
 export interface FlushOptions {
   /** Default of `flush`: without an end. Default of `close`: 10 s. */
@@ -106,9 +106,10 @@ export class SluiceClient extends Logger {
    */
   async sendRequest(texts: readonly string[], idempotencyKey: string): Promise<Settlement> {
     const entries = readRequest(texts, idempotencyKey)
-    const settlement = new Promise<Settlement>((onSettlement) => {
+    const settlement = new Promise<Settlement>((resolve) => {
       // Without a record in the spool: who chooses the key can make the same request again.
-      const batch = new Batch(idempotencyKey, 0, { onSettlement })
+      const batch = new Batch(idempotencyKey, 0)
+      batch.onSettlement = resolve
       for (const entry of entries) batch.add(entry)
       this.#delivery.addRequest(batch)
     })
@@ -198,24 +199,13 @@ export class SluiceClient extends Logger {
     timeoutMs = Infinity,
     problemResponsesMin = Infinity,
   ): Promise<void> {
-    const { listeners, retry } = this.#delivery
+    const { retry } = this.#delivery
     let next = 0
-    await new Promise<void>((resolve) => {
-      // Not with promises of the batches: what waits for a promise stays in memory until it is settled, and an outage may be long.
-      const end = (): void => {
-        clearTimeout(timer)
-        listeners.delete(check)
-        resolve()
-      }
-      const check = (): void => {
-        while (next < batches.length && batches[next]?.result !== undefined) next += 1
-        const hasProblem = retry.problem !== undefined && retry.problemResponses >= problemResponsesMin
-        if (hasProblem || next === batches.length) end()
-      }
-      const timer = timeoutMs === Infinity ? undefined : startTimer(end, timeoutMs)
-      listeners.add(check)
-      check()
-    })
+    await this.#delivery.until(() => {
+      while (next < batches.length && batches[next]?.result !== undefined) next += 1
+      const hasProblem = retry.problem !== undefined && retry.problemResponses >= problemResponsesMin
+      return hasProblem || next === batches.length
+    }, timeoutMs)
   }
 
   #resultOf(batches: readonly Batch[]): FlushResult {

@@ -1,13 +1,7 @@
 import { utf8Bytes } from './encode.ts'
 import { addCounts, Batch, type ClockTimes, type EntryCounts, noEntries } from './batch.ts'
 import type { EntryError, QueuedEntry } from './entry.ts'
-import {
-  type DropReason,
-  type EntryRejection,
-  type HookCaller,
-  type Settlement,
-  SluiceError,
-} from './hooks.ts'
+import { type DropReason, type HookCaller, type Settlement, SluiceError } from './hooks.ts'
 import type { Settings } from './options.ts'
 import { type Platform, startTimer, type Timer } from './platform.ts'
 import { Queue } from './queue.ts'
@@ -31,19 +25,12 @@ export type Persistence = (typeof persistences)[number]
 const CLOCK_AHEAD_MS_MAX = 60_000
 
 /** How a batch ends. */
-type Ending =
-  | {
-      readonly outcome: 'answered'
-      readonly accepted: number
-      readonly rejections: readonly EntryRejection[]
-    }
-  | { readonly outcome: 'rejected'; readonly error: EntryError }
-  | { readonly outcome: DropReason | 'kept'; readonly last?: LastAttempt | undefined }
-
-type Loading = ReturnType<SpoolRecord['load']>
+type Ending = Pick<Settlement, 'outcome'> & Partial<Pick<Settlement, 'accepted' | 'rejections'>> & LastAttempt
 
 /** Why an attempt failed. */
-type LastAttempt = Pick<Settlement, 'reason' | 'cause'>
+type LastAttempt = Partial<Pick<Settlement, 'reason' | 'cause'>>
+
+type Loading = ReturnType<SpoolRecord['load']>
 
 /**
  * Sends batches: several at a time, each until it is settled.
@@ -66,10 +53,11 @@ type LastAttempt = Pick<Settlement, 'reason' | 'cause'>
  */
 export class Delivery {
   readonly counts: EntryCounts = { ...noEntries }
+  failedAttempts = 0
   readonly queue: Queue
   readonly retry: RetryPolicy
   /** Called whenever entries were settled, a problem began, or a request ended. */
-  readonly listeners = new Set<() => void>()
+  readonly #listeners = new Set<() => void>()
   readonly #settings: Settings
   readonly #platform: Platform
   readonly #hooks: HookCaller
@@ -85,7 +73,6 @@ export class Delivery {
   #persistence: Persistence = 'retry'
   #isClosing = false
   #isAborted = false
-  #failedAttempts = 0
   #hasReceivedResponse = false
 
   constructor(settings: Settings, platform: Platform, hooks: HookCaller) {
@@ -94,7 +81,10 @@ export class Delivery {
     this.#hooks = hooks
     this.retry = new RetryPolicy(settings, platform)
     this.queue = new Queue(settings, {
-      create: (nowMs) => this.#createBatch(platform.randomKey(), nowMs),
+      create: (nowMs) => {
+        const key = platform.randomKey()
+        return new Batch(key, nowMs, this.#spool?.create(key))
+      },
       onOverflow: (batch) => {
         const loading = batch.isLoaded ? undefined : batch.record?.load()
         // Makes room at once. The spool loads a record before it removes it.
@@ -120,10 +110,6 @@ export class Delivery {
     return this.#inFlight.size
   }
 
-  get failedAttempts(): number {
-    return this.#failedAttempts
-  }
-
   /** The batches that are not settled. */
   unsettled(): Batch[] {
     return [...this.#inFlight.keys(), ...this.queue.batches]
@@ -133,7 +119,7 @@ export class Delivery {
   async waitForRoom(bytes: number): Promise<void> {
     // An entry that never fits is dropped.
     const wanted = Math.min(bytes, this.#settings.queueBytesMax)
-    while (!this.queue.hasRoomForBatch(wanted) && this.#persistence === 'retry') await this.#nextChange()
+    await this.until(() => this.queue.hasRoomForBatch(wanted) || this.#persistence !== 'retry')
   }
 
   /** Adds an entry, as JSON. */
@@ -198,15 +184,13 @@ export class Delivery {
     await this.#spool?.close()
   }
 
-  #createBatch(key: string, nowMs: number): Batch {
-    return new Batch(key, nowMs, { record: this.#spool?.create(key) })
-  }
-
   #recover(records: readonly RecoveredRecord[]): void {
     const { monotonicMs, wallMs } = this.#platform
-    const batches = records.map((recovered) => {
-      const batch = Batch.unloaded(recovered.idempotencyKey, monotonicMs(), recovered)
-      const { attemptedAtMs } = recovered
+    const batches = records.map(({ idempotencyKey, record, entries, bytes, attemptedAtMs }) => {
+      const batch = new Batch(idempotencyKey, monotonicMs(), record)
+      batch.unload()
+      batch.count = entries
+      batch.bytes = bytes
       // If the clock was set back since, the age of the attempt is unknown. It counts as old.
       const isAhead = attemptedAtMs !== undefined && attemptedAtMs > wallMs() + CLOCK_AHEAD_MS_MAX
       if (attemptedAtMs !== undefined)
@@ -307,7 +291,7 @@ export class Delivery {
   async #handle(batch: Batch, outcome: Outcome, startedAt: ClockTimes): Promise<void> {
     if (outcome.kind === 'failed' || outcome.kind === 'misconfigured') {
       batch.failedAttempts += 1
-      this.#failedAttempts += 1
+      this.failedAttempts += 1
       if (outcome.mayBeStored) batch.uncertainSince ??= startedAt
       if (batch.uncertainSince === undefined) await batch.record?.clearAttempt()
       if (outcome.kind === 'failed') this.#retry(batch, outcome)
@@ -319,13 +303,13 @@ export class Delivery {
       this.#settle(batch, { outcome: 'answered', accepted: outcome.accepted, rejections: outcome.rejections })
     else if (outcome.kind === 'too-large' && batch.count > 1 && batch.onSettlement === undefined)
       await this.#split(batch)
-    else this.#settle(batch, { outcome: 'rejected', error: outcome.error })
+    else this.#reject(batch, outcome.error)
   }
 
   #retry(batch: Batch, failure: Failure): void {
     const delayMs = this.retry.fail(batch, failure.retryAfterMs)
     if (typeof delayMs !== 'number' && this.#persistence === 'retry')
-      return this.#settle(batch, { outcome: delayMs, last: failure })
+      return this.#settle(batch, { outcome: delayMs, reason: failure.reason, cause: failure.cause })
     if (!this.#delay(batch, failure) || typeof delayMs !== 'number') return
     this.#hooks.call('onRetry', {
       reason: failure.reason,
@@ -344,15 +328,13 @@ export class Delivery {
     const { problem } = this.retry
     // Before the batch is settled: the problem explains its end.
     if (problem !== undefined && problem !== known) this.#hooks.error(problem)
-    const last = { reason: response.message, cause: undefined }
+    const reason = response.message
     if (end === 'at-fault') {
-      const message = `${response.message}, ${batch.problems} times, while other requests succeeded`
-      this.#settle(batch, {
-        outcome: 'rejected',
-        error: { path: '', code: `http_${response.status}`, message },
-      })
-    } else if (end !== undefined && this.#persistence === 'retry') this.#settle(batch, { outcome: end, last })
-    else this.#delay(batch, last)
+      const message = `${reason}, ${batch.problems} times, while other requests succeeded`
+      this.#reject(batch, { path: '', code: `http_${response.status}`, message })
+    } else if (end !== undefined && this.#persistence === 'retry')
+      this.#settle(batch, { outcome: end, reason })
+    else this.#delay(batch, { reason })
   }
 
   /** @returns false if the batch is given up instead */
@@ -375,11 +357,11 @@ export class Delivery {
   }
 
   /** Settles a batch because the client is closing. What is in the spool stays there. */
-  #giveUp(batch: Batch, last?: LastAttempt): void {
+  #giveUp(batch: Batch, { reason, cause }: LastAttempt = {}): void {
     const { record } = batch
     this.queue.release(batch)
     const report = (): void =>
-      this.#report(batch, { outcome: record?.isWritten === true ? 'kept' : 'closed', last })
+      this.#report(batch, { outcome: record?.isWritten === true ? 'kept' : 'closed', reason, cause })
     if (record?.isWritten === false) void record.left().then(report)
     else report()
   }
@@ -405,29 +387,19 @@ export class Delivery {
     this.#report(batch, ending)
   }
 
+  #reject(batch: Batch, error: EntryError): void {
+    const rejections = batch.entries.map((_, index) => ({ index, error }))
+    this.#settle(batch, { outcome: 'rejected', rejections, reason: error.message })
+  }
+
   /** Counts the end of a batch, and calls the hooks. */
-  #report(batch: Batch, ending: Ending): void {
+  #report(batch: Batch, { outcome, accepted = 0, rejections = [], reason, cause }: Ending): void {
     const { entries, count } = batch
-    const { outcome } = ending
-    const result = { ...noEntries }
-    let rejections: readonly EntryRejection[] = []
-    let last: LastAttempt = { reason: undefined, cause: undefined }
-    if (ending.outcome === 'answered') {
-      rejections = ending.rejections
-      result.accepted = ending.accepted
-      result.rejected = count - ending.accepted
-    } else if (ending.outcome === 'rejected') {
-      const { error } = ending
-      rejections = entries.map((_, index) => ({ index, error }))
-      result.rejected = count
-      last = { reason: error.message, cause: undefined }
-    } else {
-      result[outcome === 'kept' ? 'kept' : 'dropped'] = count
-      last = ending.last ?? last
-    }
+    const isResponse = outcome === 'answered' || outcome === 'rejected'
+    const rejected = isResponse ? count - accepted : 0
+    const result = { ...noEntries, accepted, rejected }
+    if (!isResponse) result[outcome === 'kept' ? 'kept' : 'dropped'] = count
     addCounts(this.counts, result)
-    const { reason, cause } = last
-    const { accepted, rejected } = result
     const settlement = { entries, outcome, accepted, rejected, rejections, reason, cause }
     this.#hooks.call('onSettled', settlement)
     this.#setResult(batch, result)
@@ -440,8 +412,7 @@ export class Delivery {
       reported.add(index)
       this.#hooks.reject({ entry: entry.json, error, tag: entry.tag })
     }
-    if (outcome !== 'answered' && outcome !== 'rejected' && outcome !== 'kept')
-      this.#hooks.call('onDropped', entries, outcome)
+    if (!isResponse && outcome !== 'kept') this.#hooks.call('onDropped', entries, outcome)
     this.#change()
   }
 
@@ -460,16 +431,26 @@ export class Delivery {
   }
 
   #change(): void {
-    for (const listener of this.listeners) listener()
+    for (const listener of this.#listeners) listener()
   }
 
-  #nextChange(): Promise<void> {
+  /**
+   * Resolves when the condition holds after a change, or after the timeout. Not with promises of the batches: what waits for a promise stays
+   * in memory until it is settled, and an outage may be long.
+   */
+  until(condition: () => boolean, timeoutMs = Infinity): Promise<void> {
     return new Promise((resolve) => {
-      const listener = (): void => {
-        this.listeners.delete(listener)
+      const end = (): void => {
+        clearTimeout(timer)
+        this.#listeners.delete(check)
         resolve()
       }
-      this.listeners.add(listener)
+      const check = (): void => {
+        if (condition()) end()
+      }
+      const timer = timeoutMs === Infinity ? undefined : startTimer(end, timeoutMs)
+      this.#listeners.add(check)
+      check()
     })
   }
 }

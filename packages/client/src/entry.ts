@@ -1,9 +1,7 @@
-/** Of the HTTP API. Characters are Unicode code points. */
-export { limits as contractLimits } from '@sluice/schema/limits'
+import type { environments, levels, sources } from '@sluice/schema/limits'
 
-export const levels = ['log', 'debug', 'info', 'success', 'warn', 'error'] as const
-export const environments = ['development', 'staging', 'production'] as const
-export const sources = ['server', 'client', 'edge'] as const
+/** Of the HTTP API. Characters are Unicode code points. */
+export { environments, levels, limits as contractLimits, sources } from '@sluice/schema/limits'
 
 export type Level = (typeof levels)[number]
 export type Environment = (typeof environments)[number]

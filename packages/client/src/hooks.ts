@@ -108,8 +108,8 @@ type HookName = Exclude<keyof Hooks, 'onError'>
 /** Calls the hooks of the application. What they throw never reaches the caller. */
 export class HookCaller {
   readonly #hooks: Hooks
-  #hasThrown = false
-  #hasReportedRejection = false
+  /** The kinds of errors that are reported once. */
+  readonly #reported = new Set<SluiceErrorKind>()
   /** The hooks that are being called. Entries that a hook logs, and that are dropped, do not call it again. */
   readonly #active = new Set<HookName>()
 
@@ -146,19 +146,21 @@ export class HookCaller {
 
   /** Without a hook, the application would not notice. The message has no content of the entry: not even names in its metadata. */
   #reportRejection({ code, path }: EntryError): void {
-    if (this.#hasReportedRejection) return
-    this.#hasReportedRejection = true
     const [field = ''] = /^\/[a-z]+/.exec(path) ?? []
     const reason = field === '' ? code : `${code} in ${field}`
     const message = `an entry was rejected (${reason}), and there is no onRejected. Further ones are not reported.`
-    this.error(new SluiceError('rejection', message, { reason }))
+    this.#errorOnce('rejection', message, { reason })
   }
 
   #report(name: HookName, cause: unknown): void {
-    if (this.#hasThrown) return
-    this.#hasThrown = true
     const message = `${name} threw. Further exceptions of hooks are not reported.`
-    this.error(new SluiceError('hook', message, { cause }))
+    this.#errorOnce('hook', message, { cause })
+  }
+
+  #errorOnce(kind: SluiceErrorKind, message: string, options: { reason?: string; cause?: unknown }): void {
+    if (this.#reported.has(kind)) return
+    this.#reported.add(kind)
+    this.error(new SluiceError(kind, message, options))
   }
 }
 

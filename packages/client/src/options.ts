@@ -168,34 +168,31 @@ export function logsAddress(url: string): string {
 }
 
 function checkSettings(settings: Settings): void {
-  requireInteger(settings, 'batchEntriesMax', 1, contractLimits.entriesPerRequestMax)
-  requireInteger(settings, 'batchBytesMax', 1, contractLimits.bodyBytesMax / 2)
-  requireInteger(settings, 'flushIntervalMs', 0, HOUR_MS)
-  requireInteger(settings, 'requestsInFlightMax', 1, 100)
   // While requests are in flight, there is room for another one. So a full queue always has something that can be dropped.
   const batches = settings.requestsInFlightMax + 1
-  requireInteger(settings, 'queueEntriesMax', batches * settings.batchEntriesMax)
-  requireInteger(settings, 'queueBytesMax', batches * settings.batchBytesMax)
-  requireInteger(settings, 'requestTimeoutMs', 1, HOUR_MS)
-  if (settings.retryForMs !== Infinity) requireInteger(settings, 'retryForMs', 0)
-  requireInteger(settings, 'idempotencyWindowMs', 1_000)
+  const ranges: Readonly<Record<NumberName, readonly [min: number, max?: number]>> = {
+    batchEntriesMax: [1, contractLimits.entriesPerRequestMax],
+    batchBytesMax: [1, contractLimits.bodyBytesMax / 2],
+    flushIntervalMs: [0, HOUR_MS],
+    requestsInFlightMax: [1, 100],
+    queueEntriesMax: [batches * settings.batchEntriesMax],
+    queueBytesMax: [batches * settings.batchBytesMax],
+    requestTimeoutMs: [1, HOUR_MS],
+    retryForMs: [0],
+    idempotencyWindowMs: [1_000],
+  }
+  for (const [name, [min, max = Number.MAX_SAFE_INTEGER]] of Object.entries(ranges)) {
+    const value = settings[name as NumberName]
+    const isEndless = name === 'retryForMs' && value === Infinity
+    if (!isEndless && !(Number.isInteger(value) && value >= min && value <= max))
+      throw new TypeError(`\`${name}\` must be an integer from ${min} to ${max}`)
+  }
   requireOneOf(settings, 'overflow', ['drop-oldest', 'drop-newest'])
   requireOneOf(settings, 'compression', ['auto', 'gzip', 'none'])
   requireOneOf(settings, 'flushOnExit', [true, false])
 }
 
 type NumberName = { [Name in keyof Settings]: Settings[Name] extends number ? Name : never }[keyof Settings]
-
-function requireInteger(
-  settings: Settings,
-  name: NumberName,
-  min: number,
-  max = Number.MAX_SAFE_INTEGER,
-): void {
-  const value = settings[name]
-  if (!Number.isInteger(value) || value < min || value > max)
-    throw new TypeError(`\`${name}\` must be an integer from ${min} to ${max}`)
-}
 
 function requireOneOf<Name extends keyof Settings>(
   settings: Settings,

@@ -105,65 +105,6 @@ test('without onError, a problem is printed once', async () => {
   ])
 })
 
-describe('a log call never throws', () => {
-  test.each<[string, (client: SluiceClient) => void]>([
-    ['with a message that is no text', (client) => client.info(null as unknown as string)],
-    ['with a message that cannot become a text', (client) => client.info(Object.create(null) as string)],
-    ['with a symbol as the message', (client) => client.info(Symbol('a') as unknown as string)],
-    ['with fields that are no object', (client) => client.info('a', 7 as unknown as object)],
-    ['with null as the fields', (client) => client.info('a', null as unknown as object)],
-    [
-      'with an entry that is null',
-      (client) => client.send(null as unknown as { level: 'info'; message: string }),
-    ],
-    [
-      'with an entry that is a text',
-      (client) => client.send('a' as unknown as { level: 'info'; message: string }),
-    ],
-    [
-      'with metadata that is a text',
-      (client) => client.send({ level: 'info', message: 'a', metadata: 'b' as unknown as {} }),
-    ],
-    ['with JSON that is no text', (client) => client.sendJson(7 as unknown as string)],
-    ['with a context that is null', (client) => client.child(null as unknown as object).info('a')],
-    [
-      'with an error whose message throws',
-      (client) =>
-        client.error(
-          Object.defineProperty(new Error('a'), 'message', {
-            get: () => {
-              throw new Error('b')
-            },
-          }),
-        ),
-    ],
-    [
-      'with an entry whose getter throws',
-      (client) =>
-        client.send({
-          level: 'info',
-          get message(): string {
-            throw new Error('b')
-          },
-        }),
-    ],
-    [
-      'after the close',
-      (client) => {
-        void client.close()
-        client.info('a')
-      },
-    ],
-  ])('%s', async (_name, call) => {
-    const { client, api } = fakeClient()
-    call(client)
-    api.isAccepting = true
-    await pass(1_000)
-    const { accepted, rejected, dropped } = client.stats
-    expect(accepted + rejected + dropped).toBe(1)
-  })
-})
-
 test('an entry that is rejected here is reported as it was passed, with its tag', () => {
   const { client, reported } = fakeClient()
   const entry = { level: 'info', message: 'x'.repeat(65_537) } as const

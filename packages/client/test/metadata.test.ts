@@ -4,7 +4,15 @@ import { describe, expect, test } from 'vitest'
 import { LimitError } from '../src/encode.ts'
 import { plainMetadata } from '../src/metadata.ts'
 import { contractLimits } from '../src/entry.ts'
+import { raise, throwing } from './support/raise.ts'
 
+const unlistable = new Proxy({}, { ownKeys: () => raise(new Error('no')) })
+const itself = {
+  a: 1,
+  toJSON(): unknown {
+    return this
+  },
+}
 const convert = (fields: object): unknown =>
   JSON.parse(JSON.stringify(plainMetadata({}, fields, undefined).metadata ?? {}))
 
@@ -26,16 +34,7 @@ describe('fields that are converted as a whole', () => {
       new URL('https://a.example/b'),
       { fields: 'https://a.example/b' },
     ],
-    [
-      'an object whose toJSON returns itself',
-      {
-        a: 1,
-        toJSON(): unknown {
-          return this
-        },
-      },
-      { a: 1 },
-    ],
+    ['an object whose toJSON returns itself', itself, { a: 1 }],
   ])('%s', (_name, fields, expected) => {
     expect(convert(fields)).toEqual(expected)
   })
@@ -83,71 +82,17 @@ describe('a value that JSON cannot hold', () => {
     ['an object without a prototype', Object.assign(Object.create(null) as object, { a: 1 }), { a: 1 }],
     ['functions and symbols in an array', [() => 1, Symbol('a'), undefined], [null, null, null]],
     ['toJSON', { toJSON: () => ({ a: 1n }) }, { a: '1' }],
-    [
-      'toJSON that returns the object',
-      {
-        a: 1,
-        toJSON(): unknown {
-          return this
-        },
-      },
-      { a: 1 },
-    ],
+    ['toJSON that returns the object', itself, { a: 1 }],
     [
       'toJSON that returns another one with toJSON',
       { toJSON: () => ({ b: 1, toJSON: () => 'never' }) },
       { b: 1 },
     ],
-    [
-      'toJSON that throws',
-      {
-        toJSON: () => {
-          throw new Error('no')
-        },
-      },
-      '[Threw: no]',
-    ],
-    [
-      'a getter that throws',
-      {
-        a: 1,
-        get b() {
-          throw new Error('no')
-        },
-      },
-      { a: 1, b: '[Threw: no]' },
-    ],
-    [
-      'a getter that throws a text',
-      {
-        get b() {
-          // oxlint-disable-next-line only-throw-error -- an application may
-          throw 'no'
-        },
-      },
-      { b: '[Threw: no]' },
-    ],
-    [
-      'a getter that throws something without a text',
-      {
-        get b() {
-          throw Object.create(null)
-        },
-      },
-      { b: '[Threw]' },
-    ],
-    [
-      'a proxy that throws',
-      new Proxy(
-        {},
-        {
-          ownKeys: () => {
-            throw new Error('no')
-          },
-        },
-      ),
-      '[Threw: no]',
-    ],
+    ['toJSON that throws', { toJSON: () => raise(new Error('no')) }, '[Threw: no]'],
+    ['a getter that throws', throwing('b'), { b: '[Threw: no]' }],
+    ['a getter that throws a text', throwing('b', 'no'), { b: '[Threw: no]' }],
+    ['a getter that throws something without a text', throwing('b', Object.create(null)), { b: '[Threw]' }],
+    ['a proxy that throws', unlistable, '[Threw: no]'],
   ])('is replaced: %s', (_name, value, expected) => {
     expect(convert({ value, nested: { value } })).toEqual({ value: expected, nested: { value: expected } })
   })
@@ -162,22 +107,8 @@ describe('a value that JSON cannot hold', () => {
   })
 
   test('is replaced if the fields themselves throw', () => {
-    const fields = {
-      a: 1,
-      get b() {
-        throw new Error('no')
-      },
-    }
-    expect(convert(fields)).toEqual({ a: 1, b: '[Threw: no]' })
-    const proxy = new Proxy(
-      {},
-      {
-        ownKeys: () => {
-          throw new Error('no')
-        },
-      },
-    )
-    expect(convert(proxy)).toEqual({ fields: '[Threw: no]' })
+    expect(convert(Object.assign(throwing('b'), { a: 1 }))).toEqual({ a: 1, b: '[Threw: no]' })
+    expect(convert(unlistable)).toEqual({ fields: '[Threw: no]' })
   })
 
   test('never causes an exception other than that of a limit, and never a circular result', () => {
@@ -292,11 +223,7 @@ describe('an error', () => {
   })
 
   test('with a stack that throws or is no text has no stack', () => {
-    const broken = Object.defineProperty(new Error('a'), 'stack', {
-      get: () => {
-        throw new Error('b')
-      },
-    })
+    const broken = Object.defineProperty(new Error('a'), 'stack', { get: () => raise(new Error('b')) })
     expect(plainMetadata({}, { broken }, undefined).stack).toBeUndefined()
     expect(
       plainMetadata({}, { error: Object.assign(new Error('a'), { stack: 1 }) }, undefined).stack,

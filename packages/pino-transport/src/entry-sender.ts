@@ -17,8 +17,7 @@ const dropReasons: Readonly<Record<DropReason, string>> = {
 export class EntrySender {
   readonly client: SluiceClient
   readonly #reports: Reports
-  /** The entry that is being sent, and its rejection by the client. */
-  #entry: Entry | undefined
+  /** Of the entry that is being sent, by the client. */
   #rejection: Rejection | undefined
   #hasWarned = false
 
@@ -43,7 +42,6 @@ export class EntrySender {
   }
 
   #trySend(entry: Entry): Rejection | undefined {
-    this.#entry = entry
     this.#rejection = undefined
     this.client.send(entry)
     return this.#rejection
@@ -51,8 +49,8 @@ export class EntrySender {
 
   #onRejected(rejection: Rejection): void {
     // The client passes the entry itself if it rejects it at once. After a response, it passes JSON text.
-    if (rejection.entry === this.#entry) this.#rejection = rejection
-    else this.#report(rejection)
+    if (typeof rejection.entry === 'string') this.#report(rejection)
+    else this.#rejection = rejection
   }
 
   #report({ error: { path, message } }: Rejection): void {

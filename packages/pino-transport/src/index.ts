@@ -1,7 +1,7 @@
 import { parentPort } from 'node:worker_threads'
 import { DiskSpool } from '@sluice/client/spool'
 import { EntrySender, printReport, Reports } from './entry-sender.ts'
-import { PinoConfigReceiver, readOptions, type SluiceTransportOptions } from './options.ts'
+import { readOptions, receiveConfig, type SluiceTransportOptions } from './options.ts'
 import { TransportStream } from './transport-stream.ts'
 
 export type { PinoLevels, SluiceTransportOptions, WhenFull } from './options.ts'
@@ -18,10 +18,5 @@ export default function sluiceTransport(options: SluiceTransportOptions = {}): T
   const reports = new Reports(printReport, () => performance.now())
   const spool = settings.spool === undefined ? undefined : new DiskSpool(settings.spool)
   const sender = new EntrySender({ ...settings.client, spool }, reports)
-  return new TransportStream(
-    sender,
-    new PinoConfigReceiver(parentPort, settings.pinoConfig),
-    reports,
-    settings,
-  )
+  return new TransportStream(sender, receiveConfig(parentPort, settings.pinoConfig), reports, settings)
 }

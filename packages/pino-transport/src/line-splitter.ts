@@ -25,13 +25,7 @@ export class LineSplitter {
   /** Skips the lines that end in this piece. @returns how many they are */
   skip(text: string): number {
     let count = 0
-    let start = 0
-    for (let end = text.indexOf('\n'); end >= 0; end = text.indexOf('\n', start)) {
-      count += 1
-      start = end + 1
-    }
-    if (count > 0) this.#rest = ''
-    this.#rest = this.#withRest(text, start, text.length)
+    for (const _ of this.push(text)) count += 1
     return count
   }
 

@@ -136,51 +136,33 @@ export interface ConfigPort {
  */
 const CONFIG_WAIT_MS = 1_000
 
-/** Receives the levels and the keys of the logger. */
-export class PinoConfigReceiver {
-  readonly #options: Partial<PinoConfig>
-  readonly #received: Promise<void>
-  readonly #waitMs: number
-  #config: PinoConfig
-
-  /** @param port where messages of pino arrive. Null outside of a thread */
-  constructor(port: ConfigPort | null, options: Partial<PinoConfig>, waitMs = CONFIG_WAIT_MS) {
-    this.#options = options
-    this.#waitMs = waitMs
-    this.#config = { levelNames: pinoLevelNames, messageKey: 'msg', errorKey: 'err', ...options }
-    this.#received = port === null ? Promise.resolve() : this.#receive(port)
-  }
-
-  get config(): PinoConfig {
-    return this.#config
-  }
-
-  /** Resolves when the message has arrived, or is unlikely to arrive. */
-  async wait(): Promise<void> {
+/**
+ * Listens for the levels and the keys of the logger.
+ *
+ * @param port where messages of pino arrive. Null outside of a thread
+ * @param options precede what the message says
+ * @returns a function that resolves with them, when the message has arrived or is unlikely to arrive
+ */
+export function receiveConfig(
+  port: ConfigPort | null,
+  options: Partial<PinoConfig>,
+): () => Promise<PinoConfig> {
+  const received = new Promise<ConfigMessage['config']>((resolve) => {
+    if (port === null) return resolve(undefined)
+    const listener: Listener = (message) => {
+      if (message?.code !== 'PINO_CONFIG') return
+      port.off('message', listener)
+      resolve(message.config)
+    }
+    port.on('message', listener)
+  })
+  return async () => {
     let timer: ReturnType<typeof setTimeout> | undefined
-    const timeout = new Promise<void>((resolve) => {
-      timer = setTimeout(resolve, this.#waitMs)
+    const timeout = new Promise<undefined>((resolve) => {
+      timer = setTimeout(() => resolve(undefined), CONFIG_WAIT_MS)
     })
-    await Promise.race([this.#received, timeout])
+    const { levels, messageKey = 'msg', errorKey = 'err' } = (await Promise.race([received, timeout])) ?? {}
     clearTimeout(timer)
-  }
-
-  #receive(port: ConfigPort): Promise<void> {
-    return new Promise((resolve) => {
-      const listener: Listener = (message) => {
-        if (message?.code !== 'PINO_CONFIG') return
-        port.off('message', listener)
-        const { levels, messageKey, errorKey } = message.config ?? {}
-        this.#config = {
-          ...this.#config,
-          ...(levels?.labels && { levelNames: levels.labels }),
-          ...(messageKey !== undefined && { messageKey }),
-          ...(errorKey !== undefined && { errorKey }),
-          ...this.#options,
-        }
-        resolve()
-      }
-      port.on('message', listener)
-    })
+    return { levelNames: levels?.labels ?? pinoLevelNames, messageKey, errorKey, ...options }
   }
 }

@@ -4,7 +4,7 @@ import type { Entry } from '@sluice/client'
 import type { EntrySender, Reports } from './entry-sender.ts'
 import { type EntryContext, entryOfLine, textEntry } from './line-entry.ts'
 import { LineSplitter } from './line-splitter.ts'
-import type { PinoConfigReceiver, Settings } from './options.ts'
+import type { PinoConfig, Settings } from './options.ts'
 import { Backlog, RoomWait } from './pace.ts'
 
 /** One request, and a millisecond of work. Requests are sent, and responses read, in between. */
@@ -17,7 +17,7 @@ const BYTES_PER_CHARACTER_MAX = 6
 /** What pino's thread writes lines to. It never emits an error: pino would end the transport. */
 export class TransportStream extends Writable {
   readonly #sender: EntrySender
-  readonly #config: PinoConfigReceiver
+  readonly #receiveConfig: () => Promise<PinoConfig>
   readonly #reports: Reports
   readonly #settings: Settings
   readonly #splitter = new LineSplitter()
@@ -31,10 +31,10 @@ export class TransportStream extends Writable {
   /** The write that is being processed. */
   #writing: Promise<void> = Promise.resolve()
 
-  constructor(sender: EntrySender, config: PinoConfigReceiver, reports: Reports, settings: Settings) {
+  constructor(sender: EntrySender, config: () => Promise<PinoConfig>, reports: Reports, settings: Settings) {
     super({ decodeStrings: false })
     this.#sender = sender
-    this.#config = config
+    this.#receiveConfig = config
     this.#reports = reports
     this.#settings = settings
     this.#room = new RoomWait(sender.client, settings.whenFull)
@@ -82,8 +82,7 @@ export class TransportStream extends Writable {
   }
 
   async #readContext(): Promise<EntryContext> {
-    await this.#config.wait()
-    return { ...this.#config.config, hasService: this.#settings.client.service !== undefined }
+    return { ...(await this.#receiveConfig()), hasService: this.#settings.client.service !== undefined }
   }
 
   async #flush(done: () => void): Promise<void> {

@@ -1,5 +1,6 @@
 import { expect, it } from 'vitest'
-import { Reports } from '../src/entry-sender.ts'
+import type { Entry } from '@sluice/client'
+import { EntrySender, Reports } from '../src/entry-sender.ts'
 
 const setup = (): { reports: Reports; printed: string[]; clock: { ms: number } } => {
   const printed: string[] = []
@@ -41,4 +42,65 @@ it('forgets reasons when there are many: the API may give a new one for each ent
   expect(printed.length).toBeLessThanOrEqual(20)
   reports.end()
   expect(printed.at(-1)).toBe('980 log entries were lost for other reasons')
+})
+
+/** Sends an entry, and waits until the transport has given its first report, or the client is closed. */
+async function send(respond: () => Response, entry: Entry): Promise<{ bodies: string[]; printed: string[] }> {
+  const { reports, printed } = setup()
+  const bodies: string[] = []
+  const options = {
+    url: 'http://a.example',
+    apiKey: 'slk_test',
+    compression: 'none',
+    flushOnExit: false,
+  } as const
+  const sender = new EntrySender(
+    {
+      ...options,
+      fetch: async (_url, { body }) => {
+        bodies.push(new TextDecoder().decode(body))
+        return respond()
+      },
+    },
+    reports,
+  )
+  sender.send(entry)
+  await sender.client.close({ timeoutMs: 1_000 })
+  return { bodies, printed }
+}
+
+const accept = (): Response => Response.json({ success: true, accepted: 1, rejected: 0 }, { status: 202 })
+const refuse = (): never => {
+  throw new Error('connection refused')
+}
+const reject = (): Response =>
+  Response.json({ title: 'Unauthorized', code: 'invalid_api_key' }, { status: 401 })
+
+it('sends an entry with metadata that exceeds a limit, without its large values', async () => {
+  const metadata = { user: 7, huge: 'x'.repeat(70_000), list: [1] }
+  const { bodies, printed } = await send(accept, { level: 'warn', message: 'large', metadata })
+  expect(bodies.map((body) => (JSON.parse(body) as { logs: unknown }).logs)).toMatchObject([
+    [
+      {
+        message: 'large',
+        metadata: { user: 7, metadataReduced: expect.stringContaining('65536') as string },
+      },
+    ],
+  ])
+  expect(bodies.join('')).not.toMatch(/huge|list/)
+  expect(printed).toEqual([])
+})
+
+it('tells once that there was never a response', async () => {
+  const { printed } = await send(refuse, { level: 'info', message: 'my secret' })
+  expect(printed).toEqual([
+    'no response so far: connection refused. The transport continues to try.',
+    expect.stringContaining('1 log entry was dropped: the application ended'),
+  ])
+})
+
+it('tells that the API rejects the key, and never prints an entry or the key', async () => {
+  const { printed } = await send(reject, { level: 'info', message: 'my secret' })
+  expect(printed[0]).toContain('(401)')
+  expect(printed.join('')).not.toMatch(/my secret|slk_test/)
 })

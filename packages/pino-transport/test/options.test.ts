@@ -1,5 +1,5 @@
-import { expect, it } from 'vitest'
-import { readOptions, PinoConfigReceiver } from '../src/options.ts'
+import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
+import { readOptions, receiveConfig } from '../src/options.ts'
 import { EventEmitter } from 'node:events'
 
 const required = { url: 'http://a', apiKey: 'k' }
@@ -42,36 +42,47 @@ const message = {
   code: 'PINO_CONFIG',
   config: { levels: { labels: { 35: 'success' } }, messageKey: 'text', errorKey: 'error' },
 }
-const IMMEDIATE_MS = 0
-const NEVER_MS = 60_000
 
-it('has the defaults of pino outside of a thread', async () => {
-  const receiver = new PinoConfigReceiver(null, {}, NEVER_MS)
-  await receiver.wait()
-  expect(receiver.config).toMatchObject({ messageKey: 'msg', errorKey: 'err', levelNames: { 60: 'fatal' } })
-})
+describe('the configuration of the logger', () => {
+  beforeEach(() => void vi.useFakeTimers())
+  afterEach(() => void vi.useRealTimers())
 
-it('waits for the message, and ignores others', async () => {
-  const port = new EventEmitter()
-  const receiver = new PinoConfigReceiver(port, {}, NEVER_MS)
-  const waiting = receiver.wait()
-  for (const other of [undefined, null, 'x', { code: 'FLUSH' }]) port.emit('message', other)
-  expect(receiver.config.messageKey).toBe('msg')
-  port.emit('message', message)
-  await waiting
-  expect(receiver.config).toEqual({ levelNames: { 35: 'success' }, messageKey: 'text', errorKey: 'error' })
-  expect(port.listenerCount('message')).toBe(0)
-})
+  it('has the defaults of pino outside of a thread', async () => {
+    expect(await receiveConfig(null, {})()).toMatchObject({
+      messageKey: 'msg',
+      errorKey: 'err',
+      levelNames: { 60: 'fatal' },
+    })
+  })
 
-it('uses the options before the message', () => {
-  const port = new EventEmitter()
-  const receiver = new PinoConfigReceiver(port, { messageKey: 'mine' }, NEVER_MS)
-  port.emit('message', message)
-  expect(receiver.config).toMatchObject({ messageKey: 'mine', errorKey: 'error' })
-})
+  it('is that of the first message of its kind', async () => {
+    const port = new EventEmitter()
+    const received = receiveConfig(port, {})()
+    for (const other of [undefined, null, 'x', { code: 'FLUSH' }, message]) port.emit('message', other)
+    expect(await received).toEqual({
+      levelNames: { 35: 'success' },
+      messageKey: 'text',
+      errorKey: 'error',
+    })
+    expect(port.listenerCount('message')).toBe(0)
+    expect(vi.getTimerCount()).toBe(0)
+  })
 
-it('does not wait permanently', async () => {
-  const receiver = new PinoConfigReceiver(new EventEmitter(), {}, IMMEDIATE_MS)
-  await receiver.wait()
-  expect(receiver.config.messageKey).toBe('msg')
+  it('is preceded by the options', async () => {
+    const port = new EventEmitter()
+    const received = receiveConfig(port, { messageKey: 'mine' })()
+    port.emit('message', message)
+    expect(await received).toMatchObject({ messageKey: 'mine', errorKey: 'error' })
+  })
+
+  it('is waited for a second, from the first line on', async () => {
+    const port = new EventEmitter()
+    const [first, second] = [receiveConfig(port, {}), receiveConfig(port, {})]
+    await vi.advanceTimersByTimeAsync(2_000)
+    const received = first()
+    await vi.advanceTimersByTimeAsync(1_000)
+    expect(await received).toMatchObject({ messageKey: 'msg' })
+    port.emit('message', message)
+    expect(await second()).toMatchObject({ messageKey: 'text' })
+  })
 })

@@ -1,28 +1,10 @@
+import { join } from 'node:path'
 import { utf8Bytes } from '../encode.ts'
 import type { QueuedEntry } from '../entry.ts'
 import type { SpoolRecord } from '../spool.ts'
 import { encodeLine, type FileName, formatFileName, parseFile } from './batch-file.ts'
-import { type Disk, isMissing } from './disk.ts'
-
-/** What a record needs of its spool. */
-export interface RecordHost {
-  readonly disk: Disk
-  readonly wallMs: () => number
-  /** Runs an operation of the disk after another one, and when few others run. It gets the directory, and the id of the lock. Rejects while there is none. */
-  readonly run: <Result>(
-    before: Promise<unknown>,
-    operation: (directory: string, id: string) => Promise<Result>,
-  ) => Promise<Result>
-  /** Waits for an operation for a limited time. */
-  readonly inTime: <Result>(operation: Promise<Result>) => Promise<Result>
-  readonly closeEnd: Promise<void>
-  readonly isAborted: () => boolean
-  readonly onSuccess: () => void
-  readonly onError: (message: string, cause: unknown) => void
-  /** Counts the bytes of a record, which may be negative. */
-  readonly count: (bytes: number) => void
-  readonly onRemoved: (record: DiskRecord) => void
-}
+import { isMissing } from './disk.ts'
+import type { DiskAccess } from './disk-access.ts'
 
 /** What a file system needs for a file, whatever its size. */
 export const FILE_BYTES = 4_096
@@ -41,7 +23,9 @@ class LostError extends Error {}
  * append leaves behind is cut off.
  */
 export class DiskRecord implements SpoolRecord {
-  readonly #host: RecordHost
+  readonly #access: DiskAccess
+  /** Those of the spool, this one included until it is removed. */
+  readonly #records: Set<DiskRecord>
   readonly #name: Omit<FileName, 'id' | 'attempt'>
   /** The mark in the name of the file. */
   #attempt: FileName['attempt']
@@ -63,11 +47,13 @@ export class DiskRecord implements SpoolRecord {
 
   /** @param file that exists already */
   constructor(
-    host: RecordHost,
+    access: DiskAccess,
+    records: Set<DiskRecord>,
     name: Omit<FileName, 'id'>,
     file: { readonly entries: number; readonly bytes: number } = { entries: 0, bytes: 0 },
   ) {
-    this.#host = host
+    this.#access = access
+    this.#records = records.add(this)
     this.#name = name
     this.#attempt = name.attempt
     this.#entries = file.entries
@@ -98,24 +84,24 @@ export class DiskRecord implements SpoolRecord {
   }
 
   async written(): Promise<void> {
-    await this.#host.inTime(this.settled()).catch(this.#reporter('cannot be written'))
+    await this.#access.inTime(this.settled()).catch(this.#reporter('cannot be written'))
   }
 
   async left(): Promise<void> {
-    await Promise.race([this.settled(), this.#host.closeEnd])
+    await Promise.race([this.settled(), this.#access.closeEnd])
   }
 
   async load(): Promise<QueuedEntry[] | 'lost' | 'unreadable'> {
     const reading = this.#run(async (path) => {
-      const { entries } = parseFile(await this.#host.disk.read(path))
+      const { entries } = parseFile(await this.#access.disk.read(path))
       if (entries.length !== this.#entries) throw new LostError(`${path} is damaged`)
       return entries.map((json) => ({ json, bytes: utf8Bytes(json), tag: undefined }))
     })
     try {
-      return await this.#host.inTime(reading)
+      return await this.#access.inTime(reading)
     } catch (error) {
       const isLost = error instanceof LostError || isMissing(error)
-      this.#host.onError(
+      this.#access.report(
         isLost ? `cannot be read; ${this.#entries} entries are lost` : 'cannot be read',
         error,
       )
@@ -124,15 +110,15 @@ export class DiskRecord implements SpoolRecord {
   }
 
   async markAttempt(): Promise<boolean> {
-    this.#attemptedAtMs ??= this.#host.wallMs()
+    this.#attemptedAtMs ??= this.#access.wallMs()
     try {
-      await this.#host.inTime(this.#run((path) => this.#mark(path)))
-      this.#host.onSuccess()
+      await this.#access.inTime(this.#run((path, id) => this.#mark(path, id)))
+      this.#access.succeed()
     } catch (error) {
-      this.#host.onError(CANNOT_BE_WRITTEN, error)
+      this.#access.report(CANNOT_BE_WRITTEN, error)
       // After an abort, there is no attempt.
-      if (this.isWritten || this.#host.isAborted()) return true
-      await this.#host.inTime(this.remove()).catch(() => undefined)
+      if (this.isWritten || this.#access.isAborted) return true
+      await this.#access.inTime(this.remove()).catch(() => undefined)
       return false
     }
     return true
@@ -140,8 +126,8 @@ export class DiskRecord implements SpoolRecord {
 
   async clearAttempt(): Promise<void> {
     this.#attemptedAtMs = undefined
-    const clearing = this.#run((path) => this.#rename(path, undefined))
-    await this.#host.inTime(clearing).catch(this.#reporter('cannot be written'))
+    const clearing = this.#run((path, id) => this.#rename(path, id, undefined))
+    await this.#access.inTime(clearing).catch(this.#reporter('cannot be written'))
   }
 
   async remove(): Promise<void> {
@@ -149,9 +135,9 @@ export class DiskRecord implements SpoolRecord {
     // What the disk has not begun to write needs no memory any more.
     this.#unwritten.length = 0
     this.#attemptedAtMs = undefined
-    await this.#run((path) => this.#host.disk.remove(path)).catch(this.#reporter('cannot remove a file'))
+    await this.#run((path) => this.#access.disk.remove(path)).catch(this.#reporter('cannot remove a file'))
     // Also if its file cannot be removed: it is not used again.
-    this.#host.onRemoved(this)
+    this.#records.delete(this)
   }
 
   #startWrite(): void {
@@ -164,31 +150,30 @@ export class DiskRecord implements SpoolRecord {
     writing.catch((error: unknown) => {
       this.#isWriteScheduled = false
       this.#hasFailed = true
-      this.#host.onError(CANNOT_BE_WRITTEN, error)
+      this.#access.report(CANNOT_BE_WRITTEN, error)
     })
   }
 
-  #run<Result>(operation: (path: string) => Promise<Result>): Promise<Result> {
-    const running = this.#host.run(this.#last, (directory, id) =>
-      operation(`${directory}/${formatFileName({ ...this.#name, id, attempt: this.#attempt })}`),
-    )
+  #run<Result>(operation: (path: string, id: string) => Promise<Result>): Promise<Result> {
+    const running = this.#access.run(this.#last, (id) => operation(this.#pathOf(id, this.#attempt), id))
     this.#last = running.catch(() => undefined)
     return running
   }
 
-  async #mark(path: string): Promise<void> {
+  #pathOf(id: string, attempt: FileName['attempt']): string {
+    return join(this.#access.directory, formatFileName({ ...this.#name, id, attempt }))
+  }
+
+  async #mark(path: string, id: string): Promise<void> {
     await this.#write(path)
     const wallMs = this.#attemptedAtMs
     if (this.#attempt === undefined && wallMs !== undefined)
-      await this.#rename(path, { wallMs, entries: this.#entries })
+      await this.#rename(path, id, { wallMs, entries: this.#entries })
   }
 
-  async #rename(path: string, attempt: FileName['attempt']): Promise<void> {
+  async #rename(path: string, id: string, attempt: FileName['attempt']): Promise<void> {
     if (this.#attempt === attempt) return
-    const { idempotencyKey, order } = this.#name
-    const id = path.slice(path.lastIndexOf('/') + 1).slice(0, 8)
-    const name = formatFileName({ id, order, idempotencyKey, attempt })
-    await this.#host.disk.rename(path, `${path.slice(0, path.lastIndexOf('/'))}/${name}`)
+    await this.#access.disk.rename(path, this.#pathOf(id, attempt))
     this.#attempt = attempt
   }
 
@@ -200,7 +185,7 @@ export class DiskRecord implements SpoolRecord {
       // Nothing may follow what a failure left behind.
       if (this.#hasRemnant) await this.#cutRemnant(path)
       this.#hasRemnant = true
-      await this.#host.disk.append(path, line)
+      await this.#access.disk.append(path, line)
       this.#hasRemnant = false
     } catch (error) {
       this.#hasFailed = true
@@ -214,17 +199,17 @@ export class DiskRecord implements SpoolRecord {
   }
 
   async #cutRemnant(path: string): Promise<void> {
-    const { disk } = this.#host
+    const { disk } = this.#access
     await (this.#fileBytes === 0 ? disk.remove(path) : disk.truncate(path, this.#fileBytes))
     this.#hasRemnant = false
   }
 
   #count(bytes: number): void {
     this.#bytes += bytes
-    this.#host.count(bytes)
+    this.#access.bytes += bytes
   }
 
   #reporter(message: string): (error: unknown) => void {
-    return (error) => this.#host.onError(message, error)
+    return (error) => this.#access.report(message, error)
   }
 }

@@ -2,8 +2,9 @@ import { join, resolve } from 'node:path'
 import { startTimer, type Timer } from '../platform.ts'
 import type { RecoveredRecord, Spool, SpoolEvents, SpoolRecord } from '../spool.ts'
 import { type FileName, formatFileName, parseFile, parseFileName } from './batch-file.ts'
-import { type Disk, isMissing, type Lock, systemDisk } from './disk.ts'
-import { DiskRecord, FILE_BYTES, type RecordHost } from './disk-record.ts'
+import { type Disk, isMissing, systemDisk } from './disk.ts'
+import { DiskAccess } from './disk-access.ts'
+import { DiskRecord, FILE_BYTES } from './disk-record.ts'
 
 export interface DiskSpoolOptions {
   /** For the clients of one project on one machine. It is created if it does not exist. */
@@ -26,45 +27,20 @@ const MIB = 1024 * 1024
 const BYTES_MAX = 256 * MIB
 /** Room for the largest request. */
 const BYTES_MAX_MIN = 8 * MIB
-/** As many as threads in which Node uses the disk. Each has the bytes of one batch in memory. */
-const OPERATIONS_RUNNING_MAX = 4
-/** Each needs about 1 KB of memory. A disk that works needs a millisecond for each. For one that hangs, they are not gathered without end. */
-const OPERATIONS_MAX = 16_384
 /** A process that ends later than this one starts leaves its files until then. A directory that could not be created is tried as often. */
 const INTERVAL_MS = 60_000
-/** How long a request waits for the disk. A disk that is busy, or wakes up, takes a second or two. One that hangs must not stop all sending. */
-const DISK_RESPONSE_MS = 5_000
-/** How long a disk is waited for after the end of a close. Usually, a write takes a millisecond. */
-const CLOSE_MS = 500
-
 /** Keeps entries in files until they are acknowledged. The guarantees are in the README. */
 export class DiskSpool implements Spool {
-  readonly #directory: string
   readonly #bytesMax: number
   readonly #intervalMs: number
-  readonly #host: RecordHost
+  readonly #access: DiskAccess
   readonly #records = new Set<DiskRecord>()
   #events: SpoolEvents | undefined
-  /** Undefined while there is no directory. */
-  #lock: Promise<Lock> | undefined
   /** The current adoption of files. */
   #adopting: Promise<void> = Promise.resolve()
   #timer: Timer | undefined
   #isClosed = false
-  #bytes = 0
   #created = 0
-  /** Disk operations that have not ended, and how many of them are running. The others wait. */
-  #operations = 0
-  #running = 0
-  readonly #waiting: (() => void)[] = []
-  /** Operations that have not ended in time, and may still end. */
-  #overdue = 0
-  /** End the waits for operations. */
-  readonly #giveUps = new Set<() => void>()
-  #isAborted = false
-  #endClose: () => void = () => undefined
-  /** Whether the last failure was reported, and nothing has succeeded since. */
-  #isFailing = false
   /** The holders of the files that could not be adopted, as they were reported. */
   readonly #notAdopted = new Set<string>()
 
@@ -78,48 +54,31 @@ export class DiskSpool implements Spool {
     if (typeof fsync !== 'boolean') throw new TypeError('`fsync` must be true or false')
     if (!Number.isInteger(bytesMax) || bytesMax < BYTES_MAX_MIN)
       throw new TypeError(`\`bytesMax\` must be an integer of at least ${BYTES_MAX_MIN}`)
-    this.#directory = resolve(directory)
     this.#bytesMax = bytesMax
     this.#intervalMs = intervalMs
-    this.#host = {
-      disk,
-      wallMs,
-      run: (before, operation) => this.#run(before, operation),
-      inTime: (operation) => this.#inTime(operation),
-      closeEnd: new Promise((resolveEnd) => {
-        this.#endClose = resolveEnd
-      }),
-      isAborted: () => this.#isAborted,
-      onSuccess: () => {
-        this.#isFailing = false
-      },
-      onError: (message, cause) => this.#report(message, cause),
-      count: (bytes) => {
-        this.#bytes += bytes
-      },
-      onRemoved: (record) => this.#records.delete(record),
-    }
+    this.#access = new DiskAccess(disk, resolve(directory), wallMs)
   }
 
   open(events: SpoolEvents): void {
     if (this.#events !== undefined) throw new Error('a spool belongs to one client')
     this.#events = events
+    this.#access.onError = events.onError
     void this.#start()
   }
 
   hasRoomFor(bytes: number): boolean {
-    return this.#bytes + bytes <= this.#bytesMax
+    return this.#access.bytes + bytes <= this.#bytesMax
   }
 
   create(idempotencyKey: string): SpoolRecord | undefined {
-    if (this.#operations > OPERATIONS_MAX) {
-      this.#report('does not keep up; entries are kept in memory only', undefined)
+    if (!this.#access.keepsUp) {
+      this.#access.report('does not keep up; entries are kept in memory only')
       return undefined
     }
     this.#created += 1
-    const time = String(this.#host.wallMs()).padStart(15, '0')
+    const time = String(this.#access.wallMs()).padStart(15, '0')
     const order = `${time}-${String(this.#created).padStart(9, '0')}`
-    return this.#add(new DiskRecord(this.#host, { order, idempotencyKey, attempt: undefined }))
+    return new DiskRecord(this.#access, this.#records, { order, idempotencyKey, attempt: undefined })
   }
 
   /** Resolves when all entries that were logged until now are written. */
@@ -128,9 +87,7 @@ export class DiskSpool implements Spool {
   }
 
   abort(): void {
-    this.#isAborted = true
-    for (const giveUp of this.#giveUps) giveUp()
-    startTimer(this.#endClose, CLOSE_MS)
+    this.#access.abort()
   }
 
   async close(): Promise<void> {
@@ -139,14 +96,9 @@ export class DiskSpool implements Spool {
     const close = async (): Promise<void> => {
       await this.#adopting
       await this.written()
-      await (await this.#lock)?.release()
+      await (await this.#access.lock)?.release()
     }
-    await Promise.race([close().catch(() => undefined), this.#host.closeEnd])
-  }
-
-  #add(record: DiskRecord): DiskRecord {
-    this.#records.add(record)
-    return record
+    await Promise.race([close().catch(() => undefined), this.#access.closeEnd])
   }
 
   /** Now, and in each minute. A disk that was full, or not mounted, may work then. */
@@ -157,32 +109,33 @@ export class DiskSpool implements Spool {
   }
 
   async #lockAndAdopt(): Promise<void> {
+    const access = this.#access
     try {
-      if (this.#lock === undefined) {
-        this.#lock = this.#host.disk.lock(this.#directory)
-        await this.#lock
+      if (access.lock === undefined) {
+        access.lock = access.disk.lock(access.directory)
+        await access.lock
         for (const record of this.#records) record.writeRest()
       }
     } catch (error) {
-      this.#lock = undefined
-      return this.#report('cannot be opened; entries are kept in memory only', error)
+      access.lock = undefined
+      return access.report('cannot be opened; entries are kept in memory only', error)
     }
     try {
-      await this.#adopt((await this.#lock).id)
+      await this.#adopt((await access.lock).id)
     } catch (error) {
-      this.#report('cannot read the files of other processes', error)
+      access.report('cannot read the files of other processes', error)
     }
   }
 
   /** Takes over the files of processes that have ended, oldest first, as many as there is room for. */
   async #adopt(ownId: string): Promise<void> {
-    const { disk } = this.#host
-    const names = await disk.list(this.#directory)
+    const { disk, directory } = this.#access
+    const names = await disk.list(directory)
     const abandoned = new Set<string>()
     for (const id of new Set(
       names.flatMap((name) => /^([0-9a-f]{8})\..*(?:batch|lock)$/.exec(name)?.[1] ?? []),
     )) {
-      if (id !== ownId && (await disk.isAbandoned(this.#directory, id))) abandoned.add(id)
+      if (id !== ownId && (await disk.isAbandoned(directory, id))) abandoned.add(id)
     }
     const files = names.flatMap((name) => parseFileName(name) ?? []).filter(({ id }) => abandoned.has(id))
     const recovered: RecoveredRecord[] = []
@@ -197,22 +150,22 @@ export class DiskSpool implements Spool {
       }
     }
     if (recovered.length > 0) this.#events?.onRecovered(recovered)
-    for (const id of abandoned) await disk.remove(join(this.#directory, `${id}.lock`))
+    for (const id of abandoned) await disk.remove(join(directory, `${id}.lock`))
   }
 
   /** Moves a file to this client, if there is room. If several processes do this at the same time, one of them gets it. */
   async #recover(file: FileName, id: string): Promise<RecoveredRecord[]> {
-    const { disk } = this.#host
-    const path = join(this.#directory, formatFileName(file))
+    const { disk, directory } = this.#access
+    const path = join(directory, formatFileName(file))
     if (!this.hasRoomFor((await disk.size(path)) + FILE_BYTES)) return []
     const content = parseFile(await disk.read(path))
-    const ownPath = join(this.#directory, formatFileName({ ...file, id }))
+    const ownPath = join(directory, formatFileName({ ...file, id }))
     await disk.rename(path, ownPath)
     const { attempt, idempotencyKey } = file
+    const entries = content.entries.length
     // If there was an attempt, its body is lost with any of its entries.
-    const isUsable =
-      content.entries.length > 0 && (attempt?.entries ?? content.entries.length) === content.entries.length
-    const lost = isUsable ? (attempt === undefined ? content.lost : 0) : (attempt?.entries ?? content.lost)
+    const isUsable = entries > 0 && (attempt === undefined || attempt.entries === entries)
+    const lost = attempt === undefined ? content.lost : isUsable ? 0 : attempt.entries
     if (lost > 0) {
       this.#events?.onError(`has a damaged file; at least ${lost} entries are lost`, new Error(path))
       this.#events?.onLost(lost)
@@ -221,64 +174,8 @@ export class DiskSpool implements Spool {
       await disk.remove(ownPath)
       return []
     }
-    const entries = content.entries.length
-    const record = this.#add(new DiskRecord(this.#host, file, { entries, bytes: content.bytes }))
-    return [{ idempotencyKey, record, entries, bytes: content.bytes, attemptedAtMs: attempt?.wallMs }]
-  }
-
-  async #run<Result>(
-    before: Promise<unknown>,
-    operation: (directory: string, id: string) => Promise<Result>,
-  ): Promise<Result> {
-    this.#operations += 1
-    try {
-      await before
-      if (this.#lock === undefined) throw new Error('the directory cannot be used')
-      const { id } = await this.#lock
-      if (this.#running < OPERATIONS_RUNNING_MAX) this.#running += 1
-      else await new Promise<void>((resolveTurn) => this.#waiting.push(resolveTurn))
-      try {
-        return await operation(this.#directory, id)
-      } finally {
-        const next = this.#waiting.shift()
-        if (next === undefined) this.#running -= 1
-        else next()
-      }
-    } finally {
-      this.#operations -= 1
-    }
-  }
-
-  /**
-   * Waits for an operation of the disk, for a limited time. While one is overdue, others are not waited for.
-   *
-   * @throws if the operation fails, or does not end in time. It may still end later
-   */
-  async #inTime<Result>(operation: Promise<Result>): Promise<Result> {
-    const waitMs = this.#overdue > 0 || this.#isAborted ? 0 : DISK_RESPONSE_MS
-    const wait = new AbortController()
-    const giveUp = (): void => wait.abort()
-    const timer = startTimer(giveUp, waitMs)
-    this.#giveUps.add(giveUp)
-    const late = new Promise<'late'>((resolveLate) => {
-      wait.signal.addEventListener('abort', () => resolveLate('late'))
-    })
-    try {
-      const result = await Promise.race([operation.then((value) => ({ value })), late])
-      if (result !== 'late') return result.value
-    } finally {
-      clearTimeout(timer)
-      this.#giveUps.delete(giveUp)
-    }
-    this.#overdue += 1
-    const endOverdue = (): void => void (this.#overdue -= 1)
-    operation.then(endOverdue, endOverdue)
-    throw new Error(waitMs === 0 ? 'the disk does not answer' : `the disk did not answer within ${waitMs} ms`)
-  }
-
-  #report(message: string, cause: unknown): void {
-    if (this.#isFailing || this.#isAborted) return
-    this.#isFailing = true
-    this.#events?.onError(message, cause)
+    const { bytes } = content
+    const record = new DiskRecord(this.#access, this.#records, file, { entries, bytes })
+    return [{ idempotencyKey, record, entries, bytes, attemptedAtMs: attempt?.wallMs }]
   }
 }
