@@ -9,8 +9,8 @@ export default defineConfig({
     // No test depends on the mocks or the environment variables of another test.
     restoreMocks: true,
     unstubEnvs: true,
-    // On two cores, more parallel files only cause timeouts.
-    maxWorkers: 2,
+    // Most files wait more than they compute, also on two cores.
+    maxWorkers: 3,
     projects: Object.entries(suites).map(([name, options]) => ({
       test: {
         name,
