@@ -86,18 +86,22 @@ describe.each(encodings)('a body in %s', (_encoding, header, encode) => {
 
   it('costs about as much as the largest body if it is a decompression bomb', async () => {
     const [bomb, largest] = [encode(Buffer.alloc(100_000_000)), encode(Buffer.alloc(max))]
+    /** The least of several measurements: garbage collection and a busy machine only add to it. */
     const cpuMsOf = async (body: Buffer): Promise<number> => {
-      const cpu = process.cpuUsage()
-      await decodeContent(body, header).catch((error: unknown) => {
-        if (!(error instanceof Problem)) throw error
-      })
-      const { user, system } = process.cpuUsage(cpu)
-      return (user + system) / 1_000
+      let leastMs = Number.POSITIVE_INFINITY
+      for (let i = 0; i < 5; i += 1) {
+        const cpu = process.cpuUsage()
+        await decodeContent(body, header).catch((error: unknown) => {
+          if (!(error instanceof Problem)) throw error
+        })
+        const { user, system } = process.cpuUsage(cpu)
+        leastMs = Math.min(leastMs, (user + system) / 1_000)
+      }
+      return leastMs
     }
-    await cpuMsOf(bomb)
     const largestMs = await cpuMsOf(largest)
     const memory = process.memoryUsage()
-    // The bomb has twenty times as many bytes. Garbage collection may be measured with it.
+    // The bomb has twenty times as many bytes.
     expect(await cpuMsOf(bomb)).toBeLessThan(6 * largestMs + 50)
     const { external, arrayBuffers } = process.memoryUsage()
     expect(external + arrayBuffers - memory.external - memory.arrayBuffers).toBeLessThan(6 * max)
