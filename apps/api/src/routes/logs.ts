@@ -81,8 +81,7 @@ async function takeEntries(
     admission.acknowledge(accepted, parsed.rows.count, counts)
     return parsed.answer
   }
-  const origin = admission
-  const write = { projectId: project.id, ...identity, parsed, origin }
+  const write = { projectId: project.id, ...identity, parsed, origin: admission }
   const { answer, isReplay } = await idempotency.write(write)
   if (isReplay) admission.markReplay(counts)
   admission.acknowledge(accepted, isReplay ? 0 : parsed.rows.count, counts)

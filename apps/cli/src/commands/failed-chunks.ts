@@ -106,37 +106,25 @@ const failures: Readonly<Partial<Record<RetryOutcome | PurgeOutcome, string>>> =
   missing: 'is not a failed chunk',
 }
 
-async function retryChunks(
-  ids: readonly string[],
-  { all, ...flags }: ChoiceOptions,
-  context: Context,
-): Promise<void> {
-  const choice = requireChoice(NAMES, ids, all)
-  const count = await reportOutcomes(
-    await withFailedChunks(flags, context, (failed) => failed.retry(choice)),
-    context,
-  )
+async function retryChunks(ids: readonly string[], options: ChoiceOptions, context: Context): Promise<void> {
+  const count = await settle(ids, options, context, (failed, choice) => failed.retry(choice))
   await context.stdout.write(`${count('requeued')} requeued, ${count('stored')} stored already.\n`)
 }
 
-async function purgeChunks(
-  ids: readonly string[],
-  { all, ...flags }: ChoiceOptions,
-  context: Context,
-): Promise<void> {
-  const choice = requireChoice(NAMES, ids, all)
-  const count = await reportOutcomes(
-    await withFailedChunks(flags, context, (failed) => failed.purge(choice)),
-    context,
-  )
+async function purgeChunks(ids: readonly string[], options: ChoiceOptions, context: Context): Promise<void> {
+  const count = await settle(ids, options, context, (failed, choice) => failed.purge(choice))
   await context.stdout.write(`${count('removed')} removed.\n`)
 }
 
-/** Reports the failures. @returns a function that counts an outcome */
-async function reportOutcomes<Outcome extends RetryOutcome | PurgeOutcome>(
-  outcomes: ReadonlyMap<string, Outcome>,
+/** Retries or removes the chosen chunks, and reports the failures. @returns a function that counts an outcome */
+async function settle<Outcome extends RetryOutcome | PurgeOutcome>(
+  ids: readonly string[],
+  { all, ...flags }: ChoiceOptions,
   context: Context,
+  act: (failed: FailedChunks, choice: readonly string[] | 'all') => Promise<ReadonlyMap<string, Outcome>>,
 ): Promise<(wanted: Outcome) => number> {
+  const choice = requireChoice(NAMES, ids, all)
+  const outcomes = await withFailedChunks(flags, context, (failed) => act(failed, choice))
   for (const [id, outcome] of outcomes) {
     const failure = failures[outcome]
     if (failure === undefined) continue
