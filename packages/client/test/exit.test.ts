@@ -9,7 +9,6 @@ const becomeIdle = (): boolean => process.emit('beforeExit', 0)
 
 describe('when the process has nothing else to do', () => {
   beforeEach(() => void vi.useFakeTimers())
-  afterEach(() => void vi.useRealTimers())
 
   test('the client sends what was logged, also by listeners of the event', async () => {
     const { client, api, log } = fakeClient({ flushOnExit: true, flushIntervalMs: 60_000 })

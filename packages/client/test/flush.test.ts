@@ -1,10 +1,9 @@
-import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest'
+import { beforeEach, describe, expect, test, vi } from 'vitest'
 import { fakeClient } from './support/fake-client.ts'
 import { pass, problemOf, refused } from './support/fake-fetch.ts'
 import { heapBytes } from './support/heap-bytes.ts'
 
 beforeEach(() => void vi.useFakeTimers())
-afterEach(() => void vi.useRealTimers())
 
 describe('flush', () => {
   test('resolves at once if there is nothing to send', async () => {

@@ -1,10 +1,9 @@
-import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest'
+import { beforeEach, describe, expect, test, vi } from 'vitest'
 import { SluiceClient } from '../src/index.ts'
 import { fakeClient } from './support/fake-client.ts'
 import { pass, problemOf } from './support/fake-fetch.ts'
 
 beforeEach(() => void vi.useFakeTimers())
-afterEach(() => void vi.useRealTimers())
 
 const full = { requestsInFlightMax: 1, batchEntriesMax: 1, queueEntriesMax: 2 } as const
 

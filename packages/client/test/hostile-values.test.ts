@@ -1,4 +1,4 @@
-import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest'
+import { beforeEach, describe, expect, test, vi } from 'vitest'
 import { fakeClient } from './support/fake-client.ts'
 import { pass } from './support/fake-fetch.ts'
 import { raise, throwing } from './support/raise.ts'
@@ -58,7 +58,6 @@ const calls: [string, Call][] = [
 
 describe('no call that logs throws, and each entry is sent or reported', () => {
   beforeEach(() => void vi.useFakeTimers())
-  afterEach(() => void vi.useRealTimers())
 
   test.each(calls.flatMap(([place, call]) => values.map(([name, make]) => ({ place, call, name, make }))))(
     '$name as $place',

@@ -1,10 +1,9 @@
-import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest'
+import { beforeEach, describe, expect, test, vi } from 'vitest'
 import { type Settlement } from '../src/index.ts'
 import { fakeClient } from './support/fake-client.ts'
 import { pass, problemOf, refused } from './support/fake-fetch.ts'
 
 beforeEach(() => void vi.useFakeTimers({ now: Date.UTC(2026, 10, 23) }))
-afterEach(() => void vi.useRealTimers())
 
 const texts = (...messages: readonly string[]): string[] =>
   messages.map((message) => JSON.stringify({ level: 'info', message }))

@@ -1,9 +1,8 @@
-import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest'
+import { beforeEach, describe, expect, test, vi } from 'vitest'
 import { fakeClient } from './support/fake-client.ts'
 import { pass, problemOf, refused, type FakeRequest } from './support/fake-fetch.ts'
 
 beforeEach(() => void vi.useFakeTimers({ now: Date.UTC(2026, 10, 23) }))
-afterEach(() => void vi.useRealTimers())
 
 const MINUTE_MS = 60_000
 

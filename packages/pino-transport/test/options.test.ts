@@ -1,4 +1,4 @@
-import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
+import { beforeEach, describe, expect, it, vi } from 'vitest'
 import { readOptions, receiveConfig } from '../src/options.ts'
 import { EventEmitter } from 'node:events'
 
@@ -45,7 +45,6 @@ const message = {
 
 describe('the configuration of the logger', () => {
   beforeEach(() => void vi.useFakeTimers())
-  afterEach(() => void vi.useRealTimers())
 
   it('has the defaults of pino outside of a thread', async () => {
     expect(await receiveConfig(null, {})()).toMatchObject({

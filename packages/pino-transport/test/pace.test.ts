@@ -1,4 +1,4 @@
-import { expect, it, afterEach, beforeEach, vi } from 'vitest'
+import { expect, it, beforeEach, vi } from 'vitest'
 import { Backlog, RoomWait } from '../src/pace.ts'
 import { type WhenFull } from '../src/options.ts'
 
@@ -58,7 +58,6 @@ async function waitFor(room: RoomWait, clock: { ms: number }, ms: number): Promi
 }
 
 beforeEach(() => vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] }))
-afterEach(() => vi.useRealTimers())
 
 function setup(whenFull: WhenFull): { queue: Queue; clock: { ms: number }; room: RoomWait } {
   const queue = new Queue()

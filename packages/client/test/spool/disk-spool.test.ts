@@ -1,5 +1,5 @@
 import { basename } from 'node:path'
-import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest'
+import { beforeEach, describe, expect, test, vi } from 'vitest'
 import type { ClientOptions } from '../../src/index.ts'
 import { encodeLine, parseFileName } from '../../src/spool/batch-file.ts'
 import type { Disk } from '../../src/spool/disk.ts'
@@ -14,7 +14,6 @@ beforeEach(() => {
   vi.useFakeTimers({ now: Date.UTC(2026, 10, 23) })
   shared = new MemoryDisk()
 })
-afterEach(() => void vi.useRealTimers())
 
 const HOUR_MS = 3_600_000
 
