@@ -1,5 +1,7 @@
 import { type MonotonicClock, processClock } from './timing.ts'
 
+const late: unique symbol = Symbol('late')
+
 /** A promise did not settle in time. What it does later is ignored. */
 export class TimeoutError extends Error {
   override name = 'TimeoutError'
@@ -18,14 +20,16 @@ export async function withTimeout<T>(
   const settled = new AbortController()
   // Otherwise a rejection after the timeout would be an unhandled one.
   promise.catch(() => undefined)
-  const timeout = clock.sleep(Math.max(0, ms), settled.signal).then((): never => {
-    throw new TimeoutError(`no result within ${Math.round(ms)} ms`)
-  })
-  timeout.catch(() => undefined)
   try {
-    return await Promise.race([promise, timeout])
+    const first = await Promise.race<T | typeof late>([
+      promise,
+      clock.sleep(Math.max(0, ms), settled.signal).then((): typeof late => late),
+    ])
+    if (first === late) throw new TimeoutError(`no result within ${Math.round(ms)} ms`)
+    return first
   } finally {
-    settled.abort()
+    // With a reason, Node creates no error.
+    settled.abort(late)
   }
 }
 

@@ -1,5 +1,3 @@
-import { setTimeout } from 'node:timers/promises'
-
 /** Time that never goes back, and waits on it. An argument everywhere, so that tests can let it pass. */
 export interface MonotonicClock {
   /** ms since any moment. */
@@ -11,9 +9,18 @@ export interface MonotonicClock {
 /** The clock of this process. It may stop while the process is suspended. */
 export const processClock: MonotonicClock = {
   nowMs: () => performance.now(),
-  sleep: async (ms, signal) => {
-    await setTimeout(ms, undefined, signal === undefined ? {} : { signal }).catch(() => undefined)
-  },
+  // `node:timers/promises` would create an error with a stack for each wait that is aborted: one for each chunk that is added.
+  sleep: (ms, signal) =>
+    new Promise((resolve) => {
+      const end = (): void => {
+        clearTimeout(timer)
+        signal?.removeEventListener('abort', end)
+        resolve()
+      }
+      const timer = setTimeout(end, ms)
+      if (signal?.aborted === true) end()
+      else signal?.addEventListener('abort', end)
+    }),
 }
 
 /** How long to wait before each retry of an operation that failed for a transient reason. */

@@ -259,9 +259,13 @@ export class ChunkWriter {
     if (inFlight !== undefined) return inFlight
     const lane = this.#lanes[write.shard]
     if (lane === undefined) throw new RangeError(`there is no shard ${write.shard}`)
-    const held = this.#writeRecorded(lane, write, origin).finally(() => this.#inFlight.delete(write.name))
+    const held = this.#writeRecorded(lane, write, origin)
     this.#inFlight.set(write.name, held)
-    return held
+    try {
+      return await held
+    } finally {
+      this.#inFlight.delete(write.name)
+    }
   }
 
   /** Resolves when all writes are settled. */
