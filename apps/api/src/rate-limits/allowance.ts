@@ -16,7 +16,7 @@ import {
   stateHeader,
   waitMs,
 } from './rate-limit.ts'
-import { type Lease, leaseLimits, type LeaseRequest, sliceOf } from './shared-buckets.ts'
+import { type Lease, leaseLimits, type LeaseRequest, LocalBucket, sliceOf } from './shared-buckets.ts'
 
 interface Waiter {
   readonly cost: Amount
@@ -40,12 +40,13 @@ interface Waiter {
  * - On credit, when Redis has not answered a lease within `timeoutMs`: requests pass at once and leave a debt of at most one
  *   burst, which the late lease or the next one settles. It is holding again after the lease.
  *
- * If a lease fails, the waiting requests pass and the debt is cancelled: the queue is in the same Redis, so it rejects them.
+ * If Redis fails a lease, the process leases from a bucket of its own: each process then accepts at most the rate of the project.
  */
 export class Allowance {
   readonly #lease: (limit: RateLimit, request: LeaseRequest) => Promise<Lease>
   readonly #monotonicMs: () => number
   readonly #onFailure: (error: unknown) => void
+  readonly #localBucket = new LocalBucket()
   #limit: RateLimit
   #policy: string
   #slice: Amount
@@ -217,21 +218,14 @@ export class Allowance {
       this.#isOnCredit = true
       for (const waiter of [...waiters, ...this.#waiters.splice(0)]) this.#decide(waiter)
     }, leaseLimits.timeoutMs)
-    let lease: Lease | undefined
-    try {
-      lease = await this.#lease(this.#limit, request)
-    } catch (error) {
+    const lease = await this.#lease(this.#limit, request).catch((error: unknown) => {
       this.#onFailure(error)
-    }
+      return this.#localBucket.lease(this.#limit, request, this.#monotonicMs())
+    })
     clearTimeout(timer)
     const wasLate = this.#isOnCredit
     this.#isOnCredit = false
     this.#isLeasing = false
-    if (lease === undefined) {
-      this.#held = positive(this.#held)
-      for (const { resolve } of [...(wasLate ? [] : waiters), ...this.#waiters.splice(0)]) resolve()
-      return
-    }
     this.#learn(lease, sentMs)
     if (wasLate) this.#keepPaid(lease, request.costs)
     else this.#settle(lease, waiters)

@@ -170,13 +170,23 @@ it('lets a request above the burst pass if the bucket is full, and owes the rest
 })
 
 describe('a Redis that fails', () => {
-  it('lets requests pass, which the queue then rejects, and leaves no debt', async () => {
+  beforeEach(() => {
     buckets.beforeAnswer = () => Promise.reject(new Error('Redis is down'))
-    for (let i = 0; i < 3; i += 1) expect(await send(2_000)).toBe('passed')
-    allowance.charge({ entries: 1_000, bytes: 100 })
-    await settled()
-    expect(failures).toHaveLength(4)
+  })
+
+  it('leaves each process the rate and the burst of the project', async () => {
+    expect(await send(1_500)).toBe('passed')
+    expect(await send(1_500)).toBe('2 s')
+    monotonicMs += 1_000
+    expect(await send(1_500)).toBe('passed')
+    expect(await send(1)).toBe('1 s')
+    expect(failures).toHaveLength(2)
+  })
+
+  it('owes nothing when Redis leases again', async () => {
+    expect(await send(2_000)).toBe('passed')
     buckets.beforeAnswer = () => Promise.resolve()
+    monotonicMs += leaseLimits.dryMsMax
     expect(await send(1_000)).toBe('passed')
     expect(buckets.level.entries).toBe(0)
   })
@@ -229,12 +239,13 @@ describe('a Redis that is silent', () => {
     expect(buckets.level.entries).toBe(1_000 - 2_000)
   })
 
-  it('leaves no debt if it fails in the end', async () => {
+  it('counts with a bucket of its own if the lease fails in the end', async () => {
     expect(await passSilently(1_500)).toBe('passed')
     fail(new Error('Redis is down'))
     await vi.advanceTimersByTimeAsync(0)
-    buckets.beforeAnswer = () => Promise.resolve()
-    expect(await send(1_000)).toBe('passed')
+    buckets.beforeAnswer = () => Promise.reject(new Error('Redis is down'))
+    expect(await send(500)).toBe('passed')
+    expect(await send(500)).toBe('1 s')
   })
 })
 
