@@ -11,7 +11,7 @@ export const recordLimits = {
 
 /**
  * Lines without a known format belong to the record before, if other lines of the file have one. With more of them per line with a
- * format, the file is rather a text in which one line looks like a log line.
+ * format, the file is rather prose in which one line looks like a log line.
  */
 const LOOSE_LINES_PER_FORMAT_MAX = 50
 
@@ -25,13 +25,13 @@ export interface LogRecord {
   readonly head: Head
   /** The lines after the first that belong to it. */
   readonly more: readonly string[]
-  /** The text of the first line as it was in the input. */
+  /** The first line as it was in the input. */
   readonly text: string
 }
 
 /** A line that is a message, whatever it contains. */
-export function rawRecord(text: string, number: number): LogRecord {
-  return openRecord({ message: text, metadata: {} }, text, number)
+export function rawRecord(line: string, number: number): LogRecord {
+  return openRecord({ message: line, metadata: {} }, line, number)
 }
 
 interface OpenRecord extends LogRecord {
@@ -42,15 +42,8 @@ interface OpenRecord extends LogRecord {
 }
 
 function openRecord(head: Head, text: string, number: number): OpenRecord {
-  return {
-    firstLine: number,
-    lastLine: number,
-    head,
-    more: [],
-    text,
-    characters: head.message.length,
-    blankLines: 0,
-  }
+  const characters = head.message.length
+  return { firstLine: number, lastLine: number, head, more: [], text, characters, blankLines: 0 }
 }
 
 /**
@@ -60,7 +53,7 @@ function openRecord(head: Head, text: string, number: number): OpenRecord {
  * no line came for a while is continued by a record of its own.
  */
 export class RecordAssembler {
-  readonly #parse: (text: string) => LogLine | undefined
+  readonly #parse: ((line: string) => LogLine | undefined) | undefined
   #open: OpenRecord | undefined
   /** The last record, if it was closed by `flush`. */
   #flushed: OpenRecord | undefined
@@ -68,8 +61,8 @@ export class RecordAssembler {
   #looseLines = 0
   #hasTimes = false
 
-  /** @param parse returns undefined for a line without a known format */
-  constructor(parse: (text: string) => LogLine | undefined) {
+  /** @param parse returns undefined for a line without a known format. Without `parse`, each line is a message, whatever it contains */
+  constructor(parse: ((line: string) => LogLine | undefined) | undefined) {
     this.#parse = parse
   }
 
@@ -89,6 +82,7 @@ export class RecordAssembler {
       if (this.#open !== undefined) this.#open.blankLines += 1
       return undefined
     }
+    if (this.#parse === undefined) return rawRecord(text, number)
     const parsed = this.#parse(text)
     const before = this.#open ?? this.#flushed
     if (before !== undefined && this.#belongsTo(before, parsed, text))
@@ -133,7 +127,7 @@ export class RecordAssembler {
   }
 
   #begin(parsed: LogLine | undefined, text: string, number: number): LogRecord | undefined {
-    // A crash in a text without known lines is a line like others.
+    // Without known lines before it, a crash is a line like others.
     const isText = parsed === undefined || (parsed.format.isCrash === true && this.#knownLines === 0)
     if (isText) return this.#replaceOpen(openRecord({ message: text, metadata: {} }, text, number))
     if (parsed.format.isCrash === true) {

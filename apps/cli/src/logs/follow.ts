@@ -1,5 +1,4 @@
-import { setTimeout as sleep } from 'node:timers/promises'
-import { type Backoff, backoffMs } from '@sluice/runtime'
+import { type Backoff, backoffMs, processClock } from '@sluice/runtime'
 import type { Arrival, LogRow, LogSource } from './log-source.ts'
 
 export const followLimits = {
@@ -59,7 +58,7 @@ export class Follower {
     this.#advance(newestMs)
   }
 
-  /** Ids are bounded: the floor rises above one that is forgotten. */
+  /** Ids are bounded: the floor rises above an id that is forgotten. */
   markPrinted({ id, receivedAtMs }: Arrival): void {
     if (receivedAtMs < this.#floorMs) return
     this.#seen.set(id, receivedAtMs)
@@ -136,7 +135,6 @@ export async function followUntil(
       pauseMs = backoffMs(failures, retryBackoff, options.random())
       if (failures === 1) await options.report(`${reason}; retrying until it recovers`)
     }
-    // An abort ends the pause early. The condition of the loop handles it.
-    await sleep(pauseMs, undefined, { signal }).catch(() => undefined)
+    await processClock.sleep(pauseMs, signal)
   }
 }

@@ -1,6 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import { requireTimeZone } from '../../src/lines/entries.ts'
-import { entryTextsOf, noDefaults, sourceEntries } from './support.ts'
+import { entryTextsOf, noDefaults } from './support.ts'
 
 const full = { ...noDefaults, level: 'warn', service: 'web', environment: 'staging' } as const
 
@@ -54,25 +53,6 @@ describe('a line of text', () => {
     expect(texts.map((text) => JSON.parse(text) as unknown)).toEqual(
       lines.filter((line) => line !== '').map((message) => ({ level: 'info', message })),
     )
-  })
-
-  test('has the zone of the option', () => {
-    const line = '2026-07-20 10:00:00 text'
-    const [entry = '{}'] = entryTextsOf(line, { zone: requireTimeZone('Europe/Berlin') })
-    expect(JSON.parse(entry)).toMatchObject({ timestamp: '2026-07-20T10:00:00+02:00' })
-    expect(() => requireTimeZone('Mars')).toThrow('--timezone must be a time zone such as UTC')
-  })
-
-  test('is counted with the lines that belong to it', () => {
-    const entries = sourceEntries()
-    const lines = ['a', '  b', '', 'c', 'd']
-    const made = [...lines.flatMap((line, index) => entries.push(line, index + 1)), ...entries.flush()]
-    expect(made.map(({ firstLine, lastLine }) => [firstLine, lastLine])).toEqual([
-      [1, 2],
-      [4, 4],
-      [5, 5],
-    ])
-    expect(entries.isWaiting).toBe(false)
   })
 })
 

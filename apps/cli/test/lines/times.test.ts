@@ -1,8 +1,8 @@
 import { expect, test } from 'vitest'
-import { TimeReader, timeZoneOf } from '../../src/lines/times.ts'
+import { TimeReader } from '../../src/lines/times.ts'
 import { nowMs } from './support.ts'
 
-const inBerlin = new TimeReader(timeZoneOf('Europe/Berlin'), () => nowMs)
+const inBerlin = new TimeReader('Europe/Berlin', () => nowMs)
 
 test.each([
   ['2026-07-20 10:00:00', '2026-07-20T10:00:00+02:00'],
