@@ -12,9 +12,8 @@ import { redactUrl } from './terminal.ts'
 const REQUEST_TIMEOUT_MS = 60_000
 
 /**
- * Opens a connection to ClickHouse for one task, and closes it in any case.
+ * Opens a connection to ClickHouse for one task, and closes it in any case. ClickHouse may send nothing for `requestTimeoutMs`.
  *
- * @param requestTimeoutMs how long ClickHouse may send nothing
  * @throws CliError when ClickHouse is unavailable or returns an error
  */
 export async function withClickHouse<Result>(

@@ -50,6 +50,9 @@ export function integer(min: number, max: number): (value: string) => number {
   }
 }
 
+/** For commands that list items. */
+export const LIMIT_OPTION = ['--limit <count>', 'maximum number of items', integer(1, 10_000), 100] as const
+
 /** A parser for options that have some of a few values, comma-separated or repeated, in upper or lower case. */
 export function someOf<Allowed extends string>(
   allowed: readonly Allowed[],

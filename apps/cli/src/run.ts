@@ -5,13 +5,11 @@ import { CliError, stackTrace, UsageError } from './errors.ts'
 import { SLUICE, withExamples } from './options.ts'
 import { escapeControls, painter } from './terminal.ts'
 
-interface CommandModule {
-  /** Adds the options, the subcommands and the action of a command. */
-  define(command: Command, context: Context): void
-}
+/** Adds the options, the subcommands and the action of a command. */
+type Define = (command: Command, context: Context) => void
 
 /** The file of a command is loaded only if the arguments name it: its packages take far longer to load than the help. */
-const commands: readonly [name: string, description: string, load: () => Promise<CommandModule>][] = [
+const commands: readonly [name: string, description: string, load: () => Promise<{ define: Define }>][] = [
   ['projects', 'manage projects, which own API keys and rows', () => import('./commands/projects.ts')],
   ['keys', "manage a project's API keys", () => import('./commands/keys.ts')],
   ['migrate', "create or update ClickHouse's database and tables", () => import('./commands/migrate.ts')],

@@ -11,16 +11,7 @@ export interface RedisFlags {
   prefix?: string
 }
 
-export interface RedisAccess {
-  readonly url: string
-  readonly prefix: string
-  readonly tlsCaFile?: string | undefined
-  readonly sentinelPassword?: string | undefined
-  /** How many replicas must have a change on disk. */
-  readonly replicas: number
-  /** The memory budget of a server without `maxmemory`. */
-  readonly memoryBytes: number
-}
+export type RedisAccess = Readonly<Awaited<ReturnType<typeof redisAccess>>>
 
 export interface ClickHouseFlags {
   clickhouseUrl?: string
@@ -33,11 +24,7 @@ export interface ApiFlags {
   apiKey?: string
 }
 
-export interface ApiAccess {
-  /** The address of the logs resource itself. */
-  readonly url: string
-  readonly key: string
-}
+export type ApiAccess = Readonly<Awaited<ReturnType<typeof apiAccess>>>
 
 type SettingSources = Pick<Context, 'environment' | 'dataDirectory'>
 
@@ -46,7 +33,7 @@ type SettingSources = Pick<Context, 'environment' | 'dataDirectory'>
  * used only with the address next to them: a password or key of the local services is never sent to another server.
  */
 
-export async function redisAccess(flags: RedisFlags, sources: SettingSources): Promise<RedisAccess> {
+export async function redisAccess(flags: RedisFlags, sources: SettingSources) {
   const { environment } = sources
   const url = flags.redisUrl || environment['REDIS_URL'] || (await readLocalServices(sources)).redisUrl
   if (url === undefined) throw noAddress('Redis', 'REDIS_URL', '--redis-url')
@@ -60,7 +47,9 @@ export async function redisAccess(flags: RedisFlags, sources: SettingSources): P
     prefix: settings.SLUICE_PREFIX,
     tlsCaFile: settings.REDIS_TLS_CA_FILE,
     sentinelPassword: settings.REDIS_SENTINEL_PASSWORD,
+    /** How many replicas must have a change on disk. */
     replicas: settings.REDIS_REPLICAS_ACK,
+    /** The memory budget of a server without `maxmemory`. */
     memoryBytes: settings.REDIS_MEMORY_BYTES,
   }
 }
@@ -95,7 +84,7 @@ export async function clickhouseAccess(
   )
 }
 
-export async function apiAccess(flags: ApiFlags, sources: SettingSources): Promise<ApiAccess> {
+export async function apiAccess(flags: ApiFlags, sources: SettingSources) {
   const { environment } = sources
   const known = await readLocalServices(sources)
   const url = flags.apiUrl || environment['SLUICE_API_URL'] || known.apiUrl
@@ -112,7 +101,7 @@ export async function apiAccess(flags: ApiFlags, sources: SettingSources): Promi
       `no API key is configured: create one with \`${SLUICE} keys create\`, and set SLUICE_API_KEY or pass --api-key`,
     )
   }
-  // The address is the one of the host, or a base address that ends with the version.
+  // The address of the logs resource. The given one is the host's, or a base address that ends with the version.
   return { url: `${url.replace(/\/+$/, '').replace(/\/v1$/, '')}/v1/logs`, key }
 }
 

@@ -4,8 +4,8 @@ import { withClickHouse } from '../clickhouse-session.ts'
 import type { Context } from '../context.ts'
 import { CliError } from '../errors.ts'
 import {
-  integer,
   JSON_OPTION,
+  LIMIT_OPTION,
   requireChoice,
   SLUICE,
   withChoice,
@@ -15,8 +15,6 @@ import {
 import { clickhouseAccess } from '../service-access.ts'
 import { type Listing, printList } from '../terminal.ts'
 
-const LIMIT_DEFAULT = 100
-const LIMIT_MAX = 10_000
 const NAMES = 'dead letters'
 
 export function define(letters: Command, context: Context): void {
@@ -38,7 +36,7 @@ export function define(letters: Command, context: Context): void {
     .command('list')
     .description('list dead letters, newest first')
     .option('--project <id>', 'only those of this project')
-    .option('--limit <count>', 'maximum number of dead letters', integer(1, LIMIT_MAX), LIMIT_DEFAULT)
+    .option(...LIMIT_OPTION)
     .option(...JSON_OPTION)
     .action(async ({ project, limit, json }: { project?: string; limit: number; json?: true }) => {
       await printList(await withStore((store) => store.list(project, limit)), listing, json, context)

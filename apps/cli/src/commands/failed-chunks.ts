@@ -8,13 +8,18 @@ import {
 import type { Command } from 'commander'
 import { randomUUID } from 'node:crypto'
 import type { Context } from '../context.ts'
-import { integer, JSON_OPTION, requireChoice, withChoice, withConnections, withExamples } from '../options.ts'
+import {
+  JSON_OPTION,
+  LIMIT_OPTION,
+  requireChoice,
+  withChoice,
+  withConnections,
+  withExamples,
+} from '../options.ts'
 import { withRedis } from '../redis-session.ts'
 import { redisAccess } from '../service-access.ts'
 import { escapeControls, type Listing, printList } from '../terminal.ts'
 
-const LIMIT_DEFAULT = 100
-const LIMIT_MAX = 10_000
 const NAMES = 'failed chunks'
 
 export function define(chunks: Command, context: Context): void {
@@ -62,7 +67,7 @@ export function define(chunks: Command, context: Context): void {
   chunks
     .command('list')
     .description('list failed chunks, newest failures first')
-    .option('--limit <count>', 'maximum number of chunks', integer(1, LIMIT_MAX), LIMIT_DEFAULT)
+    .option(...LIMIT_OPTION)
     .option(...JSON_OPTION)
     .action(async ({ limit, json }: { limit: number; json?: true }) => {
       await printList(await withFailedChunks((failed) => failed.list(limit)), listing, json, context)

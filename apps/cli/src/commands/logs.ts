@@ -84,6 +84,7 @@ interface LogsOptions extends ClickHouseFlags, LogFilter, Partial<TimeRange> {
 
 /** `sluice logs`: prints the newest matching entries and, with `follow`, the new entries that arrive. */
 async function showLogs(options: LogsOptions, context: Context): Promise<void> {
+  const { json, stack } = options
   const projectId = options.project ?? (await readLocalServices(context)).projectId
   if (projectId === undefined)
     throw new UsageError(
@@ -91,7 +92,11 @@ async function showLogs(options: LogsOptions, context: Context): Promise<void> {
     )
   const range = readTimeRange(options, context.nowMs())
   const access = await clickhouseAccess(options, context)
-  const print = printer(options, context)
+  const paint = painter(context.stdout.colours)
+  const print = async (rows: readonly LogRow[]): Promise<void> => {
+    const lines = rows.flatMap((row) => (json ? [jsonLine(row)] : textLines(row, paint, stack === true)))
+    await context.stdout.write(lines.map((line) => `${line}\n`).join(''))
+  }
   const signal = context.abortOnInterrupt()
   const report = (message: string): Promise<void> => printNotice(context.stderr, message)
   const describe = (error: unknown): string | undefined => describeClickHouseError(error, access)
@@ -131,20 +136,7 @@ async function showLogs(options: LogsOptions, context: Context): Promise<void> {
   })
 }
 
-function printer(
-  { json, stack }: LogsOptions,
-  { stdout }: Context,
-): (rows: readonly LogRow[]) => Promise<void> {
-  const paint = painter(stdout.colours)
-  const linesOf = (row: LogRow): string[] => (json ? [jsonLine(row)] : textLines(row, paint, stack === true))
-  return (rows) => stdout.write(rows.flatMap((row) => linesOf(row).map((line) => `${line}\n`)).join(''))
-}
-
-/**
- * Entries with a later timestamp are hidden by default. Clocks of senders may be ahead by some minutes. Timestamps that
- * are further ahead come from a wrong clock or from an attacker, and would hide all current entries: the newest are
- * printed.
- */
+/** Clocks of senders may be ahead by some minutes. Timestamps further ahead, of a wrong clock or an attacker, would hide current entries. */
 const FUTURE_ALLOWED_MS = 3_600_000
 
 /** @throws UsageError when the range is empty */

@@ -16,7 +16,6 @@ import { keysOf, withRegistry } from '../redis-session.ts'
 import { type Listing, printList } from '../terminal.ts'
 
 const PROJECT_ID = `project id, as listed by \`${SLUICE} projects list\``
-const RETENTION_DAYS_MAX = 36_500
 
 export function define(projects: Command, context: Context): void {
   const { stdin, stdout } = context
@@ -45,7 +44,7 @@ export function define(projects: Command, context: Context): void {
     .option(
       '--retention-days <days>',
       'days until rows expire: 1, 3, 7, 14, 30, 60, 90, 180, 365, 730 (default: 30)',
-      integer(1, RETENTION_DAYS_MAX),
+      integer(1, 730),
     )
     .action(async (id: string, { retentionDays: days }: { retentionDays?: number }) => {
       const { retentionDays } = await withProjects((registry) => registry.projects.create(id, days))

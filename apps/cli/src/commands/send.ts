@@ -3,8 +3,7 @@ import { environments, levels } from '@sluice/schema'
 import { type Command, Option } from 'commander'
 import { type Context, INTERRUPTED_EXIT_CODE } from '../context.ts'
 import { CliError } from '../errors.ts'
-import type { EntryDefaults } from '../lines/entries.ts'
-import { localTimeZone, parseTimeZone } from '../lines/times.ts'
+import { localTimeZone, parseTimeZone, TimeReader } from '../lines/times.ts'
 import { withConnections, withExamples } from '../options.ts'
 import { openSources } from '../send/input.ts'
 import {
@@ -79,9 +78,9 @@ interface SendOptions extends ApiFlags {
 /** `sluice send`: sends the lines of files, or of stdin, as entries. */
 async function send(files: readonly string[], options: SendOptions, context: Context): Promise<void> {
   const { level, service, environment, raw, timezone, retryFor, skipLines: skipped = [] } = options
-  const defaults: EntryDefaults = { level, service, fallbackService: undefined, environment }
+  const defaults = { level, service, environment }
   const { nowMs, stdout, stderr } = context
-  const lines = { defaults, isRaw: raw === true, zone: timezone ?? localTimeZone(), nowMs }
+  const times = raw ? undefined : new TimeReader(timezone ?? localTimeZone(), nowMs)
   const api = await apiAccess(options, context)
   const sources = await openSources(files, context.stdin)
   const interrupted = context.abortOnInterrupt()
@@ -102,7 +101,7 @@ async function send(files: readonly string[], options: SendOptions, context: Con
   report.start()
   try {
     for (const source of sources) {
-      const isRead = await sendSource(source, lines, { sender, report, skipped, signal }).catch(
+      const isRead = await sendSource(source, { defaults, times, sender, report, skipped, signal }).catch(
         (error: unknown) => {
           // After a file that could not be read to its end, the numbers of the lines are unknown.
           areLinesKnown = false

@@ -1,20 +1,7 @@
 import { entryOfRecord, type Level, type Members } from '@sluice/records'
-import { parseJsonExactly } from '@sluice/rows'
 import { limits } from '@sluice/schema'
-import { parseLine } from './formats.ts'
-import { type LogRecord, rawRecord, RecordAssembler } from './record-assembler.ts'
+import { type LogRecord, rawRecord } from './record-assembler.ts'
 import { endsWithTraceback, findStack, isTraceback } from './stack-traces.ts'
-import { TimeReader } from './times.ts'
-
-/** How lines become entries. */
-export interface LineOptions {
-  readonly defaults: EntryDefaults
-  /** Whether each line is a message, whatever it contains. */
-  readonly isRaw: boolean
-  /** The zone of times without an offset. */
-  readonly zone: string
-  readonly nowMs: () => number
-}
 
 /** Values for fields that a record does not have. */
 export interface EntryDefaults {
@@ -24,21 +11,6 @@ export interface EntryDefaults {
   /** The service of records whose format has no name of a program. */
   readonly fallbackService: string | undefined
   readonly environment: string | undefined
-}
-
-/** Makes records of the lines of one source. */
-export function assemblerOf({ isRaw, zone, nowMs }: LineOptions): RecordAssembler {
-  if (isRaw) return new RecordAssembler(undefined)
-  const parser = { times: new TimeReader(zone, nowMs), parseJson }
-  return new RecordAssembler((line) => parseLine(line, parser))
-}
-
-/** Names with an escape, and numbers that JavaScript may be unable to represent: see `parseJsonExactly`. */
-const NEEDS_EXACT_PARSER = /\\|\d{16}|\d[eE]/
-
-/** Parses JSON with all digits of numbers. JSON.parse takes a fraction of the time. */
-function parseJson(text: string): unknown {
-  return NEEDS_EXACT_PARSER.test(text) ? parseJsonExactly(text) : JSON.parse(text)
 }
 
 /**

@@ -1,6 +1,7 @@
 import { limits } from '@sluice/schema'
-import type { LogLine } from './formats.ts'
+import { type LogLine, parseLine } from './formats.ts'
 import { isFrame, isHeadline, isPythonException, isTraceback } from './stack-traces.ts'
+import type { TimeReader } from './times.ts'
 
 export const recordLimits = {
   /** Message and stack together, in UTF-16 code units: each of them alone is then within its limit. */
@@ -53,7 +54,7 @@ function openRecord(head: Head, text: string, number: number): OpenRecord {
  * no line came for a while is continued by a record of its own.
  */
 export class RecordAssembler {
-  readonly #parse: ((line: string) => LogLine | undefined) | undefined
+  readonly #times: TimeReader | undefined
   #open: OpenRecord | undefined
   /** The last record, if it was closed by `flush`. */
   #flushed: OpenRecord | undefined
@@ -61,9 +62,9 @@ export class RecordAssembler {
   #looseLines = 0
   #hasTimes = false
 
-  /** @param parse returns undefined for a line without a known format. Without `parse`, each line is a message, whatever it contains */
-  constructor(parse: ((line: string) => LogLine | undefined) | undefined) {
-    this.#parse = parse
+  /** @param times reads the times of lines. Without it, each line is a message, whatever it contains */
+  constructor(times: TimeReader | undefined) {
+    this.#times = times
   }
 
   /** Whether `flush` would return a record. */
@@ -82,8 +83,8 @@ export class RecordAssembler {
       if (this.#open !== undefined) this.#open.blankLines += 1
       return undefined
     }
-    if (this.#parse === undefined) return rawRecord(text, number)
-    const parsed = this.#parse(text)
+    if (this.#times === undefined) return rawRecord(text, number)
+    const parsed = parseLine(text, this.#times)
     const before = this.#open ?? this.#flushed
     if (before !== undefined && this.#belongsTo(before, parsed, text))
       return this.#continue(before, text, number)
@@ -163,11 +164,6 @@ function addLine(record: OpenRecord, text: string): void {
 
 /** The head of a record for lines that come too late or do not fit: with what the first line said, and a number. */
 function continuationOf(head: Head, message: string): Head {
-  const { part } = head.metadata
-  return {
-    ...head,
-    message,
-    record: undefined,
-    metadata: { ...head.metadata, part: (typeof part === 'number' ? part : 1) + 1 },
-  }
+  const part = Number(head.metadata['part'] ?? 1) + 1
+  return { ...head, message, record: undefined, metadata: { ...head.metadata, part } }
 }

@@ -70,11 +70,7 @@ const NUMBER = /^-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?$/
 /** Values other than null, objects and arrays. */
 const SCALARS = "('String', 'Int64', 'UInt64', 'Double', 'Bool')"
 
-/**
- * An SQL condition. The names and the value are parameters only.
- *
- * @param prefix makes the names of the parameters unique within a query
- */
+/** An SQL condition. The names and the value are in parameters only, whose own names begin with `prefix`. */
 export function metadataCondition(
   { paths, value, isString }: MetadataFilter,
   prefix: string,

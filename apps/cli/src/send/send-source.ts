@@ -1,8 +1,9 @@
 import { withTimeout } from '@sluice/runtime'
 import { addAbortSignal } from 'node:stream'
 import { throwReadError } from '../errors.ts'
-import { assemblerOf, entriesOf, type LineOptions } from '../lines/entries.ts'
-import type { LogRecord } from '../lines/record-assembler.ts'
+import { entriesOf, type EntryDefaults } from '../lines/entries.ts'
+import { type LogRecord, RecordAssembler } from '../lines/record-assembler.ts'
+import type { TimeReader } from '../lines/times.ts'
 import { decompress, type Line, readLines, type Source } from './input.ts'
 import type { LineRange } from './line-ranges.ts'
 import type { SendReport } from './report.ts'
@@ -12,6 +13,9 @@ import { type EntrySender, entryBytesMax } from './sender.ts'
 const CONTINUATION_WAIT_MS = 500
 
 export interface Sending {
+  readonly defaults: Omit<EntryDefaults, 'fallbackService'>
+  /** Undefined if each line is a message, whatever it contains. */
+  readonly times: TimeReader | undefined
   readonly sender: EntrySender
   readonly report: SendReport
   /** Lines of the whole input that are not sent. */
@@ -25,11 +29,11 @@ export interface Sending {
  * @returns whether all lines were read
  * @throws CliError when the source cannot be read
  */
-export async function sendSource(source: Source, options: LineOptions, to: Sending): Promise<boolean> {
-  const { sender, report, skipped, signal } = to
+export async function sendSource(source: Source, options: Sending): Promise<boolean> {
+  const { times, sender, report, skipped, signal } = options
   if (signal.aborted) return false
   const defaults = { ...options.defaults, fallbackService: source.service }
-  const records = assemblerOf(options)
+  const records = new RecordAssembler(times)
   const linesBefore = report.lines
   const originOf = (line: number): string => `${source.name}:${line - linesBefore}`
   let isSkipping = false

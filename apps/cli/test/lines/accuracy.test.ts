@@ -1,7 +1,7 @@
 import { readdirSync, readFileSync } from 'node:fs'
 import { expect, test } from 'vitest'
 import { parseLine } from '../../src/lines/formats.ts'
-import { parserOptions } from './support.ts'
+import { times } from './support.ts'
 
 const folder = new URL('fixtures/loghub/', import.meta.url)
 const sets = readdirSync(folder).filter((file) => file.endsWith('.tsv'))
@@ -11,7 +11,7 @@ test.each(sets)('times and levels of %s are correct', (file) => {
   expect(rows).toHaveLength(60)
   for (const row of rows) {
     const [time, level, ...line] = row.split('\t')
-    const read = parseLine(line.join('\t'), parserOptions)
+    const read = parseLine(line.join('\t'), times)
     expect([read?.timestamp, read?.level ?? '-', line]).toEqual([time, level, line])
   }
 })

@@ -49,7 +49,7 @@ describe('a line of text', () => {
 
   test('is a message with all that it contains, if it is raw', () => {
     const lines = ['2026-11-20 10:00:00 ERROR text', ' more', '', '{"level":"error","message":"m"}']
-    const texts = entryTextsOf(lines.join('\n'), { isRaw: true })
+    const texts = entryTextsOf(lines.join('\n'), { times: undefined })
     expect(texts.map((text) => JSON.parse(text) as unknown)).toEqual(
       lines.filter((line) => line !== '').map((message) => ({ level: 'info', message })),
     )

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
 import { formats, parseLine } from '../../src/lines/formats.ts'
-import { entriesOf, noDefaults, parserOptions } from './support.ts'
+import { entriesOf, noDefaults, times } from './support.ts'
 
 const time = '2026-11-20T10:00:00Z'
 const exact = '2026-11-20T10:00:00.123Z'
@@ -101,7 +101,7 @@ test('each format has an expected entry', () => {
 })
 
 test.each(formats)('the example has the format: $name', ({ name, example }) => {
-  expect(parseLine(example, parserOptions)?.format.name).toBe(name)
+  expect(parseLine(example, times)?.format.name).toBe(name)
   expect(entriesOf(example, { defaults: { ...noDefaults, level: 'log' } })).toEqual([entries[name]])
 })
 
