@@ -122,7 +122,7 @@ test('an address of the API with a password is rejected without printing the pas
 })
 
 describe('the ClickHouse with the tables of a Redis', () => {
-  test('is that of local.json only next to its Redis', async () => {
+  test('is in local.json only next to its Redis', async () => {
     const sources = { environment: {}, dataDirectory }
     expect(await clickhouseAccess({}, sources, { url: local.redisUrl })).toEqual(local.clickhouse)
     await expect(clickhouseAccess({}, sources, { url: 'redis://elsewhere' })).rejects.toThrow(

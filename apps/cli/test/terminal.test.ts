@@ -19,7 +19,7 @@ describe('escapeControls', () => {
     )
   })
 
-  test('does not change other text', () => {
+  test('does not change other strings', () => {
     const text = 'Straße 東京 👩‍💻 ~\\"'
     expect(escapeControls(text)).toBe(text)
   })
@@ -41,7 +41,7 @@ test('escapeJsonControls keeps the JSON value', () => {
   expect(escaped).toMatch(/^[\u0020-\u007E]*$/)
 })
 
-test('a painter without colours returns the text unchanged', () => {
+test('a painter without colours returns the string unchanged', () => {
   expect(painter(false)('red', 'text')).toBe('text')
   expect(painter(true)('red', 'text')).toBe('\u001B[31mtext\u001B[39m')
 })

@@ -22,7 +22,7 @@ afterAll(async () => {
   await dropDatabase()
 })
 
-/** Stores entries, given as JSON text, as the API and the worker would. */
+/** Stores entries, given as JSON, as the API and the worker would. */
 async function store(projectId: string, entries: readonly string[], receivedAtMs = Date.now()) {
   const rowPrefix = makeRowPrefix({ projectId, retentionDays: 30, receivedAtMs })
   const rows = entries.map((entry) => {

@@ -86,7 +86,7 @@ test('without an address of ClickHouse, the rest is shown', async () => {
   expect(used.written.stdout).toMatch(/^Backlog {7}[\d,]+ rows/m)
 })
 
-/** Runs `status --watch` until its output has the text, and interrupts it. It must succeed. @returns the output */
+/** Runs `status --watch` until its output matches, and interrupts it. It must succeed. @returns the output */
 async function watchUntil(text: string | RegExp, used: FakeContext, ...flags: string[]): Promise<string> {
   const running = run(['status', '--watch', '--interval', '1', ...flags], used)
   await vi.waitFor(() => expect(used.written.stdout).toMatch(text), { timeout: WAIT_MS, interval: 20 })

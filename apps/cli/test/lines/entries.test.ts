@@ -8,7 +8,7 @@ const textOf = (line: string, defaults = noDefaults): string => entryTextsOf(lin
 const entryOf = (line: unknown, defaults = noDefaults): unknown =>
   JSON.parse(textOf(typeof line === 'string' ? line : JSON.stringify(line), defaults))
 
-describe('a line of text', () => {
+describe('a line', () => {
   test.each([
     'plain text',
     '[1,2]',
@@ -99,7 +99,7 @@ describe('a JSON object', () => {
     expect(entry).toBe('{"level":"info","message":"m","metadata":{"id":123456789012345678901234567890}}')
   })
 
-  test('that is nested very deeply is sent as text', () => {
+  test('that is nested very deeply is sent as a string', () => {
     const line = `{"message":"m","a":${'['.repeat(30_000)}1e400${']'.repeat(30_000)}}`
     expect(textOf(line)).toBe(JSON.stringify({ level: 'info', message: line }))
   })

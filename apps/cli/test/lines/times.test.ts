@@ -12,7 +12,7 @@ test.each([
   ['Nov  2 10:00:00', '2026-11-02T10:00:00+01:00'],
   ['20/Nov/2026:10:00:00 -0700', '2026-11-20T10:00:00-0700'],
   ['1120 10:00:00.5', '2026-11-20T10:00:00.5+01:00'],
-])('a time without an offset has that of the zone: %s', (text, time) => {
+])('a time without an offset has the offset of the zone: %s', (text, time) => {
   expect(inBerlin.read(text)).toBe(time)
 })
 

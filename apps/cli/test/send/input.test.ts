@@ -33,7 +33,7 @@ describe('decompress', () => {
       'zstd with frames that are not data',
       Buffer.concat([skippable(0), zstdCompressSync(TEXT, withChecksum), skippable(7), skippable(15)]),
     ],
-  ])('yields the text of %s, in pieces of any size', async (_name, data) => {
+  ])('yields the lines of %s, in pieces of any size', async (_name, data) => {
     expect(await output(data)).toBe(TEXT)
     expect(await output(data, 1_000)).toBe(TEXT)
     expect(await output(data.subarray(0, 40), 1).catch(() => 'cut off')).not.toBe('')
@@ -72,7 +72,7 @@ describe('decompress', () => {
       await expect(output(damaged, 1_000, 'app.log.br')).rejects.toThrow('damaged or incomplete')
   })
 
-  test('yields the first bytes of an open stream of text at once', async () => {
+  test('yields the first bytes of an open stream at once', async () => {
     const stream = new PassThrough()
     stream.write('a\n')
     const pieces = decompress(stream, 'stdin')
@@ -92,7 +92,7 @@ describe('decompress', () => {
   })
 })
 
-/** The lines of a text that arrives in pieces of `pieceBytes`. */
+/** The lines of a string that arrives in pieces of `pieceBytes`. */
 async function split(text: string | Buffer, pieceBytes: number, bytesMax = 1_000): Promise<Line[]> {
   return (
     await Array.fromAsync(
@@ -124,7 +124,7 @@ describe.each([1, 2, 3, 7, 1_000])('in pieces of %i bytes', (pieceBytes) => {
     expect(texts(await split('Ä東👩‍💻\nß', pieceBytes))).toEqual(['Ä東👩‍💻', 'ß'])
   })
 
-  test('a line that is too long is yielded without its text, and the next line is read', async () => {
+  test('a line that is too long is yielded without its content, and the next line is read', async () => {
     const lines = await split('12345\n123456\r\n12345\r\n1234567890123\nx', pieceBytes, 5)
     expect(texts(lines)).toEqual(['12345', undefined, '12345', undefined, 'x'])
   })

@@ -92,7 +92,7 @@ test('the queue is the sum of its shards, with the age of the oldest chunk', () 
   })
 })
 
-test('the lag is that of all workers: the mean over their chunks, and the maximum', () => {
+test('the lag concerns all workers: the mean over their chunks, and the maximum', () => {
   const lags = [undefined, { chunks: 1, meanS: 4, maxS: 4 }, { chunks: 3, meanS: 1, maxS: 2 }]
   const processes = lags.map((lag) => processReport(lag === undefined ? {} : { role: 'worker', lag }))
   const { lag } = statusOf(readingOf({ processes }), undefined, trend, 0)
