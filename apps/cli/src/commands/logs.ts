@@ -112,13 +112,14 @@ async function showLogs(options: LogsOptions, context: Context): Promise<void> {
         count += entries.length
       }
       if (options.until === undefined) {
-        const hidesEntries = await source.hasAfter(range).catch((error: unknown) => {
+        const hidden = await source.hasAfter(range).catch((error: unknown) => {
           // The current entries are printed already. A search through many future ones must not make the command fail.
           if (signal.aborted || describe(error) === undefined) throw error
-          return true
+          return `not searched, ${describe(error)}`
         })
-        const until = `${range.until.replace(' ', 'T').slice(0, -3)}Z`
-        if (hidesEntries) await report(`entries of the future are not shown (--until ${until})`)
+        const until = `(--until ${range.until.replace(' ', 'T').slice(0, -3)}Z)`
+        const detail = hidden === true ? '' : `: ${hidden}`
+        if (hidden !== false) await report(`entries of the future are not shown ${until}${detail}`)
       }
       // The id is probably misspelt. Redis has the projects, but the rows of a deleted one can still be read.
       if (count === 0 && !(await source.hasEntries()))
