@@ -73,7 +73,10 @@ export async function createProgram(context: Context, args: readonly string[]): 
       writeOut: (text) => void stdout.write(text),
       writeErr: (text) => void stderr.write(text),
       // Every error of the command line starts in the same way, whether Commander or a command finds it.
-      outputError: (text, write) => write(`${errorPrefix(stderr)} ${text.replace(/^error: /, '')}`),
+      outputError: (text, write) => {
+        const lines = text.replace(/^error: /, '').split('\n')
+        write(`${errorPrefix(stderr)} ${lines.map(escapeControls).join('\n')}`)
+      },
     })
   withExamples(
     program,

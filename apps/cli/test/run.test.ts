@@ -54,6 +54,7 @@ describe('a usage error is reported with exit code 2 and the help of its command
     [['logs', '--where', 'level=error'], 'logs', 'It must be metadata.NAME=VALUE'],
     [['logs', ...many(21, '--where', 'metadata.a=1')], 'logs', 'at most 20 conditions'],
     [['status', '--interval', '0'], 'status', 'a whole number from 1 to 60'],
+    [['status', '--interval', '\u001B[2J'], 'status', String.raw`argument '\e[2J' is invalid`],
     [['failed-chunks', 'retry'], 'failed-chunks retry', 'name the failed chunks by their ids, or pass --all'],
     [['failed-chunks', 'purge', 'x', '--all'], 'failed-chunks purge', 'by their ids, or pass --all'],
     [['send', '--level', 'banana'], 'send', 'Allowed choices are log, debug, info, success, warn, error'],

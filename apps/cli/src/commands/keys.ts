@@ -1,5 +1,5 @@
 import { type ApiKeyRecord, keyState, type Registry, type Scope } from '@sluice/projects'
-import type { Command } from 'commander'
+import { type Command, Option } from 'commander'
 import type { Context } from '../context.ts'
 import { JSON_OPTION, SLUICE, someOf, withConnections, withExamples } from '../options.ts'
 import { keysOf, withRegistry } from '../redis-session.ts'
@@ -7,8 +7,8 @@ import { type Listing, printList } from '../terminal.ts'
 import { parseDuration, parseExpiry } from '../times.ts'
 
 const KEY_ID = `key id, as listed by \`${SLUICE} keys list\``
-/** A day: long enough to deploy the new key to every sender, and short enough not to be forgotten. */
-const OVERLAP_DEFAULT = '24h'
+/** Long enough to deploy the new key to every sender, and short enough not to be forgotten. */
+const OVERLAP_DEFAULT = [86_400_000, '24h'] as const
 
 export function define(keys: Command, context: Context): void {
   const { stdout } = context
@@ -66,14 +66,13 @@ export function define(keys: Command, context: Context): void {
     .command('rotate')
     .description('create a replacement for a key and print it; the old key stays valid for a while')
     .argument('<key-id>', KEY_ID)
-    .option(
-      '--overlap <time>',
-      `how long the old key stays valid, such as 30m or 7d (default: ${OVERLAP_DEFAULT})`,
-      parseDuration,
+    .addOption(
+      new Option('--overlap <time>', 'how long the old key stays valid, such as 30m or 7d')
+        .argParser(parseDuration)
+        .default(...OVERLAP_DEFAULT),
     )
     .option(...JSON_OPTION)
-    .action(async (keyId: string, options: { overlap?: number; json?: true }) => {
-      const { overlap = parseDuration(OVERLAP_DEFAULT), json } = options
+    .action(async (keyId: string, { overlap, json }: { overlap: number; json?: true }) => {
       const { key, record, replaced } = await withKeys((registry) => registry.keys.rotate(keyId, overlap))
       if (json) return stdout.write(`${JSON.stringify({ key, ...record, replaced })}\n`)
       const end = `${replaced.id} stays valid until ${replaced.expiresAt ?? 'it is revoked'}.`

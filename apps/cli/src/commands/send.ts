@@ -20,8 +20,6 @@ import { apiAccess, type ApiFlags } from '../service-access.ts'
 import { formatCount } from '../terminal.ts'
 import { parseDuration } from '../times.ts'
 
-const RETRY_FOR_DEFAULT = '5m'
-
 export function define(command: Command, context: Context): void {
   const options = command
     .argument(
@@ -45,10 +43,10 @@ export function define(command: Command, context: Context): void {
       'lines of the input that are not sent, to continue after an interruption: a number, or ranges such as 1-200,301-400',
       parseLineRanges,
     )
-    .option(
-      '--retry-for <time>',
-      `how long to retry while the API is overloaded or unavailable (default: ${RETRY_FOR_DEFAULT})`,
-      parseDuration,
+    .addOption(
+      new Option('--retry-for <time>', 'how long to retry while the API is overloaded or unavailable')
+        .argParser(parseDuration)
+        .default(300_000, '5m'),
     )
   withExamples(
     withConnections(options, 'api').addHelpText('after', LINES_HELP),
@@ -71,7 +69,7 @@ interface SendOptions extends ApiFlags {
   environment?: string
   raw?: true
   timezone?: string
-  retryFor?: number
+  retryFor: number
   skipLines?: readonly LineRange[]
 }
 
@@ -87,8 +85,7 @@ async function send(files: readonly string[], options: SendOptions, context: Con
 
   const startedAtMs = nowMs()
   const report = new SendReport(stderr)
-  const retryForMs = retryFor ?? parseDuration(RETRY_FOR_DEFAULT)
-  const sender = new EntrySender({ api, retryForMs, interrupted, nowMs }, report)
+  const sender = new EntrySender({ api, retryForMs: retryFor, interrupted, nowMs }, report)
   const signal = AbortSignal.any([interrupted, sender.failed])
   let failures = 0
   const noteFailure = (error: unknown): void => {
