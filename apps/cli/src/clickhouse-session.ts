@@ -4,17 +4,16 @@ import {
   ClickHouseError,
   connectClickHouse,
 } from '@sluice/clickhouse'
-import { CliError, describeNetworkError } from './errors.ts'
+import { CliError, codeOf, describeNetworkError } from './errors.ts'
 import { SLUICE } from './options.ts'
 import { redactUrl } from './terminal.ts'
 
-/** How long ClickHouse may send nothing. A search through all rows of a big project takes seconds. */
+/** A search through all rows of a big project takes seconds. */
 const REQUEST_TIMEOUT_MS = 60_000
 
 /**
- * Opens a connection to ClickHouse for one task, and closes it in any case.
+ * Opens a connection to ClickHouse for one task, and closes it in any case. ClickHouse may send nothing for `requestTimeoutMs`.
  *
- * @param requestTimeoutMs how long ClickHouse may send nothing
  * @throws CliError when ClickHouse is unavailable or returns an error
  */
 export async function withClickHouse<Result>(
@@ -36,45 +35,29 @@ export async function withClickHouse<Result>(
 export function toCliError(error: unknown, access: ClickHouseAccess): unknown {
   const reason = describeClickHouseError(error, access)
   if (reason === undefined) return error
-  const isUnavailable = !(error instanceof ClickHouseError) && untrustedCertificateCode(error) === undefined
+  const isUnavailable = !(error instanceof ClickHouseError) && !CERTIFICATE_CODES.test(codeOf(error))
   const advice = isUnavailable ? '; `npm start` starts the local services' : ''
   return new CliError(`${reason}${advice}`, { cause: error })
-}
-
-/** ClickHouse's error codes with advice that is better than ClickHouse's message. */
-const UNKNOWN_TABLE = '60'
-const UNKNOWN_DATABASE = '81'
-const REQUIRED_PASSWORD = '194'
-const AUTHENTICATION_FAILED = '516'
-
-/** Describes a failure of ClickHouse in one sentence; undefined for errors of another kind. */
-export function describeClickHouseError(error: unknown, access: ClickHouseAccess): string | undefined {
-  const clickhouse = `ClickHouse at ${redactUrl(access.url)}`
-  if (!(error instanceof ClickHouseError)) {
-    const code = untrustedCertificateCode(error)
-    if (code !== undefined) {
-      return `${clickhouse} has a certificate that is not trusted (${code}); CLICKHOUSE_TLS_CA_FILE can name the file of its authority`
-    }
-    const reason = describeNetworkError(error)
-    return reason === undefined ? undefined : `${clickhouse} ${reason}`
-  }
-  switch (error.code) {
-    case UNKNOWN_TABLE:
-    case UNKNOWN_DATABASE:
-      return `${clickhouse} has no tables in the database ${access.database} yet; \`${SLUICE} migrate\` creates them`
-    case REQUIRED_PASSWORD:
-    case AUTHENTICATION_FAILED:
-      return `${clickhouse} rejects the user ${access.username}; check CLICKHOUSE_USERNAME and CLICKHOUSE_PASSWORD`
-    default:
-      return `${clickhouse} returned an error: ${error.message.split('\n', 1)[0] ?? ''} (code ${error.code})`
-  }
 }
 
 /** Node's codes for certificates that are not trusted: https://nodejs.org/api/tls.html#x509-certificate-error-codes */
 const CERTIFICATE_CODES = /^(CERT_|DEPTH_ZERO_|ERR_TLS_CERT_|SELF_SIGNED_|UNABLE_TO_)/
 
-/** Node's code for a certificate that is not trusted; undefined for errors of another kind. */
-function untrustedCertificateCode(error: unknown): string | undefined {
-  if (!(error instanceof Error && 'code' in error && typeof error.code === 'string')) return undefined
-  return CERTIFICATE_CODES.test(error.code) ? error.code : undefined
+/** Describes a failure of ClickHouse in one sentence; undefined for errors of another kind. */
+export function describeClickHouseError(error: unknown, access: ClickHouseAccess): string | undefined {
+  const clickhouse = `ClickHouse at ${redactUrl(access.url)}`
+  const code = codeOf(error)
+  if (!(error instanceof ClickHouseError)) {
+    if (CERTIFICATE_CODES.test(code))
+      return `${clickhouse} has a certificate that is not trusted (${code}); CLICKHOUSE_TLS_CA_FILE can name the file of its authority`
+    const reason = describeNetworkError(error)
+    return reason === undefined ? undefined : `${clickhouse} ${reason}`
+  }
+  // UNKNOWN_TABLE and UNKNOWN_DATABASE.
+  if (code === '60' || code === '81')
+    return `${clickhouse} has no tables in the database ${access.database} yet; \`${SLUICE} migrate\` creates them`
+  // REQUIRED_PASSWORD and AUTHENTICATION_FAILED.
+  if (code === '194' || code === '516')
+    return `${clickhouse} rejects the user ${access.username}; check CLICKHOUSE_USERNAME and CLICKHOUSE_PASSWORD`
+  return `${clickhouse} returned an error: ${error.message.split('\n', 1)[0] ?? ''} (code ${code})`
 }

@@ -16,8 +16,6 @@ export interface Context {
   /** Where `npm start` keeps its data, and `local.json` with the addresses of the services it runs. */
   readonly dataDirectory: string
   readonly stdin: Readable
-  /** Whether stdin is a terminal, at which a user can answer a question. */
-  readonly stdinIsTerminal: boolean
   readonly stdout: Output
   readonly stderr: Output
   readonly nowMs: () => number

@@ -46,7 +46,6 @@ const context: Context = {
   environment: process.env,
   dataDirectory: isAbsolute(dataDirectory) ? dataDirectory : join(projectRoot, dataDirectory),
   stdin: process.stdin,
-  stdinIsTerminal: isatty(process.stdin.fd),
   stdout: output(process.stdout),
   stderr: output(process.stderr),
   nowMs: Date.now,

@@ -6,87 +6,71 @@ export const SLUICE = 'sluice'
 
 type Example = readonly [args: string, meaning: string]
 
-/** Adds examples to the end of the help page of a command. */
-export function withExamples(command: Command, ...given: readonly Example[]): Command {
-  const width = Math.max(...given.map(([args]) => args.length))
-  const lines = given.map(([args, meaning]) => `  ${SLUICE} ${args.padEnd(width)}  # ${meaning}`)
-  return command.addHelpText('after', `\nExamples:\n${lines.join('\n')}`)
+/** Adds examples to the end of the help page of a command, and of its subcommands. */
+export function withExamples(command: Command, ...examples: readonly Example[]): Command {
+  const width = Math.max(...examples.map(([args]) => args.length))
+  const lines = examples.map(([args, meaning]) => `  ${SLUICE} ${args.padEnd(width)}  # ${meaning}`)
+  const position = command.parent === null ? 'after' : 'afterAll'
+  return command.addHelpText(position, `\nExamples:\n${lines.join('\n')}`)
 }
 
-const CONNECTION_HEADING = 'Connection options:'
-
-/** Call it after the other options: the help lists groups of options in the order in which they were added. */
-export function withRedisOptions(command: Command): Command {
-  return withConnectionOptions(command, {
+/** There is no flag for a password: other users of the machine can see flags. */
+const connections = {
+  redis: {
     '--redis-url <url>': 'address of Redis (REDIS_URL)',
     '--prefix <text>': "prefix of the installation's keys in Redis (SLUICE_PREFIX)",
-  })
-}
-
-/**
- * Call it after the other options, as `withRedisOptions`. There is no flag for the password: other users of the machine
- * can see flags.
- */
-export function withClickHouseOptions(command: Command): Command {
-  return withConnectionOptions(command, {
+  },
+  clickhouse: {
     '--clickhouse-url <url>': "address of ClickHouse's HTTP interface (CLICKHOUSE_URL)",
     '--clickhouse-username <name>':
       'ClickHouse user (CLICKHOUSE_USERNAME); the password comes from CLICKHOUSE_PASSWORD',
     '--clickhouse-database <name>': 'database with the tables (CLICKHOUSE_DATABASE)',
-  })
-}
-
-export function withApiOptions(command: Command): Command {
-  return withConnectionOptions(command, {
+  },
+  api: {
     '--api-url <url>': 'address of the API (SLUICE_API_URL)',
     '--api-key <key>': 'API key (SLUICE_API_KEY, which other users of the machine cannot see)',
-  })
-}
+  },
+} as const
 
-function withConnectionOptions(command: Command, options: Readonly<Record<string, string>>): Command {
-  for (const [flags, description] of Object.entries(options))
-    command.addOption(new Option(flags, description).helpGroup(CONNECTION_HEADING))
+/** Adds the flags with which a command and its subcommands find services. Call it after the command's other options. */
+export function withConnections(command: Command, ...services: (keyof typeof connections)[]): Command {
+  for (const [flags, description] of services.flatMap((service) => Object.entries(connections[service])))
+    command.addOption(new Option(flags, description).helpGroup('Connection options:'))
   return command
 }
 
 export const JSON_OPTION = ['--json', 'print one JSON object per line'] as const
 
 /** A parser for options that are whole numbers. */
-export function integer(min: number, max: number): (text: string) => number {
-  return (text) => {
-    const value = /^\d{1,15}$/.test(text) ? Number(text) : Number.NaN
-    if (value >= min && value <= max) return value
+export function integer(min: number, max: number): (value: string) => number {
+  return (value) => {
+    const number = /^\d{1,15}$/.test(value) ? Number(value) : Number.NaN
+    if (number >= min && number <= max) return number
     throw new InvalidArgumentError(`It must be a whole number from ${min} to ${max}.`)
   }
 }
 
-/** A parser for options that may be repeated. */
-export function repeated(text: string, before: readonly string[] = []): readonly string[] {
-  return [...before, text]
-}
+/** For commands that list items. */
+export const LIMIT_OPTION = ['--limit <count>', 'maximum number of items', integer(1, 10_000), 100] as const
 
-/** A parser for options that may be repeated, and whose values may be comma-separated. */
-export function list(text: string, before: readonly string[] = []): readonly string[] {
-  const values = text.split(',').map((value) => value.trim())
-  if (values.includes('')) throw new InvalidArgumentError('A value is empty.')
-  return [...before, ...values]
-}
-
-/** @throws UsageError when the value of an option is not one of those allowed */
-export function requireOneOf<Allowed extends string>(
-  option: string,
-  value: string,
+/** A parser for options that have some of a few values, comma-separated or repeated, in upper or lower case. */
+export function someOf<Allowed extends string>(
   allowed: readonly Allowed[],
-): Allowed {
-  const found = allowed.find((one) => one === value)
-  if (found !== undefined) return found
-  throw new UsageError(`${option} must be one of ${allowed.join(', ')}, not "${value}"`)
+): (value: string, before?: readonly Allowed[]) => readonly Allowed[] {
+  return (value, before = []) => {
+    const added = value.split(',').map((name) => {
+      const found = allowed.find((each) => each === name.trim().toLowerCase())
+      if (found !== undefined) return found
+      throw new InvalidArgumentError(`Allowed choices are ${allowed.join(', ')}.`)
+    })
+    return [...new Set([...before, ...added])]
+  }
 }
 
 /** For commands that retry or remove items: by their ids, or all of them. */
-export function withChoice(command: Command, names: string, parse = repeated): Command {
+export function withChoice(command: Command, names: string): Command {
   const ids = `ids, as listed by \`${SLUICE} ${command.parent?.name()} list\``
-  return command.argument('[ids...]', ids, parse).option('--all', `all ${names}`)
+  return command.argument('[ids...]', ids).option('--all', `all ${names}`)
 }
 
 /** Retrying or removing everything must be requested explicitly. @throws UsageError */

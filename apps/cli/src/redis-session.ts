@@ -1,4 +1,5 @@
 import { once } from 'node:events'
+import { type ApiKeyRecord, Registry, RegistryError } from '@sluice/projects'
 import {
   checkReplication,
   closeRedis,
@@ -6,17 +7,18 @@ import {
   countedIn,
   type DurableRedis,
   durableRedis,
+  installationNames,
   NotReplicatedError,
   type RedisConnection,
   redisServers,
 } from '@sluice/runtime'
-import { CliError, describeNetworkError } from './errors.ts'
-import { convertSettingsErrors, type RedisAccess } from './service-access.ts'
+import type { Context } from './context.ts'
+import { CliError, describeNetworkError, SILENT } from './errors.ts'
+import { convertSettingsErrors, type RedisAccess, redisAccess, type RedisFlags } from './service-access.ts'
 import { redactUrl } from './terminal.ts'
 
 /** Redis normally responds within milliseconds. */
-const CONNECT_DEADLINE_MS = 5_000
-const COMMAND_DEADLINE_MS = 5_000
+const DEADLINE_MS = 5_000
 /** Replicas normally confirm within milliseconds. */
 const REPLICATION_WAIT_MS = 4_000
 
@@ -32,7 +34,7 @@ export async function withRedis<Result>(
 ): Promise<Result> {
   const { url, prefix: _prefix, memoryBytes: _memoryBytes, replicas, ...tuning } = access
   const redis = convertSettingsErrors(() =>
-    connectRedis(url, { ...tuning, failFast: true, commandTimeoutMs: COMMAND_DEADLINE_MS }),
+    connectRedis(url, { ...tuning, failFast: true, commandTimeoutMs: DEADLINE_MS }),
   )
   redis.on('error', ignore)
   const durable = durableRedis(redis, {
@@ -44,12 +46,12 @@ export async function withRedis<Result>(
   })
   let danger: string | undefined
   try {
-    await once(redis, 'ready', { signal: AbortSignal.timeout(CONNECT_DEADLINE_MS) })
+    await once(redis, 'ready', { signal: AbortSignal.timeout(DEADLINE_MS) })
     // Of a cluster. Otherwise each is opened by the first command, and further commands are rejected meanwhile. A node that is
     // unavailable rejects the commands that need it.
     const nodes = redisServers(redis).filter(({ status }) => status === 'wait')
     await Promise.allSettled(nodes.map((node) => node.connect()))
-    await durable.ready(AbortSignal.timeout(CONNECT_DEADLINE_MS))
+    await durable.ready(AbortSignal.timeout(DEADLINE_MS))
     if (durable.replicas > 0) {
       // The check that API processes and workers repeat.
       const servers = redisServers(redis).filter(({ status }) => status === 'ready')
@@ -65,14 +67,12 @@ export async function withRedis<Result>(
     }
     return await task(redis, durable)
   } catch (error) {
-    if (danger !== undefined && error instanceof NotReplicatedError) {
-      const reason = `Redis at ${redactUrl(url)} ${danger}`
-      throw new CliError(`${reason}. Correct this, and repeat the command`, { cause: error })
-    }
+    const address = `Redis at ${redactUrl(url)}`
+    if (danger !== undefined && error instanceof NotReplicatedError)
+      throw new CliError(`${address} ${danger}. Correct this, and repeat the command`, { cause: error })
     const reason = describeRedisError(error)
     if (reason === undefined) throw error
-    const message = `Redis at ${redactUrl(url)} ${reason}; \`npm start\` starts the local services`
-    throw new CliError(message, { cause: error })
+    throw new CliError(`${address} ${reason}; \`npm start\` starts the local services`, { cause: error })
   } finally {
     await Promise.all([durable.close(), closeRedis(redis)])
   }
@@ -88,10 +88,37 @@ function describeRedisError(error: unknown): string | undefined {
   if (!(error instanceof Error)) return undefined
   // Redis Cluster: why the last node that was tried did not respond.
   if ('lastNodeError' in error) return describeRedisError(error.lastNodeError)
-  if (error.name === 'AbortError' || error.message === 'Command timed out') return 'did not respond in time'
+  if (error.name === 'AbortError' || error.message === 'Command timed out') return SILENT
   if (lostConnection.test(error.message)) return 'closed the connection'
   if (error instanceof NotReplicatedError)
     return `may lose the change in a failover: ${error.message}. Repeat the command`
   if (error.name === 'ReplyError') return `returned an error: ${error.message}`
   return describeNetworkError(error)
+}
+
+/**
+ * Opens the registry of projects and keys for one task, and closes it in any case.
+ *
+ * @throws CliError when Redis is unavailable, or the registry rejects the operation
+ */
+export async function withRegistry<Result>(
+  flags: RedisFlags,
+  context: Context,
+  task: (registry: Registry) => Promise<Result>,
+): Promise<Result> {
+  const access = await redisAccess(flags, context)
+  const prefix = installationNames(access.prefix).registryPrefix
+  return withRedis(access, async (redis, durable) => {
+    try {
+      return await task(new Registry(redis, prefix, Date.now, durable))
+    } catch (error) {
+      throw error instanceof RegistryError ? new CliError(error.message, { cause: error }) : error
+    }
+  })
+}
+
+/** The keys of a project, including revoked ones. @throws CliError when there is no such project */
+export async function keysOf({ projects, keys }: Registry, projectId: string): Promise<ApiKeyRecord[]> {
+  if ((await projects.find(projectId)) === undefined) throw new CliError(`there is no project ${projectId}`)
+  return keys.list(projectId)
 }

@@ -1,45 +1,23 @@
 import { Command, CommanderError } from 'commander'
 import packageJson from '../package.json' with { type: 'json' }
 import type { Context } from './context.ts'
-import { CliError, isDebugSet, stackTrace, UsageError } from './errors.ts'
+import { CliError, stackTrace, UsageError } from './errors.ts'
 import { SLUICE, withExamples } from './options.ts'
 import { escapeControls, painter } from './terminal.ts'
 
-interface CommandModule {
-  /** Adds the options, the subcommands and the action of a command. */
-  define(command: Command, context: Context): void
-}
+/** Adds the options, the subcommands and the action of a command. */
+type Define = (command: Command, context: Context) => void
 
 /** The file of a command is loaded only if the arguments name it: its packages take far longer to load than the help. */
-const commands: readonly (readonly [
-  name: string,
-  description: string,
-  load: () => Promise<CommandModule>,
-])[] = [
+const commands: readonly [name: string, description: string, load: () => Promise<{ define: Define }>][] = [
   ['projects', 'manage projects, which own API keys and rows', () => import('./commands/projects.ts')],
   ['keys', "manage a project's API keys", () => import('./commands/keys.ts')],
-  [
-    'migrate',
-    "create ClickHouse's database and tables, or bring them up to date",
-    () => import('./commands/migrate.ts'),
-  ],
+  ['migrate', "create or update ClickHouse's database and tables", () => import('./commands/migrate.ts')],
   ['logs', 'print the newest matching entries, oldest first', () => import('./commands/logs.ts')],
   ['send', 'send the lines of log files or of stdin as entries', () => import('./commands/send.ts')],
-  [
-    'status',
-    'show rates, backlog, lag, processes, shards, dead letters and the memory of Redis',
-    () => import('./commands/status.ts'),
-  ],
-  [
-    'dead-letters',
-    'list, retry and remove rows that ClickHouse rejected',
-    () => import('./commands/dead-letters.ts'),
-  ],
-  [
-    'failed-chunks',
-    'list, retry and remove chunks that no worker could deliver',
-    () => import('./commands/failed-chunks.ts'),
-  ],
+  ['status', 'show rates, backlog, lag, processes and memory', () => import('./commands/status.ts')],
+  ['dead-letters', 'list, retry and remove rejected rows', () => import('./commands/dead-letters.ts')],
+  ['failed-chunks', 'list, retry and remove failed chunks', () => import('./commands/failed-chunks.ts')],
 ]
 
 const EXIT_CODE_USAGE = 2
@@ -58,26 +36,13 @@ export async function run(args: readonly string[], context: Context): Promise<nu
     // Commander has already printed the error, or the requested help.
     if (error instanceof CommanderError) return error.exitCode === 0 ? 0 : EXIT_CODE_USAGE
     if (!(error instanceof CliError)) throw error
-    const isDebugging = program.opts<{ debug?: true }>().debug === true || isDebugSet(context.environment)
-    await reportError(error, running, isDebugging, context)
+    const { stderr } = context
+    await stderr.write(`${errorPrefix(stderr)} ${escapeControls(error.message)}\n`)
+    if (error instanceof UsageError) await stderr.write(`${usageHint(running)}\n`)
+    if (program.opts<{ debug?: true }>().debug)
+      for (const line of stackTrace(error).split('\n')) await stderr.write(`${escapeControls(line)}\n`)
     return error.exitCode
   }
-}
-
-async function reportError(
-  error: CliError,
-  command: Command,
-  isDebugging: boolean,
-  { stderr }: Context,
-): Promise<void> {
-  await stderr.write(`${errorPrefix(stderr)} ${escapeControls(error.message)}\n`)
-  if (error instanceof UsageError) await stderr.write(`${usageHint(command)}\n`)
-  if (!isDebugging) return
-  await stderr.write(
-    stackTrace(error)
-      .map((line) => `${escapeControls(line)}\n`)
-      .join(''),
-  )
 }
 
 function errorPrefix({ colours }: Context['stderr']): string {
@@ -101,14 +66,17 @@ export async function createProgram(context: Context, args: readonly string[]): 
       'Show the status; manage projects, API keys, tables, dead letters and failed chunks; send and read logs.',
     )
     .version(packageJson.version, '-V, --version', 'print the version')
-    .option('--debug', 'print the stack trace of an error (SLUICE_DEBUG=1)')
+    .option('--debug', 'print the stack trace of an error')
     .exitOverride()
     .configureHelp({ showGlobalOptions: true })
     .configureOutput({
       writeOut: (text) => void stdout.write(text),
       writeErr: (text) => void stderr.write(text),
       // Every error of the command line starts in the same way, whether Commander or a command finds it.
-      outputError: (text, write) => write(`${errorPrefix(stderr)} ${text.replace(/^error: /, '')}`),
+      outputError: (text, write) => {
+        const lines = text.replace(/^error: /, '').split('\n')
+        write(`${errorPrefix(stderr)} ${lines.map(escapeControls).join('\n')}`)
+      },
     })
   withExamples(
     program,
@@ -137,13 +105,11 @@ Connection settings come from flags, else from the environment, else from the se
                                REDIS_URL, REDIS_TLS_CA_FILE, REDIS_SENTINEL_PASSWORD, REDIS_REPLICAS_ACK,
                                SLUICE_PREFIX
   migrate, logs, dead-letters  CLICKHOUSE_URL, CLICKHOUSE_USERNAME, CLICKHOUSE_PASSWORD, CLICKHOUSE_DATABASE,
-                               CLICKHOUSE_CLUSTER, CLICKHOUSE_TLS_CA_FILE; with --project also those of Redis, to
-                               check that the project exists
+                               CLICKHOUSE_CLUSTER, CLICKHOUSE_TLS_CA_FILE
   send                         SLUICE_API_URL, SLUICE_API_KEY
   status                       those of Redis and ClickHouse, and REDIS_MEMORY_BYTES
 
-Other variables: SLUICE_DATA_DIR is the folder of the data of \`npm start\` (default: .data). SLUICE_DEBUG=1 prints stack
-traces of errors. NO_COLOR turns colours off.
+Other variables: SLUICE_DATA_DIR is the folder of the data of \`npm start\` (default: .data). NO_COLOR turns colours off.
 
 Exit codes: 0 success, 1 failure or rejected entries, 2 usage error, 130 interrupted.
 Ctrl-C is a success for status --watch.`

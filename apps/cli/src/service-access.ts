@@ -3,7 +3,7 @@ import { join } from 'node:path'
 import { type ClickHouseAccess, clickhouseAccessFrom, clickhouseSettings } from '@sluice/clickhouse'
 import { parseRedisUrl, readSettings, redisSettings, SettingsError } from '@sluice/runtime'
 import type { Context } from './context.ts'
-import { CliError, throwReadError } from './errors.ts'
+import { CliError, codeOf, throwReadError } from './errors.ts'
 import { SLUICE } from './options.ts'
 
 export interface RedisFlags {
@@ -11,16 +11,7 @@ export interface RedisFlags {
   prefix?: string
 }
 
-export interface RedisAccess {
-  readonly url: string
-  readonly prefix: string
-  readonly tlsCaFile?: string | undefined
-  readonly sentinelPassword?: string | undefined
-  /** How many replicas must have a change on disk. */
-  readonly replicas: number
-  /** The memory budget of a server without `maxmemory`. */
-  readonly memoryBytes: number
-}
+export type RedisAccess = Readonly<Awaited<ReturnType<typeof redisAccess>>>
 
 export interface ClickHouseFlags {
   clickhouseUrl?: string
@@ -33,11 +24,7 @@ export interface ApiFlags {
   apiKey?: string
 }
 
-export interface ApiAccess {
-  /** The address of the logs resource itself. */
-  readonly url: string
-  readonly key: string
-}
+export type ApiAccess = Readonly<Awaited<ReturnType<typeof apiAccess>>>
 
 type SettingSources = Pick<Context, 'environment' | 'dataDirectory'>
 
@@ -46,10 +33,9 @@ type SettingSources = Pick<Context, 'environment' | 'dataDirectory'>
  * used only with the address next to them: a password or key of the local services is never sent to another server.
  */
 
-export async function redisAccess(flags: RedisFlags, sources: SettingSources): Promise<RedisAccess> {
+export async function redisAccess(flags: RedisFlags, sources: SettingSources) {
   const { environment } = sources
-  const url =
-    flags.redisUrl ?? nonEmpty(environment['REDIS_URL']) ?? (await readLocalServices(sources)).redisUrl
+  const url = flags.redisUrl || environment['REDIS_URL'] || (await readLocalServices(sources)).redisUrl
   if (url === undefined) throw noAddress('Redis', 'REDIS_URL', '--redis-url')
   const settings = convertSettingsErrors(() => {
     parseRedisUrl(url)
@@ -61,26 +47,17 @@ export async function redisAccess(flags: RedisFlags, sources: SettingSources): P
     prefix: settings.SLUICE_PREFIX,
     tlsCaFile: settings.REDIS_TLS_CA_FILE,
     sentinelPassword: settings.REDIS_SENTINEL_PASSWORD,
+    /** How many replicas must have a change on disk. */
     replicas: settings.REDIS_REPLICAS_ACK,
+    /** The memory budget of a server without `maxmemory`. */
     memoryBytes: settings.REDIS_MEMORY_BYTES,
   }
 }
 
 /**
- * Whether `redisAccess` finds the Redis with the projects whose rows are in this ClickHouse. The address in local.json counts only with
- * the ClickHouse next to it: another installation has other projects.
+ * @param redis the Redis of the same installation, if the caller uses one. The address in local.json counts only with the Redis next to
+ *   it: the tables of another installation are elsewhere
  */
-export async function hasRegistry(
-  flags: RedisFlags,
-  clickhouse: Pick<ClickHouseAccess, 'url'>,
-  sources: SettingSources,
-): Promise<boolean> {
-  if ((flags.redisUrl ?? nonEmpty(sources.environment['REDIS_URL'])) !== undefined) return true
-  const { redisUrl, clickhouse: known } = await readLocalServices(sources)
-  return redisUrl !== undefined && clickhouse.url === known?.url
-}
-
-/** @param redis the ClickHouse with the tables of the installation in this Redis: the address in local.json counts only next to it */
 export async function clickhouseAccess(
   flags: ClickHouseFlags,
   sources: SettingSources,
@@ -89,42 +66,42 @@ export async function clickhouseAccess(
   const { environment } = sources
   const { clickhouse: known, redisUrl } = await readLocalServices(sources)
   const localUrl = redis === undefined || redis.url === redisUrl ? known?.url : undefined
-  const url = flags.clickhouseUrl ?? nonEmpty(environment['CLICKHOUSE_URL']) ?? localUrl
+  const url = flags.clickhouseUrl || environment['CLICKHOUSE_URL'] || localUrl
   if (url === undefined) throw noAddress('ClickHouse', 'CLICKHOUSE_URL', '--clickhouse-url')
-  requireHttpUrl(url, 'ClickHouse')
   const local = url === known?.url ? known : undefined
-  const settingOf = (flag: string | undefined, variable: string, otherwise?: string): string | undefined =>
-    flag ?? nonEmpty(environment[variable]) ?? otherwise
   return convertSettingsErrors(() =>
     clickhouseAccessFrom(
       readSettings(clickhouseSettings, {
+        ...environment,
         CLICKHOUSE_URL: url,
-        CLICKHOUSE_TLS_CA_FILE: environment['CLICKHOUSE_TLS_CA_FILE'],
-        CLICKHOUSE_CLUSTER: environment['CLICKHOUSE_CLUSTER'],
-        CLICKHOUSE_USERNAME: settingOf(flags.clickhouseUsername, 'CLICKHOUSE_USERNAME', local?.username),
-        CLICKHOUSE_PASSWORD: settingOf(undefined, 'CLICKHOUSE_PASSWORD', local?.password),
-        CLICKHOUSE_DATABASE: settingOf(flags.clickhouseDatabase, 'CLICKHOUSE_DATABASE', local?.database),
+        CLICKHOUSE_USERNAME:
+          flags.clickhouseUsername ?? (environment['CLICKHOUSE_USERNAME'] || local?.username),
+        CLICKHOUSE_PASSWORD: environment['CLICKHOUSE_PASSWORD'] || local?.password,
+        CLICKHOUSE_DATABASE:
+          flags.clickhouseDatabase ?? (environment['CLICKHOUSE_DATABASE'] || local?.database),
       }),
     ),
   )
 }
 
-export async function apiAccess(flags: ApiFlags, sources: SettingSources): Promise<ApiAccess> {
+export async function apiAccess(flags: ApiFlags, sources: SettingSources) {
   const { environment } = sources
   const known = await readLocalServices(sources)
-  const url = flags.apiUrl ?? nonEmpty(environment['SLUICE_API_URL']) ?? known.apiUrl
+  const url = flags.apiUrl || environment['SLUICE_API_URL'] || known.apiUrl
   if (url === undefined) throw noAddress('API', 'SLUICE_API_URL', '--api-url')
-  requireHttpUrl(url, 'the API')
+  // The address is not printed: it may contain a password.
+  if (!URL.canParse(url) || !/^https?:$/.test(new URL(url).protocol))
+    throw new CliError('the address of the API must start with http:// or https://')
   if (new URL(url).username !== '' || new URL(url).password !== '')
     throw new CliError('the address of the API must not contain a user or a password')
-  const localKey = url === known.apiUrl ? known.apiKey : undefined
-  const key = flags.apiKey ?? nonEmpty(environment['SLUICE_API_KEY']) ?? localKey
+  const key =
+    flags.apiKey ?? (environment['SLUICE_API_KEY'] || (url === known.apiUrl ? known.apiKey : undefined))
   if (key === undefined) {
     throw new CliError(
       `no API key is configured: create one with \`${SLUICE} keys create\`, and set SLUICE_API_KEY or pass --api-key`,
     )
   }
-  // The address is the one of the host, or a base address that ends with the version.
+  // The address of the logs resource. The given one is the host's, or a base address that ends with the version.
   return { url: `${url.replace(/\/+$/, '').replace(/\/v1$/, '')}/v1/logs`, key }
 }
 
@@ -133,25 +110,14 @@ export function convertSettingsErrors<Result>(read: () => Result): Result {
   try {
     return read()
   } catch (error) {
-    if (error instanceof SettingsError) throw new CliError(error.message, { cause: error })
-    throw error
+    throw error instanceof SettingsError ? new CliError(error.message, { cause: error }) : error
   }
-}
-
-function nonEmpty(value: string | undefined): string | undefined {
-  return value === '' ? undefined : value
 }
 
 function noAddress(service: string, variable: string, flag: string): CliError {
   return new CliError(
     `no ${service} address is configured: start the local services with \`npm start\`, set ${variable}, or pass ${flag}`,
   )
-}
-
-function requireHttpUrl(url: string, service: string): void {
-  if (URL.canParse(url) && ['http:', 'https:'].includes(new URL(url).protocol)) return
-  // The address is not printed: it may contain a password.
-  throw new CliError(`the address of ${service} must start with http:// or https://`)
 }
 
 /** The content of `local.json`: how to reach the services that `npm start` runs. */
@@ -168,15 +134,14 @@ export async function readLocalServices({
   dataDirectory,
 }: Pick<Context, 'dataDirectory'>): Promise<LocalServices> {
   const path = join(dataDirectory, 'local.json')
-  const text = await readFile(path, 'utf8').catch((error: unknown) => {
-    if (error instanceof Error && 'code' in error && error.code === 'ENOENT') return '{}'
-    return throwReadError(path)(error)
-  })
+  const json = await readFile(path, 'utf8').catch((error: unknown) =>
+    codeOf(error) === 'ENOENT' ? '{}' : throwReadError(path)(error),
+  )
   try {
-    const services: unknown = JSON.parse(text)
+    const services: unknown = JSON.parse(json)
     if (typeof services === 'object' && services !== null) return services
-  } catch (error) {
-    if (!(error instanceof SyntaxError)) throw error
+  } catch {
+    // It is reported below.
   }
   throw new CliError(`${path} is not a valid JSON object; \`npm start\` writes a new one`)
 }

@@ -1,12 +1,9 @@
-import { once } from 'node:events'
-import { createInterface } from 'node:readline'
 import { styleText } from 'node:util'
 import type { Context, Output } from './context.ts'
-import { CliError } from './errors.ts'
 
 export type Style = Parameters<typeof styleText>[0]
 
-/** Applies a style to text, or returns the text unchanged where colours are off. */
+/** Applies a style to a string, or returns it unchanged where colours are off. */
 export type Paint = (style: Style, text: string) => string
 
 export function painter(colours: boolean): Paint {
@@ -15,7 +12,7 @@ export function painter(colours: boolean): Paint {
 
 /**
  * C0 and C1 controls can move the cursor, overwrite earlier output and reprogram the terminal. The line and paragraph
- * separators and the bidirectional controls can disguise text.
+ * separators and the bidirectional controls can disguise what is printed.
  */
 // oxlint-disable-next-line no-control-regex -- it must match control characters, to escape them
 const CONTROLS = /[\u0000-\u001F\u007F-\u009F\u061C\u200E\u200F\u2028-\u202E\u2066-\u2069]/gu
@@ -27,12 +24,12 @@ const shortEscapes: Readonly<Record<string, string>> = {
   '\u001B': String.raw`\e`,
 }
 
-/** Makes untrusted text safe to print: one line, without control characters. */
+/** Makes an untrusted string safe to print: one line, without control characters. */
 export function escapeControls(text: string): string {
   return text.replace(CONTROLS, (character) => shortEscapes[character] ?? unicodeEscape(character))
 }
 
-/** Makes untrusted JSON text safe to print: the same value, without control characters. */
+/** Makes untrusted JSON safe to print: the same value, without control characters. */
 export function escapeJsonControls(json: string): string {
   return json.replace(CONTROLS, unicodeEscape)
 }
@@ -41,7 +38,11 @@ function unicodeEscape(character: string): string {
   return String.raw`\u${character.charCodeAt(0).toString(16).padStart(4, '0')}`
 }
 
-/** Prints a notice, which is not part of the output for programs. The text may be untrusted. */
+export function formatCount(count: number): string {
+  return count.toLocaleString('en-US')
+}
+
+/** Prints a notice, which is not part of the output for programs. It may be untrusted. */
 export async function printNotice(stderr: Output, text: string): Promise<void> {
   await stderr.write(`sluice: ${escapeControls(text)}\n`)
 }
@@ -86,19 +87,4 @@ export function table(rows: readonly (readonly string[])[], paint: Paint): strin
       .trimEnd(),
   )
   return lines.map((line, index) => `${index === 0 ? paint('dim', line) : line}\n`).join('')
-}
-
-/**
- * Asks the user to type a word before an action that cannot be undone. Scripts pass `--yes` instead.
- *
- * @param consequence a sentence about the effect of the action
- * @throws CliError when stdin is not a terminal, or the user types anything else
- */
-export async function confirm(context: Context, consequence: string, word: string): Promise<void> {
-  if (!context.stdinIsTerminal) throw new CliError('stdin is not a terminal; pass --yes to confirm')
-  await context.stderr.write(`${consequence}\nType ${word} to confirm: `)
-  const lines = createInterface({ input: context.stdin, terminal: false })
-  const [line] = (await Promise.race([once(lines, 'line'), once(lines, 'close')])) as [string?]
-  lines.close()
-  if (line?.trim() !== word) throw new CliError('not confirmed; nothing was changed')
 }

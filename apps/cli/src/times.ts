@@ -1,104 +1,62 @@
 import { parseTimestamp, toClickHouseTime } from '@sluice/rows'
-import { UsageError } from './errors.ts'
+import { InvalidArgumentError } from 'commander'
 
-const unitsMs: Readonly<Record<string, number>> = {
-  s: 1_000,
-  m: 60_000,
-  h: 3_600_000,
-  d: 86_400_000,
-  w: 604_800_000,
-}
+const unitsMs = { s: 1_000, m: 60_000, h: 3_600_000, d: 86_400_000, w: 604_800_000 } as const
 /** A hundred years. Longer durations are typing errors, and dates that far away exceed the range of `Date`. */
-const DURATION_MAX_MS = 36_500 * 86_400_000
+const DURATION_MAX_MS = 36_500 * unitsMs.d
 
-/** Parses `90s`, `15m`, `2h`, `3d` or `1w` into milliseconds; undefined for anything else. */
-export function parseDurationMs(text: string): number | undefined {
-  const [, digits, unit = ''] = /^(\d{1,9})([smhdw])$/.exec(text) ?? []
-  const unitMs = unitsMs[unit]
-  if (digits === undefined || unitMs === undefined) return undefined
-  const durationMs = Number(digits) * unitMs
+/** The milliseconds of `90s`, `15m`, `2h`, `3d` or `1w`; undefined for anything else. */
+function durationMsOf(value: string): number | undefined {
+  const [, digits, unit] = /^(\d{1,9})([smhdw])$/.exec(value) ?? []
+  const durationMs = Number(digits) * unitsMs[unit as keyof typeof unitsMs]
   return durationMs <= DURATION_MAX_MS ? durationMs : undefined
 }
 
-/**
- * Parses the value of an option that is a duration.
- *
- * @throws UsageError
- */
-export function requireDurationMs(option: string, text: string): number {
-  const durationMs = parseDurationMs(text)
+/** Parses an option that is a duration. @returns milliseconds @throws InvalidArgumentError */
+export function parseDuration(value: string): number {
+  const durationMs = durationMsOf(value)
   if (durationMs !== undefined) return durationMs
-  throw new UsageError(`${option} must be a duration such as 30s, 15m, 12h or 90d, not "${text}"`)
+  throw new InvalidArgumentError('It must be a duration such as 30s, 15m, 12h or 90d.')
 }
 
-/**
- * Parses an ISO 8601 date or date-time, UTC if it has no offset, into UTC with microseconds in ClickHouse's text form:
- * `2026-11-20 22:43:01.123456`. Times in this form sort as text.
- */
-function parseInstant(text: string): string | undefined {
-  const timestamp = parseTimestamp(/^\d{4}-\d\d-\d\d$/.test(text) ? `${text}T00:00` : text)
+/** The time of an ISO 8601 date or date-time, UTC if it has no offset, in the form of `toPreciseTime`. */
+function instantOf(value: string): string | undefined {
+  const timestamp = parseTimestamp(/^\d{4}-\d\d-\d\d$/.test(value) ? `${value}T00:00` : value)
   // The timestamp is in UTC, with or without a Z and a fraction, and has a T or a space in the middle.
   const [, date, time, fraction = ''] = /^(.{10})[T ](.{8})(?:\.(\d+))?/.exec(timestamp ?? '') ?? []
   return date === undefined ? undefined : `${date} ${time}.${fraction.padEnd(6, '0').slice(0, 6)}`
 }
 
-/** @returns milliseconds since 1970 */
-function parseInstantMs(text: string): number | undefined {
-  const instant = parseInstant(text)
-  return instant === undefined ? undefined : Date.parse(`${instant.replace(' ', 'T')}Z`)
-}
-
-/** A time with the precision of timestamps, in ClickHouse's text form: `2026-11-20 22:43:01.123000`. */
+/** A time in ClickHouse's form, with microseconds: `2026-11-20 22:43:01.123000`. Times in this form sort as strings. */
 export function toPreciseTime(epochMs: number): string {
   return `${toClickHouseTime(epochMs)}000`
 }
 
 /**
- * Parses one end of a time range: a duration back from now, a duration ahead of now with a plus sign, or an ISO 8601
- * time.
+ * Parses one end of a time range: a duration back from now, a duration ahead of now with a plus sign, or an ISO 8601 time.
  *
- * @returns UTC with microseconds in ClickHouse's text form; times in this form sort as text
- * @throws UsageError
+ * @returns UTC in the form of `toPreciseTime`
+ * @throws InvalidArgumentError
  */
-export function parseTime(option: string, text: string, nowMs: number): string {
-  const isAhead = text.startsWith('+')
-  const durationMs = parseDurationMs(isAhead ? text.slice(1) : text)
-  if (durationMs !== undefined) {
+export function parseTime(value: string, nowMs: number): string {
+  const isAhead = value.startsWith('+')
+  const durationMs = durationMsOf(isAhead ? value.slice(1) : value)
+  if (durationMs !== undefined)
     return toPreciseTime(Math.max(0, isAhead ? nowMs + durationMs : nowMs - durationMs))
-  }
-  const instant = parseInstant(text)
+  const instant = instantOf(value)
   if (instant !== undefined) return instant
-  throw new UsageError(
-    `${option} must be a duration such as 90s, 15m, 2h or 3d (before now) or +1h (after now), ` +
-      `or an ISO 8601 time such as 2026-11-20T22:43:01Z, not "${text}"`,
+  throw new InvalidArgumentError(
+    'It must be a duration such as 90s, 15m, 2h or 3d (before now) or +1h (after now), ' +
+      'or an ISO 8601 time such as 2026-11-20T22:43:01Z.',
   )
 }
 
-/**
- * Parses the expiry of a key, given as a duration from now or as a time. Undefined if neither is given: the key never
- * expires.
- *
- * @throws UsageError when the expiry is malformed or in the past, or both options are given
- */
-export function parseExpiry(
-  { expiresIn, expiresAt }: { readonly expiresIn?: string; readonly expiresAt?: string },
-  nowMs: number,
-): Date | undefined {
-  if (expiresIn !== undefined && expiresAt !== undefined) {
-    throw new UsageError('pass --expires-in or --expires-at, not both')
-  }
-  if (expiresIn !== undefined) {
-    return futureDate(nowMs + requireDurationMs('--expires-in', expiresIn), nowMs, expiresIn)
-  }
-  if (expiresAt === undefined) return undefined
-  const expiresMs = parseInstantMs(expiresAt)
-  if (expiresMs === undefined) {
-    throw new UsageError(`--expires-at must be an ISO 8601 time, not "${expiresAt}"`)
-  }
-  return futureDate(expiresMs, nowMs, expiresAt)
-}
-
-function futureDate(timeMs: number, nowMs: number, text: string): Date {
-  if (timeMs <= nowMs) throw new UsageError(`the expiry of a key must be in the future, not "${text}"`)
-  return new Date(timeMs)
+/** Parses the expiry of a key: a duration from now, or an ISO 8601 time. @throws InvalidArgumentError */
+export function parseExpiry(value: string, nowMs: number): Date {
+  const durationMs = durationMsOf(value)
+  const expiry = new Date(durationMs === undefined ? `${instantOf(value)}Z` : nowMs + durationMs)
+  if (expiry.getTime() > nowMs) return expiry
+  throw new InvalidArgumentError(
+    'It must be a duration such as 12h or 90d, or an ISO 8601 time in the future.',
+  )
 }

@@ -24,7 +24,6 @@ export function fakeContext(given: Partial<Context> & { readonly terminal?: bool
     environment: {},
     dataDirectory: new URL('no-such-folder/', import.meta.url).pathname,
     stdin: Readable.from([]),
-    stdinIsTerminal: terminal,
     stdout: output('stdout'),
     stderr: output('stderr'),
     nowMs: Date.now,

@@ -2,7 +2,6 @@ import { type ClickHouseClient, connectClickHouse } from '@sluice/clickhouse'
 import { connectRedis } from '@sluice/runtime'
 import { randomUUID } from 'node:crypto'
 import { inject } from 'vitest'
-import type { Context } from '../src/context.ts'
 import { run } from '../src/run.ts'
 import { type FakeContext, fakeContext } from './fake-context.ts'
 
@@ -13,7 +12,10 @@ export function testInstallation() {
   const database = `cli_${randomUUID().replaceAll('-', '')}`
   const { url, username, password } = clickhouse
 
-  function context(environment: Record<string, string> = {}, given: Partial<Context> = {}): FakeContext {
+  function context(
+    environment: Record<string, string> = {},
+    given: Parameters<typeof fakeContext>[0] = {},
+  ): FakeContext {
     return fakeContext({
       ...given,
       environment: {
@@ -43,6 +45,12 @@ export function testInstallation() {
     )
   }
 
+  async function dropDatabase(name = database): Promise<void> {
+    const client = connect({ database: 'default' })
+    await client.command({ query: `DROP DATABASE IF EXISTS ${name} SYNC` })
+    await client.close()
+  }
+
   async function deleteRedisKeys(): Promise<void> {
     const redis = connectRedis(redisUrl, { failFast: false })
     const keys = await redis.keys(`*${prefix}*`)
@@ -50,7 +58,7 @@ export function testInstallation() {
     redis.disconnect()
   }
 
-  return { redisUrl, prefix, database, context, sluice, connect, deleteRedisKeys }
+  return { redisUrl, prefix, database, context, sluice, connect, deleteRedisKeys, dropDatabase }
 }
 
 export const jsonLines = (text: string): Record<string, unknown>[] =>

@@ -6,48 +6,71 @@ import { SLUICE } from '../src/options.ts'
 import { createProgram, run } from '../src/run.ts'
 import { fakeContext } from './fake-context.ts'
 
-describe('a usage error is reported with exit code 2', () => {
+const many = (count: number, ...args: string[]): string[] => Array.from({ length: count }, () => args).flat()
+
+describe('a usage error is reported with exit code 2 and the help of its command', () => {
   test.each([
-    [['nonsense'], "unknown command 'nonsense'"],
-    [['keys', 'create'], "required option '--project <id>' not specified"],
-    [['keys', 'create', '--project', 'x', '--scope', 'admin'], 'A scope is ingest or read'],
-    [['keys', 'create', '--project', 'x', '--expires-in', 'never'], '--expires-in must be a duration'],
-    [['keys', 'create', '--project', 'x', '--expires-at', '1d'], '--expires-at must be an ISO 8601 time'],
-    [['keys', 'create', '--project', 'x', '--expires-in', '1d', '--expires-at', '2100-01-01'], 'not both'],
-    [['keys', 'rotate'], "missing required argument 'key-id'"],
-    [['keys', 'rotate', 'key_1', '--overlap', '-1h'], '--overlap must be a duration'],
-    [['projects', 'delete'], "missing required argument 'id'"],
-    [['projects', 'create', 'x', '--retention-days', '1.5'], 'a whole number from 1'],
-    [['logs', '--project', 'demo', '--limit', '1000000'], 'a whole number from 0 to 100000'],
+    [['nonsense'], '', "unknown command 'nonsense'"],
+    [['--nonsense'], '', "unknown option '--nonsense'"],
+    [['projects', 'nonsense'], 'projects', "unknown command 'nonsense'"],
+    [['projects', 'delete'], 'projects delete', "missing required argument 'id'"],
+    [['projects', 'create', 'x', '--retention-days', '1.5'], 'projects create', 'a whole number from 1'],
+    [['projects', 'update', 'x'], 'projects update', 'pass at least one limit to change'],
     [
-      ['logs', '--project', 'demo', '--level', 'info,banana'],
-      '--level must be one of log, debug, info, success, warn, error, not "banana"',
+      ['projects', 'update', 'x', '--entries-per-second', 'lots'],
+      'projects update',
+      'It must be a whole number, unlimited or default.',
     ],
-    [['logs', '--project', 'demo', '--since', 'banana'], '--from must be a duration'],
-    [['logs', '--project', 'demo', '--from', '2261-01-01'], 'pass --until too'],
-    [['logs', '--project', 'demo', '--until', 'banana'], '--until must be a duration'],
-    [['logs', '--project', 'demo', '--from', '1h', '--until', '2h'], '--from must be before --until'],
-    [['logs', '--project', 'demo', '--since', '1h', '--until', '1h'], '--from must be before --until'],
     [
-      ['logs', '--project', 'demo', '--environment', 'production,banana'],
-      '--environment must be one of development, staging, production, not "banana"',
+      ['projects', 'update', 'x', '--burst-bytes', 'unlimited'],
+      'projects update',
+      'It must be a whole number or default.',
     ],
-    [['logs', '--project', 'demo', '--where', 'level=error'], '--where must be metadata.NAME=VALUE'],
+    [['projects', 'update', 'x', '--burst-bytes', '-1'], 'projects update', 'It must be a whole number'],
+    [['keys', 'create'], 'keys create', "required option '--project <id>' not specified"],
+    [['keys', 'create', '--scope', 'admin'], 'keys create', 'Allowed choices are ingest, read'],
+    [['keys', 'create', '--expires-in', 'never'], 'keys create', 'It must be a duration'],
+    [['keys', 'create', '--expires-at', '2020-01-01'], 'keys create', 'in the future'],
+    [['keys', 'rotate'], 'keys rotate', "missing required argument 'key-id'"],
+    [['keys', 'rotate', 'key_1', '--overlap', '-1h'], 'keys rotate', 'It must be a duration'],
+    [['logs'], 'logs', 'no project is selected: pass --project, or start the local services'],
+    [['logs', '--nonsense'], 'logs', "unknown option '--nonsense'"],
+    [['logs', '--limit', '1000000'], 'logs', 'a whole number from 0 to 100000'],
     [
-      ['logs', '--project', 'demo', ...Array.from({ length: 21 }, () => ['--where', 'metadata.a=1']).flat()],
-      '--where can be repeated up to 20 times',
+      ['logs', '--level', 'info,banana'],
+      'logs',
+      'Allowed choices are log, debug, info, success, warn, error',
     ],
-    [['logs'], 'no project is selected: pass --project, or start the local services with `npm start`'],
-    [['status', '--interval', '0'], 'a whole number from 1 to 60'],
-    [['failed-chunks', 'retry'], 'name the failed chunks by their ids, or pass --all'],
-    [['failed-chunks', 'purge', 'x', '--all'], 'name the failed chunks by their ids, or pass --all'],
-    [['send', '--level', 'banana'], '--level must be one of log, debug, info, success, warn, error'],
-    [['send', '--environment', 'banana'], '--environment must be one of development, staging, production'],
-    [['send', '--retry-for', 'banana'], '--retry-for must be a duration'],
-  ])('%j', async (args, reason) => {
+    [
+      ['logs', '--environment', 'production,x'],
+      'logs',
+      'Allowed choices are development, staging, production',
+    ],
+    [['logs', '--since', 'banana'], 'logs', 'It must be a duration'],
+    [['logs', '--until', 'banana'], 'logs', 'It must be a duration'],
+    [['logs', '--project', 'x', '--from', '2261-01-01'], 'logs', 'pass --until too'],
+    [['logs', '--project', 'x', '--from', '1h', '--until', '2h'], 'logs', '--from must be before --until'],
+    [['logs', '--project', 'x', '--since', '1h', '--until', '1h'], 'logs', '--from must be before --until'],
+    [['logs', '--where', 'level=error'], 'logs', 'It must be metadata.NAME=VALUE'],
+    [['logs', ...many(21, '--where', 'metadata.a=1')], 'logs', 'at most 20 conditions'],
+    [['status', '--interval', '0'], 'status', 'a whole number from 1 to 60'],
+    [['status', '--interval', '\u001B[2J'], 'status', String.raw`argument '\e[2J' is invalid`],
+    [['failed-chunks', 'retry'], 'failed-chunks retry', 'name the failed chunks by their ids, or pass --all'],
+    [['failed-chunks', 'purge', 'x', '--all'], 'failed-chunks purge', 'by their ids, or pass --all'],
+    [['send', '--level', 'banana'], 'send', 'Allowed choices are log, debug, info, success, warn, error'],
+    [['send', '--environment', 'x'], 'send', 'Allowed choices are development, staging, production'],
+    [['send', '--retry-for', 'banana'], 'send', 'It must be a duration'],
+    [['send', '--timezone', 'Mars'], 'send', 'It must be a time zone such as UTC'],
+    [['send', '--skip-lines', '5-1'], 'send', 'It must be a number of lines'],
+  ])('%j', async (args, command, reason) => {
     const context = fakeContext()
     expect(await run(args, context)).toBe(2)
-    expect(context.written.stderr).toContain(reason)
+    const { stderr } = context.written
+    expect(stderr).toMatch(/^sluice: /)
+    expect(stderr).toContain(reason)
+    expect(stderr).not.toContain('error:')
+    const help = command === '' ? SLUICE : `${SLUICE} ${command}`
+    expect(stderr.endsWith(`\nRun \`${help} --help\` for usage.\n`)).toBe(true)
   })
 })
 
@@ -76,93 +99,61 @@ describe('a missing service is reported with exit code 1 and advice', () => {
   })
 })
 
-describe('the version is printed', () => {
-  test.each(['--version', '-V'])('with %s', async (flag) => {
-    const context = fakeContext()
-    expect(await run([flag], context)).toBe(0)
-    expect(context.written).toEqual({ stdout: `${packageJson.version}\n`, stderr: '' })
-  })
+test.each(['--version', '-V'])('the version is printed with %s', async (flag) => {
+  const context = fakeContext()
+  expect(await run([flag], context)).toBe(0)
+  expect(context.written).toEqual({ stdout: `${packageJson.version}\n`, stderr: '' })
 })
 
-describe('an error names the help of its command', () => {
-  test.each([
-    [['nonsense'], '--help'],
-    [['--nonsense'], '--help'],
-    [['logs', '--nonsense'], 'logs --help'],
-    [['logs'], 'logs --help'],
-    [['logs', '--limit', 'x'], 'logs --help'],
-    [['projects', 'nonsense'], 'projects --help'],
-    [['keys', 'create'], 'keys create --help'],
-    [['keys', 'rotate', 'key_1', '--overlap', 'x'], 'keys rotate --help'],
-    [['failed-chunks', 'retry'], 'failed-chunks retry --help'],
-  ])('%j', async (args, help) => {
-    const context = fakeContext()
-    expect(await run(args, context)).toBe(2)
-    expect(context.written.stderr).toMatch(/^sluice: /)
-    expect(context.written.stderr).not.toContain('error:')
-    expect(context.written.stderr.endsWith(`\nRun \`${SLUICE} ${help}\` for usage.\n`)).toBe(true)
-  })
+test.each([
+  ['behind the command', ['projects', 'list', '--debug']],
+  ['before it', ['--debug', 'projects', 'list']],
+])('--debug %s prints the stack traces of an error and its causes, without passwords', async (_, args) => {
+  const context = fakeContext()
+  expect(await run([...args, '--redis-url', 'redis://user:secret@127.0.0.1:1'], context)).toBe(1)
+  const { stderr } = context.written
+  expect(stderr).toContain('sluice: Redis at redis://127.0.0.1:1 refused the connection')
+  expect(stderr).toMatch(/\n {4}at .*redis-session\.ts/)
+  expect(stderr).toMatch(/\nCaused by: Error: connect ECONNREFUSED/)
+  expect(stderr).not.toContain('secret')
 })
 
-describe('stack traces', () => {
-  const args = ['projects', 'list', '--redis-url', 'redis://user:secret@127.0.0.1:1']
-  const refused = 'sluice: Redis at redis://127.0.0.1:1 refused the connection'
-
-  test.each([
-    [[...args, '--debug'], {}],
-    [['--debug', ...args], {}],
-    [args, { SLUICE_DEBUG: '1' }],
-  ])('are printed with %j and %j, with the causes and without passwords', async (given, environment) => {
-    const context = fakeContext({ environment })
-    expect(await run(given, context)).toBe(1)
-    expect(context.written.stderr).toContain(refused)
-    expect(context.written.stderr).toMatch(/\n {4}at .*redis-session\.ts/)
-    expect(context.written.stderr).toMatch(/\nCaused by: Error: connect ECONNREFUSED/)
-    expect(context.written.stderr).not.toContain('secret')
-  })
-
-  test.each([{}, { SLUICE_DEBUG: '' }, { SLUICE_DEBUG: '0' }, { SLUICE_DEBUG: 'false' }])(
-    'are not printed with %j',
-    async (environment) => {
-      const context = fakeContext({ environment })
-      expect(await run(args, context)).toBe(1)
-      expect(context.written.stderr.trimEnd()).not.toContain('\n')
-    },
-  )
-})
-
-/** Every command with its path. */
-function allCommands(command: Command, path: readonly string[] = []): (readonly [string, Command])[] {
-  return [
-    [path.join(' '), command] as const,
-    ...command.commands.flatMap((child) => allCommands(child, [...path, child.name()])),
-  ]
+/** The paths of a command and of its subcommands. */
+function pathsOf(command: Command, path: readonly string[] = []): string[][] {
+  return [[...path], ...command.commands.flatMap((child) => pathsOf(child, [...path, child.name()]))]
 }
 
 const COMMANDS = ['projects', 'keys', 'migrate', 'logs', 'send', 'dead-letters', 'failed-chunks', 'status']
+const program = await createProgram(fakeContext(), COMMANDS)
 
-describe('each help page has examples with valid options', async () => {
-  test.each(allCommands(await createProgram(fakeContext(), COMMANDS)))('sluice %s', async (path, command) => {
-    const context = fakeContext()
-    expect(await run([...path.split(' ').filter(Boolean), '--help'], context)).toBe(0)
-    const [, section = ''] = context.written.stdout.split('\nExamples:\n')
-    const lines = section.split('\n\n', 1)[0]?.split('\n').filter(Boolean) ?? []
-    expect(lines).not.toEqual([])
-    for (const line of lines) {
-      const [call = ''] = line.split(/ {2,}# /)
-      expect(call.trim()).toMatch(new RegExp(`^${SLUICE} ${path}`))
-      // The examples of a group are commands of the group.
-      if (command.commands.length > 0) continue
-      const args = call.trim().slice(`${SLUICE} ${path}`.length).split(' ').filter(Boolean)
-      const { operands, unknown } = command.parseOptions(args)
-      expect(unknown).toEqual([])
-      const { registeredArguments } = command
-      const isEnough = operands.length >= registeredArguments.filter(({ required }) => required).length
-      const isFew = operands.length <= registeredArguments.length
-      expect({ line, isEnough, isFew }).toEqual({ line, isEnough: true, isFew: true })
-    }
-  })
+test.each(pathsOf(program).map((path) => [path]))('the help of %j has valid examples', async (path) => {
+  const context = fakeContext()
+  expect(await run([...path, '--help'], context)).toBe(0)
+  const [, section = ''] = context.written.stdout.split('\nExamples:\n')
+  const examples = section.split('\n\n', 1)[0]?.split('\n').filter(Boolean) ?? []
+  expect(examples).not.toEqual([])
+  for (const example of examples) {
+    const [name, ...args] = example.split('#', 1)[0]?.trim().split(/ +/) ?? []
+    expect(name).toBe(SLUICE)
+    // The examples of a subcommand are those of its group.
+    expect([undefined, args[0]]).toContain(path[0])
+    const command = takeCommand(args)
+    const { operands, unknown } = command.parseOptions(args)
+    expect({ example, unknown }).toEqual({ example, unknown: [] })
+    const required = command.registeredArguments.filter((argument) => argument.required).length
+    expect(operands.length).toBeGreaterThanOrEqual(required)
+    const max = command === program ? Infinity : command.registeredArguments.length
+    expect(operands.length).toBeLessThanOrEqual(max)
+  }
 })
+
+/** Takes the names of commands off the arguments. @returns the command that they name */
+function takeCommand(args: string[], from = program): Command {
+  const child = from.commands.find((each) => each.name() === args[0])
+  if (child === undefined) return from
+  args.shift()
+  return takeCommand(args, child)
+}
 
 test('the help lists every environment variable that the command line reads', async () => {
   const context = fakeContext()

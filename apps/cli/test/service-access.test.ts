@@ -2,13 +2,7 @@ import { mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
-import {
-  apiAccess,
-  clickhouseAccess,
-  hasRegistry,
-  readLocalServices,
-  redisAccess,
-} from '../src/service-access.ts'
+import { apiAccess, clickhouseAccess, readLocalServices, redisAccess } from '../src/service-access.ts'
 
 const local = {
   apiUrl: 'http://127.0.0.1:3000',
@@ -25,22 +19,21 @@ beforeEach(async () => {
 })
 afterEach(async () => rm(dataDirectory, { recursive: true }))
 
+const redisDefaults = { prefix: 'sluice', replicas: 0, memoryBytes: 1_073_741_824 }
+
 describe('a setting comes', () => {
   test('from local.json by default', async () => {
     const sources = { environment: {}, dataDirectory }
-    expect(await redisAccess({}, sources)).toEqual({
-      url: local.redisUrl,
-      prefix: 'sluice',
-      replicas: 0,
-      memoryBytes: 1_073_741_824,
-    })
+    expect(await redisAccess({}, sources)).toEqual({ ...redisDefaults, url: local.redisUrl })
     expect(await clickhouseAccess({}, sources)).toEqual(local.clickhouse)
     expect(await apiAccess({}, sources)).toEqual({ url: 'http://127.0.0.1:3000/v1/logs', key: 'slk_local' })
   })
 
   test('from the environment, which overrides local.json', async () => {
     const environment = {
-      REDIS_URL: 'redis://elsewhere',
+      REDIS_URL: 'rediss-sentinel://a,b/master',
+      REDIS_TLS_CA_FILE: '/etc/ca.pem',
+      REDIS_SENTINEL_PASSWORD: 'secret',
       SLUICE_PREFIX: 'mine',
       REDIS_REPLICAS_ACK: '1',
       REDIS_MEMORY_BYTES: '2000000',
@@ -49,7 +42,9 @@ describe('a setting comes', () => {
     }
     const sources = { environment, dataDirectory }
     expect(await redisAccess({}, sources)).toEqual({
-      url: 'redis://elsewhere',
+      url: 'rediss-sentinel://a,b/master',
+      tlsCaFile: '/etc/ca.pem',
+      sentinelPassword: 'secret',
       prefix: 'mine',
       replicas: 1,
       memoryBytes: 2_000_000,
@@ -59,13 +54,12 @@ describe('a setting comes', () => {
   })
 
   test('from a flag, which overrides the environment', async () => {
-    const sources = { environment: { REDIS_URL: 'redis://elsewhere' }, dataDirectory }
-    expect(await redisAccess({ redisUrl: 'redis://here', prefix: 'p' }, sources)).toEqual({
-      url: 'redis://here',
-      prefix: 'p',
-      replicas: 0,
-      memoryBytes: 1_073_741_824,
-    })
+    const environment = { REDIS_URL: 'redis://elsewhere', CLICKHOUSE_USERNAME: 'reader' }
+    const sources = { environment, dataDirectory }
+    const redis = await redisAccess({ redisUrl: 'redis://here', prefix: 'p' }, sources)
+    expect(redis).toEqual({ ...redisDefaults, url: 'redis://here', prefix: 'p' })
+    const clickhouse = await clickhouseAccess({ clickhouseUsername: 'me', clickhouseDatabase: 'x' }, sources)
+    expect(clickhouse).toEqual({ ...local.clickhouse, username: 'me', database: 'x' })
   })
 })
 
@@ -83,29 +77,6 @@ describe('the credentials of the local services are not used with another addres
   test('the API key', async () => {
     const access = apiAccess({ apiUrl: 'https://elsewhere' }, { environment: {}, dataDirectory })
     await expect(access).rejects.toThrow('no API key is configured')
-  })
-})
-
-test('the settings of a Redis with TLS and Sentinels come from the environment', async () => {
-  const environment = { REDIS_TLS_CA_FILE: '/etc/ca.pem', REDIS_SENTINEL_PASSWORD: 'secret' }
-  const access = redisAccess({ redisUrl: 'rediss-sentinel://a,b/master' }, { environment, dataDirectory })
-  expect(await access).toMatchObject({ tlsCaFile: '/etc/ca.pem', sentinelPassword: 'secret' })
-})
-
-describe('the Redis with the projects', () => {
-  const elsewhere = { url: 'http://elsewhere:8123' }
-
-  test('is in local.json only next to its ClickHouse', async () => {
-    const sources = { environment: {}, dataDirectory }
-    expect(await hasRegistry({}, local.clickhouse, sources)).toBe(true)
-    expect(await hasRegistry({}, elsewhere, sources)).toBe(false)
-  })
-
-  test('is in a flag or the environment with any ClickHouse', async () => {
-    const sources = { environment: { REDIS_URL: 'redis://elsewhere' }, dataDirectory }
-    expect(await hasRegistry({}, elsewhere, sources)).toBe(true)
-    const flags = { redisUrl: 'redis://here' }
-    expect(await hasRegistry(flags, elsewhere, { environment: {}, dataDirectory })).toBe(true)
   })
 })
 
@@ -151,7 +122,7 @@ test('an address of the API with a password is rejected without printing the pas
 })
 
 describe('the ClickHouse with the tables of a Redis', () => {
-  test('is that of local.json only next to its Redis', async () => {
+  test('is in local.json only next to its Redis', async () => {
     const sources = { environment: {}, dataDirectory }
     expect(await clickhouseAccess({}, sources, { url: local.redisUrl })).toEqual(local.clickhouse)
     await expect(clickhouseAccess({}, sources, { url: 'redis://elsewhere' })).rejects.toThrow(

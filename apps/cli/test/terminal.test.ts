@@ -1,7 +1,5 @@
-import { Readable } from 'node:stream'
 import { describe, expect, test } from 'vitest'
 import {
-  confirm,
   escapeControls,
   escapeJsonControls,
   painter,
@@ -11,30 +9,17 @@ import {
 } from '../src/terminal.ts'
 import { fakeContext } from './fake-context.ts'
 
-const DANGEROUS = [
-  '\u0000',
-  '\u0007',
-  '\b',
-  '\n',
-  '\r',
-  '\t',
-  '\u001B[2J',
-  '\u007F',
-  '\u009B31m',
-  '\u2028',
-  '\u202E',
-  '\u2066',
-]
+const DANGEROUS = [...'\u0000\u0007\b\n\r\t\u007F\u2028\u202E\u2066'.split(''), '\u001B[2J', '\u009B31m']
 
 describe('escapeControls', () => {
   test('escapes everything that controls a terminal or breaks a line', () => {
     const escaped = escapeControls(DANGEROUS.join('|'))
     expect(escaped).toBe(
-      String.raw`\u0000|\u0007|\u0008|\n|\r|\t|\e[2J|\u007f|\u009b31m|\u2028|\u202e|\u2066`,
+      String.raw`\u0000|\u0007|\u0008|\n|\r|\t|\u007f|\u2028|\u202e|\u2066|\e[2J|\u009b31m`,
     )
   })
 
-  test('does not change other text', () => {
+  test('does not change other strings', () => {
     const text = 'Straße 東京 👩‍💻 ~\\"'
     expect(escapeControls(text)).toBe(text)
   })
@@ -56,7 +41,7 @@ test('escapeJsonControls keeps the JSON value', () => {
   expect(escaped).toMatch(/^[\u0020-\u007E]*$/)
 })
 
-test('a painter without colours returns the text unchanged', () => {
+test('a painter without colours returns the string unchanged', () => {
   expect(painter(false)('red', 'text')).toBe('text')
   expect(painter(true)('red', 'text')).toBe('\u001B[31mtext\u001B[39m')
 })
@@ -73,24 +58,4 @@ test('a redacted address contains no secret', () => {
   expect(redactUrl('redis://user:secret@host:6379/0?password=secret')).toBe('redis://host:6379/0')
   expect(redactUrl('http://host/?user=a@b')).toBe('http://host')
   expect(redactUrl('redis-cluster://:secret@one:1,[::1]:2')).toBe('redis-cluster://one:1,[::1]:2')
-})
-
-const answer = (text: string) => fakeContext({ stdin: Readable.from([text]), stdinIsTerminal: true })
-
-describe('confirm', () => {
-  test('resolves when the user types the word', async () => {
-    const context = answer(' shop \n')
-    await confirm(context, 'This deletes the project.', 'shop')
-    expect(context.written.stderr).toBe('This deletes the project.\nType shop to confirm: ')
-  })
-
-  test.each(['', '\n', 'y\n', 'sho\n'])('rejects any other answer: %j', async (text) => {
-    await expect(confirm(answer(text), 'This deletes the project.', 'shop')).rejects.toThrow('not confirmed')
-  })
-
-  test('rejects without a question when stdin is not a terminal', async () => {
-    const context = fakeContext({ stdin: Readable.from(['shop\n']) })
-    await expect(confirm(context, 'This deletes the project.', 'shop')).rejects.toThrow('pass --yes')
-    expect(context.written.stderr).toBe('')
-  })
 })

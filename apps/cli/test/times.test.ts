@@ -1,10 +1,10 @@
+import { InvalidArgumentError } from 'commander'
 import { describe, expect, test } from 'vitest'
-import { UsageError } from '../src/errors.ts'
-import { parseDurationMs, parseExpiry, parseTime, requireDurationMs } from '../src/times.ts'
+import { parseDuration, parseExpiry, parseTime } from '../src/times.ts'
 
 const NOW_MS = Date.UTC(2026, 10, 20, 12)
 
-describe('parseDurationMs', () => {
+describe('a duration', () => {
   test.each([
     ['90s', 90_000],
     ['15m', 900_000],
@@ -12,19 +12,19 @@ describe('parseDurationMs', () => {
     ['3d', 259_200_000],
     ['1w', 604_800_000],
     ['0s', 0],
-  ])('parses %s', (text, ms) => {
-    expect(parseDurationMs(text)).toBe(ms)
+  ])('%s is parsed', (value, ms) => {
+    expect(parseDuration(value)).toBe(ms)
   })
 
   test.each(['', '15', 'm', '1.5h', '-1h', '15 m', '15M', '1h30m', '36501d', '9999999999s'])(
-    'rejects "%s"',
-    (text) => {
-      expect(parseDurationMs(text)).toBeUndefined()
+    '"%s" is rejected',
+    (value) => {
+      expect(() => parseDuration(value)).toThrow(InvalidArgumentError)
     },
   )
 })
 
-describe('parseTime', () => {
+describe('a time', () => {
   test.each([
     ['15m', '2026-11-20 11:45:00.000000'],
     ['+15m', '2026-11-20 12:15:00.000000'],
@@ -37,43 +37,28 @@ describe('parseTime', () => {
     ['36500d', '1970-01-01 00:00:00.000000'],
     ['+36500d', '2126-10-27 12:00:00.000000'],
     ['2261-12-31T23:59:59Z', '2261-12-31 23:59:59.000000'],
-  ])('parses %s', (text, time) => {
-    expect(parseTime('--from', text, NOW_MS)).toBe(time)
+  ])('%s is parsed', (value, time) => {
+    expect(parseTime(value, NOW_MS)).toBe(time)
   })
 
   test.each(['yesterday', '2026-02-30', '1', '', '+', '-1h', '++1h', '+2026-11-19', '2262-01-01'])(
-    'rejects "%s", and names the option',
-    (text) => {
-      expect(() => parseTime('--until', text, NOW_MS)).toThrow(UsageError)
-      expect(() => parseTime('--until', text, NOW_MS)).toThrow('--until must be a duration')
+    '"%s" is rejected',
+    (value) => {
+      expect(() => parseTime(value, NOW_MS)).toThrow(InvalidArgumentError)
     },
   )
 })
 
-describe('requireDurationMs', () => {
-  test('parses durations, and names the option in errors', () => {
-    expect(requireDurationMs('--overlap', '24h')).toBe(86_400_000)
-    expect(requireDurationMs('--overlap', '0s')).toBe(0)
-    expect(() => requireDurationMs('--overlap', 'soon')).toThrow('--overlap must be a duration')
-  })
-})
-
-describe('parseExpiry', () => {
-  test('parses a duration from now, a time, or nothing', () => {
-    expect(parseExpiry({ expiresIn: '90d' }, NOW_MS)).toEqual(new Date('2027-02-18T12:00:00Z'))
-    expect(parseExpiry({ expiresAt: '2027-01-01' }, NOW_MS)).toEqual(new Date('2027-01-01T00:00:00Z'))
-    expect(parseExpiry({}, NOW_MS)).toBeUndefined()
-  })
-
+describe('an expiry', () => {
   test.each([
-    { expiresIn: '0s' },
-    { expiresIn: 'never' },
-    { expiresIn: '2027-01-01' },
-    { expiresAt: '90d' },
-    { expiresAt: '2026-11-20T12:00:00Z' },
-    { expiresAt: '2020-01-01' },
-    { expiresIn: '90d', expiresAt: '2027-01-01' },
-  ])('rejects %j', (given) => {
-    expect(() => parseExpiry(given, NOW_MS)).toThrow(UsageError)
+    ['90d', '2027-02-18T12:00:00.000Z'],
+    ['2027-01-01', '2027-01-01T00:00:00.000Z'],
+    ['2026-11-30T10:00:00.123+02:00', '2026-11-30T08:00:00.123Z'],
+  ])('%s is parsed', (value, time) => {
+    expect(parseExpiry(value, NOW_MS).toISOString()).toBe(time)
+  })
+
+  test.each(['0s', 'never', '2026-11-20T12:00:00Z', '2020-01-01'])('"%s" is rejected', (value) => {
+    expect(() => parseExpiry(value, NOW_MS)).toThrow(InvalidArgumentError)
   })
 })

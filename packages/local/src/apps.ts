@@ -18,8 +18,6 @@ export interface AppSettings {
   readonly opsPort?: number | undefined
   /** Additional environment variables. They override the settings of this file. */
   readonly environment?: NodeJS.ProcessEnv | undefined
-  /** The file to run instead of the app's entry file. */
-  readonly entry?: string | undefined
 }
 
 export interface AppOptions extends AppSettings {
@@ -98,10 +96,10 @@ export function clickhouseEnvironment(access: ClickHouseAccess): Readonly<Record
 async function startApp(
   supervisor: Supervisor,
   role: 'api' | 'worker',
-  { name = role, opsPort: preferred, redisUrl, prefix, until, ...options }: AppOptions,
+  { name = role, opsPort: preferred, redisUrl, prefix, until }: AppOptions,
   environment: NodeJS.ProcessEnv,
 ): Promise<App> {
-  const entry = options.entry ?? createRequire(import.meta.url).resolve(`@sluice/${role}/main`)
+  const entry = createRequire(import.meta.url).resolve(`@sluice/${role}/main`)
   return supervisor.ports.startOn(preferred, async (opsPort) => {
     const opsUrl = `http://127.0.0.1:${opsPort}`
     const process = await supervisor.start({

@@ -47,7 +47,7 @@ export async function startClickHouse(
   })
 }
 
-/** Whether the server answers a query. The password ensures that no other server answers. */
+/** Whether the server responds to a query. The password ensures that it is the right one. */
 export async function clickhouseAnswers(access: ClickHouseAccess, signal: AbortSignal): Promise<boolean> {
   const response = await fetch(`${access.url}/?query=SELECT+1`, {
     headers: { 'X-ClickHouse-User': access.username, 'X-ClickHouse-Key': access.password },

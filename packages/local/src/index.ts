@@ -2,7 +2,6 @@ export {
   type ApiApp,
   type App,
   type AppOptions,
-  type AppSettings,
   clickhouseEnvironment,
   startApi,
   startWorker,
@@ -12,12 +11,11 @@ export {
   type Installation,
   type InstallationOptions,
   type Services,
-  type ServicesOptions,
   startInstallation,
   startServices,
 } from './installation.ts'
 export { Ports } from './ports.ts'
-export { provisionProject, type RegistryAccess, withRegistry } from './provision.ts'
+export { provisionProject, withRegistry } from './provision.ts'
 export { findRedis, redisAnswers, startRedis } from './redis.ts'
 export { type Exit, ProcessError, type ProcessSpec, SupervisedProcess } from './supervised-process.ts'
-export { DataDirectoryBusyError, Supervisor } from './supervisor.ts'
+export { Supervisor } from './supervisor.ts'

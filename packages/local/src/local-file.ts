@@ -17,19 +17,8 @@ export function writeLocalFile(dataDir: string, local: LocalFile): void {
   renameSync(`${path}.new`, path)
 }
 
-interface Server {
-  readonly port: number
-  readonly password: string
-}
-
 /** What a start takes over from the earlier one, so that saved addresses stay valid. Nothing if the file is missing or invalid. */
-export function readEarlier(dataDir: string): {
-  readonly apiUrl?: string
-  readonly apiKey?: string
-  readonly redis?: Server
-  readonly clickhouse?: Server
-  readonly opsPorts?: { readonly api: number; readonly worker: number }
-} {
+export function readEarlier(dataDir: string) {
   try {
     const local = JSON.parse(readFileSync(join(dataDir, 'local.json'), 'utf8')) as LocalFile
     return {

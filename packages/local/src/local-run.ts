@@ -1,69 +1,88 @@
+import { fstatSync } from 'node:fs'
+import { resolve } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import { apiSettings, readApiConfig } from '@sluice/api/config'
+import { SettingsError } from '@sluice/runtime'
+import { workerSettings } from '@sluice/worker/config'
 import { startInstallation } from './installation.ts'
 import { type LocalFile, readEarlier, writeLocalFile } from './local-file.ts'
 import { probePort } from './ports.ts'
 import { describeExit, ProcessError } from './supervised-process.ts'
 import { DataDirectoryBusyError, Supervisor } from './supervisor.ts'
 
-export interface LocalRunOptions {
-  /** An absolute path. */
-  readonly dataDir: string
-  readonly isDefaultDataDir: boolean
-  /** The address and the port of the API. Port 0 chooses a free one. */
-  readonly host: string
-  readonly port: number
-  /** The settings of API and worker. */
-  readonly environment: NodeJS.ProcessEnv
-  /** Whether others may read the output. The key is then only in `local.json`. */
-  readonly hidesKey: boolean
-  readonly write: (text: string) => void
-}
-
+const DEFAULT_DATA_DIR = fileURLToPath(new URL('../../../.data', import.meta.url))
 const DEFAULT_PORT = 3_000
 /** On Linux, only root may use the ports below it. */
 const UNPRIVILEGED_PORT_MIN = 1_024
 const PORT_MAX = 65_535
+
+/** Settings of API and worker that have no effect here, because `npm start` runs Redis, ClickHouse and both processes itself. */
+const DETERMINED =
+  /^(CLICKHOUSE_.*|OPS_HOST|OPS_PORT|REDIS_SENTINEL_PASSWORD|REDIS_TLS_CA_FILE|REDIS_URL|SHUTDOWN_DEADLINE_MS|SLUICE_PREFIX)$/
 
 /**
  * Runs everything until it is interrupted, cannot start, or one process exits. Then it stops the others.
  *
  * @returns the exit code
  */
-export async function runLocally(options: LocalRunOptions, interrupted: Promise<void>): Promise<number> {
-  const { dataDir, write } = options
+export async function runLocally(
+  environment: NodeJS.ProcessEnv,
+  interrupted: Promise<void>,
+  write: (line: string) => void,
+): Promise<number> {
+  const dataDir = resolve(environment['SLUICE_DATA_DIR'] || DEFAULT_DATA_DIR)
   let supervisor: Supervisor | undefined
   try {
-    if (process.platform === 'win32') {
+    if (process.platform === 'win32')
       throw new Error('The embedded ClickHouse does not run on Windows. Use WSL, its Linux subsystem.')
-    }
+    rejectDetermined(environment)
+    const { HOST, PORT } = readApiConfig(environment)
     supervisor = await Supervisor.open({ dataDir })
-    await Promise.race([interrupted, startAndWatch(supervisor, options)])
+    const address = { host: HOST, port: PORT }
+    await Promise.race([interrupted, startAndWatch(supervisor, address, environment, write)])
     await supervisor.stop()
     return 0
   } catch (error) {
-    write(`✗ ${explain(error, dataDir)}\n`)
+    write(`✗ ${explain(error, dataDir)}`)
     await supervisor?.stop()
     return 1
   }
 }
 
+function rejectDetermined(environment: NodeJS.ProcessEnv): void {
+  const known = Object.keys({ ...apiSettings, ...workerSettings })
+  const names = known.filter((name) => DETERMINED.test(name) && environment[name])
+  if (names.length === 0) return
+  throw new SettingsError(
+    `npm start runs Redis, ClickHouse, API and worker itself, and cannot use ${names.join(', ')}. ` +
+      `Start it without: env ${names.map((name) => `-u ${name}`).join(' ')} npm start. ` +
+      'With other servers, run API and worker as docs/containers.md describes.',
+  )
+}
+
 /** @throws the reason why the run cannot continue; it never returns */
-async function startAndWatch(supervisor: Supervisor, options: LocalRunOptions): Promise<never> {
-  const { dataDir, host, port, environment, write } = options
+async function startAndWatch(
+  supervisor: Supervisor,
+  { host, port }: { host: string; port: number },
+  environment: NodeJS.ProcessEnv,
+  write: (line: string) => void,
+): Promise<never> {
+  const { dataDir } = supervisor
   const probe = await probePort(port, host)
   if ('code' in probe) throw new Error(describePort(host, port, probe.code))
-  write('Starting Redis, ClickHouse, API and worker …\n')
+  write('Starting Redis, ClickHouse, API and worker …')
   const { opsPorts, redis, clickhouse, apiKey } = readEarlier(dataDir)
   const installation = await startInstallation({
     supervisor,
     redis,
     clickhouse,
     apiKey,
-    note: (text) => write(`${text}\n`),
+    note: write,
     api: { host, port: port === 0 ? undefined : port, opsPort: opsPorts?.api, environment },
     worker: { opsPort: opsPorts?.worker, environment },
   })
   writeLocalFile(dataDir, installation)
-  write(welcome(installation, options))
+  write(welcome(installation, dataDir, isReadableByOthers(process.stdout.fd)))
   const exits = Object.values(installation.processes).map(async (each) => ({ each, exit: await each.exited }))
   const { each, exit } = await Promise.race(exits)
   throw new ProcessError(`${each.name} exited (${describeExit(exit)})`, each.logFile)
@@ -86,32 +105,41 @@ function explain(failure: unknown, dataDir: string): string {
 
 /** Whether an error is about the data folder or a file in it: it has no permission, is a file, is on a full disk. */
 function concernsDataFolder(error: unknown, dataDir: string): boolean {
-  if (!(error instanceof Error) || !('code' in error)) return false
+  const { code, path } = error as NodeJS.ErrnoException
   // SQLite, which locks the folder, reports no path.
-  if (error.code === 'ERR_SQLITE_ERROR') return true
-  if (!('path' in error) || typeof error.path !== 'string') return false
-  return error.path.startsWith(dataDir) || dataDir.startsWith(error.path)
+  if (code === 'ERR_SQLITE_ERROR') return true
+  return path !== undefined && (path.startsWith(dataDir) || dataDir.startsWith(path))
 }
 
 /** Why the API cannot listen, and what to do. */
 export function describePort(host: string, port: number, code: string): string {
   const problem = `The API cannot listen on HOST=${host} and PORT=${port} (${code})`
-  if (code !== 'EADDRINUSE' && (code !== 'EACCES' || port >= UNPRIVILEGED_PORT_MIN)) {
+  if (code !== 'EADDRINUSE' && (code !== 'EACCES' || port >= UNPRIVILEGED_PORT_MIN))
     return `${problem}. Choose an address of this machine: HOST=127.0.0.1 npm start`
-  }
   const next = port < UNPRIVILEGED_PORT_MIN || port >= PORT_MAX ? DEFAULT_PORT : port + 1
   return `${problem}. Choose another port: PORT=${next} npm start`
 }
 
+/** Whether an output is a file that other users may read, such as one that the shell created for `npm start > start.log`. */
+function isReadableByOthers(output: number): boolean {
+  const status = fstatSync(output)
+  return status.isFile() && (status.mode & 0o077) !== 0
+}
+
 const exampleEntry = { level: 'info', message: 'Hello, Sluice', service: 'curl', metadata: { user: 42 } }
 
-/** What a run prints when everything is ready. The commands work in the root folder of the repository. */
+/**
+ * What a run prints when everything is ready. The commands work in the root folder of the repository.
+ *
+ * @param hidesKey whether others may read the output. The key is then only in `local.json`
+ */
 export function welcome(
   { apiUrl, apiKey, projectId, opsUrls }: LocalFile,
-  { dataDir, isDefaultDataDir, hidesKey }: Pick<LocalRunOptions, 'dataDir' | 'isDefaultDataDir' | 'hidesKey'>,
+  dataDir: string,
+  hidesKey: boolean,
 ): string {
   const quoted = `'${dataDir.replaceAll("'", String.raw`'\''`)}'`
-  const sluice = isDefaultDataDir ? './sluice' : `SLUICE_DATA_DIR=${quoted} ./sluice`
+  const sluice = dataDir === resolve(DEFAULT_DATA_DIR) ? './sluice' : `SLUICE_DATA_DIR=${quoted} ./sluice`
   const curl =
     `curl -sS ${apiUrl}/v1/logs -H 'Authorization: Bearer ${apiKey}' ` +
     `-H 'Content-Type: application/json' -d '${JSON.stringify(exampleEntry)}'`
@@ -124,6 +152,5 @@ Sluice is ready. Ctrl-C stops it. The data stays in ${dataDir}
   Read     ${sluice} logs --project ${projectId} --follow
   Docs     ${apiUrl}/docs
   Metrics  ${opsUrls.api}/metrics (API), ${opsUrls.worker}/metrics (worker)
-
 `
 }

@@ -1,21 +1,14 @@
 import { hashApiKey, keyState, Registry, RegistryError } from '@sluice/projects'
-import { connectRedis, installationNames, type RedisConnection, type RedisTuning } from '@sluice/runtime'
-
-export interface RegistryAccess {
-  readonly redisUrl: string
-  /** Separates installations that share a Redis. */
-  readonly prefix: string
-  readonly tuning?: Pick<RedisTuning, 'tlsCaFile' | 'sentinelPassword'> | undefined
-}
+import { connectRedis, installationNames, type RedisConnection } from '@sluice/runtime'
 
 const DEADLINE_MS = 5_000
 
 /** Calls `use` with the registry of an installation. The connection is closed when `use` has finished, or after 5 s. */
 export async function withRegistry<T>(
-  { redisUrl, prefix, tuning }: RegistryAccess,
+  { redisUrl, prefix }: { readonly redisUrl: string; readonly prefix: string },
   use: (registry: Registry, redis: RedisConnection) => Promise<T>,
 ): Promise<T> {
-  const redis = connectRedis(redisUrl, { ...tuning, failFast: false })
+  const redis = connectRedis(redisUrl, { failFast: false })
   redis.on('error', () => undefined)
   const timeout = setTimeout(() => redis.disconnect(), DEADLINE_MS)
   try {

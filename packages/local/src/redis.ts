@@ -15,7 +15,7 @@ import { delimiter, dirname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { promisify } from 'node:util'
 import { Redis } from 'ioredis'
-import type { SupervisedProcess } from './supervised-process.ts'
+import type { ProcessSpec, SupervisedProcess } from './supervised-process.ts'
 import { makeFolder, type Supervisor } from './supervisor.ts'
 
 export interface RedisOptions {
@@ -30,7 +30,7 @@ export interface RedisOptions {
   /** Redis' `maxmemory`. Default: a quarter of this machine's memory, and at least 256 MiB. */
   readonly memoryBytesMax?: number | undefined
   /** Receives a line before a slow step. */
-  readonly note?: ((text: string) => void) | undefined
+  readonly note?: ((line: string) => void) | undefined
 }
 
 /** Enough for some two million entries, and for the workers to process them. */
@@ -41,7 +41,7 @@ const ANSWER_DEADLINE_MS = 1_000
 const DOWNLOAD_DEADLINE_MS = 180_000
 
 /**
- * Starts a Redis that loses no acknowledged write: it is append-only, and syncs to disk before it answers. It listens on
+ * Starts a Redis that loses no acknowledged write: it is append-only, and syncs to disk before it responds. It listens on
  * 127.0.0.1, and requires a password, which the URL includes.
  */
 export async function startRedis(
@@ -72,14 +72,11 @@ export async function startRedis(
   })
 }
 
-/** A backlog must leave enough memory for the other programs on this machine. */
-function shareOfMemoryBytes(): number {
-  // Without a constraint, `constrainedMemory` returns 0, or more than the total memory.
-  const bytes = Math.min(totalmem(), process.constrainedMemory() || Infinity)
-  return Math.max(LEAST_MEMORY_BYTES, Math.floor(bytes / 4))
-}
-
 function configuration(options: RedisOptions & { folder: string; password: string }): string {
+  // Without a constraint, `constrainedMemory` returns 0, or more than the total memory.
+  const machineBytes = Math.min(totalmem(), process.constrainedMemory() || Infinity)
+  // A backlog must leave enough memory for the other programs on this machine.
+  const shareBytes = Math.max(LEAST_MEMORY_BYTES, Math.floor(machineBytes / 4))
   const replication =
     options.replicaOf === undefined
       ? ''
@@ -96,16 +93,14 @@ appendfsync always
 aof-load-truncated yes
 save ""
 # A queue must not evict jobs. The API rejects entries before the memory is full.
-maxmemory ${options.memoryBytesMax ?? shareOfMemoryBytes()}
+maxmemory ${options.memoryBytesMax ?? shareBytes}
 maxmemory-policy noeviction
 daemonize no
 ${replication}`
 }
 
-/** Whether a server answers and has loaded its data. The password in the URL ensures that no other server answers. */
-export async function redisAnswers(url: string): Promise<boolean> {
-  return ask(url, (redis) => redis.ping())
-}
+/** Whether a server responds and has loaded its data. The password in the URL ensures that it is the right one. */
+export const redisAnswers = (url: string): Promise<boolean> => ask(url, (redis) => redis.ping())
 
 /** Stops a server that outlived an earlier run, because its guard was killed too. Two servers must not append to one file. */
 async function stopEarlier(configFile: string): Promise<void> {
@@ -138,12 +133,6 @@ async function ask(url: string, command: (redis: Redis) => Promise<unknown>): Pr
   }
 }
 
-/** A program that runs as a Redis server, with what it needs from its environment. */
-export interface RedisProgram {
-  readonly command: string
-  readonly environment: Readonly<Record<string, string>>
-}
-
 const UNPACKED = fileURLToPath(new URL('../../../node_modules/.cache/redis', import.meta.url))
 
 /**
@@ -167,7 +156,9 @@ rm -rf "$0/lists" "$0/archives"`
  * @param note receives a line before the download
  * @throws Error that explains what to install
  */
-export async function findRedis(note: (text: string) => void = () => undefined): Promise<RedisProgram> {
+export async function findRedis(
+  note: (line: string) => void = () => undefined,
+): Promise<Pick<ProcessSpec, 'command' | 'environment'>> {
   for (const folder of (process.env['PATH'] ?? '/usr/bin').split(delimiter)) {
     for (const name of ['redis-server', 'valkey-server']) {
       if (existsSync(join(folder, name))) return { command: join(folder, name), environment: {} }

@@ -48,10 +48,6 @@ export class Supervisor {
     return new Supervisor(path, dataDir === undefined)
   }
 
-  get processes(): readonly SupervisedProcess[] {
-    return this.#processes
-  }
-
   /**
    * Starts a process and waits until it is ready.
    *

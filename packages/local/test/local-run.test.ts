@@ -1,3 +1,4 @@
+import { fileURLToPath } from 'node:url'
 import { expect, test } from 'vitest'
 import { describePort, welcome } from '../src/local-run.ts'
 
@@ -11,7 +12,7 @@ test.each([
   expect(describePort(host, port, code)).toMatch(new RegExp(`${remedy}$`))
 })
 
-test('the printed commands quote the data directory, unless it is the default one', () => {
+test('the printed commands quote the data directory, unless it is the default one, and have no key that others may read', () => {
   const local = {
     apiUrl: 'http://127.0.0.1:3000',
     apiKey: 'slk_x',
@@ -20,9 +21,11 @@ test('the printed commands quote the data directory, unless it is the default on
     clickhouse: { url: 'http://127.0.0.1:4002', username: 'sluice', password: 'p', database: 'sluice' },
     opsUrls: { api: 'http://127.0.0.1:4003', worker: 'http://127.0.0.1:4004' },
   }
-  const options = { dataDir: "/it's here", hidesKey: false }
-  expect(welcome(local, { ...options, isDefaultDataDir: true })).toContain(' ./sluice logs --project demo')
-  expect(welcome(local, { ...options, isDefaultDataDir: false })).toContain(
+  const defaultDir = fileURLToPath(new URL('../../../.data', import.meta.url))
+  expect(welcome(local, defaultDir, false)).toContain(' ./sluice logs --project demo')
+  expect(welcome(local, "/it's here", false)).toContain(
     String.raw`SLUICE_DATA_DIR='/it'\''s here' ./sluice logs --project demo --follow`,
   )
+  // The key is only in local.json.
+  expect(welcome(local, defaultDir, true)).not.toContain('slk_x')
 })

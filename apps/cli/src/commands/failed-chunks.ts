@@ -9,70 +9,94 @@ import type { Command } from 'commander'
 import { randomUUID } from 'node:crypto'
 import type { Context } from '../context.ts'
 import {
-  integer,
   JSON_OPTION,
+  LIMIT_OPTION,
   requireChoice,
   withChoice,
+  withConnections,
   withExamples,
-  withRedisOptions,
 } from '../options.ts'
 import { withRedis } from '../redis-session.ts'
-import { redisAccess, type RedisFlags } from '../service-access.ts'
+import { redisAccess } from '../service-access.ts'
 import { escapeControls, type Listing, printList } from '../terminal.ts'
 
-const LIMIT_DEFAULT = 100
-const LIMIT_MAX = 10_000
 const NAMES = 'failed chunks'
 
 export function define(chunks: Command, context: Context): void {
+  const { stdout, stderr } = context
+
+  async function withFailedChunks<Result>(task: (failed: FailedChunks) => Promise<Result>): Promise<Result> {
+    const access = await redisAccess(chunks.opts(), context)
+    return withRedis(access, async (redis, durable) => {
+      // A single shard is not recorded: this reads the number only.
+      const count = new ShardCount(redis, access.prefix, 1)
+      await count.refresh()
+      const failed = new FailedChunks({ redis, durable, shards: count.names, makeId: randomUUID })
+      try {
+        return await task(failed)
+      } finally {
+        await failed.close()
+      }
+    })
+  }
+
+  /** Retries or removes the chosen chunks, and reports the failures. @returns a function that counts an outcome */
+  async function settle<Outcome extends RetryOutcome | PurgeOutcome>(
+    act: (failed: FailedChunks, choice: readonly string[] | 'all') => Promise<ReadonlyMap<string, Outcome>>,
+    ids: readonly string[],
+    all: true | undefined,
+  ): Promise<(wanted: Outcome) => number> {
+    const choice = requireChoice(NAMES, ids, all)
+    const outcomes = await withFailedChunks((failed) => act(failed, choice))
+    for (const [id, outcome] of outcomes) {
+      const failure = failures[outcome]
+      if (failure === undefined) continue
+      await stderr.write(`${escapeControls(id)} ${failure}\n`)
+      context.exitCode = 1
+    }
+    return (wanted) => [...outcomes.values()].filter((outcome) => outcome === wanted).length
+  }
+
   withExamples(
-    chunks,
-    ['failed-chunks list', 'the newest failures'],
+    withConnections(chunks, 'redis'),
+    ['failed-chunks list --limit 1000 --json', 'for a program'],
     ['failed-chunks retry --all', 'return all of them to the queue'],
+    ['failed-chunks purge 01a1fb3f-6d5c-7aa0-8f31-2c5e9d7b4a10', 'one chunk'],
   )
 
-  withExamples(
-    withRedisOptions(
-      chunks
-        .command('list')
-        .description('list failed chunks, newest failures first')
-        .option('--limit <count>', 'maximum number of chunks', integer(1, LIMIT_MAX), LIMIT_DEFAULT)
-        .option(...JSON_OPTION),
-    ),
-    ['failed-chunks list', 'the newest 100, as a table'],
-    ['failed-chunks list --limit 1000 --json', 'for a program'],
-  ).action((options: ListOptions) => listChunks(options, context))
+  chunks
+    .command('list')
+    .description('list failed chunks, newest failures first')
+    .option(...LIMIT_OPTION)
+    .option(...JSON_OPTION)
+    .action(async ({ limit, json }: { limit: number; json?: true }) => {
+      await printList(await withFailedChunks((failed) => failed.list(limit)), listing, json, context)
+    })
 
-  withExamples(
-    withRedisOptions(
-      withChoice(
-        chunks
-          .command('retry')
-          .description('return chunks to the queue; rows that are stored already are not stored again'),
-        NAMES,
-      ),
-    ),
-    ['failed-chunks retry 01a1fb3f-6d5c-7aa0-8f31-2c5e9d7b4a10', 'one chunk'],
-    ['failed-chunks retry --all', 'all failed chunks'],
-  ).action((ids: string[], options: ChoiceOptions) => retryChunks(ids, options, context))
+  withChoice(
+    chunks
+      .command('retry')
+      .description('return chunks to the queue; rows that are stored already are not stored again'),
+    NAMES,
+  ).action(async (ids: string[], { all }: { all?: true }) => {
+    const count = await settle((failed, choice) => failed.retry(choice), ids, all)
+    await stdout.write(`${count('requeued')} requeued, ${count('stored')} stored already.\n`)
+  })
 
-  withExamples(
-    withRedisOptions(
-      withChoice(
-        chunks
-          .command('purge')
-          .description('permanently remove chunks and their rows, which were acknowledged'),
-        NAMES,
-      ),
-    ),
-    ['failed-chunks purge 01a1fb3f-6d5c-7aa0-8f31-2c5e9d7b4a10', 'one chunk'],
-    ['failed-chunks purge --all', 'all failed chunks'],
-  ).action((ids: string[], options: ChoiceOptions) => purgeChunks(ids, options, context))
+  withChoice(
+    chunks.command('purge').description('permanently remove chunks and their rows, which were acknowledged'),
+    NAMES,
+  ).action(async (ids: string[], { all }: { all?: true }) => {
+    const count = await settle((failed, choice) => failed.purge(choice), ids, all)
+    await stdout.write(`${count('removed')} removed.\n`)
+  })
 }
 
-interface ListOptions extends RedisFlags {
-  limit: number
-  json?: true
+/** Why a chunk was not retried or removed. */
+const failures: Readonly<Partial<Record<RetryOutcome | PurgeOutcome, string>>> = {
+  damaged: 'is damaged and cannot be retried',
+  needed: 'is needed by other chunks of its batch: remove all of them, or retry it',
+  missing: 'is not a failed chunk',
 }
 
 const failedAt = ({ failedAtMs }: FailedChunk): string => new Date(failedAtMs).toISOString()
@@ -88,67 +112,4 @@ const listing: Listing<FailedChunk> = {
     return { id, shard, failedAt: failedAt(chunk), reason, rows, batchId }
   },
   empty: 'There are no failed chunks.',
-}
-
-async function listChunks({ limit, json, ...flags }: ListOptions, context: Context): Promise<void> {
-  const chunks = await withFailedChunks(flags, context, (failed) => failed.list(limit))
-  await printList(chunks, listing, json, context)
-}
-
-interface ChoiceOptions extends RedisFlags {
-  all?: true
-}
-
-/** Why a chunk was not retried or removed. */
-const failures: Readonly<Partial<Record<RetryOutcome | PurgeOutcome, string>>> = {
-  damaged: 'is damaged and cannot be retried',
-  needed: 'is needed by other chunks of its batch: remove all of them, or retry it',
-  missing: 'is not a failed chunk',
-}
-
-async function retryChunks(ids: readonly string[], options: ChoiceOptions, context: Context): Promise<void> {
-  const count = await settle(ids, options, context, (failed, choice) => failed.retry(choice))
-  await context.stdout.write(`${count('requeued')} requeued, ${count('stored')} stored already.\n`)
-}
-
-async function purgeChunks(ids: readonly string[], options: ChoiceOptions, context: Context): Promise<void> {
-  const count = await settle(ids, options, context, (failed, choice) => failed.purge(choice))
-  await context.stdout.write(`${count('removed')} removed.\n`)
-}
-
-/** Retries or removes the chosen chunks, and reports the failures. @returns a function that counts an outcome */
-async function settle<Outcome extends RetryOutcome | PurgeOutcome>(
-  ids: readonly string[],
-  { all, ...flags }: ChoiceOptions,
-  context: Context,
-  act: (failed: FailedChunks, choice: readonly string[] | 'all') => Promise<ReadonlyMap<string, Outcome>>,
-): Promise<(wanted: Outcome) => number> {
-  const choice = requireChoice(NAMES, ids, all)
-  const outcomes = await withFailedChunks(flags, context, (failed) => act(failed, choice))
-  for (const [id, outcome] of outcomes) {
-    const failure = failures[outcome]
-    if (failure === undefined) continue
-    await context.stderr.write(`${escapeControls(id)} ${failure}\n`)
-    context.exitCode = 1
-  }
-  return (wanted) => [...outcomes.values()].filter((outcome) => outcome === wanted).length
-}
-
-async function withFailedChunks<Result>(
-  flags: RedisFlags,
-  context: Context,
-  task: (failed: FailedChunks) => Promise<Result>,
-): Promise<Result> {
-  const access = await redisAccess(flags, context)
-  return withRedis(access, async (redis, durable) => {
-    // A single shard is not recorded: this reads the number only.
-    const count = new ShardCount(redis, access.prefix, 1)
-    await count.refresh()
-    const failed = new FailedChunks({ redis, durable, shards: count.names, makeId: randomUUID })
-    try {
-      return await task(failed)
-    } finally {
-      await failed.close()
-    }
-  })
 }

@@ -3,75 +3,59 @@ import type { Command } from 'commander'
 import { describeClickHouseError, withClickHouse } from '../clickhouse-session.ts'
 import { type Context, INTERRUPTED_EXIT_CODE } from '../context.ts'
 import { UsageError } from '../errors.ts'
-import { jsonLine, stackLines, textLine } from '../logs/entry-line.ts'
+import { jsonLine, textLines } from '../logs/entry-line.ts'
 import { Follower, followUntil } from '../logs/follow.ts'
 import { type LogFilter, type LogRow, LogSource, type TimeRange } from '../logs/log-source.ts'
-import { metadataFilterLimits, parseMetadataFilter } from '../logs/metadata-filter.ts'
-import {
-  integer,
-  JSON_OPTION,
-  list,
-  repeated,
-  requireOneOf,
-  withClickHouseOptions,
-  withExamples,
-  withRedisOptions,
-} from '../options.ts'
-import { requireProject } from '../registry-session.ts'
-import {
-  clickhouseAccess,
-  type ClickHouseFlags,
-  readLocalServices,
-  type RedisFlags,
-} from '../service-access.ts'
+import { parseMetadataFilter } from '../logs/metadata-filter.ts'
+import { integer, JSON_OPTION, SLUICE, someOf, withConnections, withExamples } from '../options.ts'
+import { clickhouseAccess, type ClickHouseFlags, readLocalServices } from '../service-access.ts'
 import { painter, printNotice } from '../terminal.ts'
 import { parseTime, toPreciseTime } from '../times.ts'
 
 const LIMIT_DEFAULT = 100
-/** ClickHouse sorts this many entries in memory, with all their texts. */
+/** ClickHouse sorts this many entries in memory, with all their strings. */
 const LIMIT_MAX = 100_000
 
 export function define(command: Command, context: Context): void {
-  const options = withRedisOptions(
-    withClickHouseOptions(
-      command
-        .option('--project <id>', 'project that the entries belong to (default: the project of `npm start`)')
-        .option(
-          '--level <levels>',
-          'only these levels: log, debug, info, success, warn, error; comma-separated or repeated',
-          list,
-        )
-        .option(
-          '--since, --from <when>',
-          'only entries from this time on: a duration ago (15m, 2h, 3d) or an ISO 8601 time',
-        )
-        .option(
-          '--until <when>',
-          'only entries before this time, as for --from; +1h is ahead of now (default: +1h, which hides entries of the future)',
-        )
-        .option('--service <name>', 'only entries of this service')
-        .option(
-          '--environment <names>',
-          'only these environments: development, staging, production; comma-separated or repeated',
-          list,
-        )
-        .option('--search <text>', 'only entries with this text in the message; case is ignored')
-        .option(
-          '--where <condition>',
-          'only entries with this value in the metadata, such as metadata.user.id=42; repeated: all of them',
-          repeated,
-        )
-        .option('--limit <count>', 'maximum number of entries', integer(0, LIMIT_MAX), LIMIT_DEFAULT)
-        .option(
-          '-f, --follow',
-          'then print new entries as they arrive, until Ctrl-C; --from and --until do not apply to them',
-        )
-        .option('--stack', 'print the stack traces of entries, too; --json always has them')
-        .option(...JSON_OPTION),
-    ),
-  )
+  const time = (value: string): string => parseTime(value, context.nowMs())
+  const options = command
+    .option('--project <id>', 'project that the entries belong to (default: the project of `npm start`)')
+    .option(
+      '--level <levels>',
+      `only these levels: ${levels.join(', ')}; comma-separated or repeated`,
+      someOf(levels),
+    )
+    .option(
+      '--since, --from <when>',
+      'only entries from this time on: a duration ago (15m, 2h, 3d) or an ISO 8601 time',
+      time,
+    )
+    .option(
+      '--until <when>',
+      'only entries before this time, as for --from; +1h is ahead of now (default: +1h, which hides entries of the future)',
+      time,
+    )
+    .option('--service <name>', 'only entries of this service')
+    .option(
+      '--environment <names>',
+      `only these environments: ${environments.join(', ')}; comma-separated or repeated`,
+      someOf(environments),
+    )
+    .option('--search <text>', 'only entries with this text in the message; case is ignored')
+    .option(
+      '--where <condition>',
+      'only entries with this value in the metadata, such as metadata.user.id=42; repeated: all of them',
+      parseMetadataFilter,
+    )
+    .option('--limit <count>', 'maximum number of entries', integer(0, LIMIT_MAX), LIMIT_DEFAULT)
+    .option(
+      '-f, --follow',
+      'then print new entries as they arrive, until Ctrl-C; --from and --until do not apply to them',
+    )
+    .option('--stack', 'print the stack traces of entries, too; --json always has them')
+    .option(...JSON_OPTION)
   withExamples(
-    options.addHelpText('after', WHERE_HELP),
+    withConnections(options, 'clickhouse').addHelpText('after', WHERE_HELP),
     ['logs --project shop --follow', 'the newest entries, then new ones'],
     ['logs --project shop --level error --since 15m', 'errors of the last 15 minutes'],
     ['logs --project shop --from 2026-11-20T08:00Z --until 2026-11-20T09:00Z', 'one hour'],
@@ -90,33 +74,34 @@ const WHERE_HELP = `
 Strings are compared with upper and lower case. Objects and arrays do not match. metadata.http.status is the status in
 http, or the single name "http.status".`
 
-interface LogsOptions extends ClickHouseFlags, RedisFlags, TimeRangeFlags {
+interface LogsOptions extends ClickHouseFlags, LogFilter, Partial<TimeRange> {
   project?: string
-  level?: readonly string[]
-  service?: string
-  environment?: readonly string[]
-  search?: string
-  where?: readonly string[]
   limit: number
   follow?: true
   stack?: true
   json?: true
 }
 
-/** A larger number of entries of the future is not counted: a sender with a wrong clock may have sent any number. */
-export const futureEntriesMax = 10_000
-
 /** `sluice logs`: prints the newest matching entries and, with `follow`, the new entries that arrive. */
 async function showLogs(options: LogsOptions, context: Context): Promise<void> {
-  const filter = await readFilter(options, context)
+  const { json, stack } = options
+  const projectId = options.project ?? (await readLocalServices(context)).projectId
+  if (projectId === undefined)
+    throw new UsageError(
+      'no project is selected: pass --project, or start the local services with `npm start`',
+    )
   const range = readTimeRange(options, context.nowMs())
   const access = await clickhouseAccess(options, context)
-  const print = printer(options, context)
+  const paint = painter(context.stdout.colours)
+  const print = async (rows: readonly LogRow[]): Promise<void> => {
+    const lines = rows.flatMap((row) => (json ? [jsonLine(row)] : textLines(row, paint, stack === true)))
+    await context.stdout.write(lines.map((line) => `${line}\n`).join(''))
+  }
   const signal = context.abortOnInterrupt()
   const report = (message: string): Promise<void> => printNotice(context.stderr, message)
   const describe = (error: unknown): string | undefined => describeClickHouseError(error, access)
   await withClickHouse(access, async (client) => {
-    const source = new LogSource(client, filter, signal)
+    const source = new LogSource(client, projectId, options, signal)
     const follower = options.follow ? new Follower(source, print) : undefined
     try {
       await follower?.start()
@@ -126,22 +111,23 @@ async function showLogs(options: LogsOptions, context: Context): Promise<void> {
         for (const entry of entries) follower?.markPrinted(entry)
         count += entries.length
       }
-      if (!range.isUntilSelected) {
-        const hidden = await countFutureEntries(source, range).catch((error: unknown) => {
-          // The current entries are printed already. A large number of future ones must not make the command fail.
+      if (options.until === undefined) {
+        const hidden = await source.hasAfter(range).catch((error: unknown) => {
+          // The current entries are printed already. A search through many future ones must not make the command fail.
           if (signal.aborted || describe(error) === undefined) throw error
-          return `not counted, ${describe(error)}`
+          return `not searched, ${describe(error)}`
         })
-        const until = `${range.until.replace(' ', 'T').slice(0, -3)}Z`
-        if (hidden !== '0') await report(`entries of the future are not shown (--until ${until}): ${hidden}`)
+        const until = `(--until ${range.until.replace(' ', 'T').slice(0, -3)}Z)`
+        const detail = hidden === true ? '' : `: ${hidden}`
+        if (hidden !== false) await report(`entries of the future are not shown ${until}${detail}`)
       }
-      if (count === 0 && !(await source.hasEntries())) {
-        await requireProject(filter.projectId, { clickhouse: access, flags: options }, context)
-      }
-      if (follower === undefined) {
-        if (count === 0 && context.stderr.isTerminal) await context.stderr.write('No matching entries.\n')
-        return
-      }
+      // The id is probably misspelt. Redis has the projects, but the rows of a deleted one can still be read.
+      if (count === 0 && !(await source.hasEntries()))
+        await report(
+          `the project ${projectId} has no entries; \`${SLUICE} projects list\` lists the projects`,
+        )
+      else if (count === 0 && context.stderr.isTerminal) await report('no entry matches')
+      if (follower === undefined) return
       await followUntil(signal, follower, { random: context.random, describe, report })
     } catch (error) {
       // Ctrl-C makes whatever is in flight fail, with various errors that do not matter.
@@ -151,68 +137,16 @@ async function showLogs(options: LogsOptions, context: Context): Promise<void> {
   })
 }
 
-/** How many entries the default of --until hides. */
-async function countFutureEntries(source: LogSource, range: TimeRange): Promise<string> {
-  const count = await source.countAfter(range, futureEntriesMax + 1)
-  const shown = Math.min(count, futureEntriesMax).toLocaleString('en-US')
-  return count > futureEntriesMax ? `more than ${shown}` : shown
-}
-
-function printer(
-  { json, stack }: LogsOptions,
-  { stdout }: Context,
-): (rows: readonly LogRow[]) => Promise<void> {
-  const paint = painter(stdout.colours)
-  const toLines = (row: LogRow): string[] => {
-    if (json) return [jsonLine(row)]
-    return [textLine(row, paint), ...(stack ? stackLines(row, paint) : [])]
-  }
-  return (rows) => stdout.write(rows.flatMap((row) => toLines(row).map((line) => `${line}\n`)).join(''))
-}
-
-async function readFilter(options: LogsOptions, context: Context): Promise<LogFilter> {
-  const { level = [], service, environment = [], search, where = [] } = options
-  const wanted = level.map((name) => name.toLowerCase())
-  for (const name of wanted) requireOneOf('--level', name, levels)
-  for (const name of environment) requireOneOf('--environment', name, environments)
-  if (where.length > metadataFilterLimits.filtersMax) {
-    throw new UsageError(`--where can be repeated up to ${metadataFilterLimits.filtersMax} times`)
-  }
-  const metadata = where.map(parseMetadataFilter)
-  const projectId = options.project ?? (await readLocalServices(context)).projectId
-  if (projectId === undefined)
-    throw new UsageError(
-      'no project is selected: pass --project, or start the local services with `npm start`',
-    )
-  return { projectId, levels: wanted, service, environments: environment, search, metadata }
-}
-
-/**
- * Entries with a later timestamp are hidden by default. Clocks of senders may be ahead by some minutes. Timestamps that
- * are further ahead come from a wrong clock or from an attacker, and would hide all current entries: the newest are
- * printed.
- */
+/** Clocks of senders may be ahead by some minutes. Timestamps further ahead, of a wrong clock or an attacker, would hide current entries. */
 const FUTURE_ALLOWED_MS = 3_600_000
 
-interface TimeRangeFlags {
-  from?: string
-  until?: string
-}
-
-/** @throws UsageError when a time is malformed, or the range is empty */
-function readTimeRange({ from, until }: TimeRangeFlags, nowMs: number): TimeRange {
-  const range: TimeRange = {
-    from: from === undefined ? undefined : parseTime('--from', from, nowMs),
-    until:
-      until === undefined ? toPreciseTime(nowMs + FUTURE_ALLOWED_MS) : parseTime('--until', until, nowMs),
-    isUntilSelected: until !== undefined,
-  }
-  if (range.from !== undefined && range.from >= range.until) {
-    throw new UsageError(
-      range.isUntilSelected
-        ? '--from must be before --until'
-        : '--from is after the default of --until, one hour from now; pass --until too',
-    )
-  }
-  return range
+/** @throws UsageError when the range is empty */
+function readTimeRange({ from, until }: Pick<LogsOptions, 'from' | 'until'>, nowMs: number): TimeRange {
+  const range = { from, until: until ?? toPreciseTime(nowMs + FUTURE_ALLOWED_MS) }
+  if (from === undefined || from < range.until) return range
+  throw new UsageError(
+    until === undefined
+      ? '--from is after the default of --until, one hour from now; pass --until too'
+      : '--from must be before --until',
+  )
 }

@@ -3,13 +3,13 @@ import type { Command } from 'commander'
 import { toCliError } from '../clickhouse-session.ts'
 import type { Context } from '../context.ts'
 import { CliError } from '../errors.ts'
-import { withClickHouseOptions, withExamples } from '../options.ts'
+import { withConnections, withExamples } from '../options.ts'
 import { clickhouseAccess, type ClickHouseFlags } from '../service-access.ts'
 import { redactUrl } from '../terminal.ts'
 
 export function define(command: Command, context: Context): void {
   withExamples(
-    withClickHouseOptions(command),
+    withConnections(command, 'clickhouse'),
     ['migrate', 'the database of `npm start`, or of CLICKHOUSE_URL'],
     ['migrate --clickhouse-url http://clickhouse:8123', 'another server'],
   ).action(async (flags: ClickHouseFlags) => {

@@ -1,9 +1,10 @@
+import type { Level } from '@sluice/records'
 import { environments, levels } from '@sluice/schema'
-import type { Command } from 'commander'
+import { type Command, Option } from 'commander'
 import { type Context, INTERRUPTED_EXIT_CODE } from '../context.ts'
 import { CliError } from '../errors.ts'
-import { type LineOptions, requireTimeZone } from '../lines/entries.ts'
-import { requireOneOf, withApiOptions, withExamples } from '../options.ts'
+import { localTimeZone, parseTimeZone, TimeReader } from '../lines/times.ts'
+import { withConnections, withExamples } from '../options.ts'
 import { openSources } from '../send/input.ts'
 import {
   firstLineOutside,
@@ -12,38 +13,43 @@ import {
   linesToSkip,
   parseLineRanges,
 } from '../send/line-ranges.ts'
-import { formatCount, SendReport } from '../send/report.ts'
+import { SendReport } from '../send/report.ts'
 import { sendSource } from '../send/send-source.ts'
 import { EntrySender } from '../send/sender.ts'
 import { apiAccess, type ApiFlags } from '../service-access.ts'
-import { requireDurationMs } from '../times.ts'
+import { formatCount } from '../terminal.ts'
+import { parseDuration } from '../times.ts'
 
 export function define(command: Command, context: Context): void {
-  const options = withApiOptions(
-    command
-      .argument(
-        '[files...]',
-        'files with lines of text or JSON, also compressed with gzip, zstd or brotli; stdin if omitted or -',
-      )
-      .option('--level <level>', 'level of lines without one', 'info')
-      .option('--raw', 'send each line as a message, whatever it contains')
-      .option(
-        '--timezone <zone>',
-        'zone of times without an offset, such as UTC or Europe/Berlin (default: that of this machine)',
-      )
-      .option(
-        '--service <name>',
-        'service of lines without one (default: the name of the file, without extension)',
-      )
-      .option('--environment <name>', 'environment of lines without one: development, staging or production')
-      .option(
-        '--skip-lines <lines>',
-        'lines of the input that are not sent, to continue after an interruption: a number, or ranges such as 1-200,301-400',
-      )
-      .option('--retry-for <time>', 'how long to retry while the API is overloaded or unavailable', '5m'),
-  )
+  const options = command
+    .argument(
+      '[files...]',
+      'files with lines of text or JSON, also compressed with gzip, zstd or brotli; stdin if omitted or -',
+    )
+    .addOption(new Option('--level <level>', 'level of lines without one').choices(levels).default('info'))
+    .option('--raw', 'send each line as a message, whatever it contains')
+    .option(
+      '--timezone <zone>',
+      'zone of times without an offset, such as UTC or Europe/Berlin (default: that of this machine)',
+      parseTimeZone,
+    )
+    .option(
+      '--service <name>',
+      'service of lines without one (default: the name of the file, without extension)',
+    )
+    .addOption(new Option('--environment <name>', 'environment of lines without one').choices(environments))
+    .option(
+      '--skip-lines <lines>',
+      'lines of the input that are not sent, to continue after an interruption: a number, or ranges such as 1-200,301-400',
+      parseLineRanges,
+    )
+    .addOption(
+      new Option('--retry-for <time>', 'how long to retry while the API is overloaded or unavailable')
+        .argParser(parseDuration)
+        .default(300_000, '5m'),
+    )
   withExamples(
-    options.addHelpText('after', LINES_HELP),
+    withConnections(options, 'api').addHelpText('after', LINES_HELP),
     ['send /var/log/*.log', 'the lines of files'],
     ['send app.log.gz --environment production', 'a compressed file'],
     ['send app.log --skip-lines 58500', 'the rest of the lines, after an interruption'],
@@ -58,26 +64,28 @@ comes from the flags. Any other line becomes the message of an entry. Blank line
 message. Lines of stdin are sent within a second.`
 
 interface SendOptions extends ApiFlags {
-  level: string
+  level: Level
   service?: string
   environment?: string
   raw?: true
   timezone?: string
-  retryFor: string
-  skipLines?: string
+  retryFor: number
+  skipLines?: readonly LineRange[]
 }
 
 /** `sluice send`: sends the lines of files, or of stdin, as entries. */
 async function send(files: readonly string[], options: SendOptions, context: Context): Promise<void> {
-  const { retryForMs, skipped, lines } = parseOptions(options, context)
+  const { level, service, environment, raw, timezone, retryFor, skipLines: skipped = [] } = options
+  const defaults = { level, service, environment }
+  const { nowMs, stdout, stderr } = context
+  const times = raw ? undefined : new TimeReader(timezone ?? localTimeZone(), nowMs)
   const api = await apiAccess(options, context)
   const sources = await openSources(files, context.stdin)
   const interrupted = context.abortOnInterrupt()
-  const { nowMs, stdout, stderr } = context
 
   const startedAtMs = nowMs()
   const report = new SendReport(stderr)
-  const sender = new EntrySender({ api, retryForMs, interrupted, nowMs }, report)
+  const sender = new EntrySender({ api, retryForMs: retryFor, interrupted, nowMs }, report)
   const signal = AbortSignal.any([interrupted, sender.failed])
   let failures = 0
   const noteFailure = (error: unknown): void => {
@@ -90,7 +98,7 @@ async function send(files: readonly string[], options: SendOptions, context: Con
   report.start()
   try {
     for (const source of sources) {
-      const isRead = await sendSource(source, lines, { sender, report, skipped, signal }).catch(
+      const isRead = await sendSource(source, { defaults, times, sender, report, skipped, signal }).catch(
         (error: unknown) => {
           // After a file that could not be read to its end, the numbers of the lines are unknown.
           areLinesKnown = false
@@ -109,32 +117,10 @@ async function send(files: readonly string[], options: SendOptions, context: Con
   const stop = `${verb}${areLinesKnown ? ` at line ${formatCount(firstLineOutside(done))}` : ''}: `
   await stdout.write(`${isComplete ? '' : stop}${report.summary(nowMs() - startedAtMs)}\n`)
   const rest = formatLineRanges(done)
-  if (!isComplete && areLinesKnown && rest !== undefined) {
+  if (!isComplete && areLinesKnown && rest !== '')
     await stderr.write(
       `To send the rest, run the same command with the same input and --skip-lines ${rest}\n`,
     )
-  }
   if (interrupted.aborted) context.exitCode = INTERRUPTED_EXIT_CODE
   else if (failures + report.rejected + report.unanswered > 0) context.exitCode = 1
-}
-
-/** @throws UsageError */
-function parseOptions(
-  { level, service, environment, raw, timezone, retryFor, skipLines }: SendOptions,
-  { nowMs }: Context,
-): { lines: LineOptions; retryForMs: number; skipped: readonly LineRange[] } {
-  const lines = {
-    defaults: {
-      level: requireOneOf('--level', level, levels),
-      service,
-      fallbackService: undefined,
-      environment:
-        environment === undefined ? undefined : requireOneOf('--environment', environment, environments),
-    },
-    isRaw: raw === true,
-    zone: requireTimeZone(timezone),
-    nowMs,
-  }
-  const skipped = skipLines === undefined ? [] : parseLineRanges(skipLines)
-  return { lines, skipped, retryForMs: requireDurationMs('--retry-for', retryFor) }
 }

@@ -3,50 +3,45 @@ import { processClock } from '@sluice/runtime'
 import type { Command } from 'commander'
 import type { Context } from '../context.ts'
 import { CliError } from '../errors.ts'
-import { integer, withClickHouseOptions, withExamples, withRedisOptions } from '../options.ts'
+import { integer, withConnections, withExamples } from '../options.ts'
 import { clickhouseAccess, type ClickHouseFlags, redisAccess, type RedisFlags } from '../service-access.ts'
 import {
   type QueueStatus,
   type Reading,
-  type ReadingSources,
   readStatus,
-  type ServerStatus,
   type Status,
   statusJson,
   statusOf,
 } from '../status/status.ts'
-import { escapeControls, escapeJsonControls, type Paint, painter, table } from '../terminal.ts'
+import {
+  escapeControls,
+  escapeJsonControls,
+  formatCount as count,
+  type Paint,
+  painter,
+  table,
+} from '../terminal.ts'
 
 /** Long enough for a rate, and short enough to wait for. */
 const INTERVAL_DEFAULT_S = 2
 const INTERVAL_MAX_S = 60
 
 export function define(command: Command, context: Context): void {
+  const options = command
+    .option('-w, --watch', 'refresh until Ctrl-C, which ends with exit code 0')
+    .option(
+      '--interval <seconds>',
+      'the time over which rates are measured, and between refreshes',
+      integer(1, INTERVAL_MAX_S),
+      INTERVAL_DEFAULT_S,
+    )
+    .option('--json', 'print one JSON object; with --watch one per line and interval')
   withExamples(
-    withRedisOptions(
-      withClickHouseOptions(
-        command
-          .option('-w, --watch', 'refresh until Ctrl-C, which ends with exit code 0')
-          .option(
-            '--interval <seconds>',
-            'the time over which rates are measured, and between refreshes',
-            integer(1, INTERVAL_MAX_S),
-            INTERVAL_DEFAULT_S,
-          )
-          .option('--json', 'print one JSON object; with --watch one per line and interval'),
-      ),
-    ),
+    withConnections(options, 'clickhouse', 'redis'),
     ['status', 'once, after two seconds'],
     ['status --watch', 'refreshed every two seconds, until Ctrl-C'],
     ['status --watch --interval 10 --json', 'for a program, every ten seconds'],
-  ).action(async (options: StatusOptions) => {
-    const redis = await redisAccess(options, context)
-    const clickhouse = await clickhouseAccess(options, context, redis).catch((error: unknown) => {
-      if (error instanceof CliError) return error
-      throw error
-    })
-    await showStatus({ redis, clickhouse }, options, context)
-  })
+  ).action((given: StatusOptions) => showStatus(given, context))
 }
 
 interface StatusOptions extends RedisFlags, ClickHouseFlags {
@@ -56,13 +51,18 @@ interface StatusOptions extends RedisFlags, ClickHouseFlags {
   json?: true
 }
 
-async function showStatus(sources: ReadingSources, options: StatusOptions, context: Context): Promise<void> {
+async function showStatus(options: StatusOptions, context: Context): Promise<void> {
   const { watch, json, interval } = options
+  const redis = await redisAccess(options, context)
+  const clickhouse = await clickhouseAccess(options, context, redis).catch((error: unknown) => {
+    if (error instanceof CliError) return error
+    throw error
+  })
   const signal = watch ? context.abortOnInterrupt() : new AbortController().signal
   const trend = new MemoryTrend(() => processClock.nowMs())
   let before: Reading | undefined
   for (;;) {
-    const now = await readStatus(sources)
+    const now = await readStatus(redis, clickhouse)
     if (signal.aborted) return
     const status = statusOf(now, before, trend, context.nowMs())
     // Without Redis there are no rates to wait for.
@@ -96,31 +96,32 @@ const LABEL_WIDTH = 14
 /** The status as lines and tables. */
 export function statusText(status: Status, paint: Paint): string {
   const { atMs, queue, lag, deadLetters, servers, processes, shards, errors } = status
-  const lines: [label: string, text: string][] = [
-    ['Rates', ratesText(queue)],
+  const lines: [label: string, value: string][] = [
+    ['Rates', queue === undefined ? UNKNOWN : ratesText(queue)],
     ['Backlog', queue === undefined ? UNKNOWN : backlogText(queue)],
-    ['Oldest chunk', queue === undefined ? UNKNOWN : ageText(queue)],
+    ['Oldest chunk', queue === undefined ? UNKNOWN : ageText(queue, 'none waits or is in hand', ' old')],
     ['Lag', processes === undefined ? UNKNOWN : lagText(lag)],
     [
       'Dead letters',
       deadLetters === undefined ? UNKNOWN : `${count(deadLetters.total)}, ${count(deadLetters.today)} today`,
     ],
-    ...servers.map((server): [string, string] => ['Redis', memoryText(server)]),
-    ...(servers.length === 0 ? [['Redis', UNKNOWN] as [string, string]] : []),
+    ...(servers.length === 0 ? [UNKNOWN] : servers.map(memoryText)).map((memory): [string, string] => [
+      'Redis',
+      memory,
+    ]),
   ]
   return [
     `Sluice, ${new Date(atMs).toISOString().slice(0, 19).replace('T', ' ')} UTC\n`,
-    ...lines.map(([label, text]) => `${paint('dim', label.padEnd(LABEL_WIDTH))}${escapeControls(text)}\n`),
+    ...lines.map(([label, value]) => `${paint('dim', label.padEnd(LABEL_WIDTH))}${escapeControls(value)}\n`),
     `\n${processTable(processes, paint)}`,
     ...(shards.length === 0 ? [] : [`\n${shardTable(shards, paint)}`]),
     ...errors.map((error) => `\n${paint('red', `Error: ${escapeControls(error)}`)}\n`),
   ].join('')
 }
 
-function ratesText(queue: QueueStatus | undefined): string {
-  if (queue === undefined) return UNKNOWN
-  if (queue.rates === undefined) return 'known after the next refresh'
-  const { added, inserted, deadLettered, intervalS } = queue.rates
+function ratesText({ rates }: QueueStatus): string {
+  if (rates === undefined) return 'known after the next refresh'
+  const { added, inserted, deadLettered, intervalS } = rates
   const parts = [`${rate(added)} entries/s added`, `${rate(inserted)}/s stored`]
   if (deadLettered > 0) parts.push(`${rate(deadLettered)}/s dead-lettered`)
   return `${parts.join(', ')} (over ${intervalS.toFixed(1)} s)`
@@ -133,8 +134,8 @@ function backlogText({ rows, waiting, delayed, inHand, failed }: QueueStatus): s
   return `${count(rows)} rows; chunks: ${chunks.join(', ')}`
 }
 
-function ageText({ waiting, inHand, oldestAgeS }: QueueStatus): string {
-  return waiting + inHand === 0 ? 'none waits or is in hand' : `${duration(oldestAgeS)} old`
+function ageText({ waiting, inHand, oldestAgeS }: QueueStatus, none: string, suffix = ''): string {
+  return waiting + inHand === 0 ? none : `${duration(oldestAgeS)}${suffix}`
 }
 
 function lagText(lag: Status['lag']): string {
@@ -145,7 +146,7 @@ function lagText(lag: Status['lag']): string {
 /** At a rate that a few seconds show, times that are further away mean nothing. */
 const HEADROOM_SHOWN_MAX_S = 86_400
 
-function memoryText({ server, usedBytes, limitBytes, headroomS }: ServerStatus): string {
+function memoryText({ server, usedBytes, limitBytes, headroomS }: Status['servers'][number]): string {
   const percent = Math.round((100 * usedBytes) / limitBytes)
   let growth = `full in ${duration(headroomS)} at this rate`
   if (headroomS === Number.POSITIVE_INFINITY) growth = 'not growing'
@@ -161,28 +162,24 @@ function processTable(processes: Status['processes'], paint: Paint): string {
 }
 
 function processCells({ role, host, pid, version, uptimeS, chunksHeld, notReady }: ProcessReport): string[] {
-  const held = chunksHeld === undefined ? '-' : count(chunksHeld)
   const state = notReady === undefined ? 'ready' : `not ready: ${notReady}`
-  return [role, host, `${pid}`, version, duration(uptimeS), held, state]
+  return [role, host, `${pid}`, version, duration(uptimeS), known(chunksHeld, count), state]
 }
 
 function shardTable(shards: Status['shards'], paint: Paint): string {
   const headings = 'SHARD,ROWS,WAITING,IN HAND,DELAYED,FAILED,OLDEST,ADDED/S,STORED/S'.split(',')
-  const rows = shards.map(({ shard, rows: queued, waiting, inHand, delayed, failed, oldestAgeS, rates }) => [
-    `${shard}`,
-    ...[queued, waiting, inHand, delayed, failed].map(count),
-    waiting + inHand === 0 ? '-' : duration(oldestAgeS),
-    ratePart(rates?.added),
-    ratePart(rates?.inserted),
+  const cells = shards.map((queue) => [
+    `${queue.shard}`,
+    ...[queue.rows, queue.waiting, queue.inHand, queue.delayed, queue.failed].map(count),
+    ageText(queue, '-'),
+    known(queue.rates?.added, rate),
+    known(queue.rates?.inserted, rate),
   ])
-  return table([headings, ...rows], paint)
+  return table([headings, ...cells], paint)
 }
 
-const ratePart = (perSecond: number | undefined): string => (perSecond === undefined ? '-' : rate(perSecond))
-
-function count(value: number): string {
-  return value.toLocaleString('en-US')
-}
+const known = (value: number | undefined, format: (value: number) => string): string =>
+  value === undefined ? '-' : format(value)
 
 /** With one digit after the point below ten: a few entries per minute are not nothing. */
 function rate(perSecond: number): string {
@@ -193,9 +190,9 @@ const bytesFormat = new Intl.NumberFormat('en-US', { notation: 'compact', maximu
 const BYTE_UNITS: Readonly<Record<string, string>> = { K: ' kB', M: ' MB', B: ' GB', T: ' TB' }
 
 function bytes(value: number): string {
-  const text = bytesFormat.format(value)
-  const unit = BYTE_UNITS[text.at(-1) ?? '']
-  return unit === undefined ? `${text} B` : `${text.slice(0, -1)}${unit}`
+  const formatted = bytesFormat.format(value)
+  const unit = BYTE_UNITS[formatted.at(-1) ?? '']
+  return unit === undefined ? `${formatted} B` : `${formatted.slice(0, -1)}${unit}`
 }
 
 /** For example `0.82 s`, `42 s`, `5 min 3 s`, `2 h 3 min` or `5 d 2 h`. */

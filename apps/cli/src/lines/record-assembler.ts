@@ -1,6 +1,7 @@
 import { limits } from '@sluice/schema'
-import type { LogLine } from './formats.ts'
+import { type LogLine, parseLine } from './formats.ts'
 import { isFrame, isHeadline, isPythonException, isTraceback } from './stack-traces.ts'
+import type { TimeReader } from './times.ts'
 
 export const recordLimits = {
   /** Message and stack together, in UTF-16 code units: each of them alone is then within its limit. */
@@ -11,7 +12,7 @@ export const recordLimits = {
 
 /**
  * Lines without a known format belong to the record before, if other lines of the file have one. With more of them per line with a
- * format, the file is rather a text in which one line looks like a log line.
+ * format, the file is rather prose in which one line looks like a log line.
  */
 const LOOSE_LINES_PER_FORMAT_MAX = 50
 
@@ -25,13 +26,13 @@ export interface LogRecord {
   readonly head: Head
   /** The lines after the first that belong to it. */
   readonly more: readonly string[]
-  /** The text of the first line as it was in the input. */
+  /** The first line as it was in the input. */
   readonly text: string
 }
 
 /** A line that is a message, whatever it contains. */
-export function rawRecord(text: string, number: number): LogRecord {
-  return openRecord({ message: text, metadata: {} }, text, number)
+export function rawRecord(line: string, number: number): LogRecord {
+  return openRecord({ message: line, metadata: {} }, line, number)
 }
 
 interface OpenRecord extends LogRecord {
@@ -42,15 +43,8 @@ interface OpenRecord extends LogRecord {
 }
 
 function openRecord(head: Head, text: string, number: number): OpenRecord {
-  return {
-    firstLine: number,
-    lastLine: number,
-    head,
-    more: [],
-    text,
-    characters: head.message.length,
-    blankLines: 0,
-  }
+  const characters = head.message.length
+  return { firstLine: number, lastLine: number, head, more: [], text, characters, blankLines: 0 }
 }
 
 /**
@@ -60,7 +54,7 @@ function openRecord(head: Head, text: string, number: number): OpenRecord {
  * no line came for a while is continued by a record of its own.
  */
 export class RecordAssembler {
-  readonly #parse: (text: string) => LogLine | undefined
+  readonly #times: TimeReader | undefined
   #open: OpenRecord | undefined
   /** The last record, if it was closed by `flush`. */
   #flushed: OpenRecord | undefined
@@ -68,9 +62,9 @@ export class RecordAssembler {
   #looseLines = 0
   #hasTimes = false
 
-  /** @param parse returns undefined for a line without a known format */
-  constructor(parse: (text: string) => LogLine | undefined) {
-    this.#parse = parse
+  /** @param times reads the times of lines. Without it, each line is a message, whatever it contains */
+  constructor(times: TimeReader | undefined) {
+    this.#times = times
   }
 
   /** Whether `flush` would return a record. */
@@ -89,7 +83,8 @@ export class RecordAssembler {
       if (this.#open !== undefined) this.#open.blankLines += 1
       return undefined
     }
-    const parsed = this.#parse(text)
+    if (this.#times === undefined) return rawRecord(text, number)
+    const parsed = parseLine(text, this.#times)
     const before = this.#open ?? this.#flushed
     if (before !== undefined && this.#belongsTo(before, parsed, text))
       return this.#continue(before, text, number)
@@ -133,7 +128,7 @@ export class RecordAssembler {
   }
 
   #begin(parsed: LogLine | undefined, text: string, number: number): LogRecord | undefined {
-    // A crash in a text without known lines is a line like others.
+    // Without known lines before it, a crash is a line like others.
     const isText = parsed === undefined || (parsed.format.isCrash === true && this.#knownLines === 0)
     if (isText) return this.#replaceOpen(openRecord({ message: text, metadata: {} }, text, number))
     if (parsed.format.isCrash === true) {
@@ -169,11 +164,6 @@ function addLine(record: OpenRecord, text: string): void {
 
 /** The head of a record for lines that come too late or do not fit: with what the first line said, and a number. */
 function continuationOf(head: Head, message: string): Head {
-  const { part } = head.metadata
-  return {
-    ...head,
-    message,
-    record: undefined,
-    metadata: { ...head.metadata, part: (typeof part === 'number' ? part : 1) + 1 },
-  }
+  const part = Number(head.metadata['part'] ?? 1) + 1
+  return { ...head, message, record: undefined, metadata: { ...head.metadata, part } }
 }

@@ -1,64 +1,16 @@
 import { timeOfIso } from '@sluice/records'
+import { InvalidArgumentError } from 'commander'
 
-/** Which offset from UTC local times have. */
-export interface TimeZone {
-  /** The offset as ISO 8601 writes it: `Z` or `+01:00`. The parts must be those of a valid local time. */
-  offsetAt(year: number, month: number, day: number, hour: number, minute: number): string
-}
-
-/** Transitions to and from daylight saving time happen at a multiple of this. */
-const QUARTER_MINUTES = 15
-
-/**
- * A time zone of the IANA database.
- *
- * A local time that occurs twice, when daylight saving time ends, has the offset after the change. A local time that does not
- * exist has one of the two offsets around it.
- *
- * @throws RangeError if there is no time zone of this name
- */
-export function timeZoneOf(name: string): TimeZone {
-  const format = new Intl.DateTimeFormat('en-US', {
-    timeZone: name,
-    hourCycle: 'h23',
-    year: 'numeric',
-    month: 'numeric',
-    day: 'numeric',
-    hour: 'numeric',
-    minute: 'numeric',
-  })
-  if (format.resolvedOptions().timeZone === 'UTC') return { offsetAt: () => 'Z' }
-  // Consecutive lines are of the same quarter of an hour. A computation takes microseconds.
-  let knownQuarter = Number.NaN
-  let knownOffset = ''
-  return {
-    offsetAt: (year, month, day, hour, minute) => {
-      const localMs = Date.UTC(year, month - 1, day, hour, minute - (minute % QUARTER_MINUTES))
-      if (localMs !== knownQuarter) {
-        knownQuarter = localMs
-        const guess = minutesAheadAt(localMs, format)
-        knownOffset = formatOffset(minutesAheadAt(localMs - guess * 60_000, format))
-      }
-      return knownOffset
-    },
+/** Parses the name of a time zone of the IANA database. @throws InvalidArgumentError */
+export function parseTimeZone(name: string): string {
+  try {
+    return new Intl.DateTimeFormat('en-US', { timeZone: name }).resolvedOptions().timeZone
+  } catch {
+    throw new InvalidArgumentError('It must be a time zone such as UTC or Europe/Berlin.')
   }
 }
 
-/** The offset of the zone at a time, in whole minutes. */
-function minutesAheadAt(epochMs: number, format: Intl.DateTimeFormat): number {
-  const parts: Record<string, number> = {}
-  for (const { type, value } of format.formatToParts(epochMs)) parts[type] = Number(value)
-  const { year = 0, month = 1, day = 1, hour = 0, minute = 0 } = parts
-  return Math.round((Date.UTC(year, month - 1, day, hour, minute) - epochMs) / 60_000)
-}
-
-function formatOffset(minutesAhead: number): string {
-  if (minutesAhead === 0) return 'Z'
-  const minutes = Math.abs(minutesAhead)
-  return `${minutesAhead < 0 ? '-' : '+'}${twoDigits(Math.floor(minutes / 60))}:${twoDigits(minutes % 60)}`
-}
-
-const twoDigits = (number: number | string): string => String(number).trim().padStart(2, '0')
+export const localTimeZone = (): string => Temporal.Now.timeZoneId()
 
 const months = ['Jan', 'Feb', 'Mar', 'Apr', 'May', 'Jun', 'Jul', 'Aug', 'Sep', 'Oct', 'Nov', 'Dec']
 const MONTH = `(?<month>${months.join('|')})`
@@ -85,36 +37,50 @@ export function timeGroup(form: string): string {
 }
 
 const DAY_MS = 86_400_000
-/** A leap year is at most eight years back: 1900 was none, and neither will 2100 be. */
-const LEAP_YEARS_BACK_MAX = 8
+/** A leap year is at most eight years before the latest year: 1900 was none, and neither will 2100 be. */
+const YEARS_BACK_MAX = 9
 
 /** Reads the dates and times of log lines. */
 export class TimeReader {
-  readonly #zone: TimeZone
+  readonly #zone: string
   readonly #nowMs: () => number
+  /** Consecutive lines are of the same minute. A computation takes microseconds. */
+  #minute = ''
+  #offset = ''
 
   /** @param zone of times without an offset @param nowMs for times without a year */
-  constructor(zone: TimeZone, nowMs: () => number) {
+  constructor(zone: string, nowMs: () => number) {
     this.#zone = zone
     this.#nowMs = nowMs
   }
 
-  /** @returns ISO 8601 with an offset, and all digits; undefined if the text is not a valid date and time */
-  read(text: string): string | undefined {
-    const time = timeOfIso(text) ?? timeOfIso(this.#isoOf(text) ?? '')
-    if (time === undefined || /[Zz+-]/.test(time.slice('YYYY-MM-DDThh:mm:ss'.length))) return time
-    const part = (start: number, end: number): number => Number(time.slice(start, end))
-    return `${time}${this.#zone.offsetAt(part(0, 4), part(5, 7), part(8, 10), part(11, 13), part(14, 16))}`
+  /**
+   * A local time that occurs twice, when daylight saving time ends, has the offset after the change.
+   *
+   * @returns ISO 8601 with an offset, and all digits; undefined if the string is not a valid date and time
+   */
+  read(string: string): string | undefined {
+    const time = timeOfIso(string) ?? timeOfIso(this.#isoOf(string) ?? '')
+    if (time === undefined || /[Zz+-]/.test(time.slice('YYYY-MM-DDThh:mm'.length))) return time
+    const minute = time.slice(0, 'YYYY-MM-DDThh:mm'.length)
+    if (minute !== this.#minute) {
+      const local = Temporal.PlainDateTime.from(minute)
+      const offset = local.toZonedDateTime(this.#zone, { disambiguation: 'later' }).offset.slice(0, 6)
+      this.#minute = minute
+      this.#offset = offset === '+00:00' ? 'Z' : offset
+    }
+    return `${time}${this.#offset}`
   }
 
   /** The time in the order of ISO 8601. Whether it is valid is not checked. */
-  #isoOf(text: string): string | undefined {
+  #isoOf(string: string): string | undefined {
     for (const form of forms) {
-      const parts = form.exec(text)?.groups
+      const parts = form.exec(string)?.groups
       if (parts === undefined) continue
-      const { month: name = '', day = '', clock = '', zone = '' } = parts
+      const { month: name = '', clock = '', zone = '' } = parts
       const month = months.includes(name) ? months.indexOf(name) + 1 : Number(name)
-      const year = parts['year'] ?? this.#newestYear(month, Number(day), clock)
+      const day = Number(parts['day'])
+      const year = parts['year'] ?? this.#newestYear(month, day, clock)
       return `${year}-${twoDigits(month)}-${twoDigits(day)}T${clock.replace(',', '.')}${zone}`
     }
     return undefined
@@ -123,13 +89,14 @@ export class TimeReader {
   /** The newest year in which the time is at most a day in the future. The day is for other clocks and time zones. */
   #newestYear(month: number, day: number, clock: string): number {
     const latestMs = this.#nowMs() + DAY_MS
-    let year = new Date(latestMs).getUTCFullYear()
-    const [hour, minute, second] = [clock.slice(0, 2), clock.slice(3, 5), clock.slice(6, 8)]
-    if (Date.UTC(year, month - 1, day, Number(hour), Number(minute), Number(second)) > latestMs) year -= 1
-    if (month !== 2 || day !== 29) return year
-    for (let back = 0; !isLeapYear(year) && back < LEAP_YEARS_BACK_MAX; back += 1) year -= 1
-    return year
+    const latestYear = new Date(latestMs).getUTCFullYear()
+    const [hour = 0, minute, second] = clock.slice(0, 'hh:mm:ss'.length).split(':').map(Number)
+    for (let year = latestYear; year >= latestYear - YEARS_BACK_MAX; year -= 1) {
+      const isDate = new Date(Date.UTC(year, month - 1, day)).getUTCDate() === day
+      if (isDate && Date.UTC(year, month - 1, day, hour, minute, second) <= latestMs) return year
+    }
+    return latestYear
   }
 }
 
-const isLeapYear = (year: number): boolean => new Date(Date.UTC(year, 1, 29)).getUTCMonth() === 1
+const twoDigits = (number: number): string => String(number).padStart(2, '0')

@@ -1,44 +1,35 @@
 import { escapeControls, escapeJsonControls, type Paint, type Style } from '../terminal.ts'
 import type { LogRow } from './log-source.ts'
 
-const levelStyles: ReadonlyMap<string, Style> = new Map<string, Style>([
-  ['debug', 'gray'],
-  ['log', 'cyan'],
-  ['info', 'blue'],
-  ['success', 'green'],
-  ['warn', 'yellow'],
-  ['error', ['bold', 'red']],
-])
+const levelStyles: Readonly<Partial<Record<string, Style>>> = {
+  debug: 'gray',
+  log: 'cyan',
+  info: 'blue',
+  success: 'green',
+  warn: 'yellow',
+  error: ['bold', 'red'],
+}
 /** The longest level. */
 const LEVEL_WIDTH = 'success'.length
 
-/** An entry as one human-readable line, without the newline: time, level, service, message, metadata. */
-export function textLine(row: LogRow, paint: Paint): string {
-  const parts = [
+/** An entry as human-readable lines: time, level, service, message and metadata, then the stack trace if it is wanted. */
+export function textLines(row: LogRow, paint: Paint, withStack: boolean): string[] {
+  const level = escapeControls(row.level).toUpperCase().padEnd(LEVEL_WIDTH)
+  const first = [
     paint('dim', isoTime(row.timestamp, 3)),
-    paint(
-      levelStyles.get(row.level) ?? 'magenta',
-      escapeControls(row.level).toUpperCase().padEnd(LEVEL_WIDTH),
-    ),
+    paint(levelStyles[row.level] ?? 'magenta', level),
     ...(row.service === '' ? [] : [paint('cyan', escapeControls(row.service))]),
     escapeControls(row.message),
     ...(row.metadata_text === '{}' ? [] : [paint('dim', escapeJsonControls(row.metadata_text))]),
-  ]
-  return parts.join(' ')
-}
-
-/** The stack trace of an entry as indented lines, without the newlines. */
-export function stackLines({ stack }: LogRow, paint: Paint): string[] {
-  if (stack === '') return []
-  return stack
-    .trimEnd()
-    .split(/\r?\n/)
-    .map((line) => `    ${paint('dim', escapeControls(line))}`)
+  ].join(' ')
+  if (!withStack || row.stack === '') return [first]
+  const frames = row.stack.trimEnd().split(/\r?\n/)
+  return [first, ...frames.map((line) => `    ${paint('dim', escapeControls(line))}`)]
 }
 
 /**
  * An entry as one line of JSON, without the newline. Fields have the names that clients send; absent fields are left
- * out. The metadata is the stored text as it is: parsing it would round numbers that JavaScript cannot represent.
+ * out. The metadata is printed as it is stored: parsing it would round numbers that JavaScript cannot represent.
  */
 export function jsonLine(row: LogRow): string {
   const fields = {

@@ -1,5 +1,4 @@
-import { setTimeout as sleep } from 'node:timers/promises'
-import { type Backoff, backoffMs } from '@sluice/runtime'
+import { type Backoff, backoffMs, processClock } from '@sluice/runtime'
 import type { Arrival, LogRow, LogSource } from './log-source.ts'
 
 export const followLimits = {
@@ -18,22 +17,21 @@ export const followLimits = {
   entriesPerFetchMax: 1_000,
 } as const
 
+type FollowedSource = Pick<LogSource, 'newestReceivedMs' | 'arrivals' | 'entries'>
+
 /** Pauses while ClickHouse is unavailable. It recovers within seconds after a restart. */
 const retryBackoff: Backoff = { baseMs: 500, maxMs: 5_000 }
 
 /**
  * Prints each entry that arrives after its start once, however late it is stored.
  *
- * Entries are not stored in the order in which they were received. Several API processes receive them, workers insert
- * them in batches, and a batch may have to wait. Each search therefore starts at the *floor*, some time before the newest
- * known receive time, and the ids found since then are remembered. Searches never go below the floor. Ids below it need
- * not be remembered, and no entry is printed twice.
- *
- * The newest receive time is taken from the data, not from the clock. After an outage of an hour, the entries of that
- * hour still arrive roughly in the order in which they were received, and the floor waits for them.
+ * Entries are not stored in the order in which they were received: a batch may have to wait. So each search starts at the *floor*, some
+ * time before the newest known receive time, and the ids found since then are remembered. Searches never go below the floor, so ids
+ * below it need not be remembered. The newest receive time is taken from the data, not from the clock: after an outage of an hour, the
+ * entries of that hour still arrive roughly in the order in which they were received, and the floor waits for them.
  */
 export class Follower {
-  readonly #source: Pick<LogSource, 'newestReceivedMs' | 'arrivals' | 'entries'>
+  readonly #source: FollowedSource
   readonly #print: (rows: readonly LogRow[]) => Promise<void>
   /** Receive times by id, in the order in which they were added, which is roughly the order of the times. */
   readonly #seen = new Map<string, number>()
@@ -41,10 +39,7 @@ export class Follower {
   #floorMs = 0
   #polls = 0
 
-  constructor(
-    source: Pick<LogSource, 'newestReceivedMs' | 'arrivals' | 'entries'>,
-    print: (rows: readonly LogRow[]) => Promise<void>,
-  ) {
+  constructor(source: FollowedSource, print: (rows: readonly LogRow[]) => Promise<void>) {
     this.#source = source
     this.#print = print
   }
@@ -59,7 +54,7 @@ export class Follower {
     this.#advance(newestMs)
   }
 
-  /** Ids are bounded: the floor rises above one that is forgotten. */
+  /** Ids are bounded: the floor rises above an id that is forgotten. */
   markPrinted({ id, receivedAtMs }: Arrival): void {
     if (receivedAtMs < this.#floorMs) return
     this.#seen.set(id, receivedAtMs)
@@ -136,7 +131,6 @@ export async function followUntil(
       pauseMs = backoffMs(failures, retryBackoff, options.random())
       if (failures === 1) await options.report(`${reason}; retrying until it recovers`)
     }
-    // An abort ends the pause early. The condition of the loop handles it.
-    await sleep(pauseMs, undefined, { signal }).catch(() => undefined)
+    await processClock.sleep(pauseMs, signal)
   }
 }

@@ -3,58 +3,41 @@ import { toClickHouseTime } from '@sluice/rows'
 import { CliError } from '../errors.ts'
 import { metadataCondition, type MetadataFilter } from './metadata-filter.ts'
 
-/** Selects entries of one project. */
+/** Selects entries. A condition that is absent holds for all. */
 export interface LogFilter {
-  readonly projectId: string
-  /** Any of these levels; every level if empty. */
-  readonly levels: readonly string[]
-  readonly service: string | undefined
-  /** Any of these environments; every environment, and none, if empty. */
-  readonly environments: readonly string[]
+  /** Any of these levels. */
+  readonly level?: readonly string[] | undefined
+  readonly service?: string | undefined
+  /** Any of these environments. */
+  readonly environment?: readonly string[] | undefined
   /** A part of the message; case is ignored. */
-  readonly search: string | undefined
-  /** All of these conditions. */
-  readonly metadata: readonly MetadataFilter[]
+  readonly search?: string | undefined
+  /** All of these conditions on the metadata. */
+  readonly where?: readonly MetadataFilter[] | undefined
 }
 
-/** A range of timestamps. Times are UTC with microseconds, in ClickHouse's text form. */
+/** A range of timestamps, in UTC with microseconds, in ClickHouse's form. */
 export interface TimeRange {
   /** Included. Undefined: without a beginning. */
-  readonly from: string | undefined
+  readonly from?: string | undefined
   /** Excluded. */
   readonly until: string
-  /** Whether the user selected the end. By default it only excludes entries of the future. */
-  readonly isUntilSelected: boolean
 }
 
-/** An entry as ClickHouse returns it. Absent texts are empty. Times are UTC, in ClickHouse's text form. */
-export interface LogRow {
-  readonly id: string
-  readonly project_id: string
-  readonly timestamp: string
-  readonly received_at: string
-  readonly level: string
-  readonly service: string
-  readonly environment: string
-  readonly source: string
-  readonly message: string
-  readonly url: string
-  readonly pathname: string
-  readonly stack: string
-  /** JSON text. */
-  readonly metadata_text: string
-}
+const columns = [
+  ...(['id', 'project_id', 'timestamp', 'received_at', 'level', 'service', 'environment'] as const),
+  ...(['source', 'message', 'url', 'pathname', 'stack', 'metadata_text'] as const),
+]
+const COLUMNS = columns.join(', ')
+
+/** An entry as ClickHouse returns it. Absent strings are empty. Times are UTC, in ClickHouse's form. */
+export type LogRow = Readonly<Record<(typeof columns)[number], string>>
 
 /** An entry that was found, without its content. */
 export interface Arrival {
   readonly id: string
   readonly receivedAtMs: number
 }
-
-export type FoundEntry = LogRow & Arrival
-
-const COLUMNS =
-  'id, project_id, timestamp, received_at, level, service, environment, source, message, url, pathname, stack, metadata_text'
 
 /** ClickHouse sorts UUIDs by their second half. Numbers sort by the first half, which is the time of a UUIDv7. */
 const ID_ORDER = 'toUInt128(id)'
@@ -72,25 +55,45 @@ const settings = {
 
 type Params = Readonly<Record<string, unknown>>
 
+/** The conditions of `LogFilter` in SQL. Each has the name of its parameter. */
+const conditions: Readonly<Record<Exclude<keyof LogFilter, 'where'>, string>> = {
+  level: 'level IN {level:Array(String)}',
+  service: 'service = {service:String}',
+  environment: 'environment IN {environment:Array(String)}',
+  search: 'positionCaseInsensitiveUTF8(message, {search:String}) > 0',
+}
+
 /** The entries of one project that match one filter, in ClickHouse. What users pass is in the parameters of queries only. */
 export class LogSource {
   readonly #client: ClickHouseClient
-  /** The conditions of the filter, and their parameters. */
+  /** The conditions of the project and the filter, and their parameters. */
   readonly #matches: string
   readonly #params: Params
   readonly #signal: AbortSignal
 
   /** @param signal aborts the queries in flight */
-  constructor(client: ClickHouseClient, filter: LogFilter, signal: AbortSignal) {
-    const { conditions, params } = conditionsOf(filter)
+  constructor(client: ClickHouseClient, projectId: string, filter: LogFilter, signal: AbortSignal) {
+    const { level, service, environment, search, where = [] } = filter
+    const given = { level, service, environment, search }
+    const names = (Object.keys(conditions) as (keyof typeof given)[]).filter(
+      (name) => given[name] !== undefined,
+    )
+    const added = where.map((condition, index) => metadataCondition(condition, `where${index}`))
     this.#client = client
-    this.#matches = conditions.join(' AND ')
-    this.#params = params
     this.#signal = signal
+    this.#params = Object.assign(
+      { project: projectId, ...given },
+      ...added.map(({ params }) => params),
+    ) as Params
+    this.#matches = [
+      'project_id = {project:String}',
+      ...names.map((name) => conditions[name]),
+      ...added.map(({ condition }) => condition),
+    ].join(' AND ')
   }
 
   /** Yields the newest `limit` entries of the range, oldest first, in pieces as they are received. */
-  newest({ from, until }: TimeRange, limit: number): AsyncGenerator<FoundEntry[]> {
+  newest({ from, until }: TimeRange, limit: number): AsyncGenerator<(LogRow & Arrival)[]> {
     const begin = from === undefined ? '' : "AND timestamp >= {from:DateTime64(6, 'UTC')}"
     // Without a deadline: the user may read the first entries for any length of time.
     return this.#stream(
@@ -99,19 +102,14 @@ export class LogSource {
         WHERE ${this.#matches} AND timestamp < {until:DateTime64(6, 'UTC')} ${begin}
         ORDER BY timestamp DESC, ${ID_ORDER} DESC LIMIT {limit:UInt32}
       ) ORDER BY timestamp, ${ID_ORDER}`,
-      { limit, until, ...(from === undefined ? {} : { from }) },
+      { limit, until, from },
     )
   }
 
-  /** The number of entries with a timestamp after the range, up to `max`. */
-  async countAfter({ until }: TimeRange, max: number): Promise<number> {
-    const [row] = await this.#query<{ count: string }>(
-      `SELECT count() AS count FROM (
-        SELECT 1 FROM logs WHERE ${this.#matches} AND timestamp >= {until:DateTime64(6, 'UTC')} LIMIT {max:UInt32}
-      )`,
-      { until, max },
-    )
-    return Number(row?.count ?? 0)
+  /** Whether there are entries with a timestamp after the range. */
+  async hasAfter({ until }: TimeRange): Promise<boolean> {
+    const query = `SELECT 1 FROM logs WHERE ${this.#matches} AND timestamp >= {until:DateTime64(6, 'UTC')} LIMIT 1`
+    return (await this.#query(query, { until })).length > 0
   }
 
   /** Whether the project has any row, whatever the other conditions. */
@@ -150,7 +148,7 @@ export class LogSource {
    *
    * @param found in the order in which they were received by the API
    */
-  async *entries(found: readonly Arrival[]): AsyncGenerator<FoundEntry[]> {
+  async *entries(found: readonly Arrival[]): AsyncGenerator<(LogRow & Arrival)[]> {
     const [first, last] = [found[0], found.at(-1)]
     if (first === undefined || last === undefined) return
     yield* this.#stream(
@@ -166,7 +164,7 @@ export class LogSource {
     )
   }
 
-  async *#stream(query: string, params: Params): AsyncGenerator<FoundEntry[]> {
+  async *#stream(query: string, params: Params): AsyncGenerator<(LogRow & Arrival)[]> {
     const result = await this.#send(query, params, this.#signal)
     for await (const rows of result.stream<LogRow>()) {
       yield rows.map((row) => {
@@ -179,8 +177,7 @@ export class LogSource {
   async #query<Row>(query: string, params: Params = {}): Promise<Row[]> {
     const deadline = AbortSignal.timeout(SMALL_QUERY_DEADLINE_MS)
     try {
-      const result = await this.#send(query, params, AbortSignal.any([this.#signal, deadline]))
-      return await result.json<Row>()
+      return await (await this.#send(query, params, AbortSignal.any([this.#signal, deadline]))).json<Row>()
     } catch (error) {
       // The client's error for an aborted request does not show which signal aborted it.
       throw deadline.aborted ? deadline.reason : error
@@ -200,30 +197,7 @@ export class LogSource {
   }
 }
 
-function conditionsOf({ projectId, levels, service, environments, search, metadata }: LogFilter): {
-  conditions: string[]
-  params: Params
-} {
-  const conditions = ['project_id = {project:String}']
-  const params: Record<string, unknown> = { project: projectId }
-  const add = (name: string, value: unknown, condition: string): void => {
-    conditions.push(condition)
-    params[name] = value
-  }
-  if (levels.length > 0) add('levels', levels, 'level IN {levels:Array(String)}')
-  if (service !== undefined) add('service', service, 'service = {service:String}')
-  if (environments.length > 0)
-    add('environments', environments, 'environment IN {environments:Array(String)}')
-  if (search !== undefined) add('search', search, 'positionCaseInsensitiveUTF8(message, {search:String}) > 0')
-  for (const [index, filter] of metadata.entries()) {
-    const added = metadataCondition(filter, `where${index}`)
-    conditions.push(added.condition)
-    Object.assign(params, added.params)
-  }
-  return { conditions, params }
-}
-
-/** Parses a UTC time in ClickHouse's text form. */
+/** Parses a UTC time in ClickHouse's form. */
 function toEpochMs(time: string): number {
   const epochMs = Date.parse(`${time.replace(' ', 'T')}Z`)
   if (Number.isNaN(epochMs)) throw new CliError(`ClickHouse returned an invalid time: ${time}`)

@@ -1,10 +1,10 @@
 import { isUtf8 } from 'node:buffer'
 import { createReadStream } from 'node:fs'
-import { access, constants, open, stat } from 'node:fs/promises'
+import { open, stat } from 'node:fs/promises'
 import { parse } from 'node:path'
 import { pipeline, Readable } from 'node:stream'
 import { createBrotliDecompress, createGunzip, createZstdDecompress } from 'node:zlib'
-import { CliError, throwReadError } from '../errors.ts'
+import { CliError, codeOf, throwReadError } from '../errors.ts'
 
 /** A file or stream to read lines from. */
 export interface Source {
@@ -32,54 +32,48 @@ export async function openSources(files: readonly string[], stdin: Readable): Pr
 }
 
 async function fileSource(path: string): Promise<Source> {
+  const source = { name: path, service: undefined, open: () => createReadStream(path) }
   const stats = await stat(path).catch(throwReadError(path))
   if (stats.isDirectory()) throw new CliError(`cannot read ${path}: it is a directory`)
-  await access(path, constants.R_OK).catch(throwReadError(path))
   // The name of a pipe or device has no meaning for its lines.
-  const service = stats.isFile() ? await serviceOf(path).catch(throwReadError(path)) : undefined
-  return { name: path, service, open: () => createReadStream(path) }
-}
-
-async function serviceOf(path: string): Promise<string> {
-  await using file = await open(path)
-  const { buffer, bytesRead } = await file.read(Buffer.alloc(SIGNATURE_BYTES_MAX))
-  const isCompressed = findCompression(buffer.subarray(0, bytesRead), path) !== undefined
-  const { name } = parse(path)
-  return isCompressed && /\.(?:gz|zst|br)$/.test(path) ? parse(name).name : name
+  if (!stats.isFile()) return source
+  await using file = await open(path).catch(throwReadError(path))
+  const { buffer, bytesRead } = await file.read(Buffer.alloc(SIGNATURE_BYTES_MAX)).catch(throwReadError(path))
+  findCompression(buffer.subarray(0, bytesRead), path)
+  return { ...source, service: parse(path.replace(/\.(?:gz|zst|br)$/, '')).name }
 }
 
 type Decompressor = () => NodeJS.ReadWriteStream
 
-/** By the first bytes of the data, in hexadecimal. Each signature has a byte that text does not have, or ten bytes. */
-const compressions: readonly {
-  readonly name: string
-  readonly signature: RegExp
-  /** Creates a stream, or is the command for a format that Node cannot decompress. */
-  readonly decompressor: Decompressor | string
-}[] = [
-  { name: 'gzip', signature: /^1f8b08/, decompressor: () => createGunzip() },
-  // The second form is a frame that is not data: pzstd begins with one.
-  { name: 'zstd', signature: /^(?:28b52ffd|5.2a4d18)/, decompressor: () => createZstdDecompress() },
-  { name: 'xz', signature: /^fd377a585a00/, decompressor: 'xz -dc' },
-  { name: 'zip', signature: /^504b0304/, decompressor: 'unzip -p' },
-  { name: 'bzip2', signature: /^425a683[1-9]314159265359/, decompressor: 'bzip2 -dc' },
+/** By the first bytes of the data, in hexadecimal. Each signature has a byte that no log line has, or ten bytes. */
+const signatures: readonly (readonly [signature: RegExp, decompressor: Decompressor])[] = [
+  [/^1f8b08/, () => createGunzip()],
+  // The second form is a frame of zstd that is not data: pzstd begins with one.
+  [/^(?:28b52ffd|5.2a4d18)/, () => createZstdDecompress()],
+]
+/** What Node cannot read, with the command that converts it. */
+const unsupported: readonly (readonly [signature: RegExp, format: string, command: string])[] = [
+  [/^fd377a585a00/, 'compressed (xz)', 'xz -dc'],
+  [/^504b0304/, 'compressed (zip)', 'unzip -p'],
+  [/^425a683[1-9]314159265359/, 'compressed (bzip2)', 'bzip2 -dc'],
+  // As programs of Windows write it, with a byte order mark.
+  [/^(?:fffe|feff)/, 'UTF-16', 'iconv -f UTF-16 -t UTF-8'],
 ]
 const SIGNATURE_BYTES_MAX = 10
 
 /**
  * @param start the first bytes of the data, `SIGNATURE_BYTES_MAX` or all of them
  * @returns undefined for data that is not compressed
- * @throws CliError when the data is compressed in a format that cannot be decompressed here
+ * @throws CliError when the data has a format that cannot be read here
  */
 function findCompression(start: Buffer, name: string): Decompressor | undefined {
   const hex = start.toString('hex')
-  const found = compressions.find(({ signature }) => signature.test(hex))
+  const [, format, command] = unsupported.find(([signature]) => signature.test(hex)) ?? []
+  if (format !== undefined)
+    throw new CliError(`cannot read ${name}: it is ${format}; convert it first: ${command} FILE | …`)
+  const [, decompressor] = signatures.find(([signature]) => signature.test(hex)) ?? []
   // Brotli has no signature.
-  if (found === undefined) return name.endsWith('.br') ? () => createBrotliDecompress() : undefined
-  if (typeof found.decompressor !== 'string') return found.decompressor
-  throw new CliError(
-    `cannot read ${name}: it is compressed (${found.name}); decompress it first: ${found.decompressor} FILE | …`,
-  )
+  return decompressor ?? (name.endsWith('.br') ? () => createBrotliDecompress() : undefined)
 }
 
 /**
@@ -90,50 +84,10 @@ function findCompression(start: Buffer, name: string): Decompressor | undefined 
  * @throws CliError
  */
 export async function* decompress(pieces: AsyncIterable<Buffer>, name: string): AsyncGenerator<Buffer> {
-  const { start, whole } = await peek(pieces, SIGNATURE_BYTES_MAX)
-  const decompressor = findCompression(start, name)
-  if (decompressor === undefined) {
-    yield* whole
-    return
-  }
-  try {
-    // The iteration throws the error of any part of the pipeline.
-    const output = pipeline(Readable.from(whole), decompressor(), () => undefined)
-    for await (const piece of output) yield piece as Buffer
-  } catch (error) {
-    if (!isDecompressionError(error)) throw error
-    const message = `cannot read the rest of ${name}: the compressed data is damaged or incomplete`
-    throw new CliError(message, { cause: error })
-  }
-}
-
-/** Node's codes: https://nodejs.org/api/zlib.html#zlib-constants */
-function isDecompressionError(error: unknown): boolean {
-  const code = error instanceof Error && 'code' in error ? String(error.code) : ''
-  return /^(Z_|ZSTD_|ERR_ZSTD|ERR_ZLIB|ERR__ERROR_)/.test(code)
-}
-
-/** Yields text in UTF-8. Text is in UTF-16, as programs of Windows write it, if it begins with a byte order mark of UTF-16. */
-export async function* toUtf8(pieces: AsyncIterable<Buffer>): AsyncGenerator<Buffer> {
-  const { start, whole } = await peek(pieces, 2)
-  const mark = start.toString('hex', 0, 2)
-  if (mark !== 'fffe' && mark !== 'feff') {
-    yield* whole
-    return
-  }
-  const decoder = new TextDecoder(mark === 'fffe' ? 'utf-16le' : 'utf-16be')
-  for await (const piece of whole) yield Buffer.from(decoder.decode(piece, { stream: true }))
-  yield Buffer.from(decoder.decode())
-}
-
-/** Waits for the first bytes, but not beyond the first line: the lines of an open stream must not wait for others. */
-async function peek(
-  pieces: AsyncIterable<Buffer>,
-  bytes: number,
-): Promise<{ start: Buffer; whole: AsyncGenerator<Buffer> }> {
   const iterator = pieces[Symbol.asyncIterator]()
   let start: Buffer = Buffer.alloc(0)
-  while (start.length < bytes && !start.includes(NEWLINE)) {
+  // Not beyond the first line: the lines of an open stream must not wait for others.
+  while (start.length < SIGNATURE_BYTES_MAX && !start.includes(NEWLINE)) {
     const next = await iterator.next()
     if (next.done === true) break
     start = Buffer.concat([start, next.value])
@@ -142,8 +96,24 @@ async function peek(
     if (start.length > 0) yield start
     yield* { [Symbol.asyncIterator]: () => iterator }
   }
-  return { start, whole: whole() }
+  const decompressor = findCompression(start, name)
+  if (decompressor === undefined) {
+    yield* whole()
+    return
+  }
+  try {
+    // The iteration throws the error of any part of the pipeline.
+    const output = pipeline(Readable.from(whole()), decompressor(), () => undefined)
+    for await (const piece of output) yield piece as Buffer
+  } catch (error) {
+    if (!DECOMPRESSION_CODES.test(codeOf(error))) throw error
+    const message = `cannot read the rest of ${name}: the compressed data is damaged or incomplete`
+    throw new CliError(message, { cause: error })
+  }
 }
+
+/** https://nodejs.org/api/zlib.html#zlib-constants */
+const DECOMPRESSION_CODES = /^(Z_|ZSTD_|ERR_ZSTD|ERR_ZLIB|ERR__ERROR_)/
 
 /** A line without its line ending. */
 export interface Line {
@@ -165,7 +135,7 @@ const BYTE_ORDER_MARK = '\uFEFF'
  * NUL bytes before a line do not belong to it: a program that keeps its offset in a file that is emptied leaves a hole in it,
  * of any size, and so does a power failure.
  *
- * @param bytesMax longer lines are yielded without their text
+ * @param bytesMax longer lines are yielded without their content
  */
 export async function* readLines(pieces: AsyncIterable<Buffer>, bytesMax: number): AsyncGenerator<Line[]> {
   let parts: Buffer[] = []

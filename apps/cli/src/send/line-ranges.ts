@@ -1,4 +1,4 @@
-import { UsageError } from '../errors.ts'
+import { InvalidArgumentError } from 'commander'
 
 /** Lines of the whole input: all files, one after the other. The first line is 1, and both ends are included. */
 export interface LineRange {
@@ -13,31 +13,24 @@ const RANGES_MAX = 100
  * Parses the value of --skip-lines: `58500` for the first lines, or ranges such as `1-200,301-400`.
  *
  * @returns ranges in ascending order, without overlaps
- * @throws UsageError
+ * @throws InvalidArgumentError
  */
-export function parseLineRanges(text: string): LineRange[] {
-  const ranges = /^\d{1,15}$/.test(text)
-    ? [{ first: 1, last: Number(text) }]
-    : text.split(',').map(parseRange)
-  if (ranges.length > RANGES_MAX) throw new UsageError(`--skip-lines has at most ${RANGES_MAX} ranges`)
+export function parseLineRanges(value: string): LineRange[] {
+  const ranges = (/^\d{1,15}$/.test(value) ? [`1-${value}`] : value.split(',')).map((range) => {
+    const [, first = '', last = ''] = /^(\d{1,15})-(\d{1,15})$/.exec(range) ?? []
+    return { first: Number(first), last: Number(last) }
+  })
+  // 0 as a number of lines is an empty range.
+  if (ranges.some(({ first, last }) => first < 1 || (first > last && value !== '0')))
+    throw new InvalidArgumentError('It must be a number of lines, or ranges such as 1-200,301-400.')
+  if (ranges.length > RANGES_MAX) throw new InvalidArgumentError(`It has at most ${RANGES_MAX} ranges.`)
   return mergeRanges(ranges)
 }
 
-function parseRange(text: string): LineRange {
-  const [, first, last] = /^(\d{1,15})-(\d{1,15})$/.exec(text) ?? []
-  if (first === undefined || last === undefined || +first < 1 || +first > +last) {
-    throw new UsageError(
-      `--skip-lines must be a number of lines, or ranges such as 1-200,301-400, not "${text}"`,
-    )
-  }
-  return { first: Number(first), last: Number(last) }
-}
-
-/** The value of --skip-lines; undefined if it would skip nothing. */
-export function formatLineRanges(ranges: readonly LineRange[]): string | undefined {
+/** The value of --skip-lines; empty if it would skip nothing. */
+export function formatLineRanges(ranges: readonly LineRange[]): string {
   const [range, ...others] = ranges
-  if (range === undefined) return undefined
-  if (range.first === 1 && others.length === 0) return String(range.last)
+  if (range?.first === 1 && others.length === 0) return String(range.last)
   return ranges.map(({ first, last }) => `${first}-${last}`).join(',')
 }
 
@@ -53,14 +46,10 @@ export function linesToSkip(
   unanswered: readonly LineRange[],
   skipped: readonly LineRange[],
 ): LineRange[] {
-  const done: LineRange[] = [...skipped]
-  let next = 1
-  for (const { first, last } of unanswered.toSorted((a, b) => a.first - b.first)) {
-    done.push({ first: next, last: first - 1 })
-    next = last + 1
-  }
-  done.push({ first: next, last: handled })
-  return mergeRanges(done)
+  const failed = unanswered.toSorted((a, b) => a.first - b.first)
+  const starts = [1, ...failed.map(({ last }) => last + 1)]
+  const ends = [...failed.map(({ first }) => first - 1), handled]
+  return mergeRanges([...skipped, ...starts.map((first, index) => ({ first, last: ends[index] ?? handled }))])
 }
 
 /** The first line that is in none of the merged ranges. */

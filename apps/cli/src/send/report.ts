@@ -1,5 +1,5 @@
 import type { Output } from '../context.ts'
-import { escapeControls } from '../terminal.ts'
+import { escapeControls, formatCount } from '../terminal.ts'
 import type { LineRange } from './line-ranges.ts'
 import type { OutgoingEntry } from './sender.ts'
 
@@ -47,9 +47,9 @@ export class SendReport {
     void this.#stderr.write(CLEAR_LINE)
   }
 
-  /** Prints a line that stays. The text may be untrusted: it is made safe to print. */
-  note(text: string): void {
-    this.#write(`${escapeControls(text)}\n`)
+  /** Prints a line that stays. It may be untrusted: it is made safe to print. */
+  note(line: string): void {
+    this.#write(`${escapeControls(line)}\n`)
   }
 
   #write(note: string): void {
@@ -57,16 +57,16 @@ export class SendReport {
     void this.#stderr.write(this.#timer === undefined ? note : `${CLEAR_LINE}${note}${counts}`)
   }
 
-  onRejection(origin: string, { path, message }: { readonly path: string; readonly message: string }): void {
+  onRejection(origin: string, reason: string): void {
     this.#rejections += 1
     if (this.#rejections > REJECTIONS_SHOWN_MAX) return
-    this.note(`${origin}: ${path === '' ? '' : `${path} `}${message}`)
+    this.note(`${origin}: ${reason}`)
     if (this.#rejections === REJECTIONS_SHOWN_MAX) this.note('Further rejections are not shown.')
   }
 
   onTooLong(origin: string, bytesMax: number): void {
     this.tooLong += 1
-    this.onRejection(origin, { path: '', message: `longer than ${formatCount(bytesMax)} bytes, not sent` })
+    this.onRejection(origin, `longer than ${formatCount(bytesMax)} bytes, not sent`)
   }
 
   onUnanswered(entries: readonly OutgoingEntry[]): void {
@@ -88,8 +88,4 @@ export class SendReport {
     const rate = formatCount(Math.round((this.answered * 1_000) / Math.max(1, elapsedMs)))
     return `${parts.join(', ')}; ${(elapsedMs / 1_000).toFixed(1)} s, ${rate} entries/s.`
   }
-}
-
-export function formatCount(count: number): string {
-  return count.toLocaleString('en-US')
 }

@@ -1,8 +1,10 @@
 import { withTimeout } from '@sluice/runtime'
 import { addAbortSignal } from 'node:stream'
-import { CliError, describeReadError } from '../errors.ts'
-import { type LineOptions, SourceEntries, type SourceEntry } from '../lines/entries.ts'
-import { decompress, type Line, readLines, type Source, toUtf8 } from './input.ts'
+import { throwReadError } from '../errors.ts'
+import { entriesOf, type EntryDefaults } from '../lines/entries.ts'
+import { type LogRecord, RecordAssembler } from '../lines/record-assembler.ts'
+import type { TimeReader } from '../lines/times.ts'
+import { decompress, type Line, readLines, type Source } from './input.ts'
 import type { LineRange } from './line-ranges.ts'
 import type { SendReport } from './report.ts'
 import { type EntrySender, entryBytesMax } from './sender.ts'
@@ -11,6 +13,9 @@ import { type EntrySender, entryBytesMax } from './sender.ts'
 const CONTINUATION_WAIT_MS = 500
 
 export interface Sending {
+  readonly defaults: Omit<EntryDefaults, 'fallbackService'>
+  /** Undefined if each line is a message, whatever it contains. */
+  readonly times: TimeReader | undefined
   readonly sender: EntrySender
   readonly report: SendReport
   /** Lines of the whole input that are not sent. */
@@ -24,18 +29,20 @@ export interface Sending {
  * @returns whether all lines were read
  * @throws CliError when the source cannot be read
  */
-export async function sendSource(source: Source, options: LineOptions, to: Sending): Promise<boolean> {
-  const { sender, report, skipped, signal } = to
+export async function sendSource(source: Source, options: Sending): Promise<boolean> {
+  const { times, sender, report, skipped, signal } = options
   if (signal.aborted) return false
   const defaults = { ...options.defaults, fallbackService: source.service }
-  const entries = new SourceEntries({ ...options, defaults })
+  const records = new RecordAssembler(times)
   const linesBefore = report.lines
   const originOf = (line: number): string => `${source.name}:${line - linesBefore}`
   let isSkipping = false
 
-  async function send(made: readonly SourceEntry[]): Promise<void> {
-    if (isSkipping) return
-    for (const entry of made) await sender.add({ ...entry, origin: originOf(entry.firstLine) })
+  async function send(record: LogRecord | undefined): Promise<void> {
+    if (isSkipping || record === undefined) return
+    const { firstLine, lastLine } = record
+    for (const entry of entriesOf(record, defaults))
+      await sender.add({ entry, firstLine, lastLine, origin: originOf(firstLine) })
   }
 
   async function add({ text, wasUtf8 }: Line): Promise<void> {
@@ -43,22 +50,22 @@ export async function sendSource(source: Source, options: LineOptions, to: Sendi
     const isSkipped = skipped.some(({ first, last }) => first <= number && number <= last)
     if (isSkipped !== isSkipping) {
       // A record that begins in one part of the input must not continue in the other.
-      await send(entries.flush())
+      await send(records.flush())
       isSkipping = isSkipped
     }
     if (text !== undefined) {
       if (!wasUtf8 && !isSkipped && text.trim() !== '') report.repaired += 1
-      await send(entries.push(text, number))
+      await send(records.push(text, number))
     } else if (!isSkipped) report.onTooLong(originOf(number), entryBytesMax)
     report.lines = number
   }
 
   const stream = addAbortSignal(signal, source.open())
-  const pieces = readLines(toUtf8(decompress(stream, source.name)), entryBytesMax)
+  const pieces = readLines(decompress(stream, source.name), entryBytesMax)
   try {
     for (;;) {
       const next = pieces.next()
-      if (entries.isWaiting) await withTimeout(next, CONTINUATION_WAIT_MS).catch(() => send(entries.flush()))
+      if (records.hasOpen) await withTimeout(next, CONTINUATION_WAIT_MS).catch(() => send(records.flush()))
       const { done, value } = await next
       if (done === true) return !signal.aborted
       for (const line of value) {
@@ -68,13 +75,10 @@ export async function sendSource(source: Source, options: LineOptions, to: Sendi
     }
   } catch (error) {
     if (signal.aborted) return false
-    const reason = describeReadError(error)
-    throw reason === undefined
-      ? error
-      : new CliError(`cannot read the rest of ${source.name}: ${reason}`, { cause: error })
+    return throwReadError(`the rest of ${source.name}`)(error)
   } finally {
     // Stdin that is still open would keep the process alive.
     stream.destroy()
-    await send(entries.flush())
+    await send(records.flush())
   }
 }

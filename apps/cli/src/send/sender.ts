@@ -1,36 +1,33 @@
 import { type QueuedEntry, type Retry, type Settlement, SluiceClient } from '@sluice/client'
 import { limits } from '@sluice/schema'
 import { CliError, describeNetworkError, wasNeverSent } from '../errors.ts'
-import type { SourceEntry } from '../lines/entries.ts'
 import type { ApiAccess } from '../service-access.ts'
 import { redactUrl } from '../terminal.ts'
 import type { SendReport } from './report.ts'
 
-/** An entry to be sent, and its origin. */
-export interface OutgoingEntry extends SourceEntry {
+/** An entry to be sent, and its origin: its lines in the whole input. */
+export interface OutgoingEntry {
+  /** JSON. */
+  readonly entry: string
+  readonly firstLine: number
+  readonly lastLine: number
   /** Human-readable: `file:line`. */
   readonly origin: string
 }
 
-const sendLimits = {
-  entriesPerRequestMax: limits.entriesPerRequestMax,
-  /** Keeps the requests in flight small in total. */
-  requestBytesMax: 1024 * 1024,
-  /** The lines of a slow source are sent within about a second. */
-  requestAgeMaxMs: 1_000,
-  /** Enough to keep the API busy over a slow connection. More requests would only wait there. */
-  requestsInFlightMax: 4,
-  /** Reserved for the request around an entry that is sent alone: `{"logs":[` and `]}`. */
-  envelopeBytesMax: 64,
-} as const
+/** Keeps the requests in flight small in total. */
+const REQUEST_BYTES_MAX = 1024 * 1024
+/** The lines of a slow source are sent within about a second. */
+const REQUEST_AGE_MAX_MS = 1_000
+/** Enough to keep the API busy over a slow connection. More requests would only wait there. */
+const REQUESTS_IN_FLIGHT_MAX = 4
+/** The requests in flight, the next one, and as much room again. */
+const QUEUE_ENTRIES_MAX = (REQUESTS_IN_FLIGHT_MAX + 2) * limits.entriesPerRequestMax
+/** Reserved for the request around an entry that is sent alone: `{"logs":[` and `]}`. */
+const ENVELOPE_BYTES_MAX = 64
 
 /** The longest entry that can be sent at all. */
-export const entryBytesMax = limits.bodyBytesMax - sendLimits.envelopeBytesMax
-
-/** The requests in flight, one that is gathered, and one that it must have room for. */
-const QUEUE_ENTRIES_MAX = (sendLimits.requestsInFlightMax + 2) * sendLimits.entriesPerRequestMax
-
-const KEY_HINT = '; set SLUICE_API_KEY or pass --api-key'
+export const entryBytesMax = limits.bodyBytesMax - ENVELOPE_BYTES_MAX
 
 export interface SenderOptions {
   readonly api: ApiAccess
@@ -62,10 +59,9 @@ export class EntrySender {
     this.#client = new SluiceClient({
       url: api.url,
       apiKey: api.key,
-      batchEntriesMax: sendLimits.entriesPerRequestMax,
-      batchBytesMax: sendLimits.requestBytesMax,
-      flushIntervalMs: sendLimits.requestAgeMaxMs,
-      requestsInFlightMax: sendLimits.requestsInFlightMax,
+      batchBytesMax: REQUEST_BYTES_MAX,
+      flushIntervalMs: REQUEST_AGE_MAX_MS,
+      requestsInFlightMax: REQUESTS_IN_FLIGHT_MAX,
       queueEntriesMax: QUEUE_ENTRIES_MAX,
       retryForMs,
       flushOnExit: false,
@@ -73,7 +69,8 @@ export class EntrySender {
       onDropped: (entries) => report.onUnanswered(outgoing(entries)),
       onRetry: (retry) => this.#onRetry(retry),
       onError: ({ kind, status, reason }) => {
-        const hint = status === 401 && reason.startsWith('the API key') ? KEY_HINT : ''
+        const isKeyWrong = status === 401 && reason.startsWith('the API key')
+        const hint = isKeyWrong ? '; set SLUICE_API_KEY or pass --api-key' : ''
         if (kind === 'configuration') this.#fail(`rejected the request: ${reason}${hint}`)
       },
       // They are in the settlement of their request.
@@ -124,7 +121,8 @@ export class EntrySender {
       const shown = new Set<number>()
       for (const { index, error } of rejections) {
         // The API lists several errors of one entry.
-        if (!shown.has(index)) this.#report.onRejection(sent[index]?.origin ?? '', error)
+        if (!shown.has(index))
+          this.#report.onRejection(sent[index]?.origin ?? '', `${error.path} ${error.message}`.trimStart())
         shown.add(index)
       }
     } else if (outcome === 'rejected') {

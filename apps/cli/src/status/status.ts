@@ -42,19 +42,17 @@ export interface Reading {
   readonly errors: readonly string[]
 }
 
-export interface ReadingSources {
-  readonly redis: RedisAccess
-  /** The error to report if the address of ClickHouse is not configured. */
-  readonly clickhouse: ClickHouseAccess | CliError
-}
-
 /**
  * Reads both services at the same time, each over a new connection: after an outage or a failover, the next reading is right again.
  * Failures are part of the result.
  *
+ * @param clickhouse the error to report if the address of ClickHouse is not configured
  * @throws programming errors. What ioredis and the readers throw for an operating error without a class of its own is an `Error`.
  */
-export async function readStatus({ redis: access, clickhouse }: ReadingSources): Promise<Reading> {
+export async function readStatus(
+  access: RedisAccess,
+  clickhouse: ClickHouseAccess | CliError,
+): Promise<Reading> {
   const errors: string[] = []
   const report = (error: unknown): undefined => {
     if (!(error instanceof CliError) && Object(error).constructor !== Error) throw error
@@ -117,14 +115,9 @@ const messageOf = (error: unknown): string =>
     ? error.message
     : withoutSecrets(error instanceof Error ? error.message : 'unknown')
 
-/** Entries per second between two readings. */
-interface Rates {
+/** Entries per second between two readings: added to the queue, stored in the table of logs, and stored as dead letters. */
+interface Rates extends Readonly<Record<'added' | 'inserted' | 'deadLettered', number>> {
   readonly intervalS: number
-  /** Added to the queue. */
-  readonly added: number
-  /** Stored in the table of logs. */
-  readonly inserted: number
-  readonly deadLettered: number
 }
 
 /** The state of one shard or of all. Chunks are counted by state. */
@@ -135,11 +128,6 @@ export interface QueueStatus extends Omit<ShardReading, 'shard'> {
   readonly rates: Rates | undefined
 }
 
-export interface ServerStatus extends ServerMemory {
-  /** Time until the limit at the rate of the readings so far, five minutes at most. Infinity if the memory does not grow. */
-  readonly headroomS: number
-}
-
 /** Everything that `sluice status` shows. What could not be read is undefined, and `errors` says why. */
 export interface Status extends Pick<Reading, 'deadLetters' | 'errors'> {
   /** By the clock of this machine, ms since 1970. */
@@ -148,7 +136,8 @@ export interface Status extends Pick<Reading, 'deadLetters' | 'errors'> {
   readonly shards: readonly (QueueStatus & { readonly shard: number })[]
   /** Of all workers. Undefined if none has stored a chunk in the last minute. */
   readonly lag: RecentLag | undefined
-  readonly servers: readonly ServerStatus[]
+  /** `headroomS`: time until the limit at the rate of the readings so far. Infinity if the memory does not grow. */
+  readonly servers: readonly (ServerMemory & { readonly headroomS: number })[]
   readonly processes: readonly ProcessReport[] | undefined
 }
 
@@ -159,21 +148,22 @@ export function statusOf(
   trend: Pick<MemoryTrend, 'headroomS'>,
   atMs: number,
 ): Status {
-  const shardStatus = ({ totals, ...reading }: ShardRows) => ({
-    ...reading,
-    // A worker may confirm a batch between the two readings of a shard.
-    rows: Math.max(0, queuedRows(totals)),
-    rates: ratesOf(reading.shard, redis, before?.redis),
-  })
-  const serverStatus = (memory: ServerMemory) => ({ ...memory, headroomS: trend.headroomS(memory) })
-  const shards = (redis?.shards ?? []).map(shardStatus)
+  const shards = (redis?.shards ?? []).map(({ totals, ...reading }) =>
+    Object.assign(reading, {
+      // A worker may confirm a batch between the two readings of a shard.
+      rows: Math.max(0, queuedRows(totals)),
+      rates: ratesOf(reading.shard, redis, before?.redis),
+    }),
+  )
   return {
     atMs,
     queue: redis && sumOf(shards),
     shards,
     lag: lagOf(redis?.processes ?? []),
     deadLetters,
-    servers: (redis?.servers ?? []).map(serverStatus),
+    servers: (redis?.servers ?? []).map((memory) =>
+      Object.assign({ headroomS: trend.headroomS(memory) }, memory),
+    ),
     processes: redis?.processes,
     errors,
   }
@@ -195,30 +185,27 @@ function ratesOf(
 }
 
 function sumOf(shards: readonly QueueStatus[]): QueueStatus {
-  const sum = (of: (shard: QueueStatus) => number): number =>
-    shards.reduce((total, shard) => total + of(shard), 0)
-  const intervalS = shards[0]?.rates?.intervalS
-  const hasRates = intervalS !== undefined && shards.every(({ rates }) => rates !== undefined)
+  const rates = shards.flatMap((shard) => shard.rates ?? [])
+  const count = (name: 'rows' | 'waiting' | 'delayed' | 'inHand' | 'failed'): number =>
+    shards.reduce((sum, shard) => sum + shard[name], 0)
+  const rate = (name: keyof Rates): number => rates.reduce((sum, each) => sum + each[name], 0)
+  const { intervalS } = rates[0] ?? {}
   return {
-    rows: sum(({ rows }) => rows),
-    waiting: sum(({ waiting }) => waiting),
-    delayed: sum(({ delayed }) => delayed),
-    inHand: sum(({ inHand }) => inHand),
-    failed: sum(({ failed }) => failed),
+    rows: count('rows'),
+    waiting: count('waiting'),
+    delayed: count('delayed'),
+    inHand: count('inHand'),
+    failed: count('failed'),
     oldestAgeS: Math.max(0, ...shards.map(({ oldestAgeS }) => oldestAgeS)),
-    rates: hasRates
-      ? {
-          intervalS,
-          added: sum(({ rates }) => rates?.added ?? 0),
-          inserted: sum(({ rates }) => rates?.inserted ?? 0),
-          deadLettered: sum(({ rates }) => rates?.deadLettered ?? 0),
-        }
-      : undefined,
+    rates:
+      intervalS === undefined || rates.length < shards.length
+        ? undefined
+        : { intervalS, added: rate('added'), inserted: rate('inserted'), deadLettered: rate('deadLettered') },
   }
 }
 
 function lagOf(processes: readonly ProcessReport[]): RecentLag | undefined {
-  const lags = processes.flatMap(({ lag }) => (lag === undefined ? [] : [lag]))
+  const lags = processes.flatMap(({ lag }) => lag ?? [])
   const chunks = lags.reduce((sum, lag) => sum + lag.chunks, 0)
   if (chunks === 0) return undefined
   return {

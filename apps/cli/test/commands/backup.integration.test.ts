@@ -153,22 +153,9 @@ test.each([
   expect(await target.sluice('projects', 'export')).toBe(before)
 })
 
-test('a file that does not exist is an error of one line', async () => {
-  const used = target.context()
-  expect(await run(['projects', 'import', join(folder, 'none.json')], used)).toBe(1)
-  expect(used.written.stderr).toContain('none.json: no such file')
-})
-
 function keyWith(fields: object): object {
-  const createdAt = '2026-11-23T08:00:00.000Z'
-  return {
-    hash: 'a'.repeat(64),
-    id: 'key_aaaaaaaaaaaaaaaa',
-    name: '',
-    scopes: ['ingest'],
-    createdAt,
-    ...fields,
-  }
+  const key = { hash: 'a'.repeat(64), id: 'key_aaaaaaaaaaaaaaaa', name: '', scopes: ['ingest'] }
+  return { ...key, createdAt: '2026-11-23T08:00:00.000Z', ...fields }
 }
 
 function projectWith(fields: object): string {
@@ -176,13 +163,7 @@ function projectWith(fields: object): string {
 }
 
 function backupOf(changes: readonly object[]): string {
-  const project = {
-    id: 'new',
-    createdAt: '2026-11-23T08:00:00.000Z',
-    enabled: true,
-    retentionDays: 30,
-    keys: [],
-  }
-  const projects = changes.map((fields) => ({ ...project, ...fields }))
+  const project = { id: 'new', createdAt: '2026-11-23T08:00:00.000Z', enabled: true, retentionDays: 30 }
+  const projects = changes.map((fields) => ({ ...project, keys: [], ...fields }))
   return JSON.stringify({ format: 'sluice-projects', version: 1, projects })
 }

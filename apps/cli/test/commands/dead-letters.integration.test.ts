@@ -1,20 +1,11 @@
 import { afterAll, beforeAll, expect, test } from 'vitest'
-import { SLUICE } from '../../src/options.ts'
 import { run } from '../../src/run.ts'
 import { testInstallation } from '../installation.ts'
 
-const { context, sluice, connect, database, deleteRedisKeys } = testInstallation()
+const { context, sluice, dropDatabase } = testInstallation()
 
-beforeAll(async () => {
-  await sluice('migrate')
-  await sluice('projects', 'create', 'shop')
-})
-afterAll(async () => {
-  const client = connect({ database: 'default' })
-  await client.command({ query: `DROP DATABASE IF EXISTS ${database} SYNC` })
-  await client.close()
-  await deleteRedisKeys()
-})
+beforeAll(() => sluice('migrate'))
+afterAll(() => dropDatabase())
 
 test.each([[['--project', 'shop']], [[]]])('no dead letters are reported with %j', async (flags) => {
   const used = context()
@@ -22,11 +13,13 @@ test.each([[['--project', 'shop']], [[]]])('no dead letters are reported with %j
   expect(used.written).toEqual({ stdout: '', stderr: 'There are no dead letters.\n' })
 })
 
-test.each([[[]], [['--json']]])('a project that does not exist is reported with %j', async (flags) => {
-  const used = context()
-  expect(await run(['dead-letters', 'list', '--project', 'nope', ...flags], used)).toBe(1)
-  expect(used.written).toEqual({
-    stdout: '',
-    stderr: `sluice: there is no project nope; \`${SLUICE} projects list\` lists the projects\n`,
-  })
+test.each([
+  ['01a1fb4e-a9e7-7c93-8c9d-f8683da79aa2', 'there is no dead letter'],
+  ['banana', 'banana'],
+])('an id that no dead letter has is reported: %s', async (id, reason) => {
+  for (const action of ['show', 'retry']) {
+    const used = context()
+    expect(await run(['dead-letters', action, id], used)).toBe(1)
+    expect(used.written.stderr).toMatch(new RegExp(`^sluice: .*${reason}`))
+  }
 })

@@ -45,14 +45,18 @@ test.each([
   [[], 'with the scope ingest.', /^KEY +STATE +SCOPES .*\n.* active +ingest +/],
   [['--scope', 'read'], 'with the scope read.', / active +read +/],
   [['--scope', 'read', '--scope', 'ingest'], 'with the scopes read, ingest.', / active +read ingest +/],
-])('a new key and the list of keys tell the scopes: %j', async (flags, sentence, row) => {
-  const project = `scoped-${flags.length}`
-  await sluice('projects', 'create', project)
-  const used = context()
-  expect(await run(['keys', 'create', '--project', project, ...flags], used)).toBe(0)
-  expect(used.written.stderr).toContain(`of the project ${project} ${sentence}`)
-  expect(await sluice('keys', 'list', '--project', project)).toMatch(row)
-})
+])(
+  'a new key is printed to stdout alone, and its scopes to stderr and in the list of keys: %j',
+  async (flags, sentence, row) => {
+    const project = `scoped-${flags.length}`
+    await sluice('projects', 'create', project)
+    const used = context()
+    expect(await run(['keys', 'create', '--project', project, ...flags], used)).toBe(0)
+    expect(used.written.stderr).toContain(`of the project ${project} ${sentence} It is not shown again`)
+    expect(used.written.stdout).toMatch(/^slk_[0-9A-Za-z]{49}\n$/)
+    expect(await sluice('keys', 'list', '--project', project)).toMatch(row)
+  },
+)
 
 test('the list of keys shows when they were last used', async () => {
   await sluice('projects', 'create', 'used')
@@ -65,14 +69,6 @@ test('the list of keys shows when they were last used', async () => {
   await registry.keys.recordUses(new Map([[hashApiKey(String(created?.['key'])), Date.UTC(2026, 0, 1)]]))
   redis.disconnect()
   expect(await sluice('keys', 'list', '--project', 'used')).toMatch(/ never +2026-01-01T00:00:00.000Z +x\n$/)
-})
-
-test('only the key is printed to stdout, for scripts', async () => {
-  await sluice('projects', 'create', 'scripted')
-  const used = context()
-  expect(await run(['keys', 'create', '--project', 'scripted'], used)).toBe(0)
-  expect(used.written.stdout).toMatch(/^slk_[0-9A-Za-z]{49}\n$/)
-  expect(used.written.stderr).toContain('It is not shown again')
 })
 
 test.each([

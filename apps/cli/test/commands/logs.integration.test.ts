@@ -5,12 +5,11 @@ import { randomUUID } from 'node:crypto'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { followLimits } from '../../src/logs/follow.ts'
-import { futureEntriesMax } from '../../src/commands/logs.ts'
 import { SLUICE } from '../../src/options.ts'
 import { run } from '../../src/run.ts'
 import { jsonLines, testInstallation } from '../installation.ts'
 
-const { context, sluice, connect, database, deleteRedisKeys } = testInstallation()
+const { context, sluice, connect, database, dropDatabase } = testInstallation()
 let client: ClickHouseClient
 
 beforeAll(async () => {
@@ -19,12 +18,11 @@ beforeAll(async () => {
 })
 
 afterAll(async () => {
-  await client.command({ query: `DROP DATABASE IF EXISTS ${database} SYNC` })
   await client.close()
-  await deleteRedisKeys()
+  await dropDatabase()
 })
 
-/** Stores entries, given as JSON text, as the API and the worker would. */
+/** Stores entries, given as JSON, as the API and the worker would. */
 async function store(projectId: string, entries: readonly string[], receivedAtMs = Date.now()) {
   const rowPrefix = makeRowPrefix({ projectId, retentionDays: 30, receivedAtMs })
   const rows = entries.map((entry) => {
@@ -39,34 +37,15 @@ const messages = async (...flags: string[]): Promise<unknown[]> =>
   jsonLines(await sluice('logs', '--project', 'demo', '--json', ...flags)).map(({ message }) => message)
 
 describe('logs', () => {
-  test('reports a project that does not exist', async () => {
-    await sluice('projects', 'create', 'empty')
-    const known = context()
-    expect(await run(['logs', '--project', 'empty'], known)).toBe(0)
-    expect(known.written).toEqual({ stdout: '', stderr: '' })
-    for (const flags of [[], ['--json'], ['--follow']]) {
+  test.each([[[]], [['--json']]])('reports a project without entries on stderr, with %j', async (flags) => {
+    for (const project of ['nope', "x' OR 1=1"]) {
       const used = context()
-      expect(await run(['logs', '--project', 'nope', ...flags], used)).toBe(1)
-      expect(used.written.stderr).toBe(
-        `sluice: there is no project nope; \`${SLUICE} projects list\` lists the projects\n`,
-      )
+      expect(await run(['logs', '--project', project, ...flags], used)).toBe(0)
+      expect(used.written).toEqual({
+        stdout: '',
+        stderr: `sluice: the project ${project} has no entries; \`${SLUICE} projects list\` lists the projects\n`,
+      })
     }
-  })
-
-  test('reads the rows of a project that only ClickHouse has', async () => {
-    await store('deleted', ['{"level":"info","message":"still here"}'])
-    const used = context()
-    expect(await run(['logs', '--project', 'deleted', '--search', 'not this'], used)).toBe(0)
-    expect(used.written).toEqual({ stdout: '', stderr: '' })
-  })
-
-  test.each([
-    [{ REDIS_URL: '' }, 'set REDIS_URL or pass --redis-url to check it'],
-    [{ REDIS_URL: 'redis://127.0.0.1:1' }, 'Redis at redis://127.0.0.1:1 refused the connection'],
-  ])('reports that it could not check the project with %j', async (environment, reason) => {
-    const used = context(environment)
-    expect(await run(['logs', '--project', 'nope'], used)).toBe(0)
-    expect(used.written.stderr).toContain(`sluice: it is unknown whether the project nope exists: ${reason}`)
   })
 
   const HARD =
@@ -83,6 +62,9 @@ describe('logs', () => {
   })
 
   test('prints the newest matching entries, oldest first', async () => {
+    const none = context()
+    expect(await run(['logs', '--project', 'demo', '--search', 'not this'], none)).toBe(0)
+    expect(none.written).toEqual({ stdout: '', stderr: '' })
     expect(await messages()).toEqual(['first', "It's 100% BROKEN \\ Ärger", 'hard'])
     expect(await messages('--limit', '2')).toEqual(["It's 100% BROKEN \\ Ärger", 'hard'])
     expect(await messages('--limit', '0')).toEqual([])
@@ -93,8 +75,6 @@ describe('logs', () => {
     [['--level', 'error', '--level', 'info'], 2],
     [['--service', 'web'], 1],
     [['--since', '2026-01-02'], 2],
-    [['--since', '2026-01-02T00:00:00.001Z'], 1],
-    [['--from', '2026-01-02'], 2],
     [['--from', '2026-01-01T00:00:00.000002Z'], 2],
     [['--from', '2026-01-01', '--until', '2026-01-03'], 2],
     [['--until', '2026-01-01T00:00:00.000001Z'], 0],
@@ -144,7 +124,7 @@ describe('entries of the future', () => {
     await store('hidden', [
       '{"level":"info","message":"now"}',
       `{"level":"info","message":"soon","timestamp":"${new Date(Date.now() + 600_000).toISOString()}"}`,
-      ...Array.from({ length: 100 }, () => AHEAD),
+      ...Array.from({ length: 3 }, () => AHEAD),
     ])
   })
 
@@ -154,16 +134,14 @@ describe('entries of the future', () => {
       const { code, found, stderr } = await hiddenLogs(...flags)
       expect({ code, found }).toEqual({ code: 0, found: ['now', 'soon'] })
       expect(stderr).toMatch(
-        /^sluice: entries of the future are not shown \(--until \d{4}-\d\d-\d\dT[\d:.]+Z\): 100\n$/,
+        /^sluice: entries of the future are not shown \(--until \d{4}-\d\d-\d\dT[\d:.]+Z\)\n$/,
       )
     },
   )
 
-  test('are counted with the other conditions', async () => {
+  test('are looked for with the other conditions', async () => {
     expect((await hiddenLogs('--level', 'info')).stderr).toBe('')
-    expect((await hiddenLogs('--level', 'error')).stderr).toMatch(
-      /entries of the future are not shown .*: 100\n/,
-    )
+    expect((await hiddenLogs('--level', 'error')).stderr).toMatch(/entries of the future are not shown/)
     expect((await hiddenLogs('--level', 'error')).found).toEqual([])
   })
 
@@ -178,16 +156,6 @@ describe('entries of the future', () => {
     )
     expect(found).toEqual(['ahead', 'ahead', 'ahead'])
     expect(stderr).toBe('')
-  })
-
-  test('are counted up to a maximum', async () => {
-    await store(
-      'flooded',
-      Array.from({ length: futureEntriesMax + 1 }, () => AHEAD),
-    )
-    const used = context()
-    expect(await run(['logs', '--project', 'flooded'], used)).toBe(0)
-    expect(used.written.stderr).toMatch(/entries of the future are not shown .*: more than 10,000\n/)
   })
 })
 

@@ -1,14 +1,11 @@
 import { afterAll, expect, test } from 'vitest'
 import { testInstallation } from '../installation.ts'
 
-const { sluice, connect, database } = testInstallation()
+const { sluice, dropDatabase, database } = testInstallation()
 
 afterAll(async () => {
-  const client = connect({ database: 'default' })
-  for (const name of [database, `${database}_new`]) {
-    await client.command({ query: `DROP DATABASE IF EXISTS ${name} SYNC` })
-  }
-  await client.close()
+  await dropDatabase()
+  await dropDatabase(`${database}_new`)
 })
 
 test('migrate reports the applied migrations, and that none is missing', async () => {

@@ -5,11 +5,12 @@ import type { AddressInfo } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { PassThrough, Readable } from 'node:stream'
-import { setTimeout as sleep } from 'node:timers/promises'
 import { gzipSync, zstdCompressSync, zstdDecompressSync } from 'node:zlib'
-import { afterEach, beforeEach, describe, expect, test } from 'vitest'
+import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest'
 import { run } from '../../src/run.ts'
 import { type FakeContext, fakeContext } from '../fake-context.ts'
+
+const WAIT_MS = 30_000
 
 interface Received {
   readonly headers: IncomingHttpHeaders
@@ -116,7 +117,7 @@ describe('sends', () => {
     expect(context.written.stderr).toBe('')
   })
 
-  test('log lines with their times and levels, and stack traces as one entry', async () => {
+  test('log lines with their times and levels, and stack traces as one entry; each line as a message with --raw', async () => {
     const text =
       '2026-11-20 10:00:00,123 ERROR [main] a.B: failed\n\tat a.B.c(B.java:1)\n2026-11-20 10:00:01 INFO done\n'
     const flags = ['--timezone', 'Asia/Tokyo']
@@ -132,12 +133,8 @@ describe('sends', () => {
       },
       { timestamp: '2026-11-20T10:00:01+09:00', level: 'info', message: 'done', service: 'shop' },
     ])
-  })
-
-  test('each line as a message with --raw', async () => {
-    const path = await file('shop.log', '2026-11-20 10:00:00 ERROR a\n  b\n{"message":"c"}')
-    expect(await run(['send', path, '--raw'], contextFor())).toBe(0)
-    expect(api.messages).toEqual(['2026-11-20 10:00:00 ERROR a', '  b', '{"message":"c"}'])
+    expect(await run(['send', await file('shop.log', text), '--raw'], contextFor())).toBe(0)
+    expect(api.received[1]?.logs.map(({ message }) => `${String(message)}\n`).join('')).toBe(text)
   })
 
   test('compressed requests, except small ones', async () => {
@@ -164,50 +161,36 @@ describe('sends', () => {
     const stdin = new PassThrough()
     const running = run(['send'], contextFor(stdin))
     stdin.write('first\nsecond\nhalf a li')
-    await sleep(1_300)
-    expect(api.messages).toEqual(['first', 'second'])
+    await vi.waitFor(() => expect(api.messages).toEqual(['first', 'second']), WAIT_MS)
     stdin.end('ne\n')
     expect(await running).toBe(0)
     expect(api.messages).toEqual(['first', 'second', 'half a line'])
   })
 
-  test.each([
-    ['gzip', 'web.log.gz', gzipSync],
-    ['zstd', 'web.log.zst', zstdCompressSync],
-  ])('the lines of a file compressed with %s', async (_name, name, compress) => {
-    const context = contextFor()
-    expect(await run(['send', await file(name, compress(lines(250)))], context)).toBe(0)
-    expect(api.messages).toHaveLength(250)
-    expect(api.received.flatMap(({ logs }) => logs)).toContainEqual({
-      level: 'info',
-      message: 'line 249',
-      service: 'web',
-    })
-    expect(context.written.stdout).toContain('250 of 250 entries sent')
-  })
-
-  test('the lines of compressed stdin', async () => {
-    const stdin = Readable.from([gzipSync('text\n')])
-    expect(await run(['send'], contextFor(stdin))).toBe(0)
-    expect(api.messages).toEqual(['text'])
-  })
-
-  test('nothing if one of the files is compressed in a format that is not supported', async () => {
-    const context = contextFor()
-    const compressed = await file('b.log.xz', Buffer.from([0xfd, 0x37, 0x7a, 0x58, 0x5a, 0, 1, 2]))
-    expect(await run(['send', await file('a.log', 'text'), compressed], context)).toBe(1)
-    expect(context.written.stderr).toBe(
-      `sluice: cannot read ${compressed}: it is compressed (xz); decompress it first: xz -dc FILE | …\n`,
-    )
-    expect(api.received).toEqual([])
+  test('the lines of compressed files and compressed stdin, with the name of the file as the service', async () => {
+    const files = [
+      await file('web.log.gz', gzipSync('gzip\n')),
+      await file('shop.log.zst', zstdCompressSync('zstd\n')),
+    ]
+    expect(await run(['send', ...files, '-'], contextFor(Readable.from([gzipSync('stdin\n')])))).toBe(0)
+    expect(api.received[0]?.logs).toEqual([
+      { level: 'info', message: 'gzip', service: 'web' },
+      { level: 'info', message: 'zstd', service: 'shop' },
+      { level: 'info', message: 'stdin' },
+    ])
   })
 
   test('nothing if one of the files cannot be read', async () => {
-    const context = contextFor()
-    const missing = join(folder, 'missing.log')
-    expect(await run(['send', await file('a.log', 'text'), missing], context)).toBe(1)
-    expect(context.written.stderr).toBe(`sluice: cannot read ${missing}: no such file\n`)
-    expect(await run(['send', folder], contextFor())).toBe(1)
+    const compressed = await file('b.log.xz', Buffer.from([0xfd, 0x37, 0x7a, 0x58, 0x5a, 0, 1, 2]))
+    for (const [path, reason] of [
+      [compressed, 'it is compressed (xz); convert it first: xz -dc FILE | …'],
+      [join(folder, 'missing.log'), 'no such file'],
+      [folder, 'it is a directory'],
+    ] as const) {
+      const context = contextFor()
+      expect(await run(['send', await file('a.log', 'text'), path], context)).toBe(1)
+      expect(context.written.stderr).toBe(`sluice: cannot read ${path}: ${reason}\n`)
+    }
     expect(api.received).toEqual([])
   })
 })
@@ -268,27 +251,18 @@ describe('an invalid line', () => {
 })
 
 describe('a transient failure is retried', () => {
-  test('after the time in Retry-After, with the same idempotency key', async () => {
-    api.responders = [problem(429, 'Over the rate limit.', { 'retry-after': '1' })]
-    const context = contextFor()
-    const startedAtMs = Date.now()
-    expect(await run(['send', await file('a.log', 'text')], context)).toBe(0)
-    expect(Date.now() - startedAtMs).toBeGreaterThanOrEqual(1_000)
-    expect(api.received).toHaveLength(2)
-    const [first, second] = api.received.map(({ headers }) => headers['idempotency-key'])
-    expect(first).toMatch(/^[0-9a-f-]{32,36}$/)
-    expect(second).toBe(first)
-    expect(context.written.stderr).toBe('Waiting 1.0 s: Over the rate limit (429).\n')
-    expect(context.written.stdout).toContain('1 of 1 entries sent, 1 accepted, 0 rejected')
-  })
-
-  test('while all other requests pause as well, and the pause is reported once', async () => {
+  test('after the time in Retry-After, with the same idempotency keys; all other requests pause as well, and this is reported once', async () => {
     const limited = problem(429, 'Over the rate limit.', { 'retry-after': '1' })
     api.responders = [limited, limited, limited, limited]
     const context = contextFor()
+    const startedAtMs = Date.now()
     expect(await run(['send', await file('a.log', lines(800))], context)).toBe(0)
-    expect(api.received).toHaveLength(12)
+    expect(Date.now() - startedAtMs).toBeGreaterThanOrEqual(1_000)
+    const keys = api.received.map(({ headers }) => headers['idempotency-key'])
+    expect(keys).toHaveLength(12)
+    expect(new Set(keys).size).toBe(8)
     expect(context.written.stderr).toBe('Waiting 1.0 s: Over the rate limit (429).\n')
+    expect(context.written.stdout).toContain('800 of 800 entries sent, 800 accepted, 0 rejected')
   })
 
   test('if the API or the connection failed', async () => {
@@ -362,23 +336,23 @@ describe('a permanent failure stops the sending', () => {
 })
 
 describe('after an interrupt', () => {
-  test('the lines that were read are sent, and the counts are shown', async () => {
+  test('the lines of a stream that were read are sent, and it can be continued', async () => {
     const stdin = new PassThrough()
     const context = contextFor(stdin)
-    const running = run(['send'], context)
-    stdin.write('text\n')
-    await sleep(50)
+    const running = run(['send', '--skip-lines', '1'], context)
+    stdin.write('skipped\nsent\n')
+    await vi.waitFor(() => expect(api.messages).toEqual(['sent']), WAIT_MS)
     context.interrupt()
     expect(await running).toBe(130)
-    expect(api.messages).toEqual(['text'])
-    expect(context.written.stdout).toContain('1 of 1 entries sent, 1 accepted')
+    expect(context.written.stdout).toMatch(/^Interrupted at line 3: 1 of 1 entries sent, 1 accepted, /)
+    expect(context.written.stderr).toMatch(/--skip-lines 2\n$/)
   })
 
   test('a pause ends, and the waiting lines are counted', async () => {
     api.responders = [problem(429, 'Too fast.', { 'retry-after': '60' })]
     const context = contextFor()
     const running = run(['send', await file('a.log', 'text')], context)
-    while (!context.written.stderr.includes('Waiting')) await sleep(10)
+    await vi.waitFor(() => expect(context.written.stderr).toContain('Waiting'), WAIT_MS)
     context.interrupt()
     expect(await running).toBe(130)
     expect(context.written.stdout).toContain('0 of 1 entries sent')
@@ -390,96 +364,53 @@ describe('after an incomplete run', () => {
   const TOTAL = 3_000
   const all = Array.from({ length: TOTAL }, (_, index) => `line ${index}`)
 
-  /** Sends two files with blank lines and lines that are too long, first as given, and then until all is sent. */
-  async function sendAll(first: FakeContext): Promise<FakeContext> {
+  test('an interrupted run is continued exactly: no line is lost, and none is sent twice', async () => {
+    // Two files with blank lines and a line that is too long.
     const texts = lines(TOTAL).split('\n')
     const files = [
       await file('a.log', `\n${texts.slice(0, 1_234).join('\n')}\n\n\r\n`),
       await file('b.log', `${'x'.repeat(6 * 1024 * 1024)}\n${texts.slice(1_234).join('\n')}`),
     ]
-    expect(await run(['send', ...files], first)).not.toBe(0)
-    const [, skipped = 'none'] = /--skip-lines (\S+)\n$/.exec(first.written.stderr) ?? []
-    const second = contextFor()
-    await run(['send', ...files, '--skip-lines', skipped], second)
-    return second
-  }
-
-  test('an interrupted run is continued exactly: no line is lost, and none is sent twice', async () => {
     const context = contextFor()
     api.responders = Array.from({ length: 10 }, () => accept)
     api.responders[7] = (response, received) => {
       context.interrupt()
       accept(response, received)
     }
-    const second = await sendAll(context)
-    expect(context.exitCode).toBe(130)
+    expect(await run(['send', ...files], context)).toBe(130)
     expect(context.written.stdout).toMatch(
       /^Interrupted at line [\d,]+: ([\d,]+) of \1 entries sent, \1 accepted, 0 rejected; /,
     )
     const [, line = ''] = /at line ([\d,]+):/.exec(context.written.stdout) ?? []
+    const skipped = String(Number(line.replace(',', '')) - 1)
     expect(context.written.stderr).toBe(
-      `To send the rest, run the same command with the same input and --skip-lines ${Number(line.replace(',', '')) - 1}\n`,
+      `To send the rest, run the same command with the same input and --skip-lines ${skipped}\n`,
     )
+    const second = contextFor()
+    await run(['send', ...files, '--skip-lines', skipped], second)
     expect(second.written.stderr).not.toContain('--skip-lines')
     expect(api.accepted.toSorted()).toEqual(all.toSorted())
   })
 
   test('a run that failed is continued exactly, if later requests were accepted', async () => {
-    const rejected = problem(401, 'Revoked.')
     const late: Responder = (response, received) => {
       response.statusCode = 202
       setTimeout(() => accept(response, received), 100)
     }
-    api.responders = [accept, accept, accept, accept, late, rejected, late, late]
-    const context = contextFor()
-    await sendAll(context)
-    expect(context.exitCode).toBe(1)
-    expect(context.written.stdout).toMatch(/^Stopped at line [\d,]+: /)
-    expect(context.written.stderr).toMatch(/--skip-lines 1-\d+,\d+-\d+\n$/)
-    expect(api.accepted.toSorted()).toEqual(all.toSorted())
-  })
-
-  test('records of several lines are continued exactly', async () => {
+    // Records of several lines.
     const count = 1_500
-    const text = Array.from(
-      { length: count },
-      (_, index) =>
-        `2026-11-20 10:00:00 ERROR record ${index}\n  more ${index}\n\n\tat a.B.c${index}(B.java:1)\n`,
-    ).join('')
-    const path = await file('a.log', text)
-    const rejected = problem(401, 'Revoked.')
-    const late: Responder = (response, received) => {
-      response.statusCode = 202
-      setTimeout(() => accept(response, received), 100)
-    }
-    api.responders = [accept, accept, late, rejected, late, late]
+    const messages = Array.from({ length: count }, (_, index) => `record ${index}\n  more ${index}`)
+    const records = messages.map(
+      (message) => `2026-11-20 10:00:00 ERROR ${message}\n\n\tat a.B.c(B.java:1)\n`,
+    )
+    const path = await file('a.log', records.join(''))
+    api.responders = [accept, accept, late, problem(401, 'Revoked.'), late, late]
     const context = contextFor()
     expect(await run(['send', path], context)).toBe(1)
+    expect(context.written.stdout).toMatch(/^Stopped at line [\d,]+: /)
     const [, skipped = 'none'] = /--skip-lines (\S+)\n$/.exec(context.written.stderr) ?? []
     expect(await run(['send', path, '--skip-lines', skipped], contextFor())).toBe(0)
-    expect(api.accepted.toSorted()).toEqual(
-      Array.from({ length: count }, (_, index) => `record ${index}\n  more ${index}`).toSorted(),
-    )
-  })
-
-  test('several interruptions in a row', async () => {
-    const path = await file('a.log', lines(TOTAL))
-    let skipped = '0'
-    let runs = 0
-    for (let isComplete = false; !isComplete; runs += 1) {
-      const context = contextFor()
-      const interruptLater: Responder = (response, received) => {
-        context.interrupt()
-        accept(response, received)
-      }
-      api.responders = [accept, accept, accept, interruptLater]
-      await run(['send', path, '--skip-lines', skipped], context)
-      // The last run may be interrupted when everything is in flight already.
-      isComplete = !context.written.stdout.startsWith('Interrupted')
-      skipped = /--skip-lines (\S+)/.exec(context.written.stderr)?.[1] ?? skipped
-    }
-    expect(runs).toBeGreaterThan(3)
-    expect(api.accepted.toSorted()).toEqual(all.toSorted())
+    expect(api.accepted.toSorted()).toEqual(messages.toSorted())
   })
 
   test('no line is skipped if a file could not be read to its end', async () => {
@@ -491,18 +422,5 @@ describe('after an incomplete run', () => {
     )
     expect(api.messages).toContain('text')
     expect(context.written.stdout).toMatch(/^Stopped: /)
-  })
-
-  test('a stream is continued, too', async () => {
-    const stdin = new PassThrough()
-    const context = contextFor(stdin)
-    const running = run(['send', '--skip-lines', '1'], context)
-    stdin.write('skipped\nsent\n')
-    await sleep(50)
-    context.interrupt()
-    expect(await running).toBe(130)
-    expect(api.messages).toEqual(['sent'])
-    expect(context.written.stdout).toMatch(/^Interrupted at line 3: 1 of 1 entries sent, /)
-    expect(context.written.stderr).toMatch(/--skip-lines 2\n$/)
   })
 })

@@ -1,6 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import { requireTimeZone } from '../../src/lines/entries.ts'
-import { entryTextsOf, noDefaults, sourceEntries } from './support.ts'
+import { entryTextsOf, noDefaults } from './support.ts'
 
 const full = { ...noDefaults, level: 'warn', service: 'web', environment: 'staging' } as const
 
@@ -9,7 +8,7 @@ const textOf = (line: string, defaults = noDefaults): string => entryTextsOf(lin
 const entryOf = (line: unknown, defaults = noDefaults): unknown =>
   JSON.parse(textOf(typeof line === 'string' ? line : JSON.stringify(line), defaults))
 
-describe('a line of text', () => {
+describe('a line', () => {
   test.each([
     'plain text',
     '[1,2]',
@@ -50,29 +49,10 @@ describe('a line of text', () => {
 
   test('is a message with all that it contains, if it is raw', () => {
     const lines = ['2026-11-20 10:00:00 ERROR text', ' more', '', '{"level":"error","message":"m"}']
-    const texts = entryTextsOf(lines.join('\n'), { isRaw: true })
+    const texts = entryTextsOf(lines.join('\n'), { times: undefined })
     expect(texts.map((text) => JSON.parse(text) as unknown)).toEqual(
       lines.filter((line) => line !== '').map((message) => ({ level: 'info', message })),
     )
-  })
-
-  test('has the zone of the option', () => {
-    const line = '2026-07-20 10:00:00 text'
-    const [entry = '{}'] = entryTextsOf(line, { zone: requireTimeZone('Europe/Berlin') })
-    expect(JSON.parse(entry)).toMatchObject({ timestamp: '2026-07-20T10:00:00+02:00' })
-    expect(() => requireTimeZone('Mars')).toThrow('--timezone must be a time zone such as UTC')
-  })
-
-  test('is counted with the lines that belong to it', () => {
-    const entries = sourceEntries()
-    const lines = ['a', '  b', '', 'c', 'd']
-    const made = [...lines.flatMap((line, index) => entries.push(line, index + 1)), ...entries.flush()]
-    expect(made.map(({ firstLine, lastLine }) => [firstLine, lastLine])).toEqual([
-      [1, 2],
-      [4, 4],
-      [5, 5],
-    ])
-    expect(entries.isWaiting).toBe(false)
   })
 })
 
@@ -119,7 +99,7 @@ describe('a JSON object', () => {
     expect(entry).toBe('{"level":"info","message":"m","metadata":{"id":123456789012345678901234567890}}')
   })
 
-  test('that is nested very deeply is sent as text', () => {
+  test('that is nested very deeply is sent as a string', () => {
     const line = `{"message":"m","a":${'['.repeat(30_000)}1e400${']'.repeat(30_000)}}`
     expect(textOf(line)).toBe(JSON.stringify({ level: 'info', message: line }))
   })

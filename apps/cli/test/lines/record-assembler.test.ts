@@ -27,7 +27,7 @@ describe('lines that belong to the line before', () => {
     ])
   })
 
-  test('become part of the message if they are other text', () => {
+  test('become part of the message if they are nothing else', () => {
     expect(entriesOf(`${prefix} query\nSELECT 1\n  FROM x\n${prefix} next`)).toEqual([
       { ...head, message: 'query\nSELECT 1\n  FROM x' },
       { ...head, message: 'next' },
@@ -99,7 +99,7 @@ describe('a crash', () => {
     ])
   })
 
-  test('in a text without prefixes is a line like others', () => {
+  test('without prefixes around it is a line like others', () => {
     expect(entriesOf('started\npanic: no')).toEqual([
       { level: 'info', message: 'started' },
       { level: 'info', message: 'panic: no' },
@@ -107,7 +107,7 @@ describe('a crash', () => {
   })
 })
 
-describe('a text without prefixes', () => {
+describe('a file without prefixes', () => {
   test('has an entry for each line, but indented lines belong to the line before', () => {
     expect(entriesOf('one\ntwo\n  three\nfour')).toEqual([
       { level: 'info', message: 'one' },

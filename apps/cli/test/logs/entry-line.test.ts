@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import { jsonLine, textLine } from '../../src/logs/entry-line.ts'
+import { jsonLine, textLines } from '../../src/logs/entry-line.ts'
 import type { LogRow } from '../../src/logs/log-source.ts'
 import { painter } from '../../src/terminal.ts'
 
@@ -19,13 +19,11 @@ const row: LogRow = {
   metadata_text: '{"user":7}',
 }
 
-describe('textLine', () => {
-  test('is one line without control characters, whatever the entry contains', () => {
+describe('textLines', () => {
+  test('have no control characters, whatever the entry contains', () => {
     const evil = '\u001B]0;title\u0007\r\n\u009B2J'
-    const line = textLine(
-      { ...row, level: evil, service: evil, message: evil, metadata_text: '{"\u009B":1}' },
-      painter(false),
-    )
+    const entry = { level: evil, service: evil, message: evil, metadata_text: '{"\u009B":1}', stack: evil }
+    const line = textLines({ ...row, ...entry }, painter(false), true).join('')
     // oxlint-disable-next-line no-control-regex -- it must match control characters, to find those that are left
     expect(line).not.toMatch(/[\u0000-\u001F\u007F-\u009F]/)
   })

@@ -1,7 +1,7 @@
 import { PassThrough, Readable } from 'node:stream'
 import { brotliCompressSync, constants, gzipSync, zstdCompressSync } from 'node:zlib'
 import { describe, expect, test } from 'vitest'
-import { decompress, type Line, readLines, toUtf8 } from '../../src/send/input.ts'
+import { decompress, type Line, readLines } from '../../src/send/input.ts'
 
 /** A frame of zstd that is not data. */
 const skippable = (kind: number): Buffer => Buffer.from([0x50 + kind, 0x2a, 0x4d, 0x18, 3, 0, 0, 0, 1, 2, 3])
@@ -33,7 +33,7 @@ describe('decompress', () => {
       'zstd with frames that are not data',
       Buffer.concat([skippable(0), zstdCompressSync(TEXT, withChecksum), skippable(7), skippable(15)]),
     ],
-  ])('yields the text of %s, in pieces of any size', async (_name, data) => {
+  ])('yields the lines of %s, in pieces of any size', async (_name, data) => {
     expect(await output(data)).toBe(TEXT)
     expect(await output(data, 1_000)).toBe(TEXT)
     expect(await output(data.subarray(0, 40), 1).catch(() => 'cut off')).not.toBe('')
@@ -47,13 +47,13 @@ describe('decompress', () => {
   )
 
   test.each([
-    ['xz', Buffer.from([0xfd, 0x37, 0x7a, 0x58, 0x5a, 0, 0, 4])],
-    ['zip', Buffer.from('PK\u0003\u0004\u0014\u0000')],
-    ['bzip2', Buffer.from('BZh91AY&SY\u0001')],
-  ])('rejects %s with the command that decompresses it', async (name, data) => {
-    await expect(output(data)).rejects.toThrow(
-      new RegExp(`^cannot read the file: it is compressed \\(${name}\\); decompress it first: .+ FILE`),
-    )
+    ['compressed (xz)', Buffer.from([0xfd, 0x37, 0x7a, 0x58, 0x5a, 0, 0, 4])],
+    ['compressed (zip)', Buffer.from('PK\u0003\u0004\u0014\u0000')],
+    ['compressed (bzip2)', Buffer.from('BZh91AY&SY\u0001')],
+    ['UTF-16', Buffer.from('\uFEFFline', 'utf16le')],
+    ['UTF-16', Buffer.from('\uFEFFline', 'utf16le').swap16()],
+  ])('rejects what is %s with the command that converts it', async (format, data) => {
+    await expect(output(data)).rejects.toThrow(`cannot read the file: it is ${format}; convert it first: `)
   })
 
   test.each([
@@ -72,7 +72,7 @@ describe('decompress', () => {
       await expect(output(damaged, 1_000, 'app.log.br')).rejects.toThrow('damaged or incomplete')
   })
 
-  test('yields the first bytes of an open stream of text at once', async () => {
+  test('yields the first bytes of an open stream at once', async () => {
     const stream = new PassThrough()
     stream.write('a\n')
     const pieces = decompress(stream, 'stdin')
@@ -92,36 +92,7 @@ describe('decompress', () => {
   })
 })
 
-const SPECIAL_TEXT = 'Käse\r\n🧀 second line\n'
-const little = Buffer.concat([Buffer.from([0xff, 0xfe]), Buffer.from(SPECIAL_TEXT, 'utf16le')])
-const big = Buffer.from(little).swap16()
-
-async function decode(bytes: Buffer, pieceBytes: number): Promise<Buffer> {
-  return Buffer.concat(await Array.fromAsync(toUtf8(Readable.from(inPieces(bytes, pieceBytes)))))
-}
-
-test.each([1, 3, 1_000])(
-  'UTF-16 with a byte order mark becomes UTF-8, in pieces of %i bytes',
-  async (bytes) => {
-    expect((await decode(little, bytes)).toString()).toBe(SPECIAL_TEXT)
-    expect((await decode(big, bytes)).toString()).toBe(SPECIAL_TEXT)
-  },
-)
-
-test.each([
-  ['UTF-8', Buffer.from(SPECIAL_TEXT)],
-  ['Latin-1', Buffer.from(SPECIAL_TEXT, 'latin1')],
-  ['one byte of a mark', Buffer.from([0xff])],
-  ['nothing', Buffer.alloc(0)],
-])('%s is not changed', async (_name, bytes) => {
-  expect(await decode(bytes, 1)).toEqual(bytes)
-})
-
-test('half a character at the end is replaced', async () => {
-  expect((await decode(little.subarray(0, 5), 2)).toString()).toBe('K\uFFFD')
-})
-
-/** The lines of a text that arrives in pieces of `pieceBytes`. */
+/** The lines of a string that arrives in pieces of `pieceBytes`. */
 async function split(text: string | Buffer, pieceBytes: number, bytesMax = 1_000): Promise<Line[]> {
   return (
     await Array.fromAsync(
@@ -153,7 +124,7 @@ describe.each([1, 2, 3, 7, 1_000])('in pieces of %i bytes', (pieceBytes) => {
     expect(texts(await split('Ä東👩‍💻\nß', pieceBytes))).toEqual(['Ä東👩‍💻', 'ß'])
   })
 
-  test('a line that is too long is yielded without its text, and the next line is read', async () => {
+  test('a line that is too long is yielded without its content, and the next line is read', async () => {
     const lines = await split('12345\n123456\r\n12345\r\n1234567890123\nx', pieceBytes, 5)
     expect(texts(lines)).toEqual(['12345', undefined, '12345', undefined, 'x'])
   })

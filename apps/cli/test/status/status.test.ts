@@ -92,23 +92,11 @@ test('the queue is the sum of its shards, with the age of the oldest chunk', () 
   })
 })
 
-describe('the lag', () => {
-  test('is that of all workers: the mean over their chunks, and the maximum', () => {
-    const processes = [
-      processReport(),
-      processReport({ role: 'worker', lag: { chunks: 1, meanS: 4, maxS: 4 } }),
-      processReport({ role: 'worker', lag: { chunks: 3, meanS: 1, maxS: 2 } }),
-    ]
-    expect(statusOf(readingOf({ processes }), undefined, trend, 0).lag).toEqual({
-      chunks: 4,
-      meanS: 1.75,
-      maxS: 4,
-    })
-  })
-
-  test('is undefined if no worker has stored a chunk', () => {
-    expect(statusOf(readingOf({ processes: [processReport()] }), undefined, trend, 0).lag).toBeUndefined()
-  })
+test('the lag concerns all workers: the mean over their chunks, and the maximum', () => {
+  const lags = [undefined, { chunks: 1, meanS: 4, maxS: 4 }, { chunks: 3, meanS: 1, maxS: 2 }]
+  const processes = lags.map((lag) => processReport(lag === undefined ? {} : { role: 'worker', lag }))
+  const { lag } = statusOf(readingOf({ processes }), undefined, trend, 0)
+  expect(lag).toEqual({ chunks: 4, meanS: 1.75, maxS: 4 })
 })
 
 test('the JSON has null for what is unknown', () => {
@@ -125,19 +113,14 @@ test('the JSON has null for what is unknown', () => {
   })
 })
 
+const growing = {
+  headroomS: ({ server }: { server: string }): number => (server === 'redis:1' ? 1.23456 : Infinity),
+}
+
 test('the JSON has the headroom of each server, null if its memory does not grow', () => {
-  const servers = [
-    { server: 'redis:1', usedBytes: 1, limitBytes: 2 },
-    { server: 'redis:2', usedBytes: 1, limitBytes: 2 },
-  ]
-  const headroom = {
-    headroomS: ({ server }: { server: string }) => (server === 'redis:1' ? 1.23456 : Infinity),
-  }
-  const json = statusJson(statusOf(readingOf({ servers }), undefined, headroom, 0))
-  expect((JSON.parse(json) as { servers: unknown }).servers).toEqual([
-    { ...servers[0], headroomS: 1.235 },
-    { ...servers[1], headroomS: null },
-  ])
+  const servers = ['redis:1', 'redis:2'].map((server) => ({ server, usedBytes: 1, limitBytes: 2 }))
+  const json = statusJson(statusOf(readingOf({ servers }), undefined, growing, 0))
+  expect(JSON.parse(json)).toMatchObject({ servers: [{ headroomS: 1.235 }, { headroomS: null }] })
 })
 
 function linesOf(now: Reading, before?: Reading, headroomS = Number.POSITIVE_INFINITY): string[] {
@@ -159,7 +142,7 @@ test('a busy installation', () => {
         atMs,
         servers: [server],
         processes: [
-          processReport({ uptimeS: 7_380 }),
+          processReport({ uptimeS: 7_380, notReady: 'no insert has succeeded' }),
           processReport({ role: 'worker', chunksHeld: 16, lag: { chunks: 120, meanS: 0.61, maxS: 1.2 } }),
         ],
         shards: [
@@ -184,7 +167,7 @@ test('a busy installation', () => {
     'Redis         10.0.0.1:6379: 410 MB of 1.07 GB (38 %), full in 3 h 12 min at this rate',
     '',
     'PROCESS  HOST   PID  VERSION  UPTIME     IN HAND  STATE',
-    'api      web-1  7    1.2.3    2 h 3 min  -        ready',
+    'api      web-1  7    1.2.3    2 h 3 min  -        not ready: no insert has succeeded',
     'worker   web-1  7    1.2.3    1 min 0 s  16       ready',
     '',
     'SHARD  ROWS       WAITING  IN HAND  DELAYED  FAILED  OLDEST      ADDED/S  STORED/S',
@@ -192,14 +175,12 @@ test('a busy installation', () => {
   ])
 })
 
-test('the first of several outputs has no rates', () => {
-  expect(lineOf(linesOf(readingOf()), 'Rates')).toBe('known after the next refresh')
-})
-
-test('an idle installation has no age and no lag', () => {
-  const lines = linesOf(readingOf({ processes: [processReport()] }))
+test('an idle installation without processes, at the first reading', () => {
+  const lines = linesOf(readingOf())
+  expect(lineOf(lines, 'Rates')).toBe('known after the next refresh')
   expect(lineOf(lines, 'Oldest chunk')).toBe('none waits or is in hand')
   expect(lineOf(lines, 'Lag')).toBe('no chunk was stored in the last minute')
+  expect(lines).toContain('No process has reported itself in the last 15 s.')
 })
 
 test.each([
@@ -211,17 +192,6 @@ test.each([
   expect(lineOf(linesOf(readingOf({ servers }), undefined, headroomS), 'Redis')).toBe(
     `r:1: 10 B of 1 kB (1 %), ${text}`,
   )
-})
-
-describe('processes', () => {
-  test('that are not ready have the reason', () => {
-    const lines = linesOf(readingOf({ processes: [processReport({ notReady: 'no insert has succeeded' })] }))
-    expect(lines.find((line) => line.startsWith('api'))).toMatch(/ {2}not ready: no insert has succeeded$/)
-  })
-
-  test('that are missing are reported', () => {
-    expect(linesOf(readingOf())).toContain('No process has reported itself in the last 15 s.')
-  })
 })
 
 test('what could not be read is unknown, and each error is shown', () => {
