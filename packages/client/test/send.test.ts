@@ -97,7 +97,7 @@ describe('a request may have been sent', () => {
       }),
     ],
     ['after a reset', new TypeError('fetch failed', { cause: coded('read ECONNRESET', 'ECONNRESET') })],
-    ['in a browser, which tells nothing', new TypeError('Failed to fetch')],
+    ['in a browser, which gives no reason', new TypeError('Failed to fetch')],
     [
       'to one of several addresses',
       new AggregateError([coded('a', 'ECONNREFUSED'), coded('b', 'ETIMEDOUT')]),
@@ -118,9 +118,9 @@ test.each<[unknown, string]>([
   ],
   [new TypeError('Failed to fetch'), 'Failed to fetch'],
   [new RangeError(''), 'RangeError'],
-  ['text', 'text'],
-])('%s is described by its innermost cause', (error, text) => {
-  expect(describeNetworkError(error)).toBe(text)
+  ['string', 'string'],
+])('%s is described by its innermost cause', (error, string) => {
+  expect(describeNetworkError(error)).toBe(string)
 })
 
 describe('an error of the application that cannot be read is survived', () => {
@@ -137,9 +137,9 @@ describe('an error of the application that cannot be read is survived', () => {
     ['a proxy that was revoked', proxy, 'an error that cannot be read'],
     ['undefined', undefined, 'undefined'],
     ['a symbol', Symbol('a'), 'Symbol(a)'],
-  ])('%s', (_name, error, text) => {
+  ])('%s', (_name, error, string) => {
     expect(wasNeverSent(error)).toBe(false)
-    expect(describeNetworkError(error)).toBe(text)
+    expect(describeNetworkError(error)).toBe(string)
   })
 })
 
