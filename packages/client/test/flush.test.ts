@@ -50,6 +50,16 @@ describe('flush', () => {
     expect(client.stats.accepted).toBe(2)
   })
 
+  test('that a hook calls at the end of a request does not wait for that one', async () => {
+    const fake = fakeClient({
+      onRejected: () => void fake.client.flush().then((result) => results.push(result)),
+    })
+    const results: unknown[] = []
+    await fake.send(1, 1_000)
+    await fake.api.respond(400, problemOf('invalid_json'))
+    expect(results).toMatchObject([{ rejected: 0, pending: 0 }])
+  })
+
   test('of several callers at the same time resolves for each, when its entries are settled', async () => {
     const { client, api, log } = fakeClient()
     log(1)
