@@ -146,3 +146,14 @@ it.each([
     expect(application.stderr).toBe('')
   },
 )
+
+it('with `wait`, entries that are larger than a batch are not dropped', async () => {
+  const options = { whenFull: 'wait', requestsInFlightMax: 1, queueBytesMax: 700_000 }
+  const application = start({ options, transport: { sync: true } })
+  // JSON needs six bytes for each of these characters.
+  const command = { act: 'fields', level: 'info', fields: {}, message: '\u0001'.repeat(60_000) } as const
+  await Promise.all(Array.from({ length: 8 }, () => application.ask(command)))
+  await application.end({ act: 'end' })
+  expect(api.messages).toHaveLength(8)
+  expect(application.stderr).toBe('')
+})

@@ -5,7 +5,7 @@ import { encodeLine, parseFile, parseFileName } from '../../src/spool/batch-file
 import type { Disk } from '../../src/spool/disk.ts'
 import { DiskSpool, type DiskSpoolOptions } from '../../src/spool/disk-spool.ts'
 import { fakeClient } from '../support/fake-client.ts'
-import { pass, problemOf, refused } from '../support/fake-fetch.ts'
+import { type FakeRequest, pass, problemOf, refused } from '../support/fake-fetch.ts'
 import { heapBytes } from '../support/heap-bytes.ts'
 import { full, hang, MemoryDisk } from '../support/memory-disk.ts'
 
@@ -124,31 +124,27 @@ describe('the next process sends', () => {
     expect(shared.paths).toEqual([])
   })
 
-  test('what got no response, with the same key and the same body, after kill -9', async () => {
+  test.each<[string, (request: FakeRequest) => void, number, 'sent' | 'dropped']>([
+    ['what got no response, with the same key and the same body', () => undefined, 0, 'sent'],
+    [
+      'nothing whose outcome is unknown, after the window',
+      (request) => request.respond(502),
+      HOUR_MS,
+      'dropped',
+    ],
+    ['everything that was certainly not stored', (request) => request.fail(refused()), 24 * HOUR_MS, 'sent'],
+  ])('after kill -9: %s', async (_name, end, laterMs, expected) => {
     const first = await startSending(3)
+    end(first.api.last)
+    await pass(0)
     first.kill()
-    const { api } = await adopting()
-    expect(api.requests).toMatchObject([{ key: first.api.last.key, messages: ['1', '2', '3'] }])
-  })
-
-  test('nothing whose outcome is unknown, after the window: it is dropped and reported', async () => {
-    const first = await startSending(2)
-    await first.api.respond(502)
-    first.kill()
-    vi.setSystemTime(Date.now() + HOUR_MS)
+    vi.setSystemTime(Date.now() + laterMs)
     const { api, reported } = await adopting()
-    expect(api.requests).toEqual([])
-    expect(reported.drops).toEqual([{ messages: ['1', '2'], reason: 'outcome-unknown' }])
-    expect(shared.paths).toEqual([])
-  })
-
-  test('everything that was certainly not stored, however old it is', async () => {
-    const first = await startSending(2)
-    await first.api.fail(refused())
-    first.kill()
-    vi.setSystemTime(Date.now() + 24 * HOUR_MS)
-    const { api } = await adopting()
-    expect(api.requests).toMatchObject([{ messages: ['1', '2'] }])
+    const messages = ['1', '2', '3']
+    const isSent = expected === 'sent'
+    expect(api.requests).toMatchObject(isSent ? [{ key: first.api.last.key, messages }] : [])
+    expect(reported.drops).toEqual(isSent ? [] : [{ messages, reason: 'outcome-unknown' }])
+    expect(shared.paths).toHaveLength(isSent ? 1 : 0)
   })
 
   test('nothing with a mark of a time in the future: its age is unknown', async () => {
