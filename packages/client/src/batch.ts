@@ -12,13 +12,6 @@ export interface EntryCounts {
   kept: number
 }
 
-export function addCounts(target: EntryCounts, { accepted, rejected, dropped, kept }: EntryCounts): void {
-  target.accepted += accepted
-  target.rejected += rejected
-  target.dropped += dropped
-  target.kept += kept
-}
-
 export const noEntries: Readonly<EntryCounts> = { accepted: 0, rejected: 0, dropped: 0, kept: 0 }
 
 /** A time, by both clocks: the monotonic one may stop while a computer sleeps, and the time of day may be changed. */
@@ -42,9 +35,8 @@ export class Batch {
   bytes = 0
   /** Whether to send it before it is full or due. */
   isUrgent = false
-  /** How many attempts have failed. */
   failedAttempts = 0
-  /** How many attempts the API answered with a problem of the configuration, although others succeeded in between. */
+  /** How many responses had a problem of the configuration, although other requests succeeded in between. */
   problems = 0
   /** How many requests had succeeded at the last of them. */
   successesAtProblem = -1
@@ -53,12 +45,8 @@ export class Batch {
   uncertainSince: ClockTimes | undefined
   /** The time of the next attempt. */
   retryAtMs = 0
-  /** Undefined until the batch is settled. */
-  result: EntryCounts | undefined
-  /** The batch that was split into this half and another one. */
+  /** The batch that was split into this half and another one. Its `count` has the entries that are not acknowledged. */
   whole: Batch | undefined
-  /** Not empty if this batch was split. */
-  halves: readonly Batch[] = []
 
   constructor(idempotencyKey: string, openedAtMs: number, record?: SpoolRecord) {
     this.idempotencyKey = idempotencyKey
@@ -81,7 +69,6 @@ export class Batch {
   load(entries: QueuedEntry[]): void {
     this.entries = entries
     this.isLoaded = true
-    this.count = entries.length
     this.bytes = entries.reduce((sum, { bytes }) => sum + bytes, 0)
   }
 
@@ -98,15 +85,14 @@ export class Batch {
    */
   split(createRecord: (idempotencyKey: string) => SpoolRecord | undefined): readonly Batch[] {
     const middle = Math.ceil(this.count / 2)
-    this.halves = [this.entries.slice(0, middle), this.entries.slice(middle)].map((entries, index) => {
+    return [this.entries.slice(0, middle), this.entries.slice(middle)].map((entries, index) => {
       const key = `${this.idempotencyKey}-${index + 1}`
       const half = new Batch(key, this.openedAtMs, createRecord(key))
-      half.whole = this
       // Another process may have sent the halves before.
       half.uncertainSince = this.uncertainSince
       for (const entry of entries) half.add(entry)
+      half.whole = this
       return half
     })
-    return this.halves
   }
 }

@@ -1,8 +1,8 @@
 /// <reference lib="esnext.disposable" preserve="true" />
 import { Batch, type EntryCounts } from './batch.ts'
-import { Delivery, type Persistence, persistences } from './delivery.ts'
-import { encodeEntry, readRequest, utf8Bytes } from './encode.ts'
-import { contractLimits, type Entry, type EntryError } from './entry.ts'
+import { Delivery, type Persistence, persistences, type Watch } from './delivery.ts'
+import { readRequest, utf8Bytes } from './encode.ts'
+import { contractLimits } from './entry.ts'
 import { HookCaller, type Settlement, type SluiceError } from './hooks.ts'
 import { Logger } from './logger.ts'
 import { copyFields } from './metadata.ts'
@@ -64,12 +64,8 @@ export class SluiceClient extends Logger {
     const platform = { ...systemPlatform(), ...given }
     const settings = readOptions(options, platform)
     const delivery = new Delivery(settings, platform, new HookCaller(options))
-    const intake = {
-      add: (entry: Entry, tag: unknown) => delivery.add(encodeEntry(entry), tag),
-      reject: (entry: unknown, error: EntryError, tag: unknown) => delivery.reject(entry, error, tag),
-      timestamp: cachedTimestamp(platform.wallMs),
-    }
-    super(intake, settings.entryDefaults, copyFields(options.metadata ?? {}))
+    const context = copyFields(options.metadata ?? {})
+    super(delivery, cachedTimestamp(platform.wallMs), settings.entryDefaults, context)
     this.#delivery = delivery
     this.#monotonicMs = platform.monotonicMs
     this.#forgetExit = settings.flushOnExit
@@ -86,7 +82,7 @@ export class SluiceClient extends Logger {
   sendJson(json: string, tag?: unknown): void {
     const reject = (code: string, message: string): void =>
       this.#delivery.reject(json, { path: '', code, message }, tag)
-    if (typeof json !== 'string') return reject('wrong_type', 'must be JSON text')
+    if (typeof json !== 'string') return reject('wrong_type', 'must be a JSON string')
     // The number of characters, which costs nothing, is never above the number of bytes.
     if (json.length > JSON_BYTES_MAX || utf8Bytes(json) > JSON_BYTES_MAX)
       return reject('too_large', `must have at most ${JSON_BYTES_MAX} bytes`)
@@ -100,17 +96,17 @@ export class SluiceClient extends Logger {
    * origin of the entries, so that the same request can be made again after a crash. The request is retried as the options say, is not split,
    * and is not kept in the spool.
    *
-   * @param texts 1 to 100 entries as JSON, which are sent as they are
+   * @param entries 1 to 100 JSON strings, which are sent as they are
    * @param idempotencyKey 1 to 255 visible ASCII characters. Another body with the same key is rejected
    * @returns the end of the request. Rejects with a TypeError if the arguments are invalid, and for no other reason
    */
-  async sendRequest(texts: readonly string[], idempotencyKey: string): Promise<Settlement> {
-    const entries = readRequest(texts, idempotencyKey)
+  async sendRequest(entries: readonly string[], idempotencyKey: string): Promise<Settlement> {
+    const queued = readRequest(entries, idempotencyKey)
     const settlement = new Promise<Settlement>((resolve) => {
       // Without a record in the spool: who chooses the key can make the same request again.
       const batch = new Batch(idempotencyKey, 0)
       batch.onSettlement = resolve
-      for (const entry of entries) batch.add(entry)
+      for (const entry of queued) batch.add(entry)
       this.#delivery.addRequest(batch)
     })
     return keepAliveUntil(settlement)
@@ -146,9 +142,9 @@ export class SluiceClient extends Logger {
   async flush({ timeoutMs = Infinity }: FlushOptions = {}): Promise<FlushResult> {
     checkTimeout(timeoutMs)
     this.#delivery.hurry()
-    const batches = this.#delivery.unsettled()
-    await keepAliveUntil(this.#settled(batches, timeoutMs, 0))
-    return this.#resultOf(batches)
+    const watch = this.#delivery.watch()
+    await keepAliveUntil(this.#settled(watch, timeoutMs, 0))
+    return this.#resultOf(watch)
   }
 
   /**
@@ -170,19 +166,19 @@ export class SluiceClient extends Logger {
     this.#forgetExit()
     delivery.stopAdding()
     const endMs = this.#monotonicMs() + timeoutMs
-    const batches = delivery.unsettled()
-    delivery.retry.tryAgain(batches)
+    const watch = delivery.watch()
+    delivery.retry.tryAgain(watch.batches)
     delivery.hurry()
     delivery.setPersistence(remaining)
-    await this.#settled(batches, timeoutMs, delivery.retry.problemResponses + 1)
+    await this.#settled(watch, timeoutMs, delivery.retry.problemResponses + 1)
     // After a problem, others of the requests in flight may still be accepted.
     delivery.setPersistence('give-up')
     const restMs = endMs - this.#monotonicMs()
-    if (restMs > 0) await this.#settled(batches, restMs)
+    if (restMs > 0) await this.#settled(watch, restMs)
     delivery.abort()
-    await this.#settled(batches)
+    await this.#settled(watch)
     await delivery.closeSpool()
-    return this.#resultOf(batches)
+    return this.#resultOf(watch)
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
@@ -194,32 +190,20 @@ export class SluiceClient extends Logger {
    *
    * @param problemResponsesMin resolves too if the API rejects all requests, and has said so this often
    */
-  async #settled(
-    batches: readonly Batch[],
-    timeoutMs = Infinity,
-    problemResponsesMin = Infinity,
-  ): Promise<void> {
+  #settled({ batches }: Watch, timeoutMs = Infinity, problemResponsesMin = Infinity): Promise<void> {
     const { retry } = this.#delivery
-    let next = 0
-    await this.#delivery.until(() => {
-      while (next < batches.length && batches[next]?.result !== undefined) next += 1
-      const hasProblem = retry.problem !== undefined && retry.problemResponses >= problemResponsesMin
-      return hasProblem || next === batches.length
-    }, timeoutMs)
+    return this.#delivery.until(
+      () =>
+        batches.size === 0 || (retry.problem !== undefined && retry.problemResponses >= problemResponsesMin),
+      timeoutMs,
+    )
   }
 
-  #resultOf(batches: readonly Batch[]): FlushResult {
-    const sums = { accepted: 0, rejected: 0, dropped: 0, pending: 0 }
-    const add = ({ result, halves, count }: Batch): void => {
-      // Of a batch that was split, one half may be settled.
-      if (result === undefined && halves.length > 0) return halves.forEach(add)
-      sums.accepted += result?.accepted ?? 0
-      sums.rejected += result?.rejected ?? 0
-      sums.dropped += result?.dropped ?? 0
-      sums.pending += result?.kept ?? (result === undefined ? count : 0)
-    }
-    batches.forEach(add)
-    return { ...sums, problem: this.#delivery.retry.problem }
+  #resultOf(watch: Watch): FlushResult {
+    this.#delivery.unwatch(watch)
+    const { kept, ...counts } = watch.counts
+    const pending = [...watch.batches].reduce((sum, { count }) => sum + count, kept)
+    return { ...counts, pending, problem: this.#delivery.retry.problem }
   }
 }
 

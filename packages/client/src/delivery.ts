@@ -1,5 +1,5 @@
 import { utf8Bytes } from './encode.ts'
-import { addCounts, Batch, type ClockTimes, type EntryCounts, noEntries } from './batch.ts'
+import { Batch, type ClockTimes, type EntryCounts, noEntries } from './batch.ts'
 import type { EntryError, QueuedEntry } from './entry.ts'
 import { type DropReason, type HookCaller, type Settlement, SluiceError } from './hooks.ts'
 import type { Settings } from './options.ts'
@@ -25,12 +25,16 @@ export type Persistence = (typeof persistences)[number]
 const CLOCK_AHEAD_MS_MAX = 60_000
 
 /** How a batch ends. */
-type Ending = Pick<Settlement, 'outcome'> & Partial<Pick<Settlement, 'accepted' | 'rejections'>> & LastAttempt
-
-/** Why an attempt failed. */
-type LastAttempt = Partial<Pick<Settlement, 'reason' | 'cause'>>
+type Ending = Pick<Settlement, 'outcome'> & Partial<Omit<Settlement, 'outcome' | 'entries' | 'rejected'>>
 
 type Loading = ReturnType<SpoolRecord['load']>
+
+/** What becomes of some batches, and of the halves of those that are split. */
+export interface Watch {
+  /** Those that are not settled. */
+  readonly batches: Set<Batch>
+  readonly counts: EntryCounts
+}
 
 /**
  * Sends batches: several at a time, each until it is settled.
@@ -47,7 +51,7 @@ type Loading = ReturnType<SpoolRecord['load']>
  * - in flight: an attempt is being made, the preparation in the spool included.
  * - delayed: in the queue until `retryAtMs`, after a failure. Its key and its body stay the same.
  * - split: too large for one request. Its halves are batches of their own.
- * - settled: answered or rejected by the API, dropped, or kept in the spool for the next process. The hooks are called.
+ * - settled: accepted or rejected by the API, dropped, or kept in the spool for the next process. The hooks are called.
  *
  * A batch that is in the spool may be unloaded from memory while it is in the queue.
  */
@@ -56,6 +60,7 @@ export class Delivery {
   failedAttempts = 0
   readonly queue: Queue
   readonly retry: RetryPolicy
+  readonly #watches = new Set<Watch>()
   /** Called whenever entries were settled, a problem began, or a request ended. */
   readonly #listeners = new Set<() => void>()
   readonly #settings: Settings
@@ -68,7 +73,6 @@ export class Delivery {
   /** Dropped batches, while room is made for an entry. */
   #overflowed: { readonly batch: Batch; readonly loading: Loading | undefined }[] = []
   #timer: Timer | undefined
-  #timerAtMs = Infinity
   #isPumpScheduled = false
   #persistence: Persistence = 'retry'
   #isClosing = false
@@ -80,18 +84,19 @@ export class Delivery {
     this.#platform = platform
     this.#hooks = hooks
     this.retry = new RetryPolicy(settings, platform)
-    this.queue = new Queue(settings, {
-      create: (nowMs) => {
+    this.queue = new Queue(
+      settings,
+      (nowMs) => {
         const key = platform.randomKey()
         return new Batch(key, nowMs, this.#spool?.create(key))
       },
-      onOverflow: (batch) => {
+      (batch) => {
         const loading = batch.isLoaded ? undefined : batch.record?.load()
         // Makes room at once. The spool loads a record before it removes it.
         void batch.record?.remove()
         this.#overflowed.push({ batch, loading })
       },
-    })
+    )
     this.#spool = settings.spool
     this.#spool?.open({
       onRecovered: (records) => this.#recover(records),
@@ -110,9 +115,16 @@ export class Delivery {
     return this.#inFlight.size
   }
 
-  /** The batches that are not settled. */
-  unsettled(): Batch[] {
-    return [...this.#inFlight.keys(), ...this.queue.batches]
+  /** Watches the batches that are not settled, until `unwatch`. */
+  watch(): Watch {
+    const batches = new Set([...this.#inFlight.keys(), ...this.queue.batches])
+    const watch = { batches, counts: { ...noEntries } }
+    this.#watches.add(watch)
+    return watch
+  }
+
+  unwatch(watch: Watch): void {
+    this.#watches.delete(watch)
   }
 
   /** Resolves when a further batch or an entry of this size fits into the queue, or when none is taken any more. */
@@ -201,7 +213,7 @@ export class Delivery {
     this.#pumpSoon()
   }
 
-  /** Once for all entries of a turn, and not within the call that logs. */
+  /** Once for all calls in a row, and not within the call that logs. */
   #pumpSoon(): void {
     if (this.#isPumpScheduled) return
     this.#isPumpScheduled = true
@@ -242,16 +254,10 @@ export class Delivery {
   }
 
   #startTimer(nowMs: number): void {
-    // The end of a request starts the next one.
-    if (!this.#canStartRequest) return
-    const atMs = Math.max(this.queue.nextAtMs(nowMs), this.retry.pausedUntilMs)
-    if (atMs === Infinity || this.#timerAtMs <= atMs) return
     clearTimeout(this.#timer)
-    this.#timerAtMs = atMs
-    this.#timer = startTimer(() => {
-      this.#timerAtMs = Infinity
-      this.#pump()
-    }, atMs - nowMs)
+    const atMs = Math.max(this.queue.nextAtMs(nowMs), this.retry.pausedUntilMs)
+    // The end of a request starts the next one.
+    if (atMs < Infinity && this.#canStartRequest) this.#timer = startTimer(() => this.#pump(), atMs - nowMs)
   }
 
   /** After an attempt, the batch is settled, split or delayed. Never rejects. */
@@ -338,7 +344,7 @@ export class Delivery {
   }
 
   /** @returns false if the batch is given up instead */
-  #delay(batch: Batch, last?: LastAttempt): boolean {
+  #delay(batch: Batch, last?: Partial<Ending>): boolean {
     const isRetried = this.#persistence === 'retry'
     if (isRetried) this.queue.delay(batch)
     else this.#giveUp(batch, last)
@@ -348,36 +354,39 @@ export class Delivery {
   async #split(batch: Batch): Promise<void> {
     const halves = batch.split((key) => this.#spool?.create(key))
     for (const { record } of halves) await record?.written()
-    // Otherwise the whole stays in the spool until its halves are settled: the next process splits it again.
+    // Otherwise the whole stays in the spool until its halves are acknowledged: the next process splits it again.
     if (halves.every(({ record }) => record?.isWritten === true)) {
       void batch.record?.remove()
       batch.record = undefined
     }
-    for (const half of halves) this.queue.delay(half)
+    this.#inFlight.delete(batch)
+    for (const half of halves) {
+      this.queue.delay(half)
+      for (const { batches } of this.#watches) if (batches.has(batch)) batches.add(half)
+    }
+    for (const { batches } of this.#watches) batches.delete(batch)
   }
 
   /** Settles a batch because the client is closing. What is in the spool stays there. */
-  #giveUp(batch: Batch, { reason, cause }: LastAttempt = {}): void {
+  #giveUp(batch: Batch, { reason, cause }: Partial<Ending> = {}): void {
     const { record } = batch
     this.queue.release(batch)
     const report = (): void =>
       this.#report(batch, { outcome: record?.isWritten === true ? 'kept' : 'closed', reason, cause })
-    if (record?.isWritten === false) void record.left().then(report)
+    if (record?.isWritten === false) void record.written().then(report)
     else report()
   }
 
   /** Hooks are called when the queue is consistent again: they may log. */
   #settleOverflowed(): void {
     for (const { batch, loading } of this.#overflowed.splice(0)) {
-      if (loading === undefined) this.#report(batch, { outcome: 'overflow' })
-      else void this.#reportLoaded(batch, loading)
+      const report = (loaded?: Awaited<Loading>): void => {
+        if (Array.isArray(loaded)) batch.load(loaded)
+        this.#report(batch, { outcome: 'overflow' })
+      }
+      if (loading === undefined) report()
+      else void loading.then(report)
     }
-  }
-
-  async #reportLoaded(batch: Batch, loading: Loading): Promise<void> {
-    const loaded = await loading
-    if (Array.isArray(loaded)) batch.load(loaded)
-    this.#report(batch, { outcome: 'overflow' })
   }
 
   /** Frees what a batch occupies, and reports its end. */
@@ -397,12 +406,19 @@ export class Delivery {
     const { entries, count } = batch
     const isResponse = outcome === 'answered' || outcome === 'rejected'
     const rejected = isResponse ? count - accepted : 0
-    const result = { ...noEntries, accepted, rejected }
-    if (!isResponse) result[outcome === 'kept' ? 'kept' : 'dropped'] = count
-    addCounts(this.counts, result)
     const settlement = { entries, outcome, accepted, rejected, rejections, reason, cause }
     this.#hooks.call('onSettled', settlement)
-    this.#setResult(batch, result)
+    this.#inFlight.delete(batch)
+    const watches = [...this.#watches].filter(({ batches }) => batches.delete(batch))
+    for (const { counts } of [this, ...watches]) {
+      counts.accepted += accepted
+      counts.rejected += rejected
+      if (!isResponse) counts[outcome === 'kept' ? 'kept' : 'dropped'] += count
+    }
+    for (let whole = isResponse ? batch.whole : undefined; whole !== undefined; { whole } = whole) {
+      whole.count -= count
+      if (whole.count === 0) void whole.record?.remove()
+    }
     batch.onSettlement?.(settlement)
     // The API lists several errors of one entry.
     const reported = new Set<number>()
@@ -414,20 +430,6 @@ export class Delivery {
     }
     if (!isResponse && outcome !== 'kept') this.#hooks.call('onDropped', entries, outcome)
     this.#change()
-  }
-
-  /** A batch that was split is settled when both halves are. */
-  #setResult(batch: Batch, result: EntryCounts): void {
-    batch.result = result
-    const { whole } = batch
-    if (whole === undefined) return
-    const sum = { ...noEntries }
-    for (const half of whole.halves) {
-      if (half.result === undefined) return
-      addCounts(sum, half.result)
-    }
-    this.#setResult(whole, sum)
-    if (sum.kept + sum.dropped === 0) void whole.record?.remove()
   }
 
   #change(): void {

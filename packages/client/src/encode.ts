@@ -1,14 +1,5 @@
-import { hasAtMostCharacters } from '@sluice/schema/limits'
-import {
-  contractLimits,
-  type Entry,
-  type EntryError,
-  environments,
-  levels,
-  type Metadata,
-  type QueuedEntry,
-  sources,
-} from './entry.ts'
+import { environments, hasAtMostCharacters, levels, limits, sources } from '@sluice/schema/limits'
+import type { Entry, EntryError, Metadata, QueuedEntry } from './entry.ts'
 
 /** Thrown while an entry is encoded, if it exceeds a limit of the API. */
 export class LimitError extends Error {
@@ -23,30 +14,36 @@ export class LimitError extends Error {
 }
 
 export function metadataTooLarge(): LimitError {
-  const message = `must have at most ${contractLimits.metadataBytesMax} bytes as JSON`
-  return new LimitError('/metadata', 'too_large', message)
+  return new LimitError(
+    '/metadata',
+    'too_large',
+    `must have at most ${limits.metadataBytesMax} bytes as JSON`,
+  )
 }
 
-/** @param error of any kind: objects of the application may throw whatever they like when they are read. Never throws */
-export function toEntryError(error: unknown): EntryError {
-  const unreadable = {
-    path: '',
-    code: 'unreadable',
-    message: 'an object of the entry threw when it was read',
+/** The message of whatever was thrown. Objects of the application may throw when they are read. Never throws. */
+export function messageOf(error: unknown): string {
+  try {
+    // Of any type: the application may have replaced it.
+    const message: unknown = error instanceof Error ? error.message || error.name : error
+    return String(message)
+  } catch {
+    return 'an error that cannot be read'
   }
+}
+
+/** Never throws. */
+export function toEntryError(error: unknown): EntryError {
   try {
     if (error instanceof LimitError) return error.entryError
-    if (!(error instanceof Error)) return unreadable
-    // Of any type: the application may have replaced it.
-    const message: unknown = error.message
-    return { ...unreadable, message: String(message) }
   } catch {
-    return unreadable
+    // A proxy that was revoked.
   }
+  return { path: '', code: 'unreadable', message: messageOf(error) }
 }
 
 /** A code unit has at most three bytes of UTF-8. Metadata of an entry that is shorter than this is not too large. */
-const CHARACTERS_WITHIN_LIMITS = Math.floor(contractLimits.metadataBytesMax / 3)
+const CHARACTERS_WITHIN_LIMITS = Math.floor(limits.metadataBytesMax / 3)
 /** The shortest member of an object, such as `"":1,`. */
 const MEMBER_CHARACTERS_MIN = 5
 
@@ -64,16 +61,14 @@ export function encodeEntry(entry: Entry): string {
 }
 
 function checkMetadata(metadata: Metadata, json: string): void {
-  const { metadataNamesMax, metadataBytesMax } = contractLimits
+  const { metadataNamesMax, metadataBytesMax } = limits
   if (
     json.length > metadataNamesMax * MEMBER_CHARACTERS_MIN &&
     Object.values(metadata).filter((value) => value !== undefined).length > metadataNamesMax
   )
     throw new LimitError('/metadata', 'too_many_names', `must have at most ${metadataNamesMax} names`)
-  if (
-    json.length > CHARACTERS_WITHIN_LIMITS &&
-    utf8Bytes(repairSurrogates(JSON.stringify(metadata))) > metadataBytesMax
-  )
+  const mayBeTooLarge = json.length > CHARACTERS_WITHIN_LIMITS
+  if (mayBeTooLarge && utf8Bytes(repairSurrogates(JSON.stringify(metadata))) > metadataBytesMax)
     throw Object.assign(metadataTooLarge(), { mayReduceErrors: true })
 }
 
@@ -81,31 +76,29 @@ function checkMetadata(metadata: Metadata, json: string): void {
 const choices = { level: levels, environment: environments, source: sources } as const
 /** The other fields with a column, all strings, and their limits in characters. */
 const strings = {
-  message: contractLimits.messageCharactersMax,
-  service: contractLimits.serviceCharactersMax,
-  url: contractLimits.urlCharactersMax,
-  pathname: contractLimits.pathnameCharactersMax,
-  stack: contractLimits.stackCharactersMax,
+  message: limits.messageCharactersMax,
+  service: limits.serviceCharactersMax,
+  url: limits.urlCharactersMax,
+  pathname: limits.pathnameCharactersMax,
+  stack: limits.stackCharactersMax,
   /** Longer than any ISO 8601 date-time that the API accepts. */
   timestamp: 64,
 } as const
-const choiceNames = Object.keys(choices) as (keyof typeof choices)[]
-const stringNames = Object.keys(strings) as (keyof typeof strings)[]
-const fieldNames: ReadonlySet<string> = new Set([...choiceNames, ...stringNames])
+const fieldNames: ReadonlySet<string> = new Set([...Object.keys(choices), ...Object.keys(strings)])
 
 /** Finds the first field that the API would reject. Metadata is checked when it is converted. */
 function checkEntry(entry: Entry): void {
-  for (const name of choiceNames) {
+  for (const name in choices) {
     const value = entry[name]
-    const values: readonly unknown[] = choices[name]
+    const values: readonly unknown[] = choices[name as keyof typeof choices]
     if (!values.includes(value) && !isAbsent(name, value))
       throw new LimitError(`/${name}`, 'not_allowed', `must be one of ${values.join(', ')}`)
   }
-  for (const name of stringNames) {
-    const value: unknown = entry[name]
+  for (const name in strings) {
+    const value = entry[name]
     if (isAbsent(name, value)) continue
     if (typeof value !== 'string') throw new LimitError(`/${name}`, 'wrong_type', 'must be of type string')
-    const max = strings[name]
+    const max = strings[name as keyof typeof strings]
     if (!hasAtMostCharacters(value, max))
       throw new LimitError(`/${name}`, 'too_long', `must have at most ${max} characters`)
   }
@@ -128,7 +121,7 @@ export function splitEntry(entry: Entry): { fields: Entry; others: Metadata | un
     if (name === 'metadata' || value === undefined || value === null) continue
     if (fieldNames.has(name)) fields[name] = value
     // One more than an entry may have. It is rejected then.
-    else if (count <= contractLimits.metadataNamesMax) {
+    else if (count <= limits.metadataNamesMax) {
       count += 1
       others ??= Object.create(null) as Metadata
       others[name] = value
@@ -148,16 +141,16 @@ export const ENVELOPE_BYTES = 11
 /**
  * Checks a request that the caller made.
  *
- * @param texts entries as JSON
+ * @param jsons entries as JSON
  * @throws TypeError
  */
-export function readRequest(texts: readonly string[], idempotencyKey: string): QueuedEntry[] {
+export function readRequest(jsons: readonly string[], idempotencyKey: string): QueuedEntry[] {
   if (typeof idempotencyKey !== 'string' || !KEY.test(idempotencyKey))
     throw new TypeError('the idempotency key must have 1 to 255 visible ASCII characters')
-  const { entriesPerRequestMax, bodyBytesMax } = contractLimits
-  if (!Array.isArray(texts) || texts.length < 1 || texts.length > entriesPerRequestMax)
+  const { entriesPerRequestMax, bodyBytesMax } = limits
+  if (!Array.isArray(jsons) || jsons.length < 1 || jsons.length > entriesPerRequestMax)
     throw new TypeError(`a request must have 1 to ${entriesPerRequestMax} entries`)
-  const entries = texts.map((json: unknown) => {
+  const entries = jsons.map((json: unknown) => {
     if (typeof json !== 'string' || json.trim() === '') throw new TypeError('each entry must be JSON')
     return { json, bytes: utf8Bytes(json), tag: undefined }
   })
@@ -166,14 +159,12 @@ export function readRequest(texts: readonly string[], idempotencyKey: string): Q
   return entries
 }
 
-/** Node, Deno and Bun have a faster function than browsers. */
-const { Buffer } = globalThis as { Buffer?: { byteLength(text: string): number } }
-
+const { Buffer } = globalThis as { Buffer?: { byteLength: (string: string) => number } }
 const encoder = new TextEncoder()
 
-/** The size of a well-formed string in UTF-8. */
-export const utf8Bytes: (text: string) => number =
-  Buffer === undefined ? (text) => encoder.encode(text).length : (text) => Buffer.byteLength(text)
+/** The size of a well-formed string in UTF-8. Node, Deno and Bun have a faster function than browsers. */
+export const utf8Bytes: (string: string) => number =
+  Buffer?.byteLength ?? ((string) => encoder.encode(string).length)
 
 /**
  * Replaces half surrogate pairs by U+FFFD. They have no UTF-8 form, and the API would reject the entry. They come from strings that were

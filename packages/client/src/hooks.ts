@@ -4,7 +4,7 @@ import type { EntryError, QueuedEntry } from './entry.ts'
 export interface Rejection {
   /** The entry as it was passed to the client, or as JSON if it was sent. */
   readonly entry: unknown
-  /** The first one that was found. */
+  /** The first error that was found. */
   readonly error: EntryError
   /** The value that was passed to `send` or `sendJson`. */
   readonly tag: unknown

@@ -1,25 +1,20 @@
-import { LimitError, splitEntry, toEntryError } from './encode.ts'
-import type { Entry, EntryError, Level, Metadata } from './entry.ts'
+import type { Delivery } from './delivery.ts'
+import { encodeEntry, LimitError, splitEntry, toEntryError } from './encode.ts'
+import type { Entry, Level, Metadata } from './entry.ts'
 import { copyFields, isError, plainMetadata } from './metadata.ts'
 import type { EntryDefaults } from './options.ts'
 
-/** Where a logger sends its entries. */
-export interface EntryIntake {
-  /** @throws LimitError if the entry cannot be stored */
-  add(entry: Entry, tag: unknown): void
-  reject(entry: unknown, error: EntryError, tag: unknown): void
-  /** The current time, as a timestamp. */
-  timestamp(): string
-}
-
 /** Makes entries from messages and fields. No method of it throws or waits. */
 export class Logger {
-  readonly #intake: EntryIntake
+  readonly #delivery: Delivery
+  readonly #timestamp: () => string
   readonly #defaults: EntryDefaults
   readonly #context: Metadata
 
-  constructor(intake: EntryIntake, defaults: EntryDefaults, context: Metadata) {
-    this.#intake = intake
+  /** @param timestamp the current time */
+  constructor(delivery: Delivery, timestamp: () => string, defaults: EntryDefaults, context: Metadata) {
+    this.#delivery = delivery
+    this.#timestamp = timestamp
     this.#defaults = defaults
     this.#context = context
   }
@@ -59,7 +54,7 @@ export class Logger {
       const context = others === undefined ? this.#context : { ...this.#context, ...others }
       this.#add(context, entry.metadata, undefined, fields, tag)
     } catch (error) {
-      this.#intake.reject(entry, toEntryError(error), tag)
+      this.#delivery.reject(entry, toEntryError(error), tag)
     }
   }
 
@@ -70,24 +65,24 @@ export class Logger {
    */
   child(context: object, defaults: EntryDefaults = {}): Logger {
     const merged = { ...this.#context, ...copyFields(context) }
-    return new Logger(this.#intake, { ...this.#defaults, ...defaults }, merged)
+    return new Logger(this.#delivery, this.#timestamp, { ...this.#defaults, ...defaults }, merged)
   }
 
   #write(level: Level, message: string | Error, fields: object | undefined): void {
     try {
       const error = isError(message) ? message : undefined
-      const text = error === undefined ? String(message) : error.message || error.name
-      this.#add(this.#context, fields, error, { level, message: text }, undefined)
+      const string = error === undefined ? String(message) : error.message || error.name
+      this.#add(this.#context, fields, error, { level, message: string }, undefined)
     } catch (error) {
-      this.#intake.reject({ level, message, metadata: fields }, toEntryError(error), undefined)
+      this.#delivery.reject({ level, message, metadata: fields }, toEntryError(error), undefined)
     }
   }
 
   #add(context: Metadata, given: unknown, error: Error | undefined, fields: Entry, tag: unknown): void {
-    const timestamp = this.#intake.timestamp()
+    const timestamp = this.#timestamp()
     const add = (reducesErrors: boolean): void => {
       const { metadata, stack } = plainMetadata(context, given, error, reducesErrors)
-      this.#intake.add({ timestamp, ...this.#defaults, stack, ...fields, metadata }, tag)
+      this.#delivery.add(encodeEntry({ timestamp, ...this.#defaults, stack, ...fields, metadata }), tag)
     }
     try {
       add(false)

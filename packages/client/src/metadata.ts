@@ -1,12 +1,6 @@
-import { LimitError, metadataTooLarge } from './encode.ts'
-import { contractLimits, type Metadata } from './entry.ts'
-
-/** Metadata that JSON can hold. */
-export interface PlainMetadata {
-  readonly metadata: Metadata | undefined
-  /** The stack trace of the first error. */
-  readonly stack: string | undefined
-}
+import { limits } from '@sluice/schema/limits'
+import { LimitError, messageOf, metadataTooLarge } from './encode.ts'
+import type { Metadata } from './entry.ts'
 
 /** 256 of them, the most that an entry may have, are 1 MB. */
 const SHORT_CHARACTERS_MAX = 4_096
@@ -16,6 +10,7 @@ const SHORT_CHARACTERS_MAX = 4_096
  *
  * @param error becomes the field `error`, unless there is one
  * @param reducesErrors whether errors have no properties of their own, except their code
+ * @returns metadata that JSON can hold, and the stack trace of the first error
  * @throws LimitError
  */
 export function plainMetadata(
@@ -23,7 +18,7 @@ export function plainMetadata(
   fields: unknown,
   error: Error | undefined,
   reducesErrors = false,
-): PlainMetadata {
+): { readonly metadata: Metadata | undefined; readonly stack: string | undefined } {
   const metadata: Metadata = { ...context }
   if (error !== undefined) metadata['error'] = error
   addFields(metadata, fields)
@@ -34,7 +29,7 @@ export function plainMetadata(
   let nameCharacters = 0
   for (const name of names) {
     nameCharacters += name.length
-    if (nameCharacters > contractLimits.metadataBytesMax) throw metadataTooLarge()
+    if (nameCharacters > limits.metadataBytesMax) throw metadataTooLarge()
     const value = metadata[name]
     // The usual case needs no converter: a few short strings and numbers.
     if (isShort(value)) continue
@@ -42,21 +37,13 @@ export function plainMetadata(
     values ??= new PlainValues(reducesErrors)
     metadata[name] = values.convert(value, name, main)
   }
-  return { metadata, stack: main && readStack(main) }
+  const stack = main && readMember(main, 'stack')
+  return { metadata, stack: typeof stack === 'string' ? stack : undefined }
 }
 
 function isShort(value: unknown): boolean {
   if (typeof value === 'string') return value.length <= SHORT_CHARACTERS_MAX
   return typeof value === 'number' || typeof value === 'boolean' || value === undefined || value === null
-}
-
-function readStack(error: Error): string | undefined {
-  try {
-    const stack: unknown = error.stack
-    return typeof stack === 'string' ? stack : undefined
-  } catch {
-    return undefined
-  }
 }
 
 /** A copy with the own members of an object, up to one more than an entry may have. Reads each once. Never throws. */
@@ -66,28 +53,24 @@ export function copyFields(fields: object): Metadata {
   return copy
 }
 
-/** Adds what a nested value of this kind would have as members. Never throws. */
+/** Adds what a nested value of this kind would have as members, up to one more than an entry may have: it is rejected then. Never throws. */
 function addFields(target: Metadata, fields: unknown): void {
   if (fields === undefined || fields === null) return
+  if (isError(fields)) return setMember(target, 'error', fields)
   try {
-    if (isError(fields)) target['error'] = fields
-    else addMembers(target, callToJson(fields, ''))
+    const source = callToJson(fields, '')
+    // A caller without types may pass anything. The members of a string would be its characters.
+    if ((typeof source !== 'object' && typeof source !== 'function') || source === null)
+      return setMember(target, 'fields', source)
+    let left = limits.metadataNamesMax
+    visitMembers(source, (name, value) => {
+      setMember(target, name, value)
+      if (value !== undefined) left -= 1
+      return left >= 0
+    })
   } catch (error) {
     target['fields'] = describeThrown(error)
   }
-}
-
-/** Adds own members, up to one more than an entry may have: the entry is rejected then. */
-function addMembers(target: Metadata, source: unknown): void {
-  // A caller without types may pass anything. The members of a string would be its characters.
-  if ((typeof source !== 'object' && typeof source !== 'function') || source === null)
-    return setMember(target, 'fields', source)
-  let left = contractLimits.metadataNamesMax
-  visitMembers(source, (name, value) => {
-    setMember(target, name, value)
-    if (value !== undefined) left -= 1
-    return left >= 0
-  })
 }
 
 /**
@@ -177,7 +160,7 @@ class PlainValues {
 
   #count(bytes: number): void {
     this.#bytesMin += bytes
-    if (this.#bytesMin > contractLimits.metadataBytesMax) throw metadataTooLarge()
+    if (this.#bytesMin > limits.metadataBytesMax) throw metadataTooLarge()
   }
 
   #convertObject(value: object, name: string, level: number, honoursToJson: boolean): unknown {
@@ -203,8 +186,8 @@ class PlainValues {
     if (value instanceof RegExp) return this.#convert(String(value), name, level)
     if (isBoxed(value)) return this.#convert(value.valueOf(), name, level)
     this.#count(2)
-    if (level > contractLimits.metadataDepthMax) {
-      const message = `must have at most ${contractLimits.metadataDepthMax} levels`
+    if (level > limits.metadataDepthMax) {
+      const message = `must have at most ${limits.metadataDepthMax} levels`
       throw new LimitError('/metadata', 'too_deep', message)
     }
     if (isError(value)) return this.#convertError(value, level)
@@ -268,9 +251,5 @@ function emptyObject(): Metadata {
 }
 
 function describeThrown(error: unknown): string {
-  try {
-    return `[Threw: ${error instanceof Error ? error.message : String(error)}]`
-  } catch {
-    return '[Threw]'
-  }
+  return `[Threw: ${messageOf(error)}]`
 }

@@ -1,5 +1,6 @@
+import { limits } from '@sluice/schema/limits'
 import { encodeEntry, LimitError } from './encode.ts'
-import { contractLimits, type Environment, type Source } from './entry.ts'
+import type { Environment, Source } from './entry.ts'
 import type { Hooks } from './hooks.ts'
 import { copyFields, plainMetadata } from './metadata.ts'
 import { HOUR_MS, isBrowser, type Platform } from './platform.ts'
@@ -83,7 +84,7 @@ const MIB = 1024 * 1024
 
 export const defaults = {
   /** The most that the API accepts. */
-  batchEntriesMax: contractLimits.entriesPerRequestMax,
+  batchEntriesMax: limits.entriesPerRequestMax,
   /** The API decodes bodies up to this size at once, and larger ones in a thread. 100 usual entries have 50 KB. */
   batchBytesMax: 256 * 1024,
   /** Each request has an idempotency key, and a project has a million per hour: enough for 277 processes that log all the time. */
@@ -126,22 +127,19 @@ export function readOptions(options: ClientOptions, platform: Platform): Setting
   const inBrowser = isBrowser(platform.scope)
   if (inBrowser && options.apiKey !== undefined) throw new TypeError(KEY_IN_BROWSER)
   const given = Object.fromEntries(Object.entries(options).filter(([, value]) => value !== undefined))
+  const { url, apiKey, spool, service, environment } = options
   const settings: Settings = {
     ...defaults,
     ...(given as Partial<Settings>),
-    url: logsAddress(options.url),
-    apiKey: options.apiKey,
-    spool: options.spool,
+    url: logsAddress(url),
+    apiKey,
+    spool,
     // Called without an object: browsers reject another `this` than the window.
-    fetch: options.fetch ?? ((url, init) => fetch(url, init)),
-    entryDefaults: {
-      service: options.service,
-      environment: options.environment,
-      source: options.source ?? (inBrowser ? 'client' : undefined),
-    },
+    fetch: options.fetch ?? ((address, init) => fetch(address, init)),
+    entryDefaults: { service, environment, source: options.source ?? (inBrowser ? 'client' : undefined) },
   }
-  checkSettings(settings)
-  checkTypes(options)
+  checkNumbers(settings)
+  checkTypes(options, settings)
   checkEntryOptions(options, settings)
   return settings
 }
@@ -167,12 +165,14 @@ export function logsAddress(url: string): string {
   return `${origin}${path}/v1/logs${search}`
 }
 
-function checkSettings(settings: Settings): void {
+type NumberName = { [Name in keyof Settings]: Settings[Name] extends number ? Name : never }[keyof Settings]
+
+function checkNumbers(settings: Settings): void {
   // While requests are in flight, there is room for another one. So a full queue always has something that can be dropped.
   const batches = settings.requestsInFlightMax + 1
   const ranges: Readonly<Record<NumberName, readonly [min: number, max?: number]>> = {
-    batchEntriesMax: [1, contractLimits.entriesPerRequestMax],
-    batchBytesMax: [1, contractLimits.bodyBytesMax / 2],
+    batchEntriesMax: [1, limits.entriesPerRequestMax],
+    batchBytesMax: [1, limits.bodyBytesMax / 2],
     flushIntervalMs: [0, HOUR_MS],
     requestsInFlightMax: [1, 100],
     queueEntriesMax: [batches * settings.batchEntriesMax],
@@ -187,46 +187,40 @@ function checkSettings(settings: Settings): void {
     if (!isEndless && !(Number.isInteger(value) && value >= min && value <= max))
       throw new TypeError(`\`${name}\` must be an integer from ${min} to ${max}`)
   }
-  requireOneOf(settings, 'overflow', ['drop-oldest', 'drop-newest'])
-  requireOneOf(settings, 'compression', ['auto', 'gzip', 'none'])
-  requireOneOf(settings, 'flushOnExit', [true, false])
-}
-
-type NumberName = { [Name in keyof Settings]: Settings[Name] extends number ? Name : never }[keyof Settings]
-
-function requireOneOf<Name extends keyof Settings>(
-  settings: Settings,
-  name: Name,
-  values: readonly Settings[Name][],
-): void {
-  if (!values.includes(settings[name])) throw new TypeError(`\`${name}\` must be one of ${values.join(', ')}`)
 }
 
 /** Visible ASCII. For other characters, `fetch` throws an error with the whole header in its message. */
 const KEY = /^[!-~]+$/
 
 const functions = ['fetch', 'onRejected', 'onDropped', 'onRetry', 'onError', 'onSettled'] as const
-const spoolMethods = ['open', 'hasRoomFor', 'create', 'close'] as const
+const choices = {
+  overflow: ['drop-oldest', 'drop-newest'],
+  compression: ['auto', 'gzip', 'none'],
+  flushOnExit: [true, false],
+} as const
 
 /** Applications without types may pass anything. */
-function checkTypes(options: ClientOptions): void {
+function checkTypes(options: ClientOptions, settings: Settings): void {
   const { apiKey, spool, metadata } = options as { readonly [Name in keyof ClientOptions]: unknown }
-  if (apiKey !== undefined && (typeof apiKey !== 'string' || !KEY.test(apiKey)))
-    throw new TypeError('`apiKey` must be visible ASCII characters, without spaces and line breaks')
-  for (const name of functions) {
-    if (options[name] !== undefined && typeof options[name] !== 'function')
-      throw new TypeError(`\`${name}\` must be a function`)
+  for (const [name, values] of Object.entries(choices)) {
+    const value: unknown = settings[name as keyof typeof choices]
+    const isValid = (values as readonly unknown[]).includes(value)
+    check(isValid, `\`${name}\` must be one of ${values.join(', ')}`)
   }
-  const methods = (typeof spool === 'object' && spool !== null ? spool : {}) as Record<string, unknown>
-  for (const name of spoolMethods) {
-    if (spool !== undefined && typeof methods[name] !== 'function')
-      throw new TypeError(`\`spool\` must be a DiskSpool, or another object with the method ${name}`)
-  }
-  if (
-    metadata !== undefined &&
-    (typeof metadata !== 'object' || metadata === null || Array.isArray(metadata))
+  for (const name of functions)
+    check(['undefined', 'function'].includes(typeof options[name]), `\`${name}\` must be a function`)
+  check(
+    apiKey === undefined || (typeof apiKey === 'string' && KEY.test(apiKey)),
+    '`apiKey` must be visible ASCII characters, without spaces and line breaks',
   )
-    throw new TypeError('`metadata` must be an object')
+  const isSpool = typeof spool === 'object' && spool !== null && 'hasRoomFor' in spool
+  check(spool === undefined || isSpool, '`spool` must be a DiskSpool')
+  const isObject = typeof metadata === 'object' && metadata !== null && !Array.isArray(metadata)
+  check(metadata === undefined || isObject, '`metadata` must be an object')
+}
+
+function check(isValid: boolean, message: string): void {
+  if (!isValid) throw new TypeError(message)
 }
 
 /** Rejects default fields that would make every entry invalid. */

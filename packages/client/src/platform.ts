@@ -76,10 +76,7 @@ export async function keepAliveUntil<Result>(promise: Promise<Result>): Promise<
 /** A process that has nothing else to do ends at most this much later. */
 const EXIT_FLUSH_MS = 2_000
 
-interface ProcessEvents {
-  on?: (event: 'beforeExit', listener: () => void) => unknown
-  off?: (event: 'beforeExit', listener: () => void) => unknown
-}
+type Listen = (event: 'beforeExit', listener: () => void) => unknown
 
 /** Of all clients. A listener of each one would make Node warn of a leak, from the eleventh on. */
 const flushes = new Set<() => Promise<void>>()
@@ -97,7 +94,7 @@ export function flushBeforeExit(
   flush: (options: { readonly timeoutMs: number }) => Promise<{ readonly pending: number }>,
 ): () => void {
   // Not in browsers and in workers.
-  const { process } = globalThis as { process?: ProcessEvents }
+  const { process } = globalThis as { process?: { on?: Listen; off?: Listen } }
   if (process?.on === undefined || process.off === undefined) return () => undefined
   let leftMs = EXIT_FLUSH_MS
   let isFlushing = false

@@ -3,18 +3,6 @@ import { ENVELOPE_BYTES } from './encode.ts'
 import type { QueuedEntry } from './entry.ts'
 import type { Settings } from './options.ts'
 
-type QueueLimits = Pick<
-  Settings,
-  'batchEntriesMax' | 'batchBytesMax' | 'flushIntervalMs' | 'queueEntriesMax' | 'queueBytesMax' | 'overflow'
->
-
-export interface QueueEvents {
-  /** Makes an empty batch. */
-  readonly create: (nowMs: number) => Batch
-  /** A batch is dropped from the queue, which is full. */
-  readonly onOverflow: (batch: Batch) => void
-}
-
 /**
  * Which batches are sent first: those that failed, those that were not tried yet, or those that may have been stored. Of the last ones, the
  * newest is taken only if there is nothing else.
@@ -23,27 +11,22 @@ export type Preference = 'failed' | 'untried' | 'uncertain'
 
 /** The batches that are not in flight, within the limits of memory and of the spool. Counts all entries in memory. */
 export class Queue {
-  readonly #limits: QueueLimits
-  readonly #events: QueueEvents
+  readonly #limits: Settings
+  readonly #createBatch: (nowMs: number) => Batch
+  readonly #onOverflow: (batch: Batch) => void
   /** Batches that were not tried yet, oldest first. Only the last one takes further entries. */
   #untried: Batch[] = []
   /** Batches that wait for another attempt, and requests of the caller. */
   readonly #delayed = new Set<Batch>()
-  #entries = 0
-  #bytes = 0
+  /** In memory, those of batches in flight included. */
+  entries = 0
+  bytes = 0
 
-  constructor(limits: QueueLimits, events: QueueEvents) {
+  /** @param onOverflow gets each batch that is dropped because the queue is full */
+  constructor(limits: Settings, createBatch: (nowMs: number) => Batch, onOverflow: (batch: Batch) => void) {
     this.#limits = limits
-    this.#events = events
-  }
-
-  /** The entries in memory, those in flight included. */
-  get entries(): number {
-    return this.#entries
-  }
-
-  get bytes(): number {
-    return this.#bytes
+    this.#createBatch = createBatch
+    this.#onOverflow = onOverflow
   }
 
   get batches(): readonly Batch[] {
@@ -79,12 +62,12 @@ export class Queue {
    * @returns whether another batch can be sent than before, or at another time
    */
   add(entry: QueuedEntry, nowMs: number): boolean {
-    this.#entries += 1
-    this.#bytes += entry.bytes
+    this.entries += 1
+    this.bytes += entry.bytes
     let last = this.#untried.at(-1)
     const isNew = last === undefined || !this.#takes(last, entry.bytes)
     if (last === undefined || isNew) {
-      last = this.#events.create(nowMs)
+      last = this.#createBatch(nowMs)
       this.#untried.push(last)
     }
     last.add(entry)
@@ -110,42 +93,39 @@ export class Queue {
 
   /** Counts a batch whose entries have come into memory. */
   count({ count, bytes }: Batch): void {
-    this.#entries += count
-    this.#bytes += bytes
+    this.entries += count
+    this.bytes += bytes
   }
 
   /** No longer counts a batch. */
   release({ isLoaded, count, bytes }: Batch): void {
     if (!isLoaded) return
-    this.#entries -= count
-    this.#bytes -= bytes
+    this.entries -= count
+    this.bytes -= bytes
   }
 
   /** Takes a batch that can be sent now. */
   takeDue(nowMs: number, preference: Preference): Batch | undefined {
-    const takeDelayed = (matches: (batch: Batch) => boolean): Batch | undefined =>
+    const takeDelayed = (matches: (batch: Batch) => boolean = () => true): Batch | undefined =>
       this.#takeDelayed((batch) => batch.retryAtMs <= nowMs && matches(batch))
-    const takeAny = (): Batch | undefined => takeDelayed(() => true)
     const takeUntried = (): Batch | undefined =>
       this.#untriedDueAtMs(nowMs) <= nowMs ? this.#untried.shift() : undefined
     // A batch that has failed comes after the requests of the caller that waited then.
-    if (preference === 'untried') return takeUntried() ?? takeAny()
-    if (preference === 'failed') return takeAny() ?? takeUntried()
+    if (preference === 'untried') return takeUntried() ?? takeDelayed()
+    if (preference === 'failed') return takeDelayed() ?? takeUntried()
     const last = [...this.#delayed].at(-1)
     return (
       takeDelayed((batch) => batch !== last && batch.uncertainSince !== undefined) ??
       takeDelayed((batch) => batch !== last) ??
       takeUntried() ??
-      takeAny()
+      takeDelayed()
     )
   }
 
   /** Takes the oldest batch. */
   takeOldest(matches: (batch: Batch) => boolean = () => true): Batch | undefined {
-    const delayed = this.#takeDelayed(matches)
-    if (delayed !== undefined) return delayed
     const index = this.#untried.findIndex(matches)
-    return index === -1 ? undefined : this.#untried.splice(index, 1)[0]
+    return this.#takeDelayed(matches) ?? (index === -1 ? undefined : this.#untried.splice(index, 1)[0])
   }
 
   /** When a batch can be sent. Infinity if there is none. */
@@ -180,7 +160,7 @@ export class Queue {
 
   #hasRoomFor(entries: number, bytes: number): boolean {
     const { queueEntriesMax, queueBytesMax } = this.#limits
-    return this.#entries + entries <= queueEntriesMax && this.#bytes + bytes <= queueBytesMax
+    return this.entries + entries <= queueEntriesMax && this.bytes + bytes <= queueBytesMax
   }
 
   /** Leaves a batch to the spool: of the full ones the newest, since the others are sent earlier, else the open one. */
@@ -203,7 +183,7 @@ export class Queue {
     const oldest = this.takeOldest(matches)
     if (oldest === undefined) return false
     this.release(oldest)
-    this.#events.onOverflow(oldest)
+    this.#onOverflow(oldest)
     return true
   }
 }

@@ -32,15 +32,8 @@ export interface Failure {
   readonly mayBeStored: boolean
 }
 
-/** Transient statuses, with the reason if the response has none. Others from 500 on are transient too: they come from proxies. */
-const transientStatuses: ReadonlyMap<number, string> = new Map([
-  [408, 'the request took too long'],
-  [429, 'the project is over its rate limit'],
-  [500, 'the API failed'],
-  [502, 'the API is unavailable'],
-  [503, 'the API is overloaded'],
-  [504, 'the API is unavailable'],
-])
+/** Transient statuses below 500. All from 500 on are transient too: they come from proxies as well. */
+const transientStatuses: ReadonlySet<number> = new Set([408, 429])
 /** The request itself is at fault, if the API says so: a proxy answers 400 to all requests that are not encrypted, for example. */
 const requestStatuses: ReadonlySet<number> = new Set([400, 415, 422, 431])
 /** A proxy can send it too: its body limit then applies. */
@@ -64,11 +57,10 @@ export function interpretResponse(
   const fields = parseObject(body)
   if (status === 202) return interpretCounts(fields, entries)
   const problem = describeProblem(fields)
-  const transient = transientStatuses.get(status) ?? (status >= 500 ? 'the API is unavailable' : undefined)
-  if (transient !== undefined) {
+  if (transientStatuses.has(status) || status >= 500) {
     return {
       kind: 'failed',
-      reason: `${problem ?? transient} (${status})`,
+      reason: `${problem ?? 'the API does not accept requests at the moment'} (${status})`,
       status,
       cause: undefined,
       retryAfterMs: parseRetryAfterMs(retryAfter, wallMs),
@@ -78,15 +70,10 @@ export function interpretResponse(
   }
   const { code } = fields
   if (status === TOO_LARGE_STATUS || (requestStatuses.has(status) && problem !== undefined)) {
-    const error = {
-      path: '',
-      code: typeof code === 'string' ? code : `http_${status}`,
-      message: `${problem ?? 'the request was rejected'} (${status})`,
-    }
-    return {
-      kind: status === TOO_LARGE_STATUS || code === 'too_many_entries' ? 'too-large' : 'rejected',
-      error,
-    }
+    const message = `${problem ?? 'the request was rejected'} (${status})`
+    const error = { path: '', code: typeof code === 'string' ? code : `http_${status}`, message }
+    const isTooLarge = status === TOO_LARGE_STATUS || code === 'too_many_entries'
+    return { kind: isTooLarge ? 'too-large' : 'rejected', error }
   }
   const message = problem === undefined ? NOT_SLUICE : status === 401 ? REJECTED_KEY : problem
   // The sender of a 2xx may have passed the request on.
@@ -132,15 +119,15 @@ function readRejection(value: unknown): EntryRejection[] {
 
 /** The human-readable part of a problem document: its detail, and the first invalid field. */
 function describeProblem({ detail, title, errors }: Fields): string | undefined {
-  const text = [detail, title].find((value) => typeof value === 'string')
+  const summary = [detail, title].find((value) => typeof value === 'string')
   const { path, message } = asFields(Array.isArray(errors) ? errors[0] : undefined)
   const field = typeof path === 'string' && typeof message === 'string' ? `: ${path} ${message}` : ''
-  return text === undefined ? undefined : `${text.replace(/\.$/, '')}${field}`
+  return summary === undefined ? undefined : `${summary.replace(/\.$/, '')}${field}`
 }
 
-function parseObject(text: string): Fields {
+function parseObject(json: string): Fields {
   try {
-    return asFields(JSON.parse(text))
+    return asFields(JSON.parse(json))
   } catch {
     return {}
   }
@@ -156,10 +143,10 @@ const SECONDS = /^\s*(\d{1,9})\s*(,|$)/
 const HTTP_DATE = /^\s*[A-Z][a-z]+,? .*\d\d:\d\d:\d\d/
 
 /** Parses `Retry-After`: seconds, or a date (RFC 9110). */
-function parseRetryAfterMs(text: string | null, wallMs: number): number | undefined {
-  if (text === null) return undefined
-  const [, seconds] = SECONDS.exec(text) ?? []
+function parseRetryAfterMs(header: string | null, wallMs: number): number | undefined {
+  if (header === null) return undefined
+  const [, seconds] = SECONDS.exec(header) ?? []
   if (seconds !== undefined) return Number(seconds) * 1_000
-  const dateMs = HTTP_DATE.test(text) ? Date.parse(text) : Number.NaN
+  const dateMs = HTTP_DATE.test(header) ? Date.parse(header) : Number.NaN
   return Number.isNaN(dateMs) ? undefined : Math.max(0, dateMs - wallMs)
 }

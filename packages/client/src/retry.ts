@@ -27,8 +27,6 @@ const PROBES_PER_UNTRIED_MIN = 4
 /** Several minutes, with the longest waits between two probes. */
 const PROBES_PER_UNTRIED_MAX = 32
 
-type RetryLimits = Pick<Settings, 'url' | 'retryForMs' | 'idempotencyWindowMs' | 'requestTimeoutMs'>
-
 /**
  * Decides when failed batches are sent again, when nothing is sent at all, and which batch probes an API that fails.
  *
@@ -41,7 +39,7 @@ type RetryLimits = Pick<Settings, 'url' | 'retryForMs' | 'idempotencyWindowMs' |
  * that the client chose, never a pause that the API asked for.
  */
 export class RetryPolicy {
-  readonly #limits: RetryLimits
+  readonly #limits: Settings
   readonly #platform: Platform
   /** The ends of the pauses that the client chose, and that the API asked for. */
   #chosenPauseEndMs = 0
@@ -53,10 +51,12 @@ export class RetryPolicy {
   #successes = 0
   /** How many requests had succeeded at the last problem of the configuration. */
   #successesAtProblem = 0
-  #problem: SluiceError | undefined
-  #problemResponses = 0
+  /** Why the API rejects all requests, until it accepts one. */
+  problem: SluiceError | undefined
+  /** How many responses had such a reason. */
+  problemResponses = 0
 
-  constructor(limits: RetryLimits, platform: Platform) {
+  constructor(limits: Settings, platform: Platform) {
     this.#limits = limits
     this.#platform = platform
   }
@@ -66,19 +66,9 @@ export class RetryPolicy {
     return Math.max(this.#chosenPauseEndMs, this.#requestedPauseEndMs)
   }
 
-  /** Why the API rejects all requests, until it accepts one. */
-  get problem(): SluiceError | undefined {
-    return this.#problem
-  }
-
-  /** How many responses had such a reason. */
-  get problemResponses(): number {
-    return this.#problemResponses
-  }
-
   /** While nothing succeeds, each request could be stored without a response, and could not be repeated after the window. */
   get isProbing(): boolean {
-    return this.#problem !== undefined || this.#failuresInRow > 0
+    return this.problem !== undefined || this.#failuresInRow > 0
   }
 
   /**
@@ -87,7 +77,7 @@ export class RetryPolicy {
    */
   get preference(): Preference {
     // What was rejected before may be at fault itself.
-    if (this.#problem !== undefined) return 'untried'
+    if (this.problem !== undefined) return 'untried'
     if (this.#failuresInRow === 0) return 'failed'
     return this.#probesLeft === 1 ? 'untried' : 'uncertain'
   }
@@ -103,7 +93,7 @@ export class RetryPolicy {
 
   succeed(): void {
     this.#successes += 1
-    this.#problem = undefined
+    this.problem = undefined
     this.#failuresInRow = 0
     this.#probesPerUntried = PROBES_PER_UNTRIED_MIN
     this.#probesLeft = PROBES_PER_UNTRIED_MIN
@@ -139,7 +129,7 @@ export class RetryPolicy {
     batch: Batch,
     { isFromApi, status, message: reason }: Misconfiguration,
   ): DropReason | 'at-fault' | undefined {
-    this.#problemResponses += 1
+    this.problemResponses += 1
     const isSending = this.#successes > this.#successesAtProblem
     const haveOthersSucceeded = batch.problems > 0 && this.#successes > batch.successesAtProblem
     if (batch.problems === 0 || haveOthersSucceeded) batch.problems += 1
@@ -152,7 +142,7 @@ export class RetryPolicy {
     if (!isAlone) {
       this.#pauseUntil(untilMs)
       const message = `${this.#limits.url} rejects all requests: ${reason}`
-      this.#problem ??= new SluiceError('configuration', message, { status, reason })
+      this.problem ??= new SluiceError('configuration', message, { status, reason })
     }
     batch.retryAtMs = Math.max(untilMs, this.pausedUntilMs)
     return this.#endOfRetries(batch)
@@ -164,8 +154,8 @@ export class RetryPolicy {
   }
 
   /** Ends the wait after a problem of the configuration, except for a pause that the API asked for. */
-  tryAgain(delayed: readonly Batch[]): void {
-    if (this.#problem !== undefined) this.#chosenPauseEndMs = 0
+  tryAgain(delayed: Iterable<Batch>): void {
+    if (this.problem !== undefined) this.#chosenPauseEndMs = 0
     for (const batch of delayed) if (batch.problems > 0) batch.retryAtMs = 0
   }
 

@@ -1,14 +1,9 @@
+import type { Batch } from './batch.ts'
+import { messageOf } from './encode.ts'
 import type { QueuedEntry } from './entry.ts'
 import type { Compression, FetchResponse, Settings } from './options.ts'
 import { startTimer } from './platform.ts'
 import { interpretResponse, type Outcome } from './responses.ts'
-
-interface Sendable {
-  readonly entries: readonly QueuedEntry[]
-  readonly idempotencyKey: string
-}
-
-type SendSettings = Pick<Settings, 'url' | 'apiKey' | 'compression' | 'requestTimeoutMs' | 'fetch'>
 
 /** Far above the largest response: every entry rejected, with all its errors and the longest paths. */
 const RESPONSE_BYTES_MAX = 1024 * 1024
@@ -19,8 +14,8 @@ const RESPONSE_BYTES_MAX = 1024 * 1024
  * @param controller of this attempt. The timeout aborts it too
  */
 export async function send(
-  batch: Sendable,
-  settings: SendSettings,
+  batch: Batch,
+  settings: Settings,
   controller: AbortController,
   wallMs: () => number,
 ): Promise<Outcome> {
@@ -51,8 +46,8 @@ function rejectOnAbort(signal: AbortSignal): Promise<never> {
 }
 
 async function attempt(
-  { entries, idempotencyKey }: Sendable,
-  { url, apiKey, compression, fetch }: SendSettings,
+  { entries, idempotencyKey }: Batch,
+  { url, apiKey, compression, fetch }: Settings,
   signal: AbortSignal,
   wallMs: () => number,
 ): Promise<Outcome> {
@@ -67,32 +62,32 @@ async function attempt(
       ...(encoding === undefined ? {} : { 'content-encoding': encoding }),
     },
     body: bytes,
-    // Following a redirect would turn the POST into a GET.
+    // Following a redirect would change the POST into a GET.
     redirect: 'manual',
     signal,
   })
-  const text = await readText(response)
+  const content = await readContent(response)
   const retryAfter = response.headers.get('retry-after')
-  return interpretResponse(response.status, retryAfter, text, entries.length, wallMs())
+  return interpretResponse(response.status, retryAfter, content, entries.length, wallMs())
 }
 
 /** Reads the body of a response, and stops at the limit. */
-async function readText(response: FetchResponse): Promise<string> {
+async function readContent(response: FetchResponse): Promise<string> {
   // The application's own `fetch` may have another stream, as node-fetch has.
   if (!isWebStream(response.body)) return response.text()
   const reader = response.body.getReader()
   const decoder = new TextDecoder()
-  let text = ''
+  let content = ''
   let bytes = 0
   for (;;) {
     const { done, value } = await reader.read()
-    if (done) return text + decoder.decode()
+    if (done) return content + decoder.decode()
     bytes += value.length
     if (bytes > RESPONSE_BYTES_MAX) break
-    text += decoder.decode(value, { stream: true })
+    content += decoder.decode(value, { stream: true })
   }
   await reader.cancel()
-  return text
+  return content
 }
 
 function isWebStream(body: unknown): body is ReadableStream<Uint8Array> {
@@ -161,41 +156,31 @@ const NEVER_SENT_IN_DENO = 'client error (Connect)'
 const LEVELS_MAX = 8
 
 /** Whether what `fetch` threw shows that the request was not sent. Never throws. */
-export function wasNeverSent(error: unknown): boolean {
+export function wasNeverSent(error: unknown, level = 1): boolean {
+  if (typeof error !== 'object' || error === null || level > LEVELS_MAX) return false
   try {
-    return isNeverSent(error, 1)
+    const { code, syscall, cause, errors, message } = error as Readonly<Record<string, unknown>>
+    // A host with several addresses fails with one error for each address.
+    if (Array.isArray(errors))
+      return errors.length > 0 && errors.every((inner) => wasNeverSent(inner, level + 1))
+    // ETIMEDOUT alone does not show it: an established connection can have it too.
+    if (neverSentCodes.has(code) || syscall === 'connect') return true
+    if (typeof message === 'string' && message.includes(NEVER_SENT_IN_DENO)) return true
+    return wasNeverSent(cause, level + 1)
   } catch {
     // An error of the application's own `fetch` that cannot be read.
     return false
   }
 }
 
-function isNeverSent(error: unknown, level: number): boolean {
-  if (typeof error !== 'object' || error === null || level > LEVELS_MAX) return false
-  const { code, syscall, cause, errors, message } = error as Readonly<Record<string, unknown>>
-  // A host with several addresses fails with one error for each address.
-  if (Array.isArray(errors))
-    return errors.length > 0 && errors.every((inner) => isNeverSent(inner, level + 1))
-  // ETIMEDOUT alone does not show it: an established connection can have it too.
-  if (neverSentCodes.has(code) || syscall === 'connect') return true
-  if (typeof message === 'string' && message.includes(NEVER_SENT_IN_DENO)) return true
-  return isNeverSent(cause, level + 1)
-}
-
 /** For people: the message of the innermost cause, which names the problem. Never throws. */
-export function describeNetworkError(error: unknown): string {
+export function describeNetworkError(error: unknown, level = 1): string {
   try {
-    return describe(error, 1)
+    const { errors, cause } = error as Partial<AggregateError>
+    const inner: unknown = Array.isArray(errors) ? errors[0] : cause
+    if (inner instanceof Error && level < LEVELS_MAX) return describeNetworkError(inner, level + 1)
   } catch {
-    return 'an error that cannot be read'
+    // The message may be readable.
   }
-}
-
-function describe(error: unknown, level: number): string {
-  if (!(error instanceof Error)) return String(error)
-  const inner: unknown = error instanceof AggregateError ? error.errors[0] : error.cause
-  if (inner instanceof Error && level < LEVELS_MAX) return describe(inner, level + 1)
-  // Of any type: the application may have replaced it.
-  const message: unknown = error.message === '' ? error.name : error.message
-  return String(message)
+  return messageOf(error)
 }

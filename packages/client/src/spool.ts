@@ -11,7 +11,7 @@ export interface Spool {
   hasRoomFor(bytes: number): boolean
   /** @returns a record for a new batch. Undefined if the spool does not keep up: the batch is in memory only then */
   create(idempotencyKey: string): SpoolRecord | undefined
-  /** Ends all waits: the client is closing. */
+  /** Ends all waits in half a second: the client is closing. */
   abort(): void
   /** Leaves the records to the next process. Called after `abort`. Resolves when everything is written, or half a second after the abort. */
   close(): Promise<void>
@@ -35,8 +35,6 @@ export interface SpoolRecord {
   readonly isWritten: boolean
   /** Resolves when all entries are written, or cannot be written. */
   written(): Promise<void>
-  /** Like `written`, but waits until half a second after the abort. */
-  left(): Promise<void>
   /** The entries; `lost` if they are, or `unreadable` if a later call may succeed. */
   load(): Promise<QueuedEntry[] | 'lost' | 'unreadable'>
   /**

@@ -1,15 +1,13 @@
 import { execFile } from 'node:child_process'
 import { readdir, readFile, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import { fileURLToPath } from 'node:url'
 import { promisify } from 'node:util'
 import { afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import { buildTestApi, type TestApi } from '../../../apps/api/test/support/test-api.ts'
 import { findProgram } from './support/find-program.ts'
-import { installPacked } from './support/packed-project.ts'
+import { checkInstalled, compile, installPacked } from './support/packed-project.ts'
 
 const run = promisify(execFile)
-const modules = fileURLToPath(new URL('../../../node_modules', import.meta.url))
 
 const node = (await findProgram('node')) ?? process.execPath
 const nodeVersion = (await run(node, ['--version'])).stdout.trim()
@@ -85,13 +83,7 @@ describe('the installed archive', () => {
   })
 
   test('has compiled files, declarations, license and documentation, and nothing else', async () => {
-    const files = await readdir(installed(''), { recursive: true })
-    const others = files.filter((file) => !/^dist(\/|$)/.test(file))
-    expect(others.toSorted((a, b) => a.localeCompare(b))).toEqual(['LICENSE', 'package.json', 'README.md'])
-    expect(files.filter((file) => /\.\w+$/.test(file) && !/\.(js|d\.ts|json|md)$/.test(file))).toEqual([])
-    const manifest = JSON.parse(await readFile(installed('package.json'), 'utf8')) as object
-    expect(manifest).not.toHaveProperty('dependencies')
-    expect(manifest).not.toHaveProperty('scripts')
+    expect(await checkInstalled(installed(''))).not.toHaveProperty('dependencies')
   })
 
   test('imports modules of Node only in the spool', async () => {
@@ -106,7 +98,7 @@ describe('the installed archive', () => {
   })
 })
 
-describe('the declarations', () => {
+test('the declarations are complete', async () => {
   const consumer = `
     import { type Entry, SluiceClient, type SluiceError } from '@sluice/client'
     import { DiskSpool } from '@sluice/client/spool'
@@ -134,30 +126,7 @@ describe('the declarations', () => {
     export const result: [number, typeof kind] = [accepted, kind]
   `
 
-  test.each([
-    { module: 'node16', moduleResolution: 'node16', lib: ['es2022', 'esnext.disposable'] },
-    { module: 'esnext', moduleResolution: 'bundler', lib: ['es2022', 'dom', 'esnext.disposable'] },
-  ])('are complete with moduleResolution $moduleResolution', async (options) => {
-    await writeFile(join(project, 'consumer.ts'), consumer)
-    const compilerOptions = {
-      ...options,
-      target: 'es2022',
-      strict: true,
-      exactOptionalPropertyTypes: true,
-      skipLibCheck: false,
-      noEmit: true,
-      types: ['node'],
-      typeRoots: [join(modules, '@types')],
-    }
-    await writeFile(
-      join(project, 'tsconfig.json'),
-      JSON.stringify({ compilerOptions, files: ['consumer.ts'] }),
-    )
-    const compiled = await run(join(modules, '.bin/tsc'), ['--project', project]).catch(
-      (error: { stdout: string }) => error,
-    )
-    expect(compiled.stdout).toBe('')
-  })
+  expect(await compile(project, consumer)).toBe('')
 })
 
 const read = (path: string): Promise<string> => readFile(new URL(path, import.meta.url), 'utf8')

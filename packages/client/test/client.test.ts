@@ -47,23 +47,6 @@ test('sends entries with their level, time, context and fields', async () => {
   ])
 })
 
-describe('an error', () => {
-  test('as the message becomes stack and metadata', async () => {
-    const client = clientFor()
-    const error = new TypeError('no', { cause: new Error('why') })
-    client.error(error)
-    await client.close()
-    expect(server.received[0]?.logs).toMatchObject([
-      {
-        level: 'error',
-        message: 'no',
-        stack: error.stack,
-        metadata: { error: { name: 'TypeError', message: 'no', cause: { message: 'why' } } },
-      },
-    ])
-  })
-})
-
 describe('a request with a key of the caller', () => {
   let api: TestApi
   let client: SluiceClient
@@ -77,11 +60,11 @@ describe('a request with a key of the caller', () => {
     await api.close()
   })
 
-  const texts = ['{"level":"info","message":"one"}', '{"level":"fatal","message":"two"}']
+  const jsons = ['{"level":"info","message":"one"}', '{"level":"fatal","message":"two"}']
 
   test('the API stores a request once that is made again with the same key, as after a crash', async () => {
-    const first = await client.sendRequest(texts, 'file:0')
-    const again = await client.sendRequest(texts, 'file:0')
+    const first = await client.sendRequest(jsons, 'file:0')
+    const again = await client.sendRequest(jsons, 'file:0')
     expect(first).toMatchObject({
       outcome: 'answered',
       accepted: 1,
@@ -93,8 +76,8 @@ describe('a request with a key of the caller', () => {
   })
 
   test('the API rejects another request with the same key', async () => {
-    await client.sendRequest(texts.slice(0, 1), 'file:0')
-    const other = await client.sendRequest(texts, 'file:0')
+    await client.sendRequest(jsons.slice(0, 1), 'file:0')
+    const other = await client.sendRequest(jsons, 'file:0')
     expect(other).toMatchObject({
       outcome: 'rejected',
       rejections: [

@@ -87,7 +87,7 @@ describe('the proxy for browsers', () => {
     expect(api.queue.rows[0]).toMatchObject({ service: 'page', source: 'client' })
   })
 
-  test('answers a retry from the idempotency record', async () => {
+  test('responds to a retry from the idempotency record', async () => {
     const body = '{"logs":[{"level":"info","message":"once"}]}'
     for (const response of [await post(body), await post(body)]) {
       expect(response.status).toBe(202)

@@ -1,37 +1,25 @@
 import { beforeEach, describe, expect, test, vi } from 'vitest'
 import { SluiceClient } from '../src/index.ts'
-import { fakeClient } from './support/fake-client.ts'
+import { raise } from './support/raise.ts'
+import { fakeClient, sending } from './support/fake-client.ts'
 import { pass, problemOf } from './support/fake-fetch.ts'
 
 beforeEach(() => void vi.useFakeTimers())
 
 const full = { requestsInFlightMax: 1, batchEntriesMax: 1, queueEntriesMax: 2 } as const
 
-const raise = (): never => {
-  throw new Error('hook')
-}
-
 const rejectLater: (...values: unknown[]) => unknown = () => Promise.reject(new Error('hook'))
 
 describe('a hook that throws', () => {
   test('never reaches the application, and is reported once', async () => {
-    const { client, api, reported, log } = fakeClient({
-      ...full,
-      onDropped: raise,
-      onSettled: raise,
-      onRejected: raise,
-      onRetry: raise,
-    })
-    log(1)
-    await pass(0)
+    const throwing = { onDropped: raise, onSettled: raise, onRejected: raise, onRetry: raise }
+    const { client, api, reported, log } = await sending(1, { ...full, ...throwing })
     log(3)
     client.send({ level: 'fatal' as 'error', message: '' })
     api.last.respond(503)
     await pass(1_000)
-    api.last.accept()
-    await pass(0)
-    api.last.accept()
-    await pass(0)
+    await api.accept()
+    await api.accept()
     expect(client.stats).toMatchObject({ accepted: 2, dropped: 2, rejected: 1 })
     expect(reported.errors).toMatchObject([
       { kind: 'hook', message: 'onSettled threw. Further exceptions of hooks are not reported.' },
@@ -39,51 +27,36 @@ describe('a hook that throws', () => {
   })
 
   test('is survived if it is onError', async () => {
-    const { client, api, log } = fakeClient({ onError: raise, onDropped: raise })
-    log(1)
-    await pass(1_000)
-    api.last.respond(401, problemOf('unauthorized'))
-    await pass(0)
+    const { client, api } = await sending(1, { onError: raise, onDropped: raise })
+    await api.respond(401, problemOf('unauthorized'))
     expect(client.stats.queuedEntries).toBe(1)
   })
 
   test('asynchronously does not end the process', async () => {
-    const { reported, log } = fakeClient({
-      ...full,
-      onDropped: rejectLater,
-    })
-    log(1)
-    await pass(0)
-    log(2)
-    await pass(0)
+    const { reported, send } = await sending(1, { ...full, onDropped: rejectLater })
+    await send(2)
     expect(reported.errors).toMatchObject([{ kind: 'hook' }])
   })
 })
 
 test('a hook that logs does not call itself forever', async () => {
   let calls = 0
-  const { client, log } = fakeClient({
-    ...full,
-    onDropped: () => {
-      calls += 1
-      if (calls < 1_000) client.error('dropped')
-    },
-  })
-  log(1)
-  await pass(0)
+  const onDropped = (): void => {
+    calls += 1
+    if (calls < 1_000) client.error('dropped')
+  }
+  const { client, log } = await sending(1, { ...full, onDropped })
   log(2)
   expect(calls).toBe(1)
   expect(client.stats).toMatchObject({ dropped: 2, queuedEntries: 2 })
 })
 
 test('a hook may close the client, and others are called meanwhile', async () => {
-  const { client, api, reported, log } = fakeClient({
+  const { client, api, reported, send } = fakeClient({
     onError: () => void client.close({ remaining: 'give-up' }),
   })
-  log(2)
-  await pass(1_000)
-  api.last.respond(401, problemOf('unauthorized'))
-  await pass(0)
+  await send(2, 1_000)
+  await api.respond(401, problemOf('unauthorized'))
   expect(reported.drops).toEqual([{ messages: ['1', '2'], reason: 'closed' }])
 })
 
@@ -110,13 +83,27 @@ test('an entry that is rejected here is reported as it was passed, with its tag'
   client.send(entry, 'tag')
   client.info('m', { huge: 'x'.repeat(70_000) })
   client.sendJson(`{"level":"info","message":"${'x'.repeat(5 * 1024 * 1024)}"}`, 'json')
+  client.sendJson('')
+  client.sendJson(' \n', 'blank')
   expect(reported.rejections).toMatchObject([
     { entry, tag: 'tag', error: { path: '/message', code: 'too_long' } },
     { entry: { level: 'info', message: 'm' }, error: { path: '/metadata', code: 'too_large' } },
     { tag: 'json', error: { path: '', code: 'too_large' } },
+    { entry: '', error: { code: 'invalid_json' } },
+    { entry: ' \n', error: { code: 'invalid_json' }, tag: 'blank' },
   ])
-  expect(client.stats).toMatchObject({ rejected: 3, queuedEntries: 0 })
+  expect(client.stats).toMatchObject({ rejected: 5, queuedEntries: 0 })
 })
+
+/** The only entry that is sent. */
+async function sentBy(log: (client: SluiceClient) => void): Promise<string> {
+  const { client, api, reported } = fakeClient()
+  log(client)
+  api.isAccepting = true
+  await pass(1_000)
+  expect(reported).toMatchObject({ rejections: [], settlements: [{ accepted: 1 }] })
+  return reported.settlements[0]?.entries[0]?.json ?? ''
+}
 
 /** Like an error of Axios: the request has its sockets, and the message is what counts. */
 function httpError(): Error {
@@ -147,27 +134,15 @@ describe('an error with properties that are too large, such as those of HTTP cli
       { a: { error: { ...reduced, stack: expect.stringContaining('500') as string } } },
     ],
   ])('is sent without them: %s', async (_name, log, metadata) => {
-    const logged: string[] = []
-    const { client, api, reported } = fakeClient({
-      onSettled: ({ entries }) => logged.push(...entries.map(({ json }) => json)),
-    })
-    log(client)
-    api.isAccepting = true
-    await pass(1_000)
-    expect(reported.rejections).toEqual([])
-    expect(JSON.parse(logged[0] ?? '')).toMatchObject({ metadata })
-    expect(logged[0]).not.toContain('secret')
+    const json = await sentBy(log)
+    expect(JSON.parse(json)).toMatchObject({ metadata })
+    expect(json).not.toContain('secret')
   })
 
   test('keeps them if they are within the limits', async () => {
-    const logged: string[] = []
-    const { client, api } = fakeClient({
-      onSettled: ({ entries }) => logged.push(...entries.map(({ json }) => json)),
-    })
-    client.error('m', { error: Object.assign(new Error('a'), { config: { url: '/pay' } }) })
-    api.isAccepting = true
-    await pass(1_000)
-    expect(JSON.parse(logged[0] ?? '')).toMatchObject({ metadata: { error: { config: { url: '/pay' } } } })
+    const error = Object.assign(new Error('a'), { config: { url: '/pay' } })
+    const json = await sentBy((client) => client.error('m', { error }))
+    expect(JSON.parse(json)).toMatchObject({ metadata: { error: { config: { url: '/pay' } } } })
   })
 
   test('does not save an entry whose other fields are too large', () => {
@@ -178,12 +153,10 @@ describe('an error with properties that are too large, such as those of HTTP cli
 })
 
 test('without `onRejected`, the first rejected entry is reported to `onError`, without its content', async () => {
-  const { client, api, reported, log } = fakeClient({ onRejected: undefined })
+  const { client, api, reported, send } = fakeClient({ onRejected: undefined })
   client.info('m', { huge: 'secret'.repeat(20_000) })
-  log(1)
-  await pass(1_000)
-  api.last.respond(400, problemOf('invalid_json'))
-  await pass(0)
+  await send(1, 1_000)
+  await api.respond(400, problemOf('invalid_json'))
   expect(client.stats.rejected).toBe(2)
   expect(reported.errors).toMatchObject([
     { kind: 'rejection', message: expect.stringContaining('too_large in /metadata') as string },

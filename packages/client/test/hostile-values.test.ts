@@ -33,7 +33,7 @@ const values: [string, () => unknown][] = [
   ['a map with a key that throws', () => new Map([[throwing('toString'), 1]])],
   ['bytes without a constructor', () => Object.setPrototypeOf(new Uint8Array(1), null)],
   ['null', () => null],
-  ['a text', () => '"text"'],
+  ['a string', () => '"string"'],
   ['a number', () => 5],
 ]
 
@@ -52,7 +52,7 @@ const calls: [string, Call][] = [
   ],
   ['an unknown field of an entry', (client, value) => client.send({ level: 'info', message: 'm', value })],
   ['the url of an entry', (client, value) => client.send({ level: 'info', message: 'm', url: value })],
-  ['JSON text', (client, value) => client.sendJson(value)],
+  ['JSON', (client, value) => client.sendJson(value)],
   ['a tag', (client, value) => client.send({ level: 'info', message: 'm' }, value)],
 ]
 
@@ -79,7 +79,7 @@ describe('no call that logs throws, and each entry is sent or reported', () => {
 
 test('metadata that is not an object is rejected', async () => {
   const { client, reported } = fakeClient()
-  client.send({ level: 'info', message: 'm', metadata: 'text' as never })
+  client.send({ level: 'info', message: 'm', metadata: 'string' as never })
   expect(reported.rejections).toMatchObject([{ error: { path: '/metadata', code: 'wrong_type' } }])
   await client.close()
 })
@@ -96,7 +96,7 @@ test('metadata with a huge name is rejected before it is encoded', async () => {
 describe('a call with a huge value is rejected', () => {
   const manyNames: Record<string, number> = {}
   for (let i = 0; i < 300_000; i += 1) manyNames[`k${i}`] = i
-  const text = 'x'.repeat(10_000_000)
+  const huge = 'x'.repeat(10_000_000)
 
   test.each<[string, Call]>([
     ['many names', (client) => client.info('m', manyNames)],
@@ -112,17 +112,17 @@ describe('a call with a huge value is rejected', () => {
     ],
     // A copy of it would not fit into memory.
     ['a sparse array', (client) => client.info('m', { a: Object.assign([], { length: 4_294_967_295 }) })],
-    ['a long message', (client) => client.info(text)],
-    ['a long field', (client) => client.info('m', { a: text })],
-    ['a long name', (client) => client.info('m', { [text]: 1 })],
-    ['long fields', (client) => client.info('m', text as never)],
-    ['a long timestamp', (client) => client.send({ level: 'info', message: 'm', timestamp: text })],
-    ['a long url', (client) => client.send({ level: 'info', message: 'm', url: text })],
-    ['long JSON text', (client) => client.sendJson(text)],
-    ['long blank text', (client) => client.sendJson(' '.repeat(10_000_000))],
+    ['a long message', (client) => client.info(huge)],
+    ['a long field', (client) => client.info('m', { a: huge })],
+    ['a long name', (client) => client.info('m', { [huge]: 1 })],
+    ['long fields', (client) => client.info('m', huge as never)],
+    ['a long timestamp', (client) => client.send({ level: 'info', message: 'm', timestamp: huge })],
+    ['a long url', (client) => client.send({ level: 'info', message: 'm', url: huge })],
+    ['long JSON', (client) => client.sendJson(huge)],
+    ['long blank JSON', (client) => client.sendJson(' '.repeat(10_000_000))],
     // As decimal digits, it would take minutes.
     ['a number with many digits', (client) => client.info('m', { a: 1n << 100_000_000n })],
-    ['a long stack', (client) => client.error(Object.assign(new Error('m'), { stack: text }))],
+    ['a long stack', (client) => client.error(Object.assign(new Error('m'), { stack: huge }))],
   ])('%s', (_name, call) => {
     const { client, reported } = fakeClient()
     call(client, undefined as never)

@@ -30,7 +30,7 @@ describe('fields that are converted as a whole', () => {
     ['an object with toJSON', document, { id: 7, at: '1970-01-01T00:00:00.000Z' }],
     ['an object whose toJSON returns a map', { toJSON: () => new Map([['a', 1]]) }, { a: 1 }],
     [
-      'an object whose toJSON returns a text',
+      'an object whose toJSON returns a string',
       new URL('https://a.example/b'),
       { fields: 'https://a.example/b' },
     ],
@@ -77,7 +77,7 @@ describe('a value that JSON cannot hold', () => {
     ['a typed array', new Float64Array(3), '[Float64Array: 24 bytes]'],
     ['an array buffer', new ArrayBuffer(8), '[ArrayBuffer: 8 bytes]'],
     ['a URL', new URL('https://a.example/b'), 'https://a.example/b'],
-    ['a boxed text', Object('abc') as unknown, 'abc'],
+    ['a boxed string', Object('abc') as unknown, 'abc'],
     ['an instance of a class', new Point(), { x: 1 }],
     ['an object without a prototype', Object.assign(Object.create(null) as object, { a: 1 }), { a: 1 }],
     ['functions and symbols in an array', [() => 1, Symbol('a'), undefined], [null, null, null]],
@@ -90,8 +90,12 @@ describe('a value that JSON cannot hold', () => {
     ],
     ['toJSON that throws', { toJSON: () => raise(new Error('no')) }, '[Threw: no]'],
     ['a getter that throws', throwing('b'), { b: '[Threw: no]' }],
-    ['a getter that throws a text', throwing('b', 'no'), { b: '[Threw: no]' }],
-    ['a getter that throws something without a text', throwing('b', Object.create(null)), { b: '[Threw]' }],
+    ['a getter that throws a string', throwing('b', 'no'), { b: '[Threw: no]' }],
+    [
+      'a getter that throws something unreadable',
+      throwing('b', Object.create(null)),
+      { b: '[Threw: an error that cannot be read]' },
+    ],
     ['a proxy that throws', unlistable, '[Threw: no]'],
   ])('is replaced: %s', (_name, value, expected) => {
     expect(convert({ value, nested: { value } })).toEqual({ value: expected, nested: { value: expected } })
@@ -111,7 +115,7 @@ describe('a value that JSON cannot hold', () => {
     expect(convert(unlistable)).toEqual({ fields: '[Threw: no]' })
   })
 
-  test('never causes an exception other than that of a limit, and never a circular result', () => {
+  test('never causes an exception except for a limit, and never a circular result', () => {
     fc.assert(
       fc.property(
         fc.dictionary(
@@ -159,75 +163,76 @@ describe('names with a special meaning', () => {
 })
 
 describe('an error', () => {
-  test('becomes the stack of the entry, and metadata without the stack', () => {
-    const error = Object.assign(new TypeError('no', { cause: new Error('why') }), { code: 'E_NO' })
-    const { metadata, stack } = plainMetadata({}, { failure: error, a: 1 }, undefined)
-    expect(stack).toBe(error.stack)
-    expect(metadata).toEqual({
-      a: 1,
-      failure: {
-        name: 'TypeError',
-        message: 'no',
-        code: 'E_NO',
-        cause: { name: 'Error', message: 'why', stack: (error.cause as Error).stack },
+  const error = new Error('no')
+  const plain = { name: 'Error', message: 'no' }
+  const why = new Error('why')
+  const coded = Object.assign(new TypeError('no', { cause: why }), { code: 'E_NO' })
+  const far = runInNewContext('new RangeError("far")') as Error
+
+  test.each<[string, Parameters<typeof plainMetadata>, Error, object]>([
+    [
+      'becomes the stack of the entry, and metadata without the stack',
+      [{}, { failure: coded, a: 1 }, undefined],
+      coded,
+      {
+        a: 1,
+        failure: {
+          name: 'TypeError',
+          message: 'no',
+          code: 'E_NO',
+          cause: { name: 'Error', message: 'why', stack: why.stack },
+        },
       },
-    })
-  })
-
-  test('of several keeps its own stack, if it is not the first', () => {
-    const [first, second] = [new Error('1'), new Error('2')]
-    const { metadata, stack } = plainMetadata({}, { first, second }, undefined)
-    expect(stack).toBe(first.stack)
-    expect(metadata).toMatchObject({ second: { message: '2', stack: second.stack } })
-  })
-
-  test('as the message is the field `error`, unless there is one', () => {
-    const error = new Error('no')
-    expect(plainMetadata({}, undefined, error)).toMatchObject({
-      stack: error.stack,
-      metadata: { error: { message: 'no' } },
-    })
-    expect(plainMetadata({}, { error: 'other' }, error)).toEqual({
-      stack: error.stack,
-      metadata: { error: 'other' },
-    })
-  })
-
-  test('in place of the fields is the field `error`', () => {
-    const error = new Error('no')
-    expect(plainMetadata({ a: 1 }, error, undefined)).toMatchObject({
-      stack: error.stack,
-      metadata: { a: 1, error: { message: 'no' } },
-    })
-  })
-
-  test('of another realm is recognised', () => {
-    const error = runInNewContext('new RangeError("far")') as Error
-    expect(plainMetadata({}, { error }, undefined)).toMatchObject({
-      stack: error.stack,
-      metadata: { error: { name: 'RangeError', message: 'far' } },
-    })
+    ],
+    [
+      'of several keeps its own stack, if it is not the first',
+      [{}, { error, why }, undefined],
+      error,
+      { error: plain, why: { name: 'Error', message: 'why', stack: why.stack } },
+    ],
+    ['as the message is the field `error`', [{}, undefined, error], error, { error: plain }],
+    [
+      'as the message is no field if there is one',
+      [{}, { error: 'other' }, error],
+      error,
+      { error: 'other' },
+    ],
+    [
+      'in place of the fields is the field `error`',
+      [{ a: 1 }, error, undefined],
+      error,
+      { a: 1, error: plain },
+    ],
+    [
+      'of another realm is recognised',
+      [{}, { far }, undefined],
+      far,
+      { far: { name: 'RangeError', message: 'far' } },
+    ],
+  ])('%s', (_name, args, { stack }, metadata) => {
+    expect(plainMetadata(...args)).toEqual({ stack, metadata })
   })
 
   test('that is its own cause is not followed', () => {
-    const error = new Error('no')
-    error.cause = error
-    expect(convert({ error })).toEqual({ error: { name: 'Error', message: 'no', cause: '[Circular]' } })
-  })
-
-  test('with several errors shows them', () => {
-    const error = new AggregateError([new Error('1'), new Error('2')], 'all')
-    expect(convert({ error })).toMatchObject({
-      error: { message: 'all', errors: [{ message: '1' }, { message: '2' }] },
+    const circle = new Error('no')
+    circle.cause = circle
+    expect(convert({ error: circle })).toEqual({
+      error: { name: 'Error', message: 'no', cause: '[Circular]' },
     })
   })
 
-  test('with a stack that throws or is no text has no stack', () => {
+  test('with several errors shows them', () => {
+    const all = new AggregateError([new Error('1'), new Error('2')], 'all')
+    expect(convert({ all })).toMatchObject({
+      all: { message: 'all', errors: [{ message: '1' }, { message: '2' }] },
+    })
+  })
+
+  test('with a stack that throws or is no string is converted', () => {
     const broken = Object.defineProperty(new Error('a'), 'stack', { get: () => raise(new Error('b')) })
-    expect(plainMetadata({}, { broken }, undefined).stack).toBeUndefined()
-    expect(
-      plainMetadata({}, { error: Object.assign(new Error('a'), { stack: 1 }) }, undefined).stack,
-    ).toBeUndefined()
+    expect(plainMetadata({}, { broken }, undefined).stack).toBe('[Threw: b]')
+    const numeric = Object.assign(new Error('a'), { stack: 1 })
+    expect(plainMetadata({}, { numeric }, undefined).stack).toBeUndefined()
   })
 })
 
@@ -252,7 +257,7 @@ describe('a limit', () => {
     expect(codeOf(nested(contractLimits.metadataDepthMax + 1))).toBe('/metadata too_deep')
   })
 
-  test('of levels does not count texts, such as dates and causes at the end', () => {
+  test('of levels does not count strings, such as dates and causes at the end', () => {
     const levels = nested(contractLimits.metadataDepthMax) as { value: unknown }
     let deepest: unknown = levels
     while (Object.values(deepest as object)[0] !== undefined)

@@ -36,30 +36,17 @@ test('a password in the address is rejected, and not repeated in the message', (
 
 const importScripts = (): void => undefined
 
-describe('is a browser', () => {
-  test.each<[string, GlobalScope]>([
-    ['a page', { window: { document: {} } }],
-    ['a web worker', { importScripts }],
-    ['a web worker with a name of a browser', { importScripts, navigator: { userAgent: 'Mozilla/5.0' } }],
-  ])('%s', (_name, scope) => {
-    expect(isBrowser(scope)).toBe(true)
-  })
-})
-
-describe('is not a browser', () => {
-  test.each<[string, GlobalScope]>([
-    ['Node', {}],
-    ['an older Deno, which has a window without a document', { window: {}, Deno: {} }],
-    ['a worker of Deno', { importScripts, Deno: {} }],
-    ['a worker of Bun', { importScripts, Bun: {} }],
-    ['a worker of Cloudflare', { importScripts, navigator: { userAgent: 'Cloudflare-Workers' } }],
-  ])('%s', (_name, scope) => {
-    expect(isBrowser(scope)).toBe(false)
-  })
-
-  test('this process', () => {
-    expect(isBrowser(globalThis)).toBe(false)
-  })
+test.each<[string, GlobalScope, boolean]>([
+  ['a page', { window: { document: {} } }, true],
+  ['a web worker', { importScripts }, true],
+  ['a web worker with a name', { importScripts, navigator: { userAgent: 'Mozilla/5.0' } }, true],
+  ['Node', globalThis, false],
+  ['an older Deno, which has a window without a document', { window: {}, Deno: {} }, false],
+  ['a worker of Deno', { importScripts, Deno: {} }, false],
+  ['a worker of Bun', { importScripts, Bun: {} }, false],
+  ['a worker of Cloudflare', { importScripts, navigator: { userAgent: 'Cloudflare-Workers' } }, false],
+])('%s is recognised as a browser or not', (_name, scope, expected) => {
+  expect(isBrowser(scope)).toBe(expected)
 })
 
 describe('in a browser', () => {
@@ -96,13 +83,13 @@ describe('in a browser', () => {
 const create = (options: object): SluiceClient =>
   new SluiceClient({ url: 'http://127.0.0.1:9', flushOnExit: false, ...options })
 
-const errorOf = (run: () => unknown): Error => {
+const errorOf = (run: () => unknown): TypeError => {
   try {
     run()
   } catch (error) {
-    return error as Error
+    if (error instanceof TypeError) return error
   }
-  throw new Error('nothing was thrown')
+  throw new Error('there was no TypeError')
 }
 
 describe('an API key that `fetch` would reject with the key in its message', () => {
@@ -117,7 +104,6 @@ describe('an API key that `fetch` would reject with the key in its message', () 
     ['null', null],
   ])('is rejected without its value: %s', (_name, apiKey) => {
     const error = errorOf(() => create({ apiKey }))
-    expect(error).toBeInstanceOf(TypeError)
     expect(error.message).toContain('`apiKey`')
     expect(`${error.message} ${error.stack}`).not.toMatch(/secr/)
   })
@@ -155,9 +141,7 @@ describe('an option is rejected with its name', () => {
     ['retryForMs', -1],
     ['retryForMs', '1000'],
   ])('%s: %o', (name, value) => {
-    const error = errorOf(() => create({ [name]: value }))
-    expect(error).toBeInstanceOf(TypeError)
-    expect(error.message).toContain(`\`${name}\``)
+    expect(errorOf(() => create({ [name]: value })).message).toContain(`\`${name}\``)
   })
 
   test.each<[string, object]>([
@@ -168,29 +152,19 @@ describe('an option is rejected with its name', () => {
     ['fsync', { directory: 'folder', fsync: 'yes' }],
     ['bytesMax', { directory: 'folder', bytesMax: NaN }],
   ])('of a spool, %s: %o', (name, options) => {
-    const error = errorOf(() => new DiskSpool(options as { directory: string }))
-    expect(error).toBeInstanceOf(TypeError)
-    expect(error.message).toContain(`\`${name}\``)
+    const spoolOptions = options as { directory: string }
+    expect(errorOf(() => new DiskSpool(spoolOptions)).message).toContain(`\`${name}\``)
   })
 
   test.each([
-    ['flush', { timeoutMs: NaN }],
-    ['flush', { timeoutMs: '5' }],
-    ['close', { timeoutMs: NaN }],
-    ['close', { timeoutMs: -1 }],
-  ])('of a call of %s: %o', async (method, options) => {
+    ['flush', { timeoutMs: NaN }, '`timeoutMs` must be a number of at least 0'],
+    ['flush', { timeoutMs: '5' }, '`timeoutMs`'],
+    ['close', { timeoutMs: NaN }, '`timeoutMs`'],
+    ['close', { timeoutMs: -1 }, '`timeoutMs`'],
+    ['close', { remaining: 'never' }, '`remaining` must be one of'],
+  ])('of a call of %s: %o', async (method, options, message) => {
     const client = create({})
-    await expect(client[method as 'flush'](options as { timeoutMs: number })).rejects.toThrow(
-      '`timeoutMs` must be a number of at least 0',
-    )
-    await client.close()
-  })
-
-  test('of a close, `remaining`', async () => {
-    const client = create({})
-    await expect(client.close({ remaining: 'never' as 'retry' })).rejects.toThrow(
-      '`remaining` must be one of',
-    )
+    await expect(client[method as 'close'](options as object)).rejects.toThrow(message)
     await client.close()
   })
 })
@@ -216,7 +190,7 @@ test.each(Object.entries(defaults))('the README names the default of %s: %s', as
   expect(stated?.replaceAll('`', '')).toBe(shown)
 })
 
-/** Like that of a library, whose requests and responses are not those of the global `fetch`. */
+/** Like the `fetch` of a library, whose requests and responses differ from those of the global `fetch`. */
 type LibraryFetch = (
   url: string | URL,
   init?: {

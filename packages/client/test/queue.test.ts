@@ -1,5 +1,5 @@
 import { beforeEach, describe, expect, test, vi } from 'vitest'
-import { fakeClient } from './support/fake-client.ts'
+import { fakeClient, sending } from './support/fake-client.ts'
 import { pass } from './support/fake-fetch.ts'
 
 beforeEach(() => void vi.useFakeTimers())
@@ -16,7 +16,7 @@ describe('a request is sent', () => {
     await pass(499)
     expect(api.requests).toEqual([])
     await pass(2)
-    expect(api.requests.map(({ messages }) => messages)).toEqual([['1', '2']])
+    expect(api.messages).toEqual([['1', '2']])
   })
 
   test('when it has the most entries, at once but not within the call', async () => {
@@ -24,7 +24,7 @@ describe('a request is sent', () => {
     log(7)
     expect(api.requests).toEqual([])
     await pass(0)
-    expect(api.requests.map(({ messages }) => messages)).toEqual([
+    expect(api.messages).toEqual([
       ['1', '2', '3'],
       ['4', '5', '6'],
     ])
@@ -55,7 +55,7 @@ describe('a request is sent', () => {
     log(2)
     const flushed = client.flush()
     await pass(0)
-    expect(api.requests.map(({ messages }) => messages)).toEqual([['1', '2']])
+    expect(api.messages).toEqual([['1', '2']])
     api.last.accept()
     expect(await flushed).toMatchObject({ accepted: 2, pending: 0 })
   })
@@ -63,25 +63,21 @@ describe('a request is sent', () => {
 
 describe('requests in flight', () => {
   test('are limited, and gather further entries meanwhile', async () => {
-    const { api, log } = fakeClient({ requestsInFlightMax: 2, batchEntriesMax: 100 })
+    const { api, send } = fakeClient({ requestsInFlightMax: 2, batchEntriesMax: 100 })
     for (let i = 0; i < 5; i += 1) {
-      log(10)
-      await pass(1_000)
+      await send(10, 1_000)
     }
-    expect(api.requests.map(({ messages }) => messages)).toEqual([range(1, 10), range(11, 20)])
+    expect(api.messages).toEqual([range(1, 10), range(11, 20)])
     api.requests[1]?.accept()
     await pass(0)
     expect(api.requests[2]?.messages).toEqual(range(21, 50))
   })
 
   test('that are slow do not delay others', async () => {
-    const { api, log } = fakeClient({ requestsInFlightMax: 2 })
-    log(1)
-    await pass(1_000)
+    const { api, send } = await sending(1, { requestsInFlightMax: 2 })
     const [slow] = api.requests
     for (let i = 2; i < 10; i += 1) {
-      log(1)
-      await pass(1_000)
+      await send(1, 1_000)
       expect(api.last.messages).toEqual([String(i)])
       api.last.accept()
     }
@@ -90,9 +86,8 @@ describe('requests in flight', () => {
 })
 
 test('while all requests are in flight, no timer runs for the next one', async () => {
-  const { log } = fakeClient({ requestsInFlightMax: 1, batchEntriesMax: 1 })
-  log(3)
-  await pass(0)
+  const { send } = fakeClient({ requestsInFlightMax: 1, batchEntriesMax: 1 })
+  await send(3)
   const { setTimeout: fake } = globalThis
   let started = 0
   // Not a spy of vitest, which is restored after the timers are, and would put the fake one back.
@@ -106,15 +101,14 @@ test('while all requests are in flight, no timer runs for the next one', async (
 })
 
 test('each request has its own random idempotency key', async () => {
-  const { api, log } = fakeClient({ batchEntriesMax: 1 })
-  log(3)
-  await pass(0)
+  const { api, send } = fakeClient({ batchEntriesMax: 1 })
+  await send(3)
   const keys = api.requests.map(({ key }) => key)
   expect(new Set(keys).size).toBe(3)
   for (const key of keys) expect(key).toMatch(/^[0-9a-f-]{36}$/)
 })
 
-test('JSON text is sent as it is, on one line', async () => {
+test('JSON is sent as it is, on one line', async () => {
   const bodies: string[] = []
   const { client } = fakeClient({
     fetch: async (_url, init) => {
@@ -132,8 +126,7 @@ test('JSON text is sent as it is, on one line', async () => {
 /** One request is in flight with 10 entries, and the queue has room for 30 more. */
 async function fill(options: Parameters<typeof fakeClient>[0]) {
   const fake = fakeClient({ requestsInFlightMax: 1, batchEntriesMax: 10, queueEntriesMax: 40, ...options })
-  fake.log(10)
-  await pass(0)
+  await fake.send(10)
   return fake
 }
 
@@ -194,8 +187,7 @@ describe('a full queue drops', () => {
 
 test('a retried request counts as the oldest one', async () => {
   const { api, reported, log } = await fill({})
-  api.last.respond(503, undefined, { 'retry-after': '60' })
-  await pass(0)
+  await api.respond(503, undefined, { 'retry-after': '60' })
   log(31)
   expect(reported.drops).toEqual([{ messages: range(1, 10), reason: 'overflow' }])
 })
@@ -213,42 +205,27 @@ test('the limits hold while the API is unavailable', async () => {
 })
 
 describe('waiting for room', () => {
-  test('ends when a further batch fits', async () => {
-    const { client, api, log } = await fill({ queueEntriesMax: 20 })
-    await client.waitForRoom()
-    log(1)
-    let hasRoom = false
-    const waiting = client.waitForRoom().then(() => {
-      hasRoom = true
-      return undefined
-    })
-    await pass(10_000)
-    expect(hasRoom).toBe(false)
-    api.last.accept()
-    await waiting
-  })
+  const small = { requestsInFlightMax: 1, batchEntriesMax: 1, batchBytesMax: 1_000, queueBytesMax: 10_000 }
 
-  test('for a large entry ends when that one fits', async () => {
-    const { client, api } = fakeClient({
-      requestsInFlightMax: 1,
-      batchEntriesMax: 1,
-      batchBytesMax: 1_000,
-      queueBytesMax: 10_000,
-    })
+  test.each([
+    ['a further batch', 0, { ...small, queueEntriesMax: 2 }],
+    ['a large entry', 6_000, small],
+  ])('for %s ends when there is room', async (_name, bytes, options) => {
+    const { client, api } = fakeClient(options)
     client.info('x'.repeat(6_000))
     await pass(0)
     await client.waitForRoom()
+    if (bytes === 0) client.info('second')
     let hasRoom = false
-    const waiting = client.waitForRoom(6_000).then(() => {
-      hasRoom = true
-      return undefined
-    })
+    void client.waitForRoom(bytes).then(() => (hasRoom = true))
     await pass(1_000)
     expect(hasRoom).toBe(false)
-    api.last.accept()
-    await waiting
-    // It will be dropped.
-    await client.waitForRoom(1_000_000)
+    await api.accept()
+    expect(hasRoom).toBe(true)
+  })
+
+  test('ends at once for an entry that will be dropped', async () => {
+    await expect(fakeClient().client.waitForRoom(1_000_000_000)).resolves.toBeUndefined()
   })
 
   test('ends when the client is closed', async () => {

@@ -1,6 +1,6 @@
 import { Readable } from 'node:stream'
 import { beforeEach, describe, expect, test, vi } from 'vitest'
-import { fakeClient } from './support/fake-client.ts'
+import { fakeClient, sending } from './support/fake-client.ts'
 import { pass, problemOf, refused } from './support/fake-fetch.ts'
 
 beforeEach(() => void vi.useFakeTimers())
@@ -38,19 +38,16 @@ describe('202', () => {
     '{"accepted":-1,"rejected":2}',
     '{"accepted":0.5,"rejected":0.5}',
   ])('without counts is not from the API: %j', async (body) => {
-    const { api, reported, log } = fakeClient({ compression: 'none' })
-    log(1)
-    await pass(1_000)
-    api.last.respond(202, body === '' ? undefined : body)
-    await pass(0)
+    const { api, reported } = await sending(1, { compression: 'none' })
+    await api.respond(202, body === '' ? undefined : body)
     expect(reported.errors).toMatchObject([{ kind: 'configuration', status: 202 }])
   })
 
   test.each(['{"level":"info","message":"a"},{"level":"info","message":"b"}', '{}'])(
-    'with counts of other entries ends the request: a text was not exactly one entry: %s',
-    async (text) => {
-      const { client, api, reported, log } = fakeClient()
-      client.sendJson(text)
+    'with counts of other entries ends the request: a string was not exactly one entry: %s',
+    async (json) => {
+      const { client, api, reported, send } = fakeClient()
+      client.sendJson(json)
       const flushed = client.flush()
       await pass(0)
       api.last.respond(202, { accepted: 2, rejected: 1 })
@@ -58,22 +55,17 @@ describe('202', () => {
       expect(reported.rejections).toMatchObject([
         { error: { code: 'wrong_count', message: expect.stringContaining('accepted 2') as string } },
       ])
-      log(1)
-      await pass(1_000)
+      await send(1, 1_000)
       expect(api.requests).toHaveLength(2)
       expect(reported.errors).toEqual([])
     },
   )
 
   test('with a position outside of the request is survived', async () => {
-    const { api, reported, log } = fakeClient()
-    log(1)
-    await pass(1_000)
+    const { api, reported } = await sending(1)
     const errors = [null, { index: 7, path: '', code: 'x', message: 'x' }, { index: 'a' }]
-    api.last.respond(202, { accepted: 0, rejected: 1, errors })
-    await pass(0)
-    expect(reported.settlements).toMatchObject([{ rejected: 1 }])
-    expect(reported.rejections).toEqual([])
+    await api.respond(202, { accepted: 0, rejected: 1, errors })
+    expect(reported).toMatchObject({ settlements: [{ rejected: 1 }], rejections: [] })
   })
 })
 
@@ -83,7 +75,7 @@ describe('a rejected request is not retried, and all its entries are reported', 
     [415, problemOf('unsupported_media_type'), 'unsupported_media_type'],
     [422, problemOf('idempotency_key_reused'), 'idempotency_key_reused'],
   ])('%i %o', async (status, body, code) => {
-    const { client, api, reported, log } = fakeClient()
+    const { client, api, reported, log, send } = fakeClient()
     log(2)
     const flushed = client.flush()
     await pass(0)
@@ -94,8 +86,7 @@ describe('a rejected request is not retried, and all its entries are reported', 
     expect(reported.rejections.map(({ error }) => error.code)).toEqual([code, code])
     expect(reported.settlements).toMatchObject([{ outcome: 'rejected', rejected: 2 }])
     // The next request is sent as usual.
-    log(1)
-    await pass(1_000)
+    await send(1, 1_000)
     expect(api.requests).toHaveLength(2)
   })
 })
@@ -132,23 +123,17 @@ describe('a request that is too large', () => {
   })
 
   test('is rejected if it has one entry', async () => {
-    const { api, reported, log } = fakeClient()
-    log(1)
-    await pass(1_000)
-    api.last.respond(413, problemOf('body_too_large'))
-    await pass(0)
+    const { api, reported } = await sending(1)
+    await api.respond(413, problemOf('body_too_large'))
     expect(reported.rejections).toMatchObject([{ error: { code: 'body_too_large' } }])
   })
 
-  test('is split after an attempt without an answer too: it would have been rejected as well', async () => {
-    const { client, api, reported, log } = fakeClient()
-    log(2)
-    await pass(1_000)
+  test('is split after an attempt without a response too: it would have been rejected as well', async () => {
+    const { client, api, reported } = await sending(2)
     // What a client sees whose server rejects a large body before it was read.
     api.last.fail(new TypeError('fetch failed', { cause: new Error('write EPIPE') }))
     await pass(1_000)
-    api.last.respond(413, problemOf('body_too_large'))
-    await pass(0)
+    await api.respond(413, problemOf('body_too_large'))
     const whole = api.requests[0]?.key
     expect(api.requests.slice(2).map(({ key }) => key)).toEqual([`${whole}-1`, `${whole}-2`])
     for (const request of api.requests.slice(2)) request.accept()
@@ -158,28 +143,15 @@ describe('a request that is too large', () => {
   })
 
   test('has parts that are given up before the API forgets the keys of earlier attempts', async () => {
-    const { api, reported, log } = fakeClient()
-    log(2)
-    await pass(1_000)
+    const { api, reported } = await sending(2)
     api.last.respond(502)
     await pass(1_000)
-    api.last.respond(413, problemOf('body_too_large'))
-    await pass(0)
+    await api.respond(413, problemOf('body_too_large'))
     for (let i = 0; i < 120 && reported.drops.length < 2; i += 1) {
       for (const request of api.requests.slice(2)) request.fail(refused())
       await pass(30_000)
     }
     expect(reported.drops.map(({ reason }) => reason)).toEqual(['outcome-unknown', 'outcome-unknown'])
-  })
-
-  test('has parts with the same keys whenever it is sent', async () => {
-    const first = fakeClient()
-    first.log(2)
-    await pass(1_000)
-    first.api.last.respond(413)
-    await pass(0)
-    const [whole, ...parts] = first.api.requests.map(({ key }) => key)
-    expect(parts).toEqual([`${whole}-1`, `${whole}-2`])
   })
 })
 
@@ -198,9 +170,8 @@ describe('a wrong key, project or address', () => {
     [301, undefined],
     [200, '<html>'],
   ])('is reported once, and the entries are kept: %i', async (status, body) => {
-    const { client, api, reported, log } = fakeClient({ batchEntriesMax: 1 })
-    log(3)
-    await pass(0)
+    const { client, api, reported, send } = fakeClient({ batchEntriesMax: 1 })
+    await send(3)
     for (const request of api.requests) request.respond(status, body)
     await pass(59_000)
     expect(api.requests).toHaveLength(3)
@@ -213,51 +184,35 @@ describe('a wrong key, project or address', () => {
   })
 
   test('is retried each minute, and reported again after a success', async () => {
-    const { api, reported, log } = fakeClient()
-    log(1)
-    await pass(1_000)
+    const { api, reported, send } = await sending(1)
     api.last.respond(404, problemOf('project_not_found'))
     await pass(60_000)
     api.last.respond(404, problemOf('project_not_found'))
     await pass(60_000)
     expect(api.requests).toHaveLength(3)
     expect(reported.errors).toHaveLength(1)
-    api.last.accept()
-    await pass(0)
-    log(1)
-    await pass(1_000)
-    api.last.respond(404, problemOf('project_not_found'))
-    await pass(0)
+    await api.accept()
+    await send(1, 1_000)
+    await api.respond(404, problemOf('project_not_found'))
     expect(reported.errors).toHaveLength(2)
   })
 
-  test('ends a flush at once, with the problem', async () => {
-    const { client, api, log } = fakeClient()
-    log(2)
-    const flushed = client.flush()
-    await pass(0)
-    api.last.respond(401, problemOf('unauthorized'))
-    expect(await flushed).toMatchObject({
-      pending: 2,
-      problem: { kind: 'configuration', message: expect.stringContaining('(401)') as string },
-    })
-    expect(await client.flush()).toMatchObject({ pending: 2 })
-  })
-
-  test('ends a close at once, and the entries are dropped', async () => {
+  test.each(['flush', 'close'] as const)('ends a %s at once, with the problem', async (method) => {
     const { client, api, reported, log } = fakeClient()
     log(2)
-    const closed = client.close()
+    const ended = client[method]()
     await pass(0)
     api.last.respond(401, problemOf('unauthorized'))
-    expect(await closed).toMatchObject({ dropped: 2, pending: 0, problem: { kind: 'configuration' } })
-    expect(reported.drops).toEqual([{ messages: ['1', '2'], reason: 'closed' }])
+    const problem = { kind: 'configuration', message: expect.stringContaining('(401)') as string }
+    const isClosed = method === 'close'
+    expect(await ended).toMatchObject({ problem, pending: isClosed ? 0 : 2, dropped: isClosed ? 2 : 0 })
+    expect(reported.drops).toEqual(isClosed ? [{ messages: ['1', '2'], reason: 'closed' }] : [])
   })
 })
 
 test('an endless response is cut off', async () => {
   let pulled = 0
-  const { reported, log } = fakeClient({
+  const { reported, send } = fakeClient({
     fetch: async () =>
       new Response(
         new ReadableStream({
@@ -269,14 +224,13 @@ test('an endless response is cut off', async () => {
         { status: 202 },
       ),
   })
-  log(1)
-  await pass(1_000)
+  await send(1, 1_000)
   expect(reported.errors).toMatchObject([{ kind: 'configuration' }])
   expect(pulled).toBeLessThan(20)
 })
 
-test('a fetch whose responses have no web stream, such as that of node-fetch, is read as text', async () => {
-  const { client, log } = fakeClient({
+test('a fetch whose responses have no web stream, such as node-fetch, is read as a string', async () => {
+  const { client, send } = fakeClient({
     fetch: async () => ({
       status: 202,
       headers: new Headers(),
@@ -284,7 +238,6 @@ test('a fetch whose responses have no web stream, such as that of node-fetch, is
       text: async () => '{"accepted":2,"rejected":0}',
     }),
   })
-  log(2)
-  await pass(1_000)
+  await send(2, 1_000)
   expect(client.stats).toMatchObject({ accepted: 2, failedAttempts: 0 })
 })

@@ -1,5 +1,5 @@
 import { beforeEach, describe, expect, test, vi } from 'vitest'
-import { fakeClient } from './support/fake-client.ts'
+import { fakeClient, sending } from './support/fake-client.ts'
 import { pass, problemOf, refused, type FakeRequest } from './support/fake-fetch.ts'
 
 beforeEach(() => void vi.useFakeTimers({ now: Date.UTC(2026, 10, 23) }))
@@ -25,9 +25,7 @@ describe('a request is retried with the same key and body', () => {
   })
 
   test('after a network error', async () => {
-    const { api, reported, log } = fakeClient()
-    log(1)
-    await pass(1_000)
+    const { api, reported } = await sending(1)
     const error = refused()
     api.last.fail(error)
     await pass(250)
@@ -38,9 +36,7 @@ describe('a request is retried with the same key and body', () => {
   })
 
   test('after a timeout, and the attempt is aborted', async () => {
-    const { api, reported, log } = fakeClient({ requestTimeoutMs: 5_000 })
-    log(1)
-    await pass(1_000)
+    const { api, reported } = await sending(1, { requestTimeoutMs: 5_000 })
     await pass(4_999)
     expect(api.last.signal.aborted).toBe(false)
     await pass(1)
@@ -55,23 +51,20 @@ describe('a request is retried with the same key and body', () => {
 
 test('a `fetch` that ignores its signal does not block the client', async () => {
   const requests: unknown[] = []
-  const { log } = fakeClient({
+  const { send } = fakeClient({
     requestTimeoutMs: 1_000,
     fetch: (url) => {
       requests.push(url)
       return new Promise<never>(() => undefined)
     },
   })
-  log(1)
-  await pass(1_000)
+  await send(1, 1_000)
   await pass(1_250)
   expect(requests).toHaveLength(2)
 })
 
 test('the waits grow from half a second to half a minute, at random from zero on', async () => {
-  const { reported, api, log } = fakeClient({}, 0.999_999)
-  log(1)
-  await pass(1_000)
+  const { reported, api } = await sending(1, {}, 0.999_999)
   for (let i = 0; i < 9; i += 1) {
     api.last.fail(refused())
     await pass(30_000)
@@ -79,9 +72,7 @@ test('the waits grow from half a second to half a minute, at random from zero on
   expect(reported.retries.map(({ delayMs }) => delayMs)).toEqual([
     500, 1_000, 2_000, 4_000, 8_000, 16_000, 30_000, 30_000, 30_000,
   ])
-  const atOnce = fakeClient({}, 0)
-  atOnce.log(1)
-  await pass(1_000)
+  const atOnce = await sending(1, {}, 0)
   atOnce.api.last.fail(refused())
   await pass(1)
   expect(atOnce.api.requests).toHaveLength(2)
@@ -99,26 +90,21 @@ describe('Retry-After', () => {
     ['Monday 5', 250],
     ['999999999', 60 * MINUTE_MS],
   ])('%s is honoured by all requests', async (header, waitMs) => {
-    const { api, log } = fakeClient({ batchEntriesMax: 1 })
-    log(1)
-    await pass(1_000)
-    api.last.respond(429, problemOf('rate_limited'), { 'retry-after': header })
-    await pass(0)
+    const { api, log } = await sending(1, { batchEntriesMax: 1 })
+    await api.respond(429, problemOf('rate_limited'), { 'retry-after': header })
     log(1)
     await pass(waitMs - 1)
     expect(api.requests).toHaveLength(1)
     await pass(2)
     // One request finds out whether others are accepted.
-    expect(api.requests.map(({ messages }) => messages)).toEqual([['1'], ['2']])
-    api.last.accept()
-    await pass(0)
+    expect(api.messages).toEqual([['1'], ['2']])
+    await api.accept()
     expect(api.last.messages).toEqual(['1'])
   })
 
   test('is not ended by the success of a request in flight', async () => {
-    const { api, log } = fakeClient({ batchEntriesMax: 1 })
-    log(2)
-    await pass(0)
+    const { api, log, send } = fakeClient({ batchEntriesMax: 1 })
+    await send(2)
     api.requests[0]?.respond(429, problemOf('rate_limited'), { 'retry-after': '10' })
     await pass(0)
     api.requests[1]?.accept()
@@ -144,9 +130,8 @@ describe('during an outage after which requests may be stored', () => {
   test('one request at a time is sent, and mostly one of those that were sent before', async () => {
     let seed = 1
     const random = (): number => (seed = (seed * 16_807) % 2_147_483_647) / 2_147_483_647
-    const { client, api, reported, log } = fakeClient({ batchEntriesMax: 1 }, random)
-    log(50)
-    await pass(0)
+    const { client, api, reported, send } = fakeClient({ batchEntriesMax: 1 }, random)
+    await send(50)
     expect(api.requests).toHaveLength(4)
     for (const request of api.requests) request.respond(502)
     for (let second = 0; second < 40 * 60; second += 1) {
@@ -174,32 +159,28 @@ describe('during an outage after which requests may be stored', () => {
   })
 
   test('a request that hangs does not prevent others from being sent', async () => {
-    const { client, api, log } = fakeClient({ batchEntriesMax: 1 })
-    log(4)
-    await pass(0)
+    const { client, api, send } = fakeClient({ batchEntriesMax: 1 })
+    await send(4)
     api.requests[0]?.respond(502)
     await pass(1_000)
     // Three requests hang since before the failure.
     expect(api.requests).toHaveLength(5)
     api.isAccepting = true
     api.last.accept()
-    log(10)
-    await pass(1_000)
+    await send(10, 1_000)
     expect(client.stats).toMatchObject({ accepted: 11, requestsInFlight: 3 })
   })
 })
 
 test.each([1, 2, 4])('%d requests that fail again and again do not stop others', async (count) => {
-  const { api, log } = fakeClient({ batchEntriesMax: 1 })
-  log(count)
-  await pass(0)
+  const { api, send } = fakeClient({ batchEntriesMax: 1 })
+  await send(count)
   const poison = new Set(api.requests.map(({ key }) => key))
   expect(poison.size).toBe(count)
   for (const request of api.requests) request.respond(500)
   const answered = new Set<string>()
   for (let i = 2; i < 100; i += 1) {
-    log(1)
-    await pass(1_000)
+    await send(1, 1_000)
     for (const request of api.requests) {
       if (poison.has(request.key)) request.respond(500)
       else {
@@ -214,9 +195,7 @@ test.each([1, 2, 4])('%d requests that fail again and again do not stop others',
 
 describe('the idempotency window', () => {
   test('ends the retries of a request whose outcome is unknown, before the API forgets its key', async () => {
-    const { api, reported, log } = fakeClient()
-    log(1)
-    await pass(1_000)
+    const { api, reported } = await sending(1)
     const startedAtMs = Date.now()
     let lastMs = 0
     for (let i = 0; reported.drops.length === 0; i += 1) {
@@ -230,31 +209,20 @@ describe('the idempotency window', () => {
     expect(new Set(api.requests.map(({ key }) => key)).size).toBe(1)
   })
 
-  test.each<
-    [
-      string,
-      (request: {
-        respond: (status: number, body?: unknown) => void
-        fail: (error: unknown) => void
-      }) => void,
-    ]
-  >([
+  test.each<[string, (request: FakeRequest) => void]>([
     ['refused connections', (request) => request.fail(refused())],
     ['overload', (request) => request.respond(503, problemOf('overloaded'))],
     ['rate limits', (request) => request.respond(429, problemOf('rate_limited'))],
     ['rate limits of a proxy', (request) => request.respond(429, '<html>')],
   ])('does not limit %s, after which nothing was stored', async (_name, respond) => {
-    const { api, reported, log } = fakeClient()
-    log(1)
-    await pass(1_000)
+    const { api, reported } = await sending(1)
     const startedAtMs = Date.now()
     while (Date.now() - startedAtMs < 120 * MINUTE_MS) {
       respond(api.last)
       await pass(30_000)
     }
     expect(reported.drops).toEqual([])
-    api.last.accept()
-    await pass(0)
+    await api.accept()
     expect(reported.settlements).toMatchObject([{ outcome: 'answered', accepted: 1 }])
   })
 
@@ -268,11 +236,8 @@ describe('the idempotency window', () => {
     ['a 202 without counts', 202, '{}'],
     ['a 204', 204, undefined],
   ])('limits %s, after which the entries may be stored', async (_name, status, body) => {
-    const { api, reported, log } = fakeClient()
-    log(1)
-    await pass(1_000)
-    api.last.respond(status, body)
-    await pass(0)
+    const { api, reported } = await sending(1)
+    await api.respond(status, body)
     // Later failures are known, but the first one still counts.
     for (let second = 0; second < 3_600 && reported.drops.length === 0; second += 1) {
       await pass(1_000)
@@ -282,11 +247,8 @@ describe('the idempotency window', () => {
   })
 
   test('is measured by the time of day too: the other clock may stop while a computer sleeps', async () => {
-    const { api, reported, log } = fakeClient()
-    log(1)
-    await pass(1_000)
-    api.last.respond(502)
-    await pass(0)
+    const { api, reported } = await sending(1)
+    await api.respond(502)
     vi.setSystemTime(Date.now() + 60 * MINUTE_MS)
     await pass(1_000)
     expect(api.requests).toHaveLength(1)
@@ -309,30 +271,16 @@ test('retries end after `retryForMs`', async () => {
   expect(await flushed).toMatchObject({ accepted: 0, dropped: 1 })
 })
 
-describe('an error of `fetch` that cannot be read', () => {
-  const circle = new Error('circle')
-  circle.cause = circle
-  test.each<[string, unknown]>([
-    ['an object without a prototype', Object.create(null)],
-    ['a circle of causes', circle],
-  ])('is a failure like any other: %s', async (_name, error) => {
-    const { client, api, log } = fakeClient()
-    log(1)
-    await pass(1_000)
-    api.last.fail(error)
-    await pass(250)
-    expect(client.stats).toMatchObject({ failedAttempts: 1, requestsInFlight: 1 })
-    api.last.fail(error)
-    await pass(0)
-    const closed = client.close({ timeoutMs: 0 })
-    await pass(0)
-    expect(await closed).toMatchObject({ dropped: 1 })
-  })
+test('an error of `fetch` that cannot be read is a failure like any other', async () => {
+  const { client, api } = await sending(1)
+  api.last.fail(Object.create(null))
+  await pass(250)
+  expect(client.stats).toMatchObject({ failedAttempts: 1, requestsInFlight: 1 })
 })
 
 const unauthorized = (request: FakeRequest): void => request.respond(401, problemOf('unauthorized'))
 
-/** Rejects the entry 1, as a firewall would do that does not like its text, and accepts all others. */
+/** Rejects the entry 1, as a firewall would do that does not like its content, and accepts all others. */
 function answerLikeAFirewall(requests: readonly FakeRequest[]): void {
   for (const request of requests) {
     if (request.messages.includes('1')) request.respond(403, '<html>')
@@ -340,18 +288,25 @@ function answerLikeAFirewall(requests: readonly FakeRequest[]): void {
   }
 }
 
+/** A client with one entry in each request, which the API has accepted once. */
+async function afterSuccess() {
+  const fake = fakeClient({ batchEntriesMax: 1 })
+  fake.api.isAccepting = true
+  await fake.send(1)
+  fake.api.isAccepting = false
+  return fake
+}
+
 describe('a request that is rejected while others succeed', () => {
   test('is rejected after the third time, and stops the others for a minute at most', async () => {
-    const { client, api, reported, log } = fakeClient({ batchEntriesMax: 1 })
+    const { client, api, reported, send } = fakeClient({ batchEntriesMax: 1 })
     const queued: number[] = []
-    log(1)
-    await pass(0)
+    await send(1)
     answerLikeAFirewall(api.requests)
     await pass(0)
     for (let second = 1; second <= 240 && reported.rejections.length === 0; second += 1) {
-      log(1)
-      await pass(1_000)
-      // Each answer may start further requests.
+      await send(1, 1_000)
+      // Each response may start further requests.
       for (let i = 0; i < 20; i += 1) {
         answerLikeAFirewall(api.requests)
         await pass(0)
@@ -367,51 +322,27 @@ describe('a request that is rejected while others succeed', () => {
     expect(client.stats).toMatchObject({ rejected: 1, dropped: 0 })
   })
 
-  test('does not stop the others, and is not reported, if one has succeeded before', async () => {
-    const { client, api, reported, log } = fakeClient({ batchEntriesMax: 1 })
-    api.isAccepting = true
-    log(1)
-    await pass(0)
-    api.isAccepting = false
-    log(1)
-    await pass(0)
+  test.each([403, 400])('does not stop the others if one has succeeded before: %i', async (status) => {
+    const { client, api, reported, send } = await afterSuccess()
+    await send(1)
     const blocked = api.last
-    blocked.respond(403, '<html>')
+    blocked.respond(status, '<html>')
     api.isAccepting = true
-    log(10)
-    await pass(0)
+    await send(10)
     expect(client.stats).toMatchObject({ accepted: 11, queuedEntries: 1 })
     api.isAccepting = false
     const blockAgain = async (afterMs: number): Promise<void> => {
       await pass(afterMs)
       expect(api.last.key).toBe(blocked.key)
-      api.last.respond(403, '<html>')
+      api.last.respond(status, '<html>')
       api.isAccepting = true
-      log(1)
-      await pass(0)
+      await send(1)
       api.isAccepting = false
     }
     await blockAgain(1_000)
     await blockAgain(60_000)
-    expect(reported.rejections).toMatchObject([{ error: { code: 'http_403' } }])
+    expect(reported.rejections).toMatchObject([{ error: { code: `http_${status}` } }])
     expect(client.stats).toMatchObject({ accepted: 13, rejected: 1, queuedEntries: 0 })
-    expect(reported.errors).toEqual([])
-  })
-
-  test('is rejected with a 400 that is not from the API, after the third time', async () => {
-    const { api, reported, log } = fakeClient({ batchEntriesMax: 1 })
-    for (const waitMs of [0, 1_000, 60_000]) {
-      api.isAccepting = true
-      log(1)
-      await pass(0)
-      api.isAccepting = false
-      if (waitMs === 0) log(1)
-      await pass(waitMs)
-      api.last.respond(400, '<html>')
-      await pass(0)
-    }
-    expect(reported.rejections).toMatchObject([{ error: { code: 'http_400' } }])
-    expect(api.requests.filter(({ key }) => key === api.last.key)).toHaveLength(3)
     expect(reported.errors).toEqual([])
   })
 
@@ -430,26 +361,16 @@ describe('a request that is rejected while others succeed', () => {
 
 describe('when all requests begin to be rejected', () => {
   test('by the API, the first is reported', async () => {
-    const { api, reported, log } = fakeClient()
-    api.isAccepting = true
-    log(1)
-    await pass(1_000)
-    api.isAccepting = false
-    log(1)
-    await pass(1_000)
+    const { api, reported, send } = await afterSuccess()
+    await send(1)
     unauthorized(api.last)
     await pass(0)
     expect(reported.errors).toMatchObject([{ kind: 'configuration', status: 401 }])
   })
 
   test('by something else, the second is reported, and all sending pauses', async () => {
-    const { api, reported, log } = fakeClient({ batchEntriesMax: 1 })
-    api.isAccepting = true
-    log(1)
-    await pass(0)
-    api.isAccepting = false
-    log(3)
-    await pass(0)
+    const { api, reported, log, send } = await afterSuccess()
+    await send(3)
     api.requests[1]?.respond(403, '<html>')
     await pass(0)
     expect(reported.errors).toEqual([])
@@ -465,11 +386,7 @@ describe('when all requests begin to be rejected', () => {
   })
 
   test('a single request is repeated after a second, and a flush ends with the problem', async () => {
-    const { client, api, log } = fakeClient()
-    api.isAccepting = true
-    log(1)
-    await client.flush()
-    api.isAccepting = false
+    const { client, api, log } = await afterSuccess()
     log(1)
     const flushed = client.flush()
     await pass(0)
@@ -482,9 +399,8 @@ describe('when all requests begin to be rejected', () => {
 
 describe('while the API rejects all requests', () => {
   test('one request at a time is made, and all are sent after a success', async () => {
-    const { client, api, log } = fakeClient({ batchEntriesMax: 1, requestsInFlightMax: 4 })
-    log(8)
-    await pass(0)
+    const { client, api, send } = fakeClient({ batchEntriesMax: 1, requestsInFlightMax: 4 })
+    await send(8)
     for (const request of api.requests) unauthorized(request)
     await pass(0)
     expect(api.requests).toHaveLength(4)
@@ -504,13 +420,12 @@ describe('while the API rejects all requests', () => {
 
   test('`retryForMs` ends the retries, after the problem was reported', async () => {
     const order: string[] = []
-    const { api, reported, log } = fakeClient({
+    const { api, reported, send } = fakeClient({
       retryForMs: 30_000,
       onError: ({ kind }) => order.push(kind),
       onSettled: ({ outcome, reason }) => order.push(`${outcome}: ${reason}`),
     })
-    log(1)
-    await pass(1_000)
+    await send(1, 1_000)
     unauthorized(api.last)
     await pass(0)
     expect(order).toEqual(['configuration', expect.stringMatching(/^retries: the API key .*\(401\)$/)])
@@ -518,12 +433,11 @@ describe('while the API rejects all requests', () => {
   })
 
   test('an application that closes the client in `onError` gives the entries up', async () => {
-    const { client, api, reported, log } = fakeClient({
+    const { client, api, reported, send } = fakeClient({
       retryForMs: 0,
       onError: () => void client.close({ remaining: 'give-up' }),
     })
-    log(1)
-    await pass(1_000)
+    await send(1, 1_000)
     unauthorized(api.last)
     await pass(0)
     expect(reported.drops).toMatchObject([{ reason: 'closed' }])
@@ -531,37 +445,30 @@ describe('while the API rejects all requests', () => {
 })
 
 describe('a close after a problem', () => {
-  test('tries once, and sends everything if the problem was solved', async () => {
-    const { client, api, log } = fakeClient({ batchEntriesMax: 1 })
-    log(3)
-    await pass(0)
-    for (const request of api.requests) unauthorized(request)
-    await pass(5_000)
-    log(2)
-    api.isAccepting = true
-    const closed = client.close()
-    await pass(0)
-    expect(await closed).toMatchObject({ accepted: 5, dropped: 0, problem: undefined })
-  })
-
-  test('tries once, and gives everything up if it was not', async () => {
-    const { client, api, log } = fakeClient({ batchEntriesMax: 1 })
-    log(3)
-    await pass(0)
-    for (const request of api.requests) unauthorized(request)
-    await pass(5_000)
-    const closed = client.close()
-    await pass(0)
-    expect(api.requests).toHaveLength(4)
-    unauthorized(api.last)
-    expect(await closed).toMatchObject({ accepted: 0, dropped: 3, problem: { status: 401 } })
-    expect(api.requests).toHaveLength(4)
-  })
+  test.each([true, false])(
+    'tries once, and sends everything if the problem was solved: %s',
+    async (isSolved) => {
+      const { client, api, log, send } = fakeClient({ batchEntriesMax: 1 })
+      await send(3)
+      for (const request of api.requests) unauthorized(request)
+      await pass(5_000)
+      log(2)
+      api.isAccepting = isSolved
+      const closed = client.close()
+      await pass(0)
+      if (!isSolved) unauthorized(api.last)
+      expect(await closed).toMatchObject(
+        isSolved
+          ? { accepted: 5, dropped: 0, problem: undefined }
+          : { accepted: 0, dropped: 5, problem: { status: 401 } },
+      )
+      expect(api.requests).toHaveLength(isSolved ? 8 : 4)
+    },
+  )
 
   test('does not try during a pause that the API asked for', async () => {
-    const { client, api, log } = fakeClient({ batchEntriesMax: 1, requestsInFlightMax: 2 })
-    log(2)
-    await pass(0)
+    const { client, api, send } = fakeClient({ batchEntriesMax: 1, requestsInFlightMax: 2 })
+    await send(2)
     api.requests[0]?.respond(429, problemOf('rate_limited'), { 'retry-after': '60' })
     if (api.requests[1] !== undefined) unauthorized(api.requests[1])
     await pass(0)
@@ -570,16 +477,4 @@ describe('a close after a problem', () => {
     expect(await closed).toMatchObject({ dropped: 2 })
     expect(api.requests).toHaveLength(2)
   })
-})
-
-test('an empty text is rejected at once', async () => {
-  const { client, api, reported } = fakeClient()
-  client.sendJson('')
-  client.sendJson(' \n', 'tag')
-  await pass(1_000)
-  expect(api.requests).toEqual([])
-  expect(reported.rejections).toMatchObject([
-    { entry: '', error: { code: 'invalid_json' } },
-    { entry: ' \n', error: { code: 'invalid_json' }, tag: 'tag' },
-  ])
 })

@@ -48,7 +48,7 @@ export class EntrySender {
   }
 
   #onRejected(rejection: Rejection): void {
-    // The client passes the entry itself if it rejects it at once. After a response, it passes JSON text.
+    // The client passes the entry itself if it rejects it at once. After a response, it passes a JSON string.
     if (typeof rejection.entry === 'string') this.#report(rejection)
     else this.#rejection = rejection
   }
@@ -92,19 +92,19 @@ const OTHER_REASONS = 'lost for other reasons'
  * further ones are gathered.
  */
 export class Reports {
-  readonly #print: (text: string) => void
+  readonly #print: (report: string) => void
   readonly #monotonicMs: () => number
   /** By reason: how many entries, and when it was printed. */
   readonly #counts = new Map<string, { entries: number; printedAtMs: number }>()
 
-  constructor(print: (text: string) => void, monotonicMs: () => number) {
+  constructor(print: (report: string) => void, monotonicMs: () => number) {
     this.#print = print
     this.#monotonicMs = monotonicMs
   }
 
   /** A problem that an operator has to solve. */
-  problem(text: string): void {
-    this.#print(text)
+  problem(report: string): void {
+    this.#print(report)
   }
 
   lost(entries: number, reason: string): void {
@@ -137,9 +137,9 @@ export class Reports {
 const STDERR = 2
 
 /** Not with console.error: its output passes through the application's thread, which does not print it any more when it ends. */
-export function printReport(text: string): void {
+export function printReport(report: string): void {
   try {
-    writeSync(STDERR, `@sluice/pino-transport: ${text}\n`)
+    writeSync(STDERR, `@sluice/pino-transport: ${report}\n`)
   } catch {
     // Closed, or a pipe without a reader.
   }

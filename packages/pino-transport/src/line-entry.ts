@@ -35,7 +35,7 @@ export function entryOfLine(line: string, context: EntryContext): Entry {
     else if (name === context.errorKey) addError(entry, metadata, name, value)
     else if (!takeField(entry, metadata, name, value, context)) addMember(metadata, name, value)
   }
-  // The API requires a message. A line that only has fields can be found by their text.
+  // The API requires a message. A line that only has fields can be found by their JSON.
   if (!(messageName in record)) entry.message = cutMessage(line)
   return entry
 }
@@ -88,7 +88,7 @@ function takeField(
   }
 }
 
-/** The first one that can be read. */
+/** The first time that can be read. */
 function takeTime(entry: Entry, value: unknown): boolean {
   if (typeof entry.timestamp === 'string') return false
   entry.timestamp = readTime(value)
@@ -121,11 +121,11 @@ function readMessage(value: unknown): string {
   return cutMessage(typeof value === 'string' ? value : JSON.stringify(value))
 }
 
-const cutMessage = (text: string): string => cut(text, limits.messageCharactersMax)
+const cutMessage = (message: string): string => cut(message, limits.messageCharactersMax)
 
 /** The API rejects longer strings. The start of one is better than nothing. */
-function cut(text: string, charactersMax: number): string {
-  return text.length <= charactersMax ? text : `${text.slice(0, charactersMax - 1)}…`
+function cut(string: string, charactersMax: number): string {
+  return string.length <= charactersMax ? string : `${string.slice(0, charactersMax - 1)}…`
 }
 
 function isShort(value: unknown, charactersMax: number): value is string {

@@ -1,7 +1,7 @@
 /** A longer line is cut: it is no JSON then, and its start becomes a message. 16 times the longest message. */
 const LINE_CHARACTERS_MAX = 1024 * 1024
 
-/** Splits pieces of text into lines. A line may begin in one piece and end in another. */
+/** Splits pieces of the output into lines. A line may begin in one piece and end in another. */
 export class LineSplitter {
   readonly #charactersMax: number
   #rest = ''
@@ -11,21 +11,21 @@ export class LineSplitter {
   }
 
   /** @returns the lines that end in this piece, without empty ones */
-  *push(text: string): Generator<string> {
+  *push(piece: string): Generator<string> {
     let start = 0
-    for (let end = text.indexOf('\n'); end >= 0; end = text.indexOf('\n', start)) {
-      const line = this.#withRest(text, start, end)
+    for (let end = piece.indexOf('\n'); end >= 0; end = piece.indexOf('\n', start)) {
+      const line = this.#withRest(piece, start, end)
       this.#rest = ''
       start = end + 1
       if (line !== '') yield line
     }
-    this.#rest = this.#withRest(text, start, text.length)
+    this.#rest = this.#withRest(piece, start, piece.length)
   }
 
   /** Skips the lines that end in this piece. @returns how many they are */
-  skip(text: string): number {
+  skip(piece: string): number {
     let count = 0
-    for (const _ of this.push(text)) count += 1
+    for (const _ of this.push(piece)) count += 1
     return count
   }
 
@@ -35,9 +35,9 @@ export class LineSplitter {
     this.#rest = ''
   }
 
-  #withRest(text: string, start: number, end: number): string {
+  #withRest(piece: string, start: number, end: number): string {
     const room = this.#charactersMax - this.#rest.length
-    const piece = text.slice(start, Math.min(end, start + room))
-    return this.#rest === '' ? piece : this.#rest + piece
+    const part = piece.slice(start, Math.min(end, start + room))
+    return this.#rest === '' ? part : this.#rest + part
   }
 }

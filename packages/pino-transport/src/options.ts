@@ -70,11 +70,9 @@ export function readOptions(
     spool,
     ...rest
   } = options
-  const url = rest.url ?? environment['SLUICE_API_URL']
-  const apiKey = rest.apiKey ?? environment['SLUICE_API_KEY']
-  if (isEmpty(url))
-    throw new TypeError('the address of Sluice is missing: set `options.url` or SLUICE_API_URL')
-  if (isEmpty(apiKey)) throw new TypeError('the API key is missing: set `options.apiKey` or SLUICE_API_KEY')
+  const { url = environment['SLUICE_API_URL'] ?? '', apiKey = environment['SLUICE_API_KEY'] ?? '' } = rest
+  if (url === '') throw new TypeError('the address of Sluice is missing: set `options.url` or SLUICE_API_URL')
+  if (apiKey === '') throw new TypeError('the API key is missing: set `options.apiKey` or SLUICE_API_KEY')
   if (whenFull !== 'drop' && whenFull !== 'wait') throw new TypeError('`whenFull` must be one of drop, wait')
   if (!Number.isInteger(flushTimeoutMs) || flushTimeoutMs < 0 || flushTimeoutMs > FLUSH_TIMEOUT_MS_MAX)
     throw new TypeError(`\`flushTimeoutMs\` must be an integer from 0 to ${FLUSH_TIMEOUT_MS_MAX}`)
@@ -92,15 +90,9 @@ export function readOptions(
   }
 }
 
-function isEmpty(text: string | undefined): text is undefined | '' {
-  return text === undefined || text === ''
-}
-
 function namesByNumber(levels: PinoLevels): Record<string, string> {
-  return {
-    ...pinoLevelNames,
-    ...Object.fromEntries(Object.entries(levels).map(([name, number]) => [number, name])),
-  }
+  const named = Object.entries(levels).map(([name, number]) => [number, name] as const)
+  return { ...pinoLevelNames, ...Object.fromEntries(named) }
 }
 
 /** The levels of every logger. */
@@ -131,8 +123,8 @@ export interface ConfigPort {
 }
 
 /**
- * pino sends the message before the first line. It may never arrive: with several transports, the first one that is loaded may be the
- * only one that gets it.
+ * pino sends the message before the first line. It may never arrive: with several transports, the first that is loaded may be the only
+ * one to get it.
  */
 const CONFIG_WAIT_MS = 1_000
 

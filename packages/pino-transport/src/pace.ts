@@ -6,23 +6,6 @@ const LARGE_CHARACTERS = 1024 * 1024
 /** A burst of 80,000 usual lines. The application needs about ten times this memory for lines that wait. */
 const LARGE_CHARACTERS_IN_A_ROW_MAX = 16 * 1024 * 1024
 
-/**
- * Notices that the application logs faster than this thread reads. pino keeps the lines in the application's memory, and does not tell how
- * many there are. But each piece of text is then as large as the buffer between the threads.
- */
-export class Backlog {
-  #charactersInARow = 0
-
-  /**
-   * @param isStalled whether the API accepts nothing. Then most lines would be dropped after they were encoded
-   * @returns whether lines should be skipped, so that the backlog ends
-   */
-  isTooLarge(piece: string, isStalled: boolean): boolean {
-    this.#charactersInARow = piece.length < LARGE_CHARACTERS ? 0 : this.#charactersInARow + piece.length
-    return this.#charactersInARow > (isStalled ? 0 : LARGE_CHARACTERS_IN_A_ROW_MAX)
-  }
-}
-
 /** pino's buffer between the threads. */
 const BUFFER_CHARACTERS = 4 * 1024 * 1024
 
@@ -43,15 +26,17 @@ const budgets: Readonly<Record<WhenFull, Budget>> = {
   wait: { msPerBuffer: 4_000, savedMsMax: 1_000 },
 }
 
-/** Waits until the queue of the client has room, within limits. */
-export class RoomWait {
+/** How fast the thread reads: waits until the queue of the client has room, within limits, and notices when it falls behind. */
+export class Pace {
   readonly #client: Pick<SluiceClient, 'waitForRoom'>
   readonly #budget: Budget
-  readonly #mayStall: boolean
+  readonly #mayDrop: boolean
   readonly #monotonicMs: () => number
   #savedMs: number
   #endMs = 0
+  /** Whether, with `drop`, the budget was exceeded and there has been no room since. Then nothing waits. */
   #isStalled = false
+  #charactersInARow = 0
   #isWaitingForRoom = false
   /** Ends the current wait. */
   #onRoom: () => void = () => undefined
@@ -63,17 +48,22 @@ export class RoomWait {
   ) {
     this.#client = client
     this.#budget = budgets[whenFull]
-    this.#mayStall = whenFull === 'drop'
+    this.#mayDrop = whenFull === 'drop'
     this.#monotonicMs = monotonicMs
     this.#savedMs = this.#budget.savedMsMax
   }
 
-  /** Whether, with `drop`, the budget was exceeded and there has been no room since. Then nothing waits. */
-  get isStalled(): boolean {
-    return this.#isStalled
+  /**
+   * Whether, with `drop`, the lines of a piece should be skipped: the application logs faster than this thread reads. pino keeps the
+   * lines in the application's memory, and does not say how many there are. But each piece is then as large as the buffer between the threads.
+   * While the API accepts nothing, most lines would be dropped after they were encoded.
+   */
+  isBehind(characters: number): boolean {
+    this.#charactersInARow = characters < LARGE_CHARACTERS ? 0 : this.#charactersInARow + characters
+    return this.#mayDrop && this.#charactersInARow > (this.#isStalled ? 0 : LARGE_CHARACTERS_IN_A_ROW_MAX)
   }
 
-  /** Begins a piece of text. */
+  /** Begins a piece. */
   begin(characters: number): void {
     const budgetMs = (this.#budget.msPerBuffer * characters) / BUFFER_CHARACTERS
     this.#endMs = this.#monotonicMs() + this.#savedMs + budgetMs
@@ -89,7 +79,7 @@ export class RoomWait {
   async wait(bytes: number): Promise<void> {
     if (this.#isStalled) return
     const hasRoom = await this.#waitFor(bytes, Math.max(0, this.#endMs - this.#monotonicMs()))
-    if (!hasRoom && this.#mayStall) this.#isStalled = this.#isWaitingForRoom
+    if (!hasRoom && this.#mayDrop) this.#isStalled = this.#isWaitingForRoom
   }
 
   /** @returns whether there is room */

@@ -5,12 +5,12 @@ import type { EntrySender, Reports } from './entry-sender.ts'
 import { type EntryContext, entryOfLine, textEntry } from './line-entry.ts'
 import { LineSplitter } from './line-splitter.ts'
 import type { PinoConfig, Settings } from './options.ts'
-import { Backlog, RoomWait } from './pace.ts'
+import { Pace } from './pace.ts'
 
 /** One request, and a millisecond of work. Requests are sent, and responses read, in between. */
-const LINES_PER_TURN = 100
+const LINES_PER_ROUND = 100
 /** 100 lines of usual length are shorter. */
-const CHARACTERS_PER_TURN = 64 * 1024
+const CHARACTERS_PER_ROUND = 64 * 1024
 /** What JSON needs for a control character. */
 const BYTES_PER_CHARACTER_MAX = 6
 
@@ -21,11 +21,10 @@ export class TransportStream extends Writable {
   readonly #reports: Reports
   readonly #settings: Settings
   readonly #splitter = new LineSplitter()
-  readonly #backlog = new Backlog()
-  readonly #room: RoomWait
+  readonly #pace: Pace
   /** Known before the first line. */
   #context: EntryContext | undefined
-  /** What is left of the turn, for which the queue has room. Pieces may be shorter than a turn. */
+  /** What is left of the round, for which the queue has room. Pieces may be shorter than a round. */
   #linesLeft = 0
   #charactersLeft = 0
   /** The write that is being processed. */
@@ -37,7 +36,7 @@ export class TransportStream extends Writable {
     this.#receiveConfig = config
     this.#reports = reports
     this.#settings = settings
-    this.#room = new RoomWait(sender.client, settings.whenFull)
+    this.#pace = new Pace(sender.client, settings.whenFull)
   }
 
   override _write(piece: string | Buffer, _encoding: BufferEncoding, done: () => void): void {
@@ -56,29 +55,28 @@ export class TransportStream extends Writable {
   async #take(piece: string, done: () => void): Promise<void> {
     this.#context ??= await this.#readContext()
     // With `wait`, the application waits as well, or has chosen to keep its lines in memory.
-    if (this.#settings.whenFull === 'drop' && this.#backlog.isTooLarge(piece, this.#room.isStalled))
-      this.#reports.lost(this.#splitter.skip(piece), BEHIND)
+    if (this.#pace.isBehind(piece.length)) this.#reports.lost(this.#splitter.skip(piece), BEHIND)
     else await this.#sendLines(piece, this.#context)
     done()
   }
 
   async #sendLines(piece: string, context: EntryContext): Promise<void> {
-    this.#room.begin(piece.length)
+    this.#pace.begin(piece.length)
     for (const line of this.#splitter.push(piece)) {
-      if (this.#linesLeft === 0 || line.length > this.#charactersLeft) await this.#beginTurn(line.length)
+      if (this.#linesLeft === 0 || line.length > this.#charactersLeft) await this.#beginRound(line.length)
       this.#linesLeft -= 1
       this.#charactersLeft -= line.length
       this.#sender.send(toEntry(line, context))
     }
-    this.#room.end()
+    this.#pace.end()
   }
 
-  /** @param characters of the first line, which may be longer than a turn */
-  async #beginTurn(characters: number): Promise<void> {
-    this.#linesLeft = Math.min(LINES_PER_TURN, this.#settings.client.batchEntriesMax ?? LINES_PER_TURN)
-    this.#charactersLeft = Math.max(CHARACTERS_PER_TURN, characters)
+  /** @param characters of the first line, which may be longer than a round */
+  async #beginRound(characters: number): Promise<void> {
+    this.#linesLeft = Math.min(LINES_PER_ROUND, this.#settings.client.batchEntriesMax ?? LINES_PER_ROUND)
+    this.#charactersLeft = Math.max(CHARACTERS_PER_ROUND, characters)
     await setImmediate()
-    await this.#room.wait(this.#charactersLeft * BYTES_PER_CHARACTER_MAX)
+    await this.#pace.wait(this.#charactersLeft * BYTES_PER_CHARACTER_MAX)
   }
 
   async #readContext(): Promise<EntryContext> {

@@ -9,7 +9,7 @@ const setup = (): { reports: Reports; printed: string[]; clock: { ms: number } }
     printed,
     clock,
     reports: new Reports(
-      (text) => printed.push(text),
+      (report) => printed.push(report),
       () => clock.ms,
     ),
   }
@@ -91,7 +91,7 @@ it('sends an entry with metadata that exceeds a limit, without its large values'
   expect(printed).toEqual([])
 })
 
-it('tells once that there was never a response', async () => {
+it('reports once that there was never a response', async () => {
   const { printed } = await send(refuse, { level: 'info', message: 'my secret' })
   expect(printed).toEqual([
     'no response so far: connection refused. The transport continues to try.',
@@ -99,7 +99,7 @@ it('tells once that there was never a response', async () => {
   ])
 })
 
-it('tells that the API rejects the key, and never prints an entry or the key', async () => {
+it('reports that the API rejects the key, and never prints an entry or the key', async () => {
   const { printed } = await send(reject, { level: 'info', message: 'my secret' })
   expect(printed[0]).toContain('(401)')
   expect(printed.join('')).not.toMatch(/my secret|slk_test/)

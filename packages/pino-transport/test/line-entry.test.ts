@@ -23,118 +23,89 @@ it('maps an ordinary line', () => {
   })
 })
 
-describe('the message', () => {
-  it('has the key of the logger', () => {
-    expect(entryOf({ text: 'a', msg: 'b' }, { messageKey: 'text' })).toMatchObject({
-      message: 'a',
-      metadata: { msg: 'b' },
-    })
-  })
-  it('is taken from `message` if the key is absent', () => {
-    expect(entryOf({ message: 'a' })).toMatchObject({ message: 'a', metadata: {} })
-  })
-  it('is JSON if it is no text', () => {
-    expect(entryOf({ msg: { a: [1] } })).toMatchObject({ message: '{"a":[1]}' })
-  })
-  it('is the line if there is none', () => {
-    expect(entryOf({ level: 30, order: 7 })).toMatchObject({
-      message: '{"level":30,"order":7}',
-      metadata: { order: 7 },
-    })
-  })
-  it('is cut to the limit of the API', () => {
-    const { message } = entryOf({ msg: 'x'.repeat(70_000) }) as { message: string }
-    expect(message).toBe(`${'x'.repeat(65_535)}…`)
-  })
-})
+const err = { type: 'TypeError', message: 'no', stack: 'TypeError: no\n    at f', code: 'E1' }
+const { stack, ...errorRest } = err
+const valid = { url: 'https://a/b', pathname: '/b', environment: 'staging', source: 'edge' }
+const invalid = { url: { a: 1 }, pathname: 'x'.repeat(8_193), environment: 'moon', source: 1, stack: ['a'] }
+const long = 'x'.repeat(257)
+const time = '2018-07-09T21:17:54Z'
 
-describe('the time', () => {
-  it.each(['time', 'timestamp', '@timestamp'])('may have the name %s', (name) => {
-    expect(entryOf({ [name]: '2018-07-09T21:17:54Z', msg: '' })).toEqual({
-      level: 'info',
-      message: '',
-      timestamp: '2018-07-09T21:17:54Z',
-      metadata: {},
-    })
-  })
-  it('is the first one that can be read', () => {
-    expect(
-      entryOf({ time: 'soon', timestamp: 1_531_171_074, '@timestamp': 1_531_171_075, msg: '' }),
-    ).toMatchObject({
-      timestamp: '2018-07-09T21:17:54Z',
-      metadata: { time: 'soon', '@timestamp': 1_531_171_075 },
-    })
-  })
-})
-
-describe('an error', () => {
-  const err = { type: 'TypeError', message: 'no', stack: 'TypeError: no\n    at f', code: 'E1' }
-  it('becomes the stack, and the rest of it stays', () => {
-    expect(entryOf({ err, msg: 'no' })).toMatchObject({
-      stack: err.stack,
-      metadata: { err: { type: 'TypeError', message: 'no', code: 'E1' } },
-    })
-  })
-  it('has the key of the logger', () => {
-    expect(entryOf({ error: err, msg: 'no' }, { errorKey: 'error' })).toMatchObject({
-      stack: err.stack,
-      metadata: { error: { code: 'E1' } },
-    })
-  })
-  it('without a stack stays as it is', () => {
-    expect(entryOf({ err: 'text', msg: '' })).toMatchObject({ metadata: { err: 'text' } })
-    expect(entryOf({ err: null, msg: '' })).toMatchObject({ metadata: { err: null } })
-  })
-  it('keeps its stack if the line has another one before', () => {
-    expect(entryOf({ stack: 'first', err, msg: '' })).toMatchObject({ stack: 'first', metadata: { err } })
-  })
-  it('has a stack of at most the limit of the API', () => {
-    const entry = entryOf({ err: { stack: 's'.repeat(70_000) }, msg: '' }) as { stack: string }
-    expect(entry.stack).toHaveLength(65_536)
-  })
-})
-
-describe('the service', () => {
-  it('is the name of the logger', () => {
-    expect(entryOf({ name: 'shop', msg: '' })).toMatchObject({ service: 'shop', metadata: {} })
-  })
-  it('is not the name if the transport has an option', () => {
-    const entry = entryOf({ name: 'shop', msg: '' }, { hasService: true })
-    expect(entry).toEqual({ level: 'info', message: '', metadata: { name: 'shop' } })
-  })
-  it('is `service` of the line before all', () => {
-    expect(entryOf({ name: 'a', service: 'b', msg: '' }, { hasService: true })).toMatchObject({
-      service: 'b',
-      metadata: { name: 'a' },
-    })
-  })
-  it('stays in the metadata if it is too long or no text', () => {
-    const name = 'x'.repeat(257)
-    expect(entryOf({ name, service: 7, msg: '' })).toMatchObject({ metadata: { name, service: 7 } })
-  })
-})
-
-describe('other fields of the API', () => {
-  it('are taken if they are valid', () => {
-    const fields = { url: 'https://a/b', pathname: '/b', environment: 'staging', source: 'edge' }
-    expect(entryOf({ ...fields, msg: '' })).toEqual({ level: 'info', message: '', ...fields, metadata: {} })
-  })
-  it('stay in the metadata if they are not', () => {
-    const fields = {
-      url: { a: 1 },
-      pathname: 'x'.repeat(8_193),
-      environment: 'moon',
-      source: 1,
-      stack: ['a'],
-    }
-    expect(entryOf({ ...fields, msg: '' })).toEqual({ level: 'info', message: '', metadata: fields })
-  })
-  it('`metadata` is merged, and no value replaces another one', () => {
-    expect(entryOf({ a: 1, metadata: { a: 2, originalLevel: 3 }, level: 10, msg: '' })).toMatchObject({
-      metadata: { a: 2, a_2: 1, originalLevel: 3, originalLevel_2: 'trace' },
-    })
-    expect(entryOf({ metadata: [1], msg: '' })).toMatchObject({ metadata: { metadata: [1] } })
-  })
+it.each<[string, object, object, Partial<EntryContext>?]>([
+  [
+    'the message has the key of the logger',
+    { text: 'a', msg: 'b' },
+    { message: 'a', metadata: { msg: 'b' } },
+    { messageKey: 'text' },
+  ],
+  ['the message is taken from `message` if the key is absent', { message: 'a' }, { message: 'a' }],
+  ['the message is JSON if it is no string', { msg: { a: [1] } }, { message: '{"a":[1]}' }],
+  [
+    'the message is the line if there is none',
+    { level: 30, order: 7 },
+    { message: '{"level":30,"order":7}', metadata: { order: 7 } },
+  ],
+  [
+    'the message is cut to the limit of the API',
+    { msg: 'x'.repeat(70_000) },
+    { message: `${'x'.repeat(65_535)}…` },
+  ],
+  ['the time may be `time`', { time }, { timestamp: time }],
+  ['the time may be `timestamp`', { timestamp: time }, { timestamp: time }],
+  ['the time may be `@timestamp`', { '@timestamp': time }, { timestamp: time }],
+  [
+    'the time is the first that can be read',
+    { time: 'soon', timestamp: 1_531_171_074, '@timestamp': 1_531_171_075 },
+    { timestamp: time, metadata: { time: 'soon', '@timestamp': 1_531_171_075 } },
+  ],
+  ['an error becomes the stack, and the rest of it stays', { err }, { stack, metadata: { err: errorRest } }],
+  [
+    'an error has the key of the logger',
+    { error: err },
+    { stack, metadata: { error: errorRest } },
+    { errorKey: 'error' },
+  ],
+  ['an error without a stack stays as it is', { err: 'text' }, { metadata: { err: 'text' } }],
+  ['an error that is null stays as it is', { err: null }, { metadata: { err: null } }],
+  [
+    'an error keeps its stack if the line has another one before',
+    { stack: 'first', err },
+    { stack: 'first', metadata: { err } },
+  ],
+  [
+    'a stack has at most the limit of the API',
+    { err: { stack: 's'.repeat(70_000) } },
+    { stack: `${'s'.repeat(65_535)}…`, metadata: { err: {} } },
+  ],
+  ['the service is the name of the logger', { name: 'shop' }, { service: 'shop' }],
+  [
+    'the service is not the name if the transport has an option',
+    { name: 'shop' },
+    { metadata: { name: 'shop' } },
+    { hasService: true },
+  ],
+  [
+    'the service is `service` of the line before all',
+    { name: 'a', service: 'b' },
+    { service: 'b', metadata: { name: 'a' } },
+    { hasService: true },
+  ],
+  [
+    'a service that is too long or no string stays in the metadata',
+    { name: long, service: 7 },
+    { metadata: { name: long, service: 7 } },
+  ],
+  ['other fields of the API are taken if they are valid', valid, valid],
+  ['other fields of the API stay in the metadata if they are not', invalid, { metadata: invalid }],
+  [
+    '`metadata` is merged, and no value replaces another one',
+    { a: 1, metadata: { a: 2, originalLevel: 3 }, level: 10 },
+    { level: 'debug', metadata: { a: 2, a_2: 1, originalLevel: 3, originalLevel_2: 'trace' } },
+  ],
+  ['`metadata` that is no object stays', { metadata: [1] }, { metadata: { metadata: [1] } }],
+])('%s', (_name, record, expected, changes = {}) => {
+  const hasMessage = 'message' in expected
+  const entry = entryOf(hasMessage ? record : { ...record, msg: '' }, changes)
+  expect(entry).toEqual({ level: 'info', message: '', metadata: {}, ...expected })
 })
 
 it('a line that is no JSON object is the message', () => {
@@ -162,7 +133,7 @@ it.each([['hello'], ['{"a":1'], [' {"a":1}'], ['[1]'], ['1'], ['null'], ['"a"'],
   },
 )
 
-it('keeps the digits of large integers, as texts', () => {
+it('keeps the digits of large integers, as strings', () => {
   const line = '{"id":12345678901234567890,"n":-98765432109876543210,"list":[11111111111111111111]}'
   expect(parseLine(line)).toEqual({
     id: '12345678901234567890',
@@ -171,7 +142,7 @@ it('keeps the digits of large integers, as texts', () => {
   })
 })
 
-it('leaves numbers that are exact, fractions, exponents and digits in texts as they are', () => {
+it('leaves numbers that are exact, fractions, exponents and digits in strings as they are', () => {
   const line = String.raw`{"max":9007199254740991,"f":0.1234567890123456789,"e":1234567890123456e10,"t":"1234567890123456789","q":"\" 12345678901234567890"}`
   expect(parseLine(line)).toEqual({
     max: 9_007_199_254_740_991,
@@ -216,7 +187,7 @@ describe('the level', () => {
 })
 
 // The API reads lines of pino that shippers send. An application that changes to the transport must not see other entries.
-describe('the entry is the one that the API makes', () => {
+describe('the entry is the same as the API makes', () => {
   it.each([
     ...Object.keys(pinoLevelNames).map((level) => ({ level: Number(level), msg: 'a' })),
     ...[...levelsByName.keys()].map((level) => ({ level, msg: 'a' })),

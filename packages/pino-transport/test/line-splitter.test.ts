@@ -2,10 +2,14 @@ import { expect, it } from 'vitest'
 import { LineSplitter } from '../src/line-splitter.ts'
 
 it('joins lines that are split anywhere, and skips empty ones', () => {
-  const text = 'one\n\ntwo\nthree\n'
-  for (let cut = 0; cut <= text.length; cut += 1) {
+  const output = 'one\n\ntwo\nthree\n'
+  for (let cut = 0; cut <= output.length; cut += 1) {
     const splitter = new LineSplitter()
-    const lines = [...splitter.push(text.slice(0, cut)), ...splitter.push(text.slice(cut)), ...splitter.end()]
+    const lines = [
+      ...splitter.push(output.slice(0, cut)),
+      ...splitter.push(output.slice(cut)),
+      ...splitter.end(),
+    ]
     expect(lines).toEqual(['one', 'two', 'three'])
   }
 })

@@ -54,7 +54,7 @@ describe('the configuration of the logger', () => {
     })
   })
 
-  it('is that of the first message of its kind', async () => {
+  it('comes with the first message of its kind', async () => {
     const port = new EventEmitter()
     const received = receiveConfig(port, {})()
     for (const other of [undefined, null, 'x', { code: 'FLUSH' }, message]) port.emit('message', other)

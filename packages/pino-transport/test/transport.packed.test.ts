@@ -1,17 +1,14 @@
 import { execFile } from 'node:child_process'
-import { readdir, readFile, realpath, symlink, writeFile } from 'node:fs/promises'
+import { readdir, realpath, symlink, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { promisify } from 'node:util'
 import { afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest'
 import { FakeApi } from '../../client/test/support/fake-api.ts'
 import { findProgram } from '../../client/test/support/find-program.ts'
-import { installPacked } from '../../client/test/support/packed-project.ts'
+import { checkInstalled, compile, installPacked } from '../../client/test/support/packed-project.ts'
 
 const run = promisify(execFile)
-const modules = fileURLToPath(new URL('../../../node_modules', import.meta.url))
-const tsc = join(modules, '.bin/tsc')
-const nodeTypes = join(modules, '@types')
 const node = (await findProgram('node')) ?? process.execPath
 const nodeVersion = (await run(node, ['--version'])).stdout.trim()
 
@@ -30,8 +27,6 @@ beforeEach(async () => {
   await api.start()
 })
 afterEach(() => api.stop())
-
-const installed = (path: string): string => join(project, 'node_modules/@sluice/pino-transport', path)
 
 describe('the installed archive', () => {
   it.each([
@@ -68,18 +63,12 @@ describe('the installed archive', () => {
   })
 
   it('has compiled files, declarations, license and documentation, and depends on a version of the client', async () => {
-    const files = await readdir(installed(''), { recursive: true })
-    const others = files.filter((file) => !/^dist(\/|$)/.test(file))
-    expect(others.toSorted((a, b) => a.localeCompare(b))).toEqual(['LICENSE', 'package.json', 'README.md'])
-    expect(files.filter((file) => /\.\w+$/.test(file) && !/\.(js|d\.ts|json|md)$/.test(file))).toEqual([])
-    const manifest = JSON.parse(await readFile(installed('package.json'), 'utf8')) as object
+    const manifest = await checkInstalled(join(project, 'node_modules/@sluice/pino-transport'))
     expect(manifest).toMatchObject({ dependencies: { '@sluice/client': '^0.2.0' } })
-    expect(manifest).not.toHaveProperty('devDependencies')
-    expect(manifest).not.toHaveProperty('scripts')
   })
 })
 
-describe('the declarations', () => {
+it('has complete declarations', async () => {
   const consumer = `
     import { pino } from 'pino'
     import type { SluiceTransportOptions } from '@sluice/pino-transport'
@@ -100,26 +89,5 @@ describe('the declarations', () => {
     export const whenFull: SluiceTransportOptions = { whenFull: 'block' }
   `
 
-  it.each([
-    { module: 'node16', moduleResolution: 'node16' },
-    { module: 'esnext', moduleResolution: 'bundler' },
-  ])('are complete with moduleResolution $moduleResolution', async (options) => {
-    await writeFile(join(project, 'consumer.ts'), consumer)
-    const compilerOptions = {
-      ...options,
-      lib: ['es2022', 'dom', 'esnext.disposable'],
-      target: 'es2022',
-      strict: true,
-      exactOptionalPropertyTypes: true,
-      noEmit: true,
-      types: ['node'],
-      typeRoots: [nodeTypes],
-    }
-    await writeFile(
-      join(project, 'tsconfig.json'),
-      JSON.stringify({ compilerOptions, files: ['consumer.ts'] }),
-    )
-    const compiled = await run(tsc, ['--project', project]).catch((error: { stdout: string }) => error)
-    expect(compiled.stdout).toBe('')
-  })
+  expect(await compile(project, consumer)).toBe('')
 })

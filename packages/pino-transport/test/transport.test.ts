@@ -1,25 +1,19 @@
-import { mkdtempSync, rmSync } from 'node:fs'
-import { tmpdir } from 'node:os'
-import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
-import { FakeApi, neverAnswer, problem } from '../../client/test/support/fake-api.ts'
+import { accept, FakeApi, neverAnswer, problem } from '../../client/test/support/fake-api.ts'
 import { ApplicationProcess } from './support/application-process.ts'
 
 const target = '@sluice/pino-transport'
 let api: FakeApi
 let started: ApplicationProcess[]
-let folder: string
 
 beforeEach(async () => {
   api = new FakeApi()
   await api.start()
   started = []
-  folder = mkdtempSync(join(tmpdir(), 'pino-'))
 })
 afterEach(async () => {
   await Promise.all(started.map((each) => each.kill()))
   await api.stop()
-  rmSync(folder, { recursive: true })
 })
 
 const numbers = (from: number, to: number): number[] => Array.from({ length: to - from }, (_, i) => from + i)
@@ -129,52 +123,37 @@ it('`flush` ends without an error if the API is unavailable, and logging continu
   const application = start({ options: { flushTimeoutMs: 200 } })
   await application.ask({ act: 'log', from: 0, to: 1 })
   await application.ask({ act: 'flush' })
-  api.responders = []
-  api.defaultResponder = (response, { logs }) => {
-    response
-      .writeHead(202, { 'content-type': 'application/json' })
-      .end(JSON.stringify({ success: true, accepted: logs.length, rejected: 0 }))
-  }
+  api.defaultResponder = accept
   await application.ask({ act: 'log', from: 1, to: 2 })
   await expect.poll(() => stored(), { timeout: 10_000 }).toEqual(numbers(0, 2))
   await application.end({ act: 'end' })
 })
 
-it('an API that is down and comes back gets every line once', async () => {
-  const application = start()
-  await application.ask({ act: 'log', from: 0, to: 100 })
-  await expect.poll(() => api.storedMessages, { timeout: 20_000 }).toHaveLength(100)
-  await api.stop()
-  await application.ask({ act: 'log', from: 100, to: 600 })
-  await application.ask({ act: 'log', from: 600, to: 1_000 })
-  await api.start()
-  await expect.poll(() => stored(), { timeout: 20_000 }).toEqual(numbers(0, 1_000))
-  await application.end({ act: 'end' })
-  expect(application.stderr).toBe('')
-})
+it.each([
+  ['short lines', 0, 10_000],
+  // 100 of them are more than a batch.
+  ['long lines', 5_000, 2_000],
+])(
+  'with `wait` and `sync`, loses nothing of %s although it logs faster than the API accepts',
+  async (_name, pad, to) => {
+    const application = start({
+      options: { whenFull: 'wait', queueEntriesMax: 500, queueBytesMax: 1_400_000 },
+      transport: { sync: true },
+    })
+    await application.ask({ act: 'log', from: 0, to, pad })
+    await application.end({ act: 'end' })
+    expect(stored()).toEqual(numbers(0, to))
+    expect(application.stderr).toBe('')
+  },
+)
 
-it('with a spool, the next process sends what the killed one could not', async () => {
-  await api.stop()
-  const options = { spool: { directory: folder } }
-  const first = start({ options: { ...options, flushTimeoutMs: 1_000 } })
-  await first.ask({ act: 'log', from: 0, to: 500 })
-  // Afterwards the thread has read all lines, and the spool has them.
-  await first.ask({ act: 'flush' })
-  await first.kill()
-  await api.start()
-  const second = start({ options })
-  await second.ask({ act: 'log', from: 500, to: 501 })
-  await expect.poll(() => stored(), { timeout: 20_000 }).toEqual(numbers(0, 501))
-  await second.end({ act: 'end' })
-})
-
-it('an application that logs faster than the API accepts waits with `wait` and `sync`, and loses nothing', async () => {
-  const application = start({
-    options: { whenFull: 'wait', queueEntriesMax: 500 },
-    transport: { sync: true },
-  })
-  await application.ask({ act: 'log', from: 0, to: 10_000 })
+it('with `wait`, entries that are larger than a batch are not dropped', async () => {
+  const options = { whenFull: 'wait', requestsInFlightMax: 1, queueBytesMax: 700_000 }
+  const application = start({ options, transport: { sync: true } })
+  // JSON needs six bytes for each of these characters.
+  const command = { act: 'fields', level: 'info', fields: {}, message: '\u0001'.repeat(60_000) } as const
+  await Promise.all(Array.from({ length: 8 }, () => application.ask(command)))
   await application.end({ act: 'end' })
-  expect(stored()).toEqual(numbers(0, 10_000))
+  expect(api.messages).toHaveLength(8)
   expect(application.stderr).toBe('')
 })

@@ -67,6 +67,6 @@ export function parseFile(file: Buffer): FileContent {
 /** Enough to recognise accidents. */
 const CHECKSUM_CHARACTERS = 16
 
-function checksum(text: string): string {
-  return createHash('sha256').update(text).digest('hex').slice(0, CHECKSUM_CHARACTERS)
+function checksum(payload: string): string {
+  return createHash('sha256').update(payload).digest('hex').slice(0, CHECKSUM_CHARACTERS)
 }

@@ -3,24 +3,21 @@ import type { Disk, Lock } from './disk.ts'
 
 /** As many as threads in which Node uses the disk. Each has the bytes of one batch in memory. */
 const OPERATIONS_RUNNING_MAX = 4
-/** Each needs about 1 KB of memory. A disk that works needs a millisecond for each. For one that hangs, they are not gathered without end. */
+/** Each needs about 1 KB of memory. A disk that works needs a millisecond for each. On a disk that hangs, they are not gathered without end. */
 const OPERATIONS_MAX = 16_384
 /** How long a request waits for the disk. A disk that is busy, or wakes up, takes a second or two. One that hangs must not stop all sending. */
 const DISK_RESPONSE_MS = 5_000
-/** How long a disk is waited for after the end of a close. Usually, a write takes a millisecond. */
+/** How long a disk is waited for after an abort. Usually, a write takes a millisecond. */
 const CLOSE_MS = 500
 
 /** The operations of one client in its directory: few at a time, and waited for only for a limited time. */
 export class DiskAccess {
   readonly disk: Disk
   readonly directory: string
-  readonly wallMs: () => number
   /** Undefined while there is no directory. */
   lock: Promise<Lock> | undefined
   /** The counted bytes of all records. */
   bytes = 0
-  /** Half a second after the abort. */
-  readonly closeEnd: Promise<void>
   isAborted = false
   /** Gets the first failure after a success. */
   onError: ((message: string, cause: unknown) => void) | undefined
@@ -33,15 +30,10 @@ export class DiskAccess {
   #overdue = 0
   /** End the waits for operations. */
   readonly #giveUps = new Set<() => void>()
-  #endClose: () => void = () => undefined
 
-  constructor(disk: Disk, directory: string, wallMs: () => number) {
+  constructor(disk: Disk, directory: string) {
     this.disk = disk
     this.directory = directory
-    this.wallMs = wallMs
-    this.closeEnd = new Promise((resolve) => {
-      this.#endClose = resolve
-    })
   }
 
   get keepsUp(): boolean {
@@ -80,12 +72,12 @@ export class DiskAccess {
    * @throws if the operation fails, or does not end in time. It may still end later
    */
   inTime<Result>(operation: Promise<Result>): Promise<Result> {
-    const waitMs = this.#overdue > 0 || this.isAborted ? 0 : DISK_RESPONSE_MS
+    const waitMs = this.#overdue > 0 ? 0 : this.isAborted ? CLOSE_MS : DISK_RESPONSE_MS
     return new Promise((resolve, reject) => {
       const giveUp = (): void => {
         this.#giveUps.delete(giveUp)
         this.#overdue += 1
-        reject(new Error(`the disk did not answer${waitMs === 0 ? '' : ` within ${waitMs} ms`}`))
+        reject(new Error(`the disk did not respond${waitMs === 0 ? '' : ` within ${waitMs} ms`}`))
       }
       const timer = startTimer(giveUp, waitMs)
       this.#giveUps.add(giveUp)
@@ -97,11 +89,12 @@ export class DiskAccess {
     })
   }
 
-  /** Ends all waits. */
+  /** Ends all waits in half a second. */
   abort(): void {
     this.isAborted = true
-    for (const giveUp of this.#giveUps) giveUp()
-    startTimer(this.#endClose, CLOSE_MS)
+    startTimer(() => {
+      for (const giveUp of this.#giveUps) giveUp()
+    }, CLOSE_MS)
   }
 
   succeed(): void {

@@ -3,7 +3,7 @@ import { utf8Bytes } from '../encode.ts'
 import type { QueuedEntry } from '../entry.ts'
 import type { SpoolRecord } from '../spool.ts'
 import { encodeLine, type FileName, formatFileName, parseFile } from './batch-file.ts'
-import { isMissing } from './disk.ts'
+import { ignoreMissing } from './disk.ts'
 import type { DiskAccess } from './disk-access.ts'
 
 /** What a file system needs for a file, whatever its size. */
@@ -11,16 +11,14 @@ export const FILE_BYTES = 4_096
 
 const CANNOT_BE_WRITTEN = 'cannot be written; entries are kept in memory only'
 
-class LostError extends Error {}
-
 /**
  * The file of one batch.
  *
- *              append        rename, before an attempt
- *     no file ───────▶ written ⇄ marked ───▶ removed
+ *              write        rename, before an attempt
+ *     no file ──────▶ written ⇄ marked ───▶ removed
  *
- * What could not be written stays in memory, and is written with the next mark at the latest. A file is only removed by `remove`: what a failed
- * append leaves behind is cut off.
+ * What could not be written stays in memory, and is written with the next mark at the latest, in the place of what the failure left behind: the
+ * line is not shorter then.
  */
 export class DiskRecord implements SpoolRecord {
   readonly #access: DiskAccess
@@ -33,17 +31,16 @@ export class DiskRecord implements SpoolRecord {
   #attemptedAtMs: number | undefined
   /** Operations run one after the other. */
   #last: Promise<unknown> = Promise.resolve()
-  /** What is not in the file, also while it is being appended. */
+  /** What is not in the file, also while it is being written. */
   readonly #unwritten: string[] = []
   #isWriteScheduled = false
-  /** Whether the last append failed. */
+  /** Whether the last write failed. */
   #hasFailed = false
-  #entries = 0
+  #entries: number
   /** The counted bytes. */
   #bytes = 0
+  /** The size of the file, without what a failed write left behind. */
   #fileBytes: number
-  /** Whether there may be bytes at the end of the file that are not part of it. */
-  #hasRemnant = false
 
   /** @param file that exists already */
   constructor(
@@ -87,30 +84,25 @@ export class DiskRecord implements SpoolRecord {
     await this.#access.inTime(this.settled()).catch(this.#reporter('cannot be written'))
   }
 
-  async left(): Promise<void> {
-    await Promise.race([this.settled(), this.#access.closeEnd])
-  }
-
   async load(): Promise<QueuedEntry[] | 'lost' | 'unreadable'> {
     const reading = this.#run(async (path) => {
-      const { entries } = parseFile(await this.#access.disk.read(path))
-      if (entries.length !== this.#entries) throw new LostError(`${path} is damaged`)
+      const file = await this.#access.disk.read(path).catch(ignoreMissing)
+      const { entries } = parseFile(file ?? Buffer.alloc(0))
+      if (entries.length !== this.#entries) return 'lost'
       return entries.map((json) => ({ json, bytes: utf8Bytes(json), tag: undefined }))
     })
     try {
-      return await this.#access.inTime(reading)
+      const loaded = await this.#access.inTime(reading)
+      if (loaded === 'lost') this.#access.report(`cannot be read; ${this.#entries} entries are lost`)
+      return loaded
     } catch (error) {
-      const isLost = error instanceof LostError || isMissing(error)
-      this.#access.report(
-        isLost ? `cannot be read; ${this.#entries} entries are lost` : 'cannot be read',
-        error,
-      )
-      return isLost ? 'lost' : 'unreadable'
+      this.#access.report('cannot be read', error)
+      return 'unreadable'
     }
   }
 
   async markAttempt(): Promise<boolean> {
-    this.#attemptedAtMs ??= this.#access.wallMs()
+    this.#attemptedAtMs ??= Date.now()
     try {
       await this.#access.inTime(this.#run((path, id) => this.#mark(path, id)))
       this.#access.succeed()
@@ -181,27 +173,10 @@ export class DiskRecord implements SpoolRecord {
     const count = this.#unwritten.length
     if (count === 0) return
     const line = encodeLine(this.#unwritten)
-    try {
-      // Nothing may follow what a failure left behind.
-      if (this.#hasRemnant) await this.#cutRemnant(path)
-      this.#hasRemnant = true
-      await this.#access.disk.append(path, line)
-      this.#hasRemnant = false
-    } catch (error) {
-      this.#hasFailed = true
-      // If this fails too, the next append tries it again.
-      await this.#cutRemnant(path).catch(() => undefined)
-      throw error
-    }
+    await this.#access.disk.write(path, line, this.#fileBytes)
     this.#hasFailed = false
     this.#unwritten.splice(0, count)
     this.#fileBytes += line.length
-  }
-
-  async #cutRemnant(path: string): Promise<void> {
-    const { disk } = this.#access
-    await (this.#fileBytes === 0 ? disk.remove(path) : disk.truncate(path, this.#fileBytes))
-    this.#hasRemnant = false
   }
 
   #count(bytes: number): void {

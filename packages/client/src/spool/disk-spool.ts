@@ -15,13 +15,6 @@ export interface DiskSpoolOptions {
   readonly fsync?: boolean | undefined
 }
 
-/** What tests replace. */
-export interface DiskSpoolPlatform {
-  readonly disk?: Disk
-  readonly wallMs?: () => number
-  readonly intervalMs?: number
-}
-
 const MIB = 1024 * 1024
 /** Some hours of a busy application. */
 const BYTES_MAX = 256 * MIB
@@ -29,10 +22,10 @@ const BYTES_MAX = 256 * MIB
 const BYTES_MAX_MIN = 8 * MIB
 /** A process that ends later than this one starts leaves its files until then. A directory that could not be created is tried as often. */
 const INTERVAL_MS = 60_000
+
 /** Keeps entries in files until they are acknowledged. The guarantees are in the README. */
 export class DiskSpool implements Spool {
   readonly #bytesMax: number
-  readonly #intervalMs: number
   readonly #access: DiskAccess
   readonly #records = new Set<DiskRecord>()
   #events: SpoolEvents | undefined
@@ -44,9 +37,10 @@ export class DiskSpool implements Spool {
   /** The holders of the files that could not be adopted, as they were reported. */
   readonly #notAdopted = new Set<string>()
 
+  /** @param disk another one for tests */
   constructor(
     { directory, bytesMax = BYTES_MAX, fsync = false }: DiskSpoolOptions,
-    { disk = systemDisk(fsync), wallMs = Date.now, intervalMs = INTERVAL_MS }: DiskSpoolPlatform = {},
+    disk: Disk = systemDisk(fsync),
   ) {
     // An empty path would be the current folder of the process.
     if (typeof directory !== 'string' || directory === '' || directory.includes('\0'))
@@ -55,8 +49,7 @@ export class DiskSpool implements Spool {
     if (!Number.isInteger(bytesMax) || bytesMax < BYTES_MAX_MIN)
       throw new TypeError(`\`bytesMax\` must be an integer of at least ${BYTES_MAX_MIN}`)
     this.#bytesMax = bytesMax
-    this.#intervalMs = intervalMs
-    this.#access = new DiskAccess(disk, resolve(directory), wallMs)
+    this.#access = new DiskAccess(disk, resolve(directory))
   }
 
   open(events: SpoolEvents): void {
@@ -76,7 +69,7 @@ export class DiskSpool implements Spool {
       return undefined
     }
     this.#created += 1
-    const time = String(this.#access.wallMs()).padStart(15, '0')
+    const time = String(Date.now()).padStart(15, '0')
     const order = `${time}-${String(this.#created).padStart(9, '0')}`
     return new DiskRecord(this.#access, this.#records, { order, idempotencyKey, attempt: undefined })
   }
@@ -93,19 +86,20 @@ export class DiskSpool implements Spool {
   async close(): Promise<void> {
     this.#isClosed = true
     clearTimeout(this.#timer)
-    const close = async (): Promise<void> => {
-      await this.#adopting
-      await this.written()
-      await (await this.#access.lock)?.release()
-    }
-    await Promise.race([close().catch(() => undefined), this.#access.closeEnd])
+    await this.#access.inTime(this.#leave()).catch(() => undefined)
+  }
+
+  async #leave(): Promise<void> {
+    await this.#adopting
+    await this.written()
+    await (await this.#access.lock)?.release()
   }
 
   /** Now, and in each minute. A disk that was full, or not mounted, may work then. */
   async #start(): Promise<void> {
     this.#adopting = this.#lockAndAdopt()
     await this.#adopting
-    if (!this.#isClosed) this.#timer = startTimer(() => void this.#start(), this.#intervalMs)
+    if (!this.#isClosed) this.#timer = startTimer(() => void this.#start(), INTERVAL_MS)
   }
 
   async #lockAndAdopt(): Promise<void> {

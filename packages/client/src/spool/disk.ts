@@ -1,6 +1,6 @@
 import { randomBytes } from 'node:crypto'
 import { constants } from 'node:fs'
-import { mkdir, open, readdir, readFile, rename, stat, truncate, unlink } from 'node:fs/promises'
+import { mkdir, open, readdir, readFile, rename, stat, unlink } from 'node:fs/promises'
 import { connect, createServer, type Server } from 'node:net'
 import { dirname, join } from 'node:path'
 
@@ -22,8 +22,7 @@ export interface Lock {
 /** What a spool does with a disk. Tests replace it by a full or hanging disk. */
 export interface Disk {
   /** Creates the file if it does not exist. */
-  append(path: string, bytes: Uint8Array): Promise<void>
-  truncate(path: string, bytes: number): Promise<void>
+  write(path: string, bytes: Uint8Array, position: number): Promise<void>
   rename(from: string, to: string): Promise<void>
   /** Removes the file if it exists. */
   remove(path: string): Promise<void>
@@ -49,19 +48,18 @@ export function systemDisk(fsync: boolean): Disk {
     }
   }
   return {
-    append: async (path, bytes) => {
-      const file = await open(path, constants.O_APPEND | constants.O_CREAT | constants.O_WRONLY, FILE_MODE)
-      let isNew = false
+    write: async (path, bytes, position) => {
+      const file = await open(path, constants.O_CREAT | constants.O_WRONLY, FILE_MODE)
       try {
-        if (fsync) isNew = (await file.stat()).size === 0
-        await file.appendFile(bytes)
+        let written = 0
+        while (written < bytes.length)
+          written += (await file.write(bytes, written, undefined, position + written)).bytesWritten
         if (fsync) await file.datasync()
       } finally {
         await file.close()
       }
-      if (isNew) await syncFolder(path)
+      if (position === 0) await syncFolder(path)
     },
-    truncate,
     rename: async (from, to) => {
       await rename(from, to)
       await syncFolder(to)
@@ -141,6 +139,7 @@ export function isMissing(error: unknown): boolean {
   return error instanceof Error && 'code' in error && error.code === 'ENOENT'
 }
 
-function ignoreMissing(error: unknown): void {
+export function ignoreMissing(error: unknown): undefined {
   if (!isMissing(error)) throw error
+  return undefined
 }

@@ -52,8 +52,8 @@ describe('the name of a file', () => {
 
   test.each(['notes.txt', '0a1b2c3d.lock', '0a1b2c3d.1-1-key.batch', '../0a1b2c3d.batch', ''])(
     'of another program is not read: %s',
-    (text) => {
-      expect(parseFileName(text)).toBeUndefined()
+    (other) => {
+      expect(parseFileName(other)).toBeUndefined()
     },
   )
 })

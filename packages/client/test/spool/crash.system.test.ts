@@ -65,7 +65,7 @@ async function kill({ child }: Life): Promise<void> {
   await once(child, 'close')
 }
 
-/** Stores the entries, and closes the connection without an answer. */
+/** Stores the entries, and closes the connection without a response. */
 const storeAndLoseAnswer: Responder = (response, { headers, logs }) => {
   const key = String(headers['idempotency-key'])
   if (!api.stored.has(key)) api.stored.set(key, logs)

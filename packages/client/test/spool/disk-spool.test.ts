@@ -1,11 +1,11 @@
 import { basename } from 'node:path'
 import { beforeEach, describe, expect, test, vi } from 'vitest'
 import type { ClientOptions } from '../../src/index.ts'
-import { encodeLine, parseFileName } from '../../src/spool/batch-file.ts'
+import { encodeLine, parseFile, parseFileName } from '../../src/spool/batch-file.ts'
 import type { Disk } from '../../src/spool/disk.ts'
 import { DiskSpool, type DiskSpoolOptions } from '../../src/spool/disk-spool.ts'
 import { fakeClient } from '../support/fake-client.ts'
-import { pass, problemOf, refused } from '../support/fake-fetch.ts'
+import { type FakeRequest, pass, problemOf, refused } from '../support/fake-fetch.ts'
 import { heapBytes } from '../support/heap-bytes.ts'
 import { full, hang, MemoryDisk } from '../support/memory-disk.ts'
 
@@ -24,24 +24,37 @@ function start(
   spoolOptions: Partial<DiskSpoolOptions> = {},
 ) {
   const { kill, ...own } = shared.process()
-  const spool = new DiskSpool({ directory: '/spool', ...spoolOptions }, { disk: { ...own, ...disk } })
+  const spool = new DiskSpool({ directory: '/spool', ...spoolOptions }, { ...own, ...disk })
   const fake = fakeClient({ spool, ...options })
   return { ...fake, spool, kill, disk: own }
 }
 
+/** A process with a client, which has taken over the files of others. */
+async function adopting(...options: Parameters<typeof start>) {
+  const fake = start(...options)
+  await pass(0)
+  return fake
+}
+
+/** A process with a client, which has sent entries. */
+async function startSending(entries: number, ...options: Parameters<typeof start>) {
+  const fake = start(...options)
+  await fake.send(entries, 1_000)
+  return fake
+}
+
 /** Leaves the files of a process that was killed, with entries that were never sent. Each is a line. */
 async function leave(entries: number): Promise<string> {
-  const { log, kill } = start({ flushIntervalMs: HOUR_MS })
+  const { kill, send } = start({ flushIntervalMs: HOUR_MS })
   for (let i = 0; i < entries; i += 1) {
-    log(1)
-    await pass(0)
+    await send(1)
   }
   kill()
   return shared.paths.at(-1) ?? ''
 }
 
-function put(name: string, text: string | Uint8Array): void {
-  shared.files.set(`/spool/${name}`, Buffer.from(text))
+function put(name: string, content: string | Uint8Array): void {
+  shared.files.set(`/spool/${name}`, Buffer.from(content))
 }
 const lineOf = (...messages: string[]): Buffer =>
   encodeLine(messages.map((message) => JSON.stringify({ level: 'info', message })))
@@ -51,7 +64,7 @@ const isMarked = (): boolean => /\.\d+-1\.batch$/.test(shared.paths[0] ?? '')
 
 /** Does not take the files of halves. */
 const refuseHalves = (own: Disk): Partial<Disk> => ({
-  append: (path, bytes) => (/-[12]\.batch$/.test(path) ? full() : own.append(path, bytes)),
+  write: (path, ...rest) => (/-[12]\.batch$/.test(path) ? full() : own.write(path, ...rest)),
 })
 
 const ignore = (): void => undefined
@@ -71,31 +84,25 @@ describe('a file', () => {
   })
 
   test('is removed after the response, and the lock with the close', async () => {
-    const { client, api, log } = start({ batchEntriesMax: 1, requestsInFlightMax: 1 })
-    log(2)
-    await pass(0)
-    api.last.accept()
-    await pass(0)
-    api.last.respond(400, problemOf('invalid_json'))
-    await pass(0)
+    const { client, api, send } = start({ batchEntriesMax: 1, requestsInFlightMax: 1 })
+    await send(2)
+    await api.accept()
+    await api.respond(400, problemOf('invalid_json'))
     expect(shared.paths).toEqual([])
     await client.close()
     expect([...shared.files.keys()]).toEqual([])
   })
 
   test('is marked while the outcome of an attempt is unknown, and not after others', async () => {
-    const { api, log } = start()
-    log(1)
-    await pass(0)
+    const { api, send } = start()
+    await send(1)
     const marks = [isMarked()]
     await pass(1_000)
     marks.push(isMarked())
-    api.last.respond(503, problemOf('overloaded'))
-    await pass(0)
+    await api.respond(503, problemOf('overloaded'))
     marks.push(isMarked())
     await pass(1_000)
-    api.last.respond(502)
-    await pass(0)
+    await api.respond(502)
     marks.push(isMarked())
     expect(marks).toEqual([false, true, false, true])
   })
@@ -110,73 +117,51 @@ describe('the next process sends', () => {
     expect(await closed).toMatchObject({ pending: 3, dropped: 0 })
     expect(first.client.stats).toMatchObject({ kept: 3, dropped: 0 })
     const [path = ''] = shared.paths
-    const { api } = start()
-    await pass(0)
+    const { api } = await adopting()
     expect(api.requests).toMatchObject([{ messages: ['1', '2', '3'] }])
     expect(path).toContain(api.last.key)
-    api.last.accept()
-    await pass(0)
+    await api.accept()
     expect(shared.paths).toEqual([])
   })
 
-  test('what got no response, with the same key and the same body, after kill -9', async () => {
-    const first = start()
-    first.log(3)
-    await pass(1_000)
-    first.kill()
-    const { api } = start()
-    await pass(0)
-    expect(api.requests).toMatchObject([{ key: first.api.last.key, messages: ['1', '2', '3'] }])
-  })
-
-  test('nothing whose outcome is unknown, after the window: it is dropped and reported', async () => {
-    const first = start()
-    first.log(2)
-    await pass(1_000)
-    first.api.last.respond(502)
+  test.each<[string, (request: FakeRequest) => void, number, 'sent' | 'dropped']>([
+    ['what got no response, with the same key and the same body', () => undefined, 0, 'sent'],
+    [
+      'nothing whose outcome is unknown, after the window',
+      (request) => request.respond(502),
+      HOUR_MS,
+      'dropped',
+    ],
+    ['everything that was certainly not stored', (request) => request.fail(refused()), 24 * HOUR_MS, 'sent'],
+  ])('after kill -9: %s', async (_name, end, laterMs, expected) => {
+    const first = await startSending(3)
+    end(first.api.last)
     await pass(0)
     first.kill()
-    vi.setSystemTime(Date.now() + HOUR_MS)
-    const { api, reported } = start()
-    await pass(0)
-    expect(api.requests).toEqual([])
-    expect(reported.drops).toEqual([{ messages: ['1', '2'], reason: 'outcome-unknown' }])
-    expect(shared.paths).toEqual([])
-  })
-
-  test('everything that was certainly not stored, however old it is', async () => {
-    const first = start()
-    first.log(2)
-    await pass(1_000)
-    first.api.last.fail(refused())
-    await pass(0)
-    first.kill()
-    vi.setSystemTime(Date.now() + 24 * HOUR_MS)
-    const { api } = start()
-    await pass(0)
-    expect(api.requests).toMatchObject([{ messages: ['1', '2'] }])
+    vi.setSystemTime(Date.now() + laterMs)
+    const { api, reported } = await adopting()
+    const messages = ['1', '2', '3']
+    const isSent = expected === 'sent'
+    expect(api.requests).toMatchObject(isSent ? [{ key: first.api.last.key, messages }] : [])
+    expect(reported.drops).toEqual(isSent ? [] : [{ messages, reason: 'outcome-unknown' }])
+    expect(shared.paths).toHaveLength(isSent ? 1 : 0)
   })
 
   test('nothing with a mark of a time in the future: its age is unknown', async () => {
     put(`0000000a.000000000000001-000000001-key.${Date.now() + 2 * HOUR_MS}-1.batch`, lineOf('future'))
-    const { api, reported } = start()
-    await pass(0)
+    const { api, reported } = await adopting()
     expect(api.requests).toEqual([])
     expect(reported.drops).toEqual([{ messages: ['future'], reason: 'outcome-unknown' }])
   })
 
   test('the halves of a split request under the same keys', async () => {
-    const first = start()
-    first.log(2)
-    await pass(1_000)
-    first.api.last.respond(413)
-    await pass(0)
+    const first = await startSending(2)
+    await first.api.respond(413)
     const [, accepted, lost] = first.api.requests
     accepted?.accept()
     await pass(0)
     first.kill()
-    const { api } = start()
-    await pass(0)
+    const { api } = await adopting()
     expect(api.requests).toMatchObject([{ key: lost?.key, messages: ['2'] }])
   })
 })
@@ -185,29 +170,24 @@ describe('of a split request', () => {
   test('the file is removed after those of its halves are written', async () => {
     const operations: string[] = []
     const own = shared.process()
-    const { api, log } = start(
+    const { api } = await startSending(
+      2,
       {},
       {
-        append: async (path, bytes) => {
-          await own.append(path, bytes)
-          operations.push(`append ${halfOf(path)}`)
+        write: async (path, ...rest) => {
+          await own.write(path, ...rest)
+          operations.push(`write ${halfOf(path)}`)
         },
         remove: async (path) => void operations.push(`remove ${halfOf(path)}`),
       },
     )
-    log(2)
-    await pass(1_000)
-    api.last.respond(413)
-    await pass(0)
-    expect(operations).toEqual(['append whole', 'append -1', 'append -2', 'remove whole'])
+    await api.respond(413)
+    expect(operations).toEqual(['write whole', 'write -1', 'write -2', 'remove whole'])
   })
 
   test('whose halves the disk does not take, the file stays until both are acknowledged', async () => {
-    const { api, log } = start({}, refuseHalves(shared.process()))
-    log(2)
-    await pass(1_000)
-    api.last.respond(413)
-    await pass(0)
+    const { api } = await startSending(2, {}, refuseHalves(shared.process()))
+    await api.respond(413)
     api.requests[1]?.accept()
     await pass(0)
     expect(shared.paths).toHaveLength(1)
@@ -217,20 +197,15 @@ describe('of a split request', () => {
   })
 
   test('the next process splits it again, with the same keys, if the halves were not acknowledged', async () => {
-    const first = start({}, refuseHalves(shared.process()))
-    first.log(2)
-    await pass(1_000)
-    first.api.last.respond(413)
-    await pass(0)
+    const first = await startSending(2, {}, refuseHalves(shared.process()))
+    await first.api.respond(413)
     first.api.requests[1]?.respond(502)
     const closed = first.client.close({ timeoutMs: 0 })
     await pass(1_000)
     await closed
     expect(shared.paths).toHaveLength(1)
-    const { api } = start()
-    await pass(0)
-    api.last.respond(413)
-    await pass(0)
+    const { api } = await adopting()
+    await api.respond(413)
     expect(api.requests.map(({ key }) => key)).toEqual(first.api.requests.slice(0, 3).map(({ key }) => key))
   })
 })
@@ -238,20 +213,10 @@ describe('of a split request', () => {
 describe('a damaged file', () => {
   const name = '0000000a.000000000000001-000000001-key'
 
-  test('that was cut off has the entries of its complete lines', async () => {
-    const path = await leave(3)
-    shared.files.set(path, (shared.files.get(path) ?? Buffer.alloc(0)).subarray(0, -5))
-    const { api, reported } = start()
-    await pass(0)
-    expect(api.requests).toMatchObject([{ messages: ['1', '2'] }])
-    expect(reported.errors).toEqual([])
-  })
-
   test('without a complete line is removed', async () => {
     put(`${name}.batch`, 'abc')
     put('0000000a.000000000000001-000000002-key.batch', '')
-    const { client, reported } = start()
-    await pass(0)
+    const { client, reported } = await adopting()
     expect(shared.paths).toEqual([])
     expect(reported.errors).toEqual([])
     expect(client.stats.dropped).toBe(0)
@@ -265,8 +230,7 @@ describe('a damaged file', () => {
     const line = lineOf('a', 'b')
     if (file.endsWith(`${name}.batch`)) line[20] = 0
     put(file, line)
-    const { client, api, reported } = start()
-    await pass(0)
+    const { client, api, reported } = await adopting()
     expect(api.requests).toMatchObject([{ messages: ['1'] }])
     expect(client.stats.dropped).toBe(lost)
     expect(reported.drops).toEqual([{ messages: [], reason: 'unreadable' }])
@@ -279,14 +243,11 @@ describe('a damaged file', () => {
     const damaged = lineOf('b')
     damaged[20] = 0
     put(`${name}.batch`, Buffer.concat([lineOf('a'), damaged, lineOf('c', 'd')]))
-    const first = start()
-    await pass(0)
-    first.api.last.respond(502)
-    await pass(0)
+    const first = await adopting()
+    await first.api.respond(502)
     expect(first.reported.drops).toEqual([{ messages: [], reason: 'unreadable' }])
     first.kill()
-    const second = start()
-    await pass(0)
+    const second = await adopting()
     for (const { api } of [first, second])
       expect(api.last).toMatchObject({ key: 'key', messages: ['a', 'c', 'd'] })
     expect(second.client.stats.dropped).toBe(0)
@@ -295,18 +256,14 @@ describe('a damaged file', () => {
   test('of another program is not touched', async () => {
     put('0000000a.notes.txt', 'text')
     put('key.batch', 'text')
-    start()
-    await pass(0)
+    await adopting()
     expect([...shared.files.keys()]).toContain('/spool/0000000a.notes.txt')
     expect(shared.paths).toEqual(['/spool/key.batch'])
   })
 
   test('that was deleted is dropped as unreadable, and does not stop a flush', async () => {
-    const { client, api, reported, log, spool } = start({ queueEntriesMax: 500 })
-    log(1)
-    await pass(1_000)
-    api.last.respond(503, problemOf('overloaded'), { 'retry-after': '1' })
-    await pass(0)
+    const { client, api, reported, log, spool } = await startSending(1, { queueEntriesMax: 500 })
+    await api.respond(503, problemOf('overloaded'), { 'retry-after': '1' })
     for (let i = 0; i < 10; i += 1) {
       log(100)
       await spool.written()
@@ -377,13 +334,12 @@ describe('a disk that is full', () => {
   test('is reported once until it has space, and entries are sent from memory', async () => {
     let isFull = true
     const own = shared.process()
-    const append: Disk['append'] = (path, bytes) => (isFull ? full() : own.append(path, bytes))
-    const { client, api, reported, log } = start({ batchEntriesMax: 1 }, { append })
+    const write: Disk['write'] = (...values) => (isFull ? full() : own.write(...values))
+    const { client, api, reported, send } = start({ batchEntriesMax: 1 }, { write })
     api.isAccepting = true
     for (const isFullNow of [true, true, false, true]) {
       isFull = isFullNow
-      log(1)
-      await pass(0)
+      await send(1)
     }
     expect(client.stats.accepted).toBe(4)
     expect(reported.errors).toMatchObject([
@@ -396,13 +352,12 @@ describe('a disk that is full', () => {
   test('is not asked again for each entry, and takes the rest with the next attempt', async () => {
     let isFull = true
     const own = shared.process()
-    const append = vi.fn<Disk['append']>((path, bytes) => (isFull ? full() : own.append(path, bytes)))
-    const { log } = start({}, { append })
+    const write = vi.fn<Disk['write']>((...values) => (isFull ? full() : own.write(...values)))
+    const { send } = start({}, { write })
     for (let i = 0; i < 20; i += 1) {
-      log(1)
-      await pass(0)
+      await send(1)
     }
-    expect(append).toHaveBeenCalledTimes(1)
+    expect(write).toHaveBeenCalledTimes(1)
     isFull = false
     await pass(1_000)
     expect(shared.batches).toEqual([expect.stringMatching(/(\t[^\t]*){20}\n/)])
@@ -410,25 +365,25 @@ describe('a disk that is full', () => {
 
   test('does not lose what another process left: it is sent without a mark, and its file stays until then', async () => {
     await leave(3)
-    const { client, api, reported } = start({}, { append: full, rename: renameOnly(/0{7}2\./) })
-    await pass(0)
+    const { client, api, reported } = await adopting({}, { write: full, rename: renameOnly(/0{7}2\./) })
     expect(shared.paths).toHaveLength(1)
     api.last.respond(502)
     const closed = client.close({ timeoutMs: 0 })
     await pass(1_000)
     expect(await closed).toMatchObject({ pending: 3, dropped: 0 })
     expect(reported.drops).toEqual([])
-    const { api: next } = start()
-    await pass(0)
+    const { api: next } = await adopting()
     expect(next.requests).toMatchObject([{ messages: ['1', '2', '3'] }])
   })
 
   test('gets the time of the first attempt with the mark that it takes later', async () => {
     let isFull = true
     const own = shared.process()
-    const { api, log } = start({}, { rename: (from, to) => (isFull ? full() : own.rename(from, to)) })
-    log(1)
-    await pass(1_000)
+    const { api } = await startSending(
+      1,
+      {},
+      { rename: (from, to) => (isFull ? full() : own.rename(from, to)) },
+    )
     const firstAttemptMs = Date.now()
     api.last.respond(502)
     isFull = false
@@ -438,9 +393,8 @@ describe('a disk that is full', () => {
   })
 
   test('is not said to have kept what it did not take', async () => {
-    const { client, reported, log } = start({ flushIntervalMs: HOUR_MS }, { append: full })
-    log(3)
-    await pass(0)
+    const { client, reported, send } = start({ flushIntervalMs: HOUR_MS }, { write: full })
+    await send(3)
     const closed = client.close({ remaining: 'give-up' })
     await pass(0)
     expect(await closed).toMatchObject({ pending: 0, dropped: 3 })
@@ -454,7 +408,7 @@ describe('a disk that is full', () => {
     })
     const { client, api, reported, log } = start(
       { batchEntriesMax: 10, requestsInFlightMax: 1, queueEntriesMax: 20, overflow: 'drop-newest' },
-      { append: () => gate.then(full) },
+      { write: () => gate.then(full) },
     )
     api.isAccepting = true
     log(21)
@@ -466,34 +420,23 @@ describe('a disk that is full', () => {
     expect(client.stats).toMatchObject({ accepted: 20, queuedEntries: 0, queuedBytes: 0 })
   })
 
-  test.each([true, false])(
-    'keeps the complete lines in front of a remnant (that it cuts off: %s)',
-    async (cuts) => {
-      let isFull = false
-      const own = shared.process()
-      const append: Disk['append'] = async (path, bytes) => {
-        await own.append(path, isFull ? bytes.subarray(0, 20) : bytes)
-        if (isFull) await full()
-      }
-      const truncate: Disk['truncate'] = (path, bytes) =>
-        isFull && !cuts ? full() : own.truncate(path, bytes)
-      const { log, kill } = start({}, { append, truncate })
-      log(1)
-      await pass(0)
-      isFull = true
-      log(1)
-      await pass(0)
-      expect(shared.batches[0]).toMatch(cuts ? /^[^\n]*\n$/ : /^[^\n]*\n[^\n]+$/)
-      isFull = false
-      await pass(1_000)
-      kill()
-      // `kill` ended another view of the disk.
-      for (const path of [...shared.files.keys()].filter((name) => name.endsWith('.lock')))
-        shared.files.delete(path)
-      expect(shared.batches[0]?.split('\n')).toHaveLength(3)
-      expect(shared.batches[0]).not.toContain('\0')
-    },
-  )
+  test('that took a part of a line gets the complete one in its place', async () => {
+    let isFull = false
+    const own = shared.process()
+    const write: Disk['write'] = async (path, bytes, position) => {
+      await own.write(path, isFull ? bytes.subarray(0, 20) : bytes, position)
+      if (isFull) await full()
+    }
+    const { send } = start({}, { write })
+    await send(1)
+    isFull = true
+    await send(1)
+    expect(shared.batches[0]).toMatch(/^[^\n]*\n[^\n]+$/)
+    isFull = false
+    await pass(1_000)
+    expect(parseFile(Buffer.from(shared.batches[0] ?? ''))).toMatchObject({ lost: 0, entries: { length: 2 } })
+    expect(shared.batches[0]).toMatch(/^([^\n]*\n){2}$/)
+  })
 })
 
 /** Renames files only to names that match. */
@@ -506,14 +449,12 @@ describe('a directory', () => {
   test('that cannot be used is retried each minute, and then gets what was logged before', async () => {
     let isBroken = true
     const own = shared.process()
-    const { client, api, reported, log } = start(
+    const { client, api, reported, log, send } = start(
       { batchEntriesMax: 1 },
       { lock: (path) => (isBroken ? full() : own.lock(path)) },
     )
-    log(1)
-    await pass(0)
-    api.last.respond(503, problemOf('overloaded'), { 'retry-after': '3600' })
-    await pass(0)
+    await send(1)
+    await api.respond(503, problemOf('overloaded'), { 'retry-after': '3600' })
     expect(reported.errors).toMatchObject([
       { message: expect.stringContaining('cannot be opened') as string },
     ])
@@ -530,8 +471,7 @@ describe('a directory', () => {
   test('may be shared: clients do not touch the files of each other', async () => {
     const [a, b] = [start(), start()]
     a.log(1)
-    b.log(1)
-    await pass(0)
+    await b.send(1)
     const before = shared.paths
     const third = start()
     await pass(120_000)
@@ -579,10 +519,8 @@ describe('a directory', () => {
     const files = 3_000
     for (let i = 0; i < files; i += 1)
       put(`0000000a.000000000000001-${String(i).padStart(9, '0')}-key-${i}.batch`, lineOf('left'))
-    const { client, log, reported } = start({}, {}, { bytesMax: 8 * 1024 * 1024 })
-    await pass(0)
-    log(1)
-    await pass(0)
+    const { client, reported, send } = await adopting({}, {}, { bytesMax: 8 * 1024 * 1024 })
+    await send(1)
     expect(client.stats.dropped).toBe(0)
     expect(reported.errors).toEqual([])
     const { queuedEntries, spooledEntries } = client.stats
@@ -592,10 +530,10 @@ describe('a directory', () => {
 })
 
 describe('a disk that hangs', () => {
-  const late = { kind: 'spool', message: expect.stringContaining('did not answer within 5000 ms') as string }
+  const late = { kind: 'spool', message: expect.stringContaining('did not respond within 5000 ms') as string }
 
   test.each<[string, Partial<Disk>]>([
-    ['while it writes', { append: hang }],
+    ['while it writes', { write: hang }],
     ['while it marks an attempt', { rename: hang }],
     ['before there is a directory', { lock: hang }],
   ])('%s delays requests by five seconds at most, and is reported once', async (_name, hanging) => {
@@ -606,7 +544,7 @@ describe('a disk that hangs', () => {
     expect(client.stats.accepted).toBe(0)
     await pass(200)
     expect(client.stats.accepted).toBe(4)
-    // It is not waited for again before it has answered.
+    // It is not waited for again before it has responded.
     log(4)
     await pass(1)
     expect(client.stats.accepted).toBe(8)
@@ -617,13 +555,10 @@ describe('a disk that hangs', () => {
     let renames = 0
     const own = shared.process()
     const rename: Disk['rename'] = (from, to) => ((renames += 1) > 1 ? hang() : own.rename(from, to))
-    const { client, api, reported, log } = start({}, { rename })
-    log(1)
-    await pass(1_000)
+    const { client, api, reported } = await startSending(1, {}, { rename })
     api.last.respond(503, problemOf('overloaded'))
     await pass(5_500)
-    api.last.accept()
-    await pass(0)
+    await api.accept()
     expect(client.stats.accepted).toBe(1)
     expect(reported.errors).toMatchObject([late])
   })
@@ -643,25 +578,25 @@ describe('a disk that hangs', () => {
     expect(shared.paths).toHaveLength(1)
   })
 
-  test('is waited for again when it has answered', async () => {
-    const answers: (() => void)[] = []
-    const rename = (): Promise<void> => new Promise((resolve) => answers.push(resolve))
+  test('is waited for again when it has responded', async () => {
+    const responses: (() => void)[] = []
+    const rename = (): Promise<void> => new Promise((resolve) => responses.push(resolve))
     const { client, api, log } = start({}, { rename })
     api.isAccepting = true
     log(1)
     await pass(6_500)
     expect(client.stats.accepted).toBe(1)
-    answers[0]?.()
+    responses[0]?.()
     log(1)
     await pass(2_000)
     expect(client.stats.accepted).toBe(1)
-    answers[1]?.()
+    responses[1]?.()
     await pass(0)
     expect(client.stats.accepted).toBe(2)
   })
 
   test.each<[string, Partial<Disk>]>([
-    ['while it writes', { append: hang }],
+    ['while it writes', { write: hang }],
     ['while it marks or removes a mark', { rename: hang }],
     ['while it creates the lock', { lock: hang }],
   ])('%s delays the end of a close by half a second', async (_name, hanging) => {
@@ -676,29 +611,15 @@ describe('a disk that hangs', () => {
   })
 
   test('gets few operations at a time and a limited number of batches, and memory is bounded', async () => {
-    const append = vi.fn<Disk['append']>(hang)
-    const spool = new DiskSpool({ directory: '/spool' }, { disk: { ...shared.process(), append } })
+    const write = vi.fn<Disk['write']>(hang)
     const errors: string[] = []
-    spool.open({
-      onRecovered: () => undefined,
-      onLost: () => undefined,
-      onError: (message) => errors.push(message),
-    })
-    const text = 'x'.repeat(30_000)
-    const useRecords = async (count: number): Promise<number> => {
-      for (let i = 0; i < count; i += 1) {
-        const record = spool.create('key')
-        record?.add(`${text}${i}`, text.length)
-        if (i % 100 === 0) await pass(0)
-        void record?.remove()
-      }
-      return heapBytes()
-    }
+    const spool = openSpool({ write }, errors)
+    const useRecords = recordUser(spool, 'x'.repeat(30_000))
     const before = await useRecords(10_000)
     expect(spool.create('key')).toBeUndefined()
     expect(errors).toEqual([expect.stringContaining('does not keep up')])
     expect((await useRecords(10_000)) - before).toBeLessThan(2_000_000)
-    expect(append).toHaveBeenCalledTimes(4)
+    expect(write).toHaveBeenCalledTimes(4)
   })
 
   test('does not mean that more was logged at once than the queue takes: the disk gets the last entries', async () => {
@@ -716,20 +637,29 @@ describe('a disk that hangs', () => {
 })
 
 test('records whose files cannot be removed need no memory', async () => {
-  const spool = new DiskSpool(
-    { directory: '/spool' },
-    { disk: { ...shared.process(), append: full, remove: full } },
-  )
-  spool.open({ onRecovered: ignore, onLost: ignore, onError: ignore })
-  const useRecords = async (count: number): Promise<number> => {
-    for (let i = 0; i < count; i += 1) {
-      const record = spool.create('key')
-      record?.add('{}', 2)
-      await record?.remove()
-    }
-    return heapBytes()
-  }
+  const useRecords = recordUser(openSpool({ write: full, remove: full }), '{}')
   const before = await useRecords(1_000)
   // 10,000 records would have about 5 MB.
   expect((await useRecords(10_000)) - before).toBeLessThan(1_000_000)
 })
+
+/** A spool without a client. */
+function openSpool(disk: Partial<Disk>, errors: string[] = []): DiskSpool {
+  const spool = new DiskSpool({ directory: '/spool' }, { ...shared.process(), ...disk })
+  spool.open({ onRecovered: ignore, onLost: ignore, onError: (message) => errors.push(message) })
+  return spool
+}
+
+/** Uses records one after the other. @returns the memory in use afterwards */
+function recordUser(spool: DiskSpool, json: string): (count: number) => Promise<number> {
+  return async (count) => {
+    for (let i = 0; i < count; i += 1) {
+      const record = spool.create('key')
+      record?.add(`${json}${i}`, json.length)
+      if (i % 100 === 0) await pass(0)
+      void record?.remove()
+    }
+    await pass(0)
+    return heapBytes()
+  }
+}

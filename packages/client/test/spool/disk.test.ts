@@ -1,5 +1,5 @@
 import { execFile } from 'node:child_process'
-import { link, mkdtemp, open, readdir, rename, rm, stat, writeFile } from 'node:fs/promises'
+import { link, mkdtemp, open, readdir, readFile, rename, rm, stat, writeFile } from 'node:fs/promises'
 import { Server } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -70,7 +70,7 @@ describe('a lock', () => {
 
 test('files are only readable by their owner, and removed without an error if they do not exist', async () => {
   const path = join(directory, 'file')
-  await disk.append(path, Buffer.from('1'))
+  await disk.write(path, Buffer.from('1'), 0)
   expect((await stat(path)).mode & 0o777).toBe(0o600)
   for (let i = 0; i < 2; i += 1) await disk.remove(path)
 })
@@ -92,8 +92,9 @@ test('fsync waits for the disk, of the file and of a new name', async () => {
   for (const fsync of [false, true]) {
     const synced = systemDisk(fsync)
     const path = join(directory, String(fsync))
-    await synced.append(path, Buffer.from('1'))
-    await synced.append(path, Buffer.from('2'))
+    await synced.write(path, Buffer.from('12'), 0)
+    await synced.write(path, Buffer.from('3'), 1)
+    expect(await readFile(path, 'utf8')).toBe('13')
     await synced.rename(path, `${path}.marked`)
   }
   expect(calls).toEqual(['datasync', 'sync', 'datasync', 'sync'])

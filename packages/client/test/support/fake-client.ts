@@ -1,7 +1,7 @@
 import { type ClientOptions, SluiceClient } from '../../src/index.ts'
 import type { DropReason, QueuedEntry, Rejection, Retry, Settlement, SluiceError } from '../../src/index.ts'
 import { systemPlatform } from '../../src/platform.ts'
-import { FakeFetch } from './fake-fetch.ts'
+import { FakeFetch, pass } from './fake-fetch.ts'
 
 /** What the hooks were called with. */
 interface Reported {
@@ -44,5 +44,17 @@ export function fakeClient(options: Partial<ClientOptions> = {}, random: number 
   const log = (count: number): void => {
     for (let i = 0; i < count; i += 1) client.info(String((logged += 1)))
   }
-  return { client, api, reported, log }
+  /** Lets the client send them, unless they are to wait. */
+  const send = async (count: number, waitMs = 0): Promise<void> => {
+    log(count)
+    await pass(waitMs)
+  }
+  return { client, api, reported, log, send }
+}
+
+/** A fake client whose first entries are in flight. */
+export async function sending(entries: number, ...options: Parameters<typeof fakeClient>) {
+  const fake = fakeClient(...options)
+  await fake.send(entries, 1_000)
+  return fake
 }

@@ -37,14 +37,35 @@ export class FakeFetch {
       if (this.isAccepting) request.accept()
     })
 
+  /** The messages of each request. */
+  get messages(): unknown[] {
+    return this.requests.map(({ messages }) => messages)
+  }
+
   get last(): FakeRequest {
     const last = this.requests.at(-1)
     if (last === undefined) throw new Error('there was no request')
     return last
   }
+
+  /** Ends the last request, and lets the client handle it. */
+  async respond(...response: Parameters<FakeRequest['respond']>): Promise<void> {
+    this.last.respond(...response)
+    await pass(0)
+  }
+
+  async accept(): Promise<void> {
+    this.last.accept()
+    await pass(0)
+  }
+
+  async fail(error: unknown): Promise<void> {
+    this.last.fail(error)
+    await pass(0)
+  }
 }
 
-/** @param content a text as it is, or a value as JSON */
+/** @param content a string as it is, or a value as JSON */
 function toBody(content: unknown): string | null {
   return content === undefined ? null : typeof content === 'string' ? content : JSON.stringify(content)
 }

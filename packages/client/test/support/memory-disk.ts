@@ -40,11 +40,10 @@ export class MemoryDisk {
       return bytes
     }
     return {
-      append: operation((path, bytes) => {
-        this.files.set(path, Buffer.concat([this.files.get(path) ?? Buffer.alloc(0), bytes]))
-      }),
-      truncate: operation((path, bytes) => {
-        this.files.set(path, read(path).subarray(0, bytes))
+      write: operation((path, bytes, position) => {
+        const old = this.files.get(path) ?? Buffer.alloc(0)
+        const rest = old.subarray(position + bytes.length)
+        this.files.set(path, Buffer.concat([old.subarray(0, position), bytes, rest]))
       }),
       rename: operation((from, to) => {
         this.files.set(to, read(from))

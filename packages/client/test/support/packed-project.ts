@@ -1,16 +1,17 @@
 import { execFile } from 'node:child_process'
-import { cp, mkdir, mkdtemp, realpath, rm, symlink, writeFile } from 'node:fs/promises'
+import { cp, mkdir, mkdtemp, readdir, readFile, realpath, rm, symlink, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { promisify } from 'node:util'
+import { expect } from 'vitest'
 
 const run = promisify(execFile)
 const root = fileURLToPath(new URL('../../../../', import.meta.url))
 
 export interface PackedProject {
   readonly path: string
-  /** Only this knows which folder to remove: a path computed from `path` could be that of the repository. */
+  /** Only this knows which folder to remove: a path computed from `path` could be a folder of the repository. */
   readonly remove: () => Promise<void>
 }
 
@@ -58,4 +59,43 @@ async function packAll(repository: string, names: readonly string[]): Promise<st
     archives.push(join(cwd, filename))
   }
   return archives
+}
+
+/** Checks that an installed package has compiled files and nothing else. @returns its manifest */
+export async function checkInstalled(folder: string): Promise<Readonly<Record<string, unknown>>> {
+  const files = await readdir(folder, { recursive: true })
+  const others = files.filter((file) => !/^dist(\/|$)/.test(file))
+  expect(others.toSorted((a, b) => a.localeCompare(b))).toEqual(['LICENSE', 'package.json', 'README.md'])
+  expect(files.filter((file) => /\.\w+$/.test(file) && !/\.(js|d\.ts|json|md)$/.test(file))).toEqual([])
+  const manifest = JSON.parse(await readFile(join(folder, 'package.json'), 'utf8')) as Record<string, unknown>
+  expect(manifest).not.toHaveProperty('devDependencies')
+  expect(manifest).not.toHaveProperty('scripts')
+  return manifest
+}
+
+/** What the compiler says of a program that uses the declarations, with each way to resolve modules. */
+export async function compile(project: string, program: string): Promise<string> {
+  await writeFile(join(project, 'consumer.ts'), program)
+  let output = ''
+  for (const options of [
+    { module: 'node16', moduleResolution: 'node16', lib: ['es2022', 'esnext.disposable'] },
+    { module: 'esnext', moduleResolution: 'bundler', lib: ['es2022', 'dom', 'esnext.disposable'] },
+  ]) {
+    const compilerOptions = {
+      ...options,
+      target: 'es2022',
+      strict: true,
+      exactOptionalPropertyTypes: true,
+      skipLibCheck: false,
+      noEmit: true,
+      types: ['node'],
+      typeRoots: [join(root, 'node_modules/@types')],
+    }
+    const config = { compilerOptions, files: ['consumer.ts'] }
+    await writeFile(join(project, 'tsconfig.json'), JSON.stringify(config))
+    const tsc = join(root, 'node_modules/.bin/tsc')
+    const compiled = await run(tsc, ['--project', project]).catch((error: { stdout: string }) => error)
+    output += compiled.stdout
+  }
+  return output
 }

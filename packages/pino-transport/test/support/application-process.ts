@@ -5,7 +5,7 @@ import type { ApplicationSettings, Command } from './application.ts'
 
 const program = fileURLToPath(new URL('application.ts', import.meta.url))
 
-/** Runs the application, and tells it what to do. */
+/** Runs the application, and passes it commands. */
 export class ApplicationProcess {
   readonly #child: ChildProcess
   readonly exited: Promise<{ readonly code: number | null; readonly tookMs: number }>
@@ -18,8 +18,8 @@ export class ApplicationProcess {
       stdio: ['ignore', 'pipe', 'pipe', 'ipc'],
     })
     this.#child.stdout?.resume()
-    this.#child.stderr?.on('data', (text: Buffer) => {
-      this.stderr += text.toString()
+    this.#child.stderr?.on('data', (output: Buffer) => {
+      this.stderr += output.toString()
     })
     this.exited = once(this.#child, 'close').then(([code]) => ({
       code: code as number | null,
@@ -29,15 +29,15 @@ export class ApplicationProcess {
 
   /** Resolves with the result, when the application has done it. */
   async ask(command: Command): Promise<unknown> {
-    const answer = once(this.#child, 'message')
-    this.#tell(command)
-    const [{ result }] = (await answer) as [{ result: unknown }]
+    const response = once(this.#child, 'message')
+    this.#send(command)
+    const [{ result }] = (await response) as [{ result: unknown }]
     return result
   }
 
   /** For a command that ends the process. Resolves when it has ended. */
   async end(command: Command): Promise<{ readonly code: number | null; readonly tookMs: number }> {
-    this.#tell(command)
+    this.#send(command)
     return this.exited
   }
 
@@ -46,7 +46,7 @@ export class ApplicationProcess {
     await this.exited
   }
 
-  #tell(command: Command): void {
+  #send(command: Command): void {
     this.#askedAtMs = performance.now()
     this.#child.send(command)
   }

@@ -65,9 +65,9 @@ function logFields({ level, fields, message }: Command & { act: 'fields' }): voi
 
 async function log({ from, to, turns = 0, pad = 0 }: Command & { act: 'log' }): Promise<number> {
   const startedAtMs = performance.now()
-  const text = 'x'.repeat(pad)
+  const value = 'x'.repeat(pad)
   for (let i = from; i < to; i += 1) {
-    if (pad > 0) logger.info({ pad: text }, `m-${i}`)
+    if (pad > 0) logger.info({ pad: value }, `m-${i}`)
     else logger.info(`m-${i}`)
     if (turns > 0 && i % turns === 0) await setImmediate()
   }
