@@ -1,5 +1,4 @@
 import type { QueuedEntry } from './entry.ts'
-import type { Settlement } from './hooks.ts'
 import type { SpoolRecord } from './spool.ts'
 
 /** The number of entries by their outcomes. */
@@ -26,8 +25,6 @@ export class Batch {
   readonly openedAtMs: number
   /** Undefined if the batch is not in the spool. */
   record: SpoolRecord | undefined
-  /** Gets the end of a request that the caller made, with its own key. Such a batch is never split: its parts would have other keys. */
-  onSettlement: ((settlement: Settlement) => void) | undefined
   /** Empty if they are not loaded: then they are only in the spool. */
   entries: QueuedEntry[] = []
   isLoaded = true

@@ -1,9 +1,9 @@
 /// <reference lib="esnext.disposable" preserve="true" />
-import { Batch, type EntryCounts } from './batch.ts'
+import type { EntryCounts } from './batch.ts'
 import { Delivery, type Persistence, persistences, type Watch } from './delivery.ts'
-import { readRequest, utf8Bytes } from './encode.ts'
+import { utf8Bytes } from './encode.ts'
 import { contractLimits } from './entry.ts'
-import { HookCaller, type Settlement, type SluiceError } from './hooks.ts'
+import { HookCaller, type SluiceError } from './hooks.ts'
 import { Logger } from './logger.ts'
 import { copyFields } from './metadata.ts'
 import { type ClientOptions, readOptions } from './options.ts'
@@ -89,27 +89,6 @@ export class SluiceClient extends Logger {
     if (json.trim() === '') return reject('invalid_json', 'must not be empty')
     // A spool separates entries by them. In JSON, they are only white space: strings have escapes.
     this.#delivery.add(json.replaceAll(/[\t\r\n]+/g, ' '), tag)
-  }
-
-  /**
-   * Sends exactly these entries, in this order, in one request with this idempotency key. For programs that choose keys which follow from the
-   * origin of the entries, so that the same request can be made again after a crash. The request is retried as the options say, is not split,
-   * and is not kept in the spool.
-   *
-   * @param entries 1 to 100 JSON strings, which are sent as they are
-   * @param idempotencyKey 1 to 255 visible ASCII characters. Another body with the same key is rejected
-   * @returns the end of the request. Rejects with a TypeError if the arguments are invalid, and for no other reason
-   */
-  async sendRequest(entries: readonly string[], idempotencyKey: string): Promise<Settlement> {
-    const queued = readRequest(entries, idempotencyKey)
-    const settlement = new Promise<Settlement>((resolve) => {
-      // Without a record in the spool: who chooses the key can make the same request again.
-      const batch = new Batch(idempotencyKey, 0)
-      batch.onSettlement = resolve
-      for (const entry of queued) batch.add(entry)
-      this.#delivery.addRequest(batch)
-    })
-    return keepAliveUntil(settlement)
   }
 
   /**

@@ -42,7 +42,7 @@ export interface Watch {
  *     add ──▶ open ──▶ full ──┐
  *              │ due          │ #pump, when a request may start       #settle
  *              └──────────────┴─────────────▶ in flight ───────────▶ settled
- *     addRequest,                    #pump ▲   │   │                    ▲
+ *                                    #pump ▲   │   │                    ▲
  *     #recover ────────▶ waiting ──────────┘   │   └─▶ split ───────────┘ with its halves, which are delayed
  *                                          ▲   │ #delay                 │
  *                                          └─ delayed ──────────────────┘ overflow, or given up by a close
@@ -141,17 +141,6 @@ export class Delivery {
     const hasRoom = this.queue.makeRoom(1, entry.bytes, (bytes) => this.#spool?.hasRoomFor(bytes) ?? true)
     if (!hasRoom) this.#drop(entry, 'overflow')
     else if (this.queue.add(entry, this.#platform.monotonicMs())) this.#pumpSoon()
-    this.#settleOverflowed()
-  }
-
-  /** Adds a request that the caller made. It is sent as soon as possible. */
-  addRequest(batch: Batch): void {
-    if (this.#isClosing) return this.#report(batch, { outcome: 'closed' })
-    if (this.queue.makeRoom(batch.count, batch.bytes)) {
-      this.queue.count(batch)
-      this.queue.delay(batch)
-      this.#pumpSoon()
-    } else this.#report(batch, { outcome: 'overflow' })
     this.#settleOverflowed()
   }
 
@@ -307,8 +296,7 @@ export class Delivery {
     this.retry.succeed()
     if (outcome.kind === 'processed')
       this.#settle(batch, { outcome: 'answered', accepted: outcome.accepted, rejections: outcome.rejections })
-    else if (outcome.kind === 'too-large' && batch.count > 1 && batch.onSettlement === undefined)
-      await this.#split(batch)
+    else if (outcome.kind === 'too-large' && batch.count > 1) await this.#split(batch)
     else this.#reject(batch, outcome.error)
   }
 
@@ -419,7 +407,6 @@ export class Delivery {
       whole.count -= count
       if (whole.count === 0) void whole.record?.remove()
     }
-    batch.onSettlement?.(settlement)
     // The API lists several errors of one entry.
     const reported = new Set<number>()
     for (const { index, error } of rejections) {

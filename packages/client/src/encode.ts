@@ -1,5 +1,5 @@
 import { environments, hasAtMostCharacters, levels, limits, sources } from '@sluice/schema/limits'
-import type { Entry, EntryError, Metadata, QueuedEntry } from './entry.ts'
+import type { Entry, EntryError, Metadata } from './entry.ts'
 
 /** Thrown while an entry is encoded, if it exceeds a limit of the API. */
 export class LimitError extends Error {
@@ -133,31 +133,8 @@ export function splitEntry(entry: Entry): { fields: Entry; others: Metadata | un
   return { fields: fields as Entry, others }
 }
 
-/** Visible ASCII, as the API accepts it. */
-const KEY = /^[!-~]{1,255}$/
 /** `{"logs":[` and `]}`. */
 export const ENVELOPE_BYTES = 11
-
-/**
- * Checks a request that the caller made.
- *
- * @param jsons entries as JSON
- * @throws TypeError
- */
-export function readRequest(jsons: readonly string[], idempotencyKey: string): QueuedEntry[] {
-  if (typeof idempotencyKey !== 'string' || !KEY.test(idempotencyKey))
-    throw new TypeError('the idempotency key must have 1 to 255 visible ASCII characters')
-  const { entriesPerRequestMax, bodyBytesMax } = limits
-  if (!Array.isArray(jsons) || jsons.length < 1 || jsons.length > entriesPerRequestMax)
-    throw new TypeError(`a request must have 1 to ${entriesPerRequestMax} entries`)
-  const entries = jsons.map((json: unknown) => {
-    if (typeof json !== 'string' || json.trim() === '') throw new TypeError('each entry must be JSON')
-    return { json, bytes: utf8Bytes(json), tag: undefined }
-  })
-  const bytes = entries.reduce((sum, entry) => sum + entry.bytes, ENVELOPE_BYTES + entries.length - 1)
-  if (bytes > bodyBytesMax) throw new TypeError(`a request must have at most ${bodyBytesMax} bytes`)
-  return entries
-}
 
 const { Buffer } = globalThis as { Buffer?: { byteLength: (string: string) => number } }
 const encoder = new TextEncoder()
