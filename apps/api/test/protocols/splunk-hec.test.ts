@@ -3,26 +3,23 @@ import type { LightMyRequestResponse } from 'fastify'
 import { describe, expect, it } from 'vitest'
 import { Problem } from '../../src/problems.ts'
 import { jsonEvents } from '../../src/protocols/splunk-hec.ts'
-import { sharedTestApi } from '../support/shared-api.ts'
+import { sharedTestApi, storedMetadata, storedRows } from '../support/shared-api.ts'
 
 const api = sharedTestApi()
 
+/** @param path after `/services/collector` */
 const send = (
   body: string | Buffer,
-  {
-    path = '/services/collector',
-    headers = {},
-  }: { path?: string; headers?: Record<string, string | undefined> } = {},
+  path = '',
+  headers: Readonly<Record<string, string | undefined>> = {},
 ): Promise<LightMyRequestResponse> =>
   api.post(body, {
-    url: path,
+    url: `/services/collector${path}`,
     headers: { 'content-type': undefined, authorization: `Splunk ${api.key}`, ...headers },
   })
 
 const concatenated = (...events: readonly unknown[]): string =>
   events.map((event) => JSON.stringify(event)).join('')
-const metadata = (): unknown[] =>
-  api.queue.rows.map(({ metadata_text }) => JSON.parse(metadata_text ?? '{}') as unknown)
 
 describe('events', () => {
   it.each(['', '/event', '/event/1.0'])('are stored from /services/collector%s', async (path) => {
@@ -39,15 +36,15 @@ describe('events', () => {
         },
         { time: '1763632801.5', event: { message: 'object', level: 'fatal', service: 'shop', n: 1 } },
       ),
-      { path: `/services/collector${path}` },
+      path,
     )
     expect([answer.statusCode, answer.body]).toEqual([200, '{"text":"Success","code":0}'])
     expect(answer.headers['content-type']).toBe('application/json; charset=utf-8')
-    expect(api.queue.rows).toMatchObject([
+    expect(storedRows(api)).toMatchObject([
       { timestamp: '2025-11-20T10:00:00.123456Z', level: 'warn', message: 'text', service: '' },
       { timestamp: '2025-11-20T10:00:01.5Z', level: 'error', message: 'object', service: 'shop' },
     ])
-    expect(metadata()).toEqual([
+    expect(storedMetadata(api)).toEqual([
       { region: 'eu', host: 'h', source: '/var/log/x', sourcetype: 'syslog', index: 'main' },
       { n: 1, originalLevel: 'fatal' },
     ])
@@ -76,7 +73,7 @@ describe('events', () => {
     )
     expect(api.queue.rows.map(({ message }) => message)).toEqual(['m', 'e', 'of a container', 'inner'])
     expect(api.queue.rows[0]).toMatchObject({ timestamp: '2025-11-20T10:00:00Z' })
-    expect(metadata()).toEqual([
+    expect(storedMetadata(api)).toEqual([
       { timestamp_2: 'x', source: 'y', msg_2: 'f', source_2: 's', extra: true },
       { host: '', foo: null, fields: [1], time: 'soon' },
       { source: 'stdout', tag: 't' },
@@ -111,12 +108,7 @@ describe('events', () => {
     ['a blank event', { event: '' }, 13, 'Event field cannot be blank'],
     ['an event that is null', { event: null }, 13, 'Event field cannot be blank'],
     ['a text', 'x', 6, 'Invalid data format'],
-    [
-      'an event that is too deep',
-      { event: JSON.parse('['.repeat(30) + ']'.repeat(30)) as unknown },
-      6,
-      'Invalid data format',
-    ],
+    ['a deep event', { event: JSON.parse('['.repeat(30) + ']'.repeat(30)) }, 6, 'Invalid data format'],
   ])('with only %s are rejected', async (_what, event, code, text) => {
     const answer = await send(concatenated(event))
     expect(answer.statusCode).toBe(400)
@@ -163,7 +155,7 @@ describe("Docker's logging driver", () => {
       { level: 'warn', message: 'fields', service: 'checkout' },
       { level: 'log', message: JSON.stringify({ line: null, ...origin }), service: '' },
     ])
-    expect(metadata()).toEqual([
+    expect(storedMetadata(api)).toEqual([
       { region: 'eu', source: 'stderr', tag: 'shop', host: 'node1' },
       { n: 1, tag: 'own', region: 'eu', source: 'stderr', tag_2: 'shop', host: 'node1' },
       { line: null, ...origin, host: 'node1' },
@@ -174,23 +166,24 @@ describe("Docker's logging driver", () => {
 describe('raw events', () => {
   it('are lines', async () => {
     const body = Buffer.concat([Buffer.from('one\r\n\ntwo {"a":1}\n'), Buffer.from([0x61, 0xff])])
-    const answer = await send(body, {
-      path: '/services/collector/raw?host=h&sourcetype=s&sourcetype=t&time=1763632800.25&channel=c&other=x',
-    })
+    const query = '?host=h&sourcetype=s&sourcetype=t&time=1763632800.25&channel=c&other=x'
+    const answer = await send(body, `/raw${query}`)
     expect(answer.json()).toMatchObject({ text: 'Success', code: 0, ackId: expect.any(Number) as unknown })
     expect(api.queue.rows).toMatchObject([
       { message: 'one', level: 'log', timestamp: '2025-11-20T10:00:00.25Z' },
       { message: 'two {"a":1}' },
       { message: 'a\u{FFFD}' },
     ])
-    expect(metadata()[0]).toEqual({ host: 'h', sourcetype: 's', sourcetype_2: 't' })
+    expect(storedMetadata(api)[0]).toEqual({ host: 'h', sourcetype: 's', sourcetype_2: 't' })
   })
 
   it('keep the parameters of their request, whatever they are', async () => {
-    const path = `/services/collector/raw?time=yesterday&time=1763632800&time=1&source=${'s'.repeat(5_000)}&index=`
-    expect((await send('x', { path })).statusCode).toBe(200)
+    const path = `/raw?time=yesterday&time=1763632800&time=1&source=${'s'.repeat(5_000)}&index=`
+    expect((await send('x', path)).statusCode).toBe(200)
     expect(api.queue.rows).toMatchObject([{ timestamp: '2025-11-20T10:00:00Z' }])
-    expect(metadata()).toEqual([{ source: 's'.repeat(5_000), index: '', time: 'yesterday', time_2: '1' }])
+    expect(storedMetadata(api)).toEqual([
+      { source: 's'.repeat(5_000), index: '', time: 'yesterday', time_2: '1' },
+    ])
   })
 
   it('may have 16 values of parameters, because each row has them', async () => {
@@ -198,16 +191,14 @@ describe('raw events', () => {
       [16, 200],
       [17, 400],
     ] as const) {
-      const answer = await send('x', { path: `/services/collector/raw?${'host=h&'.repeat(count)}other=o` })
+      const answer = await send('x', `/raw?${'host=h&'.repeat(count)}other=o`)
       expect(answer.statusCode).toBe(status)
     }
     expect(api.queue.rows).toHaveLength(1)
   })
 
   it('with lines that are too long are stored without these', async () => {
-    const answer = await send(`a\n${'x'.repeat(600_000)}\n${'y'.repeat(70_000)}\nb`, {
-      path: '/services/collector/raw/1.0',
-    })
+    const answer = await send(`a\n${'x'.repeat(600_000)}\n${'y'.repeat(70_000)}\nb`, '/raw/1.0')
     expect(answer.json()).toMatchObject({ code: 0, rejected: 2, 'invalid-event-number': 1 })
     expect(api.queue.rows.length).toBe(2)
   })
@@ -216,13 +207,10 @@ describe('raw events', () => {
 describe('acknowledgements', () => {
   it('are true, because a request is stored before it gets its number', async () => {
     const headers = { 'x-splunk-request-channel': 'c' }
-    const first = (await send('{"event":1}', { headers })).json<{ ackId: number }>().ackId
-    const second = (await send('{"event":1}', { headers })).json<{ ackId: number }>().ackId
+    const first = (await send('{"event":1}', '', headers)).json<{ ackId: number }>().ackId
+    const second = (await send('{"event":1}', '', headers)).json<{ ackId: number }>().ackId
     expect(first).not.toBe(second)
-    const answer = await send(JSON.stringify({ acks: [first, second] }), {
-      path: '/services/collector/ack',
-      headers,
-    })
+    const answer = await send(JSON.stringify({ acks: [first, second] }), '/ack', headers)
     expect(answer.statusCode).toBe(200)
     expect(answer.json()).toEqual({ acks: { [first]: true, [second]: true } })
     expect(api.queue.rows.length).toBe(2)
@@ -233,50 +221,38 @@ describe('acknowledgements', () => {
     ['the body as its key', { 'sluice-idempotency': 'body' }],
   ])('have the number of the first answer in a replay of a request with %s', async (_what, more) => {
     const headers = { 'x-splunk-request-channel': 'c', ...more }
-    const first = await send('{"event":1}', { headers })
-    const second = await send('{"event":1}', { headers })
+    const first = await send('{"event":1}', '', headers)
+    const second = await send('{"event":1}', '', headers)
     expect(second.headers['idempotency-replayed']).toBe('true')
     expect(second.body).toBe(first.body)
     const other = { ...headers, ...('idempotency-key' in more ? { 'idempotency-key': 'l' } : {}) }
-    expect((await send('{"event":2}', { headers: other })).body).not.toBe(first.body)
+    expect((await send('{"event":2}', '', other)).body).not.toBe(first.body)
   })
 
   it('are answered for a body of up to 16 KiB', async () => {
-    const path = '/services/collector/ack'
     const body = `{"acks":[${' '.repeat(16_384 - 12)}7]}`
-    const answer = await send(body, { path })
+    const answer = await send(body, '/ack')
     expect([answer.statusCode, answer.json()]).toEqual([200, { acks: { 7: true } }])
-    expect((await send(`${body} `, { path })).statusCode).toBe(413)
+    expect((await send(`${body} `, '/ack')).statusCode).toBe(413)
   })
 
-  it.each([
-    '',
-    '{',
-    '7',
-    '{"acks":7}',
-    '{"acks":["x"]}',
-    '{"acks":[1e400]}',
-    `{"acks":[${'1,'.repeat(40_000)}1]}`,
-  ])('are not answered for %#', async (body) => {
-    const answer = await send(body, { path: '/services/collector/ack' })
-    expect([400, 413]).toContain(answer.statusCode)
-  })
+  it.each(['', '{', '7', '{"acks":7}', '{"acks":["x"]}', '{"acks":[1e400]}'])(
+    'are not answered for %j',
+    async (body) => {
+      expect((await send(body, '/ack')).statusCode).toBe(400)
+    },
+  )
 })
 
 describe('a key', () => {
   it('may be the password', async () => {
     const authorization = `Basic ${Buffer.from(`x:${api.key}`).toString('base64')}`
-    expect((await send('{"event":1}', { headers: { authorization } })).statusCode).toBe(200)
-  })
-
-  it.each(['Splunk x', undefined])('is not %s', async (authorization) => {
-    const answer = await send('{"event":1}', { headers: { authorization } })
-    expect([answer.statusCode, answer.json<{ code: number }>().code]).toEqual([401, 3])
+    expect((await send('{"event":1}', '', { authorization })).statusCode).toBe(200)
   })
 
   it('must not be in the URL', async () => {
-    const answer = await send('{"event":1}', { path: `/services/collector?token=${api.key}` })
-    expect(answer.statusCode).toBe(401)
+    const answer = await send('{"event":1}', `?token=${api.key}`)
+    expect([answer.statusCode, answer.json<{ code: number }>().code]).toEqual([401, 3])
     expect(answer.json<{ detail: string }>().detail).toContain('Authorization header')
     expect(api.queue.adds).toEqual([])
   })
