@@ -54,7 +54,7 @@ describe('Intake', () => {
     ])
   })
 
-  it('answers with the id of the row, scanned or parsed', async () => {
+  it('responds with the id of the row, scanned or parsed', async () => {
     for (const members of ['', ',"n":1e400']) {
       const { answer, lines } = await parse(`{"level":"info","message":"m"${members}}`)
       const { id } = JSON.parse(answer) as { id: string }

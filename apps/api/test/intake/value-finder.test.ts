@@ -61,7 +61,7 @@ describe('ValueFinder', () => {
     expect(find(text, streams)).toEqual([['stream'], ['line', { '\n': 1, '\\': 2 }]])
   })
 
-  it('tells where the first of several values ends', () => {
+  it('has the end of the first of several values', () => {
     const body = Buffer.from('{"a":1} {"b":2}')
     const finder = finish(search(body, { take: 'event' }, 0)).result
     expect([finder.isInvalid, finder.rootEnd]).toEqual([true, 7])

@@ -14,7 +14,7 @@ const send = (
 
 describe('logs', () => {
   it('are stored', async () => {
-    const answer = await send([
+    const response = await send([
       {
         message: 'one',
         status: 'warn',
@@ -28,7 +28,7 @@ describe('logs', () => {
       { message: 'three', status: 'odd', level: 'error', env: 'dev', ddtags: 'env:prod' },
       { message: 'four', status: 200 },
     ])
-    expect([answer.statusCode, answer.body]).toEqual([202, '{}'])
+    expect([response.statusCode, response.body]).toEqual([202, '{}'])
     expect(storedRows(api)).toMatchObject([
       {
         message: 'one',
@@ -60,7 +60,7 @@ describe('logs', () => {
     expect(api.queue.rows.length).toBe(1)
   })
 
-  it('are answered with 202 if one is stored, else with 400', async () => {
+  it('have a 202 if one is stored, else a 400', async () => {
     const long = { message: 'm'.repeat(limits.messageCharactersMax + 1) }
     const partly = await send([7, { message: 'a' }, long])
     expect(partly.statusCode).toBe(202)
@@ -78,9 +78,9 @@ describe('logs', () => {
     ['bytes that are not UTF-8', Buffer.from([0x22, 0xff, 0x22]), 400],
     ['too many logs', `[${'{"a":1},'.repeat(limits.recordsPerRequestMax)}{"a":1}]`, 413],
   ])('in %s are rejected, and nothing is stored', async (_what, body, status) => {
-    const answer = await send(body)
-    expect(answer.statusCode).toBe(status)
-    expect(answer.json()).toMatchObject({ errors: [{ status: String(status) }] })
+    const response = await send(body)
+    expect(response.statusCode).toBe(status)
+    expect(response.json()).toMatchObject({ errors: [{ status: String(status) }] })
     expect(api.queue.adds).toEqual([])
   })
 })

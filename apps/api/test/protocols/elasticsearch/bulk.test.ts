@@ -32,8 +32,8 @@ async function itemsOf(body: string | Buffer, url?: string): Promise<Item[]> {
 }
 
 describe('a bulk request', () => {
-  it('stores its documents, and answers with an item for each', async () => {
-    const answer = await bulk(
+  it('stores its documents, and responds with an item for each', async () => {
+    const response = await bulk(
       ndjson(
         { create: { _index: 'filebeat', _id: 'a' } },
         {
@@ -47,12 +47,12 @@ describe('a bulk request', () => {
         { message: 'two', level: 'FATAL' },
       ),
     )
-    expect(answer.statusCode).toBe(200)
-    expect(answer.headers).toMatchObject({
+    expect(response.statusCode).toBe(200)
+    expect(response.headers).toMatchObject({
       'content-type': 'application/json; charset=utf-8',
       'x-elastic-product': 'Elasticsearch',
     })
-    expect(answer.body).toBe(
+    expect(response.body).toBe(
       '{"took":0,"errors":false,"items":[' +
         '{"create":{"_index":"filebeat","_id":"a","status":201,"result":"created"}},' +
         '{"index":{"_index":"sluice","_id":null,"status":201,"result":"created"}}]}',
@@ -74,11 +74,11 @@ describe('a bulk request', () => {
   })
 
   it('may have an index in its path, blank lines, CRLF, and no newline at its end', async () => {
-    const answer = await bulk(
+    const response = await bulk(
       '\r\n\n{"index":{}}\r\n{"message":"a"}\n\n\n{"index":{"_index":"own"}}\n{"message":"b"}',
       '/elasticsearch/logs/_bulk',
     )
-    expect(answer.json()).toMatchObject({ errors: false })
+    expect(response.json()).toMatchObject({ errors: false })
     expect(storedRows(api)).toMatchObject([
       { message: 'a', metadata: { _index: 'logs' } },
       { message: 'b', metadata: { _index: 'own' } },
@@ -86,12 +86,12 @@ describe('a bulk request', () => {
   })
 
   it('may be a PUT, and may have the media type of any version', async () => {
-    const answer = await api.post(ndjson({ index: {} }, { message: 'm' }), {
+    const response = await api.post(ndjson({ index: {} }, { message: 'm' }), {
       method: 'PUT',
       url: '/elasticsearch/_bulk/',
       headers: { 'content-type': 'application/vnd.elasticsearch+x-ndjson; compatible-with=9' },
     })
-    expect(answer.statusCode).toBe(200)
+    expect(response.statusCode).toBe(200)
     expect(api.queue.rows.length).toBe(1)
   })
 
@@ -154,15 +154,15 @@ describe('a bulk request', () => {
     ['', 'request body is required'],
     ['\n\r\n', 'no requests added'],
   ])('is rejected as a whole if an action is malformed, or if there is none: %j', async (body, reason) => {
-    const answer = await bulk(body)
-    expect(answer.statusCode).toBe(400)
-    expect(answer.json<{ error: { reason: string } }>().error.reason).toContain(reason)
+    const response = await bulk(body)
+    expect(response.statusCode).toBe(400)
+    expect(response.json<{ error: { reason: string } }>().error.reason).toContain(reason)
     expect(api.queue.rows).toEqual([])
   })
 
   it('with too many documents is rejected with 413, after which Filebeat divides its batch', async () => {
-    const answer = await bulk('{"index":{}}\n{}\n'.repeat(limits.recordsPerRequestMax + 1))
-    expect(answer.statusCode).toBe(413)
+    const response = await bulk('{"index":{}}\n{}\n'.repeat(limits.recordsPerRequestMax + 1))
+    expect(response.statusCode).toBe(413)
     expect(api.queue.rows).toEqual([])
   })
 
@@ -249,9 +249,9 @@ it.each([
   ],
 ])('filter_path selects parts of the response: %s', async (filter, expected) => {
   const body = '{"index":{}}\n{"message":"a"}\n{"index":{}}\n7\n'
-  const answer = await bulk(body, `/elasticsearch/_bulk?filter_path=${filter}`)
+  const response = await bulk(body, `/elasticsearch/_bulk?filter_path=${filter}`)
   const error = '{"type":"document_parsing_exception","reason":"The document must be an object"}'
-  expect(answer.body).toBe(expected.replace('E', error))
+  expect(response.body).toBe(expected.replace('E', error))
 })
 
 describe('a key', () => {
@@ -263,16 +263,16 @@ describe('a key', () => {
     ['Basic with colons in the name', (key) => `Basic ${base64(`a:b:${key}`)}`],
     ['Bearer', (key) => `Bearer ${key}`],
   ])('is accepted as %s', async (_name, authorization) => {
-    const answer = await bulk('{"index":{}}\n{}\n', undefined, { authorization: authorization(api.key) })
-    expect(answer.statusCode).toBe(200)
+    const response = await bulk('{"index":{}}\n{}\n', undefined, { authorization: authorization(api.key) })
+    expect(response.statusCode).toBe(200)
   })
 
   it.each(['ApiKey x', 'Basic', 'Basic Og==', 'ApiKey slk_', 'Splunk x', ''])(
     'is not %j',
     async (authorization) => {
-      const answer = await bulk('{"index":{}}\n{}\n', undefined, { authorization })
-      expect(answer.statusCode).toBe(401)
-      expect(answer.json()).toMatchObject({ status: 401, error: { type: 'security_exception' } })
+      const response = await bulk('{"index":{}}\n{}\n', undefined, { authorization })
+      expect(response.statusCode).toBe(401)
+      expect(response.json()).toMatchObject({ status: 401, error: { type: 'security_exception' } })
     },
   )
 })
@@ -287,9 +287,9 @@ describe('what clients ask before they send', () => {
   ])('has a response with a valid key: %j', async (path, part) => {
     const get = (authorization: string): Promise<LightMyRequestResponse> =>
       api.app.inject({ url: `/elasticsearch${path}`, headers: { authorization } })
-    const answer = await get(`Bearer ${api.key}`)
-    expect(answer.body).toContain(part)
-    expect(answer.headers['x-elastic-product']).toBe('Elasticsearch')
+    const response = await get(`Bearer ${api.key}`)
+    expect(response.body).toContain(part)
+    expect(response.headers['x-elastic-product']).toBe('Elasticsearch')
     expect((await get('ApiKey none')).json()).toMatchObject({ status: 401 })
   })
 })

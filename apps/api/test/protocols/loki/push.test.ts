@@ -57,7 +57,7 @@ describe('a push request', () => {
   const two = { ...columns, timestamp: '2025-11-20T10:00:00.000000Z', message: '{"level":"debug"}' }
 
   it('in JSON is stored', async () => {
-    const answer = await pushJson({
+    const response = await pushJson({
       streams: [
         {
           values: [
@@ -68,28 +68,28 @@ describe('a push request', () => {
         },
       ],
     })
-    expect([answer.statusCode, answer.body]).toEqual([204, ''])
+    expect([response.statusCode, response.body]).toEqual([204, ''])
     const metadata = { trace_id: 't', host: 'h', detected_level: 'critical' }
     expect(storedRows(api)).toMatchObject([one, { ...two, level: 'warn', metadata }])
   })
 
   it('in Protocol Buffers is stored', async () => {
     const labels = '{app="shop", env="prod", host="h", level="warning"}'
-    const answer = await push(
+    const response = await push(
       Buffer.concat([
         stream(labels, lineOf('one', 123_456_789)),
         stream(labels, lineOf('{"level":"debug"}', 0, pair('trace_id', 't'), pair('level', 'critical'))),
       ]),
       { 'x-scope-orgid': 'tenant', 'content-encoding': 'snappy' },
     )
-    expect([answer.statusCode, answer.body]).toEqual([204, ''])
+    expect([response.statusCode, response.body]).toEqual([204, ''])
     const metadata = { trace_id: 't', host: 'h', level_2: 'warning', originalLevel: 'critical' }
     expect(storedRows(api)).toMatchObject([one, { ...two, level: 'error', metadata }])
   })
 
   it('may be compressed JSON, and may have a key as the password', async () => {
     const body = gzipSync(JSON.stringify({ streams: [{ stream: {}, values: [['0', 'x']] }] }))
-    const answer = await api.post(body, {
+    const response = await api.post(body, {
       url,
       headers: {
         'content-encoding': 'gzip',
@@ -97,7 +97,7 @@ describe('a push request', () => {
         authorization: `Basic ${Buffer.from(`tenant:${api.key}`).toString('base64')}`,
       },
     })
-    expect(answer.statusCode).toBe(204)
+    expect(response.statusCode).toBe(204)
     expect(api.queue.rows).toMatchObject([
       { message: 'x', level: 'log', timestamp: '2026-11-20 12:00:00.005' },
     ])
@@ -152,9 +152,9 @@ describe('a push request', () => {
     '{"streams":[{"labels":"{}","entries":[{"ts":"2026-11-20T00:00:00Z","line":"x"}]}]}',
     '{"streams":[{"values":[["0","x"]]},{},{"values":[]}]}',
   ])('in JSON of another form is rejected, because its lines would be lost: %s', async (body) => {
-    const answer = await pushJson(body)
-    expect(answer.statusCode).toBe(400)
-    expect(answer.body).toContain('Send {"streams": [')
+    const response = await pushJson(body)
+    expect(response.statusCode).toBe(400)
+    expect(response.body).toContain('Send {"streams": [')
     expect(api.queue.adds).toEqual([])
   })
 
@@ -170,7 +170,7 @@ describe('a push request', () => {
   })
 
   it('stores the valid lines, and rejects the others with 400, after which no client retries', async () => {
-    const answer = await pushJson({
+    const response = await pushJson({
       streams: [
         {
           stream: { app: 'x' },
@@ -189,9 +189,9 @@ describe('a push request', () => {
         { stream: 7, values: [['0', 'x']] },
       ],
     })
-    expect(answer.statusCode).toBe(400)
-    expect(answer.headers['content-type']).toBe('text/plain; charset=utf-8')
-    expect(answer.body).toBe(
+    expect(response.statusCode).toBe(400)
+    expect(response.headers['content-type']).toBe('text/plain; charset=utf-8')
+    expect(response.body).toBe(
       '2 lines are stored, 8 are rejected. Line 1: /timestamp must be nanoseconds of the years 1970–2261.\n',
     )
     expect(api.queue.rows.map(({ message }) => message)).toEqual(['first', 'last'])
@@ -199,7 +199,7 @@ describe('a push request', () => {
 
   it('reports lines of streams with malformed labels, and lines that are too large', async () => {
     const many = Array.from({ length: 400 }, (_, i) => pair(`name-${i}`, 'v'.repeat(200)))
-    const answer = await push(
+    const response = await push(
       Buffer.concat([
         stream('app=x', lineOf('a'), lineOf('b')),
         stream(
@@ -212,7 +212,7 @@ describe('a push request', () => {
         stream('{}', lineOf('kept')),
       ]),
     )
-    expect(answer.body).toMatch(
+    expect(response.body).toMatch(
       /^1 lines are stored, 6 are rejected\. Line 0: has a stream without valid labels/,
     )
     expect(api.queue.rows.map(({ message }) => message)).toEqual(['kept'])
@@ -229,9 +229,9 @@ describe('a push request', () => {
   ])('cannot become much larger than its body by %s lines', async (_what, line) => {
     const labels = { app: 'x', long: 'l'.repeat(16_000) }
     const values = Array.from({ length: 4_000 }, () => ['0', line])
-    const answer = await pushJson({ streams: [{ stream: labels, values }] })
-    expect(answer.statusCode).toBe(413)
-    expect(answer.body).toMatch(/rows of the request have more than/)
+    const response = await pushJson({ streams: [{ stream: labels, values }] })
+    expect(response.statusCode).toBe(413)
+    expect(response.body).toMatch(/rows of the request have more than/)
     expect(api.queue.adds).toEqual([])
   })
 
@@ -245,8 +245,8 @@ describe('a push request', () => {
       ['0', 'three more', { a: '1', l0: 'y', level: 'critical' }],
       ['0', 'two more', { a: '1', level: 'critical' }],
     ]
-    const answer = await pushJson({ streams: [{ stream: { ...labels, app: 'shop' }, values }] })
-    expect(answer.body).toBe(
+    const response = await pushJson({ streams: [{ stream: { ...labels, app: 'shop' }, values }] })
+    expect(response.body).toBe(
       '3 lines are stored, 3 are rejected. Line 1: /metadata must have at most 256 names.\n',
     )
     expect(storedMetadata(api).map((members) => Object.keys(members as object).length)).toEqual([
@@ -266,9 +266,12 @@ describe('a push request', () => {
     ['bytes that are no request', snappy(Buffer.from('zzz')), proto, 400, 'not a PushRequest'],
     ['a stream that ends too early', snappy(Buffer.from([10, 200])), proto, 400, 'not a PushRequest'],
   ])('with %s is rejected as text', async (_what, body, type, status, text) => {
-    const answer = await api.post(body, { url, headers: { 'content-type': type } })
-    expect([answer.statusCode, answer.headers['content-type']]).toEqual([status, 'text/plain; charset=utf-8'])
-    expect(answer.body).toContain(text)
+    const response = await api.post(body, { url, headers: { 'content-type': type } })
+    expect([response.statusCode, response.headers['content-type']]).toEqual([
+      status,
+      'text/plain; charset=utf-8',
+    ])
+    expect(response.body).toContain(text)
     expect(api.queue.adds).toEqual([])
   })
 

@@ -42,7 +42,7 @@ describe('parseLabels', () => {
     expect(parseLabels(same(NAMES_MAX + 1))).toBeUndefined()
   })
 
-  it('takes no longer for hostile texts', () => {
+  it('takes no longer for hostile strings', () => {
     const startMs = performance.now()
     for (const unit of ['{', 'a=', '\\', '"', ' ', 'a="",', '`', '\\"', '{a="\\']) {
       for (const head of ['', '{', '{a="', '{a="x"']) parseLabels(head + unit.repeat(5_000))

@@ -9,7 +9,7 @@ import { anyText as anyTextOfRows } from '@sluice/rows/testing'
 import * as fc from 'fast-check'
 
 const anyText = fc.oneof(
-  fc.constant('a text of more than sixteen bytes'),
+  fc.constant('a string of more than sixteen bytes'),
   anyTextOfRows(40),
   fc.string({ maxLength: 40 }),
 )

@@ -219,7 +219,7 @@ describe('an invalid record', () => {
     expect(storedRows(api)).toMatchObject([{ message: 'valid' }, { message: 'valid' }])
   })
 
-  it('is named in an answer of limited size', async () => {
+  it('is named in a response of limited size', async () => {
     const response = await postLogs(
       api,
       oneScope(...Array.from({ length: 70 }, () => ({ body: 'a'.repeat(limits.messageCharactersMax + 1) }))),
