@@ -2,8 +2,8 @@
 // values are those of the contract.
 import { encodeLogs, jsonLogs, type OtlpResourceLogs } from '@sluice/harness/otlp-logs'
 import { levelsByName } from '@sluice/records'
-import { afterEach, beforeEach, describe, expect, it } from 'vitest'
-import { buildTestApi, type TestApi } from '../apps/api/test/support/test-api.ts'
+import { describe, expect, it } from 'vitest'
+import { sharedTestApi } from '../apps/api/test/support/shared-api.ts'
 import { type EntryContext, entryOfLine } from '../packages/pino-transport/src/line-entry.ts'
 import { pinoLevelNames } from '../packages/pino-transport/src/options.ts'
 
@@ -56,10 +56,7 @@ const sources = {
     body: (records) =>
       JSON.stringify({
         streams: records.map(({ level, environment }) => ({
-          stream: {
-            ...(level === undefined ? {} : { level: String(level) }),
-            ...(environment === undefined ? {} : { environment }),
-          },
+          stream: { level: level === undefined ? undefined : String(level), environment },
           values: [['1763632800000000000', 'm']],
         })),
       }),
@@ -74,8 +71,8 @@ const sources = {
       JSON.stringify(
         records.map(({ level, environment, ...said }) => ({
           message: 'm',
-          ...(typeof level === 'string' && !/^\d+$/.test(level) ? { status: level } : { level }),
-          ...(environment === undefined ? {} : { ddtags: `a:b,env:${environment}` }),
+          [typeof level === 'string' && !/^\d+$/.test(level) ? 'status' : 'level']: level,
+          ddtags: environment === undefined ? undefined : `a:b,env:${environment}`,
           ...said,
         })),
       ),
@@ -115,23 +112,17 @@ const namedEnvironments = Object.entries(environments).flatMap(([environment, na
   names.flatMap(spellings).map((name): readonly [name: string, environment: string] => [name, environment]),
 )
 
-let api: TestApi
+const api = sharedTestApi()
 
-beforeEach(() => {
-  api = buildTestApi()
-})
+/** The level of each number of OpenTelemetry, from 1 to 24. */
+const numbered = ['debug', 'debug', 'info', 'warn', 'error', 'error'].flatMap((level) =>
+  Array.from({ length: 4 }, () => level),
+)
 
-afterEach(async () => {
-  await api.close()
-})
-
-describe.each(Object.entries<Source>(sources))('%s', (_name, { url, headers = {}, body }) => {
+describe.each(Object.entries<Source>(sources))('%s', (name, { url, headers = {}, body }) => {
   async function rowsOf(records: readonly Said[]): Promise<readonly Readonly<Record<string, string>>[]> {
-    const answer = await api.post(body(records), {
-      url,
-      headers: { 'dd-api-key': api.key, ...headers },
-    })
-    expect(answer.statusCode).toBeLessThan(300)
+    const response = await api.post(body(records), { url, headers: { 'dd-api-key': api.key, ...headers } })
+    expect(response.statusCode).toBeLessThan(300)
     expect(api.queue.rows).toHaveLength(records.length)
     return api.queue.rows
   }
@@ -146,6 +137,12 @@ describe.each(Object.entries<Source>(sources))('%s', (_name, { url, headers = {}
     expect(rows.map(({ environment = '' }, at) => [namedEnvironments[at]?.[0], environment])).toEqual(
       namedEnvironments,
     )
+  })
+
+  // Loki has no numbers of severities.
+  it.each(name === 'Loki' ? [] : [numbered])('reads the numbers of OpenTelemetry', async (...expected) => {
+    const rows = await rowsOf(expected.map((_, at) => ({ severityNumber: at + 1 })))
+    expect(rows.map(({ level }) => level)).toEqual(expected)
   })
 })
 
@@ -176,17 +173,3 @@ describe('the transport of pino', () => {
     expect(read).toEqual(namedEnvironments)
   })
 })
-
-/** The level of each number of OpenTelemetry, from 1 to 24. */
-const numbered = ['debug', 'debug', 'info', 'warn', 'error', 'error'].flatMap((level) =>
-  Array.from({ length: 4 }, () => level),
-)
-
-it.each(Object.entries<Source>(sources).filter(([name]) => name !== 'Loki'))(
-  '%s reads the numbers of OpenTelemetry',
-  async (_name, { url, headers = {}, body }) => {
-    const records = numbered.map((_, at) => ({ severityNumber: at + 1 }))
-    await api.post(body(records), { url, headers: { 'dd-api-key': api.key, ...headers } })
-    expect(api.queue.rows.map(({ level }) => level)).toEqual(numbered)
-  },
-)

@@ -1,11 +1,10 @@
 #!/usr/bin/env bash
-# Prepares the examples with the OpenTelemetry SDKs, and the test of their exporters, in a folder: packages of npm and PyPI, and compiled
-# programs. What needs Python or Go is left out where they are missing.
+# Prepares the examples with the OpenTelemetry SDKs in a folder: packages of npm and PyPI, and compiled programs. What needs Python or Go is
+# left out where they are missing.
 #
 #   tools/otel-examples.sh FOLDER
 set -euo pipefail
-folder=$(realpath -m "$1") root=$(realpath "$(dirname "$0")/..")
-examples=$root/examples
+folder=$(realpath -m "$1") examples=$(realpath "$(dirname "$0")/../examples")
 
 mkdir -p "$folder/js"
 cp "$examples"/otel-js/{main.js,package.json} "$folder/js/"
@@ -18,5 +17,4 @@ fi
 
 if command -v go >/dev/null; then
   (cd "$examples/otel-go" && CGO_ENABLED=0 go build -o "$folder/go/example" .)
-  (cd "$root/test/sources/go" && CGO_ENABLED=0 go build -mod=readonly -o "$folder/go/exporter" .)
 fi

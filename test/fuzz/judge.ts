@@ -1,7 +1,7 @@
 import type { HttpResponse } from '@sluice/harness'
 import { entryErrorCodes } from '@sluice/schema'
 import { problems } from '../../apps/api/src/problems.ts'
-import { OTLP_PROTOBUF, rpcCode } from '../../apps/api/src/protocols/otlp/answers.ts'
+import { OTLP_PROTOBUF, rpcCode } from '../../apps/api/src/protocols/otlp/otlp.ts'
 import { decodeAnswer } from '../../apps/api/test/protocols/otlp/otlp-api.ts'
 import type { FuzzRequest, ShipperName } from './fuzz-request.ts'
 

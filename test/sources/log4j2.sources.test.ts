@@ -2,48 +2,32 @@ import { existsSync, readFileSync } from 'node:fs'
 import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { fileURLToPath } from 'node:url'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { examplePath } from './examples.ts'
-import { isInstalled } from './programs.ts'
-import { runProgram, type ProgramRun } from './run-program.ts'
-import { SourcesInstallation } from './stored-entries.ts'
+import { examplePath, isInstalled, preparedPath, type ProgramRun, runProgram } from './programs.ts'
+import { Sources } from './sources.ts'
 
 /** From tools/log4j.sh. */
-const libraries = fileURLToPath(new URL('../../node_modules/.cache/log4j', import.meta.url))
-const RUN_DEADLINE_MS = 50_000
+const libraries = preparedPath('log4j')
 /** The events of the example without an argument. */
 const EVENTS = 4
 
 const isReady = isInstalled('java') && existsSync(libraries)
 
 describe.skipIf(!isReady)('the example with Log4j 2, if there is Java, and tools/log4j.sh was run', () => {
-  let sources: SourcesInstallation
+  const sources = Sources.use()
   let folder: string
 
   beforeAll(async () => {
     folder = await mkdtemp(join(tmpdir(), 'sluice-log4j-'))
-    sources = await SourcesInstallation.start()
   })
 
-  afterAll(async () => {
-    await sources?.stop()
-    await rm(folder, { recursive: true, force: true })
-  })
+  afterAll(() => rm(folder, { recursive: true, force: true }))
 
   /** Runs the example as its page does. Java compiles the source. */
   function run(service: string, events: number): Promise<ProgramRun> {
     const example = examplePath('log4j2')
-    const command = ['java', '-cp', `${libraries}/*:${example}`, join(example, 'Main.java'), String(events)]
-    const environment = {
-      SLUICE_API_URL: sources.installation.apiUrl,
-      SLUICE_API_KEY: sources.installation.apiKey,
-      SERVICE: service,
-    }
-    return runProgram(command as [string, ...string[]], environment, {
-      cwd: folder,
-      deadlineMs: RUN_DEADLINE_MS,
-    })
+    const args = ['-cp', `${libraries}/*:${example}`, join(example, 'Main.java'), String(events)]
+    return runProgram(['java', ...args], sources.environment(service), { cwd: folder })
   }
 
   it('sends level, message, time, logger, context and stack', async () => {
@@ -67,20 +51,15 @@ describe.skipIf(!isReady)('the example with Log4j 2, if there is Java, and tools
     const service = 'log4j-down'
     const events = 90
     await sources.killApi()
-    const { code } = await run(service, events)
-    expect(code).toBe(0)
+    expect(await run(service, events)).toMatchObject({ code: 0 })
     await sources.startApi()
-    const unsent = readFileSync(join(folder, 'sluice-unsent.ndjson'))
-    const response = await fetch(`${sources.installation.apiUrl}/v1/logs`, {
+    const { apiUrl, apiKey } = sources.installation
+    const response = await fetch(`${apiUrl}/v1/logs`, {
       method: 'POST',
-      headers: {
-        authorization: `Bearer ${sources.installation.apiKey}`,
-        'content-type': 'application/x-ndjson',
-      },
-      body: unsent,
+      headers: { authorization: `Bearer ${apiKey}`, 'content-type': 'application/x-ndjson' },
+      body: readFileSync(join(folder, 'sluice-unsent.ndjson')),
     })
     expect(await response.json()).toEqual({ success: true, accepted: events + EVENTS, rejected: 0 })
-    const counts = await sources.countsOf(service, events + EVENTS)
-    expect(counts).toEqual({ rows: events + EVENTS, distinct: events + EVENTS })
+    expect(await sources.entriesOf(service, events + EVENTS)).toHaveLength(events + EVENTS)
   })
 })

@@ -1,28 +1,27 @@
-import { createServer, request, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
+import { createServer, request, type IncomingMessage, type ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
 
 export interface Losses {
-  /** 1 loses every answer of acceptance. 3 loses the first, the fourth, and so on. Infinity loses only the first. */
+  /** 1 loses every 2xx response. 3 loses the first, the fourth, and so on. Infinity loses only the first. */
   readonly every: number
-  /** What the client gets: nothing, because its connection is closed, or an answer that asks it to retry. */
+  /** What the client gets: nothing, because its connection is closed, or a response that asks it to retry. */
   readonly instead: 'close' | 503
 }
 
-/** Forwards requests to an API, and loses some of the answers that say that a request was accepted. */
+/** Forwards requests to an API, and loses some of its 2xx responses. Closes at the end of its scope. */
 export class LosingProxy {
-  /** The statuses of the API's answers, with ` replayed` for repetitions. */
-  readonly answers: string[] = []
-  /** How many answers it has lost. */
+  /** The statuses of the API's responses, with ` replayed` for repetitions. */
+  readonly statuses: string[] = []
+  /** How many responses it has lost. */
   lost = 0
   readonly #apiUrl: string
   readonly #losses: Losses
-  readonly #server: Server
+  readonly #server = createServer((incoming, outgoing) => this.#forward(incoming, outgoing))
   #accepted = 0
 
   private constructor(apiUrl: string, losses: Losses) {
     this.#apiUrl = apiUrl
     this.#losses = losses
-    this.#server = createServer((incoming, outgoing) => this.#forward(incoming, outgoing))
   }
 
   static async open(apiUrl: string, losses: Losses): Promise<LosingProxy> {
@@ -35,7 +34,7 @@ export class LosingProxy {
     return `http://127.0.0.1:${(this.#server.address() as AddressInfo).port}`
   }
 
-  async close(): Promise<void> {
+  async [Symbol.asyncDispose](): Promise<void> {
     const closed = new Promise((resolve) => this.#server.close(resolve))
     this.#server.closeAllConnections()
     await closed
@@ -43,14 +42,14 @@ export class LosingProxy {
 
   #forward(incoming: IncomingMessage, outgoing: ServerResponse): void {
     const { method = 'GET', url = '/', headers } = incoming
-    const forwarded = request(new URL(url, this.#apiUrl), { method, headers }, (answer) => {
-      if (this.#isLost(answer)) {
-        answer.resume()
+    const forwarded = request(new URL(url, this.#apiUrl), { method, headers }, (response) => {
+      if (this.#isLost(response)) {
+        response.resume()
         if (this.#losses.instead === 'close') incoming.socket.destroy()
         else outgoing.writeHead(this.#losses.instead, { 'retry-after': '1' }).end()
       } else {
-        outgoing.writeHead(answer.statusCode ?? 502, answer.headers)
-        answer.pipe(outgoing)
+        outgoing.writeHead(response.statusCode ?? 502, response.headers)
+        response.pipe(outgoing)
       }
     })
     forwarded.on('error', () => outgoing.destroy())
@@ -58,7 +57,7 @@ export class LosingProxy {
   }
 
   #isLost({ statusCode = 502, headers }: IncomingMessage): boolean {
-    this.answers.push(`${statusCode}${headers['idempotency-replayed'] === 'true' ? ' replayed' : ''}`)
+    this.statuses.push(`${statusCode}${headers['idempotency-replayed'] === 'true' ? ' replayed' : ''}`)
     if (statusCode >= 300 || this.#accepted++ % this.#losses.every !== 0) return false
     this.lost += 1
     return true

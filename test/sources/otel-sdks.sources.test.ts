@@ -1,56 +1,55 @@
 import { existsSync } from 'node:fs'
-import { fileURLToPath } from 'node:url'
-import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { examplePath } from './examples.ts'
-import { runProgram } from './run-program.ts'
-import { SourcesInstallation } from './stored-entries.ts'
+import { describe, expect, it } from 'vitest'
+import { LosingProxy } from './losing-proxy.ts'
+import { type Command, examplePath, preparedPath, type ProgramRun, runProgram } from './programs.ts'
+import { Sources } from './sources.ts'
 
 /** From tools/otel-examples.sh. */
-const prepared = fileURLToPath(new URL('../../node_modules/.cache/otel-examples/', import.meta.url))
-const RUN_DEADLINE_MS = 40_000
+const prepared = preparedPath('otel-examples')
+const python = `${prepared}/python/bin/python`
 
-const sdks = [
+interface Sdk {
+  readonly sdk: string
+  readonly needs: string
+  readonly command: Command
+  /** A part of the stack of an error. Those of Go have none. */
+  readonly stack: string
+}
+
+const sdks: readonly Sdk[] = [
   {
     sdk: 'JavaScript',
-    needs: `${prepared}js/node_modules`,
-    command: [process.execPath, `${prepared}js/main.js`],
+    needs: `${prepared}/js/node_modules`,
+    command: [process.execPath, `${prepared}/js/main.js`],
     stack: 'SyntaxError',
   },
   {
     sdk: 'Python',
-    needs: `${prepared}python/bin/python`,
-    command: [`${prepared}python/bin/python`, examplePath('otel-python/main.py')],
+    needs: python,
+    command: [python, examplePath('otel-python/main.py')],
     stack: 'ZeroDivisionError',
   },
-  // Its errors have no stack.
-  { sdk: 'Go', needs: `${prepared}go/example`, command: [`${prepared}go/example`], stack: '' },
-] as const
+  { sdk: 'Go', needs: `${prepared}/go/example`, command: [`${prepared}/go/example`], stack: '' },
+]
 
-let sources: SourcesInstallation
-
-beforeAll(async () => {
-  sources = await SourcesInstallation.start()
-})
-
-afterAll(async () => {
-  await sources?.stop()
-})
+const sources = Sources.use()
 
 describe.each(sdks)('the example of the SDK for $sdk', ({ sdk, needs, command, stack }) => {
-  it.skipIf(!existsSync(needs))('sends its records, if tools/otel-examples.sh has prepared it', async () => {
-    const service = `otel-${sdk.toLowerCase()}`
-    const { apiUrl, apiKey } = sources.installation
-    const { code, output } = await runProgram(
-      command,
-      {
-        OTEL_EXPORTER_OTLP_LOGS_ENDPOINT: `${apiUrl}/v1/logs`,
-        OTEL_EXPORTER_OTLP_LOGS_HEADERS: `Authorization=Bearer%20${apiKey},Sluice-Idempotency=body`,
-        OTEL_EXPORTER_OTLP_LOGS_COMPRESSION: 'gzip',
-        SERVICE: service,
-      },
-      { deadlineMs: RUN_DEADLINE_MS },
-    )
-    expect({ code, output }).toEqual({ code: 0, output: '' })
+  const isPrepared = existsSync(needs)
+
+  /** Runs the example as its page does. */
+  function run(service: string, url: string): Promise<ProgramRun> {
+    return runProgram(command, {
+      OTEL_EXPORTER_OTLP_LOGS_ENDPOINT: `${url}/v1/logs`,
+      OTEL_EXPORTER_OTLP_LOGS_HEADERS: `Authorization=Bearer%20${sources.installation.apiKey},Sluice-Idempotency=body`,
+      OTEL_EXPORTER_OTLP_LOGS_COMPRESSION: 'gzip',
+      SERVICE: service,
+    })
+  }
+
+  it.skipIf(!isPrepared)('sends its records, if tools/otel-examples.sh has prepared it', async () => {
+    const service = `otel-${sdk}`
+    expect(await run(service, sources.installation.apiUrl)).toEqual({ code: 0, output: '' })
     const [accepted, failed] = await sources.entriesOf(service, 2)
     expect(accepted).toMatchObject({
       level: 'info',
@@ -60,5 +59,15 @@ describe.each(sdks)('the example of the SDK for $sdk', ({ sdk, needs, command, s
     })
     expect(failed).toMatchObject({ level: 'error', message: 'Payment failed' })
     expect(failed?.stack).toContain(stack)
+  })
+
+  it.skipIf(!isPrepared)('has its records stored once if a response is lost', async () => {
+    const service = `otel-${sdk}-lost`
+    // Not all exporters retry if their connection is closed.
+    const losses = { every: Infinity, instead: 503 } as const
+    await using proxy = await LosingProxy.open(sources.installation.apiUrl, losses)
+    await run(service, proxy.url)
+    expect(proxy.statuses).toEqual(['200', '200 replayed'])
+    expect(await sources.entriesOf(service, 2)).toHaveLength(2)
   })
 })

@@ -1,6 +1,6 @@
 import * as fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import { parseTimestamp, toClickHouseTime } from '../src/timestamps.ts'
+import { parseTimestamp } from '../src/timestamps.ts'
 import { anyText, anyTimestamp, runs } from './support/arbitrary-entry.ts'
 import { invalidTimestamps as invalid, validTimestamps as valid } from './support/timestamps.ts'
 
@@ -50,24 +50,6 @@ describe('parseTimestamp', () => {
     )
   })
 
-  it('agrees with Date on whether a date-time exists', () => {
-    const two = fc.integer({ min: 0, max: 70 }).map((number) => String(number).padStart(2, '0'))
-    const text = fc
-      .tuple(fc.integer({ min: 1960, max: 2270 }), two, two, two, two, two)
-      .map(([year, ...rest]) => `${year}-${rest[0]}-${rest[1]}T${rest[2]}:${rest[3]}:${rest[4]}Z`)
-      .filter((each) => !/T24:00:00|:60Z/.test(each))
-    fc.assert(
-      fc.property(text, (each) => {
-        const date = new Date(each)
-        // Date reads the 31st of February as a day in March.
-        const isDate = !Number.isNaN(date.getTime()) && date.toISOString().slice(0, 10) === each.slice(0, 10)
-        const isWithin = Number(each.slice(0, 4)) >= 1970 && Number(each.slice(0, 4)) <= 2261
-        expect(parseTimestamp(each) !== undefined).toBe(isDate && isWithin)
-      }),
-      runs,
-    )
-  })
-
   it('returns undefined or a form that ClickHouse reads, for any text', () => {
     fc.assert(
       fc.property(fc.oneof(anyText(40), fc.stringMatching(/^[-0-9TZ:.+]{0,40}$/)), (text) => {
@@ -77,11 +59,5 @@ describe('parseTimestamp', () => {
       }),
       runs,
     )
-  })
-})
-
-describe('toClickHouseTime', () => {
-  it('keeps the milliseconds, without the T and the Z', () => {
-    expect(toClickHouseTime(Date.UTC(2026, 10, 20, 22, 43, 1, 7))).toBe('2026-11-20 22:43:01.007')
   })
 })

@@ -20,8 +20,13 @@ export const ndjsonFormat: BodyFormat = {
   findEntries: (body) => new NdjsonEntryFinder(body),
 }
 
+/** @throws Problem `empty_body` */
+export function checkNotEmpty(body: Buffer): void {
+  if (body.length === 0) throw new Problem('empty_body', problems.empty_body.detail)
+}
+
 /** @throws Problem `empty_body`, `invalid_utf8` */
 export function checkBody(body: Buffer): void {
-  if (body.length === 0) throw new Problem('empty_body', problems.empty_body.detail)
+  checkNotEmpty(body)
   if (!isUtf8(body)) throw new Problem('invalid_utf8', problems.invalid_utf8.detail)
 }

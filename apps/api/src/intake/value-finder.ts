@@ -52,7 +52,7 @@ export const valueBounds = {
 } as const
 
 /** Scanning this many bytes takes less than a millisecond. */
-const STEP_BYTES = 64 * 1024
+export const STEP_BYTES = 64 * 1024
 
 interface NamedShape {
   readonly bytes: Buffer

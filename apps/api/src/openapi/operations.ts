@@ -5,7 +5,7 @@ import { logsPaths, REQUEST_ID_PATTERN } from '../http-contract.ts'
 import { IDEMPOTENCY_KEY, KEY_IS_BODY } from '../idempotency/idempotency-record.ts'
 import { contentEncodings } from '../intake/content-encoding.ts'
 import { problems, type ProblemCode } from '../problems.ts'
-import { OTLP_PROTOBUF, rpcCode } from '../protocols/otlp/answers.ts'
+import { OTLP_PROTOBUF, rpcCode } from '../protocols/otlp/otlp.ts'
 import { policyHeader, type RateLimit, stateHeader } from '../rate-limits/rate-limit.ts'
 import {
   acceptedExamples,

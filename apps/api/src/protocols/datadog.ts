@@ -2,9 +2,9 @@ import { levelOf, type Members, setMember } from '@sluice/records'
 import { checkBody } from '../intake/body.ts'
 import type { SourceRecord } from '../intake/records.ts'
 import { findValues, type Shape } from '../intake/value-finder.ts'
-import { type ProblemCode, problems } from '../problems.ts'
+import { problems } from '../problems.ts'
 import type { Protocol } from './protocol.ts'
-import { describeError, jsonAnswer, recordOf, rejectKeyInUrl, toEntry } from './shippers.ts'
+import { describeError, jsonAnswer, recordOf, rejectKeyInUrl, statusOf, toEntry } from './shippers.ts'
 
 /** The logs API v2 of Datadog, for its Agent, Vector and Fluent Bit. */
 export const datadogLogs: Protocol = {
@@ -27,7 +27,7 @@ export const datadogLogs: Protocol = {
     }
   },
   reject({ code, message }) {
-    const status = statuses[code] ?? problems[code].status
+    const status = statusOf(code)
     const isWithoutKey = code === 'unauthorized' && message === problems.unauthorized.detail
     const detail = isWithoutKey ? 'Send the header DD-API-KEY with a valid key.' : message
     return jsonAnswer(status, errorsOf(status, problems[code].title, detail))
@@ -35,8 +35,6 @@ export const datadogLogs: Protocol = {
   // The Agent and Vector validate their key so.
   fixedAnswers: [{ paths: ['/api/v1/validate'], needsKey: true, answer: jsonAnswer(200, { valid: true }) }],
 }
-
-const statuses: Partial<Readonly<Record<ProblemCode, number>>> = { too_many_entries: 413 }
 
 function errorsOf(status: number, title: string, detail: string): object {
   return { errors: [{ status: String(status), title, detail }] }

@@ -11,13 +11,13 @@ export interface ProtocolRequest {
   readonly query: Readonly<Record<string, unknown>>
 }
 
-/** What a protocol may need to answer a request. */
+/** What a protocol may need to make a response. */
 export interface Answering {
   /** The same for a request and for its repetitions with its idempotency key, and different for all other requests. */
   readonly identity: string
-  /** Holds bytes of a long answer until the client has read it. @throws Problem `overloaded` */
+  /** Holds bytes of a long response until the client has read it. @throws Problem `overloaded` */
   readonly hold: (bytes: number) => void
-  /** Resolves in a later turn of the event loop. A long answer is made in steps. */
+  /** Resolves in a later turn of the event loop. A long response is made in steps. */
   readonly nextTurn: () => Promise<void>
 }
 
@@ -31,7 +31,7 @@ export interface Reading {
    */
   readonly records: (scan?: ScanRecords) => Iterable<SourceRecord | undefined>
   /**
-   * The answer to the request. It is made before its rows are stored, and sent afterwards. It follows from the request alone, so that a replay
+   * The response to the request. It is made before its rows are stored, and sent afterwards. It follows from the request alone, so that a replay
    * gets the same.
    *
    * @throws Problem if there is no room for it. Nothing is stored then
@@ -39,7 +39,7 @@ export interface Reading {
   readonly answer: (outcome: Outcome, answering: Answering) => Answer | Promise<Answer>
 }
 
-/** An answer that never changes, to what a shipper asks before it sends records. */
+/** A response that never changes, to what a shipper requests before it sends records. */
 export interface FixedAnswer {
   /** The paths of its GET and HEAD requests. */
   readonly paths: readonly string[]
@@ -72,9 +72,9 @@ export interface Protocol {
   readonly check?: (request: Pick<ProtocolRequest, 'query'>) => void
   /** @param body decoded @throws Problem */
   readonly read: (body: Buffer, request: ProtocolRequest) => Reading
-  /** The answer to a request that is rejected. */
+  /** The response to a rejected request. */
   readonly reject: (problem: Problem, requestId: string) => Answer
   readonly fixedAnswers?: readonly FixedAnswer[]
-  /** The answer to OPTIONS on the paths, without a key. Without it, the method is rejected. */
+  /** The response to OPTIONS on the paths, without a key. Without it, the method is rejected. */
   readonly optionsAnswer?: Answer
 }

@@ -3,8 +3,8 @@ import { addMember, entryOfRecord, isPlainObject, type Members, setMember } from
 import { type EntryError, entryFields, limits } from '@sluice/schema'
 import type { Answer } from '../answer.ts'
 import type { SourceRecord } from '../intake/records.ts'
-import { type FoundValue, parseFound } from '../intake/value-finder.ts'
-import { Problem } from '../problems.ts'
+import { type FoundValue, parseFound, STEP_BYTES } from '../intake/value-finder.ts'
+import { Problem, type ProblemCode, problems } from '../problems.ts'
 import type { Protocol } from './protocol.ts'
 
 const KEY_PREFIX = 'slk_'
@@ -39,6 +39,11 @@ export function rejectKeyInUrl(parameter: string, header: string): NonNullable<P
   }
 }
 
+/** The status of a rejected request. Shippers drop a batch after 400, and some divide it after 413. */
+export function statusOf(code: ProblemCode): number {
+  return code === 'too_many_entries' ? 413 : problems[code].status
+}
+
 export function jsonAnswer(status: number, body: object): Answer {
   return { status, type: 'application/json', body: JSON.stringify(body) }
 }
@@ -55,8 +60,6 @@ export interface Line {
   readonly end: number
 }
 
-/** Bytes of short lines that are read in one step. */
-const STEP_BYTES = 64 * 1024
 const NEWLINE = 0x0a
 const CARRIAGE_RETURN = 0x0d
 

@@ -3,10 +3,10 @@ import { parseJsonExactly } from '@sluice/rows'
 import { limits } from '@sluice/schema'
 import { createHash } from 'node:crypto'
 import type { Answer } from '../answer.ts'
-import { checkBody } from '../intake/body.ts'
+import { checkBody, checkNotEmpty } from '../intake/body.ts'
 import { type Outcome, type SourceRecord, tooManyRecords } from '../intake/records.ts'
-import { search, type Shape } from '../intake/value-finder.ts'
-import { Problem, type ProblemCode, problems } from '../problems.ts'
+import { search, type Shape, STEP_BYTES } from '../intake/value-finder.ts'
+import { Problem, type ProblemCode } from '../problems.ts'
 import type { Protocol, ProtocolRequest, Reading } from './protocol.ts'
 import {
   asBearer,
@@ -17,6 +17,7 @@ import {
   recordOf,
   rejection,
   rejectKeyInUrl,
+  statusOf,
   toEntry,
   tooManyNames,
   withMetadata,
@@ -70,12 +71,12 @@ const events: Protocol = {
   ],
 }
 
-/** Lines of text, as Splunk's libraries for Java send them. */
+/** Lines, as Splunk's libraries for Java send them. */
 const raw: Protocol = {
   ...common,
   paths: ['/services/collector/raw', '/services/collector/raw/1.0'],
   read(body, request) {
-    if (body.length === 0) throw new Problem('empty_body', problems.empty_body.detail)
+    checkNotEmpty(body)
     const origin = originOfLines(request.query)
     return { records: () => rawEvents(body, origin), answer: answerTo(request) }
   },
@@ -120,8 +121,6 @@ export function* jsonEvents(body: Buffer): Generator<SourceRecord | undefined> {
 
 /** JSON's whitespace. */
 const blanks: ReadonlySet<number> = new Set(Buffer.from(' \t\r\n'))
-/** A step over whitespace. */
-const STEP_BYTES = 64 * 1024
 
 function* skipBlanks(body: Buffer, from: number): Generator<undefined, number> {
   let stepEnd = from + STEP_BYTES
@@ -237,7 +236,7 @@ function* rawEvents(
   }
 }
 
-/** Clients ask for some hundred acknowledgements at once. A question is answered in one step. */
+/** Clients ask for some hundred acknowledgements at once. A question is read in one step. */
 const ACKS_BYTES_MAX = 16 * 1024
 /** A number that all clients read exactly. */
 const ACK_ID_BYTES = 6
@@ -286,20 +285,21 @@ function answerTo(request: ProtocolRequest): Reading['answer'] {
   }
 }
 
-const rejections: Partial<Readonly<Record<ProblemCode, readonly [status: number, code: Code]>>> = {
-  unauthorized: [401, 'unauthorized'],
-  forbidden: [403, 'disabled'],
-  project_not_found: [403, 'disabled'],
-  empty_body: [400, 'noData'],
-  body_too_large: [413, 'tooLarge'],
-  too_many_entries: [413, 'tooLarge'],
-  internal_error: [500, 'failed'],
+const rejections: Partial<Readonly<Record<ProblemCode, Code>>> = {
+  unauthorized: 'unauthorized',
+  forbidden: 'disabled',
+  project_not_found: 'disabled',
+  empty_body: 'noData',
+  body_too_large: 'tooLarge',
+  too_many_entries: 'tooLarge',
+  internal_error: 'failed',
 }
 
-/** All clients retry after 503, and older versions of Fluent Bit not after 429, which HEC does not have. */
 function rejectHec({ code, message }: Problem): Answer {
-  const { status } = problems[code]
-  const [answered, hecCode] =
-    rejections[code] ?? (status === 429 || status === 503 ? [503, 'busy'] : [status, 'invalid'])
-  return hecAnswer(answered, hecCode, { detail: message })
+  const status = statusOf(code)
+  // All clients retry after 503, and older versions of Fluent Bit not after 429, which HEC does not have.
+  if (status === 429 || status === 503) return hecAnswer(503, 'busy', { detail: message })
+  // HEC does not have 404 for a token.
+  const answered = code === 'project_not_found' ? 403 : status
+  return hecAnswer(answered, rejections[code] ?? 'invalid', { detail: message })
 }

@@ -51,19 +51,9 @@ describe('a bad request', () => {
   })
 })
 
-describe('after all of them', () => {
-  it('there were at least 80 different inputs', () => {
-    const inputs = [...badEntries, ...badBodies, ...badRequests].map(([, input]) =>
-      Buffer.isBuffer(input) ? input.toString('base64') : JSON.stringify(input),
-    )
-    expect(new Set(inputs).size).toBe(inputs.length)
-    expect(inputs.length).toBeGreaterThanOrEqual(80)
-  })
-
-  it('a valid request is still accepted', async () => {
-    const response = await api.post(valid)
-    expect(response.statusCode).toBe(202)
-    expect(api.queue.rows).toMatchObject([{ level: 'info', message: 'm', metadata_text: '{}' }])
-    api.queue.adds.length = 0
-  })
+it('a valid request is still accepted after all of them', async () => {
+  const response = await api.post(valid)
+  expect(response.statusCode).toBe(202)
+  expect(api.queue.rows).toMatchObject([{ level: 'info', message: 'm', metadata_text: '{}' }])
+  api.queue.adds.length = 0
 })

@@ -58,22 +58,15 @@ export const badPaths: readonly BadRequest[] = [
 export const badMethods = ['GET', 'PUT', 'PATCH', 'DELETE', 'OPTIONS', 'TRACE', 'PROPFIND', 'LOCK'] as const
 
 const badKeys: readonly BadRequest[] = [
-  ['no key', { headers: { authorization: undefined } }, 'unauthorized'],
-  ['an empty key', { headers: { authorization: 'Bearer ' } }, 'unauthorized'],
-  ['another scheme', { headers: { authorization: 'Basic ZGVtbzpkZW1v' } }, 'unauthorized'],
-  ['the text undefined', { headers: { authorization: 'Bearer undefined' } }, 'unauthorized'],
-  ['the placeholder', { headers: { authorization: 'Bearer <API_KEY>' } }, 'unauthorized'],
-  [
-    'a key of another service',
-    { headers: { authorization: `Bearer sk_live_${'0'.repeat(24)}` } },
-    'unauthorized',
-  ],
-  [
-    'a key with a wrong checksum',
-    { headers: { authorization: `Bearer slk_${'0'.repeat(49)}` } },
-    'unauthorized',
-  ],
-]
+  undefined,
+  'Bearer ',
+  'Basic ZGVtbzpkZW1v',
+  'Bearer undefined',
+  'Bearer <API_KEY>',
+  `Bearer sk_live_${'0'.repeat(24)}`,
+  // With a wrong checksum.
+  `Bearer slk_${'0'.repeat(49)}`,
+].map((authorization) => [`the key "${authorization}"`, { headers: { authorization } }, 'unauthorized'])
 
 /** The body is not encoded, although these headers claim it. */
 const falseEncodings = ['gzip', 'x-gzip', 'deflate', 'br', 'zstd'] as const

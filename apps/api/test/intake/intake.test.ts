@@ -1,26 +1,15 @@
-import type { Rows } from '@sluice/row-scanner'
-import { EntryValidator, IdSource, type RequestStamp, rowAsJson } from '@sluice/rows'
+import { IdSource, rowAsJson } from '@sluice/rows'
 import { describe, expect, it } from 'vitest'
 import { jsonFormat } from '../../src/intake/body.ts'
 import { Intake, type ParsedRequest } from '../../src/intake/intake.ts'
-import { Problem } from '../../src/problems.ts'
-import { parseEntries } from '../support/parse-entries.ts'
+import { parseEntries, problemOf, stamp, textOf, validator } from '../support/intake.ts'
 
-const stamp: RequestStamp = { projectId: 'demo', retentionDays: 30, receivedAtMs: Date.UTC(2026, 10, 20) }
-const validator = new EntryValidator()
 const valid = '{"level":"info","message":"m"}'
 
 const makeIntake = (): Intake => new Intake(validator, new IdSource(Date.now))
 
-function textOf<Scope>(rows: Rows<Scope>): string {
-  const text = Buffer.alloc(rows.byteLength)
-  rows.copyTo(text, 0)
-  return text.toString()
-}
-
 const summary = <Scope>({ rows, answer }: ParsedRequest<Scope>) => ({
   count: rows.count,
-  bytes: rows.byteLength,
   lines: textOf(rows).split(/(?<=\n)/),
   answer,
 })
@@ -65,7 +54,7 @@ describe('Intake', () => {
     ])
   })
 
-  it('answers with the id of the row, scanned or parsed', async () => {
+  it('responds with the id of the row, scanned or parsed', async () => {
     for (const members of ['', ',"n":1e400']) {
       const { answer, lines } = await parse(`{"level":"info","message":"m"${members}}`)
       const { id } = JSON.parse(answer) as { id: string }
@@ -74,7 +63,7 @@ describe('Intake', () => {
   })
 
   it('describes the first error of an invalid entry in the message', async () => {
-    const problem = await problemOf('{"level":"info","message":"m","service":7}')
+    const problem = await problemOf(() => parse('{"level":"info","message":"m","service":7}'))
     expect(problem).toMatchObject({
       code: 'invalid_entry',
       message: '/service: must be of type string or null.',
@@ -84,14 +73,14 @@ describe('Intake', () => {
 
   it('reports missing fields of an entry that is too large to be parsed, like those of any other', async () => {
     const large = `"a":[${'0,'.repeat(34_000)}0]`
-    expect(await problemOf(`{${large},"service":1}`)).toMatchObject({
+    expect(await problemOf(() => parse(`{${large},"service":1}`))).toMatchObject({
       errors: [
         { path: '', code: 'missing' },
         { path: '', code: 'missing' },
         { path: '/service', code: 'wrong_type' },
       ],
     })
-    expect(await problemOf(`{${large},"level":"info","message":"m"}`)).toMatchObject({
+    expect(await problemOf(() => parse(`{${large},"level":"info","message":"m"}`))).toMatchObject({
       errors: [{ path: '', code: 'too_large' }],
     })
   })
@@ -99,14 +88,4 @@ describe('Intake', () => {
 
 function readRow(line: string): Record<string, string> {
   return JSON.parse(rowAsJson(line) ?? '') as Record<string, string>
-}
-
-async function problemOf(text: string): Promise<Problem> {
-  try {
-    await parse(text)
-  } catch (error) {
-    if (error instanceof Problem) return error
-    throw error
-  }
-  throw new Error('the body was accepted')
 }

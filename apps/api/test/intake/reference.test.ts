@@ -1,4 +1,4 @@
-import { EntryValidator, makeRowPrefix, parseJsonExactly, type RequestStamp, shapeRow } from '@sluice/rows'
+import { makeRowPrefix, parseJsonExactly, shapeRow } from '@sluice/rows'
 import { anyStyle, invalidEntry, toJson, validEntry } from '@sluice/rows/testing'
 import { type EntryError, limits } from '@sluice/schema'
 import * as fc from 'fast-check'
@@ -6,17 +6,13 @@ import { expect, it } from 'vitest'
 import { jsonFormat, ndjsonFormat } from '../../src/intake/body.ts'
 import { Intake } from '../../src/intake/intake.ts'
 import { Problem } from '../../src/problems.ts'
-import { noScanner } from '../support/no-scanner.ts'
-import { parseEntries } from '../support/parse-entries.ts'
+import { noScanner, parseEntries, sameId, stamp, textOf, validator } from '../support/intake.ts'
 
 /** About a second. Of ten faults put into the finders and the tracker, nine showed within this number of runs. */
 const runs = { numRuns: 400 }
 
-const ID = '01a1fb4d-5bd1-74f9-83e0-56d2211cd84d'
-const stamp: RequestStamp = { projectId: 'demo', retentionDays: 30, receivedAtMs: Date.UTC(2026, 10, 20) }
 const prefix = makeRowPrefix(stamp)
-const validator = new EntryValidator()
-const intake = new Intake(validator, { next: () => ID, write: () => {} }, noScanner)
+const intake = new Intake(validator, sameId, noScanner)
 
 interface Body {
   readonly text: string
@@ -36,11 +32,9 @@ async function parse({ text, isNdjson }: Body): Promise<Outcome> {
   try {
     const format = isNdjson ? ndjsonFormat : jsonFormat
     const { rows, entries, answer } = await parseEntries(intake, Buffer.from(text), stamp, format)
-    const bytes = Buffer.alloc(rows.byteLength)
-    rows.copyTo(bytes, 0)
     const { id, errors = [] } = JSON.parse(answer) as { id?: string; errors?: IndexedError[] }
     const listed = errors.map((error) => describeError(error, error.index))
-    return { isSingle: id !== undefined, entries, rows: bytes.toString(), errors: listed }
+    return { isSingle: id !== undefined, entries, rows: textOf(rows), errors: listed }
   } catch (error) {
     if (!(error instanceof Problem)) throw error
     return { problem: error.code, errors: error.errors.map((each) => describeError(each as EntryError, 0)) }
@@ -107,7 +101,7 @@ function isJson(text: string): boolean {
 function shape(value: unknown): { row: string } | { errors: Pick<EntryError, 'path' | 'code'>[] } {
   if (value === invalidLine) return { errors: [{ path: '', code: 'invalid_json' }] }
   if (!validator.isEntry(value)) return { errors: validator.explain(value) }
-  const shaped = shapeRow(value, ID, prefix, true)
+  const shaped = shapeRow(value, sameId.next(), prefix, true)
   return 'row' in shaped ? shaped : { errors: [shaped.error] }
 }
 

@@ -1,34 +1,25 @@
-import { EntryValidator, IdSource, type RequestStamp } from '@sluice/rows'
 import { limits } from '@sluice/schema'
 import { beforeEach, describe, expect, it, vi } from 'vitest'
 import { type BodyFormat, jsonFormat, ndjsonFormat } from '../../src/intake/body.ts'
-import { Intake } from '../../src/intake/intake.ts'
+import type { Intake } from '../../src/intake/intake.ts'
 import type { SourceRecord } from '../../src/intake/records.ts'
-import { Turns } from '../../src/turns.ts'
-import { Problem } from '../../src/problems.ts'
-import { noScanner } from '../support/no-scanner.ts'
-import { parseEntries } from '../support/parse-entries.ts'
+import {
+  noScanner,
+  parseEntries,
+  problemOf,
+  stamp,
+  steppedIntake,
+  STEPS_PER_SLICE,
+} from '../support/intake.ts'
 
-const stamp: RequestStamp = { projectId: 'demo', retentionDays: 30, receivedAtMs: Date.UTC(2026, 10, 20) }
-/** A fifth of the largest body: enough for many steps. */
+/** A fifth of the largest body: enough for many steps. A step is 64 KiB or one entry. */
 const max = limits.bodyBytesMax / 5
 
-/** Each look at the clock is a millisecond later: a slice has five steps, and a step is 64 KiB or one entry. */
-const STEPS_PER_SLICE = 5
-let turns: number
 let intake: Intake
+let taken: { turns: number }
 
 beforeEach(() => {
-  turns = 0
-  let nowMs = 0
-  const counted = new Turns(
-    (turn) => {
-      turns += 1
-      setImmediate(turn)
-    },
-    () => (nowMs += 1),
-  )
-  intake = new Intake(new EntryValidator(), new IdSource(Date.now), noScanner, counted)
+  ;({ intake, taken } = steppedIntake(noScanner))
 })
 
 const fill = (head: string, unit: string, tail: string, bytes = max): string =>
@@ -62,13 +53,10 @@ const attacks: readonly (readonly [what: string, body: string, error: string])[]
 describe('a large body', () => {
   it.each(attacks)('is rejected in small steps: %s', async (_what, body, error) => {
     const parse = vi.spyOn(JSON, 'parse')
-    const problem = await intake.parse(Buffer.from(body), stamp, jsonFormat).then(
-      () => undefined,
-      (reason: unknown) => reason as Problem,
-    )
-    const first = problem?.errors[0]
-    expect(first === undefined ? problem?.code : `${first.path} ${first.code}`).toBe(error)
-    expect(turns).toBeGreaterThanOrEqual(Math.floor(body.length / 65_536 / STEPS_PER_SLICE))
+    const { code, errors } = await problemOf(() => intake.parse(Buffer.from(body), stamp, jsonFormat))
+    const [first] = errors
+    expect(first === undefined ? code : `${first.path} ${first.code}`).toBe(error)
+    expect(taken.turns).toBeGreaterThanOrEqual(Math.floor(body.length / 65_536 / STEPS_PER_SLICE))
     // No object was made of it.
     expect(parse.mock.calls.length).toBe(0)
   })
@@ -79,14 +67,14 @@ describe('a large body', () => {
     expect(body.length).toBeLessThan(max)
     const { rows, entries } = await parseEntries(intake, Buffer.from(body), stamp, jsonFormat)
     expect({ rows: rows.count, entries }).toEqual({ rows: 15, entries: 15 })
-    expect(turns).toBeGreaterThanOrEqual((body.length / 65_536 + 15) / (STEPS_PER_SLICE + 1))
+    expect(taken.turns).toBeGreaterThanOrEqual((body.length / 65_536 + 15) / (STEPS_PER_SLICE + 1))
   })
 
   it('of lines is divided like one text', async () => {
     const body = `${fill('', ' ', '\n', max / 2)}${fill('"', 'a', '"', max / 2)}`
     const { entries } = await parseEntries(intake, Buffer.from(body), stamp, ndjsonFormat)
     expect(entries).toBe(1)
-    expect(turns).toBeGreaterThanOrEqual(Math.floor(body.length / 65_536 / STEPS_PER_SLICE))
+    expect(taken.turns).toBeGreaterThanOrEqual(Math.floor(body.length / 65_536 / STEPS_PER_SLICE))
   })
 
   it('lets other requests pass in between', async () => {
@@ -107,7 +95,7 @@ describe('a large body', () => {
     const send = (): Promise<string> =>
       intake.parse(body, stamp, jsonFormat).then(
         () => 'accepted',
-        (problem: Problem) => problem.code,
+        (problem: { code: string }) => problem.code,
       )
     const codes = await Promise.all(Array.from({ length: 10 }, send))
     expect(codes.filter((code) => code === 'overloaded')).toHaveLength(4)

@@ -1,4 +1,4 @@
-import { OTLP_PROTOBUF } from '../../src/protocols/otlp/answers.ts'
+import { OTLP_PROTOBUF } from '../../src/protocols/otlp/otlp.ts'
 import { decodeAnswer } from '../protocols/otlp/otlp-api.ts'
 import { Ajv2020, type ValidateFunction } from 'ajv/dist/2020.js'
 

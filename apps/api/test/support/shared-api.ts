@@ -10,3 +10,16 @@ export function sharedTestApi(): TestApi {
   afterAll(() => api.close())
   return api
 }
+
+/** The rows that the API has stored, with their metadata as an object. */
+export function storedRows(api: TestApi): Record<string, unknown>[] {
+  return api.queue.rows.map(({ metadata_text: text = '', ...row }) => ({
+    ...row,
+    metadata: JSON.parse(text) as unknown,
+  }))
+}
+
+/** The metadata of these rows. */
+export function storedMetadata(api: TestApi): unknown[] {
+  return storedRows(api).map(({ metadata }) => metadata)
+}

@@ -76,24 +76,17 @@ describe('the scanner', () => {
     expect(scan(`${'[{"a":'.repeat(1e4)}1${']}'.repeat(1e4)}`).isInvalid).toBe(true)
   })
 
-  it.each(['{"a":1}', '{"a":"\\n"}', '[1,22.5,-3,999999999999999]', '0.12345678901234567890'])(
-    'finds nothing that JSON.parse reads wrongly in %s',
-    (text) => {
-      const { escapedNameAt, inexactNumberAt } = scan(text)
-      expect([escapedNameAt, inexactNumberAt]).toEqual([-1, -1])
-    },
-  )
-
-  it.each(['{"a":{"\\u0062":1},"c":2}', '{"\\\\":1}'])('finds an escaped name in %s', (text) => {
-    expect(scan(text).escapedNameAt).toBe(text.indexOf('\\'))
+  it.each([
+    ['{"a":1,"b":"\\n","c":[22.5,-3,999999999999999,0.12345678901234567890]}', -1, false],
+    ['{"a":{"\\u0062":1},"c":2}', 7, false],
+    ['{"\\\\":1}', 2, false],
+    ['1e3', -1, true],
+    ['9007199254740993.5', -1, true],
+    ['{"a":[9007199254740993]}', -1, true],
+  ])('finds the escaped names, and the numbers that may be inexact, of %s', (text, nameAt, isInexact) => {
+    const { escapedNameAt, inexactNumberAt } = scan(text)
+    expect([escapedNameAt, inexactNumberAt >= 0]).toEqual([nameAt, isInexact])
   })
-
-  it.each(['1e3', '9007199254740993', '-1e400', '9007199254740993.5', '{"a":[9007199254740993]}'])(
-    'finds a number that may be inexact in %s',
-    (text) => {
-      expect(scan(text).inexactNumberAt).toBeGreaterThanOrEqual(0)
-    },
-  )
 
   it('reports the outermost values and names, and the bytes that are not in their shortest form', () => {
     const reports: string[] = []

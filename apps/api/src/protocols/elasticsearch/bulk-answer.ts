@@ -22,7 +22,7 @@ export const errorOf = (type: string, reason: string): ElasticError => ({ type, 
 /** An action of a bulk request, and the document that it is about. */
 export interface Item {
   readonly action: string
-  /** The index of the action, or else that of the path. Null if there is none. Shortened if it is invalid. */
+  /** The index of the action, or else of the path. Null if there is none. Shortened if it is invalid. */
   readonly index: string | null
   readonly id: string | null
   /** What is wrong with the action. Undefined if its document decides. */

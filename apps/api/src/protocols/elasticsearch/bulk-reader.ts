@@ -13,7 +13,7 @@ const SHOWN_CHARACTERS_MAX = 41
 /** The longest name of an index. */
 const NAME_BYTES_MAX = 255
 
-/** The longest name of an index has 255 bytes, the longest id of Elasticsearch 512. An action has no other long text. */
+/** The longest name of an index has 255 bytes, the longest id of Elasticsearch 512. An action has no other long string. */
 const ACTION_BYTES_MAX = 8 * 1024
 
 /**

@@ -1,7 +1,7 @@
 import type { Answer } from '../../answer.ts'
-import { Problem, type ProblemCode, problems } from '../../problems.ts'
+import { Problem, type ProblemCode } from '../../problems.ts'
 import type { FixedAnswer, Protocol } from '../protocol.ts'
-import { asBearer } from '../shippers.ts'
+import { asBearer, statusOf } from '../shippers.ts'
 import { bulkAnswer, elasticAnswer, errorOf, type Item, readFilter } from './bulk-answer.ts'
 import { readBulk } from './bulk-reader.ts'
 
@@ -74,17 +74,10 @@ const types: Partial<Readonly<Record<ProblemCode, string>>> = {
   internal_error: 'internal_server_error',
 }
 
-/**
- * All shippers retry after 429. Elastic's client for JavaScript repeats a request after 503 at once. After 413, Filebeat divides its batch.
- */
-function statusOf(code: ProblemCode): number {
-  if (code === 'too_many_entries') return 413
-  const { status } = problems[code]
-  return status === 503 ? 429 : status
-}
-
 function rejectBulk({ code, message }: Problem): Answer {
-  const status = statusOf(code)
+  const known = statusOf(code)
+  // All shippers retry after 429. Elastic's client for JavaScript repeats a request after 503 at once.
+  const status = known === 503 ? 429 : known
   const type =
     types[code] ?? (status === 429 ? 'es_rejected_execution_exception' : 'illegal_argument_exception')
   const error = errorOf(type, message)

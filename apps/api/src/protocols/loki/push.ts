@@ -87,7 +87,7 @@ export function* pushedJson(body: Buffer): Generator<SourceRecord | undefined> {
 
 const wrongLabels = rejection('wrong_type', 'has a stream without valid labels')
 
-/** Lines that are not found must not be acknowledged: clients drop what is answered with 204. @throws Problem */
+/** Lines that are not found must not be acknowledged: clients drop what has a 204. @throws Problem */
 function checkShape(found: readonly FoundValue[]): void {
   const tags = new Set<string>()
   let isComplete = true

@@ -1,4 +1,5 @@
 import { limits } from '@sluice/schema'
+import { checkNotEmpty } from '../../intake/body.ts'
 import { Problem, problems } from '../../problems.ts'
 
 /** An element of three bytes copies at most 64 bytes. A block that declares more is malformed: no memory is allocated for it. */
@@ -14,7 +15,7 @@ const CALL_BYTES_MIN = 64
  * @throws Problem `empty_body`; `body_too_large`; `invalid_encoding` if they are more than any block of this size has
  */
 export function snappyBytes(input: Buffer): number {
-  if (input.length === 0) throw new Problem('empty_body', problems.empty_body.detail)
+  checkNotEmpty(input)
   const { length, end } = readLength(input)
   if (length > limits.bodyBytesMax) throw new Problem('body_too_large', problems.body_too_large.detail)
   if (length > (input.length - end) * EXPANSION_MAX) throw malformed(end)

@@ -1,8 +1,7 @@
 import { addMember, type Members, readEnvironment, readLevel, setMember } from '@sluice/records'
 import { hasAtMostCharacters, limits } from '@sluice/schema'
 import type { SourceRecord } from '../../intake/records.ts'
-import { isEmpty } from '../otlp/log-record.ts'
-import { hasWholeMicroseconds, isTimestamp, toTimestamp } from '../otlp/nanoseconds.ts'
+import { hasWholeMicroseconds, isEmpty, isTimestamp, toTimestamp } from '../otlp/log-record.ts'
 import { NAMES_MAX, rejection, toEntry } from '../shippers.ts'
 
 /** The columns that labels and structured metadata may become, and their names. The first name with a usable value is taken. */

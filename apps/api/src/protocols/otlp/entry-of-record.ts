@@ -2,8 +2,16 @@ import type { RecordOrigin } from '@sluice/row-scanner'
 import { type Environment, type Level, type Members, readEnvironment, readLevel } from '@sluice/records'
 import { isRawJson } from '@sluice/rows'
 import { hasAtMostCharacters, limits } from '@sluice/schema'
-import { isEmpty, type LogRecord, RecordError, type Resource, type Scope } from './log-record.ts'
-import { hasWholeMicroseconds, isTimestamp, toTimestamp } from './nanoseconds.ts'
+import {
+  hasWholeMicroseconds,
+  isEmpty,
+  isTimestamp,
+  type LogRecord,
+  RecordError,
+  type Resource,
+  type Scope,
+  toTimestamp,
+} from './log-record.ts'
 import { checkDepth, levels } from './value-budget.ts'
 
 /** What the entries of one resource have in common. */
@@ -47,10 +55,11 @@ export function originOfResource({
   checkDepth(attributes, levels.attributes)
   const service = takeString(attributes, 'service.name', limits.serviceCharactersMax)
   const environment = takeEnvironment(attributes)
-  const metadata: Members = {}
-  if (!isEmpty(attributes)) metadata['resource'] = attributes
-  if (schemaUrl !== '') metadata['resource_schema_url'] = schemaUrl
-  if (droppedAttributesCount > 0) metadata['resource_dropped_attributes_count'] = droppedAttributesCount
+  const metadata = withoutEmpty({
+    resource: attributes,
+    resource_schema_url: schemaUrl,
+    resource_dropped_attributes_count: droppedAttributesCount,
+  })
   const text = { fields: membersOf({ service, environment }), metadata: membersOf(metadata) }
   return { service, environment, metadata, text, metadataBytes: checkedBytes(text.metadata, 0) }
 }
@@ -74,7 +83,7 @@ export function originOf(
 /**
  * Counts the bytes of members of metadata.
  *
- * @param text members without braces
+ * @param text members as JSON, without braces
  * @param others the bytes of the members before them
  * @returns the bytes of all
  * @throws RecordError if they are more than metadata may have
@@ -94,13 +103,23 @@ function membersOf(members: object): string {
 }
 
 function describeScope({ name, version, attributes, droppedAttributesCount, schemaUrl }: Scope): Members {
-  const described: Members = {}
-  if (name !== '') described['name'] = name
-  if (version !== '') described['version'] = version
-  if (!isEmpty(attributes)) described['attributes'] = attributes
-  if (schemaUrl !== '') described['schema_url'] = schemaUrl
-  if (droppedAttributesCount > 0) described['dropped_attributes_count'] = droppedAttributesCount
-  return described
+  return withoutEmpty({
+    name,
+    version,
+    attributes,
+    schema_url: schemaUrl,
+    dropped_attributes_count: droppedAttributesCount,
+  })
+}
+
+/** The members that do not have the default value of Protocol Buffers. */
+function withoutEmpty(members: Readonly<Record<string, string | number | Members>>): Members {
+  const filled: Members = {}
+  for (const [name, value] of Object.entries(members)) {
+    const isDefault = typeof value === 'object' ? isEmpty(value) : value === '' || value === 0
+    if (!isDefault) filled[name] = value
+  }
+  return filled
 }
 
 /** An entry as a client would send it. It is not validated yet. @throws RecordError */

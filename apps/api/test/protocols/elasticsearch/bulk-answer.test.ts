@@ -10,51 +10,41 @@ const itemsOf = (count: number): Item[] =>
   }))
 const invalid: EntryError = { path: '', code: 'wrong_type', message: 'must be an object' }
 
-interface Made {
-  readonly parts: readonly Buffer[]
-  readonly turns: number
-  readonly held: number
-  /** Items that were made in a turn, at most. */
-  readonly stepMax: number
-}
-
+/** Makes a response. Its string is `json`; `stepMax` is the largest number of items that were made in a turn. */
 async function make(
   items: readonly Item[],
-  rejected = new Map<number, EntryError>(),
+  rejected: ReadonlyMap<number, EntryError> = new Map(),
   filter?: string,
-): Promise<Made> {
-  let turns = 0
-  let held = 0
+) {
+  const made = { json: '', turns: 0, held: 0, stepMax: 0 }
   let step = 0
-  let stepMax = 0
   const counted = items.map((item) => ({
     ...item,
     get action() {
       step += 1
-      stepMax = Math.max(stepMax, step)
+      made.stepMax = Math.max(made.stepMax, step)
       return item.action
     },
   }))
-  const answer = await bulkAnswer(counted, { records: items.length, rejected }, readFilter(filter), {
+  const { body } = await bulkAnswer(counted, { records: items.length, rejected }, readFilter(filter), {
     hold: (bytes) => {
-      held += bytes
+      made.held += bytes
     },
     nextTurn: async () => {
-      turns += 1
+      made.turns += 1
       step = 0
     },
   })
-  return { parts: answer.body as readonly Buffer[], turns, held, stepMax }
+  made.json = Buffer.concat(body as readonly Buffer[]).toString()
+  return made
 }
 
-const textOf = ({ parts }: Made): string => Buffer.concat(parts).toString()
-
-describe('the answer to a bulk request', () => {
+describe('the response to a bulk request', () => {
   it.each([0, 1, 1_023, 1_024, 1_025, 5_000])(
     'has an item for each of %i actions, in order',
     async (count) => {
       const made = await make(itemsOf(count), new Map([[1_024, invalid]]))
-      const { items = [] } = JSON.parse(textOf(made)) as {
+      const { items = [] } = JSON.parse(made.json) as {
         items?: { index: { _id: string; status: number } }[]
       }
       expect(items.map(({ index: { _id: id } }) => Number(id))).toEqual(
@@ -72,7 +62,7 @@ describe('the answer to a bulk request', () => {
 
   it('is held while it is made', async () => {
     const made = await make(itemsOf(5_000))
-    expect(made.held).toBe(Buffer.byteLength(textOf(made)))
+    expect(made.held).toBe(Buffer.byteLength(made.json))
     const full = new Error('full')
     let steps = 0
     await expect(
@@ -90,11 +80,11 @@ describe('the answer to a bulk request', () => {
   it('omits items without fields, in any step', async () => {
     const rejected = new Map([0, 2_000, 4_999].map((at) => [at, invalid]))
     const made = await make(itemsOf(5_000), rejected, 'errors,items.*.error')
-    const { items } = JSON.parse(textOf(made)) as { items: unknown[] }
+    const { items } = JSON.parse(made.json) as { items: unknown[] }
     expect(items.length).toBe(3)
-    expect(textOf(await make(itemsOf(5_000), new Map(), 'errors,items.*.error'))).toBe('{"errors":false}')
-    expect(JSON.parse(textOf(await make(itemsOf(5_000), rejected, 'items.*.error')))).toEqual({ items })
-    expect(textOf(await make(itemsOf(3), new Map(), 'items.*.error'))).toBe('{}')
+    expect((await make(itemsOf(5_000), new Map(), 'errors,items.*.error')).json).toBe('{"errors":false}')
+    expect(JSON.parse((await make(itemsOf(5_000), rejected, 'items.*.error')).json)).toEqual({ items })
+    expect((await make(itemsOf(3), new Map(), 'items.*.error')).json).toBe('{}')
   })
 
   it.each([
@@ -104,8 +94,6 @@ describe('the answer to a bulk request', () => {
   ])('has up to 160 characters of a reason', async (reason, written) => {
     const item = { action: 'index', index: null, id: null, error: { type: 't', reason } }
     const made = await make([item], new Map([[0, invalid]]), 'items.*.error')
-    expect(textOf(made)).toBe(
-      JSON.stringify({ items: [{ index: { error: { type: 't', reason: written } } }] }),
-    )
+    expect(made.json).toBe(JSON.stringify({ items: [{ index: { error: { type: 't', reason: written } } }] }))
   })
 })

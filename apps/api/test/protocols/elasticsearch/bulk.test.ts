@@ -2,7 +2,7 @@ import { limits } from '@sluice/schema'
 import type { LightMyRequestResponse } from 'fastify'
 import { describe, expect, it } from 'vitest'
 import { faultOfIndexName } from '../../../src/protocols/elasticsearch/bulk-reader.ts'
-import { sharedTestApi } from '../../support/shared-api.ts'
+import { sharedTestApi, storedMetadata, storedRows } from '../../support/shared-api.ts'
 
 const api = sharedTestApi()
 
@@ -17,28 +17,23 @@ const bulk = (
   api.post(body, { url, headers: { 'content-type': 'application/x-ndjson', ...headers } })
 
 const base64 = (text: string): string => Buffer.from(text).toString('base64')
-const get = (url: string, authorization = `Bearer ${api.key}`): Promise<LightMyRequestResponse> =>
-  api.app.inject({ method: 'GET', url, headers: { authorization } })
-
-interface ItemAnswer {
+interface Item {
+  readonly action: string
   readonly _index: string
   readonly _id: string | null
   readonly status: number
   readonly error?: { readonly type: string; readonly reason: string }
 }
 
-/** The items of an answer, with their actions. */
-async function itemsOf(body: string | Buffer, url?: string): Promise<(ItemAnswer & { action: string })[]> {
-  const { items } = (await bulk(body, url)).json<{ items: Record<string, ItemAnswer>[] }>()
+/** The items of a response, with their actions. */
+async function itemsOf(body: string | Buffer, url?: string): Promise<Item[]> {
+  const { items } = (await bulk(body, url)).json<{ items: Record<string, Omit<Item, 'action'>>[] }>()
   return items.flatMap((one) => Object.entries(one).map(([action, item]) => Object.assign(item, { action })))
 }
 
-const metadataOf = (row: Record<string, string> | undefined): unknown =>
-  JSON.parse(row?.['metadata_text'] ?? '{}')
-
 describe('a bulk request', () => {
-  it('stores its documents, and answers with an item for each', async () => {
-    const answer = await bulk(
+  it('stores its documents, and responds with an item for each', async () => {
+    const response = await bulk(
       ndjson(
         { create: { _index: 'filebeat', _id: 'a' } },
         {
@@ -52,53 +47,51 @@ describe('a bulk request', () => {
         { message: 'two', level: 'FATAL' },
       ),
     )
-    expect(answer.statusCode).toBe(200)
-    expect(answer.headers).toMatchObject({
+    expect(response.statusCode).toBe(200)
+    expect(response.headers).toMatchObject({
       'content-type': 'application/json; charset=utf-8',
       'x-elastic-product': 'Elasticsearch',
     })
-    expect(answer.body).toBe(
+    expect(response.body).toBe(
       '{"took":0,"errors":false,"items":[' +
         '{"create":{"_index":"filebeat","_id":"a","status":201,"result":"created"}},' +
         '{"index":{"_index":"sluice","_id":null,"status":201,"result":"created"}}]}',
     )
-    const [one, two] = api.queue.rows
-    expect(one).toMatchObject({
-      timestamp: '2026-11-20T10:00:00.123456Z',
-      level: 'warn',
-      message: 'one',
-      service: 'shop',
-    })
-    expect(metadataOf(one)).toEqual({
-      log: { file: { path: '/var/log/x' } },
-      service: { type: 'x' },
-      host: { name: 'h' },
-      _index: 'filebeat',
-      _id: 'a',
-    })
-    expect(two).toMatchObject({ level: 'error', message: 'two', service: '' })
-    expect(metadataOf(two)).toEqual({ originalLevel: 'FATAL' })
+    expect(storedRows(api)).toMatchObject([
+      { timestamp: '2026-11-20T10:00:00.123456Z', level: 'warn', message: 'one', service: 'shop' },
+      { level: 'error', message: 'two', service: '' },
+    ])
+    expect(storedMetadata(api)).toEqual([
+      {
+        log: { file: { path: '/var/log/x' } },
+        service: { type: 'x' },
+        host: { name: 'h' },
+        _index: 'filebeat',
+        _id: 'a',
+      },
+      { originalLevel: 'FATAL' },
+    ])
   })
 
   it('may have an index in its path, blank lines, CRLF, and no newline at its end', async () => {
-    const answer = await bulk(
+    const response = await bulk(
       '\r\n\n{"index":{}}\r\n{"message":"a"}\n\n\n{"index":{"_index":"own"}}\n{"message":"b"}',
       '/elasticsearch/logs/_bulk',
     )
-    expect(answer.json()).toMatchObject({ errors: false })
-    expect(api.queue.rows.map((row) => [row['message'], metadataOf(row)])).toEqual([
-      ['a', { _index: 'logs' }],
-      ['b', { _index: 'own' }],
+    expect(response.json()).toMatchObject({ errors: false })
+    expect(storedRows(api)).toMatchObject([
+      { message: 'a', metadata: { _index: 'logs' } },
+      { message: 'b', metadata: { _index: 'own' } },
     ])
   })
 
   it('may be a PUT, and may have the media type of any version', async () => {
-    const answer = await api.post(ndjson({ index: {} }, { message: 'm' }), {
+    const response = await api.post(ndjson({ index: {} }, { message: 'm' }), {
       method: 'PUT',
       url: '/elasticsearch/_bulk/',
       headers: { 'content-type': 'application/vnd.elasticsearch+x-ndjson; compatible-with=9' },
     })
-    expect(answer.statusCode).toBe(200)
+    expect(response.statusCode).toBe(200)
     expect(api.queue.rows.length).toBe(1)
   })
 
@@ -124,17 +117,9 @@ describe('a bulk request', () => {
         { message: 'last' },
       ),
     )
-    expect(items.map(({ action, status }) => `${action} ${status}`)).toEqual([
-      'index 201',
-      'index 400',
-      'create 400',
-      'update 400',
-      'delete 400',
-      'index 400',
-      'index 400',
-      'index 400',
-      'index 201',
-    ])
+    expect(items.map(({ action, status }) => `${action} ${status}`).join()).toBe(
+      'index 201,index 400,create 400,update 400,delete 400,index 400,index 400,index 400,index 201',
+    )
     expect(items[1]?.error).toEqual({
       type: 'document_parsing_exception',
       reason: 'The document is not JSON. The text ends too early at line 1, column 12: expected a value.',
@@ -154,37 +139,30 @@ describe('a bulk request', () => {
     expect(api.queue.rows.length).toBe(2)
   })
 
+  const valid = ndjson({ index: {} }, { message: 'a' })
+
   it.each([
-    ['7', 'Expected one of'],
-    ['{', 'The text ends too early'],
-    ['{"store":{}}', 'Expected one of'],
-    ['{"index":{},"create":{}}', 'Expected one of'],
-    ['{"index":7}', 'Expected one of'],
-    ['{"index":{"_id":{}}}', 'line [3]. Expected a simple value for field [_id]'],
-    ['{"index":{"_index":[]}}', 'Expected a simple value for field [_index]'],
-    [`{"index":{"_id":"${'x'.repeat(10_000)}"}}`, 'Expected an object'],
-    ['{"index":{}}', 'The document after the action is missing'],
-  ])('is rejected as a whole for the action %s', async (action, reason) => {
-    const answer = await bulk(ndjson({ index: {} }, { message: 'a' }, action))
-    expect(answer.statusCode).toBe(400)
-    expect(answer.json<{ error: { reason: string } }>().error.reason).toContain(reason)
+    [`${valid}7`, 'Expected one of'],
+    [`${valid}{`, 'The text ends too early'],
+    [`${valid}{"store":{}}`, 'Expected one of'],
+    [`${valid}{"index":{},"create":{}}`, 'Expected one of'],
+    [`${valid}{"index":7}`, 'Expected one of'],
+    [`${valid}{"index":{"_id":{}}}`, 'line [3]. Expected a simple value for field [_id]'],
+    [`${valid}{"index":{"_index":[]}}`, 'Expected a simple value for field [_index]'],
+    [`${valid}{"index":{"_id":"${'x'.repeat(10_000)}"}}`, 'Expected an object'],
+    [`${valid}{"index":{}}`, 'The document after the action is missing'],
+    ['', 'request body is required'],
+    ['\n\r\n', 'no requests added'],
+  ])('is rejected as a whole if an action is malformed, or if there is none: %j', async (body, reason) => {
+    const response = await bulk(body)
+    expect(response.statusCode).toBe(400)
+    expect(response.json<{ error: { reason: string } }>().error.reason).toContain(reason)
     expect(api.queue.rows).toEqual([])
   })
 
-  it.each([
-    ['', 'request body is required'],
-    ['\n\r\n', 'no requests added'],
-  ])('is rejected without an action: %j', async (body, reason) => {
-    const answer = await bulk(body)
-    expect([answer.statusCode, answer.json<{ error: { reason: string } }>().error.reason]).toEqual([
-      400,
-      reason,
-    ])
-  })
-
   it('with too many documents is rejected with 413, after which Filebeat divides its batch', async () => {
-    const answer = await bulk('{"index":{}}\n{}\n'.repeat(limits.recordsPerRequestMax + 1))
-    expect(answer.statusCode).toBe(413)
+    const response = await bulk('{"index":{}}\n{}\n'.repeat(limits.recordsPerRequestMax + 1))
+    expect(response.statusCode).toBe(413)
     expect(api.queue.rows).toEqual([])
   })
 
@@ -206,19 +184,11 @@ describe('an action', () => {
     ['1e400', '1e400'],
     ['true', 'true'],
     ['"a"', 'a'],
-  ])('with the id %s keeps it as text', async (id, text) => {
-    const [item] = await itemsOf(`{"index":{"_id":${id}}}\n{"message":"m"}\n`)
-    expect(item).toMatchObject({ _index: 'sluice', _id: text, status: 201 })
-    expect(api.queue.rows.map(metadataOf)).toEqual([{ _id: text }])
-  })
-
-  it('may have null for index and id', async () => {
-    const action = '{"create":{"_index":null,"_id":null}}\n{"message":"m"}\n'
-    expect(await itemsOf(action)).toMatchObject([{ _index: 'sluice', _id: null, status: 201 }])
-    expect(await itemsOf(action, '/elasticsearch/logs/_bulk')).toMatchObject([
-      { _index: 'logs', status: 201 },
-    ])
-    expect(api.queue.rows.map(metadataOf)).toEqual([{}, { _index: 'logs' }])
+    ['null', null],
+  ])('with the id %s keeps it as a string', async (id, string) => {
+    const [item] = await itemsOf(`{"index":{"_index":null,"_id":${id}}}\n{"message":"m"}\n`)
+    expect(item).toMatchObject({ _index: 'sluice', _id: string, status: 201 })
+    expect(storedMetadata(api)).toEqual([string === null ? {} : { _id: string }])
   })
 
   it('with the name of an index that Elasticsearch rejects is an item with an error', async () => {
@@ -243,10 +213,9 @@ describe('an action', () => {
 
   it('with a long name has its beginning in the item, with the fault in the reason', async () => {
     const [item] = await itemsOf(`{"index":{"_index":"${'x'.repeat(7_000)}"}}\n{}\n`)
-    expect(item).toMatchObject({ _index: `${'x'.repeat(40)}…` })
-    expect(item?.error?.reason).toBe(
-      `Invalid index name [${'x'.repeat(40)}…], index name is too long, (7000 > 255)`,
-    )
+    const shown = `${'x'.repeat(40)}…`
+    const reason = `Invalid index name [${shown}], index name is too long, (7000 > 255)`
+    expect(item).toMatchObject({ _index: shown, error: { reason } })
   })
 
   it('that is not supported has that reason, whatever its index is', async () => {
@@ -262,31 +231,27 @@ describe('an action', () => {
   })
 })
 
-describe('filter_path', () => {
-  it.each([
-    ['errors,items.*.error', '{"errors":true,"items":[{"index":{"error":E}}]}'],
-    [
-      'errors,items.*.error,items.*.status',
-      '{"errors":true,"items":[{"index":{"status":201}},{"index":{"status":400,"error":E}}]}',
-    ],
-    ['took', '{"took":0}'],
-    [
-      'items.*._index,items.*.error.type',
-      '{"items":[{"index":{"_index":"sluice"}},{"index":{"_index":"sluice","error":E}}]}',
-    ],
-    [
-      '-took',
-      '{"took":0,"errors":true,"items":[{"index":{"_index":"sluice","_id":null,"status":201,"result":"created"}},' +
-        '{"index":{"_index":"sluice","_id":null,"status":400,"error":E}}]}',
-    ],
-  ])('%s', async (filter, expected) => {
-    const answer = await bulk(
-      '{"index":{}}\n{"message":"a"}\n{"index":{}}\n7\n',
-      `/elasticsearch/_bulk?filter_path=${filter}`,
-    )
-    const error = '{"type":"document_parsing_exception","reason":"The document must be an object"}'
-    expect(answer.body).toBe(expected.replace('E', error))
-  })
+it.each([
+  ['errors,items.*.error', '{"errors":true,"items":[{"index":{"error":E}}]}'],
+  [
+    'errors,items.*.error,items.*.status',
+    '{"errors":true,"items":[{"index":{"status":201}},{"index":{"status":400,"error":E}}]}',
+  ],
+  ['took', '{"took":0}'],
+  [
+    'items.*._index,items.*.error.type',
+    '{"items":[{"index":{"_index":"sluice"}},{"index":{"_index":"sluice","error":E}}]}',
+  ],
+  [
+    '-took',
+    '{"took":0,"errors":true,"items":[{"index":{"_index":"sluice","_id":null,"status":201,"result":"created"}},' +
+      '{"index":{"_index":"sluice","_id":null,"status":400,"error":E}}]}',
+  ],
+])('filter_path selects parts of the response: %s', async (filter, expected) => {
+  const body = '{"index":{}}\n{"message":"a"}\n{"index":{}}\n7\n'
+  const response = await bulk(body, `/elasticsearch/_bulk?filter_path=${filter}`)
+  const error = '{"type":"document_parsing_exception","reason":"The document must be an object"}'
+  expect(response.body).toBe(expected.replace('E', error))
 })
 
 describe('a key', () => {
@@ -298,32 +263,34 @@ describe('a key', () => {
     ['Basic with colons in the name', (key) => `Basic ${base64(`a:b:${key}`)}`],
     ['Bearer', (key) => `Bearer ${key}`],
   ])('is accepted as %s', async (_name, authorization) => {
-    const answer = await bulk('{"index":{}}\n{}\n', undefined, { authorization: authorization(api.key) })
-    expect(answer.statusCode).toBe(200)
+    const response = await bulk('{"index":{}}\n{}\n', undefined, { authorization: authorization(api.key) })
+    expect(response.statusCode).toBe(200)
   })
 
   it.each(['ApiKey x', 'Basic', 'Basic Og==', 'ApiKey slk_', 'Splunk x', ''])(
     'is not %j',
     async (authorization) => {
-      const answer = await bulk('{"index":{}}\n{}\n', undefined, { authorization })
-      expect(answer.statusCode).toBe(401)
-      expect(answer.json()).toMatchObject({ status: 401, error: { type: 'security_exception' } })
+      const response = await bulk('{"index":{}}\n{}\n', undefined, { authorization })
+      expect(response.statusCode).toBe(401)
+      expect(response.json()).toMatchObject({ status: 401, error: { type: 'security_exception' } })
     },
   )
 })
 
 describe('what clients ask before they send', () => {
-  it('is answered, to a valid key', async () => {
-    for (const path of ['/elasticsearch', '/elasticsearch/']) {
-      const answer = await get(path)
-      expect(answer.json()).toMatchObject({ version: { number: '9.99.0' }, tagline: 'You Know, for Search' })
-      expect(answer.headers['x-elastic-product']).toBe('Elasticsearch')
-    }
-    expect((await get('/elasticsearch/_license')).json()).toMatchObject({ license: { status: 'active' } })
-    expect((await get('/elasticsearch/_cluster/health')).json()).toMatchObject({ status: 'green' })
-    expect((await get('/elasticsearch/_cat/health?h=status')).body).toBe('green\n')
-    const answer = await get('/elasticsearch/', 'ApiKey none')
-    expect([answer.statusCode, answer.json<{ status: number }>().status]).toEqual([401, 401])
+  it.each([
+    ['', '"number":"9.99.0"'],
+    ['/', '"tagline":"You Know, for Search"'],
+    ['/_license', '"status":"active"'],
+    ['/_cluster/health', '"status":"green"'],
+    ['/_cat/health?h=status', 'green\n'],
+  ])('has a response with a valid key: %j', async (path, part) => {
+    const get = (authorization: string): Promise<LightMyRequestResponse> =>
+      api.app.inject({ url: `/elasticsearch${path}`, headers: { authorization } })
+    const response = await get(`Bearer ${api.key}`)
+    expect(response.body).toContain(part)
+    expect(response.headers['x-elastic-product']).toBe('Elasticsearch')
+    expect((await get('ApiKey none')).json()).toMatchObject({ status: 401 })
   })
 })
 

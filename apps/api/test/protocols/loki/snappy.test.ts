@@ -1,14 +1,11 @@
+import { varint } from '@sluice/harness/otlp-logs'
 import { limits } from '@sluice/schema'
 import { describe, expect, it } from 'vitest'
 import { Problem } from '../../../src/problems.ts'
 import { decodeSnappy, snappyBytes } from '../../../src/protocols/loki/snappy.ts'
 
-/** A length in front of a block. */
-function varint(value: number): number[] {
-  return value < 0x80 ? [value] : [(value & 0x7f) | 0x80, ...varint(Math.floor(value / 0x80))]
-}
 const block = (length: number, ...elements: readonly (readonly number[] | Buffer)[]): Buffer =>
-  Buffer.concat([varint(length), ...elements].map((part) => Buffer.from(part)))
+  Buffer.concat([varint(length), ...elements.map((part) => Buffer.from(part))])
 const literal = (text: string): number[] => [(text.length - 1) << 2, ...Buffer.from(text)]
 
 /** Decodes a block, and counts the steps. */
@@ -22,35 +19,29 @@ function run(bytes: Buffer): { output: Buffer; steps: number } {
 const decode = (bytes: Buffer): string => run(bytes).output.toString()
 
 describe('decodeSnappy', () => {
-  it('decodes literals of all forms', () => {
-    expect(decode(block(0))).toBe('')
-    expect(decode(block(3, literal('abc')))).toBe('abc')
-    const long = 'x'.repeat(70_000)
-    expect(decode(block(60, [60 << 2, 59, ...Buffer.from(long.slice(0, 60))]))).toBe(long.slice(0, 60))
-    expect(decode(block(300, [61 << 2, 43, 1, ...Buffer.from(long.slice(0, 300))]))).toBe(long.slice(0, 300))
-    const bytes = Buffer.from(long)
-    const size = long.length - 1
-    expect(decode(block(70_000, [62 << 2, size & 255, (size >> 8) & 255, size >> 16, ...bytes]))).toBe(long)
-    expect(decode(block(70_000, [63 << 2, size & 255, (size >> 8) & 255, size >> 16, 0, ...bytes]))).toBe(
-      long,
-    )
-  })
+  const long = 'x'.repeat(70_000)
+  const last = long.length - 1
+  const lastBytes = [last & 255, (last >> 8) & 255, last >> 16]
+  const far = 'y'.repeat(59)
 
-  it('decodes copies of all forms', () => {
-    expect(decode(block(8, literal('abcd'), [1, 4]))).toBe('abcdabcd')
-    expect(decode(block(7, literal('abcd'), [(2 << 2) | 2, 4, 0]))).toBe('abcdabc')
-    expect(decode(block(7, literal('abcd'), [(2 << 2) | 3, 3, 0, 0, 0]))).toBe('abcdbcd')
-    // The copy contains what it writes.
-    expect(decode(block(12, literal('ab'), [(9 << 2) | 2, 2, 0]))).toBe('abababababab')
-    const far = 'y'.repeat(59)
-    expect(
-      decode(
-        block(541, ...Array.from({ length: 9 }, () => literal(far)), literal('end'), [
-          (3 << 2) | 1 | (2 << 5),
-          22,
-        ]),
-      ),
-    ).toBe(`${far.repeat(9)}end${far.slice(0, 7)}`)
+  it.each<[what: string, bytes: Buffer, decoded: string]>([
+    ['nothing', block(0), ''],
+    ['a literal', block(3, literal('abc')), 'abc'],
+    ['a literal with a length of 1 byte', block(60, [60 << 2, 59], Buffer.alloc(60, 'x')), long.slice(0, 60)],
+    ['of 2 bytes', block(300, [61 << 2, 43, 1], Buffer.alloc(300, 'x')), long.slice(0, 300)],
+    ['of 3 bytes', block(70_000, [62 << 2, ...lastBytes], Buffer.from(long)), long],
+    ['of 4 bytes', block(70_000, [63 << 2, ...lastBytes, 0], Buffer.from(long)), long],
+    ['a copy with an offset of 11 bits', block(8, literal('abcd'), [1, 4]), 'abcdabcd'],
+    ['of 2 bytes', block(7, literal('abcd'), [(2 << 2) | 2, 4, 0]), 'abcdabc'],
+    ['of 4 bytes', block(7, literal('abcd'), [(2 << 2) | 3, 3, 0, 0, 0]), 'abcdbcd'],
+    ['a copy that contains what it writes', block(12, literal('ab'), [(9 << 2) | 2, 2, 0]), 'ab'.repeat(6)],
+    [
+      'a copy of what is far away',
+      block(541, ...Array<number[]>(9).fill(literal(far)), literal('end'), [(3 << 2) | 1 | (2 << 5), 22]),
+      `${far.repeat(9)}end${far.slice(0, 7)}`,
+    ],
+  ])('decodes %s', (_what, bytes, decoded) => {
+    expect(decode(bytes)).toBe(decoded)
   })
 
   it.each<[string, Buffer]>([

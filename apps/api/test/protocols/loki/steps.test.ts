@@ -1,23 +1,20 @@
 import { field } from '@sluice/harness/otlp-logs'
-import { afterEach, describe, expect, it, vi } from 'vitest'
+import { describe, expect, it, vi } from 'vitest'
 import type { SourceRecord } from '../../../src/intake/records.ts'
 import { pushedJson } from '../../../src/protocols/loki/push.ts'
 import { pushedProtobuf } from '../../../src/protocols/loki/push-protobuf.ts'
+import { embed } from '../otlp/otlp-api.ts'
 
 const labels = field.bytes(1, '{app="x"}')
 const repeat = (bytes: Buffer, count: number): Buffer => Buffer.alloc(bytes.length * count, bytes)
-const inStream = (...fields: readonly Buffer[]): Buffer => field.bytes(1, Buffer.concat(fields))
-const lineOf = (...fields: readonly Buffer[]): Buffer => field.bytes(2, Buffer.concat(fields))
+const inStream = (...fields: readonly Buffer[]): Buffer => embed(1, ...fields)
+const lineOf = (...fields: readonly Buffer[]): Buffer => embed(2, ...fields)
 
 /** The steps of a request with one line, without those that found nothing. */
 function readLine(...fields: readonly Buffer[]): SourceRecord[] {
   const steps = Array.from(pushedProtobuf(inStream(labels, lineOf(...fields))))
   return steps.filter((step) => step !== undefined)
 }
-
-afterEach(() => {
-  vi.restoreAllMocks()
-})
 
 describe('a push request in Protocol Buffers', () => {
   it('is read in a step for the labels of each stream, and one for each line', () => {

@@ -25,24 +25,9 @@ describe('parseLabels', () => {
     expect(parseLabels(text)).toEqual(labels)
   })
 
-  it.each([
-    '',
-    'x',
-    '{',
-    '}',
-    '{a}',
-    '{a=}',
-    '{a=x}',
-    '{a="x"',
-    '{a="x}',
-    '{a="x" b="y"}',
-    '{,}',
-    '{a="x"}}',
-    '{a="x"} b',
-    '{1a="x"}',
-    '{a="\n"}',
-    '{a=~"x"}',
-  ])('rejects %j', (text) => {
+  const malformed =
+    '|x|{|}|{a}|{a=}|{a=x}|{a="x"|{a="x}|{a="x" b="y"}|{,}|{a="x"}}|{a="x"} b|{1a="x"}|{a="\n"}|{a=~"x"}'
+  it.each(malformed.split('|'))('rejects %j', (text) => {
     expect(parseLabels(text)).toBeUndefined()
   })
 
@@ -57,7 +42,7 @@ describe('parseLabels', () => {
     expect(parseLabels(same(NAMES_MAX + 1))).toBeUndefined()
   })
 
-  it('takes no longer for hostile texts', () => {
+  it('takes no longer for hostile strings', () => {
     const startMs = performance.now()
     for (const unit of ['{', 'a=', '\\', '"', ' ', 'a="",', '`', '\\"', '{a="\\']) {
       for (const head of ['', '{', '{a="', '{a="x"']) parseLabels(head + unit.repeat(5_000))

@@ -5,15 +5,12 @@ import {
   type OtlpResourceLogs,
   type OtlpValue,
 } from '@sluice/harness/otlp-logs'
+import { anyText as anyTextOfRows } from '@sluice/rows/testing'
 import * as fc from 'fast-check'
 
-const meaningful = fc.constantFrom(
-  ...Array.from('\t\n\r\\\0\b\v\u001f\u007f"\'/, é😀a\u2028\ufeff\uffff'),
-  'a text of more than sixteen bytes',
-)
 const anyText = fc.oneof(
-  fc.string({ unit: 'binary', maxLength: 20 }),
-  fc.string({ unit: meaningful, maxLength: 12 }),
+  fc.constant('a string of more than sixteen bytes'),
+  anyTextOfRows(40),
   fc.string({ maxLength: 40 }),
 )
 const anyName = fc.oneof(

@@ -1,6 +1,6 @@
 import { encodeLogs, encodeRecord, field, type OtlpLogRecord } from '@sluice/harness/otlp-logs'
-import { type Owned, type Rows, RowScanner } from '@sluice/row-scanner'
-import { EntryValidator, makeRowPrefix } from '@sluice/rows'
+import { RowScanner } from '@sluice/row-scanner'
+import { makeRowPrefix } from '@sluice/rows'
 import * as fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { Intake } from '../../../src/intake/intake.ts'
@@ -8,19 +8,15 @@ import { readProtobuf } from '../../../src/protocols/otlp/otlp.ts'
 import { protobufRecords } from '../../../src/protocols/otlp/protobuf-records.ts'
 import { Problem } from '../../../src/problems.ts'
 import { Turns } from '../../../src/turns.ts'
-import { noScanner } from '../../support/no-scanner.ts'
+import { noScanner, sameId, stamp, textOf, validator } from '../../support/intake.ts'
 import { anyLogs, anyRecord } from './any-logs.ts'
 import { oneScope } from './otlp-api.ts'
 import { overlong } from './overlong.ts'
 
-const ID = '01a1fb4d-5bd1-74f9-83e0-56d2211cd84d'
-const ids = { next: () => ID, write: (memory: Buffer, to: number): void => void memory.write(ID, to) }
-const stamp = { projectId: 'demo', retentionDays: 30, receivedAtMs: Date.UTC(2026, 10, 20) }
 const prefix = makeRowPrefix(stamp)
-const scanner = new RowScanner(ids)
-const validator = new EntryValidator()
-const fast = new Intake(validator, ids, scanner)
-const slow = new Intake(validator, ids, noScanner)
+const scanner = new RowScanner(sameId)
+const fast = new Intake(validator, sameId, scanner)
+const slow = new Intake(validator, sameId, noScanner)
 
 /** What an intake makes of a body: the rows and the rejected records, or the problem. */
 async function read(intake: Intake, body: Buffer): Promise<object> {
@@ -36,12 +32,6 @@ async function read(intake: Intake, body: Buffer): Promise<object> {
     if (error instanceof Problem) return { problem: error.message }
     throw error
   }
-}
-
-function textOf(rows: Rows<Owned>): string {
-  const bytes = Buffer.alloc(rows.byteLength)
-  rows.copyTo(bytes, 0)
-  return bytes.toString()
 }
 
 /** A body with one record, in the order of its fields. */
@@ -208,7 +198,7 @@ it('the pieces of a request are the same if other requests are read at the same 
     ),
   )
   const piecesWith = async (body: Buffer, turns: Turns): Promise<string[]> => {
-    const intake = new Intake(validator, ids, new RowScanner(ids), turns)
+    const intake = new Intake(validator, sameId, new RowScanner(sameId), turns)
     const { pieces } = await intake.readRecords(readProtobuf(body).records, body, stamp, () => {})
     return pieces.map(({ start, end, rows }) => `${start}-${end}: ${textOf(rows)}`)
   }

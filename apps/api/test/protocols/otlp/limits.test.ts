@@ -1,15 +1,11 @@
 import { encodeLogs, field } from '@sluice/harness/otlp-logs'
 import { limits } from '@sluice/schema'
-import { afterEach, describe, expect, it, vi } from 'vitest'
+import { describe, expect, it, vi } from 'vitest'
 import { partLimits } from '../../../src/protocols/otlp/json-parts.ts'
 import { jsonRecords } from '../../../src/protocols/otlp/json-records.ts'
 import { protobufRecords } from '../../../src/protocols/otlp/protobuf-records.ts'
 import { recordLimits } from '../../../src/protocols/otlp/value-budget.ts'
-import { oneScope } from './otlp-api.ts'
-
-afterEach(() => {
-  vi.restoreAllMocks()
-})
+import { embed, oneScope } from './otlp-api.ts'
 
 /** The records of a request, without the steps that found none. */
 const recordsOf = (steps: Iterable<unknown>): unknown[] =>
@@ -33,8 +29,7 @@ const nested = (levels: number): Buffer => {
 
 /** The record of a request, with fields of its resource and its scope. */
 function read(record: Buffer, resource: Buffer = none, scope: Buffer = none): unknown[] {
-  const scopeLogs = bytes(2, Buffer.concat([scope, bytes(2, record)]))
-  return recordsOf(protobufRecords(bytes(1, Buffer.concat([resource, scopeLogs]))))
+  return recordsOf(protobufRecords(embed(1, resource, embed(2, scope, bytes(2, record)))))
 }
 const attribute = (characters: number): Buffer =>
   Buffer.concat([bytes(1, 'k'), bytes(2, bytes(1, 'a'.repeat(characters)))])

@@ -2,19 +2,22 @@ import {
   Double,
   encodeLogs,
   jsonLogs,
+  type OtlpAttributes,
   type OtlpLogRecord,
   type OtlpResourceLogs,
 } from '@sluice/harness/otlp-logs'
 import { limits } from '@sluice/schema'
 import { describe, expect, it } from 'vitest'
-import { sharedTestApi } from '../../support/shared-api.ts'
-import { oneScope, protobuf, storedRows } from './otlp-api.ts'
+import { sharedTestApi, storedRows } from '../../support/shared-api.ts'
+import { oneScope, protobuf } from './otlp-api.ts'
 
 const RECEIVED = '2026-11-20 12:00:00.005'
+/** `TIME` as it is stored. */
+const AT = '2026-11-20T10:00:00.123000Z'
 const TIME = BigInt(Date.UTC(2026, 10, 20, 10, 0, 0, 123)) * 1_000_000n
 
-const ofService = (name: string): OtlpResourceLogs => ({
-  resource: { attributes: { 'service.name': name } },
+const ofResource = (attributes: OtlpAttributes): OtlpResourceLogs => ({
+  resource: { attributes },
   scopeLogs: [{ logRecords: [{}] }],
 })
 
@@ -212,42 +215,26 @@ describe.each(['protobuf', 'JSON'] as const)('a record in %s', (form) => {
     )
   })
 
-  it.each<[what: string, record: OtlpLogRecord, timestamp: string, metadata: object]>([
-    ['microseconds', { timeUnixNano: TIME + 1_000n }, '2026-11-20T10:00:00.123001Z', {}],
-    [
-      'nanoseconds',
-      { timeUnixNano: TIME + 1n },
-      '2026-11-20T10:00:00.123000Z',
-      { time_unix_nano: String(TIME + 1n) },
-    ],
-    [
-      'only an observed time',
-      { observedTimeUnixNano: TIME },
-      '2026-11-20T10:00:00.123000Z',
-      { observed_time_unix_nano: String(TIME) },
-    ],
-    [
-      'the same observed time',
-      { timeUnixNano: TIME, observedTimeUnixNano: TIME },
-      '2026-11-20T10:00:00.123000Z',
-      {},
-    ],
-    ['the 31st of a month', { timeUnixNano: TIME + 950_400_000_000_000n }, '2026-12-01T10:00:00.123000Z', {}],
-    ['a time of 1970', { timeUnixNano: 1_000n }, '1970-01-01T00:00:00.000001Z', {}],
-    [
-      'a time after 2261',
-      { timeUnixNano: 2n ** 64n - 1n },
-      RECEIVED,
-      { time_unix_nano: String(2n ** 64n - 1n) },
-    ],
+  const LAST = 2n ** 64n - 1n
+
+  it.each<
+    [what: string, times: readonly [time: bigint, observed: bigint], timestamp: string, metadata: object]
+  >([
+    ['microseconds', [TIME + 1_000n, 0n], '2026-11-20T10:00:00.123001Z', {}],
+    ['nanoseconds', [TIME + 1n, 0n], AT, { time_unix_nano: String(TIME + 1n) }],
+    ['only an observed time', [0n, TIME], AT, { observed_time_unix_nano: String(TIME) }],
+    ['the same observed time', [TIME, TIME], AT, {}],
+    ['the 31st of a month', [TIME + 950_400_000_000_000n, 0n], '2026-12-01T10:00:00.123000Z', {}],
+    ['a time of 1970', [1_000n, 0n], '1970-01-01T00:00:00.000001Z', {}],
+    ['a time after 2261', [LAST, 0n], RECEIVED, { time_unix_nano: String(LAST) }],
     [
       'a time after 2261 and an observed time',
-      { timeUnixNano: 2n ** 64n - 1n, observedTimeUnixNano: TIME },
-      '2026-11-20T10:00:00.123000Z',
-      { time_unix_nano: String(2n ** 64n - 1n), observed_time_unix_nano: String(TIME) },
+      [LAST, TIME],
+      AT,
+      { time_unix_nano: String(LAST), observed_time_unix_nano: String(TIME) },
     ],
-  ])('with %s', async (_what, record, timestamp, metadata) => {
-    const row = await sendOne(record)
+  ])('with %s', async (_what, [timeUnixNano, observedTimeUnixNano], timestamp, metadata) => {
+    const row = await sendOne({ timeUnixNano, observedTimeUnixNano })
     expect(row['timestamp']).toBe(timestamp)
     expect(row['metadata']).toEqual(metadata)
   })
@@ -259,9 +246,7 @@ describe.each(['protobuf', 'JSON'] as const)('a record in %s', (form) => {
     ['deployment.environment.name', 'qa', '', true],
     ['deployment.environment.name', '', '', true],
   ])('with %s %s has the environment "%s"', async (name, value, environment, isKept) => {
-    const [row] = await send([
-      { resource: { attributes: { [name]: value } }, scopeLogs: [{ logRecords: [{}] }] },
-    ])
+    const [row] = await send([ofResource({ [name]: value })])
     expect(row).toMatchObject({ environment, metadata: isKept ? { resource: { [name]: value } } : {} })
   })
 
@@ -271,10 +256,8 @@ describe.each(['protobuf', 'JSON'] as const)('a record in %s', (form) => {
     ['url.path', 'pathname', limits.pathnameCharactersMax],
   ])('has the attribute %s in the column %s, up to its limit', async (name, column, charactersMax) => {
     const longest = 'é'.repeat(charactersMax - 1) + '😀'
-    expect(await sendOne({ attributes: { [name]: longest } })).toMatchObject({
-      [column]: longest,
-      metadata: {},
-    })
+    const row = await sendOne({ attributes: { [name]: longest } })
+    expect(row).toMatchObject({ [column]: longest, metadata: {} })
   })
 
   it.each<[name: string, column: string, value: string | number]>([
@@ -289,11 +272,11 @@ describe.each(['protobuf', 'JSON'] as const)('a record in %s', (form) => {
 
   it('keeps the name of a service in metadata if it is too long for the column', async () => {
     const longest = '😀'.repeat(limits.serviceCharactersMax)
-    const rows = await send([ofService(longest), ofService(`${longest}a`)])
-    expect(rows).toMatchObject([
+    expect(await send([ofResource({ 'service.name': longest })])).toMatchObject([
       { service: longest, metadata: {} },
-      { service: '', metadata: { resource: { 'service.name': `${longest}a` } } },
     ])
+    const resource = { 'service.name': `${longest}a` }
+    expect((await send([ofResource(resource)]))[1]).toMatchObject({ service: '', metadata: { resource } })
   })
 
   it('does not keep an id of zeros', async () => {

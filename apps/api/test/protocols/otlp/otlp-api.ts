@@ -1,4 +1,4 @@
-import { encodeLogs, type OtlpLogRecord, type OtlpResourceLogs } from '@sluice/harness/otlp-logs'
+import { encodeLogs, field, type OtlpLogRecord, type OtlpResourceLogs } from '@sluice/harness/otlp-logs'
 import type { LightMyRequestResponse } from 'fastify'
 import { ProtobufReader, tagOf } from '../../../src/protocols/otlp/protobuf-reader.ts'
 import type { TestApi } from '../../support/test-api.ts'
@@ -7,6 +7,16 @@ export const protobuf = { 'content-type': 'application/x-protobuf' }
 
 export function oneScope(...logRecords: readonly OtlpLogRecord[]): OtlpResourceLogs[] {
   return [{ scopeLogs: [{ logRecords }] }]
+}
+
+/** A field with a message of these fields. */
+export function embed(number: number, ...fields: readonly Buffer[]): Buffer {
+  return field.bytes(number, Buffer.concat(fields))
+}
+
+/** A request with one record of these fields. */
+export function requestOf(...fields: readonly Buffer[]): Buffer {
+  return embed(1, embed(2, embed(2, ...fields)))
 }
 
 /** Sends a request in Protocol Buffers. */
@@ -18,13 +28,13 @@ export function postLogs(
   return api.post(encodeLogs(resourceLogs), { headers: { ...protobuf, ...headers } })
 }
 
-/** The JSON form of an answer in Protocol Buffers: an ExportLogsServiceResponse or a google.rpc.Status. */
+/** The JSON form of a response in Protocol Buffers: an ExportLogsServiceResponse or a google.rpc.Status. */
 export function decodeAnswer(status: number, bytes: Buffer = Buffer.alloc(0)): object {
   const reader = new ProtobufReader(bytes)
   if (status !== 200) return readPair(reader, 'code', (number) => number)
   if (reader.next() === -1) return {}
   const { message, ...counts } = readPair(reader.message(), 'rejectedLogRecords', String)
-  if (reader.next() !== -1) throw new Error('the answer continues')
+  if (reader.next() !== -1) throw new Error('the response continues')
   return { partialSuccess: { ...counts, errorMessage: message } }
 }
 
@@ -40,12 +50,4 @@ function readPair(
     else throw new Error(`unknown field ${tag}`)
   }
   return pair
-}
-
-/** The rows that the API has stored, with their metadata as an object. */
-export function storedRows(api: TestApi): Record<string, unknown>[] {
-  return api.queue.rows.map(({ metadata_text: text = '', ...row }) => ({
-    ...row,
-    metadata: JSON.parse(text) as unknown,
-  }))
 }

@@ -1,3 +1,4 @@
+import { varint } from '@sluice/harness/otlp-logs'
 import { ProtobufReader } from '../../../src/protocols/otlp/protobuf-reader.ts'
 
 const VARINT_BYTES_MAX = 10
@@ -37,13 +38,6 @@ export function overlong(bytes: Buffer, more: () => number, message: Message = r
     }
   }
   return Buffer.concat(parts)
-}
-
-function varint(number: number): Buffer {
-  const bytes: number[] = []
-  let left = number
-  for (; left >= 0x80; left >>= 7) bytes.push((left & 0x7f) | 0x80)
-  return Buffer.from([...bytes, left])
 }
 
 function lengthen(bytes: Buffer, more: number): Buffer {

@@ -1,0 +1,77 @@
+import { beforeEach, expect, it, vi } from 'vitest'
+import { examplePath } from './programs.ts'
+
+interface SentEntry {
+  readonly message: unknown
+  readonly metadata: unknown
+}
+interface Client {
+  readonly send: (entry: SentEntry) => void
+}
+interface TransportClass {
+  new (options: { client: Client }): { log: (info: object, done: () => void) => void }
+}
+
+// JavaScript without declarations. That of winston resolves its imports from the folder of the example.
+const { sendConsole } = (await import(examplePath('console/send-console.js'))) as {
+  sendConsole: (client: Client) => () => void
+}
+const { SluiceTransport } = (await import(examplePath('winston/sluice-transport.js'))) as {
+  SluiceTransport: TransportClass
+}
+
+let sent: SentEntry[]
+const client: Client = { send: (entry) => sent.push(entry) }
+
+beforeEach(() => {
+  sent = []
+})
+
+const revoked = Proxy.revocable({}, {})
+revoked.revoke()
+const error = new Error('no')
+Object.defineProperty(error, 'stack', {
+  get: () => {
+    throw new Error('getter')
+  },
+})
+
+it.each<[string, unknown]>([
+  ['a proxy that was revoked', revoked.proxy],
+  ['an error whose stack cannot be read', error],
+])('printing %s does not throw, and what is printed later is sent', (_name, value) => {
+  vi.spyOn(console, 'log').mockImplementation(() => undefined)
+  const end = sendConsole(client)
+  // oxlint-disable-next-line no-console -- what is tested
+  console.log('value:', value)
+  // oxlint-disable-next-line no-console -- what is tested
+  console.log('later')
+  end()
+  expect(sent).toMatchObject([{ message: 'values that cannot be read' }, { message: 'later' }])
+})
+
+const circle: Record<string, unknown> = {}
+circle['self'] = circle
+
+it.each<[string, object, string]>([
+  ['a BigInt in an object as the message', { message: { count: 1n } }, '{"count":"1"}'],
+  ['a BigInt without a message', { count: 1n }, '{"count":"1"}'],
+  ['a BigInt in the metadata', { message: 'm', count: 1n }, 'm'],
+  ['a circle as the message', { message: circle }, 'a message that JSON cannot hold'],
+  ['a function as the message', { message: String }, String(String)],
+])('the transport for winston does not throw because of %s', (_name, info, message) => {
+  const done = vi.fn<() => void>()
+  new SluiceTransport({ client }).log({ level: 'info', ...info }, done)
+  expect(done).toHaveBeenCalled()
+  expect(sent).toMatchObject([{ message }])
+})
+
+it.each([
+  ['2026-11-23T14:30:00.123Z', { timestamp: '2026-11-23T14:30:00.123Z', metadata: {} }],
+  ['2026-11-23T14:30:00+01:00', { timestamp: '2026-11-23T14:30:00+01:00', metadata: {} }],
+  ['2026-11-23 14:30:00', { metadata: { timestamp: '2026-11-23 14:30:00' } }],
+])('the transport for winston sends the time %s so that the API accepts the entry', (timestamp, expected) => {
+  new SluiceTransport({ client }).log({ level: 'info', message: 'm', timestamp }, () => undefined)
+  // The client sends JSON.
+  expect(JSON.parse(JSON.stringify(sent))).toEqual([{ level: 'info', message: 'm', ...expected }])
+})
