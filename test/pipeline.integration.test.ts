@@ -1,5 +1,5 @@
-import { type ClickHouseClient, connectClickHouse } from '@sluice/clickhouse'
 import { eventually, postLogs } from '@sluice/harness'
+import { select } from '@sluice/harness/clickhouse'
 import { drainQueue, type QueueCounts } from '@sluice/harness/drain'
 import { startTestInstallation } from '@sluice/harness/test-installation'
 import type { Installation } from '@sluice/local'
@@ -7,28 +7,23 @@ import { queueNames } from '@sluice/queue'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 
 let installation: Installation
-let clickhouse: ClickHouseClient
 
 beforeAll(async () => {
   installation = await startTestInstallation({ worker: { environment: { LOCK_DURATION_MS: '2000' } } })
-  clickhouse = connectClickHouse(installation.clickhouse, { requestTimeoutMs: 5_000, connectionsMax: 4 })
 })
 
-afterAll(async () => {
-  await clickhouse?.close()
-  await installation?.stop()
-})
+afterAll(() => installation?.stop())
 
-async function select<Row>(query: string, parameters: Record<string, unknown> = {}): Promise<Row[]> {
-  const result = await clickhouse.query({ query, query_params: parameters, format: 'JSONEachRow' })
-  return result.json<Row>()
-}
+const logsWhere = <Row>(columns: string, condition: string, parameters: Record<string, string>) =>
+  select<Row>(installation.clickhouse, `SELECT ${columns} FROM logs WHERE ${condition}`, parameters)
 
 /** The number of rows of a service, and the number of distinct messages. */
 async function counts(service: string): Promise<{ rows: number; distinct: number }> {
-  const query =
-    'SELECT toUInt32(count()) AS rows, toUInt32(uniqExact(message)) AS distinct FROM logs WHERE service = {service: String}'
-  const [row] = await select<{ rows: number; distinct: number }>(query, { service })
+  const [row] = await logsWhere<{ rows: number; distinct: number }>(
+    'toUInt32(count()) AS rows, toUInt32(uniqExact(message)) AS distinct',
+    'service = {service: String}',
+    { service },
+  )
   return row ?? { rows: 0, distinct: 0 }
 }
 
@@ -66,7 +61,7 @@ describe('an entry', () => {
     expect(body).toEqual({ id: expect.any(String), status: 'accepted', timestamp: entry.timestamp })
     const { id } = body as { id: string }
     const [row] = await eventually(async () => {
-      const rows = await select<Record<string, unknown>>('SELECT * FROM logs WHERE id = {id: UUID}', { id })
+      const rows = await logsWhere<Record<string, unknown>>('*', 'id = {id: UUID}', { id })
       expect(rows).toHaveLength(1)
       return rows
     })
@@ -88,10 +83,9 @@ describe('an entry', () => {
       metadata: null,
     })
     const { id, timestamp } = body as { id: string; timestamp: string }
-    const query =
-      "SELECT formatDateTime(timestamp, '%FT%T.%f', 'UTC') AS at, metadata_text FROM logs WHERE id = {id: UUID}"
+    const columns = "formatDateTime(timestamp, '%FT%T.%f', 'UTC') AS at, metadata_text"
     await eventually(async () => {
-      expect(await select(query, { id })).toEqual([
+      expect(await logsWhere(columns, 'id = {id: UUID}', { id })).toEqual([
         { at: `${timestamp.slice(0, -1)}000`, metadata_text: '{}' },
       ])
     })
@@ -135,10 +129,7 @@ describe('metadata', () => {
     expect(status).toBe(202)
     const { id } = body as { id: string }
     const rows = await eventually(async () => {
-      const found = await select<{ metadata_text: string }>(
-        'SELECT metadata_text FROM logs WHERE id = {id: UUID}',
-        { id },
-      )
+      const found = await logsWhere<{ metadata_text: string }>('metadata_text', 'id = {id: UUID}', { id })
       expect(found).toHaveLength(1)
       return found
     })
@@ -151,10 +142,11 @@ describe('metadata', () => {
     const metadata = '{"user":{"id":42},"big":123456789012345678901234567890}'
     const { body } = await postLogs(installation, `{"level":"info","message":"paths","metadata":${metadata}}`)
     const { id } = body as { id: string }
-    const query =
-      'SELECT metadata.user.id::Int64 AS user, metadata.big::String AS big FROM logs WHERE id = {id: UUID}'
+    const columns = 'metadata.user.id::Int64 AS user, metadata.big::String AS big'
     await eventually(async () => {
-      expect(await select(query, { id })).toEqual([{ user: 42, big: '123456789012345678901234567890' }])
+      expect(await logsWhere(columns, 'id = {id: UUID}', { id })).toEqual([
+        { user: 42, big: '123456789012345678901234567890' },
+      ])
     })
   })
 })
