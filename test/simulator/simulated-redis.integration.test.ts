@@ -173,6 +173,13 @@ const records: Readonly<Record<string, Scenario>> = {
     await workers.claimed('w1', 'first', ['a', 'b'])
     return [await workers.finish('w1', 'first', 0, ['a']), await workers.recordAround('first', CONFIRMED_MS)]
   },
+  'a finish completes a job whose lock of another worker has expired': async (workers) => {
+    await workers.claimed('w1', 'first', ['a'])
+    await workers.stall()
+    await workers.fetch('w2', 1)
+    await workers.scripts.pass(LOCK_MS + MARGIN_MS)
+    return [await workers.finish('w1', 'first', 0), await workers.left()]
+  },
   'a finish of the last job shortens the time for which records are kept': async (workers) => {
     await workers.claimed('w1', 'first', ['a', 'b'])
     await workers.finish('w1', 'first', 0, ['a'])

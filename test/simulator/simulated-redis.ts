@@ -164,7 +164,7 @@ export class SimulatedRedis {
   /** Requeues the jobs whose locks have expired. */
   requeueStalled(): void {
     for (const [id, job] of this.#disk.jobs) {
-      if (job.lock === undefined || this.#isLocked(job) || this.#disk.failed.has(id)) continue
+      if (job.lock === undefined || this.#isLocked(job)) continue
       this.#unlock(id, job)
       this.#disk.wait = [id, ...this.#disk.wait]
     }
