@@ -1,6 +1,7 @@
-import { type ClickHouseAccess, connectClickHouse } from '@sluice/clickhouse'
+import type { ClickHouseAccess } from '@sluice/clickhouse'
 import { eventually, postLogs } from '@sluice/harness'
 import { makeCertificates } from '@sluice/harness/certificates'
+import { select } from '@sluice/harness/clickhouse'
 import { startTestServices } from '@sluice/harness/test-installation'
 import { type Installation, type Services, startInstallation } from '@sluice/local'
 import { mkdtemp, readFile, rm } from 'node:fs/promises'
@@ -68,18 +69,8 @@ async function sluice(args: string[], environment: Record<string, string>): Prom
   return [await run(args, context), context]
 }
 
-async function queryOne(access: Partial<ClickHouseAccess>): Promise<string> {
-  const client = connectClickHouse(
-    { ...services.clickhouse, ...access },
-    { requestTimeoutMs: 5_000, connectionsMax: 1 },
-  )
-  try {
-    const result = await client.query({ query: 'SELECT 1', format: 'TabSeparated' })
-    return await result.text()
-  } finally {
-    await client.close()
-  }
-}
+const selectOne = (access: Partial<ClickHouseAccess>): Promise<unknown[]> =>
+  select({ ...services.clickhouse, ...access }, 'SELECT 1 AS n')
 
 describe('with the CA file of a private authority', () => {
   it('a worker inserts, and the command line migrates and reads', async () => {
@@ -96,8 +87,8 @@ describe('with the CA file of a private authority', () => {
 
   it('a certificate for another host is still rejected', async () => {
     const tlsCa = await readFile(caFile, 'utf8')
-    expect(await queryOne({ url: `https://127.0.0.1:${port}`, tlsCa })).toBe('1\n')
-    await expect(queryOne({ url: `https://localhost:${port}`, tlsCa })).rejects.toMatchObject({
+    expect(await selectOne({ url: `https://127.0.0.1:${port}`, tlsCa })).toEqual([{ n: 1 }])
+    await expect(selectOne({ url: `https://localhost:${port}`, tlsCa })).rejects.toMatchObject({
       code: 'ERR_TLS_CERT_ALTNAME_INVALID',
     })
   })
@@ -105,7 +96,7 @@ describe('with the CA file of a private authority', () => {
 
 describe('without the CA file', () => {
   it('nothing is sent', async () => {
-    await expect(queryOne({ url: `https://127.0.0.1:${port}` })).rejects.toMatchObject({
+    await expect(selectOne({ url: `https://127.0.0.1:${port}` })).rejects.toMatchObject({
       code: 'UNABLE_TO_VERIFY_LEAF_SIGNATURE',
     })
   })

@@ -1,5 +1,5 @@
-import { type ClickHouseClient, connectClickHouse } from '@sluice/clickhouse'
 import { eventually, type LogsResponse, postLogs } from '@sluice/harness'
+import { command, select } from '@sluice/harness/clickhouse'
 import { drainQueue } from '@sluice/harness/drain'
 import { HttpServer } from '@sluice/harness/http-server'
 import { startTestInstallation } from '@sluice/harness/test-installation'
@@ -11,23 +11,15 @@ import type { IncomingMessage } from 'node:http'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 
 const DAY_MS = 86_400_000
-const CLICKHOUSE_DEADLINE_MS = 5_000
+const ADD_WITHIN_MS = 5_000
 
 let installation: Installation
-let clickhouse: ClickHouseClient
 
 beforeAll(async () => {
   installation = await startTestInstallation()
-  clickhouse = connectClickHouse(installation.clickhouse, {
-    requestTimeoutMs: CLICKHOUSE_DEADLINE_MS,
-    connectionsMax: 1,
-  })
 })
 
-afterAll(async () => {
-  await clickhouse?.close()
-  await installation?.stop()
-})
+afterAll(() => installation?.stop())
 
 /** The environment of a process whose wall clock is off. */
 function shiftedBy(days: number): Readonly<Record<string, string>> {
@@ -43,14 +35,9 @@ function startShiftedApi(days: number): Promise<ApiApp> {
   return startApi(supervisor, { redisUrl, prefix, name, environment: shiftedBy(days), until: 'alive' })
 }
 
-async function select<Row>(query: string, parameters: Record<string, unknown>): Promise<Row[]> {
-  const result = await clickhouse.query({ query, query_params: parameters, format: 'JSONEachRow' })
-  return result.json<Row>()
-}
-
 /** Lets ClickHouse drop all rows that have expired by its clock. */
-async function dropExpired(table: string): Promise<void> {
-  await clickhouse.command({ query: `OPTIMIZE TABLE ${table} FINAL` })
+function dropExpired(table: string): Promise<void> {
+  return command(installation.clickhouse, `OPTIMIZE TABLE ${table} FINAL`)
 }
 
 interface StoredRow {
@@ -60,6 +47,7 @@ interface StoredRow {
 
 async function storedRows(service: string): Promise<StoredRow[]> {
   return select(
+    installation.clickhouse,
     `SELECT toUnixTimestamp64Milli(received_at)::Float64 AS receivedAtMs, toUnixTimestamp(expires_on::DateTime('UTC')) * 1000.0 AS expiresAtMs
       FROM logs WHERE service = {service: String}`,
     { service },
@@ -82,7 +70,7 @@ async function readPage(opsUrl: string, path: string): Promise<{ status: number;
   return { status: response.status, body: await response.json() }
 }
 
-/** Waits until a process is not ready for a reason that contains this text. @returns all reasons */
+/** Waits until a process is not ready for a reason that contains this string. @returns all reasons */
 async function notReadyReason(opsUrl: string, text = 'the clock of'): Promise<string> {
   return eventually(async () => {
     const { status, body } = await readPage(opsUrl, '/readyz')
@@ -192,7 +180,7 @@ async function addInvalidRow(text: string): Promise<void> {
   const redis = connectRedis(installation.redisUrl, { failFast: false })
   const queue = new ChunkQueue(redis, queueNames(installation.prefix), createLogger('test', 'silent'))
   const chunk = encodeChunk(1, Buffer.from(`${text}\n`))
-  await queue.add(randomUUIDv7(), chunk, performance.now() + CLICKHOUSE_DEADLINE_MS)
+  await queue.add(randomUUIDv7(), chunk, performance.now() + ADD_WITHIN_MS)
   await queue.close()
   redis.disconnect()
 }
@@ -204,7 +192,8 @@ describe.each([-100, 40])('a worker whose clock is off by %i days', (days) => {
       await postAccepted(installation.apiUrl, service)
       await addInvalidRow(text)
       const counts = async (): Promise<[rows: number, letters: number]> => {
-        const letters = await select('SELECT 1 FROM dead_letters WHERE text = {text: String}', { text })
+        const query = 'SELECT 1 FROM dead_letters WHERE text = {text: String}'
+        const letters = await select(installation.clickhouse, query, { text })
         return [(await storedRows(service)).length, letters.length]
       }
       await eventually(async () => expect(await counts()).toEqual([1, 1]))
@@ -233,7 +222,7 @@ describe("ClickHouse's clock", () => {
 
   afterAll(() => proxy?.close())
 
-  /** Forwards a request to ClickHouse. The answer to a query of its clock is shifted. */
+  /** Forwards a request to ClickHouse. The response to a query of its clock is shifted. */
   async function forward(request: IncomingMessage): Promise<Buffer | string> {
     const body = Buffer.concat(await request.toArray())
     const { authorization = '', 'content-encoding': encoding } = request.headers

@@ -1,10 +1,6 @@
-import {
-  type ClickHouseClient,
-  connectClickHouse,
-  logsInsertJsonQuery,
-  logsInsertSettings,
-} from '@sluice/clickhouse'
+import { logsInsertJsonQuery, logsInsertSettings } from '@sluice/clickhouse'
 import { eventually } from '@sluice/harness'
+import { command, select as selectFrom, withClickHouse } from '@sluice/harness/clickhouse'
 import { drainQueue, isEmpty } from '@sluice/harness/drain'
 import { startTestInstallation } from '@sluice/harness/test-installation'
 import { clickhouseEnvironment, type Installation } from '@sluice/local'
@@ -18,14 +14,12 @@ import { runSluice } from './sluice-command.ts'
 const ADD_DEADLINE_MS = 5_000
 
 let installation: Installation
-let clickhouse: ClickHouseClient
 let redis: RedisConnection
 let names: QueueNames
 let queue: ChunkQueue
 
 beforeAll(async () => {
   installation = await startTestInstallation()
-  clickhouse = connectClickHouse(installation.clickhouse, { requestTimeoutMs: 5_000, connectionsMax: 4 })
   names = queueNames(installation.prefix)
   redis = connectRedis(installation.redisUrl, { failFast: false })
   queue = new ChunkQueue(redis, names, createLogger('test', 'silent'))
@@ -34,12 +28,17 @@ beforeAll(async () => {
 afterAll(async () => {
   await queue?.close()
   redis?.disconnect()
-  await clickhouse?.close()
   await installation?.stop()
 })
 
-async function select<Row>(query: string): Promise<Row[]> {
-  return (await clickhouse.query({ query, format: 'JSONEachRow' })).json<Row>()
+const select = <Row>(query: string): Promise<Row[]> => selectFrom<Row>(installation.clickhouse, query)
+
+/** Stores a dead letter of an earlier failure. */
+async function addLetter(text: string, id: string = randomUUIDv7()): Promise<void> {
+  const letter = { id, project_id: 'demo', failed_at: '2026-11-20 00:00:00', code: 'X', reason: '', text }
+  await withClickHouse(installation.clickhouse, (client) =>
+    client.insert({ table: 'dead_letters', values: [letter], format: 'JSONEachRow' }),
+  )
 }
 
 function row(message: string, id: string = randomUUIDv7()): string {
@@ -87,17 +86,18 @@ describe('a row that ClickHouse rejects', () => {
   })
 
   it('is not dead-lettered if a materialized view rejects it after it was stored', async () => {
-    await clickhouse.command({
-      query: `CREATE MATERIALIZED VIEW broken_view ENGINE = MergeTree ORDER BY () AS
+    await command(
+      installation.clickhouse,
+      `CREATE MATERIALIZED VIEW broken_view ENGINE = MergeTree ORDER BY () AS
         SELECT CAST(message, 'JSON') AS n FROM logs WHERE startsWith(message, '{view')`,
-    })
+    )
     try {
       await add([row('view 1'), row('{view 2'), row('view 3')])
       await eventually(async () => {
         expect(await drainQueue(installation.redisUrl, names, 0)).toSatisfy(isEmpty)
       })
     } finally {
-      await clickhouse.command({ query: 'DROP VIEW broken_view' })
+      await command(installation.clickhouse, 'DROP VIEW broken_view')
     }
     expect(await select("SELECT message FROM logs WHERE message LIKE '%view _' ORDER BY message")).toEqual([
       { message: 'view 1' },
@@ -130,19 +130,8 @@ describe('sluice dead-letters', () => {
     expect(JSON.parse((await sluice('show', id)).stdout)).toMatchObject({ id, text, projectId: 'demo' })
 
     expect(await sluice('retry', id)).toEqual({ stdout: '0 inserted, 1 rejected again.\n', code: 1 })
-    // The cause of the rejection is fixed: here in the text itself, in practice in a table or a setting.
-    const fixed = text.replace('no uuid', randomUUIDv7())
-    const values = [
-      {
-        id: randomUUIDv7(),
-        project_id: 'demo',
-        failed_at: '2026-11-20 00:00:00',
-        code: 'X',
-        reason: '',
-        text: fixed,
-      },
-    ]
-    await clickhouse.insert({ table: 'dead_letters', values, format: 'JSONEachRow' })
+    // The cause of the rejection is fixed: here in the row itself, in practice in a table or a setting.
+    await addLetter(text.replace('no uuid', randomUUIDv7()))
     const again = await sluice('retry', '--all')
     expect(again).toEqual({ stdout: '1 inserted, 2 rejected again.\n', code: 1 })
     expect(await select("SELECT message FROM logs WHERE message = 'bad one'")).toHaveLength(1)
@@ -154,18 +143,15 @@ describe('sluice dead-letters', () => {
 
   it('stores a row whose deduplication token ClickHouse has recorded without the row', async () => {
     const id = randomUUIDv7()
-    const text = rowAsJson(row('kept out by its token')) ?? ''
-    await clickhouse.insert({
-      table: 'dead_letters',
-      values: [{ id, project_id: 'demo', failed_at: '2026-11-20 00:00:00', code: 'X', reason: '', text }],
-      format: 'JSONEachRow',
-    })
+    await addLetter(rowAsJson(row('kept out by its token')) ?? '', id)
     // ClickHouse can record the token of an insert without its rows if it is killed between the two. This insert has the
     // same result.
-    await clickhouse.command({
-      query: `${logsInsertJsonQuery}\n${rowAsJson(row('another'))}`,
-      clickhouse_settings: { ...logsInsertSettings, insert_deduplication_token: `dead-letter/${id}` },
-    })
+    await withClickHouse(installation.clickhouse, (client) =>
+      client.command({
+        query: `${logsInsertJsonQuery}\n${rowAsJson(row('another'))}`,
+        clickhouse_settings: { ...logsInsertSettings, insert_deduplication_token: `dead-letter/${id}` },
+      }),
+    )
     expect(await sluice('retry', id)).toEqual({ stdout: '1 inserted, 0 rejected again.\n', code: 0 })
     expect(await select("SELECT message FROM logs WHERE message = 'kept out by its token'")).toHaveLength(1)
     expect(await select('SELECT id FROM dead_letters')).toEqual([])

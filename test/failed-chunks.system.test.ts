@@ -1,5 +1,5 @@
-import { type ClickHouseClient, connectClickHouse } from '@sluice/clickhouse'
 import { eventually, postLogs } from '@sluice/harness'
+import { select } from '@sluice/harness/clickhouse'
 import { drainQueue, isEmpty } from '@sluice/harness/drain'
 import { startRedis, Supervisor } from '@sluice/local'
 import { BatchLedger, type QueueNames, shardNames } from '@sluice/queue'
@@ -14,7 +14,6 @@ const DEADLINE_MS = 20_000
 let supervisor: Supervisor
 let redisUrl: string
 let installation: ScaledInstallation
-let clickhouse: ClickHouseClient
 let first: QueueNames
 let second: QueueNames
 
@@ -32,14 +31,12 @@ beforeAll(async () => {
     workers: 1,
     environment,
   })
-  clickhouse = connectClickHouse(installation.clickhouse, { requestTimeoutMs: 5_000, connectionsMax: 2 })
   const [a, b] = shardNames(PREFIX, 2)
   if (a === undefined || b === undefined) throw new Error('there are two shards')
   ;[first, second] = [a, b]
 })
 
 afterAll(async () => {
-  await clickhouse?.close()
   installation?.redis.disconnect()
   await supervisor?.stop({ force: true })
 })
@@ -65,9 +62,7 @@ async function send(message: string, names: QueueNames): Promise<Job> {
 /** How often each message is stored. */
 async function stored(): Promise<Record<string, number>> {
   const query = 'SELECT message, toUInt32(count()) AS n FROM logs GROUP BY message ORDER BY message'
-  const rows = await (
-    await clickhouse.query({ query, format: 'JSONEachRow' })
-  ).json<{ message: string; n: number }>()
+  const rows = await select<{ message: string; n: number }>(installation.clickhouse, query)
   return Object.fromEntries(rows.map(({ message, n }) => [message, n]))
 }
 

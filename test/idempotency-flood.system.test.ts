@@ -1,5 +1,5 @@
 import { type LogsResponse, postLogs } from '@sluice/harness'
-import { type ApiApp, startApi, Supervisor } from '@sluice/local'
+import { type ApiApp, provisionProject, startApi, Supervisor } from '@sluice/local'
 import { Registry } from '@sluice/projects'
 import { connectRedis, installationNames, type RedisConnection } from '@sluice/runtime'
 import { randomUUID } from 'node:crypto'
@@ -34,10 +34,7 @@ afterAll(async () => {
 
 const recordCount = async (): Promise<number> => (await redis.keys(`*${prefix}*:idempotency:*`)).length
 
-async function createKey(project: string): Promise<string> {
-  await registry.projects.create(project)
-  return (await registry.keys.create(project)).key
-}
+const createKey = (project: string): Promise<string> => provisionProject(registry, project)
 
 const post = (apiKey: string, body: unknown, idempotencyKey: string): Promise<LogsResponse> =>
   postLogs({ apiUrl: api.url, apiKey }, body, { 'idempotency-key': idempotencyKey })

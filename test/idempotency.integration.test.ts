@@ -1,5 +1,5 @@
-import { type ClickHouseClient, connectClickHouse } from '@sluice/clickhouse'
 import { eventually, pause, postLogs } from '@sluice/harness'
+import { select } from '@sluice/harness/clickhouse'
 import { drainQueue, isEmpty } from '@sluice/harness/drain'
 import { startTestInstallation } from '@sluice/harness/test-installation'
 import type { Installation } from '@sluice/local'
@@ -8,17 +8,12 @@ import { randomUUID } from 'node:crypto'
 import { afterAll, beforeAll, expect, it } from 'vitest'
 
 let installation: Installation
-let clickhouse: ClickHouseClient
 
 beforeAll(async () => {
   installation = await startTestInstallation({ worker: { environment: { LOCK_DURATION_MS: '2000' } } })
-  clickhouse = connectClickHouse(installation.clickhouse, { requestTimeoutMs: 5_000, connectionsMax: 4 })
 })
 
-afterAll(async () => {
-  await clickhouse?.close()
-  await installation?.stop()
-})
+afterAll(() => installation?.stop())
 
 interface Answer {
   readonly status: number
@@ -39,13 +34,10 @@ const sendUntilAccepted = (key: string, body: unknown): Promise<Answer> =>
     return answer
   })
 
-async function rowsOf(service: string): Promise<{ id: string; message: string }[]> {
-  const result = await clickhouse.query({
-    query: 'SELECT toString(id) AS id, message FROM logs WHERE service = {service: String} ORDER BY message',
-    query_params: { service },
-    format: 'JSONEachRow',
-  })
-  return result.json()
+function rowsOf(service: string): Promise<{ id: string; message: string }[]> {
+  const query =
+    'SELECT toString(id) AS id, message FROM logs WHERE service = {service: String} ORDER BY message'
+  return select(installation.clickhouse, query, { service })
 }
 
 async function drain(): Promise<void> {

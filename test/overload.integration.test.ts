@@ -1,5 +1,5 @@
-import { connectClickHouse } from '@sluice/clickhouse'
 import { eventually, pause, postLogs } from '@sluice/harness'
+import { select } from '@sluice/harness/clickhouse'
 import { startTestInstallation } from '@sluice/harness/test-installation'
 import type { Installation } from '@sluice/local'
 import { ChunkQueue, encodeChunk, QueueFullError, queueNames } from '@sluice/queue'
@@ -23,7 +23,7 @@ const SENDERS = 4
 const ENTRIES_PER_REQUEST = 100
 /** Four senders with 100 entries of 1 KB each: 8 MB per second. */
 const REQUEST_INTERVAL_MS = 50
-/** The documented limit for an answer. */
+/** The documented limit for a response. */
 const ANSWER_WITHIN_MS = 2_000
 
 let installation: Installation
@@ -105,19 +105,10 @@ async function memoryField(name: string): Promise<number> {
 }
 
 async function stored(): Promise<{ rows: number; distinct: number }> {
-  const clickhouse = connectClickHouse(installation.clickhouse, {
-    requestTimeoutMs: 5_000,
-    connectionsMax: 1,
-  })
-  try {
-    const query =
-      "SELECT toUInt32(count()) AS rows, toUInt32(uniqExact(message)) AS distinct FROM logs WHERE service = 'overload'"
-    const result = await clickhouse.query({ query, format: 'JSONEachRow' })
-    const [row] = await result.json<{ rows: number; distinct: number }>()
-    return row ?? { rows: 0, distinct: 0 }
-  } finally {
-    await clickhouse.close()
-  }
+  const query =
+    "SELECT toUInt32(count()) AS rows, toUInt32(uniqExact(message)) AS distinct FROM logs WHERE service = 'overload'"
+  const [row] = await select<{ rows: number; distinct: number }>(installation.clickhouse, query)
+  return row ?? { rows: 0, distinct: 0 }
 }
 
 /** How often the API logged the message. */

@@ -1,5 +1,5 @@
 // Needs root, a loop device, e2fsprogs and perl: `npm run test:power`.
-import { type ClickHouseAccess, type ClickHouseClient, connectClickHouse } from '@sluice/clickhouse'
+import { command, select, withClickHouse } from '@sluice/harness/clickhouse'
 import { drainQueue, isEmpty } from '@sluice/harness/drain'
 import { postLogs } from '@sluice/harness/logs-request'
 import { PowerDisk } from '@sluice/harness/power-disk'
@@ -23,23 +23,12 @@ const deadLetter = {
   text: '',
 }
 
-async function count(access: ClickHouseAccess, query: string): Promise<number> {
-  const client: ClickHouseClient = connectClickHouse(access, { requestTimeoutMs: 10_000, connectionsMax: 1 })
-  try {
-    const result = await client.query({ query: `SELECT toUInt32(${query}) AS n`, format: 'JSONEachRow' })
-    return (await result.json<{ n: number }>())[0]?.n ?? -1
-  } finally {
-    await client.close()
-  }
-}
-
 /** Rows stored, distinct rows stored, and dead letters. */
 async function stored({ clickhouse }: Installation): Promise<readonly number[]> {
-  return Promise.all([
-    count(clickhouse, '(SELECT count() FROM logs)'),
-    count(clickhouse, '(SELECT uniqExact(id) FROM logs)'),
-    count(clickhouse, '(SELECT count() FROM dead_letters)'),
-  ])
+  const counts = ['count() FROM logs', 'uniqExact(id) FROM logs', 'count() FROM dead_letters'].map(
+    async (what) => (await select<{ n: number }>(clickhouse, `SELECT toUInt32((SELECT ${what})) AS n`))[0]?.n,
+  )
+  return (await Promise.all(counts)).map((count) => count ?? -1)
 }
 
 /** An installation on a disk whose power can be cut. */
@@ -97,13 +86,10 @@ class PoweredInstallation {
 
 it('confirmed rows and dead letters are on the disk after a power cut', async () => {
   const powered = await PoweredInstallation.start()
-  const client = connectClickHouse(powered.running.clickhouse, {
-    requestTimeoutMs: 10_000,
-    connectionsMax: 1,
-  })
   await powered.send(REQUESTS)
-  await client.insert({ table: 'dead_letters', values: [deadLetter], format: 'JSONEachRow' })
-  await client.close()
+  await withClickHouse(powered.running.clickhouse, (client) =>
+    client.insert({ table: 'dead_letters', values: [deadLetter], format: 'JSONEachRow' }),
+  )
   const expected = [REQUESTS * ENTRIES_PER_REQUEST, REQUESTS * ENTRIES_PER_REQUEST, 1]
   expect(await powered.drained()).toEqual(expected)
   await powered.cutPower()
@@ -112,27 +98,20 @@ it('confirmed rows and dead letters are on the disk after a power cut', async ()
 
 it('a merged part is on the disk before ClickHouse may remove the original parts', async () => {
   const powered = await PoweredInstallation.start()
-  const client = connectClickHouse(powered.running.clickhouse, {
-    requestTimeoutMs: 10_000,
-    connectionsMax: 1,
-  })
   for (let part = 1; part <= 3; part += 1) {
     await powered.send(1)
     expect(await powered.drained()).toEqual([part * ENTRIES_PER_REQUEST, part * ENTRIES_PER_REQUEST, 0])
   }
-  await client.command({ query: 'OPTIMIZE TABLE logs FINAL' })
+  const { clickhouse } = powered.running
+  await command(clickhouse, 'OPTIMIZE TABLE logs FINAL')
   // ClickHouse removes them up to forty seconds later. By then the kernel may have written the merged part.
-  const originals = await client.query({
-    query: "SELECT path FROM system.parts WHERE table = 'logs' AND NOT active",
-    format: 'JSONEachRow',
-  })
-  const paths = (await originals.json<{ path: string }>()).map(({ path }) => path)
+  const originals = "SELECT path FROM system.parts WHERE table = 'logs' AND NOT active"
+  const paths = (await select<{ path: string }>(clickhouse, originals)).map(({ path }) => path)
   expect(paths).toHaveLength(3)
   for (const path of paths) rmSync(path, { recursive: true })
   const table = openSync(join(paths[0] ?? '', '..'), 'r')
   fsyncSync(table)
   closeSync(table)
-  await client.close()
   await powered.cutPower()
   expect(await powered.drained()).toEqual([3 * ENTRIES_PER_REQUEST, 3 * ENTRIES_PER_REQUEST, 0])
 }, 180_000)

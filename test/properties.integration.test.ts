@@ -1,5 +1,5 @@
-import { type ClickHouseClient, connectClickHouse } from '@sluice/clickhouse'
 import { eventually, postLogs } from '@sluice/harness'
+import { select } from '@sluice/harness/clickhouse'
 import { startTestInstallation } from '@sluice/harness/test-installation'
 import type { Installation } from '@sluice/local'
 import { foldedMetadata, invalidEntry, pointsInto, validEntry } from '@sluice/rows/testing'
@@ -17,28 +17,21 @@ const batches = 100
 const entriesPerBatch = 50
 
 let installation: Installation
-let clickhouse: ClickHouseClient
 
 beforeAll(async () => {
   installation = await startTestInstallation()
-  clickhouse = connectClickHouse(installation.clickhouse, { requestTimeoutMs: 20_000, connectionsMax: 1 })
 })
 
-afterAll(async () => {
-  await clickhouse?.close()
-  await installation?.stop()
-})
+afterAll(() => installation?.stop())
 
 /** The rows in the order in which their entries were sent: the ids of one API process are ascending. */
-async function readRows(): Promise<Json[]> {
-  const result = await clickhouse.query({
-    query: `
-      SELECT level, message, environment, source, service, url, pathname, stack, metadata_text,
+function readRows(): Promise<Json[]> {
+  return select(
+    installation.clickhouse,
+    `SELECT level, message, environment, source, service, url, pathname, stack, metadata_text,
         toString(toUnixTimestamp64Micro(timestamp)) AS epoch_us, timestamp = received_at AS is_receipt
       FROM logs ORDER BY toString(id)`,
-    format: 'JSONEachRow',
-  })
-  return result.json<Json>()
+  )
 }
 
 /** The expected row of an entry. */
@@ -53,7 +46,7 @@ function rowOf(entry: Json): Json {
   }
 }
 
-/** Normalizes the text for `Date`, which supports neither lower case nor commas, and reads a time without an offset as local. */
+/** Normalizes the string for `Date`, which supports neither lower case nor commas, and reads a time without an offset as local. */
 function epochUs(timestamp: string): string {
   const [, date, time, fraction = '', offset] = /^(.{10})t(.{8})(?:[.,](\d+))?(.*)$/i.exec(timestamp) ?? []
   const wholeMs = Date.parse(`${date}T${time}${offset === '' ? 'Z' : offset?.toUpperCase()}`)
@@ -70,7 +63,7 @@ interface BatchAnswer {
   readonly errors?: readonly { index: number; path: string; code: string; message: string }[]
 }
 
-/** Finds what is wrong with an answer: exactly the invalid entries must be rejected, each for the expected reason. */
+/** Finds what is wrong with a response: exactly the invalid entries must be rejected, each for the expected reason. */
 function faultsOf(members: readonly Member[], { errors = [], ...counts }: BatchAnswer): unknown[] {
   const accepted = members.filter(isValid).length
   const faults: unknown[] = []

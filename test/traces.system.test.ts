@@ -1,5 +1,5 @@
-import { type ClickHouseClient, connectClickHouse } from '@sluice/clickhouse'
-import { eventually } from '@sluice/harness'
+import { eventually, postLogs } from '@sluice/harness'
+import { select } from '@sluice/harness/clickhouse'
 import { OtlpReceiver, type ReceivedSpan } from '@sluice/harness/otlp-receiver'
 import { startTestInstallation } from '@sluice/harness/test-installation'
 import type { Installation } from '@sluice/local'
@@ -10,7 +10,6 @@ const REQUEST = 'POST /v1/logs'
 
 let receiver: OtlpReceiver
 let installation: Installation
-let clickhouse: ClickHouseClient
 let requests = 0
 
 beforeAll(async () => {
@@ -21,7 +20,6 @@ beforeAll(async () => {
     api: { environment: { ...environment, OTEL_TRACES_SAMPLER_ARG: '0' } },
     worker: { environment },
   })
-  clickhouse = connectClickHouse(installation.clickhouse, { requestTimeoutMs: 5_000, connectionsMax: 1 })
 })
 
 afterEach(() => {
@@ -30,7 +28,6 @@ afterEach(() => {
 })
 
 afterAll(async () => {
-  await clickhouse?.close()
   await installation?.stop()
   await receiver?.close()
 })
@@ -50,27 +47,14 @@ function makeCaller(): Caller {
 }
 
 async function post(service: string, headers: Record<string, string>): Promise<number> {
-  const response = await fetch(`${installation.apiUrl}/v1/logs`, {
-    method: 'POST',
-    headers: {
-      authorization: `Bearer ${installation.apiKey}`,
-      'content-type': 'application/json',
-      ...headers,
-    },
-    body: JSON.stringify([
-      { level: 'info', message: 'a secret message', service },
-      { level: 'info', message: 'another one', service },
-    ]),
-  })
-  await response.text()
-  return response.status
+  const entries = ['a secret message', 'another one'].map((message) => ({ level: 'info', message, service }))
+  return (await postLogs(installation, entries, headers)).status
 }
 
 /** The rows of a service in ClickHouse. */
 async function countRows(service: string): Promise<number> {
   const query = 'SELECT toUInt32(count()) AS rows FROM logs WHERE service = {service: String}'
-  const result = await clickhouse.query({ query, query_params: { service }, format: 'JSONEachRow' })
-  const [row] = await result.json<{ rows: number }>()
+  const [row] = await select<{ rows: number }>(installation.clickhouse, query, { service })
   return row?.rows ?? 0
 }
 

@@ -1,5 +1,6 @@
-import { connectClickHouse, migrate, migrationsFolder, readMigrations } from '@sluice/clickhouse'
+import { migrate, migrationsFolder, readMigrations } from '@sluice/clickhouse'
 import { eventually, FaultProxy } from '@sluice/harness'
+import { command } from '@sluice/harness/clickhouse'
 import type { Journal } from '@sluice/harness/journal'
 import { type Accounts, readAccounts } from '@sluice/harness/metrics'
 import { PowerDisk } from '@sluice/harness/power-disk'
@@ -43,7 +44,6 @@ export class ChaosInstallation {
   readonly topology: Topology
   readonly services: Services
   readonly apiKey: string
-  readonly names = queueNames(PREFIX)
   readonly #workerEnvironment: Readonly<Record<string, string>>
   readonly #healing = new AbortController()
   readonly #stopping = new AbortController()
@@ -116,10 +116,6 @@ export class ChaosInstallation {
     return found(this.#victims.get(name), name)
   }
 
-  link(from: string, to: string): FaultProxy {
-    return this.linkNamed(linkName(from, to))
-  }
-
   linkNamed(name: string): FaultProxy {
     return found(this.#links.get(name), name)
   }
@@ -156,17 +152,7 @@ export class ChaosInstallation {
     const change = rejects
       ? "ADD CONSTRAINT IF NOT EXISTS rule CHECK match('', service) >= 0"
       : 'DROP CONSTRAINT IF EXISTS rule'
-    await eventually(async () => {
-      const client = connectClickHouse(this.services.clickhouse, {
-        requestTimeoutMs: 5_000,
-        connectionsMax: 1,
-      })
-      try {
-        await client.command({ query: `ALTER TABLE logs ${change}` })
-      } finally {
-        await client.close()
-      }
-    })
+    await eventually(() => command(this.services.clickhouse, `ALTER TABLE logs ${change}`))
   }
 
   /** Ends all faults, and resolves when every process is ready. */
@@ -184,7 +170,7 @@ export class ChaosInstallation {
    */
   async settle(journal: Journal, drainDeadlineMs?: number): Promise<ChaosSettlement> {
     let accounts: Accounts | undefined
-    const settlement = await settle({ ...this.services, shards: [this.names] }, journal, {
+    const settlement = await settle({ ...this.services, shards: [queueNames(PREFIX)] }, journal, {
       ...(drainDeadlineMs === undefined ? {} : { drainDeadlineMs }),
       drained: async () => {
         accounts = await readAccounts(this.#opsUrls)

@@ -30,7 +30,7 @@ export const runSettings = {
   entriesPerSecond: 300,
   /** Short, so that a dead worker's chunks are taken over soon and a run has many takeovers. */
   lockDurationMs: 5_000,
-  /** A split batch waits for two minutes if an insert of it got no answer. The rest is headroom for a backlog. */
+  /** A split batch waits for two minutes if an insert of it got no response. The rest is headroom for a backlog. */
   drainDeadlineMs: 300_000,
 } as const
 

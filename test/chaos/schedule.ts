@@ -78,7 +78,7 @@ type FaultKind =
       readonly forMs: number
       readonly ending: 'resume' | 'reset'
     }
-  /** For `forMs`, each connection of a link is cut after `afterBytes` in one direction: in a request or an answer. */
+  /** For `forMs`, each connection of a link is cut after `afterBytes` in one direction: in a request or a response. */
   | {
       readonly kind: 'cut'
       readonly link: string

@@ -1,5 +1,5 @@
-import { connectClickHouse } from '@sluice/clickhouse'
 import { eventually, FaultProxy, postLogs } from '@sluice/harness'
+import { select } from '@sluice/harness/clickhouse'
 import { startTestInstallation } from '@sluice/harness/test-installation'
 import { type App, type Installation, startWorker } from '@sluice/local'
 import { afterAll, beforeAll, expect, it } from 'vitest'
@@ -37,20 +37,8 @@ async function statusOf(path: string): Promise<{ readonly status: number; readon
 }
 
 async function storedRows(): Promise<number> {
-  const clickhouse = connectClickHouse(installation.clickhouse, {
-    requestTimeoutMs: 5_000,
-    connectionsMax: 1,
-  })
-  try {
-    const result = await clickhouse.query({
-      query: "SELECT toUInt32(count()) AS rows FROM logs WHERE service = 'silent'",
-      format: 'JSONEachRow',
-    })
-    const [row] = await result.json<{ rows: number }>()
-    return row?.rows ?? 0
-  } finally {
-    await clickhouse.close()
-  }
+  const query = "SELECT 1 FROM logs WHERE service = 'silent'"
+  return (await select(installation.clickhouse, query)).length
 }
 
 it('a worker whose connection to Redis is silent is not ready, and continues with another connection', async () => {

@@ -3,7 +3,7 @@ import type { PowerDisk } from '@sluice/harness/power-disk'
 import { ProcessError, type Exit, type SupervisedProcess } from '@sluice/local'
 
 /** An exit that no fault of the schedule has caused. */
-export interface UnexpectedExit {
+interface UnexpectedExit {
   readonly process: string
   readonly code: number | null
   readonly signal: NodeJS.Signals | null

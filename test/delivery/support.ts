@@ -1,46 +1,37 @@
-import { type ClickHouseClient, connectClickHouse } from '@sluice/clickhouse'
-import { Fleet } from '@sluice/harness/fleet'
+import { Fleet, type FleetOptions } from '@sluice/harness/fleet'
+import type { Journal } from '@sluice/harness/journal'
+import { isExactlyOnce } from '@sluice/harness/settle'
+import type { App } from '@sluice/local'
+import { expect, onTestFinished } from 'vitest'
 
 /** The environment of workers whose waits are shorter: see shorter-waits.ts. */
 export const shorterWaits = { NODE_OPTIONS: `--import=${import.meta.resolve('./shorter-waits.ts')}` }
 
 /** Prints a time that a test measured. No test asserts it, because it depends on how busy the machine is. */
-export function report(text: string): void {
-  process.stdout.write(`${text}\n`)
+export function report(line: string): void {
+  process.stdout.write(`${line}\n`)
 }
 
-/** A fleet of two workers whose ClickHouse can reject rows with a code that is not listed. */
-export class RejectingFleet {
-  readonly fleet: Fleet
-  readonly clickhouse: ClickHouseClient
+/** Starts a fleet without workers, which stops at the end of the test. */
+export async function startFleet(options: FleetOptions): Promise<Fleet> {
+  const fleet = await Fleet.start(options)
+  onTestFinished(() => fleet.stop())
+  return fleet
+}
 
-  private constructor(fleet: Fleet) {
-    this.fleet = fleet
-    this.clickhouse = connectClickHouse(fleet.services.clickhouse, {
-      requestTimeoutMs: 5_000,
-      connectionsMax: 1,
-    })
-  }
+export async function expectQueued(fleet: Fleet, waiting: number, active: number): Promise<void> {
+  expect(await fleet.queued()).toEqual({ waiting, active })
+}
 
-  static async start(): Promise<RejectingFleet> {
-    const rejecting = new RejectingFleet(await Fleet.start({ environment: shorterWaits }))
-    for (let worker = 0; worker < 2; worker += 1) await rejecting.fleet.startWorker()
-    return rejecting
-  }
+/** Drains the queues, stops the workers, and expects that each entry of the journal is a row. */
+export async function expectAllStored(fleet: Fleet, journal: Journal): Promise<void> {
+  const settlement = await fleet.settle(journal)
+  expect(settlement).toSatisfy(isExactlyOnce)
+  expect(settlement.stored).toMatchObject({ rows: journal.size, deadLetters: 0 })
+}
 
-  /** ClickHouse rejects a row that fails with CANNOT_COMPILE_REGEXP, which is not a listed code. */
-  async addRule(pattern: string): Promise<void> {
-    await this.clickhouse.command({
-      query: `ALTER TABLE logs ADD CONSTRAINT rule CHECK match('', ${pattern}) >= 0`,
-    })
-  }
-
-  async dropRule(): Promise<void> {
-    await this.clickhouse.command({ query: 'ALTER TABLE logs DROP CONSTRAINT rule' })
-  }
-
-  async stop(): Promise<void> {
-    await this.clickhouse.close()
-    await this.fleet.stop()
-  }
+/** The status of /readyz, and its body. */
+export async function readiness({ opsUrl }: App): Promise<string> {
+  const response = await fetch(`${opsUrl}/readyz`)
+  return `${response.status} ${await response.text()}`
 }

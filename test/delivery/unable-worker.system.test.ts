@@ -2,16 +2,14 @@ import { eventually, FaultProxy, pause } from '@sluice/harness'
 import { ClickHouseGate } from '@sluice/harness/clickhouse-gate'
 import { Fleet } from '@sluice/harness/fleet'
 import { Journal } from '@sluice/harness/journal'
-import { isExactlyOnce } from '@sluice/harness/settle'
-import type { App } from '@sluice/local'
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest'
-import { report, shorterWaits } from './support.ts'
+import { expectAllStored, expectQueued, readiness, report, shorterWaits } from './support.ts'
 
 /** Requests of one entry. */
 const CHUNKS_PER_S = 20
-/** What the unable worker had in hand when it gave up is stored within this time after the beginning of the fault. */
+/** What the unable worker held when it gave up is stored within this time after the beginning of the fault. */
 const STORED_WITHIN_MS = 30_000
-/** An insert without an answer is given up after 5 s. A question that is asked then would take 5 s more. */
+/** An insert without a response is given up after 5 s. A question that is asked then would take 5 s more. */
 const RETURNED_WITHIN_MS = 20_000
 /** By then, the worker has taken chunks if it takes any. */
 const TAKES_WITHIN_MS = 3_000
@@ -63,11 +61,6 @@ async function left(ids: Iterable<string>): Promise<number> {
   return keys.length === 0 ? 0 : fleet.redis.exists(...keys)
 }
 
-async function readiness({ opsUrl }: App): Promise<{ status: number; body: string }> {
-  const response = await fetch(`${opsUrl}/readyz`)
-  return { status: response.status, body: await response.text() }
-}
-
 const faults = {
   'gets no answer': {
     begin: () => proxy.hold('both'),
@@ -102,8 +95,8 @@ describe.each(cases)('a worker that $fault $since', ({ fault, since, isExpected 
     'returns its chunks to a healthy worker, fetches one at a time, and works again afterwards',
     { timeout: TEST_DEADLINE_MS },
     async () => {
-      const reportTime = (text: string, ms: number): void =>
-        report(`${fault} ${since}: ${text} ${Math.round(ms)} ms`)
+      const reportTime = (event: string, ms: number): void =>
+        report(`${fault} ${since}: ${event} ${Math.round(ms)} ms`)
       if (since === 'from its start') await begin()
       // The first worker has the turn, and keeps it while it is not busy.
       const unable = await fleet.startWorker({ clickhouseUrl: proxy.url, until: 'alive' })
@@ -138,26 +131,20 @@ describe.each(cases)('a worker that $fault $since', ({ fault, since, isExpected 
       for (const endMs = performance.now() + OBSERVED_MS; performance.now() < endMs; await pause(50))
         heldMax = Math.max(heldMax, (await chunksOf(unableId)).length)
       expect(heldMax).toBeLessThanOrEqual(1)
-      expect(await readiness(unable)).toMatchObject({
-        status: 503,
-        body: expect.stringContaining('no insert has succeeded for'),
-      })
-      expect(await readiness(healthy)).toMatchObject({ status: 200 })
+      expect(await readiness(unable)).toMatch(/^503 .*no insert has succeeded for/)
+      expect(await readiness(healthy)).toMatch(/^200 /)
       await feeding
 
       await end()
       const endedMs = performance.now()
-      await eventually(async () => expect(await readiness(unable)).toMatchObject({ status: 200 }))
+      await eventually(async () => expect(await readiness(unable)).toMatch(/^200 /))
       reportTime('ready after', performance.now() - endedMs)
       await healthy.process.stop()
       const inserts = gate.acknowledged.length
       await fleet.add(journal, 20, 1)
-      await eventually(async () => expect(await fleet.queued()).toEqual({ waiting: 0, active: 0 }))
+      await eventually(() => expectQueued(fleet, 0, 0))
       expect(gate.acknowledged.length).toBeGreaterThan(inserts)
-
-      const settlement = await fleet.settle(journal)
-      expect(settlement).toSatisfy(isExactlyOnce)
-      expect(settlement.stored).toMatchObject({ rows: journal.size, deadLetters: 0 })
+      await expectAllStored(fleet, journal)
     },
   )
 })

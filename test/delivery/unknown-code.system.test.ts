@@ -1,10 +1,11 @@
 import { eventually, pause } from '@sluice/harness'
 import { audit, isClean, readStored } from '@sluice/harness/audit'
+import { command, select } from '@sluice/harness/clickhouse'
 import { awaitInserts } from '@sluice/harness/drain'
-import type { Fleet } from '@sluice/harness/fleet'
+import { Fleet } from '@sluice/harness/fleet'
 import { Journal } from '@sluice/harness/journal'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { RejectingFleet, report } from './support.ts'
+import { expectQueued, report, shorterWaits } from './support.ts'
 
 const FED_MS = 10_000
 const CHUNKS_PER_S = 20
@@ -21,15 +22,21 @@ const BROKEN_MS = UNKNOWN_REJECTION_MS + 3_000
 /** The time until the end of the test file. */
 const LONG_MS = 600_000
 
-let rejecting: RejectingFleet
 let fleet: Fleet
 
 beforeAll(async () => {
-  rejecting = await RejectingFleet.start()
-  fleet = rejecting.fleet
+  fleet = await Fleet.start({ environment: shorterWaits })
+  for (let worker = 0; worker < 2; worker += 1) await fleet.startWorker()
 })
 
-afterAll(() => rejecting?.stop())
+afterAll(() => fleet?.stop())
+
+const alterLogs = (change: string): Promise<void> =>
+  command(fleet.services.clickhouse, `ALTER TABLE logs ${change}`)
+/** ClickHouse rejects a row that fails with CANNOT_COMPILE_REGEXP, which is not a listed code. */
+const addRule = (pattern: string): Promise<void> =>
+  alterLogs(`ADD CONSTRAINT rule CHECK match('', ${pattern}) >= 0`)
+const dropRule = (): Promise<void> => alterLogs('DROP CONSTRAINT rule')
 
 async function storedOf({ label }: Journal): Promise<{ rows: number; deadLetters: number }> {
   const copies = [...(await readStored(fleet.services.clickhouse, label)).values()]
@@ -42,7 +49,7 @@ async function storedOf({ label }: Journal): Promise<{ rows: number; deadLetters
 /** Waits until all entries of the journals are stored as rows, each of them once. */
 async function untilStored(...journals: readonly Journal[]): Promise<void> {
   const repairedMs = performance.now()
-  await eventually(async () => expect(await fleet.queued()).toEqual({ waiting: 0, active: 0 }))
+  await eventually(() => expectQueued(fleet, 0, 0))
   report(`all stored ${Math.round(performance.now() - repairedMs)} ms after the cause was gone`)
   await awaitInserts(fleet.services.clickhouse)
   for (const journal of journals) {
@@ -52,13 +59,8 @@ async function untilStored(...journals: readonly Journal[]): Promise<void> {
 }
 
 async function countDeadLetters(): Promise<number> {
-  const result = await rejecting.clickhouse.query({
-    query:
-      "SELECT toUInt32(count()) AS n FROM dead_letters WHERE code = 'CANNOT_COMPILE_REGEXP' AND reason != ''",
-    format: 'JSONEachRow',
-  })
-  const [row] = await result.json<{ n: number }>()
-  return row?.n ?? 0
+  const query = "SELECT 1 FROM dead_letters WHERE code = 'CANNOT_COMPILE_REGEXP' AND reason != ''"
+  return (await select(fleet.services.clickhouse, query)).length
 }
 
 /** Measures how long entries wait until they are stored, ms, by samples of the total. */
@@ -76,7 +78,7 @@ async function watchDelays(journal: Journal, durationMs: number): Promise<number
 
 describe('rows that ClickHouse rejects with an unknown code', () => {
   it('delay no others, and are stored when the cause is gone', async () => {
-    await rejecting.addRule('message')
+    await addRule('message')
     const [good, rejected] = [new Journal('good'), new Journal('rejected[')]
     const feeding = [
       fleet.feed(good, { chunksPerS: CHUNKS_PER_S, rowsPerChunk: 2, durationMs: FED_MS }),
@@ -91,7 +93,7 @@ describe('rows that ClickHouse rejects with an unknown code', () => {
     await Promise.all(feeding)
     expect(slowest).toBeLessThan(STORED_WITHIN_MS)
     expect(await storedOf(rejected)).toEqual({ rows: 0, deadLetters: 0 })
-    await rejecting.dropRule()
+    await dropRule()
     await untilStored(good, rejected)
   }, 180_000)
 })
@@ -102,9 +104,9 @@ describe('a table that rejects all rows with an unknown code', () => {
     const inserts = fleet.gate.acknowledged.length
     const feeding = fleet.feed(journal, { chunksPerS: CHUNKS_PER_S, rowsPerChunk: 2, durationMs: BROKEN_MS })
     await eventually(async () => expect(fleet.gate.acknowledged.length).toBeGreaterThan(inserts))
-    await rejecting.addRule("concat(message, '[')")
+    await addRule("concat(message, '[')")
     await feeding
-    await rejecting.dropRule()
+    await dropRule()
     await untilStored(journal)
   }, 180_000)
 })
@@ -112,7 +114,7 @@ describe('a table that rejects all rows with an unknown code', () => {
 // The last test: its feed goes on until the fleet stops.
 describe('rows that ClickHouse rejects with an unknown code for long', () => {
   it('become dead letters with the reason, and not before their time', async () => {
-    await rejecting.addRule('message')
+    await addRule('message')
     const [good, rejected] = [new Journal('accepted'), new Journal('long[')]
     await Promise.all([fleet.add(rejected, 5, 2), fleet.add(good, 20, 2)])
     const startedMs = performance.now()

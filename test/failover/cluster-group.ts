@@ -3,8 +3,9 @@ import type { Supervisor } from '@sluice/local'
 import type { Redis } from 'ioredis'
 import {
   clusterPort,
-  PASSWORD,
+  idOf,
   queryServer,
+  SlotMove,
   startClusterNode,
   startRedisCluster,
   type TestServer,
@@ -12,7 +13,7 @@ import {
 import { type RedisGroup, replicaFaultsOf } from './redis-group.ts'
 
 const PRIMARIES = 3
-/** A replica that moves to another primary would be one that need not confirm. */
+/** A replica that moves to another primary would not have to confirm. */
 const settings = ['cluster-allow-replica-migration no', 'repl-diskless-sync-delay 0', 'repl-timeout 10']
 
 interface Node {
@@ -61,10 +62,7 @@ export class ClusterGroup implements RedisGroup {
     for (const [i, { port }] of replicas.entries())
       await eventually(() =>
         queryServer(port, async (redis) => {
-          const id = await queryServer(cluster.nodes[i]?.port ?? 0, (primary) =>
-            primary.call('CLUSTER', 'MYID'),
-          )
-          await redis.call('CLUSTER', 'REPLICATE', String(id))
+          await redis.call('CLUSTER', 'REPLICATE', await idOf(cluster.nodes[i]?.port ?? 0))
         }),
       )
     await group.formed()
@@ -130,19 +128,11 @@ export class ClusterGroup implements RedisGroup {
       primaries.filter(({ id }) => id !== owner),
     )
     if (source === undefined) throw new Error('no primary has the slot')
-    await queryServer(target.port, (redis) => redis.call('CLUSTER', 'SETSLOT', slot, 'IMPORTING', source.id))
-    await queryServer(source.port, async (redis) => {
-      await redis.call('CLUSTER', 'SETSLOT', slot, 'MIGRATING', target.id)
-      for (;;) {
-        const keys = (await redis.call('CLUSTER', 'GETKEYSINSLOT', slot, 100)) as string[]
-        if (keys.length === 0) break
-        await redis.call('MIGRATE', '127.0.0.1', target.port, '', 0, 5_000, 'AUTH', PASSWORD, 'KEYS', ...keys)
-      }
-      // Otherwise a replica that takes over has keys of a slot that is not its own, and the slot could not move there.
-      await awaitReplica(redis)
-    })
-    for (const { port } of [target, source, ...primaries])
-      await queryServer(port, (redis) => redis.call('CLUSTER', 'SETSLOT', slot, 'NODE', target.id))
+    const move = new SlotMove(slot, source.port, target.port)
+    await move.begin()
+    // Otherwise a replica that takes over has keys of a slot that is not its own, and the slot could not move there.
+    while ((await move.keysOn(source.port)).length > 0) await move.migrate(undefined, awaitReplica)
+    await move.end(primaries.map(({ port }) => port))
     await queryServer(target.port, async (redis) => {
       // WAIT counts from the last write of its own connection.
       await redis.set(`{${hashTag}}:moved`, '', 'PX', 1)

@@ -20,7 +20,7 @@ export interface FuzzBody {
   /** The number of entries of an intact batch, or of records of an intact OTLP request. */
   readonly entries?: number
   readonly records?: number
-  /** Whether the answer reports how many rows are stored. Default: true. */
+  /** Whether the response reports how many rows are stored. Default: true. */
   readonly isCounted?: boolean
   /** The shipper whose API it is for, and the path of this API. */
   readonly shipper?: ShipperName

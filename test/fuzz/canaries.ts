@@ -1,5 +1,6 @@
-import type { ClickHouseClient } from '@sluice/clickhouse'
+import type { ClickHouseAccess } from '@sluice/clickhouse'
 import { HttpConnection, pause, postText } from '@sluice/harness'
+import { select } from '@sluice/harness/clickhouse'
 
 /** The project of the canaries. No other requests use it. */
 export const canaryProject = 'canaries'
@@ -86,13 +87,12 @@ export class Canaries {
   }
 
   /** Checks that each canary is stored once, and unchanged. */
-  async compare(client: ClickHouseClient): Promise<string[]> {
-    const result = await client.query({
-      query: `SELECT level, message, service, stack, url, metadata_text AS metadata FROM logs WHERE project_id = {project: String}`,
-      query_params: { project: canaryProject },
-      format: 'JSONEachRow',
-    })
-    const stored = await result.json<Canary>()
+  async compare(clickhouse: ClickHouseAccess): Promise<string[]> {
+    const stored = await select<Canary>(
+      clickhouse,
+      `SELECT level, message, service, stack, url, metadata_text AS metadata FROM logs WHERE project_id = {project: String}`,
+      { project: canaryProject },
+    )
     const expected = new Set(Array.from({ length: this.#sent }, (_, number) => keyOf(canary(number))))
     const faults: string[] = []
     for (const row of stored) {

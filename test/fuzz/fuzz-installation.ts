@@ -2,7 +2,7 @@ import { type Installation, provisionProject, startInstallation, withRegistry } 
 import { canaryProject } from './canaries.ts'
 import type { FuzzKeys } from './fuzz-request.ts'
 
-/** The project of requests whose answers are all read, and the project of the others. */
+/** The project of requests whose responses are all read, and the project of the others. */
 export const exactProject = 'fuzz-exact'
 export const tornProject = 'fuzz-torn'
 const orphanProject = 'fuzz-orphan'

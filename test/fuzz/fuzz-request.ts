@@ -5,8 +5,8 @@ export type ShipperName = 'elasticsearch' | 'loki' | 'splunk' | 'datadog'
 /**
  * What a request does to its connection, from the best to the worst:
  *
- * - `keeps`: the request is complete and its framing is valid. It gets one answer, and another request may follow.
- * - `closes`: it gets one answer, and is the last request of its connection.
+ * - `keeps`: the request is complete and its framing is valid. It gets one response, and another request may follow.
+ * - `closes`: it gets one response, and is the last request of its connection.
  * - `torn`: where it ends is ambiguous. The client closes its sending direction, and reads to the end.
  * - `abandoned`: the client closes the connection as soon as the request is written.
  */
@@ -14,7 +14,7 @@ export type Ending = 'keeps' | 'closes' | 'torn' | 'abandoned'
 
 const severity: readonly Ending[] = ['keeps', 'closes', 'torn', 'abandoned']
 
-/** The bytes of a request, and what is known about its answer. */
+/** The bytes of a request, and what is known about its response. */
 export interface FuzzRequest {
   readonly number: number
   /** How the request differs from a normal one, for the report. */
@@ -24,9 +24,9 @@ export interface FuzzRequest {
   /** Between two pieces, ms. */
   readonly pauseMs: number
   readonly ending: Ending
-  /** The answer to a HEAD request has no body. */
+  /** The response to a HEAD request has no body. */
   readonly isHead: boolean
-  /** The expected X-Request-Id of the answer, if it is known. */
+  /** The expected X-Request-Id of the response, if it is known. */
   readonly requestId: string | undefined
   /** The number of entries in a batch, if it is known: the sum of the accepted and rejected ones. */
   readonly entries: number | undefined
@@ -36,15 +36,15 @@ export interface FuzzRequest {
   readonly statuses: readonly number[] | undefined
   /** The shipper whose API the request is for. Undefined for entries and OTLP. */
   readonly shipper?: ShipperName | undefined
-  /** Whether its answer reports how many rows it has. If not, it has the key of `torn`. */
+  /** Whether its response reports how many rows it has. If not, it has the key of `torn`. */
   readonly isCounted?: boolean
 }
 
 /** The API keys of requests. All have the same length. */
 export interface FuzzKeys {
-  /** For requests whose answers are all read: the accepted rows must equal the rows of this key's project. */
+  /** For requests whose responses are all read: the accepted rows must equal the rows of this key's project. */
   readonly exact: string
-  /** For requests whose answers may be lost. */
+  /** For requests whose responses may be lost. */
   readonly torn: string
   /** A key of a deleted project. */
   readonly orphan: string
@@ -98,7 +98,7 @@ export class Draft {
     this.isCounted = false
   }
 
-  /** Whether all answers to the request can be read. */
+  /** Whether all responses to the request can be read. */
   get isExact(): boolean {
     return this.#ending === 'keeps' || this.#ending === 'closes'
   }

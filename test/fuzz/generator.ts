@@ -30,7 +30,7 @@ export class RequestGenerator {
     const assemble = frame(draft, random)
     const isAbandoned = happens(random, 0.01)
     if (isAbandoned) draft.mutated('abandoned', 'abandoned')
-    // Where answers cannot be assigned to requests, all of them must have bodies.
+    // Where responses cannot be assigned to requests, all of them must have bodies.
     if (draft.method === 'HEAD' && draft.ending === 'torn') draft.method = 'GET'
     const bytes = assemble(this.#keys)
     const sent = isAbandoned ? bytes.subarray(0, integer(random, 1, bytes.length)) : bytes
@@ -47,7 +47,7 @@ export class RequestGenerator {
       entries: draft.entries,
       records: draft.isExact ? draft.records : undefined,
       statuses: knownStatuses(draft, isHeadNormal ? body : undefined),
-      // Another target has answers in its own form.
+      // Another target has responses in its own form.
       shipper: draft.target === body.target ? draft.shipper : undefined,
       isCounted: draft.isCounted,
     }
@@ -57,7 +57,7 @@ export class RequestGenerator {
 /** How much the sockets hold without a reader. */
 const UNREAD_BYTES_MAX = 65_536
 
-/** Whether the server may close the connection while the body is being written. Its answer would then be lost. */
+/** Whether the server may close the connection while the body is being written. Its response would then be lost. */
 function mayBeCutOff({ body, ending }: Draft): boolean {
   return body.length > (ending === 'keeps' ? limits.bodyBytesMax : UNREAD_BYTES_MAX)
 }

@@ -1,13 +1,13 @@
 import type { HttpResponse } from '@sluice/harness'
-import { entryErrorCodes } from '@sluice/schema'
 import { problems } from '../../apps/api/src/problems.ts'
 import { OTLP_PROTOBUF, rpcCode } from '../../apps/api/src/protocols/otlp/otlp.ts'
+import { Described, type Document as OpenApiDocument } from '../../apps/api/test/openapi/described.ts'
 import { decodeAnswer } from '../../apps/api/test/protocols/otlp/otlp-api.ts'
 import type { FuzzRequest, ShipperName } from './fuzz-request.ts'
 
-/** The result of checking an answer. */
+/** The result of checking a response. */
 export interface Verdict {
-  /** What is wrong with the answer. Undefined if it is as documented. */
+  /** What is wrong with the response. Undefined if it is as documented. */
   readonly fault: string | undefined
   /** The status, and the code of a problem. */
   readonly label: string
@@ -17,24 +17,58 @@ export interface Verdict {
 
 type Document = Readonly<Record<string, unknown>>
 
-/** Checks the answer to a request. */
-export function judge(request: FuzzRequest, answer: HttpResponse): Verdict {
-  const isProblem = (answer.headers['content-type'] ?? '').startsWith('application/problem')
-  // What is not a valid request for any route is answered with a problem.
-  if (request.shipper !== undefined && !isProblem) {
-    const { fault, rows } = judgeShipper(request.shipper, answer, request.isHead)
-    return { fault: idFault(request, answer) ?? fault, label: `${answer.status} ${request.shipper}`, rows }
+/** Checks responses against the OpenAPI document, and against what is known about their requests. */
+export class Judge {
+  readonly #described: Described
+
+  constructor(document: OpenApiDocument) {
+    this.#described = new Described(document)
   }
-  const { status, headers } = answer
-  const document = request.isHead ? {} : parse(answer)
-  const label = codeOf(document) ?? String(status)
-  const isNew = headers['idempotency-replayed'] === undefined
-  const rows = isNew && status === 202 ? acceptedRows(document ?? {}) : 0
-  const records = isNew && status === 200 ? storedRecords(request, document ?? {}) : 0
-  return { fault: faultOf(request, answer, document), label: `${status} ${label}`, rows: rows + records }
+
+  judge(request: FuzzRequest, answer: HttpResponse): Verdict {
+    const isProblem = (answer.headers['content-type'] ?? '').startsWith('application/problem')
+    // What is not a valid request for any route is answered with a problem.
+    if (request.shipper !== undefined && !isProblem) {
+      const { fault, rows } = judgeShipper(request.shipper, answer, request.isHead)
+      return { fault: idFault(request, answer) ?? fault, label: `${answer.status} ${request.shipper}`, rows }
+    }
+    const { status, headers } = answer
+    const document = request.isHead ? {} : parse(answer)
+    const label = codeOf(document) ?? String(status)
+    const isNew = headers['idempotency-replayed'] === undefined
+    const rows = isNew && status === 202 ? acceptedRows(document ?? {}) : 0
+    const records = isNew && status === 200 ? storedRecords(request, document ?? {}) : 0
+    return {
+      fault: this.#faultOf(request, answer, document),
+      label: `${status} ${label}`,
+      rows: rows + records,
+    }
+  }
+
+  #faultOf(request: FuzzRequest, answer: HttpResponse, document: Document | undefined): string | undefined {
+    const { status, headers } = answer
+    const otherId = idFault(request, answer)
+    if (otherId !== undefined) return otherId
+    // A response that leaves the body unread may close the connection: a rejection, or the response to a GET with a body.
+    if (request.ending === 'keeps' && status === 202 && headers['connection'] === 'close')
+      return 'the answer closes the connection'
+    // A transfer encoding that the API does not have is the client's mistake.
+    if (status >= 500 && status !== problems.unsupported_transfer_encoding.status)
+      return `the status is ${status}`
+    if (request.statuses?.includes(status) === false)
+      return `the status is ${status}, not ${request.statuses.join(' or ')}`
+    // A page of health.
+    if (request.isHead || (status === 200 && document?.['status'] === 'ok')) return undefined
+    if (document === undefined) return 'the body is not a JSON object'
+    const { connection: _, ...others } = headers
+    const [undescribed] = this.#described.undescribed(this.#described.post(), { ...answer, headers: others })
+    if (undescribed !== undefined) return `not in the OpenAPI document: ${JSON.stringify(undescribed)}`
+    if (status === 202) return acceptanceFault(request, document)
+    return status === 200 ? otlpFault(request, document) : problemFault(status, headers, document)
+  }
 }
 
-/** The code of a problem. In an answer with Protocol Buffers, the message begins with it. */
+/** The code of a problem. In a response with Protocol Buffers, the message begins with it. */
 function codeOf(document: Document | undefined): string | undefined {
   const { code, message } = document ?? {}
   if (typeof code === 'string') return code
@@ -59,82 +93,32 @@ function idFault(request: FuzzRequest, { headers }: Pick<HttpResponse, 'headers'
     : undefined
 }
 
-function faultOf(
-  request: FuzzRequest,
-  { status, headers }: HttpResponse,
-  document: Document | undefined,
-): string | undefined {
-  const otherId = idFault(request, { headers })
-  if (otherId !== undefined) return otherId
-  // An answer that leaves the body unread may close the connection: a rejection, or the answer to a GET with a body.
-  if (request.ending === 'keeps' && status === 202 && headers['connection'] === 'close')
-    return 'the answer closes the connection'
-  // A transfer encoding that the API does not have is the client's mistake.
-  if (status >= 500 && status !== problems.unsupported_transfer_encoding.status)
-    return `the status is ${status}`
-  if (request.statuses?.includes(status) === false)
-    return `the status is ${status}, not ${request.statuses.join(' or ')}`
-  if (request.isHead) return undefined
-  if (document === undefined) return 'the body is not a JSON object'
-  if (status === 202) return acceptanceFault(request, headers, document)
-  if (status === 200 && document['status'] !== 'ok') return otlpFault(request, document)
-  if (status === 200) return undefined
-  if (isProtobuf(headers)) return rpcFault(status, document)
-  return problemFault(status, headers, document) ?? errorsFault(document['errors'], false)
-}
-
 function acceptanceFault(
   { entries }: FuzzRequest,
-  headers: HttpResponse['headers'],
-  document: Document,
+  { accepted, rejected, errors }: Document,
 ): string | undefined {
-  if (!/^application\/json(;|$)/.test(headers['content-type'] ?? ''))
-    return 'a 202 with the wrong content type'
-  if (document['success'] === undefined) {
-    const isWhole =
-      document['status'] === 'accepted' && isText(document['id']) && isText(document['timestamp'])
-    return isWhole ? undefined : 'a 202 that is neither for an entry nor for a batch'
-  }
-  const { accepted, rejected } = document
-  if (!isCount(accepted) || !isCount(rejected)) return 'a 202 without counts'
+  if (!isCount(accepted) || !isCount(rejected)) return undefined
   if (entries !== undefined && accepted + rejected !== entries)
     return `${accepted} accepted + ${rejected} rejected is not ${entries}`
-  if (rejected > 0 && document['errors'] === undefined) return 'rejected entries without errors'
-  return errorsFault(document['errors'], true)
+  return rejected > 0 && errors === undefined ? 'rejected entries without errors' : undefined
 }
 
+/** The code determines the status, and the rest of a problem. */
 function problemFault(
   status: number,
   headers: HttpResponse['headers'],
   document: Document,
 ): string | undefined {
-  if (!/^application\/problem\+json(;|$)/.test(headers['content-type'] ?? ''))
-    return 'a problem with the wrong content type'
-  const code = String(document['code'])
-  const known: { status: number; title: string } | undefined = Object.hasOwn(problems, code)
-    ? problems[code as keyof typeof problems]
-    : undefined
-  if (known === undefined) return `the code ${code} is not documented`
-  if (known.status !== status || document['status'] !== status) return `${code} with the status ${status}`
-  if (document['title'] !== known.title || !isText(document['detail']))
-    return `${code} with a wrong title or without a detail`
-  if (document['requestId'] !== headers['x-request-id']) return 'a different request id in the body'
-  if (document['type'] !== `urn:sluice:problem:${code}`)
-    return `${code} with the type ${String(document['type'])}`
-  return undefined
-}
-
-function errorsFault(errors: unknown, isBatch: boolean): string | undefined {
-  if (errors === undefined) return undefined
-  if (!Array.isArray(errors)) return 'errors that are not an array'
-  for (const error of errors as readonly Document[]) {
-    if (isBatch && !isCount(error['index'])) return 'an error without an index'
-    if (!isPointer(error['path'])) return `an error with the path ${JSON.stringify(error['path'])}`
-    if (!Object.hasOwn(entryErrorCodes, String(error['code'])))
-      return `an error with the code ${String(error['code'])}`
-    if (!isText(error['message'])) return 'an error without a message'
-  }
-  return undefined
+  const code = codeOf(document) ?? ''
+  const known = Object.hasOwn(problems, code) ? problems[code as keyof typeof problems] : undefined
+  if (known === undefined || known.status !== status) return `the code ${code} with the status ${status}`
+  const expected = isProtobuf(headers)
+    ? { code: rpcCode(status) }
+    : { status, title: known.title, type: `urn:sluice:problem:${code}`, requestId: headers['x-request-id'] }
+  const wrong = Object.entries(expected).find(([name, value]) => document[name] !== value)
+  return wrong === undefined
+    ? undefined
+    : `${code} with the ${wrong[0]} ${JSON.stringify(document[wrong[0]])}`
 }
 
 function otlpFault(request: FuzzRequest, document: Document): string | undefined {
@@ -146,19 +130,12 @@ function otlpFault(request: FuzzRequest, document: Document): string | undefined
     : `${stored} of ${request.records} records are stored`
 }
 
-function rpcFault(status: number, document: Document): string | undefined {
-  const code = codeOf(document) ?? ''
-  const known = Object.hasOwn(problems, code) ? problems[code as keyof typeof problems] : undefined
-  if (known?.status !== status) return `the code ${code} with the status ${status}`
-  return document['code'] === rpcCode(status) ? undefined : `the status ${status} with a wrong code of gRPC`
-}
-
 function acceptedRows({ accepted, id }: Document): number {
   if (isCount(accepted)) return accepted
   return isText(id) ? 1 : 0
 }
 
-/** What an answer in the form of a shipper's API reports. Only that of Elasticsearch has the number of stored rows. */
+/** What a response in the form of a shipper's API reports. Only that of Elasticsearch has the number of stored rows. */
 function judgeShipper(
   shipper: ShipperName,
   answer: HttpResponse,
@@ -223,5 +200,3 @@ function parse({ status, headers, body, bytes }: HttpResponse): Document | undef
 
 const isText = (value: unknown): boolean => typeof value === 'string' && value !== ''
 const isCount = (value: unknown): value is number => Number.isSafeInteger(value) && (value as number) >= 0
-const isPointer = (value: unknown): boolean =>
-  typeof value === 'string' && (value === '' || value.startsWith('/'))

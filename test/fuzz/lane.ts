@@ -1,6 +1,6 @@
 import { HttpConnection, type HttpResponse, pause, within } from '@sluice/harness'
 import type { FuzzRequest } from './fuzz-request.ts'
-import { judge } from './judge.ts'
+import type { Judge } from './judge.ts'
 import type { Ledger } from './report.ts'
 
 /** The API itself gives up on Redis within 2 s. The rest is headroom for a busy machine. */
@@ -9,13 +9,14 @@ const ANSWER_DEADLINE_MS = 20_000
 export interface LaneOptions {
   readonly port: number
   readonly ledger: Ledger
+  readonly judge: Judge
   /** The next request, or undefined at the end. */
   readonly next: () => FuzzRequest | undefined
 }
 
 /**
  * Sends requests over one connection until it closes, then over the next. Requests are not pipelined: a request behind one
- * that closes the connection may be stored without an answer, and its rows could not be counted.
+ * that closes the connection may be stored without a response, and its rows could not be counted.
  */
 export class Lane {
   readonly #options: LaneOptions
@@ -32,13 +33,13 @@ export class Lane {
   }
 
   async #send(request: FuzzRequest): Promise<void> {
-    const { ledger } = this.#options
+    const { ledger, judge } = this.#options
     let keeps = false
     try {
       const connection = await this.#open()
       const answers = await exchange(connection, request)
       keeps = request.ending === 'keeps' && answers.at(-1)?.headers['connection'] !== 'close'
-      for (const answer of answers) ledger.answered(request, judge(request, answer))
+      for (const answer of answers) ledger.answered(request, judge.judge(request, answer))
     } catch (error) {
       ledger.fail(request, String(error))
     }

@@ -1,4 +1,4 @@
-// `npm run lab -- fuzz`: sends invalid requests of every known kind to a separate installation, and checks each answer and what is stored.
+// `npm run lab -- fuzz`: sends invalid requests of every known kind to a separate installation, and checks each response and what is stored.
 import { CommandLine, randomSeed } from '@sluice/harness/command-line'
 import { describeReport, hasPassed } from './report.ts'
 import { runFuzz } from './run.ts'

@@ -2,26 +2,26 @@ import type { ProcessSize } from '../../bench/src/measure/process-meter.ts'
 import type { FuzzRequest } from './fuzz-request.ts'
 import type { Verdict } from './judge.ts'
 
-/** A request with a wrong answer. */
+/** A request with a wrong response. */
 export interface Fault {
   readonly number: number
   readonly what: string
   readonly mutations: readonly string[]
-  /** The bytes that were sent, as JSON text. */
+  /** The bytes that were sent, as a JSON string. */
   readonly sent: string
 }
 
 const FAULTS_KEPT = 20
 const SENT_CHARACTERS_MAX = 4_000
 
-/** Counts the answers of a run, and the rows that they have promised. */
+/** Counts the responses of a run, and the rows that they have promised. */
 export class Ledger {
   readonly faults: Fault[] = []
   readonly answers = new Map<string, number>()
   readonly endings = new Map<string, number>()
   faultCount = 0
   requests = 0
-  /** Rows that were accepted from requests whose answers were all read, and from the others. */
+  /** Rows that were accepted from requests whose responses were all read, and from the others. */
   exactRows = 0
   tornRows = 0
 

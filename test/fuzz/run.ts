@@ -1,4 +1,4 @@
-import { type ClickHouseClient, connectClickHouse } from '@sluice/clickhouse'
+import { select } from '@sluice/harness/clickhouse'
 import { scanLogs } from '@sluice/harness/process-logs'
 import { findLeftovers, readRestState } from './aftermath.ts'
 import { Canaries } from './canaries.ts'
@@ -10,6 +10,7 @@ import {
 } from './fuzz-installation.ts'
 import type { FuzzRequest } from './fuzz-request.ts'
 import { RequestGenerator } from './generator.ts'
+import { Judge } from './judge.ts'
 import { Lane } from './lane.ts'
 import { describeFaults, Ledger, type Report, type RowCounts } from './report.ts'
 
@@ -31,8 +32,6 @@ const runSettings = {
   progressEvery: 100_000,
   /** Stops the run: this many faults suffice, and if the API is down every request is a fault. */
   faultsMax: 200,
-  /** Counting a million rows takes a second on a busy machine. */
-  queryMs: 60_000,
 } as const
 
 /** Starts an installation, sends requests to it, and checks what they leave behind. */
@@ -53,7 +52,9 @@ async function runOn(installation: FuzzInstallation, ledger: Ledger, options: Ru
   const pids = pidsOf(installation)
   const canaries = new Canaries(installation.port, installation.canaryKey)
   const generator = new RequestGenerator(seed, installation.keys)
-  const run: Run = { port: installation.port, ledger, canaries, generator, log: options.log }
+  const document = await (await fetch(`${installation.apiUrl}/openapi.json`)).json()
+  const judge = new Judge(document as ConstructorParameters<typeof Judge>[0])
+  const run: Run = { port: installation.port, ledger, judge, canaries, generator, log: options.log }
   const middle = first + Math.ceil((end - first) * runSettings.warmUpShare)
 
   const startedAtMs = performance.now()
@@ -86,6 +87,7 @@ async function runOn(installation: FuzzInstallation, ledger: Ledger, options: Ru
 interface Run {
   readonly port: number
   readonly ledger: Ledger
+  readonly judge: Judge
   readonly canaries: Canaries
   readonly generator: RequestGenerator
   readonly log: (line: string) => void
@@ -93,7 +95,7 @@ interface Run {
 
 /** Sends requests and canaries, and resolves when all are answered and their connections closed. */
 async function send(run: Run, from: number, to: number): Promise<void> {
-  const { port, ledger, canaries, generator, log } = run
+  const { port, ledger, judge, canaries, generator, log } = run
   let number = from
   const next = (): FuzzRequest | undefined => {
     if (number >= to || ledger.faultCount >= runSettings.faultsMax) return undefined
@@ -102,7 +104,9 @@ async function send(run: Run, from: number, to: number): Promise<void> {
     return generator.make(number - 1)
   }
   canaries.start()
-  await Promise.all(Array.from({ length: runSettings.lanes }, () => new Lane({ port, ledger, next }).run()))
+  await Promise.all(
+    Array.from({ length: runSettings.lanes }, () => new Lane({ port, ledger, judge, next }).run()),
+  )
   await canaries.stop()
 }
 
@@ -116,25 +120,13 @@ async function inspectStored(
   ledger: Ledger,
   canaries: Canaries,
 ): Promise<{ rows: RowCounts; findings: string[] }> {
-  const tuning = { requestTimeoutMs: runSettings.queryMs, connectionsMax: 1 }
-  const client = connectClickHouse(clickhouse, tuning)
-  try {
-    const rows = await countRows(client)
-    return { rows, findings: [...(await canaries.compare(client)), ...rowFindings(ledger, rows)] }
-  } finally {
-    await client.close()
-  }
-}
-
-async function countRows(client: ClickHouseClient): Promise<RowCounts> {
-  const result = await client.query({
-    query: `
-      SELECT project_id AS name, toUInt32(count()) AS rows FROM logs GROUP BY name
+  const counts = await select<{ name: string; rows: number }>(
+    clickhouse,
+    `SELECT project_id AS name, toUInt32(count()) AS rows FROM logs GROUP BY name
       UNION ALL SELECT 'dead letters' AS name, toUInt32(count()) AS rows FROM dead_letters`,
-    format: 'JSONEachRow',
-  })
-  const counts = await result.json<{ name: string; rows: number }>()
-  return Object.fromEntries(counts.map(({ name, rows }) => [name, rows]))
+  )
+  const rows = Object.fromEntries(counts.map(({ name, rows: count }) => [name, count]))
+  return { rows, findings: [...(await canaries.compare(clickhouse)), ...rowFindings(ledger, rows)] }
 }
 
 function rowFindings({ exactRows, tornRows }: Ledger, rows: RowCounts): string[] {

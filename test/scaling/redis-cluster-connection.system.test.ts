@@ -12,7 +12,7 @@ import { afterAll, beforeAll, describe, expect, it, onTestFinished } from 'vites
 import { queryServer, startRedisCluster, type TestCluster, type TestServer } from './redis-servers.ts'
 
 const NODES = 3
-/** Long enough for an answer on a busy machine. */
+/** Long enough for a response on a busy machine. */
 const COMMAND_TIMEOUT_MS = 1_500
 const patient: RedisTuning = { failFast: false }
 const failFast: RedisTuning = { failFast: true, commandTimeoutMs: COMMAND_TIMEOUT_MS }

@@ -155,6 +155,69 @@ export async function startClusterNode(
   ])
 }
 
+/** The move of a slot from one node of a cluster to another, which are given by their ports. */
+export class SlotMove {
+  readonly slot: number
+  readonly source: number
+  readonly target: number
+
+  constructor(slot: number, source: number, target: number) {
+    this.slot = slot
+    this.source = source
+    this.target = target
+  }
+
+  /** The move of a key's slot to another node. */
+  static async of(cluster: TestCluster, key: string): Promise<SlotMove> {
+    const at = await cluster.nodeOf(key)
+    const [source = 0, target = 0] = [cluster.nodes[at]?.port, cluster.nodes.at(at - 1)?.port]
+    return new SlotMove(await queryServer(source, (node) => node.cluster('KEYSLOT', key)), source, target)
+  }
+
+  async begin(): Promise<void> {
+    const [sourceId, targetId] = [await idOf(this.source), await idOf(this.target)]
+    await this.setSlot(this.target, 'IMPORTING', sourceId)
+    await this.setSlot(this.source, 'MIGRATING', targetId)
+  }
+
+  /**
+   * Moves keys. It fails if a key exists on both nodes.
+   *
+   * @param keys default: all that are left
+   * @param migrated runs afterwards, on the same connection to the source
+   */
+  async migrate(keys?: readonly string[], migrated?: (source: Redis) => Promise<void>): Promise<void> {
+    const moving = keys ?? (await this.keysOn(this.source))
+    if (moving.length === 0) return
+    await queryServer(this.source, async (node) => {
+      await node.call('MIGRATE', '127.0.0.1', this.target, '', 0, 5_000, 'AUTH', PASSWORD, 'KEYS', ...moving)
+      await migrated?.(node)
+    })
+  }
+
+  /** @param others nodes that learn of it at once, too */
+  async end(others: readonly number[] = []): Promise<void> {
+    const targetId = await idOf(this.target)
+    for (const port of [this.target, this.source, ...others]) await this.setSlot(port, 'NODE', targetId)
+  }
+
+  async setSlot(port: number, ...state: readonly string[]): Promise<void> {
+    await queryServer(port, (node) => node.call('CLUSTER', 'SETSLOT', this.slot, ...state))
+  }
+
+  keysOn(port: number): Promise<string[]> {
+    return queryServer(
+      port,
+      (node) => node.call('CLUSTER', 'GETKEYSINSLOT', this.slot, 1_000) as Promise<string[]>,
+    )
+  }
+}
+
+/** The id of a node in its cluster. */
+export async function idOf(port: number): Promise<string> {
+  return String(await queryServer(port, (node) => node.call('CLUSTER', 'MYID')))
+}
+
 /** The port for the other nodes of the cluster. */
 export async function clusterPort(redis: Redis): Promise<number> {
   const [, port] = (await redis.config('GET', 'cluster-port')) as [string, string]

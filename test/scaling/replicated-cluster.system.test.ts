@@ -3,7 +3,7 @@ import { Supervisor } from '@sluice/local'
 import { closeRedis, connectRedis, ReplicatedRedis } from '@sluice/runtime'
 import { Cluster } from 'ioredis'
 import { afterAll, afterEach, beforeAll, beforeEach, expect, it, onTestFinished, vi } from 'vitest'
-import { queryServer, startRedisCluster, type TestCluster } from './redis-servers.ts'
+import { idOf, queryServer, SlotMove, startRedisCluster, type TestCluster } from './redis-servers.ts'
 
 /** After two seconds without a confirmation, the nodes are asked for their slots in any case. */
 const REDISCOVERY_MS = 2_000
@@ -43,13 +43,9 @@ afterEach(async () => {
 
 /** Moves the slot of a key, without its keys, to the other node. */
 async function moveSlot(key: string): Promise<void> {
-  const at = await cluster.nodeOf(key)
-  const [source = 0, target = 0] = [cluster.nodes[at]?.port, cluster.nodes[1 - at]?.port]
-  const slot = await queryServer(source, (node) => node.cluster('KEYSLOT', key))
-  const targetId = String(await queryServer(target, (node) => node.call('CLUSTER', 'MYID')))
-  await queryServer(source, (node) => node.flushall())
-  for (const port of [target, source])
-    await queryServer(port, (node) => node.call('CLUSTER', 'SETSLOT', slot, 'NODE', targetId))
+  const move = await SlotMove.of(cluster, key)
+  await queryServer(move.source, (node) => node.flushall())
+  await move.end()
 }
 
 it('a script whose slot has moved is rejected, and finds the new node when it is repeated', async () => {
@@ -83,15 +79,10 @@ it('a node that rejects scripts for two seconds is looked for, although others c
 
 it('a script whose slot is moving is rejected, and changes nothing', async () => {
   const set = redis.script(SET)
-  const at = await cluster.nodeOf(FIRST)
-  const [source = 0, target = 0] = [cluster.nodes[at]?.port, cluster.nodes[1 - at]?.port]
+  const move = await SlotMove.of(cluster, FIRST)
   await eventually(async () => expect(await set([FIRST], ['1'])).toBe('OK'))
-  const slot = await queryServer(source, (node) => node.cluster('KEYSLOT', FIRST))
-  const targetId = String(await queryServer(target, (node) => node.call('CLUSTER', 'MYID')))
-  await queryServer(source, (node) => node.call('CLUSTER', 'SETSLOT', slot, 'MIGRATING', targetId))
-  onTestFinished(async () => {
-    await queryServer(source, (node) => node.call('CLUSTER', 'SETSLOT', slot, 'STABLE'))
-  })
+  await move.setSlot(move.source, 'MIGRATING', await idOf(move.target))
+  onTestFinished(() => move.setSlot(move.source, 'STABLE'))
   await expect(set([FIRST], ['2'])).rejects.toThrow('non local key')
-  expect(await queryServer(source, (node) => node.get(FIRST))).toBe('1')
+  expect(await queryServer(move.source, (node) => node.get(FIRST))).toBe('1')
 })

@@ -31,10 +31,7 @@ const urlOf = ({ port }: TestServer): string => `redis://:${PASSWORD}@127.0.0.1:
 beforeAll(async () => {
   supervisor = await Supervisor.open()
   primary = await startRedisServer(supervisor, 'primary', configuration)
-  replica = await startRedisServer(supervisor, 'replica', [
-    ...configuration,
-    `replicaof 127.0.0.1 ${primary.port}`,
-  ])
+  replica = await startReplica('replica')
   redis = await open(urlOf(primary), WAIT_MS)
   impatient = await open(urlOf(primary), SHORT_WAIT_MS)
 })
@@ -55,6 +52,22 @@ async function requireInSync(): Promise<void> {
     throw new Error('the replica still writes its append-only file')
 }
 
+function startReplica(name: string): Promise<TestServer> {
+  return startRedisServer(supervisor, name, [...configuration, `replicaof 127.0.0.1 ${primary.port}`])
+}
+
+const valueOn = ({ port }: TestServer, key: string): Promise<string | null> =>
+  queryServer(port, (connection) => connection.get(key))
+
+/** Changes a setting of the primary for the rest of the test. */
+async function configure(name: string, value: string, after: string): Promise<void> {
+  const set = (to: string) => queryServer(primary.port, (connection) => connection.config('SET', name, to))
+  await set(value)
+  onTestFinished(async () => {
+    await set(after)
+  })
+}
+
 async function open(url: string, waitMs: number): Promise<ReplicatedRedis> {
   const opened = new ReplicatedRedis({ url, replicas: 1, waitMs, onError: () => undefined, others: [] })
   await opened.ready(AbortSignal.timeout(DEADLINE_MS))
@@ -72,7 +85,7 @@ const GET = "return redis.call('GET', KEYS[1])"
 describe('a script', () => {
   it('is on the replica when it resolves', async () => {
     expect(await redis.script(SET)(['{t}:a'], ['1'])).toBe('OK')
-    expect(await queryServer(replica.port, (connection) => connection.get('{t}:a'))).toBe('1')
+    expect(await valueOn(replica, '{t}:a')).toBe('1')
   })
 
   it('runs again after Redis has forgotten it', async () => {
@@ -80,7 +93,7 @@ describe('a script', () => {
     await set(['{t}:b'], ['1'])
     await queryServer(primary.port, (connection) => connection.script('FLUSH'))
     await set(['{t}:b'], ['2'])
-    expect(await queryServer(replica.port, (connection) => connection.get('{t}:b'))).toBe('2')
+    expect(await valueOn(replica, '{t}:b')).toBe('2')
   })
 
   it('rejects if the replica does not confirm it, and resolves when it is repeated and the replica answers', async () => {
@@ -88,7 +101,7 @@ describe('a script', () => {
     await expect(impatient.script(SET)(['{t}:c'], ['1'])).rejects.toThrow(NotReplicatedError)
     replica.process.kill('SIGCONT')
     await eventually(async () => expect(await redis.script(SET)(['{t}:c'], ['1'])).toBe('OK'))
-    expect(await queryServer(replica.port, (connection) => connection.get('{t}:c'))).toBe('1')
+    expect(await valueOn(replica, '{t}:c')).toBe('1')
   })
 
   it('that only reads rejects if the replica does not have what it has read', async () => {
@@ -100,10 +113,7 @@ describe('a script', () => {
   })
 
   it('that only reads resolves while Redis is above its memory limit', async () => {
-    await queryServer(primary.port, (connection) => connection.config('SET', 'maxmemory', '1'))
-    onTestFinished(async () => {
-      await queryServer(primary.port, (connection) => connection.config('SET', 'maxmemory', '256mb'))
-    })
+    await configure('maxmemory', '1', '256mb')
     await expect(redis.script(SET)(['{t}:e'], ['1'])).rejects.toThrow('OOM')
     expect(await redis.script(GET)(['{t}:none'], [])).toBeNull()
   })
@@ -114,10 +124,7 @@ describe('a script', () => {
       (connection) => connection.call('COMMAND', 'INFO', 'WAITAOF') as Promise<[unknown]>,
     )
     test.skip(command === null, 'The server has no WAITAOF.')
-    await queryServer(primary.port, (connection) => connection.config('SET', 'appendfsync', 'no'))
-    onTestFinished(async () => {
-      await queryServer(primary.port, (connection) => connection.config('SET', 'appendfsync', 'always'))
-    })
+    await configure('appendfsync', 'no', 'always')
     await expect(impatient.script(SET)(['{t}:j'], ['1'])).rejects.toThrow(NotReplicatedError)
   })
 
@@ -144,16 +151,14 @@ describe('a script', () => {
     onTestFinished(() => alone.close())
     const running = alone.script("return redis.call('INCR', KEYS[1])")(['{t}:n'], [])
     const failure = running.catch((error: unknown) => error)
-    await eventually(async () =>
-      expect(await queryServer(other.port, (connection) => connection.get('{t}:n'))).toBe('1'),
-    )
+    await eventually(async () => expect(await valueOn(other, '{t}:n')).toBe('1'))
     await queryServer(other.port, (connection) =>
       connection.call('CLIENT', 'KILL', 'TYPE', 'normal', 'SKIPME', 'yes'),
     )
     expect(await failure).toBeInstanceOf(Error)
     await alone.ready(AbortSignal.timeout(DEADLINE_MS))
     await pause(SHORT_WAIT_MS)
-    expect(await queryServer(other.port, (connection) => connection.get('{t}:n'))).toBe('1')
+    expect(await valueOn(other, '{t}:n')).toBe('1')
   })
 
   it('is sent on a connection that is open while another one cannot be opened again', async () => {
@@ -244,10 +249,7 @@ describe('a check of the replicas', () => {
   })
 
   it('blocks scripts while there is a replica that need not confirm, also while the server does not respond: it could be promoted', async () => {
-    const third = await startRedisServer(supervisor, 'third', [
-      ...configuration,
-      `replicaof 127.0.0.1 ${primary.port}`,
-    ])
+    const third = await startReplica('third')
     // Without the check, too, as soon as the replica is connected.
     await eventually(() =>
       expect(redis.script(GET)(['{t}:a'], [])).rejects.toThrow('2 replicas are connected, and only 1 must'),
@@ -276,10 +278,7 @@ const sluice = (...args: string[]): ReturnType<typeof runSluice> =>
 describe('the command line', () => {
   it('changes nothing while there is a replica that need not confirm, and still reads', async () => {
     expect(await sluice('projects', 'create', 'before')).toMatchObject({ code: 0 })
-    const fourth = await startRedisServer(supervisor, 'fourth', [
-      ...configuration,
-      `replicaof 127.0.0.1 ${primary.port}`,
-    ])
+    const fourth = await startReplica('fourth')
     onTestFinished(async () => {
       await fourth.process.stop({ signal: 'SIGKILL' })
     })

@@ -27,28 +27,10 @@ export interface ScenarioRow {
 /** The age of all tokens. A table knows them at the end of its window. */
 export type Age = 'end of the window' | 'past the window'
 
-/** The operations that `SimulatedClickHouse` simulates. Rows and dead letters are returned by their names. */
-export interface InsertTargets {
-  /** @returns `stored`, or how the error is classified */
-  insert(frames: readonly (readonly ScenarioRow[])[], token: string): Promise<unknown>
-  find(frames: readonly (readonly ScenarioRow[])[]): Promise<readonly string[]>
-  /** The names of the rows in the table, as often as they are stored. */
-  rows(): Promise<readonly string[]>
-  hasDeadLetter(row: ScenarioRow): Promise<boolean>
-  insertDeadLetter(row: ScenarioRow, token: string): Promise<void>
-  deadLetters(): Promise<readonly string[]>
-  /** Inserts a row, and stores its token only. */
-  loseRow(row: ScenarioRow, token: string): Promise<void>
-  loseDeadLetter(row: ScenarioRow, token: string): Promise<void>
-  /** Rejections may keep partitions of the insert from now on. */
-  keepPartOfRejected(): Promise<void>
-  /** All rows are rejected from now on, with a code that is not listed. */
-  breakTable(): Promise<void>
-  /** No row is rejected from now on. */
-  acceptAll(): Promise<void>
-  age(to: Age): Promise<void>
-}
+/** What `SimulatedClickHouse` simulates. Rows and dead letters are returned by their names, as often as they are stored. */
+export type InsertTargets = Pick<RealTargets, keyof RealTargets>
 
+/** @returns `stored`, or how the error is classified */
 async function resultOf(insert: () => void | Promise<void>): Promise<unknown> {
   try {
     await insert()
@@ -128,7 +110,7 @@ export class SimulatedTargets implements InsertTargets {
     try {
       insert()
     } catch {
-      // There is no answer.
+      // There is no response.
     } finally {
       faults.crashesInCommit = () => false
     }
@@ -155,7 +137,7 @@ function simulatedLetter(row: ScenarioRow): DeadLetter {
 const PROJECT = 'p'
 /** The tokens that a table remembers when tokens have aged. */
 const WINDOW_TOKENS = 3
-/** A text that is not JSON is rejected with INCORRECT_DATA, and an invalid pattern with a code that is not listed. */
+/** A string that is not JSON is rejected with INCORRECT_DATA, and an invalid pattern with a code that is not listed. */
 const RULES = [
   { name: 'json', expression: `length(toString(CAST(message, 'JSON')))` },
   { name: 'pattern', expression: `match('', url)` },
@@ -220,6 +202,7 @@ export class RealTargets implements InsertTargets {
     return this.#names(await this.#select(`JSONExtractString(text, 'id')`, deadLettersTable))
   }
 
+  /** Inserts a row, and stores its token only. */
   async loseRow(row: ScenarioRow, token: string): Promise<void> {
     await this.insert([[row]], token)
     await loseRows(this.#clickhouse, logsTable, PROJECT, `id = '${this.#id(row)}'`)
@@ -230,6 +213,7 @@ export class RealTargets implements InsertTargets {
     await loseRows(this.#clickhouse, deadLettersTable, PROJECT, `text LIKE '%${this.#id(row)}%'`)
   }
 
+  /** Rejections may keep partitions of the insert from now on. */
   async keepPartOfRejected(): Promise<void> {
     // ClickHouse computes the index of a partition when it writes it. The partitions before it are stored by then.
     for (const { name, expression } of RULES) {
@@ -238,10 +222,12 @@ export class RealTargets implements InsertTargets {
     }
   }
 
+  /** All rows are rejected from now on, with a code that is not listed. */
   async breakTable(): Promise<void> {
     await this.#alter(logsTable, `ADD CONSTRAINT broken CHECK match('', concat('[', project_id)) >= 0`)
   }
 
+  /** No row is rejected from now on. */
   async acceptAll(): Promise<void> {
     for (const { name } of [...RULES, { name: 'broken' }]) {
       await this.#alter(logsTable, `DROP CONSTRAINT IF EXISTS ${name}`)

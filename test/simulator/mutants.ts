@@ -50,9 +50,9 @@ export const mutants: readonly Mutant[] = [
   },
   {
     name: 'a new batch is confirmed although another worker repairs it',
-    file: stages,
-    find: "        if (at === 'stored') return this.#stored(batch, 0)",
-    replace: "        if (at === 'stored') return { ...this.#stored(batch, 0), repair: undefined }",
+    file: 'test/simulator/simulated-redis.ts',
+    find: 'batch.repairs !== repair) return false',
+    replace: 'batch.repairs !== repair && repair !== 0) return false',
   },
   {
     name: 'dead letters count as inserted rows',

@@ -1,13 +1,5 @@
-import type {
-  BatchRecord,
-  BatchRepair,
-  Chunk,
-  HeldChunk,
-  QueueEnd,
-  RowTotals,
-  StoredBatch,
-} from '@sluice/queue'
-import { createLogger, plainRedis, defineScript } from '@sluice/runtime'
+import type { BatchRecord, Chunk, QueueEnd, RowTotals, StoredBatch } from '@sluice/queue'
+import { createLogger, defineScript, plainRedis } from '@sluice/runtime'
 import { onTestFinished, vi } from 'vitest'
 import { BatchFinisher } from '../../packages/queue/src/batch-finish.ts'
 import { bullmqQueue } from '../../packages/queue/src/bullmq-internals.ts'
@@ -15,6 +7,7 @@ import { decodeChunk, readJobData } from '../../packages/queue/src/chunk.ts'
 import { HeldJobs, JobLocks } from '../../packages/queue/src/held-jobs.ts'
 import { JobFetcher } from '../../packages/queue/src/job-fetch.ts'
 import { JobMover } from '../../packages/queue/src/job-moves.ts'
+import { readRowTotals } from '../../packages/queue/src/queue-names.ts'
 import {
   addArguments,
   type AddScript,
@@ -22,12 +15,9 @@ import {
   noRecords,
   sendAdd,
 } from '../../packages/queue/src/recorded-add.ts'
-import { readRowTotals } from '../../packages/queue/src/queue-names.ts'
 import { ConsumerFixture, WAIT_MS } from '../../packages/queue/test/support/consumer-fixture.ts'
-import { SimulatedRedis } from './simulated-redis.ts'
+import { LOCK_MS, SimulatedRedis } from './simulated-redis.ts'
 
-/** A lock, unless it was renewed. */
-export const LOCK_MS = 30_000
 /** A lock that was renewed. Short, because the real locks are renewed at an interval that depends on it. */
 export const RENEWED_LOCK_MS = 2_000
 /** The interval of the real check for stalled jobs. */
@@ -37,129 +27,49 @@ const STALLED_CHECKS = 6
 
 export type Tokens = ReadonlyMap<string, string>
 
-/** The operations that `SimulatedRedis` simulates, with tokens of locks as arguments. */
-export interface QueueScripts {
-  /** @param withinMs the time until the last moment at which Redis may store the add */
-  add(id: string, chunk: Chunk, withinMs: number): Promise<'added' | 'late'>
-  fetch(
-    workerId: string,
-    count: number,
-    isBusy: boolean,
-  ): Promise<
-    { readonly chunks: readonly HeldChunk[]; readonly hasMore: boolean; readonly tokens: Tokens } | 'taken'
-  >
-  yieldTurn(workerId: string): Promise<void>
-  load(ids: readonly string[]): Promise<readonly HeldChunk[] | undefined>
-  /** Renews locks for `RENEWED_LOCK_MS`. */
-  renew(tokens: Tokens): Promise<void>
-  requeueStalled(): Promise<void>
-  requeue(tokens: Tokens, end: QueueEnd): Promise<void>
-  fail(id: string, token: string): Promise<void>
-  claim(batchId: string, ids: readonly string[]): Promise<readonly (string | undefined)[]>
-  read(batchId: string): Promise<BatchRecord | undefined>
-  beginRepair(batchId: string, workerId: string): Promise<BatchRepair | undefined>
-  recordSplit(batchId: string, range: string, repair: number): Promise<boolean | 'rejected'>
-  renewLease(batchId: string, workerId: string): Promise<void>
-  endLease(batchId: string, workerId: string): Promise<void>
-  finish(batch: StoredBatch, repair: number | undefined, tokens: Tokens): Promise<boolean>
-  counts(): Promise<{ readonly jobs: number; readonly failed: number; readonly totals: RowTotals }>
-  /** Lets time pass for all that expires. */
-  pass(ms: number): Promise<void>
-}
+/** `SimulatedRedis`, whose time is the real one until `pass`. */
+export class SimulatedScripts extends SimulatedRedis {
+  readonly #time: { passedMs: number; readonly nowMs: number }
 
-/** The operations of `SimulatedRedis`. */
-export class SimulatedScripts implements QueueScripts {
-  readonly #time = { nowMs: 0 }
-  readonly #redis = new SimulatedRedis(this.#time)
-  #fetches = 0
-
-  async add(id: string, chunk: Chunk, withinMs: number): Promise<'added' | 'late'> {
-    try {
-      this.#redis.add(id, chunk, this.#time.nowMs + withinMs)
-      return 'added'
-    } catch {
-      return 'late'
+  constructor() {
+    const time = {
+      passedMs: 0,
+      get nowMs() {
+        return time.passedMs + performance.now()
+      },
     }
+    super(time)
+    this.#time = time
   }
 
-  async fetch(...[workerId, count, isBusy]: Parameters<QueueScripts['fetch']>) {
-    this.#fetches += 1
-    const token = `${workerId}:${this.#fetches}`
-    const fetch = this.#redis.fetch(workerId, token, count, isBusy, LOCK_MS)
-    if (fetch === 'taken') return fetch
-    return { ...fetch, tokens: new Map(fetch.chunks.map(({ id }) => [id, token])) }
+  nowMs(): number {
+    return this.#time.nowMs
   }
 
-  async yieldTurn(workerId: string): Promise<void> {
-    this.#redis.yieldTurn(workerId)
-  }
-
-  async load(ids: readonly string[]) {
-    return this.#redis.load(ids)
-  }
-
-  async renew(tokens: Tokens): Promise<void> {
-    this.#redis.renew(tokens, RENEWED_LOCK_MS)
-  }
-
-  async requeueStalled(): Promise<void> {
-    this.#redis.requeueStalled()
-  }
-
-  async requeue(tokens: Tokens, end: QueueEnd): Promise<void> {
-    this.#redis.requeue(tokens, end)
-  }
-
-  async fail(id: string, token: string): Promise<void> {
-    this.#redis.fail(id, token)
-  }
-
-  async claim(batchId: string, ids: readonly string[]) {
-    return this.#redis.claim(batchId, ids)
-  }
-
-  async read(batchId: string): Promise<BatchRecord | undefined> {
-    const record = this.#redis.read(batchId)
-    if (record === undefined) return undefined
-    const { state, members, splits, repairs } = record
-    return { state, members, splits, repairs }
-  }
-
-  async beginRepair(batchId: string, workerId: string) {
-    return this.#redis.beginRepair(batchId, workerId)
-  }
-
-  async recordSplit(batchId: string, range: string, repair: number) {
-    try {
-      return this.#redis.recordSplit(batchId, range, repair)
-    } catch {
-      return 'rejected'
-    }
-  }
-
-  async renewLease(batchId: string, workerId: string): Promise<void> {
-    this.#redis.renewLease(batchId, workerId)
-  }
-
-  async endLease(batchId: string, workerId: string): Promise<void> {
-    this.#redis.endLease(batchId, workerId)
-  }
-
-  async finish(batch: StoredBatch, repair: number | undefined, tokens: Tokens): Promise<boolean> {
-    return this.#redis.finish(batch, repair, tokens)
-  }
-
-  async counts() {
-    const { jobs, failed, totals } = this.#redis
+  counts(): { readonly jobs: number; readonly failed: number; readonly totals: RowTotals } {
+    const { jobs, failed, totals } = this
     return { jobs, failed, totals }
   }
 
-  async pass(ms: number): Promise<void> {
-    this.#time.nowMs += ms
+  /** Lets time pass for all that expires. */
+  pass(ms: number): void {
+    this.#time.passedMs += ms
   }
 }
 
-/** The code of `packages/queue` behind the operations, on a queue in a real Redis. It is closed at the end of the test. */
+type Methods = Omit<
+  SimulatedScripts,
+  'jobs' | 'totals' | 'failed' | 'describe' | 'isolate' | 'isIsolated' | 'failOver' | 'stepClock'
+>
+
+/** What `SimulatedRedis` simulates: its methods, with or without promises. */
+export type QueueScripts = {
+  readonly [Name in keyof Methods]: (
+    ...args: Parameters<Methods[Name]>
+  ) => ReturnType<Methods[Name]> | Promise<ReturnType<Methods[Name]>>
+}
+
+/** The code of `packages/queue` behind these methods, on a queue in a real Redis. It is closed at the end of the test. */
 export class RealScripts implements QueueScripts {
   readonly #fixture: ConsumerFixture
   readonly #queue: ReturnType<typeof bullmqQueue>
@@ -176,15 +86,18 @@ export class RealScripts implements QueueScripts {
     this.#addScript = defineScript(redis, ADD_RECORDED)
   }
 
-  async add(chunkId: string, chunk: Chunk, withinMs: number): Promise<'added' | 'late'> {
-    const { redis, names } = this.#fixture
-    const args = await addArguments(this.#queue, names, { chunkId, chunk, ...noRecords })
-    const [seconds = 0] = await redis.time()
-    const { isLate } = await sendAdd(this.#addScript, args, seconds * 1_000 + withinMs)
-    return isLate ? 'late' : 'added'
+  async nowMs() {
+    const [seconds = 0, microseconds = 0] = await this.#fixture.redis.time()
+    return seconds * 1_000 + Math.floor(microseconds / 1_000)
   }
 
-  async fetch(...[workerId, count, isBusy]: Parameters<QueueScripts['fetch']>) {
+  async add(chunkId: string, chunk: Chunk, notAfterMs: number) {
+    const args = await addArguments(this.#queue, this.#fixture.names, { chunkId, chunk, ...noRecords })
+    const { isLate } = await sendAdd(this.#addScript, args, notAfterMs)
+    if (isLate) throw new Error('the deadline has passed')
+  }
+
+  async fetch(workerId: string, count: number, isBusy: boolean) {
     const { redis, names } = this.#fixture
     const fetcher = this.#fetchers.get(workerId) ?? new JobFetcher(redis, names, workerId, LOCK_MS)
     this.#fetchers.set(workerId, fetcher)
@@ -198,62 +111,64 @@ export class RealScripts implements QueueScripts {
     return { chunks, hasMore, tokens: new Map(jobs.map(({ id, token }) => [id, token])) }
   }
 
-  async yieldTurn(workerId: string): Promise<void> {
+  async yieldTurn(workerId: string) {
     await this.#fetchers.get(workerId)?.yieldTurn()
   }
 
   async load(ids: readonly string[]) {
-    return this.#fixture.openConsumer().load(ids)
+    const consumer = this.#fixture.openConsumer()
+    try {
+      return await consumer.load(ids)
+    } finally {
+      // Otherwise its periodic tasks would run scripts, too.
+      await consumer.close()
+    }
   }
 
-  async renew(tokens: Tokens): Promise<void> {
-    await this.#whileLocksRun(heldJobs(tokens), RENEWED_LOCK_MS, 2)
+  async renew(tokens: Tokens, lockMs = LOCK_MS) {
+    await this.#whileLocksRun(heldJobs(tokens), lockMs, 2)
   }
 
-  async requeueStalled(): Promise<void> {
+  async requeueStalled() {
     await this.#whileLocksRun(new HeldJobs(), STALLED_CHECK_MS, STALLED_CHECKS)
   }
 
-  async requeue(tokens: Tokens, end: QueueEnd): Promise<void> {
+  async requeue(tokens: Tokens, end: QueueEnd) {
     await this.#mover.requeue(
       [...tokens].map(([id, token]) => ({ id, token, bytes: 0 })),
       end,
     )
   }
 
-  async fail(id: string, token: string): Promise<void> {
+  async fail(id: string, token: string) {
     await this.#mover.fail({ id, token }, new Error('a reason'))
   }
 
-  async claim(batchId: string, ids: readonly string[]) {
+  claim(batchId: string, ids: readonly string[]) {
     return this.#fixture.ledger.claim(batchId, ids)
   }
 
-  async read(batchId: string): Promise<BatchRecord | undefined> {
+  read(batchId: string): Promise<BatchRecord | undefined> {
     return this.#fixture.ledger.read(batchId)
   }
 
-  async beginRepair(batchId: string, workerId: string) {
+  beginRepair(batchId: string, workerId: string) {
     return this.#fixture.ledger.beginRepair(batchId, workerId)
   }
 
-  async recordSplit(batchId: string, range: string, repair: number) {
-    try {
-      return await this.#fixture.ledger.recordSplit(batchId, range, repair)
-    } catch {
-      return 'rejected'
-    }
+  recordSplit(batchId: string, range: string, repair: number) {
+    return this.#fixture.ledger.recordSplit(batchId, range, repair)
   }
 
-  async renewLease(batchId: string, workerId: string): Promise<void> {
+  async renewLease(batchId: string, workerId: string) {
     await this.#fixture.ledger.renewLease(batchId, workerId)
   }
 
-  async endLease(batchId: string, workerId: string): Promise<void> {
+  async endLease(batchId: string, workerId: string) {
     await this.#fixture.ledger.endLease(batchId, workerId)
   }
 
-  async finish(batch: StoredBatch, repair: number | undefined, tokens: Tokens): Promise<boolean> {
+  finish(batch: StoredBatch, repair: number | undefined, tokens: Tokens) {
     const { redis, names } = this.#fixture
     return new BatchFinisher(plainRedis(redis), names, heldJobs(tokens)).finish(batch, repair)
   }
@@ -265,11 +180,11 @@ export class RealScripts implements QueueScripts {
     return { jobs: Object.values(others).reduce((sum, count) => sum + count, 0), failed, totals }
   }
 
-  async pass(ms: number): Promise<void> {
+  async pass(ms: number) {
     const { redis, names } = this.#fixture
     for (const key of await redis.keys(`${names.queuePrefix}:*`)) {
       const leftMs = await redis.pttl(key)
-      // A negative answer stands for a key without a TTL.
+      // A key without a TTL has a negative one.
       if (leftMs >= 0) await redis.pexpire(key, Math.max(0, leftMs - ms))
     }
   }

@@ -1,72 +1,106 @@
 import type { QueueEnd } from '@sluice/queue'
 import { chunkOf } from '../../packages/queue/test/support/consumer-fixture.ts'
-import { LOCK_MS, type QueueScripts, type Tokens } from './queue-scripts.ts'
+import type { QueueScripts, Tokens } from './queue-scripts.ts'
+import { LOCK_MS } from './simulated-redis.ts'
 
 /** A deadline that an add meets on a busy machine too. */
-export const ADD_WITHIN_MS = 10_000
+const ADD_WITHIN_MS = 10_000
 /** Longer than the steps of a scenario take, and shorter than anything that expires. */
 export const MARGIN_MS = 1_000
-/** The batch of most scenarios. */
-export const BATCH = 'a-batch'
 
-/** Workers on one queue. A worker has the token of its last fetch of each chunk, and may use it after it has lost the lock. */
+interface ClaimedBatch {
+  readonly id: string
+  readonly members: readonly string[]
+}
+
+/**
+ * Workers on one queue, which use its scripts as the code of the worker does. A worker has the token of its last fetch of each chunk, and
+ * may use it after it has lost the lock. A name stands for the last batch that was claimed by this name: no id is used for two batches.
+ */
 export class Workers {
   readonly scripts: QueueScripts
   readonly #tokens = new Map<string, Map<string, string>>()
+  readonly #batches = new Map<string, ClaimedBatch>()
+  #claims = 0
 
   constructor(scripts: QueueScripts) {
     this.scripts = scripts
   }
 
-  /** Adds chunks whose rows are their ids. */
-  async add(...ids: readonly string[]): Promise<void> {
-    for (const id of ids) await this.scripts.add(id, chunkOf(`${id}\n`), ADD_WITHIN_MS)
+  /** Adds a chunk whose row is its id. */
+  async add(id: string, withinMs = ADD_WITHIN_MS): Promise<'added' | 'rejected'> {
+    const notAfterMs = (await this.scripts.nowMs()) + withinMs
+    return settled(async () => {
+      await this.scripts.add(id, chunkOf(`${id}\n`), notAfterMs)
+      return 'added' as const
+    })
   }
 
   async fetch(workerId: string, count: number, isBusy = false): Promise<unknown> {
-    const fetch = await this.scripts.fetch(workerId, count, isBusy)
-    if (fetch === 'taken') return fetch
-    this.#tokens.set(workerId, new Map([...(this.#tokens.get(workerId) ?? []), ...fetch.tokens]))
-    return { chunks: fetch.chunks, hasMore: fetch.hasMore }
-  }
-
-  /** The tokens of a worker for chunks, in the order of the ids. */
-  tokens(workerId: string, ids: readonly string[]): Tokens {
-    const tokens = this.#tokens.get(workerId)
-    return new Map(ids.flatMap((id) => (tokens?.has(id) === true ? [[id, tokens.get(id) ?? '']] : [])))
+    const fetched = await this.scripts.fetch(workerId, count, isBusy)
+    if (fetched === 'taken') return fetched
+    const { tokens, ...others } = fetched
+    this.#tokens.set(workerId, new Map([...(this.#tokens.get(workerId) ?? []), ...tokens]))
+    return others
   }
 
   async requeue(workerId: string, ids: readonly string[], end: QueueEnd): Promise<void> {
-    await this.scripts.requeue(this.tokens(workerId, ids), end)
+    await this.scripts.requeue(this.#tokensOf(workerId, ids), end)
   }
 
-  async renew(workerId: string, ids: readonly string[]): Promise<void> {
-    await this.scripts.renew(this.tokens(workerId, ids))
+  async renew(workerId: string, ids: readonly string[], lockMs: number): Promise<void> {
+    await this.scripts.renew(this.#tokensOf(workerId, ids), lockMs)
   }
 
   async fail(workerId: string, id: string): Promise<void> {
-    await this.scripts.fail(id, this.tokens(workerId, [id]).get(id) ?? '')
+    await this.scripts.fail(id, this.#tokensOf(workerId, [id]).get(id) ?? '')
   }
 
-  /** Finishes the batch, with these members. */
-  async finish(workerId: string, members: readonly string[], repair: number | undefined): Promise<boolean> {
-    const rows = { inserted: members.length - 1, deadLettered: 1 }
-    return this.scripts.finish({ id: BATCH, members, rows }, repair, this.tokens(workerId, members))
+  /** @returns the names of the batches that the chunks belong to, with the numbers of their claims */
+  async claim(batch: string, ids: readonly string[]): Promise<readonly (string | undefined)[]> {
+    this.#claims += 1
+    const id = `${batch}-${this.#claims}`
+    const owners = await this.scripts.claim(id, ids)
+    const members = ids.filter((_id, index) => owners[index] === id)
+    if (members.length > 0) this.#batches.set(batch, { id, members })
+    return owners
+  }
+
+  /** Repeats the claim of a batch, whose response was lost. */
+  async claimAgain(batch: string): Promise<unknown> {
+    const { id, members } = this.batch(batch)
+    return members.length === 0 ? [] : this.scripts.claim(id, members)
+  }
+
+  async read(batch: string): Promise<unknown> {
+    return this.scripts.read(this.batch(batch).id)
+  }
+
+  async split(batch: string, range: string, repair: number): Promise<boolean | 'rejected'> {
+    return settled(() => this.scripts.recordSplit(this.batch(batch).id, range, repair))
+  }
+
+  /** Finishes what the worker has of a batch. */
+  async finish(
+    workerId: string,
+    batch: string,
+    repair: number | undefined,
+    ids?: readonly string[],
+  ): Promise<boolean> {
+    const { id, members } = this.batch(batch)
+    const rows = { inserted: members.length, deadLettered: 1 }
+    return this.scripts.finish({ id, members, rows }, repair, this.#tokensOf(workerId, ids ?? members))
+  }
+
+  batch(name: string): ClaimedBatch {
+    return this.#batches.get(name) ?? { id: name, members: [] }
   }
 
   /** Adds chunks, lets a worker fetch all of them, and claims them as one batch. */
-  async claimed(workerId: string, ...ids: readonly string[]): Promise<readonly string[]> {
-    await this.add(...ids)
+  async claimed(workerId: string, batch: string, ids: readonly string[]): Promise<void> {
+    for (const id of ids) await this.add(id)
     await this.fetch(workerId, ids.length)
-    await this.scripts.claim(BATCH, ids)
-    return ids
-  }
-
-  /** Persists that ranges of the batch are split, in a repair. */
-  async split(...ranges: readonly string[]): Promise<void> {
-    const repair = await this.scripts.beginRepair(BATCH, 'a-worker')
-    for (const range of ranges) await this.scripts.recordSplit(BATCH, range, repair?.number ?? -1)
-    await this.scripts.endLease(BATCH, 'a-worker')
+    await this.claim(batch, ids)
   }
 
   /** The locks of all jobs expire, and those jobs return to the queue. */
@@ -75,21 +109,50 @@ export class Workers {
     await this.scripts.requeueStalled()
   }
 
-  /** The number of jobs and failed jobs, and the ids of the waiting ones. It fetches them. */
-  async left(): Promise<unknown> {
-    const { scripts } = this
-    const counts = await scripts.counts()
-    for (const workerId of this.#tokens.keys()) await scripts.yieldTurn(workerId)
-    const fetch = await scripts.fetch('observer', 10, false)
-    await scripts.yieldTurn('observer')
-    return { ...counts, waiting: fetch === 'taken' ? fetch : fetch.chunks.map(({ id }) => id) }
+  /** The same, with a defined order: the check returns jobs in any order, so all that wait are sorted. @returns their ids */
+  async stallInOrder(): Promise<unknown> {
+    await this.stall()
+    const waiting = await this.#fetchAll()
+    if (waiting === 'taken') return waiting
+    const ids = waiting.toSorted()
+    await this.requeue('observer', ids, 'back')
+    return ids
   }
 
-  /** The record of the batch shortly before a moment, and shortly after it. */
-  async recordAround(ms: number): Promise<unknown> {
+  /** The number of jobs and failed jobs, and the ids of the waiting ones. It fetches them. */
+  async left(): Promise<unknown> {
+    const counts = await this.scripts.counts()
+    return { ...counts, waiting: await this.#fetchAll() }
+  }
+
+  /** The record of a batch shortly before a moment, and shortly after it. */
+  async recordAround(batch: string, ms: number): Promise<unknown> {
     await this.scripts.pass(ms - MARGIN_MS)
-    const before = await this.scripts.read(BATCH)
+    const before = await this.read(batch)
     await this.scripts.pass(2 * MARGIN_MS)
-    return [before, await this.scripts.read(BATCH)]
+    return [before, await this.read(batch)]
+  }
+
+  async #fetchAll(): Promise<readonly string[] | 'taken'> {
+    for (const workerId of this.#tokens.keys()) await this.scripts.yieldTurn(workerId)
+    const fetched = await this.scripts.fetch('observer', 10, false)
+    await this.scripts.yieldTurn('observer')
+    if (fetched === 'taken') return fetched
+    this.#tokens.set('observer', new Map(fetched.tokens))
+    return fetched.chunks.map(({ id }) => id)
+  }
+
+  /** The tokens of a worker for chunks, in the order of the ids. */
+  #tokensOf(workerId: string, ids: readonly string[]): Tokens {
+    const tokens = this.#tokens.get(workerId)
+    return new Map(ids.flatMap((id) => (tokens?.has(id) === true ? [[id, tokens.get(id) ?? '']] : [])))
+  }
+}
+
+async function settled<T>(step: () => T | Promise<T>): Promise<T | 'rejected'> {
+  try {
+    return await step()
+  } catch {
+    return 'rejected'
   }
 }

@@ -3,10 +3,10 @@ import { workerLimits } from '../../apps/worker/src/limits.ts'
 import { SimulatedApi } from './simulated-api.ts'
 import { rejectedIds, SimulatedClickHouse } from './simulated-clickhouse.ts'
 import { type Link, type LinkFaults, SimulatedProcess } from './simulated-process.ts'
-import { RELEASED_TTL_MS, SimulatedRedis } from './simulated-redis.ts'
+import { LOCK_MS, RELEASED_TTL_MS, SimulatedRedis } from './simulated-redis.ts'
 import { simulateRuntime } from './simulated-runtime.ts'
 import { SimulatedTime } from './simulated-time.ts'
-import { LOCK_MS, type SimulatedWorker, startSimulatedWorker } from './simulated-worker.ts'
+import { type SimulatedWorker, startSimulatedWorker } from './simulated-worker.ts'
 
 /** Entries are sent and faults happen during this time. Then all faults end. */
 const FAULTY_MS = 60_000
@@ -21,6 +21,8 @@ const LATE_COMMITS_MS = 1_200_000
 const OVERTAKEN_MS = 150_000
 /** Meanwhile another worker delivers a chunk, and then the record of its batch expires. */
 const UNTIL_RECORDS_EXPIRE_MS = 1.5 * RELEASED_TTL_MS
+
+const noFaults: LinkFaults = { refused: 0, answerLost: 0, delayed: 0 }
 
 simulateRuntime()
 
@@ -47,7 +49,8 @@ class Schedule {
   readonly #time = new SimulatedTime()
   readonly #redis = new SimulatedRedis(this.#time)
   readonly #clickhouse: SimulatedClickHouse
-  readonly #linkFaults: LinkFaults
+  /** The faults of connections. */
+  readonly #faultsNow: () => LinkFaults
   readonly #areTokensAtomic: boolean
   /** Whether an operator changes the table, so that it accepts rows that it has rejected. */
   readonly #repairsTable: boolean
@@ -61,7 +64,7 @@ class Schedule {
   readonly #apis: SimulatedApi[] = []
   readonly #cutOff = new Set<SimulatedProcess>()
   readonly #acknowledged: string[] = []
-  /** Requests without an answer. */
+  /** Requests without a response. */
   readonly #open = new Set<{ readonly process: SimulatedProcess }>()
   #isClickHouseDown = false
   #isRedisDown = false
@@ -93,14 +96,11 @@ class Schedule {
       keepsPartOfRejected: () => keepsPart && happens(random, 0.5),
       storesRejected: happens(random, 0.1),
     })
-    const rate = pick(random, [0, 0, 0.02, 0.1])
-    this.#linkFaults = {
-      get refused() {
-        return rate
-      },
-      answerLost: rate,
-      delayed: happens(random, 0.5) ? rate : 0,
-    }
+    // A table that accepts rows which it rejected before only matters together with late requests.
+    const rate = pick(random, this.#repairsTable ? [0.02, 0.1, 0.2] : [0, 0, 0.02, 0.1])
+    const isLate = this.#repairsTable || happens(random, 0.5)
+    const faults = { refused: rate, answerLost: rate, delayed: isLate ? rate : 0 }
+    this.#faultsNow = () => (this.#isFaulty ? faults : noFaults)
   }
 
   async run(): Promise<Outcome> {
@@ -111,11 +111,7 @@ class Schedule {
       this.#time.after(random() * FAULTY_MS, () => void this.#send())
     for (let i = integer(random, 0, 8); i > 0; i -= 1)
       this.#time.after(random() * FAULTY_MS, () => this.#inject())
-    if (this.#repairsTable)
-      this.#time.after(random() * 2 * FAULTY_MS, () => {
-        this.#note('the table accepts all rows')
-        this.#clickhouse.faults.acceptsAll = true
-      })
+    if (this.#repairsTable) this.#time.after(random() * 4 * FAULTY_MS, () => this.#repairTable())
     this.#time.after(FAULTY_MS, () => this.#endFaults())
     const isDrained = await this.#time.runUntil(
       () => !this.#isFaulty && this.#isAnswered && this.#redis.jobs === 0,
@@ -188,11 +184,15 @@ class Schedule {
       makeId: () => this.#makeId('batch'),
       toRedis: this.#linkToRedis(),
       toClickHouse: {
-        faults: this.#faultsNow(),
+        faults: this.#faultsNow,
         reaches: () => !this.#isClickHouseDown && !this.#cutOff.has(process),
         answers: () => true,
         // An insert of rejected rows cannot consume a token, so it must not arrive late: see the assumptions in docs/exactly-once.md.
-        ...(this.#repairsTable && { delayMaxMs: workerLimits.insertLingerMaxMs }),
+        ...(this.#repairsTable && {
+          delayMaxMs: workerLimits.insertLingerMaxMs,
+          // The worst moment: ClickHouse has just rejected the same rows.
+          beforeArrival: () => happens(this.#random, 0.2) && this.#repairTable(),
+        }),
       },
     })
     this.#workers.push(worker)
@@ -222,26 +222,9 @@ class Schedule {
     return process
   }
 
-  /** The faults of connections, until all faults end. */
-  #faultsNow(): LinkFaults {
-    const faults = this.#linkFaults
-    const now = (probability: number): number => (this.#isFaulty ? probability : 0)
-    return {
-      get refused() {
-        return now(faults.refused)
-      },
-      get answerLost() {
-        return now(faults.answerLost)
-      },
-      get delayed() {
-        return now(faults.delayed)
-      },
-    }
-  }
-
   #linkToRedis(): Link {
     return {
-      faults: this.#faultsNow(),
+      faults: this.#faultsNow,
       reaches: () => !this.#isRedisDown,
       answers: () => !this.#redis.isIsolated,
     }
@@ -270,11 +253,12 @@ class Schedule {
   #makeRow(): { id: string; text: string } {
     this.#entries += 1
     const dice = this.#random()
+    const poisonRate = this.#repairsTable ? 0.15 : 0.06
     const kind = !this.#isFaulty
       ? ''
-      : dice < 0.06
+      : dice < poisonRate
         ? rejectedIds.poison
-        : dice < 0.06 + this.#unknownRate
+        : dice < poisonRate + this.#unknownRate
           ? rejectedIds.unknown
           : ''
     const id = `${kind}row-${this.#entries}`
@@ -300,7 +284,11 @@ class Schedule {
         process.beforeRequest(integer(random, 1, 4), 'claim', () =>
           this.#suspend(process, pick(random, [60_000, UNTIL_RECORDS_EXPIRE_MS])),
         ),
-      () => process.beforeRequest(integer(random, 1, 4), 'insert', () => this.#overtake(process)),
+      // More often than the others, because several conditions must be met afterwards.
+      ...Array.from(
+        { length: 4 },
+        () => () => process.beforeRequest(integer(random, 1, 4), 'insert', () => this.#overtake(process)),
+      ),
       () => this.#for(ms, 'ClickHouse is down', (isOn) => (this.#isClickHouseDown = isOn)),
       () => this.#for(ms, 'Redis is away', (isOn) => (this.#isRedisDown = isOn)),
       () => this.#for(ms, 'no memory', (isOn) => (this.#clickhouse.faults.isShortOfMemory = isOn)),
@@ -321,6 +309,11 @@ class Schedule {
           isOn ? this.#redis.isolate() : this.#redis.failOver(),
         ),
     ])()
+  }
+
+  #repairTable(): void {
+    this.#note('the table accepts all rows')
+    this.#clickhouse.faults.acceptsAll = true
   }
 
   #kill(process: SimulatedProcess): void {

@@ -1,5 +1,11 @@
 import { describe, expect, it } from 'vitest'
-import { type InsertTargets, RealTargets, type ScenarioRow, SimulatedTargets } from './insert-targets.ts'
+import {
+  type Age,
+  type InsertTargets,
+  RealTargets,
+  type ScenarioRow,
+  SimulatedTargets,
+} from './insert-targets.ts'
 
 const first: ScenarioRow = { name: 'first', partition: 1 }
 const second: ScenarioRow = { name: 'second', partition: 2 }
@@ -9,7 +15,7 @@ const other: ScenarioRow = { name: 'other', partition: 1 }
 const poison: ScenarioRow = { name: 'poison', partition: 2, rejected: 'poison' }
 const unknown: ScenarioRow = { name: 'unknown', partition: 2, rejected: 'unknown' }
 
-/** Runs steps, and returns their answers. */
+/** Runs steps, and returns their responses. */
 type Scenario = (targets: InsertTargets) => Promise<readonly unknown[]>
 
 const inserts: Readonly<Record<string, Scenario>> = {
@@ -50,20 +56,6 @@ const inserts: Readonly<Record<string, Scenario>> = {
       await targets.insert([[first, second]], 'token'),
       await targets.rows(),
       await targets.insert([[first]], 'another'),
-      await targets.rows(),
-    ]
-  },
-  'a token is known until the end of the window': async (targets) => {
-    await targets.insert([[first]], 'token')
-    await targets.age('end of the window')
-    return [await targets.insert([[first]], 'token'), await targets.rows()]
-  },
-  'a token is forgotten outside of the window': async (targets) => {
-    await targets.insert([[first]], 'token')
-    await targets.age('past the window')
-    return [
-      await targets.insert([[first]], 'token'),
-      await targets.insert([[first]], 'token'),
       await targets.rows(),
     ]
   },
@@ -181,18 +173,21 @@ const letters: Readonly<Record<string, Scenario>> = {
     await targets.insertDeadLetter(poison, 'another')
     return [isFound, stored, await targets.deadLetters()]
   },
-  'the token of a dead letter is known until the end of the window': async (targets) => {
+  'tokens are known until the end of the window': (targets) => insertAfter('end of the window', targets),
+  'tokens are forgotten outside of the window': (targets) => insertAfter('past the window', targets),
+}
+
+/** Inserts a row and a dead letter, and the same again at an age of their tokens. */
+async function insertAfter(age: Age, targets: InsertTargets): Promise<readonly unknown[]> {
+  const insertBoth = async (): Promise<void> => {
+    await targets.insert([[first]], 'token')
     await targets.insertDeadLetter(poison, 'token')
-    await targets.age('end of the window')
-    await targets.insertDeadLetter(poison, 'token')
-    return [await targets.deadLetters()]
-  },
-  'the token of a dead letter is forgotten outside of the window': async (targets) => {
-    await targets.insertDeadLetter(poison, 'token')
-    await targets.age('past the window')
-    await targets.insertDeadLetter(poison, 'token')
-    return [await targets.deadLetters()]
-  },
+  }
+  await insertBoth()
+  await targets.age(age)
+  await insertBoth()
+  await insertBoth()
+  return [await targets.rows(), await targets.deadLetters()]
 }
 
 describe('the answers of ClickHouse are simulated:', () => {

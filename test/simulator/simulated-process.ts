@@ -6,7 +6,7 @@ import type { SimulatedTime } from './simulated-time.ts'
 export interface LinkFaults {
   /** The connection fails before the server sees the request. */
   readonly refused: number
-  /** The server handles the request, and its answer is lost. */
+  /** The server handles the request, and its response is lost. */
   readonly answerLost: number
   /** The request arrives minutes later, after the caller was told that it failed. */
   readonly delayed: number
@@ -16,17 +16,19 @@ const DELAY_MAX_MS = 600_000
 
 /** The way from a process to a server. */
 export interface Link {
-  readonly faults: LinkFaults
+  readonly faults: () => LinkFaults
   /** Whether the process reaches the server now. */
   readonly reaches: () => boolean
   /** Whether the server acknowledges what it handles now. */
   readonly answers: () => boolean
   /** How late a delayed request may arrive. Default: ten minutes, longer than any time-out. */
   readonly delayMaxMs?: number
+  /** Called immediately before a delayed request arrives. */
+  readonly beforeArrival?: () => void
 }
 
 const LATENCY_MAX_MS = 3
-/** A request without an answer fails after this time. */
+/** A request without a response fails after this time. */
 const TIMEOUT_MS = 5_000
 
 /**
@@ -93,20 +95,22 @@ export class SimulatedProcess implements MonotonicClock {
    *
    * @param name what it is, for the trace
    * @param handle what the server does: one atomic step
-   * @throws if the request or its answer is lost; and what `handle` throws
+   * @throws if the request or its response is lost; and what `handle` throws
    */
   async request<T>(
     name: string,
     handle: () => T,
-    { faults, reaches, answers, delayMaxMs = DELAY_MAX_MS }: Link,
+    { faults, reaches, answers, delayMaxMs = DELAY_MAX_MS, beforeArrival }: Link,
   ): Promise<T> {
     this.#countRequest(name)
     await this.#turn()
     await this.#time.sleep(this.#random() * LATENCY_MAX_MS)
     const dice = this.#random()
-    if (!reaches() || dice < faults.refused) return this.#fail(name, 'connection refused')
-    if (dice < faults.refused + faults.delayed) {
+    const { refused, delayed, answerLost } = faults()
+    if (!reaches() || dice < refused) return this.#fail(name, 'connection refused')
+    if (dice < refused + delayed) {
       this.#time.after(this.#random() * delayMaxMs, () => {
+        beforeArrival?.()
         this.#note(`${this.name}: ${name} arrives`)
         settle(handle)
       })
@@ -114,7 +118,7 @@ export class SimulatedProcess implements MonotonicClock {
       return this.#fail(name, 'no answer')
     }
     const result = settle(handle)
-    const isLost = !answers() || dice < faults.refused + faults.delayed + faults.answerLost
+    const isLost = !answers() || dice < refused + delayed + answerLost
     await this.#time.sleep(this.#random() * LATENCY_MAX_MS)
     if (isLost || !reaches()) return this.#fail(name, 'connection reset')
     this.#note(`${this.name}: ${name}${'error' in result ? `: ${String(result.error)}` : ''}`)

@@ -1,85 +1,80 @@
 import { CONFIRMED_TTL_S } from '@sluice/queue'
+import * as fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { RELEASED_TTL_S } from '../../packages/queue/src/batch-ledger.ts'
-import { chunkOf, useTestRedis } from '../../packages/queue/test/support/consumer-fixture.ts'
-import { LOCK_MS, RealScripts, RENEWED_LOCK_MS, SimulatedScripts } from './queue-scripts.ts'
-import { ADD_WITHIN_MS, BATCH, MARGIN_MS, Workers } from './scenario-workers.ts'
+import { useTestRedis } from '../../packages/queue/test/support/consumer-fixture.ts'
+import { RealScripts, RENEWED_LOCK_MS, SimulatedScripts } from './queue-scripts.ts'
+import { MARGIN_MS, Workers } from './scenario-workers.ts'
+import { LOCK_MS } from './simulated-redis.ts'
 
 const RELEASED_MS = RELEASED_TTL_S * 1_000
 const CONFIRMED_MS = CONFIRMED_TTL_S * 1_000
 
-/** Runs steps, and returns their answers. */
-type Scenario = (workers: Workers) => Promise<readonly unknown[]>
-
-const adds: Readonly<Record<string, Scenario>> = {
-  'a chunk that is added twice is queued once': async (workers) => {
-    await workers.add('a', 'b', 'a')
-    return [await workers.left()]
-  },
-  'a chunk that is added again while a worker has it stays with that worker': async (workers) => {
-    await workers.add('a')
-    await workers.fetch('w1', 1)
-    await workers.add('a')
-    return [await workers.left()]
-  },
-  'a chunk that is added again after it was finished is queued': async (workers) => {
-    const ids = await workers.claimed('w1', 'a')
-    await workers.finish('w1', ids, 0)
-    await workers.add('a')
-    return [await workers.left()]
-  },
-  'a chunk that is added again after it failed stays a failed job': async (workers) => {
-    await workers.add('a')
-    await workers.fetch('w1', 1)
-    await workers.fail('w1', 'a')
-    await workers.add('a')
-    return [await workers.left()]
-  },
-  'an add after its deadline stores nothing': async (workers) => [
-    await workers.scripts.add('a', chunkOf('a\n'), ADD_WITHIN_MS),
-    await workers.scripts.add('b', chunkOf('b\n'), -MARGIN_MS),
-    await workers.left(),
-  ],
+/** A step that is printed in a counterexample. */
+interface Step {
+  readonly run: (workers: Workers) => unknown
+  readonly [fc.toStringMethod]: () => string
 }
 
-const fetches: Readonly<Record<string, Scenario>> = {
-  'a fetch returns the oldest chunks in order, and whether there are more': async (workers) => {
-    await workers.add('a', 'b', 'c', 'd')
-    return [
-      await workers.fetch('w1', 0),
-      await workers.fetch('w1', 2),
-      await workers.fetch('w1', 1),
-      await workers.fetch('w1', 1),
-      await workers.fetch('w1', 1),
-      await workers.fetch('w1', 0),
-    ]
-  },
-  'a worker that is not busy keeps the turn from all others': async (workers) => {
-    await workers.add('a', 'b')
-    return [
-      await workers.fetch('w1', 1),
-      await workers.fetch('w2', 1),
-      await workers.fetch('w2', 1, true),
-      await workers.left(),
-    ]
-  },
-  'a worker takes the turn of a busy one if it is not busy itself': async (workers) => {
-    await workers.add('a', 'b', 'c')
-    return [
-      await workers.fetch('w1', 1, true),
-      await workers.fetch('w2', 1, true),
-      await workers.fetch('w2', 1),
-      await workers.fetch('w1', 1, true),
-      await workers.fetch('w1', 1),
-    ]
-  },
-  'a worker that becomes busy has the turn, and loses it': async (workers) => [
-    await workers.fetch('w1', 1),
-    await workers.fetch('w1', 1, true),
-    await workers.fetch('w2', 1, true),
-    await workers.fetch('w2', 1),
-  ],
+/** A step that is as frequent as its weight, with arguments of these arbitraries. */
+function step<Arguments extends unknown[]>(
+  weight: number,
+  name: string,
+  of: { [I in keyof Arguments]: fc.Arbitrary<Arguments[I]> },
+  run: (workers: Workers, ...values: Arguments) => unknown,
+): { readonly weight: number; readonly arbitrary: fc.Arbitrary<Step> } {
+  const arbitrary = fc.tuple<Arguments>(...of).map((values) => ({
+    run: (workers: Workers) => run(workers, ...values),
+    [fc.toStringMethod]: () => `${name}(${values.map((value) => JSON.stringify(value)).join(', ')})`,
+  }))
+  return { weight, arbitrary }
+}
+
+const worker = fc.constantFrom('w1', 'w2')
+const chunk = fc.constantFrom('a', 'b', 'c', 'd')
+const chunks = fc.shuffledSubarray(['a', 'b', 'c', 'd'], { minLength: 1 })
+const batch = fc.constantFrom('first', 'second')
+const end = fc.constantFrom('front', 'back')
+const range = fc.constantFrom('all', '0-2')
+const repair = fc.option(fc.nat(2), { nil: undefined })
+/** A split names a repair that has begun, now or earlier. */
+const begun = fc.integer({ min: 1, max: 3 })
+/** Far from every time to live, whatever their sum. */
+const passed = fc.constantFrom(LOCK_MS + MARGIN_MS, RELEASED_MS + MARGIN_MS, CONFIRMED_MS + MARGIN_MS)
+
+const steps = fc.oneof(
+  step(6, 'add', [chunk], (workers, id) => workers.add(id)),
+  step(1, 'add late', [chunk], (workers, id) => workers.add(id, -MARGIN_MS)),
+  step(8, 'fetch', [worker, fc.nat(3), fc.boolean()], (workers, ...of) => workers.fetch(...of)),
+  step(3, 'yield', [worker], ({ scripts }, id) => scripts.yieldTurn(id)),
+  step(2, 'load', [chunks], ({ scripts }, ids) => scripts.load(ids)),
+  step(2, 'requeue', [worker, chunks, end], (workers, ...of) => workers.requeue(...of)),
+  step(1, 'fail', [worker, chunk], (workers, ...of) => workers.fail(...of)),
+  step(6, 'claim', [batch, chunks], (workers, ...of) => workers.claim(...of)),
+  step(1, 'claim again', [batch], (workers, name) => workers.claimAgain(name)),
+  step(4, 'begin repair', [batch, worker], (workers, name, id) =>
+    workers.scripts.beginRepair(workers.batch(name).id, id),
+  ),
+  step(4, 'split', [batch, range, begun], (workers, ...of) => workers.split(...of)),
+  step(2, 'end lease', [batch, worker], (workers, name, id) =>
+    workers.scripts.endLease(workers.batch(name).id, id),
+  ),
+  step(8, 'finish', [worker, batch, repair], (workers, ...of) => workers.finish(...of)),
+  step(2, 'pass', [passed], ({ scripts }, ms) => scripts.pass(ms)),
+  step(1, 'stall', [], (workers) => workers.stallInOrder()),
+)
+
+/** What an operator, or any next step, could see. */
+async function observe(workers: Workers): Promise<unknown> {
+  return [await workers.scripts.counts(), await workers.read('first'), await workers.read('second')]
+}
+
+/** Steps whose responses depend on times. @returns the responses */
+type Scenario = (workers: Workers) => Promise<readonly unknown[]>
+
+const turns: Readonly<Record<string, Scenario>> = {
   'a turn expires': async (workers) => {
+    await workers.add('a')
     await workers.fetch('w1', 1)
     await workers.scripts.pass(4_000)
     const before = await workers.fetch('w2', 1)
@@ -114,56 +109,24 @@ const fetches: Readonly<Record<string, Scenario>> = {
     await workers.scripts.pass(4_000)
     return [await workers.fetch('w1', 1)]
   },
-  'a turn ends when its worker yields it, and not when another one does': async (workers) => {
-    await workers.fetch('w2', 0)
-    await workers.scripts.yieldTurn('w2')
-    await workers.fetch('w1', 0, true)
-    await workers.scripts.yieldTurn('w2')
-    const after = await workers.fetch('w2', 0, true)
-    await workers.scripts.yieldTurn('w1')
-    return [after, await workers.fetch('w2', 0, true)]
-  },
-  'a load returns chunks in the order of the ids, in any state': async (workers) => {
-    await workers.add('a', 'b', 'c')
-    await workers.fetch('w1', 2)
-    await workers.fail('w1', 'a')
-    return [await workers.scripts.load([]), await workers.scripts.load(['c', 'b', 'a']), await workers.left()]
-  },
-  'a load of a job that is gone returns nothing': async (workers) => {
-    await workers.add('a')
-    return [await workers.scripts.load(['a', 'gone']), await workers.scripts.load(['gone'])]
-  },
 }
 
 const locks: Readonly<Record<string, Scenario>> = {
-  'a job whose lock has expired is the next one, and others stay': async (workers) => {
-    await workers.add('a', 'b', 'c')
-    await workers.fetch('w1', 1)
+  'jobs whose locks have expired are in front of the waiting ones, and others stay': async (workers) => {
+    for (const id of ['a', 'b', 'c']) await workers.add(id)
+    await workers.fetch('w1', 2)
     await workers.scripts.requeueStalled()
     const before = await workers.scripts.counts()
-    await workers.stall()
-    return [before, await workers.left()]
-  },
-  'jobs whose locks have expired are in front of the waiting ones': async (workers) => {
-    await workers.add('a', 'b', 'c')
-    await workers.fetch('w1', 2)
     await workers.stall()
     await workers.scripts.yieldTurn('w1')
     // The order among them is not defined.
     await workers.fetch('w2', 2)
-    return [[...workers.tokens('w2', ['a', 'b', 'c']).keys()], await workers.left()]
-  },
-  'a failed job is not requeued when locks have expired': async (workers) => {
-    await workers.add('a')
-    await workers.fetch('w1', 1)
-    await workers.fail('w1', 'a')
-    await workers.stall()
-    return [await workers.left()]
+    return [before, await workers.left()]
   },
   'a renewed lock lasts for its new duration': async (workers) => {
     await workers.add('a')
     await workers.fetch('w1', 1)
-    await workers.renew('w1', ['a'])
+    await workers.renew('w1', ['a'], RENEWED_LOCK_MS)
     await workers.scripts.requeueStalled()
     const before = await workers.left()
     await workers.scripts.pass(RENEWED_LOCK_MS)
@@ -174,7 +137,7 @@ const locks: Readonly<Record<string, Scenario>> = {
     await workers.add('a')
     await workers.fetch('w1', 1)
     await workers.scripts.pass(LOCK_MS + MARGIN_MS)
-    await workers.renew('w1', ['a'])
+    await workers.renew('w1', ['a'], RENEWED_LOCK_MS)
     await workers.scripts.requeueStalled()
     return [await workers.left()]
   },
@@ -183,327 +146,78 @@ const locks: Readonly<Record<string, Scenario>> = {
     await workers.fetch('w1', 1)
     await workers.stall()
     await workers.fetch('w2', 1)
-    await workers.renew('w1', ['a'])
+    await workers.renew('w1', ['a'], RENEWED_LOCK_MS)
     await workers.scripts.pass(RENEWED_LOCK_MS + MARGIN_MS)
     await workers.scripts.requeueStalled()
     return [await workers.left()]
   },
 }
 
-const moves: Readonly<Record<string, Scenario>> = {
-  'a requeue to the front keeps the order of the chunks': async (workers) => {
-    await workers.add('a', 'b', 'c', 'd')
-    await workers.fetch('w1', 3)
-    await workers.requeue('w1', ['a', 'b', 'c'], 'front')
-    return [await workers.left()]
-  },
-  'a requeue to the back keeps the order of the chunks': async (workers) => {
-    await workers.add('a', 'b', 'c', 'd')
-    await workers.fetch('w1', 3)
-    await workers.requeue('w1', ['a', 'b', 'c'], 'back')
-    return [await workers.left()]
-  },
-  'a requeue of some chunks keeps the locks of the others': async (workers) => {
-    await workers.add('a', 'b')
-    await workers.fetch('w1', 2)
-    await workers.requeue('w1', ['b'], 'front')
-    const left = await workers.left()
-    await workers.requeue('w1', ['a', 'b'], 'front')
-    return [left, await workers.left()]
-  },
-  'a requeue by a worker whose lock has expired changes nothing': async (workers) => {
-    await workers.add('a')
-    await workers.fetch('w1', 1)
-    await workers.scripts.pass(LOCK_MS + MARGIN_MS)
-    await workers.requeue('w1', ['a'], 'front')
-    const left = await workers.left()
-    await workers.scripts.requeueStalled()
-    return [left, await workers.left()]
-  },
-  'a requeue by a worker whose chunk waits again changes nothing': async (workers) => {
-    await workers.add('a', 'b')
-    await workers.fetch('w1', 1)
-    await workers.stall()
-    await workers.fetch('w2', 1)
-    await workers.requeue('w2', ['a'], 'back')
-    await workers.requeue('w1', ['a'], 'back')
-    await workers.requeue('w1', ['a'], 'front')
-    return [await workers.left()]
-  },
-  'a requeue by a worker whose chunk another one has changes nothing': async (workers) => {
-    await workers.add('a', 'b')
-    await workers.fetch('w1', 1)
-    await workers.stall()
-    await workers.fetch('w2', 1)
-    await workers.requeue('w1', ['a'], 'front')
-    return [await workers.left()]
-  },
-  'a failed chunk is not fetched again': async (workers) => {
-    await workers.add('a', 'b')
-    await workers.fetch('w1', 2)
-    await workers.fail('w1', 'a')
-    await workers.fail('w1', 'a')
-    return [await workers.left()]
-  },
-  'a chunk does not fail by a worker whose lock has expired': async (workers) => {
-    await workers.add('a')
-    await workers.fetch('w1', 1)
-    await workers.scripts.pass(LOCK_MS + MARGIN_MS)
-    await workers.fail('w1', 'a')
-    return [await workers.left()]
-  },
-  'a chunk does not fail by a worker whose chunk waits again, or another one has': async (workers) => {
-    await workers.add('a', 'b')
-    await workers.fetch('w1', 2)
-    await workers.stall()
-    await workers.fetch('w2', 1)
-    await workers.fail('w1', 'a')
-    await workers.fail('w1', 'b')
-    return [await workers.scripts.counts()]
-  },
-}
-
 const records: Readonly<Record<string, Scenario>> = {
-  'a claim persists its chunks in order': async (workers) => {
-    await workers.add('a', 'b')
-    return [
-      await workers.scripts.read(BATCH),
-      await workers.scripts.claim(BATCH, ['b', 'a']),
-      await workers.scripts.read(BATCH),
-    ]
-  },
-  'a claim leaves out chunks of another batch and chunks whose jobs are gone': async (workers) => {
-    await workers.add('a', 'b', 'c')
-    return [
-      await workers.scripts.claim('another', ['b']),
-      await workers.scripts.claim(BATCH, ['gone', 'c', 'b', 'a']),
-      await workers.scripts.read(BATCH),
-      await workers.scripts.read('another'),
-    ]
-  },
-  'a claim of no free chunk persists no batch': async (workers) => {
-    await workers.add('a')
-    await workers.scripts.claim('another', ['a'])
-    return [await workers.scripts.claim(BATCH, ['a', 'gone']), await workers.scripts.read(BATCH)]
-  },
-  'a claim that is repeated changes nothing': async (workers) => {
-    await workers.add('a', 'b')
-    await workers.scripts.claim(BATCH, ['a'])
-    await workers.split('all')
-    return [await workers.scripts.claim(BATCH, ['b', 'a']), await workers.scripts.read(BATCH)]
-  },
-  'a claim of a chunk that is failed succeeds': async (workers) => {
-    await workers.add('a')
-    await workers.fetch('w1', 1)
-    await workers.fail('w1', 'a')
-    return [await workers.scripts.claim(BATCH, ['a'])]
-  },
-  'a claimed batch never expires': async (workers) => {
-    await workers.claimed('w1', 'a')
-    await workers.scripts.pass(2 * CONFIRMED_MS)
-    return [await workers.scripts.read(BATCH), await workers.scripts.claim('another', ['a'])]
-  },
-  'a split is recorded for a claimed batch only': async (workers) => {
-    const ids = await workers.claimed('w1', 'a')
-    const { scripts } = workers
-    const repair = (await scripts.beginRepair(BATCH, 'w1'))?.number ?? -1
-    return [
-      await scripts.beginRepair('unknown', 'w1'),
-      await scripts.recordSplit('unknown', 'all', 0),
-      await scripts.read('unknown'),
-      await scripts.recordSplit(BATCH, 'all', repair),
-      await scripts.recordSplit(BATCH, '0-5', repair),
-      await scripts.recordSplit(BATCH, 'all', repair),
-      await scripts.read(BATCH),
-      await scripts.beginRepair(BATCH, 'w1'),
-      await workers.finish('w1', ids, repair + 1),
-      await scripts.recordSplit(BATCH, '0-2', repair + 1),
-      await scripts.read(BATCH),
-      await scripts.beginRepair(BATCH, 'w1'),
-    ]
-  },
-  'a split of an earlier repair is rejected': async (workers) => {
-    await workers.claimed('w1', 'a')
-    const { scripts } = workers
-    const repairs = [await scripts.beginRepair(BATCH, 'w1'), await scripts.beginRepair(BATCH, 'w1')]
-    const recorded = []
-    for (const repair of repairs)
-      recorded.push(await scripts.recordSplit(BATCH, 'all', repair?.number ?? -1), await scripts.read(BATCH))
-    return [repairs, recorded]
-  },
-  'a lease belongs to one worker until this worker ends it': async ({ scripts }) => {
-    const first = [
-      await scripts.beginRepair(BATCH, 'w1'),
-      await scripts.beginRepair(BATCH, 'w1'),
-      await scripts.beginRepair(BATCH, 'w2'),
-      await scripts.beginRepair('another', 'w2'),
-    ]
-    await scripts.endLease(BATCH, 'w2')
-    const second = await scripts.beginRepair(BATCH, 'w2')
-    await scripts.endLease(BATCH, 'w1')
-    return [...first, second, await scripts.beginRepair(BATCH, 'w2'), await scripts.beginRepair(BATCH, 'w1')]
-  },
   'a lease expires, unless its worker extends it': async ({ scripts }) => {
-    await scripts.beginRepair(BATCH, 'w1')
+    await scripts.beginRepair('first', 'w1')
     await scripts.pass(10_000)
-    await scripts.renewLease(BATCH, 'w2')
-    await scripts.renewLease(BATCH, 'w1')
+    await scripts.renewLease('first', 'w2')
+    await scripts.renewLease('first', 'w1')
     await scripts.pass(14_000)
-    const before = await scripts.beginRepair(BATCH, 'w2')
+    const before = await scripts.beginRepair('first', 'w2')
     await scripts.pass(2_000)
-    await scripts.renewLease(BATCH, 'w1')
-    return [before, await scripts.beginRepair(BATCH, 'w2'), await scripts.beginRepair(BATCH, 'w1')]
+    await scripts.renewLease('first', 'w1')
+    return [before, await scripts.beginRepair('first', 'w2'), await scripts.beginRepair('first', 'w1')]
   },
-}
-
-const finishes: Readonly<Record<string, Scenario>> = {
-  'a finish completes the jobs and releases the records': async (workers) => {
-    const ids = await workers.claimed('w1', 'a', 'b')
-    return [
-      await workers.finish('w1', ids, 0),
-      await workers.scripts.read(BATCH),
-      await workers.scripts.claim('another', ids),
-      await workers.left(),
-      await workers.recordAround(RELEASED_MS),
-      await workers.scripts.claim('another', ids),
-    ]
+  'a finish releases the records of a batch without jobs': async (workers) => {
+    await workers.claimed('w1', 'first', ['a', 'b'])
+    return [await workers.finish('w1', 'first', 0), await workers.recordAround('first', RELEASED_MS)]
   },
-  'a finish of an earlier repair changes nothing': async (workers) => {
-    const ids = await workers.claimed('w1', 'a', 'b')
-    await workers.split('all', '0-1')
-    return [
-      await workers.finish('w1', ids, 0),
-      await workers.left(),
-      await workers.recordAround(CONFIRMED_MS),
-      await workers.finish('w1', ids, 1),
-      await workers.left(),
-    ]
-  },
-  'a finish of a batch whose confirmation is lost changes nothing': async (workers) => {
-    const ids = await workers.claimed('w1', 'a')
-    await workers.split('all')
-    return [
-      await workers.finish('w1', ids, undefined),
-      await workers.scripts.read(BATCH),
-      await workers.left(),
-    ]
-  },
-  'a finish of a confirmed batch ignores repairs': async (workers) => {
-    const ids = await workers.claimed('w1', 'a')
-    await workers.split('all')
-    await workers.finish('w2', ids, 1)
-    return [await workers.finish('w1', ids, 0), await workers.scripts.read(BATCH), await workers.left()]
-  },
-  'a finish leaves the jobs of others, and keeps the records': async (workers) => {
-    const ids = await workers.claimed('w1', 'a', 'b')
-    await workers.add('c')
-    return [
-      await workers.scripts.finish({ id: BATCH, members: ids }, 0, workers.tokens('w1', ['a'])),
-      await workers.left(),
-      await workers.scripts.load(['b', 'c']),
-      await workers.recordAround(CONFIRMED_MS),
-      await workers.scripts.claim('another', ids),
-    ]
-  },
-  'a finish of the last job shortens the time for which records are kept': async (workers) => {
-    const ids = await workers.claimed('w1', 'a', 'b')
-    await workers.scripts.finish({ id: BATCH, members: ids }, 0, workers.tokens('w1', ['a']))
-    return [
-      await workers.finish('w1', ids, 0),
-      await workers.left(),
-      await workers.recordAround(RELEASED_MS),
-      await workers.scripts.claim('another', ids),
-    ]
-  },
-  'a finish after the release does not keep the records longer': async (workers) => {
-    const ids = await workers.claimed('w1', 'a')
-    await workers.finish('w1', ids, 0)
-    await workers.scripts.pass(RELEASED_MS / 2)
-    await workers.add('a')
-    return [
-      await workers.finish('w1', ids, 0),
-      await workers.left(),
-      await workers.recordAround(RELEASED_MS / 2),
-      await workers.scripts.claim('another', ids),
-    ]
-  },
-  'a finish leaves a job that another worker has locked': async (workers) => {
-    const ids = await workers.claimed('w1', 'a', 'b')
-    await workers.stall()
-    await workers.fetch('w2', 2)
-    return [
-      await workers.finish('w1', ids, 0),
-      await workers.scripts.read(BATCH),
-      await workers.left(),
-      await workers.finish('w2', ids, undefined),
-      await workers.left(),
-    ]
-  },
-  'a finish completes a job whose lock has expired': async (workers) => {
-    const ids = await workers.claimed('w1', 'a')
-    await workers.scripts.pass(LOCK_MS + MARGIN_MS)
-    return [await workers.finish('w1', ids, 0), await workers.left(), await workers.recordAround(RELEASED_MS)]
+  'a finish keeps the records of a batch with a job': async (workers) => {
+    await workers.claimed('w1', 'first', ['a', 'b'])
+    return [await workers.finish('w1', 'first', 0, ['a']), await workers.recordAround('first', CONFIRMED_MS)]
   },
   'a finish completes a job whose lock of another worker has expired': async (workers) => {
-    const ids = await workers.claimed('w1', 'a')
+    await workers.claimed('w1', 'first', ['a'])
     await workers.stall()
     await workers.fetch('w2', 1)
     await workers.scripts.pass(LOCK_MS + MARGIN_MS)
-    return [await workers.finish('w1', ids, 0), await workers.left(), await workers.recordAround(RELEASED_MS)]
+    return [await workers.finish('w1', 'first', 0), await workers.left()]
   },
-  'a finish leaves a job that waits again, and keeps the records': async (workers) => {
-    const ids = await workers.claimed('w1', 'a')
-    await workers.stall()
-    return [
-      await workers.finish('w1', ids, 0),
-      await workers.left(),
-      await workers.recordAround(RELEASED_MS),
-      await workers.scripts.load(ids),
-    ]
+  'a finish of the last job shortens the time for which records are kept': async (workers) => {
+    await workers.claimed('w1', 'first', ['a', 'b'])
+    await workers.finish('w1', 'first', 0, ['a'])
+    await workers.finish('w1', 'first', 0)
+    return [await workers.recordAround('first', RELEASED_MS), await workers.claim('second', ['a', 'b'])]
   },
-  'a finish leaves a failed job, and keeps the records': async (workers) => {
-    const ids = await workers.claimed('w1', 'a')
-    await workers.fail('w1', 'a')
-    return [
-      await workers.finish('w1', ids, 0),
-      await workers.left(),
-      await workers.recordAround(RELEASED_MS),
-      await workers.scripts.load(ids),
-    ]
-  },
-  'a finish of a batch without a record completes its jobs and makes no record': async (workers) => {
-    const ids = await workers.claimed('w1', 'a')
-    await workers.finish('w1', ids, 0)
-    await workers.scripts.pass(RELEASED_MS + MARGIN_MS)
-    await workers.add('a', 'b')
-    await workers.fetch('w1', 1)
-    return [
-      await workers.finish('w1', ['a', 'b'], 0),
-      await workers.scripts.read(BATCH),
-      await workers.left(),
-      await workers.scripts.claim('another', ['a', 'b']),
-    ]
-  },
-  'a finish of a batch without a record leaves the chunks of other batches claimed': async (workers) => {
-    const ids = await workers.claimed('w1', 'a')
-    await workers.finish('w1', ids, 0)
-    await workers.scripts.pass(RELEASED_MS + MARGIN_MS)
+  'a finish after the release does not keep the records longer': async (workers) => {
+    await workers.claimed('w1', 'first', ['a'])
+    await workers.finish('w1', 'first', 0)
+    await workers.scripts.pass(RELEASED_MS / 2)
     await workers.add('a')
-    await workers.scripts.claim('another', ids)
-    await workers.finish('w1', ids, 0)
-    await workers.scripts.pass(2 * CONFIRMED_MS)
-    return [await workers.scripts.claim(BATCH, ids), await workers.scripts.read(BATCH)]
+    await workers.finish('w1', 'first', 0)
+    return [await workers.recordAround('first', RELEASED_MS / 2), await workers.claim('second', ['a'])]
   },
 }
 
 const server = useTestRedis()
 
 describe('the answers of Redis are simulated:', () => {
-  it.each(Object.entries({ ...adds, ...fetches, ...locks, ...moves, ...records, ...finishes }))(
-    '%s',
-    async (_name, run) => {
-      const real = await run(new Workers(new RealScripts(server.url)))
-      expect(real).toEqual(await run(new Workers(new SimulatedScripts())))
-    },
-  )
+  it('in any order of steps', async () => {
+    await fc.assert(
+      fc.asyncProperty(fc.array(steps, { maxLength: 60, size: 'max' }), async (all) => {
+        const [real, simulated] = [
+          new Workers(new RealScripts(server.url)),
+          new Workers(new SimulatedScripts()),
+        ]
+        for (const { run } of all) {
+          expect(await run(real)).toEqual(await run(simulated))
+          expect(await observe(real)).toEqual(await observe(simulated))
+        }
+        expect(await real.left()).toEqual(await simulated.left())
+      }),
+      { numRuns: 50 },
+    )
+  })
+
+  it.each(Object.entries({ ...turns, ...locks, ...records }))('%s', async (_name, run) => {
+    const real = await run(new Workers(new RealScripts(server.url)))
+    expect(real).toEqual(await run(new Workers(new SimulatedScripts())))
+  })
 })

@@ -7,14 +7,6 @@ interface Job {
   lock: { readonly token: string; untilMs: number } | undefined
 }
 
-interface Batch {
-  state: BatchRecord['state']
-  readonly members: readonly string[]
-  splits: ReadonlySet<string>
-  repairs: number
-  expiresAtMs: number
-}
-
 interface Expiring<T> {
   readonly value: T
   readonly untilMs: number
@@ -26,7 +18,7 @@ interface Disk {
   /** Ids of waiting jobs, oldest first. */
   wait: readonly string[]
   readonly owners: Map<string, Expiring<string>>
-  readonly batches: Map<string, Batch>
+  readonly batches: Map<string, Expiring<BatchRecord>>
   readonly leases: Map<string, Expiring<string>>
   readonly failed: Set<string>
   turn: Expiring<Turn> | undefined
@@ -38,14 +30,23 @@ interface Turn {
   readonly isBusy: boolean
 }
 
+export interface FetchedChunks {
+  readonly chunks: readonly HeldChunk[]
+  readonly hasMore: boolean
+  /** Of the locks, by the ids of the chunks. */
+  readonly tokens: ReadonlyMap<string, string>
+}
+
+/** Of a lock. Shorter ones are for tests of the model. */
+export const LOCK_MS = 30_000
 const TURN_TTL_MS = 5_000
 const LEASE_TTL_MS = 15_000
 const CONFIRMED_TTL_MS = 30 * 86_400_000
 export const RELEASED_TTL_MS = 300_000
 
 /**
- * The queue and the records of one shard, as `packages/queue` changes them in Redis: each method is one Lua script of it. Each answer is
- * compared with the real one in simulated-redis.integration.test.ts.
+ * The queue and the records of one shard, as `packages/queue` changes them in Redis: each method is one Lua script of it. Each response is
+ * compared with the one of Redis in simulated-redis.integration.test.ts.
  */
 export class SimulatedRedis {
   readonly #time: Pick<SimulatedTime, 'nowMs'>
@@ -62,6 +63,7 @@ export class SimulatedRedis {
   #replica: Disk | undefined
   /** Its clock minus the true time. */
   #clockOffsetMs = 0
+  #fetches = 0
 
   constructor(time: Pick<SimulatedTime, 'nowMs'>) {
     this.#time = time
@@ -122,25 +124,21 @@ export class SimulatedRedis {
     this.#disk.wait = [...this.#disk.wait, chunkId]
   }
 
-  fetch(
-    workerId: string,
-    token: string,
-    count: number,
-    isBusy: boolean,
-    lockMs: number,
-  ): { readonly chunks: HeldChunk[]; readonly hasMore: boolean } | 'taken' {
+  fetch(workerId: string, count: number, isBusy: boolean): FetchedChunks | 'taken' {
     const { wait, jobs } = this.#disk
-    const now = this.#nowMs
     if (!this.#takeTurn({ workerId, isBusy })) return 'taken'
+    this.#fetches += 1
+    const token = `${workerId}:${this.#fetches}`
     const ids = wait.slice(0, count)
     this.#disk.wait = wait.slice(ids.length)
     const chunks = ids.flatMap((id) => {
       const job = jobs.get(id)
       if (job === undefined) return []
-      jobs.set(id, { ...job, lock: { token, untilMs: now + lockMs } })
+      jobs.set(id, { ...job, lock: { token, untilMs: this.#nowMs + LOCK_MS } })
       return decodeChunk(id, job.chunk)
     })
-    return { chunks, hasMore: this.#disk.wait.length > 0 }
+    const tokens = new Map(chunks.map(({ id }) => [id, token]))
+    return { chunks, hasMore: this.#disk.wait.length > 0, tokens }
   }
 
   yieldTurn(workerId: string): void {
@@ -155,7 +153,7 @@ export class SimulatedRedis {
     return chunks.length === ids.length ? chunks : undefined
   }
 
-  renew(tokens: ReadonlyMap<string, string>, lockMs: number): void {
+  renew(tokens: ReadonlyMap<string, string>, lockMs = LOCK_MS): void {
     for (const [id, token] of tokens) {
       const job = this.#disk.jobs.get(id)
       if (job !== undefined && this.#hasLock(job, token))
@@ -166,7 +164,7 @@ export class SimulatedRedis {
   /** Requeues the jobs whose locks have expired. */
   requeueStalled(): void {
     for (const [id, job] of this.#disk.jobs) {
-      if (job.lock === undefined || this.#isLocked(job) || this.#disk.failed.has(id)) continue
+      if (job.lock === undefined || this.#isLocked(job)) continue
       this.#unlock(id, job)
       this.#disk.wait = [id, ...this.#disk.wait]
     }
@@ -195,38 +193,34 @@ export class SimulatedRedis {
       return batchId
     })
     const members = ids.filter((_id, index) => result[index] === batchId)
-    if (members.length > 0 && this.#batch(batchId) === undefined)
-      batches.set(batchId, {
-        state: 'claimed',
-        members,
-        splits: new Set(),
-        repairs: 0,
-        expiresAtMs: Number.POSITIVE_INFINITY,
-      })
+    if (members.length > 0 && this.read(batchId) === undefined) {
+      const value: BatchRecord = { state: 'claimed', members, splits: new Set(), repairs: 0 }
+      batches.set(batchId, { value, untilMs: Number.POSITIVE_INFINITY })
+    }
     return result
   }
 
   read(batchId: string): BatchRecord | undefined {
-    return this.#batch(batchId)
+    return this.#valid(this.#disk.batches.get(batchId))
   }
 
   recordSplit(batchId: string, range: string, repair: number): boolean {
-    const batch = this.#batch(batchId)
+    const batch = this.read(batchId)
     if (batch?.state !== 'claimed') return false
     if (batch.repairs !== repair) throw new Error('another repair has begun')
-    this.#disk.batches.set(batchId, { ...batch, splits: new Set([...batch.splits, range]) })
+    this.#change(batchId, { ...batch, splits: new Set([...batch.splits, range]) })
     return true
   }
 
   beginRepair(batchId: string, workerId: string): BatchRepair | undefined {
-    const { leases, batches } = this.#disk
+    const { leases } = this.#disk
     const owner = this.#valid(leases.get(batchId))
     if (owner !== undefined && owner !== workerId) return undefined
     leases.set(batchId, { value: workerId, untilMs: this.#nowMs + LEASE_TTL_MS })
-    const batch = this.#batch(batchId)
+    const batch = this.read(batchId)
     if (batch === undefined) return { number: 0, splits: new Set() }
     const repairs = batch.repairs + 1
-    batches.set(batchId, { ...batch, repairs })
+    this.#change(batchId, { ...batch, repairs })
     return { number: repairs, splits: batch.splits }
   }
 
@@ -245,23 +239,18 @@ export class SimulatedRedis {
     repair: number | undefined,
     tokens: ReadonlyMap<string, string>,
   ): boolean {
-    const batch = this.#batch(id)
+    const batch = this.read(id)
     if (batch?.state === 'claimed' && batch.repairs !== repair) return false
     if (batch?.state === 'claimed') this.#count(rows)
     for (const [jobId, token] of tokens) {
       const job = this.#disk.jobs.get(jobId)
-      // A job that waits again or has failed is left there, and one that another worker has locked is left to that worker.
+      // A job that waits again or has failed stays there. A job that another worker has locked is left to that worker.
       if (job?.lock === undefined || (this.#isLocked(job) && job.lock.token !== token)) continue
       this.#disk.jobs.delete(jobId)
     }
     const ttlMs = members.some((member) => this.#disk.jobs.has(member)) ? CONFIRMED_TTL_MS : RELEASED_TTL_MS
     const untilMs = this.#nowMs + ttlMs
-    if (batch !== undefined)
-      this.#disk.batches.set(id, {
-        ...batch,
-        state: 'confirmed',
-        expiresAtMs: Math.min(batch.expiresAtMs, untilMs),
-      })
+    if (batch !== undefined) this.#change(id, { ...batch, state: 'confirmed' }, untilMs)
     for (const member of members) {
       const owner = this.#disk.owners.get(member)
       if (owner?.value === id)
@@ -283,9 +272,10 @@ export class SimulatedRedis {
     return this.#time.nowMs + this.#clockOffsetMs
   }
 
-  #batch(id: string): Batch | undefined {
-    const batch = this.#disk.batches.get(id)
-    return batch !== undefined && batch.expiresAtMs > this.#nowMs ? batch : undefined
+  /** Changes the record of a batch, which is never kept longer than before. */
+  #change(id: string, value: BatchRecord, untilMs = Number.POSITIVE_INFINITY): void {
+    const { batches } = this.#disk
+    batches.set(id, { value, untilMs: Math.min(untilMs, batches.get(id)?.untilMs ?? untilMs) })
   }
 
   #valid<T>(entry: Expiring<T> | undefined): T | undefined {

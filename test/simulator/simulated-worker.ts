@@ -10,7 +10,7 @@ import { type ShardDependencies, type ShardQueue, startShard } from '../../apps/
 import { observeQueries, WorkerEvents } from '../../apps/worker/src/worker-events.ts'
 import type { SimulatedClickHouse } from './simulated-clickhouse.ts'
 import type { Link, SimulatedProcess } from './simulated-process.ts'
-import type { SimulatedRedis } from './simulated-redis.ts'
+import { LOCK_MS, type SimulatedRedis } from './simulated-redis.ts'
 
 /** Longer intervals than in production. Most of the time nothing is waiting, and each round is an event. */
 const fetchLimits = {
@@ -20,7 +20,6 @@ const fetchLimits = {
   failedIntervalMs: 3_000,
   chunksPerRoundMax: 3,
 } as const
-export const LOCK_MS = 30_000
 const STALLED_CHECK_MS = 10_000
 const logger = createLogger('simulator', 'silent')
 
@@ -37,7 +36,7 @@ export interface SimulatedWorkerOptions {
 
 export interface SimulatedWorker {
   readonly process: SimulatedProcess
-  /** Chunks in hand. */
+  /** The chunks that it holds. */
   readonly heldChunks: number
 }
 
@@ -125,7 +124,6 @@ export function startSimulatedWorker(options: SimulatedWorkerOptions): Simulated
 
 function simulatedQueue({ process, redis, toRedis: link }: SimulatedWorkerOptions): ShardQueue {
   const held = new Map<string, string>()
-  let fetches = 0
   const toRedis = <T>(name: string, run: () => T): Promise<T> => process.request(name, run, link)
   const tokensOf = (ids: readonly string[]): Map<string, string> =>
     new Map(ids.flatMap((id) => (held.has(id) ? [[id, held.get(id) ?? '']] : [])))
@@ -136,7 +134,7 @@ function simulatedQueue({ process, redis, toRedis: link }: SimulatedWorkerOption
     for (const id of ids) held.delete(id)
   }
   void repeat(process, LOCK_MS / 4, async () => {
-    if (held.size > 0) await toRedis('renew', () => redis.renew(new Map(held), LOCK_MS))
+    if (held.size > 0) await toRedis('renew', () => redis.renew(new Map(held)))
   })
   void repeat(process, STALLED_CHECK_MS, () => toRedis('requeue stalled', () => redis.requeueStalled()))
   return {
@@ -154,12 +152,10 @@ function simulatedQueue({ process, redis, toRedis: link }: SimulatedWorkerOption
     },
     consumer: {
       fetch: async (count, { isBusy }) => {
-        fetches += 1
-        const token = `${process.name}:${fetches}`
-        const result = await toRedis('fetch', () => redis.fetch(process.name, token, count, isBusy, LOCK_MS))
+        const result = await toRedis('fetch', () => redis.fetch(process.name, count, isBusy))
         if (result === 'taken') return { turn: 'taken' }
         const chunks = result.chunks.filter(({ id }) => !held.has(id))
-        for (const { id } of result.chunks) held.set(id, token)
+        for (const [id, token] of result.tokens) held.set(id, token)
         return { turn: 'mine', chunks, hasMore: result.hasMore }
       },
       load: (ids) => toRedis('load', () => redis.load(ids)),

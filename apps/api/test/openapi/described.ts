@@ -71,7 +71,8 @@ const framing: ReadonlySet<string> = new Set([
 export class Described {
   readonly document: Document
   readonly #ajv: Ajv2020
-  readonly #validators = new Map<string, ValidateFunction>()
+  readonly #validators = new WeakMap<object, ValidateFunction>()
+  readonly #ofAnswers = new WeakMap<object, ValidateFunction>()
 
   constructor(document: Document) {
     this.document = document
@@ -96,13 +97,13 @@ export class Described {
 
   /** The errors of a value under a schema of the document. */
   faults(schema: object, value: unknown): unknown[] {
-    return this.#run(standalone(schema), value)
+    return this.#run(this.#validators, schema, standalone, value)
   }
 
   /** The errors of an answer under a schema. Undocumented fields are errors. */
   faultsOfAnswer(schema: object, value: unknown): unknown[] {
-    const closed = { type: 'object', allOf: [standalone(schema)], unevaluatedProperties: false }
-    return this.#run(closed, value)
+    const closed = () => ({ type: 'object', allOf: [standalone(schema)], unevaluatedProperties: false })
+    return this.#run(this.#ofAnswers, schema, closed, value)
   }
 
   /** The parts of an answer that an operation does not document: status, media type, body or headers. */
@@ -130,10 +131,15 @@ export class Described {
     return this.faults(schema, schema.type === 'integer' ? Number(value) : value)
   }
 
-  #run(schema: object, value: unknown): unknown[] {
-    const key = JSON.stringify(schema)
-    const validate = this.#validators.get(key) ?? this.#ajv.compile(schema)
-    this.#validators.set(key, validate)
+  /** @param change of the schema, before it is compiled */
+  #run(
+    compiled: WeakMap<object, ValidateFunction>,
+    schema: object,
+    change: (schema: object) => object,
+    value: unknown,
+  ): unknown[] {
+    const validate = compiled.get(schema) ?? this.#ajv.compile(change(schema))
+    compiled.set(schema, validate)
     return validate(value) ? [] : (validate.errors ?? [])
   }
 }

@@ -2,16 +2,47 @@ import { eventually, postLogs } from '@sluice/harness'
 import { readAccounts, type Samples, scrape, sumOf } from '@sluice/harness/metrics'
 import { startTestInstallation } from '@sluice/harness/test-installation'
 import type { Installation } from '@sluice/local'
+import { readProcesses } from '@sluice/ops'
+import { queueNames } from '@sluice/queue'
+import { connectRedis, type RedisConnection } from '@sluice/runtime'
 import { readFile } from 'node:fs/promises'
+import { connect } from 'node:net'
+import { hostname } from 'node:os'
+import { zstdDecompressSync } from 'node:zlib'
 import { afterAll, beforeAll, expect, it } from 'vitest'
+import { runStatus } from './sluice-command.ts'
 
 let installation: Installation
+let redis: RedisConnection
 
 beforeAll(async () => {
   installation = await startTestInstallation({ api: { environment: { METRICS_PROJECTS_MAX: '10' } } })
+  redis = connectRedis(installation.redisUrl, { failFast: false })
 })
 
-afterAll(() => installation?.stop())
+afterAll(async () => {
+  redis?.disconnect()
+  await installation?.stop()
+})
+
+it('`sluice status` shows both processes, and the lag of what was stored', async () => {
+  expect((await postLogs(installation, { level: 'info', message: 'm' })).status).toBe(202)
+  await eventually(async () => {
+    const { status, code } = await runStatus(installation)
+    expect(code).toBe(0)
+    expect(status).toMatchObject({
+      queue: { rows: 0, waiting: 0, inHand: 0, failed: 0, rates: { added: 0, inserted: 0 } },
+      deadLetters: { total: 0, today: 0 },
+      lag: { chunks: 1, meanS: expect.any(Number) as number, maxS: expect.any(Number) as number },
+      processes: [
+        { role: 'api', host: hostname(), pid: installation.processes.api.pid },
+        { role: 'worker', host: hostname(), pid: installation.processes.worker.pid, chunksHeld: 0 },
+      ],
+      errors: [],
+    })
+  })
+  for (const { notReady } of await readProcesses(redis, installation.prefix)) expect(notReady).toBeUndefined()
+})
 
 const pages = (): Promise<Samples[]> => Promise.all(Object.values(installation.opsUrls).map(scrape))
 const entry = { level: 'info', message: 'hello' }
@@ -66,4 +97,51 @@ it('exports what docs/metrics.md describes, and describes what it exports', asyn
   expect(
     [...exported].filter((name) => name?.startsWith('sluice_') === true && !described.has(name)),
   ).toEqual([])
+})
+
+const SECRET = 'hunter2-in-a-message'
+
+it('no page of the ops server has a part of a chunk that waits', async () => {
+  installation.processes.worker.kill('SIGSTOP')
+  try {
+    expect((await postLogs(installation, { level: 'info', message: SECRET })).status).toBe(202)
+    const names = queueNames(installation.prefix)
+    const id = (await redis.lindex(names.waitKey, 0)) ?? ''
+    const { frame } = JSON.parse((await redis.hget(names.jobKey(id), 'data')) ?? '') as { frame: string }
+    expect(zstdDecompressSync(Buffer.from(frame, 'base64')).toString()).toContain(SECRET)
+    for (const path of ['/readyz', '/metrics', '/overload']) {
+      const text = await (await fetch(`${installation.opsUrls.api}${path}`)).text()
+      for (const secret of [
+        SECRET,
+        Buffer.from(SECRET).toString('base64').slice(2, 20),
+        frame,
+        frame.slice(16, 32),
+      ])
+        expect(text).not.toContain(secret)
+    }
+  } finally {
+    installation.processes.worker.kill('SIGCONT')
+  }
+})
+
+/** More than the default of Node, which is 511. */
+const CLIENTS = 1_500
+
+it('clients can connect although the process is too busy to accept them', async () => {
+  const { processes, apiUrl } = installation
+  processes.api.kill('SIGSTOP')
+  const port = Number(new URL(apiUrl).port)
+  let connected = 0
+  const sockets = Array.from({ length: CLIENTS }, () =>
+    connect(port, '127.0.0.1', () => {
+      connected += 1
+    }).on('error', () => undefined),
+  )
+  const systemMax = Number(await readFile('/proc/sys/net/core/somaxconn', 'utf8'))
+  try {
+    await eventually(async () => expect(connected).toBeGreaterThanOrEqual(Math.min(CLIENTS, systemMax)))
+  } finally {
+    for (const socket of sockets) socket.destroy()
+    processes.api.kill('SIGCONT')
+  }
 })
