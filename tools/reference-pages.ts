@@ -153,7 +153,7 @@ function apiPage(): string {
     `\`Content-Encoding\` may be ${encodings}. A request has at most ${number(limits.entriesPerRequestMax)} entries and ` +
       `${number(limits.bodyBytesMax)} bytes after decoding. With an \`Idempotency-Key\` header (1–255 visible ASCII characters) the ` +
       'client may retry the request, and it is stored once: see [idempotency.md](idempotency.md). OTLP has other limits: see ' +
-      '[sources/otlp.md](sources/otlp.md).',
+      '[opentelemetry.md](sources/opentelemetry.md#otlp).',
     '## Entry',
     table(['Field', 'Type', 'Required', 'Values', 'Meaning'], entryRows()),
     'Other fields are stored in `metadata` under their own names, unless `metadata` already has the name. `null` means absent. Values are ' +
