@@ -48,7 +48,7 @@ describe.each(alerts.map((rule) => [rule.alert, rule] as const))('%s', (name, ru
 
 it('the runbook describes only alerts that exist', () => {
   const described = [...runbook.matchAll(/^## (Sluice\w+)$/gm)].map(([, name]) => name)
-  expect(described.toSorted()).toEqual(alerts.map(({ alert }) => alert).toSorted())
+  expect(new Set(described)).toEqual(new Set(alerts.map(({ alert }) => alert)))
 })
 
 it('all metrics of rules and dashboards are documented or recorded', () => {
@@ -60,6 +60,7 @@ it('all metrics of rules and dashboards are documented or recorded', () => {
   ]
   expect(expressions.length).toBeGreaterThan(90)
   const names = new Set(expressions.flatMap(metricsIn))
+  expect(names.size).toBeGreaterThan(50)
   const unknown = [...names].filter((name) => name !== 'up' && !recorded.has(name) && !isDocumented(name))
   expect(unknown).toEqual([])
 })
