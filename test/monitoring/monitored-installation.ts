@@ -20,7 +20,7 @@ export interface SenderOptions {
   readonly apiUrl?: string
 }
 
-/** Sends until it is stopped, whatever the answers are. */
+/** Sends until it is stopped, whatever the responses are. */
 export interface Sender {
   stop(): Promise<void>
 }

@@ -39,7 +39,7 @@ const acknowledgements = [
   graph(
     'Adding a chunk to the queue',
     's',
-    'From the first attempt to the answer of Redis. It fails after 1.8 s.',
+    'From the first attempt to the response of Redis. It fails after 1.8 s.',
     ...quantiles('sluice_chunk_add_duration_seconds', 'result="ok"'),
     { legend: 'p50 of errors', expr: quantile(0.5, 'sluice_chunk_add_duration_seconds', 'result="error"') },
   ),

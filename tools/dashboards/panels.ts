@@ -43,7 +43,7 @@ export const of = (metric: string, matchers = ''): string =>
 export const rate = (metric: string, matchers = ''): string =>
   `rate(${of(metric, matchers)}[$__rate_interval])`
 export const sumRate = (metric: string, matchers = ''): string => `sum(${rate(metric, matchers)})`
-export const sumRateBy = (label: string, metric: string, matchers = ''): string =>
+const sumRateBy = (label: string, metric: string, matchers = ''): string =>
   `sum by (${label}) (${rate(metric, matchers)})`
 export const quantile = (share: number, metric: string, matchers = ''): string =>
   `histogram_quantile(${share}, ${sumRateBy('le', `${metric}_bucket`, matchers)})`

@@ -19,7 +19,7 @@ export interface Target {
   readonly slowConnections: number
 }
 
-/** Opens connections and attacks. Resolves when all is sent that does not follow from answers. */
+/** Opens connections and attacks. Resolves when all is sent that does not follow from responses. */
 export type Attack = (target: Target) => Promise<void>
 
 /** Less than the backlog of the server. */
@@ -78,7 +78,7 @@ export const attacks: Readonly<Record<string, Attack>> = {
       index % 2 === 0
         ? postHead(target.key, [`X-Note: ${'a'.repeat(SLOW_BYTES)}`]).slice(0, -4)
         : postHead(target.key, [`Content-Length: ${SLOW_BYTES * 2}`]) + ' '.repeat(SLOW_BYTES)
-    // All of them in one turn would be another attack, on the operating system: see docs/overload.md.
+    // All of them at once would be another attack, on the operating system: see docs/overload.md.
     const slow: Socket[][] = []
     while (slow.length < target.slowConnections / OPENED_AT_ONCE && !target.over.aborted) {
       const opened = await open(target, OPENED_AT_ONCE)
@@ -105,7 +105,7 @@ function drawCostlyBodies(): Buffer[] {
   )
 }
 
-/** Sends the next request on each connection soon after an answer. */
+/** Sends the next request on each connection soon after a response. */
 async function repeat(
   target: Target,
   connections: number,

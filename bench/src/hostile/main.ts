@@ -101,7 +101,7 @@ cores that the host gave to other machines: ${stolenCores.toFixed(2)}`)
   }
 }
 
-/** Prints the rate of each minute, and the most memory and the slowest answer until its end. */
+/** Prints the rate of each minute, and the most memory and the slowest response until its end. */
 function reportEachMinute({ mostMb }: MemoryWatch): (progress: Progress) => void {
   console.log('minute   entries/s   most MB   slowest ms')
   let [minute, acceptedBefore] = [0, 0]

@@ -30,16 +30,17 @@ export async function startSilent(): Promise<Target> {
 
 /** An API that accepts everything and stores nothing. */
 export async function startAnswering(): Promise<Target> {
-  const accept = async (request: IncomingMessage, response: ServerResponse): Promise<void> => {
-    const { logs } = JSON.parse(decode(await buffer(request), request.headers['content-encoding'])) as {
-      readonly logs: readonly unknown[]
-    }
-    response
-      .writeHead(202, { 'content-type': 'application/json' })
-      .end(JSON.stringify({ success: true, accepted: logs.length, rejected: 0 }))
-  }
   const server = createHttpServer((request, response) => void accept(request, response))
   return { url: await listen(server), apiKey }
+}
+
+async function accept(request: IncomingMessage, response: ServerResponse): Promise<void> {
+  const { logs } = JSON.parse(decode(await buffer(request), request.headers['content-encoding'])) as {
+    readonly logs: readonly unknown[]
+  }
+  response
+    .writeHead(202, { 'content-type': 'application/json' })
+    .end(JSON.stringify({ success: true, accepted: logs.length, rejected: 0 }))
 }
 
 function decode(bytes: Buffer, encoding: string | undefined): string {

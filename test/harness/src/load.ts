@@ -22,7 +22,7 @@ const loadLimits = {
   /** A client with this many requests in flight sends no more. They would only pile up in front of a frozen API. */
   requestsInFlightMax: 100,
   singleShare: 0.5,
-  /** The share of requests with an idempotency key. They are retried until the answer is final. */
+  /** The share of requests with an idempotency key. They are retried until the response is final. */
   keyedShare: 0.3,
   retryIntervalMs: 200,
   /** Longer than the restart of any process. After that the client gives up. */
@@ -41,7 +41,7 @@ const loadLimits = {
 const RATE_LIMITED = 429
 
 /**
- * Several clients that send at a constant rate whatever the answers are, and record the
+ * Several clients that send at a constant rate whatever the responses are, and record the
  * outcome of each entry. Only requests with an idempotency key are ever sent twice. An entry that is stored twice was
  * therefore duplicated by Sluice.
  */
@@ -60,7 +60,7 @@ export class Load {
     this.#running ??= Promise.all(this.#clients.map((client) => client.run(this.#stopping.signal)))
   }
 
-  /** Stops sending, and resolves when every request has an answer or was given up. */
+  /** Stops sending, and resolves when every request has a response or was given up. */
   async stop(): Promise<void> {
     this.#stopping.abort()
     await this.#running
@@ -104,18 +104,18 @@ class Client {
 
   async #sendSingle(numbers: readonly number[]): Promise<void> {
     const { journal } = this.#options
-    const answer = await this.#post(JSON.stringify(this.#makeEntry(numbers[0] ?? 0)))
-    if (answer?.status === 202) journal.settle(numbers, 'acknowledged')
-    else this.#settleFailed(numbers, answer)
+    const response = await this.#post(JSON.stringify(this.#makeEntry(numbers[0] ?? 0)))
+    if (response?.status === 202) journal.settle(numbers, 'acknowledged')
+    else this.#settleFailed(numbers, response)
   }
 
   async #sendBatch(numbers: readonly number[]): Promise<void> {
     const { journal } = this.#options
-    const answer = await this.#post(
+    const response = await this.#post(
       JSON.stringify({ logs: numbers.map((number) => this.#makeEntry(number)) }),
     )
-    if (answer?.status !== 202) return this.#settleFailed(numbers, answer)
-    const { accepted, rejected, errors = [] } = answer.body as BatchAnswer
+    if (response?.status !== 202) return this.#settleFailed(numbers, response)
+    const { accepted, rejected, errors = [] } = response.body as BatchResponse
     const indexes = new Set(errors.map(({ index }) => index))
     const settled = Map.groupBy(numbers.keys(), (index) => (indexes.has(index) ? 'rejected' : 'acknowledged'))
     for (const [outcome, members] of settled) {
@@ -125,12 +125,12 @@ class Client {
       )
     }
     if (rejected !== indexes.size || accepted + rejected !== numbers.length) {
-      throw new Error(`the counts in the answer to a batch do not add up: ${answer.text}`)
+      throw new Error(`the counts in the response to a batch do not add up: ${response.text}`)
     }
   }
 
-  #settleFailed(numbers: readonly number[], answer: LogsResponse | undefined): void {
-    const status = answer?.status ?? 0
+  #settleFailed(numbers: readonly number[], response: LogsResponse | undefined): void {
+    const status = response?.status ?? 0
     this.#options.journal.settle(numbers, status >= 500 ? 'refused' : status >= 400 ? 'rejected' : 'unknown')
   }
 
@@ -156,27 +156,28 @@ class Client {
     return new Date(fromMs + this.#options.random() * (toMs - fromMs)).toISOString()
   }
 
-  /** Undefined when no complete answer arrived. */
+  /** Undefined when no complete response arrived. */
   async #post(body: string): Promise<LogsResponse | undefined> {
     const { random } = this.#options
     return random() < loadLimits.keyedShare ? this.#postKeyed(body) : this.#tryPost(body)
   }
 
-  /** Retries until the answer is final, or it is time to give up. */
+  /** Retries until the response is final, or it is time to give up. */
   async #postKeyed(body: string): Promise<LogsResponse | undefined> {
     const { random } = this.#options
     const key = randomUUID()
     const giveUpAtMs = performance.now() + loadLimits.retryForMs
-    let answer = await this.#tryPost(body, key)
-    while ((answer === undefined || answer.status >= 500) && performance.now() < giveUpAtMs) {
+    let response = await this.#tryPost(body, key)
+    while ((response === undefined || response.status >= 500) && performance.now() < giveUpAtMs) {
       await pause(loadLimits.retryIntervalMs)
-      answer = await this.#tryPost(body, key)
+      response = await this.#tryPost(body, key)
     }
-    if (answer?.status === 202 && random() < loadLimits.repeatedShare) await this.#repeat(body, key, answer)
-    return answer
+    if (response?.status === 202 && random() < loadLimits.repeatedShare)
+      await this.#repeat(body, key, response)
+    return response
   }
 
-  /** @throws when the answer is not that of the first request, or not a replay although the request had rows */
+  /** @throws when the response is not that of the first request, or not a replay although the request had rows */
   async #repeat(body: string, key: string, first: LogsResponse): Promise<void> {
     const again = await this.#tryPost(body, key)
     // A replay costs entries of the rate limit, too.
@@ -187,14 +188,14 @@ class Client {
     }
   }
 
-  /** Sends once. Undefined when no complete answer arrived. */
+  /** Sends once. Undefined when no complete response arrived. */
   async #tryPost(body: string, idempotencyKey?: string): Promise<LogsResponse | undefined> {
     const { journal, apiUrls, random, apiKey } = this.#options
     const headers = idempotencyKey === undefined ? {} : { 'idempotency-key': idempotencyKey }
     try {
-      const answer = await postLogs({ apiUrl: pick(random, apiUrls), apiKey }, body, headers)
-      journal.countAnswer(isReplay(answer) ? `${answer.status} replayed` : String(answer.status))
-      return answer
+      const response = await postLogs({ apiUrl: pick(random, apiUrls), apiKey }, body, headers)
+      journal.countAnswer(isReplay(response) ? `${response.status} replayed` : String(response.status))
+      return response
     } catch (error) {
       // `fetch` has the error of the connection as its cause.
       const { name, cause } = error as Error
@@ -204,7 +205,7 @@ class Client {
   }
 }
 
-interface BatchAnswer {
+interface BatchResponse {
   readonly accepted: number
   readonly rejected: number
   readonly errors?: readonly { readonly index: number }[]
@@ -212,7 +213,7 @@ interface BatchAnswer {
 
 /** Whether entries of a request were accepted. Otherwise it has no idempotency record. */
 function hasRows({ body }: LogsResponse): boolean {
-  const { accepted } = body as Partial<BatchAnswer>
+  const { accepted } = body as Partial<BatchResponse>
   return accepted !== 0
 }
 
