@@ -18,7 +18,6 @@ async function readDocuments(): Promise<{ path: string; text: string }[]> {
     'CHANGELOG.md',
     'SECURITY.md',
     'packages/client/README.md',
-    'packages/client/examples/browser-proxy/README.md',
     'packages/pino-transport/README.md',
     'packages/row-scanner/README.md',
     ...pages.map((page) => `docs/${page}`),

@@ -120,12 +120,12 @@ function allowed({ type, minimum, maximum, enum: choices }: Setting): string {
 function apiPage(): string {
   const encodings = contentEncodings.map((encoding) => `\`${encoding}\``).join(', ')
   return page('HTTP API', [
-    'The request, the answers and every error code, for authors of clients. A running API serves the same ' +
+    'The request, the responses and every error code, for authors of clients. A running API serves the same ' +
       'reference as an OpenAPI 3.1 document at `/openapi.json`, and as a page at `/docs`. Connections, timeouts and proxies are in [http.md](http.md).',
     '## Request',
     '`POST /v1/logs` (or `/api/v1/logs`) with `Authorization: Bearer <API key>` and one of these bodies:',
     table(
-      ['Content-Type', 'Body', 'Answer'],
+      ['Content-Type', 'Body', 'Response'],
       [
         [
           '`application/json`',
@@ -153,16 +153,16 @@ function apiPage(): string {
     `\`Content-Encoding\` may be ${encodings}. A request has at most ${number(limits.entriesPerRequestMax)} entries and ` +
       `${number(limits.bodyBytesMax)} bytes after decoding. With an \`Idempotency-Key\` header (1–255 visible ASCII characters) the ` +
       'client may retry the request, and it is stored once: see [idempotency.md](idempotency.md). OTLP has other limits: see ' +
-      '[sources/otlp.md](sources/otlp.md).',
+      '[opentelemetry.md](sources/opentelemetry.md#otlp).',
     '## Entry',
     table(['Field', 'Type', 'Required', 'Values', 'Meaning'], entryRows()),
     'Other fields are stored in `metadata` under their own names, unless `metadata` already has the name. `null` means absent. Values are ' +
       'never converted or truncated: an invalid entry is rejected. Characters are Unicode code points.',
     '## Errors',
-    'Every answer other than 2xx, except to Protocol Buffers, is a problem document (RFC 9457, `application/problem+json`) with `type`, `title`, `status`, `detail`, ' +
+    'Every response other than 2xx, except to Protocol Buffers, is a problem document (RFC 9457, `application/problem+json`) with `type`, `title`, `status`, `detail`, ' +
       '`code`, `requestId` and, where fields are invalid, `errors`. Clients may rely on `code`. A request that is answered with 4xx, or ' +
-      'with a 503 other than `queue_unavailable`, adds nothing to the queue. After `queue_unavailable`, or without an answer, its entries ' +
-      'are queued once, in part or not at all: retry with the same `Idempotency-Key`. The causes of a 503 are in [overload.md](overload.md#answer-to-the-client).',
+      'with a 503 other than `queue_unavailable`, adds nothing to the queue. After `queue_unavailable`, or without a response, its entries ' +
+      'are queued once, in part or not at all: retry with the same `Idempotency-Key`. The causes of a 503 are in [overload.md](overload.md#response-to-the-client).',
     table(
       ['Status', '`code`', 'Meaning'],
       Object.entries(problems)

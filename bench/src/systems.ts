@@ -29,7 +29,7 @@ export interface System {
   readonly clickhouse: ClickHouseAccess
   readonly redisUrl: string
   readonly worker: SupervisedProcess
-  /** The current process ids of each role. A restarted worker has a new one, one that was stopped has none. */
+  /** The current process ids of each role. A restarted worker has a new one, a stopped worker none. */
   pids(): Roles<readonly number[]>
 }
 

@@ -1,16 +1,15 @@
-import { connectClickHouse } from '@sluice/clickhouse'
-import { pause, type Random } from '@sluice/harness'
+import { integer, pause, pick, type Random } from '@sluice/harness'
 import { readStored } from '@sluice/harness/audit'
-import { awaitInserts, drainQueue, isEmpty } from '@sluice/harness/drain'
+import { isEmpty } from '@sluice/harness/drain'
+import { Journal } from '@sluice/harness/journal'
+import { settle } from '@sluice/harness/settle'
 import { startTestInstallation } from '@sluice/harness/test-installation'
-import type { Installation } from '@sluice/local'
+import { type Installation, ProcessError, type SupervisedProcess } from '@sluice/local'
 import { queueNames } from '@sluice/queue'
 import { mkdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { startCollector } from '../sources/collector.ts'
-import { generate } from './generator.ts'
-import { writeFiles } from './files.ts'
-import { Killer } from './killer.ts'
+import { sendRecords, writeLines } from './feed.ts'
 
 export interface CollectorRunOptions {
   readonly records: number
@@ -26,7 +25,6 @@ export interface CollectorRunOptions {
 }
 
 export interface CollectorReport {
-  readonly records: number
   /** How often each process was killed. */
   readonly kills: Readonly<Record<string, number>>
   readonly seconds: number
@@ -44,19 +42,16 @@ export interface CollectorReport {
   readonly drops: number
 }
 
-const RECORDS_PER_REQUEST = 500
-const CONNECTIONS = 4
 /** The Collector waits up to 30 s between two attempts. */
 const STORED_DEADLINE_MS = 300_000
-const SETTLE_DEADLINE_MS = 60_000
+const STOP_DEADLINE_MS = 60_000
 /** As in the chaos test: the chunks of a killed worker are soon taken over. */
 const LOCK_DURATION_MS = 5_000
 const POLL_MS = 2_000
 const PROGRESS_RECORDS = 100_000
-const LABEL = 'collector'
-/** What the Collector logs. */
-const RETRY_LINE = 'Will retry the request after interval'
-const DROP_LINE = 'Dropping data'
+/** Between two kills: long enough for requests in all states, short enough for many kills. */
+const PAUSE_MS = { min: 300, max: 2_500 } as const
+const DOWN_MS = { min: 0, max: 1_500 } as const
 
 /** Sends records through a Collector while API and worker are killed, and counts what is stored. */
 export async function runCollector(options: CollectorRunOptions): Promise<CollectorReport> {
@@ -72,100 +67,76 @@ export async function runCollector(options: CollectorRunOptions): Promise<Collec
 
 async function runOn(installation: Installation, options: CollectorRunOptions): Promise<CollectorReport> {
   const { records, recordsPerSecond, isIdempotent, killsCollector, readsFiles, log } = options
-  const logFolder = join(installation.supervisor.dataDir, 'shop')
+  const { apiUrl, apiKey, redisUrl, prefix, clickhouse, processes, supervisor } = installation
+  const logFolder = join(supervisor.dataDir, 'shop')
   mkdirSync(logFolder)
-  const collector = await startCollector(installation.supervisor, {
+  const collector = await startCollector(supervisor, {
     example: readsFiles ? 'otel-collector/files.yaml' : 'otel-collector/config.yaml',
     replacements: {
-      'https://logs.example.com': installation.apiUrl,
+      'https://logs.example.com': apiUrl,
       ...(readsFiles ? { '/var/log/shop': logFolder } : {}),
       ...(isIdempotent ? {} : { '      Sluice-Idempotency: body\n': '' }),
     },
-    environment: { SLUICE_API_KEY: installation.apiKey },
+    environment: { SLUICE_API_KEY: apiKey },
   })
-  const { api, worker } = installation.processes
-  const killer = new Killer([api, worker, ...(killsCollector ? [collector.process] : [])], options.random)
+  const journal = new Journal('collector')
   const startedAtMs = performance.now()
-  let nextReport = PROGRESS_RECORDS
-  killer.start()
+  const stopping = new AbortController()
+  const victims = [processes.api, processes.worker, ...(killsCollector ? [collector.process] : [])]
+  const killing = killUntil(stopping.signal, victims, options.random)
   const progress = (done: number): void => {
-    if (done < nextReport) return
-    nextReport += PROGRESS_RECORDS
-    log(`${done} records are ${readsFiles ? 'written' : 'acknowledged'}; ${killer.count} kills`)
+    if (done % PROGRESS_RECORDS === 0) log(`${done} records are ${readsFiles ? 'written' : 'acknowledged'}`)
   }
-  const sending = {
-    label: LABEL,
-    records,
-    recordsPerRequest: RECORDS_PER_REQUEST,
-    recordsPerSecond,
-    progress,
-  }
+  const feed = { journal, records, recordsPerSecond, progress }
   const repeated = readsFiles
-    ? await writeFiles({ ...sending, file: join(logFolder, 'app.log') })
-    : await generate({ ...sending, url: collector.url, connections: CONNECTIONS })
-  await killer.stop()
-  await awaitStored(installation, records, (stored) => log(`${stored} records are stored`))
+    ? await writeLines({ ...feed, file: join(logFolder, 'app.log') }).then(() => 0)
+    : await sendRecords({ ...feed, url: collector.url })
+  stopping.abort()
+  const kills = await killing
+  const giveUpAtMs = performance.now() + STORED_DEADLINE_MS
+  for (let stored = 0; stored < records && performance.now() < giveUpAtMs; await pause(POLL_MS)) {
+    stored = (await readStored(clickhouse, journal.label)).size
+    log(`${stored} records are stored`)
+  }
   const seconds = Math.round((performance.now() - startedAtMs) / 1_000)
-  // The Collector ends only after its last answer. What it sends twice is stored by then.
-  await collector.process.stop({ deadlineMs: SETTLE_DEADLINE_MS })
-  await settle(installation)
+  // The Collector ends only after its last response. What it sends twice is stored by then.
+  await collector.process.stop({ deadlineMs: STOP_DEADLINE_MS })
+  const stores = { redisUrl, shards: [queueNames(prefix)], clickhouse }
+  const { queues, findings } = await settle(stores, journal)
+  if (!queues.every(isEmpty)) throw new Error(`the queue has jobs left: ${JSON.stringify(queues)}`)
+  const lines = readFileSync(collector.process.logFile, 'utf8').split('\n')
+  const logged = (message: string): number => lines.filter((line) => line.includes(message)).length
   return {
-    records,
-    kills: killer.kills,
+    kills,
     seconds,
-    ...compare(await readStored(installation.clickhouse, LABEL), records),
+    lost: findings.lost.length,
+    duplicated: findings.doubled.length,
+    additionalRows: findings.doubled.reduce((sum, { rows, deadLetters }) => sum + rows + deadLetters - 1, 0),
     repeated,
-    ...readCollectorLog(collector.process.logFile),
+    retries: logged('Will retry the request after interval'),
+    drops: logged('Dropping data'),
   }
 }
 
-/** Waits until this many different records are stored, or until the deadline. */
-async function awaitStored(
-  { clickhouse }: Installation,
-  records: number,
-  progress: (stored: number) => void,
-): Promise<void> {
-  const client = connectClickHouse(clickhouse, { requestTimeoutMs: SETTLE_DEADLINE_MS, connectionsMax: 1 })
-  try {
-    const giveUpAtMs = performance.now() + STORED_DEADLINE_MS
-    for (;;) {
-      const result = await client.query({
-        query: 'SELECT toUInt32(uniqExact(message)) AS stored FROM logs',
-        format: 'JSONEachRow',
-      })
-      const [{ stored } = { stored: 0 }] = await result.json<{ stored: number }>()
-      if (stored >= records || performance.now() > giveUpAtMs) return
-      progress(stored)
-      await pause(POLL_MS)
-    }
-  } finally {
-    await client.close()
+/** Kills one of the processes again and again, and starts it anew. @returns how often each was killed; all of them run then */
+async function killUntil(
+  over: AbortSignal,
+  victims: readonly SupervisedProcess[],
+  random: Random,
+): Promise<Record<string, number>> {
+  const kills: Record<string, number> = {}
+  while (!over.aborted) {
+    await pause(integer(random, PAUSE_MS.min, PAUSE_MS.max), over)
+    const victim = pick(random, victims)
+    await victim.stop({ signal: 'SIGKILL' })
+    const name = victim.name.replace(/-\d+$/, '')
+    kills[name] = (kills[name] ?? 0) + 1
+    await pause(integer(random, DOWN_MS.min, DOWN_MS.max), over)
+    await victim.start().catch(async (error: unknown) => {
+      // A start may fail once, for example because a killed process still holds a lock.
+      if (!(error instanceof ProcessError)) throw error
+      await victim.start()
+    })
   }
-}
-
-async function settle({ redisUrl, prefix, clickhouse }: Installation): Promise<void> {
-  const queue = await drainQueue(redisUrl, queueNames(prefix), SETTLE_DEADLINE_MS)
-  if (!isEmpty(queue)) throw new Error(`the queue has jobs left: ${JSON.stringify(queue)}`)
-  await awaitInserts(clickhouse)
-}
-
-function compare(
-  stored: Awaited<ReturnType<typeof readStored>>,
-  records: number,
-): Pick<CollectorReport, 'lost' | 'duplicated' | 'additionalRows'> {
-  let [lost, duplicated, additionalRows] = [0, 0, 0]
-  for (let number = 0; number < records; number += 1) {
-    const { rows, deadLetters } = stored.get(number) ?? { rows: 0, deadLetters: 0 }
-    const copies = rows + deadLetters
-    if (copies === 0) lost += 1
-    if (copies > 1) duplicated += 1
-    additionalRows += Math.max(0, copies - 1)
-  }
-  return { lost, duplicated, additionalRows }
-}
-
-function readCollectorLog(file: string): Pick<CollectorReport, 'retries' | 'drops'> {
-  const lines = readFileSync(file, 'utf8').split('\n')
-  const count = (text: string): number => lines.filter((line) => line.includes(text)).length
-  return { retries: count(RETRY_LINE), drops: count(DROP_LINE) }
+  return kills
 }

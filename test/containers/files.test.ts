@@ -5,6 +5,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { describe, expect, it } from 'vitest'
+import { parse } from 'yaml'
 import { nodeOptions } from '../../packages/local/src/apps.ts'
 
 const root = new URL('../../', import.meta.url)
@@ -54,91 +55,63 @@ it('Compose and the container tests use the same images', async () => {
   for (const image of [node, ...Object.values(officialImages)]) expect(check).toContain(image)
 })
 
-/** The services of docker-compose.yml as text, each with the lines of the block that it merges. */
-async function readServices(): Promise<ReadonlyMap<string, string>> {
-  const compose = await read('docker-compose.yml')
-  const blocks = new Map(
-    [...compose.matchAll(/^x-[a-z]+: &([a-z]+)\n((?: .*\n|\n)*)/gm)].map(([, name, text = '']) => [
-      name,
-      text,
-    ]),
-  )
-  const [, services = ''] = /^services:\n([^]*?)^volumes:/m.exec(compose) ?? []
-  return new Map(
-    services.split(/^ {2}(?=[a-z-]+:$)/m).flatMap((text): [string, string][] => {
-      const [, name] = /^([a-z-]+):\n/.exec(text) ?? []
-      const [, merged] = /^ {4}<<: \*([a-z]+)$/m.exec(text) ?? []
-      return name === undefined ? [] : [[name, (blocks.get(merged) ?? '') + text]]
-    }),
-  )
+interface Service {
+  readonly [name: string]: unknown
+  readonly ports?: readonly string[]
+  readonly volumes?: readonly string[]
+  readonly depends_on?: Readonly<Record<string, unknown>>
+}
+
+const { services } = parse(await read('docker-compose.yml'), { merge: true }) as {
+  readonly services: Readonly<Record<string, Service>>
 }
 
 describe('every service of Compose', () => {
-  const others = ['redis', 'clickhouse', 'proxy', 'prometheus', 'grafana']
-  const names = ['migrate', 'api', 'worker', 'cli', ...others]
+  /** Those that give each volume to its user. */
   const owners = ['volumes', 'monitoring-volumes']
+  /** With a volume: the service that must have ended before. */
+  const ownerOf = {
+    redis: 'volumes',
+    clickhouse: 'volumes',
+    prometheus: 'monitoring-volumes',
+    grafana: 'monitoring-volumes',
+  }
 
-  it.each([...names, ...owners])('%s has limits of privileges, memory and processes', async (name) => {
-    const service = (await readServices()).get(name)
-    for (const line of [
-      /^ +cap_drop: \[ALL\]$/m,
-      /^ +security_opt: \['no-new-privileges:true'\]$/m,
-      /^ +mem_limit: \S+$/m,
-      /^ +pids_limit: \d+$/m,
-    ])
-      expect(service).toMatch(line)
-    expect(service).not.toMatch(/^ +privileged:/m)
+  it.each(Object.entries(services))('%s has limits of privileges, memory and processes', (name, service) => {
+    expect(service).toMatchObject({ cap_drop: ['ALL'], security_opt: ['no-new-privileges:true'] })
+    expect(service['mem_limit']).toBeTruthy()
+    expect(service['pids_limit']).toBeGreaterThan(0)
+    expect(service['privileged']).toBeUndefined()
+    const isOwner = owners.includes(name)
+    expect(service['cap_add']).toEqual(isOwner ? ['CHOWN'] : undefined)
+    expect(service['network_mode']).toBe(isOwner ? 'none' : undefined)
+    expect(service['read_only']).toBe(name === 'clickhouse' ? undefined : true)
   })
 
-  it('has no capability, except the one that gives the volumes to their users', async () => {
-    const services = await readServices()
-    for (const name of names) expect(services.get(name)).not.toMatch(/^ +cap_add:/m)
-    for (const name of owners) {
-      expect(services.get(name)).toMatch(/^ +cap_add: \[CHOWN\]$/m)
-      expect(services.get(name)).toMatch(/^ +network_mode: none$/m)
-    }
-  })
-
-  it('is published only on the loopback address, and the API only through the proxy', async () => {
-    const published = [...(await readServices())].flatMap(([name, service]) =>
-      [...service.matchAll(/^ +ports: \['(.*)'\]$/gm)].map(([, port = '']): [string, string] => [name, port]),
-    )
-    expect(published.map(([name]) => name).toSorted()).toEqual([
-      'clickhouse',
-      'grafana',
-      'prometheus',
-      'proxy',
-    ])
-    for (const [, port] of published) expect(port).toMatch(/^(127\.0\.0\.1:|\$\{[A-Z_]+:-127\.0\.0\.1:)/)
-  })
-
-  it('starts after it has its volume, and Docker does not change the owner', async () => {
-    const services = await readServices()
-    const owner = {
-      redis: 'volumes',
-      clickhouse: 'volumes',
-      prometheus: 'monitoring-volumes',
-      grafana: 'monitoring-volumes',
-    }
-    for (const [name, condition] of Object.entries(owner)) {
-      expect(services.get(name)).toMatch(new RegExp(`[ '-]${name}-data:[a-z/]+:nocopy\\b`))
-      expect(services.get(name)).toContain(
-        `\n      ${condition}: { condition: service_completed_successfully }\n`,
-      )
-      expect(services.get(condition)).toMatch(new RegExp(`'${name}-data:[a-z/]+:nocopy'`))
-    }
-  })
-
-  it('is one of those, and none that goes on is root: the images of others may start as root by default', async () => {
-    const services = await readServices()
-    expect([...services.keys()].toSorted()).toEqual([...owners, ...names].toSorted())
-    for (const name of others) expect(services.get(name)).toMatch(/^ +user: '[1-9]\d*:\d+'$/m)
+  it('is known here, and no image of others goes on as root', async () => {
+    const foreign = [...Object.keys(ownerOf), 'proxy']
+    const own = ['migrate', 'api', 'worker', 'cli']
+    expect(new Set(Object.keys(services))).toEqual(new Set([...owners, ...foreign, ...own]))
+    for (const name of foreign) expect(services[name]?.['user']).toMatch(/^[1-9]\d*:\d+$/)
     expect(await read('Dockerfile')).toMatch(/^USER 1000:1000$/m)
   })
 
-  it('has a read-only root file system, except ClickHouse', async () => {
-    for (const [name, service] of await readServices())
-      expect(/^ +read_only: true$/m.test(service)).toBe(name !== 'clickhouse')
+  it('is published only on the loopback address, and the API only through the proxy', () => {
+    const published = Object.entries(services).filter(([, { ports }]) => ports !== undefined)
+    expect(new Set(published.map(([name]) => name))).toEqual(
+      new Set(['clickhouse', 'grafana', 'prometheus', 'proxy']),
+    )
+    for (const port of published.flatMap(([, { ports = [] }]) => ports))
+      expect(port).toMatch(/^(127\.0\.0\.1:|\$\{[A-Z_]+:-127\.0\.0\.1:)/)
+  })
+
+  it.each(Object.entries(ownerOf))('%s starts after %s gave it its volume', (name, owner) => {
+    const mount = new RegExp(`^${name}-data:[a-z/]+:nocopy\\b`)
+    for (const each of [name, owner])
+      expect(services[each]?.volumes).toContainEqual(expect.stringMatching(mount))
+    expect(services[name]?.depends_on).toMatchObject({
+      [owner]: { condition: 'service_completed_successfully' },
+    })
   })
 })
 

@@ -1,8 +1,8 @@
 // Needs prometheus: `npm run test:release -- monitoring`. Each fault is real. Only the times of the rules are shorter.
 import { eventually, pause } from '@sluice/harness'
-import { type ApiApp, type Installation, startApi } from '@sluice/local'
+import { type Installation, startApi } from '@sluice/local'
 import { queueNames } from '@sluice/queue'
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest'
+import { afterAll, afterEach, beforeAll, beforeEach, expect, it } from 'vitest'
 import { runSluice } from '../sluice-command.ts'
 import { isAlert, readRules, rulesOf } from './alert-rules.ts'
 import { MonitoredInstallation, type Sender } from './monitored-installation.ts'
@@ -18,6 +18,7 @@ const POLL_INTERVAL_MS = 200
 let monitored: MonitoredInstallation
 let installation: Installation
 let senders: Sender[] = []
+let pausing: NodeJS.Timeout | undefined
 const fired = new Set<string>()
 const alerts = rulesOf(await readRules())
   .filter(isAlert)
@@ -36,10 +37,11 @@ beforeEach(async () => {
   if (early.length > 0) throw new Error(`alerts fire without a fault: ${early.join(', ')}`)
 }, FAULT_DEADLINE_MS)
 
-afterEach(async () => {
+async function stopSenders(): Promise<void> {
   await Promise.all(senders.map((sender) => sender.stop()))
   senders = []
-})
+}
+afterEach(stopSenders)
 
 afterAll(() => monitored?.stop())
 
@@ -85,188 +87,152 @@ async function limitEntries(perSecond: string): Promise<void> {
   await command('projects', 'update', installation.projectId, '--entries-per-second', perSecond)
 }
 
-describe('processes', () => {
-  it(
-    'the only API process is killed',
-    async () => {
-      const { api } = installation.processes
-      await api.stop({ signal: 'SIGKILL' })
-      expect(await missing('SluiceNoApiReady', 'SluiceTargetDown')).toEqual([])
-      await api.start()
-      expect(await lasting('SluiceNoApiReady', 'SluiceTargetDown')).toEqual([])
-    },
-    FAULT_DEADLINE_MS,
-  )
+interface Fault {
+  readonly name: string
+  readonly alerts: readonly string[]
+  readonly begin: () => unknown
+  readonly end: () => unknown
+  /** Alerts that follow the end, and end too. */
+  readonly later?: readonly string[]
+}
 
-  it(
-    'the only worker is killed three times',
-    async () => {
-      const { worker } = installation.processes
-      for (let restarts = 0; restarts < 3; restarts += 1) {
-        await worker.stop({ signal: 'SIGKILL' })
-        expect(await missing('SluiceNoWorkerInserts')).toEqual([])
-        await worker.start()
-        // Prometheus must see each start.
-        expect(await lasting('SluiceNoWorkerInserts', 'SluiceTargetDown')).toEqual([])
-      }
-      expect(await missing('SluiceRestarts')).toEqual([])
-    },
-    4 * FAULT_DEADLINE_MS,
-  )
-})
-
-describe('ClickHouse', () => {
-  it(
-    'is stopped under load, while the oldest chunk is ten minutes old',
-    async () => {
-      const { clickhouse } = installation.processes
+const faults: readonly Fault[] = [
+  {
+    name: 'the only API process is killed',
+    alerts: ['SluiceNoApiReady', 'SluiceTargetDown'],
+    begin: () => installation.processes.api.stop({ signal: 'SIGKILL' }),
+    end: () => installation.processes.api.start(),
+  },
+  {
+    name: 'ClickHouse is stopped under load, while the oldest chunk is ten minutes old',
+    alerts: ['SluiceNoWorkerInserts', 'SluiceProcessNotReady', 'SluiceEntriesLate', 'SluiceBacklogGrowing'],
+    begin: async () => {
       send()
-      await clickhouse.stop({ signal: 'SIGKILL' })
+      await installation.processes.clickhouse.stop({ signal: 'SIGKILL' })
       await monitored.addOldChunk(10 * MINUTE_MS)
-      expect(
-        await missing(
-          'SluiceNoWorkerInserts',
-          'SluiceProcessNotReady',
-          'SluiceEntriesLate',
-          'SluiceBacklogGrowing',
-        ),
-      ).toEqual([])
+    },
+    end: async () => {
       // All chunks of the outage are late when they are stored.
       await pause(15_000)
-      await clickhouse.start()
-      expect(await missing('SluiceLagHigh')).toEqual([])
-      expect(
-        await lasting(
-          'SluiceNoWorkerInserts',
-          'SluiceProcessNotReady',
-          'SluiceEntriesLate',
-          'SluiceBacklogGrowing',
-          'SluiceLagHigh',
-        ),
-      ).toEqual([])
+      await installation.processes.clickhouse.start()
     },
-    FAULT_DEADLINE_MS + 60_000,
-  )
-
-  it(
-    'rejects rows',
-    async () => {
+    later: ['SluiceLagHigh'],
+  },
+  {
+    name: 'ClickHouse rejects rows',
+    alerts: ['SluiceDeadLetters', 'SluiceRowsRejected'],
+    begin: async () => {
       send()
       await monitored.addInvalidRows(150)
-      expect(await missing('SluiceDeadLetters', 'SluiceRowsRejected')).toEqual([])
-      expect(await lasting('SluiceRowsRejected')).toEqual([])
     },
-    FAULT_DEADLINE_MS,
-  )
-})
-
-describe('Redis', () => {
-  it(
-    'is frozen',
-    async () => {
-      const { redis } = installation.processes
+    end: () => undefined,
+  },
+  {
+    name: 'Redis is frozen',
+    alerts: ['SluiceRequestsFailing', 'SluiceQueueMetricsMissing'],
+    begin: () => {
       send()
-      redis.kill('SIGSTOP')
-      try {
-        expect(await missing('SluiceRequestsFailing', 'SluiceQueueMetricsMissing')).toEqual([])
-      } finally {
-        redis.kill('SIGCONT')
-      }
-      expect(await lasting('SluiceRequestsFailing', 'SluiceQueueMetricsMissing')).toEqual([])
+      installation.processes.redis.kill('SIGSTOP')
     },
-    FAULT_DEADLINE_MS,
-  )
-
-  it(
-    'pauses for longer than a second again and again',
-    async () => {
-      const { redis } = installation.processes
+    end: () => installation.processes.redis.kill('SIGCONT'),
+  },
+  {
+    name: 'Redis pauses for longer than a second again and again',
+    alerts: ['SluiceAcksSlow'],
+    begin: () => {
       send()
-      const pausing = new AbortController()
-      const pauses = (async () => {
-        while (!pausing.signal.aborted) {
-          redis.kill('SIGSTOP')
-          await pause(1_300)
-          redis.kill('SIGCONT')
-          await pause(300)
-        }
-      })()
-      try {
-        expect(await missing('SluiceAcksSlow')).toEqual([])
-      } finally {
-        pausing.abort()
-        await pauses
-      }
-      expect(await lasting('SluiceAcksSlow')).toEqual([])
+      pausing = setInterval(() => {
+        installation.processes.redis.kill('SIGSTOP')
+        setTimeout(() => installation.processes.redis.kill('SIGCONT'), 1_300)
+      }, 1_600)
     },
-    FAULT_DEADLINE_MS,
-  )
-
-  it(
-    'fills up while no worker runs',
-    async () => {
-      const { worker } = installation.processes
-      await worker.stop()
+    end: async () => {
+      clearInterval(pausing)
+      await pause(1_500)
+    },
+  },
+  {
+    name: 'Redis fills up while no worker runs',
+    alerts: ['SluiceRedisFullSoon', 'SluiceRedisMemoryHigh', 'SluiceRejectingEntries'],
+    begin: async () => {
+      await installation.processes.worker.stop()
       send({ requestsPerS: 20, entriesPerRequest: 100, messageChars: 1_000 })
-      expect(await missing('SluiceRedisFullSoon', 'SluiceRedisMemoryHigh', 'SluiceRejectingEntries')).toEqual(
-        [],
-      )
-      await worker.start()
-      await Promise.all(senders.map((sender) => sender.stop()))
-      expect(await lasting('SluiceRedisFullSoon', 'SluiceRedisMemoryHigh', 'SluiceRejectingEntries')).toEqual(
-        [],
-      )
     },
-    FAULT_DEADLINE_MS,
-  )
-})
-
-describe('operators', () => {
-  it(
-    'a chunk fails, because its job is damaged',
-    async () => {
-      const { worker } = installation.processes
+    end: async () => {
+      await installation.processes.worker.start()
+      await stopSenders()
+    },
+  },
+  {
+    name: 'a chunk fails, because its job is damaged',
+    alerts: ['SluiceFailedChunks'],
+    begin: async () => {
       const names = queueNames(installation.prefix)
-      await worker.stop()
-      const sender = send()
+      await installation.processes.worker.stop()
+      send()
       const id = await eventually(async () => {
         const [oldest] = await monitored.redis.lrange(names.waitKey, -1, -1)
         if (oldest === undefined) throw new Error('no chunk waits')
         return oldest
       })
-      await sender.stop()
+      await stopSenders()
       await monitored.redis.hset(names.jobKey(id), 'data', '{"v":')
-      await worker.start()
-      expect(await missing('SluiceFailedChunks')).toEqual([])
-      await command('failed-chunks', 'purge', '--all')
-      expect(await lasting('SluiceFailedChunks')).toEqual([])
+      await installation.processes.worker.start()
     },
-    FAULT_DEADLINE_MS,
-  )
-
-  it(
-    'a project sends more than its limit',
-    async () => {
+    end: () => command('failed-chunks', 'purge', '--all'),
+  },
+  {
+    name: 'a project sends more than its limit',
+    alerts: ['SluiceRateLimited'],
+    begin: async () => {
       await limitEntries('20')
       send()
-      expect(await missing('SluiceRateLimited')).toEqual([])
-      await limitEntries('unlimited')
-      expect(await lasting('SluiceRateLimited')).toEqual([])
     },
-    FAULT_DEADLINE_MS,
-  )
-})
+    end: () => limitEntries('unlimited'),
+  },
+]
 
-describe('an API process', () => {
-  let api: ApiApp
+it.each(faults)(
+  '$name',
+  async ({ alerts: expected, begin, end, later = [] }) => {
+    try {
+      await begin()
+      expect(await missing(...expected)).toEqual([])
+    } finally {
+      await end()
+    }
+    expect(await missing(...later)).toEqual([])
+    expect(await lasting(...[...expected, ...later].filter((alert) => !remembering.has(alert)))).toEqual([])
+  },
+  FAULT_DEADLINE_MS + 60_000,
+)
 
-  beforeAll(async () => {
+it(
+  'the only worker is killed three times',
+  async () => {
+    const { worker } = installation.processes
+    for (let restarts = 0; restarts < 3; restarts += 1) {
+      await worker.stop({ signal: 'SIGKILL' })
+      expect(await missing('SluiceNoWorkerInserts')).toEqual([])
+      await worker.start()
+      // Prometheus must see each start.
+      expect(await lasting('SluiceNoWorkerInserts', 'SluiceTargetDown')).toEqual([])
+    }
+    expect(await missing('SluiceRestarts')).toEqual([])
+  },
+  4 * FAULT_DEADLINE_MS,
+)
+
+it(
+  'an API process has more work than its event loop can do',
+  async () => {
     const { supervisor, redisUrl, prefix } = installation
+    const expected = ['SluiceEventLoopSlow', 'SluiceProcessOverloaded']
     // On SIGUSR2 each turn of its event loop takes 300 ms, and on the next SIGUSR2 it does not any more.
     const blocker = `let blocking = false
       process.on('SIGUSR2', () => { blocking = !blocking })
       setInterval(() => { const untilMs = Date.now() + 300; while (blocking && Date.now() < untilMs); }, 10).unref()`
-    api = await startApi(supervisor, {
+    const api = await startApi(supervisor, {
       redisUrl,
       prefix,
       name: 'api-blocked',
@@ -278,25 +244,17 @@ describe('an API process', () => {
       },
     })
     await monitored.prometheus.scrape(api.opsUrl)
-  })
-
-  afterAll(async () => {
+    send({ apiUrl: api.url })
+    api.process.kill('SIGUSR2')
+    expect(await missing(...expected)).toEqual([])
+    api.process.kill('SIGUSR2')
+    expect(await lasting(...expected)).toEqual([])
+    await stopSenders()
     await monitored.prometheus.forget(api.opsUrl)
-    await api?.process.stop()
-  })
-
-  it(
-    'has more work than its event loop can do',
-    async () => {
-      send({ apiUrl: api.url })
-      api.process.kill('SIGUSR2')
-      expect(await missing('SluiceEventLoopSlow', 'SluiceProcessOverloaded')).toEqual([])
-      api.process.kill('SIGUSR2')
-      expect(await lasting('SluiceEventLoopSlow', 'SluiceProcessOverloaded')).toEqual([])
-    },
-    FAULT_DEADLINE_MS,
-  )
-})
+    await api.process.stop()
+  },
+  FAULT_DEADLINE_MS,
+)
 
 it('every alert has fired', () => {
   expect(alerts.filter((alert) => !fired.has(alert))).toEqual([])

@@ -5,9 +5,8 @@ import { ChunkQueue, encodeChunk, queueNames } from '@sluice/queue'
 import { IdSource, makeRowPrefix, shapeRow } from '@sluice/rows'
 import { connectRedis, createLogger, type RedisConnection } from '@sluice/runtime'
 import { randomBytes, randomUUIDv7 } from 'node:crypto'
-import { readRules } from './alert-rules.ts'
+import { quickRules, readRules } from './alert-rules.ts'
 import { PrometheusServer } from './prometheus-server.ts'
-import { quickRules } from './quick-rules.ts'
 
 export const JOB = 'sluice'
 const ADD_DEADLINE_MS = 5_000
@@ -21,7 +20,7 @@ export interface SenderOptions {
   readonly apiUrl?: string
 }
 
-/** Sends until it is stopped, whatever the answers are. */
+/** Sends until it is stopped, whatever the responses are. */
 export interface Sender {
   stop(): Promise<void>
 }

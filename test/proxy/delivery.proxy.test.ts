@@ -92,7 +92,7 @@ it('accepts what the API accepts, and passes on its rejections', async () => {
   expect(tooLarge.body).toMatchObject({ code: 'body_too_large' })
 })
 
-it('passes on the answer to a request that is rejected before its body has arrived', async () => {
+it('passes on the response to a request that is rejected before its body has arrived', async () => {
   for (let count = 0; count < 10; count += 1) {
     const answer = await postLogs({ ...target(), apiKey: 'wrong' }, bodyOf(BODY_BYTES_MAX))
     expect(answer.status).toBe(401)

@@ -14,7 +14,7 @@ import { RecordingServer } from './recording-server.ts'
 const ADDRESSES = ['127.0.0.21', '127.0.0.22', '127.0.0.23'] as const
 /** Nothing listens there. */
 const ABSENT = '127.0.0.29'
-/** An API without an answer is left out for more than one second. nginx counts whole seconds. */
+/** An API without a response is left out for more than one second. nginx counts whole seconds. */
 const LEFT_OUT_MS = 2_500
 const SMALL_BYTES = 100
 /** The limit of the API, and more than the buffers of sockets and nginx. */
@@ -49,7 +49,7 @@ interface Post {
   readonly localAddress?: string
 }
 
-/** @returns the status; 0 if the connection was closed without an answer */
+/** @returns the status; 0 if the connection was closed without a response */
 async function post(
   { port }: { readonly port: number },
   { body = Buffer.from('{}'), ...options }: Post = {},
@@ -133,7 +133,7 @@ it.each([
       ids.push(id)
       const body = Buffer.alloc(bytes, 'x')
       const status = await post(proxy, { body, headers: { 'X-Request-Id': id } })
-      // A client that is still sending may not read the answer.
+      // A client that is still sending may not read the response.
       expect(bytes === LARGE_BYTES ? [502, 0] : [502]).toContain(status)
     }
     await pause(LEFT_OUT_MS)

@@ -16,7 +16,7 @@ it('the proxy closes idle connections to the API before the API does', () => {
   expect(upstreamMs).toBeLessThan(connectionLimits.idleMs)
 })
 
-it('the proxy waits longer than the API, whose answers then reach the clients', () => {
+it('the proxy waits longer than the API, whose responses then reach the clients', () => {
   const requestMs = connectionLimits.requestMs + connectionLimits.deadlineIntervalMs
   for (const directive of ['client_body_timeout', 'proxy_send_timeout', 'proxy_read_timeout'])
     expect(times(directive)).toEqual([expect.toSatisfy((ms: number) => ms > requestMs)])

@@ -3,7 +3,7 @@
 import { api } from './api.ts'
 import { grafanaDashboard } from './grafana.ts'
 import { overview } from './overview.ts'
-import type { Dashboard } from './panel.ts'
+import type { Dashboard } from './panels.ts'
 import { workers } from './workers.ts'
 
 export const dashboards: readonly Dashboard[] = [overview, api, workers]

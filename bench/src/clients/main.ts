@@ -11,7 +11,7 @@ import { BacklogWatch } from '../phases/backlog-watch.ts'
 import { alignColumns, formatNumber } from '../report.ts'
 import { startSluice, type System } from '../systems.ts'
 
-/** Clients that send their next request when they have the answer to the last one. */
+/** Clients that send their next request when they have the response to the last one. */
 interface ClientLoad {
   readonly name: string
   readonly connections: number

@@ -4,7 +4,7 @@ import type { Socket } from 'node:net'
 import { type Attack, attacks, type Target } from './attacks.ts'
 
 /** The message with which the attacks begin. */
-export interface Orders extends Pick<Target, 'port' | 'keys' | 'slowConnections'> {
+export interface Orders extends Pick<Target, 'port' | 'key' | 'slowConnections'> {
   /** Names of attacks. */
   readonly names: readonly string[]
 }
@@ -23,7 +23,7 @@ async function repeat(attack: Attack, target: Omit<Orders, 'names'>): Promise<ne
   for (;;) {
     const sockets: Socket[] = []
     const over = AbortSignal.timeout(ATTACK_MS)
-    await attack({ ...target, sockets, rejected: new Set(), over }).catch(() => undefined)
+    await attack({ ...target, sockets, over }).catch(() => undefined)
     while (!over.aborted) await pause(CLOSED_INTERVAL_MS)
     for (const [index, socket] of sockets.entries()) {
       socket.destroy()

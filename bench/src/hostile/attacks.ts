@@ -9,19 +9,17 @@ import { drawCostlyBody, writeCostlyBody } from './costly-body.ts'
 /** An API process that is attacked, and what the attackers have of it. */
 export interface Target {
   readonly port: number
-  /** Keys of the attackers' projects. */
-  readonly keys: readonly string[]
+  /** A key of the attackers' project. */
+  readonly key: string
   /** All connections of the attack. */
   readonly sockets: Socket[]
-  /** The connections with an answer 503. */
-  readonly rejected: Set<Socket>
   /** Aborts when the attack is over. */
   readonly over: AbortSignal
   /** Connections of `slow`. */
   readonly slowConnections: number
 }
 
-/** Opens connections and attacks. Resolves when all is sent that does not follow from answers. */
+/** Opens connections and attacks. Resolves when all is sent that does not follow from responses. */
 export type Attack = (target: Target) => Promise<void>
 
 /** Less than the backlog of the server. */
@@ -34,7 +32,7 @@ const REPEAT_DELAY_MS = 20
 const COSTLY_BODIES = 40
 const COSTLY_SEED = 14
 
-export const entry = '{"level":"info","message":"m"}'
+const entry = '{"level":"info","message":"m"}'
 const page = 'GET /docs/swagger-ui-bundle.js HTTP/1.1\r\n\r\n'
 
 export const attacks: Readonly<Record<string, Attack>> = {
@@ -52,24 +50,24 @@ export const attacks: Readonly<Record<string, Attack>> = {
   },
   bodies: async (target) => {
     const body = Buffer.alloc(limits.bodyBytesMax - 1, ' ')
-    for (const [index, socket] of (await open(target, 200)).entries()) {
-      socket.write(postHead(keyOf(target, index), [`Content-Length: ${limits.bodyBytesMax}`]))
+    for (const socket of await open(target, 200)) {
+      socket.write(postHead(target.key, [`Content-Length: ${limits.bodyBytesMax}`]))
       socket.write(body)
     }
   },
   zstd: async (target) => {
     const body = zstdCompressSync(Buffer.from(entry.padEnd(limits.bodyBytesMax)))
-    await repeat(target, 64, (index) => postZstd(keyOf(target, index), body))
+    await repeat(target, 64, () => postZstd(target.key, body))
   },
   costly: async (target) => {
     const bodies = (costlyBodies ??= drawCostlyBodies())
     await repeat(target, 32, (index, sent) =>
-      postZstd(keyOf(target, index), bodies[(index + sent) % bodies.length] ?? Buffer.alloc(0)),
+      postZstd(target.key, bodies[(index + sent) % bodies.length] ?? Buffer.alloc(0)),
     )
   },
   empty: async (target) => {
     await repeat(target, 16, (index, sent) =>
-      Buffer.from(postText(keyOf(target, index), '[]', [`Idempotency-Key: ${index}-${sent}-${Date.now()}`])),
+      Buffer.from(postText(target.key, '[]', [`Idempotency-Key: ${index}-${sent}-${Date.now()}`])),
     )
   },
   guesses: async (target) => {
@@ -78,9 +76,9 @@ export const attacks: Readonly<Record<string, Attack>> = {
   slow: async (target) => {
     const head = (index: number): string =>
       index % 2 === 0
-        ? postHead(keyOf(target, index), [`X-Note: ${'a'.repeat(SLOW_BYTES)}`]).slice(0, -4)
-        : postHead(keyOf(target, index), [`Content-Length: ${SLOW_BYTES * 2}`]) + ' '.repeat(SLOW_BYTES)
-    // All of them in one turn would be another attack, on the operating system: see docs/overload.md.
+        ? postHead(target.key, [`X-Note: ${'a'.repeat(SLOW_BYTES)}`]).slice(0, -4)
+        : postHead(target.key, [`Content-Length: ${SLOW_BYTES * 2}`]) + ' '.repeat(SLOW_BYTES)
+    // All of them at once would be another attack, on the operating system: see docs/overload.md.
     const slow: Socket[][] = []
     while (slow.length < target.slowConnections / OPENED_AT_ONCE && !target.over.aborted) {
       const opened = await open(target, OPENED_AT_ONCE)
@@ -107,7 +105,7 @@ function drawCostlyBodies(): Buffer[] {
   )
 }
 
-/** Sends the next request on each connection soon after an answer. */
+/** Sends the next request on each connection soon after a response. */
 async function repeat(
   target: Target,
   connections: number,
@@ -128,11 +126,7 @@ function postZstd(key: string, body: Buffer): Buffer {
   return Buffer.concat([Buffer.from(head), body])
 }
 
-function keyOf({ keys }: Target, index: number): string {
-  return keys[index % keys.length] ?? ''
-}
-
-async function open({ port, sockets, rejected }: Target, count: number): Promise<Socket[]> {
+async function open({ port, sockets }: Target, count: number): Promise<Socket[]> {
   const opened: Socket[] = []
   while (opened.length < count) {
     const group = Array.from({ length: Math.min(OPENED_AT_ONCE, count - opened.length) }, () =>
@@ -142,11 +136,8 @@ async function open({ port, sockets, rejected }: Target, count: number): Promise
     await Promise.all(group.map((socket) => once(socket, 'connect')))
     opened.push(...group)
   }
-  for (const socket of opened) {
-    socket.on('data', (data) => {
-      if (data.includes('HTTP/1.1 503')) rejected.add(socket)
-    })
-  }
+  // Otherwise the responses would not be read.
+  for (const socket of opened) socket.resume()
   sockets.push(...opened)
   return opened
 }

@@ -7,7 +7,7 @@ export interface CostlyBody {
   readonly encoding: 'identity' | 'gzip' | 'deflate' | 'br' | 'zstd'
   /** Where the parts are. */
   readonly place: keyof typeof places
-  /** The parts, in turn. */
+  /** The parts, one after another. */
   readonly parts: readonly (keyof typeof parts)[]
   /** Precedes the parts. */
   readonly first: keyof typeof parts
@@ -18,7 +18,7 @@ export interface CostlyBody {
   readonly totalBytes: number
 }
 
-/** The text before and after the members of an object, or the elements of an array. */
+/** What is before and after the members of an object, or the elements of an array. */
 const places = {
   metadata: ['{"level":"info","message":"m","metadata":{', '}}', 'members'],
   fields: ['{"level":"info","message":"m",', '}', 'members'],
@@ -31,7 +31,7 @@ const places = {
   nothing: ['[', ']', 'elements'],
 } as const
 
-/** Values of elements and members, and what stands for them in a text. */
+/** Values of elements and members, and what stands for them in a string. */
 const parts = {
   emptyObject: ['{}', 'a'],
   emptyArray: ['[]', 'é'],
@@ -52,7 +52,7 @@ const parts = {
   blank: ['\t \t \t 1', ' '],
 } as const
 
-/** The text before, after and between entries. */
+/** What is before, after and between entries. */
 const frames = {
   array: ['[', ']', ','],
   logs: ['{"logs":[', ']}', ','],

@@ -14,7 +14,7 @@ import type {
 
 const entry = fileURLToPath(new URL('load-main.ts', import.meta.url))
 const PREPARE_DEADLINE_MS = 120_000
-/** What a run may take in addition to its window: connecting, and waiting for outstanding answers. */
+/** What a run may take in addition to its window: connecting, and waiting for outstanding responses. */
 const RUN_SLACK_MS = 60_000
 const EXIT_DEADLINE_MS = 5_000
 

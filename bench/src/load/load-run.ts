@@ -9,7 +9,7 @@ import { isAccepted, Tally } from './tally.ts'
 /** How often requests that have become due are sent. Timers have no finer resolution. */
 const TICK_MS = 1
 const PROGRESS_INTERVAL_MS = 200
-/** How long outstanding answers are awaited after the window: far longer than any system takes unless it is stuck. */
+/** How long outstanding responses are awaited after the window: far longer than any system takes unless it is stuck. */
 const ANSWER_DEADLINE_MS = 20_000
 const ANSWER_POLL_MS = 5
 /** After a rejection a connection pauses this long, as a client would, instead of retrying at full speed. */

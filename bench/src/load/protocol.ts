@@ -15,14 +15,14 @@ export interface Preparation {
   readonly seed: number
 }
 
-/** Each connection sends its next request when it has the answer to the last one: the highest load the system accepts. */
+/** Each connection sends its next request when it has the response to the last one: the highest load the system accepts. */
 export interface ClosedLoop {
   readonly loop: 'closed'
   readonly connections: number
   readonly durationMs: number
 }
 
-/** Requests are due at times that do not depend on the answers, as with many independent clients. */
+/** Requests are due at times that do not depend on the responses, as with many independent clients. */
 export interface OpenLoop {
   readonly loop: 'open'
   readonly connections: number
@@ -51,7 +51,7 @@ export interface Progress {
   readonly atMs: number
   /** Entries that were acknowledged. */
   readonly accepted: number
-  /** The longest time until an answer. */
+  /** The longest time until a response. */
   readonly slowestMs: number
 }
 
@@ -68,12 +68,12 @@ export interface LoadResult {
   readonly due: number
   /** Due entries that found no free connection in the window and were never sent. */
   readonly unsent: number
-  /** Requests without a 202, by status. `none` means that no answer came. */
+  /** Requests without a 202, by status. `none` means that no response came. */
   readonly rejected: Readonly<Record<string, number>>
-  /** The end of the first answer that was not a 202. */
+  /** The end of the first response that was not a 202. */
   readonly rejection?: string | undefined
   /**
-   * From when a request was due until its answer. In an open loop this includes the wait for a free connection and delays
+   * From when a request was due until its response. In an open loop this includes the wait for a free connection and delays
    * of the generator, so stalls of the system are counted fully (no coordinated omission). In a closed loop a request is
    * due when it is sent.
    */

@@ -4,7 +4,7 @@ import type { LoadResult } from './protocol.ts'
 /** The end of a rejection is kept because its body contains the reason. */
 const REJECTION_BYTES_MAX = 400
 
-/** 200 is the answer to OTLP. */
+/** 200 is the response to OTLP. */
 export function isAccepted(status: number): boolean {
   return status === 202 || status === 200
 }

@@ -1,7 +1,7 @@
 import { setTimeout as delay } from 'node:timers/promises'
 import { connectRedis, type RedisConnection } from '@sluice/runtime'
 
-/** By then Redis has freed what the answers to the last requests held. */
+/** By then Redis has freed what the responses to the last requests held. */
 const SETTLE_MS = 500
 const COMMAND_DEADLINE_MS = 5_000
 

@@ -92,6 +92,6 @@ function warnAbout(
     warnings.push(`${when}: the load generator may be the bottleneck`)
   }
   const rejected = describeRejected(load)
-  if (rejected !== '') warnings.push(`${when}: not every answer was a 202: ${rejected}`)
+  if (rejected !== '') warnings.push(`${when}: not every response was a 202: ${rejected}`)
   return warnings
 }

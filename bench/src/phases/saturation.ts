@@ -19,7 +19,7 @@ const STEPS_MAX = 3
 const GAIN_MIN = 1.08
 
 /**
- * Finds how many connections saturate a system, and warms the system up. A system with slow answers needs more connections
+ * Finds how many connections saturate a system, and warms the system up. A system with slow responses needs more connections
  * than one that answers immediately.
  */
 export async function findConnections(context: MeasurementContext): Promise<number> {
@@ -35,7 +35,7 @@ export async function findConnections(context: MeasurementContext): Promise<numb
   return connections
 }
 
-/** Measures a system at its limit: each connection sends as soon as it has its answer. */
+/** Measures a system at its limit: each connection sends as soon as it has its response. */
 export async function saturate(context: MeasurementContext, connections: number): Promise<Saturation> {
   const saturation = await runClosedLoop(context, connections, context.windowMs)
   context.log(

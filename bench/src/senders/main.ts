@@ -9,8 +9,8 @@ import { fileURLToPath } from 'node:url'
 import { CommandLine } from '@sluice/harness/command-line'
 import { Supervisor } from '@sluice/local'
 import { readNames } from '../options.ts'
-import { alignColumns } from '../report.ts'
-import type { SenderFigures, SenderRun } from './sender-run.ts'
+import { alignColumns, formatNumber } from '../report.ts'
+import type { SenderFigures, SenderRun } from './sender-main.ts'
 import { startAnswering, startRealSluice, startClosedPort, startSilent, type Target } from './targets.ts'
 
 interface SenderCase {
@@ -33,20 +33,19 @@ const commandLine = new CommandLine(`npm run lab -- senders [options]
   --case NAMES        ${cases.map(({ name }) => name).join(',')}; default all
   --seconds N         length of each measurement; default 5
   --dead-seconds N    length of each measurement without an API that answers; default 60
-  --json              prints JSON instead of a table (npm run --silent lab -- senders --json > FILE)
   --help              prints this text
 `)
 const values = commandLine.read({
   case: { type: 'string', multiple: true },
   seconds: { type: 'string', default: '5' },
   'dead-seconds': { type: 'string', default: '60' },
-  json: { type: 'boolean', default: false },
 })
 const chosen = readNames(commandLine, '--case', values.case, cases, ({ name }) => name)
 const durationMs = commandLine.positive('seconds', values.seconds) * 1_000
 const deadMs = commandLine.positive('dead-seconds', values['dead-seconds']) * 1_000
 
-const results: { name: string; figures: SenderFigures }[] = []
+const header = ['case', 'calls', 'µs/call', 'CPU µs/call: process', 'accepted/s', 'dropped', 'RSS max MB']
+const rows = [header]
 for (const { name, start, pace, hasSpool } of chosen) {
   console.error(name)
   const supervisor = await Supervisor.open()
@@ -55,13 +54,22 @@ for (const { name, start, pace, hasSpool } of chosen) {
     const target = await start(supervisor)
     const spoolDirectory = hasSpool ? folder : undefined
     const run = { ...target, pace, durationMs: pace === 'flood' ? deadMs : durationMs, spoolDirectory }
-    results.push({ name, figures: await runSender(run) })
+    const figures = await runSender(run)
+    rows.push([
+      name,
+      formatNumber(figures.calls, 0),
+      formatNumber(figures.callUs, 1),
+      formatNumber(figures.processUs, 1),
+      formatNumber((figures.accepted / figures.elapsedMs) * 1_000, 0),
+      formatNumber(figures.dropped, 0),
+      formatNumber(figures.rssMaxBytes / 1e6, 0),
+    ])
   } finally {
     await supervisor.stop()
     await rm(folder, { recursive: true, force: true })
   }
 }
-console.log(values.json ? JSON.stringify(results, undefined, 2) : formatResults())
+console.log(alignColumns(rows).join('\n'))
 process.exit()
 
 async function runSender(run: SenderRun): Promise<SenderFigures> {
@@ -70,22 +78,4 @@ async function runSender(run: SenderRun): Promise<SenderFigures> {
   const [output, [code]] = await Promise.all([text(child.stdout), once(child, 'close')])
   if (code !== 0) throw new Error(`the sender exited with ${String(code)}`)
   return JSON.parse(output) as SenderFigures
-}
-
-function formatResults(): string {
-  const header = ['case', 'calls', 'µs/call', 'CPU µs/call: process', 'accepted/s', 'dropped', 'RSS max MB']
-  const rows = results.map(({ name, figures }) => [
-    name,
-    count(figures.calls),
-    figures.callUs.toFixed(1),
-    figures.processUs.toFixed(1),
-    count((figures.accepted / figures.elapsedMs) * 1_000),
-    count(figures.dropped),
-    count(figures.rssMaxBytes / 1e6),
-  ])
-  return alignColumns([header, ...rows]).join('\n')
-}
-
-function count(value: number): string {
-  return Math.round(value).toLocaleString('en')
 }

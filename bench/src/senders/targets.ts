@@ -1,6 +1,8 @@
 import { once } from 'node:events'
-import { createServer as createHttpServer } from 'node:http'
+import { createServer as createHttpServer, type IncomingMessage, type ServerResponse } from 'node:http'
 import { type AddressInfo, createServer, type Server } from 'node:net'
+import { buffer } from 'node:stream/consumers'
+import { gunzipSync, zstdDecompressSync } from 'node:zlib'
 import { startSluice } from '../systems.ts'
 import type { Supervisor } from '@sluice/local'
 
@@ -26,15 +28,24 @@ export async function startSilent(): Promise<Target> {
   return { url: await listen(createServer((socket) => socket.on('error', () => undefined).resume())), apiKey }
 }
 
-/** A server that answers every request at once, and does nothing else. All requests must have 100 entries. */
+/** An API that accepts everything and stores nothing. */
 export async function startAnswering(): Promise<Target> {
-  const body = '{"success":true,"accepted":100,"rejected":0}'
-  const server = createHttpServer((request, response) => {
-    request
-      .resume()
-      .on('end', () => response.writeHead(202, { 'content-type': 'application/json' }).end(body))
-  })
+  const server = createHttpServer((request, response) => void accept(request, response))
   return { url: await listen(server), apiKey }
+}
+
+async function accept(request: IncomingMessage, response: ServerResponse): Promise<void> {
+  const { logs } = JSON.parse(decode(await buffer(request), request.headers['content-encoding'])) as {
+    readonly logs: readonly unknown[]
+  }
+  response
+    .writeHead(202, { 'content-type': 'application/json' })
+    .end(JSON.stringify({ success: true, accepted: logs.length, rejected: 0 }))
+}
+
+function decode(bytes: Buffer, encoding: string | undefined): string {
+  if (encoding === 'zstd') return zstdDecompressSync(bytes).toString()
+  return (encoding === 'gzip' ? gunzipSync(bytes) : bytes).toString()
 }
 
 export async function startRealSluice(supervisor: Supervisor): Promise<Target> {

@@ -1,6 +1,6 @@
 /**
  * The texts that `assembly/otlp` writes or compares, by the names in `assembly/otlp/texts.ts`. The members of metadata are documented in
- * docs/sources/otlp.md.
+ * docs/sources/opentelemetry.md.
  */
 const otlpTexts = {
   metadata: '{"metadata":{',

@@ -21,7 +21,7 @@ export interface Findings {
   readonly lost: readonly Finding[]
   /** Stored more than once, whatever its outcome was. */
   readonly doubled: readonly Finding[]
-  /** Stored, although the answer was that it would not be. */
+  /** Stored, although the response was that it would not be. */
   readonly storedThoughRejected: readonly Finding[]
   /** The numbers of stored entries that were never sent. */
   readonly foreign: readonly number[]

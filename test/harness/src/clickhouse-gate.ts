@@ -35,7 +35,7 @@ export class ClickHouseGate {
   private constructor(targetUrl: string) {
     this.#target = new URL(targetUrl)
     this.#server = new HttpServer((request, response) => {
-      // Without an answer, the client sees a lost connection.
+      // Without a response, the client sees a lost connection.
       this.#pass(request, response).catch(() => response.destroy())
     })
   }

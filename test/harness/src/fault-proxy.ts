@@ -17,7 +17,7 @@ interface Cut {
 interface Faults {
   held: Direction | 'both' | undefined
   cut: Cut | undefined
-  /** A text in the request whose answer is cut off. */
+  /** A string in the request whose response is cut off. */
   cutAnswerTo: string | undefined
 }
 
@@ -107,7 +107,7 @@ export class FaultProxy {
     this.#faults.cut = undefined
   }
 
-  /** Forwards the next request that contains this text, and closes the connection instead of forwarding the answer. */
+  /** Forwards the next request that contains this string, and closes the connection instead of forwarding the response. */
   cutAnswerTo(text: string): void {
     this.#faults.cutAnswerTo = text
   }

@@ -104,7 +104,7 @@ export class Fleet {
     return worker
   }
 
-  /** Adds chunks with entries of the journal, to the shards in turn. */
+  /** Adds chunks with entries of the journal, to one shard after another. */
   async add(journal: Journal, chunks: number, rowsPerChunk: number): Promise<void> {
     let left = chunks
     const addNext = async (): Promise<void> => {
@@ -134,7 +134,7 @@ export class Fleet {
     }
   }
 
-  /** The chunks that wait for a worker, and those that workers have in hand, of all shards. */
+  /** The chunks that wait for a worker, and those that workers hold, of all shards. */
   async queued(): Promise<{ waiting: number; active: number }> {
     const [waiting, active] = await Promise.all(
       (['waitKey', 'activeKey'] as const).map(async (key) => {

@@ -2,18 +2,6 @@ import { once } from 'node:events'
 import { connect, type Socket } from 'node:net'
 import { type HttpResponse, MalformedResponseError, parseResponse } from './http-response.ts'
 
-/** The connection closed, or stayed silent, before all expected responses arrived; or more arrived than expected. */
-export class ConnectionError extends Error {
-  override name = 'ConnectionError'
-  /** For statistics: the system's error code, such as `ECONNRESET`, or `CLOSED`, `TIMEOUT`, `UNEXPECTED_BYTES`. */
-  readonly code: string
-
-  constructor(code: string, message: string, options?: ErrorOptions) {
-    super(message, options)
-    this.code = code
-  }
-}
-
 /** The responses that `readResponses` waits for. */
 interface PendingRead {
   /** For each expected response, whether it answers a HEAD request. */
@@ -39,7 +27,7 @@ export class HttpConnection {
   #pending: PendingRead | undefined
   #isEnded = false
   #isClosed = false
-  #error: NodeJS.ErrnoException | undefined
+  #error: Error | undefined
 
   private constructor(socket: Socket) {
     this.#socket = socket
@@ -145,12 +133,12 @@ export class HttpConnection {
    * Consumes the responses to requests that are already written or about to be, in order.
    *
    * @param heads for each response, whether it answers a HEAD request
-   * @throws ConnectionError, MalformedResponseError
+   * @throws when the connection closes or stays silent before, when more arrives, or with a MalformedResponseError
    */
   async readResponses(heads: readonly boolean[], deadlineMs: number): Promise<HttpResponse[]> {
     const responses = await this.#read(heads, deadlineMs)
     if (this.#unread.length > 0) {
-      throw new ConnectionError('UNEXPECTED_BYTES', `more arrived than was requested: ${this.#quoteUnread()}`)
+      throw new Error(`more arrived than was requested: ${this.#quoteUnread()}`)
     }
     return responses
   }
@@ -158,8 +146,7 @@ export class HttpConnection {
   /**
    * Closes the sending direction after a moment, and consumes all responses until the server closes the connection.
    *
-   * @throws ConnectionError when the server does not close it by the deadline
-   * @throws MalformedResponseError
+   * @throws when the server does not close it by the deadline, or with a MalformedResponseError
    */
   async readToEnd(deadlineMs: number): Promise<HttpResponse[]> {
     // Node stops answering a client that has closed its sending direction.
@@ -183,10 +170,7 @@ export class HttpConnection {
     const { promise, resolve, reject } = Promise.withResolvers<void>()
     const pending: PendingRead = { heads, responses: [], resolve, reject }
     this.#pending = pending
-    const timer = setTimeout(
-      () => reject(new ConnectionError('TIMEOUT', `no response within ${deadlineMs} ms`)),
-      deadlineMs,
-    )
+    const timer = setTimeout(() => reject(new Error(`no response within ${deadlineMs} ms`)), deadlineMs)
     try {
       this.#advance()
       if (this.isEnded) this.#rejectPending()
@@ -217,7 +201,7 @@ export class HttpConnection {
   #rejectPending(): void {
     const cause = this.#error
     const message = `the connection was closed${cause === undefined ? ' by the server' : `: ${cause.message}`}`
-    this.#pending?.reject(new ConnectionError(cause?.code ?? 'CLOSED', message, { cause }))
+    this.#pending?.reject(new Error(message, { cause }))
   }
 
   #quoteUnread(): string {

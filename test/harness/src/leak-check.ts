@@ -14,7 +14,7 @@ const before = openResources()
 // A test that fails before it restores the timers must not stop the files that share its process.
 afterEach(() => void vi.useRealTimers())
 
-// Hooks run in reverse order: this one runs after those of the test file.
+// Hooks run in reverse order: this one runs last.
 afterAll(async () => {
   const leaks = await findLeaks(before, GRACE_MS)
   if (leaks.length > 0)

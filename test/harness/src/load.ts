@@ -1,8 +1,6 @@
 import { randomUUID } from 'node:crypto'
-import { HttpConnection } from './http-connection.ts'
-import type { HttpResponse } from './http-response.ts'
 import type { Journal } from './journal.ts'
-import { postText } from './logs-request.ts'
+import { type LogsResponse, postLogs } from './logs-request.ts'
 import { integer, pick, type Random } from './random.ts'
 import { pause } from './waiting.ts'
 
@@ -21,12 +19,10 @@ const loadLimits = {
   /** All entries that are due in one tick are sent together, in one or several requests. */
   tickMs: 100,
   entriesPerRequestMax: 40,
-  /** The API answers within two seconds even if Redis is unavailable. Only a frozen or disconnected API takes longer. */
-  answerDeadlineMs: 10_000,
   /** A client with this many requests in flight sends no more. They would only pile up in front of a frozen API. */
   requestsInFlightMax: 100,
   singleShare: 0.5,
-  /** The share of requests with an idempotency key. They are retried until the answer is final. */
+  /** The share of requests with an idempotency key. They are retried until the response is final. */
   keyedShare: 0.3,
   retryIntervalMs: 200,
   /** Longer than the restart of any process. After that the client gives up. */
@@ -45,7 +41,7 @@ const loadLimits = {
 const RATE_LIMITED = 429
 
 /**
- * Several clients, each with separate connections, that send at a constant rate whatever the answers are, and record the
+ * Several clients that send at a constant rate whatever the responses are, and record the
  * outcome of each entry. Only requests with an idempotency key are ever sent twice. An entry that is stored twice was
  * therefore duplicated by Sluice.
  */
@@ -64,18 +60,16 @@ export class Load {
     this.#running ??= Promise.all(this.#clients.map((client) => client.run(this.#stopping.signal)))
   }
 
-  /** Stops sending, and resolves when every request has an answer or was given up. */
+  /** Stops sending, and resolves when every request has a response or was given up. */
   async stop(): Promise<void> {
     this.#stopping.abort()
     await this.#running
-    for (const client of this.#clients) client.close()
   }
 }
 
 class Client {
   readonly #options: LoadOptions
   readonly #entriesPerTick: number
-  readonly #connections = new IdleConnections()
   readonly #inFlight = new Set<Promise<void>>()
 
   constructor(options: LoadOptions, entriesPerTick: number) {
@@ -94,10 +88,6 @@ class Client {
     await Promise.all(this.#inFlight)
   }
 
-  close(): void {
-    this.#connections.destroy()
-  }
-
   /** @returns how many entries were sent, or skipped because too many requests are in flight */
   #send(): number {
     const { journal, random } = this.#options
@@ -114,18 +104,18 @@ class Client {
 
   async #sendSingle(numbers: readonly number[]): Promise<void> {
     const { journal } = this.#options
-    const answer = await this.#post(JSON.stringify(this.#makeEntry(numbers[0] ?? 0)))
-    if (answer?.status === 202) journal.settle(numbers, 'acknowledged')
-    else this.#settleFailed(numbers, answer)
+    const response = await this.#post(JSON.stringify(this.#makeEntry(numbers[0] ?? 0)))
+    if (response?.status === 202) journal.settle(numbers, 'acknowledged')
+    else this.#settleFailed(numbers, response)
   }
 
   async #sendBatch(numbers: readonly number[]): Promise<void> {
     const { journal } = this.#options
-    const answer = await this.#post(
+    const response = await this.#post(
       JSON.stringify({ logs: numbers.map((number) => this.#makeEntry(number)) }),
     )
-    if (answer?.status !== 202) return this.#settleFailed(numbers, answer)
-    const { accepted, rejected, errors = [] } = JSON.parse(answer.body) as BatchAnswer
+    if (response?.status !== 202) return this.#settleFailed(numbers, response)
+    const { accepted, rejected, errors = [] } = response.body as BatchResponse
     const indexes = new Set(errors.map(({ index }) => index))
     const settled = Map.groupBy(numbers.keys(), (index) => (indexes.has(index) ? 'rejected' : 'acknowledged'))
     for (const [outcome, members] of settled) {
@@ -135,12 +125,12 @@ class Client {
       )
     }
     if (rejected !== indexes.size || accepted + rejected !== numbers.length) {
-      throw new Error(`the counts in the answer to a batch do not add up: ${answer.body}`)
+      throw new Error(`the counts in the response to a batch do not add up: ${response.text}`)
     }
   }
 
-  #settleFailed(numbers: readonly number[], answer: HttpResponse | undefined): void {
-    const status = answer?.status ?? 0
+  #settleFailed(numbers: readonly number[], response: LogsResponse | undefined): void {
+    const status = response?.status ?? 0
     this.#options.journal.settle(numbers, status >= 500 ? 'refused' : status >= 400 ? 'rejected' : 'unknown')
   }
 
@@ -166,105 +156,67 @@ class Client {
     return new Date(fromMs + this.#options.random() * (toMs - fromMs)).toISOString()
   }
 
-  /** Undefined when no complete answer arrived. */
-  async #post(body: string): Promise<HttpResponse | undefined> {
+  /** Undefined when no complete response arrived. */
+  async #post(body: string): Promise<LogsResponse | undefined> {
     const { random } = this.#options
     return random() < loadLimits.keyedShare ? this.#postKeyed(body) : this.#tryPost(body)
   }
 
-  /** Retries until the answer is final, or it is time to give up. */
-  async #postKeyed(body: string): Promise<HttpResponse | undefined> {
+  /** Retries until the response is final, or it is time to give up. */
+  async #postKeyed(body: string): Promise<LogsResponse | undefined> {
     const { random } = this.#options
     const key = randomUUID()
     const giveUpAtMs = performance.now() + loadLimits.retryForMs
-    let answer = await this.#tryPost(body, key)
-    while ((answer === undefined || answer.status >= 500) && performance.now() < giveUpAtMs) {
+    let response = await this.#tryPost(body, key)
+    while ((response === undefined || response.status >= 500) && performance.now() < giveUpAtMs) {
       await pause(loadLimits.retryIntervalMs)
-      answer = await this.#tryPost(body, key)
+      response = await this.#tryPost(body, key)
     }
-    if (answer?.status === 202 && random() < loadLimits.repeatedShare) await this.#repeat(body, key, answer)
-    return answer
+    if (response?.status === 202 && random() < loadLimits.repeatedShare)
+      await this.#repeat(body, key, response)
+    return response
   }
 
-  /** @throws when the answer is not that of the first request, or not a replay although the request had rows */
-  async #repeat(body: string, key: string, first: HttpResponse): Promise<void> {
+  /** @throws when the response is not that of the first request, or not a replay although the request had rows */
+  async #repeat(body: string, key: string, first: LogsResponse): Promise<void> {
     const again = await this.#tryPost(body, key)
     // A replay costs entries of the rate limit, too.
     if (again === undefined || again.status >= 500 || again.status === RATE_LIMITED) return
     const isRepeated = isReplay(again) || !hasRows(first)
-    if (!isRepeated || again.status !== first.status || again.body !== first.body) {
-      throw new Error(`a request was answered differently: ${first.body}, then ${again.status} ${again.body}`)
+    if (!isRepeated || again.status !== first.status || again.text !== first.text) {
+      throw new Error(`a request was answered differently: ${first.text}, then ${again.status} ${again.text}`)
     }
   }
 
-  /** Sends once. Undefined when no complete answer arrived. */
-  async #tryPost(body: string, idempotencyKey?: string): Promise<HttpResponse | undefined> {
+  /** Sends once. Undefined when no complete response arrived. */
+  async #tryPost(body: string, idempotencyKey?: string): Promise<LogsResponse | undefined> {
     const { journal, apiUrls, random, apiKey } = this.#options
-    const lines = idempotencyKey === undefined ? [] : [`Idempotency-Key: ${idempotencyKey}`]
+    const headers = idempotencyKey === undefined ? {} : { 'idempotency-key': idempotencyKey }
     try {
-      const answer = await this.#connections.exchange(pick(random, apiUrls), postText(apiKey, body, lines))
-      journal.countAnswer(isReplay(answer) ? `${answer.status} replayed` : String(answer.status))
-      return answer
+      const response = await postLogs({ apiUrl: pick(random, apiUrls), apiKey }, body, headers)
+      journal.countAnswer(isReplay(response) ? `${response.status} replayed` : String(response.status))
+      return response
     } catch (error) {
-      journal.countAnswer(error instanceof Error && 'code' in error ? String(error.code) : 'unknown')
+      // `fetch` has the error of the connection as its cause.
+      const { name, cause } = error as Error
+      journal.countAnswer(cause instanceof Error && 'code' in cause ? String(cause.code) : name)
       return undefined
     }
   }
 }
 
-interface BatchAnswer {
+interface BatchResponse {
   readonly accepted: number
   readonly rejected: number
   readonly errors?: readonly { readonly index: number }[]
 }
 
-/** Whether the API has given this answer before. */
 /** Whether entries of a request were accepted. Otherwise it has no idempotency record. */
-function hasRows({ body }: HttpResponse): boolean {
-  const { accepted } = JSON.parse(body) as Partial<BatchAnswer>
+function hasRows({ body }: LogsResponse): boolean {
+  const { accepted } = body as Partial<BatchResponse>
   return accepted !== 0
 }
 
-function isReplay({ headers }: HttpResponse): boolean {
-  return headers['idempotency-replayed'] === 'true'
-}
-
-/** Connections that wait for their next request, by the API's URL. */
-class IdleConnections {
-  readonly #idle = new Map<string, HttpConnection[]>()
-
-  /** Sends a request over an idle connection or a new one. @throws when no complete response arrives */
-  async exchange(apiUrl: string, request: string): Promise<HttpResponse> {
-    const connection = this.#takeOpen(apiUrl) ?? (await HttpConnection.open(Number(new URL(apiUrl).port)))
-    try {
-      connection.write(request)
-      const [response] = await connection.readResponses([false], loadLimits.answerDeadlineMs)
-      if (response === undefined) throw new Error('no response')
-      if (response.headers['connection'] === 'close') connection.destroy()
-      else this.#of(apiUrl).push(connection)
-      return response
-    } catch (error) {
-      connection.destroy()
-      throw error
-    }
-  }
-
-  destroy(): void {
-    for (const connection of [...this.#idle.values()].flat()) connection.destroy()
-  }
-
-  #takeOpen(apiUrl: string): HttpConnection | undefined {
-    const idle = this.#of(apiUrl)
-    for (let connection = idle.pop(); connection !== undefined; connection = idle.pop()) {
-      if (connection.isOpen) return connection
-      connection.destroy()
-    }
-    return undefined
-  }
-
-  #of(apiUrl: string): HttpConnection[] {
-    const idle = this.#idle.get(apiUrl) ?? []
-    this.#idle.set(apiUrl, idle)
-    return idle
-  }
+function isReplay({ headers }: LogsResponse): boolean {
+  return headers.get('idempotency-replayed') === 'true'
 }

@@ -65,7 +65,7 @@ export class OtlpReceiver {
   /** Requests that have arrived. */
   requests = 0
   readonly #server = new HttpServer((request, response) => void this.#receive(request, response))
-  /** The answers that were not sent. */
+  /** The responses that were not sent. */
   readonly #held: ServerResponse[] = []
 
   static async open(): Promise<OtlpReceiver> {

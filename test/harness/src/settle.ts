@@ -48,7 +48,7 @@ export function isExactlyOnce({ queues, findings }: Pick<Settlement, 'queues' | 
   return queues.every(isEmpty) && isClean(findings)
 }
 
-/** A settlement as text. */
+/** A settlement for people to read. */
 export function describeSettlement(
   journal: Journal,
   { queues, drainMs, findings, stored }: Settlement,
@@ -62,12 +62,12 @@ export function describeSettlement(
   })
   return [
     `${journal.size} entries sent: ${journal.count('acknowledged')} acknowledged, ${journal.count('rejected')} rejected (4xx), ` +
-      `${journal.count('refused')} answered with 5xx, ${journal.count('unknown')} without an answer`,
+      `${journal.count('refused')} answered with 5xx, ${journal.count('unknown')} without a response`,
     queues.every(isEmpty)
       ? `the queue is empty after ${(drainMs / 1_000).toFixed(1)} s`
       : `left in the queue: ${JSON.stringify(queues)}`,
     `stored: ${stored.rows} rows and ${stored.deadLetters} dead letters, of these ${stored.refusedButStored} answered with 5xx ` +
-      `and ${stored.unknownButStored} without an answer`,
+      `and ${stored.unknownButStored} without a response`,
     `audit: ${lost.length} lost, ${doubled.length} duplicated, ${storedThoughRejected.length} stored though rejected, ` +
       `${foreign.length} never sent`,
     ...examples,

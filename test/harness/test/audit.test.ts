@@ -40,7 +40,7 @@ it.each(['acknowledged', 'refused', 'unknown'] as const)(
   },
 )
 
-it('allows an entry that was refused or got no answer to be stored once or not at all', () => {
+it('allows an entry that was refused or got no response to be stored once or not at all', () => {
   const journal = journalOf(['refused', 'unknown', 'refused', 'unknown'])
   const { findings, stored } = compare(journal, new Map([0, 1].map((number) => [number, row])))
   expect(findings).toSatisfy(isClean)

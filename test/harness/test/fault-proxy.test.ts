@@ -147,7 +147,7 @@ describe('a cut', () => {
     expect(proxy.cuts).toBe(1)
   })
 
-  it('ends an answer after the given bytes, and does not affect requests', async () => {
+  it('ends a response after the given bytes, and does not affect requests', async () => {
     proxy.armCut({ direction: 'answer', afterBytes: 2 })
     client.write('question')
     await eventually(async () => expect(atTarget.text).toBe('question'))
@@ -167,7 +167,7 @@ describe('a cut', () => {
     expect(proxy.cuts).toBe(0)
   })
 
-  it('replaces the answer to the first request with the given text', async () => {
+  it('replaces the response to the first request with the given text', async () => {
     proxy.cutAnswerTo('marked')
     client.write('other')
     await eventually(async () => expect(atTarget.text).toBe('other'))

@@ -282,7 +282,7 @@ const shipperApis: Readonly<Record<string, ShipperApi>> = {
   },
   '/services/collector/event': {
     summary: 'HTTP Event Collector of Splunk',
-    page: 'splunk-hec',
+    page: 'splunk-datadog',
     type: 'application/json',
     schema: object,
     example: { time: 1_763_632_800, event: 'paid' },
@@ -290,7 +290,7 @@ const shipperApis: Readonly<Record<string, ShipperApi>> = {
   },
   '/services/collector/raw': {
     summary: 'HTTP Event Collector of Splunk, for lines of text',
-    page: 'splunk-hec',
+    page: 'splunk-datadog',
     type: 'text/plain',
     schema: text,
     example: 'paid',
@@ -298,7 +298,7 @@ const shipperApis: Readonly<Record<string, ShipperApi>> = {
   },
   '/api/v2/logs': {
     summary: 'Logs API v2 of Datadog. The key is in the header DD-API-KEY',
-    page: 'datadog',
+    page: 'splunk-datadog',
     type: 'application/json',
     schema: { anyOf: [object, { type: 'array', items: object }] },
     example: [{ message: 'paid', status: 'info', service: 'shop', ddtags: 'env:prod' }],

@@ -42,7 +42,7 @@ const LARGE_METADATA_BYTES = 16 * 1024
 const ZEROS = /^0*$/
 
 /**
- * The mapping is documented in docs/sources/otlp.md.
+ * The mapping is documented in docs/sources/opentelemetry.md.
  *
  * @param resource changed by this function
  * @throws RecordError if no record can have it
