@@ -24,18 +24,16 @@ describe.each(logsPaths)('%s', (url) => {
   })
 })
 
-describe('another method or another path', () => {
-  it.each([
-    ['no media type', '', 'x'],
-    ['another charset', 'application/json; charset=latin1', '{}'],
-    ['invalid JSON', 'application/json', '{'],
-    ['a body over the limit', 'application/json', 'a'.repeat(limits.bodyBytesMax + 1)],
-  ])('is rejected regardless of the body: %s', async (_what, type, body) => {
-    const headers = { 'content-type': type }
-    expect(problemCode(await api.post(body, { method: 'PUT', headers }))).toBe('method_not_allowed')
-    expect(problemCode(await api.post(body, { url: '/nowhere', headers }))).toBe('not_found')
-    expect(problemCode(await api.post(undefined, { method: 'OPTIONS', url: '/nowhere' }))).toBe('not_found')
-  })
+it.each([
+  ['no media type', '', 'x'],
+  ['another charset', 'application/json; charset=latin1', '{}'],
+  ['invalid JSON', 'application/json', '{'],
+  ['a body over the limit', 'application/json', 'a'.repeat(limits.bodyBytesMax + 1)],
+])('another method or another path is rejected regardless of the body: %s', async (_what, type, body) => {
+  const headers = { 'content-type': type }
+  expect(problemCode(await api.post(body, { method: 'PUT', headers }))).toBe('method_not_allowed')
+  expect(problemCode(await api.post(body, { url: '/nowhere', headers }))).toBe('not_found')
+  expect(problemCode(await api.post(undefined, { method: 'OPTIONS', url: '/nowhere' }))).toBe('not_found')
 })
 
 it('authentication comes before all checks of the body', async () => {

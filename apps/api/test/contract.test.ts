@@ -201,19 +201,17 @@ const batches: BatchCase[] = [
   ]),
 ]
 
-describe('a batch', () => {
-  it.each(batches)('may have %s', async (_what, body, accepted, errors, headers = {}) => {
-    const response = await api.post(body, { headers })
-    expect(response.statusCode).toBe(202)
-    const { errors: found = [], ...counts } = response.json<{ errors?: object[] }>()
-    expect(counts).toEqual({ success: true, accepted: accepted.length, rejected: errors.length })
-    expect(found).toMatchObject(errors)
-    expect(found).toHaveLength(errors.length)
-    const { rows } = api.queue
-    expect(rows.map(({ message }) => message)).toEqual(accepted)
-    expect(new Set(rows.map(({ id }) => id)).size).toBe(accepted.length)
-    expect(api.queue.adds.length === 0).toBe(accepted.length === 0)
-  })
+it.each(batches)('a batch may have %s', async (_what, body, accepted, errors, headers = {}) => {
+  const response = await api.post(body, { headers })
+  expect(response.statusCode).toBe(202)
+  const { errors: found = [], ...counts } = response.json<{ errors?: object[] }>()
+  expect(counts).toEqual({ success: true, accepted: accepted.length, rejected: errors.length })
+  expect(found).toMatchObject(errors)
+  expect(found).toHaveLength(errors.length)
+  const { rows } = api.queue
+  expect(rows.map(({ message }) => message)).toEqual(accepted)
+  expect(new Set(rows.map(({ id }) => id)).size).toBe(accepted.length)
+  expect(api.queue.adds.length === 0).toBe(accepted.length === 0)
 })
 
 describe('an encoded body', () => {

@@ -132,17 +132,15 @@ async function guessMany(
   return answers
 }
 
-describe('guesses from one address, as fast as possible', () => {
-  it('use a share of the lookups, and keys from other addresses are still looked up', async () => {
-    const answers = await guessMany(0, 2 * totalPerSecond, 1_000, () => GUESSER)
-    expect([...answers.keys()].toSorted()).toEqual(['overloaded', 'too_many_failed_attempts', 'unauthorized'])
-    expect(registry.lookups).toBeLessThanOrEqual(totalBurst * spareShare + totalPerSecond + 100)
-    expect(codeOf(await authenticate(registry.addKey().key, GUESSER))).toBe('overloaded')
-    for (let i = 0; i < totalBurst * spareShare - 200; i += 1) {
-      if ((await codeOfGuess(-i, address(i))) !== 'unauthorized') throw new Error(`not looked up: ${i}`)
-    }
-    expect(await authenticate(registry.addKey().key, '192.0.2.1')).toBe('demo')
-  })
+it('guesses from one address use a share of the lookups, and keys from other addresses are still looked up', async () => {
+  const answers = await guessMany(0, 2 * totalPerSecond, 1_000, () => GUESSER)
+  expect([...answers.keys()].toSorted()).toEqual(['overloaded', 'too_many_failed_attempts', 'unauthorized'])
+  expect(registry.lookups).toBeLessThanOrEqual(totalBurst * spareShare + totalPerSecond + 100)
+  expect(codeOf(await authenticate(registry.addKey().key, GUESSER))).toBe('overloaded')
+  for (let i = 0; i < totalBurst * spareShare - 200; i += 1) {
+    if ((await codeOfGuess(-i, address(i))) !== 'unauthorized') throw new Error(`not looked up: ${i}`)
+  }
+  expect(await authenticate(registry.addKey().key, '192.0.2.1')).toBe('demo')
 })
 
 describe('guesses from many addresses', () => {

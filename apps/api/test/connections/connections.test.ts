@@ -306,22 +306,20 @@ it('CONNECT is rejected, and the connection is closed', async () => {
   await expect.poll(() => connection.isEnded, PATIENCE).toBe(true)
 })
 
-describe('an upload that is aborted', () => {
-  it.each([
-    ['within its headers', (key: string) => postHead(key, ['Content-Length: 30']).slice(0, -20)],
-    ['before its body', (key: string) => postHead(key, ['Content-Length: 30'])],
-    ['within its body', (key: string) => `${postHead(key, ['Content-Length: 30'])}{"level"`],
-    ['within a chunk', (key: string) => `${postHead(key, ['Transfer-Encoding: chunked'])}1e\r\n{"level"`],
-    [
-      'before the last chunk',
-      (key: string) => `${postHead(key, ['Transfer-Encoding: chunked'])}${chunkText(entryText)}`,
-    ],
-  ])('%s leaves nothing behind', async (_where, text) => {
-    const connection = await api.connect()
-    connection.write(text(api.key))
-    await sleep(30)
-    connection.destroy()
-    await expect.poll(() => openConnections(api), PATIENCE).toBe(0)
-    expect(api.queue.adds).toEqual([])
-  })
+it.each([
+  ['within its headers', (key: string) => postHead(key, ['Content-Length: 30']).slice(0, -20)],
+  ['before its body', (key: string) => postHead(key, ['Content-Length: 30'])],
+  ['within its body', (key: string) => `${postHead(key, ['Content-Length: 30'])}{"level"`],
+  ['within a chunk', (key: string) => `${postHead(key, ['Transfer-Encoding: chunked'])}1e\r\n{"level"`],
+  [
+    'before the last chunk',
+    (key: string) => `${postHead(key, ['Transfer-Encoding: chunked'])}${chunkText(entryText)}`,
+  ],
+])('an upload that is aborted %s leaves nothing behind', async (_where, text) => {
+  const connection = await api.connect()
+  connection.write(text(api.key))
+  await sleep(30)
+  connection.destroy()
+  await expect.poll(() => openConnections(api), PATIENCE).toBe(0)
+  expect(api.queue.adds).toEqual([])
 })

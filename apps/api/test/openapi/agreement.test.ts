@@ -133,8 +133,9 @@ const otlpRequests: Readonly<Record<string, () => Promise<LightMyRequestResponse
 }
 const retryable: ReadonlySet<number> = new Set([429, 502, 503, 504])
 
-describe('a rejected request in Protocol Buffers', () => {
-  it.each(Object.entries(otlpRequests))('is answered with a status: %s', async (code, send) => {
+it.each(Object.entries(otlpRequests))(
+  'a rejected request in Protocol Buffers is answered with a status: %s',
+  async (code, send) => {
     const response = await send()
     const answer = asAnswer(response)
     expect(described.undescribed(described.post(), answer)).toEqual([])
@@ -146,8 +147,8 @@ describe('a rejected request in Protocol Buffers', () => {
     })
     expect(api.bodies.status.bytes).toBe(0)
     expect('retry-after' in response.headers).toBe(retryable.has(status))
-  })
-})
+  },
+)
 
 describe('an undocumented answer', () => {
   const problem = {
@@ -241,22 +242,20 @@ describe('an accepted request', () => {
   })
 })
 
-describe('a shipper', () => {
-  it('is documented with its status and its body', async () => {
-    const { key, app } = api
-    const documented = Object.keys(described.document.paths).filter((path) => !/^\/(api\/)?v1|z$/.test(path))
-    expect(documented).toContain('/elasticsearch/_bulk')
-    for (const path of documented) {
-      const operation = described.post(path)
-      for (const [type, { example }] of Object.entries(operation.requestBody?.content ?? {})) {
-        const payload = example as object
-        const headers = { authorization: `Bearer ${key}`, 'dd-api-key': key, 'content-type': type }
-        const { statusCode } = await app.inject({ method: 'POST', url: path, headers, payload })
-        expect(operation.responses[statusCode]).toBeDefined()
-      }
+it('a shipper is documented with its status and its body', async () => {
+  const { key, app } = api
+  const documented = Object.keys(described.document.paths).filter((path) => !/^\/(api\/)?v1|z$/.test(path))
+  expect(documented).toContain('/elasticsearch/_bulk')
+  for (const path of documented) {
+    const operation = described.post(path)
+    for (const [type, { example }] of Object.entries(operation.requestBody?.content ?? {})) {
+      const payload = example as object
+      const headers = { authorization: `Bearer ${key}`, 'dd-api-key': key, 'content-type': type }
+      const { statusCode } = await app.inject({ method: 'POST', url: path, headers, payload })
+      expect(operation.responses[statusCode]).toBeDefined()
     }
-    expect(api.queue.rows.map(({ message }) => message)).toEqual(documented.map(() => 'paid'))
-  })
+  }
+  expect(api.queue.rows.map(({ message }) => message)).toEqual(documented.map(() => 'paid'))
 })
 
 it.each(logsPaths)('the command for %s is accepted without changes', async (url) => {

@@ -2,9 +2,9 @@ import type { Logger } from '@sluice/runtime'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
 import { EventLoopDelay } from '../../src/overload/overload-monitor.ts'
-import { type OverloadReason, overloadReasons } from '../../src/overload/settings.ts'
+import { overloadReasons } from '../../src/overload/settings.ts'
 import type { Problem } from '../../src/problems.ts'
-import { FakeSignals } from '../support/fake-signals.ts'
+import { FakeSignals, forEachReason } from '../support/fake-signals.ts'
 
 let signals: FakeSignals
 let logged: [level: string, fields: Record<string, unknown>, message: string][]
@@ -26,13 +26,7 @@ function check(): Problem | undefined {
   }
 }
 
-const noRejections: Record<OverloadReason, number> = {
-  redis_memory: 0,
-  queue_depth: 0,
-  queue_age: 0,
-  bytes_in_flight: 0,
-  event_loop_delay: 0,
-}
+const noRejections = forEachReason(0)
 
 describe.each(overloadReasons)('the signal %s', (reason) => {
   it('causes rejections from its high-water mark until its low-water mark, and is logged twice', async () => {
@@ -104,17 +98,15 @@ it('counts the first of several reasons, and rejects until the last reason ends'
   expect(check()).toBeUndefined()
 })
 
-describe('a request for which there was no room', () => {
-  it('causes rejections of later requests until a read reports that there is room', async () => {
-    expect(signals.monitor.reject('redis_memory')).toMatchObject({ code: 'overloaded' })
-    expect(check()).toMatchObject({ code: 'overloaded' })
-    expect(signals.monitor.status.refused.redis_memory).toBe(2)
-    expect(logged).toHaveLength(1)
-    await signals.set('redis_memory', 75)
-    expect(check()).toMatchObject({ code: 'overloaded' })
-    await signals.set('redis_memory', 70)
-    expect(check()).toBeUndefined()
-  })
+it('a request for which there was no room causes rejections until a read reports that there is room', async () => {
+  expect(signals.monitor.reject('redis_memory')).toMatchObject({ code: 'overloaded' })
+  expect(check()).toMatchObject({ code: 'overloaded' })
+  expect(signals.monitor.status.refused.redis_memory).toBe(2)
+  expect(logged).toHaveLength(1)
+  await signals.set('redis_memory', 75)
+  expect(check()).toMatchObject({ code: 'overloaded' })
+  await signals.set('redis_memory', 70)
+  expect(check()).toBeUndefined()
 })
 
 const fail = (): Promise<never> => Promise.reject(new Error('down'))

@@ -40,18 +40,16 @@ describe('an overloaded API', () => {
   })
 })
 
-describe('a Redis that reports that it is full', () => {
-  it('causes 503 for the request, and for the next one without another add', async () => {
-    let adds = 0
-    api.queue.add = () => {
-      adds += 1
-      return Promise.reject(new QueueFullError('full'))
-    }
-    expect(problemCode(await api.post(entry))).toBe('overloaded')
-    expect(problemCode(await api.post(entry))).toBe('overloaded')
-    expect(adds).toBe(1)
-    expect(api.signals.monitor.status.refused.redis_memory).toBe(2)
-  })
+it('a full Redis causes 503 for the request, and for the next one without another add', async () => {
+  let adds = 0
+  api.queue.add = () => {
+    adds += 1
+    return Promise.reject(new QueueFullError('full'))
+  }
+  expect(problemCode(await api.post(entry))).toBe('overloaded')
+  expect(problemCode(await api.post(entry))).toBe('overloaded')
+  expect(adds).toBe(1)
+  expect(api.signals.monitor.status.refused.redis_memory).toBe(2)
 })
 
 it('an unavailable Redis causes 503 with Retry-After, and is not an overload', async () => {

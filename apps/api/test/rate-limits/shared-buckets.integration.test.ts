@@ -133,26 +133,24 @@ async function apiProcess(url: string): Promise<ProjectRateLimits> {
   return new ProjectRateLimits(own, unlimited, createLogger('test', 'silent'))
 }
 
-describe('waiting for Retry-After', () => {
-  it.each([
-    [{ entriesPerSecond: 100, burstEntries: 100 }, 80],
-    [{ entriesPerSecond: 40, burstEntries: 60 }, 100],
-    [{ bytesPerSecond: 1_024, burstBytes: 1_024 }, 1_500],
-  ])('suffices under %j for %i, in every process', async (limits, entries) => {
-    const { redisUrl } = inject('services')
-    const processes = await Promise.all([1, 2, 3].map(() => apiProcess(redisUrl)))
-    const project = projectWith(limits)
-    let rejections = 0
-    for (let request = 0; rejections < 2; request += 1) {
-      const at = (turn: number): ProjectRateLimits => processes[turn % 3] as ProjectRateLimits
-      const seconds = await send(at(request), project, entries)
-      if (seconds === 'passed') continue
-      rejections += 1
-      expect(seconds).toBeLessThanOrEqual(3)
-      await sleep(seconds * 1_000)
-      expect(await send(at(request + rejections), project, entries)).toBe('passed')
-    }
-  })
+it.each([
+  [{ entriesPerSecond: 100, burstEntries: 100 }, 80],
+  [{ entriesPerSecond: 40, burstEntries: 60 }, 100],
+  [{ bytesPerSecond: 1_024, burstBytes: 1_024 }, 1_500],
+])('waiting for Retry-After suffices under %j for %i, in every process', async (limits, entries) => {
+  const { redisUrl } = inject('services')
+  const processes = await Promise.all([1, 2, 3].map(() => apiProcess(redisUrl)))
+  const project = projectWith(limits)
+  let rejections = 0
+  for (let request = 0; rejections < 2; request += 1) {
+    const at = (turn: number): ProjectRateLimits => processes[turn % 3] as ProjectRateLimits
+    const seconds = await send(at(request), project, entries)
+    if (seconds === 'passed') continue
+    rejections += 1
+    expect(seconds).toBeLessThanOrEqual(3)
+    await sleep(seconds * 1_000)
+    expect(await send(at(request + rejections), project, entries)).toBe('passed')
+  }
 })
 
 describe('a Redis that becomes unavailable', () => {
@@ -190,22 +188,20 @@ describe('a Redis that becomes unavailable', () => {
   })
 })
 
-describe('a limit that is changed', () => {
-  it('takes effect in a running process within five seconds, or at once with a notification', async () => {
-    const { redisUrl } = inject('services')
-    const registry = new Registry(redis, names.registryPrefix)
-    await registry.projects.create('demo')
-    const { key } = await registry.keys.create('demo')
-    const authenticator = new Authenticator(registry)
-    const rateLimits = await apiProcess(redisUrl)
-    const outcome = async (): Promise<number | 'passed'> =>
-      send(rateLimits, await authenticator.authenticate(`Bearer ${key}`, { ip: '192.0.2.1' }), 100)
+it('a changed limit takes effect within five seconds, or at once with a notification', async () => {
+  const { redisUrl } = inject('services')
+  const registry = new Registry(redis, names.registryPrefix)
+  await registry.projects.create('demo')
+  const { key } = await registry.keys.create('demo')
+  const authenticator = new Authenticator(registry)
+  const rateLimits = await apiProcess(redisUrl)
+  const outcome = async (): Promise<number | 'passed'> =>
+    send(rateLimits, await authenticator.authenticate(`Bearer ${key}`, { ip: '192.0.2.1' }), 100)
 
-    expect(await outcome()).toBe('passed')
-    await registry.projects.setLimits('demo', { entriesPerSecond: 10, burstEntries: 100 })
-    await expect.poll(outcome, { timeout: 5_000, interval: 50 }).toBeTypeOf('number')
-    await registry.projects.setLimits('demo', { entriesPerSecond: 0 })
-    authenticator.invalidate('demo')
-    expect(await outcome()).toBe('passed')
-  })
+  expect(await outcome()).toBe('passed')
+  await registry.projects.setLimits('demo', { entriesPerSecond: 10, burstEntries: 100 })
+  await expect.poll(outcome, { timeout: 5_000, interval: 50 }).toBeTypeOf('number')
+  await registry.projects.setLimits('demo', { entriesPerSecond: 0 })
+  authenticator.invalidate('demo')
+  expect(await outcome()).toBe('passed')
 })

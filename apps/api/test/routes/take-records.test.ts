@@ -4,6 +4,8 @@ import { limits } from '@sluice/schema'
 import type { LightMyRequestResponse } from 'fastify'
 import { beforeEach, describe, expect, it } from 'vitest'
 import { chunkLimits } from '../../src/chunks/chunk-writer.ts'
+import { identify } from '../../src/idempotency/idempotency.ts'
+import { Turns } from '../../src/turns.ts'
 import { oneScope } from '../protocols/otlp/otlp-api.ts'
 import { freshTestApi, rebuild } from '../support/shared-api.ts'
 
@@ -99,6 +101,21 @@ describe('an idempotency key', () => {
       expect(api.queue.rows.length).toBe(first)
     },
   )
+
+  it('has the digest of each piece: a version that divides the body differently rejects a retry', async () => {
+    for (const [count, isWhole] of [
+      [1, true],
+      [MANY, false],
+    ] as const) {
+      const key = { 'idempotency-key': `k${count}`, 'content-type': 'application/json' }
+      const body = documents(count)
+      await bulk(body, key)
+      const request = { headers: key, routeOptions: { url }, url }
+      const whole = await identify(request, Buffer.from(body), new Turns(), 'demo')
+      const digests = [...api.queue.records.values()].map((record) => record.slice(0, 22))
+      expect(digests.includes(whole?.digest ?? '')).toBe(isWhole)
+    }
+  })
 
   it('of a request without valid records has no record', async () => {
     const invalid = '{"index":{}}\n7\n'
