@@ -1,10 +1,10 @@
 import type { FastifyReply } from 'fastify'
 import { Readable } from 'node:stream'
 
-/** The operating system takes a smaller answer at once. A stream would cost more. */
+/** The operating system takes a smaller response at once. A stream would cost more. */
 const STREAMED_BYTES_MIN = 64 * 1024
 
-/** An answer in the form that the clients of a protocol expect. */
+/** A response in the form that the clients of a protocol expect. */
 export interface Answer {
   readonly status: number
   /** The media type. */

@@ -17,7 +17,7 @@ import { ContentDecoder } from './intake/content-encoding.ts'
 import { OTHER, type RequestCounts } from './metrics/request-counts.ts'
 import { logsPaths, REQUEST_ID_PATTERN } from './http-contract.ts'
 import { collectOperations } from './openapi/document.ts'
-import { Problem, problems, sendProblem, toProblem } from './problems.ts'
+import { Problem, sendProblem, toProblem } from './problems.ts'
 import { Admission, type IntakeDependencies } from './routes/admission.ts'
 import { healthRoutes } from './routes/health.ts'
 import { logsRoute } from './routes/logs.ts'
@@ -65,7 +65,7 @@ export function buildApp(dependencies: AppDependencies): FastifyInstance {
     },
     clientErrorHandler: (error, socket) => guard.onClientError(error, socket),
   }) as unknown as FastifyInstance
-  /** Answers an error, and counts the answer. */
+  /** Answers an error, and counts the response. */
   function answerError(
     route: string,
     error: FastifyError,
@@ -108,7 +108,7 @@ export function buildApp(dependencies: AppDependencies): FastifyInstance {
   return app
 }
 
-/** The route of entries counts its answers itself: a hook would cost it more than all other counts together. */
+/** The route of entries counts its responses itself: a hook would cost it more than all other counts together. */
 function countAnswers(app: FastifyInstance, counts: RequestCounts): void {
   app.addHook('onRoute', (route) => {
     if (logsPaths.includes(route.url) || route.config?.reject !== undefined) return
@@ -120,7 +120,7 @@ function countAnswers(app: FastifyInstance, counts: RequestCounts): void {
   })
 }
 
-/** Ends the span of a request, even if its connection is closed before the answer. */
+/** Ends the span of a request, even if its connection is closed before the response. */
 function endSpans(app: FastifyInstance, traces: RequestTraces): void {
   app.addHook('onSend', ({ admission }, { statusCode }, _payload, done) => {
     if (admission !== null && admission.span !== null)
@@ -134,19 +134,11 @@ function readsBody({ method, routeOptions }: FastifyRequest): boolean {
   return method === 'POST' || routeOptions.config?.takesPut === true
 }
 
-function rejectHead(request: FastifyRequest): Problem | undefined {
-  if (hasUnknownTransferEncoding(request)) return unsupportedTransferEncoding()
-  // Here and not in the not-found handler, which would run after the body was read and validated.
-  return request.is404 ? new Problem('not_found', problems.not_found.detail) : undefined
-}
-
-/** Node accepts `gzip, chunked` and does not undo the gzip. A proxy that does would see another body than this API. */
-function hasUnknownTransferEncoding({ headers }: FastifyRequest): boolean {
+function rejectHead({ headers, is404 }: FastifyRequest): Problem | undefined {
   const encoding = headers['transfer-encoding']
-  return encoding !== undefined && encoding.toLowerCase() !== 'chunked'
-}
-
-function unsupportedTransferEncoding(): Problem {
-  const { detail } = problems.unsupported_transfer_encoding
-  return new Problem('unsupported_transfer_encoding', detail, { headers: { connection: 'close' } })
+  // Node accepts `gzip, chunked` and does not undo the gzip. A proxy that does would see another body than this API.
+  if (encoding !== undefined && encoding.toLowerCase() !== 'chunked')
+    return new Problem('unsupported_transfer_encoding', undefined, { headers: { connection: 'close' } })
+  // Here and not in the not-found handler, which would run after the body was read and validated.
+  return is404 ? new Problem('not_found') : undefined
 }

@@ -168,7 +168,6 @@ await runProcess({
       limits: { bytesMax: config.BODIES_BYTES_MAX, projectBytesMax: config.PROJECT_BODIES_BYTES_MAX },
       logger,
       random: Math.random,
-      monotonicMs,
     })
     const intake = new Intake(new EntryValidator(), ids)
     exportApi(metrics, counts, { authenticator, intake, overload, bodies, bytesInFlight })

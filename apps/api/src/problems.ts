@@ -6,7 +6,7 @@ import { type Answer, sendAnswer } from './answer.ts'
 
 declare module 'fastify' {
   interface FastifyContextConfig {
-    /** Makes the answer to a rejected request. Undefined for a problem document. */
+    /** Makes the response to a rejected request. Undefined for a problem document. */
     reject?: (problem: Problem, requestId: string, headers: IncomingHttpHeaders) => Answer | undefined
   }
 }
@@ -142,10 +142,10 @@ export class Problem extends Error {
   readonly errors: readonly FieldError[]
   readonly headers: Readonly<Record<string, string>>
 
-  /** @param detail explains to the sender what is wrong with this request */
+  /** @param detail explains to the sender what is wrong with this request, if the usual detail of the code does not */
   constructor(
     code: ProblemCode,
-    detail: string,
+    detail: string = usualDetail(code),
     extra: { errors?: readonly FieldError[]; headers?: Readonly<Record<string, string>> } = {},
   ) {
     super(detail)
@@ -153,6 +153,16 @@ export class Problem extends Error {
     this.errors = extra.errors ?? []
     this.headers = extra.headers ?? {}
   }
+}
+
+function usualDetail(code: ProblemCode): string {
+  const { title, detail = `${title}.` }: { title: string; detail?: string } = problems[code]
+  return detail
+}
+
+/** A rejection with `Retry-After`. */
+export function retryAfter(code: ProblemCode, seconds: number | string, detail?: string): Problem {
+  return new Problem(code, detail, { headers: { 'retry-after': String(seconds) } })
 }
 
 /** Seconds. */
@@ -166,16 +176,11 @@ export interface RetryRange {
  *
  * @param random 0 ≤ random < 1
  */
-export function retryLater(
-  { min, max }: RetryRange,
-  random: number,
-  detail: string = problems.overloaded.detail,
-): Problem {
-  const seconds = min + Math.floor(random * (max - min + 1))
-  return new Problem('overloaded', detail, { headers: { 'retry-after': String(seconds) } })
+export function retryLater({ min, max }: RetryRange, random: number, detail?: string): Problem {
+  return retryAfter('overloaded', min + Math.floor(random * (max - min + 1)), detail)
 }
 
-/** The problem document as JSON text. */
+/** The problem document as JSON. */
 export function problemBody({ code, message, errors }: Problem, requestId: string): string {
   const { status, title } = problems[code]
   return JSON.stringify({
@@ -201,54 +206,43 @@ export function sendProblem(reply: FastifyReply, problem: Problem): FastifyReply
     .send(problemBody(problem, request.id))
 }
 
-interface ClientError {
-  readonly code: ProblemCode
-  readonly detail: string
+/** The problems that errors of a client become, by the code of the error. The detail is there if it is not the usual one. */
+type ClientErrors = Readonly<Record<string, readonly [code: ProblemCode, detail?: string]>>
+
+const fastifyErrors: ClientErrors = {
+  FST_ERR_BAD_URL: ['bad_request', 'The path of the URL cannot be decoded.'],
+  FST_ERR_CTP_EMPTY_TYPE: ['unsupported_media_type', 'The Content-Type header is missing.'],
+  FST_ERR_CTP_INVALID_MEDIA_TYPE: ['unsupported_media_type'],
+  FST_ERR_MAX_PARAM_LENGTH: ['not_found'],
+  FST_ERR_REOPENED_CLOSE_SERVER: ['shutting_down'],
+  // A client that disconnects during its upload is not a fault of the server, and it will not read the response.
+  ECONNRESET: ['bad_request', 'The body is incomplete.'],
 }
 
-/** Fastify's errors that a client can cause, and the problems that they become. */
-const problemsByFastifyCode: Readonly<Record<string, ClientError>> = {
-  FST_ERR_BAD_URL: { code: 'bad_request', detail: 'The path of the URL cannot be decoded.' },
-  FST_ERR_CTP_EMPTY_TYPE: { code: 'unsupported_media_type', detail: 'The Content-Type header is missing.' },
-  FST_ERR_CTP_INVALID_MEDIA_TYPE: {
-    code: 'unsupported_media_type',
-    detail: problems.unsupported_media_type.detail,
-  },
-  FST_ERR_MAX_PARAM_LENGTH: { code: 'not_found', detail: problems.not_found.detail },
-  FST_ERR_REOPENED_CLOSE_SERVER: { code: 'shutting_down', detail: problems.shutting_down.detail },
-}
-
-/** The answer to an error that a handler or Fastify threw. An unknown error is a fault of the server; the answer reveals nothing about it. */
+/** The problem for an error that a handler or Fastify threw. An unknown error is a fault of the server: the problem reveals nothing about it. */
 export function toProblem(error: FastifyError, request: FastifyRequest): Problem {
   if (error instanceof Problem) return error
   // Without the time, the rows of a request would have no day of expiry. Redis has not answered since the process started.
-  if (error instanceof ClockError)
-    return new Problem('queue_unavailable', problems.queue_unavailable.detail, {
-      headers: { 'retry-after': '1' },
-    })
-  const known = problemsByFastifyCode[error.code]
-  if (known !== undefined) return new Problem(known.code, known.detail)
-  // A client that disconnects during its upload is not a fault of the server, and it will not read the answer.
-  if (error.code === 'ECONNRESET') return new Problem('bad_request', 'The body is incomplete.')
+  if (error instanceof ClockError) return retryAfter('queue_unavailable', 1)
+  const known = fastifyErrors[error.code]
+  if (known !== undefined) return new Problem(...known)
   request.log.error({ err: error, requestId: request.id }, 'request failed unexpectedly')
-  return new Problem('internal_error', problems.internal_error.detail)
+  return new Problem('internal_error')
 }
 
-const problemsByParserCode: Readonly<Record<string, ClientError>> = {
-  // From `limitHeads` in connections/http-server.ts.
-  HPE_CB_HEADERS_COMPLETE: {
-    code: 'overloaded',
-    detail: 'Too many pipelined requests wait for their answers. Send this request over a new connection.',
-  },
-  HPE_HEADER_OVERFLOW: { code: 'headers_too_large', detail: problems.headers_too_large.detail },
-  ERR_HTTP_REQUEST_TIMEOUT: { code: 'request_timeout', detail: problems.request_timeout.detail },
+const parserErrors: ClientErrors = {
+  HPE_HEADER_OVERFLOW: ['headers_too_large'],
+  ERR_HTTP_REQUEST_TIMEOUT: ['request_timeout'],
 }
 
 /** The problem for a request that Node's HTTP parser or its timeouts rejected before it was complete. */
-export function parserProblem(error: NodeJS.ErrnoException): Problem {
-  const { code, detail } = problemsByParserCode[error.code ?? ''] ?? {
-    code: 'bad_request',
-    detail: problems.bad_request.detail,
-  }
-  return new Problem(code, detail, code === 'overloaded' ? { headers: { 'retry-after': '1' } } : {})
+export function parserProblem({ code = '' }: NodeJS.ErrnoException): Problem {
+  // From `limitHeads` in connections/http-server.ts.
+  if (code === 'HPE_CB_HEADERS_COMPLETE')
+    return retryAfter(
+      'overloaded',
+      1,
+      'Too many pipelined requests wait for their answers. Send this request over a new connection.',
+    )
+  return new Problem(...(parserErrors[code] ?? ['bad_request']))
 }

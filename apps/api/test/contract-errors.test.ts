@@ -1,26 +1,16 @@
-import { QueueUnavailableError } from '@sluice/queue'
 import { ClockError } from '@sluice/runtime'
 import { limits } from '@sluice/schema'
 import type { InjectOptions } from 'fastify'
-import { gzipSync } from 'node:zlib'
-import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import { describe, expect, it } from 'vitest'
 import { logsPaths } from '../src/http-contract.ts'
 import { badMethods } from './bad-inputs/requests.ts'
 import { problemCode } from './support/problem.ts'
-import { buildTestApi, type TestApi } from './support/test-api.ts'
+import { freshTestApi, rebuild } from './support/shared-api.ts'
 
 const entry = { level: 'info', message: 'hello' } as const
 const UUID = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/
 
-let api: TestApi
-
-beforeEach(() => {
-  api = buildTestApi()
-})
-
-afterEach(async () => {
-  await api.close()
-})
+const api = freshTestApi()
 
 describe.each(logsPaths)('%s', (url) => {
   it('rejects other methods without authentication, and reports the allowed one', async () => {
@@ -34,61 +24,29 @@ describe.each(logsPaths)('%s', (url) => {
   })
 })
 
-describe('another method or another path', () => {
-  it.each([
-    ['no media type', '', 'x'],
-    ['another charset', 'application/json; charset=latin1', '{}'],
-    ['invalid JSON', 'application/json', '{'],
-    ['a body over the limit', 'application/json', 'a'.repeat(limits.bodyBytesMax + 1)],
-  ])('is rejected regardless of the body: %s', async (_what, type, body) => {
-    const headers = { 'content-type': type }
-    expect(problemCode(await api.post(body, { method: 'PUT', headers }))).toBe('method_not_allowed')
-    expect(problemCode(await api.post(body, { url: '/nowhere', headers }))).toBe('not_found')
-    expect(problemCode(await api.post(undefined, { method: 'OPTIONS', url: '/nowhere' }))).toBe('not_found')
-  })
+it.each([
+  ['no media type', '', 'x'],
+  ['another charset', 'application/json; charset=latin1', '{}'],
+  ['invalid JSON', 'application/json', '{'],
+  ['a body over the limit', 'application/json', 'a'.repeat(limits.bodyBytesMax + 1)],
+])('another method or another path is rejected regardless of the body: %s', async (_what, type, body) => {
+  const headers = { 'content-type': type }
+  expect(problemCode(await api.post(body, { method: 'PUT', headers }))).toBe('method_not_allowed')
+  expect(problemCode(await api.post(body, { url: '/nowhere', headers }))).toBe('not_found')
+  expect(problemCode(await api.post(undefined, { method: 'OPTIONS', url: '/nowhere' }))).toBe('not_found')
 })
 
-describe('authentication', () => {
-  it('comes before all checks of the body', async () => {
-    const headers = { authorization: 'Bearer unknown', 'content-type': 'text/plain', 'content-encoding': 'x' }
-    const response = await api.post('{', { headers })
-    expect(problemCode(response)).toBe('unauthorized')
-    expect(response.headers['www-authenticate']).toBe('Bearer')
-  })
-
-  it('without the scope gets 403', async () => {
-    const { key } = api.registry.addKey({ scopes: ['read'] })
-    expect(problemCode(await api.post(entry, { headers: { authorization: `Bearer ${key}` } }))).toBe(
-      'forbidden',
-    )
-  })
-
-  it('for a deleted or disabled project gets 404', async () => {
-    api.registry.addProject({ enabled: false })
-    expect(problemCode(await api.post(entry))).toBe('project_not_found')
-    expect(api.queue.adds).toEqual([])
-  })
-
-  it('that fails because Redis is unavailable gets 503 with Retry-After', async () => {
-    api.registry.beforeAnswer = () => Promise.reject(new Error('down'))
-    const response = await api.post(entry)
-    expect(problemCode(response)).toBe('queue_unavailable')
-    expect(response.headers['retry-after']).toBe('1')
-  })
+it('authentication comes before all checks of the body', async () => {
+  const headers = { authorization: 'Bearer unknown', 'content-type': 'text/plain', 'content-encoding': 'x' }
+  const response = await api.post('{', { headers })
+  expect(problemCode(response)).toBe('unauthorized')
+  expect(response.headers['www-authenticate']).toBe('Bearer')
 })
 
-describe('a content encoding', () => {
-  it.each(['lz4', 'gzip, zstd'])('that is not supported gets the supported ones: %s', async (encoding) => {
-    const response = await api.post(entry, { headers: { 'content-encoding': encoding } })
-    expect(problemCode(response)).toBe('unsupported_encoding')
-    expect(response.headers['accept-encoding']).toBe('gzip, deflate, br, zstd')
-  })
-
-  it('of an empty body does not change that it is empty', async () => {
-    const headers = { 'content-encoding': 'gzip' }
-    expect(problemCode(await api.post('', { headers }))).toBe('empty_body')
-    expect(problemCode(await api.post(gzipSync(''), { headers }))).toBe('empty_body')
-  })
+it('the response to an unsupported content encoding names the supported ones', async () => {
+  const response = await api.post(entry, { headers: { 'content-encoding': 'lz4' } })
+  expect(problemCode(response)).toBe('unsupported_encoding')
+  expect(response.headers['accept-encoding']).toBe('gzip, deflate, br, zstd')
 })
 
 describe('NDJSON lines', () => {
@@ -105,61 +63,28 @@ describe('NDJSON lines', () => {
   })
 })
 
-describe('the queue', () => {
-  it('that does not answer in time causes 503 with Retry-After', async () => {
-    api.queue.holding = true
-    const pending = api.post(entry)
-    await expect.poll(() => api.queue.adds).toHaveLength(1)
-    api.queue.adds[0]?.fail(new QueueUnavailableError('no answer'))
-    const response = await pending
-    expect(problemCode(response)).toBe('queue_unavailable')
-    expect(response.headers['retry-after']).toMatch(/^[1-9]\d*$/)
-  })
-
-  it('that fails unexpectedly causes 500 without internal details', async () => {
-    api.queue.holding = true
-    const pending = api.post(entry)
-    await expect.poll(() => api.queue.adds).toHaveLength(1)
-    api.queue.adds[0]?.fail(new TypeError('secret of redis at 10.1.2.3'))
-    const response = await pending
-    expect(problemCode(response)).toBe('internal_error')
-    expect(response.body).not.toMatch(/secret|TypeError|10\.1\.2\.3|\.ts|node_modules/)
-  })
-
-  it('that is full causes 503 before anything is enqueued, and accepts entries again afterwards', async () => {
-    api.queue.holding = true
-    const message = 'a'.repeat(65_000)
-    const body = JSON.stringify(Array.from({ length: 75 }, () => ({ level: 'info', message })))
-    const requests = Math.ceil(api.bodies.status.bytesMax / body.length) + 1
-    const pending = Array.from({ length: requests }, () => api.post(body))
-    const rejected = await Promise.race(pending)
-    expect(problemCode(rejected)).toBe('overloaded')
-    expect(rejected.headers['retry-after']).toMatch(/^[1-9]\d*$/)
-    const enqueued = api.queue.adds.length
-    api.queue.holding = false
-    for (const { confirm } of api.queue.adds) confirm()
-    const statuses = (await Promise.all(pending)).map(({ statusCode }) => statusCode)
-    expect(enqueued).toBeLessThan(requests)
-    expect(statuses.filter((status) => status === 202).length * 75).toBe(api.queue.lines.length)
-    await api.signals.monitor.poll()
-    expect((await api.post(entry)).statusCode).toBe(202)
-  })
+it('a fault of the server causes 500 without internal details', async () => {
+  api.queue.add = () => Promise.reject(new TypeError('secret of redis at 10.1.2.3'))
+  const response = await api.post(entry)
+  expect(problemCode(response)).toBe('internal_error')
+  expect(response.body).not.toMatch(/secret|TypeError|10\.1\.2\.3|\.ts|node_modules/)
 })
 
-describe('the clock of Redis', () => {
-  it('that is not known yet causes 503 with Retry-After, and nothing is enqueued', async () => {
-    const other = buildTestApi({
-      wallMs: () => {
-        throw new ClockError('the time of Redis is not known yet')
-      },
-    })
-    const response = await other.post(entry)
-    expect(problemCode(response)).toBe('queue_unavailable')
-    expect(response.headers['retry-after']).toBe('1')
-    expect(other.queue.adds).toEqual([])
-    await other.close()
+it('a clock of Redis that is not known yet causes 503 with Retry-After, and nothing is enqueued', async () => {
+  await rebuild(api, {
+    wallMs: () => {
+      throw new ClockError('the time of Redis is not known yet')
+    },
   })
+  const response = await api.post(entry)
+  expect(problemCode(response)).toBe('queue_unavailable')
+  expect(response.headers['retry-after']).toBe('1')
+  expect(api.queue.adds).toEqual([])
 })
+
+/** The id of a request that is sent with this one. */
+const returned = async (id: string): Promise<unknown> =>
+  (await api.post(entry, { headers: { 'x-request-id': id } })).headers['x-request-id']
 
 describe('X-Request-Id', () => {
   const kinds: readonly (readonly [kind: string, status: number, options: InjectOptions])[] = [
@@ -187,45 +112,29 @@ describe('X-Request-Id', () => {
   )
 
   it('is replaced if it is not sane', async () => {
-    for (const given of ['', ' ', 'a b', '<script>', 'a"b', 'a,b', 'é', 'a\tb', '{}', 'a'.repeat(129)]) {
-      const response = await api.post(entry, { headers: { 'x-request-id': given } })
-      expect(response.headers['x-request-id']).toMatch(UUID)
-    }
-  })
-
-  it('may have 128 characters', async () => {
-    const given = 'a'.repeat(128)
-    expect((await api.post(entry, { headers: { 'x-request-id': given } })).headers['x-request-id']).toBe(
-      given,
-    )
+    for (const given of ['', ' ', 'a b', '<script>', 'a"b', 'a,b', 'é', 'a\tb', '{}', 'a'.repeat(129)])
+      expect(await returned(given)).toMatch(UUID)
+    expect(await returned('a'.repeat(128))).toBe('a'.repeat(128))
   })
 })
 
-describe('CORS', () => {
-  it('headers are on no answer', async () => {
-    const headers = {
-      origin: 'https://example.com',
-      'access-control-request-method': 'POST',
-      'access-control-request-headers': 'authorization',
-    }
-    for (const method of ['OPTIONS', 'POST', 'GET'] as const) {
-      const response = await api.post(method === 'POST' ? entry : undefined, { method, headers })
-      expect(Object.keys(response.headers).filter((name) => name.startsWith('access-control-'))).toEqual([])
-    }
-  })
+it('no response has CORS headers', async () => {
+  const headers = {
+    origin: 'https://example.com',
+    'access-control-request-method': 'POST',
+    'access-control-request-headers': 'authorization',
+  }
+  for (const method of ['OPTIONS', 'POST', 'GET'] as const) {
+    const response = await api.post(method === 'POST' ? entry : undefined, { method, headers })
+    expect(Object.keys(response.headers).filter((name) => name.startsWith('access-control-'))).toEqual([])
+  }
 })
 
-describe('health', () => {
-  it('needs no key', async () => {
-    expect((await api.app.inject('/livez')).json()).toEqual({ status: 'ok' })
-    expect((await api.app.inject('/readyz')).json()).toEqual({ status: 'ok' })
-  })
-
-  it('reports why it is not ready, and stays alive', async () => {
-    api.readiness = { ready: false, reasons: ['the connection to Redis is reconnecting'] }
-    const response = await api.app.inject('/readyz')
-    expect(response.statusCode).toBe(503)
-    expect(response.json()).toMatchObject({ code: 'not_ready', detail: `${api.readiness.reasons[0]}.` })
-    expect((await api.app.inject('/livez')).statusCode).toBe(200)
-  })
+it('health needs no key, and reports why the process is not ready while it is alive', async () => {
+  expect((await api.app.inject('/readyz')).json()).toEqual({ status: 'ok' })
+  api.readiness = { ready: false, reasons: ['the connection to Redis is reconnecting'] }
+  const response = await api.app.inject('/readyz')
+  expect(problemCode(response)).toBe('not_ready')
+  expect(response.json()).toMatchObject({ detail: `${api.readiness.reasons[0]}.` })
+  expect((await api.app.inject('/livez')).json()).toEqual({ status: 'ok' })
 })

@@ -1,5 +1,5 @@
 import { hashApiKey, isWellFormedApiKey, type Project, type Scope } from '@sluice/projects'
-import { Problem, problems } from '../problems.ts'
+import { Problem, retryAfter } from '../problems.ts'
 import { type Credential, credentialLimits, type CredentialSource, Credentials } from './credentials.ts'
 import { attemptLimits, FailedAttempts } from './failed-attempts.ts'
 import type { KeyUsage } from './key-usage.ts'
@@ -96,19 +96,14 @@ export class Authenticator {
     const share = this.#failedAttempts.hasAttempts(address, nowMs) ? 1 : attemptLimits.spareShare
     const isBusy = this.#credentials.lookupsInFlight >= credentialLimits.lookupsMax * share
     if (isBusy || !this.#failedAttempts.hasTotal(share, nowMs)) {
-      throw new Problem('overloaded', 'Too many API keys are being checked. Retry.', {
-        headers: { 'retry-after': '1' },
-      })
+      throw retryAfter('overloaded', 1, 'Too many API keys are being checked. Retry.')
     }
   }
 
   /** @throws Problem `too_many_failed_attempts` */
   #countFailure(address: string, nowMs: number): void {
     const waitMs = this.#failedAttempts.record(address, nowMs)
-    if (waitMs === 0) return
-    throw new Problem('too_many_failed_attempts', problems.too_many_failed_attempts.detail, {
-      headers: { 'retry-after': String(Math.ceil(waitMs / 1_000)) },
-    })
+    if (waitMs > 0) throw retryAfter('too_many_failed_attempts', Math.ceil(waitMs / 1_000))
   }
 
   #isPast(time: string | undefined): boolean {
@@ -118,9 +113,7 @@ export class Authenticator {
 
 function orUnavailable(lookup: Promise<Credential>): Promise<Credential> {
   return lookup.catch(() => {
-    throw new Problem('queue_unavailable', 'The API key cannot be checked at present. Retry.', {
-      headers: { 'retry-after': '1' },
-    })
+    throw retryAfter('queue_unavailable', 1, 'The API key cannot be checked at present. Retry.')
   })
 }
 
@@ -131,9 +124,7 @@ function missingScopeDetail(required: Scope, scopes: readonly Scope[]): string {
   return `The request needs the scope "${required}". The API key has ${existing}.`
 }
 
-/** One answer for every kind of invalid key: the kind would help only an attacker who guesses keys. */
+/** One response for every kind of invalid key: the kind would help only an attacker who guesses keys. */
 function unauthorized(): Problem {
-  return new Problem('unauthorized', problems.unauthorized.detail, {
-    headers: { 'www-authenticate': 'Bearer' },
-  })
+  return new Problem('unauthorized', undefined, { headers: { 'www-authenticate': 'Bearer' } })
 }

@@ -1,6 +1,6 @@
 import type { ApiKeyRecord, ApiKeys, Project, Projects } from '@sluice/projects'
 import { LRUCache } from 'lru-cache'
-import { setImmediate as turn } from 'node:timers/promises'
+import { setImmediate } from 'node:timers/promises'
 
 /** The part of the registry that a lookup reads. */
 export interface CredentialSource {
@@ -40,7 +40,7 @@ const KEY_HASH = /^[0-9a-f]{64}$/
 
 interface Known {
   readonly credential: KnownCredential
-  /** Until when it is trusted, on the monotonic clock. Later, the key is still remembered as one that was valid. */
+  /** Until when it is trusted, on the monotonic clock. Later, the key is still remembered as a valid one. */
   trustedUntilMs: number
 }
 
@@ -134,40 +134,32 @@ export class Credentials {
   }
 }
 
-interface Waiting {
-  readonly keyHash: string
-  readonly resolve: (record: ApiKeyRecord | undefined) => void
-  readonly reject: (error: unknown) => void
-}
-
 /**
  * Looks up all keys of one turn of the event loop in one round trip. While clients guess keys, a lookup then costs Redis a fraction
  * of what a separate command costs, and there is no need to look up only some of the keys. The caller limits their number.
  */
 export class KeyLookups {
   readonly #keys: Pick<ApiKeys, 'findMany'>
-  #gathered: Waiting[] = []
+  /** The hashes of the keys that are looked up together, and their records. */
+  #gathered: string[] = []
+  #records: Promise<readonly (ApiKeyRecord | undefined)[]> | undefined
 
   constructor(keys: Pick<ApiKeys, 'findMany'>) {
     this.#keys = keys
   }
 
   /** Rejects with the registry's error. */
-  find(keyHash: string): Promise<ApiKeyRecord | undefined> {
-    const { promise, resolve, reject } = Promise.withResolvers<ApiKeyRecord | undefined>()
-    if (this.#gathered.push({ keyHash, resolve, reject }) === 1) void this.#send()
-    return promise
+  async find(keyHash: string): Promise<ApiKeyRecord | undefined> {
+    const index = this.#gathered.push(keyHash) - 1
+    this.#records ??= this.#send()
+    return (await this.#records)[index]
   }
 
-  async #send(): Promise<void> {
-    await turn()
+  async #send(): Promise<readonly (ApiKeyRecord | undefined)[]> {
+    await setImmediate()
     const gathered = this.#gathered
     this.#gathered = []
-    try {
-      const records = await this.#keys.findMany(gathered.map(({ keyHash }) => keyHash))
-      for (const [index, { resolve }] of gathered.entries()) resolve(records[index])
-    } catch (error) {
-      for (const { reject } of gathered) reject(error)
-    }
+    this.#records = undefined
+    return this.#keys.findMany(gathered)
   }
 }

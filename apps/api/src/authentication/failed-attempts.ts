@@ -37,11 +37,6 @@ export class FailedAttempts {
   readonly #fullAtMs = new LRUCache<string, number>({ max: attemptLimits.addressesMax })
   #totalFullAtMs = 0
 
-  /** How many addresses are remembered. */
-  get size(): number {
-    return this.#fullAtMs.size
-  }
-
   /** Whether the address has attempts left. Without, it may use only the spare share of all lookups. */
   hasAttempts(address: string, monotonicMs: number): boolean {
     return this.#waitMs(addressGroup(address), monotonicMs) === 0

@@ -14,8 +14,8 @@ import { currentResponse, type HttpSocket, stopReading } from './http-server.ts'
  *
  * - Answered early: a request was rejected before its body had arrived. The rest of a small body is read and discarded, and
  *   the next request makes the connection open again.
- * - Lingering: the last answer is written, and the sending side is closed. Bytes that still arrive are read and discarded for
- *   `lingerMs`. Closing a connection with unread bytes would reset it, and a reset can destroy the answer. One connection is read in
+ * - Lingering: the last response is written, and the sending side is closed. Bytes that still arrive are read and discarded for
+ *   `lingerMs`. Closing a connection with unread bytes would reset it, and a reset can destroy the response. One connection is read in
  *   each turn of the event loop, and once: libuv would read up to 2 MB of each in every turn.
  */
 export class ConnectionGuard {
@@ -27,7 +27,7 @@ export class ConnectionGuard {
   /** Their next request is broken, and earlier ones are not answered yet. */
   readonly #broken = new WeakSet<Socket>()
 
-  /** @param onRejected called for each answer to something that is not a valid request */
+  /** @param onRejected called for each response to something that is not a valid request */
   constructor(
     limits: Pick<ConnectionLimits, 'lingerMs' | 'unreadBytesMax'>,
     onRejected: (problem: ProblemCode) => void,
@@ -41,13 +41,13 @@ export class ConnectionGuard {
     this.#answeredEarly.delete(raw.socket)
   }
 
-  /** To be called for each answer that may be sent before the body of its request has arrived. */
+  /** To be called for each response that may be sent before the body of its request has arrived. */
   onAnswer({ raw }: FastifyRequest, reply: FastifyReply): void {
     if (raw.complete || !hasBody(raw.headers)) return
     this.#answeredEarly.add(raw.socket)
     if (this.#isWorthReading(raw.headers)) return
     void reply.header('connection', 'close')
-    // Node calls this method to close a connection after its last answer. Node's version does not linger.
+    // Node calls this method to close a connection after its last response. Node's version does not linger.
     raw.socket.destroySoon = () => {
       raw.socket.end()
       this.#linger(raw.socket)

@@ -1,19 +1,5 @@
 /** How long clients may take and how much they may send before the API closes their connections. */
-export interface ConnectionLimits {
-  readonly requestMs: number
-  readonly headersMs: number
-  readonly idleMs: number
-  readonly staleMs: number
-  readonly staleIntervalMs: number
-  readonly deadlineIntervalMs: number
-  readonly lingerMs: number
-  readonly headersBytesMax: number
-  readonly unreadBytesMax: number
-  readonly waitingRequestsPerConnectionMax: number
-  readonly waitingRequestsMax: number
-}
-
-export const connectionLimits: ConnectionLimits = {
+export const connectionLimits = {
   /** A whole request. 5 MiB in 30 s is 1.4 Mbit/s. */
   requestMs: 30_000,
   /** The headers of a request, and the first byte on a new connection. */
@@ -33,7 +19,7 @@ export const connectionLimits: ConnectionLimits = {
    * that it closes. With 5 s, thousands of slow connections were closed in one turn of the event loop, which took 600 ms.
    */
   deadlineIntervalMs: 100,
-  /** From an answer that closes the connection to the actual close: one round trip, so that a sending client can read it. */
+  /** From a response that closes the connection to the actual close: one round trip, so that a sending client can read it. */
   lingerMs: 1_000,
   /** All header lines and the request line. The key, tracing headers and headers of proxies take less than 4 KiB. */
   headersBytesMax: 16 * 1024,
@@ -44,6 +30,8 @@ export const connectionLimits: ConnectionLimits = {
   /** Pipelined requests that wait on all connections: 10,000 of about 5 KB are 50 MB. */
   waitingRequestsMax: 10_000,
 }
+
+export type ConnectionLimits = Readonly<typeof connectionLimits>
 
 const { requestMs, headersMs, idleMs, staleMs } = connectionLimits
 if (headersMs >= requestMs) throw new Error('headersMs must be less than requestMs')

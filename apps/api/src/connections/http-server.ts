@@ -55,13 +55,13 @@ interface Queue {
 }
 
 /**
- * Passes one request of a connection at a time to the handler: the next one when the operating system has taken the whole answer to
- * the one before. A client that does not read its answers costs the memory of one answer.
+ * Passes one request of a connection at a time to the handler: the next one when the operating system has taken the whole response to
+ * the one before. A client that does not read its responses costs the memory of one response.
  *
  * Node parses all heads of a read, up to 64 KiB, before the first one is answered. A connection is
  *
  * - open: it has at most one request, which is handled at once;
- * - waiting: requests wait for the answer to the first one, and nothing is read. When none waits, it is open again.
+ * - waiting: requests wait for the response to the first one, and nothing is read. When none waits, it is open again.
  */
 class RequestTurns {
   readonly #handle: RequestListener
@@ -95,14 +95,14 @@ class RequestTurns {
     const queue = this.#queues.get(socket) ?? this.#open(socket)
     queue.requests += 1
     this.#requests += 1
-    // Emitted when Node assigns the socket. By then the answer before has left this process.
+    // Emitted when Node assigns the socket. By then the response before has left this process.
     response.once('socket', () => this.#take(request, response))
   }
 
   #open(socket: Socket): Queue {
     const queue: Queue = {
       requests: 0,
-      // Node resumes the socket whenever a body is read. The bodies of waiting requests have arrived, except that of the last one.
+      // Node resumes the socket whenever a body is read. The bodies of waiting requests have arrived, except the body of the last one.
       keepPaused: () => stopReading(socket),
       close: () => this.#close(socket, queue),
     }

@@ -1,25 +1,139 @@
 import type { QueueNames } from '@sluice/queue'
 import type { Owned } from '@sluice/row-scanner'
+import { createHash, hash } from 'node:crypto'
+import type { IncomingHttpHeaders } from 'node:http'
 import { type ChunkWriter, RecordQuotaError } from '../chunks/chunk-writer.ts'
-import { entryAnswer, type ParsedRequest } from '../intake/intake.ts'
-import { Problem, problems } from '../problems.ts'
-import { decodeRecord, encodeRecord, hashIdempotencyKey, shardOf } from './idempotency-record.ts'
+import { logsPaths } from '../http-contract.ts'
+import { entryAnswer, type EntryReceipt, type ParsedRequest } from '../intake/intake.ts'
+import { Problem, retryAfter } from '../problems.ts'
 import type { RequestOrigin } from '../traces/request-traces.ts'
+import type { Turns } from '../turns.ts'
+
+/** Visible ASCII. Node joins a repeated header with a comma and a space, so a repeated key never matches. */
+export const IDEMPOTENCY_KEY = /^[!-~]{1,255}$/
+/** The value of the header Sluice-Idempotency. */
+export const KEY_IS_BODY = 'body'
+/** Hashing this much takes about 0.1 ms: less than waiting for a later turn of the event loop costs. */
+const HASHED_AT_ONCE_BYTES_MAX = 64 * 1024
+/**
+ * Characters of base64url of a SHA-256: 132 bits. It takes 2^132 attempts to find a key with the hash of another client's key.
+ * It takes 2^66 attempts to find two bodies with the same digest, which harms only the client that sends them. The rest of
+ * both hashes would cost 42 bytes per record.
+ */
+const HASH_CHARACTERS = 22
+const ID_CHARACTERS = 36
+
+/** What makes a request a repetition of an earlier one: the same key. The digest shows whether target and body are the same too. */
+export interface RequestIdentity {
+  readonly key: string
+  readonly digest: string
+}
+
+/** The parts of a request that identify it, besides its body. */
+interface IdentifiedRequest {
+  readonly headers: IncomingHttpHeaders
+  readonly routeOptions: { readonly url?: string | undefined }
+  readonly url: string
+}
+
+/**
+ * The identity of a request that has an idempotency key, or whose body is its key: clients that can only send constant headers. Its body
+ * is hashed. 5 MiB take 8 ms, so large bodies take turns: dozens may arrive in the same moment.
+ *
+ * @param body decoded
+ * @returns not a promise for a small body, nor for a request without an identity
+ * @throws Problem `invalid_idempotency_key`, or rejects with it
+ */
+export function identify(
+  { headers, routeOptions, url }: IdentifiedRequest,
+  body: Buffer,
+  turns: Turns,
+  projectId: string,
+): RequestIdentity | undefined | Promise<RequestIdentity> {
+  if (headers['idempotency-key'] === undefined && headers['sluice-idempotency'] === undefined)
+    return undefined
+  // The paths of entries are one resource. Earlier versions recorded its requests with this digest.
+  const target = logsPaths.includes(routeOptions.url ?? '') ? '' : url
+  const pause = body.length > HASHED_AT_ONCE_BYTES_MAX ? turns.begin(projectId).pause() : undefined
+  const identity = (): RequestIdentity => identityOf(headers, body, target)
+  return pause === undefined ? identity() : pause.then(identity)
+}
+
+/** @param target the path and the query, which say how a protocol reads the body */
+function identityOf(headers: IncomingHttpHeaders, body: Buffer, target: string): RequestIdentity {
+  const { 'idempotency-key': key, 'sluice-idempotency': source, 'content-type': contentType = '' } = headers
+  if (key !== undefined && (typeof key !== 'string' || !IDEMPOTENCY_KEY.test(key)))
+    throw new Problem('invalid_idempotency_key')
+  if (source !== undefined && source !== KEY_IS_BODY)
+    throw new Problem('invalid_idempotency_key', 'Sluice-Idempotency has one value, "body". Send it once.')
+  if (source !== undefined && key !== undefined)
+    throw new Problem('invalid_idempotency_key', 'Send Idempotency-Key or Sluice-Idempotency, not both.')
+  const [mediaType = ''] = contentType.split(';', 1)
+  // A target has no spaces, and neither has a media type of entries: no two requests have the same line.
+  const line = target === '' ? '' : ` ${target}`
+  const digest = createHash('sha256')
+    .update(`${mediaType.trim().toLowerCase()}${line}\n`)
+    .update(body)
+    .digest('base64url')
+    .slice(0, HASH_CHARACTERS)
+  // No client can send a key with a space.
+  return { key: key ?? `body ${digest}`, digest }
+}
+
+/**
+ * The digest of a part of a body. A later version may divide a body differently: its pieces then do not match those that are stored, and a
+ * retry is rejected instead of being incomplete.
+ */
+export function digestPiece(digest: string, start: number, end: number): string {
+  return shortHash(`${digest} ${start}-${end}`)
+}
+
+/** A project's key as part of a Redis name: short, and not reversible, since a client's key may be secret. */
+export function hashIdempotencyKey(projectId: string, key: string): string {
+  return shortHash(`${projectId}\n${key}`)
+}
+
+function shortHash(input: string): string {
+  return hash('sha256', input, 'base64url').slice(0, HASH_CHARACTERS)
+}
+
+/**
+ * The shard that stores the record of a key, by the hash of the key. A change of the number of shards moves keys to other
+ * shards: records from before the change are not found.
+ */
+export function shardOf(keyHash: string, shards: number): number {
+  return Buffer.from(keyHash.slice(0, 6), 'base64url').readUInt32BE() % shards
+}
+
+/**
+ * The record of a request that was accepted with an idempotency key: 58 characters for a batch request, about 82 for an entry.
+ *
+ * @param id of a single entry. For a batch request a unique id, by which the process that stored it recognizes its record
+ * @param timestamp of a single entry. Empty for a batch request, whose response follows from its body
+ */
+function encodeRecord(digest: string, { id, timestamp }: EntryReceipt): string {
+  return digest + id + timestamp
+}
+
+function decodeRecord(record: string): EntryReceipt & { readonly digest: string } {
+  const idEnd = HASH_CHARACTERS + ID_CHARACTERS
+  return {
+    digest: record.slice(0, HASH_CHARACTERS),
+    id: record.slice(HASH_CHARACTERS, idEnd),
+    timestamp: record.slice(idEnd),
+  }
+}
 
 /** A request with an idempotency key. */
-export interface KeyedRequest {
+export interface KeyedRequest extends RequestIdentity {
   readonly projectId: string
-  /** From `readIdempotencyKey`. */
-  readonly key: string
-  /** From `digestRequest`. */
-  readonly digest: string
   /** Stored if this is the first request with the key. */
   readonly parsed: ParsedRequest<Owned>
   /** Only to follow the request. */
   readonly origin: RequestOrigin
 }
 
-/** Stores the entries of a request with an idempotency key once, and replays the answer to it. */
+/** Stores the entries of a request with an idempotency key once, and replays the response to it. */
 export class Idempotency {
   readonly #writer: Pick<ChunkWriter, 'writeOnce'>
   readonly #shards: readonly QueueNames[]
@@ -39,22 +153,18 @@ export class Idempotency {
    * Resolves when Redis has the rows and the record of the request on disk, or has those of an earlier request. A request without
    * rows gets no record.
    *
-   * @returns the JSON of the answer, and whether it is the answer to an earlier request
+   * @returns the JSON of the response, and whether it is the response to an earlier request
    * @throws Problem `idempotency_key_reused`, `too_many_idempotency_keys`
    * @throws what `ChunkWriter.writeOnce` throws
    */
   async write(request: KeyedRequest): Promise<{ readonly answer: string; readonly isReplay: boolean }> {
     const { projectId, key, digest, parsed, origin } = request
     const { rows, answer, receipt } = parsed
-    const record = encodeRecord({
-      digest,
-      id: receipt?.id ?? this.#makeId(),
-      timestamp: receipt?.timestamp ?? '',
-    })
+    const record = encodeRecord(digest, receipt ?? { id: this.#makeId(), timestamp: '' })
     const keyHash = hashIdempotencyKey(projectId, key)
     const shard = shardOf(keyHash, this.#shards.length)
     const names = this.#shards[shard]
-    // One name for all keys would replay the first answer for each of them.
+    // One name for all keys would replay the first response for each of them.
     if (names === undefined) throw new RangeError(`there is no shard ${shard}`)
     const name = names.idempotencyKey(keyHash)
     const quota = names.idempotencyQuotaKey(projectId)
@@ -62,15 +172,12 @@ export class Idempotency {
     const held = await this.#writer.writeOnce({ shard, name, quota, record, rows }, origin).catch(toProblem)
     if (held === record) return { answer, isReplay: false }
     const first = decodeRecord(held)
-    if (first.digest !== digest)
-      throw new Problem('idempotency_key_reused', problems.idempotency_key_reused.detail)
+    if (first.digest !== digest) throw new Problem('idempotency_key_reused')
     return { answer: receipt === undefined ? answer : entryAnswer(first), isReplay: true }
   }
 }
 
 function toProblem(error: unknown): never {
   if (!(error instanceof RecordQuotaError)) throw error
-  throw new Problem('too_many_idempotency_keys', problems.too_many_idempotency_keys.detail, {
-    headers: { 'retry-after': String(Math.max(1, Math.ceil(error.waitMs / 1_000))) },
-  })
+  throw retryAfter('too_many_idempotency_keys', Math.max(1, Math.ceil(error.waitMs / 1_000)))
 }

@@ -3,8 +3,8 @@ import type { Metrics } from '@sluice/ops'
 import type { Authenticator } from '../authentication/authenticator.ts'
 import type { Intake } from '../intake/intake.ts'
 import type { BodyBudget } from '../overload/body-budget.ts'
-import type { OverloadMonitor } from '../overload/overload-monitor.ts'
-import { overloadReasons } from '../overload/settings.ts'
+import type { OverloadMonitor, OverloadStatus } from '../overload/overload-monitor.ts'
+import { type OverloadReason, overloadReasons } from '../overload/settings.ts'
 import { RequestCounts } from './request-counts.ts'
 
 /** An add to the queue ends after 1.8 s, and a request soon after it. */
@@ -66,91 +66,79 @@ export interface CountingParts {
 /** Exports the counts of an API process. docs/metrics.md describes each. */
 export function exportApi(metrics: Metrics, { requests }: ApiCounts, parts: CountingParts): void {
   const { authenticator, intake, overload, bodies, bytesInFlight } = parts
-  metrics.counter(
-    {
-      name: 'sluice_http_requests_total',
-      help: 'Answered requests.',
-      labels: ['route', 'method', 'status'],
-    },
+  type Read = Parameters<Metrics['counter']>[1]
+  type Signal = OverloadStatus['signals'][OverloadReason]
+  const counter = (name: string, help: string, read: Read, ...labels: string[]): void =>
+    metrics.counter({ name, help, labels }, read)
+  counter(
+    'sluice_http_requests_total',
+    'Answered requests.',
     () => requests.answers,
+    'route',
+    'method',
+    'status',
   )
-  metrics.counter(
-    {
-      name: 'sluice_requests_rejected_total',
-      help: 'Requests answered with a problem document, by its code.',
-      labels: ['reason'],
-    },
+  counter(
+    'sluice_requests_rejected_total',
+    'Requests answered with a problem document, by its code.',
     () => requests.rejected,
+    'reason',
   )
-  metrics.counter(
-    { name: 'sluice_entries_accepted_total', help: 'Entries acknowledged with 202.' },
-    () => requests.accepted,
-  )
-  metrics.counter(
-    {
-      name: 'sluice_project_entries_accepted_total',
-      help: 'Entries acknowledged with 202, by project.',
-      labels: ['project'],
-    },
+  counter('sluice_entries_accepted_total', 'Entries acknowledged with 202.', () => requests.accepted)
+  counter(
+    'sluice_project_entries_accepted_total',
+    'Entries acknowledged with 202, by project.',
     () => requests.projects,
+    'project',
   )
-  metrics.counter(
-    {
-      name: 'sluice_entries_rejected_total',
-      help: 'Invalid entries, by the code of their first error.',
-      labels: ['reason'],
-    },
+  counter(
+    'sluice_entries_rejected_total',
+    'Invalid entries, by the code of their first error.',
     () => intake.invalidEntries,
+    'reason',
   )
-  metrics.counter(
-    { name: 'sluice_request_body_bytes_total', help: 'Bytes of bodies as they arrived.' },
-    () => requests.bodyBytes,
-  )
-  metrics.counter(
-    { name: 'sluice_request_decoded_bytes_total', help: 'Bytes of bodies after decoding.' },
+  counter('sluice_request_body_bytes_total', 'Bytes of bodies as they arrived.', () => requests.bodyBytes)
+  counter(
+    'sluice_request_decoded_bytes_total',
+    'Bytes of bodies after decoding.',
     () => requests.decodedBytes,
   )
-  metrics.counter(
-    { name: 'sluice_idempotency_replays_total', help: 'Requests answered from an idempotency record.' },
+  counter(
+    'sluice_idempotency_replays_total',
+    'Requests answered from an idempotency record.',
     () => requests.replays,
   )
-  metrics.counter(
-    { name: 'sluice_key_lookups_total', help: 'Lookups of API keys in the cache.', labels: ['result'] },
+  counter(
+    'sluice_key_lookups_total',
+    'Lookups of API keys in the cache.',
     () => [
       [['hit'], authenticator.cacheHits],
       [['miss'], authenticator.cacheMisses],
     ],
+    'result',
   )
-  metrics.counter(
-    {
-      name: 'sluice_overload_rejections_total',
-      help: 'Requests rejected because of an overload signal.',
-      labels: ['signal'],
-    },
+  counter(
+    'sluice_overload_rejections_total',
+    'Requests rejected because of an overload signal.',
     () => [
       ...overloadReasons.map((signal) => [[signal], overload.status.refused[signal]] as const),
       [['bodies'], bodies.status.rejected],
     ],
+    'signal',
   )
-  const signals = (of: (status: ReturnType<typeof signal>) => number | null) => () =>
-    overloadReasons.flatMap((name) => {
-      const value = of(signal(name))
-      return value === null ? [] : [[[name], value] as const]
+  const gauge = (name: string, help: string, of: (signal: Signal) => number | null): void =>
+    metrics.gauge({ name, help, labels: ['signal'] }, () => {
+      const { signals } = overload.status
+      return overloadReasons.flatMap((reason) => {
+        const value = of(signals[reason])
+        return value === null ? [] : [[[reason], value] as const]
+      })
     })
-  const signal = (name: (typeof overloadReasons)[number]) => overload.status.signals[name]
-  const labels = ['signal']
-  metrics.gauge(
-    { name: 'sluice_overload_signal_active', help: '1 while the signal rejects requests.', labels },
-    signals(({ isOver }) => Number(isOver)),
+  gauge('sluice_overload_signal_active', '1 while the signal rejects requests.', ({ isOver }) =>
+    Number(isOver),
   )
-  metrics.gauge(
-    { name: 'sluice_overload_signal_value', help: 'The signal, in its unit on /overload.', labels },
-    signals(({ value }) => value),
-  )
-  metrics.gauge(
-    { name: 'sluice_overload_signal_limit', help: 'The value from which the signal rejects.', labels },
-    signals(({ high }) => high),
-  )
+  gauge('sluice_overload_signal_value', 'The signal, in its unit on /overload.', ({ value }) => value)
+  gauge('sluice_overload_signal_limit', 'The value from which the signal rejects.', ({ high }) => high)
   metrics.gauge({ name: 'sluice_bytes_in_flight', help: 'Bytes of rows that wait for Redis.' }, bytesInFlight)
   metrics.gauge(
     { name: 'sluice_body_bytes_held', help: 'Bytes of request bodies and their rows in memory.' },

@@ -50,7 +50,7 @@ export class RequestCounts {
     return answer
   }
 
-  /** Counts the answer to a rejected request. @param status protocols of shippers have statuses of their own for some problems */
+  /** Counts the response to a rejected request. @param status protocols of shippers have statuses of their own for some problems */
   rejectedWith(
     route: string,
     method: string,

@@ -1,5 +1,5 @@
 import { limits } from '@sluice/schema'
-import { Problem, problemBody, type ProblemCode, problems } from '../problems.ts'
+import { Problem, problemBody, type ProblemCode } from '../problems.ts'
 
 const minimal = { level: 'info', message: 'Checked out' }
 
@@ -73,8 +73,7 @@ export const otlpAcceptedExample = {
 
 /** A problem document, with the detail that most problems of its code have. */
 export function problemExample(code: ProblemCode): unknown {
-  const { title, detail = `${title}.` }: { title: string; detail?: string } = problems[code]
-  return JSON.parse(problemBody(new Problem(code, detail), '3f0f9d1c-1a5d-4a55-9f3e-6d0a7b1c2d3e'))
+  return JSON.parse(problemBody(new Problem(code), '3f0f9d1c-1a5d-4a55-9f3e-6d0a7b1c2d3e'))
 }
 
 /** A request for a shell, as Markdown. */

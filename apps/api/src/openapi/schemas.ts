@@ -22,7 +22,7 @@ const entries: JsonObject = {
 
 const entryErrors = Object.entries(entryErrorCodes).map(([code, meaning]) => `- \`${code}\`: ${meaning}`)
 
-/** The schemas of the document by name. The schema of an entry is the one that validates entries. */
+/** The schemas of the document by name. The schema of an entry also validates entries. */
 export const schemas = {
   // Without `$id`: inside the document, it would become the base URI for references.
   Entry: { ...entrySchema, $id: undefined },

@@ -9,7 +9,7 @@ export interface BodyLimits {
   readonly projectBytesMax: number
 }
 
-/** Bytes held per record of a shipper besides its row: its item in an answer, or why it is rejected. Uncounted, a 15-byte record took 190. */
+/** Bytes held per record of a shipper besides its row: its item in a response, or why it is rejected. Uncounted, a 15-byte record took 190. */
 export const RECORD_BYTES = 256
 
 /**
@@ -19,7 +19,7 @@ export const RECORD_BYTES = 256
 export const BODY_LIMITS_MIN =
   2 * limits.bodyBytesMax + limits.rowBytesPerRequestMax + limits.recordsPerRequestMax * RECORD_BYTES
 
-// The rows of entries have no limit of their own: each adds the server's fields, and escapes may double the text.
+// The rows of entries have no limit of their own: each adds the server's fields, and escapes may double the length.
 if (limits.rowBytesPerRequestMax < 4 * limits.bodyBytesMax)
   throw new Error('rowBytesPerRequestMax is too small for the rows of the largest body')
 
@@ -27,7 +27,6 @@ if (limits.rowBytesPerRequestMax < 4 * limits.bodyBytesMax)
 const RETRY_AFTER_S = { min: 1, max: 3 }
 /** Projects without bodies are forgotten when there are more. 10,000 of about 100 bytes: 1 MB. */
 const PROJECTS_MAX = 10_000
-const WARN_INTERVAL_MS = 10_000
 /** Smaller answers are not held while they are sent: the operating system takes them at once. */
 const SENT_AT_ONCE_BYTES_MAX = 64 * 1024
 /** 13 MB in 60 s are 1.7 Mbit/s. A client that reads a part every minute would use up the budget of all projects for long. */
@@ -38,7 +37,6 @@ export interface BodyBudgetOptions {
   readonly logger: Logger
   /** 0 ≤ random < 1 */
   readonly random: () => number
-  readonly monotonicMs: () => number
 }
 
 /** The part of the page `/overload` that is about bodies. */
@@ -64,13 +62,12 @@ export class BodyBudget {
   readonly #projects = new Map<string, ProjectBytes>()
   #bytes = 0
   #rejected = 0
-  #warnedAtMs = Number.NEGATIVE_INFINITY
 
   constructor(options: BodyBudgetOptions) {
     this.#options = options
   }
 
-  /** What a new request, or its answer, holds: nothing yet. */
+  /** What a new request, or its response, holds: nothing yet. */
   open(projectId: string): HeldBytes {
     return new HeldBytes(this, this.#find(projectId))
   }
@@ -88,16 +85,12 @@ export class BodyBudget {
 
   /** Counts and returns the rejection of a request that does not fit. */
   reject(project: ProjectBytes): Problem {
-    const { logger, random, monotonicMs } = this.#options
+    const { logger, random } = this.#options
     this.#rejected += 1
-    const nowMs = monotonicMs()
-    if (nowMs - this.#warnedAtMs >= WARN_INTERVAL_MS) {
-      this.#warnedAtMs = nowMs
-      logger.warn(
-        { projectId: project.id, projectBytes: project.bytes, ...this.status },
-        'too many bytes of bodies, rejecting requests',
-      )
-    }
+    logger.warn(
+      { projectId: project.id, projectBytes: project.bytes, ...this.status },
+      'too many bytes of bodies, rejecting requests',
+    )
     return retryLater(RETRY_AFTER_S, random(), 'Too many bytes of bodies are in flight. Retry later.')
   }
 
@@ -117,7 +110,7 @@ export class BodyBudget {
   }
 }
 
-/** What the budget holds for one request, or for its answer. */
+/** What the budget holds for one request, or for its response. */
 export class HeldBytes {
   readonly #budget: BodyBudget
   readonly #project: ProjectBytes
@@ -146,7 +139,7 @@ export class HeldBytes {
   }
 
   /**
-   * Releases an answer when its client has read it or closes the connection. To be called before it is sent. Closes the connection of a
+   * Releases a response when its client has read it or closes the connection. To be called before it is sent. Closes the connection of a
    * client that takes too long to read it.
    */
   releaseAfter(response: ServerResponse): void {

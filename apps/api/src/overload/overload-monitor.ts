@@ -7,14 +7,10 @@ import { type OverloadReason, overloadReasons, type OverloadThresholds, type Thr
 /** Redis grows by at most about 30 MB a second, which is little compared with the memory above the high-water mark. */
 const POLL_INTERVAL_MS = 1_000
 
-/** Redis and the queue take longer to reach their low-water marks than signals of the process. */
-const retryAfterS: Readonly<Record<OverloadReason, RetryRange>> = {
-  redis_memory: { min: 5, max: 15 },
-  queue_depth: { min: 5, max: 15 },
-  queue_age: { min: 5, max: 15 },
-  bytes_in_flight: { min: 1, max: 3 },
-  event_loop_delay: { min: 1, max: 3 },
-}
+/** Redis and the queue take longer to reach their low-water marks than the signals of the process. */
+const REDIS_RETRY_AFTER_S: RetryRange = { min: 5, max: 15 }
+const PROCESS_RETRY_AFTER_S: RetryRange = { min: 1, max: 3 }
+const ofProcess: ReadonlySet<OverloadReason> = new Set(['bytes_in_flight', 'event_loop_delay'])
 
 export interface OverloadMonitorOptions {
   /** In the units of the signals: percent of Redis' memory, chunks, seconds, bytes, ms. */
@@ -93,7 +89,8 @@ export class OverloadMonitor {
   reject(reason: OverloadReason): Problem {
     this.#refused[reason] += 1
     this.#set(reason, this.#signals[reason].value, true)
-    return retryLater(retryAfterS[reason], this.#options.random())
+    const range = ofProcess.has(reason) ? PROCESS_RETRY_AFTER_S : REDIS_RETRY_AFTER_S
+    return retryLater(range, this.#options.random())
   }
 
   /** Reads all signals, except those of Redis if a read of Redis is in flight. Resolves after the reads; never rejects. */
@@ -156,13 +153,10 @@ export class OverloadMonitor {
 }
 
 function byReason<T>(make: (reason: OverloadReason) => T): Record<OverloadReason, T> {
-  return {
-    redis_memory: make('redis_memory'),
-    queue_depth: make('queue_depth'),
-    queue_age: make('queue_age'),
-    bytes_in_flight: make('bytes_in_flight'),
-    event_loop_delay: make('event_loop_delay'),
-  }
+  return Object.fromEntries(overloadReasons.map((reason) => [reason, make(reason)])) as Record<
+    OverloadReason,
+    T
+  >
 }
 
 /** Fifty samples a second. Node takes them with an internal timer, without running JavaScript. */

@@ -7,8 +7,6 @@ import type { SharedBuckets } from './shared-buckets.ts'
 
 /** 10,000 of about 1 KB: 10 MB. The next request of an evicted project needs a new lease, which is one round trip. */
 const PROJECTS_MAX = 10_000
-/** While Redis is unavailable, many leases fail each second; one log line per interval is enough. */
-const WARN_INTERVAL_MS = 10_000
 
 /** The rate limits of the projects that send through this process. */
 export class ProjectRateLimits {
@@ -17,7 +15,6 @@ export class ProjectRateLimits {
   readonly #logger: Logger
   readonly #monotonicMs: () => number
   readonly #known = new LRUCache<string, KnownProject>({ max: PROJECTS_MAX })
-  #warnedAtMs = Number.NEGATIVE_INFINITY
 
   constructor(
     buckets: Pick<SharedBuckets, 'lease'>,
@@ -48,15 +45,8 @@ export class ProjectRateLimits {
       limit,
       (current, request) => this.#buckets.lease(projectId, current, request),
       this.#monotonicMs,
-      (error) => this.#warn(error),
+      (error) => this.#logger.warn({ err: error }, 'redis cannot lease rate limits, requests pass on credit'),
     )
-  }
-
-  #warn(error: unknown): void {
-    const nowMs = this.#monotonicMs()
-    if (nowMs - this.#warnedAtMs < WARN_INTERVAL_MS) return
-    this.#warnedAtMs = nowMs
-    this.#logger.warn({ err: error }, 'redis cannot lease rate limits, requests pass on credit')
   }
 }
 

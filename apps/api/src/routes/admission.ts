@@ -3,8 +3,7 @@ import type { Span } from '@sluice/traces'
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import type { Authenticator } from '../authentication/authenticator.ts'
 import type { ChunkWriter } from '../chunks/chunk-writer.ts'
-import type { Idempotency } from '../idempotency/idempotency.ts'
-import type { RequestIdentity } from '../idempotency/idempotency-record.ts'
+import type { Idempotency, RequestIdentity } from '../idempotency/idempotency.ts'
 import { checkContentEncoding, type ContentDecoder } from '../intake/content-encoding.ts'
 import type { Intake } from '../intake/intake.ts'
 import { checkLength } from '../intake/read-body.ts'
@@ -50,7 +49,7 @@ export interface IntakeDependencies {
   readonly traces?: RequestTraces | undefined
 }
 
-/** What is known of a request from its authentication to its answer. One for each request, made by `admit`. */
+/** What is known of a request from its authentication to its response. One for each request, made by `admit`. */
 export class Admission implements RequestOrigin {
   readonly id: string
   readonly reply: FastifyReply
@@ -133,7 +132,7 @@ export class Admission implements RequestOrigin {
     this.#allowance?.rejectEarly(headers)
   }
 
-  /** Sets the rate limit headers of the answer. */
+  /** Sets the rate limit headers of the response. */
   showLimits(): void {
     if (this.#allowance === null) return
     void this.reply
@@ -141,13 +140,13 @@ export class Admission implements RequestOrigin {
       .header('ratelimit', this.#allowance.state)
   }
 
-  /** Counts an answer that acknowledges this number of new entries. */
+  /** Counts a response that acknowledges this number of new entries. */
   acknowledge(answer: AnswerCount, entries: number, counts: RequestCounts): void {
     if (this.span !== null) this.span.set({ [requestAttributes.entries]: entries })
     counts.acknowledged(answer, entries, this.project.id, (performance.now() - this.startedMs) / 1_000)
   }
 
-  /** Marks an answer from an idempotency record, and counts it. */
+  /** Marks a response from an idempotency record, and counts it. */
   markReplay(counts: RequestCounts): void {
     counts.replays += 1
     if (this.span !== null) this.span.set({ [requestAttributes.isReplay]: true })
@@ -193,7 +192,7 @@ export async function admit(
   reply.raw.writeContinue()
 }
 
-/** The error handler of a route that takes entries: every answer to an authenticated request has the rate limit headers. @throws the error */
+/** The error handler of a route that takes entries: every response to an authenticated request has the rate limit headers. @throws the error */
 export function rejectWithLimits(error: Error, { admission }: FastifyRequest): never {
   admission?.showLimits()
   throw error

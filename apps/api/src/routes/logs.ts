@@ -50,7 +50,7 @@ export function logsRoute(app: FastifyInstance, dependencies: IntakeDependencies
   }
 }
 
-/** Stores the entries of a body, or its records if it is OTLP. @returns the answer; the JSON of a 202 for entries */
+/** Stores the entries of a body, or its records if it is OTLP. @returns the response; the JSON of a 202 for entries */
 async function takeEntries(
   body: Buffer,
   format: BodyFormat,

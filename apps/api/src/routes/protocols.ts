@@ -73,7 +73,7 @@ function addRoute(
           takeRecords(protocol.read(body, request), body, admission, answers, dependencies),
         encoding,
       )
-      // The answer may wait for its client for long. The body is not held any more.
+      // The response may wait for its client for long. The body is not held any more.
       request.body = undefined
       return sendAnswer(reply, answer)
     },
@@ -96,7 +96,7 @@ function addFixedAnswer(
   addAnswer(app, path, ['GET', 'HEAD'], answer, protocol, dependencies, needsKey ? [authenticate] : [])
 }
 
-/** Answers before the body is read: Fastify reads that of an OPTIONS request, and no handler would release it. */
+/** Answers before the body is read: Fastify reads the body of an OPTIONS request, and no handler would release it. */
 function addAnswer(
   app: FastifyInstance,
   path: string,

@@ -1,7 +1,7 @@
 import { limits } from '@sluice/schema'
 import type { FastifyRequest } from 'fastify'
 import type { IncomingMessage } from 'node:http'
-import { identify } from '../idempotency/idempotency-record.ts'
+import { identify } from '../idempotency/idempotency.ts'
 import { decodeSmall } from '../intake/content-encoding.ts'
 import { readBody } from '../intake/read-body.ts'
 import type { OwnEncoding } from '../protocols/protocol.ts'

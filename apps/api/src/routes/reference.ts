@@ -43,7 +43,7 @@ const JAVASCRIPT = 'text/javascript; charset=utf-8'
 /** The files of the page that are part of Swagger UI, with their media types. */
 const assets = { 'swagger-ui-bundle.js': JAVASCRIPT, 'swagger-ui.css': 'text/css; charset=utf-8' } as const
 
-/** A client accepts gzip if it lists it, and not with the weight 0. */
+/** A client accepts gzip if it lists it, and not with a quality of 0. */
 const ACCEPTS_GZIP = /\bgzip\b(?!\s*;\s*q=0(?:\.0*)?\s*(?:,|$))/i
 
 /** `/openapi.json` describes requests and responses for programs. It needs no key. */
@@ -69,7 +69,7 @@ export function referenceRoutes(app: FastifyInstance): void {
   app.get('/docs/start.js', (_request, reply) => {
     void withSecurityHeaders(reply).header('cache-control', CACHE_CONTROL).type(JAVASCRIPT).send(startScript)
   })
-  // The operating system copies 1.4 MB of an answer at once. Hundreds of answers in one turn of the event loop would take a second.
+  // The operating system copies 1.4 MB of a response at once. Hundreds of responses in one turn of the event loop would take a second.
   const turns = Turns.unshared()
   for (const [name, type] of Object.entries(assets)) {
     const load = once(() => readAsset(name))

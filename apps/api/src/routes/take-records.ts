@@ -12,8 +12,8 @@ const RECORDS_PER_HOLD = 64
 /**
  * Reads the records of a request, charges and stores them.
  *
- * @param countOf the count of answers with a status
- * @returns the answer, once everything is stored
+ * @param countOf the count of responses with a status
+ * @returns the response, once everything is stored
  * @throws Problem, and the errors of the writers
  */
 export async function takeRecords(

@@ -86,7 +86,7 @@ export class RequestTraces {
     })
   }
 
-  /** Ends the span of a request whose answer is known. */
+  /** Ends the span of a request whose response is known. */
   end(span: Span, problem: ProblemCode | undefined, statusCode: number): void {
     span.set({ [requestAttributes.status]: statusCode, [requestAttributes.error]: problem })
     span.end(statusCode >= 500 ? 'error' : undefined)

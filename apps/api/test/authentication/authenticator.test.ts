@@ -1,10 +1,13 @@
 import { generateApiKey } from '@sluice/projects'
+import { setImmediate } from 'node:timers/promises'
 import { beforeEach, describe, expect, it, vi } from 'vitest'
 import { Authenticator } from '../../src/authentication/authenticator.ts'
 import { Problem } from '../../src/problems.ts'
 import { FakeRegistry } from '../support/fake-registry.ts'
 
 const CLIENT = { ip: '192.0.2.1' }
+
+const revokedAt = '2026-11-19T00:00:00.000Z'
 
 let registry: FakeRegistry
 let wallMs: number
@@ -80,7 +83,6 @@ describe('a key', () => {
   })
 
   it('that is revoked reveals neither a deleted project nor a missing scope', async () => {
-    const revokedAt = '2026-11-19T00:00:00.000Z'
     const { key } = registry.addKey({ projectId: 'deleted', scopes: [], revokedAt })
     expect(await authenticate(`Bearer ${key}`)).toBe('unauthorized')
   })
@@ -90,7 +92,7 @@ describe('a key', () => {
       undefined,
       'Bearer x',
       `Bearer ${generateApiKey()}`,
-      `Bearer ${registry.addKey({ revokedAt: '2026-11-19T00:00:00.000Z' }).key}`,
+      `Bearer ${registry.addKey({ revokedAt }).key}`,
       `Bearer ${registry.addKey({ expiresAt: '2026-11-19T00:00:00.000Z' }).key}`,
     ]
     const answers = await Promise.all(
@@ -127,7 +129,7 @@ describe('the cache', () => {
   it('drops a changed key', async () => {
     const { key, keyHash, record } = registry.addKey()
     await authenticate(`Bearer ${key}`)
-    registry.keysByHash.set(keyHash, { ...record, revokedAt: '2026-11-20T00:00:00.000Z' })
+    registry.keysByHash.set(keyHash, { ...record, revokedAt })
     authenticator.invalidate(keyHash)
     expect(await authenticate(`Bearer ${key}`)).toBe('unauthorized')
   })
@@ -153,7 +155,7 @@ describe('the cache', () => {
     const { key, keyHash, record } = registry.addKey()
     const start = performance.now()
     await authenticate(`Bearer ${key}`)
-    registry.keysByHash.set(keyHash, { ...record, revokedAt: '2026-11-20T00:00:00.000Z' })
+    registry.keysByHash.set(keyHash, { ...record, revokedAt })
     expect(await authenticate(`Bearer ${key}`)).toBe('demo')
     vi.spyOn(performance, 'now').mockReturnValue(start + 4_900)
     expect(await authenticate(`Bearer ${key}`)).toBe('unauthorized')
@@ -165,40 +167,35 @@ describe('the cache', () => {
     ['of a project', () => 'other'],
   ])('does not reject a valid key for a change %s during its lookup', async (_what, change) => {
     const { key, keyHash } = registry.addKey()
-    const gate = Promise.withResolvers<void>()
-    registry.beforeAnswer = () => gate.promise
-    const answer = authenticate(`Bearer ${key}`)
-    await new Promise((resolve) => setImmediate(resolve))
-    authenticator.invalidate(change(keyHash))
-    gate.resolve()
-    expect(await answer).toBe('demo')
+    expect(await changeDuringLookup(key, () => change(keyHash))).toBe('demo')
   })
 
   it('does not keep the result of a lookup that a change has made obsolete', async () => {
     const { key, keyHash, record } = registry.addKey()
-    const gate = Promise.withResolvers<void>()
-    registry.beforeAnswer = () => gate.promise
-    const answer = authenticate(`Bearer ${key}`)
-    await new Promise((resolve) => setImmediate(resolve))
-    registry.keysByHash.set(keyHash, { ...record, revokedAt: '2026-11-20T00:00:00.000Z' })
-    authenticator.invalidate(keyHash)
-    gate.resolve()
-    await answer
+    await changeDuringLookup(key, () => {
+      registry.keysByHash.set(keyHash, { ...record, revokedAt })
+      return keyHash
+    })
     expect(await authenticate(`Bearer ${key}`)).toBe('unauthorized')
   })
 })
 
-describe('a registry that is unavailable', () => {
-  beforeEach(() => {
-    registry.beforeAnswer = () => Promise.reject(new Error('connect ECONNREFUSED 10.1.2.3:6379'))
-  })
+/** Authenticates a key that is looked up while a change is published. @param change returns the id or the hash that is published */
+async function changeDuringLookup(key: string, change: () => string): Promise<string> {
+  const gate = Promise.withResolvers<void>()
+  registry.beforeAnswer = () => gate.promise
+  const answer = authenticate(`Bearer ${key}`)
+  await setImmediate()
+  authenticator.invalidate(change())
+  gate.resolve()
+  return answer
+}
 
-  it('causes queue_unavailable with Retry-After, and reveals nothing about Redis', async () => {
-    const { key } = registry.addKey()
-    const error: unknown = await authenticator
-      .authenticate(`Bearer ${key}`, CLIENT)
-      .catch((reason: unknown) => reason)
-    expect(error).toMatchObject({ code: 'queue_unavailable', headers: { 'retry-after': '1' } })
-    expect((error as Problem).message).not.toContain('10.1.2.3')
-  })
+it('a registry that is unavailable causes queue_unavailable with Retry-After, and reveals nothing about Redis', async () => {
+  registry.beforeAnswer = () => Promise.reject(new Error('connect ECONNREFUSED 10.1.2.3:6379'))
+  const error: unknown = await authenticator
+    .authenticate(`Bearer ${registry.addKey().key}`, CLIENT)
+    .catch((reason: unknown) => reason)
+  expect(error).toMatchObject({ code: 'queue_unavailable', headers: { 'retry-after': '1' } })
+  expect((error as Problem).message).not.toContain('10.1.2.3')
 })

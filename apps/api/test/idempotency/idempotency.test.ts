@@ -1,21 +1,17 @@
 import { ownedRows } from '@sluice/row-scanner'
 import type { LightMyRequestResponse } from 'fastify'
-import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import { gzipSync } from 'node:zlib'
+import { describe, expect, it } from 'vitest'
 import { Idempotency } from '../../src/idempotency/idempotency.ts'
+import { oneScope, postLogs } from '../protocols/otlp/otlp-api.ts'
 import { problemCode } from '../support/problem.ts'
-import { type Body, buildTestApi, type TestApi } from '../support/test-api.ts'
+import { freshTestApi } from '../support/shared-api.ts'
+import type { Body } from '../support/test-api.ts'
 
-let api: TestApi
-
-beforeEach(() => {
-  api = buildTestApi()
-})
-
-afterEach(async () => {
-  await api.close()
-})
+const api = freshTestApi()
 
 const entry = { level: 'info', message: 'm' }
+const byBody = { 'sluice-idempotency': 'body' }
 const send = (
   body: Body,
   key: string,
@@ -23,41 +19,56 @@ const send = (
 ): Promise<LightMyRequestResponse> => api.post(body, { headers: { 'idempotency-key': key, ...headers } })
 const isReplay = ({ headers }: LightMyRequestResponse): boolean => headers['idempotency-replayed'] === 'true'
 
-describe('a request with a key', () => {
-  it('is accepted like a request without one', async () => {
-    const response = await send(entry, 'k')
-    expect(response.statusCode).toBe(202)
-    expect(response.headers).not.toHaveProperty('idempotency-replayed')
-    expect(api.queue.rows).toMatchObject([{ id: response.json<{ id: string }>().id, message: 'm' }])
+/** Clients that can only send constant headers make the body the key. */
+describe.each([
+  ['a key', { 'idempotency-key': 'k' }],
+  ['its body as the key', byBody],
+] as const)('a request with %s', (_what, headers) => {
+  it.each([
+    ['an entry', entry],
+    ['an entry with a timestamp', { ...entry, timestamp: '2026-03-29T01:30:00.123456789+02:00' }],
+    ['an entry that must be parsed', { ...entry, unknown: 1 }],
+    ['a batch request', { logs: [entry, { level: 'info' }, entry] }],
+    ['an array', [entry, entry]],
+  ])('is stored once, and gets the same answer again: %s', async (_body, body) => {
+    const first = await api.post(body, { headers })
+    const { rows } = api.queue
+    const second = await api.post(body, { headers })
+    expect([first.statusCode, second.statusCode]).toEqual([202, 202])
+    expect([isReplay(first), isReplay(second)]).toEqual([false, true])
+    expect(second.body).toBe(first.body)
+    expect(api.queue.rows).toEqual(rows)
+    expect(api.bodies.status.bytes).toBe(0)
   })
 
+  it('is the same request under both paths, in any spelling of the media type, and with any encoding', async () => {
+    await api.post(entry, { headers })
+    const again = await api.post(gzipSync(JSON.stringify(entry)), {
+      url: '/api/v1/logs',
+      headers: {
+        ...headers,
+        'content-type': 'Application/JSON; charset=utf-8',
+        'content-encoding': 'gzip',
+      },
+    })
+    expect(isReplay(again)).toBe(true)
+  })
+
+  it('may be OTLP, and more than one chunk', async () => {
+    const logs = oneScope(...Array.from({ length: 5_000 }, (_, i) => ({ body: String(i) })))
+    const first = await postLogs(api, logs, headers)
+    const second = await postLogs(api, logs, headers)
+    expect([isReplay(first), isReplay(second)]).toEqual([false, true])
+    expect(new Set(api.queue.rows.map(({ message }) => message)).size).toBe(5_000)
+    expect(api.queue.rows).toHaveLength(5_000)
+  })
+})
+
+describe('a request with a key', () => {
   it('has its own entries stored when other requests are sent at the same time', async () => {
     const messages = ['first', 'second', 'third']
     await Promise.all(messages.map((message) => send({ level: 'info', message }, message)))
     expect(new Set(api.queue.rows.map((row) => row['message']))).toEqual(new Set(messages))
-  })
-
-  it('gets the same answer again, and is stored once', async () => {
-    const first = await send(entry, 'k')
-    const second = await send(entry, 'k')
-    expect(second.statusCode).toBe(202)
-    expect(isReplay(second)).toBe(true)
-    expect(second.body).toBe(first.body)
-    expect(api.queue.rows).toHaveLength(1)
-  })
-
-  it.each([
-    ['an entry with a timestamp', { ...entry, timestamp: '2026-03-29T01:30:00.123456789+02:00' }],
-    ['a batch request', { logs: [entry, { level: 'info' }, entry] }],
-    ['an array', [entry, entry]],
-  ])('gets the same answer again: %s', async (_what, body) => {
-    const first = await send(body, 'k')
-    const stored = api.queue.rows.length
-    const second = await send(body, 'k')
-    expect([first.statusCode, second.statusCode]).toEqual([202, 202])
-    expect([isReplay(first), isReplay(second)]).toEqual([false, true])
-    expect(second.body).toBe(first.body)
-    expect(api.queue.rows).toHaveLength(stored)
   })
 
   it('is rejected if an earlier request had the key and another body', async () => {
@@ -92,15 +103,6 @@ describe('a request with a key', () => {
     expect((await send(entry, 'k')).body).toBe(first.body)
     expect((await api.post(entry)).statusCode).toBe(202)
     expect(api.queue.rows).toHaveLength(2)
-  })
-
-  it('is the same request under both paths, and in any spelling of the media type', async () => {
-    await send(entry, 'k')
-    const again = await api.post(entry, {
-      url: '/api/v1/logs',
-      headers: { 'idempotency-key': 'k', 'content-type': 'Application/JSON; charset=utf-8' },
-    })
-    expect(isReplay(again)).toBe(true)
   })
 
   it('is a different request for each key', async () => {
@@ -148,27 +150,35 @@ describe('concurrent requests with one key', () => {
   })
 })
 
-describe('a key', () => {
-  it.each([
-    ['one character', '!'],
-    ['255 characters', '~'.repeat(255)],
-    ['quotes', '"a,b"'],
-  ])('may have %s', async (_what, key) => {
-    expect((await send(entry, key)).statusCode).toBe(202)
-    expect(isReplay(await send(entry, key))).toBe(true)
-  })
+it.each(['!', '~'.repeat(255), '"a,b"'])('a key may be %s', async (key) => {
+  expect((await send(entry, key)).statusCode).toBe(202)
+  expect(isReplay(await send(entry, key))).toBe(true)
+})
 
-  it.each([
-    ['be empty', ''],
-    ['have 256 characters', 'a'.repeat(256)],
-    ['have spaces', 'a b'],
-    ['be sent twice', 'a, a'],
-    ['have other characters', 'ü'],
-  ])('may not %s', async (_what, key) => {
-    const response = await send(entry, key)
-    expect(problemCode(response)).toBe('invalid_idempotency_key')
-    expect(api.queue.adds).toEqual([])
-  })
+it.each([
+  { 'idempotency-key': '' },
+  { 'idempotency-key': 'a'.repeat(256) },
+  { 'idempotency-key': 'a b' },
+  { 'idempotency-key': 'a, a' },
+  { 'idempotency-key': 'ü' },
+  { 'sluice-idempotency': 'Body' },
+  { 'sluice-idempotency': '' },
+  { 'sluice-idempotency': 'body, body' },
+  { ...byBody, 'idempotency-key': 'k' },
+])('the header %j is rejected', async (headers) => {
+  expect(problemCode(await api.post(entry, { headers }))).toBe('invalid_idempotency_key')
+  expect((await postLogs(api, oneScope({}), headers)).statusCode).toBe(400)
+  expect(api.queue.adds).toEqual([])
+})
+
+it('a request whose body is its key is another one if its body differs, and has no key that a client can send', async () => {
+  const answers = [await api.post(entry, { headers: byBody })]
+  const [, digest = ''] = /^(.{22})/.exec([...api.queue.records.values()][0] ?? '') ?? []
+  answers.push(await send({ ...entry, message: 'n' }, digest))
+  answers.push(await api.post({ ...entry, message: 'o' }, { headers: byBody }))
+  expect(answers.map(({ statusCode }) => statusCode)).toEqual([202, 202, 202])
+  expect(answers.map(isReplay)).toEqual([false, false, false])
+  expect(api.queue.rows).toHaveLength(3)
 })
 
 it('stores no record of a request without a key', async () => {

@@ -1,11 +1,16 @@
+import { encodeLogs } from '@sluice/harness/otlp-logs'
+import type { LightMyRequestResponse } from 'fastify'
 import { createHash } from 'node:crypto'
-import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
-import { identify } from '../../src/idempotency/idempotency-record.ts'
+import { beforeEach, describe, expect, it, vi } from 'vitest'
+import { hashIdempotencyKey, identify, shardOf } from '../../src/idempotency/idempotency.ts'
 import { Turns } from '../../src/turns.ts'
-import { buildTestApi, type TestApi } from '../support/test-api.ts'
+import { oneScope } from '../protocols/otlp/otlp-api.ts'
+import { freshTestApi } from '../support/shared-api.ts'
+
+const api = freshTestApi()
 
 const LARGE = 64 * 1024 + 1
-const headers = { 'sluice-idempotency': 'body' }
+const byBody = { 'sluice-idempotency': 'body' }
 const hashes = Object.getPrototypeOf(createHash('sha256')) as ReturnType<typeof createHash>
 
 let nowMs: number
@@ -21,11 +26,7 @@ beforeEach(() => {
   )
 })
 
-afterEach(() => {
-  vi.restoreAllMocks()
-})
-
-const identifyBody = (bytes: number, sent: Readonly<Record<string, string>> = headers) =>
+const identifyBody = (bytes: number, sent: Readonly<Record<string, string>> = byBody) =>
   identify({ headers: sent, routeOptions: {}, url: '/x' }, Buffer.alloc(bytes), turns, 'demo')
 
 describe('the body of a request with an identity', () => {
@@ -55,26 +56,90 @@ describe('the body of a request with an identity', () => {
   })
 })
 
-describe('a request with an idempotency key', () => {
-  let api: TestApi
+it.each([
+  ['OTLP in JSON', '{"resourceLogs":[{"scopeLogs":[{"logRecords":[{}]}]}]}', '/v1/logs'],
+  ['an entry', '{"level":"info","message":"m"}', '/v1/logs'],
+  ['an entry that is parsed', '{"level":"info","message":"m","x":1e400}', '/v1/logs'],
+  ['an event', '{"event":"m"}', '/services/collector'],
+])('the body of a request with a key is hashed once: %s', async (_what, body, url) => {
+  const update = vi.spyOn(hashes, 'update')
+  expect((await api.post(body, { url, headers: byBody })).statusCode).toBeLessThan(300)
+  const bodies = update.mock.calls.filter(([data]) => Buffer.isBuffer(data) && data.toString() === body)
+  expect(bodies).toHaveLength(1)
+})
 
-  beforeEach(() => {
-    api = buildTestApi()
+const withKey = { 'idempotency-key': 'k' }
+const entry = '{"level":"info","message":"m"}'
+const send = (
+  url: string,
+  sent: Record<string, string>,
+  body: string | Buffer = entry,
+): Promise<LightMyRequestResponse> =>
+  api.post(body, { url, headers: { 'dd-api-key': api.key, 'content-type': 'application/json', ...sent } })
+const isReplay = ({ headers }: LightMyRequestResponse): boolean => headers['idempotency-replayed'] === 'true'
+
+/** The body is valid at both, and means something else. */
+const different = [
+  ['another query', '/services/collector/raw?host=a', '/services/collector/raw?host=b'],
+  ['no query', '/services/collector/raw?host=a', '/services/collector/raw'],
+  ['another protocol', '/services/collector/raw', '/api/v2/logs'],
+  ['the path of entries', '/api/v2/logs', '/v1/logs'],
+  ['the path of a protocol', '/v1/logs', '/api/v2/logs'],
+] as const
+
+describe('the target of a request', () => {
+  it.each(different)('belongs to what a key stands for: %s', async (_what, first, second) => {
+    expect((await send(first, withKey)).statusCode).toBeLessThan(300)
+    const answer = await send(second, withKey)
+    expect([answer.statusCode, isReplay(answer)]).toEqual([422, false])
+    expect(api.queue.rows).toHaveLength(1)
   })
 
-  afterEach(async () => {
-    await api.close()
+  it.each(different)('belongs to the key that is the body: %s', async (_what, first, second) => {
+    for (const url of [first, second]) {
+      const answer = await send(url, byBody)
+      expect([answer.statusCode < 300, isReplay(answer)]).toEqual([true, false])
+    }
+    expect(api.queue.rows).toHaveLength(2)
+    for (const url of [first, second]) expect(isReplay(await send(url, byBody))).toBe(true)
+    expect(api.queue.rows).toHaveLength(2)
   })
 
   it.each([
-    ['OTLP in JSON', '{"resourceLogs":[{"scopeLogs":[{"logRecords":[{}]}]}]}', '/v1/logs'],
-    ['an entry', '{"level":"info","message":"m"}', '/v1/logs'],
-    ['an entry that is parsed', '{"level":"info","message":"m","x":1e400}', '/v1/logs'],
-    ['an event', '{"event":"m"}', '/services/collector'],
-  ])('has its body hashed once: %s', async (_what, body, url) => {
-    const update = vi.spyOn(hashes, 'update')
-    expect((await api.post(body, { url, headers })).statusCode).toBeLessThan(300)
-    const bodies = update.mock.calls.filter(([data]) => Buffer.isBuffer(data) && data.toString() === body)
-    expect(bodies).toHaveLength(1)
+    ['an entry', entry, 'application/json'],
+    ['OTLP', encodeLogs(oneScope({ body: 'm' })), 'application/x-protobuf'],
+  ])('is the same for both paths of entries, whatever their query: %s', async (_what, body, type) => {
+    const sent = { ...withKey, 'content-type': type }
+    await send('/v1/logs', sent, body)
+    for (const url of ['/api/v1/logs', '/v1/logs?a=1', '/api/v1/logs?b=2'])
+      expect(isReplay(await send(url, sent, body))).toBe(true)
+    expect(api.queue.rows).toHaveLength(1)
+  })
+
+  it('does not change the digest of entries, which earlier versions have recorded', () => {
+    const sent = { ...withKey, 'content-type': 'application/json; charset=utf-8' }
+    const request = { headers: sent, routeOptions: { url: '/v1/logs' }, url: '/v1/logs?a=1' }
+    expect(identify(request, Buffer.from(entry), turns, 'demo')).toEqual({
+      key: 'k',
+      digest: 'WPF9ZHTDIfQFlJp6bo4DKh',
+    })
+  })
+})
+
+const keyHashes = Array.from({ length: 3_000 }, (_, i) => hashIdempotencyKey('project', `key-${i}`))
+
+describe('the shard of a key', () => {
+  it('is the same in every version, so that another version finds the existing records', () => {
+    const keys = ['a', 'b', 'c', 'd', 'e', 'f'].map((key) => hashIdempotencyKey('project', key))
+    expect(keys.map((hash) => shardOf(hash, 4))).toEqual([0, 0, 2, 0, 3, 2])
+    expect(keys.map((hash) => shardOf(hash, 1))).toEqual([0, 0, 0, 0, 0, 0])
+  })
+
+  it('is each shard about equally often', () => {
+    for (const shard of [0, 1, 2]) {
+      const share = keyHashes.filter((hash) => shardOf(hash, 3) === shard).length
+      expect(share).toBeGreaterThan(900)
+      expect(share).toBeLessThan(1_100)
+    }
   })
 })

@@ -1,22 +1,22 @@
-import { HttpConnection } from '@sluice/harness'
 import { generateApiKey } from '@sluice/projects'
-import { queueNames, QueueUnavailableError } from '@sluice/queue'
+import { queueNames } from '@sluice/queue'
 import { limits } from '@sluice/schema'
 import type { LightMyRequestResponse } from 'fastify'
-import type { AddressInfo } from 'node:net'
-import { afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest'
+import { beforeAll, beforeEach, describe, expect, it } from 'vitest'
 import { attemptLimits } from '../../src/authentication/failed-attempts.ts'
 import { connectionLimits } from '../../src/connections/connection-limits.ts'
 import { logsPaths } from '../../src/http-contract.ts'
 import { problems, type ProblemCode } from '../../src/problems.ts'
+import { rejections } from '../support/rejections.ts'
+import { exchange, freshTestApi, rebuild } from '../support/shared-api.ts'
 import { buildTestApi, type TestApi } from '../support/test-api.ts'
-import { jsonLogs } from '@sluice/harness/otlp-logs'
+import { encodeLogs, jsonLogs } from '@sluice/harness/otlp-logs'
 import { decodeAnswer, oneScope, postLogs, protobuf } from '../protocols/otlp/otlp-api.ts'
 import { Described, type Answer, type Document } from './described.ts'
 
 const entry = { level: 'info', message: 'm' }
 
-let api: TestApi
+const api = freshTestApi()
 /** Shared by all tests, so that its schemas are compiled only once. */
 let described: Described
 
@@ -26,14 +26,6 @@ beforeAll(async () => {
   await temporary.close()
 })
 
-beforeEach(() => {
-  api = buildTestApi()
-})
-
-afterEach(async () => {
-  await api.close()
-})
-
 type Send = () => Promise<LightMyRequestResponse | Answer>
 
 const post =
@@ -41,68 +33,46 @@ const post =
   () =>
     api.post(...args)
 
-/** Sends a text on a separate connection. */
+/** Sends a request on a connection of its own. */
 const sendRaw =
-  (text: string): Send =>
-  async () => {
-    await api.app.listen({ host: '127.0.0.1', port: 0 })
-    const connection = await HttpConnection.open((api.app.server.address() as AddressInfo).port)
-    connection.write(text)
-    await expect.poll(() => connection.responses.length, { timeout: 4_000 }).toBe(1)
-    connection.destroy()
-    return connection.responses[0] as Answer
-  }
-
-const failing =
-  (reason: Error): Send =>
-  () => {
-    api.queue.add = () => Promise.reject(reason)
-    return api.post(entry)
-  }
+  (request: string): Send =>
+  () =>
+    exchange(api, request)
 
 const guessKey: Send = () => api.post(entry, { headers: { authorization: `Bearer ${generateApiKey()}` } })
 
+/** Requests for the problems that do not depend on the protocol. */
+const common = Object.entries(rejections).map(([code, change]): [string, Send] => [
+  code,
+  async () => {
+    const { headers = {}, body = entry } = await change(api)
+    return api.post(body, { headers })
+  },
+])
+
 /** A request for each code, except for `shutting_down`: the process does not accept connections any more by then. */
-const requests: Record<Exclude<ProblemCode, 'shutting_down'>, Send> = {
+const requests: Readonly<Record<string, Send>> = {
+  ...Object.fromEntries(common),
   invalid_json: post('{"level":"info"'),
   invalid_utf8: post(Buffer.from([0xff])),
   invalid_protobuf: post(Buffer.from([0xff]), { headers: protobuf }),
-  invalid_encoding: post('not gzip', { headers: { 'content-encoding': 'gzip' } }),
   empty_body: post(''),
   invalid_body: post({ logs: {} }),
   invalid_entry: post({ level: 'fatal', message: 'm' }),
   too_many_entries: post(Array.from({ length: limits.entriesPerRequestMax + 1 }, () => entry)),
-  invalid_idempotency_key: post(entry, { headers: { 'idempotency-key': 'a b' } }),
   bad_request: sendRaw('POST\r\n\r\n'),
-  unauthorized: post(entry, { headers: { authorization: undefined } }),
-  forbidden: () => {
-    const { key } = api.registry.addKey({ scopes: ['read'] })
-    return api.post(entry, { headers: { authorization: `Bearer ${key}` } })
-  },
   not_found: post(entry, { url: '/nowhere' }),
-  project_not_found: () => {
-    api.registry.addProject({ enabled: false })
-    return api.post(entry)
-  },
   method_not_allowed: post(undefined, { method: 'GET' }),
   request_timeout: async () => {
-    await api.close()
     const impatient = { ...connectionLimits, headersMs: 100, requestMs: 200, deadlineIntervalMs: 50 }
-    api = buildTestApi({ connectionLimits: impatient })
+    await rebuild(api, { connectionLimits: impatient })
     return sendRaw('POST /v1/logs HTTP/1.1\r\n')()
   },
-  body_too_large: post(' '.repeat(limits.bodyBytesMax + 1)),
   unsupported_media_type: post('x', { headers: { 'content-type': 'text/plain' } }),
-  unsupported_encoding: post(entry, { headers: { 'content-encoding': 'lz4' } }),
   idempotency_key_reused: async () => {
     const headers = { 'idempotency-key': 'k' }
     await api.post(entry, { headers })
     return api.post([entry], { headers })
-  },
-  rate_limited: () => {
-    api.registry.addProject({ limits: { entriesPerSecond: 100, burstEntries: 200 } })
-    api.buckets.level = { entries: 60, bytes: 0 }
-    return api.post(Array.from({ length: 70 }, () => entry))
   },
   too_many_idempotency_keys: () => {
     api.queue.usedUp.set(queueNames('test').idempotencyQuotaKey('demo'), 1_000)
@@ -115,15 +85,9 @@ const requests: Record<Exclude<ProblemCode, 'shutting_down'>, Send> = {
   headers_too_large: sendRaw(
     `POST /v1/logs HTTP/1.1\r\nX-Note: ${'a'.repeat(connectionLimits.headersBytesMax)}\r\n\r\n`,
   ),
-  internal_error: failing(new TypeError('unexpected')),
   unsupported_transfer_encoding: sendRaw(
     'POST /v1/logs HTTP/1.1\r\nTransfer-Encoding: gzip, chunked\r\n\r\n',
   ),
-  overloaded: async () => {
-    await api.signals.set('queue_depth', 90)
-    return api.post(entry)
-  },
-  queue_unavailable: failing(new QueueUnavailableError('no answer')),
   not_ready: () => {
     api.readiness = { ready: false, reasons: ['the connection to Redis is reconnecting'] }
     return api.app.inject('/readyz')
@@ -143,6 +107,7 @@ describe('a problem is documented', () => {
     if (path === undefined) throw new Error('not documented')
     expect(described.undescribed(path, answer)).toEqual([])
     expect(answer.body).toContain(code)
+    expect(api.bodies.status.bytes).toBe(0)
   })
 
   it('for every code except shutting_down', () => {
@@ -151,46 +116,26 @@ describe('a problem is documented', () => {
   })
 })
 
-/** Requests that are rejected before and after their bodies are read. */
-const otlpRequests: Record<string, () => Promise<LightMyRequestResponse>> = {
+/** Requests in Protocol Buffers that are rejected before and after their bodies are read. */
+const otlpRequests: Readonly<Record<string, () => Promise<LightMyRequestResponse>>> = {
+  ...Object.fromEntries(
+    Object.entries(rejections).map(([code, change]) => [
+      code,
+      async () => {
+        const { headers = {}, body = encodeLogs(oneScope({})) } = await change(api)
+        return api.post(body, { headers: { ...protobuf, ...headers } })
+      },
+    ]),
+  ),
   invalid_protobuf: () => api.post(Buffer.from([0xff]), { headers: protobuf }),
-  invalid_encoding: () => api.post('not gzip', { headers: { ...protobuf, 'content-encoding': 'gzip' } }),
-  unsupported_encoding: () => api.post('', { headers: { ...protobuf, 'content-encoding': 'lz4' } }),
-  invalid_idempotency_key: () => api.post('', { headers: { ...protobuf, 'idempotency-key': 'a b' } }),
-  unauthorized: () => api.post('', { headers: { ...protobuf, authorization: undefined } }),
-  forbidden: () => {
-    const { key } = api.registry.addKey({ scopes: ['read'] })
-    return api.post('', { headers: { ...protobuf, authorization: `Bearer ${key}` } })
-  },
-  project_not_found: () => {
-    api.registry.addProject({ enabled: false })
-    return api.post('', { headers: protobuf })
-  },
-  body_too_large: () => api.post(' '.repeat(limits.bodyBytesMax + 1), { headers: protobuf }),
   too_many_entries: () =>
     postLogs(api, oneScope(...Array.from({ length: limits.recordsPerRequestMax + 1 }, () => ({})))),
-  rate_limited: () => {
-    api.registry.addProject({ limits: { entriesPerSecond: 100, burstEntries: 200 } })
-    api.buckets.level = { entries: 60, bytes: 0 }
-    return postLogs(api, oneScope(...Array.from({ length: 70 }, () => ({}))))
-  },
-  internal_error: () => {
-    api.queue.add = () => Promise.reject(new TypeError('unexpected'))
-    return postLogs(api, oneScope({}))
-  },
-  overloaded: async () => {
-    await api.signals.set('queue_depth', 90)
-    return api.post('', { headers: protobuf })
-  },
-  queue_unavailable: () => {
-    api.queue.add = () => Promise.reject(new QueueUnavailableError('no answer'))
-    return postLogs(api, oneScope({}))
-  },
 }
 const retryable: ReadonlySet<number> = new Set([429, 502, 503, 504])
 
-describe('a rejected request in Protocol Buffers', () => {
-  it.each(Object.entries(otlpRequests))('is answered with a status: %s', async (code, send) => {
+it.each(Object.entries(otlpRequests))(
+  'a rejected request in Protocol Buffers is answered with a status: %s',
+  async (code, send) => {
     const response = await send()
     const answer = asAnswer(response)
     expect(described.undescribed(described.post(), answer)).toEqual([])
@@ -200,9 +145,10 @@ describe('a rejected request in Protocol Buffers', () => {
       ...(described.post().responses[status]?.content?.['application/x-protobuf']?.example as object),
       message: expect.stringMatching(new RegExp(`^${code}: .`)) as unknown,
     })
+    expect(api.bodies.status.bytes).toBe(0)
     expect('retry-after' in response.headers).toBe(retryable.has(status))
-  })
-})
+  },
+)
 
 describe('an undocumented answer', () => {
   const problem = {
@@ -296,22 +242,20 @@ describe('an accepted request', () => {
   })
 })
 
-describe('a shipper', () => {
-  it('is documented with its status and its body', async () => {
-    const { key, app } = api
-    const documented = Object.keys(described.document.paths).filter((path) => !/^\/(api\/)?v1|z$/.test(path))
-    expect(documented).toContain('/elasticsearch/_bulk')
-    for (const path of documented) {
-      const operation = described.post(path)
-      for (const [type, { example }] of Object.entries(operation.requestBody?.content ?? {})) {
-        const payload = example as object
-        const headers = { authorization: `Bearer ${key}`, 'dd-api-key': key, 'content-type': type }
-        const { statusCode } = await app.inject({ method: 'POST', url: path, headers, payload })
-        expect(operation.responses[statusCode]).toBeDefined()
-      }
+it('a shipper is documented with its status and its body', async () => {
+  const { key, app } = api
+  const documented = Object.keys(described.document.paths).filter((path) => !/^\/(api\/)?v1|z$/.test(path))
+  expect(documented).toContain('/elasticsearch/_bulk')
+  for (const path of documented) {
+    const operation = described.post(path)
+    for (const [type, { example }] of Object.entries(operation.requestBody?.content ?? {})) {
+      const payload = example as object
+      const headers = { authorization: `Bearer ${key}`, 'dd-api-key': key, 'content-type': type }
+      const { statusCode } = await app.inject({ method: 'POST', url: path, headers, payload })
+      expect(operation.responses[statusCode]).toBeDefined()
     }
-    expect(api.queue.rows.map(({ message }) => message)).toEqual(documented.map(() => 'paid'))
-  })
+  }
+  expect(api.queue.rows.map(({ message }) => message)).toEqual(documented.map(() => 'paid'))
 })
 
 it.each(logsPaths)('the command for %s is accepted without changes', async (url) => {
@@ -321,7 +265,7 @@ it.each(logsPaths)('the command for %s is accepted without changes', async (url)
     name,
     value,
   ])
-  const headers = { ...Object.fromEntries(sent), Authorization: `Bearer ${api.key}` } as Record<
+  const headers = Object.fromEntries([...sent, ['Authorization', `Bearer ${api.key}`]]) as Record<
     string,
     string
   >

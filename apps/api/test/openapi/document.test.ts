@@ -81,11 +81,8 @@ describe('the bounds', () => {
   it('are the limits', () => {
     const properties = schemas['Entry']?.properties ?? {}
     expect(Object.keys(properties)).toEqual([...entryFields])
-    expect(properties['message']?.['maxLength']).toBe(limits.messageCharactersMax)
-    expect(properties['stack']?.['maxLength']).toBe(limits.stackCharactersMax)
-    expect(properties['url']?.['maxLength']).toBe(limits.urlCharactersMax)
-    expect(properties['pathname']?.['maxLength']).toBe(limits.pathnameCharactersMax)
-    expect(properties['service']?.['maxLength']).toBe(limits.serviceCharactersMax)
+    for (const field of ['message', 'stack', 'url', 'pathname', 'service'] as const)
+      expect(properties[field]?.['maxLength']).toBe(limits[`${field}CharactersMax`])
     expect(properties['metadata']?.['maxProperties']).toBe(limits.metadataNamesMax)
     expect(schemas['Batch']?.properties['logs']?.maxItems).toBe(limits.entriesPerRequestMax)
     expect(schemas['Entries']?.maxItems).toBe(limits.entriesPerRequestMax)

@@ -1,30 +1,18 @@
-import { chunkText, entryText, HttpConnection, postHead, postText } from '@sluice/harness'
+import { chunkText, entryText, type HttpConnection, postHead, postText } from '@sluice/harness'
 import { limits } from '@sluice/schema'
-import type { AddressInfo } from 'node:net'
-import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import { beforeEach, describe, expect, it } from 'vitest'
 import { gzipSync } from 'node:zlib'
-import { QueueUnavailableError } from '@sluice/queue'
 import { problemCode } from '../support/problem.ts'
-import { buildTestApi, type TestApi } from '../support/test-api.ts'
+import { codeOf, expectResponses, freshTestApi, PATIENCE } from '../support/shared-api.ts'
 
-const PATIENCE = { timeout: 4_000 }
 const MEBIBYTE = 1_048_576
 const bodyLimits = { bytesMax: 2 * MEBIBYTE, projectBytesMax: MEBIBYTE }
 
-let api: TestApi
+const api = freshTestApi({ bodyLimits })
 let otherKey: string
-const connections: HttpConnection[] = []
 
 beforeEach(() => {
-  api = buildTestApi({ bodyLimits })
   otherKey = addProject('other')
-})
-
-afterEach(async () => {
-  api.queue.holding = false
-  for (const { confirm } of api.queue.adds) confirm()
-  for (const connection of connections.splice(0)) connection.destroy()
-  await api.close()
 })
 
 function addProject(id: string): string {
@@ -32,23 +20,15 @@ function addProject(id: string): string {
   return api.registry.addKey({ projectId: id }).key
 }
 
-async function open(): Promise<HttpConnection> {
-  if (!api.app.server.listening) await api.app.listen({ host: '127.0.0.1', port: 0 })
-  const connection = await HttpConnection.open((api.app.server.address() as AddressInfo).port)
-  connections.push(connection)
-  return connection
-}
-
 /** Sends the start of a request on its own connection. */
 async function start(text: string): Promise<HttpConnection> {
-  const connection = await open()
+  const connection = await api.connect()
   connection.write(text)
   return connection
 }
 
 const declared = (key: string, bytes: number): string => postHead(key, [`Content-Length: ${bytes}`])
 const chunked = (key: string): string => postHead(key, ['Transfer-Encoding: chunked'])
-const statuses = (connection: HttpConnection): number[] => connection.responses.map(({ status }) => status)
 const held = (bytes: number): Promise<void> =>
   expect.poll(() => api.bodies.status.bytes, PATIENCE).toBe(bytes)
 
@@ -57,11 +37,11 @@ describe('bodies in flight', () => {
     await start(declared(api.key, MEBIBYTE - 10))
     await held(MEBIBYTE - 10)
     const rejected = await start(declared(api.key, 100_000))
-    await expect.poll(() => statuses(rejected), PATIENCE).toEqual([503])
-    expect(rejected.responses[0]?.headers).toMatchObject({ 'retry-after': '1', connection: 'close' })
-    expect(JSON.parse(rejected.responses[0]?.body ?? '')).toMatchObject({ code: 'overloaded' })
+    const [response] = await expectResponses(rejected, 503)
+    expect(response?.headers).toMatchObject({ 'retry-after': '1', connection: 'close' })
+    expect(response && codeOf(response)).toBe('overloaded')
     const other = await start(postText(otherKey, entryText))
-    await expect.poll(() => statuses(other), PATIENCE).toEqual([202])
+    await expectResponses(other, 202)
     await held(MEBIBYTE - 10)
     expect(api.bodies.status).toMatchObject({ ...bodyLimits, rejected: 1 })
   })
@@ -70,7 +50,7 @@ describe('bodies in flight', () => {
     for (const key of [api.key, otherKey]) await start(declared(key, MEBIBYTE))
     await held(2 * MEBIBYTE)
     const rejected = await start(declared(addProject('third'), 10))
-    await expect.poll(() => statuses(rejected), PATIENCE).toEqual([503])
+    await expectResponses(rejected, 503)
   })
 
   it('are limited by the bytes that arrived if they are in chunks', async () => {
@@ -78,10 +58,10 @@ describe('bodies in flight', () => {
     connection.write(chunkText(' '.repeat(600_000)))
     await held(600_000)
     const rejected = await start(chunked(api.key) + chunkText(' '.repeat(600_000)))
-    await expect.poll(() => statuses(rejected), PATIENCE).toEqual([503])
+    await expectResponses(rejected, 503)
     await held(600_000)
     connection.write(`${chunkText(entryText)}0\r\n\r\n`)
-    await expect.poll(() => statuses(connection), PATIENCE).toEqual([202])
+    await expectResponses(connection, 202)
     await held(0)
   })
 
@@ -93,7 +73,7 @@ describe('bodies in flight', () => {
       [limits.bodyBytesMax + 1, 413],
     ] as const) {
       const rejected = await start(postHead(api.key, ['Expect: 100-continue', `Content-Length: ${bytes}`]))
-      await expect.poll(() => statuses(rejected), PATIENCE).toEqual([status])
+      await expectResponses(rejected, status)
       expect(rejected.received).not.toContain('100 Continue')
     }
   })
@@ -120,31 +100,6 @@ describe('bodies in flight', () => {
 
 describe('nothing is held any more', () => {
   it.each([
-    ['an invalid body', () => api.post('{'), 400],
-    ['an empty body', () => api.post(''), 400],
-    ['a body that cannot be decoded', () => api.post('x', { headers: { 'content-encoding': 'gzip' } }), 400],
-    ['a body that is too large', () => api.post(' '.repeat(limits.bodyBytesMax + 1)), 413],
-    ['another media type', () => api.post('x', { headers: { 'content-type': 'text/plain' } }), 415],
-    [
-      'another charset',
-      () => api.post('x', { headers: { 'content-type': 'application/json; charset=latin1' } }),
-      415,
-    ],
-    ['an idempotent request', () => api.post(entryText, { headers: { 'idempotency-key': 'k' } }), 202],
-    [
-      'a failure of Redis',
-      () => {
-        api.queue.add = () => Promise.reject(new QueueUnavailableError('down'))
-        return api.post(entryText)
-      },
-      503,
-    ],
-  ])('after %s', async (_what, send, status) => {
-    expect((await send()).statusCode).toBe(status)
-    expect(api.bodies.status.bytes).toBe(0)
-  })
-
-  it.each([
     ['with a declared length', () => declared(api.key, 1_000) + ' '.repeat(10), 1_000],
     ['in chunks', () => chunked(api.key) + chunkText(' '.repeat(10)), 10],
   ])('after a client disconnects within a body %s', async (_what, text, bytes) => {
@@ -158,7 +113,7 @@ describe('nothing is held any more', () => {
     const { promise, resolve } = Promise.withResolvers<void>()
     api.registry.beforeAnswer = () => promise
     const closed: string[] = []
-    const connection = await open()
+    const connection = await api.connect()
     api.app.server.once('request', ({ socket }) => socket.once('close', () => closed.push('closed')))
     connection.write(declared(api.key, 1_000))
     await expect.poll(() => api.registry.lookups, PATIENCE).toBe(1)
@@ -166,7 +121,7 @@ describe('nothing is held any more', () => {
     await expect.poll(() => closed, PATIENCE).toHaveLength(1)
     resolve()
     const next = await start(postText(api.key, entryText))
-    await expect.poll(() => statuses(next), PATIENCE).toEqual([202])
+    await expectResponses(next, 202)
     await held(0)
   })
 
@@ -206,14 +161,14 @@ describe('nothing is held any more', () => {
       `${length}Expect: 100-continue\r\n\r\n`,
     ]) {
       const connection = await start(text)
-      await expect.poll(() => statuses(connection), PATIENCE).toEqual([status])
+      await expectResponses(connection, status)
       expect(api.bodies.status).toMatchObject({ bytes: 0, rejected: 0 })
     }
   })
 
   it('after garbage in a chunked body', async () => {
     const connection = await start(`${chunked(api.key)}${chunkText(' '.repeat(10))}no size\r\n`)
-    await expect.poll(() => statuses(connection), PATIENCE).toEqual([400])
+    await expectResponses(connection, 400)
     connection.destroy()
     await held(0)
   })

@@ -1,47 +1,32 @@
 import { limits } from '@sluice/schema'
 import { EventEmitter } from 'node:events'
 import type { ServerResponse } from 'node:http'
-import { type AddressInfo, connect, type Socket } from 'node:net'
+import type { Socket } from 'node:net'
 import { gzipSync } from 'node:zlib'
-import { afterEach, beforeEach, expect, it, vi } from 'vitest'
+import type { HttpConnection } from '@sluice/harness'
+import { expect, it, vi } from 'vitest'
 import { BODY_LIMITS_MIN } from '../../src/overload/body-budget.ts'
-import { buildTestApi, type TestApi } from '../support/test-api.ts'
-
-const PATIENCE = { timeout: 10_000 }
+import { freshTestApi, openConnections, PATIENCE } from '../support/shared-api.ts'
 
 /** A small request with the largest answers. The operating system takes up to 4 MB of one. */
 const body = gzipSync('{"index":{}}\nx\n'.repeat(limits.recordsPerRequestMax))
 const path = `/elasticsearch/${'x'.repeat(100)}/_bulk`
 
-let api: TestApi
-let sockets: Socket[]
-
-beforeEach(() => {
-  api = buildTestApi({ bodyLimits: { bytesMax: BODY_LIMITS_MIN, projectBytesMax: BODY_LIMITS_MIN } })
-  sockets = []
-})
-
-afterEach(async () => {
-  for (const socket of sockets) socket.destroy()
-  await api.close()
-})
+const api = freshTestApi({ bodyLimits: { bytesMax: BODY_LIMITS_MIN, projectBytesMax: BODY_LIMITS_MIN } })
 
 const head = (): string =>
   `POST ${path} HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer ${api.key}\r\nContent-Encoding: gzip\r\n` +
   `Content-Length: ${body.length}\r\n\r\n`
-const port = (): number => (api.app.server.address() as AddressInfo).port
 const answers = (status: string): number =>
   api.counts.answers.find(([[, , counted]]) => counted === status)?.[1] ?? 0
 
 /** Sends a request, and reads nothing. */
-function sendUnread(): Socket {
-  const socket = connect(port(), '127.0.0.1')
-  sockets.push(socket)
-  socket.on('error', () => undefined)
-  socket.pause()
-  socket.write(head())
-  socket.write(body)
-  return socket
+async function sendUnread(): Promise<HttpConnection> {
+  const connection = await api.connect()
+  connection.pause()
+  connection.write(head())
+  connection.write(body)
+  return connection
 }
 
 it('a small answer is not held any more when it is sent', () => {
@@ -83,35 +68,33 @@ it('a connection is closed if its client takes more than a minute to read an ans
 })
 
 it('an answer that is not read is held in the budget of bodies until the connection is closed', async () => {
-  await api.app.listen({ host: '127.0.0.1', port: 0 })
   const accepted = Promise.withResolvers<Socket>()
   api.app.server.once('connection', accepted.resolve)
-  const socket = sendUnread()
+  const connection = await sendUnread()
   await expect.poll(() => answers('200'), PATIENCE).toBe(1)
   await expect.poll(() => api.bodies.status.bytes, PATIENCE).toBeGreaterThan(3_000_000)
   // Its parts are passed to the connection one by one.
   await expect.poll(async () => (await accepted.promise).writableLength, PATIENCE).toBeGreaterThan(0)
   expect((await accepted.promise).writableLength).toBeLessThan(1_000_000)
-  socket.destroy()
+  connection.destroy()
   await expect.poll(() => api.bodies.status.bytes, PATIENCE).toBe(0)
 })
 
 it('a request is rejected, and nothing is stored, if there is no room for its answer', async () => {
-  await api.app.listen({ host: '127.0.0.1', port: 0 })
   const count = Math.ceil(BODY_LIMITS_MIN / 4_000_000) + 2
-  for (let sent = 0; sent < count; sent += 1) sendUnread()
+  const clients = await Promise.all(Array.from({ length: count }, sendUnread))
   await expect.poll(() => answers('200') + answers('429'), PATIENCE).toBe(count)
   expect(answers('429')).toBeGreaterThan(0)
   expect(api.bodies.status.bytes).toBeLessThanOrEqual(BODY_LIMITS_MIN)
-  for (const socket of sockets) socket.destroy()
+  for (const client of clients) client.destroy()
   await expect.poll(() => api.bodies.status.bytes, PATIENCE).toBe(0)
 })
 
 it('an answer that is read is held no longer', async () => {
-  await api.app.listen({ host: '127.0.0.1', port: 0 })
+  const port = await api.listen()
   const headers = { authorization: `Bearer ${api.key}`, 'content-encoding': 'gzip' }
   for (let count = 0; count < 2; count += 1) {
-    const answer = await fetch(`http://127.0.0.1:${port()}${path}`, { method: 'POST', headers, body })
+    const answer = await fetch(`http://127.0.0.1:${port}${path}`, { method: 'POST', headers, body })
     const text = await answer.text()
     expect(Number(answer.headers.get('content-length'))).toBe(text.length)
     const { items } = JSON.parse(text) as { items: unknown[] }
@@ -123,25 +106,17 @@ it('an answer that is read is held no longer', async () => {
 
 it('the answer to a client that has left before it is made is not held', async () => {
   api.queue.holding = true
-  await api.app.listen({ host: '127.0.0.1', port: 0 })
   const valid = gzipSync('{"index":{}}\n{"message":"m"}\n'.repeat(2_000))
-  const socket = connect(port(), '127.0.0.1')
-  sockets.push(socket)
-  socket.write(head().replace(/Length: \d+/, `Length: ${valid.length}`))
-  socket.write(valid)
+  const connection = await api.connect()
+  connection.write(head().replace(/Length: \d+/, `Length: ${valid.length}`))
+  connection.write(valid)
   await expect.poll(() => api.queue.adds.length, PATIENCE).toBe(1)
   expect(api.bodies.status.bytes).toBeGreaterThan(65_536)
-  socket.destroy()
-  await expect.poll(() => connections(), PATIENCE).toBe(0)
+  connection.destroy()
+  await expect.poll(() => openConnections(api), PATIENCE).toBe(0)
   api.queue.adds[0]?.confirm()
   await expect.poll(() => api.bodies.status.bytes, PATIENCE).toBe(0)
 })
-
-function connections(): Promise<number> {
-  return new Promise((resolve, reject) => {
-    api.app.server.getConnections((error, count) => (error === null ? resolve(count) : reject(error)))
-  })
-}
 
 it('a body is not kept while its answer is sent, and a small answer is sent at once', async () => {
   const sent: unknown[] = []

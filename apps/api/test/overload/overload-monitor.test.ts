@@ -2,9 +2,9 @@ import type { Logger } from '@sluice/runtime'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
 import { EventLoopDelay } from '../../src/overload/overload-monitor.ts'
-import { type OverloadReason, overloadReasons } from '../../src/overload/settings.ts'
+import { overloadReasons } from '../../src/overload/settings.ts'
 import type { Problem } from '../../src/problems.ts'
-import { FakeSignals } from '../support/fake-signals.ts'
+import { FakeSignals, forEachReason } from '../support/fake-signals.ts'
 
 let signals: FakeSignals
 let logged: [level: string, fields: Record<string, unknown>, message: string][]
@@ -26,51 +26,41 @@ function check(): Problem | undefined {
   }
 }
 
+const noRejections = forEachReason(0)
+
 describe.each(overloadReasons)('the signal %s', (reason) => {
-  it('causes rejections from its high-water mark until its low-water mark', async () => {
-    await signals.set(reason, 79)
+  it('causes rejections from its high-water mark until its low-water mark, and is logged twice', async () => {
+    const { monitor } = signals
     expect(check()).toBeUndefined()
-    await signals.set(reason, 80)
-    expect(check()).toMatchObject({ code: 'overloaded' })
-    await signals.set(reason, 71)
-    expect(check()).toMatchObject({ code: 'overloaded' })
-    await signals.set(reason, 70)
-    expect(check()).toBeUndefined()
-  })
-
-  it('is reported with its thresholds and its number of rejections', async () => {
-    await signals.set(reason, 90)
-    for (let i = 0; i < 3; i += 1) check()
-    const { overloaded, signals: reported, refused } = signals.monitor.status
-    expect(overloaded).toBe(true)
-    expect(reported[reason]).toEqual({ value: 90, isOver: true, high: 80, low: 70 })
-    expect(refused).toEqual({ ...noRejections(), [reason]: 3 })
-  })
-
-  it('is logged when it starts and when it ends, not for each request or reading', async () => {
-    for (const value of [90, 95, 75]) {
+    expect(monitor.status.signals[reason]).toEqual({ value: null, isOver: false, high: 80, low: 70 })
+    for (const [value, isOver] of [
+      [79, false],
+      [80, true],
+      [90, true],
+      [71, true],
+      [70, false],
+      [0, false],
+    ] as const) {
       await signals.set(reason, value)
-      check()
+      expect(check()?.code).toBe(isOver ? 'overloaded' : undefined)
+      expect(monitor.status.overloaded).toBe(isOver)
+      expect(monitor.status.signals[reason]).toEqual({ value, isOver, high: 80, low: 70 })
     }
-    for (const value of [60, 0]) await signals.set(reason, value)
+    expect(monitor.status.refused).toEqual({ ...noRejections, [reason]: 3 })
     expect(logged).toEqual([
-      ['warn', { reason, value: 90, high: 80, low: 70 }, 'overloaded, rejecting requests'],
-      ['info', { reason, value: 60, high: 80, low: 70 }, 'no longer overloaded'],
+      ['warn', { reason, value: 80, high: 80, low: 70 }, 'overloaded, rejecting requests'],
+      ['info', { reason, value: 70, high: 80, low: 70 }, 'no longer overloaded'],
     ])
   })
-})
 
-function noRejections(): Record<OverloadReason, number> {
-  return { redis_memory: 0, queue_depth: 0, queue_age: 0, bytes_in_flight: 0, event_loop_delay: 0 }
-}
-
-it('lets requests pass and reports no value before the first read', () => {
-  expect(check()).toBeUndefined()
-  expect(signals.monitor.status.signals.queue_depth).toEqual({
-    value: null,
-    isOver: false,
-    high: 80,
-    low: 70,
+  it('asks for a random wait, which is longer if Redis is the cause', async () => {
+    await signals.set(reason, 90)
+    const waits = [0, 0.5, 0.999_999].map((random) => {
+      signals.random = random
+      return check()?.headers['retry-after']
+    })
+    const isOfProcess = reason === 'bytes_in_flight' || reason === 'event_loop_delay'
+    expect(waits).toEqual(isOfProcess ? ['1', '2', '3'] : ['5', '10', '15'])
   })
 })
 
@@ -103,41 +93,20 @@ it('counts the first of several reasons, and rejects until the last reason ends'
   check()
   await signals.set('redis_memory', 0)
   check()
-  expect(signals.monitor.status.refused).toEqual({ ...noRejections(), redis_memory: 1, queue_depth: 1 })
+  expect(signals.monitor.status.refused).toEqual({ ...noRejections, redis_memory: 1, queue_depth: 1 })
   await signals.set('queue_depth', 0)
   expect(check()).toBeUndefined()
 })
 
-/** `Retry-After` for the minimum, a medium and the maximum random number. */
-async function retryTimes(reason: OverloadReason): Promise<(string | undefined)[]> {
-  await signals.set(reason, 90)
-  return [0, 0.5, 0.999_999].map((random) => {
-    signals.random = random
-    return check()?.headers['retry-after']
-  })
-}
-
-describe('Retry-After', () => {
-  it.each(['redis_memory', 'queue_depth', 'queue_age'] as const)('for %s is 5 to 15 s', async (reason) => {
-    expect(await retryTimes(reason)).toEqual(['5', '10', '15'])
-  })
-
-  it.each(['bytes_in_flight', 'event_loop_delay'] as const)('for %s is 1 to 3 s', async (reason) => {
-    expect(await retryTimes(reason)).toEqual(['1', '2', '3'])
-  })
-})
-
-describe('a request for which there was no room', () => {
-  it('causes rejections of later requests until a read reports that there is room', async () => {
-    expect(signals.monitor.reject('redis_memory')).toMatchObject({ code: 'overloaded' })
-    expect(check()).toMatchObject({ code: 'overloaded' })
-    expect(signals.monitor.status.refused.redis_memory).toBe(2)
-    expect(logged).toHaveLength(1)
-    await signals.set('redis_memory', 75)
-    expect(check()).toMatchObject({ code: 'overloaded' })
-    await signals.set('redis_memory', 70)
-    expect(check()).toBeUndefined()
-  })
+it('a request for which there was no room causes rejections until a read reports that there is room', async () => {
+  expect(signals.monitor.reject('redis_memory')).toMatchObject({ code: 'overloaded' })
+  expect(check()).toMatchObject({ code: 'overloaded' })
+  expect(signals.monitor.status.refused.redis_memory).toBe(2)
+  expect(logged).toHaveLength(1)
+  await signals.set('redis_memory', 75)
+  expect(check()).toMatchObject({ code: 'overloaded' })
+  await signals.set('redis_memory', 70)
+  expect(check()).toBeUndefined()
 })
 
 const fail = (): Promise<never> => Promise.reject(new Error('down'))

@@ -83,19 +83,17 @@ describe('the wait', () => {
 })
 
 describe('the headers', () => {
-  it('contain both units', () => {
-    expect(policyHeader(both)).toBe(
-      '"entries";q=10;w=1;sluice-burst=50, "bytes";q=1000;qu="content-bytes";w=1;sluice-burst=5000',
-    )
-    expect(stateHeader(both, { entries: 7.9, bytes: 4_000 })).toBe('"entries";r=7;t=1, "bytes";r=4000;t=1')
-  })
+  const bytesOnly = { perSecond: { entries: 0, bytes: 1_000 }, burst: { entries: 0, bytes: 5_000 } }
+  const bytesPolicy = '"bytes";q=1000;qu="content-bytes";w=1;sluice-burst=5000'
+  const entriesPolicy = '"entries";q=10;w=1;sluice-burst=50'
 
-  it('contain only units with a limit', () => {
-    expect(policyHeader(entriesOnly)).toBe('"entries";q=10;w=1;sluice-burst=50')
-    expect(stateHeader(entriesOnly, { entries: 7, bytes: 0 })).toBe('"entries";r=7;t=1')
-    const bytesOnly = { perSecond: { entries: 0, bytes: 1_000 }, burst: { entries: 0, bytes: 5_000 } }
-    expect(policyHeader(bytesOnly)).toBe('"bytes";q=1000;qu="content-bytes";w=1;sluice-burst=5000')
-    expect(stateHeader(bytesOnly, { entries: 0, bytes: 7 })).toBe('"bytes";r=7;t=1')
+  it.each([
+    ['both units', both, `${entriesPolicy}, ${bytesPolicy}`, '"entries";r=7;t=1, "bytes";r=4000;t=1'],
+    ['entries', entriesOnly, entriesPolicy, '"entries";r=7;t=1'],
+    ['bytes', bytesOnly, bytesPolicy, '"bytes";r=4000;t=1'],
+  ])('contain the units with a limit: %s', (_what, limit, policy, state) => {
+    expect(policyHeader(limit)).toBe(policy)
+    expect(stateHeader(limit, { entries: 7.9, bytes: 4_000 })).toBe(state)
   })
 
   it('report at least zero and at most the burst', () => {

@@ -8,7 +8,7 @@ import { Authenticator } from '../../src/authentication/authenticator.ts'
 import { Problem } from '../../src/problems.ts'
 import type { RateLimit } from '../../src/rate-limits/rate-limit.ts'
 import { ProjectRateLimits } from '../../src/rate-limits/project-rate-limits.ts'
-import { SharedBuckets } from '../../src/rate-limits/shared-buckets.ts'
+import { type Lease, type LeaseRequest, SharedBuckets } from '../../src/rate-limits/shared-buckets.ts'
 
 const none = { entries: 0, bytes: 0 }
 const unlimited = { entriesPerSecond: 0, bytesPerSecond: 0 }
@@ -51,24 +51,18 @@ afterEach(async () => {
   await proxy.down()
 })
 
-const pay = (...costs: [entries: number, bytes: number][]) =>
-  buckets.lease('demo', limit, {
-    back: none,
-    costs: costs.map(([entries, bytes]) => ({ entries, bytes })),
-    ahead: none,
-  })
+const lease = (request: Partial<LeaseRequest> = {}, of = limit, projectId = 'demo'): Promise<Lease> =>
+  buckets.lease(projectId, of, { back: none, costs: [], ahead: none, ...request })
+const pay = (...costs: [entries: number, bytes: number][]): Promise<Lease> =>
+  lease({ costs: costs.map(([entries, bytes]) => ({ entries, bytes })) })
 
 describe('a bucket', () => {
-  it('is full at first, and pays each cost in full or not at all', async () => {
-    const { paid, level } = await pay([60, 10], [60, 10], [40, 10], [1, 10])
-    expect(paid).toEqual([true, false, true, false])
-    expect(level).toEqual({ entries: 0, bytes: 4_980 })
-  })
-
-  it('pays only costs that both units cover', async () => {
-    const { paid, level } = await pay([1, 4_000], [1, 4_000])
-    expect(paid).toEqual([true, false])
-    expect(level).toEqual({ entries: 99, bytes: 1_000 })
+  it('is full at first, and pays each cost that both units cover, in full or not at all', async () => {
+    const { paid, level } = await pay([60, 10], [60, 10], [40, 4_000], [0, 4_000], [1, 10])
+    expect(paid).toEqual([true, false, true, false, false])
+    expect(level).toEqual({ entries: 0, bytes: 990 })
+    // Each project has a bucket of its own.
+    expect((await lease({}, limit, 'other')).level.entries).toBe(100)
   })
 
   it('pays a cost above the burst if it is full, and is then in debt', async () => {
@@ -78,37 +72,22 @@ describe('a bucket', () => {
 
   it('leases in advance what is available, or nothing if it rejects a cost', async () => {
     const ahead = { entries: 70, bytes: 10 }
-    const first = await buckets.lease('demo', limit, { back: none, costs: [], ahead })
-    expect(first).toMatchObject({ ahead, level: { entries: 30, bytes: 4_990 } })
+    expect(await lease({ ahead })).toMatchObject({ ahead, level: { entries: 30, bytes: 4_990 } })
     const costs = [{ entries: 31, bytes: 1 }]
-    const rejected = await buckets.lease('demo', limit, { back: none, costs, ahead })
-    expect(rejected).toMatchObject({ ahead: none, level: { entries: 30 } })
-    const rest = await buckets.lease('demo', limit, { back: none, costs: [], ahead })
-    expect(rest).toMatchObject({ ahead: { entries: 30 }, level: { entries: 0 } })
+    expect(await lease({ costs, ahead })).toMatchObject({ ahead: none, level: { entries: 30 } })
+    expect(await lease({ ahead })).toMatchObject({ ahead: { entries: 30 }, level: { entries: 0 } })
   })
 
   it('accepts returned tokens up to the burst', async () => {
     await pay([60, 0])
     const back = { entries: 40, bytes: 40 }
-    expect(await buckets.lease('demo', limit, { back, costs: [], ahead: none })).toMatchObject({
-      level: { entries: 80, bytes: 5_000 },
-    })
-    expect(await buckets.lease('demo', limit, { back, costs: [], ahead: none })).toMatchObject({
-      level: { entries: 100, bytes: 5_000 },
-    })
-  })
-
-  it('exists once per project', async () => {
-    await pay([100, 0])
-    const other = await buckets.lease('other', limit, { back: none, costs: [], ahead: none })
-    expect(other.level.entries).toBe(100)
+    for (const entries of [80, 100]) expect((await lease({ back })).level).toEqual({ entries, bytes: 5_000 })
   })
 
   it('does not limit a unit without a limit, and is full in this unit when it gets one', async () => {
     const entriesOnly = { perSecond: { entries: 0.001, bytes: 0 }, burst: { entries: 100, bytes: 0 } }
     await pay([0, 9_000])
-    const costs = [{ entries: 1, bytes: 0 }]
-    expect(await buckets.lease('demo', entriesOnly, { back: none, costs, ahead: none })).toMatchObject({
+    expect(await lease({ costs: [{ entries: 1, bytes: 0 }] }, entriesOnly)).toMatchObject({
       paid: [true],
       level: { entries: 99, bytes: 0 },
     })
@@ -117,14 +96,12 @@ describe('a bucket', () => {
 
   it('refills at its rate, and expires when it is full', async () => {
     const fast = { perSecond: { entries: 1_000, bytes: 0 }, burst: { entries: 1_000, bytes: 0 } }
-    const costs = [{ entries: 1_000, bytes: 0 }]
-    await buckets.lease('demo', fast, { back: none, costs, ahead: none })
+    await lease({ costs: [{ entries: 1_000, bytes: 0 }] }, fast)
     const ttlMs = await redis.pttl(names.rateLimitKey('demo'))
     expect(ttlMs).toBeGreaterThan(0)
     expect(ttlMs).toBeLessThanOrEqual(1_000)
     await sleep(100)
-    const { level } = await buckets.lease('demo', fast, { back: none, costs: [], ahead: none })
-    expect(level.entries).toBeGreaterThanOrEqual(90)
+    expect((await lease({}, fast)).level.entries).toBeGreaterThanOrEqual(90)
   })
 })
 
@@ -156,26 +133,24 @@ async function apiProcess(url: string): Promise<ProjectRateLimits> {
   return new ProjectRateLimits(own, unlimited, createLogger('test', 'silent'))
 }
 
-describe('waiting for Retry-After', () => {
-  it.each([
-    [{ entriesPerSecond: 100, burstEntries: 100 }, 80],
-    [{ entriesPerSecond: 40, burstEntries: 60 }, 100],
-    [{ bytesPerSecond: 1_024, burstBytes: 1_024 }, 1_500],
-  ])('suffices under %j for %i, in every process', async (limits, entries) => {
-    const { redisUrl } = inject('services')
-    const processes = await Promise.all([1, 2, 3].map(() => apiProcess(redisUrl)))
-    const project = projectWith(limits)
-    let rejections = 0
-    for (let request = 0; rejections < 2; request += 1) {
-      const at = (turn: number): ProjectRateLimits => processes[turn % 3] as ProjectRateLimits
-      const seconds = await send(at(request), project, entries)
-      if (seconds === 'passed') continue
-      rejections += 1
-      expect(seconds).toBeLessThanOrEqual(3)
-      await sleep(seconds * 1_000)
-      expect(await send(at(request + rejections), project, entries)).toBe('passed')
-    }
-  })
+it.each([
+  [{ entriesPerSecond: 100, burstEntries: 100 }, 80],
+  [{ entriesPerSecond: 40, burstEntries: 60 }, 100],
+  [{ bytesPerSecond: 1_024, burstBytes: 1_024 }, 1_500],
+])('waiting for Retry-After suffices under %j for %i, in every process', async (limits, entries) => {
+  const { redisUrl } = inject('services')
+  const processes = await Promise.all([1, 2, 3].map(() => apiProcess(redisUrl)))
+  const project = projectWith(limits)
+  let rejections = 0
+  for (let request = 0; rejections < 2; request += 1) {
+    const at = (turn: number): ProjectRateLimits => processes[turn % 3] as ProjectRateLimits
+    const seconds = await send(at(request), project, entries)
+    if (seconds === 'passed') continue
+    rejections += 1
+    expect(seconds).toBeLessThanOrEqual(3)
+    await sleep(seconds * 1_000)
+    expect(await send(at(request + rejections), project, entries)).toBe('passed')
+  }
 })
 
 describe('a Redis that becomes unavailable', () => {
@@ -213,22 +188,20 @@ describe('a Redis that becomes unavailable', () => {
   })
 })
 
-describe('a limit that is changed', () => {
-  it('takes effect in a running process within five seconds, or at once with a notification', async () => {
-    const { redisUrl } = inject('services')
-    const registry = new Registry(redis, names.registryPrefix)
-    await registry.projects.create('demo')
-    const { key } = await registry.keys.create('demo')
-    const authenticator = new Authenticator(registry)
-    const rateLimits = await apiProcess(redisUrl)
-    const outcome = async (): Promise<number | 'passed'> =>
-      send(rateLimits, await authenticator.authenticate(`Bearer ${key}`, { ip: '192.0.2.1' }), 100)
+it('a changed limit takes effect within five seconds, or at once with a notification', async () => {
+  const { redisUrl } = inject('services')
+  const registry = new Registry(redis, names.registryPrefix)
+  await registry.projects.create('demo')
+  const { key } = await registry.keys.create('demo')
+  const authenticator = new Authenticator(registry)
+  const rateLimits = await apiProcess(redisUrl)
+  const outcome = async (): Promise<number | 'passed'> =>
+    send(rateLimits, await authenticator.authenticate(`Bearer ${key}`, { ip: '192.0.2.1' }), 100)
 
-    expect(await outcome()).toBe('passed')
-    await registry.projects.setLimits('demo', { entriesPerSecond: 10, burstEntries: 100 })
-    await expect.poll(outcome, { timeout: 5_000, interval: 50 }).toBeTypeOf('number')
-    await registry.projects.setLimits('demo', { entriesPerSecond: 0 })
-    authenticator.invalidate('demo')
-    expect(await outcome()).toBe('passed')
-  })
+  expect(await outcome()).toBe('passed')
+  await registry.projects.setLimits('demo', { entriesPerSecond: 10, burstEntries: 100 })
+  await expect.poll(outcome, { timeout: 5_000, interval: 50 }).toBeTypeOf('number')
+  await registry.projects.setLimits('demo', { entriesPerSecond: 0 })
+  authenticator.invalidate('demo')
+  expect(await outcome()).toBe('passed')
 })

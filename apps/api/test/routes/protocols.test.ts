@@ -1,25 +1,30 @@
-import { chunkText, HttpConnection } from '@sluice/harness'
+import { chunkText } from '@sluice/harness'
 import { generateApiKey } from '@sluice/projects'
-import { QueueUnavailableError } from '@sluice/queue'
 import { limits } from '@sluice/schema'
 import type { LightMyRequestResponse } from 'fastify'
-import type { AddressInfo } from 'node:net'
-import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import { describe, expect, it } from 'vitest'
 import { attemptLimits } from '../../src/authentication/failed-attempts.ts'
-import { buildTestApi, type TestApi } from '../support/test-api.ts'
+import { type ProblemCode, problems } from '../../src/problems.ts'
+import { keyHeaders, rejections } from '../support/rejections.ts'
+import { expectResponses, freshTestApi, PATIENCE } from '../support/shared-api.ts'
+import type { Body } from '../support/test-api.ts'
 
-let api: TestApi
+const api = freshTestApi()
 
-beforeEach(() => {
-  api = buildTestApi()
-})
-
-afterEach(async () => {
-  await api.close()
-})
+interface Sample {
+  readonly name: string
+  readonly url: string
+  readonly body: Body
+  readonly ok: number
+  /** The media type and the form of a rejection. */
+  readonly type: string
+  readonly shape: RegExp
+  /** The statuses that differ from those of the problems. */
+  readonly statuses: Readonly<Record<string, number>>
+}
 
 /** A valid request of each protocol, and how a rejection looks. */
-const samples = [
+const samples: readonly Sample[] = [
   {
     name: 'Elasticsearch',
     url: '/elasticsearch/_bulk',
@@ -28,9 +33,7 @@ const samples = [
     type: 'application/json; charset=utf-8',
     shape:
       /^\{"error":\{"root_cause":\[\{"type":"[a-z_]+","reason":".+"\}\],"type":"[a-z_]+","reason":".+"\},"status":\d{3}\}$/,
-    unavailable: 429,
-    limited: 429,
-    missingProject: 404,
+    statuses: { overloaded: 429, queue_unavailable: 429 },
   },
   {
     name: 'Loki',
@@ -39,9 +42,7 @@ const samples = [
     ok: 204,
     type: 'text/plain; charset=utf-8',
     shape: /^.+\n$/,
-    unavailable: 503,
-    limited: 429,
-    missingProject: 404,
+    statuses: {},
   },
   {
     name: 'Splunk',
@@ -50,9 +51,7 @@ const samples = [
     ok: 200,
     type: 'application/json; charset=utf-8',
     shape: /^\{"text":".+","code":\d+,"detail":".+"\}$/,
-    unavailable: 503,
-    limited: 503,
-    missingProject: 403,
+    statuses: { rate_limited: 503, project_not_found: 403 },
   },
   {
     name: 'Datadog',
@@ -61,17 +60,15 @@ const samples = [
     ok: 202,
     type: 'application/json; charset=utf-8',
     shape: /^\{"errors":\[\{"status":"\d{3}","title":".+","detail":".+"\}\]\}$/,
-    unavailable: 503,
-    limited: 429,
-    missingProject: 404,
+    statuses: {},
   },
-] as const
-type Sample = (typeof samples)[number]
+]
 
-const keyHeaders = (key: string): Record<string, string> => ({
-  authorization: `Bearer ${key}`,
-  'dd-api-key': key,
-})
+/** The head of a request on a connection. */
+const requestTo = (url: string, headers: Record<string, string>, method = 'POST'): string => {
+  const lines = Object.entries(headers).map(([name, value]) => `${name}: ${value}\r\n`)
+  return `${method} ${url} HTTP/1.1\r\nHost: x\r\n${lines.join('')}\r\n`
+}
 
 const send = (
   { url, body }: Sample,
@@ -103,78 +100,28 @@ describe.each(samples)('$name', (sample) => {
     expect(api.counts.accepted).toBe(1)
   })
 
-  it.each<[string, () => Promise<LightMyRequestResponse>, (sample: Sample) => number]>([
-    ['without a key', () => send(sample, { authorization: undefined, 'dd-api-key': undefined }), () => 401],
-    ['with an unknown key', () => send(sample, keyHeaders(generateApiKey())), () => 401],
-    [
-      'with a key that may only read',
-      () => send(sample, keyHeaders(api.registry.addKey({ scopes: ['read'] }).key)),
-      () => 403,
-    ],
-    [
-      'of a disabled project',
-      () => {
-        api.registry.addProject({ enabled: false })
-        return send(sample)
-      },
-      ({ missingProject }) => missingProject,
-    ],
-    ['with another method', () => send(sample, {}, 'DELETE'), () => 405],
-    ['with an unknown encoding', () => send(sample, { 'content-encoding': 'lz4' }), () => 415],
-    [
-      'with another charset',
-      () => send(sample, { 'content-type': 'application/json; charset=utf-16' }),
-      () => 415,
-    ],
-    ['with a malformed media type', () => send(sample, { 'content-type': 'x' }), () => 415],
-    ['with a body that is not gzip', () => send(sample, { 'content-encoding': 'gzip' }), () => 400],
-    [
-      'with a large body',
-      () => send({ ...sample, body: ' '.repeat(limits.bodyBytesMax + 1) } as unknown as Sample),
-      () => 413,
-    ],
-    [
-      'during overload',
-      async () => {
-        await api.signals.set('queue_depth', 90)
-        return send(sample)
-      },
-      ({ unavailable }) => unavailable,
-    ],
-    [
-      'above the rate limit',
-      () => {
-        api.registry.addProject({ limits: { entriesPerSecond: 1, burstEntries: 1 } })
-        return send(sample)
-      },
-      ({ limited }) => limited,
-    ],
-    [
-      'without Redis',
-      () => {
-        api.queue.add = () => Promise.reject(new QueueUnavailableError('no answer'))
-        return send(sample)
-      },
-      ({ unavailable }) => unavailable,
-    ],
-    [
-      'with a fault of the server',
-      () => {
-        api.queue.add = () => Promise.reject(new TypeError('unexpected'))
-        return send(sample)
-      },
-      () => 500,
-    ],
-  ])('rejects a request %s in its own form', async (_what, request, status) => {
-    const answer = await request()
-    expect(answer.statusCode).toBe(status(sample))
+  it.each(Object.entries(rejections))('rejects a request in its own form: %s', async (code, change) => {
+    const { headers = {}, body = sample.body } = await change(api)
+    const answer = await send({ ...sample, body }, headers)
+    expect(answer.statusCode).toBe(sample.statuses[code] ?? problems[code as ProblemCode].status)
+    expectRejection(answer)
+  })
+
+  it.each<[what: string, status: number, headers: Record<string, string | undefined>, method?: 'DELETE']>([
+    ['without a key', 401, { authorization: undefined, 'dd-api-key': undefined }],
+    ['with another method', 405, {}, 'DELETE'],
+    ['with another charset', 415, { 'content-type': 'application/json; charset=utf-16' }],
+    ['with a malformed media type', 415, { 'content-type': 'x' }],
+  ])('rejects a request %s in its own form', async (_what, status, headers, method) => {
+    const answer = await send(sample, headers, method)
+    expect(answer.statusCode).toBe(status)
     expectRejection(answer)
   })
 
   it('tells an address that guesses keys to wait', async () => {
     for (let i = 0; i < attemptLimits.addressBurst; i += 1) await send(sample, keyHeaders(generateApiKey()))
     const answer = await send(sample, keyHeaders(generateApiKey()))
-    expect(answer.statusCode).toBe(sample.limited)
+    expect(answer.statusCode).toBe(sample.statuses['rate_limited'] ?? 429)
     expect(Number(answer.headers['retry-after'])).toBeGreaterThan(0)
   })
 
@@ -195,30 +142,19 @@ describe.each(samples)('$name', (sample) => {
   )
 
   it('rejects before the body has arrived', async () => {
-    await api.app.listen({ host: '127.0.0.1', port: 0 })
-    const connection = await HttpConnection.open((api.app.server.address() as AddressInfo).port)
-    connection.write(
-      `POST ${sample.url} HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer x\r\nContent-Length: 100\r\n\r\n`,
-    )
-    await expect.poll(() => connection.responses.length, { timeout: 3_000 }).toBe(1)
-    expect(connection.responses[0]?.status).toBe(401)
-    expect(connection.responses[0]?.body).toMatch(sample.shape)
-    connection.destroy()
+    const connection = await api.connect()
+    connection.write(requestTo(sample.url, { authorization: 'Bearer x', 'content-length': '100' }))
+    const [response] = await expectResponses(connection, 401)
+    expect(response?.body).toMatch(sample.shape)
   })
 
   it('rejects a body of unknown length above the limit', async () => {
-    await api.app.listen({ host: '127.0.0.1', port: 0 })
-    const connection = await HttpConnection.open((api.app.server.address() as AddressInfo).port)
-    const headers = Object.entries(keyHeaders(api.key)).map(([name, value]) => `${name}: ${value}\r\n`)
-    connection.write(
-      `POST ${sample.url} HTTP/1.1\r\nHost: x\r\n${headers.join('')}Transfer-Encoding: chunked\r\n\r\n`,
-    )
+    const connection = await api.connect()
+    connection.write(requestTo(sample.url, { ...keyHeaders(api.key), 'transfer-encoding': 'chunked' }))
     for (let sent = 0; sent <= limits.bodyBytesMax; sent += 65_536)
       connection.write(chunkText(' '.repeat(65_536)))
-    await expect.poll(() => connection.responses.length, { timeout: 5_000 }).toBe(1)
-    expect(connection.responses[0]?.status).toBe(413)
-    expect(connection.responses[0]?.body).toMatch(sample.shape)
-    connection.destroy()
+    const [response] = await expectResponses(connection, 413)
+    expect(response?.body).toMatch(sample.shape)
   })
 })
 
@@ -232,16 +168,12 @@ it.each(['/elasticsearch', '/services/collector/health', '/api/v1/validate'])(
 )
 
 it('a PUT whose body has not arrived is read', async () => {
-  await api.app.listen({ host: '127.0.0.1', port: 0 })
-  const connection = await HttpConnection.open((api.app.server.address() as AddressInfo).port)
+  const connection = await api.connect()
   const body = '{"index":{}}\n{"message":"m"}\n'
-  connection.write(
-    `PUT /elasticsearch/_bulk HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer ${api.key}\r\nContent-Length: ${body.length}\r\n\r\n`,
-  )
-  await expect.poll(() => api.bodies.status.bytes, { timeout: 3_000 }).toBe(body.length)
+  const headers = { ...keyHeaders(api.key), 'content-length': String(body.length) }
+  connection.write(requestTo('/elasticsearch/_bulk', headers, 'PUT'))
+  await expect.poll(() => api.bodies.status.bytes, PATIENCE).toBe(body.length)
   connection.write(body)
-  await expect.poll(() => connection.responses.length, { timeout: 3_000 }).toBe(1)
-  expect(connection.responses[0]).toMatchObject({ status: 200 })
-  expect(connection.responses[0]?.headers).not.toHaveProperty('connection', 'close')
-  connection.destroy()
+  const [response] = await expectResponses(connection, 200)
+  expect(response?.headers).not.toHaveProperty('connection', 'close')
 })

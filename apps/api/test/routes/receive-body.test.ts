@@ -1,19 +1,10 @@
 import { setImmediate as nextTurn } from 'node:timers/promises'
 import { gzipSync } from 'node:zlib'
-import { afterEach, beforeEach, expect, it, vi } from 'vitest'
+import { expect, it, vi } from 'vitest'
 import { Turns } from '../../src/turns.ts'
-import { buildTestApi, type TestApi } from '../support/test-api.ts'
+import { freshTestApi } from '../support/shared-api.ts'
 
-let api: TestApi
-
-beforeEach(() => {
-  api = buildTestApi()
-})
-
-afterEach(async () => {
-  vi.restoreAllMocks()
-  await api.close()
-})
+const api = freshTestApi()
 
 it('a compressed body waits before it is decoded if others took the time of the turn', async () => {
   let decodedBytes: number | undefined

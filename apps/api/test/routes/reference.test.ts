@@ -1,17 +1,9 @@
 import { gunzipSync } from 'node:zlib'
-import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import { describe, expect, it } from 'vitest'
 import { problemCode } from '../support/problem.ts'
-import { buildTestApi, type TestApi } from '../support/test-api.ts'
+import { freshTestApi, rebuild } from '../support/shared-api.ts'
 
-let api: TestApi
-
-beforeEach(() => {
-  api = buildTestApi()
-})
-
-afterEach(async () => {
-  await api.close()
-})
+const api = freshTestApi()
 
 /** The URLs that a browser loads for the page. */
 async function assets(): Promise<string[]> {
@@ -70,8 +62,7 @@ describe('/docs', () => {
 
   it('is not served if it is disabled, in contrast to the document', async () => {
     const addresses = ['/docs', ...(await assets())]
-    await api.close()
-    api = buildTestApi({ docsEnabled: false })
+    await rebuild(api, { docsEnabled: false })
     for (const url of addresses) expect(problemCode(await api.app.inject(url))).toBe('not_found')
     expect((await api.app.inject('/openapi.json')).statusCode).toBe(200)
   })
@@ -94,18 +85,14 @@ describe('/docs', () => {
   })
 })
 
-describe.each(['/openapi.json', '/docs', '/docs/start.js', '/docs/swagger-ui.css'])('%s', (url) => {
-  it('has no CORS headers', async () => {
-    const { headers } = await api.app.inject({ url, headers: { origin: 'https://example.com' } })
+it.each(['/openapi.json', '/docs', '/docs/start.js', '/docs/swagger-ui.css'])(
+  '%s has no CORS headers, returns the id of its request, and rejects other methods',
+  async (url) => {
+    const sent = { origin: 'https://example.com', 'x-request-id': 'r1' }
+    const { headers } = await api.app.inject({ url, headers: sent })
     expect(Object.keys(headers).filter((name) => name.startsWith('access-control-'))).toEqual([])
-  })
-
-  it.each(['POST', 'PUT', 'DELETE', 'OPTIONS'] as const)('rejects %s', async (method) => {
-    expect((await api.app.inject({ method, url })).statusCode).toBe(404)
-  })
-
-  it('returns the id of its request', async () => {
-    const { headers } = await api.app.inject({ url, headers: { 'x-request-id': 'r1' } })
     expect(headers['x-request-id']).toBe('r1')
-  })
-})
+    for (const method of ['POST', 'PUT', 'DELETE', 'OPTIONS'] as const)
+      expect((await api.app.inject({ method, url })).statusCode).toBe(404)
+  },
+)

@@ -1,23 +1,15 @@
 import { QueueFullError, QueueUnavailableError } from '@sluice/queue'
 import type { LightMyRequestResponse } from 'fastify'
-import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import { describe, expect, it } from 'vitest'
 import { decodeAnswer, oneScope, postLogs } from '../protocols/otlp/otlp-api.ts'
-import { buildTestApi, type TestApi } from '../support/test-api.ts'
+import { freshTestApi } from '../support/shared-api.ts'
+import { type TestApi } from '../support/test-api.ts'
 
 /** More than two chunks. */
 const RECORDS = 5_000
-const logs = (text: string) =>
-  oneScope(...Array.from({ length: RECORDS }, (_, i) => ({ body: `${text} ${i}` })))
+const logs = oneScope(...Array.from({ length: RECORDS }, (_, i) => ({ body: String(i) })))
 
-let api: TestApi
-
-beforeEach(() => {
-  api = buildTestApi()
-})
-
-afterEach(async () => {
-  await api.close()
-})
+const api = freshTestApi()
 
 function codeOf({ statusCode, rawPayload }: LightMyRequestResponse): string {
   const { message = '' } = decodeAnswer(statusCode, rawPayload) as { message?: string }
@@ -59,36 +51,13 @@ const obstacles: readonly (readonly [name: string, replacement: AddRecorded, ret
 ]
 
 describe('a request of several chunks', () => {
-  it('is stored, and releases what was held for it', async () => {
-    expect((await postLogs(api, logs('a'))).statusCode).toBe(200)
-    expect(new Set(api.queue.rows.map(({ message }) => message)).size).toBe(RECORDS)
-    expect(api.bodies.status.bytes).toBe(0)
-  })
-
-  it('is completed by a retry with its key if a part of it was stored', async () => {
-    const restore = replaceFrom(2, unavailable)
-    const headers = { 'idempotency-key': 'k' }
-    const first = await postLogs(api, logs('a'), headers)
-    expect(codeOf(first)).toBe('queue_unavailable')
-    expect(first.headers['retry-after']).toBe('1')
-    expect(api.queue.rows.length).toBeGreaterThan(0)
-    expect(api.queue.rows.length).toBeLessThan(RECORDS)
-    restore()
-    const { queue } = api
-    const second = await postLogs(api, logs('a'), headers)
-    expect(second.statusCode).toBe(200)
-    expect(second.headers).not.toHaveProperty('idempotency-replayed')
-    expect(queue.rows).toHaveLength(RECORDS)
-    expect(new Set(queue.rows.map(({ message }) => message)).size).toBe(RECORDS)
-  })
-
   it.each(obstacles)(
     'is to be retried after its first part is stored, and is then stored once: %s',
     async (_name, replacement, retryAfterS) => {
       const headers = { 'idempotency-key': 'k' }
       const restore = replaceFrom(2, replacement)
       for (let attempt = 0; attempt < 2; attempt += 1) {
-        const answer = await postLogs(api, logs('a'), headers)
+        const answer = await postLogs(api, logs, headers)
         expect([answer.statusCode, codeOf(answer)]).toEqual([503, 'queue_unavailable'])
         expect(answer.headers['retry-after']).toBe(retryAfterS)
         expect(answer.body).toContain('A part of the request is stored')
@@ -97,7 +66,9 @@ describe('a request of several chunks', () => {
         await api.signals.monitor.poll()
       }
       restore()
-      expect((await postLogs(api, logs('a'), headers)).statusCode).toBe(200)
+      const completed = await postLogs(api, logs, headers)
+      expect(completed.statusCode).toBe(200)
+      expect(completed.headers).not.toHaveProperty('idempotency-replayed')
       expect(api.queue.rows).toHaveLength(RECORDS)
       expect(new Set(api.queue.rows.map(({ message }) => message)).size).toBe(RECORDS)
     },
@@ -107,7 +78,7 @@ describe('a request of several chunks', () => {
     'is rejected with its own error if its first part is not stored: %s',
     async (_name, replacement, retryAfterS) => {
       replaceFrom(1, replacement)
-      const answer = await postLogs(api, logs('a'), { 'idempotency-key': 'k' })
+      const answer = await postLogs(api, logs, { 'idempotency-key': 'k' })
       expect(codeOf(answer)).toMatch(/^(overloaded|too_many_idempotency_keys)$/)
       expect(answer.headers['retry-after']).toBe(retryAfterS)
     },
@@ -115,42 +86,7 @@ describe('a request of several chunks', () => {
 
   it('fails if the code of this service does, although a part is stored', async () => {
     replaceFrom(2, failing(new TypeError('a defect')))
-    const answer = await postLogs(api, logs('a'), { 'idempotency-key': 'k' })
+    const answer = await postLogs(api, logs, { 'idempotency-key': 'k' })
     expect([answer.statusCode, codeOf(answer)]).toEqual([500, 'internal_error'])
-  })
-
-  it('without a key is to be retried after a part is stored', async () => {
-    const add = api.queue.add.bind(api.queue)
-    api.queue.add = (...args) =>
-      api.queue.adds.length === 0 ? add(...args) : Promise.reject(new QueueFullError('full'))
-    const answer = await postLogs(api, logs('a'))
-    expect([codeOf(answer), answer.headers['retry-after']]).toEqual(['queue_unavailable', '5'])
-  })
-
-  it('stores nothing if its first chunk is rejected', async () => {
-    const headers = { 'idempotency-key': 'k' }
-    await postLogs(api, oneScope({ body: 'small' }), headers)
-    const response = await postLogs(api, logs('a'), headers)
-    expect(codeOf(response)).toBe('idempotency_key_reused')
-    expect(api.queue.rows).toMatchObject([{ message: 'small' }])
-  })
-
-  it('is rejected if its rows do not fit into the budget of bodies', async () => {
-    await api.close()
-    api = buildTestApi({ bodyLimits: { bytesMax: 3_000_000, projectBytesMax: 3_000_000 } })
-    const resource = { attributes: { large: 'a'.repeat(60_000) } }
-    const [{ scopeLogs } = { scopeLogs: [] }] = oneScope(...Array.from({ length: 100 }, () => ({})))
-    const response = await postLogs(api, [{ resource, scopeLogs }])
-    expect(codeOf(response)).toBe('overloaded')
-    expect(api.queue.adds).toEqual([])
-    expect(api.bodies.status.bytes).toBe(0)
-  })
-
-  it('is charged for each of its records', async () => {
-    api.registry.addProject({ limits: { entriesPerSecond: 10_000, burstEntries: 12_000 } })
-    api.buckets.level = { entries: 4_000, bytes: 0 }
-    const response = await postLogs(api, logs('a'))
-    expect(codeOf(response)).toBe('rate_limited')
-    expect(api.queue.adds).toEqual([])
   })
 })

@@ -1,19 +1,18 @@
 import { createLogger, type Logger } from '@sluice/runtime'
 import type { QueueReading } from '@sluice/ops'
 import { OverloadMonitor } from '../../src/overload/overload-monitor.ts'
-import type { OverloadReason, Thresholds } from '../../src/overload/settings.ts'
+import { type OverloadReason, overloadReasons, type Thresholds } from '../../src/overload/settings.ts'
 
 const thresholds: Thresholds = { high: 80, low: 70 }
 
+/** The same value for each signal. */
+export function forEachReason<T>(value: T): Record<OverloadReason, T> {
+  return Object.fromEntries(overloadReasons.map((reason) => [reason, value])) as Record<OverloadReason, T>
+}
+
 /** An overload monitor with signals that the test sets. The thresholds of each signal are 80 and 70. */
 export class FakeSignals {
-  readonly values: Record<OverloadReason, number> = {
-    redis_memory: 0,
-    queue_depth: 0,
-    queue_age: 0,
-    bytes_in_flight: 0,
-    event_loop_delay: 0,
-  }
+  readonly values = forEachReason(0)
   failed = 0
   /** Runs before each read of Redis completes. */
   beforeAnswer: () => Promise<void> = () => Promise.resolve()
@@ -23,13 +22,7 @@ export class FakeSignals {
 
   constructor(logger: Logger = createLogger('test', 'silent')) {
     this.monitor = new OverloadMonitor({
-      thresholds: {
-        redis_memory: thresholds,
-        queue_depth: thresholds,
-        queue_age: thresholds,
-        bytes_in_flight: thresholds,
-        event_loop_delay: thresholds,
-      },
+      thresholds: forEachReason(thresholds),
       queue: { read: () => this.#read() },
       bytesInFlight: () => this.values.bytes_in_flight,
       eventLoopDelayMs: () => this.values.event_loop_delay,

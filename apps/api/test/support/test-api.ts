@@ -1,8 +1,10 @@
+import { HttpConnection } from '@sluice/harness'
 import { shardNames } from '@sluice/queue'
 import { EntryValidator, IdSource } from '@sluice/rows'
 import { createLogger, type Readiness } from '@sluice/runtime'
 import type { FastifyInstance, InjectOptions, LightMyRequestResponse } from 'fastify'
 import { randomUUIDv7 } from 'node:crypto'
+import type { AddressInfo } from 'node:net'
 import { buildApp, type AppDependencies } from '../../src/app.ts'
 import { Authenticator } from '../../src/authentication/authenticator.ts'
 import { ChunkWriter, type ChunkWriterOptions } from '../../src/chunks/chunk-writer.ts'
@@ -40,22 +42,36 @@ export interface TestApi {
   readiness: Readiness
   /** Sends a POST request, by default with the valid key and as application/json. */
   post(body: Body, options?: Omit<InjectOptions, 'payload'>): Promise<LightMyRequestResponse>
+  /** Listens, unless it does already. @returns the port */
+  listen(): Promise<number>
+  /** Opens a connection, which `close` destroys. */
+  connect(): Promise<HttpConnection>
+  /** Acknowledges the adds that wait, and closes all connections. */
   close(): Promise<void>
 }
 
 type InjectHeaders = NonNullable<InjectOptions['headers']>
 export type Body = string | Buffer | object | undefined
 
-export function buildTestApi({
-  bodyLimits = { bytesMax: 100_000_000, projectBytesMax: 100_000_000 },
-  follow,
-  ...dependencies
-}: { readonly bodyLimits?: BodyLimits; readonly follow?: ChunkWriterOptions['follow'] } & Partial<
+export type TestApiOptions = {
+  readonly bodyLimits?: BodyLimits
+  readonly follow?: ChunkWriterOptions['follow']
+} & Partial<
   Pick<
     AppDependencies,
     'connectionLimits' | 'docsEnabled' | 'logger' | 'traces' | 'trustedProxies' | 'wallMs'
   >
-> = {}): TestApi {
+>
+
+/** @param api the object that becomes the API, instead of a closed one */
+export function buildTestApi(
+  {
+    bodyLimits = { bytesMax: 100_000_000, projectBytesMax: 100_000_000 },
+    follow,
+    ...dependencies
+  }: TestApiOptions = {},
+  api = {} as TestApi,
+): TestApi {
   const registry = new FakeRegistry()
   registry.addProject()
   const { key } = registry.addKey()
@@ -64,7 +80,7 @@ export function buildTestApi({
   const authenticator = new Authenticator(registry)
   const signals = new FakeSignals()
   const logger = createLogger('test', 'silent')
-  const bodies = new BodyBudget({ limits: bodyLimits, logger, random: () => 0, monotonicMs: () => 0 })
+  const bodies = new BodyBudget({ limits: bodyLimits, logger, random: () => 0 })
   const counts = new RequestCounts()
   const writer = new ChunkWriter({
     queues: [queue],
@@ -72,7 +88,9 @@ export function buildTestApi({
     records: { windowMs: WINDOW_MS, perProjectMax: 1_000_000 },
     follow,
   })
-  const api: TestApi = {
+  const connections: HttpConnection[] = []
+  let listening: Promise<unknown> | undefined
+  return Object.assign<TestApi, TestApi>(api, {
     registry,
     queue,
     signals,
@@ -112,11 +130,22 @@ export function buildTestApi({
         }),
         ...(body === undefined ? {} : { payload: body }),
       }),
+    listen: async () => {
+      await (listening ??= api.app.listen({ host: '127.0.0.1', port: 0 }))
+      return (api.app.server.address() as AddressInfo).port
+    },
+    connect: async () => {
+      const connection = await HttpConnection.open(await api.listen())
+      connections.push(connection)
+      return connection
+    },
     close: async () => {
+      queue.holding = false
+      for (const { confirm } of queue.adds) confirm()
+      for (const connection of connections) connection.destroy()
       await api.app.close()
     },
-  }
-  return api
+  })
 }
 
 /** A header with the value undefined is not sent. */

@@ -1,10 +1,12 @@
+import { postText } from '@sluice/harness'
 import { RecordedTraces } from '@sluice/harness/recorded-traces'
 import { QueueUnavailableError } from '@sluice/queue'
-import { createLogger } from '@sluice/runtime'
-import { connect } from 'node:net'
+import { createLogger, SettingsError } from '@sluice/runtime'
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
+import { readApiConfig } from '../../src/config.ts'
 import { followChunks } from '../../src/chunks/chunk-follower.ts'
 import { RequestTraces, TRACED_PER_S_MAX } from '../../src/traces/request-traces.ts'
+import { openConnections, rebuild } from '../support/shared-api.ts'
 import { buildTestApi, type TestApi } from '../support/test-api.ts'
 
 const traceId = '4bf92f3577b34da6a3ce929d0e0e4736'
@@ -14,7 +16,7 @@ const notSampled = { traceparent: `00-${traceId}-${spanId}-00` }
 const entry = { level: 'info', message: 'hello' }
 
 let traces: RecordedTraces
-let api: TestApi
+const api = {} as TestApi
 let nowMs: number
 /** The random number that decides about a request without a traceparent. Such requests are traced below 0.5. */
 let random: number
@@ -23,20 +25,16 @@ beforeEach(() => {
   traces = new RecordedTraces()
   nowMs = 0
   random = 0.5
-  api = buildTestApi({
-    follow: followChunks(createLogger('test', 'silent'), traces),
-    traces: new RequestTraces({ traces, sampleRatio: 0.5, random: () => random, monotonicMs: () => nowMs }),
-  })
+  buildTestApi(
+    {
+      follow: followChunks(createLogger('test', 'silent'), traces),
+      traces: new RequestTraces({ traces, sampleRatio: 0.5, random: () => random, monotonicMs: () => nowMs }),
+    },
+    api,
+  )
 })
 
 afterEach(() => api.close())
-
-/** The open connections of the API. */
-function connectionsOf({ app }: TestApi): Promise<number> {
-  return new Promise((resolve, reject) =>
-    app.server.getConnections((error, count) => (error === null ? resolve(count) : reject(error))),
-  )
-}
 
 async function post(headers: Record<string, string> = sampled, body: object = entry): Promise<number> {
   return (await api.post(body, { headers })).statusCode
@@ -113,22 +111,12 @@ describe('a request', () => {
   })
 
   it('whose client closes the connection before its answer is traced', async () => {
-    const url = new URL(await api.app.listen({ host: '127.0.0.1', port: 0 }))
     api.queue.holding = true
-    const client = connect(Number(url.port), url.hostname)
-    const body = JSON.stringify(entry)
-    const headers = {
-      host: 'sluice',
-      authorization: `Bearer ${api.key}`,
-      'content-type': 'application/json',
-      'content-length': String(body.length),
-      ...sampled,
-    }
-    const lines = Object.entries(headers).map(([name, value]) => `${name}: ${value}`)
-    client.write(`POST /v1/logs HTTP/1.1\r\n${lines.join('\r\n')}\r\n\r\n${body}`)
+    const client = await api.connect()
+    client.write(postText(api.key, JSON.stringify(entry), [`traceparent: ${sampled.traceparent}`]))
     const add = await vi.waitUntil(() => api.queue.adds[0])
     client.destroy()
-    await vi.waitUntil(async () => (await connectionsOf(api)) === 0)
+    await vi.waitUntil(async () => (await openConnections(api)) === 0)
     const [request] = traces.named('POST /v1/logs')
     expect(request?.ended).toBeUndefined()
     add.confirm()
@@ -150,19 +138,14 @@ describe('a request', () => {
 })
 
 describe('a chunk', () => {
-  it.each<[string, Record<string, string>]>([
-    ['without idempotency keys', {}],
-    ['with idempotency keys', { 'idempotency-key': 'secret-key' }],
-  ])('is linked to its traced requests, and they to it: %s', async (_what, headers) => {
-    const keys = ['a', 'b', 'c'].map((name) => {
-      const key = headers['idempotency-key']
-      return key === undefined ? {} : { 'idempotency-key': `${key}-${name}` }
-    })
-    const [a = {}, b = {}, c = {}] = keys
+  it.each<[string, (name: string) => Record<string, string>]>([
+    ['without idempotency keys', () => ({})],
+    ['with idempotency keys', (name) => ({ 'idempotency-key': `secret-key-${name}` })],
+  ])('is linked to its traced requests, and they to it: %s', async (_what, headersOf) => {
     await Promise.all([
-      post({ ...a, ...sampled }),
-      post({ ...b, ...notSampled }),
-      post({ ...c, ...sampled }, [entry, entry]),
+      post({ ...headersOf('a'), ...sampled }),
+      post({ ...headersOf('b'), ...notSampled }),
+      post({ ...headersOf('c'), ...sampled }, [entry, entry]),
     ])
     const requests = traces.named('POST /v1/logs')
     expect(requests).toHaveLength(2)
@@ -207,9 +190,38 @@ describe('a chunk', () => {
 })
 
 it('nothing is traced while traces are off', async () => {
-  await api.close()
-  api = buildTestApi()
+  await rebuild(api, {})
   expect(await post()).toBe(202)
   expect(await post({ ...sampled, 'idempotency-key': 'a-key' })).toBe(202)
   for (const { chunk } of api.queue.adds) expect(chunk).not.toHaveProperty('trace')
 })
+
+it('traces are off by default, and all requests are traced if they are on', () => {
+  expect(readApiConfig({})).toMatchObject({ traceSampleRatio: 1 })
+  expect(readApiConfig({}).OTEL_EXPORTER_OTLP_TRACES_ENDPOINT).toBeUndefined()
+})
+
+it('the general endpoint of OpenTelemetry does not switch traces on', () => {
+  const config = readApiConfig({ OTEL_EXPORTER_OTLP_ENDPOINT: 'http://collector:4318' })
+  expect(config.OTEL_EXPORTER_OTLP_TRACES_ENDPOINT).toBeUndefined()
+})
+
+it.each([
+  ['0', 0],
+  ['0.25', 0.25],
+  ['1', 1],
+  ['1.0', 1],
+])('a part of %s is %d', (text, ratio) => {
+  expect(readApiConfig({ OTEL_TRACES_SAMPLER_ARG: text }).traceSampleRatio).toBe(ratio)
+})
+
+it.each(['1.1', '-0.5', '2', 'all', '.5', '10%'])('a part of %s is rejected', (text) => {
+  expect(() => readApiConfig({ OTEL_TRACES_SAMPLER_ARG: text })).toThrow(SettingsError)
+})
+
+it.each(['collector:4318', 'grpc://collector:4317', 'http://', 'http:///v1/traces'])(
+  'the endpoint %s is rejected',
+  (url) => {
+    expect(() => readApiConfig({ OTEL_EXPORTER_OTLP_TRACES_ENDPOINT: url })).toThrow(SettingsError)
+  },
+)
