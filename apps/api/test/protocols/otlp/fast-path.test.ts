@@ -186,6 +186,12 @@ describe('the scanner of records', () => {
   })
 })
 
+async function piecesWith(body: Buffer, turns: Turns): Promise<string[]> {
+  const intake = new Intake(validator, sameId, new RowScanner(sameId), turns)
+  const { pieces } = await intake.readRecords(readProtobuf(body).records, body, stamp, () => {})
+  return pieces.map(({ start, end, rows }) => `${start}-${end}: ${textOf(rows)}`)
+}
+
 // A28: each piece has an idempotency record of its own, so a request must have the same pieces when it is sent again.
 it('the pieces of a request are the same if other requests are read at the same time', async () => {
   const bodies = [9_000, 5_000, 4_000].map((length, k) =>
@@ -197,11 +203,6 @@ it('the pieces of a request are the same if other requests are read at the same 
       ),
     ),
   )
-  const piecesWith = async (body: Buffer, turns: Turns): Promise<string[]> => {
-    const intake = new Intake(validator, sameId, new RowScanner(sameId), turns)
-    const { pieces } = await intake.readRecords(readProtobuf(body).records, body, stamp, () => {})
-    return pieces.map(({ start, end, rows }) => `${start}-${end}: ${textOf(rows)}`)
-  }
   // While the clock stands still, a request is read in one step. When each look at it is 5 ms later, each step is a slice of its own.
   const undisturbed: string[][] = []
   for (const body of bodies) undisturbed.push(await piecesWith(body, new Turns(undefined, () => 0)))
