@@ -29,7 +29,7 @@ export interface ShardOptions {
   /** The insert slots of all shards. A slot is taken before the batch is claimed, so no claimed batch waits for one. */
   readonly insertSlots: Pick<Semaphore, 'run'>
   readonly health: Pick<InsertHealth, 'fetchMax' | 'probing' | 'giveUpSignal'>
-  /** Chunks in hand of all shards. */
+  /** Held chunks of all shards. */
   readonly heldInAllShards: () => number
   readonly chunkShare: HeldShare
   readonly byteShare: HeldShare
@@ -45,7 +45,7 @@ export interface ShardOptions {
  * Delivers one shard's queue: fetches chunks in rounds, collects them into batches, and delivers each batch when it is due and an insert
  * slot is free. Meanwhile the batch grows.
  *
- * Running → stopping (`stop`: fetches no more, delivers what is collected without waiting for more) → stopped (nothing is in hand).
+ * Running → stopping (`stop`: fetches no more, delivers what is collected without waiting for more) → stopped (holds nothing).
  */
 export class Shard {
   readonly #options: ShardOptions

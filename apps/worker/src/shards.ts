@@ -14,7 +14,7 @@ import { type FetchLimits, Shard } from './shard.ts'
 import type { WorkerEvents } from './worker-events.ts'
 
 /** A new shard is served within this time. Rows of it wait this much longer, once. */
-const REFRESH_INTERVAL_MS = 5_000
+export const REFRESH_INTERVAL_MS = 5_000
 
 /** The queue of a shard and the records next to it. */
 export interface ShardQueue {
@@ -95,7 +95,7 @@ export interface ServedShardsOptions {
 }
 
 /**
- * The shards that this worker serves: those of its setting, and all others that were ever in use. It learns of the others from Redis,
+ * The shards that this worker serves: the shards of its setting, and all others that were ever in use. It learns of the others from Redis,
  * at the start and then every few seconds, and serves them from then on. They are retired, or this worker has an old setting.
  */
 export class ServedShards {
@@ -109,14 +109,14 @@ export class ServedShards {
     this.#options = options
   }
 
-  /** Serves the shards of the setting at once, since Redis may be unavailable, and the others as soon as it answers. */
+  /** Serves the shards of the setting at once, since Redis may be unavailable, and the others as soon as it responds. */
   start(): void {
     const { shards, start } = this.#options
     for (const names of shards.names) this.#running.push(start(names))
     void this.#follow()
   }
 
-  /** The shards that are served now, with a question that their Redis must answer. */
+  /** The shards that are served now, with a question to their Redis. */
   get watched(): WatchedShard[] {
     const { shards } = this.#options
     return shards.names.flatMap((names, index) => {
