@@ -3,7 +3,7 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import type { ClickHouseClient } from '../src/client.ts'
 import { classifyInsertError, listedCodes } from '../src/insert-errors.ts'
 import { logsInsertSettings } from '../src/tables.ts'
-import { openTestDatabase } from './test-database.ts'
+import { openTestDatabase, select } from './test-database.ts'
 
 let clickhouse: ClickHouseClient
 let tables = 0
@@ -91,11 +91,8 @@ it('every listed code has the name that ClickHouse gives it', async () => {
   const listed = Object.values(listedCodes).flatMap((names) =>
     Object.entries(names).map(([number, name]) => ({ number: Number(number), name })),
   )
-  const result = await clickhouse.query({
-    query: `SELECT number, errorCodeToName(number) AS name
-      FROM (SELECT toUInt32(arrayJoin({numbers: Array(UInt32)})) AS number)`,
-    query_params: { numbers: listed.map(({ number }) => number) },
-    format: 'JSONEachRow',
-  })
-  expect(await result.json()).toEqual(listed)
+  const query = `SELECT number, errorCodeToName(number) AS name
+    FROM (SELECT toUInt32(arrayJoin({numbers: Array(UInt32)})) AS number)`
+  const numbers = listed.map(({ number }) => number)
+  expect(await select(clickhouse, query, { numbers })).toEqual(listed)
 })
