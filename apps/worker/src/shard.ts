@@ -20,8 +20,6 @@ export const fetchLimits = {
   chunksPerRoundMax: 64,
 } as const
 
-export type FetchLimits = Readonly<Record<keyof typeof fetchLimits, number>>
-
 export interface ShardOptions {
   readonly consumer: Pick<ChunkConsumer, 'fetch' | 'requeue' | 'forget' | 'heldChunks' | 'close'>
   readonly collector: Collector
@@ -38,7 +36,7 @@ export interface ShardOptions {
   readonly events: Emit
   readonly clock: MonotonicClock
   /** `fetchLimits`, except in tests. */
-  readonly fetchLimits: FetchLimits
+  readonly fetchLimits: Readonly<Record<keyof typeof fetchLimits, number>>
 }
 
 /**

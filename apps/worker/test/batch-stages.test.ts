@@ -47,6 +47,13 @@ const storedAs = (repairNumber: number, deadLettered = 0): Stage => ({
   repair: repairNumber,
 })
 
+/** The stage of the batch after it was confirmed elsewhere. */
+const confirmedAs = (members: string[]): Stage => ({
+  at: 'stored',
+  stored: { id: 'B', members },
+  repair: undefined,
+})
+
 let clock: TestClock
 let stopping: AbortController
 let givingUp: AbortController
@@ -207,18 +214,18 @@ describe('a claimed batch', () => {
 describe.each(['recovering', 'waiting', 'suspended'] as const)('a batch that is %s', (at) => {
   const stage = { at, recovery } as const
 
-  it('is loaded with the members of its record, in their order, under a lease', async () => {
+  beforeEach(() => {
     records = [claimed]
     repairs = [repair]
     loads = [chunks]
+  })
+
+  it('is loaded with the members of its record, in their order, under a lease', async () => {
     expect(await step(stage)).toEqual({ at: 'loaded', recovery: begun, batch: inRepair })
     expect(calls).toEqual(['read B', 'begin repair B for me', 'load a b'])
   })
 
   it('is rejected if it was rejected here before', async () => {
-    records = [claimed]
-    repairs = [repair]
-    loads = [chunks]
     const rejected = { ...recovery, isRejected: true }
     expect(await step({ at, recovery: rejected })).toEqual({
       at: 'rejected',
@@ -244,7 +251,6 @@ describe.each(['recovering', 'waiting', 'suspended'] as const)('a batch that is 
   })
 
   it('waits for the parts of another repair that began after its record was read', async () => {
-    records = [claimed]
     repairs = [{ ...splitRepair, number: 4 }]
     await clock.pass(1_000)
     const untilMs = 1_000 + LINGER_MS
@@ -255,14 +261,11 @@ describe.each(['recovering', 'waiting', 'suspended'] as const)('a batch that is 
   it('is rejected if it is split, whichever worker has split it', async () => {
     await clock.pass(earlier.unsettledUntilMs)
     // It was split after its record was read.
-    records = [claimed]
     repairs = [splitRepair]
-    loads = [chunks]
     expect(await step(stage)).toEqual({ at: 'rejected', recovery: begun, batch: splitBatch })
   })
 
   it('is left to another worker that has the lease', async () => {
-    records = [claimed]
     repairs = [undefined]
     expect(await step(stage)).toEqual({ at: 'waiting', recovery })
     expect(calls).toEqual(['read B', 'begin repair B for me'])
@@ -274,7 +277,7 @@ describe.each(['recovering', 'waiting', 'suspended'] as const)('a batch that is 
     ['was released', undefined, ['b']],
   ])('is stored if its record %s', async (_what, record, members) => {
     records = [record]
-    expect(await step(stage)).toEqual({ at: 'stored', stored: { id: 'B', members }, repair: undefined })
+    expect(await step(stage)).toEqual(confirmedAs(members))
     expect(calls).toEqual(['read B'])
   })
 
@@ -282,20 +285,14 @@ describe.each(['recovering', 'waiting', 'suspended'] as const)('a batch that is 
     'is stored if a chunk is gone and the record now is %j',
     async (now) => {
       records = [claimed, now]
-      repairs = [repair]
       loads = [undefined]
-      expect(await step(stage)).toEqual({
-        at: 'stored',
-        stored: { id: 'B', members: ['a', 'b'] },
-        repair: undefined,
-      })
+      expect(await step(stage)).toEqual(confirmedAs(['a', 'b']))
       expect(calls).toEqual(['read B', 'begin repair B for me', 'load a b', 'read B'])
     },
   )
 
   it('is undeliverable if a chunk is gone and the batch is not confirmed', async () => {
     records = [claimed, claimed]
-    repairs = [repair]
     loads = [undefined]
     await expect(step(stage)).rejects.toThrow(UndeliverableError)
   })
@@ -345,11 +342,7 @@ describe('a rejected batch', () => {
 
   it('is stored if another worker has confirmed it', async () => {
     parts = [{ at: 'confirmed' }]
-    expect(await step(stage)).toEqual({
-      at: 'stored',
-      stored: { id: 'B', members: ['a', 'b'] },
-      repair: undefined,
-    })
+    expect(await step(stage)).toEqual(confirmedAs(['a', 'b']))
   })
 
   it('is suspended with what is known of the attempts, and stays rejected', async () => {

@@ -19,22 +19,15 @@ import {
   unwatched,
 } from './test-database.ts'
 
-let clickhouse: ClickHouseClient
-let store: DeadLetterStore
+const clickhouse = await openTestDatabase()
+const store = new DeadLetterStore(clickhouse)
 let projectId: string
-
-beforeAll(async () => {
-  clickhouse = await openTestDatabase()
-  store = new DeadLetterStore(clickhouse)
-})
 
 beforeEach(() => {
   projectId = randomUUID()
 })
 
-afterAll(async () => {
-  await clickhouse.close()
-})
+afterAll(() => clickhouse.close())
 
 const rowOf = (timestamp?: string): string => makeRow({ projectId }, { timestamp })
 

@@ -1,23 +1,15 @@
 import { randomUUID } from 'node:crypto'
-import { afterAll, beforeAll, expect, it } from 'vitest'
-import type { ClickHouseClient } from '../src/client.ts'
+import { afterAll, expect, it } from 'vitest'
 import { type DeadLetter, DeadLetters } from '../src/dead-letters.ts'
 import { StillRunningError } from '../src/insert-once.ts'
 import { queryIds, type QueryWatcher } from '../src/query-watch.ts'
 import { deadLettersTable } from '../src/tables.ts'
 import { countRows, insertOptions, loseRows, openTestDatabase, unwatched } from './test-database.ts'
 
-let clickhouse: ClickHouseClient
-let deadLetters: DeadLetters
+const clickhouse = await openTestDatabase()
+const deadLetters = new DeadLetters(clickhouse, randomUUID, Date.now, insertOptions, unwatched)
 
-beforeAll(async () => {
-  clickhouse = await openTestDatabase()
-  deadLetters = new DeadLetters(clickhouse, randomUUID, Date.now, insertOptions, unwatched)
-})
-
-afterAll(async () => {
-  await clickhouse.close()
-})
+afterAll(() => clickhouse.close())
 
 function letterOf(projectId: string): DeadLetter {
   return { code: 'INCORRECT_DATA', reason: 'a reason', text: JSON.stringify({ project_id: projectId }) }

@@ -1,18 +1,13 @@
 import { Readable } from 'node:stream'
-import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import type { ClickHouseClient } from '../src/client.ts'
+import { afterAll, describe, expect, it } from 'vitest'
 import { classifyInsertError, listedCodes } from '../src/insert-errors.ts'
 import { logsInsertSettings } from '../src/tables.ts'
 import { openTestDatabase, select } from './test-database.ts'
 
-let clickhouse: ClickHouseClient
+const clickhouse = await openTestDatabase()
 let tables = 0
 
-beforeAll(async () => {
-  clickhouse = await openTestDatabase()
-})
-
-afterAll(() => clickhouse?.close())
+afterAll(() => clickhouse.close())
 
 /** Inserts a value into the column `a` of a new table, and returns the classification of the error. */
 async function insert(columns: string, value: string): Promise<unknown> {

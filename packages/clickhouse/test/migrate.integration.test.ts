@@ -1,9 +1,8 @@
 import { randomUUID } from 'node:crypto'
-import { afterAll, beforeAll, describe, expect, inject, it } from 'vitest'
-import { type ClickHouseClient, connectClickHouse } from '../src/client.ts'
+import { afterAll, describe, expect, inject, it } from 'vitest'
+import { connectClickHouse } from '../src/client.ts'
 import {
   migrate,
-  type Migration,
   migrationsFolder,
   readMigrations,
   replicatedStatement,
@@ -13,16 +12,11 @@ import { select } from './test-database.ts'
 
 const database = `migrate_${randomUUID().replaceAll('-', '')}`
 const access = { ...inject('services').clickhouse, database }
-let client: ClickHouseClient
-let migrations: Migration[]
-
-beforeAll(async () => {
-  migrations = await readMigrations(migrationsFolder)
-  client = connectClickHouse(
-    { ...access, database: 'default' },
-    { requestTimeoutMs: 20_000, connectionsMax: 1 },
-  )
-})
+const client = connectClickHouse(
+  { ...access, database: 'default' },
+  { requestTimeoutMs: 20_000, connectionsMax: 1 },
+)
+const migrations = await readMigrations(migrationsFolder)
 
 afterAll(async () => {
   await client.command({ query: `DROP DATABASE IF EXISTS ${database} SYNC` })

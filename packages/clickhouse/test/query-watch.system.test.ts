@@ -24,13 +24,11 @@ const SLOW_MS = 1_000 * SLEEPS_S.reduce((sum, sleepS) => sum + sleepS)
 /** On a busy machine. */
 const TEST_MAX_MS = 90_000
 
-let fast: ClickHouseClient
+const fast = await openTestDatabase()
 /** A row that is inserted here takes SLOW_MS. */
-let slow: ClickHouseClient
+const slow = await openTestDatabase()
 
 beforeAll(async () => {
-  fast = await openTestDatabase()
-  slow = await openTestDatabase()
   for (const [index, sleepS] of SLEEPS_S.entries()) {
     const column = `slow${index} UInt8 DEFAULT sleepEachRow(${sleepS})`
     await slow.command({ query: `ALTER TABLE ${logsTable} ADD COLUMN ${column}` })
@@ -38,8 +36,8 @@ beforeAll(async () => {
 })
 
 afterAll(async () => {
-  await fast?.close()
-  await slow?.close()
+  await fast.close()
+  await slow.close()
 })
 
 const makeFrame = (projectId: string, message?: string): Buffer =>

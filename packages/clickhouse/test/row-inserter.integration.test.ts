@@ -1,37 +1,28 @@
 import { compressRows } from '@sluice/rows'
 import { randomUUID } from 'node:crypto'
-import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
-import type { ClickHouseClient } from '../src/client.ts'
+import { afterAll, beforeEach, describe, expect, it } from 'vitest'
 import { classifyInsertError } from '../src/insert-errors.ts'
 import { FrameInserter, RowInserter } from '../src/row-inserter.ts'
 import { StoredRows } from '../src/stored-rows.ts'
 import { logsTable } from '../src/tables.ts'
 import { countRows, insertOptions, loseRows, makeRow, openTestDatabase, unwatched } from './test-database.ts'
 
-let clickhouse: ClickHouseClient
-let frameInserter: FrameInserter
-let rowInserter: RowInserter
+const clickhouse = await openTestDatabase()
+const frameInserter = new FrameInserter(clickhouse, unwatched)
+const rowInserter = new RowInserter({
+  frameInserter,
+  storedRows: new StoredRows(clickhouse, Date.now, unwatched),
+  ...insertOptions,
+  onTokenWithoutRows: (token) => withoutRows.push(token),
+})
 /** The tokens that were reported without their rows, in one test. */
 let withoutRows: string[]
-
-beforeAll(async () => {
-  clickhouse = await openTestDatabase()
-  frameInserter = new FrameInserter(clickhouse, unwatched)
-  rowInserter = new RowInserter({
-    frameInserter,
-    storedRows: new StoredRows(clickhouse, Date.now, unwatched),
-    ...insertOptions,
-    onTokenWithoutRows: (token) => withoutRows.push(token),
-  })
-})
 
 beforeEach(() => {
   withoutRows = []
 })
 
-afterAll(async () => {
-  await clickhouse.close()
-})
+afterAll(() => clickhouse.close())
 
 /** Rows with these retentions. By default they have two days of expiry, so that ClickHouse makes two parts of them. */
 function makeRows(projectId: string, retentions: readonly number[] = [30, 30, 31], ageMs = 0): string[] {

@@ -1,7 +1,7 @@
 import { compressRows, framesWithout, type RequestStamp, rowKey, rowsOfFrame } from '@sluice/rows'
 import { validTimestamps } from '@sluice/rows/testing'
 import { randomUUID } from 'node:crypto'
-import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { afterAll, describe, expect, it } from 'vitest'
 import type { ClickHouseClient } from '../src/client.ts'
 import { FrameInserter } from '../src/row-inserter.ts'
 import { StoredRows } from '../src/stored-rows.ts'
@@ -9,15 +9,9 @@ import { logsTable } from '../src/tables.ts'
 import { countingReads, fillLogs, GRANULE_ROWS } from './read-rows.ts'
 import { makeRow, openTestDatabase, select, unwatched } from './test-database.ts'
 
-let clickhouse: ClickHouseClient
+const clickhouse = await openTestDatabase()
 
-beforeAll(async () => {
-  clickhouse = await openTestDatabase()
-})
-
-afterAll(async () => {
-  await clickhouse.close()
-})
+afterAll(() => clickhouse.close())
 
 /** A frame of rows with these ids. By default they were received a minute apart, in two projects with different retentions. */
 function frameOf(

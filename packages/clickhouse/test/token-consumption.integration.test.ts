@@ -2,8 +2,8 @@ import { eventually } from '@sluice/harness'
 import { compressRows, rowKey } from '@sluice/rows'
 import { randomUUID } from 'node:crypto'
 import { Readable } from 'node:stream'
-import { afterAll, beforeAll, beforeEach, describe, expect, inject, it } from 'vitest'
-import { type ClickHouseClient, connectClickHouse } from '../src/client.ts'
+import { afterAll, beforeEach, describe, expect, inject, it } from 'vitest'
+import { connectClickHouse } from '../src/client.ts'
 import { FrameInserter, RowInserter } from '../src/row-inserter.ts'
 import { StoredRows } from '../src/stored-rows.ts'
 import { insertBlock, logsInsertQuery, logsInsertSettings, logsTable } from '../src/tables.ts'
@@ -18,10 +18,17 @@ const LONG_MESSAGE = 'm'.repeat(4 * START_BYTES)
 const ROUNDS = 20
 
 /** The worker that splits the batch. */
-let splitter: ClickHouseClient
+const splitter = await openTestDatabase()
 /** The workers that insert the batch as a whole. */
-let others: ClickHouseClient
-let rowInserter: RowInserter
+const others = connectClickHouse(
+  { ...inject('services').clickhouse, database: await databaseOf(splitter) },
+  { requestTimeoutMs: 20_000, connectionsMax: 4 },
+)
+const rowInserter = new RowInserter({
+  frameInserter: new FrameInserter(splitter, unwatched),
+  storedRows: new StoredRows(splitter, Date.now, unwatched),
+  ...insertOptions,
+})
 
 /** Rows of two days of expiry, and therefore of two partitions, in turn. */
 let batch: readonly string[]
@@ -29,20 +36,9 @@ let partitions: readonly [readonly string[], readonly string[]]
 let projectId: string
 let token: string
 
-beforeAll(async () => {
-  splitter = await openTestDatabase()
-  const access = { ...inject('services').clickhouse, database: await databaseOf(splitter) }
-  others = connectClickHouse(access, { requestTimeoutMs: 20_000, connectionsMax: 4 })
-  rowInserter = new RowInserter({
-    frameInserter: new FrameInserter(splitter, unwatched),
-    storedRows: new StoredRows(splitter, Date.now, unwatched),
-    ...insertOptions,
-  })
-})
-
 afterAll(async () => {
-  await splitter?.close()
-  await others?.close()
+  await splitter.close()
+  await others.close()
 })
 
 beforeEach(makeBatch)
