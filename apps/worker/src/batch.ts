@@ -75,3 +75,9 @@ export function idsOf({ chunks }: Batch): string[] {
 export function rowsOf({ chunks }: Batch): number {
   return chunks.reduce((sum, { rows }) => sum + rows, 0)
 }
+
+/** The id of the batch in a stage. */
+export function batchIdOf(stage: Exclude<Stage, { readonly at: 'done' }>): string {
+  if ('recovery' in stage) return stage.recovery.batchId
+  return 'batch' in stage ? stage.batch.id : stage.stored.id
+}

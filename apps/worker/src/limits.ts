@@ -50,10 +50,13 @@ export const workerLimits = {
   suspendedRetryMs: 20_000,
   /** The wait before the retry of a repair that another worker has, or that failed. */
   repairRetryMs: 1_000,
-  /** This long before the deadline of a shutdown, attempts to insert end, and their chunks are requeued. */
-  requeueMs: 1_500,
-  /** This long before it, or after half of it, chunks that could not be requeued are left behind, and connections are closed. */
-  closeMs: 1_000,
+  /** This long before the deadline of a shutdown, attempts to insert end, and their chunks are requeued, which takes milliseconds. */
+  requeueMs: 2_000,
+  /**
+   * This long before the deadline, or after half of it, chunks that could not be requeued are left behind, and connections are closed. That
+   * takes up to half a second if Redis does not respond.
+   */
+  closeMs: 1_500,
   /** One query about the state of the queues. */
   reportTimeoutMs: 2_000,
   /** A step of a batch waits this long for replicas, and is then repeated. */

@@ -18,7 +18,11 @@ function setUp(lookups: readonly number[]): Setup {
     beforeAttempt: () => Promise.resolve(),
     target: {
       all: [0, 1, 2],
-      findMissing: async () => Array.from({ length: setup.lookups.shift() ?? 0 }, (_, i) => i),
+      findMissing: async () => {
+        const length = setup.lookups.shift()
+        if (length === undefined) throw new Error('another lookup')
+        return Array.from({ length }, (_, i) => i)
+      },
       insert: async (items, token) => void setup.log.push(`${token}: ${items.length}`),
     },
   }
