@@ -11,7 +11,12 @@ import {
 import { compressRows, makeRowPrefix, rowAsJson, shapeRow } from '@sluice/rows'
 import { randomUUID } from 'node:crypto'
 import { onTestFinished } from 'vitest'
-import { loseRows, openTestDatabase } from '../../packages/clickhouse/test/test-database.ts'
+import {
+  insertOptions,
+  loseRows,
+  openTestDatabase,
+  unwatched,
+} from '../../packages/clickhouse/test/test-database.ts'
 import { rejectedIds, SimulatedClickHouse, WINDOW_MS } from './simulated-clickhouse.ts'
 
 /** A row of a scenario. Rows of different partitions have different days of expiry. */
@@ -165,11 +170,11 @@ export class RealTargets implements InsertTargets {
   }
 
   async insert(frames: readonly (readonly ScenarioRow[])[], token: string): Promise<unknown> {
-    return resultOf(() => new FrameInserter(this.#clickhouse).insert(this.#frames(frames), token))
+    return resultOf(() => new FrameInserter(this.#clickhouse, unwatched).insert(this.#frames(frames), token))
   }
 
   async find(frames: readonly (readonly ScenarioRow[])[]): Promise<readonly string[]> {
-    return this.#names(await new StoredRows(this.#clickhouse, Date.now).find(this.#frames(frames)))
+    return this.#names(await new StoredRows(this.#clickhouse, Date.now, unwatched).find(this.#frames(frames)))
   }
 
   async rows(): Promise<readonly string[]> {
@@ -301,10 +306,6 @@ class NotFoundError extends Error {
 }
 
 function deadLettersOf(clickhouse: ClickHouseClient): DeadLetters {
-  return new DeadLetters(clickhouse, randomUUID, Date.now, {
-    areTokensAtomic: true,
-    sleep: () => Promise.resolve(),
-    beforeAttempt: () => Promise.resolve(),
-    onTokenWithoutRows: () => undefined,
-  })
+  const options = { ...insertOptions, areTokensAtomic: true }
+  return new DeadLetters(clickhouse, randomUUID, Date.now, options, unwatched)
 }

@@ -47,12 +47,13 @@ export function startSimulatedWorker(options: SimulatedWorkerOptions): Simulated
     process.request(name, run, options.toClickHouse)
   const { signal } = new AbortController()
   const events = new WorkerEvents()
-  const health = new InsertHealth(process, workerLimits, events)
+  const health = new InsertHealth(process, events)
   const queries = observeQueries(events, process, {
     checkClock: async () => {
       if (clickhouse.faults.isClockWrong) throw new ClockSkewError('the clock of ClickHouse is wrong')
     },
     frameInserter: {
+      isRunning: async () => false,
       insert: (frames, token) => {
         const isSingle =
           frames.length === 1 && frames[0] !== undefined && rowsOfFrame(frames[0])?.length === 1

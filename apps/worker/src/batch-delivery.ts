@@ -63,7 +63,7 @@ export class BatchDelivery {
     return this.#repairs
   }
 
-  /** Chunks in hand that belong to these batches. */
+  /** Held chunks that belong to these batches. */
   get chunksInRepair(): number {
     return this.#chunksInRepair
   }

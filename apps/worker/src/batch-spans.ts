@@ -1,6 +1,6 @@
 import { describeError } from '@sluice/clickhouse'
 import { parseTraceparent, type Span, type Traces } from '@sluice/traces'
-import { type Batch, rowsOf, type Stage } from './batch.ts'
+import { type Batch, batchIdOf, rowsOf, type Stage } from './batch.ts'
 import type { Query, Step, WorkerEventMap, WorkerEvents } from './worker-events.ts'
 
 /** Spans of inserts per batch. One that is inserted in parts may need thousands of inserts; all of them are counted. */
@@ -148,9 +148,4 @@ class BatchSpans {
     if (failure !== undefined) span?.set({ [batchAttributes.error]: describeError(failure.error) })
     span?.end(failure && 'error')
   }
-}
-
-function batchIdOf(stage: Step['from']): string {
-  if ('recovery' in stage) return stage.recovery.batchId
-  return 'batch' in stage ? stage.batch.id : stage.stored.id
 }

@@ -39,7 +39,7 @@ export interface BatchStagesDependencies {
 /** The attempts to insert a batch as a whole. */
 interface WholeInsert {
   attempt(): Promise<AttemptResult>
-  /** False if ClickHouse has not answered an attempt, so that it may still commit. */
+  /** False if an attempt got no response from ClickHouse, so that it may still commit. */
   readonly isSettled: boolean
 }
 
@@ -66,7 +66,7 @@ export class BatchStages {
     this.#deps = dependencies
   }
 
-  /** @throws RequeueError if the process stops, or the worker gives up inserting; other errors are those of Redis and ClickHouse */
+  /** @throws RequeueError if the process stops, or the worker gives up inserting; errors of Redis and ClickHouse */
   async step(from: Step['from']): Promise<Stage> {
     const { events, shard, clock } = this.#deps
     const step = { shard, from, startedMs: clock.nowMs() }
@@ -159,7 +159,7 @@ export class BatchStages {
 
   /**
    * Parts of a split batch may be in flight. The token of a rejected row cannot be consumed: if ClickHouse accepts the row later, because
-   * the table was changed, only time tells that no earlier attempt will store it.
+   * the table was changed, only after some time it is certain that no earlier attempt will store it.
    */
   #mustWait({ earlier }: Recovery, splits: ReadonlySet<string>): boolean {
     return splits.size > 0 && this.#deps.clock.nowMs() < earlier.unsettledUntilMs

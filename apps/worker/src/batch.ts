@@ -17,7 +17,7 @@ export interface BatchInRepair extends Batch {
 /** What is known of a batch before its record is read. */
 export interface Recovery {
   readonly batchId: string
-  /** The chunks of the batch that this process has in hand. There may be others. */
+  /** The chunks of the batch that this process holds. There may be others. */
   readonly chunkIds: readonly string[]
   /** Whether ClickHouse has rejected the batch as a whole. */
   readonly isRejected: boolean
@@ -26,13 +26,13 @@ export interface Recovery {
   readonly earlier: EarlierAttempts
 }
 
-/** Where a batch stands, as far as this worker knows. The words are those of docs/exactly-once.md. */
+/** Where a batch stands, as far as this worker knows. docs/exactly-once.md uses the same words. */
 export type Stage =
   /** It is new: to be inserted as a whole. No other worker has sent it. `sinceMs` is a time before its claim. */
   | { readonly at: 'claimed'; readonly batch: Batch; readonly sinceMs: number }
   /** Its record is to be read: another worker claimed it or may have taken it over, or it needs more than one insert. */
   | { readonly at: 'recovering'; readonly recovery: Recovery }
-  /** Another worker is repairing it, or an attempt got no answer: to be recovered later. */
+  /** Another worker is repairing it, or an attempt got no response: to be recovered later. */
   | { readonly at: 'waiting'; readonly recovery: Recovery; readonly untilMs?: number }
   /** Its chunks are in memory: what ClickHouse does not have of it is to be inserted as a whole. */
   | { readonly at: 'loaded'; readonly recovery: Recovery; readonly batch: BatchInRepair }
@@ -74,4 +74,10 @@ export function idsOf({ chunks }: Batch): string[] {
 /** The number of its rows. */
 export function rowsOf({ chunks }: Batch): number {
   return chunks.reduce((sum, { rows }) => sum + rows, 0)
+}
+
+/** The id of the batch in a stage. */
+export function batchIdOf(stage: Exclude<Stage, { readonly at: 'done' }>): string {
+  if ('recovery' in stage) return stage.recovery.batchId
+  return 'batch' in stage ? stage.batch.id : stage.stored.id
 }

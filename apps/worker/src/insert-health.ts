@@ -1,14 +1,10 @@
 import { ClickHouseError, classifyInsertError, describeError } from '@sluice/clickhouse'
 import type { MonotonicClock } from '@sluice/runtime'
+import { workerLimits } from './limits.ts'
 import type { Query, WorkerEvents } from './worker-events.ts'
 
 /** ClickHouse is slow, and works. */
 const STILL_RUNNING = 'QUERY_WITH_SAME_ID_IS_ALREADY_RUNNING'
-
-export interface InsertHealthLimits {
-  readonly giveUpMs: number
-  readonly probeIntervalMs: number
-}
 
 /**
  * Whether this worker can insert. A worker that cannot must not hold chunks that others could insert: its password may be wrong, or its
@@ -17,15 +13,14 @@ export interface InsertHealthLimits {
  * | State   | Meaning                                   | Chunks                                               |
  * | ------- | ----------------------------------------- | ---------------------------------------------------- |
  * | healthy | the last insert did not fail              | fetched                                              |
- * | failing | inserts fail                              | those in hand are retried; then one at a time, as a probe |
+ * | failing | inserts fail                              | held ones are retried; then one at a time, as a probe |
  * | gave up | no insert has succeeded for `giveUpMs`    | all returned; one at a time is fetched as a probe    |
  *
- * A success leads back to healthy. What precedes an insert counts if it fails: without an answer to a lookup or about the clock, nothing
+ * A success leads back to healthy. What precedes an insert counts if it fails: without a response to a lookup or about the clock, nothing
  * is inserted. An error that ClickHouse reports about the rows changes nothing.
  */
 export class InsertHealth {
   readonly #clock: Pick<MonotonicClock, 'nowMs'>
-  readonly #limits: InsertHealthLimits
   #failingSinceMs: number | undefined
   #succeededAtMs = Number.NEGATIVE_INFINITY
   #lastError: string | undefined
@@ -33,13 +28,8 @@ export class InsertHealth {
   #nextProbeAtMs = Number.NEGATIVE_INFINITY
 
   /** @param events of the queries that it takes into account */
-  constructor(
-    clock: Pick<MonotonicClock, 'nowMs'>,
-    limits: InsertHealthLimits,
-    events: Pick<WorkerEvents, 'on'>,
-  ) {
+  constructor(clock: Pick<MonotonicClock, 'nowMs'>, events: Pick<WorkerEvents, 'on'>) {
     this.#clock = clock
-    this.#limits = limits
     events.on('query ended', ({ kind, startedMs }, failure) => {
       if (failure !== undefined && isInability(kind, failure.error)) this.#failed(startedMs, failure.error)
       else if (failure === undefined && kind === 'insert') this.#succeeded()
@@ -51,16 +41,16 @@ export class InsertHealth {
     return this.#giveUp.signal
   }
 
-  /** How many chunks may be fetched by a worker that has this many in hand: none, one as a probe, or any number. */
+  /** How many chunks may be fetched by a worker that holds this many: none, one as a probe, or any number. */
   fetchMax(heldChunks: number): number {
     if (this.#failingSinceMs === undefined) return Number.POSITIVE_INFINITY
-    // Without a chunk in hand there is nothing whose insert could succeed.
+    // Without a held chunk there is nothing whose insert could succeed.
     return heldChunks === 0 && this.#clock.nowMs() >= this.#nextProbeAtMs ? 1 : 0
   }
 
   /** To be called when a probe is fetched, or found nothing to fetch. */
   probing(): void {
-    this.#nextProbeAtMs = this.#clock.nowMs() + this.#limits.probeIntervalMs
+    this.#nextProbeAtMs = this.#clock.nowMs() + workerLimits.probeIntervalMs
   }
 
   /** Whether an insert has succeeded since a time. */
@@ -91,7 +81,7 @@ export class InsertHealth {
     if (startedMs < this.#succeededAtMs) return
     this.#lastError = describeError(error)
     this.#failingSinceMs ??= startedMs
-    if (this.#clock.nowMs() - this.#failingSinceMs >= this.#limits.giveUpMs) this.#giveUp.abort()
+    if (this.#clock.nowMs() - this.#failingSinceMs >= workerLimits.giveUpMs) this.#giveUp.abort()
   }
 }
 

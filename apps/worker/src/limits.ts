@@ -1,8 +1,8 @@
 /** The worker's limits. Those that may differ between installations are in config.ts. */
 export const workerLimits = {
-  /** Chunks in hand in all shards: several batches even if a chunk has a few rows. A chunk in hand is its frame and about 1 kB. */
+  /** Held chunks of all shards: several batches even if a chunk has a few rows. A held chunk is its frame and about 1 kB. */
   chunksMax: 4_096,
-  /** Frames in hand, in bytes of base64: two large batches and the next one. */
+  /** Held frames, in bytes of base64: two large batches and the next one. */
   heldBytesMax: 32 * 1024 * 1024,
   /** Chunks per batch. One script claims them all, and blocks Redis for about 3 µs each. */
   batchChunksMax: 2_000,
@@ -27,7 +27,7 @@ export const workerLimits = {
    * time is over. The kernel sends the data of a closed connection again for about 100 s.
    */
   insertLingerMaxMs: 120_000,
-  /** A claim that takes longer leaves its insert slot to others. Redis answers within milliseconds, or it is unavailable. */
+  /** A claim that takes longer leaves its insert slot to others. Redis responds within milliseconds, or it is unavailable. */
   claimMaxMs: 2_000,
   /** A third of the time for which a lease is valid. */
   leaseRenewalMs: 5_000,
@@ -50,8 +50,13 @@ export const workerLimits = {
   suspendedRetryMs: 20_000,
   /** The wait before the retry of a repair that another worker has, or that failed. */
   repairRetryMs: 1_000,
-  /** The part of the shutdown deadline that is reserved for requeuing chunks that could not be inserted. */
-  requeueMs: 1_500,
+  /** This long before the deadline of a shutdown, attempts to insert end, and their chunks are requeued, which takes milliseconds. */
+  requeueMs: 2_000,
+  /**
+   * This long before the deadline, or after half of it, chunks that could not be requeued are left behind, and connections are closed. That
+   * takes up to half a second if Redis does not respond.
+   */
+  closeMs: 1_500,
   /** One query about the state of the queues. */
   reportTimeoutMs: 2_000,
   /** A step of a batch waits this long for replicas, and is then repeated. */

@@ -25,6 +25,8 @@ import {
   type RedisConnection,
   runProcess,
   Semaphore,
+  TimeoutError,
+  withTimeout,
 } from '@sluice/runtime'
 import { startTraces } from '@sluice/traces'
 import { randomUUID } from 'node:crypto'
@@ -80,7 +82,7 @@ await runProcess({
       return stack.adopt(connection, () => connection.disconnect())
     }
     const redis = connect({ failFast: false })
-    // A shard that does not answer must not delay the report of the others.
+    // A shard that does not respond must not delay the report of the others.
     const reportingRedis = connect({ failFast: true, commandTimeoutMs: workerLimits.reportTimeoutMs })
     const durable = stack.adopt(
       durableRedis(redis, {
@@ -129,7 +131,7 @@ await runProcess({
       (its) => its.stop(),
     )
 
-    const health = new InsertHealth(clock, workerLimits, events)
+    const health = new InsertHealth(clock, events)
     const stopping = new AbortController()
     const { signal } = stopping
     const retrier = new Retrier({ logger, signal, clock, random: Math.random, events })
@@ -274,12 +276,20 @@ await runProcess({
     reporting.start()
     shards.start()
     stack.defer(async () => {
+      const { SHUTDOWN_DEADLINE_MS: deadlineMs } = config
       const requeue = setTimeout(
         () => stopping.abort(new RequeueError('stopping')),
-        Math.max(0, config.SHUTDOWN_DEADLINE_MS - workerLimits.requeueMs),
+        Math.max(0, deadlineMs - workerLimits.requeueMs),
       )
-      await shards.stop()
-      clearTimeout(requeue)
+      try {
+        await withTimeout(shards.stop(), Math.max(deadlineMs / 2, deadlineMs - workerLimits.closeMs))
+      } catch (error) {
+        if (!(error instanceof TimeoutError)) throw error
+        // Redis or ClickHouse does not respond. Other workers fetch the chunks when their locks have expired.
+        logger.warn({ chunks: shards.heldChunks }, 'chunks left to the stalled check')
+      } finally {
+        clearTimeout(requeue)
+      }
     })
     const watching = new AbortController()
     stack.defer(() => watching.abort())

@@ -7,8 +7,8 @@ export const progressLimits = {
   checkIntervalMs: 5_000,
   /** Without progress for this long, Redis is asked whether it is the reason. */
   suspectMs: 60_000,
-  /** Redis answers within milliseconds. Without an answer in this time, it is the reason. */
-  redisAnswerMs: 5_000,
+  /** Redis responds within milliseconds. Without a response in this time, it is the reason. */
+  redisResponseMs: 5_000,
   /** Then the worker exits. Longer than every wait of a working one: the longest is for an insert that was given up, and may arrive. */
   stalledMs: 600_000,
 } as const
@@ -37,12 +37,12 @@ export interface ProgressOptions {
 }
 
 /**
- * When the worker last made progress: the loop of each shard has ended a round, and while chunks are in hand, a step, a query or an attempt
- * has ended, successful or not. Without progress the worker exits, unless Redis does not answer, or the process was suspended.
+ * When the worker last made progress: the loop of each shard has ended a round, and while it holds chunks, a step, a query or an attempt
+ * has ended, successful or not. Without progress the worker exits, unless Redis does not respond, or the process was suspended.
  */
 export class Progress {
   readonly #options: ProgressOptions
-  /** When something ended, or nothing was in hand. */
+  /** When something ended, or nothing was held. */
   #endedAtMs: number
   /** The time until then does not count. */
   #excusedAtMs: number
@@ -78,7 +78,7 @@ export class Progress {
       if (heldChunks() === 0) this.ended()
       const wasSuspended = clock.nowMs() - sleptAtMs > progressLimits.suspectMs
       if (!wasSuspended && this.#stalledMs < progressLimits.suspectMs) continue
-      if (wasSuspended || !(await this.#doesRedisAnswer())) this.#excusedAtMs = clock.nowMs()
+      if (wasSuspended || !(await this.#doesRedisRespond())) this.#excusedAtMs = clock.nowMs()
       else if (!this.isAlive) throw new NoProgressError(this.#describe())
     }
   }
@@ -89,11 +89,11 @@ export class Progress {
     return clock.nowMs() - Math.max(sinceMs, this.#excusedAtMs)
   }
 
-  /** Whether Redis answers for each shard. */
-  async #doesRedisAnswer(): Promise<boolean> {
+  /** Whether Redis responds for each shard. */
+  async #doesRedisRespond(): Promise<boolean> {
     const { clock, shards } = this.#options
-    const answers = Promise.all(shards().map(({ askRedis }) => askRedis()))
-    return withTimeout(answers, progressLimits.redisAnswerMs, clock).then(
+    const responses = Promise.all(shards().map(({ askRedis }) => askRedis()))
+    return withTimeout(responses, progressLimits.redisResponseMs, clock).then(
       () => true,
       () => false,
     )
@@ -105,6 +105,6 @@ export class Progress {
     const loops = shards().map(
       ({ names, loopedAtMs }) => `${secondsSince(loopedAtMs)} s in shard ${names.shard}`,
     )
-    return `no progress: ${heldChunks()} chunks in hand, ${secondsSince(this.#endedAtMs)} s since a step ended; the last rounds ended ${loops.join(', ')} ago`
+    return `no progress: holds ${heldChunks()} chunks, ${secondsSince(this.#endedAtMs)} s since a step ended; the last rounds ended ${loops.join(', ')} ago`
   }
 }

@@ -20,8 +20,6 @@ export const fetchLimits = {
   chunksPerRoundMax: 64,
 } as const
 
-export type FetchLimits = Readonly<Record<keyof typeof fetchLimits, number>>
-
 export interface ShardOptions {
   readonly consumer: Pick<ChunkConsumer, 'fetch' | 'requeue' | 'forget' | 'heldChunks' | 'close'>
   readonly collector: Collector
@@ -29,7 +27,7 @@ export interface ShardOptions {
   /** The insert slots of all shards. A slot is taken before the batch is claimed, so no claimed batch waits for one. */
   readonly insertSlots: Pick<Semaphore, 'run'>
   readonly health: Pick<InsertHealth, 'fetchMax' | 'probing' | 'giveUpSignal'>
-  /** Chunks in hand of all shards. */
+  /** Held chunks of all shards. */
   readonly heldInAllShards: () => number
   readonly chunkShare: HeldShare
   readonly byteShare: HeldShare
@@ -38,14 +36,14 @@ export interface ShardOptions {
   readonly events: Emit
   readonly clock: MonotonicClock
   /** `fetchLimits`, except in tests. */
-  readonly fetchLimits: FetchLimits
+  readonly fetchLimits: Readonly<Record<keyof typeof fetchLimits, number>>
 }
 
 /**
  * Delivers one shard's queue: fetches chunks in rounds, collects them into batches, and delivers each batch when it is due and an insert
  * slot is free. Meanwhile the batch grows.
  *
- * Running → stopping (`stop`: fetches no more, delivers what is collected without waiting for more) → stopped (nothing is in hand).
+ * Running → stopping (`stop`: fetches no more, delivers what is collected without waiting for more) → stopped (holds nothing).
  */
 export class Shard {
   readonly #options: ShardOptions

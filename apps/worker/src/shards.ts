@@ -1,54 +1,43 @@
-import type { DeadLetters, RowInserter } from '@sluice/clickhouse'
-import type { BatchLedger, ChunkConsumer, QueueNames, ShardCount } from '@sluice/queue'
+import type { QueueNames, ShardCount } from '@sluice/queue'
 import { type Logger, type MonotonicClock, Semaphore } from '@sluice/runtime'
-import { BatchDelivery } from './batch-delivery.ts'
-import { BatchSplitter } from './batch-splitter.ts'
-import { BatchStages } from './batch-stages.ts'
+import { BatchDelivery, type BatchDeliveryDependencies } from './batch-delivery.ts'
+import { BatchSplitter, type BatchSplitterDependencies } from './batch-splitter.ts'
+import { BatchStages, type BatchStagesDependencies } from './batch-stages.ts'
 import { Collector, type HeldBudget } from './collector.ts'
 import type { WorkerConfig } from './config.ts'
-import type { InsertHealth } from './insert-health.ts'
 import { workerLimits } from './limits.ts'
 import type { WatchedShard } from './progress.ts'
-import type { Retrier } from './retrier.ts'
-import { type FetchLimits, Shard } from './shard.ts'
-import type { WorkerEvents } from './worker-events.ts'
+import { Shard, type ShardOptions } from './shard.ts'
 
 /** A new shard is served within this time. Rows of it wait this much longer, once. */
-const REFRESH_INTERVAL_MS = 5_000
+export const REFRESH_INTERVAL_MS = 5_000
+
+type AllDependencies = ShardOptions &
+  BatchDeliveryDependencies &
+  BatchStagesDependencies &
+  BatchSplitterDependencies
 
 /** The queue of a shard and the records next to it. */
-export interface ShardQueue {
-  readonly ledger: Pick<
-    BatchLedger,
-    'claim' | 'read' | 'recordSplit' | 'beginRepair' | 'renewLease' | 'endLease'
-  >
-  readonly consumer: Pick<
-    ChunkConsumer,
-    'fetch' | 'load' | 'finish' | 'requeue' | 'fail' | 'forget' | 'heldChunks' | 'close'
-  >
-}
+export type ShardQueue = Pick<AllDependencies, 'ledger' | 'consumer'>
+
+/** What `startShard` makes for each shard. */
+type OwnName =
+  | 'shard'
+  | 'collector'
+  | 'delivery'
+  | 'stages'
+  | 'splitter'
+  | 'shardRepairs'
+  | 'chunkShare'
+  | 'byteShare'
+  | 'ownershipTrustedMs'
+  | 'insertLingerMaxMs'
 
 /** What all shards of a worker share. */
-export interface ShardDependencies {
+export type ShardDependencies = Omit<AllDependencies, keyof ShardQueue | OwnName> & {
   readonly config: Pick<WorkerConfig, 'BATCH_ROWS_MAX' | 'BATCH_WAIT_MS' | 'LOCK_DURATION_MS'>
-  readonly rowInserter: Pick<RowInserter, 'prepare' | 'prepareSingle' | 'consumeToken' | 'findStored'>
-  readonly deadLetters: Pick<DeadLetters, 'prepare'>
-  readonly health: InsertHealth
-  readonly insertNothing: () => Promise<unknown>
-  readonly insertSlots: Semaphore
-  readonly repairPermits: Semaphore
   readonly chunkBudget: HeldBudget
   readonly byteBudget: HeldBudget
-  readonly heldInAllShards: () => number
-  /** Aborted with a RequeueError when chunks that are not delivered must be requeued. */
-  readonly signal: AbortSignal
-  readonly retrier: Retrier
-  readonly events: WorkerEvents
-  readonly makeId: () => string
-  readonly workerId: string
-  readonly clock: MonotonicClock
-  readonly fetchLimits: FetchLimits
-  readonly logger: Logger
 }
 
 /**
@@ -95,7 +84,7 @@ export interface ServedShardsOptions {
 }
 
 /**
- * The shards that this worker serves: those of its setting, and all others that were ever in use. It learns of the others from Redis,
+ * The shards that this worker serves: the shards of its setting, and all others that were ever in use. It learns of the others from Redis,
  * at the start and then every few seconds, and serves them from then on. They are retired, or this worker has an old setting.
  */
 export class ServedShards {
@@ -109,14 +98,14 @@ export class ServedShards {
     this.#options = options
   }
 
-  /** Serves the shards of the setting at once, since Redis may be unavailable, and the others as soon as it answers. */
+  /** Serves the shards of the setting at once, since Redis may be unavailable, and the others as soon as it responds. */
   start(): void {
     const { shards, start } = this.#options
     for (const names of shards.names) this.#running.push(start(names))
     void this.#follow()
   }
 
-  /** The shards that are served now, with a question that their Redis must answer. */
+  /** The shards that are served now, with a question to their Redis. */
   get watched(): WatchedShard[] {
     const { shards } = this.#options
     return shards.names.flatMap((names, index) => {

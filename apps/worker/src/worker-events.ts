@@ -51,7 +51,7 @@ export type Emit = Pick<WorkerEvents, 'emit'>
 /** What a worker does at ClickHouse to insert a batch. */
 export interface InsertQueries {
   readonly checkClock: () => Promise<void>
-  readonly frameInserter: Pick<FrameInserter, 'insert'> & Partial<Pick<FrameInserter, 'isRunning'>>
+  readonly frameInserter: Pick<FrameInserter, 'insert' | 'isRunning'>
   readonly storedRows: Pick<StoredRows, 'find'>
 }
 
@@ -87,7 +87,7 @@ export function observeQueries(
     beforeAttempt,
     frameInserter: {
       insert,
-      isRunning: async (token) => (await frameInserter.isRunning?.(token)) === true,
+      isRunning: (token) => frameInserter.isRunning(token),
     },
     storedRows: {
       find: (frames) => run({ kind: 'lookup', startedMs: clock.nowMs() }, () => storedRows.find(frames)),

@@ -10,7 +10,7 @@ const RETRIED_STEPS_MAX = 20
 
 /** A batch waits for at most `BATCH_WAIT_MS`, and then for an insert slot. */
 const WAIT_BUCKETS_S = [0.05, 0.1, 0.25, 0.5, 0.75, 1, 2, 5, 10, 30, 60]
-/** An insert is given up after a minute without an answer. */
+/** An insert is given up after a minute without a response. */
 const INSERT_BUCKETS_S = [0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60]
 /** From a batch that did not wait to a backlog of a day. */
 const LAG_BUCKETS_S = [0.25, 0.5, 1, 2, 5, 10, 30, 60, 300, 900, 3_600, 21_600, 86_400]

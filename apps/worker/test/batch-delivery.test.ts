@@ -4,7 +4,7 @@ import { RequeueError, UndeliverableError } from '../src/retrier.ts'
 import { workerLimits } from '../src/limits.ts'
 import type { Stage } from '../src/batch.ts'
 import { insertErrors, makeChunk } from './support/chunks.ts'
-import { DeliveryFixture, outcomes } from './support/delivery-fixture.ts'
+import { DeliveryFixture, type Outcome, outcomes } from './support/delivery-fixture.ts'
 
 const { repairRetryMs, suspendedRetryMs, claimMaxMs, giveUpMs, leaseRenewalMs } = workerLimits
 const [a, b, c] = [makeChunk('a'), makeChunk('b'), makeChunk('c')]
@@ -73,13 +73,6 @@ describe('new chunks', () => {
     expect(fixture.stages[0]).toMatchObject({ at: 'claimed', batch: { chunks: [b] } })
   })
 
-  it('make no batch if none of them is new', async () => {
-    fixture.owners.set('a', undefined)
-    await deliver(a)
-    await idle()
-    expect(fixture.stages).toEqual([])
-  })
-
   it('of other batches are recovered, once per batch', async () => {
     own('B', 'a', 'c')
     await deliver(a, b, c)
@@ -117,13 +110,17 @@ describe('new chunks', () => {
       'fail b: x is not a function',
     ])
   })
+})
 
-  it('are returned if their insert is given up', async () => {
-    fixture.steps.set('new-1 claimed', [outcomes.fails(new RequeueError('stopping'))])
-    await deliver(a, b)
-    await idle()
-    expect(fixture.only('requeue', 'fail')).toEqual(['requeue a b to the front'])
-  })
+it('the batch of each chunk is logged if the level is debug', async () => {
+  fixture = new DeliveryFixture(undefined, 'debug')
+  fixture.owners.set('c', undefined)
+  await deliver(a, b, c)
+  await idle()
+  expect(fixture.debugLines.mock.calls).toEqual([
+    [{ batchId: 'new-1', chunkIds: ['a', 'b'] }, 'chunks of a batch'],
+    [{ batchId: undefined, chunkIds: ['c'] }, 'chunks were stored earlier'],
+  ])
 })
 
 describe('a claim that is late', () => {
@@ -184,15 +181,6 @@ describe('a repair', () => {
     expect(fixture.stepsMade).toEqual(expect.arrayContaining(['new-1 stored', 'new-2 stored']))
   })
 
-  it('of a new batch that is rejected leaves the insert slot', async () => {
-    fixture.steps.set('new-1 claimed', [outcomes.recovering])
-    fixture.steps.set('new-1 recovering', [outcomes.after(never)])
-    await deliver(a)
-    await deliver(b)
-    expect(fixture.clock.nowMs()).toBe(0)
-    expect(fixture.stepsMade).toContain('new-2 stored')
-  })
-
   it('takes a rejected batch through the stages of the table, and ends its lease before it is finished', async () => {
     fixture.steps.set('new-1 claimed', [outcomes.recovering])
     fixture.steps.set('new-1 recovering', [outcomes.rejected])
@@ -239,7 +227,7 @@ describe('a repair', () => {
     expect(other.stepsMade).toEqual(['B recovering', 'B loaded', 'B stored'])
   })
 
-  it('is counted with its chunks in hand from its first wait to its end', async () => {
+  it('is counted with its held chunks from its first wait to its end', async () => {
     own('B', 'a', 'b')
     const [loaded, finished] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()]
     fixture.steps.set('B loaded', [outcomes.after(loaded.promise)])
@@ -278,18 +266,6 @@ describe('a repair', () => {
     expect(fixture.only('end lease B')).toHaveLength(2)
   })
 
-  it('waits until earlier attempts are settled', async () => {
-    own('B', 'a')
-    const untilMs = 50 * repairRetryMs
-    fixture.steps.set('B recovering', [(stage) => ({ ...outcomes.waiting(stage), untilMs }) as Stage])
-    await deliver(a)
-    await fixture.clock.pass(untilMs - 1)
-    expect(fixture.stepsMade).toEqual(['B recovering'])
-    await idle()
-    expect(fixture.clock.nowMs()).toBe(untilMs)
-    expect(fixture.stepsMade.slice(1)).toEqual(['B waiting', 'B loaded', 'B stored'])
-  })
-
   it('renews its lease while it lasts', async () => {
     own('B', 'a')
     const loaded = Promise.withResolvers<void>()
@@ -313,16 +289,25 @@ describe('a repair', () => {
     expect(fixture.only('requeue', 'fail')).toEqual(['requeue a to the front'])
   })
 
-  it('of a batch that another worker repairs is made later, and frees its slot meanwhile', async () => {
+  it.each<[when: string, outcome: Outcome, waitMs: number]>([
+    ['another worker repairs its batch', outcomes.waiting, repairRetryMs],
+    [
+      'earlier attempts are not settled',
+      (stage) => ({ ...outcomes.waiting(stage), untilMs: 50 * repairRetryMs }) as Stage,
+      50 * repairRetryMs,
+    ],
+    ['ClickHouse rejects single rows, and accepts others', outcomes.suspended, suspendedRetryMs],
+  ])('is made later if %s, and frees its slot meanwhile', async (_when, outcome, waitMs) => {
     own('B', 'a')
     own('C', 'b')
-    fixture.steps.set('B recovering', [outcomes.waiting])
+    fixture.succeededAtMs = 0
+    fixture.steps.set('B recovering', [outcome])
     await deliver(a, b)
-    await fixture.clock.pass(repairRetryMs - 1)
+    await fixture.clock.pass(waitMs - 1)
     expect(fixture.stepsMade).toEqual(['B recovering', 'C recovering', 'C loaded', 'C stored'])
     await idle()
-    expect(fixture.clock.nowMs()).toBe(repairRetryMs)
-    expect(fixture.stepsMade.slice(4)).toEqual(['B waiting', 'B loaded', 'B stored'])
+    expect(fixture.clock.nowMs()).toBe(waitMs)
+    expect(fixture.stepsMade.slice(5)).toEqual(['B loaded', 'B stored'])
   })
 
   it('goes on if its lease cannot be ended', async () => {
@@ -360,19 +345,6 @@ describe('a repair', () => {
       `fail b: ${error.message}`,
     ])
   })
-
-  it.each([
-    insertErrors.transient,
-    new Error('connection lost'),
-    new Error('Redis does not record the split'),
-  ])('that may succeed later does not lead to failed jobs: %s', async (error) => {
-    own('B', 'a')
-    fixture.steps.set('B loaded', [outcomes.fails(error), outcomes.fails(error)])
-    await deliver(a)
-    await idle()
-    expect(fixture.only('requeue', 'fail')).toEqual([])
-    expect(fixture.stepsMade.at(-1)).toBe('B stored')
-  })
 })
 
 describe('a suspended batch', () => {
@@ -381,16 +353,6 @@ describe('a suspended batch', () => {
     fixture.steps.set('B recovering', [outcomes.suspended])
     await fixture.clock.pass(giveUpMs)
     fixture.succeededAtMs = 0
-  })
-
-  it('is tried later, for as long as ClickHouse accepts other rows, and frees its slot meanwhile', async () => {
-    own('C', 'b')
-    await deliver(a, b)
-    await fixture.clock.pass(suspendedRetryMs - 1)
-    expect(fixture.stepsMade).toEqual(['B recovering', 'C recovering', 'C loaded', 'C stored'])
-    await idle()
-    expect(fixture.clock.nowMs()).toBe(giveUpMs + suspendedRetryMs)
-    expect(fixture.stepsMade.slice(4)).toEqual(['B suspended', 'B loaded', 'B stored'])
   })
 
   it('returns behind all other chunks if ClickHouse has accepted no rows since shortly before the attempt', async () => {
@@ -407,15 +369,6 @@ describe('a suspended batch', () => {
     await deliver(a)
     await idle()
     expect(fixture.only('requeue', 'fail')).toEqual([])
-  })
-
-  it('returns to the front if the process stops', async () => {
-    fixture.succeededAtMs = Number.NEGATIVE_INFINITY
-    fixture.clock.after(1_000, () => fixture.stopping.abort())
-    await deliver(a)
-    await idle()
-    expect(fixture.only('requeue', 'fail')).toEqual(['requeue a to the front'])
-    expect(fixture.clock.nowMs()).toBe(giveUpMs + 1_000)
   })
 })
 
@@ -549,24 +502,20 @@ describe('when the process stops', () => {
   })
 })
 
-describe('chunks that cannot be returned', () => {
-  it('to the queue are left to the stalled check', async () => {
-    fixture.errors.set('requeue', [new Error('connection lost')])
-    fixture.steps.set('new-1 claimed', [outcomes.fails(new RequeueError('stopping'))])
+it.each([
+  ['the queue', 'requeue', new RequeueError('stopping'), ['requeue a b to the front', 'forget a b']],
+  ['the failed jobs', 'fail', new UndeliverableError('no'), ['fail a: no', 'forget a b']],
+] as const)(
+  'chunks that cannot be returned to %s are left to the stalled check',
+  async (_where, request, error, calls) => {
+    fixture.errors.set(request, [new Error('connection lost')])
+    fixture.steps.set('new-1 claimed', [outcomes.fails(error)])
     await deliver(a, b)
     await idle()
-    expect(fixture.only('requeue', 'fail', 'forget')).toEqual(['requeue a b to the front', 'forget a b'])
+    expect(fixture.only('requeue', 'fail', 'forget')).toEqual(calls)
     expect(fixture.warnings).toHaveBeenCalledWith(
       { err: new Error('connection lost'), chunks: 2 },
       'chunks left to the stalled check',
     )
-  })
-
-  it('to the failed jobs are left to the stalled check', async () => {
-    fixture.errors.set('fail', [new Error('connection lost')])
-    fixture.steps.set('new-1 claimed', [outcomes.fails(new UndeliverableError('no'))])
-    await deliver(a, b)
-    await idle()
-    expect(fixture.only('requeue', 'fail', 'forget')).toEqual(['fail a: no', 'forget a b'])
-  })
-})
+  },
+)

@@ -31,11 +31,27 @@ const recovery: Recovery = { batchId: 'B', chunkIds: ['b'], isRejected: false, l
 const begun: Recovery = { ...recovery, lastRepair: 3 }
 const claimed: BatchRecord = { state: 'claimed', members: ['a', 'b'], splits: new Set(), repairs: 2 }
 
+/** The recovery of the batch by a worker that has not read its record. */
+const newRecovery = (isRejected: boolean, unsettledUntilMs: number): Recovery => ({
+  batchId: 'B',
+  chunkIds: ['a', 'b'],
+  isRejected,
+  lastRepair: 0,
+  earlier: { unsettledUntilMs, suspension: undefined },
+})
+
 /** The stage of the batch of two rows after its rows are stored, some of them as dead letters. */
 const storedAs = (repairNumber: number, deadLettered = 0): Stage => ({
   at: 'stored',
   stored: { id: 'B', members: ['a', 'b'], rows: { inserted: 2 - deadLettered, deadLettered } },
   repair: repairNumber,
+})
+
+/** The stage of the batch after it was confirmed elsewhere. */
+const confirmedAs = (members: string[]): Stage => ({
+  at: 'stored',
+  stored: { id: 'B', members },
+  repair: undefined,
 })
 
 let clock: TestClock
@@ -154,13 +170,7 @@ describe('a claimed batch', () => {
       inserts = [insertErrors[failure]]
       expect(await step(stage)).toEqual({
         at: 'recovering',
-        recovery: {
-          batchId: 'B',
-          chunkIds: ['a', 'b'],
-          isRejected: true,
-          lastRepair: 0,
-          earlier: { unsettledUntilMs: 0, suspension: undefined },
-        },
+        recovery: newRecovery(true, 0),
       })
       expect(attempts()).toBe(1)
     },
@@ -175,13 +185,7 @@ describe('a claimed batch', () => {
     await clock.pass(TRUSTED_MS + 1)
     expect(await step(stage)).toEqual({
       at: 'recovering',
-      recovery: {
-        batchId: 'B',
-        chunkIds: ['a', 'b'],
-        isRejected: false,
-        lastRepair: 0,
-        earlier: { unsettledUntilMs: TRUSTED_MS + 1 + LINGER_MS, suspension: undefined },
-      },
+      recovery: newRecovery(false, TRUSTED_MS + 1 + LINGER_MS),
     })
     expect(attempts()).toBe(0)
   })
@@ -205,44 +209,23 @@ describe('a claimed batch', () => {
     await expect(step(stage)).rejects.toThrow(RequeueError)
     expect(clock.nowMs()).toBe(1_000)
   })
-
-  it('is attempted once as a probe by a worker that has given up', async () => {
-    givingUp.abort()
-    inserts = [insertErrors.transient]
-    await expect(step(stage)).rejects.toThrow(RequeueError)
-    expect(attempts()).toBe(1)
-    inserts = ['stored']
-    expect(await step(stage)).toMatchObject({ at: 'stored' })
-  })
-
-  it('is not sent after the process was stopped', async () => {
-    stopping.abort()
-    await expect(step(stage)).rejects.toThrow(RequeueError)
-    expect(attempts()).toBe(0)
-  })
-
-  it('must have chunks, and no splits', async () => {
-    for (const broken of [{ ...batch, chunks: [] }, splitBatch])
-      await expect(step({ ...stage, batch: broken })).rejects.toThrow(AssertionError)
-    expect(calls).toEqual([])
-  })
 })
 
 describe.each(['recovering', 'waiting', 'suspended'] as const)('a batch that is %s', (at) => {
   const stage = { at, recovery } as const
 
-  it('is loaded with the members of its record, in their order, under a lease', async () => {
+  beforeEach(() => {
     records = [claimed]
     repairs = [repair]
     loads = [chunks]
+  })
+
+  it('is loaded with the members of its record, in their order, under a lease', async () => {
     expect(await step(stage)).toEqual({ at: 'loaded', recovery: begun, batch: inRepair })
     expect(calls).toEqual(['read B', 'begin repair B for me', 'load a b'])
   })
 
   it('is rejected if it was rejected here before', async () => {
-    records = [claimed]
-    repairs = [repair]
-    loads = [chunks]
     const rejected = { ...recovery, isRejected: true }
     expect(await step({ at, recovery: rejected })).toEqual({
       at: 'rejected',
@@ -268,7 +251,6 @@ describe.each(['recovering', 'waiting', 'suspended'] as const)('a batch that is 
   })
 
   it('waits for the parts of another repair that began after its record was read', async () => {
-    records = [claimed]
     repairs = [{ ...splitRepair, number: 4 }]
     await clock.pass(1_000)
     const untilMs = 1_000 + LINGER_MS
@@ -279,36 +261,23 @@ describe.each(['recovering', 'waiting', 'suspended'] as const)('a batch that is 
   it('is rejected if it is split, whichever worker has split it', async () => {
     await clock.pass(earlier.unsettledUntilMs)
     // It was split after its record was read.
-    records = [claimed]
     repairs = [splitRepair]
-    loads = [chunks]
     expect(await step(stage)).toEqual({ at: 'rejected', recovery: begun, batch: splitBatch })
   })
 
   it('is left to another worker that has the lease', async () => {
-    records = [claimed]
     repairs = [undefined]
     expect(await step(stage)).toEqual({ at: 'waiting', recovery })
     expect(calls).toEqual(['read B', 'begin repair B for me'])
   })
 
-  it('is stored if its record is confirmed', async () => {
-    records = [{ ...claimed, state: 'confirmed' }]
-    expect(await step(stage)).toEqual({
-      at: 'stored',
-      stored: { id: 'B', members: ['a', 'b'] },
-      repair: undefined,
-    })
-    expect(calls).toEqual(['read B'])
-  })
-
-  it('is stored if its record was released, with the chunks in hand as its members', async () => {
-    records = [undefined]
-    expect(await step(stage)).toEqual({
-      at: 'stored',
-      stored: { id: 'B', members: ['b'] },
-      repair: undefined,
-    })
+  it.each([
+    ['is confirmed', { ...claimed, state: 'confirmed' } as const, ['a', 'b']],
+    // Its members are not known any more, except for the chunks that this process holds.
+    ['was released', undefined, ['b']],
+  ])('is stored if its record %s', async (_what, record, members) => {
+    records = [record]
+    expect(await step(stage)).toEqual(confirmedAs(members))
     expect(calls).toEqual(['read B'])
   })
 
@@ -316,20 +285,14 @@ describe.each(['recovering', 'waiting', 'suspended'] as const)('a batch that is 
     'is stored if a chunk is gone and the record now is %j',
     async (now) => {
       records = [claimed, now]
-      repairs = [repair]
       loads = [undefined]
-      expect(await step(stage)).toEqual({
-        at: 'stored',
-        stored: { id: 'B', members: ['a', 'b'] },
-        repair: undefined,
-      })
+      expect(await step(stage)).toEqual(confirmedAs(['a', 'b']))
       expect(calls).toEqual(['read B', 'begin repair B for me', 'load a b', 'read B'])
     },
   )
 
   it('is undeliverable if a chunk is gone and the batch is not confirmed', async () => {
     records = [claimed, claimed]
-    repairs = [repair]
     loads = [undefined]
     await expect(step(stage)).rejects.toThrow(UndeliverableError)
   })
@@ -366,11 +329,6 @@ describe('a loaded batch', () => {
     await expect(step(stage)).rejects.toBe(insertErrors.transient)
     expect(attempts()).toBe(1)
   })
-
-  it('must have no splits', async () => {
-    await expect(step({ ...stage, batch: splitBatch })).rejects.toThrow(AssertionError)
-    expect(calls).toEqual([])
-  })
 })
 
 describe('a rejected batch', () => {
@@ -384,11 +342,7 @@ describe('a rejected batch', () => {
 
   it('is stored if another worker has confirmed it', async () => {
     parts = [{ at: 'confirmed' }]
-    expect(await step(stage)).toEqual({
-      at: 'stored',
-      stored: { id: 'B', members: ['a', 'b'] },
-      repair: undefined,
-    })
+    expect(await step(stage)).toEqual(confirmedAs(['a', 'b']))
   })
 
   it('is suspended with what is known of the attempts, and stays rejected', async () => {
@@ -398,12 +352,6 @@ describe('a rejected batch', () => {
       at: 'suspended',
       recovery: { batchId: 'B', chunkIds: ['b'], isRejected: true, lastRepair: 2, earlier: later },
     })
-  })
-
-  it('fails with the error of the splitter', async () => {
-    const error = new UndeliverableError('rows are not found')
-    parts = [error]
-    await expect(step(stage)).rejects.toBe(error)
   })
 })
 
@@ -424,13 +372,7 @@ describe('a stored batch', () => {
     finishes = [false]
     expect(await step(stage)).toEqual({
       at: 'recovering',
-      recovery: {
-        batchId: 'B',
-        chunkIds: ['a', 'b'],
-        isRejected: false,
-        lastRepair: 0,
-        earlier: { unsettledUntilMs: 500 + LINGER_MS, suspension: undefined },
-      },
+      recovery: newRecovery(false, 500 + LINGER_MS),
     })
   })
 
@@ -440,23 +382,16 @@ describe('a stored batch', () => {
     expect(await step(stage)).toEqual({ at: 'done' })
     expect(calls).toHaveLength(3)
   })
-
-  it('is returned to the queue if the process stops first', async () => {
-    finishes = Array.from({ length: 100 }, () => new Error('connection lost'))
-    clock.after(1_000, () => stopping.abort())
-    await expect(step(stage)).rejects.toThrow(RequeueError)
-  })
 })
 
-it('the recovery of a batch that another worker may be inserting has unsettled rows until its inserts have ended', async () => {
-  await clock.pass(500)
-  expect(stages.recoveryOf('B', ['b'])).toEqual({
-    batchId: 'B',
-    chunkIds: ['b'],
-    isRejected: false,
-    lastRepair: 0,
-    earlier: { unsettledUntilMs: 500 + LINGER_MS, suspension: undefined },
-  })
+it('a batch that is sent as a whole must have chunks, and no splits', async () => {
+  for (const from of [
+    { at: 'claimed', batch: { ...batch, chunks: [] }, sinceMs: 0 },
+    { at: 'claimed', batch: splitBatch, sinceMs: 0 },
+    { at: 'loaded', recovery, batch: splitBatch },
+  ] as const)
+    await expect(step(from)).rejects.toThrow(AssertionError)
+  expect(calls).toEqual([])
 })
 
 it('each step has events of its beginning and its end, and of what happened to the batch', async () => {

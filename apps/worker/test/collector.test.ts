@@ -13,6 +13,8 @@ function ids(batch: readonly HeldChunk[] | undefined): string[] | undefined {
   return batch?.map(({ id }) => id)
 }
 
+const TEN = Array.from({ length: limits.chunksMax }, (_, index) => String(index))
+
 describe('Collector', () => {
   it('has no due batch while it is empty', () => {
     const collector = new Collector(limits)
@@ -30,51 +32,33 @@ describe('Collector', () => {
     expect(collector.dueAtMs).toBeUndefined()
   })
 
-  it('returns a batch at once when the row limit is reached, and keeps chunks that do not fit', () => {
+  it.each<[what: string, chunks: HeldChunk[], fullAt: number, batch: string[]]>([
+    ['as many rows as it may', [chunk('a', 60), chunk('b', 40), chunk('c', 1)], 2, ['a', 'b']],
+    [
+      'as many rows as it may, to the last one',
+      [chunk('a', 1), chunk('b', 99, 1), chunk('c', 1)],
+      2,
+      ['a', 'b'],
+    ],
+    [
+      'as many bytes as it may, to the last one',
+      [chunk('a', 1), chunk('b', 1, 999), chunk('c', 1)],
+      2,
+      ['a', 'b'],
+    ],
+    ['more bytes than it may', [chunk('a', 1, 600), chunk('c', 1, 600)], 2, ['a']],
+    ['more rows than it may in one chunk', [chunk('a', 5_000), chunk('c', 1)], 1, ['a']],
+    ['as many chunks as it may', [...TEN, 'c'].map((id) => chunk(id, 1)), limits.chunksMax, TEN],
+  ])('returns a batch at once when there are %s, and keeps the rest', (_what, chunks, fullAt, batch) => {
     const collector = new Collector(limits)
-    collector.add(chunk('a', 60), 0)
-    collector.add(chunk('b', 40), 1)
-    collector.add(chunk('c', 1), 2)
-    expect(ids(collector.take(2))).toEqual(['a', 'b'])
-    expect(collector.take(51)).toBeUndefined()
-    expect(ids(collector.take(52))).toEqual(['c'])
-  })
-
-  it('returns a batch at once when the byte limit is reached', () => {
-    const collector = new Collector(limits)
-    collector.add(chunk('a', 1, 600), 0)
-    collector.add(chunk('b', 1, 600), 0)
-    expect(ids(collector.take(0))).toEqual(['a'])
-    expect(collector.take(0)).toBeUndefined()
-  })
-
-  it('returns a batch at once when it has exactly as many rows or bytes as the limits allow', () => {
-    for (const last of [chunk('b', 99, 1), chunk('b', 1, 999)]) {
-      const collector = new Collector(limits)
-      collector.add(chunk('a', 1), 0)
-      expect(collector.take(1)).toBeUndefined()
-      collector.add(last, 1)
-      expect(ids(collector.take(1))).toEqual(['a', 'b'])
+    for (const [index, each] of chunks.entries()) {
+      collector.add(each, index)
+      expect(collector.dueAtMs).toBe(index + 1 < fullAt ? limits.waitMs : 0)
     }
-  })
-
-  it('returns a batch at once when the limit of chunks is reached, and keeps the others', () => {
-    const collector = new Collector(limits)
-    for (let i = 0; i < limits.chunksMax - 1; i += 1) collector.add(chunk(`a${i}`, 1), i)
-    expect(collector.take(9)).toBeUndefined()
-    collector.add(chunk('b', 1), 9)
-    expect(collector.dueAtMs).toBe(0)
-    collector.add(chunk('c', 1), 10)
-    expect(collector.take(10)).toHaveLength(limits.chunksMax)
-    expect(collector.take(59)).toBeUndefined()
-    expect(ids(collector.take(60))).toEqual(['c'])
-  })
-
-  it('returns a chunk that exceeds the limits as a separate batch', () => {
-    const collector = new Collector(limits)
-    collector.add(chunk('a', 5_000), 0)
-    collector.add(chunk('b', 1), 0)
-    expect(ids(collector.take(0))).toEqual(['a'])
+    expect(ids(collector.take(0))).toEqual(batch)
+    const dueAtMs = chunks.length - 1 + limits.waitMs
+    expect(collector.take(dueAtMs - 1)).toBeUndefined()
+    expect(ids(collector.take(dueAtMs))).toEqual(['c'])
   })
 
   it('returns all chunks at once after flush, including later ones', () => {
@@ -136,13 +120,6 @@ describe('a share', () => {
     expect(other?.room()).toBe(0)
     other?.set(10)
     expect(other?.room()).toBe(15)
-  })
-
-  it('gives back what it does not hold any more', () => {
-    const [first, second] = shares(2)
-    first?.set(75)
-    first?.set(0)
-    expect(second?.room()).toBe(75)
   })
 
   it('becomes smaller when a shard is added', () => {

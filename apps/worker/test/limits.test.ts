@@ -95,5 +95,6 @@ describe('the limits of a worker', () => {
 
   it('leave time for inserts before the deadline of a shutdown', () => {
     expect(2 * workerLimits.requeueMs).toBeLessThan(SHUTDOWN_DEADLINE_MS)
+    expect(workerLimits.closeMs).toBeLessThan(workerLimits.requeueMs)
   })
 })

@@ -26,18 +26,6 @@ function start(shards = 1): void {
 
 beforeEach(() => start())
 
-/** Lets the worker work, makes something go wrong, and lets time pass until the worker must exit. @returns how the watch has ended */
-async function endAfter(goWrong: () => void): Promise<unknown> {
-  await worker.clock.pass(60_000)
-  goWrong()
-  worker.add('a')
-  await worker.clock.pass(stalledMs - checkIntervalMs)
-  expect([worker.progress.isAlive, ended]).toEqual([true, undefined])
-  await worker.clock.pass(3 * checkIntervalMs)
-  expect(worker.progress.isAlive).toBe(false)
-  return ended
-}
-
 /** Lets time pass. @returns whether the worker is alive all the time, and does not exit */
 async function isAliveFor(ms = LONG_MS): Promise<boolean> {
   let isAlive = worker.progress.isAlive
@@ -49,36 +37,37 @@ async function isAliveFor(ms = LONG_MS): Promise<boolean> {
 }
 
 describe('A27: a worker exits', () => {
-  it.each(['claim', 'finish', 'fetch'] as const)(
-    'if its %s never settles although Redis answers',
-    async (request) => {
-      const end = await endAfter(() => (worker.redis[request] = () => stuck))
-      expect(end).toBeInstanceOf(NoProgressError)
-    },
-  )
-
-  it('if its insert never settles', async () => {
-    expect(String(await endAfter(() => (worker.insert = () => stuck)))).toContain('1 chunks in hand, 60')
-  })
-
-  it('if the read of the record of a batch never settles', async () => {
-    const end = await endAfter(() => {
-      worker.owners.set('a', 'B')
-      worker.redis.read = () => stuck
-    })
-    expect(end).toBeInstanceOf(NoProgressError)
-  })
-
-  it('if permits of insert slots are lost', async () => {
-    const end = await endAfter(() => {
-      for (let slot = 0; slot < 2; slot += 1) void worker.insertSlots.run(() => stuck)
-    })
-    expect(end).toBeInstanceOf(NoProgressError)
-  })
-
-  it('if a chunk stays in hand and is in no batch', async () => {
-    expect(await endAfter(() => (worker.keepsChunks = true))).toBeInstanceOf(NoProgressError)
-    expect(worker.stored).toBe(1)
+  it.each<[what: string, goWrong: () => unknown]>([
+    ['its claim never settles although Redis answers', () => (worker.redis.claim = () => stuck)],
+    ['its finish never settles although Redis answers', () => (worker.redis.finish = () => stuck)],
+    ['its fetch never settles although Redis answers', () => (worker.redis.fetch = () => stuck)],
+    ['its insert never settles', () => (worker.insert = () => stuck)],
+    [
+      'the read of the record of a batch never settles',
+      () => {
+        worker.owners.set('a', 'B')
+        worker.redis.read = () => stuck
+      },
+    ],
+    [
+      'permits of insert slots are lost',
+      () => {
+        for (let slot = 0; slot < 2; slot += 1) void worker.insertSlots.run(() => stuck)
+      },
+    ],
+    ['a held chunk is in no batch', () => (worker.keepsChunks = true)],
+  ])('if %s', async (_what, goWrong) => {
+    await worker.clock.pass(60_000)
+    goWrong()
+    worker.add('a')
+    await worker.clock.pass(stalledMs - checkIntervalMs)
+    expect([worker.progress.isAlive, ended]).toEqual([true, undefined])
+    await worker.clock.pass(3 * checkIntervalMs)
+    expect(worker.progress.isAlive).toBe(false)
+    expect(ended).toBeInstanceOf(NoProgressError)
+    expect(String(ended)).toMatch(
+      /holds [01] chunks, \d+ s since a step ended; the last rounds ended \d+ s in shard 0 ago/,
+    )
   })
 
   it('if one of its shards does not fetch, while another one works', async () => {
@@ -100,7 +89,27 @@ describe('A27: a worker exits', () => {
 })
 
 describe('A27: a worker does not exit', () => {
-  it('while nothing is waiting', async () => {
+  it.each<[when: string, prepare: () => unknown]>([
+    ['nothing is waiting', () => undefined],
+    ['ClickHouse rejects all inserts', () => (worker.insert = () => Promise.reject(insertErrors.transient))],
+    [
+      'Redis does not answer after a batch was stored',
+      () => (worker.redis.finish = worker.redis.ask = () => stuck),
+    ],
+    ['Redis rejects each claim', () => (worker.redis.claim = () => Promise.reject(new Error('OOM')))],
+    ['Redis rejects each finish', () => (worker.redis.finish = () => Promise.reject(new Error('OOM')))],
+    ['Redis rejects each fetch', () => (worker.redis.fetch = () => Promise.reject(new Error('OOM')))],
+    [
+      'another worker repairs the batch of its chunks',
+      () => {
+        worker.owners.set('a', 'B')
+        worker.isLeased = true
+      },
+    ],
+    ['all waiting chunks are of another version', () => (worker.canRead = false)],
+  ])('while %s', async (when, prepare) => {
+    prepare()
+    if (when !== 'nothing is waiting') worker.add('a')
     expect(await isAliveFor()).toBe(true)
   })
 
@@ -116,15 +125,6 @@ describe('A27: a worker does not exit', () => {
     for (let batch = 0; batch < 40; batch += 1) worker.add(`chunk ${batch}`, batch % 4)
     expect(await isAliveFor()).toBe(true)
     expect(worker.stored).toBe(40)
-  })
-
-  it('while ClickHouse rejects all inserts, and stores everything afterwards', async () => {
-    worker.insert = () => Promise.reject(insertErrors.transient)
-    for (const id of ['a', 'b', 'c']) worker.add(id)
-    expect(await isAliveFor()).toBe(true)
-    worker.insert = () => Promise.resolve()
-    expect(await isAliveFor(60_000)).toBe(true)
-    expect(worker.stored).toBe(3)
   })
 
   it.each([13_000, workerLimits.insertTimeoutMs])(
@@ -149,32 +149,6 @@ describe('A27: a worker does not exit', () => {
     back.resolve()
     expect(await isAliveFor(60_000)).toBe(true)
     expect(worker.stored).toBe(1)
-  })
-
-  it('while Redis does not answer after a batch was stored', async () => {
-    const back = Promise.withResolvers<void>()
-    worker.redis.finish = worker.redis.ask = () => back.promise
-    worker.add('a')
-    expect(await isAliveFor()).toBe(true)
-  })
-
-  it.each(['claim', 'finish', 'fetch'] as const)('while Redis rejects each %s', async (request) => {
-    worker.redis[request] = () => Promise.reject(new Error('OOM'))
-    worker.add('a')
-    expect(await isAliveFor()).toBe(true)
-  })
-
-  it('while another worker repairs the batch of its chunks', async () => {
-    worker.owners.set('a', 'B')
-    worker.isLeased = true
-    worker.add('a')
-    expect(await isAliveFor()).toBe(true)
-  })
-
-  it('while all waiting chunks are of another version', async () => {
-    worker.canRead = false
-    worker.add('a')
-    expect(await isAliveFor()).toBe(true)
   })
 
   it('after it was suspended', async () => {

@@ -15,15 +15,22 @@ async function run(ms: number): Promise<void> {
 }
 
 describe('a round', () => {
-  it('follows after the idle interval while nothing is waiting', async () => {
-    await run(250)
-    expect(fixture.fetchedAtMs).toEqual([0, 100, 200])
-  })
-
-  it('follows after the short interval while chunks arrive', async () => {
-    fixture.beforeFetch = () => void fixture.add(1)
-    await run(2 * limits.intervalMs)
-    expect(fixture.fetchedAtMs).toEqual([0, 20, 40])
+  it.each<[interval: string, prepare: () => unknown, intervalMs: number]>([
+    ['the idle interval while nothing is waiting', () => undefined, limits.idleIntervalMs],
+    [
+      'the short interval while chunks arrive',
+      () => (fixture.beforeFetch = () => void fixture.add(1)),
+      limits.intervalMs,
+    ],
+    [
+      'a longer interval while another worker has the turn',
+      () => (fixture.isTurnTaken = true),
+      limits.standbyIntervalMs,
+    ],
+  ])('follows after %s', async (_interval, prepare, intervalMs) => {
+    prepare()
+    await run(2 * intervalMs)
+    expect(fixture.fetchedAtMs).toEqual([0, intervalMs, 2 * intervalMs])
   })
 
   it('follows at once if more chunks are waiting', async () => {
@@ -37,12 +44,6 @@ describe('a round', () => {
     fixture.room.chunks = 0
     await run(limits.idleIntervalMs)
     expect(fixture.fetchedAtMs).toEqual([0, limits.idleIntervalMs])
-  })
-
-  it('follows after a longer interval while another worker has the turn', async () => {
-    fixture.isTurnTaken = true
-    await run(2 * limits.standbyIntervalMs)
-    expect(fixture.fetchedAtMs).toEqual([0, 1_000, 2_000])
   })
 
   it('follows after a round that failed', async () => {
@@ -87,7 +88,7 @@ describe('the number of chunks that are fetched', () => {
     expect(fixture.calls).toEqual([count === 0 ? 'fetch 0, busy' : `fetch ${count}`])
   })
 
-  it('depends on the chunks in hand of all shards', async () => {
+  it('depends on the held chunks of all shards', async () => {
     await run(0)
     expect(fixture.heldInAllShards).toBe(7)
   })
@@ -205,20 +206,18 @@ describe('a worker whose inserts fail', () => {
     expect(fixture.only('insert nothing')).toEqual([])
   })
 
-  it('inserts nothing as a probe if no chunk is waiting', async () => {
-    fixture.fetchMax = 1
-    fixture.errors.set('insert nothing', new Error('connection lost'))
-    await run(limits.idleIntervalMs)
-    const probe = ['probing', 'fetch 1, busy', 'insert nothing']
-    expect(fixture.calls).toEqual([...probe, ...probe])
-  })
-
-  it('inserts nothing as a probe while another worker has the turn', async () => {
-    fixture.fetchMax = 1
-    fixture.isTurnTaken = true
-    await run(0)
-    expect(fixture.calls).toEqual(['probing', 'fetch 1, busy', 'insert nothing'])
-  })
+  it.each([false, true])(
+    'inserts nothing as a probe if it gets no chunk (another worker has the turn: %s)',
+    async (isTurnTaken) => {
+      fixture.fetchMax = 1
+      fixture.isTurnTaken = isTurnTaken
+      fixture.errors.set('insert nothing', new Error('connection lost'))
+      const intervalMs = isTurnTaken ? limits.standbyIntervalMs : limits.idleIntervalMs
+      await run(intervalMs)
+      const probe = ['probing', 'fetch 1, busy', 'insert nothing']
+      expect(fixture.calls).toEqual([...probe, ...probe])
+    },
+  )
 })
 
 describe('a worker that gives up inserting', () => {

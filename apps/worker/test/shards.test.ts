@@ -3,8 +3,9 @@ import type { Logger } from '@sluice/runtime'
 import { beforeEach, describe, expect, it, vi } from 'vitest'
 import { workerLimits } from '../src/limits.ts'
 import { fetchLimits } from '../src/shard.ts'
-import { ServedShards } from '../src/shards.ts'
+import { REFRESH_INTERVAL_MS, ServedShards } from '../src/shards.ts'
 import { insertErrors } from './support/chunks.ts'
+import { TestClock } from './support/test-clock.ts'
 import { config, WorkerFixture } from './support/worker-fixture.ts'
 
 describe('a shard', () => {
@@ -57,8 +58,6 @@ describe('a shard', () => {
   })
 })
 
-const settled = (): Promise<void> => new Promise((resolve) => setImmediate(resolve))
-
 describe('the served shards', () => {
   let started: number[]
   let stopped: number[]
@@ -67,22 +66,17 @@ describe('the served shards', () => {
   let names: readonly QueueNames[]
   let empty: Set<number>
   let refresh: () => Promise<void>
-  /** Ends the wait before the next refresh. */
-  let wake: () => void
+  let clock: TestClock
 
   beforeEach(() => {
     ;[started, stopped, logged] = [[], [], []]
     names = shardNames('test', 1)
     empty = new Set()
     refresh = () => Promise.resolve()
-    wake = () => undefined
+    clock = new TestClock()
   })
 
-  /** Lets the time until the next refresh pass. */
-  async function nextRefresh(): Promise<void> {
-    wake()
-    await settled()
-  }
+  const nextRefresh = (): Promise<void> => clock.pass(REFRESH_INTERVAL_MS)
 
   const log = (level: string) => (fields: unknown, message: string) => logged.push([level, fields, message])
 
@@ -99,17 +93,11 @@ describe('the served shards', () => {
         started.push(shard)
         return { heldChunks: 1, loopedAtMs: shard, stop: () => Promise.resolve(void stopped.push(shard)) }
       },
-      clock: {
-        sleep: (_ms, signal) =>
-          new Promise((resolve) => {
-            wake = resolve
-            signal?.addEventListener('abort', () => resolve())
-          }),
-      },
+      clock,
       logger: { info: log('info'), warn: log('warn') } as unknown as Logger,
     })
     served.start()
-    await settled()
+    await clock.pass(0)
     return served
   }
 
@@ -183,7 +171,7 @@ describe('the served shards', () => {
     const served = await serve()
     await served.stop()
     answer.resolve()
-    await settled()
+    await clock.pass(0)
     expect(started).toEqual([0])
     const refreshes = vi.fn<() => Promise<void>>(refresh)
     refresh = refreshes

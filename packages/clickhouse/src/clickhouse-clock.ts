@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto'
 import { ClockError, describeSkew, type Logger, type Readiness } from '@sluice/runtime'
 import type { ClickHouseClient } from './client.ts'
 import { describeError } from './insert-errors.ts'
-import { queryIds, type QueryWatcher, selectRows, unwatched } from './query-watch.ts'
+import { queryIds, type QueryWatcher, selectRows } from './query-watch.ts'
 
 /** Nothing may be inserted or looked up now: ClickHouse's clock is wrong, or unknown. Transient. */
 export class ClockSkewError extends Error {
@@ -11,7 +11,7 @@ export class ClockSkewError extends Error {
 
 export const clickhouseClockLimits = {
   /**
-   * How far ClickHouse's clock may be from that of Redis. ClickHouse may drop a row this much before its retention is over: 0.7 % of the
+   * How far the clocks of ClickHouse and Redis may be apart. ClickHouse may drop a row this much before its retention is over: 0.7 % of the
    * shortest retention. A clock that is never synchronised drifts by ten minutes in about two months. A wrong time zone is at least
    * fifteen minutes.
    */
@@ -22,14 +22,16 @@ export const clickhouseClockLimits = {
   measurementAgeMaxMs: 10_000,
 } as const
 
+const REDIS_CLOCK_UNKNOWN = 'the time of Redis is not known yet'
+
 export interface ClickHouseClockOptions {
   readonly client: Pick<ClickHouseClient, 'query'>
   /** The clock of Redis, ms since 1970. It may throw ClockError. */
   readonly wallMs: () => number
   readonly monotonicMs: () => number
   readonly logger: Logger
-  /** Gives up a measurement while ClickHouse is silent, so that no insert waits longer for it. Default: none is given up. */
-  readonly watch?: QueryWatcher
+  /** Gives up a measurement while ClickHouse is silent, so that no insert waits longer for it. */
+  readonly watch: QueryWatcher
 }
 
 interface Measurement {
@@ -40,10 +42,10 @@ interface Measurement {
 }
 
 /**
- * Compares the clock of ClickHouse with that of Redis, every five seconds. The API stamps rows by the clock of Redis, and ClickHouse drops
+ * Compares the clocks of ClickHouse and Redis every five seconds. The API stamps rows by the clock of Redis, and ClickHouse drops
  * them by its own: with a clock that is far ahead, it drops rows that it has just acknowledged.
  *
- * Unknown (before the first answer, and ten seconds after the last one) → right or wrong.
+ * Unknown (before the first response, and ten seconds after the last one) → right or wrong.
  */
 export class ClickHouseClock {
   readonly #options: ClickHouseClockOptions
@@ -67,7 +69,7 @@ export class ClickHouseClock {
   }
 
   /**
-   * Resolves if rows may be inserted and looked up now: ClickHouse's clock agrees with that of Redis. It queries ClickHouse only if no
+   * Resolves if rows may be inserted and looked up now: the clocks of ClickHouse and Redis agree. It queries ClickHouse only if no
    * recent measurement exists.
    *
    * @throws ClockSkewError
@@ -97,23 +99,19 @@ export class ClickHouseClock {
     if (this.#last === undefined) return 'the clock of ClickHouse is not known yet'
     const { wallMs, monotonicMs } = this.#options
     const { offsetMs, roundTripMs } = this.#last
-    if (!this.#isRedisClockKnown) return 'the time of Redis is not known yet'
-    const skewMs = monotonicMs() + offsetMs - wallMs()
+    let redisMs: number
+    try {
+      redisMs = wallMs()
+    } catch (error) {
+      if (error instanceof ClockError) return REDIS_CLOCK_UNKNOWN
+      throw error
+    }
+    const skewMs = monotonicMs() + offsetMs - redisMs
     const isRight = Math.abs(skewMs) + roundTripMs / 2 <= clickhouseClockLimits.skewMaxMs
     return isRight ? undefined : `the clock of ClickHouse is ${describeSkew(skewMs)} that of Redis`
   }
 
-  get #isRedisClockKnown(): boolean {
-    try {
-      this.#options.wallMs()
-      return true
-    } catch (error) {
-      if (error instanceof ClockError) return false
-      throw error
-    }
-  }
-
-  /** One measurement runs at a time. @throws ClockSkewError if ClickHouse does not answer */
+  /** One measurement runs at a time. @throws ClockSkewError if ClickHouse does not respond */
   #measure(): Promise<void> {
     this.#measuring ??= this.#read().finally(() => {
       this.#measuring = undefined
@@ -122,7 +120,7 @@ export class ClickHouseClock {
   }
 
   async #read(): Promise<void> {
-    const { client, monotonicMs, watch = unwatched } = this.#options
+    const { client, monotonicMs, watch } = this.#options
     try {
       const sentAtMs = monotonicMs()
       const query = "SELECT toString(toUnixTimestamp64Milli(now64(3, 'UTC'))) AS nowMs"
@@ -132,16 +130,16 @@ export class ClickHouseClock {
       if (row === undefined) throw new Error('no answer')
       this.#last = { offsetMs: Number(row.nowMs) - sentAtMs - roundTripMs / 2, roundTripMs, sentAtMs }
     } catch (error) {
-      // A code such as that of a memory limit says nothing about the rows. The caller must not split a batch because of it.
+      // A code such as MEMORY_LIMIT_EXCEEDED says nothing about the rows. The caller must not split a batch because of it.
       throw new ClockSkewError(`the clock of ClickHouse cannot be read: ${describeError(error)}`)
     }
     this.#reportChange()
   }
 
   #reportChange(): void {
-    // At the start of the process, Redis may answer later than ClickHouse.
-    if (!this.#isRedisClockKnown) return
     const reason = this.#problem()
+    // At the start of the process, Redis may respond later than ClickHouse.
+    if (reason === REDIS_CLOCK_UNKNOWN) return
     if ((reason !== undefined) === this.#wasWrong) return
     this.#wasWrong = !this.#wasWrong
     const { logger } = this.#options

@@ -37,7 +37,7 @@ export interface ClickHouseAccess {
   readonly database: string
   /** The cluster that has the tables, by name or as a macro in braces. Undefined for a single server. */
   readonly cluster?: string
-  /** Trusted certificate authorities, as PEM. Undefined for those of Node.js. */
+  /** Trusted certificate authorities, as PEM. Undefined for the defaults of Node.js. */
   readonly tlsCa?: string
 }
 
@@ -97,7 +97,7 @@ export function connectClickHouse(
   })
 }
 
-/** @param requestTimeoutMs ClickHouse gives up well before it, so that its answer contains the reason */
+/** @param requestTimeoutMs ClickHouse gives up well before it, so that its response contains the reason */
 export function quorumSettings(requestTimeoutMs: number) {
   return {
     // The majority of all replicas, including those that are unavailable.

@@ -97,7 +97,7 @@ export class DeadLetterStore {
     if (key === undefined) return 'the text is not a JSON object with an id (a UUID) and a project_id'
     const insert = new InsertOnce(
       this.#target(letter, key),
-      // An edited text needs another token: ClickHouse may have the token of the earlier text.
+      // An edited row needs another token: ClickHouse may have the token of the earlier one.
       `dead-letter/${letter.id}/${hash('sha256', letter.text)}`,
       // An interrupted retry may have stored the row before its dead letter was removed.
       { wasSent: true, replacementsMax },
@@ -137,7 +137,7 @@ export class DeadLetterStore {
     }
   }
 
-  /** Removes a dead letter, unless its text was edited since it was read: the row of the edited text is not stored. */
+  /** Removes a dead letter, unless it was edited since it was read: the edited row is not stored. */
   async #remove({ id, text }: StoredDeadLetter): Promise<void> {
     await this.#client.command({
       query: `DELETE FROM ${deadLettersTable} WHERE id = {id: UUID} AND SHA256(text) = unhex({sha256: String})`,
@@ -188,7 +188,7 @@ interface LetterKey {
   readonly expiresOn: string | undefined
 }
 
-/** The forms that rows have. An operator may have edited the text, and ClickHouse reads other forms by rules that depend on the day. */
+/** The forms that rows have. An operator may have edited the row, and ClickHouse reads other forms by rules that depend on the day. */
 const ROW_TIMESTAMP = /^\d{4}-\d\d-\d\d[ T]\d\d:\d\d:\d\d(?:\.\d{1,9})?Z?$/
 const ROW_DATE = /^\d{4}-(?:0[1-9]|1[0-2])-(?:0[1-9]|[12]\d|3[01])$/
 
@@ -197,9 +197,9 @@ const ROW_ID =
   /^(?!0{8}-?0{4}-?0{4}-?0{4}-?0{12}$)(?:[\da-f]{32}|[\da-f]{8}-[\da-f]{4}-[\da-f]{4}-[\da-f]{4}-[\da-f]{12})$/i
 
 /**
- * The key comes from the text alone, because the text is what ClickHouse stores.
+ * The key comes from `text` alone, because ClickHouse stores that.
  *
- * @returns undefined if the row of the text could not be looked up. ClickHouse might still accept it, and give it an id of zeros
+ * @returns undefined if the row could not be looked up. ClickHouse might still accept it, and give it an id of zeros
  */
 function rowKeyOf(text: string): LetterKey | undefined {
   const row = parseObject(text)

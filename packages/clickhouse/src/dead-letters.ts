@@ -2,14 +2,14 @@ import type { ClickHouseClient } from '@clickhouse/client'
 import { toClickHouseTime } from '@sluice/rows'
 import { hash } from 'node:crypto'
 import { InsertOnce, type InsertOnceOptions, type InsertTarget, REPLACEMENTS_MAX } from './insert-once.ts'
-import { insertStream, queryIds, type QueryWatcher, selectRows, unwatched } from './query-watch.ts'
+import { insertStream, queryIds, type QueryWatcher, selectRows } from './query-watch.ts'
 import { deadLettersTable } from './tables.ts'
 
 /** A row that ClickHouse rejected, or a chunk that cannot be decompressed. */
 export interface DeadLetter {
   /** ClickHouse's name of the error, or UNREADABLE_CHUNK. */
   readonly code: string
-  /** May quote the text, so it must never be logged. */
+  /** May quote the row, so it must never be logged. */
   readonly reason: string
   readonly text: string
 }
@@ -30,7 +30,7 @@ export class DeadLetters {
     makeId: () => string,
     wallMs: () => number,
     options: InsertOnceOptions,
-    watch: QueryWatcher = unwatched,
+    watch: QueryWatcher,
   ) {
     this.#client = client
     this.#makeId = makeId
@@ -56,7 +56,7 @@ export class DeadLetters {
   }
 
   async #has({ text }: DeadLetter): Promise<boolean> {
-    // By its hash: a query parameter is part of the URL, which has no room for a text.
+    // By its hash: a query parameter is part of the URL, which has no room for a row.
     const queryId = queryIds.lookup(this.#makeId())
     const rows = await selectRows(this.#client, this.#watch, queryId, {
       query: `SELECT 1 FROM ${deadLettersTable} WHERE project_id = {projectId: String} AND SHA256(text) = unhex({sha256: String}) LIMIT 1`,
@@ -84,7 +84,7 @@ export class DeadLetters {
   }
 }
 
-/** Empty if the text is not a row. */
+/** Empty if it is not a row. */
 function projectOf(text: string): string {
   try {
     const { project_id: projectId } = JSON.parse(text) as { project_id?: unknown }

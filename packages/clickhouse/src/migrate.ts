@@ -9,7 +9,7 @@ export interface Migration {
   readonly version: number
   readonly name: string
   readonly sql: string
-  /** SHA-256 of the text, which detects a file that was changed after it was applied. */
+  /** SHA-256 of `sql`, which detects a file that was changed after it was applied. */
   readonly checksum: string
 }
 
@@ -24,7 +24,7 @@ const REQUEST_TIMEOUT_MS = 60_000
 
 /** The ClickHouse settings of a statement that all servers of a cluster run. */
 const clusterSettings = {
-  // Shorter than the request timeout, so that the answer reports how many servers have not run the statement. They run it when
+  // Shorter than the request timeout, so that the response reports how many servers have not run the statement. They run it when
   // they recover.
   distributed_ddl_task_timeout: String(REQUEST_TIMEOUT_MS / 1_000 - 10),
   distributed_ddl_output_mode: 'throw',
@@ -146,7 +146,7 @@ async function apply(
   await client.insert({ table: LEDGER, values: [{ version, name, checksum }], format: 'JSONEachRow' })
 }
 
-/** Splits the text of a migration into statements. Each ends with a semicolon at the end of a line. */
+/** Splits a migration into statements. Each ends with a semicolon at the end of a line. */
 export function statementsOf(sql: string): string[] {
   return sql.split(/;\s*$/m).filter((part) => part.replaceAll(/^\s*--.*$/gm, '').trim() !== '')
 }
@@ -170,7 +170,7 @@ const WINDOW = /\bnon_replicated_deduplication_window = (\d+)/
 
 /**
  * Converts a statement of a migration, which is written for a single server, to its cluster form: it runs on all servers of the
- * cluster, the table is replicated, and its deduplication window is that of a replicated table.
+ * cluster, the table is replicated, and it has the deduplication window of a replicated table.
  *
  * @param cluster validated by the pattern of CLICKHOUSE_CLUSTER, because it becomes part of the statement
  * @throws Error if no cluster form is known for the statement, which is a mistake in the migration

@@ -34,7 +34,7 @@ export const watchLimits = {
 export const queryIds = {
   /** An insert of rows. */
   rows: (token: string) => `sluice/rows/${token}`,
-  /** The insert of a row that consumes a token. Another id than that of the insert with this token, for which it must not wait. */
+  /** The insert of a row that consumes a token. The insert with this token has another id: this one must not wait for it. */
   consumedToken: (token: string) => `sluice/token/${token}`,
   /** An insert of a dead letter. */
   deadLetter: (token: string) => `sluice/dead-letter/${token}`,
@@ -66,12 +66,6 @@ export interface QueryWatcher {
   isRunning(queryId: string): Promise<boolean>
 }
 
-/** Sends queries without watching them. */
-export const unwatched: QueryWatcher = {
-  run: (_queryId, send) => send({ signal: new AbortController().signal, progressed: () => undefined }),
-  isRunning: async () => false,
-}
-
 export interface QueryWatchOptions {
   /** Opens a new connection for each question: one that is open may be silent. */
   readonly client: Pick<ClickHouseClient, 'query'>
@@ -81,7 +75,7 @@ export interface QueryWatchOptions {
   readonly sleep?: MonotonicClock['sleep']
 }
 
-/** What ClickHouse says about a query. `unknown`: it responds, but cannot tell. `silent`: nothing arrives. */
+/** What ClickHouse says about a query. `unknown`: it responds, but does not know. `silent`: nothing arrives. */
 type Finding = 'running' | 'missing' | 'unknown' | 'silent'
 
 /**
@@ -246,7 +240,7 @@ export async function selectRows<Row>(
       query_id: queryId,
       abort_signal: signal,
     })
-    // The client heeds the signal until the answer begins. A connection may fall silent after that.
+    // The client heeds the signal until the response begins. A connection may fall silent after that.
     signal.addEventListener('abort', () => result.close(), { once: true })
     return result.json<Row>()
   })

@@ -2,7 +2,7 @@ import type { ClickHouseClient } from '@clickhouse/client'
 import { framesWithout } from '@sluice/rows'
 import { classifyInsertError, describeError } from './insert-errors.ts'
 import { InsertOnce, type InsertOnceOptions, type InsertTarget, REPLACEMENTS_MAX } from './insert-once.ts'
-import { insertStream, queryIds, type QueryWatcher, unwatched } from './query-watch.ts'
+import { insertStream, queryIds, type QueryWatcher } from './query-watch.ts'
 import type { StoredRows } from './stored-rows.ts'
 import { insertBlock, logsInsertQuery, logsInsertSettings } from './tables.ts'
 
@@ -14,7 +14,7 @@ export class FrameInserter {
   readonly #client: ClickHouseClient
   readonly #watch: QueryWatcher
 
-  constructor(client: ClickHouseClient, watch: QueryWatcher = unwatched) {
+  constructor(client: ClickHouseClient, watch: QueryWatcher) {
     this.#client = client
     this.#watch = watch
   }
@@ -56,7 +56,7 @@ function* piecesOf(frames: readonly Buffer[], onPiece: () => void): Generator<Bu
 }
 
 export interface RowInserterOptions extends InsertOnceOptions {
-  readonly frameInserter: Pick<FrameInserter, 'insert'> & Partial<Pick<FrameInserter, 'isRunning'>>
+  readonly frameInserter: Pick<FrameInserter, 'insert' | 'isRunning'>
   readonly storedRows: Pick<StoredRows, 'find'>
 }
 
@@ -78,7 +78,7 @@ export class RowInserter {
    * throws, and LookupError.
    *
    * @param wasSent whether they may have been sent before
-   * @param onUnanswered called when an attempt fails without ClickHouse's answer: it may still commit
+   * @param onUnanswered called when an attempt fails without a response from ClickHouse: it may still commit
    */
   prepare(
     frames: readonly Buffer[],
@@ -95,11 +95,7 @@ export class RowInserter {
    *
    * @param onUnanswered as for `prepare`
    */
-  prepareSingle(
-    frame: Buffer,
-    token: string,
-    onUnanswered: () => void = () => undefined,
-  ): InsertOnce<Buffer> {
+  prepareSingle(frame: Buffer, token: string, onUnanswered: () => void): InsertOnce<Buffer> {
     const target = this.#target([frame], onUnanswered)
     return new InsertOnce(target, token, { wasSent: true, replacementsMax: REPLACEMENTS_MAX }, this.#options)
   }
@@ -113,11 +109,7 @@ export class RowInserter {
    * @param onUnanswered as for `prepare`
    * @throws what `beforeAttempt` and `FrameInserter.insert` throw
    */
-  async consumeToken(
-    frame: Buffer,
-    token: string,
-    onUnanswered: () => void = () => undefined,
-  ): Promise<'stored'> {
+  async consumeToken(frame: Buffer, token: string, onUnanswered: () => void): Promise<'stored'> {
     await this.#options.beforeAttempt()
     await this.#insert([frame], token, onUnanswered, queryIds.consumedToken(token))
     return 'stored'
@@ -151,7 +143,7 @@ export class RowInserter {
       all: frames,
       findMissing: async () => framesWithout(await this.findStored(frames), frames),
       insert: (missing, itsToken) => this.#insert(missing, itsToken, onUnanswered),
-      isRunning: async (token) => (await frameInserter.isRunning?.(token)) === true,
+      isRunning: (token) => frameInserter.isRunning(token),
     }
   }
 }

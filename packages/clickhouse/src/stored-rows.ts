@@ -2,12 +2,12 @@ import type { ClickHouseClient, QueryParams } from '@clickhouse/client'
 import { type RowKey, rowKey, rowsOfFrame } from '@sluice/rows'
 import { randomUUID } from 'node:crypto'
 import { clickhouseClockLimits } from './clickhouse-clock.ts'
-import { queryIds, type QueryWatcher, selectRows, unwatched } from './query-watch.ts'
+import { queryIds, type QueryWatcher, selectRows } from './query-watch.ts'
 import { logsTable } from './tables.ts'
 
 /** Rows per query. Rows of one time and project share granules, and each query reads a granule once. */
 const ROWS_PER_QUERY_MAX = 20_000
-/** The text of a query has its keys, which take at most 140 bytes each. By default, ClickHouse accepts 256 KiB. */
+/** A query contains its keys, which take at most 140 bytes each. By default, ClickHouse accepts 256 KiB. */
 const QUERY_BYTES_MAX = 4 * 1024 ** 2
 
 const UUID = /^[0-9a-f-]{36}$/
@@ -16,24 +16,13 @@ const UUID = /^[0-9a-f-]{36}$/
 export class StoredRows {
   readonly #client: Pick<ClickHouseClient, 'query'>
   readonly #wallMs: () => number
-
   readonly #watch: QueryWatcher
-  readonly #makeId: () => string
 
-  /**
-   * @param wallMs the clock that sets the day of expiry of rows: that of Redis, ms since 1970
-   * @param makeId makes unique ids for lookups
-   */
-  constructor(
-    client: Pick<ClickHouseClient, 'query'>,
-    wallMs: () => number,
-    watch: QueryWatcher = unwatched,
-    makeId: () => string = randomUUID,
-  ) {
+  /** @param wallMs the clock of Redis, which sets the day of expiry of rows, ms since 1970 */
+  constructor(client: Pick<ClickHouseClient, 'query'>, wallMs: () => number, watch: QueryWatcher) {
     this.#client = client
     this.#wallMs = wallMs
     this.#watch = watch
-    this.#makeId = makeId
   }
 
   /** @returns the ids of rows that are stored, and of rows past their retention, which are treated as stored */
@@ -85,7 +74,7 @@ export class StoredRows {
   }
 
   async #lookUp<Row>(parameters: Omit<QueryParams, 'format'>): Promise<Row[]> {
-    return selectRows<Row>(this.#client, this.#watch, queryIds.lookup(this.#makeId()), parameters)
+    return selectRows<Row>(this.#client, this.#watch, queryIds.lookup(randomUUID()), parameters)
   }
 }
 
@@ -94,8 +83,8 @@ function tupleOf({ projectId, timestamp, id }: RowKey): string[] {
 }
 
 /** An SQL string. A query parameter has no room for it: parameters are part of the URL. */
-function quote(text: string): string {
-  return `'${text.replaceAll('\\', '\\\\').replaceAll("'", "\\'")}'`
+function quote(value: string): string {
+  return `'${value.replaceAll('\\', '\\\\').replaceAll("'", "\\'")}'`
 }
 
 /** Skips frames that cannot be decompressed. */

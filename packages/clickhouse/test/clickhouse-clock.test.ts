@@ -3,6 +3,7 @@ import { beforeEach, describe, expect, it, onTestFinished, vi } from 'vitest'
 import { ClickHouseError, type ClickHouseClient } from '../src/index.ts'
 import { ClickHouseClock, clickhouseClockLimits, ClockSkewError } from '../src/clickhouse-clock.ts'
 import { classifyInsertError } from '../src/insert-errors.ts'
+import { unwatched } from './test-database.ts'
 
 const DAY_MS = 86_400_000
 const { skewMaxMs, measureIntervalMs, measurementAgeMaxMs } = clickhouseClockLimits
@@ -40,6 +41,7 @@ beforeEach(() => {
     wallMs: () => START_MS + monotonicMs + redisSkewMs,
     monotonicMs: () => monotonicMs,
     logger: { error: log('error'), info: log('info') } as unknown as Logger,
+    watch: unwatched,
   })
 })
 
@@ -88,6 +90,7 @@ describe('a check', () => {
       },
       monotonicMs: () => monotonicMs,
       logger: { error } as unknown as Logger,
+      watch: unwatched,
     })
     await expect(unknown.check()).rejects.toThrow(new ClockSkewError('the time of Redis is not known yet'))
     // No clock is known to be wrong.

@@ -9,7 +9,7 @@ import {
   clickhouseSettings,
   connectClickHouse,
 } from '../src/client.ts'
-import { startRecorder } from './recorder.ts'
+import { recordRequests } from './recorder.ts'
 
 let folder: string
 
@@ -64,16 +64,16 @@ describe('CLICKHOUSE_CLUSTER', () => {
 
 /** The settings in the request of an insert that also passes a setting. */
 async function sentSettings(cluster: { cluster: string } | undefined): Promise<Record<string, string>> {
-  const server = await startRecorder()
-  const client = connectClickHouse(
-    { url: server.url, username: 'u', password: '', database: 'd', ...cluster },
-    { requestTimeoutMs: 60_000, connectionsMax: 1 },
-  )
-  const clickhouse_settings = { async_insert: 0 } as const
-  await client.insert({ table: 't', values: [{ a: 1 }], format: 'JSONEachRow', clickhouse_settings })
-  await client.close()
-  await server.stop()
-  return server.requests[0]?.parameters ?? {}
+  const [request] = await recordRequests(async (url) => {
+    const client = connectClickHouse(
+      { url, username: 'u', password: '', database: 'd', ...cluster },
+      { requestTimeoutMs: 60_000, connectionsMax: 1 },
+    )
+    const clickhouse_settings = { async_insert: 0 } as const
+    await client.insert({ table: 't', values: [{ a: 1 }], format: 'JSONEachRow', clickhouse_settings })
+    await client.close()
+  })
+  return request?.parameters ?? {}
 }
 
 describe('an insert', () => {

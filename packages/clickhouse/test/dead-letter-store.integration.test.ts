@@ -9,24 +9,25 @@ import { queryIds, QueryWatch } from '../src/query-watch.ts'
 import { FrameInserter } from '../src/row-inserter.ts'
 import { deadLettersTable, logsTable } from '../src/tables.ts'
 import { countingReads, fillLogs, GRANULE_ROWS } from './read-rows.ts'
-import { countRows, databaseOf, loseRows, makeRow, openTestDatabase } from './test-database.ts'
+import {
+  countRows,
+  databaseOf,
+  loseRows,
+  makeRow,
+  openTestDatabase,
+  select,
+  unwatched,
+} from './test-database.ts'
 
-let clickhouse: ClickHouseClient
-let store: DeadLetterStore
+const clickhouse = await openTestDatabase()
+const store = new DeadLetterStore(clickhouse)
 let projectId: string
-
-beforeAll(async () => {
-  clickhouse = await openTestDatabase()
-  store = new DeadLetterStore(clickhouse)
-})
 
 beforeEach(() => {
   projectId = randomUUID()
 })
 
-afterAll(async () => {
-  await clickhouse.close()
-})
+afterAll(() => clickhouse.close())
 
 const rowOf = (timestamp?: string): string => makeRow({ projectId }, { timestamp })
 
@@ -34,13 +35,14 @@ function objectOf(row: string): Record<string, string> {
   return JSON.parse(rowAsJson(row) ?? '') as Record<string, string>
 }
 
-/** Stores a dead letter. */
-async function storeLetter(text: string): Promise<StoredDeadLetter> {
-  const id = randomUUID()
+/** Stores a dead letter. One that was removed can be stored again: the state of a retry that was interrupted before the removal. */
+async function storeLetter(text: string, id: string = randomUUID()): Promise<StoredDeadLetter> {
   await clickhouse.insert({
     table: deadLettersTable,
     values: [{ id, project_id: projectId, failed_at: '2026-11-20 00:00:00', code: 'X', reason: '', text }],
     format: 'JSONEachRow',
+    // ClickHouse remembers the block of an earlier insert.
+    clickhouse_settings: { insert_deduplication_token: randomUUID() },
   })
   const letter = await store.find(id)
   if (letter === undefined) throw new Error('the dead letter is not stored')
@@ -64,13 +66,11 @@ async function retry(text: string, itsStore: DeadLetterStore = store): Promise<s
   return outcome?.rejection
 }
 
-const insertRow = (row: string) => new FrameInserter(clickhouse).insert([compressRows(row)], randomUUID())
+const insertRow = (row: string) =>
+  new FrameInserter(clickhouse, unwatched).insert([compressRows(row)], randomUUID())
 const storedRows = (project: string = projectId) => countRows(clickhouse, logsTable, project)
 
-async function allRows(): Promise<number> {
-  const result = await clickhouse.query({ query: `SELECT 1 FROM ${logsTable}`, format: 'JSONEachRow' })
-  return (await result.json()).length
-}
+const allRows = async (): Promise<number> => (await select(clickhouse, `SELECT 1 FROM ${logsTable}`)).length
 
 /** Each takes up to two seconds, because both operators remove the dead letter. */
 const RACES = 3
@@ -170,31 +170,25 @@ const hideRows = (): ClickHouseClient =>
   )
 
 describe('a dead letter is not removed before its row was found', () => {
-  it('if ClickHouse has the token of the retry without the row, on one server: a replacement stores it', async () => {
-    const letter = await storeLetter(textOfRow())
-    await store.retry([letter])
-    await loseRows(clickhouse, logsTable, projectId)
-    await putBack(letter)
-    expect(await store.retry([letter])).toEqual([{ id: letter.id, rejection: undefined }])
-    expect([await storedRows(), await storedLetters()]).toEqual([1, 0])
-  })
-
-  it('if ClickHouse has the token of the retry without the row, on a cluster', async () => {
-    const letter = await storeLetter(textOfRow())
-    await store.retry([letter])
-    await loseRows(clickhouse, logsTable, projectId)
-    await putBack(letter)
-    const onCluster = new DeadLetterStore(
-      intercepted(async ({ query }, run) =>
-        query.includes('system.tables') ? { json: async () => [{ 1: 1 }] } : run(),
-      ),
-      noSleep,
-    )
-    expect(await onCluster.retry([letter])).toEqual([
-      { id: letter.id, rejection: 'inserted, but not found afterwards' },
-    ])
-    expect([await storedRows(), await storedLetters()]).toEqual([0, 1])
-  })
+  it.each([
+    ['on one server: a replacement stores it', false, undefined, [1, 0]],
+    ['on a cluster', true, 'inserted, but not found afterwards', [0, 1]],
+  ])(
+    'if ClickHouse has the token of the retry without the row, %s',
+    async (_where, isCluster, rejection, counts) => {
+      const letter = await storeLetter(textOfRow())
+      await store.retry([letter])
+      await loseRows(clickhouse, logsTable, projectId)
+      await storeLetter(letter.text, letter.id)
+      const client = intercepted(async ({ query }, run) =>
+        isCluster && query.includes('system.tables') ? { json: async () => [{ 1: 1 }] } : run(),
+      )
+      expect(await new DeadLetterStore(client, noSleep).retry([letter])).toEqual([
+        { id: letter.id, rejection },
+      ])
+      expect([await storedRows(), await storedLetters()]).toEqual(counts)
+    },
+  )
 
   it('if a row policy hides the row', async () => {
     const letter = await storeLetter(textOfRow())
@@ -228,17 +222,6 @@ describe('a dead letter is not removed before its row was found', () => {
     expect([await storedRows(), await storedLetters()]).toEqual([2, 0])
   })
 })
-
-/** Stores a dead letter again that was removed: the state of a retry that was interrupted before the removal. */
-async function putBack({ id, code, reason, text }: StoredDeadLetter): Promise<void> {
-  await clickhouse.insert({
-    table: deadLettersTable,
-    values: [{ id, project_id: projectId, failed_at: '2026-11-20 00:00:00', code, reason, text }],
-    format: 'JSONEachRow',
-    // ClickHouse remembers the block of the first insert, too.
-    clickhouse_settings: { insert_deduplication_token: randomUUID() },
-  })
-}
 
 describe('a retry that is killed', () => {
   it.each(['before', 'after'])('%s any of its steps loses and doubles nothing', async (when) => {

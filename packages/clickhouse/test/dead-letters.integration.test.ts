@@ -1,26 +1,15 @@
 import { randomUUID } from 'node:crypto'
-import { afterAll, beforeAll, expect, it } from 'vitest'
-import type { ClickHouseClient } from '../src/client.ts'
+import { afterAll, expect, it } from 'vitest'
 import { type DeadLetter, DeadLetters } from '../src/dead-letters.ts'
+import { StillRunningError } from '../src/insert-once.ts'
+import { queryIds, type QueryWatcher } from '../src/query-watch.ts'
 import { deadLettersTable } from '../src/tables.ts'
-import { countRows, loseRows, openTestDatabase } from './test-database.ts'
+import { countRows, insertOptions, loseRows, openTestDatabase, unwatched } from './test-database.ts'
 
-let clickhouse: ClickHouseClient
-let deadLetters: DeadLetters
+const clickhouse = await openTestDatabase()
+const deadLetters = new DeadLetters(clickhouse, randomUUID, Date.now, insertOptions, unwatched)
 
-beforeAll(async () => {
-  clickhouse = await openTestDatabase()
-  deadLetters = new DeadLetters(clickhouse, randomUUID, Date.now, {
-    areTokensAtomic: false,
-    sleep: () => Promise.resolve(),
-    beforeAttempt: () => Promise.resolve(),
-    onTokenWithoutRows: () => undefined,
-  })
-})
-
-afterAll(async () => {
-  await clickhouse.close()
-})
+afterAll(() => clickhouse.close())
 
 function letterOf(projectId: string): DeadLetter {
   return { code: 'INCORRECT_DATA', reason: 'a reason', text: JSON.stringify({ project_id: projectId }) }
@@ -47,4 +36,20 @@ it('stores a dead letter if ClickHouse has its token without it', async () => {
   expect(await count(projectId)).toBe(0)
   expect(await deadLetters.prepare(letter, token, true).run()).toBe('stored')
   expect(await count(projectId)).toBe(1)
+})
+
+it('does not send a dead letter while an earlier attempt is running', async () => {
+  const [projectId, asked] = [randomUUID(), [] as string[]]
+  const running: QueryWatcher = {
+    ...unwatched,
+    isRunning: async (queryId) => {
+      asked.push(queryId)
+      return true
+    },
+  }
+  const watched = new DeadLetters(clickhouse, randomUUID, Date.now, insertOptions, running)
+  const attempt = watched.prepare(letterOf(projectId), 'token', true).run()
+  await expect(attempt).rejects.toBeInstanceOf(StillRunningError)
+  expect(asked).toEqual([queryIds.deadLetter('token')])
+  expect(await count(projectId)).toBe(0)
 })

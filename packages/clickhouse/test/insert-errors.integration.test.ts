@@ -1,18 +1,13 @@
 import { Readable } from 'node:stream'
-import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import type { ClickHouseClient } from '../src/client.ts'
+import { afterAll, describe, expect, it } from 'vitest'
 import { classifyInsertError, listedCodes } from '../src/insert-errors.ts'
 import { logsInsertSettings } from '../src/tables.ts'
-import { openTestDatabase } from './test-database.ts'
+import { openTestDatabase, select } from './test-database.ts'
 
-let clickhouse: ClickHouseClient
+const clickhouse = await openTestDatabase()
 let tables = 0
 
-beforeAll(async () => {
-  clickhouse = await openTestDatabase()
-})
-
-afterAll(() => clickhouse?.close())
+afterAll(() => clickhouse.close())
 
 /** Inserts a value into the column `a` of a new table, and returns the classification of the error. */
 async function insert(columns: string, value: string): Promise<unknown> {
@@ -91,11 +86,8 @@ it('every listed code has the name that ClickHouse gives it', async () => {
   const listed = Object.values(listedCodes).flatMap((names) =>
     Object.entries(names).map(([number, name]) => ({ number: Number(number), name })),
   )
-  const result = await clickhouse.query({
-    query: `SELECT number, errorCodeToName(number) AS name
-      FROM (SELECT toUInt32(arrayJoin({numbers: Array(UInt32)})) AS number)`,
-    query_params: { numbers: listed.map(({ number }) => number) },
-    format: 'JSONEachRow',
-  })
-  expect(await result.json()).toEqual(listed)
+  const query = `SELECT number, errorCodeToName(number) AS name
+    FROM (SELECT toUInt32(arrayJoin({numbers: Array(UInt32)})) AS number)`
+  const numbers = listed.map(({ number }) => number)
+  expect(await select(clickhouse, query, { numbers })).toEqual(listed)
 })

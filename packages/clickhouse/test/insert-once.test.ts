@@ -18,7 +18,11 @@ function setUp(lookups: readonly number[]): Setup {
     beforeAttempt: () => Promise.resolve(),
     target: {
       all: [0, 1, 2],
-      findMissing: async () => Array.from({ length: setup.lookups.shift() ?? 0 }, (_, i) => i),
+      findMissing: async () => {
+        const length = setup.lookups.shift()
+        if (length === undefined) throw new Error('another lookup')
+        return Array.from({ length }, (_, i) => i)
+      },
       insert: async (items, token) => void setup.log.push(`${token}: ${items.length}`),
     },
   }
@@ -47,17 +51,6 @@ function insertOnce(
       onTokenWithoutRows: (token) => void log.push(`${token} without rows`),
     },
   )
-}
-
-/** The log and the result of one attempt for items that were sent before. */
-async function retryWith(
-  lookups: readonly number[],
-  options: Omit<Options, 'wasSent'> = {},
-): Promise<{ readonly log: string[]; readonly result: InsertResult }> {
-  const setup = setUp(lookups)
-  const result = await insertOnce(setup, { wasSent: true, ...options }).run()
-  expect(setup.lookups).toEqual([])
-  return { log: setup.log, result }
 }
 
 describe('the first attempt', () => {
@@ -109,65 +102,62 @@ describe('an attempt that is not permitted', () => {
   })
 })
 
+const [WAIT, WITHOUT_ROWS] = ['sleep 2000', 'token without rows']
+
 describe('a later attempt', () => {
-  it('sends nothing that is stored', async () => {
-    expect(await retryWith([0])).toEqual({ log: [], result: 'stored' })
-  })
-
-  it('sends what is missing, and looks up whether it is stored', async () => {
-    expect(await retryWith([2, 0])).toEqual({ log: ['token: 2'], result: 'stored' })
-  })
-
-  it('gives ClickHouse time before it sends items with a replacement token', async () => {
-    expect((await retryWith([2, 2, 0])).log).toEqual(['token: 2', 'sleep 2000'])
-    expect(await retryWith([2, 2, 1, 0])).toEqual({
-      log: ['token: 2', 'sleep 2000', 'token without rows', 'token/again/1: 1'],
-      result: 'stored',
-    })
-  })
-
-  it('does not look up again if a token and its rows are recorded in one step: another replica may lag', async () => {
-    expect(await retryWith([2], { areTokensAtomic: true })).toEqual({ log: ['token: 2'], result: 'stored' })
-  })
-
-  it('sends only what is missing with a second replacement token, if ClickHouse has the first one without the rows', async () => {
-    expect(await retryWith([3, 3, 2, 2, 1, 0])).toEqual({
-      log: [
-        'token: 3',
-        'sleep 2000',
-        'token without rows',
-        'token/again/1: 2',
-        'sleep 2000',
-        'token without rows',
-        'token/again/2: 1',
+  it.each<
+    [what: string, options: Omit<Options, 'wasSent'>, lookups: number[], log: string[], result?: InsertResult]
+  >([
+    ['sends nothing that is stored', {}, [0], []],
+    ['sends what is missing, and looks up whether it is stored', {}, [2, 0], ['token: 2']],
+    ['gives ClickHouse time before it uses a replacement token', {}, [2, 2, 0], ['token: 2', WAIT]],
+    [
+      'sends what is still missing with a replacement token',
+      {},
+      [2, 2, 1, 0],
+      ['token: 2', WAIT, WITHOUT_ROWS, 'token/again/1: 1'],
+    ],
+    [
+      'does not look up again if a token and its rows are recorded in one step: another replica may lag',
+      { areTokensAtomic: true },
+      [2],
+      ['token: 2'],
+    ],
+    [
+      'sends only what is missing with a second replacement token, if ClickHouse has the first one without the rows',
+      {},
+      [3, 3, 2, 2, 1, 0],
+      ['token: 3', WAIT, WITHOUT_ROWS, 'token/again/1: 2', WAIT, WITHOUT_ROWS, 'token/again/2: 1'],
+    ],
+    [
+      'gives up on items that are never found',
+      {},
+      Array.from({ length: 9 }, () => 1),
+      [
+        'token: 1',
+        ...[1, 2, 3].flatMap((n) => [WAIT, WITHOUT_ROWS, `token/again/${n}: 1`]),
+        WAIT,
+        WITHOUT_ROWS,
       ],
-      result: 'stored',
-    })
-  })
-
-  it('gives up on items that are never found', async () => {
-    const { log, result } = await retryWith(Array.from({ length: 9 }, () => 1))
-    expect(log.filter((line) => line.includes('again'))).toEqual([
-      'token/again/1: 1',
-      'token/again/2: 1',
-      'token/again/3: 1',
-    ])
-    expect(log.filter((line) => line === 'token without rows')).toHaveLength(REPLACEMENTS_MAX + 1)
-    expect(log.at(-1)).toBe('token without rows')
-    expect(result).toBe('token-without-rows')
-  })
-
-  it('sends nothing with a replacement token if none is allowed', async () => {
-    expect(await retryWith([2, 2, 2], { replacementsMax: 0 })).toEqual({
-      log: ['token: 2', 'sleep 2000', 'token without rows'],
-      result: 'token-without-rows',
-    })
-  })
-
-  it('needs no replacement token for items that are found after a wait', async () => {
-    expect(await retryWith([2, 2, 0], { replacementsMax: 0 })).toEqual({
-      log: ['token: 2', 'sleep 2000'],
-      result: 'stored',
-    })
+      'token-without-rows',
+    ],
+    [
+      'sends nothing with a replacement token if none is allowed',
+      { replacementsMax: 0 },
+      [2, 2, 2],
+      ['token: 2', WAIT, WITHOUT_ROWS],
+      'token-without-rows',
+    ],
+    [
+      'needs no replacement token for items that are found after a wait',
+      { replacementsMax: 0 },
+      [2, 2, 0],
+      ['token: 2', WAIT],
+    ],
+  ])('%s', async (_what, options, lookups, log, result = 'stored') => {
+    const setup = setUp(lookups)
+    expect(await insertOnce(setup, { wasSent: true, ...options }).run()).toBe(result)
+    expect(setup.lookups).toEqual([])
+    expect(setup.log).toEqual(log)
   })
 })

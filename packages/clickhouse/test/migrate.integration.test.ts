@@ -1,32 +1,22 @@
 import { randomUUID } from 'node:crypto'
-import { afterAll, beforeAll, describe, expect, inject, it } from 'vitest'
-import { type ClickHouseClient, connectClickHouse } from '../src/client.ts'
+import { afterAll, describe, expect, inject, it } from 'vitest'
+import { connectClickHouse } from '../src/client.ts'
 import {
   migrate,
-  type Migration,
   migrationsFolder,
   readMigrations,
   replicatedStatement,
   statementsOf,
 } from '../src/migrate.ts'
+import { select } from './test-database.ts'
 
 const database = `migrate_${randomUUID().replaceAll('-', '')}`
 const access = { ...inject('services').clickhouse, database }
-let client: ClickHouseClient
-let migrations: Migration[]
-
-async function select<Row>(query: string, parameters: Record<string, unknown> = {}): Promise<Row[]> {
-  const result = await client.query({ query, query_params: parameters, format: 'JSONEachRow' })
-  return result.json<Row>()
-}
-
-beforeAll(async () => {
-  migrations = await readMigrations(migrationsFolder)
-  client = connectClickHouse(
-    { ...access, database: 'default' },
-    { requestTimeoutMs: 20_000, connectionsMax: 1 },
-  )
-})
+const client = connectClickHouse(
+  { ...access, database: 'default' },
+  { requestTimeoutMs: 20_000, connectionsMax: 1 },
+)
+const migrations = await readMigrations(migrationsFolder)
 
 afterAll(async () => {
   await client.command({ query: `DROP DATABASE IF EXISTS ${database} SYNC` })
@@ -38,6 +28,7 @@ describe('migrate', () => {
     await Promise.all([migrate(access, migrations), migrate(access, migrations), migrate(access, migrations)])
     expect(await migrate(access, migrations)).toEqual([])
     const tables = await select<{ engine: string }>(
+      client,
       'SELECT engine FROM system.tables WHERE database = {database: String} ORDER BY engine',
       { database },
     )
@@ -57,7 +48,7 @@ describe('migrate', () => {
       migrate({ ...access, database: elsewhere, cluster: 'no-such' }, migrations),
     ).rejects.toMatchObject({ code: expect.stringMatching(/^(170|392|701)$/) as string })
     expect(
-      await select('SELECT 1 FROM system.databases WHERE name = {name: String}', { name: elsewhere }),
+      await select(client, 'SELECT 1 FROM system.databases WHERE name = {name: String}', { name: elsewhere }),
     ).toEqual([])
   })
 })
@@ -65,6 +56,7 @@ describe('migrate', () => {
 it('the day of expiry starts at midnight UTC, whatever the time zone of the server', async () => {
   await migrate(access, migrations)
   const [table] = await select<{ text: string }>(
+    client,
     "SELECT create_table_query AS text FROM system.tables WHERE database = {database: String} AND name = 'logs'",
     { database },
   )
@@ -75,9 +67,13 @@ it('the day of expiry starts at midnight UTC, whatever the time zone of the serv
 describe('a statement for a cluster', () => {
   it.each(['prod-1', '{cluster}'])('is understood by ClickHouse, with the name %s', async (cluster) => {
     for (const statement of migrations.flatMap(({ sql }) => statementsOf(sql))) {
-      const [row] = await select<{ text: string }>('SELECT formatQuery({statement: String}) AS text', {
-        statement: replicatedStatement(statement, cluster),
-      })
+      const [row] = await select<{ text: string }>(
+        client,
+        'SELECT formatQuery({statement: String}) AS text',
+        {
+          statement: replicatedStatement(statement, cluster),
+        },
+      )
       const [head = '', ...body] = row?.text.split('\n') ?? []
       expect(head).toMatch(/^(CREATE TABLE IF NOT EXISTS|ALTER TABLE) \w+ ON CLUSTER `/)
       expect(head.endsWith(` ON CLUSTER \`${cluster}\``)).toBe(true)
@@ -109,6 +105,7 @@ describe('a statement for a cluster', () => {
     ])
       expect(settings).toContain(name)
     const unknown = await select(
+      client,
       `SELECT arrayJoin({settings: Array(String)}) AS name
        WHERE name NOT IN (SELECT name FROM system.merge_tree_settings)`,
       { settings },

@@ -4,15 +4,8 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { pathToFileURL } from 'node:url'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
-import {
-  migrate,
-  migrationsFolder,
-  readMigrations,
-  replicatedStatement,
-  replicatedWindowSeconds,
-  statementsOf,
-} from '../src/migrate.ts'
-import { startRecorder } from './recorder.ts'
+import { migrate, readMigrations, replicatedStatement, replicatedWindowSeconds } from '../src/migrate.ts'
+import { recordRequests } from './recorder.ts'
 
 let folder: string
 
@@ -73,11 +66,11 @@ describe('migrate', () => {
 
   /** The requests that create something. */
   async function creations(cluster: { cluster: string } | undefined) {
-    const server = await startRecorder()
-    const access = { url: server.url, username: 'u', password: '', database: 'd', ...cluster }
-    expect(await migrate(access, [migration])).toEqual([migration])
-    await server.stop()
-    return server.requests.filter(({ body }) => body.startsWith('CREATE'))
+    const requests = await recordRequests(async (url) => {
+      const access = { url, username: 'u', password: '', database: 'd', ...cluster }
+      expect(await migrate(access, [migration])).toEqual([migration])
+    })
+    return requests.filter(({ body }) => body.startsWith('CREATE'))
   }
 
   it('creates everything on all servers of a cluster, including the ledger, and gets an error if any server fails', async () => {
@@ -137,11 +130,6 @@ SETTINGS
     replicated_deduplication_window = 100, replicated_deduplication_window_seconds = ${replicatedWindowSeconds}`)
   })
 
-  it('keeps the other kinds of MergeTree', () => {
-    const statement = 'CREATE TABLE IF NOT EXISTS t (a UInt8)\nENGINE = ReplacingMergeTree\nORDER BY a'
-    expect(replicatedStatement(statement, 'main')).toContain('ENGINE = ReplicatedReplacingMergeTree(')
-  })
-
   it('alters a table on all servers, including its deduplication window', () => {
     const statement = 'ALTER TABLE logs MODIFY SETTING non_replicated_deduplication_window = 5'
     expect(replicatedStatement(statement, 'main')).toBe(
@@ -159,16 +147,5 @@ SETTINGS
     expect(() => replicatedStatement(`-- Why.\n${statement}`, 'main')).toThrow(
       `no cluster form is known for: ${statement.split('\n')[0]}`,
     )
-  })
-
-  it('exists for every statement of the migrations of this project', async () => {
-    const migrations = await readMigrations(migrationsFolder)
-    const statements = migrations.flatMap(({ sql }) => statementsOf(sql))
-    expect(statements.length).toBeGreaterThanOrEqual(migrations.length)
-    for (const statement of statements) {
-      const replicated = replicatedStatement(statement, 'main')
-      expect(replicated).toContain(" ON CLUSTER 'main'")
-      expect(replicated).not.toMatch(/\bENGINE = (?!Replicated)|non_replicated_/)
-    }
   })
 })

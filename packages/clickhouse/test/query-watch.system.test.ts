@@ -3,19 +3,19 @@ import { compressRows } from '@sluice/rows'
 import { randomBytes, randomUUID } from 'node:crypto'
 import { afterAll, beforeAll, describe, expect, inject, it, type TestContext } from 'vitest'
 import { type ClickHouseClient, connectClickHouse } from '../src/client.ts'
-import { DeadLetters } from '../src/dead-letters.ts'
-import {
-  LostQueryError,
-  queryIds,
-  QueryWatch,
-  type QueryWatcher,
-  unwatched,
-  watchLimits,
-} from '../src/query-watch.ts'
+import { LostQueryError, queryIds, QueryWatch, type QueryWatcher, watchLimits } from '../src/query-watch.ts'
 import { FrameInserter, RowInserter } from '../src/row-inserter.ts'
 import { StoredRows } from '../src/stored-rows.ts'
-import { deadLettersTable, logsTable } from '../src/tables.ts'
-import { countRows, databaseOf, makeRow, openTestDatabase } from './test-database.ts'
+import { logsTable } from '../src/tables.ts'
+import {
+  countRows,
+  databaseOf,
+  insertOptions,
+  makeRow,
+  openTestDatabase,
+  select,
+  unwatched,
+} from './test-database.ts'
 
 /** `sleepEachRow` sleeps for at most 3 s per block. ClickHouse computes equal expressions once, so each column needs another time. */
 const SLEEPS_S = [2.8, 2.81, 2.82, 2.83]
@@ -24,24 +24,20 @@ const SLOW_MS = 1_000 * SLEEPS_S.reduce((sum, sleepS) => sum + sleepS)
 /** On a busy machine. */
 const TEST_MAX_MS = 90_000
 
-let fast: ClickHouseClient
+const fast = await openTestDatabase()
 /** A row that is inserted here takes SLOW_MS. */
-let slow: ClickHouseClient
+const slow = await openTestDatabase()
 
 beforeAll(async () => {
-  fast = await openTestDatabase()
-  slow = await openTestDatabase()
-  for (const table of [logsTable, deadLettersTable]) {
-    for (const [index, sleepS] of SLEEPS_S.entries()) {
-      const column = `slow${index} UInt8 DEFAULT sleepEachRow(${sleepS})`
-      await slow.command({ query: `ALTER TABLE ${table} ADD COLUMN ${column}` })
-    }
+  for (const [index, sleepS] of SLEEPS_S.entries()) {
+    const column = `slow${index} UInt8 DEFAULT sleepEachRow(${sleepS})`
+    await slow.command({ query: `ALTER TABLE ${logsTable} ADD COLUMN ${column}` })
   }
 })
 
 afterAll(async () => {
-  await fast?.close()
-  await slow?.close()
+  await fast.close()
+  await slow.close()
 })
 
 const makeFrame = (projectId: string, message?: string): Buffer =>
@@ -51,10 +47,7 @@ function rowInserterOf(client: ClickHouseClient, watch: QueryWatcher): RowInsert
   return new RowInserter({
     frameInserter: new FrameInserter(client, watch),
     storedRows: new StoredRows(client, Date.now, watch),
-    areTokensAtomic: false,
-    sleep: () => Promise.resolve(),
-    beforeAttempt: () => Promise.resolve(),
-    onTokenWithoutRows: () => undefined,
+    ...insertOptions,
   })
 }
 
@@ -68,7 +61,7 @@ interface Worker {
   readonly token: string
   readonly frame: Buffer
   /** The number of rows of its project. */
-  readonly stored: (table?: string) => Promise<number>
+  readonly stored: () => Promise<number>
 }
 
 /** Concurrent tests must register what happens at their end with their context. */
@@ -106,18 +99,14 @@ async function openWorker(
     projectId,
     token,
     frame: makeFrame(projectId),
-    stored: (table = logsTable) => countRows(of, table, projectId),
+    stored: () => countRows(of, logsTable, projectId),
   }
 }
 
 /** The ids of Sluice's queries that ClickHouse is running. */
 async function runningIds(prefix: string): Promise<string[]> {
-  const result = await fast.query({
-    query: 'SELECT query_id AS id FROM system.processes WHERE startsWith(query_id, {prefix: String})',
-    query_params: { prefix },
-    format: 'JSONEachRow',
-  })
-  return (await result.json<{ id: string }>()).map(({ id }) => id)
+  const query = 'SELECT query_id AS id FROM system.processes WHERE startsWith(query_id, {prefix: String})'
+  return (await select<{ id: string }>(fast, query, { prefix })).map(({ id }) => id)
 }
 
 const isEventuallyRunning = (queryId: string): Promise<void> =>
@@ -157,25 +146,6 @@ describe.concurrent('a slow insert', { timeout: TEST_MAX_MS }, () => {
     expect(await stored()).toBe(1)
   })
 
-  it('of a dead letter is the only one', async ({ onTestFinished }) => {
-    const worker = await openWorker(slow, onTestFinished, { requestTimeoutMs: 1_000 })
-    const { client, watch, projectId, token, stored } = worker
-    const options = {
-      areTokensAtomic: false,
-      sleep: pause,
-      beforeAttempt: () => Promise.resolve(),
-      onTokenWithoutRows: () => undefined,
-    }
-    const deadLetters = new DeadLetters(client, randomUUID, Date.now, options, watch)
-    const letter = { code: 'X', reason: '', text: JSON.stringify({ project_id: projectId }) }
-    const attempts = deadLetters.prepare(letter, token, false)
-    await expect(attempts.run()).rejects.toThrow('Timeout error.')
-    await expect(attempts.run()).rejects.toMatchObject({ name: 'StillRunningError' })
-    expect(await runningIds(queryIds.deadLetter(token))).toHaveLength(1)
-    await eventually(async () => expect(await attempts.run()).toBe('stored'))
-    expect(await stored(deadLettersTable)).toBe(1)
-  })
-
   it('does not make the consumption of its token wait', async ({ onTestFinished }) => {
     const { rowInserter, frame, token, stored } = await openWorker(slow, onTestFinished)
     const insert = rowInserter.prepare([frame], token, false).run()
@@ -194,7 +164,7 @@ describe.concurrent('a slow insert', { timeout: TEST_MAX_MS }, () => {
     await isEventuallyRunning(queryIds.rows(token))
     // Random text cannot be compressed.
     const large = Array.from({ length: 64 }, () => makeFrame(projectId, randomBytes(100_000).toString('hex')))
-    const copy = new FrameInserter(client)
+    const copy = new FrameInserter(client, unwatched)
     for (let attempt = 0; attempt < 3; attempt += 1)
       await expect(copy.insert(large, token)).rejects.toMatchObject({ code: '216' })
     expect(await running).toBe('stored')
@@ -297,14 +267,5 @@ describe.concurrent('a ClickHouse that is silent on new connections too', { time
     expect(await attempts.run()).toBe('stored')
     expect(watch.readiness).toEqual({ ready: true, reasons: [] })
     expect(await stored()).toBe(1)
-  })
-
-  it('is not silent if it rejects connections', async ({ onTestFinished }) => {
-    const { proxy, rowInserter, watch, frame, token } = await openWorker(fast, onTestFinished)
-    await proxy.down()
-    await expect(rowInserter.prepare([frame], token, false).run()).rejects.toMatchObject({
-      code: 'ECONNREFUSED',
-    })
-    expect(watch.readiness).toEqual({ ready: true, reasons: [] })
   })
 })

@@ -9,10 +9,10 @@ import {
   type QueryWatchOptions,
   type QueryWatcher,
   selectRows,
-  unwatched,
   watchLimits,
 } from '../src/query-watch.ts'
 import { FrameInserter } from '../src/row-inserter.ts'
+import { insertOptions, unwatched } from './test-database.ts'
 
 const SILENCE = new Error('Timeout error.')
 const READY = { ready: true, reasons: [] }
@@ -216,14 +216,6 @@ describe('liveness', () => {
     expect(watch.isAlive).toBe(true)
   })
 
-  it('is there if ClickHouse responds once in two minutes', async () => {
-    for (let minute = 0; minute < 10; minute += 1) {
-      await askFor(60_000)
-      expect(watch.isAlive).toBe(true)
-      await hearAnswer()
-    }
-  })
-
   it('is there if nothing waits for ClickHouse', async () => {
     await askFor(60_000)
     nowMs += 600_000
@@ -279,53 +271,41 @@ describe('a response that begins', () => {
     await server.close()
   })
 
-  /** Gives a query up after its answer has begun. */
-  async function expectGivenUp(method: 'exec' | 'query', send: () => Promise<unknown>): Promise<void> {
-    const spy = vi.spyOn(client, method)
-    const sent = send()
-    sent.catch(() => undefined)
-    await vi.waitFor(() => expect(spy).toHaveBeenCalled(), WAIT)
-    await spy.mock.results[0]?.value
-    lose()
-    await expect(sent).rejects.toThrow(LostQueryError)
-  }
+  const letter = { code: 'INCORRECT_DATA', reason: 'a reason', text: '{}' }
+  const makeDeadLetters = (queries: QueryWatcher): DeadLetters =>
+    new DeadLetters(client, randomUUID, Date.now, insertOptions, queries)
 
-  describe('and does not end', () => {
-    it('an insert is given up, and its connection does not make others wait', async () => {
-      await expectGivenUp('exec', () => new FrameInserter(client, watch).insert(frames, 'first'))
-      await new FrameInserter(client).insert(frames, 'second')
-      expect(begun).toBe(2)
-    })
-
-    it('a dead letter is given up, and its connection does not make others wait', async () => {
-      const options = {
-        areTokensAtomic: false,
-        sleep: async () => {},
-        beforeAttempt: async () => {},
-        onTokenWithoutRows: () => {},
-      }
-      const letter = { code: 'INCORRECT_DATA', reason: 'a reason', text: '{}' }
-      const store = (token: string, queries: QueryWatcher): Promise<unknown> =>
-        new DeadLetters(client, randomUUID, Date.now, options, queries).prepare(letter, token, false).run()
-      await expectGivenUp('exec', () => store('first', watch))
-      await store('second', unwatched)
-      expect(begun).toBe(2)
-    })
-
-    it('rows are given up, and their connection does not make others wait', async () => {
-      await expectGivenUp('query', () => selectRows(client, watch, 'first', { query: 'SELECT 1' }))
-      expect(await selectRows(client, unwatched, 'second', { query: 'SELECT 1' })).toEqual([{ n: 1 }])
-    })
-  })
-
-  describe('and is cut off', () => {
-    it('an insert fails, since its end is not known', async () => {
-      const exec = vi.spyOn(client, 'exec')
-      const sent = new FrameInserter(client).insert(frames, 'token')
+  it.each<
+    [what: string, method: 'exec' | 'query', send: (token: string, queries: QueryWatcher) => Promise<unknown>]
+  >([
+    ['an insert', 'exec', (token, queries) => new FrameInserter(client, queries).insert(frames, token)],
+    [
+      'an insert of a dead letter',
+      'exec',
+      (token, queries) => makeDeadLetters(queries).prepare(letter, token, false).run(),
+    ],
+    ['a lookup', 'query', (token, queries) => selectRows(client, queries, token, { query: 'SELECT 1' })],
+  ])(
+    'and does not end is given up, and its connection does not make others wait: %s',
+    async (_what, method, send) => {
+      const spy = vi.spyOn(client, method)
+      const sent = send('first', watch)
       sent.catch(() => undefined)
-      await exec.mock.results[0]?.value
-      await server.close()
-      await expect(sent).rejects.toThrow('aborted')
-    })
+      await vi.waitFor(() => expect(spy).toHaveBeenCalled(), WAIT)
+      await spy.mock.results[0]?.value
+      lose()
+      await expect(sent).rejects.toThrow(LostQueryError)
+      await send('second', unwatched)
+      expect(begun).toBe(2)
+    },
+  )
+
+  it('and is cut off makes an insert fail, since its end is not known', async () => {
+    const exec = vi.spyOn(client, 'exec')
+    const sent = new FrameInserter(client, unwatched).insert(frames, 'token')
+    sent.catch(() => undefined)
+    await exec.mock.results[0]?.value
+    await server.close()
+    await expect(sent).rejects.toThrow('aborted')
   })
 })

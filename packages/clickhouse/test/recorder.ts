@@ -1,19 +1,16 @@
-import { createServer } from 'node:http'
-import type { AddressInfo } from 'node:net'
+import { HttpServer } from '@sluice/harness/http-server'
 
 export interface RecordedRequest {
   readonly parameters: Readonly<Record<string, string>>
   readonly body: string
 }
 
-/** A server that records its requests, and answers each with an empty body, as ClickHouse does if there are no rows. */
-export async function startRecorder(): Promise<{
-  readonly url: string
-  readonly requests: readonly RecordedRequest[]
-  stop(): Promise<void>
-}> {
+/** @returns the requests to the URL. Each gets an empty response, as from ClickHouse if there are no rows */
+export async function recordRequests(
+  send: (url: string) => Promise<unknown>,
+): Promise<readonly RecordedRequest[]> {
   const requests: RecordedRequest[] = []
-  const server = createServer((request, response) => {
+  const server = new HttpServer((request, response) => {
     const { searchParams } = new URL(request.url ?? '', 'http://recorder')
     let body = ''
     request.setEncoding('utf8').on('data', (part: string) => (body += part))
@@ -22,11 +19,8 @@ export async function startRecorder(): Promise<{
       response.end()
     })
   })
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
-  const { port } = server.address() as AddressInfo
-  return {
-    url: `http://127.0.0.1:${port}`,
-    requests,
-    stop: () => new Promise((resolve) => server.close(() => resolve())),
-  }
+  await server.listen()
+  await send(server.url)
+  await server.close()
+  return requests
 }

@@ -4,18 +4,21 @@ import { beforeEach, describe, expect, it } from 'vitest'
 import { classifyInsertError } from '../src/insert-errors.ts'
 import { queryIds } from '../src/query-watch.ts'
 import { RowInserter } from '../src/row-inserter.ts'
+import { insertOptions } from './test-database.ts'
 
 const frame = compressRows('row\n')
 
 /** What the next inserts throw. */
 let outcomes: Error[]
 let isRunning: boolean
+let isPermitted: boolean
 let log: string[]
 let rowInserter: RowInserter
 
 beforeEach(() => {
   outcomes = []
   isRunning = false
+  isPermitted = true
   log = []
   rowInserter = new RowInserter({
     frameInserter: {
@@ -34,10 +37,10 @@ beforeEach(() => {
         return new Set()
       },
     },
-    areTokensAtomic: false,
-    sleep: async () => undefined,
-    beforeAttempt: () => Promise.resolve(),
-    onTokenWithoutRows: () => undefined,
+    ...insertOptions,
+    beforeAttempt: async () => {
+      if (!isPermitted) throw new Error('not now')
+    },
   })
 })
 
@@ -114,4 +117,16 @@ it('an insert that was never sent is not asked about', async () => {
   outcomes = [POISON]
   await expect(rowInserter.prepare([frame], 't', false).run()).rejects.toBe(POISON)
   expect(log).toEqual(['insert t'])
+})
+
+it('sends and looks up nothing while attempts are not permitted', async () => {
+  isPermitted = false
+  for (const attempt of [
+    () => rowInserter.prepare([frame], 't', false).run(),
+    () => rowInserter.prepareSingle(frame, 't', () => undefined).run(),
+    () => rowInserter.consumeToken(frame, 't', () => undefined),
+    () => rowInserter.findStored([frame]),
+  ])
+    await expect(attempt()).rejects.toThrow('not now')
+  expect(log).toEqual([])
 })

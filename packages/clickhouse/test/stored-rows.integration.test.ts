@@ -1,23 +1,17 @@
 import { compressRows, framesWithout, type RequestStamp, rowKey, rowsOfFrame } from '@sluice/rows'
 import { validTimestamps } from '@sluice/rows/testing'
 import { randomUUID } from 'node:crypto'
-import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { afterAll, describe, expect, it } from 'vitest'
 import type { ClickHouseClient } from '../src/client.ts'
 import { FrameInserter } from '../src/row-inserter.ts'
 import { StoredRows } from '../src/stored-rows.ts'
 import { logsTable } from '../src/tables.ts'
 import { countingReads, fillLogs, GRANULE_ROWS } from './read-rows.ts'
-import { makeRow, openTestDatabase } from './test-database.ts'
+import { makeRow, openTestDatabase, select, unwatched } from './test-database.ts'
 
-let clickhouse: ClickHouseClient
+const clickhouse = await openTestDatabase()
 
-beforeAll(async () => {
-  clickhouse = await openTestDatabase()
-})
-
-afterAll(async () => {
-  await clickhouse.close()
-})
+afterAll(() => clickhouse.close())
 
 /** A frame of rows with these ids. By default they were received a minute apart, in two projects with different retentions. */
 function frameOf(
@@ -37,8 +31,8 @@ const newIds = (count: number): string[] => Array.from({ length: count }, () => 
 it('finds the rows that are stored, and no others', async () => {
   const ids = newIds(9)
   const stored = frameOf(ids)
-  await new FrameInserter(clickhouse).insert([stored], randomUUID())
-  const found = await new StoredRows(clickhouse, Date.now).find([
+  await new FrameInserter(clickhouse, unwatched).insert([stored], randomUUID())
+  const found = await new StoredRows(clickhouse, Date.now, unwatched).find([
     frameOf(newIds(9)),
     stored,
     frameOf(newIds(9)),
@@ -48,15 +42,15 @@ it('finds the rows that are stored, and no others', async () => {
 
 it('looks up more rows than fit in one query', async () => {
   const frames = Array.from({ length: 5 }, () => frameOf(newIds(5_200)))
-  await new FrameInserter(clickhouse).insert(frames.slice(1), randomUUID())
-  const found = await new StoredRows(clickhouse, Date.now).find(frames)
+  await new FrameInserter(clickhouse, unwatched).insert(frames.slice(1), randomUUID())
+  const found = await new StoredRows(clickhouse, Date.now, unwatched).find(frames)
   expect(found.size).toBe(20_800)
   expect(framesWithout(found, frames)).toEqual([frames[0]])
 })
 
 it('finds no rows in a frame that cannot be decompressed', async () => {
   const broken = Buffer.from('not zstd')
-  expect(await new StoredRows(clickhouse, Date.now).find([broken])).toEqual(new Set())
+  expect(await new StoredRows(clickhouse, Date.now, unwatched).find([broken])).toEqual(new Set())
   expect(framesWithout(new Set(['x']), [broken])).toEqual([broken])
 })
 
@@ -76,7 +70,7 @@ describe('a row counts as expired', () => {
       json: async () =>
         text.includes('today') ? [{ today: new Date(clickhouseMs).toISOString().slice(0, 10) }] : [],
     })) as unknown as ClickHouseClient['query']
-    return (await new StoredRows({ query }, () => redisMs).find([frame])).size === 1
+    return (await new StoredRows({ query }, () => redisMs, unwatched).find([frame])).size === 1
   }
 
   it.each([
@@ -97,7 +91,7 @@ it('treats rows as stored from their day of expiry on', async () => {
     retentionDays: 1,
     receivedAtMs: Date.now() - (3 - i) * 86_400_000,
   }))
-  const found = await new StoredRows(clickhouse, Date.now).find([expiring])
+  const found = await new StoredRows(clickhouse, Date.now, unwatched).find([expiring])
   // A row is kept one day longer than its retention, so the last row expires tomorrow.
   expect(found).toEqual(new Set(ids.slice(0, 2)))
 })
@@ -123,28 +117,17 @@ describe('a timestamp', () => {
   ])('is looked up as it is stored: %s', async (_why, text, storedText) => {
     const [id = ''] = newIds(1)
     const frame = frameOf([id], undefined, () => text)
-    await new FrameInserter(clickhouse).insert([frame], randomUUID())
-    expect(await new StoredRows(clickhouse, Date.now).find([frame])).toEqual(new Set([id]))
-    const result = await clickhouse.query({
-      query: `SELECT toString(timestamp) AS timestamp FROM ${logsTable} WHERE id = {id: UUID}`,
-      query_params: { id },
-      format: 'JSONEachRow',
-    })
-    expect(await result.json()).toEqual([{ timestamp: storedText }])
-  })
-
-  it('is looked up as it is stored, for any time and number of digits', async () => {
-    const ids = newIds(20_000)
-    const frame = frameOf(ids, undefined, anyTimestamp)
-    await new FrameInserter(clickhouse).insert([frame], randomUUID())
-    expect((await new StoredRows(clickhouse, Date.now).find([frame])).size).toBe(ids.length)
+    await new FrameInserter(clickhouse, unwatched).insert([frame], randomUUID())
+    expect(await new StoredRows(clickhouse, Date.now, unwatched).find([frame])).toEqual(new Set([id]))
+    const query = `SELECT toString(timestamp) AS timestamp FROM ${logsTable} WHERE id = {id: UUID}`
+    expect(await select(clickhouse, query, { id })).toEqual([{ timestamp: storedText }])
   })
 })
 
 it('finds the other rows of a frame that has a row with an invalid timestamp or project', async () => {
   const ids = newIds(3)
   const frame = frameOf(ids)
-  await new FrameInserter(clickhouse).insert([frame], randomUUID())
+  await new FrameInserter(clickhouse, unwatched).insert([frame], randomUUID())
   const [row = ''] = rowsOfFrame(frame) ?? []
   const fields = row.split('\t')
   const withField = (i: number, value: string) => fields.with(i, value).with(3, randomUUID()).join('\t')
@@ -155,19 +138,19 @@ it('finds the other rows of a frame that has a row with an invalid timestamp or 
     withField(0, String.raw`\'") -- {x: String} \\`),
     withField(3, '-'.repeat(36)),
   ]
-  const found = await new StoredRows(clickhouse, Date.now).find([compressRows(broken.join('')), frame])
+  const found = await new StoredRows(clickhouse, Date.now, unwatched).find([
+    compressRows(broken.join('')),
+    frame,
+  ])
   expect(found).toEqual(new Set(ids))
 })
 
-it('looks up as many rows with the longest keys as one query holds', async () => {
+it('looks up as many rows with the longest keys as one query holds, with any time and number of digits', async () => {
   const ids = newIds(20_000)
-  const frame = frameOf(
-    ids,
-    () => ({ projectId: 'p'.repeat(63), retentionDays: 30, receivedAtMs: Date.now() }),
-    () => '2026-11-20T22:43:01.123456789Z',
-  )
-  await new FrameInserter(clickhouse).insert([frame], randomUUID())
-  expect((await new StoredRows(clickhouse, Date.now).find([frame])).size).toBe(ids.length)
+  const stamp = { projectId: 'p'.repeat(63), retentionDays: 30, receivedAtMs: Date.now() }
+  const frame = frameOf(ids, () => stamp, anyTimestamp)
+  await new FrameInserter(clickhouse, unwatched).insert([frame], randomUUID())
+  expect((await new StoredRows(clickhouse, Date.now, unwatched).find([frame])).size).toBe(ids.length)
 })
 
 it('reads about one granule per row of a large table with scattered timestamps', async () => {
@@ -180,10 +163,10 @@ it('reads about one granule per row of a large table with scattered timestamps',
     (i) => new Date(receivedAtMs - i * 250_000_000).toISOString(),
   )
   const [row = ''] = rowsOfFrame(frame) ?? []
-  await new FrameInserter(clickhouse).insert([frame], randomUUID())
+  await new FrameInserter(clickhouse, unwatched).insert([frame], randomUUID())
   await fillLogs(clickhouse, ROWS, Date.now(), rowKey(row).expiresOn)
   const total = { readRows: 0 }
-  const found = await new StoredRows(countingReads(clickhouse, total), Date.now).find([frame])
+  const found = await new StoredRows(countingReads(clickhouse, total), Date.now, unwatched).find([frame])
   expect(found).toEqual(new Set(ids))
   expect(total.readRows).toBeGreaterThan(GRANULE_ROWS)
   expect(total.readRows).toBeLessThan((ids.length + 1) * GRANULE_ROWS)

@@ -2,7 +2,9 @@ import { makeRowPrefix, type RequestStamp, shapeRow } from '@sluice/rows'
 import { randomUUID } from 'node:crypto'
 import { inject } from 'vitest'
 import { type ClickHouseClient, connectClickHouse } from '../src/client.ts'
+import type { InsertOnceOptions } from '../src/insert-once.ts'
 import { migrate, migrationsFolder, readMigrations } from '../src/migrate.ts'
+import type { QueryWatcher } from '../src/query-watch.ts'
 
 /** Creates a database with Sluice's tables in the ClickHouse of the tests. */
 export async function openTestDatabase(): Promise<ClickHouseClient> {
@@ -24,10 +26,33 @@ export function makeRow(
   return shaped.row
 }
 
+/** Attempts to insert that wait for nothing. */
+export const insertOptions: InsertOnceOptions = {
+  areTokensAtomic: false,
+  sleep: () => Promise.resolve(),
+  beforeAttempt: () => Promise.resolve(),
+  onTokenWithoutRows: () => undefined,
+}
+
+/** Sends queries without watching them. */
+export const unwatched: QueryWatcher = {
+  run: (_queryId, send) => send({ signal: new AbortController().signal, progressed: () => undefined }),
+  isRunning: async () => false,
+}
+
+/** Runs a query that returns rows. */
+export async function select<Row>(
+  clickhouse: ClickHouseClient,
+  query: string,
+  parameters: Record<string, unknown> = {},
+): Promise<Row[]> {
+  const result = await clickhouse.query({ query, query_params: parameters, format: 'JSONEachRow' })
+  return result.json<Row>()
+}
+
 /** The name of a client's database. */
 export async function databaseOf(clickhouse: ClickHouseClient): Promise<string> {
-  const result = await clickhouse.query({ query: 'SELECT currentDatabase() AS name', format: 'JSONEachRow' })
-  const [row] = await result.json<{ name: string }>()
+  const [row] = await select<{ name: string }>(clickhouse, 'SELECT currentDatabase() AS name')
   return row?.name ?? ''
 }
 
@@ -37,12 +62,8 @@ export async function countRows(
   table: string,
   projectId: string,
 ): Promise<number> {
-  const result = await clickhouse.query({
-    query: `SELECT toUInt32(count()) AS rows FROM ${table} WHERE project_id = {projectId: String}`,
-    query_params: { projectId },
-    format: 'JSONEachRow',
-  })
-  const [row] = await result.json<{ rows: number }>()
+  const query = `SELECT toUInt32(count()) AS rows FROM ${table} WHERE project_id = {projectId: String}`
+  const [row] = await select<{ rows: number }>(clickhouse, query, { projectId })
   return row?.rows ?? -1
 }
 

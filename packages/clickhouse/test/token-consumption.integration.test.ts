@@ -2,12 +2,12 @@ import { eventually } from '@sluice/harness'
 import { compressRows, rowKey } from '@sluice/rows'
 import { randomUUID } from 'node:crypto'
 import { Readable } from 'node:stream'
-import { afterAll, beforeAll, beforeEach, describe, expect, inject, it } from 'vitest'
-import { type ClickHouseClient, connectClickHouse } from '../src/client.ts'
+import { afterAll, beforeEach, describe, expect, inject, it } from 'vitest'
+import { connectClickHouse } from '../src/client.ts'
 import { FrameInserter, RowInserter } from '../src/row-inserter.ts'
 import { StoredRows } from '../src/stored-rows.ts'
 import { insertBlock, logsInsertQuery, logsInsertSettings, logsTable } from '../src/tables.ts'
-import { databaseOf, makeRow, openTestDatabase } from './test-database.ts'
+import { databaseOf, insertOptions, makeRow, openTestDatabase, select, unwatched } from './test-database.ts'
 
 // The splitter of batches relies on what is tested here. It is a property of ClickHouse, not of this project's code.
 
@@ -18,10 +18,17 @@ const LONG_MESSAGE = 'm'.repeat(4 * START_BYTES)
 const ROUNDS = 20
 
 /** The worker that splits the batch. */
-let splitter: ClickHouseClient
+const splitter = await openTestDatabase()
 /** The workers that insert the batch as a whole. */
-let others: ClickHouseClient
-let rowInserter: RowInserter
+const others = connectClickHouse(
+  { ...inject('services').clickhouse, database: await databaseOf(splitter) },
+  { requestTimeoutMs: 20_000, connectionsMax: 4 },
+)
+const rowInserter = new RowInserter({
+  frameInserter: new FrameInserter(splitter, unwatched),
+  storedRows: new StoredRows(splitter, Date.now, unwatched),
+  ...insertOptions,
+})
 
 /** Rows of two days of expiry, and therefore of two partitions, in turn. */
 let batch: readonly string[]
@@ -29,23 +36,9 @@ let partitions: readonly [readonly string[], readonly string[]]
 let projectId: string
 let token: string
 
-beforeAll(async () => {
-  splitter = await openTestDatabase()
-  const access = { ...inject('services').clickhouse, database: await databaseOf(splitter) }
-  others = connectClickHouse(access, { requestTimeoutMs: 20_000, connectionsMax: 4 })
-  rowInserter = new RowInserter({
-    frameInserter: new FrameInserter(splitter),
-    storedRows: new StoredRows(splitter, Date.now),
-    areTokensAtomic: false,
-    sleep: () => Promise.resolve(),
-    beforeAttempt: () => Promise.resolve(),
-    onTokenWithoutRows: () => undefined,
-  })
-})
-
 afterAll(async () => {
-  await splitter?.close()
-  await others?.close()
+  await splitter.close()
+  await others.close()
 })
 
 beforeEach(makeBatch)
@@ -66,7 +59,7 @@ function makeBatch(): void {
 
 /** Inserts the whole batch. Each insert has another query id: on a cluster, servers do not know the queries of each other. */
 const insertBatch = (): Promise<void> =>
-  new FrameInserter(others).insert([compressRows(batch.join(''))], token, randomUUID())
+  new FrameInserter(others, unwatched).insert([compressRows(batch.join(''))], token, randomUUID())
 
 /** Consumes the token with one row. */
 const consume = (row: string | undefined): Promise<'stored'> =>
@@ -77,12 +70,8 @@ const idsOf = (rows: readonly (string | undefined)[]): string[] =>
   rows.map((row) => rowKey(row ?? '').id).toSorted()
 
 async function storedIds(): Promise<string[]> {
-  const result = await splitter.query({
-    query: `SELECT toString(id) AS id FROM ${logsTable} WHERE project_id = {projectId: String}`,
-    query_params: { projectId },
-    format: 'JSONEachRow',
-  })
-  return (await result.json<{ id: string }>()).map(({ id }) => id).toSorted()
+  const query = `SELECT toString(id) AS id FROM ${logsTable} WHERE project_id = {projectId: String}`
+  return (await select<{ id: string }>(splitter, query, { projectId })).map(({ id }) => id).toSorted()
 }
 
 interface RunningInsert {
@@ -128,12 +117,8 @@ async function start(rows: readonly string[]): Promise<RunningInsert> {
 }
 
 async function isRunning(queryId: string): Promise<boolean> {
-  const result = await splitter.query({
-    query: 'SELECT 1 FROM system.processes WHERE query_id = {queryId: String}',
-    query_params: { queryId },
-    format: 'JSONEachRow',
-  })
-  return (await result.json()).length > 0
+  const query = 'SELECT 1 FROM system.processes WHERE query_id = {queryId: String}'
+  return (await select(splitter, query, { queryId })).length > 0
 }
 
 it('stores a batch whose insert is held, if its token is not consumed', async () => {

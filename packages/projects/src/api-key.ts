@@ -4,7 +4,7 @@ import { crc32 } from 'node:zlib'
 /**
  * An API key is `slk_`, 32 random bytes in base62 (43 digits), and the CRC-32 of everything before it in base62 (6 digits; the
  * first is at most 4). The checksum rejects mistyped keys without a lookup, and lets secret scanners distinguish a key from other
- * text. The expression is documented for secret scanners: keys of another form need another prefix.
+ * strings. The expression is documented for secret scanners: keys of another form need another prefix.
  */
 export const API_KEY = /slk_[0-9A-Za-z]{43}[0-4][0-9A-Za-z]{5}/
 const WHOLE_KEY = new RegExp(`^${API_KEY.source}$`)
@@ -20,9 +20,9 @@ export function generateApiKey(secret: Uint8Array = randomBytes(SECRET_BYTES)): 
   return body + checksum(body)
 }
 
-/** Whether a text has the form of a key and the right checksum. */
-export function isWellFormedApiKey(text: string): boolean {
-  return WHOLE_KEY.test(text) && checksum(text.slice(0, -CHECKSUM_DIGITS)) === text.slice(-CHECKSUM_DIGITS)
+/** Whether a string has the form of a key and the right checksum. */
+export function isWellFormedApiKey(value: string): boolean {
+  return WHOLE_KEY.test(value) && checksum(value.slice(0, -CHECKSUM_DIGITS)) === value.slice(-CHECKSUM_DIGITS)
 }
 
 /** SHA-256 in hexadecimal: the only form of a key that is stored. A key has 256 random bits, so a fast hash is enough. */
@@ -35,9 +35,9 @@ function checksum(body: string): string {
 }
 
 function base62(value: bigint, digits: number): string {
-  let text = ''
-  for (let rest = value; rest > 0n; rest /= 62n) text = DIGITS.charAt(Number(rest % 62n)) + text
-  return text.padStart(digits, '0')
+  let result = ''
+  for (let rest = value; rest > 0n; rest /= 62n) result = DIGITS.charAt(Number(rest % 62n)) + result
+  return result.padStart(digits, '0')
 }
 
 /** What a key permits. */
@@ -47,7 +47,7 @@ export const scopeNames: readonly Scope[] = ['ingest', 'read']
 /** A name is one cell of a table on a terminal. */
 const NAME_CHARACTERS_MAX = 200
 
-/** The stored record of an API key. Times are ISO 8601 in UTC with milliseconds, so they sort as text. */
+/** The stored record of an API key. Times are ISO 8601 in UTC with milliseconds, so they sort as strings. */
 export interface ApiKeyRecord {
   /** Identifies the key to operators. It reveals nothing about the secret. */
   readonly id: string
@@ -107,34 +107,20 @@ export function keyToHash({ scopes, ...record }: ApiKeyRecord): Record<string, s
 }
 
 /** @param fields of a Redis hash; empty when there is no such key */
-export function keyFromHash(fields: Record<string, string>): ApiKeyRecord | undefined {
-  const {
+export function keyFromHash(fields: Readonly<Record<string, string>>): ApiKeyRecord | undefined {
+  const { id, projectId, name = '', scopes = '', createdAt = '', expiresAt, revokedAt, ...others } = fields
+  if (id === undefined || projectId === undefined) return undefined
+  const { replacedBy, deletedAt, lastUsedAt } = others
+  return {
     id,
     projectId,
-    name = '',
-    createdAt = '',
+    name,
+    scopes: scopes.split(' ').flatMap((each) => scopeNames.find((scope) => scope === each) ?? []),
+    createdAt,
     expiresAt,
     revokedAt,
     replacedBy,
     deletedAt,
     lastUsedAt,
-  } = fields
-  if (id === undefined || projectId === undefined) return undefined
-  const scopes = (fields['scopes'] ?? '').split(' ').filter(isScope)
-  return {
-    id,
-    projectId,
-    name,
-    scopes,
-    createdAt,
-    expiresAt,
-    revokedAt,
-    ...(replacedBy === undefined ? {} : { replacedBy }),
-    ...(deletedAt === undefined ? {} : { deletedAt }),
-    ...(lastUsedAt === undefined ? {} : { lastUsedAt }),
   }
-}
-
-function isScope(text: string): text is Scope {
-  return scopeNames.some((scope) => scope === text)
 }

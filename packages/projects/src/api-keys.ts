@@ -17,7 +17,7 @@ const KEY_USES_PER_SCRIPT_MAX = 1_000
 /**
  * The API keys in Redis. Every change is one Lua script.
  *
- * A key is looked up by the SHA-256 of the text that a client sent. This comparison does not need constant time: an
+ * A key is looked up by the SHA-256 of what a client sent. This comparison does not need constant time: an
  * attacker who measures it learns at most how long a prefix of a hash matches a stored hash. To find a key whose hash
  * matches more, the attacker must try as many keys as without that knowledge.
  */

@@ -106,7 +106,7 @@ export class Projects {
 
   /**
    * Stores a project and its keys as they were when the backup was made, also if its id is reserved because it was deleted. A key that was
-   * revoked or rotated since then stays revoked or replaced, and one that was created since then stays deleted.
+   * revoked or rotated since then stays revoked or replaced, and a key that was created since then stays deleted.
    *
    * @returns false if the project exists; then nothing is changed
    * @throws RegistryError when one of the keys belongs to another project, which may be deleted; then nothing is changed
@@ -182,7 +182,7 @@ export class Projects {
     return project
   }
 
-  /** @param set names and values of fields, in turn */
+  /** @param set names and values of fields, alternating */
   async #change(
     id: string,
     set: readonly (string | number)[],

@@ -14,16 +14,16 @@ const VERSION = 1
 const KEY_HASH = /^[0-9a-f]{64}$/
 const ISO_TIME = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/
 
-/** @returns the text of a backup, in JSON */
+/** @returns a backup, in JSON */
 export function writeBackup(projects: readonly ProjectBackup[]): string {
   return `${JSON.stringify({ format: FORMAT, version: VERSION, projects }, null, 2)}\n`
 }
 
-/** @throws RegistryError with the place and the reason if the text is not a backup */
-export function readBackup(text: string): ProjectBackup[] {
+/** @throws RegistryError with the place and the reason if it is not a backup */
+export function readBackup(json: string): ProjectBackup[] {
   let backup: unknown
   try {
-    backup = JSON.parse(text)
+    backup = JSON.parse(json)
   } catch (error) {
     throw new RegistryError(`the backup is not valid JSON: ${(error as Error).message}`, { cause: error })
   }
@@ -79,12 +79,11 @@ function readLimits(value: unknown, place: string): ProjectLimits {
 
 function readKey(value: unknown, place: string): KeyBackup {
   const fields = objectAt(value, place)
-  const { id, name } = fields
+  const { id, name, replacedBy } = fields
   const hash = textAt(fields['hash'], `${place}.hash`, KEY_HASH, '64 hexadecimal digits')
   const optionalTime = (field: string): string | undefined =>
     fields[field] === undefined ? undefined : timeAt(fields[field], `${place}.${field}`)
-  const [replacedBy, lastUsedAt] = [fields['replacedBy'], optionalTime('lastUsedAt')]
-  if (typeof name !== 'string') throw invalid(`${place}.name`, 'a text')
+  if (typeof name !== 'string') throw invalid(`${place}.name`, 'a string')
   const scopes = arrayAt(fields['scopes'], `${place}.scopes`).map((scope) =>
     scopeAt(scope, `${place}.scopes`),
   )
@@ -99,10 +98,11 @@ function readKey(value: unknown, place: string): KeyBackup {
     createdAt: timeAt(fields['createdAt'], `${place}.createdAt`),
     expiresAt: optionalTime('expiresAt'),
     revokedAt: optionalTime('revokedAt'),
-    ...(replacedBy === undefined
-      ? {}
-      : { replacedBy: textAt(replacedBy, `${place}.replacedBy`, KEY_ID, 'the id of a key') }),
-    ...(lastUsedAt === undefined ? {} : { lastUsedAt }),
+    replacedBy:
+      replacedBy === undefined
+        ? undefined
+        : textAt(replacedBy, `${place}.replacedBy`, KEY_ID, 'the id of a key'),
+    lastUsedAt: optionalTime('lastUsedAt'),
   }
 }
 

@@ -1,34 +1,26 @@
-import type { DurableRedis, RedisConnection } from '@sluice/runtime'
+import type { RedisConnection } from '@sluice/runtime'
 
 /** The registry rejected an operation. The message is meant for the operator who requested it. */
 export class RegistryError extends Error {
   override name = 'RegistryError'
 }
 
-/** What projects and keys share: the connection to Redis, the clock and the names of the Redis keys. */
-export class RegistryStore {
+/** What projects and keys share. */
+export interface RegistryStore {
   readonly redis: RedisConnection
-  readonly #durable: DurableRedis
   /** Wall clock, ms since 1970. */
   readonly now: () => number
-  readonly names: RegistryNames
-
-  constructor(redis: RedisConnection, prefix: string, now: () => number, durable: DurableRedis) {
-    this.redis = redis
-    this.#durable = durable
-    this.now = now
-    this.names = registryNames(prefix)
-  }
-
+  readonly names: ReturnType<typeof registryNames>
   /** Runs one of the scripts in `scripts.ts`. */
-  run(script: string, keys: readonly string[], args: readonly (string | number)[]): Promise<unknown> {
-    return this.#durable.script(script)(keys, args)
-  }
+  readonly run: (
+    script: string,
+    keys: readonly string[],
+    args: readonly (string | number)[],
+  ) => Promise<unknown>
 }
 
-export type RegistryNames = ReturnType<typeof registryNames>
-
-function registryNames(prefix: string) {
+/** The names of the registry's keys in Redis. */
+export function registryNames(prefix: string) {
   const project = (id: string): string => `${prefix}:project:${id}`
   return {
     /** Channel: the id of each project and the hash of each key that changes. */

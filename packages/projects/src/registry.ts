@@ -1,7 +1,7 @@
 import { type DurableRedis, plainRedis, type RedisConnection } from '@sluice/runtime'
 import { ApiKeys } from './api-keys.ts'
 import { Projects } from './projects.ts'
-import { RegistryStore } from './registry-store.ts'
+import { registryNames, type RegistryStore } from './registry-store.ts'
 
 /** Projects and API keys in Redis. */
 export class Registry {
@@ -20,9 +20,15 @@ export class Registry {
     now: () => number = Date.now,
     durable: DurableRedis = plainRedis(redis),
   ) {
-    const store = new RegistryStore(redis, prefix, now, durable)
+    const names = registryNames(prefix)
+    const store: RegistryStore = {
+      redis,
+      now,
+      names,
+      run: (script, keys, args) => durable.script(script)(keys, args),
+    }
     this.projects = new Projects(store)
     this.keys = new ApiKeys(store)
-    this.changesChannel = store.names.changesChannel
+    this.changesChannel = names.changesChannel
   }
 }

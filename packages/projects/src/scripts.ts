@@ -37,7 +37,7 @@ return 1`
 /**
  * KEYS: the project, the set of projects, the project's tombstone, the set of its keys, the key ids.
  * ARGV: id, deletion time in ms, retention in days for a record without one, days to keep beyond the retention, Redis key
- * of an API key's record without the hash, channel, deletion time as text.
+ * of an API key's record without the hash, channel, deletion time in ISO 8601.
  *
  * Each key is marked: if the project is imported later, only the keys of the backup become active again.
  *
@@ -71,7 +71,7 @@ return tonumber(keptUntilMs)`
  * does not.
  *
  * @returns 1; 0 when the project exists; the id of a key of another project, and the id of that project. All records are read before
- *   the first write: while the slot of a cluster moves, a read of one that is not on the node aborts the script
+ *   the first write: while the slot of a cluster moves, reading a record that is not on the node aborts the script
  */
 export const IMPORT_PROJECT = `
 if redis.call('EXISTS', KEYS[1]) == 1 then return 0 end

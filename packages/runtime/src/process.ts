@@ -26,7 +26,7 @@ export async function runProcess(options: {
   const { logger, deadlineMs } = options
   const exit = (code: number): never => {
     logger.reportRepeated()
-    return process.exit(code)
+    return exitAtOnce(code)
   }
   const fail = (error: unknown): void => {
     logFailure(logger, error)
@@ -43,7 +43,7 @@ export async function runProcess(options: {
     logger.reportRepeated()
     logger.info('stopped')
     await flushed(process.stdout, FLUSH_DEADLINE_MS)
-    process.exit(0)
+    exitAtOnce(0)
   }
   const onSignal = (signal: NodeJS.Signals): void => {
     if (stopping) {
@@ -81,4 +81,18 @@ function logFailure(logger: Logger, error: unknown): void {
   else if (error instanceof Error && 'syscall' in error && error.syscall === 'listen')
     logger.fatal(`invalid settings: ${error.message}: choose another address or port`)
   else logger.fatal({ err: error }, 'stopped by an unexpected error')
+}
+
+/** Jobs of Node's thread pool that may take any time: a name server may be silent, and a file may be a pipe. */
+const SLOW_JOB = /^(FSReq|GetAddrInfoReq|GetNameInfoReq)/
+
+/**
+ * Exits even while a thread of Node's pool is blocked. `process.exit` waits for these threads: during an outage, a process looks up the
+ * name of Redis again and again, and a silent name server would delay its exit beyond any deadline. Replacing the program of the process
+ * does not wait for them.
+ */
+function exitAtOnce(code: number): never {
+  if (process.getActiveResourcesInfo().some((resource) => SLOW_JOB.test(resource)))
+    process.execve?.(process.execPath, [process.execPath, '--eval', `process.exit(${code})`], {})
+  return process.exit(code)
 }

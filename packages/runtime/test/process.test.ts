@@ -97,13 +97,19 @@ describe('SIGTERM', () => {
     child.kill('SIGTERM')
     expect(await exitOf(child)).toBe(0)
   })
+
+  it('stops a process although a thread of the pool is blocked', async () => {
+    const child = await start({ modes: ['blocked-thread'] })
+    child.kill('SIGTERM')
+    expect(await exitOf(child)).toBe(0)
+  })
 })
 
 describe('the deadline', () => {
   it.each(['reads', 'has exited'])(
     'ends a process that does not stop, if the reader of its log %s',
     async (reader) => {
-      const child = await start({ modes: ['never-stops'] })
+      const child = await start({ modes: ['never-stops', 'blocked-thread'] })
       if (reader === 'has exited') child.stdout?.destroy()
       const startedAtMs = performance.now()
       child.kill('SIGTERM')
@@ -123,7 +129,7 @@ describe('a promise that rejects without a handler', () => {
 
 describe('a second SIGTERM', () => {
   it('ends a process at once', async () => {
-    const child = await start({ modes: ['never-stops'], deadlineMs: 600_000 })
+    const child = await start({ modes: ['never-stops', 'blocked-thread'], deadlineMs: 600_000 })
     child.stdout?.destroy()
     child.kill('SIGTERM')
     await delay(BETWEEN_SIGNALS_MS)

@@ -1,7 +1,7 @@
 import { createLogger, type Logger, Semaphore } from '@sluice/runtime'
 import { type MockInstance, vi } from 'vitest'
 import { BatchDelivery, type BatchDeliveryDependencies } from '../../src/batch-delivery.ts'
-import type { Recovery, Stage } from '../../src/batch.ts'
+import { batchIdOf, type Recovery, type Stage } from '../../src/batch.ts'
 import { Retrier } from '../../src/retrier.ts'
 import { WorkerEvents } from '../../src/worker-events.ts'
 import { TestClock } from './test-clock.ts'
@@ -28,7 +28,7 @@ export const outcomes = {
   suspended: (stage: OpenStage): Stage => ({ at: 'suspended', recovery: recoveryIn(stage) }),
   /** ClickHouse rejects a new batch, or another worker has split a stored one. */
   recovering: (stage: OpenStage): Stage => {
-    const batchId = idOf(stage)
+    const batchId = batchIdOf(stage)
     const earlier = { unsettledUntilMs: 0, suspension: undefined }
     return { at: 'recovering', recovery: { batchId, chunkIds: [], isRejected: true, lastRepair: 0, earlier } }
   },
@@ -81,7 +81,7 @@ export class DeliveryFixture {
 
   /** The steps that were made, as `BATCH STAGE`. */
   get stepsMade(): string[] {
-    return this.stages.map((stage) => `${idOf(stage)} ${stage.at}`)
+    return this.stages.map((stage) => `${batchIdOf(stage)} ${stage.at}`)
   }
 
   #dependencies(): BatchDeliveryDependencies {
@@ -119,7 +119,7 @@ export class DeliveryFixture {
       stages: {
         step: async (stage) => {
           this.stages.push(stage)
-          const outcome = this.steps.get(`${idOf(stage)} ${stage.at}`)?.shift() ?? usual
+          const outcome = this.steps.get(`${batchIdOf(stage)} ${stage.at}`)?.shift() ?? usual
           return outcome(stage)
         },
         recoveryOf: (batchId, chunkIds) => ({
@@ -162,14 +162,9 @@ export class DeliveryFixture {
 /** The stages of a batch whose inserts succeed. */
 function usual(stage: OpenStage): Stage {
   if (stage.at === 'stored') return { at: 'done' }
-  if ('batch' in stage) return { at: 'stored', stored: { id: idOf(stage), members: [] }, repair: 0 }
+  if ('batch' in stage) return { at: 'stored', stored: { id: batchIdOf(stage), members: [] }, repair: 0 }
   const { recovery } = stage
   return { at: 'loaded', recovery, batch: { id: recovery.batchId, chunks: [], splits: new Set(), repair: 1 } }
-}
-
-function idOf(stage: OpenStage): string {
-  if ('recovery' in stage) return stage.recovery.batchId
-  return stage.at === 'stored' ? stage.stored.id : stage.batch.id
 }
 
 function recoveryIn(stage: OpenStage): Recovery {

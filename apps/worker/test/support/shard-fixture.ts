@@ -35,7 +35,7 @@ export class ShardFixture {
   /** Called during each delivery. */
   whileDelivering: (chunks: readonly HeldChunk[]) => Promise<void> = () => Promise.resolve()
   /** Errors of the next requests. Others succeed. */
-  readonly errors = new Map<'requeue' | 'yield turn' | 'insert nothing', Error>()
+  readonly errors = new Map<'requeue' | 'insert nothing', Error>()
   fetchMax = Number.POSITIVE_INFINITY
   readonly room = { chunks: 100, bytes: 100 }
   readonly held = { chunks: 0, bytes: 0 }
@@ -139,7 +139,7 @@ export class ShardFixture {
     return taken.resolve
   }
 
-  #request(name: 'requeue' | 'yield turn' | 'insert nothing', details = ''): void {
+  #request(name: 'requeue' | 'insert nothing', details = ''): void {
     this.calls.push(`${name}${details}`)
     const error = this.errors.get(name)
     if (error !== undefined) throw error

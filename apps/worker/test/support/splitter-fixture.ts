@@ -60,7 +60,7 @@ export class SplitterFixture {
     const logger = createLogger('test', 'silent')
     this.errors = vi.spyOn(logger, 'error')
     const events = this.#events
-    this.health = new InsertHealth(clock, workerLimits, events)
+    this.health = new InsertHealth(clock, events)
     const time = {
       get nowMs() {
         return clock.nowMs()
@@ -87,6 +87,7 @@ export class SplitterFixture {
       checkClock: () => Promise.resolve(),
       storedRows: { find: () => Promise.reject(new Error('not used')) },
       frameInserter: {
+        isRunning: async () => false,
         insert: async (frames, token) => {
           const ids = idsOf(frames)
           calls.push(`insert ${token}: ${ids.join(' ')}`)

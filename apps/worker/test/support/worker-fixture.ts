@@ -156,6 +156,7 @@ export class WorkerFixture {
       checkClock: unused,
       storedRows: { find: unused },
       frameInserter: {
+        isRunning: unused,
         insert: async (_frames, token) => {
           calls.push(`insert ${token}`)
           await this.insert(token)
@@ -174,7 +175,7 @@ export class WorkerFixture {
       config,
       rowInserter: { prepare, prepareSingle: unused, consumeToken: unused, findStored: unused },
       deadLetters: { prepare: unused },
-      health: new InsertHealth(clock, workerLimits, events),
+      health: new InsertHealth(clock, events),
       insertNothing: () => frameInserter.insert([], 'nothing'),
       insertSlots: this.insertSlots,
       repairPermits: new Semaphore(2, signal),

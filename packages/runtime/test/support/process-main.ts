@@ -1,4 +1,5 @@
 // A process for the tests of runProcess: `process-main.ts MODE…`. It writes to standard error when it has started.
+import { read } from 'node:fs'
 import { createLogger } from '../../src/logger.ts'
 import { readSettingsOrExit, runProcess } from '../../src/process.ts'
 import { readSettings, SettingsError } from '../../src/settings.ts'
@@ -15,6 +16,8 @@ await runProcess({
   deadlineMs: config.DEADLINE_MS,
   start: async () => {
     if (modes.has('invalid')) throw new SettingsError('invalid settings: TEST is invalid')
+    // Standard input is a pipe without data: the read blocks a thread of Node's pool.
+    if (modes.has('blocked-thread')) read(0, Buffer.alloc(1), 0, 1, null, () => undefined)
     const running = setInterval(() => undefined, 60_000)
     if (modes.has('repeats')) for (let i = 0; i < 20; i++) logger.warn({ i }, 'not connected')
     if (modes.has('rejects')) void Promise.reject(new Error('no progress'))
