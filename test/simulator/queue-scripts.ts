@@ -15,13 +15,7 @@ import { decodeChunk, readJobData } from '../../packages/queue/src/chunk.ts'
 import { HeldJobs, JobLocks } from '../../packages/queue/src/held-jobs.ts'
 import { JobFetcher } from '../../packages/queue/src/job-fetch.ts'
 import { JobMover } from '../../packages/queue/src/job-moves.ts'
-import {
-  addArguments,
-  type AddScript,
-  ADD_RECORDED,
-  noRecords,
-  sendAdd,
-} from '../../packages/queue/src/recorded-add.ts'
+import { ADD_RECORDED, type AddScript, prepareAdd } from '../../packages/queue/src/recorded-add.ts'
 import { readRowTotals } from '../../packages/queue/src/queue-names.ts'
 import { ConsumerFixture, WAIT_MS } from '../../packages/queue/test/support/consumer-fixture.ts'
 import { SimulatedRedis } from './simulated-redis.ts'
@@ -178,9 +172,9 @@ export class RealScripts implements QueueScripts {
 
   async add(chunkId: string, chunk: Chunk, withinMs: number): Promise<'added' | 'late'> {
     const { redis, names } = this.#fixture
-    const args = await addArguments(this.#queue, names, { chunkId, chunk, ...noRecords })
+    const send = await prepareAdd(this.#addScript, this.#queue, names, { chunkId, chunk })
     const [seconds = 0] = await redis.time()
-    const { isLate } = await sendAdd(this.#addScript, args, seconds * 1_000 + withinMs)
+    const { isLate } = await send(seconds * 1_000 + withinMs)
     return isLate ? 'late' : 'added'
   }
 
@@ -190,8 +184,8 @@ export class RealScripts implements QueueScripts {
     this.#fetchers.set(workerId, fetcher)
     const { isMine, jobs, hasMore } = await fetcher.fetch(count, isBusy)
     if (!isMine) return 'taken'
-    const chunks = jobs.map(({ id, text }) => {
-      const data = readJobData(text)
+    const chunks = jobs.map(({ id, json }) => {
+      const data = readJobData(json)
       if (data.kind !== 'chunk') throw new Error(`the job ${id} is not a chunk but ${data.kind}`)
       return decodeChunk(id, data.chunk)
     })

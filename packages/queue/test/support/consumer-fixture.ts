@@ -7,6 +7,7 @@ import { BatchLedger } from '../../src/batch-ledger.ts'
 import { bullmqQueue } from '../../src/bullmq-internals.ts'
 import { type Chunk, encodeChunk } from '../../src/chunk.ts'
 import { ChunkConsumer, type ChunkConsumerOptions, type Fetch } from '../../src/chunk-consumer.ts'
+import { ChunkQueue } from '../../src/chunk-queue.ts'
 import { FetchMonitor } from '../../src/fetch-monitor.ts'
 import { chunkJobName, type QueueNames, queueNames } from '../../src/queue-names.ts'
 
@@ -36,7 +37,7 @@ export function useTestRedis(): { readonly url: string } {
 
 /** A queue that no other test uses, with its consumers, and what Redis stores of it. All is closed at the end of the test. */
 export class ConsumerFixture {
-  readonly names: QueueNames = queueNames(`test-${randomUUID()}`)
+  readonly names: QueueNames
   readonly redis: RedisConnection
   /** Reads the queue. */
   readonly queue: Queue<Chunk>
@@ -48,7 +49,8 @@ export class ConsumerFixture {
   readonly errors: MockInstance = vi.spyOn(this.#logger, 'error')
 
   /** @param url a Redis. The test adds and reads through a separate connection, so a consumer may use one that fails. */
-  constructor(url: string) {
+  constructor(url: string, names = queueNames(`test-${randomUUID()}`)) {
+    this.names = names
     this.redis = connectRedis(url, { failFast: false })
     this.redis.on('error', () => undefined)
     onTestFinished(() => closeRedis(this.redis))
@@ -61,6 +63,12 @@ export class ConsumerFixture {
     const queue = bullmqQueue(this.redis, names)
     onTestFinished(() => queue.close())
     return queue
+  }
+
+  openChunkQueue(): ChunkQueue {
+    const chunkQueue = new ChunkQueue(this.redis, this.names, this.#logger)
+    onTestFinished(() => chunkQueue.close())
+    return chunkQueue
   }
 
   /** Persists that ranges of a batch are split, in one repair. @returns whether each was persisted */
