@@ -14,23 +14,21 @@ import { chunkJobName, type QueueNames, queueNames } from '../../src/queue-names
 /** A limit for waiting on something that happens within milliseconds on an idle machine. */
 export const WAIT_MS = 10_000
 
-/** Starts a Redis for one test file, because its tests change the configuration of Redis or read its statistics. */
-export async function startTestRedis(): Promise<{ readonly url: string; stop(): Promise<void> }> {
-  const supervisor = await Supervisor.open()
-  const { url } = await startRedis(supervisor)
-  return { url, stop: () => supervisor.stop({ force: true }) }
-}
-
-/** Starts a Redis for the tests of a file, and stops it after them. The URL may be read when the tests run. */
+/**
+ * Starts a Redis for the tests of a file, which change its configuration or read its statistics, and stops it after them. The URL may be
+ * read when the tests run.
+ */
 export function useTestRedis(): { readonly url: string } {
-  let server: Awaited<ReturnType<typeof startTestRedis>>
+  let supervisor: Supervisor
+  let url = ''
   beforeAll(async () => {
-    server = await startTestRedis()
+    supervisor = await Supervisor.open()
+    ;({ url } = await startRedis(supervisor))
   })
-  afterAll(() => server.stop())
+  afterAll(() => supervisor.stop({ force: true }))
   return {
     get url() {
-      return server.url
+      return url
     },
   }
 }
