@@ -8,13 +8,7 @@ import { HeldJobs, JobLocks } from '../../packages/queue/src/held-jobs.ts'
 import { JobFetcher } from '../../packages/queue/src/job-fetch.ts'
 import { JobMover } from '../../packages/queue/src/job-moves.ts'
 import { readRowTotals } from '../../packages/queue/src/queue-names.ts'
-import {
-  addArguments,
-  type AddScript,
-  ADD_RECORDED,
-  noRecords,
-  sendAdd,
-} from '../../packages/queue/src/recorded-add.ts'
+import { ADD_RECORDED, type AddScript, prepareAdd } from '../../packages/queue/src/recorded-add.ts'
 import { ConsumerFixture, WAIT_MS } from '../../packages/queue/test/support/consumer-fixture.ts'
 import { LOCK_MS, SimulatedRedis } from './simulated-redis.ts'
 
@@ -92,8 +86,8 @@ export class RealScripts implements QueueScripts {
   }
 
   async add(chunkId: string, chunk: Chunk, notAfterMs: number) {
-    const args = await addArguments(this.#queue, this.#fixture.names, { chunkId, chunk, ...noRecords })
-    const { isLate } = await sendAdd(this.#addScript, args, notAfterMs)
+    const send = await prepareAdd(this.#addScript, this.#queue, this.#fixture.names, { chunkId, chunk })
+    const { isLate } = await send(notAfterMs)
     if (isLate) throw new Error('the deadline has passed')
   }
 
@@ -103,8 +97,8 @@ export class RealScripts implements QueueScripts {
     this.#fetchers.set(workerId, fetcher)
     const { isMine, jobs, hasMore } = await fetcher.fetch(count, isBusy)
     if (!isMine) return 'taken'
-    const chunks = jobs.map(({ id, text }) => {
-      const data = readJobData(text)
+    const chunks = jobs.map(({ id, json }) => {
+      const data = readJobData(json)
       if (data.kind !== 'chunk') throw new Error(`the job ${id} is not a chunk but ${data.kind}`)
       return decodeChunk(id, data.chunk)
     })

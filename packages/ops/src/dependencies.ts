@@ -77,13 +77,12 @@ export class Dependencies {
   get status(): DependencyStatus[] {
     this.check()
     const nowMs = this.#options.monotonicMs()
-    return [...this.#known].map(([name, { isUp, sinceMs, lastError }]): DependencyStatus => {
-      const state = isUp ? 'up' : 'down'
-      const seconds = Math.floor((nowMs - sinceMs) / 1_000)
-      return lastError === undefined
-        ? { name, state, seconds }
-        : { name, state, seconds, lastError: withoutSecrets(lastError) }
-    })
+    return Array.from(this.#known, ([name, { isUp, sinceMs, lastError }]) => ({
+      name,
+      state: isUp ? 'up' : 'down',
+      seconds: Math.floor((nowMs - sinceMs) / 1_000),
+      ...(lastError === undefined ? {} : { lastError: withoutSecrets(lastError) }),
+    }))
   }
 }
 

@@ -1,9 +1,9 @@
 import {
+  checkRegularly,
   defineScript,
   installationNames,
   type Logger,
   parseObject,
-  PeriodicTask,
   permitWrites,
   type Readiness,
   readClock,
@@ -37,7 +37,7 @@ export interface RecentLag {
   readonly maxS: number
 }
 
-/** What a process reports about its work. An API process has nothing in hand. */
+/** What a process reports about its work. An API process holds no chunks. */
 export interface ProcessWork {
   readonly chunksHeld?: number | undefined
   /** Undefined if no chunk was stored in the last minute. */
@@ -85,14 +85,14 @@ redis.call('HDEL', KEYS[2], ARGV[1])`
 /** KEYS: as in RECORD. ARGV: the TTL in ms. Returns the id, the age in ms and the report of each process, the newest reports last. */
 const READ = `
 ${readClock}
-local answer = {}
+local reply = {}
 local seen = redis.call('ZRANGEBYSCORE', KEYS[1], nowMs - ARGV[1], '+inf', 'WITHSCORES')
 for i = 1, #seen, 2 do
-  answer[#answer + 1] = seen[i]
-  answer[#answer + 1] = string.format('%.0f', nowMs - seen[i + 1])
-  answer[#answer + 1] = redis.call('HGET', KEYS[2], seen[i]) or ''
+  reply[#reply + 1] = seen[i]
+  reply[#reply + 1] = string.format('%.0f', nowMs - seen[i + 1])
+  reply[#reply + 1] = redis.call('HGET', KEYS[2], seen[i]) or ''
 end
-return answer`
+return reply`
 
 export interface HeartbeatOptions {
   readonly redis: RedisConnection
@@ -113,7 +113,7 @@ export interface HeartbeatOptions {
  * Records in Redis that this process exists, and whether it is ready, for `sluice status`. Nothing else depends on it: a report that
  * fails is only in the log at the level `debug`, and the next one follows. Replicas do not have to confirm reports.
  *
- * Stopped → running (a report every five seconds) → stopped (the record is removed, if Redis answers in time).
+ * Stopped → running (a report every five seconds) → stopped (the record is removed, if Redis replies in time).
  */
 export class Heartbeat {
   readonly #options: HeartbeatOptions
@@ -121,7 +121,7 @@ export class Heartbeat {
   readonly #record: RedisScript<number>
   readonly #remove: RedisScript<null>
   readonly #startedMs: number
-  #task: PeriodicTask | undefined
+  #stopBeats: (() => void) | undefined
 
   constructor(options: HeartbeatOptions) {
     this.#options = options
@@ -132,8 +132,7 @@ export class Heartbeat {
   }
 
   start(): void {
-    this.#task = new PeriodicTask(heartbeatLimits.intervalMs, () => this.beat())
-    void this.beat()
+    this.#stopBeats = checkRegularly(this.#options.redis, heartbeatLimits.intervalMs, () => this.beat())
   }
 
   /** Reports once. Never rejects. */
@@ -149,7 +148,7 @@ export class Heartbeat {
 
   /** Removes the record. Never rejects, and waits for Redis no longer than `removalWaitMs`. */
   async stop(): Promise<void> {
-    this.#task?.stop()
+    this.#stopBeats?.()
     const removal = this.#remove(this.#keys, [this.#options.processId])
     await withTimeout(removal, heartbeatLimits.removalWaitMs).catch(() => undefined)
   }

@@ -15,13 +15,13 @@ interface OpsServerOptions {
   readonly port: number
   readonly readiness: () => Readiness
   /** What the process needs, for `/readyz`. Not every failure of one makes the process unready. */
-  readonly dependencies?: () => readonly DependencyStatus[]
+  readonly dependencies: () => readonly DependencyStatus[]
   /** False if only a restart of the process can help. Default: always true. */
   readonly isAlive?: () => boolean
   /** Further JSON documents of the process, by path, for example `/overload`. */
   readonly pages?: ReadonlyMap<string, () => unknown>
   /** The page `/metrics`. */
-  readonly metrics?: Metrics['page']
+  readonly metrics: Metrics['page']
 }
 
 /**
@@ -31,12 +31,11 @@ interface OpsServerOptions {
  */
 export async function startOpsServer(options: OpsServerOptions): Promise<OpsServer> {
   const server = createServer((request, response) => {
-    const { metrics } = options
-    if (request.url === '/metrics' && metrics !== undefined) {
-      void sendMetrics(response, metrics)
+    if (request.url === '/metrics') {
+      void sendMetrics(response, options.metrics)
       return
     }
-    const { status, body } = answer(request.url ?? '/', options)
+    const { status, body } = documentAt(request.url, options)
     response.writeHead(status, { 'content-type': 'application/json' }).end(JSON.stringify(body))
   })
   await new Promise<void>((resolve, reject) => {
@@ -63,14 +62,9 @@ async function sendMetrics(response: ServerResponse, { contentType, text }: Metr
   }
 }
 
-function answer(
-  url: string,
-  {
-    readiness,
-    isAlive = () => true,
-    pages,
-    dependencies,
-  }: Pick<OpsServerOptions, 'readiness' | 'isAlive' | 'pages' | 'dependencies'>,
+function documentAt(
+  url = '/',
+  { readiness, isAlive = () => true, pages, dependencies }: OpsServerOptions,
 ): { status: number; body: unknown } {
   if (url === '/livez')
     return isAlive() ? { status: 200, body: { status: 'ok' } } : { status: 503, body: { status: 'stalled' } }
@@ -78,8 +72,6 @@ function answer(
   if (page !== undefined) return { status: 200, body: page() }
   if (url !== '/readyz') return { status: 404, body: { status: 'not found' } }
   const { ready, reasons } = readiness()
-  const details = dependencies === undefined ? {} : { dependencies: dependencies() }
-  return ready
-    ? { status: 200, body: { status: 'ok', ...details } }
-    : { status: 503, body: { status: 'unavailable', reasons: reasons.map(withoutSecrets), ...details } }
+  const state = ready ? { status: 'ok' } : { status: 'unavailable', reasons: reasons.map(withoutSecrets) }
+  return { status: ready ? 200 : 503, body: { ...state, dependencies: dependencies() } }
 }

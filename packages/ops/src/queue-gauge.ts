@@ -5,7 +5,7 @@ import type { Redis } from 'ioredis'
 
 /** The state of the queues and of Redis. */
 export interface QueueReading {
-  /** Chunks that no worker has in hand, delayed ones included. */
+  /** Chunks that no worker holds, delayed ones included. */
   readonly waiting: number
   /** Chunks that workers have fetched and not completed. */
   readonly inHand: number
@@ -13,7 +13,7 @@ export interface QueueReading {
   readonly oldestAgeS: number
   /** Chunks whose jobs failed. No worker takes them, until an operator does something about them. */
   readonly failed: number
-  /** Used share of Redis' memory, in percent; of several servers, that of the fullest. */
+  /** Used share of Redis' memory, in percent; of several servers, of the fullest one. */
   readonly memoryPercent: number
   readonly shards: readonly ShardReading[]
   readonly servers: readonly ServerMemory[]
@@ -22,7 +22,7 @@ export interface QueueReading {
 /** The state of one shard's queue. */
 export interface ShardReading {
   readonly shard: number
-  /** Chunks that no worker has in hand, without the delayed ones. */
+  /** Chunks that no worker holds, without the delayed ones. */
   readonly waiting: number
   /** Chunks that wait for a worker that knows their format. */
   readonly delayed: number
@@ -71,8 +71,8 @@ const SERVER_KEPT_MS = 60_000
 /**
  * Reads the state of the queues, retired shards included: a script, six commands per shard and one per server. With one shard they take
  * Redis about 30 µs in total, regardless of the size of the queue, and about 1 µs more with each further shard. A shard or a server that
- * does not answer counts with its last reading: its backlog still exists. This needs an earlier answer of it, and at least one other that
- * answers now.
+ * does not reply counts with its last reading: its backlog still exists. This needs an earlier reply of it, and at least one other that
+ * replies now.
  */
 export class QueueGauge {
   readonly #options: QueueGaugeOptions
@@ -87,7 +87,7 @@ export class QueueGauge {
     this.#options = options
   }
 
-  /** @throws when no shard or no server answers in time, or the clock is not known */
+  /** @throws when no shard or no server replies in time, or the clock is not known */
   async read(): Promise<QueueReading> {
     await Promise.all([this.#readQueues(), this.#readServers()])
     const queues = [...this.#shards.values()]
@@ -110,7 +110,7 @@ export class QueueGauge {
 
   async #readQueues(): Promise<void> {
     const { shards } = this.#options
-    // Without an answer, the shards known so far are read. In a cluster, their servers may still answer.
+    // Without a reply, the shards known so far are read. In a cluster, their servers may still reply.
     await shards.refresh().catch(() => undefined)
     await requireOne(
       shards.names.map(async (names) => {
@@ -149,8 +149,8 @@ export class QueueGauge {
   }
 
   /**
-   * The chunks in hand count: a worker that is stuck holds the oldest ones. The age is that of the next chunk to be fetched and of the
-   * one in hand for the longest time. An older chunk that returned to the back of the queue counts when it is next again.
+   * The held chunks count: a stuck worker holds the oldest ones. The age is the higher one of the next chunk to be fetched and of the
+   * chunk held for the longest time. An older chunk that returned to the back of the queue counts when it is next again.
    */
   async #readQueue({ shard, waitKey, activeKey, delayedKey, failedKey }: QueueNames): Promise<ShardReading> {
     const { redis, wallMs } = this.#options

@@ -1,9 +1,9 @@
 import { queuedRows, readRowTotals, type RowTotals, type ShardCount } from '@sluice/queue'
 import {
+  checkRegularly,
   defineScript,
   DELETE_IF_EQUAL,
   type Logger,
-  PeriodicTask,
   permitWrites,
   type RedisConnection,
   type RedisScript,
@@ -48,7 +48,7 @@ export interface QueueReporterOptions {
  * Reads the state of the queues every five seconds, if this process has the lease for it. Otherwise the sum over all processes would be a
  * multiple of the truth.
  *
- * Without the lease (no report) → with it (a report) → without an answer of Redis (the last report, as long as the lease lasts) → without.
+ * Without the lease (no report) → with it (a report) → without a reply of Redis (the last report, as long as the lease lasts) → without.
  */
 export class QueueReporter {
   readonly #options: QueueReporterOptions
@@ -57,7 +57,7 @@ export class QueueReporter {
   /** The last totals of each shard. */
   readonly #totals = new Map<number, RowTotals>()
   readonly #trend: MemoryTrend
-  #task: PeriodicTask | undefined
+  #stopPolls: (() => void) | undefined
   #report: QueueReport | undefined
   #leasedUntilMs = Number.NEGATIVE_INFINITY
   #hasFailed = false
@@ -70,16 +70,15 @@ export class QueueReporter {
   }
 
   start(): void {
-    this.#task = new PeriodicTask(INTERVAL_MS, () => this.poll())
-    void this.poll()
+    this.#stopPolls = checkRegularly(this.#options.redis, INTERVAL_MS, () => this.poll())
   }
 
   /** The lease ends by itself. */
   stop(): void {
-    this.#task?.stop()
+    this.#stopPolls?.()
   }
 
-  /** Undefined if another process reports, or Redis has not answered for as long as the lease lasts. */
+  /** Undefined if another process reports, or Redis has not replied for as long as the lease lasts. */
   get report(): QueueReport | undefined {
     return this.#options.monotonicMs() < this.#leasedUntilMs ? this.#report : undefined
   }
@@ -123,7 +122,7 @@ export class QueueReporter {
     }
   }
 
-  /** As for the gauge, a shard that does not answer counts with its last reading. */
+  /** As for the gauge, a shard that does not reply counts with its last reading. */
   async #read(): Promise<QueueReport> {
     const { gauge, shards, redis } = this.#options
     const { shards: readings, servers } = await gauge.read()
@@ -153,6 +152,7 @@ interface MemorySample {
 /** How fast the memory of each Redis server grows. */
 export class MemoryTrend {
   readonly #monotonicMs: () => number
+  /** Of each server, oldest first. */
   readonly #samples = new Map<string, MemorySample[]>()
 
   constructor(monotonicMs: () => number) {
@@ -166,21 +166,19 @@ export class MemoryTrend {
    */
   headroomS({ server, usedBytes, limitBytes }: ServerMemory): number {
     const atMs = this.#monotonicMs()
-    const samples = (this.#samples.get(server) ?? []).filter((sample) => atMs - sample.atMs <= WINDOW_MS)
-    const [first] = samples
-    const last = samples.at(-1)
-    if (last === undefined || atMs - last.atMs >= SAMPLE_INTERVAL_MS) samples.push({ atMs, usedBytes })
-    this.#samples.set(server, samples)
-    this.#forget(atMs)
-    const grownBytes = first === undefined ? 0 : usedBytes - first.usedBytes
-    if (first === undefined || grownBytes <= 0) return Number.POSITIVE_INFINITY
+    // A server that was replaced never returns.
+    for (const [name, samples] of this.#samples) {
+      const recent = samples.filter((sample) => atMs - sample.atMs <= WINDOW_MS)
+      if (recent.length > 0) this.#samples.set(name, recent)
+      else this.#samples.delete(name)
+    }
+    const samples = this.#samples.get(server) ?? []
+    const [first = { atMs, usedBytes }, last = first] = [samples[0], samples.at(-1)]
+    if (samples.length === 0 || atMs - last.atMs >= SAMPLE_INTERVAL_MS)
+      this.#samples.set(server, [...samples, { atMs, usedBytes }])
+    const grownBytes = usedBytes - first.usedBytes
+    if (grownBytes <= 0) return Number.POSITIVE_INFINITY
     return (Math.max(0, limitBytes - usedBytes) * (atMs - first.atMs)) / grownBytes / 1_000
-  }
-
-  /** A server that was replaced never returns. */
-  #forget(nowMs: number): void {
-    for (const [server, samples] of this.#samples)
-      if (nowMs - (samples.at(-1)?.atMs ?? nowMs) > WINDOW_MS) this.#samples.delete(server)
   }
 }
 
@@ -222,30 +220,28 @@ export function exportQueues(metrics: Metrics, reporter: Pick<QueueReporter, 're
       ]),
     ),
   )
-  const servers = (of: (server: QueueReport['servers'][number]) => number) =>
-    samples((report) => report.servers.map((each) => [[each.memory.server], of(each)]))
-  metrics.gauge(
-    {
-      name: 'sluice_redis_memory_used_bytes',
-      help: 'Memory of Redis that counts against its limit.',
-      labels: ['server'],
-    },
-    servers(({ memory }) => memory.usedBytes),
+  const ofServers = (
+    name: string,
+    help: string,
+    of: (server: QueueReport['servers'][number]) => number,
+  ): void =>
+    metrics.gauge(
+      { name, help, labels: ['server'] },
+      samples(({ servers }) => servers.map((each) => [[each.memory.server], of(each)])),
+    )
+  ofServers(
+    'sluice_redis_memory_used_bytes',
+    'Memory of Redis that counts against its limit.',
+    ({ memory }) => memory.usedBytes,
   )
-  metrics.gauge(
-    {
-      name: 'sluice_redis_memory_limit_bytes',
-      help: 'The limit of the memory of Redis.',
-      labels: ['server'],
-    },
-    servers(({ memory }) => memory.limitBytes),
+  ofServers(
+    'sluice_redis_memory_limit_bytes',
+    'The limit of the memory of Redis.',
+    ({ memory }) => memory.limitBytes,
   )
-  metrics.gauge(
-    {
-      name: 'sluice_redis_memory_headroom_seconds',
-      help: 'Time until the memory of Redis is full, at the rate of the last five minutes.',
-      labels: ['server'],
-    },
-    servers(({ headroomS }) => headroomS),
+  ofServers(
+    'sluice_redis_memory_headroom_seconds',
+    'Time until the memory of Redis is full, at the rate of the last five minutes.',
+    ({ headroomS }) => headroomS,
   )
 }

@@ -1,11 +1,5 @@
 import type { ShardCount } from '@sluice/queue'
-import {
-  installationNames,
-  type ProcessLogger,
-  type Readiness,
-  type RedisConnection,
-  redisServers,
-} from '@sluice/runtime'
+import { installationNames, type ProcessLogger, type Readiness, redisServers } from '@sluice/runtime'
 import type { Dependencies } from './dependencies.ts'
 import { Heartbeat, type HeartbeatOptions } from './heartbeat.ts'
 import type { Metrics } from './metrics.ts'
@@ -24,13 +18,11 @@ export interface ReportingOptions
  */
 export class Reporting {
   readonly gauge: QueueGauge
-  readonly #redis: RedisConnection
   readonly #reporter: QueueReporter
   readonly #heartbeat: Heartbeat
 
   constructor(options: ReportingOptions) {
     const { redis, prefix, metrics } = options
-    this.#redis = redis
     this.gauge = new QueueGauge({ ...options, servers: () => redisServers(redis) })
     this.#reporter = new QueueReporter({
       ...options,
@@ -41,18 +33,13 @@ export class Reporting {
     exportQueues(metrics, this.#reporter)
   }
 
-  /** The queues are read once the connection is ready. Until then each command fails at once, which would be a warning at each start. */
   start(): void {
     this.#heartbeat.start()
-    if (this.#redis.status === 'ready') this.#reporter.start()
-    else this.#redis.once('ready', this.#startReporter)
+    this.#reporter.start()
   }
-
-  readonly #startReporter = (): void => this.#reporter.start()
 
   /** Never rejects, and waits for Redis no longer than `heartbeatLimits.removalWaitMs`. */
   async stop(): Promise<void> {
-    this.#redis.off('ready', this.#startReporter)
     this.#reporter.stop()
     await this.#heartbeat.stop()
   }

@@ -1,15 +1,11 @@
 import { execFile } from 'node:child_process'
+import { once } from 'node:events'
 import { createServer, type Socket } from 'node:net'
 import { fileURLToPath } from 'node:url'
-import { afterEach, describe, expect, it } from 'vitest'
-import { type OpsServer, startOpsServer } from '../src/ops-server.ts'
+import { describe, expect, it, onTestFinished } from 'vitest'
+import { startOpsServer } from '../src/ops-server.ts'
 
 const program = fileURLToPath(new URL('../src/health-check-main.ts', import.meta.url))
-const servers: OpsServer[] = []
-
-afterEach(async () => {
-  await Promise.all(servers.splice(0).map((server) => server.close()))
-})
 
 /** @returns the exit code */
 async function check(port: number, path: string): Promise<number> {
@@ -20,9 +16,14 @@ async function check(port: number, path: string): Promise<number> {
 }
 
 async function startServer(ready: boolean): Promise<number> {
-  const readiness = (): { ready: boolean; reasons: string[] } => ({ ready, reasons: [] })
-  const server = await startOpsServer({ host: '127.0.0.1', port: 0, readiness })
-  servers.push(server)
+  const server = await startOpsServer({
+    host: '127.0.0.1',
+    port: 0,
+    readiness: () => ({ ready, reasons: [] }),
+    dependencies: () => [],
+    metrics: { contentType: 'text/plain', text: async () => '' },
+  })
+  onTestFinished(() => server.close())
   return Number(new URL(server.url).port)
 }
 
@@ -44,13 +45,11 @@ describe("a container's health check", () => {
   it('exits with 1 at its deadline when the process is frozen', async () => {
     const connections: Socket[] = []
     const silent = createServer((connection) => connections.push(connection))
-    await new Promise<void>((resolve) => silent.listen(0, '127.0.0.1', resolve))
-    try {
-      const { port } = silent.address() as { port: number }
-      expect(await check(port, '/livez')).toBe(1)
-    } finally {
+    onTestFinished(() => {
       for (const connection of connections) connection.destroy()
       silent.close()
-    }
-  }, 15_000)
+    })
+    await once(silent.listen(0, '127.0.0.1'), 'listening')
+    expect(await check((silent.address() as { port: number }).port, '/livez')).toBe(1)
+  })
 })

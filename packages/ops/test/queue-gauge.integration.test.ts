@@ -4,7 +4,7 @@ import { expect, inject, it } from 'vitest'
 import { QueueGauge } from '../src/queue-gauge.ts'
 import { ConsumerFixture, fetchIds } from '../../queue/test/support/consumer-fixture.ts'
 
-it('reads how many chunks wait, are in hand and failed, and the age of the oldest one, also if a stuck worker holds it', async () => {
+it('reads how many chunks wait, are held and failed, and the age of the oldest one, also if a stuck worker holds it', async () => {
   const fixture = new ConsumerFixture(inject('services').redisUrl)
   const { redis, names } = fixture
   const nowMs = Date.now()

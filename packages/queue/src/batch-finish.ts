@@ -4,7 +4,7 @@ import { finisherLua, HAS_NO_LOCK } from './bullmq-internals.ts'
 import type { HeldJob, HeldJobs } from './held-jobs.ts'
 import { type QueueNames, totalsField } from './queue-names.ts'
 
-/** Jobs per run of the script. Redis answers no other client meanwhile, for two to three milliseconds. */
+/** Jobs per run of the script. Redis serves no other client meanwhile, for two to three milliseconds. */
 export const FINISHED_PER_RUN_MAX = 64
 /** Lua cannot pass more than about 8,000 arguments to one command. */
 const EXISTS_KEYS_MAX = 1_000
@@ -18,7 +18,7 @@ export interface StoredBatch {
   readonly rows?: StoredBatchRows | undefined
 }
 
-/** How many rows of a batch are in the table of logs, and how many in that of dead letters. */
+/** How many rows of a batch are in the table of logs, and how many in the table of dead letters. */
 export interface StoredBatchRows {
   readonly inserted: number
   readonly deadLettered: number
@@ -87,7 +87,7 @@ export class BatchFinisher {
   readonly #jobs: HeldJobs
   readonly #run: RedisScript<number>
 
-  /** @param jobs the jobs in hand; those that are completed are removed from it */
+  /** @param jobs the held jobs; those that are completed are removed from it */
   constructor(redis: DurableRedis, names: QueueNames, jobs: HeldJobs) {
     this.#names = names
     this.#jobs = jobs
@@ -100,8 +100,8 @@ export class BatchFinisher {
     do {
       const jobs = this.#jobs.of(batch.members)
       const run = jobs.slice(0, FINISHED_PER_RUN_MAX)
-      const part = { isFirst, isLast: run.length === jobs.length, repair }
-      if (!(await this.#jobs.release(run, () => this.#finishRun(batch, run, part)))) return false
+      const part = { isFirst, isLast: run.length === jobs.length }
+      if (!(await this.#jobs.release(run, () => this.#finishRun(batch, repair, run, part)))) return false
       isFirst = false
       // More than one run can complete; or a job was fetched again while its completion was in flight.
     } while (this.#jobs.of(batch.members).length > 0)
@@ -110,11 +110,12 @@ export class BatchFinisher {
 
   async #finishRun(
     { id, members, rows }: StoredBatch,
+    repair: number | undefined,
     jobs: readonly HeldJob[],
-    part: Part,
+    { isFirst, isLast }: { readonly isFirst: boolean; readonly isLast: boolean },
   ): Promise<boolean> {
-    const records = part.isFirst || part.isLast ? members : []
-    const answer = await this.#run(
+    const records = isFirst || isLast ? members : []
+    const result = await this.#run(
       [
         this.#names.batchKey(id),
         this.#names.totalsKey,
@@ -123,9 +124,9 @@ export class BatchFinisher {
       ],
       [
         this.#names.jobKey(''),
-        part.isFirst ? 1 : 0,
-        part.isLast ? 1 : 0,
-        part.repair ?? -1,
+        isFirst ? 1 : 0,
+        isLast ? 1 : 0,
+        repair ?? -1,
         rows?.inserted ?? 0,
         rows?.deadLettered ?? 0,
         jobs.length,
@@ -134,13 +135,6 @@ export class BatchFinisher {
         ...records,
       ],
     )
-    return answer === 1
+    return result === 1
   }
-}
-
-/** Which part of the work on a batch a run does. */
-interface Part {
-  readonly isFirst: boolean
-  readonly isLast: boolean
-  readonly repair: number | undefined
 }

@@ -34,12 +34,12 @@ export const REPAIRS_FIELD = 'repairs'
 
 /**
  * How long the record of a confirmed batch is kept while some of its jobs may not be completed. If its worker crashed before it
- * completed them, only this record tells the next worker that the rows are stored.
+ * completed them, only this record shows the next worker that the rows are stored.
  */
 export const CONFIRMED_TTL_S = 30 * 86_400
 
 /**
- * How long the record is kept after all jobs are completed. An API process that did not receive Redis' answer to an add may
+ * How long the record is kept after all jobs are completed. An API process that did not receive Redis' reply to an add may
  * still add a copy of a chunk. It gives up after two seconds; the rest is a margin for processes that were frozen.
  */
 export const RELEASED_TTL_S = 300
@@ -136,7 +136,7 @@ export class BatchLedger {
   }
 
   /**
-   * Persists a batch with those of the chunks that belong to no batch yet.
+   * Persists a batch with the chunks that belong to no batch yet.
    *
    * @param chunkIds at least one, and at most 3,000: Lua cannot pass more to one command
    * @returns the id of the batch that each chunk belongs to, in the order of the chunks; undefined for a chunk whose job does

@@ -1,4 +1,4 @@
-import type { RedisConnection } from '@sluice/runtime'
+import { defineScript, type RedisConnection, type RedisScript } from '@sluice/runtime'
 import { type IRedisTransaction, Job, Queue } from 'bullmq'
 import { addStandardJob } from 'bullmq/dist/esm/scripts/addStandardJob-9.js'
 import { extendLocks } from 'bullmq/dist/esm/scripts/extendLocks-1.js'
@@ -37,6 +37,16 @@ export function bullmqQueue(
   return queue
 }
 
+/** Prepares a script whose keys are the wait list and `absentKey`, and whose first argument is `base`: the beginning of the queue's keys. */
+export function jobScript<Answer>(
+  redis: RedisConnection,
+  names: QueueNames,
+  lua: string,
+): (...args: Parameters<RedisScript<Answer>>[1]) => Promise<Answer> {
+  const run = defineScript<Answer>(redis, `local base = ARGV[1]\n${lua}`)
+  return (...args) => run([names.waitKey, names.absentKey], [names.jobKey(''), ...args])
+}
+
 /** A script as BullMQ exports it. */
 interface BullmqScript {
   readonly name: string
@@ -62,20 +72,20 @@ function keysOf(script: BullmqScript, ...names: readonly string[]): string {
 
 /**
  * Lua: `newFetcher(base, nowMs, token, lockMs)` returns a function that locks the next job. This function returns the job's id and
- * the text of its data; nil if no job may be fetched. A job that is due by `nowMs` is no longer delayed.
+ * its data; nil if no job may be fetched. A job that is due by `nowMs` is no longer delayed.
  */
 export const fetcherLua = `${embed(moveToActive)}
 local function newFetcher(base, nowMs, token, lockMs)
   local keys = ${keysOf(moveToActive, 'wait', 'active', 'prioritized', 'events', 'stalled', 'limiter', 'delayed', 'paused', 'meta', 'pc', 'marker')}
   local args = {base, nowMs, cmsgpack.pack({token = token, lockDuration = lockMs})}
   return function()
-    local answer = moveToActive(keys, args)
-    local fields = answer[1]
+    local reply = moveToActive(keys, args)
+    local fields = reply[1]
     if type(fields) ~= 'table' then return nil end
     for i = 1, #fields, 2 do
-      if fields[i] == 'data' then return answer[2], fields[i + 1] end
+      if fields[i] == 'data' then return reply[2], fields[i + 1] end
     end
-    return answer[2], ''
+    return reply[2], ''
   end
 end`
 
@@ -91,7 +101,7 @@ export const HAS_NO_LOCK = -2
 /**
  * Lua: `newFinisher(base, nowMs, target)` returns a function that moves an active job to the target, 'completed' or 'failed'.
  * Completed jobs are deleted, failed jobs are kept. The parameters of the function: the job's id, the token of its lock, or '0' if
- * it has none, and, for a failed job, the reason and the JSON text of the stack traces. It returns 0, or a negative number if it
+ * it has none, and, for a failed job, the reason and the stack traces as JSON. It returns 0, or a negative number if it
  * changed nothing.
  */
 export const finisherLua = `${embed(moveToFinished)}

@@ -1,5 +1,6 @@
 import {
   type DurableRedis,
+  listenTo,
   type Logger,
   plainRedis,
   type RedisConnection,
@@ -10,17 +11,17 @@ import { isNotConnectionError } from 'bullmq'
 import { BatchFinisher, type StoredBatch } from './batch-finish.ts'
 import { decodeChunk, type HeldChunk, readJobData } from './chunk.ts'
 import type { FetchMonitor } from './fetch-monitor.ts'
-import { type HeldJob, HeldJobs, JobLocks } from './held-jobs.ts'
-import { type FetchedJob, JobFetcher, type JobFetch } from './job-fetch.ts'
+import { type HeldJob, HeldJobs, JobLocks, type LockedJob } from './held-jobs.ts'
+import { type FetchedJob, JobFetcher } from './job-fetch.ts'
 import { JobMover, type QueueEnd } from './job-moves.ts'
 import type { QueueNames } from './queue-names.ts'
 
 /** A chunk of an unknown version, or with other columns, waits this long for another worker. */
 const UNKNOWN_FORMAT_DELAY_MS = 5_000
-/** A closing worker waits this long for Redis' answer that the turn is free. Without it, the turn is free some seconds later. */
+/** A closing worker waits this long for Redis' reply that the turn is free. Without it, the turn is free some seconds later. */
 const YIELD_TIMEOUT_MS = 1_000
 
-/** Jobs per run of the script. Redis answers no other client meanwhile, for about a millisecond. */
+/** Jobs per run of the script. Redis serves no other client meanwhile, for about a millisecond. */
 const READ_PER_RUN_MAX = 16
 
 /**
@@ -28,9 +29,9 @@ const READ_PER_RUN_MAX = 16
  * has not learned that it was replaced may miss jobs of a batch.
  */
 const READ_JOBS = `
-local texts = {}
-for i = 1, #KEYS do texts[i] = redis.call('HGET', KEYS[i], 'data') end
-return texts`
+local data = {}
+for i = 1, #KEYS do data[i] = redis.call('HGET', KEYS[i], 'data') end
+return data`
 
 export interface ChunkConsumerOptions {
   readonly redis: RedisConnection
@@ -41,14 +42,14 @@ export interface ChunkConsumerOptions {
   readonly workerId: string
   readonly lockDurationMs: number
   readonly logger: Logger
-  /** Learns whether fetches are answered. */
+  /** Learns whether Redis replies to fetches. */
   readonly fetchMonitor: FetchMonitor
 }
 
 export type Fetch =
   | {
       readonly turn: 'mine'
-      /** Locked, and in hand from now on. */
+      /** Locked, and held from now on. */
       readonly chunks: readonly HeldChunk[]
       /** Whether jobs may still be waiting. */
       readonly hasMore: boolean
@@ -58,16 +59,16 @@ export type Fetch =
 
 /**
  * The consumer's side of one shard's queue. It is passive: the caller decides when to fetch, finish and requeue chunks. By itself it
- * only renews the locks of the chunks in hand, and requeues the chunks of workers that died.
+ * only renews the locks of the held chunks, and requeues the chunks of workers that died.
  *
- * A chunk: fetched (locked, in hand) → finished (its batch confirmed, its job completed); or → requeued; or → failed.
+ * A chunk: fetched (locked, held) → finished (its batch confirmed, its job completed); or → requeued; or → failed.
  *
  * Each operation is one Lua script for many chunks, with BullMQ's own scripts inside. With `appendfsync always`, each write makes Redis
- * wait for its disk, and Redis answers no client meanwhile. All chunks of an operation share one wait. The scripts also run while
+ * wait for its disk, and Redis serves no client meanwhile. All chunks of an operation share one wait. The scripts also run while
  * Redis is above its `maxmemory`, so that the queue can be drained.
  *
- * Each operation may be repeated. If Redis rejects it, it throws, and the chunks stay in hand. If the connection is lost, its promise
- * settles when Redis answers again.
+ * Each operation may be repeated. If Redis rejects it, it throws, and the chunks stay held. If the connection is lost, its promise
+ * settles when Redis replies again.
  */
 export class ChunkConsumer {
   readonly #options: ChunkConsumerOptions
@@ -78,9 +79,7 @@ export class ChunkConsumer {
   readonly #locks: JobLocks
   readonly #readJobs: RedisScript<(string | null)[]>
   #closed: Promise<void> | undefined
-  readonly #noteConnectionError = (error: Error): void => {
-    this.#options.fetchMonitor.failed(this.#options.names.queuePrefix, error)
-  }
+  readonly #stopListening: () => void
 
   constructor(options: ChunkConsumerOptions) {
     this.#options = options
@@ -91,13 +90,11 @@ export class ChunkConsumer {
     this.#locks = new JobLocks(options, this.#jobs)
     this.#readJobs = durable.script(READ_JOBS)
     fetchMonitor.started(names.queuePrefix)
-    // The consumers of all shards share a connection. Above ten listeners, Node would warn of a leak.
-    redis.setMaxListeners(redis.getMaxListeners() + 1)
-    redis.on('error', this.#noteConnectionError)
+    this.#stopListening = listenTo(redis, 'error', (error) => fetchMonitor.failed(names.queuePrefix, error))
   }
 
   /**
-   * Fetches the oldest waiting chunks and locks them, unless another worker has the turn. A chunk that is still in hand, because its
+   * Fetches the oldest waiting chunks and locks them, unless another worker has the turn. A chunk that is still held, because its
    * lock had expired, is not returned again.
    *
    * @param count the number of chunks, at most; above 64 it counts as 64. With 0 it only takes or renews the turn
@@ -105,16 +102,23 @@ export class ChunkConsumer {
    * @throws if Redis rejects the fetch
    */
   async fetch(count: number, turn: { readonly isBusy: boolean }): Promise<Fetch> {
-    const { isMine, jobs, hasMore } = await this.#monitored(() => this.#fetcher.fetch(count, turn.isBusy))
-    const chunks = await Promise.all(jobs.map((job) => this.#accept(job)))
-    return isMine
-      ? { turn: 'mine', chunks: chunks.filter((chunk) => chunk !== undefined), hasMore }
-      : { turn: 'taken' }
+    const { names, fetchMonitor, logger } = this.#options
+    try {
+      const { isMine, jobs, hasMore } = await this.#fetcher.fetch(count, turn.isBusy)
+      fetchMonitor.fetched(names.queuePrefix)
+      if (!isMine) return { turn: 'taken' }
+      const chunks = await Promise.all(jobs.map((job) => this.#accept(job)))
+      return { turn: 'mine', chunks: chunks.filter((chunk) => chunk !== undefined), hasMore }
+    } catch (error) {
+      fetchMonitor.failed(names.queuePrefix, error as Error)
+      if (isNotConnectionError(error as Error)) logger.warn({ err: error }, 'fetch rejected')
+      throw error
+    }
   }
 
   /** Lets another worker take the turn at once. Without effect if this worker does not have it. */
-  async yieldTurn(): Promise<void> {
-    await this.#fetcher.yieldTurn()
+  yieldTurn(): Promise<void> {
+    return this.#fetcher.yieldTurn()
   }
 
   /**
@@ -130,43 +134,43 @@ export class ChunkConsumer {
       runs.push(this.#readJobs(keys, []))
     }
     // Together, since each waits for replicas.
-    const texts = (await Promise.all(runs)).flat()
-    const present = texts.filter((text) => text !== null)
-    if (present.length < texts.length) return undefined
-    return present.map((text, index) => {
-      const [id = '', data] = [chunkIds[index], readJobData(text)]
+    const found = (await Promise.all(runs)).flat()
+    const present = found.filter((json) => json !== null)
+    if (present.length < found.length) return undefined
+    return present.map((json, index) => {
+      const [id = '', data] = [chunkIds[index], readJobData(json)]
       if (data.kind !== 'chunk') throw new Error(`the job ${id} is not a chunk but ${data.kind}`)
       return decodeChunk(id, data.chunk)
     })
   }
 
   /**
-   * Persists that ClickHouse has stored the batch, completes those of its jobs that are in hand, and releases the records of the batch
-   * when no job of it is left. Afterwards none of its chunks is in hand. A chunk that another worker has locked meanwhile is left to
+   * Persists that ClickHouse has stored the batch, completes those of its jobs that are held, and releases the records of the batch
+   * when no job of it is left. Afterwards none of its chunks is held. A chunk that another worker has locked meanwhile is left to
    * that worker.
    *
    * @param repair the number of the repair that has stored the batch; 0 for its first insert; undefined if it is known to be confirmed
    * @returns false if another repair has begun; then nothing is changed, and the batch must be read again
-   * @throws if Redis rejects it; then the chunks that are not completed stay in hand
+   * @throws if Redis rejects it; then the chunks that are not completed stay held
    */
-  async finish(batch: StoredBatch, repair: number | undefined): Promise<boolean> {
+  finish(batch: StoredBatch, repair: number | undefined): Promise<boolean> {
     return this.#finisher.finish(batch, repair)
   }
 
   /**
-   * Returns chunks in hand to the queue, in their order.
+   * Returns held chunks to the queue, in their order.
    *
    * @param end 'front': they are the next ones to be fetched; 'back': behind all waiting chunks
-   * @throws if Redis rejects it; then the chunks stay in hand
+   * @throws if Redis rejects it; then the chunks stay held
    */
   async requeue(chunkIds: readonly string[], end: QueueEnd): Promise<void> {
     await this.#releaseAll(chunkIds, (jobs) => this.#mover.requeue(jobs, end))
   }
 
   /**
-   * Moves a chunk in hand to the failed jobs, with its data. It stays there until an operator handles it.
+   * Moves a held chunk to the failed jobs, with its data. It stays there until an operator handles it.
    *
-   * @throws if Redis rejects it; then the chunk stays in hand
+   * @throws if Redis rejects it; then the chunk stays held
    */
   async fail(chunkId: string, error: Error): Promise<void> {
     await this.#releaseAll([chunkId], async (jobs) => {
@@ -174,12 +178,12 @@ export class ChunkConsumer {
     })
   }
 
-  /** Drops chunks in hand whose jobs do not exist any more. */
+  /** Drops held chunks whose jobs do not exist any more. */
   forget(chunkIds: readonly string[]): void {
     this.#jobs.forget(chunkIds)
   }
 
-  /** The size of the chunks in hand, in bytes of base64. */
+  /** The size of the held chunks, in bytes of base64. */
   get heldBytes(): number {
     return this.#jobs.bytes
   }
@@ -189,40 +193,25 @@ export class ChunkConsumer {
   }
 
   /**
-   * Stops the renewal of locks and the stalled check, and yields the turn if Redis answers soon. What is still in hand returns to the
+   * Stops the renewal of locks and the stalled check, and yields the turn if Redis replies soon. What is still held returns to the
    * queue when its lock has expired.
    */
   close(): Promise<void> {
-    this.#closed ??= this.#close()
-    return this.#closed
+    return (this.#closed ??= this.#close())
   }
 
   async #close(): Promise<void> {
-    const { redis, names, fetchMonitor } = this.#options
+    const { names, fetchMonitor } = this.#options
     this.#locks.stop()
     fetchMonitor.stopped(names.queuePrefix)
-    redis.off('error', this.#noteConnectionError)
-    redis.setMaxListeners(redis.getMaxListeners() - 1)
-    // Without an answer, or after an error, the turn expires.
+    this.#stopListening()
+    // Without a reply, or after an error, the turn expires.
     await withTimeout(this.yieldTurn(), YIELD_TIMEOUT_MS).catch(() => undefined)
   }
 
-  async #monitored(fetch: () => Promise<JobFetch>): Promise<JobFetch> {
-    const { names, fetchMonitor, logger } = this.#options
-    try {
-      const result = await fetch()
-      fetchMonitor.fetched(names.queuePrefix)
-      return result
-    } catch (error) {
-      fetchMonitor.failed(names.queuePrefix, error as Error)
-      if (isNotConnectionError(error as Error)) logger.warn({ err: error }, 'fetch rejected')
-      throw error
-    }
-  }
-
-  /** @returns undefined if the job is not a new chunk in hand. Never rejects. */
-  async #accept({ id, token, text }: FetchedJob): Promise<HeldChunk | undefined> {
-    const data = readJobData(text)
+  /** @returns undefined if the job is not a new chunk. Never rejects. */
+  async #accept({ id, token, json }: FetchedJob): Promise<HeldChunk | undefined> {
+    const data = readJobData(json)
     if (data.kind === 'chunk') {
       const isNew = this.#jobs.add({ id, token, bytes: data.chunk.frame.length })
       return isNew ? decodeChunk(id, data.chunk) : undefined
@@ -243,16 +232,17 @@ export class ChunkConsumer {
     chunkIds: readonly string[],
     step: (jobs: readonly HeldJob[]) => Promise<unknown>,
   ): Promise<void> {
-    for (let jobs = this.#jobs.of(chunkIds); jobs.length > 0; jobs = this.#jobs.of(chunkIds)) {
-      const released = jobs
-      await this.#jobs.release(released, async () => {
-        await step(released)
+    for (;;) {
+      const jobs = this.#jobs.of(chunkIds)
+      if (jobs.length === 0) return
+      await this.#jobs.release(jobs, async () => {
+        await step(jobs)
         return true
       })
     }
   }
 
-  async #fail(job: Pick<FetchedJob, 'id' | 'token'>, error: Error): Promise<void> {
+  async #fail(job: LockedJob, error: Error): Promise<void> {
     // Otherwise another worker has locked it.
     if (await this.#mover.fail(job, error))
       this.#options.logger.error({ err: error, chunkId: job.id }, 'chunk moved to the failed jobs')

@@ -3,44 +3,33 @@ import {
   backoffMs,
   type DurableRedis,
   type Logger,
+  type MonotonicClock,
   plainRedis,
+  processClock,
   type RedisConnection,
   TimeoutError,
   withTimeout,
 } from '@sluice/runtime'
 import type { Queue } from 'bullmq'
-import { setTimeout as sleep } from 'node:timers/promises'
 import { bullmqQueue } from './bullmq-internals.ts'
 import type { Chunk } from './chunk.ts'
 import type { QueueNames } from './queue-names.ts'
 import {
   type Add,
   ADD_RECORDED,
-  addArguments,
-  type AddAnswer,
-  type AddArguments,
+  type AddReply,
   type AddScript,
-  clockArguments,
   type FoundRecord,
-  noRecords,
+  prepareAdd,
   QueueFullError,
   QueueUnavailableError,
-  sendAdd,
 } from './recorded-add.ts'
 import { shardRecorder } from './shards.ts'
 
 const RETRY: Backoff = { baseMs: 25, maxMs: 250 }
 
-/** The clock of the deadlines, and the wait before a retry. Tests replace them to simulate a suspended process. */
-export interface Timing {
-  readonly monotonicMs: () => number
-  readonly sleep: (ms: number) => Promise<unknown>
-}
-
-const processTiming: Timing = { monotonicMs: () => performance.now(), sleep }
-
 /**
- * A measurement of Redis' clock counts only if its answer arrived within this time. It is also how long after its deadline Redis
+ * A measurement of Redis' clock counts only if its reply arrived within this time. It is also how long after its deadline Redis
  * may store an add at most: see `ChunkQueue.#offset`.
  */
 const ROUND_TRIP_MAX_MS = 2_000
@@ -84,12 +73,12 @@ export class ChunkQueue {
   readonly #stopListening: () => void
   readonly #names: QueueNames
   readonly #logger: Logger
-  readonly #timing: Timing
+  readonly #clock: MonotonicClock
   readonly #onAdd: AddObserver
   #queue: Queue<Chunk> | undefined
   /**
-   * Measured on the current connection, and again by each answer to an add. It is never too small: it assumes that Redis read its
-   * clock when the command was sent. It is too large by at most the time that the answer took.
+   * Measured on the current connection, and again by each reply to an add. It is never too small: it assumes that Redis read its
+   * clock when the command was sent. It is too large by at most the time that the reply took.
    */
   #offset: ClockOffset | undefined
   readonly #recordShards: (count: number) => Promise<number>
@@ -106,22 +95,22 @@ export class ChunkQueue {
     logger: Logger,
     {
       durable = plainRedis(redis),
-      timing = processTiming,
+      clock = processClock,
       onAdd = () => undefined,
-    }: { durable?: DurableRedis; timing?: Timing; onAdd?: AddObserver } = {},
+    }: { durable?: DurableRedis; clock?: MonotonicClock; onAdd?: AddObserver } = {},
   ) {
     this.#onAdd = onAdd
     this.#redis = redis
     this.#names = names
     this.#logger = logger
-    this.#timing = timing
+    this.#clock = clock
     this.#recordShards = shardRecorder(durable, names.shardCountKey)
     this.#addScript = durable.script(ADD_RECORDED)
     this.#stopListening = durable.onClose(this.#forgetConnection)
   }
 
   /**
-   * Resolves when Redis has confirmed the chunk. If the answer to an add is lost, it is retried with the same job id, so the
+   * Resolves when Redis has confirmed the chunk. If the reply to an add is lost, it is retried with the same job id, so the
    * chunk is in the queue once.
    *
    * @param deadlineMs a time on the clock of `performance.now()`
@@ -129,38 +118,31 @@ export class ChunkQueue {
    * @throws QueueUnavailableError when Redis has not confirmed by the deadline
    */
   async add(chunkId: string, chunk: Chunk, deadlineMs: number): Promise<void> {
-    await this.addRecorded(chunkId, chunk, noRecords, deadlineMs)
+    await this.addRecorded(chunkId, chunk, {}, deadlineMs)
   }
 
   /**
    * Adds a chunk together with records: Redis stores all of them or nothing. If any of the records exists already, or has no
-   * room in its quota, nothing is stored. A retry after a lost answer therefore finds its own records: each record's text must be
+   * room in its quota, nothing is stored. A retry after a lost reply therefore finds its own records: each record's value must be
    * unique.
    *
    * @param deadlineMs a time on the clock of `performance.now()`
    * @returns undefined if everything was stored; otherwise what Redis found for each record
    * @throws QueueFullError as `add`
-   * @throws QueueUnavailableError when Redis has not answered by the deadline
+   * @throws QueueUnavailableError when Redis has not replied by the deadline
    */
   async addRecorded(
     chunkId: string,
     chunk: Chunk | undefined,
-    { records, recordLimits }: Pick<Add, 'records' | 'recordLimits'>,
+    records: Pick<Add, 'records' | 'recordLimits'>,
     deadlineMs: number,
   ): Promise<readonly FoundRecord[] | undefined> {
-    const startedMs = this.#timing.monotonicMs()
+    const startedMs = this.#clock.nowMs()
     const observe = (isAdded: boolean): void => {
-      if (chunk !== undefined) this.#onAdd(chunk, this.#timing.monotonicMs() - startedMs, isAdded)
+      if (chunk !== undefined) this.#onAdd(chunk, this.#clock.nowMs() - startedMs, isAdded)
     }
     try {
-      const found = await this.#addUntil({
-        chunkId,
-        chunk,
-        records,
-        recordLimits,
-        deadlineMs,
-        fenceMs: Infinity,
-      })
+      const found = await this.#addUntil({ chunkId, chunk, ...records, deadlineMs, fenceMs: Infinity })
       if (found === undefined) observe(true)
       return found
     } catch (error) {
@@ -170,32 +152,32 @@ export class ChunkQueue {
   }
 
   /** Retries until the deadline. */
-  async #addUntil(add: PendingAdd): Promise<AddAnswer['found']> {
+  async #addUntil(add: PendingAdd): Promise<AddReply['found']> {
     const { deadlineMs } = add
     for (let attempt = 1; ; attempt += 1) {
       try {
-        return await withTimeout(this.#attempt(add), deadlineMs - this.#timing.monotonicMs())
+        return await withTimeout(this.#attempt(add), deadlineMs - this.#clock.nowMs())
       } catch (error) {
         if (isOutOfMemory(error)) throw outOfMemoryError(attempt, error)
         const waitMs = backoffMs(attempt, RETRY, Math.random())
-        if (error instanceof TimeoutError || this.#timing.monotonicMs() + waitMs >= deadlineMs) {
+        if (error instanceof TimeoutError || this.#clock.nowMs() + waitMs >= deadlineMs) {
           throw new QueueUnavailableError('Redis did not confirm the chunk in time', { cause: error })
         }
-        await this.#timing.sleep(waitMs)
+        await this.#clock.sleep(waitMs)
       }
     }
   }
 
-  async #attempt(add: PendingAdd): Promise<AddAnswer['found']> {
+  async #attempt(add: PendingAdd): Promise<AddReply['found']> {
     const queue = this.#usableQueue()
     await queue.waitUntilReady()
     await this.#recordShard()
-    const args = await addArguments(queue, this.#names, add)
+    const send = await prepareAdd(this.#addScript, queue, this.#names, add)
     const offsetMs = this.#freshOffsetMs() ?? (await this.#measureOffset(queue))
-    if (this.#timing.monotonicMs() >= add.deadlineMs) throw new TimeoutError('the deadline has passed')
+    if (this.#clock.nowMs() >= add.deadlineMs) throw new TimeoutError('the deadline has passed')
     const earlierFenceMs = add.fenceMs
     add.fenceMs = Math.min(earlierFenceMs, add.deadlineMs + offsetMs)
-    const { isLate, found } = await this.#send(args, add.fenceMs)
+    const { isLate, found } = await this.#send(send, add.fenceMs)
     if (!isLate) return found
     if (earlierFenceMs !== Infinity) throw new TimeoutError('the deadline has passed by the clock of Redis')
     // Only if Redis' clock was set, or another server has taken over: the next attempt uses the new offset.
@@ -211,30 +193,30 @@ export class ChunkQueue {
 
   #freshOffsetMs(): number | undefined {
     if (this.#offset === undefined) return undefined
-    const ageMs = this.#timing.monotonicMs() - this.#offset.measuredAtMs
+    const ageMs = this.#clock.nowMs() - this.#offset.measuredAtMs
     return ageMs < OFFSET_MAX_AGE_MS ? this.#offset.ms : undefined
   }
 
   async #measureOffset(queue: Queue<Chunk>): Promise<number> {
-    // Any fence in the past.
-    await this.#send(await clockArguments(queue, this.#names), 0)
+    // An add of nothing, with any fence in the past. It reads the clock of the Redis that has the queue, in a cluster too.
+    await this.#send(await prepareAdd(this.#addScript, queue, this.#names, { chunkId: 'none' }), 0)
     const offsetMs = this.#freshOffsetMs()
     if (offsetMs === undefined) throw new Error('Redis answered too slowly to measure its clock')
     return offsetMs
   }
 
-  /** Every answer measures the offset again. */
-  async #send(args: AddArguments, fenceMs: number): Promise<AddAnswer> {
-    const sentAtMs = this.#timing.monotonicMs()
+  /** Every reply measures the offset again. */
+  async #send(send: (fenceMs: number) => Promise<AddReply>, fenceMs: number): Promise<AddReply> {
+    const sentAtMs = this.#clock.nowMs()
     try {
-      const answer = await sendAdd(this.#addScript, args, fenceMs)
-      const answeredAtMs = this.#timing.monotonicMs()
+      const reply = await send(fenceMs)
+      const repliedAtMs = this.#clock.nowMs()
       // A process that was suspended before it sent the command measures an offset that is too large.
       this.#offset =
-        answeredAtMs - sentAtMs > ROUND_TRIP_MAX_MS
+        repliedAtMs - sentAtMs > ROUND_TRIP_MAX_MS
           ? undefined
-          : { ms: answer.redisMs - sentAtMs, measuredAtMs: answeredAtMs }
-      return answer
+          : { ms: reply.redisMs - sentAtMs, measuredAtMs: repliedAtMs }
+      return reply
     } catch (error) {
       // In a cluster, another server may have the queue now.
       this.#offset = undefined
@@ -276,13 +258,13 @@ export class ChunkQueue {
 
 /**
  * Redis rejects the first write of BullMQ's script, so nothing of the chunk is stored. It keeps rejecting until workers have
- * freed memory: an immediate retry is useless. Before Redis 7 the code is inside the text of a script error.
+ * freed memory: an immediate retry is useless. Before Redis 7 the code is inside the message of a script error.
  */
 function isOutOfMemory(error: unknown): error is Error {
   return error instanceof Error && /(^|-)OOM /.test(error.message)
 }
 
-/** From the second attempt on, an earlier attempt may have succeeded although its answer was lost. */
+/** From the second attempt on, an earlier attempt may have succeeded although its reply was lost. */
 function outOfMemoryError(attempt: number, cause: Error): Error {
   return attempt === 1
     ? new QueueFullError('Redis is out of memory', { cause })

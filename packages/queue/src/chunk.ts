@@ -12,7 +12,7 @@ export interface Chunk {
   readonly rows: number
   /** Size of the rows in bytes, before compression. */
   readonly bytes: number
-  /** One zstd frame of rows as base64: BullMQ stores a job's data as JSON text. */
+  /** One zstd frame of rows as base64: BullMQ stores a job's data as JSON. */
   readonly frame: string
   /**
    * The W3C `traceparent` of the chunk's span, for the spans of its batch. Only of chunks with a traced request. Nothing else depends on
@@ -21,20 +21,15 @@ export interface Chunk {
   readonly trace?: string | undefined
 }
 
-/** The length of a `traceparent`. Other texts are ignored, so that no job adds more than this to the memory of a worker. */
+/** The length of a `traceparent`. Other strings are ignored, so that no job adds more than this to the memory of a worker. */
 const TRACE_LENGTH = 55
 
-/** A chunk that a worker has fetched from the queue. */
-export interface HeldChunk {
+/** A chunk that a worker has fetched from the queue. Its `trace` may be invalid. */
+export interface HeldChunk extends Pick<Chunk, 'rows' | 'bytes' | 'trace'> {
   /** The id of its job. */
   readonly id: string
-  readonly rows: number
-  /** Size of its rows in bytes, before compression. */
-  readonly bytes: number
   /** zstd */
   readonly frame: Buffer
-  /** The `traceparent` of its span. It may be invalid. */
-  readonly trace?: string | undefined
 }
 
 /**
@@ -50,7 +45,7 @@ const firstColumns = 'd6544c43'
 const ownColumns = columnsHash(rowColumns)
 
 /**
- * Whether this process can insert the rows of a chunk. A row is text without the names of its columns: rows of another version of Sluice
+ * Whether this process can insert the rows of a chunk. A row does not contain the names of its columns: rows of another version of Sluice
  * may have as many columns in another order, and ClickHouse would accept them with exchanged values.
  */
 export function isKnownFormat(v: unknown, columns: unknown): boolean {
@@ -74,9 +69,9 @@ export function encodeChunk(rows: number, text: Buffer, trace?: string): Chunk {
   return trace === undefined ? chunk : { ...chunk, trace }
 }
 
-/** @param text the data of a job, as Redis stores it */
-export function readJobData(text: string): JobData {
-  const { v, columns, rows, bytes, frame, trace } = parseObject(text) ?? {}
+/** @param json the data of a job, as Redis stores it */
+export function readJobData(json: string): JobData {
+  const { v, columns, rows, bytes, frame, trace } = parseObject(json) ?? {}
   if (typeof v !== 'number') return { kind: 'damaged' }
   if (!isKnownFormat(v, columns)) return { kind: 'chunk of an unknown format' }
   if (typeof rows !== 'number' || typeof bytes !== 'number' || typeof frame !== 'string') {
@@ -88,8 +83,8 @@ export function readJobData(text: string): JobData {
 }
 
 /** The number of rows that the data of a job names, whatever its format is. Undefined if it names none. */
-export function rowsOfJobData(text: string): number | undefined {
-  const { rows } = parseObject(text) ?? {}
+export function rowsOfJobData(json: string): number | undefined {
+  const { rows } = parseObject(json) ?? {}
   return typeof rows === 'number' ? rows : undefined
 }
 

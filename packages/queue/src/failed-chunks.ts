@@ -111,10 +111,10 @@ export class FailedChunks {
   async list(limit: number): Promise<FailedChunk[]> {
     const failed = (await this.#failedJobs(limit)).slice(0, limit)
     const chunks: FailedChunk[] = []
-    for (let from = 0; from < failed.length; from += READ_AT_ONCE_MAX)
-      chunks.push(
-        ...(await Promise.all(failed.slice(from, from + READ_AT_ONCE_MAX).map((job) => this.#read(job)))),
-      )
+    for (let from = 0; from < failed.length; from += READ_AT_ONCE_MAX) {
+      const jobs = failed.slice(from, from + READ_AT_ONCE_MAX)
+      chunks.push(...(await Promise.all(jobs.map((job) => this.#read(job)))))
+    }
     return chunks
   }
 
@@ -134,20 +134,20 @@ export class FailedChunks {
   async purge(choice: 'all' | readonly string[]): Promise<ReadonlyMap<string, PurgeOutcome>> {
     const chosen = await this.#choose(choice)
     const outcomes = new Map<string, PurgeOutcome>()
-    const ends: (() => Promise<unknown>)[] = []
+    const orphaned: string[] = []
     for (const [id, job] of chosen) {
-      const batch = job === undefined ? undefined : await this.#batchOf(job)
+      const batch = job && (await this.#batchOf(job))
       if (job === undefined) {
         outcomes.set(id, 'missing')
-      } else if (batch !== undefined && (await this.#isNeeded(job.shard, batch, chosen))) {
+      } else if (batch?.state === 'claimed' && (await this.#isNeeded(job.shard, batch, chosen))) {
         outcomes.set(id, 'needed')
       } else {
-        outcomes.set(id, await this.#remove(job))
-        if (batch !== undefined) ends.push(() => this.#expire(job.shard, batch))
+        outcomes.set(id, await this.#remove(job, batch))
+        if (batch?.state === 'claimed') orphaned.push(...recordsOf(job.shard, batch))
       }
     }
     // Earlier, a crash would leave chunks whose batch seems to be confirmed.
-    for (const end of ends) await end()
+    for (const key of orphaned) await this.#redis.expire(key, RELEASED_TTL_S)
     return outcomes
   }
 
@@ -159,16 +159,12 @@ export class FailedChunks {
   async #failedJobs(limit?: number): Promise<FailedJob[]> {
     const perShard = await Promise.all(
       this.#shards.map(async (shard) => {
-        const answer = await this.#redis.zrevrange(
-          shard.names.failedKey,
-          0,
-          limit === undefined ? -1 : limit - 1,
-          'WITHSCORES',
-        )
-        return Array.from({ length: answer.length / 2 }, (_, i): FailedJob => ({
-          id: answer[2 * i] ?? '',
+        const { failedKey } = shard.names
+        const reply = await this.#redis.zrevrange(failedKey, 0, (limit ?? 0) - 1, 'WITHSCORES')
+        return Array.from({ length: reply.length / 2 }, (_, i): FailedJob => ({
+          id: reply[2 * i] ?? '',
           shard,
-          failedAtMs: Number(answer[2 * i + 1]),
+          failedAtMs: Number(reply[2 * i + 1]),
         }))
       }),
     )
@@ -182,25 +178,20 @@ export class FailedChunks {
   }
 
   async #find(id: string): Promise<FailedJob | undefined> {
-    const found = await Promise.all(
-      this.#shards.map(async (shard) => ({
-        shard,
-        score: await this.#redis.zscore(shard.names.failedKey, id),
-      })),
-    )
-    const [job] = found.flatMap(({ shard, score }) =>
-      score === null ? [] : [{ id, shard, failedAtMs: Number(score) }],
-    )
-    return job
+    for (const shard of this.#shards) {
+      const score = await this.#redis.zscore(shard.names.failedKey, id)
+      if (score !== null) return { id, shard, failedAtMs: Number(score) }
+    }
+    return undefined
   }
 
   async #read({ id, shard, failedAtMs }: FailedJob): Promise<FailedChunk> {
     const { names } = shard
-    const [[text, reason], batchId] = await Promise.all([
+    const [[json, reason], batchId] = await Promise.all([
       this.#redis.hmget(names.jobKey(id), 'data', 'failedReason'),
       this.#redis.get(names.chunkKey(id)),
     ])
-    const data = readJobData(text ?? '')
+    const data = readJobData(json ?? '')
     return {
       id,
       shard: names.shard,
@@ -213,8 +204,8 @@ export class FailedChunks {
 
   async #retry({ id, shard }: FailedJob): Promise<RetryOutcome> {
     const { names, queue, ledger } = shard
-    const text = await this.#redis.hget(names.jobKey(id), 'data')
-    if (readJobData(text ?? '').kind === 'damaged') return text === null ? 'missing' : 'damaged'
+    const json = await this.#redis.hget(names.jobKey(id), 'data')
+    if (readJobData(json ?? '').kind === 'damaged') return json === null ? 'missing' : 'damaged'
     const [batchId] = await ledger.claim(this.#makeId(), [id])
     if (batchId === undefined) return 'missing'
     // Its record may expire before a worker fetches the chunk. Without the record, the worker would insert it again.
@@ -232,43 +223,35 @@ export class FailedChunks {
   }
 
   /** Also while Redis is full: then it is most likely that an operator deletes chunks. */
-  async #remove({ id, shard: { names, ledger } }: FailedJob): Promise<PurgeOutcome> {
-    const [[text], batchId] = await Promise.all([
-      this.#redis.hmget(names.jobKey(id), 'data'),
-      this.#redis.get(names.chunkKey(id)),
-    ])
-    const isStored = batchId !== null && (await ledger.read(batchId))?.state === 'confirmed'
-    const rows = isStored ? 0 : (rowsOfJobData(text ?? '') ?? 0)
+  async #remove({ id, shard: { names } }: FailedJob, batch: Batch | undefined): Promise<PurgeOutcome> {
+    const data = await this.#redis.hget(names.jobKey(id), 'data')
+    const rows = batch?.state === 'confirmed' ? 0 : (rowsOfJobData(data ?? '') ?? 0)
     const keys = [names.failedKey, names.jobKey(id), names.totalsKey, names.absentKey]
     return (await this.#purge(keys, [id, rows])) === 1 ? 'removed' : 'missing'
   }
 
-  /** Its batch, if that is not confirmed. */
-  async #batchOf({ id, shard: { names, ledger } }: FailedJob): Promise<ClaimedBatch | undefined> {
+  async #batchOf({ id, shard: { names, ledger } }: FailedJob): Promise<Batch | undefined> {
     const batchId = await this.#redis.get(names.chunkKey(id))
     const record = batchId === null ? undefined : await ledger.read(batchId)
-    return batchId === null || record?.state !== 'claimed'
-      ? undefined
-      : { id: batchId, members: record.members }
+    return batchId === null || record === undefined ? undefined : { id: batchId, ...record }
   }
 
   /** Whether the queue has chunks of the batch that are not chosen. */
   async #isNeeded(
     { names }: Shard,
-    { members }: ClaimedBatch,
+    { members }: Batch,
     chosen: ReadonlyMap<string, FailedJob | undefined>,
   ): Promise<boolean> {
     const others = members.filter((id) => chosen.get(id) === undefined)
     return others.length > 0 && (await this.#redis.exists(others.map((id) => names.jobKey(id)))) > 0
   }
-
-  /** Nothing reads the records of a batch without jobs. */
-  async #expire({ names }: Shard, { id, members }: ClaimedBatch): Promise<void> {
-    const keys = [names.batchKey(id), ...members.map((chunkId) => names.chunkKey(chunkId))]
-    await Promise.all(keys.map((key) => this.#redis.expire(key, RELEASED_TTL_S)))
-  }
 }
 
-interface ClaimedBatch extends Pick<BatchRecord, 'members'> {
+interface Batch extends BatchRecord {
   readonly id: string
+}
+
+/** The keys of a batch. Nothing reads them when none of its jobs is left. */
+function recordsOf({ names }: Shard, { id, members }: Batch): string[] {
+  return [names.batchKey(id), ...members.map((chunkId) => names.chunkKey(chunkId))]
 }

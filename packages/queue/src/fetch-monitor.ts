@@ -1,22 +1,22 @@
 import type { Readiness } from '@sluice/runtime'
 
-/** A worker that gets no answer for this long is not ready. With the interval of health checks, operators learn it within 10 s. */
+/** A worker that gets no reply for this long is not ready. With the interval of health checks, operators learn it within 10 s. */
 const READY_SILENCE_MAX_MS = 8_000
-/** A worker that gets no answer for this long is not alive. Longer than Redis takes for a restart or a failover. */
+/** A worker that gets no reply for this long is not alive. Longer than Redis takes for a restart or a failover. */
 const ALIVE_SILENCE_MAX_MS = 120_000
 
 interface QueueState {
-  /** When Redis last answered. */
+  /** When Redis last replied. */
   readonly answeredAtMs: number
-  /** Redis answered the last fetch with an error. */
+  /** Redis replied to the last fetch with an error. */
   readonly rejection?: string | undefined
-  /** The connection failed after the last answer. */
+  /** The connection failed after the last reply. */
   readonly disconnection?: string | undefined
 }
 
 /**
- * Records for each queue when Redis last answered a fetch, and derives from it whether a worker is ready and alive. The state of
- * the connection does not show this: a connection may be open although nothing answers, and Redis may reject every fetch.
+ * Records for each queue when Redis last replied to a fetch, and derives from it whether a worker is ready and alive. The state of
+ * the connection does not show this: a connection may be open although nothing replies, and Redis may reject every fetch.
  */
 export class FetchMonitor {
   readonly #monotonicMs: () => number
@@ -27,7 +27,7 @@ export class FetchMonitor {
     this.#monotonicMs = monotonicMs
   }
 
-  /** The queue is not ready until Redis answers. */
+  /** The queue is not ready until Redis replies. */
   started(queue: string): void {
     this.#queues.set(queue, {
       answeredAtMs: this.#monotonicMs(),
@@ -58,7 +58,7 @@ export class FetchMonitor {
     return state && (state.rejection ?? state.disconnection ?? this.#silence(state))
   }
 
-  /** Not ready if the last fetch from any queue has failed, or has no answer. */
+  /** Not ready if the last fetch from any queue has failed, or has no reply. */
   get readiness(): Readiness {
     const reasons = [...this.#queues.keys()].flatMap((queue) => {
       const failure = this.failureOf(queue)
@@ -67,7 +67,7 @@ export class FetchMonitor {
     return { ready: reasons.length === 0, reasons }
   }
 
-  /** False if Redis has not answered for any queue for two minutes. While it answers for one, a restart of the worker is useless. */
+  /** False if Redis has not replied for any queue for two minutes. While it replies for one, a restart of the worker is useless. */
   get isAlive(): boolean {
     const states = [...this.#queues.values()]
     return states.length === 0 || states.some((state) => this.#silentMs(state) <= ALIVE_SILENCE_MAX_MS)

@@ -7,28 +7,26 @@ import {
   type RedisScript,
 } from '@sluice/runtime'
 import { fetcherLua, isDueLua } from './bullmq-internals.ts'
+import type { LockedJob } from './held-jobs.ts'
 import type { QueueNames } from './queue-names.ts'
 
 export const fetchLimits = {
-  /** One fetch. Above it, the frames of a fetch would delay the answers to other commands on the connection. */
+  /** One fetch. Above it, the frames of a fetch would delay the replies to other commands on the connection. */
   jobsMax: 64,
-  /** One run of the script. Redis answers no other client meanwhile, for about a millisecond if chunks are small. */
+  /** One run of the script. Redis serves no other client meanwhile, for about a millisecond if chunks are small. */
   jobsPerRunMax: 16,
 } as const
 
-/** After this time, another worker takes the turn of one that died. A fetch renews it when less than half of it is left. */
+/** After this time, another worker takes the turn of a dead worker. A fetch renews it when less than half of it is left. */
 const TURN_TTL_MS = 5_000
 
 /** The value of the turn's key is one of these, followed by the id of the worker. */
 const MARK = { idle: 'idle:', busy: 'busy:' } as const
 
 /** A job that was fetched. */
-export interface FetchedJob {
-  readonly id: string
-  /** The token of its lock. */
-  readonly token: string
+export interface FetchedJob extends LockedJob {
   /** Its data, as Redis stores it. */
-  readonly text: string
+  readonly json: string
 }
 
 export interface JobFetch {
@@ -65,16 +63,16 @@ ${readClock}
 if not isWaiting() and not isDue(base, nowMs) then return {1, 0} end
 
 local fetchNext = newFetcher(base, nowMs, ARGV[7], tonumber(ARGV[8]))
-local answer = {1, 0}
+local reply = {1, 0}
 for i = 1, count do
   local id, data = fetchNext()
-  if not id then return answer end
-  answer[#answer + 1], answer[#answer + 2] = id, data
+  if not id then return reply end
+  reply[#reply + 1], reply[#reply + 2] = id, data
 end
-if isWaiting() then answer[2] = 1 end
-return answer`
+if isWaiting() then reply[2] = 1 end
+return reply`
 
-type Answer = readonly [isMine: number, hasMore?: number, ...idsAndTexts: string[]]
+type Reply = readonly [isMine: number, hasMore?: number, ...idsAndData: string[]]
 
 /**
  * Fetches jobs of a queue while this worker has the turn.
@@ -90,7 +88,7 @@ export class JobFetcher {
   /** The turn's value while this worker has it. */
   readonly #marks: { readonly idle: string; readonly busy: string }
   readonly #lockDurationMs: number
-  readonly #run: RedisScript<Answer>
+  readonly #run: RedisScript<Reply>
   readonly #deleteIfEqual: RedisScript<null>
   #runs = 0
   /** Whether the last fetch had the turn. */
@@ -111,7 +109,7 @@ export class JobFetcher {
   /**
    * Fetches the oldest jobs, and sends all of its commands at once. If Redis rejects some of them, it returns the jobs of the others.
    *
-   * If the answer is lost and ioredis sends the command again, the jobs of the first run stay active until their locks expire, and
+   * If the reply is lost and ioredis sends the command again, the jobs of the first run stay active until their locks expire, and
    * the stalled check requeues them.
    *
    * @param count the number of jobs, at most; 0 to renew the turn only
@@ -150,7 +148,7 @@ export class JobFetcher {
     this.#runs += 1
     const token = `${this.#workerId}:${this.#runs}`
     const { idle, busy } = this.#marks
-    const [isMine, hasMore, ...texts] = await this.#run(
+    const [isMine, hasMore, ...fields] = await this.#run(
       [this.#names.turnKey, this.#names.absentKey],
       [
         this.#names.jobKey(''),
@@ -162,10 +160,10 @@ export class JobFetcher {
         this.#lockDurationMs,
       ],
     )
-    const jobs = Array.from({ length: texts.length / 2 }, (_, i) => ({
-      id: texts[2 * i] ?? '',
+    const jobs = Array.from({ length: fields.length / 2 }, (_, i) => ({
+      id: fields[2 * i] ?? '',
       token,
-      text: texts[2 * i + 1] ?? '',
+      json: fields[2 * i + 1] ?? '',
     }))
     return { isMine: isMine === 1, jobs, hasMore: hasMore === 1 }
   }

@@ -1,82 +1,75 @@
-import { defineScript, readClock, type RedisConnection, type RedisScript } from '@sluice/runtime'
-import { delayJobLua, finisherLua, isFailedLua, requeuerLua } from './bullmq-internals.ts'
-import type { HeldJob } from './held-jobs.ts'
+import { readClock, type RedisConnection } from '@sluice/runtime'
+import { delayJobLua, finisherLua, isFailedLua, jobScript, requeuerLua } from './bullmq-internals.ts'
+import type { LockedJob } from './held-jobs.ts'
 import type { QueueNames } from './queue-names.ts'
 
-/** Jobs per run of a script. Redis answers no other client meanwhile, for about two milliseconds. */
+/** Jobs per run of a script. Redis serves no other client meanwhile, for about two milliseconds. */
 const MOVED_PER_RUN_MAX = 64
 
 /** The end of the wait list to which jobs return. Jobs at the front are the next ones to be fetched. */
 export type QueueEnd = 'front' | 'back'
 
 /**
- * KEYS: the wait list, `absentKey`. ARGV: the beginning of the queue's keys; '1' for the back of the list; the ids of the jobs; the tokens
- * of their locks. BullMQ's script pushes a job to the front. From there it is moved to the back, unless it was there before.
+ * ARGV: '1' for the back of the list; the ids of the jobs; the tokens of their locks. BullMQ's script pushes a job to the front. From
+ * there it is moved to the back, unless it was there before.
  */
 const REQUEUE = `
 ${requeuerLua}
-local requeue = newRequeuer(ARGV[1])
+local requeue = newRequeuer(base)
 local count = (#ARGV - 2) / 2
 for i = 3, 2 + count do
-  local isHeld = redis.call('GET', ARGV[1] .. ARGV[i] .. ':lock') == ARGV[i + count]
+  local isHeld = redis.call('GET', base .. ARGV[i] .. ':lock') == ARGV[i + count]
   requeue(ARGV[i], ARGV[i + count])
   if isHeld and ARGV[2] == '1' and redis.call('LINDEX', KEYS[1], -1) == ARGV[i] then
     redis.call('RPOPLPUSH', KEYS[1], KEYS[1])
   end
 end`
 
-/** KEYS: the wait list, `absentKey`. ARGV: the beginning of the queue's keys, the delay in ms, the id of the job, the token of its lock. */
+/** ARGV: the delay in ms, the id of the job, the token of its lock. */
 const DELAY = `
 ${delayJobLua}
 ${readClock}
-delayJob(ARGV[1], nowMs, ARGV[3], ARGV[4], ARGV[2])`
+delayJob(base, nowMs, ARGV[3], ARGV[4], ARGV[2])`
 
 /**
- * KEYS: the wait list, `absentKey`. ARGV: the beginning of the queue's keys, the id of the job, the token of its lock, the reason, the JSON
- * text of the stack traces. Returns 1 if the job is failed now, also if an earlier run has moved it.
+ * ARGV: the id of the job, the token of its lock, the reason, the stack traces as JSON. Returns 1 if the job is failed now, also if an
+ * earlier run has moved it.
  */
 const FAIL = `
 ${finisherLua}
 ${isFailedLua}
 ${readClock}
-newFinisher(ARGV[1], nowMs, 'failed')(ARGV[2], ARGV[3], ARGV[4], ARGV[5])
-return isFailed(ARGV[1], ARGV[2]) and 1 or 0`
+newFinisher(base, nowMs, 'failed')(ARGV[2], ARGV[3], ARGV[4], ARGV[5])
+return isFailed(base, ARGV[2]) and 1 or 0`
 
 /**
  * Moves active jobs to other states. BullMQ's scripts for this begin with a deletion, so they also run while Redis is above its
- * `maxmemory`. A job is left unchanged if its lock has expired or another worker has locked it, so each step
- * may be repeated.
+ * `maxmemory`. A job is left unchanged if its lock has expired or another worker has locked it, so each step may be repeated.
  */
 export class JobMover {
-  readonly #names: QueueNames
-  readonly #requeue: RedisScript<null>
-  readonly #delay: RedisScript<null>
-  readonly #fail: RedisScript<number>
+  readonly #requeue: ReturnType<typeof jobScript<null>>
+  readonly #delay: ReturnType<typeof jobScript<null>>
+  readonly #fail: ReturnType<typeof jobScript<number>>
 
   constructor(redis: RedisConnection, names: QueueNames) {
-    this.#names = names
-    this.#requeue = defineScript(redis, REQUEUE)
-    this.#delay = defineScript(redis, DELAY)
-    this.#fail = defineScript(redis, FAIL)
+    this.#requeue = jobScript(redis, names, REQUEUE)
+    this.#delay = jobScript(redis, names, DELAY)
+    this.#fail = jobScript(redis, names, FAIL)
   }
 
   /** The jobs keep their order. */
-  async requeue(jobs: readonly HeldJob[], end: QueueEnd): Promise<void> {
+  async requeue(jobs: readonly LockedJob[], end: QueueEnd): Promise<void> {
     // The job that is pushed to the front last is the first in the queue.
     const inOrder = end === 'front' ? jobs.toReversed() : jobs
     for (let from = 0; from < inOrder.length; from += MOVED_PER_RUN_MAX) {
       const run = inOrder.slice(from, from + MOVED_PER_RUN_MAX)
-      await this.#requeue(this.#keys, [
-        this.#base,
-        end === 'back' ? 1 : 0,
-        ...run.map(({ id }) => id),
-        ...run.map(({ token }) => token),
-      ])
+      const [ids, tokens] = [run.map(({ id }) => id), run.map(({ token }) => token)]
+      await this.#requeue(end === 'back' ? 1 : 0, ...ids, ...tokens)
     }
   }
 
-  async delay({ id, token }: Pick<HeldJob, 'id' | 'token'>, delayMs: number): Promise<void> {
-    await this.#delay(this.#keys, [this.#base, delayMs, id, token])
+  async delay({ id, token }: LockedJob, delayMs: number): Promise<void> {
+    await this.#delay(delayMs, id, token)
   }
 
   /**
@@ -84,16 +77,8 @@ export class JobMover {
    *
    * @returns false if it was left unchanged
    */
-  async fail({ id, token }: Pick<HeldJob, 'id' | 'token'>, error: Error): Promise<boolean> {
+  async fail({ id, token }: LockedJob, error: Error): Promise<boolean> {
     const stacktrace = JSON.stringify(error.stack === undefined ? [] : [error.stack])
-    return (await this.#fail(this.#keys, [this.#base, id, token, error.message, stacktrace])) === 1
-  }
-
-  get #keys(): string[] {
-    return [this.#names.waitKey, this.#names.absentKey]
-  }
-
-  get #base(): string {
-    return this.#names.jobKey('')
+    return (await this.#fail(id, token, error.message, stacktrace)) === 1
   }
 }

@@ -1,93 +1,67 @@
 import { installationNames } from '@sluice/runtime'
 
-/**
- * The Redis names of one shard's queue and of the records next to it. All but `shardCountKey` have one hash tag: in a Redis Cluster
- * they are in one slot, so that one script may change several of them.
- */
-export interface QueueNames {
-  /** The number of the shard, from 0. */
-  readonly shard: number
-  /** See `InstallationNames`. It is in the slot of shard 0. */
-  readonly shardCountKey: string
-  /** BullMQ's prefix. It contains the hash tag. */
-  readonly queuePrefix: string
-  readonly queue: string
-  /** BullMQ's key of a job. */
-  jobKey(id: string): string
-  /** BullMQ's list of the ids of waiting jobs, newest first. */
-  readonly waitKey: string
-  /** BullMQ's list of the ids of jobs that workers have fetched, the last fetched first. */
-  readonly activeKey: string
-  /** BullMQ's set of the ids of delayed jobs. */
-  readonly delayedKey: string
-  /** BullMQ's set of the ids of failed jobs, with the time of each failure. */
-  readonly failedKey: string
-  /** The id of the batch that a chunk belongs to, by the chunk's job id. */
-  chunkKey(chunkId: string): string
-  /** The record of a batch, by its id. */
-  batchKey(batchId: string): string
-  /** The worker that recovers a batch, by the batch's id. */
-  leaseKey(batchId: string): string
-  /** The worker that fetches chunks. */
-  readonly turnKey: string
-  /** An idempotency record, by the hash of its key and project. */
-  idempotencyKey(hash: string): string
-  /** How many idempotency records a project has in this shard. */
-  idempotencyQuotaKey(projectId: string): string
-  /**
-   * A key that never exists. While a slot moves to another node of a cluster, each node has some of its keys. Redis aborts a script at the
-   * first key that the node does not have, and keeps what the script has written before. But it does not start a script that is given a
-   * missing key. So every script that uses keys that it is not given is given this one.
-   */
-  readonly absentKey: string
-  /** How many rows were ever added, and what became of them: see `RowTotals`. */
-  readonly totalsKey: string
-}
-
 const QUEUE = 'logs'
 
 /** BullMQ's name of every job: there is one kind. */
 export const chunkJobName = 'chunk'
 
+/** See `queueNames`. */
+export type QueueNames = Readonly<ReturnType<typeof queueNames>>
+
 /**
- * The names of the first shard, which is the only one in an installation without shards.
+ * The Redis names of one shard's queue and of the records next to it. All but `shardCountKey` have one hash tag: in a Redis Cluster
+ * they are in one slot, so that one script may change several of them. Each shard has its own slot. The first shard has the names of an
+ * installation without shards, so nothing is renamed when shards are added.
  *
- * @param prefix separates installations that share a Redis; each test has its own
+ * @param prefix separates installations that share a Redis; each test has its own. It contains no colon, so no two installations share a
+ *   name
+ * @param shard from 0
  */
-export function queueNames(prefix: string): QueueNames {
-  return namesOf(prefix, 0)
-}
-
-/**
- * The names of each shard. The first shard has the names of an installation without shards, so nothing is renamed when
- * shards are added. Each shard has its own slot of a Redis Cluster.
- */
-export function shardNames(prefix: string, shards: number): QueueNames[] {
-  return Array.from({ length: shards }, (_, shard) => namesOf(prefix, shard))
-}
-
-function namesOf(prefix: string, shard: number): QueueNames {
-  // No prefix contains a colon, so no two installations share a name.
+export function queueNames(prefix: string, shard = 0) {
   const tag = shard === 0 ? `{${prefix}}` : `{${prefix}:${shard}}`
   return {
     shard,
+    /** See `InstallationNames`. It is in the slot of shard 0. */
     shardCountKey: installationNames(prefix).shardCountKey,
+    /** BullMQ's prefix: the hash tag. */
     queuePrefix: tag,
     queue: QUEUE,
-    jobKey: (id) => `${tag}:${QUEUE}:${id}`,
+    /** BullMQ's key of a job. */
+    jobKey: (id: string) => `${tag}:${QUEUE}:${id}`,
+    /** BullMQ's list of the ids of waiting jobs, newest first. */
     waitKey: `${tag}:${QUEUE}:wait`,
+    /** BullMQ's list of the ids of jobs that workers have fetched, the last fetched first. */
     activeKey: `${tag}:${QUEUE}:active`,
+    /** BullMQ's set of the ids of delayed jobs. */
     delayedKey: `${tag}:${QUEUE}:delayed`,
+    /** BullMQ's set of the ids of failed jobs, with the time of each failure. */
     failedKey: `${tag}:${QUEUE}:failed`,
-    chunkKey: (chunkId) => `${tag}:chunk:${chunkId}`,
-    batchKey: (batchId) => `${tag}:batch:${batchId}`,
-    leaseKey: (batchId) => `${tag}:lease:${batchId}`,
+    /** The id of the batch that a chunk belongs to, by the chunk's job id. */
+    chunkKey: (chunkId: string) => `${tag}:chunk:${chunkId}`,
+    /** The record of a batch, by its id. */
+    batchKey: (batchId: string) => `${tag}:batch:${batchId}`,
+    /** The worker that recovers a batch, by the batch's id. */
+    leaseKey: (batchId: string) => `${tag}:lease:${batchId}`,
+    /** The worker that fetches chunks. */
     turnKey: `${tag}:turn`,
-    idempotencyKey: (hash) => `${tag}:idempotency:${hash}`,
-    idempotencyQuotaKey: (projectId) => `${tag}:idempotency-quota:${projectId}`,
+    /** An idempotency record, by the hash of its key and project. */
+    idempotencyKey: (hash: string) => `${tag}:idempotency:${hash}`,
+    /** How many idempotency records a project has in this shard. */
+    idempotencyQuotaKey: (projectId: string) => `${tag}:idempotency-quota:${projectId}`,
+    /**
+     * A key that never exists. While a slot moves to another node of a cluster, each node has some of its keys. Redis aborts a script at the
+     * first key that the node does not have, and keeps what the script has written before. But it does not start a script that is given a
+     * missing key. So every script that uses keys that it is not given is given this one.
+     */
     absentKey: `${tag}:absent`,
+    /** How many rows were ever added, and what became of them: see `RowTotals`. */
     totalsKey: `${tag}:row-totals`,
   }
+}
+
+/** The names of each shard. */
+export function shardNames(prefix: string, shards: number): QueueNames[] {
+  return Array.from({ length: shards }, (_, shard) => queueNames(prefix, shard))
 }
 
 /**

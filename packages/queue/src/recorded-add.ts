@@ -14,7 +14,7 @@ export class QueueFullError extends Error {
   override name = 'QueueFullError'
 }
 
-/** A text that is in Redis if, and only if, the chunk added with it is in the queue. */
+/** A string that is in Redis if, and only if, the chunk added with it is in the queue. */
 export interface QueueRecord {
   /** Its Redis key, in the hash slot of the queue. */
   readonly name: string
@@ -31,7 +31,7 @@ export interface RecordLimits {
 }
 
 /**
- * What Redis found instead of storing a record: its existing text; or the time in ms after which its quota, which is used up, has
+ * What Redis found instead of storing a record: its existing value; or the time in ms after which its quota, which is used up, has
  * room again. Null if the record could be stored.
  */
 export type FoundRecord = string | number | null
@@ -40,12 +40,12 @@ export type FoundRecord = string | number | null
 export interface Add {
   readonly chunkId: string
   /** Undefined to store no chunk. */
-  readonly chunk: Chunk | undefined
-  readonly records: readonly QueueRecord[]
-  readonly recordLimits: RecordLimits
+  readonly chunk?: Chunk | undefined
+  readonly records?: readonly QueueRecord[]
+  readonly recordLimits?: RecordLimits
 }
 
-export interface AddAnswer {
+export interface AddReply {
   /** The clock of the Redis that ran the script, ms since 1970, rounded up. */
   readonly redisMs: number
   /** Redis' clock was past the fence: nothing was stored. */
@@ -54,21 +54,19 @@ export interface AddAnswer {
   readonly found: readonly FoundRecord[] | undefined
 }
 
-type Answer = readonly [redisMs: number, isLate: number, found?: readonly FoundRecord[]]
-
 /**
- * A quota is a text: for each part of the window, when the part ends, in ms since 1970, and how many records were stored that expire
+ * A quota is a string: for each part of the window, when the part ends, in ms since 1970, and how many records were stored that expire
  * in it. More parts would free a used-up quota sooner. Each costs 20 bytes per project, and time in each run.
  */
 const QUOTA_PARTS = 12
-/** The keys between those of BullMQ and those of the records. */
+/** The keys between the ones of BullMQ and the ones of the records. */
 const OWN_KEYS = 3
 
 /**
  * KEYS: those of BullMQ's add script, then the chunk's job, the record of its batch, and the totals, then the records, then the quota of
  * each record. ARGV: those of BullMQ's add script, then the number of rows of the chunk, or -1 without a chunk, and the fence in ms since
- * 1970. If there are records, also their lifetime in ms, the number of records that a quota allows, and the texts of the records; an empty
- * text is not stored. Returns Redis' clock, and whether the fence has passed, in which case it stores nothing. If
+ * 1970. If there are records, also their lifetime in ms, the number of records that a quota allows, and the values of the records; an empty
+ * one is not stored. Returns Redis' clock, and whether the fence has passed, in which case it stores nothing. If
  * any record exists already, or has no room in its quota, it stores nothing and also returns what it found for each record. A second run
  * changes nothing but the counter of BullMQ: rows are counted when their chunk is neither in the queue nor in a batch, from which it may have left
  * the queue already.
@@ -77,7 +75,7 @@ const OWN_KEYS = 3
  * commands per run. A quota that is used up does not affect lookups of existing records.
  *
  * BullMQ's script runs inside this one. A transaction of BullMQ's add and the records would keep the records if the add
- * failed, and would then replay answers for entries that were never stored. Here the records follow the completed add.
+ * failed, and would then replay responses for entries that were never stored. Here the records follow the completed add.
  */
 export const ADD_RECORDED = `
 local function addJob()
@@ -155,60 +153,46 @@ for _, quota in ipairs(quotas) do
 end
 return {clock, 0}`
 
-/** The script that `sendAdd` runs. */
-export type AddScript = RedisScript<Answer>
-
-/** The arguments of an add's script, without the fence. They are prepared first, so that nothing delays the command itself. */
-export interface AddArguments {
-  readonly add: Add
-  readonly job: readonly (string | Buffer)[]
-  readonly ownKeys: readonly string[]
-}
-
-/** The job is the same as `queue.add` would make. */
-export async function addArguments(queue: Queue<Chunk>, names: QueueNames, add: Add): Promise<AddArguments> {
-  const { chunkId, chunk = NO_CHUNK } = add
-  const ownKeys = [names.jobKey(chunkId), names.chunkKey(chunkId), names.totalsKey]
-  return { add, job: await addScriptArguments(queue, chunkId, chunk), ownKeys }
-}
+/** The script of an add. */
+export type AddScript = RedisScript<
+  readonly [redisMs: number, isLate: number, found?: readonly FoundRecord[]]
+>
 
 /**
- * Sends the script that adds a chunk and its records in one atomic step.
+ * Prepares an add, so that nothing delays the command itself. The job is the same as `queue.add` would make.
  *
- * @param fenceMs the last moment at which Redis may store the add, by its own clock
+ * @returns sends the script that adds the chunk and its records in one atomic step. `fenceMs` is the last moment at which Redis may store
+ *   the add, by its own clock
  */
-export async function sendAdd(
+export async function prepareAdd(
   script: AddScript,
-  { add: { chunk, records, recordLimits }, job, ownKeys }: AddArguments,
-  fenceMs: number,
-): Promise<AddAnswer> {
-  const { windowMs, recordsMax } = recordLimits
-  const [redisMs, isLate, found] = await script(
-    [
-      ...job.slice(0, addScript.keys).map(String),
-      ...ownKeys,
-      ...records.map(({ name }) => name),
-      ...records.map(({ quota }) => quota),
-    ],
-    [
-      ...job.slice(addScript.keys),
+  queue: Queue<Chunk>,
+  names: QueueNames,
+  { chunkId, chunk, records = [], recordLimits }: Add,
+): Promise<(fenceMs: number) => Promise<AddReply>> {
+  const job = await addScriptArguments(queue, chunkId, chunk ?? NO_CHUNK)
+  const keys = [
+    ...job.slice(0, addScript.keys).map(String),
+    names.jobKey(chunkId),
+    names.chunkKey(chunkId),
+    names.totalsKey,
+    ...records.map(({ name }) => name),
+    ...records.map(({ quota }) => quota),
+  ]
+  const jobArgs = job.slice(addScript.keys)
+  const recordArgs =
+    recordLimits === undefined
+      ? []
+      : [recordLimits.windowMs, recordLimits.recordsMax, ...records.map(({ text = '' }) => text)]
+  return async (fenceMs) => {
+    const [redisMs, isLate, found] = await script(keys, [
+      ...jobArgs,
       chunk?.rows ?? -1,
       fenceMs,
-      ...(records.length === 0 ? [] : [windowMs, recordsMax, ...records.map(({ text = '' }) => text)]),
-    ],
-  )
-  return { redisMs, isLate: isLate === 1, found }
-}
-
-/** The arguments of a script run that stores nothing. It reads the clock of the Redis that has the queue, in a cluster too. */
-export function clockArguments(queue: Queue<Chunk>, names: QueueNames): Promise<AddArguments> {
-  return addArguments(queue, names, { chunkId: 'none', chunk: undefined, ...noRecords })
-}
-
-/** The records of an add without records. */
-export const noRecords: Pick<Add, 'records' | 'recordLimits'> = {
-  records: [],
-  recordLimits: { windowMs: 0, recordsMax: 0 },
+      ...recordArgs,
+    ])
+    return { redisMs, isLate: isLate === 1, found }
+  }
 }
 
 /** Stands in for the chunk if there is none. */

@@ -66,11 +66,7 @@ export class ShardCount {
     return this.#names
   }
 
-  /**
-   * Records the number of this process, and learns those of others.
-   *
-   * @throws if Redis rejects it
-   */
+  /** Records the number of this process, and learns the numbers of others. @throws if Redis rejects it */
   async refresh(): Promise<void> {
     const count = await this.#record()
     if (count > this.#names.length) this.#names = shardNames(this.#prefix, count)
@@ -85,28 +81,25 @@ export class ShardCount {
 /** A shard that failed gets one chunk per interval as a probe, while other shards work. */
 const PROBE_INTERVAL_MS = 5_000
 
-/** The queue of a shard: see `ChunkQueue`. */
-interface ShardQueue {
-  add(chunkId: string, chunk: Chunk, deadlineMs: number): Promise<void>
-}
-
 interface Shard {
-  readonly queue: ShardQueue
+  /** A `ChunkQueue`. */
+  readonly queue: { add(chunkId: string, chunk: Chunk, deadlineMs: number): Promise<void> }
   readonly index: number
   addsInFlight: number
   failedAtMs: number
 }
 
 /**
- * Distributes chunks over the shards. Of the shards that work, each chunk goes to the least busy one; equally busy shards take
- * turns. All attempts to add a chunk go to the same shard, because no other shard knows its id.
+ * Distributes chunks over the shards. Of the shards that work, each chunk goes to the least busy one; equally busy shards
+ * alternate. All attempts to add a chunk go to the same shard, because no other shard knows its id.
  */
 export class ShardedQueue {
   readonly #shards: readonly Shard[]
   readonly #monotonicMs: () => number
-  #turn = 0
+  /** The shard that is the first choice for the next chunk. */
+  #next = 0
 
-  constructor(queues: readonly ShardQueue[], monotonicMs: () => number = () => performance.now()) {
+  constructor(queues: readonly Shard['queue'][], monotonicMs: () => number = () => performance.now()) {
     this.#shards = queues.map((queue, index) => ({
       queue,
       index,
@@ -135,9 +128,9 @@ export class ShardedQueue {
     const failedSinceMs = this.#monotonicMs() - PROBE_INTERVAL_MS
     const cost = ({ addsInFlight, failedAtMs }: Shard): number =>
       failedAtMs > failedSinceMs ? Number.MAX_SAFE_INTEGER : addsInFlight
-    const inTurn = [...this.#shards.slice(this.#turn), ...this.#shards.slice(0, this.#turn)]
-    const chosen = inTurn.reduce((best, shard) => (cost(shard) < cost(best) ? shard : best))
-    this.#turn = (this.#shards.indexOf(chosen) + 1) % this.#shards.length
+    const inOrder = [...this.#shards.slice(this.#next), ...this.#shards.slice(0, this.#next)]
+    const chosen = inOrder.reduce((best, shard) => (cost(shard) < cost(best) ? shard : best))
+    this.#next = (chosen.index + 1) % this.#shards.length
     return chosen
   }
 }

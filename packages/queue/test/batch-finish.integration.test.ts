@@ -2,7 +2,7 @@ import { beforeEach, describe, expect, it } from 'vitest'
 import { FINISHED_PER_RUN_MAX } from '../src/batch-finish.ts'
 import { CONFIRMED_TTL_S } from '../src/batch-ledger.ts'
 import type { ChunkConsumer } from '../src/chunk-consumer.ts'
-import { ConsumerFixture, fetchIds, fetchMine, useTestRedis } from './support/consumer-fixture.ts'
+import { ConsumerFixture, fetchIds, useTestRedis } from './support/consumer-fixture.ts'
 
 const DAY_S = 86_400
 /** Tests of a batch's records use this id. */
@@ -49,7 +49,7 @@ async function expectConfirmed(ids: readonly string[]): Promise<void> {
   }
 }
 
-/** Gives a job in hand to another worker, as after a lock that expired. */
+/** Gives held jobs to another worker, as after a lock that expired. */
 async function fetchByAnother(ids: readonly string[]): Promise<ChunkConsumer> {
   for (const id of ids) {
     await fixture.redis.del(fixture.lockKey(id))
@@ -96,14 +96,6 @@ describe('finish', () => {
     expect(await consumer.finish({ id: BATCH, members: ids }, undefined)).toBe(true)
     expect(await fixture.redis.ttl(fixture.names.batchKey(BATCH))).toBeLessThanOrEqual(250)
   })
-
-  it('of a batch whose record has expired completes the jobs in hand, and makes no record', async () => {
-    const ids = await claimed(2)
-    await fixture.redis.del(fixture.names.batchKey(BATCH))
-    expect(await consumer.finish({ id: BATCH, members: ids }, 0)).toBe(true)
-    expect(await fixture.counts()).toEqual({})
-    expect(await fixture.redis.exists(fixture.names.batchKey(BATCH))).toBe(0)
-  })
 })
 
 describe('a confirmation', () => {
@@ -138,15 +130,6 @@ describe('a confirmation', () => {
     expect(await fixture.ledger.read(BATCH)).toMatchObject({ state: 'claimed' })
     expect(await fixture.counts()).toEqual({ active: 1 })
   })
-
-  it('of a confirmed batch succeeds, even if another repair has begun', async () => {
-    const ids = await claimed(2)
-    const other = await fetchByAnother(ids.slice(1))
-    await fixture.split(BATCH, ['all'])
-    expect(await consumer.finish({ id: BATCH, members: ids }, 1)).toBe(true)
-    expect(await other.finish({ id: BATCH, members: ids }, 0)).toBe(true)
-    expect(await fixture.counts()).toEqual({})
-  })
 })
 
 describe('a batch whose jobs several workers hold', () => {
@@ -169,51 +152,9 @@ describe('a batch whose jobs several workers hold', () => {
     expect(consumer.heldChunks).toBe(FINISHED_PER_RUN_MAX)
     await expectConfirmed(ids)
   })
-
-  it('is not kept longer by a confirmation after its release', async () => {
-    const ids = await claimed(2)
-    await consumer.finish({ id: BATCH, members: ids }, 0)
-    // A late copy of an add.
-    await fixture.add(ids[0] ?? '')
-    await consumer.finish({ id: BATCH, members: ids }, undefined)
-    await expectReleased(ids)
-    await fetchMine(consumer, 1)
-    await consumer.finish({ id: BATCH, members: ids }, undefined)
-    expect(await fixture.counts()).toEqual({})
-    await expectReleased(ids)
-  })
 })
 
-describe('a job in hand', () => {
-  it('that another worker has locked is left to that worker', async () => {
-    const ids = await claimed(2)
-    const other = await fetchByAnother(ids.slice(0, 1))
-    await consumer.finish({ id: BATCH, members: ids }, 0)
-    expect(consumer.heldChunks).toBe(0)
-    expect((await fixture.queue.getActive()).map(({ id }) => id)).toEqual(ids.slice(0, 1))
-    expect(await fixture.redis.exists(fixture.lockKey(ids[0] ?? ''))).toBe(1)
-    await other.finish({ id: BATCH, members: ids }, undefined)
-    expect(await fixture.counts()).toEqual({})
-  })
-
-  it('whose lock expired is completed while no other worker has locked it', async () => {
-    const ids = await claimed(1)
-    await fixture.redis.del(fixture.lockKey(ids[0] ?? ''))
-    await consumer.finish({ id: BATCH, members: ids }, 0)
-    expect(await fixture.counts()).toEqual({})
-    await expectReleased(ids)
-  })
-
-  it('that is waiting again stays in the queue, and the batch is kept', async () => {
-    const ids = await claimed(1)
-    await fixture.redis.del(fixture.lockKey(ids[0] ?? ''))
-    await fixture.redis.rpoplpush(`${fixture.names.jobKey('')}active`, fixture.names.waitKey)
-    await consumer.finish({ id: BATCH, members: ids }, 0)
-    expect(await fixture.counts()).toEqual({ waiting: 1 })
-    expect(consumer.heldChunks).toBe(0)
-    await expectConfirmed(ids)
-  })
-
+describe('a held job', () => {
   it('that does not exist counts as completed', async () => {
     const ids = await claimed(2)
     await fixture.queue.remove(ids[0] ?? '')
@@ -223,7 +164,7 @@ describe('a job in hand', () => {
     await expectReleased(ids)
   })
 
-  it('stays in hand, and is not failed, if Redis rejects its completion', async () => {
+  it('stays held, and is not failed, if Redis rejects its completion', async () => {
     const ids = await claimed(2)
     await fixture.whileConfigured('min-replicas-to-write', '1', async () => {
       await expect(consumer.finish({ id: BATCH, members: ids }, 0)).rejects.toThrow('NOREPLICAS')

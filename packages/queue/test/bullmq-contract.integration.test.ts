@@ -1,12 +1,10 @@
-import { createLogger } from '@sluice/runtime'
 import { isNotConnectionError } from 'bullmq'
 import { isDeepStrictEqual } from 'node:util'
-import { beforeEach, describe, expect, it, onTestFinished, vi } from 'vitest'
+import { beforeEach, describe, expect, it, vi } from 'vitest'
 import { addScript, addScriptArguments } from '../src/bullmq-internals.ts'
-import { ChunkConsumer } from '../src/chunk-consumer.ts'
-import { ChunkQueue } from '../src/chunk-queue.ts'
+import type { ChunkConsumer } from '../src/chunk-consumer.ts'
+import type { ChunkQueue } from '../src/chunk-queue.ts'
 import { QueueFullError } from '../src/recorded-add.ts'
-import { FetchMonitor } from '../src/fetch-monitor.ts'
 import { chunkJobName, shardNames } from '../src/queue-names.ts'
 import {
   BullmqFixture,
@@ -27,12 +25,6 @@ beforeEach(() => {
 })
 
 const inAMinute = (): number => Date.now() + 60_000
-
-function openChunkQueue(): ChunkQueue {
-  const chunkQueue = new ChunkQueue(bullmq.redis, bullmq.names, createLogger('test', 'silent'))
-  onTestFinished(() => chunkQueue.close())
-  return chunkQueue
-}
 
 /** Adds a chunk with one record by `ChunkQueue.addRecorded`. */
 const addRecorded = (chunkQueue: ChunkQueue, id: string): Promise<unknown> =>
@@ -122,7 +114,7 @@ describe('an add', () => {
     expect(addScript).toMatchObject({ keys: 9, args: 3 })
     expect(values).toHaveLength(addScript.keys + addScript.args)
     expect(await redis.eval(addScript.lua, addScript.keys, ...values)).toBe('by-script')
-    const chunkQueue = openChunkQueue()
+    const chunkQueue = bullmq.openChunkQueue()
     await vi.waitUntil(() => chunkQueue.isConnected)
     await chunkQueue.add('by-chunk-queue', chunk, performance.now() + WAIT_MS)
     await addRecorded(chunkQueue, 'recorded')
@@ -132,16 +124,6 @@ describe('an add', () => {
     expect(await bullmq.storedJob('by-chunk-queue')).toEqual(byQueue)
     expect(await bullmq.storedJob('recorded')).toEqual(byQueue)
     expect(await bullmq.waiting()).toEqual(['by-queue', 'by-script', 'by-chunk-queue', 'recorded'])
-  })
-
-  it('by its script makes a job that is fetched and completed like any other', async () => {
-    const { queue, chunk, redis } = bullmq
-    const values = await addScriptArguments(queue, 'by-script', chunk)
-    await redis.eval(addScript.lua, addScript.keys, ...values)
-    const job = await bullmq.fetch(bullmq.openWorker())
-    expect(job).toMatchObject({ id: 'by-script', name: chunkJobName, data: chunk })
-    await job?.moveToCompleted(undefined, TOKEN, false)
-    expect(await bullmq.counts()).toEqual({})
   })
 })
 
@@ -178,11 +160,9 @@ const steps: Readonly<Record<string, Step>> = {
 
 /** What Redis stores of a queue with the job 'a-chunk'. Times and texts that differ between two runs are replaced. */
 async function stateOf(fixture: BullmqFixture): Promise<unknown> {
-  const { processedOn, finishedOn, stacktrace, ...job } = (await fixture.storedJob('a-chunk')) as {
-    processedOn?: string
-    finishedOn?: string
-    stacktrace?: string
-  }
+  const { processedOn, finishedOn, stacktrace, delay, ...job } = (await fixture.storedJob(
+    'a-chunk',
+  )) as Record<'processedOn' | 'finishedOn' | 'stacktrace' | 'delay', string | undefined>
   const { queuePrefix } = fixture.names
   const keys = (await fixture.redis.keys(`${queuePrefix}:*`)).map((key) => key.slice(queuePrefix.length))
   const [event = []] = (
@@ -196,21 +176,10 @@ async function stateOf(fixture: BullmqFixture): Promise<unknown> {
     hasProcessedOn: Number(processedOn) > 0,
     hasFinishedOn: Number(finishedOn) > 0,
     stacktraces: (JSON.parse(stacktrace ?? '[]') as string[]).length,
-    event,
+    // To the second. The last part of the event of a delay is its time.
+    delayS: Math.round(Number(delay ?? 0) / 1_000),
+    event: event.includes('delayed') ? event.slice(0, -1) : event,
   }
-}
-
-function openConsumer(fixture: BullmqFixture, lockDurationMs = 30_000): ChunkConsumer {
-  const consumer = new ChunkConsumer({
-    redis: fixture.redis,
-    names: fixture.names,
-    workerId: 'a-worker',
-    lockDurationMs,
-    logger: createLogger('test', 'silent'),
-    fetchMonitor: new FetchMonitor(() => performance.now()),
-  })
-  onTestFinished(() => consumer.close())
-  return consumer
 }
 
 describe.each(Object.entries(steps))(
@@ -218,7 +187,7 @@ describe.each(Object.entries(steps))(
   (_name, { from, byBullmq, byConsumer }) => {
     it('is stored in Redis as if BullMQ had done it', async () => {
       const other = new BullmqFixture(server.url)
-      const [worker, consumer] = [bullmq.openWorker(), openConsumer(other)]
+      const [worker, consumer] = [bullmq.openWorker(), other.openConsumer()]
       for (const id of ['a-chunk', 'newer']) await Promise.all([bullmq.add(id), other.add(id)])
       const job = from === 'active' ? await bullmq.fetch(worker) : undefined
       if (from === 'active') await fetchMine(consumer, 1)
@@ -230,28 +199,14 @@ describe.each(Object.entries(steps))(
   },
 )
 
-/** The state of a queue whose job was delayed by about 5 s. */
-async function delayedStateOf(fixture: BullmqFixture): Promise<unknown> {
-  const {
-    job: stored,
-    event,
-    ...state
-  } = (await stateOf(fixture)) as {
-    job: { delay: string }
-    event: string[]
-  }
-  expect(Math.abs(Number(stored.delay) - 5_000)).toBeLessThan(1_000)
-  return { ...state, job: { ...stored, delay: '' }, event: event.slice(0, -1) }
-}
-
 it('a job that is delayed by the consumer is stored as if BullMQ had done it', async () => {
   const other = new BullmqFixture(server.url)
   const newer = { ...bullmq.chunk, v: 2 as 1 }
   for (const { queue } of [bullmq, other]) await queue.add(chunkJobName, newer, { jobId: 'a-chunk' })
   const job = await bullmq.fetch(bullmq.openWorker())
   await job?.moveToDelayed(Date.now() + 5_000, TOKEN)
-  await fetchMine(openConsumer(other), 1)
-  expect(await delayedStateOf(other)).toEqual(await delayedStateOf(bullmq))
+  await fetchMine(other.openConsumer(), 1)
+  expect(await stateOf(other)).toEqual(await stateOf(bullmq))
 })
 
 describe('a queue with workers of this version and of earlier ones', () => {
@@ -264,12 +219,12 @@ describe('a queue with workers of this version and of earlier ones', () => {
       const lockDurationMs = 500
       for (const id of ['a-chunk', 'newer']) await bullmq.add(id)
       await bullmq.redis.hset(bullmq.names.jobKey('a-chunk'), 'stc', STALLED_COUNT_MAX - 2)
-      const dead = openConsumer(bullmq, lockDurationMs)
+      const dead = bullmq.openConsumer({ lockDurationMs })
       const worker = bullmq.openWorker({ lockDuration: lockDurationMs, stalledInterval: 100 })
       if (isEarlier) await bullmq.fetch(worker)
       else await fetchMine(dead, 1)
       await dead.close()
-      if (isEarlier) openConsumer(bullmq, lockDurationMs)
+      if (isEarlier) bullmq.openConsumer({ lockDurationMs })
       else await worker.startStalledCheckTimer()
       await vi.waitFor(async () => expect(await bullmq.waiting()).toEqual(['a-chunk', 'newer']), WAIT_MS)
       const { names, redis } = bullmq
@@ -290,7 +245,7 @@ it.each([
 
 describe('while Redis is out of memory', () => {
   it('both adds of ChunkQueue reject with QueueFullError and store nothing', async () => {
-    const chunkQueue = openChunkQueue()
+    const chunkQueue = bullmq.openChunkQueue()
     await vi.waitUntil(() => chunkQueue.isConnected)
     await addRecorded(chunkQueue, 'before')
     for (const add of [

@@ -47,11 +47,8 @@ async function addDamaged(id: string): Promise<void> {
   expect(await fetchIds(consumer, 1)).toEqual([])
 }
 
-const recordExists = async (key: string): Promise<boolean> => {
-  const ttl = await fixture.redis.ttl(key)
-  // Without a time to live.
-  return ttl === -1
-}
+/** Whether a record is kept without a limit. */
+const isKept = async (key: string): Promise<boolean> => (await fixture.redis.ttl(key)) === -1
 
 describe('list', () => {
   it('has the failed chunks, those that failed last first', async () => {
@@ -118,16 +115,6 @@ describe('retry', () => {
     expect(await fixture.counts()).toEqual({})
   })
 
-  it('does not change jobs that did not fail', async () => {
-    await fixture.add('waiting')
-    const before = await fixture.content()
-    expect(Object.fromEntries(await failed.retry(['waiting', 'unknown']))).toEqual({
-      waiting: 'missing',
-      unknown: 'missing',
-    })
-    expect(await fixture.content()).toEqual(before)
-  })
-
   it('of two operators at the same time requeues each chunk once', async () => {
     const ids = Array.from({ length: 20 }, (_, i) => `chunk-${i}`)
     for (const id of ids) await fixture.add(id)
@@ -144,12 +131,12 @@ describe('purge', () => {
   it('deletes a chunk, and lets the records of its batch expire', async () => {
     await failedBatch('a-batch', ['one'])
     await addDamaged('two')
-    expect(await recordExists(fixture.names.batchKey('a-batch'))).toBe(true)
+    expect(await isKept(fixture.names.batchKey('a-batch'))).toBe(true)
     expect(Object.fromEntries(await failed.purge('all'))).toEqual({ one: 'removed', two: 'removed' })
     expect(await fixture.counts()).toEqual({})
     expect(await fixture.redis.exists(fixture.names.jobKey('one'), fixture.names.jobKey('two'))).toBe(0)
-    expect(await recordExists(fixture.names.batchKey('a-batch'))).toBe(false)
-    expect(await recordExists(fixture.names.chunkKey('one'))).toBe(false)
+    expect(await isKept(fixture.names.batchKey('a-batch'))).toBe(false)
+    expect(await isKept(fixture.names.chunkKey('one'))).toBe(false)
   })
 
   it('deletes the chunks of a batch together only, because none can be stored without the others', async () => {
@@ -172,11 +159,12 @@ describe('purge', () => {
     await fixture.queue.remove('two')
     expect(await failed.purge(['one'])).toEqual(new Map([['one', 'removed']]))
   })
+})
 
-  it('does not change jobs that did not fail', async () => {
-    await fixture.add('waiting')
-    const before = await fixture.content()
-    expect(await failed.purge(['waiting'])).toEqual(new Map([['waiting', 'missing']]))
-    expect(await fixture.content()).toEqual(before)
-  })
+it.each(['retry', 'purge'] as const)('%s does not change jobs that did not fail', async (act) => {
+  await fixture.add('waiting')
+  const before = await fixture.content()
+  const outcomes = Object.fromEntries(await failed[act](['waiting', 'unknown']))
+  expect(outcomes).toEqual({ waiting: 'missing', unknown: 'missing' })
+  expect(await fixture.content()).toEqual(before)
 })

@@ -21,19 +21,6 @@ beforeEach(() => {
 })
 
 describe('a fetch', () => {
-  it('returns waiting chunks in order, at most as many as requested, and whether there are more', async () => {
-    const ids = await fixture.addMany(5)
-    const consumer = fixture.openConsumer()
-    const first = await fetchMine(consumer, 3)
-    expect(first.chunks.map(({ id }) => id)).toEqual(ids.slice(0, 3))
-    expect(first.hasMore).toBe(true)
-    const second = await fetchMine(consumer, 2)
-    expect(second.chunks.map(({ id }) => id)).toEqual(ids.slice(3))
-    expect(second.hasMore).toBe(false)
-    expect(await fetchMine(consumer, 1)).toEqual({ turn: 'mine', chunks: [], hasMore: false })
-    expect(await fixture.counts()).toEqual({ active: 5 })
-  })
-
   it('after one that left chunks returns more than one run of the script may fetch, each with a lock', async () => {
     const ids = await fixture.addMany(2 * fetchLimits.jobsPerRunMax + 3)
     const consumer = fixture.openConsumer()
@@ -46,14 +33,6 @@ describe('a fetch', () => {
     const locks = await Promise.all(ids.map((id) => fixture.redis.get(fixture.lockKey(id))))
     expect(new Set(locks).size).toBe(3)
     expect(locks).not.toContain(null)
-  })
-
-  it('of 0 chunks fetches nothing, and knows whether chunks are waiting', async () => {
-    const consumer = fixture.openConsumer()
-    expect(await fetchMine(consumer, 0)).toEqual({ turn: 'mine', chunks: [], hasMore: false })
-    await fixture.add('a-chunk')
-    expect(await fetchMine(consumer, 0)).toEqual({ turn: 'mine', chunks: [], hasMore: true })
-    expect(await fixture.counts()).toEqual({ waiting: 1 })
   })
 
   it('has no more chunks while the queue is paused', async () => {
@@ -83,7 +62,7 @@ describe('a fetch', () => {
     await vi.waitFor(async () => expect(await fetchIds(consumer, 1)).toEqual(['a-chunk']), WAIT_MS)
   })
 
-  it('does not return a chunk again that is in hand, and completes it with its new lock', async () => {
+  it('does not return a chunk again that is held, and completes it with its new lock', async () => {
     await fixture.add('a-chunk')
     const consumer = fixture.openConsumer()
     await fetchMine(consumer, 1)
@@ -128,36 +107,6 @@ describe('a fetch', () => {
 })
 
 describe('the turn', () => {
-  it('belongs to one worker, until this worker yields it', async () => {
-    const [first, second] = [fixture.openConsumer(), fixture.openConsumer()]
-    await fixture.add('a-chunk')
-    await fetchMine(first, 0)
-    expect(await second.fetch(1, idle)).toEqual(taken)
-    expect(await second.fetch(1, busy)).toEqual(taken)
-    await second.yieldTurn()
-    expect(await second.fetch(1, idle)).toEqual(taken)
-    await first.yieldTurn()
-    expect(await fetchIds(second, 1)).toEqual(['a-chunk'])
-    expect(await first.fetch(1, idle)).toEqual(taken)
-  })
-
-  it('of a busy worker is taken by a worker that is not busy', async () => {
-    const [first, second, third] = [fixture.openConsumer(), fixture.openConsumer(), fixture.openConsumer()]
-    await fixture.add('a-chunk')
-    await first.fetch(0, busy)
-    expect(await second.fetch(1, busy)).toEqual(taken)
-    expect(await fetchIds(third, 1)).toEqual(['a-chunk'])
-    expect(await first.fetch(1, busy)).toEqual(taken)
-    expect(await first.fetch(1, idle)).toEqual(taken)
-    // The mark may change while the worker has the turn.
-    await third.fetch(0, busy)
-    await third.fetch(0, idle)
-    expect(await first.fetch(1, idle)).toEqual(taken)
-    await third.fetch(0, busy)
-    await third.yieldTurn()
-    expect((await first.fetch(1, busy)).turn).toBe('mine')
-  })
-
   it.each([
     [busy, busy, 'taken'],
     [busy, idle, 'mine'],
@@ -172,18 +121,6 @@ describe('the turn', () => {
       expect((await first.fetch(0, own)).turn).toBe(turn)
     },
   )
-
-  it('expires some seconds after the last fetch of its worker', async () => {
-    const [first, second] = [fixture.openConsumer(), fixture.openConsumer()]
-    const { turnKey } = fixture.names
-    await fetchMine(first, 0)
-    expect(await fixture.redis.pttl(turnKey)).toBeGreaterThan(4_000)
-    expect(await fixture.redis.pttl(turnKey)).toBeLessThanOrEqual(5_000)
-    // As after this time.
-    await fixture.redis.del(turnKey)
-    expect((await second.fetch(0, idle)).turn).toBe('mine')
-    expect(await first.fetch(0, idle)).toEqual(taken)
-  })
 
   it('does not protect a chunk: a worker that ignores it fetches, and each chunk is fetched once', async () => {
     const ids = await fixture.addMany(4)

@@ -1,5 +1,8 @@
+import { Supervisor } from '@sluice/local'
 import { setTimeout as sleep } from 'node:timers/promises'
-import { beforeEach, describe, expect, it, vi } from 'vitest'
+import { beforeEach, describe, expect, it, onTestFinished, vi } from 'vitest'
+import { startRedisCluster } from '../../../test/scaling/redis-servers.ts'
+import { queueNames } from '../src/queue-names.ts'
 import { ConsumerFixture, fetchIds, fetchMine, useTestRedis, WAIT_MS } from './support/consumer-fixture.ts'
 
 const LOCK_MS = 1_000
@@ -12,7 +15,7 @@ beforeEach(() => {
   fixture = new ConsumerFixture(server.url)
 })
 
-describe('the locks of chunks in hand', () => {
+describe('the locks of held chunks', () => {
   it.each([
     ['is not changed', 0],
     ['is set back by an hour', -HOUR_MS],
@@ -51,5 +54,22 @@ describe('the locks of chunks in hand', () => {
     await sleep(LOCK_MS)
     expect(await fixture.redis.get(fixture.lockKey('chunk-0'))).toBe('another-token')
     expect(await fixture.redis.exists(fixture.lockKey('chunk-1'))).toBe(1)
+  })
+  it('are renewed on a Redis Cluster, by the node of each shard', async () => {
+    const supervisor = await Supervisor.open()
+    onTestFinished(() => supervisor.stop({ force: true }))
+    const cluster = await startRedisCluster(supervisor, 2)
+    const nodesOf = (prefix: string) =>
+      Promise.all([0, 1].map((shard) => cluster.nodeOf(queueNames(prefix, shard).waitKey)))
+    let prefix = 'a'
+    while (new Set(await nodesOf(prefix)).size < 2) prefix += 'a'
+    for (const shard of [0, 1]) {
+      const clustered = new ConsumerFixture(cluster.url, queueNames(prefix, shard))
+      const ids = await clustered.addMany(2)
+      await fetchMine(clustered.openConsumer({ lockDurationMs: 8 * LOCK_MS }), ids.length)
+      const keys = ids.map((id) => clustered.lockKey(id))
+      for (const key of keys) await clustered.redis.pexpire(key, 5 * LOCK_MS)
+      for (const key of keys) await expect.poll(() => clustered.redis.pttl(key)).toBeGreaterThan(6 * LOCK_MS)
+    }
   })
 })

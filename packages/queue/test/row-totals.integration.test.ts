@@ -1,8 +1,7 @@
-import { createLogger } from '@sluice/runtime'
 import { beforeEach, describe, expect, it, onTestFinished } from 'vitest'
 import { encodeChunk } from '../src/chunk.ts'
 import type { ChunkConsumer } from '../src/chunk-consumer.ts'
-import { ChunkQueue } from '../src/chunk-queue.ts'
+import type { ChunkQueue } from '../src/chunk-queue.ts'
 import { FailedChunks } from '../src/failed-chunks.ts'
 import { queuedRows, readRowTotals, type RowTotals } from '../src/queue-names.ts'
 import { ConsumerFixture, fetchIds, useTestRedis } from './support/consumer-fixture.ts'
@@ -16,8 +15,7 @@ let consumer: ChunkConsumer
 
 beforeEach(() => {
   fixture = new ConsumerFixture(server.url)
-  queue = new ChunkQueue(fixture.redis, fixture.names, createLogger('test', 'silent'))
-  onTestFinished(() => queue.close())
+  queue = fixture.openChunkQueue()
   consumer = fixture.openConsumer()
 })
 
@@ -29,6 +27,13 @@ async function add(id: string, rows: number): Promise<void> {
 
 async function totals(): Promise<RowTotals> {
   return readRowTotals(await fixture.redis.hgetall(fixture.names.totalsKey))
+}
+
+function openFailed(): FailedChunks {
+  const { redis, names } = fixture
+  const failed = new FailedChunks({ redis, shards: [names], makeId: () => 'batch-of-retry' })
+  onTestFinished(() => failed.close())
+  return failed
 }
 
 /** Fetches chunks, and claims them as one batch. */
@@ -77,9 +82,6 @@ describe('the totals', () => {
   })
 
   it('count the rows of failed chunks that an operator deletes, and not those that are stored', async () => {
-    const { redis, names } = fixture
-    const failed = new FailedChunks({ redis, shards: [names], makeId: () => 'batch-of-retry' })
-    onTestFinished(() => failed.close())
     await add('one', 3)
     await add('two', 4)
     await claim('a-batch', ['one'])
@@ -88,21 +90,18 @@ describe('the totals', () => {
     const rows = { inserted: 3, deadLettered: 0 }
     await consumer.finish({ id: 'a-batch', members: ['one'], rows }, 0)
     // When Redis is full, an operator may want to delete chunks.
-    await fixture.whileFull(() => failed.purge('all'))
+    await fixture.whileFull(() => openFailed().purge('all'))
     expect(await fixture.counts()).toEqual({})
-    expect(await fixture.redis.keys(`${names.jobKey('')}t*`)).toEqual([])
+    expect(await fixture.redis.keys(`${fixture.names.jobKey('')}t*`)).toEqual([])
     expect(await totals()).toEqual({ added: 7, inserted: 3, deadLettered: 0, removed: 4 })
   })
 
   it('count the rows of a deleted chunk whose format is unknown', async () => {
-    const { redis, names } = fixture
-    const failed = new FailedChunks({ redis, shards: [names], makeId: () => 'batch-of-retry' })
-    onTestFinished(() => failed.close())
     await add('one', 3)
     await fetchIds(consumer, 1)
     await consumer.fail('one', new Error('x'))
-    await redis.hset(names.jobKey('one'), 'data', '{"v":9,"rows":3}')
-    await failed.purge(['one'])
+    await fixture.redis.hset(fixture.names.jobKey('one'), 'data', '{"v":9,"rows":3}')
+    await openFailed().purge(['one'])
     expect(await totals()).toMatchObject({ removed: 3 })
   })
 })

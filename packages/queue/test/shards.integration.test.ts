@@ -7,35 +7,25 @@ import {
   type RedisConnection,
 } from '@sluice/runtime'
 import { randomUUID } from 'node:crypto'
-import { afterAll, beforeAll, beforeEach, describe, expect, it, onTestFinished, vi } from 'vitest'
+import { beforeEach, describe, expect, it, onTestFinished, vi } from 'vitest'
 import { ChunkQueue } from '../src/chunk-queue.ts'
 import { QueueUnavailableError } from '../src/recorded-add.ts'
-import { shardNames, type QueueNames } from '../src/queue-names.ts'
+import { queueNames } from '../src/queue-names.ts'
 import { ShardCount } from '../src/shards.ts'
-import { chunkOf, startTestRedis } from './support/consumer-fixture.ts'
+import { chunkOf, useTestRedis } from './support/consumer-fixture.ts'
 
 const ADD_DEADLINE_MS = 5_000
 /** The deadline of an add that is to miss it. */
 const SHORT_DEADLINE_MS = 400
 
-let server: Awaited<ReturnType<typeof startTestRedis>>
+const server = useTestRedis()
 let redis: RedisConnection
 let prefix: string
-let shards: QueueNames[]
-
-beforeAll(async () => {
-  server = await startTestRedis()
-  redis = connectRedis(server.url, { failFast: false })
-})
-
-afterAll(async () => {
-  await closeRedis(redis)
-  await server.stop()
-})
 
 beforeEach(() => {
+  redis = connectRedis(server.url, { failFast: false })
+  onTestFinished(() => closeRedis(redis))
   prefix = `test-${randomUUID()}`
-  shards = shardNames(prefix, 4)
 })
 
 const record = (): Promise<string | null> => redis.get(installationNames(prefix).shardCountKey)
@@ -86,8 +76,7 @@ describe('the number of shards', () => {
 
 it('a shard is empty if no chunk is in any state', async () => {
   const count = new ShardCount(redis, prefix, 1)
-  const [names] = shards
-  if (names === undefined) throw new Error('there is no shard')
+  const names = queueNames(prefix)
   expect(await count.isEmpty(names)).toBe(true)
   for (const list of [names.waitKey, names.activeKey]) {
     await redis.lpush(list, 'id')
@@ -105,9 +94,7 @@ it('a shard is empty if no chunk is in any state', async () => {
 function openQueue(shard: number, url = server.url): { queue: ChunkQueue; connection: RedisConnection } {
   const connection = connectRedis(url, { failFast: true, commandTimeoutMs: ADD_DEADLINE_MS })
   connection.on('error', () => undefined)
-  const names = shards[shard]
-  if (names === undefined) throw new Error(`there is no shard ${shard}`)
-  const queue = new ChunkQueue(connection, names, createLogger('test', 'silent'))
+  const queue = new ChunkQueue(connection, queueNames(prefix, shard), createLogger('test', 'silent'))
   onTestFinished(async () => {
     await queue.close()
     await closeRedis(connection)
@@ -132,7 +119,7 @@ describe('an add to a shard', () => {
     const { queue } = openQueue(3)
     await expect(add(queue, 'one', SHORT_DEADLINE_MS)).rejects.toThrow(QueueUnavailableError)
     expect(await redis.keys(`{${prefix}:3}:logs:one`)).toEqual([])
-    expect(await redis.exists(shards[3]?.waitKey ?? '')).toBe(0)
+    expect(await redis.exists(queueNames(prefix, 3).waitKey)).toBe(0)
   })
 
   it('leaves an empty shard if the process dies between the record and the add', async () => {

@@ -1,7 +1,7 @@
 import { createRequire } from 'node:module'
 import type { Writable } from 'node:stream'
 import type { WriteStream } from 'node:tty'
-import { type LogFn, type Logger, pino, stdTimeFunctions, type LoggerOptions } from 'pino'
+import { type Logger, pino, stdTimeFunctions, type LoggerOptions } from 'pino'
 import { LogLimiter } from './log-limiter.ts'
 
 export type { Logger } from 'pino'
@@ -47,7 +47,13 @@ export function createLogger(name: string, level: string, format: LogFormat = 'a
     },
     hooks: {
       logMethod(args, method, levelNumber) {
-        limitLine({ limiter, logger: this, levelNumber }, args, method)
+        const [first, second] = args as readonly unknown[]
+        const [fields, message] = typeof first === 'string' ? [undefined, first] : [first, second]
+        const text = typeof message === 'string' ? message : ''
+        const report = (repeated: number): void => method.call(this, { ...objectOf(fields), repeated }, text)
+        // Unless there were too many of its kind.
+        if (limiter.admits(this.levels.labels[levelNumber] ?? '', text, fields, report))
+          method.apply(this, args)
       },
     },
   }
@@ -56,26 +62,6 @@ export function createLogger(name: string, level: string, format: LogFormat = 'a
     logLinesDropped: { get: () => limiter.linesDropped },
     reportRepeated: { value: () => limiter.flush() },
   }) as ProcessLogger
-}
-
-interface LimitedLogger {
-  readonly limiter: LogLimiter
-  readonly logger: Logger
-  readonly levelNumber: number
-}
-
-/** Writes a line, unless there were too many of its kind. */
-function limitLine(
-  { limiter, logger, levelNumber }: LimitedLogger,
-  args: Parameters<LogFn>,
-  method: LogFn,
-): void {
-  const [first, second] = args as readonly unknown[]
-  const [fields, message] = typeof first === 'string' ? [undefined, first] : [first, second]
-  const text = typeof message === 'string' ? message : ''
-  const report = (repeated: number): void => method.call(logger, { ...objectOf(fields), repeated }, text)
-  if (limiter.admits(logger.levels.labels[levelNumber] ?? '', text, fields, report))
-    method.apply(logger, args)
 }
 
 function objectOf(fields: unknown): object {

@@ -1,4 +1,4 @@
-/** The object or array that a JSON text describes. Undefined for another value, and for a text that is not JSON. */
+/** The object or array that JSON describes. Undefined for another value, and for a string that is not JSON. */
 export function parseObject(text: string): Readonly<Record<string, unknown>> | undefined {
   try {
     const value: unknown = JSON.parse(text)

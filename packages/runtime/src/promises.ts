@@ -33,7 +33,7 @@ export async function withTimeout<T>(
   }
 }
 
-/** Limits the number of tasks that run at the same time. Others wait, first in, first out. */
+/** Limits the number of tasks that run at the same time. Further tasks wait, first in, first out. */
 export class Semaphore {
   #permits: number
   readonly #signal: AbortSignal
@@ -46,16 +46,6 @@ export class Semaphore {
     signal.addEventListener('abort', () => {
       for (const { reject } of this.#waiting.splice(0)) reject(signal.reason)
     })
-  }
-
-  /** Tasks that may start now. */
-  get free(): number {
-    return this.#permits
-  }
-
-  /** Tasks that wait. */
-  get waiting(): number {
-    return this.#waiting.length
   }
 
   /** @throws the reason of the signal if it is aborted before the task starts */

@@ -41,19 +41,24 @@ export function backoffMs(attempt: number, { baseMs, maxMs }: Backoff, random: n
   return Math.round(full * (1 - random / 2))
 }
 
-/** Runs a task in an interval, first after one interval. A run that is late is not followed by another until it has ended. */
+/** Runs a task in an interval, first after one interval. No run begins before the last one has ended. */
 export class PeriodicTask {
+  readonly #run: () => Promise<void>
   readonly #timer: NodeJS.Timeout
+  #isRunning = false
 
   /** @param run never rejects */
   constructor(intervalMs: number, run: () => Promise<void>) {
-    let isRunning = false
-    this.#timer = setInterval(() => {
-      // While Redis does not answer, runs would pile up in the queue of its connection.
-      if (isRunning) return
-      isRunning = true
-      void run().finally(() => (isRunning = false))
-    }, intervalMs)
+    this.#run = run
+    this.#timer = setInterval(this.runNow, intervalMs)
+  }
+
+  /** Does not wait for the interval. */
+  readonly runNow = (): void => {
+    // While Redis does not reply, runs would pile up in the queue of its connection.
+    if (this.#isRunning) return
+    this.#isRunning = true
+    void this.#run().finally(() => (this.#isRunning = false))
   }
 
   /** A run that has started is not stopped. */

@@ -1,20 +1,18 @@
-import { beforeEach, describe, expect, it } from 'vitest'
+import { beforeEach, describe, expect, it, onTestFinished, vi } from 'vitest'
 import { LogLimiter, logLimits } from '../src/log-limiter.ts'
 
 const { intervalMs, kindsMax, linesMax } = logLimits
 const WARNINGS_MAX = linesMax['warn'] ?? 0
 
-let nowMs: number
-let timers: { atMs: number; run: () => void }[]
 let limiter: LogLimiter
 /** What was written, as `MESSAGE`, or `MESSAGE × N`. */
 let written: string[]
 
 beforeEach(() => {
-  nowMs = 0
-  timers = []
+  vi.useFakeTimers()
+  onTestFinished(() => void vi.useRealTimers())
   written = []
-  limiter = new LogLimiter((ms, run) => void timers.push({ atMs: nowMs + ms, run }))
+  limiter = new LogLimiter((ms, run) => void setTimeout(run, ms))
 })
 
 function redisError(message: string): Error {
@@ -34,27 +32,14 @@ function log(message: string, { level = 'warn', fields = {}, times = 1 }: Line =
   }
 }
 
-/** Lets time pass, and runs the timers that are due. */
-function pass(ms: number): void {
-  const untilMs = nowMs + ms
-  for (;;) {
-    const next = timers.filter(({ atMs }) => atMs <= untilMs).toSorted((a, b) => a.atMs - b.atMs)[0]
-    if (next === undefined) break
-    timers.splice(timers.indexOf(next), 1)
-    nowMs = next.atMs
-    next.run()
-  }
-  nowMs = untilMs
-}
-
 describe('lines of one kind', () => {
   it('are written up to the limit of an interval, and then counted in one line at its end', () => {
     log('a', { times: WARNINGS_MAX + 7 })
     const lines = Array.from({ length: WARNINGS_MAX }, () => 'a')
     expect(written).toEqual(lines)
-    pass(intervalMs - 1)
+    vi.advanceTimersByTime(intervalMs - 1)
     expect(written).toEqual(lines)
-    pass(1)
+    vi.advanceTimersByTime(1)
     expect(written).toEqual([...lines, 'a × 7'])
     expect(limiter.linesDropped).toBe(7)
   })
@@ -62,14 +47,14 @@ describe('lines of one kind', () => {
   it.each(['fatal', 'debug', 'trace'])('have no limit at level %s', (level) => {
     log('a', { level, times: 1_000 })
     expect(written).toHaveLength(1_000)
-    expect(timers).toEqual([])
+    expect(vi.getTimerCount()).toBe(0)
   })
 
   it('are reported before their end by a flush, once', () => {
     log('a', { times: WARNINGS_MAX + 4 })
     written = []
     limiter.flush()
-    pass(intervalMs)
+    vi.advanceTimersByTime(intervalMs)
     expect(written).toEqual(['a × 4'])
   })
 })
@@ -111,7 +96,7 @@ it('counts further kinds together, and loses none, when there are too many', () 
   expect(written).toHaveLength(WARNINGS_MAX)
   log('kind 1')
   expect(written.at(-1)).toBe('kind 1')
-  pass(intervalMs)
+  vi.advanceTimersByTime(intervalMs)
   expect(written.at(-1)).toBe(`further 49 × ${50 - WARNINGS_MAX}`)
   log('kind 0')
   expect(written.at(-1)).toBe('kind 0')

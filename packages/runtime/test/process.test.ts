@@ -1,7 +1,6 @@
 import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { closeSync, openSync } from 'node:fs'
-import { setTimeout as delay } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
 import { afterEach, describe, expect, it } from 'vitest'
 
@@ -9,8 +8,6 @@ const program = fileURLToPath(new URL('support/process-main.ts', import.meta.url
 const DEADLINE_MS = 1_000
 /** How long an exit may take on a busy machine. After this time, the process is killed, and has no exit code. */
 const MARGIN_MS = 8_000
-/** Two signals at the same time would be one. */
-const BETWEEN_SIGNALS_MS = 200
 
 let running: ChildProcess | undefined
 
@@ -62,21 +59,23 @@ async function outputOf(child: ChildProcess): Promise<{ code: unknown; stdout: s
   return { code, ...output }
 }
 
-describe('SIGTERM', () => {
-  it('stops a process, and its last lines are logged', async () => {
-    const child = await start()
-    child.kill('SIGTERM')
-    const { code, stdout } = await outputOf(child)
-    expect(code).toBe(0)
-    expect(stdout).toContain('"msg":"stopped"')
-  })
+/** Two signals at the same time would be one. */
+async function stopTwice(child: ChildProcess): Promise<void> {
+  let log = ''
+  child.stdout?.on('data', (data) => (log += String(data)))
+  child.kill('SIGTERM')
+  await expect.poll(() => log, { timeout: MARGIN_MS }).toContain('"msg":"stopping"')
+  child.kill('SIGTERM')
+}
 
-  it('stops a process, and the number of its repeated lines is logged', async () => {
+describe('SIGTERM', () => {
+  it('stops a process, and its last lines and the number of its repeated lines are logged', async () => {
     const child = await start({ modes: ['repeats'] })
     child.kill('SIGTERM')
     const { code, stdout } = await outputOf(child)
     expect(code).toBe(0)
     expect(stdout).toContain('"i":19,"repeated":15,"msg":"not connected"')
+    expect(stdout).toContain('"msg":"stopped"')
   })
 
   it('stops a process after the reader of its log has exited', async () => {
@@ -119,29 +118,22 @@ describe('the deadline', () => {
   )
 })
 
-describe('a promise that rejects without a handler', () => {
-  it('ends a process with code 1, and its error is logged', async () => {
-    const { code, stdout } = await outputOf(spawnProcess({ modes: ['rejects'] }))
-    expect(code).toBe(1)
-    expect(JSON.parse(stdout)).toMatchObject({ level: 60, err: { message: 'no progress' } })
-  })
+it('a promise that rejects without a handler ends a process with code 1, and its error is logged', async () => {
+  const { code, stdout } = await outputOf(spawnProcess({ modes: ['rejects'] }))
+  expect(code).toBe(1)
+  expect(JSON.parse(stdout)).toMatchObject({ level: 60, err: { message: 'no progress' } })
 })
 
 describe('a second SIGTERM', () => {
   it('ends a process at once', async () => {
     const child = await start({ modes: ['never-stops', 'blocked-thread'], deadlineMs: 600_000 })
-    child.stdout?.destroy()
-    child.kill('SIGTERM')
-    await delay(BETWEEN_SIGNALS_MS)
-    child.kill('SIGTERM')
+    await stopTwice(child)
     expect(await exitOf(child)).toBe(1)
   })
 
   it('ends a process, and the number of its repeated lines is logged', async () => {
     const child = await start({ modes: ['never-stops', 'repeats'], deadlineMs: 600_000 })
-    child.kill('SIGTERM')
-    await delay(BETWEEN_SIGNALS_MS)
-    child.kill('SIGTERM')
+    await stopTwice(child)
     const { code, stdout } = await outputOf(child)
     expect(code).toBe(1)
     expect(stdout).toContain('"repeated":15')

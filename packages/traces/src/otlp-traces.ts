@@ -28,7 +28,7 @@ const kinds = {
 } as const
 
 /**
- * Exports at the same time. While the process runs, there is one, and those whose endpoint never ends its answer. At its end, all spans
+ * Exports at the same time. While the process runs, there is one, and those whose endpoint never ends its response. At its end, all spans
  * that wait are exported at once.
  */
 const EXPORTS_MAX = spanLimits.waitingMax / spanLimits.exportSpansMax + 1
@@ -125,7 +125,7 @@ function reportFailures(exporter: SpanExporter, logger: TracesOptions['logger'])
   }
 }
 
-/** Without what the endpoint has answered. */
+/** Without the response of the endpoint. */
 function reasonOf(error: Error): string {
   const code = 'code' in error ? error.code : undefined
   if (typeof code === 'number') return `HTTP ${code}`
@@ -136,7 +136,7 @@ type Callback = Parameters<LookupFunction>[2]
 type Answer = Parameters<Callback>
 
 /**
- * Looks hosts up like `dns.lookup`, but never a host that is being looked up already: callers then share the answer.
+ * Looks hosts up like `dns.lookup`, but never a host that is being looked up already: callers then share the result.
  *
  * A lookup takes one of the four threads of Node's pool, for half a minute if the name server is silent. An export gives up before that,
  * and the next one looks the host up as well. Without this function they would use all threads, and the API decodes large bodies in them.

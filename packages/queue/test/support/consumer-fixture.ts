@@ -7,36 +7,35 @@ import { BatchLedger } from '../../src/batch-ledger.ts'
 import { bullmqQueue } from '../../src/bullmq-internals.ts'
 import { type Chunk, encodeChunk } from '../../src/chunk.ts'
 import { ChunkConsumer, type ChunkConsumerOptions, type Fetch } from '../../src/chunk-consumer.ts'
+import { ChunkQueue } from '../../src/chunk-queue.ts'
 import { FetchMonitor } from '../../src/fetch-monitor.ts'
 import { chunkJobName, type QueueNames, queueNames } from '../../src/queue-names.ts'
 
 /** A limit for waiting on something that happens within milliseconds on an idle machine. */
 export const WAIT_MS = 10_000
 
-/** Starts a Redis for one test file, because its tests change the configuration of Redis or read its statistics. */
-export async function startTestRedis(): Promise<{ readonly url: string; stop(): Promise<void> }> {
-  const supervisor = await Supervisor.open()
-  const { url } = await startRedis(supervisor)
-  return { url, stop: () => supervisor.stop({ force: true }) }
-}
-
-/** Starts a Redis for the tests of a file, and stops it after them. The URL may be read when the tests run. */
+/**
+ * Starts a Redis for the tests of a file, which change its configuration or read its statistics, and stops it after them. The URL may be
+ * read when the tests run.
+ */
 export function useTestRedis(): { readonly url: string } {
-  let server: Awaited<ReturnType<typeof startTestRedis>>
+  let supervisor: Supervisor
+  let url = ''
   beforeAll(async () => {
-    server = await startTestRedis()
+    supervisor = await Supervisor.open()
+    ;({ url } = await startRedis(supervisor))
   })
-  afterAll(() => server.stop())
+  afterAll(() => supervisor.stop({ force: true }))
   return {
     get url() {
-      return server.url
+      return url
     },
   }
 }
 
 /** A queue that no other test uses, with its consumers, and what Redis stores of it. All is closed at the end of the test. */
 export class ConsumerFixture {
-  readonly names: QueueNames = queueNames(`test-${randomUUID()}`)
+  readonly names: QueueNames
   readonly redis: RedisConnection
   /** Reads the queue. */
   readonly queue: Queue<Chunk>
@@ -48,7 +47,8 @@ export class ConsumerFixture {
   readonly errors: MockInstance = vi.spyOn(this.#logger, 'error')
 
   /** @param url a Redis. The test adds and reads through a separate connection, so a consumer may use one that fails. */
-  constructor(url: string) {
+  constructor(url: string, names = queueNames(`test-${randomUUID()}`)) {
+    this.names = names
     this.redis = connectRedis(url, { failFast: false })
     this.redis.on('error', () => undefined)
     onTestFinished(() => closeRedis(this.redis))
@@ -61,6 +61,12 @@ export class ConsumerFixture {
     const queue = bullmqQueue(this.redis, names)
     onTestFinished(() => queue.close())
     return queue
+  }
+
+  openChunkQueue(): ChunkQueue {
+    const chunkQueue = new ChunkQueue(this.redis, this.names, this.#logger)
+    onTestFinished(() => chunkQueue.close())
+    return chunkQueue
   }
 
   /** Persists that ranges of a batch are split, in one repair. @returns whether each was persisted */

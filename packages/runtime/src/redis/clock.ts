@@ -1,9 +1,9 @@
 import type { Logger } from 'pino'
 import { describeSkew } from '../timing.ts'
 import type { Readiness } from '../process.ts'
-import type { RedisConnection } from './connection.ts'
+import { checkRegularly, type RedisConnection } from './connection.ts'
 
-/** The time is not known yet: Redis has not answered since the process started. */
+/** The time is not known yet: Redis has not replied since the process started. */
 export class ClockError extends Error {
   override name = 'ClockError'
 }
@@ -36,39 +36,34 @@ interface Measurement {
 }
 
 /**
- * The clock that all processes of an installation share: that of Redis. It is the monotonic clock of the process, plus an offset that
+ * The clock that all processes of an installation share: the one of Redis. It is the monotonic clock of the process, plus an offset that
  * is measured when the connection becomes ready, and every second. So the wall clock of the process may be wrong, and while Redis is
  * unavailable the time goes on.
  *
- * Unknown (before the first answer) → known. The measurement with the shortest round trip counts, until a later one contradicts it.
+ * Unknown (before the first reply) → known. The measurement with the shortest round trip counts, until a later one contradicts it.
  */
 export class RedisClock {
   readonly #options: RedisClockOptions
   #best: Measurement | undefined
-  #isMeasuring = false
   #wasSkewed = false
-  #timer: NodeJS.Timeout | undefined
-  readonly #onReady = (): void => void this.#measure()
+  #stop: (() => void) | undefined
 
   constructor(options: RedisClockOptions) {
     this.#options = options
   }
 
   start(): void {
-    this.#options.redis.on('ready', this.#onReady)
-    this.#timer = setInterval(this.#onReady, MEASURE_INTERVAL_MS)
-    void this.#measure()
+    this.#stop = checkRegularly(this.#options.redis, MEASURE_INTERVAL_MS, () => this.#measure())
   }
 
   stop(): void {
-    this.#options.redis.off('ready', this.#onReady)
-    clearInterval(this.#timer)
+    this.#stop?.()
   }
 
   /**
    * The time now, ms since 1970, an integer. It may go back by the error of a measurement, or when Redis' clock is set back.
    *
-   * @throws ClockError before Redis has answered
+   * @throws ClockError before Redis has replied
    */
   readonly nowMs = (): number => {
     if (this.#best === undefined) throw new ClockError('the time of Redis is not known yet')
@@ -87,28 +82,21 @@ export class RedisClock {
     return this.#options.wallMs() - this.nowMs()
   }
 
-  /** Never rejects. One measurement runs at a time. */
+  /** Never rejects. */
   async #measure(): Promise<void> {
     const { redis, key, monotonicMs } = this.#options
-    if (this.#isMeasuring || redis.status !== 'ready') return
-    this.#isMeasuring = true
     try {
       const sentAtMs = monotonicMs()
       const redisMs = await readRedisTimeMs(redis, key)
       const answeredAtMs = monotonicMs()
       const roundTripMs = answeredAtMs - sentAtMs
-      if (roundTripMs <= ROUND_TRIP_MAX_MS)
-        this.#use({ offsetMs: redisMs - (sentAtMs + answeredAtMs) / 2, roundTripMs })
+      const measurement = { offsetMs: redisMs - (sentAtMs + answeredAtMs) / 2, roundTripMs }
+      if (roundTripMs <= ROUND_TRIP_MAX_MS && (this.#best === undefined || isBetter(measurement, this.#best)))
+        this.#best = measurement
     } catch {
       // Redis is unavailable. The owner of the connection logs it, and the last measurement holds.
-    } finally {
-      this.#isMeasuring = false
     }
     this.#reportSkew()
-  }
-
-  #use(measurement: Measurement): void {
-    if (this.#best === undefined || isBetter(measurement, this.#best)) this.#best = measurement
   }
 
   #reportSkew(): void {

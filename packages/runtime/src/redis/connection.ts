@@ -1,5 +1,6 @@
 import { Cluster, Redis, type RedisOptions } from 'ioredis'
 import { readCertificates } from '../settings.ts'
+import { PeriodicTask } from '../timing.ts'
 import { parseRedisUrl, type RedisAddress } from './url.ts'
 
 /** A connection to Redis. For a Redis Cluster, it consists of one connection per node in use. */
@@ -132,6 +133,43 @@ export function keepSubscribed(
 }
 
 /**
+ * Repeats a task while the connection is ready: at once, in an interval, and when it becomes ready again. It may lead to another server
+ * then.
+ *
+ * @param run never rejects
+ * @returns how to stop
+ */
+export function checkRegularly(
+  redis: RedisConnection,
+  intervalMs: number,
+  run: () => Promise<void>,
+): () => void {
+  const task = new PeriodicTask(intervalMs, async () => {
+    if (redis.status === 'ready') await run()
+  })
+  const stopListening = listenTo(redis, 'ready', task.runNow)
+  task.runNow()
+  return () => {
+    stopListening()
+    task.stop()
+  }
+}
+
+/**
+ * Listens to a connection that any number of parts share. Above ten listeners, Node would warn of a leak.
+ *
+ * @returns how to stop
+ */
+export function listenTo(
+  redis: RedisConnection,
+  event: 'close' | 'error' | 'ready',
+  listener: (error: Error) => void,
+): () => void {
+  redis.setMaxListeners(redis.getMaxListeners() + 1).on(event, listener)
+  return () => void redis.off(event, listener).setMaxListeners(redis.getMaxListeners() - 1)
+}
+
+/**
  * Closes a connection for good. Resolves when its sockets are closed: when the server has closed them too, or does not do so within
  * `DISCONNECT_TIMEOUT_MS`.
  */
@@ -203,7 +241,7 @@ function connectCluster(address: RedisAddress, node: ServerOptions, failFast: bo
   })
   const isDue = oncePerInterval(ERROR_INTERVAL_MS, () => performance.now())
   cluster.on('node error', (error: Error, name: string) => {
-    // During the start, an unavailable node is not an error as long as another one answers.
+    // During the start, an unavailable node is not an error as long as another one replies.
     if (cluster.status !== 'ready' || !isDue(name)) return
     cluster.emit('error', error)
     // Another node may have taken over the slots. Commands that fail here never learn of it from a redirection.

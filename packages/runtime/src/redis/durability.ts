@@ -1,7 +1,13 @@
 import type { Redis } from 'ioredis'
 import type { Logger } from 'pino'
 import type { Readiness } from '../process.ts'
-import { isForbidden, type RedisConnection, redisInfoField, redisServers } from './connection.ts'
+import {
+  checkRegularly,
+  isForbidden,
+  type RedisConnection,
+  redisInfoField,
+  redisServers,
+} from './connection.ts'
 import type { DurableRedis } from './durable-redis.ts'
 import { checkReplication, countedIn, type ReplicationFindings } from './replication.ts'
 
@@ -36,9 +42,7 @@ export class DurabilityCheck {
   readonly #replication = new Map<string, ReplicationFindings>()
   /** The address of the server that each logged message was about. */
   readonly #logged = new Map<string, string>()
-  readonly #onReady = (): void => void this.#check()
-  #timer: NodeJS.Timeout | undefined
-  #isChecking = false
+  #stop: (() => void) | undefined
 
   constructor(options: DurabilityCheckOptions) {
     this.#options = options
@@ -46,14 +50,11 @@ export class DurabilityCheck {
 
   start(): void {
     this.#block()
-    this.#options.redis.on('ready', this.#onReady)
-    this.#timer = setInterval(this.#onReady, CHECK_INTERVAL_MS)
-    void this.#check()
+    this.#stop = checkRegularly(this.#options.redis, CHECK_INTERVAL_MS, () => this.#check())
   }
 
   stop(): void {
-    this.#options.redis.off('ready', this.#onReady)
-    clearInterval(this.#timer)
+    this.#stop?.()
   }
 
   /** Ready when at least one server was checked, and no checked server is unsafe. */
@@ -67,18 +68,14 @@ export class DurabilityCheck {
 
   /** Never rejects. */
   async #check(): Promise<void> {
-    if (this.#isChecking) return
-    this.#isChecking = true
     const servers = new Map(redisServers(this.#options.redis).map((server) => [addressOf(server), server]))
     for (const results of [this.#problems, this.#replication])
       for (const address of results.keys()) if (!servers.has(address)) results.delete(address)
     for (const [message, address] of this.#logged) if (!servers.has(address)) this.#logged.delete(message)
     await Promise.all([...servers].map(([address, server]) => this.#checkServer(address, server)))
-    this.#isChecking = false
   }
 
   async #checkServer(address: string, server: Redis): Promise<void> {
-    const { allowUnsafe, logger } = this.#options
     let values: Values
     try {
       values = await readValues(server)
@@ -88,39 +85,29 @@ export class DurabilityCheck {
     }
     const unknown = settingNames.filter((name) => values[name] === undefined)
     if (unknown.length > 0)
-      this.#logOnce(address, `Redis does not permit reading ${unknown.join(', ')}; not checked`, (message) =>
-        logger.warn({ required }, message),
-      )
-    const reasons = [
-      ...describe(address, problemsOf(values)),
-      ...(await this.#checkReplicas(address, server)),
-    ]
+      this.#logOnce('warn', address, `Redis does not permit reading ${unknown.join(', ')}; not checked`, {
+        required,
+      })
+    const reasons = [...problemsOf(address, values), ...(await this.#checkReplicas(address, server))]
     this.#problems.set(address, reasons)
-    for (const reason of reasons)
-      this.#logOnce(address, reason, (message) =>
-        allowUnsafe ? logger.warn(message) : logger.error(message),
-      )
+    for (const reason of reasons) this.#logOnce(this.#options.allowUnsafe ? 'warn' : 'error', address, reason)
   }
 
   /** @returns why the process is not ready */
   async #checkReplicas(address: string, server: Redis): Promise<string[]> {
-    const { durable, logger } = this.#options
+    const { durable } = this.#options
     if (durable.replicas === 0) return []
     try {
       this.#replication.set(address, await checkReplication(server, durable.replicas))
     } catch (error) {
-      this.#logOnce(
-        address,
-        `Redis${address}: its replicas cannot be checked; the last result holds`,
-        (message) => logger.warn({ err: error }, message),
-      )
+      const message = `Redis${address}: its replicas cannot be checked; the last result holds`
+      this.#logOnce('warn', address, message, { err: error })
     }
     this.#block()
     const findings = this.#replication.get(address)
     if (findings === undefined) return [`Redis${address}: its replicas are not checked yet`]
     const { problems, warnings } = findings
-    for (const warning of warnings)
-      this.#logOnce(address, `Redis${address}: ${warning}`, (message) => logger.warn(message))
+    for (const warning of warnings) this.#logOnce('warn', address, `Redis${address}: ${warning}`)
     return problems.map((problem) => `Redis${address} ${problem}`)
   }
 
@@ -133,23 +120,17 @@ export class DurabilityCheck {
     durable.block(found && `Redis${found[0]} ${found[1].danger}`, countedIn(findings.map(([, each]) => each)))
   }
 
-  #logOnce(address: string, message: string, log: (message: string) => void): void {
+  #logOnce(level: 'warn' | 'error', address: string, message: string, fields: object = {}): void {
     if (this.#logged.has(message)) return
     this.#logged.set(message, address)
-    log(message)
+    this.#options.logger[level](fields, message)
   }
 }
 
-function problemsOf(values: Values): string[] {
-  return settingNames.flatMap((name) => {
-    const value = values[name]
-    return value === undefined || value === required[name]
-      ? []
-      : [`${name} is ${value} instead of ${required[name]}`]
-  })
-}
-
-function describe(address: string, problems: readonly string[]): string[] {
+/** Why a server with these settings may lose or evict what it has acknowledged. */
+function problemsOf(address: string, values: Values): string[] {
+  const wrong = settingNames.filter((name) => values[name] !== undefined && values[name] !== required[name])
+  const problems = wrong.map((name) => `${name} is ${values[name]} instead of ${required[name]}`)
   if (problems.length === 0) return []
   return [
     `Redis${address} may lose acknowledged entries: ${problems.join(', ')}. REDIS_ALLOW_UNSAFE=true permits this`,

@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto'
 import type { Readiness } from '../process.ts'
-import type { RedisConnection } from './connection.ts'
+import { listenTo, type RedisConnection } from './connection.ts'
 
 /** Runs a Lua script. All of its keys must be in one hash slot. */
 export type RedisScript<Answer> = (
@@ -17,7 +17,7 @@ export interface DurableRedis {
   /** Prepares a script. Its keys begin with a hash tag. Except for an error of Redis, a script that is rejected may have run. */
   script<Answer>(lua: string): RedisScript<Answer>
   /**
-   * Rejects all scripts because of a danger that their own answers do not show. Undefined ends this. Without replicas there is no danger.
+   * Rejects all scripts because of a danger that their own replies do not show. Undefined ends this. Without replicas there is no danger.
    *
    * @param counted the addresses of the replicas that the danger was looked for with. If another one is connected, it may have taken the
    *   place of one that is away and may be promoted, so scripts are rejected until it was counted. Undefined if they are not known
@@ -25,7 +25,7 @@ export interface DurableRedis {
   block(reason: string | undefined, counted?: ReadonlySet<string>): void
   /** Calls a function whenever a connection is lost: the next one may lead to another server. @returns how to stop */
   onClose(listener: () => void): () => void
-  /** Resolves when all of its connections are open. @throws the reason of the signal */
+  /** Resolves when all of its connections are open. @throws an `AbortError` if the signal is aborted */
   ready(signal: AbortSignal): Promise<void>
   /** Closes the connections that it has opened. */
   close(): Promise<void>
@@ -39,11 +39,7 @@ export function plainRedis(redis: RedisConnection): DurableRedis {
     readiness: { ready: true, reasons: [] },
     script: (lua) => defineScript(redis, lua),
     block: () => undefined,
-    onClose: (listener) => {
-      // The queues of all shards share a connection. Above ten listeners, Node would warn of a leak.
-      redis.setMaxListeners(redis.getMaxListeners() + 1).on('close', listener)
-      return () => redis.off('close', listener).setMaxListeners(redis.getMaxListeners() - 1)
-    },
+    onClose: (listener) => listenTo(redis, 'close', listener),
     ready: async () => undefined,
     close: async () => undefined,
   }
@@ -59,7 +55,7 @@ export function isScriptUnknown(error: unknown): boolean {
   return error instanceof Error && error.message.startsWith('NOSCRIPT')
 }
 
-/** Prepares a Lua script. Its text is only sent to a server that does not have it. */
+/** Prepares a Lua script. Its source is only sent to a server that does not have it. */
 export function defineScript<Answer>(
   redis: Pick<RedisConnection, 'eval' | 'evalsha'>,
   lua: string,

@@ -1,5 +1,6 @@
 import calculateSlot from 'cluster-key-slot'
 import { type ChainableCommander, Cluster, type Redis } from 'ioredis'
+import { setTimeout as sleep } from 'node:timers/promises'
 import type { Readiness } from '../process.ts'
 import { closeRedis, connectRedis, type RedisConnection, type RedisTuning } from './connection.ts'
 import {
@@ -40,11 +41,12 @@ export function durableRedis(
 const CONNECTIONS = 4
 /** The time for the script itself, and for the network, in addition to the wait. */
 const ANSWER_MARGIN_MS = 800
+const READY_CHECK_INTERVAL_MS = 20
 /** If nothing was confirmed for this long, the process asks which server is the primary. */
 const REDISCOVERY_AFTER_MS = 2_000
 
 /**
- * Runs scripts so that their effects and their answers survive the loss of the primary: each resolves only when the primary and the
+ * Runs scripts so that their effects and their results survive the loss of the primary: each resolves only when the primary and the
  * replicas have on disk what the script has written, and everything that it has read.
  *
  * The script, `WAIT` and `WAITAOF` are sent together on one connection, which never sends a command again on a new one. So they reach the
@@ -53,11 +55,11 @@ const REDISCOVERY_AFTER_MS = 2_000
  * - `WAITAOF` waits for the last write of its connection. So each script ends with a write, even if it has only read: what it has read may
  *   not be on the replicas yet.
  * - A replica that is asked reports what it has synced before it syncs what it has just received, and then only once per second. `WAIT`
- *   before `WAITAOF` makes it sync first: with `appendfsync always`, it answers a second question after that.
+ *   before `WAITAOF` makes it sync first: with `appendfsync always`, it replies to a second question after that.
  * - `ROLE` lists the connected replicas. One that did not have to confirm could be promoted, so then nothing is confirmed: also if one was
  *   not counted yet, since it may have confirmed in the place of another one that is away.
  * - Servers without `WAITAOF` (before 7.2) get `WAIT` only. It confirms the memory of the replicas. With `appendfsync always` it confirms
- *   their disks, too, since they send their answers after they have synced. The exception is a replica that rewrites its append-only file
+ *   their disks, too, since they send their replies after they have synced. The exception is a replica that rewrites its append-only file
  *   after a full synchronisation: until the rewrite ends, it confirms what is only in its memory.
  */
 export class ReplicatedRedis implements DurableRedis {
@@ -147,21 +149,9 @@ export class ReplicatedRedis implements DurableRedis {
   }
 
   async ready(signal: AbortSignal): Promise<void> {
-    for (const { redis } of this.#links) {
-      const { promise, resolve, reject } = Promise.withResolvers<void>()
-      const abort = (): void => reject(signal.reason)
-      signal.addEventListener('abort', abort)
-      // Not `once` of node:events, which rejects with the first error of a connection that is still trying.
-      redis.once('ready', resolve)
-      if (redis.status === 'ready') resolve()
-      if (signal.aborted) abort()
-      try {
-        await promise
-      } finally {
-        redis.off('ready', resolve)
-        signal.removeEventListener('abort', abort)
-      }
-    }
+    // Not `once` of node:events, which rejects with the first error of a connection that is still trying.
+    while (this.#links.some(({ redis }) => redis.status !== 'ready'))
+      await sleep(READY_CHECK_INTERVAL_MS, undefined, { signal })
   }
 
   async close(): Promise<void> {
@@ -248,15 +238,15 @@ ${lua}
 end
 local last = string.match(KEYS[1], '^{.-}') .. ':last-write'
 redis.call('EXISTS', last .. ':none')
-local answer = run()
+local reply = run()
 redis.call('DEL', last .. ':none')
 redis.call('SET', last, '1')
-return answer`
+return reply`
 }
 
 /**
  * The server of a key. In a cluster, the node is chosen once for all commands of a script: a pipeline of ioredis' `Cluster` chooses it for
- * each command while the nodes change, and then commands that were never sent take the answers of others.
+ * each command while the nodes change, and then commands that were never sent take the replies of others.
  */
 async function serverOf(connection: RedisConnection, key: string): Promise<Redis> {
   if (!(connection instanceof Cluster)) return connection

@@ -27,7 +27,7 @@ const SENTINEL_TIMEOUT_MS = 2_000
  * lack it. A replica that is away counts, because it may return without it when the primary is gone.
  *
  * @param replicas `REDIS_REPLICAS_ACK`, at least 1
- * @throws if the server is unavailable, or if no Sentinel answers: then the replicas are not known
+ * @throws if the server is unavailable, or if no Sentinel replies: then the replicas are not known
  */
 export async function checkReplication(server: Redis, replicas: number): Promise<ReplicationFindings> {
   const info = await server.info('replication').catch((error: unknown) => {
@@ -51,25 +51,17 @@ export async function checkReplication(server: Redis, replicas: number): Promise
   )
   const counted =
     typeof sentinels !== 'object' || addresses.length < connected ? undefined : [...addresses, ...listed]
-  const warnings = [
-    ...(await warnAboutIsolation(server)),
-    ...(await warnAboutVersion(server)),
-    ...warnAboutSentinels(sentinels),
-  ]
+  const warnings = await warningsOf(server, sentinels)
   if (known > replicas) {
     const danger = `has ${known} replicas, and only ${replicas} must confirm (REDIS_REPLICAS_ACK): another one may be promoted without acknowledged entries`
     return { danger, problems: [danger], warnings, counted }
   }
-  const problems =
-    online < replicas
-      ? [
-          `has ${online} of the ${replicas} replicas that must confirm (REDIS_REPLICAS_ACK): it rejects entries`,
-        ]
-      : []
-  return { problems, warnings, counted }
+  if (online >= replicas) return { problems: [], warnings, counted }
+  const problem = `has ${online} of the ${replicas} replicas that must confirm (REDIS_REPLICAS_ACK): it rejects entries`
+  return { problems: [problem], warnings, counted }
 }
 
-/** The addresses of all replicas that were counted. Undefined if those of a server are not known. */
+/** The addresses of all replicas that were counted. Undefined if a server does not report its own. */
 export function countedIn(findings: readonly ReplicationFindings[]): ReadonlySet<string> | undefined {
   const counted = findings.map((each) => each.counted)
   return counted.includes(undefined) ? undefined : new Set(counted.flatMap((addresses) => addresses ?? []))
@@ -88,31 +80,15 @@ function areComparable(addresses: readonly string[]): boolean {
  * addresses may be others than those of the connected replicas, for example with `cluster-announce-ip`.
  */
 async function countClusterReplicas(server: Redis): Promise<number> {
-  const text = await server.call('CLUSTER', 'NODES').catch((error: unknown) => {
+  const reply = await server.call('CLUSTER', 'NODES').catch((error: unknown) => {
     if (!isForbidden(error)) throw error
     return ''
   })
-  const nodes = String(text)
+  const nodes = String(reply)
     .split('\n')
     .map((line) => line.split(' '))
   const id = nodes.find(([, , flags = '']) => flags.includes('myself'))?.[0]
   return id === undefined ? 0 : nodes.filter(([, , , primary]) => primary === id).length
-}
-
-/** Otherwise a primary that is cut off accepts writes that no replica confirms, until its memory is full. */
-async function warnAboutIsolation(server: Redis): Promise<string[]> {
-  const [, value] = (await server.config('GET', 'min-replicas-to-write').catch(() => [])) as string[]
-  return value === '0' ? ['min-replicas-to-write is 0 instead of 1'] : []
-}
-
-/** `WAIT` alone also confirms what a replica has only in memory: see `ReplicatedRedis`. */
-async function warnAboutVersion(server: Redis): Promise<string[]> {
-  const [command] = (await server.call('COMMAND', 'INFO', 'WAITAOF').catch(() => [])) as unknown[]
-  return command === null
-    ? [
-        'has no WAITAOF: after a full synchronisation, a replica confirms what is not on its disk yet. Use Redis or Valkey 7.2 or later',
-      ]
-    : []
 }
 
 interface Sentinels {
@@ -124,20 +100,29 @@ interface Sentinels {
   readonly hidden: number
 }
 
-function warnAboutSentinels(sentinels: Sentinels | 'forbidden' | undefined): string[] {
-  if (sentinels === undefined) return []
-  if (sentinels === 'forbidden') return ['the Sentinels do not permit reading their replicas']
-  const { count, quorum } = sentinels
-  if (count >= 3 && quorum > count / 2) return []
-  return [
-    `${count} Sentinels with a quorum of ${quorum}: there should be three or more, and the quorum should be their majority`,
-  ]
+async function warningsOf(server: Redis, sentinels: Sentinels | 'forbidden' | undefined): Promise<string[]> {
+  const warnings: string[] = []
+  // Otherwise a primary that is cut off accepts writes that no replica confirms, until its memory is full.
+  const [, required] = (await server.config('GET', 'min-replicas-to-write').catch(() => [])) as string[]
+  if (required === '0') warnings.push('min-replicas-to-write is 0 instead of 1')
+  // `WAIT` alone also confirms what a replica has only in memory: see `ReplicatedRedis`.
+  const [command] = (await server.call('COMMAND', 'INFO', 'WAITAOF').catch(() => [])) as unknown[]
+  if (command === null)
+    warnings.push(
+      'has no WAITAOF: after a full synchronisation, a replica confirms what is not on its disk yet. Use Redis or Valkey 7.2 or later',
+    )
+  if (sentinels === 'forbidden') warnings.push('the Sentinels do not permit reading their replicas')
+  else if (sentinels !== undefined && (sentinels.count < 3 || sentinels.quorum <= sentinels.count / 2))
+    warnings.push(
+      `${sentinels.count} Sentinels with a quorum of ${sentinels.quorum}: there should be three or more, and the quorum should be their majority`,
+    )
+  return warnings
 }
 
 /**
- * What the first Sentinel that answers knows. Undefined if the server was not found through Sentinels.
+ * What the first Sentinel that replies knows. Undefined if the server was not found through Sentinels.
  *
- * @throws if none answers
+ * @throws if none replies
  */
 async function readSentinels({ options }: Redis): Promise<Sentinels | 'forbidden' | undefined> {
   const { sentinels, name, sentinelPassword, sentinelTLS, enableTLSForSentinelMode } = options
@@ -167,7 +152,7 @@ async function readSentinels({ options }: Redis): Promise<Sentinels | 'forbidden
         hidden: Math.max(0, valueOf('num-slaves') - replicas.length),
       }
     } catch (error) {
-      // Another one may answer.
+      // Another one may reply.
       isAnswered ||= isForbidden(error) && !String(error).includes('No such master')
     } finally {
       sentinel.disconnect()

@@ -18,6 +18,7 @@ function unsafeServer(port: number): Redis {
 
 it('forgets what it logged about a server that left the cluster, and logs it again if the server returns', async () => {
   const cluster = new Cluster([{ host: '127.0.0.1', port: 1 }], { lazyConnect: true })
+  cluster.status = 'ready'
   const [stays, leaves] = [unsafeServer(1), unsafeServer(2)]
   const nodes = vi.spyOn(cluster, 'nodes')
   const logger = createLogger('test', 'silent')

@@ -1,8 +1,7 @@
 import { ReplyError, type Redis } from 'ioredis'
-import { once } from 'node:events'
-import { type AddressInfo, createServer } from 'node:net'
-import { describe, expect, it, onTestFinished } from 'vitest'
+import { describe, expect, it } from 'vitest'
 import { checkReplication } from '../../src/redis/replication.ts'
+import { fakeServer, list, strings } from '../support/fake-server.ts'
 
 const primaryInfo = (online: number): string =>
   [
@@ -46,44 +45,14 @@ const clusterNodes = (otherPrimary: string): string =>
     '',
   ].join('\n')
 
-/** A Sentinel. @param answer to a command, as it is sent */
-async function sentinel(answer: (command: string) => string): Promise<number> {
-  const server = createServer((socket) => {
-    socket.on('data', (data) => {
-      for (const command of data
-        .toString()
-        .split(/^\*\d+\r$/m)
-        .slice(1))
-        socket.write(answer(command))
-    })
-  })
-  server.listen(0, '127.0.0.1')
-  await once(server, 'listening')
-  onTestFinished(() => void server.close())
-  return (server.address() as AddressInfo).port
-}
-
-const list = (items: readonly string[]): string => `*${items.length}\r\n${items.join('')}`
-const texts = (items: readonly string[]): string =>
-  list(items.map((item) => `$${item.length}\r\n${item}\r\n`))
-
 /** A Sentinel that lists replicas with these addresses, and counts `hidden` more. */
 function sentinelWith(hosts: readonly string[], hidden = 0): Promise<number> {
-  const replicas = hosts.map((ip) => texts(['name', 'ip', 'ip', ip, 'port', '7000']))
+  const replicas = hosts.map((ip) => strings(['name', 'ip', 'ip', ip, 'port', '7000']))
   const counts = { 'num-slaves': hosts.length + hidden, 'num-other-sentinels': 2, quorum: 2 }
-  return sentinel((command) => {
+  return fakeServer((command) => {
     if (command.includes('REPLICAS')) return list(replicas)
-    return command.includes('MASTER') ? texts(Object.entries(counts).flat().map(String)) : '+OK\r\n'
+    return command.includes('MASTER') ? strings(Object.entries(counts).flat().map(String)) : '+OK\r\n'
   })
-}
-
-async function closedPort(): Promise<number> {
-  const server = createServer().listen(0, '127.0.0.1')
-  await once(server, 'listening')
-  const { port } = server.address() as AddressInfo
-  server.close()
-  await once(server, 'close')
-  return port
 }
 
 describe('a check of the replicas', () => {
@@ -92,39 +61,27 @@ describe('a check of the replicas', () => {
     expect(await checkReplication(server, 1)).toEqual({ problems: [], warnings: [] })
   })
 
-  it('finds a replica of a cluster that has failed, and may return and be promoted', async () => {
-    const { danger, problems } = await checkReplication(serverWith(primaryInfo(1), clusterNodes('aaa')), 1)
+  it.each([
+    ['one of a cluster has failed, and may return and be promoted', 1, clusterNodes('aaa')],
+    ['one too many is connected', 2, noCluster],
+  ])('finds a danger: %s', async (_what, online, nodes) => {
+    const { danger, problems } = await checkReplication(serverWith(primaryInfo(online), nodes), 1)
     expect(danger).toContain('has 2 replicas, and only 1 must confirm')
     expect(problems).toEqual([danger])
   })
 
-  it('finds a connected replica too many, without a cluster', async () => {
-    expect((await checkReplication(serverWith(primaryInfo(2), noCluster), 1)).danger).toContain(
-      'has 2 replicas',
-    )
-  })
-
   it('finds a missing one, which is no danger', async () => {
-    expect(await checkReplication(serverWith(primaryInfo(0), noCluster), 1)).toMatchObject({
-      problems: [expect.stringContaining('has 0 of the 1 replicas')],
-    })
-    expect((await checkReplication(serverWith(primaryInfo(0), noCluster), 1)).danger).toBeUndefined()
+    const { danger, problems } = await checkReplication(serverWith(primaryInfo(0), noCluster), 1)
+    expect(problems).toEqual([expect.stringContaining('has 0 of the 1 replicas')])
+    expect(danger).toBeUndefined()
   })
 
-  it('warns of a primary that accepts writes without a replica', async () => {
-    const { warnings } = await checkReplication(
-      serverWith(primaryInfo(1), noCluster, { minReplicas: '0' }),
-      1,
-    )
-    expect(warnings).toEqual(['min-replicas-to-write is 0 instead of 1'])
-  })
-
-  it('warns of a server that cannot ask what is on the disks of its replicas', async () => {
-    const { warnings } = await checkReplication(
-      serverWith(primaryInfo(1), noCluster, { hasWaitAof: false }),
-      1,
-    )
-    expect(warnings).toEqual([expect.stringContaining('has no WAITAOF')])
+  it.each([
+    ['min-replicas-to-write is 0 instead of 1', { minReplicas: '0' }],
+    ['has no WAITAOF', { hasWaitAof: false }],
+  ])('warns that a primary %s', async (warning, options) => {
+    const { warnings } = await checkReplication(serverWith(primaryInfo(1), noCluster, options), 1)
+    expect(warnings).toEqual([expect.stringContaining(warning)])
   })
 
   it.each([
@@ -160,19 +117,16 @@ describe('a check of the replicas', () => {
     await expect(checkReplication(server, 1)).rejects.toThrow('Command timed out')
   })
 
-  it('has no result if no Sentinel answers', async () => {
-    const server = serverWith(primaryInfo(1), noCluster, { sentinelPort: await closedPort() })
-    await expect(checkReplication(server, 1)).rejects.toThrow('no Sentinel answers')
-  })
-
-  it('has no result if no Sentinel knows the primary', async () => {
-    const sentinelPort = await sentinel(() => '-ERR No such master with that name\r\n')
-    const server = serverWith(primaryInfo(1), noCluster, { sentinelPort })
+  it.each([
+    ['replies', async () => 1],
+    ['knows the primary', () => fakeServer(() => '-ERR No such master with that name\r\n')],
+  ])('has no result if no Sentinel %s', async (_what, portOf) => {
+    const server = serverWith(primaryInfo(1), noCluster, { sentinelPort: await portOf() })
     await expect(checkReplication(server, 1)).rejects.toThrow('no Sentinel answers')
   })
 
   it('has a result if the Sentinels do not permit the question', async () => {
-    const sentinelPort = await sentinel(() => '-NOPERM this user has no permissions\r\n')
+    const sentinelPort = await fakeServer(() => '-NOPERM this user has no permissions\r\n')
     const { warnings } = await checkReplication(serverWith(primaryInfo(1), noCluster, { sentinelPort }), 1)
     expect(warnings).toEqual(['the Sentinels do not permit reading their replicas'])
   })
