@@ -54,7 +54,7 @@ async function storedRows(service: string): Promise<StoredRow[]> {
   )
 }
 
-/** A process that has just started answers 503 until Redis has answered it. */
+/** A process that has just started responds with 503 until Redis has replied to it. */
 async function postAccepted(apiUrl: string, service: string): Promise<LogsResponse> {
   return eventually(async () => {
     const answer = await postLogs({ apiUrl, apiKey: installation.apiKey }, entryOf(service))

@@ -77,7 +77,7 @@ it('numbers the invariants of the architecture without gaps', async () => {
   expect(numbers).toEqual(numbers.map((_n, index) => index + 1))
 })
 
-it('never tells users to run a package of npm by the name of the command', async () => {
+it('never asks users to run a package of npm by the name of the command', async () => {
   const pages = (await readDocuments()).filter(({ text }) => /\bnpx (--yes )?sluice\b/.test(text))
   // The changelog names the former way to call the command.
   expect(pages.map(({ path }) => path).filter((path) => path !== 'CHANGELOG.md')).toEqual([])

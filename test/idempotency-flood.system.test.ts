@@ -39,7 +39,7 @@ const createKey = (project: string): Promise<string> => provisionProject(registr
 const post = (apiKey: string, body: unknown, idempotencyKey: string): Promise<LogsResponse> =>
   postLogs({ apiUrl: api.url, apiKey }, body, { 'idempotency-key': idempotencyKey })
 
-/** Sends requests with new idempotency keys. @returns how many were answered with each status */
+/** Sends requests with new idempotency keys. @returns how many got each status */
 async function flood(apiKey: string, body: unknown, count: number): Promise<Record<number, number>> {
   const statuses: Record<number, number> = {}
   for (let sent = 0; sent < count; sent += AT_ONCE) {

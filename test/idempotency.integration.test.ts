@@ -69,7 +69,7 @@ it('accepts exactly one of a hundred bodies with the same key', async () => {
   expect((await rowsOf('one-wins')).map(({ message }) => message)).toEqual(accepted)
 })
 
-it('replays the answer after the rows were stored, and after Redis was killed and has reloaded its data', async () => {
+it('replays the response after the rows were stored, and after Redis was killed and has reloaded its data', async () => {
   const batch = { logs: [entryOf('restart', 'a'), entryOf('restart', 'b'), { level: 'info' }] }
   const first = await send('restart', batch)
   await drain()

@@ -27,10 +27,10 @@ afterAll(async () => {
 
 const logs = Array.from({ length: 90 }, () => ({ level: 'info', message: 'm' }))
 
-// If Redis does not answer within 75 ms, each process limits alone. The test is then repeated with another project.
+// If Redis does not reply within 75 ms, each process limits alone. The test is then repeated with another project.
 const again = { retry: 2 }
 
-it('a project without limits gets those of the settings, which all processes share', again, async () => {
+it('a project without limits gets the limits of the settings, which all processes share', again, async () => {
   const projectId = `p-${randomUUID().slice(0, 8)}`
   const apiKey = await withRegistry(installation, (registry) => provisionProject(registry, projectId))
   const statuses: number[] = []

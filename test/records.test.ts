@@ -1,5 +1,5 @@
-// What a level or an environment is called must not depend on the protocol that carries it. Entries of `/v1/logs` are not part of it: their
-// values are those of the contract.
+// What a level or an environment is called must not depend on the protocol that carries it. Entries of `/v1/logs` are not part of it: they
+// have the values of the contract.
 import { encodeLogs, jsonLogs, type OtlpResourceLogs } from '@sluice/harness/otlp-logs'
 import { levelsByName } from '@sluice/records'
 import { describe, expect, it } from 'vitest'

@@ -90,7 +90,7 @@ export function describeMachine(): string {
   return `${availableParallelism()} cores (${cpuModel}), ${gigabytes} GB, ${process.platform} ${process.arch}`
 }
 
-/** The report as text: one table per scenario, with figures in rows and systems and ratios in columns. */
+/** The printed report: one table per scenario, with figures in rows and systems and ratios in columns. */
 export function formatReport({ at, machine, clickhouse, redis, windowS, scenarios }: Report): string {
   return [
     `${at}, ${machine}`,
@@ -135,7 +135,7 @@ export function formatNumber(value: number | undefined, digits: number): string 
   return value?.toLocaleString('en', { minimumFractionDigits: digits, maximumFractionDigits: digits }) ?? '–'
 }
 
-/** The first two columns are text, aligned left. The others are numbers, aligned right. */
+/** The first two columns are aligned left. The others are numbers, aligned right. */
 export function alignColumns(rows: readonly (readonly string[])[]): string[] {
   const widths = (rows[0] ?? []).map((_cell, column) =>
     Math.max(...rows.map((row) => row[column]?.length ?? 0)),

@@ -48,7 +48,7 @@ export function buildReport(facts: RunFacts) {
     kills: { ...tally(kills), total: kills.length },
     /** Faults without an effect: the process was already down, or the link had no traffic. */
     skippedFaults: records.length - applied.length,
-    /** How often each status was answered, and how often each connection error occurred. */
+    /** How often each status was received, and how often each connection error occurred. */
     answers: Object.fromEntries(journal.answers),
     /** From the end of the faults until all processes were ready. */
     recoveryMs: Math.round(facts.recoveryMs),

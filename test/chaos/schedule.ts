@@ -173,7 +173,7 @@ const powerCards: readonly Card[] = (['redis', 'clickhouse'] as const).map((role
   downMs: dealer.integer(scheduleLimits.downMs),
 }))
 
-/** One of them is added to each deck of a long run, in turn. */
+/** One of them is added to each deck of a long run, in rotation. */
 const longCards: readonly (readonly Card[])[] = [
   [],
   [],

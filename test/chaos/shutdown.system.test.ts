@@ -30,7 +30,7 @@ async function restart(name: string): Promise<number> {
 }
 
 describe('SIGTERM while entries arrive', () => {
-  it('stops an API or a worker within its deadline, and no entry is lost, duplicated or answered with an error', async () => {
+  it('stops an API or a worker within its deadline, and no entry is lost, duplicated or rejected', async () => {
     const journal = new Journal('shutdown')
     const { apiUrls, apiKey } = installation
     const load = new Load({ journal, apiUrls, apiKey, random: seededRandom(2), entriesPerSecond: 300 })

@@ -23,7 +23,7 @@ export interface ContainerInstallationOptions {
 const PROJECT_ID = 'images'
 /** The first health check runs after ten seconds. */
 const HEALTHY_DEADLINE_MS = 60_000
-/** Docker's deadline for a SIGTERM. It is longer than that of the processes (`SHUTDOWN_DEADLINE_MS`). */
+/** Docker's deadline for a SIGTERM. It is longer than the deadline of the processes (`SHUTDOWN_DEADLINE_MS`). */
 const STOP_DEADLINE_S = 15
 
 /**

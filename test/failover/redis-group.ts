@@ -22,7 +22,7 @@ export function replicaFaultsOf(findReplica: () => Promise<TestServer>): RedisGr
       await pause(forMs)
       await process.start()
     },
-    // It answers nothing for a while: it lags.
+    // It does not reply for a while: it lags.
     freeze: async (forMs) => {
       const { process } = await findReplica()
       process.kill('SIGSTOP')

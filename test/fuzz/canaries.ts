@@ -56,7 +56,7 @@ export class Canaries {
     })
   }
 
-  /** Resolves when all canaries are answered, and the connection is closed. */
+  /** Resolves when all canaries have their responses, and the connection is closed. */
   async stop(): Promise<void> {
     this.#isStopped = true
     await this.#running

@@ -5,7 +5,7 @@ import { runFuzz } from './run.ts'
 /** About ten seconds. `npm run lab -- fuzz` runs longer, with other seeds. */
 const shortRun = { seed: 1, first: 0, end: 20_000 }
 
-it('answers every request as documented, keeps running, and stores what it has accepted', async () => {
+it('responds to every request as documented, keeps running, and stores what it has accepted', async () => {
   const report = await runFuzz({ ...shortRun, log: () => undefined })
   if (!hasPassed(report)) throw new Error(describeReport(report))
   const { ledger, canaries } = report

@@ -27,7 +27,7 @@ export class Judge {
 
   judge(request: FuzzRequest, answer: HttpResponse): Verdict {
     const isProblem = (answer.headers['content-type'] ?? '').startsWith('application/problem')
-    // What is not a valid request for any route is answered with a problem.
+    // What is not a valid request for any route gets a problem.
     if (request.shipper !== undefined && !isProblem) {
       const { fault, rows } = judgeShipper(request.shipper, answer, request.isHead)
       return { fault: idFault(request, answer) ?? fault, label: `${answer.status} ${request.shipper}`, rows }
@@ -135,7 +135,7 @@ function acceptedRows({ accepted, id }: Document): number {
   return isText(id) ? 1 : 0
 }
 
-/** What a response in the form of a shipper's API reports. Only that of Elasticsearch has the number of stored rows. */
+/** What a response in the form of a shipper's API reports. Only Elasticsearch's has the number of stored rows. */
 function judgeShipper(
   shipper: ShipperName,
   answer: HttpResponse,

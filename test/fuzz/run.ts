@@ -93,7 +93,7 @@ interface Run {
   readonly log: (line: string) => void
 }
 
-/** Sends requests and canaries, and resolves when all are answered and their connections closed. */
+/** Sends requests and canaries, and resolves when all have their responses and their connections are closed. */
 async function send(run: Run, from: number, to: number): Promise<void> {
   const { port, ledger, judge, canaries, generator, log } = run
   let number = from
@@ -114,7 +114,7 @@ function pidsOf({ processes }: FuzzInstallation): (number | undefined)[] {
   return Object.values(processes).map(({ pid }) => pid)
 }
 
-/** Compares what ClickHouse has stored with what was answered. */
+/** Compares what ClickHouse has stored with the responses. */
 async function inspectStored(
   { clickhouse }: FuzzInstallation,
   ledger: Ledger,

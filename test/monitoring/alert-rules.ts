@@ -45,7 +45,7 @@ export async function readRuleTests(): Promise<RuleTestsFile> {
 /** All rules of a file, in their order. */
 export const rulesOf = (file: RulesFile): readonly Rule[] => file.groups.flatMap(({ rules }) => rules)
 
-/** The names of the metrics in an expression, as they are written: with `_bucket`, and those of recording rules. */
+/** The names of the metrics in an expression, as they are written: with `_bucket`, and including recording rules. */
 export function metricsIn(expression: string): readonly string[] {
   const withoutStrings = expression.replaceAll(/"(?:[^"\\]|\\.)*"/g, '""')
   const names = withoutStrings.match(/\b(?:(?:sluice|nodejs|process)_\w+|\w+:\w+:\w+|up(?=\{))/g)

@@ -228,7 +228,7 @@ it(
   async () => {
     const { supervisor, redisUrl, prefix } = installation
     const expected = ['SluiceEventLoopSlow', 'SluiceProcessOverloaded']
-    // On SIGUSR2 each turn of its event loop takes 300 ms, and on the next SIGUSR2 it does not any more.
+    // On SIGUSR2 each iteration of its event loop takes 300 ms, and on the next SIGUSR2 it does not any more.
     const blocker = `let blocking = false
       process.on('SIGUSR2', () => { blocking = !blocking })
       setInterval(() => { const untilMs = Date.now() + 300; while (blocking && Date.now() < untilMs); }, 10).unref()`

@@ -24,7 +24,7 @@ const ADDRESSES = ['127.0.0.31', '127.0.0.32', '127.0.0.33'] as const
 /** Compose trusts the private ranges. Here the proxy and its clients have loopback addresses. */
 const environment = { TRUST_PROXY: 'loopback' }
 const BODY_BYTES_MAX = 5 * 1024 * 1024
-/** The API answers 408 after 30 s. The rest is headroom for a busy machine. */
+/** The API responds with 408 after 30 s. The rest is headroom for a busy machine. */
 const STALLED_DEADLINE_MS = 38_000
 const DOWN_MS = 1_500
 

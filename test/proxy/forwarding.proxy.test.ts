@@ -55,7 +55,7 @@ async function post(
   { body = Buffer.from('{}'), ...options }: Post = {},
 ): Promise<number> {
   const { promise, resolve } = Promise.withResolvers<number>()
-  // A connection for each request: one that broke is not used again.
+  // A connection for each request: a broken one is not used again.
   const sent = request({
     ...options,
     agent: false,

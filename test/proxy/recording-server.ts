@@ -8,10 +8,10 @@ export interface RecordedRequest {
   readonly bodyBytes: number
 }
 
-/** What a server does with a POST: answers it, or closes the connection after it has read the body or before that. */
+/** What a server does with a POST: responds to it, or closes the connection after it has read the body or before that. */
 export type Behaviour = 'answer' | 'reset' | 'reset-early'
 
-/** Takes the place of an API, and records what arrives. It answers GET always. */
+/** Takes the place of an API, and records what arrives. It always responds to GET. */
 export class RecordingServer {
   readonly requests: RecordedRequest[] = []
   behaviour: Behaviour = 'answer'

@@ -97,7 +97,7 @@ describe('a command whose connection is lost', () => {
 })
 
 describe('while a node is down', () => {
-  it('its commands fail immediately, the other nodes answer, and it is used again after a restart', async () => {
+  it('its commands fail immediately, the other nodes reply, and it is used again after a restart', async () => {
     const redis = await connect(failFast)
     const waits = await connect(patient)
     await node(2).process.stop({ signal: 'SIGKILL' })
@@ -112,7 +112,7 @@ describe('while a node is down', () => {
     expect(redisServers(redis)).toHaveLength(NODES)
   })
 
-  it('but keeps its connections open, its commands time out, and it is used again when it answers', async () => {
+  it('but keeps its connections open, its commands time out, and it is used again when it replies', async () => {
     const redis = await connect(failFast)
     node(2).process.kill('SIGSTOP')
     try {

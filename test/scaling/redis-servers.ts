@@ -55,7 +55,7 @@ interface ServerOptions {
   readonly args?: readonly string[]
 }
 
-/** The configuration of every server that stores the queue: a password, and every write is on disk before it is answered. */
+/** The configuration of every server that stores the queue: a password, and every write is on disk before its reply. */
 export const durable: readonly string[] = [
   `requirepass ${PASSWORD}`,
   `masterauth ${PASSWORD}`,
@@ -131,7 +131,7 @@ export async function startRedisCluster(
   })
   return {
     nodes,
-    // Any node that answers returns the addresses of the others.
+    // Any node that replies returns the addresses of the others.
     url: `redis-cluster://:${PASSWORD}@${nodes.map(({ port }) => `127.0.0.1:${port}`).join(',')}`,
     nodeOf: async (key) =>
       Math.floor((await queryServer(first.port, (redis) => redis.cluster('KEYSLOT', key))) / slotsEach),
@@ -150,7 +150,7 @@ export async function startClusterNode(
     'cluster-enabled yes',
     `cluster-port ${await supervisor.ports.free()}`,
     'cluster-node-timeout 2000',
-    // Without a node, the others continue to answer.
+    // Without a node, the others continue to reply.
     'cluster-require-full-coverage no',
   ])
 }

@@ -96,7 +96,7 @@ describe('a script', () => {
     expect(await valueOn(replica, '{t}:b')).toBe('2')
   })
 
-  it('rejects if the replica does not confirm it, and resolves when it is repeated and the replica answers', async () => {
+  it('rejects if the replica does not confirm it, and resolves when it is repeated and the replica replies', async () => {
     freezeReplica()
     await expect(impatient.script(SET)(['{t}:c'], ['1'])).rejects.toThrow(NotReplicatedError)
     replica.process.kill('SIGCONT')
@@ -135,7 +135,7 @@ describe('a script', () => {
     const running = slow(['{t}:g'], ['2'])
     const failure = running.catch((error: unknown) => error)
     await pause(100)
-    // Without an address that answers: it keeps its data, and is only no primary.
+    // No server listens on that address, so this one keeps its data, and is only no longer the primary.
     await queryServer(primary.port, (connection) => connection.replicaof('127.0.0.1', '1'))
     onTestFinished(async () => {
       await queryServer(primary.port, (connection) => connection.replicaof('NO', 'ONE'))
@@ -184,7 +184,7 @@ describe('a script', () => {
     expect(answers).toEqual(['OK', 'OK', 'OK', 'OK'])
   })
 
-  it('rejects while a replica is connected that was not counted: it may have replaced one that is away', async () => {
+  it('rejects while a replica is connected that was not counted: it may have replaced an absent one', async () => {
     const own = await open(urlOf(primary), WAIT_MS)
     onTestFinished(() => own.close())
     own.block(undefined, new Set(['127.0.0.1:1']))
@@ -195,7 +195,7 @@ describe('a script', () => {
     await own.script(GET)(['{t}:a'], [])
   })
 
-  it('does not wait behind another one that waits', async () => {
+  it('does not wait behind another waiting one', async () => {
     freezeReplica()
     const set = impatient.script(SET)
     const startedMs = performance.now()

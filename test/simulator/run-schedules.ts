@@ -16,7 +16,7 @@ const [first = 0, step = 1, count = 0] = process.argv.slice(2).map(Number)
 let progress = { schedules: 0, acknowledged: 0, faults: 0 }
 for (let i = 0, seed = first; i < count; i += 1, seed += step) {
   const { failure, acknowledged, faults } = await runSchedule(seed)
-  // A schedule has no real turns of the event loop, and Node frees some objects, such as composite signals, only between turns.
+  // A schedule has no real iterations of the event loop. Node frees some objects, such as composite signals, only between iterations.
   await setImmediate()
   progress = {
     schedules: progress.schedules + 1,

@@ -35,7 +35,7 @@ export class SimulatedApi {
     })
   }
 
-  /** @returns whether the request was answered with a 202. Never settles if the process dies. */
+  /** @returns whether the request got a 202. Never settles if the process dies. */
   async send(rows: readonly string[]): Promise<boolean> {
     try {
       await this.#writer.write(ownedRows(rows.length, rows.join('')))

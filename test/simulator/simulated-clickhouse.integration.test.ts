@@ -190,7 +190,7 @@ async function insertAfter(age: Age, targets: InsertTargets): Promise<readonly u
   return [await targets.rows(), await targets.deadLetters()]
 }
 
-describe('the answers of ClickHouse are simulated:', () => {
+describe('the responses of ClickHouse are simulated:', () => {
   it.each(Object.entries({ ...inserts, ...rejections, ...parts, ...letters }))('%s', async (_name, run) => {
     const real = await run(await RealTargets.open())
     expect(real).toEqual(await run(new SimulatedTargets()))

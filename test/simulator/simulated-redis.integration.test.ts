@@ -198,7 +198,7 @@ const records: Readonly<Record<string, Scenario>> = {
 
 const server = useTestRedis()
 
-describe('the answers of Redis are simulated:', () => {
+describe('the replies of Redis are simulated:', () => {
   it('in any order of steps', async () => {
     await fc.assert(
       fc.asyncProperty(fc.array(steps, { maxLength: 60, size: 'max' }), async (all) => {

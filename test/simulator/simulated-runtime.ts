@@ -6,8 +6,8 @@ const immediates: (() => void)[] = []
 const CHUNK_BYTES_MAX = 65_536
 
 /**
- * Replaces the parts of Node that cost the simulator most of its time, and that no guard depends on: compression, large buffers, the turns
- * of the event loop, and stack traces.
+ * Replaces the parts of Node that cost the simulator most of its time, and that no guard depends on: compression, large buffers, the
+ * iterations of the event loop, and stack traces.
  */
 export function simulateRuntime(): void {
   Object.assign(zlib, { zstdCompressSync: copy, zstdDecompressSync: copy })

@@ -12,7 +12,7 @@ interface TransportClass {
   new (options: { client: Client }): { log: (info: object, done: () => void) => void }
 }
 
-// JavaScript without declarations. That of winston resolves its imports from the folder of the example.
+// JavaScript without declarations. The winston example resolves its imports from its own folder.
 const { sendConsole } = (await import(examplePath('console/send-console.js'))) as {
   sendConsole: (client: Client) => () => void
 }

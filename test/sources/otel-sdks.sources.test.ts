@@ -12,7 +12,7 @@ interface Sdk {
   readonly sdk: string
   readonly needs: string
   readonly command: Command
-  /** A part of the stack of an error. Those of Go have none. */
+  /** A part of the stack of an error. Errors of Go have none. */
   readonly stack: string
 }
 

@@ -54,7 +54,7 @@ export function buildApp(dependencies: AppDependencies): FastifyInstance {
       return typeof given === 'string' && REQUEST_ID_PATTERN.test(given) ? given : randomUUID()
     },
     serverFactory: (handle) => createHttpServer(handle, limits),
-    // Shutdown closes idle connections at once. A request in flight is answered first.
+    // Shutdown closes idle connections at once. A request in flight gets its response first.
     forceCloseConnections: 'idle',
     return503OnClosing: false,
     trustProxy: dependencies.trustedProxies,
@@ -65,7 +65,7 @@ export function buildApp(dependencies: AppDependencies): FastifyInstance {
     },
     clientErrorHandler: (error, socket) => guard.onClientError(error, socket),
   }) as unknown as FastifyInstance
-  /** Answers an error, and counts the response. */
+  /** Sends the response to an error, and counts it. */
   function answerError(
     route: string,
     error: FastifyError,

@@ -26,7 +26,7 @@ export const apiSettings = {
   },
   IDEMPOTENCY_WINDOW_SECONDS: {
     type: 'integer',
-    // A window shorter than a client's retries is useless; a window above a day wastes memory.
+    // A window shorter than a client's retries is useless; a window above a day only costs memory.
     minimum: 60,
     maximum: 86_400,
     default: 3_600,

@@ -1,4 +1,4 @@
-/** Items of groups, such as projects. Groups take turns: one with many items does not delay those of the others. */
+/** Items of groups, such as projects. Groups take turns: a group with many items does not delay the others. */
 export class FairQueue<Item> {
   /** The first group is the next one. None is empty. */
   readonly #groups = new Map<string, Item[]>()

@@ -36,8 +36,8 @@ import { SharedBuckets } from './rate-limits/shared-buckets.ts'
 import { RequestTraces } from './traces/request-traces.ts'
 
 /**
- * Connections that the operating system may hold for the process, which accepts one in each turn of its event loop. Above that, a client
- * retries after a second. Linux limits it to `net.core.somaxconn`, 4,096 by default.
+ * Connections that the operating system may hold for the process, which accepts one in each iteration of its event loop. Above that, a
+ * client retries after a second. Linux limits it to `net.core.somaxconn`, 4,096 by default.
  */
 const CONNECTIONS_WAITING_MAX = 4_096
 

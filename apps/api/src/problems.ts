@@ -222,7 +222,7 @@ const fastifyErrors: ClientErrors = {
 /** The problem for an error that a handler or Fastify threw. An unknown error is a fault of the server: the problem reveals nothing about it. */
 export function toProblem(error: FastifyError, request: FastifyRequest): Problem {
   if (error instanceof Problem) return error
-  // Without the time, the rows of a request would have no day of expiry. Redis has not answered since the process started.
+  // Without the time, the rows of a request would have no day of expiry. Redis has not replied since the process started.
   if (error instanceof ClockError) return retryAfter('queue_unavailable', 1)
   const known = fastifyErrors[error.code]
   if (known !== undefined) return new Problem(...known)

@@ -51,7 +51,7 @@ describe('an entry', () => {
       '2026-11-20 22:43:01.123456',
     ],
     ['of its receipt if it is null', null, '2026-11-20T12:00:00.005Z', '2026-11-20 12:00:00.005'],
-  ])('is answered with the timestamp %s', async (_what, timestamp, answered, stored) => {
+  ])('is acknowledged with the timestamp %s', async (_what, timestamp, answered, stored) => {
     expect((await api.post({ ...entry, timestamp })).json()).toMatchObject({ timestamp: answered })
     expect(api.queue.rows).toMatchObject([{ timestamp: stored }])
   })

@@ -24,7 +24,7 @@ const post = (body: string, lines?: readonly string[]): string => postText(api.k
 const chunked = (chunks: string): string => head(['Transfer-Encoding: chunked']) + chunks
 const length = `Content-Length: ${entryText.length}`
 
-/** Expects that all requests on the connection are answered with these statuses. */
+/** Expects that all requests on the connection get these statuses. */
 const expectStatuses = (...statuses: number[]) => expectResponses(connection, ...statuses)
 
 /** Expects one problem document, which agrees with its status and headers, and that nothing is enqueued. */
@@ -54,7 +54,7 @@ describe('a request', () => {
     await expectStatuses(202)
   })
 
-  it('is answered in order when requests are pipelined', async () => {
+  it('gets its response in order when requests are pipelined', async () => {
     const texts = Array.from({ length: 20 }, (_, i) => (i % 3 === 2 ? '{' : entryText))
     connection.write(texts.map((text, i) => post(text, [`X-Request-Id: r${i}`])).join(''))
     const answers = await expectStatuses(...texts.map((text) => (text === entryText ? 202 : 400)))
@@ -62,7 +62,7 @@ describe('a request', () => {
     expect(api.queue.rows).toHaveLength(14)
   })
 
-  it('of HTTP/1.0 is answered, and the connection is closed', async () => {
+  it('of HTTP/1.0 gets its response, and the connection is closed', async () => {
     connection.write(post(entryText).replace('HTTP/1.1', 'HTTP/1.0'))
     const [answer] = await expectStatuses(202)
     expect(answer?.headers['connection']).toBe('close')
@@ -111,7 +111,7 @@ describe('a request', () => {
   })
 })
 
-it('a request that is rejected before its body is answered once, also if garbage follows', async () => {
+it('a request that is rejected before its body gets one response, also if garbage follows', async () => {
   connection.write(head(['Transfer-Encoding: chunked'], 'unknown'))
   await expectProblem(401, 'unauthorized')
   for (; !connection.isClosed; await sleep(20)) connection.write('no chunk at all\r\n')
@@ -173,7 +173,7 @@ describe('an invalid HTTP request gets a problem document', () => {
     await expectProblem(431, 'headers_too_large')
   })
 
-  it('also after an earlier request was answered', async () => {
+  it('also after the response to an earlier request', async () => {
     connection.write(post(entryText))
     await expectStatuses(202)
     connection.write('no HTTP\r\n\r\n')
@@ -254,7 +254,7 @@ it.each([
   await expectStatuses(status)
 })
 
-it('a shutdown waits for the answers to requests in flight, and not for idle connections', async () => {
+it('a shutdown waits for the responses to requests in flight, and not for idle connections', async () => {
   const idle = await api.connect()
   idle.write(post(entryText))
   await expectResponses(idle, 202)

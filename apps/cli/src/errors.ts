@@ -84,8 +84,8 @@ export function throwReadError(path: string): (error: unknown) => never {
 const CAUSES_MAX = 10
 
 /**
- * The stack traces of an error and its causes. Other properties are left out: those of a Redis error, for example, contain the
- * arguments of the command, and with them a password.
+ * The stack traces of an error and its causes. Other properties are left out: a Redis error, for example, has the arguments of its
+ * command, and with them a password.
  */
 export function stackTrace(error: unknown, causes = 0): string {
   if (!(error instanceof Error) || causes > CAUSES_MAX) return ''

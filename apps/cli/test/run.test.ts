@@ -135,7 +135,7 @@ test.each(pathsOf(program).map((path) => [path]))('the help of %j has valid exam
   for (const example of examples) {
     const [name, ...args] = example.split('#', 1)[0]?.trim().split(/ +/) ?? []
     expect(name).toBe(SLUICE)
-    // The examples of a subcommand are those of its group.
+    // A subcommand has the examples of its group.
     expect([undefined, args[0]]).toContain(path[0])
     const command = takeCommand(args)
     const { operands, unknown } = command.parseOptions(args)

@@ -145,7 +145,7 @@ export class BatchDelivery {
     })
   }
 
-  /** Runs a delivery of a batch, after the one that is in flight, if any. */
+  /** Runs a delivery of a batch, after the delivery in flight, if any. */
   #enter(batchId: string, chunkIds: readonly string[], run: () => Promise<void>): void {
     const previous = this.#inFlight.get(batchId)
     const delivery: Promise<void> = (previous === undefined ? run() : previous.then(run))

@@ -3,7 +3,7 @@ import { parseTraceparent, type Span, type Traces } from '@sluice/traces'
 import { type Batch, batchIdOf, rowsOf, type Stage } from './batch.ts'
 import type { Query, Step, WorkerEventMap, WorkerEvents } from './worker-events.ts'
 
-/** Spans of inserts per batch. One that is inserted in parts may need thousands of inserts; all of them are counted. */
+/** Spans of inserts per batch. A batch that is inserted in parts may need thousands of inserts; all of them are counted. */
 export const INSERT_SPANS_MAX = 20
 
 /** The attributes of the spans of a batch and of its inserts. */

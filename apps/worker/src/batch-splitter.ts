@@ -239,7 +239,7 @@ export class BatchSplitter {
     )
   }
 
-  /** An attempt that got no answer may still commit, unless its token is consumed. That of a rejected row cannot be consumed. */
+  /** An attempt without a response may still commit, unless its token is consumed. The token of a rejected row cannot be consumed. */
   #onUnanswered(pass: Pass): () => void {
     const { clock, insertLingerMaxMs } = this.#deps
     return () => (pass.unsettledUntilMs = clock.nowMs() + insertLingerMaxMs)
@@ -301,7 +301,7 @@ interface Pass {
   suspects: number
   /** Rejected rows and ranges of such rows whose earlier attempts may still commit. */
   unsettled: number
-  /** Rows that are dead letters, those of earlier attempts included: each attempt goes through all rows. */
+  /** Rows that are dead letters, also from earlier attempts: each attempt goes through all rows. */
   deadLettered: number
 }
 

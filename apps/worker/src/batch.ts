@@ -53,7 +53,7 @@ export type Stage =
 
 /** What the caller knows of earlier attempts. Times are on the monotonic clock. */
 export interface EarlierAttempts {
-  /** Until then, an unanswered attempt to insert rejected rows may still commit. */
+  /** Until then, an insert of rejected rows that got no response may still commit. */
   readonly unsettledUntilMs: number
   /** When ClickHouse rejected single rows with an unknown code. Undefined if it has not. */
   readonly suspension: Suspension | undefined

@@ -18,8 +18,8 @@ export const workerLimits = {
    */
   repairsWaitingMax: 64,
   /**
-   * An insert that is silent for this long is given up, and retried with the same token, even if ClickHouse still runs it. One that
-   * ClickHouse does not run is given up sooner (`watchLimits`).
+   * An insert that is silent for this long is given up, and retried with the same token, even if ClickHouse still runs it. An insert
+   * that ClickHouse does not run is given up sooner (`watchLimits`).
    */
   insertTimeoutMs: 60_000,
   /**

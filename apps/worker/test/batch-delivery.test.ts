@@ -407,7 +407,7 @@ describe('a batch that is in flight', () => {
     expect(rounds()).toBe(3)
   })
 
-  it('is recovered with what is known when its turn comes, and not when it was fetched', async () => {
+  it('is recovered with what is known when its recovery begins, and not when it was fetched', async () => {
     own('B', 'a', 'b')
     const loaded = Promise.withResolvers<void>()
     fixture.steps.set('B loaded', [outcomes.after(loaded.promise)])
@@ -424,7 +424,7 @@ describe('a batch that is in flight', () => {
 })
 
 describe('a worker that gives up inserting', () => {
-  it('returns the batches that wait for a repair, when their turn comes', async () => {
+  it('returns the batches that wait for a repair, when it could begin', async () => {
     own('B', 'a')
     own('C', 'b')
     const loaded = Promise.withResolvers<void>()

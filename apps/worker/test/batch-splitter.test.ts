@@ -23,7 +23,7 @@ beforeEach(() => {
 const range = (count: number, prefix = 'r'): string[] =>
   Array.from({ length: count }, (_, i) => `${prefix}${i}`)
 
-/** ClickHouse does not answer the next inserts that meet a condition. They commit after `commitAfterMs`, or never. */
+/** ClickHouse does not respond to the next inserts that meet a condition. They commit after `commitAfterMs`, or never. */
 function loseAnswers(
   count: number,
   isLost: (token: string, ids: readonly string[]) => boolean,
@@ -72,7 +72,7 @@ describe('the steps of a split', () => {
     expect(fixture.table.rows.toSorted()).toEqual(['a', 'b', 'c', 's', 't'])
   })
 
-  it('are those of a batch of one row, too', async () => {
+  it('are the same for a batch of one row', async () => {
     expect(await fixture.split(batchOf(['a']))).toEqual({ at: 'stored', deadLettered: 0 })
     expect(fixture.calls).toEqual(['persist all', 'look up a', 'insert B: a', 'look up a'])
   })
@@ -160,7 +160,7 @@ describe('a row that ClickHouse rejects', () => {
     ])
   })
 
-  it('has one dead letter, even if its answer is lost', async () => {
+  it('has one dead letter, even if its response is lost', async () => {
     let answers = 0
     fixture.beforeDeadLetter = () => {
       answers += 1
@@ -222,7 +222,7 @@ describe('a row that ClickHouse rejects', () => {
     ['the row', 'B/1-2'],
     ['the consumption of a token', 'B'],
   ])(
-    'is not dead-lettered after %s got no answer, until that attempt can no longer commit',
+    'is not dead-lettered after %s got no response, until that attempt can no longer commit',
     async (_what, lost) => {
       loseAnswers(1, (token) => token === lost)
       const batch = batchOf(['a', 'poison-b'])
@@ -240,7 +240,7 @@ describe('a row that ClickHouse rejects', () => {
     },
   )
 
-  it('is settled by an attempt of the whole that got no answer, since its parts have their own tokens', async () => {
+  it('is settled by an attempt of the whole that got no response, since its parts have their own tokens', async () => {
     loseAnswers(1, (token) => token === 'B/0-2')
     expect(await fixture.split(batchOf(['a', 'b', 'poison-c']))).toMatchObject({ at: 'stored' })
   })
@@ -515,7 +515,7 @@ function lose(): never {
 }
 
 describe('a batch that two workers have', () => {
-  it('is stored once if an unanswered insert of the whole commits after it was split', async () => {
+  it('is stored once if an insert of the whole gets no response, and commits after the split', async () => {
     const batch = batchOf(['a', 'b', 'c', 'd'])
     const frames = batch.chunks.map(({ frame }) => frame)
     fixture.table.faults.isShortOfMemory = true

@@ -376,7 +376,7 @@ describe('a stored batch', () => {
     })
   })
 
-  it('is finished when Redis answers again, even if the worker has given up inserting', async () => {
+  it('is finished when Redis replies again, even if the worker has given up inserting', async () => {
     givingUp.abort()
     finishes = [new Error('connection lost'), new Error('connection lost'), true]
     expect(await step(stage)).toEqual({ at: 'done' })

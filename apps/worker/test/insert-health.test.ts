@@ -129,7 +129,7 @@ describe.each([
     await expect(query()).rejects.toBe(error)
   }
 
-  it('counts as a failed insert without an answer of ClickHouse', async () => {
+  it('counts as a failed insert without a response of ClickHouse', async () => {
     await failQuery(lost)
     expect(isHealthy()).toBe(false)
     await clock.pass(workerLimits.giveUpMs)

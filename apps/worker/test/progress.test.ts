@@ -38,8 +38,8 @@ async function isAliveFor(ms = LONG_MS): Promise<boolean> {
 
 describe('A27: a worker exits', () => {
   it.each<[what: string, goWrong: () => unknown]>([
-    ['its claim never settles although Redis answers', () => (worker.redis.claim = () => stuck)],
-    ['its finish never settles although Redis answers', () => (worker.redis.finish = () => stuck)],
+    ['its claim never settles although Redis replies', () => (worker.redis.claim = () => stuck)],
+    ['its finish never settles although Redis replies', () => (worker.redis.finish = () => stuck)],
     ['its fetch never settles although Redis answers', () => (worker.redis.fetch = () => stuck)],
     ['its insert never settles', () => (worker.insert = () => stuck)],
     [
@@ -93,7 +93,7 @@ describe('A27: a worker does not exit', () => {
     ['nothing is waiting', () => undefined],
     ['ClickHouse rejects all inserts', () => (worker.insert = () => Promise.reject(insertErrors.transient))],
     [
-      'Redis does not answer after a batch was stored',
+      'Redis does not reply after a batch was stored',
       () => (worker.redis.finish = worker.redis.ask = () => stuck),
     ],
     ['Redis rejects each claim', () => (worker.redis.claim = () => Promise.reject(new Error('OOM')))],
@@ -140,7 +140,7 @@ describe('A27: a worker does not exit', () => {
     },
   )
 
-  it('while Redis does not answer, and works afterwards', async () => {
+  it('while Redis does not reply, and works afterwards', async () => {
     const back = Promise.withResolvers<void>()
     for (const request of ['claim', 'finish', 'fetch', 'ask'] as const)
       worker.redis[request] = () => back.promise

@@ -84,7 +84,7 @@ describe('the number of chunks that are fetched', () => {
   ])('is %s', async (_which, prepare, count) => {
     prepare()
     await run(0)
-    // Another worker that has room may take the turn from one that has none.
+    // Another worker that has room may take the turn from a worker that has none.
     expect(fixture.calls).toEqual([count === 0 ? 'fetch 0, busy' : `fetch ${count}`])
   })
 

@@ -101,7 +101,7 @@ describe('the served shards', () => {
     return served
   }
 
-  it('serves the shards of the setting at once, although Redis does not answer', async () => {
+  it('serves the shards of the setting at once, although Redis does not reply', async () => {
     names = shardNames('test', 2)
     refresh = () => new Promise(() => undefined)
     const served = await serve()

@@ -78,7 +78,7 @@ export function drawCostlyBody(random: Random): CostlyBody {
   }
 }
 
-/** The bytes before they are encoded: at most those of the largest body. */
+/** The bytes before they are encoded: at most the size of the largest body. */
 export function writeCostlyBody({ format, entryBytes, totalBytes, ...body }: CostlyBody): Buffer {
   if (format === 'entry') return Buffer.from(entryOf(body, totalBytes))
   const entry = entryOf(body, Math.min(entryBytes, totalBytes - 20))

@@ -10,7 +10,7 @@ const severities: Readonly<Record<Entry['level'], number>> = {
   error: 17,
 }
 
-/** The same entries as OTLP in Protocol Buffers: one resource, whose service is that of the first entry, and one scope. */
+/** The same entries as OTLP in Protocol Buffers: one resource, with the service of the first entry, and one scope. */
 export function otlpBody(entries: readonly Entry[], more: Partial<OtlpLogRecord> = {}): Buffer {
   const [first] = entries
   return encodeLogs([

@@ -62,7 +62,7 @@ export interface LoadResult {
   readonly windowMs: number
   /** Entries acknowledged within the window. */
   readonly acceptedInWindow: number
-  /** All acknowledged entries, including those of requests in flight at the end of the window. */
+  /** All acknowledged entries, including the entries of requests in flight at the end of the window. */
   readonly accepted: number
   /** Entries that were due in the window. In a closed loop: entries sent. */
   readonly due: number
@@ -94,7 +94,7 @@ export function acceptedPerS({ acceptedInWindow, windowMs }: LoadResult): number
   return (acceptedInWindow / windowMs) * 1_000
 }
 
-/** The requests without a 202, as text: `3 × 503, 1 × none`. Empty if there are none. */
+/** The requests without a 202, as a string: `3 × 503, 1 × none`. Empty if there are none. */
 export function describeRejected({ rejected }: LoadResult): string {
   return Object.entries(rejected)
     .map(([status, count]) => `${count} × ${status}`)

@@ -20,7 +20,7 @@ const GAIN_MIN = 1.08
 
 /**
  * Finds how many connections saturate a system, and warms the system up. A system with slow responses needs more connections
- * than one that answers immediately.
+ * than a system that responds immediately.
  */
 export async function findConnections(context: MeasurementContext): Promise<number> {
   let { connections } = context.scenario

@@ -1,4 +1,4 @@
-// The application whose log calls are measured, in a process of its own: memory and CPU time are only those of logging.
+// The application whose log calls are measured, in a process of its own, whose memory and CPU time come only from logging.
 import { setImmediate, setTimeout as sleep } from 'node:timers/promises'
 import { type Logger, pino } from 'pino'
 

@@ -27,7 +27,7 @@ export interface SenderFigures {
   readonly rssMaxBytes: number
 }
 
-/** The calls of one turn of the event loop. There is room for them when the client says so. */
+/** The calls of one iteration of the event loop. There is room for them when the client says so. */
 const CALLS_PER_TURN = 100
 /** Until then the JIT compiles the hot functions. */
 const WARM_UP_CALLS = 50_000
@@ -43,7 +43,7 @@ const client = new SluiceClient({
 })
 let calls = 0
 let rssMaxBytes = 0
-/** How long the calls of each turn took. */
+/** How long the calls of each iteration took. */
 let turnsUs: number[] = []
 
 function logTurn(): void {
@@ -94,7 +94,7 @@ const figures: SenderFigures = {
 }
 process.stdout.write(JSON.stringify(figures))
 
-/** Unlike the mean, without the turns that were interrupted by other processes. */
+/** Unlike the mean, it ignores the iterations that other processes interrupted. */
 function median(values: readonly number[]): number {
   return values.toSorted((a, b) => a - b)[Math.floor(values.length / 2)] ?? Number.NaN
 }

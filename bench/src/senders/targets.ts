@@ -23,7 +23,7 @@ export async function startClosedPort(): Promise<Target> {
   return { url, apiKey }
 }
 
-/** A server that never answers. */
+/** A server that never responds. */
 export async function startSilent(): Promise<Target> {
   return { url: await listen(createServer((socket) => socket.on('error', () => undefined).resume())), apiKey }
 }

@@ -76,7 +76,7 @@ async function soak(system: System, store: Store): Promise<void> {
   const signal = new AbortController().signal
   const stored = await store.waitForCount(accepted, { deadlineMs: DRAIN_DEADLINE_MS, signal })
   console.log(`accepted ${accepted}, stored ${stored}; ${rejected} requests rejected`)
-  // The entries of a request that was answered with 503 may still be stored, once.
+  // The entries of a request that got a 503 may still be stored, once.
   if (stored < accepted || (stored > accepted && rejected === 0)) process.exitCode = 1
 }
 

@@ -67,7 +67,7 @@ export interface QueryWatcher {
 }
 
 export interface QueryWatchOptions {
-  /** Opens a new connection for each question: one that is open may be silent. */
+  /** Opens a new connection for each question: an open one may be silent. */
   readonly client: Pick<ClickHouseClient, 'query'>
   /** Whether a question may reach another server than the query did. Then only that server knows whether it runs the query. */
   readonly isCluster: boolean

@@ -72,7 +72,7 @@ describe('a check', () => {
     expect(clock.readiness).toEqual({ ready: false, reasons: [reason] })
   })
 
-  it('allows for the time that the answer took', async () => {
+  it('allows for the time that the response took', async () => {
     roundTripMs = 60_000
     clickhouseSkewMs = skewMaxMs - 29_000
     expect(await problem()).toContain('ahead of')

@@ -35,7 +35,7 @@ function objectOf(row: string): Record<string, string> {
   return JSON.parse(rowAsJson(row) ?? '') as Record<string, string>
 }
 
-/** Stores a dead letter. One that was removed can be stored again: the state of a retry that was interrupted before the removal. */
+/** Stores a dead letter. A removed one can be stored again: the state of a retry that was interrupted before the removal. */
 async function storeLetter(text: string, id: string = randomUUID()): Promise<StoredDeadLetter> {
   await clickhouse.insert({
     table: deadLettersTable,
@@ -49,7 +49,7 @@ async function storeLetter(text: string, id: string = randomUUID()): Promise<Sto
   return letter
 }
 
-it('counts the dead letters, and those of today', async () => {
+it('counts the dead letters, in total and of today', async () => {
   const before = await store.count()
   await storeLetter('old')
   await clickhouse.command({
@@ -90,7 +90,7 @@ describe('a retry after a retry that was interrupted', () => {
     },
   )
 
-  // Each of these texts is a row that ClickHouse accepts.
+  // Each of these is a row that ClickHouse accepts.
   it.each<[what: string, edit: (row: Record<string, string>) => Record<string, unknown>]>([
     ['has no timestamp', (row) => ({ ...row, timestamp: undefined })],
     ['has a timestamp in seconds', (row) => ({ ...row, timestamp: '1795214581' })],
@@ -124,7 +124,7 @@ const withoutField = (name: string): string => JSON.stringify({ ...objectOf(rowO
 
 const NOT_A_ROW = 'the text is not a JSON object with an id (a UUID) and a project_id'
 
-describe('a text that cannot be looked up', () => {
+describe('a dead letter that cannot be looked up', () => {
   it.each<[what: string, makeText: () => string]>([
     ['that is empty', () => ''],
     ['that is not JSON', () => 'not JSON'],
@@ -211,7 +211,7 @@ describe('a dead letter is not removed before its row was found', () => {
     expect(await storedRows()).toBe(1)
     const found = await store.find(letter.id)
     expect(found).toEqual({ ...letter, text: edited })
-    // The edited text has another id, so it is another row. The token of the first text must not make ClickHouse ignore it.
+    // The edited row has another id, so it is another row. The token of the first row must not make ClickHouse ignore it.
     const inserts: string[] = []
     const noting = intercepted(async ({ query }, run) => {
       if (query.startsWith('INSERT')) inserts.push(query)

@@ -162,7 +162,7 @@ describe.concurrent('a slow insert', { timeout: TEST_MAX_MS }, () => {
     const { rowInserter, client, projectId, frame, token, stored } = await openWorker(slow, onTestFinished)
     const running = rowInserter.prepare([frame], token, false).run()
     await isEventuallyRunning(queryIds.rows(token))
-    // Random text cannot be compressed.
+    // Random digits stay large when they are compressed.
     const large = Array.from({ length: 64 }, () => makeFrame(projectId, randomBytes(100_000).toString('hex')))
     const copy = new FrameInserter(client, unwatched)
     for (let attempt = 0; attempt < 3; attempt += 1)
@@ -191,7 +191,7 @@ describe.concurrent('silent connections, while new ones work', { timeout: TEST_M
   it('are given up, and an insert that never arrived is stored once on a new one', async ({
     onTestFinished,
   }) => {
-    // With one connection, the next insert must use the one that this insert leaves open.
+    // With one connection, the next insert must use the connection that this insert leaves open.
     const worker = await openWorker(fast, onTestFinished, { connectionsMax: 1 })
     const { proxy, rowInserter, watch, projectId, frame, token, stored } = worker
     await rowInserter.prepare([makeFrame(projectId)], randomUUID(), false).run()
@@ -240,7 +240,7 @@ describe.concurrent('silent connections, while new ones work', { timeout: TEST_M
 })
 
 describe.concurrent('a ClickHouse that is silent on new connections too', { timeout: TEST_MAX_MS }, () => {
-  it('is reported within 10 s, and an insert is stored once when it answers again', async ({
+  it('is reported within 10 s, and an insert is stored once when it responds again', async ({
     onTestFinished,
   }) => {
     const { proxy, rowInserter, watch, frame, token, stored } = await openWorker(fast, onTestFinished)

@@ -117,7 +117,7 @@ describe('a query without a response', () => {
   })
 })
 
-it('asks nothing about a query that is answered soon', async () => {
+it('asks nothing about a query that gets its response soon', async () => {
   findings = [false]
   expect(await watch.run('id', async () => 'result')).toBe('result')
   expect(askedAtMs).toEqual([])

@@ -11,7 +11,7 @@ export function countingReads(clickhouse: ClickHouseClient, total: { readRows: n
   const query = async (parameters: Parameters<ClickHouseClient['query']>[0]) => {
     const result = await clickhouse.query({
       ...parameters,
-      // ClickHouse reports the rows of the whole query only if it answers at the end.
+      // ClickHouse reports the rows of the whole query only if it responds at the end.
       clickhouse_settings: { ...parameters.clickhouse_settings, wait_end_of_query: 1 },
     })
     const summary = JSON.parse(String(result.response_headers['x-clickhouse-summary'])) as {

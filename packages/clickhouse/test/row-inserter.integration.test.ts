@@ -99,9 +99,9 @@ describe('rows that have expired by the clock of ClickHouse', () => {
   const DAY_MS = 86_400_000
 
   /**
-   * Attempts to insert two rows that ClickHouse regards as expired, and one that it does not.
+   * Attempts to insert three rows. ClickHouse regards two of them as expired.
    *
-   * @param redisBehindMs how far the clock of Redis is behind that of ClickHouse
+   * @param redisBehindMs how far the clock of Redis is behind the clock of ClickHouse
    */
   function setUp(redisBehindMs: number) {
     const projectId = randomUUID()
@@ -115,7 +115,7 @@ describe('rows that have expired by the clock of ClickHouse', () => {
     return { projectId, attempts: inserter.prepare(frames, randomUUID(), false) }
   }
 
-  it('and by that of Redis are skipped by the second attempt, and the other rows are inserted', async () => {
+  it('and by the clock of Redis are skipped by the second attempt, and the other rows are inserted', async () => {
     const { projectId, attempts } = setUp(0)
     const error: unknown = await attempts.run().catch((rejection: unknown) => rejection)
     expect(classifyInsertError(error)).toEqual({ failure: 'transient', code: 'VIOLATED_CONSTRAINT' })
@@ -124,7 +124,7 @@ describe('rows that have expired by the clock of ClickHouse', () => {
     expect(await count(projectId)).toBe(1)
   })
 
-  it('and not by that of Redis are never acknowledged', async () => {
+  it('and not by the clock of Redis are never acknowledged', async () => {
     const { projectId, attempts } = setUp(40 * DAY_MS)
     for (let i = 0; i < 3; i += 1) await expect(attempts.run()).rejects.toMatchObject({ code: '469' })
     expect(await count(projectId)).toBe(0)

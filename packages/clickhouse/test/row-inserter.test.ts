@@ -48,7 +48,7 @@ const clickhouseError = (code: string): ClickHouseError => new ClickHouseError({
 const [POISON, UNKNOWN, RUNNING] = [clickhouseError('27'), clickhouseError('49'), clickhouseError('216')]
 const NO_ANSWER = new Error('Timeout error.')
 
-/** Makes one attempt that fails. @returns how often the caller was told that it got no answer */
+/** Makes one attempt that fails. @returns how often the caller was told that it got no response */
 async function unanswered(
   error: Error,
   attempt: (onUnanswered: () => void) => Promise<unknown>,
@@ -65,7 +65,7 @@ describe('an attempt to insert a single row', () => {
   ]
 
   it.each(attempts)(
-    '%s is reported if it got no answer, since it may still commit',
+    '%s is reported if it got no response, since it may still commit',
     async (_which, attempt) => {
       expect(await unanswered(NO_ANSWER, attempt)).toBe(1)
       expect(await unanswered(RUNNING, attempt)).toBe(1)

@@ -75,7 +75,7 @@ describe('a row counts as expired', () => {
 
   it.each([
     ['both clocks', 0, 0, true],
-    ['the clock of ClickHouse, and soon by that of Redis', 0, -9 * MINUTE_MS, true],
+    ['the clock of ClickHouse, and soon by the clock of Redis', 0, -9 * MINUTE_MS, true],
     ['the clock of ClickHouse alone', 40 * 86_400_000, -11 * MINUTE_MS, false],
     ['the clock of Redis alone', -1, 40 * 86_400_000, false],
     ['neither', -1, -1, false],

@@ -30,7 +30,7 @@ const rowInserter = new RowInserter({
   ...insertOptions,
 })
 
-/** Rows of two days of expiry, and therefore of two partitions, in turn. */
+/** Rows of two days of expiry, and therefore of two partitions, alternating. */
 let batch: readonly string[]
 let partitions: readonly [readonly string[], readonly string[]]
 let projectId: string

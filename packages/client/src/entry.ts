@@ -31,7 +31,7 @@ export interface Entry {
 /** Why an entry was rejected. `path` is a JSON Pointer into the entry; '' is the entry itself. */
 export interface EntryError {
   readonly path: string
-  /** Stable: the codes of the HTTP API, or those of the whole request. */
+  /** Stable: a code of the HTTP API, for the entry or for the whole request. */
   readonly code: string
   readonly message: string
 }

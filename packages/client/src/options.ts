@@ -97,7 +97,7 @@ export const defaults = {
   overflow: 'drop-oldest',
   /** Enough to keep the API busy over a slow connection. */
   requestsInFlightMax: 4,
-  /** The API answers within 2 s. A slow connection may need longer for a large request. */
+  /** The API responds within 2 s. A slow connection may need longer for a large request. */
   requestTimeoutMs: 30_000,
   /** Without an end: the size of the queue limits what is retried. */
   retryForMs: Infinity,

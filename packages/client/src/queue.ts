@@ -18,7 +18,7 @@ export class Queue {
   #untried: Batch[] = []
   /** Batches that wait for another attempt, and requests of the caller. */
   readonly #delayed = new Set<Batch>()
-  /** In memory, those of batches in flight included. */
+  /** In memory, including batches in flight. */
   entries = 0
   bytes = 0
 

@@ -34,7 +34,7 @@ export interface Failure {
 
 /** Transient statuses below 500. All from 500 on are transient too: they come from proxies as well. */
 const transientStatuses: ReadonlySet<number> = new Set([408, 429])
-/** The request itself is at fault, if the API says so: a proxy answers 400 to all requests that are not encrypted, for example. */
+/** The request itself is at fault, if the API says so: a proxy, for example, responds with 400 to all unencrypted requests. */
 const requestStatuses: ReadonlySet<number> = new Set([400, 415, 422, 431])
 /** A proxy can send it too: its body limit then applies. */
 const TOO_LARGE_STATUS = 413

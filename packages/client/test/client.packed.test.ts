@@ -131,6 +131,6 @@ test('the declarations are complete', async () => {
 
 const read = (path: string): Promise<string> => readFile(new URL(path, import.meta.url), 'utf8')
 
-test('the license is that of the project', async () => {
+test('the license is the license of the project', async () => {
   expect(await read('../LICENSE')).toBe(await read('../../../LICENSE'))
 })

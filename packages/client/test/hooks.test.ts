@@ -113,7 +113,7 @@ function httpError(): Error {
   const error = new Error('Request failed with status code 500', { cause: new Error('aborted') })
   return Object.assign(error, { code: 'ERR_BAD_RESPONSE', config: { request }, request })
 }
-describe('an error with properties that are too large, such as those of HTTP clients', () => {
+describe('an error with properties that are too large, such as errors of HTTP clients', () => {
   const reduced = {
     name: 'Error',
     message: 'Request failed with status code 500',

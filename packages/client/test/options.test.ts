@@ -190,7 +190,7 @@ test.each(Object.entries(defaults))('the README names the default of %s: %s', as
   expect(stated?.replaceAll('`', '')).toBe(shown)
 })
 
-/** Like the `fetch` of a library, whose requests and responses differ from those of the global `fetch`. */
+/** Like the `fetch` of a library, whose types of requests and responses differ from the global ones. */
 type LibraryFetch = (
   url: string | URL,
   init?: {
@@ -207,7 +207,7 @@ type LibraryFetch = (
 }>
 
 // `npm run types` checks it, not the test run.
-test('the global `fetch` and those of libraries are valid options', () => {
+test('the global `fetch` and the `fetch` of a library are valid options', () => {
   expectTypeOf<typeof fetch>().toExtend<ClientOptions['fetch']>()
   expectTypeOf<LibraryFetch>().toExtend<ClientOptions['fetch']>()
 })

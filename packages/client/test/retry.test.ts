@@ -143,7 +143,7 @@ describe('during an outage after which requests may be stored', () => {
     const tried = new Set(api.requests.map(({ key }) => key)).size
     expect(api.requests.length).toBeGreaterThan(100)
     expect(tried).toBeLessThanOrEqual(12)
-    // Those of the first minutes are dropped at the end of their window.
+    // The entries of the first minutes are dropped at the end of their window.
     for (let second = 0; second < 20 * 60; second += 1) {
       await pass(1_000)
       api.last.fail(refused())

@@ -120,7 +120,7 @@ export function describePort(host: string, port: number, code: string): string {
   return `${problem}. Choose another port: PORT=${next} npm start`
 }
 
-/** Whether an output is a file that other users may read, such as one that the shell created for `npm start > start.log`. */
+/** Whether an output is a file that other users may read, such as the file that the shell creates for `npm start > start.log`. */
 function isReadableByOthers(output: number): boolean {
   const status = fstatSync(output)
   return status.isFile() && (status.mode & 0o077) !== 0

@@ -65,7 +65,7 @@ test('inserts that ClickHouse has acknowledged, and their deduplication tokens, 
   expect(await query('SELECT count() FROM durable.t')).toBe('1000')
 })
 
-test('Redis is configured to sync before it answers, and never to evict', async () => {
+test('Redis is configured to sync before it replies, and never to evict', async () => {
   const settings = await withRedis(services.redisUrl, (client) =>
     client.config('GET', 'appendonly', 'appendfsync', 'maxmemory-policy', 'save', 'bind'),
   )

@@ -177,7 +177,7 @@ test.each(['a reader that has exited', 'a full disk'])('SIGTERM stops everything
 })
 
 test('an interrupt ends a start that waits for a program, and its program', async () => {
-  // A Redis that never answers, and ignores SIGTERM.
+  // A Redis that never replies, and ignores SIGTERM.
   const script = `process.on('SIGTERM', () => {}); setTimeout(() => {}, 60_000)`
   const program = join(folder, 'redis-server')
   writeFileSync(program, `#!/bin/sh\nexec '${process.execPath}' -e "${script}"\n`)
@@ -200,7 +200,7 @@ test('a second start on the same data reports the address of the first one', asy
   expect(await first.send('still here')).toBe(202)
 })
 
-test('an orderly stop takes less than 10 s even if ClickHouse does not answer', async () => {
+test('an orderly stop takes less than 10 s even if ClickHouse does not respond', async () => {
   const command = await start().isReady()
   const processes = descendantsOf(command.child.pid)
   process.kill(pidOf(command, 'clickhouse-server'), 'SIGSTOP')

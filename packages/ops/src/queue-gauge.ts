@@ -189,7 +189,7 @@ async function requireOne(tasks: readonly Promise<void>[]): Promise<void> {
   throw failure?.reason ?? new Error('no Redis server is known')
 }
 
-/** @throws if the INFO text does not have the field, or its value is not a number */
+/** @throws if the reply to INFO does not have the field, or its value is not a number */
 function field(info: string, name: string): number {
   const value = Number(redisInfoField(info, name))
   if (Number.isNaN(value)) throw new Error(`Redis does not report its ${name}`)

@@ -53,7 +53,7 @@ describe('the states', () => {
     ],
     ['connect redis://me:secret@host:1 failed', 'connect redis://host:1 failed'],
     ['x'.repeat(1_000), 'x'.repeat(200)],
-  ])('show no password, and no long text: %j', (error, shown) => {
+  ])('show no password, and no long message: %j', (error, shown) => {
     failures.set('redis', error)
     expect(dependencies.status[0]?.lastError).toBe(shown)
   })

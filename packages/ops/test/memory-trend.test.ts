@@ -42,7 +42,7 @@ it.each<[what: string, readings: [atS: number, usedBytes: number][], headroomS: 
   expect(headrooms.at(-1)).toBe(headroomS)
 })
 
-it('is that of each server', () => {
+it('is separate for each server', () => {
   const its = trend()
   nowMs = 0
   for (const server of ['redis:1', 'redis:2']) its.headroomS(memory(500, server))

@@ -10,13 +10,13 @@ noAnswer.catch(() => undefined)
 
 /** What Redis has. */
 interface State {
-  /** The waiting ids of each shard, newest first. Undefined: it does not answer. */
+  /** The waiting ids of each shard, newest first. Undefined: it does not reply. */
   readonly queues: readonly (readonly string[] | undefined)[]
   /** The ids that workers hold in the first shard, newest first. */
   readonly held?: readonly string[]
   /** The number of delayed jobs in the first shard. */
   readonly delayed?: number
-  /** The INFO of each server, by its port. Undefined: it does not answer. */
+  /** The INFO of each server, by its port. Undefined: it does not reply. */
   readonly infos: Readonly<Record<number, string | undefined>>
   readonly monotonicMs?: number
 }
@@ -122,7 +122,7 @@ describe('with several shards and servers', () => {
     expect(reading.servers[1]).toMatchObject({ server: 'redis:2', usedBytes: 900, limitBytes: 1_000 })
   })
 
-  it('shards and servers that have never answered are left out', async () => {
+  it('shards and servers that have never replied are left out', async () => {
     const reading = await makeGauge()({
       queues: [undefined, [idOf(1_000)], []],
       infos: { 1: undefined, 2: memory(100, 0, 0) },
@@ -130,7 +130,7 @@ describe('with several shards and servers', () => {
     expect(reading).toMatchObject({ waiting: 1, inHand: 0, oldestAgeS: 1, failed: 2, memoryPercent: 10 })
   })
 
-  it('shards and servers that stop answering count with their last reading until they answer again', async () => {
+  it('shards and servers that stop replying count with their last reading until they reply again', async () => {
     const readNext = makeGauge()
     await readNext({
       queues: [[idOf(9_000), idOf(9_000)], [idOf(1_000)], []],
@@ -171,7 +171,7 @@ describe('with several shards and servers', () => {
     expect((await readNext({ ...rest, monotonicMs: 61_000 })).memoryPercent).toBe(10)
   })
 
-  it('nothing is guessed if none answers', async () => {
+  it('nothing is guessed if none replies', async () => {
     const readNext = makeGauge()
     await readNext({ queues: [[], [], []], infos: { 1: memory(1, 0, 0) } })
     const none = [undefined, undefined, undefined]

@@ -104,7 +104,7 @@ it('a process that cannot read gives the lease to another one', async () => {
   expect(second.report).toBeDefined()
 })
 
-it('a shard that does not answer counts with its last totals', async () => {
+it('a shard that does not reply counts with its last totals', async () => {
   const reporter = reporterOf('first')
   await redis.hset(names.totalsKey, { added: 100 })
   await reporter.poll()

@@ -88,7 +88,7 @@ const REASONS_MAX = 20
 const OTHER_REASONS = 'lost for other reasons'
 
 /**
- * Tells operators what happened to entries: numbers and reasons, never what was logged. The first report of a kind is printed at once,
+ * Reports to operators what happened to entries: numbers and reasons, never what was logged. The first report of a kind is printed at once,
  * further ones are gathered.
  */
 export class Reports {

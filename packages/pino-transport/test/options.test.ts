@@ -29,7 +29,7 @@ it('passes the options of the client, and not its own', () => {
   expect(client).toEqual({ ...required, service: 's', queueEntriesMax: 7, flushOnExit: false })
 })
 
-it('has keys and levels that precede those of the logger', () => {
+it('has keys and levels that take precedence over the logger', () => {
   expect(readOptions(required, {}).pinoConfig).toEqual({})
   const { pinoConfig } = readOptions(
     { ...required, messageKey: 'm', errorKey: 'e', customLevels: { loud: 35 } },

@@ -50,7 +50,7 @@ export class ApiKeys {
   }
 
   /**
-   * Replaces a key with a new one that has the same project, name, scopes and lifetime. The old key expires after the
+   * Replaces a key with a new key of the same project, name, scopes and lifetime. The old key expires after the
    * overlap, or at its own expiry if that is earlier.
    *
    * @returns the new key itself, which is stored nowhere, its record, and the old key's record

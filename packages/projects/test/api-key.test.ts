@@ -52,7 +52,7 @@ describe('a mistyped key is rejected', () => {
   })
 
   it.each(['', 'slk_', 'demo', 'sk_live_0123456789', `slk_${'0'.repeat(48)}é`, `slk_${'0'.repeat(49)}`])(
-    'that is another text: "%s"',
+    'that is another string: "%s"',
     (text) => {
       expect(isWellFormedApiKey(text)).toBe(false)
     },
@@ -77,7 +77,7 @@ describe('the documentation for secret scanners', () => {
     expect(documented).toBe(String.raw`\b${API_KEY.source}\b`)
   })
 
-  it('has an expression that finds every generated key in any text, and nothing else of it', () => {
+  it('has an expression that finds every generated key in any string, and nothing else of it', () => {
     const generated = [...keys, ...Array.from({ length: 1_000 }, () => generateApiKey())]
     for (const key of generated) {
       const text = `SLUICE_API_KEY=${key}\n{"key":"${key}"}\nAuthorization: Bearer ${key}\n?key=${key}&x=1`
@@ -91,11 +91,11 @@ describe('the documentation for secret scanners', () => {
     ['a character more', (key: string) => `${key}0`],
     ['a word before it', (key: string) => `x${key}`],
     ['a checksum that is too large', (key: string) => `${key.slice(0, 47)}5${key.slice(48)}`],
-  ])('has an expression that does not find a text with %s', (_what, change) => {
+  ])('has an expression that does not find a string with %s', (_what, change) => {
     expect(keys.flatMap((key) => found(change(key)))).toEqual([])
   })
 
-  it('tells how the id of a key follows from the key', () => {
+  it('says how the id of a key follows from the key', () => {
     const { key, record } = createKey(
       { projectId: 'demo', name: '', scopes: ['ingest'], expiresAt: undefined },
       0,

@@ -52,7 +52,7 @@ export const LEASE_TTL_MS = 15_000
 
 /**
  * KEYS: the batch, the records of the chunks, the jobs of the chunks. ARGV: the id of the batch, the ids of the chunks. Returns
- * the id of each chunk's batch: this one, or the one that claimed it earlier; or '' for a chunk whose job does not exist. A
+ * the id of each chunk's batch: this one, or the batch that claimed it earlier; or '' for a chunk whose job does not exist. A
  * second run changes nothing.
  *
  * A job that does not exist was completed: its batch was confirmed, and its record may have expired. Only a worker that was

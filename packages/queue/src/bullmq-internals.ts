@@ -16,7 +16,7 @@ import { chunkJobName, type QueueNames } from './queue-names.ts'
 //
 // Each script is embedded as a Lua function whose parameters hide the KEYS and ARGV of the script around it. The functions derive
 // the names of the queue's keys from `base`, the beginning of all keys of the queue (`QueueNames.jobKey('')`), as BullMQ does for
-// those of its jobs. All of them are in one hash slot.
+// the keys of its jobs. All keys are in one hash slot.
 
 /** BullMQ keeps a stream of events per queue. Nothing reads it here, so it is kept as short as possible. */
 const EVENTS_MAX = 1

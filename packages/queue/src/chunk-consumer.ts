@@ -145,7 +145,7 @@ export class ChunkConsumer {
   }
 
   /**
-   * Persists that ClickHouse has stored the batch, completes those of its jobs that are held, and releases the records of the batch
+   * Persists that ClickHouse has stored the batch, completes its jobs that are held, and releases the records of the batch
    * when no job of it is left. Afterwards none of its chunks is held. A chunk that another worker has locked meanwhile is left to
    * that worker.
    *

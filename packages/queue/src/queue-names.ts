@@ -97,7 +97,7 @@ export function readRowTotals(hash: Readonly<Record<string, string>>): RowTotals
   }
 }
 
-/** Rows that are in the queue, those of failed chunks included. */
+/** Rows in the queue, including the rows of failed chunks. */
 export function queuedRows({ added, inserted, deadLettered, removed }: RowTotals): number {
   return added - inserted - deadLettered - removed
 }

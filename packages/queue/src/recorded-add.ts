@@ -63,13 +63,13 @@ const QUOTA_PARTS = 12
 const OWN_KEYS = 3
 
 /**
- * KEYS: those of BullMQ's add script, then the chunk's job, the record of its batch, and the totals, then the records, then the quota of
- * each record. ARGV: those of BullMQ's add script, then the number of rows of the chunk, or -1 without a chunk, and the fence in ms since
+ * KEYS: the keys of BullMQ's add script, the chunk's job, the record of its batch, the totals, then the records, then the quota of each
+ * record. ARGV: the arguments of BullMQ's add script, the number of rows of the chunk, or -1 without a chunk, and the fence in ms since
  * 1970. If there are records, also their lifetime in ms, the number of records that a quota allows, and the values of the records; an empty
- * one is not stored. Returns Redis' clock, and whether the fence has passed, in which case it stores nothing. If
- * any record exists already, or has no room in its quota, it stores nothing and also returns what it found for each record. A second run
- * changes nothing but the counter of BullMQ: rows are counted when their chunk is neither in the queue nor in a batch, from which it may have left
- * the queue already.
+ * one is not stored. Returns Redis' clock, and whether the fence has passed, in which case it stores nothing. If any record exists already,
+ * or has no room in its quota, it stores nothing and also returns what it found for each record. A second run changes nothing but the
+ * counter of BullMQ: rows are counted when their chunk is neither in the queue nor in a batch, from which it may have left the queue
+ * already.
  *
  * A quota never counts less than the records that have not expired. It counts them for a part of the window longer, and costs two
  * commands per run. A quota that is used up does not affect lookups of existing records.

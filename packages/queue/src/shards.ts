@@ -38,8 +38,8 @@ export function shardRecorder(redis: DurableRedis, key: string): (count: number)
 }
 
 /**
- * The shards that may have chunks: those of this process' setting, and retired ones, which were in use under a higher number. A shard is
- * in Redis' record before its first chunk is (`ChunkQueue`), so no shard is missed, whichever processes have which setting.
+ * The shards that may have chunks: the shards of this process' setting, and retired ones, which were in use under a higher number. A shard
+ * is in Redis' record before its first chunk is (`ChunkQueue`), so no shard is missed, whichever processes have which setting.
  *
  * The record is never lowered automatically. No process knows whether another one still adds to the last shard.
  */

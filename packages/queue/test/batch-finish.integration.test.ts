@@ -78,7 +78,7 @@ describe('finish', () => {
     },
   )
 
-  it('persists the confirmation before it completes jobs: the records are those of earlier versions', async () => {
+  it('persists the confirmation before it completes jobs: the records are as in earlier versions', async () => {
     const ids = await claimed(1)
     await consumer.finish({ id: BATCH, members: ids }, 0)
     expect(await fixture.redis.hgetall(fixture.names.batchKey(BATCH))).toEqual({

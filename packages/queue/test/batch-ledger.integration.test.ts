@@ -3,7 +3,7 @@ import { type BatchLedger, type BatchRepair, LEASE_TTL_MS } from '../src/batch-l
 import type { QueueNames } from '../src/queue-names.ts'
 import { ConsumerFixture } from './support/consumer-fixture.ts'
 
-// The answers of each script to any sequence of steps are compared with those of a model in test/simulator.
+// test/simulator compares the replies of each script to any sequence of steps with a model.
 
 const BATCH = 'a-batch'
 

@@ -52,7 +52,7 @@ async function isUnchangedByAdd(id: string): Promise<boolean> {
 }
 
 describe('the keys', () => {
-  it.each(shardNames('test', 2))('of jobs and of the wait list are those of $queuePrefix', (shard) => {
+  it.each(shardNames('test', 2))('of jobs and of the wait list match the shard $queuePrefix', (shard) => {
     const queue = bullmq.openQueue(shard)
     expect(queue.toKey('wait')).toBe(shard.waitKey)
     expect(queue.toKey('an-id')).toBe(shard.jobKey('an-id'))
@@ -107,7 +107,7 @@ describe('an add', () => {
     expect(await bullmq.waiting()).toEqual(['a-chunk'])
   })
 
-  it('by its script, alone or within that of ChunkQueue, makes the same job as Queue.add', async () => {
+  it('by its script, alone or within the script of ChunkQueue, makes the same job as Queue.add', async () => {
     const { queue, chunk, redis } = bullmq
     await bullmq.add('by-queue')
     const values = await addScriptArguments(queue, 'by-script', chunk)
@@ -127,7 +127,7 @@ describe('an add', () => {
   })
 })
 
-/** One step of a job, by BullMQ and by the consumer. BullMQ's is that of a worker of an earlier version. */
+/** One step of a job, by BullMQ and by the consumer. A worker of an earlier version takes BullMQ's step. */
 interface Step {
   /** How the job is prepared: only added, or fetched as well. */
   readonly from: 'waiting' | 'active'
@@ -158,7 +158,7 @@ const steps: Readonly<Record<string, Step>> = {
   },
 }
 
-/** What Redis stores of a queue with the job 'a-chunk'. Times and texts that differ between two runs are replaced. */
+/** What Redis stores of a queue with the job 'a-chunk'. Times and strings that differ between two runs are replaced. */
 async function stateOf(fixture: BullmqFixture): Promise<unknown> {
   const { processedOn, finishedOn, stacktrace, delay, ...job } = (await fixture.storedJob(
     'a-chunk',

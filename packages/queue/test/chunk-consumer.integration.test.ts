@@ -133,7 +133,7 @@ describe('close', () => {
   })
 })
 
-/** A consumer with the turn. The answer to its next request that contains the text is lost. */
+/** A consumer with the turn. The reply to its next request that contains `text` is lost. */
 async function openUnlucky(
   ids: readonly string[],
   fetched: number,

@@ -16,12 +16,12 @@ import { ConsumerFixture } from './support/consumer-fixture.ts'
 
 /** The API gives an add this much time. */
 const ADD_DEADLINE_MS = 1_800
-/** The API must answer its client within this time. */
+/** The API must respond to its client within this time. */
 const ANSWER_WITHIN_MS = 2_000
 
 /** The deadline of an add that is to miss it. */
 const SHORT_DEADLINE_MS = 400
-/** A delay after which Redis must not store an add. It is longer than an answer takes on a busy machine. */
+/** A delay after which Redis must not store an add. It is longer than a reply takes on a busy machine. */
 const LATE_MS = 800
 /** Shorter than the age at which the clock of Redis is measured again. */
 const CLOCK_STEP_MS = 8_000
@@ -82,7 +82,7 @@ async function addRecorded(id: string, added: Chunk | undefined, withinMs = ADD_
   )
 }
 
-/** The result of an add: `added`, `unavailable` if that was reported in time for an answer, or a text for anything else. */
+/** The result of an add: `added`, `unavailable` if that was reported in time for a response, or a string for anything else. */
 async function resultOfAdd(chunkId: string, withinMs = ADD_DEADLINE_MS): Promise<string> {
   const startedMs = performance.now()
   try {
@@ -118,7 +118,7 @@ class TestClock implements MonotonicClock {
     await suspension?.()
   }
 
-  /** From now on the clock shows the same time, like that of a paused virtual machine. */
+  /** From now on the clock shows the same time, like the clock of a paused virtual machine. */
   stop(): void {
     this.#stoppedAtMs = this.nowMs()
   }
@@ -155,7 +155,7 @@ async function keysOfDelayed(run: (withinMs: number) => Promise<void>): Promise<
   await sleep(LATE_MS)
   expect(proxy.heldBytes('request')).toBeGreaterThan(0)
   proxy.resume()
-  // Redis answers in order.
+  // Redis replies in order.
   await redis.ping()
   const keys = await fixture.redis.keys(`${fixture.names.queuePrefix}:*delayed-chunk*`)
   return [...keys, ...(await fixture.waiting()).filter((id) => id === 'delayed-chunk')]
@@ -180,7 +180,7 @@ describe('a connection that is cut between the add and its reply', () => {
 })
 
 describe('a Redis that is down', () => {
-  it('is reported as unavailable in time for an answer', async () => {
+  it('is reported as unavailable in time for a response', async () => {
     await proxy.down()
     expect(await resultOfAdd('one')).toBe('unavailable')
     expect(await resultOfAdd('two')).toBe('unavailable')
@@ -209,7 +209,7 @@ describe('a Redis that is down', () => {
 })
 
 describe('a Redis that stalls', () => {
-  it('is reported as unavailable in time for an answer, each time', async () => {
+  it('is reported as unavailable in time for a response, each time', async () => {
     await add('before')
     proxy.hold('both')
     expect(await resultOfAdd('one')).toBe('unavailable')
@@ -273,7 +273,7 @@ describe('an add that the network delays until after its deadline', () => {
     expect(await keysOfDelayed(addDelayed)).toEqual([])
   })
 
-  it('stores nothing if the process was suspended during the answer to an earlier add', async () => {
+  it('stores nothing if the process was suspended during the reply to an earlier add', async () => {
     proxy.hold('answer')
     const earlier = add('earlier', HOUR_MS)
     await vi.waitUntil(() => proxy.heldBytes('answer') > 0)
@@ -285,7 +285,7 @@ describe('an add that the network delays until after its deadline', () => {
 })
 
 describe('the clock of Redis', () => {
-  it('takes no extra round trip while adds are answered', async () => {
+  it('takes no extra round trip while adds get replies', async () => {
     await add('warm-up')
     const commands = vi.spyOn(redis, 'sendCommand')
     for (let i = 0; i < 10; i += 1) await add(`chunk-${i}`)

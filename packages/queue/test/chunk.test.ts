@@ -35,7 +35,7 @@ describe('a chunk', () => {
     expect(zstdDecompressSync(frameOf(chunk)).toString()).toBe(text)
   })
 
-  it('has a frame that can be concatenated with those of other chunks', () => {
+  it('has a frame that can be concatenated with the frames of other chunks', () => {
     const [a, b] = [rows(0, 100), rows(100, 250)]
     const both = Buffer.concat([
       frameOf(encodeChunk(100, Buffer.from(a))),
@@ -52,7 +52,7 @@ describe('the columns of a chunk', () => {
 
   // If this test fails, a column was added, removed or moved. CONTRIBUTING.md says what happens to chunks that are in the queue. The hash
   // of earlier chunks, which have no `columns`, never changes.
-  it('are those of the first version', () => {
+  it('are the columns of the first version', () => {
     expect(rowColumns.join(' ')).toBe(
       'project_id received_at expires_on id timestamp level environment source service url pathname message stack metadata_text',
     )
@@ -60,7 +60,7 @@ describe('the columns of a chunk', () => {
     expect(isKnown(earlierChunk)).toBe(true)
   })
 
-  it('are known if they are those of this process', () => {
+  it('are known if they are the columns of this process', () => {
     expect(isKnown(chunk)).toBe(true)
     expect(isKnown({ ...chunk, columns: columnsHash(rowColumns) })).toBe(true)
   })

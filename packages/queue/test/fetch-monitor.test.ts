@@ -13,7 +13,7 @@ beforeEach(() => {
 })
 
 describe('readiness', () => {
-  it('needs an answer', () => {
+  it('needs a reply', () => {
     expect(monitor.readiness).toEqual({
       ready: false,
       reasons: ['chunks of a are not fetched: Redis has not answered yet'],
@@ -22,7 +22,7 @@ describe('readiness', () => {
     expect(monitor.readiness).toEqual({ ready: true, reasons: [] })
   })
 
-  it('ends after 8 s without an answer', () => {
+  it('ends after 8 s without a reply', () => {
     monitor.fetched('a')
     nowMs += 8_000
     expect(monitor.readiness.ready).toBe(true)
@@ -41,7 +41,7 @@ describe('readiness', () => {
     expect(monitor.readiness.ready).toBe(true)
   })
 
-  it('ends with a failed connection, until Redis answers', () => {
+  it('ends with a failed connection, until Redis replies', () => {
     monitor.fetched('a')
     monitor.failed('a', new Error('read ECONNRESET'))
     expect(monitor.readiness.reasons).toEqual(['chunks of a are not fetched: read ECONNRESET'])
@@ -59,7 +59,7 @@ describe('readiness', () => {
 })
 
 describe('isAlive', () => {
-  it('ends after two minutes without an answer for any queue', () => {
+  it('ends after two minutes without a reply for any queue', () => {
     monitor.started('b')
     nowMs += 120_000
     expect(monitor.isAlive).toBe(true)

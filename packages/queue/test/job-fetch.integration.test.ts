@@ -21,7 +21,7 @@ beforeEach(() => {
 })
 
 describe('a fetch', () => {
-  it('after one that left chunks returns more than one run of the script may fetch, each with a lock', async () => {
+  it('after a fetch that left chunks returns more than one run of the script may fetch, each with a lock', async () => {
     const ids = await fixture.addMany(2 * fetchLimits.jobsPerRunMax + 3)
     const consumer = fixture.openConsumer()
     const first = await fetchMine(consumer, fetchLimits.jobsMax)

@@ -46,7 +46,7 @@ describe('the number of shards', () => {
     expect(await record()).toBe('4')
   })
 
-  it('is that of the setting before Redis has answered, and never falls', async () => {
+  it('comes from the setting before Redis has replied, and never falls', async () => {
     const count = new ShardCount(redis, prefix, 2)
     expect(count.names.map(({ queuePrefix }) => queuePrefix)).toEqual([`{${prefix}}`, `{${prefix}:1}`])
     await knownWith(4)
@@ -114,7 +114,7 @@ describe('an add to a shard', () => {
   })
 
   it('stores nothing if the shard cannot be recorded', async () => {
-    // A script that reads a text fails on a list.
+    // A script that reads a string fails on a list.
     await redis.lpush(installationNames(prefix).shardCountKey, 'x')
     const { queue } = openQueue(3)
     await expect(add(queue, 'one', SHORT_DEADLINE_MS)).rejects.toThrow(QueueUnavailableError)

@@ -112,7 +112,7 @@ describe('the time', () => {
     },
   )
 
-  test('is always one that the API reads', () => {
+  test('is always in a form that the API reads', () => {
     const parts = tuple(
       constantFrom('0001', '1969', '1970', '2026', '2261', '2262'),
       constantFrom('-', '/', ''),
@@ -177,7 +177,7 @@ describe('the level', () => {
     [{ level: 60 }, 'error', 60],
     [{ PRIORITY: '0' }, 'error', '0'],
     [{ log: { level: 'notice' } }, 'info', 'notice'],
-  ])('that says more than that of the contract is kept: %j', (record, level, originalLevel) => {
+  ])('that says more than the level of the contract is kept: %j', (record, level, originalLevel) => {
     expect(entryOf({ message: 'm', ...record })).toEqual({ level, message: 'm', metadata: { originalLevel } })
   })
 
@@ -270,7 +270,7 @@ describe('other fields', () => {
     [{ metadata: 'text' }, { metadata: { metadata: 'text' } }],
     [{ metadata: { a: 1 }, msg: 2, a: 3 }, { metadata: { a: 1, msg: 2, a_2: 3 } }],
   ])('are found or kept: %j', (fields, expected) => {
-    // The name of the time makes every record one that is changed.
+    // The name of the time changes every record.
     const entry = entryOf({ ...base, ts: 1_795_214_581, ...fields })
     expect(entry).toEqual({ ...base, timestamp: '2026-11-20T22:43:01Z', ...expected })
   })
@@ -295,7 +295,7 @@ describe('hostile records', () => {
     expect(JSON.stringify(entry['metadata'])).toBe('{"error":1e400,"metadata":1e400}')
   })
 
-  test('a record that is nested very deeply has no text', () => {
+  test('a record that is nested very deeply has an empty message', () => {
     const depth = 1_000_000
     const record = parseJsonExactly(`{"a":${'['.repeat(depth)}1e400${']'.repeat(depth)}}`)
     expect(entryOf(record as typeof base)['message']).toBe('')
@@ -311,7 +311,7 @@ describe('hostile records', () => {
     expect(Object.getPrototypeOf(entry['metadata'])).toBe(Object.prototype)
   })
 
-  /** Names of levels and times, whose numbers are translated, also as text. */
+  /** Names of levels and times, whose numbers are translated, also as strings. */
   const TRANSLATED: ReadonlySet<string> = new Set(['level', 'Level', 'severity', 'time', 'ts'])
 
   test('no value of any record is lost', () => {

@@ -22,7 +22,7 @@ describe('the name of a level', () => {
   })
 
   test.each(['', ' ', 'banana', 'errors', 'constructor', '__proto__', 'toString', 'x'.repeat(1e6)])(
-    'is unknown for any other text',
+    'is unknown for any other string',
     (name) => {
       expect(levelOf(name)).toBeUndefined()
     },

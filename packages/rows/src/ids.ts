@@ -4,13 +4,13 @@ import { randomUUID } from 'node:crypto'
 const IDS_PER_MS = 4_096
 
 const HEX_DIGITS = Buffer.from('0123456789abcdef')
-/** The length of a UUID as text. */
+/** The length of a UUID as a string. */
 export const ID_BYTES = 36
 /** The position of the counter's three digits in a UUID. */
 const COUNTER_AT = 15
 
 /**
- * Makes UUIDv7s whose text sorts in the order of their creation: milliseconds, a counter, 62 random bits (RFC 9562, section 6.2,
+ * Makes UUIDv7s whose strings sort in the order of their creation: milliseconds, a counter, 62 random bits (RFC 9562, section 6.2,
  * method 1). If a millisecond has no ids left, or the clock goes back, the ids run ahead of the clock.
  *
  * The random bits are drawn once per millisecond. They still distinguish processes. Ids that differ only in three digits take

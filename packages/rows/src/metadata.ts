@@ -35,14 +35,14 @@ function isMemberTooDeep(member: unknown, level: number): boolean {
 }
 
 export function isTooLarge(metadataText: string): boolean {
-  // A UTF-16 code unit is at most three bytes of UTF-8, so short texts need no measurement.
+  // A UTF-16 code unit is at most three bytes of UTF-8, so a short string needs no measurement.
   return (
     metadataText.length * 3 > limits.metadataBytesMax &&
     Buffer.byteLength(metadataText) > limits.metadataBytesMax
   )
 }
 
-/** @param metadataText the metadata as JSON: a short text cannot have too many names, which saves the count */
+/** @param metadataText the metadata as JSON: a short string cannot have too many names, which saves the count */
 export function hasTooManyNames(metadata: object, metadataText: string): boolean {
   return (
     metadataText.length > limits.metadataNamesMax * 4 &&

@@ -44,7 +44,7 @@ export function makeRowPrefix({ projectId, retentionDays, receivedAtMs }: Reques
 }
 
 /**
- * Escapes a text for ClickHouse's TabSeparated format. Almost no text needs it, and three searches for a character cost a
+ * Escapes a string for ClickHouse's TabSeparated format. Almost no string needs it, and three searches for a character cost a
  * fraction of one regular expression.
  */
 export function escapeTsv(text: string): string {
@@ -62,7 +62,7 @@ const unescapes: Readonly<Record<string, string>> = { '\\\\': '\\', '\\t': '\t',
 /**
  * A row in human-readable form: a JSON object with one string per column. ClickHouse accepts it as JSONEachRow.
  *
- * @returns undefined if the text is not a row
+ * @returns undefined if the string is not a row
  */
 export function rowAsJson(row: string): string | undefined {
   const fields = row.replace(/\n$/, '').split('\t')

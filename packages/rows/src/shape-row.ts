@@ -18,7 +18,7 @@ export type ShapedRow =
  * metadata and the timestamp. Takes ownership of the entry's metadata object: the caller must not use it afterwards.
  *
  * @param prefix from `makeRowPrefix`
- * @param mayHoldLoneSurrogates whether the text of the request escapes any surrogate; if not, the check is skipped
+ * @param mayHoldLoneSurrogates whether the body of the request escapes any surrogate; if not, the check is skipped
  */
 export function shapeRow(
   entry: Entry,

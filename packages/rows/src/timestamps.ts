@@ -14,10 +14,10 @@ const PLAIN_UTC =
 
 /**
  * Converts an ISO 8601 date-time with any offset (UTC without one) into a form that ClickHouse reads as UTC with microseconds:
- * `2026-11-20 22:43:01.123456`, or the text itself if ClickHouse can read it. Further digits are truncated. A leap second counts as the
+ * `2026-11-20 22:43:01.123456`, or the string itself if ClickHouse can read it. Further digits are truncated. A leap second counts as the
  * next second, as in POSIX.
  *
- * @returns undefined for any other text, and for years outside 1970–2261
+ * @returns undefined for any other string, and for years outside 1970–2261
  */
 export function parseTimestamp(text: string): string | undefined {
   return PLAIN_UTC.test(text) ? text : parseAnyTimestamp(text)

@@ -10,7 +10,7 @@ describe('IdSource', () => {
     expect(id.replaceAll('-', '').slice(0, 12)).toBe('0123456789ab')
   })
 
-  it('makes ids that sort by creation: within one millisecond, after the clock went back, as text and as bytes', () => {
+  it('makes ids that sort by creation: within one millisecond, after the clock went back, as strings and as bytes', () => {
     const times = [1_000, 1_000, 1_001, 900, 900, 1_003]
     let calls = 0
     const source = new IdSource(() => times[Math.floor(calls++ / 3_000)] ?? 2_000)

@@ -24,7 +24,7 @@ describe('a lone surrogate', () => {
     ['under a longer name', entry(`"metadata":{"${longName}n":"\\ud83d"}`), '/metadata'],
     ['under a nested longer name', entry(`"metadata":{"a":{"${longName}n":"\\ud83d"}}`), '/metadata/a'],
     ['in an unknown field with a longer name', entry(`"${longName}n":"\\ud83d"`), ''],
-  ])('%s is rejected with its path, or that of an object around it', (_where, text, path) => {
+  ])('%s is rejected with its path, or the path of an object around it', (_where, text, path) => {
     expect(errorOf(text)).toMatchObject({ path, code: 'invalid_unicode' })
   })
 

@@ -14,7 +14,7 @@ describe('makeRowPrefix', () => {
 })
 
 describe('rowAsJson', () => {
-  it('returns undefined for a text that is not a row', () => {
+  it('returns undefined for a string that is not a row', () => {
     expect(rowAsJson('a\tb\n')).toBeUndefined()
   })
 

@@ -12,7 +12,7 @@ import { ID, readRow, rowOf, stamp } from './support/shape.ts'
 const validator = new EntryValidator()
 const prefix = makeRowPrefix(stamp)
 
-/** Shapes the text of an entry as the API does. */
+/** Shapes the JSON of an entry as the API does. */
 function shapeText(text: string): ReturnType<typeof shapeRow> | 'not an entry' {
   const entry = parseJsonExactly(text)
   return validator.isEntry(entry) ? shapeRow(entry, ID, prefix, true) : 'not an entry'

@@ -38,7 +38,7 @@ describe('parseTimestamp', () => {
     expect(wrong).toEqual([])
   })
 
-  it('returns the same microsecond as the text, in all allowed forms', () => {
+  it('returns the same microsecond as the input, in all allowed forms', () => {
     fc.assert(
       fc.property(anyTimestamp, ({ text, epochUs }) => {
         const [, date, time, fraction = ''] =
@@ -50,7 +50,7 @@ describe('parseTimestamp', () => {
     )
   })
 
-  it('returns undefined or a form that ClickHouse reads, for any text', () => {
+  it('returns undefined or a form that ClickHouse reads, for any string', () => {
     fc.assert(
       fc.property(fc.oneof(anyText(40), fc.stringMatching(/^[-0-9TZ:.+]{0,40}$/)), (text) => {
         expect(parseTimestamp(text) ?? '1970-01-01 00:00:00').toMatch(

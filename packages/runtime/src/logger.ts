@@ -72,7 +72,7 @@ function objectOf(fields: unknown): object {
 /** Loads what lines of JSON do not need. */
 const require = createRequire(import.meta.url)
 
-/** A standard stream. One that is no terminal has no method for colours. */
+/** A standard stream. It has no method for colours unless it is a terminal. */
 export type LogStream = Writable & Partial<Pick<WriteStream, 'isTTY' | 'hasColors'>>
 
 /** Where lines go, and in which format. Colours are for terminals only. Node's `hasColors` honours `NO_COLOR` and `FORCE_COLOR`. */
@@ -121,7 +121,7 @@ export interface LogOutput {
 /**
  * Writes lines to a standard stream. A log that cannot be written never blocks, delays or ends the process: a line is dropped if the
  * stream reports an error (its reader is gone, the disk is full) or if too much is waiting. Later lines are attempted again, and the
- * first one that fits is preceded by the number of lines that did not fit.
+ * first line that fits is preceded by the number of lines that did not fit.
  *
  * pino's own destination repeats a failed write forever when the process exits.
  *

@@ -16,7 +16,7 @@ export const limits = {
   pathnameCharactersMax: 8_192,
   /** `service` is a LowCardinality column: a name, not a payload. */
   serviceCharactersMax: 256,
-  /** Applies to the stored JSON text in UTF-8. */
+  /** Applies to the stored JSON in UTF-8. */
   metadataBytesMax: 65_536,
   /** `metadata` itself is level 1. */
   metadataDepthMax: 16,
@@ -32,7 +32,7 @@ export const limits = {
   rowBytesPerRequestMax: 32 * 1024 * 1024,
   /** After decoding. 100 typical entries are 50 KB; the rest is headroom for stack traces. */
   bodyBytesMax: 5 * 1024 * 1024,
-  /** Errors reported per rejected entry, so that an answer is small compared with its request. */
+  /** Errors reported per rejected entry, so that a response is small compared with its request. */
   errorsPerEntryMax: 8,
 } as const
 

@@ -3,7 +3,7 @@ import type { Logger } from '@sluice/runtime'
 /**
  * Settings of every process that makes spans. They have the names of the OpenTelemetry specification, since the exporter also reads other
  * variables of it. The general `OTEL_EXPORTER_OTLP_ENDPOINT` has no effect: platforms set it for all processes, and traces are off
- * unless someone wants those of Sluice.
+ * unless someone wants traces of Sluice.
  */
 export const traceSettings = {
   OTEL_EXPORTER_OTLP_TRACES_ENDPOINT: {

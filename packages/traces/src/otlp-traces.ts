@@ -93,7 +93,7 @@ export class OtlpTraces implements Traces {
       link: (to) => void span.addLink({ context: remote(to) }),
       end: (result) => {
         if (result === 'error') span.setStatus({ code: SpanStatusCode.ERROR })
-        // On the clock of the start. Without a time, the end would be that of the system's clock in whole milliseconds.
+        // On the clock of the start. Without a time, the end would be on the system's clock, in whole milliseconds.
         span.end(performance.now())
       },
     }

@@ -100,7 +100,7 @@ describe('a span', () => {
 })
 
 describe('an endpoint', () => {
-  it('that rejects spans is reported, with its status and not its answer', async () => {
+  it('that rejects spans is reported, with its status and not its response', async () => {
     receiver.mode = 'rejecting'
     start().end()
     await close()
@@ -187,7 +187,7 @@ it('is off without an endpoint', async () => {
 })
 
 describe('a shared lookup', () => {
-  /** The lookups that the name server has to answer. */
+  /** The lookups that wait for the name server. */
   let asked: { readonly hostname: string; readonly answer: (address: string) => void }[]
   let answers: string[]
   let lookup: LookupFunction
@@ -205,7 +205,7 @@ describe('a shared lookup', () => {
       answers.push(`${hostname} ${error?.message ?? JSON.stringify(address)}`)
     })
 
-  it('a host is looked up once at a time, and all callers get the answer', () => {
+  it('a host is looked up once at a time, and all callers get the result', () => {
     ask('collector')
     ask('collector')
     ask('another')
@@ -215,7 +215,7 @@ describe('a shared lookup', () => {
     expect(answers).toEqual(Array.from({ length: 3 }, () => 'collector "10.0.0.1"'))
   })
 
-  it('a host is looked up again after its answer', () => {
+  it('a host is looked up again after its result', () => {
     ask('collector')
     asked[0]?.answer('10.0.0.1')
     ask('collector')
@@ -223,7 +223,7 @@ describe('a shared lookup', () => {
     expect(answers).toEqual(['collector "10.0.0.1"', 'collector "10.0.0.2"'])
   })
 
-  it('answers of another form are not shared', () => {
+  it('results of another form are not shared', () => {
     ask('collector')
     ask('collector', true)
     expect(asked).toHaveLength(2)

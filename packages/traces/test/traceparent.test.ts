@@ -25,7 +25,7 @@ describe('a traceparent', () => {
 
   it.each([
     ['nothing', ''],
-    ['another text', 'none'],
+    ['another string', 'none'],
     ['version ff', `ff-${traceId}-${spanId}-01`],
     ['upper-case digits', `${head.toUpperCase()}-01`],
     ['a trace id of zeros', `00-${'0'.repeat(32)}-${spanId}-01`],

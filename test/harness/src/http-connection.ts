@@ -4,7 +4,7 @@ import { type HttpResponse, MalformedResponseError, parseResponse } from './http
 
 /** The responses that `readResponses` waits for. */
 interface PendingRead {
-  /** For each expected response, whether it answers a HEAD request. */
+  /** For each expected response, whether it is to a HEAD request. */
   readonly heads: readonly boolean[]
   readonly responses: HttpResponse[]
   readonly resolve: () => void
@@ -12,7 +12,7 @@ interface PendingRead {
 }
 
 const CONNECT_DEADLINE_MS = 10_000
-/** A last response arrives within milliseconds; one that takes longer counts as lost. */
+/** A last response arrives within milliseconds. If it takes longer, it counts as lost. */
 const LAST_RESPONSE_MS = 10
 
 /**
@@ -94,7 +94,7 @@ export class HttpConnection {
     return this.#unread.toString('latin1')
   }
 
-  /** The complete final responses in `received`, without those of status 1xx. None of them may answer a HEAD request. */
+  /** The complete final responses in `received`, without status 1xx. None of them may be to a HEAD request. */
   get responses(): HttpResponse[] {
     const responses: HttpResponse[] = []
     for (let rest = this.#unread; ;) {
@@ -132,7 +132,7 @@ export class HttpConnection {
   /**
    * Consumes the responses to requests that are already written or about to be, in order.
    *
-   * @param heads for each response, whether it answers a HEAD request
+   * @param heads for each response, whether it is to a HEAD request
    * @throws when the connection closes or stays silent before, when more arrives, or with a MalformedResponseError
    */
   async readResponses(heads: readonly boolean[], deadlineMs: number): Promise<HttpResponse[]> {
@@ -149,7 +149,7 @@ export class HttpConnection {
    * @throws when the server does not close it by the deadline, or with a MalformedResponseError
    */
   async readToEnd(deadlineMs: number): Promise<HttpResponse[]> {
-    // Node stops answering a client that has closed its sending direction.
+    // Node stops responding to a client that has closed its sending direction.
     const timer = setTimeout(() => this.#socket.end(), LAST_RESPONSE_MS)
     const responses: HttpResponse[] = []
     try {

@@ -4,7 +4,7 @@ export interface HttpResponse {
   /** By their names in lower case. */
   readonly headers: Readonly<Record<string, string>>
   readonly body: string
-  /** The body, for those that are not text. */
+  /** The body, if it is binary. */
   readonly bytes?: Buffer
 }
 
@@ -21,7 +21,7 @@ const HEADER_LINE = /^([!#$%&'*+.^_`|~0-9A-Za-z-]+): ?([\t -~\x80-\xff]*)$/
 /**
  * Parses the first response, as strictly as HTTP allows. Undefined while it is incomplete.
  *
- * @param isHead whether it answers a HEAD request, and therefore has no body
+ * @param isHead whether it is to a HEAD request, and therefore has no body
  */
 export function parseResponse(
   bytes: Buffer,

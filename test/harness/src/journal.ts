@@ -17,7 +17,7 @@ export interface SentEntry {
 export class Journal {
   /** The prefix of every entry's message. The entry's number follows it. */
   readonly label: string
-  /** How often each status was answered, and how often each connection error occurred. */
+  /** How often each status was received, and how often each connection error occurred. */
   readonly answers = new Map<string, number>()
   readonly #now: () => number
   readonly #entries: { sentAtMs: number; outcome: Outcome }[] = []

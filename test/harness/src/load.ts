@@ -177,7 +177,7 @@ class Client {
     return response
   }
 
-  /** @throws when the response is not that of the first request, or not a replay although the request had rows */
+  /** @throws when the response is not the first request's response, or not a replay although the request had rows */
   async #repeat(body: string, key: string, first: LogsResponse): Promise<void> {
     const again = await this.#tryPost(body, key)
     // A replay costs entries of the rate limit, too.

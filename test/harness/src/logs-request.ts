@@ -28,7 +28,7 @@ export interface LogsResponse {
   readonly status: number
   readonly headers: Headers
   readonly text: string
-  /** The parsed text. */
+  /** The parsed JSON. */
   readonly body: unknown
 }
 

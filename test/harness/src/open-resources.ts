@@ -14,7 +14,7 @@ export function openResources(): OpenResources {
 
 /**
  * Waits until no more resources are open than before, or until the grace period has passed: a closed socket, a file
- * operation or an immediate needs some turns of the event loop to disappear.
+ * operation or an immediate needs some iterations of the event loop to disappear.
  *
  * @returns what is still open, such as `2 TCPSocketWrap`; empty if there is no leak
  */

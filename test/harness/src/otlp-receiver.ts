@@ -55,7 +55,7 @@ interface OtlpRequest {
 const STATUS_ERROR = 2
 const NS_PER_MS = 1_000_000
 
-/** How a receiver answers: it accepts spans, rejects them, or never answers. */
+/** How a receiver responds: it accepts spans, rejects them, or never responds. */
 export type ReceiverMode = 'accepting' | 'rejecting' | 'silent'
 
 /** An OpenTelemetry Collector as far as processes know it: it receives spans with OTLP over HTTP, as JSON. */
@@ -84,7 +84,7 @@ export class OtlpReceiver {
     return this.spans.filter((span) => span.name === name)
   }
 
-  /** Rejects what it has not answered: a sender would retry after a connection that is closed. */
+  /** Rejects what has no response yet: a sender would retry after a connection that is closed. */
   async close(): Promise<void> {
     await Promise.all(this.#held.map((response) => this.#answer(response, 401)))
     await this.#server.close()

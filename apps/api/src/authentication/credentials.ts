@@ -135,8 +135,8 @@ export class Credentials {
 }
 
 /**
- * Looks up all keys of one turn of the event loop in one round trip. While clients guess keys, a lookup then costs Redis a fraction
- * of what a separate command costs, and there is no need to look up only some of the keys. The caller limits their number.
+ * Looks up all keys of one iteration of the event loop in one round trip. While clients guess keys, a lookup then costs Redis a
+ * fraction of a separate command, so every key can be looked up. The caller limits their number.
  */
 export class KeyLookups {
   readonly #keys: Pick<ApiKeys, 'findMany'>

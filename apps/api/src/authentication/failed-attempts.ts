@@ -9,7 +9,7 @@ export const attemptLimits = {
   /** From one address in the long run. */
   addressPerSecond: 1,
   /**
-   * From all addresses together. It is more than twice what a process answered on two busy cores (8,500), so that valid keys are
+   * From all addresses together. It is more than twice what a process handled on two busy cores (8,500), so that valid keys are
    * looked up whatever the number of guesses. Redis needs about 3 µs for a lookup in a batch, so this is 6 % of its time.
    */
   totalPerSecond: 20_000,

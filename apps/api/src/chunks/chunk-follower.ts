@@ -23,7 +23,7 @@ export const chunkAttributes = {
 export interface FollowedRequest {
   readonly requestId: string
   readonly entries: number
-  /** The ids of an API process ascend. Only requests that were parsed in slices may have ids between those of others. */
+  /** The ids of an API process ascend. The ids of two requests interleave only if one was parsed in slices. */
   readonly firstEntryId: string
   readonly lastEntryId: string
 }

@@ -12,7 +12,7 @@ import type { Owned, Rows } from '@sluice/row-scanner'
 import type { RequestOrigin } from '../traces/request-traces.ts'
 import type { FollowedChunk } from './chunk-follower.ts'
 
-/** The limits of the writer. Sizes are those of rows before compression. */
+/** The limits of the writer. Sizes are of rows before compression. */
 export const chunkLimits = {
   /** More rows would only make recovery coarser. */
   rowsMax: 2_000,
@@ -24,22 +24,22 @@ export const chunkLimits = {
    */
   recordsMax: 500,
   /**
-   * Adds in flight with one shard. Each further shard allows one more, so that a shard that does not answer does not block the
+   * Adds in flight with one shard. Each further shard allows one more, so that a shard that does not reply does not block the
    * others. With one add, Redis would be idle while the next chunk is packed. More adds only make chunks smaller.
    */
   addsInFlightMax: 3,
   /**
    * While another add is in flight, or above `fastRowsPerS`, an add starts at the earliest this long after the last one, unless its chunk
    * is full. An add takes about 1 ms, so this gathers one large chunk instead of several small ones, and a shard that does not
-   * answer delays the others little.
+   * reply delays the others little.
    */
   intervalMs: 4,
   /**
    * A chunk costs Redis and the worker several hundred microseconds, whatever its size. Above this rate a process uses most of a core,
-   * so fewer chunks are worth more than an earlier answer.
+   * so fewer chunks are worth more than an earlier response.
    */
   fastRowsPerS: 150_000,
-  /** Time from a request's arrival at the writer to Redis' answer. The contract allows two seconds. */
+  /** Time from a request's arrival at the writer to Redis' reply. The contract allows two seconds. */
   addDeadlineMs: 1_800,
 } as const
 
@@ -47,7 +47,7 @@ export const chunkLimits = {
 if (chunkLimits.recordsMax > 7_000) throw new Error('recordsMax is too large for the stack of Lua')
 
 /**
- * The memory for one chunk. It holds a full chunk, and most requests that are larger than one. While Redis does not answer, many
+ * The memory for one chunk. It holds a full chunk, and most requests that are larger than one. While Redis does not reply, many
  * small chunks can reserve up to six times the bytes that wait. The part that is not written to is not resident.
  */
 const MEMORY_BYTES = 1.25 * chunkLimits.bytesMax
@@ -82,7 +82,7 @@ export interface RecordedWrite {
   readonly name: string
   /** The Redis key of the quota of the project, in the same slot. */
   readonly quota: string
-  /** The text of the record. No other write has the same. */
+  /** The content of the record. No other write has the same. */
   readonly record: string
   readonly rows: Rows<Owned>
 }
@@ -99,7 +99,7 @@ export class RecordQuotaError extends Error {
   }
 }
 
-/** What one add stores, all of it or nothing: the rows of a chunk as one text, and records. */
+/** What one add stores, all of it or nothing: the rows of a chunk, and records. */
 class Gathering {
   rows = 0
   bytes = 0
@@ -109,7 +109,7 @@ class Gathering {
   readonly stored = Promise.withResolvers<readonly FoundRecord[] | undefined>()
   /** When its first request arrived. */
   readonly sinceMs: number
-  /** Takes the requests of this one that were not stored because of the records of others. No other request joins it. */
+  /** Takes the requests of this gathering that were not stored because of the records of others. No other request joins it. */
   retry: Gathering | undefined
   readonly isRetry: boolean
   readonly followed: FollowedChunk | undefined
@@ -171,11 +171,11 @@ interface Lane {
 }
 
 /**
- * Gathers the rows of concurrent requests into chunks (group commit): those without records for any shard, those with records for the
+ * Gathers the rows of concurrent requests into chunks (group commit): rows without records for any shard, rows with records for the
  * shard of the records. Each of these lanes is in one state:
  *
- * - Idle (no add is in flight): a write waits until the end of the event loop's turn, so that writes that arrived in the same turn
- *   are sent with it.
+ * - Idle (no add is in flight): a write waits for the end of the event loop's iteration, so that writes of the same iteration are
+ *   sent with it.
  * - Busy (an add is in flight, or the next one must wait for `intervalMs`): writes gather, and are sent when this ends. If they close a
  *   chunk, they are sent at once, up to `addsInFlightMax`. If there are several shards, they are also sent after `intervalMs`.
  *
@@ -183,10 +183,10 @@ interface Lane {
  *
  * A chunk and its records are one step in Redis, which stores nothing if any of the records exists already, or has no room in its quota.
  * Then these writes are settled, and the others are sent again as another chunk. A write whose record is in flight waits for the result
- * of the first. A write without rows only looks its record up: the answer to it follows from its body, and it has nothing that could be
+ * of the first. A write without rows only looks its record up: the response to it follows from its body, and it has nothing that could be
  * stored twice.
  *
- * The budget of bodies bounds the rows that wait: a request holds them until it is answered.
+ * The budget of bodies bounds the rows that wait: a request holds them until its response.
  */
 export class ChunkWriter {
   readonly #makeId: () => string
@@ -237,7 +237,7 @@ export class ChunkWriter {
    * @param rows copied before this returns
    * @param origin only to follow the request
    * @throws QueueFullError if Redis has no room; nothing was enqueued
-   * @throws QueueUnavailableError if Redis did not answer in time; the rows may or may not be enqueued
+   * @throws QueueUnavailableError if Redis did not reply in time; the rows may or may not be enqueued
    */
   async write<Scope>(rows: Rows<Scope>, origin: RequestOrigin = unknownOrigin): Promise<void> {
     const gathering = this.#openGathering(this.#anyShard)
@@ -252,7 +252,7 @@ export class ChunkWriter {
    * @param origin only to follow the request
    * @throws RecordQuotaError if the project has no room for the record; nothing was enqueued
    * @throws QueueFullError if Redis has no room; nothing was enqueued
-   * @throws QueueUnavailableError if Redis did not answer in time; rows and record are both stored, or both not
+   * @throws QueueUnavailableError if Redis did not reply in time; rows and record are both stored, or both not
    */
   async writeOnce(write: RecordedWrite, origin: RequestOrigin = unknownOrigin): Promise<string> {
     const inFlight = this.#inFlight.get(write.name)
@@ -307,7 +307,7 @@ export class ChunkWriter {
     return opened
   }
 
-  /** The gathering of all writes that are left of one. They join it in one turn, and it is sent at the end of the turn. */
+  /** The gathering of all writes that are left of a failed one. They join it in one iteration of the event loop. It is sent at the end. */
   #retryOf(lane: Lane, failed: Gathering): Gathering {
     if (failed.retry !== undefined) return failed.retry
     failed.retry = this.#newGathering(failed.sinceMs, true)

@@ -24,7 +24,7 @@ export class ConnectionGuard {
   readonly #answeredEarly = new WeakSet<Socket>()
   readonly #lingering = new WeakSet<Socket>()
   readonly #reads = Turns.unshared()
-  /** Their next request is broken, and earlier ones are not answered yet. */
+  /** Their next request is broken, and earlier ones have no response yet. */
   readonly #broken = new WeakSet<Socket>()
 
   /** @param onRejected called for each response to something that is not a valid request */
@@ -54,7 +54,7 @@ export class ConnectionGuard {
     }
   }
 
-  /** Answers a request that Node's HTTP parser rejected. */
+  /** Responds to a request that Node's HTTP parser rejected. */
   onClientError(error: NodeJS.ErrnoException, socket: HttpSocket): void {
     if (this.#lingering.has(socket)) return
     if (error.code === 'ECONNRESET' || !socket.writable) {
@@ -85,7 +85,7 @@ export class ConnectionGuard {
     }
   }
 
-  /** Answers CONNECT. Node passes its socket to this handler and does not manage it any more. */
+  /** Responds to CONNECT. Node passes its socket to this handler and does not manage it any more. */
   onConnect(socket: Socket): void {
     socket.on('error', () => socket.destroy())
     this.#reject(

@@ -16,7 +16,7 @@ export const connectionLimits = {
   staleIntervalMs: 5_000,
   /**
    * The interval of checks for slow requests: one is closed at most this late. A check costs microseconds, and 100 for each connection
-   * that it closes. With 5 s, thousands of slow connections were closed in one turn of the event loop, which took 600 ms.
+   * that it closes. With 5 s, thousands of slow connections were closed in one iteration of the event loop, which took 600 ms.
    */
   deadlineIntervalMs: 100,
   /** From a response that closes the connection to the actual close: one round trip, so that a sending client can read it. */

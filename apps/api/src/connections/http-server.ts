@@ -29,7 +29,7 @@ export function createHttpServer(handle: RequestListener, limits: ConnectionLimi
   )
   // Unlimited: at a limit Node drops requests without a problem document, and distributing connections is the task of the proxy.
   server.maxRequestsPerSocket = 0
-  // Node would answer `100 Continue` at once, and reject other expectations without a problem document. The route sends 100 when the
+  // Node would send `100 Continue` at once, and reject other expectations without a problem document. The route sends 100 when the
   // request is admitted. Other expectations are ignored, as RFC 9110 (10.1.1) allows.
   server.on('checkContinue', onRequest)
   server.on('checkExpectation', onRequest)
@@ -58,7 +58,7 @@ interface Queue {
  * Passes one request of a connection at a time to the handler: the next one when the operating system has taken the whole response to
  * the one before. A client that does not read its responses costs the memory of one response.
  *
- * Node parses all heads of a read, up to 64 KiB, before the first one is answered. A connection is
+ * Node parses all heads of a read, up to 64 KiB, before the first one gets its response. A connection is
  *
  * - open: it has at most one request, which is handled at once;
  * - waiting: requests wait for the response to the first one, and nothing is read. When none waits, it is open again.
@@ -157,8 +157,8 @@ export class StaleConnections {
   /** To be called for each new connection. */
   add(socket: HttpSocket): void {
     this.#connections.set(socket, { bytesWritten: 0, sinceMs: this.#monotonicMs() })
-    // Prepended, because `on` and `once` would make an array of two listeners where Node also makes those of each request. If hundreds of
-    // connections open together, V8 learns that arrays from there live long, and allocates all of them in the old generation. Each then
+    // Prepended, because `on` and `once` would make an array of two listeners where Node also makes the arrays of each request. If hundreds
+    // of connections open together, V8 learns that arrays from there live long, and allocates all of them in the old generation. Each then
     // keeps its request until the next major collection: scavenges took three times as long, a tenth of the CPU time of a request.
     socket.prependListener('close', () => this.#connections.delete(socket))
   }

@@ -150,7 +150,7 @@ export class Idempotency {
   }
 
   /**
-   * Resolves when Redis has the rows and the record of the request on disk, or has those of an earlier request. A request without
+   * Resolves when Redis has on disk the rows and the record of the request, or of an earlier request with its key. A request without
    * rows gets no record.
    *
    * @returns the JSON of the response, and whether it is the response to an earlier request

@@ -7,20 +7,20 @@ export const OTHER = 'other'
 
 const methods: ReadonlySet<string> = new Set(METHODS)
 
-/** The answers to one route with one method and one status. */
+/** The responses of one route with one method and one status. */
 export interface AnswerCount {
   readonly labels: readonly [route: string, method: string, status: string]
   count: number
 }
 
-/** What the API has received and answered since the process started. A request costs a few additions and a lookup. */
+/** What the API has received, and how it has responded, since the process started. A request costs a few additions and a lookup. */
 export class RequestCounts {
   readonly #answers = new Map<string, AnswerCount>()
-  /** Requests that were answered with a problem document, by its code. */
+  /** Requests that got a problem document, by its code. */
   readonly rejected: LabelledCounts
-  /** Entries acknowledged with 202, those of replays not included. */
+  /** Entries acknowledged with 202, without the entries of replays. */
   accepted = 0
-  /** Requests that were answered from an idempotency record. */
+  /** Requests whose response came from an idempotency record. */
   replays = 0
   /** Bytes of bodies, as they arrived and after decoding. */
   bodyBytes = 0
@@ -39,7 +39,7 @@ export class RequestCounts {
     this.#projects = projectsMax > 0 ? new LabelledCounts(projectsMax) : undefined
   }
 
-  /** The count of certain answers. To be kept where answers are frequent. */
+  /** The count of certain responses. To be kept where they are frequent. */
   countOf(route: string, method: string, status: number): AnswerCount {
     const key = `${status} ${method} ${route}`
     const known = this.#answers.get(key)
@@ -74,7 +74,7 @@ export class RequestCounts {
     return Array.from(this.#answers.values(), ({ labels, count }) => [labels, count])
   }
 
-  /** Acknowledged entries by project, those of projects above the limit as `other`. */
+  /** Acknowledged entries by project. Projects above the limit count as `other`. */
   get projects(): Iterable<Sample> {
     return this.#projects ?? []
   }

@@ -27,7 +27,7 @@ if (limits.rowBytesPerRequestMax < 4 * limits.bodyBytesMax)
 const RETRY_AFTER_S = { min: 1, max: 3 }
 /** Projects without bodies are forgotten when there are more. 10,000 of about 100 bytes: 1 MB. */
 const PROJECTS_MAX = 10_000
-/** Smaller answers are not held while they are sent: the operating system takes them at once. */
+/** Smaller responses are not held while they are sent: the operating system takes them at once. */
 const SENT_AT_ONCE_BYTES_MAX = 64 * 1024
 /** 13 MB in 60 s are 1.7 Mbit/s. A client that reads a part every minute would use up the budget of all projects for long. */
 const READ_MS_MAX = 60_000
@@ -53,8 +53,8 @@ interface ProjectBytes {
 }
 
 /**
- * Counts the bytes that requests hold from the first byte of their bodies until they are answered: bodies, decoded bodies, rows, and long
- * answers until they are read. A request that does not fit is rejected. Others are not affected: one project alone cannot use all of the
+ * Counts the bytes that requests hold from the first byte of their bodies until their responses: bodies, decoded bodies, rows, and long
+ * responses until they are read. A request that does not fit is rejected. Others are not affected: one project alone cannot use all of the
  * memory, and slow senders, slow readers and a slow Redis cannot fill it.
  */
 export class BodyBudget {

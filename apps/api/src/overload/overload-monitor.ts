@@ -93,7 +93,7 @@ export class OverloadMonitor {
     return retryLater(range, this.#options.random())
   }
 
-  /** Reads all signals, except those of Redis if a read of Redis is in flight. Resolves after the reads; never rejects. */
+  /** Reads all signals, except Redis' signals while a read of Redis is in flight. Resolves after the reads; never rejects. */
   async poll(): Promise<void> {
     this.#update('bytes_in_flight', this.#options.bytesInFlight())
     this.#update('event_loop_delay', this.#options.eventLoopDelayMs())
@@ -163,7 +163,7 @@ function byReason<T>(make: (reason: OverloadReason) => T): Record<OverloadReason
 const RESOLUTION_MS = 20
 
 /**
- * Measures how late the turns of the event loop start. It reports the median, because a single long turn or a single pause
+ * Measures how late the iterations of the event loop start. It reports the median, because a single long iteration or a single pause
  * of the process is not an overload.
  */
 export class EventLoopDelay {

@@ -89,7 +89,7 @@ export const overloadSettings = {
   PROJECT_BODIES_BYTES_MAX: {
     type: 'integer',
     minimum: BODY_LIMITS_MIN,
-    // 128 MiB: half a second of the highest load while Redis does not answer. The rest is for other projects.
+    // 128 MiB: half a second of the highest load while Redis does not reply. The rest is for other projects.
     default: 134_217_728,
     description: 'Bytes of request bodies and their rows that an API process holds at most for one project.',
   },

@@ -37,7 +37,7 @@ interface Waiter {
  *   returns the slice to the bucket and pays for these requests. Those that the bucket does not cover are rejected.
  * - Lacking, for `leaseIntervalMs` after a lease, or longer if the bucket is empty: requests that the bucket certainly does
  *   not cover are rejected without a lease. Then it is holding again.
- * - On credit, when Redis has not answered a lease within `timeoutMs`: requests pass at once and leave a debt of at most one
+ * - On credit, when Redis has not replied to a lease within `timeoutMs`: requests pass at once and leave a debt of at most one
  *   burst, which the late lease or the next one settles. It is holding again after the lease.
  *
  * If Redis fails a lease, the process leases from a bucket of its own: each process then accepts at most the rate of the project.

@@ -30,13 +30,13 @@ export const leaseLimits = {
    * another process may return its slice, and the limit may be raised.
    */
   dryMsMax: 1_000,
-  /** Redis answers within a few ms. A request that has waited this long for a lease passes on credit. */
+  /** Redis replies within a few ms. A request that has waited this long for a lease passes on credit. */
   timeoutMs: 75,
   /** One script must not block Redis for long. Further requests wait for the next lease. */
   costsMax: 1_000,
 } as const
 
-/** The API answers within two seconds when Redis is unavailable. A request may wait for two leases and then for its add. */
+/** The API responds within two seconds when Redis is unavailable. A request may wait for two leases and then for its add. */
 if (2 * leaseLimits.timeoutMs + chunkLimits.addDeadlineMs >= 2_000) {
   throw new Error('two lease timeouts and addDeadlineMs must be less than two seconds')
 }

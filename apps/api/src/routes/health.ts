@@ -3,7 +3,7 @@ import type { FastifyInstance } from 'fastify'
 import { livezOperation, readyzOperation } from '../openapi/operations.ts'
 import { Problem } from '../problems.ts'
 
-/** `/livez`: the process answers. `/readyz`: it can accept entries. Neither makes a remote call. */
+/** `/livez`: the process responds. `/readyz`: it can accept entries. Neither makes a remote call. */
 export function healthRoutes(app: FastifyInstance, readiness: () => Readiness): void {
   app.get('/livez', { config: { operation: livezOperation } }, () => ({ status: 'ok' }))
   app.get('/readyz', { config: { operation: readyzOperation } }, () => {

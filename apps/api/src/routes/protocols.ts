@@ -96,7 +96,7 @@ function addFixedAnswer(
   addAnswer(app, path, ['GET', 'HEAD'], answer, protocol, dependencies, needsKey ? [authenticate] : [])
 }
 
-/** Answers before the body is read: Fastify reads the body of an OPTIONS request, and no handler would release it. */
+/** Responds before the body is read: Fastify reads the body of an OPTIONS request, and no handler would release it. */
 function addAnswer(
   app: FastifyInstance,
   path: string,
@@ -120,7 +120,7 @@ function addAnswer(
 }
 
 /**
- * Answers all other methods of a path with 405. Fastify would answer with 404, and knows only some of the methods.
+ * Rejects all other methods of a path with 405. Fastify would respond with 404, and knows only some of the methods.
  *
  * @param allowed the methods that the path has
  */

@@ -16,7 +16,7 @@ const emptyBody = Buffer.alloc(0)
 /** Decoding takes less time than parsing, per decoded byte, by at least this factor. */
 const DECODED_PER_PARSED = 16
 
-/** The content type parser of routes that take entries: the body arrives as bytes, which are held until the request is answered. */
+/** The content type parser of routes that take entries: the body arrives as bytes, which are held until the response. */
 export function readBytes(
   request: FastifyRequest,
   payload: IncomingMessage,

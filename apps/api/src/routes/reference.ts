@@ -88,7 +88,7 @@ export function referenceRoutes(app: FastifyInstance): void {
 /** The page's files change only with a release, so browsers fetch them once a day. */
 const CACHE_CONTROL = 'public, max-age=86400'
 
-/** Both files take 2 MB of memory, and 0.5 MB compressed. All answers share these bytes. */
+/** Both files take 2 MB of memory, and 0.5 MB compressed. All responses share these bytes. */
 async function readAsset(name: string): Promise<{ content: Buffer; gzipped: Buffer }> {
   const content = await readFile(fileURLToPath(import.meta.resolve(`swagger-ui-dist/${name}`)))
   return { content, gzipped: await promisify(gzip)(content) }

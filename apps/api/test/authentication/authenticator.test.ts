@@ -109,7 +109,7 @@ describe('a key', () => {
 })
 
 describe('the cache', () => {
-  it('answers for known and unknown keys without a lookup', async () => {
+  it('resolves known and unknown keys without a lookup', async () => {
     const { key } = registry.addKey()
     const unknown = generateApiKey()
     for (let i = 0; i < 5; i += 1) {

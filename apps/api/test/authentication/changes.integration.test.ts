@@ -83,7 +83,7 @@ const answer = (api: ApiProcess, key: string): Promise<string> =>
     },
   )
 
-/** Authenticates the key all the time, until the answer is this one. */
+/** Authenticates the key repeatedly, until the result is the expected one. */
 const expectAnswer = (api: ApiProcess, key: string, expected: string, timeout: number): Promise<void> =>
   expect.poll(() => answer(api, key), { timeout, interval: 10 }).toBe(expected)
 
@@ -161,7 +161,7 @@ it('a disabled project accepts entries in time after it is enabled again, with o
   for (const api of [notified, disconnectable]) await expectAnswer(api, key, 'demo', EFFECTIVE_WITHIN_MS)
 })
 
-it('lookups of a turn fail in time while Redis stalls, and later ones succeed', async () => {
+it('lookups that are made together fail in time while Redis stalls, and later ones succeed', async () => {
   const redis = connect(proxy.url, true)
   await vi.waitUntil(() => redis.status === 'ready')
   const authenticator = new Authenticator(new Registry(redis, prefix))

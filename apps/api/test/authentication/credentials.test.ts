@@ -14,7 +14,7 @@ function openLookups(): { lookups: KeyLookups; registry: FakeRegistry; roundTrip
   return { lookups: new KeyLookups({ findMany }), registry, roundTrips }
 }
 
-it('keys of one turn of the event loop are looked up in one round trip', async () => {
+it('keys of one iteration of the event loop are looked up in one round trip', async () => {
   const { lookups, registry, roundTrips } = openLookups()
   const [one, two] = [registry.addKey({ id: 'one' }), registry.addKey({ id: 'two' })]
   const hashes = [one.keyHash, 'unknown', two.keyHash]

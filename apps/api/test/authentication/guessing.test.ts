@@ -113,7 +113,7 @@ describe('a valid key from an address that guesses', () => {
   })
 })
 
-/** Sends guesses with numbers from `from`, in equal parts of the time. @returns how many were answered with each code */
+/** Sends guesses with numbers from `from`, in equal parts of the time. @returns how many got each code */
 async function guessMany(
   from: number,
   to: number,
@@ -208,7 +208,7 @@ describe('guesses from many addresses', () => {
   })
 })
 
-/** The answer to an unknown key with a number. It is faster than one with a random key. */
+/** The code for an unknown key with a number, which is faster to make than a random key. */
 async function codeOfGuess(number: number, ip: string): Promise<string> {
   return codeOf(await authenticate(numberedKey(number), ip))
 }

@@ -3,7 +3,7 @@ import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
 import { KeyUsage, usageLimits } from '../../src/authentication/key-usage.ts'
 
 let written: [string, number][][]
-/** The registry's answer to a write. */
+/** The registry's reply to a write. */
 let answer: () => Promise<void>
 let usage: KeyUsage
 

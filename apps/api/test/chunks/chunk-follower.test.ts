@@ -81,7 +81,7 @@ it('names a replayed request in no chunk', async () => {
 })
 
 it.each<Record<string, string>>([{}, { 'idempotency-key': 'a-key' }])(
-  'names the chunk of a request whose add got no answer, with %j',
+  'names the chunk of a request whose add got no reply, with %j',
   async (headers) => {
     api.queue.holding = true
     const answer = post('request-1', entries(1), headers)

@@ -9,7 +9,7 @@ let writer: ChunkWriter
 let nowMs: number
 let clockStepMs: number
 
-/** Resolves at the end of the event loop's turn. An idle writer sends then. */
+/** Resolves at the end of the event loop's iteration. An idle writer sends then. */
 const turn = (): Promise<void> => new Promise((resolve) => setImmediate(resolve))
 const addAt = (index: number): PendingAdd => {
   const add = queue.adds[index]
@@ -60,7 +60,7 @@ beforeEach(() => {
 })
 
 describe('an idle writer', () => {
-  it('sends the rows that arrive in one turn as one chunk', async () => {
+  it('sends the rows that arrive in one iteration of the event loop as one chunk', async () => {
     const writes = [writeRows(1, 'a\n'), writeRows(2, 'b\nc\n')]
     expect(queue.adds).toHaveLength(0)
     await turn()
@@ -104,7 +104,7 @@ describe('a writer of very many rows', () => {
     await writeFor(100, 1.2 * chunkLimits.fastRowsPerS)
   })
 
-  it('gathers for an interval, even if the queue answers faster', async () => {
+  it('gathers for an interval, even if the queue replies faster', async () => {
     const writes = [writeRows(1, 'b\n')]
     await turn()
     writes.push(writeRows(1, 'c\n'))
@@ -129,7 +129,7 @@ describe('a writer of very many rows', () => {
     await write
   })
 
-  it('sends as soon as the last add is answered below fastRowsPerS', async () => {
+  it('sends as soon as the last add has its reply, below fastRowsPerS', async () => {
     nowMs += 1_000
     await writeFor(100, 0.9 * chunkLimits.fastRowsPerS)
     const write = writeRows(1, 'b\n')
@@ -219,7 +219,7 @@ describe('a writer of several queues', () => {
     writer = writerOf(QUEUES)
   })
 
-  it('does not let other writes wait for a queue that does not answer', async () => {
+  it('does not let other writes wait for a queue that does not reply', async () => {
     const stuck = writeRows(1, 'stuck\n')
     await turn()
     const next = writeRows(1, 'next\n')
@@ -231,7 +231,7 @@ describe('a writer of several queues', () => {
     expect(queue.adds.map(({ lines }) => lines)).toEqual([['stuck'], ['next']])
   })
 
-  it('gathers while another queue answers within intervalMs, instead of a small chunk for each queue', async () => {
+  it('gathers while another queue replies within intervalMs, instead of a small chunk for each queue', async () => {
     clockStepMs = 0
     const writes = [writeRows(1, 'a\n')]
     await turn()
@@ -247,7 +247,7 @@ describe('a writer of several queues', () => {
     await Promise.all(writes)
   })
 
-  it('sends after intervalMs if a queue does not answer', async () => {
+  it('sends after intervalMs if a queue does not reply', async () => {
     clockStepMs = 0
     const stuck = writeRows(1, 'stuck\n')
     await turn()

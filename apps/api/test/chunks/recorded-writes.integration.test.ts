@@ -264,7 +264,7 @@ describe('the quota of a project', () => {
     expect(await queuedLines()).toEqual(['a', 'b', 'd', 'f'])
   })
 
-  it('does not count the retry of a commit whose answer was lost', async () => {
+  it('does not count the retry of a commit whose reply was lost', async () => {
     const api = await startProcess({ windowMs: WINDOW_MS, recordsMax: 2 })
     const write = writeOf('a', 'a')
     api.proxy.cutAnswerTo(write.record)
@@ -294,7 +294,7 @@ describe('the quota of a project', () => {
     }
     expect(waits).not.toEqual([])
     expect(afterWaits).toEqual(waits.map(() => 'stored'))
-    // Twelve parts of the window, and the one that has begun.
+    // Twelve parts of the window, and the current part.
     const parts = (await direct.get(names.idempotencyQuotaKey('demo')))?.split(' ')
     expect(parts?.length).toBeLessThanOrEqual(13)
     const ttlMs = await direct.pttl(names.idempotencyQuotaKey('demo'))
@@ -316,7 +316,7 @@ describe('the quota of a project', () => {
   })
 })
 
-describe('a connection that is cut between a commit and its answer', () => {
+describe('a connection that is cut between a commit and its reply', () => {
   it('causes a retry, and the writes are stored once', async () => {
     const { writer, proxy } = await startProcess()
     await writer.writeOnce(writeOf('warm-up', 'warm-up'))

@@ -28,7 +28,7 @@ const api = freshTestApi({ connectionLimits: never })
 const limit = (limits: Partial<ConnectionLimits>): Promise<void> =>
   rebuild(api, { connectionLimits: { ...never, ...limits } })
 
-/** Writes the text every 20 ms until the connection is closed. */
+/** Writes `text` every 20 ms until the connection is closed. */
 async function dribble(connection: HttpConnection, text: string): Promise<void> {
   const endMs = performance.now() + PATIENCE.timeout
   while (!connection.isClosed && performance.now() < endMs) {
@@ -58,7 +58,7 @@ describe('the connection of a slow client is closed', () => {
         'request_timeout',
       ],
       [
-        'while it sends the rest of a small rejected body slowly, without a second answer',
+        'while it sends the rest of a small rejected body slowly, without a second response',
         body,
         () => postHead('unknown', ['Content-Length: 10000']),
         ' ',
@@ -126,7 +126,7 @@ describe('the connection of a slow client is closed', () => {
   })
 
   it.each([1, 8, 50])(
-    'if it sends all the time, %i requests at once, and does not read answers',
+    'if it sends all the time, %i requests at once, and does not read responses',
     async (count) => {
       await limit({ staleMs: 500 })
       const port = await api.listen()
@@ -135,7 +135,7 @@ describe('the connection of a slow client is closed', () => {
       socket.on('error', () => undefined)
       await once(socket, 'connect')
       socket.pause()
-      // Answers to invalid batches are long, so they fill the buffers of the connection soon.
+      // Responses to invalid batches are long, so they fill the buffers of the connection soon.
       const bad = postText(api.key, `[${'0,'.repeat(99)}0]`).repeat(count)
       const write = (): void => {
         while (!socket.destroyed && socket.write(bad));
@@ -184,7 +184,7 @@ describe('a request that is rejected before its body is read', () => {
     ['a path that cannot be decoded', 'POST /%zz HTTP/1.1', 400],
     ['a health check', 'GET /livez HTTP/1.1', 200],
   ])(
-    'closes also after %s, and a client that continues to send can read the answer',
+    'closes also after %s, and a client that continues to send can read the response',
     async (_what, start, status) => {
       const connection = await api.connect()
       connection.write(`${start}\r\nHost: x\r\nContent-Length: 10000000000\r\n\r\n`)
@@ -222,7 +222,7 @@ describe('a request that is rejected before its body is read', () => {
 
   it('takes one read of each turn of the event loop while the rest of its body is discarded', async () => {
     await limit({ lingerMs: 2_000 })
-    // The first reads come before the answer.
+    // The first reads come before the response.
     const readsBefore = 3
     let [turn, mostInOneTurn] = [0, 0]
     api.app.server.on('connection', (socket: Socket) => {
@@ -268,7 +268,7 @@ describe('a request that is rejected before its body is read', () => {
 })
 
 describe('garbage after complete requests', () => {
-  it('is answered after them and does not affect their answers', async () => {
+  it('gets its response after them and does not affect their responses', async () => {
     api.queue.holding = true
     const connection = await api.connect()
     connection.write(`${postText(api.key, entryText).repeat(3)}garbage\r\n\r\n`)
@@ -282,7 +282,7 @@ describe('garbage after complete requests', () => {
     await expect.poll(() => connection.isEnded, PATIENCE).toBe(true)
   })
 
-  it('in a body does not affect the answer to the request before', async () => {
+  it('in a body does not affect the response to the request before', async () => {
     api.queue.holding = true
     const connection = await api.connect()
     connection.write(

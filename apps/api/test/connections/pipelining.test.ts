@@ -8,7 +8,7 @@ import { codeOf, expectResponses, freshTestApi, PATIENCE, rebuild } from '../sup
 
 const { waitingRequestsPerConnectionMax } = connectionLimits
 const health = 'GET /livez HTTP/1.1\r\n\r\n'
-/** The answer is larger than the buffers of a connection if it is requested often enough. */
+/** The response is larger than the buffers of a connection if it is requested often enough. */
 const page = 'GET /docs/swagger-ui-bundle.js HTTP/1.1\r\n\r\n'
 const PAGES = 20
 
@@ -46,7 +46,7 @@ it('one large page is written in each turn of the event loop', async () => {
 })
 
 describe('pipelined requests', () => {
-  it('are handled one at a time, and answered in order', async () => {
+  it('are handled one at a time, and get their responses in order', async () => {
     api.queue.holding = true
     const connection = await api.connect()
     connection.write(['a', 'b', 'c'].map((message) => postText(api.key, entryOf(message))).join(''))
@@ -67,7 +67,7 @@ describe('pipelined requests', () => {
     await expectResponses(connection, ...accepted)
   })
 
-  it('behind one that closes the connection are not handled', async () => {
+  it('behind a request that closes the connection are not handled', async () => {
     const connection = await api.connect()
     connection.write(postText(api.key, entryText, ['Connection: close']) + postText(api.key, entryText))
     await expect.poll(() => connection.isEnded, PATIENCE).toBe(true)
@@ -83,7 +83,7 @@ describe('pipelined requests', () => {
     await expectResponses(connection, 200, 200, 202, 200)
   })
 
-  it('may be followed by others when they are answered', async () => {
+  it('may be followed by others when they have their responses', async () => {
     const connection = await api.connect()
     for (let answered = 3; answered <= 9; answered += 3) {
       connection.write(health.repeat(3))
@@ -95,7 +95,7 @@ describe('pipelined requests', () => {
     await expectResponses(connection, ...Array.from({ length: 10 }, () => 200), 202, 200, 400)
   })
 
-  it('above the limit of a connection are rejected together, after the answers to the others', async () => {
+  it('above the limit of a connection are rejected together, after the responses to the others', async () => {
     const connection = await api.connect()
     connection.write(health.repeat(1_000))
     await expect.poll(() => connection.isEnded, PATIENCE).toBe(true)
@@ -118,7 +118,7 @@ describe('pipelined requests', () => {
   it('no longer count when their connection is closed', async () => {
     const waiting = await fillProcess()
     waiting.destroy()
-    // The server notices when it writes an answer.
+    // The server notices when it writes a response.
     api.queue.holding = false
     api.queue.adds[0]?.confirm()
     await expect
@@ -133,7 +133,7 @@ describe('pipelined requests', () => {
 })
 
 describe('a client that does not read', () => {
-  it('has the next request handled when the answer before is taken', async () => {
+  it('has the next request handled when the response before is taken', async () => {
     let handled = 0
     api.app.addHook('onRequest', async ({ url }) => {
       if (url === '/readyz') handled += 1

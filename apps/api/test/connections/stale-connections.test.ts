@@ -40,19 +40,19 @@ async function checkAt(timeMs: number): Promise<boolean> {
 }
 
 describe('a connection is closed', () => {
-  it('without an answer for the whole time', async () => {
+  it('without a response for the whole time', async () => {
     expect(await checkAt(STALE_MS - 1)).toBe(false)
     expect(await checkAt(STALE_MS)).toBe(true)
   })
 
-  it('at that time after its last answer', async () => {
+  it('at that time after its last response', async () => {
     socket.bytesWritten = 100
     expect(await checkAt(900)).toBe(false)
     expect(await checkAt(1_899)).toBe(false)
     expect(await checkAt(1_900)).toBe(true)
   })
 
-  it('while its client reads the answer slowly', async () => {
+  it('while its client reads the response slowly', async () => {
     socket.response = {}
     socket.bytesWritten = 1_000_000
     for (const [timeMs, unread] of [
@@ -87,7 +87,7 @@ describe('a connection is kept', () => {
     expect(await checkAt(11 * STALE_MS)).toBe(true)
   })
 
-  it('while it gets answers', async () => {
+  it('while it gets responses', async () => {
     for (let timeMs = 0; timeMs < 10 * STALE_MS; timeMs += 900) {
       socket.bytesWritten += 100
       expect(await checkAt(timeMs)).toBe(false)

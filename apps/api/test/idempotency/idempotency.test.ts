@@ -30,7 +30,7 @@ describe.each([
     ['an entry that must be parsed', { ...entry, unknown: 1 }],
     ['a batch request', { logs: [entry, { level: 'info' }, entry] }],
     ['an array', [entry, entry]],
-  ])('is stored once, and gets the same answer again: %s', async (_body, body) => {
+  ])('is stored once, and gets the same response again: %s', async (_body, body) => {
     const first = await api.post(body, { headers })
     const { rows } = api.queue
     const second = await api.post(body, { headers })
@@ -82,7 +82,7 @@ describe('a request with a key', () => {
   it.each([
     ['a batch request with no valid entry', { logs: [{ level: 'info' }] }],
     ['an empty batch request', { logs: [] }],
-  ])('leaves no record if it has no rows, and always gets the same answer: %s', async (_what, body) => {
+  ])('leaves no record if it has no rows, and always gets the same response: %s', async (_what, body) => {
     const first = await send(body, 'k')
     const second = await send(body, 'k')
     expect([first.statusCode, second.statusCode]).toEqual([202, 202])
@@ -135,7 +135,7 @@ describe('a request with a key', () => {
 })
 
 describe('concurrent requests with one key', () => {
-  it('are stored once, and get the same answer', async () => {
+  it('are stored once, and get the same response', async () => {
     const responses = await Promise.all(Array.from({ length: 20 }, () => send(entry, 'k')))
     expect(new Set(responses.map(({ body }) => body)).size).toBe(1)
     expect(responses.filter(isReplay)).toHaveLength(19)

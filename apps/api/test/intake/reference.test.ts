@@ -48,7 +48,7 @@ interface IndexedError extends EntryError {
 const describeError = ({ path, code }: Pick<EntryError, 'path' | 'code'>, index: number): string =>
   `${index} ${path} ${code}`
 
-/** The same, by parsing the whole text or line at once. */
+/** The same, by parsing the whole body or line at once. */
 function reference({ text, isNdjson }: Body): Outcome {
   const found = isNdjson ? linesOf(text) : entriesOf(text)
   if (typeof found === 'string') return { problem: found, errors: [] }
@@ -162,7 +162,7 @@ const smallEntry = fc.oneof(
   fc.constantFrom('0', 'null', '"x"', '[]', '1e400'),
 )
 
-/** Metadata of about the maximum size when it is stored, which may be much longer in the text. */
+/** Metadata of about the maximum size when it is stored, which may be much longer in the body. */
 const bulk = fc
   .record({
     unit: fc.constantFrom(['0', 1], ['-0', 1], ['0.10000000000000000555', 3], ['"\\u0061"', 3], [' 12', 2]),

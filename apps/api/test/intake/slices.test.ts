@@ -70,7 +70,7 @@ describe('a large body', () => {
     expect(taken.turns).toBeGreaterThanOrEqual((body.length / 65_536 + 15) / (STEPS_PER_SLICE + 1))
   })
 
-  it('of lines is divided like one text', async () => {
+  it('of lines is divided like a single value', async () => {
     const body = `${fill('', ' ', '\n', max / 2)}${fill('"', 'a', '"', max / 2)}`
     const { entries } = await parseEntries(intake, Buffer.from(body), stamp, ndjsonFormat)
     expect(entries).toBe(1)
@@ -105,7 +105,7 @@ describe('a large body', () => {
 
 describe('a small body', () => {
   const body = Buffer.from('[{"level":"info","message":"m","a":1e400},{}]')
-  /** Bodies whose work has begun, and those of them in the first turn. */
+  /** How many bodies are begun, and how many of them in the first turn. */
   let begun: number
   let inTurn: number
 

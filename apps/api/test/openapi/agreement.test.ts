@@ -134,7 +134,7 @@ const otlpRequests: Readonly<Record<string, () => Promise<LightMyRequestResponse
 const retryable: ReadonlySet<number> = new Set([429, 502, 503, 504])
 
 it.each(Object.entries(otlpRequests))(
-  'a rejected request in Protocol Buffers is answered with a status: %s',
+  'a rejected request in Protocol Buffers gets a status: %s',
   async (code, send) => {
     const response = await send()
     const answer = asAnswer(response)
@@ -150,7 +150,7 @@ it.each(Object.entries(otlpRequests))(
   },
 )
 
-describe('an undocumented answer', () => {
+describe('an undocumented response', () => {
   const problem = {
     type: 'urn:x',
     title: 't',
@@ -199,7 +199,7 @@ describe('an accepted request', () => {
     }
   })
 
-  it('is answered like the examples', async () => {
+  it('gets a response like the examples', async () => {
     const { examples: sent = {} } = described.post().requestBody?.content['application/json'] ?? {}
     const { examples: shown = {} } = described.post().responses[202]?.content?.['application/json'] ?? {}
     const { entry: shownEntry, batch, partlyRejected } = shown

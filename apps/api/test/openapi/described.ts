@@ -54,7 +54,7 @@ export interface Answer {
   readonly status: number
   readonly headers: Readonly<Record<string, string | string[] | number | undefined>>
   readonly body: string
-  /** The body of an answer that is not text. */
+  /** The body of a response that is binary. */
   readonly bytes?: Buffer
 }
 
@@ -67,7 +67,7 @@ const framing: ReadonlySet<string> = new Set([
   'transfer-encoding',
 ])
 
-/** Validates answers and examples against the schemas of a document. */
+/** Validates responses and examples against the schemas of a document. */
 export class Described {
   readonly document: Document
   readonly #ajv: Ajv2020
@@ -100,13 +100,13 @@ export class Described {
     return this.#run(this.#validators, schema, standalone, value)
   }
 
-  /** The errors of an answer under a schema. Undocumented fields are errors. */
+  /** The errors of a response under a schema. Undocumented fields are errors. */
   faultsOfAnswer(schema: object, value: unknown): unknown[] {
     const closed = () => ({ type: 'object', allOf: [standalone(schema)], unevaluatedProperties: false })
     return this.#run(this.#ofAnswers, schema, closed, value)
   }
 
-  /** The parts of an answer that an operation does not document: status, media type, body or headers. */
+  /** The parts of a response that an operation does not document: status, media type, body or headers. */
   undescribed(operation: Operation, { status, headers, body, bytes }: Answer): unknown[] {
     const response = operation.responses[status]
     if (response === undefined) return [`status ${status}`]

@@ -131,12 +131,12 @@ const headers = [
 ]
 
 describe('an example', () => {
-  it('exists for each header, and for bodies and answers', () => {
+  it('exists for each header, and for bodies and responses', () => {
     expect([bodies.length, answers.length, headers.length].every((count) => count > 9)).toBe(true)
     for (const { value } of headers) expect(value).toBeDefined()
   })
 
-  it('is valid, and that of an answer has no other fields', () => {
+  it('is valid, and an example of a response has no other fields', () => {
     for (const { place, schema, value } of [...bodies, ...headers]) {
       expect([place, described.faults(schema, value)]).toEqual([place, []])
     }

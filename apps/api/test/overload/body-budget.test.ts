@@ -87,7 +87,7 @@ describe('bodies in flight', () => {
     expect(api.bodies.status.bytes).toBe(0)
   })
 
-  it('count until the request is answered', async () => {
+  it('count until the response', async () => {
     api.queue.holding = true
     const pending = api.post(entryText)
     await expect.poll(() => api.queue.adds).toHaveLength(1)
@@ -157,7 +157,7 @@ describe('nothing is held any more', () => {
       `${length}\r\n${' '.repeat(1_000)}`,
       `${length}Content-Type: application/json\r\n\r\n${' '.repeat(1_000)}`,
       `${head}Transfer-Encoding: chunked\r\n\r\n${chunkText(' '.repeat(1_000))}0\r\n\r\n`,
-      // The client waits for an answer before it sends the body.
+      // The client waits for a response before it sends the body.
       `${length}Expect: 100-continue\r\n\r\n`,
     ]) {
       const connection = await start(text)

@@ -8,7 +8,7 @@ import { expect, it, vi } from 'vitest'
 import { BODY_LIMITS_MIN } from '../../src/overload/body-budget.ts'
 import { freshTestApi, openConnections, PATIENCE } from '../support/shared-api.ts'
 
-/** A small request with the largest answers. The operating system takes up to 4 MB of one. */
+/** A small request with the largest responses. The operating system takes up to 4 MB of a response. */
 const body = gzipSync('{"index":{}}\nx\n'.repeat(limits.recordsPerRequestMax))
 const path = `/elasticsearch/${'x'.repeat(100)}/_bulk`
 
@@ -29,7 +29,7 @@ async function sendUnread(): Promise<HttpConnection> {
   return connection
 }
 
-it('a small answer is not held any more when it is sent', () => {
+it('a small response is not held any more when it is sent', () => {
   const response = new EventEmitter() as ServerResponse
   for (const [bytes, left] of [
     [65_535, 0],
@@ -45,7 +45,7 @@ it('a small answer is not held any more when it is sent', () => {
   expect(api.bodies.status.bytes).toBe(0)
 })
 
-it('a connection is closed if its client takes more than a minute to read an answer', () => {
+it('a connection is closed if its client takes more than a minute to read a response', () => {
   vi.useFakeTimers()
   try {
     const destroy = vi.fn<() => void>()
@@ -67,7 +67,7 @@ it('a connection is closed if its client takes more than a minute to read an ans
   }
 })
 
-it('an answer that is not read is held in the budget of bodies until the connection is closed', async () => {
+it('a response that is not read is held in the budget of bodies until the connection is closed', async () => {
   const accepted = Promise.withResolvers<Socket>()
   api.app.server.once('connection', accepted.resolve)
   const connection = await sendUnread()
@@ -80,7 +80,7 @@ it('an answer that is not read is held in the budget of bodies until the connect
   await expect.poll(() => api.bodies.status.bytes, PATIENCE).toBe(0)
 })
 
-it('a request is rejected, and nothing is stored, if there is no room for its answer', async () => {
+it('a request is rejected, and nothing is stored, if there is no room for its response', async () => {
   const count = Math.ceil(BODY_LIMITS_MIN / 4_000_000) + 2
   const clients = await Promise.all(Array.from({ length: count }, sendUnread))
   await expect.poll(() => answers('200') + answers('429'), PATIENCE).toBe(count)
@@ -90,7 +90,7 @@ it('a request is rejected, and nothing is stored, if there is no room for its an
   await expect.poll(() => api.bodies.status.bytes, PATIENCE).toBe(0)
 })
 
-it('an answer that is read is held no longer', async () => {
+it('a response that is read is held no longer', async () => {
   const port = await api.listen()
   const headers = { authorization: `Bearer ${api.key}`, 'content-encoding': 'gzip' }
   for (let count = 0; count < 2; count += 1) {
@@ -104,7 +104,7 @@ it('an answer that is read is held no longer', async () => {
   api.app.server.closeAllConnections()
 })
 
-it('the answer to a client that has left before it is made is not held', async () => {
+it('the response to a client that has left before it is made is not held', async () => {
   api.queue.holding = true
   const valid = gzipSync('{"index":{}}\n{"message":"m"}\n'.repeat(2_000))
   const connection = await api.connect()
@@ -118,7 +118,7 @@ it('the answer to a client that has left before it is made is not held', async (
   await expect.poll(() => api.bodies.status.bytes, PATIENCE).toBe(0)
 })
 
-it('a body is not kept while its answer is sent, and a small answer is sent at once', async () => {
+it('a body is not kept while its response is sent, and a small response is sent at once', async () => {
   const sent: unknown[] = []
   api.app.addHook('onSend', async (request, _reply, payload) => {
     sent.push([request.body, payload])
@@ -128,7 +128,7 @@ it('a body is not kept while its answer is sent, and a small answer is sent at o
   expect(sent).toEqual([[undefined, answer.rawPayload]])
 })
 
-it('the largest request fits into the smallest budget together with its answer', async () => {
+it('the largest request fits into the smallest budget together with its response', async () => {
   const id = 'x'.repeat(130)
   const documents = Array.from(
     { length: limits.recordsPerRequestMax },

@@ -78,7 +78,7 @@ it('reports the number of failed chunks, and logs each change of it', async () =
   ])
 })
 
-it('counts the chunks that wait and those in hand, and reports both', async () => {
+it('counts the waiting and the held chunks, and reports both', async () => {
   expect(signals.monitor.status.queue).toBeNull()
   await signals.set('queue_depth', 79)
   expect(signals.monitor.status).toMatchObject({
@@ -168,7 +168,7 @@ it('reads once a second between start and stop', async () => {
 
 const TURN_MS = 300
 
-/** Blocks the event loop for `TURN_MS` in each turn. */
+/** Blocks the event loop for `TURN_MS` in each iteration. */
 async function blockFor(turns: number): Promise<void> {
   for (let turn = 0; turn < turns; turn += 1) {
     for (const endMs = performance.now() + TURN_MS; performance.now() < endMs;);
@@ -185,12 +185,12 @@ describe('the delay of the event loop', () => {
     delay.start()
     await blockFor(6)
     expect(delay.takeMs()).toBeGreaterThan(TURN_MS / 2)
-    // Short enough that the late turns would still be the majority if they were counted again.
+    // Short enough that the late iterations would still be the majority if they were counted again.
     await sleep(60)
     expect(delay.takeMs()).toBeLessThan(TURN_MS / 2)
   })
 
-  it('is not affected by a single long turn', async () => {
+  it('is not affected by a single long iteration', async () => {
     delay.start()
     delay.takeMs()
     await blockFor(1)

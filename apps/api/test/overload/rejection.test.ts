@@ -18,7 +18,7 @@ describe('an overloaded API', () => {
     expect((await api.post(entry)).statusCode).toBe(202)
   })
 
-  it('still answers an invalid key with 401', async () => {
+  it('still rejects an invalid key with 401', async () => {
     await api.signals.set('queue_depth', 90)
     expect(problemCode(await api.post(entry, { headers: { authorization: 'Bearer unknown' } }))).toBe(
       'unauthorized',
@@ -31,7 +31,7 @@ describe('an overloaded API', () => {
     for (const url of ['/livez', '/readyz']) expect((await api.app.inject(url)).statusCode).toBe(200)
   })
 
-  it('answers before the body, and without 100 Continue', async () => {
+  it('responds before the body, and without 100 Continue', async () => {
     await api.signals.set('event_loop_delay', 90)
     const connection = await api.connect()
     connection.write(postHead(api.key, ['Expect: 100-continue', 'Content-Length: 1000']))

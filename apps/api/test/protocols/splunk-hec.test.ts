@@ -146,7 +146,7 @@ describe("Docker's logging driver", () => {
     },
   )
 
-  it('sends lines of text, or of JSON, with labels of the container', async () => {
+  it('sends plain lines, or lines of JSON, with labels of the container', async () => {
     const origin = { source: 'stderr', tag: 'shop', attrs: { service: 'checkout', region: 'eu' } }
     await send(
       concatenated(

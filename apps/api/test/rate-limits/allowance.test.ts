@@ -46,7 +46,7 @@ function sendEarly(headers = {}): string {
   }
 }
 
-/** Waits until a lease in the background has been answered. */
+/** Waits until a lease in the background has its reply. */
 const settled = (): Promise<void> => new Promise((resolve) => setImmediate(resolve))
 
 describe('a slice', () => {
@@ -215,7 +215,7 @@ describe('a Redis that is silent', () => {
     vi.useRealTimers()
   })
 
-  it('delays requests by the timeout at most, and its late answer pays for them once', async () => {
+  it('delays requests by the timeout at most, and its late reply pays for them once', async () => {
     expect(await passSilently(100)).toBe('passed')
     expect(failures).toHaveLength(1)
     expect(allowance.take({ entries: 100, bytes: 1 })).toBeUndefined()

@@ -19,7 +19,7 @@ interface Sample {
   /** The media type and the form of a rejection. */
   readonly type: string
   readonly shape: RegExp
-  /** The statuses that differ from those of the problems. */
+  /** The statuses that differ from the statuses of the problems. */
   readonly statuses: Readonly<Record<string, number>>
 }
 
@@ -118,7 +118,7 @@ describe.each(samples)('$name', (sample) => {
     expectRejection(answer)
   })
 
-  it('tells an address that guesses keys to wait', async () => {
+  it('asks an address that guesses keys to wait', async () => {
     for (let i = 0; i < attemptLimits.addressBurst; i += 1) await send(sample, keyHeaders(generateApiKey()))
     const answer = await send(sample, keyHeaders(generateApiKey()))
     expect(answer.statusCode).toBe(sample.statuses['rate_limited'] ?? 429)

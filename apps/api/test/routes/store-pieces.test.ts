@@ -46,7 +46,7 @@ const obstacles: readonly (readonly [name: string, replacement: AddRecorded, ret
   ['Redis does not answer', unavailable, '1'],
   ['Redis is full', failing(new QueueFullError('full')), '5'],
   ['the quota of keys is used up', async (_id, _chunk, { records }) => records.map(() => 90_000), '90'],
-  // The record of a key that was used an hour ago expires a moment after that of the first piece.
+  // The record of a key that was used an hour ago expires a moment after the record of the first piece.
   ['an old record', async (_id, _chunk, { records }) => records.map(() => 'x'.repeat(58)), '1'],
 ]
 

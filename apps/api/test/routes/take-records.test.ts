@@ -179,7 +179,7 @@ describe('a rate limit', () => {
 })
 
 describe('the bytes of a request', () => {
-  it('are released after each answer', async () => {
+  it('are released after each response', async () => {
     await bulk(documents(10))
     await bulk('{')
     failAdds(new TypeError('unexpected'), 0)

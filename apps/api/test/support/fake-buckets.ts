@@ -6,7 +6,7 @@ export class FakeBuckets {
   level = { entries: 0, bytes: 0 }
   /** All requests in order. */
   readonly requests: LeaseRequest[] = []
-  /** Runs before each lease is answered. An exception becomes the error of Redis. */
+  /** Runs before the reply to each lease. An exception becomes the error of Redis. */
   beforeAnswer: () => Promise<void> = () => Promise.resolve()
 
   async lease(_projectId: string, { burst }: RateLimit, request: LeaseRequest): Promise<Lease> {

@@ -6,7 +6,7 @@ export class FakeRegistry {
   readonly keysByHash = new Map<string, ApiKeyRecord>()
   /** How many keys were looked up. */
   lookups = 0
-  /** Runs before each lookup of keys answers. */
+  /** Runs before each lookup of keys resolves. */
   beforeAnswer: () => Promise<void> = () => Promise.resolve()
 
   addProject(fields: Partial<Project> = {}): Project {

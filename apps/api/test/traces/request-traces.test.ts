@@ -97,7 +97,7 @@ describe('a request', () => {
     expect(traces.named('chunk')).toEqual([])
   })
 
-  it('that is not answered in time is an error', async () => {
+  it('without a response in time is an error', async () => {
     api.queue.holding = true
     const answer = post()
     const add = await vi.waitUntil(() => api.queue.adds[0])
@@ -110,7 +110,7 @@ describe('a request', () => {
     expect([request?.ended, chunk?.ended]).toEqual(['error', 'error'])
   })
 
-  it('whose client closes the connection before its answer is traced', async () => {
+  it('whose client closes the connection before its response is traced', async () => {
     api.queue.holding = true
     const client = await api.connect()
     client.write(postText(api.key, JSON.stringify(entry), [`traceparent: ${sampled.traceparent}`]))

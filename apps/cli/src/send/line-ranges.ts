@@ -38,7 +38,7 @@ export function formatLineRanges(ranges: readonly LineRange[]): string {
  * The lines that must not be sent again when the input is sent again.
  *
  * @param handled how many lines were sent or skipped
- * @param unanswered those of them whose requests failed, in any order
+ * @param unanswered the lines among them whose requests failed, in any order
  * @param skipped lines that an earlier run has sent
  */
 export function linesToSkip(

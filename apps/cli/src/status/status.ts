@@ -122,7 +122,7 @@ interface Rates extends Readonly<Record<'added' | 'inserted' | 'deadLettered', n
 
 /** The state of one shard or of all. Chunks are counted by state. */
 export interface QueueStatus extends Omit<ShardReading, 'shard'> {
-  /** Rows in the queue, those of failed chunks included. */
+  /** Rows in the queue, including the rows of failed chunks. */
   readonly rows: number
   /** Undefined before the second reading. */
   readonly rates: Rates | undefined

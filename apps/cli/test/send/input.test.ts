@@ -40,7 +40,7 @@ describe('decompress', () => {
   })
 
   test.each(['', '\n', 'BZh', 'BZh9 is no signature', 'PK', '(µ/ý'])(
-    'does not change short text: %j',
+    'does not change short input: %j',
     async (text) => {
       expect(await output(Buffer.from(text), 1)).toBe(text)
     },

@@ -43,7 +43,7 @@ test('formatLineRanges of nothing is empty', () => {
 describe('linesToSkip', () => {
   test.each([
     ['nothing was read', 0, [], [], []],
-    ['all was answered', 500, [], [], [range(1, 500)]],
+    ['no request failed', 500, [], [], [range(1, 500)]],
     ['the first request failed', 300, [range(1, 100)], [], [range(101, 300)]],
     ['the last requests failed', 300, [range(201, 300), range(101, 200)], [], [range(1, 100)]],
     [

@@ -203,7 +203,7 @@ test('what could not be read is unknown, and each error is shown', () => {
   expect(lines.slice(-3)).toEqual(['Error: no Redis', '', 'Error: x'])
 })
 
-test('texts from elsewhere cannot control the terminal', () => {
+test('strings from elsewhere cannot control the terminal', () => {
   const hostile = 'long\u001B[2J'
   const now = readingOf(
     {

@@ -2,7 +2,7 @@ import { ClickHouseError } from '@sluice/clickhouse'
 import type { HeldChunk } from '@sluice/queue'
 import { compressRows } from '@sluice/rows'
 
-/** The text of a row with this id, and its newline. `day` is its partition. */
+/** A row with this id, and its newline. `day` is its partition. */
 export function makeRow(id: string, day = '2026-12-01'): string {
   return `p\t2026-11-22 00:00:00\t${day}\t${id}\t2026-11-22 00:00:00\n`
 }

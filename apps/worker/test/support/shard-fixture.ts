@@ -30,7 +30,7 @@ export class ShardFixture {
   /** What is waiting in the queue. */
   readonly waiting: HeldChunk[] = []
   isTurnTaken = false
-  /** Called before each fetch is answered. */
+  /** Called before each fetch resolves. */
   beforeFetch: () => void | Promise<void> = () => undefined
   /** Called during each delivery. */
   whileDelivering: (chunks: readonly HeldChunk[]) => Promise<void> = () => Promise.resolve()

@@ -39,7 +39,7 @@ export class SplitterFixture {
   beforeInsert: (token: string, ids: readonly string[], frames: readonly Buffer[]) => void = () => undefined
   /** Called before a lookup reaches ClickHouse. */
   beforeLookup: () => void = () => undefined
-  /** The answer of Redis when a split is to be persisted. */
+  /** The reply of Redis when a split is to be persisted. */
   recordSplit: (range: string) => Promise<boolean> = async (range) => {
     this.persisted.add(range)
     return true

@@ -41,7 +41,7 @@ export class WorkerFixture {
   isLeased = false
   /** Whether it can read what it fetches. Otherwise chunks stay in the queue. */
   canRead = true
-  /** Whether chunks stay in hand after their batch is finished. */
+  /** Whether chunks stay held after their batch is finished. */
   keepsChunks = false
   stored = 0
   readonly #events = new WorkerEvents()

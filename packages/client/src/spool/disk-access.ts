@@ -5,7 +5,7 @@ import type { Disk, Lock } from './disk.ts'
 const OPERATIONS_RUNNING_MAX = 4
 /** Each needs about 1 KB of memory. A disk that works needs a millisecond for each. On a disk that hangs, they are not gathered without end. */
 const OPERATIONS_MAX = 16_384
-/** How long a request waits for the disk. A disk that is busy, or wakes up, takes a second or two. One that hangs must not stop all sending. */
+/** How long a request waits for the disk. A busy or waking disk takes a second or two. A hanging disk must not stop all sending. */
 const DISK_RESPONSE_MS = 5_000
 /** How long a disk is waited for after an abort. Usually, a write takes a millisecond. */
 const CLOSE_MS = 500

@@ -22,7 +22,7 @@ const CANNOT_BE_WRITTEN = 'cannot be written; entries are kept in memory only'
  */
 export class DiskRecord implements SpoolRecord {
   readonly #access: DiskAccess
-  /** Those of the spool, this one included until it is removed. */
+  /** The records of the spool, including this one until it is removed. */
   readonly #records: Set<DiskRecord>
   readonly #name: Omit<FileName, 'id' | 'attempt'>
   /** The mark in the name of the file. */

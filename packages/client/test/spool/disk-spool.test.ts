@@ -167,7 +167,7 @@ describe('the next process sends', () => {
 })
 
 describe('of a split request', () => {
-  test('the file is removed after those of its halves are written', async () => {
+  test('the file is removed after the files of its halves are written', async () => {
     const operations: string[] = []
     const own = shared.process()
     const { api } = await startSending(

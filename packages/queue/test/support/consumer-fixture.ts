@@ -46,7 +46,7 @@ export class ConsumerFixture {
   readonly warnings: MockInstance = vi.spyOn(this.#logger, 'warn')
   readonly errors: MockInstance = vi.spyOn(this.#logger, 'error')
 
-  /** @param url a Redis. The test adds and reads through a separate connection, so a consumer may use one that fails. */
+  /** @param url a Redis. The test adds and reads through a separate connection, so the connection of a consumer may fail. */
   constructor(url: string, names = queueNames(`test-${randomUUID()}`)) {
     this.names = names
     this.redis = connectRedis(url, { failFast: false })
@@ -140,7 +140,7 @@ export class ConsumerFixture {
     return this.whileConfigured('maxmemory', '1', run)
   }
 
-  /** How many scripts Redis has run, except for those whose text was sent. */
+  /** How many scripts Redis has run, except for scripts whose source was sent. */
   scriptRuns(): Promise<number> {
     return this.statistic('commandstats', 'cmdstat_evalsha:calls')
   }

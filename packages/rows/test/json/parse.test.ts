@@ -45,7 +45,7 @@ describe('parseJsonExactly', () => {
     )
   })
 
-  it('throws a SyntaxError for any text that JSON.parse rejects, and only for those', () => {
+  it('throws a SyntaxError for any string that JSON.parse rejects, and only for those', () => {
     const examples = ['{"a":1,}', "{'a':1}", '', '01', '{"\\x":1}', '{"\\', '{"\\n":}', '{"a":1}\\']
     fc.assert(
       fc.property(fc.oneof(fc.string(), fc.stringMatching(/^[-0-9eE.+[\]{}",: ]{0,20}$/)), (text) => {
@@ -125,7 +125,7 @@ function escaped(name: string): string {
   return `"${Array.from(name, (character) => `\\u${character.charCodeAt(0).toString(16).padStart(4, '0')}`).join('')}"`
 }
 
-/** A reviver that keeps the source text of inexact numbers. */
+/** A reviver that keeps the digits of inexact numbers. */
 function withSource(_name: string, value: unknown, ...[context]: unknown[]): unknown {
   const { source = '' } = (context ?? {}) as { source?: string }
   return typeof value === 'number' ? keepInexact(source) : value

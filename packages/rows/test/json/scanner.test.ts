@@ -44,7 +44,7 @@ const damaged = fc
   })
 
 describe('the scanner', () => {
-  it('agrees with JSON.parse on whether any text is JSON', () => {
+  it('agrees with JSON.parse on whether any string is JSON', () => {
     fc.assert(
       fc.property(fc.oneof(fc.string(), jsonLike, damaged, fc.json()), (text) => {
         expect(scan(text).isInvalid).toBe(!isJson(text))

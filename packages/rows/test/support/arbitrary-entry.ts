@@ -7,7 +7,7 @@ type Json = Record<string, unknown>
 export const runs = { numRuns: 500 }
 
 /**
- * Texts with any Unicode character except lone surrogates. Half of the texts consist of characters with a meaning in text formats:
+ * Strings with any Unicode character except lone surrogates. Half of them consist of characters with a meaning in some format:
  * tabs, newlines, backslashes, quotes, NUL, and sequences that look like their escapes.
  */
 export function anyText(maxLength: number): fc.Arbitrary<string> {
@@ -39,7 +39,7 @@ const anyNumber = fc.oneof(
   fc.constantFrom(...['1e400', '-1E+400', '9007199254740993', '9223372036854775807.5'].map(rawJson)),
 )
 
-/** A number as its source text. TypeScript's library does not declare JSON.rawJSON yet. */
+/** A number with these digits. TypeScript's library does not declare JSON.rawJSON yet. */
 function rawJson(digits: string): unknown {
   return (JSON as unknown as { rawJSON(text: string): unknown }).rawJSON(digits)
 }
@@ -113,7 +113,7 @@ export const validEntry: fc.Arbitrary<Json> = fc
   // The known fields come last: an unknown field must not replace one of them.
   .map(([fields, unknown]) => objectOf([...unknownOnly(unknown), ...Object.entries(fields)]))
 
-/** Without the names of known fields, and without `logs`, which would turn a single entry into a batch request. */
+/** Without the names of known fields, and without `logs`, which would make a single entry a batch request. */
 function unknownOnly(members: readonly (readonly [string, unknown])[]): (readonly [string, unknown])[] {
   return members.filter(([name]) => !entryFields.has(name) && name !== 'logs')
 }

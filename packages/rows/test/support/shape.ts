@@ -20,24 +20,24 @@ export function shape(value: unknown): ShapedRow {
   return shapeRow(entry, ID, makeRowPrefix(stamp), true)
 }
 
-/** The row made from the text of an entry. */
+/** The row made from the JSON of an entry. */
 export function rowOf(text: string): string {
   const shaped = shape(JSON.parse(text))
   if ('error' in shaped) throw new Error(`${shaped.error.path} ${shaped.error.code}`)
   return shaped.row
 }
 
-/** The columns of the row made from the text of an entry. */
+/** The columns of the row made from the JSON of an entry. */
 export function readRow(text: string): Record<string, string> {
   return JSON.parse(rowAsJson(rowOf(text)) ?? '') as Record<string, string>
 }
 
-/** The metadata of the row made from the text of an entry. */
+/** The metadata of the row made from the JSON of an entry. */
 export function metadataOf(text: string): string | undefined {
   return readRow(text)['metadata_text']
 }
 
-/** The error in the text of an entry. */
+/** The error in the JSON of an entry. */
 export function errorOf(text: string): EntryError {
   const shaped = shape(JSON.parse(text))
   if ('row' in shaped) throw new Error('the entry was accepted')

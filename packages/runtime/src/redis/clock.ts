@@ -21,7 +21,7 @@ const READ_CLOCK = "return redis.call('TIME')"
 
 export interface RedisClockOptions {
   readonly redis: RedisConnection
-  /** A Redis key of the installation, which is neither read nor written. In a cluster, the clock of its server is the one that counts. */
+  /** A Redis key of the installation, which is neither read nor written. In a cluster, the clock of its server counts. */
   readonly key: string
   readonly logger: Logger
   readonly wallMs: () => number

@@ -41,7 +41,7 @@ const CLUSTER_RETRY_DELAY_MS = 500
  * a connection each. The first, short wait is for a connection that was lost while the node is available.
  */
 const NODE_RECONNECT_DELAYS_MS: readonly number[] = [50, 1_000]
-/** An unavailable node, or one that is a replica now, causes an error per command. One log line per second is enough. */
+/** A node that is unavailable, or has become a replica, causes an error per command. One log line per second is enough. */
 const ERROR_INTERVAL_MS = 1_000
 /**
  * A connection that waits for a reply and is silent for this long is closed. It may be open without a server behind it: a load

@@ -20,7 +20,7 @@ export interface DurableRedis {
    * Rejects all scripts because of a danger that their own replies do not show. Undefined ends this. Without replicas there is no danger.
    *
    * @param counted the addresses of the replicas that the danger was looked for with. If another one is connected, it may have taken the
-   *   place of one that is away and may be promoted, so scripts are rejected until it was counted. Undefined if they are not known
+   *   place of an absent replica that may be promoted, so scripts are rejected until it was counted. Undefined if they are not known
    */
   block(reason: string | undefined, counted?: ReadonlySet<string>): void
   /** Calls a function whenever a connection is lost: the next one may lead to another server. @returns how to stop */

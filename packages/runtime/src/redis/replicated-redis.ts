@@ -37,7 +37,7 @@ export function durableRedis(
   return options.replicas === 0 ? plainRedis(redis) : new ReplicatedRedis({ ...options, others: [redis] })
 }
 
-/** The wait blocks a connection, so the scripts of a process take turns on several. */
+/** The wait blocks a connection, so the scripts of a process share several. */
 const CONNECTIONS = 4
 /** The time for the script itself, and for the network, in addition to the wait. */
 const ANSWER_MARGIN_MS = 800
@@ -56,8 +56,8 @@ const REDISCOVERY_AFTER_MS = 2_000
  *   not be on the replicas yet.
  * - A replica that is asked reports what it has synced before it syncs what it has just received, and then only once per second. `WAIT`
  *   before `WAITAOF` makes it sync first: with `appendfsync always`, it replies to a second question after that.
- * - `ROLE` lists the connected replicas. One that did not have to confirm could be promoted, so then nothing is confirmed: also if one was
- *   not counted yet, since it may have confirmed in the place of another one that is away.
+ * - `ROLE` lists the connected replicas. A replica that did not have to confirm could be promoted, so then nothing is confirmed. The same
+ *   holds for a replica that was not counted yet, since it may have confirmed in the place of an absent one.
  * - Servers without `WAITAOF` (before 7.2) get `WAIT` only. It confirms the memory of the replicas. With `appendfsync always` it confirms
  *   their disks, too, since they send their replies after they have synced. The exception is a replica that rewrites its append-only file
  *   after a full synchronisation: until the rewrite ends, it confirms what is only in its memory.
@@ -66,7 +66,7 @@ export class ReplicatedRedis implements DurableRedis {
   readonly #options: ReplicatedRedisOptions
   readonly #links: { readonly redis: RedisConnection; running: number }[]
   readonly #closeListeners = new Set<() => void>()
-  /** Since when the scripts of a hash tag are not confirmed. Those of other nodes of a cluster may be. */
+  /** Since when the scripts of a hash tag are not confirmed. Scripts on other nodes of a cluster may be. */
   readonly #failingSinceMs = new Map<string, number>()
   /** See `block`. */
   #blockedBecause: string | undefined

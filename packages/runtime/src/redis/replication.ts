@@ -76,8 +76,8 @@ function areComparable(addresses: readonly string[]): boolean {
 }
 
 /**
- * The replicas of a cluster node, with those that have failed. 0 without a cluster, or if the server does not permit the question. Their
- * addresses may be others than those of the connected replicas, for example with `cluster-announce-ip`.
+ * The replicas of a cluster node, including failed ones. 0 without a cluster, or if the server does not permit the question. Their
+ * addresses may differ from the addresses of the connected replicas, for example with `cluster-announce-ip`.
  */
 async function countClusterReplicas(server: Redis): Promise<number> {
   const reply = await server.call('CLUSTER', 'NODES').catch((error: unknown) => {

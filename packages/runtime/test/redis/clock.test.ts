@@ -8,7 +8,7 @@ const DAY_MS = 86_400_000
 /** Redis' clock when the monotonic clock is 0. */
 const START_MS = Date.UTC(2026, 10, 22)
 
-/** A Redis with a clock. Each answer takes `toRedisMs` and `fromRedisMs`. */
+/** A Redis with a clock. Each reply takes `toRedisMs` and `fromRedisMs`. */
 class FakeRedis extends EventEmitter {
   status = 'ready'
   isDown = false
@@ -65,7 +65,7 @@ async function start(): Promise<void> {
 
 const errorMs = (): number => clock.nowMs() - (monotonicMs + redis.offsetMs)
 
-describe('before Redis has answered', () => {
+describe('before Redis has replied', () => {
   it('the time is unknown, and the process is not ready', async () => {
     redis.status = 'connecting'
     await start()
@@ -85,7 +85,7 @@ describe('before Redis has answered', () => {
     expect(clock.readiness).toEqual({ ready: true, reasons: [] })
   })
 
-  it('an answer that took longer than two seconds is ignored', async () => {
+  it('a reply that took longer than two seconds is ignored', async () => {
     redis.fromRedisMs = 2_001
     await start()
     expect(clock.nowMs).toThrow(ClockError)
@@ -93,7 +93,7 @@ describe('before Redis has answered', () => {
 })
 
 describe('the time', () => {
-  it.each([-40 * DAY_MS, 40 * DAY_MS])('is that of Redis if the wall clock is off by %i ms', async (skew) => {
+  it.each([-40 * DAY_MS, 40 * DAY_MS])('comes from Redis if the wall clock is off by %i ms', async (skew) => {
     processSkewMs = skew
     await start()
     expect(errorMs()).toBe(0)
@@ -156,7 +156,7 @@ describe('the time', () => {
   })
 })
 
-describe('a process whose wall clock differs from that of Redis', () => {
+describe('a process whose wall clock differs from the clock of Redis', () => {
   it.each([-60_000, 60_000])('by %i ms is ready', async (skew) => {
     processSkewMs = skew
     await start()

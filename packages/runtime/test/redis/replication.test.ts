@@ -13,7 +13,7 @@ const primaryInfo = (online: number): string =>
     ),
   ].join('\r\n')
 
-/** A server that answers what a check asks. `nodes`: its answer to CLUSTER NODES, or an error. */
+/** A server that replies to a check. `nodes`: its reply to CLUSTER NODES, or an error. */
 function serverWith(
   info: string,
   nodes: string | Error,
@@ -85,14 +85,14 @@ describe('a check of the replicas', () => {
   })
 
   it.each([
-    ['the one that is connected', ['127.0.0.1'], 0, 1],
+    ['the connected one', ['127.0.0.1'], 0, 1],
     ['another one, which is away', ['127.0.0.2'], 0, 2],
     ['the same one by another address', ['2001:db8::1'], 0, 1],
     ['the same one by a name', ['redis-2'], 0, 1],
     ['one by a name, and another one', ['redis-2', 'redis-3'], 0, 2],
-    ['one that is hidden', [], 1, 1],
-    ['one that is hidden, and another one', ['127.0.0.1'], 1, 2],
-  ])('counts the connected replicas and those of the Sentinels: %s', async (_which, hosts, hidden, count) => {
+    ['a hidden one', [], 1, 1],
+    ['a hidden one, and another one', ['127.0.0.1'], 1, 2],
+  ])('counts connected replicas and replicas of the Sentinels: %s', async (_which, hosts, hidden, count) => {
     const sentinelPort = await sentinelWith(hosts, hidden)
     const findings = await checkReplication(serverWith(primaryInfo(1), noCluster, { sentinelPort }), 1)
     expect(findings.warnings).toEqual([])

@@ -67,7 +67,7 @@ function isSupported([first = '', action = '*', field = '*']: readonly string[])
   return first !== 'items' || ((action === '*' || action === '**') && /^(\*\*?|[a-z_]+)$/.test(field))
 }
 
-/** Items that are made in one turn of the event loop: about 2 ms. */
+/** Items that are made in one step: about 2 ms. */
 const ITEMS_PER_STEP = 1_024
 
 /** The response to a bulk request: an item for each action. */

@@ -10,7 +10,7 @@ const itemsOf = (count: number): Item[] =>
   }))
 const invalid: EntryError = { path: '', code: 'wrong_type', message: 'must be an object' }
 
-/** Makes a response. Its string is `json`; `stepMax` is the largest number of items that were made in a turn. */
+/** Makes a response. Its string is `json`; `stepMax` is the largest number of items that were made in a step. */
 async function make(
   items: readonly Item[],
   rejected: ReadonlyMap<number, EntryError> = new Map(),

@@ -235,7 +235,7 @@ describe('a push request', () => {
     expect(api.queue.adds).toEqual([])
   })
 
-  it('may have 256 names in the metadata of a line, with those of its labels', async () => {
+  it('may have 256 names in the metadata of a line, including the names of its labels', async () => {
     const labels = Object.fromEntries(Array.from({ length: 254 }, (_, i) => [`l${i}`, 'x']))
     const values = [
       ['1763632800123456789', 'two more', { a: '1', l0: 'x', level: 'info' }],
@@ -265,7 +265,7 @@ describe('a push request', () => {
     ['a block that declares too much', Buffer.from([255, 255, 255, 255, 15, 0]), proto, 413, 'at most'],
     ['bytes that are no request', snappy(Buffer.from('zzz')), proto, 400, 'not a PushRequest'],
     ['a stream that ends too early', snappy(Buffer.from([10, 200])), proto, 400, 'not a PushRequest'],
-  ])('with %s is rejected as text', async (_what, body, type, status, text) => {
+  ])('with %s is rejected in plain text', async (_what, body, type, status, text) => {
     const response = await api.post(body, { url, headers: { 'content-type': type } })
     expect([response.statusCode, response.headers['content-type']]).toEqual([
       status,
