@@ -21,8 +21,8 @@ export default defineConfig({
         ],
         // Only for tests that stall, and for events that never come: a busy machine takes many times as long as an idle one.
         testTimeout: 60_000,
-        expect: { poll: { timeout: 30_000, interval: 20 } },
-        setupFiles: ['test/harness/src/leak-check.ts'],
+        expect: { poll: { timeout: 45_000, interval: 20 } },
+        setupFiles: ['test/harness/src/leak-check.ts', 'test/harness/src/patience.ts'],
         ...options,
       },
     })),

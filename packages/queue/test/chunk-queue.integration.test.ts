@@ -135,7 +135,7 @@ async function waitingIds(): Promise<string[]> {
 }
 
 const connected = async (): Promise<void> => {
-  await vi.waitUntil(() => queue.isConnected, { timeout: 10_000 })
+  await vi.waitUntil(() => queue.isConnected)
 }
 
 /** Suspends the process after Redis has added the chunk, until the chunk was delivered and its records expired. */

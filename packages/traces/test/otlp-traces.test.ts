@@ -94,7 +94,7 @@ describe('a span', () => {
 
   it('is exported while the process runs', async () => {
     start().end()
-    await vi.waitFor(() => expect(receiver.spans).toHaveLength(1), { timeout: 10_000 })
+    await vi.waitFor(() => expect(receiver.spans).toHaveLength(1))
     await close()
   })
 })

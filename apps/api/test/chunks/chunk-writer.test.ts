@@ -254,7 +254,7 @@ describe('a writer of several queues', () => {
     const next = writeRows(1, 'next\n')
     await turn()
     nowMs += chunkLimits.intervalMs
-    await vi.waitUntil(() => queue.adds.length === 2, { timeout: 5_000 })
+    await vi.waitUntil(() => queue.adds.length === 2)
     expect(queue.lines).toEqual(['stuck', 'next'])
     await confirmAll([outcome(stuck), outcome(next)])
   })

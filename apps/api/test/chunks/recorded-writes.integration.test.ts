@@ -76,7 +76,7 @@ async function startProcess({ windowMs, recordsMax } = recordLimits): Promise<Pr
 }
 
 const connected = async ({ queue }: Process): Promise<void> => {
-  await vi.waitUntil(() => queue.isConnected, { timeout: 10_000 })
+  await vi.waitUntil(() => queue.isConnected)
 }
 
 const writeOf = (key: string, line: string, project = 'demo'): RecordedWrite => ({
@@ -176,7 +176,7 @@ describe('a write', () => {
   it('is a first write again when the window is over', async () => {
     const { writer } = await startProcess({ windowMs: 50, recordsMax: RECORDS_MAX })
     await writer.writeOnce(writeOf('k', 'a'))
-    await vi.waitUntil(async () => (await direct.exists(names.idempotencyKey('k'))) === 0, { timeout: 5_000 })
+    await vi.waitUntil(async () => (await direct.exists(names.idempotencyKey('k'))) === 0)
     const again = writeOf('k', 'a')
     expect(await writer.writeOnce(again)).toBe(again.record)
     expect(await queuedLines()).toEqual(['a', 'a'])
@@ -311,7 +311,7 @@ describe('the quota of a project', () => {
     expect(await resultOf(short, writeOf('b', 'b'))).toBe('stored')
     expect(await resultOf(long, writeOf('c', 'c'))).toBeLessThan(WAIT_MAX_MS / 10)
     expect(await direct.pttl(names.idempotencyQuotaKey('demo'))).toBeGreaterThan(WINDOW_MS - 30_000)
-    await vi.waitUntil(async () => (await resultOf(long, writeOf('c', 'c'))) === 'stored', { timeout: 5_000 })
+    await vi.waitUntil(async () => (await resultOf(long, writeOf('c', 'c'))) === 'stored')
     expect(await resultOf(short, writeOf('d', 'd'))).toBeGreaterThan(1_000)
   })
 })
@@ -362,7 +362,7 @@ describe('a Redis that is unavailable', () => {
     expect(performance.now() - startedMs).toBeLessThan(2_500)
     for (const result of results) expect(result).toMatchObject({ reason: expect.any(QueueUnavailableError) })
     await proxy.up()
-    await vi.waitUntil(() => queue.isConnected, { timeout: 10_000 })
+    await vi.waitUntil(() => queue.isConnected)
     const again = writeOf('a', 'a')
     expect(await writer.writeOnce(again)).toBe(again.record)
     expect(await queuedLines()).toEqual(['a'])

@@ -27,8 +27,7 @@ const writeOf = (name: string, text = `${name}\n`, count = 1): RecordedWrite => 
   record: randomUUID(),
   rows: ownedRows(count, text),
 })
-const nthAdd = (index: number): Promise<PendingAdd> =>
-  vi.waitUntil(() => queue.adds[index], { interval: 1, timeout: 5_000 })
+const nthAdd = (index: number): Promise<PendingAdd> => vi.waitUntil(() => queue.adds[index], { interval: 1 })
 /** The result of a write: `new`, `known`, or the name of the error. */
 const resultOf = async (write: RecordedWrite): Promise<string> => {
   try {

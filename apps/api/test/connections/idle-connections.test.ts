@@ -32,9 +32,7 @@ async function open(count: number, port: number, text: string): Promise<void> {
     const group = await Promise.all(Array.from({ length: OPENED_AT_ONCE }, () => HttpConnection.open(port)))
     connections.push(...group)
     for (const connection of group) connection.write(text)
-    await expect
-      .poll(() => group.every(({ responses }) => responses[0]?.status === 202), { timeout: 10_000 })
-      .toBe(true)
+    await expect.poll(() => group.every(({ responses }) => responses[0]?.status === 202)).toBe(true)
   }
 }
 

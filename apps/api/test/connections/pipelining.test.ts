@@ -4,7 +4,7 @@ import { connect, type Socket } from 'node:net'
 import { setImmediate, setTimeout as sleep } from 'node:timers/promises'
 import { describe, expect, it } from 'vitest'
 import { connectionLimits } from '../../src/connections/connection-limits.ts'
-import { codeOf, expectResponses, freshTestApi, PATIENCE, rebuild } from '../support/shared-api.ts'
+import { codeOf, expectResponses, freshTestApi, rebuild } from '../support/shared-api.ts'
 
 const { waitingRequestsPerConnectionMax } = connectionLimits
 const health = 'GET /livez HTTP/1.1\r\n\r\n'
@@ -20,7 +20,7 @@ async function fillProcess(): Promise<HttpConnection> {
   api.queue.holding = true
   const waiting = await api.connect()
   waiting.write(postText(api.key, entryText).repeat(4))
-  await expect.poll(() => api.queue.adds, PATIENCE).toHaveLength(1)
+  await expect.poll(() => api.queue.adds).toHaveLength(1)
   return waiting
 }
 
@@ -33,7 +33,7 @@ it('one large page is written in each turn of the event loop', async () => {
   const pages = 10
   const clients = await Promise.all(Array.from({ length: pages }, () => api.connect()))
   // A server accepts one connection in each turn.
-  await expect.poll(() => sockets, PATIENCE).toHaveLength(pages)
+  await expect.poll(() => sockets).toHaveLength(pages)
   for (const client of clients) client.write(page)
   let [written, mostInOneTurn] = [0, 0]
   while (written < pages * payload.length) {
@@ -51,7 +51,7 @@ describe('pipelined requests', () => {
     const connection = await api.connect()
     connection.write(['a', 'b', 'c'].map((message) => postText(api.key, entryOf(message))).join(''))
     for (const [index, message] of ['a', 'b', 'c'].entries()) {
-      await expect.poll(() => api.queue.rows.map((row) => row['message']), PATIENCE).toContain(message)
+      await expect.poll(() => api.queue.rows.map((row) => row['message'])).toContain(message)
       await sleep(30)
       expect(api.queue.adds).toHaveLength(index + 1)
       api.queue.adds[index]?.confirm()
@@ -70,7 +70,7 @@ describe('pipelined requests', () => {
   it('behind a request that closes the connection are not handled', async () => {
     const connection = await api.connect()
     connection.write(postText(api.key, entryText, ['Connection: close']) + postText(api.key, entryText))
-    await expect.poll(() => connection.isEnded, PATIENCE).toBe(true)
+    await expect.poll(() => connection.isEnded).toBe(true)
     expect(connection.responses[0]?.status).toBe(202)
     expect(api.queue.rows).toHaveLength(1)
   })
@@ -98,7 +98,7 @@ describe('pipelined requests', () => {
   it('above the limit of a connection are rejected together, after the responses to the others', async () => {
     const connection = await api.connect()
     connection.write(health.repeat(1_000))
-    await expect.poll(() => connection.isEnded, PATIENCE).toBe(true)
+    await expect.poll(() => connection.isEnded).toBe(true)
     const answered = Array.from({ length: 1 + waitingRequestsPerConnectionMax }, () => 200)
     const rejection = (await expectResponses(connection, ...answered, 503)).at(-1)
     expect(rejection?.headers).toMatchObject({ connection: 'close', 'retry-after': '1' })
@@ -127,7 +127,7 @@ describe('pipelined requests', () => {
         next.write(health.repeat(4))
         await expect.poll(() => next.responses.length).toBeGreaterThanOrEqual(3)
         return next.responses.map(({ status }) => status)
-      }, PATIENCE)
+      })
       .toEqual([200, 200, 200, 200])
   })
 })
@@ -143,7 +143,7 @@ describe('a client that does not read', () => {
     await sleep(500)
     expect(handled).toBe(0)
     socket.resume()
-    await expect.poll(() => handled, PATIENCE).toBe(1)
+    await expect.poll(() => handled).toBe(1)
     socket.destroy()
   })
 

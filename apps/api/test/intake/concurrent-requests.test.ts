@@ -35,7 +35,7 @@ async function storedMessages(
 ): Promise<number[]> {
   const scan = vi.spyOn(Intake.prototype, 'scan')
   const requests = sendAll()
-  await vi.waitUntil(() => scan.mock.calls.length === requests.length, { interval: 1, timeout: 10_000 })
+  await vi.waitUntil(() => scan.mock.calls.length === requests.length, { interval: 1 })
   release()
   const responses = await Promise.all(requests)
   expect(responses.map(({ statusCode }) => statusCode)).toEqual([202, 202, 202, 202])

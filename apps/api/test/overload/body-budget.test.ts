@@ -3,7 +3,7 @@ import { limits } from '@sluice/schema'
 import { beforeEach, describe, expect, it } from 'vitest'
 import { gzipSync } from 'node:zlib'
 import { problemCode } from '../support/problem.ts'
-import { codeOf, expectResponses, freshTestApi, PATIENCE } from '../support/shared-api.ts'
+import { codeOf, expectResponses, freshTestApi } from '../support/shared-api.ts'
 
 const MEBIBYTE = 1_048_576
 const bodyLimits = { bytesMax: 2 * MEBIBYTE, projectBytesMax: MEBIBYTE }
@@ -29,8 +29,7 @@ async function start(text: string): Promise<HttpConnection> {
 
 const declared = (key: string, bytes: number): string => postHead(key, [`Content-Length: ${bytes}`])
 const chunked = (key: string): string => postHead(key, ['Transfer-Encoding: chunked'])
-const held = (bytes: number): Promise<void> =>
-  expect.poll(() => api.bodies.status.bytes, PATIENCE).toBe(bytes)
+const held = (bytes: number): Promise<void> => expect.poll(() => api.bodies.status.bytes).toBe(bytes)
 
 describe('bodies in flight', () => {
   it('of one project are limited, by their declared lengths', async () => {
@@ -106,7 +105,7 @@ describe('nothing is held any more', () => {
     const connection = await start(text())
     await held(bytes)
     connection.destroy()
-    await expect.poll(() => api.bodies.status.bytes, PATIENCE).toBe(0)
+    await expect.poll(() => api.bodies.status.bytes).toBe(0)
   })
 
   it('after a client disconnects while its key is looked up', async () => {
@@ -116,9 +115,9 @@ describe('nothing is held any more', () => {
     const connection = await api.connect()
     api.app.server.once('request', ({ socket }) => socket.once('close', () => closed.push('closed')))
     connection.write(declared(api.key, 1_000))
-    await expect.poll(() => api.registry.lookups, PATIENCE).toBe(1)
+    await expect.poll(() => api.registry.lookups).toBe(1)
     connection.destroy()
-    await expect.poll(() => closed, PATIENCE).toHaveLength(1)
+    await expect.poll(() => closed).toHaveLength(1)
     resolve()
     const next = await start(postText(api.key, entryText))
     await expectResponses(next, 202)

@@ -6,7 +6,7 @@ import { gzipSync } from 'node:zlib'
 import type { HttpConnection } from '@sluice/harness'
 import { expect, it, vi } from 'vitest'
 import { BODY_LIMITS_MIN } from '../../src/overload/body-budget.ts'
-import { freshTestApi, openConnections, PATIENCE } from '../support/shared-api.ts'
+import { freshTestApi, openConnections } from '../support/shared-api.ts'
 
 /** A small request with the largest responses. The operating system takes up to 4 MB of a response. */
 const body = gzipSync('{"index":{}}\nx\n'.repeat(limits.recordsPerRequestMax))
@@ -71,23 +71,23 @@ it('a response that is not read is held in the budget of bodies until the connec
   const accepted = Promise.withResolvers<Socket>()
   api.app.server.once('connection', accepted.resolve)
   const connection = await sendUnread()
-  await expect.poll(() => answers('200'), PATIENCE).toBe(1)
-  await expect.poll(() => api.bodies.status.bytes, PATIENCE).toBeGreaterThan(3_000_000)
+  await expect.poll(() => answers('200')).toBe(1)
+  await expect.poll(() => api.bodies.status.bytes).toBeGreaterThan(3_000_000)
   // Its parts are passed to the connection one by one.
-  await expect.poll(async () => (await accepted.promise).writableLength, PATIENCE).toBeGreaterThan(0)
+  await expect.poll(async () => (await accepted.promise).writableLength).toBeGreaterThan(0)
   expect((await accepted.promise).writableLength).toBeLessThan(1_000_000)
   connection.destroy()
-  await expect.poll(() => api.bodies.status.bytes, PATIENCE).toBe(0)
+  await expect.poll(() => api.bodies.status.bytes).toBe(0)
 })
 
 it('a request is rejected, and nothing is stored, if there is no room for its response', async () => {
   const count = Math.ceil(BODY_LIMITS_MIN / 4_000_000) + 2
   const clients = await Promise.all(Array.from({ length: count }, sendUnread))
-  await expect.poll(() => answers('200') + answers('429'), PATIENCE).toBe(count)
+  await expect.poll(() => answers('200') + answers('429')).toBe(count)
   expect(answers('429')).toBeGreaterThan(0)
   expect(api.bodies.status.bytes).toBeLessThanOrEqual(BODY_LIMITS_MIN)
   for (const client of clients) client.destroy()
-  await expect.poll(() => api.bodies.status.bytes, PATIENCE).toBe(0)
+  await expect.poll(() => api.bodies.status.bytes).toBe(0)
 })
 
 it('a response that is read is held no longer', async () => {
@@ -99,7 +99,7 @@ it('a response that is read is held no longer', async () => {
     expect(Number(answer.headers.get('content-length'))).toBe(text.length)
     const { items } = JSON.parse(text) as { items: unknown[] }
     expect(items.length).toBe(limits.recordsPerRequestMax)
-    await expect.poll(() => api.bodies.status.bytes, PATIENCE).toBe(0)
+    await expect.poll(() => api.bodies.status.bytes).toBe(0)
   }
   api.app.server.closeAllConnections()
 })
@@ -110,12 +110,12 @@ it('the response to a client that has left before it is made is not held', async
   const connection = await api.connect()
   connection.write(head().replace(/Length: \d+/, `Length: ${valid.length}`))
   connection.write(valid)
-  await expect.poll(() => api.queue.adds.length, PATIENCE).toBe(1)
+  await expect.poll(() => api.queue.adds.length).toBe(1)
   expect(api.bodies.status.bytes).toBeGreaterThan(65_536)
   connection.destroy()
-  await expect.poll(() => openConnections(api), PATIENCE).toBe(0)
+  await expect.poll(() => openConnections(api)).toBe(0)
   api.queue.adds[0]?.confirm()
-  await expect.poll(() => api.bodies.status.bytes, PATIENCE).toBe(0)
+  await expect.poll(() => api.bodies.status.bytes).toBe(0)
 })
 
 it('a body is not kept while its response is sent, and a small response is sent at once', async () => {
@@ -139,5 +139,5 @@ it('the largest request fits into the smallest budget together with its response
   const answer = await api.post(documents, { url: path })
   expect(answer.statusCode).toBe(200)
   expect(answer.rawPayload.length).toBeGreaterThan(4_500_000)
-  await expect.poll(() => api.bodies.status.bytes, PATIENCE).toBe(0)
+  await expect.poll(() => api.bodies.status.bytes).toBe(0)
 })

@@ -6,7 +6,7 @@ import { describe, expect, it } from 'vitest'
 import { attemptLimits } from '../../src/authentication/failed-attempts.ts'
 import { type ProblemCode, problems } from '../../src/problems.ts'
 import { keyHeaders, rejections } from '../support/rejections.ts'
-import { expectResponses, freshTestApi, PATIENCE } from '../support/shared-api.ts'
+import { expectResponses, freshTestApi } from '../support/shared-api.ts'
 import type { Body } from '../support/test-api.ts'
 
 const api = freshTestApi()
@@ -172,7 +172,7 @@ it('a PUT whose body has not arrived is read', async () => {
   const body = '{"index":{}}\n{"message":"m"}\n'
   const headers = { ...keyHeaders(api.key), 'content-length': String(body.length) }
   connection.write(requestTo('/elasticsearch/_bulk', headers, 'PUT'))
-  await expect.poll(() => api.bodies.status.bytes, PATIENCE).toBe(body.length)
+  await expect.poll(() => api.bodies.status.bytes).toBe(body.length)
   connection.write(body)
   const [response] = await expectResponses(connection, 200)
   expect(response?.headers).not.toHaveProperty('connection', 'close')

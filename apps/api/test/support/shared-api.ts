@@ -39,15 +39,12 @@ export async function rebuild(api: TestApi, options: TestApiOptions): Promise<vo
   buildTestApi(options, api)
 }
 
-/** Much longer than what tests wait for takes, for a loaded machine. */
-export const PATIENCE = { timeout: 10_000 }
-
 /** Waits until these are the statuses of all responses on the connection. @returns the responses */
 export async function expectResponses(
   connection: HttpConnection,
   ...statuses: number[]
 ): Promise<HttpResponse[]> {
-  await expect.poll(() => connection.responses.map(({ status }) => status), PATIENCE).toEqual(statuses)
+  await expect.poll(() => connection.responses.map(({ status }) => status)).toEqual(statuses)
   return connection.responses
 }
 
@@ -55,7 +52,7 @@ export async function expectResponses(
 export async function exchange(api: TestApi, request: string): Promise<HttpResponse> {
   const connection = await api.connect()
   connection.write(request)
-  return vi.waitUntil(() => connection.responses[0], PATIENCE)
+  return vi.waitUntil(() => connection.responses[0])
 }
 
 /** The code of the problem document in a raw response. */
