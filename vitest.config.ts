@@ -1,4 +1,5 @@
 import { defineConfig } from 'vitest/config'
+import { PATIENCE_MS } from './test/harness/src/waiting.ts'
 import { suites } from './test/suites.ts'
 
 const filesOf = (suffix: string): string[] =>
@@ -21,7 +22,7 @@ export default defineConfig({
         ],
         // Only for tests that stall, and for events that never come: a busy machine takes many times as long as an idle one.
         testTimeout: 60_000,
-        expect: { poll: { timeout: 45_000, interval: 20 } },
+        expect: { poll: { timeout: PATIENCE_MS, interval: 20 } },
         setupFiles: ['test/harness/src/leak-check.ts', 'test/harness/src/patience.ts'],
         ...options,
       },

@@ -1,4 +1,4 @@
-import { by, type Dashboard, graph, mean, of, quantile, quantiles, sumRate } from './panels.ts'
+import { by, type Dashboard, durationsByResult, graph, mean, of, sumRate } from './panels.ts'
 import {
   accepted,
   ackLatency,
@@ -40,8 +40,7 @@ const acknowledgements = [
     'Adding a chunk to the queue',
     's',
     'From the first attempt to the response of Redis. It fails after 1.8 s.',
-    ...quantiles('sluice_chunk_add_duration_seconds', 'result="ok"'),
-    { legend: 'p50 of errors', expr: quantile(0.5, 'sluice_chunk_add_duration_seconds', 'result="error"') },
+    ...durationsByResult('sluice_chunk_add_duration_seconds'),
   ),
   graph('Chunks', 'reqps', 'By result of the add.', by('result', 'sluice_chunk_add_duration_seconds_count')),
   graph(

@@ -45,7 +45,7 @@ export const rate = (metric: string, matchers = ''): string =>
 export const sumRate = (metric: string, matchers = ''): string => `sum(${rate(metric, matchers)})`
 const sumRateBy = (label: string, metric: string, matchers = ''): string =>
   `sum by (${label}) (${rate(metric, matchers)})`
-export const quantile = (share: number, metric: string, matchers = ''): string =>
+const quantile = (share: number, metric: string, matchers = ''): string =>
   `histogram_quantile(${share}, ${sumRateBy('le', `${metric}_bucket`, matchers)})`
 export const mean = (metric: string): string => `${sumRate(`${metric}_sum`)} / ${sumRate(`${metric}_count`)}`
 /** Of the queue, or of Redis: one process exports them, and two may while another one takes over. */
@@ -65,3 +65,8 @@ export const by = (label: string, metric: string, matchers = '', prefix = ''): Q
 /** The median and the 99th percentile of a histogram. */
 export const quantiles = (metric: string, matchers = ''): readonly Query[] =>
   [0.5, 0.99].map((share) => ({ legend: `p${share * 100}`, expr: quantile(share, metric, matchers) }))
+/** The durations of what succeeded, and of what failed. */
+export const durationsByResult = (metric: string): readonly Query[] => [
+  ...quantiles(metric, 'result="ok"'),
+  { legend: 'p50 of errors', expr: quantile(0.5, metric, 'result="error"') },
+]

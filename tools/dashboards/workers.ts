@@ -1,11 +1,11 @@
 import {
   by,
   type Dashboard,
+  durationsByResult,
   graph,
   mean,
   of,
   ofShards,
-  quantile,
   quantiles,
   rate,
   sumRate,
@@ -52,8 +52,7 @@ const insertPanels = [
     'Duration of inserts',
     's',
     'Those that succeeded, and those that failed. An insert is given up after 60 s of silence.',
-    ...quantiles('sluice_insert_duration_seconds', 'result="ok"'),
-    { legend: 'p50 of errors', expr: quantile(0.5, 'sluice_insert_duration_seconds', 'result="error"') },
+    ...durationsByResult('sluice_insert_duration_seconds'),
   ),
   graph(
     'Errors of ClickHouse',

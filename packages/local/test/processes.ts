@@ -37,6 +37,6 @@ export async function allEnd(processes: readonly Listed[]): Promise<true> {
       processes.some(({ pid, command }) => pid === each.pid && command === each.command),
     )
     if (left.length > 0) throw new Error(`still running: ${left.map(({ command }) => command).join('; ')}`)
-  }, 45_000)
+  })
   return true
 }

@@ -156,7 +156,7 @@ test('an output that others may read contains neither the key nor a password', a
   const command = StartCommand.run(dataDir, {}, output)
   running = command
   closeSync(output)
-  await vi.waitFor(() => expect(readFileSync(file, 'utf8')).toContain('./sluice send'), 45_000)
+  await vi.waitFor(() => expect(readFileSync(file, 'utf8')).toContain('./sluice send'))
   const { local } = command
   const text = readFileSync(file, 'utf8')
   expect(text).not.toContain(local.apiKey)
@@ -168,7 +168,7 @@ test.each(['a reader that has exited', 'a full disk'])('SIGTERM stops everything
   const command = StartCommand.run(dataDir, {}, full)
   running = command
   if (full !== undefined) closeSync(full)
-  await vi.waitFor(() => expect(command.local.apiUrl).toContain('http'), 45_000)
+  await vi.waitFor(() => expect(command.local.apiUrl).toContain('http'))
   const processes = descendantsOf(command.child.pid)
   command.child.stdout?.destroy()
   command.child.kill('SIGTERM')

@@ -18,8 +18,6 @@ export async function withTimeout<T>(
   clock: Pick<MonotonicClock, 'sleep'> = processClock,
 ): Promise<T> {
   const settled = new AbortController()
-  // Otherwise a rejection after the timeout would be an unhandled one.
-  promise.catch(() => undefined)
   try {
     const first = await Promise.race<T | typeof late>([
       promise,

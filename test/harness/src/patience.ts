@@ -1,8 +1,6 @@
 // A setup file of vitest: all waits for events have one bound. vitest waits for a second, which a busy machine exceeds.
 import { vi } from 'vitest'
-
-/** Below the timeout of a test, so that the test reports what has not happened. Only a test that fails waits this long. */
-const PATIENCE_MS = 45_000
+import { PATIENCE_MS } from './waiting.ts'
 
 const { waitFor, waitUntil } = vi
 

@@ -1,13 +1,11 @@
 import { chunkText, entryText, type HttpConnection, postHead, postText } from '@sluice/harness'
+import { PATIENCE_MS } from '@sluice/harness/waiting'
 import { once } from 'node:events'
 import { connect, type Socket } from 'node:net'
 import { setImmediate, setTimeout as sleep } from 'node:timers/promises'
 import { describe, expect, it, onTestFinished } from 'vitest'
 import { connectionLimits, type ConnectionLimits } from '../../src/connections/connection-limits.ts'
 import { codeOf, expectResponses, freshTestApi, openConnections, rebuild } from '../support/shared-api.ts'
-
-/** Much longer than what tests wait for takes, for a loaded machine. */
-const PATIENCE_MS = 45_000
 
 /** Each test shortens the timeout that is to close its connection. The others are longer than a test. */
 const never: ConnectionLimits = {

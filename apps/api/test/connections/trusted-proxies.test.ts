@@ -62,7 +62,13 @@ describe('the address of a request', () => {
     ['the address of the connection if it is not trusted', one, '203.0.113.7', '10.0.0.2', '10.0.0.2'],
     ['the address that the proxy reports', one, '203.0.113.7', '10.0.0.1', '203.0.113.7'],
     ['the address that the proxy reports over IPv6', one, '203.0.113.7', '::ffff:10.0.0.1', '203.0.113.7'],
-    ['that of the outermost proxy', ['10.0.0.0/8'], '203.0.113.7, 10.0.0.9', '10.0.0.1', '203.0.113.7'],
+    [
+      'the address of the outermost proxy',
+      ['10.0.0.0/8'],
+      '203.0.113.7, 10.0.0.9',
+      '10.0.0.1',
+      '203.0.113.7',
+    ],
     ['not the address that the client claims', one, '1.1.1.1, 203.0.113.7', '10.0.0.1', '203.0.113.7'],
     ['the address of the proxy if it reports none', one, undefined, '10.0.0.1', '10.0.0.1'],
   ])('is %s', async (_what, proxies, forwarded, remote, ip) => {

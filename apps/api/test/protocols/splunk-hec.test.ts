@@ -130,7 +130,7 @@ describe('events', () => {
   })
 })
 
-it('events of which none is valid are rejected with the number of the first', async () => {
+it('a request without a valid event is rejected with the number of the first event', async () => {
   const response = await send('{"host":"h"}"x"')
   expect(response.json()).toMatchObject({ code: 12, 'invalid-event-number': 0, rejected: 2 })
 })
