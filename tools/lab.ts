@@ -13,6 +13,10 @@ const lab: Readonly<Record<string, readonly [entry: string, description: string]
   ],
   pino: ['bench/src/senders/pino-main.ts', 'what a log call of pino costs with the transport'],
   hostile: ['bench/src/hostile/main.ts', 'what hostile clients cost the API, and what another project gets'],
+  rejected: [
+    'bench/src/rejected/main.ts',
+    'what one worker stores while ClickHouse rejects some rows, and what another project notices',
+  ],
   soak: ['bench/src/soak/main.ts', 'a steady load for an hour: what grows is a leak'],
   chaos: ['test/chaos/main.ts', 'random faults under load, then every entry is accounted for'],
   failover: ['test/failover/main.ts', 'failovers of Redis under load'],

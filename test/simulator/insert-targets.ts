@@ -77,7 +77,7 @@ export class SimulatedTargets implements InsertTargets {
   }
 
   async insertDeadLetter(row: ScenarioRow, token: string): Promise<void> {
-    this.#clickhouse.insertDeadLetter(simulatedLetter(row), token)
+    this.#clickhouse.insertDeadLetters([simulatedLetter(row)], token)
   }
 
   async deadLetters(): Promise<readonly string[]> {
@@ -89,7 +89,7 @@ export class SimulatedTargets implements InsertTargets {
   }
 
   async loseDeadLetter(row: ScenarioRow, token: string): Promise<void> {
-    this.#whileCrashing(() => this.#clickhouse.insertDeadLetter(simulatedLetter(row), token))
+    this.#whileCrashing(() => this.#clickhouse.insertDeadLetters([simulatedLetter(row)], token))
   }
 
   async keepPartOfRejected(): Promise<void> {
@@ -191,7 +191,7 @@ export class RealTargets implements InsertTargets {
       },
     })
     try {
-      await deadLettersOf(withoutInserts).prepare(this.#letter(row), randomUUID(), true).run()
+      await deadLettersOf(withoutInserts).prepare([this.#letter(row)], randomUUID(), true).run()
       return true
     } catch (error) {
       if (error instanceof NotFoundError) return false
@@ -200,7 +200,7 @@ export class RealTargets implements InsertTargets {
   }
 
   async insertDeadLetter(row: ScenarioRow, token: string): Promise<void> {
-    await deadLettersOf(this.#clickhouse).prepare(this.#letter(row), token, false).run()
+    await deadLettersOf(this.#clickhouse).prepare([this.#letter(row)], token, false).run()
   }
 
   async deadLetters(): Promise<readonly string[]> {

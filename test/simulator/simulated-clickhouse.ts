@@ -1,4 +1,5 @@
 import { ClickHouseError, type DeadLetter } from '@sluice/clickhouse'
+import type { Random } from '@sluice/harness'
 import { rowKey, rowsOfFrame } from '@sluice/rows'
 import type { SimulatedTime } from './simulated-time.ts'
 
@@ -75,12 +76,19 @@ export class SimulatedClickHouse {
     return this.deadLetters.includes(idOf(text))
   }
 
-  insertDeadLetter({ text }: DeadLetter, token: string): void {
+  /** Neither complete nor right: nothing may depend on it. */
+  findSuspects(rows: readonly string[], random: Random): ReadonlySet<string> {
+    if (random() < 0.1) throw new Error('the rows cannot be checked')
+    const ids = rows.map((row) => rowKey(row).id)
+    return new Set(ids.filter((id) => random() < (isRejected(id) ? 0.9 : 0.1)))
+  }
+
+  insertDeadLetters(letters: readonly DeadLetter[], token: string): void {
     const name = `dead_letters ${token}`
     if (this.#knows(name)) return
     this.#tokens.set(name, { atMs: this.#time.nowMs })
     if (this.faults.crashesInCommit()) throw new Error('no answer')
-    this.deadLetters.push(idOf(text))
+    this.deadLetters.push(...letters.map(({ text }) => idOf(text)))
   }
 
   #commit(partition: string, token: string, keys: readonly { readonly id: string }[]): void {

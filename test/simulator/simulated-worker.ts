@@ -79,18 +79,19 @@ export function startSimulatedWorker(options: SimulatedWorkerOptions): Simulated
   const dependencies: ShardDependencies = {
     config: { BATCH_ROWS_MAX: 6, BATCH_WAIT_MS: 500, LOCK_DURATION_MS: LOCK_MS },
     rowInserter: new RowInserter({ ...insertOnce, ...queries }),
+    rowCheck: { findSuspects: (rows) => toClickHouse('check', () => clickhouse.findSuspects(rows, random)) },
     deadLetters: {
-      prepare: (letter, token, wasSent) =>
+      prepare: (letters, token, wasSent) =>
         new InsertOnce(
           {
-            all: [letter],
-            findMissing: async () =>
-              (await toClickHouse('look up dead letter', () => clickhouse.hasDeadLetter(letter)))
-                ? []
-                : [letter],
-            insert: (_missing, itsToken) =>
-              toClickHouse(`insert dead letter ${itsToken}`, () =>
-                clickhouse.insertDeadLetter(letter, itsToken),
+            all: letters,
+            findMissing: () =>
+              toClickHouse('look up dead letters', () =>
+                letters.filter((letter) => !clickhouse.hasDeadLetter(letter)),
+              ),
+            insert: (missing, itsToken) =>
+              toClickHouse(`insert dead letters ${itsToken}`, () =>
+                clickhouse.insertDeadLetters(missing, itsToken),
               ),
           },
           token,

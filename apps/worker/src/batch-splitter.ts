@@ -5,20 +5,27 @@ import {
   type DeadLetters,
   type InsertFailure,
   type InsertResult,
+  type RowCheck,
   type RowInserter,
 } from '@sluice/clickhouse'
 import type { BatchLedger, HeldChunk } from '@sluice/queue'
 import { compressRows, rowAsJson, rowKey, rowsOfFrame } from '@sluice/rows'
 import { type Logger, type MonotonicClock, withTimeout } from '@sluice/runtime'
-import type { BatchInRepair, EarlierAttempts, Suspension } from './batch.ts'
+import { hash } from 'node:crypto'
+import type { BatchInRepair, EarlierAttempts } from './batch.ts'
 import type { InsertHealth } from './insert-health.ts'
 import { workerLimits } from './limits.ts'
 import { type AttemptResult, attemptInsert, isFinal, type Retrier, UndeliverableError } from './retrier.ts'
+import { HALVED, listName, listOf, rangeName, SplitPass, WHOLE_BATCH } from './split-pass.ts'
 import type { Emit } from './worker-events.ts'
 
 export interface BatchSplitterDependencies {
   readonly ledger: Pick<BatchLedger, 'recordSplit'>
-  readonly rowInserter: Pick<RowInserter, 'prepare' | 'prepareSingle' | 'consumeToken' | 'findStored'>
+  readonly rowInserter: Pick<
+    RowInserter,
+    'prepare' | 'prepareSingle' | 'insertSingle' | 'consumeToken' | 'findStored'
+  >
+  readonly rowCheck: Pick<RowCheck, 'findSuspects'>
   readonly deadLetters: Pick<DeadLetters, 'prepare'>
   readonly retrier: Pick<Retrier, 'retry'>
   readonly health: Pick<InsertHealth, 'giveUpSignal' | 'hasSucceededSince'>
@@ -49,20 +56,28 @@ const CONSUMING_ROWS_MAX = 16
 const LOST_TOKENS_MAX = 3
 /** If ClickHouse rejects this many single rows with an unknown code and accepts none, the cause is the table and not the rows. */
 const SUSPECTS_MAX = 16
+/** Rows that are looked up, dead-lettered and persisted together, which bounds a field of the batch's record to 4 kB. */
+const ALONE_ROWS_MAX = 500
+/** Single rows that are inserted at the same time. A rejected one costs ClickHouse about a millisecond, and mostly waits. */
+const ALONE_IN_FLIGHT_MAX = 8
+/** Rows per frame. */
+const FRAME_ROWS_MAX = 2_000
 
 /**
- * Inserts a batch in parts, because ClickHouse rejects it as a whole, or has its token without its rows: halves it until each rejected
- * row is alone, and dead-letters those rows.
+ * Inserts a batch in parts, because ClickHouse rejects it as a whole, or has its token without its rows.
  *
- * Each range of rows has its own token. Before its halves are sent,
+ * 1. The batch is persisted as split: from then on, no worker starts to send it as a whole.
+ * 2. Its token is consumed: from then on, an insert of the whole batch that is still in flight, of this worker or of another one, changes
+ *    nothing, however late it arrives. What consumes it are all rows that ClickHouse seems to accept (`RowCheck`), or else one row per
+ *    partition.
+ * 3. The rows that it seems to reject are persisted as rows that are sent alone, and are sent alone. Those that it rejects are persisted
+ *    as rejected, and dead-lettered.
+ * 4. If other rows are missing, `RowCheck` was wrong. They are halved until each rejected row is alone.
  *
- * 1. the range is persisted as split: from then on, no worker starts to send it as a whole;
- * 2. its token is consumed in each partition: from then on, an insert of the whole range that is still in flight, of this worker or of
- *    another one, changes nothing, however late it arrives;
- * 3. the rows of each half are looked up, and only missing rows are sent.
- *
- * So two workers that have the same batch insert no row twice, for as long as ClickHouse remembers the tokens. A worker that was not
- * aware of a split learns it when it confirms the batch (`ChunkConsumer.finish`).
+ * Each range of rows and each row has its own token. Before the halves of a range are sent, the range is persisted as split, its token is
+ * consumed in each partition, and the rows of each half are looked up. So two workers that have the same batch insert no row twice, for as
+ * long as ClickHouse remembers the tokens. A worker that was not aware of a split learns it when it confirms the batch
+ * (`ChunkConsumer.finish`).
  */
 export class BatchSplitter {
   readonly #deps: BatchSplitterDependencies
@@ -73,9 +88,15 @@ export class BatchSplitter {
 
   /** @throws UndeliverableError, RequeueError, and errors of Redis */
   async insertByParts(batch: BatchInRepair, earlier: EarlierAttempts): Promise<PartsResult> {
-    const { clock, logger } = this.#deps
+    const { clock, logger, health } = this.#deps
     const startedMs = clock.nowMs()
-    const pass = this.#begin(batch, startedMs, earlier)
+    const { unsettledUntilMs, suspension } = earlier
+    // If ClickHouse has accepted no row since the last attempt, the cause may be the table.
+    const isLast =
+      suspension !== undefined &&
+      startedMs - suspension.firstMs >= workerLimits.unknownRejectionMs &&
+      health.hasSucceededSince(suspension.lastMs)
+    const pass = new SplitPass(batch, startedMs, unsettledUntilMs, isLast)
     try {
       if (!(await this.#insertAll(pass, batch))) return { at: 'confirmed' }
     } catch (error) {
@@ -84,64 +105,86 @@ export class BatchSplitter {
       return { at: 'failed', earlier: { ...earlier, unsettledUntilMs: pass.unsettledUntilMs } }
     }
     return pass.suspects + pass.unsettled > 0
-      ? { at: 'suspended', earlier: earlierOf(pass, earlier.suspension) }
+      ? { at: 'suspended', earlier: pass.earlier(suspension) }
       : { at: 'stored', deadLettered: pass.deadLettered }
   }
 
-  #begin(
-    { id, splits, repair }: BatchInRepair,
-    startedMs: number,
-    { unsettledUntilMs, suspension }: EarlierAttempts,
-  ): Pass {
-    return {
-      id,
-      repair,
-      rows: [],
-      splits: new Set(splits),
-      startedMs,
-      // If ClickHouse has accepted no row since the last attempt, the cause may be the table.
-      isLast:
-        suspension !== undefined &&
-        startedMs - suspension.firstMs >= workerLimits.unknownRejectionMs &&
-        this.#deps.health.hasSucceededSince(suspension.lastMs),
-      unsettledUntilMs,
-      suspects: 0,
-      unsettled: 0,
-      deadLettered: 0,
-    }
-  }
-
   /** @returns false if another worker has confirmed the batch */
-  async #insertAll(pass: Pass, { chunks }: BatchInRepair): Promise<boolean> {
-    if (!(await this.#recordSplit(pass, WHOLE_BATCH))) return false
+  async #insertAll(pass: SplitPass, { chunks }: BatchInRepair): Promise<boolean> {
+    const earlierRejections = pass.rejections
+    if (!(await this.#persist(pass, WHOLE_BATCH))) return false
     for (const chunk of chunks) {
       const rows = rowsOfFrame(chunk.frame)
       if (rows !== undefined) pass.rows.push(...rows)
-      else await this.#deadLetter(pass, chunk.rows, unreadableChunk(chunk), `${pass.id}/chunk/${chunk.id}`)
+      else
+        await this.#deadLetter(pass, [unreadableChunk(chunk)], `${pass.id}/chunk/${chunk.id}`, true, chunk.rows)
     }
-    if (pass.rows.length > 0) await this.#split(pass, { from: 0, to: pass.rows.length, lost: 0 })
+    for (const name of earlierRejections) {
+      const letters = (listOf('rejected', name) ?? []).map((index) => earlierRejectedRow(pass.row(index)))
+      await this.#deadLetter(pass, letters, tokenOfList(pass, name), true)
+    }
+    if (pass.rows.length > 0) await this.#splitWhole(pass)
     return true
   }
 
-  /** Inserts the halves of a range that is persisted as split. */
-  async #split(pass: Pass, { from, to, lost }: Range): Promise<void> {
-    if (!(await this.#consumeToken(pass, from, to))) return
+  async #splitWhole(pass: SplitPass): Promise<void> {
+    const { clock } = this.#deps
+    const end = pass.rows.length
+    const missing = await this.#findMissing(pass, pass.notRejected())
+    const suspects = await this.#findSuspects(pass, missing)
+    if (!(await this.#consumeToken(pass, missing, pass.id, suspects))) return
+    for (const group of groupsOf([...suspects].filter((index) => !pass.alone.has(index))))
+      if (!(await this.#persist(pass, listName('alone', group)))) return
+    let left = missing.filter((index) => !suspects.has(index))
+    if (suspects.size > 0) left = await this.#findMissing(pass, left)
+    if (suspects.size > 0 && left.length > 0) {
+      // An insert that ClickHouse has just found to be a copy may be followed by the rows of the original.
+      await clock.sleep(workerLimits.settleMs)
+      left = await this.#findMissing(pass, left)
+    }
+    if (left.length > 0) {
+      if (!(await this.#persist(pass, HALVED))) return
+      await this.#insertParts(pass, { from: 0, to: end, lost: 0 })
+    }
+    for (const group of groupsOf([...pass.alone])) await this.#insertAlone(pass, group)
+  }
+
+  /**
+   * The rows that are sent alone, and those that ClickHouse seems to reject. The latter need not be right. Once halves may be in flight,
+   * there are none of them: a half may contain them.
+   */
+  async #findSuspects(pass: SplitPass, missing: readonly number[]): Promise<ReadonlySet<number>> {
+    const { rowCheck, logger } = this.#deps
+    const open = missing.filter((index) => !pass.alone.has(index))
+    if (open.length < 2 || pass.splits.has(HALVED)) return pass.alone
+    try {
+      const suspects = await rowCheck.findSuspects(open.map((index) => pass.row(index)))
+      return new Set([...pass.alone, ...open.filter((index) => suspects.has(pass.rowId(index)))])
+    } catch (error) {
+      logger.warn({ batchId: pass.id, reason: describeError(error) }, 'rejected rows not found by a query')
+      return pass.alone
+    }
+  }
+
+  /** Inserts the halves of a range that is persisted as split, and whose token is consumed. */
+  async #insertParts(pass: SplitPass, { from, to, lost }: Range): Promise<void> {
     if (to - from === 1) return this.#insertRow(pass, from)
     const middle = from + Math.floor((to - from) / 2)
     await this.#insertRange(pass, { from, to: middle, lost })
     await this.#insertRange(pass, { from: middle, to, lost })
   }
 
-  async #insertRange(pass: Pass, { from, to, lost }: Range): Promise<void> {
-    if (this.#isHopeless(pass)) return
+  async #insertRange(pass: SplitPass, { from, to, lost }: Range): Promise<void> {
+    const open = pass.open(from, to)
+    if (this.#isHopeless(pass) || open.length === 0) return
     if (to - from === 1) return this.#insertRow(pass, from)
     const range = rangeName(from, to)
+    const token = `${pass.id}/${range}`
     let lostNow = lost
     if (!pass.splits.has(range)) {
-      const frame = compressRows(openRows(pass, from, to).join(''))
       const insert = this.#deps.rowInserter.prepare(
-        [frame],
-        `${pass.id}/${range}`,
+        framesOf(pass, open),
+        token,
         true,
         this.#onUnanswered(pass),
       )
@@ -151,74 +194,118 @@ export class BatchSplitter {
       )
       if (at === 'stored') return
       if (at === 'token-without-rows') lostNow += 1
-      if (lostNow > LOST_TOKENS_MAX) throw new UndeliverableError(`rows of ${pass.id}/${range} are not found`)
-      if (!(await this.#recordSplit(pass, range))) return
+      if (lostNow > LOST_TOKENS_MAX) throw new UndeliverableError(`rows of ${token} are not found`)
+      if (!(await this.#persist(pass, range))) return
     }
-    await this.#split(pass, { from, to, lost: lostNow })
+    if (await this.#consumeToken(pass, await this.#findMissing(pass, open), token, new Set()))
+      await this.#insertParts(pass, { from, to, lost: lostNow })
   }
 
-  async #insertRow(pass: Pass, index: number): Promise<void> {
+  async #insertRow(pass: SplitPass, index: number): Promise<void> {
     const { rowInserter } = this.#deps
-    const row = pass.rows[index] ?? ''
-    const token = `${pass.id}/${rangeName(index, index + 1)}`
-    if (isMarkedRejected(pass, index)) return this.#deadLetter(pass, 1, earlierRejectedRow(row), token)
-    const insert = rowInserter.prepareSingle(compressRows(row), token, this.#onUnanswered(pass))
+    const token = tokenOfRow(pass, index)
+    const insert = rowInserter.prepareSingle(compressRows(pass.row(index)), token, this.#onUnanswered(pass))
     const result = await this.#attempt(() => insert.run(), isAboutRows)
     if (result.at === 'token-without-rows') throw new UndeliverableError(`the row of ${token} is not found`)
     // If a materialized view fails, ClickHouse reports an error after it has stored the row.
-    if (result.at === 'rejected' && (await this.#findStored([row])).size === 0)
-      await this.#reject(pass, index, result.error)
+    if (result.at === 'rejected' && (await this.#findMissing(pass, [index])).length > 0)
+      await this.#reject(pass, [{ index, error: result.error }])
+  }
+
+  /** Inserts rows alone that are persisted as such. */
+  async #insertAlone(pass: SplitPass, group: readonly number[]): Promise<void> {
+    const { rowInserter } = this.#deps
+    const missing = await this.#findMissing(
+      pass,
+      group.filter((index) => !pass.rejected.has(index)),
+    )
+    const errors = new Map<number, unknown>()
+    const waiting = missing.values()
+    const insertNext = async (): Promise<void> => {
+      for (const index of waiting) {
+        if (this.#isHopeless(pass)) return
+        const insert = (): Promise<InsertResult> =>
+          rowInserter.insertSingle(
+            compressRows(pass.row(index)),
+            tokenOfRow(pass, index),
+            this.#onUnanswered(pass),
+          )
+        const result = await this.#attempt(insert, isAboutRows)
+        errors.set(index, result.at === 'rejected' ? result.error : undefined)
+      }
+    }
+    await Promise.all(Array.from({ length: ALONE_IN_FLIGHT_MAX }, insertNext))
+    const rejected: Rejection[] = []
+    for (const index of await this.#findMissing(pass, [...errors.keys()])) {
+      const error = errors.get(index)
+      // ClickHouse has the token of the row without the row.
+      if (error === undefined) await this.#insertRow(pass, index)
+      else rejected.push({ index, error })
+    }
+    await this.#reject(pass, rejected)
   }
 
   /**
-   * Dead-letters a rejected row, unless it is too early for that. First the row is persisted as rejected. From then on, no worker tries
-   * to insert it, even if the table is changed so that ClickHouse would accept it.
+   * Dead-letters rejected rows, except for those for which it is too early. First the rows are persisted as rejected. From then on, no
+   * worker tries to insert them, even if the table is changed so that ClickHouse would accept them.
    */
-  async #reject(pass: Pass, index: number, error: unknown): Promise<void> {
-    const isKnown = classifyInsertError(error).failure === 'poison'
-    if (!isKnown && !pass.isLast) {
-      pass.suspects += 1
-    } else if (this.#deps.clock.nowMs() < pass.unsettledUntilMs) {
-      pass.unsettled += 1
-    } else {
-      const range = rangeName(index, index + 1)
-      if (await this.#recordSplit(pass, range))
-        await this.#deadLetter(pass, 1, rejectedRow(error, pass.rows[index] ?? ''), `${pass.id}/${range}`)
+  async #reject(pass: SplitPass, rejections: readonly Rejection[]): Promise<void> {
+    const isSettled = this.#deps.clock.nowMs() >= pass.unsettledUntilMs
+    const final: Rejection[] = []
+    for (const rejection of rejections) {
+      const isKnown = classifyInsertError(rejection.error).failure === 'poison'
+      if (!isKnown && !pass.isLast) pass.suspects += 1
+      else if (!isSettled) pass.unsettled += 1
+      else final.push(rejection)
     }
+    if (final.length === 0) return
+    const name = listName(
+      'rejected',
+      final.map(({ index }) => index),
+    )
+    if (!(await this.#persist(pass, name))) return
+    const letters = final.map(({ index, error }) => rejectedRow(error, pass.row(index)))
+    await this.#deadLetter(pass, letters, tokenOfList(pass, name), false)
   }
 
-  #isHopeless({ suspects, startedMs }: Pass): boolean {
+  #isHopeless({ suspects, startedMs }: SplitPass): boolean {
     return suspects >= SUSPECTS_MAX && !this.#deps.health.hasSucceededSince(startedMs)
   }
 
   /**
-   * Consumes the token of a range in each partition that lacks rows of the range, with the first of these rows that ClickHouse accepts.
-   * Only missing rows may be used: ClickHouse may have forgotten that the token was consumed earlier.
+   * Consumes a token in each partition that lacks rows. Only missing rows may be used: ClickHouse may have forgotten that the token was
+   * consumed earlier.
    *
+   * @param missing the rows of the token's range that are not stored
+   * @param suspects those that ClickHouse seems to reject. If there are any, the others are inserted at once
    * @returns whether the parts may be sent. If ClickHouse rejects the rows of a partition, the cause may pass: with an unknown code by
    *   itself, otherwise if an operator changes the table. Then another attempt with this token could insert a row whose part may be in
    *   flight as well.
    */
-  async #consumeToken(pass: Pass, from: number, to: number): Promise<boolean> {
-    const { id, rows } = pass
-    const ofRange = openRows(pass, from, to)
-    const stored = await this.#findStored(ofRange)
-    const isWhole = from === 0 && to === rows.length
-    const token = isWhole ? id : `${id}/${rangeName(from, to)}`
-    const missing = ofRange.filter((row) => !stored.has(rowKey(row).id))
+  async #consumeToken(
+    pass: SplitPass,
+    missing: readonly number[],
+    token: string,
+    suspects: ReadonlySet<number>,
+  ): Promise<boolean> {
+    const accepted = suspects.size === 0 ? [] : missing.filter((index) => !suspects.has(index))
+    const areStored = accepted.length > 0 && (await this.#consumeWith(pass, accepted, token)).at === 'stored'
+    const consumed = new Set(areStored ? accepted.map((index) => partitionOf(pass, index)) : [])
     let isCertain = true
-    for (const ofPartition of Map.groupBy(missing, (row) => rowKey(row).expiresOn).values())
-      isCertain = (await this.#consumeIn(pass, ofPartition, token)) && isCertain
+    for (const [partition, indexes] of Map.groupBy(missing, (index) => partitionOf(pass, index)))
+      if (!consumed.has(partition)) isCertain = (await this.#consumeIn(pass, indexes, token)) && isCertain
     return isCertain
   }
 
-  /** @returns whether the token is consumed, or cannot be used because its rows are rejected for good */
-  async #consumeIn(pass: Pass, rows: readonly string[], token: string): Promise<boolean> {
+  /**
+   * Consumes a token with the first row of a partition that ClickHouse accepts.
+   *
+   * @returns whether the token is consumed, or cannot be used because its rows are rejected for good
+   */
+  async #consumeIn(pass: SplitPass, indexes: readonly number[], token: string): Promise<boolean> {
     let hasSuspects = false
-    for (const row of rows.slice(0, CONSUMING_ROWS_MAX)) {
-      const insert = (): Promise<InsertResult> =>
-        this.#deps.rowInserter.consumeToken(compressRows(row), token, this.#onUnanswered(pass))
-      const result = await this.#attempt(insert, isAboutRows)
+    for (const index of indexes.slice(0, CONSUMING_ROWS_MAX)) {
+      const result = await this.#consumeWith(pass, [index], token)
       if (result.at === 'stored') return true
       hasSuspects ||= result.at === 'rejected' && classifyInsertError(result.error).failure === 'unknown'
     }
@@ -229,18 +316,28 @@ export class BatchSplitter {
     return false
   }
 
-  /** @returns the ids of the rows that are stored */
-  async #findStored(rows: readonly string[]): Promise<ReadonlySet<string>> {
+  #consumeWith(pass: SplitPass, indexes: readonly number[], token: string): Promise<AttemptResult> {
+    const frames = framesOf(pass, indexes)
+    const consume = (): Promise<InsertResult> =>
+      this.#deps.rowInserter.consumeToken(frames, token, this.#onUnanswered(pass))
+    // A single row is never too big.
+    return this.#attempt(consume, indexes.length === 1 ? isAboutRows : (failure) => failure !== 'transient')
+  }
+
+  /** @returns those of the rows that are not stored */
+  async #findMissing(pass: SplitPass, indexes: readonly number[]): Promise<number[]> {
     const { rowInserter, retrier, health } = this.#deps
-    return retrier.retry(
+    if (indexes.length === 0) return []
+    const stored = await retrier.retry(
       'stored rows not looked up',
-      () => rowInserter.findStored([compressRows(rows.join(''))]),
+      () => rowInserter.findStored(framesOf(pass, indexes)),
       () => health.giveUpSignal,
     )
+    return indexes.filter((index) => !stored.has(pass.rowId(index)))
   }
 
   /** An attempt without a response may still commit, unless its token is consumed. The token of a rejected row cannot be consumed. */
-  #onUnanswered(pass: Pass): () => void {
+  #onUnanswered(pass: SplitPass): () => void {
     const { clock, insertLingerMaxMs } = this.#deps
     return () => (pass.unsettledUntilMs = clock.nowMs() + insertLingerMaxMs)
   }
@@ -257,56 +354,45 @@ export class BatchSplitter {
     )
   }
 
-  /** @returns whether the parts of the range may be sent */
-  async #recordSplit({ id, repair, splits }: Pass, range: string): Promise<boolean> {
+  /** @returns whether what follows may be sent; if not, another worker has confirmed the batch */
+  async #persist(pass: SplitPass, name: string): Promise<boolean> {
     const { ledger, clock, events } = this.#deps
-    const recording = ledger.recordSplit(id, range, repair)
+    const recording = ledger.recordSplit(pass.id, name, pass.repair)
     const isClaimed = await withTimeout(recording, workerLimits.repairStepMaxMs, clock)
-    if (isClaimed && !splits.has(range)) {
-      splits.add(range)
-      events.emit('range split')
-    }
+    if (isClaimed && pass.persisted(name)) events.emit('range split')
     return isClaimed
   }
 
-  /** @param rows how many rows the letter is for */
-  async #deadLetter(pass: Pass, rows: number, letter: DeadLetter, token: string): Promise<void> {
+  /**
+   * @param wasSent whether another repair may have stored the letters
+   * @param rows how many rows the letters are for
+   */
+  async #deadLetter(
+    pass: SplitPass,
+    letters: readonly DeadLetter[],
+    token: string,
+    wasSent: boolean,
+    rows = letters.length,
+  ): Promise<void> {
     const { deadLetters, retrier, logger, health } = this.#deps
-    const insert = deadLetters.prepare(letter, token, true)
+    const insert = deadLetters.prepare(letters, token, wasSent)
     const result = await retrier.retry(
-      'dead letter not stored',
+      'dead letters not stored',
       () => insert.run(),
       () => health.giveUpSignal,
     )
     if (result === 'token-without-rows')
-      throw new UndeliverableError(`the dead letter of ${token} is not found`)
+      throw new UndeliverableError(`the dead letters of ${token} are not found`)
     pass.deadLettered += rows
-    logger.error({ code: letter.code, token }, 'row dead-lettered')
+    for (const [code, { length }] of Map.groupBy(letters, (letter) => letter.code))
+      logger.error({ code, token, letters: length }, 'rows dead-lettered')
   }
 }
 
-/** One attempt to insert a batch in parts. */
-interface Pass {
-  readonly id: string
-  readonly repair: number
-  /** The rows of all readable chunks, each with its newline. */
-  readonly rows: string[]
-  /** The ranges that are persisted as split, as far as this worker knows. */
-  readonly splits: Set<string>
-  readonly startedMs: number
-  /** Whether rows that are rejected with an unknown code are dead-lettered. */
-  readonly isLast: boolean
-  unsettledUntilMs: number
-  /** Rows that were rejected with an unknown code. */
-  suspects: number
-  /** Rejected rows and ranges of such rows whose earlier attempts may still commit. */
-  unsettled: number
-  /** Rows that are dead letters, also from earlier attempts: each attempt goes through all rows. */
-  deadLettered: number
-}
-
-function earlierOf({ startedMs, unsettledUntilMs }: Pass, earlier: Suspension | undefined): EarlierAttempts {
-  return { unsettledUntilMs, suspension: { firstMs: earlier?.firstMs ?? startedMs, lastMs: startedMs } }
+/** A row that ClickHouse has rejected. */
+interface Rejection {
+  readonly index: number
+  readonly error: unknown
 }
 
 /** A range of rows, and how many of the ranges around it had a token without rows. */
@@ -316,25 +402,37 @@ interface Range {
   readonly lost: number
 }
 
-/** The name under which the split of the whole batch is persisted. */
-const WHOLE_BATCH = 'all'
+function groupsOf(indexes: readonly number[]): number[][] {
+  const groups: number[][] = []
+  for (let from = 0; from < indexes.length; from += ALONE_ROWS_MAX)
+    groups.push(indexes.slice(from, from + ALONE_ROWS_MAX))
+  return groups
+}
 
-function rangeName(from: number, to: number): string {
-  return `${from}-${to}`
+function framesOf(pass: SplitPass, indexes: readonly number[]): Buffer[] {
+  const frames: Buffer[] = []
+  for (let from = 0; from < indexes.length; from += FRAME_ROWS_MAX) {
+    const rows = indexes.slice(from, from + FRAME_ROWS_MAX).map((index) => pass.row(index))
+    frames.push(compressRows(rows.join('')))
+  }
+  return frames
+}
+
+function partitionOf(pass: SplitPass, index: number): string {
+  return rowKey(pass.row(index)).expiresOn
+}
+
+function tokenOfRow({ id }: SplitPass, index: number): string {
+  return `${id}/${rangeName(index, index + 1)}`
+}
+
+/** A token is part of a URL. */
+function tokenOfList({ id }: SplitPass, name: string): string {
+  return `${id}/${name.length > 40 ? hash('sha256', name) : name}`
 }
 
 function isAboutRows(failure: InsertFailure): boolean {
   return failure === 'poison' || failure === 'unknown'
-}
-
-/** Whether it is persisted that the row is rejected: then its range of one row is persisted as split. */
-function isMarkedRejected({ splits }: Pass, index: number): boolean {
-  return splits.has(rangeName(index, index + 1))
-}
-
-/** The rows of a range, without those that are persisted as rejected. */
-function openRows(pass: Pass, from: number, to: number): string[] {
-  return pass.rows.slice(from, to).filter((_row, i) => !isMarkedRejected(pass, from + i))
 }
 
 function unreadableChunk({ frame }: HeldChunk): DeadLetter {

@@ -6,6 +6,7 @@ import {
   FrameInserter,
   type QueryWatcher,
   QueryWatch,
+  RowCheck,
   RowInserter,
   StoredRows,
   watchLimits,
@@ -171,6 +172,7 @@ await runProcess({
     const dependencies: ShardDependencies = {
       config,
       rowInserter: new RowInserter({ ...insertOnce, ...queries }),
+      rowCheck: new RowCheck(clickhouse, watch),
       deadLetters: new DeadLetters(clickhouse, makeId, redisClock.nowMs, insertOnce, watch),
       health,
       insertNothing: queries.insertNothing,

@@ -24,7 +24,7 @@ export interface QueryableTimes {
  * entries with unique messages, and polls ClickHouse for them.
  */
 export class QueryableProbe {
-  readonly #system: System
+  readonly #system: Pick<System, 'url' | 'apiKey' | 'projectId'>
   readonly #store: Store
   readonly #stopping = new AbortController()
   readonly #ackedAtMs = new Map<number, number>()
@@ -32,7 +32,7 @@ export class QueryableProbe {
   readonly #times = new DurationHistogram()
   #sent = 0
 
-  constructor(system: System, store: Store) {
+  constructor(system: Pick<System, 'url' | 'apiKey' | 'projectId'>, store: Store) {
     this.#system = system
     this.#store = store
   }

@@ -3,6 +3,7 @@ import { toClickHouseTime } from '@sluice/rows'
 import { hash } from 'node:crypto'
 import { InsertOnce, type InsertOnceOptions, type InsertTarget, REPLACEMENTS_MAX } from './insert-once.ts'
 import { insertStream, queryIds, type QueryWatcher, selectRows } from './query-watch.ts'
+import { quote } from './sql.ts'
 import { deadLettersTable } from './tables.ts'
 
 /** A row that ClickHouse rejected, or a chunk that cannot be decompressed. */
@@ -40,47 +41,57 @@ export class DeadLetters {
   }
 
   /**
-   * Prepares the attempts to store a dead letter once.
+   * Prepares the attempts to store dead letters once.
    *
-   * @param token the same for the same row, in whichever process
-   * @param wasSent whether another process may have stored it
+   * @param token the same for the same letters, in whichever process
+   * @param wasSent whether another process may have stored them
    */
-  prepare(letter: DeadLetter, token: string, wasSent: boolean): InsertOnce<DeadLetter> {
+  prepare(letters: readonly DeadLetter[], token: string, wasSent: boolean): InsertOnce<DeadLetter> {
     const target: InsertTarget<DeadLetter> = {
-      all: [letter],
-      findMissing: async () => ((await this.#has(letter)) ? [] : [letter]),
-      insert: (_missing, itsToken) => this.#insert(letter, itsToken),
+      all: letters,
+      findMissing: () => this.#missing(letters),
+      insert: (missing, itsToken) => this.#insert(missing, itsToken),
       isRunning: (itsToken) => this.#watch.isRunning(queryIds.deadLetter(itsToken)),
     }
     return new InsertOnce(target, token, { wasSent, replacementsMax: REPLACEMENTS_MAX }, this.#options)
   }
 
-  async #has({ text }: DeadLetter): Promise<boolean> {
-    // By its hash: a query parameter is part of the URL, which has no room for a row.
-    const queryId = queryIds.lookup(this.#makeId())
-    const rows = await selectRows(this.#client, this.#watch, queryId, {
-      query: `SELECT 1 FROM ${deadLettersTable} WHERE project_id = {projectId: String} AND SHA256(text) = unhex({sha256: String}) LIMIT 1`,
-      query_params: { projectId: projectOf(text), sha256: hash('sha256', text) },
-    })
-    return rows.length > 0
+  async #missing(letters: readonly DeadLetter[]): Promise<readonly DeadLetter[]> {
+    // By their hashes: a query has no room for the rows.
+    const byHash = new Map(letters.map((letter) => [hash('sha256', letter.text), letter]))
+    const [projects, hashes] = [letters.map(({ text }) => projectOf(text)), [...byHash.keys()]].map(
+      (values) => values.map(quote).join(', '),
+    )
+    const stored = await selectRows<{ hash: string }>(
+      this.#client,
+      this.#watch,
+      queryIds.lookup(this.#makeId()),
+      {
+        query: `SELECT lower(hex(SHA256(text))) AS hash FROM ${deadLettersTable}
+          WHERE project_id IN (${projects}) AND hash IN (${hashes})`,
+      },
+    )
+    for (const { hash: found } of stored) byHash.delete(found)
+    return [...byHash.values()]
   }
 
-  async #insert({ code, reason, text }: DeadLetter, token: string): Promise<void> {
-    const row = {
+  async #insert(letters: readonly DeadLetter[], token: string): Promise<void> {
+    const failedAt = toClickHouseTime(this.#wallMs())
+    const rows = letters.map(({ code, reason, text }) => ({
       id: this.#makeId(),
       project_id: projectOf(text),
-      failed_at: toClickHouseTime(this.#wallMs()),
+      failed_at: failedAt,
       code,
       reason: reason.slice(0, REASON_CHARACTERS_MAX),
       text,
-    }
+    }))
     const params = {
       query: `INSERT INTO ${deadLettersTable} FORMAT JSONEachRow`,
       clickhouse_settings: { async_insert: 0, insert_deduplicate: 1, insert_deduplication_token: token },
     } as const
-    await insertStream(this.#client, this.#watch, queryIds.deadLetter(token), params, () => [
-      Buffer.from(JSON.stringify(row)),
-    ])
+    await insertStream(this.#client, this.#watch, queryIds.deadLetter(token), params, () =>
+      rows.map((row) => Buffer.from(`${JSON.stringify(row)}\n`)),
+    )
   }
 }
 

@@ -26,6 +26,7 @@ export {
   replicatedStatement,
 } from './migrate.ts'
 export { queryIds, QueryWatch, type QueryWatcher, watchLimits } from './query-watch.ts'
+export { RowCheck } from './row-check.ts'
 export { FrameInserter, RowInserter, type RowInserterOptions } from './row-inserter.ts'
 export { StoredRows } from './stored-rows.ts'
 export {

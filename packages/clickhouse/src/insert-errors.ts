@@ -143,7 +143,7 @@ export interface ClassifiedError {
 export function classifyInsertError(error: unknown): ClassifiedError {
   if (!(error instanceof ClickHouseError))
     return { failure: 'transient', code: error instanceof Error ? error.name : 'unknown' }
-  if (error.code === VIOLATED_CONSTRAINT && error.message.includes(EXPIRY_CONSTRAINT))
+  if (error.code === VIOLATED_CONSTRAINT && error.message.includes(`\`${EXPIRY_CONSTRAINT}\``))
     return { failure: 'transient', code: 'VIOLATED_CONSTRAINT' }
   return listed.get(error.code) ?? { failure: 'unknown', code: error.type ?? error.code }
 }
@@ -153,7 +153,7 @@ const VIOLATED_CONSTRAINT = '469'
  * The constraint of migrations/0004-expiry.sql: some rows have expired by ClickHouse's clock. The next attempt looks up which rows are to
  * be inserted: it skips those that have expired by Redis' clock as well. The others wait until the clock of ClickHouse is right.
  */
-const EXPIRY_CONSTRAINT = '`not_expired`'
+export const EXPIRY_CONSTRAINT = 'not_expired'
 
 const failures = ['poison', 'too_big', 'transient'] as const
 const listed: ReadonlyMap<string, ClassifiedError> = new Map(

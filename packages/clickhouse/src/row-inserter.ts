@@ -101,17 +101,28 @@ export class RowInserter {
   }
 
   /**
-   * Consumes the token of rows that are to be inserted in parts: inserts one of the rows with it. From then on, ClickHouse ignores every
-   * other insert with this token in the partition of the row, whichever worker sent it and whenever it arrives. If ClickHouse has
-   * the token already, nothing is inserted.
+   * Consumes the token of rows that are to be inserted in parts: inserts some of the rows with it. From then on, ClickHouse ignores every
+   * other insert with this token in the partitions of these rows, whichever worker sent it and whenever it arrives. In a partition for
+   * which ClickHouse has the token already, nothing is inserted.
    *
-   * @param frame one row
    * @param onUnanswered as for `prepare`
    * @throws what `beforeAttempt` and `FrameInserter.insert` throw
    */
-  async consumeToken(frame: Buffer, token: string, onUnanswered: () => void): Promise<'stored'> {
+  async consumeToken(frames: readonly Buffer[], token: string, onUnanswered: () => void): Promise<'stored'> {
     await this.#options.beforeAttempt()
-    await this.#insert([frame], token, onUnanswered, queryIds.consumedToken(token))
+    await this.#insert(frames, token, onUnanswered, queryIds.consumedToken(token))
+    return 'stored'
+  }
+
+  /**
+   * Makes one attempt to insert a frame of one row, without a lookup before or after it.
+   *
+   * @param onUnanswered as for `prepare`
+   * @throws what `beforeAttempt` and `FrameInserter.insert` throw
+   */
+  async insertSingle(frame: Buffer, token: string, onUnanswered: () => void): Promise<'stored'> {
+    await this.#options.beforeAttempt()
+    await this.#insert([frame], token, onUnanswered)
     return 'stored'
   }
 

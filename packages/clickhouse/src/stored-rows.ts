@@ -3,6 +3,7 @@ import { type RowKey, rowKey, rowsOfFrame } from '@sluice/rows'
 import { randomUUID } from 'node:crypto'
 import { clickhouseClockLimits } from './clickhouse-clock.ts'
 import { queryIds, type QueryWatcher, selectRows } from './query-watch.ts'
+import { quote } from './sql.ts'
 import { logsTable } from './tables.ts'
 
 /** Rows per query. Rows of one time and project share granules, and each query reads a granule once. */
@@ -80,11 +81,6 @@ export class StoredRows {
 
 function tupleOf({ projectId, timestamp, id }: RowKey): string[] {
   return [projectId, timestamp, id]
-}
-
-/** An SQL string. A query parameter has no room for it: parameters are part of the URL. */
-function quote(value: string): string {
-  return `'${value.replaceAll('\\', '\\\\').replaceAll("'", "\\'")}'`
 }
 
 /** Skips frames that cannot be decompressed. */

@@ -20,21 +20,21 @@ const count = (projectId: string): Promise<number> => countRows(clickhouse, dead
 it('stores a dead letter once, for any number of attempts and tokens', async () => {
   const projectId = randomUUID()
   const letter = letterOf(projectId)
-  const attempts = deadLetters.prepare(letter, randomUUID(), false)
+  const attempts = deadLetters.prepare([letter], randomUUID(), false)
   expect(await attempts.run()).toBe('stored')
   expect(await attempts.run()).toBe('stored')
-  expect(await deadLetters.prepare(letter, randomUUID(), true).run()).toBe('stored')
+  expect(await deadLetters.prepare([letter], randomUUID(), true).run()).toBe('stored')
   expect(await count(projectId)).toBe(1)
 })
 
 it('stores a dead letter if ClickHouse has its token without it', async () => {
   const [projectId, token] = [randomUUID(), randomUUID()]
   const letter = letterOf(projectId)
-  await deadLetters.prepare(letter, token, false).run()
+  await deadLetters.prepare([letter], token, false).run()
   await loseRows(clickhouse, deadLettersTable, projectId)
-  await deadLetters.prepare(letter, token, false).run()
+  await deadLetters.prepare([letter], token, false).run()
   expect(await count(projectId)).toBe(0)
-  expect(await deadLetters.prepare(letter, token, true).run()).toBe('stored')
+  expect(await deadLetters.prepare([letter], token, true).run()).toBe('stored')
   expect(await count(projectId)).toBe(1)
 })
 
@@ -48,7 +48,7 @@ it('does not send a dead letter while an earlier attempt is running', async () =
     },
   }
   const watched = new DeadLetters(clickhouse, randomUUID, Date.now, insertOptions, running)
-  const attempt = watched.prepare(letterOf(projectId), 'token', true).run()
+  const attempt = watched.prepare([letterOf(projectId)], 'token', true).run()
   await expect(attempt).rejects.toBeInstanceOf(StillRunningError)
   expect(asked).toEqual([queryIds.deadLetter('token')])
   expect(await count(projectId)).toBe(0)

@@ -150,7 +150,7 @@ describe.concurrent('a slow insert', { timeout: TEST_MAX_MS }, () => {
     const { rowInserter, frame, token, stored } = await openWorker(slow, onTestFinished)
     const insert = rowInserter.prepare([frame], token, false).run()
     await isEventuallyRunning(queryIds.rows(token))
-    const consumption = rowInserter.consumeToken(frame, token, () => undefined)
+    const consumption = rowInserter.consumeToken([frame], token, () => undefined)
     await isEventuallyRunning(queryIds.consumedToken(token))
     expect(await Promise.all([insert, consumption])).toEqual(['stored', 'stored'])
     expect(await stored()).toBe(1)

@@ -282,7 +282,7 @@ describe('a response that begins', () => {
     [
       'an insert of a dead letter',
       'exec',
-      (token, queries) => makeDeadLetters(queries).prepare(letter, token, false).run(),
+      (token, queries) => makeDeadLetters(queries).prepare([letter], token, false).run(),
     ],
     ['a lookup', 'query', (token, queries) => selectRows(client, queries, token, { query: 'SELECT 1' })],
   ])(

@@ -61,7 +61,7 @@ async function unanswered(
 describe('an attempt to insert a single row', () => {
   const attempts: readonly [string, (onUnanswered: () => void) => Promise<unknown>][] = [
     ['with its own token', (onUnanswered) => rowInserter.prepareSingle(frame, 't', onUnanswered).run()],
-    ['that consumes a token', (onUnanswered) => rowInserter.consumeToken(frame, 't', onUnanswered)],
+    ['that consumes a token', (onUnanswered) => rowInserter.consumeToken([frame], 't', onUnanswered)],
   ]
 
   it.each(attempts)(
@@ -86,7 +86,7 @@ describe('an attempt to insert a single row', () => {
 
   it('that consumes a token has another query id, and is neither asked about nor looked up', async () => {
     expect(
-      await unanswered(POISON, (onUnanswered) => rowInserter.consumeToken(frame, 't', onUnanswered)),
+      await unanswered(POISON, (onUnanswered) => rowInserter.consumeToken([frame], 't', onUnanswered)),
     ).toBe(0)
     expect(log).toEqual([`insert t as ${queryIds.consumedToken('t')}`])
   })
@@ -124,7 +124,7 @@ it('sends and looks up nothing while attempts are not permitted', async () => {
   for (const attempt of [
     () => rowInserter.prepare([frame], 't', false).run(),
     () => rowInserter.prepareSingle(frame, 't', () => undefined).run(),
-    () => rowInserter.consumeToken(frame, 't', () => undefined),
+    () => rowInserter.consumeToken([frame], 't', () => undefined),
     () => rowInserter.findStored([frame]),
   ])
     await expect(attempt()).rejects.toThrow('not now')

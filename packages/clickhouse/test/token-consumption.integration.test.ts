@@ -63,7 +63,7 @@ const insertBatch = (): Promise<void> =>
 
 /** Consumes the token with one row. */
 const consume = (row: string | undefined): Promise<'stored'> =>
-  rowInserter.consumeToken(compressRows(row ?? ''), token, () => undefined)
+  rowInserter.consumeToken([compressRows(row ?? '')], token, () => undefined)
 
 /** The ids of rows. A row that is stored twice is in the list twice. */
 const idsOf = (rows: readonly (string | undefined)[]): string[] =>

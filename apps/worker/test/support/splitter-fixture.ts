@@ -44,6 +44,8 @@ export class SplitterFixture {
     this.persisted.add(range)
     return true
   }
+  /** What a query finds out about rows. It knows nothing by default. */
+  findSuspects: (ids: readonly string[]) => ReadonlySet<string> = () => new Set()
   /** Whether a lookup finds the rows and dead letters that are stored. */
   isVisible = true
   readonly deadLetters: DeadLetter[] = []
@@ -118,17 +120,24 @@ export class SplitterFixture {
         },
       }),
       deadLetters: {
-        prepare: (letter, token, wasSent) => {
+        prepare: (letters, token, wasSent) => {
           const target = {
-            all: [letter],
-            findMissing: async () => (this.isVisible && this.deadLetters.includes(letter) ? [] : [letter]),
+            all: letters,
+            findMissing: async () =>
+              letters.filter((letter) => !this.isVisible || !this.deadLetters.includes(letter)),
             insert: async (_missing: readonly DeadLetter[], itsToken: string) => {
               calls.push(`dead-letter ${itsToken}`)
               this.beforeDeadLetter()
-              if (!this.deadLetters.includes(letter)) this.deadLetters.push(letter)
+              this.deadLetters.push(...letters.filter((letter) => !this.deadLetters.includes(letter)))
             },
           }
           return new InsertOnce(target, token, { wasSent, replacementsMax: REPLACEMENTS_MAX }, insertOnce)
+        },
+      },
+      rowCheck: {
+        findSuspects: async (rows) => {
+          calls.push(`check ${rows.map((row) => rowKey(row).id).join(' ')}`)
+          return this.findSuspects(rows.map((row) => rowKey(row).id))
         },
       },
       retrier: this.retrier,

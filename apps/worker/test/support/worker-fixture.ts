@@ -173,7 +173,14 @@ export class WorkerFixture {
     let batches = 0
     return {
       config,
-      rowInserter: { prepare, prepareSingle: unused, consumeToken: unused, findStored: unused },
+      rowInserter: {
+        prepare,
+        prepareSingle: unused,
+        insertSingle: unused,
+        consumeToken: unused,
+        findStored: unused,
+      },
+      rowCheck: { findSuspects: unused },
       deadLetters: { prepare: unused },
       health: new InsertHealth(clock, events),
       insertNothing: () => frameInserter.insert([], 'nothing'),
