@@ -191,7 +191,9 @@ export class RealTargets implements InsertTargets {
       },
     })
     try {
-      await deadLettersOf(withoutInserts).prepare([this.#letter(row)], randomUUID(), true).run()
+      await deadLettersOf(withoutInserts)
+        .prepare([this.#letter(row)], randomUUID(), true)
+        .run()
       return true
     } catch (error) {
       if (error instanceof NotFoundError) return false
@@ -200,7 +202,9 @@ export class RealTargets implements InsertTargets {
   }
 
   async insertDeadLetter(row: ScenarioRow, token: string): Promise<void> {
-    await deadLettersOf(this.#clickhouse).prepare([this.#letter(row)], token, false).run()
+    await deadLettersOf(this.#clickhouse)
+      .prepare([this.#letter(row)], token, false)
+      .run()
   }
 
   async deadLetters(): Promise<readonly string[]> {

@@ -13,6 +13,7 @@ export interface Mutant {
 
 const stages = 'apps/worker/src/batch-stages.ts'
 const splitter = 'apps/worker/src/batch-splitter.ts'
+const splitPass = 'apps/worker/src/split-pass.ts'
 const delivery = 'apps/worker/src/batch-delivery.ts'
 const insertOnce = 'packages/clickhouse/src/insert-once.ts'
 const rowInserter = 'packages/clickhouse/src/row-inserter.ts'
@@ -63,7 +64,7 @@ export const mutants: readonly Mutant[] = [
   {
     name: 'a split is not persisted before parts are sent',
     file: splitter,
-    find: 'ledger.recordSplit(id, range, repair)',
+    find: 'ledger.recordSplit(pass.id, name, pass.repair)',
     replace: 'Promise.resolve(true)',
   },
   {
@@ -75,14 +76,14 @@ export const mutants: readonly Mutant[] = [
   {
     name: 'the token of a split range is not consumed',
     file: splitter,
-    find: '    if (!(await this.#consumeToken(pass, from, to))) return\n',
+    find: '    if (!(await this.#consumeToken(pass, missing, pass.id, suspects))) return\n',
     replace: '',
   },
   {
     name: 'a token is consumed with a row that is stored',
     file: splitter,
-    find: 'ofRange.filter((row) => !stored.has(rowKey(row).id))',
-    replace: 'ofRange',
+    find: '    const missing = await this.#findMissing(pass, pass.notRejected())',
+    replace: '    const missing = pass.notRejected()',
   },
   {
     name: 'parts are sent although the token of their range may be consumed later',
@@ -105,20 +106,56 @@ export const mutants: readonly Mutant[] = [
   {
     name: 'a row is dead-lettered while an earlier attempt may commit',
     file: splitter,
-    find: '(this.#deps.clock.nowMs() < pass.unsettledUntilMs) {',
-    replace: '(pass.unsettledUntilMs < 0) {',
+    find: 'else if (!isSettled) pass.unsettled += 1',
+    replace: 'else if (pass.unsettledUntilMs < 0) pass.unsettled += 1',
   },
   {
     name: 'a rejected row is dead-lettered although it is stored',
     file: splitter,
-    find: "result.at === 'rejected' && (await this.#findStored([row])).size === 0",
+    find: "result.at === 'rejected' && (await this.#findMissing(pass, [index])).length > 0",
     replace: "result.at === 'rejected'",
   },
   {
     name: 'a row that is persisted as rejected is inserted again',
+    file: splitPass,
+    find: '.filter((index) => !this.rejected.has(index))',
+    replace: '',
+  },
+  {
+    name: 'a row that is sent alone is part of a range',
+    file: splitPass,
+    find: '.filter((index) => !this.alone.has(index))',
+    replace: '',
+  },
+  {
+    name: 'a row is sent alone before this is persisted',
     file: splitter,
-    find: '  return splits.has(rangeName(index, index + 1))',
-    replace: '  return splits.has(String(index))',
+    find: "(!(await this.#persist(pass, listName('alone', group)))) return",
+    replace: "(!pass.persisted(listName('alone', group))) return",
+  },
+  {
+    name: 'halves are sent before this is persisted',
+    file: splitter,
+    find: '      if (!(await this.#persist(pass, HALVED))) return\n',
+    replace: '',
+  },
+  {
+    name: 'rows are set apart although halves may be in flight',
+    file: splitter,
+    find: ' || pass.splits.has(HALVED)) return pass.alone',
+    replace: ') return pass.alone',
+  },
+  {
+    name: 'a row that is rejected alone is dead-lettered although it is stored',
+    file: splitter,
+    find: 'await this.#findMissing(pass, [...errors.keys()])',
+    replace: 'errors.keys()',
+  },
+  {
+    name: 'dead letters of another repair are stored without a lookup',
+    file: splitter,
+    find: 'tokenOfList(pass, name), true)',
+    replace: 'tokenOfList(pass, name), false)',
   },
   {
     name: 'a split batch is sent again while parts of it may be in flight',
@@ -141,8 +178,8 @@ export const mutants: readonly Mutant[] = [
   {
     name: 'a row that is rejected with an unknown code is dropped',
     file: splitter,
-    find: 'if (!isKnown && !pass.isLast) {\n      pass.suspects += 1',
-    replace: 'if (!isKnown && !pass.isLast) {\n      pass.suspects += 0',
+    find: 'if (!isKnown && !pass.isLast) pass.suspects += 1',
+    replace: 'if (!isKnown && !pass.isLast) pass.suspects += 0',
   },
   {
     name: 'rows are not looked up before they are sent again',

@@ -117,7 +117,13 @@ export class BatchSplitter {
       const rows = rowsOfFrame(chunk.frame)
       if (rows !== undefined) pass.rows.push(...rows)
       else
-        await this.#deadLetter(pass, [unreadableChunk(chunk)], `${pass.id}/chunk/${chunk.id}`, true, chunk.rows)
+        await this.#deadLetter(
+          pass,
+          [unreadableChunk(chunk)],
+          `${pass.id}/chunk/${chunk.id}`,
+          true,
+          chunk.rows,
+        )
     }
     for (const name of earlierRejections) {
       const letters = (listOf('rejected', name) ?? []).map((index) => earlierRejectedRow(pass.row(index)))

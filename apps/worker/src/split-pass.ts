@@ -102,7 +102,11 @@ export function listName(list: RowList, indexes: readonly number[]): string {
 
 /** The rows of a list by its name; undefined if the name is that of something else. */
 export function listOf(list: RowList, name: string): number[] | undefined {
-  if (name.startsWith(`${list}:`)) return name.slice(list.length + 1).split(',').map(Number)
+  if (name.startsWith(`${list}:`))
+    return name
+      .slice(list.length + 1)
+      .split(',')
+      .map(Number)
   const [from, to] = name.split('-').map(Number)
   return list === 'rejected' && from !== undefined && to === from + 1 ? [from] : undefined
 }

@@ -46,7 +46,9 @@ describe('the steps of a split', () => {
     expect(fixture.calls).toEqual([
       'persist all',
       'look up a b c d',
+      'check a b c d',
       'insert B: a',
+      'persist halved',
       'look up a b',
       'insert B/0-2: b',
       'look up c d',
@@ -74,7 +76,7 @@ describe('the steps of a split', () => {
 
   it('are the same for a batch of one row', async () => {
     expect(await fixture.split(batchOf(['a']))).toEqual({ at: 'stored', deadLettered: 0 })
-    expect(fixture.calls).toEqual(['persist all', 'look up a', 'insert B: a', 'look up a'])
+    expect(fixture.calls).toEqual(['persist all', 'look up a', 'insert B: a', 'persist halved', 'look up a'])
   })
 
   it('send no range as a whole that any worker has split, even if ClickHouse would accept it now', async () => {
@@ -113,7 +115,7 @@ describe('a batch that another worker has confirmed', () => {
   })
 
   it('in the middle of a split is not split further', async () => {
-    fixture.recordSplit = async (name) => name === 'all'
+    fixture.recordSplit = async (name) => name === 'all' || name === 'halved'
     expect(await fixture.split(batchOf(['a', 'b', 'poison-c', 'd']))).toMatchObject({ at: 'stored' })
     expect(fixture.calls.slice(-1)).toEqual(['persist 2-4'])
     expect(fixture.deadLetters).toEqual([])
@@ -155,8 +157,8 @@ describe('a row that ClickHouse rejects', () => {
     ])
     expect(fixture.only('dead-letter')).toEqual(['dead-letter B/0-1', 'dead-letter B/1-2'])
     expect(fixture.errors.mock.calls).toEqual([
-      [{ code: 'INCORRECT_DATA', token: 'B/0-1' }, 'row dead-lettered'],
-      [{ code: 'INCORRECT_DATA', token: 'B/1-2' }, 'row dead-lettered'],
+      [{ code: 'INCORRECT_DATA', token: 'B/0-1', letters: 1 }, 'rows dead-lettered'],
+      [{ code: 'INCORRECT_DATA', token: 'B/1-2', letters: 1 }, 'rows dead-lettered'],
     ])
   })
 
@@ -173,9 +175,9 @@ describe('a row that ClickHouse rejects', () => {
 
   it('is a failed job if its dead letter is not found after it was stored', async () => {
     fixture = new SplitterFixture({ areTokensAtomic: false })
-    fixture.beforeDeadLetter = () => (fixture.isVisible = false)
-    await expect(fixture.split(batchOf(['poison-a']))).rejects.toThrow(
-      new UndeliverableError('the dead letter of B/0-1 is not found'),
+    fixture.isVisible = false
+    await expect(fixture.split(batchOf(['poison-a'], ['all', '0-1']))).rejects.toThrow(
+      new UndeliverableError('the dead letters of B/0-1 are not found'),
     )
   })
 
@@ -439,7 +441,7 @@ describe('a token without its rows', () => {
     crashIn((token) => token === 'B/0-4')
     expect(await fixture.split(batchOf(range(8)))).toEqual({ at: 'stored', deadLettered: 0 })
     expect(fixture.table.rows.toSorted()).toEqual(range(8))
-    expect([...fixture.persisted]).toEqual(['all', '0-4'])
+    expect([...fixture.persisted]).toEqual(['all', 'halved', '0-4'])
   })
 
   it('of a row is replaced by another token', async () => {
@@ -474,6 +476,82 @@ describe('a token without its rows', () => {
     await expect(fixture.split(batchOf(['a', 'b']))).rejects.toThrow(
       new UndeliverableError('the row of B/0-1 is not found'),
     )
+  })
+})
+
+describe('rows that a query finds', () => {
+  const findRejected = (ids: readonly string[]): ReadonlySet<string> =>
+    new Set(ids.filter((id) => id.startsWith('poison')))
+
+  it('are sent alone after all others, which consume the token, and have dead letters in one insert', async () => {
+    fixture.findSuspects = findRejected
+    const batch = batchOf(['a', 'poison-b', 'c', 'poison-d'])
+    expect(await fixture.split(batch)).toEqual({ at: 'stored', deadLettered: 2 })
+    expect(fixture.calls).toEqual([
+      'persist all',
+      'look up a poison-b c poison-d',
+      'check a poison-b c poison-d',
+      'insert B: a c',
+      'persist alone:1,3',
+      'look up a c',
+      'look up poison-b poison-d',
+      'insert B/1-2: poison-b',
+      'insert B/3-4: poison-d',
+      'look up poison-b poison-d',
+      'persist rejected:1,3',
+      'dead-letter B/rejected:1,3',
+    ])
+  })
+
+  it.each([
+    ['too many', (ids: readonly string[]) => new Set(ids)],
+    ['too few', (ids: readonly string[]) => new Set(ids.filter((id) => id === 'poison-b'))],
+    [
+      'none, because the query fails',
+      () => {
+        throw new Error('the rows cannot be checked')
+      },
+    ],
+  ])('may be %s', async (_which, findSuspects) => {
+    fixture.findSuspects = findSuspects
+    const ids = ['a', 'poison-b', 'c', 'poison-d', 'e']
+    expect(await fixture.split(batchOf(ids))).toEqual({ at: 'stored', deadLettered: 2 })
+    expect(fixture.table.rows.toSorted()).toEqual(['a', 'c', 'e'])
+  })
+
+  it('stay alone in later repairs, and no range contains them', async () => {
+    fixture.table.faults.acceptsAll = true
+    await fixture.split(batchOf(['a', 'b', 'c', 'd'], ['all', 'alone:1', 'halved']))
+    expect(fixture.only('check')).toEqual([])
+    expect(fixture.only('insert')).toEqual(['insert B: a c d', 'insert B/1-2: b'])
+  })
+
+  it('are not searched for once halves may be in flight', async () => {
+    fixture.findSuspects = findRejected
+    await fixture.split(batchOf(['a', 'poison-b', 'c', 'd'], ['all', 'halved']))
+    expect(fixture.only('check', 'persist alone')).toEqual([])
+    expect(fixture.deadLetters).toHaveLength(1)
+  })
+
+  it('have their dead letters looked up before another repair sends them again', async () => {
+    const batch = batchOf(['a', 'poison-b', 'c', 'poison-d'], ['all', 'alone:1,3', 'rejected:1,3'])
+    fixture.beforeDeadLetter = () => {
+      throw new Error('no answer')
+    }
+    for (const id of ['poison-b', 'poison-d'])
+      fixture.deadLetters.push({ code: 'C', reason: 'r', text: makeRow(id).trimEnd() })
+    fixture.table.faults.acceptsAll = true
+    expect(await fixture.split(batch)).toEqual({ at: 'stored', deadLettered: 2 })
+    expect(fixture.table.rows.toSorted()).toEqual(['a', 'c'])
+  })
+
+  it('are followed by a pause if ClickHouse has the token without the other rows', async () => {
+    fixture = new SplitterFixture({ areTokensAtomic: false })
+    fixture.findSuspects = findRejected
+    crashIn((token) => token === 'B')
+    expect(await fixture.split(batchOf(['a', 'poison-b', 'c']))).toMatchObject({ at: 'suspended' })
+    expect(fixture.clock.nowMs()).toBeGreaterThanOrEqual(workerLimits.settleMs)
+    expect(fixture.table.rows.toSorted()).toEqual(['a', 'c'])
   })
 })
 

@@ -38,7 +38,10 @@ const installation = await startInstallation()
 const { clickhouse, apiUrl } = installation
 const store = new Store(clickhouse)
 try {
-  await command(clickhouse, `ALTER TABLE ${logsTable} ADD CONSTRAINT bench CHECK message NOT LIKE 'rejected%'`)
+  await command(
+    clickhouse,
+    `ALTER TABLE ${logsTable} ADD CONSTRAINT bench CHECK message NOT LIKE 'rejected%'`,
+  )
   console.log('one in   stored/s   dead letters   other project, ms: p50   p99')
   for (const [run, fraction] of fractions.entries()) {
     const stored = await drain(fraction, `waiting-${run}`)

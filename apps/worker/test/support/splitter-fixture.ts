@@ -124,7 +124,9 @@ export class SplitterFixture {
           const target = {
             all: letters,
             findMissing: async () =>
-              letters.filter((letter) => !this.isVisible || !this.deadLetters.includes(letter)),
+              letters.filter(
+                ({ text }) => !this.isVisible || this.deadLetters.every((letter) => letter.text !== text),
+              ),
             insert: async (_missing: readonly DeadLetter[], itsToken: string) => {
               calls.push(`dead-letter ${itsToken}`)
               this.beforeDeadLetter()

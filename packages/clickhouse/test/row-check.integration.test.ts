@@ -1,0 +1,46 @@
+import { rowKey } from '@sluice/rows'
+import { afterEach, beforeEach, expect, it } from 'vitest'
+import type { ClickHouseClient } from '../src/client.ts'
+import { RowCheck } from '../src/row-check.ts'
+import { makeRow, openTestDatabase, unwatched } from './test-database.ts'
+
+let clickhouse: ClickHouseClient
+let check: RowCheck
+
+beforeEach(async () => {
+  clickhouse = await openTestDatabase()
+  check = new RowCheck(clickhouse, unwatched)
+})
+
+afterEach(() => clickhouse.close())
+
+const rows = ['good', "a 'quoted' \\ one\n", 'bad', ''].map((message) =>
+  makeRow({ projectId: 'p' }, { message }),
+)
+const ids = rows.map((row) => rowKey(row).id)
+
+async function alter(change: string): Promise<void> {
+  await clickhouse.command({ query: `ALTER TABLE logs ${change}` })
+}
+
+it('finds no row if the table has no constraints of an operator', async () => {
+  expect(await check.findSuspects(rows)).toEqual(new Set())
+})
+
+it('finds rows that violate one of several constraints', async () => {
+  await alter(`ADD CONSTRAINT a CHECK message != 'bad' OR level = 'x'`)
+  await alter(`ADD CONSTRAINT b CHECK notEmpty(message)`)
+  expect(await check.findSuspects(rows)).toEqual(new Set([ids[2], ids[3]]))
+})
+
+it('finds rows that ClickHouse cannot parse', async () => {
+  const old = makeRow({ projectId: 'p' }, { message: 'b' }).replace('\tinfo\t', '\tother\t')
+  await alter(`MODIFY COLUMN level Enum8('info' = 1)`)
+  expect(await check.findSuspects([...rows, old])).toEqual(new Set([rowKey(old).id]))
+})
+
+it('fails if it cannot evaluate a constraint', async () => {
+  await alter(`ADD COLUMN size UInt64 MATERIALIZED length(message)`)
+  await alter(`ADD CONSTRAINT a CHECK size < 5`)
+  await expect(check.findSuspects(rows)).rejects.toThrow('size')
+})
