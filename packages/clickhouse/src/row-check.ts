@@ -25,14 +25,21 @@ export class RowCheck {
   /**
    * @param rows each with its newline
    * @returns the ids of the rows that ClickHouse seems to reject
-   * @throws if ClickHouse cannot tell, for example because a constraint refers to a column that an insert does not name
+   * @throws if ClickHouse cannot tell, for example because a constraint throws an exception
    */
   async findSuspects(rows: readonly string[]): Promise<ReadonlySet<string>> {
-    const [structure, conditions] = await Promise.all([this.#structure(), this.#conditions()])
+    const [columns, conditions] = await Promise.all([this.#columns(), this.#conditions()])
+    const types = new Map(columns.map(({ name, type }) => [name, type]))
+    const structure = rowColumns.map((name) => `${name} ${types.get(name) ?? 'String'}`).join(', ')
+    // Constraints may refer to columns that ClickHouse computes. What no constraint refers to is not computed.
+    const computed = columns
+      .filter(({ name, expression }) => expression !== '' && !rowColumns.some((column) => column === name))
+      .map(({ name, expression }) => `(${expression}) AS \`${name}\``)
+    const names = computed.length === 0 ? '' : `WITH ${computed.join(', ')}`
     const suspects = new Set(rows.map((row) => rowKey(row).id))
     for (const portion of inPortions(rows)) {
       const accepted = await this.#select<{ id: string }>({
-        query: `SELECT id FROM format(TabSeparated, ${quote(structure)}, ${quote(portion)}) WHERE ${conditions}`,
+        query: `${names} SELECT id FROM format(TabSeparated, ${quote(structure)}, ${quote(portion)}) WHERE ${conditions}`,
         clickhouse_settings: {
           date_time_input_format: logsInsertSettings.date_time_input_format,
           input_format_allow_errors_num: String(rows.length),
@@ -47,12 +54,11 @@ export class RowCheck {
     return suspects
   }
 
-  async #structure(): Promise<string> {
-    const columns = await this.#select<{ name: string; type: string }>({
-      query: `SELECT name, type FROM system.columns WHERE database = currentDatabase() AND table = '${logsTable}'`,
+  #columns(): Promise<{ name: string; type: string; expression: string }[]> {
+    return this.#select({
+      query: `SELECT name, type, default_expression AS expression FROM system.columns
+        WHERE database = currentDatabase() AND table = '${logsTable}'`,
     })
-    const types = new Map(columns.map(({ name, type }) => [name, type]))
-    return rowColumns.map((name) => `${name} ${types.get(name) ?? 'String'}`).join(', ')
   }
 
   /** An SQL condition that is true for a row that violates no constraint. */

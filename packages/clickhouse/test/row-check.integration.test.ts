@@ -39,8 +39,13 @@ it('finds rows that ClickHouse cannot parse', async () => {
   expect(await check.findSuspects([...rows, old])).toEqual(new Set([rowKey(old).id]))
 })
 
-it('fails if it cannot evaluate a constraint', async () => {
+it('finds rows that violate a constraint on a computed column', async () => {
   await alter(`ADD COLUMN size UInt64 MATERIALIZED length(message)`)
   await alter(`ADD CONSTRAINT a CHECK size < 5`)
-  await expect(check.findSuspects(rows)).rejects.toThrow('size')
+  expect(await check.findSuspects(rows)).toEqual(new Set([ids[1]]))
+})
+
+it('fails if a constraint throws an exception', async () => {
+  await alter(`ADD CONSTRAINT a CHECK throwIf(message = 'bad') = 0`)
+  await expect(check.findSuspects(rows)).rejects.toThrow('throwIf')
 })
