@@ -1,5 +1,5 @@
 import { Dependencies, exportProcess, Metrics, redisDependency, Reporting, startOpsServer } from '@sluice/ops'
-import { Registry } from '@sluice/projects'
+import { Registry, RegistryCheck } from '@sluice/projects'
 import { ChunkQueue, ShardCount, shardNames } from '@sluice/queue'
 import { EntryValidator, IdSource } from '@sluice/rows'
 import {
@@ -98,6 +98,7 @@ await runProcess({
     )
 
     const registry = new Registry(redis, names.registryPrefix, clock.nowMs)
+    const registryCheck = stoppedAtEnd(new RegistryCheck({ redis, identity: registry.identity, logger }))
     const usage = resources.adopt(new KeyUsage(registry.keys, logger), (started) => started.close())
     const authenticator = new Authenticator(registry, { usage, wallMs: clock.nowMs, monotonicMs })
     subscriber.on('message', (_channel: string, change: string) => authenticator.invalidate(change))
@@ -132,7 +133,8 @@ await runProcess({
     const shardCount = new ShardCount(redis, config.SLUICE_PREFIX, config.QUEUE_SHARDS)
     const readiness = (): { ready: boolean; reasons: string[] } => {
       const connection = redis.status === 'ready' ? [] : [`the connection to Redis is ${redis.status}`]
-      const reasons = [...connection, ...durability.readiness.reasons, ...clock.readiness.reasons]
+      const checks = [durability, registryCheck, clock]
+      const reasons = [...connection, ...checks.flatMap((check) => check.readiness.reasons)]
       return { ready: reasons.length === 0, reasons }
     }
     const reporting = stoppedAtEnd(
@@ -184,7 +186,7 @@ await runProcess({
         monotonicMs,
       }),
     )
-    exportProcess(metrics, { readiness, dependencies, logger })
+    exportProcess(metrics, { readiness, dependencies, registry: registryCheck, logger })
     const app = buildApp({
       authenticator,
       rateLimits,
@@ -212,7 +214,7 @@ await runProcess({
 
     clock.start()
     const url = await app.listen({ host: config.HOST, port: config.PORT, backlog: CONNECTIONS_WAITING_MAX })
-    for (const part of [usage, durability, dependencies]) part.start()
+    for (const part of [usage, durability, registryCheck, dependencies]) part.start()
     const ops = await startOpsServer({
       host: config.OPS_HOST,
       port: config.OPS_PORT,

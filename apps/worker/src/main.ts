@@ -4,6 +4,7 @@ import {
   connectClickHouse,
   DeadLetters,
   FrameInserter,
+  Installations,
   type QueryWatcher,
   QueryWatch,
   RowCheck,
@@ -13,6 +14,7 @@ import {
 } from '@sluice/clickhouse'
 import { Dependencies, exportProcess, Metrics, redisDependency, Reporting, startOpsServer } from '@sluice/ops'
 import { BatchLedger, ChunkConsumer, FetchMonitor, type QueueNames, ShardCount } from '@sluice/queue'
+import { Registry, RegistryCheck } from '@sluice/projects'
 import { IdSource } from '@sluice/rows'
 import {
   connectRedis,
@@ -132,6 +134,20 @@ await runProcess({
       (its) => its.stop(),
     )
 
+    const installations = new Installations(clickhouse, watch)
+    const registryCheck = stack.adopt(
+      new RegistryCheck({
+        redis,
+        identity: new Registry(redis, installationNames(config.SLUICE_PREFIX).registryPrefix).identity,
+        ids: {
+          find: () => installations.find(config.SLUICE_PREFIX),
+          add: (id) => installations.add(config.SLUICE_PREFIX, id),
+        },
+        logger,
+      }),
+      (its) => its.stop(),
+    )
+
     const health = new InsertHealth(clock, events)
     const stopping = new AbortController()
     const { signal } = stopping
@@ -206,6 +222,7 @@ await runProcess({
         ...fetchMonitor.readiness.reasons,
         ...watch.readiness.reasons,
         ...durability.readiness.reasons,
+        ...registryCheck.readiness.reasons,
         ...(health.failure === undefined ? [] : [health.failure]),
         ...redisClock.readiness.reasons,
         ...clickhouseClock.readiness.reasons,
@@ -232,7 +249,7 @@ await runProcess({
       (its) => its.stop(),
     )
     const metrics = new Metrics({ app: 'worker', version: packageJson.version })
-    exportProcess(metrics, { readiness, dependencies: dependencyStates, logger })
+    exportProcess(metrics, { readiness, dependencies: dependencyStates, registry: registryCheck, logger })
     const recentLag = exportWorker(metrics, events, {
       chunksHeld: heldChunks,
       isInserting: () => health.failure === undefined,
@@ -272,6 +289,7 @@ await runProcess({
     )
 
     durability.start()
+    registryCheck.start()
     redisClock.start()
     clickhouseClock.start()
     dependencyStates.start()

@@ -17,6 +17,7 @@ export {
   REPLACEMENTS_MAX,
   StillRunningError,
 } from './insert-once.ts'
+export { Installations } from './installations.ts'
 export {
   migrate,
   type Migration,

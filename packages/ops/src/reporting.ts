@@ -49,15 +49,20 @@ export class Reporting {
 export interface ProcessState {
   readonly readiness: () => Readiness
   readonly dependencies: Pick<Dependencies, 'status'>
+  readonly registry: { readonly isLost: boolean }
   readonly logger: Pick<ProcessLogger, 'logLinesDropped'>
 }
 
 /** Exports the state of a process. docs/metrics.md describes each metric. */
-export function exportProcess(metrics: Metrics, { readiness, dependencies, logger }: ProcessState): void {
+export function exportProcess(metrics: Metrics, { readiness, dependencies, registry, logger }: ProcessState): void {
   metrics.gauge({ name: 'sluice_ready', help: '1 if /readyz answers 200.' }, () => Number(readiness().ready))
   metrics.gauge(
     { name: 'sluice_dependency_up', help: '1 if the dependency works.', labels: ['dependency'] },
     () => dependencies.status.map(({ name, state }) => [[name], Number(state === 'up')]),
+  )
+  metrics.gauge(
+    { name: 'sluice_registry_lost', help: '1 if Redis has lost its projects, or has others.' },
+    () => Number(registry.isLost),
   )
   metrics.counter(
     { name: 'sluice_log_lines_dropped_total', help: 'Repeated log lines that were not written.' },

@@ -11,3 +11,5 @@ export type { Project, ProjectLimitChanges, ProjectLimitName, ProjectLimits, Pro
 export { readBackup, writeBackup } from './registry-backup.ts'
 export { Registry } from './registry.ts'
 export { RegistryError } from './registry-store.ts'
+export type { RegistryIdentity, RegistryState } from './identity.ts'
+export { RegistryCheck } from './registry-check.ts'

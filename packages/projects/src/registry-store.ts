@@ -25,6 +25,8 @@ export function registryNames(prefix: string) {
   return {
     /** Channel: the id of each project and the hash of each key that changes. */
     changesChannel: `${prefix}:changes`,
+    /** Hash: what the installation is known by. */
+    identity: `${prefix}:identity`,
     /** Set: the ids of all projects. */
     projects: `${prefix}:projects`,
     /** Hash: a project's record. */

@@ -1,5 +1,6 @@
 import { type DurableRedis, plainRedis, type RedisConnection } from '@sluice/runtime'
 import { ApiKeys } from './api-keys.ts'
+import { RegistryIdentity } from './identity.ts'
 import { Projects } from './projects.ts'
 import { registryNames, type RegistryStore } from './registry-store.ts'
 
@@ -7,6 +8,7 @@ import { registryNames, type RegistryStore } from './registry-store.ts'
 export class Registry {
   readonly projects: Projects
   readonly keys: ApiKeys
+  readonly identity: RegistryIdentity
   /** Redis channel: the id of each project and the hash of each key that changes, so that caches evict it. */
   readonly changesChannel: string
 
@@ -29,6 +31,7 @@ export class Registry {
     }
     this.projects = new Projects(store)
     this.keys = new ApiKeys(store)
+    this.identity = new RegistryIdentity(store)
     this.changesChannel = names.changesChannel
   }
 }

@@ -1,4 +1,4 @@
-import type { ApiKeyRecord, ApiKeys, Project, Projects } from '@sluice/projects'
+import type { ApiKeyRecord, ApiKeys, Project, Projects, RegistryIdentity } from '@sluice/projects'
 import { LRUCache } from 'lru-cache'
 import { setImmediate } from 'node:timers/promises'
 
@@ -6,6 +6,7 @@ import { setImmediate } from 'node:timers/promises'
 export interface CredentialSource {
   readonly keys: Pick<ApiKeys, 'findMany'>
   readonly projects: Pick<Projects, 'find'>
+  readonly identity: Pick<RegistryIdentity, 'read'>
 }
 
 /** The result of a key's lookup. */
@@ -60,7 +61,7 @@ export class Credentials {
   readonly #lookups = new Map<string, Promise<Credential>>()
 
   constructor(registry: CredentialSource) {
-    this.#keys = new KeyLookups(registry.keys)
+    this.#keys = new KeyLookups(registry)
     this.#projects = registry.projects
   }
 
@@ -139,27 +140,38 @@ export class Credentials {
  * fraction of a separate command, so every key can be looked up. The caller limits their number.
  */
 export class KeyLookups {
-  readonly #keys: Pick<ApiKeys, 'findMany'>
+  readonly #registry: Pick<CredentialSource, 'keys' | 'identity'>
   /** The hashes of the keys that are looked up together, and their records. */
   #gathered: string[] = []
-  #records: Promise<readonly (ApiKeyRecord | undefined)[]> | undefined
+  #records: Promise<Records> | undefined
 
-  constructor(keys: Pick<ApiKeys, 'findMany'>) {
-    this.#keys = keys
+  constructor(registry: Pick<CredentialSource, 'keys' | 'identity'>) {
+    this.#registry = registry
   }
 
-  /** Rejects with the registry's error. */
+  /** Rejects with the registry's error, or if Redis does not have the key and may have lost it. */
   async find(keyHash: string): Promise<ApiKeyRecord | undefined> {
     const index = this.#gathered.push(keyHash) - 1
     this.#records ??= this.#send()
-    return (await this.#records)[index]
+    const { records, areAll } = await this.#records
+    const record = records[index]
+    if (record === undefined && !areAll) throw new Error('Redis has lost its projects, or has none yet')
+    return record
   }
 
-  async #send(): Promise<readonly (ApiKeyRecord | undefined)[]> {
+  async #send(): Promise<Records> {
     await setImmediate()
     const gathered = this.#gathered
     this.#gathered = []
     this.#records = undefined
-    return this.#keys.findMany(gathered)
+    const { keys, identity } = this.#registry
+    const records = await keys.findMany(gathered)
+    return { records, areAll: !records.includes(undefined) || (await identity.read()) === 'known' }
   }
+}
+
+interface Records {
+  readonly records: readonly (ApiKeyRecord | undefined)[]
+  /** Whether a key without a record does not exist. */
+  readonly areAll: boolean
 }

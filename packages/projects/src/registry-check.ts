@@ -1,0 +1,68 @@
+import { checkRegularly, type Logger, type Readiness, type RedisConnection } from '@sluice/runtime'
+import type { RegistryIdentity, RegistryState } from './identity.ts'
+
+/** A key that is not in Redis is not judged by this check, but by a read of its own. */
+const CHECK_INTERVAL_MS = 5_000
+
+const problems: Partial<Record<RegistryState, string>> = {
+  lost: 'Redis has lost its data: it has no projects. Restore them: sluice projects import FILE, or sluice projects accept',
+  foreign:
+    'Redis has lost its data: it has other projects than ClickHouse has rows of. Restore them: sluice projects import FILE, or sluice projects accept',
+}
+
+export interface RegistryCheckOptions {
+  readonly redis: RedisConnection
+  readonly identity: Pick<RegistryIdentity, 'read' | 'reconcile'>
+  /** The id of the installation in ClickHouse, for processes that have a connection to it. */
+  readonly ids?: { readonly find: () => Promise<string | undefined>; readonly add: (id: string) => Promise<void> }
+  readonly logger: Logger
+}
+
+/** Checks that the projects in Redis are those of the installation: after each connect, and every five seconds. */
+export class RegistryCheck {
+  readonly #options: RegistryCheckOptions
+  /** Whether this process has seen a registry with projects. */
+  #hadProjects = false
+  #problem: string | undefined
+  #stop: (() => void) | undefined
+
+  constructor(options: RegistryCheckOptions) {
+    this.#options = options
+  }
+
+  start(): void {
+    this.#stop = checkRegularly(this.#options.redis, CHECK_INTERVAL_MS, () => this.#check())
+  }
+
+  stop(): void {
+    this.#stop?.()
+  }
+
+  get isLost(): boolean {
+    return this.#problem !== undefined
+  }
+
+  get readiness(): Readiness {
+    return { ready: !this.isLost, reasons: this.#problem === undefined ? [] : [this.#problem] }
+  }
+
+  /** Never rejects. If Redis or ClickHouse is unavailable, which others report, the last result holds. */
+  async #check(): Promise<void> {
+    const { identity, ids, logger } = this.#options
+    try {
+      if (ids !== undefined) {
+        const missing = await identity.reconcile(await ids.find())
+        if (missing !== undefined) await ids.add(missing)
+      }
+    } catch (error) {
+      logger.debug({ err: error }, 'the id of the installation is not compared')
+    }
+    const state = await identity.read().catch(() => undefined)
+    if (state === undefined) return
+    this.#hadProjects ||= state === 'known'
+    const problem = problems[state === 'empty' && this.#hadProjects ? 'lost' : state]
+    if (problem !== undefined && problem !== this.#problem) logger.error(problem)
+    if (problem === undefined && this.#problem !== undefined) logger.info('the projects in Redis are restored')
+    this.#problem = problem
+  }
+}
