@@ -38,8 +38,8 @@ export interface BatchSplitterDependencies {
 
 /** The end of an attempt to insert a batch in parts. */
 export type PartsResult =
-  /** All rows are stored, this many of them as dead letters. */
-  | { readonly at: 'stored'; readonly deadLettered: number }
+  /** All rows are stored, this many of them as dead letters. `wasStored`: they all were before anything was sent. */
+  | { readonly at: 'stored'; readonly deadLettered: number; readonly wasStored: boolean }
   /** Another worker has confirmed the batch. Nothing was sent. */
   | { readonly at: 'confirmed' }
   /** Some rows are rejected and cannot be dead-lettered yet. Unless ClickHouse accepts no rows at all, the other rows are stored. */
@@ -106,7 +106,7 @@ export class BatchSplitter {
     }
     return pass.suspects + pass.unsettled > 0
       ? { at: 'suspended', earlier: pass.earlier(suspension) }
-      : { at: 'stored', deadLettered: pass.deadLettered }
+      : { at: 'stored', deadLettered: pass.deadLettered, wasStored: pass.wasStored }
   }
 
   /** @returns false if another worker has confirmed the batch */
@@ -137,6 +137,7 @@ export class BatchSplitter {
     const { clock } = this.#deps
     const end = pass.rows.length
     const missing = await this.#findMissing(pass, pass.notRejected())
+    pass.wasStored = missing.length === 0 && !pass.hasHistory
     const suspects = await this.#findSuspects(pass, missing)
     if (!(await this.#consumeToken(pass, missing, pass.id, suspects))) return
     for (const group of groupsOf([...suspects].filter((index) => !pass.alone.has(index))))

@@ -1,4 +1,4 @@
-import { describeError, type RowInserter } from '@sluice/clickhouse'
+import { ClickHouseError, describeError, type RowInserter } from '@sluice/clickhouse'
 import type { BatchLedger, ChunkConsumer } from '@sluice/queue'
 import type { Logger, MonotonicClock } from '@sluice/runtime'
 import { strict as assert } from 'node:assert'
@@ -100,9 +100,9 @@ export class BatchStages {
       async () => {
         // After a long wait, many attempts, or a freeze of this process, another worker may have fetched the chunks.
         if (clock.nowMs() - sinceMs > ownershipTrustedMs) return { at: 'recovering', recovery }
-        const { at } = await insert.attempt()
-        if (at === 'stored') return this.#stored(batch, 0)
-        const rejected: Recovery = { ...recovery, isRejected: true, earlier: nothingEarlier }
+        const result = await insert.attempt()
+        if (result.at === 'stored') return this.#stored(batch, 0)
+        const rejected: Recovery = { ...recovery, ...rejection(result), earlier: nothingEarlier }
         return { at: 'recovering', recovery: insert.isSettled ? rejected : this.#unsettled(rejected) }
       },
       () => health.giveUpSignal,
@@ -169,10 +169,10 @@ export class BatchStages {
     assert(batch.splits.size === 0)
     const insert = this.#prepareWhole(batch, true)
     try {
-      const { at } = await insert.attempt()
-      return at === 'stored'
-        ? this.#stored(batch, batch.repair)
-        : { at: 'rejected', recovery: insert.isSettled ? recovery : this.#unsettled(recovery), batch }
+      const result = await insert.attempt()
+      if (result.at === 'stored') return this.#stored(batch, batch.repair)
+      const rejected = { ...recovery, ...rejection(result) }
+      return { at: 'rejected', recovery: insert.isSettled ? rejected : this.#unsettled(rejected), batch }
     } catch (error) {
       if (insert.isSettled || isFinal(error)) throw error
       this.#deps.logger.warn({ batchId: batch.id, reason: describeError(error) }, 'batch not inserted')
@@ -201,7 +201,11 @@ export class BatchStages {
     const { splitter } = this.#deps
     const result = await splitter.insertByParts(batch, recovery.earlier)
     if (result.at === 'confirmed') return confirmed(batch.id, idsOf(batch))
-    if (result.at === 'stored') return this.#stored(batch, batch.repair, result.deadLettered)
+    if (result.at === 'stored') {
+      if (result.wasStored && recovery.error instanceof ClickHouseError)
+        this.#deps.events.emit('stored despite error', recovery.error)
+      return this.#stored(batch, batch.repair, result.deadLettered)
+    }
     const at = result.at === 'failed' ? 'waiting' : 'suspended'
     return { at, recovery: { ...recovery, isRejected: true, earlier: result.earlier } }
   }
@@ -223,6 +227,10 @@ export class BatchStages {
     logger.debug({ batchId, chunks: members.length }, 'finished a batch')
     return { at: 'done' }
   }
+}
+
+function rejection(result: AttemptResult): Pick<Recovery, 'isRejected' | 'error'> {
+  return { isRejected: true, ...(result.at === 'rejected' && { error: result.error }) }
 }
 
 /** A record that does not exist was released after its confirmation. */

@@ -21,6 +21,8 @@ export interface Recovery {
   readonly chunkIds: readonly string[]
   /** Whether ClickHouse has rejected the batch as a whole. */
   readonly isRejected: boolean
+  /** The error with which ClickHouse has rejected it, if this worker has it. */
+  readonly error?: unknown
   /** The number of the last repair that this worker knows to have begun, whichever worker began it. 0 for a batch that was just claimed. */
   readonly lastRepair: number
   readonly earlier: EarlierAttempts

@@ -1,8 +1,10 @@
 import {
   clickhouseAccessFrom,
+  type ClickHouseError,
   ClickHouseClock,
   connectClickHouse,
   DeadLetters,
+  describeError,
   FrameInserter,
   Installations,
   type QueryWatcher,
@@ -171,7 +173,14 @@ await runProcess({
       beforeAttempt: queries.beforeAttempt,
       onTokenWithoutRows: (token: string) =>
         logger.warn({ token }, 'ClickHouse has a token without its rows'),
+      onStoredDespiteError: (error: ClickHouseError) => events.emit('stored despite error', error),
     }
+    events.on('stored despite error', (error) =>
+      logger.error(
+        { reason: describeError(error) },
+        'rows are stored, and a materialized view has failed: its table lacks them',
+      ),
+    )
 
     const openQueue = (names: QueueNames): ShardQueue => ({
       ledger: new BatchLedger(durable, names),

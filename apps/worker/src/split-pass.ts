@@ -21,6 +21,8 @@ export class SplitPass {
   readonly alone = new Set<number>()
   /** Rows that ClickHouse has rejected. They are not sent. */
   readonly rejected = new Set<number>()
+  /** Whether an earlier repair may have sent parts. */
+  readonly hasHistory: boolean
   readonly startedMs: number
   /** Whether rows that are rejected with an unknown code are dead-lettered. */
   readonly isLast: boolean
@@ -29,6 +31,8 @@ export class SplitPass {
   suspects = 0
   /** Rejected rows and ranges of such rows whose earlier attempts may still commit. */
   unsettled = 0
+  /** Whether all rows were stored before anything was sent. */
+  wasStored = false
   /** Rows that are dead letters, also from earlier attempts: each attempt goes through all rows. */
   deadLettered = 0
 
@@ -41,6 +45,7 @@ export class SplitPass {
     this.id = id
     this.repair = repair
     this.splits = new Set(splits)
+    this.hasHistory = splits.size > 0
     this.startedMs = startedMs
     this.unsettledUntilMs = unsettledUntilMs
     this.isLast = isLast

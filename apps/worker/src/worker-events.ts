@@ -1,4 +1,4 @@
-import type { FrameInserter, InsertOnceOptions, StoredRows } from '@sluice/clickhouse'
+import type { ClickHouseError, FrameInserter, InsertOnceOptions, StoredRows } from '@sluice/clickhouse'
 import { queryIds } from '@sluice/clickhouse'
 import type { HeldChunk, StoredBatch } from '@sluice/queue'
 import type { MonotonicClock } from '@sluice/runtime'
@@ -36,6 +36,8 @@ export interface WorkerEventMap {
   'query started': [query: Query]
   /** `failure` is undefined if the query has succeeded. */
   'query ended': [query: Query, failure: { readonly error: unknown } | undefined]
+  /** ClickHouse has the rows of an insert although it answered with an error: a materialized view has failed, and lacks them. */
+  'stored despite error': [error: ClickHouseError]
   /** An operation failed and is retried. */
   'attempt failed': [message: string]
 }

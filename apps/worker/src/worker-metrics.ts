@@ -41,7 +41,15 @@ export function exportWorker(metrics: Metrics, events: WorkerEvents, state: Work
 }
 
 function countEvents(metrics: Metrics, events: WorkerEvents, { monotonicMs }: WorkerState): void {
-  const counts = { inserted: 0, deadLettered: 0, repairs: 0, splits: 0, lookups: 0, inFlight: 0 }
+  const counts = {
+    inserted: 0,
+    deadLettered: 0,
+    repairs: 0,
+    splits: 0,
+    viewFailures: 0,
+    lookups: 0,
+    inFlight: 0,
+  }
   const retries = new LabelledCounts(RETRIED_STEPS_MAX)
   const errors = new LabelledCounts(ERROR_CODES_MAX)
   const insertSeconds = metrics.histogram(
@@ -51,6 +59,7 @@ function countEvents(metrics: Metrics, events: WorkerEvents, { monotonicMs }: Wo
   events.on('attempt failed', (message) => retries.add(message))
   events.on('repair started', () => (counts.repairs += 1))
   events.on('range split', () => (counts.splits += 1))
+  events.on('stored despite error', () => (counts.viewFailures += 1))
   events.on('batch finished', ({ rows }) => {
     counts.inserted += rows?.inserted ?? 0
     counts.deadLettered += rows?.deadLettered ?? 0
@@ -71,6 +80,11 @@ function countEvents(metrics: Metrics, events: WorkerEvents, { monotonicMs }: Wo
     ['sluice_rows_dead_lettered_total', 'Rows that are dead letters.', () => counts.deadLettered],
     ['sluice_batches_recovered_total', 'Repairs of batches that began.', () => counts.repairs],
     ['sluice_batch_splits_total', 'Ranges of rows that were split.', () => counts.splits],
+    [
+      'sluice_view_failures_total',
+      'Inserts whose rows a materialized view lacks.',
+      () => counts.viewFailures,
+    ],
     ['sluice_row_lookups_total', 'Queries for rows that may be stored.', () => counts.lookups],
   ]
   for (const [name, help, read] of counters) metrics.counter({ name, help }, read)

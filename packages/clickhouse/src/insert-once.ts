@@ -1,5 +1,9 @@
+import { ClickHouseError } from '@clickhouse/client'
+
 /** Far longer than a server takes from the record of a token to the rows. After it, an insert that began has succeeded or failed. */
 const SETTLE_MS = 2_000
+/** QUERY_WITH_SAME_ID_IS_ALREADY_RUNNING: nothing was done. */
+const STILL_RUNNING = '216'
 
 /** What is to be stored exactly once. */
 export interface InsertTarget<T> {
@@ -29,6 +33,8 @@ export interface InsertOnceOptions {
   readonly sleep: (ms: number) => Promise<unknown>
   /** Called when ClickHouse has a token but not its rows. */
   readonly onTokenWithoutRows: (token: string) => void
+  /** Called if ClickHouse has everything although it answered the last attempt with an error. */
+  readonly onStoredDespiteError?: (error: ClickHouseError) => void
 }
 
 /**
@@ -49,6 +55,8 @@ export class InsertOnce<T> {
   readonly #options: InsertOnceOptions
   readonly #replacementsMax: number
   #wasSent: boolean
+  /** With which ClickHouse answered the last insert. */
+  #error: ClickHouseError | undefined
 
   /**
    * @param wasSent whether an earlier process may have sent it
@@ -73,17 +81,30 @@ export class InsertOnce<T> {
     await this.#options.beforeAttempt()
     if (this.#wasSent) return this.#insertMissing()
     this.#wasSent = true
-    await this.#target.insert(this.#target.all, this.#token)
+    await this.#insert(this.#target.all, this.#token)
     return 'stored'
   }
 
+  async #insert(items: readonly T[], token: string): Promise<void> {
+    this.#error = undefined
+    try {
+      await this.#target.insert(items, token)
+    } catch (error) {
+      if (error instanceof ClickHouseError && error.code !== STILL_RUNNING) this.#error = error
+      throw error
+    }
+  }
+
   async #insertMissing(): Promise<InsertResult> {
-    const { areTokensAtomic, sleep, onTokenWithoutRows } = this.#options
+    const { areTokensAtomic, sleep, onTokenWithoutRows, onStoredDespiteError } = this.#options
     if (await this.#target.isRunning?.(this.#token))
       throw new StillRunningError('wait for the earlier attempt')
     let missing = await this.#target.findMissing()
-    if (missing.length === 0) return 'stored'
-    await this.#target.insert(missing, this.#token)
+    if (missing.length === 0) {
+      if (this.#error !== undefined) onStoredDespiteError?.(this.#error)
+      return 'stored'
+    }
+    await this.#insert(missing, this.#token)
     // Another replica may lag: a lookup there would not find what was confirmed.
     if (areTokensAtomic) return 'stored'
     for (let replacement = 1; ; replacement += 1) {
@@ -93,7 +114,7 @@ export class InsertOnce<T> {
       if (missing.length === 0) return 'stored'
       onTokenWithoutRows(this.#token)
       if (replacement > this.#replacementsMax) return 'token-without-rows'
-      await this.#target.insert(missing, `${this.#token}/again/${replacement}`)
+      await this.#insert(missing, `${this.#token}/again/${replacement}`)
     }
   }
 }

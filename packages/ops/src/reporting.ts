@@ -54,7 +54,10 @@ export interface ProcessState {
 }
 
 /** Exports the state of a process. docs/metrics.md describes each metric. */
-export function exportProcess(metrics: Metrics, { readiness, dependencies, registry, logger }: ProcessState): void {
+export function exportProcess(
+  metrics: Metrics,
+  { readiness, dependencies, registry, logger }: ProcessState,
+): void {
   metrics.gauge({ name: 'sluice_ready', help: '1 if /readyz answers 200.' }, () => Number(readiness().ready))
   metrics.gauge(
     { name: 'sluice_dependency_up', help: '1 if the dependency works.', labels: ['dependency'] },

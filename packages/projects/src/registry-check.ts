@@ -14,7 +14,10 @@ export interface RegistryCheckOptions {
   readonly redis: RedisConnection
   readonly identity: Pick<RegistryIdentity, 'read' | 'reconcile'>
   /** The id of the installation in ClickHouse, for processes that have a connection to it. */
-  readonly ids?: { readonly find: () => Promise<string | undefined>; readonly add: (id: string) => Promise<void> }
+  readonly ids?: {
+    readonly find: () => Promise<string | undefined>
+    readonly add: (id: string) => Promise<void>
+  }
   readonly logger: Logger
 }
 
@@ -62,7 +65,8 @@ export class RegistryCheck {
     this.#hadProjects ||= state === 'known'
     const problem = problems[state === 'empty' && this.#hadProjects ? 'lost' : state]
     if (problem !== undefined && problem !== this.#problem) logger.error(problem)
-    if (problem === undefined && this.#problem !== undefined) logger.info('the projects in Redis are restored')
+    if (problem === undefined && this.#problem !== undefined)
+      logger.info('the projects in Redis are restored')
     this.#problem = problem
   }
 }
