@@ -34,10 +34,12 @@ it.each([
     'contains no PEM certificate',
   ],
   ['rejects an address without TLS', 'http://clickhouse:8123', 'ca.pem', 'needs an https:// address'],
-])('CLICKHOUSE_TLS_CA_FILE %s', (_what, url, file, reason) => {
-  const read = () => access({ CLICKHOUSE_URL: url, CLICKHOUSE_TLS_CA_FILE: join(folder, file) })
-  if (reason === undefined) expect(read().tlsCa).toBe('-----BEGIN CERTIFICATE-----\n')
-  else expect(read).toThrow(reason)
+])('CLICKHOUSE_TLS_CA_FILE %s', (_what, url, file, reason = '-----BEGIN CERTIFICATE-----') => {
+  const environment = { CLICKHOUSE_URL: url, CLICKHOUSE_TLS_CA_FILE: join(folder, file) }
+  const read = (): unknown => {
+    throw new Error(access(environment).tlsCa)
+  }
+  expect(read).toThrow(reason)
 })
 
 // The names of the cluster and the database become part of SQL.

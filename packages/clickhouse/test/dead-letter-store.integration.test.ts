@@ -67,6 +67,7 @@ async function retry(text: string, itsStore: DeadLetterStore = store): Promise<s
 
 const storedRows = (project: string = projectId) => countRows(clickhouse, logsTable, project)
 const storedLetters = (): Promise<number> => countRows(clickhouse, deadLettersTable, projectId)
+const countBoth = async (): Promise<number> => (await storedRows()) + (await storedRows('another'))
 const noSleep = (): Promise<void> => Promise.resolve()
 
 // Each of these is a row that ClickHouse accepts.
@@ -79,7 +80,6 @@ it.each<[what: string, fields: Readonly<Record<string, unknown>>]>([
   ['has its id without dashes', { id: randomUUID().replaceAll('-', '') }],
   ['has another project', { project_id: 'another' }],
 ])('a retry after an interrupted one does not insert the row again if its text %s', async (_what, fields) => {
-  const countBoth = async (): Promise<number> => (await storedRows()) + (await storedRows('another'))
   const [text, before] = [textWith(fields), await countBoth()]
   for (let times = 0; times < 2; times += 1) expect(await retry(text)).toBeUndefined()
   expect(await countBoth()).toBe(before + 1)

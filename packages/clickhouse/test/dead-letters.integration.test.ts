@@ -38,10 +38,11 @@ it('stores a dead letter if ClickHouse has its token without it', async () => {
 
 it('does not send a dead letter while an earlier attempt is running', async () => {
   const projectId = randomUUID()
-  const isRunning = async (queryId: string): Promise<boolean> => queryId === queryIds.deadLetter('token')
+  const token = randomUUID()
+  const isRunning = async (queryId: string): Promise<boolean> => queryId === queryIds.deadLetter(token)
   const watch: QueryWatcher = { ...unwatched, isRunning }
   const watched = new DeadLetters(clickhouse, randomUUID, Date.now, insertOptions, watch)
-  const attempt = watched.prepare(letterOf(projectId), 'token', true).run()
+  const attempt = watched.prepare(letterOf(projectId), token, true).run()
   await expect(attempt).rejects.toBeInstanceOf(StillRunningError)
   expect(await count(projectId)).toBe(0)
 })

@@ -41,18 +41,17 @@ describe('readMigrations', () => {
   })
 })
 
-describe('migrate', () => {
-  /** The requests that create something. */
-  async function creations(sql: string, cluster: { cluster: string } | undefined) {
-    const migration = { version: 1, name: 'things', sql, checksum: 'sum' }
-    const requests = await recordRequests(async (url) => {
-      const access = { url, username: 'u', password: '', database: 'd', ...cluster }
-      expect(await migrate(access, [migration])).toEqual([migration])
-    })
-    return requests.filter(({ body }) => /CREATE|ALTER/.test(body))
-  }
+/** The requests that create something. */
+async function creations(sql: string, cluster: { cluster: string } | undefined) {
+  const migration = { version: 1, name: 'things', sql, checksum: 'sum' }
+  const requests = await recordRequests(async (url) => {
+    const access = { url, username: 'u', password: '', database: 'd', ...cluster }
+    expect(await migrate(access, [migration])).toEqual([migration])
+  })
+  return requests.filter(({ body }) => /CREATE|ALTER/.test(body))
+}
 
-  const sql = `-- ENGINE = MergeTree in a comment.
+const sql = `-- ENGINE = MergeTree in a comment.
 CREATE TABLE IF NOT EXISTS things
 (
     a UInt8 COMMENT 'ENGINE = MergeTree'
@@ -64,14 +63,14 @@ SETTINGS
     non_replicated_deduplication_window = 100;
 ALTER TABLE things MODIFY SETTING non_replicated_deduplication_window = 5`
 
-  it('creates and alters everything on all servers of a cluster, including the ledger, and gets an error if any server fails', async () => {
-    const requests = await creations(sql, { cluster: '{cluster}' })
-    const windowSeconds = `replicated_deduplication_window_seconds = ${replicatedWindowSeconds}`
-    const [database, ledger, things, altered] = requests.map(({ body }) => body.trim())
-    expect(database).toBe("CREATE DATABASE IF NOT EXISTS d ON CLUSTER '{cluster}'")
-    expect(ledger).toMatch(/^CREATE TABLE IF NOT EXISTS sluice_migrations ON CLUSTER '\{cluster\}'\n/)
-    expect(ledger).toContain('ENGINE = ReplicatedReplacingMergeTree(')
-    expect(things).toBe(`-- ENGINE = MergeTree in a comment.
+it('creates and alters everything on all servers of a cluster, including the ledger, and gets an error if any server fails', async () => {
+  const requests = await creations(sql, { cluster: '{cluster}' })
+  const windowSeconds = `replicated_deduplication_window_seconds = ${replicatedWindowSeconds}`
+  const [database, ledger, things, altered] = requests.map(({ body }) => body.trim())
+  expect(database).toBe("CREATE DATABASE IF NOT EXISTS d ON CLUSTER '{cluster}'")
+  expect(ledger).toMatch(/^CREATE TABLE IF NOT EXISTS sluice_migrations ON CLUSTER '\{cluster\}'\n/)
+  expect(ledger).toContain('ENGINE = ReplicatedReplacingMergeTree(')
+  expect(things).toBe(`-- ENGINE = MergeTree in a comment.
 CREATE TABLE IF NOT EXISTS things ON CLUSTER '{cluster}'
 (
     a UInt8 COMMENT 'ENGINE = MergeTree'
@@ -81,24 +80,23 @@ ORDER BY a
 SETTINGS
     ttl_only_drop_parts = 1,
     replicated_deduplication_window = 100, ${windowSeconds}`)
-    expect(altered).toBe(
-      `ALTER TABLE things ON CLUSTER '{cluster}' MODIFY SETTING replicated_deduplication_window = 5, ${windowSeconds}`,
-    )
-    for (const { parameters } of requests)
-      expect(parameters).toMatchObject({
-        distributed_ddl_task_timeout: '50',
-        distributed_ddl_output_mode: 'throw',
-        wait_end_of_query: '1',
-      })
-  })
+  expect(altered).toBe(
+    `ALTER TABLE things ON CLUSTER '{cluster}' MODIFY SETTING replicated_deduplication_window = 5, ${windowSeconds}`,
+  )
+  for (const { parameters } of requests)
+    expect(parameters).toMatchObject({
+      distributed_ddl_task_timeout: '50',
+      distributed_ddl_output_mode: 'throw',
+      wait_end_of_query: '1',
+    })
+})
 
-  it('sends statements to a single server unchanged', async () => {
-    const requests = await creations(sql, undefined)
-    expect(requests[0]?.body).toBe('CREATE DATABASE IF NOT EXISTS d')
-    expect(requests.slice(2).map(({ body }) => body.trim())).toEqual(sql.split(';\n'))
-    for (const { parameters } of requests)
-      expect(Object.keys(parameters).filter((name) => /distributed|quorum|wait/.test(name))).toEqual([])
-  })
+it('sends statements to a single server unchanged', async () => {
+  const requests = await creations(sql, undefined)
+  expect(requests[0]?.body).toBe('CREATE DATABASE IF NOT EXISTS d')
+  expect(requests.slice(2).map(({ body }) => body.trim())).toEqual(sql.split(';\n'))
+  for (const { parameters } of requests)
+    expect(Object.keys(parameters).filter((name) => /distributed|quorum|wait/.test(name))).toEqual([])
 })
 
 it.each([

@@ -3,6 +3,7 @@ import { expect, it, onTestFinished } from 'vitest'
 import { startOpsServer } from '../src/ops-server.ts'
 
 const ready: Readiness = { ready: true, reasons: [] }
+const notReady: Readiness = { ready: false, reasons: ['no Redis'] }
 
 /** @returns fetches a page */
 async function start(
@@ -25,8 +26,7 @@ async function start(
 
 it('returns 200 for /livez, ready or not, and 503 when only a restart can help', async () => {
   let isAlive = true
-  const readiness = (): Readiness => ({ ready: false, reasons: ['no Redis'] })
-  const page = await start({ readiness, isAlive: () => isAlive })
+  const page = await start({ readiness: () => notReady, isAlive: () => isAlive })
   expect(await page('/livez')).toEqual({ status: 200, body: { status: 'ok' } })
   isAlive = false
   expect(await page('/livez')).toEqual({ status: 503, body: { status: 'stalled' } })

@@ -13,7 +13,7 @@ export const runs = { numRuns: 500 }
 export function anyText(maxLength: number): fc.Arbitrary<string> {
   const meaningful = fc.constantFrom(
     ...Array.from('\t\n\r\\\0\b\v\u001f\u007f"\'/, é😀a\u2028\ufeff\ufffd\uffff'),
-    ...['\\N', '\\t', '\\n', '\\\\', '\\u0000'],
+    ...String.raw`\N \t \n \\ \u0000`.split(' '),
   )
   // A unit has at most two characters, apart from `\u0000`.
   const units = { maxLength: Math.floor(maxLength / 2) }
@@ -70,9 +70,10 @@ export const anyTimestamp: fc.Arbitrary<{ text: string; epochUs: bigint }> = fc
     }
   })
 
+const twoDigits = (number: number): string => String(Math.floor(number)).padStart(2, '0')
+
 function offsetText(minutes: number, hasColon: boolean): string {
   const [hours, rest] = [Math.abs(minutes) / 60, Math.abs(minutes) % 60]
-  const twoDigits = (number: number): string => String(Math.floor(number)).padStart(2, '0')
   return `${minutes < 0 ? '-' : '+'}${twoDigits(hours)}${hasColon ? ':' : ''}${twoDigits(rest)}`
 }
 

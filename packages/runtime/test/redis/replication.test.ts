@@ -4,9 +4,11 @@ import { checkReplication } from '../../src/redis/replication.ts'
 import { fakeServer, list, strings } from '../support/fake-server.ts'
 
 const primaryInfo = (online: number): string => {
-  const lineOf = (i: number): string => `slave${i}:ip=127.0.0.1,port=${7000 + i},state=online,offset=1`
-  const lines = Array.from({ length: online }, (_, i) => lineOf(i))
-  return ['role:master', `connected_slaves:${online}`, ...lines].join('\r\n')
+  const replicas = Array.from(
+    { length: online },
+    (_, i) => `slave${i}:ip=127.0.0.1,port=${7000 + i},state=online`,
+  )
+  return ['role:master', `connected_slaves:${online}`, ...replicas].join('\r\n')
 }
 
 /** A server that replies to a check. `nodes`: its reply to CLUSTER NODES, or an error. */
