@@ -15,8 +15,6 @@ it.each([
   ['a decimal', 'a Decimal(3, 1)', '12345', 'poison', 'ARGUMENT_OUT_OF_BOUND'],
   ['a division', 'a UInt8, m UInt8 MATERIALIZED intDiv(1, a)', '0', 'poison', 'ILLEGAL_DIVISION'],
   ['an array', 'a Array(UInt8)', 'x', 'poison', 'CANNOT_READ_ARRAY_FROM_TEXT'],
-  ['a long string', 'a FixedString(2)', 'abc', 'poison', 'TOO_LARGE_STRING_SIZE'],
-  ['a UUID', 'a UUID', 'x', 'poison', 'CANNOT_PARSE_UUID'],
   ['a time', 'a DateTime64(3)', 'x', 'poison', 'CANNOT_PARSE_DATETIME'],
   ['JSON', 'a JSON', '{x', 'poison', 'INCORRECT_DATA'],
   ['a number', 'a UInt8', 'x', 'poison', 'CANNOT_PARSE_INPUT_ASSERTION_FAILED'],

@@ -2,7 +2,6 @@ import { expect, it } from 'vitest'
 import { MemoryTrend } from '../src/queue-reporter.ts'
 
 it.each<[what: string, readings: string, headroomS: number]>([
-  ['is infinite while nothing is known', '0 500', Infinity],
   ['is infinite while memory does not grow', '0 500, 10 500, 20 400', Infinity],
   ['is the free memory divided by the rate of growth', '0 500, 10 600', 40],
   ['forgets what was more than five minutes ago', '0 0, 100 500, 301 500', Infinity],

@@ -58,9 +58,7 @@ describe('the documentation for secret scanners', () => {
 
   it.each([
     ['another prefix', (key: string) => `sk_live_${key.slice(4)}`],
-    ['a character less', (key: string) => key.slice(0, -1)],
     ['a character more', (key: string) => `${key}0`],
-    ['a word before it', (key: string) => `x${key}`],
     ['a checksum that is too large', (key: string) => `${key.slice(0, 47)}5${key.slice(48)}`],
   ])('has an expression that does not find a string with %s', (_what, change) => {
     expect(keys.flatMap((key) => found(change(key)))).toEqual([])

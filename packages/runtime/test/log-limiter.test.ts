@@ -50,7 +50,6 @@ it.each<[what: string, isAnother: boolean, first: object, next: object]>([
   ['code of a row', true, { code: 'INCORRECT_DATA' }, { code: 'VIOLATED_CONSTRAINT' }],
   ['message of the error', false, refused, errorOf({ message: 'other', code: 'ECONNREFUSED' })],
   ['number in a reason', false, { reason: 'slow for 7 s' }, { reason: 'slow for 12 s' }],
-  ['other field', false, { attempt: 7 }, { attempt: 8 }],
 ])('whether a line with another %s is of another kind: %s', (_what, isAnother, first, next) => {
   log('a', { fields: first, times: WARNINGS_MAX })
   written = []

@@ -14,7 +14,6 @@ it.each([
   ],
   ['rediss-sentinel://a/my%20master/2', { kind: 'sentinel', tls: true, masterName: 'my master', db: 2 }],
   ['redis-cluster://10.0.0.1:7000,b', { kind: 'cluster', nodes: [node('10.0.0.1', 7000), node('b', 6379)] }],
-  ['rediss-cluster://nodes.example/0', { kind: 'cluster', tls: true, nodes: [node('nodes.example', 6379)] }],
   ['redis://sluice:p%40s%2Fs%25@cache', { username: 'sluice', password: 'p@s/s%' }],
 ])('reads the Redis URL %s', (url, address) => {
   expect(parseRedisUrl(url)).toMatchObject(address)
@@ -22,7 +21,6 @@ it.each([
 
 it.each([
   ['https://:secret@cache', 'must start with redis:// or rediss://'],
-  ['secret@cache', 'must start with'],
   ['redis://:secret@', 'must name each host'],
   ['redis://:secret@cache:99999', 'must name each host'],
   ['redis://:secret@one,two', 'several hosts'],
@@ -31,7 +29,6 @@ it.each([
   ['redis://:se@cret@cache', 'must be percent-encoded'],
   ['redis://:se%cret@cache', '%25'],
   ['redis://secret@cache', 'USER:PASSWORD@'],
-  ['redis-sentinel://:secret@one/name/0/1', 'must end with the name'],
   ['redis-cluster://:secret@one/1', 'only database 0'],
 ])('rejects the Redis URL %s with the reason, which never quotes the URL', (url, reason) => {
   const parse = (): unknown => parseRedisUrl(url)
