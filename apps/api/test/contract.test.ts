@@ -42,32 +42,22 @@ describe.each(logsPaths)('POST %s', (url) => {
   })
 })
 
+const all = {
+  ...{ level: 'error', message: 'm', environment: 'production', source: 'server', service: 'shop' },
+  ...{ url: 'https://example.com/', pathname: '/', stack: 'Error' },
+}
+const hostile = '"__proto__":{"level":"x"},"constructor":{"prototype":{"y":1}}'
+const controls = Array.from({ length: 32 }, (_, i) => String.fromCodePoint(i)).join('')
+const at = '2026-11-20T23:43:01,123456789+01:00'
+
 describe('an entry', () => {
   it.each([
-    [
-      'as it was sent',
-      '2026-11-20T23:43:01,123456789+01:00',
-      '2026-11-20T23:43:01,123456789+01:00',
-      '2026-11-20 22:43:01.123456',
-    ],
+    ['as it was sent', at, at, '2026-11-20 22:43:01.123456'],
     ['of its receipt if it is null', null, '2026-11-20T12:00:00.005Z', '2026-11-20 12:00:00.005'],
   ])('is acknowledged with the timestamp %s', async (_what, timestamp, answered, stored) => {
     expect((await api.post({ ...entry, timestamp })).json()).toMatchObject({ timestamp: answered })
     expect(api.queue.rows).toMatchObject([{ timestamp: stored }])
   })
-
-  const all = {
-    level: 'error',
-    message: 'm',
-    environment: 'production',
-    source: 'server',
-    service: 'shop',
-    url: 'https://example.com/',
-    pathname: '/',
-    stack: 'Error',
-  }
-  const hostile = '"__proto__":{"level":"x"},"constructor":{"prototype":{"y":1}}'
-  const controls = Array.from({ length: 32 }, (_, i) => String.fromCodePoint(i)).join('')
 
   it.each<[what: string, body: Body, row: object]>([
     [
@@ -78,11 +68,7 @@ describe('an entry', () => {
     [
       'for the project of its key, and with an id of the service',
       { ...entry, project_id: 'other', id: 'mine' },
-      {
-        project_id: 'demo',
-        id: expect.stringMatching(UUID_V7),
-        metadata_text: '{"project_id":"other","id":"mine"}',
-      },
+      { project_id: 'demo', metadata_text: '{"project_id":"other","id":"mine"}' },
     ],
     ...['9007199254740993', '18446744073709551616', '1e400'].map((digits): [string, string, object] => [
       `with the digits of ${digits}`,
@@ -90,14 +76,14 @@ describe('an entry', () => {
       { metadata_text: `{"a":[${digits}],"n":${digits}}` },
     ]),
     [
-      'with __proto__ and constructor as data',
+      'with names of JavaScript',
       `{"level":"info","message":"m",${hostile}}`,
       { metadata_text: `{${hostile}}` },
     ],
     ['within whitespace', `\r\n\t ${line} \n`, entry],
     ['with control characters', { level: 'info', message: controls }, { message: controls }],
     [
-      'with an escaped surrogate as plain characters',
+      'with an escaped escape',
       { level: 'info', message: String.raw`\ud83d` },
       { message: String.raw`\ud83d` },
     ],
@@ -106,9 +92,17 @@ describe('an entry', () => {
       '{"level":"loud","level":"info","message":"a","message":"b"}',
       { level: 'info', message: 'b' },
     ],
+    [
+      'with the last of escaped duplicates',
+      '{"m\\u0065ssage":"a","level":"info","message":"b"}',
+      { message: 'b' },
+    ],
   ])('is stored %s', async (_what, body, row) => {
-    expect((await api.post(body)).statusCode).toBe(202)
-    expect(api.queue.rows).toMatchObject([row])
+    const response = await api.post(body)
+    expect(response.statusCode).toBe(202)
+    const { id } = response.json<{ id: string }>()
+    expect(id).toMatch(UUID_V7)
+    expect(api.queue.rows).toMatchObject([{ ...row, id }])
     expect(({} as { y?: unknown }).y).toBeUndefined()
   })
 
@@ -135,10 +129,13 @@ type BatchCase = [
   headers?: Record<string, string>,
 ]
 
+const numberedMessages = numbered.map(({ message }) => message)
+const numberedLines = `${numbered.map((each) => JSON.stringify(each)).join('\r\n\r\n')}\r\n`
+
 const batches: BatchCase[] = [
   ['an empty batch in an object', { logs: [] }, [], []],
   ['an empty array', [], [], []],
-  ['100 entries in order', numbered, numbered.map(({ message }) => message), []],
+  ['100 entries in order', numbered, numberedMessages, []],
   ['other fields beside its logs', { logs: [entry], level: 'info', message: 'no', x: 1 }, ['hello'], []],
   [
     'invalid entries',
@@ -157,7 +154,7 @@ const batches: BatchCase[] = [
     ['m', 'm'],
     [{ index: 1 }, { index: 3 }],
   ],
-  ...['"metadata":1e400', '"metadata":1e400,"x":1', '"service":1e400'].map((member): BatchCase => [
+  ...['"metadata":1e400,"x":1', '"service":1e400'].map((member): BatchCase => [
     `the huge number ${member}`,
     `[{"level":"info","message":"bad",${member}},${exact}]`,
     ['m'],
@@ -165,40 +162,33 @@ const batches: BatchCase[] = [
   ]),
   [
     'half a surrogate pair',
-    String.raw`[{"level":"info","message":"\ud83d\ude00"},{"level":"info","message":"\ud83d"},{"level":"info","message":"\ud83d\ude00"}]`,
-    ['😀', '😀'],
+    String.raw`[{"level":"info","message":"\ud83d\ude00"},{"level":"info","message":"\ud83d"},${line}]`,
+    ['😀', 'hello'],
     [{ index: 1, path: '/message', code: 'invalid_unicode' }],
   ],
   ['deep nesting', `[${deep},${line}]`, ['hello'], [{ index: 0, code: 'too_deep' }]],
   ['one line', line, ['hello'], [], ndjson],
-  [
-    '100 lines in order, and blank lines',
-    `${numbered.map((each) => JSON.stringify(each)).join('\r\n\r\n')}\r\n`,
-    numbered.map(({ message }) => message),
-    [],
-    ndjson,
-  ],
+  ['100 lines in order, and blank lines', numberedLines, numberedMessages, [], ndjson],
   [
     'invalid lines, which are counted without blank lines',
     ['', line, '{"level":"info",', '  ', line, JSON.stringify(invalid), '[]', '', exact].join('\n'),
     ['hello', 'hello', 'm'],
     [
       { index: 1, path: '', code: 'invalid_json', message: expect.stringMatching(/^is not JSON: ./) },
-      { index: 3, path: '/level', code: 'not_allowed', message: expect.stringMatching(/./) },
-      { index: 4, path: '', code: 'wrong_type', message: 'must be of type object' },
+      { index: 3, path: '/level', code: 'not_allowed' },
+      { index: 4, path: '', code: 'wrong_type' },
     ],
     ndjson,
   ],
   ['a batch in a line', JSON.stringify({ logs: [entry], level: 'info' }), [], [{ index: 0 }], ndjson],
-  ['no line', '\n', [], [], ndjson],
   ['only blank lines', '\r\n \n', [], [], ndjson],
-  ...['Application/X-NDJSON', 'application/x-ndjson; charset=utf-8'].map((type): BatchCase => [
-    `lines of the media type ${type}`,
+  [
+    'lines of the media type in another case, with a charset',
     `${line}\n${line}`,
     ['hello', 'hello'],
     [],
-    { 'content-type': type },
-  ]),
+    { 'content-type': 'Application/X-NDJSON; charset=utf-8' },
+  ],
 ]
 
 it.each(batches)('a batch may have %s', async (_what, body, accepted, errors, headers = {}) => {
@@ -214,41 +204,34 @@ it.each(batches)('a batch may have %s', async (_what, body, accepted, errors, he
   expect(api.queue.adds.length === 0).toBe(accepted.length === 0)
 })
 
-describe('an encoded body', () => {
-  it.each([
-    ['gzip', gzipSync],
-    ['deflate', deflateSync],
-    ['br', brotliCompressSync],
-    ['zstd', zstdCompressSync],
-  ])('in %s is accepted as one entry, a batch or lines', async (encoding, encode) => {
-    const headers = { 'content-encoding': encoding }
-    for (const [body, type] of [
-      [line, {}],
-      [`[${line},${line}]`, {}],
-      [`${line}\n${line}`, ndjson],
-    ] as const)
-      expect((await api.post(encode(body), { headers: { ...headers, ...type } })).statusCode).toBe(202)
-    expect(api.queue.rows).toMatchObject([entry, entry, entry, entry, entry])
-  })
+it.each([
+  ['gzip', gzipSync],
+  ['deflate', deflateSync],
+  ['br', brotliCompressSync],
+  ['zstd', zstdCompressSync],
+])('a body in %s is accepted as one entry, a batch or lines', async (encoding, encode) => {
+  for (const [body, type] of [[line], [`[${line},${line}]`], [`${line}\n${line}`, ndjson]] as const) {
+    const response = await api.post(encode(body), { headers: { 'content-encoding': encoding, ...type } })
+    expect(response.statusCode).toBe(202)
+  }
+  expect(api.queue.rows).toMatchObject([entry, entry, entry, entry, entry])
+})
 
-  it('is limited in its decoded size, like any other', async () => {
-    const headers = { 'content-encoding': 'zstd' }
-    const within = `[]${' '.repeat(limits.bodyBytesMax - 2)}`
-    expect((await api.post(zstdCompressSync(within), { headers })).statusCode).toBe(202)
-    expect((await api.post(zstdCompressSync(`${within} `), { headers })).statusCode).toBe(413)
-    expect((await api.post(within)).statusCode).toBe(202)
-    expect((await api.post(`${within} `)).statusCode).toBe(413)
-  })
+it('a body is limited in its size, decoded or not', async () => {
+  const headers = { 'content-encoding': 'zstd' }
+  const within = `[]${' '.repeat(limits.bodyBytesMax - 2)}`
+  expect((await api.post(zstdCompressSync(within), { headers })).statusCode).toBe(202)
+  expect((await api.post(zstdCompressSync(`${within} `), { headers })).statusCode).toBe(413)
+  expect((await api.post(within)).statusCode).toBe(202)
+  expect((await api.post(`${within} `)).statusCode).toBe(413)
 })
 
 it.each([
-  { 'content-type': 'application/json; charset=utf-8' },
   { 'content-type': 'application/json;charset=UTF-8' },
   { 'content-type': 'application/json; charset="utf-8"' },
   { 'content-type': 'application/json; charset=utf8' },
   { 'content-type': 'Application/JSON' },
   { 'content-type': 'application/json; profile=x' },
-  { 'content-encoding': 'identity' },
   { 'content-encoding': 'Identity' },
 ])('a body may have %j', async (headers) => {
   expect((await api.post(entry, { headers })).statusCode).toBe(202)
