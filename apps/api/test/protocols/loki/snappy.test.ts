@@ -47,14 +47,11 @@ describe('decodeSnappy', () => {
   it.each<[string, Buffer]>([
     ['nothing', Buffer.alloc(0)],
     ['an endless length', Buffer.from([255, 255, 255, 255, 255, 1])],
-    ['a length alone', block(1)],
     ['a literal that ends too early', block(4, [3 << 2, 97])],
     ['a literal that is longer than declared', block(2, literal('abc'))],
     ['a literal without its length', block(60, [60 << 2])],
     ['a copy without its offset', block(8, literal('abcd'), [1])],
     ['a copy from before the start', block(8, literal('abcd'), [1, 5])],
-    ['a copy with the offset 0', block(8, literal('abcd'), [1, 0])],
-    ['a copy as the first element', block(4, [1, 1])],
     ['a copy that is longer than declared', block(7, literal('abcd'), [1, 4])],
     ['a block that is shorter than declared', block(9, literal('abcd'), [1, 4])],
     ['elements after the end', block(3, literal('abc'), literal('d'))],
@@ -64,7 +61,6 @@ describe('decodeSnappy', () => {
   })
 
   it('rejects a block that becomes too large, before memory is allocated for it', () => {
-    expect(snappyBytes(block(4, literal('abcd')))).toBe(4)
     expect(() => snappyBytes(block(1_000_000, literal('abc')))).toThrow('malformed')
     const full = Buffer.alloc(limits.bodyBytesMax)
     expect(snappyBytes(block(full.length, full))).toBe(full.length)
@@ -75,16 +71,16 @@ describe('decodeSnappy', () => {
   it('rejects each beginning of a block, and decodes or rejects each block with one other byte', () => {
     const valid = block(30, literal('abcdefgh'), [1, 4], [(9 << 2) | 2, 12, 0], literal('ijklmnop'))
     expect(decode(valid)).toBe('abcdefghefghabcdefghefijklmnop')
-    for (let end = 0; end < valid.length; end += 1) {
-      expect(() => decode(valid.subarray(0, end))).toThrow(Problem)
-    }
     for (let at = 0; at < valid.length; at += 1) {
+      expect(() => decode(valid.subarray(0, at))).toThrow(Problem)
       for (let byte = 0; byte < 256; byte += 5) {
         const changed = Buffer.from(valid)
         changed[at] = byte
-        expect(lengthOrError(changed)).toSatisfy(
-          (result) => result instanceof Problem || typeof result === 'number',
-        )
+        try {
+          expect(decode(changed)).toBeTypeOf('string')
+        } catch (error) {
+          expect(error).toBeInstanceOf(Problem)
+        }
       }
     }
   })
@@ -96,11 +92,3 @@ describe('decodeSnappy', () => {
     expect(steps).toBeGreaterThan(100)
   })
 })
-
-function lengthOrError(bytes: Buffer): unknown {
-  try {
-    return run(bytes).output.length
-  } catch (error) {
-    return error
-  }
-}
