@@ -42,10 +42,8 @@ describe.each(logsPaths)('POST %s', (url) => {
   })
 })
 
-const all = {
-  ...{ level: 'error', message: 'm', environment: 'production', source: 'server', service: 'shop' },
-  ...{ url: 'https://example.com/', pathname: '/', stack: 'Error' },
-}
+const places = { environment: 'production', source: 'server', url: 'https://example.com/', pathname: '/' }
+const all = { level: 'error', message: 'm', service: 'shop', stack: 'Error', ...places }
 const hostile = '"__proto__":{"level":"x"},"constructor":{"prototype":{"y":1}}'
 const controls = Array.from({ length: 32 }, (_, i) => String.fromCodePoint(i)).join('')
 const at = '2026-11-20T23:43:01,123456789+01:00'
