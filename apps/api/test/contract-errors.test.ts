@@ -66,11 +66,10 @@ it('a fault of the server causes 500 without internal details', async () => {
 })
 
 it('a clock of Redis that is not known yet causes 503 with Retry-After, and nothing is enqueued', async () => {
-  await rebuild(api, {
-    wallMs: () => {
-      throw new ClockError('the time of Redis is not known yet')
-    },
-  })
+  const wallMs = (): number => {
+    throw new ClockError('the time of Redis is not known yet')
+  }
+  await rebuild(api, { wallMs })
   const response = await api.post(entry)
   expect(problemCode(response)).toBe('queue_unavailable')
   expect(response.headers['retry-after']).toBe('1')
@@ -107,14 +106,10 @@ it('X-Request-Id is replaced if it is not sane', async () => {
 })
 
 it('no response has CORS headers', async () => {
-  const headers = {
-    origin: 'https://example.com',
-    'access-control-request-method': 'POST',
-    'access-control-request-headers': 'authorization',
-  }
+  const headers = { origin: 'https://example.com', 'access-control-request-method': 'POST' }
   for (const method of ['OPTIONS', 'POST', 'GET'] as const) {
     const response = await api.post(method === 'POST' ? entry : undefined, { method, headers })
-    expect(Object.keys(response.headers).filter((name) => name.startsWith('access-control-'))).toEqual([])
+    expect(Object.keys(response.headers).join()).not.toContain('access-control-')
   }
 })
 

@@ -14,6 +14,12 @@ const numbered = Array.from({ length: 100 }, (_, i) => ({ level: 'info', message
 const exact = '{"level":"info","message":"m","metadata":{"n":1e400}}'
 const deep = `{"level":"info","message":"m","a":${'['.repeat(100_000)}${']'.repeat(100_000)}}`
 
+interface EntryFault {
+  readonly index?: number
+  readonly path: string
+  readonly code: string
+}
+
 const api = sharedTestApi()
 
 describe.each(logsPaths)('POST %s', (url) => {
@@ -21,14 +27,10 @@ describe.each(logsPaths)('POST %s', (url) => {
     const response = await api.post(entry, { url: `${url}?key=x&level=error` })
     expect(response.statusCode).toBe(202)
     expect(response.headers['content-type']).toMatch(/^application\/json(;|$)/)
-    const answer = response.json<Record<string, unknown>>()
-    expect(Object.keys(answer)).toEqual(['id', 'status', 'timestamp'])
-    expect(answer).toEqual({
-      id: expect.stringMatching(UUID_V7),
-      status: 'accepted',
-      timestamp: new Date(RECEIVED_AT_MS).toISOString(),
-    })
-    expect(api.queue.rows).toMatchObject([{ ...entry, id: answer['id'], project_id: 'demo' }])
+    const { id, ...answer } = response.json<Record<string, unknown>>()
+    expect(answer).toEqual({ status: 'accepted', timestamp: new Date(RECEIVED_AT_MS).toISOString() })
+    expect(id).toMatch(UUID_V7)
+    expect(api.queue.rows).toMatchObject([{ ...entry, id, project_id: 'demo' }])
   })
 
   it.each([
@@ -68,7 +70,7 @@ describe('an entry', () => {
       { ...entry, project_id: 'other', id: 'mine' },
       { project_id: 'demo', metadata_text: '{"project_id":"other","id":"mine"}' },
     ],
-    ...['9007199254740993', '18446744073709551616', '1e400'].map((digits): [string, string, object] => [
+    ...['9007199254740993', '1e400'].map((digits): [string, string, object] => [
       `with the digits of ${digits}`,
       `{"level":"info","message":"m","n":${digits},"metadata":{"a":[${digits}]}}`,
       { metadata_text: `{"a":[${digits}],"n":${digits}}` },
@@ -107,83 +109,60 @@ describe('an entry', () => {
   it('that is invalid is rejected with all reasons', async () => {
     const response = await api.post({ level: 'loud', environment: 5 })
     expect(response.statusCode).toBe(400)
-    const { errors } = response.json<{ errors: { path: string; code: string; message: string }[] }>()
-    expect(errors.map(({ path, code }) => `${path} ${code}`).toSorted()).toEqual([
-      ' missing',
-      '/environment wrong_type',
-      '/level not_allowed',
-    ])
+    const { errors } = response.json<{ errors: EntryFault[] }>()
+    const reasons = errors.map(({ path, code }) => `${path} ${code}`)
+    expect(reasons.toSorted()).toEqual([' missing', '/environment wrong_type', '/level not_allowed'])
     for (const error of errors) expect(Object.keys(error)).toEqual(['path', 'code', 'message'])
     expect(api.queue.rows).toEqual([])
   })
 })
 
-/** The messages of the accepted entries, and the errors of the others. */
+/** The messages of the accepted entries, and the index, path and code of each error. */
 type BatchCase = [
   what: string,
   body: Body,
   accepted: readonly string[],
-  errors: readonly object[],
+  errors: readonly string[],
   headers?: Record<string, string>,
 ]
 
 const numberedMessages = numbered.map(({ message }) => message)
 const numberedLines = `${numbered.map((each) => JSON.stringify(each)).join('\r\n\r\n')}\r\n`
+const mixedLines = ['', line, '{"level":"info",', '  ', line, JSON.stringify(invalid), '[]', '', exact]
+const mixed = [entry, invalid, entry, 5, { level: 'info' }]
+const halfPair = String.raw`{"level":"info","message":"\ud83d"}`
 
 const batches: BatchCase[] = [
   ['an empty batch in an object', { logs: [] }, [], []],
   ['an empty array', [], [], []],
   ['100 entries in order', numbered, numberedMessages, []],
   ['other fields beside its logs', { logs: [entry], level: 'info', message: 'no', x: 1 }, ['hello'], []],
-  [
-    'invalid entries',
-    { logs: [entry, invalid, entry, 5, { level: 'info' }] },
-    ['hello', 'hello'],
-    [
-      { index: 1, path: '/level', code: 'not_allowed', message: expect.stringContaining('log, debug') },
-      { index: 3, path: '', code: 'wrong_type', message: 'must be of type object' },
-      { index: 4, path: '', code: 'missing', message: 'message is required' },
-    ],
-  ],
-  ['only invalid entries', [null, 'x', [entry]], [], [{ index: 0 }, { index: 1 }, { index: 2 }]],
-  [
-    'numbers for the exact parser',
-    `[${exact},{"level":"x","message":"m"},${exact},1e400]`,
-    ['m', 'm'],
-    [{ index: 1 }, { index: 3 }],
-  ],
-  ...['"metadata":1e400,"x":1', '"service":1e400'].map((member): BatchCase => [
-    `the huge number ${member}`,
-    `[{"level":"info","message":"bad",${member}},${exact}]`,
+  ['invalid entries', mixed, ['hello', 'hello'], ['1 /level not_allowed', '3  wrong_type', '4  missing']],
+  ['only invalid entries', [null, 'x', [entry]], [], ['0  wrong_type', '1  wrong_type', '2  wrong_type']],
+  ['numbers for the exact parser', `[${exact},1e400,${exact}]`, ['m', 'm'], ['1  wrong_type']],
+  ...['metadata', 'service'].map((name): BatchCase => [
+    `a huge number as its ${name}`,
+    `[{"level":"info","message":"bad","${name}":1e400,"x":1},${exact}]`,
     ['m'],
-    [{ index: 0, code: 'wrong_type' }],
+    [`0 /${name} wrong_type`],
   ]),
-  [
-    'half a surrogate pair',
-    String.raw`[{"level":"info","message":"\ud83d\ude00"},{"level":"info","message":"\ud83d"},${line}]`,
-    ['😀', 'hello'],
-    [{ index: 1, path: '/message', code: 'invalid_unicode' }],
-  ],
-  ['deep nesting', `[${deep},${line}]`, ['hello'], [{ index: 0, code: 'too_deep' }]],
+  ['half a surrogate pair', `[${halfPair},${line}]`, ['hello'], ['0 /message invalid_unicode']],
+  ['deep nesting', `[${deep},${line}]`, ['hello'], ['0  too_deep']],
   ['one line', line, ['hello'], [], ndjson],
   ['100 lines in order, and blank lines', numberedLines, numberedMessages, [], ndjson],
   [
     'invalid lines, which are counted without blank lines',
-    ['', line, '{"level":"info",', '  ', line, JSON.stringify(invalid), '[]', '', exact].join('\n'),
+    mixedLines.join('\n'),
     ['hello', 'hello', 'm'],
-    [
-      { index: 1, path: '', code: 'invalid_json', message: expect.stringMatching(/^is not JSON: ./) },
-      { index: 3, path: '/level', code: 'not_allowed' },
-      { index: 4, path: '', code: 'wrong_type' },
-    ],
+    ['1  invalid_json', '3 /level not_allowed', '4  wrong_type'],
     ndjson,
   ],
-  ['a batch in a line', JSON.stringify({ logs: [entry], level: 'info' }), [], [{ index: 0 }], ndjson],
+  ['a batch in a line', JSON.stringify({ logs: [entry], level: 'info' }), [], ['0  missing'], ndjson],
   ['only blank lines', '\r\n \n', [], [], ndjson],
   [
-    'lines of the media type in another case, with a charset',
-    `${line}\n${line}`,
-    ['hello', 'hello'],
+    'lines of a type in another case',
+    line,
+    ['hello'],
     [],
     { 'content-type': 'Application/X-NDJSON; charset=utf-8' },
   ],
@@ -192,10 +171,9 @@ const batches: BatchCase[] = [
 it.each(batches)('a batch may have %s', async (_what, body, accepted, errors, headers = {}) => {
   const response = await api.post(body, { headers })
   expect(response.statusCode).toBe(202)
-  const { errors: found = [], ...counts } = response.json<{ errors?: object[] }>()
+  const { errors: found = [], ...counts } = response.json<{ errors?: EntryFault[] }>()
   expect(counts).toEqual({ success: true, accepted: accepted.length, rejected: errors.length })
-  expect(found).toMatchObject(errors)
-  expect(found).toHaveLength(errors.length)
+  expect(found.map(({ index, path, code }) => `${index} ${path} ${code}`)).toEqual(errors)
   const { rows } = api.queue
   expect(rows.map(({ message }) => message)).toEqual(accepted)
   expect(new Set(rows.map(({ id }) => id)).size).toBe(accepted.length)

@@ -33,6 +33,14 @@ describe('logs', () => {
     ])
   })
 
+  it('may have the largest values, however they are written', async () => {
+    const escaped = String.raw`\u0041`.repeat(limits.messageCharactersMax)
+    const blanks = ' '.repeat(200_000)
+    const response = await send(`[{"message":"${escaped}","stack":"${escaped}"},{"a":${blanks}1}]`)
+    expect(response.body).toBe('{}')
+    expect(api.queue.rows.length).toBe(2)
+  })
+
   it('may be one log, or none', async () => {
     for (const body of [{ message: 'one' }, {}, []]) expect((await send(body)).body).toBe('{}')
     expect(api.queue.rows.length).toBe(1)

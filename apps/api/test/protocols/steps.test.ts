@@ -59,7 +59,10 @@ describe.each(samples)('%s', (_path, protocol) => {
       isStopped = true
     }
     expect(steps).toBeGreaterThanOrEqual(isStopped ? 0 : Math.floor(body.length / STEP_BYTES) - 2)
-    const longest = Math.max(0, ...parse.mock.calls.map(([text]) => text.length))
-    expect(longest).toBeLessThanOrEqual(valueBounds.bytesMax)
+    for (const [text] of parse.mock.calls) {
+      expect(text.length).toBeLessThanOrEqual(valueBounds.bytesMax)
+      // All but long texts counts to the weight.
+      expect(text.split(',').length).toBeLessThan(valueBounds.weightMax / 2)
+    }
   })
 })

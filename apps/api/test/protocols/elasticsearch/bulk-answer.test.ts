@@ -58,11 +58,8 @@ it('a response omits items without fields, in any step', async () => {
   expect((await make(itemsOf(3), [], 'items.*.error')).json).toBe('{}')
 })
 
-it.each([
-  ['x'.repeat(160), 'x'.repeat(160)],
-  [`${'x'.repeat(158)}😀😀`, `${'x'.repeat(158)}\u{FFFD}…`],
-])('a response has up to 160 characters of a reason', async (reason, written) => {
-  const item = { action: 'index', index: null, id: null, error: { type: 't', reason } }
-  const made = await make([item], [0], 'items.*.error')
-  expect(made.json).toBe(JSON.stringify({ items: [{ index: { error: { type: 't', reason: written } } }] }))
+it('a response has up to 160 characters of a reason', async () => {
+  const error = { type: 't', reason: `${'x'.repeat(158)}😀😀` }
+  const made = await make([{ action: 'index', index: null, id: null, error }], [0], 'items.*.error')
+  expect(made.json).toContain(`"reason":"${'x'.repeat(158)}\u{FFFD}…"`)
 })

@@ -202,16 +202,6 @@ it.each([
     'errors,items.*.error,items.*.status',
     '{"errors":true,"items":[{"index":{"status":201}},{"index":{"status":400,"error":E}}]}',
   ],
-  ['took', '{"took":0}'],
-  [
-    'items.*._index,items.*.error.type',
-    '{"items":[{"index":{"_index":"sluice"}},{"index":{"_index":"sluice","error":E}}]}',
-  ],
-  [
-    '-took',
-    '{"took":0,"errors":true,"items":[{"index":{"_index":"sluice","_id":null,"status":201,"result":"created"}},' +
-      '{"index":{"_index":"sluice","_id":null,"status":400,"error":E}}]}',
-  ],
 ])('filter_path selects parts of the response: %s', async (filter, expected) => {
   const body = '{"index":{}}\n{"message":"a"}\n{"index":{}}\n7\n'
   const response = await bulk(body, `/elasticsearch/_bulk?filter_path=${filter}`)

@@ -9,16 +9,13 @@ import { embed } from '../otlp/otlp-api.ts'
 const api = sharedTestApi()
 
 const url = '/loki/api/v1/push'
-const pushJson = (
-  body: object | string,
-  headers: Record<string, string> = {},
-): Promise<LightMyRequestResponse> => api.post(body, { url, headers })
+const pushJson = (body: object | string): Promise<LightMyRequestResponse> => api.post(body, { url })
 const push = (body: Buffer, headers: Record<string, string> = {}): Promise<LightMyRequestResponse> =>
   api.post(snappy(body), { url, headers: { 'content-type': 'application/x-protobuf', ...headers } })
 
 /** One line in JSON, of a stream with these labels. */
-const pushLine = (labels: object, value: unknown[] = ['0', 'x']): Promise<LightMyRequestResponse> =>
-  pushJson({ streams: [{ stream: labels, values: [value] }] })
+const pushLine = (labels: object): Promise<LightMyRequestResponse> =>
+  pushJson({ streams: [{ stream: labels, values: [['0', 'x']] }] })
 
 /** A block of literals: the form of data that does not become smaller. */
 function snappy(bytes: Buffer): Buffer {
@@ -31,13 +28,10 @@ function snappy(bytes: Buffer): Buffer {
 }
 
 /** @param nanos after a second of 2025 */
-const lineOf = (text: string | Buffer, nanos = 0, ...metadata: readonly Buffer[]): Buffer =>
-  embed(
-    2,
-    embed(1, field.varint(1, 1_763_632_800), field.varint(2, nanos)),
-    field.bytes(2, text),
-    ...metadata,
-  )
+function lineOf(text: string | Buffer, nanos = 0, ...metadata: readonly Buffer[]): Buffer {
+  const time = embed(1, field.varint(1, 1_763_632_800), field.varint(2, nanos))
+  return embed(2, time, field.bytes(2, text), ...metadata)
+}
 
 /** Structured metadata of a line. */
 const pair = (name: string, value: string): Buffer => embed(3, field.bytes(1, name), field.bytes(2, value))
@@ -100,10 +94,6 @@ describe('a push request', () => {
     [{ app: '', job: 'x'.repeat(limits.serviceCharactersMax + 1) }, { service: '' }],
     [{ env: 'qa' }, { environment: '', metadata: { env: 'qa' } }],
     [
-      { environment: 'qa', env: 'prod' },
-      { environment: 'production', metadata: { environment: 'qa' } },
-    ],
-    [
       { environment: 'staging', env: 'prod' },
       { environment: 'staging', metadata: { env: 'prod' } },
     ],
@@ -130,11 +120,9 @@ describe('a push request', () => {
   })
 
   it.each([
-    '{"foo":1}',
     '[{"stream":{},"values":[["0","x"]]}]',
     'null',
     '{"streams":{"stream":{},"values":[["0","x"]]}}',
-    '{"streams":[null]}',
     '{"streams":[{"stream":{"app":"x"},"values":{"0":"x"}}]}',
     // An earlier form.
     '{"streams":[{"labels":"{}","entries":[{"ts":"2026-11-20T00:00:00Z","line":"x"}]}]}',
@@ -144,11 +132,6 @@ describe('a push request', () => {
     expect(response.statusCode).toBe(400)
     expect(response.body).toContain('Send {"streams": [')
     expect(api.queue.adds).toEqual([])
-  })
-
-  it('keeps a label that has the name of an added member', async () => {
-    await pushLine({ timeUnixNano: 'own' }, ['1763632800123456789', 'x'])
-    expect(storedMetadata(api)).toEqual([{ timeUnixNano: 'own', timeUnixNano_2: '1763632800123456789' }])
   })
 
   it('may have labels of 16 KiB in JSON, and does not parse far more', async () => {
@@ -161,14 +144,8 @@ describe('a push request', () => {
   })
 
   it('stores the valid lines, and rejects the others with 400, after which no client retries', async () => {
-    const invalid = [
-      ['soon', 'x'],
-      ['9'.repeat(19), 'x'],
-      ['0', 7],
-      7,
-      ['0', 'x', []],
-      ['0', 'x', {}, 'lost'],
-    ]
+    const times = ['soon', '9'.repeat(19)].map((time) => [time, 'x'])
+    const invalid = [...times, ['0', 7], 7, ['0', 'x', []], ['0', 'x', {}, 'lost']]
     const long = ['0', 'm'.repeat(limits.messageCharactersMax + 1)]
     const values = [['0', 'first'], ...invalid, long, ['0', 'last']]
     const response = await pushJson({
@@ -198,12 +175,9 @@ describe('a push request', () => {
     expect(api.queue.rows).toMatchObject([{ message: 'a\u{FFFD}b' }])
   })
 
-  it.each([
-    ['valid', 'x'],
-    ['invalid', '\ud800'],
-  ])('cannot become much larger than its body by %s lines', async (_what, line) => {
+  it('cannot become much larger than its body, also by invalid lines', async () => {
     const labels = { app: 'x', long: 'l'.repeat(16_000) }
-    const values = Array.from({ length: 4_000 }, () => ['0', line])
+    const values = Array.from({ length: 4_000 }, () => ['0', '\ud800'])
     const response = await pushJson({ streams: [{ stream: labels, values }] })
     expect(response.statusCode).toBe(413)
     expect(response.body).toMatch(/rows of the request have more than/)
@@ -212,20 +186,18 @@ describe('a push request', () => {
 
   it('may have 256 names in the metadata of a line, including the names of its labels', async () => {
     const labels = Object.fromEntries(Array.from({ length: 254 }, (_, i) => [`l${i}`, 'x']))
+    const at = '1763632800123456789'
     const values = [
-      ['1763632800123456789', 'two more', { a: '1', l0: 'x', level: 'info' }],
-      ['1763632800123456789', 'three more', { a: '1', l0: 'y', level: 'info' }],
+      [at, 'two more', { a: '1', l0: 'x', level: 'info' }],
+      [at, 'three more', { a: '1', l0: 'y', level: 'info' }],
       ['0', 'two more', { a: '1', l0: 'y', level: 'info' }],
-      ['0', 'three more', { a: '1', l0: 'y', level: 'info', severity: 'warn' }],
       ['0', 'three more', { a: '1', l0: 'y', level: 'critical' }],
-      ['0', 'two more', { a: '1', level: 'critical' }],
     ]
     const response = await pushJson({ streams: [{ stream: { ...labels, app: 'shop' }, values }] })
     expect(response.body).toMatch(
-      /^3 lines are stored, 3 are rejected\. Line 1: \/metadata must have at most/,
+      /^2 lines are stored, 2 are rejected\. Line 1: \/metadata must have at most/,
     )
-    const counts = storedMetadata(api).map((members) => Object.keys(members as object).length)
-    expect(counts).toEqual([256, 256, 256])
+    expect(storedMetadata(api).map((members) => Object.keys(members as object).length)).toEqual([256, 256])
   })
 
   const json = 'application/json'
@@ -246,17 +218,5 @@ describe('a push request', () => {
     ])
     expect(response.body).toContain(text)
     expect(api.queue.adds).toEqual([])
-  })
-
-  it('with one other byte anywhere is stored or rejected', async () => {
-    const valid = stream('{app="x"}', lineOf('ab', 5, pair('k', 'v')))
-    for (let at = 0; at < valid.length; at += 1) {
-      for (const byte of [0, 1, 0x7f, 0x80, 0xff]) {
-        const changed = Buffer.from(valid)
-        changed[at] = byte
-        expect([204, 400]).toContain((await push(changed)).statusCode)
-      }
-      if (at > 0) expect((await push(valid.subarray(0, at))).statusCode).toBe(400)
-    }
   })
 })

@@ -1,11 +1,11 @@
-import { encodeLogs, field } from '@sluice/harness/otlp-logs'
+import { field } from '@sluice/harness/otlp-logs'
 import { limits } from '@sluice/schema'
 import { describe, expect, it, vi } from 'vitest'
 import { partLimits } from '../../../src/protocols/otlp/json-parts.ts'
 import { jsonRecords } from '../../../src/protocols/otlp/json-records.ts'
 import { protobufRecords } from '../../../src/protocols/otlp/protobuf-records.ts'
 import { recordLimits } from '../../../src/protocols/otlp/value-budget.ts'
-import { embed, oneScope } from './otlp-api.ts'
+import { embed } from './otlp-api.ts'
 
 /** The records of a request, without the steps that found none. */
 const recordsOf = (steps: Iterable<unknown>): unknown[] =>
@@ -17,13 +17,6 @@ const { bytes, varint } = field
 const repeat = (unit: Buffer, count: number): Buffer => Buffer.alloc(unit.length * count, unit)
 
 const none = Buffer.alloc(0)
-/** An attribute with arrays in one another. */
-const nested = (levels: number): Buffer => {
-  let value: Buffer = none
-  for (let level = 0; level < levels; level += 1) value = bytes(5, bytes(1, value))
-  return Buffer.concat([bytes(1, 'k'), bytes(2, value)])
-}
-
 /** The record of a request, with fields of its resource and its scope. */
 function read(record: Buffer, resource: Buffer = none, scope: Buffer = none): unknown[] {
   return recordsOf(protobufRecords(embed(1, resource, embed(2, scope, bytes(2, record)))))
@@ -58,16 +51,6 @@ describe('a record in Protocol Buffers', () => {
     expect(read(none, none, url)).toMatchObject(rejectedFor('too_large'))
   })
 
-  it('may have the largest metadata', () => {
-    const readArray = (length: number): unknown[] => {
-      const a = Array.from({ length }, () => 1)
-      return recordsOf(protobufRecords(encodeLogs(oneScope({ attributes: { a } }))))
-    }
-    const count = (limits.metadataBytesMax - '{"attributes":{"a":[]}}'.length) / 2
-    expect(readArray(count)).toMatchObject(accepted)
-    expect(readArray(2 * count)).toMatchObject(rejectedFor('too_large'))
-  })
-
   it('shares the bytes of metadata with its resource and its scope, exactly', () => {
     const max = limits.metadataBytesMax - '{"resource":{"k":""}}'.length
     const scope = bytes(1, bytes(1, 'n'))
@@ -82,14 +65,6 @@ describe('a record in Protocol Buffers', () => {
       expect(read(record, resourceOf(room), scopeField)).toMatchObject(accepted)
       expect(read(record, resourceOf(room + 1), scopeField)).toMatchObject([{ error: { path: '/metadata' } }])
     }
-  })
-
-  it.each([
-    ['resource', 2, (value: Buffer) => read(none, bytes(1, bytes(1, value)))],
-    ['scope', 3, (value: Buffer) => read(none, none, bytes(1, bytes(3, value)))],
-  ])('has at most 16 levels in the attributes of its %s', (_what, outer, readWith) => {
-    expect(readWith(nested(limits.metadataDepthMax - outer))).toMatchObject(accepted)
-    expect(readWith(nested(limits.metadataDepthMax - outer + 1))).toMatchObject(rejectedFor('too_deep'))
   })
 })
 
