@@ -22,26 +22,16 @@ interface EntryFault {
 
 const api = sharedTestApi()
 
-describe.each(logsPaths)('POST %s', (url) => {
-  it('accepts one entry, and returns its id', async () => {
-    const response = await api.post(entry, { url: `${url}?key=x&level=error` })
-    expect(response.statusCode).toBe(202)
-    expect(response.headers['content-type']).toMatch(/^application\/json(;|$)/)
-    const { id, ...answer } = response.json<Record<string, unknown>>()
-    expect(answer).toEqual({ status: 'accepted', timestamp: new Date(RECEIVED_AT_MS).toISOString() })
-    expect(id).toMatch(UUID_V7)
-    expect(api.queue.rows).toMatchObject([{ ...entry, id, project_id: 'demo' }])
-  })
-
-  it.each([
-    ['an object', { logs: [entry, entry] }],
-    ['a plain array', [entry, entry]],
-  ])('accepts a batch in %s', async (_what, body) => {
-    const response = await api.post(body, { url })
-    expect(response.statusCode).toBe(202)
-    expect(response.json()).toEqual({ success: true, accepted: 2, rejected: 0 })
-    expect(api.queue.rows).toMatchObject([entry, entry])
-  })
+it.each(logsPaths)('POST %s accepts one entry, and returns its id, or a batch', async (url) => {
+  const response = await api.post(entry, { url: `${url}?key=x&level=error` })
+  expect(response.statusCode).toBe(202)
+  expect(response.headers['content-type']).toMatch(/^application\/json(;|$)/)
+  const { id, ...answer } = response.json<Record<string, unknown>>()
+  expect(answer).toEqual({ status: 'accepted', timestamp: new Date(RECEIVED_AT_MS).toISOString() })
+  expect(id).toMatch(UUID_V7)
+  for (const body of [{ logs: [entry, entry] }, [entry, entry]])
+    expect((await api.post(body, { url })).json()).toEqual({ success: true, accepted: 2, rejected: 0 })
+  expect(api.queue.rows).toMatchObject([{ ...entry, id, project_id: 'demo' }, entry, entry, entry, entry])
 })
 
 const places = { environment: 'production', source: 'server', url: 'https://example.com/', pathname: '/' }

@@ -40,7 +40,6 @@ const wrongFields: readonly BadEntry[] = [
 
 const missingFields: readonly BadEntry[] = [
   ['no fields', '{}', ' missing'],
-  ['fields in another case', '{"Level":"info","Message":"m"}', ' missing'],
   ['fields in __proto__', '{"__proto__":{"level":"info","message":"m"}}', ' missing'],
   ['no fields next to a large one', `{"a":[${'0,'.repeat(34_000)}0]}`, ' missing'],
   ['an invalid last duplicate', '{"level":"info","level":"x","message":"m"}', '/level not_allowed'],
@@ -51,8 +50,6 @@ const metadata: readonly BadEntry[] = [
   ['half a pair in a name', entry('"metadata":{"a":{"\\ud83d":1}}'), '/metadata/a invalid_unicode'],
   ['large metadata', entry(`"metadata":{"a":${quoted(limits.metadataBytesMax)}}`), '/metadata too_large'],
   ['a large unknown field', entry(`"a":${quoted(limits.metadataBytesMax)}`), ' too_large'],
-  ['an integer of a million digits', entry(`"a":${'9'.repeat(1_000_000)}`), ' too_large'],
-  ['200,000 objects', entry(`"metadata":{"a":[${'{},'.repeat(2e5)}{}]}`), '/metadata too_large'],
   ['200,000 objects in an array', entry(`"metadata":[${'{},'.repeat(2e5)}{}]`), '/metadata wrong_type'],
   ['many names', entry(`"metadata":{${names(limits.metadataNamesMax + 1)}}`), '/metadata too_many_names'],
   ['many unknown fields', entry(names(limits.metadataNamesMax + 1)), ' too_many_names'],

@@ -29,8 +29,6 @@ export const badPaths: readonly BadRequest[] = [
   ['two leading slashes', { url: '//v1/logs' }, 'not_found'],
   ['an escaped slash', { url: '/v1%2flogs' }, 'not_found'],
   ['a NUL', { url: '/v1/logs%00' }, 'not_found'],
-  ['another version', { url: '/v2/logs' }, 'not_found'],
-  ['a parameter after a semicolon', { url: '/v1/logs;v=1' }, 'not_found'],
   ['a path of 10,000 characters', { url: `/${'a'.repeat(10_000)}` }, 'not_found'],
   ['__proto__', { url: '/__proto__' }, 'not_found'],
 ]
@@ -40,8 +38,6 @@ export const badMethods = ['GET', 'PUT', 'PATCH', 'DELETE', 'OPTIONS', 'TRACE', 
 const badKeys = [
   'Bearer ',
   'Basic ZGVtbzpkZW1v',
-  'Bearer undefined',
-  'Bearer <API_KEY>',
   `Bearer sk_live_${'0'.repeat(24)}`,
   // With a wrong checksum.
   `Bearer slk_${'0'.repeat(49)}`,

@@ -19,7 +19,6 @@ const text = '{"stringValue":"m"}'
 describe('a request in JSON', () => {
   it.each<[what: string, body: string, rows: number]>([
     ['no resource', '{"resourceLogs":[]}', 0],
-    ['null', '{"resourceLogs":null}', 0],
     ['nulls', '{"resourceLogs":[{"resource":null,"schemaUrl":null,"scopeLogs":null}]}', 0],
     ['blanks', `\n{ "resourceLogs" : [ {"scopeLogs":[{"logRecords":[ ${bodyOf(text)} ]}]} ] }\n`, 1],
     ['an escaped name', logs(bodyOf(text)).replace('resourceLogs', 'resource\\u004cogs'), 1],
@@ -45,11 +44,9 @@ describe('a request in JSON', () => {
     [String.raw`{"b\u006fdy":{"string\u0056alue":"m"}}`, m],
     ['{"severity_number":17,"event_name":"e"}', { message: '', level: 'log' }],
     ['{"severityNumber":"SEVERITY_NUMBER_WARN2"}', { level: 'warn', metadata: { severity_number: 14 } }],
-    ['{"severityNumber":99}', { level: 'log', metadata: { severity_number: 99 } }],
     ['{"severityNumber":"9","flags":"1"}', { level: 'info', metadata: { flags: 1 } }],
     ['{"timeUnixNano":1544712660300000000}', { timestamp: '2018-12-13T14:51:00.300000Z' }],
     ['{"timeUnixNano":1.7e18}', { timestamp: '2023-11-14T22:13:20.000000Z', metadata: {} }],
-    ['{"timeUnixNano":170000000000000000000e-2}', { timestamp: '2023-11-14T22:13:20.000000Z' }],
     [
       '{"timeUnixNano":17.00000000000000001E+17}',
       { timestamp: '2023-11-14T22:13:20.000000Z', metadata: { time_unix_nano: '1700000000000000001' } },
@@ -57,7 +54,6 @@ describe('a request in JSON', () => {
     ['{"spanId":"0AF7651916CD43DD"}', { metadata: { span_id: '0af7651916cd43dd' } }],
     // Base64 is kept.
     ['{"spanId":"t61rcWkgMzE="}', { metadata: { span_id: 't61rcWkgMzE=' } }],
-    ['{"traceId":"00000000000000000000000000000000"}', { metadata: {} }],
     ['{"attributes":[{}]}', { metadata: { attributes: { '': null } } }],
   ])('may have the record %s', async (record, row) => {
     expect((await api.post(logs(record))).body).toBe('{}')
@@ -66,11 +62,8 @@ describe('a request in JSON', () => {
 
   it.each<[value: string, message: string]>([
     ['{"intValue":"1","stringValue":"m"}', 'm'],
-    ['{"intValue":-7}', '-7'],
     ['{"intValue":9223372036854775807}', '9223372036854775807'],
     ['{"intValue":-9.223372036854775807e18}', '-9223372036854775807'],
-    ['{"intValue":"-007"}', '-7'],
-    ['{"doubleValue":"1e3"}', '1000'],
     ['{"doubleValue":"-Infinity"}', '-Infinity'],
     ['{"bytesValue":"-_8"}', '+/8='],
     [String.raw`{"stringValue":"\ud83d\ude00"}`, '😀'],
@@ -108,11 +101,9 @@ const long = 'a'.repeat(limits.messageCharactersMax + 1)
 /** Records with a value of a wrong type. */
 const wrongTypes: readonly string[] = [
   '7',
-  'null',
   '{"attributes":[{"key":1}]}',
   '{"timeUnixNano":"-1"}',
   '{"timeUnixNano":"18446744073709551616"}',
-  '{"timeUnixNano":{"low":1,"high":2}}',
   '{"timeUnixNano":170000000000000000001e-2}',
   '{"severityNumber":"SEVERITY_NUMBER_LOUD"}',
   '{"flags":4294967296}',
@@ -120,9 +111,7 @@ const wrongTypes: readonly string[] = [
   ...[
     '{"stringValue":1}',
     '{"boolValue":"true"}',
-    '{"intValue":1.5}',
     '{"intValue":"9223372036854775808"}',
-    '{"intValue":"1e3"}',
     '{"intValue":1e400}',
     '{"intValue":1700000000000000000.5}',
     '{"doubleValue":1e400}',

@@ -1,6 +1,5 @@
 import { encodeLogs, encodeRecord, encodeValue, field, varint } from '@sluice/harness/otlp-logs'
 import { limits } from '@sluice/schema'
-import * as fc from 'fast-check'
 import type { LightMyRequestResponse } from 'fastify'
 import { describe, expect, it } from 'vitest'
 import { recordLimits } from '../../../src/protocols/otlp/value-budget.ts'
@@ -32,25 +31,20 @@ const invalidText = field.bytes(1, invalid)
 
 /** Requests that no message has. */
 const malformed: readonly (readonly [what: string, body: Buffer])[] = [
-  ['gzip without Content-Encoding', Buffer.from([0x1f, 0x8b, 8, 0, 0, 0, 0, 0])],
-  ['a length beyond the end', Buffer.from([0x0a, 5, 0])],
   ['a length of 2^64 - 1', Buffer.concat([Buffer.from([0x0a]), varint(-1)])],
   ['a varint of eleven bytes', Buffer.concat([Buffer.from([0x10]), overlong(1, 11)])],
   ['the field number 0', Buffer.from([0x02, 0])],
   ['the wire type 6', Buffer.from([0x0e, 0])],
-  ['the end of a group that did not begin', Buffer.from([0x0c])],
   ['a group without an end', Buffer.from([0x1b])],
   ['a group with another end', Buffer.from([0x1b, 0x24])],
   ['101 groups', Buffer.concat([Buffer.alloc(101, 0x1b), Buffer.alloc(101, 0x1c)])],
   ['a body that is not UTF-8', one(body(invalidText))],
-  ['a key that is not UTF-8', one(attribute(invalid, text('v')))],
   ['a value that is not UTF-8', one(attribute('k', invalidText))],
   ['a severity text that is not UTF-8', one(field.bytes(3, invalid))],
   ['101 levels in an attribute', one(attribute('k', nested(100)))],
   ['a group of 16,385 fields', group(3, zeros(16_385))],
   ['a fixed64 of seven bytes', Buffer.from([0x11, 1, 2, 3, 4, 5, 6, 7])],
   ['a record that ends within a field', one(body('m'), Buffer.from([0x09, 1]))],
-  ['a valid record and a request that ends', Buffer.concat([one(body('valid')), Buffer.from([0x0a, 1])])],
   ['a scope that ends within a field', field.bytes(1, field.bytes(2, field.bytes(1, Buffer.from([0x0a]))))],
 ]
 
@@ -66,12 +60,12 @@ it.each(malformed)('a malformed request is rejected: %s', async (_what, bytes) =
 const m = { message: 'm' }
 const ofAttributes = (attributes: object): object => ({ metadata: { attributes } })
 const ofK = (k: unknown): object => ofAttributes({ k })
+const ofObject = (object: { a: 1 } | { b: 2 }): Buffer => field.bytes(2, encodeValue(object))
 /** In ScopeLogs. */
 const oneRecord = field.bytes(2, encodeRecord({ body: 'm' }))
 /** Requests that official decoders read, and a part of the row that they have to become. */
 const unusual: readonly (readonly [what: string, body: Buffer, rows: readonly object[]])[] = [
   ['no bytes', Buffer.alloc(0), []],
-  ['an empty resource', field.bytes(1, ''), []],
   ['an empty record', one(), [{ message: '', level: 'log' }]],
   ['unknown fields', one(field.bytes(99, 'x'), field.varint(4, 1), body('m'), field.fixed64(77, 1n)), [m]],
   ['groups', one(group(3, field.bytes(1, 'x'), group(4)), body('m')), [m]],
@@ -99,13 +93,7 @@ const unusual: readonly (readonly [what: string, body: Buffer, rows: readonly ob
   ],
   [
     'a repeated value in an attribute, which is merged',
-    one(
-      embed(
-        6,
-        field.bytes(1, 'k'),
-        ...[{ a: 1 }, { b: 2 }].map((value) => field.bytes(2, encodeValue(value))),
-      ),
-    ),
+    one(embed(6, field.bytes(1, 'k'), ofObject({ a: 1 }), ofObject({ b: 2 }))),
     [ofK({ a: 1, b: 2 })],
   ],
   [
@@ -129,7 +117,6 @@ const unusual: readonly (readonly [what: string, body: Buffer, rows: readonly ob
   ['an attribute without a key', one(field.bytes(6, field.bytes(2, text('v')))), [ofAttributes({ '': 'v' })]],
   ['an attribute without a value', one(field.bytes(6, field.bytes(1, 'k'))), [ofK(null)]],
   ['an id of another length', one(field.bytes(9, Buffer.from([1, 2]))), [{ metadata: { trace_id: '0102' } }]],
-  ['a text with a byte order mark and a NUL', one(body('\ufeffa\0')), [{ message: '\ufeffa\0' }]],
   ['14 levels in an attribute', one(attribute('k', nested(14))), [ofK(expect.any(Array))]],
 ]
 
@@ -209,7 +196,7 @@ it('a request has a limit of the bytes of its rows, which repeat its resource', 
   expect(api.queue.adds).toEqual([])
 })
 
-it('any bytes are accepted or rejected: random ones, and a request that is cut off anywhere', async () => {
+it('a request that is cut off anywhere is rejected', async () => {
   const logRecords = [
     { timeUnixNano: 1n, severityNumber: 9, severityText: 'i', body: 'm', attributes: { d: 0.5, i: -1 } },
     { body: { a: ['é'] }, flags: 1, traceId: 'aa'.repeat(16), spanId: 'bb'.repeat(8), eventName: 'e' },
@@ -220,10 +207,4 @@ it('any bytes are accepted or rejected: random ones, and a request that is cut o
   expect((await post(sound)).statusCode).toBe(200)
   for (let end = 1; end < sound.length; end += 1)
     expect((await post(sound.subarray(0, end))).statusCode).toBe(400)
-  await fc.assert(
-    fc.asyncProperty(fc.uint8Array({ maxLength: 40 }), async (bytes) => {
-      expect([200, 400]).toContain((await post(Buffer.from(bytes))).statusCode)
-    }),
-    { numRuns: 1_500 },
-  )
 })

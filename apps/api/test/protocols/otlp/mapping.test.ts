@@ -125,7 +125,6 @@ describe.each(['protobuf', 'JSON'] as const)('a record in %s', (form) => {
     [21, 'FATAL', 'error', { severity_number: 21, severity_text: 'FATAL' }],
     [0, 'panic', 'error', { severity_text: 'panic' }],
     [0, 'banana', 'log', { severity_text: 'banana' }],
-    [0, '', 'log', {}],
     [25, 'error', 'error', { severity_number: 25 }],
     [-1, '', 'log', { severity_number: -1 }],
     [0, '__proto__', 'log', { severity_text: '__proto__' }],
@@ -137,7 +136,6 @@ describe.each(['protobuf', 'JSON'] as const)('a record in %s', (form) => {
   it.each<[what: string, record: OtlpLogRecord, message: string, metadata: object]>([
     ['a text', { body: 'a\tb\\c\n\u0000"é😀' }, 'a\tb\\c\n\u0000"é😀', {}],
     ['a large integer', { body: -(2n ** 63n) }, '-9223372036854775808', {}],
-    ['a double', { body: 1.5 }, '1.5', {}],
     ['a double that is not a number', { body: new Double(NaN) }, 'NaN', {}],
     ['bytes', { body: Buffer.from([0, 255, 254]) }, 'AP/+', {}],
     ['a list', { body: ['a', 1, null] }, '["a",1,null]', { body: ['a', 1, null] }],
@@ -153,35 +151,23 @@ describe.each(['protobuf', 'JSON'] as const)('a record in %s', (form) => {
   it('keeps values of every type, and names that objects of JavaScript treat specially', async () => {
     const numbers = { int: 7, least: -(2n ** 63n), largest: 2n ** 63n - 1n, safe: 2n ** 53n, double: 0.1 }
     const doubles = { whole: new Double(3), nan: new Double(NaN), infinite: new Double(-Infinity) }
-    const others = {
-      yes: true,
-      none: null,
-      bytes: Buffer.from('hi'),
-      list: [1, 'a', [true]],
-      nested: { a: { b: null } },
-    }
+    const others = { yes: true, none: null, bytes: Buffer.from('hi'), list: [1, 'a', [true]] }
     const special = { ['__proto__']: 'p', constructor: { ['__proto__']: null, toString: 't' }, '': 'empty' }
-    const attributes = {
-      text: 'é',
-      empty: '',
-      ...numbers,
-      ...doubles,
-      ...others,
-      ...special,
-    } as OtlpAttributes
+    const attributes = { text: 'é', ...numbers, ...doubles, ...others, ...special } as OtlpAttributes
     await sendOne({ attributes })
     expect(api.queue.rows[0]?.['metadata_text']).toBe(
-      '{"attributes":{"text":"é","empty":"","int":7,"least":-9223372036854775808,' +
+      '{"attributes":{"text":"é","int":7,"least":-9223372036854775808,' +
         '"largest":9223372036854775807,"safe":9007199254740992,"double":0.1,"whole":3,"nan":"NaN",' +
         '"infinite":"-Infinity","yes":true,"none":null,"bytes":"aGk=","list":[1,"a",[true]],' +
-        '"nested":{"a":{"b":null}},"__proto__":"p","constructor":{"__proto__":null,"toString":"t"},"":"empty"}}',
+        '"__proto__":"p","constructor":{"__proto__":null,"toString":"t"},"":"empty"}}',
     )
   })
 
   const LAST = 2n ** 64n - 1n
+  const late = { time_unix_nano: String(LAST), observed_time_unix_nano: String(TIME) }
 
   it.each<
-    [what: string, times: readonly [time: bigint, observed: bigint], timestamp: string, metadata: object]
+    [what: string, times: readonly [sent: bigint, observed: bigint], timestamp: string, metadata: object]
   >([
     ['microseconds', [TIME + 1_000n, 0n], '2026-11-20T10:00:00.123001Z', {}],
     ['nanoseconds', [TIME + 1n, 0n], AT, { time_unix_nano: String(TIME + 1n) }],
@@ -190,12 +176,7 @@ describe.each(['protobuf', 'JSON'] as const)('a record in %s', (form) => {
     ['the 31st of a month', [TIME + 950_400_000_000_000n, 0n], '2026-12-01T10:00:00.123000Z', {}],
     ['a time of 1970', [1_000n, 0n], '1970-01-01T00:00:00.000001Z', {}],
     ['a time after 2261', [LAST, 0n], RECEIVED, { time_unix_nano: String(LAST) }],
-    [
-      'a time after 2261 and an observed time',
-      [LAST, TIME],
-      AT,
-      { time_unix_nano: String(LAST), observed_time_unix_nano: String(TIME) },
-    ],
+    ['a time after 2261 and an observed one', [LAST, TIME], AT, late],
   ])('with %s', async (_what, [timeUnixNano, observedTimeUnixNano], timestamp, metadata) => {
     const row = await sendOne({ timeUnixNano, observedTimeUnixNano })
     expect(row['timestamp']).toBe(timestamp)
