@@ -10,6 +10,10 @@ import { freshTestApi, rebuild } from './support/shared-api.ts'
 const entry = { level: 'info', message: 'hello' } as const
 const UUID = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/
 
+const unknownClock = (): never => {
+  throw new ClockError('the time of Redis is not known yet')
+}
+
 const api = freshTestApi()
 
 it.each(logsPaths)('%s rejects other methods, and reports the allowed one', async (url) => {
@@ -66,10 +70,7 @@ it('a fault of the server causes 500 without internal details', async () => {
 })
 
 it('a clock of Redis that is not known yet causes 503 with Retry-After, and nothing is enqueued', async () => {
-  const wallMs = (): number => {
-    throw new ClockError('the time of Redis is not known yet')
-  }
-  await rebuild(api, { wallMs })
+  await rebuild(api, { wallMs: unknownClock })
   const response = await api.post(entry)
   expect(problemCode(response)).toBe('queue_unavailable')
   expect(response.headers['retry-after']).toBe('1')
@@ -100,8 +101,7 @@ it('X-Request-Id is replaced if it is not sane', async () => {
   const longest = 'a'.repeat(128)
   for (const id of [longest, '', ' ', 'a b', '<script>', 'a"b', 'a,b', 'é', 'a\tb', '{}', `${longest}a`]) {
     const { headers } = await api.post(entry, { headers: { 'x-request-id': id } })
-    if (id === longest) expect(headers['x-request-id']).toBe(id)
-    else expect(headers['x-request-id']).toMatch(UUID)
+    expect(headers['x-request-id']).toMatch(id === longest ? /^a{128}$/ : UUID)
   }
 })
 

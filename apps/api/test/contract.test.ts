@@ -172,6 +172,7 @@ it.each(batches)('a batch may have %s', async (_what, body, accepted, errors, he
 
 it.each([
   ['gzip', gzipSync],
+  ['x-gzip', gzipSync],
   ['deflate', deflateSync],
   ['br', brotliCompressSync],
   ['zstd', zstdCompressSync],

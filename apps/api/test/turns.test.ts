@@ -57,7 +57,7 @@ it('works that begin in one turn continue for five milliseconds together, and th
   const pauses = [first, second, turns.begin('c')].map((pace) => pace.pause())
   expect(pauses).toEqual([expect.any(Promise), expect.any(Promise), expect.any(Promise)])
   await runTurn()
-  await Promise.all(pauses)
+  for (const pause of pauses) await pause
   expect(first.pause()).toBeUndefined()
   expect(turns.begin('d').pause()).toBeUndefined()
 })

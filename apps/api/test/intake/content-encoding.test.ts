@@ -32,7 +32,7 @@ const withWindow = (exponent: number): Buffer =>
 
 const decoder = new ContentDecoder()
 /** As the route does: at once if the body is small. */
-const decodeContent = async (body: Buffer, header: string | undefined): Promise<Buffer> =>
+const decodeContent = async (body: Buffer, header: string): Promise<Buffer> =>
   decodeSmall(body, header) ?? (await decoder.decode(body, header, 'demo'))
 
 const problemOf = (body: Buffer, header: string): Promise<Problem> =>
@@ -44,7 +44,8 @@ describe.each(encodings)('a body in %s', (_encoding, header, encode) => {
   it('is decoded, also if it is empty', async () => {
     expect(await decodeContent(encoded, header)).toEqual(text)
     expect(await decodeContent(encoded, header.toUpperCase())).toEqual(text)
-    expect(await decodeContent(encode(Buffer.alloc(0)), header)).toEqual(Buffer.alloc(0))
+    for (const empty of [encode(Buffer.alloc(0)), Buffer.alloc(0)])
+      expect(await decodeContent(empty, header)).toHaveLength(0)
   })
 
   it('is rejected if it is cut, continues, or has another encoding or none', async () => {
@@ -157,16 +158,3 @@ it('a body in zstd is rejected if its window is above 8 MiB, and in brotli above
   const params = { [constants.BROTLI_PARAM_LARGE_WINDOW]: 1, [constants.BROTLI_PARAM_LGWIN]: 30 }
   expect((await problemOf(brotliCompressSync(text, { params }), 'br')).code).toBe('invalid_encoding')
 })
-
-it('an encoding is optional, may have its earlier name, and leaves an empty body empty', async () => {
-  for (const header of [undefined, 'IDENTITY']) expect(await decodeContent(text, header)).toBe(text)
-  expect(await decodeContent(gzipSync(text), 'x-gzip')).toEqual(text)
-  expect(await decodeContent(Buffer.alloc(0), 'gzip')).toHaveLength(0)
-})
-
-it.each(['', 'gzip, gzip', 'gzip,identity', 'gzip;q=1', 'toString', '__proto__'])(
-  'an encoding that is not supported is rejected: "%s"',
-  async (header) => {
-    expect((await problemOf(text, header)).code).toBe('unsupported_encoding')
-  },
-)

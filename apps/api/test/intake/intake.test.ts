@@ -17,7 +17,7 @@ it('adds to each row the project, retention and time of its request', () => {
     [plus, 'demo', '2026-12-21', '2026-11-20 00:00:00.001'],
     [stamp, 'demo', '2026-12-21', '2026-11-20 00:00:00.000'],
   ] as const) {
-    const line = intake.scan(body, each, jsonFormat, ({ rows }) => textOf(rows)) ?? ''
+    const line = intake.scan(body, each, jsonFormat, ({ rows }) => ({ text: textOf(rows) }))?.text ?? ''
     const row = { project_id: project, expires_on: expires, received_at: received }
     expect(JSON.parse(rowAsJson(line) ?? '')).toMatchObject(row)
   }
@@ -34,9 +34,10 @@ describe('each of several concurrent requests stores its own rows', () => {
     return api.post(entries, { headers: { 'idempotency-key': key } })
   }
 
-  /** Calls `release` when the bodies of all requests are scanned. */
-  async function expectStored(requests: Promise<LightMyRequestResponse>[], release: () => void) {
-    const scan = vi.mocked(Intake.prototype.scan)
+  /** Sends the messages, and calls `release` when all bodies are scanned. */
+  async function expectStored(keyOf: (number: number) => string | undefined, release: () => void) {
+    const scan = vi.spyOn(Intake.prototype, 'scan')
+    const requests = messages.map((message, i) => send(message, keyOf(i)))
     await vi.waitUntil(() => scan.mock.calls.length === messages.length, { interval: 1 })
     release()
     expect((await Promise.all(requests)).map(({ statusCode }) => statusCode)).toEqual([202, 202, 202, 202])
@@ -48,13 +49,12 @@ describe('each of several concurrent requests stores its own rows', () => {
     api.queue.holding = true
     const inFlight = send('in flight', 'in-flight')
     await vi.waitUntil(() => api.queue.adds.length === 1)
-    vi.spyOn(Intake.prototype, 'scan')
-    const requests = messages.map((message, i) => send(message, `key-${i}`))
-    await expectStored(requests, () => {
+    const release = (): void => {
       expect(api.queue.adds).toHaveLength(1)
       api.queue.holding = false
       api.queue.adds[0]?.confirm()
-    })
+    }
+    await expectStored((i) => `key-${i}`, release)
     expect((await inFlight).statusCode).toBe(202)
   })
 
@@ -64,10 +64,6 @@ describe('each of several concurrent requests stores its own rows', () => {
     api.buckets.level = { entries: 200, bytes: 0 }
     const lease = Promise.withResolvers<void>()
     api.buckets.beforeAnswer = () => (api.buckets.requests.length === 1 ? Promise.resolve() : lease.promise)
-    vi.spyOn(Intake.prototype, 'scan')
-    await expectStored(
-      messages.map((message, i) => send(message, key && `${key}-${i}`)),
-      lease.resolve,
-    )
+    await expectStored((i) => key && `${key}-${i}`, lease.resolve)
   })
 })

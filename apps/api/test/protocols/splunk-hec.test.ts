@@ -203,16 +203,12 @@ describe('acknowledgements', () => {
     expect((await send('{"event":2}', '', headers)).body).not.toBe(first.body)
   })
 
-  it('are given for a body of up to 16 KiB', async () => {
+  it('are given for a body of up to 16 KiB, and for nothing else', async () => {
     const body = `{"acks":[${' '.repeat(16_384 - 12)}7]}`
-    const response = await send(body, '/ack')
-    expect([response.statusCode, response.json()]).toEqual([200, { acks: { 7: true } }])
+    expect((await send(body, '/ack')).json()).toEqual({ acks: { 7: true } })
     expect((await send(`${body} `, '/ack')).statusCode).toBe(413)
-  })
-
-  it('are not given for anything else', async () => {
-    for (const body of ['', '{', '7', '{"acks":7}', '{"acks":["x"]}', '{"acks":[1e400]}'])
-      expect((await send(body, '/ack')).statusCode).toBe(400)
+    for (const other of ['', '{', '7', '{"acks":7}', '{"acks":["x"]}', '{"acks":[1e400]}'])
+      expect((await send(other, '/ack')).statusCode).toBe(400)
   })
 })
 

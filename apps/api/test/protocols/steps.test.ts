@@ -17,8 +17,6 @@ const members = `{${Array.from({ length: 40_000 }, (_, i) => `"n${i}":1`).join()
 const attacks: Readonly<Record<string, string>> = {
   brackets: fill('', '['),
   'closed brackets': '['.repeat(max / 2) + ']'.repeat(max / 2),
-  blanks: fill('', ' '),
-  newlines: fill('', '\n'),
   'newlines before a document': fill('', '\n', '{"index":{}}\n{}\n'),
   'a string': fill('"', 'x', '"'),
   objects: fill('[', '{},', '{}]'),

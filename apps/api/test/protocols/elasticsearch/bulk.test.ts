@@ -116,7 +116,6 @@ describe('a bulk request', () => {
     [`${valid}7`, 'Expected one of'],
     [`${valid}{`, 'The text ends too early'],
     [`${valid}{"store":{}}`, 'Expected one of'],
-    [`${valid}{"index":{},"create":{}}`, 'Expected one of'],
     [`${valid}{"index":{"_id":{}}}`, 'line [3]. Expected a simple value for field [_id]'],
     [`${valid}{"index":{"_index":[]}}`, 'Expected a simple value for field [_index]'],
     [`${valid}{"index":{"_id":"${'x'.repeat(10_000)}"}}`, 'Expected an object'],
@@ -147,10 +146,8 @@ describe('a bulk request', () => {
 })
 
 it.each([
-  ['-1.5', '-1.5'],
   ['12345678901234567890', '12345678901234567890'],
   ['1e400', '1e400'],
-  ['true', 'true'],
   ['"a"', 'a'],
   ['null', null],
 ])('an action with the id %s keeps it as a string', async (id, string) => {
@@ -181,9 +178,8 @@ it.each([
     expect(api.queue.rows.length).toBe(fault === '' ? 2 : 1)
     if (fault === '') return
     const shown = name.length > 40 ? `${name.slice(0, 40)}…` : name
-    expect(item?._index).toBe(shown)
-    expect(item?.error?.type).toBe('invalid_index_name_exception')
-    expect(item?.error?.reason).toContain(`Invalid index name [${shown}], ${fault}`)
+    const reason = expect.stringContaining(`Invalid index name [${shown}], ${fault}`) as string
+    expect(item).toMatchObject({ _index: shown, error: { type: 'invalid_index_name_exception', reason } })
   },
 )
 

@@ -64,21 +64,11 @@ describe('decodeSnappy', () => {
     expect(() => decode(block(2 ** 32 - 1, literal('abcd')))).toThrow('at most')
   })
 
-  it('rejects each beginning of a block, and decodes or rejects each block with one other byte', () => {
+  it('rejects each beginning of a block', () => {
     const valid = block(30, literal('abcdefgh'), [1, 4], [(9 << 2) | 2, 12, 0], literal('ijklmnop'))
     expect(decode(valid)).toBe('abcdefghefghabcdefghefijklmnop')
-    for (let at = 0; at < valid.length; at += 1) {
-      expect(() => decode(valid.subarray(0, at))).toThrow(Problem)
-      for (let byte = 0; byte < 256; byte += 5) {
-        const changed = Buffer.from(valid)
-        changed[at] = byte
-        try {
-          expect(decode(changed)).toBeTypeOf('string')
-        } catch (error) {
-          expect(error).toBeInstanceOf(Problem)
-        }
-      }
-    }
+    for (let end = 0; end < valid.length; end += 1)
+      expect(() => decode(valid.subarray(0, end))).toThrow(Problem)
   })
 
   it('takes many steps for many elements', () => {

@@ -31,9 +31,9 @@ describe('parseLabels', () => {
     const value = 'x'.repeat(LABELS_CHARACTERS_MAX - '{a=""}'.length)
     expect(parseLabels(`{a="${value}"}`)).toEqual({ a: value })
     expect(parseLabels(`{a="${value}x"}`)).toBeUndefined()
-    const same = (count: number): string => `{${'a="",'.repeat(count)}}`
-    expect(Object.keys(parseLabels(same(NAMES_MAX)) ?? {})).toHaveLength(NAMES_MAX)
-    expect(parseLabels(same(NAMES_MAX + 1))).toBeUndefined()
+    const most = `{${'a="",'.repeat(NAMES_MAX)}`
+    expect(Object.keys(parseLabels(`${most}}`) ?? {})).toHaveLength(NAMES_MAX)
+    expect(parseLabels(`${most}a=""}`)).toBeUndefined()
   })
 
   it('keeps hostile names', () => {

@@ -167,7 +167,7 @@ describe('an invalid record', () => {
 
   it('is named in a response of limited size', async () => {
     const record = { body: 'a'.repeat(limits.messageCharactersMax + 1) }
-    const { rawPayload } = await postLogs(api, oneScope(...Array<object>(70).fill(record)))
+    const { rawPayload } = await postLogs(api, oneScope(...Array.from({ length: 70 }, () => record)))
     expect(rawPayload.length).toBeLessThan(500)
     expect(decodeAnswer(200, rawPayload)).toMatchObject({ partialSuccess: { rejectedLogRecords: '70' } })
   })
