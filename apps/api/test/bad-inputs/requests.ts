@@ -21,7 +21,7 @@ export const badTypes = [
   'application/ndjson',
 ] as const
 
-export const badEncodings = ['lz4', 'gzip, identity', 'gzip, gzip', 'gzip;q=1', '*', '__proto__'] as const
+export const badEncodings = ['lz4', 'gzip, identity', 'gzip, gzip', 'gzip;q=1', '*', 'utf-8'] as const
 
 export const badPaths: readonly BadRequest[] = [
   ['an invalid escape', { url: '/%zz' }, 'bad_request'],
