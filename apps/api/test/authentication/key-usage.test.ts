@@ -62,21 +62,6 @@ describe('the last uses of keys', () => {
     expect(new Map(written[1])).toEqual(new Map(Object.entries({ a: 1, b: 2 })))
   })
 
-  it('are persisted by one write at a time', async () => {
-    const gate = Promise.withResolvers<void>()
-    answer = () => gate.promise
-    usage.recordUse('a', 1)
-    const first = usage.write()
-    await vi.advanceTimersByTimeAsync(0)
-    usage.recordUse('a', 2)
-    const second = usage.write()
-    await vi.advanceTimersByTimeAsync(0)
-    expect(written).toHaveLength(1)
-    gate.resolve()
-    await Promise.all([first, second])
-    expect(written).toEqual([[['a', 1]], [['a', 2]]])
-  })
-
   it('are recorded for a limited number of keys, and for these up to the last use', async () => {
     for (let i = 0; i < usageLimits.keysMax + 10; i += 1) usage.recordUse(String(i), 1)
     usage.recordUse('0', 2)

@@ -45,11 +45,7 @@ describe.each([
     await api.post(entry, { headers })
     const again = await api.post(gzipSync(JSON.stringify(entry)), {
       url: '/api/v1/logs',
-      headers: {
-        ...headers,
-        'content-type': 'Application/JSON; charset=utf-8',
-        'content-encoding': 'gzip',
-      },
+      headers: { ...headers, 'content-type': 'Application/JSON; charset=utf-8', 'content-encoding': 'gzip' },
     })
     expect(isReplay(again)).toBe(true)
   })
