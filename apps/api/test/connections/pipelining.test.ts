@@ -59,30 +59,6 @@ describe('pipelined requests', () => {
     await expectResponses(connection, 202, 202, 202)
   })
 
-  it('with large bodies are all accepted', async () => {
-    const connection = await api.connect()
-    const text = postText(api.key, entryOf('a'.repeat(50_000)))
-    for (let sent = 0; sent < waitingRequestsPerConnectionMax * 2; sent += 1) connection.write(text)
-    const accepted = Array.from({ length: waitingRequestsPerConnectionMax * 2 }, () => 202)
-    await expectResponses(connection, ...accepted)
-  })
-
-  it('behind a request that closes the connection are not handled', async () => {
-    const connection = await api.connect()
-    connection.write(postText(api.key, entryText, ['Connection: close']) + postText(api.key, entryText))
-    await expect.poll(() => connection.isEnded).toBe(true)
-    expect(connection.responses[0]?.status).toBe(202)
-    expect(api.queue.rows).toHaveLength(1)
-  })
-
-  it('may follow one whose body arrives slowly', async () => {
-    const connection = await api.connect()
-    connection.write(health + health + postHead(api.key, [`Content-Length: ${entryText.length}`]))
-    await expectResponses(connection, 200, 200)
-    connection.write(entryText + health)
-    await expectResponses(connection, 200, 200, 202, 200)
-  })
-
   it('may be followed by others when they have their responses', async () => {
     const connection = await api.connect()
     for (let answered = 3; answered <= 9; answered += 3) {
