@@ -69,10 +69,7 @@ await runProcess({
     let stoppingMs = 0
     resources.defer(() => traces?.close(stoppingMs + config.SHUTDOWN_DEADLINE_MS / 2))
 
-    const access = {
-      tlsCaFile: config.REDIS_TLS_CA_FILE,
-      sentinelPassword: config.REDIS_SENTINEL_PASSWORD,
-    }
+    const access = { tlsCaFile: config.REDIS_TLS_CA_FILE, sentinelPassword: config.REDIS_SENTINEL_PASSWORD }
     const onError = (error: Error): void => logger.warn({ err: error }, 'redis connection failed')
     const connect = (options: Parameters<typeof connectRedis>[1]): RedisConnection => {
       const connection = connectRedis(config.REDIS_URL, { ...access, ...options })
@@ -202,12 +199,7 @@ await runProcess({
       docsEnabled: config.DOCS_ENABLED,
       traces:
         traces &&
-        new RequestTraces({
-          traces,
-          sampleRatio: config.traceSampleRatio,
-          random: Math.random,
-          monotonicMs,
-        }),
+        new RequestTraces({ traces, sampleRatio: config.traceSampleRatio, random: Math.random, monotonicMs }),
     })
 
     clock.start()

@@ -33,11 +33,7 @@ export const problems = {
     title: 'The idempotency key is malformed',
     detail: 'An Idempotency-Key is 1 to 255 visible ASCII characters, sent once.',
   },
-  bad_request: {
-    status: 400,
-    title: 'The request is malformed',
-    detail: 'The request is not valid HTTP.',
-  },
+  bad_request: { status: 400, title: 'The request is malformed', detail: 'The request is not valid HTTP.' },
   unauthorized: {
     status: 401,
     title: 'The API key is missing or invalid',

@@ -154,9 +154,5 @@ export const schemas = {
       message: { type: 'string' },
     },
   },
-  Health: {
-    type: 'object',
-    required: ['status'],
-    properties: { status: { const: 'ok' } },
-  },
+  Health: { type: 'object', required: ['status'], properties: { status: { const: 'ok' } } },
 } as const

@@ -134,9 +134,7 @@ export function rejectOtherMethods(
   const { method_not_allowed: standard } = problems
   const detail = allowed.includes('POST') ? standard.detail : `Use ${allowed.join(' or ')}.`
   const methodNotAllowed = (): Problem =>
-    new Problem('method_not_allowed', detail, {
-      headers: { allow: allowed.join(', ') },
-    })
+    new Problem('method_not_allowed', detail, { headers: { allow: allowed.join(', ') } })
   app.route({
     method: METHODS.filter((method) => !allowed.includes(method)),
     url,
